@@ -1,0 +1,1 @@
+"""What things are: the fact vocabulary, observations, identity, catalogues and runbooks."""

@@ -1,0 +1,169 @@
+"""Data files, checked once and kept as JSON.
+
+The wheel carries each shard as ``knowledge/_compiled/<shard>.json``. In a checkout a shard
+is rebuilt when the content of its YAML files or of its schema changes, and kept in the
+user's cache directory. Never pickle: a cache file can be read, and cannot run anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from knowledge.errors import Fault, FaultsError, nearest_hint
+
+if TYPE_CHECKING:
+    from knowledge.yamlfile import Document
+
+ROOT = Path(__file__).parent
+DATA = ROOT / "data"
+SHIPPED = ROOT / "_compiled"
+
+
+def shard(name: str) -> list[dict[str, Any]]:
+    """All entries of ``data/<name>.yaml`` or ``data/<name>/*.yaml``, in file order.
+
+    Raises FaultsError with every fault of every file.
+    """
+    entries: list[dict[str, Any]]
+    shipped = SHIPPED / f"{name}.json"
+    if shipped.is_file():
+        entries = json.loads(shipped.read_bytes())
+        return entries
+    files = shard_files(name)
+    schema = ROOT / "schema" / f"{name}.py"
+    entries = cached(name, [*files, schema], lambda: build_shard(name, files))
+    return entries
+
+
+def shard_files(name: str) -> list[Path]:
+    """The YAML files of a shard."""
+    single = DATA / f"{name}.yaml"
+    return [single] if single.is_file() else sorted((DATA / name).glob("*.yaml"))
+
+
+def shard_names() -> list[str]:
+    """Every shard that has a schema."""
+    return sorted(p.stem for p in (ROOT / "schema").glob("*.py") if p.stem != "__init__")
+
+
+def build_shard(name: str, files: Iterable[Path]) -> list[dict[str, Any]]:
+    """Load and check the YAML files of a shard."""
+    from knowledge import yamlfile
+
+    model = importlib.import_module(f"knowledge.schema.{name}").Entry
+    entries: list[dict[str, Any]] = []
+    faults: list[Fault] = []
+    names: dict[Any, str] = {}
+    for path in files:
+        document = yamlfile.load(path, str(path.relative_to(ROOT.parent)))
+        if document.data is not None and not isinstance(document.data, list):
+            document.fault((), "this file holds a list of entries")
+            document.data = None
+        for index, entry in enumerate(document.data or []):
+            check(document, (index,), entry, model)
+            if not isinstance(entry, dict):
+                continue
+            key = entry.get("name", entry.get("code", entry.get("id")))
+            if not isinstance(key, str | int) or isinstance(key, bool):
+                continue
+            if key in names:
+                document.fault((index,), f"{key!r} is already defined in {names[key]}")
+            names[key] = document.file
+            entries.append(entry)
+        faults.extend(document.faults)
+    if faults:
+        raise FaultsError(faults)
+    return entries
+
+
+def check(document: Document, path: tuple[str | int, ...], data: Any, model: Any) -> Any:
+    """Validate `data` against a pydantic model; its complaints become faults with a place."""
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        for item in error.errors(include_url=False):
+            # Tags of tagged unions stand in `loc` too; only what exists in the file has a place.
+            loc = tuple(item["loc"])
+            message, hint = item["msg"], ""
+            if item["type"] == "extra_forbidden":
+                message = f"unknown key {loc[-1]!r}"
+                hint = nearest_hint(str(loc[-1]), getattr(model, "model_fields", {})) if len(loc) == 1 else ""
+            elif item["type"] == "missing":
+                message = f"key {loc[-1]!r} is missing"
+            elif loc:
+                message = f"{'.'.join(map(str, loc))}: {message.removeprefix('Value error, ')}"
+            else:
+                message = message.removeprefix("Value error, ")
+            document.fault((*path, *loc), message, hint)
+        return None
+
+
+def cache_dir() -> Path:
+    """Where rebuilt shards are kept: ``$GPUDIAG_CACHE_DIR``, else the platform's cache directory."""
+    if chosen := os.environ.get("GPUDIAG_CACHE_DIR"):
+        return Path(chosen)
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "gpudiag"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "gpudiag"
+    return Path.home() / ".cache" / "gpudiag"
+
+
+def fingerprint(files: Iterable[Path]) -> str:
+    """Hash of names and contents of `files`."""
+    digest = hashlib.sha256(f"{sys.version_info[:2]}".encode())
+    for path in files:
+        try:
+            content = path.read_bytes()
+        except OSError:
+            content = b""
+        digest.update(f"{path.name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()[:24]
+
+
+def cached(name: str, files: Iterable[Path], build: Callable[[], Any]) -> Any:
+    """`build()`, or its result kept from an earlier run over the same contents."""
+    path = cache_dir() / f"{name}-{fingerprint(files)}.json"
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        pass
+    data = json.loads(json.dumps(build()))
+    _store(path, data)
+    return data
+
+
+def _store(path: Path, data: Any) -> None:
+    """Keep `data`; a cache that cannot be written costs time, never an answer."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        temporary.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+        temporary.replace(path)
+        for old in path.parent.glob(f"{path.name.rsplit('-', 1)[0]}-*.json"):
+            if old != path:
+                old.unlink(missing_ok=True)
+    except OSError:
+        pass
+
+
+def write_shipped(folder: Path, extra: Mapping[str, Any] | None = None) -> list[Path]:
+    """Build every shard into `folder` (the wheel's ``_compiled``)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    out = []
+    content = {name: build_shard(name, shard_files(name)) for name in shard_names()} | dict(extra or {})
+    for name, data in content.items():
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps(data, ensure_ascii=False, sort_keys=True), encoding="utf-8")
+        out.append(path)
+    return out

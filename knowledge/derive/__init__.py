@@ -1,0 +1,1 @@
+"""Facts computed from other facts: pure three-valued functions that run before the rules."""

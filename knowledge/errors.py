@@ -1,0 +1,84 @@
+"""Every error that gpudiag raises on purpose.
+
+::
+
+    GpudiagError                 one sentence: what, where, what to do
+    ├── UsageError               asked wrongly                       (exit 2)
+    │   ├── InputError           a file that cannot be read          (exit 2)
+    │   └── ConfigError          a setting that cannot be used       (exit 2)
+    ├── UnknownNameError         a name that no table holds          (exit 2)
+    └── FaultsError              data files with faults, all at once (exit 2)
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+class GpudiagError(Exception):
+    """An expected failure. ``hint`` says what to do about it."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  {self.hint}" if self.hint else self.message
+
+
+class UsageError(GpudiagError):
+    """The request itself cannot be served."""
+
+
+class InputError(UsageError):
+    """A file or stream cannot be read."""
+
+
+class ConfigError(UsageError):
+    """A setting cannot be used; the message names the file or variable."""
+
+
+class UnknownNameError(GpudiagError):
+    """A name that does not exist; the hint lists the nearest ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"no {kind} named {name!r}", hint=nearest_hint(name, known))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fault:
+    """One thing that is wrong in a data file, with its place (1-based line and column)."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        tail = f" ({self.hint})" if self.hint else ""
+        return f"{self.file}:{self.line}:{self.column}: {self.message}{tail}"
+
+
+class FaultsError(GpudiagError):
+    """All faults of the files that were read; never only the first one."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(sorted(faults))
+        count = len(self.faults)
+        head = f"{count} fault{'s' if count != 1 else ''}"
+        super().__init__("\n".join([head, *map(str, self.faults)]))
+
+
+def nearest_hint(name: str, known: Iterable[str], limit: int = 3) -> str:
+    """``"did you mean a, b?"`` for the names closest to `name`, or what is allowed if few."""
+    names = sorted(set(known))
+    close = difflib.get_close_matches(name, names, n=limit, cutoff=0.6)
+    if close:
+        return f"did you mean {', '.join(close)}?"
+    if names and len(names) <= 12:
+        return f"allowed: {', '.join(names)}"
+    return ""

@@ -1,0 +1,168 @@
+"""The fact vocabulary: every name that a probe may provide and a rule may mention.
+
+Each area has one file in ``knowledge/data/facts/``. A name is never reused; a fact that
+was renamed stays with `replaced_by` so that old history can be read.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from knowledge.errors import UnknownNameError
+from knowledge.language import Text
+from knowledge.observation import Event, Observation, Scalar, Scope, Series, Value
+from knowledge.units import parse_duration
+
+
+class Kind(StrEnum):
+    """How a fact behaves over time."""
+
+    STATE = "state"  # a property that changes rarely
+    GAUGE = "gauge"  # a level that goes up and down
+    COUNTER = "counter"  # only grows, until a reset
+    EVENT = "event"  # happens at an instant; one observation each
+    RELATION = "relation"  # ties two subjects; the value names the other one
+
+
+class Type(StrEnum):
+    """What a value is."""
+
+    BOOL = "bool"
+    INT = "int"
+    FLOAT = "float"
+    STR = "str"
+    ENUM = "enum"
+    SET = "set"  # tuple of words
+    EVENT = "event"
+    SUBJECT = "subject"  # "scope:id", for relations
+
+
+@dataclass(frozen=True, slots=True)
+class FactSpec:
+    """One name of the vocabulary."""
+
+    name: str
+    scope: Scope
+    type: Type
+    kind: Kind
+    meaning: Text
+    says: Text  # the evidence sentence; {value}, {unit}, {subject} and event fields are filled in
+    unit: str = ""
+    values: tuple[str, ...] = ()  # of an ENUM or SET: what may stand there
+    fields: Mapping[str, str] = field(default_factory=dict)  # of an EVENT: name -> bool|int|float|str
+    max_age: int | None = None  # ns; an older value is STALE on a live host
+    ask: Text | None = None  # how to ask a person who can know it
+    derived: bool = False  # computed in knowledge/derive
+    per_boot: bool = False  # a COUNTER that starts at zero with each driver load
+    replaced_by: str = ""
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> FactSpec:
+        """From checked YAML."""
+        ask = data.get("ask")
+        age = data.get("max_age")
+        return cls(
+            name=data["name"], scope=Scope(data["scope"]), type=Type(data["type"]), kind=Kind(data["kind"]),
+            meaning=Text.of(data["meaning"]), says=Text.of(data["says"]), unit=data.get("unit", ""),
+            values=tuple(data.get("values", ())), fields=dict(data.get("fields", {})),
+            max_age=parse_duration(age) if age else None, ask=Text.of(ask) if ask else None,
+            derived=data.get("derived", False), per_boot=data.get("per_boot", False),
+            replaced_by=data.get("replaced_by", ""),
+        )  # fmt: skip
+
+    def accepts(self, value: Value) -> bool:
+        """True when `value` is of this fact's type (a Series counts for any number)."""
+        if isinstance(value, Series):
+            return self.type in (Type.INT, Type.FLOAT)
+        match self.type:
+            case Type.BOOL:
+                return isinstance(value, bool)
+            case Type.INT:
+                return isinstance(value, int) and not isinstance(value, bool)
+            case Type.FLOAT:
+                return isinstance(value, int | float) and not isinstance(value, bool)
+            case Type.STR | Type.SUBJECT:
+                return isinstance(value, str)
+            case Type.ENUM:
+                return isinstance(value, str) and value in self.values
+            case Type.SET:
+                return isinstance(value, tuple) and (not self.values or set(value) <= set(self.values))
+            case Type.EVENT:
+                return isinstance(value, Event) and set(value.fields) <= set(self.fields)
+
+    def sentence(self, observation: Observation, language: str = "en") -> str:
+        """The observation in words, from the template `says`."""
+        value = observation.value
+        words: dict[str, Scalar] = {"value": "", "unit": self.unit, "subject": str(observation.subject)}
+        if isinstance(value, Event):
+            words |= {"code": value.code, **{name: value.get(name) for name in self.fields}}
+        elif isinstance(value, Series):
+            words["value"] = _number(value.values[-1]) if value.values else ""
+        elif isinstance(value, tuple):
+            words["value"] = ", ".join(value) or "none"
+        elif isinstance(value, float):
+            words["value"] = _number(value)
+        elif isinstance(value, bool):
+            words["value"] = {"zh": ("否", "是")}.get(language, ("no", "yes"))[value]
+        else:
+            words["value"] = value
+        return self.says.in_(language).format_map(_Blank(words))
+
+
+class _Blank(dict[str, Scalar]):
+    """Missing words become a dash; a template never raises on data."""
+
+    def __missing__(self, key: str) -> str:
+        return "-"
+
+    def __getitem__(self, key: str) -> Scalar:
+        value = super().__getitem__(key)
+        return "-" if value is None else value
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}"
+
+
+class Vocabulary:
+    """All facts by name."""
+
+    def __init__(self, specs: Mapping[str, FactSpec]) -> None:
+        self._specs = dict(specs)
+
+    def __getitem__(self, name: str) -> FactSpec:
+        try:
+            return self._specs[name]
+        except KeyError:
+            raise UnknownNameError("fact", name, self._specs) from None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._specs
+
+    def __iter__(self) -> Iterator[FactSpec]:
+        return iter(self._specs.values())
+
+    def __len__(self) -> int:
+        return len(self._specs)
+
+    def get(self, name: str) -> FactSpec | None:
+        """The fact called `name`, or None."""
+        return self._specs.get(name)
+
+    def nearest(self, name: str) -> str:
+        """The closest existing name, or an empty string."""
+        close = difflib.get_close_matches(name, self._specs, n=1, cutoff=0.5)
+        return close[0] if close else ""
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """The shipped vocabulary. FaultsError when a data file is wrong."""
+    from knowledge.compiled import shard
+
+    return Vocabulary({data["name"]: FactSpec.from_plain(data) for data in shard("facts")})

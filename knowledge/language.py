@@ -1,0 +1,32 @@
+"""Text in two languages, side by side in the same file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+LANGUAGES = ("en", "zh")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A sentence in English and Chinese. A missing translation falls back to English."""
+
+    en: str
+    zh: str = ""
+
+    @classmethod
+    def of(cls, data: Mapping[str, str] | str | None) -> Text:
+        """From YAML: ``{en: ..., zh: ...}``, or a bare string that needs no translation."""
+        if data is None:
+            return cls("")
+        if isinstance(data, str):
+            return cls(data, data)
+        return cls(data.get("en", "").strip(), data.get("zh", "").strip())
+
+    def in_(self, language: str) -> str:
+        """The text in `language`, else in English."""
+        return self.zh if language == "zh" and self.zh else self.en
+
+    def __bool__(self) -> bool:
+        return bool(self.en or self.zh)

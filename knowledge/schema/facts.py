@@ -1,0 +1,68 @@
+"""Shape of ``knowledge/data/facts/*.yaml``."""
+
+from __future__ import annotations
+
+import re
+import string
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
+
+from knowledge.facts import Kind, Type
+from knowledge.observation import Scope
+from knowledge.schema import Strict, Words
+from knowledge.units import parse_duration
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*")
+
+
+class Entry(Strict):
+    """One fact; see `knowledge.facts.FactSpec` for the meaning of each key."""
+
+    name: str
+    scope: Scope = Field(strict=False)
+    type: Type = Field(strict=False)
+    kind: Kind = Field(strict=False)
+    unit: str = ""
+    values: list[str] = []
+    fields: dict[str, str] = {}
+    max_age: str | None = None
+    meaning: Words
+    says: Words
+    ask: Words | None = None
+    derived: bool = False
+    per_boot: bool = False
+    replaced_by: str = ""
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise ValueError("a fact name is lower-case words joined by dots")
+        return name
+
+    @field_validator("max_age")
+    @classmethod
+    def _age(cls, age: str | None) -> str | None:
+        if age is not None:
+            parse_duration(age)
+        return age
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.type is Type.EVENT) != (self.kind is Kind.EVENT):
+            raise ValueError("type event goes with kind event")
+        if (self.type is Type.SUBJECT) != (self.kind is Kind.RELATION):
+            raise ValueError("type subject goes with kind relation")
+        if self.type is Type.ENUM and not self.values:
+            raise ValueError("an enum lists its values")
+        if self.fields and self.type is not Type.EVENT:
+            raise ValueError("only events have fields")
+        if bad := set(self.fields.values()) - {"bool", "int", "float", "str"}:
+            raise ValueError(f"field types are bool, int, float, str; not {', '.join(sorted(bad))}")
+        allowed = {"value", "unit", "subject", "code", *self.fields}
+        for language in ("en", "zh"):
+            for _, word, _, _ in string.Formatter().parse(getattr(self.says, language)):
+                if word is not None and word not in allowed:
+                    raise ValueError(f"says.{language} fills in {{{word}}}, which is not a field")
+        return self

@@ -1,0 +1,1 @@
+"""What can be seen: hosts, probes and the pure parsers of their raw output."""

@@ -1,0 +1,80 @@
+"""What a parser is: a pure function from text to observations, and how it is recognised.
+
+A module in `probes/parse` exports ``FORMAT``, a `DocumentFormat` or a `LogFormat`; the
+folder is the registry. Parsers never raise on bad text: what they cannot read becomes an
+observation with a status and a reason, or is left out when it says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from knowledge.observation import Observation, Source
+
+
+class Line(NamedTuple):
+    """One line of a log: its 1-based number in the file, and its text without the line end."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a parser is told about its input."""
+
+    source: str = "-"  # file name or command, as shown to people
+    host: str = ""  # node the text was taken on, when known
+
+    def at(self, probe: str, revision: int, line: int | None = None) -> Source:
+        """The `Source` of an observation from this input."""
+        return Source(probe, self.source, line, revision)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFormat:
+    """A captured tool output that is read as a whole."""
+
+    name: str  # "nvidia-smi-q"
+    title: str  # "nvidia-smi -q text"
+    revision: int  # grows when the same text gives other observations
+    provides: tuple[str, ...]  # names of the facts it can give
+    sniff: Callable[[str], int]  # the first 64 KiB -> 0 (not this) .. 100 (certainly this)
+    parse: Callable[[str, Context], list[Observation]]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFormat:
+    """Lines of interest within logs of any size.
+
+    The scanner hands over every line that matches a trigger together with `before` lines
+    ahead of it and `after` lines behind it (windows that touch are joined), and the first
+    and last lines of the file, in order, each line once. All log formats share one pass.
+    """
+
+    name: str
+    title: str
+    revision: int
+    provides: tuple[str, ...]
+    sniff: Callable[[str], int]
+    triggers: tuple[str, ...]  # RE2 patterns, matched on raw lines; cheap and a superset
+    parse: Callable[[Sequence[Line], Context], list[Observation]]
+    before: int = 0
+    after: int = 0
+
+
+Format: TypeAlias = DocumentFormat | LogFormat
+
+
+def lines_of(text: str) -> list[Line]:
+    """All lines of a text, numbered from 1; CR, LF and CRLF end a line."""
+    return [Line(i, line) for i, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1)]
+
+
+def best(formats: Iterable[Format], head: str) -> Format | None:
+    """The format that recognises `head` with the highest certainty; None when none does."""
+    scored = [(f.sniff(head), f.name, f) for f in formats]
+    score, _, chosen = max(scored, default=(0, "", None), key=lambda item: item[:2])
+    return chosen if score > 0 else None

@@ -1,0 +1,1 @@
+"""One pure module a format: text in, observations out."""

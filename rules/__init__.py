@@ -1,0 +1,1 @@
+"""What to conclude: rule model, three-valued conditions, engine and proofs."""

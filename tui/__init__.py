@@ -1,0 +1,1 @@
+"""The terminal screens, over the same session as every other surface."""
