@@ -30,3 +30,6 @@ class Text:
 
     def __bool__(self) -> bool:
         return bool(self.en or self.zh)
+
+
+NO_TEXT = Text("")

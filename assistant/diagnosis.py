@@ -1,0 +1,236 @@
+"""From observations to a diagnosis: verdict, ranked findings, what is ruled out, what is missing.
+
+The diagnosis holds data only, in no particular channel's shape; `assistant.render` turns it
+into text, Markdown, HTML or the JSON of schema ``gpudiag/diagnosis/1``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from assistant.exits import Exit
+from knowledge.derive import derive
+from knowledge.facts import vocabulary
+from knowledge.language import NO_TEXT, Text
+from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status
+from rules.engine import Evaluation, Finding, Grade, Role, Undecided, run
+from rules.factbase import FactBase
+from rules.loader import RuleSet
+from rules.model import Severity, Usable
+
+
+class State(StrEnum):
+    """The health of what was asked about."""
+
+    OK = "ok"
+    DEGRADED = "degraded"
+    UNHEALTHY = "unhealthy"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The first line of every answer."""
+
+    state: State
+    usable: Usable
+    until: Text  # when `usable` is not_yet: the condition
+    text: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A fact that a source was asked for and did not give."""
+
+    fact: str
+    subject: str
+    status: Status
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of what the given sources can tell was really told."""
+
+    asked: int
+    answered: int
+    denied: tuple[Gap, ...]
+    failed: tuple[Gap, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Everything there is to say about a set of observations."""
+
+    as_of: int | None  # ns UTC
+    ruleset: str
+    verdict: Verdict
+    events: tuple[Observation, ...]
+    findings: tuple[Finding, ...]
+    ruled_out: tuple[Finding, ...]
+    undecided: tuple[Undecided, ...]
+    coverage: Coverage
+    facts: FactBase
+    notes: tuple[str, ...] = ()  # what happened to the inputs: truncated, unknown, unreadable
+    sources: tuple[str, ...] = ()
+    settled: bool = True  # whether the asked question has an answer
+    query: Mapping[str, object] | None = field(default=None)
+
+    @property
+    def roots(self) -> tuple[Finding, ...]:
+        """Findings that nothing found explains, worst first."""
+        return tuple(f for f in self.findings if f.role is Role.ROOT)
+
+    @property
+    def exit(self) -> Exit:
+        """DESIGN section 3."""
+        if any(f.severity is not Severity.INFO and f.grade in (Grade.CONFIRMED, Grade.PROBABLE) for f in self.findings):
+            return Exit.FINDING
+        return Exit.OK if self.settled else Exit.UNDECIDED
+
+
+def diagnose(
+    observations: Iterable[Observation],
+    ruleset: RuleSet,
+    *,
+    notes: Sequence[str] = (),
+    sources: Sequence[str] = (),
+    as_of: int | None = None,
+) -> Diagnosis:
+    """The diagnosis of `observations`. Pure: the same observations in any order give the same result.
+
+    `as_of` (ns UTC) is the time to judge by; without it the newest UTC time among the
+    observations counts, and none when there is no such time.
+    """
+    batch = derive(observations)
+    if as_of is None:
+        as_of = max((o.at for o in batch if o.at is not None and o.clock is Clock.REALTIME), default=None)
+    facts = FactBase(batch, vocabulary(), as_of)
+    result = _without_suppressed(run(ruleset.rules, facts), ruleset)
+    settled = _settled(facts, notes)
+    return Diagnosis(
+        as_of=as_of,
+        ruleset=ruleset.fingerprint,
+        verdict=verdict_of(result.findings, settled, facts),
+        events=_events(facts),
+        findings=result.findings,
+        ruled_out=result.ruled_out,
+        undecided=result.undecided,
+        coverage=_coverage(facts),
+        facts=facts,
+        notes=(*notes, *ruleset.notes),
+        sources=tuple(sources),
+        settled=settled,
+    )
+
+
+def _without_suppressed(result: Evaluation, ruleset: RuleSet) -> Evaluation:
+    hidden = ruleset.suppressed or {}
+    if not hidden:
+        return result
+    kept = tuple(f for f in result.findings if f.subject.host not in hidden.get(f.rule.id, ()))
+    return Evaluation(kept, result.ruled_out, result.undecided, result.rules_tried)
+
+
+def _settled(facts: FactBase, notes: Sequence[str]) -> bool:
+    """Whether anything was looked at at all: at least one answered observation that was not told."""
+    return any(
+        k.inner.status.answered and k.inner.origin is not Origin.TOLD and not k.fact.startswith("log.")
+        for k in facts.observations
+    )
+
+
+_WORSE = {Usable.NO: 3, Usable.NOT_YET: 2, Usable.UNKNOWN: 1, Usable.YES: 0}
+
+
+def verdict_of(findings: Sequence[Finding], settled: bool, facts: FactBase) -> Verdict:
+    """State and usability from the root findings that are at least probable."""
+    sure = [f for f in findings if f.role is Role.ROOT and f.grade is not Grade.POSSIBLE]
+    bad = [f for f in sure if f.severity is not Severity.INFO]
+    if not bad:
+        if not settled:
+            return Verdict(
+                State.UNKNOWN,
+                Usable.UNKNOWN,
+                NO_TEXT,
+                Text("Cannot say: nothing usable was read.", "无法判断：没有读到可用的信息。"),
+            )
+        return Verdict(State.OK, Usable.YES, NO_TEXT, _quiet(facts))
+    worst = max(bad, key=lambda f: (_WORSE[f.advice.usable], f.severity.rank))
+    usable = worst.advice.usable
+    serious = any(f.severity in (Severity.ERROR, Severity.CRITICAL) and f.advice.usable is not Usable.YES for f in bad)
+    state = State.UNHEALTHY if serious else State.DEGRADED
+    until = worst.advice.until if usable in (Usable.NOT_YET, Usable.NO) else NO_TEXT
+    return Verdict(state, usable, until, _headline(bad, usable, until))
+
+
+def _quiet(facts: FactBase) -> Text:
+    gpus = len(facts.subjects(Scope.GPU))
+    if gpus:
+        return Text(
+            f"Nothing wrong was found in what was given ({gpus} GPU{'s' if gpus != 1 else ''} seen).",
+            f"在所给信息中未发现问题（看到 {gpus} 个 GPU）。",
+        )
+    return Text("Nothing wrong was found in what was given.", "在所给信息中未发现问题。")
+
+
+def _headline(bad: Sequence[Finding], usable: Usable, until: Text) -> Text:
+    first = bad[0]
+    same = [f for f in bad if f.rule.id == first.rule.id and f.xid == first.xid]
+    where_en = f"{len(same)} GPUs" if len(same) > 1 and first.subject.scope is Scope.GPU else str(first.subject)
+    where_zh = f"{len(same)} 个 GPU" if len(same) > 1 and first.subject.scope is Scope.GPU else str(first.subject)
+    tail_en = {
+        Usable.YES: "The node can go on being used.",
+        Usable.NOT_YET: f"Not usable until {until.en}.",
+        Usable.NO: f"Do not use it{f' until {until.en}' if until else ''}.",
+        Usable.UNKNOWN: "Whether it can be used is not known.",
+    }[usable]
+    tail_zh = {
+        Usable.YES: "节点可以继续使用。",
+        Usable.NOT_YET: f"暂不可用，直到{until.zh}。",
+        Usable.NO: f"请勿使用{f'，直到{until.zh}' if until else ''}。",
+        Usable.UNKNOWN: "是否可用尚不清楚。",
+    }[usable]
+    others = len(bad) - len(same)
+    more_en = f" (+{others} more)" if others else ""
+    more_zh = f"（另有 {others} 项）" if others else ""
+    return Text(
+        f"{first.title.en} on {where_en}{more_en}. {tail_en}", f"{where_zh}：{first.title.zh}{more_zh}。{tail_zh}"
+    )
+
+
+_SKIPPED = {"xid_implied"}  # not a line of its own: it points to the line that names it
+
+
+def _events(facts: FactBase) -> tuple[Observation, ...]:
+    found = [k.inner for k in facts.observations if isinstance(k.inner.value, Event) and k.fact not in _SKIPPED]
+    return tuple(
+        sorted(
+            found,
+            key=lambda o: (
+                o.source.call,
+                o.source.line or 0,
+                o.clock,
+                o.at if o.at is not None else -1,
+                o.fact,
+                str(o.subject),
+            ),
+        )
+    )
+
+
+def _coverage(facts: FactBase) -> Coverage:
+    seen: Counter[bool] = Counter()
+    denied, failed = [], []
+    for k in facts.observations:
+        o = k.inner
+        seen[o.status.answered] += 1
+        gap = Gap(o.fact, str(o.subject), o.status, o.detail)
+        if o.status is Status.DENIED:
+            denied.append(gap)
+        elif o.status in (Status.FAILED, Status.TIMEOUT):
+            failed.append(gap)
+    return Coverage(sum(seen.values()), seen[True], tuple(denied), tuple(failed))

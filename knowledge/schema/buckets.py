@@ -1,0 +1,21 @@
+"""Shape of ``knowledge/data/buckets.yaml``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from knowledge.schema import Strict, Words
+
+
+class Entry(Strict):
+    """What one action word means in practice."""
+
+    name: str
+    text: Words
+    until: Words | None = None
+    command: str = ""
+    risk: Literal["safe", "disruptive", "destructive"]
+    usable: Literal["yes", "not_yet", "no"]
+    strength: int
+    runbook: str = ""
+    source: str

@@ -1,0 +1,184 @@
+"""Application log lines without what launchers put in front of them.
+
+torchrun, srun, mpirun, Ray, kubectl, container runtimes and syslog all mark lines with the
+process they came from. The mark is kept as the `label` of a line, so that the lines of one
+process can be told from those of its neighbours; a rank is only taken where the mark names
+a global one (``[rank3]:``, ``[1,3]<stderr>:``, ``[Rank 3]``). A local rank (``[default3]:``)
+or a Slurm task (``3:``) is a label: on a second node the same number is another process.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+
+from knowledge.observation import Clock, Scope, Subject
+from knowledge.text import clean
+from probes.base import Line
+
+MAX_LINE = 8192  # characters looked at; longer lines are base64 or dumps
+MAX_PREFIXES = 8
+
+# 2024-03-03T12:11:38.123456789Z stderr F text            (container runtime interface)
+# [2026-03-03 12:11:38] text    2026-03-03 12:11:38,123 text    2026-03-03T12:11:38+08:00 text
+_TIME = re.compile(
+    r"\[?(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))? ?(Z|UTC|[+-]\d\d:?\d\d)?\]?"
+    r"(?: (?:stdout|stderr) [FP](?: |$)|[:,]?(?: |$))"
+)
+_RANK = re.compile(r"\[rank ?(\d{1,6})\]: ?")  # [rank3]: Traceback (most recent call last):
+_ROLE = re.compile(r"\[([A-Za-z_][A-Za-z_-]{0,30})(\d{1,5})\]: ?")  # [default3]:epoch 1
+_MPI = re.compile(r"\[(?:[\w.@-]{1,80}@)?\d{1,9},(\d{1,7})\]<(?:stdout|stderr|stddiag)>: ?")  # [1,3]<stderr>:text
+_TASK = re.compile(r" {0,5}(\d{1,6}):(?: |$)")  # "3: text", srun --label
+# (RayTrainWorker pid=1234, ip=10.0.0.1) text     (Worker_TP0 pid=77) text     (pid=77) text
+_RAY = re.compile(r"\(((?:[\w.:]{1,80} )?pid=\d{1,9}(?:, ip=[\w.:]{1,60})?)\)(?: \[repeated [^\]]{1,80}\])? ?")
+_POD = re.compile(r"\[pod/([\w./-]{1,200})\] ?")  # [pod/train-0/main] text
+_HOST = re.compile(r"([a-z][a-z0-9-]{0,60}\d(?:\.[a-z0-9.-]{1,80})?): ")  # node5: text, pdsh
+# Mar  3 12:11:38 gpu-12 train.sh[4242]: text
+_SYSLOG = re.compile(r"([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) ([\w.-]{1,80}) [\w./@-]{1,80}(?:\[\d{1,9}\])?: ")
+_VLLM = re.compile(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]{1,80}:\d{1,6}\]? ?")
+# [E1206 18:44:12.715298746 ProcessGroupNCCL.cpp:607] [Rank 0] ...   (month and day, no year)
+_GLOG = re.compile(r"\[?[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,9})")
+_INLINE_RANK = re.compile(r"\[(?:PG[^\]]{0,120} )?[Rr]ank (\d{1,6})\]")  # [PG ID 0 PG GUID 0(default_pg) Rank 3]
+_MONTHS = {m: i for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class AppLine:
+    """One line: where it stands, what it says, and which process wrote it as far as the line tells."""
+
+    number: int
+    raw: str
+    text: str
+    label: str = ""
+    rank: int | None = None
+    host: str = ""
+    at: int | None = None  # ns of `clock`
+    clock: Clock = Clock.NONE
+
+
+def peel(line: Line) -> AppLine:
+    """`line` without the marks of launchers and runtimes."""
+    raw = clean(line.text[:MAX_LINE])
+    text, labels = _unwrap(raw), []
+    rank: int | None = None
+    host = ""
+    at, clock = None, Clock.NONE
+    for _ in range(MAX_PREFIXES):
+        if found := _RANK.match(text):
+            rank, label = int(found[1]), ""
+        elif found := _MPI.match(text):
+            rank, label = int(found[1]), ""
+        elif found := _TIME.match(text):
+            label = ""
+            if at is None:
+                at, clock = _timestamp(found[1], found[2], found[3], found[4])
+        elif found := _ROLE.match(text):
+            label = found[1] + found[2]
+        elif found := _RAY.match(text) or _POD.match(text):
+            label = found[1]
+        elif found := _SYSLOG.match(text):
+            host, label = found[2], found[2]
+            if at is None:
+                at, clock = _yearless(found[1])
+        elif found := _VLLM.match(text):
+            label = ""
+        elif (found := _HOST.match(text)) or (found := _TASK.match(text)):
+            label = found[1]
+            host = host or (found[1] if found.re is _HOST else "")
+        else:
+            break
+        text = text[found.end() :]
+        labels += [label] if label else []
+    if rank is None:
+        rank, text = _rank_inside(text)
+    if at is None and (found := _GLOG.search(text[:200])):
+        at, clock = _glog(found)
+    key = f"rank{rank}" if rank is not None else " ".join(labels)
+    return AppLine(line.number, raw, text, key, rank, host, at, clock)
+
+
+def peel_all(lines: Iterable[Line]) -> list[AppLine]:
+    """Every line without its marks, in order."""
+    return [peel(line) for line in lines]
+
+
+def rank_subject(rank: int | None, document: Subject) -> Subject:
+    """The rank that a line names, else the document."""
+    return document if rank is None else Subject(Scope.RANK, str(rank))
+
+
+def span(lines: Sequence[AppLine]) -> tuple[tuple[int, int] | None, Clock]:
+    """First and last time that the lines tell, when all times are of one clock."""
+    told = [(line.at, line.clock) for line in lines if line.at is not None]
+    clocks = {clock for _, clock in told}
+    if len(clocks) != 1:
+        return None, Clock.NONE
+    times = [at for at, _ in told if at is not None]
+    return (min(times), max(times)), clocks.pop()
+
+
+def _rank_inside(text: str) -> tuple[int | None, str]:
+    """A rank named within the line; a progress bar may stand in front of it without a line end."""
+    here = text.find("[rank")
+    if here > 0 and (found := _RANK.match(text, here)):
+        return int(found[1]), text[found.end() :]
+    if found := _INLINE_RANK.search(text):
+        return int(found[1]), text
+    return None, text
+
+
+def _unwrap(text: str) -> str:
+    """The message of a line that a container runtime stored as JSON."""
+    if not text.startswith("{") or not text.rstrip().endswith("}"):
+        return text
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(data, dict):
+        for key in ("log", "message", "msg"):
+            if isinstance(data.get(key), str):
+                lines = clean(data[key]).splitlines()
+                return lines[0] if lines else ""
+    return text
+
+
+def _timestamp(date: str, time: str, fraction: str | None, zone: str | None) -> tuple[int | None, Clock]:
+    try:
+        moment = datetime.fromisoformat(f"{date}T{time}")
+    except ValueError:
+        return None, Clock.NONE
+    offset = timedelta(0)
+    if zone and zone[0] in "+-":
+        offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:])) * (-1 if zone[0] == "-" else 1)
+    if abs(offset) >= timedelta(hours=24):
+        return None, Clock.NONE
+    try:
+        seconds = int(moment.replace(tzinfo=timezone(offset)).timestamp())
+    except (OverflowError, ValueError):
+        return None, Clock.NONE
+    ns = seconds * 10**9 + int((fraction or "0").ljust(9, "0"))
+    return ns, Clock.REALTIME if zone else Clock.LOCAL
+
+
+def _yearless(text: str) -> tuple[int | None, Clock]:
+    month = _MONTHS.get(text[:3])
+    if month is None:
+        return None, Clock.NONE
+    clock = text[7:].split(":")
+    return _compose(month, int(text[4:6]), [int(part) for part in clock], 0)
+
+
+def _glog(found: re.Match[str]) -> tuple[int | None, Clock]:
+    return _compose(int(found[1]), int(found[2]), [int(found[i]) for i in (3, 4, 5)], int(found[6].ljust(9, "0")))
+
+
+def _compose(month: int, day: int, clock: list[int], ns: int) -> tuple[int | None, Clock]:
+    try:
+        moment = datetime(2000, month, day, clock[0], clock[1], clock[2], tzinfo=UTC)
+    except ValueError:
+        return None, Clock.NONE
+    return int(moment.timestamp()) * 10**9 + ns, Clock.YEARLESS

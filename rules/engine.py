@@ -1,0 +1,364 @@
+"""The engine: a pure function of rules, facts and a time.
+
+For each rule and each subject of its scope the condition is evaluated with its proof; what
+holds becomes a finding with a grade; findings then explain each other, so that one root
+cause stands above its symptoms. Nothing here reads a clock, a file or the order of its input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from knowledge.language import Text
+from knowledge.observation import Event, Observation, Scope, Status, Subject
+from rules.condition import EventLeaf, facts_of
+from rules.evaluate import evaluate, follow
+from rules.factbase import FactBase
+from rules.model import Explains, Rule, RuleStatus, Severity
+from rules.proof import Missing, Proof, Truth, evidence, leaf_proofs
+from rules.resolve import Advice, Case, advise, buckets
+
+SLACK = 2 * 10**9  # ns that a cause may be printed after its effect: log lines of one burst race
+
+
+class Grade(StrEnum):
+    """How sure a finding is."""
+
+    CONFIRMED = "confirmed"
+    PROBABLE = "probable"
+    POSSIBLE = "possible"
+    RULED_OUT = "ruled_out"
+
+
+class Role(StrEnum):
+    """Whether another finding explains this one."""
+
+    ROOT = "root"
+    SYMPTOM = "symptom"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule that holds for a subject."""
+
+    id: str
+    rule: Rule
+    subject: Subject
+    severity: Severity
+    grade: Grade
+    proof: Proof
+    events: tuple[Observation, ...]
+    because: tuple[Observation, ...]
+    missing: tuple[Missing, ...]
+    advice: Advice
+    xid: int | None = None
+    role: Role = Role.ROOT
+    explains: tuple[str, ...] = ()
+    explained_by: tuple[str, ...] = ()
+    may_explain: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> Text:
+        """The rule's title with {code} and event fields filled in."""
+        fields = _words(self)
+        return Text(_fill(self.rule.title.en, fields), _fill(self.rule.title.zh, fields))
+
+    @property
+    def times(self) -> tuple[int | None, int | None]:
+        """First and last time of its events, of the clock that the first one carries."""
+        timed = [o for o in self.events if o.at is not None]
+        if not timed:
+            return None, None
+        same = [o.at for o in timed if o.clock is timed[0].clock and o.at is not None]
+        return min(same), max(same)
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A rule of which something is true, but too much is unknown to conclude."""
+
+    rule: Rule
+    subject: Subject
+    proof: Proof
+    because: tuple[Observation, ...]
+    missing: tuple[Missing, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Everything that the rules say about the facts."""
+
+    findings: tuple[Finding, ...]
+    ruled_out: tuple[Finding, ...]
+    undecided: tuple[Undecided, ...]
+    rules_tried: int = 0
+
+
+def run(rules: Iterable[Rule], facts: FactBase) -> Evaluation:
+    """Evaluate all rules that mention anything known."""
+    found: list[Finding] = []
+    undecided: list[Undecided] = []
+    tried = 0
+    for rule in sorted(rules, key=lambda r: r.id):
+        if rule.status is RuleStatus.RETIRED or not (facts_of(rule.when) & facts.facts):
+            continue
+        for subject in facts.subjects(rule.scope):
+            if not _applies(rule, subject, facts):
+                continue
+            tried += 1
+            proof = evaluate(rule.when, subject, facts)
+            if proof.truth is Truth.TRUE:
+                found.extend(_findings(rule, subject, proof, facts))
+            elif proof.truth is Truth.UNKNOWN and _has_true_leaf(proof):
+                e = evidence(proof)
+                undecided.append(Undecided(rule, subject, proof, e.observations, e.missing))
+    live = [f for f in found if f.grade is not Grade.RULED_OUT]
+    ruled_out = tuple(f for f in found if f.grade is Grade.RULED_OUT)
+    return Evaluation(tuple(rank(relate(live, facts))), ruled_out, tuple(undecided), tried)
+
+
+def _applies(rule: Rule, subject: Subject, facts: FactBase) -> bool:
+    """False only when the subject is known to be of another kind."""
+    wanted = rule.applies.get("arch")
+    if wanted:
+        seen = facts.read_up("gpu.architecture", subject)[1]
+        if (
+            seen is not None
+            and seen.status is Status.OK
+            and str(seen.value).lower() not in [str(a).lower() for a in wanted]
+        ):
+            return False
+    return True
+
+
+def _has_true_leaf(proof: Proof) -> bool:
+    return any(p.truth is Truth.TRUE and any(o.status is Status.OK for o in p.observations) for p in leaf_proofs(proof))
+
+
+def _findings(rule: Rule, subject: Subject, proof: Proof, facts: FactBase) -> list[Finding]:
+    confirms = [evaluate(c, subject, facts) for c in rule.confirms]
+    excludes = [evaluate(c, subject, facts) for c in rule.excludes]
+    grade = grade_of([c.truth for c in confirms], [e.truth for e in excludes])
+    events = _own_events(proof, subject)
+    seen = evidence(proof, *confirms, *(excludes if grade is Grade.RULED_OUT else []))
+    gaps = evidence(*confirms, *excludes).missing
+    groups = _split(rule, events)
+    out = []
+    for key, group in groups:
+        others = [o for o in seen.observations if not isinstance(o.value, Event) or o in group or o not in events]
+        case = Case(rule, subject, group, facts)
+        name = f"{rule.id}:{key}" if key else rule.id
+        out.append(
+            Finding(
+                f"{name}@{_place(subject)}",
+                rule,
+                subject,
+                _severity(rule, group),
+                grade,
+                proof,
+                tuple(group),
+                tuple(others),
+                gaps,
+                advise(case),
+                _xid(rule, group, key),
+            )
+        )
+    return out
+
+
+def _place(subject: Subject) -> str:
+    host = f"{subject.host}/" if subject.host and subject.scope is not Scope.NODE else ""
+    if subject.scope is Scope.LINK and subject.parent:
+        return f"{_place(subject.parent)}/link{subject.id}"
+    return f"{host}{subject.id}" if subject.scope is not Scope.NODE else subject.id or "node"
+
+
+def grade_of(confirms: Sequence[Truth], excludes: Sequence[Truth]) -> Grade:
+    """DESIGN section 4: grades, not certainty arithmetic."""
+    if Truth.TRUE in excludes:
+        return Grade.RULED_OUT
+    if not confirms or Truth.TRUE in confirms:
+        return Grade.CONFIRMED
+    return Grade.PROBABLE if all(c is Truth.UNKNOWN for c in confirms) else Grade.POSSIBLE
+
+
+def _own_events(proof: Proof, subject: Subject) -> list[Observation]:
+    """Events that the true, plain event leaves of a proof stand on, those of the subject itself if any."""
+    seen: dict[int, Observation] = {}
+    for p in leaf_proofs(proof):
+        if p.truth is Truth.TRUE and isinstance(p.leaf, EventLeaf) and not p.leaf.negated:
+            for o in p.observations:
+                if isinstance(o.value, Event):
+                    seen.setdefault(id(o), o)
+    events = sorted(
+        seen.values(), key=lambda o: (o.clock, o.at if o.at is not None else -1, o.source.call, o.source.line or 0)
+    )
+    own = [o for o in events if subject in o.subject.ancestors()]
+    return own or events
+
+
+def _split(rule: Rule, events: list[Observation]) -> list[tuple[str, list[Observation]]]:
+    if not rule.split_by:
+        return [("", events)]
+    groups: dict[str, list[Observation]] = {}
+    for o in events:
+        assert isinstance(o.value, Event)
+        groups.setdefault(str(o.value.get(rule.split_by)), []).append(o)
+    return sorted(groups.items())
+
+
+def _severity(rule: Rule, events: Sequence[Observation]) -> Severity:
+    if rule.severity_from:
+        words = [o.value.get(rule.severity_from) for o in events if isinstance(o.value, Event)]
+        known = [Severity(w) for w in words if isinstance(w, str) and w in list(Severity)]
+        if known:
+            return max(known, key=lambda s: s.rank)
+    return rule.severity
+
+
+def _xid(rule: Rule, events: Sequence[Observation], key: str) -> int | None:
+    if rule.xid is not None:
+        return rule.xid
+    if rule.split_by == "code" and key.isdigit() and events and events[0].fact in ("xid", "xid_implied"):
+        return int(key)
+    return None
+
+
+def _words(finding: Finding) -> dict[str, object]:
+    for o in finding.events:
+        if isinstance(o.value, Event):
+            return {**o.value.fields, "code": o.value.code}
+    return {}
+
+
+def _fill(template: str, fields: dict[str, object]) -> str:
+    for name, value in fields.items():
+        template = template.replace("{" + name + "}", str(value if value is not None else "-"))
+    return template
+
+
+# --- causes -------------------------------------------------------------------------------
+
+
+def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
+    """Causes and effects. An effect all of whose events a cause covers becomes a symptom."""
+    edges: dict[str, set[str]] = {f.id: set() for f in findings}  # cause -> effects
+    maybe: dict[str, set[str]] = {f.id: set() for f in findings}
+    covered: dict[str, set[int]] = {f.id: set() for f in findings}
+    ordered = sorted(findings, key=_causal_order)
+    for cause in ordered:
+        if cause.grade is Grade.POSSIBLE:
+            continue
+        for effect in ordered:
+            if effect.id == cause.id or _reaches(edges, effect.id, cause.id):
+                continue
+            link = _link(cause, effect, facts)
+            if link is None:
+                continue
+            reach, within = link
+            hit = covers(cause, effect, within)
+            if hit is None:
+                continue
+            if reach == "unknown":
+                maybe[cause.id].add(effect.id)
+                continue
+            edges[cause.id].add(effect.id)
+            covered[effect.id] |= hit
+    causes: dict[str, set[str]] = {f.id: {c for c, e in edges.items() if f.id in e} for f in findings}
+    out = []
+    for f in findings:
+        explained = bool(causes[f.id]) and covered[f.id] >= set(range(len(f.events)))
+        out.append(
+            replace(
+                f,
+                role=Role.SYMPTOM if explained else Role.ROOT,
+                explains=tuple(sorted(edges[f.id])),
+                explained_by=tuple(sorted(causes[f.id])),
+                may_explain=tuple(sorted(maybe[f.id])),
+            )
+        )
+    return out
+
+
+def _causal_order(f: Finding) -> tuple[int, int, int, str]:
+    first = f.times[0]
+    return (-f.severity.rank, -buckets()[f.advice.bucket].strength, first if first is not None else 0, f.id)
+
+
+def _reaches(edges: dict[str, set[str]], start: str, goal: str) -> bool:
+    stack, seen = [start], set()
+    while stack:
+        here = stack.pop()
+        if here == goal:
+            return True
+        if here not in seen:
+            seen.add(here)
+            stack.extend(edges[here])
+    return False
+
+
+def _link(cause: Finding, effect: Finding, facts: FactBase) -> tuple[str, int] | None:
+    """How `cause` may explain `effect`: ("yes" or "unknown", window), or None."""
+    for e in cause.rule.explains:
+        if not _names(e, cause, effect):
+            continue
+        if e.via:
+            ends = follow(cause.subject, e.via, facts)
+            if not ends and effect.subject.scope is e.via[-1]:
+                return "unknown", e.within
+            if effect.subject in ends:
+                return "yes", e.within
+            continue
+        if e.on == "node":
+            a, b = cause.subject.up(Scope.NODE), effect.subject.up(Scope.NODE)
+            if a is not None and a == b:
+                return "yes", e.within
+        elif cause.subject in effect.subject.ancestors() or effect.subject in cause.subject.ancestors():
+            return "yes", e.within
+    return None
+
+
+def _names(e: Explains, cause: Finding, effect: Finding) -> bool:
+    if e.rule:
+        return e.rule == effect.rule.id
+    if e.by == "xid_catalogue" and cause.xid is not None and effect.xid is not None:
+        from knowledge.catalog.xid import xid
+
+        entry = xid(cause.xid)
+        return entry is not None and effect.xid in entry.explains
+    return False
+
+
+def covers(cause: Finding, effect: Finding, within: int) -> set[int] | None:
+    """Indices of the effect's events that the cause can have led to; None when none can.
+
+    A cause is not later than its effect. Where clocks cannot be compared nothing speaks
+    against it. Findings without events hold the whole time.
+    """
+    if not effect.events:
+        return set()
+    if not cause.events:
+        return set(range(len(effect.events)))
+    hit = {i for i, e in enumerate(effect.events) if any(_before(c, e, within) for c in cause.events)}
+    return hit or None
+
+
+def _before(cause: Observation, effect: Observation, within: int) -> bool:
+    if cause.at is None or effect.at is None or cause.clock is not effect.clock:
+        return True
+    return -SLACK <= effect.at - cause.at <= within
+
+
+def rank(findings: Iterable[Finding]) -> list[Finding]:
+    """Roots first, then by severity, by the strength of the action, by time, by name."""
+    return sorted(findings, key=lambda f: (f.role is Role.SYMPTOM, *_causal_order(f)))
+
+
+def what_if(rules: Sequence[Rule], facts: FactBase, overlay: Iterable[Observation]) -> Evaluation:
+    """The evaluation with hypothetical observations laid over the facts; `facts` is not touched."""
+    from knowledge.observation import Origin
+
+    extra = [replace(o, origin=Origin.HYPOTHETICAL) for o in overlay]
+    return run(rules, FactBase([k.inner for k in facts.observations] + extra, facts.vocabulary, facts.as_of))

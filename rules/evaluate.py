@@ -1,0 +1,440 @@
+"""Evaluation of conditions over a fact base, with the proof kept.
+
+A leaf is decided only by answered observations. Everything that could not be looked at
+makes it unknown, and the proof says what and why.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+from knowledge.facts import Type
+from knowledge.observation import Clock, Event, Observation, Scalar, Scope, Series, Status, Subject, Value
+from rules.condition import (
+    All,
+    Any_,
+    Condition,
+    EventLeaf,
+    FactLeaf,
+    FieldTest,
+    KnownLeaf,
+    On,
+    Op,
+    Operand,
+    Quantifier,
+    Reference,
+    Take,
+)
+from rules.factbase import FactBase
+from rules.proof import GroupProof, LeafProof, Missing, Proof, Truth, conjunction, disjunction
+
+_EMPTY: dict[Type, Value] = {Type.BOOL: False, Type.INT: 0, Type.FLOAT: 0.0, Type.STR: "", Type.SET: ()}
+
+
+def evaluate(condition: Condition, subject: Subject, facts: FactBase) -> Proof:
+    """The truth of `condition` about `subject`, with the whole tree (no short cuts)."""
+    if isinstance(condition, All | Any_):
+        children = tuple(evaluate(c, subject, facts) for c in condition.children)
+        combine = conjunction if isinstance(condition, All) else disjunction
+        return GroupProof(
+            "all" if isinstance(condition, All) else "any", combine([c.truth for c in children]), children
+        )
+    if isinstance(condition, EventLeaf):
+        return _event(condition, subject, facts)
+    if isinstance(condition, KnownLeaf):
+        return _known(condition, subject, facts)
+    return _fact(condition, subject, facts)
+
+
+def _known(leaf: KnownLeaf, subject: Subject, facts: FactBase) -> LeafProof:
+    where, seen = facts.read_up(leaf.fact, subject)
+    if seen is not None and seen.status.answered:
+        return LeafProof(leaf, Truth.FALSE if leaf.negated else Truth.TRUE, (seen,))
+    return LeafProof(leaf, Truth.UNKNOWN, missing=(_gap(leaf.fact, where, seen),))
+
+
+def _gap(fact: str, subject: Subject, seen: Observation | None) -> Missing:
+    if seen is None:
+        return Missing(fact, subject, str(Status.NOT_ASKED))
+    return Missing(fact, subject, f"{seen.status}: {seen.detail}" if seen.detail else str(seen.status))
+
+
+# --- events -------------------------------------------------------------------------------
+
+
+def candidates(leaf: EventLeaf, subject: Subject, facts: FactBase) -> list[Observation]:
+    """Events of the leaf's kind in its reach that satisfy `where`."""
+    return [
+        o
+        for o in facts.events(leaf.event)
+        if _in_reach(o.subject, subject, leaf.on)
+        and isinstance(o.value, Event)
+        and all(field_holds(t, o.value) for t in leaf.where)
+    ]
+
+
+def _in_reach(event_subject: Subject, subject: Subject, on: On) -> bool:
+    if on is On.SELF:
+        return subject in event_subject.ancestors() or event_subject in subject.ancestors()
+    node = subject.up(Scope.NODE)
+    on_node = node is not None and node in event_subject.ancestors()
+    if on is On.NODE:
+        return on_node
+    same = event_subject.up(subject.scope)
+    return on_node and same is not None and same != subject
+
+
+def undecided_fields(leaf: EventLeaf, subject: Subject, facts: FactBase) -> list[str]:
+    """Fields that some event in reach does not tell, though everything else about it fits."""
+    silent: set[str] = set()
+    for o in facts.events(leaf.event):
+        if not isinstance(o.value, Event) or not _in_reach(o.subject, subject, leaf.on):
+            continue
+        lacking = {t.field for t in leaf.where if o.value.get(t.field) is None}
+        if lacking and all(t.field in lacking or field_holds(t, o.value) for t in leaf.where):
+            silent |= lacking
+    return sorted(silent)
+
+
+def field_holds(test: FieldTest, event: Event) -> bool:
+    """True when the event's field satisfies the test. A field that the line lacks satisfies nothing."""
+    value = event.get(test.field)
+    return value is not None and compare(value, test.op, test.value)
+
+
+def _event(leaf: EventLeaf, subject: Subject, facts: FactBase) -> LeafProof:
+    found = _recent(candidates(leaf, subject, facts), leaf, facts)
+    if leaf.after is not None:
+        earlier = candidates(leaf.after, subject, facts)
+        found = [o for o in found if any(_follows(o, e, leaf.after.within or 0) for e in earlier)]
+    groups: dict[tuple[Scalar, ...], list[Observation]] = {}
+    for o in found:
+        assert isinstance(o.value, Event)
+        key = tuple(o.value.get(name) for name in leaf.same)
+        if None not in key:
+            groups.setdefault(key, []).append(o)
+    crowd: list[Observation] = max(
+        (densest(g, leaf.within if leaf.at_least > 1 else None) for g in groups.values()), key=len, default=[]
+    )
+    shown = tuple(found) if leaf.at_least <= 1 and not leaf.same else tuple(crowd)
+    covered, gap = _covered(leaf, subject, facts)
+    if leaf.at_most is not None:
+        truth = Truth.FALSE if len(crowd) > leaf.at_most else (Truth.TRUE if covered else Truth.UNKNOWN)
+        if truth is Truth.TRUE and len(crowd) < leaf.at_least:
+            truth = Truth.FALSE
+    elif len(crowd) >= leaf.at_least:
+        truth = Truth.TRUE
+    else:
+        truth = Truth.FALSE if covered else Truth.UNKNOWN
+        if truth is Truth.FALSE and leaf.where and (silent := undecided_fields(leaf, subject, facts)):
+            truth, gap = Truth.UNKNOWN, Missing(leaf.event, subject, f"the line does not tell {', '.join(silent)}")
+    seen = f"{len(crowd)} seen"
+    if truth is Truth.UNKNOWN:
+        return LeafProof(leaf, truth, shown, (gap,) if gap else (), seen)
+    support = shown or tuple(_coverage(leaf, subject, facts))
+    return LeafProof(leaf, ~truth if leaf.negated else truth, support, (), seen)
+
+
+def _recent(found: list[Observation], leaf: EventLeaf, facts: FactBase) -> list[Observation]:
+    """Without a count, `within` looks back from the time of the diagnosis where clocks allow."""
+    if leaf.within is None or leaf.at_least > 1 or facts.as_of is None:
+        return found
+    return [o for o in found if o.at is None or o.clock is not Clock.REALTIME or facts.as_of - o.at <= leaf.within]
+
+
+def _follows(later: Observation, earlier: Observation, within: int) -> bool:
+    if later is earlier:
+        return False
+    if later.at is not None and earlier.at is not None and later.clock is earlier.clock:
+        return 0 <= later.at - earlier.at <= within
+    return later.source.call == earlier.source.call and (earlier.source.line or 0) < (later.source.line or 0)
+
+
+def densest(events: Sequence[Observation], within: int | None) -> list[Observation]:
+    """The largest group of events in any span of `within` ns (all of them without a span).
+
+    Events without a time cannot be told apart from a burst: they count as one.
+    """
+    if within is None:
+        return list(events)
+    timed = sorted((o for o in events if o.at is not None), key=lambda o: (o.clock, o.at or 0))
+    best: list[Observation] = [o for o in events if o.at is None][:1]
+    start = 0
+    for end, o in enumerate(timed):
+        while timed[start].clock is not o.clock or (o.at or 0) - (timed[start].at or 0) > within:
+            start += 1
+        if end - start + 1 > len(best):
+            best = timed[start : end + 1]
+    return best
+
+
+def _coverage(leaf: EventLeaf, subject: Subject, facts: FactBase) -> list[Observation]:
+    return [
+        o
+        for s in subject.ancestors()
+        for o in facts.of(leaf.event, s)
+        if o.status in (Status.NONE_SEEN, Status.NOT_APPLICABLE)
+    ]
+
+
+def _covered(leaf: EventLeaf, subject: Subject, facts: FactBase) -> tuple[bool, Missing | None]:
+    """Whether somebody looked at the whole window for such events, where the leaf looks."""
+    if _coverage(leaf, subject, facts):
+        return True, None
+    return False, _gap(
+        leaf.event,
+        subject,
+        next((o for s in subject.ancestors() for o in facts.of(leaf.event, s) if not o.status.answered), None),
+    )
+
+
+# --- values -------------------------------------------------------------------------------
+
+
+def _fact(leaf: FactLeaf, subject: Subject, facts: FactBase) -> LeafProof:
+    if leaf.peer_ratio:
+        return _ratio(leaf, subject, facts)
+    targets = _targets(leaf, subject, facts)
+    if leaf.each is None:
+        proofs = [_on(leaf, targets[0], facts)] if targets else []
+    else:
+        proofs = [_on(leaf, t, facts) for t in targets]
+    if not proofs:
+        return LeafProof(leaf, Truth.UNKNOWN, missing=(Missing(leaf.fact, subject, str(Status.NOT_ASKED)),))
+    if leaf.each is None:
+        return _signed(leaf, proofs[0])
+    truth = quantify(leaf.each, [p.truth for p in proofs])
+    wanted = Truth.FALSE if leaf.each.kind == "none" else Truth.TRUE
+    shown = tuple(
+        o for p in proofs if p.truth is wanted or (leaf.each.kind == "all" and p.truth is truth) for o in p.observations
+    )
+    gaps = tuple(g for p in proofs if p.truth is Truth.UNKNOWN for g in p.missing)
+    hits = sum(p.truth is Truth.TRUE for p in proofs)
+    return _signed(leaf, LeafProof(leaf, truth, shown, gaps, f"{hits} of {len(proofs)}"))
+
+
+def _signed(leaf: FactLeaf, proof: LeafProof) -> LeafProof:
+    if not leaf.negated:
+        return proof
+    if proof.observations and all(o.status is Status.NOT_APPLICABLE for o in proof.observations):
+        return proof  # a property that the subject cannot have is false, negated or not
+    return LeafProof(leaf, ~proof.truth, proof.observations, proof.missing, proof.seen)
+
+
+def quantify(each: Quantifier, truths: Sequence[Truth]) -> Truth:
+    """Kleene truth of "so many of them hold": settled as soon as the unknown ones cannot change it."""
+    yes, maybe, total = truths.count(Truth.TRUE), truths.count(Truth.UNKNOWN), len(truths)
+    if each.kind == "none":
+        return Truth.FALSE if yes else (Truth.UNKNOWN if maybe else Truth.TRUE)
+    need: float = {"any": 1, "all": total, "at_least": each.number, "share": each.number * total}[each.kind]
+    if yes >= need:
+        return Truth.TRUE
+    return Truth.UNKNOWN if yes + maybe >= need else Truth.FALSE
+
+
+def _targets(leaf: FactLeaf, subject: Subject, facts: FactBase) -> list[Subject]:
+    scope = facts.vocabulary[leaf.fact].scope
+    if leaf.on is On.SELF:
+        if leaf.each is not None:
+            return facts.below(subject, scope)
+        return [facts.read_up(leaf.fact, subject)[0]]
+    if leaf.on is On.BELOW:
+        return facts.below(subject, scope)
+    if leaf.on is On.VIA:
+        return follow(subject, leaf.via, facts)
+    node = subject.up(Scope.NODE)
+    if node is None:
+        return []
+    everyone = [node] if scope is Scope.NODE else facts.below(node, scope)
+    return everyone if leaf.on is On.NODE else [s for s in everyone if s != subject]
+
+
+def follow(subject: Subject, path: Iterable[Scope], facts: FactBase) -> list[Subject]:
+    """Subjects at the end of a path of relations; empty when a step is not known."""
+    here = [subject]
+    for scope in path:
+        here = sorted({t for s in here for t in facts.related(s, scope)}, key=str)
+    return here
+
+
+def _on(leaf: FactLeaf, subject: Subject, facts: FactBase) -> LeafProof:
+    spec = facts.vocabulary[leaf.fact]
+    seen = facts.current(leaf.fact, subject)
+    if seen is None or not seen.status.answered:
+        return LeafProof(leaf, Truth.UNKNOWN, missing=(_gap(leaf.fact, subject, seen),))
+    if seen.status is Status.NOT_APPLICABLE:
+        return LeafProof(leaf, Truth.FALSE, (seen,))
+    wanted, gap, other = _operand(leaf.value, subject, facts)
+    if gap is not None:
+        return LeafProof(leaf, Truth.UNKNOWN, missing=(gap,))
+    if seen.status is Status.NONE_SEEN:
+        empty = _EMPTY.get(spec.type)
+        truth = Truth.TRUE if empty is not None and compare(empty, leaf.op, wanted) else Truth.FALSE
+        return LeafProof(leaf, truth, (seen, *other), seen="none seen")
+    if leaf.take is not Take.LAST:
+        return _over_time(leaf, subject, facts, wanted, other)
+    value = seen.value
+    if isinstance(value, Series):
+        value = value.values[-1] if value.values else None
+    if value is None:
+        return LeafProof(leaf, Truth.UNKNOWN, missing=(_gap(leaf.fact, subject, None),))
+    truth = Truth.TRUE if compare(value, leaf.op, wanted) else Truth.FALSE
+    return LeafProof(leaf, truth, (seen, *other), seen=str(value))
+
+
+def _operand(
+    value: Operand, subject: Subject, facts: FactBase
+) -> tuple[Scalar | tuple[Scalar, ...], Missing | None, tuple[Observation, ...]]:
+    if not isinstance(value, Reference):
+        return value, None, ()
+    where, seen = facts.read_up(value.fact, subject)
+    if seen is None or seen.status is not Status.OK:
+        return None, _gap(value.fact, where, seen), ()
+    raw = seen.value
+    if isinstance(raw, bool) or not isinstance(raw, int | float):
+        return (raw if isinstance(raw, bool | str) else None), None, (seen,)
+    return raw * value.times + value.plus, None, (seen,)
+
+
+def _ratio(leaf: FactLeaf, subject: Subject, facts: FactBase) -> LeafProof:
+    """Own value over the median of the peers on the same node (at least `min_peers` others)."""
+    node = subject.up(Scope.NODE)
+    others = [s for s in (facts.below(node, subject.scope) if node else []) if s != subject]
+    own = facts.current(leaf.fact, subject)
+    values = [
+        o
+        for o in (facts.current(leaf.fact, s) for s in others)
+        if o is not None and o.status is Status.OK and isinstance(o.value, int | float)
+    ]
+    if own is None or own.status is not Status.OK or not isinstance(own.value, int | float):
+        return LeafProof(leaf, Truth.UNKNOWN, missing=(_gap(leaf.fact, subject, own),))
+    if len(values) < leaf.min_peers:
+        return LeafProof(
+            leaf,
+            Truth.UNKNOWN,
+            (own,),
+            (Missing(leaf.fact, subject, f"only {len(values)} peers with a value, {leaf.min_peers} needed"),),
+        )
+    median = statistics.median(float(o.value) for o in values if isinstance(o.value, int | float))
+    if median == 0:
+        return LeafProof(leaf, Truth.UNKNOWN, (own,), (Missing(leaf.fact, subject, "the peers' median is zero"),))
+    ratio = float(own.value) / median
+    truth = (
+        Truth.TRUE
+        if compare(ratio, leaf.op, leaf.value if not isinstance(leaf.value, Reference) else None)
+        else Truth.FALSE
+    )
+    return _signed(leaf, LeafProof(leaf, truth, (own, *values), seen=f"{ratio:.3g} of the peers' median {median:.6g}"))
+
+
+# --- time ---------------------------------------------------------------------------------
+
+
+def _over_time(
+    leaf: FactLeaf,
+    subject: Subject,
+    facts: FactBase,
+    wanted: Scalar | tuple[Scalar, ...],
+    other: tuple[Observation, ...],
+) -> LeafProof:
+    series, samples = facts.series(leaf.fact, subject)
+    assert leaf.within is not None
+    end = series.times[-1] if series.times else 0
+    inside = [i for i, t in enumerate(series.times) if t >= end - leaf.within]
+    span = end - series.times[inside[0]] if inside else 0
+    if len(inside) < 2 or span < leaf.coverage * leaf.within:
+        reason = (
+            f"{len(inside)} samples over {span / 1e9:.6g} s, {leaf.coverage:.0%} of {leaf.within / 1e9:.6g} s needed"
+        )
+        return LeafProof(leaf, Truth.UNKNOWN, tuple(samples), (Missing(leaf.fact, subject, reason),))
+    values = [series.values[i] for i in inside]
+    shown = (*samples[:1], *samples[-1:], *other) if len(samples) > 1 else (*samples, *other)
+    if leaf.take is Take.SUSTAINED:
+        held = all(compare(bool(v) if isinstance(wanted, bool) else v, leaf.op, wanted) for v in values)
+        return LeafProof(
+            leaf, Truth.TRUE if held else Truth.FALSE, shown, seen=f"{len(values)} samples over {span / 1e9:.6g} s"
+        )
+    if leaf.take is Take.PERCENTILE:
+        number = percentile(values, leaf.percentile)
+    else:
+        number = increase(values)
+        if leaf.take is Take.RATE:
+            number = number * leaf.per / span
+    truth = Truth.TRUE if compare(number, leaf.op, wanted) else Truth.FALSE
+    return LeafProof(leaf, truth, shown, seen=f"{leaf.take} {number:.6g}")
+
+
+def increase(values: Sequence[float]) -> float:
+    """Growth of a counter; a value below its predecessor means it began again at zero."""
+    return sum((b - a if b >= a else b) for a, b in pairwise(values))
+
+
+def percentile(values: Sequence[float], p: float) -> float:
+    """Linear interpolation between closest ranks (the method of numpy's default)."""
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * p / 100
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+# --- comparison ---------------------------------------------------------------------------
+
+
+def compare(value: Value, op: Op, wanted: Scalar | tuple[Scalar, ...] | Reference) -> bool:
+    """Two-valued comparison of a present value. Values of other kinds compare as different."""
+    check: Callable[[Value, object], bool] = _COMPARE[op]
+    return check(value, wanted)
+
+
+def _number(op: Callable[[float, float], bool]) -> Callable[[Value, object], bool]:
+    def check(value: Value, wanted: object) -> bool:
+        if isinstance(value, int | float) and isinstance(wanted, int | float):
+            return op(value, wanted)
+        return False
+
+    return check
+
+
+def _equal(value: Value, wanted: object) -> bool:
+    if isinstance(value, bool) != isinstance(wanted, bool):
+        return False
+    return value == wanted
+
+
+def _contains(value: Value, wanted: object) -> bool:
+    items = wanted if isinstance(wanted, tuple) else (wanted,)
+    if isinstance(value, str):
+        return any(str(item).casefold() in value.casefold() for item in items)
+    return isinstance(value, tuple) and any(item in value for item in items)
+
+
+@lru_cache(maxsize=512)
+def _pattern(pattern: str) -> Callable[[str], object]:
+    import re2
+
+    search: Callable[[str], object] = re2.compile(pattern).search
+    return search
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("-", maxsplit=1)[0].split(".") if part.isdigit())
+
+
+_COMPARE: dict[Op, Callable[[Value, object], bool]] = {
+    Op.IS: _equal,
+    Op.IS_NOT: lambda v, w: not _equal(v, w),
+    Op.IN: lambda v, w: isinstance(w, tuple) and any(_equal(v, item) for item in w),
+    Op.NOT_IN: lambda v, w: isinstance(w, tuple) and not any(_equal(v, item) for item in w),
+    Op.AT_LEAST: _number(lambda a, b: a >= b),
+    Op.AT_MOST: _number(lambda a, b: a <= b),
+    Op.ABOVE: _number(lambda a, b: a > b),
+    Op.BELOW: _number(lambda a, b: a < b),
+    Op.CONTAINS: _contains,
+    Op.MATCHES: lambda v, w: isinstance(v, str) and _pattern(str(w))(v) is not None,
+    Op.VERSION_BELOW: lambda v, w: isinstance(v, str) and bool(_version(v)) and _version(v) < _version(str(w)),
+    Op.VERSION_AT_LEAST: lambda v, w: isinstance(v, str) and bool(_version(v)) and _version(v) >= _version(str(w)),
+}

@@ -1,0 +1,212 @@
+"""What is wrong with a rule beyond its shape: the page, the tests, the graph, the reach.
+
+Faults of the shape are found by `rules.loader`; the checks here need the whole set, or the
+names that probes provide, which are handed in from above.
+"""
+
+from __future__ import annotations
+
+import graphlib
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from knowledge.errors import Fault, nearest_hint
+from knowledge.facts import Vocabulary, vocabulary
+from rules.condition import All, Any_, Condition, EventLeaf, FactLeaf, KnownLeaf, Op, Reference, facts_of, leaves
+from rules.model import Risk, Rule, Severity
+from rules.resolve import buckets
+
+_SERIOUS = (Severity.ERROR, Severity.CRITICAL)
+
+
+def lint(rules: Sequence[Rule], provided: Collection[str], runbooks: Collection[str]) -> list[Fault]:
+    """All faults of a rule set. `provided` are facts that probes, derivation or people can give."""
+    if not rules:
+        return [Fault("rules", 1, 1, "no rules were found: nothing was checked")]
+    vocab = vocabulary()
+    ids = {r.id for r in rules}
+    faults: list[Fault] = []
+    for rule in rules:
+        for path, message, hint in _rule_faults(rule, ids, vocab, provided, runbooks):
+            line, column = place(rule, path)
+            faults.append(Fault(rule.file, line, column, message, hint))
+    faults += _cycles(rules)
+    faults += _overlaps(rules)
+    return sorted(faults)
+
+
+def place(rule: Rule, path: tuple[str | int, ...]) -> tuple[int, int]:
+    """Line and column of a path in the rule's file (the file is read again: faults are rare)."""
+    from knowledge import yamlfile
+
+    file = Path(rule.file)
+    if not file.is_absolute():
+        file = Path(__file__).parent.parent / file
+    return yamlfile.load(file).at(path)
+
+
+_Found = tuple[tuple[str | int, ...], str, str]
+
+
+def _rule_faults(
+    rule: Rule, ids: Collection[str], vocab: Vocabulary, provided: Collection[str], runbooks: Collection[str]
+) -> Iterator[_Found]:
+    yield from _page(rule)
+    yield from _tests(rule)
+    yield from _action(rule, runbooks)
+    for i, e in enumerate(rule.explains):
+        if e.rule and e.rule not in ids:
+            yield ("explains", i, "rule"), f"explains {e.rule!r}, which is no rule", nearest_hint(e.rule, ids)
+        if not e.rule and not e.by:
+            yield ("explains", i), "explains names a rule or a catalogue (by)", ""
+    for name in facts_of(rule.when) | {n for c in (*rule.confirms, *rule.excludes) for n in facts_of(c)}:
+        spec = vocab[name]
+        if name not in provided and not spec.derived and spec.ask is None:
+            yield ("when",), f"nothing can tell {name}: no probe provides it, it is not derived, nobody is asked", ""
+    yield from _fields(rule, vocab)
+    yield from _constant(rule.when)
+
+
+def _page(rule: Rule) -> Iterator[_Found]:
+    for key, text in (("title", rule.title), ("why", rule.why), ("false_positives", rule.false_positives)):
+        if not text.en:
+            yield (key,), f"{key} is missing", ""
+        elif not text.zh:
+            yield (key,), f"{key} has no Chinese", ""
+    if len(rule.why.en) < 80:
+        yield ("why",), "the page is too short to help: what it is, how we know, what it is confused with", ""
+    if not rule.references:
+        yield ("references",), "no reference", ""
+    for i, text in enumerate(rule.action.then):
+        if not text.zh:
+            yield ("action", "then", i), "a step has no Chinese", ""
+    if rule.action.text and not rule.action.text.zh:
+        yield ("action", "text"), "the action has no Chinese", ""
+
+
+def _tests(rule: Rule) -> Iterator[_Found]:
+    kinds = {t.expect for t in rule.tests}
+    for kind, meaning in (
+        ("matched", "a case that matches"),
+        ("not_matched", "a near miss"),
+        ("unknown", "a case that stays unknown"),
+    ):
+        if kind not in kinds:
+            yield ("tests",), f"the tests lack {meaning} (expect: {kind})", ""
+
+
+def _action(rule: Rule, runbooks: Collection[str]) -> Iterator[_Found]:
+    spec = rule.action
+    if spec.bucket is None and not spec.resolve:
+        yield ("action",), "an action has a bucket or resolvers", ""
+    if spec.resolve and spec.bucket is None:
+        yield ("action",), "resolvers need a bucket to fall back to", ""
+    info = buckets().get(spec.bucket) if spec.bucket else None
+    risky = info is not None and (spec.risk or info.risk) is not Risk.SAFE
+    book = spec.runbook or (info.runbook if info else "")
+    if (risky or rule.severity in _SERIOUS) and not book:
+        yield ("action",), "a risky action or a severity of error and above needs a runbook", ""
+    if book and book not in runbooks:
+        yield ("action", "runbook"), f"no runbook {book!r}", nearest_hint(book, runbooks)
+
+
+def _fields(rule: Rule, vocab: Vocabulary) -> Iterator[_Found]:
+    events = [leaf.event for leaf in leaves(rule.when) if isinstance(leaf, EventLeaf)]
+    known = {"code", *(name for e in events for name in vocab[e].fields)}
+    for key in ("split_by", "severity_from"):
+        name = getattr(rule, key)
+        if name and name not in known:
+            yield (key,), f"no event of this rule has a field {name!r}", nearest_hint(name, known)
+
+
+def _constant(condition: Condition) -> Iterator[_Found]:
+    """Groups that can never hold, or always do: two bounds of one fact that exclude each other."""
+    if not isinstance(condition, All | Any_):
+        return
+    for child in condition.children:
+        yield from _constant(child)
+    plain = [
+        c
+        for c in condition.children
+        if isinstance(c, FactLeaf) and not isinstance(c.value, Reference) and c.each is None
+    ]
+    for i, a in enumerate(plain):
+        for b in plain[i + 1 :]:
+            if (a.fact, a.take, a.on, a.peer_ratio) != (b.fact, b.take, b.on, b.peer_ratio):
+                continue
+            if isinstance(condition, All) and _disjoint(a, b):
+                yield b.path, f"never true together with the other condition on {a.fact}", ""
+            if isinstance(condition, Any_) and _complement(a, b):
+                yield b.path, f"always true together with the other condition on {a.fact}", ""
+
+
+def _interval(leaf: FactLeaf) -> tuple[float, float] | None:
+    if isinstance(leaf.value, bool) or not isinstance(leaf.value, int | float):
+        return None
+    low, high = {
+        Op.AT_LEAST: (leaf.value, float("inf")),
+        Op.ABOVE: (leaf.value, float("inf")),
+        Op.AT_MOST: (float("-inf"), leaf.value),
+        Op.BELOW: (float("-inf"), leaf.value),
+        Op.IS: (leaf.value, leaf.value),
+    }.get(leaf.op, (0.0, -1.0))
+    return None if low > high or leaf.negated else (low, high)
+
+
+def _disjoint(a: FactLeaf, b: FactLeaf) -> bool:
+    one, two = _interval(a), _interval(b)
+    if one and two:
+        strict = Op.ABOVE in (a.op, b.op) or Op.BELOW in (a.op, b.op)
+        low, high = max(one[0], two[0]), min(one[1], two[1])
+        return low > high or (low == high and strict)
+    return a.op is Op.IS and b.op is Op.IS and a.negated == b.negated and not a.negated and a.value != b.value
+
+
+def _complement(a: FactLeaf, b: FactLeaf) -> bool:
+    return a.op is b.op and a.value == b.value and a.negated != b.negated
+
+
+def _cycles(rules: Sequence[Rule]) -> list[Fault]:
+    graph = {r.id: {e.rule for e in r.explains if e.rule} for r in rules}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        names = error.args[1]
+        rule = next(r for r in rules if r.id == names[0])
+        return [Fault(rule.file, *place(rule, ("explains",)), f"explains goes round in a circle: {' -> '.join(names)}")]
+    return []
+
+
+def _overlaps(rules: Sequence[Rule]) -> list[Fault]:
+    """Two rules with the same condition on the same scope, of which neither explains the other."""
+    seen: dict[str, Rule] = {}
+    faults = []
+    for rule in rules:
+        key = f"{rule.scope}:{_shape(rule.when)}"
+        other = seen.setdefault(key, rule)
+        if other is rule:
+            continue
+        linked = any(e.rule == rule.id for e in other.explains) or any(e.rule == other.id for e in rule.explains)
+        if not linked:
+            faults.append(
+                Fault(
+                    rule.file,
+                    *place(rule, ("when",)),
+                    f"says the same as rule {other.id}, and neither explains the other",
+                )
+            )
+    return faults
+
+
+def _shape(condition: Condition) -> str:
+    if isinstance(condition, All | Any_):
+        word = "all" if isinstance(condition, All) else "any"
+        return f"{word}({', '.join(sorted(_shape(c) for c in condition.children))})"
+    if isinstance(condition, KnownLeaf):
+        return f"known {condition.fact} {condition.negated}"
+    from dataclasses import replace
+
+    plain = replace(condition, path=())
+    if isinstance(plain, EventLeaf) and plain.after is not None:
+        plain = replace(plain, after=replace(plain.after, path=()))
+    return repr(plain)

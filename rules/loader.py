@@ -1,0 +1,292 @@
+"""Rule files to rules: strict reading, all faults at once, site changes, a compiled cache.
+
+A rule is one file, ``rules/catalog/<area>/<id>.yaml``. Packs are laid over each other
+(base, then vendor, then site); a site file changes parameters and severities, disables or
+suppresses, each entry with a reason, an owner and a date on which it ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from knowledge import compiled
+from knowledge.errors import Fault, FaultsError, nearest_hint
+from knowledge.facts import Vocabulary, vocabulary
+from knowledge.language import Text
+from knowledge.observation import Scope
+from knowledge.units import parse_duration
+from rules.condition import Builder, Condition
+from rules.condition import Path as DataPath
+from rules.model import ActionSpec, Bucket, Explains, Param, Risk, Rule, RuleStatus, RuleTest, Severity, Usable
+
+if TYPE_CHECKING:
+    from knowledge.yamlfile import Document
+
+CATALOG = Path(__file__).parent / "catalog"
+Report = Any
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """Rules that are in force, and what a site took out or changed, with the reasons."""
+
+    rules: tuple[Rule, ...]
+    fingerprint: str
+    notes: tuple[str, ...] = ()
+    suppressed: Mapping[str, tuple[str, ...]] | None = None  # rule id -> hosts
+
+    def __getitem__(self, rule_id: str) -> Rule:
+        from knowledge.errors import UnknownNameError
+
+        for rule in self.rules:
+            if rule.id == rule_id:
+                return rule
+        raise UnknownNameError("rule", rule_id, (r.id for r in self.rules))
+
+
+def load(packs: Sequence[Path] = (), site: Path | None = None, today: str = "") -> RuleSet:
+    """The shipped rules with `packs` over them and `site` applied.
+
+    `today` (ISO date) decides which site entries have expired; without it none has.
+    Raises FaultsError with every fault of every file.
+    """
+    plain = shipped() | {k: v for pack in packs for k, v in read_pack(pack).items()}
+    vocab = vocabulary()
+    faults: list[Fault] = []
+    entries = _site_entries(site, plain, today) if site else []
+    overrides: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        overrides.setdefault(entry["rule"], {}).update(entry.get("params", {}))
+    rules = []
+    for rule_id, (file, data) in plain.items():
+
+        def report(path: DataPath, message: str, hint: str, file: str = file) -> None:
+            faults.append(Fault(file, 1, 1, f"{'.'.join(map(str, path))}: {message}", hint))
+
+        rule = build(data, file, vocab, report, overrides.get(rule_id, {}))
+        if rule is not None:
+            rules.append(rule)
+    if faults:
+        raise FaultsError(faults)
+    return _apply_site(rules, entries, compiled_hash(plain, entries))
+
+
+def compiled_hash(plain: Mapping[str, Any], entries: Sequence[Mapping[str, Any]] = ()) -> str:
+    """A short hash of everything that the conclusions depend on."""
+    import hashlib
+
+    text = json.dumps([sorted((k, v[1]) for k, v in plain.items()), list(entries)], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def shipped() -> dict[str, tuple[str, dict[str, Any]]]:
+    """The plain data of all shipped rules by id, from the compiled copy when there is one."""
+    ready = compiled.SHIPPED / "rules.json"
+    if ready.is_file():
+        return {k: (v[0], v[1]) for k, v in json.loads(ready.read_bytes()).items()}
+    files = rule_files(CATALOG)
+    here = Path(__file__).parent
+    watched = [*files, here / "schema.py", here / "condition.py", *compiled.shard_files("facts")]
+    data = compiled.cached("rules", watched, lambda: read_pack(CATALOG))
+    return {k: (v[0], v[1]) for k, v in data.items()}
+
+
+def rule_files(folder: Path) -> list[Path]:
+    """Every rule file of a pack."""
+    return sorted(p for p in folder.rglob("*.yaml") if not p.name.startswith("_"))
+
+
+def read_pack(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Read and check a pack (a folder, or one file): id -> (file, plain data)."""
+    files = rule_files(folder) if folder.is_dir() else [folder]
+    out: dict[str, tuple[str, dict[str, Any]]] = {}
+    faults: list[Fault] = []
+    for path in files:
+        document, rule = read_file(path)
+        faults.extend(document.faults)
+        if rule is None or document.faults:
+            continue
+        if rule.id in out:
+            faults.append(Fault(document.file, 1, 1, f"rule {rule.id!r} is already defined in {out[rule.id][0]}"))
+        out[rule.id] = (document.file, document.data)
+    if faults:
+        raise FaultsError(faults)
+    return out
+
+
+def read_file(path: Path) -> tuple[Document, Rule | None]:
+    """One rule file: its document with all faults, and the rule when there are none."""
+    from knowledge import yamlfile
+
+    root = Path(__file__).parent.parent
+    name = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+    document = yamlfile.load(path, name)
+    if document.data is None and not document.faults:
+        document.fault((), "the file is empty")
+    return document, check(document, path.stem)
+
+
+def check(document: Document, stem: str = "") -> Rule | None:
+    """Shape, names, types and places of one rule document."""
+    from rules.schema import RuleFile
+
+    data = document.data
+    if not isinstance(data, dict):
+        if not document.faults:
+            document.fault((), "a rule file is a mapping")
+        return None
+    compiled.check(document, (), data, RuleFile)
+    if stem and isinstance(data.get("id"), str) and data["id"] != stem:
+        document.fault(("id",), f"id {data['id']!r} is not the file name {stem!r}")
+    vocab = vocabulary()
+    used: set[str] = set()
+
+    def report(path: DataPath, message: str, hint: str) -> None:
+        document.fault(path, message, hint)
+
+    if document.faults:  # the shape is wrong: still check the conditions, so that all faults show
+        params = {k: v.get("default") for k, v in (data.get("params") or {}).items() if isinstance(v, dict)}
+        builder = Builder(vocab, params, report, used)
+        for path, condition in _conditions(data):
+            builder.build(condition, path)
+        return None
+    rule = build(data, document.file, vocab, report, {}, used)
+    for name in data.get("params", {}):
+        if name not in used:
+            document.fault(("params", name), f"parameter {name!r} is never used")
+    return rule
+
+
+def _conditions(data: Mapping[str, Any]) -> Iterable[tuple[DataPath, Any]]:
+    if "when" in data:
+        yield ("when",), data["when"]
+    for key in ("confirms", "excludes"):
+        items = data.get(key)
+        for i, item in enumerate(items if isinstance(items, list) else []):
+            yield (key, i), item
+
+
+def build(
+    data: Mapping[str, Any],
+    file: str,
+    vocab: Vocabulary,
+    report: Report,
+    override: Mapping[str, Any],
+    used: set[str] | None = None,
+) -> Rule | None:
+    """The rule of checked plain data, with the site's parameter values; None after a fault."""
+    params = tuple(
+        Param(k, v["type"], v["default"], v.get("min"), v.get("max"), v.get("unit", ""))
+        for k, v in data.get("params", {}).items()
+    )
+    values: dict[str, Any] = {}
+    for p in params:
+        if problem := p.problem(p.default):
+            report(("params", p.name, "default"), problem, "")
+        values[p.name] = override.get(p.name, p.default)
+    builder = Builder(vocab, values, report, used if used is not None else set())
+    when = builder.build(data["when"], ("when",))
+    confirms = [builder.build(c, ("confirms", i)) for i, c in enumerate(data.get("confirms", []))]
+    excludes = [builder.build(c, ("excludes", i)) for i, c in enumerate(data.get("excludes", []))]
+    if when is None or None in confirms or None in excludes:
+        return None
+    path = Path(file)
+    return Rule(
+        id=data["id"], revision=data["revision"], title=Text.of(data["title"]), status=RuleStatus(data["status"]),
+        severity=Severity(data["severity"]), scope=Scope(data["scope"]), when=when, why=Text.of(data["why"]),
+        file=file, area=path.parent.name, symptoms=tuple(data.get("symptoms", ())), applies=data.get("applies", {}),
+        params=params, confirms=_present(confirms), excludes=_present(excludes),
+        explains=tuple(_explains(e) for e in data.get("explains", ())), split_by=data.get("split_by", ""),
+        severity_from=data.get("severity_from", ""), xid=data.get("xid"), action=_action(data["action"]),
+        false_positives=Text.of(data.get("false_positives")), references=tuple(data.get("references", ())),
+        tests=tuple(_test(t) for t in data.get("tests", ())),
+    )  # fmt: skip
+
+
+def _present(conditions: list[Condition | None]) -> tuple[Condition, ...]:
+    return tuple(c for c in conditions if c is not None)
+
+
+def _explains(e: Mapping[str, Any]) -> Explains:
+    via = tuple(Scope(s) for s in e.get("via", ()))
+    return Explains(e.get("rule", ""), e.get("by", ""), e.get("on", "self"), via, parse_duration(e.get("within", "3m")))
+
+
+def _action(a: Mapping[str, Any]) -> ActionSpec:
+    return ActionSpec(
+        bucket=Bucket(a["bucket"]) if a.get("bucket") else None,
+        resolve=tuple(a.get("resolve", ())),
+        text=Text.of(a.get("text")),
+        command=a.get("command", ""),
+        risk=Risk(a["risk"]) if a.get("risk") else None,
+        runbook=a.get("runbook", ""),
+        then=tuple(Text.of(t) for t in a.get("then", ())),
+        usable=Usable(a["usable"]) if a.get("usable") else None,
+    )
+
+
+def _test(t: Mapping[str, Any]) -> RuleTest:
+    return RuleTest(t["name"], t["given"], t["expect"], t.get("grade", ""), t.get("bucket", ""), t.get("count"))
+
+
+# --- site files ---------------------------------------------------------------------------
+
+
+def _site_entries(site: Path, plain: Mapping[str, tuple[str, Mapping[str, Any]]], today: str) -> list[dict[str, Any]]:
+    from knowledge import yamlfile
+    from rules.schema import SiteEntry
+
+    document = yamlfile.load(site)
+    if document.data is not None and not isinstance(document.data, list):
+        document.fault((), "a site file holds a list of entries")
+        document.data = None
+    kept = []
+    for i, entry in enumerate(document.data or []):
+        if compiled.check(document, (i,), entry, SiteEntry) is None:
+            continue
+        known = plain.get(entry["rule"])
+        if known is None:
+            document.fault((i, "rule"), f"no rule {entry['rule']!r}", nearest_hint(entry["rule"], plain))
+            continue
+        _check_params(document, i, entry, known[1])
+        if not today or entry["expires"] >= today:
+            kept.append(entry)
+    document.raise_faults()
+    return kept
+
+
+def _check_params(document: Document, i: int, entry: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    declared = data.get("params", {})
+    for name, value in entry.get("params", {}).items():
+        spec = declared.get(name)
+        if spec is None:
+            document.fault(
+                (i, "params", name), f"rule {entry['rule']} has no parameter {name!r}", nearest_hint(name, declared)
+            )
+        elif problem := Param(name, spec["type"], spec["default"], spec.get("min"), spec.get("max")).problem(value):
+            document.fault((i, "params", name), problem)
+
+
+def _apply_site(rules: Sequence[Rule], entries: Sequence[Mapping[str, Any]], fingerprint: str) -> RuleSet:
+    changed = {r.id: r for r in rules}
+    notes, suppressed = [], {}
+    for e in entries:
+        who = f"{e['reason']} ({e['owner']}, until {e['expires']})"
+        if e.get("disable"):
+            changed.pop(e["rule"], None)
+            notes.append(f"rule {e['rule']} is switched off: {who}")
+            continue
+        rule = changed[e["rule"]]
+        if e.get("severity"):
+            changed[rule.id] = replace(rule, severity=Severity(e["severity"]))
+            notes.append(f"rule {rule.id} has severity {e['severity']}: {who}")
+        if e.get("params"):
+            notes.append(f"rule {rule.id} uses {', '.join(f'{k}={v}' for k, v in e['params'].items())}: {who}")
+        if e.get("suppress_hosts"):
+            suppressed[rule.id] = tuple(e["suppress_hosts"])
+            notes.append(f"rule {rule.id} is suppressed on {', '.join(e['suppress_hosts'])}: {who}")
+    return RuleSet(tuple(sorted(changed.values(), key=lambda r: r.id)), fingerprint, tuple(notes), suppressed)

@@ -1,0 +1,179 @@
+"""A rule as the engine sees it: one file, checked and with its conditions built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from knowledge.language import NO_TEXT, Text
+from knowledge.observation import Scope
+from knowledge.units import parse_duration
+from rules.condition import Condition
+
+
+class Severity(StrEnum):
+    """How bad it is, from least to worst."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+    @property
+    def rank(self) -> int:
+        """0 for info up to 3 for critical."""
+        return list(Severity).index(self)
+
+
+class RuleStatus(StrEnum):
+    """Where a rule stands in its life."""
+
+    DRAFT = "draft"
+    STABLE = "stable"
+    RETIRED = "retired"
+
+
+class Bucket(StrEnum):
+    """What to do, in NVIDIA's words where they exist (Xid catalogue, Resolution Buckets), ours otherwise."""
+
+    IGNORE = "IGNORE"
+    RESTART_APP = "RESTART_APP"
+    RESTART_VM = "RESTART_VM"
+    RESTART_FM = "RESTART_FM"
+    RESET_GPU = "RESET_GPU"
+    DRAIN_AND_RESET = "DRAIN_AND_RESET"
+    RESTART_BM = "RESTART_BM"
+    CHECK_MECHANICALS = "CHECK_MECHANICALS"
+    CHECK_UVM = "CHECK_UVM"
+    WORKFLOW_NVLINK_ERR = "WORKFLOW_NVLINK_ERR"
+    WORKFLOW_NVLINK5_ERR = "WORKFLOW_NVLINK5_ERR"
+    XID_154_EVAL = "XID_154_EVAL"
+    UPDATE_SWFW = "UPDATE_SWFW"
+    CONTACT_SUPPORT = "CONTACT_SUPPORT"
+    CHANGE_SETTING = "CHANGE_SETTING"
+    FIX_CODE = "FIX_CODE"
+    TUNE_JOB = "TUNE_JOB"
+    INSPECT_NETWORK = "INSPECT_NETWORK"
+    ASK_PLATFORM = "ASK_PLATFORM"
+    MONITOR = "MONITOR"
+
+
+class Risk(StrEnum):
+    """What an action does to running work."""
+
+    SAFE = "safe"
+    DISRUPTIVE = "disruptive"
+    DESTRUCTIVE = "destructive"
+
+
+class Usable(StrEnum):
+    """Whether the thing can go on being used."""
+
+    YES = "yes"
+    NOT_YET = "not_yet"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A threshold that a site may set, within bounds. The predicate itself never changes."""
+
+    name: str
+    type: str  # duration, int, float
+    default: Any
+    min: Any = None
+    max: Any = None
+    unit: str = ""
+
+    def problem(self, value: Any) -> str:
+        """Why `value` cannot be used; empty when it can."""
+        try:
+            number = self.number(value)
+            low = self.number(self.min) if self.min is not None else number
+            high = self.number(self.max) if self.max is not None else number
+        except (TypeError, ValueError):
+            return f"{value!r} is not a {self.type}"
+        if not low <= number <= high:
+            return f"{value} is outside {self.min} .. {self.max}"
+        return ""
+
+    def number(self, value: Any) -> float:
+        """`value` as a number: ns for durations."""
+        if self.type == "duration":
+            return parse_duration(str(value))
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or (self.type == "int" and not isinstance(value, int))
+        ):
+            raise TypeError(self.type)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Explains:
+    """This rule's finding can be the cause of another's."""
+
+    rule: str = ""  # id of the effect; empty with `by`
+    by: str = ""  # a named relation of a catalogue: "xid_catalogue"
+    on: str = "self"  # self: the same subject, its parts or what it is part of; node: anything on the node
+    via: tuple[Scope, ...] = ()
+    within: int = 180 * 10**9  # ns; a burst in NVIDIA's Fleet Intelligence ends after 3 minutes of silence
+
+
+@dataclass(frozen=True, slots=True)
+class ActionSpec:
+    """What the rule advises: a static bucket, or resolvers that are asked in order."""
+
+    bucket: Bucket | None = None
+    resolve: tuple[str, ...] = ()
+    text: Text = NO_TEXT
+    command: str = ""
+    risk: Risk | None = None
+    runbook: str = ""
+    then: tuple[Text, ...] = ()
+    usable: Usable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTest:
+    """One case of the rule's own tests."""
+
+    name: str
+    given: Mapping[str, Any]
+    expect: str  # matched, not_matched, unknown
+    grade: str = ""
+    bucket: str = ""
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A problem, how it is recognised, what it explains and what to do about it."""
+
+    id: str
+    revision: int
+    title: Text
+    status: RuleStatus
+    severity: Severity
+    scope: Scope
+    when: Condition
+    why: Text
+    file: str = ""
+    area: str = ""
+    symptoms: tuple[str, ...] = ()
+    applies: Mapping[str, Any] = field(default_factory=dict)
+    params: tuple[Param, ...] = ()
+    confirms: tuple[Condition, ...] = ()
+    excludes: tuple[Condition, ...] = ()
+    explains: tuple[Explains, ...] = ()
+    split_by: str = ""  # event field: one finding for each of its values
+    severity_from: str = ""  # event field that holds the severity
+    xid: int | None = None  # the XID this rule is about; split_by: code fills it in otherwise
+    action: ActionSpec = field(default_factory=ActionSpec)
+    false_positives: Text = NO_TEXT
+    references: tuple[str, ...] = ()
+    tests: tuple[RuleTest, ...] = ()

@@ -1,0 +1,298 @@
+"""From a finding to an action: a closed list of named pure functions, asked in the rule's order.
+
+The first one that has an answer speaks; the finding records which one it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from knowledge.language import Text
+from knowledge.observation import Event, Observation, Status, Subject
+from rules.factbase import FactBase
+from rules.model import ActionSpec, Bucket, Risk, Rule, Usable
+
+BURST = 180 * 10**9  # ns of silence that ends a burst (NVIDIA Fleet Intelligence, "XID Bursts")
+
+# The driver's numbers of XID 154 (open kernel modules, NV2080_CTRL_GPU_RECOVERY_ACTION).
+RECOVERY: Mapping[str, Bucket] = {
+    "gpu_reset": Bucket.RESET_GPU,
+    "node_reboot": Bucket.RESTART_BM,
+    "drain_p2p": Bucket.DRAIN_AND_RESET,
+    "drain_and_reset": Bucket.DRAIN_AND_RESET,
+    "recover_imex": Bucket.RESTART_FM,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BucketInfo:
+    """What one action word means: text, command, risk."""
+
+    bucket: Bucket
+    text: Text
+    until: Text
+    command: str
+    risk: Risk
+    usable: Usable
+    strength: int
+    runbook: str
+
+
+@cache
+def buckets() -> Mapping[Bucket, BucketInfo]:
+    """All action words with their meaning."""
+    from knowledge.compiled import shard
+
+    return {
+        Bucket(d["name"]): BucketInfo(
+            Bucket(d["name"]), Text.of(d["text"]), Text.of(d.get("until")), d.get("command", ""),
+            Risk(d["risk"]), Usable(d["usable"]), d["strength"], d.get("runbook", ""),
+        )
+        for d in shard("buckets")
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do about one finding."""
+
+    bucket: Bucket
+    resolver: str  # which function spoke, or "rule"
+    text: Text
+    command: str
+    risk: Risk
+    usable: Usable
+    until: Text
+    runbook: str
+    then: tuple[Text, ...] = ()
+    because: tuple[Observation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a resolver may look at."""
+
+    rule: Rule
+    subject: Subject
+    events: Sequence[Observation]
+    facts: FactBase
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A resolver's word."""
+
+    bucket: Bucket
+    because: tuple[Observation, ...] = ()
+    then: tuple[Text, ...] = ()
+
+
+def advise(case: Case) -> Advice:
+    """The action of a finding. A rule without a bucket falls back to MONITOR."""
+    spec = case.rule.action
+    answer, speaker = None, "rule"
+    for name in spec.resolve:
+        answer = RESOLVERS[name](case)
+        if answer is not None:
+            speaker = name
+            break
+    if answer is None:
+        answer = Answer(spec.bucket or Bucket.MONITOR)
+    return _dress(case, answer, speaker)
+
+
+def _dress(case: Case, answer: Answer, speaker: str) -> Advice:
+    spec: ActionSpec = case.rule.action
+    info = buckets()[answer.bucket]
+    own = spec.bucket is None or spec.bucket is answer.bucket
+    command = spec.command if own and spec.command else info.command
+    return Advice(
+        answer.bucket,
+        speaker,
+        spec.text if own and spec.text else info.text,
+        fill(command, case.subject, case.facts, case.events),
+        spec.risk or info.risk if own else info.risk,
+        spec.usable or info.usable if own else info.usable,
+        info.until,
+        spec.runbook or info.runbook,
+        (*answer.then, *spec.then),
+        answer.because,
+    )
+
+
+def fill(command: str, subject: Subject, facts: FactBase, events: Sequence[Observation] = ()) -> str:
+    """Placeholders of a command filled with what is known, shell-quoted; an unknown one stays visible."""
+    from knowledge.observation import Scope
+
+    if "{" not in command:
+        return command
+    values: dict[str, str] = {"node": subject.host}
+    device = subject.up(Scope.GPU) or next((g for o in events if (g := o.subject.up(Scope.GPU))), None)
+    if device is not None:
+        values["gpu_pci"] = device.id if not device.id.startswith("unknown:") else ""
+        index = facts.current("gpu.index", device)
+        if index is not None and index.status is Status.OK:
+            values["gpu_index"] = str(index.value)
+        elif values["gpu_pci"]:
+            values["gpu_index"] = values["gpu_pci"]  # nvidia-smi -i takes an index, a UUID or a PCI address
+    for o in events:
+        if isinstance(o.value, Event):
+            values |= {
+                k: str(v) for k, v in o.value.fields.items() if k in ("pid", "process", "link") and v is not None
+            }
+    for name, value in values.items():
+        if value:
+            command = command.replace("{" + name + "}", _quote(value))
+    return command
+
+
+def _quote(value: str) -> str:
+    import shlex
+
+    return shlex.quote(value)
+
+
+# --- resolvers ----------------------------------------------------------------------------
+
+
+def _recovery154(case: Case) -> Answer | None:
+    """The driver's own word, XID 154: the latest number on this GPU, unless it is older than the burst."""
+    found = case.facts.read_up("gpu.recovery_action", case.subject)[1]
+    if found is None or found.status is not Status.OK or not isinstance(found.value, str):
+        return None
+    bucket = RECOVERY.get(found.value)
+    first = next((o for o in case.events if o.at is not None), None)
+    if bucket is None or (
+        first
+        and found.at is not None
+        and found.clock is first.clock
+        and first.at is not None
+        and found.at < first.at - BURST
+    ):
+        return None
+    return Answer(bucket, (found,))
+
+
+def _field(case: Case, name: str) -> tuple[Any, Observation] | None:
+    for o in reversed(case.events):
+        if isinstance(o.value, Event) and o.value.get(name):
+            return o.value.get(name), o
+    return None
+
+
+def _decoded(case: Case) -> Answer | None:
+    """The sub-code's own action (NVLink5, sheet "144-150 Decode"): the strongest of the burst."""
+    best: Answer | None = None
+    for o in case.events:
+        if not isinstance(o.value, Event) or not o.value.get("decoded"):
+            continue
+        word = str(o.value.get("bucket") or "")
+        if word not in Bucket.__members__:
+            continue
+        answer = Answer(Bucket(word), (o,))
+        if best is None or buckets()[answer.bucket].strength > buckets()[best.bucket].strength:
+            best = answer
+    return best
+
+
+def _catalogue(case: Case) -> Answer | None:
+    """NVIDIA's immediate action for the code, as the catalogue lists it."""
+    found = _field(case, "bucket")
+    if found is None or found[0] not in Bucket.__members__:
+        return None
+    return Answer(Bucket(found[0]), (found[1],))
+
+
+def _workflow(case: Case) -> Answer | None:
+    """NVIDIA's workflows that depend on what else happened on the same GPU in the burst."""
+    if case.rule.xid is None:
+        return None
+    workflow = _WORKFLOWS.get(case.rule.xid)
+    return workflow(case) if workflow else None
+
+
+def _nearby(case: Case, *codes: int) -> tuple[Observation, ...]:
+    """XIDs with these codes on the same GPU within the burst of the finding."""
+    own = [o.at for o in case.events if o.at is not None]
+    out = []
+    for o in case.facts.events("xid"):
+        if not isinstance(o.value, Event) or o.value.code not in codes or o.subject != case.subject:
+            continue
+        if not own or o.at is None or any(abs(o.at - at) <= BURST for at in own):
+            out.append(o)
+    return tuple(out)
+
+
+def _workflow_48(case: Case) -> Answer:
+    """WORKFLOW_XID_48: with 63 or 64 drain and reset; alone reset; then the field diagnostic."""
+    repair = _nearby(case, 63, 64)
+    field_diag = Text(
+        "After the reset, check remapped rows and the SRAM threshold flag; run the field diagnostic if either calls for it.",
+        "复位后检查行重映射和 SRAM 阈值标志；若任一要求则运行现场诊断。",
+    )
+    return Answer(Bucket.DRAIN_AND_RESET if repair else Bucket.RESET_GPU, repair, (field_diag,))
+
+
+def _workflow_45(case: Case) -> Answer:
+    """WORKFLOW_XID_45: follow the other XID; alone, restart the fabric manager."""
+    codes = {
+        o.value.code for o in case.facts.events("xid") if isinstance(o.value, Event) and o.subject == case.subject
+    } - {45, 43, 154}
+    return Answer(Bucket.IGNORE if codes else Bucket.RESTART_FM)
+
+
+_DIAGNOSE = Text(
+    "The same place failed again: run `dcgmi diag -r 3` (or the field diagnostic) on a drained node before blaming the application.",
+    "同一位置再次出错：在排空的节点上运行 `dcgmi diag -r 3`（或现场诊断），再归咎于应用程序。",
+)
+
+
+def _workflow_13(case: Case) -> Answer:
+    """WORKFLOW_XID_13: restart the application; the same GPC and TPC again within a day asks for a diagnostic."""
+    return Answer(Bucket.RESTART_APP, then=(_DIAGNOSE,) if _recurs(case, ("gpc", "tpc")) else ())
+
+
+def _workflow_31(case: Case) -> Answer:
+    """WORKFLOW_XID_31: restart the application; the same GPU again within a day asks for a diagnostic."""
+    return Answer(Bucket.RESTART_APP, then=(_DIAGNOSE,) if _recurs(case, ()) else ())
+
+
+def _recurs(case: Case, same: tuple[str, ...]) -> bool:
+    """Two separate bursts at the same place within 24 h (NVSentinel repeats the workflow's "again" that way)."""
+    places: dict[tuple[object, ...], list[int]] = {}
+    for o in case.events:
+        if isinstance(o.value, Event) and o.at is not None:
+            key = (o.clock, *(o.value.get(name) for name in same))
+            if None not in key:
+                places.setdefault(key, []).append(o.at)
+    return any(BURST < b - a <= 24 * 3600 * 10**9 for times in places.values() for a, b in pairwise(sorted(times)))
+
+
+def _workflow_ignore(_: Case) -> Answer:
+    """XID_137_FLOW (108, 137): nothing to do on this GPU; the access came from a peer."""
+    return Answer(Bucket.IGNORE)
+
+
+_WORKFLOWS: Mapping[int, Callable[[Case], Answer]] = {
+    13: _workflow_13,
+    31: _workflow_31,
+    45: _workflow_45,
+    48: _workflow_48,
+    108: _workflow_ignore,
+    137: _workflow_ignore,
+}
+RESOLVERS: Mapping[str, Callable[[Case], Answer | None]] = {
+    "recovery154": _recovery154,
+    "decoded": _decoded,
+    "workflow": _workflow,
+    "catalogue": _catalogue,
+}
+
+
+def with_events(case: Case, events: Sequence[Observation]) -> Case:
+    """The same case, narrowed to some of its events."""
+    return replace(case, events=tuple(events))
