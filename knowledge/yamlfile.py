@@ -125,7 +125,7 @@ class _Builder:
 
     def _scalar(self, node: yaml.ScalarNode, path: Path_) -> Any:
         text: str = node.value
-        if node.style is not None:  # quoted or block: always a string
+        if node.style in ("'", '"', "|", ">"):  # quoted or block: always a string
             return text
         if node.tag not in ("tag:yaml.org,2002:str", None) and not node.tag.startswith("tag:yaml.org,2002:"):
             self.document.fault(path, f"tag {node.tag!r} is not allowed")

@@ -3,7 +3,7 @@
 A leaf asks one thing of one fact. It is checked against the vocabulary when the rule is
 loaded, so a condition that exists can be evaluated. The surface forms::
 
-    {event: xid, where: {code: 13}, same: [gpc, tpc], count: {at_least: 2}, within: 24h,
+    {event: xid, where: {code: 13}, same: [gpc, tpc], count: {at_least: 2}, within: 24h, gap: 3m,
      on: self|node|others, after: {event: ..., where: ..., within: 60s}}
     {fact: NAME, op: at_least, value: 5}
     {fact: NAME, op: at_least, value: {fact: OTHER, times: 0.9, plus: -5}}
@@ -120,6 +120,7 @@ class EventLeaf:
     at_least: int = 1
     at_most: int | None = None
     within: int | None = None  # ns; with at_least > 1 any span of this length
+    gap: int | None = None  # ns; events closer together than this count as one (a burst)
     on: On = On.SELF
     after: EventLeaf | None = None  # and an event of this kind happened at most `within` before
     negated: bool = False
@@ -200,7 +201,7 @@ def facts_of(condition: Condition) -> frozenset[str]:
     return frozenset(names)
 
 
-_EVENT_KEYS = {"event", "where", "same", "count", "within", "on", "after"}
+_EVENT_KEYS = {"event", "where", "same", "count", "within", "gap", "on", "after"}
 _FACT_KEYS = {
     "fact",
     "op",
@@ -283,8 +284,8 @@ class Builder:
                 self.report((*path, "after"), "after is an event condition with `within`", "")
                 return None
         on = self._enum(On, plain.get("on", "self"), (*path, "on"), {On.SELF, On.NODE, On.OTHERS})
-        within = self._duration(plain, "within", path)
-        return EventLeaf(spec.name, where, same, at_least, at_most, within, on or On.SELF, after, negated, path)
+        within, gap = self._duration(plain, "within", path), self._duration(plain, "gap", path)
+        return EventLeaf(spec.name, where, same, at_least, at_most, within, gap, on or On.SELF, after, negated, path)
 
     def _where(self, plain: Any, spec: FactSpec, path: Path) -> tuple[FieldTest, ...]:
         if not isinstance(plain, dict):

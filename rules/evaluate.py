@@ -116,6 +116,8 @@ def _event(leaf: EventLeaf, subject: Subject, facts: FactBase) -> LeafProof:
         key = tuple(o.value.get(name) for name in leaf.same)
         if None not in key:
             groups.setdefault(key, []).append(o)
+    if leaf.gap is not None:
+        groups = {key: bursts(group, leaf.gap) for key, group in groups.items()}
     crowd: list[Observation] = max(
         (densest(g, leaf.within if leaf.at_least > 1 else None) for g in groups.values()), key=len, default=[]
     )
@@ -169,6 +171,18 @@ def densest(events: Sequence[Observation], within: int | None) -> list[Observati
         if end - start + 1 > len(best):
             best = timed[start : end + 1]
     return best
+
+
+def bursts(events: Sequence[Observation], gap: int) -> list[Observation]:
+    """The first event of each burst; a burst ends when nothing follows for `gap` ns."""
+    out: list[Observation] = []
+    previous: Observation | None = None
+    for o in sorted(events, key=lambda o: (o.clock, o.at if o.at is not None else -1)):
+        same = previous is not None and previous.clock is o.clock
+        if not same or (o.at is not None and previous is not None and previous.at is not None and o.at - previous.at > gap):
+            out.append(o)
+        previous = o
+    return out
 
 
 def _coverage(leaf: EventLeaf, subject: Subject, facts: FactBase) -> list[Observation]:

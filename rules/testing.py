@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from knowledge.errors import GpudiagError
 from knowledge.facts import Kind, Type, Vocabulary, vocabulary
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Source, Status, Subject, Value, node
 from knowledge.units import parse_duration
@@ -54,7 +55,7 @@ def check_case(rule: Rule, case: RuleTest, parse: Parse) -> Outcome:
     """One case. A case that cannot be read is a failure, never a pass."""
     try:
         facts = facts_of_case(case, parse)
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, GpudiagError) as error:
         return Outcome(rule.id, case.name, case.expect, "unreadable", f"the case cannot be read: {error!r}")
     result = evaluate_rules([rule], facts)
     everything = [*result.findings, *result.ruled_out]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from knowledge.observation import Clock, Event, Observation, Scalar, Scope, Source, Status, Subject, Value, node
 from knowledge.text import excerpt as tidy
 from probes.base import Context
+from probes.parse._app_lines import AppLine, is_application_log, span
 
 _NUMBER = re.compile(r"[-+]?[0-9]{1,18}(?:\.[0-9]{1,12})?")
 
@@ -56,7 +57,7 @@ class Emitter:
         )
 
     def missing(
-        self, name: str, subject: Subject, status: Status, detail: str, line: int | None = None, excerpt: str = ""
+        self, name: str, subject: Subject, status: Status, detail: str, *, line: int | None = None, excerpt: str = ""
     ) -> None:
         """One value that the text should give and does not."""
         self.out.append(
@@ -95,3 +96,25 @@ def whole(text: str | None, limit: int = 18) -> int | None:
     if not (digits.isascii() and digits.isdigit()) or len(digits) > limit:
         return None
     return int(text)
+
+
+def none_seen(emit: Emitter, names: Sequence[str], lines: Sequence[AppLine]) -> None:
+    """Say for each event of `names` that did not occur that the whole log was looked at."""
+    if not is_application_log(lines):
+        return
+    seen = {o.fact for o in emit.out}
+    window, clock = span(lines)
+    for name in names:
+        if name not in seen:
+            emit.out.append(
+                Observation(
+                    name,
+                    emit.document,
+                    None,
+                    Status.NONE_SEEN,
+                    emit.source(None),
+                    clock=clock,
+                    window=window,
+                    detail="no such line in this log",
+                )
+            )

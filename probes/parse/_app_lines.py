@@ -42,7 +42,7 @@ _VLLM = re.compile(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\
 # [E1206 18:44:12.715298746 ProcessGroupNCCL.cpp:607] [Rank 0] ...   (month and day, no year)
 _GLOG = re.compile(r"\[?[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,9})")
 _INLINE_RANK = re.compile(r"\[(?:PG[^\]]{0,120} )?[Rr]ank (\d{1,6})\]")  # [PG ID 0 PG GUID 0(default_pg) Rank 3]
-_MONTHS = {m: i for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
+_MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,7 @@ def peel(line: Line) -> AppLine:
     host = ""
     at, clock = None, Clock.NONE
     for _ in range(MAX_PREFIXES):
-        if found := _RANK.match(text):
-            rank, label = int(found[1]), ""
-        elif found := _MPI.match(text):
+        if (found := _RANK.match(text)) or (found := _MPI.match(text)):
             rank, label = int(found[1]), ""
         elif found := _TIME.match(text):
             label = ""
@@ -165,11 +163,11 @@ def _timestamp(date: str, time: str, fraction: str | None, zone: str | None) -> 
 
 
 def _yearless(text: str) -> tuple[int | None, Clock]:
-    month = _MONTHS.get(text[:3])
-    if month is None:
+    month, rest = divmod(_MONTHS.find(text[:3]), 3)
+    if rest:
         return None, Clock.NONE
     clock = text[7:].split(":")
-    return _compose(month, int(text[4:6]), [int(part) for part in clock], 0)
+    return _compose(month + 1, int(text[4:6]), [int(part) for part in clock], 0)
 
 
 def _glog(found: re.Match[str]) -> tuple[int | None, Clock]:
@@ -182,3 +180,19 @@ def _compose(month: int, day: int, clock: list[int], ns: int) -> tuple[int | Non
     except ValueError:
         return None, Clock.NONE
     return int(moment.timestamp()) * 10**9 + ns, Clock.YEARLESS
+
+
+_APPLICATION = re.compile(
+    r"NCCL|Traceback \(most|torch|[Ee]poch|\bloss\b|jax|tensorflow|[Dd]eep[Ss]peed|accelerate|slurmstepd|\bsrun:|CUDA"
+)
+_KERNEL = re.compile(r"NVRM:|\bkernel:|\] nvidia|\] pcieport|BIOS-e820")
+
+
+def is_application_log(lines: Sequence[AppLine]) -> bool:
+    """True when the lines come from a program on GPUs, and not from a kernel.
+
+    Only then may a parser say that it saw none of what it looks for.
+    """
+    if any(_KERNEL.search(line.raw) for line in lines):
+        return False
+    return any(line.rank is not None or _APPLICATION.search(line.text) for line in lines)

@@ -11,8 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from probes.parse._smi_values import (
-    Convert, Reading, absent, boolean, enumeration, not_understood, parse_number, pci_value, pstate, quantity,
-    slug_value, text_value,
+    Convert,
+    Reading,
+    absent,
+    boolean,
+    enumeration,
+    not_understood,
+    parse_number,
+    pci_value,
+    pstate,
+    quantity,
+    slug_value,
+    text_value,
 )  # fmt: skip
 
 
@@ -106,6 +116,7 @@ def _ecc(window: str, kind: str, old: str) -> list[Field]:
 
 def _power(fact: str, sections: tuple[str, ...], prefix: str = "", queries: tuple[str, ...] = ()) -> list[Field]:
     """Draw and limits. ``Power Limit`` of old drivers is the requested one; the enforced one is what counts."""
+
     def at(*names: str) -> tuple[str, ...]:
         return tuple(f"{section}/{name}" for section in sections for name in names)
 
@@ -190,13 +201,13 @@ def _row_remap() -> list[Field]:
 
 
 def _memory() -> list[Field]:
-    out = []
-    for part in ("total", "used", "free", "reserved"):
-        out.append(Field(f"gpu.memory.{part}", mebibytes, (f"fb_memory_usage/{part}", f"memory_usage/{part}"),
-                         (f"memory.{part}",), "MiB", dynamic=part != "total"))  # fmt: skip
-    for part in ("total", "used", "free"):
-        out.append(Field(f"gpu.bar1.{part}", mebibytes, (f"bar1_memory_usage/{part}",), unit="MiB"))
-    return out
+    return [
+        *(Field(f"gpu.memory.{part}", mebibytes, (f"fb_memory_usage/{part}", f"memory_usage/{part}"),
+                (f"memory.{part}",), "MiB", dynamic=part != "total")
+          for part in ("total", "used", "free", "reserved")),
+        *(Field(f"gpu.bar1.{part}", mebibytes, (f"bar1_memory_usage/{part}",), unit="MiB")
+          for part in ("total", "used", "free")),
+    ]  # fmt: skip
 
 
 _TEMPERATURES = (

@@ -8,6 +8,7 @@ each integer width and of doubles).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ def blank(number: float) -> Reading | None:
             return Reading(None, *_BLANK64[number])
         if number in _ALL_ONES:
             return Reading(None, Status.FAILED, f"{number:#x}: all bits set, the device does not answer")
-    if number != number or number in (float("inf"), float("-inf")):
+    if not math.isfinite(number):
         return Reading(None, Status.FAILED, f"printed as {number}")
     if float(number) in _BLANKS:
         return Reading(None, *_BLANKS[float(number)])

@@ -1,0 +1,60 @@
+"""Argument parsers: one command's own, and the whole tree for help, completion and the reference."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NoReturn
+
+from knowledge.errors import UsageError, nearest_hint
+
+if TYPE_CHECKING:
+    from assistant.cli import Command
+
+DESCRIPTION = "Tells what is wrong with a GPU node or job, with the evidence under each sentence."
+
+
+class Parser(argparse.ArgumentParser):
+    """Complains by raising UsageError, with the nearest names; abbreviations of flags are not guessed."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        kwargs.setdefault("allow_abbrev", False)
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # handed through as they come
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the whole usage."""
+        wrong = message.partition("unrecognized arguments: ")[2].split(" ")[0].split("=")[0]
+        flags = [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
+        hint = nearest_hint(wrong, flags) if wrong.startswith("-") else ""
+        more = f"see {self.prog} --help"
+        raise UsageError(f"{self.prog.removeprefix('gpudiag ')}: {message}", hint=f"{hint} ({more})" if hint else more)
+
+
+def add_globals(parser: argparse.ArgumentParser) -> None:
+    """Flags that every command takes, before or after its name."""
+    group = parser.add_argument_group("output")
+    group.add_argument("--format", choices=("text", "json", "markdown", "html"), help="shape of the answer on stdout")
+    group.add_argument("--lang", choices=("en", "zh"), help="language of the answer")
+    group.add_argument("--color", choices=("auto", "always", "never"), help="colour of text answers")
+    group.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but errors")
+
+
+def command_parser(command: Command) -> Parser:
+    """The parser of one command."""
+    parser = Parser(prog=f"gpudiag {command.NAME}", description=command.HELP)
+    command.add_arguments(parser)
+    add_globals(parser)
+    return parser
+
+
+def full_parser(commands: Iterable[Command]) -> Parser:
+    """All commands under one parser."""
+    parser = Parser(prog="gpudiag", description=DESCRIPTION)
+    parser.add_argument("-V", "--version", action="store_true", help="print the version")
+    add_globals(parser)
+    children = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for command in commands:
+        child = children.add_parser(command.NAME, help=command.HELP, description=command.HELP)
+        command.add_arguments(child)
+        add_globals(child)
+    return parser

@@ -1,0 +1,177 @@
+"""The command line: finds the command, hands it its arguments, turns errors into one sentence and an exit code.
+
+A command is one module in ``assistant/commands/`` with ``NAME``, ``HELP``,
+``add_arguments(parser)`` and ``run(args) -> int``; the folder is the list. Only the chosen
+module is imported. ``args.settings`` is the `assistant.config.Settings` in force.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False  # as in `typing`, whose import alone would cost a tenth of `--version`
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Protocol
+
+    from assistant.arguments import Parser
+
+    class Command(Protocol):
+        """What a command module offers."""
+
+        NAME: str
+        HELP: str
+
+        def add_arguments(self, parser: Parser) -> None:
+            """Declare options and operands."""
+
+        def run(self, args: object) -> int:
+            """Do it; the return value is the exit code."""
+
+
+_VALUE_FLAGS = ("--format", "--lang", "--color")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; returns the exit code (`assistant.exits.Exit`)."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    if words in (["--version"], ["-V"]):
+        from assistant import __version__
+
+        sys.stdout.write(f"gpudiag {__version__}\n")
+        return 0
+    return _guarded(words)
+
+
+def _guarded(words: list[str]) -> int:
+    """Run `words`; nothing leaves here but an exit code."""
+    from assistant.exits import Exit
+    from knowledge.errors import GpudiagError
+
+    _lenient_streams()
+    try:
+        code = _dispatch(words)
+        sys.stdout.flush()
+        return code
+    except GpudiagError as error:
+        _say(f"gpudiag: {error}")
+        return Exit.USAGE
+    except BrokenPipeError:  # the reader has gone: it has what it wanted
+        _silence_stdout()
+        return Exit.OK
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except SystemExit as leaving:  # argparse after --help
+        return leaving.code if isinstance(leaving.code, int) else Exit.OK
+    except RecursionError as error:
+        return _bug(error)
+    except Exception as error:  # noqa: BLE001 - the last line: a bug is told in one sentence, with exit 70
+        return _bug(error)
+
+
+def _dispatch(words: list[str]) -> int:
+    index = _command_index(words)
+    if index is None:
+        from assistant.arguments import full_parser
+
+        if words and words[0] not in ("-h", "--help"):
+            full_parser(load_all()).parse_args(words)  # says what is wrong with the flags
+        full_parser(load_all()).print_help()
+        return 0
+    from assistant import config
+    from assistant.arguments import command_parser
+
+    command = load(words[index])
+    args = command_parser(command).parse_args(words[:index] + words[index + 1 :])
+    settings = config.load({"format": args.format, "lang": args.lang, "color": args.color})
+    if settings.cache_dir:
+        os.environ["GPUDIAG_CACHE_DIR"] = str(settings.cache_dir)
+    if not args.quiet:
+        for warning in settings.warnings:
+            _say(f"gpudiag: {warning}")
+    args.settings = settings
+    return command.run(args)
+
+
+def _command_index(words: Sequence[str]) -> int | None:
+    """Where the command's name stands; None when there is none or help is asked for first."""
+    skip = False
+    for i, word in enumerate(words):
+        if skip:
+            skip = False
+        elif word in _VALUE_FLAGS:
+            skip = True
+        elif word in ("-h", "--help"):
+            return None
+        elif not word.startswith("-"):
+            return i
+    return None
+
+
+def command_modules() -> Mapping[str, str]:
+    """Every command's name and module, from the folder."""
+    folder = os.path.join(os.path.dirname(__file__), "commands")  # noqa: PTH118, PTH120 - pathlib costs as much as --version
+    stems = sorted(n[:-3] for n in os.listdir(folder) if n.endswith(".py") and not n.startswith("_"))  # noqa: PTH208
+    return {stem.rstrip("_").replace("_", "-"): f"assistant.commands.{stem}" for stem in stems}
+
+
+def load(name: str) -> Command:
+    """The command called `name`. UnknownNameError with the nearest names."""
+    import importlib
+
+    modules = command_modules()
+    if name not in modules:
+        from knowledge.errors import UnknownNameError
+
+        raise UnknownNameError("command", name, modules)
+    command: Command = importlib.import_module(modules[name])  # type: ignore[assignment]  # a module is the protocol
+    return command
+
+
+def load_all() -> list[Command]:
+    """Every command, for help and completion."""
+    return [load(name) for name in command_modules()]
+
+
+def _lenient_streams() -> None:
+    """A terminal that cannot show a character shows a question mark; it never costs the answer."""
+    import io
+
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _silence_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _say(message: str) -> None:
+    from knowledge.text import clean
+
+    sys.stderr.write("".join(clean(line) + "\n" for line in message.split("\n")))
+
+
+def _bug(error: BaseException) -> int:
+    from assistant.exits import Exit
+    from knowledge.text import excerpt
+
+    words = (w.rsplit("/", 1)[-1] if "/" in w else w for w in f"{type(error).__name__}: {error}".split())
+    detail = excerpt(" ".join(words), 200)  # folders of the machine stay out of bug reports
+    if os.environ.get("GPUDIAG_DEBUG") == "1":
+        _say("\n".join(_frames(error)))
+        _say(f"gpudiag: this is a bug in gpudiag ({detail})")
+    else:
+        _say(f"gpudiag: this is a bug in gpudiag ({detail}); GPUDIAG_DEBUG=1 shows where, please report it")
+    return Exit.BUG
+
+
+def _frames(error: BaseException) -> list[str]:
+    """The traceback as module, line and function: no path of the machine it ran on."""
+    out, here = [], error.__traceback__
+    while here is not None:
+        code = here.tb_frame.f_code
+        out.append(f"  {here.tb_frame.f_globals.get('__name__', '?')}:{here.tb_lineno} in {code.co_qualname}")
+        here = here.tb_next
+    return out

@@ -1,0 +1,225 @@
+"""Settings: flags over ``GPUDIAG_*`` over the user's file over ``/etc/gpudiag/config.toml``.
+
+Read once per command and handed down as frozen sections; nothing below the command line
+looks at the environment or at files for settings. Secrets, where a setting is one, come
+from the environment or a file and are never shown.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from knowledge.errors import ConfigError, nearest_hint
+from knowledge.language import LANGUAGES, Text
+
+SYSTEM_FILE = Path("/etc/gpudiag/config.toml")
+FORMATS = ("text", "json", "markdown", "html")
+NOT_SETTINGS = ("GPUDIAG_DEBUG", "GPUDIAG_REQUIRE")  # read by the command line and by the test suite themselves
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting: its key in the files; the variable is ``GPUDIAG_`` and the key in capitals."""
+
+    key: str
+    kind: str  # choice, path, paths
+    default: str
+    meaning: Text
+    choices: tuple[str, ...] = ()
+    secret: bool = False
+
+    @property
+    def variable(self) -> str:
+        """Its environment variable."""
+        return f"GPUDIAG_{self.key.upper()}"
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option("lang", "choice", "auto", Text(
+        "Language of answers; auto follows LC_ALL, LC_MESSAGES and LANG.",
+        "回答所用的语言；auto 取自 LC_ALL、LC_MESSAGES 与 LANG。"), ("auto", *LANGUAGES)),
+    Option("format", "choice", "text", Text("Shape of answers on stdout.", "标准输出上回答的格式。"), FORMATS),
+    Option("color", "choice", "auto", Text(
+        "Colour of text answers; auto means on a terminal without NO_COLOR.",
+        "文本回答是否带颜色；auto 表示在终端上且未设置 NO_COLOR 时启用。"), ("auto", "always", "never")),
+    Option("site_file", "path", "", Text(
+        "Site file with changed thresholds, severities and suppressions.", "站点文件：修改阈值、级别与屏蔽项。")),
+    Option("rule_packs", "paths", "", Text(
+        "Rule packs laid over the shipped rules, in order.", "按顺序叠加在内置规则之上的规则包。")),
+    Option("cache_dir", "path", "", Text(
+        "Where compiled data files are kept; empty means the platform's cache folder.",
+        "编译后数据文件的存放位置；为空则使用平台的缓存目录。")),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value in force, and where it came from."""
+
+    option: Option
+    value: str | tuple[str, ...]
+    origin: str  # "flag", "GPUDIAG_LANG", a file, "default"
+
+    @property
+    def shown(self) -> str:
+        """The value as `config show` prints it."""
+        if self.option.secret and self.value:
+            return "********"
+        return self.value if isinstance(self.value, str) else os.pathsep.join(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How answers look."""
+
+    lang: str = "en"
+    format: str = "text"
+    color: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Which rules are in force beside the shipped ones."""
+
+    site_file: Path | None = None
+    packs: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that is set, by section."""
+
+    output: Output = Output()
+    rules: Rules = Rules()
+    cache_dir: Path | None = None
+    all: tuple[Setting, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def user_file() -> Path:
+    """The user's own file, where the platform keeps such files.
+
+    On Linux that is the XDG base directory specification's answer, written out: every
+    command passes here, and platformdirs takes longer to import than `--version` may run.
+    A test holds the two equal.
+    """
+    if sys.platform == "linux":
+        base = os.environ.get("XDG_CONFIG_HOME", "").strip()
+        return (Path(base) if base else Path.home() / ".config") / "gpudiag" / "config.toml"
+    from platformdirs import user_config_path
+
+    return user_config_path("gpudiag") / "config.toml"
+
+
+def load(
+    flags: Mapping[str, str | None] | None = None,
+    environ: Mapping[str, str] | None = None,
+    files: tuple[Path, ...] | None = None,
+    options: tuple[Option, ...] = OPTIONS,
+) -> Settings:
+    """The settings in force. `files` are read with the later one winning.
+
+    Raises ConfigError that names every unknown key and every bad value at once.
+    """
+    environ = os.environ if environ is None else environ
+    faults: list[str] = []
+    found = {o.key: Setting(o, _typed(o, o.default), "default") for o in options}
+    for path in (SYSTEM_FILE, user_file()) if files is None else files:
+        _from_file(path, found, faults)
+    for option in options:
+        if raw := environ.get(option.variable):
+            _set(found, option, raw, option.variable, faults)
+        if raw := (flags or {}).get(option.key):
+            _set(found, option, raw, "flag", faults)
+    if faults:
+        raise ConfigError("; ".join(faults), hint="gpudiag config show lists the settings and where they come from")
+    return _sections(found, environ, _unknown_variables(environ, options))
+
+
+def _from_file(path: Path, found: dict[str, Setting], faults: list[str]) -> None:
+    try:
+        raw = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    import tomllib
+
+    try:
+        data = tomllib.loads(raw.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from error
+    for key, value in data.items():
+        if key not in found:
+            hint = nearest_hint(key, found)
+            faults.append(f"{path}: unknown key {key!r}{f' ({hint})' if hint else ''}")
+            continue
+        _set(found, found[key].option, value, str(path), faults, path.parent)
+
+
+def _set(
+    found: dict[str, Setting], option: Option, raw: Any, origin: str, faults: list[str], base: Path | None = None
+) -> None:
+    place = f"{origin}: " if origin != "flag" else ""
+    many = option.kind == "paths"
+    if isinstance(raw, str):
+        value = _typed(option, raw)
+    elif many and isinstance(raw, list) and all(isinstance(item, str) for item in raw):
+        value = tuple(raw)
+    else:
+        wanted = "a list of paths" if many else "a string"
+        faults.append(f"{place}{option.key} is {wanted}, not {raw!r}")
+        return
+    if option.choices and value not in option.choices:
+        faults.append(f"{place}{option.key} is {raw!r}, which is none of {', '.join(option.choices)}")
+        return
+    if base is not None and option.kind in ("path", "paths"):
+        value = tuple(_under(base, v) for v in value) if isinstance(value, tuple) else _under(base, value)
+    found[option.key] = Setting(option, value, origin)
+
+
+def _typed(option: Option, raw: str) -> str | tuple[str, ...]:
+    return tuple(p for p in raw.split(os.pathsep) if p) if option.kind == "paths" else raw
+
+
+def _under(base: Path, raw: str) -> str:
+    """A path of a file counts from that file's folder."""
+    return str(base / Path(raw).expanduser()) if raw else raw
+
+
+def _unknown_variables(environ: Mapping[str, str], options: tuple[Option, ...]) -> tuple[str, ...]:
+    known = {o.variable for o in options} | set(NOT_SETTINGS)
+    strange = sorted(name for name in environ if name.startswith("GPUDIAG_") and name not in known)
+    return tuple(f"{name} is no setting and was ignored ({nearest_hint(name, known)})" for name in strange)
+
+
+def _sections(found: Mapping[str, Setting], environ: Mapping[str, str], warnings: tuple[str, ...]) -> Settings:
+    def text(key: str) -> str:
+        value = found[key].value if key in found else ""
+        return value if isinstance(value, str) else ""
+
+    def path(key: str) -> Path | None:
+        return Path(text(key)).expanduser() if text(key) else None
+
+    lang = text("lang")
+    packs = found["rule_packs"].value if "rule_packs" in found else ()
+    return Settings(
+        Output(system_language(environ) if lang == "auto" else lang, text("format"), text("color")),
+        Rules(path("site_file"), tuple(Path(p).expanduser() for p in packs)),
+        path("cache_dir"),
+        tuple(found.values()),
+        warnings,
+    )
+
+
+def system_language(environ: Mapping[str, str]) -> str:
+    """The language of the locale, in the order that POSIX gives its variables."""
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        if value := environ.get(name):
+            return "zh" if value.lower().startswith("zh") else "en"
+    return "en"

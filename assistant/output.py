@@ -1,0 +1,54 @@
+"""Writing the answer: stdout is data, stderr is talk."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def write(text: str) -> None:
+    """`text` to stdout. A reader that has gone is no error: the exit code still tells the answer."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def say(text: str, quiet: bool = False) -> None:
+    """One line to stderr, unless `quiet`."""
+    if not quiet:
+        from knowledge.text import clean
+
+        sys.stderr.write(clean(text) + "\n")
+
+
+class Progress:
+    """A line on stderr that is rewritten, on a terminal only, and only once the work takes long."""
+
+    def __init__(self, quiet: bool = False, after: float = 0.7) -> None:
+        from time import monotonic
+
+        self._clock = monotonic
+        self._start = monotonic()
+        self._next = self._start + after  # seconds: shorter work needs no comfort
+        self._on = not quiet and sys.stderr.isatty()
+        self._shown = False
+
+    def __call__(self, text: str) -> None:
+        """Show `text`, at most five times a second."""
+        if not self._on or (now := self._clock()) < self._next:
+            return
+        from knowledge.text import clean
+
+        self._next = now + 0.2
+        self._shown = True
+        sys.stderr.write("\r\x1b[K" + clean(text)[:100])
+        sys.stderr.flush()
+
+    def done(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._shown = False

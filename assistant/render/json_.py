@@ -1,0 +1,217 @@
+"""The JSON of a diagnosis, schema ``gpudiag/diagnosis/1`` (DESIGN section 3): fields may be added, never renamed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from assistant.render import describe
+from assistant.render.labels import localised
+from assistant.render.times import iso, stamp, when
+from knowledge.observation import Event, Observation, Scope, Series, Subject
+from rules.condition import EventLeaf, KnownLeaf
+from rules.proof import LeafProof, Missing, Proof
+
+if TYPE_CHECKING:
+    from assistant.diagnosis import Diagnosis, Gap
+    from rules.engine import Finding, Undecided
+
+SCHEMA = "gpudiag/diagnosis/1"
+Tells = Callable[[str], str]  # fact -> the input kinds that tell it, for people
+_SLOTS = (Scope.GPU, Scope.NVSWITCH, Scope.PCI, Scope.NIC)
+
+
+def render(diagnosis: Diagnosis, lang: str = "en", tells: Tells = lambda _: "", timing: Mapping[str, float] | None = None) -> str:
+    """The object as text, one line end at the end."""
+    data = plain(diagnosis, lang, tells)
+    if timing is not None:
+        data["timing"] = dict(timing)
+    return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def plain(diagnosis: Diagnosis, lang: str = "en", tells: Tells = lambda _: "") -> dict[str, Any]:
+    """The object as plain data."""
+    writer = _Writer(diagnosis, lang, tells)
+    v = diagnosis.verdict
+    return {
+        "schema": SCHEMA,
+        "as_of": iso(diagnosis.as_of) if diagnosis.as_of is not None else None,
+        "ruleset": diagnosis.ruleset,
+        "query": dict(diagnosis.query) if diagnosis.query is not None else None,
+        "verdict": {
+            "state": str(v.state),
+            "usable": str(v.usable),
+            "until": v.until.in_(lang) or None,
+            "text": writer.words(v.text.in_(lang)),
+        },
+        "events": [writer.event(o) for o in diagnosis.events],
+        "findings": [writer.finding(f) for f in diagnosis.findings],
+        "undecided": [writer.undecided(u) for u in diagnosis.undecided],
+        "ruled_out": [writer.finding(f) for f in diagnosis.ruled_out],
+        "coverage": {
+            "asked": diagnosis.coverage.asked,
+            "answered": diagnosis.coverage.answered,
+            "denied": [_gap(g) for g in diagnosis.coverage.denied],
+            "failed": [_gap(g) for g in diagnosis.coverage.failed],
+        },
+        "notes": list(diagnosis.notes),
+        "sources": list(diagnosis.sources),
+        "exit": int(diagnosis.exit),
+    }
+
+
+class _Writer:
+    def __init__(self, diagnosis: Diagnosis, lang: str, tells: Tells) -> None:
+        self.lang, self.tells = lang, tells
+        self.vocabulary = diagnosis.facts.vocabulary
+        self.index = {id(o): i for i, o in enumerate(diagnosis.events)}  # one object each, shared with the findings
+        self.subjects = {f.subject for f in (*diagnosis.findings, *diagnosis.ruled_out)}
+
+    def words(self, text: str) -> str:
+        """Names of subjects within `text`, in the language of the answer."""
+        for subject in sorted(self.subjects, key=lambda s: -len(str(s))):
+            text = localised(text, subject, self.lang)
+        return text
+
+    def event(self, o: Observation) -> dict[str, Any]:
+        """One line of a log that means something."""
+        assert isinstance(o.value, Event)
+        slot = next((s for s in o.subject.ancestors() if s.scope in _SLOTS), None)
+        return {
+            "kind": o.fact,
+            "code": o.value.code,
+            "pci": slot.id if slot else None,
+            "subject": subject(o.subject),
+            "time": stamp(o.at, o.clock),
+            "line": o.source.line,
+            "source": o.source.call or o.source.probe,
+            "text": o.excerpt,
+            "decoded": {k: v for k, v in o.value.fields.items() if k != "text" and v is not None},
+        }
+
+    def finding(self, f: Finding) -> dict[str, Any]:
+        """One finding with its evidence and its whole proof."""
+        times = [o for o in f.events if o.at is not None]
+        first, last = f.times
+        clock = times[0].clock if times else None
+        a = f.advice
+        return {
+            "id": f.id,
+            "rule": f.rule.id,
+            "title": f.title.in_(self.lang),
+            "subject": subject(f.subject),
+            "severity": str(f.severity),
+            "grade": str(f.grade),
+            "role": str(f.role),
+            "xid": f.xid,
+            "first": stamp(first, clock) if clock else None,
+            "last": stamp(last, clock) if clock else None,
+            "count": len(f.events),
+            "events": sorted(i for o in f.events if (i := self.index.get(id(o))) is not None),
+            "explains": list(f.explains),
+            "explained_by": list(f.explained_by),
+            "may_explain": list(f.may_explain),
+            "impact": None,
+            "action": {
+                "bucket": str(a.bucket),
+                "text": a.text.in_(self.lang),
+                "command": a.command or None,
+                "risk": str(a.risk),
+                "usable": str(a.usable),
+                "said_by": a.resolver,
+                "runbook": a.runbook or None,
+                "then": [t.in_(self.lang) for t in a.then],
+            },
+            "because": [self.because(o) for o in (*f.events, *f.because)],
+            "missing": [self.missing(m) for m in f.missing],
+            "proof": self.proof(f.proof),
+        }
+
+    def undecided(self, u: Undecided) -> dict[str, Any]:
+        """A rule that lacks facts."""
+        return {
+            "rule": u.rule.id,
+            "title": u.rule.title.in_(self.lang),
+            "subject": subject(u.subject),
+            "severity": str(u.rule.severity),
+            "because": [self.because(o) for o in u.because],
+            "missing": [self.missing(m) for m in u.missing],
+            "proof": self.proof(u.proof),
+        }
+
+    def because(self, o: Observation) -> dict[str, Any]:
+        """A sentence and the observation under it."""
+        return {"text": self.sentence(o), "observation": self.observation(o)}
+
+    def sentence(self, o: Observation) -> str:
+        """What the observation says, in words."""
+        spec = self.vocabulary.get(o.fact)
+        return localised(spec.sentence(o, self.lang), o.subject, self.lang) if spec else o.fact
+
+    def observation(self, o: Observation) -> dict[str, Any]:
+        """An observation with everything needed to look again."""
+        spec = self.vocabulary.get(o.fact)
+        return {
+            "fact": o.fact,
+            "subject": subject(o.subject),
+            "status": str(o.status),
+            "value": _value(o.value),
+            "unit": (spec.unit if spec else "") or None,
+            "at": when(o) or None,
+            "source": str(o.source),
+            "origin": str(o.origin),
+            "excerpt": o.excerpt or None,
+            "detail": o.detail or None,
+        }
+
+    def seen(self, o: Observation) -> dict[str, Any]:
+        """An observation within a proof: an event is given by its place in `events`, once is enough."""
+        index = self.index.get(id(o))
+        return self.observation(o) if index is None else {"event": index}
+
+    def missing(self, m: Missing) -> dict[str, Any]:
+        """A fact that would tell more, and what would tell it."""
+        return {"fact": m.fact, "subject": subject(m.subject), "reason": m.reason, "probe": self.tells(m.fact) or None}
+
+    def proof(self, p: Proof) -> dict[str, Any]:
+        """The tree of clauses."""
+        if isinstance(p, LeafProof):
+            head = "event" if isinstance(p.leaf, EventLeaf) else "known" if isinstance(p.leaf, KnownLeaf) else "fact"
+            return {
+                "op": head,
+                head: p.leaf.event if isinstance(p.leaf, EventLeaf) else p.leaf.fact,
+                "clause": describe.leaf(p.leaf, self.lang),
+                "path": ".".join(map(str, p.leaf.path)),
+                "truth": str(p.truth),
+                "seen": p.seen or None,
+                "observations": [self.seen(o) for o in p.observations],
+                "missing": [self.missing(m) for m in p.missing],
+            }
+        return {"op": p.op, "truth": str(p.truth), "children": [self.proof(c) for c in p.children]}
+
+
+def subject(s: Subject) -> dict[str, str | None]:
+    """``{"scope", "id", "host"}``; the host is null when the source does not tell."""
+    return {"scope": str(s.scope), "id": s.id, "host": s.host or None}
+
+
+def _gap(g: Gap) -> dict[str, str]:
+    return {"fact": g.fact, "subject": g.subject, "status": str(g.status), "detail": g.detail}
+
+
+def _value(value: object) -> Any:
+    if isinstance(value, Event):
+        return {"code": value.code, **value.fields}
+    if isinstance(value, Series):
+        return {"times": list(value.times), "values": [_finite(v) for v in value.values]}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return list(value)
+    return _finite(value)
+
+
+def _finite(value: object) -> object:
+    """JSON has no infinities: such a number is given as its name."""
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return str(value)
+    return value

@@ -1,0 +1,132 @@
+"""The words around an answer, in both languages. What an answer says comes from the data files."""
+
+from __future__ import annotations
+
+from knowledge.language import Text
+from knowledge.observation import Scope, Status, Subject
+
+_LABELS: dict[str, Text] = {
+    # verdict
+    "ok": Text("OK", "正常"),
+    "degraded": Text("DEGRADED", "降级"),
+    "unhealthy": Text("UNHEALTHY", "异常"),
+    "unknown": Text("UNKNOWN", "未知"),
+    # severities
+    "info": Text("INFO", "信息"),
+    "warning": Text("WARNING", "警告"),
+    "error": Text("ERROR", "错误"),
+    "critical": Text("CRITICAL", "严重"),
+    # grades
+    "confirmed": Text("confirmed", "已确认"),
+    "probable": Text("probable", "很可能"),
+    "possible": Text("possible", "有可能"),
+    "ruled_out": Text("ruled out", "已排除"),
+    # risks
+    "safe": Text("safe", "安全"),
+    "disruptive": Text("disruptive: running work is lost", "有影响：会中断正在运行的任务"),
+    "destructive": Text("destructive: hardware is touched", "高风险：涉及硬件操作"),
+    # sections
+    "do_next": Text("Do next", "下一步"),
+    "found": Text("Found", "发现"),
+    "ruled_out_title": Text("Ruled out", "已排除"),
+    "undecided": Text("Undecided", "尚未确定"),
+    "could_not_see": Text("Could not see", "无法查看"),
+    "notes": Text("Notes", "备注"),
+    "then": Text("then: ", "然后："),
+    "explains": Text("explains: ", "解释了："),
+    "may_explain": Text("may explain: ", "可能解释："),
+    "would_confirm": Text("would settle it: ", "可据此确认："),
+    "needs": Text("needs ", "需要 "),
+    "runbook": Text("runbook: ", "处置手册："),
+    "why": Text("why: ", "原因："),
+    "false_positives": Text("mistaken for it: ", "容易误判："),
+    "said_by": Text("action from: ", "动作依据："),
+    "rule": Text("rule: ", "规则："),
+    "references": Text("sources: ", "参考："),
+    "nothing_to_do": Text("Nothing.", "无需操作。"),
+    "same_command": Text("and the same for {others}", "以下对象同样处理：{others}"),
+    "more_lines": Text("{n} more", "另有 {n} 条"),
+    "more_undecided": Text("{n} more with --verbose", "另有 {n} 项，使用 --verbose 查看"),
+    "on_gpus": Text("{n} GPUs", "{n} 个 GPU"),
+    "on_places": Text("{n} places", "{n} 处"),
+    "from": Text("from", "来源"),
+    "as_of": Text("as of {time}", "截至 {time}"),
+    "ruleset": Text("rules {hash}", "规则集 {hash}"),
+    "read": Text("{answered} of {asked} facts answered", "{asked} 项事实中有 {answered} 项得到答案"),
+    "evidence": Text("Evidence", "证据"),
+    "action": Text("Action", "动作"),
+    "symptoms": Text("Symptoms", "症状"),
+    "title": Text("GPU diagnosis", "GPU 诊断"),
+    "told": Text("as told", "人工提供"),
+    "derived": Text("computed", "推导得出"),
+    "also": Text("also ", "另有 "),
+    "copies": Text("x{n}", "×{n}"),
+    "event_list": Text("Events", "事件"),
+    "why_actions": Text("Why", "原因"),
+    # sources of an action
+    "recovery154": Text("the driver's own recovery action (XID 154)", "驱动给出的恢复动作（XID 154）"),
+    "decoded": Text("the decoded sub-code", "解码后的子码"),
+    "workflow": Text("NVIDIA's workflow for this XID", "NVIDIA 针对该 XID 的处理流程"),
+    "catalogue": Text("NVIDIA's catalogue", "NVIDIA 错误目录"),
+    "rule_speaks": Text("the rule", "该规则"),
+    # reasons
+    "none_seen": Text("none seen", "未见"),
+    "not_applicable": Text("not applicable", "不适用"),
+    "unsupported": Text("not reported by this device or driver", "此设备或驱动不提供"),
+    "denied": Text("permission denied", "权限不足"),
+    "timeout": Text("no answer in time", "超时未应答"),
+    "failed": Text("failed", "读取失败"),
+    "stale": Text("too old", "数据过旧"),
+    "not_asked": Text("not among the inputs", "输入中没有"),
+}  # fmt: skip
+
+_SCOPES: dict[Scope, Text] = {
+    Scope.CLUSTER: Text("cluster", "集群"), Scope.RACK: Text("rack", "机架"), Scope.SWITCH: Text("switch", "交换机"),
+    Scope.NODE: Text("node", "节点"), Scope.GPU: Text("GPU", "GPU"), Scope.MIG: Text("MIG instance", "MIG 实例"),
+    Scope.NVSWITCH: Text("NVSwitch", "NVSwitch"), Scope.NIC: Text("NIC", "网卡"), Scope.PORT: Text("port", "端口"),
+    Scope.LINK: Text("link", "链路"), Scope.PCI: Text("PCI device", "PCI 设备"), Scope.PROCESS: Text("process", "进程"),
+    Scope.CONTAINER: Text("container", "容器"), Scope.POD: Text("pod", "Pod"), Scope.JOB: Text("job", "作业"),
+    Scope.RANK: Text("rank", "rank"), Scope.COLLECTIVE: Text("collective", "集合通信"),
+    Scope.OPERATOR: Text("operator", "算子"), Scope.KERNEL: Text("kernel", "内核函数"),
+    Scope.ITERATION: Text("iteration", "迭代"), Scope.DOCUMENT: Text("document", "文档"),
+    Scope.OBJECT: Text("object", "对象"), Scope.TEAM: Text("team", "团队"),
+}  # fmt: skip
+
+
+def label(key: str, lang: str) -> str:
+    """The word for `key`."""
+    return _LABELS[key].in_(lang)
+
+
+def scope_name(scope: Scope, lang: str) -> str:
+    """What a kind of subject is called."""
+    return _SCOPES[scope].in_(lang)
+
+
+def subject_name(subject: Subject, lang: str) -> str:
+    """A subject as people call it: ``GPU 0000:3b:00.0``, ``this node``."""
+    word = scope_name(subject.scope, lang)
+    if subject.scope is Scope.NODE and not subject.id:
+        return {"zh": "本节点"}.get(lang, "this node")
+    if subject.scope is Scope.LINK and subject.parent is not None:
+        return f"{subject_name(subject.parent, lang)} {word} {subject.id}"
+    if subject.scope is Scope.GPU and subject.id.startswith("unknown:"):
+        return {"zh": "某个 GPU（地址未知）"}.get(lang, f"GPU at an unreadable address ({subject.id[8:]})")
+    return f"{word} {subject.id}"
+
+
+def localised(text: str, subject: Subject | None, lang: str) -> str:
+    """`text` with the plain names of `subject` and of what it is part of put into `lang`."""
+    here = subject
+    while here is not None:
+        text = text.replace(str(here), subject_name(here, lang))
+        here = here.parent
+    return text
+
+
+def reason_name(reason: str, lang: str) -> str:
+    """Why a value is missing: a status word (perhaps with detail after a colon), or a sentence."""
+    head, colon, detail = reason.partition(": ")
+    if head not in list(Status) or head == Status.OK:
+        return reason
+    return f"{label(head, lang)}{f' ({detail})' if colon else ''}"

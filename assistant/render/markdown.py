@@ -1,0 +1,88 @@
+"""A diagnosis as Markdown for a ticket or a chat: everything from inputs is escaped or fenced."""
+
+from __future__ import annotations
+
+import re
+
+from assistant.render.labels import label
+from assistant.render.view import Block, Step, View
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~@&$:])")
+_WORDY = re.compile(r"(?<=\w)\\([.:\-_()!+])(?=\w)|\\([.:()!\-+])(?=\s|$)")
+
+
+def escape(text: str) -> str:
+    """`text` as literal Markdown: no markup, link, mention or HTML of a stranger comes through."""
+    out = _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return _WORDY.sub(lambda m: m[1] or m[2] if (m[1] or m[2]) not in ("_",) else m[0], out)
+
+
+def code(text: str) -> str:
+    """A code span that survives backticks within."""
+    text = " ".join(text.split())
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    tick = "`" * (longest + 1)
+    blank = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{tick}{blank}{text}{blank}{tick}" if text else ""
+
+
+def fence(lines: list[str], language: str = "") -> list[str]:
+    """A fenced block that nothing within can close."""
+    longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
+    tick = "`" * max(3, longest + 1)
+    return [tick + language, *lines, tick]
+
+
+def render(page: View) -> str:
+    """The answer as one Markdown document."""
+    lang = page.lang
+    out = [f"# {page.state_label}: {escape(page.headline)}", ""]
+    if page.steps:
+        out += [f"## {label('do_next', lang)}", ""]
+        for number, step in enumerate(page.steps, 1):
+            out += [*_step(number, step, lang), ""]
+    if page.blocks:
+        out += [f"## {label('found', lang)}", ""]
+        for block in page.blocks:
+            out += [*_block(block, lang), ""]
+    for key, items in (("ruled_out_title", page.ruled_out), ("undecided", page.undecided),
+                       ("could_not_see", page.unseen), ("notes", page.notes)):  # fmt: skip
+        if items:
+            out += [f"## {label(key, lang)}", "", *(f"- {escape(i)}" for i in items)]
+            if key == "undecided" and page.undecided_more:
+                out.append(f"- {escape(label('more_undecided', lang).format(n=page.undecided_more))}")
+            out.append("")
+    out.append("---")
+    out.append(escape(" | ".join(page.footer)))
+    return "\n".join(out) + "\n"
+
+
+def _step(number: int, step: Step, lang: str) -> list[str]:
+    out = [f"{number}. **{step.bucket.replace('_', chr(92) + '_')}** {escape(step.text)}"]
+    if step.commands:
+        out += ["", *(f"   {line}" for line in fence(list(step.commands), "sh")), ""]
+    if step.risk != "safe":
+        out.append(f"   - {escape(step.risk_label)}")
+    out += [f"   - {label('then', lang)}{escape(t)}" for t in step.then]
+    if step.runbook:
+        out.append(f"   - {label('runbook', lang)}{code(f'gpudiag runbook show {step.runbook}')}")
+    return out
+
+
+def _block(b: Block, lang: str) -> list[str]:
+    out = [f"### {b.severity_label}: {escape(b.title)}", "", f"{escape(b.where)} · {b.grade}", ""]
+    out.append(f"- {label('action', lang)}: **{b.bucket.replace('_', chr(92) + '_')}** ({label('said_by', lang)}{escape(b.said_by)})")
+    for e in b.evidence:
+        said = f"{escape(e.text)} " if e.text else ""
+        raw = code(e.raw) if e.raw and e.raw not in e.text else ""
+        out.append(f"- {code(e.place)} {said}{raw}".rstrip())
+    if b.more:
+        out.append(f"- {label('more_lines', lang).format(n=b.more)}")
+    for key, items in (("explains", b.explains), ("may_explain", b.may_explain), ("would_confirm", b.missing)):
+        if items:
+            out.append(f"- {label(key, lang)}{escape(', '.join(items))}")
+    for key, text in (("why", b.why), ("false_positives", b.false_positives)):
+        if text:
+            out.append(f"- {label(key, lang)}{escape(text)}")
+    out += [f"- {label('references', lang)}<{r}>" for r in b.references]
+    return out

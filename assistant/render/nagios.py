@@ -1,0 +1,41 @@
+"""One line for Nagios, Icinga and their kind, with performance data and their own exit codes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assistant.exits import Exit
+from knowledge.observation import Scope
+from rules.engine import Grade
+from rules.model import Severity
+
+if TYPE_CHECKING:
+    from assistant.diagnosis import Diagnosis
+
+OK, WARNING, CRITICAL, UNKNOWN = range(4)
+_WORDS = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
+
+
+def code(diagnosis: Diagnosis) -> int:
+    """0 OK, 1 WARNING, 2 CRITICAL (an error or worse), 3 UNKNOWN. Symptoms and mere possibilities do not count."""
+    sure = [f for f in diagnosis.roots if f.grade in (Grade.CONFIRMED, Grade.PROBABLE)]
+    worst = max((f.severity.rank for f in sure), default=0)
+    if worst >= Severity.ERROR.rank:
+        return CRITICAL
+    if worst >= Severity.WARNING.rank:
+        return WARNING
+    return UNKNOWN if diagnosis.exit is Exit.UNDECIDED else OK
+
+
+def render(diagnosis: Diagnosis, lang: str = "en") -> str:
+    """``GPUDIAG CRITICAL - text | gpus=8 findings=1``."""
+    text = line(code(diagnosis), diagnosis.verdict.text.in_(lang))
+    gpus = len(diagnosis.facts.subjects(Scope.GPU))
+    return f"{text} | gpus={gpus} findings={len(diagnosis.roots)} symptoms={len(diagnosis.findings) - len(diagnosis.roots)}\n"
+
+
+def line(status: int, text: str) -> str:
+    """The part before the performance data; a bar or a line end would break the protocol."""
+    from knowledge.text import excerpt
+
+    return f"GPUDIAG {_WORDS[status]} - {excerpt(text.replace('|', '/'), 800)}"

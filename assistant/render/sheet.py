@@ -1,0 +1,189 @@
+"""Sheets: a title, paragraphs, fields and lists, for everything that is explained rather than diagnosed.
+
+`explain`, `rules show`, `runbook show` and `config show` fill a `Sheet`; this module prints
+it as text, Markdown, HTML or JSON (schema ``gpudiag/sheet/1``, with the entry's own data beside it).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from assistant.render.cells import pad, paint_for, terminal_width, width, wrap
+
+if TYPE_CHECKING:
+    from assistant.config import Output
+
+SCHEMA = "gpudiag/sheet/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Running text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Names and values, one a line; empty values are left out."""
+
+    rows: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A title within the sheet."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list."""
+
+    items: tuple[str, ...]
+    numbered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Lines that stay as they are: commands, conditions."""
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under a header."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+Part = Paragraph | Fields | Heading | Items | Code | Table
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """One page of an explanation. `data` is what JSON carries: the entry itself."""
+
+    title: str
+    parts: tuple[Part, ...]
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def show(sheet: Sheet, output: Output) -> str:
+    """`sheet` in the format asked for."""
+    match output.format:
+        case "json":
+            body = {"schema": SCHEMA, "title": sheet.title, **sheet.data}
+            return json.dumps(body, ensure_ascii=False, indent=1, default=str) + "\n"
+        case "markdown":
+            return _markdown(sheet)
+        case "html":
+            return _html(sheet, output.lang)
+        case _:
+            return _text(sheet, output.color)
+
+
+# --- text ---------------------------------------------------------------------------------
+
+
+def _text(sheet: Sheet, color: str) -> str:
+    columns, paint = terminal_width(), paint_for(color)
+    out = [paint(line, "bold") for line in wrap(sheet.title, columns)]
+    for part in sheet.parts:
+        lines = _text_part(part, columns)
+        if lines:
+            styled = [paint(x, "bold") for x in lines] if isinstance(part, Heading) else lines
+            out += ["", *styled] if not (isinstance(part, Fields) and len(out) == 1) else styled
+    return "\n".join(out) + "\n"
+
+
+def _text_part(part: Part, columns: int) -> list[str]:
+    match part:
+        case Paragraph(text):
+            return [line for block in text.split("\n") for line in wrap(block, columns)] if text else []
+        case Heading(text):
+            return [text]
+        case Fields(rows):
+            kept = [(name, value) for name, value in rows if value]
+            lead = min(44, max((width(name) for name, _ in kept), default=0))
+            hang = " " * (min(lead, 28) + 4)
+            return [x for name, value in kept for x in wrap(value, columns, f"  {pad(name, lead)}  ", hang)]
+        case Items(items, numbered):
+            return [x for n, i in enumerate(items, 1) for x in wrap(i, columns, f"  {n}. " if numbered else "  - ")]
+        case Code(lines):
+            return [f"    {line}" for line in lines]
+        case Table(header, rows):
+            return _grid(header, rows, columns)
+
+
+def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int) -> list[str]:
+    """Columns side by side; the last one wraps under itself."""
+    sizes = [max(width(r[i]) for r in (header, *rows)) for i in range(len(header))]
+    out = []
+    for row in (header, *rows):
+        lead = "  ".join(pad(cell, size) for cell, size in zip(row[:-1], sizes, strict=False))
+        lead = f"{lead}  " if lead else ""
+        hang = " " * (width(lead) if width(lead) < columns * 2 // 3 else 4)
+        out += wrap(row[-1], columns, lead, hang)
+    return out
+
+
+# --- Markdown and HTML --------------------------------------------------------------------
+
+
+def _markdown(sheet: Sheet) -> str:
+    from assistant.render.markdown import code, escape, fence
+
+    out = [f"# {escape(sheet.title)}", ""]
+    for part in sheet.parts:
+        match part:
+            case Paragraph(text):
+                out += [escape(text), ""] if text else []
+            case Heading(text):
+                out += [f"## {escape(text)}", ""]
+            case Fields(rows):
+                out += [*(f"- **{escape(name)}**: {escape(value)}" for name, value in rows if value), ""]
+            case Items(items, numbered):
+                out += [*(f"{f'{n}.' if numbered else '-'} {escape(i)}" for n, i in enumerate(items, 1)), ""]
+            case Code(lines):
+                out += [*fence(list(lines)), ""] if lines else []
+            case Table(header, rows):
+                out.append("| " + " | ".join(map(escape, header)) + " |")
+                out.append("|" + " --- |" * len(header))
+                out += [f"| {code(row[0])} | {' | '.join(map(escape, row[1:]))} |" for row in rows]
+                out.append("")
+    return "\n".join(out).rstrip() + "\n"
+
+
+def _html(sheet: Sheet, lang: str) -> str:
+    from html import escape
+
+    from assistant.render.html import document
+
+    out = [f'<h1 style="--c:var(--info)">{escape(sheet.title)}</h1>']
+    for part in sheet.parts:
+        match part:
+            case Paragraph(text):
+                out += [f"<p>{escape(block)}</p>" for block in text.split("\n") if block]
+            case Heading(text):
+                out.append(f"<h2>{escape(text)}</h2>")
+            case Fields(rows):
+                cells = "".join(f"<tr><td>{escape(n)}</td><td>{escape(v)}</td></tr>" for n, v in rows if v)
+                out.append(f"<table>{cells}</table>")
+            case Items(items, numbered):
+                tag = "ol" if numbered else "ul"
+                out.append(f"<{tag}>{''.join(f'<li>{escape(i)}</li>' for i in items)}</{tag}>")
+            case Code(lines):
+                body = "\n".join(map(escape, lines))
+                out.append(f"<pre>{body}</pre>")
+            case Table(header, rows):
+                head = "".join(f"<td><b>{escape(h)}</b></td>" for h in header)
+                body = "".join(f"<tr>{''.join(f'<td>{escape(c)}</td>' for c in row)}</tr>" for row in rows)
+                out.append(f"<table><tr>{head}</tr>{body}</table>")
+    return document(sheet.title, "\n".join(out), lang)

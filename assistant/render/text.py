@@ -1,0 +1,106 @@
+"""A diagnosis for a terminal: the verdict first, then what to do, then why."""
+
+from __future__ import annotations
+
+from assistant.render.cells import Paint, cut, wrap
+from assistant.render.labels import label
+from assistant.render.view import Block, Evidence, Step, View
+
+_STYLE = {
+    "ok": ("green", "bold"),
+    "degraded": ("yellow", "bold"),
+    "unhealthy": ("alarm",),
+    "unknown": ("bold",),
+    "critical": ("red", "bold"),
+    "error": ("red",),
+    "warning": ("yellow",),
+    "info": ("blue",),
+}
+_COMMANDS = 4  # of one step; more of the same are named, not printed
+
+
+def render(page: View, columns: int, paint: Paint, verbose: bool = False) -> str:
+    """The answer as lines of at most `columns`; commands are never broken, so that they can be copied."""
+    return "\n".join(_Page(page, columns, paint, verbose).lines()) + "\n"
+
+
+class _Page:
+    def __init__(self, page: View, columns: int, paint: Paint, verbose: bool) -> None:
+        self.page, self.columns, self.paint, self.verbose = page, columns, paint, verbose
+
+    def lines(self) -> list[str]:
+        """Everything, top to bottom."""
+        p = self.page
+        state = self.paint(p.state_label, *_STYLE[p.state])
+        head = wrap(p.headline, self.columns, f"{p.state_label}  ", "  ")
+        out = [head[0].replace(p.state_label, state, 1), *head[1:]]
+        if p.steps:
+            out += ["", self._heading("do_next"), *(x for n, s in enumerate(p.steps, 1) for x in self._step(n, s))]
+        if p.blocks:
+            out += ["", self._heading("found"), *(x for b in p.blocks for x in self._block(b))]
+        for key, items in (("ruled_out_title", p.ruled_out), ("undecided", p.undecided), ("could_not_see", p.unseen),
+                           ("notes", p.notes)):  # fmt: skip
+            out += self._list(key, items)
+            if key == "undecided" and p.undecided_more:
+                out.append("  " + self.paint(self._label("more_undecided").format(n=p.undecided_more), "dim"))
+        out += ["", self.paint(" | ".join(p.footer), "dim")]
+        return out
+
+    def _label(self, key: str) -> str:
+        return label(key, self.page.lang)
+
+    def _heading(self, key: str) -> str:
+        return self.paint(self._label(key), "bold")
+
+    def _list(self, key: str, items: tuple[str, ...]) -> list[str]:
+        if not items:
+            return []
+        return ["", self._heading(key), *(x for i in items for x in wrap(i, self.columns, "  - ", "    "))]
+
+    def _step(self, number: int, step: Step) -> list[str]:
+        lead = f"  {number}. "
+        out = wrap(f"{step.bucket}  {step.text}", self.columns, lead, "     ")
+        out[0] = out[0].replace(step.bucket, self.paint(step.bucket, "bold"), 1)
+        for command in step.commands[:_COMMANDS]:
+            out.append(f"     $ {self.paint(command, 'blue')}")
+        if len(step.commands) > _COMMANDS:
+            others = self._label("more_lines").format(n=len(step.commands) - _COMMANDS)
+            out += wrap(self._label("same_command").format(others=f"{others} ({step.where})"), self.columns, "       ")
+        if step.risk != "safe":
+            out += [self.paint(x, "yellow") for x in wrap(step.risk_label, self.columns, "     ")]
+        for then in step.then:
+            out += wrap(self._label("then") + then, self.columns, "     ", "       ")
+        if step.runbook:
+            out.append(f"     {self._label('runbook')}gpudiag runbook show {step.runbook}")
+        return out
+
+    def _block(self, b: Block) -> list[str]:
+        out = wrap(f"{b.title} · {b.where} · {b.grade}", self.columns, f"  {b.severity_label}  ", "    ")
+        out[0] = out[0].replace(b.severity_label, self.paint(b.severity_label, *_STYLE[b.severity]), 1)
+        out += wrap(f"{b.bucket} ({self._label('said_by')}{b.said_by})", self.columns, "    -> ", "       ")
+        for e in b.evidence:
+            out += self._evidence(e)
+        if b.more:
+            out.append(self.paint(f"    {self._label('more_lines').format(n=b.more)}", "dim"))
+        for key, items in (("explains", b.explains), ("may_explain", b.may_explain), ("would_confirm", b.missing)):
+            if items:
+                out += wrap(self._label(key) + ", ".join(items), self.columns, "    ", "      ")
+        if self.verbose:
+            out += wrap(self._label("rule") + b.rule, self.columns, "    ")
+            for key, text in (("why", b.why), ("false_positives", b.false_positives)):
+                if text:
+                    out += wrap(self._label(key) + text, self.columns, "    ", "      ")
+            for reference in b.references:
+                out.append(f"    {self._label('references')}{reference}")
+        return out
+
+    def _evidence(self, e: Evidence) -> list[str]:
+        place = f"    {e.place}  "
+        if not e.text:
+            raw = e.raw if self.verbose else cut(e.raw, 2 * self.columns)
+            lines = wrap(raw, self.columns, place, "      ")
+        else:
+            quoted = f"  [{cut(e.raw, self.columns // 2)}]" if e.raw and e.raw not in e.text else ""
+            lines = wrap(e.text + quoted, self.columns, place, "      ")
+        lines[0] = lines[0].replace(place, f"    {self.paint(e.place, 'dim')}  ", 1)
+        return lines

@@ -1,0 +1,318 @@
+"""A diagnosis arranged for reading: what stands where, what is folded, in one language.
+
+Text, Markdown and HTML print the same `View`; nothing here knows a terminal or a page.
+Symptoms stand under their root; the same finding on several GPUs is one block.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assistant.render.labels import label, localised, reason_name, subject_name
+from assistant.render.times import iso, readable, when
+from knowledge.observation import Event, Observation, Origin, Scope, Subject
+from knowledge.text import clean
+from rules.engine import Grade, Role
+from rules.model import Bucket, Severity
+from rules.resolve import buckets
+
+if TYPE_CHECKING:
+    from assistant.diagnosis import Diagnosis, Gap
+    from rules.engine import Finding, Undecided
+    from rules.proof import Missing
+
+Tells = Callable[[str], str]
+EVIDENCE, UNDECIDED, NAMES, STEPS = 3, 3, 4, 3  # of each, at most, without --verbose: one screen at 3 a.m.
+_QUIET = (Bucket.IGNORE, Bucket.MONITOR)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One line that a person can check."""
+
+    place: str  # kern.log:12
+    text: str  # the sentence, or empty when the raw line says it best
+    raw: str  # the raw line or field
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do next."""
+
+    bucket: str
+    text: str
+    commands: tuple[str, ...]
+    risk: str
+    risk_label: str
+    then: tuple[str, ...]
+    runbook: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One finding, or the same one on several subjects."""
+
+    severity: str
+    severity_label: str
+    grade: str
+    title: str
+    where: str
+    bucket: str
+    action: str
+    said_by: str
+    evidence: tuple[Evidence, ...]
+    more: int
+    explains: tuple[str, ...]
+    may_explain: tuple[str, ...]
+    missing: tuple[str, ...]
+    rule: str
+    why: str
+    false_positives: str
+    references: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The whole answer."""
+
+    lang: str
+    state: str
+    state_label: str
+    headline: str
+    steps: tuple[Step, ...]
+    blocks: tuple[Block, ...]
+    ruled_out: tuple[str, ...]
+    undecided: tuple[str, ...]
+    undecided_more: int
+    unseen: tuple[str, ...]
+    notes: tuple[str, ...]
+    runbooks: tuple[str, ...]
+    footer: tuple[str, ...]
+
+
+def view(diagnosis: Diagnosis, lang: str, tells: Tells = lambda _: "", verbose: bool = False) -> View:
+    """`diagnosis` arranged for reading in `lang`."""
+    return _Builder(diagnosis, lang, tells, verbose).build()
+
+
+class _Builder:
+    def __init__(self, diagnosis: Diagnosis, lang: str, tells: Tells, verbose: bool) -> None:
+        self.d, self.lang, self.tells, self.verbose = diagnosis, lang, tells, verbose
+        self.by_id = {f.id: f for f in diagnosis.findings}
+        hosts = {s.host for s in diagnosis.facts.subjects(Scope.NODE)}
+        self.one_host = len(hosts) <= 1
+
+    def build(self) -> View:
+        d, lang = self.d, self.lang
+        groups = self._groups(d.roots)
+        steps = self._steps(groups)
+        undecided = self._undecided(d.undecided)
+        shown = len(undecided) if self.verbose else UNDECIDED
+        return View(
+            lang=lang,
+            state=str(d.verdict.state),
+            state_label=label(str(d.verdict.state), lang),
+            headline=self._words(d.verdict.text.in_(lang)),
+            steps=steps,
+            blocks=tuple(self._block(g) for g in groups),
+            ruled_out=tuple(self._ruled_out(g) for g in self._groups(d.ruled_out)),
+            undecided=tuple(undecided[:shown]),
+            undecided_more=max(0, len(undecided) - shown),
+            unseen=tuple(self._unseen([*d.coverage.denied, *d.coverage.failed])),
+            notes=tuple(clean(n) for n in d.notes),
+            runbooks=tuple(dict.fromkeys(s.runbook for s in steps if s.runbook)),
+            footer=self._footer(),
+        )
+
+    def _words(self, text: str) -> str:
+        for f in (*self.d.findings, *self.d.ruled_out):
+            text = localised(text, f.subject, self.lang)
+        return clean(text)
+
+    # --- findings -------------------------------------------------------------------------
+
+    def _groups(self, findings: Iterable[Finding]) -> list[list[Finding]]:
+        """The same problem with the same action, whatever the subject; the order stays."""
+        groups: dict[object, list[Finding]] = {}
+        for f in findings:
+            key = (f.rule.id, f.title.en, f.severity, f.grade, f.advice.bucket, f.subject.scope)
+            groups.setdefault(key, []).append(f)
+        return list(groups.values())
+
+    def _where(self, subjects: Sequence[Subject]) -> str:
+        names = [self._name(s) for s in dict.fromkeys(subjects)]
+        if len(names) == 1:
+            return names[0]
+        gpus = all(s.scope is Scope.GPU for s in subjects)
+        count = label("on_gpus" if gpus else "on_places", self.lang).format(n=len(names))
+        listed = [(s.id if gpus and self.one_host else n) for s, n in zip(dict.fromkeys(subjects), names, strict=True)]
+        shown = listed if self.verbose or len(listed) <= 8 else [*listed[:NAMES], "..."]
+        return f"{count}: {', '.join(shown)}"
+
+    def _name(self, subject: Subject) -> str:
+        name = clean(subject_name(subject, self.lang))
+        if self.one_host or subject.scope is Scope.NODE or not subject.host:
+            return name
+        return f"{clean(subject.host)} {name}"
+
+    def _block(self, group: Sequence[Finding]) -> Block:
+        f, lang = group[0], self.lang
+        evidence, more = self._evidence(group)
+        spoke = "rule_speaks" if f.advice.resolver == "rule" else f.advice.resolver
+        unsure = f.grade in (Grade.PROBABLE, Grade.POSSIBLE)
+        return Block(
+            severity=str(f.severity),
+            severity_label=label(str(f.severity), lang),
+            grade=label(str(f.grade), lang),
+            title=clean(f.title.in_(lang)),
+            where=self._where([g.subject for g in group]),
+            bucket=str(f.advice.bucket),
+            action=f.advice.text.in_(lang),
+            said_by=label(spoke, lang),
+            evidence=evidence,
+            more=more,
+            explains=self._effects([e for g in group for e in g.explains]),
+            may_explain=self._effects([e for g in group for e in g.may_explain]),
+            missing=self._missing(m for g in group for m in g.missing) if unsure else (),
+            rule=f.rule.id,
+            why=f.rule.why.in_(lang) if self.verbose else "",
+            false_positives=f.rule.false_positives.in_(lang) if self.verbose else "",
+            references=f.rule.references if self.verbose else (),
+        )
+
+    def _evidence(self, group: Sequence[Finding]) -> tuple[tuple[Evidence, ...], int]:
+        seen: dict[tuple[str, str, str], Evidence] = {}
+        queues = [[*f.events, *f.because, *f.advice.because] for f in group]
+        longest = max((len(q) for q in queues), default=0)
+        for i in range(longest):  # a line of each subject first, then second lines
+            for q in queues:
+                if i < len(q):
+                    e = self.evidence(q[i])
+                    seen.setdefault((e.place, e.text, e.raw), e)
+        limit = len(seen) if self.verbose else max(EVIDENCE, min(len(group), 2 * EVIDENCE))
+        if len(seen) == limit + 1:
+            limit += 1  # "1 more" takes as much room as the line itself
+        return tuple(list(seen.values())[:limit]), len(seen) - min(len(seen), limit)
+
+    def evidence(self, o: Observation) -> Evidence:
+        """The raw line of an event; the sentence of a value, with the raw field when it says more."""
+        raw = clean(o.excerpt)
+        spec = self.d.facts.vocabulary.get(o.fact)
+        text = clean(localised(spec.sentence(o, self.lang), o.subject, self.lang)) if spec else o.fact
+        if o.origin is Origin.TOLD:
+            place = label("told", self.lang)
+        elif o.origin is Origin.DERIVED and not o.source.call:
+            place = label("derived", self.lang)
+        else:
+            place = clean(str(o.source))
+        if not o.status.answered or o.value is None:
+            reason = reason_name(str(o.status), self.lang)
+            return Evidence(place, f"{o.fact}: {reason}", raw)
+        if isinstance(o.value, Event) and raw:
+            return Evidence(place, "", raw)
+        return Evidence(place, text, raw)
+
+    def _effects(self, ids: Sequence[str]) -> tuple[str, ...]:
+        """``XID 45 x2``: findings by title, their events counted."""
+        counts: Counter[str] = Counter()
+        for i in dict.fromkeys(ids):
+            f = self.by_id.get(i)
+            if f is not None:
+                name = f"XID {f.xid}" if f.xid is not None else clean(f.title.in_(self.lang))
+                counts[name] += max(1, len(f.events))
+        return tuple(
+            name if n == 1 else f"{name} {label('copies', self.lang).format(n=n)}" for name, n in counts.items()
+        )
+
+    def _missing(self, gaps: Iterable[Missing]) -> tuple[str, ...]:
+        facts: dict[str, str] = {}
+        for m in gaps:
+            told = self.tells(m.fact)
+            facts.setdefault(m.fact, f"{m.fact} ({told})" if told else f"{m.fact} ({reason_name(m.reason, self.lang)})")
+        return tuple(facts.values()) if self.verbose else tuple(facts.values())[:NAMES]
+
+    # --- actions --------------------------------------------------------------------------
+
+    def _steps(self, groups: Sequence[Sequence[Finding]]) -> tuple[Step, ...]:
+        """Actions of the roots that are sure enough, once each; the quiet ones only when there is nothing else."""
+        sure = [g for g in groups if g[0].grade is not Grade.POSSIBLE and g[0].severity is not Severity.INFO]
+        loud = [g for g in sure if g[0].advice.bucket not in _QUIET]
+        merged: dict[object, list[Finding]] = {}
+        for g in loud or sure:
+            a = g[0].advice
+            merged.setdefault((a.bucket, a.text.en), []).extend(g)
+        ordered = sorted(merged.values(), key=lambda g: -max(buckets()[f.advice.bucket].strength for f in g))
+        steps = [self._step(g) for g in ordered]
+        return tuple(steps if self.verbose else steps[:STEPS])
+
+    def _step(self, group: Sequence[Finding]) -> Step:
+        a = group[0].advice
+        commands = tuple(dict.fromkeys(clean(f.advice.command) for f in group if f.advice.command))
+        then = dict.fromkeys(t.in_(self.lang) for f in group for t in f.advice.then)
+        return Step(
+            bucket=str(a.bucket),
+            text=a.text.in_(self.lang),
+            commands=commands,
+            risk=str(a.risk),
+            risk_label=label(str(a.risk), self.lang),
+            then=tuple(then),
+            runbook=a.runbook,
+            where=self._where([f.subject for f in group]),
+        )
+
+    # --- what is not known ----------------------------------------------------------------
+
+    def _ruled_out(self, group: Sequence[Finding]) -> str:
+        f = group[0]
+        because = self.evidence(f.because[-1]) if f.because else None
+        tail = f" ({because.text or because.raw}; {because.place})" if because else ""
+        return f"{clean(f.title.in_(self.lang))}: {self._where([g.subject for g in group])}{tail}"
+
+    def _undecided(self, items: Sequence[Undecided]) -> list[str]:
+        groups: dict[str, list[Undecided]] = defaultdict(list)
+        for u in sorted(items, key=lambda u: (-u.rule.severity.rank, u.rule.id)):
+            groups[u.rule.id].append(u)
+        out = []
+        for group in groups.values():
+            gaps = self._missing(m for u in group for m in u.missing)
+            where = self._where([u.subject for u in group])
+            title = clean(group[0].rule.title.in_(self.lang))
+            out.append(f"{title}: {where}; {label('needs', self.lang)}{', '.join(gaps)}")
+        return out
+
+    def _unseen(self, gaps: Sequence[Gap]) -> list[str]:
+        groups: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+        for g in gaps:
+            groups[str(g.status), clean(g.detail)].setdefault(g.fact)
+        out = []
+        for (status, detail), facts in groups.items():
+            names = list(facts)
+            shown = names if self.verbose or len(names) <= NAMES + 1 else names[:NAMES]
+            rest = len(names) - len(shown)
+            more = f", {label('more_lines', self.lang).format(n=rest)}" if rest else ""
+            reason = reason_name(f"{status}: {detail}" if detail else status, self.lang)
+            out.append(f"{reason}: {', '.join(shown)}{more}")
+        return out
+
+    def _footer(self) -> tuple[str, ...]:
+        d, lang = self.d, self.lang
+        parts = []
+        if d.as_of is not None:
+            parts.append(label("as_of", lang).format(time=readable(iso(d.as_of))))
+        parts.append(label("read", lang).format(answered=d.coverage.answered, asked=d.coverage.asked))
+        parts.append(label("ruleset", lang).format(hash=d.ruleset))
+        return tuple(parts)
+
+
+def symptoms(diagnosis: Diagnosis) -> tuple[Finding, ...]:
+    """Findings that another one explains."""
+    return tuple(f for f in diagnosis.findings if f.role is Role.SYMPTOM)
+
+
+def events_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
+    """Every event as (time, place, raw line), for the long forms."""
+    return [(readable(when(o)), clean(str(o.source)), clean(o.excerpt)) for o in diagnosis.events]

@@ -1,0 +1,116 @@
+"""Fabric Manager's messages, in its own log and in the system log, and NVIDIA's other daemons."""
+
+from __future__ import annotations
+
+from knowledge.identity import normalise_pci
+from knowledge.observation import Scalar, Scope, Subject
+from probes.parse._kernel_common import Reading, body, number, rx, within
+from probes.parse._kernel_shape import Entry, Kind
+from probes.parse._logtime import SECOND
+
+# detected NVSwitch non-fatal error 12028 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61
+_SXID = (
+    r"detected NVSwitch (non-fatal|fatal) error (\d{1,6})\b.{0,60}?pci bus id ([0-9a-fA-F:.]{7,16})"
+    r"(?: physical id \d{1,4})?(?: port (\d{1,4}))?"
+)
+# request to query NVSwitch device information from NVSwitch driver failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]
+_NOTHING = r"NV_WARN_NOTHING_TO_DO|failed with error: ?WARNING Nothing to do"
+# fabric manager NVIDIA GPU driver interface version 535.104.05 don't match with driver version 535.129.03. Please update ...
+_MISMATCH = (
+    r"[Ff]abric [Mm]anager.{0,60}version:? (\d{1,5}(?:\.\d{1,5}){1,2}) (?:don't|doesn't|does not|do not) match.{0,40}"
+    r"driver version:? (\d{1,5}(?:\.\d{1,5}){1,2})"
+)
+# Fabric Manager version is : 535.104.05
+_VERSION = r"[Ff]abric [Mm]anager version is ?: ?(\d{1,5}(?:\.\d{1,5}){1,2})"
+# nvidia-fabricmanager.service: Control process exited, code=exited, status=1/FAILURE
+# nvidia-dcgm.service: Main process exited, code=killed, status=11/SEGV       ...: Failed with result 'exit-code'.
+_UNIT = (
+    r"((?:nvidia-[\w@-]{1,40}|dcgm[\w-]{0,20}|nv-hostengine))\.service: (?:(?:Main|Control) process exited, (code=.{1,60})|"
+    r"Failed with result '([\w-]{1,40})'|Watchdog timeout)"
+)
+# Failed to start nvidia-fabricmanager.service - NVIDIA fabric manager service.     Failed to start NVIDIA Persistence Daemon.
+_START = r"Failed to start (.{0,60}?(?:NVIDIA|nvidia|DCGM).{0,60})"
+_UNITS = (("abric", "fm_failed"), ("ersistence", "persistenced_failed"), ("dcgm", "hostengine_failed"),
+          ("DCGM", "hostengine_failed"), ("hostengine", "hostengine_failed"))  # fmt: skip
+# nvidia-persistenced[812]: Failed to query NVIDIA devices. Please ensure that the NVIDIA device files (/dev/nvidia*) exist
+_PERSISTENCE = r"[Ff]ailed to (?:query|open|set|enable|initialize|lock|unlock|chown).{0,300}|persistence mode .{0,40}failed"
+# nvidia-modprobe: failed to create device node        modprobe: ERROR: could not insert 'nvidia': No such device
+_MODPROBE = r"(?:could not insert|[Ff]ailed to (?:insert|load|create)).{0,20}'?nvidia|NVIDIA: failed to (?:insmod|create|load)|[Ff]ailed to (?:create|load|unload).{0,60}"
+_CRASH = r"nv-hostengine.{0,40}(?:segfault|general protection|trap)|terminate called|Segmentation fault|core dumped"
+_SEVERE = ("ERROR", "CRITICAL", "FATAL", "ALERT")
+# ... in syslog the level is a word ahead of the text:       nv-fabricmanager[4177]: [ERROR] text
+_LEVEL = r"\b(ERROR|CRITICAL|FATAL)\b|\bfailed with error\b|\b[Ff]ail(?:ed|ure)\b|\berror\b"
+
+
+def read(reading: Reading) -> None:
+    """Daemon lines of a system log."""
+    last: dict[tuple[str, str], Entry] = {}
+    for entry in reading.entries:
+        if entry.tag.endswith("fabricmanager"):
+            told = rx(_LEVEL).search(entry.message)
+            fabric(reading, entry, (told[1] or "ERROR") if told else "INFO")
+        elif entry.kind is Kind.KERNEL:
+            if (found := rx(_CRASH).search(entry.message)) and "nv-hostengine" in entry.message:
+                _service(reading, entry, "hostengine_failed", "nv-hostengine", body(found[0], 120), last)
+        elif entry.tag == "systemd":
+            _systemd(reading, entry, last)
+        elif entry.tag.startswith(("nvidia-persistenced", "nvidia-modprobe", "modprobe", "nv-hostengine", "dcgm")):
+            _daemon(reading, entry, last)
+
+
+def fabric(reading: Reading, entry: Entry, level: str) -> None:
+    """One message of Fabric Manager: an NVSwitch error, a reason not to run, or another error."""
+    message = entry.message
+    text = body(message)
+    if found := rx(_SXID).search(message):
+        switch = Subject(Scope.NVSWITCH, normalise_pci(found[3]), reading.node(entry))
+        word = "Fatal" if found[1] == "fatal" else "Non-fatal"
+        fields: dict[str, Scalar] = {
+            "severity_word": word, "link": number(found[4]), "text": text, "reporter": "fabric-manager",
+        }  # fmt: skip
+        reading.event("sxid", switch, entry, fields, code=int(found[2]))
+    elif rx(_NOTHING).search(message):
+        reading.event("fm_nothing_to_do", reading.node(entry), entry, {"text": text})
+    elif found := rx(_MISMATCH).search(message):
+        fields = {"fabric_manager": found[1], "driver": found[2], "text": text}
+        reading.event("fm_version_mismatch", reading.node(entry), entry, fields)
+    elif found := rx(_VERSION).search(message):
+        reading.add("node.fabricmanager.version", reading.node(entry), entry, found[1])
+    elif level.upper() in _SEVERE:
+        reading.event("fm_error", reading.node(entry), entry, {"severity": level.lower(), "text": text})
+
+
+def _systemd(reading: Reading, entry: Entry, last: dict[tuple[str, str], Entry]) -> None:
+    if found := rx(_UNIT).search(entry.message):
+        name, result = found[1], found[2] or found[3] or "watchdog timeout"
+    elif found := rx(_START).search(entry.message):
+        name, result = found[1].strip(" ."), "failed to start"
+    else:
+        return
+    fact = next((fact for word, fact in _UNITS if word in name), "nvidia_service_failed")
+    _service(reading, entry, fact, name, result, last)
+
+
+def _daemon(reading: Reading, entry: Entry, last: dict[tuple[str, str], Entry]) -> None:
+    message = entry.message
+    if entry.tag.startswith("nvidia-persistenced"):
+        fact, pattern = "persistenced_failed", _PERSISTENCE
+    elif "modprobe" in entry.tag:
+        fact, pattern = "modprobe_failed", _MODPROBE
+    else:
+        fact, pattern = "hostengine_failed", _CRASH
+    if found := rx(pattern).search(message):
+        _service(reading, entry, fact, entry.tag, body(found[0], 120), last)
+
+
+def _service(
+    reading: Reading, entry: Entry, fact: str, unit: str, result: str, last: dict[tuple[str, str], Entry]
+) -> None:
+    """One event for the lines that a failure prints within ten seconds."""
+    key = (fact, reading.host(entry))
+    before = last.get(key)
+    last[key] = entry
+    if before is not None and within(before, entry, 10 * SECOND) and entry.number - before.number <= 20:
+        return
+    reading.event(fact, reading.node(entry), entry, {"unit": unit, "result": result, "text": body(entry.message)})
+

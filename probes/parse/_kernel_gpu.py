@@ -1,0 +1,270 @@
+"""What the NVIDIA driver says outside XID lines: lost GPUs, failed starts, GSP, power states."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from knowledge.observation import Event, Observation, Scalar, Subject
+from probes.parse._kernel_common import PCI, Reading, body, from_kernel, is_command, number, rx, within
+from probes.parse._kernel_shape import Entry, Kind
+from probes.parse._logtime import SECOND
+
+# NVRM: GPU 0000:91:00.0: GPU has fallen off the bus.
+# Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.  Reboot the system to recover this GPU
+_LOST = rf"(?:GPU ?(?:at )?(?:PCI:)?({PCI})?.{{0,40}}?)?(?:has fallen off the bus|GPU [Ii]s [Ll]ost)"
+_HANDLE = rf"Unable to determine the device handle for (?:GPU|gpu) ?({PCI})?"
+# NVRM: GPU 0000:09:00.0: RmInitAdapter failed! (0x22:0x56:894)
+# NVRM: GPU 0000:09:00.0: rm_init_adapter failed, device minor number 0
+# NVRM: osInitNvMapping: *** Cannot attach gpu     NVRM: RmInitAdapter: osInitNvMapping failed, bailing out of ...
+_INIT = r"RmInitAdapter failed|rm_init_adapter failed|osInitNvMapping|Cannot attach gpu|RmInitAdapter: "
+_INIT_CODE = r"\((0x[0-9a-fA-F]{1,8}:0x[0-9a-fA-F]{1,8}:\d{1,8})\)"
+_MINOR = r"device minor number (\d{1,5})"
+# NVRM: GPU5 _kgspRpcRecvPoll: GSP RM heartbeat timed out
+_HEARTBEAT = r"GSP RM heartbeat timed ?out|heartbeat timed ?out"
+# NVRM: _issueRpcAndWait: rpcRecvPoll timedout for fn 76 sequence 4129!
+# NVRM: nvAssertFailedNoLog: Assertion failed: Back to back GSP RPC timeout detected! GPU marked for reset @ ...
+# NVRM: Rate limiting GSP RPC error prints for GPU at PCI:0000:9b:00 (printing 1 of every 30).
+_RPC = (
+    r"Back to back GSP RPC timeout|rpcRecvPoll timed ?out|_kgspRpcRecvPoll|Rate limiting GSP RPC|"
+    r"rpcSendMessage failed|Timeout while waiting for RPC"
+)
+_RPC_CALL = r"(?:fn|function) (\d{1,6})(?: ?\((\w{1,60})\))?(?:!| sequence (\d{1,10}))?"
+# NVRM: kgspHealthCheck_TU102: ****************************** GSP-CrashCat Report ***...
+_CRASH = r"GSP-CrashCat|GSP firmware crash|kgspHealthCheck\w*: .{0,60}[Cc]rash"
+# NVRM: GPU0 _kgspRpcGspEventPmuHalted: Received signal from GSP that PMU has halted.
+_PMU = r"PMU has halted|EventPmuHalted"
+# NVRM: Attempting to remove device 0000:d4:00.0 with non-zero usage count!
+_BUSY = rf"Attempting to remove device ({PCI}) with non-zero usage count"
+# NVRM: nvAssertFailedNoLog: Assertion failed: <condition> @ kern_bus_vbar2.c:346
+_ASSERT = r"NVRM: .{0,80}?[Aa]ssert\w*(?: failed)?: (.{1,600}?)(?: @ ([\w./-]{1,120}:\d{1,7}))?$"
+# nvidia-gpu 0000:09:00.3: Refused to change power state, currently in D3
+# nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, device inaccessible
+_POWER = rf"(?:([\w-]{{1,40}}) )?({PCI}): (?:Refused|Unable) to change power state,?\s*(.{{0,100}})"
+# nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing
+_PEERMEM = r"nvidia[-_]peermem\b.{0,100}invalid context|nv_get_p2p_free_callback.{0,60}invalid context"
+# NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link mask!
+_NVLINK = r"NVRM: (?!\s*-?\d+ +\d+ )(?=.{0,300}?[nN][vV][lL]ink)(?=.{0,400}?(?:[Ff]ail|[Ee]rror|[Tt]imed? ?out|[Ff]ault|down\b))"
+
+# NVRM: API mismatch: the client has the version 535.104.05, but
+# NVRM: this kernel module has the version 535.86.10.  Please ...
+_MISMATCH = r"NVRM: API mismatch: the client"
+_VERSIONS = r"has the version (\d{1,5}\.\d{1,5}(?:\.\d{1,5})?)"
+# First pattern that matches names the reason; the burst of lines around it is one failure.
+_LOAD = (
+    ("bar_invalid", r"This PCI I/O region assigned to your NVIDIA device is invalid|BAR\d is 0M @ 0x0 \(PCI:"),
+    ("nouveau", r"already bound to nouveau|nouveau, rivafb|Try unloading the conflicting kernel module"),
+    ("unsupported_gpu", r"NVIDIA GPU .{0,80}installed in this system is\s+not supported"),
+    ("signature", r"(?:nvidia.{0,60}: |modprobe: )?(?:Loading of (?:unsigned )?module (?:nvidia\S* )?.{0,60}is rejected|"
+     r"unsigned module loading is restricted)"),
+    ("symbol", r"\bnvidia\w*: (?:Unknown symbol|disagrees about version of symbol)"),
+    ("version_magic", r"\bnvidia\w*: version magic .{0,200}should be"),
+    ("firmware", r"nvidia .{0,40}: Direct firmware load for nvidia/\S{1,80} failed"),
+    ("no_gpu", r"NVRM: No NVIDIA (?:GPU|graphics adapter|devices?) (?:found|probed)"),
+    ("probe_failed", r"nvidia: probe of (?:\S{7,16}) failed with error|NVRM: The NVIDIA probe routine (?:failed|was not)|"
+     r"NVRM: None of the NVIDIA (?:devices|graphics adapters) were initialized"),
+)  # fmt: skip
+_LOAD_HINTS = ("NVRM", "nvidia", "module")
+
+
+def read(reading: Reading) -> None:
+    """All recognisers of this module, in file order each."""
+    _lost(reading)
+    _init(reading)
+    _gsp(reading)
+    _simple(reading)
+    _load(reading)
+
+
+def _driver(entry: Entry, start: int) -> bool:
+    """True when the driver (or a tool that quotes it) says what begins at `start`."""
+    return from_kernel(entry, start) or ("NVRM: " in entry.message and not is_command(entry, start))
+
+
+def _lost(reading: Reading) -> None:
+    """Lost GPUs, unless an XID 79 of the same GPU tells it already."""
+    dead = [o for o in reading.found if o.fact == "xid" and isinstance(o.value, Event) and o.value.code == 79]
+    said: list[tuple[Subject, Entry]] = []
+    for index, entry in enumerate(reading.entries):
+        message = entry.message
+        if "Xid (" in message or not ("off the bus" in message or "lost" in message.lower() or "handle" in message):
+            continue
+        found = rx(_HANDLE).search(message) or rx(_LOST).search(message)
+        if not found or is_command(entry, found.start()) or not _names_gpu(entry, found):
+            continue
+        subject = reading.gpu(entry, found[1]) if found[1] else reading.near_gpu(index)
+        told = any(o.subject == subject and _close(o, entry) for o in dead)
+        told = told or any(s == subject and within(e, entry, 10 * SECOND) for s, e in said)
+        said.append((subject, entry))
+        if not told:
+            reporter = "NVRM" if "NVRM" in message else entry.tag or entry.kind.value
+            reading.event("gpu_lost", subject, entry, {"text": body(message), "reporter": reporter})
+
+
+def _names_gpu(entry: Entry, found: re.Match[str]) -> bool:
+    """False for prose about lost GPUs: somebody must say it, or an address stand in it."""
+    told = "NVRM" in entry.message or found[1] is not None or entry.kind in (Kind.KERNEL, Kind.DAEMON)
+    return told and ("GPU" in entry.message or "NVRM" in entry.message or "nvidia" in entry.message.lower())
+
+
+def _close(observation: Observation, entry: Entry) -> bool:
+    """True when the entry lies within ten minutes (or 200 lines) of an observation."""
+    if observation.at is None or entry.at is None or observation.clock is not entry.clock:
+        return abs((observation.source.line or 0) - entry.number) <= 200
+    return abs(observation.at - entry.at) <= 600 * SECOND
+
+
+def _init(reading: Reading) -> None:
+    """One event for each attempt to start a GPU: the lines up to ``rm_init_adapter failed``."""
+    group: list[int] = []
+
+    def close() -> None:
+        if group:
+            _init_event(reading, group)
+            group.clear()
+
+    for index, entry in enumerate(reading.entries):
+        found = rx(_INIT).search(entry.message) if "nit" in entry.message or "attach" in entry.message else None
+        if not found or not _driver(entry, found.start()):
+            continue
+        if group:
+            last = reading.entries[group[-1]]
+            ended = "rm_init_adapter failed" in last.message
+            other = reading.host(last) != reading.host(entry) or not within(last, entry, 10 * SECOND)
+            named = {_address(e) for e in (entry, *(reading.entries[i] for i in group))} - {""}
+            if ended or other or len(named) > 1:
+                close()
+        group.append(index)
+    close()
+
+
+def _address(entry: Entry) -> str:
+    found = rx(rf"GPU (?:at )?(?:PCI:)?({PCI})").search(entry.message)
+    return found[1].lower() if found else ""
+
+
+def _init_event(reading: Reading, group: Sequence[int]) -> None:
+    entries = [reading.entries[i] for i in group]
+    text = " | ".join(e.message for e in entries)
+    named = next((e for e in entries if _address(e)), None)
+    subject = reading.gpu(named, _address(named)) if named else reading.near_gpu(group[0])
+    code, minor = rx(_INIT_CODE).search(text), rx(_MINOR).search(text)
+    fields = {
+        "error": code[1] if code else None,
+        "minor": number(minor[1]) if minor else None,
+        "stage": "attach" if "Cannot attach gpu" in text or "osInitNvMapping" in text else None,
+        "text": body(text),
+    }
+    reading.event("gpu_init_failed", subject, entries[0], fields, raw=" | ".join(e.raw.strip() for e in entries))
+
+
+def _gsp(reading: Reading) -> None:
+    """GSP: heartbeat, RPC timeouts, crashes, PMU halts; lines of one burst are one event."""
+    bursts: list[tuple[str, Subject, Entry, dict[str, Scalar]]] = []
+    last: dict[tuple[str, Subject], tuple[Entry, dict[str, Scalar]]] = {}
+    for index, entry in enumerate(reading.entries):
+        message = entry.message
+        if "NVRM" not in message or "Xid (" in message:
+            continue
+        for fact, pattern in (
+            ("gsp_heartbeat_timeout", _HEARTBEAT),
+            ("gsp_rpc_timeout", _RPC),
+            ("gsp_crash", _CRASH),
+            ("pmu_halted", _PMU),
+        ):
+            found = rx(pattern).search(message)
+            if not found or is_command(entry, found.start()):
+                continue
+            subject = reading.near_gpu(index)
+            call = rx(_RPC_CALL).search(message)
+            fields: dict[str, Scalar] = {"text": body(message)}
+            if fact == "gsp_rpc_timeout" and call:
+                fields |= {"function": number(call[1]), "name": call[2], "sequence": number(call[3])}
+            before = last.get((fact, subject))
+            if before and entry.number - before[0].number <= 6 and within(before[0], entry, 2 * SECOND):
+                before[1].update({k: v for k, v in fields.items() if v is not None and k not in before[1]})
+            else:
+                last[fact, subject] = (entry, fields)
+                bursts.append((fact, subject, entry, fields))
+            break
+    for fact, subject, entry, fields in bursts:
+        reading.event(fact, subject, entry, fields)
+
+
+def _simple(reading: Reading) -> None:
+    """Messages that one line tells in full."""
+    for index, entry in enumerate(reading.entries):
+        message = entry.message
+        if "usage count" in message and (found := rx(_BUSY).search(message)) and _driver(entry, found.start()):
+            reading.event("gpu_device_busy_removed", reading.gpu(entry, found[1]), entry, {"text": body(message)})
+        elif "power state" in message and (found := rx(_POWER).search(message)) and from_kernel(entry, found.start()):
+            _power(reading, entry, found)
+        elif "invalid context" in message and (found := rx(_PEERMEM).search(message)):
+            if from_kernel(entry, found.start()):
+                reading.event("peermem_invalid_context", reading.node(entry), entry, {"text": body(message)})
+        elif "NVRM: " in message and "Xid (" not in message:
+            _nvrm(reading, index, entry)
+
+
+def _nvrm(reading: Reading, index: int, entry: Entry) -> None:
+    message = entry.message
+    if "ssert" in message and (found := rx(_ASSERT).search(message)):
+        if not is_command(entry, found.start()) and not rx(_RPC).search(message):
+            fields = {"condition": body(found[1], 300), "location": found[2], "text": body(message)}
+            reading.event("nvidia_assertion", reading.node(entry), entry, fields)
+    elif rx(r"[nN][vV][lL]ink").search(message) and (found := rx(_NVLINK).search(message)):
+        if not is_command(entry, found.start()):
+            reading.event("nvlink_driver_message", reading.near_gpu(index), entry, {"text": body(message)})
+
+
+def _power(reading: Reading, entry: Entry, found: re.Match[str]) -> None:
+    driver, address, state = found[1] or "", found[2], found[3].strip(" ,")
+    if driver.startswith("nvidia") or reading.is_gpu(entry, address):
+        base = address.partition(".")[0]  # .3 is the USB-C controller on the same card
+        subject, fact = reading.gpu(entry, base), "gpu_power_state_stuck"
+    else:
+        subject, fact = reading.device(entry, address), "pci_power_state_stuck"
+    reading.event(fact, subject, entry, {"driver": driver, "state": state, "text": body(entry.message)})
+
+
+def _load(reading: Reading) -> None:
+    """Why the driver did not come up: one event for a burst of lines, named by its first cause."""
+    burst: Entry | None = None
+    for index, entry in enumerate(reading.entries):
+        message = entry.message
+        if not any(hint in message for hint in _LOAD_HINTS) or entry.kind in (Kind.DAEMON, Kind.QUOTE):
+            continue
+        if found := rx(_MISMATCH).search(message):
+            _mismatch(reading, index, entry)
+            continue
+        reason = next((name for name, pattern in _LOAD if rx(pattern).search(message)), None)
+        if reason is None or not from_kernel(entry, len(message) - len(message.lstrip())):
+            continue
+        if burst and entry.number - burst.number <= 12 and within(burst, entry, 5 * SECOND):
+            continue
+        burst = entry
+        device = rx(rf"\b({PCI})\b").search(_following(reading, index))
+        fields = {"reason": reason, "device": device[1].lower() if device else None, "text": body(message)}
+        reading.event("driver_load_failed", reading.node(entry), entry, fields)
+
+
+def _following(reading: Reading, index: int, count: int = 3) -> str:
+    """The message and those on the next lines, without the driver's prefix."""
+    first = reading.entries[index]
+    parts = [
+        e.message.partition("NVRM:")[2] or e.message
+        for e in reading.entries[index : index + count]
+        if e.number - first.number < count and e.kind is first.kind
+    ]
+    return " ".join(" ".join(parts).split())
+
+
+def _mismatch(reading: Reading, index: int, entry: Entry) -> None:
+    text = _following(reading, index, 4)
+    versions = rx(_VERSIONS).findall(text)
+    fields = {
+        "library": versions[0] if versions else None,
+        "module": versions[1] if len(versions) > 1 else None,
+        "text": body(text),
+    }
+    reading.event("driver_library_mismatch", reading.node(entry), entry, fields)

@@ -1,0 +1,215 @@
+"""The host in the kernel log: memory and CPU errors, crashes, stalls, storage, power, boots."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from knowledge.observation import Scalar, Scope, Subject
+from probes.parse._kernel_common import Reading, body, from_kernel, number, rx, within
+from probes.parse._kernel_shape import Entry, Kind
+from probes.parse._logtime import SECOND
+
+Fields = dict[str, Scalar]
+
+# mce: [Hardware Error]: CPU 17: Machine Check: 0 Bank 7: 8c00004000010091
+# mce: [Hardware Error]: CPU 2: Machine Check Exception: 5 Bank 5: be00000000800400
+_MCE = r"\[Hardware Error\]: CPU:? ?(\d{1,5})(?:[: ].{0,40}?)(Machine Check(?: Exception)?): ?\w{1,4} Bank (\d{1,4}): ?([0-9a-fA-F]{4,16})"
+_MCE_EVENTS = r"mce: CPU ?(\d{1,5})?.{0,40}(?:Machine check|machine check)|mce: \[Hardware Error\]: Machine check (?:events logged|error)"
+# EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#0_DIMM#0 (channel:0 slot:0 page:0x1 offset:0x0 ...)
+_EDAC = r"EDAC (?:\w{1,20} )?(MC\d{1,3}): (\d{1,9}) (CE|UE) ?(.{0,400})"
+# {1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 1
+# {1}[Hardware Error]: event severity: corrected            {1}[Hardware Error]:   section_type: memory error
+_APEI = r"\{(\d{1,9})\}\[Hardware Error\]: +(event severity|section_type|device_id): ([\w:. -]{1,60})"
+_APEI_OPEN = r"\{(\d{1,9})\}\[Hardware Error\]: Hardware error from APEI"
+# Kernel panic - not syncing: Fatal exception
+_PANIC = r"Kernel panic - not syncing: ?(.{0,200})"
+# sysrq: SysRq : Trigger a crash       sysrq: Trigger a crash
+_SYSRQ = r"sysrq: (?:SysRq ?: ?)?Trigger a crash"
+# BUG: unable to handle kernel NULL pointer dereference at ...      BUG: kernel NULL pointer dereference, address: ...
+# Oops: 0002 [#1] SMP           general protection fault, probably for non-canonical address ...      kernel BUG at x.c:1
+_OOPS = (
+    r"BUG: unable to handle (?:kernel |page )?.{0,100}|BUG: kernel NULL pointer.{0,100}|kernel BUG at \S{1,200}|"
+    r"Oops: [0-9a-fA-F]{4}.{0,60}|general protection fault,? ?.{0,100}|Internal error: Oops.{0,60}"
+)
+_IN_SYSRQ = r"sysrq_handle_crash|sysrq_trigger"
+_COMM = r"CPU: \d{1,5} (?:UID: \d{1,10} )?PID: (\d{1,10}) Comm: (.{1,64}?) (?:Tainted|Not tainted|Kdump)"
+# watchdog: BUG: soft lockup - CPU#12 stuck for 23s! [python3:4242]      NMI watchdog: Watchdog detected hard LOCKUP on cpu 3
+_SOFT = r"BUG: soft lockup - CPU#(\d{1,5}) stuck for (\d{1,9})s! \[(.{1,64}):(\d{1,10})\]"
+_HARD = r"Watchdog detected hard LOCKUP on cpu ?(\d{1,5})"
+# rcu: INFO: rcu_sched self-detected stall on CPU       rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:
+_RCU = r"INFO: rcu_\w{1,20} (?:self-)?detected (?:expedited )?stalls? on CPU"
+# INFO: task python3:4242 blocked for more than 120 seconds.
+_HUNG = r"INFO: task (.{1,64}):(\d{1,10}) blocked for more than (\d{1,9}) seconds"
+# nfs: server filer-1 not responding, still trying       nfs: server filer-1 OK        ... not responding, timed out
+_NFS = r"nfs: server (\S{1,255}) (not responding(?:, (?:still trying|timed out))?|OK)\b"
+# Lustre: scratch-OST0004-osc-ffff: Connection to scratch-OST0004 (at 10.0.0.4@o2ib) was lost; in progress ...
+_LUSTRE = r"Lustre(?:Error)?: .{0,120}?Connection (to|restored to) (?:service )?([\w.-]{1,120})(?: \(at \S{1,100}\))?( was lost)?"
+# blk_update_request: I/O error, dev nvme0n1, sector 1953    I/O error, dev sda, sector 2048 op 0x0:(READ)
+_IO = r"I/O error, dev ([\w!-]{1,40}), sector (\d{1,20})(?: op \w{1,6}:\((\w{1,20})\))?"
+# nvme nvme0: I/O 523 QID 4 timeout, aborting       nvme nvme0: controller is down; will reset: CSTS=0xffffffff
+_NVME = r"nvme (nvme\d{1,4}): (?:I/O .{0,40}timeout|controller is down|Device not ready|Removing after probe failure|Abort status).{0,120}"
+# EXT4-fs error (device sda1): ...     XFS (nvme0n1): metadata I/O error ...     ... Remounting filesystem read-only
+_FILESYSTEM = (
+    r"(?:EXT4-fs error \(device ([\w-]{1,40})\)|XFS \(([\w-]{1,40})\): (?:metadata I/O error|log I/O error|Corruption)|"
+    r"EXT4-fs \(([\w-]{1,40})\): Remounting filesystem read-only)"
+)
+# python3[4242]: segfault at 0 ip 00007f3a sp 00007ffd error 4 in libcuda.so.535.104.05[7f3a+1000]
+_SEGFAULT = r"(.{1,64}?)\[(\d{1,10})\]: segfault at [0-9a-fA-F]{1,16} ip \S{1,20} sp \S{1,20} error \d{1,9}(?: in (\S{1,120}?)\[)?"
+_TRAP = r"traps: (.{1,64}?)\[(\d{1,10})\] (?:general protection|trap \w{1,30}).{0,80}?(?: in (\S{1,120}?)\[)?$"
+# CPU17: Package temperature above threshold, cpu clock throttled (total events = 123)
+_THROTTLE = r"CPU(\d{1,5}): (Core|Package) temperature(?: is)? above threshold, cpu clock (?:is )?throttled(?: \(total events = (\d{1,12})\))?"
+# thermal thermal_zone0: critical temperature reached (105 C), shutting down
+_CRITICAL = r"critical temperature reached"
+# ACPI: ... / ipmievd: Power Supply sensor ... Failure detected asserted / systemd-logind: Power key pressed
+_POWER = (
+    r"[Pp]ower [Ss]upply.{0,60}(?:[Ff]ail|[Ll]ost|[Aa]sserted)|[Pp]ower (?:key|button) pressed|[Pp]ower [Uu]nit.{0,60}(?:[Ff]ail|[Ll]ost|[Pp]ower off)|"
+    r"AC lost|IPMI Watchdog.{0,60}(?:timeout|expired)|[Ww]atchdog2.{0,60}(?:[Pp]ower cycle|[Hh]ard reset|[Tt]imer expired)"
+)
+_POWER_TAGS = ("ipmievd", "ipmiseld", "ipmi-sel", "systemd-logind", "apcupsd", "acpid", "bmc")
+# Linux version 5.15.0-112-generic (buildd@lcy02) (gcc ...) #122-Ubuntu SMP ...
+_VERSION = r"Linux version (\S{1,120})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Words that must occur, the pattern, the event and its fields."""
+
+    fact: str
+    hint: str
+    pattern: str
+    fields: Callable[[re.Match[str]], Fields]
+
+
+def _nothing(_: re.Match[str]) -> Fields:
+    return {}
+
+
+_RULES = (
+    _Rule("machine_check", "Machine Check", _MCE,
+          lambda m: {"cpu": int(m[1]), "bank": int(m[3]), "status": m[4].lower(), "corrected": m[2] == "Machine Check"}),
+    _Rule("machine_check", "achine check", _MCE_EVENTS, lambda m: {"cpu": number(m[1])}),
+    _Rule("host_memory_error", "EDAC", _EDAC,
+          lambda m: {"severity": "corrected" if m[3] == "CE" else "uncorrected", "count": int(m[2]),
+                     "controller": m[1], "location": body(m[4], 300)}),
+    _Rule("kernel_panic", "Kernel panic", _PANIC, lambda m: {"reason": body(m[1], 200)}),
+    _Rule("sysrq_crash", "sysrq", _SYSRQ, _nothing),
+    _Rule("soft_lockup", "soft lockup", _SOFT,
+          lambda m: {"kind": "soft", "cpu": int(m[1]), "seconds": int(m[2]), "process": m[3], "pid": int(m[4])}),
+    _Rule("soft_lockup", "LOCKUP", _HARD, lambda m: {"kind": "hard", "cpu": int(m[1])}),
+    _Rule("soft_lockup", "rcu_", _RCU, lambda _: {"kind": "rcu"}),
+    _Rule("hung_task", "blocked for more", _HUNG,
+          lambda m: {"process": m[1], "pid": int(m[2]), "seconds": int(m[3])}),
+    _Rule("filesystem_stall", "nfs: server", _NFS,
+          lambda m: {"filesystem": "nfs", "server": m[1], "state": "restored" if m[2] == "OK" else "lost"}),
+    _Rule("filesystem_stall", "Lustre", _LUSTRE,
+          lambda m: {"filesystem": "lustre", "server": m[2], "state": "restored" if "restored" in m[1] else "lost"}),
+    _Rule("io_error", "I/O error, dev", _IO, lambda m: {"device": m[1], "sector": int(m[2]), "operation": m[3]}),
+    _Rule("io_error", "nvme nvme", _NVME, lambda m: {"device": m[1]}),
+    _Rule("io_error", "-fs ", _FILESYSTEM, lambda m: {"device": m[1] or m[2] or m[3]}),
+    _Rule("io_error", "XFS (", _FILESYSTEM, lambda m: {"device": m[1] or m[2] or m[3]}),
+    _Rule("process_fault", "segfault at", _SEGFAULT,
+          lambda m: {"process": m[1].strip(), "pid": int(m[2]), "library": m[3], "kind": "segfault"}),
+    _Rule("process_fault", "traps: ", _TRAP,
+          lambda m: {"process": m[1].strip(), "pid": int(m[2]), "library": m[3], "kind": "trap"}),
+    _Rule("cpu_throttled", "above threshold", _THROTTLE,
+          lambda m: {"cpu": int(m[1]), "level": m[2].lower(), "count": number(m[3])}),
+    _Rule("power_event", "critical temperature", _CRITICAL, lambda _: {"source": "thermal"}),
+    _Rule("boot", "Linux version", _VERSION, lambda m: {"version": m[1]}),
+)  # fmt: skip
+
+
+def read(reading: Reading) -> None:
+    """All recognisers of this module."""
+    for entry in reading.entries:
+        for rule in _RULES:
+            if rule.hint not in entry.message:
+                continue
+            found = rx(rule.pattern).search(entry.message)
+            if found and _says(entry, found.start()) and not (rule.fact == "boot" and found.start()):
+                _one(reading, entry, rule, found)
+                break
+    _apei(reading)
+    _crashes(reading)
+    _power(reading)
+
+
+def _says(entry: Entry, start: int) -> bool:
+    """A line without any prefix may carry the name of the subsystem ahead of what is matched."""
+    ahead = entry.message[:start]
+    return from_kernel(entry, start) or (entry.kind is Kind.BARE and rx(r"(?:[\w-]{1,24}: ){1,2}$").fullmatch(ahead) is not None)
+
+
+def _one(reading: Reading, entry: Entry, rule: _Rule, found: re.Match[str]) -> None:
+    fields = rule.fields(found)
+    if rule.fact == "filesystem_stall" and rule.hint == "Lustre" and not (found[3] or "restored" in found[1]):
+        return  # connection lines that tell neither loss nor return
+    if rule.fact == "process_fault":
+        subject = Subject(Scope.PROCESS, str(fields["pid"]), reading.node(entry))
+    else:
+        subject = reading.node(entry)
+    if rule.fact not in ("boot",):
+        fields["text"] = body(entry.message)
+    reading.event(rule.fact, subject, entry, fields)
+
+
+def _apei(reading: Reading) -> None:
+    """``{n}[Hardware Error]`` records of the firmware: one event each, PCIe sections with their device."""
+    records: dict[tuple[str, str], tuple[Entry, Fields]] = {}
+    for entry in reading.entries:
+        if "}[Hardware Error]" not in entry.message or not from_kernel(entry):
+            continue
+        host = reading.host(entry)
+        if found := rx(_APEI_OPEN).search(entry.message):
+            records[host, f"{found[1]}@{entry.number}"] = (entry, {"text": body(entry.message)})
+            continue
+        if not (found := rx(_APEI).search(entry.message)):
+            continue
+        key = next((k for k in reversed(records) if k[0] == host and k[1].startswith(f"{found[1]}@")), None)
+        if key is None:
+            key = (host, f"{found[1]}@{entry.number}")
+            records[key] = (entry, {"text": body(entry.message)})
+        name = {"event severity": "severity", "section_type": "section", "device_id": "device"}[found[2]]
+        records[key][1].setdefault(name, found[3].strip())
+    for entry, fields in records.values():
+        device = str(fields.get("device", ""))
+        subject = reading.device(entry, device) if device else reading.node(entry)
+        reading.event("hardware_error", subject, entry, fields)
+
+
+def _crashes(reading: Reading) -> None:
+    """Oopses: the lines of one crash are one event; a crash that SysRq asked for is deliberate."""
+    open_: tuple[Entry, Fields] | None = None
+    asked: Entry | None = None
+    found_: list[tuple[Entry, Fields]] = []
+    for entry in reading.entries:
+        message = entry.message
+        if "sysrq" in message and rx(_SYSRQ).search(message):
+            asked = entry
+        if open_ and within(open_[0], entry, 10 * SECOND) and entry.number - open_[0].number <= 80:
+            if rx(_IN_SYSRQ).search(message):
+                open_[1]["deliberate"] = True
+            if (comm := rx(_COMM).search(message)) and "process" not in open_[1]:
+                open_[1] |= {"process": comm[2], "pid": int(comm[1])}
+        else:
+            open_ = None
+        if open_ is None and (found := rx(_OOPS).search(message)) and _says(entry, found.start()):
+            deliberate = asked is not None and within(asked, entry, 10 * SECOND)
+            open_ = (entry, {"what": body(found[0], 200), "deliberate": deliberate})
+            found_.append(open_)
+    for entry, fields in found_:
+        reading.event("kernel_oops", reading.node(entry), entry, {**fields, "text": body(entry.message)})
+
+
+def _power(reading: Reading) -> None:
+    """Power supplies, power buttons and management controllers, as their daemons log them."""
+    for entry in reading.entries:
+        if entry.kind is Kind.DAEMON and entry.tag.lower().startswith(_POWER_TAGS):
+            source = entry.tag
+        elif entry.kind is Kind.KERNEL and entry.message.startswith(("ACPI:", "ipmi", "IPMI")):
+            source = "kernel"
+        else:
+            continue
+        if rx(_POWER).search(entry.message):
+            reading.event("power_event", reading.node(entry), entry, {"source": source, "text": body(entry.message)})

@@ -1,0 +1,94 @@
+"""Network adapters in the kernel and system logs: carriers, link states, mlx5 firmware."""
+
+from __future__ import annotations
+
+from knowledge.identity import normalise_pci
+from knowledge.observation import Scalar, Scope, Subject
+from probes.parse._kernel_common import Reading, body, from_kernel, rx
+from probes.parse._kernel_shape import Entry, Kind
+
+_FULL = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]"
+_NAME = r"[A-Za-z][\w.@-]{0,30}"
+# ib6: lost carrier      ib6: Gained carrier                                    (systemd-networkd)
+_CARRIER = rf"^({_NAME}): (?i:(lost|gained) carrier)\b"
+# device (ib0): carrier: link connected       device (eth2): link disconnected          (NetworkManager)
+_MANAGER = rf"device \(({_NAME})\): (?:carrier: )?link (connected|disconnected)"
+# mlx5_core 0000:5d:00.0 ens1np0: Link up     mlx5_core 0000:5d:00.0: ens1np0: Link down
+# igb 0000:01:00.0 eth0: igb: eth0 NIC Link is Down      bnxt_en 0000:4b:00.0 eth2: NIC Link is Up, 100000 Mbps
+_DRIVER = rf"(\w{{1,24}}) ({_FULL}):? ({_NAME}): (?:\w{{1,24}}: )?(?:{_NAME} )?(?:NIC )?Link (?:is )?(?i:(up|down))\b"
+# eth0: NIC Link is Down          ib0: link down
+_PLAIN = rf"^(?:(\w{{1,24}}): )?({_NAME}): (?:NIC )?[Ll]ink (?:is )?(?i:(up|down))\b"
+# infiniband mlx5_3: Port: 1 Link DOWN     mlx5_0: Port: 1 Link ACTIVE
+_INFINIBAND = r"(?:infiniband )?(mlx\d_\w{1,10}|hfi1_\d{1,3}|irdma\d{1,3}|bnxt_re\d{1,3}): [Pp]ort:? ?(\d{1,3}):? [Ll]ink (?i:(active|down|up|init))\b"
+# Interfaces that come and go with containers and virtual machines.
+_VIRTUAL = (
+    r"(?:veth|cali|docker|br-|virbr|cni|flannel|vxlan|lxc|lxd|tap|tun|vnet|kube|nodelocal|cilium|dummy|ifb|lo$|azv|"
+    r"tunl|weave|podman|incusbr|gre|sit|geneve|wg\d|team|ovs|genev|antrea|eni[0-9a-f]{11}|macvlan|ipvl)"
+)
+# mlx5_core 0000:5d:00.0: poll_health:835:(pid 0): device's health compromised - reached miss count
+# mlx5_core 0000:5d:00.0: mlx5_cmd_check:777:(pid 1234): ACCESS_REG(0x805) op_mod(0x0) failed, status bad parameter(0x3), syndrome (0x15c356)
+# mlx5_core 0000:5d:00.0: wait_func:1130:(pid 99): ENABLE_HCA(0x104) timeout. Will cause a leak of a command resource
+# mlx5_core 0000:5d:00.0: Port module event[error]: module 0, Cable error, High Temperature
+_MLX = rf"mlx\d_core ({_FULL})(?: {_NAME})?:? (.{{0,400}})"
+_KINDS = (
+    ("health", r"health compromised|print_health_info|poll_health|device is in fatal|[Ff]atal (?:firmware |FW )?error|assert_var|synd(?:rome)? 0x\w+.{0,40}(?:error|fail)|firmware (?:fatal|assert|hang)"),
+    ("command", r"mlx\d_cmd\w{0,30}.{0,80}(?:failed|timeout)|wait_func.{0,120}timeout|ACCESS_REG.{0,80}failed|Will cause a leak of a command"),
+    ("module", r"Port module event(?:\[error\])?: module \d{1,3}, Cable (?:error|unplugged)"),
+    ("temperature", r"High temperature on sensors"),
+    ("completion", r"(?:TX|Error) (?:timeout|cqe|CQE)|Error cqe on cqn|TX timeout"),
+)  # fmt: skip
+_SYNDROME = r"synd(?:rome)?[ :=]*\(?(0x[0-9a-fA-F]{1,8})"
+
+
+def read(reading: Reading) -> None:
+    """Link changes and adapter errors."""
+    for entry in reading.entries:
+        message = entry.message
+        if "arrier" in message or "ink" in message:
+            _link(reading, entry)
+        if "mlx" in message and from_kernel(entry):
+            _adapter(reading, entry)
+
+
+def _link(reading: Reading, entry: Entry) -> None:
+    message, pci = entry.message, ""
+    if entry.kind is Kind.DAEMON:
+        found = rx(_CARRIER).search(message) if "networkd" in entry.tag else None
+        found = found or (rx(_MANAGER).search(message) if entry.tag == "NetworkManager" else None)
+        if not found:
+            return
+        name, word = found[1], found[2]
+    elif not from_kernel(entry):
+        return
+    elif found := rx(_INFINIBAND).search(message):
+        name, word = f"{found[1]}/{found[2]}", found[3]
+    elif found := rx(_DRIVER).search(message):
+        name, word, pci = found[3], found[4], normalise_pci(found[2])
+    elif found := rx(_PLAIN).search(message):
+        name, word = found[2], found[3]
+        if found[1] is None and entry.kind is Kind.BARE and not rx(r"ib|en|eth|bond|mlx|hsn").match(name):
+            return
+    else:
+        return
+    if rx(_VIRTUAL).match(name):
+        return
+    state = {"lost": "down", "disconnected": "down", "down": "down", "init": "down"}.get(word.lower(), "up")
+    fields: dict[str, Scalar] = {
+        "state": state, "interface": name, "pci": pci, "source": entry.tag or "kernel", "text": body(message),
+    }  # fmt: skip
+    reading.event("link_carrier", Subject(Scope.PORT, name, reading.node(entry)), entry, fields)
+
+
+def _adapter(reading: Reading, entry: Entry) -> None:
+    found = rx(_MLX).search(entry.message)
+    if not found:
+        return
+    kind = next((kind for kind, pattern in _KINDS if rx(pattern).search(found[2])), None)
+    if kind is None:
+        return
+    syndrome = rx(_SYNDROME).search(found[2])
+    fields: dict[str, Scalar] = {
+        "kind": kind, "syndrome": syndrome[1] if syndrome else None, "text": body(entry.message),
+    }  # fmt: skip
+    nic = Subject(Scope.NIC, normalise_pci(found[1]), reading.node(entry))
+    reading.event("nic_error", nic, entry, fields)

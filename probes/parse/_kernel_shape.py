@@ -1,0 +1,361 @@
+"""The shapes in which kernel messages are written down, and their reduction to one: `Entry`.
+
+The same printk reaches people through dmesg, syslog daemons, the journal, pstore, container
+runtimes and agents. Each shape below stands with a sample line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from knowledge.observation import Clock
+from knowledge.text import clean
+from probes.base import Line
+from probes.parse._logtime import ISO, Stamp, calendar_stamp, iso_stamp, parse_iso, seconds
+
+LIMIT = 65_536  # characters of a line that are looked at
+
+
+class Kind(StrEnum):
+    """Who wrote a line."""
+
+    KERNEL = "kernel"  # the shape says that the kernel did
+    BARE = "bare"  # no prefix at all: perhaps `dmesg -t`, perhaps anything
+    DAEMON = "daemon"  # a program, through syslog or the journal
+    QUOTE = "quote"  # the line is part of another tool's message
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message: what it says, when, on which host, and who wrote it."""
+
+    number: int
+    raw: str
+    message: str
+    kind: Kind = Kind.BARE
+    stamp: Stamp | None = None
+    host: str = ""
+    tag: str = ""  # program name, for a daemon
+    indented: bool = False
+    at: int | None = None  # settled time, ns of `clock`
+    clock: Clock = Clock.NONE
+
+    @property
+    def boots(self) -> bool:
+        """True for a line that opens a boot."""
+        return self.message.startswith(BOOT_MARKS) and self.kind in (Kind.KERNEL, Kind.BARE)
+
+
+BOOT_MARKS = ("Linux version ", "-- Boot ", "-- Reboot --")
+
+# 6,3973,227996636,-;msg            6,3973,227996636,-,caller=T12;msg
+_KMSG = re.compile(r"(\d{1,6}),\d+,(\d{1,18}),[^;]{0,80};(.*)", re.DOTALL)
+# <3>[6085126.134786] NVRM: ...     <1>BUG: ...
+_PRIORITY = re.compile(r"<(\d{1,3})>")
+# <4>1 2024-05-01T10:00:00.1Z host kernel - - - msg           (RFC 5424)
+_RFC5424 = re.compile(
+    r"1 (?:-|" + ISO + r") (?P<host>\S+) (?P<tag>\S+) \S+ \S+ (?:-|(?:\[[^\]]{0,2000}\])+) ?(?P<msg>.*)", re.DOTALL
+)
+# 192.168.11.119: kern: warning: [2026-04-22T21:30:51.526447914Z]: NVRM: ...      (talosctl dmesg)
+_TALOS = re.compile(r"(?:(\S+): )?([a-z]\w*): +([a-z]+): +\[([^\]]{10,40})\]: ?(.*)", re.DOTALL)
+# kern  :warn  : 2025-01-21T04:41:44,283302+00:00 NVRM: ...                       (dmesg --decode)
+_DECODED = re.compile(r"(kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d) *:[a-z]+ *: ?")
+# [  201.650687] msg    [201.650687 <    0.000012>] msg    [123.4][ T1234] msg    [   12.3] [   C0] msg
+_SECONDS = re.compile(r"\[ *(\d{1,10}\.\d{1,9})(?: *<[^>]{0,20}>)?\](?: ?\[ *[TC]\d+\])?:? ?")
+# [  +0.000844] msg
+_DELTA = re.compile(r"\[ *\+(\d{1,8}\.\d{1,9})\](?: ?\[ *[TC]\d+\])? ?")
+# [Fri Oct 14 14:56:49 2022] msg    [二 11月 15 14:15:47 2022] msg    [... 2022 <    0.000012>]
+_CTIME = re.compile(
+    r"\[ *[^\s\]]{1,12} +([^\s\]\d]{2,10}|\d{1,2}[月월]) +(\d{1,2}) (\d\d:\d\d:\d\d)(?: ([A-Z]{2,5}))? (\d{4})"
+    r"(?: *<[^>]{0,20}>)?\](?: ?\[ *[TC]\d+\])? ?"
+)
+# [Sep20 12:00] msg    the minute marks of `dmesg -H`
+_MINUTE = re.compile(r"\[([^\W\d]{3,5})(\d\d) (\d\d:\d\d)\] ?")
+# Nov 22 18:29:55 hostname kernel: msg    11月 15 14:15:47 ...    Nov 22 2024 18:29:55 ...
+_SYSLOG = re.compile(
+    r"([^\W\d]{3,10}\.?|\d{1,2}[月월]) {1,2}(\d{1,2})(?: (\d{4}))? (\d\d:\d\d:\d\d(?:\.\d{1,9})?)(?: (UTC|GMT)\b)? +"
+)
+# Fri 2022-10-14 14:56:49 UTC host kernel: msg       (journalctl short-full; localised weekday)
+_FULL = re.compile(r"[^\W\d]{1,12}\.? (?=\d{4}-\d\d-\d\d )")
+_ZONE_NAME = re.compile(r" ?[A-Z]{3,5}\b(?= )")
+_ISO_HEAD = re.compile(ISO)
+# 1665755809.123456 host kernel: msg                 (journalctl short-unix)
+_UNIX = re.compile(r"(\d{10}\.\d{1,9}) +")
+# 2024-05-01T10:00:00.1Z stdout F msg                (container runtime)
+_STREAM = re.compile(r" ?(?:stdout|stderr) [FP] ")
+# host kernel: msg    host app[12]: msg    kernel: msg
+_TAG = re.compile(r"(?:(?P<host>\S{0,255}[^\s:]) +)?(?P<tag>[^\s:\[\]]{1,64})(?:\[(?P<pid>\d{1,10})\])?: ?")
+_HOST_TAG = re.compile(r"(?P<host>\S{0,255}[^\s:]) (?P<tag>kernel|[^\s:\[\]]{1,64}\[\d{1,10}\]): ?")
+# gpu-012: [  123.4] NVRM: ...       (pdsh, clush)
+_PARALLEL = re.compile(r"([\w.-]{1,120}): (?=\[|<\d|kern |[^\W\d]{3} {1,2}\d)")
+# Tags that begin a driver's own message rather than name a program.
+_DRIVER_TAG = re.compile(r"NVRM|nvidia-nvswitch\d*|nvidia-nvlink|nvidia_peermem|pcieport|nvidia|mce|EDAC|AER|BUG")
+
+_HOST_KEYS = ("_HOSTNAME", "hostname", "Hostname", "host", "node_name", "nodeName", "nodename", "node")
+_TIME_KEYS = ("timestamp", "@timestamp", "time", "ts", "receiveTimestamp", "date")
+# Substrings that make a JSON string worth reading as a kernel message.
+_WORTH = ("NVRM", "Xid", "kernel:", "nvidia", "nv-", "pcieport", "AER", "oom", "Out of memory", "[")
+
+# MESSAGE=...  (export)      MESSAGE=...  indented (verbose)      "MESSAGE" : "...",  (json-pretty)
+_FIELD = re.compile(r"\s*\"?([A-Z_][A-Z0-9_]{1,63})\"?(?:=| ?: )(.*)", re.DOTALL)
+_RECORD_KEYS = frozenset({
+    "__CURSOR", "__REALTIME_TIMESTAMP", "_SOURCE_REALTIME_TIMESTAMP", "_HOSTNAME", "MESSAGE", "_TRANSPORT",
+    "SYSLOG_IDENTIFIER", "_BOOT_ID", "__MONOTONIC_TIMESTAMP", "PRIORITY", "SYSLOG_FACILITY", "_MACHINE_ID",
+})  # fmt: skip
+
+
+def entries_of(lines: Sequence[Line]) -> list[Entry]:
+    """All messages of `lines`, in order; lines that carry none (JSON braces, blanks) are left out."""
+    out: list[Entry] = []
+    record: dict[str, Any] = {}
+    place: Line | None = None
+    binary = False
+    for line in lines:
+        text = clean(line.text[:LIMIT])
+        field = _FIELD.match(text)
+        if binary or (field is not None and (field[1] in _RECORD_KEYS or record)):
+            if field is not None and not binary:
+                key, value = field[1], _field_value(field[2])
+            else:
+                key, value, binary = "MESSAGE", text, False  # behind a binary field comes its text
+            if key == "__CURSOR":
+                out += _record_entries(record, place)
+                record, place = {}, None
+            record.setdefault(key, value)
+            if key == "MESSAGE" or place is None:
+                place = line
+            continue
+        if text == "MESSAGE" and record:
+            binary = True
+            continue
+        header = record and text[:1].isdigit() is False and not text.strip(" {}[],\t")
+        if record and (header or not text.startswith((" ", "\t"))):
+            out += _record_entries(record, place)
+            record, place = {}, None
+        if text.strip(" \t{}[],"):
+            out += _entries(line.number, text)
+    return out + _record_entries(record, place)
+
+
+def _field_value(text: str) -> Any:
+    """A field of a record; json-pretty quotes it."""
+    text = text.rstrip(" ,") if text[:1] in '"[' else text
+    if text[:1] in '"[':
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text.strip('"')
+    return text
+
+
+def _record_entries(record: Mapping[str, Any], place: Line | None) -> list[Entry]:
+    if place is None or "MESSAGE" not in record:
+        return []
+    return list(_from_journal(place.number, clean(place.text[:LIMIT]), record))
+
+
+def _entries(number: int, text: str) -> Iterator[Entry]:
+    brace = text.find("{")
+    if brace >= 0 and text.rstrip().endswith("}") and '":' in text.replace('" :', '":'):
+        try:
+            data = json.loads(text[brace:])
+        except (ValueError, RecursionError):
+            data = None
+        if isinstance(data, dict):
+            outer = parse_line(number, text[:brace]) if brace else Entry(number, text, "")
+            found = list(_from_json(number, text, data, outer))
+            if found:
+                yield from found
+                return
+    yield parse_line(number, text)
+
+
+def _from_json(number: int, raw: str, data: Mapping[str, Any], outer: Entry) -> Iterator[Entry]:
+    """The messages within a JSON object; `outer` is what stands ahead of it on the line."""
+    if "MESSAGE" in data and ("__REALTIME_TIMESTAMP" in data or "_TRANSPORT" in data or "SYSLOG_IDENTIFIER" in data):
+        yield from _from_journal(number, raw, data)
+        return
+    stamp, host = _json_stamp(data) or outer.stamp, _json_host(data) or outer.host
+    for text in _strings(data):
+        for part in text.splitlines():
+            if any(word in part for word in _WORTH):
+                inner = parse_line(number, clean(part.rstrip()))
+                kind = Kind.QUOTE if inner.kind is Kind.BARE else inner.kind
+                wins = inner.stamp is not None and inner.stamp.clock in (Clock.REALTIME, Clock.LOCAL)
+                yield replace(
+                    inner, raw=raw, kind=kind, host=inner.host or host,
+                    stamp=inner.stamp if wins or stamp is None else stamp,
+                )  # fmt: skip
+
+
+def _from_journal(number: int, raw: str, data: Mapping[str, Any]) -> Iterator[Entry]:
+    message = data.get("MESSAGE")
+    if isinstance(message, list):  # bytes that are no UTF-8, or hold control characters
+        message = bytes(b for b in message if isinstance(b, int) and 0 <= b < 256).decode("utf-8", "replace")
+    if not isinstance(message, str):
+        return
+    tag = str(data.get("SYSLOG_IDENTIFIER") or data.get("_COMM") or "")
+    kernel = data.get("_TRANSPORT") == "kernel" or tag == "kernel"
+    stamp: Stamp | None = None
+    time = str(data.get("_SOURCE_REALTIME_TIMESTAMP") or data.get("__REALTIME_TIMESTAMP") or "")
+    if time.isdigit() and len(time) <= 17:
+        stamp = Stamp(Clock.REALTIME, int(time) * 1000)
+    host = str(data.get("_HOSTNAME") or "")
+    for part in message.splitlines() or [""]:
+        text = clean(part)
+        kind = Kind.KERNEL if kernel else Kind.DAEMON
+        yield Entry(number, raw, _strip_seconds(text) if kernel else text, kind, stamp, host, "" if kernel else tag)
+
+
+def _json_stamp(data: Mapping[str, Any]) -> Stamp | None:
+    for key in _TIME_KEYS:
+        value = data.get(key)
+        if isinstance(value, str) and (stamp := parse_iso(value)):
+            return stamp
+        if isinstance(value, int | float) and not isinstance(value, bool) and 1e9 <= value < 4e9:
+            return Stamp(Clock.REALTIME, round(value * 10**6) * 1000)
+    return None
+
+
+def _json_host(data: Mapping[str, Any]) -> str:
+    for key in _HOST_KEYS:
+        value = data.get(key)
+        if isinstance(value, str) and value and " " not in value:
+            return value
+    return ""
+
+
+def _strings(data: Any, depth: int = 0) -> Iterator[str]:
+    if isinstance(data, str):
+        yield data
+    elif depth < 8 and isinstance(data, Mapping):
+        for value in data.values():
+            yield from _strings(value, depth + 1)
+    elif depth < 8 and isinstance(data, list):
+        for value in data[:1000]:
+            yield from _strings(value, depth + 1)
+
+
+def parse_line(number: int, text: str) -> Entry:
+    """One line of text in any shape but JSON. Never fails: at worst the whole line is the message."""
+    indented = text[:1] in (" ", "\t")
+    body = text.strip()
+    entry = Entry(number, text, body, indented=indented)
+    if found := _KMSG.match(body):
+        kind = Kind.KERNEL if int(found[1]) >> 3 == 0 else Kind.DAEMON
+        return replace(entry, message=found[3], kind=kind, stamp=Stamp(Clock.BOOT, int(found[2]) * 1000))
+    kernel = False
+    if found := _PRIORITY.match(body):
+        rest = body[found.end() :]
+        kernel = int(found[1]) >> 3 == 0
+        if rfc := _RFC5424.match(rest):
+            return _rfc5424(entry, rfc, kernel)
+        body = rest
+        if kernel and not rest.startswith("["):
+            entry = replace(entry, message=rest, kind=Kind.KERNEL)
+    if found := _TALOS.match(body):
+        return _talos(entry, found)
+    if found := _DECODED.match(body):
+        kernel = True  # only dmesg prints these
+        body = body[found.end() :]
+        entry = replace(entry, message=body, kind=Kind.KERNEL)
+    return _timed(entry, body, kernel)
+
+
+def _rfc5424(entry: Entry, found: re.Match[str], kernel: bool) -> Entry:
+    stamp = iso_stamp(found) if found["y"] else None
+    tag = "" if found["tag"] == "-" else found["tag"]
+    host = "" if found["host"] == "-" else found["host"]
+    kernel = kernel or tag == "kernel"
+    message = _strip_seconds(found["msg"]) if kernel else found["msg"]
+    kind = Kind.KERNEL if kernel else Kind.DAEMON
+    return replace(entry, message=message, kind=kind, stamp=stamp, host=host, tag="" if kernel else tag)
+
+
+def _talos(entry: Entry, found: re.Match[str]) -> Entry:
+    stamp = parse_iso(found[4])
+    if stamp is None and (ticks := _SECONDS.match(f"[{found[4]}]")):
+        stamp = Stamp(Clock.BOOT, seconds(ticks[1]))
+    kind = Kind.KERNEL if found[2] == "kern" else Kind.DAEMON
+    return replace(entry, message=found[5], kind=kind, stamp=stamp, host=found[1] or "", tag=found[2])
+
+
+def _timed(entry: Entry, body: str, kernel: bool) -> Entry:
+    """The shapes that begin with a time, or with nothing."""
+    ring = replace(entry, kind=Kind.KERNEL)  # what stands in [brackets] was printed from the kernel's ring
+    if found := _SECONDS.match(body):
+        return _ring(ring, body[found.end() :], Stamp(Clock.BOOT, seconds(found[1])))
+    if found := _DELTA.match(body):
+        return replace(ring, message=body[found.end() :], stamp=Stamp(Clock.MONOTONIC, seconds(found[1]), delta=True))
+    if (found := _CTIME.match(body)) and (
+        stamp := calendar_stamp(found[1], found[2], found[3], found[5], found[4] or "")
+    ):
+        return replace(ring, message=body[found.end() :], stamp=stamp)
+    if (found := _MINUTE.match(body)) and (stamp := calendar_stamp(found[1], found[2], found[3])):
+        return replace(ring, message=body[found.end() :], stamp=stamp)
+    start = found.end() if (found := _FULL.match(body)) else 0
+    if (found := _ISO_HEAD.match(body, start)) and (stamp := iso_stamp(found)):
+        end = found.end()
+        if start and not found["z"] and (zone := _ZONE_NAME.match(body, end)):
+            end = zone.end()
+        if stream := _STREAM.match(body, end):
+            inner = parse_line(entry.number, body[stream.end() :])
+            return replace(inner, raw=entry.raw, stamp=stamp, kind=_outer(inner.kind))
+        return _tagged(entry, body[end:].lstrip(), stamp, kernel)
+    if (found := _SYSLOG.match(body)) and (
+        stamp := calendar_stamp(found[1], found[2], found[4], found[3], found[5] or "")
+    ):
+        return _tagged(entry, body[found.end() :], stamp, kernel)
+    if found := _UNIX.match(body):
+        return _tagged(entry, body[found.end() :], Stamp(Clock.REALTIME, seconds(found[1])), kernel)
+    if body.startswith("kernel: "):
+        return replace(ring, message=_strip_seconds(body[8:]))
+    if found := _HOST_TAG.match(body):
+        return _tagged(entry, body, None, kernel)
+    if found := _PARALLEL.match(body):
+        inner = parse_line(entry.number, body[found.end() :])
+        if inner.kind is Kind.KERNEL:
+            return replace(inner, raw=entry.raw, host=inner.host or found[1])
+    if (found := _TAG.match(body)) and found["pid"]:
+        return replace(entry, message=body[found.end() :], kind=Kind.DAEMON, tag=found["tag"], host=found["host"] or "")
+    return entry
+
+
+def _outer(kind: Kind) -> Kind:
+    return Kind.QUOTE if kind is Kind.BARE else kind
+
+
+def _ring(entry: Entry, body: str, stamp: Stamp) -> Entry:
+    """``[secs] msg`` of dmesg, or ``[secs] host kernel: msg`` of the journal's short-monotonic."""
+    if found := _HOST_TAG.match(body):
+        return _tagged(entry, body, stamp, kernel=False)
+    return replace(entry, message=body, stamp=stamp)
+
+
+def _tagged(entry: Entry, body: str, stamp: Stamp | None, kernel: bool) -> Entry:
+    """What stands behind a syslog time: ``[host] tag[pid]: msg``, with parts missing."""
+    entry = replace(entry, stamp=stamp)
+    found = _TAG.match(body)
+    if not found:
+        if inner := _SECONDS.match(body):
+            return replace(entry, message=body[inner.end() :], kind=Kind.KERNEL)
+        return replace(entry, message=body, kind=Kind.KERNEL if kernel else Kind.QUOTE)
+    host, tag, rest = found["host"] or "", found["tag"], body[found.end() :]
+    if tag == "kernel":
+        return replace(entry, message=_strip_seconds(rest), kind=Kind.KERNEL, host=host)
+    if not found["pid"] and _DRIVER_TAG.fullmatch(tag):
+        return replace(entry, message=body[found.start("tag") :], kind=Kind.KERNEL, host=host)
+    if kernel:
+        return replace(entry, message=body, kind=Kind.KERNEL)
+    return replace(entry, message=rest, kind=Kind.DAEMON, host=host, tag=tag)
+
+
+def _strip_seconds(text: str) -> str:
+    found = _SECONDS.match(text)
+    return text[found.end() :] if found else text
+

@@ -1,0 +1,207 @@
+"""XID and SXID lines, and the identity lines that the driver prints ahead of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from knowledge.identity import normalise_pci
+from knowledge.observation import Scope, Status, Subject
+from probes.parse._kernel_common import Reading, body, is_command, number, rx
+from probes.parse._kernel_shape import Entry, Kind
+
+# A redacted address ("0000:..:00", "...") is still the address of some GPU.
+_ADDRESS = r"(?:PCI:)?([0-9a-fA-FxX.*#?_:-]{2,32})"
+# NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
+_XID = rf"\bXid \({_ADDRESS}\): ?(\d{{1,6}})(?![\w.:%])"
+# NVRM: Xid (PCI:0000:3b           cut before the code
+_CUT = r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{0,20})\)?:? ?$"
+# nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 24007, Fatal, Link 28 sourcetrack timeout error (First)
+_SXID = rf"(?:\b(nvidia-nvswitch\d+): )?\bSXid \({_ADDRESS}\): ?(\d{{1,6}})(?![\w.:%]),?\s*"
+_SXID_TEXT = r"(?:(Non-fatal|Fatal|Correctable|Info\w*|Warning)\b,?\s*)?((?:Link (-?\d{1,4})\b)?.*)"
+# ... 20034, Severity 1 Engine instance 60 Sub-engine instance 00     ... 20034, Data {0x10000000, ...}
+_DETAIL = r"(?:Severity \d|Engine instance|Data \{)"
+# pid=8494,   name=RenderThread, ...      pid='<unknown>', name=<unknown>, ...      pid=1896, Row ...
+_PID = r",?\s*pid\s*=\s*(?:'([^']{0,40})'|\"([^\"]{0,40})\"|([^,\s]{1,40}))\s*(?:,\s*|$)"
+_NAME = r"name\s*=\s*"
+# How the body of an Xid line can begin; process names hold commas, spaces and brackets.
+_BODY = (
+    r"(?:C[hH] |[Cc]hannel|GPU |Graphics|Timeout|Contain|Uncontain|Row |An |A |NV[Ll]ink|CTX |MMU |Class |NETIR|RLW|"
+    r"TLW|SAW|MSE|GSP|error|Engine|PBDMA|intr|Info|Reset|Dynamic|DRAM|Page|L[12]|Unrecover|SYS|Preempt|Video|RM |Copy|"
+    r"CE|No |Failed|Falcon|PMU|BAR|Host|Bus|Internal|HUB|FB|Ucode|CMDre|Head|Display|XVE|Data|[0-9a-fA-Fx]{8}\b)"
+)
+_INCOMPLETE = re.compile(r"(?:^|[,(]|\b(?:to|from|on|at|of|for|the|is|and|was))$")
+_NO_REST = r"[A-Z_]+=|NVRM|nvidia|<\d|\["  # a line that does not go on with the one before it
+_LOCATED = r"NVRM: (?:GPU at (?:PCI:)?|GPU (?=[0-9a-fA-F:.]{7,16}: GPU serial))([0-9a-fA-F:.]{7,16})"
+# NVRM: GPU at PCI:0000:91:00: GPU-b6c3b2be-c55b-d076-fa0e-d464e4c7e08b
+_UUID = r"NVRM: GPU at (?:PCI:)?([0-9a-fA-F:.]{7,18}): (GPU-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\b"
+# NVRM: GPU Board Serial Number: 1653723052734      NVRM: GPU 0000:91:00.0: GPU serial number is 1653723052734.
+_BOARD = r"NVRM: GPU Board Serial Number: ?(\w{1,32})"
+_SERIAL = r"NVRM: GPU ([0-9a-fA-F:.]{7,18}): GPU serial number is (\w{1,32})"
+# NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023
+_VERSION = r"NVRM: loading NVIDIA UNIX .{0,60}?Kernel Module .{0,40}?(\d{2,4}\.\d{1,4}(?:\.\d{1,3})?)\b"
+_NEXT = r"\s*(?:<\d>)?(?:\[ *\d{1,10}\.\d{1,9}\])?\s*NVRM: "
+
+
+@dataclass(frozen=True, slots=True)
+class _Xid:
+    """One XID as a line tells it."""
+
+    entry: Entry
+    subject: Subject
+    code: int
+    pid: int | None
+    process: str
+    text: str
+
+
+def read(reading: Reading) -> None:
+    """XIDs, SXIDs, UUIDs, serial numbers and the driver's version."""
+    _xids(reading)
+    _sxids(reading)
+    _identity(reading)
+
+
+def _xids(reading: Reading) -> None:
+    events = []
+    for index, entry in enumerate(reading.entries):
+        if "Xid (" not in entry.message:
+            continue
+        message = _joined(reading, index)
+        events += _in_line(reading, entry, message)
+        if (cut := rx(_CUT).search(message)) and not is_command(entry, cut.start()):
+            detail = "the line is cut off ahead of the XID's number"
+            reading.add("xid", reading.gpu(entry, cut[1] or "cut"), entry, status=Status.FAILED, detail=detail)
+    own = {(e.subject, e.code, e.text[:40]) for e in events if e.entry.kind is Kind.KERNEL}
+    for event in events:
+        if event.entry.kind is not Kind.KERNEL and (event.subject, event.code, event.text[:40]) in own:
+            continue  # a tool that repeats the kernel's line in the same log
+        fields = {"pid": event.pid, "process": event.process, "text": event.text}
+        reading.event("xid", event.subject, event.entry, fields, code=event.code)
+
+
+def _in_line(reading: Reading, entry: Entry, message: str) -> Iterator[_Xid]:
+    for found in rx(_XID).finditer(message):
+        if not set(found[1]) & {":", "."} or is_command(entry, found.start()):
+            continue
+        pid, process, text = parse_body(_until_quote(message, found))
+        yield _Xid(entry, reading.gpu(entry, found[1]), int(found[2]), pid, process, text)
+
+
+def _until_quote(message: str, found: re.Match[str]) -> str:
+    """What follows the code, up to the end of the quotation or of the interleaved line."""
+    text = message[found.end() :]
+    if following := rx(_NEXT).search(text):
+        text = text[: following.start()]
+    for mark in ('\\"', '"'):  # in a string of JSON that is cut, or of logfmt
+        if message.count(mark, 0, found.start()) % 2:
+            return text.partition(mark)[0]
+    return text
+
+
+def parse_body(text: str) -> tuple[int | None, str, str]:
+    """pid (None when unknown), process name (empty when unknown) and text of what follows the code."""
+    pid: int | None = None
+    found = rx(_PID).match(text)
+    if found:
+        digits = found[1] or found[2] or found[3] or ""
+        pid = int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 10 else None
+        text = text[found.end() :]
+    process = ""
+    if named := rx(_NAME).match(text):
+        process, text = _name(text[named.end() :])
+    return pid, "" if process == "<unknown>" else process, body(text.lstrip(" ,").rstrip())
+
+
+def _name(text: str) -> tuple[str, str]:
+    """A process name and what is behind it: the comma that a known body follows, else the first."""
+    if text[:1] in "'\"" and (end := text.find(text[0], 1)) > 0:
+        return text[1:end], text[end + 1 :].lstrip(" ,")
+    first = text.find(", ")
+    if first < 0:
+        return text.rstrip(" ,").strip(), ""
+    comma = first
+    while 0 <= comma <= 64:
+        rest = text[comma + 1 :].lstrip()
+        if rx(_BODY).match(rest):
+            return text[:comma].strip(), rest
+        comma = text.find(", ", comma + 1)
+    return text[:first].strip(), text[first + 1 :].lstrip()
+
+
+def _joined(reading: Reading, index: int) -> str:
+    """The message, with the next line where the body was wrapped onto it."""
+    entry = reading.entries[index]
+    found = rx(_XID).search(entry.message)
+    if found is None or index + 1 >= len(reading.entries) or entry.message[found.end() : found.end() + 1] != ",":
+        return entry.message
+    after = reading.entries[index + 1]
+    tail = entry.message[found.end() + 1 :].strip()
+    unfinished = _INCOMPLETE.search(tail) or tail.count("(") > tail.count(")")
+    if after.number != entry.number + 1 or not unfinished or rx(_NO_REST).match(after.message):
+        return entry.message
+    if after.kind is not Kind.BARE and (tail or not rx(r"Head |[0-9a-f]{8}\b").match(after.message)):
+        return entry.message  # a line of its own
+    return f"{entry.message} {after.message}"
+
+
+def _sxids(reading: Reading) -> None:
+    details: list[tuple[Entry, Subject, int, str, str]] = []
+    mains: set[tuple[Subject, int]] = set()
+    for entry in reading.entries:
+        if "SXid (" not in entry.message:
+            continue
+        found = rx(_SXID).search(entry.message)
+        if not found or not set(found[2]) & {":", "."} or is_command(entry, found.start()):
+            continue
+        subject = Subject(Scope.NVSWITCH, normalise_pci(found[2]), reading.node(entry))
+        rest, code = entry.message[found.end() :].strip(), int(found[3])
+        if rx(_DETAIL).match(rest):
+            details.append((entry, subject, code, rest, found[1] or ""))
+            continue
+        mains.add((subject, code))
+        _sxid(reading, entry, subject, code, rest, found[1] or "")
+    for entry, subject, code, rest, reporter in details:
+        if (subject, code) not in mains:  # the line that these belong to was lost
+            mains.add((subject, code))
+            _sxid(reading, entry, subject, code, rest, reporter)
+
+
+def _sxid(reading: Reading, entry: Entry, subject: Subject, code: int, rest: str, reporter: str) -> None:
+    found = rx(_SXID_TEXT).match(rest)
+    word, text, link = (found[1], found[2], found[3]) if found else (None, rest, None)
+    fields = {
+        "severity_word": word, "link": number(link), "text": body(text), "reporter": reporter or "kernel",
+    }  # fmt: skip
+    reading.event("sxid", subject, entry, fields, code=code)
+
+
+def _identity(reading: Reading) -> None:
+    seen: set[tuple[str, Subject, str]] = set()
+    located: tuple[int, str] | None = None  # entry index and address of the last "GPU at" line
+
+    def once(fact: str, subject: Subject, entry: Entry, value: str) -> None:
+        if (fact, subject, value) in seen:
+            return
+        seen.add((fact, subject, value))
+        if fact == "gpu.serial" and not value.strip("0"):
+            reading.add(fact, subject, entry, status=Status.UNSUPPORTED, detail="the board prints no serial number")
+        else:
+            reading.add(fact, subject, entry, value)
+
+    for index, entry in enumerate(reading.entries):
+        message = entry.message
+        if "NVRM: " not in message:
+            continue
+        if place := rx(_LOCATED).search(message):
+            located = (index, place[1].rstrip(":."))
+        if found := rx(_UUID).search(message):
+            once("gpu.uuid", reading.gpu(entry, found[1].rstrip(":")), entry, found[2])
+        elif found := rx(_SERIAL).search(message):
+            once("gpu.serial", reading.gpu(entry, found[1]), entry, found[2])
+        elif (found := rx(_BOARD).search(message)) and located and index - located[0] <= 2:
+            once("gpu.serial", reading.gpu(entry, located[1]), entry, found[1])
+        elif found := rx(_VERSION).search(message):
+            once("node.driver.version", reading.node(entry), entry, found[1])
+

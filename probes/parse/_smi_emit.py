@@ -1,0 +1,194 @@
+"""From printed fields to observations: shared by all parsers of NVIDIA tools."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from knowledge.identity import normalise_pci
+from knowledge.observation import Clock, Event, Observation, Scope, Status, Subject, Value, gpu, node
+from knowledge.text import excerpt as cut
+from probes.base import Context
+from probes.parse._smi_values import Reading, text_value
+
+_MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+# "Tue Jul 14 08:12:38 2026"
+_CTIME = re.compile(r"[A-Z][a-z]{2}\s+([A-Z][a-z]{2})\s+(\d{1,2})\s+(\d{2}):(\d{2}):(\d{2})\s+(\d{4})")
+# "2026/07/14 08:12:38.696"
+_SLASHED = re.compile(r"(\d{4})/(\d{2})/(\d{2}) (\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?")
+
+
+def local_time(text: str) -> int | None:
+    """Nanoseconds of a printed wall clock (zone unknown, kept as if UTC); None when it is not one."""
+    text = text.strip()
+    if found := _CTIME.fullmatch(text):
+        month = _MONTHS.index(found[1]) if found[1] in _MONTHS else 0
+        parts = (int(found[6]), month, *map(int, found.group(2, 3, 4, 5)))
+        fraction = ""
+    elif found := _SLASHED.fullmatch(text):
+        parts = (*map(int, found.group(1, 2, 3, 4, 5, 6)),)
+        fraction = found[7] or ""
+    else:
+        return None
+    if not (1 <= parts[1] <= 12 and 1 <= parts[2] <= 31 and parts[3] < 24 and parts[4] < 60 and parts[5] < 61):
+        return None
+    return calendar.timegm((*parts, 0, 0, 0)) * 10**9 + int(fraction.ljust(9, "0") or 0)
+
+
+@dataclass(slots=True)
+class _Use:
+    """What one process holds on one GPU."""
+
+    memory: Reading
+    excerpt: str
+    line: int | None
+
+
+@dataclass(slots=True)
+class _Process:
+    name: Reading | None = None
+    kinds: list[str] = field(default_factory=list)
+    uses: dict[Subject, _Use] = field(default_factory=dict)
+    instances: dict[Subject, None] = field(default_factory=dict)
+
+
+class Emitter:
+    """Collects the observations of one document under its probe, time and host."""
+
+    def __init__(self, context: Context, probe: str, revision: int) -> None:
+        self.context, self.probe, self.revision = context, probe, revision
+        self.at: int | None = None
+        self.clock = Clock.NONE
+        self.out: list[Observation] = []
+        self._processes: dict[str, _Process] = {}
+        self._counts: dict[Subject, Reading] = {}
+
+    @property
+    def host(self) -> str:
+        """The node, as far as the caller knows it."""
+        return self.context.host
+
+    @property
+    def node(self) -> Subject:
+        """The node that the document was taken on."""
+        return node(self.host)
+
+    def gpu(self, address: str) -> Subject:
+        """The GPU in the slot at `address`."""
+        return gpu(normalise_pci(address), self.host)
+
+    def taken(self, text: str) -> None:
+        """Note the printed time of the snapshot; text that is not a time changes nothing."""
+        at = local_time(text)
+        if at is not None:
+            self.at, self.clock = at, Clock.LOCAL
+
+    def add(
+        self, fact: str, subject: Subject, reading: Reading | Value, line: int | None = None, excerpt: str = ""
+    ) -> None:
+        """One observation from a reading, or from a plain value that is there."""
+        if not isinstance(reading, Reading):
+            value, status, detail = reading, Status.OK, ""
+        else:
+            value, status, detail = reading.value, reading.status, reading.detail
+        self.out.append(
+            Observation(
+                fact, subject, value, status, self.context.at(self.probe, self.revision, line), self.at, self.clock,
+                excerpt=cut(excerpt, 300), detail=detail,
+            )
+        )  # fmt: skip
+
+    def event(self, fact: str, subject: Subject, event: Event, line: int | None = None, excerpt: str = "") -> None:
+        """One event observation."""
+        self.add(fact, subject, event, line, excerpt)
+
+    def none_seen(self, fact: str, subject: Subject, detail: str = "", excerpt: str = "") -> None:
+        """Nothing of the kind in this document, which would have shown it."""
+        self.add(fact, subject, Reading(None, Status.NONE_SEEN, detail), None, excerpt)
+
+    def share(self, pid: str, reading: Reading, line: int | None, excerpt: str) -> None:
+        """Share of the GPU's time that a process had in the last sample."""
+        self.add("process.gpu_utilization", Subject(Scope.PROCESS, pid, self.node), reading, line, excerpt)
+
+    # -- processes --------------------------------------------------------------------------
+
+    def no_processes(self, holder: Subject) -> None:
+        """The tool listed the processes of `holder`, and there were none."""
+        self._counts.setdefault(holder, Reading(0))
+
+    def processes_unknown(self, holder: Subject, reading: Reading) -> None:
+        """The tool could not list the processes of `holder`."""
+        self._counts.setdefault(holder, reading)
+
+    def process(
+        self, pid: str, holder: Subject, memory: Reading | None, *, name: str = "", kind: str = "",
+        instance: Subject | None = None, line: int | None = None, excerpt: str = "",
+    ) -> None:  # fmt: skip
+        """One line of a process list. A pid with several lines for one GPU holds its largest figure."""
+        if not pid.isdigit() or len(pid) > 10:
+            return
+        record = self._processes.setdefault(pid, _Process())
+        if name and record.name is None:
+            record.name = text_value(name)
+        if kind and kind not in record.kinds:
+            record.kinds.append(kind)
+        if instance is not None:
+            record.instances[instance] = None
+        before = record.uses.get(holder)
+        now = _Use(memory or Reading(None, Status.FAILED, "not printed"), excerpt, line)
+        if before is None or (now.memory.ok and not (before.memory.ok and _mib(before.memory) >= _mib(now.memory))):
+            record.uses[holder] = now
+        if before is None:
+            known = self._counts.get(holder)
+            self._counts[holder] = Reading(int(known.value or 0) + 1 if known and known.ok else 1)
+
+    def finish(self) -> list[Observation]:
+        """All observations; process facts come last, one figure a process over all its GPUs."""
+        for holder, reading in self._counts.items():
+            self.add("gpu.processes", holder, reading)
+        for pid, record in self._processes.items():
+            self._emit_process(Subject(Scope.PROCESS, pid, self.node), record)
+        self._processes, self._counts = {}, {}
+        return self.out
+
+    def _emit_process(self, subject: Subject, record: _Process) -> None:
+        first = next(iter(record.uses.values()))
+        for holder, use in record.uses.items():
+            self.add("process.uses_gpu", subject, f"{holder.scope}:{holder.id}", use.line, use.excerpt)
+        for instance in record.instances:
+            self.add("process.uses_mig", subject, f"{instance.scope}:{instance.id}", first.line, first.excerpt)
+        shown = "; ".join(use.excerpt for use in record.uses.values())
+        self.add("process.gpu_memory", subject, _total([u.memory for u in record.uses.values()]), first.line, shown)
+        if record.name is not None:
+            self.add("process.name", subject, record.name, first.line, first.excerpt)
+        if record.kinds:
+            kinds = {part for kind in record.kinds for part in _KINDS.get(kind, ())}
+            if kinds:
+                self.add("process.gpu_contexts", subject, tuple(sorted(kinds)), first.line, first.excerpt)
+
+
+# The "Type" column: C compute, G graphics, M an MPS client.
+_KINDS = {"C": ("compute",), "G": ("graphics",), "C+G": ("compute", "graphics"), "M+C": ("compute", "mps"),
+          "M": ("mps",), "M+C+G": ("compute", "graphics", "mps")}  # fmt: skip
+
+
+def _mib(reading: Reading) -> float:
+    return float(reading.value) if isinstance(reading.value, int | float) else 0.0
+
+
+def _total(readings: Sequence[Reading]) -> Reading:
+    """The sum; when one part is missing, the sum is missing for the same reason."""
+    bad = next((r for r in readings if not r.ok), None)
+    return bad or Reading(round(sum(_mib(r) for r in readings)))
+
+
+def total(readings: Iterable[Reading]) -> Reading:
+    """The whole-number sum of counters; missing, with its reason, when one of them is."""
+    return _total(list(readings))
+
+
+def mig_id(instance: str, compute_instance: str) -> str:
+    """Name of a MIG device within its GPU: the GPU instance, and the compute instance unless it is 0."""
+    return instance if compute_instance in ("", "0") else f"{instance}/{compute_instance}"

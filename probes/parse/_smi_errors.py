@@ -1,0 +1,91 @@
+"""Sentences that nvidia-smi prints instead of, or before, its output when the driver does not answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from knowledge.observation import Status
+from probes.base import Line
+from probes.parse._smi_emit import Emitter
+from probes.parse._smi_values import Reading
+
+# Failed to initialize NVML: Driver/library version mismatch
+# Failed to initialize NVML: Insufficient Permissions
+_INIT = re.compile(r"Failed to initialize NVML: (.{1,120})")
+# NVML library version: 535.183
+_NVML = re.compile(r"NVML library version: (\S{1,40})")
+# NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that ...
+_NO_DRIVER = re.compile(r"NVIDIA-SMI has failed because (?:it couldn't|you are not|it could not)")
+# NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.
+_NO_LIBRARY = re.compile(r"NVIDIA-SMI couldn't find (?:\S{0,60}libnvidia-ml|\S{0,60}nvml)")
+_NO_DEVICES = re.compile(r"\s*No devices were found\s*")
+# Unable to determine the device handle for GPU 0000:BA:00.0: Unknown Error
+# Unable to determine the device handle for GPU0: 0000:3B:00.0: GPU is lost.  Reboot the system to recover this GPU
+_HANDLE = re.compile(
+    r"Unable to determine the device handle for gpu\s{0,2}(?:\d{0,3}:\s{0,2})?([0-9a-f]{3,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])"
+    r":?\s{0,3}(.{0,160})",
+    re.IGNORECASE,
+)
+_ABSENT = re.compile(r"(?:nvidia-smi: (?:command )?not found|command not found: nvidia-smi)")
+
+PROVIDES = ("node.driver.state", "node.driver.nvml_version", "node.gpu.count", "gpu.nvml.reachable")
+
+
+def sniff(head: str) -> int:
+    """95 when the head is one of these sentences and no table or report follows."""
+    if "+---" in head or "NVSMI LOG" in head or "<nvidia_smi_log" in head or head.count("\n") > 60:
+        return 0
+    found = any(p.search(head) for p in (_INIT, _NO_DRIVER, _NO_LIBRARY, _HANDLE, _ABSENT))
+    return 95 if found or any(_NO_DEVICES.fullmatch(line) for line in head.splitlines()) else 0
+
+
+def errors(emit: Emitter, lines: Sequence[Line]) -> bool:
+    """Facts of the error sentences among `lines`; False when there are none."""
+    before = len(emit.out)
+    lost = False
+    for line in lines:
+        text = line.text
+        if "N" not in text and "n" not in text:
+            continue
+        if found := _HANDLE.search(text):
+            lost = True
+            emit.add("gpu.nvml.reachable", emit.gpu(_widen(found[1])), False, line.number, text)
+            emit.add("node.driver.state", emit.node, "lost_gpu", line.number, text)
+        elif found := _INIT.search(text):
+            emit.add("node.driver.state", emit.node, _init_state(found[1]), line.number, text)
+        elif found := _NVML.search(text):
+            emit.add("node.driver.nvml_version", emit.node, found[1], line.number, text)
+        elif _NO_DRIVER.search(text):
+            emit.add("node.driver.state", emit.node, "not_loaded", line.number, text)
+        elif _NO_LIBRARY.search(text):
+            emit.add("node.driver.state", emit.node, "library_missing", line.number, text)
+        elif _NO_DEVICES.fullmatch(text):
+            # Behind a lost handle the sentence only says that no other GPU is left.
+            if not lost:
+                emit.add("node.driver.state", emit.node, "no_devices", line.number, text)
+            emit.add("node.gpu.count", emit.node, 0, line.number, text)
+        elif _ABSENT.search(text):
+            reading = Reading(None, Status.FAILED, "nvidia-smi is not installed or not in the path")
+            emit.add("node.driver.state", emit.node, reading, line.number, text)
+    return len(emit.out) > before
+
+
+def _widen(address: str) -> str:
+    """Some drivers print three digits of the PCI domain."""
+    domain, rest = address.split(":", 1)
+    return f"{domain.rjust(4, '0')}:{rest}"
+
+
+def _init_state(reason: str) -> Reading:
+    """State of the driver from NVML's reason."""
+    words = reason.strip().lower()
+    if "mismatch" in words:
+        return Reading("library_mismatch")
+    if "not loaded" in words:
+        return Reading("not_loaded")
+    if "insufficient permission" in words:
+        return Reading(None, Status.DENIED, f"NVML: {reason.strip()}")
+    if "library not found" in words:
+        return Reading("library_missing")
+    return Reading("nvml_failed")

@@ -1,0 +1,87 @@
+"""Scrolling tables of ``nvidia-smi dmon`` and ``nvidia-smi pmon``: the last sample of each row counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from knowledge.observation import Subject, gpu
+from probes.base import Line
+from probes.parse._smi_emit import Emitter
+from probes.parse._smi_fields import celsius, count, mebibytes, megahertz, percent, watts
+from probes.parse._smi_values import Convert, Reading, absent, unitless
+
+# dmon column -> fact, how it is read, the unit of its second heading line
+_DMON: dict[str, tuple[str, Convert, str]] = {
+    "pwr": ("gpu.power.draw", watts, "W"),
+    "gtemp": ("gpu.temperature.core", celsius, "C"),
+    "mtemp": ("gpu.temperature.memory", celsius, "C"),
+    "sm": ("gpu.utilization.core", percent, "%"),
+    "mem": ("gpu.utilization.memory", percent, "%"),
+    "enc": ("gpu.utilization.encoder", percent, "%"),
+    "dec": ("gpu.utilization.decoder", percent, "%"),
+    "jpg": ("gpu.utilization.jpeg", percent, "%"),
+    "ofa": ("gpu.utilization.ofa", percent, "%"),
+    "mclk": ("gpu.clock.memory", megahertz, "MHz"),
+    "pclk": ("gpu.clock.graphics", megahertz, "MHz"),
+    "fb": ("gpu.memory.used", mebibytes, "MiB"),
+    "bar1": ("gpu.bar1.used", mebibytes, "MiB"),
+    "pci": ("gpu.pcie.replay", count, ""),
+}
+_PMON = ("process.gpu_utilization", "process.uses_gpu", "process.gpu_memory", "process.name", "process.gpu_contexts")
+PROVIDES = (*(fact for fact, _, _ in _DMON.values()), *_PMON, "gpu.processes")
+
+
+def heading(text: str) -> list[str] | None:
+    """Column names of a ``# gpu ...`` line; None for other lines."""
+    words = text.replace("#", " ").lower().split() if text.lstrip().startswith("#") else []
+    return words if len(words) >= 2 and words[0] in ("gpu", "date", "time") and "gpu" in words else None
+
+
+def monitor(emit: Emitter, lines: Sequence[Line]) -> bool:
+    """Facts of a dmon or pmon listing; False when `lines` hold none."""
+    columns: list[str] = []
+    latest: dict[tuple[str, ...], tuple[dict[str, str], Line]] = {}
+    empty: dict[str, Line] = {}
+    for line in lines:
+        if (words := heading(line.text)) is not None:
+            columns = words
+        elif columns and not line.text.lstrip().startswith("#"):
+            cells = line.text.split(None, len(columns) - 1)
+            row = dict(zip(columns, (c.strip() for c in cells), strict=False))
+            number = row.get("gpu", "")
+            if not number.isdigit() or len(cells) < len(columns) - 1:
+                continue
+            if "pid" in row and not row["pid"].isdigit():
+                empty[number] = line
+            else:
+                latest[(number, row.get("pid", ""))] = (row, line)
+    for (number, pid), (row, line) in latest.items():
+        subject = gpu(f"index:{int(number)}", emit.host)
+        if pid:
+            _process(emit, subject, row, line)
+        else:
+            _device(emit, subject, row, line)
+    for number in empty:
+        if not any(key[0] == number for key in latest):
+            emit.no_processes(gpu(f"index:{int(number)}", emit.host))
+    return bool(columns)
+
+
+def _device(emit: Emitter, subject: Subject, row: dict[str, str], line: Line) -> None:
+    for column, (fact, convert, unit) in _DMON.items():
+        if column in row:
+            emit.add(fact, subject, unitless(convert, unit)(row[column]), line.number, line.text)
+
+
+def _process(emit: Emitter, holder: Subject, row: dict[str, str], line: Line) -> None:
+    memory: Reading | None = None
+    if "fb" in row:
+        memory = unitless(mebibytes, "MiB")(row["fb"])
+    emit.process(row["pid"], holder, memory or Reading(None, *_NO_MEMORY), name=row.get("command", ""),
+                 kind=row.get("type", ""), line=line.number, excerpt=line.text)  # fmt: skip
+    if "sm" in row:
+        reading = absent(row["sm"]) or unitless(percent, "%")(row["sm"])
+        emit.share(row["pid"], reading, line.number, line.text)
+
+
+_NO_MEMORY = (absent("N/A") or Reading()).status, "this view has no memory column (pmon -s m shows it)"

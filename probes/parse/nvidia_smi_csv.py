@@ -1,0 +1,210 @@
+"""CSV of ``nvidia-smi --query-gpu``, ``--query-compute-apps``, ``--query-retired-pages`` and
+``--query-remapped-rows`` (with the header line; with or without units), and dmon and pmon listings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from knowledge.identity import UNKNOWN_PCI, normalise_pci
+from knowledge.observation import Observation, Status, Subject, gpu
+from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.parse import _smi_errors, _smi_mon
+from probes.parse._smi_emit import Emitter
+from probes.parse._smi_fields import GPU, HEAD, Field, mebibytes
+from probes.parse._smi_values import LOST, Reading, absent, text_value, unitless
+
+NAME, REVISION = "nvidia-smi-csv", 1
+_UNIT = re.compile(r"\s?\[([^\]]{1,8})\]$")
+_APPS = {"pid", "process_name", "name", "used_gpu_memory", "used_memory", "gpu_util", "gpu_utilization",
+         "mem_utilization", "max_memory_usage", "time"}  # fmt: skip
+_PAGES = {"retired_pages.address", "retired_pages.timestamp", "retired_pages.cause"}
+_KNOWN = {name for row in (*HEAD, *GPU) for name in row.csv} | _APPS | _PAGES | {"timestamp"}
+# Groups of names that --help-query-gpu knows and this parser does not read.
+_FAMILIES = (
+    "vgpu_", "driver_model.", "gom.", "inforom.", "encoder.stats.", "clocks.", "power_smoothing.", "platform.",
+    "protected_memory.", "gsp.mode.", "pci.", "ecc.errors.", "dramencryption.", "accounting.", "display_", "module.",
+    "power.", "edpp_", "clocks_event_reasons", "clocks_throttle_reasons", "hostname", "reset_status.", "fabric.",
+)  # fmt: skip
+PROVIDES = tuple(sorted({
+    *(row.fact for row in (*HEAD, *GPU) if row.csv), "gpu.nvml.reachable", "gpu.fan.state", "gpu.processes",
+    "node.gpu.listed", "process.uses_gpu", "process.gpu_memory", "process.name", *_smi_errors.PROVIDES,
+    *_smi_mon.PROVIDES,
+}))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+
+
+def header_of(text: str) -> _Header | None:
+    """Names and units of a CSV header; None when the line is not one."""
+    cells = [cell.strip() for cell in text.split(",")]
+    names, units = [], []
+    for cell in cells:
+        unit = _UNIT.search(cell)
+        units.append(unit[1] if unit else "")
+        names.append((cell[: unit.start()] if unit else cell).lower())
+    hits = sum(name in _KNOWN or name.startswith(_FAMILIES) for name in names)
+    if hits < 1 or hits < 0.6 * len(names) or not any(name in _KNOWN for name in names):
+        return None
+    if len(names) == 1 and "." not in names[0] and "_" not in names[0]:
+        return None  # one bare word such as "name" or "count" is no header
+    return _Header(tuple(names), tuple(units))
+
+
+def sniff(head: str) -> int:
+    """95 when the first line is a query's header, 92 for a dmon or pmon listing."""
+    lines = [line for line in head.splitlines() if line.strip()][:30]
+    if not lines or "NVSMI LOG" in head:
+        return 0
+    if (found := header_of(lines[0])) is not None:
+        return 95 if len(found.names) > 1 else 70
+    if any(_smi_mon.heading(line) for line in lines[:2]):
+        return 92 if any("idx" in line.lower() for line in lines[:4]) else 60
+    return 0
+
+
+def parse(text: str, context: Context) -> list[Observation]:
+    """Observations of one or more query results, or of a listing."""
+    emit = Emitter(context, NAME, REVISION)
+    read(emit, lines_of(text))
+    return emit.finish()
+
+
+def read(emit: Emitter, lines: Sequence[Line]) -> None:
+    """Add the facts of a query result or listing to `emit`."""
+    _smi_errors.errors(emit, lines)
+    if _smi_mon.monitor(emit, lines):
+        return
+    header: _Header | None = None
+    rows: list[tuple[list[str], Line]] = []
+    for line in lines:
+        text = line.text.strip()
+        if (found := header_of(text)) is not None:
+            _result(emit, header, rows)
+            header, rows = found, []
+        elif header is not None and text:
+            cells = _split(text, header)
+            if cells is not None:
+                rows.append((cells, line))
+    _result(emit, header, rows)
+
+
+def _split(text: str, header: _Header) -> list[str] | None:
+    """Cells of a row; commas within a process name stay in it. None for lines that are no rows."""
+    cells = [cell.strip() for cell in text.split(",")]
+    extra = len(cells) - len(header.names)
+    if extra > 0 and "process_name" in header.names:
+        at = header.names.index("process_name")
+        cells[at : at + extra + 1] = [", ".join(cells[at : at + extra + 1])]
+    return cells if len(cells) == len(header.names) else None
+
+
+def _result(emit: Emitter, header: _Header | None, rows: Sequence[tuple[list[str], Line]]) -> None:
+    if header is None:
+        return
+    if "pid" in header.names:
+        _apps(emit, header, rows)
+    elif _PAGES & set(header.names):
+        _pages(emit, header, rows)
+    else:
+        for position, (cells, line) in enumerate(rows):
+            _gpu(emit, header, cells, line, position)
+        if rows and not any(n.startswith("remapped_rows") for n in header.names):
+            emit.add("node.gpu.listed", emit.node, len(rows), rows[0][1].number, f"{len(rows)} rows")
+
+
+def _cell(header: _Header, cells: Sequence[str], *names: str) -> str:
+    return next((cells[header.names.index(n)] for n in names if n in header.names), "")
+
+
+def _subject(emit: Emitter, header: _Header, cells: Sequence[str], position: int) -> Subject:
+    """The GPU of a row: by slot, else by UUID, else by index, else unnamed."""
+    address = _cell(header, cells, "pci.bus_id", "gpu_bus_id")
+    if address and not normalise_pci(address).startswith(UNKNOWN_PCI):
+        return emit.gpu(address)
+    uuid = _cell(header, cells, "uuid", "gpu_uuid")
+    if uuid and absent(uuid) is None:
+        return gpu(uuid, emit.host)
+    index = _cell(header, cells, "index")
+    return gpu(f"index:{int(index)}" if index.isdigit() else f"{UNKNOWN_PCI}row {position}", emit.host)
+
+
+def _reading(row: Field, text: str, unit: str) -> Reading:
+    """A cell; its unit stands behind the number, in the header, or nowhere (``nounits``)."""
+    return unitless(row.convert, unit or row.unit)(text)
+
+
+def _gpu(emit: Emitter, header: _Header, cells: Sequence[str], line: Line, position: int) -> None:
+    emit.taken(_cell(header, cells, "timestamp"))
+    subject = _subject(emit, header, cells, position)
+    live: list[Reading] = []
+    for row in (*HEAD, *GPU):
+        at = [header.names.index(name) for name in row.csv if name in header.names]
+        readings = [(_reading(row, cells[i], header.units[i]), i) for i in at]
+        if not readings:
+            continue
+        reading, i = next(((r, i) for r, i in readings if r.ok), readings[0])
+        quoted = f"{header.names[i]}: {cells[i]}"
+        if row in HEAD:
+            if position == 0:
+                emit.add(row.fact, emit.node, reading, line.number, quoted)
+            continue
+        emit.add(row.fact, subject, reading, line.number, quoted)
+        if row.dynamic:
+            live.append(reading)
+        if row.fact == "gpu.fan.speed" and reading.status in (Status.OK, Status.FAILED):
+            emit.add("gpu.fan.state", subject, "ok" if reading.ok else "error", line.number, quoted)
+    _reachable(emit, subject, live, cells, line)
+
+
+def _reachable(
+    emit: Emitter, subject: Subject, live: Sequence[Reading], cells: Iterable[str], line: Line
+) -> None:  # fmt: skip
+    lost = next((cell for cell in cells if LOST.search(cell)), None)
+    if lost is not None:
+        emit.add("gpu.nvml.reachable", subject, False, line.number, lost)
+    elif any(r.ok for r in live):
+        emit.add("gpu.nvml.reachable", subject, True, line.number, line.text)
+    elif sum(r.status is Status.FAILED for r in live) >= 3:
+        emit.add("gpu.nvml.reachable", subject, False, line.number, f"only errors: {line.text}")
+
+
+def _apps(emit: Emitter, header: _Header, rows: Sequence[tuple[list[str], Line]]) -> None:
+    accounted = any(n in header.names for n in ("max_memory_usage", "time"))
+    for position, (cells, line) in enumerate(rows):
+        if accounted:  # finished processes too: not a use of now
+            return
+        emit.taken(_cell(header, cells, "timestamp"))
+        names = ("used_gpu_memory", "used_memory")
+        at = next((header.names.index(n) for n in names if n in header.names), None)
+        memory = None if at is None else unitless(mebibytes, header.units[at] or "MiB")(cells[at])
+        pid, name = _cell(header, cells, "pid"), _cell(header, cells, "process_name", "name")
+        emit.process(pid, _subject(emit, header, cells, position), memory, name=name, kind="C",
+                     line=line.number, excerpt=line.text)  # fmt: skip
+
+
+def _pages(emit: Emitter, header: _Header, rows: Sequence[tuple[list[str], Line]]) -> None:
+    """One row a retired page; a row without an address says that there is nothing to list."""
+    if "retired_pages.cause" not in header.names:
+        return
+    pages: dict[tuple[Subject, str], list[Reading]] = {}
+    first: dict[tuple[Subject, str], Line] = {}
+    for position, (cells, line) in enumerate(rows):
+        emit.taken(_cell(header, cells, "timestamp"))
+        cause = "double_bit" if "double" in _cell(header, cells, "retired_pages.cause").lower() else "single_bit"
+        place = (_subject(emit, header, cells, position), cause)
+        pages.setdefault(place, []).append(text_value(_cell(header, cells, "retired_pages.address")))
+        first.setdefault(place, line)
+    for (subject, cause), readings in pages.items():
+        bad = next((r for r in readings if not r.ok), None)
+        reading = bad or Reading(len(readings))
+        line = first[subject, cause]
+        emit.add(f"gpu.retired_pages.{cause}", subject, reading, line.number, line.text)
+
+
+FORMAT = DocumentFormat(NAME, "nvidia-smi --query CSV, dmon or pmon", REVISION, PROVIDES, sniff, parse)

@@ -1,0 +1,214 @@
+"""Failures of Python programs on GPUs that are not CUDA, NCCL or device-memory errors, and how the job ended.
+
+Data loaders, shared memory, missing libraries, forks, numeric blow-ups, rendezvous stores:
+kind names them. Any other exception that ended a process has kind ``exception``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from knowledge.observation import Clock, Observation, Scalar
+from knowledge.text import excerpt
+from probes.base import Context, Line, LogFormat
+from probes.parse import _app_exit
+from probes.parse._app_cuda import classify
+from probes.parse._app_emit import Emitter, none_seen
+from probes.parse._app_lines import AppLine, peel_all, rank_subject
+from probes.parse._app_traceback import Frame, Traceback, tracebacks
+
+NAME = "python-traceback"
+REVISION = 1
+
+TRIGGERS = (
+    r"Traceback \(most recent call last\)",
+    r"DataLoader worker|bus error encountered in worker|Too many open files|received 0 items of ancdata",
+    r"(?:lib\w+\.so[.\d]*: cannot open shared object|undefined symbol: |NVMLError_|NVML Shared Library Not Found)",
+    r"Cannot re-initialize CUDA in forked subprocess|unable to (?:open shared memory object|mmap|write to file) ",
+    r"(?i)loss is (?:nan|inf)|found nan|nan (?:values )?in |returned nan values|loss['\"]?\s*[:=]\s*-?(?:nan|inf)\b|number of nan iterations:\s*[1-9]",
+    r"(?i)gradient overflow|OVERFLOW! Rank|Minimum loss scale reached|loss scale already at minimum",
+    r"client socket has timed out|waiting for clients\.|store based barrier|Rendezvous\w*Error|EADDRINUSE|address already in use",
+    r"Connection closed by peer \[",
+    *_app_exit.TRIGGERS,
+)
+
+# kind and the words that tell it, the more exact first
+_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("dataloader_shm", re.compile(r"DataLoader worker .{0,60}killed by signal: Bus error|bus error encountered in worker|insufficient shared memory")),
+    ("dataloader_worker_killed", re.compile(r"DataLoader worker .{0,60}(?:killed by signal|exited unexpectedly)")),
+    ("shared_memory", re.compile(r"unable to (?:open shared memory object|mmap \d+ bytes|write to file) ?.{0,80}(?:</torch_|/dev/shm|torch_)")),
+    ("too_many_open_files", re.compile(r"Too many open files|received 0 items of ancdata")),
+    ("disk_full", re.compile(r"\[Errno 28\]|No space left on device")),
+    ("fork_cuda", re.compile(r"Cannot re-initialize CUDA in forked subprocess")),
+    ("missing_library", re.compile(r"lib[\w+-]{1,60}\.so[.\d]{0,20}: (?:cannot open shared object|undefined symbol|version)|undefined symbol: ")),
+    ("nvml", re.compile(r"NVMLError|NVML Shared Library Not Found")),
+    ("address_in_use", re.compile(r"EADDRINUSE|[Aa]ddress already in use")),
+    ("store_timeout", re.compile(
+        r"client socket has timed out|waiting for clients\.|store based barrier|RendezvousTimeoutError"
+        r"|RendezvousConnectionError|DistStoreError|DistNetworkError|[Ww]ait timeout after \d+ ?ms"
+    )),
+    ("gloo", re.compile(r"Connection closed by peer \[|gloo/transport")),
+    ("nan_loss", re.compile(
+        r"(?i)\bloss is (?:nan|inf)|found nan|\bnan (?:values )?in (?:local |the )?(?:forward|loss|grad|output|tensor|backward)|returned nan values"
+        r"|\bloss['\"]?\s*[:=]\s*-?(?:nan|inf)\b|number of nan iterations:\s*[1-9]"
+    )),
+    ("grad_overflow", re.compile(r"(?i)gradient overflow|OVERFLOW! Rank|Minimum loss scale reached|loss scale already at minimum")),
+)  # fmt: skip
+_STANDALONE = frozenset(kind for kind, _ in _KINDS) - {"disk_full", "nvml"}
+_OTHERS = re.compile(
+    r"NCCL|nccl(?:System|Internal|Remote|Unhandled|Invalid)|DistBackendError|ncclUniqueId|[Oo]ut of memory|RESOURCE_EXHAUSTED"
+    r"|No available memory for the cache blocks|Free memory on device|KV cache"
+)
+_LAUNCHER = re.compile(
+    r"ChildFailedError|SignalException|CalledProcessError|ProcessExitedException|RayTaskError|WorkerCrashed"
+)
+_NOT_FAILED = re.compile(r"(?:KeyboardInterrupt|SystemExit|GeneratorExit|StopIteration)$|\w{1,60}Warning$")
+
+_PID = re.compile(r"\(pid(?:\(s\))? (\d{1,9})")
+_KILLED = re.compile(r"killed by signal: ([\w ]{1,30})")
+_SIGNALS = {"Bus error": 7, "Killed": 9, "Segmentation fault": 11, "Aborted": 6, "Terminated": 15}
+_LIBRARY = re.compile(r"(lib[\w+-]{1,60}\.so[.\d]{0,20})")
+_SYMBOL = re.compile(r"undefined symbol: (\w{1,200})")
+_ADDRESS = re.compile(r"\(([\w.:-]{1,80}), (\d{1,5})\)|\[([\w.:]{1,60})\]:(\d{1,5})|port: (\d{1,5})")
+_JOINED = re.compile(r"(\d{1,6})/(\d{1,6}) clients joined|world_size=(\d{1,6}), worker_count=(\d{1,6})")
+_TIMEOUT = re.compile(r"(?:timed out after|Timed out after|timeout after) (\d{1,9}) ?(ms|s|seconds)")
+_ERRNO = re.compile(r"\[Errno (\d{1,3})\]")
+
+
+@dataclass(slots=True)
+class _Found:
+    """One failure of one process; repeats are counted."""
+
+    kind: str
+    line: AppLine
+    text: str
+    at: int | None
+    clock: Clock
+    exception: str = ""
+    frame: Frame | None = None
+    count: int = 1
+    fields: dict[str, Scalar] = field(default_factory=dict)
+
+
+def sniff(head: str) -> int:
+    """50 for a traceback or another line of these kinds; 0 when there is none."""
+    if "Traceback (most recent call last)" in head:
+        return 50
+    words = [re.compile(t) for t in TRIGGERS[1:]]
+    return 45 if any(word.search(line) for line in head.splitlines() for word in words) else 0
+
+
+def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
+    """`python_error`, `rank_failed` and `job_terminated` events of the windows."""
+    emit = Emitter(NAME, REVISION, context)
+    app = peel_all(lines)
+    for found in _failures(app):
+        _emit(emit, found)
+    _app_exit.rank_failures(emit, app)
+    _app_exit.job_ends(emit, app)
+    none_seen(emit, ("python_error", "rank_failed", "job_terminated"), app)
+    return emit.out
+
+
+def _failures(app: Sequence[AppLine]) -> list[_Found]:
+    inside: set[int] = set()
+    raw: list[_Found] = []
+    for traceback in tracebacks(app):
+        inside |= traceback.numbers
+        if found := _of_traceback(traceback):
+            raw.append(found)
+    raw += [
+        _Found(kind, line, line.text, line.at, line.clock)
+        for line in app
+        if line.number not in inside and (kind := _kind(line.text)) in _STANDALONE
+    ]
+    merged: dict[tuple[str, str, str], _Found] = {}
+    for found in sorted(raw, key=lambda found: found.line.number):
+        # a loop that prints "loss: nan" says one thing; two different exceptions say two
+        key = (found.line.label, found.kind, _which(found))
+        if key in merged:
+            merged[key].count += 1
+            merged[key].frame = merged[key].frame or found.frame
+            merged[key].exception = merged[key].exception or found.exception
+        else:
+            merged[key] = found
+    return list(merged.values())
+
+
+def _which(found: _Found) -> str:
+    """What tells two failures of one kind apart."""
+    if found.kind == "exception":
+        return found.exception
+    library = _LIBRARY.search(found.text)
+    return library[1] if library and found.kind == "missing_library" else ""
+
+
+def _kind(text: str) -> str:
+    return next((kind for kind, words in _KINDS if words.search(text)), "")
+
+
+def _of_traceback(traceback: Traceback) -> _Found | None:
+    end, text = traceback.end, traceback.text
+    if end is None or _LAUNCHER.search(traceback.exception) or _NOT_FAILED.search(traceback.exception):
+        return None
+    kind = _kind(text)
+    if not kind:
+        # what other formats report, and what the program handled, is no failure of its own
+        first = text.split("\n", 1)[0]
+        if traceback.caught or _OTHERS.search(text) or classify(first) is not None:
+            return None
+        kind = "exception"
+    at, clock = traceback.at
+    return _Found(kind, end, text, at, clock, traceback.exception, traceback.user_frame)
+
+
+def _emit(emit: Emitter, found: _Found) -> None:
+    text, frame, line = found.text, found.frame, found.line
+    joined, address, timeout = _JOINED.search(text), _ADDRESS.search(text), _TIMEOUT.search(text)
+    killed, errno = _KILLED.search(text), _ERRNO.search(text)
+    pid, library, symbol = _PID.search(text), _LIBRARY.search(text), _SYMBOL.search(text)
+    network = found.kind in ("store_timeout", "address_in_use", "gloo")
+    fields: dict[str, Scalar] = {
+        "kind": found.kind,
+        "exception": found.exception or None,
+        "function": (frame.function or None) if frame else None,
+        "file": frame.file if frame else None,
+        "line_in_source": frame.line if frame else None,
+        "pid": int(pid[1]) if pid else None,
+        "signal": next((n for word, n in _SIGNALS.items() if killed[1].startswith(word)), None) if killed else None,
+        "errno": int(errno[1]) if errno else None,
+        "library": library[1] if library and found.kind == "missing_library" else None,
+        "symbol": symbol[1] if symbol else None,
+        "address": (address[1] or address[3]) if address and network else None,
+        "port": next((int(p) for p in (address[2], address[4], address[5]) if p), None)
+        if address and network
+        else None,
+        "joined": int(joined[1] or joined[4]) if joined else None,
+        "expected": int(joined[2] or joined[3]) if joined else None,
+        "timeout_s": _seconds(timeout) if timeout else None,
+        "count": found.count,
+        "rank": line.rank,
+        "label": line.label or None,
+        "message": excerpt(text.split("\n", 1)[0]),
+    }
+    subject = rank_subject(line.rank, emit.document)
+    emit.event("python_error", subject, fields, line.number, line.raw, at=found.at, clock=found.clock)
+
+
+def _seconds(found: re.Match[str]) -> float:
+    return int(found[1]) / (1000 if found[2] == "ms" else 1)
+
+
+FORMAT = LogFormat(
+    name=NAME,
+    title="Python tracebacks and how jobs ended",
+    revision=REVISION,
+    provides=("python_error", "rank_failed", "job_terminated"),
+    sniff=sniff,
+    triggers=TRIGGERS,
+    parse=parse,
+    before=6,
+    after=80,
+)
