@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NoReturn
 
+from assistant.render.cells import terminal_width
 from knowledge.errors import UsageError, nearest_hint
 
 if TYPE_CHECKING:
@@ -14,11 +15,19 @@ if TYPE_CHECKING:
 DESCRIPTION = "Tells what is wrong with a GPU node or job, with the evidence under each sentence."
 
 
+class _Formatter(argparse.HelpFormatter):
+    """Help as wide as answers are. Told the width, argparse does not load `shutil` to find it out."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=terminal_width())
+
+
 class Parser(argparse.ArgumentParser):
     """Complains by raising UsageError, with the nearest names; abbreviations of flags are not guessed."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         kwargs.setdefault("allow_abbrev", False)
+        kwargs.setdefault("formatter_class", _Formatter)
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # handed through as they come
 
     def error(self, message: str) -> NoReturn:

@@ -2,7 +2,8 @@
 
 Read once per command and handed down as frozen sections; nothing below the command line
 looks at the environment or at files for settings. Secrets, where a setting is one, come
-from the environment or a file and are never shown.
+from the environment or a file and are never shown. Named tuples rather than dataclasses:
+every command passes here, and making one costs a third.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from knowledge.errors import ConfigError, nearest_hint
 from knowledge.language import LANGUAGES, Text
@@ -22,8 +22,7 @@ FORMATS = ("text", "json", "markdown", "html")
 NOT_SETTINGS = ("GPUDIAG_DEBUG", "GPUDIAG_REQUIRE")  # read by the command line and by the test suite themselves
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One setting: its key in the files; the variable is ``GPUDIAG_`` and the key in capitals."""
 
     key: str
@@ -57,8 +56,7 @@ OPTIONS: tuple[Option, ...] = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """A value in force, and where it came from."""
 
     option: Option
@@ -73,8 +71,7 @@ class Setting:
         return self.value if isinstance(self.value, str) else os.pathsep.join(self.value)
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """How answers look."""
 
     lang: str = "en"
@@ -82,16 +79,14 @@ class Output:
     color: str = "auto"
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(NamedTuple):
     """Which rules are in force beside the shipped ones."""
 
     site_file: Path | None = None
     packs: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """Everything that is set, by section."""
 
     output: Output = Output()

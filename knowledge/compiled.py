@@ -126,20 +126,23 @@ def fingerprint(files: Iterable[Path]) -> str:
             content = path.read_bytes()
         except OSError:
             content = b""
-        digest.update(f"{path.name}\0{len(content)}\0".encode())
+        digest.update(f"{path.parent.name}/{path.name}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()[:24]
 
 
 def cached(name: str, files: Iterable[Path], build: Callable[[], Any]) -> Any:
     """`build()`, or its result kept from an earlier run over the same contents."""
-    path = cache_dir() / f"{name}-{fingerprint(files)}.json"
     try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        pass
+        path = cache_dir() / f"{name}-{fingerprint(files)}.json"
+    except RuntimeError:  # nobody's home: pathlib finds no directory to keep anything in
+        return json.loads(json.dumps(build()))
+    try:
+        return json.loads(path.read_bytes())["data"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pass  # absent, unreadable or damaged: built again, and replaced below
     data = json.loads(json.dumps(build()))
-    _store(path, data)
+    _store(path, {"data": data})
     return data
 
 

@@ -7,6 +7,7 @@ was renamed stays with `replaced_by` so that old history can be read.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -76,24 +77,29 @@ class FactSpec:
         )  # fmt: skip
 
     def accepts(self, value: Value) -> bool:
-        """True when `value` is of this fact's type (a Series counts for any number)."""
+        """True when `value` is of this fact's type (a Series counts for any number).
+
+        NaN is what exporters print for a number that they do not have: no fact accepts it.
+        """
         if isinstance(value, Series):
             return self.type in (Type.INT, Type.FLOAT)
         match self.type:
-            case Type.BOOL:
-                return isinstance(value, bool)
-            case Type.INT:
-                return isinstance(value, int) and not isinstance(value, bool)
-            case Type.FLOAT:
-                return isinstance(value, int | float) and not isinstance(value, bool)
-            case Type.STR | Type.SUBJECT:
-                return isinstance(value, str)
-            case Type.ENUM:
-                return isinstance(value, str) and value in self.values
+            case Type.EVENT:
+                return isinstance(value, Event) and self._accepts_fields(value)
             case Type.SET:
                 return isinstance(value, tuple) and (not self.values or set(value) <= set(self.values))
-            case Type.EVENT:
-                return isinstance(value, Event) and set(value.fields) <= set(self.fields)
+            case Type.ENUM:
+                return isinstance(value, str) and value in self.values
+            case Type.SUBJECT:
+                return isinstance(value, str) and value.partition(":")[0] in list(Scope)
+            case _:
+                return _is(self.type, value)
+
+    def _accepts_fields(self, event: Event) -> bool:
+        return (event.code is None or _is(Type.INT, event.code)) and all(
+            name in self.fields and (value is None or _is(Type(self.fields[name]), value))
+            for name, value in event.fields.items()
+        )
 
     def sentence(self, observation: Observation, language: str = "en") -> str:
         """The observation in words, from the template `says`."""
@@ -104,7 +110,7 @@ class FactSpec:
         elif isinstance(value, Series):
             words["value"] = _number(value.values[-1]) if value.values else ""
         elif isinstance(value, tuple):
-            words["value"] = ", ".join(value) or "none"
+            words["value"] = ", ".join(value) or {"zh": "无"}.get(language, "none")
         elif isinstance(value, float):
             words["value"] = _number(value)
         elif isinstance(value, bool):
@@ -123,6 +129,15 @@ class _Blank(dict[str, Scalar]):
     def __getitem__(self, key: str) -> Scalar:
         value = super().__getitem__(key)
         return "-" if value is None else value
+
+
+def _is(type_: Type, value: Value) -> bool:
+    """True when `value` is a plain value of `type_`: bool, int, float or str."""
+    if type_ is Type.BOOL or isinstance(value, bool):
+        return type_ is Type.BOOL and isinstance(value, bool)
+    if type_ is Type.FLOAT:
+        return isinstance(value, int) or (isinstance(value, float) and not math.isnan(value))
+    return isinstance(value, int if type_ is Type.INT else str)
 
 
 def _number(value: float) -> str:

@@ -9,7 +9,9 @@ What cannot be resolved stays two subjects.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
 
 from knowledge.observation import Observation, Scope, Status, Subject, node
 
@@ -32,6 +34,8 @@ def normalise_pci(text: str) -> str:
     it stays a GPU of its own and is never merged with another.
     """
     text = text.strip()
+    if text.startswith(UNKNOWN_PCI):
+        return text.lower()
     if old := _OLD.fullmatch(text):
         return f"0000:{old['bus']}:{old['device']}.0".lower()
     found = _PCI.fullmatch(text)
@@ -42,23 +46,27 @@ def normalise_pci(text: str) -> str:
 
 
 def is_pci(identifier: str) -> bool:
-    """True for a canonical address ``dddd:bb:dd.f``."""
-    return _PCI.fullmatch(identifier) is not None and identifier.count(":") == 2
+    """True for a canonical address ``dddd:bb:dd.f``; other spellings of one are not canonical."""
+    return not identifier.startswith(UNKNOWN_PCI) and normalise_pci(identifier) == identifier
 
 
 def resolve(observations: Iterable[Observation]) -> list[Observation]:
     """The same observations under canonical subjects.
 
     * When exactly one host name occurs, observations that name no host belong to it.
-    * A GPU known by UUID or index is renamed to its PCI address when an observation
-      (`gpu.pci`, `gpu.uuid`, `gpu.index`) ties the two on the same host.
+    * A GPU known by UUID or index is renamed to its PCI address (else its UUID) when observations
+      (`gpu.pci`, `gpu.uuid`, `gpu.index`) tie the two on the same host; so are the values of relations.
+
+    A name that is tied to two different things, an index that moved at a reboot for instance,
+    is no name of either: two GPUs that are known to be different are never merged.
     """
     batch = list(observations)
     hosts = {o.subject.host for o in batch if o.subject.up(Scope.NODE)} - {""}
     only = hosts.pop() if len(hosts) == 1 else ""
     if only:
         batch = [o.about(_rehost(o.subject, only)) for o in batch]
-    return _rename_gpus(batch)
+    names = _gpu_names(batch)
+    return [_renamed(o, names) for o in batch] if names else batch
 
 
 def _rehost(subject: Subject, host: str) -> Subject:
@@ -69,27 +77,73 @@ def _rehost(subject: Subject, host: str) -> Subject:
     return Subject(subject.scope, subject.id, _rehost(subject.parent, host))
 
 
-def _rename_gpus(batch: Sequence[Observation]) -> list[Observation]:
-    names: dict[tuple[str, str], str] = {}
-    for o in batch:
-        if o.subject.scope is not Scope.GPU or o.status is not Status.OK:
-            continue
-        host = o.subject.host
-        if o.fact == "gpu.pci" and isinstance(o.value, str) and not is_pci(o.subject.id):
-            names[host, o.subject.id] = o.value
-        elif o.fact == "gpu.uuid" and is_pci(o.subject.id):
-            names[host, str(o.value)] = o.subject.id
-        elif o.fact == "gpu.index" and is_pci(o.subject.id):
-            names.setdefault((host, f"index:{o.value}"), o.subject.id)
-    if not names:
-        return list(batch)
+_Name: TypeAlias = tuple[str, str]  # host, identifier of a GPU there
+_INDEX = "index:"
 
+
+def _gpu_names(batch: Iterable[Observation]) -> dict[_Name, str]:
+    """Canonical identifier of each GPU name that has a better one."""
+    tied: dict[_Name, set[str]] = {}
+    for o in batch:
+        alias = _alias(o)
+        if alias and alias != o.subject.id:
+            host = o.subject.host
+            tied.setdefault((host, o.subject.id), set()).add(alias)
+            tied.setdefault((host, alias), set()).add(o.subject.id)
+    for host, pci, uuid in _by_index(tied):
+        tied.setdefault((host, pci), set()).add(uuid)
+        tied.setdefault((host, uuid), set()).add(pci)
+    names: dict[_Name, str] = {}
+    for (host, name), others in tied.items():  # UUID to address, where each has only the other
+        addresses = {other for other in others if is_pci(other)}
+        if not name.startswith(_INDEX) and not is_pci(name) and len(addresses) == 1:
+            (pci,) = addresses
+            if len({u for u in tied[host, pci] if not u.startswith(_INDEX)}) == 1:
+                names[host, name] = pci
+    for (host, name), others in tied.items():
+        if name.startswith(_INDEX):
+            devices = {names.get((host, other), other) for other in others}
+            if len(devices) == 1:
+                names[host, name] = devices.pop()
+    return names
+
+
+def _by_index(tied: Mapping[_Name, set[str]]) -> list[tuple[str, str, str]]:
+    """Host, address and UUID that only an index ties: it stands for one of each, and neither has another partner."""
+    out = []
+    for (host, name), others in tied.items():
+        if not name.startswith(_INDEX) or len(others) != 2:
+            continue
+        pci, uuid = sorted(others, key=is_pci, reverse=True)
+        partners = [p for one in (pci, uuid) for p in tied[host, one] if not p.startswith(_INDEX)]
+        if is_pci(pci) and not is_pci(uuid) and not partners:
+            out.append((host, pci, uuid))
+    return out
+
+
+def _alias(o: Observation) -> str:
+    """The other name that an observation gives its GPU; empty when it gives none."""
+    if o.subject.scope is not Scope.GPU or o.status is not Status.OK or isinstance(o.value, bool):
+        return ""
+    if o.fact == "gpu.pci" and isinstance(o.value, str):
+        address = normalise_pci(o.value)
+        return address if is_pci(address) else ""
+    if o.fact == "gpu.uuid" and isinstance(o.value, str):
+        return o.value
+    return f"{_INDEX}{o.value}" if o.fact == "gpu.index" and isinstance(o.value, int) else ""
+
+
+def _renamed(o: Observation, names: Mapping[_Name, str]) -> Observation:
     def rename(subject: Subject) -> Subject:
         parent = rename(subject.parent) if subject.parent else None
         identifier = subject.id
         if subject.scope is Scope.GPU:
-            for _ in range(2):  # index -> uuid -> pci
-                identifier = names.get((subject.host, identifier), identifier)
+            identifier = names.get((subject.host, identifier), identifier)
         return Subject(subject.scope, identifier, parent)
 
-    return [o.about(rename(o.subject)) for o in batch]
+    o = o.about(rename(o.subject))
+    if isinstance(o.value, str) and o.value.startswith("gpu:"):  # a relation to a GPU
+        named = names.get((o.subject.host, o.value.removeprefix("gpu:")))
+        if named:
+            return replace(o, value=f"gpu:{named}")
+    return o

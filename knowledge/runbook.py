@@ -118,6 +118,7 @@ PLACEHOLDERS: Mapping[str, Placeholder] = {
     "mig_profile": Placeholder(Text("MIG profile id or name, such as 1g.10gb", "MIG 规格，如 1g.10gb")),
     "bmc": Placeholder(Text("address of the node's management controller", "节点 BMC 地址")),
     "bmc_user": Placeholder(Text("user name on the management controller", "BMC 用户名")),
+    "file": Placeholder(Text("path of a file, such as a job's log", "文件路径，如作业日志")),
     "mount": Placeholder(Text("mount point of the file system", "文件系统的挂载点")),
 }
 _PLACEHOLDER = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")

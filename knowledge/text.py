@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
-# CSI and OSC sequences, then other two-character escapes.
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
-# Controls except tab and newline; C1 controls; zero-width, bidi and other invisible format characters.
+# CSI (7-bit and 8-bit) and OSC sequences, then other two-character escapes.
+_ANSI = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
+# Controls except tab and newline; C1 controls; zero-width, bidi, tag and other invisible format characters;
+# line separators that only some screens break at; halves of a surrogate pair, which cannot be written anywhere.
 _INVISIBLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 
 
@@ -24,5 +26,7 @@ def excerpt(text: str, limit: int = 400) -> str:
     line = " ".join(clean(text).split()) if "\n" in text else clean(text).strip()
     if len(line) <= limit:
         return line
+    if limit < 20:  # no room for two ends
+        return line[:limit]
     half = (limit - 5) // 2
     return f"{line[:half]} ... {line[-half:]}"

@@ -16,8 +16,12 @@ import yaml
 from knowledge.errors import Fault, FaultsError
 
 Path_: TypeAlias = tuple[str | int, ...]
-MAX_ALIASES = 200  # a billion-laughs file needs millions; honest files use a handful
+MAX_COPIED = 10_000  # values that aliases repeat: a billion-laughs file needs millions, honest files tens
+MAX_DEPTH = 60  # a rule nests about twelve deep; the C library's own limit lies beyond Python's stack
 _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_STR = "tag:yaml.org,2002:str"
+# Characters that YAML does not allow at all (1.2, rule 1): controls, surrogates, non-characters.
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
 _NULL = re.compile(r"~|null|Null|NULL|")
@@ -57,92 +61,188 @@ def load(path: Path, name: str | None = None) -> Document:
     """Read `path`. Unreadable files and syntax errors become faults of the document."""
     shown = name or str(path)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        raw = path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL
         return Document(shown, None, faults=[Fault(shown, 1, 1, f"cannot be read: {error}")])
-    return parse(text, shown)
+    try:
+        return parse(raw.decode("utf-8"), shown)
+    except UnicodeDecodeError as error:
+        before = raw[: error.start].decode("utf-8")
+        message = f"cannot be read: byte 0x{raw[error.start]:02x} is not UTF-8"
+        return Document(shown, None, faults=[Fault(shown, *_place(before), message)])
 
 
 def parse(text: str, file: str) -> Document:
-    """Parse `text` (one YAML document) with the place of every value."""
+    """Parse `text` (one YAML document) with the place of every value. Never raises on any text."""
     document = Document(file, None)
+    text = text.removeprefix("\ufeff")
+    if bad := _FORBIDDEN.search(text):
+        message = f"character U+{ord(bad[0]):04X} is not allowed"
+        document.faults.append(Fault(file, *_place(text[: bad.start()]), message))
+        return document
+    composer = _Composer(document)
     try:
-        loader = _Loader(text)
-        try:
-            root = loader.get_single_node()
-        finally:
-            loader.dispose()
+        for event in yaml.parse(text, Loader=_Loader):
+            composer.take(event)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        document.faults.append(Fault(file, line, column, error.problem or "not YAML", error.note or ""))
-        return document
-    except yaml.YAMLError as error:  # characters that YAML forbids carry no mark
+        document.faults.append(
+            Fault(
+                file, *_marked(error.problem_mark or error.context_mark), error.problem or "not YAML", error.note or ""
+            )
+        )
+    except yaml.YAMLError as error:  # what the reader itself refuses carries no mark
         document.faults.append(Fault(file, 1, 1, " ".join(str(error).split())))
-        return document
-    if root is not None:
-        document.data = _Builder(document).build(root, ())
+    except _StopError as error:
+        document.faults.append(Fault(file, *error.place, str(error)))
+    else:
+        if composer.root is not None:
+            document.data = _Builder(document).build(composer.root, ())
     return document
+
+
+def _place(before: str) -> tuple[int, int]:
+    """Line and column (1-based) of what follows `before`."""
+    return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+
+
+def _marked(mark: Any) -> tuple[int, int]:
+    return (mark.line + 1, mark.column + 1) if mark else (1, 1)
+
+
+class _StopError(Exception):
+    """The text is YAML, but not of a kind that is read at all."""
+
+    def __init__(self, message: str, place: tuple[int, int]) -> None:
+        super().__init__(message)
+        self.place = place
+
+
+@dataclass(slots=True)
+class _Node:
+    """One value of the text; shared by all aliases of it."""
+
+    place: tuple[int, int]
+    tag: str = ""  # empty unless the file wrote one
+    text: str | None = None  # of a scalar
+    quoted: bool = False
+    items: list[_Node] = field(default_factory=list)  # of a list; of a mapping key, value, key, value
+    is_map: bool = False
+
+
+class _Composer:
+    """Events to nodes with a stack of its own: the library's composer recurses and overflows the C stack."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.root: _Node | None = None
+        self.started = False
+        self.stack: list[_Node] = []
+        self.anchors: dict[str, _Node] = {}
+
+    def take(self, event: yaml.Event) -> None:
+        """Raises _StopError on a second document, deep nesting, and aliases that cannot be followed."""
+        place = _marked(event.start_mark)
+        match event:
+            case yaml.DocumentStartEvent():
+                if self.started:
+                    raise _StopError("a second document begins", place)
+                self.started = True
+            case yaml.CollectionEndEvent():
+                self.stack.pop()
+            case yaml.AliasEvent():
+                self._put(self._named(str(event.anchor), place))
+            case yaml.ScalarEvent():
+                node = _Node(place, event.tag or "", event.value, bool(event.style))
+                self._put(node, event.anchor)
+            case yaml.CollectionStartEvent():
+                if len(self.stack) == MAX_DEPTH:
+                    raise _StopError(f"nested more than {MAX_DEPTH} deep", place)
+                node = _Node(place, event.tag or "", is_map=isinstance(event, yaml.MappingStartEvent))
+                self._put(node, event.anchor)
+                self.stack.append(node)
+
+    def _named(self, anchor: str, place: tuple[int, int]) -> _Node:
+        node = self.anchors.get(anchor)
+        if node is None:
+            raise _StopError(f"alias {anchor!r} names nothing that stands before it", place)
+        if any(node is open_ for open_ in self.stack):
+            raise _StopError(f"alias {anchor!r} names what it stands in", place)
+        return node
+
+    def _put(self, node: _Node, anchor: str | None = None) -> None:
+        if anchor:
+            self.anchors[anchor] = node
+        if self.stack:
+            self.stack[-1].items.append(node)
+        else:
+            self.root = node
 
 
 class _Builder:
     def __init__(self, document: Document) -> None:
         self.document = document
-        self.seen: dict[int, int] = {}
-        self.aliases = 0
+        self.seen: set[int] = set()
+        self.copied = 0
 
-    def build(self, node: yaml.Node, path: Path_) -> Any:
-        mark = node.start_mark
-        self.document.marks[path] = (mark.line + 1, mark.column + 1)
-        if isinstance(node, yaml.ScalarNode):
-            return self._scalar(node, path)
-        self.seen[id(node)] = self.seen.get(id(node), 0) + 1
-        if self.seen[id(node)] > 1:
-            self.aliases += 1
-            if self.aliases > MAX_ALIASES:
-                if self.aliases == MAX_ALIASES + 1:
-                    self.document.fault(path, f"more than {MAX_ALIASES} aliases")
-                return None
-        if isinstance(node, yaml.SequenceNode):
-            return [self.build(item, (*path, i)) for i, item in enumerate(node.value)]
-        assert isinstance(node, yaml.MappingNode)
-        return self._mapping(node, path)
+    def build(self, node: _Node, path: Path_) -> Any:
+        if self.copied > MAX_COPIED:
+            return None  # said already; no more memory for this file
+        self.document.marks[path] = node.place
+        if self._too_much(node, path):
+            return None
+        if node.tag not in ("", "!") and not (node.tag == _STR and node.text is not None):
+            self.document.fault(path, f"tag {node.tag!r} is not allowed")
+            return None
+        if node.text is not None:
+            return self._scalar(node, node.text, path)
+        if node.is_map:
+            return self._mapping(node, path)
+        return [self.build(item, (*path, i)) for i, item in enumerate(node.items)]
 
-    def _mapping(self, node: yaml.MappingNode, path: Path_) -> dict[str, Any]:
+    def _too_much(self, node: _Node, path: Path_) -> bool:
+        """Whether aliases blow the file up: too many values repeated, or trees hung below each other."""
+        if len(path) > MAX_DEPTH:
+            self.document.fault(path, f"aliases nest more than {MAX_DEPTH} deep")
+            return True
+        if id(node) in self.seen:
+            self.copied += 1
+            if self.copied == MAX_COPIED + 1:
+                self.document.fault(path, f"aliases repeat more than {MAX_COPIED} values")
+        self.seen.add(id(node))
+        return self.copied > MAX_COPIED
+
+    def _mapping(self, node: _Node, path: Path_) -> dict[str, Any]:
         out: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
-            here = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+        for key_node, value_node in zip(node.items[::2], node.items[1::2], strict=True):
+            key, here = key_node.text, key_node.place
             if key is None:
                 self.document.faults.append(Fault(self.document.file, *here, "a key must be a plain word"))
                 continue
             if key in out:
-                self.document.faults.append(Fault(self.document.file, *here, f"key {key!r} stands twice"))
+                line, column = self.document.marks[*path, key]
+                message = f"key {key!r} stands twice (first at {line}:{column})"
+                self.document.faults.append(Fault(self.document.file, *here, message))
                 continue
             out[key] = self.build(value_node, (*path, key))
             self.document.marks[*path, key] = here
         return out
 
-    def _scalar(self, node: yaml.ScalarNode, path: Path_) -> Any:
-        text: str = node.value
-        if node.style in ("'", '"', "|", ">"):  # quoted or block: always a string
+    def _scalar(self, node: _Node, text: str, path: Path_) -> Any:
+        if node.quoted or node.tag == _STR:
             return text
-        if node.tag not in ("tag:yaml.org,2002:str", None) and not node.tag.startswith("tag:yaml.org,2002:"):
-            self.document.fault(path, f"tag {node.tag!r} is not allowed")
-            return None
         if _NULL.fullmatch(text):
             return None
         if _BOOL.fullmatch(text):
             return text[0] in "tT"
         if _INT.fullmatch(text):
-            return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+            return self._int(text, path)
         if _FLOAT.fullmatch(text):
-            return float(
-                text.replace(".inf", "inf")
-                .replace(".Inf", "inf")
-                .replace(".INF", "inf")
-                .replace(".nan", "nan")
-                .replace(".NaN", "nan")
-                .replace(".NAN", "nan")
-            )
+            return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
         return text
+
+    def _int(self, text: str, path: Path_) -> int | None:
+        try:
+            return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+        except ValueError:  # Python reads at most some thousand decimal digits
+            self.document.fault(path, f"a number of {len(text)} digits")
+            return None

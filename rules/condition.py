@@ -17,6 +17,8 @@ loaded, so a condition that exists can be evaluated. The surface forms::
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -79,6 +81,9 @@ class On(StrEnum):
     OTHERS = "others"  # the same scope on the same node, without the subject
     BELOW = "below"  # parts of the subject
     VIA = "via"  # along relations
+
+
+_PLACES = frozenset(On) - {On.VIA}  # what `on` may say; `via` names its relations
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +206,20 @@ def facts_of(condition: Condition) -> frozenset[str]:
     return frozenset(names)
 
 
+_VERSION = re.compile(r"[vV]?([0-9]{1,9}(?:\.[0-9]{1,9})*)")
+
+
+def version(text: str) -> tuple[int, ...]:
+    """The numbers that a version begins with, without zeros at the end (12.4 is 12.4.0); empty when there is none."""
+    found = _VERSION.match(text.strip())
+    parts = [int(part) for part in found[1].split(".")] if found else []
+    while len(parts) > 1 and parts[-1] == 0:
+        parts.pop()
+    return tuple(parts)
+
+
 _EVENT_KEYS = {"event", "where", "same", "count", "within", "gap", "on", "after"}
+_AFTER_KEYS = {"event", "where", "within", "on"}
 _FACT_KEYS = {
     "fact",
     "op",
@@ -265,7 +283,7 @@ class Builder:
         return All(children, path) if conjunction else Any_(children, path)
 
     def _event(self, plain: Mapping[str, Any], path: Path, negated: bool = False) -> EventLeaf | None:
-        self._unknown_keys(plain, _EVENT_KEYS, path)
+        self._unknown_keys(plain, _AFTER_KEYS if path[-1:] == ("after",) else _EVENT_KEYS, path)
         spec = self._spec(plain["event"], (*path, "event"))
         if spec is None:
             return None
@@ -273,15 +291,18 @@ class Builder:
             self.report((*path, "event"), f"{spec.name} is a {spec.kind}, not an event", "write {fact: ...}")
             return None
         where = self._where(plain.get("where", {}), spec, (*path, "where"))
-        same = tuple(plain.get("same", ()))
+        same = tuple(self._list(plain, "same", path))
         for i, name in enumerate(same):
             self._field(spec, name, (*path, "same", i))
         at_least, at_most = self._count(plain.get("count"), (*path, "count"))
         after = None
         if "after" in plain:
-            after = self._event(plain["after"], (*path, "after")) if isinstance(plain["after"], dict) else None
-            if after is None or after.within is None:
+            inner = plain["after"]
+            good = isinstance(inner, dict) and "event" in inner
+            after = self._event(inner, (*path, "after")) if good else None
+            if not good or (after is not None and after.within is None):
                 self.report((*path, "after"), "after is an event condition with `within`", "")
+            if after is None:
                 return None
         on = self._enum(On, plain.get("on", "self"), (*path, "on"), {On.SELF, On.NODE, On.OTHERS})
         within, gap = self._duration(plain, "within", path), self._duration(plain, "gap", path)
@@ -298,15 +319,15 @@ class Builder:
             if kind is None:
                 continue
             type_ = Type(kind)
-            if isinstance(wanted, dict):
-                for word, raw in wanted.items():
-                    op = self._enum(Op, word, here, _OPS[type_])
-                    if op:
-                        tests.append(FieldTest(name, op, self._operand(raw, type_, op, (*here, word), spec)))  # type: ignore[arg-type]
-            elif isinstance(wanted, list):
-                tests.append(FieldTest(name, Op.IN, self._operand(wanted, type_, Op.IN, here, spec)))  # type: ignore[arg-type]
-            else:
-                tests.append(FieldTest(name, Op.IS, self._operand(wanted, type_, Op.IS, here, spec)))  # type: ignore[arg-type]
+            if not isinstance(wanted, dict):
+                op = Op.IN if isinstance(wanted, list) else Op.IS
+                if self._enum(Op, op, here, _OPS[type_]):
+                    tests.append(FieldTest(name, op, self._value(wanted, type_, op, here, spec)))
+                continue
+            for word, raw in wanted.items():
+                op = self._enum(Op, word, (*here, word), _OPS[type_])
+                if op:
+                    tests.append(FieldTest(name, op, self._value(raw, type_, op, (*here, word), spec)))
         return tuple(tests)
 
     def _fact(self, plain: Mapping[str, Any], path: Path, negated: bool) -> FactLeaf | None:
@@ -326,6 +347,7 @@ class Builder:
             return None
         if take is not Take.LAST and "within" not in plain:
             self.report(path, f"take: {take} needs `within`", "")
+        self._idle_keys(plain, take, ratio, path)
         type_ = Type.FLOAT if ratio or (take is not Take.LAST and take is not Take.SUSTAINED) else spec.type
         if "op" not in plain or "value" not in plain:
             self.report(path, "a fact condition has op and value", "")
@@ -334,50 +356,86 @@ class Builder:
         if op is None:
             return None
         value = self._operand(plain["value"], type_, op, (*path, "value"), spec)
-        via = tuple(
-            s
-            for s in (self._enum(Scope, w, (*path, "via", i), set(Scope)) for i, w in enumerate(plain.get("via", ())))
-            if s
-        )
-        on = On.VIA if via else self._enum(On, plain.get("on", "self"), (*path, "on"), set(On)) or On.SELF
+        if ratio and isinstance(value, Reference):
+            self.report((*path, "value"), "a ratio compares with a plain number", "")
+        words = enumerate(self._list(plain, "via", path))
+        via = tuple(s for s in (self._enum(Scope, w, (*path, "via", i), set(Scope)) for i, w in words) if s)
+        on = On.VIA if via else self._enum(On, plain.get("on", "self"), (*path, "on"), _PLACES) or On.SELF
         each = self._each(plain.get("each"), (*path, "each"))
-        if on is not On.SELF and each is None and not ratio:
+        if on is not On.SELF and "each" not in plain and not ratio:
             self.report(
                 path, f"on: {on} looks at several subjects: say each", "any, all, none, {at_least: n} or {share: 0.5}"
             )
         return FactLeaf(
             spec.name, op, value, take, self._duration(plain, "within", path), self._duration(plain, "per", path) or 10**9,
-            float(plain.get("percentile", 50)), float(plain.get("coverage", 0.5)), on, via, each, ratio,
-            int(plain.get("min_peers", 3)), negated, path,
+            self._number(plain, "percentile", path, 50.0, 0, 100), self._number(plain, "coverage", path, 0.5, 0, 1),
+            on, via, each, ratio, int(self._number(plain, "min_peers", path, 3, 1, 1000, whole=True)), negated, path,
         )  # fmt: skip
+
+    def _idle_keys(self, plain: Mapping[str, Any], take: Take, ratio: bool, path: Path) -> None:
+        """Keys that would change nothing: the author thinks that they do."""
+        late = take is not Take.LAST
+        for key, used, goes in (
+            ("within", late, "take"),
+            ("coverage", late, "take"),
+            ("per", take is Take.RATE, "take: rate"),
+            ("percentile", take is Take.PERCENTILE, "take: percentile"),
+            ("min_peers", ratio, "peers: ratio"),
+        ):
+            if key in plain and not used:
+                self.report((*path, key), f"{key} says nothing without {goes}", "")
+        for key in ("each", "on", "via", "take"):
+            if ratio and key in plain and plain[key] not in ("self", "last"):
+                self.report((*path, key), f"{key} says nothing beside peers: ratio", "")
+        if "on" in plain and "via" in plain:
+            self.report((*path, "on"), "on says nothing beside via", "")
 
     def _operand(self, raw: Any, type_: Type, op: Op, path: Path, spec: FactSpec) -> Operand:
         raw = self.resolve(raw, path)
         if isinstance(raw, dict) and "fact" in raw:
-            other = self._spec(raw["fact"], (*path, "fact"))
-            if other and other.unit != spec.unit and "times" not in raw:
-                self.report(
-                    path,
-                    f"{other.name} is in {other.unit or 'no unit'}, {spec.name} in {spec.unit or 'no unit'}",
-                    "give `times` to convert",
-                )
-            return Reference(str(raw["fact"]), float(raw.get("times", 1)), float(raw.get("plus", 0)))
+            return self._reference(raw, type_, op, path, spec)
+        return self._value(raw, type_, op, path, spec)
+
+    def _reference(self, raw: Mapping[str, Any], type_: Type, op: Op, path: Path, spec: FactSpec) -> Reference:
+        self._unknown_keys(raw, {"fact", "times", "plus"}, path)
+        other = self._spec(raw["fact"], (*path, "fact"))
+        numbers = (Type.INT, Type.FLOAT)
+        if other and (other.type not in numbers if type_ in numbers else other.type is not type_):
+            self.report((*path, "fact"), f"{other.name} is a {other.type}, {spec.name} is compared as a {type_}", "")
+        elif other and other.unit != spec.unit and "times" not in raw:
+            self.report(
+                path,
+                f"{other.name} is in {other.unit or 'no unit'}, {spec.name} in {spec.unit or 'no unit'}",
+                "give `times` to convert",
+            )
+        if op not in ORDERED | {Op.IS, Op.IS_NOT}:
+            self.report(path, f"{op} takes a plain value, not another fact", "")
+        bound = float("inf")
+        times, plus = (self._number(raw, k, path, d, -bound, bound) for k, d in (("times", 1.0), ("plus", 0.0)))
+        return Reference(str(raw["fact"]), times, plus)
+
+    def _value(self, raw: Any, type_: Type, op: Op, path: Path, spec: FactSpec) -> Scalar | tuple[Scalar, ...]:
+        """A plain value, or for `in` and sets a list of them, checked against the type."""
+        raw = self.resolve(raw, path)
         if op in (Op.IN, Op.NOT_IN):
             if not isinstance(raw, list) or not raw:
                 self.report(path, f"{op} takes a list", "")
                 return ()
-            return tuple(self._scalar(item, type_, (*path, i), spec) for i, item in enumerate(raw))
-        if op is Op.MATCHES:
-            self._pattern(raw, path)
-        if type_ is Type.SET and isinstance(raw, list):
-            return tuple(raw)
-        return self._scalar(raw, type_, path, spec)
+        elif not (type_ is Type.SET and isinstance(raw, list)):
+            if op is Op.MATCHES:
+                self._pattern(raw, path)
+            if op in (Op.VERSION_BELOW, Op.VERSION_AT_LEAST) and isinstance(raw, str) and not version(raw):
+                self.report(path, f"{raw!r} is not a version", "write 570.86.15")
+            return self._scalar(raw, type_, path, spec)
+        here = ((*path, i) for i in range(len(raw)))
+        return tuple(self._scalar(self.resolve(item, at), type_, at, spec) for item, at in zip(raw, here, strict=True))
 
     def _scalar(self, raw: Any, type_: Type, path: Path, spec: FactSpec) -> Scalar:
         good = {
             Type.BOOL: isinstance(raw, bool),
             Type.INT: isinstance(raw, int) and not isinstance(raw, bool),
-            Type.FLOAT: isinstance(raw, int | float) and not isinstance(raw, bool),
+            Type.FLOAT: (isinstance(raw, int) and not isinstance(raw, bool))
+            or (isinstance(raw, float) and not math.isnan(raw)),
         }.get(type_, isinstance(raw, str))
         if not good:
             self.report(path, f"{raw!r} is not a {type_}", f"{spec.name} is in {spec.unit}" if spec.unit else "")
@@ -397,11 +455,13 @@ class Builder:
         raw = self.resolve(raw, path)
         if raw is None:
             return None
-        if raw in ("any", "all", "none"):
+        if isinstance(raw, str) and raw in ("any", "all", "none"):
             return Quantifier(raw)
         if isinstance(raw, dict) and len(raw) == 1:
             ((kind, number),) = raw.items()
-            if kind in ("at_least", "share") and isinstance(number, int | float) and number > 0:
+            number = self.resolve(number, path)
+            number = -1 if isinstance(number, bool) or not isinstance(number, int | float) else number
+            if (kind == "at_least" and number >= 1 and number % 1 == 0) or (kind == "share" and 0 < number <= 1):
                 return Quantifier(kind, float(number))
         self.report(path, f"{raw!r} is not a quantifier", "any, all, none, {at_least: 2} or {share: 0.5}")
         return None
@@ -413,9 +473,13 @@ class Builder:
             self.report(path, "count takes at_least and at_most", "")
             return 1, None
         low, high = self.resolve(raw.get("at_least", 0), path), self.resolve(raw.get("at_most"), path)
-        if not isinstance(low, int) or not (high is None or isinstance(high, int)):
+        if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in (low, 0 if high is None else high)):
             self.report(path, "a count is a whole number", "")
             return 1, None
+        if high is None and low == 0:
+            self.report(path, "at least 0 is always true", "")
+        if high is not None and high < low:
+            self.report(path, f"at least {low} and at most {high} is never true", "")
         return low, high
 
     def _duration(self, plain: Mapping[str, Any], key: str, path: Path) -> int | None:
@@ -423,10 +487,39 @@ class Builder:
         if raw is None:
             return None
         try:
-            return parse_duration(str(raw))
+            length = parse_duration(str(raw))
         except ValueError as error:
             self.report((*path, key), str(error), "")
             return None
+        if length == 0:
+            self.report((*path, key), f"{key} is longer than nothing", "")
+        return length
+
+    def _number(
+        self,
+        plain: Mapping[str, Any],
+        key: str,
+        path: Path,
+        default: float,
+        low: float,
+        high: float,
+        whole: bool = False,
+    ) -> float:
+        """The number under `key`, within `low` and `high`; the default after a fault."""
+        raw = self.resolve(plain.get(key, default), (*path, key))
+        kind = int if whole else (int, float)
+        if not isinstance(raw, bool) and isinstance(raw, kind) and low <= raw <= high:
+            return float(raw)
+        bounds = f" from {low:g} to {high:g}" if high != float("inf") else ""
+        self.report((*path, key), f"{key} is a {'whole ' if whole else ''}number{bounds}, not {raw!r}", "")
+        return default
+
+    def _list(self, plain: Mapping[str, Any], key: str, path: Path) -> Sequence[Any]:
+        raw = plain.get(key, ())
+        if isinstance(raw, list | tuple):
+            return raw
+        self.report((*path, key), f"{key} takes a list", "")
+        return ()
 
     def resolve(self, raw: Any, path: Path) -> Any:
         """`raw`, or the value of the parameter that ``$name`` stands for."""
@@ -439,12 +532,12 @@ class Builder:
             return self.params[name]
         return raw
 
-    def _field(self, spec: FactSpec, name: str, path: Path) -> str | None:
+    def _field(self, spec: FactSpec, name: Any, path: Path) -> str | None:
         if name == "code":
             return "int"
-        if name in spec.fields:
+        if isinstance(name, str) and name in spec.fields:
             return spec.fields[name]
-        self.report(path, f"event {spec.name} has no field {name!r}", nearest_hint(name, ["code", *spec.fields]))
+        self.report(path, f"event {spec.name} has no field {name!r}", nearest_hint(str(name), ["code", *spec.fields]))
         return None
 
     def _spec(self, name: Any, path: Path) -> FactSpec | None:

@@ -65,17 +65,6 @@ def _gap(fact: str, subject: Subject, seen: Observation | None) -> Missing:
 # --- events -------------------------------------------------------------------------------
 
 
-def candidates(leaf: EventLeaf, subject: Subject, facts: FactBase) -> list[Observation]:
-    """Events of the leaf's kind in its reach that satisfy `where`."""
-    return [
-        o
-        for o in facts.events(leaf.event)
-        if _in_reach(o.subject, subject, leaf.on)
-        and isinstance(o.value, Event)
-        and all(field_holds(t, o.value) for t in leaf.where)
-    ]
-
-
 def _in_reach(event_subject: Subject, subject: Subject, on: On) -> bool:
     if on is On.SELF:
         return subject in event_subject.ancestors() or event_subject in subject.ancestors()
@@ -87,18 +76,6 @@ def _in_reach(event_subject: Subject, subject: Subject, on: On) -> bool:
     return on_node and same is not None and same != subject
 
 
-def undecided_fields(leaf: EventLeaf, subject: Subject, facts: FactBase) -> list[str]:
-    """Fields that some event in reach does not tell, though everything else about it fits."""
-    silent: set[str] = set()
-    for o in facts.events(leaf.event):
-        if not isinstance(o.value, Event) or not _in_reach(o.subject, subject, leaf.on):
-            continue
-        lacking = {t.field for t in leaf.where if o.value.get(t.field) is None}
-        if lacking and all(t.field in lacking or field_holds(t, o.value) for t in leaf.where):
-            silent |= lacking
-    return sorted(silent)
-
-
 def field_holds(test: FieldTest, event: Event) -> bool:
     """True when the event's field satisfies the test. A field that the line lacks satisfies nothing."""
     value = event.get(test.field)
@@ -106,38 +83,88 @@ def field_holds(test: FieldTest, event: Event) -> bool:
 
 
 def _event(leaf: EventLeaf, subject: Subject, facts: FactBase) -> LeafProof:
-    found = _recent(candidates(leaf, subject, facts), leaf, facts)
-    if leaf.after is not None:
-        earlier = candidates(leaf.after, subject, facts)
-        found = [o for o in found if any(_follows(o, e, leaf.after.within or 0) for e in earlier)]
-    groups: dict[tuple[Scalar, ...], list[Observation]] = {}
-    for o in found:
-        assert isinstance(o.value, Event)
-        key = tuple(o.value.get(name) for name in leaf.same)
-        if None not in key:
-            groups.setdefault(key, []).append(o)
-    if leaf.gap is not None:
-        groups = {key: bursts(group, leaf.gap) for key, group in groups.items()}
-    crowd: list[Observation] = max(
-        (densest(g, leaf.within if leaf.at_least > 1 else None) for g in groups.values()), key=len, default=[]
-    )
-    shown = tuple(found) if leaf.at_least <= 1 and not leaf.same else tuple(crowd)
-    covered, gap = _covered(leaf, subject, facts)
-    if leaf.at_most is not None:
-        truth = Truth.FALSE if len(crowd) > leaf.at_most else (Truth.TRUE if covered else Truth.UNKNOWN)
-        if truth is Truth.TRUE and len(crowd) < leaf.at_least:
-            truth = Truth.FALSE
-    elif len(crowd) >= leaf.at_least:
-        truth = Truth.TRUE
-    else:
-        truth = Truth.FALSE if covered else Truth.UNKNOWN
-        if truth is Truth.FALSE and leaf.where and (silent := undecided_fields(leaf, subject, facts)):
-            truth, gap = Truth.UNKNOWN, Missing(leaf.event, subject, f"the line does not tell {', '.join(silent)}")
+    """Between `low` and `high` such events happened; the leaf is decided when the count cannot leave its bounds."""
+    sure, maybe, silent = _matching(leaf, subject, facts)
+    coverage = _coverage(leaf, subject, facts)
+    if not sure and not maybe and coverage and all(o.status is Status.NOT_APPLICABLE for o in coverage):
+        return LeafProof(leaf, Truth.FALSE, tuple(coverage), seen="not applicable")  # negated or not
+    crowd = _crowd(leaf, sure)
+    low = len(crowd) if leaf.gap is None else max(min(1, len(crowd)), len(crowd) - len(maybe))
+    high = _at_most(leaf, sure, maybe) if coverage else math.inf
+    most = math.inf if leaf.at_most is None else leaf.at_most
+    shown = tuple(sure) if leaf.at_least <= 1 and not leaf.same else tuple(crowd)
     seen = f"{len(crowd)} seen"
-    if truth is Truth.UNKNOWN:
-        return LeafProof(leaf, truth, shown, (gap,) if gap else (), seen)
-    support = shown or tuple(_coverage(leaf, subject, facts))
-    return LeafProof(leaf, ~truth if leaf.negated else truth, support, (), seen)
+    if low >= leaf.at_least and high <= most:
+        truth = Truth.TRUE
+    elif high < leaf.at_least or low > most:
+        truth = Truth.FALSE
+    else:
+        gap = silent if coverage and silent else _gap(leaf.event, subject, _unanswered(leaf, subject, facts))
+        if coverage and not silent:
+            gap = Missing(leaf.event, subject, "when it happened is not told well enough to count")
+        return LeafProof(leaf, Truth.UNKNOWN, shown, (gap,), seen)
+    return LeafProof(leaf, ~truth if leaf.negated else truth, shown or tuple(coverage), (), seen)
+
+
+def _matching(
+    leaf: EventLeaf, subject: Subject, facts: FactBase
+) -> tuple[list[Observation], list[Observation], Missing | None]:
+    """Events in reach that are meant by the leaf, those that may be meant, and what the latter do not tell."""
+    sure, maybe = _candidates(leaf, subject, facts)
+    sure, maybe = _recent(sure, leaf, facts), _recent(maybe, leaf, facts)
+    lacking = {t.field for o in maybe for t in leaf.where if isinstance(o.value, Event) and o.value.get(t.field) is None}
+    if leaf.same:
+        placed = [o for o in sure if None not in _group(leaf, o)]
+        lacking |= {name for o in sure for name in leaf.same if isinstance(o.value, Event) and o.value.get(name) is None}
+        sure, maybe = placed, [*maybe, *(o for o in sure if None in _group(leaf, o))]
+    gap = Missing(leaf.event, subject, f"the line does not tell {', '.join(sorted(lacking))}") if lacking else None
+    if leaf.after is None:
+        return sure, maybe, gap
+    first, perhaps = _candidates(leaf.after, subject, facts)
+    open_end = not _coverage(leaf.after, subject, facts)
+    order = {id(o): _preceded(o, first, perhaps, leaf.after.within or 0, open_end) for o in (*sure, *maybe)}
+    if open_end and gap is None:
+        gap = _gap(leaf.after.event, subject, _unanswered(leaf.after, subject, facts))
+    maybe = [
+        *(o for o in sure if order[id(o)] is Truth.UNKNOWN),
+        *(o for o in maybe if order[id(o)] is not Truth.FALSE),
+    ]
+    return [o for o in sure if order[id(o)] is Truth.TRUE], maybe, gap
+
+
+def _candidates(leaf: EventLeaf, subject: Subject, facts: FactBase) -> tuple[list[Observation], list[Observation]]:
+    """Events of the leaf's kind in its reach that satisfy `where`, and those that lack a field to tell."""
+    sure, maybe = [], []
+    for o in facts.events(leaf.event):
+        if not isinstance(o.value, Event) or not _in_reach(o.subject, subject, leaf.on):
+            continue
+        told = [t for t in leaf.where if o.value.get(t.field) is not None]
+        if all(field_holds(t, o.value) for t in told):
+            (sure if len(told) == len(leaf.where) else maybe).append(o)
+    return sure, maybe
+
+
+def _group(leaf: EventLeaf, o: Observation) -> tuple[Scalar, ...]:
+    return tuple(o.value.get(name) for name in leaf.same) if isinstance(o.value, Event) else ()
+
+
+def _crowd(leaf: EventLeaf, events: Sequence[Observation]) -> list[Observation]:
+    """The largest group of events at the same place, in one span of time."""
+    groups: dict[tuple[Scalar, ...], list[Observation]] = {}
+    for o in events:
+        groups.setdefault(_group(leaf, o), []).append(o)
+    separate = groups.values() if leaf.gap is None else [bursts(group, leaf.gap) for group in groups.values()]
+    return max((densest(g, leaf.within if leaf.at_least > 1 else None) for g in separate), key=len, default=[])
+
+
+def _at_most(leaf: EventLeaf, sure: Sequence[Observation], maybe: Sequence[Observation]) -> int:
+    """How many events there can be at one place in one span, when everything that is not told speaks for it."""
+    by_clock: dict[Clock, list[Observation]] = {}
+    for o in sure:
+        if o.at is not None:
+            by_clock.setdefault(o.clock, []).append(o)
+    timeless = sum(o.at is None for o in sure)
+    return sum(len(_crowd(leaf, group)) for group in by_clock.values()) + timeless + len(maybe)
 
 
 def _recent(found: list[Observation], leaf: EventLeaf, facts: FactBase) -> list[Observation]:
@@ -147,12 +174,29 @@ def _recent(found: list[Observation], leaf: EventLeaf, facts: FactBase) -> list[
     return [o for o in found if o.at is None or o.clock is not Clock.REALTIME or facts.as_of - o.at <= leaf.within]
 
 
-def _follows(later: Observation, earlier: Observation, within: int) -> bool:
+def _preceded(
+    o: Observation, first: Sequence[Observation], perhaps: Sequence[Observation], within: int, open_end: bool
+) -> Truth:
+    """Whether one of `first` happened at most `within` before `o`; `perhaps` and what nobody looked at leave it open."""
+    truth = disjunction([_follows(o, e, within) for e in first])
+    if truth is Truth.FALSE and (open_end or any(_follows(o, e, within) is not Truth.FALSE for e in perhaps)):
+        return Truth.UNKNOWN
+    return truth
+
+
+def _follows(later: Observation, earlier: Observation, within: int) -> Truth:
+    """Order by the clock; within one tick of it, or without one, by the lines of one file; else nobody knows."""
     if later is earlier:
-        return False
+        return Truth.FALSE
+    lines = (earlier.source.line, later.source.line) if later.source.call == earlier.source.call else (None, None)
+    by_line = None if lines[0] is None or lines[1] is None else lines[0] < lines[1]
     if later.at is not None and earlier.at is not None and later.clock is earlier.clock:
-        return 0 <= later.at - earlier.at <= within
-    return later.source.call == earlier.source.call and (earlier.source.line or 0) < (later.source.line or 0)
+        apart = later.at - earlier.at
+        holds = by_line if apart == 0 and by_line is not None else 0 <= apart <= within
+        return Truth.TRUE if holds else Truth.FALSE
+    if by_line is None:
+        return Truth.UNKNOWN
+    return Truth.TRUE if by_line else Truth.FALSE
 
 
 def densest(events: Sequence[Observation], within: int | None) -> list[Observation]:
@@ -163,45 +207,60 @@ def densest(events: Sequence[Observation], within: int | None) -> list[Observati
     if within is None:
         return list(events)
     timed = sorted((o for o in events if o.at is not None), key=lambda o: (o.clock, o.at or 0))
-    best: list[Observation] = [o for o in events if o.at is None][:1]
-    start = 0
+    start, best = 0, (0, 0)
     for end, o in enumerate(timed):
         while timed[start].clock is not o.clock or (o.at or 0) - (timed[start].at or 0) > within:
             start += 1
-        if end - start + 1 > len(best):
-            best = timed[start : end + 1]
-    return best
+        if end + 1 - start > best[1] - best[0]:
+            best = (start, end + 1)
+    return timed[best[0] : best[1]] or [o for o in events if o.at is None][:1]
 
 
 def bursts(events: Sequence[Observation], gap: int) -> list[Observation]:
-    """The first event of each burst; a burst ends when nothing follows for `gap` ns."""
-    out: list[Observation] = []
-    previous: Observation | None = None
-    for o in sorted(events, key=lambda o: (o.clock, o.at if o.at is not None else -1)):
-        same = previous is not None and previous.clock is o.clock
-        if not same or (o.at is not None and previous is not None and previous.at is not None and o.at - previous.at > gap):
-            out.append(o)
-        previous = o
-    return out
+    """The first event of each burst; a burst ends when nothing follows for `gap` ns.
+
+    Of the clock that tells most of them: bursts of two clocks may be the same ones.
+    """
+    firsts: dict[Clock, list[Observation]] = {}
+    last: dict[Clock, int] = {}
+    for o in sorted((o for o in events if o.at is not None), key=lambda o: o.at or 0):
+        assert o.at is not None
+        if o.clock not in last or o.at - last[o.clock] > gap:
+            firsts.setdefault(o.clock, []).append(o)
+        last[o.clock] = o.at
+    return max(firsts.values(), key=lambda f: (len(f), f[0].clock), default=[]) or list(events[:1])
+
+
+def _where(leaf: EventLeaf, subject: Subject) -> Subject:
+    """What has to have been looked at as a whole for the leaf's events to be absent."""
+    return subject if leaf.on is On.SELF else subject.up(Scope.NODE) or subject
 
 
 def _coverage(leaf: EventLeaf, subject: Subject, facts: FactBase) -> list[Observation]:
+    """Who looked for such events where and when the leaf looks, and saw none besides those that are listed."""
     return [
         o
-        for s in subject.ancestors()
+        for s in _where(leaf, subject).ancestors()
         for o in facts.of(leaf.event, s)
-        if o.status in (Status.NONE_SEEN, Status.NOT_APPLICABLE)
+        if o.status is Status.NOT_APPLICABLE or (o.status is Status.NONE_SEEN and _spans(o, leaf, facts.as_of))
     ]
 
 
-def _covered(leaf: EventLeaf, subject: Subject, facts: FactBase) -> tuple[bool, Missing | None]:
-    """Whether somebody looked at the whole window for such events, where the leaf looks."""
-    if _coverage(leaf, subject, facts):
-        return True, None
-    return False, _gap(
-        leaf.event,
-        subject,
-        next((o for s in subject.ancestors() for o in facts.of(leaf.event, s) if not o.status.answered), None),
+def _spans(o: Observation, leaf: EventLeaf, as_of: int | None) -> bool:
+    """Whether the window that was looked at reaches back as far as the leaf asks.
+
+    The time of a log's last line is not the time it was read: its end need only lie within what is asked.
+    """
+    if leaf.within is None or leaf.at_least > 1 or as_of is None or o.window is None or o.clock is not Clock.REALTIME:
+        return True
+    return o.window[0] <= as_of - leaf.within <= o.window[1]
+
+
+def _unanswered(leaf: EventLeaf, subject: Subject, facts: FactBase) -> Observation | None:
+    """Why nobody can say that no such event happened."""
+    seen = [o for s in _where(leaf, subject).ancestors() for o in facts.of(leaf.event, s) if o.value is None]
+    return next((o for o in seen if not o.status.answered), None) or next(
+        (replace(o, detail="only part of the time that is asked about was looked at") for o in seen), None
     )
 
 

@@ -7,13 +7,19 @@ unknown, and the contradiction is kept for the report.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from knowledge.facts import Kind, Vocabulary
-from knowledge.observation import Clock, Event, Observation, Origin, Scope, Series, Status, Subject
+from knowledge.observation import Clock, Event, Observation, Origin, Scope, Series, Status, Subject, Value
 
+# What is not part of one node; a relation that names such a thing says nothing about where it is.
+_OFF_NODE = frozenset(
+    {Scope.CLUSTER, Scope.RACK, Scope.SWITCH, Scope.JOB, Scope.RANK, Scope.COLLECTIVE, Scope.DOCUMENT,
+     Scope.OBJECT, Scope.TEAM}
+)  # fmt: skip
 _RANK = {Origin.HYPOTHETICAL: 3, Origin.MEASURED: 2, Origin.DERIVED: 2, Origin.TOLD: 1}
 
 
@@ -25,9 +31,27 @@ class Conflict:
     second: Observation
 
 
-def sort_key(o: Observation) -> tuple[str, int, str, int, str]:
-    """A total order that does not depend on the order of arrival."""
-    return (o.clock, o.at if o.at is not None else -1, o.source.call, o.source.line or 0, repr(o.value))
+def sort_key(o: Observation) -> tuple[object, ...]:
+    """A total order that does not depend on the order of arrival: only equal observations share a key."""
+    return (
+        o.clock,
+        o.at if o.at is not None else -1,
+        o.source.call,
+        o.source.line or 0,
+        _words(o.value),
+        (o.status, o.origin, o.source.probe, o.source.revision, repr(o.window), o.detail, o.excerpt),
+    )
+
+
+def _words(value: Value) -> str:
+    """The same text for equal values: the order in which an event's fields were noted says nothing."""
+    return f"{value.code} {sorted(value.fields.items())}" if isinstance(value, Event) else repr(value)
+
+
+def subject_key(subject: Subject) -> str:
+    """A total order of subjects. Their names alone are none: each node may have a GPU 0000:3b:00.0."""
+    path = "/".join(f"{s.scope}={s.id}" for s in subject.ancestors())
+    return f"{subject.scope}:{subject.host}:{subject}:{path}"
 
 
 class FactBase:
@@ -37,38 +61,87 @@ class FactBase:
         self.vocabulary = vocabulary
         self.as_of = as_of
         self.observations = tuple(
-            sorted(set_once(observations), key=lambda o: (o.fact, o.subject_key, *sort_key(o.inner)))
+            sorted(
+                set_once(self._sound(o) for o in observations),
+                key=lambda o: (o.fact, o.subject_key, *sort_key(o.inner)),
+            )
         )
         self._by_key: dict[tuple[str, Subject], list[Observation]] = defaultdict(list)
         self._by_scope: dict[Scope, dict[Subject, None]] = defaultdict(dict)
+        self._parts: dict[tuple[Subject, Scope], dict[Subject, None]] = defaultdict(dict)
         self._events: dict[str, list[Observation]] = defaultdict(list)
         self._relations: dict[Subject, set[Subject]] = defaultdict(set)
-        self.conflicts: list[Conflict] = []
+        self._conflicts: dict[tuple[str, Subject], Conflict] = {}
         self._current: dict[tuple[str, Subject], Observation | None] = {}
-        for o in (k.inner for k in self.observations):
+        everything = [k.inner for k in self.observations]
+        self._undone = {
+            (o.fact, o.subject) for o in everything if o.origin is Origin.HYPOTHETICAL and o.status is Status.NONE_SEEN
+        }
+        for o in everything:
             self._add(o)
+        for o in everything:  # once all subjects are known: a relation names its other end by id
+            self._tie(o)
         self.facts = frozenset(fact for fact, _ in self._by_key)
+
+    def _sound(self, o: Observation) -> Observation:
+        """`o`, but FAILED when its value is none that the fact can have: no rule compares such a value.
+
+        Events stay as they are: a field that the vocabulary lacks must not hide that something happened.
+        """
+        spec = self.vocabulary.get(o.fact)
+        if o.status is not Status.OK or (isinstance(o.value, Event) and (spec is None or spec.kind is Kind.EVENT)):
+            return o
+        if o.value is not None and (spec is None or spec.accepts(o.value)):
+            return o
+        kind = spec.type if spec else "value"
+        return replace(o, status=Status.FAILED, value=None, detail=f"{o.value!r} is not a {kind} of {o.fact}")
 
     def _add(self, o: Observation) -> None:
         self._by_key[o.fact, o.subject].append(o)
         for s in o.subject.ancestors():
             self._by_scope[s.scope].setdefault(s)
-        spec = self.vocabulary.get(o.fact)
-        if isinstance(o.value, Event):
+            for whole in s.ancestors():
+                self._parts[whole, s.scope].setdefault(s)
+        if isinstance(o.value, Event) and not self._is_undone(o):
             self._events[o.fact].append(o)
+
+    def _is_undone(self, o: Observation) -> bool:
+        """Whether "what if nothing of the kind had been seen" takes this event away."""
+        return (
+            bool(self._undone)
+            and o.origin is not Origin.HYPOTHETICAL
+            and any((o.fact, s) in self._undone for s in o.subject.ancestors())
+        )
+
+    def _tie(self, o: Observation) -> None:
+        spec = self.vocabulary.get(o.fact)
         if spec and spec.kind is Kind.RELATION and o.status is Status.OK and isinstance(o.value, str):
             scope, _, identifier = o.value.partition(":")
-            for other in self._named(Scope(scope), identifier, o.subject.host):
+            other = self._named(Scope(scope), identifier, o.subject.host)
+            if other is not None:
                 self._relations[o.subject].add(other)
                 self._relations[other].add(o.subject)
 
-    def _named(self, scope: Scope, identifier: str, host: str) -> list[Subject]:
-        known = [s for s in self._by_scope.get(scope, ()) if s.id == identifier and s.host in (host, "")]
-        return known or [Subject(scope, identifier, Subject(Scope.NODE, host))]
+    def _named(self, scope: Scope, identifier: str, host: str) -> Subject | None:
+        """The subject that a relation names; None when several could be meant (rank 3 of which job?)."""
+        called = [s for s in self._by_scope.get(scope, ()) if s.id == identifier]
+        known = [s for s in called if s.host == host] or [s for s in called if not s.host or not host]
+        if known:
+            return known[0] if len(known) == 1 else None
+        if scope is Scope.NODE:
+            return Subject(scope, identifier)
+        return Subject(scope, identifier, None if scope in _OFF_NODE else Subject(Scope.NODE, host))
+
+    @property
+    def conflicts(self) -> tuple[Conflict, ...]:
+        """Every contradiction between sources, whether or not a rule has asked for the fact."""
+        for key in self._by_key:
+            self.current(*key)
+        return tuple(self._conflicts[key] for key in self._by_key if key in self._conflicts)
 
     def subjects(self, scope: Scope) -> list[Subject]:
         """All subjects of `scope` that any observation is about, or part of."""
-        return sorted(self._by_scope.get(scope, ()), key=str)
+        return sorted(self._by_scope.get(scope, ()), key=subject_key)
 
     def events(self, fact: str) -> Sequence[Observation]:
         """All events of one kind, in order of time and line."""
@@ -82,13 +155,12 @@ class FactBase:
         """Subjects of `scope` one step away: what it is part of, its parts, or by relation."""
         if up := subject.up(scope):
             return [up]
-        below = [s for s in self._by_scope.get(scope, ()) if subject in s.ancestors()]
         tied = [s for s in self._relations.get(subject, ()) if s.scope is scope]
-        return sorted({*below, *tied}, key=str)
+        return sorted({*self._parts.get((subject, scope), ()), *tied}, key=subject_key)
 
     def below(self, subject: Subject, scope: Scope) -> list[Subject]:
         """Parts of `subject` that are of `scope`."""
-        return [s for s in self.subjects(scope) if s != subject and subject in s.ancestors()]
+        return sorted((s for s in self._parts.get((subject, scope), ()) if s != subject), key=subject_key)
 
     def read_up(self, fact: str, subject: Subject) -> tuple[Subject, Observation | None]:
         """The settled observation of `fact` on the subject or the nearest enclosing one that has any."""
@@ -101,12 +173,13 @@ class FactBase:
         """The observation that counts now; None when there is none at all."""
         key = (fact, subject)
         if key not in self._current:
-            self._current[key] = self._settle(self._by_key.get(key, []))
+            self._current[key] = self._settle(key, self._by_key.get(key, []))
         return self._current[key]
 
-    def _settle(self, candidates: Sequence[Observation]) -> Observation | None:
+    def _settle(self, key: tuple[str, Subject], candidates: Sequence[Observation]) -> Observation | None:
         if not candidates:
             return None
+        candidates = [o for o in candidates if o.origin is Origin.HYPOTHETICAL] or candidates
         answered = [self._aged(o) for o in candidates if o.status.answered]
         fresh = [o for o in answered if o.status.answered]
         if not fresh:
@@ -121,7 +194,7 @@ class FactBase:
         if spec and spec.kind is Kind.STATE and rank != _RANK[Origin.HYPOTHETICAL]:
             for other in newest.values():
                 if other.value != chosen.value and other.status is chosen.status and _same_moment(other, chosen):
-                    self.conflicts.append(Conflict(other, chosen))
+                    self._conflicts[key] = Conflict(other, chosen)
                     return replace(
                         chosen,
                         status=Status.FAILED,
@@ -144,21 +217,32 @@ class FactBase:
         return o
 
     def series(self, fact: str, subject: Subject) -> tuple[Series, list[Observation]]:
-        """All samples of a number over time, of the clock that most samples carry."""
+        """All samples of a number over time, of the one source and clock that gave most of them.
+
+        Samples of two sources never stand in one series: the step from one to the other is no change.
+        """
         here = [o for o in self._by_key.get((fact, subject), ()) if o.status is Status.OK]
         for o in here:
             if isinstance(o.value, Series):
-                return o.value, [o]
-        by_clock: dict[Clock, list[Observation]] = defaultdict(list)
+                return _numbers(o.value), [o]
+        groups: dict[tuple[int, Clock, str], dict[int, Observation]] = defaultdict(dict)
         for o in here:
             if o.at is not None and isinstance(o.value, int | float):
-                by_clock[o.clock].append(o)
-        if not by_clock:
+                groups[_RANK[o.origin], o.clock, o.source.probe][o.at] = o  # sorted: the last one of a time stays
+        if not groups:
             return Series((), ()), here
-        samples = max(by_clock.values(), key=lambda group: (len(group), group[0].clock))
-        unique = {o.at: o for o in samples}
-        kept = [unique[at] for at in sorted(t for t in unique if t is not None)]
-        return Series(tuple(o.at or 0 for o in kept), tuple(float(o.value) for o in kept)), kept  # type: ignore[arg-type]
+        best = max(groups, key=lambda g: (g[0], len(groups[g]), g))
+        kept = [o for _, o in sorted(groups[best].items())]
+        times = tuple(sorted(groups[best]))
+        return Series(times, tuple(float(o.value) for o in kept if isinstance(o.value, int | float))), kept
+
+
+def _numbers(series: Series) -> Series:
+    """`series` without the samples that hold no number."""
+    if not any(math.isnan(v) for v in series.values):
+        return series
+    kept = [(t, v) for t, v in zip(series.times, series.values, strict=True) if not math.isnan(v)]
+    return Series(tuple(t for t, _ in kept), tuple(v for _, v in kept))
 
 
 def _same_moment(a: Observation, b: Observation) -> bool:
@@ -177,7 +261,8 @@ class _Keyed:
 
 def set_once(observations: Iterable[Observation]) -> list[_Keyed]:
     """Each observation once: a file that was given twice does not count twice."""
-    seen: dict[str, _Keyed] = {}
+    seen: dict[tuple[object, ...], _Keyed] = {}
     for o in observations:
-        seen.setdefault(repr(o), _Keyed(o, o.fact, f"{o.subject.scope}:{o.subject.host}:{o.subject}"))
+        where = subject_key(o.subject)
+        seen.setdefault((o.fact, where, sort_key(o)), _Keyed(o, o.fact, where))
     return list(seen.values())

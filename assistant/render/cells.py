@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MIN_WIDTH, MAX_WIDTH, PIPE_WIDTH = 40, 140, 100  # columns; a pipe gets a width that reads well in a mail or a ticket
 _CODES = {"red": "31", "yellow": "33", "green": "32", "blue": "36", "dim": "2", "bold": "1", "alarm": "1;37;41"}
@@ -29,9 +28,12 @@ def pad(text: str, columns: int) -> str:
 
 def terminal_width() -> int:
     """Columns to fill: the terminal's (``COLUMNS`` first), a fixed width on a pipe."""
-    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
-        return PIPE_WIDTH
-    return min(MAX_WIDTH, max(MIN_WIDTH, shutil.get_terminal_size((PIPE_WIDTH, 24)).columns))
+    columns = PIPE_WIDTH
+    if os.environ.get("COLUMNS", "").isdigit():
+        columns = int(os.environ["COLUMNS"])
+    elif sys.stdout.isatty():
+        columns = os.get_terminal_size(sys.stdout.fileno()).columns
+    return min(MAX_WIDTH, max(MIN_WIDTH, columns or PIPE_WIDTH))
 
 
 def wrap(text: str, columns: int, first: str = "", rest: str | None = None) -> list[str]:
@@ -91,8 +93,7 @@ def cut(text: str, columns: int) -> str:
     return f"{head} ... {tail}"
 
 
-@dataclass(frozen=True, slots=True)
-class Paint:
+class Paint(NamedTuple):
     """Colour, when it is wanted."""
 
     on: bool

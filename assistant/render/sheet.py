@@ -2,14 +2,13 @@
 
 `explain`, `rules show`, `runbook show` and `config show` fill a `Sheet`; this module prints
 it as text, Markdown, HTML or JSON (schema ``gpudiag/sheet/1``, with the entry's own data beside it).
+The parts are plain classes: `explain` is on a budget, and each dataclass costs a millisecond.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assistant.render.cells import pad, paint_for, terminal_width, width, wrap
 
@@ -19,66 +18,83 @@ if TYPE_CHECKING:
 SCHEMA = "gpudiag/sheet/1"
 
 
-@dataclass(frozen=True, slots=True)
 class Paragraph:
     """Running text."""
 
-    text: str
+    __slots__ = ("text",)
+    __match_args__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """Names and values, one a line; empty values are left out."""
-
-    rows: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Heading:
     """A title within the sheet."""
 
-    text: str
+    __slots__ = ("text",)
+    __match_args__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
 
 
-@dataclass(frozen=True, slots=True)
+class Fields:
+    """Names and values, one a line; empty values are left out."""
+
+    __slots__ = ("rows",)
+    __match_args__ = ("rows",)
+
+    def __init__(self, rows: tuple[tuple[str, str], ...]) -> None:
+        self.rows = rows
+
+
 class Items:
     """A list."""
 
-    items: tuple[str, ...]
-    numbered: bool = False
+    __slots__ = ("items", "numbered")
+    __match_args__ = ("items", "numbered")
+
+    def __init__(self, items: tuple[str, ...], numbered: bool = False) -> None:
+        self.items, self.numbered = items, numbered
 
 
-@dataclass(frozen=True, slots=True)
 class Code:
     """Lines that stay as they are: commands, conditions."""
 
-    lines: tuple[str, ...]
+    __slots__ = ("lines",)
+    __match_args__ = ("lines",)
+
+    def __init__(self, lines: tuple[str, ...]) -> None:
+        self.lines = lines
 
 
-@dataclass(frozen=True, slots=True)
 class Table:
     """Rows under a header."""
 
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    __slots__ = ("header", "rows")
+    __match_args__ = ("header", "rows")
+
+    def __init__(self, header: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> None:
+        self.header, self.rows = header, rows
 
 
 Part = Paragraph | Fields | Heading | Items | Code | Table
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
+class Sheet(NamedTuple):
     """One page of an explanation. `data` is what JSON carries: the entry itself."""
 
     title: str
     parts: tuple[Part, ...]
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = {}
 
 
 def show(sheet: Sheet, output: Output) -> str:
     """`sheet` in the format asked for."""
     match output.format:
         case "json":
+            import json
+
             body = {"schema": SCHEMA, "title": sheet.title, **sheet.data}
             return json.dumps(body, ensure_ascii=False, indent=1, default=str) + "\n"
         case "markdown":

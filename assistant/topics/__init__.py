@@ -8,8 +8,8 @@ UnknownNameError or UsageError when `words` name nothing.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Topic(Protocol):
 
 def kinds() -> list[str]:
     """The kinds, in alphabetical order."""
-    return sorted(p.stem.rstrip("_") for p in Path(__file__).parent.glob("[a-z]*.py"))
+    return sorted(name[:-3] for name in os.listdir(__path__[0]) if name.endswith(".py") and name[0] != "_")
 
 
 def topic(kind: str) -> Topic:

@@ -77,13 +77,11 @@ def _codes(codes: Iterable[int | None]) -> str:
 
 
 def _action(word: str, lang: str) -> tuple[str, str]:
-    from rules.model import Bucket
-    from rules.resolve import buckets
+    """The action word as the catalogue prints it, and its meaning (from the data: the rules are not needed here)."""
+    from knowledge.compiled import shard
 
     name = "XID_154_EVAL" if word == "XID_154" else word
-    if name in Bucket.__members__:
-        return word, buckets()[Bucket(name)].text.in_(lang)
-    return word, ""
+    return word, next((Text.of(b["text"]).in_(lang) for b in shard("buckets") if b["name"] == name), "")
 
 
 _YES_NO = {"yes": Text("yes", "是"), "no": Text("no", "否"), "unknown": Text("unknown", "未知")}

@@ -151,7 +151,7 @@ def fatal_word(word: str) -> bool | None:
 class SxidAdvice:
     """What to do about one SXid event."""
 
-    bucket: str  # RESET_GPU, RESTART_VM, RESTART_BM, MONITOR; empty when the severity is unknown
+    bucket: str  # RESET_GPU, RESTART_VM, RESTART_BM, MONITOR; empty when code or severity is unknown
     severity: Severity | None
     text: Text
     source: str
@@ -186,6 +186,7 @@ _RECOVERY: Mapping[Recovery, Text] = {
     Recovery.COOLING: Text("Make sure that the cooling is sufficient.", "确认散热充足。"),
     Recovery.NONE: Text("Corrected by the hardware or harmless: nothing to do.", "已由硬件纠正或无害：无需处理。"),
 }
+_NOT_LISTED = Text("The catalogue does not hold this SXid; read its line.", "目录未收录该 SXid；请阅读原始行。")
 _UNKNOWN = Text(
     "The line has no word Fatal or Non-fatal, and the catalogue does not decide: find the line with the word.",
     "该行没有 Fatal／Non-fatal，目录也无法判定：请找到带有该词的行。",
@@ -197,17 +198,20 @@ def advise(code: int, word: str = "", chip: Chip | None = None, virtual: bool = 
 
     Fatal: A100-class switches (lr10) need a restart of the guest or, on bare metal, of the host;
     H100-class ones (ls10) a reset of GPU and switch, which also holds when the chip is unknown.
-    Always fatal: the host. Not fatal: watch, with the guide's advice for the code.
+    Always fatal: the host. Not fatal: watch, with the guide's advice for the code. A code that the
+    catalogue lacks, or a severity that nothing tells, gets no bucket.
     """
     entry = sxid(code)
-    fatal = entry.fatal(word, chip) if entry else fatal_word(word)
+    if entry is None:
+        said = {True: Severity.CRITICAL, False: Severity.WARNING, None: None}[fatal_word(word)]
+        return SxidAdvice("", said, _NOT_LISTED, "the word of the line")
+    fatal = entry.fatal(word, chip)
     if fatal is None:
         return SxidAdvice("", None, _UNKNOWN, _GUIDE)
     if not fatal:
-        recovery = entry.recovery if entry else Recovery.BLANK
-        severity = Severity.INFO if recovery is Recovery.NONE else Severity.WARNING
-        return SxidAdvice("MONITOR", severity, _RECOVERY.get(recovery, _WATCH), _GUIDE)
-    if entry and entry.always_fatal:
+        severity = Severity.INFO if entry.recovery is Recovery.NONE else Severity.WARNING
+        return SxidAdvice("MONITOR", severity, _RECOVERY.get(entry.recovery, _WATCH), _GUIDE)
+    if entry.always_fatal:
         return SxidAdvice("RESTART_BM", Severity.CRITICAL, _ALWAYS, f"{_GUIDE}.6")
     if chip is Chip.LR10:
         return SxidAdvice("RESTART_VM" if virtual else "RESTART_BM", Severity.CRITICAL, _FATAL, f"{_GUIDE}.5")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -10,12 +10,14 @@ from knowledge.catalog.sxid import DriverSeverity, GuideSeverity, Recovery, Unit
 from knowledge.schema import Strict, Words
 from knowledge.schema.xid import Conflict
 
+Word = Annotated[DriverSeverity, Field(strict=False)]
+
 
 class Chips(Strict):
     """What the driver reports on each chip; several words where it depends on the instance."""
 
-    lr10: list[DriverSeverity] = Field(default=[], strict=False)
-    ls10: list[DriverSeverity] = Field(default=[], strict=False)
+    lr10: list[Word] = []
+    ls10: list[Word] = []
 
 
 class Entry(Strict):

@@ -26,6 +26,7 @@ _NAMES_GPU = (
 _INSTANCE = r"\bGPU(\d{1,3})\b"
 # Words that make a mention of a message a command about it.
 _COMMAND = re.compile(r"\b(?:[efz]?grep|rg|awk|sed|echo|printf|logger)\b|\bCOMMAND=")
+_NO_NAME = frozenset({"localhost", "localhost.localdomain", "(none)", "-"})
 _UNNAMED = f"{UNKNOWN_PCI}unnamed"
 
 
@@ -64,7 +65,7 @@ class Reading:
 
     def host(self, entry: Entry) -> str:
         """The host that the line names, else the one that the input was taken on."""
-        if entry.host and not (entry.host.startswith("localhost") and self.context.host):
+        if entry.host and entry.host not in _NO_NAME:
             return entry.host
         return self.context.host
 

@@ -33,7 +33,9 @@ _START = r"Failed to start (.{0,60}?(?:NVIDIA|nvidia|DCGM).{0,60})"
 _UNITS = (("abric", "fm_failed"), ("ersistence", "persistenced_failed"), ("dcgm", "hostengine_failed"),
           ("DCGM", "hostengine_failed"), ("hostengine", "hostengine_failed"))  # fmt: skip
 # nvidia-persistenced[812]: Failed to query NVIDIA devices. Please ensure that the NVIDIA device files (/dev/nvidia*) exist
-_PERSISTENCE = r"[Ff]ailed to (?:query|open|set|enable|initialize|lock|unlock|chown).{0,300}|persistence mode .{0,40}failed"
+_PERSISTENCE = (
+    r"[Ff]ailed to (?:query|open|set|enable|initialize|lock|unlock|chown).{0,300}|persistence mode .{0,40}failed"
+)
 # nvidia-modprobe: failed to create device node        modprobe: ERROR: could not insert 'nvidia': No such device
 _MODPROBE = r"(?:could not insert|[Ff]ailed to (?:insert|load|create)).{0,20}'?nvidia|NVIDIA: failed to (?:insmod|create|load)|[Ff]ailed to (?:create|load|unload).{0,60}"
 _CRASH = r"nv-hostengine.{0,40}(?:segfault|general protection|trap)|terminate called|Segmentation fault|core dumped"
@@ -113,4 +115,3 @@ def _service(
     if before is not None and within(before, entry, 10 * SECOND) and entry.number - before.number <= 20:
         return
     reading.event(fact, reading.node(entry), entry, {"unit": unit, "result": result, "text": body(entry.message)})
-

@@ -37,7 +37,7 @@ _PMU = r"PMU has halted|EventPmuHalted"
 # NVRM: Attempting to remove device 0000:d4:00.0 with non-zero usage count!
 _BUSY = rf"Attempting to remove device ({PCI}) with non-zero usage count"
 # NVRM: nvAssertFailedNoLog: Assertion failed: <condition> @ kern_bus_vbar2.c:346
-_ASSERT = r"NVRM: .{0,80}?[Aa]ssert\w*(?: failed)?: (.{1,600}?)(?: @ ([\w./-]{1,120}:\d{1,7}))?$"
+_ASSERT = r"NVRM: .{0,80}?[Aa]ssert\w*(?: failed)?: (?:Assertion failed: )?(.{1,600}?)(?: @ ([\w./-]{1,120}:\d{1,7}))?$"
 # nvidia-gpu 0000:09:00.3: Refused to change power state, currently in D3
 # nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, device inaccessible
 _POWER = rf"(?:([\w-]{{1,40}}) )?({PCI}): (?:Refused|Unable) to change power state,?\s*(.{{0,100}})"
@@ -212,9 +212,8 @@ def _nvrm(reading: Reading, index: int, entry: Entry) -> None:
         if not is_command(entry, found.start()) and not rx(_RPC).search(message):
             fields = {"condition": body(found[1], 300), "location": found[2], "text": body(message)}
             reading.event("nvidia_assertion", reading.node(entry), entry, fields)
-    elif rx(r"[nN][vV][lL]ink").search(message) and (found := rx(_NVLINK).search(message)):
-        if not is_command(entry, found.start()):
-            reading.event("nvlink_driver_message", reading.near_gpu(index), entry, {"text": body(message)})
+    elif (found := rx(_NVLINK).search(message)) and not is_command(entry, found.start()):
+        reading.event("nvlink_driver_message", reading.near_gpu(index), entry, {"text": body(message)})
 
 
 def _power(reading: Reading, entry: Entry, found: re.Match[str]) -> None:
@@ -234,7 +233,7 @@ def _load(reading: Reading) -> None:
         message = entry.message
         if not any(hint in message for hint in _LOAD_HINTS) or entry.kind in (Kind.DAEMON, Kind.QUOTE):
             continue
-        if found := rx(_MISMATCH).search(message):
+        if rx(_MISMATCH).search(message):
             _mismatch(reading, index, entry)
             continue
         reason = next((name for name, pattern in _LOAD if rx(pattern).search(message)), None)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from knowledge.observation import Scalar, Scope, Subject
+from knowledge.observation import Event, Scalar, Scope, Subject
 from probes.parse._kernel_common import Reading, body, from_kernel, number, rx, within
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import SECOND
@@ -130,15 +130,32 @@ def read(reading: Reading) -> None:
             if found and _says(entry, found.start()) and not (rule.fact == "boot" and found.start()):
                 _one(reading, entry, rule, found)
                 break
+    _summaries(reading)
     _apei(reading)
     _crashes(reading)
     _power(reading)
 
 
+def _summaries(reading: Reading) -> None:
+    """Drop "events logged" where the machine checks themselves stand in the log."""
+    checks = [o for o in reading.found if o.fact == "machine_check" and isinstance(o.value, Event)]
+    lines = [o.source.line or 0 for o in checks if isinstance(o.value, Event) and "bank" in o.value.fields]
+    echoes = {
+        id(o)
+        for o in checks
+        if isinstance(o.value, Event)
+        and "bank" not in o.value.fields
+        and any(abs((o.source.line or 0) - line) <= 30 for line in lines)
+    }
+    reading.found = [o for o in reading.found if id(o) not in echoes]
+
+
 def _says(entry: Entry, start: int) -> bool:
     """A line without any prefix may carry the name of the subsystem ahead of what is matched."""
     ahead = entry.message[:start]
-    return from_kernel(entry, start) or (entry.kind is Kind.BARE and rx(r"(?:[\w-]{1,24}: ){1,2}$").fullmatch(ahead) is not None)
+    return from_kernel(entry, start) or (
+        entry.kind is Kind.BARE and rx(r"(?:[\w-]{1,24}: ){1,2}$").fullmatch(ahead) is not None
+    )
 
 
 def _one(reading: Reading, entry: Entry, rule: _Rule, found: re.Match[str]) -> None:
@@ -191,7 +208,7 @@ def _crashes(reading: Reading) -> None:
             if rx(_IN_SYSRQ).search(message):
                 open_[1]["deliberate"] = True
             if (comm := rx(_COMM).search(message)) and "process" not in open_[1]:
-                open_[1] |= {"process": comm[2], "pid": int(comm[1])}
+                open_[1].update({"process": comm[2], "pid": int(comm[1])})
         else:
             open_ = None
         if open_ is None and (found := rx(_OOPS).search(message)) and _says(entry, found.start()):

@@ -30,9 +30,12 @@ class Kind(StrEnum):
     QUOTE = "quote"  # the line is part of another tool's message
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Entry:
-    """One message: what it says, when, on which host, and who wrote it."""
+    """One message: what it says, when, on which host, and who wrote it.
+
+    `at` and `clock` are filled in once all lines of the log are known; nothing else changes.
+    """
 
     number: int
     raw: str
@@ -67,6 +70,8 @@ _TALOS = re.compile(r"(?:(\S+): )?([a-z]\w*): +([a-z]+): +\[([^\]]{10,40})\]: ?(
 _DECODED = re.compile(r"(kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d) *:[a-z]+ *: ?")
 # [  201.650687] msg    [201.650687 <    0.000012>] msg    [123.4][ T1234] msg    [   12.3] [   C0] msg
 _SECONDS = re.compile(r"\[ *(\d{1,10}\.\d{1,9})(?: *<[^>]{0,20}>)?\](?: ?\[ *[TC]\d+\])?:? ?")
+# [    12.345] (II) LoadModule: "nvidia"        the X server's log looks like dmesg
+_XORG = ("(II)", "(WW)", "(EE)", "(--)", "(==)", "(**)", "(++)", "(!!)", "(NI)", "(??)")
 # [  +0.000844] msg
 _DELTA = re.compile(r"\[ *\+(\d{1,8}\.\d{1,9})\](?: ?\[ *[TC]\d+\])? ?")
 # [Fri Oct 14 14:56:49 2022] msg    [二 11月 15 14:15:47 2022] msg    [... 2022 <    0.000012>]
@@ -107,6 +112,12 @@ _RECORD_KEYS = frozenset({
     "__CURSOR", "__REALTIME_TIMESTAMP", "_SOURCE_REALTIME_TIMESTAMP", "_HOSTNAME", "MESSAGE", "_TRANSPORT",
     "SYSLOG_IDENTIFIER", "_BOOT_ID", "__MONOTONIC_TIMESTAMP", "PRIORITY", "SYSLOG_FACILITY", "_MACHINE_ID",
 })  # fmt: skip
+
+
+def is_record_file(lines: Sequence[Line]) -> bool:
+    """True for journal output whose records span several lines (export, verbose, json-pretty)."""
+    keys = (_FIELD.match(line.text[:400]) for line in lines[:200])
+    return sum(1 for key in keys if key is not None and key[1] in _RECORD_KEYS) >= 2
 
 
 def entries_of(lines: Sequence[Line]) -> list[Entry]:
@@ -282,13 +293,20 @@ def _talos(entry: Entry, found: re.Match[str]) -> Entry:
     if stamp is None and (ticks := _SECONDS.match(f"[{found[4]}]")):
         stamp = Stamp(Clock.BOOT, seconds(ticks[1]))
     kind = Kind.KERNEL if found[2] == "kern" else Kind.DAEMON
-    return replace(entry, message=found[5], kind=kind, stamp=stamp, host=found[1] or "", tag=found[2])
+    return replace(
+        entry,
+        message=found[5],
+        kind=kind,
+        stamp=stamp,
+        host=found[1] or "",
+        tag="" if kind is Kind.KERNEL else found[2],
+    )
 
 
 def _timed(entry: Entry, body: str, kernel: bool) -> Entry:
     """The shapes that begin with a time, or with nothing."""
     ring = replace(entry, kind=Kind.KERNEL)  # what stands in [brackets] was printed from the kernel's ring
-    if found := _SECONDS.match(body):
+    if (found := _SECONDS.match(body)) and not body.startswith(_XORG, found.end()):
         return _ring(ring, body[found.end() :], Stamp(Clock.BOOT, seconds(found[1])))
     if found := _DELTA.match(body):
         return replace(ring, message=body[found.end() :], stamp=Stamp(Clock.MONOTONIC, seconds(found[1]), delta=True))
@@ -315,7 +333,7 @@ def _timed(entry: Entry, body: str, kernel: bool) -> Entry:
         return _tagged(entry, body[found.end() :], Stamp(Clock.REALTIME, seconds(found[1])), kernel)
     if body.startswith("kernel: "):
         return replace(ring, message=_strip_seconds(body[8:]))
-    if found := _HOST_TAG.match(body):
+    if _HOST_TAG.match(body):
         return _tagged(entry, body, None, kernel)
     if found := _PARALLEL.match(body):
         inner = parse_line(entry.number, body[found.end() :])
@@ -332,7 +350,7 @@ def _outer(kind: Kind) -> Kind:
 
 def _ring(entry: Entry, body: str, stamp: Stamp) -> Entry:
     """``[secs] msg`` of dmesg, or ``[secs] host kernel: msg`` of the journal's short-monotonic."""
-    if found := _HOST_TAG.match(body):
+    if _HOST_TAG.match(body):
         return _tagged(entry, body, stamp, kernel=False)
     return replace(entry, message=body, stamp=stamp)
 
@@ -358,4 +376,3 @@ def _tagged(entry: Entry, body: str, stamp: Stamp | None, kernel: bool) -> Entry
 def _strip_seconds(text: str) -> str:
     found = _SECONDS.match(text)
     return text[found.end() :] if found else text
-

@@ -64,7 +64,7 @@ def read(reading: Reading) -> None:
 
 
 def _xids(reading: Reading) -> None:
-    events = []
+    events: list[_Xid] = []
     for index, entry in enumerate(reading.entries):
         if "Xid (" not in entry.message:
             continue
@@ -204,4 +204,3 @@ def _identity(reading: Reading) -> None:
             once("gpu.serial", reading.gpu(entry, located[1]), entry, found[1])
         elif found := rx(_VERSION).search(message):
             once("node.driver.version", reading.node(entry), entry, found[1])
-

@@ -12,6 +12,7 @@ from calendar import timegm
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from knowledge.observation import Clock
 
@@ -177,7 +178,7 @@ def _descending(points: Iterable[Point]) -> bool:
     timed = [p for p in points if p.stamp is not None and p.stamp.clock is Clock.BOOT and not p.stamp.delta]
     steps = [
         b.stamp.value - a.stamp.value
-        for a, b in zip(timed, timed[1:], strict=False)
+        for a, b in pairwise(timed)
         if a.stamp and b.stamp and not b.boots
     ]
     return 2 * sum(step < 0 for step in steps) > len(steps)

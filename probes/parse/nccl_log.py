@@ -49,7 +49,7 @@ _NETWORK = re.compile(r"Using network ([\w ./-]{1,60})")
 _DEVICES = re.compile(r"\[\d{1,3}\]([\w-]{1,40}:\d{1,3}/\w{1,10})")
 _GDR = re.compile(r"GPU Direct RDMA (Enabled|Disabled)")
 # comm 0x55d0 rank 3 nranks 8 cudaDev 3 nvmlDev 3 busId 5d000 commId 0x1 - Init COMPLETE
-_COMM = re.compile(r"\brank (\d{1,7}) nranks (\d{1,7}) cudaDev (\d{1,3})(?: nvmlDev \d{1,3})? busId ([0-9a-f]{1,8})\b")
+_COMM = re.compile(r"\brank (\d{1,7}) nranks (\d{1,7}) cudaDev (\d{1,3})(?: nvmlDev \d{1,3})? busId ([0-9a-f]{1,12})\b")
 
 
 @dataclass(slots=True)

@@ -1,0 +1,57 @@
+# Everything a fresh clone needs is Python 3.11 or newer, and make.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test check fmt docs lock bench build clean
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
+
+$(READY): requirements.txt pyproject.toml
+	@test -n "$(PYTHON)" || { echo "gpudiag needs Python 3.11 or newer: none was found; name one with make PYTHON=/path/to/python3"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(READY)
+
+demo: $(READY)  ## replay a recorded incident on this machine; no GPU is needed
+	@$(BIN)/gpudiag demo $(NAME)
+
+test: $(READY)  ## run the tests on all cores
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+check: $(READY)  ## formatting, lint, types, layers, docs, rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m assistant.reference --check
+	$(BIN)/gpudiag rules lint
+	$(BIN)/gpudiag rules test
+	$(BIN)/gpudiag runbook lint
+
+fmt: $(READY)  ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(READY)  ## write docs/reference again
+	$(BIN)/python -m assistant.reference --write
+
+bench: $(READY)  ## start-up cost, as ratios to an empty Python
+	$(BIN)/python bench/startup.py
+
+build: $(READY)  ## the wheel, in dist/
+	$(BIN)/hatchling build -t wheel
+
+# The lock holds versions and hashes for every platform and Python, and no registry's address:
+# pip takes the packages from whatever registry it is set up for.
+LOCK := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --quiet --universal --generate-hashes \
+	--no-emit-index-url --python-version 3.11
+lock: $(READY)  ## write requirements.txt (development) and requirements-run.txt (a deployment) again
+	$(LOCK) --group dev -o requirements.txt
+	$(LOCK) -o requirements-run.txt
+
+clean:  ## remove what was built; the virtual environment stays
+	rm -rf dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,290 @@
+"""From paths to observations: what was given is opened, recognised, read once, and accounted for.
+
+``--log`` reads any log with all log formats in one pass; ``--input`` recognises the content
+first. What cannot be opened stops the command; what is not understood is said in a note.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from knowledge.errors import InputError
+from knowledge.language import Text
+from knowledge.observation import Observation, Origin, Source, Status, node
+from probes import registry
+from probes._scan_open import Reader, foreign, opened, unpacked
+from probes.base import Context, DocumentFormat
+from probes.scan import Note, Scanned, scan
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+HEAD = 65_536  # bytes that a format is recognised by (probes.base.DocumentFormat.sniff)
+DOCUMENT_CAP = 256 << 20  # bytes of a document: the largest bug reports are a tenth of it
+TOLD = ("node.gpu.expected",)  # facts that options of the command line give
+Progress = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the inputs gave."""
+
+    observations: tuple[Observation, ...] = ()
+    notes: tuple[Note, ...] = ()
+    sources: tuple[str, ...] = ()
+    kinds: tuple[tuple[str, tuple[str, ...]], ...] = ()  # input -> names of the formats that read it
+
+
+@dataclass(slots=True)
+class _Gathering:
+    host: str
+    progress: Progress | None
+    observations: list[Observation] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    kinds: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+
+    def context(self, name: str) -> Context:
+        return Context(name, self.host)
+
+
+def read(logs: Sequence[str], inputs: Sequence[str], host: str = "", progress: Progress | None = None) -> Reading:
+    """Read all inputs; ``-`` is standard input. A file that is named twice is read once.
+
+    InputError names every input that cannot be opened, before anything is read.
+    """
+    wanted, repeated = _once([*((p, False) for p in logs), *((p, True) for p in inputs)])
+    _check(path for path, _ in wanted)
+    g = _Gathering(host, progress)
+    g.notes += [Note(p, Text("was named twice and is read once", "重复给出，只读取一次"), problem=False) for p in repeated]
+    for path, sniffed in wanted:
+        if sniffed:
+            _read_input(path, g)
+        else:
+            _read_log(path, g)
+    names = tuple(path for path, _ in wanted)
+    return Reading(tuple(g.observations), tuple(g.notes), names, tuple(g.kinds))
+
+
+def told(host: str, expected_gpus: int | None) -> list[Observation]:
+    """What the user says on the command line."""
+    if expected_gpus is None:
+        return []
+    source = Source("told", "--expect-gpus")
+    return [Observation("node.gpu.expected", node(host), expected_gpus, source=source, origin=Origin.TOLD)]
+
+
+def provided() -> frozenset[str]:
+    """Every fact that some input kind or some option can give."""
+    return frozenset(TOLD).union(*(f.provides for f in registry.formats()))
+
+
+def tells(fact: str) -> str:
+    """The input kinds that tell `fact`, for people: at most three."""
+    titles = [f.title for f in registry.formats() if fact in f.provides]
+    return ", ".join(titles[:3])
+
+
+def parse_text(kind: str, text: str) -> list[Observation]:
+    """Text of a rule's test through the real parsers: ``kmsg`` and ``log`` as logs, ``input`` recognised by content.
+
+    ValueError when nothing recognises an ``input``.
+    """
+    data = text.encode("utf-8", "surrogatepass")
+    if kind in ("kmsg", "log"):
+        return list(scan([_named(data, kind)], registry.log_formats()).observations)
+    g = _Gathering("", None)
+    _read_stream(kind, _named(data, kind), g, None)
+    if not g.kinds:
+        raise ValueError("no format recognises the text")
+    return g.observations
+
+
+class _Stream(io.BytesIO):
+    """Bytes with a name for people."""
+
+    name = "-"
+
+
+def _named(data: bytes, name: str) -> BinaryIO:
+    stream = _Stream(data)
+    stream.name = name
+    return stream
+
+
+# --- what was named -----------------------------------------------------------------------
+
+
+def _once(items: Iterable[tuple[str, bool]]) -> tuple[list[tuple[str, bool]], list[str]]:
+    """The inputs in order, each file once; and the names that stood for a file already listed."""
+    seen: dict[object, None] = {}
+    kept, repeated = [], []
+    for path, sniffed in items:
+        key: object = path
+        if path != "-":
+            try:
+                stat = Path(path).stat()
+                key = (stat.st_dev, stat.st_ino)
+            except (OSError, ValueError):
+                key = path
+        if key in seen:
+            repeated.append(path)
+        else:
+            seen[key] = None
+            kept.append((path, sniffed))
+    return kept, repeated
+
+
+def _check(paths: Iterable[str]) -> None:
+    """InputError for everything that cannot be read. Nothing is opened: a pipe can be opened only once."""
+    faults: list[InputError] = []
+    for path in paths:
+        if path == "-":
+            continue
+        if fault := _fault(path):
+            faults.append(fault)
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        raise InputError("; ".join(f.message for f in faults), hint="nothing was read")
+
+
+def _fault(path: str) -> InputError | None:
+    try:
+        here = Path(path)
+        if here.is_dir():
+            return InputError(f"{path} is a directory", hint=f"name the files in it, for instance {here / '*'}")
+        here.stat()
+    except FileNotFoundError:
+        return InputError(f"{path}: no such file")
+    except (OSError, ValueError) as error:
+        return InputError(f"{path!r} cannot be read: {getattr(error, 'strerror', None) or error}")
+    if not os.access(path, os.R_OK):
+        return InputError(f"{path} may not be read by this user", hint="kernel logs often need root: try sudo")
+    return None
+
+
+# --- logs ---------------------------------------------------------------------------------
+
+
+def _read_log(path: str, g: _Gathering) -> None:
+    result = scan([path], registry.log_formats(), g.context, g.progress)
+    _take(result.observations, result.notes, result.inputs, g)
+    if not any(o.status.answered for o in result.observations) and path != "-" and Path(path).is_file():
+        _hint_kind(path, g)
+
+
+def _take(observations: Sequence[Observation], notes: Sequence[Note], done: Sequence[Scanned], g: _Gathering) -> None:
+    g.observations += observations
+    g.notes += notes
+    g.kinds += [(i.source, i.formats) for i in done]
+
+
+def _hint_kind(path: str, g: _Gathering) -> None:
+    """A log that says nothing may be something else that was given with the wrong option."""
+    _, stream, _, _ = opened(path)
+    with stream:
+        head = _text(_fill(unpacked(stream), HEAD))
+    found = registry.sniff(head)
+    if isinstance(found, DocumentFormat):
+        g.notes.append(Note(path, Text(
+            f"holds {found.title}, not a log: give it with --input", f"内容为 {found.title}，不是日志：请用 --input 给出")))  # fmt: skip
+
+
+# --- recognised inputs --------------------------------------------------------------------
+
+
+def _read_input(path: str, g: _Gathering) -> None:
+    name, stream, size, close = opened(path)
+    try:
+        _read_stream(name, stream, g, size, again=path if path != "-" and Path(path).is_file() else None)
+    finally:
+        if close:
+            stream.close()
+
+
+def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, again: str | None = None) -> None:
+    """Recognise and read one stream. `again` is a path that can be opened a second time."""
+    reader = unpacked(stream)
+    head = _fill(reader, HEAD)
+    if not head:
+        problem = reader.problem or Text("is empty", "为空文件")
+        g.notes.append(Note(name, problem))
+        return
+    if (strange := foreign(head, name)) is not None:
+        g.notes.append(Note(name, strange))
+        return
+    found = registry.sniff(_text(head))
+    if isinstance(found, DocumentFormat):
+        _read_document(found, name, head, reader, g, size)
+        return
+    source = again if again is not None else _joined(head, reader, name)
+    result = scan([source], registry.log_formats(), g.context, g.progress)
+    if found is None and not any(o.status is Status.OK for o in result.observations):
+        _unknown(name, result.notes, g)
+        return
+    _take(result.observations, result.notes, result.inputs, g)
+
+
+def _unknown(name: str, notes: Sequence[Note], g: _Gathering) -> None:
+    kinds = ", ".join(sorted(f.title for f in registry.formats()))
+    g.notes += notes
+    g.notes.append(Note(name, Text(f"content not recognised; recognised kinds are: {kinds}", f"无法识别内容；可识别的类型有：{kinds}")))
+
+
+def _read_document(
+    found: DocumentFormat, name: str, head: bytes, reader: Reader, g: _Gathering, size: int | None
+) -> None:
+    data = bytearray(head)
+    while len(data) <= DOCUMENT_CAP and (part := reader.read(1 << 20)):
+        data += part
+        if g.progress is not None:
+            g.progress(name, reader.consumed, size)
+    if len(data) > DOCUMENT_CAP:
+        mib = DOCUMENT_CAP >> 20
+        g.notes.append(Note(name, Text(f"is longer than {mib} MiB: the rest was not read", f"超过 {mib} MiB：其余部分未读取")))
+        del data[DOCUMENT_CAP:]
+    if reader.problem is not None:
+        g.notes.append(Note(name, reader.problem))
+    g.observations += found.parse(_text(bytes(data)), g.context(name))
+    g.kinds.append((name, (found.name,)))
+
+
+def _fill(reader: Reader, size: int) -> bytes:
+    """`size` bytes of text, fewer only at the end."""
+    out = bytearray()
+    while len(out) < size and (part := reader.read(size - len(out))):
+        out += part
+    return bytes(out)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8-sig", "replace")
+
+
+class _Joined(io.RawIOBase):
+    """The bytes that were looked at, then the rest of their stream."""
+
+    def __init__(self, head: bytes, reader: Reader) -> None:
+        self._head = head
+        self._reader = reader
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        part = self._head[: len(view)] or self._reader.read(len(view))
+        self._head = self._head[len(view) :]
+        view[: len(part)] = part
+        return len(part)
+
+
+def _joined(head: bytes, reader: Reader, name: str) -> BinaryIO:
+    stream = _Joined(head, reader)
+    stream.name = name  # type: ignore[attr-defined]  # how `scan` learns what to call a stream
+    return io.BufferedReader(stream)

@@ -1,0 +1,219 @@
+"""XID and SXid events completed from the catalogues, and what follows from them.
+
+* Each `xid` and `sxid` event gets its name, action, severity and the decoded fields of its body.
+* A line "caused by previous Xid N" whose N has no line of its own on that GPU gives `xid_implied`.
+* XID 154 gives `gpu.recovery_action`, the driver's latest word on the GPU, in each source.
+
+Everything is computed anew from code and text, so the order of the observations and a second pass
+change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from types import MappingProxyType
+
+from knowledge.catalog.decode import decode, decode_sxid
+from knowledge.catalog.decode_firmware import BUCKETS, Recovery
+from knowledge.catalog.nvlink5 import CODES as NVLINK5
+from knowledge.catalog.nvlink5 import Fatality, NvLink5Decode, decode_nvlink5, why_not
+from knowledge.catalog.sxid import advise, sxid
+from knowledge.catalog.xid import Area, Severity, XidEntry, xid
+from knowledge.observation import Event, Observation, Origin, Scalar, Status, Subject
+
+Fields = Mapping[str, Scalar]
+_DERIVED = ("xid_implied", "gpu.recovery_action")
+
+
+def enrich(observations: Sequence[Observation]) -> list[Observation]:
+    """The batch with every XID and SXid event completed, then the derived observations."""
+    batch = [_complete(o) for o in observations if not (o.fact in _DERIVED and o.origin is Origin.DERIVED)]
+    events = [o for o in batch if _is_event(o, "xid")]
+    return batch + _implied(events) + _recovery(events)
+
+
+def _is_event(o: Observation, fact: str) -> bool:
+    return o.fact == fact and o.status is Status.OK and isinstance(o.value, Event) and o.value.code is not None
+
+
+def _complete(o: Observation) -> Observation:
+    event = o.value
+    if not isinstance(event, Event) or event.code is None or o.status is not Status.OK:
+        return o
+    text = str(event.get("text") or "")
+    if o.fact == "xid":
+        fields: Fields = {**event.fields, **xid_fields(event.code, text)}
+    elif o.fact == "sxid":
+        fields = {**_sxid_text(text), **event.fields}
+        fields = {**fields, **sxid_fields(event.code, str(fields.get("severity_word") or ""))}
+    else:
+        return o
+    return replace(o, value=Event(event.code, fields))
+
+
+# --- XID ----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def xid_fields(code: int, text: str) -> Fields:
+    """What catalogue and body say about one line; `bucket` is the action that NVIDIA has for exactly this line."""
+    body = decode(code, text)
+    entry = xid(code)
+    if entry is None:
+        unknown = f"XID {code} is not in the catalogue"
+        return MappingProxyType({**body, "catalogued": False, "decoded": False, "bucket": "", "undecodable": unknown})
+    fields = {**body, **_entry_fields(entry)}
+    if code in NVLINK5:
+        fields |= _nvlink5_fields(code, body)
+    elif code == 74 and "link_class" not in body:
+        fields |= {"decoded": False, "undecodable": "the line does not hold the seven registers whole"}
+    elif code == 154:
+        fields |= _recovery_fields(body)
+    return MappingProxyType(fields)
+
+
+def _entry_fields(entry: XidEntry) -> dict[str, Scalar]:
+    return {
+        "catalogued": True, "decoded": True, "mnemonic": entry.mnemonic, "title": entry.title.en,
+        "title_zh": entry.title.zh, "bucket": str(entry.immediate), "investigate": str(entry.investigate),
+        "role": str(entry.role), "severity": str(entry.severity), "area": str(entry.scope),
+        "has_workflow": bool(entry.workflow),
+    }  # fmt: skip
+
+
+def _nvlink5_fields(code: int, body: Fields) -> dict[str, Scalar]:
+    """The table's row, or why there is none; then the catalogue's "decode it" stays as the action."""
+    unit, info, status = str(body.get("unit") or ""), _number(body.get("intrinfo")), _number(body.get("error_status"))
+    found = decode_nvlink5(code, unit, info, status)
+    if found is None:
+        return {"decoded": False, "undecodable": why_not(code, info, status).en}
+    return {
+        "unit": found.unit, "layout": str(found.layout), "reason": found.reason, "bucket": found.action,
+        "investigate": found.investigate, "nvlink_severity": found.severity, "severity": str(_severity(found)),
+        "promoted": found.promoted, "impact": found.impact, "decode_row": found.row,
+        **({"caveats": " ".join(c.en for c in found.caveats)} if found.caveats else {}),
+    }  # fmt: skip
+
+
+def _number(word: Scalar) -> int | None:
+    return int(word, 16) if isinstance(word, str) else None
+
+
+def _severity(found: NvLink5Decode) -> Severity:
+    """NVIDIA's action counts, not the printed word: reason 38 of XID 149 prints Fatal and is to be ignored."""
+    if found.action == "RESET_GPU":
+        return Severity.CRITICAL
+    if found.action == "IGNORE":
+        return Severity.WARNING
+    return Severity.ERROR if found.fatality is Fatality.NONFATAL else Severity.CRITICAL
+
+
+_RECOVERY_SEVERITY: Mapping[Recovery, Severity] = {
+    Recovery.NONE: Severity.INFO,
+    Recovery.DRAIN_P2P: Severity.WARNING,
+    Recovery.RECOVER_IMEX: Severity.ERROR,
+    Recovery.DRAIN_AND_RESET: Severity.ERROR,
+    Recovery.GPU_RESET: Severity.CRITICAL,
+    Recovery.NODE_REBOOT: Severity.CRITICAL,
+}
+
+
+def _recovery_fields(body: Fields) -> dict[str, Scalar]:
+    word = body.get("recovery")
+    if not isinstance(word, str):
+        number = body.get("recovery_to")
+        why = "the new action is cut off" if number is None else f"recovery action {number} is not in the driver's list"
+        return {"decoded": False, "undecodable": why}
+    action = Recovery(word)
+    return {"bucket": BUCKETS[action], "severity": str(_RECOVERY_SEVERITY[action])}
+
+
+# --- SXid ---------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def _sxid_text(text: str) -> Fields:
+    return MappingProxyType(decode_sxid(text))
+
+
+@lru_cache(maxsize=4096)
+def sxid_fields(code: int, word: str) -> Fields:
+    """What the catalogue says about one SXid, and what the word of its line makes of it."""
+    entry, advice = sxid(code), advise(code, word)
+    fields: dict[str, Scalar] = {
+        "catalogued": entry is not None, "decoded": entry is not None, "bucket": advice.bucket,
+        "area": str(Area.FABRIC), "advice": advice.text.en,
+    }  # fmt: skip
+    if advice.severity:
+        fields["severity"] = str(advice.severity)
+    if entry is not None:
+        fatal = entry.fatal(word)
+        fields |= {
+            "mnemonic": entry.mnemonic, "title": entry.title.en, "title_zh": entry.title.zh, "unit": str(entry.unit),
+            "always_fatal": entry.always_fatal, "recovery": str(entry.recovery),
+        }  # fmt: skip
+        if fatal is not None:
+            fields["fatal"] = fatal
+    return MappingProxyType(fields)
+
+
+# --- what follows -------------------------------------------------------------------------
+
+
+def _order(o: Observation) -> tuple[int, int, int]:
+    """Time first, then the line; an event without a time comes first, since nothing says that it is newer."""
+    return (o.at is not None, o.at or 0, o.source.line or 0)
+
+
+def _stable(o: Observation) -> tuple[tuple[int, int, int], str, str, str]:
+    return (_order(o), o.clock, o.source.call, o.excerpt)
+
+
+def _implied(events: Iterable[Observation]) -> list[Observation]:
+    """One event for each XID that a GPU's lines name as their cause and that has no line of its own there."""
+    printed: set[tuple[Subject, int | None]] = set()
+    named: dict[tuple[Subject, int], list[Observation]] = {}
+    for o in events:
+        assert isinstance(o.value, Event)
+        printed.add((o.subject, o.value.code))
+        cause = o.value.get("caused_by")
+        if isinstance(cause, int):
+            named.setdefault((o.subject, cause), []).append(o)
+    out = []
+    for (subject, code), lines in named.items():
+        if (subject, code) in printed:
+            continue
+        first = min(lines, key=_stable)
+        fields = _implied_fields(code) | {"named_by": 45, "lines": len(lines)}
+        out.append(replace(first, fact="xid_implied", value=Event(code, fields), origin=Origin.DERIVED))
+    return sorted(out, key=lambda o: (str(o.subject.host), o.subject.id, _stable(o), str(o.value)))
+
+
+def _implied_fields(code: int) -> dict[str, Scalar]:
+    """The catalogue's view of a code of which only the number is known."""
+    entry = xid(code)
+    if entry is None:
+        return {"catalogued": False, "decoded": False, "bucket": ""}
+    fields = _entry_fields(entry)
+    if entry.decode in ("nvlink5", "nvlink74", "recovery154"):
+        fields["decoded"] = False
+    return fields
+
+
+def _recovery(events: Iterable[Observation]) -> list[Observation]:
+    """The latest recovery action of each GPU in each source; times of different clocks are never compared."""
+    groups: dict[tuple[Subject, str, str], list[Observation]] = {}
+    for o in events:
+        assert isinstance(o.value, Event)
+        if o.value.code == 154 and isinstance(o.value.get("recovery"), str):
+            groups.setdefault((o.subject, o.source.call, o.clock), []).append(o)
+    out = []
+    for lines in groups.values():
+        timed = all(o.at is not None for o in lines)
+        last = max(lines, key=_stable if timed else lambda o: ((0, o.source.line or 0, 0), "", "", o.excerpt))
+        assert isinstance(last.value, Event)
+        word = last.value.get("recovery")
+        out.append(replace(last, fact="gpu.recovery_action", value=word, origin=Origin.DERIVED))
+    return sorted(out, key=lambda o: (str(o.subject.host), o.subject.id, _stable(o)))

@@ -1,0 +1,302 @@
+"""Byte streams for the log scanner: files, pipes, gzip and zstd, read up to where they break."""
+
+from __future__ import annotations
+
+import io
+import sys
+import zlib
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from knowledge.errors import InputError
+from knowledge.language import Text
+
+CHUNK = 256 * 1024  # compressed bytes fed at once
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_SKIPPABLE = b"\x2a\x4d\x18"  # behind one byte 0x50..0x5f
+# What cannot be scanned, by its first bytes, and what to do instead.
+_FOREIGN = (
+    (b"LPKSHHRH", "a binary systemd journal: export it with `journalctl --file {name} -o json`",
+     "systemd 二进制日志：请用 `journalctl --file {name} -o json` 导出"),
+    (b"\xfd7zXZ\x00", "compressed with xz: unpack it with `xz -dk {name}`", "xz 压缩文件：请先用 `xz -dk {name}` 解压"),
+    (b"BZh", "compressed with bzip2: unpack it with `bzip2 -dk {name}`",
+     "bzip2 压缩文件：请先用 `bzip2 -dk {name}` 解压"),
+    (b"PK\x03\x04", "a zip archive: unpack it first", "zip 压缩包：请先解压"),
+    (b"\x7fELF", "a program, not a log", "可执行文件，不是日志"),
+    (b"\xff\xfe", "UTF-16 text: convert it with `iconv -f UTF-16 -t UTF-8 {name}`",
+     "UTF-16 文本：请用 `iconv -f UTF-16 -t UTF-8 {name}` 转换"),
+    (b"\xfe\xff", "UTF-16 text: convert it with `iconv -f UTF-16 -t UTF-8 {name}`",
+     "UTF-16 文本：请用 `iconv -f UTF-16 -t UTF-8 {name}` 转换"),
+)  # fmt: skip
+
+
+class Reader(Protocol):
+    """Text bytes in order. `problem` says, once the end is reached, why it came too early."""
+
+    problem: Text | None
+
+    @property
+    def consumed(self) -> int:
+        """Bytes taken from the file, before unpacking."""
+        ...
+
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes; empty at the end."""
+        ...
+
+
+class Plain:
+    """A stream that is not compressed, `ahead` being its first bytes."""
+
+    def __init__(self, raw: BinaryIO, ahead: bytes) -> None:
+        self._raw = raw
+        self._ahead = ahead
+        self.problem: Text | None = None
+        self.consumed = len(ahead)
+
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes; empty at the end, also where the medium fails."""
+        if self._ahead:
+            out, self._ahead = self._ahead[:size], self._ahead[size:]
+            return out
+        try:
+            out = self._raw.read(size) or b""
+        except OSError as error:
+            why = error.strerror or str(error)
+            self.problem = Text(
+                f"reading failed after {self.consumed} bytes ({why}); everything up to there was used",
+                f"读取 {self.consumed} 字节后出错（{why}）；此前的内容均已使用",
+            )
+            return b""
+        self.consumed += len(out)
+        return out
+
+
+class _Unpacker:
+    """What gzip and zstd share: the raw side, the count of what came out, and the verdict."""
+
+    def __init__(self, raw: Plain) -> None:
+        self.raw = raw
+        self.problem: Text | None = None
+        self.written = 0
+        self.ended = False
+
+    @property
+    def consumed(self) -> int:
+        """Bytes taken from the file."""
+        return self.raw.consumed
+
+    def broken(self, why: str, zh: str) -> None:
+        """Stop: nothing behind this point can be read."""
+        self.ended = True
+        where = f"after {self.written} bytes of text"
+        self.problem = self.raw.problem or Text(
+            f"{why} {where}; everything up to there was used",
+            f"{zh}（已解出 {self.written} 字节）；此前的内容均已使用",
+        )
+
+
+class Gzip(_Unpacker):
+    """Members of gzip, one behind the other."""
+
+    def __init__(self, raw: Plain) -> None:
+        super().__init__(raw)
+        self._inflate = zlib.decompressobj(31)
+        self._input = b""
+
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes of text."""
+        while not self.ended:
+            if self._inflate.eof and not self._next_member():
+                break
+            if not self._input:
+                self._input = self.raw.read(CHUNK)
+            if not self._input:
+                self.broken("the gzip data is cut off", "gzip 数据不完整")
+                break
+            if out := self._step(size):
+                self.written += len(out)
+                return out
+        return b""
+
+    def _step(self, size: int) -> bytes:
+        before = self._inflate.copy()
+        try:
+            out = self._inflate.decompress(self._input, size)
+        except zlib.error as error:
+            return self._salvage(before, error)
+        self._input = self._inflate.unconsumed_tail or self._inflate.unused_data
+        return out
+
+    def _salvage(self, state: zlib._Decompress, error: zlib.error) -> bytes:
+        """What can be had of the input in which the data turns bad, byte by byte at the end."""
+        out = []
+        step = len(self._input)
+        data = self._input
+        while step:
+            step = max(1, step // 8)
+            before = state.copy()
+            try:
+                out.append(state.decompress(data[:step]))
+                data = data[step:]
+            except zlib.error:
+                state = before
+                if step == 1:
+                    break
+        text = b"".join(out)
+        self.written += len(text)
+        reason = str(error).rpartition(": ")[2]
+        self.broken(f"the gzip data is damaged ({reason})", f"gzip 数据损坏（{reason}）")
+        self.written -= len(text)  # counted again by the caller
+        return text
+
+    def _next_member(self) -> bool:
+        """Go on to another member, if one follows; zero padding is not one."""
+        rest = self._input
+        while True:
+            rest = rest.lstrip(b"\0")
+            if len(rest) >= 2:
+                break
+            more = self.raw.read(CHUNK)
+            if not more:
+                break
+            rest += more
+        if not rest:
+            self.ended = True
+            return False
+        if not rest.startswith(_GZIP):
+            self.broken("bytes that are no gzip data follow the gzip data", "gzip 数据之后还有其他字节")
+            return False
+        self._input = rest
+        self._inflate = zlib.decompressobj(31)
+        return True
+
+
+class Zstd(_Unpacker):
+    """Frames of zstd, one behind the other, decoded block by block.
+
+    A block holds at most 128 KiB of text, so that memory stays bounded whatever the ratio, and
+    the end of the data shows whether the last frame is whole, which the library does not tell.
+    RFC 8878, section 3.1.1.
+    """
+
+    def __init__(self, raw: Plain) -> None:
+        super().__init__(raw)
+        import zstandard
+
+        self._library = zstandard
+        self._frame: zstandard.ZstdDecompressionObj | None = None
+        self._checksum = False
+        self._text = b""
+
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes of text."""
+        while not self._text and not self.ended:
+            try:
+                self._text = self._block() if self._frame else self._open()
+            except self._library.ZstdError as error:
+                why = str(error).rpartition(": ")[2]
+                self.broken(f"the zstd data is damaged ({why})", f"zstd 数据损坏（{why}）")
+            except EOFError:
+                self.broken("the zstd data is cut off", "zstd 数据不完整")
+        out, self._text = self._text[:size], self._text[size:]
+        self.written += len(out)
+        return out
+
+    def _exactly(self, size: int) -> bytes:
+        out = b""
+        while len(out) < size:
+            part = self.raw.read(size - len(out))
+            if not part:
+                raise EOFError
+            out += part
+        return out
+
+    def _open(self) -> bytes:
+        """Read the header of the next frame."""
+        first = self.raw.read(1)
+        if not first:
+            self.ended = True
+            return b""
+        magic = first + self._exactly(3)
+        if magic[0] >> 4 == 5 and magic[1:] == _SKIPPABLE:
+            self._exactly(int.from_bytes(self._exactly(4), "little"))
+            return b""
+        if magic != _ZSTD:
+            self.broken("bytes that are no zstd data follow the zstd data", "zstd 数据之后还有其他字节")
+            return b""
+        descriptor = self._exactly(1)
+        bits = descriptor[0]
+        single = bits >> 5 & 1
+        size = (0 if single else 1) + (0, 1, 2, 4)[bits & 3] + ((1 if single else 0), 2, 4, 8)[bits >> 6]
+        self._checksum = bool(bits >> 2 & 1)
+        self._frame = self._library.ZstdDecompressor().decompressobj()
+        return self._frame.decompress(magic + descriptor + self._exactly(size))
+
+    def _block(self) -> bytes:
+        """Decode the next block; behind the last one the frame is closed."""
+        assert self._frame is not None
+        header = self._exactly(3)
+        value = int.from_bytes(header, "little")
+        content = self._exactly(1 if value >> 1 & 3 == 1 else value >> 3)
+        out = self._frame.decompress(header + content)
+        if value & 1:
+            if self._checksum:
+                self._text = out  # keep it if the checksum is missing or wrong
+                out += self._frame.decompress(self._exactly(4))
+            self._frame = None
+        return out
+
+
+def opened(item: str | Path | BinaryIO) -> tuple[str, BinaryIO, int | None, bool]:
+    """Name for people, stream, size in bytes if known, and whether to close it. InputError when it cannot be opened."""
+    if not isinstance(item, str | Path):
+        name = getattr(item, "name", "-")
+        return (name if isinstance(name, str) else "-"), item, None, False
+    if str(item) == "-":
+        return "-", sys.stdin.buffer, None, False
+    path = Path(item)
+    if path.is_dir():
+        raise InputError(f"{path} is a directory", hint=f"name the files in it, for instance {path}/*")
+    try:
+        stream = io.FileIO(path, "rb")
+        size = path.stat().st_size
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except PermissionError:
+        raise InputError(f"{path} may not be read by this user", hint="kernel logs often need root: try sudo") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    return str(path), io.BufferedReader(stream, 1 << 16), size or None, True
+
+
+def unpacked(raw: BinaryIO) -> Reader:
+    """A reader of the text in `raw`, recognised by its first bytes and not by its name."""
+    ahead = b""
+    plain = Plain(raw, b"")
+    while len(ahead) < 8 and (part := plain.read(8 - len(ahead))):
+        ahead += part
+    plain = Plain(raw, ahead) if plain.problem is None else plain
+    if ahead.startswith(_GZIP):
+        return Gzip(plain)
+    if ahead.startswith(_ZSTD) or (len(ahead) >= 4 and ahead[0] >> 4 == 5 and ahead[1:4] == _SKIPPABLE):
+        return Zstd(plain)
+    return plain
+
+
+def foreign(head: bytes, name: str) -> Text | None:
+    """Why `head` is not the beginning of a text; None when it may be one.
+
+    A crash leaves runs of zero bytes in a log: those do not make it a binary file.
+    """
+    for magic, en, zh in _FOREIGN:
+        if head.startswith(magic):
+            return Text(f"is {en.format(name=name)}", f"是 {zh.format(name=name)}")
+    body = head.replace(b"\0", b"")
+    if not body:
+        return Text("holds only zero bytes", "只含零字节") if head else None
+    controls = len(body) - len(body.translate(None, bytes(set(range(32)) - {9, 10, 12, 13, 27}) + b"\x7f"))
+    if controls * 20 > len(body):
+        return Text("is a binary file, not a log", "是二进制文件，不是日志")
+    return None

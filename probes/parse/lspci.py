@@ -1,0 +1,282 @@
+"""``lspci`` of any verbosity: GPUs, NVSwitches, RDMA adapters, and the bridges above them.
+
+A device that has left the bus answers every read with ones: lspci prints ``rev ff`` and
+``!!! Unknown header type 7f``. What it says of such a device besides is from a cache.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from knowledge.identity import normalise_pci
+from knowledge.observation import Observation, Scope, Status, Subject, gpu
+from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.parse._app_emit import Emitter
+
+NAME = "lspci"
+REVISION = 1
+
+# 19:00.0 3D controller: NVIDIA Corporation Device 2330 (rev a1)
+# 0000:19:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100 SXM5 80GB] [10de:2330] (rev a1)
+# 19:00.0 0302: 10de:2330 (rev ff)
+_HEAD = re.compile(
+    r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ([A-Z3][\w/. -]{1,60}?(?: \[[0-9a-f]{4}\])?|[0-9a-f]{4}): (.{1,300})"
+)
+_REVISION = re.compile(r" \(rev ([0-9a-f]{2})\)")
+_ID = re.compile(r"\b([0-9a-f]{4}):([0-9a-f]{4})\b")
+_CLASS_CODE = re.compile(r"\[([0-9a-f]{4})\]$|^([0-9a-f]{4})$")
+
+# 		LnkCap:	Port #0, Speed 32GT/s, Width x16, ASPM L1, Exit Latency L1 <4us
+# 		LnkSta:	Speed 16GT/s (downgraded), Width x8 (downgraded)
+_SPEED = re.compile(r"Speed (?:(\d{1,3}(?:\.\d)?)GT/s|(\w{1,20}))(?: \((\w{1,20})\))?")
+_WIDTH = re.compile(r"Width x(\d{1,2})(?: \((\w{1,20})\))?")
+_BITS = re.compile(r"([A-Za-z]{2,20})\+")
+# 	Region 2: Memory at 210000000000 (64-bit, prefetchable) [size=128G]
+_REGION = re.compile(r"\s{1,16}Region (\d): Memory at .{1,120}?\[size=(\d{1,6})([KMGT]?)\]")
+_NUMA = re.compile(r"NUMA node:? (\d{1,4})\b")
+_IOMMU = re.compile(r"IOMMU group:? (\d{1,6})\b")
+_DRIVER = re.compile(r"\s{1,16}Kernel driver in use: ([\w.-]{1,60})")
+_SIZES = {"": 2**-20, "K": 2**-10, "M": 1, "G": 2**10, "T": 2**20}
+
+# GT/s of each generation: PCI-SIG base specifications 1.0 to 6.0
+GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
+
+
+class _Kind(StrEnum):
+    GPU = "gpu"
+    NVSWITCH = "nvswitch"
+    NIC = "nic"
+    BRIDGE = "bridge"
+
+
+@dataclass(slots=True)
+class _Device:
+    """One block of the listing."""
+
+    pci: str
+    line: int
+    text: str
+    class_: str
+    name: str
+    kind: _Kind | None
+    gone: bool
+    body: list[Line] = field(default_factory=list)
+
+
+def sniff(head: str) -> int:
+    """95 for a detailed listing, 80 for a list of devices with at least two; 0 otherwise."""
+    heads = [line for line in head.splitlines() if _HEAD.match(line)]
+    if not heads:
+        return 0
+    detailed = re.search(
+        r"^\s{1,16}(?:Subsystem|Control|Flags|Capabilities|Kernel driver in use): ", head, re.MULTILINE
+    )
+    gone = re.search(r"^\s{1,16}!!! Unknown header type", head, re.MULTILINE)
+    if detailed or gone:
+        return 95
+    return 80 if len(heads) > 1 else 0
+
+
+def parse(text: str, context: Context) -> list[Observation]:
+    """Links, error status, driver and place of GPUs, NVSwitches and adapters; ACS of bridges; counts on the node."""
+    emit = Emitter(NAME, REVISION, context)
+    devices = _devices(text)
+    for device in devices:
+        if device.kind is _Kind.BRIDGE:
+            _bridge(emit, device)
+        elif device.kind is not None:
+            _endpoint(emit, device)
+    if devices:
+        _counts(emit, devices)
+    return emit.out
+
+
+def _devices(text: str) -> list[_Device]:
+    out: list[_Device] = []
+    for line in lines_of(text):
+        if found := _HEAD.match(line.text):
+            pci = normalise_pci(found[1])
+            revision = _REVISION.search(found[3])
+            gone = revision is not None and revision[1] == "ff"
+            name = _REVISION.sub("", found[3]).split(" (prog-if")[0].strip()
+            out.append(_Device(pci, line.number, line.text, found[2], name, _kind(found[2], found[3]), gone))
+        elif out and line.text[:1] in ("\t", " ") and out[-1].kind is not None:
+            out[-1].body.append(line)
+            out[-1].gone = out[-1].gone or "!!! Unknown header type 7f" in line.text
+    return out
+
+
+def _kind(class_: str, rest: str) -> _Kind | None:
+    code_ = _CLASS_CODE.search(class_)
+    code = (code_[1] or code_[2]) if code_ else ""
+    ids = _ID.findall(rest)
+    vendor = ids[-1][0] if ids else ""
+    nvidia = vendor == "10de" or rest.startswith("NVIDIA")
+    if nvidia and (code[:2] == "03" or class_.startswith(("3D controller", "VGA compatible", "Display controller"))):
+        return _Kind.GPU
+    if nvidia and (code == "0680" or class_.startswith("Bridge")):
+        return _Kind.NVSWITCH
+    mellanox = vendor == "15b3" or rest.startswith("Mellanox") or "ConnectX" in rest or "BlueField" in rest
+    if mellanox and (code[:2] == "02" or class_.startswith(("Ethernet", "Infiniband", "InfiniBand", "Network"))):
+        return _Kind.NIC
+    return _Kind.BRIDGE if code == "0604" or class_.startswith("PCI bridge") else None
+
+
+def _subject(emit: Emitter, device: _Device) -> Subject:
+    return Subject(Scope.PCI, device.pci, emit.node)
+
+
+def _endpoint(emit: Emitter, device: _Device) -> None:
+    subject = _subject(emit, device)
+    emit.fact("pci.class", subject, device.class_.split(" [")[0], device.line, device.text)
+    emit.fact("pci.name", subject, device.name, device.line, device.text)
+    emit.fact("pci.device.responding", subject, not device.gone, device.line, device.text)
+    if device.kind is _Kind.GPU:
+        emit.fact("gpu.on_bus", gpu(device.pci, emit.context.host), not device.gone, device.line, device.text)
+    if device.gone:
+        reason = "the device answers with ones only: it has left the bus"
+        for name in ("pci.link.speed", "pci.link.width", "pci.aer.uncorrectable", "pci.aer.correctable"):
+            emit.missing(name, subject, Status.FAILED, reason, line=device.line, excerpt=device.text)
+        if device.kind is _Kind.GPU:
+            for name in ("gpu.pcie.gen", "gpu.pcie.width"):
+                emit.missing(name, gpu(device.pci, emit.context.host), Status.FAILED, reason, line=device.line)
+    for line in device.body:
+        _detail(emit, device, subject, line)
+
+
+def _detail(emit: Emitter, device: _Device, subject: Subject, line: Line) -> None:
+    text = line.text.strip()
+    if found := _DRIVER.match(line.text):
+        emit.fact("pci.driver", subject, found[1], line.number, text)
+    if device.gone:
+        return
+    if text.startswith("LnkCap:"):
+        _link(emit, device, subject, line, ".max")
+    elif text.startswith("LnkSta:"):
+        _link(emit, device, subject, line, "")
+    elif text.startswith(("UESta:", "CESta:")):
+        name = "pci.aer.uncorrectable" if text[0] == "U" else "pci.aer.correctable"
+        emit.fact(name, subject, tuple(_BITS.findall(text)), line.number, text)
+    elif text.startswith("Capabilities: <access denied>"):
+        reason = "lspci needs root to read the capabilities"
+        for name in ("pci.link.speed", "pci.link.width", "pci.aer.uncorrectable", "pci.aer.correctable"):
+            emit.missing(name, subject, Status.DENIED, reason, line=line.number, excerpt=text)
+        if device.kind is _Kind.GPU:
+            for name in ("gpu.pcie.gen", "gpu.pcie.width"):
+                host = emit.context.host
+                emit.missing(name, gpu(device.pci, host), Status.DENIED, reason, line=line.number, excerpt=text)
+    elif found := _REGION.match(line.text):
+        size = int(found[2]) * _SIZES[found[3]]
+        emit.fact(f"pci.bar{found[1]}.size", subject, float(size), line.number, text)
+    if found := _NUMA.search(text):
+        emit.fact("pci.numa", subject, int(found[1]), line.number, text)
+        if device.kind is _Kind.GPU:
+            emit.fact("gpu.numa", gpu(device.pci, emit.context.host), int(found[1]), line.number, text)
+    if found := _IOMMU.search(text):
+        emit.fact("pci.iommu_group", subject, int(found[1]), line.number, text)
+
+
+def _link(emit: Emitter, device: _Device, subject: Subject, line: Line, suffix: str) -> None:
+    text = line.text.strip()
+    speed, width = _SPEED.search(text), _WIDTH.search(text)
+    target = gpu(device.pci, emit.context.host) if device.kind is _Kind.GPU else None
+    if speed and speed[1]:
+        rate = float(speed[1])
+        emit.fact(f"pci.link.speed{suffix}", subject, rate, line.number, text)
+        if target and rate in GENERATIONS:
+            name = "gpu.pcie.gen.device_max" if suffix else "gpu.pcie.gen"
+            emit.fact(name, target, GENERATIONS[rate], line.number, text)
+    elif speed:
+        emit.missing(
+            f"pci.link.speed{suffix}", subject, Status.FAILED, f"printed as {speed[2]}", line=line.number, excerpt=text
+        )
+    if width:
+        lanes = int(width[1])
+        emit.fact(f"pci.link.width{suffix}", subject, lanes, line.number, text)
+        if target and not suffix:
+            emit.fact("gpu.pcie.width", target, lanes, line.number, text)
+    if not suffix and (speed or width):
+        below = [
+            name
+            for name, mark in (("speed", speed[3] if speed else ""), ("width", width[2] if width else ""))
+            if mark == "downgraded"
+        ]
+        emit.fact("pci.link.downgraded", subject, tuple(below), line.number, text)
+
+
+def _bridge(emit: Emitter, device: _Device) -> None:
+    """Whether a bridge sends peer-to-peer traffic up to the root (ACS), and which errors it has latched."""
+    subject = _subject(emit, device)
+    if device.gone:
+        emit.fact("pci.device.responding", subject, False, device.line, device.text)
+        return
+    for line in device.body:
+        text = line.text.strip()
+        if text.startswith("ACSCtl:"):
+            bits = tuple(_BITS.findall(text))
+            # NCCL's troubleshooting page looks for SrcValid+; the redirect bits are what sends traffic up
+            emit.fact(
+                "pci.acs.enabled", subject, bool({"SrcValid", "ReqRedir", "CmpltRedir"} & set(bits)), line.number, text
+            )
+            emit.fact("pci.acs.redirect", subject, "ReqRedir" in bits or "CmpltRedir" in bits, line.number, text)
+        elif text.startswith("UESta:") and (set_ := tuple(_BITS.findall(text))):
+            emit.fact("pci.aer.uncorrectable", subject, set_, line.number, text)
+        elif text.startswith("CESta:") and (set_ := tuple(_BITS.findall(text))):
+            emit.fact("pci.aer.correctable", subject, set_, line.number, text)
+
+
+def _counts(emit: Emitter, devices: list[_Device]) -> None:
+    # a listing of one device or one vendor has no host bridge: what it lacks may still be there
+    whole = any(device.class_.startswith("Host bridge") or "0600" in device.class_ for device in devices)
+    for kind, name in ((_Kind.GPU, "gpu_count"), (_Kind.NVSWITCH, "nvswitch_count"), (_Kind.NIC, "nic_count")):
+        found = [device for device in devices if device.kind is kind]
+        shown = ", ".join(device.pci for device in found[:16])
+        if found or whole:
+            emit.fact(f"node.pci.{name}", emit.node, len(found), found[0].line if found else None, shown)
+    gone = [device for device in devices if device.gone and device.kind is not None]
+    names = tuple(device.pci for device in gone)
+    emit.fact("node.pci.gone", emit.node, names, gone[0].line if gone else None, gone[0].text if gone else "")
+    redirecting = [o for o in emit.out if o.fact == "pci.acs.redirect" and o.value is True]
+    if any(o.fact == "pci.acs.redirect" for o in emit.out):
+        shown = ", ".join(o.subject.id for o in redirecting[:16])
+        line = redirecting[0].source.line if redirecting else None
+        emit.fact("node.pci.acs_bridges", emit.node, len(redirecting), line, shown)
+
+
+FORMAT = DocumentFormat(
+    name=NAME,
+    title="lspci",
+    revision=REVISION,
+    provides=(
+        "pci.class",
+        "pci.name",
+        "pci.driver",
+        "pci.device.responding",
+        "pci.link.speed",
+        "pci.link.speed.max",
+        "pci.link.width",
+        "pci.link.width.max",
+        "pci.link.downgraded",
+        "pci.aer.uncorrectable",
+        "pci.aer.correctable",
+        "pci.acs.enabled",
+        "pci.acs.redirect",
+        *(f"pci.bar{index}.size" for index in range(6)),
+        "pci.numa",
+        "pci.iommu_group",
+        "node.pci.gpu_count",
+        "node.pci.nvswitch_count",
+        "node.pci.nic_count",
+        "node.pci.gone",
+        "node.pci.acs_bridges",
+        "gpu.on_bus",
+        "gpu.pcie.gen",
+        "gpu.pcie.gen.device_max",
+        "gpu.pcie.width",
+        "gpu.numa",
+    ),
+    sniff=sniff,
+    parse=parse,
+)

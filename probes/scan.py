@@ -1,0 +1,257 @@
+"""The log scanner: files of any size, every log format in one pass, in bounded memory.
+
+Blocks of bytes are searched for the triggers of all formats at once; only lines that match,
+their neighbours and both ends of a file become text and are handed to `LogFormat.parse`.
+What could not be read is said in a note, and whatever stands ahead of a break is used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+from knowledge.errors import InputError
+from knowledge.language import Text
+from knowledge.observation import Observation, Status
+from probes._scan_lines import LongLine, Region, regions
+from probes._scan_match import Matcher
+from probes._scan_open import foreign, opened, unpacked
+from probes._scan_windows import SNIFF, Windows
+from probes.base import Context, LogFormat
+
+BLOCK = 4 << 20  # bytes searched at once
+LINE = 64 << 10  # a longer line is taken apart
+WORKERS = 2  # RE2 releases the interpreter lock: a search runs while the next block is read and counted
+
+Input: TypeAlias = str | Path | BinaryIO
+Progress: TypeAlias = Callable[[str, int, int | None], None]  # name, bytes read, bytes in all if known
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something to know about an input; a `problem` when part of it was not read."""
+
+    source: str
+    text: Text
+    problem: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.text.en}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """One input: how much of it was read, and by which formats."""
+
+    source: str
+    lines: int
+    matches: int  # lines handed over because a trigger matched, over all formats
+    formats: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanResult:
+    """Observations in the order of the inputs and their lines; what to know about the inputs."""
+
+    observations: tuple[Observation, ...]
+    notes: tuple[Note, ...]
+    inputs: tuple[Scanned, ...]
+
+
+def scan(
+    inputs: Sequence[Input],
+    formats: Sequence[LogFormat],
+    context_for: Callable[[str], Context] = Context,
+    progress: Progress | None = None,
+    *,
+    block: int = BLOCK,
+    line: int = LINE,
+    engine: str = "auto",
+) -> ScanResult:
+    """Read logs (files, ``-`` for standard input, open streams; plain, gzip or zstd).
+
+    `context_for` gives the context of an input by its name. `engine` is ``re2``, ``hyperscan``
+    or ``auto``; the answer is the same. InputError when none of the inputs can be opened.
+    """
+    matcher = Matcher(formats, engine)
+    observations: list[Observation] = []
+    notes: list[Note] = []
+    done: list[Scanned] = []
+    failures: list[InputError] = []
+    for item in inputs:
+        try:
+            name, stream, size, close = opened(item)
+        except InputError as error:
+            failures.append(error)
+            notes.append(Note(str(item), Text(str(error), str(error))))
+            continue
+        job = _Job(name, stream, size, formats, matcher, progress, block, line)
+        try:
+            job.run()
+        finally:
+            if close:
+                stream.close()
+        found, said, scanned = job.result(context_for(name))
+        observations += found
+        notes += said
+        done.append(scanned)
+    if failures and len(failures) == len(inputs):
+        if len(failures) == 1:
+            raise failures[0]
+        raise InputError("none of the logs can be read: " + "; ".join(f.message for f in failures))
+    return ScanResult(tuple(observations), tuple(notes), tuple(done))
+
+
+class _Job:
+    """The scan of one input."""
+
+    def __init__(
+        self, name: str, stream: BinaryIO, size: int | None, formats: Sequence[LogFormat], matcher: Matcher,
+        progress: Progress | None, block: int, line: int,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.size = size
+        self.formats = formats
+        self.matcher = matcher
+        self.progress = progress
+        self.block = block
+        self.line = line
+        self.reader = unpacked(stream)
+        self.windows = Windows(formats, matcher, line)
+        self.foreign: Text | None = None
+        self.empty = True
+
+    def run(self) -> None:
+        """Read to the end."""
+        if os.cpu_count() == 1:
+            self._inline(self._regions())
+        else:
+            self._threaded()
+
+    def _regions(self) -> Iterator[Region | LongLine]:
+        return regions(self._read, self.block, self.line, self.matcher.matches)
+
+    def _read(self, size: int) -> bytes:
+        if self.foreign is not None:
+            return b""
+        data = self.reader.read(size)
+        if self.empty and data:
+            self.empty = False
+            self.foreign = foreign(data[:SNIFF], self.name)
+            if self.foreign is not None:
+                return b""
+        if self.progress is not None and data:
+            self.progress(self.name, self.reader.consumed, self.size)
+        return data
+
+    def _inline(self, parts: Iterator[Region | LongLine]) -> None:
+        for part in parts:
+            if isinstance(part, Region):
+                self.windows.region(part, self.matcher.lines(*part))
+            else:
+                self.windows.long_line(part)
+
+    def _threaded(self) -> None:
+        """Search blocks in threads, take their results in order."""
+        parts = self._regions()
+        first = next(parts, None)
+        second = next(parts, None)
+        if first is None or second is None:  # small: not worth a thread
+            self._inline(iter([first] if first is not None else []))
+            return
+        waiting: deque[tuple[Region | LongLine, Future[list[tuple[int, int]]] | None]] = deque()
+        with ThreadPoolExecutor(WORKERS, "scan") as pool:
+            for part in chain((first, second), parts):
+                small = isinstance(part, Region) and part.end - part.start < 4096
+                future = None
+                if isinstance(part, Region) and not small:
+                    future = pool.submit(self.matcher.lines, *part)
+                waiting.append((part, future))
+                while len(waiting) > 2 * WORKERS + 2:
+                    self._settle(*waiting.popleft())
+            while waiting:
+                self._settle(*waiting.popleft())
+
+    def _settle(self, part: Region | LongLine, future: Future[list[tuple[int, int]]] | None) -> None:
+        if isinstance(part, Region):
+            self.windows.region(part, future.result() if future else self.matcher.lines(*part))
+        else:
+            self.windows.long_line(part)
+
+    def result(self, context: Context) -> tuple[list[Observation], list[Note], Scanned]:
+        """What the formats make of the lines, and what there is to say about the input."""
+        windows = self.windows
+        lines = windows.finish()
+        notes = [Note(self.name, text, problem) for text, problem in self._remarks()]
+        chosen = _choose(self.formats, windows)
+        observations: list[Observation] = []
+        for i, claimed in chosen:
+            found = self.formats[i].parse(lines[i], context)
+            if not claimed:  # another format knows this file: this one only adds what it found
+                found = [o for o in found if o.status is Status.OK]
+            observations += self._honest(found)
+        names = tuple(self.formats[i].name for i, _ in chosen)
+        return observations, notes, Scanned(self.name, windows.lines, sum(windows.hits), names)
+
+    def _honest(self, found: Sequence[Observation]) -> list[Observation]:
+        """ "None seen" is not said of a file of which matching lines had to be left out."""
+        unread = self.foreign or (Text("the file is empty", "文件为空") if self.empty else None)
+        lost = self.windows.dropped or any(line.lost for line in self.windows.long.values())
+        out = []
+        for o in found:
+            if o.status is Status.FAILED and unread is not None:
+                out.append(replace(o, detail=f"{self.name} {unread.en}"))
+            elif o.status is Status.NONE_SEEN and lost:
+                detail = "the log holds more matching lines than could be kept"
+                out.append(replace(o, status=Status.FAILED, detail=detail, window=None))
+            else:
+                out.append(o)
+        return out
+
+    def _remarks(self) -> Iterator[tuple[Text, bool]]:
+        windows = self.windows
+        if self.foreign is not None:
+            yield self.foreign, True
+        elif self.empty and self.reader.problem is None:
+            yield Text("is empty", "为空文件"), True
+        if self.reader.problem is not None:
+            yield self.reader.problem, True
+        if windows.long:
+            number, line = min(windows.long.items())
+            kib = self.line // 1024
+            yield (
+                Text(
+                    f"{len(windows.long)} line(s) longer than {kib} KiB (the first is line {number}, {line.length} bytes): "
+                    "their beginning, their end and the parts that match were read",
+                    f"{len(windows.long)} 行超过 {kib} KiB（首个为第 {number} 行，{line.length} 字节）：只读取了开头、结尾和匹配的部分",
+                ),
+                any(entry.lost for entry in windows.long.values()),
+            )
+        if windows.dropped:
+            yield (
+                Text(
+                    f"{windows.dropped} lines were left out: more lines match than can be kept",
+                    f"匹配行过多，有 {windows.dropped} 行未使用",
+                ),
+                True,
+            )
+
+
+def _choose(formats: Sequence[LogFormat], windows: Windows) -> list[tuple[int, bool]]:
+    """Places of the formats that read this file, and whether each recognises it as its own.
+
+    A format reads a file that it recognises or in which one of its triggers matched. When no
+    format does either, all of them read it, and say that they found nothing to read.
+    """
+    head = windows.sniffed()
+    scores = [f.sniff(head) for f in formats]
+    if any(scores):
+        return [(i, scores[i] > 0) for i in range(len(formats)) if scores[i] or windows.hits[i]]
+    matched = [(i, True) for i in range(len(formats)) if windows.hits[i]]
+    return matched or [(i, True) for i in range(len(formats))]

@@ -1,0 +1,81 @@
+"""Shared by all tests: components that a machine may lack, and the command line as a function."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+COMMANDS = {"cc": "cc", "rg": "rg", "git": "git", "chromium": "chromium", "bash": "bash", "zsh": "zsh", "tcsh": "tcsh"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one run of the command line gave."""
+
+    code: int
+    out: str
+    err: str
+
+
+Gpudiag = Callable[..., Answer]
+
+
+def component(name: str) -> str:
+    """Path of an optional component; the test skips without it, and fails when GPUDIAG_REQUIRE names it."""
+    path = shutil.which(COMMANDS[name])
+    if path is None:
+        required = os.environ.get("GPUDIAG_REQUIRE", "").split(",")
+        if name in required:
+            pytest.fail(f"{name} is required here (GPUDIAG_REQUIRE) and was not found")
+        pytest.skip(f"{name} is not installed")
+    return path
+
+
+@pytest.fixture
+def require() -> Callable[[str], str]:
+    """`component`, for tests that need one."""
+    return component
+
+
+@pytest.fixture(scope="session")
+def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment without anybody's settings, in English; compiled data is shared by all runs."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GPUDIAG_", "LC_", "LANG", "XDG_", "NO_COLOR", "COLUMNS"))}
+    home = tmp_path_factory.mktemp("home")
+    cache = tmp_path_factory.getbasetemp() / "gpudiag-cache"
+    return kept | {"HOME": str(home), "LANG": "C.UTF-8", "GPUDIAG_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture
+def gpudiag(clean_environment: dict[str, str]) -> Gpudiag:
+    """The command line in a process of its own: ``gpudiag("explain", "xid", "79")``."""
+
+    def run(
+        *words: str,
+        stdin: str | bytes | None = None,
+        cwd: Path | None = None,
+        env: dict[str, str] | None = None,
+        timeout: float = 120,
+    ) -> Answer:
+        argv: Sequence[str] = [sys.executable, "-m", "assistant", *words]
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        done = subprocess.run(
+            argv,
+            input=data if data is not None else b"",
+            capture_output=True,
+            cwd=cwd or ROOT,
+            env=clean_environment | (env or {}),
+            timeout=timeout,
+            check=False,
+        )
+        return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return run
