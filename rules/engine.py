@@ -7,12 +7,13 @@ cause stands above its symptoms. Nothing here reads a clock, a file or the order
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from knowledge.language import Text
-from knowledge.observation import Event, Observation, Scope, Status, Subject
+from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject
 from rules.condition import EventLeaf, facts_of
 from rules.evaluate import evaluate, follow
 from rules.factbase import FactBase
@@ -105,7 +106,7 @@ def run(rules: Iterable[Rule], facts: FactBase) -> Evaluation:
         if rule.status is RuleStatus.RETIRED or not (facts_of(rule.when) & facts.facts):
             continue
         for subject in facts.subjects(rule.scope):
-            if not _applies(rule, subject, facts):
+            if not applies(rule, subject, facts):
                 continue
             tried += 1
             proof = evaluate(rule.when, subject, facts)
@@ -119,9 +120,10 @@ def run(rules: Iterable[Rule], facts: FactBase) -> Evaluation:
     return Evaluation(tuple(rank(relate(live, facts))), ruled_out, tuple(undecided), tried)
 
 
-def _applies(rule: Rule, subject: Subject, facts: FactBase) -> bool:
+def applies(rule: Rule, subject: Subject, facts: FactBase) -> bool:
     """False only when the subject is known to be of another kind."""
     wanted = rule.applies.get("arch")
+    wanted = [wanted] if isinstance(wanted, str) else wanted
     if wanted:
         seen = facts.read_up("gpu.architecture", subject)[1]
         if (
@@ -145,9 +147,11 @@ def _findings(rule: Rule, subject: Subject, proof: Proof, facts: FactBase) -> li
     seen = evidence(proof, *confirms, *(excludes if grade is Grade.RULED_OUT else []))
     gaps = evidence(*confirms, *excludes).missing
     groups = _split(rule, events)
+    elsewhere = {id(o) for o in events} if len(groups) > 1 else set()  # events of the other findings
     out = []
     for key, group in groups:
-        others = [o for o in seen.observations if not isinstance(o.value, Event) or o in group or o not in events]
+        own = {id(o) for o in group}
+        others = [o for o in seen.observations if id(o) in own or id(o) not in elsewhere]
         case = Case(rule, subject, group, facts)
         name = f"{rule.id}:{key}" if key else rule.id
         out.append(
@@ -169,10 +173,13 @@ def _findings(rule: Rule, subject: Subject, proof: Proof, facts: FactBase) -> li
 
 
 def _place(subject: Subject) -> str:
-    host = f"{subject.host}/" if subject.host and subject.scope is not Scope.NODE else ""
-    if subject.scope is Scope.LINK and subject.parent:
-        return f"{_place(subject.parent)}/link{subject.id}"
-    return f"{host}{subject.id}" if subject.scope is not Scope.NODE else subject.id or "node"
+    """A subject's part of a finding's id: unique, because parts carry what they are part of."""
+    if subject.scope is Scope.NODE:
+        return subject.id or "node"
+    above = subject.parent
+    if above is not None and above.scope is not Scope.NODE:
+        return f"{_place(above)}/{subject.scope}{subject.id}"
+    return f"{subject.host}/{subject.id}" if subject.host else subject.id
 
 
 def grade_of(confirms: Sequence[Truth], excludes: Sequence[Truth]) -> Grade:
@@ -305,11 +312,11 @@ def _link(cause: Finding, effect: Finding, facts: FactBase) -> tuple[str, int] |
         if not _names(e, cause, effect):
             continue
         if e.via:
-            ends = follow(cause.subject, e.via, facts)
-            if not ends and effect.subject.scope is e.via[-1]:
-                return "unknown", e.within
+            ends, broken = follow(cause.subject, e.via, facts)
             if effect.subject in ends:
                 return "yes", e.within
+            if broken and effect.subject.scope is e.via[-1]:
+                return "unknown", e.within
             continue
         if e.on == "node":
             a, b = cause.subject.up(Scope.NODE), effect.subject.up(Scope.NODE)
@@ -339,16 +346,28 @@ def covers(cause: Finding, effect: Finding, within: int) -> set[int] | None:
     """
     if not effect.events:
         return set()
-    if not cause.events:
+    if not cause.events or any(c.at is None for c in cause.events):
         return set(range(len(effect.events)))
-    hit = {i for i, e in enumerate(effect.events) if any(_before(c, e, within) for c in cause.events)}
-    return hit or None
+    times: dict[tuple[Clock, str], list[int]] = {}
+    for c in cause.events:
+        times.setdefault(_timeline(c), []).append(c.at or 0)
+    for known in times.values():
+        known.sort()
+    return {i for i, e in enumerate(effect.events) if _after_one(e, times, within)} or None
 
 
-def _before(cause: Observation, effect: Observation, within: int) -> bool:
-    if cause.at is None or effect.at is None or cause.clock is not effect.clock:
+def _timeline(o: Observation) -> tuple[Clock, str]:
+    """What makes times comparable: the clock, and for those that start with a machine the machine."""
+    return o.clock, o.subject.host if o.clock in (Clock.BOOT, Clock.MONOTONIC, Clock.TRACE) else ""
+
+
+def _after_one(effect: Observation, causes: Mapping[tuple[Clock, str], Sequence[int]], within: int) -> bool:
+    """Whether a cause lies at most `within` before, or SLACK after; clocks that cannot be compared allow it."""
+    if effect.at is None or set(causes) != {_timeline(effect)}:
         return True
-    return -SLACK <= effect.at - cause.at <= within
+    known = causes[_timeline(effect)]
+    first = bisect_left(known, effect.at - within)
+    return first < len(known) and known[first] <= effect.at + SLACK
 
 
 def rank(findings: Iterable[Finding]) -> list[Finding]:
@@ -357,8 +376,12 @@ def rank(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def what_if(rules: Sequence[Rule], facts: FactBase, overlay: Iterable[Observation]) -> Evaluation:
-    """The evaluation with hypothetical observations laid over the facts; `facts` is not touched."""
-    from knowledge.observation import Origin
+    """The evaluation with hypothetical observations laid over the facts; `facts` is not touched.
 
+    What was derived is derived again, from the facts as they would be.
+    """
+    from knowledge.derive import derive
+
+    base = [k.inner for k in facts.observations if k.inner.origin is not Origin.DERIVED]
     extra = [replace(o, origin=Origin.HYPOTHETICAL) for o in overlay]
-    return run(rules, FactBase([k.inner for k in facts.observations] + extra, facts.vocabulary, facts.as_of))
+    return run(rules, FactBase(derive([*base, *extra]), facts.vocabulary, facts.as_of))

@@ -6,8 +6,9 @@ makes it unknown, and the proof says what and why.
 
 from __future__ import annotations
 
-import statistics
+import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -27,11 +28,13 @@ from rules.condition import (
     Quantifier,
     Reference,
     Take,
+    version,
 )
-from rules.factbase import FactBase
+from rules.factbase import FactBase, subject_key
 from rules.proof import GroupProof, LeafProof, Missing, Proof, Truth, conjunction, disjunction
 
-_EMPTY: dict[Type, Value] = {Type.BOOL: False, Type.INT: 0, Type.FLOAT: 0.0, Type.STR: "", Type.SET: ()}
+_EMPTY: dict[Type, Value] = {Type.BOOL: False, Type.INT: 0, Type.FLOAT: 0.0, Type.STR: "", Type.SET: (),
+                                 Type.ENUM: "", Type.SUBJECT: "", Type.EVENT: None}  # fmt: skip
 
 
 def evaluate(condition: Condition, subject: Subject, facts: FactBase) -> Proof:
@@ -83,14 +86,17 @@ def field_holds(test: FieldTest, event: Event) -> bool:
 
 
 def _event(leaf: EventLeaf, subject: Subject, facts: FactBase) -> LeafProof:
-    """Between `low` and `high` such events happened; the leaf is decided when the count cannot leave its bounds."""
+    """The leaf is decided when the number of events cannot leave its bounds, whatever is not told."""
     sure, maybe, silent = _matching(leaf, subject, facts)
     coverage = _coverage(leaf, subject, facts)
     if not sure and not maybe and coverage and all(o.status is Status.NOT_APPLICABLE for o in coverage):
         return LeafProof(leaf, Truth.FALSE, tuple(coverage), seen="not applicable")  # negated or not
-    crowd = _crowd(leaf, sure)
-    low = len(crowd) if leaf.gap is None else max(min(1, len(crowd)), len(crowd) - len(maybe))
-    high = _at_most(leaf, sure, maybe) if coverage else math.inf
+    groups: dict[tuple[Scalar, ...], list[Observation]] = {}
+    for o in sure:
+        groups.setdefault(_group(leaf, o), []).append(o)
+    crowd = max((_crowd(leaf, g) for g in groups.values()), key=len, default=[])
+    low = len(crowd) if leaf.gap is None else max(min(1, len(crowd)), len(crowd) - len(maybe))  # bursts may be joined
+    high = max((_possible(leaf, g) for g in groups.values()), default=0) + len(maybe) if coverage else math.inf
     most = math.inf if leaf.at_most is None else leaf.at_most
     shown = tuple(sure) if leaf.at_least <= 1 and not leaf.same else tuple(crowd)
     seen = f"{len(crowd)} seen"
@@ -99,9 +105,9 @@ def _event(leaf: EventLeaf, subject: Subject, facts: FactBase) -> LeafProof:
     elif high < leaf.at_least or low > most:
         truth = Truth.FALSE
     else:
-        gap = silent if coverage and silent else _gap(leaf.event, subject, _unanswered(leaf, subject, facts))
-        if coverage and not silent:
-            gap = Missing(leaf.event, subject, "when it happened is not told well enough to count")
+        gap = silent or Missing(leaf.event, subject, "the lines do not tell when it happened")
+        if not coverage:
+            gap = _gap(leaf.event, subject, _unanswered(leaf, subject, facts))
         return LeafProof(leaf, Truth.UNKNOWN, shown, (gap,), seen)
     return LeafProof(leaf, ~truth if leaf.negated else truth, shown or tuple(coverage), (), seen)
 
@@ -112,16 +118,20 @@ def _matching(
     """Events in reach that are meant by the leaf, those that may be meant, and what the latter do not tell."""
     sure, maybe = _candidates(leaf, subject, facts)
     sure, maybe = _recent(sure, leaf, facts), _recent(maybe, leaf, facts)
-    lacking = {t.field for o in maybe for t in leaf.where if isinstance(o.value, Event) and o.value.get(t.field) is None}
+    lacking = {
+        t.field for o in maybe for t in leaf.where if isinstance(o.value, Event) and o.value.get(t.field) is None
+    }
     if leaf.same:
         placed = [o for o in sure if None not in _group(leaf, o)]
-        lacking |= {name for o in sure for name in leaf.same if isinstance(o.value, Event) and o.value.get(name) is None}
+        lacking |= {
+            name for o in sure for name in leaf.same if isinstance(o.value, Event) and o.value.get(name) is None
+        }
         sure, maybe = placed, [*maybe, *(o for o in sure if None in _group(leaf, o))]
     gap = Missing(leaf.event, subject, f"the line does not tell {', '.join(sorted(lacking))}") if lacking else None
     if leaf.after is None:
         return sure, maybe, gap
     first, perhaps = _candidates(leaf.after, subject, facts)
-    open_end = not _coverage(leaf.after, subject, facts)
+    open_end = not _coverage(replace(leaf.after, within=None), subject, facts)
     order = {id(o): _preceded(o, first, perhaps, leaf.after.within or 0, open_end) for o in (*sure, *maybe)}
     if open_end and gap is None:
         gap = _gap(leaf.after.event, subject, _unanswered(leaf.after, subject, facts))
@@ -134,7 +144,8 @@ def _matching(
 
 def _candidates(leaf: EventLeaf, subject: Subject, facts: FactBase) -> tuple[list[Observation], list[Observation]]:
     """Events of the leaf's kind in its reach that satisfy `where`, and those that lack a field to tell."""
-    sure, maybe = [], []
+    sure: list[Observation] = []
+    maybe: list[Observation] = []
     for o in facts.events(leaf.event):
         if not isinstance(o.value, Event) or not _in_reach(o.subject, subject, leaf.on):
             continue
@@ -149,22 +160,20 @@ def _group(leaf: EventLeaf, o: Observation) -> tuple[Scalar, ...]:
 
 
 def _crowd(leaf: EventLeaf, events: Sequence[Observation]) -> list[Observation]:
-    """The largest group of events at the same place, in one span of time."""
-    groups: dict[tuple[Scalar, ...], list[Observation]] = {}
-    for o in events:
-        groups.setdefault(_group(leaf, o), []).append(o)
-    separate = groups.values() if leaf.gap is None else [bursts(group, leaf.gap) for group in groups.values()]
-    return max((densest(g, leaf.within if leaf.at_least > 1 else None) for g in separate), key=len, default=[])
+    """The largest group of events in one span of time, bursts taken as one."""
+    separate = events if leaf.gap is None else bursts(events, leaf.gap)
+    return densest(separate, leaf.within if leaf.at_least > 1 else None)
 
 
-def _at_most(leaf: EventLeaf, sure: Sequence[Observation], maybe: Sequence[Observation]) -> int:
-    """How many events there can be at one place in one span, when everything that is not told speaks for it."""
+def _possible(leaf: EventLeaf, events: Sequence[Observation]) -> int:
+    """How many can stand in one span: what tells no time, or the time of another clock, may stand in any."""
+    if leaf.gap is None and (leaf.within is None or leaf.at_least <= 1):
+        return len(events)
     by_clock: dict[Clock, list[Observation]] = {}
-    for o in sure:
+    for o in events:
         if o.at is not None:
             by_clock.setdefault(o.clock, []).append(o)
-    timeless = sum(o.at is None for o in sure)
-    return sum(len(_crowd(leaf, group)) for group in by_clock.values()) + timeless + len(maybe)
+    return sum(len(_crowd(leaf, group)) for group in by_clock.values()) + sum(o.at is None for o in events)
 
 
 def _recent(found: list[Observation], leaf: EventLeaf, facts: FactBase) -> list[Observation]:
@@ -270,92 +279,114 @@ def _unanswered(leaf: EventLeaf, subject: Subject, facts: FactBase) -> Observati
 def _fact(leaf: FactLeaf, subject: Subject, facts: FactBase) -> LeafProof:
     if leaf.peer_ratio:
         return _ratio(leaf, subject, facts)
-    targets = _targets(leaf, subject, facts)
-    if leaf.each is None:
-        proofs = [_on(leaf, targets[0], facts)] if targets else []
-    else:
-        proofs = [_on(leaf, t, facts) for t in targets]
+    targets, broken = _targets(leaf, subject, facts)
+    proofs = [_on(leaf, t, facts) for t in targets] + [_unknown(leaf, s, None) for s in broken]
     if not proofs:
-        return LeafProof(leaf, Truth.UNKNOWN, missing=(Missing(leaf.fact, subject, str(Status.NOT_ASKED)),))
+        return _unknown(leaf, subject, None)
     if leaf.each is None:
         return _signed(leaf, proofs[0])
-    truth = quantify(leaf.each, [p.truth for p in proofs])
-    wanted = Truth.FALSE if leaf.each.kind == "none" else Truth.TRUE
+    can = [p for p in proofs if not _not_applicable(p)]
+    if not can:
+        seen = tuple(o for p in proofs for o in p.observations)
+        return LeafProof(leaf, Truth.FALSE, seen, seen="not applicable")
+    truth = quantify(leaf.each, [p.truth for p in can])
+    wanted = ~truth if leaf.each.kind == "none" else truth
     shown = tuple(
-        o for p in proofs if p.truth is wanted or (leaf.each.kind == "all" and p.truth is truth) for o in p.observations
+        o for p in can if p.truth is (wanted if truth is not Truth.UNKNOWN else Truth.TRUE) for o in p.observations
     )
-    gaps = tuple(g for p in proofs if p.truth is Truth.UNKNOWN for g in p.missing)
-    hits = sum(p.truth is Truth.TRUE for p in proofs)
-    return _signed(leaf, LeafProof(leaf, truth, shown, gaps, f"{hits} of {len(proofs)}"))
+    gaps = tuple(g for p in can if p.truth is Truth.UNKNOWN for g in p.missing)
+    hits = sum(p.truth is Truth.TRUE for p in can)
+    return _signed(leaf, LeafProof(leaf, truth, shown, gaps, f"{hits} of {len(can)}"))
+
+
+def _unknown(leaf: FactLeaf, subject: Subject, seen: Observation | None) -> LeafProof:
+    return LeafProof(leaf, Truth.UNKNOWN, missing=(_gap(leaf.fact, subject, seen),))
+
+
+def _not_applicable(proof: LeafProof) -> bool:
+    """A property that the subject cannot have, or a threshold that it cannot have."""
+    return proof.truth is Truth.FALSE and any(o.status is Status.NOT_APPLICABLE for o in proof.observations)
 
 
 def _signed(leaf: FactLeaf, proof: LeafProof) -> LeafProof:
-    if not leaf.negated:
-        return proof
-    if proof.observations and all(o.status is Status.NOT_APPLICABLE for o in proof.observations):
-        return proof  # a property that the subject cannot have is false, negated or not
+    if not leaf.negated or _not_applicable(proof):
+        return proof  # what cannot be is false, negated or not
     return LeafProof(leaf, ~proof.truth, proof.observations, proof.missing, proof.seen)
 
 
 def quantify(each: Quantifier, truths: Sequence[Truth]) -> Truth:
-    """Kleene truth of "so many of them hold": settled as soon as the unknown ones cannot change it."""
+    """Kleene truth of "so many of them hold": settled as soon as the unknown ones cannot change it.
+
+    Where nothing is known, nothing is settled, even when there are too few subjects for `at_least`.
+    """
     yes, maybe, total = truths.count(Truth.TRUE), truths.count(Truth.UNKNOWN), len(truths)
+    if total and maybe == total:
+        return Truth.UNKNOWN
     if each.kind == "none":
         return Truth.FALSE if yes else (Truth.UNKNOWN if maybe else Truth.TRUE)
-    need: float = {"any": 1, "all": total, "at_least": each.number, "share": each.number * total}[each.kind]
-    if yes >= need:
+
+    def enough(count: int) -> bool:
+        if each.kind == "share":  # as a quotient: 0.7 * 10 would be more than 7
+            return total > 0 and count / total >= each.number
+        return count >= {"any": 1, "all": total, "at_least": each.number}[each.kind]
+
+    if enough(yes):
         return Truth.TRUE
-    return Truth.UNKNOWN if yes + maybe >= need else Truth.FALSE
+    return Truth.UNKNOWN if enough(yes + maybe) else Truth.FALSE
 
 
-def _targets(leaf: FactLeaf, subject: Subject, facts: FactBase) -> list[Subject]:
+def _targets(leaf: FactLeaf, subject: Subject, facts: FactBase) -> tuple[list[Subject], list[Subject]]:
+    """Subjects that a leaf looks at, and those at which a relation that it follows is not known."""
     scope = facts.vocabulary[leaf.fact].scope
     if leaf.on is On.SELF:
         if leaf.each is not None:
-            return facts.below(subject, scope)
-        return [facts.read_up(leaf.fact, subject)[0]]
+            return facts.below(subject, scope), []
+        return [facts.read_up(leaf.fact, subject)[0]], []
     if leaf.on is On.BELOW:
-        return facts.below(subject, scope)
+        return facts.below(subject, scope), []
     if leaf.on is On.VIA:
         return follow(subject, leaf.via, facts)
     node = subject.up(Scope.NODE)
     if node is None:
-        return []
+        return [], []
     everyone = [node] if scope is Scope.NODE else facts.below(node, scope)
-    return everyone if leaf.on is On.NODE else [s for s in everyone if s != subject]
+    return (everyone if leaf.on is On.NODE else [s for s in everyone if subject not in s.ancestors()]), []
 
 
-def follow(subject: Subject, path: Iterable[Scope], facts: FactBase) -> list[Subject]:
-    """Subjects at the end of a path of relations; empty when a step is not known."""
-    here = [subject]
+def follow(subject: Subject, path: Iterable[Scope], facts: FactBase) -> tuple[list[Subject], list[Subject]]:
+    """Subjects at the end of a path of relations, and those on the way of which the next step is not known."""
+    here, broken = [subject], []
     for scope in path:
-        here = sorted({t for s in here for t in facts.related(s, scope)}, key=str)
-    return here
+        steps = {s: facts.related(s, scope) for s in here}
+        broken += [s for s, ends in steps.items() if not ends]
+        here = sorted({t for ends in steps.values() for t in ends}, key=subject_key)
+    return here, broken
 
 
 def _on(leaf: FactLeaf, subject: Subject, facts: FactBase) -> LeafProof:
     spec = facts.vocabulary[leaf.fact]
     seen = facts.current(leaf.fact, subject)
     if seen is None or not seen.status.answered:
-        return LeafProof(leaf, Truth.UNKNOWN, missing=(_gap(leaf.fact, subject, seen),))
+        return _unknown(leaf, subject, seen)
     if seen.status is Status.NOT_APPLICABLE:
         return LeafProof(leaf, Truth.FALSE, (seen,))
     wanted, gap, other = _operand(leaf.value, subject, facts)
     if gap is not None:
         return LeafProof(leaf, Truth.UNKNOWN, missing=(gap,))
+    if any(o.status is Status.NOT_APPLICABLE for o in other):
+        return LeafProof(leaf, Truth.FALSE, (seen, *other))
     if seen.status is Status.NONE_SEEN:
-        empty = _EMPTY.get(spec.type)
-        truth = Truth.TRUE if empty is not None and compare(empty, leaf.op, wanted) else Truth.FALSE
+        truth = Truth.TRUE if compare(_EMPTY[spec.type], leaf.op, wanted) else Truth.FALSE
         return LeafProof(leaf, truth, (seen, *other), seen="none seen")
     if leaf.take is not Take.LAST:
         return _over_time(leaf, subject, facts, wanted, other)
-    value = seen.value
-    if isinstance(value, Series):
-        value = value.values[-1] if value.values else None
-    if value is None:
-        return LeafProof(leaf, Truth.UNKNOWN, missing=(_gap(leaf.fact, subject, None),))
-    truth = Truth.TRUE if compare(value, leaf.op, wanted) else Truth.FALSE
-    return LeafProof(leaf, truth, (seen, *other), seen=str(value))
+    value = facts.series(leaf.fact, subject)[0].values[-1:] if isinstance(seen.value, Series) else (seen.value,)
+    if not value:
+        return LeafProof(leaf, Truth.UNKNOWN, missing=(Missing(leaf.fact, subject, "no sample holds a number"),))
+    if leaf.op in (Op.VERSION_BELOW, Op.VERSION_AT_LEAST) and not version(str(value[0])):
+        return LeafProof(leaf, Truth.UNKNOWN, missing=(Missing(leaf.fact, subject, f"{value[0]!r} is no version"),))
+    truth = Truth.TRUE if compare(value[0], leaf.op, wanted) else Truth.FALSE
+    return LeafProof(leaf, truth, (seen, *other), seen=str(value[0]))
 
 
 def _operand(
@@ -364,43 +395,69 @@ def _operand(
     if not isinstance(value, Reference):
         return value, None, ()
     where, seen = facts.read_up(value.fact, subject)
-    if seen is None or seen.status is not Status.OK:
+    if seen is None or not seen.status.answered:
         return None, _gap(value.fact, where, seen), ()
-    raw = seen.value
+    if seen.status is Status.NOT_APPLICABLE:
+        return None, None, (seen,)
+    raw = _EMPTY[facts.vocabulary[value.fact].type] if seen.status is Status.NONE_SEEN else seen.value
+    if isinstance(raw, Series):
+        raw = raw.values[-1] if raw.values else None
+    if raw is None:
+        return None, _gap(value.fact, where, None), ()
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         return (raw if isinstance(raw, bool | str) else None), None, (seen,)
     return raw * value.times + value.plus, None, (seen,)
 
 
 def _ratio(leaf: FactLeaf, subject: Subject, facts: FactBase) -> LeafProof:
-    """Own value over the median of the peers on the same node (at least `min_peers` others)."""
+    """Own value over the median of the peers on the same node (at least `min_peers` others).
+
+    Peers that gave no number may lie anywhere: the median is somewhere between what it would be
+    with all of them below and with all of them above, and the leaf holds when it holds at both ends.
+    """
     node = subject.up(Scope.NODE)
-    others = [s for s in (facts.below(node, subject.scope) if node else []) if s != subject]
     own = facts.current(leaf.fact, subject)
-    values = [
-        o
-        for o in (facts.current(leaf.fact, s) for s in others)
-        if o is not None and o.status is Status.OK and isinstance(o.value, int | float)
+    if own is None or not own.status.answered:
+        return _unknown(leaf, subject, own)
+    if own.status is Status.NOT_APPLICABLE:
+        return LeafProof(leaf, Truth.FALSE, (own,))
+    others = [
+        (s, facts.current(leaf.fact, s)) for s in (facts.below(node, subject.scope) if node else []) if s != subject
     ]
-    if own is None or own.status is not Status.OK or not isinstance(own.value, int | float):
-        return LeafProof(leaf, Truth.UNKNOWN, missing=(_gap(leaf.fact, subject, own),))
-    if len(values) < leaf.min_peers:
-        return LeafProof(
-            leaf,
-            Truth.UNKNOWN,
-            (own,),
-            (Missing(leaf.fact, subject, f"only {len(values)} peers with a value, {leaf.min_peers} needed"),),
-        )
-    median = statistics.median(float(o.value) for o in values if isinstance(o.value, int | float))
-    if median == 0:
-        return LeafProof(leaf, Truth.UNKNOWN, (own,), (Missing(leaf.fact, subject, "the peers' median is zero"),))
-    ratio = float(own.value) / median
-    truth = (
-        Truth.TRUE
-        if compare(ratio, leaf.op, leaf.value if not isinstance(leaf.value, Reference) else None)
-        else Truth.FALSE
-    )
-    return _signed(leaf, LeafProof(leaf, truth, (own, *values), seen=f"{ratio:.3g} of the peers' median {median:.6g}"))
+    peers = [(s, o) for s, o in others if o is None or o.status is not Status.NOT_APPLICABLE]
+    known = sorted(n for _, o in peers if o is not None and (n := _level(o)) is not None)
+    shown = (own, *(o for _, o in peers if o is not None and _level(o) is not None))
+    silent = tuple(_gap(leaf.fact, s, o) for s, o in peers if o is None or _level(o) is None)
+    mine = _level(own)
+    if mine is None or len(known) < leaf.min_peers:
+        reason = f"only {len(known)} peers with a value, {leaf.min_peers} needed"
+        return LeafProof(leaf, Truth.UNKNOWN, (own,), (Missing(leaf.fact, subject, reason), *silent))
+    wanted = None if isinstance(leaf.value, Reference) else leaf.value
+    ends = [_median([edge] * len(silent) + known) for edge in (-math.inf, math.inf)]
+    if min(ends) <= 0 or math.isinf(max(ends)):
+        gaps = silent or (Missing(leaf.fact, subject, "the peers' median is not above zero"),)
+        return LeafProof(leaf, Truth.UNKNOWN, (own,), gaps)
+    holds = {compare(mine / median, leaf.op, wanted) for median in ends}
+    if len(holds) > 1:
+        return LeafProof(leaf, Truth.UNKNOWN, (own,), silent)
+    seen = f"{mine / ends[0]:.3g} of the peers' median {ends[0]:.6g}"
+    return _signed(leaf, LeafProof(leaf, Truth.TRUE if holds.pop() else Truth.FALSE, shown, seen=seen))
+
+
+def _level(o: Observation) -> float | None:
+    """The number that an observation stands for: nothing seen is zero; None when there is no number."""
+    if o.status is Status.NONE_SEEN:
+        return 0.0
+    value = o.value.values[-1] if isinstance(o.value, Series) and o.value.values else o.value
+    if o.status is not Status.OK or not isinstance(value, int | float) or math.isnan(value):
+        return None
+    return float(value)
+
+
+def _median(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 # --- time ---------------------------------------------------------------------------------
@@ -418,7 +475,7 @@ def _over_time(
     end = series.times[-1] if series.times else 0
     inside = [i for i, t in enumerate(series.times) if t >= end - leaf.within]
     span = end - series.times[inside[0]] if inside else 0
-    if len(inside) < 2 or span < leaf.coverage * leaf.within:
+    if len(inside) < 2 or span <= 0 or span < leaf.coverage * leaf.within:
         reason = (
             f"{len(inside)} samples over {span / 1e9:.6g} s, {leaf.coverage:.0%} of {leaf.within / 1e9:.6g} s needed"
         )
@@ -493,10 +550,6 @@ def _pattern(pattern: str) -> Callable[[str], object]:
     return search
 
 
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split("-", maxsplit=1)[0].split(".") if part.isdigit())
-
-
 _COMPARE: dict[Op, Callable[[Value, object], bool]] = {
     Op.IS: _equal,
     Op.IS_NOT: lambda v, w: not _equal(v, w),
@@ -508,6 +561,6 @@ _COMPARE: dict[Op, Callable[[Value, object], bool]] = {
     Op.BELOW: _number(lambda a, b: a < b),
     Op.CONTAINS: _contains,
     Op.MATCHES: lambda v, w: isinstance(v, str) and _pattern(str(w))(v) is not None,
-    Op.VERSION_BELOW: lambda v, w: isinstance(v, str) and bool(_version(v)) and _version(v) < _version(str(w)),
-    Op.VERSION_AT_LEAST: lambda v, w: isinstance(v, str) and bool(_version(v)) and _version(v) >= _version(str(w)),
+    Op.VERSION_BELOW: lambda v, w: isinstance(v, str) and bool(version(v)) and version(v) < version(str(w)),
+    Op.VERSION_AT_LEAST: lambda v, w: isinstance(v, str) and bool(version(v)) and version(v) >= version(str(w)),
 }

@@ -8,7 +8,7 @@ suppresses, each entry with a reason, an owner and a date on which it ends.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -111,7 +111,8 @@ def read_pack(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
         if rule is None or document.faults:
             continue
         if rule.id in out:
-            faults.append(Fault(document.file, 1, 1, f"rule {rule.id!r} is already defined in {out[rule.id][0]}"))
+            message = f"rule {rule.id!r} is already defined in {out[rule.id][0]}"
+            faults.append(Fault(document.file, *document.at(("id",)), message))
         out[rule.id] = (document.file, document.data)
     if faults:
         raise FaultsError(faults)
@@ -143,22 +144,56 @@ def check(document: Document, stem: str = "") -> Rule | None:
     if stem and isinstance(data.get("id"), str) and data["id"] != stem:
         document.fault(("id",), f"id {data['id']!r} is not the file name {stem!r}")
     vocab = vocabulary()
-    used: set[str] = set()
 
     def report(path: DataPath, message: str, hint: str) -> None:
         document.fault(path, message, hint)
 
-    if document.faults:  # the shape is wrong: still check the conditions, so that all faults show
-        params = {k: v.get("default") for k, v in (data.get("params") or {}).items() if isinstance(v, dict)}
-        builder = Builder(vocab, params, report, used)
+    rule = None
+    if document.faults:  # the shape is wrong: still check what can be checked, so that all faults show
+        declared = data.get("params")
+        items = {k: v for k, v in declared.items() if isinstance(v, dict)} if isinstance(declared, dict) else {}
+        for p in _sound_params(items):
+            _check_default(p, report)
+        builder = Builder(vocab, {k: v.get("default") for k, v in items.items()}, report, set())
         for path, condition in _conditions(data):
             builder.build(condition, path)
-        return None
-    rule = build(data, document.file, vocab, report, {}, used)
-    for name in data.get("params", {}):
-        if name not in used:
+    else:
+        rule = build(data, document.file, vocab, report, {})
+    declared = data.get("params")
+    used = {word for _, condition in _conditions(data) for word in _words(condition)}
+    for name in declared if isinstance(declared, dict) else {}:
+        if f"${name}" not in used:
             document.fault(("params", name), f"parameter {name!r} is never used")
     return rule
+
+
+def _words(plain: Any) -> Iterator[str]:
+    """Every string of a condition, wherever it stands."""
+    if isinstance(plain, dict):
+        plain = list(plain.values())
+    if isinstance(plain, list):
+        for item in plain:
+            yield from _words(item)
+    elif isinstance(plain, str):
+        yield plain
+
+
+def _sound_params(items: Mapping[str, Any]) -> list[Param]:
+    """The parameters of a rule whose shape is wrong somewhere: those that are right."""
+    from knowledge import yamlfile
+    from rules.schema import ParamFile
+
+    scratch = yamlfile.Document("", None)  # their own faults are known already
+    return [_param(k, v) for k, v in items.items() if compiled.check(scratch, (), v, ParamFile) is not None]
+
+
+def _param(name: str, v: Mapping[str, Any]) -> Param:
+    return Param(name, v["type"], v["default"], v.get("min"), v.get("max"), v.get("unit", ""))
+
+
+def _check_default(p: Param, report: Report) -> None:
+    if problem := p.problem(p.default):
+        report(("params", p.name, "default"), problem, "")
 
 
 def _conditions(data: Mapping[str, Any]) -> Iterable[tuple[DataPath, Any]]:
@@ -176,19 +211,12 @@ def build(
     vocab: Vocabulary,
     report: Report,
     override: Mapping[str, Any],
-    used: set[str] | None = None,
 ) -> Rule | None:
     """The rule of checked plain data, with the site's parameter values; None after a fault."""
-    params = tuple(
-        Param(k, v["type"], v["default"], v.get("min"), v.get("max"), v.get("unit", ""))
-        for k, v in data.get("params", {}).items()
-    )
-    values: dict[str, Any] = {}
+    params = tuple(_param(k, v) for k, v in data.get("params", {}).items())
     for p in params:
-        if problem := p.problem(p.default):
-            report(("params", p.name, "default"), problem, "")
-        values[p.name] = override.get(p.name, p.default)
-    builder = Builder(vocab, values, report, used if used is not None else set())
+        _check_default(p, report)
+    builder = Builder(vocab, {p.name: override.get(p.name, p.default) for p in params}, report, set())
     when = builder.build(data["when"], ("when",))
     confirms = [builder.build(c, ("confirms", i)) for i, c in enumerate(data.get("confirms", []))]
     excludes = [builder.build(c, ("excludes", i)) for i, c in enumerate(data.get("excludes", []))]
@@ -248,6 +276,9 @@ def _site_entries(site: Path, plain: Mapping[str, tuple[str, Mapping[str, Any]]]
     for i, entry in enumerate(document.data or []):
         if compiled.check(document, (i,), entry, SiteEntry) is None:
             continue
+        if not _is_date(entry["expires"]):
+            document.fault((i, "expires"), f"there is no day {entry['expires']!r}", "write 2027-01-31")
+            continue
         known = plain.get(entry["rule"])
         if known is None:
             document.fault((i, "rule"), f"no rule {entry['rule']!r}", nearest_hint(entry["rule"], plain))
@@ -259,6 +290,15 @@ def _site_entries(site: Path, plain: Mapping[str, tuple[str, Mapping[str, Any]]]
     return kept
 
 
+def _is_date(text: str) -> bool:
+    from datetime import date
+
+    try:
+        return bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
 def _check_params(document: Document, i: int, entry: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     declared = data.get("params", {})
     for name, value in entry.get("params", {}).items():
@@ -267,26 +307,29 @@ def _check_params(document: Document, i: int, entry: Mapping[str, Any], data: Ma
             document.fault(
                 (i, "params", name), f"rule {entry['rule']} has no parameter {name!r}", nearest_hint(name, declared)
             )
-        elif problem := Param(name, spec["type"], spec["default"], spec.get("min"), spec.get("max")).problem(value):
+        elif problem := _param(name, spec).problem(value):
             document.fault((i, "params", name), problem)
 
 
 def _apply_site(rules: Sequence[Rule], entries: Sequence[Mapping[str, Any]], fingerprint: str) -> RuleSet:
     changed = {r.id: r for r in rules}
-    notes, suppressed = [], {}
+    notes: list[str] = []
+    suppressed: dict[str, tuple[str, ...]] = {}
     for e in entries:
         who = f"{e['reason']} ({e['owner']}, until {e['expires']})"
         if e.get("disable"):
             changed.pop(e["rule"], None)
             notes.append(f"rule {e['rule']} is switched off: {who}")
             continue
-        rule = changed[e["rule"]]
+        rule = changed.get(e["rule"])
+        if rule is None:
+            continue  # another entry switched it off
         if e.get("severity"):
             changed[rule.id] = replace(rule, severity=Severity(e["severity"]))
             notes.append(f"rule {rule.id} has severity {e['severity']}: {who}")
         if e.get("params"):
             notes.append(f"rule {rule.id} uses {', '.join(f'{k}={v}' for k, v in e['params'].items())}: {who}")
         if e.get("suppress_hosts"):
-            suppressed[rule.id] = tuple(e["suppress_hosts"])
+            suppressed[rule.id] = tuple(sorted({*suppressed.get(rule.id, ()), *e["suppress_hosts"]}))
             notes.append(f"rule {rule.id} is suppressed on {', '.join(e['suppress_hosts'])}: {who}")
     return RuleSet(tuple(sorted(changed.values(), key=lambda r: r.id)), fingerprint, tuple(notes), suppressed)

@@ -18,7 +18,9 @@ _SUBPARTITION = re.compile(r"\bsubpartition (\d{1,3})\b")
 # An uncorrectable double bit error (DBE) has been detected on GPU in the framebuffer at partition 4, subpartition 1
 # An uncorrectable ECC error has been detected on GPU in GSP-RISCV location 3
 # The place must be whole: of a cut one ("in the frame") nobody knows whether it was the framebuffer.
-_DETECTED_IN = re.compile(r"detected (?:on GPU )?in (?:the )?(?!the\b)([A-Za-z][\w /-]{0,60}?)(?= at | location |[.,(])")
+_DETECTED_IN = re.compile(
+    r"detected (?:on GPU )?in (?:the )?(?!the\b)([A-Za-z][\w /-]{0,60}?)(?= at | location |[.,(])"
+)
 _IN_FRAMEBUFFER = re.compile(r"detected (?:on GPU )?in the framebuffer\b")
 
 
@@ -147,19 +149,20 @@ _TARGET = re.compile(
     r"\b(?:Marking|Repairing|Retiring|retire) (Channel|LTS|TPC)(?: (\d{1,3}))?(?: (?:in|from) (FBPA|FBP|FPB|GPC) (\d{1,3}))?\b"
 )
 _NO_SPARE = re.compile(r"\bno (?:more )?spare")
+_REPAIR_PENDING = re.compile(r"\s*(?:Marking|Retiring) ")
+_REPAIR_FAILED = re.compile(r"\s*(?:Unable to retire|Repairing \w{1,10} failed)\b")
 _ACTIVATE = re.compile(r"Perform (.{1,30}?) to activate")
 
 
 def repair(text: str) -> Fields:
     """XID 156, 157, 160, 161: what is retired or repaired, what activates it, whether a spare was left."""
     target, activate = _TARGET.search(text), _ACTIVATE.search(text)
-    failed = bool(_NO_SPARE.search(text))
+    state = "failed" if _REPAIR_FAILED.match(text) else "pending" if _REPAIR_PENDING.match(text) else None
     return present(
         repair_target=target[1].lower() if target else None,
         repair_index=int(target[2]) if target and target[2] else None,
         container=target[3] if target else None,
         container_index=int(target[4]) if target and target[4] else None,
         activation="_".join(activate[1].lower().split()) if activate else None,
-        repair_state="failed" if failed else "pending" if target and not text.startswith("Repairing") else None,
-        spares_exhausted=True if failed else None,
+        repair_state=state, spares_exhausted=True if _NO_SPARE.search(text) else None,
     )  # fmt: skip

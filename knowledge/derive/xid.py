@@ -59,7 +59,7 @@ def _complete(o: Observation) -> Observation:
 @lru_cache(maxsize=4096)
 def xid_fields(code: int, text: str) -> Fields:
     """What catalogue and body say about one line; `bucket` is the action that NVIDIA has for exactly this line."""
-    body = decode(code, text)
+    body = {"text_conflict": 0, **decode(code, text)}
     entry = xid(code)
     if entry is None:
         unknown = f"XID {code} is not in the catalogue"
@@ -186,12 +186,12 @@ def _implied(events: Iterable[Observation]) -> list[Observation]:
         if (subject, code) in printed:
             continue
         first = min(lines, key=_stable)
-        fields = _implied_fields(code) | {"named_by": 45, "lines": len(lines)}
+        fields = implied_fields(code) | {"named_by": 45, "lines": len(lines)}
         out.append(replace(first, fact="xid_implied", value=Event(code, fields), origin=Origin.DERIVED))
     return sorted(out, key=lambda o: (str(o.subject.host), o.subject.id, _stable(o), str(o.value)))
 
 
-def _implied_fields(code: int) -> dict[str, Scalar]:
+def implied_fields(code: int) -> dict[str, Scalar]:
     """The catalogue's view of a code of which only the number is known."""
     entry = xid(code)
     if entry is None:

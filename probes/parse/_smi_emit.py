@@ -123,14 +123,14 @@ class Emitter:
         self._counts.setdefault(holder, reading)
 
     def process(
-        self, pid: str, holder: Subject, memory: Reading | None, *, name: str = "", kind: str = "",
+        self, pid: str, holder: Subject, memory: Reading | None, *, name: str | None = None, kind: str = "",
         instance: Subject | None = None, line: int | None = None, excerpt: str = "",
     ) -> None:  # fmt: skip
         """One line of a process list. A pid with several lines for one GPU holds its largest figure."""
         if not pid.isdigit() or len(pid) > 10:
             return
         record = self._processes.setdefault(pid, _Process())
-        if name and record.name is None:
+        if name is not None and record.name is None:
             record.name = text_value(name)
         if kind and kind not in record.kinds:
             record.kinds.append(kind)

@@ -77,7 +77,7 @@ def _process(emit: Emitter, holder: Subject, row: dict[str, str], line: Line) ->
     memory: Reading | None = None
     if "fb" in row:
         memory = unitless(mebibytes, "MiB")(row["fb"])
-    emit.process(row["pid"], holder, memory or Reading(None, *_NO_MEMORY), name=row.get("command", ""),
+    emit.process(row["pid"], holder, memory or Reading(None, *_NO_MEMORY), name=row.get("command"),
                  kind=row.get("type", ""), line=line.number, excerpt=line.text)  # fmt: skip
     if "sm" in row:
         reading = absent(row["sm"]) or unitless(percent, "%")(row["sm"])

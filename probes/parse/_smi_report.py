@@ -175,6 +175,11 @@ def _text(section: Node, name: str) -> str:
     return found.value.strip() if found is not None and found.value else ""
 
 
+def _printed(section: Node, name: str) -> str | None:
+    found = section.child(name)
+    return None if found is None else (found.value or "").strip()
+
+
 def _processes(emit: Emitter, subject: Subject, section: Node) -> None:
     listed = section.child("processes") or section.child("compute_processes")
     if listed is None:
@@ -189,13 +194,13 @@ def _processes(emit: Emitter, subject: Subject, section: Node) -> None:
             emit.no_processes(subject)
     for pid, memory, name, kind, place in entries:
         used = mebibytes(memory.value or "") if memory is not None else None
-        label = f"pid {pid} {name} {memory.value if memory else ''}"
+        label = f"pid {pid} {name or ''} {memory.value if memory else ''}"
         instance = Subject(Scope.MIG, place, subject) if place else None
         emit.process(pid, subject, used, name=name, kind=kind, instance=instance,
                      line=memory.line if memory else listed.line, excerpt=label)  # fmt: skip
 
 
-_Entry = tuple[str, Node | None, str, str, str]
+_Entry = tuple[str, Node | None, str | None, str, str]
 
 
 def _text_processes(listed: Node) -> list[_Entry]:
@@ -210,7 +215,7 @@ def _text_processes(listed: Node) -> list[_Entry]:
                 compute = (child.value or "").strip()
             case "process_id":
                 place = mig_id(instance, compute) if instance.isdigit() else ""
-                out.append((child.value or "", child.child("used_gpu_memory"), _text(child, "name"),
+                out.append((child.value or "", child.child("used_gpu_memory"), _printed(child, "name"),
                             _text(child, "type"), place))  # fmt: skip
     return out
 
@@ -220,6 +225,6 @@ def _xml_processes(listed: Node) -> list[_Entry]:
     for info in listed.all("process_info"):
         instance = _text(info, "gpu_instance_id")
         place = mig_id(instance, _text(info, "compute_instance_id")) if instance.isdigit() else ""
-        out.append((_text(info, "pid"), info.child("used_memory"), _text(info, "process_name"),
+        out.append((_text(info, "pid"), info.child("used_memory"), _printed(info, "process_name"),
                     _text(info, "type"), place))  # fmt: skip
     return out

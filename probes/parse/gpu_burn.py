@@ -19,7 +19,9 @@ REVISION = 1
 
 _DEVICE = re.compile(r"GPU (\d{1,3}): (.{1,100}?) \(UUID: (GPU-[0-9a-f-]{36})\)")
 # 50.0%  proc'd: 2261 (7150 Gflop/s) - 0 (0 Gflop/s)   errors: 0 - 12  (WARNING!)- -1  (DIED!)  temps: 38 C - --
-_PROGRESS = re.compile(r"\s{0,8}([0-9.]{1,6})% {1,4}proc'd: (.{1,6000}?) errors: (.{1,3000}?) temps: (.{1,1500})")
+_PROGRESS = re.compile(
+    r"[0-9.]{1,6}% {1,4}proc'd: (.{1,6000}?) errors: (.{1,3000}?) temps: ((?:\d{1,3} C|--)(?: - (?:\d{1,3} C|--)){0,511})"
+)
 _SPEED = re.compile(r"(-?\d{1,12}) \((-?\d{1,9}) Gflop/s\)(\s{0,3}\(DIED!\))?")
 _ERRORS = re.compile(r"(-?\d{1,15})\s{0,3}(\((?:WARNING|DIED)!\))?")
 _VERDICT = re.compile(r"\s{0,8}GPU (\d{1,3}): (OK|FAULTY)\s*$")
@@ -70,9 +72,10 @@ def parse(text: str, context: Context) -> list[Observation]:
     end: Line | None = None
     first: Line | None = None
     for line in lines_of(text):
-        if found := _PROGRESS.match(line.text):
+        if steps := list(_PROGRESS.finditer(line.text)):
             first = first or line
-            _progress(gpus, found, line)
+            for step in steps:
+                _progress(gpus, step, line)
         elif "Summary at:" in line.text:
             for one in gpus.values():
                 one.errors, one.pending = one.errors + one.pending, 0
@@ -97,9 +100,9 @@ def parse(text: str, context: Context) -> list[Observation]:
 
 
 def _progress(gpus: dict[int, _Gpu], found: re.Match[str], line: Line) -> None:
-    speeds = _SPEED.findall(found[2])
-    errors = _ERRORS.findall(found[3])
-    temperatures = [whole(word.replace("C", "")) for word in found[4].split(" - ")]
+    speeds = _SPEED.findall(found[1])
+    errors = _ERRORS.findall(found[2])
+    temperatures = [whole(word.replace("C", "")) for word in found[3].split(" - ")]
     for index, (done, gflops, dead) in enumerate(speeds[:512]):
         one = gpus.setdefault(index, _Gpu())
         one.line = line

@@ -114,7 +114,7 @@ def _process(emit: Emitter, pid: str, holder: Subject, sample: Sample) -> None:
         memory = blank(sample.value) or Reading(round(sample.value / _MIB))
     else:
         memory = Reading(None, Status.UNSUPPORTED, "the exporter gives no memory series for the process")
-    name = sample.labels.get("process_name", "")
+    name = sample.labels.get("process_name")
     emit.process(pid, holder, memory, name=name, kind="C", line=sample.line, excerpt=sample.text)
 
 

@@ -183,7 +183,9 @@ def _apps(emit: Emitter, header: _Header, rows: Sequence[tuple[list[str], Line]]
         names = ("used_gpu_memory", "used_memory")
         at = next((header.names.index(n) for n in names if n in header.names), None)
         memory = None if at is None else unitless(mebibytes, header.units[at] or "MiB")(cells[at])
-        pid, name = _cell(header, cells, "pid"), _cell(header, cells, "process_name", "name")
+        pid = _cell(header, cells, "pid")
+        named = {"process_name", "name"} & set(header.names)
+        name = _cell(header, cells, "process_name", "name") if named else None
         emit.process(pid, _subject(emit, header, cells, position), memory, name=name, kind="C",
                      line=line.number, excerpt=line.text)  # fmt: skip
 
