@@ -43,13 +43,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     import gc
 
-    gc.set_threshold(100_000, 50, 50)  # imports and catalogues make no garbage: looking for it takes a twentieth of `explain`
+    gc.set_threshold(
+        100_000, 50, 50
+    )  # imports and catalogues make no garbage: looking for it takes a twentieth of `explain`
     return _guarded(words)
 
 
 def _guarded(words: list[str]) -> int:
     """Run `words`; nothing leaves here but an exit code."""
     from assistant.exits import Exit
+    from assistant.output import say, silence
     from knowledge.errors import GpudiagError
 
     _lenient_streams()
@@ -58,10 +61,10 @@ def _guarded(words: list[str]) -> int:
         sys.stdout.flush()
         return code
     except GpudiagError as error:
-        _say(f"gpudiag: {error}")
+        say(f"gpudiag: {error}")
         return Exit.USAGE
     except BrokenPipeError:  # the reader has gone: it has what it wanted
-        _silence_stdout()
+        silence()
         return Exit.OK
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
@@ -84,15 +87,15 @@ def _dispatch(words: list[str]) -> int:
         return 0
     from assistant import config
     from assistant.arguments import command_parser
+    from assistant.output import say
 
     command = load(words[index])
     args = command_parser(command).parse_args(words[:index] + words[index + 1 :])
     settings = config.load({"format": args.format, "lang": args.lang, "color": args.color})
     if settings.cache_dir:
         os.environ["GPUDIAG_CACHE_DIR"] = str(settings.cache_dir)
-    if not args.quiet:
-        for warning in settings.warnings:
-            _say(f"gpudiag: {warning}")
+    for warning in settings.warnings:
+        say(f"gpudiag: {warning}", args.quiet)
     args.settings = settings
     return command.run(args)
 
@@ -128,7 +131,7 @@ def load(name: str) -> Command:
         from knowledge.errors import UnknownNameError
 
         raise UnknownNameError("command", name, modules)
-    command: Command = importlib.import_module(modules[name])  # type: ignore[assignment]  # a module is the protocol
+    command: Command = importlib.import_module(modules[name])  # a module is the protocol
     return command
 
 
@@ -146,27 +149,18 @@ def _lenient_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _silence_stdout() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _say(message: str) -> None:
-    from knowledge.text import clean
-
-    sys.stderr.write("".join(clean(line) + "\n" for line in message.split("\n")))
-
-
 def _bug(error: BaseException) -> int:
     from assistant.exits import Exit
+    from assistant.output import say
     from knowledge.text import excerpt
 
     words = (w.rsplit("/", 1)[-1] if "/" in w else w for w in f"{type(error).__name__}: {error}".split())
     detail = excerpt(" ".join(words), 200)  # folders of the machine stay out of bug reports
     if os.environ.get("GPUDIAG_DEBUG") == "1":
-        _say("\n".join(_frames(error)))
-        _say(f"gpudiag: this is a bug in gpudiag ({detail})")
+        say("\n".join(_frames(error)))
+        say(f"gpudiag: this is a bug in gpudiag ({detail})")
     else:
-        _say(f"gpudiag: this is a bug in gpudiag ({detail}); GPUDIAG_DEBUG=1 shows where, please report it")
+        say(f"gpudiag: this is a bug in gpudiag ({detail}); GPUDIAG_DEBUG=1 shows where, please report it")
     return Exit.BUG
 
 

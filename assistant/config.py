@@ -19,6 +19,7 @@ from knowledge.language import LANGUAGES, Text
 
 SYSTEM_FILE = Path("/etc/gpudiag/config.toml")
 FORMATS = ("text", "json", "markdown", "html")
+_PLATFORM: str = sys.platform  # through a name: the type checker would drop the branches of other platforms
 NOT_SETTINGS = ("GPUDIAG_DEBUG", "GPUDIAG_REQUIRE")  # read by the command line and by the test suite themselves
 
 
@@ -103,7 +104,7 @@ def user_file() -> Path:
     command passes here, and platformdirs takes longer to import than `--version` may run.
     A test holds the two equal.
     """
-    if sys.platform == "linux":
+    if _PLATFORM == "linux":
         base = os.environ.get("XDG_CONFIG_HOME", "").strip()
         return (Path(base) if base else Path.home() / ".config") / "gpudiag" / "config.toml"
     from platformdirs import user_config_path

@@ -12,15 +12,21 @@ def write(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence()
+
+
+def silence() -> None:
+    """Send the rest of stdout nowhere: its reader has gone, and the interpreter flushes once more at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(text: str, quiet: bool = False) -> None:
-    """One line to stderr, unless `quiet`."""
+    """Lines to stderr, unless `quiet`."""
     if not quiet:
         from knowledge.text import clean
 
-        sys.stderr.write(clean(text) + "\n")
+        sys.stderr.write("".join(clean(line) + "\n" for line in text.split("\n")))
+        sys.stderr.flush()
 
 
 class Progress:

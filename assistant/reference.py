@@ -23,7 +23,9 @@ NOTE = "<!-- Written by `make docs` from the program itself. Do not edit. -->"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the pages, or say which are stale."""
-    parser = argparse.ArgumentParser(prog="python -m assistant.reference", description="docs/reference from the program")
+    parser = argparse.ArgumentParser(
+        prog="python -m assistant.reference", description="docs/reference from the program"
+    )
     group = parser.add_mutually_exclusive_group(required=True)
     group.add_argument("--write", action="store_true")
     group.add_argument("--check", action="store_true")
@@ -66,7 +68,10 @@ def out_of_date(pages: Mapping[str, str]) -> list[Fault]:
         have = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
         want = text.split("\n")
         if have != want:
-            line = next((n for n, (a, b) in enumerate(zip(have, want, strict=False), 1) if a != b), min(len(have), len(want)) + 1)
+            line = next(
+                (n for n, (a, b) in enumerate(zip(have, want, strict=False), 1) if a != b),
+                min(len(have), len(want)) + 1,
+            )
             out.append(Fault(shown, line, 1, "out of date", "run make docs"))
     out += [
         Fault(f"docs/reference/{path.name}", 1, 1, "belongs to nothing", "run make docs")
@@ -141,8 +146,14 @@ def configuration() -> Iterator[str]:
         allowed = f" One of {', '.join(map(code, o.choices))}." if o.choices else ""
         yield f"| {code(o.key)} | {code(o.variable)} | {code(o.default) or '-'} | {_cell(o.meaning.en)}{allowed} |"
     yield from ("", "```toml", 'lang = "zh"', 'site_file = "site.yaml"', 'rule_packs = ["rules", "more-rules"]', "```")
-    yield from ("", "Paths in a file count from that file's folder. `GPUDIAG_RULE_PACKS` separates paths as `PATH` does.")
-    yield from ("", "`GPUDIAG_DEBUG=1` shows where a bug happened; `GPUDIAG_REQUIRE` is for the test suite (CONTRIBUTING.md).")
+    yield from (
+        "",
+        "Paths in a file count from that file's folder. `GPUDIAG_RULE_PACKS` separates paths as `PATH` does.",
+    )
+    yield from (
+        "",
+        "`GPUDIAG_DEBUG=1` shows where a bug happened; `GPUDIAG_REQUIRE` is for the test suite (CONTRIBUTING.md).",
+    )
 
 
 def exit_codes() -> Iterator[str]:
@@ -174,7 +185,11 @@ def facts() -> Iterator[str]:
         for name in f.provides:
             told.setdefault(name, []).append(f.name)
     specs = sorted(vocabulary(), key=lambda s: (s.scope, s.name))
-    yield from ("# Facts", "", f"{len(specs)} names. `gpudiag explain fact NAME` prints one with the rules that use it.")
+    yield from (
+        "# Facts",
+        "",
+        f"{len(specs)} names. `gpudiag explain fact NAME` prints one with the rules that use it.",
+    )
     scope = None
     for s in specs:
         if s.scope != scope:
@@ -196,7 +211,9 @@ def inputs() -> Iterator[str]:
     )
     for title, formats in (("Documents", registry.document_formats()), ("Logs", registry.log_formats())):
         yield from ("", f"## {title}", "", "| kind | what it is | facts |", "| --- | --- | --- |")
-        yield from (f"| {code(f.name)} | {_cell(f.title)} | {len(f.provides)} |" for f in sorted(formats, key=lambda f: f.name))
+        yield from (
+            f"| {code(f.name)} | {_cell(f.title)} | {len(f.provides)} |" for f in sorted(formats, key=lambda f: f.name)
+        )
 
 
 def rules() -> Iterator[str]:
@@ -204,7 +221,11 @@ def rules() -> Iterator[str]:
     from rules.loader import load
 
     every = sorted(load().rules, key=lambda r: (r.area, r.id))
-    yield from ("# Rules", "", f"{len(every)} rules. `gpudiag rules show ID` prints one with its condition, page and action.")
+    yield from (
+        "# Rules",
+        "",
+        f"{len(every)} rules. `gpudiag rules show ID` prints one with its condition, page and action.",
+    )
     area = None
     for r in every:
         if r.area != area:

@@ -10,7 +10,6 @@ from typing import Any
 from assistant.exits import Exit
 from assistant.output import write
 from assistant.sources import parse_text, provided
-from knowledge import yamlfile
 from knowledge.errors import Fault, FaultsError, InputError, UnknownNameError
 from knowledge.facts import vocabulary
 from rules import lint as whole

@@ -18,7 +18,7 @@ from knowledge.language import Text
 from knowledge.observation import Observation, Origin, Source, Status, node
 from probes import registry
 from probes._scan_open import Reader, foreign, opened, unpacked
-from probes.base import Context, DocumentFormat
+from probes.base import Context, DocumentFormat, LogFormat
 from probes.scan import Note, Scanned, scan
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ def read(logs: Sequence[str], inputs: Sequence[str], host: str = "", progress: P
     wanted, repeated = _once([*((p, False) for p in logs), *((p, True) for p in inputs)])
     _check(path for path, _ in wanted)
     g = _Gathering(host, progress)
-    g.notes += [Note(p, Text("was named twice and is read once", "重复给出，只读取一次"), problem=False) for p in repeated]
+    g.notes += [
+        Note(p, Text("was named twice and is read once", "重复给出，只读取一次"), problem=False) for p in repeated
+    ]
     for path, sniffed in wanted:
         if sniffed:
             _read_input(path, g)
@@ -84,9 +86,10 @@ def provided() -> frozenset[str]:
 
 
 def tells(fact: str) -> str:
-    """The input kinds that tell `fact`, for people: at most three."""
-    titles = [f.title for f in registry.formats() if fact in f.provides]
-    return ", ".join(titles[:3])
+    """The input kinds that tell `fact`, for people: at most three, the most telling first."""
+    known = [f for f in registry.formats() if fact in f.provides]
+    ranked = sorted(known, key=lambda f: (isinstance(f, LogFormat), -len(f.provides), f.name))
+    return ", ".join(f.title for f in ranked[:3])
 
 
 def parse_text(kind: str, text: str) -> list[Observation]:
@@ -233,7 +236,12 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
 def _unknown(name: str, notes: Sequence[Note], g: _Gathering) -> None:
     kinds = ", ".join(sorted(f.title for f in registry.formats()))
     g.notes += notes
-    g.notes.append(Note(name, Text(f"content not recognised; recognised kinds are: {kinds}", f"无法识别内容；可识别的类型有：{kinds}")))
+    g.notes.append(
+        Note(
+            name,
+            Text(f"content not recognised; recognised kinds are: {kinds}", f"无法识别内容；可识别的类型有：{kinds}"),
+        )
+    )
 
 
 def _read_document(
@@ -246,7 +254,9 @@ def _read_document(
             g.progress(name, reader.consumed, size)
     if len(data) > DOCUMENT_CAP:
         mib = DOCUMENT_CAP >> 20
-        g.notes.append(Note(name, Text(f"is longer than {mib} MiB: the rest was not read", f"超过 {mib} MiB：其余部分未读取")))
+        g.notes.append(
+            Note(name, Text(f"is longer than {mib} MiB: the rest was not read", f"超过 {mib} MiB：其余部分未读取"))
+        )
         del data[DOCUMENT_CAP:]
     if reader.problem is not None:
         g.notes.append(Note(name, reader.problem))

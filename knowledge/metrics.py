@@ -13,7 +13,7 @@ from typing import Any
 
 from knowledge.facts import Type, vocabulary
 
-_LANE = re.compile(r"(.{1,120})_L(\d{1,2})(_TOTAL)?")
+_LANE = re.compile(r"(.{1,120})_L(\d{1,2})(_TOTAL)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

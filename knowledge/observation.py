@@ -7,7 +7,7 @@ the raw text that a person can check.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeAlias
@@ -197,3 +197,15 @@ class Observation:
     def about(self, subject: Subject) -> Observation:
         """The same observation, about another name of the same thing."""
         return replace(self, subject=subject)
+
+
+def latest(samples: Sequence[Observation]) -> Observation:
+    """The newest of several observations of one source.
+
+    By time when all carry one clock, else by their place in the file: a capture that holds a
+    report with a time stamp and a table without one was written from top to bottom.
+    """
+    timed = len({o.clock for o in samples}) == 1 and all(o.at is not None for o in samples)
+    if timed:
+        return max(samples, key=lambda o: (o.at or 0, o.source.line or 0, repr(o.value)))
+    return max(samples, key=lambda o: (o.source.line or 0, o.at or 0, repr(o.value)))

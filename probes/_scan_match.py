@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -84,6 +85,7 @@ class _Hyperscan:
 
     def __init__(self, triggers: Sequence[str]) -> None:
         hyperscan = importlib.import_module("hyperscan")
+        self.turn = threading.Lock()
         self.database = hyperscan.Database()
         flags = hyperscan.HS_FLAG_MULTILINE
         self.database.compile(
@@ -100,6 +102,8 @@ class _Hyperscan:
         def note(_id: int, _from: int, to: int, _flags: int, _context: object) -> None:
             found.append(start + to)
 
-        self.database.scan(data[start:end] if start or end != len(data) else data, match_event_handler=note)
+        part = data[start:end] if start or end != len(data) else data
+        with self.turn:  # a database has one scratch space
+            self.database.scan(part, match_event_handler=note)
         found.sort()
         return found

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from knowledge.facts import Kind, Vocabulary
-from knowledge.observation import Clock, Event, Observation, Origin, Scope, Series, Status, Subject, Value
+from knowledge.observation import Clock, Event, Observation, Origin, Scope, Series, Status, Subject, Value, latest
 
 # What is not part of one node; a relation that names such a thing says nothing about where it is.
 _OFF_NODE = frozenset(
@@ -186,9 +186,10 @@ class FactBase:
             return max(answered or candidates, key=sort_key)
         rank = max(_RANK[o.origin] for o in fresh)
         best = [o for o in fresh if _RANK[o.origin] == rank]
-        newest: dict[tuple[str, str], Observation] = {}
-        for o in best:  # sorted by time: the last one of each source stays
-            newest[o.source.probe, o.source.call] = o
+        by_source: dict[str, list[Observation]] = defaultdict(list)
+        for o in best:  # what stands in one file is one source, whichever parser read it
+            by_source[o.source.call or o.source.probe].append(o)
+        newest = {source: latest(group) for source, group in by_source.items()}
         chosen = max(newest.values(), key=sort_key)
         spec = self.vocabulary.get(chosen.fact)
         if spec and spec.kind is Kind.STATE and rank != _RANK[Origin.HYPOTHETICAL]:

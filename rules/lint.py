@@ -8,15 +8,31 @@ from __future__ import annotations
 
 import graphlib
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeGuard
 
 from knowledge.errors import Fault, nearest_hint
 from knowledge.facts import Vocabulary, vocabulary
-from rules.condition import All, Any_, Condition, EventLeaf, FactLeaf, KnownLeaf, Op, Reference, facts_of, leaves
+from rules.condition import (
+    All,
+    Any_,
+    Condition,
+    EventLeaf,
+    FactLeaf,
+    KnownLeaf,
+    Leaf,
+    Op,
+    Reference,
+    Take,
+    facts_of,
+    leaves,
+)
 from rules.model import Risk, Rule, Severity
 from rules.resolve import buckets
 
 _SERIOUS = (Severity.ERROR, Severity.CRITICAL)
+_APPLIES = ("arch", "vendor")  # what the engine looks at, and whose rule it is
 
 
 def lint(rules: Sequence[Rule], provided: Collection[str], runbooks: Collection[str]) -> list[Fault]:
@@ -39,10 +55,8 @@ def place(rule: Rule, path: tuple[str | int, ...]) -> tuple[int, int]:
     """Line and column of a path in the rule's file (the file is read again: faults are rare)."""
     from knowledge import yamlfile
 
-    file = Path(rule.file)
-    if not file.is_absolute():
-        file = Path(__file__).parent.parent / file
-    return yamlfile.load(file).at(path)
+    shipped = Path(__file__).parent.parent / rule.file  # an absolute path stays what it is
+    return yamlfile.load(shipped if shipped.is_file() else Path(rule.file)).at(path)
 
 
 _Found = tuple[tuple[str | int, ...], str, str]
@@ -64,7 +78,11 @@ def _rule_faults(
         if name not in provided and not spec.derived and spec.ask is None:
             yield ("when",), f"nothing can tell {name}: no probe provides it, it is not derived, nobody is asked", ""
     yield from _fields(rule, vocab)
-    yield from _constant(rule.when)
+    for condition in (rule.when, *rule.confirms, *rule.excludes):
+        yield from _constant(condition)
+    for key in rule.applies:
+        if key not in _APPLIES:
+            yield ("applies", key), f"nothing looks at {key!r}", nearest_hint(key, _APPLIES)
 
 
 def _page(rule: Rule) -> Iterator[_Found]:
@@ -120,24 +138,36 @@ def _fields(rule: Rule, vocab: Vocabulary) -> Iterator[_Found]:
 
 
 def _constant(condition: Condition) -> Iterator[_Found]:
-    """Groups that can never hold, or always do: two bounds of one fact that exclude each other."""
+    """Conditions that can never hold, or always do: alone, or two of one group that exclude each other."""
+    if isinstance(condition, KnownLeaf) and condition.negated:
+        yield condition.path, f"never true: that {condition.fact} is not known proves nothing", ""
     if not isinstance(condition, All | Any_):
         return
     for child in condition.children:
         yield from _constant(child)
-    plain = [
-        c
-        for c in condition.children
-        if isinstance(c, FactLeaf) and not isinstance(c.value, Reference) and c.each is None
-    ]
-    for i, a in enumerate(plain):
-        for b in plain[i + 1 :]:
-            if (a.fact, a.take, a.on, a.peer_ratio) != (b.fact, b.take, b.on, b.peer_ratio):
+    for i, a in enumerate(condition.children):
+        for b in condition.children[i + 1 :]:
+            if isinstance(a, All | Any_) or isinstance(b, All | Any_):
                 continue
-            if isinstance(condition, All) and _disjoint(a, b):
-                yield b.path, f"never true together with the other condition on {a.fact}", ""
-            if isinstance(condition, Any_) and _complement(a, b):
-                yield b.path, f"always true together with the other condition on {a.fact}", ""
+            what = b.event if isinstance(b, EventLeaf) else b.fact
+            if isinstance(condition, All) and (_opposite(a, b) or _disjoint(a, b)):
+                yield b.path, f"never true together with the other condition on {what}", ""
+            if isinstance(condition, Any_) and (_opposite(a, b) or _covering(a, b)):
+                yield b.path, f"always true together with the other condition on {what}", ""
+
+
+def _opposite(a: Leaf, b: Leaf) -> bool:
+    return a.negated != b.negated and _shape(replace(a, negated=False)) == _shape(replace(b, negated=False))
+
+
+def _same_measure(a: Leaf, b: Leaf) -> TypeGuard[FactLeaf]:
+    """Whether two leaves compare one and the same number with plain values."""
+    if not isinstance(a, FactLeaf) or not isinstance(b, FactLeaf) or a.each is not None:
+        return False
+    if isinstance(a.value, Reference) or isinstance(b.value, Reference):
+        return False
+    one, two = (replace(x, op=Op.IS, value=None, negated=False, path=()) for x in (a, b))
+    return one == two
 
 
 def _interval(leaf: FactLeaf) -> tuple[float, float] | None:
@@ -153,28 +183,43 @@ def _interval(leaf: FactLeaf) -> tuple[float, float] | None:
     return None if low > high or leaf.negated else (low, high)
 
 
-def _disjoint(a: FactLeaf, b: FactLeaf) -> bool:
+def _disjoint(a: Leaf, b: Leaf) -> bool:
+    if not (_same_measure(a, b) and _same_measure(b, a)):
+        return False
     one, two = _interval(a), _interval(b)
     if one and two:
         strict = Op.ABOVE in (a.op, b.op) or Op.BELOW in (a.op, b.op)
         low, high = max(one[0], two[0]), min(one[1], two[1])
         return low > high or (low == high and strict)
-    return a.op is Op.IS and b.op is Op.IS and a.negated == b.negated and not a.negated and a.value != b.value
+    return a.op is Op.IS and b.op is Op.IS and not a.negated and not b.negated and a.value != b.value
 
 
-def _complement(a: FactLeaf, b: FactLeaf) -> bool:
-    return a.op is b.op and a.value == b.value and a.negated != b.negated
+def _covering(a: Leaf, b: Leaf) -> bool:
+    """Whether one of the two holds for every number (a course over time may do neither)."""
+    if not (_same_measure(a, b) and _same_measure(b, a)) or a.take is Take.SUSTAINED:
+        return False
+    one, two = _interval(a), _interval(b)
+    if not one or not two or Op.IS in (a.op, b.op):
+        return False
+    low, high = max(one[0], two[0]), min(one[1], two[1])
+    gap = low == high and {a.op, b.op} == {Op.ABOVE, Op.BELOW}
+    everything = min(one[0], two[0]) == float("-inf") and max(one[1], two[1]) == float("inf")
+    return everything and low <= high and not gap
 
 
 def _cycles(rules: Sequence[Rule]) -> list[Fault]:
     graph = {r.id: {e.rule for e in r.explains if e.rule} for r in rules}
-    try:
-        graphlib.TopologicalSorter(graph).prepare()
-    except graphlib.CycleError as error:
-        names = error.args[1]
-        rule = next(r for r in rules if r.id == names[0])
-        return [Fault(rule.file, *place(rule, ("explains",)), f"explains goes round in a circle: {' -> '.join(names)}")]
-    return []
+    faults: list[Fault] = []
+    while True:
+        try:
+            graphlib.TopologicalSorter(graph).prepare()
+            return faults
+        except graphlib.CycleError as error:
+            names = list(reversed(error.args[1]))  # graphlib lists effects before causes
+            rule = next(r for r in rules if r.id == names[0])
+            message = f"explains goes round in a circle: {' -> '.join(names)}"
+            faults.append(Fault(rule.file, *place(rule, ("explains",)), message))
+            graph[names[0]].discard(names[1])  # and look for the next one
 
 
 def _overlaps(rules: Sequence[Rule]) -> list[Fault]:
@@ -182,7 +227,7 @@ def _overlaps(rules: Sequence[Rule]) -> list[Fault]:
     seen: dict[str, Rule] = {}
     faults = []
     for rule in rules:
-        key = f"{rule.scope}:{_shape(rule.when)}"
+        key = f"{rule.scope}:{sorted(rule.applies.items())}:{_shape(rule.when)}"
         other = seen.setdefault(key, rule)
         if other is rule:
             continue
@@ -204,8 +249,6 @@ def _shape(condition: Condition) -> str:
         return f"{word}({', '.join(sorted(_shape(c) for c in condition.children))})"
     if isinstance(condition, KnownLeaf):
         return f"known {condition.fact} {condition.negated}"
-    from dataclasses import replace
-
     plain = replace(condition, path=())
     if isinstance(plain, EventLeaf) and plain.after is not None:
         plain = replace(plain, after=replace(plain.after, path=()))

@@ -5,6 +5,7 @@ The first one that has an answer speaks; the finding records which one it was.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -26,6 +27,9 @@ RECOVERY: Mapping[str, Bucket] = {
     "drain_and_reset": Bucket.DRAIN_AND_RESET,
     "recover_imex": Bucket.RESTART_FM,
 }
+
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +148,8 @@ def fill(command: str, subject: Subject, facts: FactBase, events: Sequence[Obser
             values |= {
                 k: str(v) for k, v in o.value.fields.items() if k in ("pid", "process", "link") and v is not None
             }
-    for name, value in values.items():
-        if value:
-            command = command.replace("{" + name + "}", _quote(value))
-    return command
+    # In one pass: a value that a stranger wrote may itself hold a placeholder, which must stay inside its quotes.
+    return _PLACEHOLDER.sub(lambda m: _quote(v) if (v := values.get(m[1])) else m[0], command)
 
 
 def _quote(value: str) -> str:

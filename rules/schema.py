@@ -46,8 +46,8 @@ class ExplainsFile(Strict):
 
     @field_validator("via", mode="before")
     @classmethod
-    def _scopes(cls, raw: list[str]) -> list[Scope]:
-        return [Scope(word) for word in raw]
+    def _scopes(cls, raw: Any) -> Any:
+        return [Scope(word) for word in raw] if isinstance(raw, list) else raw
 
 
 class ActionFile(Strict):

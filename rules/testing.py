@@ -22,11 +22,13 @@ from knowledge.facts import Kind, Type, Vocabulary, vocabulary
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Source, Status, Subject, Value, node
 from knowledge.units import parse_duration
 from rules.condition import All, Any_, Condition, EventLeaf, FactLeaf, KnownLeaf
+from rules.engine import applies
 from rules.engine import run as evaluate_rules
 from rules.factbase import FactBase
 from rules.model import Rule, RuleTest
 
 Parse: TypeAlias = Callable[[str, str], list[Observation]]  # (kind: kmsg|log|input, text) -> observations
+UNREADABLE = (GpudiagError, KeyError, ValueError, TypeError, AttributeError)  # what a case of the wrong shape raises
 BASE = 1_700_000_000 * 10**9  # ns; times in cases are durations after this moment
 
 
@@ -55,7 +57,7 @@ def check_case(rule: Rule, case: RuleTest, parse: Parse) -> Outcome:
     """One case. A case that cannot be read is a failure, never a pass."""
     try:
         facts = facts_of_case(case, parse)
-    except (KeyError, ValueError, TypeError, GpudiagError) as error:
+    except UNREADABLE as error:
         return Outcome(rule.id, case.name, case.expect, "unreadable", f"the case cannot be read: {error!r}")
     result = evaluate_rules([rule], facts)
     everything = [*result.findings, *result.ruled_out]
@@ -77,12 +79,14 @@ def check_case(rule: Rule, case: RuleTest, parse: Parse) -> Outcome:
 
 
 def _decided_false(rule: Rule, facts: FactBase) -> bool:
-    """True when the condition was evaluated and is false for every subject."""
+    """True when for every subject the rule is about another kind, or its condition is false."""
     from rules.evaluate import evaluate
     from rules.proof import Truth
 
     subjects = facts.subjects(rule.scope)
-    return bool(subjects) and all(evaluate(rule.when, s, facts).truth is Truth.FALSE for s in subjects)
+    return bool(subjects) and all(
+        not applies(rule, s, facts) or evaluate(rule.when, s, facts).truth is Truth.FALSE for s in subjects
+    )
 
 
 def facts_of_case(case: RuleTest, parse: Parse) -> FactBase:
@@ -94,6 +98,8 @@ def facts_of_case(case: RuleTest, parse: Parse) -> FactBase:
     for key in ("kmsg", "log", "input"):
         texts = case.given.get(key, [])
         for text in [texts] if isinstance(texts, str) else texts:
+            if not isinstance(text, str):
+                raise TypeError(f"{key} holds text, not {text!r}")
             observations += parse(key, text)
     observations += [_fact(item, vocab) for item in case.given.get("facts", [])]
     unknown = set(case.given) - {"kmsg", "log", "input", "facts", "as_of"}
@@ -170,12 +176,20 @@ def mutate(rules: Sequence[Rule], parse: Parse) -> list[Survivor]:
     """Flip every clause of every rule; a mutant that passes all tests survives."""
     out = []
     for rule in rules:
-        prepared = [(case, facts_of_case(case, parse)) for case in rule.tests]
+        prepared = [(case, facts) for case in rule.tests if (facts := _readable(case, parse)) is not None]
         expected = [_signature(rule, facts) for _, facts in prepared]
         for path, change, mutant in mutants(rule):
             if [_signature(mutant, facts) for _, facts in prepared] == expected:
                 out.append(Survivor(rule.id, path, change))
     return out
+
+
+def _readable(case: RuleTest, parse: Parse) -> FactBase | None:
+    """The facts of a case; None when it cannot be read, which `run` reports."""
+    try:
+        return facts_of_case(case, parse)
+    except UNREADABLE:
+        return None
 
 
 def _signature(rule: Rule, facts: FactBase) -> tuple[object, ...]:

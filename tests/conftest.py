@@ -48,7 +48,11 @@ def require() -> Callable[[str], str]:
 @pytest.fixture(scope="session")
 def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment without anybody's settings, in English; compiled data is shared by all runs."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GPUDIAG_", "LC_", "LANG", "XDG_", "NO_COLOR", "COLUMNS"))}
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(("GPUDIAG_", "LC_", "LANG", "XDG_", "NO_COLOR", "COLUMNS"))
+    }
     home = tmp_path_factory.mktemp("home")
     cache = tmp_path_factory.getbasetemp() / "gpudiag-cache"
     return kept | {"HOME": str(home), "LANG": "C.UTF-8", "GPUDIAG_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}

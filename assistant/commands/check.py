@@ -19,10 +19,22 @@ HELP = "tell what is wrong, from logs and captured tool outputs"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Inputs, what is known beside them, and how to answer."""
     add = parser.add_argument
-    add("--log", nargs="+", action="extend", default=[], metavar="FILE",
-        help="kernel, system, journal or application logs (.gz and .zst too); - is standard input")
-    add("--input", nargs="+", action="extend", default=[], metavar="FILE",
-        help="any captured output; its kind is recognised by its content")
+    add(
+        "--log",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="FILE",
+        help="kernel, system, journal or application logs (.gz and .zst too); - is standard input",
+    )
+    add(
+        "--input",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="FILE",
+        help="any captured output; its kind is recognised by its content",
+    )
     add("--host", default="", metavar="NAME", help="name of the node that the inputs come from")
     add("--expect-gpus", type=_count, metavar="N", help="how many GPUs the node should have")
     add("--site", metavar="FILE", help="site file: changed thresholds and severities, suppressed rules")
@@ -92,7 +104,8 @@ def diagnosed(args: argparse.Namespace) -> tuple[Diagnosis, float]:
 
     if args.bundle:
         raise UsageError(
-            "this version reads no recorded bundles", hint="give the files within it: --log for logs, --input for anything else"
+            "this version reads no recorded bundles",
+            hint="give the files within it: --log for logs, --input for anything else",
         )
     if not args.log and not args.input:
         raise UsageError(

@@ -29,7 +29,9 @@ def run(args: argparse.Namespace) -> int:
 
     header = (t("key", "键"), t("value", "值"), t("from", "来源"))
     rows = tuple((s.option.key, s.shown or "-", _origin(s.origin, lang)) for s in settings.all)
-    files = tuple((str(p), t("read", "已读取") if p.is_file() else t("absent", "不存在")) for p in (SYSTEM_FILE, user_file()))
+    files = tuple(
+        (str(p), t("read", "已读取") if p.is_file() else t("absent", "不存在")) for p in (SYSTEM_FILE, user_file())
+    )
     data = {"settings": [{"key": s.option.key, "value": s.shown, "origin": s.origin} for s in settings.all]}
     page = Sheet(t("Settings", "设置"), (Table(header, rows), Heading(t("Files", "文件")), Fields(files)), data)
     write(show(page, settings.output))

@@ -43,17 +43,26 @@ def page(words: list[str], lang: str) -> Sheet:
 
 
 def _term(words: list[str], lang: str) -> Sheet:
-    """A term without its kind: the first topic that knows exactly this name."""
+    """Words without a kind: the code in a pasted line, an exact name of any kind, else the message in a pasted line."""
+    import re
+
     from assistant.topics import kinds, topic
+    from assistant.topics._common import signature_page
+    from knowledge.catalog.lookup import find_signature
     from knowledge.errors import UnknownNameError
 
-    term = " ".join(words)
+    text = " ".join(words)
+    # NVRM: Xid (PCI:0000:3b:00): 79, pid=...     nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 12028, Non-fatal     xid79
+    if line := re.search(r"\b(s?xid)(?: \([^)]{0,40}\):)?[ :]{0,3}([0-9]{1,5})\b", text, re.IGNORECASE):
+        return topic(line[1].lower()).sheet([line[2]], lang)
     known: list[str] = []
     for kind in ("xid", *(k for k in kinds() if k != "xid")):  # a bare number is an XID before it is anything else
         found = topic(kind)
         names = list(found.names())
-        exact = next((n for n in names if n.casefold() == term.casefold()), None)
+        exact = next((n for n in names if n.casefold() == text.casefold()), None)
         if exact is not None:
             return found.sheet([exact], lang)
         known += names
-    raise UnknownNameError("topic", term, known)
+    if matches := [m.signature for m in find_signature(text)]:
+        return signature_page(matches[0], str(matches[0].family), lang, matches[1:4])
+    raise UnknownNameError("topic", text, known)

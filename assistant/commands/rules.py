@@ -25,13 +25,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one = actions.add_parser("show", help="one rule: its page, its condition, its action")
     one.add_argument("id", help="name of the rule")
     lint = actions.add_parser("lint", help="check rule files, packs and site files; exit code 2 on faults")
-    lint.add_argument("files", nargs="*", metavar="FILE", help="files or folders (default: the shipped rules and the configured packs)")
+    lint.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="files or folders (default: the shipped rules and the configured packs)",
+    )
     test = actions.add_parser("test", help="run the rules' own tests; exit code 2 when one fails")
     test.add_argument("ids", nargs="*", metavar="ID", help="only these rules")
     test.add_argument("--mutate", action="store_true", help="flip every clause: a flip that no test notices fails")
     export = actions.add_parser("export", help="all rules in force as one JSON document")
     for child in (every, one, test, export):
-        child.add_argument("--rules", action="append", default=[], metavar="PACK", help="lay this pack over the shipped rules")
+        child.add_argument(
+            "--rules", action="append", default=[], metavar="PACK", help="lay this pack over the shipped rules"
+        )
     for child in (every, one):
         child.add_argument("--site", metavar="FILE", help="apply this site file")
 
@@ -54,7 +61,12 @@ def run(args: argparse.Namespace) -> int:
 
     output = args.settings.output
     chosen = ruleset(args, args.settings)
-    write(show(_list(chosen, args.area, output.lang) if args.action == "list" else rule.page(chosen, args.id, output.lang), output))
+    write(
+        show(
+            _list(chosen, args.area, output.lang) if args.action == "list" else rule.page(chosen, args.id, output.lang),
+            output,
+        )
+    )
     return 0
 
 
@@ -74,7 +86,9 @@ def _existing(path: Path) -> Path:
     from knowledge.errors import InputError
 
     if not path.exists():
-        raise InputError(f"{path} does not exist", hint="--rules takes a rule file or a folder of them, --site takes a site file")
+        raise InputError(
+            f"{path} does not exist", hint="--rules takes a rule file or a folder of them, --site takes a site file"
+        )
     return path.resolve()
 
 
@@ -89,7 +103,10 @@ def _list(chosen: RuleSet, area: str | None, lang: str) -> Sheet:
     if area is not None and area not in areas:
         raise UnknownNameError("area", area, areas)
     rules = [r for r in chosen.rules if area in (None, r.area)]
-    header = tuple(t.in_(lang) for t in (Text("rule", "规则"), Text("severity", "级别"), Text("about", "对象"), Text("title", "标题")))
+    header = tuple(
+        t.in_(lang)
+        for t in (Text("rule", "规则"), Text("severity", "级别"), Text("about", "对象"), Text("title", "标题"))
+    )
     rows = tuple((r.id, label(str(r.severity), lang), scope_name(r.scope, lang), r.title.in_(lang)) for r in rules)
     title = Text(f"{len(rules)} rules ({chosen.fingerprint})", f"{len(rules)} 条规则（{chosen.fingerprint}）").in_(lang)
     data = {"ruleset": chosen.fingerprint, "rules": [plain(r, lang) for r in rules], "notes": list(chosen.notes)}

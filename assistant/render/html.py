@@ -89,6 +89,7 @@ def _step(number: int, step: Step, lang: str) -> str:
         parts.append(f"<pre>{commands}</pre>")
     if step.risk != "safe":
         parts.append(f'<p class="risk">{escape(step.risk_label)}</p>')
+    parts.append(f'<p class="soft">{escape(label("for", lang) + "; ".join(step.reasons))}</p>')
     parts += [f"<p>{escape(label('then', lang) + t)}</p>" for t in step.then]
     if step.runbook:
         parts.append(f"<p>{escape(label('runbook', lang))}<code>gpudiag runbook show {escape(step.runbook)}</code></p>")

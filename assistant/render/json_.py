@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from assistant.render import describe
@@ -22,7 +23,9 @@ Tells = Callable[[str], str]  # fact -> the input kinds that tell it, for people
 _SLOTS = (Scope.GPU, Scope.NVSWITCH, Scope.PCI, Scope.NIC)
 
 
-def render(diagnosis: Diagnosis, lang: str = "en", tells: Tells = lambda _: "", timing: Mapping[str, float] | None = None) -> str:
+def render(
+    diagnosis: Diagnosis, lang: str = "en", tells: Tells = lambda _: "", timing: Mapping[str, float] | None = None
+) -> str:
     """The object as text, one line end at the end."""
     data = plain(diagnosis, lang, tells)
     if timing is not None:
@@ -212,6 +215,6 @@ def _value(value: object) -> Any:
 
 def _finite(value: object) -> object:
     """JSON has no infinities: such a number is given as its name."""
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+    if isinstance(value, float) and (not isfinite(value)):
         return str(value)
     return value

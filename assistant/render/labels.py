@@ -35,6 +35,7 @@ _LABELS: dict[str, Text] = {
     "then": Text("then: ", "然后："),
     "explains": Text("explains: ", "解释了："),
     "may_explain": Text("may explain: ", "可能解释："),
+    "for": Text("for: ", "针对："),
     "would_confirm": Text("would settle it: ", "可据此确认："),
     "needs": Text("needs ", "需要 "),
     "runbook": Text("runbook: ", "处置手册："),
@@ -110,6 +111,8 @@ def subject_name(subject: Subject, lang: str) -> str:
         return {"zh": "本节点"}.get(lang, "this node")
     if subject.scope is Scope.LINK and subject.parent is not None:
         return f"{subject_name(subject.parent, lang)} {word} {subject.id}"
+    if subject.scope is Scope.DOCUMENT:
+        return subject.id
     if subject.scope is Scope.GPU and subject.id.startswith("unknown:"):
         return {"zh": "某个 GPU（地址未知）"}.get(lang, f"GPU at an unreadable address ({subject.id[8:]})")
     return f"{word} {subject.id}"

@@ -7,14 +7,14 @@ import re
 from assistant.render.labels import label
 from assistant.render.view import Block, Step, View
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~@&$:])")
-_WORDY = re.compile(r"(?<=\w)\\([.:\-_()!+])(?=\w)|\\([.:()!\-+])(?=\s|$)")
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~&@#$])|(?<=[a-zA-Z])(:)(?=//)|(?<=www)(\.)")
+_OPENING = re.compile(r"^([-+=:]|\d+(?=[.)]))")  # would open a list, a heading or a table row
 
 
 def escape(text: str) -> str:
-    """`text` as literal Markdown: no markup, link, mention or HTML of a stranger comes through."""
-    out = _SPECIAL.sub(r"\\\1", " ".join(text.split()))
-    return _WORDY.sub(lambda m: m[1] or m[2] if (m[1] or m[2]) not in ("_",) else m[0], out)
+    """`text` as literal Markdown on one line: no markup, link, mention or HTML of a stranger comes through."""
+    out = _SPECIAL.sub(lambda m: "\\" + m[0], " ".join(text.split()))
+    return _OPENING.sub(lambda m: m[0] + "\\" if m[0][0].isdigit() else "\\" + m[0], out)
 
 
 def code(text: str) -> str:
@@ -63,6 +63,7 @@ def _step(number: int, step: Step, lang: str) -> list[str]:
         out += ["", *(f"   {line}" for line in fence(list(step.commands), "sh")), ""]
     if step.risk != "safe":
         out.append(f"   - {escape(step.risk_label)}")
+    out.append(f"   - {label('for', lang)}{escape('; '.join(step.reasons))}")
     out += [f"   - {label('then', lang)}{escape(t)}" for t in step.then]
     if step.runbook:
         out.append(f"   - {label('runbook', lang)}{code(f'gpudiag runbook show {step.runbook}')}")
@@ -71,7 +72,9 @@ def _step(number: int, step: Step, lang: str) -> list[str]:
 
 def _block(b: Block, lang: str) -> list[str]:
     out = [f"### {b.severity_label}: {escape(b.title)}", "", f"{escape(b.where)} · {b.grade}", ""]
-    out.append(f"- {label('action', lang)}: **{b.bucket.replace('_', chr(92) + '_')}** ({label('said_by', lang)}{escape(b.said_by)})")
+    out.append(
+        f"- {label('action', lang)}: **{b.bucket.replace('_', chr(92) + '_')}** ({label('said_by', lang)}{escape(b.said_by)})"
+    )
     for e in b.evidence:
         said = f"{escape(e.text)} " if e.text else ""
         raw = code(e.raw) if e.raw and e.raw not in e.text else ""

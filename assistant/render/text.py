@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.render.cells import Paint, cut, wrap
+from assistant.render.cells import Paint, cut, width, wrap
 from assistant.render.labels import label
 from assistant.render.view import Block, Evidence, Step, View
 
@@ -68,6 +68,8 @@ class _Page:
             out += wrap(self._label("same_command").format(others=f"{others} ({step.where})"), self.columns, "       ")
         if step.risk != "safe":
             out += [self.paint(x, "yellow") for x in wrap(step.risk_label, self.columns, "     ")]
+        if len(self.page.steps) > 1:
+            out += wrap(self._label("for") + "; ".join(step.reasons), self.columns, "     ", "       ")
         for then in step.then:
             out += wrap(self._label("then") + then, self.columns, "     ", "       ")
         if step.runbook:
@@ -100,7 +102,8 @@ class _Page:
             raw = e.raw if self.verbose else cut(e.raw, 2 * self.columns)
             lines = wrap(raw, self.columns, place, "      ")
         else:
-            quoted = f"  [{cut(e.raw, self.columns // 2)}]" if e.raw and e.raw not in e.text else ""
+            short = self.verbose or width(e.raw) <= self.columns // 2  # a log line is found by its number
+            quoted = f"  [{e.raw}]" if e.raw and short and e.raw not in e.text else ""
             lines = wrap(e.text + quoted, self.columns, place, "      ")
         lines[0] = lines[0].replace(place, f"    {self.paint(e.place, 'dim')}  ", 1)
         return lines

@@ -50,6 +50,7 @@ class Step:
     then: tuple[str, ...]
     runbook: str
     where: str
+    reasons: tuple[str, ...]  # titles of the findings that ask for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,11 +230,21 @@ class _Builder:
         )
 
     def _missing(self, gaps: Iterable[Missing]) -> tuple[str, ...]:
-        facts: dict[str, str] = {}
+        """What would tell, with the facts it would tell: one input often answers several questions."""
+        sources: dict[str, dict[str, None]] = defaultdict(dict)
         for m in gaps:
-            told = self.tells(m.fact)
-            facts.setdefault(m.fact, f"{m.fact} ({told})" if told else f"{m.fact} ({reason_name(m.reason, self.lang)})")
-        return tuple(facts.values()) if self.verbose else tuple(facts.values())[:NAMES]
+            told = self.tells(m.fact).split(", ")[0]
+            spec = self.d.facts.vocabulary.get(m.fact)
+            question = spec.ask.in_(self.lang) if spec and spec.ask else ""
+            sources[told or question or reason_name(m.reason, self.lang)].setdefault(m.fact)
+        out = []
+        for source, facts in sources.items():
+            names = list(facts)
+            shown = names if self.verbose or len(names) <= NAMES else names[:NAMES]
+            rest = len(names) - len(shown)
+            more = f", {label('more_lines', self.lang).format(n=rest)}" if rest else ""
+            out.append(f"{source} [{', '.join(shown)}{more}]")
+        return tuple(out) if self.verbose else tuple(out[:NAMES])
 
     # --- actions --------------------------------------------------------------------------
 
@@ -262,6 +273,7 @@ class _Builder:
             then=tuple(then),
             runbook=a.runbook,
             where=self._where([f.subject for f in group]),
+            reasons=tuple(dict.fromkeys(clean(f.title.in_(self.lang)) for f in group)),
         )
 
     # --- what is not known ----------------------------------------------------------------

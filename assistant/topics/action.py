@@ -30,7 +30,12 @@ def sheet(words: Sequence[str], lang: str) -> Sheet:
     def t(en: str, zh: str) -> str:
         return Text(en, zh).in_(lang)
 
-    usable = {"yes": t("yes", "可以"), "no": t("no", "不可以"), "not_yet": t("not yet", "暂不可以"), "unknown": t("unknown", "未知")}
+    usable = {
+        "yes": t("yes", "可以"),
+        "no": t("no", "不可以"),
+        "not_yet": t("not yet", "暂不可以"),
+        "unknown": t("unknown", "未知"),
+    }
     parts: list[Part] = [
         Paragraph(info.text.in_(lang)),
         Code((info.command,) if info.command else ()),

@@ -79,9 +79,7 @@ def users(name: str) -> list[str]:
     from rules.condition import facts_of
     from rules.loader import load
 
-    return [
-        r.id for r in load().rules if any(name in facts_of(c) for c in (r.when, *r.confirms, *r.excludes))
-    ]
+    return [r.id for r in load().rules if any(name in facts_of(c) for c in (r.when, *r.confirms, *r.excludes))]
 
 
 def value_words(s: FactSpec, lang: str) -> str:

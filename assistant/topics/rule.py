@@ -22,9 +22,9 @@ HELP = "a rule: what it says, how it is recognised, what it is mistaken for"
 
 def names() -> Iterable[str]:
     """Ids of the shipped rules."""
-    from rules.loader import load
+    from rules.loader import shipped
 
-    return (r.id for r in load().rules)
+    return shipped()
 
 
 def sheet(words: Sequence[str], lang: str) -> Sheet:
@@ -60,10 +60,15 @@ def page(ruleset: RuleSet, rule_id: str, lang: str) -> Sheet:
         Heading(t("Holds when", "成立条件")),
         Code(tuple(describe.lines(r.when, lang))),
     ]  # fmt: skip
-    for heading, conditions in ((t("Confirmed by", "可据此确认"), r.confirms), (t("Ruled out by", "可据此排除"), r.excludes)):
+    for heading, conditions in (
+        (t("Confirmed by", "可据此确认"), r.confirms),
+        (t("Ruled out by", "可据此排除"), r.excludes),
+    ):
         if conditions:
             parts += [Heading(heading), Code(tuple(x for c in conditions for x in describe.lines(c, lang)))]
-    explains = [e.rule or t("what NVIDIA's catalogue lists as its fallout", "NVIDIA 目录列出的后果") for e in r.explains]
+    explains = [
+        e.rule or t("what NVIDIA's catalogue lists as its fallout", "NVIDIA 目录列出的后果") for e in r.explains
+    ]
     if explains:
         parts += [Heading(t("Explains", "可解释")), Items(tuple(explains))]
     if r.params:

@@ -34,8 +34,9 @@ def sheet(words: Sequence[str], lang: str) -> Sheet:
     entry = xid(code)
     if entry is None:
         known = [e.code for e in all_xids()]
-        near = [c for c in known if abs(c - code) <= 2]
-        raise UnknownNameError("xid", str(code), map(str, near or [known[0], known[-1]]))
+        error = UnknownNameError("xid", str(code), ())
+        error.hint = f"NVIDIA's catalogue holds {known[0]} to {known[-1]}; a line with another code is worth reading as it is"
+        raise error
     return _page(entry, lang)
 
 

@@ -1,27 +1,30 @@
-"""What an out-of-memory message implies: by how much the request did not fit."""
+"""What an out-of-memory message implies: by how much the request did not fit, and how much lies idle in pieces."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from knowledge.observation import Event, Observation
+from knowledge.observation import Event, Observation, Scalar
 
 
 def enrich(observations: Sequence[Observation]) -> list[Observation]:
-    """The batch with `shortfall` (MiB) and `shortfall_share` (of the request) on `cuda_oom` events.
+    """The batch with more fields on `cuda_oom` events, each left out where the message does not tell its inputs.
 
-    Both are left out when the message does not tell how much was asked for or was free.
+    `shortfall` (MiB) is the request less the free memory, `shortfall_share` the same over the
+    request, `unallocated_share` the allocator's unused reserve over the memory of the card.
     """
-    return [_with_shortfall(o) if o.fact == "cuda_oom" else o for o in observations]
+    return [_measured(o) if o.fact == "cuda_oom" else o for o in observations]
 
 
-def _with_shortfall(o: Observation) -> Observation:
+def _measured(o: Observation) -> Observation:
     if not isinstance(o.value, Event):
         return o
+    fields: dict[str, Scalar] = {}
     asked, free = o.value.get("requested"), o.value.get("free")
-    if not isinstance(asked, int | float) or not isinstance(free, int | float) or asked <= 0:
-        return o
-    lacking = round(asked - free, 3)
-    fields = {**o.value.fields, "shortfall": lacking, "shortfall_share": round(lacking / asked, 4)}
-    return replace(o, value=Event(o.value.code, fields))
+    if isinstance(asked, int | float) and isinstance(free, int | float) and asked > 0:
+        fields = {"shortfall": round(asked - free, 3), "shortfall_share": round((asked - free) / asked, 4)}
+    idle, total = o.value.get("reserved_unallocated"), o.value.get("total")
+    if isinstance(idle, int | float) and isinstance(total, int | float) and total > 0:
+        fields["unallocated_share"] = round(idle / total, 4)
+    return replace(o, value=Event(o.value.code, {**o.value.fields, **fields}))

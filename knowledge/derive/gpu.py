@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from knowledge.observation import Observation, Origin, Scope, Source, Status, Subject
+from knowledge.observation import Observation, Origin, Scope, Source, Status, Subject, latest
 
 # Replays a minute that a healthy lane may show at a bit error rate of 1e-12
 # (NVIDIA DCGM, GetExpectedPcieReplayRate): by PCIe generation, for each lane.
@@ -41,15 +41,14 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     With several samples of an input over time the newest of each source file counts, as
     long as all inputs come from the same source.
     """
-    groups: dict[tuple[Subject, str], _Known] = defaultdict(dict)
+    groups: dict[tuple[Subject, str], dict[str, list[Observation]]] = defaultdict(lambda: defaultdict(list))
     have = {(o.fact, o.subject) for o in observations}
     for o in observations:
         if o.subject.scope is Scope.GPU and o.status is Status.OK and isinstance(o.value, int | float):
-            previous = groups[o.subject, o.source.call].get(o.fact)
-            if previous is None or (o.at or 0, o.source.line or 0) >= (previous.at or 0, previous.source.line or 0):
-                groups[o.subject, o.source.call][o.fact] = o
+            groups[o.subject, o.source.call][o.fact].append(o)
     out = list(observations)
-    for (subject, _), known in sorted(groups.items(), key=lambda item: (str(item[0][0]), item[0][1])):
+    for (subject, _), samples in sorted(groups.items(), key=lambda item: (str(item[0][0]), item[0][1])):
+        known: _Known = {fact: latest(group) for fact, group in samples.items()}
         for fact, inputs, function in _RULES:
             if (fact, subject) in have or not all(name in known for name in inputs):
                 continue

@@ -28,8 +28,8 @@ class Entry(Sourced):
     symbol: str = ""
     pattern: Line
     when: str = ""
-    sample: Line
-    near_miss: Line
+    sample: str = Field(min_length=1)
+    near_miss: str = Field(min_length=1)
     title: Bilingual
     cause: Bilingual
     check: Bilingual

@@ -14,7 +14,7 @@ class Cause(Strict):
     """One published cause."""
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")
-    label: Bilingual | None = None
+    label: Bilingual
     value: float = Field(gt=0, strict=False)
     # `class` is a word of Python
     cls: Literal["gpu", "memory", "network", "software", "host", "storage", "power", "cooling", "unknown"] = Field(

@@ -99,22 +99,21 @@ def whole(text: str | None, limit: int = 18) -> int | None:
 
 
 def none_seen(emit: Emitter, names: Sequence[str], lines: Sequence[AppLine]) -> None:
-    """Say for each event of `names` that did not occur that the whole log was looked at."""
+    """Say for each event of `names` that, apart from those listed, none occurred: the whole log was looked at."""
     if not is_application_log(lines):
         return
-    seen = {o.fact for o in emit.out}
     window, clock = span(lines)
     for name in names:
-        if name not in seen:
-            emit.out.append(
-                Observation(
-                    name,
-                    emit.document,
-                    None,
-                    Status.NONE_SEEN,
-                    emit.source(None),
-                    clock=clock,
-                    window=window,
-                    detail="no such line in this log",
-                )
+        emit.out.append(
+            Observation(
+                name,
+                emit.document,
+                None,
+                Status.NONE_SEEN,
+                emit.source(None),
+                at=window[1] if window else None,
+                clock=clock,
+                window=window,
+                detail="no other such line in this log",
             )
+        )

@@ -104,8 +104,8 @@ def peel_all(lines: Iterable[Line]) -> list[AppLine]:
 
 
 def rank_subject(rank: int | None, document: Subject) -> Subject:
-    """The rank that a line names, else the document."""
-    return document if rank is None else Subject(Scope.RANK, str(rank))
+    """The rank that a line names, as part of the document: rank 3 of another log is another one; else the document."""
+    return document if rank is None else Subject(Scope.RANK, str(rank), document)
 
 
 def span(lines: Sequence[AppLine]) -> tuple[tuple[int, int] | None, Clock]:
@@ -185,6 +185,10 @@ def _compose(month: int, day: int, clock: list[int], ns: int) -> tuple[int | Non
 _APPLICATION = re.compile(
     r"NCCL|Traceback \(most|torch|[Ee]poch|\bloss\b|jax|tensorflow|[Dd]eep[Ss]peed|accelerate|slurmstepd|\bsrun:|CUDA"
 )
+_LAUNCHED = re.compile(
+    r"NCCL (?:INFO|WARN|version)|Traceback \(most recent call last\)|\[rank\d{1,6}\]:|ProcessGroupNCCL|torchrun"
+    r"|torch\.distributed|slurmstepd: |srun: (?:error|job|Job)|CUDA error: |CUDA out of memory"
+)
 _KERNEL = re.compile(r"NVRM:|\bkernel:|\] nvidia|\] pcieport|BIOS-e820")
 
 
@@ -196,3 +200,8 @@ def is_application_log(lines: Sequence[AppLine]) -> bool:
     if any(_KERNEL.search(line.raw) for line in lines):
         return False
     return any(line.rank is not None or _APPLICATION.search(line.text) for line in lines)
+
+
+def application_head(head: str) -> int:
+    """20 for the log of a program on GPUs, whatever it holds: then "none seen" is an answer; 0 otherwise."""
+    return 20 if _LAUNCHED.search(head) else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from knowledge.identity import UNKNOWN_PCI, is_pci, normalise_pci
 from knowledge.observation import Clock, Event, Observation, Scalar, Scope, Source, Status, Subject, gpu, node
@@ -30,6 +30,12 @@ _NO_NAME = frozenset({"localhost", "localhost.localdomain", "(none)", "-"})
 _UNNAMED = f"{UNKNOWN_PCI}unnamed"
 
 
+@lru_cache(maxsize=4096)
+def address_of(text: str) -> str:
+    """The canonical address of `text`; logs repeat few of them very often."""
+    return normalise_pci(text)
+
+
 @cache
 def rx(pattern: str) -> re.Pattern[str]:
     """`pattern`, compiled at its first use: most logs need few of them."""
@@ -51,11 +57,11 @@ class Reading:
             self._learn(entry)
 
     def _learn(self, entry: Entry) -> None:
+        if "NVRM: " not in entry.message and "nvidia" not in entry.message:
+            return
         for pattern in _NAMES_GPU:
-            if ("NVRM: " in entry.message or "nvidia" in entry.message) and (
-                named := rx(pattern).search(entry.message)
-            ):
-                address = normalise_pci(named[1])
+            if named := rx(pattern).search(entry.message):
+                address = address_of(named[1])
                 if not is_pci(address):
                     continue
                 self.gpus.add((self.host(entry), slot(address)))
@@ -75,18 +81,18 @@ class Reading:
 
     def gpu(self, entry: Entry, address: str) -> Subject:
         """The GPU at `address` on the host of the line."""
-        return gpu(normalise_pci(address), self.host(entry))
+        return gpu(address_of(address), self.host(entry))
 
     def device(self, entry: Entry, address: str) -> Subject:
         """The GPU in that slot when the log names one there, else the PCI device itself."""
-        canonical, host = normalise_pci(address), self.host(entry)
+        canonical, host = address_of(address), self.host(entry)
         if (host, slot(canonical)) in self.gpus:
             return gpu(f"{slot(canonical)}.0", host)
         return Subject(Scope.PCI, canonical, node(host))
 
     def is_gpu(self, entry: Entry, address: str) -> bool:
         """True when the log names a GPU in the slot of `address`."""
-        return (self.host(entry), slot(normalise_pci(address))) in self.gpus
+        return (self.host(entry), slot(address_of(address))) in self.gpus
 
     def near_gpu(self, index: int) -> Subject:
         """The GPU that an NVRM line without an address is about.
@@ -104,7 +110,7 @@ class Reading:
         if instance and (tied := self.instances.get((host, int(instance[1])))):
             return gpu(tied, host)
         near = {
-            normalise_pci(named[1])
+            address_of(named[1])
             for other in self._around(index)
             for pattern in _NAMES_GPU
             if (named := rx(pattern).search(other.message))

@@ -52,7 +52,7 @@ def read(reading: Reading) -> None:
             told = rx(_LEVEL).search(entry.message)
             fabric(reading, entry, (told[1] or "ERROR") if told else "INFO")
         elif entry.kind is Kind.KERNEL:
-            if (found := rx(_CRASH).search(entry.message)) and "nv-hostengine" in entry.message:
+            if "nv-hostengine" in entry.message and (found := rx(_CRASH).search(entry.message)):
                 _service(reading, entry, "hostengine_failed", "nv-hostengine", body(found[0], 120), last)
         elif entry.tag == "systemd":
             _systemd(reading, entry, last)

@@ -231,7 +231,9 @@ def _load(reading: Reading) -> None:
     burst: Entry | None = None
     for index, entry in enumerate(reading.entries):
         message = entry.message
-        if not any(hint in message for hint in _LOAD_HINTS) or entry.kind in (Kind.DAEMON, Kind.QUOTE):
+        if "Xid (" in message or not any(hint in message for hint in _LOAD_HINTS):
+            continue
+        if entry.kind in (Kind.DAEMON, Kind.QUOTE):
             continue
         if rx(_MISMATCH).search(message):
             _mismatch(reading, index, entry)

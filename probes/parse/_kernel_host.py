@@ -211,12 +211,20 @@ def _crashes(reading: Reading) -> None:
                 open_[1].update({"process": comm[2], "pid": int(comm[1])})
         else:
             open_ = None
-        if open_ is None and (found := rx(_OOPS).search(message)) and _says(entry, found.start()):
+        if (
+            open_ is None
+            and (found := rx(_OOPS).search(message) if _may_crash(message) else None)
+            and _says(entry, found.start())
+        ):
             deliberate = asked is not None and within(asked, entry, 10 * SECOND)
             open_ = (entry, {"what": body(found[0], 200), "deliberate": deliberate})
             found_.append(open_)
     for entry, fields in found_:
         reading.event("kernel_oops", reading.node(entry), entry, {**fields, "text": body(entry.message)})
+
+
+def _may_crash(message: str) -> bool:
+    return "BUG" in message or "Oops" in message or "general protection" in message
 
 
 def _power(reading: Reading) -> None:

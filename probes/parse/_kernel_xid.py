@@ -31,7 +31,7 @@ _BODY = (
     r"TLW|SAW|MSE|GSP|error|Engine|PBDMA|intr|Info|Reset|Dynamic|DRAM|Page|L[12]|Unrecover|SYS|Preempt|Video|RM |Copy|"
     r"CE|No |Failed|Falcon|PMU|BAR|Host|Bus|Internal|HUB|FB|Ucode|CMDre|Head|Display|XVE|Data|[0-9a-fA-Fx]{8}\b)"
 )
-_INCOMPLETE = re.compile(r"(?:^|[,(]|\b(?:to|from|on|at|of|for|the|is|and|was))$")
+_CONNECTIVES = frozenset({"", "to", "from", "on", "at", "of", "for", "the", "is", "and", "was"})
 _NO_REST = r"[A-Z_]+=|NVRM|nvidia|<\d|\["  # a line that does not go on with the one before it
 _LOCATED = r"NVRM: (?:GPU at (?:PCI:)?|GPU (?=[0-9a-fA-F:.]{7,16}: GPU serial))([0-9a-fA-F:.]{7,16})"
 # NVRM: GPU at PCI:0000:91:00: GPU-b6c3b2be-c55b-d076-fa0e-d464e4c7e08b
@@ -92,7 +92,7 @@ def _in_line(reading: Reading, entry: Entry, message: str) -> Iterator[_Xid]:
 def _until_quote(message: str, found: re.Match[str]) -> str:
     """What follows the code, up to the end of the quotation or of the interleaved line."""
     text = message[found.end() :]
-    if following := rx(_NEXT).search(text):
+    if "NVRM: " in text and (following := rx(_NEXT).search(text)):
         text = text[: following.start()]
     for mark in ('\\"', '"'):  # in a string of JSON that is cut, or of logfmt
         if message.count(mark, 0, found.start()) % 2:
@@ -130,6 +130,12 @@ def _name(text: str) -> tuple[str, str]:
     return text[:first].strip(), text[first + 1 :].lstrip()
 
 
+def unfinished(text: str) -> bool:
+    """True when a text breaks off where a sentence cannot end: the next line may hold the rest."""
+    last = text[-8:].rpartition(" ")[2]
+    return last in _CONNECTIVES or text.endswith((",", "(")) or text.count("(") > text.count(")")
+
+
 def _joined(reading: Reading, index: int) -> str:
     """The message, with the next line where the body was wrapped onto it."""
     entry = reading.entries[index]
@@ -138,8 +144,7 @@ def _joined(reading: Reading, index: int) -> str:
         return entry.message
     after = reading.entries[index + 1]
     tail = entry.message[found.end() + 1 :].strip()
-    unfinished = _INCOMPLETE.search(tail) or tail.count("(") > tail.count(")")
-    if after.number != entry.number + 1 or not unfinished or rx(_NO_REST).match(after.message):
+    if after.number != entry.number + 1 or not unfinished(tail) or rx(_NO_REST).match(after.message):
         return entry.message
     if after.kind is not Kind.BARE and (tail or not rx(r"Head |[0-9a-f]{8}\b").match(after.message)):
         return entry.message  # a line of its own

@@ -103,7 +103,7 @@ def _sample(text: str, number: int) -> tuple[Sample, float | None] | None:
         given = number_of(words[1])
         if given is None or not abs(given) <= 1e18:  # NaN is no time either
             return None
-        stamp = float(given)
+        stamp = given  # a whole number stays exact
     behind = words[1:] if stamp is None else words[2:]
     if behind and behind[0] != "#":  # only an exemplar may stand behind
         return None

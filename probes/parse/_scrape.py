@@ -21,14 +21,16 @@ class Scrape:
         self.out: list[Observation] = []
         self._seen: dict[tuple[str, Subject], list[tuple[Value, Status, int | None]]] = {}
 
-    def add(self, fact: str, subject: Subject, reading: Reading | Value, sample: Sample | None = None) -> None:
-        """One observation, unless the same was already made."""
+    def add(
+        self, fact: str, subject: Subject, reading: Reading | Value, sample: Sample | None = None, *, timed: bool = True
+    ) -> None:
+        """One observation, unless the same was already made. What labels tell holds at any time."""
         value, status, detail = (
             (reading.value, reading.status, reading.detail)
             if isinstance(reading, Reading)
             else (reading, Status.OK, "")
         )
-        at = sample.at if sample is not None else None
+        at = sample.at if sample is not None and timed else None
         known = self._seen.setdefault((fact, subject), [])
         if not isinstance(value, Event):
             if (value, status, at) in known:

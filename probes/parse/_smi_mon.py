@@ -28,13 +28,15 @@ _DMON: dict[str, tuple[str, Convert, str]] = {
     "pci": ("gpu.pcie.replay", count, ""),
 }
 _PMON = ("process.gpu_utilization", "process.uses_gpu", "process.gpu_memory", "process.name", "process.gpu_contexts")
+_COLUMNS = {*_DMON, "pid", "fb", "ccpm", "pviol", "tviol", "rxpci", "txpci"}
 PROVIDES = (*(fact for fact, _, _ in _DMON.values()), *_PMON, "gpu.processes")
 
 
 def heading(text: str) -> list[str] | None:
     """Column names of a ``# gpu ...`` line; None for other lines."""
     words = text.replace("#", " ").lower().split() if text.lstrip().startswith("#") else []
-    return words if len(words) >= 2 and words[0] in ("gpu", "date", "time") and "gpu" in words else None
+    known = len(words) >= 2 and words[0] in ("gpu", "date", "time") and "gpu" in words and _COLUMNS & set(words)
+    return words if known else None
 
 
 def monitor(emit: Emitter, lines: Sequence[Line]) -> bool:

@@ -16,7 +16,7 @@ from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
 from probes.parse._app_cuda import OUT_OF_MEMORY, Reading, classify
 from probes.parse._app_emit import Emitter, none_seen
-from probes.parse._app_lines import AppLine, peel_all, rank_subject
+from probes.parse._app_lines import AppLine, application_head, peel_all, rank_subject
 from probes.parse._app_traceback import Frame, Traceback, tracebacks
 
 NAME = "cuda-error"
@@ -96,7 +96,7 @@ def sniff(head: str) -> int:
             reading = classify(line)
             if reading is not None and reading.kind != OUT_OF_MEMORY:
                 return 60
-    return 0
+    return application_head(head)
 
 
 def parse(lines: Sequence[Line], context: Context) -> list[Observation]:

@@ -99,13 +99,13 @@ class _Reader:
         else:
             return None
         if uuid.startswith("GPU-"):
-            self.scrape.add("gpu.uuid", subject, uuid, sample)
+            self.scrape.add("gpu.uuid", subject, uuid, sample, timed=False)
         if index.isdigit():
-            self.scrape.add("gpu.index", subject, int(index), sample)
+            self.scrape.add("gpu.index", subject, int(index), sample, timed=False)
         if model := _label(sample, "modelName"):
-            self.scrape.add("gpu.name", subject, text_value(model), sample)
+            self.scrape.add("gpu.name", subject, text_value(model), sample, timed=False)
         if driver := _label(sample, "DCGM_FI_DRIVER_VERSION"):
-            self.scrape.add("node.driver.version", node(host), text_value(driver), sample)
+            self.scrape.add("node.driver.version", node(host), text_value(driver), sample, timed=False)
         return subject
 
     def sample(self, sample: Sample) -> None:
@@ -132,7 +132,7 @@ class _Reader:
             return None
         subject = Subject(Scope.MIG, str(int(number)), device)
         if profile := _label(sample, "GPU_I_PROFILE"):
-            self.scrape.add("mig.profile", subject, text_value(profile), sample)
+            self.scrape.add("mig.profile", subject, text_value(profile), sample, timed=False)
         return subject
 
     def pods(self, sample: Sample, host: str, device: Subject, instance: Subject | None) -> None:

@@ -88,13 +88,15 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
 
 
 def _selected(lines: Sequence[Line]) -> Sequence[Line]:
-    """The lines worth taking apart: the ends of the file, and those near a word of interest."""
+    """The lines worth taking apart: the ends of the file, those with a word of interest, and what wraps."""
     if len(lines) <= 4 * SAMPLE or is_record_file(lines):
         return lines
     keep: set[int] = set(range(SAMPLE)) | set(range(len(lines) - SAMPLE, len(lines)))
     for index, line in enumerate(lines):
         if any(hint in line.text for hint in _HINTS):
-            keep.update(range(max(0, index - 1), min(len(lines), index + 3)))
+            keep.add(index)
+            if _kernel_xid.unfinished(line.text.rstrip()) and index + 1 < len(lines):
+                keep.add(index + 1)
     return [lines[i] for i in sorted(keep)]
 
 

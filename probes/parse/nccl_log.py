@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from knowledge.identity import normalise_pci
-from knowledge.observation import Clock, Observation, Scalar, Scope, Subject
+from knowledge.observation import Observation, Scalar
 from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
 from probes.parse import _app_nccl, _app_watchdog
 from probes.parse._app_emit import Emitter, none_seen
-from probes.parse._app_lines import AppLine, peel_all, rank_subject
+from probes.parse._app_lines import AppLine, application_head, peel_all, rank_subject
 
 NAME = "nccl-log"
 REVISION = 1
@@ -65,7 +65,7 @@ class _Found:
 
 def sniff(head: str) -> int:
     """70 when `head` holds lines of NCCL or of PyTorch's NCCL backend."""
-    return 70 if _SNIFF.search(head) else 0
+    return 70 if _SNIFF.search(head) else application_head(head)
 
 
 def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
@@ -249,12 +249,12 @@ def _relations(emit: Emitter, app: Sequence[AppLine]) -> None:
         if int(comm[2]) != size or comm[1] in seen or len(seen) >= MAX_RANKS:
             continue
         seen.add(comm[1])
-        rank = Subject(Scope.RANK, comm[1])
+        rank = rank_subject(int(comm[1]), emit.document)
         facts: list[tuple[str, str]] = [("rank.uses_gpu", f"gpu:{_pci(comm[4])}")]
         if said[1]:
             facts += [("rank.on_node", f"node:{said[1]}"), ("rank.is_process", f"process:{said[2]}")]
         for name, value in facts:
-            emit.fact(name, rank, value, line.number, line.raw, at=line.at, clock=line.clock or Clock.NONE)
+            emit.fact(name, rank, value, line.number, line.raw, at=line.at, clock=line.clock)
 
 
 def _pci(text: str) -> str:

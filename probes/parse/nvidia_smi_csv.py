@@ -114,7 +114,7 @@ def _result(emit: Emitter, header: _Header | None, rows: Sequence[tuple[list[str
     else:
         for position, (cells, line) in enumerate(rows):
             _gpu(emit, header, cells, line, position)
-        if rows and not any(n.startswith("remapped_rows") for n in header.names):
+        if rows:
             emit.add("node.gpu.listed", emit.node, len(rows), rows[0][1].number, f"{len(rows)} rows")
 
 

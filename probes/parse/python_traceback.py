@@ -16,7 +16,7 @@ from probes.base import Context, Line, LogFormat
 from probes.parse import _app_exit
 from probes.parse._app_cuda import classify
 from probes.parse._app_emit import Emitter, none_seen
-from probes.parse._app_lines import AppLine, peel_all, rank_subject
+from probes.parse._app_lines import AppLine, application_head, peel_all, rank_subject
 from probes.parse._app_traceback import Frame, Traceback, tracebacks
 
 NAME = "python-traceback"
@@ -97,7 +97,8 @@ def sniff(head: str) -> int:
     if "Traceback (most recent call last)" in head:
         return 50
     words = [re.compile(t) for t in TRIGGERS[1:]]
-    return 45 if any(word.search(line) for line in head.splitlines() for word in words) else 0
+    found = any(word.search(line) for line in head.splitlines() for word in words)
+    return 45 if found else application_head(head)
 
 
 def parse(lines: Sequence[Line], context: Context) -> list[Observation]:

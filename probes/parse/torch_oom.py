@@ -13,7 +13,7 @@ from knowledge.observation import Observation, Scalar
 from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
 from probes.parse._app_emit import Emitter, none_seen
-from probes.parse._app_lines import AppLine, peel_all, rank_subject
+from probes.parse._app_lines import AppLine, application_head, peel_all, rank_subject
 from probes.parse._app_traceback import Traceback, tracebacks
 
 NAME = "cuda-oom"
@@ -105,7 +105,7 @@ def amount(value: str, unit: str) -> float | None:
 
 def sniff(head: str) -> int:
     """65 when a line of `head` says that device memory ran out."""
-    return 65 if any(_is_oom(line) for line in head.splitlines()) else 0
+    return 65 if any(_is_oom(line) for line in head.splitlines()) else application_head(head)
 
 
 def parse(lines: Sequence[Line], context: Context) -> list[Observation]:

@@ -1,0 +1,184 @@
+"""DCGM's fields and error codes, the blank values it prints, and the names that changed between versions.
+
+Names and numbers are NVIDIA's (DCGM's headers, dcgm-exporter's counter files); meanings and traps are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from knowledge.catalog.cuda import Disagreement
+from knowledge.language import Text
+from knowledge.observation import Status
+
+
+class FieldKind(StrEnum):
+    """How the values of a field behave."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    LABEL = "label"  # text or a constant: exporters attach it to other series
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Another name of the same field, and the versions that print it."""
+
+    name: str
+    versions: str
+
+
+@dataclass(frozen=True, slots=True)
+class DcgmField:
+    """One field of DCGM, or one series that dcgm-exporter computes itself (`id` is None)."""
+
+    name: str  # DCGM_FI_DEV_GPU_TEMP: what exporters print
+    id: int | None
+    meaning: Text
+    unit: str  # as the default exporter prints it
+    kind: FieldKind
+    entity: str  # gpu, node, vgpu, link, nvswitch, cpu, nic
+    exported_by_default: bool  # uncommented in dcgm-exporter's default-counters.csv
+    listed_but_off: bool = False  # stands there commented out
+    aliases: tuple[Alias, ...] = ()
+    traps: Text | None = None  # how it is commonly misread
+    since: str = ""
+    sources: tuple[str, ...] = ()
+    disagrees: tuple[Disagreement, ...] = ()
+
+    @classmethod
+    def all_from(cls, data: Mapping[str, Any]) -> Iterator[DcgmField]:
+        """The field of checked YAML, or one for each n of a name with ``{n}``."""
+        ids = data.get("ids") or [data.get("id")]
+        for n, number in enumerate(ids):
+            traps = data.get("traps")
+            yield cls(
+                name=data["name"].replace("{n}", str(n)), id=number, meaning=Text.of(data["meaning"]),
+                unit=data.get("unit", ""), kind=FieldKind(data["kind"]), entity=data.get("entity", "gpu"),
+                exported_by_default=data["exported_by_default"], listed_but_off=data.get("listed_but_off", False),
+                aliases=tuple(
+                    Alias(a["name"].replace("{n}", str(n)), a["versions"]) for a in data.get("aliases", ())
+                ),
+                traps=Text.of(traps) if traps else None, since=data.get("since", ""),
+                sources=tuple(data["sources"]), disagrees=Disagreement.all_of(data),
+            )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class DcgmError:
+    """One error code of DCGM's health watches and diagnostics."""
+
+    name: str  # DCGM_FR_ROW_REMAP_FAILURE
+    code: int | None  # None where the number changes with the version
+    meaning: Text
+    severity: str  # DCGM's: monitor, isolate, triage, config, reset, unknown
+    category: str  # DCGM's: hardware_memory, ...
+    action: str  # NVSentinel's for the code; empty where it names none
+    bucket: str  # our advice, a word of data/buckets.yaml
+    alias_of: str = ""  # present name, when this is an older one
+    sources: tuple[str, ...] = ()
+    disagrees: tuple[Disagreement, ...] = ()
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> DcgmError:
+        """From checked YAML."""
+        return cls(
+            name=data["name"], code=data.get("code"), meaning=Text.of(data["meaning"]), severity=data["severity"],
+            category=data["category"], action=data.get("action", ""), bucket=data["bucket"],
+            alias_of=data.get("alias_of", ""), sources=tuple(data["sources"]), disagrees=Disagreement.all_of(data),
+        )  # fmt: skip
+
+
+@cache
+def fields() -> Mapping[str, DcgmField]:
+    """Every field by its name (each link and engine on its own)."""
+    from knowledge.compiled import shard
+
+    return {f.name: f for data in shard("dcgm_fields") for f in DcgmField.all_from(data)}
+
+
+@cache
+def _by_alias() -> Mapping[str, DcgmField]:
+    return {a.name: f for f in fields().values() for a in f.aliases}
+
+
+@cache
+def _by_id() -> Mapping[int, DcgmField]:
+    return {f.id: f for f in fields().values() if f.id is not None}
+
+
+def field(word: str | int) -> DcgmField | None:
+    """The field of a name (of any version, ``dcgm_*`` of old exporters included) or of a number; else None."""
+    text = str(word).strip()
+    if text.isascii() and text.isdigit() and len(text) <= 6:
+        return _by_id().get(int(text))
+    return fields().get(text) or _by_alias().get(text)
+
+
+@cache
+def errors() -> Mapping[str, DcgmError]:
+    """Every error code by name, older names included."""
+    from knowledge.compiled import shard
+
+    return {e.name: e for e in map(DcgmError.from_plain, shard("dcgm_errors"))}
+
+
+@cache
+def _errors_by_code() -> Mapping[int, DcgmError]:
+    return {e.code: e for e in errors().values() if e.code is not None and not e.alias_of}
+
+
+def error(word: str | int) -> DcgmError | None:
+    """The error of a name (with or without ``DCGM_FR_``) or of a number; older names give their own entry."""
+    text = str(word).strip()
+    if text.isascii() and text.isdigit() and len(text) <= 6:
+        return _errors_by_code().get(int(text))
+    name = text.upper()
+    return errors().get(name) or errors().get(f"DCGM_FR_{name}")
+
+
+# Values that DCGM gives instead of a measurement (dcgm_structs.h): a base, and the base plus 1, 2 or 3
+# for not found, not supported and no permission. Strings have words of their own.
+INT32_BLANK = 0x7FFFFFF0
+INT64_BLANK = 0x7FFFFFFFFFFFFFF0
+FP64_BLANK = 140737488355328.0
+_REASONS = (
+    (Status.NOT_ASKED, "blank: DCGM has no sample yet"),
+    (Status.UNSUPPORTED, "not found"),
+    (Status.UNSUPPORTED, "not supported"),
+    (Status.DENIED, "no permission"),
+)
+_WORDS = {"<<<NULL>>>": 0, "<<<NOT_FOUND>>>": 1, "<<<NOT_SUPPORTED>>>": 2, "<<<NOT_PERM>>>": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Blank:
+    """Why a field has no value."""
+
+    status: Status
+    detail: str
+
+
+def blank(value: float | str) -> Blank | None:
+    """The reason behind a blank value of DCGM, as a number or as printed; None when it is a measurement.
+
+    Large numbers come through exporters as floats, so that the 64-bit blanks lose their last digits:
+    all of them then read as a plain blank.
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if text in _WORDS:
+            return Blank(*_REASONS[_WORDS[text]])
+        try:
+            value = int(text) if text.lstrip("-").isdigit() and len(text) < 25 else float(text)
+        except ValueError:
+            return None
+    for base in (INT32_BLANK, INT64_BLANK, int(FP64_BLANK)):
+        offset = value - base
+        if 0 <= offset < len(_REASONS) and offset == int(offset):
+            return Blank(*_REASONS[int(offset)])
+    return None

@@ -1,0 +1,353 @@
+"""Several outputs in one file: nvidia-bug-report.log, ruled banners, headings, and transcripts of a shell.
+
+Each section is read by the format that recognises it; line numbers are those of the whole
+file. nvidia-bug-report.log::
+
+    ____________________________________________
+
+    /usr/bin/nvidia-smi --query
+
+    ==============NVSMI LOG==============
+
+Banners and headings::
+
+    ################################################################################
+    # idle :: topo -m
+    # $ nvidia-smi topo -m
+    ################################################################################
+
+    ===== ibstat =====
+    ==> dmesg.log <==
+    root@gpu-12:~# dmesg -T
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from knowledge.observation import Event, Observation
+from probes.base import Context, DocumentFormat, Format, Line, LogFormat, best, lines_of
+
+# sorts behind "nvidia-smi-bundle", which reads files of nvidia-smi outputs only: on equal certainty the later name wins
+NAME = "output-bundle"
+REVISION = 1
+HEAD = 65536
+CERTAIN = 60  # of a log format within a section: most lines are of that log
+BUNDLES = (NAME, "nvidia-smi-bundle")
+
+_NVIDIA = re.compile(r"^Start of NVIDIA bug report log file", re.MULTILINE)
+_UNDERSCORES = re.compile(r"_{30,120}\s*$")
+_META = re.compile(r"\*\*\* ls: ")
+_ABSENT = re.compile(r"\*\*\* (\S{1,300}) (?:does not exist|is not readable)|Skipping ")
+_RULE = re.compile(r"([#=*])\1{19,200}\s{0,4}$")
+# ===== ibstat =====   --- lspci -vvv ---   ### dmesg   ==> /var/log/kern.log <==
+_HEADING = re.compile(
+    r"(?:([=*-])\1{2,80} (\S.{0,200}?) \1{3,80}|#{2,6} (\S.{0,200}?)(?: #{2,80})?|==> (\S.{0,200}?) <==)\s*$"
+)
+# $ ibstat    # dmesg    root@gpu-12:~# lspci -vvv    [root@gpu-12 ~]# ip -j link    + nvidia-smi -q
+_PROMPT = re.compile(
+    r"(?:[\w.-]{1,40}@([\w.-]{1,80})[: ][^$#>]{0,120}[$#>]|\[[\w.-]{1,40}@([\w.-]{1,80}) [^\]]{0,120}\][$#]|[$#+]) (\S.{0,20000})$"
+)
+_UNAME = re.compile(r"^(?:uname: )?Linux ([\w.-]{1,80}) \d{1,2}\.\d{1,3}\.", re.MULTILINE)
+
+# commands whose output is of use here; the second kind alone does not make a file a bundle
+TOOLS = frozenset(
+    [
+        "nvidia-smi",
+        "dmesg",
+        "journalctl",
+        "ibstat",
+        "ibstatus",
+        "ibv_devinfo",
+        "ibdev2netdev",
+        "ip",
+        "lspci",
+        "dcgmi",
+        "rdma",
+        "mlxlink",
+        "perfquery",
+        "nvbandwidth",
+        "gpu_burn",
+        "gpu-burn",
+        "all_reduce_perf",
+        "all_gather_perf",
+        "alltoall_perf",
+        "reduce_scatter_perf",
+        "ib_write_bw",
+        "ib_read_bw",
+        "ib_send_bw",
+        "ib_write_lat",
+        "ib_read_lat",
+        "ib_send_lat",
+        "nvidia-bug-report.sh",
+    ]
+)
+OTHERS = frozenset(
+    [
+        "cat",
+        "tail",
+        "head",
+        "grep",
+        "zcat",
+        "uname",
+        "hostname",
+        "date",
+        "uptime",
+        "free",
+        "df",
+        "lscpu",
+        "lsmod",
+        "modinfo",
+        "numactl",
+        "systemctl",
+        "ls",
+        "ps",
+        "top",
+        "lsblk",
+        "mount",
+        "env",
+        "printenv",
+        "python",
+        "python3",
+        "torchrun",
+        "srun",
+        "mpirun",
+        "sbatch",
+        "squeue",
+        "sinfo",
+        "scontrol",
+        "sacct",
+        "kubectl",
+        "crictl",
+        "docker",
+        "nvcc",
+        "ethtool",
+        "curl",
+        "netstat",
+        "ss",
+        "sysctl",
+        "ulimit",
+        "echo",
+        "which",
+        "sensors",
+        "ipmitool",
+        "fuser",
+        "lsof",
+    ]
+)
+_WRAPPERS = frozenset(("sudo", "time", "timeout", "bash", "sh", "-c", "chroot", "nsenter", "srun"))
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One output within a file: what produced it, its first line (1-based, in the file), its text, its host if told."""
+
+    name: str
+    start_line: int
+    text: str
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """A heading: its name, the lines that it takes, and the host that a prompt names."""
+
+    name: str
+    lines: int
+    host: str = ""
+
+
+def split(text: str) -> list[Section]:
+    """The sections of `text` in order; what stands ahead of the first heading is a section without a name."""
+    lines = lines_of(text)
+    heads = dict(_nvidia_heads(lines) if _is_nvidia(text) else _heads(lines))
+    out: list[Section] = []
+    name, host, start = "", "", 0
+    index = 0
+    while index <= len(lines):
+        head = heads.get(index)
+        if head is None and index < len(lines):
+            index += 1
+            continue
+        body = lines[start:index]
+        if any(line.text.strip() for line in body):
+            out.append(Section(name, body[0].number, "\n".join(line.text for line in body), host))
+        if head is None:
+            break
+        name, host = head.name, head.host or host
+        index = start = index + max(1, head.lines)
+    return out
+
+
+def command_of(name: str) -> str:
+    """The program that a heading names (``sudo /usr/bin/nvidia-smi -q`` is ``nvidia-smi``); empty when it names none known."""
+    for word in name.split()[:8]:
+        base = word.rsplit("/", 1)[-1].strip("`'\":$")
+        if base in TOOLS or base in OTHERS:
+            return base
+        if base not in _WRAPPERS and not word.startswith("-") and not base.isdigit():
+            break
+    return ""
+
+
+def sniff(head: str) -> int:
+    """100 for nvidia-bug-report.log and for two or more headed outputs of which one is of a tool; 0 otherwise."""
+    if _is_nvidia(head):
+        return 100
+    commands = [command_of(name.name) for _, name in _heads(lines_of(head))]
+    tools = {command for command in commands if command in TOOLS}
+    return 100 if len(commands) > 1 and tools else 0
+
+
+def parse(text: str, context: Context) -> list[Observation]:
+    """What the formats of the sections give. A log that stands in several sections counts once."""
+    from probes import registry
+
+    formats = [format_ for format_ in registry.formats() if format_.name not in BUNDLES]
+    found = _UNAME.search(text[:HEAD])
+    host = context.host or (found[1] if found else "")
+    parts = [
+        _section(section, formats, replace(context, host=context.host or section.host or host))
+        for section in split(text)
+    ]
+    return _once(parts)
+
+
+def _section(section: Section, formats: Sequence[Format], context: Context) -> list[Observation]:
+    head = section.text[:HEAD]
+    chosen = best(formats, head)
+    shift = section.start_line - 1
+    if isinstance(chosen, DocumentFormat):
+        return [_moved(o, shift) for o in chosen.parse(section.text, context)]
+    if chosen is None:
+        return []
+    lines = [Line(line.number + shift, line.text) for line in lines_of(section.text)]
+    out: list[Observation] = []
+    for format_ in formats:
+        if isinstance(format_, LogFormat) and (certainty := format_.sniff(head)) > 0:
+            found = format_.parse(lines, context)
+            # a page that happens to hold one such line is not a log in which nothing else was seen
+            out += found if certainty >= CERTAIN else [o for o in found if isinstance(o.value, Event)]
+    return out
+
+
+def _moved(observation: Observation, shift: int) -> Observation:
+    source = observation.source
+    if source.line is None or not shift:
+        return observation
+    return replace(observation, source=replace(source, line=source.line + shift))
+
+
+def _once(parts: Sequence[list[Observation]]) -> list[Observation]:
+    """All observations; of an event that several sections tell, as often as the section that tells it most often.
+
+    A bug report holds the kernel log as dmesg, as journal and as file.
+    """
+    keys = [[_key(o) for o in part] for part in parts]
+    counts = [Counter(key for key in row if key is not None) for row in keys]
+    most: dict[tuple[str, ...], int] = {}
+    for place, counted in enumerate(counts):
+        for key, count in counted.items():
+            if key not in most or count > counts[most[key]][key]:
+                most[key] = place
+    return [
+        observation
+        for place, (part, row) in enumerate(zip(parts, keys, strict=True))
+        for observation, key in zip(part, row, strict=True)
+        if key is None or most[key] == place
+    ]
+
+
+def _key(observation: Observation) -> tuple[str, ...] | None:
+    value = observation.value
+    if not isinstance(value, Event):
+        return None
+    return observation.fact, repr(observation.subject), repr(value.code), repr(sorted(value.fields.items()))
+
+
+def _is_nvidia(text: str) -> bool:
+    return _NVIDIA.search(text[:HEAD]) is not None
+
+
+def _nvidia_heads(lines: Sequence[Line]) -> Iterator[tuple[int, _Head]]:
+    """Rules of underscores; the next line that is not empty is the file or the command."""
+    index = 0
+    while index < len(lines):
+        if not _UNDERSCORES.match(lines[index].text):
+            index += 1
+            continue
+        title = index + 1
+        while title < len(lines) and not lines[title].text.strip() and title - index < 4:
+            title += 1
+        name = lines[title].text.strip() if title < len(lines) else ""
+        taken = title - index + 1
+        if name.startswith("*** "):
+            if title + 1 < len(lines) and _META.match(lines[title + 1].text):
+                taken += 1
+            name = "" if _ABSENT.match(name) else name[4:]
+        elif _UNDERSCORES.match(name):
+            taken, name = 1, ""
+        yield index, _Head(name, taken)
+        index += taken
+
+
+def _heads(lines: Sequence[Line]) -> Iterator[tuple[int, _Head]]:
+    """Banners between two equal rules, headings of one line, and prompts."""
+    index = 0
+    while index < len(lines):
+        head = _banner(lines, index) or _one_line(lines[index].text)
+        if head:
+            yield index, head
+        index += head.lines if head else 1
+
+
+def _banner(lines: Sequence[Line], index: int) -> _Head | None:
+    rule = _RULE.match(lines[index].text)
+    if not rule:
+        return None
+    inside: list[str] = []
+    for line in lines[index + 1 : index + 7]:
+        if (end := _RULE.match(line.text)) and end[1] == rule[1]:
+            break
+        inside.append(line.text.strip().strip(rule[1]).strip())
+    else:
+        return None
+    titles = [title for title in inside if title]
+    commands = [title[2:] for title in titles if title.startswith("$ ")]
+    name = commands[0] if commands else (titles[0] if titles else "")
+    if not name or not (commands or rule[1] == "#" or _is_title(name)):
+        return None
+    return _Head(name, len(inside) + 2)
+
+
+def _one_line(text: str) -> _Head | None:
+    if len(text) > 20200:
+        return None
+    if (found := _PROMPT.match(text)) and command_of(found[3]):
+        return _Head(found[3].strip(), 1, found[1] or found[2] or "")
+    if found := _HEADING.match(text):
+        name = found[2] or found[3] or found[4]
+        if found[4] or _is_title(name):
+            return _Head(name, 1)
+    return None
+
+
+def _is_title(name: str) -> bool:
+    """True for a command or a file; a sentence between dashes is part of an output."""
+    words = name.split()
+    return bool(command_of(name)) or (
+        len(words) == 1 and re.search(r"/|\.(?:log|txt|out|json|xml|csv|prom)$", name) is not None
+    )
+
+
+FORMAT = DocumentFormat(
+    name=NAME,
+    title="nvidia-bug-report.log and other files of several outputs",
+    revision=REVISION,
+    provides=(),  # whatever the formats of its sections provide
+    sniff=sniff,
+    parse=parse,
+)

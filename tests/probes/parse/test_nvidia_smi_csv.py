@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from knowledge.observation import Status
+from probes.parse.nvidia_smi_csv import FORMAT
+from tests.probes.parse.smi_case import (
+    CONTEXT,
+    all_of,
+    capture,
+    check_any,
+    check_cut,
+    one,
+    parse,
+    shuffled_lines,
+    status,
+    value,
+)  # fmt: skip
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+
+NAMES = ("smi/query-gpu.csv", "smi/query-apps.csv", "smi/query-pages.csv", "smi/dmon.txt", "smi/pmon.txt")
+FIRST, SECOND = "0000:3b:00.0", "0000:af:00.0"
+
+
+def test_a_query_names_its_fields_in_the_header() -> None:
+    got = parse(FORMAT, NAMES[0])
+    assert value(got, "gpu.temperature.core", FIRST) == 41
+    assert value(got, "gpu.power.draw", FIRST) == 69.85
+    assert value(got, "gpu.memory.total", FIRST) == 97887
+    assert value(got, "gpu.ecc.volatile.corrected.dram", FIRST) == 1  # .dram is N/A, .device_memory is not
+    assert value(got, "gpu.clock.event.hw_slowdown", FIRST) is False
+    assert value(got, "gpu.row_remap.pending", SECOND) is True
+    assert value(got, "gpu.recovery_action", SECOND) == "gpu_reset"
+    assert value(got, "node.driver.version") == "590.10.01"
+    assert value(got, "node.gpu.count") == value(got, "node.gpu.listed") == 2
+    assert one(got, "gpu.index", SECOND).at == 1784016758_700 * 10**6
+
+
+def test_a_gpu_that_is_lost_among_the_rows() -> None:
+    got = parse(FORMAT, NAMES[0])
+    assert value(got, "gpu.nvml.reachable", FIRST) is True
+    assert value(got, "gpu.nvml.reachable", SECOND) is False
+    assert status(got, "gpu.power.draw", SECOND) is Status.FAILED
+    assert status(got, "gpu.ecc.volatile.uncorrected.total", SECOND) is Status.DENIED
+    assert value(got, "gpu.fan.state", SECOND) == "error"
+    assert not all_of(got, "gpu.fan.state", FIRST)  # N/A: it has no fan
+
+
+def test_nounits_takes_the_unit_from_the_header_or_from_the_field() -> None:
+    text = "index, memory.used [MiB], power.draw [W], clocks.current.sm [MHz], temperature.gpu\n0, 12, 55.5, 345, 41\n"
+    got = FORMAT.parse(text, CONTEXT)
+    assert_in_vocabulary(got, FORMAT)
+    assert [value(got, f) for f in ("gpu.memory.used", "gpu.power.draw", "gpu.clock.sm", "gpu.temperature.core")] == [
+        12, 55.5, 345, 41]  # fmt: skip
+    assert one(got, "gpu.memory.used").subject.id == "index:0"
+
+
+def test_rows_that_name_no_gpu_are_not_given_to_one() -> None:
+    got = FORMAT.parse("temperature.gpu, memory.used [MiB]\n41, 12 MiB\n42, 13 MiB\n", CONTEXT)
+    assert {o.subject.id for o in all_of(got, "gpu.temperature.core")} == {"unknown:row 0", "unknown:row 1"}
+
+
+def test_processes_with_commas_in_their_names_and_on_two_gpus() -> None:
+    got = parse(FORMAT, NAMES[1])
+    assert value(got, "process.gpu_memory", "11327") == 2566 + 34
+    assert value(got, "process.name", "11327") == "python, -c, print(1)"
+    assert status(got, "process.gpu_memory", "11345") is Status.DENIED
+    assert value(got, "gpu.processes", SECOND) == 2
+
+
+def test_retired_pages_are_counted_by_row() -> None:
+    got = parse(FORMAT, NAMES[2])
+    assert value(got, "gpu.retired_pages.double_bit") == 2
+    assert status(got, "gpu.retired_pages.single_bit") is Status.UNSUPPORTED
+
+
+def test_an_empty_result_says_nothing_about_other_gpus() -> None:
+    assert FORMAT.parse("pid, process_name, used_gpu_memory [MiB]\n", CONTEXT) == []
+
+
+def test_the_last_sample_of_a_listing_counts() -> None:
+    got = parse(FORMAT, NAMES[3])
+    assert value(got, "gpu.power.draw", "index:0") == 71.0
+    assert value(got, "gpu.temperature.core", "index:1") == 62
+    assert status(got, "gpu.temperature.memory", "index:0") is Status.UNSUPPORTED
+    assert value(got, "gpu.clock.graphics", "index:1") == 1980
+
+
+def test_processes_of_a_listing() -> None:
+    got = parse(FORMAT, NAMES[4])
+    assert value(got, "gpu.processes", "index:0") == 0
+    assert value(got, "gpu.processes", "index:1") == 2
+    assert value(got, "process.gpu_utilization", "11345") == 99
+    assert status(got, "process.gpu_utilization", "11346") is Status.UNSUPPORTED
+    assert value(got, "process.name", "11346") == "my tool"
+    assert value(got, "process.gpu_contexts", "11346") == ("compute", "graphics")
+    assert status(got, "process.gpu_memory", "11345") is Status.UNSUPPORTED
+
+
+def test_recognition() -> None:
+    assert [FORMAT.sniff(capture(name)) for name in NAMES] == [95, 95, 95, 92, 92]
+    assert FORMAT.sniff("temperature.gpu\n41\n") == 70
+    for other in ("name\n", "date,price,amount\n1,2,3\n", "hello, world\n", "# gpu cluster notes\nthe gpu is new\n"):
+        assert FORMAT.sniff(other) == 0, other
+    for other in ("smi/hopper-590-sick.txt", "smi/table-590-mig.txt", "dcgm/exporter-k8s.prom", "smi/topo.txt"):
+        assert FORMAT.sniff(capture(other)) == 0, other
+
+
+def test_what_is_provided_exists() -> None:
+    assert_provides_exist(FORMAT)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(NAMES), st.integers(0, 10**6))
+def test_any_cut_is_answered(name: str, at: int) -> None:
+    check_cut(FORMAT, name, at)
+
+
+@settings(max_examples=60, deadline=None)
+@given(shuffled_lines(NAMES))
+def test_any_text_is_answered(text: str) -> None:
+    check_any(FORMAT, text)
