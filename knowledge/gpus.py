@@ -125,8 +125,12 @@ def find(product_name: str, memory_mib: float | None = None) -> GpuSpec | None:
 
 
 def candidates(product_name: str, memory_mib: float | None = None) -> tuple[GpuSpec, ...]:
-    """All models that the name may mean: those it names exactly, else those whose family it mentions."""
-    if exact := _exact(product_name, memory_mib):
+    """All models that the name may mean: those it names exactly, else those whose family it mentions.
+
+    A MIG slice (``... MIG 1g.10gb``) is no model of its own: `find` gives none, this gives the whole GPU.
+    """
+    whole = re.split(r" MIG \d", product_name, maxsplit=1)[0]  # a slice names the GPU it was cut from
+    if exact := _exact(whole, memory_mib if whole == product_name else None):
         return exact
     words = _plain(product_name)
     named = [s for s in all_specs() if f" {_plain(s.family)} " in f" {words} "]

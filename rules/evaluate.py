@@ -326,7 +326,7 @@ def quantify(each: Quantifier, truths: Sequence[Truth]) -> Truth:
         return Truth.FALSE if yes else (Truth.UNKNOWN if maybe else Truth.TRUE)
 
     def enough(count: int) -> bool:
-        if each.kind == "share":  # as a quotient: 0.7 * 10 would be more than 7
+        if each.kind == "share":  # as a quotient: 0.07 * 100 is more than 7
             return total > 0 and count / total >= each.number
         return count >= {"any": 1, "all": total, "at_least": each.number}[each.kind]
 

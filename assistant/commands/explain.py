@@ -65,4 +65,6 @@ def _term(words: list[str], lang: str) -> Sheet:
         known += names
     if matches := [m.signature for m in find_signature(text)]:
         return signature_page(matches[0], str(matches[0].family), lang, matches[1:4])
-    raise UnknownNameError("topic", text, known)
+    error = UnknownNameError("topic", text, known)
+    error.hint = error.hint or f"say what kind of thing it is: {', '.join(kinds())}"
+    raise error

@@ -35,7 +35,9 @@ def sheet(words: Sequence[str], lang: str) -> Sheet:
     if entry is None:
         known = [e.code for e in all_xids()]
         error = UnknownNameError("xid", str(code), ())
-        error.hint = f"NVIDIA's catalogue holds {known[0]} to {known[-1]}; a line with another code is worth reading as it is"
+        error.hint = (
+            f"NVIDIA's catalogue holds {known[0]} to {known[-1]}; a line with another code is worth reading as it is"
+        )
         raise error
     return _page(entry, lang)
 

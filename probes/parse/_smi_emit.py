@@ -46,6 +46,9 @@ class _Use:
     line: int | None
 
 
+_NAMELESS = Reading(None, Status.UNSUPPORTED, "the tool prints no name for this process")
+
+
 @dataclass(slots=True)
 class _Process:
     name: Reading | None = None
@@ -131,7 +134,7 @@ class Emitter:
             return
         record = self._processes.setdefault(pid, _Process())
         if name is not None and record.name is None:
-            record.name = text_value(name)
+            record.name = text_value(name) if name.strip() else _NAMELESS
         if kind and kind not in record.kinds:
             record.kinds.append(kind)
         if instance is not None:

@@ -1,6 +1,6 @@
 """Text of ``nvidia-smi -q`` (also ``-d`` selections), drivers 340 to 590.
 
-A file that holds several tool outputs under banner lines is of the format in `nvidia_smi_bundle`.
+What stands behind a ruled banner is another output, and left to the formats of files of several outputs.
 """
 
 from __future__ import annotations

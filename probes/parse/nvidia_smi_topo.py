@@ -53,8 +53,10 @@ class _Matrix:
 
 
 def sniff(head: str) -> int:
-    """100 on the matrix and its legend, 85 on the matrix alone."""
-    matrix = _matrix(lines_of(clean(head)))
+    """100 on a matrix with its legend or affinities near the top, 85 on the matrix alone."""
+    lines = [line for line in lines_of(clean(head)) if line.text.strip()]
+    top = next((i for i, line in enumerate(lines[:20]) if _HEAD.fullmatch(line.text.expandtabs(8).rstrip())), None)
+    matrix = _matrix(lines[top:]) if top is not None else None
     if matrix is None:
         return 0
     return 100 if "X    = Self" in head or "CPU Affinity" in head else 85

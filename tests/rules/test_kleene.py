@@ -76,10 +76,10 @@ def test_a_quantifier_over_nothing_known_is_unknown(each: Quantifier, count: int
 
 
 def test_seven_of_ten_are_a_share_of_seven_tenths() -> None:
-    # 0.55 * 20 is 11.000000000000002 in floating point
+    # 0.07 * 100 is 7.000000000000001 in floating point
     assert quantify(Quantifier("share", 0.7), [T] * 7 + [F] * 3) is T
-    assert quantify(Quantifier("share", 0.55), [T] * 11 + [F] * 9) is T
-    assert quantify(Quantifier("share", 0.55), [T] * 10 + [F] * 10) is F
+    assert quantify(Quantifier("share", 0.07), [T] * 7 + [F] * 93) is T
+    assert quantify(Quantifier("share", 0.07), [T] * 6 + [F] * 94) is F
 
 
 # --- negation -----------------------------------------------------------------------------

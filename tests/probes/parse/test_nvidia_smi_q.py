@@ -206,6 +206,11 @@ def test_recognition() -> None:
     assert FORMAT.sniff("Some prose : with a colon\n    Another Line : 3\n") == 0
 
 
+def test_a_report_ends_where_the_next_output_begins() -> None:
+    twice = smi_pair.text() + "\n" + "#" * 80 + "\n# load\n" + "#" * 80 + "\n" + smi_pair.text()
+    assert len(all_of(FORMAT.parse(twice, CONTEXT), "gpu.temperature.core")) == 1
+
+
 def test_what_is_provided_exists() -> None:
     assert_provides_exist(FORMAT)
 
