@@ -86,9 +86,11 @@ def _dispatch(words: list[str]) -> int:
         full_parser(load_all()).print_help()
         return 0
     from assistant import config
-    from assistant.arguments import command_parser
+    from assistant.arguments import command_parser, full_parser
     from assistant.output import say
 
+    if words[index] not in command_modules() and any(w.startswith("-") for w in words[:index]):
+        full_parser(load_all()).parse_args(words[:index])  # a misspelt flag: its value is no command
     command = load(words[index])
     args = command_parser(command).parse_args(words[:index] + words[index + 1 :])
     settings = config.load({"format": args.format, "lang": args.lang, "color": args.color})

@@ -39,14 +39,16 @@ def terminal_width() -> int:
 def wrap(text: str, columns: int, first: str = "", rest: str | None = None) -> list[str]:
     """Lines of at most `columns`, the first one led by `first`, the others by `rest`.
 
-    Breaks at blanks and between Han characters; a word that is too long stays whole.
+    Breaks at blanks and between Han characters; a word that is too long stays whole, and a
+    closing mark may stand two columns over.
     """
     rest = " " * width(first) if rest is None else rest
     lines, line, used, empty = [], first, width(first), True
     for piece in _pieces(text):
         size = width(piece)
         bare = piece.rstrip()
-        if not empty and used + width(bare) > columns and bare not in _NO_START:
+        room = columns + 2 if bare in _NO_START else columns  # closing punctuation may hang over the edge
+        if not empty and used + width(bare) > room:
             lines.append(line.rstrip())
             line, used, empty = rest, width(rest), True
         if empty and not bare:

@@ -8,7 +8,7 @@ from assistant.render.labels import label
 from assistant.render.view import Block, Step, View
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~&@#$])|(?<=[a-zA-Z])(:)(?=//)|(?<=www)(\.)")
-_OPENING = re.compile(r"^([-+=:]|\d+(?=[.)]))")  # would open a list, a heading or a table row
+_OPENING = re.compile(r"^([-+=:]|\d+(?=[.)](?:\s|$)))")  # would open a list, a heading or a table row
 
 
 def escape(text: str) -> str:

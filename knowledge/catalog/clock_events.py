@@ -68,8 +68,9 @@ def decode(mask: int) -> tuple[tuple[ClockEvent, ...], int]:
 
 def find(name: str) -> ClockEvent | None:
     """The reason called `name` by NVML, nvidia-smi (either age) or its bit (``0x80``, ``128``); else None."""
-    if re.fullmatch(r"\s*(0x[0-9a-fA-F]{1,16}|[0-9]{1,6})\s*", name):
-        bit = int(name, 0) if "x" in name.lower() else int(name)
+    number = re.fullmatch(r"(0x[0-9a-f]{1,16})|([0-9]{1,6})", name.strip().lower(), re.ASCII)
+    if number:
+        bit = int(number[1], 16) if number[1] else int(number[2])
         return next((e for e in all_events() if e.bit == bit), None)
     return _by_name().get(_plain(name))
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from knowledge.observation import Clock, Event, Observation, Scalar, Scope, Source, Status, Subject, Value, node
+from knowledge.text import clean
 from knowledge.text import excerpt as tidy
-from probes.base import Context
+from probes.base import Context, Line, lines_of
 from probes.parse._app_lines import AppLine, is_application_log, span
 
 _NUMBER = re.compile(r"[-+]?[0-9]{1,18}(?:\.[0-9]{1,12})?")
@@ -49,7 +50,11 @@ class Emitter:
         at: int | None = None,
         clock: Clock = Clock.NONE,
     ) -> None:
-        """One value that the text gives."""
+        """One value that the text gives, without control characters."""
+        if isinstance(value, str):
+            value = clean(value)
+        elif isinstance(value, tuple):
+            value = tuple(clean(word) for word in value)
         self.out.append(
             Observation(
                 name, subject, value, Status.OK, self.source(line), at, clock, excerpt=tidy(excerpt), detail=detail
@@ -61,7 +66,7 @@ class Emitter:
     ) -> None:
         """One value that the text should give and does not."""
         self.out.append(
-            Observation(name, subject, None, status, self.source(line), excerpt=tidy(excerpt), detail=detail)
+            Observation(name, subject, None, status, self.source(line), excerpt=tidy(excerpt), detail=tidy(detail))
         )
 
     def event(
@@ -77,8 +82,15 @@ class Emitter:
         clock: Clock = Clock.NONE,
     ) -> None:
         """Something that happened once; fields without a value are left out."""
-        known = {key: value for key, value in fields.items() if value is not None}
+        known = {
+            key: clean(value) if isinstance(value, str) else value for key, value in fields.items() if value is not None
+        }
         self.fact(name, subject, Event(code, known), line, excerpt, at=at, clock=clock)
+
+
+def clean_lines(text: str) -> list[Line]:
+    """All lines of a text, numbered from 1, without escapes and control characters."""
+    return [Line(line.number, clean(line.text)) for line in lines_of(text)]
 
 
 def number(text: str) -> float | None:

@@ -13,6 +13,7 @@ from probes.parse._app_lines import AppLine, rank_subject
 
 TRIGGERS = (
     r"ChildFailedError|Root Cause \(first observed failure\)|failed \(exitcode: |exits with return code = -?\d",
+    r"exitcode  : -?\d",
     r"process rank \d+ with PID|Process name: \[\[\d+,\d+\],\d+\]|srun: error: \S+: tasks? [0-9,\-]+: ",
     r"slurmstepd: error: |srun: error: Node failure|DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE)|Exceeded (?:job|step) memory limit",
     r"\bOOMKilled\b|The node was low on resource|[Rr]eason:? +(?:Evicted|Preempt\w*|DeadlineExceeded)|exit code 137\b",

@@ -171,8 +171,8 @@ def rails(emit: Emitter, ports: Sequence[Port]) -> None:
         detail = "no port is active and the adapter model is not known: which ports are compute rails cannot be told"
         emit.missing("node.ib.rails_down", node, Status.FAILED, detail, line=best.ports[0].line)
         return
-    full = [port for port in best.ports if port.active and port.rate == best.rate]
-    slow = [port for port in best.ports if port.active and port.rate != best.rate]
+    full = [port for port in best.ports if port.active and port.rate in (None, best.rate)]
+    slow = [port for port in best.ports if port.active and port.rate not in (None, best.rate)]
     lost = [port for port in best.ports if not port.active]
     rest = [port for group in others for port in group.ports if not port.active]
     assumed = f"the compute rails are taken to be the {best.title} ports at {best.rate:g} Gb/s"

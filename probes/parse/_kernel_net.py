@@ -76,7 +76,8 @@ def _link(reading: Reading, entry: Entry) -> None:
     fields: dict[str, Scalar] = {
         "state": state, "interface": name, "pci": pci, "source": entry.tag or "kernel", "text": body(message),
     }  # fmt: skip
-    reading.event("link_carrier", Subject(Scope.PORT, name, reading.node(entry)), entry, fields)
+    scope = Scope.PORT if "/" in name else Scope.NIC  # mlx5_0/1 is a port, ib0 an interface
+    reading.event("link_carrier", Subject(scope, name, reading.node(entry)), entry, fields)
 
 
 def _adapter(reading: Reading, entry: Entry) -> None:

@@ -41,7 +41,7 @@ class Scrape:
                 fact, subject, value, status,
                 self.context.at(self.probe, self.revision, sample.line if sample is not None else None),
                 at, Clock.REALTIME if at is not None else Clock.NONE,
-                excerpt=excerpt(sample.text, 300) if sample is not None else "", detail=detail,
+                excerpt=excerpt(sample.text, 300) if sample is not None else "", detail=excerpt(detail),
             )
         )  # fmt: skip
 

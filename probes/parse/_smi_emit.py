@@ -99,7 +99,7 @@ class Emitter:
         self.out.append(
             Observation(
                 fact, subject, value, status, self.context.at(self.probe, self.revision, line), self.at, self.clock,
-                excerpt=cut(excerpt, 300), detail=detail,
+                excerpt=cut(excerpt, 300), detail=cut(detail),
             )
         )  # fmt: skip
 

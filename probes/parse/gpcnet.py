@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from knowledge.observation import Observation
-from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.base import Context, DocumentFormat, Line
 from probes.parse import _app_bench
-from probes.parse._app_emit import Emitter, number
+from probes.parse._app_emit import Emitter, clean_lines, number
 
 NAME = "gpcnet"
 REVISION = 1
@@ -47,7 +47,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     section, header = "", ["Avg", "99%", "Units"]
     title: Line | None = None
     rows = 0
-    for line in lines_of(text):
+    for line in clean_lines(text):
         if refused := _REFUSED.search(line.text):
             _app_bench.named(emit, NAME, line)
             reason = f"needs at least {refused[1]} nodes"

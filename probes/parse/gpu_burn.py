@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 
 from knowledge.observation import Observation, Status, Subject, gpu
-from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.base import Context, DocumentFormat, Line
 from probes.parse import _app_bench
-from probes.parse._app_emit import Emitter, whole
+from probes.parse._app_emit import Emitter, clean_lines, whole
 
 NAME = "gpu-burn"
 REVISION = 1
@@ -47,6 +47,7 @@ class _Gpu:
 
     errors: int = 0  # of the summaries that are over
     pending: int = 0  # since the last summary
+    peak: int = 0
     gflops: int = 0
     hottest: int | None = None
     died: bool = False
@@ -71,7 +72,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     failure: Line | None = None
     end: Line | None = None
     first: Line | None = None
-    for line in lines_of(text):
+    for line in clean_lines(text):
         if steps := list(_PROGRESS.finditer(line.text)):
             first = first or line
             for step in steps:
@@ -111,8 +112,9 @@ def _progress(gpus: dict[int, _Gpu], found: re.Match[str], line: Line) -> None:
         if index < len(errors):
             count, note = errors[index]
             one.died = one.died or "DIED" in note
-            if int(count) > one.pending:
-                one.pending, one.worst = int(count), line
+            one.pending = max(one.pending, int(count))
+            if int(count) > one.peak:
+                one.peak, one.worst = int(count), line
         heat = temperatures[index] if index < len(temperatures) else None
         if heat is not None:
             one.hottest = max(heat, one.hottest or heat)

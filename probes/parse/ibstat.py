@@ -9,8 +9,8 @@ import re
 from dataclasses import replace
 
 from knowledge.observation import Observation, Scope, Subject, node
-from probes.base import Context, DocumentFormat, lines_of
-from probes.parse._app_emit import Emitter, number, whole
+from probes.base import Context, DocumentFormat
+from probes.parse._app_emit import Emitter, clean_lines, number, whole
 from probes.parse._app_ib import FACTS, LAYERS, PHYS_STATES, STATES, Port, emit_node, emit_port
 
 NAME = "ibstat"
@@ -51,7 +51,7 @@ def parse(text: str, context: Context) -> list[Observation]:
         current = None
         unknown.clear()
 
-    for line in lines_of(text):
+    for line in clean_lines(text):
         if found := _CA.match(line.text):
             close()
             device, adapter, firmware = found[1], "", ""
@@ -94,8 +94,11 @@ def _short(expected: dict[str, int], ports: list[Port], last: str) -> str:
             return f"CA '{device}' has {count} ports, {len(seen)} are printed"
     if last and not any(port.device == last for port in ports) and last not in expected:
         return f"CA '{last}' has no ports printed"
-    if ports and ports[-1].state is None:
-        return f"{ports[-1].name} has no state printed"
+    if not ports:
+        return ""
+    end = ports[-1]
+    if end.state is None or end.rate is None or (end.layer is None and any(port.layer for port in ports)):
+        return f"{end.name} is not printed in full"
     return ""
 
 
@@ -134,7 +137,7 @@ def _read(port: Port, name: str, value: str, unknown: list[tuple[str, str]]) -> 
 
 def _traffic(emit: Emitter, text: str) -> None:
     host = ""
-    for line in lines_of(text):
+    for line in clean_lines(text):
         if found := _VM.match(line.text):
             host = found[1]
         elif host and (found := _GUID.match(line.text)):

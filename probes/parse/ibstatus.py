@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 
 from knowledge.observation import Observation
-from probes.base import Context, DocumentFormat, lines_of
-from probes.parse._app_emit import Emitter, number
+from probes.base import Context, DocumentFormat
+from probes.parse._app_emit import Emitter, clean_lines, number
 from probes.parse._app_ib import FACTS, LAYERS, PHYS_STATES, STATES, Port, emit_node, emit_port
 
 NAME = "ibstatus"
@@ -49,7 +49,7 @@ def parse(text: str, context: Context) -> list[Observation]:
             ports.append(current)
         unknown.clear()
 
-    for line in lines_of(text):
+    for line in clean_lines(text):
         if found := _HEAD.match(line.text):
             close()
             current = Port(found[1], found[2], line.number, excerpt=f"{found[1]} port {found[2]}")

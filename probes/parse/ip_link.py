@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from knowledge.observation import Observation, Scope, Status, Subject
-from probes.base import Context, DocumentFormat, lines_of
-from probes.parse._app_emit import Emitter, whole
+from probes.base import Context, DocumentFormat
+from probes.parse._app_emit import Emitter, clean_lines, whole
 
 NAME = "ip-link"
 REVISION = 1
@@ -70,7 +70,7 @@ def _json(emit: Emitter, text: str) -> list[tuple[str, str, bool]]:
 
 def _text(emit: Emitter, text: str) -> list[tuple[str, str, bool]]:
     out = []
-    lines = lines_of(text)
+    lines = clean_lines(text)
     for index, line in enumerate(lines):
         if not (found := _HEAD.match(line.text)):
             continue

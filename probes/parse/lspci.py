@@ -12,8 +12,8 @@ from enum import StrEnum
 
 from knowledge.identity import normalise_pci
 from knowledge.observation import Observation, Scope, Status, Subject, gpu
-from probes.base import Context, DocumentFormat, Line, lines_of
-from probes.parse._app_emit import Emitter
+from probes.base import Context, DocumentFormat, Line
+from probes.parse._app_emit import Emitter, clean_lines
 
 NAME = "lspci"
 REVISION = 1
@@ -95,7 +95,7 @@ def parse(text: str, context: Context) -> list[Observation]:
 
 def _devices(text: str) -> list[_Device]:
     out: list[_Device] = []
-    for line in lines_of(text):
+    for line in clean_lines(text):
         if found := _HEAD.match(line.text):
             pci = normalise_pci(found[1])
             revision = _REVISION.search(found[3])

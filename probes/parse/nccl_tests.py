@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass, field
 
 from knowledge.observation import Observation, Scope, Status, Subject
-from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.base import Context, DocumentFormat, Line
 from probes.parse import _app_bench
-from probes.parse._app_emit import Emitter, whole
+from probes.parse._app_emit import Emitter, clean_lines, whole
 
 NAME = "nccl-tests"
 REVISION = 1
@@ -94,7 +94,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     last = runs[-1]
     done = last.average[1] if last.average else None
     _app_bench.completed(emit, done is not None, done)
-    if failure := next((line for line in lines_of(text) if _FAILURE.search(line.text)), None):
+    if failure := next((line for line in clean_lines(text) if _FAILURE.search(line.text)), None):
         _app_bench.failed(emit, failure)
     return emit.out
 
@@ -102,7 +102,7 @@ def parse(text: str, context: Context) -> list[Observation]:
 def _runs(text: str) -> list[_Run]:
     runs = [_Run()]
     command: tuple[str, Line] | None = None
-    for line in lines_of(text):
+    for line in clean_lines(text):
         run, body = runs[-1], line.text.lstrip()
         if start := _START.match(body):
             if run.header or run.op:

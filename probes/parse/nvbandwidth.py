@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from knowledge.identity import normalise_pci
 from knowledge.observation import Observation, Status, Subject, gpu
-from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.base import Context, DocumentFormat, Line
 from probes.parse import _app_bench
-from probes.parse._app_emit import Emitter
+from probes.parse._app_emit import Emitter, clean_lines
 
 NAME = "nvbandwidth"
 REVISION = 1
@@ -68,7 +68,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     devices: dict[int, Subject] = {}
     first: Line | None = None
     error: Line | None = None
-    lines = lines_of(text)
+    lines = clean_lines(text)
     for line in lines:
         if found := _DEVICE.match(line.text):
             _device(emit, devices, found, line)

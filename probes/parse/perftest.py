@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass, field
 
 from knowledge.observation import Observation, Subject
-from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.base import Context, DocumentFormat, Line
 from probes.parse import _app_bench
-from probes.parse._app_emit import Emitter
+from probes.parse._app_emit import Emitter, clean_lines
 
 NAME = "perftest"
 REVISION = 1
@@ -70,7 +70,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     emit = Emitter(NAME, REVISION, context)
     test: _Test | None = None
     tests: list[_Test] = []
-    lines = lines_of(text)
+    lines = clean_lines(text)
     for line in lines:
         if found := _TITLE.match(line.text):
             name = _NAMES.get(found[1], found[1].lower()) + ("_bw" if found[3] == "BW" else "_lat")

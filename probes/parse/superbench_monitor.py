@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from knowledge.observation import Clock, Observation, Status, gpu
-from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.base import Context, DocumentFormat, Line
 from probes.parse import _app_bench
-from probes.parse._app_emit import Emitter
+from probes.parse._app_emit import Emitter, clean_lines
 
 NAME = "superbench-monitor"
 REVISION = 1
@@ -53,7 +53,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     emit = Emitter(NAME, REVISION, context)
     broken: Line | None = None
     samples = 0
-    for line in lines_of(text):
+    for line in clean_lines(text):
         if not line.text.strip():
             continue
         sample = _object(line.text)

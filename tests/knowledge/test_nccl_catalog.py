@@ -105,13 +105,17 @@ def test_precise_comes_before_code_before_broad() -> None:
 
 
 def test_a_line_is_quoted_clean_and_counted_in_any_line_ending() -> None:
-    match = find_signature("one\r\ntwo\r\x1b[31mDuplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000\x1b[0m\n")[0]
+    match = find_signature(
+        "one\r\ntwo\r\x1b[31mDuplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000\x1b[0m\n"
+    )[0]
     assert match.line == 3
     assert match.text == "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000"
 
 
 def test_a_colour_code_or_case_does_not_hide_a_signature() -> None:
-    assert found("NCCL WARN dUPLICATE \x1b[1mgpu\x1b[0m detected : rank 3 and rank 2 both on cuda device 5e000") == ["duplicate-gpu"]
+    assert found("NCCL WARN dUPLICATE \x1b[1mgpu\x1b[0m detected : rank 3 and rank 2 both on cuda device 5e000") == [
+        "duplicate-gpu"
+    ]
 
 
 def test_the_middle_of_an_endless_text_is_not_read_but_its_ends_are() -> None:

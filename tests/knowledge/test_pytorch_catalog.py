@@ -65,7 +65,10 @@ def test_each_number_lands_in_its_field() -> None:
 
 def test_other_processes_that_are_named_do_not_shift_the_numbers() -> None:
     text = message(4, 44.5, 1.0, 21.0, 20.0, 0.4)
-    named = text.replace("Including non", "Process 991 has 22.40 GiB memory in use. Process 17 has 96.00 MiB memory in use. Including non")
+    named = text.replace(
+        "Including non",
+        "Process 991 has 22.40 GiB memory in use. Process 17 has 96.00 MiB memory in use. Including non",
+    )
     assert read_oom(named) == read_oom(text)
 
 
@@ -84,8 +87,10 @@ def test_text_without_a_message_is_none() -> None:
 sizes = st.floats(0.01, 500, allow_nan=False).map(lambda x: round(x, 2))
 
 
-@given(sizes, sizes, sizes, sizes, sizes, sizes)
-def test_every_full_message_has_a_kind_and_exactly_one_entry(*n: float) -> None:
+@given(st.tuples(sizes, sizes, sizes, sizes, sizes, sizes))
+def test_every_full_message_has_a_kind_and_exactly_one_entry(
+    n: tuple[float, float, float, float, float, float],
+) -> None:
     text = message(*n)
     oom = read_oom(text)
     assert oom is not None

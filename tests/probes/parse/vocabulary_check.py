@@ -35,7 +35,10 @@ def faults_of(observations: Iterable[Observation], provides: Iterable[str] | Non
                 out.append(f"{o.fact} is {o.status} without a reason")
         if not o.source.probe:
             out.append(f"{o.fact} has no source")
-        if any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or c in "\u200b\u202e\u2066" for c in o.excerpt + o.detail):
+        if any(
+            (ord(c) < 32 and c != "\t") or 0x7F <= ord(c) < 0xA0 or c in "\u200b\u202e\u2066"
+            for c in o.excerpt + o.detail
+        ):
             out.append(f"{o.fact} quotes control characters: {o.excerpt!r} {o.detail!r}")
         for language in ("en", "zh"):
             if not spec.sentence(o, language):

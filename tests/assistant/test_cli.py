@@ -1,0 +1,188 @@
+"""The command line as a whole: help, flags, errors, exit codes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from assistant.cli import _command_index, command_modules, main
+from tests.conftest import Gpudiag
+
+COMMANDS = sorted(command_modules())
+
+
+def test_the_folder_is_the_list() -> None:
+    folder = Path("assistant/commands") if Path("assistant/commands").is_dir() else Path(__file__).parents[2] / "assistant/commands"
+    assert sorted(p.stem for p in folder.glob("[a-z]*.py")) == [m.rsplit(".", 1)[1] for _, m in sorted(command_modules().items())]
+
+
+def test_version(gpudiag: Gpudiag) -> None:
+    from assistant import __version__
+
+    for flag in ("--version", "-V"):
+        answer = gpudiag(flag)
+        assert (answer.code, answer.out, answer.err) == (0, f"gpudiag {__version__}\n", "")
+
+
+def test_nothing_is_help(gpudiag: Gpudiag) -> None:
+    nothing, asked = gpudiag(), gpudiag("--help")
+    assert nothing.code == asked.code == 0
+    assert nothing.out == asked.out
+    for name in COMMANDS:
+        assert f"    {name} " in nothing.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_help(gpudiag: Gpudiag, name: str) -> None:
+    answer = gpudiag(name, "--help")
+    assert answer.code == 0
+    assert answer.out.startswith(f"usage: gpudiag {name}")
+    assert "==SUPPRESS==" not in answer.out
+
+
+def test_unknown_command_names_the_nearest(gpudiag: Gpudiag) -> None:
+    answer = gpudiag("chekc")
+    assert answer.code == 2
+    assert "no command named 'chekc'" in answer.err
+    assert "check" in answer.err.splitlines()[1]
+    assert answer.out == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("check", "--lgo", "x"), "did you mean --log"),
+        (("check", "--log"), "expected at least one argument"),
+        (("check", "--expect-gpus", "many"), "number of GPUs"),
+        (("explain",), "KIND NAME"),
+        (("explain", "xid"), "explain xid needs a name"),
+        (("--format", "xml", "check"), "invalid choice: 'xml'"),
+        (("--frmat", "json"), "--frmat"),
+        (("rules",), "ACTION"),
+        (("rules", "lst"), "invalid choice: 'lst'"),
+        (("rules", "show", "gpu-fell-off-buss"), "gpu-fell-off-bus"),
+        (("runbook", "show", "gpu-of-bus"), "gpu-off-bus"),
+        (("check",), "--log FILE"),
+        (("check", "--bundle", "x.tar"), "bundles"),
+        (("demo", "nope"), "off-the-bus"),
+    ],
+)
+def test_asked_wrongly(gpudiag: Gpudiag, words: tuple[str, ...], part: str) -> None:
+    answer = gpudiag(*words)
+    assert answer.code == 2
+    assert part in answer.err
+    assert answer.out == ""
+    assert "Traceback" not in answer.err
+    assert len(answer.err.splitlines()) <= 3
+
+
+def test_output_flags_stand_anywhere(gpudiag: Gpudiag) -> None:
+    before = gpudiag("--format", "json", "--lang", "zh", "explain", "xid", "79")
+    after = gpudiag("explain", "xid", "79", "--format=json", "--lang=zh")
+    assert before.code == 0
+    assert before.out == after.out
+
+
+@pytest.mark.parametrize(
+    ("words", "index"),
+    [
+        ([], None),
+        (["check"], 0),
+        (["--lang", "zh", "check"], 2),
+        (["--lang=zh", "-q", "check"], 2),
+        (["--help", "check"], None),
+        (["--lang", "check"], None),  # the language is "check": there is no command
+    ],
+)
+def test_where_the_command_stands(words: list[str], index: int | None) -> None:
+    assert _command_index(words) == index
+
+
+def test_a_reader_that_leaves_is_no_error(clean_environment: dict[str, str]) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "assistant", "rules", "list"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment, cwd=clean_environment["PYTHONPATH"],
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    errors = process.stderr.read()
+    assert process.wait(60) == 0
+    assert errors == b""
+    process.stderr.close()
+
+
+def test_a_bug_is_one_line_without_paths(clean_environment: dict[str, str], tmp_path: Path) -> None:
+    """A command module that breaks: the sentence names it as ours, with exit code 70."""
+    program = (
+        "import sys, types\n"
+        "from assistant import cli\n"
+        "m = types.ModuleType('broken')\n"
+        "m.NAME, m.HELP, m.add_arguments = 'broken', 'h', lambda p: None\n"
+        "def run(args): open('/no/such/folder/file')\n"
+        "m.run = run\n"
+        "sys.modules['broken'] = m\n"
+        "cli.command_modules = lambda: {'broken': 'broken'}\n"
+        "sys.exit(cli.main(['broken']))\n"
+    )
+    for debug in ("", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=False,
+            env=clean_environment | {"GPUDIAG_DEBUG": debug}, cwd=tmp_path,
+        )  # fmt: skip
+        assert done.returncode == 70
+        lines = done.stderr.splitlines()
+        assert "this is a bug in gpudiag" in lines[-1]
+        assert "/no/such" not in done.stderr
+        assert str(Path(__file__).parents[2]) not in done.stderr
+        assert len(lines) == (1 if not debug else len(lines))
+        assert bool(debug) == ("in run" in done.stderr)
+
+
+def test_unprintable_characters_cost_no_answer(gpudiag: Gpudiag) -> None:
+    answer = gpudiag("explain", "xid", "79", "--lang", "zh", env={"PYTHONIOENCODING": "ascii"})
+    assert answer.code == 0
+    assert answer.out.startswith("XID 79: GPU ")
+
+
+def test_completion(gpudiag: Gpudiag, require: Callable[[str], str], tmp_path: Path) -> None:
+    for shell in ("bash", "zsh", "tcsh"):
+        script = gpudiag("completion", shell)
+        assert script.code == 0
+        assert all(name in script.out for name in COMMANDS)
+    bash = require("bash")
+    file = tmp_path / "c.bash"
+    file.write_text(gpudiag("completion", "bash").out, encoding="utf-8")
+    subprocess.run([bash, "-n", str(file)], check=True)
+
+
+def test_interrupt_is_130() -> None:
+    import signal
+
+    program = (
+        "import os, signal, sys, types\n"
+        "from assistant import cli\n"
+        "m = types.ModuleType('slow')\n"
+        "m.NAME, m.HELP, m.add_arguments = 'slow', 'h', lambda p: None\n"
+        "m.run = lambda args: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.modules['slow'] = m\n"
+        "cli.command_modules = lambda: {'slow': 'slow'}\n"
+        "sys.exit(cli.main(['slow']))\n"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=False, env=os.environ | {"PYTHONPATH": str(root)}
+    )
+    assert done.returncode == 130
+    assert b"Traceback" not in done.stderr
+    assert signal.SIGINT == 2
+
+
+def test_main_takes_its_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "xid", "79", "--lang", "en"]) == 0
+    assert capsys.readouterr().out.startswith("XID 79: ")

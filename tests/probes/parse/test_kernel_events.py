@@ -1,0 +1,316 @@
+"""Each kind of event from the lines that print it, alone and amid a log that the scanner reads."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+
+import pytest
+
+from knowledge.facts import vocabulary
+from knowledge.observation import Event, Observation, Scalar, Status
+from probes.base import Context, lines_of
+from probes.parse import kernel_log
+from probes.scan import scan
+
+FILLER = "Mar  3 12:00:00 gpu-07 systemd[1]: Started session-{n}.scope - Session {n} of User alice."
+
+
+@dataclass(frozen=True)
+class Story:
+    """Lines, and the one event of `fact` that they tell."""
+
+    fact: str
+    lines: str
+    subject: str = ""
+    fields: dict[str, Scalar] = field(default_factory=dict)
+    code: int | None = None
+    count: int = 1
+
+
+STORIES = [
+    Story("gpu_lost", "[77.1] NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.", "gpu 0000:3b:00.0", {"reporter": "NVRM"}),
+    Story(
+        "gpu_lost",
+        "Mar  3 12:00:01 gpu-07 dcgm-job[88]: Unable to determine the device handle for GPU 0000:5E:00.0: GPU is lost.  Reboot",
+        "gpu 0000:5e:00.0", {"reporter": "dcgm-job"},
+    ),
+    Story(
+        "gpu_init_failed",
+        "[5.0] NVRM: GPU 0000:07:00.0: RmInitAdapter failed! (0x24:0x65:1477)\n"
+        "[5.1] NVRM: GPU 0000:07:00.0: rm_init_adapter failed, device minor number 3",
+        "gpu 0000:07:00.0", {"error": "0x24:0x65:1477", "minor": 3},
+    ),
+    Story(
+        "gsp_heartbeat_timeout",
+        "[9.0] NVRM: GPU2 _kgspRpcRecvPoll: GSP RM heartbeat timed out",
+        "gpu instance:2",
+    ),
+    Story(
+        "gsp_rpc_timeout",
+        "[9.0] NVRM: _issueRpcAndWait: rpcRecvPoll timedout for fn 103 sequence 88!\n"
+        "[9.5] NVRM: Xid (PCI:0000:0b:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)",
+        "gpu 0000:0b:00.0", {"function": 103, "sequence": 88},
+    ),
+    Story(
+        "gsp_crash",
+        "[9.0] NVRM: kgspHealthCheck_GH100: ********* GSP-CrashCat Report *********\n"
+        "[9.0] NVRM: Xid (PCI:0000:2a:00): 120, GSP task exception: load access page fault (cause:0xd) @ pc:0x1, task:3",
+        "gpu 0000:2a:00.0",
+    ),
+    Story("pmu_halted", "[9.0] NVRM: GPU1 _kgspRpcGspEventPmuHalted: Received signal from GSP that PMU has halted.", "gpu instance:1"),
+    Story(
+        "gpu_device_busy_removed",
+        "[9.0] NVRM: Attempting to remove device 0000:a1:00.0 with non-zero usage count!",
+        "gpu 0000:a1:00.0",
+    ),
+    Story(
+        "nvidia_assertion",
+        "[9.0] NVRM: nvAssertOkFailedNoLog: Assertion failed: Invalid state [NV_ERR_INVALID_STATE] (0x40) returned from foo(p) @ mem.c:99",
+        fields={"location": "mem.c:99"},
+    ),
+    Story(
+        "nvlink_driver_message",
+        "[9.0] NVRM: GPU 0000:1b:00.0: knvlinkUpdateRxDetect_IMPL: NVLink failed to update the link mask!",
+        "gpu 0000:1b:00.0",
+    ),
+    Story("driver_load_failed", "[9.0] NVRM: No NVIDIA GPU found.", fields={"reason": "no_gpu"}),
+    Story(
+        "driver_load_failed",
+        "[9.0] NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:\n"
+        "[9.0] NVRM: BAR1 is 0M @ 0x0 (PCI:0000:41:00.0)\n"
+        "[9.0] nvidia: probe of 0000:41:00.0 failed with error -1\n"
+        "[9.0] NVRM: The NVIDIA probe routine failed for 1 device(s).\n"
+        "[9.0] NVRM: None of the NVIDIA devices were initialized.",
+        fields={"reason": "bar_invalid", "device": "0000:41:00.0"},
+    ),
+    Story("driver_load_failed", "[9.0] nvidia: probe of 0000:41:00.0 failed with error -1", fields={"reason": "probe_failed"}),
+    Story("driver_load_failed", "[9.0] NVRM: GPU 0000:41:00.0 is already bound to nouveau.", fields={"reason": "nouveau"}),
+    Story("driver_load_failed", "[9.0] Loading of unsigned module is rejected", fields={"reason": "signature"}),
+    Story("driver_load_failed", "[9.0] nvidia_uvm: Unknown symbol nvUvmInterfaceFoo (err -2)", fields={"reason": "symbol"}),
+    Story(
+        "driver_load_failed",
+        "[9.0] nvidia 0000:41:00.0: Direct firmware load for nvidia/550.90.07/gsp_ga10x.bin failed with error -2",
+        fields={"reason": "firmware"},
+    ),
+    Story(
+        "driver_library_mismatch",
+        "[9.0] NVRM: API mismatch: the client has the version 535.104.05, but\n"
+        "[9.0] NVRM: this kernel module has the version 535.86.10.  Please\n"
+        "[9.0] NVRM: make sure that this kernel module and all NVIDIA driver\n[9.0] NVRM: components have the same version.",
+        fields={"library": "535.104.05", "module": "535.86.10"},
+    ),
+    Story(
+        "driver_library_mismatch",
+        "[9.0] NVRM: API mismatch: the client 'nvidia-smi' (pid 4242)\n"
+        "[9.0] NVRM: has the version 550.90.07, but this kernel module has\n[9.0] NVRM: the version 550.54.15.",
+        fields={"library": "550.90.07"},
+    ),
+    Story(
+        "gpu_power_state_stuck",
+        "[9.0] nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, device inaccessible",
+        "gpu 0000:01:00.0", {"state": "from D3cold to D0, device inaccessible"},
+    ),
+    Story(
+        "pci_power_state_stuck",
+        "[9.0] pcieport 0000:00:01.0: Unable to change power state from D3hot to D0, device inaccessible",
+        "pci 0000:00:01.0",
+    ),
+    Story(
+        "peermem_invalid_context",
+        "[9.0] nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing",
+    ),
+    Story(
+        "aer",
+        "[9.0] pcieport 0000:16:01.0: AER: Corrected error received: 0000:17:00.0\n"
+        "[9.0] nvidia 0000:17:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)\n"
+        "[9.0] nvidia 0000:17:00.0:   device [10de:2330] error status/mask=00000041/0000a000\n"
+        "[9.0] nvidia 0000:17:00.0:    [ 0] RxErr                  (First)\n"
+        "[9.0] nvidia 0000:17:00.0:    [ 6] BadTLP",
+        "gpu 0000:17:00.0",
+        {"severity": "corrected", "layer": "Physical", "agent": "Receiver ID", "device": "0000:16:01.0", "bits": "RxErr,BadTLP"},
+    ),
+    Story(
+        "aer",
+        "[9.0] pcieport 0000:16:01.0: AER: Uncorrectable (Non-Fatal) error message received from 0000:18:00.0\n"
+        "[9.0] mlx5_core 0000:18:00.0: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), type=Transaction Layer, (Requester ID)\n"
+        "[9.0] mlx5_core 0000:18:00.0:   device [15b3:1021] error status/mask=00104000/00000000\n"
+        "[9.0] pcieport 0000:16:01.0: AER: device recovery successful",
+        "pci 0000:18:00.0",
+        {"severity": "nonfatal", "bits": "CmpltTO,UnsupReq", "device": "0000:16:01.0", "recovered": True},
+    ),
+    Story(
+        "aer",
+        "[9.0] pcieport 0000:00:03.0: AER: Uncorrected (Fatal) error received: 0000:00:03.0\n"
+        "[9.0] pcieport 0000:00:03.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)\n"
+        "[9.0] pcieport 0000:00:03.0:   device [8086:6f08] error status/mask=00000020/00000000\n"
+        "[9.0] pcieport 0000:00:03.0:    [ 5] SDES                   (First)\n"
+        "[9.1] nvidia 0000:03:00.0: AER: can't recover (no error_detected callback)\n"
+        "[9.1] pcieport 0000:00:03.0: AER: device recovery failed",
+        "pci 0000:00:03.0",
+        {"severity": "fatal", "bits": "SDES", "gpu": "0000:03:00.0", "recovered": False},
+    ),
+    Story("aer", "[9.1] nvidia 0000:03:00.0: AER: can't recover (no error_detected callback)", "gpu 0000:03:00.0", {"recovered": False}),
+    Story("pcie_containment", "[9.0] pcieport 0000:b0:02.0: DPC: containment event, status:0x1f01 source:0x0000", "pci 0000:b0:02.0"),
+    Story("pcie_link_down", "[9.0] pcieport 0000:16:01.0: pciehp: Slot(8): Link Down", "pci 0000:16:01.0", {"what": "link_down", "slot": "8"}),
+    Story("pcie_link_down", "[9.0] pcieport 0000:16:01.0: pciehp: Slot(8-1): Card not present", fields={"what": "card_not_present"}),
+    Story(
+        "pcie_bandwidth_limited",
+        "[9.0] mlx5_core 0000:86:00.0: 63.008 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 link at 0000:80:02.0 "
+        "(capable of 126.024 Gb/s with 16.0 GT/s PCIe x8 link)",
+        "pci 0000:86:00.0", {"available": 63.008, "width": 8, "limited_by": "0000:80:02.0", "max_speed": 16.0},
+    ),
+    Story(
+        "machine_check",
+        "[9.0] mce: [Hardware Error]: CPU 17: Machine Check: 0 Bank 7: 8c00004000010091\n[9.0] mce: [Hardware Error]: Machine check events logged",
+        fields={"cpu": 17, "bank": 7, "status": "8c00004000010091", "corrected": True},
+    ),
+    Story(
+        "machine_check",
+        "[9.0] mce: [Hardware Error]: CPU 2: Machine Check Exception: 5 Bank 5: be00000000800400",
+        fields={"corrected": False},
+    ),
+    Story("machine_check", "[9.0] mce: [Hardware Error]: Machine check events logged"),
+    Story(
+        "host_memory_error",
+        "[9.0] EDAC MC1: 3 UE memory read error on CPU_SrcID#1_MC#0_Chan#0_DIMM#0 (channel:0 slot:0)",
+        fields={"severity": "uncorrected", "count": 3, "controller": "MC1"},
+    ),
+    Story(
+        "hardware_error",
+        "[9.0] {2}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 1\n"
+        "[9.0] {2}[Hardware Error]: event severity: fatal\n[9.0] {2}[Hardware Error]:   section_type: PCIe error\n"
+        "[9.0] {2}[Hardware Error]:   device_id: 0000:3b:00.0",
+        "pci 0000:3b:00.0", {"severity": "fatal", "section": "PCIe error", "device": "0000:3b:00.0"},
+    ),
+    Story("cpu_throttled", "[9.0] CPU17: Package temperature above threshold, cpu clock throttled (total events = 123)", fields={"cpu": 17, "level": "package", "count": 123}),
+    Story(
+        "oom_kill",
+        "[9.0] python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=979\n[9.0] CPU: 3 PID: 7\n"
+        "[9.0] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=x,mems_allowed=0-1,oom_memcg=/kubepods/pod7,"
+        "task_memcg=/kubepods/pod7/c,task=python3,pid=4242,uid=0\n"
+        "[9.0] Memory cgroup out of memory: Killed process 4242 (python3) total-vm:98304kB, anon-rss:65536kB, file-rss:0kB\n"
+        "[9.4] oom_reaper: reaped process 4242 (python3), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB",
+        fields={"kind": "cgroup", "process": "python3", "pid": 4242, "rss": 64.0, "cgroup": "/kubepods/pod7", "invoker": "python3"},
+    ),
+    Story(
+        "oom_kill",
+        "[9.0] Out of memory: Killed process 11 (a b) total-vm:4kB, anon-rss:2048kB, file-rss:0kB\n"
+        "[9.0] Out of memory: Killed process 12 (c) total-vm:4kB, anon-rss:1024kB, file-rss:0kB",
+        count=2,
+    ),
+    Story("kernel_panic", "[9.0] Kernel panic - not syncing: Fatal exception in interrupt", fields={"reason": "Fatal exception in interrupt"}),
+    Story(
+        "kernel_oops",
+        "<1>[9.0] BUG: kernel NULL pointer dereference, address: 0000000000000008\n<4>[9.0] Oops: 0002 [#1] SMP NOPTI\n"
+        "<4>[9.0] CPU: 0 PID: 1899 Comm: python3 Tainted: P           OE",
+        fields={"process": "python3", "pid": 1899, "deliberate": False},
+    ),
+    Story("sysrq_crash", "<6>[9.0] sysrq: Trigger a crash"),
+    Story(
+        "soft_lockup", "[9.0] watchdog: BUG: soft lockup - CPU#12 stuck for 23s! [python3:4242]",
+        fields={"kind": "soft", "cpu": 12, "seconds": 23, "process": "python3", "pid": 4242},
+    ),
+    Story("soft_lockup", "[9.0] NMI watchdog: Watchdog detected hard LOCKUP on cpu 3", fields={"kind": "hard", "cpu": 3}),
+    Story("soft_lockup", "[9.0] rcu: INFO: rcu_sched self-detected stall on CPU", fields={"kind": "rcu"}),
+    Story(
+        "hung_task", "[9.0] INFO: task nvidia-smi:4242 blocked for more than 120 seconds.",
+        fields={"process": "nvidia-smi", "pid": 4242, "seconds": 120},
+    ),
+    Story("filesystem_stall", "[9.0] nfs: server filer-1 not responding, still trying", fields={"filesystem": "nfs", "server": "filer-1", "state": "lost"}),
+    Story("filesystem_stall", "[9.0] nfs: server filer-1 OK", fields={"state": "restored"}),
+    Story(
+        "filesystem_stall",
+        "[9.0] Lustre: scratch-OST0004-osc-ff: Connection to scratch-OST0004 (at 10.0.0.4@o2ib) was lost; in progress operations wait",
+        fields={"filesystem": "lustre", "server": "scratch-OST0004", "state": "lost"},
+    ),
+    Story("io_error", "[9.0] blk_update_request: I/O error, dev nvme0n1, sector 1953 op 0x0:(READ) flags 0x0", fields={"device": "nvme0n1", "sector": 1953, "operation": "READ"}),
+    Story("io_error", "[9.0] nvme nvme2: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0x10", fields={"device": "nvme2"}),
+    Story("io_error", "[9.0] EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2", fields={"device": "sda1"}),
+    Story("io_error", "[9.0] XFS (nvme0n1): metadata I/O error in \"x\" at daddr 0x1", fields={"device": "nvme0n1"}),
+    Story(
+        "process_fault", "[9.0] python3[4242]: segfault at 0 ip 00007f3a sp 00007ffd error 4 in libcuda.so.535.104.05[7f3a+1000]",
+        "process 4242", {"process": "python3", "library": "libcuda.so.535.104.05"},
+    ),
+    Story("power_event", "Mar  3 12:00:01 gpu-07 ipmievd: Power Supply sensor PS1 Status - Failure detected asserted", fields={"source": "ipmievd"}),
+    Story("power_event", "[9.0] thermal thermal_zone0: critical temperature reached (105 C), shutting down", fields={"source": "thermal"}, count=1),
+    Story("boot", "[    0.000000] Linux version 5.15.0-112-generic (x@y) (gcc 11) #122-Ubuntu SMP", fields={"version": "5.15.0-112-generic"}),
+    Story("link_carrier", "Mar  3 12:00:01 gpu-07 systemd-networkd[53]: ib3: Lost carrier", "nic ib3", {"state": "down", "source": "systemd-networkd"}),
+    Story("link_carrier", "[9.0] mlx5_core 0000:5d:00.0 ens1np0: Link up", "nic ens1np0", {"state": "up", "pci": "0000:5d:00.0"}),
+    Story("link_carrier", "[9.0] igb 0000:01:00.0 eth0: igb: eth0 NIC Link is Down", "nic eth0", {"state": "down"}),
+    Story("link_carrier", "[9.0] infiniband mlx5_3: Port: 1 Link DOWN", "port mlx5_3/1", {"state": "down"}),
+    Story(
+        "nic_error", "[9.0] mlx5_core 0000:5d:00.0: poll_health:835:(pid 0): device's health compromised - reached miss count",
+        "nic 0000:5d:00.0", {"kind": "health"},
+    ),
+    Story(
+        "nic_error",
+        "[9.0] mlx5_core 0000:5d:00.0: mlx5_cmd_check:777:(pid 1): ACCESS_REG(0x805) op_mod(0x0) failed, status bad parameter(0x3), syndrome (0x15c356)",
+        fields={"kind": "command", "syndrome": "0x15c356"},
+    ),
+    Story("nic_error", "[9.0] mlx5_core 0000:5d:00.0: Port module event: module 0, Cable unplugged", fields={"kind": "module"}),
+    Story("fm_nothing_to_do", "Mar  3 12:00:01 gpu-07 nv-fabricmanager[41]: request failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]"),
+    Story(
+        "fm_failed",
+        "Mar  3 12:00:01 gpu-07 systemd[1]: nvidia-fabricmanager.service: Control process exited, code=exited, status=1/FAILURE\n"
+        "Mar  3 12:00:01 gpu-07 systemd[1]: nvidia-fabricmanager.service: Failed with result 'exit-code'.\n"
+        "Mar  3 12:00:01 gpu-07 systemd[1]: Failed to start nvidia-fabricmanager.service - NVIDIA fabric manager service.",
+        fields={"result": "code=exited, status=1/FAILURE"},
+    ),
+    Story("persistenced_failed", "Mar  3 12:00:01 gpu-07 nvidia-persistenced: Failed to query NVIDIA devices. Please ensure"),
+    Story("modprobe_failed", "Mar  3 12:00:01 gpu-07 modprobe[7]: ERROR: could not insert 'nvidia': No such device"),
+    Story("hostengine_failed", "Mar  3 12:00:01 gpu-07 systemd[1]: nvidia-dcgm.service: Main process exited, code=killed, status=11/SEGV"),
+    Story("hostengine_failed", "[9.0] nv-hostengine[77]: segfault at 8 ip 0000 sp 0000 error 4 in libdcgm.so[1+2]"),
+    Story("nvidia_service_failed", "Mar  3 12:00:01 gpu-07 systemd[1]: nvidia-imex.service: Failed with result 'signal'."),
+    Story(
+        "sxid", "[9.0] nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 28006, Non-fatal, Link 46 MC TS crumbstore MCTO (First)\n"
+        "[9.0] nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 28006, Severity 0 Engine instance 46 Sub-engine instance 00\n"
+        "[9.0] nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 28006, Data {0x00000001, 0x00000001}",
+        "nvswitch 0000:c1:00.0", {"severity_word": "Non-fatal", "link": 46, "reporter": "nvidia-nvswitch3"}, 28006,
+    ),
+]  # fmt: skip
+
+
+def of(found: list[Observation] | tuple[Observation, ...], fact: str) -> list[tuple[Observation, Event]]:
+    return [(o, o.value) for o in found if o.fact == fact and o.status is Status.OK and isinstance(o.value, Event)]
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda s: f"{s.fact}-{STORIES.index(s)}")
+class TestEvents:
+    def test_is_told_by_its_lines(self, story: Story) -> None:
+        events = of(kernel_log.parse(lines_of(story.lines), Context("log", "gpu-07")), story.fact)
+        assert len(events) == story.count
+        observation, event = events[0]
+        assert not story.subject or str(observation.subject) == story.subject
+        assert event.code == story.code
+        assert {name: event.get(name) for name in story.fields} == story.fields
+        assert observation.subject.host == "gpu-07"
+
+    def test_fits_the_vocabulary(self, story: Story) -> None:
+        for o in kernel_log.parse(lines_of(story.lines), Context("log")):
+            assert o.fact in kernel_log.PROVIDES
+            if o.status is Status.OK:
+                assert vocabulary()[o.fact].accepts(o.value), o
+                assert "-" not in (vocabulary()[o.fact].sentence(o), vocabulary()[o.fact].sentence(o, "zh"))
+
+    def test_is_found_by_the_scanner_amid_other_lines(self, story: Story) -> None:
+        """The triggers are a superset of what the recognisers know."""
+        text = "\n".join(
+            [*(FILLER.format(n=n) for n in range(300)), story.lines, *(FILLER.format(n=n) for n in range(300))]
+        )
+        alone = of(kernel_log.parse(lines_of(story.lines), Context("log", "gpu-07")), story.fact)
+        amid = of(
+            scan([io.BytesIO(text.encode())], [kernel_log.FORMAT], lambda _: Context("log", "gpu-07")).observations,
+            story.fact,
+        )
+        assert [(o.subject, e) for o, e in amid] == [(o.subject, e) for o, e in alone]
+        assert [o.source.line for o, _ in amid] == [(o.source.line or 0) + 300 for o, _ in alone]
+
+
+def test_every_event_has_a_story() -> None:
+    told = {story.fact for story in STORIES} | {
+        "xid",
+        "fm_error",
+        "fm_version_mismatch",
+    }  # these have tests of their own
+    assert told == {*kernel_log.KERNEL_EVENTS, *kernel_log.DAEMON_EVENTS}
