@@ -18,7 +18,7 @@ from knowledge.language import Text
 from knowledge.observation import Observation, Origin, Source, Status, node
 from probes import registry
 from probes._scan_open import Reader, foreign, opened, unpacked
-from probes.base import Context, DocumentFormat, LogFormat
+from probes.base import Context, DocumentFormat, Format, LogFormat
 from probes.scan import Note, Scanned, scan
 
 if TYPE_CHECKING:
@@ -175,10 +175,24 @@ def _fault(path: str) -> InputError | None:
 
 
 def _read_log(path: str, g: _Gathering) -> None:
+    """Read as a log, unless no line of it means anything and the content is that of a known document."""
     result = scan([path], registry.log_formats(), g.context, g.progress)
+    if any(i.matches for i in result.inputs) or not result.inputs:
+        _take(result.observations, result.notes, result.inputs, g)
+        return
+    kind = _kind_of(path) if path != "-" and Path(path).is_file() else None
+    if isinstance(kind, DocumentFormat):
+        g.notes.append(
+            _note(
+                path, f"is {kind.title}, not a log, and was read as such", f"是 {kind.title} 而非日志，已按该类型读取"
+            )
+        )
+        _read_input(path, g)
+        return
     _take(result.observations, result.notes, result.inputs, g)
-    if not any(o.status.answered for o in result.observations) and path != "-" and Path(path).is_file():
-        _hint_kind(path, g)
+    if kind is None and not any(n.problem for n in result.notes):
+        g.notes.append(_note(path, "no line of a known log was found in it; it was searched for known messages only",
+                             "其中没有已知日志格式的行，仅按已知消息检索"))  # fmt: skip
 
 
 def _take(observations: Sequence[Observation], notes: Sequence[Note], done: Sequence[Scanned], g: _Gathering) -> None:
@@ -187,15 +201,15 @@ def _take(observations: Sequence[Observation], notes: Sequence[Note], done: Sequ
     g.kinds += [(i.source, i.formats) for i in done]
 
 
-def _hint_kind(path: str, g: _Gathering) -> None:
-    """A log that says nothing may be something else that was given with the wrong option."""
+def _kind_of(path: str) -> Format | None:
+    """What recognises the content of a file, if anything does."""
     _, stream, _, _ = opened(path)
     with stream:
-        head = _text(_fill(unpacked(stream), HEAD))
-    found = registry.sniff(head)
-    if isinstance(found, DocumentFormat):
-        g.notes.append(Note(path, Text(
-            f"holds {found.title}, not a log: give it with --input", f"内容为 {found.title}，不是日志：请用 --input 给出")))  # fmt: skip
+        return registry.sniff(_text(_fill(unpacked(stream), HEAD)))
+
+
+def _note(name: str, en: str, zh: str, problem: bool = False) -> Note:
+    return Note(name, Text(en, zh), problem)
 
 
 # --- recognised inputs --------------------------------------------------------------------

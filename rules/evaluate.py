@@ -94,11 +94,13 @@ def _event(leaf: EventLeaf, subject: Subject, facts: FactBase) -> LeafProof:
     groups: dict[tuple[Scalar, ...], list[Observation]] = {}
     for o in sure:
         groups.setdefault(_group(leaf, o), []).append(o)
-    crowd = max((_crowd(leaf, g) for g in groups.values()), key=len, default=[])
+    crowds = [_crowd(leaf, g) for g in groups.values()]
+    crowd = max(crowds, key=len, default=[])
     low = len(crowd) if leaf.gap is None else max(min(1, len(crowd)), len(crowd) - len(maybe))  # bursts may be joined
     high = max((_possible(leaf, g) for g in groups.values()), default=0) + len(maybe) if coverage else math.inf
     most = math.inf if leaf.at_most is None else leaf.at_most
-    shown = tuple(sure) if leaf.at_least <= 1 and not leaf.same else tuple(crowd)
+    enough = [c for c in crowds if len(c) >= leaf.at_least] or [crowd]
+    shown = tuple(sure) if leaf.at_least <= 1 and not leaf.same else tuple(o for c in enough for o in c)
     seen = f"{len(crowd)} seen"
     if low >= leaf.at_least and high <= most:
         truth = Truth.TRUE

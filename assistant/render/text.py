@@ -97,13 +97,14 @@ class _Page:
         return out
 
     def _evidence(self, e: Evidence) -> list[str]:
-        place = f"    {e.place}  "
         if not e.text:
-            raw = e.raw if self.verbose else cut(e.raw, 2 * self.columns)
-            lines = wrap(raw, self.columns, place, "      ")
+            said = e.raw if self.verbose else cut(e.raw, 2 * self.columns)
         else:
             short = self.verbose or width(e.raw) <= self.columns // 2  # a log line is found by its number
-            quoted = f"  [{e.raw}]" if e.raw and short and e.raw not in e.text else ""
-            lines = wrap(e.text + quoted, self.columns, place, "      ")
+            said = f"{e.text}  [{e.raw}]" if e.raw and short and e.raw not in e.text else e.text
+        place = f"    {e.place}  "
+        if width(place) > self.columns // 2:  # a long path stands alone
+            return [f"    {self.paint(e.place, 'dim')}", *wrap(said, self.columns, "      ")]
+        lines = wrap(said, self.columns, place, "      ")
         lines[0] = lines[0].replace(place, f"    {self.paint(e.place, 'dim')}  ", 1)
         return lines

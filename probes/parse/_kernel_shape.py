@@ -107,7 +107,9 @@ _TIME_KEYS = ("timestamp", "@timestamp", "time", "ts", "receiveTimestamp", "date
 _WORTH = ("NVRM", "Xid", "kernel:", "nvidia", "nv-", "pcieport", "AER", "oom", "Out of memory", "[")
 
 # MESSAGE=...  (export)      MESSAGE=...  indented (verbose)      "MESSAGE" : "...",  (json-pretty)
-_FIELD = re.compile(r"\s*\"?([A-Z_][A-Z0-9_]{1,63})\"?(?:=| ?: )(.*)", re.DOTALL)
+_FIELD = re.compile(r"\s*(?:\"([A-Z_][A-Z0-9_]{1,63})\" ?: |([A-Z_][A-Z0-9_]{1,63})=)(.*)", re.DOTALL)
+# Fri 2022-10-14 14:56:49.123456 UTC [s=06eb;i=1;b=59b7;m=1;t=5;x=f]      the head of a verbose record
+_VERBOSE = re.compile(r"[^\W\d]{1,12}\.? " + ISO + r"(?: ?[A-Z]{2,5})? \[s=")
 _RECORD_KEYS = frozenset({
     "__CURSOR", "__REALTIME_TIMESTAMP", "_SOURCE_REALTIME_TIMESTAMP", "_HOSTNAME", "MESSAGE", "_TRANSPORT",
     "SYSLOG_IDENTIFIER", "_BOOT_ID", "__MONOTONIC_TIMESTAMP", "PRIORITY", "SYSLOG_FACILITY", "_MACHINE_ID",
@@ -116,41 +118,70 @@ _RECORD_KEYS = frozenset({
 
 def is_record_file(lines: Sequence[Line]) -> bool:
     """True for journal output whose records span several lines (export, verbose, json-pretty)."""
-    keys = (_FIELD.match(line.text[:400]) for line in lines[:200])
-    return sum(1 for key in keys if key is not None and key[1] in _RECORD_KEYS) >= 2
+    return sum(1 for line in lines[:200] if _field(line.text[:400], started=False)) >= 2
+
+
+def _field(text: str, started: bool) -> tuple[str, str] | None:
+    """Name and raw value of a journal field; the first of a record must be one of the usual."""
+    found = _FIELD.match(text)
+    if found is None:
+        return None
+    name = found[1] or found[2]
+    return (name, found[3]) if started or name in _RECORD_KEYS else None
+
+
+class _Record:
+    """The fields of one journal record whose lines are still coming in."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, Any] = {}
+        self.place: Line | None = None
+        self.stamp: Stamp | None = None
+        self.binary = False  # "MESSAGE" stood alone: the next line is length and text
+
+    def entries(self) -> list[Entry]:
+        """The messages of the record; what merely looks like a field is an ordinary line."""
+        place = self.place
+        if place is None:
+            return []
+        if "MESSAGE" not in self.fields or not any(name.startswith("_") for name in self.fields):
+            return [parse_line(place.number, clean(place.text[:LIMIT]))]
+        out = list(_from_journal(place.number, clean(place.text[:LIMIT]), self.fields))
+        for entry in out:
+            entry.stamp = entry.stamp or self.stamp
+        return out
+
+    def add(self, line: Line, name: str, value: Any) -> None:
+        """One more field."""
+        self.fields.setdefault(name, value)
+        if name == "MESSAGE" or self.place is None:
+            self.place = line
 
 
 def entries_of(lines: Sequence[Line]) -> list[Entry]:
     """All messages of `lines`, in order; lines that carry none (JSON braces, blanks) are left out."""
     out: list[Entry] = []
-    record: dict[str, Any] = {}
-    place: Line | None = None
-    binary = False
+    record = _Record()
     for line in lines:
         text = clean(line.text[:LIMIT])
-        field = _FIELD.match(text)
-        if binary or (field is not None and (field[1] in _RECORD_KEYS or record)):
-            if field is not None and not binary:
-                key, value = field[1], _field_value(field[2])
-            else:
-                key, value, binary = "MESSAGE", text, False  # behind a binary field comes its text
-            if key == "__CURSOR":
-                out += _record_entries(record, place)
-                record, place = {}, None
-            record.setdefault(key, value)
-            if key == "MESSAGE" or place is None:
-                place = line
-            continue
-        if text == "MESSAGE" and record:
-            binary = True
-            continue
-        header = record and text[:1].isdigit() is False and not text.strip(" {}[],\t")
-        if record and (header or not text.startswith((" ", "\t"))):
-            out += _record_entries(record, place)
-            record, place = {}, None
-        if text.strip(" \t{}[],"):
-            out += _entries(line.number, text)
-    return out + _record_entries(record, place)
+        if record.binary:
+            record.add(line, "MESSAGE", text)
+            record.binary = False
+        elif field := _field(text, bool(record.fields)):
+            if field[0] == "__CURSOR":
+                out += record.entries()
+                record = _Record()
+            record.add(line, field[0], _field_value(field[1]))
+        elif record.fields and text == "MESSAGE":
+            record.binary = True
+        else:
+            out += record.entries()
+            record = _Record()
+            if head := _VERBOSE.match(text):
+                record.stamp = iso_stamp(head)
+            elif text.strip(" \t{}[],"):
+                out += _entries(line.number, text)
+    return out + record.entries()
 
 
 def _field_value(text: str) -> Any:
@@ -162,12 +193,6 @@ def _field_value(text: str) -> Any:
         except ValueError:
             return text.strip('"')
     return text
-
-
-def _record_entries(record: Mapping[str, Any], place: Line | None) -> list[Entry]:
-    if place is None or "MESSAGE" not in record:
-        return []
-    return list(_from_journal(place.number, clean(place.text[:LIMIT]), record))
 
 
 def _entries(number: int, text: str) -> Iterator[Entry]:

@@ -35,7 +35,9 @@ def said(answer: Answer) -> str:
     ],
     ids=["empty", "binary", "program", "zeros", "zip", "xz", "journal", "utf16", "empty-gzip"],
 )
-def test_what_cannot_be_read_is_said(gpudiag: Gpudiag, tmp_path: Path, option: str, content: bytes, sentence: str) -> None:
+def test_what_cannot_be_read_is_said(
+    gpudiag: Gpudiag, tmp_path: Path, option: str, content: bytes, sentence: str
+) -> None:
     path = tmp_path / "given"
     path.write_bytes(content)
     answer = gpudiag("check", option, str(path))
@@ -56,11 +58,18 @@ def test_unrecognised_text_names_what_is(gpudiag: Gpudiag, tmp_path: Path) -> No
     assert "nvidia-smi -q text" in flat
 
 
-def test_a_known_document_given_as_a_log_is_pointed_out(gpudiag: Gpudiag) -> None:
+def test_a_known_document_given_as_a_log_is_read_as_what_it_is(gpudiag: Gpudiag) -> None:
     demo = Path(__file__).parents[2] / "assistant" / "demos" / "power-brake" / "nvidia-smi-q.txt"
-    answer = gpudiag("check", "--log", str(demo))
-    assert answer.code == 3
-    assert "give it with --input" in " ".join(said(answer).split())
+    answer, right = gpudiag("check", "--log", str(demo)), gpudiag("check", "--input", str(demo))
+    assert answer.code == right.code == 1
+    assert answer.out.splitlines()[0] == right.out.splitlines()[0]
+    assert "is nvidia-smi -q text, not a log, and was read as such" in " ".join(said(answer).split())
+
+
+def test_text_that_is_no_log_is_said_to_be_none(gpudiag: Gpudiag, tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("Dear diary,\nall is well.\n", encoding="utf-8")
+    assert "no line of a known log was found" in " ".join(said(gpudiag("check", "--log", str(path))).split())
 
 
 def test_truncated_gzip_is_used_up_to_the_break(gpudiag: Gpudiag, tmp_path: Path) -> None:

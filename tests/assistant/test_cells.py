@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from assistant.render.cells import Paint, cut, pad, width, wrap
 
-WORDS = st.lists(st.text(st.sampled_from("abcXYZ09_./显存错误节点，。"), min_size=1, max_size=12), max_size=30).map(" ".join)
+WORDS = st.lists(st.text(st.sampled_from("abcXYZ09_./显存错误节点，。"), min_size=1, max_size=12), max_size=30).map(
+    " ".join
+)
 
 
 @given(WORDS, st.integers(20, 120))

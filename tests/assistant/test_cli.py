@@ -17,8 +17,14 @@ COMMANDS = sorted(command_modules())
 
 
 def test_the_folder_is_the_list() -> None:
-    folder = Path("assistant/commands") if Path("assistant/commands").is_dir() else Path(__file__).parents[2] / "assistant/commands"
-    assert sorted(p.stem for p in folder.glob("[a-z]*.py")) == [m.rsplit(".", 1)[1] for _, m in sorted(command_modules().items())]
+    folder = (
+        Path("assistant/commands")
+        if Path("assistant/commands").is_dir()
+        else Path(__file__).parents[2] / "assistant/commands"
+    )
+    assert sorted(p.stem for p in folder.glob("[a-z]*.py")) == [
+        m.rsplit(".", 1)[1] for _, m in sorted(command_modules().items())
+    ]
 
 
 def test_version(gpudiag: Gpudiag) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -54,7 +53,7 @@ VOCABULARY = Vocabulary(
             fact("uses", Scope.PROCESS, Type.SUBJECT, Kind.RELATION),
             fact("is_rank", Scope.PROCESS, Type.SUBJECT, Kind.RELATION),
             fact("bang", Scope.GPU, Type.EVENT, Kind.EVENT, fields={"place": "int", "slot": "int", "text": "str"}),
-            fact("knock", Scope.GPU, Type.EVENT, Kind.EVENT, fields={"place": "int"}),
+            fact("knock", Scope.NODE, Type.EVENT, Kind.EVENT, fields={"place": "int"}),
             fact("gone", Scope.GPU, Type.INT, replaced_by="level"),
             # what knowledge.derive and the resolvers look for in every batch
             fact("gpu.uuid", Scope.GPU, Type.STR),
@@ -183,17 +182,18 @@ def values(draw: st.DrawFn, name: str, on: Subject, probe: str = "p") -> Observa
 
 
 @st.composite
-def events(draw: st.DrawFn) -> Observation:
-    """One event, with its time, its line and its fields as often missing as not."""
+def events(draw: st.DrawFn, name: str = "") -> Observation:
+    """One event about what its fact is about, with time, line and fields as often missing as not."""
+    name = name or draw(st.sampled_from(("bang", "knock")))
     at = draw(st.none() | st.integers(-5, 0).map(lambda m: m * MINUTE))
     fields = {k: v for k in ("place", "slot") if (v := draw(st.none() | st.integers(0, 1))) is not None}
     return bang(
         at,
-        draw(st.sampled_from((*GPUS, HERE))),
-        name=draw(st.sampled_from(("bang", "knock"))),
+        draw(st.sampled_from(GPUS)) if name == "bang" else HERE,
+        name=name,
         code=draw(st.integers(1, 2)),
         line=draw(st.none() | st.integers(1, 9)),
-        **{k: v for k, v in fields.items() if k == "place" or draw(st.booleans())},
+        **{k: v for k, v in fields.items() if k == "place" or name == "bang"},
     )
 
 
@@ -210,7 +210,7 @@ def worlds(draw: st.DrawFn) -> list[Observation]:
                     out.append(draw(values(name, on)))
                 case 3:
                     out += [draw(values(name, on)), draw(values(name, on, probe="q"))]
-    out += [replace(e, fact=e.fact) for e in draw(st.lists(events(), max_size=6))]
+    out += draw(st.lists(events(), max_size=6))
     for name in ("bang", "knock"):
         if draw(st.booleans()):
             status = draw(st.sampled_from((Status.NONE_SEEN, Status.NONE_SEEN, *UNANSWERED)))
