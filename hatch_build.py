@@ -17,7 +17,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic over the builder's configuration, unused here
-    """Compile facts, catalogues, rules and runbooks."""
+    """Compile facts, catalogues, rules, runbooks and the index of formats."""
 
     PLUGIN_NAME = "custom"
     folder: Path | None = None
@@ -28,11 +28,16 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
             return
         sys.path.insert(0, self.root)
         try:
+            from assistant import formats
             from knowledge import compiled, runbook
             from rules import loader
 
             self.folder = Path(tempfile.mkdtemp(prefix="gpudiag-"))
-            extra = {"rules": loader.read_pack(loader.CATALOG), "runbooks": runbook.build_all()}
+            extra = {
+                "formats": formats.build(),
+                "rules": loader.read_pack(loader.CATALOG),
+                "runbooks": runbook.build_all(),
+            }
             for path in compiled.write_shipped(self.folder, extra):
                 build_data["force_include"][str(path)] = f"knowledge/_compiled/{path.name}"
         finally:

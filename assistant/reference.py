@@ -178,10 +178,10 @@ def facts() -> Iterator[str]:
     """The whole vocabulary by area."""
     from assistant.topics.fact import value_words
     from knowledge.facts import vocabulary
-    from probes import registry
+    from assistant import formats
 
     told: dict[str, list[str]] = {}
-    for f in registry.formats():
+    for f in formats.index():
         for name in f.provides:
             told.setdefault(name, []).append(f.name)
     specs = sorted(vocabulary(), key=lambda s: (s.scope, s.name))
@@ -202,18 +202,17 @@ def facts() -> Iterator[str]:
 
 def inputs() -> Iterator[str]:
     """Every kind of input that is recognised."""
-    from probes import registry
+    from assistant import formats
 
     yield from ("# Inputs", "")
     yield (
         "`check --input FILE` recognises the kind of a file by its content, `check --log FILE` reads any log with all log "
         "formats at once. `-` is standard input; gzip and zstd are unpacked. What is not recognised is said to be so."
     )
-    for title, formats in (("Documents", registry.document_formats()), ("Logs", registry.log_formats())):
+    for title, log in (("Documents", False), ("Logs", True)):
         yield from ("", f"## {title}", "", "| kind | what it is | facts |", "| --- | --- | --- |")
-        yield from (
-            f"| {code(f.name)} | {_cell(f.title)} | {len(f.provides)} |" for f in sorted(formats, key=lambda f: f.name)
-        )
+        found = sorted((f for f in formats.index() if f.log is log), key=lambda f: f.name)
+        yield from (f"| {code(f.name)} | {_cell(f.title)} | {len(f.provides)} |" for f in found)
 
 
 def rules() -> Iterator[str]:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from assistant import formats
 from knowledge.errors import InputError
 from knowledge.language import Text
 from knowledge.observation import Observation, Origin, Source, Status, node
-from probes import registry
 from probes._scan_open import Reader, foreign, opened, unpacked
-from probes.base import Context, DocumentFormat, Format, LogFormat
+from probes.base import Context, DocumentFormat, Format
 from probes.scan import Note, Scanned, scan
 
 if TYPE_CHECKING:
@@ -82,14 +82,12 @@ def told(host: str, expected_gpus: int | None) -> list[Observation]:
 
 def provided() -> frozenset[str]:
     """Every fact that some input kind or some option can give."""
-    return frozenset(TOLD).union(*(f.provides for f in registry.formats()))
+    return formats.provided() | frozenset(TOLD)
 
 
 def tells(fact: str) -> str:
     """The input kinds that tell `fact`, for people: at most three, the most telling first."""
-    known = [f for f in registry.formats() if fact in f.provides]
-    ranked = sorted(known, key=lambda f: (isinstance(f, LogFormat), -len(f.provides), f.name))
-    return ", ".join(f.title for f in ranked[:3])
+    return ", ".join(formats.tellers(fact)[:3])
 
 
 def parse_text(kind: str, text: str) -> list[Observation]:
@@ -99,7 +97,7 @@ def parse_text(kind: str, text: str) -> list[Observation]:
     """
     data = text.encode("utf-8", "surrogatepass")
     if kind in ("kmsg", "log"):
-        return list(scan([_named(data, kind)], registry.log_formats()).observations)
+        return list(scan([_named(data, kind)], formats.log_formats()).observations)
     g = _Gathering("", None)
     _read_stream(kind, _named(data, kind), g, None)
     if not g.kinds:
@@ -176,7 +174,7 @@ def _fault(path: str) -> InputError | None:
 
 def _read_log(path: str, g: _Gathering) -> None:
     """Read as a log, unless no line of it means anything and the content is that of a known document."""
-    result = scan([path], registry.log_formats(), g.context, g.progress)
+    result = scan([path], formats.log_formats(), g.context, g.progress)
     if any(i.matches for i in result.inputs) or not result.inputs:
         _take(result.observations, result.notes, result.inputs, g)
         return
@@ -205,7 +203,13 @@ def _kind_of(path: str) -> Format | None:
     """What recognises the content of a file, if anything does."""
     _, stream, _, _ = opened(path)
     with stream:
-        return registry.sniff(_text(_fill(unpacked(stream), HEAD)))
+        return _sniff(_text(_fill(unpacked(stream), HEAD)))
+
+
+def _sniff(head: str) -> Format | None:
+    from probes import registry  # loads every parser
+
+    return registry.sniff(head)
 
 
 def _note(name: str, en: str, zh: str, problem: bool = False) -> Note:
@@ -235,12 +239,12 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
     if (strange := foreign(head, name)) is not None:
         g.notes.append(Note(name, strange))
         return
-    found = registry.sniff(_text(head))
+    found = _sniff(_text(head))
     if isinstance(found, DocumentFormat):
         _read_document(found, name, head, reader, g, size)
         return
     source = again if again is not None else _joined(head, reader, name)
-    result = scan([source], registry.log_formats(), g.context, g.progress)
+    result = scan([source], formats.log_formats(), g.context, g.progress)
     if found is None and not any(o.status is Status.OK for o in result.observations):
         _unknown(name, result.notes, g)
         return
@@ -248,7 +252,7 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
 
 
 def _unknown(name: str, notes: Sequence[Note], g: _Gathering) -> None:
-    kinds = ", ".join(sorted(f.title for f in registry.formats()))
+    kinds = ", ".join(sorted(e.title for e in formats.index()))
     g.notes += notes
     g.notes.append(
         Note(

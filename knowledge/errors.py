@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -75,6 +74,8 @@ class FaultsError(GpudiagError):
 
 def nearest_hint(name: str, known: Iterable[str], limit: int = 3) -> str:
     """``"did you mean a, b?"`` for the names closest to `name`, or what is allowed if few."""
+    import difflib  # only a wrong name needs it: a tenth of the start of `explain`
+
     names = sorted(set(known))
     close = difflib.get_close_matches(name, names, n=limit, cutoff=0.6)
     if close:

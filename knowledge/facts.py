@@ -6,7 +6,6 @@ was renamed stays with `replaced_by` so that old history can be read.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -171,6 +170,8 @@ class Vocabulary:
 
     def nearest(self, name: str) -> str:
         """The closest existing name, or an empty string."""
+        import difflib
+
         close = difflib.get_close_matches(name, self._specs, n=1, cutoff=0.5)
         return close[0] if close else ""
 

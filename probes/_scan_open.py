@@ -291,11 +291,9 @@ def foreign(head: bytes, name: str) -> Text | None:
     A crash leaves runs of zero bytes in a log: those do not make it a binary file.
     """
     for magic, en, zh in _FOREIGN:
-        if head.startswith(magic):
+        if head.startswith(magic) and (len(magic) > 2 or b"\0" in head):
             return Text(f"is {en.format(name=name)}", f"是 {zh.format(name=name)}")
     body = head.replace(b"\0", b"")
-    if not body:
-        return Text("holds only zero bytes", "只含零字节") if head else None
     controls = len(body) - len(body.translate(None, bytes(set(range(32)) - {9, 10, 12, 13, 27}) + b"\x7f"))
     if controls * 20 > len(body):
         return Text("is a binary file, not a log", "是二进制文件，不是日志")

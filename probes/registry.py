@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import cache
+from pathlib import Path
 
 import probes.parse
 from probes.base import DocumentFormat, Format, LogFormat, best
@@ -16,10 +17,7 @@ from probes.base import DocumentFormat, Format, LogFormat, best
 @cache
 def formats() -> tuple[Format, ...]:
     """Every format, ordered by name. AttributeError when a module exports none."""
-    names = sorted(info.name for info in pkgutil.iter_modules(probes.parse.__path__) if not info.name.startswith("_"))
-    modules = [importlib.import_module(f"{probes.parse.__name__}.{name}") for name in names]
-    found: list[Format] = [module.FORMAT for module in modules]
-    return tuple(sorted(found, key=lambda format_: format_.name))
+    return _load(_modules())
 
 
 @cache
@@ -30,8 +28,24 @@ def document_formats() -> tuple[DocumentFormat, ...]:
 
 @cache
 def log_formats() -> tuple[LogFormat, ...]:
-    """The formats of which lines are read."""
-    return tuple(format_ for format_ in formats() if isinstance(format_, LogFormat))
+    """The formats of which lines are read.
+
+    Only modules whose text names `LogFormat` are imported: a log is the common input, and the
+    patterns of thirty document formats would cost more than reading it.
+    """
+    folder = Path(probes.parse.__path__[0])
+    names = [n for n in _modules() if b"LogFormat(" in (folder / f"{n}.py").read_bytes()]
+    return tuple(format_ for format_ in _load(names) if isinstance(format_, LogFormat))
+
+
+def _modules() -> list[str]:
+    return sorted(info.name for info in pkgutil.iter_modules(probes.parse.__path__) if not info.name.startswith("_"))
+
+
+def _load(names: list[str]) -> tuple[Format, ...]:
+    modules = [importlib.import_module(f"{probes.parse.__name__}.{name}") for name in names]
+    found: list[Format] = [module.FORMAT for module in modules]
+    return tuple(sorted(found, key=lambda format_: format_.name))
 
 
 def sniff(head: str) -> Format | None:

@@ -143,6 +143,8 @@ class _Job:
         data = self.reader.read(size)
         if self.empty and data:
             self.empty = False
+            while len(data) < SNIFF and (more := self.reader.read(SNIFF - len(data))):
+                data += more
             self.foreign = foreign(data[:SNIFF], self.name)
             if self.foreign is not None:
                 return b""
@@ -246,12 +248,13 @@ class _Job:
 def _choose(formats: Sequence[LogFormat], windows: Windows) -> list[tuple[int, bool]]:
     """Places of the formats that read this file, and whether each recognises it as its own.
 
-    A format reads a file that it recognises or in which one of its triggers matched. When no
-    format does either, all of them read it, and say that they found nothing to read.
+    A format reads a file that it recognises or in which one of its triggers matched. The file
+    belongs to the format that is surest, and to those at least half as sure. When no format
+    recognises anything, all of them read it, and say that they found nothing to read.
     """
     head = windows.sniffed()
     scores = [f.sniff(head) for f in formats]
-    if any(scores):
-        return [(i, scores[i] > 0) for i in range(len(formats)) if scores[i] or windows.hits[i]]
+    if best := max(scores, default=0):
+        return [(i, 2 * score >= best) for i, score in enumerate(scores) if score or windows.hits[i]]
     matched = [(i, True) for i in range(len(formats)) if windows.hits[i]]
     return matched or [(i, True) for i in range(len(formats))]

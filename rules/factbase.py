@@ -20,6 +20,8 @@ _OFF_NODE = frozenset(
     {Scope.CLUSTER, Scope.RACK, Scope.SWITCH, Scope.JOB, Scope.RANK, Scope.COLLECTIVE, Scope.DOCUMENT,
      Scope.OBJECT, Scope.TEAM}
 )  # fmt: skip
+# Times of different clocks are never ordered; between two values of one moment the better known time counts.
+_CLOCKS = {clock: rank for rank, clock in enumerate(reversed(Clock))}
 _RANK = {Origin.HYPOTHETICAL: 3, Origin.MEASURED: 2, Origin.DERIVED: 2, Origin.TOLD: 1}
 
 
@@ -34,7 +36,7 @@ class Conflict:
 def sort_key(o: Observation) -> tuple[object, ...]:
     """A total order that does not depend on the order of arrival: only equal observations share a key."""
     return (
-        o.clock,
+        _CLOCKS[o.clock],
         o.at if o.at is not None else -1,
         o.source.call,
         o.source.line or 0,

@@ -103,7 +103,8 @@ class _Page:
             short = self.verbose or width(e.raw) <= self.columns // 2  # a log line is found by its number
             said = f"{e.text}  [{e.raw}]" if e.raw and short and e.raw not in e.text else e.text
         place = f"    {e.place}  "
-        if width(place) > self.columns // 2:  # a long path stands alone
+        word = max(map(width, said.split()), default=0)
+        if width(place) > self.columns // 2 or width(place) + word > self.columns:  # a long path stands alone
             return [f"    {self.paint(e.place, 'dim')}", *wrap(said, self.columns, "      ")]
         lines = wrap(said, self.columns, place, "      ")
         lines[0] = lines[0].replace(place, f"    {self.paint(e.place, 'dim')}  ", 1)

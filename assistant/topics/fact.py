@@ -64,9 +64,9 @@ def _page(s: FactSpec, lang: str) -> Sheet:
 
 def tellers(s: FactSpec, lang: str) -> list[str]:
     """Who can tell this fact: input kinds, a computation, a person."""
-    from probes import registry
+    from assistant import formats
 
-    out = [f.title for f in registry.formats() if s.name in f.provides]
+    out = list(formats.tellers(s.name))
     if s.derived:
         out.append(Text("computed from other facts", "由其他事实推导").in_(lang))
     if s.ask:

@@ -105,8 +105,10 @@ def _row(line: str) -> CudaStatus:
 STATUSES = tuple(_row(line) for line in _TABLE.strip().splitlines())
 _BY_CODE = {status.code: status for status in STATUSES}
 _BY_NAME = {name: status for status in STATUSES for name in (status.runtime, status.driver) if name}
+# "operation not permitted" begins "operation not permitted when stream is capturing"
+_LONGEST_FIRST = tuple(sorted(STATUSES, key=lambda status: -len(status.text)))
 # messages that only CUDA prints; "invalid argument" or "file not found" alone is anybody's
-_ONLY_CUDA = tuple(s for s in STATUSES if len(s.text) > 20 or s.text in ("misaligned address", "hardware stack error"))
+_ONLY_CUDA = tuple(s for s in _LONGEST_FIRST if len(s.text) > 20 or s.text in ("misaligned address", "hardware stack error"))
 
 _NAME = re.compile(r"\b(cudaError[A-Z]\w{2,60}|CUDA_ERROR_[A-Z_]{3,60})")
 _LIBRARY_NAME = re.compile(
@@ -165,7 +167,7 @@ def _said(whole: str, code: str | None, message: str) -> Reading | None:
         return _of(status) if status and message.startswith(status.text) else None
     if status:
         return _of(status)
-    for status in STATUSES:
+    for status in _LONGEST_FIRST:
         if message.startswith(status.text):
             return _of(status)
     return Reading("other", int(code) if code else None)

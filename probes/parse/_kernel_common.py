@@ -131,11 +131,12 @@ class Reading:
         status: Status = Status.OK, detail: str = "", raw: str = "",
     ) -> None:  # fmt: skip
         """Record an observation that `entry` shows."""
+        text = str(value.fields.get("text", "")) if isinstance(value, Event) else entry.message
         self.found.append(
             Observation(
                 fact, subject, value, status,
                 source=Source(self.probe, self.context.source, entry.number, self.revision),
-                at=entry.at, clock=entry.clock, excerpt=quote(raw or entry.raw, entry.message), detail=detail,
+                at=entry.at, clock=entry.clock, excerpt=quote(raw or entry.raw, text), detail=detail,
             )
         )  # fmt: skip
 
@@ -170,10 +171,10 @@ def within(one: Entry, other: Entry, span: int) -> bool:
     return abs(one.at - other.at) <= span
 
 
-def quote(raw: str, message: str) -> str:
-    """An excerpt of the raw line that shows the message, also when the line is very long."""
-    if len(raw) > 400 and (start := raw.find(message[:60])) > 200:
-        raw = "... " + raw[start - 40 :]
+def quote(raw: str, text: str) -> str:
+    """An excerpt of the raw line that shows `text`, also when the line is very long."""
+    if len(raw) > 400 and text and (start := raw.find(text[:40])) > 200:
+        raw = "... " + raw[start - 120 : start + 400]
     return excerpt(raw)
 
 

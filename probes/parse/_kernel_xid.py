@@ -116,7 +116,7 @@ def parse_body(text: str) -> tuple[int | None, str, str]:
 
 def _name(text: str) -> tuple[str, str]:
     """A process name and what is behind it: the comma that a known body follows, else the first."""
-    if text[:1] in "'\"" and (end := text.find(text[0], 1)) > 0:
+    if text.startswith(("'", '"')) and (end := text.find(text[0], 1)) > 0:
         return text[1:end], text[end + 1 :].lstrip(" ,")
     first = text.find(", ")
     if first < 0:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from knowledge.identity import normalise_pci
 from knowledge.observation import Clock, Event, Observation, Scope, Status, Subject, Value, gpu, node
+from knowledge.text import clean
 from knowledge.text import excerpt as cut
-from probes.base import Context
+from probes.base import Context, Line
 from probes.parse._smi_values import Reading, text_value
 
 _MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -18,6 +19,11 @@ _MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "O
 _CTIME = re.compile(r"[A-Z][a-z]{2}\s+([A-Z][a-z]{2})\s+(\d{1,2})\s+(\d{2}):(\d{2}):(\d{2})\s+(\d{4})")
 # "2026/07/14 08:12:38.696"
 _SLASHED = re.compile(r"(\d{4})/(\d{2})/(\d{2}) (\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?")
+
+
+def cleaned(lines: Iterable[Line]) -> list[Line]:
+    """The lines without escapes and invisible characters, under their own numbers."""
+    return [Line(line.number, clean(line.text)) for line in lines]
 
 
 def local_time(text: str) -> int | None:
@@ -80,7 +86,7 @@ class Emitter:
 
     def gpu(self, address: str) -> Subject:
         """The GPU in the slot at `address`."""
-        return gpu(normalise_pci(address), self.host)
+        return gpu(normalise_pci(clean(address)), self.host)
 
     def taken(self, text: str) -> None:
         """Note the printed time of the snapshot; text that is not a time changes nothing."""

@@ -189,7 +189,7 @@ def sniff(head: str) -> int:
     daemons = sum(e.kind is Kind.DAEMON and e.stamp is not None for e in entries)
     share = (kernel + daemons) / len(entries)
     if kernel:
-        return round(50 + 40 * share) if share >= 0.1 else 20
+        return round(30 + 60 * share) if share >= 0.1 else 20
     if daemons and share >= 0.5:
         return 40
     return 15 if rx(r"NVRM: |Xid \([^)]{2,32}\): \d").search(head) else 0

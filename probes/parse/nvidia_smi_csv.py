@@ -11,7 +11,7 @@ from knowledge.identity import UNKNOWN_PCI, normalise_pci
 from knowledge.observation import Observation, Status, Subject, gpu
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse import _smi_errors, _smi_mon
-from probes.parse._smi_emit import Emitter
+from probes.parse._smi_emit import Emitter, cleaned
 from probes.parse._smi_fields import GPU, HEAD, Field, mebibytes
 from probes.parse._smi_values import LOST, Reading, absent, text_value, unitless
 
@@ -71,7 +71,7 @@ def sniff(head: str) -> int:
 def parse(text: str, context: Context) -> list[Observation]:
     """Observations of one or more query results, or of a listing."""
     emit = Emitter(context, NAME, REVISION)
-    read(emit, lines_of(text))
+    read(emit, cleaned(lines_of(text)))
     return emit.finish()
 
 

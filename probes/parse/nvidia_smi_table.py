@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from knowledge.observation import Observation, Scope, Status, Subject, gpu
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse import _smi_errors
-from probes.parse._smi_emit import Emitter, local_time, mig_id
+from probes.parse._smi_emit import Emitter, cleaned, local_time, mig_id
 from probes.parse._smi_fields import celsius, compute_mode, count, mebibytes, percent, watts
 from probes.parse._smi_values import LOST, Reading, absent, boolean, not_understood, pstate, text_value
 
@@ -60,7 +60,7 @@ def sniff(head: str) -> int:
 def parse(text: str, context: Context) -> list[Observation]:
     """Observations of a table or a list; of both when both are there."""
     emit = Emitter(context, NAME, REVISION)
-    read(emit, lines_of(text))
+    read(emit, cleaned(lines_of(text)))
     return emit.finish()
 
 

@@ -13,7 +13,7 @@ from knowledge.observation import Observation, Scope, Subject, gpu
 from knowledge.text import clean
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse import _smi_errors
-from probes.parse._smi_emit import Emitter
+from probes.parse._smi_emit import Emitter, cleaned
 from probes.parse._smi_fields import count
 from probes.parse._smi_values import Reading, absent, enumeration, not_understood, text_value
 
@@ -65,14 +65,14 @@ def sniff(head: str) -> int:
 def parse(text: str, context: Context) -> list[Observation]:
     """Observations of one matrix."""
     emit = Emitter(context, NAME, REVISION)
-    read(emit, lines_of(text))
+    read(emit, cleaned(lines_of(text)))
     return emit.finish()
 
 
 def read(emit: Emitter, lines: Sequence[Line]) -> None:
     """Add the facts of one matrix to `emit`."""
     _smi_errors.errors(emit, lines)
-    matrix = _matrix([Line(line.number, clean(line.text)) for line in lines])
+    matrix = _matrix(lines)
     if matrix is None:
         return
     cells = [c for _, row, _ in matrix.rows for c in row[: len(matrix.columns)] if c != "X"]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from knowledge.observation import Observation, Scope, Status, Subject
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse import _smi_errors
-from probes.parse._smi_emit import Emitter
+from probes.parse._smi_emit import Emitter, cleaned
 from probes.parse._smi_fields import count
 from probes.parse._smi_values import LOST, Reading, absent, not_understood, slug
 from probes.parse.nvidia_smi_table import LISTED, listed_gpu
@@ -73,7 +73,7 @@ def sniff(head: str) -> int:
 def parse(text: str, context: Context) -> list[Observation]:
     """Observations of one listing."""
     emit = Emitter(context, NAME, REVISION)
-    read(emit, lines_of(text))
+    read(emit, cleaned(lines_of(text)))
     return emit.finish()
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from knowledge.observation import Observation, Scope, Status, Subject
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse import _smi_errors
-from probes.parse._smi_emit import Emitter
+from probes.parse._smi_emit import Emitter, cleaned
 from probes.parse._smi_fields import gigabytes_per_second
 from probes.parse._smi_values import LOST, Reading, absent
 from probes.parse.nvidia_smi_table import LISTED, listed_gpu
@@ -46,7 +46,7 @@ LISTED_HEAD = re.compile(r"^\s{0,8}GPU \d{1,3}: ", re.MULTILINE)
 def parse(text: str, context: Context) -> list[Observation]:
     """Observations of one listing."""
     emit = Emitter(context, NAME, REVISION)
-    read(emit, lines_of(text))
+    read(emit, cleaned(lines_of(text)))
     return emit.finish()
 
 

@@ -16,7 +16,7 @@ from tests.conftest import Answer, Gpudiag
 def said(answer: Answer) -> str:
     assert "Traceback" not in answer.err
     assert "this is a bug" not in answer.err
-    return answer.out + answer.err
+    return " ".join((answer.out + answer.err).split())
 
 
 @pytest.mark.parametrize("option", ["--log", "--input"])
@@ -53,7 +53,7 @@ def test_unrecognised_text_names_what_is(gpudiag: Gpudiag, tmp_path: Path) -> No
     path.write_text("Dear diary,\nall is well.\n", encoding="utf-8")
     answer = gpudiag("check", "--input", str(path))
     assert answer.code == 3
-    flat = " ".join(said(answer).split())
+    flat = said(answer)
     assert "notes.txt: content not recognised; recognised kinds are: " in flat
     assert "nvidia-smi -q text" in flat
 
@@ -63,13 +63,13 @@ def test_a_known_document_given_as_a_log_is_read_as_what_it_is(gpudiag: Gpudiag)
     answer, right = gpudiag("check", "--log", str(demo)), gpudiag("check", "--input", str(demo))
     assert answer.code == right.code == 1
     assert answer.out.splitlines()[0] == right.out.splitlines()[0]
-    assert "is nvidia-smi -q text, not a log, and was read as such" in " ".join(said(answer).split())
+    assert "is nvidia-smi -q text, not a log, and was read as such" in said(answer)
 
 
 def test_text_that_is_no_log_is_said_to_be_none(gpudiag: Gpudiag, tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("Dear diary,\nall is well.\n", encoding="utf-8")
-    assert "no line of a known log was found" in " ".join(said(gpudiag("check", "--log", str(path))).split())
+    assert "no line of a known log was found" in said(gpudiag("check", "--log", str(path)))
 
 
 def test_truncated_gzip_is_used_up_to_the_break(gpudiag: Gpudiag, tmp_path: Path) -> None:

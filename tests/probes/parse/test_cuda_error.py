@@ -36,8 +36,17 @@ For debugging consider passing CUDA_LAUNCH_BLOCKING=1
 
 def test_a_kernel_error_surfaces_later_than_its_cause() -> None:
     [event] = events(TORCH)
-    assert (event.code, event.get("kind"), event.get("deferred"), event.get("sync")) == (700, "illegal_access", True, False)
-    assert (event.get("file"), event.get("function"), event.get("operator")) == ("/proj/train.py", "main", "torch.embedding")
+    assert (event.code, event.get("kind"), event.get("deferred"), event.get("sync")) == (
+        700,
+        "illegal_access",
+        True,
+        False,
+    )
+    assert (event.get("file"), event.get("function"), event.get("operator")) == (
+        "/proj/train.py",
+        "main",
+        "torch.embedding",
+    )
 
 
 def test_blocking_launches_make_it_surface_where_it_happens() -> None:
@@ -49,7 +58,12 @@ def test_an_assertion_names_the_kernel_and_is_tied_to_the_error_of_the_rank() ->
     text = (CAPTURES / "cuda.device-assert.log").read_text()
     [(subject, event)] = [(o.subject, o.value) for o in read(text) if isinstance(o.value, Event)]
     assert (subject.scope, subject.id) == (Scope.RANK, "1")
-    assert (event.get("kind"), event.get("threads"), event.get("kernel_line"), event.get("sync")) == ("device_assert", 3, 163, True)
+    assert (event.get("kind"), event.get("threads"), event.get("kernel_line"), event.get("sync")) == (
+        "device_assert",
+        3,
+        163,
+        True,
+    )
     assert "index out of bounds" in str(event.get("assertion"))
     assert event.get("count") == 2  # the traceback, and what std::terminate prints
 
@@ -119,12 +133,16 @@ def test_what_belongs_to_others_or_is_no_error(line: str) -> None:
 
 
 def test_the_api_and_shapes_are_kept_when_printed() -> None:
-    [event] = events("RuntimeError: CUDA error: CUBLAS_STATUS_INVALID_VALUE when calling `cublasSgemm( handle, opa)` size [4, 5]")
+    [event] = events(
+        "RuntimeError: CUDA error: CUBLAS_STATUS_INVALID_VALUE when calling `cublasSgemm( handle, opa)` size [4, 5]"
+    )
     assert (event.get("api"), event.get("shapes")) == ("cublasSgemm", "[4, 5]")
 
 
 def test_two_ranks_are_two_events() -> None:
-    text = "[rank0]: RuntimeError: CUDA error: misaligned address\n[rank1]: RuntimeError: CUDA error: misaligned address"
+    text = (
+        "[rank0]: RuntimeError: CUDA error: misaligned address\n[rank1]: RuntimeError: CUDA error: misaligned address"
+    )
     assert [o.subject.id for o in read(text) if isinstance(o.value, Event)] == ["0", "1"]
 
 

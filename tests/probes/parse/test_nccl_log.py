@@ -88,7 +88,9 @@ def test_a_warning_tells_its_kind_and_its_peer(message: str, fields: dict[str, o
 
 def test_the_unwinding_lines_of_the_same_process_tell_the_result() -> None:
     other = "gpu-7:999:1 [0] NCCL INFO init.cc:1 -> 3"
-    event = one(f"{warn('Connect to 1.2.3.4<5> failed : Connection refused')}\n{other}\ngpu-7:100:9 [3] NCCL INFO a.cc:2 -> 2")
+    event = one(
+        f"{warn('Connect to 1.2.3.4<5> failed : Connection refused')}\n{other}\ngpu-7:100:9 [3] NCCL INFO a.cc:2 -> 2"
+    )
     assert (event.code, event.get("result")) == (2, "ncclSystemError")
 
 
@@ -100,7 +102,11 @@ def test_a_thousand_copies_are_one_event_with_a_count() -> None:
 def test_information_is_no_error() -> None:
     found = read("gpu-7:1:1 [0] NCCL INFO Channel 00/02 : 0 1\ngpu-7:1:1 [0] NCCL INFO Launch mode Parallel")
     assert not events(found, "nccl_error")
-    assert [o.fact for o in found if o.status is Status.NONE_SEEN] == ["nccl_error", "nccl_watchdog_timeout", "nccl_desync"]
+    assert [o.fact for o in found if o.status is Status.NONE_SEEN] == [
+        "nccl_error",
+        "nccl_watchdog_timeout",
+        "nccl_desync",
+    ]
 
 
 def test_a_kernel_log_gives_no_answer_about_nccl() -> None:
@@ -112,7 +118,12 @@ def test_pytorch_wraps_the_message_of_nccl() -> None:
         "[rank1]: torch.distributed.DistBackendError: NCCL error in: /b/ProcessGroupNCCL.cpp:1275, unhandled cuda error, NCCL version 2.18.1\n"
         "[rank1]: ncclUnhandledCudaError: Call to CUDA function failed.\n[rank1]: Last error:\n[rank1]: Cuda failure 'out of memory'\n"
     )
-    assert (event.code, event.get("kind"), event.get("cuda_kind"), event.get("version")) == (1, "cuda_failure", "out_of_memory", "2.18.1")
+    assert (event.code, event.get("kind"), event.get("cuda_kind"), event.get("version")) == (
+        1,
+        "cuda_failure",
+        "out_of_memory",
+        "2.18.1",
+    )
 
 
 def test_a_message_that_pytorch_repeats_is_told_once() -> None:
@@ -121,7 +132,12 @@ def test_a_message_that_pytorch_repeats_is_told_once() -> None:
         f"{warn(message)}\n[rank4]: RuntimeError: NCCL error in: /b/P.cpp:1, unhandled system error, NCCL version 2.19.3\n"
         f"[rank4]: ncclSystemError: System call failed.\n[rank4]: Last error:\n[rank4]: {message}\n"
     )
-    assert (event.code, event.get("rank"), event.get("version"), event.get("kind")) == (2, 4, "2.19.3", "socket_refused")
+    assert (event.code, event.get("rank"), event.get("version"), event.get("kind")) == (
+        2,
+        4,
+        "2.19.3",
+        "socket_refused",
+    )
 
 
 def test_one_rank_behind_the_others() -> None:
@@ -192,5 +208,7 @@ def test_ranks_that_disagree_are_named(line: str, fields: dict[str, object]) -> 
 
 
 def test_the_store_that_could_not_be_reached() -> None:
-    event = one("[6]: RuntimeError: [6] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store: timeout")
+    event = one(
+        "[6]: RuntimeError: [6] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store: timeout"
+    )
     assert (event.get("kind"), event.get("rank"), event.get("peer_rank")) == ("bootstrap_store", 6, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from knowledge.facts import Kind, vocabulary
-from knowledge.observation import Event, Observation, Status
+from knowledge.observation import Event, Observation, Status, Value
 from probes.base import Format
 
 
@@ -35,17 +35,25 @@ def faults_of(observations: Iterable[Observation], provides: Iterable[str] | Non
                 out.append(f"{o.fact} is {o.status} without a reason")
         if not o.source.probe:
             out.append(f"{o.fact} has no source")
-        if any(
-            (ord(c) < 32 and c != "\t") or 0x7F <= ord(c) < 0xA0 or c in "\u200b\u202e\u2066"
-            for c in o.excerpt + o.detail
-        ):
-            out.append(f"{o.fact} quotes control characters: {o.excerpt!r} {o.detail!r}")
+        shown = [o.excerpt, o.detail, o.subject.id, *_words(o.value)]
+        if any(_is_control(char) for text in shown for char in text):
+            out.append(f"{o.fact} shows control characters: {shown!r}")
         for language in ("en", "zh"):
             if not spec.sentence(o, language):
                 out.append(f"{o.fact} says nothing in {language}")
         if spec.kind is Kind.RELATION and o.status is Status.OK and ":" not in str(o.value):
             out.append(f"{o.fact} names {o.value!r}, which is not scope:id")
     return out
+
+
+def _is_control(char: str) -> bool:
+    return (ord(char) < 32 and char != "\t") or 0x7F <= ord(char) < 0xA0 or char in "\u200b\u202e\u2066"
+
+
+def _words(value: Value) -> list[str]:
+    if isinstance(value, Event):
+        return [v for v in value.fields.values() if isinstance(v, str)]
+    return [value] if isinstance(value, str) else list(value) if isinstance(value, tuple) else []
 
 
 def assert_in_vocabulary(observations: Iterable[Observation], form: Format | None = None) -> None:

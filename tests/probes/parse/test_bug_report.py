@@ -1,0 +1,130 @@
+"""Stories of files that hold several outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from knowledge.observation import Event, node
+from probes.base import Context, lines_of
+from probes.parse import bug_report
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+REPORT = (CAPTURES / "app" / "nvidia-bug-report.log").read_text()
+IBSTAT = (CAPTURES / "network" / "ibstat.rails-down.txt").read_text()
+LSPCI = (CAPTURES / "network" / "lspci.gpu-gone.txt").read_text()
+
+
+def test_the_sections_of_a_bug_report() -> None:
+    names = [section.name for section in bug_report.split(REPORT)]
+    assert names == [
+        "Start of NVIDIA bug report log file.  Please include this file, along",
+        "/etc/issue",
+        "/usr/bin/dmesg",
+        "/var/log/kern.log",
+        "/usr/bin/lspci -vvv",
+    ]
+
+
+def test_lines_are_those_of_the_whole_file() -> None:
+    lines = {line.number: line.text for line in lines_of(REPORT)}
+    found = bug_report.parse(REPORT, Context("report.log"))
+    [bus] = [o for o in found if o.fact == "gpu.on_bus"]
+    assert bus.source.line is not None
+    assert lines[bus.source.line].startswith("17:00.0 3D controller")
+    [xid] = [o for o in found if o.fact == "xid" and isinstance(o.value, Event)]
+    assert xid.source.line is not None
+    assert "Xid" in lines[xid.source.line]
+
+
+def test_an_event_that_two_logs_tell_counts_once_and_the_host_is_known() -> None:
+    xids = [
+        o for o in bug_report.parse(REPORT, Context("report.log")) if o.fact == "xid" and isinstance(o.value, Event)
+    ]
+    assert [o.subject.host for o in xids] == ["node-d-04"]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "===== {} =====",
+        "==> {} <==",
+        "### {}",
+        "--- {} ---",
+        "$ {}",
+        "# {}",
+        "root@gpu-9:~# {}",
+        "[root@gpu-9 tmp]# sudo {}",
+        "+ {}",
+        "####################\n# {}\n####################",
+        "====================\n{}\n====================",
+    ],
+)
+def test_headings_of_many_hands(head: str) -> None:
+    text = f"{head.format('ibstat')}\n{IBSTAT}\n{head.format('lspci -vvv')}\n{LSPCI}"
+    assert bug_report.sniff(text[:65536]) == 100
+    found = bug_report.parse(text, Context("bundle.txt"))
+    assert {"node.ib.rails_down", "node.pci.gpu_count"} <= {o.fact for o in found}
+    lines = {line.number: line.text for line in lines_of(text)}
+    [gone] = [o for o in found if o.fact == "node.pci.gone"]
+    assert gone.source.line is not None
+    assert "rev ff" in lines[gone.source.line]
+
+
+def test_a_prompt_names_the_host() -> None:
+    text = f"root@gpu-9:~# ibstat\n{IBSTAT}root@gpu-9:~# lspci\n{LSPCI}"
+    hosts = {o.subject.host for o in bug_report.parse(text, Context("x"))}
+    assert hosts == {"gpu-9"}
+    told = {o.subject.host for o in bug_report.parse(text, Context("x", "other"))}
+    assert told == {"other"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        IBSTAT,
+        LSPCI,
+        "$ python train.py\nTraceback (most recent call last):\n",
+        "============\ntrain.py FAILED\n------------\nFailures:\n============\n",
+        "--- a sentence ---\n--- another one ---\n",
+        "==============NVSMI LOG==============\n==============NVSMI LOG==============\n",
+        "# nThread 1 nGpus 8\n# Avg bus bandwidth : 1\n",
+    ],
+)
+def test_one_output_is_no_bundle(text: str) -> None:
+    assert bug_report.sniff(text) == 0
+
+
+def test_a_page_with_one_such_line_is_no_log_in_which_nothing_else_was_seen() -> None:
+    header = "\n".join(["kernel:         5.15.0-185-generic", *(f"note {i}" for i in range(30))])
+    text = f"===== uname -a =====\n{header}\n===== ibstat =====\n{IBSTAT}"
+    assert "xid" not in {o.fact for o in bug_report.parse(text, Context("x"))}
+
+
+def test_unknown_sections_are_left_alone() -> None:
+    text = f"===== ibstat =====\n{IBSTAT}\n===== ls -l =====\ntotal 0\n"
+    assert {o.source.probe for o in bug_report.parse(text, Context("x"))} == {"ibstat"}
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(["a", "", "===== ibstat =====", "_" * 44, "*** /x/y", "$ lspci", "#" * 30, "# dmesg"]),
+        max_size=25,
+    )
+)
+def test_sections_keep_their_lines_and_their_order(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    sections = bug_report.split(text)
+    starts = [section.start_line for section in sections]
+    assert starts == sorted(starts)
+    for section in sections:
+        body = section.text.split("\n")
+        assert lines[section.start_line - 1 : section.start_line - 1 + len(body)] == body
+
+
+def test_the_host_of_a_report_without_prompts_is_that_of_uname() -> None:
+    assert node("node-d-04") in {o.subject for o in bug_report.parse(REPORT, Context("x"))}
