@@ -131,19 +131,17 @@ class Gzip(_Unpacker):
 
     def _salvage(self, state: zlib._Decompress, error: zlib.error) -> bytes:
         """What can be had of the input in which the data turns bad, byte by byte at the end."""
-        out = []
-        step = len(self._input)
-        data = self._input
-        while step:
-            step = max(1, step // 8)
+        out: list[bytes] = []
+        data, step = self._input, max(1, len(self._input) // 8)
+        while data:
             before = state.copy()
             try:
                 out.append(state.decompress(data[:step]))
                 data = data[step:]
             except zlib.error:
-                state = before
                 if step == 1:
                     break
+                state, step = before, max(1, step // 8)
         text = b"".join(out)
         self.written += len(text)
         reason = str(error).rpartition(": ")[2]

@@ -22,7 +22,7 @@ from knowledge.observation import Observation, Status
 from probes._scan_lines import LongLine, Region, regions
 from probes._scan_match import Matcher
 from probes._scan_open import foreign, opened, unpacked
-from probes._scan_windows import SNIFF, Windows
+from probes._scan_windows import KEEP, SNIFF, Windows
 from probes.base import Context, LogFormat
 
 BLOCK = 4 << 20  # bytes searched at once
@@ -72,11 +72,13 @@ def scan(
     *,
     block: int = BLOCK,
     line: int = LINE,
+    keep: int = KEEP,
     engine: str = "auto",
 ) -> ScanResult:
     """Read logs (files, ``-`` for standard input, open streams; plain, gzip or zstd).
 
-    `context_for` gives the context of an input by its name. `engine` is ``re2``, ``hyperscan``
+    `context_for` gives the context of an input by its name. `block`, `line` and `keep` are bytes
+    searched at once, of a line in one piece, and of one input's lines that are kept. `engine` is ``re2``, ``hyperscan``
     or ``auto``; the answer is the same. InputError when none of the inputs can be opened.
     """
     matcher = Matcher(formats, engine)
@@ -91,7 +93,7 @@ def scan(
             failures.append(error)
             notes.append(Note(str(item), Text(str(error), str(error))))
             continue
-        job = _Job(name, stream, size, formats, matcher, progress, block, line)
+        job = _Job(name, stream, size, formats, matcher, progress, block, line, keep)
         try:
             job.run()
         finally:
@@ -113,7 +115,7 @@ class _Job:
 
     def __init__(
         self, name: str, stream: BinaryIO, size: int | None, formats: Sequence[LogFormat], matcher: Matcher,
-        progress: Progress | None, block: int, line: int,
+        progress: Progress | None, block: int, line: int, keep: int,
     ) -> None:  # fmt: skip
         self.name = name
         self.size = size
@@ -123,7 +125,7 @@ class _Job:
         self.block = block
         self.line = line
         self.reader = unpacked(stream)
-        self.windows = Windows(formats, matcher, line)
+        self.windows = Windows(formats, matcher, line, keep)
         self.foreign: Text | None = None
         self.empty = True
 

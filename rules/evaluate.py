@@ -96,7 +96,7 @@ def _event(leaf: EventLeaf, subject: Subject, facts: FactBase) -> LeafProof:
         groups.setdefault(_group(leaf, o), []).append(o)
     crowds = [_crowd(leaf, g) for g in groups.values()]
     crowd = max(crowds, key=len, default=[])
-    low = len(crowd) if leaf.gap is None else max(min(1, len(crowd)), len(crowd) - len(maybe))  # bursts may be joined
+    low = len(crowd) if leaf.gap is None else max((_at_least(leaf, g, maybe) for g in groups.values()), default=0)
     high = max((_possible(leaf, g) for g in groups.values()), default=0) + len(maybe) if coverage else math.inf
     most = math.inf if leaf.at_most is None else leaf.at_most
     enough = [c for c in crowds if len(c) >= leaf.at_least] or [crowd]
@@ -167,6 +167,13 @@ def _crowd(leaf: EventLeaf, events: Sequence[Observation]) -> list[Observation]:
     return densest(separate, leaf.within if leaf.at_least > 1 else None)
 
 
+def _at_least(leaf: EventLeaf, events: Sequence[Observation], maybe: Sequence[Observation]) -> int:
+    """How many bursts there are for certain: an event that may belong to them may join two."""
+    assert leaf.gap is not None
+    apart = densest(bursts(events, leaf.gap, maybe), leaf.within if leaf.at_least > 1 else None)
+    return max(min(1, len(apart)), len(apart) - sum(o.at is None for o in maybe))
+
+
 def _possible(leaf: EventLeaf, events: Sequence[Observation]) -> int:
     """How many can stand in one span: what tells no time, or the time of another clock, may stand in any."""
     if leaf.gap is None and (leaf.within is None or leaf.at_least <= 1):
@@ -227,18 +234,23 @@ def densest(events: Sequence[Observation], within: int | None) -> list[Observati
     return timed[best[0] : best[1]] or [o for o in events if o.at is None][:1]
 
 
-def bursts(events: Sequence[Observation], gap: int) -> list[Observation]:
-    """The first event of each burst; a burst ends when nothing follows for `gap` ns.
+def bursts(events: Sequence[Observation], gap: int, bridges: Sequence[Observation] = ()) -> list[Observation]:
+    """The first event of each burst; a burst ends when nothing follows for `gap` ns, no bridge either.
 
     Of the clock that tells most of them: bursts of two clocks may be the same ones.
     """
+    counted = {id(o) for o in events}
     firsts: dict[Clock, list[Observation]] = {}
     last: dict[Clock, int] = {}
-    for o in sorted((o for o in events if o.at is not None), key=lambda o: o.at or 0):
+    begun: dict[Clock, bool] = {}
+    for o in sorted((o for o in (*events, *bridges) if o.at is not None), key=lambda o: o.at or 0):
         assert o.at is not None
         if o.clock not in last or o.at - last[o.clock] > gap:
-            firsts.setdefault(o.clock, []).append(o)
+            begun[o.clock] = False
         last[o.clock] = o.at
+        if id(o) in counted and not begun[o.clock]:
+            firsts.setdefault(o.clock, []).append(o)
+            begun[o.clock] = True
     return max(firsts.values(), key=lambda f: (len(f), f[0].clock), default=[]) or list(events[:1])
 
 

@@ -108,7 +108,9 @@ _BY_NAME = {name: status for status in STATUSES for name in (status.runtime, sta
 # "operation not permitted" begins "operation not permitted when stream is capturing"
 _LONGEST_FIRST = tuple(sorted(STATUSES, key=lambda status: -len(status.text)))
 # messages that only CUDA prints; "invalid argument" or "file not found" alone is anybody's
-_ONLY_CUDA = tuple(s for s in _LONGEST_FIRST if len(s.text) > 20 or s.text in ("misaligned address", "hardware stack error"))
+_ONLY_CUDA = tuple(
+    s for s in _LONGEST_FIRST if len(s.text) > 20 or s.text in ("misaligned address", "hardware stack error")
+)
 
 _NAME = re.compile(r"\b(cudaError[A-Z]\w{2,60}|CUDA_ERROR_[A-Z_]{3,60})")
 _LIBRARY_NAME = re.compile(

@@ -119,7 +119,7 @@ def _srun(said: str) -> dict[str, Scalar]:
     if found := re.search(r"exit code (\d{1,3})", lowered):
         return {"exitcode": int(found[1])}
     if "out of memory" in lowered:
-        return {"reason": "host_oom"}
+        return {"reason": "oom_killed"}
     return {"signal": next((number for word, number in _WORDS.items() if lowered.startswith(word)), None)}
 
 
@@ -151,7 +151,7 @@ _ON = re.compile(r"\bON ([\w.\[\],-]{1,80})|Node failure on ([\w.-]{1,80})")
 # reason and the line that tells it, the more exact first
 _ENDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
-        "host_oom",
+        "oom_killed",
         re.compile(r"oom[_-]kill event|Exceeded (?:job|step) memory limit|OOM [Kk]illed|\bOOMKilled\b|TERM_MEMLIMIT"),
     ),
     (

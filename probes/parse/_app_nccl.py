@@ -12,7 +12,7 @@ from probes.parse._app_lines import AppLine
 
 # node5:240:240 [6] misc/socket.cc:533 NCCL WARN socketPollConnect: Connect to 10.0.0.4<56849> returned 113(No route to host)
 # node5:240:240 [6] NCCL INFO misc/socket.cc:570 -> 2
-LINE = re.compile(
+_LINE = re.compile(
     r"(?:([\w.-]{1,100}):(\d{1,9}):(\d{1,9}) )?(?:\[(\d{1,3})\] )?(?:(\S{1,200}):(\d{1,6}) )?NCCL (WARN|ERROR|ABORT|INFO|VERSION) ?(.*)"
 )
 _RESULT_LINE = re.compile(r"\S{1,200}:\d{1,6} -> (\d{1,2})\b")
@@ -90,6 +90,11 @@ _PEER_RANK = re.compile(r"(?:from|to|with|Call to) (?:local |remote )?rank (\d{1
 _RETCODE = re.compile(r"(?:res[= ]|retcode |-> )(\d{1,2})\b")
 _SHM_FILE = re.compile(r"(/dev/shm/[\w.-]{1,100})")
 _SIZE = re.compile(r"\(?size (\d{1,18})\)?|to (\d{1,18}) bytes")
+
+
+def spoken(text: str) -> re.Match[str] | None:
+    """A line of NCCL: host, pid, thread, device, file, line, level, message."""
+    return _LINE.search(text) if "NCCL " in text else None
 
 
 def result_of(text: str) -> int | None:

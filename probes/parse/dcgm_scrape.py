@@ -42,6 +42,9 @@ def parse(text: str, context: Context) -> list[Observation]:
     return reader.read()
 
 
+_POD_LABELS = ("pod", "exported_pod", "pod_name", "kubernetes_pod_name")
+
+
 def _label(sample: Sample, *names: str) -> str:
     return next((clean(sample.labels[n]).strip() for n in names if sample.labels.get(n, "").strip()), "")
 
@@ -63,8 +66,10 @@ class _Reader:
         for sample in self.samples:
             self.sample(sample)
         add = self.scrape.add
+        mapped = any(name in s.labels for s in self.samples for name in _POD_LABELS)
         for host, (present, sample) in self.pod_labels.items():
-            add("exporter.pod_labels.present", node(host), present, sample)
+            absent = Reading(None, Status.NOT_APPLICABLE, "the exporter runs without pod labels: not under Kubernetes")
+            add("exporter.pod_labels.present", node(host), present if mapped else absent, sample)
         for subject, found in self.attributed.items():
             fact = "mig.pod_attributed" if subject.scope is Scope.MIG else "gpu.pod_attributed"
             add(fact, subject, found is not None, found)

@@ -86,7 +86,7 @@ def _ranks(app: Sequence[AppLine]) -> dict[tuple[str, str], int]:
     """Rank of each (host, pid) in the largest communicator that it joined."""
     best: dict[tuple[str, str], tuple[int, int]] = {}
     for line in app:
-        said, comm = _app_nccl.LINE.search(line.text), _COMM.search(line.text)
+        said, comm = _app_nccl.spoken(line.text), _COMM.search(line.text)
         if said and comm and said[2]:
             key, size = (said[1], said[2]), int(comm[2])
             if size > best.get(key, (0, 0))[0]:
@@ -100,7 +100,7 @@ def _errors(app: Sequence[AppLine], ranks: dict[tuple[str, str], int]) -> list[_
     spoken: dict[str, _Found] = {}  # by message of NCCL: PyTorch repeats it
     taken: set[int] = set()
     for index, line in enumerate(app):
-        said = _app_nccl.LINE.search(line.text)
+        said = _app_nccl.spoken(line.text)
         if said and said[7] in ("WARN", "ERROR", "ABORT"):
             known = _add(found, _of_nccl(line, said, ranks))
             open_[f"{said[1]}:{said[2]}"] = spoken[said[8].strip()] = known
@@ -148,7 +148,7 @@ def _of_torch(app: Sequence[AppLine], index: int, taken: set[int]) -> tuple[_Fou
     line = app[index]
     spoken = [line.text]
     for after in app[index + 1 : index + 1 + _CONTINUES]:
-        if after.label != line.label or not after.text.strip() or _app_nccl.LINE.search(after.text):
+        if after.label != line.label or not after.text.strip() or _app_nccl.spoken(after.text):
             break
         if len(spoken) > 1 and spoken[-1].startswith("Last error"):
             spoken.append(after.text)
@@ -242,7 +242,7 @@ def _facts(emit: Emitter, app: Sequence[AppLine]) -> None:
 def _relations(emit: Emitter, app: Sequence[AppLine]) -> None:
     """Which process and which GPU each rank is, from the lines of the largest communicator."""
     comms = [(said, comm, line) for line in app
-             if (said := _app_nccl.LINE.search(line.text)) and (comm := _COMM.search(line.text))]  # fmt: skip
+             if (said := _app_nccl.spoken(line.text)) and (comm := _COMM.search(line.text))]  # fmt: skip
     size = max((int(comm[2]) for _, comm, _ in comms), default=0)
     seen: set[str] = set()
     for said, comm, line in comms:

@@ -20,7 +20,7 @@ from knowledge.errors import InputError
 from knowledge.observation import Event, Observation, Scope, Status, Subject
 from probes._scan_lines import cut
 from probes._scan_match import Matcher, compiled
-from probes._scan_windows import EDGE, Windows
+from probes._scan_windows import EDGE
 from probes.base import Context, Line, LogFormat, lines_of
 from probes.parse import fabricmanager_log, kernel_log
 from probes.scan import ScanResult, scan
@@ -265,14 +265,13 @@ def test_a_huge_line_is_read_in_pieces_and_in_little_memory() -> None:
 
 
 def test_matching_lines_beyond_what_can_be_kept_take_back_none_seen() -> None:
-    formats = [kernel_log.FORMAT]
-    windows = Windows(formats, Matcher(formats, "re2"), 65536, keep=4000)
-    recorder = b"".join(XID + b"\n" for _ in range(100))
-    from probes._scan_lines import Region
-
-    windows.region(Region(recorder, 0, len(recorder)), Matcher(formats, "re2").lines(recorder, 0, len(recorder)))
-    windows.finish()
-    assert windows.dropped > 0
+    data = (XID + b"\n") * 300 + log()
+    whole = scan([io.BytesIO(data)], [kernel_log.FORMAT])
+    assert {o.status for o in whole.observations if o.fact == "oom_kill"} == {Status.NONE_SEEN}
+    part = scan([io.BytesIO(data)], [kernel_log.FORMAT], keep=20_000)
+    assert 0 < len(xids(part)) < 301
+    assert {o.status for o in part.observations if o.fact == "oom_kill"} == {Status.FAILED}
+    assert any(note.problem and "left out" in note.text.en for note in part.notes)
 
 
 def test_a_format_that_only_finds_does_not_complain_about_another_s_file() -> None:

@@ -33,7 +33,7 @@ def test_the_story_of_a_job() -> None:
         (None, None, None, "srun"),
     ]
     assert [(e.get("reason"), e.get("job")) for e in events(text, "job_terminated")] == [
-        ("host_oom", "771"),
+        ("oom_killed", "771"),
         ("time_limit", "772"),
         ("preempted", "773"),
     ]
@@ -117,7 +117,7 @@ def test_a_loss_that_is_a_number_is_well() -> None:
         ("mpirun noticed that process rank 3 with PID 1234 on node gpu-7 exited on signal 9 (Killed).", {"rank": 3, "signal": 9, "host": "gpu-7"}),
         ("  Process name: [[63697,1],0]\n  Exit code:    1", {"rank": 0, "exitcode": 1}),
         ("srun: error: node5: task 3: Segmentation fault (core dumped)", {"task": "3", "signal": 11, "host": "node5"}),
-        ("srun: error: node5: tasks 0-7: Out Of Memory", {"task": "0-7", "reason": "host_oom"}),
+        ("srun: error: node5: tasks 0-7: Out Of Memory", {"task": "0-7", "reason": "oom_killed"}),
         ("[2025-11-15] [launch.py:321] ['python'] exits with return code = -9", {"exitcode": -9, "signal": 9}),
         ("srun: error: n1: task 0: Exited with exit code 139", {"exitcode": 139, "signal": 11}),
     ],
@@ -136,14 +136,14 @@ def test_a_process_of_the_summary_is_not_told_again() -> None:
 @pytest.mark.parametrize(
     ("line", "reason", "signal"),
     [
-        ("slurmstepd: error: Exceeded job memory limit at some point.", "host_oom", None),
+        ("slurmstepd: error: Exceeded job memory limit at some point.", "oom_killed", None),
         (
             "slurmstepd: error: *** JOB 1 ON n CANCELLED AT 2025-11-15T00:00:00 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***",
             "node_failure",
             None,
         ),
         ("slurmstepd: error: *** STEP 1.0 ON n CANCELLED AT 2025-11-15T00:00:00 ***", "cancelled", None),
-        ("    Reason:       OOMKilled", "host_oom", None),
+        ("    Reason:       OOMKilled", "oom_killed", None),
         ("/var/spool/job1/slurm_script: line 15: 259449 Killed                  ./a", "killed", 9),
         ("Segmentation fault (core dumped)", "segfault", 11),
         ("Fatal Python error: Bus error", "bus_error", 7),

@@ -1,0 +1,95 @@
+"""The first line of every answer: state, usability and exit code follow from the findings, never from silence."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assistant.diagnosis import Diagnosis, State, diagnose
+from assistant.exits import Exit
+from knowledge.observation import Event, Observation, Origin, Scope, Source, Status, Subject, gpu, node
+from rules.loader import load
+from rules.model import Bucket, Usable
+
+RULES = load()
+CARD = gpu("0000:3b:00.0", "n1")
+
+
+def see(fact: str, value: object, subject: Subject = CARD, **more: object) -> Observation:
+    return Observation(fact, subject, value, source=Source("test", "f", 1), **more)  # type: ignore[arg-type]
+
+
+def judge(*observations: Observation) -> Diagnosis:
+    return diagnose(observations, RULES)
+
+
+def test_nothing_read_is_unknown_and_not_fine() -> None:
+    d = judge()
+    assert (d.verdict.state, d.verdict.usable, d.exit) == (State.UNKNOWN, Usable.UNKNOWN, Exit.UNDECIDED)
+
+
+def test_what_a_person_says_alone_settles_nothing() -> None:
+    d = judge(see("node.gpu.expected", 8, node("n1"), origin=Origin.TOLD))
+    assert (d.verdict.state, d.exit) == (State.UNKNOWN, Exit.UNDECIDED)
+
+
+@pytest.mark.parametrize("status", [Status.UNSUPPORTED, Status.DENIED, Status.TIMEOUT, Status.FAILED, Status.NOT_ASKED])
+def test_only_missing_values_are_not_fine(status: Status) -> None:
+    d = judge(see("gpu.row_remap.failure", None, status=status))
+    assert (d.verdict.state, d.exit) == (State.UNKNOWN, Exit.UNDECIDED)
+    assert not d.findings
+
+
+def test_a_healthy_value_is_ok() -> None:
+    d = judge(see("gpu.row_remap.failure", False))
+    assert (d.verdict.state, d.verdict.usable, d.exit) == (State.OK, Usable.YES, Exit.OK)
+
+
+def test_a_lost_gpu_makes_the_node_unusable_until_a_reboot() -> None:
+    d = judge(see("xid", Event(79, {"text": "GPU has fallen off the bus."})))
+    assert (d.verdict.state, d.verdict.usable, d.exit) == (State.UNHEALTHY, Usable.NOT_YET, Exit.FINDING)
+    assert "rebooted" in d.verdict.until.en
+    assert d.verdict.until.zh
+
+
+def test_an_application_fault_leaves_the_node_usable() -> None:
+    d = judge(see("xid", Event(31, {"text": "Ch 00000009, engmask 00000101, intr 10000000"})))
+    assert (d.verdict.state, d.verdict.usable, d.exit) == (State.DEGRADED, Usable.YES, Exit.FINDING)
+
+
+def test_the_worst_of_several_decides() -> None:
+    d = judge(
+        see("xid", Event(31, {"text": "Ch 00000009, engmask 00000101, intr 10000000"})),
+        see("gpu.row_remap.failure", True, gpu("0000:5e:00.0", "n1")),
+    )
+    assert d.verdict.usable is Usable.NO
+    assert d.roots[0].advice.bucket is Bucket.CONTACT_SUPPORT
+
+
+def test_information_never_raises_the_exit_code() -> None:
+    d = judge(see("gpu.persistence_mode", False))
+    assert d.findings
+    assert (d.verdict.state, d.exit) == (State.OK, Exit.OK)
+
+
+_POOL = (
+    see("xid", Event(79, {"text": "GPU has fallen off the bus."})),
+    see("xid", Event(119, {"text": "Timeout waiting for RPC from GSP!"})),
+    see("gpu.row_remap.pending", True),
+    see("gpu.nvml.reachable", False),
+    see("gpu.uuid", "GPU-11111111-2222-3333-4444-555555555555"),
+    see("gpu.temperature.core", 70, gpu("GPU-11111111-2222-3333-4444-555555555555", "n1")),
+    see("port.state", "down", Subject(Scope.PORT, "mlx5_0/1", node("n1"))),
+    see("xid", None, node("n1"), status=Status.NONE_SEEN),
+)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.permutations(_POOL))
+def test_order_of_observations_changes_nothing(order: list[Observation]) -> None:
+    a, b = judge(*_POOL), judge(*order)
+    assert (a.verdict, a.events, a.coverage) == (b.verdict, b.events, b.coverage)
+    assert [(f.id, f.role, f.grade, f.because) for f in a.findings] == [
+        (f.id, f.role, f.grade, f.because) for f in b.findings
+    ]

@@ -1,0 +1,79 @@
+"""Undocumented is broken: the generated reference is up to date and complete, and the pages link to what exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from assistant import reference
+from assistant.cli import command_modules
+from assistant.config import OPTIONS
+from assistant.exits import Exit
+from knowledge.facts import vocabulary
+from rules.loader import load
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def test_the_reference_is_up_to_date() -> None:
+    stale = reference.out_of_date(reference.build())
+    assert stale == [], "run make docs"
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
+
+
+def test_everything_is_documented() -> None:
+    commands, facts, rules = page("commands.md"), page("facts.md"), page("rules.md")
+    for name in command_modules():
+        assert f"## gpudiag {name}\n" in commands
+    for spec in vocabulary():
+        assert f"| `{spec.name}` |" in facts
+    for rule in load().rules:
+        assert f"| `{rule.id}` |" in rules
+    for code in Exit:
+        assert f"| {int(code)} | {code.name} |" in page("exit-codes.md")
+    for option in OPTIONS:
+        assert f"| `{option.key}` | `{option.variable}` |" in page("configuration.md")
+
+
+def test_a_stale_page_is_noticed() -> None:
+    pages = reference.build()
+    changed = pages | {"exit-codes.md": pages["exit-codes.md"].replace("| 0 |", "| 9 |")}
+    assert [f.file for f in reference.out_of_date(changed)] == ["docs/reference/exit-codes.md"]
+    missing = {k: v for k, v in pages.items() if k != "facts.md"}
+    assert [f.file for f in reference.out_of_date(missing)] == ["docs/reference/facts.md"]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_within_the_repository_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (path.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_commands_in_the_pages_exist(path: Path) -> None:
+    known = set(command_modules())
+    for name in re.findall(r"^(?:\$ )?gpudiag ([a-z][a-z-]*)", path.read_text(encoding="utf-8"), re.MULTILINE):
+        assert name in known, name
+
+
+def test_the_transcript_in_the_readme_is_real() -> None:
+    """The first exchange is what the program prints today."""
+    from assistant.commands import demo
+    from assistant.render import text
+    from assistant.render.cells import Paint
+    from assistant.render.view import view
+    from assistant.sources import tells
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.search(r"```console\n\$ gpudiag check (.*?)\n(.*?)```", readme, re.DOTALL)
+    assert shown is not None
+    name = next(n for n in demo.names() if demo.command(demo.load(n)).endswith(shown[1].strip()))
+    diagnosis = demo.diagnosed(name, demo.load(name))
+    assert shown[2] == text.render(view(diagnosis, "en", tells), 100, Paint(False))

@@ -1,0 +1,145 @@
+"""The wheel: what is in it, and that it works alone in a fresh place."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+from knowledge import compiled
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = {"assistant", "rules", "probes", "knowledge", "tui"}
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout, built with what is installed."""
+    folder = tmp_path_factory.mktemp("dist")
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        capture_output=True, text=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel's files in an empty folder."""
+    folder = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def test_names(wheel: Path) -> None:
+    from assistant import __version__
+
+    assert wheel.name == f"gpudiag-{__version__}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        info = next(n for n in names if n.endswith(".dist-info/METADATA"))
+        metadata = Parser().parsestr(archive.read(info).decode())
+        entry = archive.read(info.replace("METADATA", "entry_points.txt")).decode()
+    assert {n.split("/")[0] for n in names if ".dist-info" not in n} == PACKAGES
+    assert "gpudiag = assistant.cli:main" in entry
+    assert metadata["Name"] == "gpudiag"
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert any(n.endswith("licenses/LICENSE") for n in names)
+    assert not [n for n in names if "__pycache__" in n or n.startswith(("tests", "bench")) or n == "hatch_build.py"]
+
+
+def test_data_files(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    wanted = [
+        p for package in PACKAGES for p in (ROOT / package).rglob("*") if p.is_file() and "__pycache__" not in p.parts
+    ]
+    missing = {str(p.relative_to(ROOT)) for p in wanted if "_compiled" not in p.parts} - names
+    assert missing == set()
+    for kind in (".yaml", ".md", ".log", ".txt"):
+        assert any(n.endswith(kind) for n in names), kind
+
+
+def test_shards(wheel: Path) -> None:
+    """Each data file, the rules, the runbooks and the formats, compiled; the same as a checkout builds."""
+    from assistant import formats
+    from rules import loader
+
+    with zipfile.ZipFile(wheel) as archive:
+        shards = {
+            Path(n).stem: json.loads(archive.read(n))
+            for n in archive.namelist()
+            if n.startswith("knowledge/_compiled/")
+        }
+    assert set(shards) == {*compiled.shard_names(), "rules", "runbooks", "formats"}
+    assert len(shards["facts"]) == len(compiled.shard("facts"))
+    assert {k: v[1] for k, v in shards["rules"].items()} == {k: v[1] for k, v in loader.shipped().items()}
+    assert shards["formats"] == formats.build()
+
+
+def run(unpacked: Path, tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("GPUDIAG_", "PYTHONPATH", "LANG", "LC_"))}
+    env = kept | {"PYTHONPATH": str(unpacked), "HOME": str(tmp_path), "GPUDIAG_CACHE_DIR": str(tmp_path / "cache")}
+    program = "import sys; from assistant.cli import main; sys.exit(main(sys.argv[1:]))"
+    return subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False, env=env, cwd=tmp_path
+    )
+
+
+def test_the_wheel_works_alone(unpacked: Path, tmp_path: Path) -> None:
+    origin = run(unpacked, tmp_path, "explain", "xid", "79")
+    assert origin.returncode == 0, origin.stderr
+    assert origin.stdout.startswith("XID 79: ")
+    demo = run(unpacked, tmp_path, "demo", "--format", "json")
+    assert demo.returncode == 0, demo.stderr
+    assert json.loads(demo.stdout)["verdict"]["state"] == "unhealthy"
+    assert run(unpacked, tmp_path, "rules", "lint").returncode == 0
+    assert run(unpacked, tmp_path, "runbook", "list").returncode == 0
+    assert not (tmp_path / "cache").exists()  # nothing had to be compiled
+
+
+def test_the_wheel_and_the_checkout_say_the_same(unpacked: Path, tmp_path: Path) -> None:
+    for name in ("off-the-bus", "power-brake"):
+        packed = json.loads(run(unpacked, tmp_path, "demo", name, "--format", "json").stdout)
+        here = json.loads(run(ROOT, tmp_path, "demo", name, "--format", "json").stdout)
+        assert packed == here
+
+
+def test_the_lock_names_no_registry_and_pins_everything() -> None:
+    for name in ("requirements.txt", "requirements-run.txt"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert "://" not in text
+        assert "--index" not in text
+        pinned = [line for line in text.splitlines() if line[:1].isalnum()]
+        assert pinned
+        assert all("==" in line and line.endswith("\\") for line in pinned)
+        assert text.count("--hash=sha256:") >= len(pinned)
+
+
+def test_the_lock_covers_what_is_declared() -> None:
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+    def names(requirements: list[str]) -> set[str]:
+        return {r.split(">")[0].split("=")[0].strip().lower() for r in requirements}
+
+    def locked(file: str) -> set[str]:
+        lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+        return {line.split("==")[0].lower() for line in lines if "==" in line and line[:1].isalnum()}
+
+    runtime = names(project["project"]["dependencies"])
+    assert runtime <= locked("requirements-run.txt")
+    assert runtime | names(project["dependency-groups"]["dev"]) | names(project["build-system"]["requires"]) <= locked(
+        "requirements.txt"
+    )
