@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from assistant.render.cells import terminal_width
 from knowledge.errors import UsageError, nearest_hint
@@ -39,20 +39,32 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{self.prog.removeprefix('gpudiag ')}: {message}", hint=f"{hint} ({more})" if hint else more)
 
 
-def add_globals(parser: argparse.ArgumentParser) -> None:
-    """Flags that every command takes, before or after its name."""
-    group = parser.add_argument_group("output")
-    group.add_argument("--format", choices=("text", "json", "markdown", "html"), help="shape of the answer on stdout")
-    group.add_argument("--lang", choices=("en", "zh"), help="language of the answer")
-    group.add_argument("--color", choices=("auto", "always", "never"), help="colour of text answers")
-    group.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but errors")
+def add_globals(parser: argparse.ArgumentParser, nested: bool = False) -> None:
+    """Flags that every command takes, before or after its name and its actions.
+
+    A `nested` parser writes nothing for a flag that is absent, so that it keeps what an outer one read.
+    """
+    absent: dict[str, Any] = {"default": argparse.SUPPRESS} if nested else {}
+    add = parser.add_argument_group("output").add_argument
+    add("--format", choices=("text", "json", "markdown", "html"), help="shape of the answer on stdout", **absent)
+    add("--lang", choices=("en", "zh"), help="language of the answer", **absent)
+    add("--color", choices=("auto", "always", "never"), help="colour of text answers", **absent)
+    add("-q", "--quiet", action="store_true", help="nothing on stderr but errors", **absent)
+
+
+def _fill(parser: argparse.ArgumentParser, command: Command, nested: bool) -> None:
+    command.add_arguments(parser)
+    add_globals(parser, nested)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for child in action.choices.values():
+                add_globals(child, nested=True)
 
 
 def command_parser(command: Command) -> Parser:
     """The parser of one command."""
     parser = Parser(prog=f"gpudiag {command.NAME}", description=command.HELP)
-    command.add_arguments(parser)
-    add_globals(parser)
+    _fill(parser, command, nested=False)
     return parser
 
 
@@ -63,7 +75,5 @@ def full_parser(commands: Iterable[Command]) -> Parser:
     add_globals(parser)
     children = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in commands:
-        child = children.add_parser(command.NAME, help=command.HELP, description=command.HELP)
-        command.add_arguments(child)
-        add_globals(child)
+        _fill(children.add_parser(command.NAME, help=command.HELP, description=command.HELP), command, nested=True)
     return parser

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Protocol
 
-    from assistant.arguments import Parser
+    import argparse
 
     class Command(Protocol):
         """What a command module offers."""
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         NAME: str
         HELP: str
 
-        def add_arguments(self, parser: Parser) -> None:
+        def add_arguments(self, parser: argparse.ArgumentParser) -> None:
             """Declare options and operands."""
 
         def run(self, args: object) -> int:

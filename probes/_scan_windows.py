@@ -29,7 +29,8 @@ class Windows:
         self.kept: list[dict[int, tuple[str, ...]]] = [{} for _ in formats]
         self.hits = [0] * len(formats)
         self.due = [EDGE] * len(formats)  # every line up to this number is wanted
-        self.recent: deque[Row] = deque(maxlen=EDGE)
+        self.memory = max([EDGE, RECORD_REACH, *self.before])
+        self.recent: deque[Row] = deque(maxlen=self.memory)  # the last lines seen
         self.head = bytearray()
         self.next = 1  # number of the next line
         self.dropped = 0  # matching lines that found no room
@@ -66,7 +67,7 @@ class Windows:
 
     def finish(self) -> list[list[Line]]:
         """The lines for each format, in order."""
-        for row in self.recent:
+        for row in list(self.recent)[-EDGE:]:
             for i in range(len(self.kept)):
                 self._keep(i, row)
         return [[Line(n, text) for n, texts in sorted(kept.items()) for text in texts] for kept in self.kept]
@@ -150,7 +151,7 @@ class Windows:
     def _remember(self, region: Region) -> None:
         """Keep the last lines at hand, for windows that reach back and for the end of the file."""
         data, start, end = region
-        low = _back(data, start, end, EDGE)
+        low = _back(data, start, end, self.memory)
         lines = [line for _, line in _lines(data, low, end)]
         for number, line in enumerate(lines, self.next - len(lines)):
             self.recent.append((number, line if len(line) <= self.cap else cut(line, self.cap, _never)))

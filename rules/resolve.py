@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from knowledge.language import Text
-from knowledge.observation import Event, Observation, Status, Subject
+from knowledge.observation import Event, Observation, Scope, Status, Subject
 from rules.factbase import FactBase
 from rules.model import ActionSpec, Bucket, Risk, Rule, Usable
 
@@ -130,8 +130,6 @@ def _dress(case: Case, answer: Answer, speaker: str) -> Advice:
 
 def fill(command: str, subject: Subject, facts: FactBase, events: Sequence[Observation] = ()) -> str:
     """Placeholders of a command filled with what is known, shell-quoted; an unknown one stays visible."""
-    from knowledge.observation import Scope
-
     if "{" not in command:
         return command
     values: dict[str, str] = {"node": subject.host}
@@ -240,11 +238,17 @@ def _workflow_48(case: Case) -> Answer:
 
 
 def _workflow_45(case: Case) -> Answer:
-    """WORKFLOW_XID_45: follow the other XID; alone, restart the fabric manager."""
-    codes = {
-        o.value.code for o in case.facts.events("xid") if isinstance(o.value, Event) and o.subject == case.subject
-    } - {45, 43, 154}
-    return Answer(Bucket.IGNORE if codes else Bucket.RESTART_FM)
+    """WORKFLOW_XID_45: follow the other XID; alone, restart the fabric manager.
+
+    A job on several GPUs is torn down on all of them: an XID of another GPU of the node counts too.
+    """
+    node, own = case.subject.up(Scope.NODE), [o.at for o in case.events if o.at is not None]
+    for o in case.facts.events("xid"):
+        if not isinstance(o.value, Event) or o.value.code in (45, 43, 154, None) or o.subject.up(Scope.NODE) != node:
+            continue
+        if not own or o.at is None or o.subject == case.subject or any(abs(o.at - at) <= BURST for at in own):
+            return Answer(Bucket.IGNORE)
+    return Answer(Bucket.RESTART_FM)
 
 
 _DIAGNOSE = Text(

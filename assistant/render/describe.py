@@ -64,7 +64,9 @@ def leaf(condition: EventLeaf | FactLeaf | KnownLeaf, lang: str) -> str:
 def _event(e: EventLeaf, lang: str) -> str:
     parts = [_w("event", lang).format(x=e.event)]
     if e.where:
-        tests = ", ".join(f"{t.field} {_OPS[t.op][lang == 'zh']} {_value(t.value)}" for t in e.where)
+        tests = ", ".join(
+            f"{t.field} {_OPS[t.op][lang == 'zh']} {_value(t.value)}" for t in sorted(e.where, key=lambda t: t.field)
+        )
         parts.append(f"{_w('where', lang)} {tests}")
     if e.at_least > 1:
         parts.append(_w("times", lang).format(n=e.at_least))

@@ -91,8 +91,8 @@ def _step(number: int, step: Step, lang: str) -> str:
         parts.append(f'<p class="risk">{escape(step.risk_label)}</p>')
     parts.append(f'<p class="soft">{escape(label("for", lang) + "; ".join(step.reasons))}</p>')
     parts += [f"<p>{escape(label('then', lang) + t)}</p>" for t in step.then]
-    if step.runbook:
-        parts.append(f"<p>{escape(label('runbook', lang))}<code>gpudiag runbook show {escape(step.runbook)}</code></p>")
+    shown = (f"<code>gpudiag runbook show {escape(name)}</code>" for name in step.runbooks)
+    parts += [f"<p>{escape(label('runbook', lang))}{command}</p>" for command in shown]
     return "".join(parts) + "</li>"
 
 

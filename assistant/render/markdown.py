@@ -65,8 +65,7 @@ def _step(number: int, step: Step, lang: str) -> list[str]:
         out.append(f"   - {escape(step.risk_label)}")
     out.append(f"   - {label('for', lang)}{escape('; '.join(step.reasons))}")
     out += [f"   - {label('then', lang)}{escape(t)}" for t in step.then]
-    if step.runbook:
-        out.append(f"   - {label('runbook', lang)}{code(f'gpudiag runbook show {step.runbook}')}")
+    out += [f"   - {label('runbook', lang)}{code(f'gpudiag runbook show {name}')}" for name in step.runbooks]
     return out
 
 

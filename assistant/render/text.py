@@ -43,7 +43,7 @@ class _Page:
             out += self._list(key, items)
             if key == "undecided" and p.undecided_more:
                 out.append("  " + self.paint(self._label("more_undecided").format(n=p.undecided_more), "dim"))
-        out += ["", self.paint(" | ".join(p.footer), "dim")]
+        out += ["", *(self.paint(x, "dim") for x in wrap(" | ".join(p.footer), self.columns))]
         return out
 
     def _label(self, key: str) -> str:
@@ -72,8 +72,7 @@ class _Page:
             out += wrap(self._label("for") + "; ".join(step.reasons), self.columns, "     ", "       ")
         for then in step.then:
             out += wrap(self._label("then") + then, self.columns, "     ", "       ")
-        if step.runbook:
-            out.append(f"     {self._label('runbook')}gpudiag runbook show {step.runbook}")
+        out += [f"     {self._label('runbook')}gpudiag runbook show {name}" for name in step.runbooks]
         return out
 
     def _block(self, b: Block) -> list[str]:

@@ -48,7 +48,7 @@ class Step:
     risk: str
     risk_label: str
     then: tuple[str, ...]
-    runbook: str
+    runbooks: tuple[str, ...]
     where: str
     reasons: tuple[str, ...]  # titles of the findings that ask for it
 
@@ -91,7 +91,6 @@ class View:
     undecided_more: int
     unseen: tuple[str, ...]
     notes: tuple[str, ...]
-    runbooks: tuple[str, ...]
     footer: tuple[str, ...]
 
 
@@ -125,7 +124,6 @@ class _Builder:
             undecided_more=max(0, len(undecided) - shown),
             unseen=tuple(self._unseen([*d.coverage.denied, *d.coverage.failed])),
             notes=tuple(clean(n) for n in d.notes),
-            runbooks=tuple(dict.fromkeys(s.runbook for s in steps if s.runbook)),
             footer=self._footer(),
         )
 
@@ -271,7 +269,7 @@ class _Builder:
             risk=str(a.risk),
             risk_label=label(str(a.risk), self.lang),
             then=tuple(then),
-            runbook=a.runbook,
+            runbooks=tuple(dict.fromkeys(f.advice.runbook for f in group if f.advice.runbook)),
             where=self._where([f.subject for f in group]),
             reasons=tuple(dict.fromkeys(clean(f.title.in_(self.lang)) for f in group)),
         )

@@ -31,8 +31,8 @@ class Emitter:
 
     @property
     def document(self) -> Subject:
-        """The text itself."""
-        return Subject(Scope.DOCUMENT, self.context.source)
+        """The text itself, as part of the node it was taken on."""
+        return Subject(Scope.DOCUMENT, self.context.source, self.node)
 
     def source(self, line: int | None) -> Source:
         """Where an observation of `line` comes from."""

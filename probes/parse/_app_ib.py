@@ -214,7 +214,15 @@ def _emit_rails(
         "node.ib.rails_down": len(lost),
         "node.ib.rails.down_ports": down,
         "node.ib.rails.slow_ports": slower,
-        "node.ib.others_down": len(rest),
     }
     for name, value in values.items():
         emit.fact(name, emit.node, value, line, shown, detail=assumed)
+    others = ", ".join(sorted(port.name for port in rest))
+    emit.fact(
+        "node.ib.others_down",
+        emit.node,
+        len(rest),
+        rest[0].line if rest else line,
+        f"not active: {others}" if rest else shown,
+        detail=assumed,
+    )

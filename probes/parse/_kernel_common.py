@@ -188,7 +188,7 @@ def from_kernel(entry: Entry, start: int = 0) -> bool:
 
 def is_command(entry: Entry, start: int) -> bool:
     """True when the text ahead of `start` is a shell command that merely mentions what follows."""
-    return entry.kind is not Kind.KERNEL and _COMMAND.search(entry.message, 0, start) is not None
+    return entry.kind is not Kind.KERNEL and _COMMAND.search(entry.message, max(0, start - 300), start) is not None
 
 
 def severity_of(text: str) -> str | None:

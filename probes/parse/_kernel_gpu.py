@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from knowledge.observation import Event, Observation, Scalar, Subject
@@ -83,8 +84,11 @@ def _driver(entry: Entry, start: int) -> bool:
 
 def _lost(reading: Reading) -> None:
     """Lost GPUs, unless an XID 79 of the same GPU tells it already."""
-    dead = [o for o in reading.found if o.fact == "xid" and isinstance(o.value, Event) and o.value.code == 79]
-    said: list[tuple[Subject, Entry]] = []
+    dead: dict[Subject, list[tuple[int, Observation]]] = {}
+    for o in reading.found:
+        if o.fact == "xid" and isinstance(o.value, Event) and o.value.code == 79:
+            dead.setdefault(o.subject, []).append((o.source.line or 0, o))
+    said: dict[Subject, Entry] = {}
     for index, entry in enumerate(reading.entries):
         message = entry.message
         if "Xid (" in message or not ("off the bus" in message or "lost" in message.lower() or "handle" in message):
@@ -93,9 +97,9 @@ def _lost(reading: Reading) -> None:
         if not found or is_command(entry, found.start()) or not _names_gpu(entry, found):
             continue
         subject = reading.gpu(entry, found[1]) if found[1] else reading.near_gpu(index)
-        told = any(o.subject == subject and _close(o, entry) for o in dead)
-        told = told or any(s == subject and within(e, entry, 10 * SECOND) for s, e in said)
-        said.append((subject, entry))
+        told = _died(dead.get(subject, ()), entry)
+        told = told or (subject in said and within(said[subject], entry, 10 * SECOND))
+        said[subject] = entry
         if not told:
             reporter = "NVRM" if "NVRM" in message else entry.tag or entry.kind.value
             reading.event("gpu_lost", subject, entry, {"text": body(message), "reporter": reporter})
@@ -107,11 +111,17 @@ def _names_gpu(entry: Entry, found: re.Match[str]) -> bool:
     return told and ("GPU" in entry.message or "NVRM" in entry.message or "nvidia" in entry.message.lower())
 
 
-def _close(observation: Observation, entry: Entry) -> bool:
-    """True when the entry lies within ten minutes (or 200 lines) of an observation."""
-    if observation.at is None or entry.at is None or observation.clock is not entry.clock:
-        return abs((observation.source.line or 0) - entry.number) <= 200
-    return abs(observation.at - entry.at) <= 600 * SECOND
+def _died(deaths: Sequence[tuple[int, Observation]], entry: Entry) -> bool:
+    """True when an XID 79 of the same GPU lies within ten minutes (or 200 lines) of the entry."""
+    place = bisect_left(deaths, entry.number, key=lambda death: death[0])
+    for line, o in deaths[max(0, place - 1) : place + 1]:
+        if o.at is None or entry.at is None or o.clock is not entry.clock:
+            near = abs(line - entry.number) <= 200
+        else:
+            near = abs(o.at - entry.at) <= 600 * SECOND
+        if near:
+            return True
+    return False
 
 
 def _init(reading: Reading) -> None:
@@ -132,7 +142,7 @@ def _init(reading: Reading) -> None:
             ended = "rm_init_adapter failed" in last.message
             other = reading.host(last) != reading.host(entry) or not within(last, entry, 10 * SECOND)
             named = {_address(e) for e in (entry, *(reading.entries[i] for i in group))} - {""}
-            if ended or other or len(named) > 1:
+            if ended or other or len(named) > 1 or len(group) >= 8:
                 close()
         group.append(index)
     close()
@@ -207,12 +217,15 @@ def _simple(reading: Reading) -> None:
 
 
 def _nvrm(reading: Reading, index: int, entry: Entry) -> None:
-    message = entry.message
-    if "ssert" in message and (found := rx(_ASSERT).search(message)):
-        if not is_command(entry, found.start()) and not rx(_RPC).search(message):
+    start = entry.message.find("NVRM: ")
+    message = entry.message[start : start + 1500]
+    if is_command(entry, start):
+        return
+    if "ssert" in message and (found := rx(_ASSERT).match(message)):
+        if not rx(_RPC).search(message):
             fields = {"condition": body(found[1], 300), "location": found[2], "text": body(message)}
             reading.event("nvidia_assertion", reading.node(entry), entry, fields)
-    elif (found := rx(_NVLINK).search(message)) and not is_command(entry, found.start()):
+    elif rx(_NVLINK).match(message):
         reading.event("nvlink_driver_message", reading.near_gpu(index), entry, {"text": body(message)})
 
 

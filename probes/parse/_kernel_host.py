@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from knowledge.observation import Event, Scalar, Scope, Subject
@@ -139,13 +140,11 @@ def read(reading: Reading) -> None:
 def _summaries(reading: Reading) -> None:
     """Drop "events logged" where the machine checks themselves stand in the log."""
     checks = [o for o in reading.found if o.fact == "machine_check" and isinstance(o.value, Event)]
-    lines = [o.source.line or 0 for o in checks if isinstance(o.value, Event) and "bank" in o.value.fields]
+    lines = sorted(o.source.line or 0 for o in checks if isinstance(o.value, Event) and "bank" in o.value.fields)
     echoes = {
         id(o)
         for o in checks
-        if isinstance(o.value, Event)
-        and "bank" not in o.value.fields
-        and any(abs((o.source.line or 0) - line) <= 30 for line in lines)
+        if isinstance(o.value, Event) and "bank" not in o.value.fields and _near(lines, o.source.line or 0, 30)
     }
     reading.found = [o for o in reading.found if id(o) not in echoes]
 
@@ -171,25 +170,30 @@ def _one(reading: Reading, entry: Entry, rule: _Rule, found: re.Match[str]) -> N
     reading.event(rule.fact, subject, entry, fields)
 
 
+def _near(lines: Sequence[int], line: int, span: int) -> bool:
+    place = bisect_left(lines, line - span)
+    return place < len(lines) and lines[place] <= line + span
+
+
 def _apei(reading: Reading) -> None:
     """``{n}[Hardware Error]`` records of the firmware: one event each, PCIe sections with their device."""
-    records: dict[tuple[str, str], tuple[Entry, Fields]] = {}
+    records: list[tuple[Entry, Fields]] = []
+    latest: dict[tuple[str, str], Fields] = {}  # (host, number) of the record that a line belongs to
     for entry in reading.entries:
         if "}[Hardware Error]" not in entry.message or not from_kernel(entry):
             continue
-        host = reading.host(entry)
-        if found := rx(_APEI_OPEN).search(entry.message):
-            records[host, f"{found[1]}@{entry.number}"] = (entry, {"text": body(entry.message)})
+        opens, found = rx(_APEI_OPEN).search(entry.message), rx(_APEI).search(entry.message)
+        told = opens or found
+        if not told:
             continue
-        if not (found := rx(_APEI).search(entry.message)):
-            continue
-        key = next((k for k in reversed(records) if k[0] == host and k[1].startswith(f"{found[1]}@")), None)
-        if key is None:
-            key = (host, f"{found[1]}@{entry.number}")
-            records[key] = (entry, {"text": body(entry.message)})
-        name = {"event severity": "severity", "section_type": "section", "device_id": "device"}[found[2]]
-        records[key][1].setdefault(name, found[3].strip())
-    for entry, fields in records.values():
+        key = (reading.host(entry), told[1])
+        if opens or key not in latest:
+            latest[key] = {"text": body(entry.message)}
+            records.append((entry, latest[key]))
+        if found:
+            name = {"event severity": "severity", "section_type": "section", "device_id": "device"}[found[2]]
+            latest[key].setdefault(name, found[3].strip())
+    for entry, fields in records:
         device = str(fields.get("device", ""))
         subject = reading.device(entry, device) if device else reading.node(entry)
         reading.event("hardware_error", subject, entry, fields)

@@ -193,9 +193,10 @@ def _emit(reading: Reading, record: _Record, behind: dict[tuple[str, str], str])
 def _emit_orphans(reading: Reading, records: list[_Record], orphans: list[tuple[Entry, str]]) -> None:
     """A GPU that could not be recovered although no record of its port follows: the log starts amid one."""
     told: set[tuple[str, str]] = set()
+    starts = {(r.host, r.entry.number) for r in records}
     for entry, gpu in orphans:
         host = reading.host(entry)
-        follows = any(r.host == host and 0 < r.entry.number - entry.number <= 12 for r in records)
+        follows = any((host, entry.number + n) in starts for n in range(1, 13))
         if follows or (host, gpu) in told:
             continue
         told.add((host, gpu))

@@ -93,9 +93,12 @@ _ISO_HEAD = re.compile(ISO)
 _UNIX = re.compile(r"(\d{10}\.\d{1,9}) +")
 # 2024-05-01T10:00:00.1Z stdout F msg                (container runtime)
 _STREAM = re.compile(r" ?(?:stdout|stderr) [FP] ")
-# host kernel: msg    host app[12]: msg    kernel: msg
-_TAG = re.compile(r"(?:(?P<host>\S{0,255}[^\s:]) +)?(?P<tag>[^\s:\[\]]{1,64})(?:\[(?P<pid>\d{1,10})\])?: ?")
-_HOST_TAG = re.compile(r"(?P<host>\S{0,255}[^\s:]) (?P<tag>kernel|[^\s:\[\]]{1,64}\[\d{1,10}\]): ?")
+# host kernel: msg    host app[12]: msg    kernel: msg    host kern.warn kernel: msg (busybox)
+_HOST = r"(?P<host>[\w.%-](?:[\w.:%-]{0,254}[\w.%-])?)"
+_TAG = re.compile(
+    rf"(?:{_HOST} +(?:[a-z]\w{{1,8}}\.[a-z]{{3,8}} +)?)?(?P<tag>[^\s:\[\]]{{1,64}})(?:\[(?P<pid>\d{{1,10}})\])?: ?"
+)
+_HOST_TAG = re.compile(rf"{_HOST} (?P<tag>kernel|[^\s:\[\]]{{1,64}}\[\d{{1,10}}\]): ?")
 # gpu-012: [  123.4] NVRM: ...       (pdsh, clush)
 _PARALLEL = re.compile(r"([\w.-]{1,120}): (?=\[|<\d|kern |[^\W\d]{3} {1,2}\d)")
 # Tags that begin a driver's own message rather than name a program.

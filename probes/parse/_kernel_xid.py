@@ -14,7 +14,8 @@ from probes.parse._kernel_shape import Entry, Kind
 # A redacted address ("0000:..:00", "...") is still the address of some GPU.
 _ADDRESS = r"(?:PCI:)?([0-9a-fA-FxX.*#?_:-]{2,32})"
 # NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
-_XID = rf"\bXid \({_ADDRESS}\): ?(\d{{1,6}})(?![\w.:%])"
+#   on a GPU that is cut into instances (MIG):  NVRM: Xid (PCI:0000:41:00 GPU-I:05): 94, ...
+_XID = rf"\bXid \({_ADDRESS}(?: GPU-[A-Z]{{1,3}}:\w{{1,8}}){{0,3}}\): ?(\d{{1,6}})(?![\w.:%])"
 # NVRM: Xid (PCI:0000:3b           cut before the code
 _CUT = r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{0,20})\)?:? ?$"
 # nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 24007, Fatal, Link 28 sourcetrack timeout error (First)
@@ -91,10 +92,10 @@ def _in_line(reading: Reading, entry: Entry, message: str) -> Iterator[_Xid]:
 
 def _until_quote(message: str, found: re.Match[str]) -> str:
     """What follows the code, up to the end of the quotation or of the interleaved line."""
-    text = message[found.end() :]
+    text = message[found.end() : found.end() + 4000]
     if "NVRM: " in text and (following := rx(_NEXT).search(text)):
         text = text[: following.start()]
-    for mark in ('\\"', '"'):  # in a string of JSON that is cut, or of logfmt
+    for mark in ('\\"', '"') if '"' in message else ():  # in a string of JSON that is cut, or of logfmt
         if message.count(mark, 0, found.start()) % 2:
             return text.partition(mark)[0]
     return text

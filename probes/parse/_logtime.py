@@ -176,11 +176,7 @@ def settle(points: Sequence[Point], ordered: bool = True) -> list[tuple[int | No
 def _descending(points: Iterable[Point]) -> bool:
     """True when more steps of the boot clock go back than forth (``journalctl -r``)."""
     timed = [p for p in points if p.stamp is not None and p.stamp.clock is Clock.BOOT and not p.stamp.delta]
-    steps = [
-        b.stamp.value - a.stamp.value
-        for a, b in pairwise(timed)
-        if a.stamp and b.stamp and not b.boots
-    ]
+    steps = [b.stamp.value - a.stamp.value for a, b in pairwise(timed) if a.stamp and b.stamp and not b.boots]
     return 2 * sum(step < 0 for step in steps) > len(steps)
 
 

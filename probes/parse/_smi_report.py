@@ -57,20 +57,20 @@ def _indices(top: Node, sections: Sequence[Node]) -> bool:
 def look_up(section: Node, paths: Sequence[str], row: Field) -> tuple[Reading, Node] | None:
     """The first value of a row's places, else the first reason why there is none; None when nothing was printed."""
     missing: tuple[Reading, Node] | None = None
+    implied: tuple[Reading, Node] | None = None
     for path in paths:
         found = section.find(path)
         if found is None or found.value is None:
             continue
         if found.key != path.rsplit("/", 1)[-1]:  # a section that was printed as N/A answers for its fields
-            reading = absent(found.value)
-            if reading is None:
-                continue
-        else:
-            reading = row.convert(found.value)
+            if (reading := absent(found.value)) is not None:
+                implied = implied or (reading, found)
+            continue
+        reading = row.convert(found.value)
         if reading.ok:
             return reading, found
         missing = missing or (reading, found)
-    return missing
+    return missing or implied
 
 
 def _field(emit: Emitter, subject: Subject, section: Node, row: Field) -> Reading | None:

@@ -31,12 +31,10 @@ from dataclasses import dataclass, replace
 from knowledge.observation import Event, Observation
 from probes.base import Context, DocumentFormat, Format, Line, LogFormat, best, lines_of
 
-# sorts behind "nvidia-smi-bundle", which reads files of nvidia-smi outputs only: on equal certainty the later name wins
 NAME = "output-bundle"
 REVISION = 1
 HEAD = 65536
 CERTAIN = 60  # of a log format within a section: most lines are of that log
-BUNDLES = (NAME, "nvidia-smi-bundle")
 
 _NVIDIA = re.compile(r"^Start of NVIDIA bug report log file", re.MULTILINE)
 _UNDERSCORES = re.compile(r"_{30,120}\s*$")
@@ -206,7 +204,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     """What the formats of the sections give. A log that stands in several sections counts once."""
     from probes import registry
 
-    formats = [format_ for format_ in registry.formats() if format_.name not in BUNDLES]
+    formats = [format_ for format_ in registry.formats() if format_.name != NAME]
     found = _UNAME.search(text[:HEAD])
     host = context.host or (found[1] if found else "")
     parts = [

@@ -93,7 +93,7 @@ DENSE = st.builds(
     data=st.one_of(TEXTS, DENSE),
     block=st.one_of(st.integers(1, 300), st.just(1 << 20)),
     cap=st.sampled_from([16, 64, 65536]),
-    before=st.integers(0, 3),
+    before=st.one_of(st.integers(0, 3), st.just(90)),
     after=st.integers(0, 5),
 )
 def test_equals_the_slow_reference(data: bytes, block: int, cap: int, before: int, after: int) -> None:

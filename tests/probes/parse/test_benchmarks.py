@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.observation import Clock, Observation, Scope, Status, Subject, gpu
+from knowledge.observation import Clock, Observation, Scope, Status, Subject, gpu, node
 from probes.base import Context
 from probes.parse import gpcnet, gpu_burn, nccl_tests, nvbandwidth, perftest, superbench_monitor
 
 CAPTURES = Path(__file__).parents[2] / "captures" / "bench"
-DOCUMENT = Subject(Scope.DOCUMENT, "out.txt")
+DOCUMENT = Subject(Scope.DOCUMENT, "out.txt", node())
 
 
 def capture(name: str) -> str:

@@ -58,6 +58,8 @@ def test_what_is_assumed_is_said() -> None:
     [rails] = [o for o in read((CAPTURES / "ibstat.rails-down.txt").read_text()) if o.fact == "node.ib.rails_down"]
     assert "ConnectX-7" in rails.detail
     assert "mlx5_1/1" in rails.excerpt
+    [others] = [o for o in read((CAPTURES / "ibstat.front-down.txt").read_text()) if o.fact == "node.ib.others_down"]
+    assert "mlx5_8/1" in others.excerpt
 
 
 def test_a_listing_that_ends_at_an_error_is_used_up_to_there_and_counts_nothing() -> None:

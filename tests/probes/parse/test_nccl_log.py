@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.observation import Event, Observation, Scope, Status, Subject
+from knowledge.observation import Event, Observation, Scope, Status, Subject, node
 from probes.base import Context, lines_of
 from probes.parse import nccl_log
 
 CAPTURES = Path(__file__).parents[2] / "captures" / "app"
-DOCUMENT = Subject(Scope.DOCUMENT, "job.log")
+DOCUMENT = Subject(Scope.DOCUMENT, "job.log", node())
 
 
 def read(text: str) -> list[Observation]:
