@@ -12,10 +12,9 @@ import sys
 
 TYPE_CHECKING = False  # as in `typing`, whose import alone would cost a tenth of `--version`
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Mapping, Sequence
     from typing import Protocol
-
-    import argparse
 
     class Command(Protocol):
         """What a command module offers."""
@@ -86,13 +85,19 @@ def _dispatch(words: list[str]) -> int:
         full_parser(load_all()).print_help()
         return 0
     from assistant import config
-    from assistant.arguments import command_parser, full_parser
     from assistant.output import say
 
     if words[index] not in command_modules() and any(w.startswith("-") for w in words[:index]):
+        from assistant.arguments import full_parser
+
         full_parser(load_all()).parse_args(words[:index])  # a misspelt flag: its value is no command
     command = load(words[index])
-    args = command_parser(command).parse_args(words[:index] + words[index + 1 :])
+    rest = words[:index] + words[index + 1 :]
+    args = _plain(command, rest)
+    if args is None:
+        from assistant.arguments import command_parser
+
+        args = command_parser(command).parse_args(rest)
     settings = config.load({"format": args.format, "lang": args.lang, "color": args.color})
     if settings.cache_dir:
         os.environ["GPUDIAG_CACHE_DIR"] = str(settings.cache_dir)
@@ -100,6 +105,21 @@ def _dispatch(words: list[str]) -> int:
         say(f"gpudiag: {warning}", args.quiet)
     args.settings = settings
     return command.run(args)
+
+
+def _plain(command: Command, words: list[str]) -> argparse.Namespace | None:
+    """The arguments of a command that takes nothing but words, when there are no flags among them.
+
+    Such a command names its only operand in ``WORDS``. No parser is needed then, and building
+    one takes a tenth of what `explain` may cost.
+    """
+    operand = getattr(command, "WORDS", "")
+    if not operand or not words or any(word.startswith("-") for word in words):
+        return None
+    from types import SimpleNamespace
+
+    absent = {"format": None, "lang": None, "color": None, "quiet": False}
+    return SimpleNamespace(**absent, **{operand: words})  # type: ignore[return-value]  # a Namespace is no more than that
 
 
 def _command_index(words: Sequence[str]) -> int | None:

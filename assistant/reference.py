@@ -176,9 +176,9 @@ def exit_codes() -> Iterator[str]:
 
 def facts() -> Iterator[str]:
     """The whole vocabulary by area."""
+    from assistant import formats
     from assistant.topics.fact import value_words
     from knowledge.facts import vocabulary
-    from assistant import formats
 
     told: dict[str, list[str]] = {}
     for f in formats.index():

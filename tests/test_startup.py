@@ -54,7 +54,11 @@ def test_version_loads_nothing(clean_environment: dict[str, str]) -> None:
         check=True,
         env=clean_environment,
     )
-    assert loaded(clean_environment, "--version") - set(empty.stdout.split()) <= {"__future__", "assistant", "assistant.cli"}
+    assert loaded(clean_environment, "--version") - set(empty.stdout.split()) <= {
+        "__future__",
+        "assistant",
+        "assistant.cli",
+    }
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
 from assistant.output import write
 
 if TYPE_CHECKING:
+    import argparse
+
     from assistant.render.sheet import Sheet
 
 NAME = "explain"
 HELP = "explain an error code, a fact, a rule, a GPU model or a term"
+WORDS = "words"  # takes nothing but words: see `assistant.cli`
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,8 +13,8 @@ from assistant.render.times import iso, readable, stamp
 from knowledge.observation import Clock
 
 
-def ns(*parts: int, micro: int = 0) -> int:
-    moment = datetime(*parts, tzinfo=UTC)  # type: ignore[misc]  # year to second
+def ns(year: int, month: int, day: int, hour: int, minute: int, second: int, micro: int = 0) -> int:
+    moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     return int(moment.timestamp()) * 10**9 + micro * 1000
 
 

@@ -93,6 +93,8 @@ SHAPES = [
     (f"Fri 2022-10-14 14:56:49 CEST n7 kernel: {MESSAGE}", ns(2022, 10, 14, 14, 56, 49), Clock.LOCAL, "n7"),
     (f"1665755809.123456 n7 kernel: {MESSAGE}", UTC_2022, Clock.REALTIME, "n7"),
     (f"<4>1 2024-05-01T10:00:00.1Z n7 kernel - - - [  1.2] {MESSAGE}", ns(2024, 5, 1, 10, 0, 0, 100000000), Clock.REALTIME, "n7"),
+    (f"<4>Aug 17 06:18:01 n7 kernel: [  1.2] {MESSAGE}", ns(2000, 8, 17, 6, 18, 1), Clock.YEARLESS, "n7"),
+    (f"Aug 17 06:18:01 n7 kern.warn kernel: {MESSAGE}", ns(2000, 8, 17, 6, 18, 1), Clock.YEARLESS, "n7"),
     (f"kernel: {MESSAGE}", None, Clock.NONE, ""),
     (f"n7 kernel: {MESSAGE}", None, Clock.NONE, "n7"),
     (f"n7: [  365.969681] {MESSAGE}", 365969681000, Clock.BOOT, "n7"),
@@ -124,7 +126,7 @@ def test_shape(line: str, at: int | None, clock: Clock, host: str) -> None:
 @pytest.mark.parametrize(
     ("inside", "address"),
     [
-        ("PCI:0000:3b:00", "0000:3b:00.0"), ("0000:3b:00", "0000:3b:00.0"), ("0009:00", "0000:09:00.0"),
+        ("PCI:0000:3b:00", "0000:3b:00.0"), ("PCI:0000:41:00 GPU-I:05", "0000:41:00.0"), ("0000:3b:00", "0000:3b:00.0"), ("0009:00", "0000:09:00.0"),
         ("PCI:0000:3B:00.0", "0000:3b:00.0"), ("PCI:00000000:3b:00", "0000:3b:00.0"), ("PCI:0019:01:00", "0019:01:00.0"),
         ("PCI:0001:ab:cd", "0001:ab:cd.0"), ("PCI:0000:..:00", "unknown:0000:..:00"), ("...", "unknown:..."),
     ],
