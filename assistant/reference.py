@@ -1,4 +1,4 @@
-"""The generated reference, ``docs/reference/*.md``: commands, facts, rules, exit codes, settings, inputs.
+"""The generated reference, ``docs/reference/*.md``, and the exchange on the first screen of ``README.md``.
 
     python -m assistant.reference --write      write the pages again
     python -m assistant.reference --check      exit 2 and name the pages that are out of date
@@ -17,7 +17,8 @@ from pathlib import Path
 from assistant.render.markdown import code
 from knowledge.errors import Fault, FaultsError
 
-FOLDER = Path(__file__).parent.parent / "docs" / "reference"
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "reference"
 NOTE = "<!-- Written by `make docs` from the program itself. Do not edit. -->"
 
 
@@ -35,10 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         FOLDER.mkdir(parents=True, exist_ok=True)
         for name, text in pages.items():
             (FOLDER / name).write_text(text, encoding="utf-8")
+        (ROOT / "README.md").write_text(readme(), encoding="utf-8")
         for old in set(FOLDER.glob("*.md")) - {FOLDER / name for name in pages}:
             old.unlink()
         return 0
-    stale = out_of_date(pages)
+    stale = [*out_of_date(pages), *_stale_readme()]
     for fault in stale:
         print(fault)
     print(f"{len(pages)} pages, {len(stale)} out of date")
@@ -79,6 +81,35 @@ def out_of_date(pages: Mapping[str, str]) -> list[Fault]:
         if path.name not in pages
     ]
     return out
+
+
+# --- README -------------------------------------------------------------------------------
+
+
+def transcript() -> str:
+    """A real exchange: the first demo's command and the answer, without the line that names the rule set."""
+    from assistant.commands import demo
+    from assistant.render import text
+    from assistant.render.cells import Paint
+    from assistant.render.view import view
+    from assistant.sources import tells
+
+    story = demo.load(demo.FIRST)
+    page = view(demo.diagnosed(demo.FIRST, story), "en", tells)
+    answer = text.render(page, 100, Paint(on=False)).rstrip().rpartition("\n\n")[0]
+    return f"```console\n$ {demo.command(story)}\n{answer}\n```"
+
+
+def readme() -> str:
+    """``README.md`` with today's exchange in its first console block."""
+    old = (ROOT / "README.md").read_text(encoding="utf-8")
+    head, start, rest = old.partition("```console\n")
+    return f"{head}{transcript()}{rest.partition('```')[2]}" if start else old
+
+
+def _stale_readme() -> list[Fault]:
+    fresh = readme() == (ROOT / "README.md").read_text(encoding="utf-8")
+    return [] if fresh else [Fault("README.md", 1, 1, "the exchange is out of date", "run make docs")]
 
 
 # --- pages --------------------------------------------------------------------------------

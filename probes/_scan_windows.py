@@ -54,8 +54,7 @@ class Windows:
             self._take(rows, hits, follows=low == start)
             self.next += len(rows)
             at = high
-        rest = data.count(b"\n", at, end) + (1 if end > at and data[end - 1] != 0x0A else 0)
-        self.next += rest
+        self.next += data.count(b"\n", at, end) + (1 if end > at and data[end - 1] != 0x0A else 0)
         self._remember(region)
 
     def long_line(self, line: LongLine) -> None:

@@ -7,7 +7,7 @@ makes it unknown, and the proof says what and why.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -68,15 +68,21 @@ def _gap(fact: str, subject: Subject, seen: Observation | None) -> Missing:
 # --- events -------------------------------------------------------------------------------
 
 
-def _in_reach(event_subject: Subject, subject: Subject, on: On) -> bool:
-    if on is On.SELF:
-        return subject in event_subject.ancestors() or event_subject in subject.ancestors()
+def _in_reach(leaf: EventLeaf, subject: Subject, facts: FactBase) -> Iterator[Observation]:
+    """Events of the leaf's kind where it looks."""
+    if leaf.on is On.SELF:
+        yield from facts.events_within(leaf.event, subject)
+        for above in subject.ancestors():
+            if above != subject:
+                yield from (o for o in facts.of(leaf.event, above) if isinstance(o.value, Event))
+        return
     node = subject.up(Scope.NODE)
-    on_node = node is not None and node in event_subject.ancestors()
-    if on is On.NODE:
-        return on_node
-    same = event_subject.up(subject.scope)
-    return on_node and same is not None and same != subject
+    if node is None:
+        return
+    for o in facts.events_within(leaf.event, node):
+        same = o.subject.up(subject.scope)
+        if leaf.on is On.NODE or (same is not None and same != subject):
+            yield o
 
 
 def field_holds(test: FieldTest, event: Event) -> bool:
@@ -148,8 +154,8 @@ def _candidates(leaf: EventLeaf, subject: Subject, facts: FactBase) -> tuple[lis
     """Events of the leaf's kind in its reach that satisfy `where`, and those that lack a field to tell."""
     sure: list[Observation] = []
     maybe: list[Observation] = []
-    for o in facts.events(leaf.event):
-        if not isinstance(o.value, Event) or not _in_reach(o.subject, subject, leaf.on):
+    for o in _in_reach(leaf, subject, facts):
+        if not isinstance(o.value, Event):
             continue
         told = [t for t in leaf.where if o.value.get(t.field) is not None]
         if all(field_holds(t, o.value) for t in told):

@@ -72,6 +72,7 @@ class FactBase:
         self._by_scope: dict[Scope, dict[Subject, None]] = defaultdict(dict)
         self._parts: dict[tuple[Subject, Scope], dict[Subject, None]] = defaultdict(dict)
         self._events: dict[str, list[Observation]] = defaultdict(list)
+        self._events_within: dict[tuple[str, Subject], list[Observation]] = defaultdict(list)
         self._relations: dict[Subject, set[Subject]] = defaultdict(set)
         self._conflicts: dict[tuple[str, Subject], Conflict] = {}
         self._current: dict[tuple[str, Subject], Observation | None] = {}
@@ -106,6 +107,8 @@ class FactBase:
                 self._parts[whole, s.scope].setdefault(s)
         if isinstance(o.value, Event) and not self._is_undone(o):
             self._events[o.fact].append(o)
+            for s in o.subject.ancestors():
+                self._events_within[o.fact, s].append(o)
 
     def _is_undone(self, o: Observation) -> bool:
         """Whether "what if nothing of the kind had been seen" takes this event away."""
@@ -148,6 +151,10 @@ class FactBase:
     def events(self, fact: str) -> Sequence[Observation]:
         """All events of one kind, in order of time and line."""
         return self._events.get(fact, ())
+
+    def events_within(self, fact: str, subject: Subject) -> Sequence[Observation]:
+        """Events of one kind about `subject` or a part of it."""
+        return self._events_within.get((fact, subject), ())
 
     def of(self, fact: str, subject: Subject) -> Sequence[Observation]:
         """Every observation of `fact` about exactly `subject`."""

@@ -115,7 +115,9 @@ def subject_name(subject: Subject, lang: str) -> str:
         return subject.id
     if subject.scope is Scope.GPU and subject.id.startswith("unknown:"):
         return {"zh": "某个 GPU（地址未知）"}.get(lang, f"GPU at an unreadable address ({subject.id[8:]})")
-    return f"{word} {subject.id}"
+    if subject.scope is Scope.GPU and subject.id.startswith("GPU-"):  # a UUID says the word itself
+        return subject.id
+    return f"{word} {subject.id.removeprefix('index:')}"
 
 
 def localised(text: str, subject: Subject | None, lang: str) -> str:

@@ -61,7 +61,10 @@ def training(text: str) -> Fields:
 # MSE degraded Fatal XC0 i0 Link -1 (0x00000000 0x00000000 ...)
 # RLW_REMAP Nonfatal XC0 i0 Link 02
 # NVLPW_CTRL Fatal XC0 i0 Link 03 : Link Down While Active.
-_HEAD = re.compile(r"\s*([A-Z][A-Za-z0-9_]{1,30}(?: [Dd]egraded)?)\s{1,8}(Fatal|Nonfatal|Non-fatal)\b")
+# TLW_RX/TLW_RX_PIPE0 Fatal XC0 i0 Link 00 (0x0000000a 0x00000004 0x00000000 0x00000000)      both names of the unit
+_HEAD = re.compile(
+    r"\s*([A-Z][A-Za-z0-9_]{1,30}(?:/[A-Z][A-Za-z0-9_]{1,30})?(?: [Dd]egraded)?)\s{1,8}(Fatal|Nonfatal|Non-fatal)\b"
+)
 _XC = re.compile(r"\bXC ?(\d{1,3})\b")
 _INJECTED = re.compile(r"\si ?(\d{1,3})\s")
 _LINK5 = re.compile(r"\bLink (?:(-?\d{1,2})(?=[\s(\[:])|(\d\d|-1)$)")

@@ -87,8 +87,8 @@ class Row:
         return None
 
     def named(self, unit: str) -> bool:
-        """True when `unit`, as printed, is one of this row's names."""
-        return _plain(unit) in {_plain(name) for name in self.units.values()}
+        """True when `unit`, as printed, is one of this row's names, or both of them with a slash between."""
+        return {_plain(name) for name in unit.split("/")} <= {_plain(name) for name in self.units.values()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def decode_nvlink5(code: int, unit: str, intrinfo: int | None, error_status: int
     row, layout = chosen[0]
     action, promoted = _action(row, layout, intrinfo)
     return NvLink5Decode(
-        code, unit if row.named(unit) else row.units[layout], layout, intrinfo >> 20 & 0x3F,
+        code, unit if row.named(unit) and "/" not in unit else row.units[layout], layout, intrinfo >> 20 & 0x3F,
         _link(layout, intrinfo), action, row.investigate, row.severity, _fatality(row, promoted), promoted,
         row.impact, row.id, _caveats(row, unit, intrinfo, promoted),
     )  # fmt: skip

@@ -1,0 +1,45 @@
+"""Names of things as people call them, in both languages."""
+
+from __future__ import annotations
+
+import pytest
+
+from assistant.render.labels import _LABELS, _SCOPES, localised, reason_name, subject_name
+from knowledge.observation import Scope, Status, Subject, gpu, node
+
+LINK = Subject(Scope.LINK, "3", gpu("0000:3b:00.0", "n1"))
+
+
+@pytest.mark.parametrize(
+    ("subject", "en", "zh"),
+    [
+        (node(), "this node", "本节点"),
+        (node("n1"), "node n1", "节点 n1"),
+        (gpu("0000:3b:00.0"), "GPU 0000:3b:00.0", "GPU 0000:3b:00.0"),
+        (gpu("index:0"), "GPU 0", "GPU 0"),
+        (gpu("GPU-b9f9e81b"), "GPU-b9f9e81b", "GPU-b9f9e81b"),
+        (gpu("unknown:..."), "GPU at an unreadable address (...)", "某个 GPU（地址未知）"),
+        (LINK, "GPU 0000:3b:00.0 link 3", "GPU 0000:3b:00.0 链路 3"),
+        (Subject(Scope.DOCUMENT, "train.log"), "train.log", "train.log"),
+    ],
+)
+def test_names(subject: Subject, en: str, zh: str) -> None:
+    assert subject_name(subject, "en") == en
+    assert subject_name(subject, "zh") == zh
+
+
+def test_sentences_get_the_names_of_their_language() -> None:
+    assert localised(f"{LINK} 有错误", LINK, "zh") == "GPU 0000:3b:00.0 链路 3 有错误"
+    assert localised("this node 应有 8 个 GPU", node(), "zh") == "本节点 应有 8 个 GPU"
+
+
+def test_every_word_has_both_languages() -> None:
+    for text in (*_LABELS.values(), *_SCOPES.values()):
+        assert text.en
+        assert text.zh
+    assert set(_SCOPES) == set(Scope)
+    for status in Status:
+        if status is not Status.OK:
+            assert reason_name(str(status), "zh") != str(status)
+    assert reason_name("denied: needs root", "en") == "permission denied (needs root)"
+    assert reason_name("only 2 peers with a value", "en") == "only 2 peers with a value"
