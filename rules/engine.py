@@ -17,7 +17,7 @@ from knowledge.observation import Clock, Event, Observation, Origin, Scope, Stat
 from rules.condition import EventLeaf, facts_of
 from rules.evaluate import evaluate, follow
 from rules.factbase import FactBase
-from rules.model import Explains, Rule, RuleStatus, Severity
+from rules.model import Bucket, Explains, Rule, RuleStatus, Severity
 from rules.proof import Missing, Proof, Truth, evidence, leaf_proofs
 from rules.resolve import Advice, Case, advise, buckets
 
@@ -289,9 +289,11 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
     return out
 
 
-def _causal_order(f: Finding) -> tuple[int, int, int, str]:
+def _causal_order(f: Finding) -> tuple[int, int, bool, int, str]:
+    """Severity, then the strength of the action; among equals what carries an XID names the device itself."""
     first = f.times[0]
-    return (-f.severity.rank, -buckets()[f.advice.bucket].strength, first if first is not None else 0, f.id)
+    strength = buckets()[f.advice.bucket].strength
+    return (-f.severity.rank, -strength, f.xid is None, first if first is not None else 0, f.id)
 
 
 def _reaches(edges: dict[str, set[str]], start: str, goal: str) -> bool:
@@ -334,7 +336,11 @@ def _names(e: Explains, cause: Finding, effect: Finding) -> bool:
         from knowledge.catalog.xid import xid
 
         entry = xid(cause.xid)
-        return entry is not None and effect.xid in entry.explains
+        if entry is None or effect.xid not in entry.explains:
+            return False
+        # A code that asks for nothing does not hide one that asks for something: of XID 144 with
+        # XID 48, NVIDIA's table ignores the former because the latter carries the action.
+        return cause.advice.bucket is not Bucket.IGNORE or not buckets()[effect.advice.bucket].strength
     return False
 
 

@@ -18,6 +18,9 @@ from rules.factbase import FactBase
 from rules.model import ActionSpec, Bucket, Risk, Rule, Usable
 
 BURST = 180 * 10**9  # ns of silence that ends a burst (NVIDIA Fleet Intelligence, "XID Bursts")
+STICKY = 3 * 3600 * 10**9  # ns for which a fault of the GPU itself stands (NVSentinel, sticky XIDs)
+# Codes that NVIDIA answers with IGNORE or a restart of the application: nothing of them stays on the GPU.
+_OVER_SOON = frozenset({8, 13, 14, 31, 32, 37, 38, 43, 44, 45, 63, 66, 68, 69, 92, 94, 121, 137, 160})
 
 # The driver's numbers of XID 154 (open kernel modules, NV2080_CTRL_GPU_RECOVERY_ACTION).
 RECOVERY: Mapping[str, Bucket] = {
@@ -160,21 +163,38 @@ def _quote(value: str) -> str:
 
 
 def _recovery154(case: Case) -> Answer | None:
-    """The driver's own word, XID 154: the latest number on this GPU, unless it is older than the burst."""
+    """The driver's own word on this GPU: the latest XID 154 that can be about the finding, else what a tool reads."""
+    lines = [o for o in case.facts.events("xid") if _is_154(o) and o.subject == case.subject]
+    near = [o for o in lines if _about(case, o)]
+    if near:
+        last = max(near, key=lambda o: (o.at is not None, o.at or 0, o.source.line or 0))
+        bucket = RECOVERY.get(str(last.value.get("recovery"))) if isinstance(last.value, Event) else None
+        return Answer(bucket, (last,)) if bucket else None
     found = case.facts.read_up("gpu.recovery_action", case.subject)[1]
     if found is None or found.status is not Status.OK or not isinstance(found.value, str):
         return None
     bucket = RECOVERY.get(found.value)
-    first = next((o for o in case.events if o.at is not None), None)
-    if bucket is None or (
-        first
-        and found.at is not None
-        and found.clock is first.clock
-        and first.at is not None
-        and found.at < first.at - BURST
-    ):
+    if bucket is None or (lines and found.origin is Origin.DERIVED) or not _about(case, found):
         return None
     return Answer(bucket, (found,))
+
+
+def _is_154(o: Observation) -> bool:
+    return isinstance(o.value, Event) and o.value.code == 154 and bool(o.value.get("recovery"))
+
+
+def _about(case: Case, word: Observation) -> bool:
+    """Whether a recovery action printed (or read) at that time can follow from the events of the finding.
+
+    It may stand a burst ahead of them. What an application caused is over when its burst ends; a GPU
+    that is sick stays so, and the driver may say it later. Clocks that cannot be compared allow it.
+    """
+    times = [o.at for o in case.events if o.at is not None and o.clock is word.clock]
+    if word.at is None or not times:
+        return True
+    codes = {case.rule.xid, *(o.value.code for o in case.events if isinstance(o.value, Event) and "xid" in o.fact)}
+    after = BURST if codes & _OVER_SOON else STICKY
+    return min(times) - BURST <= word.at and any(at <= word.at + BURST and word.at <= at + after for at in times)
 
 
 def _field(case: Case, name: str) -> tuple[Any, Observation] | None:
