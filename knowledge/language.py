@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 LANGUAGES = ("en", "zh")
+# YAML folds a line break into a space; between Han characters, or behind full-width punctuation, none is meant.
+_FOLD = re.compile(
+    "(?<=[\u3001\u3002\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]) +|(?<=[\u4e00-\u9fff]) +(?=[\u4e00-\u9fff\uff08])"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +27,7 @@ class Text:
             return cls("")
         if isinstance(data, str):
             return cls(data, data)
-        return cls(data.get("en", "").strip(), data.get("zh", "").strip())
+        return cls(data.get("en", "").strip(), _FOLD.sub("", data.get("zh", "").strip()))
 
     def in_(self, language: str) -> str:
         """The text in `language`, else in English."""

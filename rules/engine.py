@@ -18,7 +18,7 @@ from rules.condition import EventLeaf, facts_of
 from rules.evaluate import evaluate, follow
 from rules.factbase import FactBase
 from rules.model import Bucket, Explains, Rule, RuleStatus, Severity
-from rules.proof import Missing, Proof, Truth, evidence, leaf_proofs
+from rules.proof import Missing, Proof, Truth, deciding, evidence, leaf_proofs
 from rules.resolve import Advice, Case, advise, buckets
 
 SLACK = 2 * 10**9  # ns that a cause may be printed after its effect: log lines of one burst race
@@ -192,9 +192,9 @@ def grade_of(confirms: Sequence[Truth], excludes: Sequence[Truth]) -> Grade:
 
 
 def _own_events(proof: Proof, subject: Subject) -> list[Observation]:
-    """Events that the true, plain event leaves of a proof stand on, those of the subject itself if any."""
+    """Events that the deciding, plain event leaves of a proof stand on, those of the subject itself if any."""
     seen: dict[int, Observation] = {}
-    for p in leaf_proofs(proof):
+    for p in deciding(proof):
         if p.truth is Truth.TRUE and isinstance(p.leaf, EventLeaf) and not p.leaf.negated:
             for o in p.observations:
                 if isinstance(o.value, Event):
@@ -331,17 +331,22 @@ def _link(cause: Finding, effect: Finding, facts: FactBase) -> tuple[str, int] |
 
 def _names(e: Explains, cause: Finding, effect: Finding) -> bool:
     if e.rule:
-        return e.rule == effect.rule.id
+        return e.rule == effect.rule.id and not _hides(cause, effect)
     if e.by == "xid_catalogue" and cause.xid is not None and effect.xid is not None:
         from knowledge.catalog.xid import xid
 
         entry = xid(cause.xid)
-        if entry is None or effect.xid not in entry.explains:
-            return False
-        # A code that asks for nothing does not hide one that asks for something: of XID 144 with
-        # XID 48, NVIDIA's table ignores the former because the latter carries the action.
-        return cause.advice.bucket is not Bucket.IGNORE or not buckets()[effect.advice.bucket].strength
+        return entry is not None and effect.xid in entry.explains and not _hides(cause, effect)
     return False
+
+
+def _hides(cause: Finding, effect: Finding) -> bool:
+    """True when a code that asks for nothing would stand above one that asks for something.
+
+    Of XID 144 with XID 48, NVIDIA's table ignores the former because the latter carries the action.
+    """
+    both = cause.xid is not None and effect.xid is not None
+    return both and cause.advice.bucket is Bucket.IGNORE and buckets()[effect.advice.bucket].strength > 0
 
 
 def covers(cause: Finding, effect: Finding, within: int) -> set[int] | None:

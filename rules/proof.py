@@ -110,16 +110,17 @@ class Evidence:
 
 
 def evidence(*proofs: Proof | None) -> Evidence:
-    """Observations of the deciding true leaves, and the gaps of all leaves."""
+    """Observations of the deciding true leaves (of all true ones, where nothing is decided), and the gaps of all."""
     seen: dict[int, Observation] = {}
     gaps: dict[Missing, None] = {}
     for proof in proofs:
         if proof is None:
             continue
-        for leaf in leaf_proofs(proof):
+        for leaf in deciding(proof) if proof.truth is Truth.TRUE else leaf_proofs(proof):
             if leaf.truth is Truth.TRUE:
                 for o in leaf.observations:
                     seen.setdefault(id(o), o)
+        for leaf in leaf_proofs(proof):
             for gap in leaf.missing:
                 if leaf.truth is Truth.UNKNOWN:
                     gaps.setdefault(gap)

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from knowledge.language import Text
-from knowledge.observation import Event, Observation, Scope, Status, Subject
+from knowledge.observation import Event, Observation, Origin, Scope, Status, Subject
 from rules.factbase import FactBase
 from rules.model import ActionSpec, Bucket, Risk, Rule, Usable
 
@@ -264,7 +264,9 @@ def _workflow_45(case: Case) -> Answer:
     """
     node, own = case.subject.up(Scope.NODE), [o.at for o in case.events if o.at is not None]
     for o in case.facts.events("xid"):
-        if not isinstance(o.value, Event) or o.value.code in (45, 43, 154, None) or o.subject.up(Scope.NODE) != node:
+        if not isinstance(o.value, Event) or o.value.code in (45, None) or o.subject.up(Scope.NODE) != node:
+            continue
+        if o.value.code == 154 and o.value.get("recovery") not in RECOVERY:
             continue
         if not own or o.at is None or o.subject == case.subject or any(abs(o.at - at) <= BURST for at in own):
             return Answer(Bucket.IGNORE)

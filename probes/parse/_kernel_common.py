@@ -26,6 +26,13 @@ _NAMES_GPU = (
 _INSTANCE = r"\bGPU(\d{1,3})\b"
 # Words that make a mention of a message a command about it.
 _COMMAND = re.compile(r"\b(?:[efz]?grep|rg|awk|sed|echo|printf|logger)\b|\bCOMMAND=")
+# What stands ahead of a message that somebody writes about: a comment, source code, an example in prose.
+#     # NVRM: Xid (PCI:0000:3b:00): 79, ...        line = "NVRM: Xid ..."        parse("NVRM: Xid ...")
+#     The message looks like this: `NVRM: Xid ...`
+_MENTION = re.compile(
+    r"^\s*(?:#|//)|\bassert\b|\w\s{1,4}(?::=|==?)\s{1,4}[bfru]{0,2}[\"'`]|\w\(\s{0,4}[bfru]{0,2}[\"'`]|"
+    r"\b(?:[Ee]\.g\.|(?:[Ff]or )?[Ee]xample|[Ll]ooks? like|[Ss]uch as|of the form)\b.{0,40}$"
+)
 _NO_NAME = frozenset({"localhost", "localhost.localdomain", "(none)", "-"})
 _UNNAMED = f"{UNKNOWN_PCI}unnamed"
 
@@ -187,8 +194,11 @@ def from_kernel(entry: Entry, start: int = 0) -> bool:
 
 
 def is_command(entry: Entry, start: int) -> bool:
-    """True when the text ahead of `start` is a shell command that merely mentions what follows."""
-    return entry.kind is not Kind.KERNEL and _COMMAND.search(entry.message, max(0, start - 300), start) is not None
+    """True when what begins at `start` is merely mentioned: by a shell command, in source code, as an example."""
+    if entry.kind is Kind.KERNEL or not start:
+        return False
+    ahead = entry.message[max(0, start - 300) : start]
+    return _COMMAND.search(ahead) is not None or (entry.kind is Kind.BARE and _MENTION.search(ahead) is not None)
 
 
 def severity_of(text: str) -> str | None:

@@ -13,7 +13,12 @@ from probes.parse._logtime import SECOND
 
 # NVRM: GPU 0000:91:00.0: GPU has fallen off the bus.
 # Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.  Reboot the system to recover this GPU
-_LOST = rf"(?:GPU ?(?:at )?(?:PCI:)?({PCI})?.{{0,40}}?)?(?:has fallen off the bus|GPU [Ii]s [Ll]ost)"
+_LOST = rf"(?:GPU ?(?:at )?(?:PCI:)?({PCI})?.{{0,80}}?)?(?:has fallen off the bus|GPU [Ii]s [Ll]ost)"
+# NVRM: The NVIDIA GPU 0000:b3:00.0
+# NVRM: (PCI ID: 10de:26b5) installed in this system has
+# NVRM: fallen off the bus and is not responding to commands.
+_GONE = r"NVRM: ()fallen off the bus and is not responding"
+_GONE_GPU = rf"NVRM: The NVIDIA GPU ({PCI})"
 _HANDLE = rf"Unable to determine the device handle for (?:GPU|gpu) ?({PCI})?"
 # NVRM: GPU 0000:09:00.0: RmInitAdapter failed! (0x22:0x56:894)
 # NVRM: GPU 0000:09:00.0: rm_init_adapter failed, device minor number 0
@@ -93,16 +98,26 @@ def _lost(reading: Reading) -> None:
         message = entry.message
         if "Xid (" in message or not ("off the bus" in message or "lost" in message.lower() or "handle" in message):
             continue
-        found = rx(_HANDLE).search(message) or rx(_LOST).search(message)
+        found = rx(_HANDLE).search(message) or rx(_LOST).search(message) or rx(_GONE).search(message)
         if not found or is_command(entry, found.start()) or not _names_gpu(entry, found):
             continue
-        subject = reading.gpu(entry, found[1]) if found[1] else reading.near_gpu(index)
+        address = found[1] or _gone(reading, index)
+        subject = reading.gpu(entry, address) if address else reading.near_gpu(index)
         told = _died(dead.get(subject, ()), entry)
         told = told or (subject in said and within(said[subject], entry, 10 * SECOND))
         said[subject] = entry
         if not told:
             reporter = "NVRM" if "NVRM" in message else entry.tag or entry.kind.value
             reading.event("gpu_lost", subject, entry, {"text": body(message), "reporter": reporter})
+
+
+def _gone(reading: Reading, index: int) -> str:
+    """The address in the line or two above the end of a message that spans three."""
+    number = reading.entries[index].number
+    for other in reversed(reading.entries[max(0, index - 3) : index]):
+        if number - other.number <= 3 and (named := rx(_GONE_GPU).search(other.message)):
+            return named[1]
+    return ""
 
 
 def _names_gpu(entry: Entry, found: re.Match[str]) -> bool:

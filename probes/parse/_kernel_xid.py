@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from knowledge.identity import normalise_pci
-from knowledge.observation import Scope, Status, Subject
+from knowledge.observation import Scope, Status, Subject, gpu
 from probes.parse._kernel_common import Reading, body, is_command, number, rx
 from probes.parse._kernel_shape import Entry, Kind
 
@@ -18,6 +18,7 @@ _ADDRESS = r"(?:PCI:)?([0-9a-fA-FxX.*#?_:-]{2,32})"
 _XID = rf"\bXid \({_ADDRESS}(?: GPU-[A-Z]{{1,3}}:\w{{1,8}}){{0,3}}\): ?(\d{{1,6}})(?![\w.:%])"
 # NVRM: Xid (PCI:0000:3b           cut before the code
 _CUT = r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{0,20})\)?:? ?$"
+_CODE = r"\d{1,3}, "  # ... and the next line, when a terminal broke it there
 # nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 24007, Fatal, Link 28 sourcetrack timeout error (First)
 _SXID = rf"(?:\b(nvidia-nvswitch\d+): )?\bSXid \({_ADDRESS}\): ?(\d{{1,6}})(?![\w.:%]),?\s*"
 _SXID_TEXT = r"(?:(Non-fatal|Fatal|Correctable|Info\w*|Warning)\b,?\s*)?((?:Link (-?\d{1,4})\b)?.*)"
@@ -42,6 +43,8 @@ _BOARD = r"NVRM: GPU Board Serial Number: ?(\w{1,32})"
 _SERIAL = r"NVRM: GPU ([0-9a-fA-F:.]{7,18}): GPU serial number is (\w{1,32})"
 # NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023
 _VERSION = r"NVRM: loading NVIDIA UNIX .{0,60}?Kernel Module .{0,40}?(\d{2,4}\.\d{1,4}(?:\.\d{1,3})?)\b"
+# XidCriticalError: Xid=69 on Device=GPU-7540a9b3-eeb9-1214-1526-f93c9ea826a8, the device will go unhealthy.
+_REPORTED = r"XidCriticalError: Xid=(\d{1,4}) on Device=(GPU-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})"
 _NEXT = r"\s*(?:<\d>)?(?:\[ *\d{1,10}\.\d{1,9}\])?\s*NVRM: "
 
 
@@ -61,6 +64,7 @@ def read(reading: Reading) -> None:
     """XIDs, SXIDs, UUIDs, serial numbers and the driver's version."""
     _xids(reading)
     _sxids(reading)
+    _reported(reading)
     _identity(reading)
 
 
@@ -134,18 +138,23 @@ def _name(text: str) -> tuple[str, str]:
 def unfinished(text: str) -> bool:
     """True when a text breaks off where a sentence cannot end: the next line may hold the rest."""
     last = text[-8:].rpartition(" ")[2]
-    return last in _CONNECTIVES or text.endswith((",", "(")) or text.count("(") > text.count(")")
+    if last in _CONNECTIVES or text.endswith((",", "(")) or text.count("(") > text.count(")"):
+        return True
+    return "GPU recovery" in text and rx(r" to 0x\d").search(text) is None
 
 
 def _joined(reading: Reading, index: int) -> str:
     """The message, with the next line where the body was wrapped onto it."""
     entry = reading.entries[index]
-    found = rx(_XID).search(entry.message)
-    if found is None or index + 1 >= len(reading.entries) or entry.message[found.end() : found.end() + 1] != ",":
+    if index + 1 >= len(reading.entries) or reading.entries[index + 1].number != entry.number + 1:
         return entry.message
-    after = reading.entries[index + 1]
+    after, found = reading.entries[index + 1], rx(_XID).search(entry.message)
+    if found is None and after.kind is Kind.BARE and rx(_CUT).search(entry.message) and rx(_CODE).match(after.message):
+        return f"{entry.message} {after.message}"
+    if found is None or entry.message[found.end() : found.end() + 1] != ",":
+        return entry.message
     tail = entry.message[found.end() + 1 :].strip()
-    if after.number != entry.number + 1 or not unfinished(tail) or rx(_NO_REST).match(after.message):
+    if not (unfinished(tail) or after.message.startswith("(0x")) or rx(_NO_REST).match(after.message):
         return entry.message
     if after.kind is not Kind.BARE and (tail or not rx(r"Head |[0-9a-f]{8}\b").match(after.message)):
         return entry.message  # a line of its own
@@ -181,6 +190,16 @@ def _sxid(reading: Reading, entry: Entry, subject: Subject, code: int, rest: str
         "severity_word": word, "link": number(link), "text": body(text), "reporter": reporter or "kernel",
     }  # fmt: skip
     reading.event("sxid", subject, entry, fields, code=code)
+
+
+def _reported(reading: Reading) -> None:
+    """XIDs in the log of NVIDIA's Kubernetes device plugin, which names the GPU by its UUID."""
+    for entry in reading.entries:
+        if "XidCriticalError" not in entry.message or (found := rx(_REPORTED).search(entry.message)) is None:
+            continue
+        if not is_command(entry, found.start()):
+            fields = {"reporter": "the Kubernetes device plugin", "text": body(entry.message[found.start() :])}
+            reading.event("xid_reported", gpu(found[2], reading.host(entry)), entry, fields, code=int(found[1]))
 
 
 def _identity(reading: Reading) -> None:

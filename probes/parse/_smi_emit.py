@@ -63,6 +63,11 @@ class _Process:
     instances: dict[Subject, None] = field(default_factory=dict)
 
 
+_HIDDEN = Reading(
+    None, Status.UNSUPPORTED, "a GPU works and no process is listed: this view does not show them (a container)"
+)
+
+
 class Emitter:
     """Collects the observations of one document under its probe, time and host."""
 
@@ -155,12 +160,19 @@ class Emitter:
 
     def finish(self) -> list[Observation]:
         """All observations; process facts come last, one figure a process over all its GPUs."""
+        blind = not self._processes and self._busy()
         for holder, reading in self._counts.items():
-            self.add("gpu.processes", holder, reading)
+            self.add("gpu.processes", holder, _HIDDEN if blind and reading.ok else reading)
         for pid, record in self._processes.items():
             self._emit_process(Subject(Scope.PROCESS, pid, self.node), record)
         self._processes, self._counts = {}, {}
         return self.out
+
+    def _busy(self) -> bool:
+        """Whether some GPU works: then a list without any process is one that does not show them."""
+        return any(
+            o.fact == "gpu.utilization.core" and isinstance(o.value, int | float) and o.value > 0 for o in self.out
+        )
 
     def _emit_process(self, subject: Subject, record: _Process) -> None:
         first = next(iter(record.uses.values()))

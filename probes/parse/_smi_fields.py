@@ -17,6 +17,7 @@ from probes.parse._smi_values import (
     boolean,
     enumeration,
     not_understood,
+    outcome,
     parse_number,
     pci_value,
     pstate,
@@ -179,6 +180,11 @@ def _clocks() -> list[Field]:
             out.append(Field(f"gpu.clock.application.{fact}", megahertz,
                              (f"applications_clocks/{text}", f"applications_clocks/{xml}"),
                              (f"clocks.applications.{fact}", f"clocks.applications.{short}"), "MHz"))  # fmt: skip
+        if fact == "graphics":
+            out.append(Field("gpu.clock.application.graphics.default", megahertz,
+                             (f"default_applications_clocks/{text}", f"default_applications_clocks/{xml}"),
+                             (f"clocks.default_applications.{fact}", f"clocks.default_applications.{short}"),
+                             "MHz"))  # fmt: skip
     return out
 
 
@@ -313,7 +319,7 @@ _REPAIR = (
 )  # fmt: skip
 _FABRIC = (
     Field("gpu.fabric.state", fabric_state, ("fabric/state",), ("fabric.state",)),
-    Field("gpu.fabric.status", slug_value, ("fabric/status",), ("fabric.status",)),
+    Field("gpu.fabric.status", outcome, ("fabric/status",), ("fabric.status",)),
     Field("gpu.fabric.clique", count, ("fabric/cliqueid",), ("fabric.cliqueid",)),
     Field("gpu.fabric.cluster", text_value, ("fabric/clusteruuid",), ("fabric.clusteruuid",)),
     Field("gpu.fabric.health.summary", fabric_summary, ("fabric/health/summary",), ("fabric.health.summary",)),

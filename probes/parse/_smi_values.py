@@ -177,6 +177,14 @@ def slug_value(text: str) -> Reading:
     return Reading(word) if word else not_understood(text, "a word")
 
 
+def outcome(text: str) -> Reading:
+    """The result of an operation as NVML words it: an error is the answer here, not the lack of one."""
+    reading, word = absent(text), slug(text)
+    if reading is not None and (reading.status is not Status.FAILED or LOST.search(text)):
+        return reading
+    return Reading(word) if word else not_understood(text, "a word")
+
+
 _TRUE = {"enabled", "yes", "active", "on", "true", "1", "valid", "ok"}
 _FALSE = {"disabled", "no", "not active", "off", "false", "0", "inactive", "invalid"}
 

@@ -34,7 +34,7 @@ DAEMON_EVENTS = (
     "fm_error", "fm_failed", "fm_nothing_to_do", "fm_version_mismatch", "hostengine_failed", "link_carrier",
     "modprobe_failed", "nvidia_service_failed", "persistenced_failed",
 )  # fmt: skip
-UNCOVERED = ("power_event",)  # told by daemons that few nodes run: not seeing one says nothing
+UNCOVERED = ("power_event", "xid_reported")  # told by daemons that few nodes run: not seeing one says nothing
 PROVIDES = (
     *sorted({*KERNEL_EVENTS, *DAEMON_EVENTS, *UNCOVERED}),
     "gpu.serial", "gpu.uuid", "log.kernel.readable", "log.kernel.truncated_head", "node.driver.version",
@@ -43,7 +43,7 @@ PROVIDES = (
 
 TRIGGERS = (
     # NVIDIA's driver
-    r"NVRM: ", r"Xid \(", r"off the bus", r"GPU [Ii]s [Ll]ost", r"device handle for", r"change power state",
+    r"NVRM: ", r"Xid \(", r"XidCriticalError", r"off the bus", r"GPU [Ii]s [Ll]ost", r"device handle for", r"change power state",
     r"invalid context", r"nvidia[a-z_-]*: (?:probe of|Unknown sym|disagrees|version magic)",
     r"firmware load for nvidia", r"is rejected", r"unsigned module",
     # PCI Express and host hardware
@@ -66,7 +66,7 @@ TRIGGERS = (
 )  # fmt: skip
 # Plain words that stand in every line a trigger matches: a quick look before the full one.
 _HINTS = (
-    "NVRM", "Xid (", "off the bus", "handle for", "power state", "invalid context", "nvidia",
+    "NVRM", "Xid (", "XidCritical", "off the bus", "handle for", "power state", "invalid context", "nvidia",
     "rejected", "unsigned", "AER", "PCIe", "error status", "DPC", "Slot(", "Hardware Error", "mce: ", "EDAC",
     "threshold", "critical temp", "oom", "process ", "result of limit", "panic", "crash", "sysrq", "BUG", "Oops",
     "general prot", "Comm: ", "LOCKUP", "stall", "blocked for", "nfs:", "Lustre", "I/O error", "nvme", "EXT4", "XFS",

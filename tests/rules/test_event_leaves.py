@@ -223,7 +223,8 @@ def test_an_event_of_unknown_kind_may_join_two_bursts() -> None:
     twice = leaf(gap="3m", count={"at_least": 2}, where={"place": 1})
     apart = [bang(-10 * MINUTE, place=1), bang(0, place=1), quiet()]
     assert truth(twice, apart) is T
-    assert truth(twice, [*apart, bang(-5 * MINUTE)]) is U
+    assert truth(twice, [*apart, bang(-5 * MINUTE)]) is T, "five minutes from both: it joins neither"
+    assert truth(twice, [*apart, *(bang(-m * MINUTE) for m in (2, 4, 6, 8))]) is U
 
 
 # --- after --------------------------------------------------------------------------------

@@ -268,6 +268,19 @@ STORIES = [
         "[9.0] nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 28006, Data {0x00000001, 0x00000001}",
         "nvswitch 0000:c1:00.0", {"severity_word": "Non-fatal", "link": 46, "reporter": "nvidia-nvswitch3"}, 28006,
     ),
+    Story(
+        "xid_reported",
+        "I0301 10:00:00.000000       1 health.go:139] XidCriticalError: Xid=48 on Device=GPU-8540a9b3-eeb9-4214-8526-f93c9ea826a8; "
+        "marking device as unhealthy.",
+        "gpu GPU-8540a9b3-eeb9-4214-8526-f93c9ea826a8", {"reporter": "the Kubernetes device plugin"}, 48,
+    ),
+    Story(
+        "gpu_lost",
+        "[ 1843.308145] NVRM: The NVIDIA GPU 0000:b3:00.0\n"
+        "               NVRM: (PCI ID: 10de:26b5) installed in this system has\n"
+        "               NVRM: fallen off the bus and is not responding to commands.",
+        "gpu 0000:b3:00.0", {"reporter": "NVRM"},
+    ),
 ]  # fmt: skip
 
 
