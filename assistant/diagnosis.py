@@ -110,7 +110,7 @@ def diagnose(
         as_of = max((o.at for o in batch if o.at is not None and o.clock is Clock.REALTIME), default=None)
     facts = FactBase(batch, vocabulary(), as_of)
     result = _without_suppressed(run(ruleset.rules, facts), ruleset)
-    settled = _settled(facts, notes)
+    settled = _settled(facts)
     return Diagnosis(
         as_of=as_of,
         ruleset=ruleset.fingerprint,
@@ -135,7 +135,7 @@ def _without_suppressed(result: Evaluation, ruleset: RuleSet) -> Evaluation:
     return Evaluation(kept, result.ruled_out, result.undecided, result.rules_tried)
 
 
-def _settled(facts: FactBase, notes: Sequence[str]) -> bool:
+def _settled(facts: FactBase) -> bool:
     """Whether anything was looked at at all: at least one answered observation that was not told."""
     return any(
         k.inner.status.answered and k.inner.origin is not Origin.TOLD and not k.fact.startswith("log.")

@@ -68,6 +68,12 @@ _HIDDEN = Reading(
 )
 
 
+# Readings that every GPU has while its firmware answers; a tool that gets none prints ERR! or Unknown Error.
+CORE = (
+    "gpu.clock.sm", "gpu.memory.used", "gpu.power.draw", "gpu.pstate", "gpu.temperature.core", "gpu.utilization.core",
+)  # fmt: skip
+
+
 class Emitter:
     """Collects the observations of one document under its probe, time and host."""
 
@@ -160,6 +166,7 @@ class Emitter:
 
     def finish(self) -> list[Observation]:
         """All observations; process facts come last, one figure a process over all its GPUs."""
+        self._failed_readings()
         blind = not self._processes and self._busy()
         for holder, reading in self._counts.items():
             self.add("gpu.processes", holder, _HIDDEN if blind and reading.ok else reading)
@@ -167,6 +174,18 @@ class Emitter:
             self._emit_process(Subject(Scope.PROCESS, pid, self.node), record)
         self._processes, self._counts = {}, {}
         return self.out
+
+    def _failed_readings(self) -> None:
+        """Which of the core readings the tool could not get, for each GPU of which it printed several."""
+        printed: dict[Subject, dict[str, bool]] = {}
+        for o in self.out:
+            if o.fact in CORE and o.subject.scope is Scope.GPU:
+                failed = o.status is Status.FAILED and o.detail.startswith("printed as ")
+                printed.setdefault(o.subject, {}).setdefault(o.fact, failed)
+        for subject, facts in printed.items():
+            if len(facts) > 2:
+                names = tuple(sorted(name for name, failed in facts.items() if failed))
+                self.add("gpu.readings.failed", subject, names, None, "printed as an error: " + ", ".join(names))
 
     def _busy(self) -> bool:
         """Whether some GPU works: then a list without any process is one that does not show them."""

@@ -15,7 +15,7 @@ _OLD_SRAM = (
 )  # fmt: skip
 PROVIDES: tuple[str, ...] = tuple(
     sorted({
-        *(row.fact for row in (*GPU, *HEAD, *MIG)), "gpu.nvml.reachable", "gpu.fan.state", "gpu.processes",
+        *(row.fact for row in (*GPU, *HEAD, *MIG)), "gpu.nvml.reachable", "gpu.readings.failed", "gpu.fan.state", "gpu.processes",
         "gpu.mig.devices", "node.driver.state", "node.gpu.listed", "process.uses_gpu", "process.uses_mig",
         "process.gpu_memory", "process.name", "process.gpu_contexts",
     })

@@ -304,7 +304,7 @@ PROVIDES = (
     "gpu.uuid", "gpu.persistence_mode", "gpu.display.active", "gpu.ecc.mode", "gpu.ecc.volatile.uncorrected.total",
     "gpu.fan.speed", "gpu.fan.state", "gpu.temperature.core", "gpu.performance_state", "gpu.power.draw",
     "gpu.power.limit", "gpu.memory.used", "gpu.memory.total", "gpu.utilization.core", "gpu.compute_mode",
-    "gpu.mig.mode", "gpu.mig.mode.pending", "gpu.mig.devices", "gpu.nvml.reachable", "gpu.processes", "mig.index",
+    "gpu.mig.mode", "gpu.mig.mode.pending", "gpu.mig.devices", "gpu.nvml.reachable", "gpu.readings.failed", "gpu.processes", "mig.index",
     "mig.profile", "mig.uuid", "mig.memory.used", "mig.memory.total", "mig.sm_count",
     "mig.ecc.volatile.uncorrected.sram", "process.uses_gpu", "process.uses_mig", "process.gpu_memory",
     "process.name", "process.gpu_contexts", *_smi_errors.PROVIDES,

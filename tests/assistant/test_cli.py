@@ -161,10 +161,10 @@ def test_completion(gpudiag: Gpudiag, require: Callable[[str], str], tmp_path: P
         script = gpudiag("completion", shell)
         assert script.code == 0
         assert all(name in script.out for name in COMMANDS)
-    bash = require("bash")
-    file = tmp_path / "c.bash"
-    file.write_text(gpudiag("completion", "bash").out, encoding="utf-8")
-    subprocess.run([bash, "-n", str(file)], check=True)
+        file = tmp_path / f"completion.{shell}"
+        file.write_text(script.out, encoding="utf-8")
+    for shell in ("bash", "zsh", "tcsh"):  # each shell parses its own
+        subprocess.run([require(shell), "-n", str(tmp_path / f"completion.{shell}")], check=True, capture_output=True)
 
 
 def test_interrupt_is_130() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -76,7 +78,10 @@ def test_no_process_is_an_answer_only_where_the_list_is_complete() -> None:
     text = capture(NAMES[0])
     done = text[: text.index("|    0     2    0")] + "|  No running processes found |\n+-----+\n"
     got = FORMAT.parse(done, CONTEXT)
-    assert {o.value for o in all_of(got, "gpu.processes")} == {0}
+    hidden = all_of(got, "gpu.processes")  # a GPU works and nobody is listed: a container shows no processes
+    assert {(o.status, o.value) for o in hidden} == {(Status.UNSUPPORTED, None)}
+    idle = FORMAT.parse(re.sub(r"\d+%(?= +(?:Default|E\. Process))", " 0%", done), CONTEXT)
+    assert {o.value for o in all_of(idle, "gpu.processes")} == {0}
     cut = FORMAT.parse(text[: text.index("|    1   N/A  N/A           21190")], CONTEXT)
     assert [o.value for o in all_of(cut, "gpu.processes")] == [1]
 
