@@ -30,6 +30,15 @@ class Parser(argparse.ArgumentParser):
         kwargs.setdefault("formatter_class", _Formatter)
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # handed through as they come
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does; files also stand behind flags (before Python 3.12 argparse refuses them there)."""
+        found, rest = self.parse_known_args(args, namespace)
+        if isinstance(getattr(found, "files", None), list) and all(w == "-" or w[:1] != "-" for w in rest):
+            found.files = [*found.files, *rest]
+        elif rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found
+
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the whole usage."""
         wrong = message.partition("unrecognized arguments: ")[2].split(" ")[0].split("=")[0]

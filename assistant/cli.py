@@ -38,8 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words in (["--version"], ["-V"]):
         from assistant import __version__
 
-        sys.stdout.write(f"gpudiag {__version__}\n")
-        return 0
+        return _version(f"gpudiag {__version__}\n")
     import gc
 
     gc.set_threshold(
@@ -48,16 +47,37 @@ def main(argv: Sequence[str] | None = None) -> int:
     return _guarded(words)
 
 
+def _version(text: str) -> int:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except (AttributeError, OSError):  # closed, full or left by its reader: told as any other answer's failure is
+        from assistant.output import WriteError, say, write
+
+        try:
+            write(text)
+        except WriteError as error:
+            say(f"gpudiag: {error}")
+            return 2
+    return 0
+
+
 def _guarded(words: list[str]) -> int:
     """Run `words`; nothing leaves here but an exit code."""
     from assistant.exits import Exit
-    from assistant.output import say, silence
+    from assistant.output import say, silence, unwritable
     from knowledge.errors import GpudiagError
 
     _lenient_streams()
     try:
         code = _dispatch(words)
-        sys.stdout.flush()
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            unwritable(error)
         return code
     except GpudiagError as error:
         say(f"gpudiag: {error}")

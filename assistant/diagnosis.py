@@ -77,6 +77,7 @@ class Diagnosis:
     notes: tuple[str, ...] = ()  # what happened to the inputs: truncated, unknown, unreadable
     sources: tuple[str, ...] = ()
     settled: bool = True  # whether the asked question has an answer
+    cut: tuple[str, ...] = ()  # inputs that were read only in part, or not at all
     query: Mapping[str, object] | None = field(default=None)
 
     @property
@@ -98,6 +99,7 @@ def diagnose(
     *,
     notes: Sequence[str] = (),
     sources: Sequence[str] = (),
+    cut: Sequence[str] = (),
     as_of: int | None = None,
 ) -> Diagnosis:
     """The diagnosis of `observations`. Pure: the same observations in any order give the same result.
@@ -110,11 +112,11 @@ def diagnose(
         as_of = max((o.at for o in batch if o.at is not None and o.clock is Clock.REALTIME), default=None)
     facts = FactBase(batch, vocabulary(), as_of)
     result = _without_suppressed(run(ruleset.rules, facts), ruleset)
-    settled = _settled(facts)
+    settled = _settled(facts) and not cut  # what was cut off may hold anything
     return Diagnosis(
         as_of=as_of,
         ruleset=ruleset.fingerprint,
-        verdict=verdict_of(result.findings, settled, facts),
+        verdict=verdict_of(result.findings, settled, facts, cut),
         events=_events(facts),
         findings=result.findings,
         ruled_out=result.ruled_out,
@@ -124,6 +126,7 @@ def diagnose(
         notes=(*notes, *ruleset.notes),
         sources=tuple(sources),
         settled=settled,
+        cut=tuple(cut),
     )
 
 
@@ -146,18 +149,25 @@ def _settled(facts: FactBase) -> bool:
 _WORSE = {Usable.NO: 3, Usable.NOT_YET: 2, Usable.UNKNOWN: 1, Usable.YES: 0}
 
 
-def verdict_of(findings: Sequence[Finding], settled: bool, facts: FactBase) -> Verdict:
+def verdict_of(findings: Sequence[Finding], settled: bool, facts: FactBase, cut: Sequence[str] = ()) -> Verdict:
     """State and usability from the root findings that are at least probable."""
     sure = [f for f in findings if f.role is Role.ROOT and f.grade is not Grade.POSSIBLE]
     bad = [f for f in sure if f.severity is not Severity.INFO]
     if not bad:
-        if not settled:
+        if cut:
+            names = ", ".join(cut)
             return Verdict(
                 State.UNKNOWN,
                 Usable.UNKNOWN,
                 NO_TEXT,
-                Text("Cannot say: nothing usable was read.", "无法判断：没有读到可用的信息。"),
+                Text(
+                    f"Cannot say: nothing wrong stands in what could be read, but {names} could not be read whole.",
+                    f"无法判断：已读部分未发现问题，但 {names} 未能完整读取。",
+                ),
             )
+        if not settled:
+            nothing = Text("Cannot say: nothing usable was read.", "无法判断：没有读到可用的信息。")
+            return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, nothing)
         return Verdict(State.OK, Usable.YES, NO_TEXT, _quiet(facts))
     worst = max(bad, key=lambda f: (_WORSE[f.advice.usable], f.severity.rank))
     usable = worst.advice.usable
@@ -184,13 +194,13 @@ def _headline(bad: Sequence[Finding], usable: Usable, until: Text) -> Text:
     where_zh = f"{len(same)} 个 GPU" if len(same) > 1 and first.subject.scope is Scope.GPU else str(first.subject)
     tail_en = {
         Usable.YES: "The node can go on being used.",
-        Usable.NOT_YET: f"Not usable until {until.en}.",
+        Usable.NOT_YET: f"Not usable {f'until {until.en}' if until else 'yet'}.",
         Usable.NO: f"Do not use it{f' until {until.en}' if until else ''}.",
         Usable.UNKNOWN: "Whether it can be used is not known.",
     }[usable]
     tail_zh = {
         Usable.YES: "节点可以继续使用。",
-        Usable.NOT_YET: f"暂不可用，直到{until.zh}。",
+        Usable.NOT_YET: f"暂不可用{f'，直到{until.zh}' if until else ''}。",
         Usable.NO: f"请勿使用{f'，直到{until.zh}' if until else ''}。",
         Usable.UNKNOWN: "是否可用尚不清楚。",
     }[usable]

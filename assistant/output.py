@@ -4,15 +4,35 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import NoReturn
+
+from knowledge.errors import GpudiagError
+
+
+class WriteError(GpudiagError):
+    """The answer cannot be written to standard output."""
 
 
 def write(text: str) -> None:
-    """`text` to stdout. A reader that has gone is no error: the exit code still tells the answer."""
+    """`text` to stdout. A reader that has gone is no error: the exit code still tells the answer.
+
+    WriteError when it cannot be written: the disk is full, stdout is closed.
+    """
+    if sys.stdout is None:  # `>&-`
+        raise WriteError("cannot write the answer: standard output is closed")
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
         silence()
+    except OSError as error:
+        unwritable(error)
+
+
+def unwritable(error: OSError) -> NoReturn:
+    """Raise WriteError for what the system said of stdout."""
+    silence()
+    raise WriteError(f"cannot write the answer: {error.strerror or error}") from None
 
 
 def silence() -> None:
@@ -22,7 +42,7 @@ def silence() -> None:
 
 def say(text: str, quiet: bool = False) -> None:
     """Lines to stderr, unless `quiet`."""
-    if not quiet:
+    if not quiet and sys.stderr is not None:
         from knowledge.text import clean
 
         sys.stderr.write("".join(clean(line) + "\n" for line in text.split("\n")))
@@ -38,7 +58,7 @@ class Progress:
         self._clock = monotonic
         self._start = monotonic()
         self._next = self._start + after  # seconds: shorter work needs no comfort
-        self._on = not quiet and sys.stderr.isatty()
+        self._on = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self._shown = False
 
     def __call__(self, text: str) -> None:

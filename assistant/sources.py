@@ -1,13 +1,15 @@
 """From paths to observations: what was given is opened, recognised, read once, and accounted for.
 
 ``--log`` reads any log with all log formats in one pass; ``--input`` recognises the content
-first. What cannot be opened stops the command; what is not understood is said in a note.
+first. What cannot be opened stops the command only when nothing else was given; that, and what
+is not understood, is said in a note.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +26,7 @@ from probes.scan import Note, Scanned, scan
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
+EMPTY = Text("is empty", "为空文件")
 HEAD = 65_536  # bytes that a format is recognised by (probes.base.DocumentFormat.sniff)
 DOCUMENT_CAP = 256 << 20  # bytes of a document: the largest bug reports are a tenth of it
 TOLD = ("node.gpu.expected",)  # facts that options of the command line give
@@ -38,6 +41,7 @@ class Reading:
     notes: tuple[Note, ...] = ()
     sources: tuple[str, ...] = ()
     kinds: tuple[tuple[str, tuple[str, ...]], ...] = ()  # input -> names of the formats that read it
+    cut: tuple[str, ...] = ()  # inputs of which a part, or all, could not be read
 
 
 @dataclass(slots=True)
@@ -47,6 +51,12 @@ class _Gathering:
     observations: list[Observation] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     kinds: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    cut: dict[str, None] = field(default_factory=dict)
+
+    def lost(self, name: str, why: Text) -> None:
+        """Note that a part of `name` could not be read."""
+        self.notes.append(Note(name, why))
+        self.cut.setdefault(name)
 
     def context(self, name: str) -> Context:
         return Context(name, self.host)
@@ -55,21 +65,32 @@ class _Gathering:
 def read(logs: Sequence[str], inputs: Sequence[str], host: str = "", progress: Progress | None = None) -> Reading:
     """Read all inputs; ``-`` is standard input. A file that is named twice is read once.
 
-    InputError names every input that cannot be opened, before anything is read.
+    What cannot be opened is named in a note; InputError names it when nothing could be opened.
     """
     wanted, repeated = _once([*((p, False) for p in logs), *((p, True) for p in inputs)])
-    _check(path for path, _ in wanted)
     g = _Gathering(host, progress)
+    faults = _check(path for path, _ in wanted)
+    if faults and len(faults) == len(wanted):
+        raise _all_of(faults.values())
+    for path, fault in faults.items():
+        g.lost(path, _not_opened(path, fault))
     g.notes += [
         Note(p, Text("was named twice and is read once", "重复给出，只读取一次"), problem=False) for p in repeated
     ]
+    names = [path for path, _ in wanted if path not in faults]
+    late: list[InputError] = []
     for path, sniffed in wanted:
-        if sniffed:
-            _read_input(path, g)
-        else:
-            _read_log(path, g)
-    names = tuple(path for path, _ in wanted)
-    return Reading(tuple(g.observations), tuple(g.notes), names, tuple(g.kinds))
+        if path in faults:
+            continue
+        try:
+            (_read_input if sniffed else _read_log)(path, g)
+        except InputError as fault:  # it went away, or only opening it told
+            late.append(fault)
+            names.remove(path)
+            g.lost(path, _not_opened(path, fault))
+    if late and not names:
+        raise _all_of([*faults.values(), *late])
+    return Reading(tuple(g.observations), tuple(g.notes), tuple(names), tuple(g.kinds), tuple(g.cut))
 
 
 def told(host: str, expected_gpus: int | None) -> list[Observation]:
@@ -140,18 +161,21 @@ def _once(items: Iterable[tuple[str, bool]]) -> tuple[list[tuple[str, bool]], li
     return kept, repeated
 
 
-def _check(paths: Iterable[str]) -> None:
-    """InputError for everything that cannot be read. Nothing is opened: a pipe can be opened only once."""
-    faults: list[InputError] = []
-    for path in paths:
-        if path == "-":
-            continue
-        if fault := _fault(path):
-            faults.append(fault)
-    if len(faults) == 1:
-        raise faults[0]
-    if faults:
-        raise InputError("; ".join(f.message for f in faults), hint="nothing was read")
+def _check(paths: Iterable[str]) -> dict[str, InputError]:
+    """What cannot be read, and why. Nothing is opened: a pipe can be opened only once."""
+    return {path: fault for path in paths if path != "-" and (fault := _fault(path))}
+
+
+def _all_of(faults: Iterable[InputError]) -> InputError:
+    """One error for all inputs."""
+    every = list(faults)
+    return every[0] if len(every) == 1 else InputError("; ".join(f.message for f in every), hint="nothing was read")
+
+
+def _not_opened(path: str, fault: InputError) -> Text:
+    """The note about an input that was left out."""
+    why = fault.message.removeprefix(repr(path)).removeprefix(path).lstrip(": ")
+    return Text(f"was not read: {why}", f"未读取：{why}")
 
 
 def _fault(path: str) -> InputError | None:
@@ -195,8 +219,14 @@ def _read_log(path: str, g: _Gathering) -> None:
 
 def _take(observations: Sequence[Observation], notes: Sequence[Note], done: Sequence[Scanned], g: _Gathering) -> None:
     g.observations += observations
-    g.notes += notes
+    _note_all(notes, g)
     g.kinds += [(i.source, i.formats) for i in done]
+
+
+def _note_all(notes: Sequence[Note], g: _Gathering) -> None:
+    """The scanner's notes; an input with a problem was read in part, unless it is just empty."""
+    g.notes += notes
+    g.cut |= dict.fromkeys(n.source for n in notes if n.problem and n.text.en != EMPTY.en)
 
 
 def _kind_of(path: str) -> Format | None:
@@ -233,11 +263,13 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
     reader = unpacked(stream)
     head = _fill(reader, HEAD)
     if not head:
-        problem = reader.problem or Text("is empty", "为空文件")
-        g.notes.append(Note(name, problem))
+        if reader.problem is None:
+            g.notes.append(Note(name, EMPTY))
+        else:
+            g.lost(name, reader.problem)
         return
     if (strange := foreign(head, name)) is not None:
-        g.notes.append(Note(name, strange))
+        g.lost(name, strange)
         return
     found = _sniff(_text(head))
     if isinstance(found, DocumentFormat):
@@ -253,7 +285,7 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
 
 def _unknown(name: str, notes: Sequence[Note], g: _Gathering) -> None:
     kinds = ", ".join(sorted(e.title for e in formats.index()))
-    g.notes += notes
+    _note_all(notes, g)
     g.notes.append(
         Note(
             name,
@@ -272,14 +304,38 @@ def _read_document(
             g.progress(name, reader.consumed, size)
     if len(data) > DOCUMENT_CAP:
         mib = DOCUMENT_CAP >> 20
-        g.notes.append(
-            Note(name, Text(f"is longer than {mib} MiB: the rest was not read", f"超过 {mib} MiB：其余部分未读取"))
-        )
+        g.lost(name, Text(f"is longer than {mib} MiB: the rest was not read", f"超过 {mib} MiB：其余部分未读取"))
         del data[DOCUMENT_CAP:]
+    text = _text(bytes(data))
     if reader.problem is not None:
-        g.notes.append(Note(name, reader.problem))
-    g.observations += found.parse(_text(bytes(data)), g.context(name))
+        g.lost(name, reader.problem)
+    elif why := _unfinished(text):
+        g.lost(name, why)
+    g.observations += found.parse(text, g.context(name))
     g.kinds.append((name, (found.name,)))
+
+
+_ATTACHED = re.compile(r"(?m)^Attached GPUs {1,60}: (\d{1,4})\r?$")
+_GPU = re.compile(r"(?m)^GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
+
+
+def _unfinished(text: str) -> Text | None:
+    """Why a document stops before its end, where that shows: announced GPUs or the closing mark are missing."""
+    start, end = text[:512].lstrip(), text[-512:].rstrip()
+    if "<nvidia_smi_log" in text[:4096] and not end.endswith("</nvidia_smi_log>"):
+        return Text("is cut off: the closing tag is missing", "不完整：缺少结束标签")
+    if start[:1] == "{" and end[-1:] not in ("}", "]") and "\n{" not in text:
+        return Text("is cut off: the JSON does not end", "不完整：JSON 没有结尾")
+    if "NVSMI LOG" not in text[:HEAD] or not (attached := _ATTACHED.search(text)):
+        return None
+    wanted, seen = int(attached[1]), len(_GPU.findall(text))
+    if seen < wanted:
+        return Text(f"is cut off: it announces {wanted} GPUs and shows {seen}",
+                    f"不完整：声明有 {wanted} 个 GPU，只列出 {seen} 个")  # fmt: skip
+    last = end.rpartition("\n")[2]
+    if last.startswith(" ") and ":" not in last and seen == wanted:
+        return Text("is cut off: its last section is empty", "不完整：最后一节没有内容")
+    return None
 
 
 def _fill(reader: Reader, size: int) -> bytes:

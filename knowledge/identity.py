@@ -24,6 +24,8 @@ _PCI = re.compile(
 )
 _OLD = re.compile(r"(?:PCI:)?00(?P<bus>[0-9a-f]{2}):(?P<device>[0-9a-f]{2})", re.IGNORECASE)
 UNKNOWN_PCI = "unknown:"
+_INDEX = "index:"
+_Name: TypeAlias = tuple[str, str]  # host, identifier of a GPU there
 
 
 def normalise_pci(text: str) -> str:
@@ -56,6 +58,8 @@ def resolve(observations: Iterable[Observation]) -> list[Observation]:
     * When exactly one host name occurs, observations that name no host belong to it.
     * A GPU known by UUID or index is renamed to its PCI address (else its UUID) when observations
       (`gpu.pci`, `gpu.uuid`, `gpu.index`) tie the two on the same host; so are the values of relations.
+    * What told the address of a UUID then tells the UUID of the address (one observation more): the tie
+      stays known, so that resolving again, as "what if" does, merges nothing that was kept apart.
 
     A name that is tied to two different things, an index that moved at a reboot for instance,
     is no name of either: two GPUs that are known to be different are never merged.
@@ -64,9 +68,34 @@ def resolve(observations: Iterable[Observation]) -> list[Observation]:
     hosts = {o.subject.host for o in batch if o.subject.up(Scope.NODE)} - {""}
     only = hosts.pop() if len(hosts) == 1 else ""
     if only:
-        batch = [o.about(_rehost(o.subject, only)) for o in batch]
+        foreign = _of_other_nodes(batch, only)
+        batch = [o if _document(o.subject) in foreign else o.about(_rehost(o.subject, only)) for o in batch]
     names = _gpu_names(batch)
-    return [_renamed(o, names) for o in batch] if names else batch
+    if not names:
+        return batch
+    return [renamed for o in batch for renamed in (_renamed(o, names), *_tie_kept(o, names))]
+
+
+def _tie_kept(o: Observation, names: Mapping[_Name, str]) -> list[Observation]:
+    """The UUID that `o` gave an address to, as a fact about that address; none when `o` ties no such two."""
+    name, alias = (o.subject.host, o.subject.id), _alias(o)
+    if not is_pci(alias) or names.get(name) != alias or name[1].startswith((_INDEX, UNKNOWN_PCI)):
+        return []
+    return [replace(_renamed(o, names), fact="gpu.uuid", value=o.subject.id)]
+
+
+def _document(subject: Subject) -> Subject | None:
+    return subject.up(Scope.DOCUMENT)
+
+
+def _of_other_nodes(batch: Iterable[Observation], host: str) -> set[Subject | None]:
+    """Documents whose ranks all say that they ran elsewhere: a job's log of other nodes is not adopted by `host`."""
+    told: dict[Subject, set[str]] = {}
+    for o in batch:
+        document = _document(o.subject)
+        if o.fact == "rank.on_node" and document is not None and not document.host:
+            told.setdefault(document, set()).add(str(o.value).removeprefix("node:"))
+    return {document for document, hosts in told.items() if host not in hosts}
 
 
 def _rehost(subject: Subject, host: str) -> Subject:
@@ -75,10 +104,6 @@ def _rehost(subject: Subject, host: str) -> Subject:
     if subject.parent is None:
         return subject
     return Subject(subject.scope, subject.id, _rehost(subject.parent, host))
-
-
-_Name: TypeAlias = tuple[str, str]  # host, identifier of a GPU there
-_INDEX = "index:"
 
 
 def _gpu_names(batch: Iterable[Observation]) -> dict[_Name, str]:
@@ -130,7 +155,9 @@ def _alias(o: Observation) -> str:
         return address if is_pci(address) else ""
     if o.fact == "gpu.uuid" and isinstance(o.value, str):
         return o.value
-    return f"{_INDEX}{o.value}" if o.fact == "gpu.index" and isinstance(o.value, int) else ""
+    if o.fact == "gpu.index" and isinstance(o.value, int) and not o.subject.id.startswith(_INDEX):
+        return f"{_INDEX}{o.value}"
+    return ""  # one index is no other name of another
 
 
 def _renamed(o: Observation, names: Mapping[_Name, str]) -> Observation:

@@ -25,7 +25,7 @@ from typing import Any
 
 from knowledge.errors import InputError, UsageError
 from knowledge.observation import Status
-from knowledge.text import clean
+from knowledge.text import excerpt
 from probes._bundle_store import ENTRIES, MANIFEST, UNPACKED, opened, safe, too_large
 from probes.host import Call, CallKind, Reply, by_call, in_order, matching, not_asked
 
@@ -171,8 +171,8 @@ class BundleHost:
         self._store = opened(Path(path), limit)
         self._base = self._find_base()
         manifest = self._manifest()
-        self.name = clean(_typed(manifest, "host", str, self.path))
-        self.version = clean(_typed(manifest, "gpudiag", str, self.path, ""))  # of the gpudiag that recorded it
+        self.name = excerpt(_typed(manifest, "host", str, self.path))
+        self.version = excerpt(_typed(manifest, "gpudiag", str, self.path, ""), 60)  # of the gpudiag that recorded it
         with _placed(f"{self.path}: {MANIFEST}: as_of"):
             self.as_of = from_iso(manifest.get("as_of"))
         entries = _typed(manifest, "entries", list, self.path)
@@ -210,7 +210,7 @@ class BundleHost:
 
     def _answer(self, kind: CallKind, call: tuple[str, ...]) -> Reply:
         entry = self._entries.get((kind, call))
-        return self._load(entry) if entry else not_asked(kind, call, Path(self.path).name)
+        return self._load(entry) if entry else not_asked(kind, call)
 
     def _load(self, entry: _Entry) -> Reply:
         reply = entry.reply
@@ -312,9 +312,9 @@ def _placed(where: str) -> Iterator[None]:
 def _unknown_schema(where: str, schema: object, version: object) -> InputError:
     found = _SCHEMA.fullmatch(schema) if isinstance(schema, str) else None
     if not found:
-        return InputError(f"{where} is not of a gpudiag bundle: schema is {schema!r:.80}, not {SCHEMA!r}")
+        return InputError(f"{where} is not of a gpudiag bundle: schema is {schema!r:.80}, not {SCHEMA!r}", hint=_HINT)
     wanted = (
-        f"gpudiag {clean(version)[:40]}" if isinstance(version, str) and version else "the gpudiag that recorded it"
+        f"gpudiag {excerpt(version, 60)}" if isinstance(version, str) and version else "the gpudiag that recorded it"
     )
     return InputError(
         f"{where} has format {found[0]}; this gpudiag reads {SCHEMA}", hint=f"use {wanted} or a newer one"

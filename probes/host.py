@@ -113,15 +113,13 @@ class Host(Protocol):
 
 
 def title(kind: CallKind, call: Sequence[str]) -> str:
-    """A call as people write it, without control characters."""
-    return clean(call[0] if kind is CallKind.FILE else shlex.join(call))
+    """A call as people write it, on one line and without control characters."""
+    return clean(call[0] if kind is CallKind.FILE else shlex.join(call)).replace("\n", "\\n")
 
 
-def not_asked(kind: CallKind, call: Sequence[str], where: str) -> Reply:
-    """The reply of a recording that does not hold the call; `where` names the recording."""
-    return Reply(
-        kind, tuple(call), Status.NOT_ASKED, detail=f"{title(kind, call)} was not recorded{where and f' in {where}'}"
-    )
+def not_asked(kind: CallKind, call: Sequence[str]) -> Reply:
+    """The reply of a recording that does not hold the call."""
+    return Reply(kind, tuple(call), Status.NOT_ASKED, detail=f"{title(kind, call)} was not recorded")
 
 
 def matching(paths: Iterable[str], pattern: str) -> list[str]:
@@ -187,7 +185,7 @@ class ReplayHost:
         return matching(there, pattern)
 
     def _answer(self, kind: CallKind, call: tuple[str, ...]) -> Reply:
-        return self._replies.get((kind, call)) or not_asked(kind, call, "")
+        return self._replies.get((kind, call)) or not_asked(kind, call)
 
 
 class RecordingHost:

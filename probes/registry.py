@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from functools import cache
 from pathlib import Path
 
@@ -48,6 +49,33 @@ def _load(names: list[str]) -> tuple[Format, ...]:
     return tuple(sorted(found, key=lambda format_: format_.name))
 
 
+HEADLINE = 100  # the certainty of a document that is known by its own headline
+LOG = 40  # the certainty from which a log format knows the file, and not a word in it
+# How a line of a syslog, a kernel log or an exported journal begins.
+_STAMPED = re.compile(
+    r"(?m)^(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d |\[ {0,12}\d{1,12}\.\d{3,9}\]|\[[A-Z][a-z]{2} [A-Z][a-z]{2} "
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d|\d{1,3},\d{1,12},\d{1,16},|\{(?=[^\n]{0,4000}\"MESSAGE\"))[^\n]*\n?"
+)
+
+
 def sniff(head: str) -> Format | None:
-    """The format that recognises the first 64 KiB of an input; None when none does."""
-    return best(formats(), head)
+    """The format that recognises the first 64 KiB of an input; None when none does.
+
+    Logs quote everything. In a file that is a log, a document is known by what stands between the
+    log lines, and by more than one sentence there unless that is its headline.
+    """
+    found = best(formats(), head)
+    log = best(log_formats(), head)
+    if not isinstance(found, DocumentFormat) or log is None or log.sniff(head) < LOG:
+        return found
+    between = _STAMPED.sub("", head)
+    document = best(document_formats(), between)
+    if document is None or _is_one_sentence(document, between) or document.sniff(between) < log.sniff(head):
+        return log
+    return document
+
+
+def _is_one_sentence(document: Format, text: str) -> bool:
+    """Whether a line alone, which is no headline, is all that the document is known by."""
+    score = document.sniff(text)
+    return score < HEADLINE and any(document.sniff(line) >= score for line in text.splitlines()[:2000] if line)

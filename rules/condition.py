@@ -446,8 +446,10 @@ class Builder:
     def _pattern(self, raw: Any, path: Path) -> None:
         import re2
 
+        options = re2.Options()
+        options.log_errors = False  # the library would write to stderr itself, beside the fault
         try:
-            re2.compile(str(raw))
+            re2.compile(str(raw), options)
         except re2.error as error:
             self.report(path, f"not an RE2 pattern: {error}", "RE2 has no look-around and no back-references")
 

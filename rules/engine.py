@@ -311,7 +311,7 @@ def _reaches(edges: dict[str, set[str]], start: str, goal: str) -> bool:
 def _link(cause: Finding, effect: Finding, facts: FactBase) -> tuple[str, int] | None:
     """How `cause` may explain `effect`: ("yes" or "unknown", window), or None."""
     for e in cause.rule.explains:
-        if not _names(e, cause, effect):
+        if not _names(e, cause, effect) or not _agrees(e, cause, effect):
             continue
         if e.via:
             ends, broken = follow(cause.subject, e.via, facts)
@@ -327,6 +327,15 @@ def _link(cause: Finding, effect: Finding, facts: FactBase) -> tuple[str, int] |
         elif cause.subject in effect.subject.ancestors() or effect.subject in cause.subject.ancestors():
             return "yes", e.within
     return None
+
+
+def _agrees(e: Explains, cause: Finding, effect: Finding) -> bool:
+    """Whether each event of the effect has, in the fields `same`, what some event of the cause has."""
+
+    def key(o: Observation) -> tuple[object, ...]:
+        return tuple(o.value.get(name) for name in e.same) if isinstance(o.value, Event) else ()
+
+    return not e.same or {key(o) for o in effect.events} <= {key(o) for o in cause.events}
 
 
 def _names(e: Explains, cause: Finding, effect: Finding) -> bool:

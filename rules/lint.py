@@ -73,10 +73,14 @@ def _rule_faults(
             yield ("explains", i, "rule"), f"explains {e.rule!r}, which is no rule", nearest_hint(e.rule, ids)
         if not e.rule and not e.by:
             yield ("explains", i), "explains names a rule or a catalogue (by)", ""
-    for name in facts_of(rule.when) | {n for c in (*rule.confirms, *rule.excludes) for n in facts_of(c)}:
-        spec = vocab[name]
-        if name not in provided and not spec.derived and spec.ask is None:
-            yield ("when",), f"nothing can tell {name}: no probe provides it, it is not derived, nobody is asked", ""
+    told: set[str] = set()
+    for condition in (rule.when, *rule.confirms, *rule.excludes):
+        for name in sorted(facts_of(condition) - told):
+            spec = vocab[name]
+            told.add(name)
+            if name not in provided and not spec.derived and spec.ask is None:
+                message = f"nothing can tell {name}: no probe provides it, it is not derived, nobody is asked"
+                yield condition.path, message, ""
     yield from _fields(rule, vocab)
     for condition in (rule.when, *rule.confirms, *rule.excludes):
         yield from _constant(condition)

@@ -57,7 +57,7 @@ def load(packs: Sequence[Path] = (), site: Path | None = None, today: str = "") 
     plain = shipped() | {k: v for pack in packs for k, v in read_pack(pack).items()}
     vocab = vocabulary()
     faults: list[Fault] = []
-    entries = _site_entries(site, plain, today) if site else []
+    entries, expired = _site_entries(site, plain, today) if site else ([], [])
     overrides: dict[str, dict[str, Any]] = {}
     for entry in entries:
         overrides.setdefault(entry["rule"], {}).update(entry.get("params", {}))
@@ -72,7 +72,13 @@ def load(packs: Sequence[Path] = (), site: Path | None = None, today: str = "") 
             rules.append(rule)
     if faults:
         raise FaultsError(faults)
-    return _apply_site(rules, entries, compiled_hash(plain, entries))
+    ruleset = _apply_site(rules, entries, compiled_hash(plain, entries))
+    return replace(ruleset, notes=(*ruleset.notes, *map(expiry, expired)))
+
+
+def expiry(entry: Mapping[str, Any]) -> str:
+    """What is said of a site entry whose day has passed."""
+    return f"rule {entry['rule']}: entry expired on {entry['expires']} and no longer counts"
 
 
 def compiled_hash(plain: Mapping[str, Any], entries: Sequence[Mapping[str, Any]] = ()) -> str:
@@ -132,7 +138,7 @@ def read_file(path: Path) -> tuple[Document, Rule | None]:
 
 
 def check(document: Document, stem: str = "") -> Rule | None:
-    """Shape, names, types and places of one rule document."""
+    """Shape, names, types and places of one rule document: the rule, when it has no fault."""
     from rules.schema import RuleFile
 
     data = document.data
@@ -164,7 +170,7 @@ def check(document: Document, stem: str = "") -> Rule | None:
     for name in declared if isinstance(declared, dict) else {}:
         if f"${name}" not in used:
             document.fault(("params", name), f"parameter {name!r} is never used")
-    return rule
+    return None if document.faults else rule
 
 
 def _words(plain: Any) -> Iterator[str]:
@@ -241,7 +247,8 @@ def _present(conditions: list[Condition | None]) -> tuple[Condition, ...]:
 
 def _explains(e: Mapping[str, Any]) -> Explains:
     via = tuple(Scope(s) for s in e.get("via", ()))
-    return Explains(e.get("rule", ""), e.get("by", ""), e.get("on", "self"), via, parse_duration(e.get("within", "3m")))
+    within = parse_duration(e.get("within", "3m"))
+    return Explains(e.get("rule", ""), e.get("by", ""), e.get("on", "self"), via, tuple(e.get("same", ())), within)
 
 
 def _action(a: Mapping[str, Any]) -> ActionSpec:
@@ -254,6 +261,7 @@ def _action(a: Mapping[str, Any]) -> ActionSpec:
         runbook=a.get("runbook", ""),
         then=tuple(Text.of(t) for t in a.get("then", ())),
         usable=Usable(a["usable"]) if a.get("usable") else None,
+        until=Text.of(a.get("until")),
     )
 
 
@@ -264,7 +272,10 @@ def _test(t: Mapping[str, Any]) -> RuleTest:
 # --- site files ---------------------------------------------------------------------------
 
 
-def _site_entries(site: Path, plain: Mapping[str, tuple[str, Mapping[str, Any]]], today: str) -> list[dict[str, Any]]:
+def _site_entries(
+    site: Path, plain: Mapping[str, tuple[str, Mapping[str, Any]]], today: str
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The entries in force, and those that have expired. FaultsError with everything that is wrong."""
     from knowledge import yamlfile
     from rules.schema import SiteEntry
 
@@ -272,7 +283,8 @@ def _site_entries(site: Path, plain: Mapping[str, tuple[str, Mapping[str, Any]]]
     if document.data is not None and not isinstance(document.data, list):
         document.fault((), "a site file holds a list of entries")
         document.data = None
-    kept = []
+    kept: list[dict[str, Any]] = []
+    expired: list[dict[str, Any]] = []
     for i, entry in enumerate(document.data or []):
         if compiled.check(document, (i,), entry, SiteEntry) is None:
             continue
@@ -284,10 +296,9 @@ def _site_entries(site: Path, plain: Mapping[str, tuple[str, Mapping[str, Any]]]
             document.fault((i, "rule"), f"no rule {entry['rule']!r}", nearest_hint(entry["rule"], plain))
             continue
         _check_params(document, i, entry, known[1])
-        if not today or entry["expires"] >= today:
-            kept.append(entry)
+        (kept if not today or entry["expires"] >= today else expired).append(entry)
     document.raise_faults()
-    return kept
+    return kept, expired
 
 
 def _is_date(text: str) -> bool:

@@ -121,6 +121,7 @@ class Explains:
     by: str = ""  # a named relation of a catalogue: "xid_catalogue"
     on: str = "self"  # self: the same subject, its parts or what it is part of; node: anything on the node
     via: tuple[Scope, ...] = ()
+    same: tuple[str, ...] = ()  # fields in which an event of the effect must agree with one of the cause
     within: int = 180 * 10**9  # ns; a burst in NVIDIA's Fleet Intelligence ends after 3 minutes of silence
 
 
@@ -136,6 +137,7 @@ class ActionSpec:
     runbook: str = ""
     then: tuple[Text, ...] = ()
     usable: Usable | None = None
+    until: Text = NO_TEXT  # when `usable` is not_yet: reads after "Not usable until"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from knowledge.language import Text
+from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Event, Observation, Origin, Scope, Status, Subject
 from rules.factbase import FactBase
 from rules.model import ActionSpec, Bucket, Risk, Rule, Usable
@@ -29,6 +29,29 @@ RECOVERY: Mapping[str, Bucket] = {
     "drain_p2p": Bucket.DRAIN_AND_RESET,
     "drain_and_reset": Bucket.DRAIN_AND_RESET,
     "recover_imex": Bucket.RESTART_FM,
+    "bus_reset": Bucket.RESTART_BM,
+    "system_reboot": Bucket.RESTART_BM,
+}
+# Where NVIDIA's word stands for something else than usual.
+_SPECIAL: Mapping[str, tuple[Text, str]] = {
+    "recover_imex": (
+        Text("Restart the IMEX service on the nodes of the domain.", "在该域的各节点上重启 IMEX 服务。"),
+        "systemctl restart nvidia-imex",
+    ),
+    "drain_p2p": (
+        Text(
+            "Stop the peer-to-peer work of this GPU and look at the recovery action again; reset the GPU when it stays.",
+            "停止该 GPU 的点对点作业，再查看恢复动作；若仍存在则复位 GPU。",
+        ),
+        "nvidia-smi -q -i {gpu_pci}",
+    ),
+    "bus_reset": (
+        Text(
+            "The driver asks for a reset of the GPU's PCIe bus: drain and reboot the node unless the platform can reset the slot.",
+            "驱动要求复位 GPU 的 PCIe 总线：除非平台支持复位插槽，否则排空并重启节点。",
+        ),
+        "systemctl reboot",
+    ),
 }
 
 
@@ -96,6 +119,8 @@ class Answer:
     bucket: Bucket
     because: tuple[Observation, ...] = ()
     then: tuple[Text, ...] = ()
+    text: Text = NO_TEXT  # instead of the bucket's own
+    command: str = ""
 
 
 def advise(case: Case) -> Advice:
@@ -116,15 +141,15 @@ def _dress(case: Case, answer: Answer, speaker: str) -> Advice:
     spec: ActionSpec = case.rule.action
     info = buckets()[answer.bucket]
     own = spec.bucket is None or spec.bucket is answer.bucket
-    command = spec.command if own and spec.command else info.command
+    command = answer.command or (spec.command if own and spec.command else info.command)
     return Advice(
         answer.bucket,
         speaker,
-        spec.text if own and spec.text else info.text,
+        answer.text or (spec.text if own and spec.text else info.text),
         fill(command, case.subject, case.facts, case.events),
         spec.risk or info.risk if own else info.risk,
         spec.usable or info.usable if own else info.usable,
-        info.until,
+        spec.until or info.until if own else info.until,
         spec.runbook or info.runbook,
         (*answer.then, *spec.then),
         answer.because,

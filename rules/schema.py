@@ -36,6 +36,7 @@ class ExplainsFile(Strict):
     by: Literal["", "xid_catalogue"] = ""
     on: Literal["self", "node"] = "self"
     via: list[Scope] = Field(default=[], strict=False)
+    same: list[str] = []
     within: str = "3m"
 
     @field_validator("within")
@@ -61,6 +62,7 @@ class ActionFile(Strict):
     runbook: str = ""
     then: list[Words] = []
     usable: Usable | None = Field(default=None, strict=False)
+    until: Words | None = None
 
 
 class TestFile(Strict):

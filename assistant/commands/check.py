@@ -19,6 +19,7 @@ HELP = "tell what is wrong, from logs and captured tool outputs"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Inputs, what is known beside them, and how to answer."""
     add = parser.add_argument
+    add("files", nargs="*", metavar="FILE", help="the same as --input FILE; - is standard input")
     add(
         "--log",
         nargs="+",
@@ -57,12 +58,16 @@ _count.__name__ = "number of GPUs"  # argparse names the type in its complaint
 
 def run(args: argparse.Namespace) -> int:
     """Read, diagnose, print."""
+    from assistant.output import WriteError
     from knowledge.errors import GpudiagError
 
     if not args.nagios:
         return _run(args)
     try:
         return _run(args)
+    except WriteError as error:
+        say(f"gpudiag: {error}")
+        return 3  # UNKNOWN
     except GpudiagError as error:  # a monitoring system would read exit code 2 as CRITICAL
         from assistant.render import nagios
 
@@ -107,23 +112,26 @@ def diagnosed(args: argparse.Namespace) -> tuple[Diagnosis, float]:
             "this version reads no recorded bundles",
             hint="give the files within it: --log for logs, --input for anything else",
         )
-    if not args.log and not args.input:
+    inputs = [*args.files, *args.input]
+    if not args.log and not inputs:
         raise UsageError(
-            "check needs something to look at: --log FILE for kernel, system and application logs, --input FILE for "
+            "check needs something to look at: FILE, --log FILE for kernel, system and application logs, --input FILE for "
             "captured outputs (nvidia-smi -q, dcgmi diag -j, a metrics scrape, ibstat, ...)",
             hint="for example: dmesg | gpudiag check --log -   or: gpudiag demo",
         )
     start = perf_counter()
     bar = Progress(args.quiet)
     try:
-        reading = read(args.log, args.input, args.host, _report(bar))
+        reading = read(args.log, inputs, args.host, _report(bar))
     finally:
         bar.done()
     read_s = perf_counter() - start
     lang = args.settings.output.lang
     notes = [f"{n.source}: {n.text.in_(lang)}" for n in reading.notes]
     observations = [*reading.observations, *told(args.host, args.expect_gpus)]
-    return diagnose(observations, ruleset(args, args.settings), notes=notes, sources=reading.sources), read_s
+    return diagnose(
+        observations, ruleset(args, args.settings), notes=notes, sources=reading.sources, cut=reading.cut
+    ), read_s
 
 
 def _report(bar: Progress) -> Callable[[str, int, int | None], None]:

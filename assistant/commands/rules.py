@@ -48,7 +48,9 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "lint":
         from assistant.rulecheck import lint
 
-        return lint([Path(f) for f in args.files], args.settings.rules.packs)
+        files = [Path(f) for f in args.files]
+        write("".join(f"{line}\n" for line in _expired(files)))
+        return lint(files, args.settings.rules.packs)
     if args.action == "test":
         from assistant.rulecheck import test
 
@@ -58,38 +60,80 @@ def run(args: argparse.Namespace) -> int:
         return 0
     from assistant.render.sheet import show
     from assistant.topics import rule
+    from knowledge.errors import UnknownNameError
 
     output = args.settings.output
     chosen = ruleset(args, args.settings)
-    write(
-        show(
-            _list(chosen, args.area, output.lang) if args.action == "list" else rule.page(chosen, args.id, output.lang),
-            output,
+    try:
+        page = (
+            _list(chosen, args.area, output.lang) if args.action == "list" else rule.page(chosen, args.id, output.lang)
         )
-    )
+    except UnknownNameError as error:
+        error.hint = error.hint or "gpudiag rules list names them all"
+        raise
+    write(show(page, output))
     return 0
 
 
 def ruleset(args: argparse.Namespace, settings: Settings) -> RuleSet:
     """The rules in force: shipped, packs and the site file of flags, else of the configuration."""
-    from datetime import UTC, datetime
-
+    from knowledge.errors import FaultsError
     from rules.loader import load
 
     packs = [Path(p) for p in args.rules] or settings.rules.packs
     chosen = getattr(args, "site", None)
     site = Path(chosen) if chosen else settings.rules.site_file
-    return load([_existing(p) for p in packs], _existing(site) if site else None, datetime.now(UTC).date().isoformat())
+    of_packs = "--rules" if args.rules else _origin(settings, "rule_packs")
+    of_site = "--site" if chosen else _origin(settings, "site_file")
+    here = [_existing(p, of_packs) for p in packs]
+    there = _existing(site, of_site) if site else None
+    try:
+        return load(here, there, _today())
+    except FaultsError as error:
+        named = [o for o, given in ((of_packs, packs), (of_site, site)) if given]
+        error.hint = f"named by {' and '.join(named)}" if named else ""
+        raise
 
 
-def _existing(path: Path) -> Path:
+def _today() -> str:
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).date().isoformat()
+
+
+def _origin(settings: Settings, key: str) -> str:
+    """The setting and where it was made: ``site_file in /etc/gpudiag/config.toml``, ``GPUDIAG_SITE_FILE``."""
+    found = next((s for s in settings.all if s.option.key == key), None)
+    if found is None or found.origin in ("flag", "default"):
+        return key
+    return found.origin if found.origin == found.option.variable else f"{key} in {found.origin}"
+
+
+def _existing(path: Path, origin: str) -> Path:
     from knowledge.errors import InputError
 
     if not path.exists():
         raise InputError(
-            f"{path} does not exist", hint="--rules takes a rule file or a folder of them, --site takes a site file"
+            f"{path} does not exist (named by {origin})",
+            hint="rule packs are rule files or folders of them, a site file is one file",
         )
     return path.resolve()
+
+
+def _expired(files: list[Path]) -> list[str]:
+    """A warning for each entry of the site files among `files` that has expired. Faults are the lint's business."""
+    from knowledge import yamlfile
+    from knowledge.errors import GpudiagError
+    from rules.loader import load
+
+    out = []
+    for file in (f for f in files if f.is_file()):
+        try:
+            notes = load(site=file, today=_today()).notes if isinstance(yamlfile.load(file).data, list) else ()
+        except GpudiagError:
+            continue
+        out += [f"{file}: {note} [warning]" for note in notes if "entry expired on" in note]
+    return out
 
 
 def _list(chosen: RuleSet, area: str | None, lang: str) -> Sheet:

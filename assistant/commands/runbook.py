@@ -53,13 +53,18 @@ def page(name: str, lang: str) -> Sheet:
     from dataclasses import asdict
 
     from assistant.render.sheet import Fields, Heading, Items, Paragraph, Sheet
+    from knowledge.errors import UnknownNameError
     from knowledge.language import Text
     from knowledge.runbook import runbook
 
     def t(en: str, zh: str) -> str:
         return Text(en, zh).in_(lang)
 
-    b = runbook(name)
+    try:
+        b = runbook(name)
+    except UnknownNameError as error:
+        error.hint = error.hint or "gpudiag runbook list names them all"
+        raise
     parts: list[Part] = [
         Paragraph(b.summary.in_(lang)),
         Fields(((t("for", "适用"), ", ".join(b.applies)),)),

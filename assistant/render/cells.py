@@ -31,7 +31,7 @@ def terminal_width() -> int:
     columns = PIPE_WIDTH
     if os.environ.get("COLUMNS", "").isdigit():
         columns = int(os.environ["COLUMNS"])
-    elif sys.stdout.isatty():
+    elif sys.stdout is not None and sys.stdout.isatty():
         columns = os.get_terminal_size(sys.stdout.fileno()).columns
     return min(MAX_WIDTH, max(MIN_WIDTH, columns or PIPE_WIDTH))
 
@@ -111,5 +111,5 @@ def paint_for(choice: str) -> Paint:
     """Colour as ``--color`` says: auto is a terminal that is not dumb, and no NO_COLOR."""
     if choice == "auto":
         plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
-        return Paint(sys.stdout.isatty() and not plain)
+        return Paint(sys.stdout is not None and sys.stdout.isatty() and not plain)
     return Paint(choice == "always")

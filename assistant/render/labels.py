@@ -48,6 +48,7 @@ _LABELS: dict[str, Text] = {
     "same_command": Text("and the same for {others}", "以下对象同样处理：{others}"),
     "more_lines": Text("{n} more", "另有 {n} 条"),
     "more_undecided": Text("{n} more with --verbose", "另有 {n} 项，使用 --verbose 查看"),
+    "more_steps": Text("{n} more: {names} (--verbose)", "另有 {n} 项：{names}（--verbose）"),
     "on_gpus": Text("{n} GPUs", "{n} 个 GPU"),
     "on_places": Text("{n} places", "{n} 处"),
     "from": Text("from", "来源"),

@@ -29,7 +29,9 @@ def code(diagnosis: Diagnosis) -> int:
 
 def render(diagnosis: Diagnosis, lang: str = "en") -> str:
     """``GPUDIAG CRITICAL - text | gpus=8 findings=1``."""
-    text = line(code(diagnosis), diagnosis.verdict.text.in_(lang))
+    from assistant.render.view import view
+
+    text = line(code(diagnosis), view(diagnosis, lang).headline)  # names subjects as the other answers do
     gpus = len(diagnosis.facts.subjects(Scope.GPU))
     return f"{text} | gpus={gpus} findings={len(diagnosis.roots)} symptoms={len(diagnosis.findings) - len(diagnosis.roots)}\n"
 

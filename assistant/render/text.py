@@ -36,6 +36,9 @@ class _Page:
         out = [head[0].replace(p.state_label, state, 1), *head[1:]]
         if p.steps:
             out += ["", self._heading("do_next"), *(x for n, s in enumerate(p.steps, 1) for x in self._step(n, s))]
+        if p.more_steps:
+            more = self._label("more_steps").format(n=len(p.more_steps), names=", ".join(p.more_steps))
+            out += wrap(more, self.columns, "  ")
         if p.blocks:
             out += ["", self._heading("found"), *(x for b in p.blocks for x in self._block(b))]
         for key, items in (("ruled_out_title", p.ruled_out), ("undecided", p.undecided), ("could_not_see", p.unseen),

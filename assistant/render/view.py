@@ -6,6 +6,7 @@ Symptoms stand under their root; the same finding on several GPUs is one block.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from assistant.render.labels import label, localised, reason_name, subject_name
 from assistant.render.times import iso, readable, when
-from knowledge.observation import Event, Observation, Origin, Scope, Subject
+from knowledge.observation import Event, Observation, Origin, Scope, Status, Subject
 from knowledge.text import clean
 from rules.engine import Grade, Role
 from rules.model import Bucket, Severity
@@ -92,6 +93,7 @@ class View:
     unseen: tuple[str, ...]
     notes: tuple[str, ...]
     footer: tuple[str, ...]
+    more_steps: tuple[str, ...] = ()  # action words that are not shown
 
 
 def view(diagnosis: Diagnosis, lang: str, tells: Tells = lambda _: "", verbose: bool = False) -> View:
@@ -110,6 +112,7 @@ class _Builder:
         d, lang = self.d, self.lang
         groups = self._groups(d.roots)
         steps = self._steps(groups)
+        steps_shown = len(steps) if self.verbose else STEPS
         undecided = self._undecided(d.undecided)
         shown = len(undecided) if self.verbose else UNDECIDED
         return View(
@@ -117,7 +120,7 @@ class _Builder:
             state=str(d.verdict.state),
             state_label=label(str(d.verdict.state), lang),
             headline=self._words(d.verdict.text.in_(lang)),
-            steps=steps,
+            steps=steps[:steps_shown],
             blocks=tuple(self._block(g) for g in groups),
             ruled_out=tuple(self._ruled_out(g) for g in self._groups(d.ruled_out)),
             undecided=tuple(undecided[:shown]),
@@ -125,6 +128,7 @@ class _Builder:
             unseen=tuple(self._unseen([*d.coverage.denied, *d.coverage.failed])),
             notes=tuple(clean(n) for n in d.notes),
             footer=self._footer(),
+            more_steps=tuple(dict.fromkeys(s.bucket for s in steps[steps_shown:])),
         )
 
     def _words(self, text: str) -> str:
@@ -247,20 +251,23 @@ class _Builder:
     # --- actions --------------------------------------------------------------------------
 
     def _steps(self, groups: Sequence[Sequence[Finding]]) -> tuple[Step, ...]:
-        """Actions of the roots that are sure enough, once each; the quiet ones only when there is nothing else."""
+        """Actions of the roots that are sure enough, once each: the verdict's first, then by strength.
+
+        The quiet ones only when there is nothing else, or when the verdict's is one.
+        """
         sure = [g for g in groups if g[0].grade is not Grade.POSSIBLE and g[0].severity is not Severity.INFO]
         loud = [g for g in sure if g[0].advice.bucket not in _QUIET]
         merged: dict[object, list[Finding]] = {}
-        for g in loud or sure:
+        for g in loud if loud and loud[0] is sure[0] else [*sure[:1], *(loud or sure[1:])]:
             a = g[0].advice
             merged.setdefault((a.bucket, a.text.en), []).extend(g)
-        ordered = sorted(merged.values(), key=lambda g: -max(buckets()[f.advice.bucket].strength for f in g))
-        steps = [self._step(g) for g in ordered]
-        return tuple(steps if self.verbose else steps[:STEPS])
+        first, *others = list(merged.values()) or [[]]
+        others.sort(key=lambda g: -max(buckets()[f.advice.bucket].strength for f in g))
+        return tuple(self._step(g) for g in (first, *others) if g)
 
     def _step(self, group: Sequence[Finding]) -> Step:
         a = group[0].advice
-        commands = tuple(dict.fromkeys(clean(f.advice.command) for f in group if f.advice.command))
+        commands = tuple(dict.fromkeys(clean(f.advice.command) for f in group if _complete(f.advice.command)))
         then = dict.fromkeys(t.in_(self.lang) for f in group for t in f.advice.then)
         return Step(
             bucket=str(a.bucket),
@@ -284,7 +291,7 @@ class _Builder:
 
     def _undecided(self, items: Sequence[Undecided]) -> list[str]:
         groups: dict[str, list[Undecided]] = defaultdict(list)
-        for u in sorted(items, key=lambda u: (-u.rule.severity.rank, u.rule.id)):
+        for u in sorted(filter(self._worth_saying, items), key=lambda u: (-u.rule.severity.rank, u.rule.id)):
             groups[u.rule.id].append(u)
         out = []
         for group in groups.values():
@@ -293,6 +300,11 @@ class _Builder:
             title = clean(group[0].rule.title.in_(self.lang))
             out.append(f"{title}: {where}; {label('needs', self.lang)}{', '.join(gaps)}")
         return out
+
+    def _worth_saying(self, u: Undecided) -> bool:
+        """Not that a lesser matter could be settled by a source that nobody gave: there is always one."""
+        serious = u.rule.severity in (Severity.ERROR, Severity.CRITICAL)
+        return self.verbose or serious or any(m.reason != Status.NOT_ASKED for m in u.missing)
 
     def _unseen(self, gaps: Sequence[Gap]) -> list[str]:
         groups: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
@@ -316,6 +328,14 @@ class _Builder:
         parts.append(label("read", lang).format(answered=d.coverage.answered, asked=d.coverage.asked))
         parts.append(label("ruleset", lang).format(hash=d.ruleset))
         return tuple(parts)
+
+
+_PLACEHOLDER = re.compile(r"(?<![{$])\{[a-z][a-z_]*\}(?!\})")  # as `rules.resolve.fill` leaves it
+
+
+def _complete(command: str) -> bool:
+    """Whether a command can be pasted: there is one, and nothing in it waits to be filled in."""
+    return bool(command) and not _PLACEHOLDER.search(command)
 
 
 def symptoms(diagnosis: Diagnosis) -> tuple[Finding, ...]:

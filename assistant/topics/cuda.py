@@ -9,6 +9,7 @@ from assistant.render.sheet import Code, Fields, Heading, Paragraph, Part, Sheet
 from assistant.topics._common import action_words, from_text, others_say, sources
 from knowledge.catalog.cuda import CudaStatus, all_statuses, find
 from knowledge.catalog.lookup import Family
+from knowledge.errors import UnknownNameError, nearest_hint
 from knowledge.language import Text
 
 KIND = "cuda"
@@ -23,7 +24,22 @@ def names() -> Iterable[str]:
 def sheet(words: Sequence[str], lang: str) -> Sheet:
     """The page of a code: ``719``, ``cudaErrorLaunchFailure``, or a text that holds one."""
     known = find(words[0]) if len(words) == 1 else None
-    return _page(known, lang) if known else from_text(words, Family.CUDA, KIND, lang)
+    if known:
+        return _page(known, lang)
+    try:
+        return from_text(words, Family.CUDA, KIND, lang)
+    except UnknownNameError as error:
+        error.hint = error.hint or _hint(words)
+        raise
+
+
+def _hint(words: Sequence[str]) -> str:
+    """For a number the codes around it, for a word the nearest names."""
+    word = words[0] if len(words) == 1 else ""
+    if not word.isdecimal():
+        return nearest_hint(word, names()) or "give a number, a name such as cudaErrorNoDevice, or the message"
+    codes = sorted({e.code for e in all_statuses()}, key=lambda c: (abs(c - int(word)), c))[:4]
+    return f"the nearest codes are {', '.join(map(str, sorted(codes)))}"
 
 
 def _page(e: CudaStatus, lang: str) -> Sheet:
@@ -34,6 +50,7 @@ def _page(e: CudaStatus, lang: str) -> Sheet:
         "yes": t("yes", "是"),
         "no": t("no", "否"),
         "maybe": t("perhaps", "可能"),
+        "in_practice": t("in practice, though the headers do not say so", "实际如此，头文件未说明"),
         "possible": t("perhaps", "可能"),
     }
     parts: list[Part] = [

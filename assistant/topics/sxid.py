@@ -33,9 +33,16 @@ def sheet(words: Sequence[str], lang: str) -> Sheet:
     code = number(words, KIND)
     entry = sxid(code)
     if entry is None:
-        near = sorted(all_sxids(), key=lambda e: abs(e.code - code))[:4]
-        raise UnknownNameError(KIND, str(code), (str(e.code) for e in near))
+        near = sorted(sorted(all_sxids(), key=lambda e: abs(e.code - code))[:4], key=lambda e: e.code)
+        error = UnknownNameError(KIND, str(code), ())
+        error.hint = f"the nearest codes of {len(all_sxids())} are {', '.join(str(e.code) for e in near)}"
+        raise error
     return _page(entry, lang)
+
+
+def _word(e: SxidEntry) -> str:
+    """What a line of this code says after the number; both words where the switch's set-up decides."""
+    return {True: "Fatal", False: "Non-fatal", None: "Fatal|Non-fatal"}[e.fatal()]
 
 
 def _page(e: SxidEntry, lang: str) -> Sheet:
@@ -62,7 +69,7 @@ def _page(e: SxidEntry, lang: str) -> Sheet:
         parts.append(Items(tuple(f"{c.source}: {c.says.in_(lang)}" for c in e.conflicts)))
     parts += [Heading(t("Looks like", "样例"))]
     parts.append(
-        Code((f"nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): {e.code}, Non-fatal, Link 12 {e.text or e.title.en}",))
+        Code((f"nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): {e.code}, {_word(e)}, Link 12 {e.text or e.title.en}",))
     )
     parts += [Heading(t("Sources", "来源")), Items((advice.source,))]
     return Sheet(f"SXid {e.code}: {e.title.in_(lang)}", tuple(parts), {"kind": KIND, "entry": asdict(e)})

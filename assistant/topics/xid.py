@@ -62,7 +62,7 @@ def _page(e: XidEntry, lang: str) -> Sheet:
             (t("adds detail to", "补充说明"), _codes((e.companion_of,)) if e.companion_of else ""),
             (t("with XID 154 since", "自此版本起伴随 XID 154"), e.recovery_since),
             (t("driver's name", "驱动中的名称"), e.driver_name or e.mnemonic),
-            (t("causes (Volta and older)", "原因（Volta 及更早）"), ", ".join(e.causes)),
+            (t("listed causes (r555 table)", "所列原因（r555 表）"), ", ".join(e.causes)),
         )),
     ]  # fmt: skip
     for heading, steps in ((t("Steps", "步骤"), e.workflow), (t("Check", "核对"), e.confirm)):

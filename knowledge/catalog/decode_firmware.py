@@ -94,7 +94,7 @@ def memory_timeout(text: str) -> Fields:
 
 
 class Recovery(StrEnum):
-    """The driver's recovery actions, in the order of their numbers (open kernel modules)."""
+    """The driver's recovery actions, in the order of their numbers (open kernel modules; NVML 13 for 6 and 7)."""
 
     NONE = "none"
     GPU_RESET = "gpu_reset"
@@ -102,6 +102,9 @@ class Recovery(StrEnum):
     DRAIN_P2P = "drain_p2p"
     DRAIN_AND_RESET = "drain_and_reset"
     RECOVER_IMEX = "recover_imex"
+    BUS_RESET = "bus_reset"
+    SYSTEM_REBOOT = "system_reboot"
+    UNKNOWN = "unknown"  # a number that a newer driver brought: an action is due, and only the line says which
 
 
 # DRAIN_P2P: stop the peer-to-peer work and ask again; NVIDIA resets the GPU when the state stays, hence the
@@ -114,6 +117,9 @@ BUCKETS: Mapping[Recovery, str] = {
     Recovery.DRAIN_P2P: "DRAIN_AND_RESET",
     Recovery.DRAIN_AND_RESET: "DRAIN_AND_RESET",
     Recovery.RECOVER_IMEX: "RESTART_FM",
+    Recovery.BUS_RESET: "RESTART_BM",
+    Recovery.SYSTEM_REBOOT: "RESTART_BM",
+    Recovery.UNKNOWN: "",
 }
 
 # GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)
@@ -124,9 +130,11 @@ _TO_WORDS = re.compile(r"\bto\s{1,40}0x[0-9a-fA-F]{1,8} \(([^()]{1,60})\)")
 
 
 def recovery_action(number: int | None) -> Recovery | None:
-    """The action with this number; None for one that the driver's list does not hold."""
-    actions = list(Recovery)
-    return actions[number] if number is not None and 0 <= number < len(actions) else None
+    """The action with this number, `UNKNOWN` for one that the list does not hold; None when there is no number."""
+    if number is None:
+        return None
+    actions = list(Recovery)[:-1]
+    return actions[number] if 0 <= number < len(actions) else Recovery.UNKNOWN
 
 
 def recovery(text: str) -> Fields:

@@ -117,12 +117,15 @@ _RECOVERY_SEVERITY: Mapping[Recovery, Severity] = {
     Recovery.DRAIN_AND_RESET: Severity.ERROR,
     Recovery.GPU_RESET: Severity.CRITICAL,
     Recovery.NODE_REBOOT: Severity.CRITICAL,
+    Recovery.BUS_RESET: Severity.CRITICAL,
+    Recovery.SYSTEM_REBOOT: Severity.CRITICAL,
+    Recovery.UNKNOWN: Severity.ERROR,
 }
 
 
 def _recovery_fields(body: Fields) -> dict[str, Scalar]:
     word = body.get("recovery")
-    if not isinstance(word, str):
+    if not isinstance(word, str) or word == Recovery.UNKNOWN:
         number = body.get("recovery_to")
         why = "the new action is cut off" if number is None else f"recovery action {number} is not in the driver's list"
         return {"decoded": False, "undecodable": why}

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from knowledge.observation import Observation, Status, node
+from knowledge.observation import Observation, Scope, Status, node
 from knowledge.text import excerpt
 from probes.base import Context, DocumentFormat, LogFormat
 from probes.host import Host, Reply
@@ -74,9 +74,11 @@ def document(
     found = parser.parse(text, _context(reply, host)) if text.strip() else []
     if not reply.whole:
         found = _distrusted(found, reply, sums)
-    told = {o.fact for o in found}
-    if told & set(proof):
-        return found
+        told = {o.fact for o in found if o.subject.scope is Scope.NODE}  # the parts that were told are not all
+    else:
+        told = {o.fact for o in found}
+        if told & set(proof):
+            return found
     return found + missing([f for f in main if f not in told], host, reply, parser, why=_unsaid(reply, text))
 
 
@@ -116,10 +118,11 @@ def _lines(data: bytes) -> bytes:
 
 
 def _distrusted(found: Iterable[Observation], reply: Reply, sums: Collection[str]) -> list[Observation]:
-    """Without conclusions from what does not stand in a text that is not whole."""
+    """Without conclusions from what does not stand in a text that is not whole; why it is not, the reply knows best."""
     out = []
     for o in found:
-        if o.status is Status.NONE_SEEN or (o.status is Status.OK and o.fact in sums):
+        sum_ = o.fact in sums and (o.status is Status.OK or reply.status is not Status.OK)
+        if sum_ or o.status is Status.NONE_SEEN:
             o = replace(o, value=None, status=status_of(reply), window=None, detail=f"not whole: {reason(reply)}")
         out.append(o)
     return out

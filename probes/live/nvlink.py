@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from knowledge.language import Text
-from knowledge.observation import Observation, Status
+from knowledge.observation import Observation, Scope, Status
 from probes.base import DocumentFormat
 from probes.host import Host
 from probes.live import Cost, Needs, ProbeRequest, ProbeSpec
-from probes.live._fetch import document, missing
+from probes.live._fetch import document
 from probes.parse import nvlink_errors, nvlink_status
 
 STATES = ("nvidia-smi", "nvlink", "-s")
@@ -30,13 +32,13 @@ def _listing(
 ) -> list[Observation]:  # fmt: skip
     reply = host.run(argv, deadline=request.deadline)
     found = document(reply, host, parser, main, sums=SUMS, proof=proof)
-    listed = any(o.fact == "gpu.index" for o in found)
-    if not reply.whole or not listed or any(o.fact in proof and o.status is not Status.FAILED for o in found):
-        return found
-    if all(o.source.line is not None for o in found if o.fact in main):  # the tool itself says why
+    if not (reply.whole and any(o.fact == "gpu.index" for o in found)):
         return found
     why = f"{reply.title}: no NVLink is listed for these GPUs"
-    return [o for o in found if o.fact not in main] + missing(main, host, reply, parser, Status.UNSUPPORTED, why)
+    return [  # what `document` missed stands on the node: parsers name the GPU or the link
+        replace(o, status=Status.UNSUPPORTED, detail=why) if o.fact in main and o.subject.scope is Scope.NODE else o
+        for o in found
+    ]
 
 
 PROBE = ProbeSpec(

@@ -37,7 +37,8 @@ _PERSISTENCE = (
     r"[Ff]ailed to (?:query|open|set|enable|initialize|lock|unlock|chown).{0,300}|persistence mode .{0,40}failed"
 )
 # nvidia-modprobe: failed to create device node        modprobe: ERROR: could not insert 'nvidia': No such device
-_MODPROBE = r"(?:could not insert|[Ff]ailed to (?:insert|load|create)).{0,20}'?nvidia|NVIDIA: failed to (?:insmod|create|load)|[Ff]ailed to (?:create|load|unload).{0,60}"
+# modprobe: FATAL: Module nvidia not found in directory /lib/modules/5.15.0-112-generic
+_MODPROBE = r"Module nvidia\S{0,20} not found|(?:could not insert|[Ff]ailed to (?:insert|load|create)).{0,20}'?nvidia|NVIDIA: failed to (?:insmod|create|load)|[Ff]ailed to (?:create|load|unload).{0,60}"
 _CRASH = r"nv-hostengine.{0,40}(?:segfault|general protection|trap)|terminate called|Segmentation fault|core dumped"
 _SEVERE = ("ERROR", "CRITICAL", "FATAL", "ALERT")
 # ... in syslog the level is a word ahead of the text:       nv-fabricmanager[4177]: [ERROR] text
@@ -85,6 +86,8 @@ def fabric(reading: Reading, entry: Entry, level: str) -> None:
 def _systemd(reading: Reading, entry: Entry, last: dict[tuple[str, str], Entry]) -> None:
     if found := rx(_UNIT).search(entry.message):
         name, result = found[1], found[2] or found[3] or "watchdog timeout"
+        if "15/TERM" in result:
+            return  # stopped on request
     elif found := rx(_START).search(entry.message):
         name, result = found[1].strip(" ."), "failed to start"
     else:

@@ -50,7 +50,7 @@ _POWER = rf"(?:([\w-]{{1,40}}) )?({PCI}): (?:Refused|Unable) to change power sta
 # nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing
 _PEERMEM = r"nvidia[-_]peermem\b.{0,100}invalid context|nv_get_p2p_free_callback.{0,60}invalid context"
 # NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link mask!
-_NVLINK = r"NVRM: (?!\s*-?\d+ +\d+ )(?=.{0,300}?[nN][vV][lL]ink)(?=.{0,400}?(?:[Ff]ail|[Ee]rror|[Tt]imed? ?out|[Ff]ault|down\b))"
+_NVLINK = r"NVRM: (?!\s*-?\d+ +\d+ )(?=.{0,300}?[nN][vV][lL]ink)(?=.{0,400}?(?:[Ff]ail|[Ee]rror|[Tt]imed? ?out|[Ff]ault|(?<!shut)down\b))"
 
 # NVRM: API mismatch: the client has the version 535.104.05, but
 # NVRM: this kernel module has the version 535.86.10.  Please ...

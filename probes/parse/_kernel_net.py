@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from knowledge.identity import normalise_pci
-from knowledge.observation import Scalar, Scope, Subject
+from knowledge.observation import Event, Observation, Scalar, Scope, Status, Subject
 from probes.parse._kernel_common import Reading, body, from_kernel, rx
 from probes.parse._kernel_shape import Entry, Kind
+from probes.parse._logtime import SECOND
 
+BRIEF = 25 * SECOND  # a link that is back by then has flapped, not dropped (gpud, infiniband store)
 _FULL = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]"
 _NAME = r"[A-Za-z][\w.@-]{0,30}"
 # ib6: lost carrier      ib6: Gained carrier                                    (systemd-networkd)
@@ -48,6 +52,24 @@ def read(reading: Reading) -> None:
             _link(reading, entry)
         if "mlx" in message and from_kernel(entry):
             _adapter(reading, entry)
+    reading.found = _with_brief(reading.found)
+
+
+def _with_brief(found: list[Observation]) -> list[Observation]:
+    """Each loss of a link marked `brief` when its return follows soon in the same log."""
+    back: dict[Subject, Observation] = {}
+    out = []
+    for o in reversed(found):
+        if o.fact == "link_carrier" and o.status is Status.OK and isinstance(o.value, Event):
+            if o.value.get("state") == "up":
+                back[o.subject] = o
+            else:
+                up = back.get(o.subject)
+                timed = up is not None and up.clock is o.clock and up.at is not None and o.at is not None
+                brief = timed and up is not None and (up.at or 0) - (o.at or 0) <= BRIEF
+                o = replace(o, value=Event(None, {**o.value.fields, "brief": brief}))
+        out.append(o)
+    return out[::-1]
 
 
 def _link(reading: Reading, entry: Entry) -> None:

@@ -89,6 +89,10 @@ _SYSLOG = re.compile(
 _FULL = re.compile(r"[^\W\d]{1,12}\.? (?=\d{4}-\d\d-\d\d )")
 _ZONE_NAME = re.compile(r" ?[A-Z]{3,5}\b(?= )")
 _ISO_HEAD = re.compile(ISO)
+# 2020/08/10 19:09:42 msg                            (Go programs)
+_SLASHED = re.compile(r"(\d{4})/(\d\d)/(\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,9})?) ")
+# > [Fri Aug 30 11:43:09 2024] msg      +> [12.3] msg      **Nov 22 14:56:44 host kernel: msg**      (a pasted log)
+_PASTED = re.compile(r"(?:[+-]?>|[+*|•-])(?: +|(?=\[))|\*\*(?=[\[<\w])")
 # 1665755809.123456 host kernel: msg                 (journalctl short-unix)
 _UNIX = re.compile(r"(\d{10}\.\d{1,9}) +")
 # 2024-05-01T10:00:00.1Z stdout F msg                (container runtime)
@@ -295,6 +299,10 @@ def parse_line(number: int, text: str, nested: bool = False) -> Entry:
     indented = text[:1] in (" ", "\t")
     body = text.strip()
     entry = Entry(number, text, body, indented=indented)
+    if not nested and (found := _PASTED.match(body)):
+        inner = parse_line(number, body[found.end() :].removesuffix("**"), nested=True)
+        if inner.stamp is not None or inner.kind is Kind.KERNEL:
+            return _with(inner, raw=text)
     if found := _KMSG.match(body):
         kind = Kind.KERNEL if int(found[1]) >> 3 == 0 else Kind.DAEMON
         return _with(entry, message=found[3], kind=kind, stamp=Stamp(Clock.BOOT, int(found[2]) * 1000))
@@ -371,6 +379,11 @@ def _timed(entry: Entry, body: str, kernel: bool, nested: bool) -> Entry:
         stamp := calendar_stamp(found[1], found[2], found[4], found[3], found[5] or "")
     ):
         return _tagged(entry, body[found.end() :], stamp, kernel)
+    if (found := _SLASHED.match(body)) and (stamp := parse_iso(f"{found[1]}-{found[2]}-{found[3]} {found[4]}")):
+        rest = body[found.end() :]
+        if _HOST_TAG.match(rest) or rest.startswith("kernel: "):
+            return _tagged(entry, rest, stamp, kernel)
+        return _with(entry, message=rest, kind=Kind.QUOTE, stamp=stamp)
     if found := _UNIX.match(body):
         return _tagged(entry, body[found.end() :], Stamp(Clock.REALTIME, seconds(found[1])), kernel)
     if body.startswith("kernel: "):

@@ -70,7 +70,7 @@ _HIDDEN = Reading(
 
 # Readings that every GPU has while its firmware answers; a tool that gets none prints ERR! or Unknown Error.
 CORE = (
-    "gpu.clock.sm", "gpu.memory.used", "gpu.power.draw", "gpu.pstate", "gpu.temperature.core", "gpu.utilization.core",
+    "gpu.clock.sm", "gpu.memory.used", "gpu.performance_state", "gpu.power.draw", "gpu.temperature.core", "gpu.utilization.core",
 )  # fmt: skip
 
 

@@ -27,16 +27,18 @@ _HANDLE = re.compile(
     r":?\s{0,3}(.{0,160})",
     re.IGNORECASE,
 )
+# WARNING: infoROM is corrupted at gpu 0000:3B:00.0
+_INFOROM = re.compile(r"infoROM is corrupted at gpu ([0-9a-f]{3,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])", re.IGNORECASE)
 _ABSENT = re.compile(r"(?:nvidia-smi: (?:command )?not found|command not found: nvidia-smi)")
 
-PROVIDES = ("node.driver.state", "node.driver.nvml_version", "node.gpu.count", "gpu.nvml.reachable")
+PROVIDES = ("node.driver.state", "node.driver.nvml_version", "node.gpu.count", "gpu.nvml.reachable", "gpu.inforom.valid")
 
 
 def sniff(head: str) -> int:
     """95 when the head is one of these sentences and no table or report follows."""
     if "+---" in head or "NVSMI LOG" in head or "<nvidia_smi_log" in head or head.count("\n") > 60:
         return 0
-    found = any(p.search(head) for p in (_INIT, _NO_DRIVER, _NO_LIBRARY, _HANDLE, _ABSENT))
+    found = any(p.search(head) for p in (_INIT, _NO_DRIVER, _NO_LIBRARY, _HANDLE, _INFOROM, _ABSENT))
     return 95 if found or any(_NO_DEVICES.fullmatch(line) for line in head.splitlines()) else 0
 
 
@@ -65,6 +67,8 @@ def errors(emit: Emitter, lines: Sequence[Line]) -> bool:
             if not lost:
                 emit.add("node.driver.state", emit.node, "no_devices", line.number, text)
             emit.add("node.gpu.count", emit.node, 0, line.number, text)
+        elif found := _INFOROM.search(text):
+            emit.add("gpu.inforom.valid", emit.gpu(_widen(found[1])), False, line.number, text)
         elif _ABSENT.search(text):
             reading = Reading(None, Status.FAILED, "nvidia-smi is not installed or not in the path")
             emit.add("node.driver.state", emit.node, reading, line.number, text)

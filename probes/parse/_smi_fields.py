@@ -54,6 +54,7 @@ recovery_action = enumeration({
     "reboot": "node_reboot", "node_reboot": "node_reboot", "node_reboot_required": "node_reboot",
     "os_reboot": "node_reboot", "drain_p2p": "drain_p2p", "drain_and_reset": "drain_and_reset",
     "drain_reset": "drain_and_reset", "recover_imex": "recover_imex", "recover_imex_domain": "recover_imex",
+    "bus_reset": "bus_reset", "system_reboot": "system_reboot",
 })  # fmt: skip
 compute_mode = enumeration({
     "default": "default", "exclusive_thread": "exclusive_thread", "e_thread": "exclusive_thread",
@@ -143,6 +144,12 @@ _REASONS = (
     ("sw_thermal", ("sw_thermal_slowdown",), "sw_thermal_slowdown"),
     ("display", ("display_clock_setting", "display_clocks_setting"), "display_clocks_setting"),
 )
+# The same reasons as bits of the one word that --query-gpu prints (NVML, nvmlClocksEventReasons).
+MASKS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
+MASK_BITS = {
+    "idle": 0x1, "app_clocks": 0x2, "sw_power_cap": 0x4, "hw_slowdown": 0x8, "sync_boost": 0x10, "sw_thermal": 0x20,
+    "hw_thermal": 0x40, "hw_power_brake": 0x80, "display": 0x100,
+}  # fmt: skip
 _REASON_TIMES = (
     ("sw_power_cap", ("sw_power_capping", "sw_power_cap"), "sw_power_cap"),
     ("sync_boost", ("sync_boost",), "sync_boost"),

@@ -29,7 +29,7 @@ _DMON: dict[str, tuple[str, Convert, str]] = {
 }
 _PMON = ("process.gpu_utilization", "process.uses_gpu", "process.gpu_memory", "process.name", "process.gpu_contexts")
 _COLUMNS = {*_DMON, "pid", "fb", "ccpm", "pviol", "tviol", "rxpci", "txpci"}
-PROVIDES = (*(fact for fact, _, _ in _DMON.values()), *_PMON, "gpu.processes")
+PROVIDES = (*(fact for fact, _, _ in _DMON.values()), *_PMON, "gpu.processes", "gpu.readings.failed")
 
 
 def heading(text: str) -> list[str] | None:

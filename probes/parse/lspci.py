@@ -195,8 +195,8 @@ def _link(emit: Emitter, device: _Device, subject: Subject, line: Line, suffix: 
     if width:
         lanes = int(width[1])
         emit.fact(f"pci.link.width{suffix}", subject, lanes, line.number, text)
-        if target and not suffix:
-            emit.fact("gpu.pcie.width", target, lanes, line.number, text)
+        if target:
+            emit.fact(f"gpu.pcie.width{suffix}", target, lanes, line.number, text)
     if not suffix and (speed or width):
         below = [
             name
@@ -275,6 +275,7 @@ FORMAT = DocumentFormat(
         "gpu.pcie.gen",
         "gpu.pcie.gen.device_max",
         "gpu.pcie.width",
+        "gpu.pcie.width.max",
         "gpu.numa",
     ),
     sniff=sniff,

@@ -12,8 +12,8 @@ from knowledge.observation import Observation, Status, Subject, gpu
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse import _smi_errors, _smi_mon
 from probes.parse._smi_emit import Emitter, cleaned
-from probes.parse._smi_fields import GPU, HEAD, Field, mebibytes
-from probes.parse._smi_values import LOST, Reading, absent, text_value, unitless
+from probes.parse._smi_fields import GPU, HEAD, MASK_BITS, MASKS, Field, mebibytes
+from probes.parse._smi_values import LOST, Reading, absent, not_understood, text_value, unitless
 
 NAME, REVISION = "nvidia-smi-csv", 1
 _UNIT = re.compile(r"\s?\[([^\]]{1,8})\]$")
@@ -159,7 +159,20 @@ def _gpu(emit: Emitter, header: _Header, cells: Sequence[str], line: Line, posit
             live.append(reading)
         if row.fact == "gpu.fan.speed" and reading.status in (Status.OK, Status.FAILED):
             emit.add("gpu.fan.state", subject, "ok" if reading.ok else "error", line.number, quoted)
+    _mask(emit, subject, header, cells, line)
     _reachable(emit, subject, live, cells, line)
+
+
+def _mask(emit: Emitter, subject: Subject, header: _Header, cells: Sequence[str], line: Line) -> None:
+    """The clock event reasons of the one word that holds them all, where they have no columns of their own."""
+    name = next((n for n in MASKS if n in header.names), "")
+    told = {o.fact for o in emit.out if o.subject == subject}
+    word = cells[header.names.index(name)] if name else ""
+    bits = int(word, 16) if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", word) else None
+    missing = None if bits is not None else absent(word) or not_understood(word, "a mask")
+    for reason, bit in MASK_BITS.items() if name else ():
+        if (fact := f"gpu.clock.event.{reason}") not in told:
+            emit.add(fact, subject, missing or bool((bits or 0) & bit), line.number, f"{name}: {word}")
 
 
 def _reachable(

@@ -61,6 +61,9 @@ _OTHERS = re.compile(
     r"NCCL|nccl(?:System|Internal|Remote|Unhandled|Invalid)|DistBackendError|ncclUniqueId|[Oo]ut of memory|RESOURCE_EXHAUSTED"
     r"|No available memory for the cache blocks|Free memory on device|KV cache"
 )
+# NCCL INFO NET/Plugin : dlerror=libnccl-net.so: cannot open shared object file ... No plugin found
+# W tensorflow/...: Could not load dynamic library 'libnvinfer.so.7'; dlerror: libnvinfer.so.7: cannot open shared ...
+_OPTIONAL = re.compile(r"NCCL INFO|libnccl-(?:net|tuner|profiler|env)|libnvinfer|No plugin found")
 _LAUNCHER = re.compile(
     r"ChildFailedError|SignalException|CalledProcessError|ProcessExitedException|RayTaskError|WorkerCrashed"
 )
@@ -147,7 +150,8 @@ def _which(found: _Found) -> str:
 
 
 def _kind(text: str) -> str:
-    return next((kind for kind, words in _KINDS if words.search(text)), "")
+    kind = next((kind for kind, words in _KINDS if words.search(text)), "")
+    return "" if kind == "missing_library" and _OPTIONAL.search(text) else kind
 
 
 def _of_traceback(traceback: Traceback) -> _Found | None:

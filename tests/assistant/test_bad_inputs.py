@@ -118,7 +118,7 @@ def test_one_line_of_200_megabytes(gpudiag: Gpudiag, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--log", "--input"])
-def test_missing_and_directories_stop_before_anything_is_read(gpudiag: Gpudiag, tmp_path: Path, option: str) -> None:
+def test_nothing_but_missing_files_and_directories_stops(gpudiag: Gpudiag, tmp_path: Path, option: str) -> None:
     for path, sentence in ((tmp_path / "absent.log", "no such file"), (tmp_path, "is a directory")):
         answer = gpudiag("check", option, str(path))
         assert answer.code == 2

@@ -143,7 +143,7 @@ SAMPLES: list[tuple[int, str, Fields]] = [
     (154, "GPU recovery action changed from 0x4 (Drain and Reset) to 0x5 (Recover IMEX Domain)",
      {"recovery_from": 4, "recovery_to": 5, "recovery_text": "Recover IMEX Domain", "recovery": "recover_imex"}),
     (154, "GPU recovery action changed from 0x0 (None) to 0x9 (Something New)",
-     {"recovery_from": 0, "recovery_to": 9, "recovery_text": "Something New"}),
+     {"recovery_from": 0, "recovery_to": 9, "recovery_text": "Something New", "recovery": "unknown"}),
     (154, "GPU recovery action changed from 0x0 (None) to", {"recovery_from": 0}),
     (156, "Retiring TPC 4 from GPC 2 with a spare from the same GPC.",
      {"repair_target": "tpc", "repair_index": 4, "container": "GPC", "container_index": 2, "repair_state": "pending"}),
@@ -243,8 +243,17 @@ def test_a_cut_group_of_registers_has_no_class() -> None:
 @given(st.integers(0, 40), st.integers(0, 40))
 def test_the_number_of_154_counts(before: int, after: int) -> None:
     fields = decode(154, f"GPU recovery action changed from 0x{before:x} (None) to 0x{after:x} (None)")
-    names = ("none", "gpu_reset", "node_reboot", "drain_p2p", "drain_and_reset", "recover_imex")
-    assert fields.get("recovery") == (names[after] if after < len(names) else None)
+    names = (
+        "none",
+        "gpu_reset",
+        "node_reboot",
+        "drain_p2p",
+        "drain_and_reset",
+        "recover_imex",
+        "bus_reset",
+        "system_reboot",
+    )
+    assert fields.get("recovery") == (names[after] if after < len(names) else "unknown")
     assert (fields["recovery_from"], fields["recovery_to"]) == (before, after)
 
 

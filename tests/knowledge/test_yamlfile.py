@@ -90,9 +90,10 @@ def test_every_key_that_stands_twice() -> None:
 
 
 def test_keys_are_text() -> None:
-    for text in ("1: a", "true: a", "~: a", "? [a]\n: b", "? {a: b}\n: c"):
+    assert plain("1: a\ntrue: b\n~: c\n") == {"1": "a", "true": "b", "~": "c"}
+    for text in ("? [a]\n: b", "? {a: b}\n: c"):
         document = read(f"good: 1\n{text}\n")
-        assert [f.line for f in document.faults] == [2], text
+        assert places(document) == [(2, 3)], text
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_the_place_of_every_value_and_key() -> None:
 
 
 def test_columns_count_characters() -> None:
-    assert places(read('键: "中文"\n{"好": 1, "好": 2}\n'))[0][0] == 2
+    assert places(read('{"好": 1, "好": 2}\n')) == [(1, 10)]
     assert read("中文: {甲: 1, 乙: 2}\n").at(("中文", "乙")) == (1, 12)
 
 
@@ -165,7 +166,7 @@ def test_a_merge_key_is_only_a_key() -> None:
 def test_a_value_that_holds_itself_is_no_endless_loop(text: str) -> None:
     document = read(text)
     assert isinstance(document.data, dict | list) or document.faults
-    if "[*x]" in text or "b: *x" in text and text.startswith("a: &x"):
+    if "[*x]" in text or ("b: *x" in text and text.startswith("a: &x")):
         assert document.faults
 
 
@@ -217,7 +218,13 @@ def test_no_file_raises(tmp_path_factory: pytest.TempPathFactory, raw: bytes) ->
     assert isinstance(yamlfile.load(path), Document)
 
 
-_SCALARS = st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.floats(allow_nan=False) | st.text()
+_SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**30), 10**30)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+)
 _TREES = st.recursive(
     _SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3), max_leaves=12
 )

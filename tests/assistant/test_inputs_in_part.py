@@ -1,0 +1,113 @@
+"""Inputs that are missing, cut or mixed: the rest is answered, and nobody is told that all is well."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from probes import registry
+from tests.assistant.stories import DBE, QUIET, write
+from tests.conftest import Gpudiag
+
+BUS_LOSS = Path(__file__).parents[1] / "captures" / "logs" / "syslog-bus-loss.log"
+ERROR = "Unable to determine the device handle for GPU 0000:C1:00.0: GPU is lost.  Reboot the system\n"
+
+
+def test_an_error_sentence_in_a_log_does_not_make_it_a_document(gpudiag: Gpudiag) -> None:
+    as_log, as_input, bare = (
+        json.loads(gpudiag("check", *words, str(BUS_LOSS), "--format", "json").out)["events"]
+        for words in (("--log",), ("--input",), ())
+    )
+    assert as_log == as_input == bare
+    assert {79, 154, 119} <= {e["code"] for e in as_log}
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_sentence_between_log_lines_is_none_either(before: bool) -> None:
+    found = registry.sniff(ERROR + DBE if before else DBE + ERROR)
+    assert found is not None
+    assert found.name == "kernel-log"
+    alone = registry.sniff(ERROR)
+    assert alone is not None
+    assert alone.name == "nvidia-smi"
+
+
+def test_a_document_keeps_its_headline_beside_log_lines() -> None:
+    smi = (Path(__file__).parents[2] / "assistant/demos/power-brake/nvidia-smi-q.txt").read_text(encoding="utf-8")
+    found = registry.sniff(smi + DBE)
+    assert found is not None
+    assert found.name == "nvidia-smi-q"
+
+
+@pytest.mark.parametrize("option", ["--log", "--input"])
+@pytest.mark.parametrize("kind", ["gz", "zst", "zst-head"])
+def test_nothing_found_in_a_cut_input_is_unknown(gpudiag: Gpudiag, tmp_path: Path, option: str, kind: str) -> None:
+    text = (QUIET + "".join(f"[{i}.000000] usb 1-1: reset {i * 7919 % 997}\n" for i in range(1000, 9000))).encode()
+    packed = gzip.compress(text) if kind == "gz" else zstandard.ZstdCompressor().compress(text)
+    path = tmp_path / f"kern.log.{kind[:3]}"
+    path.write_bytes(packed[:20] if kind == "zst-head" else packed[: len(packed) * 3 // 4])
+    answer = gpudiag("check", option, str(path))
+    assert answer.code == 3
+    assert answer.out.startswith("UNKNOWN  ")
+    assert "cut off" in answer.out
+    assert "empty" not in answer.out
+    monitored = gpudiag("check", option, str(path), "--nagios")
+    assert (monitored.code, monitored.out[:17]) == (3, "GPUDIAG UNKNOWN -")
+
+
+def test_a_report_that_stops_is_cut(gpudiag: Gpudiag, tmp_path: Path) -> None:
+    report = (Path(__file__).parents[2] / "assistant/demos/power-brake/nvidia-smi-q.txt").read_text(encoding="utf-8")
+    second = report.rindex("\nGPU 0")
+    answer = gpudiag("check", write(tmp_path, "smi.txt", report[: second + 1]), "--format", "json")
+    assert any("cut off" in note for note in json.loads(answer.out)["notes"])
+    whole = gpudiag("check", write(tmp_path, "whole.txt", report), "--format", "json")
+    assert not any("cut off" in note for note in json.loads(whole.out)["notes"])
+
+
+@pytest.mark.parametrize("option", ["--log", "--input"])
+def test_one_missing_file_costs_only_itself(gpudiag: Gpudiag, tmp_path: Path, option: str) -> None:
+    absent = str(tmp_path / "absent.log")
+    sick = gpudiag("check", option, absent, write(tmp_path, "kern.log", DBE), str(tmp_path), "--format", "json")
+    assert sick.code == 1
+    data = json.loads(sick.out)
+    assert [e["code"] for e in data["events"]] == [48, 63, 94, 45, 45]
+    assert any(n.startswith(absent) and "was not read: no such file" in n for n in data["notes"])
+    assert any("is a directory" in n for n in data["notes"])
+    quiet = gpudiag("check", option, write(tmp_path, "quiet.log", QUIET), absent)
+    assert quiet.code == 3
+    assert gpudiag("check", option, absent).code == 2
+
+
+def test_files_need_no_flag(gpudiag: Gpudiag, tmp_path: Path) -> None:
+    log, other = write(tmp_path, "kern.log", DBE), write(tmp_path, "quiet.log", QUIET)
+    for words in (
+        (log, other),
+        ("--host", "a", log, other),
+        (log, "--host", "a", other),
+        ("--log", other, "--host", "a", log),
+    ):
+        data = json.loads(gpudiag("check", *words, "--format", "json").out)
+        assert [e["code"] for e in data["events"]] == [48, 63, 94, 45, 45]
+    piped = json.loads(gpudiag("check", "-", "--format", "json", stdin=DBE.encode()).out)
+    assert [e["code"] for e in piped["events"]] == [48, 63, 94, 45, 45]
+
+
+@pytest.mark.parametrize("command", ["explain xid 79", "rules list", "--version"])
+@pytest.mark.parametrize(
+    ("where", "why"), [(">/dev/full", "No space left on device"), (">&-", "standard output is closed")]
+)
+def test_an_answer_that_cannot_be_written(
+    clean_environment: dict[str, str], command: str, where: str, why: str
+) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m assistant {command} {where}"],
+        capture_output=True, text=True, check=False, env=clean_environment, cwd=clean_environment["PYTHONPATH"],
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == f"gpudiag: cannot write the answer: {why}\n"

@@ -1,0 +1,150 @@
+"""Durations round trip; text of strangers is made safe; sentences fold and fall back."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowledge.language import NO_TEXT, Text
+from knowledge.text import clean, excerpt
+from knowledge.units import format_duration, parse_duration
+
+SECOND = 10**9
+
+# --- durations ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("10m", 600), ("1h30m", 5400), ("24h", 86400), ("7d", 604800), ("2w", 1209600), ("0s", 0),
+     ("0.1s", 0.1), ("2.5ms", 0.0025), ("1d12h", 129600), ("1.5h", 5400), ("1us", 1e-6)],
+)  # fmt: skip
+def test_durations_as_people_write_them(text: str, seconds: float) -> None:
+    assert parse_duration(text) == round(seconds * SECOND)
+
+
+@pytest.mark.parametrize("text", ["", "5", "s", "-5s", "+5s", "1 h", " 5s", "5s ", "1h,", "5y", "1.s", ".5s", "1e3s", "5S",
+                                  "5min", "٥s", "5s\n", "1h 30m", "9" * 5000 + "s"])  # fmt: skip
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a duration"):
+        parse_duration(text)
+
+
+@given(st.integers(0, 10**19))
+def test_writing_and_reading_a_duration(ns: int) -> None:
+    text = format_duration(ns)
+    assert parse_duration(text) == ns
+    assert format_duration(-ns) == (f"-{text}" if ns else "0s")
+
+
+@given(st.integers(0, 10**6), st.text("0123456789", min_size=1, max_size=9))
+def test_decimals_are_exact(whole: int, decimals: str) -> None:
+    assert parse_duration(f"{whole}.{decimals}s") == whole * SECOND + int(decimals.ljust(9, "0"))
+
+
+@given(st.text())
+def test_no_text_breaks_durations(text: str) -> None:
+    try:
+        assert parse_duration(text) >= 0
+    except ValueError as error:
+        assert "duration" in str(error)
+
+
+# --- text ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x9b1;31mred\x9bm", "red"),
+        ("\x1b]0;title\x07x", "x"),
+        ("\x1b]8;;http://h\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("a\x1b[2K\x1b[1Gb", "ab"),
+        ("a\u202eb\u202c", "ab"),  # bidi override
+        ("a\u2066b\u2069", "ab"),  # bidi isolate
+        ("a\u200bb\u200db\ufeff", "abb"),  # zero width
+        ("a\u00adb", "ab"),  # soft hyphen
+        ("a\x00b\x07c\x7fd\x85e", "abcde"),
+        ("a\U000e0041b", "ab"),  # tag characters
+        ("a\ud800b", "ab"),  # half a pair
+        ("a\tb\nc", "a\tb\nc"),
+        ("GPU 已从总线掉线（XID 79）。", "GPU 已从总线掉线（XID 79）。"),
+        ("é ü 😀", "é ü 😀"),
+    ],
+)
+def test_what_is_cleaned(text: str, expected: str) -> None:
+    assert clean(text) == expected
+
+
+_NASTY = st.text(st.sampled_from(list("\x1b[]m0;31\x07\\\x9bK\u202e\u200b\ud800\x00中 a\t\n"))) | st.text()
+
+
+@given(_NASTY)
+def test_cleaned_text_cannot_steer_a_terminal(text: str) -> None:
+    out = clean(text)
+    assert not [c for c in out if c not in "\t\n" and unicodedata.category(c) in ("Cc", "Cs")]
+    assert not re.search("[\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff]", out)
+    assert out.encode("utf-8").decode("utf-8") == out
+    assert clean(out) == out
+
+
+@given(st.text(st.characters(categories=("L", "N", "P", "S"))))
+def test_nothing_that_is_read_is_lost(text: str) -> None:
+    assert clean(text) == text
+
+
+@given(_NASTY | st.text(min_size=200), st.integers(0, 400))
+def test_an_excerpt_is_one_line_within_its_limit(text: str, limit: int) -> None:
+    line = excerpt(text, limit)
+    assert len(line) <= limit
+    assert "\n" not in line
+    assert line == clean(line)
+    if limit >= 400 and len(text) <= 400 and "\n" not in text:
+        assert line == clean(text).strip()
+
+
+def test_a_long_line_keeps_both_ends() -> None:
+    line = excerpt("begin " + "x" * 1000 + " end", 60)
+    assert line.startswith("begin ")
+    assert line.endswith(" end")
+    assert " ... " in line
+
+
+# --- two languages ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("zh", "expected"),
+    [
+        ("设备的配置空间 读出全 1", "设备的配置空间读出全 1"),
+        ("重启节点； 在日志中", "重启节点；在日志中"),
+        ("运行 nvidia-smi 检查", "运行 nvidia-smi 检查"),
+        ("掉线 （XID 79）", "掉线（XID 79）"),
+        (" 空格 ", "空格"),
+    ],
+)
+def test_a_folded_line_between_han_leaves_no_space(zh: str, expected: str) -> None:
+    assert Text.of({"en": " words stay apart ", "zh": zh}) == Text("words stay apart", expected)
+
+
+@given(st.text("中文 a，。（", max_size=30))
+def test_folding_twice_folds_nothing_more(zh: str) -> None:
+    once = Text.of({"en": "x", "zh": zh}).zh
+    assert Text.of({"en": "x", "zh": once}).zh == once
+    assert once.replace(" ", "") == zh.replace(" ", "")
+
+
+def test_texts_of_other_shapes() -> None:
+    assert Text.of(None) == NO_TEXT
+    assert not NO_TEXT
+    assert Text.of("same") == Text("same", "same")
+    assert Text.of({"en": "only"}).in_("zh") == "only"
+    assert Text("a", "甲").in_("zh") == "甲"
+    assert Text("a", "甲").in_("fr") == "a"
+    assert Text("", "甲")

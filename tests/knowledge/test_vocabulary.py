@@ -1,0 +1,137 @@
+"""The vocabulary: what a fact accepts, what it says, and laws that hold for every shipped fact."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowledge.errors import UnknownNameError
+from knowledge.facts import FactSpec, Kind, Type, Vocabulary, vocabulary
+from knowledge.language import Text
+from knowledge.observation import Event, Observation, Scope, Series, Status, Subject, gpu, latest, node
+
+GPU = gpu("0000:01:00.0", "n1")
+UNITS = {"", "C", "W", "MHz", "MiB", "MiB/s", "GB/s", "GT/s", "count", "percent", "s", "ratio",
+         "us", "ns", "Gb/s", "B", "J", "Gflop/s", "Mpps", "per minute"}  # fmt: skip
+
+
+def spec(type_: Type, kind: Kind = Kind.STATE, says: str = "{subject}: {value} {unit}", **more: Any) -> FactSpec:
+    return FactSpec("f", Scope.GPU, type_, kind, Text("f"), Text(says, says), **more)
+
+
+# --- values -------------------------------------------------------------------------------
+
+SAMPLES: dict[str, Any] = {
+    "bool": True, "int": 3, "float": 1.5, "str": "red", "set": ("red",), "event": Event(1, {"place": 3}),
+    "subject": "gpu:0000:01:00.0", "series": Series((1, 2), (1.0, 2.0)), "none": None, "nan": math.nan,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("type_", "accepted"),
+    [
+        (Type.BOOL, {"bool"}), (Type.INT, {"int", "series"}), (Type.FLOAT, {"int", "float", "series"}),
+        (Type.STR, {"str", "subject"}), (Type.ENUM, {"str"}), (Type.SET, {"set"}), (Type.EVENT, {"event"}),
+        (Type.SUBJECT, {"subject"}),
+    ],
+)  # fmt: skip
+def test_what_a_type_accepts(type_: Type, accepted: set[str]) -> None:
+    fact = spec(type_, values=("red", "blue") if type_ in (Type.ENUM, Type.SET) else (), fields={"place": "int"})
+    assert {name for name, value in SAMPLES.items() if fact.accepts(value)} == accepted
+
+
+def test_words_that_may_not_stand_there() -> None:
+    assert not spec(Type.ENUM, values=("red",)).accepts("green")
+    assert not spec(Type.SET, values=("red",)).accepts(("red", "green"))
+    assert spec(Type.SET, values=("red",)).accepts(())
+    assert spec(Type.SET).accepts(("anything",))
+    assert not spec(Type.SUBJECT).accepts("nothing:1")
+
+
+def test_fields_of_an_event() -> None:
+    fact = spec(Type.EVENT, fields={"place": "int", "text": "str"})
+    assert fact.accepts(Event(None, {"place": None}))
+    assert not fact.accepts(Event(1, {"place": "three"}))
+    assert not fact.accepts(Event(1, {"other": 1}))
+    assert not fact.accepts(Event(True, {}))
+
+
+# --- sentences ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "en", "zh"),
+    [
+        (Type.BOOL, True, "yes", "是"), (Type.BOOL, False, "no", "否"), (Type.SET, (), "none", "无"),
+        (Type.SET, ("a", "b"), "a, b", "a, b"), (Type.FLOAT, 1 / 3, "0.333333", "0.333333"), (Type.INT, 1234567, "1234567", "1234567"),
+        (Type.INT, None, "-", "-"), (Type.FLOAT, Series((1, 2), (1.0, 2.5)), "2.5", "2.5"), (Type.STR, "{odd}", "{odd}", "{odd}"),
+    ],
+)  # fmt: skip
+def test_a_value_in_words(type_: Type, value: Any, en: str, zh: str) -> None:
+    fact = spec(type_, says="<{value}>")
+    assert fact.sentence(Observation("f", GPU, value)) == f"<{en}>"
+    assert fact.sentence(Observation("f", GPU, value), "zh") == f"<{zh}>"
+
+
+def test_a_field_that_the_line_lacks_is_a_dash() -> None:
+    fact = spec(Type.EVENT, Kind.EVENT, says="{code} at {place}: {text}", fields={"place": "int", "text": "str"})
+    assert fact.sentence(Observation("f", GPU, Event(5, {"text": "{place}"}))) == "5 at -: {place}"
+
+
+@given(st.sampled_from(list(vocabulary())), st.sampled_from(("en", "zh")), st.sampled_from(list(SAMPLES.values())))
+def test_every_fact_can_be_said_of_any_value(fact: FactSpec, language: str, value: Any) -> None:
+    assert fact.sentence(Observation(fact.name, GPU, value), language)
+
+
+# --- the shipped facts --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fact", list(vocabulary()), ids=lambda f: f.name)
+def test_every_fact_is_sound(fact: FactSpec) -> None:
+    assert fact.unit in UNITS, "one spelling for each unit"
+    assert fact.meaning.en
+    assert fact.says.en
+    assert re.search("[\u4e00-\u9fff]", fact.meaning.zh), "Chinese"
+    assert fact.says.zh
+    assert not fact.per_boot or fact.kind is Kind.COUNTER
+    assert not fact.replaced_by or fact.replaced_by in vocabulary()
+    assert fact.kind not in (Kind.COUNTER, Kind.GAUGE) or fact.type in (Type.INT, Type.FLOAT, Type.BOOL)
+
+
+def test_an_unknown_fact_names_the_nearest() -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        vocabulary()["gpu.temperature.cores"]
+    assert "gpu.temperature.core" in caught.value.hint
+    assert vocabulary().get("nothing.at.all") is None
+    assert vocabulary().nearest("gpu.temperature.cores") == "gpu.temperature.core"
+    assert len(Vocabulary({})) == 0
+
+
+# --- observations -------------------------------------------------------------------------
+
+
+def test_only_three_statuses_are_answers() -> None:
+    assert {s for s in Status if s.answered} == {Status.OK, Status.NONE_SEEN, Status.NOT_APPLICABLE}
+
+
+def test_a_subject_knows_what_it_is_part_of() -> None:
+    link = Subject(Scope.LINK, "3", GPU)
+    assert [s.scope for s in link.ancestors()] == [Scope.LINK, Scope.GPU, Scope.NODE]
+    assert (link.host, link.up(Scope.NODE), link.up(Scope.JOB)) == ("n1", node("n1"), None)
+
+
+@pytest.mark.parametrize(("times", "values"), [((1,), (1.0, 2.0)), ((2, 1), (1.0, 2.0))])
+def test_a_series_in_disorder_is_refused(times: tuple[int, ...], values: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match="time"):
+        Series(times, values)
+
+
+@given(st.permutations(range(5)))
+def test_the_latest_does_not_depend_on_order(order: list[int]) -> None:
+    samples = [Observation("f", GPU, i, at=i * 10) for i in range(5)]
+    assert latest([samples[i] for i in order]).value == 4
