@@ -10,8 +10,8 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -218,9 +218,17 @@ def _read_log(path: str, g: _Gathering) -> None:
 
 
 def _take(observations: Sequence[Observation], notes: Sequence[Note], done: Sequence[Scanned], g: _Gathering) -> None:
-    g.observations += observations
+    broken = {n.source: n.text.en for n in notes if n.problem and n.text.en != EMPTY.en}
+    g.observations += [_why_empty(o, broken) for o in observations]
     _note_all(notes, g)
     g.kinds += [(i.source, i.formats) for i in done]
+
+
+def _why_empty(o: Observation, broken: Mapping[str, str]) -> Observation:
+    """An input that broke before its first byte of text is not empty: the reason is the break."""
+    if o.status is Status.FAILED and o.detail.endswith(" the file is empty") and (why := broken.get(o.source.call)):
+        return replace(o, detail=f"{o.source.call}: {why}")
+    return o
 
 
 def _note_all(notes: Sequence[Note], g: _Gathering) -> None:

@@ -58,8 +58,8 @@ def resolve(observations: Iterable[Observation]) -> list[Observation]:
     * When exactly one host name occurs, observations that name no host belong to it.
     * A GPU known by UUID or index is renamed to its PCI address (else its UUID) when observations
       (`gpu.pci`, `gpu.uuid`, `gpu.index`) tie the two on the same host; so are the values of relations.
-    * What told the address of a UUID then tells the UUID of the address (one observation more): the tie
-      stays known, so that resolving again, as "what if" does, merges nothing that was kept apart.
+    * What gave a renamed UUID another name also tells the UUID of the address, as one observation more:
+      the tie stays known, so that resolving again, as "what if" does, merges nothing that was kept apart.
 
     A name that is tied to two different things, an index that moved at a reboot for instance,
     is no name of either: two GPUs that are known to be different are never merged.
@@ -77,11 +77,11 @@ def resolve(observations: Iterable[Observation]) -> list[Observation]:
 
 
 def _tie_kept(o: Observation, names: Mapping[_Name, str]) -> list[Observation]:
-    """The UUID that `o` gave an address to, as a fact about that address; none when `o` ties no such two."""
-    name, alias = (o.subject.host, o.subject.id), _alias(o)
-    if not is_pci(alias) or names.get(name) != alias or name[1].startswith((_INDEX, UNKNOWN_PCI)):
+    """The UUID that `o` gave another name, as a fact about the address that it is renamed to; else none."""
+    uuid = o.subject.id
+    if _alias(o) in ("", uuid) or uuid.startswith((_INDEX, UNKNOWN_PCI)) or (o.subject.host, uuid) not in names:
         return []
-    return [replace(_renamed(o, names), fact="gpu.uuid", value=o.subject.id)]
+    return [replace(_renamed(o, names), fact="gpu.uuid", value=uuid)]
 
 
 def _document(subject: Subject) -> Subject | None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from assistant.output import Progress, say, write
+from assistant.render.labels import label
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from assistant.diagnosis import Diagnosis
+    from knowledge.observation import Observation
 
 NAME = "check"
 HELP = "tell what is wrong, from logs and captured tool outputs"
@@ -43,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--verbose", action="store_true", help="everything: all evidence, the rule's page, all that is undecided")
     add("--timing", action="store_true", help="say how long reading and thinking took (in JSON: the key timing)")
     add("--nagios", action="store_true", help="one line and the exit codes of monitoring plugins")
-    add("--bundle", metavar="FILE", help=argparse.SUPPRESS)  # fmt: skip
+    add("--bundle", metavar="FILE", help="a recorded machine: a bundle folder, .tar.gz or .zip")
 
 
 def _count(text: str) -> int:
@@ -107,13 +110,8 @@ def diagnosed(args: argparse.Namespace) -> tuple[Diagnosis, float]:
     from assistant.sources import read, told
     from knowledge.errors import UsageError
 
-    if args.bundle:
-        raise UsageError(
-            "this version reads no recorded bundles",
-            hint="give the files within it: --log for logs, --input for anything else",
-        )
     inputs = [*args.files, *args.input]
-    if not args.log and not inputs:
+    if not args.log and not inputs and not args.bundle:
         raise UsageError(
             "check needs something to look at: FILE, --log FILE for kernel, system and application logs, --input FILE for "
             "captured outputs (nvidia-smi -q, dcgmi diag -j, a metrics scrape, ibstat, ...)",
@@ -125,13 +123,42 @@ def diagnosed(args: argparse.Namespace) -> tuple[Diagnosis, float]:
         reading = read(args.log, inputs, args.host, _report(bar))
     finally:
         bar.done()
-    read_s = perf_counter() - start
     lang = args.settings.output.lang
     notes = [f"{n.source}: {n.text.in_(lang)}" for n in reading.notes]
-    observations = [*reading.observations, *told(args.host, args.expect_gpus)]
-    return diagnose(
-        observations, ruleset(args, args.settings), notes=notes, sources=reading.sources, cut=reading.cut
-    ), read_s
+    recorded = recording(args.bundle, lang) if args.bundle else Recorded()
+    read_s = perf_counter() - start
+    found = diagnose(
+        [*recorded.observations, *reading.observations, *told(args.host, args.expect_gpus)],
+        ruleset(args, args.settings),
+        notes=[*recorded.notes, *notes],
+        sources=[*([args.bundle] if args.bundle else []), *reading.sources],
+        cut=reading.cut,
+        as_of=recorded.as_of,
+    )
+    return found, read_s
+
+
+class Recorded(NamedTuple):
+    """What a bundle holds: observations, what its probes could not tell, and the time it was taken (ns UTC)."""
+
+    observations: Sequence[Observation] = ()
+    notes: Sequence[str] = ()
+    as_of: int | None = None
+
+
+def recording(path: str, lang: str) -> Recorded:
+    """Every probe over a recorded machine. A probe that got no answer says why in a note."""
+    from knowledge.observation import Status
+    from probes.bundle import BundleHost
+    from probes.runner import run as probe
+
+    host = BundleHost(Path(path))
+    results = probe(host)
+    silent = [r for r in results if r.status is not Status.OK]
+    notes = [f"{path}: {r.probe}: {r.detail or r.status}" for r in silent]
+    if host.skipped:
+        notes.append(f"{path}: {label('newer_entries', lang).format(n=host.skipped)}")
+    return Recorded([o for r in results for o in r.observations], notes, host.as_of)
 
 
 def _report(bar: Progress) -> Callable[[str, int, int | None], None]:

@@ -23,7 +23,8 @@ _LABELS: dict[str, Text] = {
     "ruled_out": Text("ruled out", "已排除"),
     # risks
     "safe": Text("safe", "安全"),
-    "disruptive": Text("disruptive: running work is lost", "有影响：会中断正在运行的任务"),
+    "disruptive": Text("disruptive: interrupts what runs there", "有影响：会中断正在运行的任务"),
+    "newer_entries": Text("{n} entries of kinds that this version does not know", "{n} 个条目的类型是此版本不认识的"),
     "destructive": Text("destructive: hardware is touched", "高风险：涉及硬件操作"),
     # sections
     "do_next": Text("Do next", "下一步"),

@@ -57,7 +57,7 @@ class Entry:
 BOOT_MARKS = ("Linux version ", "-- Boot ", "-- Reboot --")
 
 # 6,3973,227996636,-;msg            6,3973,227996636,-,caller=T12;msg
-_KMSG = re.compile(r"(\d{1,6}),\d+,(\d{1,18}),[^;]{0,80};(.*)", re.DOTALL)
+_KMSG = re.compile(r"(\d{1,6}),\d+,(\d{1,18})(?:,[^;]{0,80})?;(.*)", re.DOTALL)
 # <3>[6085126.134786] NVRM: ...     <1>BUG: ...
 _PRIORITY = re.compile(r"<(\d{1,3})>")
 # <4>1 2024-05-01T10:00:00.1Z host kernel - - - msg           (RFC 5424)
@@ -104,7 +104,12 @@ _TAG = re.compile(
 )
 _HOST_TAG = re.compile(rf"{_HOST} (?P<tag>kernel|[^\s:\[\]]{{1,64}}\[\d{{1,10}}\]): ?")
 # gpu-012: [  123.4] NVRM: ...       (pdsh, clush)
-_PARALLEL = re.compile(r"([\w.-]{1,120}): (?=\[|<\d|kern |[^\W\d]{3} {1,2}\d)")
+_PARALLEL = re.compile(r"([\w.-]{1,120}): (?=\[|<\d|kern |[^\W\d]{3} {1,2}\d|\d{4}-\d\d-\d\d)")
+# /var/log/kern.log.1:Nov 22 18:29:55 ...     kern.log-1234-Nov 22 ...     1234:[  123.4] ...      (grep -H, -n, -C)
+_GREPPED = re.compile(
+    r"(?:[\w.@~-]{0,80}(?:/[\w.@~-]{0,80}){1,20}?[:-]|[\w.@-]{0,80}(?:log|messages|dmesg)[\w.@-]{0,40}[:-]|(?=\d))"
+    r"(?:\d{1,9}[:-])?(?=\[|<\d|[^\W\d]{3} {1,2}\d|\d{4}-\d\d-\d\d)"
+)
 # Tags that begin a driver's own message rather than name a program.
 _DRIVER_TAG = re.compile(r"NVRM|nvidia-nvswitch\d*|nvidia-nvlink|nvidia_peermem|pcieport|nvidia|mce|EDAC|AER|BUG")
 
@@ -394,6 +399,10 @@ def _timed(entry: Entry, body: str, kernel: bool, nested: bool) -> Entry:
         inner = parse_line(entry.number, body[found.end() :], nested=True)
         if inner.kind is Kind.KERNEL:
             return _with(inner, raw=entry.raw, host=inner.host or found[1])
+    if not nested and (found := _GREPPED.match(body)) and found.end():
+        inner = parse_line(entry.number, body[found.end() :], nested=True)
+        if inner.stamp is not None:
+            return _with(inner, raw=entry.raw)
     if (found := _TAG.match(body)) and found["pid"]:
         return _with(entry, message=body[found.end() :], kind=Kind.DAEMON, tag=found["tag"], host=found["host"] or "")
     return entry

@@ -93,7 +93,7 @@ def test_truncated_gzip_document(gpudiag: Gpudiag, tmp_path: Path) -> None:
     path = tmp_path / "smi.txt.gz"
     path.write_bytes(packed[: len(packed) * 2 // 3])
     answer = gpudiag("check", "--input", str(path), "--format", "json")
-    assert answer.code in (0, 1)
+    assert answer.code in (1, 3)  # never 0: the missing part may hold anything
     assert any("cut off" in note for note in json.loads(answer.out)["notes"])
 
 

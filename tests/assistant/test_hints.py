@@ -98,3 +98,21 @@ def test_the_first_action_is_the_verdicts(gpudiag: Gpudiag) -> None:
 def test_nagios_names_a_gpu_as_text_does(gpudiag: Gpudiag, tmp_path: Path) -> None:
     log = write(tmp_path, "kern.log", DBE)
     assert "on GPU 0000:3b:00.0" in gpudiag("check", "--log", log, "--nagios").out
+
+
+@pytest.mark.parametrize(
+    ("names", "line"),
+    [(("RESTART_FM", "INSPECT_NETWORK"), "2 more: RESTART_FM, INSPECT_NETWORK (--verbose)"), ((), "")],
+)
+def test_actions_that_are_not_shown_are_named(names: tuple[str, ...], line: str) -> None:
+    from dataclasses import replace
+
+    from assistant.commands.demo import diagnosed, load
+    from assistant.render.cells import Paint
+    from assistant.render.text import render
+    from assistant.render.view import view
+
+    answer = view(diagnosed("off-the-bus", load("off-the-bus")), "en")
+    said = render(replace(answer, more_steps=names), 100, Paint(False))
+    assert ("(--verbose)" in said) is bool(line)
+    assert line in said

@@ -195,6 +195,8 @@ SHAPES: Mapping[str, Shape] = {
          "SYSLOG_IDENTIFIER": "kernel", "PRIORITY": "4", "MESSAGE": m.text}
     ),
     "pdsh": lambda m: f"gpu-07: {_ring(m)} {m.text}",
+    "grep over files": lambda m: f"/var/log/kern.log.1:{int(m.after * 10) + 7}:{_at(m):%b %e %H:%M:%S} gpu-07 kernel: {m.text}",
+    "grep with context": lambda m: f"{int(m.after * 10) + 7}-{_iso(m)}+00:00 gpu-07 kernel: {_ring(m)} {m.text}",
     "container log": lambda m: f"{_iso(m)}Z stdout F {_ring(m)} {m.text}",
     "agent's json": lambda m: json.dumps({"level": "info", "ts": f"{_iso(m)}Z", "msg": f"kernel: {m.text}", "node": "gpu-07"}),
 }  # fmt: skip
@@ -249,7 +251,7 @@ _ADDRESS = re.compile(r"Xid \(PCI:([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2})\)")
 
 @pytest.mark.parametrize("case", [c for c in PLAIN if _ADDRESS.search(c.log)][::3], ids=lambda c: c.id)
 def test_the_spelling_of_an_address_changes_nothing(case: Case) -> None:
-    for spelling in ("Xid ({0})", "Xid (PCI:{0}.0)", "Xid (PCI:0000{0})"):
+    for spelling in ("Xid ({0})", "Xid (PCI:{0}.0)", "Xid (PCI:0000{0})", "Xid (PCI:{0} GPU-I:05)"):
         respelled = _ADDRESS.sub(lambda m, s=spelling: s.format(m[1]), case.log)  # type: ignore[misc]
         assert outcome(judge(respelled)) == expected(case.log), spelling
     upper = _ADDRESS.sub(lambda m: f"Xid (PCI:{m[1].upper()})", case.log)

@@ -29,8 +29,8 @@ def originals(batch: list[Observation]) -> list[Observation]:
     after, out = resolve(batch), []
     for o in batch:
         out.append(after.pop(0))
-        uuid = o.fact == "gpu.pci" and not o.subject.id.startswith("index:") and not is_pci(o.subject.id)
-        if uuid and out[-1].subject.id != o.subject.id:
+        tie = o.fact in ("gpu.pci", "gpu.uuid", "gpu.index") and o.value != o.subject.id
+        if tie and o.status is Status.OK and o.subject.id.startswith("GPU-") and is_pci(out[-1].subject.id):
             assert (after[0].fact, after[0].value, after[0].subject) == ("gpu.uuid", o.subject.id, out[-1].subject)
             after.pop(0)
     assert not after

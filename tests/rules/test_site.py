@@ -113,7 +113,8 @@ def test_an_entry_ends_with_its_day(pack: Path, today: str, in_force: bool) -> N
     rules = load(pack, f"- {{rule: too-hot, params: {{limit: 70}}, severity: critical, {WHO}}}\n", today)
     assert matches(rules, 75) is in_force
     assert (rules["too-hot"].severity is Severity.CRITICAL) is in_force
-    assert bool(rules.notes) is in_force
+    assert any("uses limit=70" in note for note in rules.notes) is in_force
+    assert any("expired on 2030-01-31" in note for note in rules.notes) is not in_force, "it does not vanish unseen"
 
 
 def test_a_disabled_rule_is_gone_and_told(pack: Path) -> None:
