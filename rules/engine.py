@@ -8,6 +8,7 @@ cause stands above its symptoms. Nothing here reads a clock, a file or the order
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -255,10 +256,11 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
     maybe: dict[str, set[str]] = {f.id: set() for f in findings}
     covered: dict[str, set[int]] = {f.id: set() for f in findings}
     ordered = sorted(findings, key=_causal_order)
+    reachable = _Reachable(ordered)
     for cause in ordered:
         if cause.grade is Grade.POSSIBLE:
             continue
-        for effect in ordered:
+        for effect in reachable.by(cause):
             if effect.id == cause.id or _reaches(edges, effect.id, cause.id):
                 continue
             link = _link(cause, effect, facts)
@@ -273,7 +275,10 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
                 continue
             edges[cause.id].add(effect.id)
             covered[effect.id] |= hit
-    causes: dict[str, set[str]] = {f.id: {c for c, e in edges.items() if f.id in e} for f in findings}
+    causes: dict[str, set[str]] = {f.id: set() for f in findings}
+    for name, effects in edges.items():
+        for effect_id in effects:
+            causes[effect_id].add(name)
     out = []
     for f in findings:
         explained = bool(causes[f.id]) and covered[f.id] >= set(range(len(f.events)))
@@ -287,6 +292,36 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
             )
         )
     return out
+
+
+class _Reachable:
+    """Findings by rule and node, so that a cause is held against those it can name and not against all."""
+
+    def __init__(self, ordered: Sequence[Finding]) -> None:
+        self._place = {f.id: i for i, f in enumerate(ordered)}
+        self._by_rule: dict[str, list[Finding]] = defaultdict(list)
+        self._by_rule_node: dict[tuple[str, Subject | None], list[Finding]] = defaultdict(list)
+        self._with_xid: dict[Subject | None, list[Finding]] = defaultdict(list)
+        for f in ordered:
+            here = f.subject.up(Scope.NODE)
+            self._by_rule[f.rule.id].append(f)
+            self._by_rule_node[f.rule.id, here].append(f)
+            if f.xid is not None:
+                self._with_xid[here].append(f)
+
+    def by(self, cause: Finding) -> list[Finding]:
+        """Every finding that an entry of the cause's `explains` may mean, in causal order."""
+        here = cause.subject.up(Scope.NODE)
+        found: dict[str, Finding] = {}
+        for e in cause.rule.explains:
+            if e.by:
+                group: Sequence[Finding] = self._with_xid[here]
+            elif e.via or here is None:
+                group = self._by_rule[e.rule]
+            else:
+                group = self._by_rule_node[e.rule, here]
+            found.update({f.id: f for f in group})
+        return sorted(found.values(), key=lambda f: self._place[f.id])
 
 
 def _causal_order(f: Finding) -> tuple[int, int, bool, int, str]:

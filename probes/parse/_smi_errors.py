@@ -31,7 +31,13 @@ _HANDLE = re.compile(
 _INFOROM = re.compile(r"infoROM is corrupted at gpu ([0-9a-f]{3,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])", re.IGNORECASE)
 _ABSENT = re.compile(r"(?:nvidia-smi: (?:command )?not found|command not found: nvidia-smi)")
 
-PROVIDES = ("node.driver.state", "node.driver.nvml_version", "node.gpu.count", "gpu.nvml.reachable", "gpu.inforom.valid")
+PROVIDES = (
+    "node.driver.state",
+    "node.driver.nvml_version",
+    "node.gpu.count",
+    "gpu.nvml.reachable",
+    "gpu.inforom.valid",
+)
 
 
 def sniff(head: str) -> int:

@@ -74,7 +74,7 @@ def test_unknown_command_names_the_nearest(gpudiag: Gpudiag) -> None:
         (("rules", "show", "gpu-fell-off-buss"), "gpu-fell-off-bus"),
         (("runbook", "show", "gpu-of-bus"), "gpu-off-bus"),
         (("check",), "--log FILE"),
-        (("check", "--bundle", "x.tar"), "bundles"),
+        (("check", "--bundle", "x.tar"), "no such file"),
         (("demo", "nope"), "off-the-bus"),
     ],
 )
