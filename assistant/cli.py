@@ -88,7 +88,9 @@ def _guarded(words: list[str]) -> int:
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except SystemExit as leaving:  # argparse after --help
-        return leaving.code if isinstance(leaving.code, int) else Exit.OK
+        if leaving.code is None or isinstance(leaving.code, int):
+            return leaving.code or Exit.OK
+        return _bug(leaving)
     except RecursionError as error:
         return _bug(error)
     except Exception as error:  # noqa: BLE001 - the last line: a bug is told in one sentence, with exit 70

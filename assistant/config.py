@@ -20,14 +20,18 @@ from knowledge.language import LANGUAGES, Text
 SYSTEM_FILE = Path("/etc/gpudiag/config.toml")
 FORMATS = ("text", "json", "markdown", "html")
 _PLATFORM: str = sys.platform  # through a name: the type checker would drop the branches of other platforms
-NOT_SETTINGS = ("GPUDIAG_DEBUG", "GPUDIAG_REQUIRE")  # read by the command line and by the test suite themselves
+NOT_SETTINGS = (
+    "GPUDIAG_DEBUG",
+    "GPUDIAG_REQUIRE",
+    "GPUDIAG_WEBHOOKS",
+)  # read by the command line and by the test suite themselves
 
 
 class Option(NamedTuple):
     """One setting: its key in the files; the variable is ``GPUDIAG_`` and the key in capitals."""
 
     key: str
-    kind: str  # choice, path, paths
+    kind: str  # choice, path, paths, text, count, url
     default: str
     meaning: Text
     choices: tuple[str, ...] = ()
@@ -51,9 +55,26 @@ OPTIONS: tuple[Option, ...] = (
         "Site file with changed thresholds, severities and suppressions.", "站点文件：修改阈值、级别与屏蔽项。")),
     Option("rule_packs", "paths", "", Text(
         "Rule packs laid over the shipped rules, in order.", "按顺序叠加在内置规则之上的规则包。")),
+    Option("host_root", "path", "", Text(
+        "Where the machine's file system is mounted when gpudiag runs in a container, such as /host.",
+        "在容器中运行时宿主机文件系统的挂载位置，例如 /host。")),
+    Option("host_name", "text", "", Text(
+        "Name of this machine in answers; empty means its own host name.",
+        "回答中本机的名称；为空则使用其主机名。")),
+    Option("state_dir", "path", "", Text(
+        "Where it is remembered which calls hung; empty means the platform's folder for state.",
+        "记录曾挂起的调用的位置；为空则使用平台的状态目录。")),
     Option("cache_dir", "path", "", Text(
         "Where compiled data files are kept; empty means the platform's cache folder.",
         "编译后数据文件的存放位置；为空则使用平台的缓存目录。")),
+    Option("history_url", "url", "", Text(
+        "Where checks are remembered: sqlite:////path or postgresql+psycopg://user@host/name; empty means history.db "
+        "in the user's data folder, off means nowhere.",
+        "历次检查的保存位置：sqlite:////路径 或 postgresql+psycopg://user@host/name；为空则使用用户数据目录中的 "
+        "history.db，off 表示不保存。")),
+    Option("history_days", "count", "30", Text(
+        "Days that samples and runs are kept; events and findings are kept twelve times as long.",
+        "采样与检查记录保留的天数；事件与发现保留其十二倍时间。")),
 )  # fmt: skip
 
 
@@ -69,6 +90,8 @@ class Setting(NamedTuple):
         """The value as `config show` prints it."""
         if self.option.secret and self.value:
             return "********"
+        if self.option.kind == "url" and isinstance(self.value, str):
+            return without_password(self.value)
         return self.value if isinstance(self.value, str) else os.pathsep.join(self.value)
 
 
@@ -87,14 +110,39 @@ class Rules(NamedTuple):
     packs: tuple[Path, ...] = ()
 
 
+class Machine(NamedTuple):
+    """How this machine is looked at."""
+
+    root: str = ""
+    name: str = ""
+    state_dir: Path | None = None
+
+
+class History(NamedTuple):
+    """Where checks are remembered, and how long."""
+
+    url: str = ""  # empty: the user's own file; "off": nowhere
+    days: int = 30
+
+
 class Settings(NamedTuple):
     """Everything that is set, by section."""
 
     output: Output = Output()
     rules: Rules = Rules()
+    machine: Machine = Machine()
     cache_dir: Path | None = None
     all: tuple[Setting, ...] = ()
     warnings: tuple[str, ...] = ()
+    history: History = History()
+
+
+def without_password(url: str) -> str:
+    """`url` as it may be shown: a password in it is starred out."""
+    head, mark, rest = url.partition("://")
+    credentials, at, place = rest.rpartition("@")
+    user, colon, _ = credentials.partition(":")
+    return f"{head}{mark}{user}:********@{place}" if at and colon else url
 
 
 def user_file() -> Path:
@@ -165,14 +213,21 @@ def _set(
     many = option.kind == "paths"
     if isinstance(raw, str):
         value = _typed(option, raw)
+    elif option.kind == "count" and isinstance(raw, int) and not isinstance(raw, bool):
+        value = str(raw)
     elif many and isinstance(raw, list) and all(isinstance(item, str) for item in raw):
         value = tuple(raw)
     else:
-        wanted = "a list of paths" if many else "a string"
+        wanted = "a list of paths" if many else "a number" if option.kind == "count" else "a string"
         faults.append(f"{place}{option.key} is {wanted}, not {raw!r}")
         return
     if option.choices and value not in option.choices:
         faults.append(f"{place}{option.key} is {raw!r}, which is none of {', '.join(option.choices)}")
+        return
+    if option.kind == "count" and not (
+        isinstance(value, str) and value.isascii() and value.isdigit() and int(value) > 0
+    ):
+        faults.append(f"{place}{option.key} is a whole number above 0, not {raw!r}")
         return
     if base is not None and option.kind in ("path", "paths"):
         value = tuple(_under(base, v) for v in value) if isinstance(value, tuple) else _under(base, value)
@@ -207,9 +262,11 @@ def _sections(found: Mapping[str, Setting], environ: Mapping[str, str], warnings
     return Settings(
         Output(system_language(environ) if lang == "auto" else lang, text("format"), text("color")),
         Rules(path("site_file"), tuple(Path(p).expanduser() for p in packs)),
+        Machine(text("host_root"), text("host_name"), path("state_dir")),
         path("cache_dir"),
         tuple(found.values()),
         warnings,
+        History(text("history_url"), int(text("history_days") or 30)),
     )
 
 

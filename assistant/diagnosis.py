@@ -87,8 +87,8 @@ class Diagnosis:
 
     @property
     def exit(self) -> Exit:
-        """DESIGN section 3."""
-        if any(f.severity is not Severity.INFO and f.grade in (Grade.CONFIRMED, Grade.PROBABLE) for f in self.findings):
+        """DESIGN section 3. What a harmless root explains (a preempted job's ranks that failed) is as harmless."""
+        if bad_roots(self.findings):
             return Exit.FINDING
         return Exit.OK if self.settled else Exit.UNDECIDED
 
@@ -101,22 +101,25 @@ def diagnose(
     sources: Sequence[str] = (),
     cut: Sequence[str] = (),
     as_of: int | None = None,
+    whole: bool = False,
 ) -> Diagnosis:
     """The diagnosis of `observations`. Pure: the same observations in any order give the same result.
 
     `as_of` (ns UTC) is the time to judge by; without it the newest UTC time among the
-    observations counts, and none when there is no such time.
+    observations counts, and none when there is no such time. `whole` says that a machine was asked,
+    not some outputs of it: then its GPU inventory and its kernel log, if it was asked for them, settle its health.
     """
     batch = derive(observations)
     if as_of is None:
         as_of = max((o.at for o in batch if o.at is not None and o.clock is Clock.REALTIME), default=None)
     facts = FactBase(batch, vocabulary(), as_of)
     result = _without_suppressed(run(ruleset.rules, facts), ruleset)
-    settled = _settled(facts) and not cut  # what was cut off may hold anything
+    unseen = _unseen(facts) if whole else ()
+    settled = _settled(facts) and not cut and not unseen  # what was cut off may hold anything
     return Diagnosis(
         as_of=as_of,
         ruleset=ruleset.fingerprint,
-        verdict=verdict_of(result.findings, settled, facts, cut),
+        verdict=verdict_of(result.findings, settled, facts, cut, unseen),
         events=_events(facts),
         findings=result.findings,
         ruled_out=result.ruled_out,
@@ -149,10 +152,31 @@ def _settled(facts: FactBase) -> bool:
 _WORSE = {Usable.NO: 3, Usable.NOT_YET: 2, Usable.UNKNOWN: 1, Usable.YES: 0}
 
 
-def verdict_of(findings: Sequence[Finding], settled: bool, facts: FactBase, cut: Sequence[str] = ()) -> Verdict:
+# What the health of a machine rests on, with the facts of which one answers it.
+BASE: tuple[tuple[Text, tuple[str, ...]], ...] = (
+    (Text("the GPU inventory", "GPU 清单"), ("node.driver.state", "node.gpu.count", "node.pci.gpu_count")),
+    (Text("the kernel log", "内核日志"), ("log.kernel.readable",)),
+)
+
+
+def _unseen(facts: FactBase) -> tuple[Text, ...]:
+    """The parts of the base set that were asked for and that nothing told."""
+    asked = {k.fact for k in facts.observations}
+    told = {k.fact for k in facts.observations if k.inner.status is Status.OK}
+    return tuple(name for name, any_of in BASE if asked.intersection(any_of) and not told.intersection(any_of))
+
+
+def bad_roots(findings: Sequence[Finding]) -> list[Finding]:
+    """Root findings of warning or worse that are at least probable: what verdict and exit code stand on."""
+    sure = (f for f in findings if f.role is Role.ROOT and f.grade in (Grade.CONFIRMED, Grade.PROBABLE))
+    return [f for f in sure if f.severity is not Severity.INFO]
+
+
+def verdict_of(
+    findings: Sequence[Finding], settled: bool, facts: FactBase, cut: Sequence[str] = (), unseen: Sequence[Text] = ()
+) -> Verdict:
     """State and usability from the root findings that are at least probable."""
-    sure = [f for f in findings if f.role is Role.ROOT and f.grade is not Grade.POSSIBLE]
-    bad = [f for f in sure if f.severity is not Severity.INFO]
+    bad = bad_roots(findings)
     if not bad:
         if cut:
             names = ", ".join(cut)
@@ -163,6 +187,17 @@ def verdict_of(findings: Sequence[Finding], settled: bool, facts: FactBase, cut:
                 Text(
                     f"Cannot say: nothing wrong stands in what could be read, but {names} could not be read whole.",
                     f"无法判断：已读部分未发现问题，但 {names} 未能完整读取。",
+                ),
+            )
+        if unseen:
+            lost_en, lost_zh = " and ".join(t.en for t in unseen), "、".join(t.zh for t in unseen)
+            return Verdict(
+                State.UNKNOWN,
+                Usable.UNKNOWN,
+                NO_TEXT,
+                Text(
+                    f"Cannot say: nothing wrong was seen, but {lost_en} could not be read.",
+                    f"无法判断：未发现问题，但无法读取{lost_zh}。",
                 ),
             )
         if not settled:
@@ -184,6 +219,9 @@ def _quiet(facts: FactBase) -> Text:
             f"Nothing wrong was found in what was given ({gpus} GPU{'s' if gpus != 1 else ''} seen).",
             f"在所给信息中未发现问题（看到 {gpus} 个 GPU）。",
         )
+    if any(k.fact == "node.pci.gpu_count" and k.inner.value == 0 for k in facts.observations):
+        return Text("No GPU is on the bus of this node, and nothing else wrong was found.",
+                    "该节点总线上没有 GPU，也未发现其他问题。")  # fmt: skip
     return Text("Nothing wrong was found in what was given.", "在所给信息中未发现问题。")
 
 
@@ -200,8 +238,8 @@ def _headline(bad: Sequence[Finding], usable: Usable, until: Text) -> Text:
     }[usable]
     tail_zh = {
         Usable.YES: "节点可以继续使用。",
-        Usable.NOT_YET: f"暂不可用{f'，直到{until.zh}' if until else ''}。",
-        Usable.NO: f"请勿使用{f'，直到{until.zh}' if until else ''}。",
+        Usable.NOT_YET: f"暂不可用{_until(until)}。",
+        Usable.NO: f"请勿使用{_until(until)}。",
         Usable.UNKNOWN: "是否可用尚不清楚。",
     }[usable]
     others = len(bad) - len(same)
@@ -210,6 +248,11 @@ def _headline(bad: Sequence[Finding], usable: Usable, until: Text) -> Text:
     return Text(
         f"{first.title.en} on {where_en}{more_en}. {tail_en}", f"{where_zh}：{first.title.zh}{more_zh}。{tail_zh}"
     )
+
+
+def _until(until: Text | None) -> str:
+    """The Chinese clause that says until when; words in Latin letters stand apart."""
+    return f"，直到{' ' if until.zh[:1].isascii() else ''}{until.zh}" if until else ""
 
 
 _SKIPPED = {"xid_implied"}  # not a line of its own: it points to the line that names it

@@ -55,6 +55,7 @@ def build() -> dict[str, str]:
         "exit-codes.md": exit_codes,
         "facts.md": facts,
         "inputs.md": inputs,
+        "probes.md": probes,
         "rules.md": rules,
         "runbooks.md": runbooks,
     }
@@ -183,7 +184,8 @@ def configuration() -> Iterator[str]:
     )
     yield from (
         "",
-        "`GPUDIAG_DEBUG=1` shows where a bug happened; `GPUDIAG_REQUIRE` is for the test suite (CONTRIBUTING.md).",
+        "`GPUDIAG_DEBUG=1` shows where a bug happened; `GPUDIAG_WEBHOOKS` holds addresses for [watch](../watch.md); "
+        "`GPUDIAG_REQUIRE` is for the test suite (CONTRIBUTING.md).",
     )
 
 
@@ -195,7 +197,8 @@ def exit_codes() -> Iterator[str]:
         Exit.OK: "nothing above info was found",
         Exit.FINDING: "a confirmed or probable finding of warning or worse",
         Exit.USAGE: "asked wrongly, or an input, a setting or a rule file that cannot be used",
-        Exit.UNDECIDED: "no such finding, but the question stays open: nothing usable was read",
+        Exit.UNDECIDED: "no such finding, but the question stays open: nothing usable was read, or on a live machine "
+        "the GPU inventory or the kernel log was not",
         Exit.BUG: "a bug in gpudiag; `GPUDIAG_DEBUG=1` shows where",
         Exit.INTERRUPTED: "interrupted",
     }
@@ -238,12 +241,38 @@ def inputs() -> Iterator[str]:
     yield from ("# Inputs", "")
     yield (
         "`check --input FILE` recognises the kind of a file by its content, `check --log FILE` reads any log with all log "
-        "formats at once. `-` is standard input; gzip and zstd are unpacked. What is not recognised is said to be so."
+        "formats at once. `-` is standard input; gzip, zstd, xz and bzip2 are unpacked. What is not recognised is said to be so."
     )
     for title, log in (("Documents", False), ("Logs", True)):
         yield from ("", f"## {title}", "", "| kind | what it is | facts |", "| --- | --- | --- |")
         found = sorted((f for f in formats.index() if f.log is log), key=lambda f: f.name)
         yield from (f"| {code(f.name)} | {_cell(f.title)} | {len(f.provides)} |" for f in found)
+
+
+def probes() -> Iterator[str]:
+    """Every probe of a live machine."""
+    from probes.live import Cost
+    from probes.live import probes as known
+
+    price = {Cost.FREE: "free", Cost.CHEAP: "cheap", Cost.SECONDS: "seconds", Cost.HEAVY: "heavy"}
+    yield from ("# Probes", "")
+    yield (
+        "What `gpudiag check`, `collect`, `watch` and `doctor` ask of a machine. Default probes run unless `--without` names "
+        "them; the others run when `--with` or `--probe` names them, or in the place of one that gave no answer."
+    )
+    yield from ("", "| probe | what | runs | needs | costs | facts |", "| --- | --- | --- | --- | --- | --- |")
+    for p in known():
+        when = (
+            f"when {code(p.instead_of)} gives no answer"
+            if p.instead_of
+            else ("by default" if p.default else "on request")
+        )
+        needs = [*(f"{' or '.join(map(code, p.needs.binaries))}" for _ in p.needs.binaries[:1]), *p.needs.privileges]
+        effects = "".join(f"; {e.en}" for e in p.side_effects)
+        yield (
+            f"| {code(p.name)} | {_cell(p.title.en)} | {when} | {_cell(', '.join(needs)) or '-'} "
+            f"| {price[p.cost]}{_cell(effects)} | {len(p.provides)} |"
+        )
 
 
 def rules() -> Iterator[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from assistant import formats
 from knowledge.errors import InputError
 from knowledge.language import Text
+from knowledge.lazy import lazy
 from knowledge.observation import Observation, Origin, Source, Status, node
 from probes._scan_open import Reader, foreign, opened, unpacked
 from probes.base import Context, DocumentFormat, Format
@@ -323,8 +323,8 @@ def _read_document(
     g.kinds.append((name, (found.name,)))
 
 
-_ATTACHED = re.compile(r"(?m)^Attached GPUs {1,60}: (\d{1,4})\r?$")
-_GPU = re.compile(r"(?m)^GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
+_ATTACHED = lazy(r"(?m)^Attached GPUs {1,60}: (\d{1,4})\r?$")
+_GPU = lazy(r"(?m)^GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
 
 
 def _unfinished(text: str) -> Text | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from knowledge.errors import UnknownNameError
 from knowledge.language import Text
-from knowledge.observation import Event, Observation, Scalar, Scope, Series, Value
+from knowledge.observation import Event, Observation, Scope, Series, Value
 from knowledge.units import parse_duration
 
 
@@ -51,9 +51,10 @@ class FactSpec:
     type: Type
     kind: Kind
     meaning: Text
-    says: Text  # the evidence sentence; {value}, {unit}, {subject} and event fields are filled in
+    says: Text  # the evidence sentence; {value}, {unit}, {subject}, event fields; {value:error|errors} agrees in number
     unit: str = ""
     values: tuple[str, ...] = ()  # of an ENUM or SET: what may stand there
+    labels: Mapping[str, Text] = field(default_factory=dict)  # how a sentence calls a word of `values` or of a field
     fields: Mapping[str, str] = field(default_factory=dict)  # of an EVENT: name -> bool|int|float|str
     max_age: int | None = None  # ns; an older value is STALE on a live host
     ask: Text | None = None  # how to ask a person who can know it
@@ -70,6 +71,7 @@ class FactSpec:
             name=data["name"], scope=Scope(data["scope"]), type=Type(data["type"]), kind=Kind(data["kind"]),
             meaning=Text.of(data["meaning"]), says=Text.of(data["says"]), unit=data.get("unit", ""),
             values=tuple(data.get("values", ())), fields=dict(data.get("fields", {})),
+            labels={word: Text.of(said) for word, said in data.get("labels", {}).items()},
             max_age=parse_duration(age) if age else None, ask=Text.of(ask) if ask else None,
             derived=data.get("derived", False), per_boot=data.get("per_boot", False),
             replaced_by=data.get("replaced_by", ""),
@@ -103,31 +105,49 @@ class FactSpec:
     def sentence(self, observation: Observation, language: str = "en") -> str:
         """The observation in words, from the template `says`."""
         value = observation.value
-        words: dict[str, Scalar] = {"value": "", "unit": self.unit, "subject": str(observation.subject)}
+        words: dict[str, Value] = {"unit": self.unit, "subject": str(observation.subject)}
         if isinstance(value, Event):
             words |= {"code": value.code, **{name: value.get(name) for name in self.fields}}
-        elif isinstance(value, Series):
-            words["value"] = _number(value.values[-1]) if value.values else ""
-        elif isinstance(value, tuple):
-            words["value"] = ", ".join(value) or {"zh": "无"}.get(language, "none")
-        elif isinstance(value, float):
-            words["value"] = _number(value)
-        elif isinstance(value, bool):
-            words["value"] = {"zh": ("否", "是")}.get(language, ("no", "yes"))[value]
         else:
             words["value"] = value
-        return self.says.in_(language).format_map(_Blank(words))
+        said = {name: _Word(word, self._word(word, language)) for name, word in words.items()}
+        return self.says.in_(language).format_map(_Blank(said))
+
+    def _word(self, value: Value, language: str) -> str:
+        """A value as a sentence calls it."""
+        if value is None:
+            return "-"
+        if isinstance(value, Series):
+            return _number(value.values[-1]) if value.values else "-"
+        if isinstance(value, tuple):
+            return ", ".join(self._word(v, language) for v in value) or {"zh": "无"}.get(language, "none")
+        if isinstance(value, bool):
+            return {"zh": ("否", "是")}.get(language, ("no", "yes"))[value]
+        if isinstance(value, str) and value in self.labels:
+            return self.labels[value].in_(language)
+        if isinstance(value, str) and value in self.values:
+            return value.replace("_", " ")  # our own spelling of several words
+        return _number(value) if isinstance(value, float) else str(value)
 
 
-class _Blank(dict[str, Scalar]):
+class _Word:
+    """A value within a sentence. ``{value:error|errors}`` is the word that goes with the number."""
+
+    __slots__ = ("_said", "_value")
+
+    def __init__(self, value: Value, said: str) -> None:
+        self._value, self._said = value, said
+
+    def __format__(self, forms: str) -> str:
+        one, _, many = forms.partition("|")
+        return (one if self._value == 1 else many) if forms else self._said
+
+
+class _Blank(dict[str, _Word]):
     """Missing words become a dash; a template never raises on data."""
 
-    def __missing__(self, key: str) -> str:
-        return "-"
-
-    def __getitem__(self, key: str) -> Scalar:
-        value = super().__getitem__(key)
-        return "-" if value is None else value
+    def __missing__(self, key: str) -> _Word:
+        return _Word(None, "-")
 
 
 def _is(type_: Type, value: Value) -> bool:

@@ -25,6 +25,8 @@ _PCI = re.compile(
 _OLD = re.compile(r"(?:PCI:)?00(?P<bus>[0-9a-f]{2}):(?P<device>[0-9a-f]{2})", re.IGNORECASE)
 UNKNOWN_PCI = "unknown:"
 _INDEX = "index:"
+_MINOR = "minor:"  # number of the device file /dev/nvidiaN
+_NUMBERED = (_INDEX, _MINOR)
 _Name: TypeAlias = tuple[str, str]  # host, identifier of a GPU there
 
 
@@ -56,8 +58,8 @@ def resolve(observations: Iterable[Observation]) -> list[Observation]:
     """The same observations under canonical subjects.
 
     * When exactly one host name occurs, observations that name no host belong to it.
-    * A GPU known by UUID or index is renamed to its PCI address (else its UUID) when observations
-      (`gpu.pci`, `gpu.uuid`, `gpu.index`) tie the two on the same host; so are the values of relations.
+    * A GPU known by UUID, index or minor number is renamed to its PCI address (else its UUID) when observations
+      (`gpu.pci`, `gpu.uuid`, `gpu.index`, `gpu.minor`) tie the two on the same host; so are the values of relations.
     * What gave a renamed UUID another name also tells the UUID of the address, as one observation more:
       the tie stays known, so that resolving again, as "what if" does, merges nothing that was kept apart.
 
@@ -79,7 +81,7 @@ def resolve(observations: Iterable[Observation]) -> list[Observation]:
 def _tie_kept(o: Observation, names: Mapping[_Name, str]) -> list[Observation]:
     """The UUID that `o` gave another name, as a fact about the address that it is renamed to; else none."""
     uuid = o.subject.id
-    if _alias(o) in ("", uuid) or uuid.startswith((_INDEX, UNKNOWN_PCI)) or (o.subject.host, uuid) not in names:
+    if _alias(o) in ("", uuid) or uuid.startswith((*_NUMBERED, UNKNOWN_PCI)) or (o.subject.host, uuid) not in names:
         return []
     return [replace(_renamed(o, names), fact="gpu.uuid", value=uuid)]
 
@@ -121,12 +123,12 @@ def _gpu_names(batch: Iterable[Observation]) -> dict[_Name, str]:
     names: dict[_Name, str] = {}
     for (host, name), others in tied.items():  # UUID to address, where each has only the other
         addresses = {other for other in others if is_pci(other)}
-        if not name.startswith(_INDEX) and not is_pci(name) and len(addresses) == 1:
+        if not name.startswith(_NUMBERED) and not is_pci(name) and len(addresses) == 1:
             (pci,) = addresses
-            if len({u for u in tied[host, pci] if not u.startswith(_INDEX)}) == 1:
+            if len({u for u in tied[host, pci] if not u.startswith(_NUMBERED)}) == 1:
                 names[host, name] = pci
     for (host, name), others in tied.items():
-        if name.startswith(_INDEX):
+        if name.startswith(_NUMBERED):
             devices = {names.get((host, other), other) for other in others}
             if len(devices) == 1:
                 names[host, name] = devices.pop()
@@ -140,7 +142,7 @@ def _by_index(tied: Mapping[_Name, set[str]]) -> list[tuple[str, str, str]]:
         if not name.startswith(_INDEX) or len(others) != 2:
             continue
         pci, uuid = sorted(others, key=is_pci, reverse=True)
-        partners = [p for one in (pci, uuid) for p in tied[host, one] if not p.startswith(_INDEX)]
+        partners = [p for one in (pci, uuid) for p in tied[host, one] if not p.startswith(_NUMBERED)]
         if is_pci(pci) and not is_pci(uuid) and not partners:
             out.append((host, pci, uuid))
     return out
@@ -155,9 +157,10 @@ def _alias(o: Observation) -> str:
         return address if is_pci(address) else ""
     if o.fact == "gpu.uuid" and isinstance(o.value, str):
         return o.value
-    if o.fact == "gpu.index" and isinstance(o.value, int) and not o.subject.id.startswith(_INDEX):
-        return f"{_INDEX}{o.value}"
-    return ""  # one index is no other name of another
+    number = {"gpu.index": _INDEX, "gpu.minor": _MINOR}.get(o.fact)
+    if number and isinstance(o.value, int) and not o.subject.id.startswith(_NUMBERED):
+        return f"{number}{o.value}"
+    return ""  # one number is no other name of another
 
 
 def _renamed(o: Observation, names: Mapping[_Name, str]) -> Observation:

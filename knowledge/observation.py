@@ -196,7 +196,7 @@ class Observation:
 
     def about(self, subject: Subject) -> Observation:
         """The same observation, about another name of the same thing."""
-        return replace(self, subject=subject)
+        return self if subject == self.subject else replace(self, subject=subject)
 
 
 def latest(samples: Sequence[Observation]) -> Observation:

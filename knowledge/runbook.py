@@ -120,6 +120,9 @@ PLACEHOLDERS: Mapping[str, Placeholder] = {
     "bmc_user": Placeholder(Text("user name on the management controller", "BMC 用户名")),
     "file": Placeholder(Text("path of a file, such as a job's log", "文件路径，如作业日志")),
     "mount": Placeholder(Text("mount point of the file system", "文件系统的挂载点")),
+    "unit": Placeholder(
+        Text("unit of the service manager, such as kubelet.service", "服务管理器的单元，如 kubelet.service")
+    ),
 }
 _PLACEHOLDER = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")

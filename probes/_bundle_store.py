@@ -25,6 +25,7 @@ ENTRIES = 10_000
 FILES = 2 * ENTRIES + 16  # an output and a stderr for each entry; folders and the manifest
 UNPACKED = 1 << 30  # bytes
 MANIFEST = "manifest.json"
+_PATH = 1024  # characters of a path within a bundle
 _MEMORY = 16 << 20  # bytes of the spool ahead of a temporary file
 _CHUNK = 1 << 20
 _BLOCK = 512
@@ -59,8 +60,9 @@ class _Readable(Protocol):
 def safe(name: str, where: str) -> str:
     """`name` when it stays within the bundle. InputError otherwise."""
     parts = name.split("/")
-    if not name or name.startswith("/") or {"", ".", ".."} & set(parts) or any(c in name for c in "\\:\0"):
-        raise InputError(f"{where}: {name!r} is no path within the bundle", hint="do not trust this file")
+    strange = len(name) > _PATH or any(c in "\\:" or not c.isprintable() for c in name)  # half of a pair is not printable
+    if not name or strange or name.startswith("/") or {"", ".", ".."} & set(parts):
+        raise InputError(f"{where}: {name!r:.80} is no path within the bundle", hint="do not trust this file")
     return name
 
 

@@ -1,4 +1,4 @@
-"""Byte streams for the log scanner: files, pipes, gzip and zstd, read up to where they break."""
+"""Byte streams for the log scanner: files, pipes, gzip, zstd, xz and bzip2, read up to where they break."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import io
 import sys
 import zlib
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, ClassVar, Protocol
 
 from knowledge.errors import InputError
 from knowledge.language import Text
 
 CHUNK = 256 * 1024  # compressed bytes fed at once
+_SIP = 16 * 1024  # of formats in which damage takes along what one step would have given
 _GZIP = b"\x1f\x8b"
+_XZ = b"\xfd7zXZ\x00"
+_BZIP2 = (b"1AY&", b"\x17rE8")  # behind "BZh" and a digit: the first block, or the end of an empty file
+_XZ_MEMORY = 128 << 20  # bytes: xz -9 needs 65 MiB to unpack
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = b"\x2a\x4d\x18"  # behind one byte 0x50..0x5f
 # What cannot be scanned, by its first bytes, and what to do instead.
 _FOREIGN = (
-    (b"LPKSHHRH", "a binary systemd journal: export it with `journalctl --file {name} -o json`",
-     "systemd 二进制日志：请用 `journalctl --file {name} -o json` 导出"),
-    (b"\xfd7zXZ\x00", "compressed with xz: unpack it with `xz -dk {name}`", "xz 压缩文件：请先用 `xz -dk {name}` 解压"),
-    (b"BZh", "compressed with bzip2: unpack it with `bzip2 -dk {name}`",
-     "bzip2 压缩文件：请先用 `bzip2 -dk {name}` 解压"),
+    (b"LPKSHHRH", "a binary systemd journal: export it with `journalctl --file {name} -a -o short-iso-precise`",
+     "systemd 二进制日志：请用 `journalctl --file {name} -a -o short-iso-precise` 导出"),
     (b"PK\x03\x04", "a zip archive: unpack it first", "zip 压缩包：请先解压"),
     (b"\x7fELF", "a program, not a log", "可执行文件，不是日志"),
     (b"\xff\xfe", "UTF-16 text: convert it with `iconv -f UTF-16 -t UTF-8 {name}`",
@@ -74,7 +75,7 @@ class Plain:
 
 
 class _Unpacker:
-    """What gzip and zstd share: the raw side, the count of what came out, and the verdict."""
+    """What the packed formats share: the raw side, the count of what came out, and the verdict."""
 
     def __init__(self, raw: Plain) -> None:
         self.raw = raw
@@ -247,6 +248,115 @@ class Zstd(_Unpacker):
         return out
 
 
+class _Stepped(Protocol):
+    """What the decompressors of `lzma` and `bz2` share."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def needs_input(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: bytes, /, max_length: int = -1) -> bytes: ...
+
+
+class _Streams(_Unpacker):
+    """Streams of xz or bzip2, one behind the other, unpacked in small steps: memory stays bounded whatever the ratio."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, raw: Plain) -> None:
+        super().__init__(raw)
+        self._input = b""
+        self._faults: tuple[type[Exception], ...] = (OSError, ValueError)  # what a decompressor raises
+        self._stream = self._fresh()
+
+    def _fresh(self) -> _Stepped:
+        raise NotImplementedError
+
+    def _begins(self, data: bytes) -> bool:
+        """Whether `data`, 8 bytes or what there is, opens a stream."""
+        raise NotImplementedError
+
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes of text."""
+        while not self.ended:
+            if self._stream.eof and not self._next_stream():
+                break
+            if self._stream.needs_input and not self._input:
+                self._input = self.raw.read(_SIP)
+                if not self._input:
+                    self.broken(f"the {self.kind} data is cut off", f"{self.kind} 数据不完整")
+                    break
+            try:
+                out = self._stream.decompress(self._input, min(size, 4 * _SIP))
+            except self._faults as error:
+                self._damaged(error)
+                break
+            self._input = self._stream.unused_data if self._stream.eof else b""
+            if out:
+                self.written += len(out)
+                return out
+        return b""
+
+    def _damaged(self, error: Exception) -> None:
+        why = str(error).rstrip(".").lower() or type(error).__name__
+        self.broken(f"the {self.kind} data is damaged ({why})", f"{self.kind} 数据损坏（{why}）")
+
+    def _next_stream(self) -> bool:
+        """Go on to another stream, if one follows; zero padding is not one."""
+        rest = self._input.lstrip(b"\0")
+        while len(rest) < 8 and (more := self.raw.read(_SIP)):
+            rest = (rest + more).lstrip(b"\0")
+        if not rest:
+            self.ended = True
+            return False
+        if not self._begins(rest):
+            self.broken(
+                f"bytes that are no {self.kind} data follow the {self.kind} data", f"{self.kind} 数据之后还有其他字节"
+            )
+            return False
+        self._input = rest
+        self._stream = self._fresh()
+        return True
+
+
+class Xz(_Streams):
+    """xz, as logrotate writes it on some systems."""
+
+    kind = "xz"
+
+    def _fresh(self) -> _Stepped:
+        import lzma
+
+        self._faults = (lzma.LZMAError, MemoryError)
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+
+    def _begins(self, data: bytes) -> bool:
+        return data.startswith(_XZ)
+
+
+class Bzip2(_Streams):
+    """bzip2."""
+
+    kind = "bzip2"
+
+    def _fresh(self) -> _Stepped:
+        import bz2
+
+        return bz2.BZ2Decompressor()
+
+    def _begins(self, data: bytes) -> bool:
+        return _is_bzip2(data)
+
+
+def _is_bzip2(head: bytes) -> bool:
+    return head.startswith(b"BZh") and head[3:4].isdigit() and head[4:8] in _BZIP2
+
+
 def opened(item: str | Path | BinaryIO) -> tuple[str, BinaryIO, int | None, bool]:
     """Name for people, stream, size in bytes if known, and whether to close it. InputError when it cannot be opened."""
     if not isinstance(item, str | Path):
@@ -280,7 +390,9 @@ def unpacked(raw: BinaryIO) -> Reader:
         return Gzip(plain)
     if ahead.startswith(_ZSTD) or (len(ahead) >= 4 and ahead[0] >> 4 == 5 and ahead[1:4] == _SKIPPABLE):
         return Zstd(plain)
-    return plain
+    if ahead.startswith(_XZ):
+        return Xz(plain)
+    return Bzip2(plain) if _is_bzip2(ahead) else plain
 
 
 def foreign(head: bytes, name: str) -> Text | None:

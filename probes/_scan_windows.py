@@ -89,13 +89,17 @@ class Windows:
         before, after = max(self.before, default=0), max(self.after, default=0)
         low = start
         high = _forward(data, start, end, max(self.due, default=0) - self.next + 1)
-        for head, tail in spans:
-            back = _back(data, start, head, before)
-            if back > high:
-                if high > low:
-                    yield low, high
-                low = back
-            high = max(high, _forward(data, min(tail + 1, end), end, after))
+        end_of_last = -1
+        for place, (head, tail) in enumerate(spans):
+            if head != end_of_last + 1:  # the line behind one that matches lies in its zone
+                back = _back(data, start, head, before) if head > high else high
+                if back > high:
+                    if high > low:
+                        yield low, high
+                    low = back
+            end_of_last = tail
+            if place + 1 == len(spans) or spans[place + 1][0] != tail + 1:  # else the next one reaches further
+                high = max(high, _forward(data, min(tail + 1, end), end, after))
         if high > low:
             yield low, high
 

@@ -27,7 +27,7 @@ from knowledge.errors import InputError, UsageError
 from knowledge.observation import Status
 from knowledge.text import excerpt
 from probes._bundle_store import ENTRIES, MANIFEST, UNPACKED, opened, safe, too_large
-from probes.host import Call, CallKind, Reply, by_call, in_order, matching, not_asked
+from probes.host import SINGLE, Call, CallKind, Reply, by_call, in_order, listed, not_asked
 
 SCHEMA = "gpudiag/bundle/1"
 FOLDER = "gpudiag-bundle"  # what an archive unpacks into
@@ -41,15 +41,28 @@ _HINT = "record it again with `gpudiag collect`"
 # --- writing ------------------------------------------------------------------------------
 
 
-def write(path: str | Path, host_name: str, replies: Iterable[Reply], as_of: int | None, version: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Which probes a recording was made by; a replay runs these and no others."""
+
+    probes: tuple[str, ...]
+    unasked: tuple[str, ...] = ()  # those that there was no time for
+
+
+def write(
+    path: str | Path, host_name: str, replies: Iterable[Reply], as_of: int | None, version: str,
+    recording: Recording | None = None, extra: Mapping[str, bytes] | None = None,
+) -> None:  # fmt: skip
     """Write a bundle at once or not at all: an archive by the name's ending, else a folder.
+
+    `recording` says which probes ran; `extra` are files for people that no replay reads, by their names.
 
     The same replies give the same bytes, in whatever order they come. An archive that exists is
     replaced, a folder that exists is not. ValueError when two replies answer one call; UsageError when
     the bundle would be too large to be read again or cannot be written.
     """
     target = Path(path)
-    files = _files(host_name, list(by_call(replies).values()), as_of, version)
+    files = _files(host_name, list(by_call(replies).values()), as_of, version, recording) | dict(extra or {})
     if len(files) > 1 and sum(map(len, files.values())) > UNPACKED:
         raise UsageError(f"{target}: more than {UNPACKED >> 20} MiB were read", hint="read less of the logs")
     name = target.name.lower()
@@ -64,7 +77,9 @@ def write(path: str | Path, host_name: str, replies: Iterable[Reply], as_of: int
         raise UsageError(f"{target} cannot be written: {error.strerror or error}") from None
 
 
-def _files(host: str, replies: Sequence[Reply], as_of: int | None, version: str) -> dict[str, bytes]:
+def _files(
+    host: str, replies: Sequence[Reply], as_of: int | None, version: str, recording: Recording | None = None
+) -> dict[str, bytes]:
     """Content by path; the manifest first."""
     if len(replies) > ENTRIES:
         raise UsageError(f"{len(replies)} calls are more than a bundle holds ({ENTRIES})")
@@ -73,7 +88,7 @@ def _files(host: str, replies: Sequence[Reply], as_of: int | None, version: str)
         stem = f"raw/{number:04d}-{_slug(reply)}"
         entry: dict[str, Any] = {
             "kind": str(reply.kind),
-            "call": reply.call[0] if reply.kind is CallKind.FILE else list(reply.call),
+            "call": reply.call[0] if reply.kind in SINGLE else list(reply.call),
             "file": None,
             "status": str(reply.status),
             "exit_code": reply.exit_code,
@@ -88,7 +103,8 @@ def _files(host: str, replies: Sequence[Reply], as_of: int | None, version: str)
             entry["stderr_file"] = f"{stem}.stderr.txt"
             raw[f"{stem}.stderr.txt"] = reply.stderr
         entries.append(entry)
-    manifest = {"schema": SCHEMA, "host": host, "as_of": iso(as_of), "gpudiag": version, "entries": entries}
+    ran = {"probes": list(recording.probes), "unasked": list(recording.unasked)} if recording else {}
+    manifest = {"schema": SCHEMA, "host": host, "as_of": iso(as_of), "gpudiag": version, **ran, "entries": entries}
     return {MANIFEST: (json.dumps(manifest, indent=1) + "\n").encode(), **raw}
 
 
@@ -175,6 +191,7 @@ class BundleHost:
         self.version = excerpt(_typed(manifest, "gpudiag", str, self.path, ""), 60)  # of the gpudiag that recorded it
         with _placed(f"{self.path}: {MANIFEST}: as_of"):
             self.as_of = from_iso(manifest.get("as_of"))
+        self.recording = _recording(manifest, self.path)  # None for a bundle that was put together by hand
         entries = _typed(manifest, "entries", list, self.path)
         if len(entries) > ENTRIES:
             raise InputError(f"{self.path} has more than {ENTRIES} entries", hint="do not trust this file")
@@ -199,14 +216,21 @@ class BundleHost:
         """The recorded output; a recording needs no time."""
         return self._answer(CallKind.COMMAND, tuple(argv))
 
+    def snapshot(self, name: str, *args: str, deadline: float) -> Reply:  # noqa: ARG002 - part of the protocol
+        """The recorded output of a collector."""
+        return self._answer(CallKind.SNAPSHOT, (name, *args))
+
     def files(self, pattern: str) -> list[str]:
-        """The recorded files that match: those that somebody read, which need not be all there were."""
-        there = (
-            call[0]
-            for (kind, call), e in self._entries.items()
-            if kind is CallKind.FILE and e.reply.status is Status.OK
-        )
-        return matching(there, pattern)
+        """The recorded listing; without one the recorded files that match, which need not be all there were."""
+        key = (CallKind.LISTING, (pattern,))
+        known = {k: e.reply for k, e in self._entries.items()}
+        if key in known:
+            known = {key: self._load(self._entries[key])}
+        return listed(known, pattern)
+
+    def extra(self, name: str) -> bytes | None:
+        """A file that is no output, such as ``observations.jsonl``; None when there is none."""
+        return self._store.read(self._base + name) if self._store.size(self._base + name) is not None else None
 
     def _answer(self, kind: CallKind, call: tuple[str, ...]) -> Reply:
         entry = self._entries.get((kind, call))
@@ -267,15 +291,17 @@ class BundleHost:
 def _entry(data: Mapping[str, Any], where: str) -> _Entry:
     kind = CallKind(data["kind"])
     call = data.get("call")
-    words = [call] if kind is CallKind.FILE else call
+    words = [call] if kind in SINGLE else call
     if not isinstance(words, list) or not words or not all(isinstance(w, str) for w in words):
-        wanted = "a path" if kind is CallKind.FILE else "a list of words"
+        wanted = "a path" if kind in SINGLE else "a list of words"
         raise InputError(f"{where}: call must be {wanted}, not {call!r:.80}", hint=_HINT)
     file, stderr_file = (_typed(data, key, str, where, "") for key in ("file", "stderr_file"))
     for name in (file, stderr_file):
         if name:
             safe(name, where)
     status = _typed(data, "status", str, where)
+    if status not in list(Status):
+        raise InputError(f"{where}: {status!r:.80} is no status", hint=_HINT)
     with _placed(where):
         reply = Reply(
             kind, tuple(words), Status(status), exit_code=_typed(data, "exit_code", int, where),
@@ -285,6 +311,15 @@ def _entry(data: Mapping[str, Any], where: str) -> _Entry:
     if reply.status is Status.NOT_ASKED and (file or stderr_file):
         raise InputError(f"{where} has output of a call that was not made", hint=_HINT)
     return _Entry(reply, file, stderr_file)
+
+
+def _recording(manifest: Mapping[str, Any], where: str) -> Recording | None:
+    if manifest.get("probes") is None:
+        return None
+    names = [_typed(manifest, key, list, where, []) for key in ("probes", "unasked")]
+    if not all(isinstance(name, str) for some in names for name in some):
+        raise InputError(f"{where}: probes must be a list of names", hint=_HINT)
+    return Recording(tuple(names[0]), tuple(names[1]))
 
 
 _REQUIRED = ("host", "entries", "status")

@@ -1,18 +1,21 @@
 """The outside of a probe: a machine that answers calls, live or from a recording.
 
-A probe asks a `Host` for files and for the output of commands and gets a `Reply`, which says
-why there is none when there is none. Rules cannot tell a recording from a machine. No method
+A probe asks a `Host` for files, listings, the output of commands and snapshots, and gets a `Reply`,
+which says why there is none when there is none. A snapshot is what one of the small programs in
+`probes/collectors` prints: NVML calls, two readings of /proc a moment apart, all processes. Rules cannot tell a recording from a machine. No method
 of a host acts on the machine: probes only read.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import Protocol, TypeAlias
+from threading import Lock
+from typing import Any, Protocol, TypeAlias
 
 from knowledge.observation import Status
 from knowledge.text import clean
@@ -23,9 +26,12 @@ class CallKind(StrEnum):
 
     FILE = "file"
     COMMAND = "command"
+    SNAPSHOT = "snapshot"  # a collector's output: its name, then its arguments
+    LISTING = "listing"  # paths that match a glob, one a line
 
 
-Call: TypeAlias = tuple[CallKind, tuple[str, ...]]  # the path alone, or the argument vector
+Call: TypeAlias = tuple[CallKind, tuple[str, ...]]  # the path or pattern alone, or the argument vector
+SINGLE = frozenset({CallKind.FILE, CallKind.LISTING})  # kinds whose call is one word
 
 # What a call can come to. NONE_SEEN and its like are conclusions from a text: a reply never draws them.
 REPLY_STATUS = frozenset(
@@ -43,7 +49,7 @@ class Reply:
     """
 
     kind: CallKind
-    call: tuple[str, ...]  # (path,) of a file, the argument vector of a command
+    call: tuple[str, ...]  # (path,) of a file, (pattern,) of a listing, else the argument vector
     status: Status = Status.OK
     data: bytes = b""  # the file, or standard output
     exit_code: int | None = None  # None for files and for commands that did not end
@@ -53,7 +59,7 @@ class Reply:
     detail: str = ""  # why there is no (whole) answer
 
     def __post_init__(self) -> None:
-        if not self.call or (self.kind is CallKind.FILE and len(self.call) != 1):
+        if not self.call or (self.kind in SINGLE and len(self.call) != 1):
             raise ValueError(f"a {self.kind} cannot be asked for with {self.call!r}")
         if self.status not in REPLY_STATUS:
             raise ValueError(f"a call cannot come to {self.status}")
@@ -107,6 +113,10 @@ class Host(Protocol):
         """Output of a command that only reads, given `deadline` seconds. No shell stands between."""
         ...
 
+    def snapshot(self, name: str, *args: str, deadline: float) -> Reply:
+        """What the collector `name` of `probes/collectors` prints, given `deadline` seconds."""
+        ...
+
     def files(self, pattern: str) -> list[str]:
         """Paths that match a glob such as ``/var/log/kern.log*``, sorted; ``*`` does not cross a slash."""
         ...
@@ -114,7 +124,8 @@ class Host(Protocol):
 
 def title(kind: CallKind, call: Sequence[str]) -> str:
     """A call as people write it, on one line and without control characters."""
-    return clean(call[0] if kind is CallKind.FILE else shlex.join(call)).replace("\n", "\\n")
+    text = call[0] if kind in SINGLE else shlex.join(call)
+    return clean(f"snapshot {text}" if kind is CallKind.SNAPSHOT else text).replace("\n", "\\n")
 
 
 def not_asked(kind: CallKind, call: Sequence[str]) -> Reply:
@@ -125,6 +136,24 @@ def not_asked(kind: CallKind, call: Sequence[str]) -> Reply:
 def matching(paths: Iterable[str], pattern: str) -> list[str]:
     """The `paths` that match a glob, sorted."""
     return sorted({p for p in paths if pattern and PurePosixPath(p).match(pattern)})
+
+
+def listing(pattern: str, paths: Iterable[str], **more: Any) -> Reply:
+    """The reply that keeps what `Host.files` answered. Paths that hold a line break are left out."""
+    text = "".join(f"{p}\n" for p in sorted(set(paths)) if "\n" not in p)
+    return Reply(CallKind.LISTING, (pattern,), data=os.fsencode(text), **more)
+
+
+def listed(replies: Mapping[Call, Reply], pattern: str) -> list[str]:
+    """What `Host.files` answers from recordings: the kept listing, else the recorded files that match."""
+    kept = replies.get((CallKind.LISTING, (pattern,)))
+    if kept is not None:
+        return os.fsdecode(kept.data).splitlines()
+    there = (r.call[0] for r in replies.values() if r.kind is CallKind.FILE and r.status not in _NOT_THERE)
+    return matching(there, pattern)
+
+
+_NOT_THERE = frozenset({Status.NOT_ASKED, Status.UNSUPPORTED})
 
 
 def in_order(replies: Iterable[Reply]) -> list[Reply]:
@@ -147,14 +176,19 @@ def capped(reply: Reply, limit: int) -> Reply:
     if len(reply.data) <= limit:
         return reply
     half = limit // 2
-    head, tail = reply.data[:half], reply.data[len(reply.data) - half :]
-    head = head[: head.rfind(b"\n") + 1] or head
-    tail = tail[tail.find(b"\n") + 1 :] or tail
-    lost = len(reply.data) - len(head) - len(tail)
+    tail = reply.data[len(reply.data) - half :]
+    data, said = cut_between(reply.data[:half], tail, len(reply.data) - 2 * half)
+    return replace(reply, data=data, cut=True, detail=f"{reply.detail}; {said}" if reply.detail else said)
+
+
+def cut_between(head: bytes, tail: bytes, lost: int) -> tuple[bytes, str]:
+    """Whole lines of `head` and `tail` around a line that says how many bytes are left out; and what it says."""
+    whole_head = head[: head.rfind(b"\n") + 1] or head
+    whole_tail = tail[tail.find(b"\n") + 1 :] or tail
+    lost += len(head) - len(whole_head) + len(tail) - len(whole_tail)
     said = f"{lost} bytes in the middle were left out"
-    joint = (b"" if head.endswith(b"\n") or not head else b"\n") + f"[gpudiag: {said}]\n".encode()
-    detail = f"{reply.detail}; {said}" if reply.detail else said
-    return replace(reply, data=head + joint + tail, cut=True, detail=detail)
+    joint = (b"" if whole_head.endswith(b"\n") or not whole_head else b"\n") + f"[gpudiag: {said}]\n".encode()
+    return whole_head + joint + whole_tail, said
 
 
 class ReplayHost:
@@ -179,17 +213,20 @@ class ReplayHost:
         """The recorded output; a recording needs no time."""
         return self._answer(CallKind.COMMAND, tuple(argv))
 
+    def snapshot(self, name: str, *args: str, deadline: float) -> Reply:  # noqa: ARG002 - part of the protocol
+        """The recorded output of a collector."""
+        return self._answer(CallKind.SNAPSHOT, (name, *args))
+
     def files(self, pattern: str) -> list[str]:
-        """The recorded files that match: those that somebody read, which need not be all there were."""
-        there = (r.call[0] for r in self.replies if r.kind is CallKind.FILE and r.status is Status.OK)
-        return matching(there, pattern)
+        """The recorded listing; without one the recorded files that match, which need not be all there were."""
+        return listed(self._replies, pattern)
 
     def _answer(self, kind: CallKind, call: tuple[str, ...]) -> Reply:
         return self._replies.get((kind, call)) or not_asked(kind, call)
 
 
 class RecordingHost:
-    """Another host, of which every reply is kept for a bundle.
+    """Another host, of which every reply is kept for a bundle. Threads may share it.
 
     A call is made once: who asks again gets what was kept, so that a replay of the recording
     gives what the recorded run gave.
@@ -198,6 +235,8 @@ class RecordingHost:
     def __init__(self, inner: Host) -> None:
         self._inner = inner
         self._kept: dict[Call, Reply] = {}
+        self._locks: dict[Call, Lock] = {}
+        self._lock = Lock()
 
     @property
     def name(self) -> str:
@@ -212,22 +251,34 @@ class RecordingHost:
     @property
     def replies(self) -> tuple[Reply, ...]:
         """Everything that was answered so far, sorted by call."""
-        return tuple(in_order(self._kept.values()))
+        with self._lock:
+            return tuple(in_order(self._kept.values()))
 
     def read(self, path: str) -> Reply:
         """The file, read now or before."""
-        key = (CallKind.FILE, (path,))
-        if key not in self._kept:
-            self._kept[key] = self._inner.read(path)
-        return self._kept[key]
+        return self._once((CallKind.FILE, (path,)), lambda: self._inner.read(path))
 
     def run(self, argv: Sequence[str], *, deadline: float) -> Reply:
         """The output, asked for now or before."""
-        key = (CallKind.COMMAND, tuple(argv))
-        if key not in self._kept:
-            self._kept[key] = self._inner.run(argv, deadline=deadline)
-        return self._kept[key]
+        return self._once((CallKind.COMMAND, tuple(argv)), lambda: self._inner.run(argv, deadline=deadline))
+
+    def snapshot(self, name: str, *args: str, deadline: float) -> Reply:
+        """The collector's output, asked for now or before."""
+        key = (CallKind.SNAPSHOT, (name, *args))
+        return self._once(key, lambda: self._inner.snapshot(name, *args, deadline=deadline))
 
     def files(self, pattern: str) -> list[str]:
-        """The listing is not kept: a replay lists the files that were read."""
-        return self._inner.files(pattern)
+        """The listing, made now or before."""
+        key = (CallKind.LISTING, (pattern,))
+        reply = self._once(key, lambda: listing(pattern, self._inner.files(pattern)))
+        return os.fsdecode(reply.data).splitlines()
+
+    def _once(self, key: Call, ask: Callable[[], Reply]) -> Reply:
+        with self._lock:
+            lock = self._locks.setdefault(key, Lock())
+        with lock:  # two probes that ask the same share one call; others go on
+            if key not in self._kept:
+                reply = ask()
+                with self._lock:
+                    self._kept[key] = reply
+            return self._kept[key]

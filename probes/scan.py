@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from knowledge.errors import InputError
 from knowledge.language import Text
@@ -24,6 +23,9 @@ from probes._scan_match import Matcher
 from probes._scan_open import foreign, opened, unpacked
 from probes._scan_windows import KEEP, SNIFF, Windows
 from probes.base import Context, LogFormat
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 BLOCK = 4 << 20  # bytes searched at once
 LINE = 64 << 10  # a longer line is taken apart
@@ -75,7 +77,7 @@ def scan(
     keep: int = KEEP,
     engine: str = "auto",
 ) -> ScanResult:
-    """Read logs (files, ``-`` for standard input, open streams; plain, gzip or zstd).
+    """Read logs (files, ``-`` for standard input, open streams; plain, gzip, zstd, xz or bzip2).
 
     `context_for` gives the context of an input by its name. `block`, `line` and `keep` are bytes
     searched at once, of a line in one piece, and of one input's lines that are kept. `engine` is ``re2``, ``hyperscan``
@@ -170,6 +172,8 @@ class _Job:
             self._inline(iter([first] if first is not None else []))
             return
         waiting: deque[tuple[Region | LongLine, Future[list[tuple[int, int]]] | None]] = deque()
+        from concurrent.futures import ThreadPoolExecutor  # loads logging: a small log has no use for it
+
         with ThreadPoolExecutor(WORKERS, "scan") as pool:
             for part in chain((first, second), parts):
                 small = isinstance(part, Region) and part.end - part.start < 4096
@@ -205,12 +209,14 @@ class _Job:
 
     def _honest(self, found: Sequence[Observation]) -> list[Observation]:
         """ "None seen" is not said of a file of which matching lines had to be left out."""
-        unread = self.foreign or (Text("the file is empty", "文件为空") if self.empty else None)
+        unread = f" {self.foreign.en}" if self.foreign else ""
+        if not unread and self.empty:  # packed data that breaks ahead of its first byte is not empty
+            unread = f": {self.reader.problem.en}" if self.reader.problem else " the file is empty"
         lost = self.windows.dropped or any(line.lost for line in self.windows.long.values())
         out = []
         for o in found:
-            if o.status is Status.FAILED and unread is not None:
-                out.append(replace(o, detail=f"{self.name} {unread.en}"))
+            if o.status is Status.FAILED and unread:
+                out.append(replace(o, detail=f"{self.name}{unread}"))
             elif o.status is Status.NONE_SEEN and lost:
                 detail = "the log holds more matching lines than could be kept"
                 out.append(replace(o, status=Status.FAILED, detail=detail, window=None))

@@ -12,17 +12,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TypeAlias
 
 from knowledge.language import Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject
 from rules.condition import EventLeaf, facts_of
-from rules.evaluate import evaluate, follow
+from rules.evaluate import evaluate
 from rules.factbase import FactBase
-from rules.model import Bucket, Explains, Rule, RuleStatus, Severity
-from rules.proof import Missing, Proof, Truth, deciding, evidence, leaf_proofs
+from rules.model import Bucket, Explains, Rule, RuleStatus, Severity, Usable
+from rules.proof import Missing, Proof, Truth, conjunction, deciding, evidence, leaf_proofs
 from rules.resolve import Advice, Case, advise, buckets
+from rules.values import follow
 
 SLACK = 2 * 10**9  # ns that a cause may be printed after its effect: log lines of one burst race
+
+_OWN_CLOCKS = (Clock.BOOT, Clock.MONOTONIC, Clock.TRACE)  # start with a machine
 
 
 class Grade(StrEnum):
@@ -153,20 +157,20 @@ def _findings(rule: Rule, subject: Subject, proof: Proof, facts: FactBase) -> li
     for key, group in groups:
         own = {id(o) for o in group}
         others = [o for o in seen.observations if id(o) in own or id(o) not in elsewhere]
-        case = Case(rule, subject, group, facts)
+        advice = advise(Case(rule, subject, group, facts))
         name = f"{rule.id}:{key}" if key else rule.id
         out.append(
             Finding(
                 f"{name}@{_place(subject)}",
                 rule,
                 subject,
-                _severity(rule, group),
+                _severity(rule, group, advice),
                 grade,
                 proof,
                 tuple(group),
                 tuple(others),
                 gaps,
-                advise(case),
+                advice,
                 _xid(rule, group, key),
             )
         )
@@ -217,13 +221,15 @@ def _split(rule: Rule, events: list[Observation]) -> list[tuple[str, list[Observ
     return sorted(groups.items())
 
 
-def _severity(rule: Rule, events: Sequence[Observation]) -> Severity:
+def _severity(rule: Rule, events: Sequence[Observation], advice: Advice) -> Severity:
+    """The rule's, or the worst that its events carry; what keeps a thing from being used is no mere information."""
+    severity = rule.severity
     if rule.severity_from:
         words = [o.value.get(rule.severity_from) for o in events if isinstance(o.value, Event)]
         known = [Severity(w) for w in words if isinstance(w, str) and w in list(Severity)]
-        if known:
-            return max(known, key=lambda s: s.rank)
-    return rule.severity
+        severity = max(known, key=lambda s: s.rank, default=severity)
+    stops = advice.usable in (Usable.NOT_YET, Usable.NO)
+    return Severity.WARNING if stops and severity is Severity.INFO else severity
 
 
 def _xid(rule: Rule, events: Sequence[Observation], key: str) -> int | None:
@@ -260,6 +266,7 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
     for cause in ordered:
         if cause.grade is Grade.POSSIBLE:
             continue
+        times = moments(cause)
         for effect in reachable.by(cause):
             if effect.id == cause.id or _reaches(edges, effect.id, cause.id):
                 continue
@@ -267,7 +274,7 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
             if link is None:
                 continue
             reach, within = link
-            hit = covers(cause, effect, within)
+            hit = covers(times, effect, within)
             if hit is None:
                 continue
             if reach == "unknown":
@@ -344,33 +351,49 @@ def _reaches(edges: dict[str, set[str]], start: str, goal: str) -> bool:
 
 
 def _link(cause: Finding, effect: Finding, facts: FactBase) -> tuple[str, int] | None:
-    """How `cause` may explain `effect`: ("yes" or "unknown", window), or None."""
+    """How `cause` may explain `effect`: ("yes" or "unknown", window), or None. Any entry that says yes counts."""
+    perhaps: tuple[str, int] | None = None
     for e in cause.rule.explains:
-        if not _names(e, cause, effect) or not _agrees(e, cause, effect):
+        if not _names(e, cause, effect):
             continue
-        if e.via:
-            ends, broken = follow(cause.subject, e.via, facts)
-            if effect.subject in ends:
-                return "yes", e.within
-            if broken and effect.subject.scope is e.via[-1]:
-                return "unknown", e.within
-            continue
-        if e.on == "node":
-            a, b = cause.subject.up(Scope.NODE), effect.subject.up(Scope.NODE)
-            if a is not None and a == b:
-                return "yes", e.within
-        elif cause.subject in effect.subject.ancestors() or effect.subject in cause.subject.ancestors():
+        tied = conjunction([_agrees(e, cause, effect), _tied(e, cause, effect, facts)])
+        if tied is Truth.TRUE:
             return "yes", e.within
-    return None
+        if tied is Truth.UNKNOWN and perhaps is None:
+            perhaps = ("unknown", e.within)
+    return perhaps
 
 
-def _agrees(e: Explains, cause: Finding, effect: Finding) -> bool:
-    """Whether each event of the effect has, in the fields `same`, what some event of the cause has."""
+def _tied(e: Explains, cause: Finding, effect: Finding, facts: FactBase) -> Truth:
+    """Whether the effect lies where the entry reaches: along relations, on the same node, or above and below."""
+    a, b = cause.subject, effect.subject
+    if e.via:
+        ends, broken = follow(a, e.via, facts)
+        if b in ends:
+            return Truth.TRUE
+        return Truth.UNKNOWN if broken and b.scope is e.via[-1] else Truth.FALSE
+    if e.on == "node":
+        here = a.up(Scope.NODE)
+        return Truth.TRUE if here is not None and here == b.up(Scope.NODE) else Truth.FALSE
+    return Truth.TRUE if a in b.ancestors() or b in a.ancestors() else Truth.FALSE
 
-    def key(o: Observation) -> tuple[object, ...]:
-        return tuple(o.value.get(name) for name in e.same) if isinstance(o.value, Event) else ()
 
-    return not e.same or {key(o) for o in effect.events} <= {key(o) for o in cause.events}
+def _agrees(e: Explains, cause: Finding, effect: Finding) -> Truth:
+    """Whether each event of the effect has, in the fields `same`, what some event of the cause has.
+
+    Two lines that both lack a field do not agree in it: nobody knows.
+    """
+
+    def keys(f: Finding) -> set[tuple[object, ...]]:
+        return {tuple(o.value.get(name) for name in e.same) for o in f.events if isinstance(o.value, Event)}
+
+    if not e.same:
+        return Truth.TRUE
+    ours, theirs = keys(cause), keys(effect)
+    told = {key for key in theirs if None not in key}
+    if told <= ours:
+        return Truth.TRUE if told == theirs else Truth.UNKNOWN
+    return Truth.UNKNOWN if any(None in key for key in ours) else Truth.FALSE
 
 
 def _names(e: Explains, cause: Finding, effect: Finding) -> bool:
@@ -393,36 +416,45 @@ def _hides(cause: Finding, effect: Finding) -> bool:
     return both and cause.advice.bucket is Bucket.IGNORE and buckets()[effect.advice.bucket].strength > 0
 
 
-def covers(cause: Finding, effect: Finding, within: int) -> set[int] | None:
-    """Indices of the effect's events that the cause can have led to; None when none can.
+Timeline: TypeAlias = tuple[Clock, str]
+
+
+def moments(cause: Finding) -> Mapping[Timeline, Sequence[int]]:
+    """When the cause's events happened, in order, by what makes times comparable; empty when nobody knows."""
+    times: dict[Timeline, list[int]] = {}
+    for c in cause.events:
+        if c.at is None:
+            return {}
+        times.setdefault(_timeline(c), []).append(c.at)
+    for known in times.values():
+        known.sort()
+    return times
+
+
+def covers(causes: Mapping[Timeline, Sequence[int]], effect: Finding, within: int) -> set[int] | None:
+    """Indices of the effect's events that a cause with these `moments` can have led to; None when none can.
 
     A cause is not later than its effect. Where clocks cannot be compared nothing speaks
     against it. Findings without events hold the whole time.
     """
     if not effect.events:
         return set()
-    if not cause.events or any(c.at is None for c in cause.events):
+    if len(causes) != 1:
         return set(range(len(effect.events)))
-    times: dict[tuple[Clock, str], list[int]] = {}
-    for c in cause.events:
-        times.setdefault(_timeline(c), []).append(c.at or 0)
-    for known in times.values():
-        known.sort()
-    return {i for i, e in enumerate(effect.events) if _after_one(e, times, within)} or None
+    ((timeline, known),) = causes.items()
+    hit = set()
+    for i, e in enumerate(effect.events):
+        if e.at is not None and _timeline(e) == timeline:
+            first = bisect_left(known, e.at - within)
+            if first == len(known) or known[first] > e.at + SLACK:
+                continue
+        hit.add(i)
+    return hit or None
 
 
-def _timeline(o: Observation) -> tuple[Clock, str]:
+def _timeline(o: Observation) -> Timeline:
     """What makes times comparable: the clock, and for those that start with a machine the machine."""
-    return o.clock, o.subject.host if o.clock in (Clock.BOOT, Clock.MONOTONIC, Clock.TRACE) else ""
-
-
-def _after_one(effect: Observation, causes: Mapping[tuple[Clock, str], Sequence[int]], within: int) -> bool:
-    """Whether a cause lies at most `within` before, or SLACK after; clocks that cannot be compared allow it."""
-    if effect.at is None or set(causes) != {_timeline(effect)}:
-        return True
-    known = causes[_timeline(effect)]
-    first = bisect_left(known, effect.at - within)
-    return first < len(known) and known[first] <= effect.at + SLACK
+    return o.clock, o.subject.host if o.clock in _OWN_CLOCKS else ""
 
 
 def rank(findings: Iterable[Finding]) -> list[Finding]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import merge
 
 from knowledge.facts import Kind, Vocabulary
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Series, Status, Subject, Value, latest
@@ -62,16 +63,14 @@ class FactBase:
     def __init__(self, observations: Iterable[Observation], vocabulary: Vocabulary, as_of: int | None = None) -> None:
         self.vocabulary = vocabulary
         self.as_of = as_of
-        self.observations = tuple(
-            sorted(
-                set_once(self._sound(o) for o in observations),
-                key=lambda o: (o.fact, o.subject_key, *sort_key(o.inner)),
-            )
-        )
+        self.observations = tuple(sorted(set_once(self._sound(o) for o in observations), key=lambda o: o.order))
         self._by_key: dict[tuple[str, Subject], list[Observation]] = defaultdict(list)
         self._by_scope: dict[Scope, dict[Subject, None]] = defaultdict(dict)
         self._parts: dict[tuple[Subject, Scope], dict[Subject, None]] = defaultdict(dict)
         self._events: dict[str, list[Observation]] = defaultdict(list)
+        self._silences: dict[tuple[str, Subject], list[Observation]] = defaultdict(list)
+        self._events_at: dict[tuple[str, Subject], list[Observation]] = defaultdict(list)
+        self._by_code: dict[tuple[str, Subject], dict[int | None, list[int]]] = {}
         self._events_within: dict[tuple[str, Subject], list[Observation]] = defaultdict(list)
         self._relations: dict[Subject, set[Subject]] = defaultdict(set)
         self._conflicts: dict[tuple[str, Subject], Conflict] = {}
@@ -101,12 +100,16 @@ class FactBase:
 
     def _add(self, o: Observation) -> None:
         self._by_key[o.fact, o.subject].append(o)
-        for s in o.subject.ancestors():
-            self._by_scope[s.scope].setdefault(s)
-            for whole in s.ancestors():
-                self._parts[whole, s.scope].setdefault(s)
-        if isinstance(o.value, Event) and not self._is_undone(o):
+        if o.subject not in self._by_scope[o.subject.scope]:
+            for s in o.subject.ancestors():
+                self._by_scope[s.scope].setdefault(s)
+                for whole in s.ancestors():
+                    self._parts[whole, s.scope].setdefault(s)
+        if not isinstance(o.value, Event):
+            self._silences[o.fact, o.subject].append(o)
+        elif not self._is_undone(o):
             self._events[o.fact].append(o)
+            self._events_at[o.fact, o.subject].append(o)
             for s in o.subject.ancestors():
                 self._events_within[o.fact, s].append(o)
 
@@ -155,6 +158,26 @@ class FactBase:
     def events_within(self, fact: str, subject: Subject) -> Sequence[Observation]:
         """Events of one kind about `subject` or a part of it."""
         return self._events_within.get((fact, subject), ())
+
+    def events_coded(self, fact: str, subject: Subject, codes: frozenset[int]) -> Iterator[Observation]:
+        """Of the events about `subject` or a part of it those with one of `codes`, and those that tell no code."""
+        events = self.events_within(fact, subject)
+        places = self._by_code.get((fact, subject))
+        if places is None:
+            places = self._by_code[fact, subject] = defaultdict(list)
+            for i, o in enumerate(events):
+                assert isinstance(o.value, Event)
+                places[o.value.code].append(i)
+        wanted = [places[code] for code in (*codes, None) if code in places]
+        return (events[i] for i in (wanted[0] if len(wanted) == 1 else merge(*wanted)))
+
+    def silences(self, fact: str, subject: Subject) -> Sequence[Observation]:
+        """What is known of events of one kind about exactly `subject`, besides those that were seen."""
+        return self._silences.get((fact, subject), ())
+
+    def events_at(self, fact: str, subject: Subject) -> Sequence[Observation]:
+        """Events of one kind about exactly `subject`."""
+        return self._events_at.get((fact, subject), ())
 
     def of(self, fact: str, subject: Subject) -> Sequence[Observation]:
         """Every observation of `fact` about exactly `subject`."""
@@ -266,13 +289,18 @@ def _same_moment(a: Observation, b: Observation) -> bool:
 class _Keyed:
     inner: Observation
     fact: str
-    subject_key: str
+    order: tuple[object, ...]  # by fact, subject and `sort_key`
 
 
 def set_once(observations: Iterable[Observation]) -> list[_Keyed]:
     """Each observation once: a file that was given twice does not count twice."""
     seen: dict[tuple[object, ...], _Keyed] = {}
+    places: dict[Subject, str] = {}
     for o in observations:
-        where = subject_key(o.subject)
-        seen.setdefault((o.fact, where, sort_key(o)), _Keyed(o, o.fact, where))
+        where = places.get(o.subject)
+        if where is None:
+            where = places[o.subject] = subject_key(o.subject)
+        order = (o.fact, where, *sort_key(o))
+        if order not in seen:
+            seen[order] = _Keyed(o, o.fact, order)
     return list(seen.values())

@@ -19,7 +19,8 @@ from knowledge.facts import Vocabulary, vocabulary
 from knowledge.language import Text
 from knowledge.observation import Scope
 from knowledge.units import parse_duration
-from rules.condition import Builder, Condition
+from rules.builder import Builder
+from rules.condition import Condition
 from rules.condition import Path as DataPath
 from rules.model import ActionSpec, Bucket, Explains, Param, Risk, Rule, RuleStatus, RuleTest, Severity, Usable
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from knowledge.observation import Observation, Subject
+from knowledge.observation import Observation, Status, Subject
 from rules.condition import Leaf
 
 
@@ -44,6 +44,13 @@ class Missing:
 
     def __str__(self) -> str:
         return f"{self.fact} of {self.subject}: {self.reason}"
+
+
+def gap_of(fact: str, subject: Subject, seen: Observation | None) -> Missing:
+    """Why a fact of a subject decides nothing: `seen` is what was answered instead, if anything."""
+    if seen is None:
+        return Missing(fact, subject, str(Status.NOT_ASKED))
+    return Missing(fact, subject, f"{seen.status}: {seen.detail}" if seen.detail else str(seen.status))
 
 
 @dataclass(frozen=True, slots=True)

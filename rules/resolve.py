@@ -6,14 +6,15 @@ The first one that has an answer speaks; the finding records which one it was.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
 from knowledge.language import NO_TEXT, Text
-from knowledge.observation import Event, Observation, Origin, Scope, Status, Subject
+from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject
 from rules.factbase import FactBase
 from rules.model import ActionSpec, Bucket, Risk, Rule, Usable
 
@@ -56,6 +57,7 @@ _SPECIAL: Mapping[str, tuple[Text, str]] = {
 
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_UNFILLED = re.compile(r"(?<![{$])\{[a-z][a-z_]*\}(?!\})")  # ${HOME} and {{.Name}} belong to a shell or a template
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,11 @@ class Advice:
     runbook: str
     then: tuple[Text, ...] = ()
     because: tuple[Observation, ...] = ()
+
+    @property
+    def pasteable(self) -> bool:
+        """Whether the command can be run as it stands: there is one, and nothing in it waits to be filled in."""
+        return bool(self.command) and not _UNFILLED.search(self.command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +170,13 @@ def fill(command: str, subject: Subject, facts: FactBase, events: Sequence[Obser
     values: dict[str, str] = {"node": subject.host}
     device = subject.up(Scope.GPU) or next((g for o in events if (g := o.subject.up(Scope.GPU))), None)
     if device is not None:
-        values["gpu_pci"] = device.id if not device.id.startswith("unknown:") else ""
+        # nvidia-smi -i takes an index, a UUID or a PCI address; one that a log hides is none of them
+        values["gpu_pci"] = "" if device.id.startswith("unknown:") else device.id.removeprefix("index:")
         index = facts.current("gpu.index", device)
         if index is not None and index.status is Status.OK:
             values["gpu_index"] = str(index.value)
         elif values["gpu_pci"]:
-            values["gpu_index"] = values["gpu_pci"]  # nvidia-smi -i takes an index, a UUID or a PCI address
+            values["gpu_index"] = values["gpu_pci"]
     for o in events:
         if isinstance(o.value, Event):
             values |= {
@@ -189,8 +197,9 @@ def _quote(value: str) -> str:
 
 def _recovery154(case: Case) -> Answer | None:
     """The driver's own word on this GPU: the latest XID 154 that can be about the finding, else what a tool reads."""
-    lines = [o for o in case.facts.events("xid") if _is_154(o) and o.subject == case.subject]
-    near = [o for o in lines if _about(case, o)]
+    lines = [o for o in _here(case, 154) if isinstance(o.value, Event) and o.value.get("recovery")]
+    about = _about(case)
+    near = [o for o in lines if about(o)]
     if near:
         last = max(near, key=lambda o: (o.at is not None, o.at or 0, o.source.line or 0))
         bucket = RECOVERY.get(str(last.value.get("recovery"))) if isinstance(last.value, Event) else None
@@ -199,27 +208,47 @@ def _recovery154(case: Case) -> Answer | None:
     if found is None or found.status is not Status.OK or not isinstance(found.value, str):
         return None
     bucket = RECOVERY.get(found.value)
-    if bucket is None or (lines and found.origin is Origin.DERIVED) or not _about(case, found):
+    if bucket is None or (lines and found.origin is Origin.DERIVED) or not about(found):
         return None
     return Answer(bucket, (found,))
 
 
-def _is_154(o: Observation) -> bool:
-    return isinstance(o.value, Event) and o.value.code == 154 and bool(o.value.get("recovery"))
+def _here(case: Case, *codes: int) -> list[Observation]:
+    """XIDs with these codes on exactly the subject of the finding."""
+    found = case.facts.events_coded("xid", case.subject, frozenset(codes))
+    return [o for o in found if o.subject == case.subject and isinstance(o.value, Event) and o.value.code in codes]
 
 
-def _about(case: Case, word: Observation) -> bool:
-    """Whether a recovery action printed (or read) at that time can follow from the events of the finding.
+def _about(case: Case) -> Callable[[Observation], bool]:
+    """Whether a recovery action printed (or read) at some time can follow from the events of the finding.
 
     It may stand a burst ahead of them. What an application caused is over when its burst ends; a GPU
-    that is sick stays so, and the driver may say it later. Clocks that cannot be compared allow it.
+    that is sick stays so, and the driver may say it later.
     """
-    times = [o.at for o in case.events if o.at is not None and o.clock is word.clock]
-    if word.at is None or not times:
-        return True
     codes = {case.rule.xid, *(o.value.code for o in case.events if isinstance(o.value, Event) and "xid" in o.fact)}
-    after = BURST if codes & _OVER_SOON else STICKY
-    return min(times) - BURST <= word.at and any(at <= word.at + BURST and word.at <= at + after for at in times)
+    return _near(case, BURST, BURST if codes & _OVER_SOON else STICKY)
+
+
+def _near(case: Case, before: int, after: int) -> Callable[[Observation], bool]:
+    """Whether something lies at most `before` ns ahead of an event of the finding or `after` ns behind one.
+
+    What tells no time, or the time of another clock than all of them, may.
+    """
+    times: dict[Clock, list[int]] = {}
+    for o in case.events:
+        if o.at is not None:
+            times.setdefault(o.clock, []).append(o.at)
+    for known in times.values():
+        known.sort()
+
+    def holds(o: Observation) -> bool:
+        known = times.get(o.clock)
+        if o.at is None or known is None:
+            return True
+        first = bisect_left(known, o.at - after)
+        return first < len(known) and known[first] <= o.at + before
+
+    return holds
 
 
 def _field(case: Case, name: str) -> tuple[Any, Observation] | None:
@@ -262,14 +291,7 @@ def _workflow(case: Case) -> Answer | None:
 
 def _nearby(case: Case, *codes: int) -> tuple[Observation, ...]:
     """XIDs with these codes on the same GPU within the burst of the finding."""
-    own = [o.at for o in case.events if o.at is not None]
-    out = []
-    for o in case.facts.events("xid"):
-        if not isinstance(o.value, Event) or o.value.code not in codes or o.subject != case.subject:
-            continue
-        if not own or o.at is None or any(abs(o.at - at) <= BURST for at in own):
-            out.append(o)
-    return tuple(out)
+    return tuple(filter(_near(case, BURST, BURST), _here(case, *codes)))
 
 
 def _workflow_48(case: Case) -> Answer:
@@ -287,13 +309,13 @@ def _workflow_45(case: Case) -> Answer:
 
     A job on several GPUs is torn down on all of them: an XID of another GPU of the node counts too.
     """
-    node, own = case.subject.up(Scope.NODE), [o.at for o in case.events if o.at is not None]
-    for o in case.facts.events("xid"):
-        if not isinstance(o.value, Event) or o.value.code in (45, None) or o.subject.up(Scope.NODE) != node:
+    near = _near(case, BURST, BURST)
+    for o in case.facts.events_within("xid", case.subject.up(Scope.NODE) or case.subject):
+        if not isinstance(o.value, Event) or o.value.code in (45, None):
             continue
         if o.value.code == 154 and o.value.get("recovery") not in RECOVERY:
             continue
-        if not own or o.at is None or o.subject == case.subject or any(abs(o.at - at) <= BURST for at in own):
+        if o.subject == case.subject or near(o):
             return Answer(Bucket.IGNORE)
     return Answer(Bucket.RESTART_FM)
 
@@ -344,8 +366,3 @@ RESOLVERS: Mapping[str, Callable[[Case], Answer | None]] = {
     "workflow": _workflow,
     "catalogue": _catalogue,
 }
-
-
-def with_events(case: Case, events: Sequence[Observation]) -> Case:
-    """The same case, narrowed to some of its events."""
-    return replace(case, events=tuple(events))

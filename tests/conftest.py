@@ -13,7 +13,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-COMMANDS = {"cc": "cc", "rg": "rg", "git": "git", "chromium": "chromium", "bash": "bash", "zsh": "zsh", "tcsh": "tcsh"}
+COMMANDS = {
+    "cc": "cc", "rg": "rg", "git": "git", "chromium": "chromium", "bash": "bash", "zsh": "zsh", "tcsh": "tcsh",
+    "prometheus": "prometheus",
+    "journalctl": "journalctl", "journal-remote": "/usr/lib/systemd/systemd-journal-remote",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

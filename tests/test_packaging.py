@@ -132,7 +132,7 @@ def test_the_lock_covers_what_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
     def names(requirements: list[str]) -> set[str]:
-        return {r.split(">")[0].split("=")[0].strip().lower() for r in requirements}
+        return {r.split(">")[0].split("=")[0].split("[")[0].strip().lower() for r in requirements}
 
     def locked(file: str) -> set[str]:
         lines = (ROOT / file).read_text(encoding="utf-8").splitlines()

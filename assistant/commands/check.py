@@ -1,22 +1,24 @@
-"""``gpudiag check``: what is wrong, from logs and captured tool outputs."""
+"""``gpudiag check``: what is wrong with this machine, a recorded one, or what logs and captured outputs tell."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from assistant.output import Progress, say, write
 from assistant.render.labels import label
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
+    from assistant.changes import Changes
     from assistant.diagnosis import Diagnosis
-    from knowledge.observation import Observation
+    from assistant.machine import Look, Wish
+    from knowledge.errors import GpudiagError
+    from probes.runner import Progress as Probing
 
 NAME = "check"
-HELP = "tell what is wrong, from logs and captured tool outputs"
+HELP = "tell what is wrong with this machine, or from a bundle, logs and captured outputs"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="FILE",
-        help="kernel, system, journal or application logs (.gz and .zst too); - is standard input",
+        help="kernel, system, journal or application logs (.gz, .zst, .xz and .bz2 too); - is standard input",
     )
     add(
         "--input",
@@ -46,7 +48,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--verbose", action="store_true", help="everything: all evidence, the rule's page, all that is undecided")
     add("--timing", action="store_true", help="say how long reading and thinking took (in JSON: the key timing)")
     add("--nagios", action="store_true", help="one line and the exit codes of monitoring plugins")
-    add("--bundle", metavar="FILE", help="a recorded machine: a bundle folder, .tar.gz or .zip")
+    add(
+        "--bundle", metavar="FILE", help="a recorded machine: a bundle folder, .tar.gz or .zip, or an nvidia-bug-report"
+    )
+    add_probing(parser)
+    add("--since-last", action="store_true", help="also what changed since the last check of this node in the history")
+    add("--no-history", action="store_true", help="neither read nor write the history")
+    add("--record", metavar="FILE", help="also write the bundle that this answer can be given again from")
+
+
+def add_probing(parser: argparse.ArgumentParser) -> None:
+    """How this machine is looked at: shared by all commands that do."""
+    group = parser.add_argument_group("looking at this machine (without FILE, --log, --input and --bundle)")
+    add = group.add_argument
+    add("--probe", action="append", default=[], metavar="NAME", help="only this probe; may be repeated")
+    add(
+        "--with",
+        action="append",
+        default=[],
+        metavar="NAME",
+        dest="with_",
+        help="also a probe that is not run by default",
+    )
+    add("--without", action="append", default=[], metavar="NAME", help="all but this probe")
+    add("--budget", type=_seconds, default=30.0, metavar="SECONDS", help="time for all probes together (default: 30)")
+    add("--again", action="store_true", help="also run what hung before, or ran when the machine went down")
+
+
+def wish(args: argparse.Namespace) -> Wish:
+    """What the options of `add_probing` say."""
+    from assistant.machine import Wish
+
+    return Wish(tuple(args.probe), tuple(args.with_), tuple(args.without), args.budget, args.again)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0.1 <= value <= 3600:
+        raise ValueError(text)
+    return value
+
+
+_seconds.__name__ = "number of seconds (0.1 to 3600)"
 
 
 def _count(text: str) -> int:
@@ -85,7 +128,8 @@ def _run(args: argparse.Namespace) -> int:
     from assistant.sources import tells
 
     start, cpu = perf_counter(), process_time()
-    diagnosis, read_s = diagnosed(args)
+    diagnosis, look, read_s = diagnosed(args)
+    changes = _since_last(args, diagnosis, look) if args.since_last else None
     timing = None
     if args.timing:
         timing = {"read_s": read_s, "total_s": perf_counter() - start, "cpu_s": process_time() - cpu}
@@ -94,71 +138,162 @@ def _run(args: argparse.Namespace) -> int:
         from assistant.render import nagios
 
         write(nagios.render(diagnosis, args.settings.output.lang))
+        lost = _keep(args, look)
+        _remember(args, diagnosis, look)
+        if lost:
+            say(f"gpudiag: {lost}")  # the answer is out, and its code counts
         return nagios.code(diagnosis)
-    write(show(diagnosis, args.settings.output, tells, verbose=args.verbose, timing=timing))
+    write(show(diagnosis, args.settings.output, tells, verbose=args.verbose, timing=timing, changes=changes))
+    lost = _keep(args, look)
+    _remember(args, diagnosis, look)
+    if lost:
+        raise lost
     if timing is not None and args.settings.output.format != "json":
         say("timing: " + ", ".join(f"{name} {value:.3f}" for name, value in timing.items()))
     return diagnosis.exit
 
 
-def diagnosed(args: argparse.Namespace) -> tuple[Diagnosis, float]:
-    """The diagnosis of what the arguments name, and the seconds that reading took."""
+def _since_last(args: argparse.Namespace, diagnosis: Diagnosis, look: Look | None) -> Changes | None:
+    """What is different from the check before; None, and a line that says why, when that is not known."""
+    from assistant.store import since_last
+    from knowledge.language import Text
+
+    host = look.host if look else args.host
+    found = since_last(args.settings.history.url, diagnosis, host, boot_id=look.boot_id if look else "")
+    if isinstance(found, Text):
+        say(f"gpudiag: {found.in_(args.settings.output.lang)}")
+        return None
+    return found
+
+
+def _remember(args: argparse.Namespace, diagnosis: Diagnosis, look: Look | None) -> None:
+    """After the answer: this machine's check goes into the history. What goes wrong there is one line."""
+    if look is None or args.bundle or args.no_history or args.settings.history.url == "off":
+        return
+    from assistant.commands.rules import ruleset
+    from assistant.store import remember
+
+    history = args.settings.history
+    complaint = remember(
+        history.url, look.host, diagnosis, look.results, days=history.days, boot_id=look.boot_id,
+        rules=ruleset(args, args.settings).rules, lang=args.settings.output.lang,
+    )  # fmt: skip
+    if complaint:
+        say(f"gpudiag: {complaint}", args.quiet)
+
+
+def _keep(args: argparse.Namespace, look: Look | None) -> GpudiagError | None:
+    """After the answer: what it was given from. Why that could not be kept."""
+    if args.record and look is not None:
+        from assistant.commands.collect import save
+        from knowledge.errors import GpudiagError
+
+        try:
+            save(look, args.record)
+        except GpudiagError as error:
+            return error
+        say(f"gpudiag: recorded in {args.record}", args.quiet)
+    return None
+
+
+class Found(NamedTuple):
+    """A diagnosis, the machine it is of when one was asked, and the seconds that reading took."""
+
+    diagnosis: Diagnosis
+    look: Look | None
+    read_s: float
+
+
+def diagnosed(args: argparse.Namespace) -> Found:
+    """The diagnosis of what the arguments name: inputs, a bundle, or else this machine."""
     from time import perf_counter
 
     from assistant.commands.rules import ruleset
     from assistant.diagnosis import diagnose
-    from assistant.sources import read, told
-    from knowledge.errors import UsageError
+    from assistant.sources import Reading, read, told
 
     inputs = [*args.files, *args.input]
-    if not args.log and not inputs and not args.bundle:
-        raise UsageError(
-            "check needs something to look at: FILE, --log FILE for kernel, system and application logs, --input FILE for "
-            "captured outputs (nvidia-smi -q, dcgmi diag -j, a metrics scrape, ibstat, ...)",
-            hint="for example: dmesg | gpudiag check --log -   or: gpudiag demo",
-        )
+    given = bool(args.log or inputs or args.bundle)
+    _refuse_mixed(args, given)
     start = perf_counter()
     bar = Progress(args.quiet)
     try:
-        reading = read(args.log, inputs, args.host, _report(bar))
+        reading = read(args.log, inputs, args.host, _report(bar)) if args.log or inputs else Reading()
+        look, more = _machine(args, bar) if args.bundle or not given else (None, [])
     finally:
         bar.done()
+    rules = ruleset(args, args.settings)
+    if look and not args.bundle and not args.no_history:
+        from assistant.machine import remembering
+
+        look, why = remembering(args.settings, look, rules.rules)
+        if why:
+            say(f"gpudiag: {why}", args.quiet)
     lang = args.settings.output.lang
     notes = [f"{n.source}: {n.text.in_(lang)}" for n in reading.notes]
-    recorded = recording(args.bundle, lang) if args.bundle else Recorded()
     read_s = perf_counter() - start
     found = diagnose(
-        [*recorded.observations, *reading.observations, *told(args.host, args.expect_gpus)],
-        ruleset(args, args.settings),
-        notes=[*recorded.notes, *notes],
-        sources=[*([args.bundle] if args.bundle else []), *reading.sources],
+        [*(look.observations if look else []), *(look.earlier if look else ()), *reading.observations, *told(look.host if look else args.host, args.expect_gpus)],
+        rules,
+        notes=[*more, *notes],
+        # A bundle is the machine that it was recorded on: the answer is the one that was given there.
+        sources=[*([args.bundle] if look and args.bundle and not look.recording else []), *reading.sources],
         cut=reading.cut,
-        as_of=recorded.as_of,
-    )
-    return found, read_s
+        as_of=look.as_of if look else None,
+        whole=bool(look and look.whole),
+    )  # fmt: skip
+    return Found(found, look, read_s)
 
 
-class Recorded(NamedTuple):
-    """What a bundle holds: observations, what its probes could not tell, and the time it was taken (ns UTC)."""
+def _refuse_mixed(args: argparse.Namespace, given: bool) -> None:
+    from knowledge.errors import UsageError
 
-    observations: Sequence[Observation] = ()
-    notes: Sequence[str] = ()
-    as_of: int | None = None
+    options = (("--probe", args.probe), ("--with", args.with_), ("--without", args.without), ("--record", args.record))
+    chosen = [name for name, value in options if value]
+    if given and chosen:
+        raise UsageError(
+            f"{' and '.join(chosen)} is about reading this machine, but files were given",
+            hint="leave out the files to look at this machine",
+        )
+    if args.since_last and args.no_history:
+        raise UsageError("--since-last needs the history, and --no-history says to leave it alone", hint="leave one of them out")
+    if not given and args.host:
+        raise UsageError(
+            f"--host {args.host} names the node that FILEs come from, and none was given",
+            hint="run gpudiag check on that node, or bring its bundle: gpudiag collect -o FILE there, check --bundle FILE here",
+        )
 
 
-def recording(path: str, lang: str) -> Recorded:
-    """Every probe over a recorded machine. A probe that got no answer says why in a note."""
-    from knowledge.observation import Status
-    from probes.bundle import BundleHost
-    from probes.runner import run as probe
+def _machine(args: argparse.Namespace, bar: Progress) -> tuple[Look, list[str]]:
+    """A bundle, or this machine; and what there is to say about how it was read."""
+    from assistant import machine
+    from knowledge.text import excerpt
 
-    host = BundleHost(Path(path))
-    results = probe(host)
-    silent = [r for r in results if r.status is not Status.OK]
-    notes = [f"{path}: {r.probe}: {r.detail or r.status}" for r in silent]
+    if not args.bundle:
+        look = machine.here(args.settings, wish(args), probing(bar))
+        return look, look.notes
+    host, look = machine.bundle(args.bundle)
+    notes = look.notes
+    lang = args.settings.output.lang
+    if not look.results:
+        notes.append(f"{args.bundle}: {label('bundle_empty', lang)}")
+    elif absent := machine.not_recorded(look):
+        notes.append(f"{args.bundle}: {label('not_recorded', lang).format(names=', '.join(absent))}")
     if host.skipped:
-        notes.append(f"{path}: {label('newer_entries', lang).format(n=host.skipped)}")
-    return Recorded([o for r in results for o in r.observations], notes, host.as_of)
+        notes.append(f"{args.bundle}: {label('newer_entries', lang).format(n=host.skipped)}")
+    if unknown := machine.unknown_probes(look.recording):
+        notes.append(f"{args.bundle}: {label('newer_probes', lang).format(names=', '.join(excerpt(n, 60) for n in unknown[:8]))}")
+    return look, notes
+
+
+def probing(bar: Progress) -> Callable[[Probing], None]:
+    """Shows what is being waited for."""
+
+    def report(progress: Probing) -> None:
+        waiting = ", ".join(progress.waiting[:4]) + (", ..." if len(progress.waiting) > 4 else "")
+        bar(f"probes {progress.done}/{progress.total}: waiting for {waiting}")
+
+    return report
 
 
 def _report(bar: Progress) -> Callable[[str, int, int | None], None]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from assistant.output import say, write
 
 if TYPE_CHECKING:
+    from assistant.config import Settings
     from assistant.diagnosis import Diagnosis
 
 NAME = "demo"
@@ -43,12 +44,14 @@ def run(args: argparse.Namespace) -> int:
         return _list(args)
     story = load(args.name)
     say(_told(args.name, story, output.lang), args.quiet)
-    diagnosis = diagnosed(args.name, story, output.lang)
+    diagnosis = diagnosed(args.name, story, args.settings)
     write(show(diagnosis, output, tells, verbose=args.verbose))
-    others = [n for n in names() if n != args.name]
-    if output.format == "text" and others:
-        more = {"zh": "其他事件："}.get(output.lang, "other incidents: ")
-        say(f"\n{more}{', '.join(f'gpudiag demo {n}' for n in others)}", args.quiet)
+    if output.format == "text":
+        many = len(names()) - 1
+        more = {"zh": f"另有 {many} 个事件：gpudiag demo list"}.get(
+            output.lang, f"{many} more incidents: gpudiag demo list"
+        )
+        say(f"\n{more}", args.quiet)
     return 0
 
 
@@ -58,7 +61,9 @@ def load(name: str) -> dict[str, Any]:
     from knowledge.errors import UnknownNameError
 
     if name not in names():
-        raise UnknownNameError("demo", name, [*names(), "list"])
+        error = UnknownNameError("demo", name, [*names(), "list"])
+        error.hint = error.hint or "gpudiag demo list names them all"
+        raise error
     document = yamlfile.load(FOLDER / name / "story.yaml")
     document.raise_faults()
     story: dict[str, Any] = document.data
@@ -67,7 +72,11 @@ def load(name: str) -> dict[str, Any]:
 
 def command(story: dict[str, Any]) -> str:
     """The ``gpudiag check`` that does the same."""
-    words = ["gpudiag", "check"]
+    return shlex.join(["gpudiag", "check", *_words(story)])
+
+
+def _words(story: dict[str, Any]) -> list[str]:
+    words = ["--bundle", story["bundle"]] if story.get("bundle") else []
     for option in ("log", "input"):
         if story.get(option):
             words += [f"--{option}", *story[option]]
@@ -75,23 +84,22 @@ def command(story: dict[str, Any]) -> str:
         words += ["--host", story["host"]]
     if story.get("expect_gpus") is not None:
         words += ["--expect-gpus", str(story["expect_gpus"])]
-    return shlex.join(words)
+    return words
 
 
-def diagnosed(name: str, story: dict[str, Any], lang: str = "en") -> Diagnosis:
-    """The diagnosis of one incident, with the shipped rules alone."""
+def diagnosed(name: str, story: dict[str, Any], settings: Settings | None = None) -> Diagnosis:
+    """The diagnosis of one incident: what `command` gives in its folder, under `settings` or those that nobody changed."""
     from contextlib import chdir
 
-    from assistant.diagnosis import diagnose
-    from assistant.sources import read, told
-    from rules.loader import load as load_rules
+    from assistant.arguments import command_parser
+    from assistant.cli import load as load_command
+    from assistant.commands import check
+    from assistant.config import load as load_settings
 
-    host = story.get("host", "")
+    args = command_parser(load_command(check.NAME)).parse_args([*_words(story), "--quiet"])
+    args.settings = load_settings({"lang": "en"}, {}, ()) if settings is None else settings
     with chdir(FOLDER / name):
-        reading = read(story.get("log", []), story.get("input", []), host)
-    notes = [f"{n.source}: {n.text.in_(lang)}" for n in reading.notes]
-    facts = [*reading.observations, *told(host, story.get("expect_gpus"))]
-    return diagnose(facts, load_rules(), notes=notes, sources=reading.sources)
+        return check.diagnosed(args).diagnosis
 
 
 def _told(name: str, story: dict[str, Any], lang: str) -> str:

@@ -54,22 +54,20 @@ def document(title: str, body: str, lang: str) -> str:
     )
 
 
-def render(page: View) -> str:
-    """The answer as one self-contained page."""
+def render(page: View, below: str = "") -> str:
+    """The answer as one self-contained page. `below` is HTML that stands under it."""
     lang = page.lang
     colour = _COLOUR.get(page.state, page.state)
     parts = [f'<h1 style="--c:var(--{colour})"><b>{escape(page.state_label)}</b>{escape(page.headline)}</h1>']
     if page.steps:
         parts += [_heading("do_next", lang), "<ol>", *(_step(n, s, lang) for n, s in enumerate(page.steps, 1)), "</ol>"]
+        if page.more:
+            parts.append(f'<p class="soft">{escape(page.more)}</p>')
     if page.blocks:
         parts += [_heading("found", lang), *(_block(b, lang) for b in page.blocks)]
-    for key, items in (("ruled_out_title", page.ruled_out), ("undecided", page.undecided),
-                       ("could_not_see", page.unseen), ("notes", page.notes)):  # fmt: skip
-        if items:
-            shown = list(items)
-            if key == "undecided" and page.undecided_more:
-                shown.append(label("more_undecided", lang).format(n=page.undecided_more))
-            parts += [_heading(key, lang), _list(shown)]
+    for key, items, more in page.lists:
+        parts += [_heading(key, lang), _list([*items, *([more] if more else [])])]
+    parts += [below] if below else []
     parts.append(f"<footer>{escape(' | '.join(page.footer))}</footer>")
     return document(f"{page.state_label}: {page.headline}", "\n".join(parts), lang)
 

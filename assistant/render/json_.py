@@ -8,6 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from assistant.render import describe
+from assistant.render.gaps import remedy
 from assistant.render.labels import localised
 from assistant.render.times import iso, stamp, when
 from knowledge.observation import Event, Observation, Scope, Series, Subject
@@ -15,6 +16,7 @@ from rules.condition import EventLeaf, KnownLeaf
 from rules.proof import LeafProof, Missing, Proof
 
 if TYPE_CHECKING:
+    from assistant.changes import Changes
     from assistant.diagnosis import Diagnosis, Gap
     from rules.engine import Finding, Undecided
 
@@ -24,12 +26,17 @@ _SLOTS = (Scope.GPU, Scope.NVSWITCH, Scope.PCI, Scope.NIC)
 
 
 def render(
-    diagnosis: Diagnosis, lang: str = "en", tells: Tells = lambda _: "", timing: Mapping[str, float] | None = None
-) -> str:
+    diagnosis: Diagnosis, lang: str = "en", tells: Tells = lambda _: "", timing: Mapping[str, float] | None = None,
+    changes: Changes | None = None,
+) -> str:  # fmt: skip
     """The object as text, one line end at the end."""
     data = plain(diagnosis, lang, tells)
     if timing is not None:
         data["timing"] = dict(timing)
+    if changes is not None:
+        from assistant.render.changes import plain as changes_plain
+
+        data["changes"] = changes_plain(changes, lang)
     return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
@@ -119,7 +126,8 @@ class _Writer:
             "action": {
                 "bucket": str(a.bucket),
                 "text": a.text.in_(self.lang),
-                "command": a.command or None,
+                "command": a.command if a.pasteable else None,
+                "command_template": a.command if a.command and not a.pasteable else None,  # what {names} is not known
                 "risk": str(a.risk),
                 "usable": str(a.usable),
                 "said_by": a.resolver,
@@ -199,8 +207,9 @@ def subject(s: Subject) -> dict[str, str | None]:
     return {"scope": str(s.scope), "id": s.id, "host": s.host or None}
 
 
-def _gap(g: Gap) -> dict[str, str]:
-    return {"fact": g.fact, "subject": g.subject, "status": str(g.status), "detail": g.detail}
+def _gap(g: Gap) -> dict[str, str | None]:
+    return {"fact": g.fact, "subject": g.subject, "status": str(g.status), "detail": g.detail,
+            "remedy": remedy(g.detail) or None}  # fmt: skip
 
 
 def _value(value: object) -> Any:

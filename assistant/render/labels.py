@@ -23,7 +23,12 @@ _LABELS: dict[str, Text] = {
     "ruled_out": Text("ruled out", "已排除"),
     # risks
     "safe": Text("safe", "安全"),
-    "disruptive": Text("disruptive: interrupts what runs there", "有影响：会中断正在运行的任务"),
+    "disruptive": Text("disruptive: interrupts or holds off work there", "有影响：会中断或阻止该处的任务"),
+    "bundle_empty": Text("nothing that a probe can read was recorded in it", "其中没有任何探针可读的记录"),
+    "not_recorded": Text("nothing was recorded for: {names}", "没有以下来源的记录：{names}"),
+    "newer_probes": Text(
+        "was recorded with probes that this version does not have: {names}", "记录时使用了本版本没有的探针：{names}"
+    ),
     "newer_entries": Text("{n} entries of kinds that this version does not know", "{n} 个条目的类型是此版本不认识的"),
     "destructive": Text("destructive: hardware is touched", "高风险：涉及硬件操作"),
     # sections
@@ -39,6 +44,7 @@ _LABELS: dict[str, Text] = {
     "for": Text("for: ", "针对："),
     "would_confirm": Text("would settle it: ", "可据此确认："),
     "needs": Text("needs ", "需要 "),
+    "would_show": Text("{command} shows: {what}", "运行 {command} 可看到：{what}"),
     "runbook": Text("runbook: ", "处置手册："),
     "why": Text("why: ", "原因："),
     "false_positives": Text("mistaken for it: ", "容易误判："),
@@ -113,7 +119,7 @@ def subject_name(subject: Subject, lang: str) -> str:
         return {"zh": "本节点"}.get(lang, "this node")
     if subject.scope is Scope.LINK and subject.parent is not None:
         return f"{subject_name(subject.parent, lang)} {word} {subject.id}"
-    if subject.scope is Scope.DOCUMENT:
+    if subject.scope is Scope.DOCUMENT or (subject.scope is Scope.OBJECT and subject.id.startswith("/")):
         return subject.id
     if subject.scope is Scope.GPU and subject.id.startswith("unknown:"):
         return {"zh": "某个 GPU（地址未知）"}.get(lang, f"GPU at an unreadable address ({subject.id[8:]})")

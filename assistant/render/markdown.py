@@ -41,17 +41,14 @@ def render(page: View) -> str:
         out += [f"## {label('do_next', lang)}", ""]
         for number, step in enumerate(page.steps, 1):
             out += [*_step(number, step, lang), ""]
+        if page.more:
+            out += [escape(page.more), ""]
     if page.blocks:
         out += [f"## {label('found', lang)}", ""]
         for block in page.blocks:
             out += [*_block(block, lang), ""]
-    for key, items in (("ruled_out_title", page.ruled_out), ("undecided", page.undecided),
-                       ("could_not_see", page.unseen), ("notes", page.notes)):  # fmt: skip
-        if items:
-            out += [f"## {label(key, lang)}", "", *(f"- {escape(i)}" for i in items)]
-            if key == "undecided" and page.undecided_more:
-                out.append(f"- {escape(label('more_undecided', lang).format(n=page.undecided_more))}")
-            out.append("")
+    for key, items, more in page.lists:
+        out += [f"## {label(key, lang)}", "", *(f"- {escape(i)}" for i in (*items, more) if i), ""]
     out.append("---")
     out.append(escape(" | ".join(page.footer)))
     return "\n".join(out) + "\n"

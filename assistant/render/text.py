@@ -36,16 +36,14 @@ class _Page:
         out = [head[0].replace(p.state_label, state, 1), *head[1:]]
         if p.steps:
             out += ["", self._heading("do_next"), *(x for n, s in enumerate(p.steps, 1) for x in self._step(n, s))]
-        if p.more_steps:
-            more = self._label("more_steps").format(n=len(p.more_steps), names=", ".join(p.more_steps))
-            out += wrap(more, self.columns, "  ")
+        if p.more:
+            out += wrap(p.more, self.columns, "  ")
         if p.blocks:
             out += ["", self._heading("found"), *(x for b in p.blocks for x in self._block(b))]
-        for key, items in (("ruled_out_title", p.ruled_out), ("undecided", p.undecided), ("could_not_see", p.unseen),
-                           ("notes", p.notes)):  # fmt: skip
-            out += self._list(key, items)
-            if key == "undecided" and p.undecided_more:
-                out.append("  " + self.paint(self._label("more_undecided").format(n=p.undecided_more), "dim"))
+        for key, items, more in p.lists:
+            out += ["", self._heading(key), *(x for i in items for x in wrap(i, self.columns, "  - ", "    "))]
+            if more:
+                out.append("  " + self.paint(more, "dim"))
         out += ["", *(self.paint(x, "dim") for x in wrap(" | ".join(p.footer), self.columns))]
         return out
 
@@ -54,11 +52,6 @@ class _Page:
 
     def _heading(self, key: str) -> str:
         return self.paint(self._label(key), "bold")
-
-    def _list(self, key: str, items: tuple[str, ...]) -> list[str]:
-        if not items:
-            return []
-        return ["", self._heading(key), *(x for i in items for x in wrap(i, self.columns, "  - ", "    "))]
 
     def _step(self, number: int, step: Step) -> list[str]:
         lead = f"  {number}. "

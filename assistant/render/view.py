@@ -6,27 +6,26 @@ Symptoms stand under their root; the same finding on several GPUs is one block.
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from assistant.render.gaps import Gaps
 from assistant.render.labels import label, localised, reason_name, subject_name
 from assistant.render.times import iso, readable, when
-from knowledge.observation import Event, Observation, Origin, Scope, Status, Subject
+from knowledge.observation import Event, Observation, Origin, Scope, Subject
 from knowledge.text import clean
 from rules.engine import Grade, Role
 from rules.model import Bucket, Severity
 from rules.resolve import buckets
 
 if TYPE_CHECKING:
-    from assistant.diagnosis import Diagnosis, Gap
-    from rules.engine import Finding, Undecided
-    from rules.proof import Missing
+    from assistant.diagnosis import Diagnosis
+    from rules.engine import Finding
 
 Tells = Callable[[str], str]
-EVIDENCE, UNDECIDED, NAMES, STEPS = 3, 3, 4, 3  # of each, at most, without --verbose: one screen at 3 a.m.
+EVIDENCE, UNDECIDED, NAMES, STEPS = 3, 4, 4, 3  # of each, at most, without --verbose: one screen at 3 a.m.
 _QUIET = (Bucket.IGNORE, Bucket.MONITOR)
 
 
@@ -94,6 +93,22 @@ class View:
     notes: tuple[str, ...]
     footer: tuple[str, ...]
     more_steps: tuple[str, ...] = ()  # action words that are not shown
+    unseen_more: int = 0
+
+    @property
+    def more(self) -> str:
+        """The line that names the actions that are not shown; empty when all are."""
+        if not self.more_steps:
+            return ""
+        return label("more_steps", self.lang).format(n=len(self.more_steps), names=", ".join(self.more_steps))
+
+    @property
+    def lists(self) -> tuple[tuple[str, tuple[str, ...], str], ...]:
+        """The lists below the findings that are not empty: label, items, and the line that counts what is left out."""
+        every = (("ruled_out_title", self.ruled_out, 0), ("undecided", self.undecided, self.undecided_more),
+                 ("could_not_see", self.unseen, self.unseen_more), ("notes", self.notes, 0))  # fmt: skip
+        more = label("more_undecided", self.lang)
+        return tuple((key, items, more.format(n=rest) if rest else "") for key, items, rest in every if items)
 
 
 def view(diagnosis: Diagnosis, lang: str, tells: Tells = lambda _: "", verbose: bool = False) -> View:
@@ -107,14 +122,15 @@ class _Builder:
         self.by_id = {f.id: f for f in diagnosis.findings}
         hosts = {s.host for s in diagnosis.facts.subjects(Scope.NODE)}
         self.one_host = len(hosts) <= 1
+        self.gaps = Gaps(diagnosis, lang, tells, self._where, verbose)
 
     def build(self) -> View:
         d, lang = self.d, self.lang
         groups = self._groups(d.roots)
         steps = self._steps(groups)
         steps_shown = len(steps) if self.verbose else STEPS
-        undecided = self._undecided(d.undecided)
-        shown = len(undecided) if self.verbose else UNDECIDED
+        undecided, unseen = self.gaps.undecided(), self.gaps.unseen()
+        shown = len(undecided) + len(unseen) if self.verbose else UNDECIDED
         return View(
             lang=lang,
             state=str(d.verdict.state),
@@ -125,7 +141,8 @@ class _Builder:
             ruled_out=tuple(self._ruled_out(g) for g in self._groups(d.ruled_out)),
             undecided=tuple(undecided[:shown]),
             undecided_more=max(0, len(undecided) - shown),
-            unseen=tuple(self._unseen([*d.coverage.denied, *d.coverage.failed])),
+            unseen=tuple(unseen[:shown]),
+            unseen_more=max(0, len(unseen) - shown),
             notes=tuple(clean(n) for n in d.notes),
             footer=self._footer(),
             more_steps=tuple(dict.fromkeys(s.bucket for s in steps[steps_shown:])),
@@ -180,7 +197,7 @@ class _Builder:
             more=more,
             explains=self._effects([e for g in group for e in g.explains]),
             may_explain=self._effects([e for g in group for e in g.may_explain]),
-            missing=self._missing(m for g in group for m in g.missing) if unsure else (),
+            missing=self.gaps.needs(m for g in group for m in g.missing) if unsure else (),
             rule=f.rule.id,
             why=f.rule.why.in_(lang) if self.verbose else "",
             false_positives=f.rule.false_positives.in_(lang) if self.verbose else "",
@@ -231,23 +248,6 @@ class _Builder:
             name if n == 1 else f"{name} {label('copies', self.lang).format(n=n)}" for name, n in counts.items()
         )
 
-    def _missing(self, gaps: Iterable[Missing]) -> tuple[str, ...]:
-        """What would tell, with the facts it would tell: one input often answers several questions."""
-        sources: dict[str, dict[str, None]] = defaultdict(dict)
-        for m in gaps:
-            told = self.tells(m.fact).split(", ")[0]
-            spec = self.d.facts.vocabulary.get(m.fact)
-            question = spec.ask.in_(self.lang) if spec and spec.ask else ""
-            sources[told or question or reason_name(m.reason, self.lang)].setdefault(m.fact)
-        out = []
-        for source, facts in sources.items():
-            names = list(facts)
-            shown = names if self.verbose or len(names) <= NAMES else names[:NAMES]
-            rest = len(names) - len(shown)
-            more = f", {label('more_lines', self.lang).format(n=rest)}" if rest else ""
-            out.append(f"{source} [{', '.join(shown)}{more}]")
-        return tuple(out) if self.verbose else tuple(out[:NAMES])
-
     # --- actions --------------------------------------------------------------------------
 
     def _steps(self, groups: Sequence[Sequence[Finding]]) -> tuple[Step, ...]:
@@ -267,7 +267,7 @@ class _Builder:
 
     def _step(self, group: Sequence[Finding]) -> Step:
         a = group[0].advice
-        commands = tuple(dict.fromkeys(clean(f.advice.command) for f in group if _complete(f.advice.command)))
+        commands = tuple(dict.fromkeys(clean(f.advice.command) for f in group if f.advice.pasteable))
         then = dict.fromkeys(t.in_(self.lang) for f in group for t in f.advice.then)
         return Step(
             bucket=str(a.bucket),
@@ -289,37 +289,6 @@ class _Builder:
         tail = f" ({because.text or because.raw}; {because.place})" if because else ""
         return f"{clean(f.title.in_(self.lang))}: {self._where([g.subject for g in group])}{tail}"
 
-    def _undecided(self, items: Sequence[Undecided]) -> list[str]:
-        groups: dict[str, list[Undecided]] = defaultdict(list)
-        for u in sorted(filter(self._worth_saying, items), key=lambda u: (-u.rule.severity.rank, u.rule.id)):
-            groups[u.rule.id].append(u)
-        out = []
-        for group in groups.values():
-            gaps = self._missing(m for u in group for m in u.missing)
-            where = self._where([u.subject for u in group])
-            title = clean(group[0].rule.title.in_(self.lang))
-            out.append(f"{title}: {where}; {label('needs', self.lang)}{', '.join(gaps)}")
-        return out
-
-    def _worth_saying(self, u: Undecided) -> bool:
-        """Not that a lesser matter could be settled by a source that nobody gave: there is always one."""
-        serious = u.rule.severity in (Severity.ERROR, Severity.CRITICAL)
-        return self.verbose or serious or any(m.reason != Status.NOT_ASKED for m in u.missing)
-
-    def _unseen(self, gaps: Sequence[Gap]) -> list[str]:
-        groups: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-        for g in gaps:
-            groups[str(g.status), clean(g.detail)].setdefault(g.fact)
-        out = []
-        for (status, detail), facts in groups.items():
-            names = list(facts)
-            shown = names if self.verbose or len(names) <= NAMES + 1 else names[:NAMES]
-            rest = len(names) - len(shown)
-            more = f", {label('more_lines', self.lang).format(n=rest)}" if rest else ""
-            reason = reason_name(f"{status}: {detail}" if detail else status, self.lang)
-            out.append(f"{reason}: {', '.join(shown)}{more}")
-        return out
-
     def _footer(self) -> tuple[str, ...]:
         d, lang = self.d, self.lang
         parts = []
@@ -328,14 +297,6 @@ class _Builder:
         parts.append(label("read", lang).format(answered=d.coverage.answered, asked=d.coverage.asked))
         parts.append(label("ruleset", lang).format(hash=d.ruleset))
         return tuple(parts)
-
-
-_PLACEHOLDER = re.compile(r"(?<![{$])\{[a-z][a-z_]*\}(?!\})")  # as `rules.resolve.fill` leaves it
-
-
-def _complete(command: str) -> bool:
-    """Whether a command can be pasted: there is one, and nothing in it waits to be filled in."""
-    return bool(command) and not _PLACEHOLDER.search(command)
 
 
 def symptoms(diagnosis: Diagnosis) -> tuple[Finding, ...]:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from knowledge.catalog import decode_engine, decode_firmware, decode_link, decode_memory
 from knowledge.catalog.decode_common import Fields, channel
+from knowledge.lazy import lazy
 from knowledge.observation import Scalar
 
 LIMIT = 2000  # characters; the driver's own lines are shorter than 1000
@@ -32,27 +33,27 @@ _DECODERS: Mapping[int, Callable[[str], Fields]] = {
 
 # Texts that only one code (or one pair) prints. A line whose code is another one contradicts itself.
 _SIGNATURES: tuple[tuple[re.Pattern[str], tuple[int, ...]], ...] = (
-    (re.compile(r"NVLink: fatal error detected on link", re.IGNORECASE), (74,)),
-    (re.compile(r"GPU has fallen off the bus", re.IGNORECASE), (79,)),
-    (re.compile(r"Graphics SM (?:Warp|Global) Exception|Graphics Exception: (?:ESR|ChID)"), (13,)),
-    (re.compile(r"\bMMU Fault: ENGINE"), (31, 137)),
-    (re.compile(r"double bit error \(DBE\) has been detected"), (48,)),
-    (re.compile(r"Row Remapper: New row"), (63,)),
-    (re.compile(r"Row Remapper Error: \("), (64,)),
-    (re.compile(r"\bContained: [A-Z]"), (94,)),
-    (re.compile(r"\bUncontained: [A-Z]"), (95,)),
-    (re.compile(r"\bClass Error: Ch", re.IGNORECASE), (69,)),
-    (re.compile(r"CTX SWITCH TIMEOUT"), (109,)),
-    (re.compile(r"Timeout (?:after \d{1,5}s of )?waiting for RPC"), (119,)),
-    (re.compile(r"GSP (?:task|kernel) exception"), (120,)),
-    (re.compile(r"Link training failed for links?"), (136,)),
-    (re.compile(r"possible firmware handling failure"), (140,)),
-    (re.compile(r"while polling for FSP boot complete"), (143,)),
-    (re.compile(r"GPU recovery action changed from"), (154,)),
-    (re.compile(r"\s*SAW_\w{1,20}\s{1,8}(?:Fatal|Nonfatal)\s"), (144, 155)),
-    (re.compile(r"\s*RLW_\w{1,20}\s{1,8}(?:Fatal|Nonfatal)\s"), (145, 155)),
-    (re.compile(r"\s*TLW_\w{1,20}\s{1,8}(?:Fatal|Nonfatal)\s"), (146, 155)),
-    (re.compile(r"\s*NETIR\w{0,20}\s{1,8}(?:Fatal|Nonfatal)\s"), (149, 155)),
+    (lazy(r"NVLink: fatal error detected on link", re.IGNORECASE), (74,)),
+    (lazy(r"GPU has fallen off the bus", re.IGNORECASE), (79,)),
+    (lazy(r"Graphics SM (?:Warp|Global) Exception|Graphics Exception: (?:ESR|ChID)"), (13,)),
+    (lazy(r"\bMMU Fault: ENGINE"), (31, 137)),
+    (lazy(r"double bit error \(DBE\) has been detected"), (48,)),
+    (lazy(r"Row Remapper: New row"), (63,)),
+    (lazy(r"Row Remapper Error: \("), (64,)),
+    (lazy(r"\bContained: [A-Z]"), (94,)),
+    (lazy(r"\bUncontained: [A-Z]"), (95,)),
+    (lazy(r"\bClass Error: Ch", re.IGNORECASE), (69,)),
+    (lazy(r"CTX SWITCH TIMEOUT"), (109,)),
+    (lazy(r"Timeout (?:after \d{1,5}s of )?waiting for RPC"), (119,)),
+    (lazy(r"GSP (?:task|kernel) exception"), (120,)),
+    (lazy(r"Link training failed for links?"), (136,)),
+    (lazy(r"possible firmware handling failure"), (140,)),
+    (lazy(r"while polling for FSP boot complete"), (143,)),
+    (lazy(r"GPU recovery action changed from"), (154,)),
+    (lazy(r"\s*SAW_\w{1,20}\s{1,8}(?:Fatal|Nonfatal)\s"), (144, 155)),
+    (lazy(r"\s*RLW_\w{1,20}\s{1,8}(?:Fatal|Nonfatal)\s"), (145, 155)),
+    (lazy(r"\s*TLW_\w{1,20}\s{1,8}(?:Fatal|Nonfatal)\s"), (146, 155)),
+    (lazy(r"\s*NETIR\w{0,20}\s{1,8}(?:Fatal|Nonfatal)\s"), (149, 155)),
 )
 
 

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import re
-
 from knowledge.catalog.decode_common import Fields, channel, find_hex, find_int, hex_text, present
+from knowledge.lazy import lazy
 
 # Graphics SM Warp Exception on (GPC 8, TPC 5, SM 1): Multiple Warp Errors
 # Graphics SM Warp Exception on (GPC 1, TPC 0): Out Of Range Address
-_SM = re.compile(r"Graphics SM (Warp|Global) Exception")
-_SM_KIND = re.compile(r"Exception on \([^)]{1,60}\): (\S[^\n]{0,120})")
-_GPC, _TPC, _SM_NUMBER = (re.compile(rf"\b{unit} ?(\d{{1,4}})\s*[,)]") for unit in ("GPC", "TPC", "SM"))
+_SM = lazy(r"Graphics SM (Warp|Global) Exception")
+_SM_KIND = lazy(r"Exception on \([^)]{1,60}\): (\S[^\n]{0,120})")
+_GPC, _TPC, _SM_NUMBER = (lazy(rf"\b{unit} ?(\d{{1,4}})\s*[,)]") for unit in ("GPC", "TPC", "SM"))
 # Graphics Exception: ESR 0x546fb0=0x11f000e 0x546fb4=0x24 0x546fa8=0xf81eb60 0x546fac=0x1174
 # Graphics Exception: Shader Program Header 11 Error
-_GRAPHICS = re.compile(r"Graphics Exception(?:: (?!ESR|ChI[Dd]|channel)(\S[^\n]{0,120}))?")
-_ESR = re.compile(r"\b0x([0-9a-fA-F]{1,8})=0x([0-9a-fA-F]{1,16})\b")
+_GRAPHICS = lazy(r"Graphics Exception(?:: (?!ESR|ChI[Dd]|channel)(\S[^\n]{0,120}))?")
+_ESR = lazy(r"\b0x([0-9a-fA-F]{1,8})=0x([0-9a-fA-F]{1,16})\b")
 # Graphics Exception: ChID 0003, Class 00008297, Offset 000015e0, Data 00000000
 # Class Error: ChId 0008, Class 0000cbc0, Offset 00000184, Data ffffffff, ErrorCode 00000004
 _CLASS, _OFFSET, _DATA, _ERROR_CODE = (
-    re.compile(rf"\b{name} (?:0x)?([0-9a-fA-F]{{8}})\b") for name in ("Class", "Offset", "Data", "ErrorCode")
+    lazy(rf"\b{name} (?:0x)?([0-9a-fA-F]{{8}})\b") for name in ("Class", "Offset", "Data", "ErrorCode")
 )
 # 0003 00000000 00008297 00001098 00000000 00000044      (channel, instance, class, offset, data, status)
-_OLD_13 = re.compile(r"\s*([0-9a-fA-F]{4}) [0-9a-fA-F]{8} ([0-9a-fA-F]{8}) ([0-9a-fA-F]{8}) ([0-9a-fA-F]{8})\b")
+_OLD_13 = lazy(r"\s*([0-9a-fA-F]{4}) [0-9a-fA-F]{8} ([0-9a-fA-F]{8}) ([0-9a-fA-F]{8}) ([0-9a-fA-F]{8})\b")
 
 
 def graphics(text: str) -> Fields:
@@ -56,15 +55,15 @@ def _class_words(text: str) -> Fields:
 # Ch 00000010, intr 10000000. MMU Fault: ENGINE CE0 HUBCLIENT_CE0 faulted @ 0x0_04a00000. Fault is of type
 #   FAULT_INFO_TYPE_UNSUPPORTED_KIND ACCESS_TYPE_WRITE
 # channel 0x0000000c, intr 00000000. MMU Fault: ENGINE GRAPHICS GPC2 GPCCLIENT_PROP_0 faulted @ 0x0_00000000. ...
-_ENGINE = re.compile(r"\bENGINE ([A-Z][A-Z0-9_]{0,40})\s")
-_CLIENT = re.compile(r"\b((?:GPC|HUB|GPU|FBP)CLIENT_[A-Z0-9_]{1,40})\s")
-_FAULT_GPC = re.compile(r"\bENGINE \S{1,40} GPC(\d{1,3})\s")
-_ADDRESS = re.compile(r"faulted @ 0x([0-9a-fA-F_]{1,24})(?=[.,\s])")
-_FAULT = re.compile(r"\b(FAULT_[A-Z_]{2,60})\b")
-_ACCESS = re.compile(r"\b(ACCESS_TYPE_[A-Z_]{2,60})\b")
+_ENGINE = lazy(r"\bENGINE ([A-Z][A-Z0-9_]{0,40})\s")
+_CLIENT = lazy(r"\b((?:GPC|HUB|GPU|FBP)CLIENT_[A-Z0-9_]{1,40})\s")
+_FAULT_GPC = lazy(r"\bENGINE \S{1,40} GPC(\d{1,3})\s")
+_ADDRESS = lazy(r"faulted @ 0x([0-9a-fA-F_]{1,24})(?=[.,\s])")
+_FAULT = lazy(r"\b(FAULT_[A-Z_]{2,60})\b")
+_ACCESS = lazy(r"\b(ACCESS_TYPE_[A-Z_]{2,60})\b")
 # Ch 0000000b, engmask 00000120, intr 10000000
-_ENGMASK = re.compile(r"\bengmask ([0-9a-fA-F]{8})\b")
-_INTR = re.compile(r"\bintr0? (?:0x)?([0-9a-fA-F]{8})\b")
+_ENGMASK = lazy(r"\bengmask ([0-9a-fA-F]{8})\b")
+_INTR = lazy(r"\bintr0? (?:0x)?([0-9a-fA-F]{8})\b")
 
 
 def mmu(text: str) -> Fields:
@@ -82,7 +81,7 @@ def mmu(text: str) -> Fields:
 
 # Channel ID 0000000d intr0 00040000
 # channel 0x00000007 intr1 00000004 HCE_DBG0 00000300 HCE_DBG1 0000118e
-_INTR1 = re.compile(r"\bintr1 (?:0x)?([0-9a-fA-F]{8})\b")
+_INTR1 = lazy(r"\bintr1 (?:0x)?([0-9a-fA-F]{8})\b")
 
 
 def pbdma(text: str) -> Fields:
@@ -91,7 +90,7 @@ def pbdma(text: str) -> Fields:
 
 
 # Ch 00000001 caused by previous Xid 149
-_PREVIOUS = re.compile(r"caused by previous Xid (\d{1,4})\b")
+_PREVIOUS = lazy(r"caused by previous Xid (\d{1,4})\b")
 
 
 def torn_down(text: str) -> Fields:
@@ -101,8 +100,8 @@ def torn_down(text: str) -> Fields:
 
 # Ch 00000008, errorString CTX SWITCH TIMEOUT, Info 0x58005
 # channel 0x0000000d, CTX SWITCH TIMEOUT, Info 0x14c011
-_ERROR = re.compile(r"\b(CTX SWITCH TIMEOUT)\b")
-_INFO = re.compile(r"\bInfo 0x([0-9a-fA-F]{1,8})\b")
+_ERROR = lazy(r"\b(CTX SWITCH TIMEOUT)\b")
+_INFO = lazy(r"\bInfo 0x([0-9a-fA-F]{1,8})\b")
 
 
 def context_switch(text: str) -> Fields:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from knowledge.catalog.decode_common import Fields, find_hex, find_int, hex_text, present
+from knowledge.lazy import lazy
 
 # 223b6a66 00002100 00000000 20662342 20662ba6 20664272 2065f7ca 2063f48c
 # 203c(3090) 00000000 00000000
-_WORDS = re.compile(r"\s*([0-9a-fA-F]{4,8}(?:\([0-9a-fA-F]{1,8}\))?(?: [0-9a-fA-F]{8}){1,16})\b")
+_WORDS = lazy(r"\s*([0-9a-fA-F]{4,8}(?:\([0-9a-fA-F]{1,8}\))?(?: [0-9a-fA-F]{8}){1,16})\b")
 
 
 def power_unit(text: str) -> Fields:
@@ -20,7 +21,7 @@ def power_unit(text: str) -> Fields:
 
 
 # GPU has fallen off the bus.
-_OFF_BUS = re.compile(r"fallen off the bus", re.IGNORECASE)
+_OFF_BUS = lazy(r"fallen off the bus", re.IGNORECASE)
 
 
 def off_bus(text: str) -> Fields:
@@ -31,12 +32,12 @@ def off_bus(text: str) -> Fields:
 # Timeout waiting for RPC from GSP! Expected function 103 (GSP_RM_ALLOC) (0x80 0x38).
 # Timeout after 6s of waiting for RPC response from GPU4 GSP! Expected function 76 (GSP_RM_CONTROL) (0x20801813 0x4c).
 # Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 76 (GSP_RM_CONTROL) sequence 1321 (0x0 0x0).
-_SECONDS = re.compile(r"\bTimeout after (\d{1,5})s\b")
-_RPC_GPU = re.compile(r"\bfrom GPU(\d{1,3}) GSP\b")
-_FUNCTION = re.compile(r"\bExpected function (\d{1,6})\s")
-_FUNCTION_NAME = re.compile(r"\bExpected function \d{1,6} \((\w{1,60})\)")
-_SEQUENCE = re.compile(r"\bsequence (\d{1,12})(?=[\s.])")
-_PARAMETERS = re.compile(r"\(0x([0-9a-fA-F]{1,16}) 0x([0-9a-fA-F]{1,16})\)")
+_SECONDS = lazy(r"\bTimeout after (\d{1,5})s\b")
+_RPC_GPU = lazy(r"\bfrom GPU(\d{1,3}) GSP\b")
+_FUNCTION = lazy(r"\bExpected function (\d{1,6})\s")
+_FUNCTION_NAME = lazy(r"\bExpected function \d{1,6} \((\w{1,60})\)")
+_SEQUENCE = lazy(r"\bsequence (\d{1,12})(?=[\s.])")
+_PARAMETERS = lazy(r"\(0x([0-9a-fA-F]{1,16}) 0x([0-9a-fA-F]{1,16})\)")
 
 
 def rpc(text: str) -> Fields:
@@ -53,13 +54,13 @@ def rpc(text: str) -> Fields:
 # GSP kernel exception: store access page fault (cause:0xf) @ pc:0xffffffff93003d42, partition:4#0
 # GSP task watchdog timeout @ pc:0x1b66396, partition:4#0, task:1
 # Poison error in GSP.
-_GSP = re.compile(r"\bGSP (task|kernel) (?:exception: ([a-z][a-z /-]{1,60}?)(?= \(| @|,|$)|(watchdog timeout))")
-_POISON = re.compile(r"\bPoison error in GSP\b")
-_CAUSE = re.compile(r"\bcause:0x([0-9a-fA-F]{1,16})\)")
-_PC = re.compile(r"\bpc:0x([0-9a-fA-F]{1,16})(?=[,\s]|$)")
-_GSP_PARTITION = re.compile(r"\bpartition:(\d{1,4}#\d{1,4})(?=[,\s]|$)")
-_TASK = re.compile(r"\btask:\s?(\d{1,4})(?=[,\s]|$)")
-_GFID = re.compile(r"\bgfid:\s?(\d{1,6})(?=[,\s]|$)")
+_GSP = lazy(r"\bGSP (task|kernel) (?:exception: ([a-z][a-z /-]{1,60}?)(?= \(| @|,|$)|(watchdog timeout))")
+_POISON = lazy(r"\bPoison error in GSP\b")
+_CAUSE = lazy(r"\bcause:0x([0-9a-fA-F]{1,16})\)")
+_PC = lazy(r"\bpc:0x([0-9a-fA-F]{1,16})(?=[,\s]|$)")
+_GSP_PARTITION = lazy(r"\bpartition:(\d{1,4}#\d{1,4})(?=[,\s]|$)")
+_TASK = lazy(r"\btask:\s?(\d{1,4})(?=[,\s]|$)")
+_GFID = lazy(r"\bgfid:\s?(\d{1,6})(?=[,\s]|$)")
 
 
 def gsp(text: str) -> Fields:
@@ -75,7 +76,7 @@ def gsp(text: str) -> Fields:
 
 # Error status 0x65 while polling for FSP boot complete, 0xffffffff, 0x0, 0x0, 0x0, 0x0
 # FSP fuse error check has failed. Status = 0x1.
-_INIT_STATUS = re.compile(r"\b(?:Error status|Status =) 0x([0-9a-fA-F]{1,8})(?=[\s.,]|$)")
+_INIT_STATUS = lazy(r"\b(?:Error status|Status =) 0x([0-9a-fA-F]{1,8})(?=[\s.,]|$)")
 
 
 def init_error(text: str) -> Fields:
@@ -85,7 +86,7 @@ def init_error(text: str) -> Fields:
 
 
 # GPU memory subsystem timeout (type 2) detected
-_TIMEOUT_TYPE = re.compile(r"\btimeout \(type (\d{1,6})\)")
+_TIMEOUT_TYPE = lazy(r"\btimeout \(type (\d{1,6})\)")
 
 
 def memory_timeout(text: str) -> Fields:
@@ -124,9 +125,9 @@ BUCKETS: Mapping[Recovery, str] = {
 
 # GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)
 # GPU recovery action changed from 0x0 (None) to 0x2 (OS Reboot)
-_FROM = re.compile(r"\bfrom 0x([0-9a-fA-F]{1,8})\b")
-_TO = re.compile(r"\bto\s{1,40}0x([0-9a-fA-F]{1,8})\b")
-_TO_WORDS = re.compile(r"\bto\s{1,40}0x[0-9a-fA-F]{1,8} \(([^()]{1,60})\)")
+_FROM = lazy(r"\bfrom 0x([0-9a-fA-F]{1,8})\b")
+_TO = lazy(r"\bto\s{1,40}0x([0-9a-fA-F]{1,8})\b")
+_TO_WORDS = lazy(r"\bto\s{1,40}0x[0-9a-fA-F]{1,8} \(([^()]{1,60})\)")
 
 
 def recovery_action(number: int | None) -> Recovery | None:

@@ -6,15 +6,16 @@ import re
 
 from knowledge.catalog.decode_common import Fields, find_int, hex_text, present
 from knowledge.catalog.decode_nvlink74 import REGISTERS, decode_nvlink74
+from knowledge.lazy import lazy
 
 # NVLink: fatal error detected on link 14(0x100000, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)
 # NVLink: fatal error detected on link 6
 # NVLink: Link training failed for link 3(0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)
 # NVLink: Link training failed for links 0x3f(0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)
-_LINK = re.compile(r"\blink (\d{1,2})(?=[\s(,.:]|$)", re.IGNORECASE)
-_LINKS = re.compile(r"\blinks 0x([0-9a-fA-F]{1,16})(?=[\s(])")
-_GROUP = re.compile(r"\(([0-9a-fA-Fx, ]{3,120})(\)?)")
-_WORD = re.compile(r"0x([0-9a-fA-F]{1,8})(?=[\s,)])")
+_LINK = lazy(r"\blink (\d{1,2})(?=[\s(,.:]|$)", re.IGNORECASE)
+_LINKS = lazy(r"\blinks 0x([0-9a-fA-F]{1,16})(?=[\s(])")
+_GROUP = lazy(r"\(([0-9a-fA-Fx, ]{3,120})(\)?)")
+_WORD = lazy(r"0x([0-9a-fA-F]{1,8})(?=[\s,)])")
 
 
 def registers(text: str) -> tuple[tuple[int, ...], bool]:
@@ -62,14 +63,14 @@ def training(text: str) -> Fields:
 # RLW_REMAP Nonfatal XC0 i0 Link 02
 # NVLPW_CTRL Fatal XC0 i0 Link 03 : Link Down While Active.
 # TLW_RX/TLW_RX_PIPE0 Fatal XC0 i0 Link 00 (0x0000000a 0x00000004 0x00000000 0x00000000)      both names of the unit
-_HEAD = re.compile(
+_HEAD = lazy(
     r"\s*([A-Z][A-Za-z0-9_]{1,30}(?:/[A-Z][A-Za-z0-9_]{1,30})?(?: [Dd]egraded)?)\s{1,8}(Fatal|Nonfatal|Non-fatal)\b"
 )
-_XC = re.compile(r"\bXC ?(\d{1,3})\b")
-_INJECTED = re.compile(r"\si ?(\d{1,3})\s")
-_LINK5 = re.compile(r"\bLink (?:(-?\d{1,2})(?=[\s(\[:])|(\d\d|-1)$)")
-_GROUP5 = re.compile(r"[(\[]([0-9a-fA-Fx, ]{3,160})([)\]]?)")
-_WORD5 = re.compile(r"0x([0-9a-fA-F]{8}\b|[0-9a-fA-F]{1,7}(?=[\s,)\]]))")
+_XC = lazy(r"\bXC ?(\d{1,3})\b")
+_INJECTED = lazy(r"\si ?(\d{1,3})\s")
+_LINK5 = lazy(r"\bLink (?:(-?\d{1,2})(?=[\s(\[:])|(\d\d|-1)$)")
+_GROUP5 = lazy(r"[(\[]([0-9a-fA-Fx, ]{3,160})([)\]]?)")
+_WORD5 = lazy(r"0x([0-9a-fA-F]{8}\b|[0-9a-fA-F]{1,7}(?=[\s,)\]]))")
 
 
 def nvlink5(text: str) -> Fields:
@@ -98,12 +99,12 @@ def nvlink5(text: str) -> Fields:
 # 20034, Severity 1 Engine instance 60 Sub-engine instance 00
 # 20034, Data {0x10000000, 0x10000000, 0x00000000, ...}
 # detected NVSwitch non-fatal error 12028 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61
-_SX_LINK = re.compile(r"\bLink (\d{1,3})(?=[\s,.]|$)")
-_SX_PORT = re.compile(r"\bport (\d{1,3})(?=[\s,.]|$)")
-_SX_WORD = re.compile(r"\b(Non-fatal|Nonfatal|Fatal)\b", re.IGNORECASE)
-_ENGINE = re.compile(r"\bEngine instance (\d{1,4})\s")
-_SUB_ENGINE = re.compile(r"\bSub-engine instance (\d{1,4})\b")
-_PHYSICAL = re.compile(r"\bphysical id (\d{1,4})\s")
+_SX_LINK = lazy(r"\bLink (\d{1,3})(?=[\s,.]|$)")
+_SX_PORT = lazy(r"\bport (\d{1,3})(?=[\s,.]|$)")
+_SX_WORD = lazy(r"\b(Non-fatal|Nonfatal|Fatal)\b", re.IGNORECASE)
+_ENGINE = lazy(r"\bEngine instance (\d{1,4})\s")
+_SUB_ENGINE = lazy(r"\bSub-engine instance (\d{1,4})\b")
+_PHYSICAL = lazy(r"\bphysical id (\d{1,4})\s")
 
 
 def switch_line(text: str) -> Fields:

@@ -8,20 +8,19 @@ from __future__ import annotations
 import re
 
 from knowledge.catalog.decode_common import Fields, channel, find_hex, find_int, present
+from knowledge.lazy import lazy
 
-_PHYSICAL = re.compile(r"\bphysAddr:? 0x([0-9a-fA-F_]{1,24})(?![0-9a-fA-F_])")
-_PARTITION = re.compile(r"(?<!sub)partition (\d{1,3})\b")
-_SUBPARTITION = re.compile(r"\bsubpartition (\d{1,3})\b")
+_PHYSICAL = lazy(r"\bphysAddr:? 0x([0-9a-fA-F_]{1,24})(?![0-9a-fA-F_])")
+_PARTITION = lazy(r"(?<!sub)partition (\d{1,3})\b")
+_SUBPARTITION = lazy(r"\bsubpartition (\d{1,3})\b")
 
 # An uncorrectable double bit error (DBE) has been detected on GPU in the framebuffer at physAddr 0x18f31d80
 #   partition 16, subpartition 3.
 # An uncorrectable double bit error (DBE) has been detected on GPU in the framebuffer at partition 4, subpartition 1
 # An uncorrectable ECC error has been detected on GPU in GSP-RISCV location 3
 # The place must be whole: of a cut one ("in the frame") nobody knows whether it was the framebuffer.
-_DETECTED_IN = re.compile(
-    r"detected (?:on GPU )?in (?:the )?(?!the\b)([A-Za-z][\w /-]{0,60}?)(?= at | location |[.,(])"
-)
-_IN_FRAMEBUFFER = re.compile(r"detected (?:on GPU )?in the framebuffer\b")
+_DETECTED_IN = lazy(r"detected (?:on GPU )?in (?:the )?(?!the\b)([A-Za-z][\w /-]{0,60}?)(?= at | location |[.,(])")
+_IN_FRAMEBUFFER = lazy(r"detected (?:on GPU )?in the framebuffer\b")
 
 
 def double_bit(text: str) -> Fields:
@@ -39,9 +38,9 @@ def double_bit(text: str) -> Fields:
 # SM ICACHE, Uncorrectable SRAM error in GPC 7 TPC 6
 # GSP-RISCV, Uncorrectable SRAM Error in location 3
 # Double Bit ECC Error in FBPA 4 subpartition 1
-_COMPANION_UNIT = re.compile(r"([A-Za-z][\w /-]{0,40}), Uncorrectable (DRAM|SRAM)")
-_FBPA = re.compile(r"\bFBPA (\d{1,3})\b")
-_GPC, _TPC = re.compile(r"\bGPC (\d{1,3})\b"), re.compile(r"\bTPC (\d{1,3})\b")
+_COMPANION_UNIT = lazy(r"([A-Za-z][\w /-]{0,40}), Uncorrectable (DRAM|SRAM)")
+_FBPA = lazy(r"\bFBPA (\d{1,3})\b")
+_GPC, _TPC = lazy(r"\bGPC (\d{1,3})\b"), lazy(r"\bTPC (\d{1,3})\b")
 
 
 def companion(text: str) -> Fields:
@@ -62,24 +61,24 @@ def companion(text: str) -> Fields:
 # Dynamic Page Retirement: New page retired, reboot to activate (0x00000000000b4e8f).
 # Dynamic Page Retirement: FATAL, unable to retire page (0x3fdf5e)
 _MECHANISMS = (
-    (re.compile(r"\brow remapp", re.IGNORECASE), "row_remapper"),
-    (re.compile(r"\bbank remapper", re.IGNORECASE), "bank_remapper"),
-    (re.compile(r"\bpage retirement", re.IGNORECASE), "page_retirement"),
-    (re.compile(r"\bdram retirement", re.IGNORECASE), "dram_retirement"),
+    (lazy(r"\brow remapp", re.IGNORECASE), "row_remapper"),
+    (lazy(r"\bbank remapper", re.IGNORECASE), "bank_remapper"),
+    (lazy(r"\bpage retirement", re.IGNORECASE), "page_retirement"),
+    (lazy(r"\bdram retirement", re.IGNORECASE), "dram_retirement"),
 )
-_REPAIR_ADDRESS = re.compile(r"(?:\((?:0x)?|\bat 0x)([0-9a-fA-F]{5,16})(?![0-9a-fA-F])")
-_PENDING = re.compile(r"new (?:row|bank|page)\b.{0,60}?\b(?:marked|retired)\b", re.IGNORECASE)
-_FAILED = re.compile(r"remapper error|retirement failed|unable to retire|remapping failed", re.IGNORECASE)
+_REPAIR_ADDRESS = lazy(r"(?:\((?:0x)?|\bat 0x)([0-9a-fA-F]{5,16})(?![0-9a-fA-F])")
+_PENDING = lazy(r"new (?:row|bank|page)\b.{0,60}?\b(?:marked|retired)\b", re.IGNORECASE)
+_FAILED = lazy(r"remapper error|retirement failed|unable to retire|remapping failed", re.IGNORECASE)
 _FAILURES = (
-    (re.compile(r"all reserved rows for bank are remapped", re.IGNORECASE), "bank_full"),
-    (re.compile(r"remapping table is full", re.IGNORECASE), "table_full"),
-    (re.compile(r"no spare for retirement", re.IGNORECASE), "no_spare"),
-    (re.compile(r"full inforom object", re.IGNORECASE), "inforom_full"),
-    (re.compile(r"hw limit reached", re.IGNORECASE), "hardware_limit"),
-    (re.compile(r"disabled retirement", re.IGNORECASE), "disabled"),
-    (re.compile(r"already pending remapping|due to pending ", re.IGNORECASE), "already_pending"),
-    (re.compile(r"remap a reserved row", re.IGNORECASE), "reserved_row"),
-    (re.compile(r"\binternal\b|unknown error", re.IGNORECASE), "internal"),
+    (lazy(r"all reserved rows for bank are remapped", re.IGNORECASE), "bank_full"),
+    (lazy(r"remapping table is full", re.IGNORECASE), "table_full"),
+    (lazy(r"no spare for retirement", re.IGNORECASE), "no_spare"),
+    (lazy(r"full inforom object", re.IGNORECASE), "inforom_full"),
+    (lazy(r"hw limit reached", re.IGNORECASE), "hardware_limit"),
+    (lazy(r"disabled retirement", re.IGNORECASE), "disabled"),
+    (lazy(r"already pending remapping|due to pending ", re.IGNORECASE), "already_pending"),
+    (lazy(r"remap a reserved row", re.IGNORECASE), "reserved_row"),
+    (lazy(r"\binternal\b|unknown error", re.IGNORECASE), "internal"),
 )
 # What these failures have in common: no spare is left for this place, which is NVIDIA's RMA criterion.
 _EXHAUSTED = frozenset({"bank_full", "table_full", "no_spare"})
@@ -99,8 +98,8 @@ def remap(text: str) -> Fields:
 
 # Disabling ECC single-bit error interrupts in framebuffer at logical partition 3, due to high error rate
 # SM SBE interrupt storm detected
-_STORM_FB = re.compile(r"interrupts in framebuffer")
-_STORM_SM = re.compile(r"\bSM SBE interrupt storm")
+_STORM_FB = lazy(r"interrupts in framebuffer")
+_STORM_SM = lazy(r"\bSM SBE interrupt storm")
 
 
 def storm(text: str) -> Fields:
@@ -113,11 +112,11 @@ def storm(text: str) -> Fields:
 # Uncontained: LTC TAG (0x2,0x0). RST: Yes, D-RST: No
 # Contained: DRAM (0x3,0x1). physAddr: 0x1f4a8000 RST: No, D-RST: Yes
 # Ch 00000009
-_CONTAINMENT = re.compile(r"\b(contained|uncontained)\b", re.IGNORECASE)
-_UNIT = re.compile(r"ontained: ([A-Za-z][\w /-]{0,60}?)\s*[.(]")
-_UNIT_ARGUMENTS = re.compile(r"ontained: [\w /-]{1,60}\((0x[0-9a-fA-F, x]{1,40})\)")
-_RESET = re.compile(r"(?<![-\w])RST: (Yes|No)\b")
-_DRAIN = re.compile(r"\bD-RST\S? (Yes|No)\b")
+_CONTAINMENT = lazy(r"\b(contained|uncontained)\b", re.IGNORECASE)
+_UNIT = lazy(r"ontained: ([A-Za-z][\w /-]{0,60}?)\s*[.(]")
+_UNIT_ARGUMENTS = lazy(r"ontained: [\w /-]{1,60}\((0x[0-9a-fA-F, x]{1,40})\)")
+_RESET = lazy(r"(?<![-\w])RST: (Yes|No)\b")
+_DRAIN = lazy(r"\bD-RST\S? (Yes|No)\b")
 
 
 def contained(text: str) -> Fields:
@@ -133,7 +132,7 @@ def contained(text: str) -> Fields:
 
 
 # An uncorrectable ECC error detected (possible firmware handling failure) DRAM:0, LTC:0, MMU:0, PCIE:0
-_COUNTS = {unit: re.compile(rf"\b{unit}:\s?(-?\d{{1,11}})(?=,|\s|$)") for unit in ("DRAM", "LTC", "MMU", "PCIE")}
+_COUNTS = {unit: lazy(rf"\b{unit}:\s?(-?\d{{1,11}})(?=,|\s|$)") for unit in ("DRAM", "LTC", "MMU", "PCIE")}
 
 
 def residual(text: str) -> Fields:
@@ -145,13 +144,13 @@ def residual(text: str) -> Fields:
 # Repairing LTS failed as there are no more spare L2 slices.
 # Retiring TPC 4 from GPC 2 with a spare from the same GPC.
 # Unable to retire TPC 7 from GPC 3 in MIG mode as there are no spare TPCs in the same GPC.
-_TARGET = re.compile(
+_TARGET = lazy(
     r"\b(?:Marking|Repairing|Retiring|retire) (Channel|LTS|TPC)(?: (\d{1,3}))?(?: (?:in|from) (FBPA|FBP|FPB|GPC) (\d{1,3}))?\b"
 )
-_NO_SPARE = re.compile(r"\bno (?:more )?spare")
-_REPAIR_PENDING = re.compile(r"\s*(?:Marking|Retiring) ")
-_REPAIR_FAILED = re.compile(r"\s*(?:Unable to retire|Repairing \w{1,10} failed)\b")
-_ACTIVATE = re.compile(r"Perform (.{1,30}?) to activate")
+_NO_SPARE = lazy(r"\bno (?:more )?spare")
+_REPAIR_PENDING = lazy(r"\s*(?:Marking|Retiring) ")
+_REPAIR_FAILED = lazy(r"\s*(?:Unable to retire|Repairing \w{1,10} failed)\b")
+_ACTIVATE = lazy(r"Perform (.{1,30}?) to activate")
 
 
 def repair(text: str) -> Fields:

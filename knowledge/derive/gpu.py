@@ -45,7 +45,7 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     have = {(o.fact, o.subject) for o in observations}
     for o in observations:
         if o.subject.scope is Scope.GPU and o.status is Status.OK and isinstance(o.value, int | float):
-            groups[o.subject, o.source.call][o.fact].append(o)
+            groups[o.subject, _read_at_once(o)][o.fact].append(o)
     out = list(observations)
     for (subject, _), samples in sorted(groups.items(), key=lambda item: (str(item[0][0]), item[0][1])):
         known: _Known = {fact: latest(group) for fact, group in samples.items()}
@@ -58,6 +58,12 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
                 have.add((fact, subject))
                 out.append(_derived(fact, subject, value, parts))
     return out
+
+
+def _read_at_once(o: Observation) -> str:
+    """What `o` was read together with: the same file or output. Of a snapshot each observation names the call or
+    the file that it came from; together they are those of the same collector and moment."""
+    return f"{o.source.probe} {o.at}" if o.source.probe.endswith("-snapshot") else o.source.call
 
 
 def _derived(fact: str, subject: Subject, value: float, parts: Sequence[Observation]) -> Observation:

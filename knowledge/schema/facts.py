@@ -25,6 +25,7 @@ class Entry(Strict):
     kind: Kind = Field(strict=False)
     unit: str = ""
     values: list[str] = []
+    labels: dict[str, Words] = {}
     fields: dict[str, str] = {}
     max_age: str | None = None
     meaning: Words
@@ -62,7 +63,13 @@ class Entry(Strict):
             raise ValueError(f"field types are bool, int, float, str; not {', '.join(sorted(bad))}")
         allowed = {"value", "unit", "subject", "code", *self.fields}
         for language in ("en", "zh"):
-            for _, word, _, _ in string.Formatter().parse(getattr(self.says, language)):
+            for _, word, forms, _ in string.Formatter().parse(getattr(self.says, language)):
                 if word is not None and word not in allowed:
                     raise ValueError(f"says.{language} fills in {{{word}}}, which is not a field")
+                if forms and forms.count("|") != 1:
+                    raise ValueError(f"says.{language} has {forms!r}: write {{{word}:one|many}}")
+        if self.values and (bad := set(self.labels) - set(self.values)):
+            raise ValueError(f"labels of what is no value: {', '.join(sorted(bad))}")
+        if self.labels and not self.values and self.type is not Type.EVENT:
+            raise ValueError("labels go with the values of an enum or set, or with the fields of an event")
         return self

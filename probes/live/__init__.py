@@ -58,6 +58,8 @@ class ProbeSpec:
     cost: Cost = Cost.CHEAP
     side_effects: tuple[Text, ...] = ()
     deadline: float = 30.0  # seconds for one call, unless the caller has less
+    default: bool = True  # False: only when it is asked for by name
+    instead_of: str = ""  # the probe that this one stands in for: it runs only when that one gave no answer
 
 
 @cache

@@ -42,8 +42,8 @@ def reason(reply: Reply) -> str:
     said = [reply.detail, printed] if reply.status in _WORDS or reply.cut else [printed, reply.detail]
     ended = f"ended with exit code {reply.exit_code}" if reply.exit_code else ""
     why = next((s for s in (*said, _WORDS.get(reply.status, ""), ended) if s), "it could not be read")
-    line = excerpt(why)
     shown = excerpt(reply.title, 120)
+    line = excerpt(why.replace(reply.title, shown))
     return line if shown in line else f"{shown}: {line}"
 
 
@@ -88,7 +88,7 @@ def log(reply: Reply, host: Host, parser: LogFormat) -> list[Observation]:
     if not text.strip():
         return []
     stream = _Stream(text)
-    stream.name = reply.title
+    stream.name = _name(reply)
     found = scan([stream], [parser], lambda _: _context(reply, host)).observations
     return list(found) if reply.whole else _distrusted(found, reply, ())
 
@@ -100,7 +100,16 @@ class _Stream(io.BytesIO):
 
 
 def _context(reply: Reply, host: Host) -> Context:
-    return Context(reply.title, host.name)
+    return Context(_name(reply), host.name)
+
+
+def _name(reply: Reply) -> str:
+    """The call as people would type it to look: journalctl without the words that only say how it prints."""
+    if reply.call[0] != "journalctl":
+        return reply.title
+    units = sum(word == "-u" for word in reply.call)
+    chosen = ["-u", "nvidia-*"] if units > 1 else [word for word in reply.call if word == "-k" or word.startswith("_")]
+    return " ".join(["journalctl", *chosen])
 
 
 def _text(reply: Reply) -> str:

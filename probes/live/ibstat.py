@@ -27,4 +27,5 @@ PROBE = ProbeSpec(
     collect=collect,
     needs=Needs(binaries=("ibstat",)),
     cost=Cost.CHEAP,
+    instead_of="rdma",  # the same files of sysfs, without counters
 )

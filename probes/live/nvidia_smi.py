@@ -6,6 +6,7 @@ from knowledge.language import Text
 from knowledge.observation import Observation
 from probes.host import Host
 from probes.live import Cost, Needs, ProbeRequest, ProbeSpec
+from probes.live._driver import unresponsive
 from probes.live._fetch import document
 from probes.parse import nvidia_smi_q
 
@@ -16,7 +17,8 @@ MAIN = ("node.driver.state", "node.gpu.count", "node.gpu.listed")
 def collect(request: ProbeRequest, host: Host) -> list[Observation]:
     """Observations of the report, or of the sentence that the tool prints when the driver does not answer."""
     reply = host.run(ARGV, deadline=request.deadline)
-    return document(reply, host, nvidia_smi_q.FORMAT, MAIN, sums=("node.gpu.listed",))
+    found = document(reply, host, nvidia_smi_q.FORMAT, MAIN, sums=("node.gpu.listed",))
+    return unresponsive(found, reply, host, nvidia_smi_q.FORMAT)
 
 
 PROBE = ProbeSpec(
@@ -34,4 +36,5 @@ PROBE = ProbeSpec(
         ),
     ),
     deadline=60.0,
+    instead_of="nvml",
 )

@@ -49,4 +49,5 @@ PROBE = ProbeSpec(
     collect=collect,
     needs=Needs(binaries=("nvidia-smi",)),
     cost=Cost.SECONDS,
+    instead_of="nvml",
 )  # fmt: skip

@@ -7,8 +7,9 @@ toolkit reference.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+
+from knowledge.lazy import lazy
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +113,13 @@ _ONLY_CUDA = tuple(
     s for s in _LONGEST_FIRST if len(s.text) > 20 or s.text in ("misaligned address", "hardware stack error")
 )
 
-_NAME = re.compile(r"\b(cudaError[A-Z]\w{2,60}|CUDA_ERROR_[A-Z_]{3,60})")
-_LIBRARY_NAME = re.compile(
+_NAME = lazy(r"\b(cudaError[A-Z]\w{2,60}|CUDA_ERROR_[A-Z_]{3,60})")
+_LIBRARY_NAME = lazy(
     r"\b(CUBLAS|CUBLASLT|CUDNN|CUSOLVER|CUSPARSE|CUFFT|CURAND|NVRTC|HIPBLAS|ROCBLAS|MIOPEN)_(?:STATUS_|ERROR_)?([A-Z_]{3,60})\b"
 )
 # CUDA error: text | CUDA driver error: text | HIP error: text | Triton Error [CUDA]: text | CUDA Runtime API error 700: text
 # CUDA failure 719: text | CUDA error 700 at f.cu:12: text | Cuda Runtime (text) | GPUassert: text | Error 802: text
-_SAID = re.compile(
+_SAID = lazy(
     r"(?:(?:CUDA|HIP|Cuda|cuda)(?: (?:driver|runtime|Runtime|Driver)(?: API)?)? (?:[Ee]rror|failure)\b:?"
     r"|Triton Error \[(?:CUDA|HIP)\]:|GPUassert:|Cuda Runtime \(|\bError(?= \d{1,3}: )|failed call to cuInit: UNKNOWN ERROR \()"
     r" ?(?:code ?= ?)?(\d{1,4})?\b ?(?:at [^:]{1,200}:\d{1,7}:?)?:? ?(.{0,300})"
@@ -182,15 +183,15 @@ def _of(status: CudaStatus, name: str = "") -> Reading:
 # what frameworks say in words of their own
 _PHRASES = (
     (
-        re.compile(r"Found no NVIDIA driver on your system|libcuda\.so(?:\.1)?: cannot open|No NVIDIA GPU detected"),
+        lazy(r"Found no NVIDIA driver on your system|libcuda\.so(?:\.1)?: cannot open|No NVIDIA GPU detected"),
         "no_driver",
     ),
-    (re.compile(r"No CUDA GPUs are available|no CUDA GPU[s]? (?:is|are) (?:available|found|detected)"), "no_device"),
-    (re.compile(r"NVIDIA driver on your system is too old"), "insufficient_driver"),
-    (re.compile(r"CUDA unknown error - this may be due to"), "unknown"),
-    (re.compile(r"with CUDA capability sm_\d{2,3}a? is not compatible with the current PyTorch"), "no_kernel_image"),
-    (re.compile(r"out of resources?: shared memory, Required"), "out_of_resources"),
-    (re.compile(r"Torch not compiled with CUDA enabled"), "not_compiled"),
+    (lazy(r"No CUDA GPUs are available|no CUDA GPU[s]? (?:is|are) (?:available|found|detected)"), "no_device"),
+    (lazy(r"NVIDIA driver on your system is too old"), "insufficient_driver"),
+    (lazy(r"CUDA unknown error - this may be due to"), "unknown"),
+    (lazy(r"with CUDA capability sm_\d{2,3}a? is not compatible with the current PyTorch"), "no_kernel_image"),
+    (lazy(r"out of resources?: shared memory, Required"), "out_of_resources"),
+    (lazy(r"Torch not compiled with CUDA enabled"), "not_compiled"),
 )
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from knowledge.lazy import lazy
 from knowledge.observation import Scalar
 from knowledge.text import excerpt
 from probes.parse._app_emit import Emitter, whole
@@ -28,20 +29,20 @@ _WORDS = {"killed": 9, "terminated": 15, "segmentation fault": 11, "aborted": 6,
 _REASONS = {9: "killed", 15: "terminated", 11: "segfault", 6: "aborted", 7: "bus_error", 4: "illegal_instruction",
             8: "floating_point"}  # fmt: skip
 
-_ENTRY = re.compile(r"\[\d{1,6}\]:$")
+_ENTRY = lazy(r"\[\d{1,6}\]:$")
 # "  rank      : 3 (local_rank: 3)"   "  exitcode  : -9 (pid: 1234)"
-_FIELD = re.compile(r"\s{1,8}(time|host|rank|exitcode|traceback) {0,8}: (.{0,300})")
-_LOCAL = re.compile(r"(-?\d{1,7}) \((?:local_rank|pid): (\d{1,9})\)")
-_SIGNAL = re.compile(r"Signal (\d{1,2}) \((SIG\w{2,8})\)")
+_FIELD = lazy(r"\s{1,8}(time|host|rank|exitcode|traceback) {0,8}: (.{0,300})")
+_LOCAL = lazy(r"(-?\d{1,7}) \((?:local_rank|pid): (\d{1,9})\)")
+_SIGNAL = lazy(r"Signal (\d{1,2}) \((SIG\w{2,8})\)")
 # failed (exitcode: -9) local_rank: 0 (pid: 1234) of binary: /usr/bin/python3
-_ELASTIC = re.compile(r"failed \(exitcode: (-?\d{1,5})\) local_rank: (\d{1,5}) \(pid: (\d{1,9})\)")
+_ELASTIC = lazy(r"failed \(exitcode: (-?\d{1,5})\) local_rank: (\d{1,5}) \(pid: (\d{1,9})\)")
 # mpirun noticed that process rank 3 with PID 1234 on node gpu-7 exited on signal 9 (Killed).
-_MPI = re.compile(r"process rank (\d{1,7}) with PID (\d{1,9}) on node (\S{1,80}) exited on signal (\d{1,2})")
-_MPI_NAME = re.compile(r"Process name: \[\[\d{1,9},\d{1,9}\],(\d{1,7})\]")
-_MPI_EXIT = re.compile(r"Exit code: +(\d{1,3})\b")
+_MPI = lazy(r"process rank (\d{1,7}) with PID (\d{1,9}) on node (\S{1,80}) exited on signal (\d{1,2})")
+_MPI_NAME = lazy(r"Process name: \[\[\d{1,9},\d{1,9}\],(\d{1,7})\]")
+_MPI_EXIT = lazy(r"Exit code: +(\d{1,3})\b")
 # srun: error: node5: task 3: Killed      srun: error: node5: tasks 0-7: Exited with exit code 1
-_SRUN = re.compile(r"srun: error: ([\w.\[\],-]{1,80}): tasks? ([0-9,\-]{1,80}): (.{1,120})")
-_DEEPSPEED = re.compile(r"exits with return code = (-?\d{1,5})")
+_SRUN = lazy(r"srun: error: ([\w.\[\],-]{1,80}): tasks? ([0-9,\-]{1,80}): (.{1,120})")
+_DEEPSPEED = lazy(r"exits with return code = (-?\d{1,5})")
 
 
 def rank_failures(emit: Emitter, lines: Sequence[AppLine]) -> None:
@@ -146,29 +147,29 @@ def _failed(emit: Emitter, line: AppLine, rank: int | None, fields: dict[str, Sc
     )
 
 
-_JOB = re.compile(r"\b(?:JOB|STEP|StepId=|step) ?(\d{1,12})(?:\.(\w{1,20}))?")
-_ON = re.compile(r"\bON ([\w.\[\],-]{1,80})|Node failure on ([\w.-]{1,80})")
+_JOB = lazy(r"\b(?:JOB|STEP|StepId=|step) ?(\d{1,12})(?:\.(\w{1,20}))?")
+_ON = lazy(r"\bON ([\w.\[\],-]{1,80})|Node failure on ([\w.-]{1,80})")
 # reason and the line that tells it, the more exact first
 _ENDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "oom_killed",
-        re.compile(r"oom[_-]kill event|Exceeded (?:job|step) memory limit|OOM [Kk]illed|\bOOMKilled\b|TERM_MEMLIMIT"),
+        lazy(r"oom[_-]kill event|Exceeded (?:job|step) memory limit|OOM [Kk]illed|\bOOMKilled\b|TERM_MEMLIMIT"),
     ),
     (
         "time_limit",
-        re.compile(r"DUE TO TIME LIMIT|[Rr]eason:? +DeadlineExceeded|TERM_RUNLIMIT|PBS: job killed: walltime"),
+        lazy(r"DUE TO TIME LIMIT|[Rr]eason:? +DeadlineExceeded|TERM_RUNLIMIT|PBS: job killed: walltime"),
     ),
-    ("preempted", re.compile(r"DUE TO PREEMPTION|[Rr]eason:? +Preempt")),
-    ("node_failure", re.compile(r"DUE TO NODE FAILURE|srun: error: Node failure")),
-    ("evicted", re.compile(r"The node was low on resource|[Rr]eason:? +Evicted")),
-    ("cancelled", re.compile(r"\*\*\* (?:JOB|STEP) .{1,80} CANCELLED AT|TERM_OWNER")),
+    ("preempted", lazy(r"DUE TO PREEMPTION|[Rr]eason:? +Preempt")),
+    ("node_failure", lazy(r"DUE TO NODE FAILURE|srun: error: Node failure")),
+    ("evicted", lazy(r"The node was low on resource|[Rr]eason:? +Evicted")),
+    ("cancelled", lazy(r"\*\*\* (?:JOB|STEP) .{1,80} CANCELLED AT|TERM_OWNER")),
 )
-_GOT_SIGNAL = re.compile(r"SignalException: Process (\d{1,9}) got signal: (\d{1,2})")
-_DIED = re.compile(
+_GOT_SIGNAL = lazy(r"SignalException: Process (\d{1,9}) got signal: (\d{1,2})")
+_DIED = lazy(
     r"(?:line \d{1,7}: +(\d{1,9}) |^|Fatal Python error: )"
     r"(Killed|Terminated|Segmentation fault|Aborted|Bus error|Illegal instruction|Floating point exception)\b(.{0,20})"
 )
-_EXIT_137 = re.compile(r"exit code (13[0-9]|14[0-3])\b")
+_EXIT_137 = lazy(r"exit code (13[0-9]|14[0-3])\b")
 
 
 def job_ends(emit: Emitter, lines: Sequence[AppLine]) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 
+from knowledge.lazy import lazy
 from knowledge.observation import Clock, Scope, Subject
 from knowledge.text import clean
 from probes.base import Line
@@ -24,24 +25,24 @@ MAX_PREFIXES = 8
 
 # 2024-03-03T12:11:38.123456789Z stderr F text            (container runtime interface)
 # [2026-03-03 12:11:38] text    2026-03-03 12:11:38,123 text    2026-03-03T12:11:38+08:00 text
-_TIME = re.compile(
+_TIME = lazy(
     r"\[?(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))? ?(Z|UTC|[+-]\d\d:?\d\d)?\]?"
     r"(?: (?:stdout|stderr) [FP](?: |$)|[:,]?(?: |$))"
 )
-_RANK = re.compile(r"\[rank ?(\d{1,6})\]: ?")  # [rank3]: Traceback (most recent call last):
-_ROLE = re.compile(r"\[([A-Za-z_][A-Za-z_-]{0,30})(\d{1,5})\]: ?")  # [default3]:epoch 1
-_MPI = re.compile(r"\[(?:[\w.@-]{1,80}@)?\d{1,9},(\d{1,7})\]<(?:stdout|stderr|stddiag)>: ?")  # [1,3]<stderr>:text
-_TASK = re.compile(r" {0,5}(\d{1,6}):(?: |$)")  # "3: text", srun --label
+_RANK = lazy(r"\[rank ?(\d{1,6})\]: ?")  # [rank3]: Traceback (most recent call last):
+_ROLE = lazy(r"\[([A-Za-z_][A-Za-z_-]{0,30})(\d{1,5})\]: ?")  # [default3]:epoch 1
+_MPI = lazy(r"\[(?:[\w.@-]{1,80}@)?\d{1,9},(\d{1,7})\]<(?:stdout|stderr|stddiag)>: ?")  # [1,3]<stderr>:text
+_TASK = lazy(r" {0,5}(\d{1,6}):(?: |$)")  # "3: text", srun --label
 # (RayTrainWorker pid=1234, ip=10.0.0.1) text     (Worker_TP0 pid=77) text     (pid=77) text
-_RAY = re.compile(r"\(((?:[\w.:]{1,80} )?pid=\d{1,9}(?:, ip=[\w.:]{1,60})?)\)(?: \[repeated [^\]]{1,80}\])? ?")
-_POD = re.compile(r"\[pod/([\w./-]{1,200})\] ?")  # [pod/train-0/main] text
-_HOST = re.compile(r"([a-z][a-z0-9-]{0,60}\d(?:\.[a-z0-9.-]{1,80})?): ")  # node5: text, pdsh
+_RAY = lazy(r"\(((?:[\w.:]{1,80} )?pid=\d{1,9}(?:, ip=[\w.:]{1,60})?)\)(?: \[repeated [^\]]{1,80}\])? ?")
+_POD = lazy(r"\[pod/([\w./-]{1,200})\] ?")  # [pod/train-0/main] text
+_HOST = lazy(r"([a-z][a-z0-9-]{0,60}\d(?:\.[a-z0-9.-]{1,80})?): ")  # node5: text, pdsh
 # Mar  3 12:11:38 gpu-12 train.sh[4242]: text
-_SYSLOG = re.compile(r"([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) ([\w.-]{1,80}) [\w./@-]{1,80}(?:\[\d{1,9}\])?: ")
-_VLLM = re.compile(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]{1,80}:\d{1,6}\]? ?")
+_SYSLOG = lazy(r"([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) ([\w.-]{1,80}) [\w./@-]{1,80}(?:\[\d{1,9}\])?: ")
+_VLLM = lazy(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]{1,80}:\d{1,6}\]? ?")
 # [E1206 18:44:12.715298746 ProcessGroupNCCL.cpp:607] [Rank 0] ...   (month and day, no year)
-_GLOG = re.compile(r"\[?[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,9})")
-_INLINE_RANK = re.compile(r"\[(?:PG[^\]]{0,120} )?[Rr]ank (\d{1,6})\]")  # [PG ID 0 PG GUID 0(default_pg) Rank 3]
+_GLOG = lazy(r"\[?[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,9})")
+_INLINE_RANK = lazy(r"\[(?:PG[^\]]{0,120} )?[Rr]ank (\d{1,6})\]")  # [PG ID 0 PG GUID 0(default_pg) Rank 3]
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
 
@@ -182,14 +183,14 @@ def _compose(month: int, day: int, clock: list[int], ns: int) -> tuple[int | Non
     return int(moment.timestamp()) * 10**9 + ns, Clock.YEARLESS
 
 
-_APPLICATION = re.compile(
+_APPLICATION = lazy(
     r"NCCL|Traceback \(most|torch|[Ee]poch|\bloss\b|jax|tensorflow|[Dd]eep[Ss]peed|accelerate|slurmstepd|\bsrun:|CUDA"
 )
-_LAUNCHED = re.compile(
+_LAUNCHED = lazy(
     r"NCCL (?:INFO|WARN|version)|Traceback \(most recent call last\)|\[rank\d{1,6}\]:|ProcessGroupNCCL|torchrun"
     r"|torch\.distributed|slurmstepd: |srun: (?:error|job|Job)|CUDA error: |CUDA out of memory"
 )
-_KERNEL = re.compile(r"NVRM:|\bkernel:|\] nvidia|\] pcieport|BIOS-e820")
+_KERNEL = lazy(r"NVRM:|\bkernel:|\] nvidia|\] pcieport|BIOS-e820")
 
 
 def is_application_log(lines: Sequence[AppLine]) -> bool:

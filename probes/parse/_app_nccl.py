@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 
+from knowledge.lazy import lazy
 from knowledge.observation import Scalar
 from knowledge.text import excerpt
 from probes.parse._app_cuda import classify
@@ -12,10 +13,10 @@ from probes.parse._app_lines import AppLine
 
 # node5:240:240 [6] misc/socket.cc:533 NCCL WARN socketPollConnect: Connect to 10.0.0.4<56849> returned 113(No route to host)
 # node5:240:240 [6] NCCL INFO misc/socket.cc:570 -> 2
-_LINE = re.compile(
+_LINE = lazy(
     r"(?:([\w.-]{1,100}):(\d{1,9}):(\d{1,9}) )?(?:\[(\d{1,3})\] )?(?:(\S{1,200}):(\d{1,6}) )?NCCL (WARN|ERROR|ABORT|INFO|VERSION) ?(.*)"
 )
-_RESULT_LINE = re.compile(r"\S{1,200}:\d{1,6} -> (\d{1,2})\b")
+_RESULT_LINE = lazy(r"\S{1,200}:\d{1,6} -> (\d{1,2})\b")
 
 # ncclResult_t of nccl.h
 RESULTS = {1: "ncclUnhandledCudaError", 2: "ncclSystemError", 3: "ncclInternalError", 4: "ncclInvalidArgument",
@@ -45,56 +46,67 @@ _BY_ERRNO = {24: "too_many_files", 28: "shm_no_space", 32: "connection_reset", 9
 
 # kind and the words that tell it, the more exact first
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("ib_completion", re.compile(r"Got completion from peer|Got CQE with error|Got completion with error|Transport retry count exceeded")),
-    ("ib_async_event", re.compile(r"[Aa]sync(?:hronous)?(?: \w{1,20})? event|unknown event type")),
-    ("ib_verbs", re.compile(r"Call to (?:ibv_|mlx5dv_)|wrap_ibv_")),
-    ("shm_no_space", re.compile(r"No space left on device|shared memory segment|failed to extend /dev/shm|posix_fallocate failed|/dev/shm")),
-    ("duplicate_gpu", re.compile(r"Duplicate GPU detected")),
-    ("version_mismatch", re.compile(r"Mismatched NCCL version|version mismatch", re.IGNORECASE)),
-    ("rank_count_mismatch", re.compile(r"mismatch in rank count|has already checked in")),
-    ("nvls", re.compile(r"NVLS|NVLink SHARP|Multicast|multicast|cuMem(?:Import|Export|Map)")),
-    ("cuda_failure", re.compile(r"C(?:uda|UDA) (?:failure|error)")),
-    ("nvml", re.compile(r"\bnvml[A-Z]\w{2,60}")),
-    ("no_interface", re.compile(r"no (?:socket )?interface found|No interface found|No IP interface found|no network interface", re.IGNORECASE)),
-    ("no_ib_device", re.compile(r"NET/IB ?: (?:No device found|Unable to open|No usable)")),
-    ("ofi", re.compile(r"NET/OFI|[Ll]ibfabric")),
-    ("bootstrap_timeout", re.compile(r"[Bb]ootstrap.{0,200}(?:timed? ?out|[Tt]imeout)|ncclUniqueId.{0,300}timeout")),
-    ("message_truncated", re.compile(r"Message truncated")),
-    ("connection_closed", re.compile(r"[Cc]onnection closed by remote peer")),
-    ("connection_timeout", re.compile(r"exceeded retries|timed? ?out|[Tt]imeout")),
-    ("p2p", re.compile(r"peer access|\bP2P\b|CUDA IPC|cudaIpc")),
-    ("proxy", re.compile(r"\[(?:Proxy Service|Service thread|Proxy Progress)|[Pp]roxy (?:[Cc]all|rank)|Error encountered progressing")),
-    ("plugin", re.compile(r"NET/Plugin|PLUGIN|[Pp]lugin")),
-    ("iommu_acs", re.compile(r"iommu|\bACS\b", re.IGNORECASE)),
-    ("invalid_usage", re.compile(r"\b[Ii]nvalid\b|mismatch")),
+    ("ib_completion", lazy(r"Got completion from peer|Got CQE with error|Got completion with error|Transport retry count exceeded")),
+    ("ib_async_event", lazy(r"[Aa]sync(?:hronous)?(?: \w{1,20})? event|unknown event type")),
+    ("ib_verbs", lazy(r"Call to (?:ibv_|mlx5dv_)|wrap_ibv_")),
+    ("shm_no_space", lazy(r"No space left on device|shared memory segment|failed to extend /dev/shm|posix_fallocate failed|/dev/shm")),
+    ("duplicate_gpu", lazy(r"Duplicate GPU detected")),
+    ("version_mismatch", lazy(r"Mismatched NCCL version|version mismatch", re.IGNORECASE)),
+    ("rank_count_mismatch", lazy(r"mismatch in rank count|has already checked in")),
+    ("nvls", lazy(r"NVLS|NVLink SHARP|Multicast|multicast|cuMem(?:Import|Export|Map)")),
+    ("cuda_failure", lazy(r"C(?:uda|UDA) (?:failure|error)")),
+    ("nvml", lazy(r"\bnvml[A-Z]\w{2,60}")),
+    ("no_interface", lazy(r"no (?:socket )?interface found|No interface found|No IP interface found|no network interface", re.IGNORECASE)),
+    ("no_ib_device", lazy(r"NET/IB ?: (?:No device found|Unable to open|No usable)")),
+    ("ofi", lazy(r"NET/OFI|[Ll]ibfabric")),
+    ("bootstrap_timeout", lazy(r"[Bb]ootstrap.{0,200}(?:timed? ?out|[Tt]imeout)|ncclUniqueId.{0,300}timeout")),
+    ("message_truncated", lazy(r"Message truncated")),
+    ("connection_closed", lazy(r"[Cc]onnection closed by remote peer")),
+    ("connection_timeout", lazy(r"exceeded retries|timed? ?out|[Tt]imeout")),
+    ("p2p", lazy(r"peer access|\bP2P\b|CUDA IPC|cudaIpc")),
+    ("proxy", lazy(r"\[(?:Proxy Service|Service thread|Proxy Progress)|[Pp]roxy (?:[Cc]all|rank)|Error encountered progressing")),
+    ("plugin", lazy(r"NET/Plugin|PLUGIN|[Pp]lugin")),
+    ("iommu_acs", lazy(r"iommu|\bACS\b", re.IGNORECASE)),
+    ("invalid_usage", lazy(r"\b[Ii]nvalid\b|mismatch")),
 )  # fmt: skip
 
-_PEER = re.compile(r"(?:\bto|\bfrom|\bpeer|\bpeer:) ([\w.:%\[\]-]{1,100})<(\d{1,5})>")
-_NUMBERED = re.compile(r"(?:\breturned |\b[Ee]rrno:? )(\d{1,3})\b")
-_WC = re.compile(r"with (?:error|status) ?=? ?(?:IBV_WC_(\w{3,30})\()?(\d{1,3})")
-_WC_NAMED = re.compile(r"IBV_WC_(\w{3,30})\((\d{1,3})\)")
-_OPCODE = re.compile(r"opcode[= ]+(?:IBV_WC_(\w{1,40})\()?(-?\d{1,6})")
-_VENDOR = re.compile(r"vendor[ _]err[= ]+(\d{1,6})|\bvend (0x[0-9a-fA-F]{1,6})")
-_LOCAL_GID = re.compile(r"localGid ([0-9a-fA-F:.]{2,50})")
-_REMOTE_GID = re.compile(r"remoteGids? ?([0-9a-fA-F:.]{2,50})")
-_HCA = re.compile(
+# Warnings after which NCCL works on: advice on the node's settings, news of a port that still works
+_ADVICE = lazy(
+    r"[Aa]sync event ?: (?:GID table change|client reregistration|port active|LID change|P_Key change|SM change|path migrated)|"
+    r"[Nn]on-fatal async event|Missing \"|can lead to (?:variability|system)|could impact performance|"
+    r"Could not find real path|set by environment to|nvmlDeviceSetCpuAffinity|is deprecated"
+)
+_PEER = lazy(r"(?:\bto|\bfrom|\bpeer|\bpeer:) ([\w.:%\[\]-]{1,100})<(\d{1,5})>")
+_NUMBERED = lazy(r"(?:\breturned |\b[Ee]rrno:? )(\d{1,3})\b")
+_WC = lazy(r"with (?:error|status) ?=? ?(?:IBV_WC_(\w{3,30})\()?(\d{1,3})")
+_WC_NAMED = lazy(r"IBV_WC_(\w{3,30})\((\d{1,3})\)")
+_OPCODE = lazy(r"opcode[= ]+(?:IBV_WC_(\w{1,40})\()?(-?\d{1,6})")
+_VENDOR = lazy(r"vendor[ _]err[= ]+(\d{1,6})|\bvend (0x[0-9a-fA-F]{1,6})")
+_LOCAL_GID = lazy(r"localGid ([0-9a-fA-F:.]{2,50})")
+_REMOTE_GID = lazy(r"remoteGids? ?([0-9a-fA-F:.]{2,50})")
+_HCA = lazy(
     r"\bhca (\w{1,40})|\bon dev (\w{1,40})|exceeded on (\w{1,40})[:/]|NET/IB ?: (mlx5_\w{1,20}|bnxt_\w{1,20}|irdma\w{1,10}):\d"
 )
-_DIRECTION = re.compile(r"\((Send|Recv)\)|\((send|recv)\)")
-_QP = re.compile(r"qp_num=(\d{1,9})")
-_VERBS = re.compile(r"Call to (ibv_\w{1,40}|mlx5dv_\w{1,40})")
-_SAYS = re.compile(r"failed with error ([A-Za-z ]{3,60}?)(?: errno (\d{1,3}))?(?:,|$)")
-_DUPLICATE = re.compile(r"rank (\d{1,7}) and rank (\d{1,7}) both on CUDA device (\w{1,20})")
-_FAILURE = re.compile(r"C(?:uda|UDA) (?:failure|error)[: ]{0,3}(\d{1,4})? ?['\"]?(.{0,120}?)['\"]?$")
-_PEER_RANK = re.compile(r"(?:from|to|with|Call to) (?:local |remote )?rank (\d{1,7})|from \[(\d{1,7})\]")
-_RETCODE = re.compile(r"(?:res[= ]|retcode |-> )(\d{1,2})\b")
-_SHM_FILE = re.compile(r"(/dev/shm/[\w.-]{1,100})")
-_SIZE = re.compile(r"\(?size (\d{1,18})\)?|to (\d{1,18}) bytes")
+_DIRECTION = lazy(r"\((Send|Recv)\)|\((send|recv)\)")
+_QP = lazy(r"qp_num=(\d{1,9})")
+_VERBS = lazy(r"Call to (ibv_\w{1,40}|mlx5dv_\w{1,40})")
+_SAYS = lazy(r"failed with error ([A-Za-z ]{3,60}?)(?: errno (\d{1,3}))?(?:,|$)")
+_DUPLICATE = lazy(r"rank (\d{1,7}) and rank (\d{1,7}) both on CUDA device (\w{1,20})")
+_FAILURE = lazy(r"C(?:uda|UDA) (?:failure|error)[: ]{0,3}(\d{1,4})? ?['\"]?(.{0,120}?)['\"]?$")
+_PEER_RANK = lazy(r"(?:from|to|with|Call to) (?:local |remote )?rank (\d{1,7})|from \[(\d{1,7})\]")
+_RETCODE = lazy(r"(?:res[= ]|retcode |-> )(\d{1,2})\b")
+_SHM_FILE = lazy(r"(/dev/shm/[\w.-]{1,100})")
+_SIZE = lazy(r"\(?size (\d{1,18})\)?|to (\d{1,18}) bytes")
 
 
 def spoken(text: str) -> re.Match[str] | None:
     """A line of NCCL: host, pid, thread, device, file, line, level, message."""
     return _LINE.search(text) if "NCCL " in text else None
+
+
+def advises(text: str) -> bool:
+    """True for a warning after which NCCL goes on as before."""
+    return _ADVICE.search(text) is not None
 
 
 def result_of(text: str) -> int | None:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from knowledge.lazy import lazy
 from knowledge.observation import Clock
 from probes.parse._app_lines import AppLine
 
 MAX_FRAMES = 400
 MAX_MESSAGE_LINES = 14  # torch appends up to seven lines of advice, NCCL three
 
-_FRAME = re.compile(r'\s{0,40}File "([^"]{1,1000})", line (\d{1,9})(?:, in (.{1,300}))?')
+_FRAME = lazy(r'\s{0,40}File "([^"]{1,1000})", line (\d{1,9})(?:, in (.{1,300}))?')
 # RuntimeError: text   torch.cuda.OutOfMemoryError: text   KeyboardInterrupt   ray.exceptions.RayTaskError(ValueError): text
-_EXCEPTION = re.compile(r"([A-Za-z_][\w.]{0,200})(?:\([\w.]{0,80}\))?(?::(?: |$)|$)")
+_EXCEPTION = lazy(r"([A-Za-z_][\w.]{0,200})(?:\([\w.]{0,80}\))?(?::(?: |$)|$)")
 # what can only be the next record, never the rest of a message
-_RECORD = re.compile(
+_RECORD = lazy(
     r"Traceback \(most recent call last\)|During handling of the above|The above exception was the direct"
     r"|Exception raised from |frame #\d|\[[EWI]\d{3,4} |\[[\w.-]{1,80}:\d{1,9}(?::\d{1,9})?\] |terminate called"
     r"|[\w.-]{1,80}:\d{1,9}:\d{1,9} \[\d|={20}|-{20}|srun: |slurmstepd: |[A-Z]{4,8}:[\w.]{3}"
 )
-_LIBRARY = re.compile(
+_LIBRARY = lazy(
     r"site-packages/|dist-packages/|/lib(?:64)?/python\d|<frozen |/torch/|/jax/|/tensorflow/|site-packages\\|\\lib\\python"
 )
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from knowledge.lazy import lazy
 from knowledge.observation import Scalar, Status, Subject
 from knowledge.text import excerpt
 from probes.parse._app_emit import Emitter
@@ -22,40 +23,38 @@ TRIGGERS = (
 # [rank0]:[E1206 18:44:12.715298746 ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective operation timeout:
 #   WorkNCCL(SeqNum=7753, OpType=_REDUCE_SCATTER_BASE, NumelIn=544997376, NumelOut=68124672, Timeout(ms)=600000) ran for
 #   600061 milliseconds before timing out.
-_CAUGHT = re.compile(
-    r"Watchdog caught collective operation timeout: WorkNCCL\((.{0,400}?)\) ran for (\d{1,12}) milliseconds"
-)
-_PAIR = re.compile(r"(\w{1,20}(?:\(ms\))?)=(\[[^\]]{0,200}\]|[^,()]{1,80})")
-_GROUP_RANK = re.compile(r"\[(?:PG[^\]]{0,120} )?Rank (\d{1,6})\] {1,2}Watchdog caught")
+_CAUGHT = lazy(r"Watchdog caught collective operation timeout: WorkNCCL\((.{0,400}?)\) ran for (\d{1,12}) milliseconds")
+_PAIR = lazy(r"(\w{1,20}(?:\(ms\))?)=(\[[^\]]{0,200}\]|[^,()]{1,80})")
+_GROUP_RANK = lazy(r"\[(?:PG[^\]]{0,120} )?Rank (\d{1,6})\] {1,2}Watchdog caught")
 # [PG 1 Rank 0] Exception (either an error or timeout) detected by watchdog at work: 1580, last enqueued NCCL work: 1582, ...
 # [PG ID 0 PG GUID 0(default_pg) Rank 3]  failure detected by watchdog at work sequence id: 5 PG status: last enqueued work: 5, ...
-_STATUS = re.compile(
+_STATUS = lazy(
     r"(?:at work(?: sequence id)?|Timeout at NCCL work): (\d{1,12})\b.{0,80}?last enqueued (?:NCCL )?work: (-?\d{1,12})"
     r"(?:, last started work: -?\d{1,12}[^,]{0,60})?, last completed (?:NCCL )?work: (-?\d{1,12})"
 )
-_GROUP = re.compile(r"\[PG (?:ID \d{1,6} PG GUID )?(\w{1,40}(?:\([^)]{0,60}\))?)[^\]]{0,80}Rank \d{1,6}\]")
+_GROUP = lazy(r"\[PG (?:ID \d{1,6} PG GUID )?(\w{1,40}(?:\([^)]{0,60}\))?)[^\]]{0,80}Rank \d{1,6}\]")
 
-_AT = re.compile(r"Timeout at collective: (\w{1,60}), #(\d{1,12})")
+_AT = lazy(r"Timeout at collective: (\w{1,60}), #(\d{1,12})")
 _LAGGING = (
     (
         "not_joined",
-        re.compile(r"\[([\d, ]{1,400})\] finished collective #(\d{1,12}), but didn't join collective #(\d{1,12})"),
+        lazy(r"\[([\d, ]{1,400})\] finished collective #(\d{1,12}), but didn't join collective #(\d{1,12})"),
     ),
-    ("not_finished", re.compile(r"\[([\d, ]{1,400})\] joined but didn't finish collective #(\d{1,12})")),
-    ("never_joined", re.compile(r"ranks \[([\d, ]{1,400})\] are the lagging ranks")),
+    ("not_finished", lazy(r"\[([\d, ]{1,400})\] joined but didn't finish collective #(\d{1,12})")),
+    ("never_joined", lazy(r"ranks \[([\d, ]{1,400})\] are the lagging ranks")),
     (
         "monitored_barrier",
-        re.compile(r"[Rr]anks? ([\d, ]{1,400}?) failed to pass monitoredBarrier(?: in (\d{1,12}) ms)?"),
+        lazy(r"[Rr]anks? ([\d, ]{1,400}?) failed to pass monitoredBarrier(?: in (\d{1,12}) ms)?"),
     ),
 )
-_MISMATCH = re.compile(r"mismatch between collectives on ranks")
-_RUNNING = re.compile(r"Rank (\d{1,6}) is running collective: CollectiveFingerPrint\(.{0,200}?OpType=(\w{1,60})")
-_WORLD = re.compile(r"(?:\bworld[_ ]size['\"]?|WORLD_SIZE)\s?[:=]\s?(\d{1,7})\b|\bnranks (\d{1,7})\b", re.IGNORECASE)
-_FIRST = re.compile(r"dump signal due to a collective timeout from {1,3}(?:global )?rank (\d{1,6})\b")
-_NO_RECORDER = re.compile(r"FlightRecorder is disabled")
+_MISMATCH = lazy(r"mismatch between collectives on ranks")
+_RUNNING = lazy(r"Rank (\d{1,6}) is running collective: CollectiveFingerPrint\(.{0,200}?OpType=(\w{1,60})")
+_WORLD = lazy(r"(?:\bworld[_ ]size['\"]?|WORLD_SIZE)\s?[:=]\s?(\d{1,7})\b|\bnranks (\d{1,7})\b", re.IGNORECASE)
+_FIRST = lazy(r"dump signal due to a collective timeout from {1,3}(?:global )?rank (\d{1,6})\b")
+_NO_RECORDER = lazy(r"FlightRecorder is disabled")
 _STATES = (
-    ("heartbeat_timeout", re.compile(r"[Hh]eartbeat monitor timed out|watchdog got stuck for")),
-    ("gil_hang", re.compile(r"Could not acquire GIL")),
+    ("heartbeat_timeout", lazy(r"[Hh]eartbeat monitor timed out|watchdog got stuck for")),
+    ("gil_hang", lazy(r"Could not acquire GIL")),
 )
 
 

@@ -56,7 +56,7 @@ _NVLINK = r"NVRM: (?!\s*-?\d+ +\d+ )(?=.{0,300}?[nN][vV][lL]ink)(?=.{0,400}?(?:[
 # NVRM: this kernel module has the version 535.86.10.  Please ...
 _MISMATCH = r"NVRM: API mismatch: the client"
 _VERSIONS = r"has the version (\d{1,5}\.\d{1,5}(?:\.\d{1,5})?)"
-# First pattern that matches names the reason; the burst of lines around it is one failure.
+# From the most specific reason to the least; the burst of lines around it is one failure.
 _LOAD = (
     ("bar_invalid", r"This PCI I/O region assigned to your NVIDIA device is invalid|BAR\d is 0M @ 0x0 \(PCI:"),
     ("nouveau", r"already bound to nouveau|nouveau, rivafb|Try unloading the conflicting kernel module"),
@@ -255,8 +255,9 @@ def _power(reading: Reading, entry: Entry, found: re.Match[str]) -> None:
 
 
 def _load(reading: Reading) -> None:
-    """Why the driver did not come up: one event for a burst of lines, named by its first cause."""
-    burst: Entry | None = None
+    """Why the driver did not come up: one event for a burst of lines, named by its most specific cause."""
+    burst: list[int] = []  # entries of it that name a reason, by their index
+    reasons: list[int] = []  # their places in `_LOAD`
     for index, entry in enumerate(reading.entries):
         message = entry.message
         if "Xid (" in message or not any(hint in message for hint in _LOAD_HINTS):
@@ -266,15 +267,33 @@ def _load(reading: Reading) -> None:
         if rx(_MISMATCH).search(message):
             _mismatch(reading, index, entry)
             continue
-        reason = next((name for name, pattern in _LOAD if rx(pattern).search(message)), None)
+        reason = next((place for place, (_, pattern) in enumerate(_LOAD) if rx(pattern).search(message)), None)
         if reason is None or not from_kernel(entry, len(message) - len(message.lstrip())):
             continue
-        if burst and entry.number - burst.number <= 12 and within(burst, entry, 5 * SECOND):
-            continue
-        burst = entry
-        device = rx(rf"\b({PCI})\b").search(_following(reading, index))
-        fields = {"reason": reason, "device": device[1].lower() if device else None, "text": body(message)}
-        reading.event("driver_load_failed", reading.node(entry), entry, fields)
+        if burst and not _goes_on(reading, burst[0], entry):
+            _load_failed(reading, burst, reasons)
+            burst, reasons = [], []
+        burst.append(index)
+        reasons.append(reason)
+    if burst:
+        _load_failed(reading, burst, reasons)
+
+
+def _goes_on(reading: Reading, first: int, entry: Entry) -> bool:
+    """Whether `entry` belongs to the failure that began at `first`."""
+    begun = reading.entries[first]
+    same = reading.host(begun) == reading.host(entry)
+    return same and entry.number - begun.number <= 12 and within(begun, entry, 5 * SECOND)
+
+
+def _load_failed(reading: Reading, burst: Sequence[int], reasons: Sequence[int]) -> None:
+    """The driver ends each failure with general words (``probe routine was not called``), after or ahead of the cause."""
+    best = min(reasons)
+    index = burst[reasons.index(best)]
+    entry = reading.entries[index]
+    device = next((d for i in (index, *burst) if (d := rx(rf"\b({PCI})\b").search(_following(reading, i)))), None)
+    fields = {"reason": _LOAD[best][0], "device": device[1].lower() if device else None, "text": body(entry.message)}
+    reading.event("driver_load_failed", reading.node(entry), entry, fields)
 
 
 def _following(reading: Reading, index: int, count: int = 3) -> str:

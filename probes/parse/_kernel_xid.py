@@ -15,7 +15,7 @@ from probes.parse._kernel_shape import Entry, Kind
 _ADDRESS = r"(?:PCI:)?([0-9a-fA-FxX.*#?_:-]{2,32})"
 # NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
 #   on a GPU that is cut into instances (MIG):  NVRM: Xid (PCI:0000:41:00 GPU-I:05): 94, ...
-_XID = rf"\bXid \({_ADDRESS}(?: GPU-[A-Z]{{1,3}}:\w{{1,8}}){{0,3}}\): ?(\d{{1,6}})(?![\w.:%])"
+_XID = rf"\bXid \({_ADDRESS}((?: GPU-[A-Z]{{1,3}}(?::\w{{1,8}})?){{0,3}})\): ?(\d{{1,6}})(?![\w.:%])"
 # NVRM: Xid (PCI:0000:3b           cut before the code
 _CUT = r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{0,20})\)?:? ?$"
 _CODE = r"\d{1,3}, "  # ... and the next line, when a terminal broke it there
@@ -58,6 +58,7 @@ class _Xid:
     pid: int | None
     process: str
     text: str
+    mig: str  # "GPU-I:05", "GPU-I:01 GPU-CI:02"; empty on a GPU that is not cut into instances
 
 
 def read(reading: Reading) -> None:
@@ -82,7 +83,7 @@ def _xids(reading: Reading) -> None:
     for event in events:
         if event.entry.kind is not Kind.KERNEL and (event.subject, event.code, event.text[:40]) in own:
             continue  # a tool that repeats the kernel's line in the same log
-        fields = {"pid": event.pid, "process": event.process, "text": event.text}
+        fields = {"pid": event.pid, "process": event.process, "text": event.text, "mig": event.mig}
         reading.event("xid", event.subject, event.entry, fields, code=event.code)
 
 
@@ -91,7 +92,7 @@ def _in_line(reading: Reading, entry: Entry, message: str) -> Iterator[_Xid]:
         if not set(found[1]) & {":", "."} or is_command(entry, found.start()):
             continue
         pid, process, text = parse_body(_until_quote(message, found))
-        yield _Xid(entry, reading.gpu(entry, found[1]), int(found[2]), pid, process, text)
+        yield _Xid(entry, reading.gpu(entry, found[1]), int(found[3]), pid, process, text, found[2].strip())
 
 
 def _until_quote(message: str, found: re.Match[str]) -> str:

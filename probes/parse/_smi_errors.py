@@ -12,7 +12,12 @@ from probes.parse._smi_values import Reading
 
 # Failed to initialize NVML: Driver/library version mismatch
 # Failed to initialize NVML: Insufficient Permissions
-_INIT = re.compile(r"Failed to initialize NVML: (.{1,120})")
+# nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown.
+# ... error creating nvml.Device 3: nvml: GPU is lost, which is unexpected
+_INIT = re.compile(
+    r"(?:[Ff]ailed to initialize NVML|nvidia-container-cli: initialization error|nvml error|creating nvml\.Device \d{1,3}: nvml)"
+    r": (.{1,120})"
+)
 # NVML library version: 535.183
 _NVML = re.compile(r"NVML library version: (\S{1,40})")
 # NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that ...
@@ -89,13 +94,15 @@ def _widen(address: str) -> str:
 
 def _init_state(reason: str) -> Reading:
     """State of the driver from NVML's reason."""
-    words = reason.strip().lower()
+    words = reason.strip().lower().replace("_", " ")
     if "mismatch" in words:
         return Reading("library_mismatch")
     if "not loaded" in words:
         return Reading("not_loaded")
     if "insufficient permission" in words:
         return Reading(None, Status.DENIED, f"NVML: {reason.strip()}")
-    if "library not found" in words:
+    if any(said in words for said in ("library not found", "could not load nvml", "load library failed")):
         return Reading("library_missing")
+    if "gpu is lost" in words:
+        return Reading("lost_gpu")
     return Reading("nvml_failed")

@@ -35,6 +35,9 @@ NAME = "output-bundle"
 REVISION = 1
 HEAD = 65536
 CERTAIN = 60  # of a log format within a section: most lines are of that log
+GREPPED = (
+    "Scanning kernel log files"  # heading of lines that were picked out of logs: what is not there may have occurred
+)
 
 _NVIDIA = re.compile(r"^Start of NVIDIA bug report log file", re.MULTILINE)
 _UNDERSCORES = re.compile(r"_{30,120}\s*$")
@@ -161,7 +164,7 @@ class _Head:
 def split(text: str) -> list[Section]:
     """The sections of `text` in order; what stands ahead of the first heading is a section without a name."""
     lines = lines_of(text)
-    heads = dict(_nvidia_heads(lines) if _is_nvidia(text) else _heads(lines))
+    heads = dict(_nvidia_heads(lines) if is_nvidia(text) else _heads(lines))
     out: list[Section] = []
     name, host, start = "", "", 0
     index = 0
@@ -193,7 +196,7 @@ def command_of(name: str) -> str:
 
 def sniff(head: str) -> int:
     """100 for nvidia-bug-report.log and for two or more headed outputs of which one is of a tool; 0 otherwise."""
-    if _is_nvidia(head):
+    if is_nvidia(head):
         return 100
     commands = [command_of(name.name) for _, name in _heads(lines_of(head))]
     tools = {command for command in commands if command in TOOLS}
@@ -228,7 +231,8 @@ def _section(section: Section, formats: Sequence[Format], context: Context) -> l
         if isinstance(format_, LogFormat) and (certainty := format_.sniff(head)) > 0:
             found = format_.parse(lines, context)
             # a page that happens to hold one such line is not a log in which nothing else was seen
-            out += found if certainty >= CERTAIN else [o for o in found if isinstance(o.value, Event)]
+            whole = certainty >= CERTAIN and not section.name.startswith(GREPPED)
+            out += found if whole else [o for o in found if isinstance(o.value, Event)]
     return out
 
 
@@ -266,7 +270,8 @@ def _key(observation: Observation) -> tuple[str, ...] | None:
     return observation.fact, repr(observation.subject), repr(value.code), repr(sorted(value.fields.items()))
 
 
-def _is_nvidia(text: str) -> bool:
+def is_nvidia(text: str) -> bool:
+    """True when the first 64 KiB announce nvidia-bug-report.log."""
     return _NVIDIA.search(text[:HEAD]) is not None
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from knowledge.lazy import lazy
 from knowledge.observation import Clock, Observation, Scalar
 from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
@@ -34,29 +35,29 @@ TRIGGERS = (
     r"Found no NVIDIA driver|No CUDA GPUs are available|driver on your system is too old|is not compatible with the current PyTorch",
     r"out of resource: shared memory|not compiled with CUDA enabled|from cudaGetDeviceCount|CUDA driver version is insufficient",
 )
-_TRIGGER = re.compile("|".join(f"(?:{t})" for t in TRIGGERS))
-_NOT_OURS = re.compile(r"NCCL (?:WARN|INFO|ERROR)|NCCL error in|ncclUnhandledCudaError|\bXid\b")
-_ADVICE = re.compile(r"For debugging consider|Compile with|might be asynchronously reported|^Search for `")
+_TRIGGER = lazy("|".join(f"(?:{t})" for t in TRIGGERS))
+_NOT_OURS = lazy(r"NCCL (?:WARN|INFO|ERROR)|NCCL error in|ncclUnhandledCudaError|\bXid\b")
+_ADVICE = lazy(r"For debugging consider|Compile with|might be asynchronously reported|^Search for `")
 # ../aten/src/ATen/native/cuda/ScatterGatherKernel.cu:144: operator(): block: [0,0,0], thread: [32,0,0] Assertion `idx_dim >= 0 && idx_dim < index_size && "index out of bounds"` failed.
-_ASSERT_HEAD = re.compile(r"(\S{1,300}\.(?:cuh?|cpp|hpp|h|py))[:(](\d{1,7})\)?:? ?(.{0,400})")
-_ASSERT_TAIL = re.compile(r"\[\d+,\d+,\d+\], thread: \[\d+,\d+,\d+\] Assertion [`'](.{1,400}?)[`'] failed")
-_BLOCKING = re.compile(r"\bCUDA_LAUNCH_BLOCKING=1\b")
-_API = re.compile(
+_ASSERT_HEAD = lazy(r"(\S{1,300}\.(?:cuh?|cpp|hpp|h|py))[:(](\d{1,7})\)?:? ?(.{0,400})")
+_ASSERT_TAIL = lazy(r"\[\d+,\d+,\d+\], thread: \[\d+,\d+,\d+\] Assertion [`'](.{1,400}?)[`'] failed")
+_BLOCKING = lazy(r"\bCUDA_LAUNCH_BLOCKING=1\b")
+_API = lazy(
     r"when calling [`']?(\w{3,80})|[Cc]all to (cu\w{2,60})|\"(cu\w{3,60}) ?\(|from (cuda\w{3,60})\(\)|(cu\w{3,60})\(\) (?:failed|returned)"
 )
-_OPERATOR = re.compile(
+_OPERATOR = lazy(
     r"\b(aten::\w{1,60}|torch(?:\.\w{1,40}){1,4}|F\.\w{1,40}|run_backward|jnp\.\w{1,40}|cupy\.\w{1,40})\b\(?"
 )
-_SHAPES = re.compile(
+_SHAPES = lazy(
     r"\((\d[\dx]{0,40} and \d[\dx]{0,40})\)|\b[Ss](?:hape|ize)s?\b[ :=]{0,3}((?:torch\.Size)?[\[(][^\])]{1,120}[\])]{1,2})"
 )
 _FRAMEWORKS = (
-    ("triton", re.compile(r"\btriton\b|Triton Error")),
-    ("cupy", re.compile(r"\bcupy")),
-    ("numba", re.compile(r"\bnumba\.|CudaAPIError|CudaSupportError")),
-    ("jax", re.compile(r"\bjax|XlaRuntimeError|\bxla\b")),
-    ("tensorflow", re.compile(r"tensorflow|stream_executor|failed call to cuInit")),
-    ("torch", re.compile(r"\btorch\b|c10|CUDA kernel errors might|ProcessGroupNCCL|AcceleratorError")),
+    ("triton", lazy(r"\btriton\b|Triton Error")),
+    ("cupy", lazy(r"\bcupy")),
+    ("numba", lazy(r"\bnumba\.|CudaAPIError|CudaSupportError")),
+    ("jax", lazy(r"\bjax|XlaRuntimeError|\bxla\b")),
+    ("tensorflow", lazy(r"tensorflow|stream_executor|failed call to cuInit")),
+    ("torch", lazy(r"\btorch\b|c10|CUDA kernel errors might|ProcessGroupNCCL|AcceleratorError")),
 )
 
 

@@ -75,7 +75,7 @@ _HINTS = (
 )  # fmt: skip
 _BARE_STARTS = ("NVRM: ", "nvidia-nvswitch", "nvidia 0000:", "pcieport 0000:")
 _PSTORE = r"(?:Panic|Oops|Emergency|Shutdown|Restart|Halt)#\d{1,6} Part\d{1,4}"
-_NONE = "the log was read from end to end of this window; what is not listed did not occur in it"
+NONE = "the log was read from end to end of this window; what is not listed did not occur in it"
 
 
 def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
@@ -166,7 +166,7 @@ def _none_seen(facts: Iterable[str], own: Sequence[Entry], host: str, context: C
         yield Observation(
             fact, node(host), None, Status.NONE_SEEN, context.at(NAME, REVISION),
             at=window[1] if window else None, clock=clock, window=window,
-            detail=_NONE if window else f"{_NONE}; its lines carry no time",
+            detail=NONE if window else f"{NONE}; its lines carry no time",
         )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from knowledge.identity import normalise_pci
+from knowledge.lazy import lazy
 from knowledge.observation import Observation, Scalar
 from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
@@ -25,31 +26,31 @@ TRIGGERS = (
     r"[NR]CCL version [0-9]|set by environment to|NET/IB ?: |NET/OFI|NET/Socket : Using|Using network|GPU Direct RDMA|cudaDev \d+",
     *_app_watchdog.TRIGGERS,
 )
-_SNIFF = re.compile(
+_SNIFF = lazy(
     r"NCCL (?:WARN|ERROR|INFO|ABORT) |WorkNCCL\(|ProcessGroupNCCL|NCCL error|[Nn]ccl(?:System|Internal|Remote|UnhandledCuda)Error"
     r"|monitoredBarrier|didn't join collective #|joined but didn't finish collective #|setting up NCCL communicator"
 )
 
-_TORCH = re.compile(
+_TORCH = lazy(
     r"NCCL (?:communicator )?[Ee]rror|nccl(?:System|Internal|Remote|UnhandledCuda)Error|ncclInvalid(?:Usage|Argument)"
     r"|setting up NCCL communicator|Transport retry count exceeded|NCCL communicator was aborted"
 )
-_RESULT = re.compile(r"nccl(?:SystemError|InternalError|RemoteError|UnhandledCudaError|InvalidUsage|InvalidArgument)")
-_WORDS = re.compile("|".join(_app_nccl.RESULT_WORDS))
+_RESULT = lazy(r"nccl(?:SystemError|InternalError|RemoteError|UnhandledCudaError|InvalidUsage|InvalidArgument)")
+_WORDS = lazy("|".join(_app_nccl.RESULT_WORDS))
 _BY_RESULT = {1: "cuda_failure", 2: "system_error", 3: "internal_error", 4: "invalid_argument", 5: "invalid_usage",
               6: "remote_error"}  # fmt: skip
-_IN = re.compile(r"NCCL [Ee]rror in: (\S{1,300}):(\d{1,7})")
-_VERSION = re.compile(r"\b([NR]CCL) version ([0-9][0-9A-Za-z.+_-]{0,60})")
-_STORE = re.compile(r"\[(\d{1,6})\] is setting up NCCL communicator and retrieving ncclUniqueId from \[(\d{1,6})\]")
-_ABORTED = re.compile(r"NCCL communicator was aborted on rank (\d{1,6})")
+_IN = lazy(r"NCCL [Ee]rror in: (\S{1,300}):(\d{1,7})")
+_VERSION = lazy(r"\b([NR]CCL) version ([0-9][0-9A-Za-z.+_-]{0,60})")
+_STORE = lazy(r"\[(\d{1,6})\] is setting up NCCL communicator and retrieving ncclUniqueId from \[(\d{1,6})\]")
+_ABORTED = lazy(r"NCCL communicator was aborted on rank (\d{1,6})")
 _CONTINUES = 8  # lines in which PyTorch goes on: the result, "Last error:", the message of NCCL
 
-_ENV = re.compile(r"\b((?:NCCL|RCCL)_\w{1,60}) set by environment to (\S{1,200}?)\.?$")
-_NETWORK = re.compile(r"Using network ([\w ./-]{1,60})")
-_DEVICES = re.compile(r"\[\d{1,3}\]([\w-]{1,40}:\d{1,3}/\w{1,10})")
-_GDR = re.compile(r"GPU Direct RDMA (Enabled|Disabled)")
+_ENV = lazy(r"\b((?:NCCL|RCCL)_\w{1,60}) set by environment to (\S{1,200}?)\.?$")
+_NETWORK = lazy(r"Using network ([\w ./-]{1,60})")
+_DEVICES = lazy(r"\[\d{1,3}\]([\w-]{1,40}:\d{1,3}/\w{1,10})")
+_GDR = lazy(r"GPU Direct RDMA (Enabled|Disabled)")
 # comm 0x55d0 rank 3 nranks 8 cudaDev 3 nvmlDev 3 busId 5d000 commId 0x1 - Init COMPLETE
-_COMM = re.compile(r"\brank (\d{1,7}) nranks (\d{1,7}) cudaDev (\d{1,3})(?: nvmlDev \d{1,3})? busId ([0-9a-f]{1,12})\b")
+_COMM = lazy(r"\brank (\d{1,7}) nranks (\d{1,7}) cudaDev (\d{1,3})(?: nvmlDev \d{1,3})? busId ([0-9a-f]{1,12})\b")
 
 
 @dataclass(slots=True)
@@ -101,6 +102,8 @@ def _errors(app: Sequence[AppLine], ranks: dict[tuple[str, str], int]) -> list[_
     taken: set[int] = set()
     for index, line in enumerate(app):
         said = _app_nccl.spoken(line.text)
+        if said and said[7] == "WARN" and _app_nccl.advises(said[8]):
+            continue
         if said and said[7] in ("WARN", "ERROR", "ABORT"):
             known = _add(found, _of_nccl(line, said, ranks))
             open_[f"{said[1]}:{said[2]}"] = spoken[said[8].strip()] = known

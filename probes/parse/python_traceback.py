@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from knowledge.lazy import lazy
 from knowledge.observation import Clock, Observation, Scalar
 from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
@@ -36,48 +37,48 @@ TRIGGERS = (
 
 # kind and the words that tell it, the more exact first
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("dataloader_shm", re.compile(r"DataLoader worker .{0,60}killed by signal: Bus error|bus error encountered in worker|insufficient shared memory")),
-    ("dataloader_worker_killed", re.compile(r"DataLoader worker .{0,60}(?:killed by signal|exited unexpectedly)")),
-    ("shared_memory", re.compile(r"unable to (?:open shared memory object|mmap \d+ bytes|write to file) ?.{0,80}(?:</torch_|/dev/shm|torch_)")),
-    ("too_many_open_files", re.compile(r"Too many open files|received 0 items of ancdata")),
-    ("disk_full", re.compile(r"\[Errno 28\]|No space left on device")),
-    ("fork_cuda", re.compile(r"Cannot re-initialize CUDA in forked subprocess")),
-    ("missing_library", re.compile(r"lib[\w+-]{1,60}\.so[.\d]{0,20}: (?:cannot open shared object|undefined symbol|version)|undefined symbol: ")),
-    ("nvml", re.compile(r"NVMLError|NVML Shared Library Not Found")),
-    ("address_in_use", re.compile(r"EADDRINUSE|[Aa]ddress already in use")),
-    ("store_timeout", re.compile(
+    ("dataloader_shm", lazy(r"DataLoader worker .{0,60}killed by signal: Bus error|bus error encountered in worker|insufficient shared memory")),
+    ("dataloader_worker_killed", lazy(r"DataLoader worker .{0,60}(?:killed by signal|exited unexpectedly)")),
+    ("shared_memory", lazy(r"unable to (?:open shared memory object|mmap \d+ bytes|write to file) ?.{0,80}(?:</torch_|/dev/shm|torch_)")),
+    ("too_many_open_files", lazy(r"Too many open files|received 0 items of ancdata")),
+    ("disk_full", lazy(r"\[Errno 28\]|No space left on device")),
+    ("fork_cuda", lazy(r"Cannot re-initialize CUDA in forked subprocess")),
+    ("missing_library", lazy(r"lib[\w+-]{1,60}\.so[.\d]{0,20}: (?:cannot open shared object|undefined symbol|version)|undefined symbol: ")),
+    ("nvml", lazy(r"NVMLError|NVML Shared Library Not Found")),
+    ("address_in_use", lazy(r"EADDRINUSE|[Aa]ddress already in use")),
+    ("store_timeout", lazy(
         r"client socket has timed out|waiting for clients\.|store based barrier|RendezvousTimeoutError"
         r"|RendezvousConnectionError|DistStoreError|DistNetworkError|[Ww]ait timeout after \d+ ?ms"
     )),
-    ("gloo", re.compile(r"Connection closed by peer \[|gloo/transport")),
-    ("nan_loss", re.compile(
+    ("gloo", lazy(r"Connection closed by peer \[|gloo/transport")),
+    ("nan_loss", lazy(
         r"(?i)\bloss is (?:nan|inf)|found nan|\bnan (?:values )?in (?:local |the )?(?:forward|loss|grad|output|tensor|backward)|returned nan values"
         r"|\bloss['\"]?\s*[:=]\s*-?(?:nan|inf)\b|number of nan iterations:\s*[1-9]"
     )),
-    ("grad_overflow", re.compile(r"(?i)gradient overflow|OVERFLOW! Rank|Minimum loss scale reached|loss scale already at minimum")),
+    ("grad_overflow", lazy(r"(?i)gradient overflow|OVERFLOW! Rank|Minimum loss scale reached|loss scale already at minimum")),
 )  # fmt: skip
 _STANDALONE = frozenset(kind for kind, _ in _KINDS) - {"disk_full", "nvml"}
-_OTHERS = re.compile(
+_OTHERS = lazy(
     r"NCCL|nccl(?:System|Internal|Remote|Unhandled|Invalid)|DistBackendError|ncclUniqueId|[Oo]ut of memory|RESOURCE_EXHAUSTED"
     r"|No available memory for the cache blocks|Free memory on device|KV cache"
 )
 # NCCL INFO NET/Plugin : dlerror=libnccl-net.so: cannot open shared object file ... No plugin found
 # W tensorflow/...: Could not load dynamic library 'libnvinfer.so.7'; dlerror: libnvinfer.so.7: cannot open shared ...
-_OPTIONAL = re.compile(r"NCCL INFO|libnccl-(?:net|tuner|profiler|env)|libnvinfer|No plugin found")
-_LAUNCHER = re.compile(
+_OPTIONAL = lazy(r"NCCL INFO|libnccl-(?:net|tuner|profiler|env)|libnvinfer|No plugin found")
+_LAUNCHER = lazy(
     r"ChildFailedError|SignalException|CalledProcessError|ProcessExitedException|RayTaskError|WorkerCrashed"
 )
-_NOT_FAILED = re.compile(r"(?:KeyboardInterrupt|SystemExit|GeneratorExit|StopIteration)$|\w{1,60}Warning$")
+_NOT_FAILED = lazy(r"(?:KeyboardInterrupt|SystemExit|GeneratorExit|StopIteration)$|\w{1,60}Warning$")
 
-_PID = re.compile(r"\(pid(?:\(s\))? (\d{1,9})")
-_KILLED = re.compile(r"killed by signal: ([\w ]{1,30})")
+_PID = lazy(r"\(pid(?:\(s\))? (\d{1,9})")
+_KILLED = lazy(r"killed by signal: ([\w ]{1,30})")
 _SIGNALS = {"Bus error": 7, "Killed": 9, "Segmentation fault": 11, "Aborted": 6, "Terminated": 15}
-_LIBRARY = re.compile(r"(lib[\w+-]{1,60}\.so[.\d]{0,20})")
-_SYMBOL = re.compile(r"undefined symbol: (\w{1,200})")
-_ADDRESS = re.compile(r"\(([\w.:-]{1,80}), (\d{1,5})\)|\[([\w.:]{1,60})\]:(\d{1,5})|port: (\d{1,5})")
-_JOINED = re.compile(r"(\d{1,6})/(\d{1,6}) clients joined|world_size=(\d{1,6}), worker_count=(\d{1,6})")
-_TIMEOUT = re.compile(r"(?:timed out after|Timed out after|timeout after) (\d{1,9}) ?(ms|s|seconds)")
-_ERRNO = re.compile(r"\[Errno (\d{1,3})\]")
+_LIBRARY = lazy(r"(lib[\w+-]{1,60}\.so[.\d]{0,20})")
+_SYMBOL = lazy(r"undefined symbol: (\w{1,200})")
+_ADDRESS = lazy(r"\(([\w.:-]{1,80}), (\d{1,5})\)|\[([\w.:]{1,60})\]:(\d{1,5})|port: (\d{1,5})")
+_JOINED = lazy(r"(\d{1,6})/(\d{1,6}) clients joined|world_size=(\d{1,6}), worker_count=(\d{1,6})")
+_TIMEOUT = lazy(r"(?:timed out after|Timed out after|timeout after) (\d{1,9}) ?(ms|s|seconds)")
+_ERRNO = lazy(r"\[Errno (\d{1,3})\]")
 
 
 @dataclass(slots=True)
@@ -99,7 +100,7 @@ def sniff(head: str) -> int:
     """50 for a traceback or another line of these kinds; 0 when there is none."""
     if "Traceback (most recent call last)" in head:
         return 50
-    words = [re.compile(t) for t in TRIGGERS[1:]]
+    words = [lazy(t) for t in TRIGGERS[1:]]
     found = any(word.search(line) for line in head.splitlines() for word in words)
     return 45 if found else application_head(head)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from knowledge.lazy import lazy
 from knowledge.observation import Observation, Scalar
 from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
@@ -28,9 +29,9 @@ TRIGGERS = (
     r"Unable to allocate (?:CUDA|CUDA\d*) .*buffer",
     r"expandable_segments:(?:True|False)",  # a setting, kept with the event
 )
-_BARE = re.compile(TRIGGERS[0])
-_OTHERS = re.compile("|".join(f"(?:{t})" for t in TRIGGERS[1:-1]))
-_NCCL = re.compile(r"NCCL (?:WARN|INFO|ERROR)")
+_BARE = lazy(TRIGGERS[0])
+_OTHERS = lazy("|".join(f"(?:{t})" for t in TRIGGERS[1:-1]))
+_NCCL = lazy(r"NCCL (?:WARN|INFO|ERROR)")
 
 _UNITS = {"b": 2**-20, "bytes": 2**-20, "byte": 2**-20, "kib": 2**-10, "mib": 1.0, "gib": 2**10, "tib": 2**20,
           "kb": 1e3 * 2**-20, "mb": 1e6 * 2**-20, "gb": 1e9 * 2**-20, "tb": 1e12 * 2**-20,
@@ -76,22 +77,22 @@ _AMOUNTS = {
     "needed": (rf"desired GPU memory utilization \([0-9.]{{1,8}}, {_AMOUNT}\)", rf"\({_AMOUNT} KV cache is needed"),
     "available": (rf"available KV cache memory \({_AMOUNT}\)",),
 }
-_PATTERNS = {name: tuple(re.compile(p) for p in patterns) for name, patterns in _AMOUNTS.items()}
-_AMOUNT_RE = re.compile(_AMOUNT)
-_OTHER = re.compile(rf"Process (\d{{1,9}}) has {_AMOUNT} memory in use")
-_GPU = re.compile(r"\bGPU[ :](\d{1,3})\b|on device (\d{1,3})\b|device:GPU:(\d{1,3})|GPU_(\d{1,3})_bfc")
-_SHAPE = re.compile(r"tensor with shape ?(\[[^\]]{1,120}\])")
+_PATTERNS = {name: tuple(lazy(p) for p in patterns) for name, patterns in _AMOUNTS.items()}
+_AMOUNT_RE = lazy(_AMOUNT)
+_OTHER = lazy(rf"Process (\d{{1,9}}) has {_AMOUNT} memory in use")
+_GPU = lazy(r"\bGPU[ :](\d{1,3})\b|on device (\d{1,3})\b|device:GPU:(\d{1,3})|GPU_(\d{1,3})_bfc")
+_SHAPE = lazy(r"tensor with shape ?(\[[^\]]{1,120}\])")
 # an advice in the message itself is not a setting
-_SEGMENTS = re.compile(r"(?<!setting )PYTORCH_(?:CUDA_)?ALLOC_CONF\S{0,40}expandable_segments:(True|False)")
+_SEGMENTS = lazy(r"(?<!setting )PYTORCH_(?:CUDA_)?ALLOC_CONF\S{0,40}expandable_segments:(True|False)")
 _FRAMEWORKS = (
-    ("vllm", re.compile(r"cache blocks|KV cache|Free memory on device|vllm")),
-    ("sglang", re.compile(r"mem-fraction-static")),
-    ("jax", re.compile(r"RESOURCE_EXHAUSTED|XlaRuntimeError|jax")),
-    ("tensorflow", re.compile(r"OOM when allocating|_bfc|tensorflow|stream_executor")),
-    ("cupy", re.compile(r"cupy|Out of memory allocating")),
-    ("numba", re.compile(r"numba|CudaAPIError")),
-    ("llama.cpp", re.compile(r"ggml|llama")),
-    ("torch", re.compile(r"torch|PyTorch|Tried to allocate|CUDA error: out of memory|Allocation on device")),
+    ("vllm", lazy(r"cache blocks|KV cache|Free memory on device|vllm")),
+    ("sglang", lazy(r"mem-fraction-static")),
+    ("jax", lazy(r"RESOURCE_EXHAUSTED|XlaRuntimeError|jax")),
+    ("tensorflow", lazy(r"OOM when allocating|_bfc|tensorflow|stream_executor")),
+    ("cupy", lazy(r"cupy|Out of memory allocating")),
+    ("numba", lazy(r"numba|CudaAPIError")),
+    ("llama.cpp", lazy(r"ggml|llama")),
+    ("torch", lazy(r"torch|PyTorch|Tried to allocate|CUDA error: out of memory|Allocation on device")),
 )
 
 

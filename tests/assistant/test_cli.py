@@ -73,9 +73,9 @@ def test_unknown_command_names_the_nearest(gpudiag: Gpudiag) -> None:
         (("rules", "lst"), "invalid choice: 'lst'"),
         (("rules", "show", "gpu-fell-off-buss"), "gpu-fell-off-bus"),
         (("runbook", "show", "gpu-of-bus"), "gpu-off-bus"),
-        (("check",), "--log FILE"),
+        (("check", "--probe", "nvmll"), "nvml"),
         (("check", "--bundle", "x.tar"), "no such file"),
-        (("demo", "nope"), "off-the-bus"),
+        (("demo", "nope"), "gpudiag demo list"),
     ],
 )
 def test_asked_wrongly(gpudiag: Gpudiag, words: tuple[str, ...], part: str) -> None:

@@ -27,9 +27,8 @@ def test_flags_over_variables_over_user_over_system(tmp_path: Path) -> None:
     assert (settings.output.lang, settings.output.format, settings.output.color) == ("zh", "json", "auto")
     assert settings.rules.site_file == tmp_path / "site.yaml"
     origins = {s.option.key: s.origin for s in settings.all}
-    assert origins == {
+    assert origins == dict.fromkeys((o.key for o in OPTIONS), "default") | {
         "lang": str(system), "format": "GPUDIAG_FORMAT", "color": "flag", "site_file": str(system),
-        "rule_packs": "default", "cache_dir": "default",
     }  # fmt: skip
 
 
@@ -76,6 +75,27 @@ def test_secrets_are_never_shown() -> None:
     shown = {s.option.key: s.shown for s in settings.all}
     assert shown["token"] == "********"
     assert Setting(option, "", "default").shown == ""
+
+
+def test_the_password_of_a_url_is_never_shown() -> None:
+    url = "postgresql+psycopg://gpudiag:hunter2@db.example/history"
+    settings = load({}, {"GPUDIAG_HISTORY_URL": url}, ())
+    shown = {s.option.key: s.shown for s in settings.all}
+    assert shown["history_url"] == "postgresql+psycopg://gpudiag:********@db.example/history"
+    assert settings.history.url == url
+    plain = "postgresql+psycopg://gpudiag@db.example/history"
+    assert {s.option.key: s.shown for s in load({}, {"GPUDIAG_HISTORY_URL": plain}, ()).all}["history_url"] == plain
+
+
+def test_numbers_of_days(tmp_path: Path) -> None:
+    assert load({}, {}, ()).history.days == 30
+    assert load({}, {}, (write(tmp_path / "a.toml", "history_days = 7"),)).history.days == 7
+    assert load({}, {"GPUDIAG_HISTORY_DAYS": "90"}, ()).history.days == 90
+    for bad in ("0", "-1", "soon", "1.5"):
+        with pytest.raises(ConfigError, match="history_days is a whole number above 0"):
+            load({}, {"GPUDIAG_HISTORY_DAYS": bad}, ())
+    with pytest.raises(ConfigError, match="history_days is a number, not True"):
+        load({}, {}, (write(tmp_path / "b.toml", "history_days = true"),))
 
 
 def test_the_users_file_is_where_the_platform_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from assistant.commands.explain import page
-from assistant.render.view import _complete
 from knowledge.errors import UnknownNameError
 from tests.assistant.stories import DBE, write
 from tests.conftest import Gpudiag
@@ -72,20 +71,6 @@ def test_the_sample_line_of_a_fatal_code_says_so(gpudiag: Gpudiag) -> None:
     assert f"{fatal.code}, Fatal, Link" in gpudiag("explain", "sxid", str(fatal.code)).out
 
 
-@pytest.mark.parametrize(
-    ("command", "complete"),
-    [
-        ("nvidia-smi -r -i 3", True),
-        ("nvidia-smi -r -i {gpu_index}", False),
-        ("kubectl get node -o jsonpath={.items}", True),
-        ("docker ps --format '{{id}}'", True),
-        ("", False),
-    ],
-)
-def test_a_command_with_a_gap_is_not_offered(command: str, complete: bool) -> None:
-    assert _complete(command) is complete
-
-
 def test_the_first_action_is_the_verdicts(gpudiag: Gpudiag) -> None:
     import json
 
@@ -100,19 +85,40 @@ def test_nagios_names_a_gpu_as_text_does(gpudiag: Gpudiag, tmp_path: Path) -> No
     assert "on GPU 0000:3b:00.0" in gpudiag("check", "--log", log, "--nagios").out
 
 
-@pytest.mark.parametrize(
-    ("names", "line"),
-    [(("RESTART_FM", "INSPECT_NETWORK"), "2 more: RESTART_FM, INSPECT_NETWORK (--verbose)"), ((), "")],
-)
-def test_actions_that_are_not_shown_are_named(names: tuple[str, ...], line: str) -> None:
+NAMES = ("RESTART_FM", "INSPECT_NETWORK")
+
+
+@pytest.mark.parametrize(("names", "lang", "line"), [
+    (NAMES, "en", "2 more: RESTART_FM, INSPECT_NETWORK (--verbose)"),
+    (NAMES, "zh", "另有 2 项：RESTART_FM, INSPECT_NETWORK（--verbose）"),
+    ((), "en", ""),
+])  # fmt: skip
+def test_actions_that_are_not_shown_are_named_in_every_format(names: tuple[str, ...], lang: str, line: str) -> None:
     from dataclasses import replace
 
     from assistant.commands.demo import diagnosed, load
+    from assistant.render import html, markdown, text
     from assistant.render.cells import Paint
-    from assistant.render.text import render
     from assistant.render.view import view
 
-    answer = view(diagnosed("off-the-bus", load("off-the-bus")), "en")
-    said = render(replace(answer, more_steps=names), 100, Paint(False))
-    assert ("(--verbose)" in said) is bool(line)
-    assert line in said
+    answer = replace(view(diagnosed("off-the-bus", load("off-the-bus")), lang), more_steps=names)
+    escaped = line.replace("_", r"\_")
+    for said, shown in ((text.render(answer, 100, Paint(False)), line), (markdown.render(answer), escaped),
+                        (html.render(answer), line)):  # fmt: skip
+        assert ("--verbose" in said) is bool(line)
+        assert shown in said
+
+
+def test_json_carries_no_command_that_waits_to_be_filled_in(gpudiag: Gpudiag, tmp_path: Path) -> None:
+    import json
+
+    log = write(
+        tmp_path, "kern.log", "NVRM: Xid (PCI:...): 119, pid=1, name=a, Timeout after 6s of waiting for RPC response!\n"
+    )
+    nowhere = json.loads(gpudiag("check", "--log", log, "--format", "json").out)["findings"][0]["action"]
+    assert nowhere["command"] is None
+    assert "{gpu_pci}" in nowhere["command_template"]
+    log = write(tmp_path, "dbe.log", DBE)
+    known = json.loads(gpudiag("check", "--log", log, "--format", "json").out)["findings"][0]["action"]
+    assert "0000:3b:00.0" in known["command"]
+    assert known["command_template"] is None

@@ -58,6 +58,43 @@ def test_an_application_fault_leaves_the_node_usable() -> None:
     assert (d.verdict.state, d.verdict.usable, d.exit) == (State.DEGRADED, Usable.YES, Exit.FINDING)
 
 
+def xid(code: int, **fields: object) -> Observation:
+    return see("xid", Event(code, {"text": "", **fields}), at=10**18)  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("codes", [(43,), (43, 43), (43, 45)])
+def test_a_reset_channel_asks_for_nothing(codes: tuple[int, ...]) -> None:
+    """NVIDIA: ignore, the GPU is healthy. An XID 45 in its wake asks for no more."""
+    d = judge(*(xid(code) for code in codes))
+    assert d.roots[0].xid == 43
+    assert d.roots[0].advice.bucket is Bucket.IGNORE
+    assert (d.verdict.state, d.verdict.usable, d.exit) == (State.OK, Usable.YES, Exit.OK)
+
+
+def test_a_torn_down_channel_alone_is_not_nothing() -> None:
+    assert judge(xid(45)).exit is Exit.FINDING
+
+
+@pytest.mark.parametrize("code", [43, 63])
+def test_what_the_driver_wants_reset_is_no_information_only(code: int) -> None:
+    """Codes that ask for nothing themselves carry the driver's own word when it prints one."""
+    d = judge(xid(code), xid(154, recovery="gpu_reset"))
+    assert d.verdict.state is not State.OK
+    assert (d.verdict.usable, d.exit) == (Usable.NOT_YET, Exit.FINDING)
+    assert d.roots[0].advice.bucket is Bucket.RESET_GPU
+
+
+def test_what_a_harmless_root_explains_is_harmless() -> None:
+    job = Subject(Scope.DOCUMENT, "train.log")
+    rank = Subject(Scope.RANK, "0", job)
+    d = judge(
+        see("job_terminated", Event(None, {"reason": "preempted"}), Subject(Scope.JOB, "j", job)),
+        see("rank_failed", Event(None, {"exitcode": 1}), rank),
+    )
+    assert {f.rule.id: str(f.role) for f in d.findings} == {"job-preempted": "root", "rank-failed": "symptom"}
+    assert (d.verdict.state, d.exit) == (State.OK, Exit.OK)
+
+
 def test_the_worst_of_several_decides() -> None:
     d = judge(
         see("xid", Event(31, {"text": "Ch 00000009, engmask 00000101, intr 10000000"})),

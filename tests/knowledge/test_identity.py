@@ -29,7 +29,7 @@ def originals(batch: list[Observation]) -> list[Observation]:
     after, out = resolve(batch), []
     for o in batch:
         out.append(after.pop(0))
-        tie = o.fact in ("gpu.pci", "gpu.uuid", "gpu.index") and o.value != o.subject.id
+        tie = o.fact in ("gpu.pci", "gpu.uuid", "gpu.index", "gpu.minor") and o.value != o.subject.id
         if tie and o.status is Status.OK and o.subject.id.startswith("GPU-") and is_pci(out[-1].subject.id):
             assert (after[0].fact, after[0].value, after[0].subject) == ("gpu.uuid", o.subject.id, out[-1].subject)
             after.pop(0)
@@ -161,6 +161,25 @@ def test_without_an_address_the_uuid_is_the_name() -> None:
     assert set(names(resolve(batch))) == {UUID_A}
 
 
+def test_a_device_file_is_its_gpu() -> None:
+    """/dev/nvidia2 is what the driver gave the minor number 2, whichever index it has."""
+    opens = told("process.opens_gpu", "gpu:minor:2", Subject(Scope.PROCESS, "42", node("n1")))
+    batch = [
+        opens,
+        told("x", 1, gpu("minor:2", "n1")),
+        told("gpu.minor", 2, gpu(A, "n1")),
+        told("gpu.index", 2, gpu(B, "n1")),
+    ]
+    assert originals(batch)[0].value == f"gpu:{A}"
+    assert names(resolve(batch)) == [A, A, B]
+
+
+def test_a_minor_number_of_two_gpus_is_no_name() -> None:
+    opens = told("process.opens_gpu", "gpu:minor:2", Subject(Scope.PROCESS, "42", node("n1")))
+    batch = [opens, told("gpu.minor", 2, gpu(A, "n1")), told("gpu.minor", 2, gpu(B, "n1"))]
+    assert originals(batch)[0] == opens
+
+
 def test_an_index_that_moved_is_no_name() -> None:
     index = gpu("index:0", "n1")
     batch = [
@@ -213,17 +232,19 @@ def test_the_value_of_a_relation_is_renamed_too() -> None:
 _PCI = st.sampled_from((A, B))
 _UUID = st.sampled_from((UUID_A, UUID_B))
 _HOST = st.sampled_from(("", "n1", "n2"))
-_IDS = st.one_of(_PCI, _UUID, st.sampled_from(("index:0", "index:1")))
+_NUMBERED = ("index:0", "index:1", "minor:0", "minor:1")
+_IDS = st.one_of(_PCI, _UUID, st.sampled_from(_NUMBERED))
 
 
 @st.composite
 def ties(draw: st.DrawFn) -> Observation:
     """One observation that may tie two names of a GPU, or only uses one."""
     on = gpu(draw(_IDS), draw(_HOST))
-    fact = draw(st.sampled_from(("gpu.pci", "gpu.uuid", "gpu.index", "gpu.utilization")))
+    fact = draw(st.sampled_from(("gpu.pci", "gpu.uuid", "gpu.index", "gpu.minor", "gpu.utilization")))
     values: dict[str, st.SearchStrategy[Any]] = {"gpu.pci": _PCI, "gpu.uuid": _UUID}
     value = draw(values.get(fact, st.integers(0, 1)))
-    if fact == "gpu.index" and on.id.startswith("index:"):
+    if fact in ("gpu.index", "gpu.minor") and on.id in _NUMBERED:
+        fact = f"gpu.{on.id[:5]}"
         value = int(on.id[-1])  # no source calls a GPU index:0 and says in one breath that its index is 1
     return told(fact, value, on)
 

@@ -17,7 +17,7 @@ from knowledge.observation import Event, Observation, Scope, Series, Status, Sub
 
 GPU = gpu("0000:01:00.0", "n1")
 UNITS = {"", "C", "W", "MHz", "MiB", "MiB/s", "GB/s", "GT/s", "count", "percent", "s", "ratio",
-         "us", "ns", "Gb/s", "B", "J", "Gflop/s", "Mpps", "per minute"}  # fmt: skip
+         "ms", "us", "ns", "Gb/s", "B", "J", "Gflop/s", "Mpps", "per minute", "per second"}  # fmt: skip
 
 
 def spec(type_: Type, kind: Kind = Kind.STATE, says: str = "{subject}: {value} {unit}", **more: Any) -> FactSpec:
@@ -83,6 +83,39 @@ def test_a_field_that_the_line_lacks_is_a_dash() -> None:
     assert fact.sentence(Observation("f", GPU, Event(5, {"text": "{place}"}))) == "5 at -: {place}"
 
 
+def test_the_noun_goes_with_the_number() -> None:
+    fact = spec(Type.INT, says="{value} {value:error|errors}")
+    assert [fact.sentence(Observation("f", GPU, n)) for n in (0, 1, 2)] == ["0 errors", "1 error", "2 errors"]
+    event = spec(Type.EVENT, Kind.EVENT, says="{n} {n:time|times}", fields={"n": "int"})
+    assert event.sentence(Observation("f", GPU, Event(None, {"n": 1}))) == "1 time"
+    assert event.sentence(Observation("f", GPU, Event(None, {}))) == "- times"
+
+
+def test_a_word_of_an_enum_is_said_in_the_language_of_the_sentence() -> None:
+    labels = {"not_run": Text("not run", "未运行"), "pass": Text("passed", "通过")}
+    one = spec(Type.ENUM, says="<{value}>", values=("not_run", "pass", "else"), labels=labels)
+    assert [one.sentence(Observation("f", GPU, "not_run"), x) for x in ("en", "zh")] == ["<not run>", "<未运行>"]
+    assert one.sentence(Observation("f", GPU, "else"), "zh") == "<else>"
+    assert (
+        spec(Type.ENUM, says="{value}", values=("two_words",)).sentence(Observation("f", GPU, "two_words"))
+        == "two words"
+    )
+    assert spec(Type.STR, says="{value}").sentence(Observation("f", GPU, "some_name")) == "some_name", "not ours"
+    many = spec(Type.SET, says="<{value}>", values=("not_run", "pass"), labels=labels)
+    assert many.sentence(Observation("f", GPU, ("not_run", "pass")), "zh") == "<未运行, 通过>"
+    event = spec(Type.EVENT, Kind.EVENT, says="{state}: {text}", fields={"state": "str", "text": "str"}, labels=labels)
+    assert event.sentence(Observation("f", GPU, Event(None, {"state": "pass", "text": "x"})), "zh") == "通过: x"
+
+
+@pytest.mark.parametrize("fact", [f for f in vocabulary() if f.values], ids=lambda f: f.name)
+def test_no_raw_word_stands_in_a_sentence(fact: FactSpec) -> None:
+    """A word of several parts is our own spelling; no tool prints it, and nobody should have to read it."""
+    for word in fact.values:
+        for language in ("en", "zh"):
+            value = (word,) if fact.type is Type.SET else word
+            assert "_" not in fact.sentence(Observation(fact.name, GPU, value), language)
+
+
 @given(st.sampled_from(list(vocabulary())), st.sampled_from(("en", "zh")), st.sampled_from(list(SAMPLES.values())))
 def test_every_fact_can_be_said_of_any_value(fact: FactSpec, language: str, value: Any) -> None:
     assert fact.sentence(Observation(fact.name, GPU, value), language)
@@ -135,3 +168,31 @@ def test_a_series_in_disorder_is_refused(times: tuple[int, ...], values: tuple[f
 def test_the_latest_does_not_depend_on_order(order: list[int]) -> None:
     samples = [Observation("f", GPU, i, at=i * 10) for i in range(5)]
     assert latest([samples[i] for i in order]).value == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({}, ""),
+        ({"says": {"en": "{value} {value:error|errors}", "zh": "{value}"}}, ""),
+        ({"says": {"en": "{value:error}", "zh": "{value}"}}, "write {value:one|many}"),
+        ({"says": {"en": "{colour}", "zh": "{value}"}}, "which is not a field"),
+        ({"labels": {"red": {"en": "red", "zh": "红"}}}, ""),
+        ({"labels": {"green": {"en": "green", "zh": "绿"}}}, "labels of what is no value: green"),
+        ({"type": "str", "values": [], "labels": {"red": {"en": "red", "zh": "红"}}}, "labels go with"),
+    ],
+)
+def test_what_an_entry_of_the_vocabulary_may_say(change: dict[str, Any], fault: str) -> None:
+    from pydantic import ValidationError
+
+    from knowledge.schema.facts import Entry
+
+    words = {"en": "{value}", "zh": "{value}"}
+    plain = {"name": "gpu.colour", "scope": "gpu", "type": "enum", "kind": "state", "values": ["red", "blue"],
+             "meaning": words, "says": words} | change  # fmt: skip
+    if not fault:
+        Entry.model_validate(plain)
+        return
+    with pytest.raises(ValidationError) as caught:
+        Entry.model_validate(plain)
+    assert fault in str(caught.value)

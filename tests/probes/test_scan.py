@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import tracemalloc
 from collections.abc import Callable, Sequence
@@ -140,9 +142,13 @@ def run(*inputs: Path | io.BytesIO | str, formats: Sequence[LogFormat] = (kernel
         lambda d: gzip.compress(d) + b"\0" * 512,
         zstandard.ZstdCompressor().compress,
         zstandard.ZstdCompressor(write_checksum=True, write_content_size=False).compress,
+        lzma.compress,
+        lambda d: lzma.compress(d[:900]) + b"\0" * 8 + lzma.compress(d[900:], check=lzma.CHECK_SHA256),
+        bz2.compress,
+        lambda d: bz2.compress(d[:900], 1) + bz2.compress(b"") + bz2.compress(d[900:]),
         lambda d: zstandard.ZstdCompressor().compress(d[:900]) + b"\x50\x2a\x4d\x18\x03\0\0\0abc" + zstandard.ZstdCompressor().compress(d[900:]),
     ],
-    ids=["plain", "gzip", "gzip members", "gzip padding", "zstd", "zstd checksum", "zstd frames"],
+    ids=["plain", "gzip", "gzip members", "gzip padding", "zstd", "zstd checksum", "xz", "xz streams", "bzip2", "bzip2 streams", "zstd frames"],
 )  # fmt: skip
 def test_packed_by_content_not_by_name(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
     path = tmp_path / "some.name"
@@ -153,7 +159,16 @@ def test_packed_by_content_not_by_name(pack: Callable[[bytes], bytes], tmp_path:
     assert result.inputs[0].lines == 1001
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor(write_checksum=True).compress])
+def small_blocks(data: bytes) -> bytes:
+    return bz2.compress(data, 1)
+
+
+PACKERS: list[Callable[[bytes], bytes]] = [
+    gzip.compress, zstandard.ZstdCompressor(write_checksum=True).compress, lzma.compress, small_blocks,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pack", PACKERS, ids=["gzip", "zstd", "xz", "bzip2"])
 @pytest.mark.parametrize("keep", [0.5, 0.9, 0.999])
 def test_what_stands_ahead_of_a_break_is_used(pack: Callable[[bytes], bytes], keep: float) -> None:
     noise = b"".join(b"%d %s\n" % (i, os.urandom(30).hex().encode()) for i in range(20_000))
@@ -164,10 +179,10 @@ def test_what_stands_ahead_of_a_break_is_used(pack: Callable[[bytes], bytes], ke
     assert note.problem
     assert "cut off after" in note.text.en
     assert note.text.zh
-    assert result.inputs[0].lines > 20_001 * keep - 4000
+    assert result.inputs[0].lines > 20_001 * keep - 4000  # a block of bzip2 -1 holds 100 kB
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor(write_checksum=True).compress])
+@pytest.mark.parametrize("pack", PACKERS, ids=["gzip", "zstd", "xz", "bzip2"])
 def test_damage_in_the_middle_is_told(pack: Callable[[bytes], bytes]) -> None:
     packed = bytearray(
         pack(XID + b"\n" + b"".join(b"%d %s\n" % (i, os.urandom(30).hex().encode()) for i in range(20_000)))
@@ -179,8 +194,34 @@ def test_damage_in_the_middle_is_told(pack: Callable[[bytes], bytes]) -> None:
     assert any(note.problem and "damaged" in note.text.en for note in result.notes)
 
 
+@pytest.mark.parametrize("pack", PACKERS, ids=["gzip", "zstd", "xz", "bzip2"])
+def test_a_small_file_that_unpacks_into_a_huge_one_needs_little_memory(pack: Callable[[bytes], bytes]) -> None:
+    packed = pack((XID + b"\n") + DULL * 1_000_000)
+    assert len(packed) < 1 << 20
+    tracemalloc.start()
+    result = run(io.BytesIO(packed))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [code for _, _, code in xids(result)] == [79]
+    assert result.inputs[0].lines == 1_000_001
+    assert peak < 48 << 20 < len(DULL) * 1_000_000
+
+
+def test_packed_data_that_breaks_ahead_of_its_first_byte_is_not_called_empty() -> None:
+    for pack in PACKERS:
+        result = run(io.BytesIO(pack(log())[:12]))
+        [only] = result.observations
+        assert only.status is Status.FAILED
+        assert "cut off" in only.detail
+        assert "empty" not in only.detail
+
+
+def test_text_that_begins_like_bzip2_is_text() -> None:
+    assert len(xids(run(io.BytesIO(b"BZh9 is a word\n" + log())))) == 1
+
+
 def test_bytes_behind_the_packed_data_are_told() -> None:
-    for pack in (gzip.compress, zstandard.ZstdCompressor().compress):
+    for pack in (gzip.compress, zstandard.ZstdCompressor().compress, lzma.compress, bz2.compress):
         result = run(io.BytesIO(pack(log()) + b"trailing words"))
         assert len(xids(result)) == 1
         assert "follow the" in result.notes[0].text.en

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from knowledge.facts import FactSpec, Kind, Type, Vocabulary
 from knowledge.language import Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scalar, Scope, Source, Status, Subject, Value, node
-from rules.condition import Builder, Condition, Path
+from rules.builder import Builder
+from rules.condition import Condition, Path
 from rules.evaluate import evaluate
 from rules.factbase import FactBase
 from rules.model import ActionSpec, Bucket, Explains, Rule, RuleStatus, Severity

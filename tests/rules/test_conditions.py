@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rules.builder import Builder
+from rules.compare import version
 from rules.condition import (
     All,
     Any_,
-    Builder,
     EventLeaf,
     FactLeaf,
     FieldTest,
@@ -23,7 +24,6 @@ from rules.condition import (
     Reference,
     facts_of,
     leaves,
-    version,
 )
 from rules.proof import Truth
 from tests.rules.lab import CONDITIONS, MINUTE, VOCABULARY, condition, faults_of, seen, truth

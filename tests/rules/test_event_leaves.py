@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knowledge.observation import Clock, Observation, Status
-from rules.evaluate import bursts, densest
+from knowledge.observation import Clock, Event, Observation, Status, Subject
+from rules.events import bursts, densest
 from rules.proof import LeafProof, Truth
-from tests.rules.lab import GPU, GPUS, HERE, LINKS, MINUTE, SECOND, bang, proof, quiet, seen, silent, truth
+from tests.rules.lab import GPU, GPUS, HERE, LINKS, MINUTE, SECOND, bang, base, proof, quiet, seen, silent, truth
 
 T, F, U = Truth.TRUE, Truth.FALSE, Truth.UNKNOWN
 TIMES = st.lists(st.integers(-20, 0), max_size=12)
@@ -277,3 +277,29 @@ def test_after_minds_where_it_looks() -> None:
     assert truth(after(where={"place": 1}), [_knock(-1, place=1), bang(0), *looked]) is T
     assert truth(after(where={"place": 1}), [_knock(-1, place=2), bang(0), *looked]) is F
     assert truth(after(where={"place": 1}), [_knock(-1), bang(0), *looked]) is U, "which place is not told"
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from((1, 2, 3, None)), st.sampled_from((*GPUS, HERE)), st.integers(0, 9)), max_size=20
+    ),
+    st.frozensets(st.integers(1, 4)),
+    st.sampled_from((*GPUS, HERE)),
+)
+def test_the_index_by_code_leaves_out_only_other_codes(
+    told: list[tuple[int | None, Subject, int]], codes: frozenset[int], subject: Subject
+) -> None:
+    facts = base([Observation("bang", on, Event(code), at=at, clock=Clock.REALTIME) for code, on, at in told])
+    everything = facts.events_within("bang", subject)
+    wanted = [o for o in everything if isinstance(o.value, Event) and (o.value.code in codes or o.value.code is None)]
+    assert list(facts.events_coded("bang", subject, codes)) == wanted
+
+
+def test_all_conditions_on_the_code_hold() -> None:
+    where = {"code": {"in": [1, 2], "not_in": [2]}}
+    assert truth(leaf(where=where), [bang(0, code=1), quiet()]) is T
+    assert truth(leaf(where=where), [bang(0, code=2), quiet()]) is F
+    assert truth(leaf(where={"code": {"in": [1, 2], "is": 3}}), [bang(0, code=1), bang(0, code=3), quiet()]) is F
+    untold = Observation("bang", GPU, Event(None), at=0, clock=Clock.REALTIME)
+    assert truth(leaf(where={"code": 1}), [untold, quiet()]) is U, "the line does not tell"

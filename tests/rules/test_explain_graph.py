@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from knowledge.catalog.xid import xid
 from knowledge.observation import Clock, Observation, Scope, Subject
-from rules.engine import SLACK, Evaluation, Finding, Grade, Role, covers, grade_of, run
+from rules.engine import SLACK, Evaluation, Finding, Grade, Role, covers, grade_of, moments, run
 from rules.model import Bucket, Explains, Rule, Severity
 from rules.proof import Truth
 from tests.rules.lab import GPU, GPUS, HERE, MINUTE, PROCESS, SECOND, bang, base, rule, seen, silent
@@ -137,7 +138,7 @@ def test_seconds_since_boot_of_two_machines_are_two_clocks() -> None:
         (GPU, Clock.BOOT, None), (there, Clock.BOOT, {0}), (GPU, Clock.REALTIME, None), (there, Clock.REALTIME, None),
     ):  # fmt: skip
         result = run(rules, base([bang(90 * MINUTE, clock=clock), bang(0, on, code=2, clock=clock)]))
-        assert covers(one(result, "cause"), one(result, "effect", on), MINUTE) == expected
+        assert covers(moments(one(result, "cause")), one(result, "effect", on), MINUTE) == expected
 
 
 def test_without_a_time_nothing_speaks_against_it() -> None:
@@ -280,3 +281,41 @@ def test_a_code_that_asks_for_nothing_does_not_hide_one_that_does() -> None:
     world = [bang(0), bang(0, code=2)]
     assert not folded(rules(Bucket.IGNORE), world)
     assert folded(rules(Bucket.RESET_GPU), world)
+
+
+# --- same ---------------------------------------------------------------------------------
+
+
+def test_same_means_the_same_value_and_no_value_is_not_the_same() -> None:
+    rules = pair(Explains(rule="effect", same=("place",)))
+    assert folded(rules, [bang(0, place=1), bang(0, code=2, place=1)])
+    assert not folded(rules, [bang(0, place=1), bang(0, code=2, place=2)])
+    for ours, theirs in ((None, None), (1, None), (None, 1)):
+        result = run(rules, base([bang(0, place=ours), bang(0, code=2, place=theirs)]))
+        assert one(result, "effect").role is Role.ROOT, (ours, theirs)
+        assert one(result, "cause").may_explain == (one(result, "effect").id,), (ours, theirs)
+
+
+def test_an_entry_that_may_hold_does_not_hide_one_that_does() -> None:
+    unsure = Explains(rule="effect", via=(Scope.PROCESS, Scope.GPU))
+    for entries in ((unsure, Explains(rule="effect")), (Explains(rule="effect"), unsure)):
+        assert folded(pair(*entries), [bang(0), bang(0, code=2)])
+    assert not folded(pair(unsure), [bang(0), bang(0, code=2)])
+
+
+def test_the_catalogue_and_a_rule_that_oppose_each_other_make_no_circle() -> None:
+    # NVIDIA's catalogue has an uncorrectable ECC error (48) lead to a row remap (63); a rule that
+    # says the opposite outranks it by its severity.
+    catalogue, rows = Explains(by="xid_catalogue"), xid(48)
+    assert rows is not None
+    assert 63 in rows.explains
+    for first, second in ((Severity.CRITICAL, Severity.WARNING), (Severity.WARNING, Severity.CRITICAL)):
+        rules = [
+            rule("ecc", CAUSE, explains=[catalogue], severity=first, bucket=Bucket.RESET_GPU, xid=48),
+            rule("remap", EFFECT, explains=[Explains(rule="ecc")], severity=second, bucket=Bucket.RESET_GPU, xid=63),
+        ]
+        result = run(rules, base([bang(0), bang(0, code=2)]))
+        root, symptom = result.findings
+        assert (root.role, symptom.role) == (Role.ROOT, Role.SYMPTOM)
+        assert (root.explained_by, symptom.explains) == ((), ())
+        assert root.rule.id == ("ecc" if first is Severity.CRITICAL else "remap")

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from knowledge.observation import Observation, Status
 from rules.condition import All, Any_, Quantifier, leaves
-from rules.evaluate import evaluate, quantify
+from rules.evaluate import evaluate
 from rules.proof import Truth, conjunction, disjunction, leaf_proofs
+from rules.values import quantify
 from tests.rules.lab import CONDITIONS, GPU, GPUS, LEAVES, PLACES, base, condition, quiet, seen, silent, truth, worlds
 
 T, F, U = Truth.TRUE, Truth.FALSE, Truth.UNKNOWN

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowledge.observation import Clock, Observation, Series, Status
-from rules.evaluate import increase, percentile
+from rules.overtime import increase, percentile
 from rules.proof import LeafProof, Truth
 from tests.rules.lab import GPU, MINUTE, NOW, SECOND, base, proof, quiet, seen, silent, truth
 

@@ -175,3 +175,11 @@ def test_a_hypothesis_may_confirm() -> None:
     assert [f.grade for f in run(rules, facts).findings] == [Grade.PROBABLE]
     assert [f.grade for f in what_if(rules, facts, [seen("good", True)]).findings] == [Grade.CONFIRMED]
     assert [f.grade for f in what_if(rules, facts, [seen("good", False)]).findings] == [Grade.POSSIBLE]
+
+
+def test_what_if_the_whole_had_seen_nothing() -> None:
+    """An event of the node counts for its GPUs; supposing it away takes it from them too."""
+    rules = [rule("r", {"event": "knock"})]
+    facts = base([bang(0, HERE, name="knock"), seen("level", 1)])
+    assert run(rules, facts).findings
+    assert not what_if(rules, facts, [quiet("knock")]).findings

@@ -11,6 +11,7 @@ from knowledge.facts import vocabulary
 from knowledge.observation import Event, Observation, Scalar, Status
 from probes.base import Context, lines_of
 from probes.parse import kernel_log
+from probes.parse.kernel_log import parse
 from probes.scan import scan
 
 FILLER = "Mar  3 12:00:00 gpu-07 systemd[1]: Started session-{n}.scope - Session {n} of User alice."
@@ -86,6 +87,14 @@ STORIES = [
     ),
     Story("driver_load_failed", "[9.0] nvidia: probe of 0000:41:00.0 failed with error -1", fields={"reason": "probe_failed"}),
     Story("driver_load_failed", "[9.0] NVRM: GPU 0000:41:00.0 is already bound to nouveau.", fields={"reason": "nouveau"}),
+    Story(
+        "driver_load_failed",
+        "[9.0] NVRM: The NVIDIA probe routine was not called for 2 device(s).\n"
+        "[9.0] NVRM: This can occur when another driver was loaded and\n[9.0] NVRM: obtained ownership of the NVIDIA device(s).\n"
+        "[9.0] NVRM: Try unloading the conflicting kernel module (and/or\n[9.0] NVRM: reconfigure your kernel without the conflicting\n"
+        "[9.0] NVRM: driver(s)), then try loading the NVIDIA kernel module again.\n[9.0] NVRM: No NVIDIA devices probed.",
+        fields={"reason": "nouveau"},
+    ),
     Story("driver_load_failed", "[9.0] Loading of unsigned module is rejected", fields={"reason": "signature"}),
     Story("driver_load_failed", "[9.0] nvidia_uvm: Unknown symbol nvUvmInterfaceFoo (err -2)", fields={"reason": "symbol"}),
     Story(
@@ -315,6 +324,29 @@ class TestEvents:
         for amid in (of(scanned, story.fact), of(kernel_log.parse(lines_of(text), context), story.fact)):
             assert [(o.subject, e) for o, e in amid] == [(o.subject, e) for o, e in alone]
             assert [o.source.line for o, _ in amid] == [(o.source.line or 0) + 300 for o, _ in alone]
+
+
+def test_bursts_of_two_failures_keep_their_own_reasons() -> None:
+    text = (
+        "[9.0] NVRM: The NVIDIA probe routine was not called for 2 device(s).\n[9.1] NVRM: Try unloading the conflicting kernel module\n"
+        "[60.0] NVRM: The NVIDIA probe routine failed for 1 device(s).\n[60.1] nvidia: version magic '5.15' should be '5.19'"
+    )
+    found = [
+        o for o in parse(lines_of(text), Context("x")) if o.fact == "driver_load_failed" and isinstance(o.value, Event)
+    ]
+    assert [o.value.get("reason") for o in found if isinstance(o.value, Event)] == ["nouveau", "version_magic"]
+
+
+@pytest.mark.parametrize(
+    ("place", "mig"),
+    [("", None), (" GPU-I:05", "GPU-I:05"), (" GPU-I", "GPU-I"), (" GPU-I:01 GPU-CI:02", "GPU-I:01 GPU-CI:02")],
+)
+def test_the_instance_of_a_gpu_that_is_cut_into_instances_is_kept(place: str, mig: str | None) -> None:
+    text = f"[9.0] NVRM: Xid (PCI:0000:41:00{place}): 94, pid=7, name=a, Contained: SM (0x1). RST: No, D-RST: No"
+    [xid] = [o for o in parse(lines_of(text), Context("x")) if o.fact == "xid" and isinstance(o.value, Event)]
+    assert isinstance(xid.value, Event)
+    assert (xid.value.code, xid.value.get("mig"), xid.subject.id) == (94, mig, "0000:41:00.0")
+    assert place in xid.excerpt
 
 
 def test_every_event_has_a_story() -> None:

@@ -113,6 +113,12 @@ def test_the_list_of_gpus() -> None:
         ("Unable to determine the device handle for GPU 0000:BA:00.0: Unknown Error", "lost_gpu"),
         ("Unable to determine the device handle for GPU0: 0000:3B:00.0: GPU is lost.  Reboot the system", "lost_gpu"),
         ("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.", "library_missing"),
+        ("failed to create task: nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown.",
+         "not_loaded"),
+        ("nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object",
+         "library_missing"),
+        ("failed to initialize NVML: ERROR_LIBRARY_NOT_FOUND", "library_missing"),
+        ("error creating nvml.Device 3: nvml: GPU is lost, which is unexpected", "lost_gpu"),
     ],
 )  # fmt: skip
 def test_error_sentences_are_states_of_the_driver(text: str, state: str) -> None:

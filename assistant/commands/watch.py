@@ -1,0 +1,174 @@
+"""``gpudiag watch``: keep checking this machine; remember, alert, serve metrics."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assistant.commands.check import add_probing, wish
+from assistant.output import say, write
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from assistant.watch.loop import Plan
+
+NAME = "watch"
+HELP = "keep checking this machine: alerts with a memory, metrics, webhooks"
+PORT = 9836
+FILES = {"systemd": "gpudiag-watch.service", "kubernetes": "daemonset.yaml", "container": "Containerfile"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How often, where to tell, and what to keep."""
+    add = parser.add_argument
+    add(
+        "--interval",
+        type=_interval,
+        default=60.0,
+        metavar="SECONDS",
+        help="time between two checks (default: 60); a kernel message brings the next one forward",
+    )
+    add(
+        "--listen",
+        type=_address,
+        metavar="HOST:PORT",
+        help=f"serve /metrics, /healthz, /readyz, /alerts, /diagnosis (a usual choice: 127.0.0.1:{PORT})",
+    )
+    add(
+        "--webhook",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="post alerts as JSON; Slack incoming webhooks get Slack's format (slack+https://... for others that speak it)",
+    )
+    add(
+        "--webhook-file",
+        metavar="FILE",
+        help="addresses of webhooks, one a line: they are secrets, and a command line is not",
+    )
+    add(
+        "--clear-after",
+        type=_interval,
+        default=600.0,
+        metavar="SECONDS",
+        help="how long a fault must stay away (default: 600); each return doubles it",
+    )
+    add("--rounds", type=_rounds, metavar="N", help="stop after N checks")
+    add("--no-history", action="store_true", help="do not write to the history")
+    add("--expect-gpus", type=_rounds, metavar="N", help="how many GPUs the node should have")
+    add("--site", metavar="FILE", help="site file: changed thresholds and severities, suppressed rules")
+    add("--rules", action="append", default=[], metavar="PACK", help="rule file or folder laid over the shipped rules")
+    add(
+        "--print",
+        choices=sorted(FILES),
+        dest="print_",
+        help="print a unit file, a DaemonSet or a Containerfile for running this, and stop",
+    )
+    add_probing(parser)
+
+
+def _interval(text: str) -> float:
+    value = float(text)
+    if not 1 <= value <= 86_400:
+        raise ValueError(text)
+    return value
+
+
+_interval.__name__ = "number of seconds (1 to 86400)"
+
+
+def _rounds(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 10**9:
+        raise ValueError(text)
+    return value
+
+
+_rounds.__name__ = "number"
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not 0 <= int(port) <= 65_535:
+        raise ValueError(text)
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+_address.__name__ = "address such as 127.0.0.1:9836"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Watch until told to stop (SIGTERM, SIGINT). The exit code is that of the newest check."""
+    if args.print_:
+        write((Path(__file__).parent.parent / "deploy" / FILES[args.print_]).read_text())
+        return 0
+    import signal
+
+    from assistant.commands.rules import ruleset
+    from assistant.watch.loop import Watcher
+
+    rules = ruleset(args, args.settings)
+    watcher = Watcher(args.settings, rules, plan(args), _line(args.quiet), _emit(args), None)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: watcher.stop())
+    signal.signal(signal.SIGHUP, lambda *_: watcher.wake())
+    return watcher.run()
+
+
+def plan(args: argparse.Namespace) -> Plan:
+    """What the options say. UsageError for an address that is none."""
+    from assistant.machine import state_folder
+    from assistant.watch.alerts import Policy
+    from assistant.watch.loop import Plan
+    from assistant.watch.webhook import target
+
+    urls = [*args.webhook, *_listed(args.webhook_file), *os.environ.get("GPUDIAG_WEBHOOKS", "").split()]
+    return Plan(
+        interval=args.interval,
+        wish=wish(args),
+        policy=Policy(hold=args.clear_after),
+        listen=args.listen,
+        targets=tuple(target(u) for u in dict.fromkeys(urls)),
+        state=state_folder(args.settings) / "watch.json",
+        rounds=args.rounds,
+        expect_gpus=args.expect_gpus,
+    )
+
+
+def _listed(path: str | None) -> list[str]:
+    if not path:
+        return []
+    from knowledge.errors import InputError
+
+    try:
+        lines = Path(path).read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def _line(quiet: bool) -> Any:
+    """Lines for people on stderr, with the time unless systemd's journal adds it."""
+    from datetime import UTC, datetime
+
+    stamped = "JOURNAL_STREAM" not in os.environ
+
+    def line(text: str) -> None:
+        say(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}" if stamped else text, quiet)
+
+    return line
+
+
+def _emit(args: argparse.Namespace) -> Any:
+    """Changes on stdout: JSON lines with ``--format json``, else nothing: stderr has the sentence."""
+    if args.settings.output.format != "json":
+        return lambda _: None
+
+    def emit(change: Mapping[str, Any]) -> None:
+        write(json.dumps(change, ensure_ascii=False) + "\n")
+
+    return emit

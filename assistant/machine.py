@@ -1,0 +1,173 @@
+"""Looking at this machine: which probes, with what patience, and what becomes of their answers.
+
+`check`, `collect` and `watch` share it. The machine is always read through a recording, so that
+what was concluded can be kept and concluded again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from knowledge.errors import InputError
+from knowledge.observation import Observation, Status
+from knowledge.observation_json import restored
+from probes.bug_report_host import BugReportHost, opened_bundle
+from probes.bundle import BundleHost, Recording
+from probes.host import Host, RecordingHost, Reply
+from probes.runner import ProbeResult, Progress, run, select
+
+if TYPE_CHECKING:
+    from assistant.config import Settings
+    from probes.hang_memory import HangMemory
+    from rules.model import Rule
+
+HISTORY = "history.jsonl"  # in a bundle: samples of earlier checks that the answer was given with
+BUDGET = 30.0  # seconds for all probes, unless told otherwise
+JOBS = 16  # probes side by side: they wait for children, they do not compute
+# A probe without an answer is worth a line, unless the thing it asks for is not there.
+_SILENT = frozenset({Status.OK, Status.UNSUPPORTED, Status.NOT_APPLICABLE, Status.NONE_SEEN})
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Which probes, and how long they may take together (seconds)."""
+
+    only: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    budget: float = BUDGET
+    again: bool = False  # also what hung, or took the machine down, before
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a machine told."""
+
+    host: str
+    results: tuple[ProbeResult, ...]
+    replies: tuple[Reply, ...]
+    as_of: int | None  # ns UTC
+    recording: Recording | None  # None for a bundle that was put together by hand
+    earlier: tuple[Observation, ...] = ()  # samples of earlier checks, for rules over time
+
+    @property
+    def observations(self) -> list[Observation]:
+        """Everything that the probes saw, in order of their names."""
+        return [o for r in self.results for o in r.observations]
+
+    @property
+    def boot_id(self) -> str:
+        """Which boot of the machine this was; empty when nothing told."""
+        found = (str(o.value) for o in self.observations if o.fact == "node.boot_id" and o.status is Status.OK)
+        return next(found, "")
+
+    @property
+    def notes(self) -> list[str]:
+        """A line for each probe that ought to have told something and did not; for each of them when none did."""
+        answered = any(r.status.answered for r in self.results)
+        quiet = _SILENT if answered else frozenset({Status.OK})
+        return [f"{r.probe}: {r.detail or r.status}" for r in self.results if r.status not in quiet]
+
+    @property
+    def whole(self) -> bool:
+        """Whether the machine was asked what its health rests on, rather than some outputs of it kept."""
+        return self.recording is not None and not {"kernel-log", "nvml"}.isdisjoint(self.recording.probes)
+
+
+def here(settings: Settings, wish: Wish, on_progress: Callable[[Progress], None] | None = None) -> Look:
+    """This machine, read now. UsageError for a probe that does not exist."""
+    from probes.live_host import LiveHost
+
+    specs = select(wish.only, wish.extra, wish.without)
+    with LiveHost(settings.machine.name, root=settings.machine.root, memory=_memory(settings, wish.again)) as live:
+        host = RecordingHost(live)
+        results = run(host, specs, budget=wish.budget, on_progress=on_progress, timing=True, jobs=JOBS)
+        # Of the probes that stand in for others, a replay finds out by itself which are needed.
+        recording = Recording(tuple(s.name for s in specs), tuple(r.probe for r in results if r.unasked))
+        return Look(host.name, tuple(results), host.replies, host.as_of, recording)
+
+
+def recorded(host: Host, recording: Recording | None, replies: Sequence[Reply] = ()) -> Look:
+    """A recorded machine: the probes that recorded it, or all that a bundle made by hand may serve."""
+    from probes.live import probes
+
+    known = {spec.name for spec in probes()}
+    if recording is None:
+        results = [r for r in run(host, probes()) if not _nothing_recorded(r)]
+    else:
+        results = run(host, select([n for n in recording.probes if n in known]), unasked=recording.unasked)
+    return Look(host.name, tuple(results), tuple(replies), host.as_of, recording)
+
+
+def not_recorded(look: Look) -> list[str]:
+    """Default probes of which a bundle that was put together by hand holds nothing."""
+    told = {r.probe for r in look.results}
+    return [spec.name for spec in select() if spec.name not in told] if look.recording is None else []
+
+
+def unknown_probes(recording: Recording | None) -> list[str]:
+    """Probes of a recording that this version does not have."""
+    from probes.live import probes
+
+    known = {spec.name for spec in probes()}
+    return [n for n in recording.probes if n not in known] if recording else []
+
+
+def bundle(path: str) -> tuple[BundleHost | BugReportHost, Look]:
+    """A bundle, or NVIDIA's bug report, and what it tells. InputError when it cannot be read."""
+    host = opened_bundle(path)
+    look = recorded(host, host.recording)
+    return host, replace(look, earlier=_earlier(host, path))
+
+
+def _earlier(host: BundleHost | BugReportHost, path: str) -> tuple[Observation, ...]:
+    data = host.extra(HISTORY) if isinstance(host, BundleHost) else None
+    out = []
+    for number, line in enumerate((data or b"").splitlines(), 1):
+        try:
+            out.append(restored(json.loads(line)))
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"{path}: {HISTORY}:{number}: {error}", hint="record it again with `gpudiag collect`"
+            ) from None
+    return tuple(out)
+
+
+def remembering(settings: Settings, look: Look, rules: Iterable[Rule]) -> tuple[Look, str]:
+    """`look` with the samples of earlier checks that `rules` over time ask about; and why not, for people."""
+    from assistant.store import earlier
+
+    found, why = earlier(
+        settings.history.url, look.host, look.observations, rules, as_of=look.as_of, boot_id=look.boot_id
+    )
+    return replace(look, earlier=tuple(found)), why.in_(settings.output.lang) if why else ""
+
+
+def _nothing_recorded(result: ProbeResult) -> bool:
+    return all(o.status is Status.NOT_ASKED for o in result.observations)
+
+
+def state_folder(settings: Settings) -> Path:
+    """Where this machine's memory is kept."""
+    if settings.machine.state_dir:
+        return settings.machine.state_dir
+    from platformdirs import user_state_path
+
+    return user_state_path("gpudiag")
+
+
+def _memory(settings: Settings, again: bool) -> HangMemory | None:
+    from probes.hang_memory import HangMemory
+    from probes.live_host import boot_id
+
+    boot = boot_id()
+    if not boot:
+        return None
+    memory = HangMemory(state_folder(settings) / "hangs.json", boot)
+    if again:
+        memory.forget()
+    return memory

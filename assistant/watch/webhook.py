@@ -1,0 +1,219 @@
+"""Messages about alerts to webhooks: sent at least once, repeated until taken, never twice for one change.
+
+Messages wait in an outbox that is kept on disk with the alerts, so that neither a receiver that is down
+nor a restart loses one. Each carries an ``Idempotency-Key``, so that a receiver can tell a repetition.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from assistant.watch.alerts import SECOND, Change, What
+from knowledge.errors import UsageError
+
+SCHEMA = "gpudiag/alert/1"
+TIMEOUT = 10.0  # seconds for one try
+FIRST_PAUSE, LONGEST_PAUSE = 5.0, 600.0  # seconds between tries: doubled each time, with jitter
+GIVE_UP = 86_400.0  # seconds after which a message is old news
+QUEUE = 1000  # messages kept; the oldest go first
+_AGAIN = frozenset({408, 425, 429, *range(500, 600)})
+_COLOR = {"critical": "#a30200", "error": "#d94a00", "warning": "#e8a400", "info": "#439fe0"}
+_SIGN = {
+    "critical": ":red_circle:",
+    "error": ":large_orange_circle:",
+    "warning": ":large_yellow_circle:",
+    "info": ":large_blue_circle:",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A receiver. The URL is a secret: it is named in talk by its host alone."""
+
+    url: str
+    slack: bool
+
+    @property
+    def id(self) -> str:
+        """What stands for it in the outbox."""
+        return hashlib.sha256(self.url.encode()).hexdigest()[:12]
+
+    @property
+    def name(self) -> str:
+        """Its host, without what may be secret: user, path and query."""
+        return urlsplit(self.url).hostname or "?"
+
+
+def target(text: str) -> Target:
+    """``https://...``; Slack's own address, or ``slack+https://...``, gets Slack's format. UsageError for others."""
+    slack = text.startswith("slack+") or "://hooks.slack.com/" in text
+    url = text.removeprefix("slack+")
+    if not url.startswith(("http://", "https://")) or len(url) < 10:
+        raise UsageError(f"a webhook is an address such as https://host/path, not {text[:12]!r}...")
+    return Target(url, slack)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message that waits. Times in ns since 1970 UTC."""
+
+    id: str
+    target: str
+    body: str  # JSON
+    made: int
+    tries: int = 0
+    due: int = 0
+
+
+class Outbox:
+    """Messages in the order in which things happened; a receiver gets the next only after it took the last."""
+
+    def __init__(self, targets: Sequence[Target], waiting: Iterable[Message] = ()) -> None:
+        self._targets = {t.id: t for t in targets}
+        self.waiting = [m for m in waiting if m.target in self._targets][-QUEUE:]
+        self.dropped = 0
+
+    def add(self, changes: Iterable[Change], host: str) -> None:
+        """A message for each change and receiver; one that waits already is not added again."""
+        known = {m.id for m in self.waiting}
+        for change in changes:
+            for t in self._targets.values():
+                body = json.dumps(slack(change, host) if t.slack else payload(change, host), ensure_ascii=False)
+                message = Message(_id(change, t), t.id, body, change.at, 0, change.at)
+                if message.id not in known:
+                    known.add(message.id)
+                    self.waiting.append(message)
+        extra = len(self.waiting) - QUEUE
+        if extra > 0:
+            del self.waiting[:extra]
+            self.dropped += extra
+
+    def deliver(
+        self, post: Callable[[str, bytes, Mapping[str, str]], tuple[int, float | None]], now: int
+    ) -> list[tuple[str, Target, str]]:
+        """Try what is due. `post` gives the HTTP status (0: no connection) and the pause that was asked for.
+
+        Returns outcome (sent, retried, dropped), receiver and reason of each try.
+        """
+        out, left, held = [], [], set()
+        for m in self.waiting:
+            t = self._targets[m.target]
+            if m.target in held or m.due > now:
+                held.add(m.target)
+                left.append(m)
+                continue
+            if now - m.made > GIVE_UP * SECOND:
+                out.append(("dropped", t, "not taken for a day"))
+                self.dropped += 1
+                continue
+            status, pause = post(t.url, m.body.encode(), {"Content-Type": "application/json", "Idempotency-Key": m.id})
+            if 200 <= status < 300:
+                out.append(("sent", t, ""))
+            elif status == 0 or status in _AGAIN:
+                wait = (
+                    pause
+                    if pause is not None
+                    else min(FIRST_PAUSE * 2.0 ** min(m.tries, 20), LONGEST_PAUSE) * random.uniform(0.8, 1.2)
+                )
+                left.append(replace(m, tries=m.tries + 1, due=now + int(min(wait, 3600.0) * SECOND)))
+                held.add(m.target)
+                out.append(("retried", t, f"HTTP {status}" if status else "no connection"))
+            else:
+                out.append(("dropped", t, f"HTTP {status}"))
+                self.dropped += 1
+        self.waiting = left
+        return out
+
+    def dump(self) -> list[dict[str, Any]]:
+        """The waiting messages as plain data: no address is in it."""
+        return [asdict(m) for m in self.waiting]
+
+
+def waiting(data: Any) -> list[Message]:
+    """The opposite of `Outbox.dump`; what cannot be understood is left out."""
+    out = []
+    for row in data if isinstance(data, list) else ():
+        try:
+            out.append(
+                Message(
+                    str(row["id"]),
+                    str(row["target"]),
+                    str(row["body"]),
+                    int(row["made"]),
+                    int(row["tries"]),
+                    int(row["due"]),
+                )
+            )
+        except (KeyError, TypeError, ValueError):
+            continue
+    return out
+
+
+def _id(change: Change, t: Target) -> str:
+    a = change.alert
+    text = f"{t.id}|{a.last.key}|{change.what}|{a.severity}|{a.fired}|{len(a.returns)}|{change.at}"
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def payload(change: Change, host: str) -> dict[str, Any]:
+    """The generic message, schema ``gpudiag/alert/1``."""
+    a, s = change.alert, change.alert.last
+    return {
+        "schema": SCHEMA, "status": str(change.what), "fingerprint": hashlib.sha256(s.key.encode()).hexdigest()[:16],
+        "host": s.host or host, "rule": s.rule, "xid": s.xid, "subject": s.subject, "severity": str(a.severity),
+        "grade": s.grade, "title": dict(s.title), "action": {"bucket": s.bucket, "usable": s.usable},
+        "evidence": list(s.evidence), "explains": list(s.explains), "returns": len(a.returns),
+        "first_seen": _iso(a.first_seen), "last_seen": _iso(a.last_seen), "at": _iso(change.at),
+    }  # fmt: skip
+
+
+def slack(change: Change, host: str) -> dict[str, Any]:
+    """Blocks for a Slack incoming webhook: the verdict first, then the evidence and the command to run."""
+    a, s = change.alert, change.alert.last
+    title = _escaped(s.title.get("en", s.rule))
+    node = _escaped(s.host or host)
+    if change.what is What.CLEARED:
+        head = f":white_check_mark: *Resolved* {title} · {_escaped(s.subject)} on *{node}*"
+        return {"text": f"resolved: {title} on {node}", "blocks": [_section(head)]}
+    word = "*Worse*: " if change.what is What.ESCALATED else ""
+    head = f"{_SIGN[str(a.severity)]} {word}*{title}* · {_escaped(s.subject)} on *{node}*"
+    blocks = [_section(head)]
+    lines = [f"*Do next:* `{s.bucket}`" + ("  ·  *do not use it*" if s.usable == "no" else "")]
+    if a.returns:
+        lines.append(f"Came back {len(a.returns)} time{'s' if len(a.returns) != 1 else ''} in a day.")
+    if s.explains:
+        lines.append("Explains: " + ", ".join(map(_escaped, s.explains[:3])))
+    blocks.append(_section("\n".join(lines)))
+    if s.evidence:
+        blocks.append(_section("```" + _escaped("\n".join(s.evidence[:3]))[:2500].replace("```", "'''") + "```"))
+    blocks.append(
+        {
+            "type": "context",
+            "elements": [{"type": "mrkdwn", "text": f"`gpudiag explain rule {s.rule}`  ·  `gpudiag check` on {node}"}],
+        }
+    )
+    return {
+        "text": f"{a.severity}: {title} on {node}",
+        "attachments": [{"color": _COLOR[str(a.severity)], "blocks": blocks}],
+    }
+
+
+def _section(text: str) -> dict[str, Any]:
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text[:3000]}}
+
+
+def _escaped(text: str) -> str:
+    """Slack's three characters; what a log line says must not mention people or make links."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _iso(at: int) -> str:
+    from probes.bundle import iso
+
+    return iso(at) or ""

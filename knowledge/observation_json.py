@@ -1,0 +1,91 @@
+"""Observations as JSON objects, whole: what is read back equals what was written.
+
+People and scripts read it too, so names are those of `Observation` and what is empty is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from knowledge.observation import Clock, Event, Observation, Origin, Scope, Series, Source, Status, Subject, Value
+
+
+def plain(o: Observation) -> dict[str, Any]:
+    """`o` as an object for `json.dumps`."""
+    row: dict[str, Any] = {"fact": o.fact, "subject": _subject(o.subject), "status": str(o.status)}
+    if o.value is not None:
+        row["value"] = _value(o.value)
+    if o.at is not None:
+        row["at"] = o.at
+    if o.clock is not Clock.NONE:
+        row["clock"] = str(o.clock)
+    if o.window is not None:
+        row["window"] = list(o.window)
+    row["source"] = {
+        "probe": o.source.probe,
+        "call": o.source.call,
+        "line": o.source.line,
+        "revision": o.source.revision,
+    }
+    for name in ("excerpt", "detail"):
+        if text := getattr(o, name):
+            row[name] = text
+    if o.origin is not Origin.MEASURED:
+        row["origin"] = str(o.origin)
+    return row
+
+
+def restored(row: Any) -> Observation:
+    """The opposite of `plain`. ValueError when the object is no observation."""
+    try:
+        source = row["source"]
+        window = row.get("window")
+        return Observation(
+            str(row["fact"]), _a_subject(row["subject"]), _a_value(row.get("value")), Status(row["status"]),
+            Source(str(source["probe"]), str(source["call"]), _number(source["line"]), int(source["revision"])),
+            _number(row.get("at")), Clock(row.get("clock", "none")),
+            None if window is None else (int(window[0]), int(window[1])),
+            str(row.get("excerpt", "")), str(row.get("detail", "")), Origin(row.get("origin", "measured")),
+        )  # fmt: skip
+    except (KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError) as error:
+        raise ValueError(f"no observation: {error!r:.100}") from None
+
+
+def _subject(s: Subject) -> list[list[str]]:
+    """From the outermost inwards."""
+    return [[str(part.scope), part.id] for part in reversed(list(s.ancestors()))]
+
+
+def _a_subject(parts: Any) -> Subject:
+    made: Subject | None = None
+    for scope, name in parts:
+        made = Subject(Scope(scope), str(name), made)
+    if made is None:
+        raise ValueError("no observation: it has no subject")
+    return made
+
+
+def _value(value: Value) -> Any:
+    if isinstance(value, Event):
+        return {"event": {"code": value.code, **({"fields": dict(value.fields)} if value.fields else {})}}
+    if isinstance(value, Series):
+        return {"series": {"times": list(value.times), "values": list(value.values)}}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _a_value(value: Any) -> Value:
+    if isinstance(value, list):
+        return tuple(str(v) for v in value)
+    if not isinstance(value, Mapping):
+        if value is not None and not isinstance(value, bool | int | float | str):
+            raise TypeError("value")
+        return value
+    if "event" in value:
+        return Event(_number(value["event"]["code"]), dict(value["event"].get("fields", {})))
+    series = value["series"]
+    return Series(tuple(int(t) for t in series["times"]), tuple(float(v) for v in series["values"]))
+
+
+def _number(value: Any) -> int | None:
+    return None if value is None else int(value)

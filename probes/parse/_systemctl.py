@@ -1,0 +1,95 @@
+"""``systemctl show``: blocks of ``Key=value`` lines, one a unit, and what they say of a service."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from knowledge.text import clean
+
+# Role of a unit on a GPU node; the names that distributions and vendors give it.
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "fabric_manager": ("nvidia-fabricmanager",),
+    "persistence": ("nvidia-persistenced",),
+    "dcgm": ("nvidia-dcgm", "dcgm"),
+    "imex": ("nvidia-imex",),
+    "mps": ("nvidia-mps", "nvidia-cuda-mps"),
+    "docker": ("docker",),
+    "container_runtime": ("containerd", "crio"),
+    "kubelet": ("kubelet", "k3s", "k3s-agent", "rke2-server", "rke2-agent"),
+    "slurmd": ("slurmd",),
+    "munge": ("munge",),
+    "subnet_manager": ("opensm", "opensmd"),
+    "time_sync": ("chronyd", "chrony", "ntpd", "ntp", "ntpsec", "systemd-timesyncd", "ptp4l", "phc2sys"),
+}
+ROLE_OF: Mapping[str, str] = {unit: role for role, units in ROLES.items() for unit in units}
+# From the state that helps most to the one that helps least: of several units of a role the best counts.
+BEST_FIRST = ("running", "starting", "restarting", "failed", "stopped", "not_running", "not_installed")
+_LINE = re.compile(r"([A-Z][A-Za-z]{1,60})=(.{0,2000})")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One block."""
+
+    properties: Mapping[str, str]
+    line: int  # where it begins, from 1
+
+    @property
+    def id(self) -> str:
+        """``docker.service``"""
+        return self.properties.get("Id", "")
+
+    @property
+    def role(self) -> str:
+        """What it does on a GPU node; empty for other units."""
+        return ROLE_OF.get(self.id.removesuffix(".service"), "")
+
+    @property
+    def installed(self) -> bool:
+        """Whether there is a unit file."""
+        return self.properties.get("LoadState", "") not in ("not-found", "")
+
+    @property
+    def state(self) -> str:
+        """One of `BEST_FIRST`; empty when the words are not known."""
+        active, sub = self.properties.get("ActiveState", ""), self.properties.get("SubState", "")
+        if not self.installed and active in ("inactive", ""):
+            return "not_installed"
+        if active == "activating":
+            return "restarting" if sub.startswith("auto-restart") else "starting"
+        return {"active": "running", "reloading": "running", "refreshing": "running", "failed": "failed",
+                "inactive": "stopped", "deactivating": "stopped", "maintenance": "stopped"}.get(active, "")  # fmt: skip
+
+    def shown(self, *names: str) -> str:
+        """Some of the lines, as they are printed."""
+        return " ".join(f"{name}={self.properties[name]}" for name in names if self.properties.get(name))
+
+
+def units(lines: Iterable[str]) -> list[Unit]:
+    """The blocks of services, each unit once (an alias prints the unit that it stands for)."""
+    found: dict[str, Unit] = {}
+    block: dict[str, str] = {}
+    first = number = 0
+
+    def close() -> None:
+        unit = Unit(block, first)
+        if unit.id.endswith(".service"):
+            found.setdefault(unit.id, unit)
+
+    for number, raw in enumerate(lines, 1):
+        match = _LINE.fullmatch(clean(raw).strip())
+        if match is None or match[1] in block:
+            close()
+            block, first = {}, 0
+        if match is not None:
+            first = first or number
+            block[match[1]] = match[2]
+    close()
+    return list(found.values())
+
+
+def best(states: Sequence[str]) -> str:
+    """The state of a role that several units can play; empty when none is known."""
+    return next((state for state in BEST_FIRST if state in states), "")

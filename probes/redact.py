@@ -1,0 +1,242 @@
+"""Pseudonyms for what names people and machines, the same for the same name everywhere in a bundle.
+
+Replaced: host and user names, pods, containers and jobs, IP and MAC addresses, e-mail addresses, UUIDs, GUIDs and
+serial numbers, and arguments of programs. Kept, because a diagnosis needs them and they tell nothing of a
+site: PCI addresses, process ids, times, versions, models, codes, counters. A pseudonym has the shape
+of what it stands for, so that every parser reads it; it is a keyed hash, so that the same key gives
+the same pseudonyms in the bundles of a whole fleet and nobody without the key can try names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from probes.host import CallKind, Reply
+
+_SHORTEST = 3  # characters of a name that is looked for in running text: shorter ones are parts of words
+# Names that are words of this field: replacing them everywhere would garble every log.
+_WORDS = frozenset("""
+root nobody daemon bin sys sync mail www-data messagebus systemd-network systemd-resolve systemd-timesync sshd dbus syslog nvidia
+localhost kernel gpu node host server master worker main python python3 bash user users admin ubuntu centos rocky debian docker
+containerd kubelet slurm slurmd munge none null true false default unknown train test data work job home cuda nccl
+""".split())  # noqa: SIM905  # fmt: skip
+_HEX = r"[0-9a-fA-F]"
+_UUID = rf"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+# Jan  3 12:00:01 gpu-12 kernel: ...      2026-01-03T12:00:01.5+00:00 gpu-12 systemd[1]: ...
+_SYSLOG = re.compile(
+    r"(?m)^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.,]{8,18}(?:Z|[+-]\d\d:?\d\d)?) ([\w.-]{1,255}) [\w./-]{1,80}(?:\[\d+\])?:"
+)
+_HOST_FIELD = re.compile(r'(?i)"(?:host|hostname|nodename|_HOSTNAME|node_desc)"\s*:\s*"([\w.-]{1,255})(?: [^"]*)?"')
+_HOST_ENV = re.compile(r'\b(?:MASTER_ADDR|HOSTNAME|SLURMD_NODENAME|NODE_NAME)(?:=|"\s*:\s*")([\w.-]{1,255})')
+_USER_FIELD = re.compile(r'(?i)"(?:user|username|owner|SLURM_JOB_USER)"\s*:\s*"([\w.@-]{1,64})"')
+_USER_PATH = re.compile(r"/(?:home|Users)/([\w.-]{1,64})(?=[/\s\"':,]|$)")
+# filer7:/export/ml /mnt/ml nfs4 ...    ... - nfs4 filer7:/export/ml rw    device filer7:/export/ml mounted on ...
+_FILE_SERVER = re.compile(
+    r"(?m)(?:\bdevice |\b(?:nfs4?|cifs|smb3?) |(?:^|(?<=[\"\n]))(?=\S+ /\S* (?:nfs4?|cifs|smb3?) ))(?://)?([A-Za-z][\w.-]{1,254})(?=:/|/)"
+)
+_USER_OPTION = re.compile(r"\b(?:username|user)=([A-Za-z_][\w.@-]{0,63})")
+_USER_BY_ID = re.compile(r'"[1-9]\d{3,9}"\s*:\s*"([A-Za-z_][\w.@-]{0,63})"')  # "1000": "alice"; services have smaller ids
+_WORKLOAD = re.compile(
+    r'\b(?:POD_NAME|POD_NAMESPACE|SLURM_JOB_NAME|TORCHELASTIC_RUN_ID)(?:=|"\s*:\s*")([\w.-]{1,253})'
+    r'|"(?:pod|pod_name|namespace|container_name|job_name)"\s*:\s*"([\w.-]{1,253})"'
+)
+# Serial Number                         : 1650522003820     <serial>165...</serial>     "nvmlDeviceGetSerial": "165..."
+_SERIAL = re.compile(r'(?i)(serial(?: number|_number|number)?(?:\s*:\s*|>|"\s*:\s*"|\()\s*)([A-Z0-9]{6,40})\b')
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A kind of name that is known by how it looks."""
+
+    kind: str
+    pattern: re.Pattern[str]
+    alias: Callable[[str, bytes], str]
+
+
+def _uuid(text: str, digest: bytes) -> str:
+    h = digest.hex()
+    made = f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:32]}"
+    return made.upper() if text.upper() == text and text.lower() != text else made
+
+
+def _ipv4(text: str, digest: bytes) -> str:
+    # 198.18.0.0/15 is set aside for benchmarks (RFC 2544): no site's own address
+    return text if text.startswith(("127.", "0.0.0.0", "255.")) else f"198.{18 + digest[0] % 2}.{digest[1]}.{digest[2]}"
+
+
+def _mac(text: str, digest: bytes) -> str:
+    # locally administered, unicast
+    return text if set(text) <= set("0:fF") else ":".join(["02", *(f"{b:02x}" for b in digest[: text.count(":")])])
+
+
+def _guid(text: str, digest: bytes) -> str:
+    sign = ":" if ":" in text else ""
+    made = digest.hex()[:16]
+    body = sign.join(made[i : i + 4] for i in range(0, 16, 4))
+    return f"0x{made}" if text.startswith("0x") else body
+
+
+def _ipv6(_: str, digest: bytes) -> str:
+    h = digest.hex()
+    return f"fd00::{h[:4]}:{h[4:8]}:{h[8:12]}"
+
+
+_SHAPES = (
+    _Shape("uuid", re.compile(rf"(?<![0-9a-zA-Z]){_UUID}(?![0-9a-zA-Z])"), _uuid),
+    _Shape("mail", re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}\b"), lambda _, d: f"user-{d.hex()[:6]}@example.org"),
+    _Shape("guid", re.compile(rf"(?<![0-9a-zA-Z:])(?:{_HEX}{{4}}:){{3}}{_HEX}{{4}}(?![0-9a-zA-Z:])|\b0x{_HEX}{{16}}\b"), _guid),
+    _Shape("mac", re.compile(rf"(?<![0-9a-zA-Z:])(?:{_HEX}{{2}}:){{5}}{_HEX}{{2}}(?![0-9a-zA-Z:])"), _mac),
+    _Shape("ipv6", re.compile(rf"(?<![0-9a-zA-Z:.])(?=[0-9a-fA-F:]*::|(?:{_HEX}{{1,4}}:){{7}})(?:fe80|fd|fc|2){_HEX}{{0,3}}:[0-9a-fA-F:]{{2,34}}(?![0-9a-zA-Z:.])"), _ipv6),
+    _Shape("ipv4", re.compile(rf"(?<![\w.])(?:{_OCTET}\.){{3}}{_OCTET}(?![\w.])(?!\.\d)"), _ipv4),
+)  # fmt: skip
+
+
+class Redactor:
+    """Replaces names; counts how many different ones it replaced."""
+
+    def __init__(self, key: bytes) -> None:
+        """`key` is secret and of any length; the same key gives the same pseudonyms."""
+        self._key = key
+        self._names: dict[str, str] = {}  # what was learned -> its pseudonym
+        self._seen: set[tuple[str, str]] = set()
+        self._pattern: re.Pattern[str] | None = None
+
+    @property
+    def count(self) -> int:
+        """Different names replaced so far."""
+        return len(self._seen)
+
+    def learn(self, texts: Iterable[str], host: str = "") -> None:
+        """Take up the names that stand in `texts` where names stand; they are then replaced wherever they stand."""
+        found = list(self._hosts(host))
+        for text in texts:
+            for pattern, kind in ((_SYSLOG, "node"), (_HOST_FIELD, "node"), (_HOST_ENV, "node"), (_FILE_SERVER, "node"),
+                                  (_USER_FIELD, "user"), (_USER_PATH, "user"), (_USER_OPTION, "user"), (_USER_BY_ID, "user"),
+                                  (_WORKLOAD, "work")):  # fmt: skip
+                for match in pattern.finditer(text):
+                    name = next((g for g in match.groups() if g), "")
+                    found += self._hosts(name) if kind == "node" else [(name, kind)]
+        for name, kind in found:
+            plain = (
+                name.lower() in _WORDS or len(name) < _SHORTEST or name.isdigit() or _SHAPES[-1].pattern.fullmatch(name)
+            )
+            if not plain and name not in self._names:
+                self._names[name] = f"{kind}-{self._digest(kind, name).hex()[:6]}"
+                self._pattern = None
+
+    def text(self, text: str) -> str:
+        """`text` with pseudonyms."""
+        text = _SERIAL.sub(lambda m: m[1] + self._serial(m[2]), text)
+        for shape in _SHAPES:
+            text = shape.pattern.sub(lambda m, s=shape: self._alias(s, m[0]), text)  # type: ignore[misc]  # bound now
+        if self._names:
+            if self._pattern is None:
+                longest = sorted(self._names, key=lambda n: (-len(n), n))
+                self._pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, longest))})(?![\w-])")
+            text = self._pattern.sub(self._name, text)
+        return text
+
+    def _name(self, match: re.Match[str]) -> str:
+        self._seen.add(("name", match[0]))
+        return self._names[match[0]]
+
+    def _alias(self, shape: _Shape, text: str) -> str:
+        alias = shape.alias(text, self._digest(shape.kind, text.lower()))
+        if alias != text:
+            self._seen.add((shape.kind, text.lower()))
+        return alias
+
+    def _serial(self, text: str) -> str:
+        """As many digits and letters, each kind where it stood."""
+        self._seen.add(("serial", text))
+        stream = self._digest("serial", text) + self._digest("serial2", text)
+        return "".join(
+            str(b % 10) if c.isdigit() else chr((65 if c.isupper() else 97) + b % 26)
+            for c, b in zip(text, stream, strict=False)
+        )
+
+    def _digest(self, kind: str, text: str) -> bytes:
+        return hmac.new(self._key, f"{kind}\0{text}".encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
+
+    @staticmethod
+    def _hosts(name: str) -> Iterator[tuple[str, str]]:
+        """A host name, and its first part when it is qualified."""
+        if name:
+            yield name, "node"
+        if "." in name and not name.replace(".", "").isdigit():
+            yield name.partition(".")[0], "node"
+
+
+def redacted(
+    host: str, replies: Sequence[Reply], key: bytes = b"", others: Sequence[bytes] = ()
+) -> tuple[str, list[Reply], list[bytes], int]:
+    """Host name, replies and `others` with pseudonyms, and how many different names were replaced.
+
+    Calls are renamed like outputs: a replay asks for what it reads. Without a `key` a random one is used and
+    forgotten.
+    """
+    redactor = Redactor(key or os.urandom(32))
+    texts = [_decoded(r.data) for r in replies]
+    more = [_decoded(data) for data in others]
+    redactor.learn([*texts, *more, *(_decoded(r.stderr) for r in replies)], host)
+
+    def hide(text: str) -> bytes:
+        return redactor.text(text).encode("utf-8", "surrogateescape")
+
+    out = [
+        replace(
+            reply,
+            call=tuple(redactor.text(word) for word in reply.call),
+            data=hide(_without_arguments(text) if reply.kind is CallKind.SNAPSHOT else text),
+            stderr=hide(_decoded(reply.stderr)),
+            detail=redactor.text(reply.detail),
+        )
+        for reply, text in zip(replies, texts, strict=True)
+    ]
+    return redactor.text(host), out, [hide(text) for text in more], redactor.count
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _without_arguments(text: str) -> str:
+    """A snapshot in which programs keep their names and the names of their options, and lose the values."""
+    if '"cmdline"' not in text:
+        return text
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return json.dumps(_stripped(document), indent=1)
+
+
+def _stripped(value: object) -> object:
+    if isinstance(value, list):
+        return [_stripped(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    out = {}
+    for name, item in value.items():
+        if name == "cmdline" and isinstance(item, list):
+            item = [_argument(str(word), i) for i, word in enumerate(item)]
+        out[name] = _stripped(item) if name != "cmdline" else item
+    return out
+
+
+def _argument(word: str, place: int) -> str:
+    if place == 0:
+        return word.rpartition("/")[2]
+    if word.startswith("-"):
+        name, sign, _ = word.partition("=")
+        if not word.startswith("--") and len(word) > 2 and not sign:
+            return f"{word[:2]}..."  # -pPASSWORD
+        return f"{name}{sign and '=...'}"
+    return word.rpartition("/")[2] if word.endswith((".py", ".sh")) else "..."

@@ -1,0 +1,258 @@
+"""Event leaves: how many events of a kind happened where a leaf looks, for certain and at most."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from knowledge.observation import Clock, Event, Observation, Scalar, Scope, Status, Subject
+from rules.compare import field_holds
+from rules.condition import EventLeaf, FieldTest, On, Op
+from rules.factbase import FactBase
+from rules.proof import LeafProof, Missing, Truth, disjunction, gap_of
+
+
+def _in_reach(
+    leaf: EventLeaf, codes: frozenset[int] | None, subject: Subject, facts: FactBase
+) -> Iterator[Observation]:
+    """Events of the leaf's kind where it looks; of those that tell a code, only `codes` (None: all)."""
+    if leaf.on is On.SELF:
+        yield from _coded(leaf.event, codes, subject, facts)
+        for above in subject.ancestors():
+            if above != subject:
+                found = facts.events_at(leaf.event, above)
+                yield from (o for o in found if codes is None or _code(o) is None or _code(o) in codes)
+        return
+    node = subject.up(Scope.NODE)
+    if node is None:
+        return
+    for o in _coded(leaf.event, codes, node, facts):
+        same = o.subject.up(subject.scope)
+        if leaf.on is On.NODE or (same is not None and same != subject):
+            yield o
+
+
+def _coded(fact: str, codes: frozenset[int] | None, subject: Subject, facts: FactBase) -> Iterable[Observation]:
+    return facts.events_within(fact, subject) if codes is None else facts.events_coded(fact, subject, codes)
+
+
+def _code(o: Observation) -> int | None:
+    return o.value.code if isinstance(o.value, Event) else None
+
+
+def _codes(leaf: EventLeaf) -> frozenset[int] | None:
+    """The codes that the leaf is about; None when it does not name them."""
+    named = [t.value if isinstance(t.value, tuple) else (t.value,) for t in leaf.where if _asks_code(t)]
+    sets = [frozenset(code for code in codes if isinstance(code, int)) for codes in named]
+    return frozenset.intersection(*sets) if sets else None
+
+
+def _asks_code(test: FieldTest) -> bool:
+    """Whether a test is that plain that an index of events by code answers it."""
+    return test.field == "code" and test.op in (Op.IS, Op.IN)
+
+
+def event_leaf(leaf: EventLeaf, subject: Subject, facts: FactBase) -> LeafProof:
+    """The leaf is decided when the number of events cannot leave its bounds, whatever is not told."""
+    sure, maybe, silent = _matching(leaf, subject, facts)
+    coverage = _coverage(leaf, subject, facts)
+    if not sure and not maybe and coverage and all(o.status is Status.NOT_APPLICABLE for o in coverage):
+        return LeafProof(leaf, Truth.FALSE, tuple(coverage), seen="not applicable")  # negated or not
+    groups: dict[tuple[Scalar, ...], list[Observation]] = {}
+    for o in sure:
+        groups.setdefault(_group(leaf, o), []).append(o)
+    crowds = [_crowd(leaf, g) for g in groups.values()]
+    crowd = max(crowds, key=len, default=[])
+    low = len(crowd) if leaf.gap is None else max((_at_least(leaf, g, maybe) for g in groups.values()), default=0)
+    high = max((_possible(leaf, g) for g in groups.values()), default=0) + len(maybe) if coverage else math.inf
+    most = math.inf if leaf.at_most is None else leaf.at_most
+    enough = [c for c in crowds if len(c) >= leaf.at_least] or [crowd]
+    shown = tuple(sure) if leaf.at_least <= 1 and not leaf.same else tuple(o for c in enough for o in c)
+    seen = f"{len(crowd)} seen"
+    if low >= leaf.at_least and high <= most:
+        truth = Truth.TRUE
+    elif high < leaf.at_least or low > most:
+        truth = Truth.FALSE
+    else:
+        gap = silent or Missing(leaf.event, subject, "the lines do not tell when it happened")
+        if not coverage:
+            gap = gap_of(leaf.event, subject, _unanswered(leaf, subject, facts))
+        return LeafProof(leaf, Truth.UNKNOWN, shown, (gap,), seen)
+    return LeafProof(leaf, ~truth if leaf.negated else truth, shown or tuple(coverage), (), seen)
+
+
+def _matching(
+    leaf: EventLeaf, subject: Subject, facts: FactBase
+) -> tuple[list[Observation], list[Observation], Missing | None]:
+    """Events in reach that are meant by the leaf, those that may be meant, and what the latter do not tell."""
+    sure, maybe = _candidates(leaf, subject, facts)
+    sure, maybe = _recent(sure, leaf, facts), _recent(maybe, leaf, facts)
+    lacking = {
+        t.field for o in maybe for t in leaf.where if isinstance(o.value, Event) and o.value.get(t.field) is None
+    }
+    if leaf.same:
+        placed = [o for o in sure if None not in _group(leaf, o)]
+        lacking |= {
+            name for o in sure for name in leaf.same if isinstance(o.value, Event) and o.value.get(name) is None
+        }
+        sure, maybe = placed, [*maybe, *(o for o in sure if None in _group(leaf, o))]
+    gap = Missing(leaf.event, subject, f"the line does not tell {', '.join(sorted(lacking))}") if lacking else None
+    if leaf.after is None:
+        return sure, maybe, gap
+    first, perhaps = _candidates(leaf.after, subject, facts)
+    open_end = not _coverage(replace(leaf.after, within=None), subject, facts)
+    order = {id(o): _preceded(o, first, perhaps, leaf.after.within or 0, open_end) for o in (*sure, *maybe)}
+    if open_end and gap is None:
+        gap = gap_of(leaf.after.event, subject, _unanswered(leaf.after, subject, facts))
+    maybe = [
+        *(o for o in sure if order[id(o)] is Truth.UNKNOWN),
+        *(o for o in maybe if order[id(o)] is not Truth.FALSE),
+    ]
+    return [o for o in sure if order[id(o)] is Truth.TRUE], maybe, gap
+
+
+def _candidates(leaf: EventLeaf, subject: Subject, facts: FactBase) -> tuple[list[Observation], list[Observation]]:
+    """Events of the leaf's kind in its reach that satisfy `where`, and those that lack a field to tell."""
+    sure: list[Observation] = []
+    maybe: list[Observation] = []
+    codes = _codes(leaf)
+    tests = [t for t in leaf.where if not _asks_code(t)]
+    for o in _in_reach(leaf, codes, subject, facts):
+        if not isinstance(o.value, Event):
+            continue
+        told = [t for t in tests if o.value.get(t.field) is not None]
+        if all(field_holds(t, o.value) for t in told):
+            whole = len(told) == len(tests) and (codes is None or o.value.code is not None)
+            (sure if whole else maybe).append(o)
+    return sure, maybe
+
+
+def _group(leaf: EventLeaf, o: Observation) -> tuple[Scalar, ...]:
+    return tuple(o.value.get(name) for name in leaf.same) if isinstance(o.value, Event) else ()
+
+
+def _crowd(leaf: EventLeaf, events: Sequence[Observation]) -> list[Observation]:
+    """The largest group of events in one span of time, bursts taken as one."""
+    separate = events if leaf.gap is None else bursts(events, leaf.gap)
+    return densest(separate, leaf.within if leaf.at_least > 1 else None)
+
+
+def _at_least(leaf: EventLeaf, events: Sequence[Observation], maybe: Sequence[Observation]) -> int:
+    """How many bursts there are for certain: an event that may belong to them may join two."""
+    assert leaf.gap is not None
+    apart = densest(bursts(events, leaf.gap, maybe), leaf.within if leaf.at_least > 1 else None)
+    return max(min(1, len(apart)), len(apart) - sum(o.at is None for o in maybe))
+
+
+def _possible(leaf: EventLeaf, events: Sequence[Observation]) -> int:
+    """How many can stand in one span: what tells no time, or the time of another clock, may stand in any."""
+    if leaf.gap is None and (leaf.within is None or leaf.at_least <= 1):
+        return len(events)
+    by_clock: dict[Clock, list[Observation]] = {}
+    for o in events:
+        if o.at is not None:
+            by_clock.setdefault(o.clock, []).append(o)
+    return sum(len(_crowd(leaf, group)) for group in by_clock.values()) + sum(o.at is None for o in events)
+
+
+def _recent(found: list[Observation], leaf: EventLeaf, facts: FactBase) -> list[Observation]:
+    """Without a count, `within` looks back from the time of the diagnosis where clocks allow."""
+    if leaf.within is None or leaf.at_least > 1 or facts.as_of is None:
+        return found
+    return [o for o in found if o.at is None or o.clock is not Clock.REALTIME or facts.as_of - o.at <= leaf.within]
+
+
+def _preceded(
+    o: Observation, first: Sequence[Observation], perhaps: Sequence[Observation], within: int, open_end: bool
+) -> Truth:
+    """Whether one of `first` happened at most `within` before `o`; `perhaps` and what nobody looked at leave it open."""
+    truth = disjunction([_follows(o, e, within) for e in first])
+    if truth is Truth.FALSE and (open_end or any(_follows(o, e, within) is not Truth.FALSE for e in perhaps)):
+        return Truth.UNKNOWN
+    return truth
+
+
+def _follows(later: Observation, earlier: Observation, within: int) -> Truth:
+    """Order by the clock; within one tick of it, or without one, by the lines of one file; else nobody knows."""
+    if later is earlier:
+        return Truth.FALSE
+    lines = (earlier.source.line, later.source.line) if later.source.call == earlier.source.call else (None, None)
+    by_line = None if lines[0] is None or lines[1] is None else lines[0] < lines[1]
+    if later.at is not None and earlier.at is not None and later.clock is earlier.clock:
+        apart = later.at - earlier.at
+        holds = by_line if apart == 0 and by_line is not None else 0 <= apart <= within
+        return Truth.TRUE if holds else Truth.FALSE
+    if by_line is None:
+        return Truth.UNKNOWN
+    return Truth.TRUE if by_line else Truth.FALSE
+
+
+def densest(events: Sequence[Observation], within: int | None) -> list[Observation]:
+    """The largest group of events in any span of `within` ns (all of them without a span).
+
+    Events without a time cannot be told apart from a burst: they count as one.
+    """
+    if within is None:
+        return list(events)
+    timed = sorted((o for o in events if o.at is not None), key=lambda o: (o.clock, o.at or 0))
+    start, best = 0, (0, 0)
+    for end, o in enumerate(timed):
+        while timed[start].clock is not o.clock or (o.at or 0) - (timed[start].at or 0) > within:
+            start += 1
+        if end + 1 - start > best[1] - best[0]:
+            best = (start, end + 1)
+    return timed[best[0] : best[1]] or [o for o in events if o.at is None][:1]
+
+
+def bursts(events: Sequence[Observation], gap: int, bridges: Sequence[Observation] = ()) -> list[Observation]:
+    """The first event of each burst; a burst ends when nothing follows for `gap` ns, no bridge either.
+
+    Of the clock that tells most of them: bursts of two clocks may be the same ones.
+    """
+    counted = {id(o) for o in events}
+    firsts: dict[Clock, list[Observation]] = {}
+    last: dict[Clock, int] = {}
+    begun: dict[Clock, bool] = {}
+    for o in sorted((o for o in (*events, *bridges) if o.at is not None), key=lambda o: o.at or 0):
+        assert o.at is not None
+        if o.clock not in last or o.at - last[o.clock] > gap:
+            begun[o.clock] = False
+        last[o.clock] = o.at
+        if id(o) in counted and not begun[o.clock]:
+            firsts.setdefault(o.clock, []).append(o)
+            begun[o.clock] = True
+    return max(firsts.values(), key=lambda f: (len(f), f[0].clock), default=[]) or list(events[:1])
+
+
+def _where(leaf: EventLeaf, subject: Subject) -> Subject:
+    """What has to have been looked at as a whole for the leaf's events to be absent."""
+    return subject if leaf.on is On.SELF else subject.up(Scope.NODE) or subject
+
+
+def _coverage(leaf: EventLeaf, subject: Subject, facts: FactBase) -> list[Observation]:
+    """Who looked for such events where and when the leaf looks, and saw none besides those that are listed."""
+    return [
+        o
+        for s in _where(leaf, subject).ancestors()
+        for o in facts.silences(leaf.event, s)
+        if o.status is Status.NOT_APPLICABLE or (o.status is Status.NONE_SEEN and _spans(o, leaf, facts.as_of))
+    ]
+
+
+def _spans(o: Observation, leaf: EventLeaf, as_of: int | None) -> bool:
+    """Whether the window that was looked at reaches back as far as the leaf asks.
+
+    The time of a log's last line is not the time it was read: its end need only lie within what is asked.
+    """
+    if leaf.within is None or leaf.at_least > 1 or as_of is None or o.window is None or o.clock is not Clock.REALTIME:
+        return True
+    return o.window[0] <= as_of - leaf.within <= o.window[1]
+
+
+def _unanswered(leaf: EventLeaf, subject: Subject, facts: FactBase) -> Observation | None:
+    """Why nobody can say that no such event happened."""
+    seen = [o for s in _where(leaf, subject).ancestors() for o in facts.silences(leaf.event, s) if o.value is None]
+    return next((o for o in seen if not o.status.answered), None) or next(
+        (replace(o, detail="only part of the time that is asked about was looked at") for o in seen), None
+    )

@@ -1,0 +1,115 @@
+"""Pseudonyms: no name is left, the same name is always the same, and the diagnosis stays."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes.host import CallKind, ReplayHost, Reply
+from probes.live import kernel_log
+from probes.redact import Redactor, redacted
+from probes.runner import run
+
+KEY = b"0123456789abcdef"
+LOG = """\
+2026-03-03T12:00:00+0000 ash-gpu-17.corp.example.com kernel: usb 1-1: new device, MAC 0c:42:a1:7b:22:9e
+2026-03-03T12:00:01+0000 ash-gpu-17.corp.example.com kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=4242, name=train.py, GPU has fallen off the bus.
+2026-03-03T12:00:02+0000 ash-gpu-17.corp.example.com kernel: NVRM: GPU 0000:3b:00.0: GPU-4c9a8d5e-1b2c-3d4e-5f60-718293a4b5c6 serial number : 1650522003820
+2026-03-03T12:00:03+0000 ash-gpu-17.corp.example.com systemd[1]: job of /home/alice.w/run.sh from 10.20.30.40 (ash-gpu-17) version 535.183.01, VBIOS 96.00.74.00.01
+"""
+SECRETS = ("ash-gpu-17", "corp.example.com", "0c:42:a1:7b:22:9e", "4c9a8d5e", "1650522003820", "alice.w", "10.20.30.40")
+
+
+def text_of(text: str, host: str = "ash-gpu-17.corp.example.com") -> str:
+    redactor = Redactor(KEY)
+    redactor.learn([text], host)
+    return redactor.text(text)
+
+
+def test_names_go_and_what_a_diagnosis_needs_stays() -> None:
+    out = text_of(LOG)
+    for secret in SECRETS:
+        assert secret not in out, secret
+    for kept in (
+        "0000:3b:00",
+        ": 79,",
+        "pid=4242",
+        "train.py",
+        "535.183.01",
+        "96.00.74.00.01",
+        "12:00:01+0000",
+        "usb 1-1",
+    ):
+        assert kept in out, kept
+    assert len(out.splitlines()) == len(LOG.splitlines())
+
+
+def test_one_name_has_one_pseudonym_and_keys_differ() -> None:
+    out = text_of(LOG)
+    assert len(set(re.findall(r"^\S+ (\S+) ", out, re.MULTILINE))) == 1
+    assert text_of(LOG) == out
+    other = Redactor(b"another key of some length")
+    other.learn([LOG])
+    assert other.text(LOG) != out
+
+
+def test_a_redacted_recording_tells_the_same_faults() -> None:
+    reply = Reply(
+        CallKind.COMMAND,
+        kernel_log.COMMANDS[0] if hasattr(kernel_log, "COMMANDS") else ("dmesg",),
+        data=LOG.encode(),
+        exit_code=0,
+    )
+    host, replies, _, count = redacted("ash-gpu-17.corp.example.com", [reply], KEY)
+    assert count >= 6
+    assert host.startswith("node-")
+    assert replies[0].data.count(b"\n") == LOG.count("\n")
+    spec = kernel_log.PROBE
+    plain = run(ReplayHost("ash-gpu-17.corp.example.com", [reply]), [spec])[0].observations
+    hidden = run(ReplayHost(host, replies), [spec])[0].observations
+    assert [(o.fact, o.status, o.at) for o in plain] == [(o.fact, o.status, o.at) for o in hidden]
+    assert not any(secret in repr(hidden) for secret in SECRETS)
+
+
+def test_arguments_of_programs_lose_their_values() -> None:
+    data = b'{"schema": "gpudiag/processes/1", "all": [{"cmdline": ["/usr/bin/python3", "/data/secretproject/train.py", "--lr=0.1", "swordfish"]}]}'
+    _, (out,), _, _ = redacted("n1", [Reply(CallKind.SNAPSHOT, ("processes",), data=data)], KEY)
+    assert b"swordfish" not in out.data
+    assert b"secretproject" not in out.data
+    assert b"train.py" in out.data
+    assert b"--lr=..." in out.data
+
+
+def test_shapes() -> None:
+    out = text_of(
+        "MAC b8:59:9f:aa:bb:cc GUID 506b:4b03:00fc:1234 0x506b4b0300fc1234 fe80::1:2:3 127.0.0.1 me@corp.example.com 0.0.0.0 1.2.3.4.5",
+        "",
+    )
+    assert "127.0.0.1" in out
+    assert "0.0.0.0" in out
+    assert "1.2.3.4.5" in out, "a version of five parts is no address"
+    for secret in ("b8:59", "506b", "fe80", "me@corp"):
+        assert secret not in out
+    assert re.search(r"MAC 02(:[0-9a-f]{2}){5} GUID [0-9a-f]{4}(:[0-9a-f]{4}){3} 0x[0-9a-f]{16} fd00::", out)
+
+
+def test_words_of_the_field_are_no_names() -> None:
+    line = '{"user": "root", "hostname": "gpu", "pod_name": "train"} the gpu of root runs train'
+    assert text_of(line, "gpu") == line
+
+
+@given(st.text(max_size=300), st.text(alphabet="abcdefghij-", min_size=4, max_size=12))
+def test_any_text_and_no_second_change(text: str, host: str) -> None:
+    redactor = Redactor(KEY)
+    redactor.learn([text], host)
+    out = redactor.text(text)
+    assert out.count("\n") == text.count("\n")
+
+
+@given(st.binary(max_size=200))
+def test_bytes_that_are_no_text_survive(data: bytes) -> None:
+    _, (out,), _, count = redacted("some-host", [Reply(CallKind.FILE, ("/x",), data=data)], KEY)
+    if not count:
+        assert out.data == data
