@@ -65,6 +65,10 @@ def provided() -> frozenset[str]:
 
 
 def tellers(fact: str) -> tuple[str, ...]:
-    """Titles of the formats that give `fact`: captured outputs before logs, the most telling first."""
-    known = sorted((e for e in index() if fact in e.provides), key=lambda e: (e.log, -len(e.provides), e.name))
+    """Titles of the formats that give `fact`: captured outputs before logs, the most telling first.
+
+    Snapshots of our own collectors come last: nobody has one lying about.
+    """
+    found = (e for e in index() if fact in e.provides)
+    known = sorted(found, key=lambda e: (e.name.endswith("-snapshot"), e.log, -len(e.provides), e.name))
     return tuple(e.title for e in known)

@@ -7,10 +7,12 @@ what was concluded can be kept and concluded again.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import current_thread, main_thread
+from typing import TYPE_CHECKING, NoReturn
 
 from knowledge.errors import InputError
 from knowledge.observation import Observation, Status
@@ -23,6 +25,7 @@ from probes.runner import ProbeResult, Progress, run, select
 if TYPE_CHECKING:
     from assistant.config import Settings
     from probes.hang_memory import HangMemory
+    from probes.live import ProbeSpec
     from rules.model import Rule
 
 HISTORY = "history.jsonl"  # in a bundle: samples of earlier checks that the answer was given with
@@ -78,17 +81,52 @@ class Look:
         return self.recording is not None and not {"kernel-log", "nvml"}.isdisjoint(self.recording.probes)
 
 
-def here(settings: Settings, wish: Wish, on_progress: Callable[[Progress], None] | None = None) -> Look:
-    """This machine, read now. UsageError for a probe that does not exist."""
+def here(
+    settings: Settings, wish: Wish, on_progress: Callable[[Progress], None] | None = None,
+    options: Mapping[str, Mapping[str, str]] | None = None,
+) -> Look:  # fmt: skip
+    """This machine, read now. UsageError for a probe that does not exist.
+
+    `options` are told to probes by name, as `ProbeRequest.options`. A recording does not hold them: what
+    was read with options is not for a bundle.
+    """
     from probes.live_host import LiveHost
 
-    specs = select(wish.only, wish.extra, wish.without)
-    with LiveHost(settings.machine.name, root=settings.machine.root, memory=_memory(settings, wish.again)) as live:
+    told = options or {}
+    specs = [_told(s, told[s.name]) if s.name in told else s for s in select(wish.only, wish.extra, wish.without)]
+    memory = _memory(settings, wish.again)
+    with _interruptible(), LiveHost(settings.machine.name, root=settings.machine.root, memory=memory) as live:
         host = RecordingHost(live)
         results = run(host, specs, budget=wish.budget, on_progress=on_progress, timing=True, jobs=JOBS)
         # Of the probes that stand in for others, a replay finds out by itself which are needed.
         recording = Recording(tuple(s.name for s in specs), tuple(r.probe for r in results if r.unasked))
         return Look(host.name, tuple(results), host.replies, host.as_of, recording)
+
+
+def _told(spec: ProbeSpec, options: Mapping[str, str]) -> ProbeSpec:
+    """`spec`, told `options` whenever it is run."""
+    return replace(spec, collect=lambda request, host: spec.collect(replace(request, options=options), host))
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM and SIGHUP end what is done here as SIGINT does: the children, in sessions of their own, end with it."""
+    import signal
+
+    def end(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    taken = []
+    if current_thread() is main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:  # a watch has its own ways, and nohup its reasons
+                signal.signal(number, end)
+                taken.append(number)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def recorded(host: Host, recording: Recording | None, replies: Sequence[Reply] = ()) -> Look:

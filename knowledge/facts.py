@@ -106,12 +106,14 @@ class FactSpec:
         """The observation in words, from the template `says`."""
         value = observation.value
         words: dict[str, Value] = {"unit": self.unit, "subject": str(observation.subject)}
-        if isinstance(value, Event):
-            words |= {"code": value.code, **{name: value.get(name) for name in self.fields}}
+        template = self.says.in_(language)
+        if isinstance(value, Event):  # of some hundred fields a sentence names a few
+            named = (name for name in self.fields if f"{{{name}" in template)
+            words |= {"code": value.code, **{name: value.get(name) for name in named}}
         else:
             words["value"] = value
         said = {name: _Word(word, self._word(word, language)) for name, word in words.items()}
-        return self.says.in_(language).format_map(_Blank(said))
+        return template.format_map(_Blank(said))
 
     def _word(self, value: Value, language: str) -> str:
         """A value as a sentence calls it."""

@@ -41,6 +41,7 @@ KEPT = (
 # Where administrators' tools lie, though a service's or a user's PATH may not name it.
 FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/nvidia/bin",
            "/run/nvidia/driver/usr/bin", "/opt/mellanox/bin")  # fmt: skip
+CLOSED = "the check was broken off"
 _DENIED = frozenset({errno.EACCES, errno.EPERM})
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENXIO, errno.ENODEV})
 # Tools that enter the GPU driver: remembered on disk while they run, since a sick driver can take the machine down.
@@ -65,6 +66,7 @@ class LiveHost:
         self._env = _environment(os.environ if environ is None else environ)
         self._idle: list[_Reader] = []
         self._running: set[int] = set()
+        self._closed = False
         self._lock = Lock()
         self._as_of = time.time_ns() if as_of is None else as_of
         self._name = name or excerpt(self._text("/proc/sys/kernel/hostname"), 255)
@@ -103,6 +105,8 @@ class LiveHost:
         program = shutil.which(argv[0], path=self._env["PATH"])
         if program is None:
             return replace(blank, status=Status.UNSUPPORTED, detail=f"{excerpt(argv[0], 80)} is not installed")
+        if self._root and argv[0] == "journalctl":  # the machine's journal lies below its root
+            argv = (argv[0], f"--root={self._root}", *argv[1:])
         return self._child(blank, program, argv, deadline)
 
     def snapshot(self, name: str, *args: str, deadline: float) -> Reply:
@@ -120,6 +124,7 @@ class LiveHost:
     def close(self) -> None:
         """End the helpers that are idle, and the children that an interrupted check has left."""
         with self._lock:
+            self._closed = True
             readers, self._idle = self._idle, []
             running = list(self._running)
         for pid in running:
@@ -136,6 +141,8 @@ class LiveHost:
     # --- children -------------------------------------------------------------------------
 
     def _child(self, blank: Reply, program: str, argv: Sequence[str], deadline: float) -> Reply:
+        if self._closed:
+            return replace(blank, status=Status.FAILED, detail=CLOSED)
         memory = self._memory if blank.call[0].rsplit("/", 1)[-1] in _DRIVER_TOOLS else None
         if memory and (refusal := memory.refusal(blank.key)):
             status = Status.TIMEOUT if refusal.hangs else Status.FAILED
@@ -150,6 +157,9 @@ class LiveHost:
             pids.append(pid)
             with self._lock:
                 self._running.add(pid)
+                closed = self._closed
+            if closed:  # the one who asks has gone
+                _children.kill_group(pid)
 
         try:
             outcome = _children.run(program, argv, deadline=deadline, cap=self._cap, env=self._env, on_start=on_start)
@@ -173,6 +183,8 @@ class LiveHost:
 
     def _ask(self, request: Mapping[str, Any], deadline: float) -> tuple[dict[str, Any], bytes]:
         with self._lock:
+            if self._closed:
+                return {"ok": False, "errno": None, "why": CLOSED}, b""
             reader = self._idle.pop() if self._idle else None
         try:
             reader = reader or _Reader(self._env)
@@ -189,7 +201,10 @@ class LiveHost:
                 "why": f"no answer in {deadline:g} s{where and f': {where}'}",
             }, b""
         with self._lock:
-            self._idle.append(reader)
+            if not self._closed:
+                self._idle.append(reader)
+                return answer
+        reader.close()
         return answer
 
 

@@ -57,7 +57,14 @@ def _contains(value: Value, wanted: object) -> bool:
 def _pattern(pattern: str) -> Callable[[str], object]:
     import re2
 
-    search: Callable[[str], object] = re2.compile(pattern).search
+    compiled = re2.compile(pattern)
+
+    def search(text: str) -> object:
+        try:
+            return compiled.search(text)
+        except UnicodeEncodeError:  # half of a surrogate pair, from bytes that were no text
+            return compiled.search(text.encode("utf-8", "replace").decode())
+
     return search
 
 

@@ -177,6 +177,9 @@ def fill(command: str, subject: Subject, facts: FactBase, events: Sequence[Obser
             values["gpu_index"] = str(index.value)
         elif values["gpu_pci"]:
             values["gpu_index"] = values["gpu_pci"]
+    thing = subject.up(Scope.OBJECT)
+    if thing is not None:  # a mount by its path, a unit by its name
+        values["mount" if thing.id.startswith("/") else "unit"] = thing.id
     for o in events:
         if isinstance(o.value, Event):
             values |= {

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 NAME = "watch"
 HELP = "keep checking this machine: alerts with a memory, metrics, webhooks"
 PORT = 9836
+GAP = 2.0  # seconds between two checks at least, however much the kernel says
 FILES = {"systemd": "gpudiag-watch.service", "kubernetes": "daemonset.yaml", "container": "Containerfile"}
 
 
@@ -73,12 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _interval(text: str) -> float:
     value = float(text)
-    if not 1 <= value <= 86_400:
+    if not 0.1 <= value <= 86_400:
         raise ValueError(text)
     return value
 
 
-_interval.__name__ = "number of seconds (1 to 86400)"
+_interval.__name__ = "number of seconds (0.1 to 86400)"
 
 
 def _rounds(text: str) -> int:
@@ -109,14 +110,34 @@ def run(args: argparse.Namespace) -> int:
     import signal
 
     from assistant.commands.rules import ruleset
-    from assistant.watch.loop import Watcher
+    from assistant.watch.loop import LEAVE, Watcher
 
-    rules = ruleset(args, args.settings)
-    watcher = Watcher(args.settings, rules, plan(args), _line(args.quiet), _emit(args), None)
+    settings, rules = args.settings, ruleset(args, args.settings)
+    watcher = Watcher(settings, rules, plan(args), _line(args.quiet), _emit(args))
+    keeper = None
+    if settings.history.url != "off" and not args.no_history:
+        from assistant.machine import remembering
+        from assistant.watch.keeper import Keeper
+
+        watcher.remember = keeper = Keeper(settings, rules.rules, watcher.complain)
+        watcher.recall = lambda look: remembering(settings, look, rules.rules)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: watcher.stop())
     signal.signal(signal.SIGHUP, lambda *_: watcher.wake())
-    return watcher.run()
+    _settle()
+    try:
+        return watcher.run()
+    finally:
+        if keeper is not None:
+            keeper.close(LEAVE)
+
+
+def _settle() -> None:
+    """What is loaded stays: the collector of garbage need not look at it again in each round."""
+    import gc
+
+    gc.collect()
+    gc.freeze()
 
 
 def plan(args: argparse.Namespace) -> Plan:
@@ -136,6 +157,7 @@ def plan(args: argparse.Namespace) -> Plan:
         state=state_folder(args.settings) / "watch.json",
         rounds=args.rounds,
         expect_gpus=args.expect_gpus,
+        gap=min(GAP, args.interval),
     )
 
 

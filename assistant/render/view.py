@@ -221,8 +221,6 @@ class _Builder:
     def evidence(self, o: Observation) -> Evidence:
         """The raw line of an event; the sentence of a value, with the raw field when it says more."""
         raw = clean(o.excerpt)
-        spec = self.d.facts.vocabulary.get(o.fact)
-        text = clean(localised(spec.sentence(o, self.lang), o.subject, self.lang)) if spec else o.fact
         if o.origin is Origin.TOLD:
             place = label("told", self.lang)
         elif o.origin is Origin.DERIVED and not o.source.call:
@@ -233,7 +231,9 @@ class _Builder:
             reason = reason_name(str(o.status), self.lang)
             return Evidence(place, f"{o.fact}: {reason}", raw)
         if isinstance(o.value, Event) and raw:
-            return Evidence(place, "", raw)
+            return Evidence(place, "", raw)  # no sentence is made of it: there may be thousands
+        spec = self.d.facts.vocabulary.get(o.fact)
+        text = clean(localised(spec.sentence(o, self.lang), o.subject, self.lang)) if spec else o.fact
         return Evidence(place, text, raw)
 
     def _effects(self, ids: Sequence[str]) -> tuple[str, ...]:

@@ -18,19 +18,21 @@ from threading import Event, Thread
 import re2
 
 KMSG = "/dev/kmsg"
-FOLLOWERS = (("journalctl", "-kf", "-n", "0", "-o", "cat", "--no-pager"), ("dmesg", "--follow-new"), ("dmesg", "-w"))
+FOLLOWERS = (("journalctl", "-kf", "-n", "0", "-o", "cat", "--no-pager"), ("dmesg", "--follow-new"))
 _PAUSE = 30.0  # seconds before a follower that ended is started again
 
 
 class Follower:
     """A thread that calls `wake` for each burst of interesting lines."""
 
-    def __init__(self, triggers: Sequence[str], wake: Callable[[], None], path: str = KMSG) -> None:
-        """`triggers` are RE2 patterns, those of the log formats."""
+    def __init__(self, triggers: Sequence[str], wake: Callable[[], None], root: str = "") -> None:
+        """`triggers` are RE2 patterns, those of the log formats. `root` is where the machine's file system is mounted."""
         self._pattern = re2.compile("|".join(f"(?:{t})" for t in triggers).encode())
         self._wake = wake
-        self._path = path
+        self._root = root.rstrip("/")
+        self._path = self._root + KMSG
         self._stop = Event()
+        self._ear, self._mouth = os.pipe2(os.O_CLOEXEC)  # ends the wait for the kernel
         self._child: subprocess.Popen[bytes] | None = None
         self.source = ""  # what is listened to; empty when nothing can be
         self._thread = Thread(target=self._run, name="kernel-log", daemon=True)
@@ -42,6 +44,7 @@ class Follower:
     def close(self) -> None:
         """Stop listening."""
         self._stop.set()
+        os.write(self._mouth, b".")
         if self._child is not None:
             with suppress(OSError):
                 self._child.kill()
@@ -66,9 +69,11 @@ class Follower:
     def _follow(self, handle: int) -> None:
         poll = select.poll()
         poll.register(handle, select.POLLIN)
+        poll.register(self._ear, select.POLLIN)
         while not self._stop.is_set():
-            if not poll.poll(1000):
-                continue
+            poll.poll()
+            if self._stop.is_set():
+                return
             try:
                 record = os.read(handle, 8192)
             except BlockingIOError:
@@ -79,18 +84,24 @@ class Follower:
             except OSError:
                 return
             if not record:  # a regular file: look again later
-                time.sleep(0.2)
+                self._stop.wait(0.2)
             elif self._pattern.search(record):
                 self._wake()
 
     def _follow_command(self) -> None:
         for argv in FOLLOWERS:
-            if shutil.which(argv[0]) is None:
+            if shutil.which(argv[0]) is None or self._stop.is_set():
                 continue
+            if self._root:
+                if argv[0] != "journalctl":
+                    continue
+                argv = (argv[0], f"--root={self._root}", "-f", *argv[2:], "_TRANSPORT=kernel")
             with subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
             ) as child:  # fmt: skip
                 self._child = child
+                if self._stop.is_set():
+                    child.kill()
                 begun = time.monotonic()
                 assert child.stdout is not None
                 self.source = argv[0]

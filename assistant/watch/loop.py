@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
-import socket
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
 from assistant import __version__, machine
 from assistant.diagnosis import Diagnosis, diagnose
-from assistant.watch.alerts import Alert, Change, Policy, dump, restore, step
+from assistant.watch.alerts import Alert, Change, Phase, Policy, What, dump, renamed, restore, shifted, step
 from assistant.watch.metrics import Snapshot, Totals, WatchCollector, registry
-from assistant.watch.rounds import blind, sightings
+from assistant.watch.notify import Notify
+from assistant.watch.pace import Pace
+from assistant.watch.rounds import blind, names, sightings
+from assistant.watch.state import StateFile, machine_id
 from assistant.watch.webhook import Outbox, Target, waiting
 from knowledge.observation import Scope, Status
 from knowledge.text import excerpt
 
 if TYPE_CHECKING:
-    import httpx
-
     from assistant.config import Settings
     from assistant.watch.follow import Follower
     from assistant.watch.server import Server
+    from probes.runner import Progress
     from rules.loader import RuleSet
 
-GAP = 2.0  # seconds between two rounds, however much the kernel says
-STATE_SCHEMA = "gpudiag/watch/1"
+JUMP = 30.0  # seconds by which the clock may be set before it counts as a jump
+LEAVE = 5.0  # seconds that receivers and the history have at the end
+AGAIN = 3600.0  # seconds until the same complaint is said again
+COMPLAINTS = 100  # that are remembered
+
+
+class Stopped(Exception):
+    """A look was given up, since the watcher is to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class Plan:
     state: Path | None = None  # where the alerts are kept
     rounds: int | None = None  # stop after so many; None: never
     expect_gpus: int | None = None
+    gap: float = 2.0  # seconds between two rounds at least, however much the kernel says
 
 
 class Watcher:
@@ -56,111 +61,180 @@ class Watcher:
     def __init__(
         self, settings: Settings, ruleset: RuleSet, plan: Plan, say: Callable[[str], None],
         emit: Callable[[Mapping[str, Any]], None] = lambda _: None,
-        remember: Callable[[machine.Look, Diagnosis], str | None] | None = None,
     ) -> None:  # fmt: skip
-        """`remember` writes a round to the history and returns a complaint, if it has one."""
+        """UsageError when another watcher keeps its state in the same folder."""
         self._settings, self._ruleset, self._plan = settings, ruleset, plan
-        self._say, self._emit, self._remember = say, emit, remember
-        self._wake, self._stopped, self._lock = Event(), Event(), Lock()
+        self._say, self._emit = say, emit
+        # Adds what the history knows to a look, with a complaint, if it has one.
+        self.recall: Callable[[machine.Look], tuple[machine.Look, str]] | None = None
+        # Keeps a round in the history.
+        self.remember: Callable[[machine.Look, Diagnosis], None] | None = None
+        self._wake, self._stopped = Event(), Event()
+        self._lock = Lock()  # guards book, outbox, totals, diagnosis, complaints
+        self._saving = Lock()  # what is written later was so later
         self.totals = Totals()
         self._collector = WatchCollector(self.totals)
-        state = _load(plan.state)
+        self._file = StateFile(plan.state, machine_id(settings.machine.root))
+        self._complaints: dict[str, float] = {}
+        self._file.lock()
+        state, said = self._file.load()
+        if said:
+            self.complain(said)
         self.book = restore(state.get("book"))
         self._outbox = Outbox(plan.targets, waiting(state.get("outbox")))
         self._diagnosis: Diagnosis | None = None
-        self._host = settings.machine.name
+        self._host = str(state.get("host") or settings.machine.name)
         self._begun = time.monotonic()
-        self._ended: float | None = None  # monotonic end of the newest round
-        self._complaints: set[str] = set()
-        self._notify = _Notify(os.environ.get("NOTIFY_SOCKET", ""))
+        self._ended: float | None = None  # monotonic end of the newest round that was whole
+        self._offset: int | None = None  # realtime less time since boot, ns
+        self._notify = Notify(os.environ)
+        self._pace = Pace(plan.wish, self._look)
+        self._doubt = False  # the next round must ask every probe
 
     # --- from outside ---------------------------------------------------------------------
 
     def wake(self) -> None:
-        """The next round is to begin now. Safe in any thread and in signal handlers."""
+        """The next round is to begin now, and to ask every probe. Safe in any thread and in signal handlers."""
+        self._doubt = True
         self._wake.set()
 
     def stop(self) -> None:
-        """End after the round that is under way."""
+        """End. A look that is under way is given up."""
         self._stopped.set()
         self._wake.set()
 
     def run(self) -> int:
-        """Rounds until stopped. Returns the exit code of the newest diagnosis."""
-        server = self._serve()
-        follower = self._follow()
-        sender = Thread(target=self._send, name="webhooks", daemon=True)
-        if self._plan.targets:
-            sender.start()
+        """Rounds until stopped. Returns the exit code of the newest diagnosis; 3 when there was none."""
+        server = follower = senders = None
         try:
+            server = self._serve()
+            follower = self._follow()
+            if self._plan.targets:
+                from assistant.watch.sender import Senders
+
+                senders = Senders(self._outbox, self._lock, self._sent)
+                senders.start()
             self._rounds()
         finally:
             self._stopped.set()
-            follower.close()
+            self._notify("STOPPING=1")
+            if follower is not None:
+                follower.close()
             if server is not None:
                 server.close()
-            if sender.is_alive():
-                sender.join(12.0)
+            if senders is not None:
+                senders.close(LEAVE)
             self._save()
-            self._notify("STOPPING=1")
+            self._file.close()
         return int(self._diagnosis.exit) if self._diagnosis else 3
 
     def _rounds(self) -> None:
-        due = time.monotonic()
+        due, gap = time.monotonic(), self._plan.gap
         while not self._stopped.is_set():
             while (left := due - time.monotonic()) > 0 and not self._wake.is_set():
-                self._notify("WATCHDOG=1")
-                self._wake.wait(min(left, 15.0))
+                self._notify.alive()
+                self._wake.wait(min(left, self._notify.every))
             if self._stopped.is_set():
                 return
+            woken = self._wake.is_set()
             self._wake.clear()
             begun = time.monotonic()
-            self._guarded_round()
-            self._ended = time.monotonic()
-            self._notify("READY=1")
-            self._notify("WATCHDOG=1")
+            changed = self._guarded_round()
+            self._notify.alive()
             if self._plan.rounds is not None and self.totals.rounds >= self._plan.rounds:
                 return
             due = begun + self._plan.interval
-            self._stopped.wait(GAP)
+            # A kernel that goes on saying what changes nothing is listened to less and less.
+            gap = min(gap * 2.0, self._plan.interval) if woken and not changed else self._plan.gap
+            self._rest(gap)
 
-    def _guarded_round(self) -> None:
+    def _rest(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not self._stopped.wait(min(left, self._notify.every)):
+            self._notify.alive()
+
+    def _guarded_round(self) -> bool:
+        """Whether a round changed anything."""
+        changes: tuple[Change, ...] = ()
         try:
-            self.round()
+            changes = self.round()
+            self._ended = time.monotonic()
+            self._notify("READY=1")
+        except Stopped:
+            return False
         except Exception as error:  # noqa: BLE001 - a watcher outlives any one round; the failure is counted and said
             self.totals.failed_rounds += 1
-            self._complain(f"a check broke: {type(error).__name__}: {excerpt(str(error), 200)}")
+            self.complain(f"a check broke: {type(error).__name__}: {excerpt(str(error), 200)}")
         self.totals.rounds += 1
+        return bool(changes)
 
     # --- a round --------------------------------------------------------------------------
 
     def round(self) -> tuple[Change, ...]:
-        """Look once; what changed."""
+        """Look once; what changed. Stopped when the watcher is told to end meanwhile."""
         from assistant.sources import told
 
-        begun, now = time.monotonic(), time.time_ns()
-        look = machine.here(self._settings, self._plan.wish)
-        facts = [*look.observations, *told(look.host, self._plan.expect_gpus)]
+        begun, full = time.monotonic(), self._doubt
+        self._doubt = False
+        taken = self._pace.take(full, begun)
+        look = taken.look
+        if self.recall is not None:
+            look, why = self.recall(look)
+            if why:
+                self.complain(why)
+        facts = [*look.observations, *look.earlier, *told(look.host, self._plan.expect_gpus)]
         diagnosis = diagnose(facts, self._ruleset, notes=look.notes, as_of=look.as_of, whole=look.whole)
-        book, changes = step(self.book, sightings(diagnosis), blind(self.book, diagnosis), now, self._plan.policy)
-        with self._lock:
-            self.book, self._diagnosis, self._host = book, diagnosis, look.host
-            self._outbox.add(changes, look.host)
-        for change in changes:
-            self.totals.changes[str(change.what)] = self.totals.changes.get(str(change.what), 0) + 1
-            self._tell(change)
+        changes = self._update(look, diagnosis, taken.full)
         self._save()
+        for change in changes:
+            self._tell(change)
         self._collector.snapshot = self._snapshot(look, diagnosis, time.monotonic() - begun)
         self._notify(f"STATUS={diagnosis.verdict.text.en}")
-        if self._remember is not None and (complaint := self._remember(look, diagnosis)):
-            self._complain(complaint)
+        if self.remember is not None and (taken.full or changes):
+            self.remember(look, diagnosis)
         return changes
+
+    def _look(self, wish: machine.Wish, options: Mapping[str, Mapping[str, str]]) -> machine.Look:
+        return machine.here(self._settings, wish, self._while_looking, options)
+
+    def _while_looking(self, _: Progress) -> None:
+        if self._stopped.is_set():
+            raise Stopped
+        self._notify.alive()
+
+    def _update(self, look: machine.Look, diagnosis: Diagnosis, full: bool) -> tuple[Change, ...]:
+        """The alerts after a look. A light one clears nothing, and where it leaves a doubt the next is full."""
+        now = time.time_ns()
+        found = sightings(diagnosis, look.boot_id)
+        hosts = {self._host: look.host} if self._host and self._host != look.host else {}
+        subjects = names(self.book, diagnosis) | {f"node {old}": f"node {new}" for old, new in hosts.items()}
+        book = renamed(shifted(self.book, self._jumped(now)), subjects, hosts)
+        unseen = blind(book, diagnosis, look.boot_id, now, self._plan.policy)
+        if not full:
+            unseen |= book.alerts.keys() - {s.key for s in found}
+        book, changes = step(book, found, unseen, now, self._plan.policy)
+        doubtful = any(a.phase is not Phase.FIRING for a in book.alerts.values())
+        self._doubt |= bool(changes) or doubtful or (not full and bool(unseen))
+        with self._lock:
+            self.book, self._diagnosis, self._host = book, diagnosis, look.host
+            self.totals.webhooks_dropped += self._outbox.add(changes, look.host)
+            for change in changes:
+                self.totals.changes[str(change.what)] = self.totals.changes.get(str(change.what), 0) + 1
+        return changes
+
+    def _jumped(self, now: int) -> int:
+        """By how much the clock was set since the last round, ns; 0 for what a clock drifts."""
+        offset = now - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        by = 0 if self._offset is None else offset - self._offset
+        self._offset = offset
+        return by if abs(by) > JUMP * 1e9 else 0
 
     def _tell(self, change: Change) -> None:
         a, s = change.alert, change.alert.last
         lang = self._settings.output.lang
         title = s.title.get(lang) or s.title.get("en", s.rule)
-        self._say(f"{str(change.what).upper()} {a.severity} {title} | {s.subject} | {s.rule} -> {s.bucket}")
+        what = _WORDS[change.what] if lang == "zh" else str(change.what).upper()
+        self._say(f"{what} {a.severity} {title} | {s.subject} | {s.rule} -> {s.bucket}")
         from assistant.watch.webhook import payload
 
         self._emit(payload(change, self._host))
@@ -185,7 +259,7 @@ class Watcher:
 
         pages = {"/healthz": self._health, "/readyz": self._ready, "/alerts": self._alerts, "/diagnosis": self._answer}
         server = Server(self._plan.listen, registry(self._collector), pages)
-        self._say(f"metrics on http://{self._plan.listen[0]}:{server.port}/metrics")
+        self._say(f"metrics on {server.url}/metrics")
         return server
 
     def _health(self) -> tuple[int, Any]:
@@ -223,53 +297,41 @@ class Watcher:
         from assistant.watch.follow import Follower
 
         triggers = [t for f in log_formats() if f.name == "kernel-log" for t in f.triggers]
-        follower = Follower(triggers, self.wake)
+        follower = Follower(triggers, self.wake, self._settings.machine.root)
         follower.start()
         return follower
 
-    def _send(self) -> None:
-        import httpx
-
-        with httpx.Client(timeout=10.0, follow_redirects=False) as client:
-            while not self._stopped.wait(1.0):
-                self._deliver(client)
-            self._deliver(client)  # what the last round had to say
-
-    def _deliver(self, client: httpx.Client) -> None:
+    def _sent(self, outcome: str, target: Target, why: str) -> None:
         with self._lock:
-            if not self._outbox.waiting:
-                return
-            outbox = Outbox(self._plan.targets, self._outbox.waiting)
-        taken = {m.id for m in outbox.waiting}
-        outcomes = outbox.deliver(lambda url, body, headers: _post(client, url, body, headers), time.time_ns())
-        with self._lock:  # what a round added meanwhile stays behind what was there
-            self._outbox.waiting = [*outbox.waiting, *(m for m in self._outbox.waiting if m.id not in taken)]
-        for outcome, target, why in outcomes:
             self.totals.webhooks_sent += outcome == "sent"
             self.totals.webhooks_failed += outcome == "retried"
             self.totals.webhooks_dropped += outcome == "dropped"
-            if outcome != "sent":
-                self._complain(f"webhook {target.name}: {why}, message {'dropped' if outcome == 'dropped' else 'kept'}")
-        if outcomes:
-            self._save()
+        if outcome != "sent":
+            self.complain(f"webhook {target.name}: {why}, message {'dropped' if outcome == 'dropped' else 'kept'}")
+        self._save()
 
     def _save(self) -> None:
-        if self._plan.state is None:
-            return
-        with self._lock:
-            state = {"schema": STATE_SCHEMA, "book": dump(self.book), "outbox": self._outbox.dump()}
-        try:
-            _write(self._plan.state, json.dumps(state))
-        except OSError as error:
-            self._complain(
-                f"{self._plan.state} cannot be written: {error.strerror}; alerts are not kept over a restart"
-            )
+        with self._saving:
+            with self._lock:
+                state = {"host": self._host, "book": dump(self.book), "outbox": self._outbox.dump()}
+            why = self._file.save(state)
+        if why:
+            self.complain(why)
 
-    def _complain(self, text: str) -> None:
-        """Say it once, and again only after something else was said."""
-        if text not in self._complaints:
-            self._complaints = {text, *list(self._complaints)[-20:]}
-            self._say(text)
+    def complain(self, text: str) -> None:
+        """Say it, unless it was said within the hour."""
+        now = time.monotonic()
+        with self._lock:
+            if now - self._complaints.get(text, float("-inf")) < AGAIN:
+                return
+            self._complaints.pop(text, None)
+            self._complaints[text] = now
+            while len(self._complaints) > COMPLAINTS:
+                del self._complaints[next(iter(self._complaints))]
+        self._say(text)
+
+
+_WORDS = {What.FIRED: "告警", What.ESCALATED: "升级", What.CLEARED: "恢复"}
 
 
 def _said(diagnosis: Diagnosis, firing: Sequence[Alert]) -> tuple[str, str]:
@@ -298,51 +360,3 @@ def _resident() -> int:
     except (OSError, ValueError, IndexError):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def _post(client: httpx.Client, url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, float | None]:
-    """HTTP status, 0 when there was no answer; and the pause that the receiver asked for, seconds."""
-    import httpx
-
-    try:
-        answer = client.post(url, content=body, headers=dict(headers))
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
-        return 0, None
-    pause = answer.headers.get("Retry-After", "")
-    return answer.status_code, float(pause) if pause.isdigit() else None
-
-
-def _load(path: Path | None) -> dict[str, Any]:
-    if path is None:
-        return {}
-    try:
-        data = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) and data.get("schema") == STATE_SCHEMA else {}
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(name).replace(path)
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-class _Notify:
-    """Messages to systemd (sd_notify(3)); nothing when it does not listen."""
-
-    def __init__(self, address: str) -> None:
-        self._address = "\0" + address[1:] if address.startswith("@") else address
-
-    def __call__(self, text: str) -> None:
-        if not self._address:
-            return
-        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as line:
-            line.sendto(text.replace("\n", " ").encode(), self._address)

@@ -39,7 +39,10 @@ class Pace:
     def __init__(self, wish: Wish, look: Looking) -> None:
         self._wish = wish
         self._look = look
-        self._all = tuple(s.name for s in select(wish.only, wish.extra, wish.without))
+        specs = select(wish.only, wish.extra, wish.without)
+        self._all = tuple(s.name for s in specs)
+        self._stand_ins = frozenset(s.name for s in specs if s.instead_of in EACH)
+        self._each = tuple(s.name for s in specs if s.name in EACH or s.name in self._stand_ins)
         self._last: dict[str, ProbeResult] = {}
         self._full: float | None = None  # monotonic time of the last full round
         self._whole_log: float | None = None
@@ -47,9 +50,8 @@ class Pace:
     def take(self, full: bool, now: float) -> Taken:
         """Look. `full`: ask every probe and read the whole log; else as little as the time since allows. `now` is monotonic."""
         full = full or self._full is None or now - self._full >= FULL - 1.0 or not self._last
-        names = self._all if full else tuple(n for n in self._all if n in EACH)
-        if not names:
-            names, full = self._all, True
+        full = full or not self._each
+        names = self._all if full else self._each
         whole = self._whole_log is None or now - self._whole_log >= WHOLE_LOG
         since = None if whole else _until(self._last.get(KERNEL))
         look = self._ask(names, since)
@@ -64,7 +66,7 @@ class Pace:
         if full:
             self._last, self._full = fresh, now
         else:
-            self._last = self._last | fresh
+            self._last = {n: r for n, r in self._last.items() if n not in self._stand_ins} | fresh
         if whole:
             self._whole_log = now
         results = tuple(self._last[name] for name in sorted(self._last))
@@ -78,9 +80,7 @@ class Pace:
 
 def _windows(result: ProbeResult) -> list[tuple[int, int]]:
     return [
-        o.window
-        for o in result.observations
-        if o.status is Status.NONE_SEEN and o.window and o.clock is Clock.REALTIME
+        o.window for o in result.observations if o.status is Status.NONE_SEEN and o.window and o.clock is Clock.REALTIME
     ]
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from socketserver import TCPServer
+from threading import Lock, Thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,6 +19,8 @@ from prometheus_client.registry import CollectorRegistry
 from knowledge.errors import UsageError
 
 Answer = tuple[int, Any]  # HTTP status, JSON document
+CLIENTS = 32  # connections at a time; more are turned away
+PATIENCE = 20.0  # seconds that a connection may last, whatever it does
 
 
 class Server:
@@ -33,6 +39,8 @@ class Server:
                 f"cannot listen on {address[0]}:{address[1]}: {why}", hint="choose another one with --listen HOST:PORT"
             ) from None
         self.port: int = self._server.server_address[1]
+        shown = f"[{address[0]}]" if ":" in address[0] else address[0]
+        self.url = f"http://{shown}:{self.port}"
         self._thread = Thread(target=self._server.serve_forever, name="metrics", daemon=True)
         self._thread.start()
 
@@ -43,8 +51,48 @@ class Server:
 
 
 class _Quiet(ThreadingHTTPServer):
+    """With an end to every connection: neither many clients nor slow ones hold more than a few threads."""
+
     daemon_threads = True
     allow_reuse_address = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        self.address_family = found[0][0]
+        self._open: dict[Any, float] = {}  # connection -> when it began
+        self._guard = Lock()
+        super().__init__(address, handler)
+
+    def server_bind(self) -> None:
+        """Without the look-up of a name that nobody needs, which can take as long as DNS does."""
+        TCPServer.server_bind(self)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._end_old()
+        with self._guard:
+            room = len(self._open) < CLIENTS
+            if room:
+                self._open[request] = time.monotonic()
+        if room:
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Twice a second."""
+        self._end_old()
+
+    def _end_old(self) -> None:
+        with self._guard:
+            old = [s for s, begun in self._open.items() if time.monotonic() - begun > PATIENCE]
+        for connection in old:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._guard:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away in the middle is no news."""

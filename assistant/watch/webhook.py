@@ -1,7 +1,8 @@
-"""Messages about alerts to webhooks: sent at least once, repeated until taken, never twice for one change.
+"""Messages about alerts to webhooks: each at least once, in order, repeated until it is taken.
 
 Messages wait in an outbox that is kept on disk with the alerts, so that neither a receiver that is down
-nor a restart loses one. Each carries an ``Idempotency-Key``, so that a receiver can tell a repetition.
+nor a restart loses one. A message is repeated when its answer was lost, or when the process was killed between the
+answer and the disk: its ``Idempotency-Key`` is the same then, so that a receiver can tell.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ TIMEOUT = 10.0  # seconds for one try
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 600.0  # seconds between tries: doubled each time, with jitter
 GIVE_UP = 86_400.0  # seconds after which a message is old news
 QUEUE = 1000  # messages kept; the oldest go first
+LONGEST_WAIT = 3600.0  # seconds: a receiver may ask for this much patience
 _AGAIN = frozenset({408, 425, 429, *range(500, 600)})
 _COLOR = {"critical": "#a30200", "error": "#d94a00", "warning": "#e8a400", "info": "#439fe0"}
 _SIGN = {
@@ -54,7 +56,12 @@ def target(text: str) -> Target:
     """``https://...``; Slack's own address, or ``slack+https://...``, gets Slack's format. UsageError for others."""
     slack = text.startswith("slack+") or "://hooks.slack.com/" in text
     url = text.removeprefix("slack+")
-    if not url.startswith(("http://", "https://")) or len(url) < 10:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        good = False
+    if not good or not url.isascii() or any(c <= " " for c in url):
         raise UsageError(f"a webhook is an address such as https://host/path, not {text[:12]!r}...")
     return Target(url, slack)
 
@@ -75,60 +82,51 @@ class Outbox:
     """Messages in the order in which things happened; a receiver gets the next only after it took the last."""
 
     def __init__(self, targets: Sequence[Target], waiting: Iterable[Message] = ()) -> None:
-        self._targets = {t.id: t for t in targets}
-        self.waiting = [m for m in waiting if m.target in self._targets][-QUEUE:]
-        self.dropped = 0
+        self.targets = {t.id: t for t in targets}
+        self.waiting = [m for m in waiting if m.target in self.targets][-QUEUE:]
 
-    def add(self, changes: Iterable[Change], host: str) -> None:
-        """A message for each change and receiver; one that waits already is not added again."""
+    def add(self, changes: Iterable[Change], host: str) -> int:
+        """A message for each change and receiver; one that waits already is not added again. Returns how many old ones gave way."""
         known = {m.id for m in self.waiting}
         for change in changes:
-            for t in self._targets.values():
+            for t in self.targets.values():
                 body = json.dumps(slack(change, host) if t.slack else payload(change, host), ensure_ascii=False)
                 message = Message(_id(change, t), t.id, body, change.at, 0, change.at)
                 if message.id not in known:
                     known.add(message.id)
                     self.waiting.append(message)
-        extra = len(self.waiting) - QUEUE
-        if extra > 0:
-            del self.waiting[:extra]
-            self.dropped += extra
+        extra = max(len(self.waiting) - QUEUE, 0)
+        del self.waiting[:extra]
+        return extra
 
-    def deliver(
-        self, post: Callable[[str, bytes, Mapping[str, str]], tuple[int, float | None]], now: int
-    ) -> list[tuple[str, Target, str]]:
-        """Try what is due. `post` gives the HTTP status (0: no connection) and the pause that was asked for.
+    def next(self, target: str, now: int) -> Message | None:
+        """The message that a receiver should get now: its oldest, unless that one still waits for its next try."""
+        m = next((m for m in self.waiting if m.target == target), None)
+        if m is None:
+            return None
+        waits = 0 < m.due - now <= int(LONGEST_WAIT * SECOND)  # one due far ahead was noted by a clock that was wrong
+        return None if waits and now - m.made <= GIVE_UP * SECOND else m
 
-        Returns outcome (sent, retried, dropped), receiver and reason of each try.
-        """
-        out, left, held = [], [], set()
-        for m in self.waiting:
-            t = self._targets[m.target]
-            if m.target in held or m.due > now:
-                held.add(m.target)
-                left.append(m)
-                continue
-            if now - m.made > GIVE_UP * SECOND:
-                out.append(("dropped", t, "not taken for a day"))
-                self.dropped += 1
-                continue
-            status, pause = post(t.url, m.body.encode(), {"Content-Type": "application/json", "Idempotency-Key": m.id})
-            if 200 <= status < 300:
-                out.append(("sent", t, ""))
-            elif status == 0 or status in _AGAIN:
-                wait = (
-                    pause
-                    if pause is not None
-                    else min(FIRST_PAUSE * 2.0 ** min(m.tries, 20), LONGEST_PAUSE) * random.uniform(0.8, 1.2)
-                )
-                left.append(replace(m, tries=m.tries + 1, due=now + int(min(wait, 3600.0) * SECOND)))
-                held.add(m.target)
-                out.append(("retried", t, f"HTTP {status}" if status else "no connection"))
-            else:
-                out.append(("dropped", t, f"HTTP {status}"))
-                self.dropped += 1
-        self.waiting = left
-        return out
+    def settle(self, m: Message, status: int, pause: float | None, now: int) -> tuple[str, str]:
+        """Note how a try ended: HTTP status, 0 without an answer; the pause that was asked for. Returns outcome and reason."""
+        place = next((i for i, other in enumerate(self.waiting) if other.id == m.id), None)
+        if 200 <= status < 300:
+            outcome, why = "sent", ""
+        elif now - m.made > GIVE_UP * SECOND:
+            outcome, why = "dropped", "not taken for a day"
+        elif status == 0 or status in _AGAIN:
+            outcome, why = "retried", f"HTTP {status}" if status else "no answer"
+        else:
+            outcome, why = "dropped", f"HTTP {status}"
+        if place is None:  # it gave way to newer ones meanwhile
+            return outcome, why
+        if outcome == "retried":
+            doubled = min(FIRST_PAUSE * 2.0 ** min(m.tries, 20), LONGEST_PAUSE) * random.uniform(0.8, 1.2)
+            wait = min(doubled if pause is None else max(pause, 1.0), LONGEST_WAIT)
+            self.waiting[place] = replace(m, tries=m.tries + 1, due=now + int(wait * SECOND))
+        else:
+            del self.waiting[place]
+        return outcome, why
 
     def dump(self) -> list[dict[str, Any]]:
         """The waiting messages as plain data: no address is in it."""

@@ -44,6 +44,8 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     groups: dict[tuple[Subject, str], dict[str, list[Observation]]] = defaultdict(lambda: defaultdict(list))
     have = {(o.fact, o.subject) for o in observations}
     for o in observations:
+        if o.source.call.startswith("history:"):  # samples of earlier checks: nothing is worked out from them
+            continue
         if o.subject.scope is Scope.GPU and o.status is Status.OK and isinstance(o.value, int | float):
             groups[o.subject, _read_at_once(o)][o.fact].append(o)
     out = list(observations)

@@ -162,7 +162,8 @@ def test_what_changes_something_is_never_called_safe() -> None:
         if CHANGES.search(step.command):
             seen += 1
             assert step.risk is not Risk.SAFE, (book.id, step.id)
-        assert (step.risk is Risk.DESTRUCTIVE) == bool(LOSES.search(step.command)), (book.id, step.id)
+        if step.command:  # what is lost by hand, the step says itself
+            assert (step.risk is Risk.DESTRUCTIVE) == bool(LOSES.search(step.command)), (book.id, step.id)
         assert not CHANGES.search(step.verify_command), (book.id, step.id)
     assert seen > 50
 

@@ -288,3 +288,12 @@ def test_versions_are_compared_as_numbers(have: str, want: str) -> None:
     assert truth({"fact": "release", "op": "version_below", "value": want}, world) is Truth.TRUE
     assert truth({"fact": "release", "op": "version_at_least", "value": want}, world) is Truth.FALSE
     assert truth({"fact": "release", "op": "version_at_least", "value": have}, world) is Truth.TRUE
+
+
+def test_a_pattern_meets_bytes_that_were_no_text() -> None:
+    from rules.compare import _COMPARE
+    from rules.condition import Op
+
+    matches = _COMPARE[Op.MATCHES]
+    assert matches("train\udc80.py", "^train")
+    assert not matches("\udcff", "^train")

@@ -102,7 +102,7 @@ class Machine:
 
     @contextmanager
     def watch(self, *words: str) -> Iterator[subprocess.Popen[str]]:
-        argv = [sys.executable, "-m", "assistant", "watch", "--probe", "kernel-log", "--interval", "1", *words]
+        argv = [sys.executable, "-m", "assistant", "watch", "--probe", "kernel-log", "--interval", "0.3", *words]
         env = self.env | {"GPUDIAG_STATE_DIR": str(self.folder / "state"), "GPUDIAG_HOST_NAME": "n1",
                           "GPUDIAG_HOST_ROOT": str(self.folder / "root"),
                           "PATH": f"{self.folder}/bin:{os.environ['PATH']}"}  # fmt: skip

@@ -333,7 +333,10 @@ def limited() -> Iterator[dict[str, Path]]:
 
 def test_a_real_limit_holds_a_group_back(limited: dict[str, Path]) -> None:
     enter = "".join(f"echo $$ > {folder}/cgroup.procs; " for folder in limited.values())
-    work = f'"{sys.executable}" -c "x = b\'y\' * (200 << 20)\nwhile True: pass" & pid=$!; sleep 1; '
+    work = f'"{sys.executable}" -c "x = b\'y\' * (200 << 20)\nwhile True: pass" & pid=$!; '
+    # a tenth of a CPU writes 200 MiB in its own time
+    held = f"{limited['memory']}/memory.usage_in_bytes"
+    work += f'n=0; while [ $(cat "{held}") -lt 190000000 ] && [ $n -lt 100 ]; do sleep 0.2; n=$((n+1)); done; '
     script = f'{enter}{work}"{sys.executable}" -I -B "{COLLECTOR}" --deadline 20; kill $pid'
     done = subprocess.run(["sh", "-c", script], capture_output=True, check=True, timeout=60)
     seen = by_fact(done.stdout.decode())
