@@ -35,7 +35,7 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
             self.folder = Path(tempfile.mkdtemp(prefix="gpudiag-"))
             extra = {
                 "formats": formats.build(),
-                "rules": loader.read_pack(loader.CATALOG),
+                "rules": loader.compile_catalog(),
                 "runbooks": runbook.build_all(),
             }
             for path in compiled.write_shipped(self.folder, extra):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from assistant.cli import Command
 
 DESCRIPTION = "Tells what is wrong with a GPU node or job, with the evidence under each sentence."
+
+_INVALID = re.compile(r"invalid (.+) value: (.*)", re.DOTALL)  # argparse names the type ahead of the value
+_PLAIN = {"int": "whole number", "float": "number"}
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -41,6 +45,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the whole usage."""
+        message = _INVALID.sub(lambda m: f"{m[2]} is no valid {_PLAIN.get(m[1], m[1])}", message)
         wrong = message.partition("unrecognized arguments: ")[2].split(" ")[0].split("=")[0]
         flags = [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
         hint = nearest_hint(wrong, flags) if wrong.startswith("-") else ""

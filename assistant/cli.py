@@ -39,8 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from assistant import __version__
 
         return _version(f"gpudiag {__version__}\n")
+    import atexit
     import gc
 
+    atexit.register(gc.freeze)  # Python would look through all that is alive once more before it leaves
     gc.set_threshold(
         100_000, 50, 50
     )  # imports and catalogues make no garbage: looking for it takes a twentieth of `explain`
@@ -88,13 +90,22 @@ def _guarded(words: list[str]) -> int:
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except SystemExit as leaving:  # argparse after --help
-        if leaving.code is None or isinstance(leaving.code, int):
+        if (leaving.code is None or isinstance(leaving.code, int)) and _own(leaving):
             return leaving.code or Exit.OK
         return _bug(leaving)
     except RecursionError as error:
         return _bug(error)
     except Exception as error:  # noqa: BLE001 - the last line: a bug is told in one sentence, with exit 70
         return _bug(error)
+
+
+def _own(leaving: SystemExit) -> bool:
+    """Whether argparse or gpudiag ended the program, and no module of another name that stands in a library's place."""
+    trace = leaving.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    name = str(trace.tb_frame.f_globals.get("__name__")) if trace is not None else ""
+    return name.partition(".")[0] in ("argparse", "assistant")
 
 
 def _dispatch(words: list[str]) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from assistant.exits import Exit
+from assistant.render.labels import headline
 from knowledge.derive import derive
 from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
@@ -142,9 +143,12 @@ def _without_suppressed(result: Evaluation, ruleset: RuleSet) -> Evaluation:
 
 
 def _settled(facts: FactBase) -> bool:
-    """Whether anything was looked at at all: at least one answered observation that was not told."""
+    """Whether anything was looked at at all: at least one answered observation that was neither told nor remembered."""
     return any(
-        k.inner.status.answered and k.inner.origin is not Origin.TOLD and not k.fact.startswith("log.")
+        k.inner.status.answered
+        and k.inner.origin is not Origin.TOLD
+        and not k.fact.startswith("log.")
+        and not k.inner.source.call.startswith("history:")
         for k in facts.observations
     )
 
@@ -209,7 +213,7 @@ def verdict_of(
     serious = any(f.severity in (Severity.ERROR, Severity.CRITICAL) and f.advice.usable is not Usable.YES for f in bad)
     state = State.UNHEALTHY if serious else State.DEGRADED
     until = worst.advice.until if usable in (Usable.NOT_YET, Usable.NO) else NO_TEXT
-    return Verdict(state, usable, until, _headline(bad, usable, until))
+    return Verdict(state, usable, until, _headline(bad, usable, until, len(_hosts(facts))))
 
 
 def _quiet(facts: FactBase) -> Text:
@@ -225,11 +229,15 @@ def _quiet(facts: FactBase) -> Text:
     return Text("Nothing wrong was found in what was given.", "在所给信息中未发现问题。")
 
 
-def _headline(bad: Sequence[Finding], usable: Usable, until: Text) -> Text:
+def _hosts(facts: FactBase) -> set[str]:
+    """Names of the nodes that anything is known of."""
+    return {s.id for s in facts.subjects(Scope.NODE) if s.id}
+
+
+def _headline(bad: Sequence[Finding], usable: Usable, until: Text, hosts: int) -> Text:
     first = bad[0]
-    same = [f for f in bad if f.rule.id == first.rule.id and f.xid == first.xid]
-    where_en = f"{len(same)} GPUs" if len(same) > 1 and first.subject.scope is Scope.GPU else str(first.subject)
-    where_zh = f"{len(same)} 个 GPU" if len(same) > 1 and first.subject.scope is Scope.GPU else str(first.subject)
+    same = [f for f in bad if f.rule.id == first.rule.id and f.title == first.title]
+    where = [f.subject for f in same]
     tail_en = {
         Usable.YES: "The node can go on being used.",
         Usable.NOT_YET: f"Not usable {f'until {until.en}' if until else 'yet'}.",
@@ -245,9 +253,8 @@ def _headline(bad: Sequence[Finding], usable: Usable, until: Text) -> Text:
     others = len(bad) - len(same)
     more_en = f" (+{others} more)" if others else ""
     more_zh = f"（另有 {others} 项）" if others else ""
-    return Text(
-        f"{first.title.en} on {where_en}{more_en}. {tail_en}", f"{where_zh}：{first.title.zh}{more_zh}。{tail_zh}"
-    )
+    said_en, said_zh = (headline(first.title, where, lang, named=hosts > 1) for lang in ("en", "zh"))
+    return Text(f"{said_en}{more_en}. {tail_en}", f"{said_zh}{more_zh}。{tail_zh}")
 
 
 def _until(until: Text | None) -> str:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, NoReturn
 from knowledge.errors import InputError
 from knowledge.observation import Observation, Status
 from knowledge.observation_json import restored
-from probes.bug_report_host import BugReportHost, opened_bundle
-from probes.bundle import BundleHost, Recording
-from probes.host import Host, RecordingHost, Reply
+from probes.host import Host, Recording, RecordingHost, Reply
 from probes.runner import ProbeResult, Progress, run, select
 
 if TYPE_CHECKING:
     from assistant.config import Settings
+    from probes.bug_report_host import BugReportHost
+    from probes.bundle import BundleHost
     from probes.hang_memory import HangMemory
     from probes.live import ProbeSpec
     from rules.model import Rule
@@ -157,17 +157,24 @@ def unknown_probes(recording: Recording | None) -> list[str]:
 
 def bundle(path: str) -> tuple[BundleHost | BugReportHost, Look]:
     """A bundle, or NVIDIA's bug report, and what it tells. InputError when it cannot be read."""
+    from probes.bug_report_host import opened_bundle
+
     host = opened_bundle(path)
     look = recorded(host, host.recording)
     return host, replace(look, earlier=_earlier(host, path))
 
 
 def _earlier(host: BundleHost | BugReportHost, path: str) -> tuple[Observation, ...]:
+    from probes.bundle import BundleHost
+
     data = host.extra(HISTORY) if isinstance(host, BundleHost) else None
     out = []
     for number, line in enumerate((data or b"").splitlines(), 1):
         try:
-            out.append(restored(json.loads(line)))
+            sample = restored(json.loads(line))
+            if not sample.source.call.startswith("history:"):
+                raise ValueError("it is no sample of an earlier check")
+            out.append(sample)
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path}: {HISTORY}:{number}: {error}", hint="record it again with `gpudiag collect`"

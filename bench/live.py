@@ -38,7 +38,10 @@ def measured(argv: list[str], env: dict[str, str], runs: int) -> tuple[float, fl
 
 
 def watched(env: dict[str, str], seconds: float) -> tuple[float, float, int]:
-    """CPU share of one core and resident bytes of `watch` at its usual interval, after its first check; and checks."""
+    """CPU share of one core and resident bytes of `watch` at its usual interval, after its first check; and checks.
+
+    The children are counted as they end. The process that writes the history is one of them.
+    """
     argv = [sys.executable, "-m", "assistant", "watch", "--interval", "60", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(argv, env=env, cwd=ROOT, stderr=subprocess.PIPE, text=True) as child:
         try:
@@ -91,9 +94,11 @@ def main() -> None:
         ):
             wall, cpu = measured([*gpudiag, *words], env, args.runs)
             print(f"{name:28}{wall:8.3f}{wall / base_wall:8.1f}{cpu:8.3f}{cpu / base_cpu:8.1f}")
-        if args.watch:
-            share, resident, rounds = watched(env, args.watch)
-            print(f"watch --interval 60: {share:.2%} of a core, {resident / 2**20:.0f} MiB, {rounds} checks")
+        for history in (False, True) if args.watch else ():
+            url = f"sqlite:///{state}/history.db" if history else "off"
+            share, resident, rounds = watched(env | {"GPUDIAG_HISTORY_URL": url}, args.watch)
+            name = "with history" if history else "without history"
+            print(f"watch --interval 60 {name}: {share:.2%} of a core, {resident / 2**20:.0f} MiB, {rounds} checks")
 
 
 if __name__ == "__main__":

@@ -127,7 +127,8 @@ def fingerprint(files: Iterable[Path]) -> str:
     low, high, length = 0, 1, 0
     for path in files:
         try:
-            content = path.read_bytes()
+            with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a third of the time of pathlib, 400 times
+                content = file.read()
         except OSError:
             content = b""
         for part in (path.name.encode(), content):

@@ -166,35 +166,49 @@ def _number(value: float) -> str:
 
 
 class Vocabulary:
-    """All facts by name."""
+    """All facts by name: ready ones, or checked plain data of which each entry is built when it is asked for."""
 
-    def __init__(self, specs: Mapping[str, FactSpec]) -> None:
-        self._specs = dict(specs)
+    def __init__(self, specs: Mapping[str, FactSpec | Mapping[str, Any]]) -> None:
+        self._entries = dict(specs)
+        self._specs: dict[str, FactSpec] = {}
+        self._former: dict[str, list[str]] | None = None
 
     def __getitem__(self, name: str) -> FactSpec:
-        try:
-            return self._specs[name]
-        except KeyError:
-            raise UnknownNameError("fact", name, self._specs) from None
+        found = self.get(name)
+        if found is None:
+            raise UnknownNameError("fact", name, self._entries)
+        return found
 
     def __contains__(self, name: str) -> bool:
-        return name in self._specs
+        return name in self._entries
 
     def __iter__(self) -> Iterator[FactSpec]:
-        return iter(self._specs.values())
+        return (self[name] for name in self._entries)
 
     def __len__(self) -> int:
-        return len(self._specs)
+        return len(self._entries)
 
     def get(self, name: str) -> FactSpec | None:
         """The fact called `name`, or None."""
-        return self._specs.get(name)
+        found = self._specs.get(name)
+        if found is None and (entry := self._entries.get(name)) is not None:
+            found = self._specs[name] = entry if isinstance(entry, FactSpec) else FactSpec.from_plain(entry)
+        return found
+
+    def former(self, name: str) -> list[str]:
+        """The names that a fact had before."""
+        if self._former is None:
+            self._former = {}
+            for old, entry in self._entries.items():
+                new = entry.replaced_by if isinstance(entry, FactSpec) else entry.get("replaced_by", "")
+                self._former.setdefault(new, []).append(old)
+        return self._former.get(name, []) if name else []
 
     def nearest(self, name: str) -> str:
         """The closest existing name, or an empty string."""
         import difflib
 
-        close = difflib.get_close_matches(name, self._specs, n=1, cutoff=0.5)
+        close = difflib.get_close_matches(name, self._entries, n=1, cutoff=0.5)
         return close[0] if close else ""
 
 
@@ -203,4 +217,4 @@ def vocabulary() -> Vocabulary:
     """The shipped vocabulary. FaultsError when a data file is wrong."""
     from knowledge.compiled import shard
 
-    return Vocabulary({data["name"]: FactSpec.from_plain(data) for data in shard("facts")})
+    return Vocabulary({data["name"]: data for data in shard("facts")})

@@ -9,7 +9,7 @@ What cannot be resolved stays two subjects.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -24,6 +24,7 @@ _PCI = re.compile(
 )
 _OLD = re.compile(r"(?:PCI:)?00(?P<bus>[0-9a-f]{2}):(?P<device>[0-9a-f]{2})", re.IGNORECASE)
 UNKNOWN_PCI = "unknown:"
+_NAMING = frozenset({"gpu.pci", "gpu.uuid", "gpu.index", "gpu.minor"})  # facts that give a GPU another name
 _INDEX = "index:"
 _MINOR = "minor:"  # number of the device file /dev/nvidiaN
 _NUMBERED = (_INDEX, _MINOR)
@@ -67,23 +68,42 @@ def resolve(observations: Iterable[Observation]) -> list[Observation]:
     is no name of either: two GPUs that are known to be different are never merged.
     """
     batch = list(observations)
-    hosts = {o.subject.host for o in batch if o.subject.up(Scope.NODE)} - {""}
+    hosts = {s.host for s in {o.subject for o in batch}} - {""}
     only = hosts.pop() if len(hosts) == 1 else ""
     if only:
         foreign = _of_other_nodes(batch, only)
-        batch = [o if _document(o.subject) in foreign else o.about(_rehost(o.subject, only)) for o in batch]
+        homes = _Memo(lambda s: s if _document(s) in foreign else _rehost(s, only))
+        batch = [o.about(homes[o.subject]) for o in batch]
     names = _gpu_names(batch)
     if not names:
         return batch
-    return [renamed for o in batch for renamed in (_renamed(o, names), *_tie_kept(o, names))]
+    canonical = _Memo(lambda s: _canonical(s, names))
+    out: list[Observation] = []
+    for o in batch:
+        out.append(_renamed(o, names, canonical))
+        if o.fact in _NAMING:
+            out += _tie_kept(o, names, canonical)
+    return out
 
 
-def _tie_kept(o: Observation, names: Mapping[_Name, str]) -> list[Observation]:
+class _Memo(dict[Subject, Subject]):
+    """What a function makes of each subject, asked once: a batch has twenty observations a subject."""
+
+    def __init__(self, function: Callable[[Subject], Subject]) -> None:
+        super().__init__()
+        self._function = function
+
+    def __missing__(self, subject: Subject) -> Subject:
+        found = self[subject] = self._function(subject)
+        return found
+
+
+def _tie_kept(o: Observation, names: Mapping[_Name, str], canonical: _Memo) -> list[Observation]:
     """The UUID that `o` gave another name, as a fact about the address that it is renamed to; else none."""
     uuid = o.subject.id
     if _alias(o) in ("", uuid) or uuid.startswith((*_NUMBERED, UNKNOWN_PCI)) or (o.subject.host, uuid) not in names:
         return []
-    return [replace(_renamed(o, names), fact="gpu.uuid", value=uuid)]
+    return [replace(_renamed(o, names, canonical), fact="gpu.uuid", value=uuid)]
 
 
 def _document(subject: Subject) -> Subject | None:
@@ -94,8 +114,10 @@ def _of_other_nodes(batch: Iterable[Observation], host: str) -> set[Subject | No
     """Documents whose ranks all say that they ran elsewhere: a job's log of other nodes is not adopted by `host`."""
     told: dict[Subject, set[str]] = {}
     for o in batch:
+        if o.fact != "rank.on_node":
+            continue
         document = _document(o.subject)
-        if o.fact == "rank.on_node" and document is not None and not document.host:
+        if document is not None and not document.host:
             told.setdefault(document, set()).add(str(o.value).removeprefix("node:"))
     return {document for document, hosts in told.items() if host not in hosts}
 
@@ -112,7 +134,7 @@ def _gpu_names(batch: Iterable[Observation]) -> dict[_Name, str]:
     """Canonical identifier of each GPU name that has a better one."""
     tied: dict[_Name, set[str]] = {}
     for o in batch:
-        alias = _alias(o)
+        alias = _alias(o) if o.fact in _NAMING else ""
         if alias and alias != o.subject.id:
             host = o.subject.host
             tied.setdefault((host, o.subject.id), set()).add(alias)
@@ -163,15 +185,17 @@ def _alias(o: Observation) -> str:
     return ""  # one number is no other name of another
 
 
-def _renamed(o: Observation, names: Mapping[_Name, str]) -> Observation:
-    def rename(subject: Subject) -> Subject:
-        parent = rename(subject.parent) if subject.parent else None
-        identifier = subject.id
-        if subject.scope is Scope.GPU:
-            identifier = names.get((subject.host, identifier), identifier)
-        return Subject(subject.scope, identifier, parent)
+def _canonical(subject: Subject, names: Mapping[_Name, str]) -> Subject:
+    """`subject` with every GPU in it under its best name."""
+    parent = _canonical(subject.parent, names) if subject.parent else None
+    identifier = subject.id
+    if subject.scope is Scope.GPU:
+        identifier = names.get((subject.host, identifier), identifier)
+    return Subject(subject.scope, identifier, parent)
 
-    o = o.about(rename(o.subject))
+
+def _renamed(o: Observation, names: Mapping[_Name, str], canonical: _Memo) -> Observation:
+    o = o.about(canonical[o.subject])
     if isinstance(o.value, str) and o.value.startswith("gpu:"):  # a relation to a GPU
         named = names.get((o.subject.host, o.value.removeprefix("gpu:")))
         if named:

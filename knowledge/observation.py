@@ -8,9 +8,9 @@ the raw text that a person can check.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 
 class Scope(StrEnum):
@@ -81,9 +81,9 @@ class Clock(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Subject:
-    """The thing that an observation is about.
+class Subject(NamedTuple):
+    """The thing that an observation is about. A tuple, because the indexes of a diagnosis hash and compare it
+    a hundred thousand times.
 
     `id` is canonical within its parent: a GPU in a slot is its PCI address
     ``dddd:bb:dd.f``, a node its host name (empty when the source does not tell),
@@ -103,7 +103,10 @@ class Subject:
 
     def up(self, scope: Scope) -> Subject | None:
         """The nearest enclosing subject of `scope` (itself included)."""
-        return next((s for s in self.ancestors() if s.scope is scope), None)
+        here: Subject | None = self
+        while here is not None and here.scope is not scope:
+            here = here.parent
+        return here
 
     @property
     def host(self) -> str:
@@ -196,7 +199,12 @@ class Observation:
 
     def about(self, subject: Subject) -> Observation:
         """The same observation, about another name of the same thing."""
-        return self if subject == self.subject else replace(self, subject=subject)
+        if subject == self.subject:
+            return self
+        return Observation(  # three times as fast as `replace`, and every observation of a check is renamed
+            self.fact, subject, self.value, self.status, self.source, self.at, self.clock, self.window, self.excerpt,
+            self.detail, self.origin,
+        )  # fmt: skip
 
 
 def latest(samples: Sequence[Observation]) -> Observation:

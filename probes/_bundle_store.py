@@ -60,7 +60,9 @@ class _Readable(Protocol):
 def safe(name: str, where: str) -> str:
     """`name` when it stays within the bundle. InputError otherwise."""
     parts = name.split("/")
-    strange = len(name) > _PATH or any(c in "\\:" or not c.isprintable() for c in name)  # half of a pair is not printable
+    strange = len(name) > _PATH or any(
+        c in "\\:" or not c.isprintable() for c in name
+    )  # half of a pair is not printable
     if not name or strange or name.startswith("/") or {"", ".", ".."} & set(parts):
         raise InputError(f"{where}: {name!r:.80} is no path within the bundle", hint="do not trust this file")
     return name

@@ -117,7 +117,13 @@ def run(
     for pipe in pipes:
         pipe.close()
     return Outcome(
-        out.head, out.tail, errors.head + errors.tail, out.lost, child.returncode if ended else None, not (ended or said), stuck
+        out.head,
+        out.tail,
+        errors.head + errors.tail,
+        out.lost,
+        child.returncode if ended else None,
+        not (ended or said),
+        stuck,
     )
 
 

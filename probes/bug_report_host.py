@@ -17,8 +17,8 @@ from knowledge.observation import Status
 from knowledge.text import excerpt
 from probes._bundle_store import UNPACKED, too_large
 from probes._scan_open import foreign, opened, unpacked
-from probes.bundle import BundleHost, Recording
-from probes.host import CallKind, ReplayHost, Reply, not_asked
+from probes.bundle import BundleHost
+from probes.host import CallKind, Recording, ReplayHost, Reply, not_asked
 from probes.live._kernel_sources import OLD_JOURNAL, ZONE
 from probes.parse import bug_report
 from probes.parse._logtime import SECOND, calendar_stamp

@@ -19,7 +19,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from knowledge.errors import InputError, UsageError
 from knowledge.observation import Status
 from knowledge.text import excerpt
 from probes._bundle_store import ENTRIES, MANIFEST, UNPACKED, opened, safe, too_large
-from probes.host import SINGLE, Call, CallKind, Reply, by_call, in_order, listed, not_asked
+from probes.host import SINGLE, Call, CallKind, Recording, Reply, by_call, in_order, iso, listed, not_asked
 
 SCHEMA = "gpudiag/bundle/1"
 FOLDER = "gpudiag-bundle"  # what an archive unpacks into
@@ -39,14 +39,6 @@ _HINT = "record it again with `gpudiag collect`"
 
 
 # --- writing ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """Which probes a recording was made by; a replay runs these and no others."""
-
-    probes: tuple[str, ...]
-    unasked: tuple[str, ...] = ()  # those that there was no time for
 
 
 def write(
@@ -357,15 +349,6 @@ def _unknown_schema(where: str, schema: object, version: object) -> InputError:
 
 
 # --- times --------------------------------------------------------------------------------
-
-
-def iso(at: int | None) -> str | None:
-    """ns since 1970 UTC as ``2026-03-03T12:00:00.000000001Z``, without a fraction when there is none."""
-    if at is None:
-        return None
-    seconds, fraction = divmod(at, 10**9)
-    text = (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
-    return f"{text}.{fraction:09d}".rstrip("0") + "Z" if fraction else f"{text}Z"
 
 
 def from_iso(text: object) -> int | None:

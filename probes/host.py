@@ -12,6 +12,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import PurePosixPath
 from threading import Lock
@@ -223,6 +224,26 @@ class ReplayHost:
 
     def _answer(self, kind: CallKind, call: tuple[str, ...]) -> Reply:
         return self._replies.get((kind, call)) or not_asked(kind, call)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def iso(at: int | None) -> str | None:
+    """ns since 1970 UTC as ``2026-03-03T12:00:00.000000001Z``, without a fraction when there is none."""
+    if at is None:
+        return None
+    seconds, fraction = divmod(at, 10**9)
+    text = (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
+    return f"{text}.{fraction:09d}".rstrip("0") + "Z" if fraction else f"{text}Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Which probes a recording was made by; a replay runs these and no others."""
+
+    probes: tuple[str, ...]
+    unasked: tuple[str, ...] = ()  # those that there was no time for
 
 
 class RecordingHost:

@@ -1,7 +1,7 @@
 """Pseudonyms for what names people and machines, the same for the same name everywhere in a bundle.
 
 Replaced: host and user names, pods, containers and jobs, IP and MAC addresses, e-mail addresses, UUIDs, GUIDs and
-serial numbers, and arguments of programs. Kept, because a diagnosis needs them and they tell nothing of a
+serial numbers, and arguments of programs; passwords and tokens become ``***``. Kept, because a diagnosis needs them and they tell nothing of a
 site: PCI addresses, process ids, times, versions, models, codes, counters. A pseudonym has the shape
 of what it stands for, so that every parser reads it; it is a keyed hash, so that the same key gives
 the same pseudonyms in the bundles of a whole fleet and nobody without the key can try names.
@@ -42,13 +42,20 @@ _FILE_SERVER = re.compile(
     r"(?m)(?:\bdevice |\b(?:nfs4?|cifs|smb3?) |(?:^|(?<=[\"\n]))(?=\S+ /\S* (?:nfs4?|cifs|smb3?) ))(?://)?([A-Za-z][\w.-]{1,254})(?=:/|/)"
 )
 _USER_OPTION = re.compile(r"\b(?:username|user)=([A-Za-z_][\w.@-]{0,63})")
-_USER_BY_ID = re.compile(r'"[1-9]\d{3,9}"\s*:\s*"([A-Za-z_][\w.@-]{0,63})"')  # "1000": "alice"; services have smaller ids
+_USER_BY_ID = re.compile(
+    r'"[1-9]\d{3,9}"\s*:\s*"([A-Za-z_][\w.@-]{0,63})"'
+)  # "1000": "alice"; services have smaller ids
 _WORKLOAD = re.compile(
     r'\b(?:POD_NAME|POD_NAMESPACE|SLURM_JOB_NAME|TORCHELASTIC_RUN_ID)(?:=|"\s*:\s*")([\w.-]{1,253})'
     r'|"(?:pod|pod_name|namespace|container_name|job_name)"\s*:\s*"([\w.-]{1,253})"'
 )
 # Serial Number                         : 1650522003820     <serial>165...</serial>     "nvmlDeviceGetSerial": "165..."
 _SERIAL = re.compile(r'(?i)(serial(?: number|_number|number)?(?:\s*:\s*|>|"\s*:\s*"|\()\s*)([A-Z0-9]{6,40})\b')
+# --password=hunter2    token: abc    "api_key": "abc"    https://user:password@host/
+_SECRET = re.compile(
+    r"""(?i)((?:pass(?:word|wd|phrase)|secret|(?:access[_-]|auth[_-])?token|(?:api|secret|access)[_-]?key)["']?\s?[=:]\s?["']?)(?!\*)[^\s"'&,;]+"""
+)
+_CREDENTIALS = re.compile(r"(?<=://)[^\s/@:]{1,128}:[^\s/@]{1,256}(?=@)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +140,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """`text` with pseudonyms."""
+        text = _CREDENTIALS.sub("***", _SECRET.sub(r"\1***", text))
         text = _SERIAL.sub(lambda m: m[1] + self._serial(m[2]), text)
         for shape in _SHAPES:
             text = shape.pattern.sub(lambda m, s=shape: self._alias(s, m[0]), text)  # type: ignore[misc]  # bound now

@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
 
+from knowledge.facts import vocabulary
 from knowledge.language import Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject
 from rules.condition import EventLeaf, facts_of
 from rules.evaluate import evaluate
 from rules.factbase import FactBase
-from rules.model import Bucket, Explains, Rule, RuleStatus, Severity, Usable
+from rules.model import Bucket, Explains, Rule, Rules, RuleStatus, Severity, Usable
 from rules.proof import Missing, Proof, Truth, conjunction, deciding, evidence, leaf_proofs
 from rules.resolve import Advice, Case, advise, buckets
 from rules.values import follow
@@ -68,8 +69,18 @@ class Finding:
     @property
     def title(self) -> Text:
         """The rule's title with {code} and event fields filled in."""
+        title = self.rule.title
+        if "{" not in title.en and "{" not in title.zh:
+            return title
         fields = _words(self)
-        return Text(_fill(self.rule.title.en, fields), _fill(self.rule.title.zh, fields))
+        spec = vocabulary().get(self.events[0].fact) if self.events else None
+        called = (
+            {word: spec.labels[word] for word in fields.values() if isinstance(word, str) and word in spec.labels}
+            if spec
+            else {}
+        )
+        return Text(*(_fill(title.in_(lang), {k: called[v].in_(lang) if v in called else v for k, v in fields.items()})
+                      for lang in ("en", "zh")))  # fmt: skip
 
     @property
     def times(self) -> tuple[int | None, int | None]:
@@ -107,8 +118,8 @@ def run(rules: Iterable[Rule], facts: FactBase) -> Evaluation:
     found: list[Finding] = []
     undecided: list[Undecided] = []
     tried = 0
-    for rule in sorted(rules, key=lambda r: r.id):
-        if rule.status is RuleStatus.RETIRED or not (facts_of(rule.when) & facts.facts):
+    for rule in sorted(_about(rules, facts.facts), key=lambda r: r.id):
+        if rule.status is RuleStatus.RETIRED:
             continue
         for subject in facts.subjects(rule.scope):
             if not applies(rule, subject, facts):
@@ -123,6 +134,12 @@ def run(rules: Iterable[Rule], facts: FactBase) -> Evaluation:
     live = [f for f in found if f.grade is not Grade.RULED_OUT]
     ruled_out = tuple(f for f in found if f.grade is Grade.RULED_OUT)
     return Evaluation(tuple(rank(relate(live, facts))), ruled_out, tuple(undecided), tried)
+
+
+def _about(rules: Iterable[Rule], known: frozenset[str]) -> Iterable[Rule]:
+    if isinstance(rules, Rules):
+        return rules.about(known)
+    return (r for r in rules if facts_of(r.when) & known)
 
 
 def applies(rule: Rule, subject: Subject, facts: FactBase) -> bool:

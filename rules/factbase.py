@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
+from typing import NamedTuple
 
 from knowledge.facts import Kind, Vocabulary
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Series, Status, Subject, Value, latest
@@ -63,27 +64,36 @@ class FactBase:
     def __init__(self, observations: Iterable[Observation], vocabulary: Vocabulary, as_of: int | None = None) -> None:
         self.vocabulary = vocabulary
         self.as_of = as_of
-        self.observations = tuple(sorted(set_once(self._sound(o) for o in observations), key=lambda o: o.order))
-        self._by_key: dict[tuple[str, Subject], list[Observation]] = defaultdict(list)
+        groups = set_once(self._sound(o) for o in observations)
+        self.observations = tuple(Keyed(o, fact) for (fact, _), group in groups.items() for o in group)
+        self._by_key: Mapping[tuple[str, Subject], Sequence[Observation]] = groups
         self._by_scope: dict[Scope, dict[Subject, None]] = defaultdict(dict)
         self._parts: dict[tuple[Subject, Scope], dict[Subject, None]] = defaultdict(dict)
         self._events: dict[str, list[Observation]] = defaultdict(list)
-        self._silences: dict[tuple[str, Subject], list[Observation]] = defaultdict(list)
+        self._silences: dict[tuple[str, Subject], list[Observation]] = {}  # of keys that have events
         self._events_at: dict[tuple[str, Subject], list[Observation]] = defaultdict(list)
         self._by_code: dict[tuple[str, Subject], dict[int | None, list[int]]] = {}
         self._events_within: dict[tuple[str, Subject], list[Observation]] = defaultdict(list)
         self._relations: dict[Subject, set[Subject]] = defaultdict(set)
         self._conflicts: dict[tuple[str, Subject], Conflict] = {}
         self._current: dict[tuple[str, Subject], Observation | None] = {}
-        everything = [k.inner for k in self.observations]
+        self._subjects: dict[Scope, list[Subject]] = {}
         self._undone = {
-            (o.fact, o.subject) for o in everything if o.origin is Origin.HYPOTHETICAL and o.status is Status.NONE_SEEN
+            key
+            for key, group in groups.items()
+            if any(o.origin is Origin.HYPOTHETICAL and o.status is Status.NONE_SEEN for o in group)
         }
-        for o in everything:
-            self._add(o)
-        for o in everything:  # once all subjects are known: a relation names its other end by id
-            self._tie(o)
-        self.facts = frozenset(fact for fact, _ in self._by_key)
+        for subject in {subject: None for _, subject in groups}:
+            self._place(subject)
+        for key, group in groups.items():
+            if any(isinstance(o.value, Event) for o in group):
+                self._add_events(key, group)
+        self.facts = frozenset(fact for fact, _ in groups)
+        kinds = {fact: spec.kind for fact in self.facts if (spec := vocabulary.get(fact))}
+        for (fact, _), group in groups.items():  # once all subjects are known: a relation names its other end by id
+            if kinds.get(fact) is Kind.RELATION:
+                for o in group:
+                    self._tie(o)
 
     def _sound(self, o: Observation) -> Observation:
         """`o`, but FAILED when its value is none that the fact can have: no rule compares such a value.
@@ -98,20 +108,25 @@ class FactBase:
         kind = spec.type if spec else "value"
         return replace(o, status=Status.FAILED, value=None, detail=f"{o.value!r} is not a {kind} of {o.fact}")
 
-    def _add(self, o: Observation) -> None:
-        self._by_key[o.fact, o.subject].append(o)
-        if o.subject not in self._by_scope[o.subject.scope]:
-            for s in o.subject.ancestors():
-                self._by_scope[s.scope].setdefault(s)
-                for whole in s.ancestors():
-                    self._parts[whole, s.scope].setdefault(s)
-        if not isinstance(o.value, Event):
-            self._silences[o.fact, o.subject].append(o)
-        elif not self._is_undone(o):
-            self._events[o.fact].append(o)
-            self._events_at[o.fact, o.subject].append(o)
-            for s in o.subject.ancestors():
-                self._events_within[o.fact, s].append(o)
+    def _place(self, subject: Subject) -> None:
+        """Note a subject and what it is part of."""
+        for s in subject.ancestors():
+            if s in self._by_scope[s.scope]:
+                return  # and with it all that it is part of
+            self._by_scope[s.scope][s] = None
+            for whole in s.ancestors():
+                self._parts[whole, s.scope].setdefault(s)
+
+    def _add_events(self, key: tuple[str, Subject], group: Iterable[Observation]) -> None:
+        self._silences[key] = []
+        for o in group:
+            if not isinstance(o.value, Event):
+                self._silences[key].append(o)
+            elif not self._is_undone(o):
+                self._events[o.fact].append(o)
+                self._events_at[key].append(o)
+                for s in o.subject.ancestors():
+                    self._events_within[o.fact, s].append(o)
 
     def _is_undone(self, o: Observation) -> bool:
         """Whether "what if nothing of the kind had been seen" takes this event away."""
@@ -122,8 +137,7 @@ class FactBase:
         )
 
     def _tie(self, o: Observation) -> None:
-        spec = self.vocabulary.get(o.fact)
-        if spec and spec.kind is Kind.RELATION and o.status is Status.OK and isinstance(o.value, str):
+        if o.status is Status.OK and isinstance(o.value, str):
             scope, _, identifier = o.value.partition(":")
             other = self._named(Scope(scope), identifier, o.subject.host)
             if other is not None:
@@ -147,9 +161,11 @@ class FactBase:
             self.current(*key)
         return tuple(self._conflicts[key] for key in self._by_key if key in self._conflicts)
 
-    def subjects(self, scope: Scope) -> list[Subject]:
+    def subjects(self, scope: Scope) -> Sequence[Subject]:
         """All subjects of `scope` that any observation is about, or part of."""
-        return sorted(self._by_scope.get(scope, ()), key=subject_key)
+        if scope not in self._subjects:
+            self._subjects[scope] = sorted(self._by_scope.get(scope, ()), key=subject_key)
+        return self._subjects[scope]
 
     def events(self, fact: str) -> Sequence[Observation]:
         """All events of one kind, in order of time and line."""
@@ -173,7 +189,8 @@ class FactBase:
 
     def silences(self, fact: str, subject: Subject) -> Sequence[Observation]:
         """What is known of events of one kind about exactly `subject`, besides those that were seen."""
-        return self._silences.get((fact, subject), ())
+        key = (fact, subject)
+        return self._silences[key] if key in self._silences else self._by_key.get(key, ())
 
     def events_at(self, fact: str, subject: Subject) -> Sequence[Observation]:
         """Events of one kind about exactly `subject`."""
@@ -205,12 +222,15 @@ class FactBase:
         """The observation that counts now; None when there is none at all."""
         key = (fact, subject)
         if key not in self._current:
-            self._current[key] = self._settle(key, self._by_key.get(key, []))
+            self._current[key] = self._settle(key, self._by_key.get(key, ()))
         return self._current[key]
 
     def _settle(self, key: tuple[str, Subject], candidates: Sequence[Observation]) -> Observation | None:
         if not candidates:
             return None
+        if len(candidates) == 1:
+            (only,) = candidates
+            return self._aged(only) if only.status.answered else only
         candidates = [o for o in candidates if o.origin is Origin.HYPOTHETICAL] or candidates
         answered = [self._aged(o) for o in candidates if o.status.answered]
         fresh = [o for o in answered if o.status.answered]
@@ -285,22 +305,25 @@ def _same_moment(a: Observation, b: Observation) -> bool:
     return abs(a.at - b.at) < 60 * 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class _Keyed:
+class Keyed(NamedTuple):
+    """An observation among those of a fact base."""
+
     inner: Observation
     fact: str
-    order: tuple[object, ...]  # by fact, subject and `sort_key`
 
 
-def set_once(observations: Iterable[Observation]) -> list[_Keyed]:
-    """Each observation once: a file that was given twice does not count twice."""
-    seen: dict[tuple[object, ...], _Keyed] = {}
-    places: dict[Subject, str] = {}
+def set_once(observations: Iterable[Observation]) -> dict[tuple[str, Subject], list[Observation]]:
+    """Each observation once (a file that was given twice does not count twice), by fact and subject, in order."""
+    groups: dict[tuple[str, Subject], list[Observation]] = defaultdict(list)
     for o in observations:
-        where = places.get(o.subject)
-        if where is None:
-            where = places[o.subject] = subject_key(o.subject)
-        order = (o.fact, where, *sort_key(o))
-        if order not in seen:
-            seen[order] = _Keyed(o, o.fact, order)
-    return list(seen.values())
+        groups[o.fact, o.subject].append(o)
+    places = {subject: subject_key(subject) for subject in {subject for _, subject in groups}}
+    ordered = sorted(groups, key=lambda key: (key[0], places[key[1]]))
+    return {key: groups[key] if len(groups[key]) == 1 else _once(groups[key]) for key in ordered}
+
+
+def _once(group: Iterable[Observation]) -> list[Observation]:
+    seen: dict[tuple[object, ...], Observation] = {}
+    for o in group:
+        seen.setdefault(sort_key(o), o)
+    return [seen[key] for key in sorted(seen)]

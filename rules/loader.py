@@ -8,8 +8,10 @@ suppresses, each entry with a reason, an owner and a date on which it ends.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +22,9 @@ from knowledge.language import Text
 from knowledge.observation import Scope
 from knowledge.units import parse_duration
 from rules.builder import Builder
-from rules.condition import Condition
+from rules.condition import Condition, FactLeaf, Leaf, Take, facts_of, leaves
 from rules.condition import Path as DataPath
-from rules.model import ActionSpec, Bucket, Explains, Param, Risk, Rule, RuleStatus, RuleTest, Severity, Usable
+from rules.model import ActionSpec, Bucket, Explains, Param, Risk, Rule, Rules, RuleStatus, RuleTest, Severity, Usable
 
 if TYPE_CHECKING:
     from knowledge.yamlfile import Document
@@ -35,7 +37,7 @@ Report = Any
 class RuleSet:
     """Rules that are in force, and what a site took out or changed, with the reasons."""
 
-    rules: tuple[Rule, ...]
+    rules: Sequence[Rule]
     fingerprint: str
     notes: tuple[str, ...] = ()
     suppressed: Mapping[str, tuple[str, ...]] | None = None  # rule id -> hosts
@@ -55,6 +57,8 @@ def load(packs: Sequence[Path] = (), site: Path | None = None, today: str = "") 
     `today` (ISO date) decides which site entries have expired; without it none has.
     Raises FaultsError with every fault of every file.
     """
+    if not packs and site is None:
+        return _shipped_rules()
     plain = shipped() | {k: v for pack in packs for k, v in read_pack(pack).items()}
     vocab = vocabulary()
     faults: list[Fault] = []
@@ -77,6 +81,25 @@ def load(packs: Sequence[Path] = (), site: Path | None = None, today: str = "") 
     return replace(ruleset, notes=(*ruleset.notes, *map(expiry, expired)))
 
 
+@cache
+def _shipped_rules() -> RuleSet:
+    """The shipped rules as they are. They were checked when their compiled copy was made: no fault is left."""
+    ready = _compiled()
+    plain, vocab = ready["rules"], vocabulary()
+
+    def built(rule_id: str) -> Rule:
+        file, data = plain[rule_id]
+
+        def report(path: DataPath, message: str, hint: str) -> None:
+            raise FaultsError([Fault(file, 1, 1, f"{'.'.join(map(str, path))}: {message}", hint)])
+
+        rule = build(data, file, vocab, report, {})
+        assert rule is not None  # `report` was not called
+        return rule
+
+    return RuleSet(Rules(plain, built, ready["asks"], ready["back"]), ready["fingerprint"], suppressed={})
+
+
 def expiry(entry: Mapping[str, Any]) -> str:
     """What is said of a site entry whose day has passed."""
     return f"rule {entry['rule']}: entry expired on {entry['expires']} and no longer counts"
@@ -92,19 +115,46 @@ def compiled_hash(plain: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]
 
 def shipped() -> dict[str, tuple[str, dict[str, Any]]]:
     """The plain data of all shipped rules by id, from the compiled copy when there is one."""
+    return {k: (v[0], v[1]) for k, v in _compiled()["rules"].items()}
+
+
+@cache
+def _compiled() -> dict[str, Any]:
+    """What `compile_catalog` made, of the wheel or kept since the last change in this checkout."""
+    data: dict[str, Any]
     ready = compiled.SHIPPED / "rules.json"
     if ready.is_file():
-        return {k: (v[0], v[1]) for k, v in json.loads(ready.read_bytes()).items()}
-    files = rule_files(CATALOG)
+        data = json.loads(ready.read_bytes())
+        return data
     here = Path(__file__).parent
-    watched = [*files, here / "schema.py", here / "condition.py", *compiled.shard_files("facts")]
-    data = compiled.cached("rules", watched, lambda: read_pack(CATALOG))
-    return {k: (v[0], v[1]) for k, v in data.items()}
+    ours = [here / f"{name}.py" for name in ("schema", "condition", "builder", "loader")]
+    data = compiled.cached("rules", [*rule_files(CATALOG), *ours, *compiled.shard_files("facts")], compile_catalog)
+    return data
+
+
+def compile_catalog() -> dict[str, Any]:
+    """The shipped rules, checked, as plain data; and what is asked of all of them at every start, so that each
+    has to be built only when it may hold. FaultsError with every fault."""
+    plain, vocab = read_pack(CATALOG), vocabulary()
+    asks, back = {}, []
+    for rule_id, (file, data) in plain.items():
+        rule = build(data, file, vocab, lambda *_: None, {})
+        assert rule is not None  # `read_pack` checked it
+        asks[rule_id] = sorted(facts_of(rule.when))
+        if any(isinstance(x, FactLeaf) and x.take is not Take.LAST for x in _leaves(rule)):
+            back.append(rule_id)
+    return {"fingerprint": compiled_hash(plain), "asks": asks, "back": back, "rules": plain}
+
+
+def _leaves(rule: Rule) -> Iterator[Leaf]:
+    for condition in (rule.when, *rule.confirms, *rule.excludes):
+        yield from leaves(condition)
 
 
 def rule_files(folder: Path) -> list[Path]:
     """Every rule file of a pack."""
-    return sorted(p for p in folder.rglob("*.yaml") if not p.name.startswith("_"))
+    found = (Path(at, name) for at, _, names in os.walk(folder) for name in names)
+    return sorted(p for p in found if p.suffix == ".yaml" and not p.name.startswith("_"))
 
 
 def read_pack(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, overload
 
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Scope
@@ -179,3 +179,48 @@ class Rule:
     false_positives: Text = NO_TEXT
     references: tuple[str, ...] = ()
     tests: tuple[RuleTest, ...] = ()
+
+
+class Rules(Sequence[Rule]):
+    """The shipped rules in order of their ids, each built when somebody looks at it.
+
+    A rule of which no fact is known can never hold, and most answers know the facts of few. `asks` names the facts
+    that a rule's `when` mentions, `back` the rules that look back in time.
+    """
+
+    def __init__(
+        self, ids: Iterable[str], build: Callable[[str], Rule], asks: Mapping[str, Iterable[str]], back: Iterable[str]
+    ) -> None:
+        self._ids, self._build = sorted(ids), build
+        self._asks, self._back = asks, sorted(back)
+        self._built: dict[str, Rule] = {}
+
+    def _one(self, rule_id: str) -> Rule:
+        if rule_id not in self._built:
+            self._built[rule_id] = self._build(rule_id)
+        return self._built[rule_id]
+
+    @overload
+    def __getitem__(self, index: int) -> Rule: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Rule, ...]: ...
+    def __getitem__(self, index: int | slice) -> Rule | tuple[Rule, ...]:
+        if isinstance(index, slice):
+            return tuple(self._one(name) for name in self._ids[index])
+        return self._one(self._ids[index])
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def about(self, facts: frozenset[str]) -> list[Rule]:
+        """Those whose `when` mentions one of `facts`."""
+        return [self._one(name) for name in self._ids if not facts.isdisjoint(self._asks[name])]
+
+    def looking_back(self) -> list[Rule]:
+        """Those with a condition on a fact over time."""
+        return [self._one(name) for name in self._back]
+
+
+def looking_back(rules: Iterable[Rule]) -> Iterable[Rule]:
+    """Of `rules` at least those that look back in time."""
+    return rules.looking_back() if isinstance(rules, Rules) else rules

@@ -19,7 +19,9 @@ class Truth(StrEnum):
     UNKNOWN = "unknown"
 
     def __invert__(self) -> Truth:
-        return {Truth.TRUE: Truth.FALSE, Truth.FALSE: Truth.TRUE}.get(self, self)
+        if self is Truth.UNKNOWN:
+            return self
+        return Truth.FALSE if self is Truth.TRUE else Truth.TRUE
 
 
 def conjunction(truths: list[Truth]) -> Truth:
@@ -31,7 +33,9 @@ def conjunction(truths: list[Truth]) -> Truth:
 
 def disjunction(truths: list[Truth]) -> Truth:
     """TRUE when any is, else UNKNOWN when any is, else FALSE."""
-    return ~conjunction([~t for t in truths])
+    if Truth.TRUE in truths:
+        return Truth.TRUE
+    return Truth.UNKNOWN if Truth.UNKNOWN in truths else Truth.FALSE
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 COMMANDS = {
     "cc": "cc", "rg": "rg", "git": "git", "chromium": "chromium", "bash": "bash", "zsh": "zsh", "tcsh": "tcsh",
-    "prometheus": "prometheus",
+    "prometheus": "prometheus", "promtool": "promtool",
     "journalctl": "journalctl", "journal-remote": "/usr/lib/systemd/systemd-journal-remote",
 }  # fmt: skip
 

@@ -51,15 +51,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--bundle", metavar="FILE", help="a recorded machine: a bundle folder, .tar.gz or .zip, or an nvidia-bug-report"
     )
-    add_probing(parser)
+    add_probing(parser, " (without FILE, --log, --input and --bundle)")
     add("--since-last", action="store_true", help="also what changed since the last check of this node in the history")
     add("--no-history", action="store_true", help="neither read nor write the history")
     add("--record", metavar="FILE", help="also write the bundle that this answer can be given again from")
 
 
-def add_probing(parser: argparse.ArgumentParser) -> None:
-    """How this machine is looked at: shared by all commands that do."""
-    group = parser.add_argument_group("looking at this machine (without FILE, --log, --input and --bundle)")
+def add_probing(parser: argparse.ArgumentParser, when: str = "") -> None:
+    """How this machine is looked at: shared by all commands that do. `when` says when, if not always."""
+    group = parser.add_argument_group(f"looking at this machine{when}")
     add = group.add_argument
     add("--probe", action="append", default=[], metavar="NAME", help="only this probe; may be repeated")
     add(
@@ -128,8 +128,8 @@ def _run(args: argparse.Namespace) -> int:
     from assistant.sources import tells
 
     start, cpu = perf_counter(), process_time()
-    diagnosis, look, read_s = diagnosed(args)
-    changes = _since_last(args, diagnosis, look) if args.since_last else None
+    diagnosis, look, read_s, trouble = diagnosed(args)
+    changes = _since_last(args, diagnosis, look, trouble) if args.since_last else None
     timing = None
     if args.timing:
         timing = {"read_s": read_s, "total_s": perf_counter() - start, "cpu_s": process_time() - cpu}
@@ -139,13 +139,13 @@ def _run(args: argparse.Namespace) -> int:
 
         write(nagios.render(diagnosis, args.settings.output.lang))
         lost = _keep(args, look)
-        _remember(args, diagnosis, look)
+        _remember(args, diagnosis, look, trouble)
         if lost:
             say(f"gpudiag: {lost}")  # the answer is out, and its code counts
         return nagios.code(diagnosis)
     write(show(diagnosis, args.settings.output, tells, verbose=args.verbose, timing=timing, changes=changes))
     lost = _keep(args, look)
-    _remember(args, diagnosis, look)
+    _remember(args, diagnosis, look, trouble)
     if lost:
         raise lost
     if timing is not None and args.settings.output.format != "json":
@@ -153,20 +153,25 @@ def _run(args: argparse.Namespace) -> int:
     return diagnosis.exit
 
 
-def _since_last(args: argparse.Namespace, diagnosis: Diagnosis, look: Look | None) -> Changes | None:
-    """What is different from the check before; None, and a line that says why, when that is not known."""
+def _since_last(args: argparse.Namespace, diagnosis: Diagnosis, look: Look | None, trouble: str) -> Changes | None:
+    """What is different from the check before; None, and a line that says why, when that is not known.
+
+    `trouble`: what was said already about a history that cannot be used.
+    """
     from assistant.store import since_last
     from knowledge.language import Text
 
     host = look.host if look else args.host
     found = since_last(args.settings.history.url, diagnosis, host, boot_id=look.boot_id if look else "")
     if isinstance(found, Text):
-        say(f"gpudiag: {found.in_(args.settings.output.lang)}")
+        why = found.in_(args.settings.output.lang)
+        if why != trouble:
+            say(f"gpudiag: {why}")
         return None
     return found
 
 
-def _remember(args: argparse.Namespace, diagnosis: Diagnosis, look: Look | None) -> None:
+def _remember(args: argparse.Namespace, diagnosis: Diagnosis, look: Look | None, trouble: str) -> None:
     """After the answer: this machine's check goes into the history. What goes wrong there is one line."""
     if look is None or args.bundle or args.no_history or args.settings.history.url == "off":
         return
@@ -176,7 +181,7 @@ def _remember(args: argparse.Namespace, diagnosis: Diagnosis, look: Look | None)
     history = args.settings.history
     complaint = remember(
         history.url, look.host, diagnosis, look.results, days=history.days, boot_id=look.boot_id,
-        rules=ruleset(args, args.settings).rules, lang=args.settings.output.lang,
+        rules=ruleset(args, args.settings).rules, lang=args.settings.output.lang, told=bool(trouble),
     )  # fmt: skip
     if complaint:
         say(f"gpudiag: {complaint}", args.quiet)
@@ -202,6 +207,7 @@ class Found(NamedTuple):
     diagnosis: Diagnosis
     look: Look | None
     read_s: float
+    trouble: str  # why the history could not be read; said already
 
 
 def diagnosed(args: argparse.Namespace) -> Found:
@@ -223,12 +229,13 @@ def diagnosed(args: argparse.Namespace) -> Found:
     finally:
         bar.done()
     rules = ruleset(args, args.settings)
+    trouble = ""
     if look and not args.bundle and not args.no_history:
         from assistant.machine import remembering
 
-        look, why = remembering(args.settings, look, rules.rules)
-        if why:
-            say(f"gpudiag: {why}", args.quiet)
+        look, trouble = remembering(args.settings, look, rules.rules)
+        if trouble:
+            say(f"gpudiag: {trouble}", args.quiet)
     lang = args.settings.output.lang
     notes = [f"{n.source}: {n.text.in_(lang)}" for n in reading.notes]
     read_s = perf_counter() - start
@@ -242,7 +249,7 @@ def diagnosed(args: argparse.Namespace) -> Found:
         as_of=look.as_of if look else None,
         whole=bool(look and look.whole),
     )  # fmt: skip
-    return Found(found, look, read_s)
+    return Found(found, look, read_s, trouble)
 
 
 def _refuse_mixed(args: argparse.Namespace, given: bool) -> None:
@@ -256,7 +263,9 @@ def _refuse_mixed(args: argparse.Namespace, given: bool) -> None:
             hint="leave out the files to look at this machine",
         )
     if args.since_last and args.no_history:
-        raise UsageError("--since-last needs the history, and --no-history says to leave it alone", hint="leave one of them out")
+        raise UsageError(
+            "--since-last needs the history, and --no-history says to leave it alone", hint="leave one of them out"
+        )
     if not given and args.host:
         raise UsageError(
             f"--host {args.host} names the node that FILEs come from, and none was given",
@@ -282,7 +291,9 @@ def _machine(args: argparse.Namespace, bar: Progress) -> tuple[Look, list[str]]:
     if host.skipped:
         notes.append(f"{args.bundle}: {label('newer_entries', lang).format(n=host.skipped)}")
     if unknown := machine.unknown_probes(look.recording):
-        notes.append(f"{args.bundle}: {label('newer_probes', lang).format(names=', '.join(excerpt(n, 60) for n in unknown[:8]))}")
+        notes.append(
+            f"{args.bundle}: {label('newer_probes', lang).format(names=', '.join(excerpt(n, 60) for n in unknown[:8]))}"
+        )
     return look, notes
 
 

@@ -71,7 +71,9 @@ def _refuse(output: str) -> None:
     from knowledge.errors import UsageError
 
     if output in ("", "-"):
-        raise UsageError("a bundle is not written to standard output", hint="name FILE.tar.gz, FILE.zip, or a new folder")
+        raise UsageError(
+            "a bundle is not written to standard output", hint="name FILE.tar.gz, FILE.zip, or a new folder"
+        )
     folder = Path(output).absolute().parent
     if not folder.is_dir():
         raise UsageError(f"{output} cannot be written: there is no folder {folder}")

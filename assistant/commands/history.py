@@ -56,7 +56,6 @@ def run(args: argparse.Namespace) -> int:
     from assistant.store.location import StoreError, parse
     from assistant.store.read import open_reader
     from knowledge.errors import UsageError
-    from knowledge.language import Text
 
     args.action = args.action or "list"
     settings: History = args.settings.history
@@ -69,16 +68,20 @@ def run(args: argparse.Namespace) -> int:
             return _prune(location, settings.days, args)
         reader = open_reader(location)
         if reader is None:
-            nothing = Text("no check is in the history yet ({where})", "历史中还没有检查（{where}）")
-            say(f"gpudiag: {nothing.in_(lang).format(where=location.shown)}", args.quiet)
-            page = _empty(lang)
+            page = _empty(location, lang)
         else:
             with reader:
-                page = {"list": _list, "show": _show, "fact": _fact}[args.action](reader, args, lang)
+                page = _page(reader, location, args, lang)
     except StoreError as error:
         raise UsageError(error.said.in_(lang)) from error
     write(show(page, args.settings.output))
     return 0
+
+
+def _page(reader: Reader, location: Location, args: argparse.Namespace, lang: str) -> Sheet:
+    if not reader.runs(limit=1):
+        return _empty(location, lang)
+    return {"list": _list, "show": _show, "fact": _fact}[args.action](reader, args, lang)
 
 
 def _prune(location: Location, days: int, args: argparse.Namespace) -> int:
@@ -101,11 +104,17 @@ def _prune(location: Location, days: int, args: argparse.Namespace) -> int:
     return 0
 
 
-def _empty(lang: str) -> Sheet:
-    from assistant.render.sheet import Sheet
+def _empty(location: Location, lang: str) -> Sheet:
+    from assistant.render.sheet import Paragraph, Sheet
     from knowledge.language import Text
 
-    return Sheet(Text("History", "历史").in_(lang), (), {"runs": []})
+    nothing = Text(
+        "No check is in the history yet ({where}). Every gpudiag check of this machine is added to it, and what gpudiag "
+        "watch sees; --no-history leaves one out.",
+        "历史中还没有检查（{where}）。对本机的每次 gpudiag check 以及 gpudiag watch 的观察都会写入；--no-history 可跳过一次。",
+    )
+    words = nothing.in_(lang).format(where=location.shown)
+    return Sheet(Text("History", "历史").in_(lang), (Paragraph(words),), {"runs": []})
 
 
 # --- runs ---------------------------------------------------------------------------------
@@ -179,14 +188,14 @@ def _show(reader: Reader, args: argparse.Namespace, lang: str) -> Sheet:
     rows = tuple(
         (
             label(f.severity, lang),
-            f.title.in_(lang),
-            subject_name(f.subject, lang),
-            label(f.grade, lang),
             _time(f.opened_at),
+            label(f.grade, lang),
+            subject_name(f.subject, lang),
+            f.title.in_(lang),
         )
         for f in sorted(found, key=lambda f: (f.role != "root", -_rank(f.severity), f.rule, f.key))
     )
-    head = (t("severity", "级别"), t("finding", "发现"), t("about", "对象"), t("certainty", "把握"), t("since", "起始"))
+    head = (t("severity", "级别"), t("since", "起始"), t("certainty", "把握"), t("about", "对象"), t("finding", "发现"))
     about = (
         (t("node", "节点"), chosen.host), (t("time", "时间"), _time(chosen.as_of)), (t("origin", "方式"), chosen.origin),
         (t("boot", "启动"), chosen.boot_id), ("gpudiag", chosen.version), (t("rules", "规则集"), chosen.ruleset),

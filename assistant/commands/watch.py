@@ -14,7 +14,7 @@ from assistant.output import say, write
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from assistant.watch.loop import Plan
+    from assistant.watch.loop import Plan, Watcher
 
 NAME = "watch"
 HELP = "keep checking this machine: alerts with a memory, metrics, webhooks"
@@ -107,8 +107,6 @@ def run(args: argparse.Namespace) -> int:
     if args.print_:
         write((Path(__file__).parent.parent / "deploy" / FILES[args.print_]).read_text())
         return 0
-    import signal
-
     from assistant.commands.rules import ruleset
     from assistant.watch.loop import LEAVE, Watcher
 
@@ -121,15 +119,39 @@ def run(args: argparse.Namespace) -> int:
 
         watcher.remember = keeper = Keeper(settings, rules.rules, watcher.complain)
         watcher.recall = lambda look: remembering(settings, look, rules.rules)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: watcher.stop())
-    signal.signal(signal.SIGHUP, lambda *_: watcher.wake())
+    _listen(watcher)
     _settle()
     try:
         return watcher.run()
     finally:
         if keeper is not None:
             keeper.close(LEAVE)
+
+
+def _listen(watcher: Watcher) -> None:
+    """SIGTERM and SIGINT end the watch, SIGHUP brings a check, told by a thread of their own.
+
+    A handler runs amid whatever the main thread does, and could wait for a lock that this one holds.
+    """
+    import signal
+    import socket
+    from threading import Thread
+
+    ear, mouth = socket.socketpair()
+    mouth.setblocking(False)
+
+    def hear() -> None:
+        with ear, mouth:
+            while number := ear.recv(1):
+                if number[0] == signal.SIGHUP:
+                    watcher.wake()
+                elif number[0] in (signal.SIGTERM, signal.SIGINT):
+                    watcher.stop()
+
+    Thread(target=hear, name="signals", daemon=True).start()
+    signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
 
 
 def _settle() -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 MIN_WIDTH, MAX_WIDTH, PIPE_WIDTH = 40, 140, 100  # columns; a pipe gets a width that reads well in a mail or a ticket
 _CODES = {"red": "31", "yellow": "33", "green": "32", "blue": "36", "dim": "2", "bold": "1", "alarm": "1;37;41"}
+_WORD = 20  # characters that a cut may give up so as not to break a word
 _NO_START = set("，。；：、！？）】」』》,.;:!?)]}%")  # punctuation that does not begin a line
 
 
@@ -79,7 +80,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def cut(text: str, columns: int) -> str:
-    """`text` in at most `columns`, the middle left out when it is longer."""
+    """`text` in at most `columns`, the middle left out when it is longer: between two words, where they are short."""
     if width(text) <= columns:
         return text
     keep = max(columns - 5, 10)
@@ -92,7 +93,11 @@ def cut(text: str, columns: int) -> str:
         if width(tail) + width(c) > keep - width(head):
             break
         tail = c + tail
-    return f"{head} ... {tail}"
+    if text[len(head)] != " " and (blank := head.rfind(" ")) > len(head) - _WORD:
+        head = head[:blank]
+    if text[-len(tail) - 1] != " " and 0 <= (blank := tail.find(" ")) < _WORD:
+        tail = tail[blank + 1 :]
+    return f"{head.rstrip()} ... {tail.lstrip()}"
 
 
 class Paint(NamedTuple):

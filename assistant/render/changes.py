@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from assistant.changes import Changes, CounterChange, FactChange, Shift, Unseen
-from assistant.render.labels import label, subject_name
+from assistant.render.cells import Paint, wrap
+from assistant.render.labels import aside, colon, label, subject_name
 from assistant.render.times import iso, readable
 from assistant.store.read import PastFinding
 from knowledge.language import Text
@@ -86,14 +87,14 @@ def text(
     changes: Changes,
     lang: str,
     columns: int = 100,
-    paint: Callable[..., str] = lambda s, *_: s,
+    paint: Paint | None = None,
     verbose: bool = False,
 ) -> str:
     """The block that stands under an answer on a terminal."""
-    from assistant.render.cells import wrap
 
     shown = page(changes, lang, verbose)
-    out = [paint(line, "bold") for line in wrap(f"{shown.title} ({shown.head})", columns)]
+    bold = paint or Paint(on=False)
+    out = [bold(line, "bold") for line in wrap(f"{shown.title} ({shown.head})", columns)]
     for section in shown.sections:
         out += [f"  {section.title}"] if section.title else []
         out += [
@@ -190,40 +191,53 @@ class _Writer:
             ("eased", [self._shift(s) for s in c.eased]),
             ("cleared", [self._past(p) for p in c.cleared]),
             ("unseen", [self._unseen(u) for u in c.unseen]),
-            ("still", [f"{self._finding(f)}, {_t('since', self.lang, time=_when(at))}" for f, at in c.still]),
+            (
+                "still",
+                [f"{self._finding(f)}{self._comma}{_t('since', self.lang, time=_when(at))}" for f, at in c.still],
+            ),
             ("facts", [self._fact(f) for f in c.facts]),
             ("counters", [self._counter(n) for n in c.counters]),
         ]
+
+    @property
+    def _colon(self) -> str:
+        return colon(self.lang)
+
+    @property
+    def _comma(self) -> str:
+        return "，" if self.lang == "zh" else ", "
 
     def _name(self, subject: Subject) -> str:
         return subject_name(subject, self.lang)
 
     def _finding(self, f: Finding) -> str:
-        return f"{label(str(f.severity), self.lang)} {f.title.in_(self.lang)}: {self._name(f.subject)}"
+        return f"{label(str(f.severity), self.lang)} {f.title.in_(self.lang)}{self._colon}{self._name(f.subject)}"
 
     def _past(self, p: PastFinding) -> str:
         lasted = _t("lasted", self.lang, first=_when(p.opened_at), last=_when(p.last_at))
-        return f"{label(p.severity, self.lang)} {p.title.in_(self.lang)}: {self._name(p.subject)}, {lasted}"
+        return f"{label(p.severity, self.lang)} {p.title.in_(self.lang)}{self._colon}{self._name(p.subject)}{self._comma}{lasted}"
 
     def _unseen(self, u: Unseen) -> str:
         needs = _t("missing", self.lang, facts=", ".join(u.missing[:4]))
         p = u.finding
-        return f"{label(p.severity, self.lang)} {p.title.in_(self.lang)}: {self._name(p.subject)} ({needs})"
+        return f"{label(p.severity, self.lang)} {p.title.in_(self.lang)}{self._colon}{self._name(p.subject)}{aside(needs, self.lang)}"
 
     def _shift(self, s: Shift) -> str:
         what = ", ".join(f"{_WORDS[n].in_(self.lang)} {self._word(n, a)} -> {self._word(n, b)}" for n, a, b in s.what)
-        return f"{s.finding.title.in_(self.lang)}: {self._name(s.finding.subject)}: {what}"
+        return f"{s.finding.title.in_(self.lang)}{self._colon}{self._name(s.finding.subject)}{self._colon}{what}"
 
     def _word(self, name: str, value: str) -> str:
         return label(value, self.lang) if name in ("severity", "grade") else value
 
     def _fact(self, f: FactChange) -> str:
-        return f"{self._name(f.subject)}: {f.fact} {shown(f.before, self.lang)} -> {shown(f.after, self.lang)}"
+        return (
+            f"{self._name(f.subject)}{self._colon}{f.fact} {shown(f.before, self.lang)} -> {shown(f.after, self.lang)}"
+        )
 
     def _counter(self, n: CounterChange) -> str:
         key = "restarted" if n.restarted else "grown"
         numbers = {"before": f"{n.before:.6g}", "after": f"{n.after:.6g}", "n": f"{n.increase:.6g}"}
-        return f"{self._name(n.subject)}: {n.fact} {_t(key, self.lang, **numbers)}"
+        return f"{self._name(n.subject)}{self._colon}{n.fact} {_t(key, self.lang, **numbers)}"
 
 
 def shown(value: Value, lang: str) -> str:

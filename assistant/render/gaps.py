@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from assistant.render.labels import label, reason_name
-from knowledge.observation import Status
+from assistant.render.labels import aside, colon, label, listed, reason_name
+from assistant.render.words import our_words, part_name, source_name
+from knowledge.observation import Scope, Status
 from knowledge.text import clean
-from rules.model import Severity
+from rules.engine import Grade
+from rules.model import Severity, Usable
 
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis, Gap
@@ -26,7 +28,13 @@ if TYPE_CHECKING:
 NAMES, TITLES = 4, 3  # facts and titles of one line, at most, without --verbose
 # "needs root: run sudo gpudiag check"; "Operation not permitted: run as root to see it"
 _REMEDY = re.compile(r"\brun (?:(as root)\b|((?:sudo )?gpudiag [^;:()]{1,120}))")
-_HOPELESS = (Status.UNSUPPORTED, Status.NOT_ASKED)  # nothing that was asked could have told it
+_NEVER = (Status.UNSUPPORTED, Status.NOT_APPLICABLE)
+_HOPELESS = (*_NEVER, Status.NOT_ASKED)  # nothing that was asked could have told it
+_SURE = (Grade.CONFIRMED, Grade.PROBABLE)
+# Facts that say what a thing is, not how it is: on a healthy node they hold as well.
+_KIND_OF_THING = re.compile(
+    r"\.(?:name|index|uuid|serial|model|architecture|version|nvswitch_count|fabric\.state|read_only)$"
+)
 
 
 def remedy(reason: str) -> str:
@@ -59,12 +67,19 @@ class Gaps:
         verbose: bool,
     ) -> None:  # fmt: skip
         self.d, self.lang, self.tells, self.where, self.verbose = diagnosis, lang, tells, where, verbose
+        # Things out of use for a reason that was found: what they did not answer needs no other reason.
+        self._condemned = {
+            f.subject
+            for f in diagnosis.roots
+            if f.subject.scope is not Scope.NODE and f.grade in _SURE and f.advice.usable in (Usable.NO, Usable.NOT_YET)
+        }
 
     # --- what would tell ------------------------------------------------------------------
 
     def needs(self, gaps: Iterable[Missing]) -> tuple[str, ...]:
         """What would tell, with the facts it would tell: one input often answers several questions."""
-        out = tuple(self._lack(lack) for lack in self._lacks(gaps))
+        known = [m for m in gaps if not self._untold(m)]
+        out = tuple(f"{lack.source} [{self._names(lack.facts)}]" for lack in self._lacks(known))
         return out if self.verbose else out[:NAMES]
 
     def _lacks(self, gaps: Iterable[Missing]) -> list[_Lack]:
@@ -74,20 +89,23 @@ class Gaps:
             found.setdefault(source, _Lack(source, command)).facts.setdefault(m.fact)
         return sorted(found.values(), key=lambda lack: not lack.command)
 
+    def _untold(self, m: Missing) -> bool:
+        """Whether the source has spoken and does not tell it: the same input again tells no more."""
+        return status_of(m.reason) in _NEVER and not remedy(m.reason)
+
     def _source(self, m: Missing) -> tuple[str, bool]:
         """A command that shows it; else an input that nobody gave; else why there is none."""
         command = remedy(m.reason)
         if command:
             return clean(command), True
-        if status_of(m.reason) == Status.UNSUPPORTED:
-            return reason_name(str(Status.UNSUPPORTED), self.lang), False  # the same input again tells no more
+        if self._untold(m):
+            return "", False
         told = self.tells(m.fact).split(", ")[0]
+        if "snapshot" in told and status_of(m.reason) != Status.NOT_ASKED:  # we looked ourselves
+            return reason_name(m.reason, self.lang), False
         spec = self.d.facts.vocabulary.get(m.fact)
         question = spec.ask.in_(self.lang) if spec and spec.ask else ""
-        return (told or question or reason_name(m.reason, self.lang)), False
-
-    def _lack(self, lack: _Lack) -> str:
-        return f"{lack.source} [{self._names(lack.facts)}]"
+        return (source_name(told, self.lang) or question or reason_name(m.reason, self.lang)), False
 
     def _names(self, names: Iterable[str], most: int = NAMES) -> str:
         known = list(names)
@@ -110,20 +128,36 @@ class Gaps:
         return [self._waiting(groups) for groups in ranked]
 
     def _waiting(self, groups: Sequence[Sequence[Undecided]]) -> str:
-        titles = [f"{clean(g[0].rule.title.in_(self.lang))}: {self.where([u.subject for u in g])}" for g in groups]
-        needs = ", ".join(self.needs(m for g in groups for u in g for m in u.missing))
+        titles = [f"{clean(g[0].rule.title.in_(self.lang))}{colon(self.lang)}{self.where([u.subject for u in g])}"
+                  for g in groups]  # fmt: skip
         shown = titles if self.verbose or len(titles) <= TITLES else titles[:TITLES]
         rest = len(titles) - len(shown)
-        more = f"; {label('more_lines', self.lang).format(n=rest)}" if rest else ""
-        return f"{'; '.join(shown)}{more}; {label('needs', self.lang)}{needs}"
+        parts = [*shown, *([label("more_lines", self.lang).format(n=rest)] if rest else [])]
+        gaps = [m for g in groups for u in g for m in u.missing]
+        if needs := self.needs(gaps):
+            parts.append(label("needs", self.lang).format(listed(needs, self.lang)))
+        if untold := dict.fromkeys(m.fact for m in gaps if self._untold(m)):
+            parts.append(f"{label('unsupported', self.lang)}{colon(self.lang)}{self._names(untold)}")
+        return listed(parts, self.lang, ";")
 
     def _hopeless(self, groups: Sequence[Sequence[Undecided]]) -> bool:
-        return all(status_of(m.reason) == Status.UNSUPPORTED for g in groups for u in g for m in u.missing)
+        return all(self._untold(m) for g in groups for u in g for m in u.missing)
 
     def _worth_saying(self, u: Undecided) -> bool:
-        """Not that a lesser matter could be settled by what nobody gave or no device tells: there is always one."""
-        serious = u.rule.severity in (Severity.ERROR, Severity.CRITICAL)
-        return self.verbose or serious or any(status_of(m.reason) not in _HOPELESS for m in u.missing)
+        """Not what nothing can settle, what is settled by a worse thing there, and not that a healthy node has questions.
+
+        A rule is a question only when something speaks for it besides what kind of thing it looks at; and a lesser
+        matter not when it waits for what nobody gave: there is always one.
+        """
+        if self.verbose:
+            return True
+        if any(s in self._condemned for s in u.subject.ancestors()):
+            return False
+        if any(status_of(m.reason) not in _HOPELESS or remedy(m.reason) for m in u.missing):
+            return True
+        own = (o for o in u.because if u.subject in o.subject.ancestors() or o.subject in u.subject.ancestors())
+        telling = any(not _KIND_OF_THING.search(o.fact) for o in own)
+        return telling and u.rule.severity in (Severity.ERROR, Severity.CRITICAL)
 
     # --- what could not be seen -----------------------------------------------------------
 
@@ -141,16 +175,19 @@ class Gaps:
         lines = [self._shown_by(command, group) for command, group in sorted(helped.items(), key=lambda i: -len(i[1]))]
         for (status, detail), facts in sorted(others.items(), key=lambda item: -len(item[1])):
             reason = reason_name(f"{status}: {detail}" if detail else str(status), self.lang)
-            lines.append(f"{reason}: {self._names(facts, NAMES + 1)}")
+            lines.append(f"{reason}{colon(self.lang)}{self._names(facts, NAMES + 1)}")
         return lines
 
     def _shown_by(self, command: str, gaps: Sequence[Gap]) -> str:
         """``sudo gpudiag check shows: kernel log [xid, sxid]; process table [...]``"""
         by_source: dict[str, dict[str, None]] = defaultdict(dict)
         for g in gaps:
-            by_source[self.tells(g.fact).split(", ")[0]].setdefault(g.fact)
-        listed = sorted(by_source.items(), key=lambda item: -len(item[1]))
-        parts = [f"{source} [{self._names(facts)}]" if source else self._names(facts) for source, facts in listed]
-        said = label("would_show", self.lang).format(command=command, what="; ".join(parts))
+            title = self.tells(g.fact).split(", ")[0]
+            by_source[part_name(title, self.lang)].setdefault(g.fact)
+        ranked = sorted(by_source.items(), key=lambda item: -len(item[1]))
+        parts = [f"{source} [{self._names(facts)}]" if source else self._names(facts) for source, facts in ranked]
+        said = label("would_show", self.lang).format(
+            command=our_words(command, self.lang), what=listed(parts, self.lang, ";")
+        )
         reasons = dict.fromkeys(clean(g.detail) for g in gaps) if self.verbose else {}
-        return said + "".join(f" ({reason})" for reason in reasons)
+        return said + "".join(aside(our_words(reason, self.lang), self.lang) for reason in reasons)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from assistant.render.labels import label
+from assistant.render.labels import aside, colon, label, listed
 from assistant.render.view import Block, Evidence, Step, View
 
 _STYLE = """
@@ -69,7 +69,7 @@ def render(page: View, below: str = "") -> str:
         parts += [_heading(key, lang), _list([*items, *([more] if more else [])])]
     parts += [below] if below else []
     parts.append(f"<footer>{escape(' | '.join(page.footer))}</footer>")
-    return document(f"{page.state_label}: {page.headline}", "\n".join(parts), lang)
+    return document(f"{page.state_label}{colon(lang)}{page.headline}", "\n".join(parts), lang)
 
 
 def _heading(key: str, lang: str) -> str:
@@ -87,7 +87,7 @@ def _step(number: int, step: Step, lang: str) -> str:
         parts.append(f"<pre>{commands}</pre>")
     if step.risk != "safe":
         parts.append(f'<p class="risk">{escape(step.risk_label)}</p>')
-    parts.append(f'<p class="soft">{escape(label("for", lang) + "; ".join(step.reasons))}</p>')
+    parts.append(f'<p class="soft">{escape(label("for", lang) + listed(step.reasons, lang, ";"))}</p>')
     parts += [f"<p>{escape(label('then', lang) + t)}</p>" for t in step.then]
     shown = (f"<code>gpudiag runbook show {escape(name)}</code>" for name in step.runbooks)
     parts += [f"<p>{escape(label('runbook', lang))}{command}</p>" for command in shown]
@@ -98,15 +98,15 @@ def _block(b: Block, lang: str) -> str:
     parts = [
         f'<section class="card" style="--c:var(--{b.severity})"><h3><span class="tag">{escape(b.severity_label)}</span>'
         f'{escape(b.title)}</h3><p class="where">{escape(b.where)} · {escape(b.grade)}</p>',
-        f"<p><b>{escape(b.bucket)}</b> <span class='soft'>({escape(label('said_by', lang) + b.said_by)})</span></p>",
+        f"<p><b>{escape(b.bucket)}</b><span class='soft'>{escape(aside(label('said_by', lang) + b.said_by, lang))}</span></p>",
     ]
     if b.evidence:
-        parts.append(f"<table>{''.join(map(_row, b.evidence))}</table>")
+        parts.append(f"<table>{''.join(_row(e, lang) for e in b.evidence)}</table>")
     if b.more:
         parts.append(f'<p class="soft">{escape(label("more_lines", lang).format(n=b.more))}</p>')
     for key, items in (("explains", b.explains), ("may_explain", b.may_explain), ("would_confirm", b.missing)):
         if items:
-            parts.append(f"<p>{escape(label(key, lang) + ', '.join(items))}</p>")
+            parts.append(f"<p>{escape(label(key, lang) + listed(items, lang, ';'))}</p>")
     for key, text in (("why", b.why), ("false_positives", b.false_positives)):
         if text:
             parts.append(f"<p>{escape(label(key, lang) + text)}</p>")
@@ -115,7 +115,8 @@ def _block(b: Block, lang: str) -> str:
     return "".join(parts) + "</section>"
 
 
-def _row(e: Evidence) -> str:
+def _row(e: Evidence, lang: str) -> str:
     raw = f"<code>{escape(e.raw)}</code>" if e.raw and e.raw not in e.text else ""
     said = escape(e.text) + ("<br>" if raw and e.text else "")
-    return f"<tr><td>{escape(e.place)}</td><td>{said}{raw}</td></tr>"
+    note = f'<span class="soft">{escape(aside(e.note, lang))}</span>' if e.note else ""
+    return f"<tr><td>{escape(e.place)}</td><td>{said}{raw}{note}</td></tr>"

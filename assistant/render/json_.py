@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from assistant.render import describe
 from assistant.render.gaps import remedy
-from assistant.render.labels import localised
+from assistant.render.labels import localised, sentence
 from assistant.render.times import iso, stamp, when
 from knowledge.observation import Event, Observation, Scope, Series, Subject
 from rules.condition import EventLeaf, KnownLeaf
@@ -158,7 +158,7 @@ class _Writer:
     def sentence(self, o: Observation) -> str:
         """What the observation says, in words."""
         spec = self.vocabulary.get(o.fact)
-        return localised(spec.sentence(o, self.lang), o.subject, self.lang) if spec else o.fact
+        return sentence(spec, o, self.lang) if spec else o.fact
 
     def observation(self, o: Observation) -> dict[str, Any]:
         """An observation with everything needed to look again."""

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from assistant.render.words import our_words
 from knowledge.language import Text
-from knowledge.observation import Scope, Status, Subject
+from knowledge.observation import Observation, Scope, Status, Subject
+from knowledge.text import clean
+
+if TYPE_CHECKING:
+    from knowledge.facts import FactSpec
 
 _LABELS: dict[str, Text] = {
     # verdict
@@ -43,12 +52,14 @@ _LABELS: dict[str, Text] = {
     "may_explain": Text("may explain: ", "可能解释："),
     "for": Text("for: ", "针对："),
     "would_confirm": Text("would settle it: ", "可据此确认："),
-    "needs": Text("needs ", "需要 "),
+    "needs": Text("needs {}", "需要 {}"),
     "would_show": Text("{command} shows: {what}", "运行 {command} 可看到：{what}"),
     "runbook": Text("runbook: ", "处置手册："),
     "why": Text("why: ", "原因："),
     "false_positives": Text("mistaken for it: ", "容易误判："),
     "said_by": Text("action from: ", "动作依据："),
+    "times": Text("{n} times, last {last}", "共 {n} 次，最后一次 {last}"),
+    "process_in": Text("{process} in {where}", "{process}，位于 {where}"),
     "rule": Text("rule: ", "规则："),
     "references": Text("sources: ", "参考："),
     "nothing_to_do": Text("Nothing.", "无需操作。"),
@@ -119,13 +130,17 @@ def subject_name(subject: Subject, lang: str) -> str:
         return {"zh": "本节点"}.get(lang, "this node")
     if subject.scope is Scope.LINK and subject.parent is not None:
         return f"{subject_name(subject.parent, lang)} {word} {subject.id}"
-    if subject.scope is Scope.DOCUMENT or (subject.scope is Scope.OBJECT and subject.id.startswith("/")):
+    if subject.scope in (Scope.DOCUMENT, Scope.OBJECT) and subject.id:  # a file, a mount, a service: known by its name
         return subject.id
     if subject.scope is Scope.GPU and subject.id.startswith("unknown:"):
         return {"zh": "某个 GPU（地址未知）"}.get(lang, f"GPU at an unreadable address ({subject.id[8:]})")
     if subject.scope is Scope.GPU and subject.id.startswith("GPU-"):  # a UUID says the word itself
         return subject.id
     return f"{word} {subject.id.removeprefix('index:')}"
+
+
+_BETWEEN_HAN = re.compile("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")  # a Chinese word filled into a Chinese sentence
+_SAID = frozenset(Scope) - {Scope.DOCUMENT, Scope.OBJECT}  # of which the name begins with a word of ours
 
 
 def localised(text: str, subject: Subject | None, lang: str) -> str:
@@ -137,9 +152,75 @@ def localised(text: str, subject: Subject | None, lang: str) -> str:
     return text
 
 
+# "The GPU has not joined the fabric", of one GPU: its name stands for the words that begin the title.
+_OPENINGS: dict[Scope, str] = {
+    Scope.GPU: "GPU", Scope.NODE: "node", Scope.PROCESS: "process", Scope.JOB: "job", Scope.CONTAINER: "container",
+    Scope.PORT: "(?:RDMA |InfiniBand )?port", Scope.NIC: "network (?:interface|adapter)", Scope.LINK: "NVLink",
+    Scope.MIG: "MIG instance", Scope.PCI: "device",
+}  # fmt: skip
+_VERBS = "has|is|was|had|does|did|could|cannot|may|runs|reports|waits|receives|drops|counts|lowers|computes|copies|keeps|holds|lost"
+
+
+def headline(title: Text, subjects: Sequence[Subject], lang: str, *, named: bool = False) -> str:
+    """A finding in one clause: ``GPU 0000:3b:00.0 has fallen off the bus``, ``Node n1: Compute rails are down``.
+
+    `named` puts the node's name ahead: where there are several.
+    """
+    about = list(dict.fromkeys(subjects))
+    where = clean(subject_name(about[0], lang) if len(about) == 1 else many(about, lang))
+    hosts = {s.host for s in about}
+    if named and len(hosts) == 1 and about[0].scope is not Scope.NODE and (host := clean(min(hosts))):
+        where = f"{host} {where}"
+    elif lang != "zh" and about[0].scope in _SAID:
+        where = where[:1].upper() + where[1:]
+    if lang != "zh":
+        opening = _OPENINGS.get(about[0].scope, "") if len(about) == 1 else ""
+        found = opening and re.match(rf"(?:An? |The |This |One )?{opening} (?=(?:{_VERBS})\b)", title.en)
+        if found:
+            return f"{where} {title.en[found.end() :]}"
+        return f"{where}: {title.en}"
+    said = title.zh or title.en
+    if len(about) == 1 and about[0].scope is Scope.GPU:  # GPU 0000:ba:00.0：从总线上掉线
+        said = re.sub("^GPU (?=[\u4e00-\u9fff])(?![的或与到中])", "", said)
+    return f"{where}：{said}"
+
+
+def many(subjects: Sequence[Subject], lang: str) -> str:
+    """How many, of what: ``3 GPUs``, ``2 processes``."""
+    scopes, n = {s.scope for s in subjects}, len(subjects)
+    if len(scopes) != 1 or not scopes <= _SAID:
+        return label("on_places", lang).format(n=n)
+    word = scope_name(next(iter(scopes)), lang)
+    if lang == "zh":
+        return f"{n} 个{' ' if word[:1].isascii() else ''}{word}"
+    return f"{n} {word}{'es' if word.endswith(('s', 'ch')) else 's'}"
+
+
+def colon(lang: str) -> str:
+    """What stands between a name and what is said of it."""
+    return {"zh": "："}.get(lang, ": ")
+
+
+def listed(items: Iterable[str], lang: str, mark: str = ",") -> str:
+    """Items one after another; `mark` is ``,`` or ``;``."""
+    between = {"zh": {",": "、", ";": "；"}[mark]}.get(lang, f"{mark} ")
+    return between.join(items)
+
+
+def aside(text: str, lang: str) -> str:
+    """`text` in brackets, behind a word."""
+    return f"（{text}）" if lang == "zh" else f" ({text})"
+
+
+def sentence(spec: FactSpec, observation: Observation, lang: str) -> str:
+    """What an observation says, with its subject by its name in `lang`."""
+    said = localised(spec.sentence(observation, lang), observation.subject, lang)
+    return _BETWEEN_HAN.sub("", said) if lang == "zh" else said
+
+
 def reason_name(reason: str, lang: str) -> str:
     """Why a value is missing: a status word (perhaps with detail after a colon), or a sentence."""
-    head, colon, detail = reason.partition(": ")
+    head, mark, detail = reason.partition(": ")
     if head not in list(Status) or head == Status.OK:
-        return reason
-    return f"{label(head, lang)}{f' ({detail})' if colon else ''}"
+        return our_words(reason, lang)
+    return label(head, lang) + (aside(our_words(detail, lang), lang) if mark else "")

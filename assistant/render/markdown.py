@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assistant.render.labels import label
+from assistant.render.labels import aside, colon, label, listed
 from assistant.render.view import Block, Step, View
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~&@#$])|(?<=[a-zA-Z])(:)(?=//)|(?<=www)(\.)")
@@ -36,7 +36,7 @@ def fence(lines: list[str], language: str = "") -> list[str]:
 def render(page: View) -> str:
     """The answer as one Markdown document."""
     lang = page.lang
-    out = [f"# {page.state_label}: {escape(page.headline)}", ""]
+    out = [f"# {page.state_label}{colon(lang)}{escape(page.headline)}", ""]
     if page.steps:
         out += [f"## {label('do_next', lang)}", ""]
         for number, step in enumerate(page.steps, 1):
@@ -60,26 +60,26 @@ def _step(number: int, step: Step, lang: str) -> list[str]:
         out += ["", *(f"   {line}" for line in fence(list(step.commands), "sh")), ""]
     if step.risk != "safe":
         out.append(f"   - {escape(step.risk_label)}")
-    out.append(f"   - {label('for', lang)}{escape('; '.join(step.reasons))}")
+    out.append(f"   - {label('for', lang)}{escape(listed(step.reasons, lang, ';'))}")
     out += [f"   - {label('then', lang)}{escape(t)}" for t in step.then]
     out += [f"   - {label('runbook', lang)}{code(f'gpudiag runbook show {name}')}" for name in step.runbooks]
     return out
 
 
 def _block(b: Block, lang: str) -> list[str]:
-    out = [f"### {b.severity_label}: {escape(b.title)}", "", f"{escape(b.where)} · {b.grade}", ""]
-    out.append(
-        f"- {label('action', lang)}: **{b.bucket.replace('_', chr(92) + '_')}** ({label('said_by', lang)}{escape(b.said_by)})"
-    )
+    out = [f"### {b.severity_label}{colon(lang)}{escape(b.title)}", "", f"{escape(b.where)} · {b.grade}", ""]
+    said_by = aside(label("said_by", lang) + escape(b.said_by), lang)
+    out.append(f"- {label('action', lang)}{colon(lang)}**{b.bucket.replace('_', chr(92) + '_')}**{said_by}")
     for e in b.evidence:
         said = f"{escape(e.text)} " if e.text else ""
         raw = code(e.raw) if e.raw and e.raw not in e.text else ""
-        out.append(f"- {code(e.place)} {said}{raw}".rstrip())
+        note = aside(escape(e.note), lang) if e.note else ""
+        out.append(f"- {code(e.place)} {said}{raw}{note}".rstrip())
     if b.more:
         out.append(f"- {label('more_lines', lang).format(n=b.more)}")
     for key, items in (("explains", b.explains), ("may_explain", b.may_explain), ("would_confirm", b.missing)):
         if items:
-            out.append(f"- {label(key, lang)}{escape(', '.join(items))}")
+            out.append(f"- {label(key, lang)}{escape(listed(items, lang, ';'))}")
     for key, text in (("why", b.why), ("false_positives", b.false_positives)):
         if text:
             out.append(f"- {label(key, lang)}{escape(text)}")

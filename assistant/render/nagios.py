@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assistant.exits import Exit
-from knowledge.observation import Scope
+from knowledge.observation import Status
 from rules.engine import Grade
 from rules.model import Severity
 
@@ -32,8 +32,24 @@ def render(diagnosis: Diagnosis, lang: str = "en") -> str:
     from assistant.render.view import view
 
     text = line(code(diagnosis), view(diagnosis, lang).headline)  # names subjects as the other answers do
-    gpus = len(diagnosis.facts.subjects(Scope.GPU))
-    return f"{text} | gpus={gpus} findings={len(diagnosis.roots)} symptoms={len(diagnosis.findings) - len(diagnosis.roots)}\n"
+    gpus = _gpus(diagnosis)
+    shown = "" if gpus is None else f"gpus={gpus} "
+    return (
+        f"{text} | {shown}findings={len(diagnosis.roots)} symptoms={len(diagnosis.findings) - len(diagnosis.roots)}\n"
+    )
+
+
+def _gpus(diagnosis: Diagnosis) -> int | None:
+    """How many GPUs the driver shows, else the bus, all nodes together; a log names GPUs, but does not count them."""
+    for fact in ("node.gpu.count", "node.pci.gpu_count"):
+        told = {
+            k.inner.subject: k.inner.value
+            for k in diagnosis.facts.observations
+            if k.fact == fact and k.inner.status is Status.OK and isinstance(k.inner.value, int)
+        }
+        if told:
+            return sum(told.values())
+    return None
 
 
 def line(status: int, text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assistant.render.cells import Paint, cut, width, wrap
-from assistant.render.labels import label
+from assistant.render.labels import aside, label, listed
 from assistant.render.view import Block, Evidence, Step, View
 
 _STYLE = {
@@ -16,6 +16,7 @@ _STYLE = {
     "warning": ("yellow",),
     "info": ("blue",),
 }
+_LINE = 240  # columns of a raw line that are always shown: an XID with its process and its message
 _COMMANDS = 4  # of one step; more of the same are named, not printed
 
 
@@ -44,8 +45,15 @@ class _Page:
             out += ["", self._heading(key), *(x for i in items for x in wrap(i, self.columns, "  - ", "    "))]
             if more:
                 out.append("  " + self.paint(more, "dim"))
-        out += ["", *(self.paint(x, "dim") for x in wrap(" | ".join(p.footer), self.columns))]
-        return out
+        return [*out, "", *(self.paint(x, "dim") for x in self._footer())]
+
+    def _footer(self) -> list[str]:
+        """The parts side by side; one that does not fit begins a line."""
+        out = [""]
+        for part in self.page.footer:
+            joined = f"{out[-1]} | {part}" if out[-1] else part
+            out[-1:] = [joined] if width(joined) <= self.columns else [out[-1], part] if out[-1] else [part]
+        return [line for row in out for line in wrap(row, self.columns)]
 
     def _label(self, key: str) -> str:
         return label(key, self.page.lang)
@@ -61,11 +69,17 @@ class _Page:
             out.append(f"     $ {self.paint(command, 'blue')}")
         if len(step.commands) > _COMMANDS:
             others = self._label("more_lines").format(n=len(step.commands) - _COMMANDS)
-            out += wrap(self._label("same_command").format(others=f"{others} ({step.where})"), self.columns, "       ")
+            out += wrap(
+                self._label("same_command").format(others=others + aside(step.where, self.page.lang)),
+                self.columns,
+                "       ",
+            )
         if step.risk != "safe":
             out += [self.paint(x, "yellow") for x in wrap(step.risk_label, self.columns, "     ")]
         if len(self.page.steps) > 1:
-            out += wrap(self._label("for") + "; ".join(step.reasons), self.columns, "     ", "       ")
+            out += wrap(
+                self._label("for") + listed(step.reasons, self.page.lang, ";"), self.columns, "     ", "       "
+            )
         for then in step.then:
             out += wrap(self._label("then") + then, self.columns, "     ", "       ")
         out += [f"     {self._label('runbook')}gpudiag runbook show {name}" for name in step.runbooks]
@@ -74,14 +88,15 @@ class _Page:
     def _block(self, b: Block) -> list[str]:
         out = wrap(f"{b.title} · {b.where} · {b.grade}", self.columns, f"  {b.severity_label}  ", "    ")
         out[0] = out[0].replace(b.severity_label, self.paint(b.severity_label, *_STYLE[b.severity]), 1)
-        out += wrap(f"{b.bucket} ({self._label('said_by')}{b.said_by})", self.columns, "    -> ", "       ")
+        said_by = aside(self._label("said_by") + b.said_by, self.page.lang)
+        out += wrap(b.bucket + said_by, self.columns, "    -> ", "       ")
         for e in b.evidence:
             out += self._evidence(e)
         if b.more:
             out.append(self.paint(f"    {self._label('more_lines').format(n=b.more)}", "dim"))
         for key, items in (("explains", b.explains), ("may_explain", b.may_explain), ("would_confirm", b.missing)):
             if items:
-                out += wrap(self._label(key) + ", ".join(items), self.columns, "    ", "      ")
+                out += wrap(self._label(key) + listed(items, self.page.lang, ";"), self.columns, "    ", "      ")
         if self.verbose:
             out += wrap(self._label("rule") + b.rule, self.columns, "    ")
             for key, text in (("why", b.why), ("false_positives", b.false_positives)):
@@ -93,10 +108,13 @@ class _Page:
 
     def _evidence(self, e: Evidence) -> list[str]:
         if not e.text:
-            said = e.raw if self.verbose else cut(e.raw, 2 * self.columns)
+            said = (e.exact or e.raw) if self.verbose else cut(e.raw, max(2 * self.columns, _LINE))
+            said += aside(e.note, self.page.lang) if e.note else ""
         else:
             short = self.verbose or width(e.raw) <= self.columns // 2  # a log line is found by its number
-            said = f"{e.text}  [{e.raw}]" if e.raw and short and e.raw not in e.text else e.text
+            field = e.exact or e.raw if self.verbose else e.raw
+            telling = short and field not in e.text and (self.verbose or any(c.isalpha() for c in field))
+            said = f"{e.text}  [{field}]" if telling else e.text
         place = f"    {e.place}  "
         word = max(map(width, said.split()), default=0)
         if width(place) > self.columns // 2 or width(place) + word > self.columns:  # a long path stands alone

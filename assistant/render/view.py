@@ -6,15 +6,19 @@ Symptoms stand under their root; the same finding on several GPUs is one block.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from assistant.render import lines
+from assistant.render.cells import cut
 from assistant.render.gaps import Gaps
-from assistant.render.labels import label, localised, reason_name, subject_name
+from assistant.render.labels import aside, colon, label, listed, localised, many, reason_name, sentence, subject_name
 from assistant.render.times import iso, readable, when
-from knowledge.observation import Event, Observation, Origin, Scope, Subject
+from assistant.render.words import our_words
+from knowledge.observation import Event, Observation, Origin, Scope, Status, Subject
 from knowledge.text import clean
 from rules.engine import Grade, Role
 from rules.model import Bucket, Severity
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
 
 Tells = Callable[[str], str]
 EVIDENCE, UNDECIDED, NAMES, STEPS = 3, 4, 4, 3  # of each, at most, without --verbose: one screen at 3 a.m.
+PROCESSES = 3  # of those that a cause explains so many are named, not counted
+_FRAME = re.compile(r"(?:\[<\w{1,20}>\] )?(\w{1,80})\+0x")  # [<0>] os_acquire_rwlock_write+0x33/0x50 [nvidia]
 _QUIET = (Bucket.IGNORE, Bucket.MONITOR)
 
 
@@ -35,7 +41,9 @@ class Evidence:
 
     place: str  # kern.log:12
     text: str  # the sentence, or empty when the raw line says it best
-    raw: str  # the raw line or field
+    raw: str  # the raw line or field; of an event its time and message
+    note: str = ""  # how often, when the same was seen several times
+    exact: str = ""  # the raw line, where `raw` is not
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +176,12 @@ class _Builder:
         if len(names) == 1:
             return names[0]
         gpus = all(s.scope is Scope.GPU for s in subjects)
-        count = label("on_gpus" if gpus else "on_places", self.lang).format(n=len(names))
-        listed = [(s.id if gpus and self.one_host else n) for s, n in zip(dict.fromkeys(subjects), names, strict=True)]
-        shown = listed if self.verbose or len(listed) <= 8 else [*listed[:NAMES], "..."]
-        return f"{count}: {', '.join(shown)}"
+        about = list(dict.fromkeys(subjects))
+        count = many(about, self.lang)
+        bare = gpus or all(s.scope is Scope.PROCESS for s in about)
+        short = [(s.id if bare and self.one_host else n) for s, n in zip(about, names, strict=True)]
+        shown = short if self.verbose or len(short) <= 8 else [*short[:NAMES], "..."]
+        return f"{count}{colon(self.lang)}{', '.join(shown)}"
 
     def _name(self, subject: Subject) -> str:
         name = clean(subject_name(subject, self.lang))
@@ -182,6 +192,7 @@ class _Builder:
     def _block(self, group: Sequence[Finding]) -> Block:
         f, lang = group[0], self.lang
         evidence, more = self._evidence(group)
+        evidence += self._heard(group)
         spoke = "rule_speaks" if f.advice.resolver == "rule" else f.advice.resolver
         unsure = f.grade in (Grade.PROBABLE, Grade.POSSIBLE)
         return Block(
@@ -205,18 +216,45 @@ class _Builder:
         )
 
     def _evidence(self, group: Sequence[Finding]) -> tuple[tuple[Evidence, ...], int]:
-        seen: dict[tuple[str, str, str], Evidence] = {}
+        seen: dict[tuple[str, ...], list[Observation]] = {}
         queues = [[*f.events, *f.because, *f.advice.because] for f in group]
         longest = max((len(q) for q in queues), default=0)
         for i in range(longest):  # a line of each subject first, then second lines
             for q in queues:
                 if i < len(q):
-                    e = self.evidence(q[i])
-                    seen.setdefault((e.place, e.text, e.raw), e)
+                    seen.setdefault(self._alike(q[i]), []).append(q[i])
         limit = len(seen) if self.verbose else max(EVIDENCE, min(len(group), 2 * EVIDENCE))
         if len(seen) == limit + 1:
             limit += 1  # "1 more" takes as much room as the line itself
-        return tuple(list(seen.values())[:limit]), len(seen) - min(len(seen), limit)
+        chosen = list(seen.values())[:limit]
+        return tuple(self._folded(alike) for alike in chosen), len(seen) - len(chosen)
+
+    def _heard(self, group: Sequence[Finding]) -> tuple[Evidence, ...]:
+        """Of a cause that no log line tells: a line of what it explains, which says when and to whom."""
+        if any(f.events for f in group):
+            return ()
+        for i in dict.fromkeys(i for f in group for i in f.explains):
+            effect = self.by_id.get(i)
+            if effect is not None and effect.events:
+                alike = [o for o in effect.events if self._alike(o) == self._alike(effect.events[0])]
+                return (self._folded(alike),)
+        return ()
+
+    def _alike(self, o: Observation) -> tuple[str, ...]:
+        """What makes two pieces of evidence one: of log lines the message, of all else every word."""
+        e = self.evidence(o)
+        if not self.verbose and lines.is_timed(o):
+            return clean(o.source.call), lines.message(o)
+        return e.place, e.text, e.raw
+
+    def _folded(self, alike: Sequence[Observation]) -> Evidence:
+        """The first line, with the number of those that say the same and the time of the last one."""
+        e = self.evidence(alike[0])
+        times = {id(o): o for o in alike}
+        if len(times) == 1 or not lines.is_timed(alike[0]):
+            return e
+        last = max(times.values(), key=lambda o: o.at or 0)
+        return replace(e, note=label("times", self.lang).format(n=len(times), last=lines.moment(last)))
 
     def evidence(self, o: Observation) -> Evidence:
         """The raw line of an event; the sentence of a value, with the raw field when it says more."""
@@ -230,22 +268,48 @@ class _Builder:
         if not o.status.answered or o.value is None:
             reason = reason_name(str(o.status), self.lang)
             return Evidence(place, f"{o.fact}: {reason}", raw)
-        if isinstance(o.value, Event) and raw:
-            return Evidence(place, "", raw)  # no sentence is made of it: there may be thousands
+        if isinstance(o.value, Event) and raw:  # no sentence is made of it: there may be thousands
+            line = lines.shown(o)
+            return Evidence(place, "", line, exact=raw if line != raw else "")
         spec = self.d.facts.vocabulary.get(o.fact)
-        text = clean(localised(spec.sentence(o, self.lang), o.subject, self.lang)) if spec else o.fact
-        return Evidence(place, text, raw)
+        text = clean(sentence(spec, o, self.lang)) if spec else o.fact
+        field = raw.removeprefix(f"{place}: ")  # the call stands there already
+        return Evidence(place, text, our_words(field, self.lang), exact=raw if field != raw else "")
 
     def _effects(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """``XID 45 x2``: findings by title, their events counted."""
+        """``XID 45 x2``, ``A process hangs (process 4203 in os_acquire_rwlock)``: findings by title, their events counted."""
         counts: Counter[str] = Counter()
+        found: dict[str, list[Finding]] = {}
         for i in dict.fromkeys(ids):
             f = self.by_id.get(i)
             if f is not None:
                 name = f"XID {f.xid}" if f.xid is not None else clean(f.title.in_(self.lang))
                 counts[name] += max(1, len(f.events))
-        return tuple(
-            name if n == 1 else f"{name} {label('copies', self.lang).format(n=n)}" for name, n in counts.items()
+                found.setdefault(name, []).append(f)
+        return tuple(self._effect(name, n, found[name]) for name, n in counts.items())
+
+    def _effect(self, name: str, n: int, group: Sequence[Finding]) -> str:
+        about = list(dict.fromkeys(f.subject for f in group))
+        if len(about) <= PROCESSES and all(s.scope is Scope.PROCESS for s in about):
+            if len(about) == 1:
+                return name + aside(self._process(about[0]), self.lang)
+            return name + aside(
+                f"{many(about, self.lang)}{colon(self.lang)}{', '.join(s.id for s in about)}", self.lang
+            )
+        copies = label("copies", self.lang).format(n=n)
+        return name if n == 1 else f"{name}{'' if name.endswith('）') else ' '}{copies}"
+
+    def _process(self, subject: Subject) -> str:
+        """A process, and the kernel function in which it sleeps, when that is known."""
+        o = self.d.facts.current("process.wait_channel", subject)
+        stack = self.d.facts.current("process.blocked_in", subject)
+        top = _FRAME.match(stack.excerpt) if stack is not None and stack.status is Status.OK else None
+        told = o.value if o is not None and o.status is Status.OK and isinstance(o.value, str) else ""
+        where = top[1] if top else told
+        return (
+            label("process_in", self.lang).format(process=self._name(subject), where=clean(where))
+            if where
+            else self._name(subject)
         )
 
     # --- actions --------------------------------------------------------------------------
@@ -284,16 +348,25 @@ class _Builder:
     # --- what is not known ----------------------------------------------------------------
 
     def _ruled_out(self, group: Sequence[Finding]) -> str:
+        """The problem, where, and the one fact that speaks against it; a log line by its code alone."""
         f = group[0]
-        because = self.evidence(f.because[-1]) if f.because else None
-        tail = f" ({because.text or because.raw}; {because.place})" if because else ""
-        return f"{clean(f.title.in_(self.lang))}: {self._where([g.subject for g in group])}{tail}"
+        said = f"{clean(f.title.in_(self.lang))}{colon(self.lang)}{self._where([g.subject for g in group])}"
+        if not f.because:
+            return said
+        o = f.because[-1]
+        e = self.evidence(o)
+        if isinstance(o.value, Event):
+            code = f"{o.fact.upper()} {o.value.code}" if o.fact in ("xid", "sxid") and o.value.code is not None else ""
+            what = code or cut(lines.message(o), 60)
+        else:
+            what = cut(e.text or e.raw, 100)
+        return said + aside(listed((what, e.place), self.lang, ";"), self.lang)
 
     def _footer(self) -> tuple[str, ...]:
         d, lang = self.d, self.lang
         parts = []
         if d.as_of is not None:
-            parts.append(label("as_of", lang).format(time=readable(iso(d.as_of))))
+            parts.append(label("as_of", lang).format(time=readable(iso(d.as_of - d.as_of % 10**9))))
         parts.append(label("read", lang).format(answered=d.coverage.answered, asked=d.coverage.asked))
         parts.append(label("ruleset", lang).format(hash=d.ruleset))
         return tuple(parts)

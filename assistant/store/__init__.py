@@ -1,7 +1,7 @@
 """The history: what earlier checks saw, kept in SQLite or PostgreSQL.
 
-Four functions are all that a command needs; none of them raises for trouble with the file or the server, and
-only `remember` and `Recorder` load SQLAlchemy (for a file).
+Four functions are all that a command needs; none of them raises for trouble with the file or the server. A file is
+read and written with the standard library; SQLAlchemy and sqlmodel set its tables up, and talk to a server.
 
 * `earlier`: samples from before that continue what was read now, for rules over time.
 * `since_last`: what is different from the last check.
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from assistant.store.location import OFF as NO_HISTORY
 from assistant.store.location import StoreError, parse
 from knowledge.errors import ConfigError
 from knowledge.language import Text
@@ -47,11 +48,14 @@ def earlier(
 
     The result is to be added to `observations` before `diagnose`. `as_of` defaults to their newest time.
     """
+    if store_url.strip() == NO_HISTORY:
+        return [], None
     from assistant.store.read import beside, over_time
     from knowledge.identity import resolve
     from knowledge.observation import Clock, Status
+    from rules.model import looking_back
 
-    wanted = over_time(c for r in rules for c in (r.when, *r.confirms, *r.excludes))
+    wanted = over_time(c for r in looking_back(rules) for c in (r.when, *r.confirms, *r.excludes))
     batch = [o for o in observations if o.at is not None and o.clock is Clock.REALTIME]
     when = as_of if as_of is not None else max((o.at or 0 for o in batch), default=None)
     if not wanted or when is None:
@@ -96,17 +100,18 @@ def since_last(store_url: str, diagnosis: Diagnosis, host: str, *, boot_id: str 
 
 def remember(
     store_url: str, host: str, diagnosis: Diagnosis, results: Iterable[ProbeResult] = (), origin: str = "live", *,
-    days: int = 30, boot_id: str = "", rules: Iterable[Rule] = (), lang: str = "en",
+    days: int = 30, boot_id: str = "", rules: Iterable[Rule] = (), lang: str = "en", told: bool = False,
 ) -> str | None:  # fmt: skip
     """Keep a check. None when it is kept (or the history is off), else the line that says why not.
 
     `origin` is live, bundle or watch; `rules` are those in force: facts that they ask about over time are kept
-    at every change.
+    at every change. `told`: that the history cannot be used was said already, and is not said again.
     """
     try:
         recorder = Recorder(store_url, days=days, rules=rules, lang=lang)
     except ConfigError as error:  # the answer is shown already: this is no reason for another exit code
-        return error.message
+        return None if told else f"{error.message}; {error.hint}"
+    recorder.told = told
     try:
         return recorder.remember(host, diagnosis, results, origin, boot_id=boot_id)
     finally:
@@ -118,10 +123,12 @@ class Recorder:
 
     def __init__(self, store_url: str, *, days: int = 30, rules: Iterable[Rule] = (), lang: str = "en") -> None:
         from assistant.store.read import over_time
+        from rules.model import looking_back
 
         self.location = parse(store_url)
         self.days, self.lang = days, lang
-        self.watched = frozenset(over_time(c for r in rules for c in (r.when, *r.confirms, *r.excludes)))
+        self.watched = frozenset(over_time(c for r in looking_back(rules) for c in (r.when, *r.confirms, *r.excludes)))
+        self.told = False  # why checks are not kept is said by somebody else
         self._writer: Writer | None = None
 
     def close(self) -> None:
@@ -145,22 +152,42 @@ class Recorder:
         if diagnosis.as_of is None or not host:
             return (NO_HOST if diagnosis.as_of is not None else NO_TIME).in_(self.lang)
         from assistant.store.trouble import not_kept
+        from assistant.store.write import Writer
 
+        writer = self._writer = self._writer or Writer(self.location, self.days, diagnosis.facts.vocabulary)
+        said = []
         try:
-            from assistant.store.write import Writer
-        except ModuleNotFoundError as error:  # an installation without its dependencies still diagnoses
-            return not_kept(self.location.shown, Text(f"{error.name} is not installed")).in_(self.lang)
-
-        if self._writer is None:
-            self._writer = Writer(self.location, self.days, diagnosis.facts.vocabulary)
-        try:
-            self._writer.write(self._batch(host, diagnosis, results, origin, boot_id))
+            self._write(writer, self._batch(host, diagnosis, results, origin, boot_id))
         except StoreError as error:
-            said = [*self._writer.complaints, not_kept(self.location.shown, error.said)]
-        else:
-            said = self._writer.complaints[:]
-        self._writer.complaints.clear()
+            said = [] if self.told else [not_kept(self.location.shown, error.said)]
+        said = [*writer.complaints, *said]
+        writer.complaints.clear()
         return "; ".join(t.in_(self.lang) for t in said) or None
+
+    def _write(self, writer: Writer, batch: Batch) -> None:
+        """Write; to a server only for so long, and not at all when it failed a moment ago."""
+        if writer.location.path is not None:
+            writer.write(batch)
+            return
+        from assistant.store.patience import AFTER, Hurry, answered, failed, failure
+        from assistant.store.trouble import reason
+
+        url = writer.location.url
+        if why := failure(url):
+            raise StoreError(why)
+        hurry = Hurry(AFTER)
+        try:
+            hurry(lambda: writer.write(batch))
+        except StoreError as error:
+            if hurry.late:
+                failed(url, error.said)
+                self._writer = None  # its thread may still be at it
+            raise
+        except Exception as error:  # an address of a strange kind fails in strange ways
+            raise StoreError(reason(error)) from error
+        finally:
+            hurry.close()
+        answered(url)
 
     def _batch(
         self, host: str, diagnosis: Diagnosis, results: Iterable[ProbeResult], origin: str, boot_id: str
@@ -194,15 +221,19 @@ def _now(diagnosis: Diagnosis, host: str, boot_id: str) -> Now:
 
 def _reader(store_url: str) -> tuple[Reader | None, Text | None]:
     """A reader; or None, and why when there is more to say than that nothing was written yet."""
+    from assistant.store.patience import BEFORE, failure
     from assistant.store.read import open_reader
+    from assistant.store.trouble import not_read
 
     try:
         location = parse(store_url)
     except ConfigError as error:
-        return None, Text(error.message)
+        return None, Text(f"{error.message}; {error.hint}")
     if location is None:
         return None, OFF
+    if why := failure(location.url):
+        return None, not_read(location.shown, why)
     try:
-        return open_reader(location), None
+        return open_reader(location, patience=BEFORE), None
     except StoreError as error:
         return None, error.said

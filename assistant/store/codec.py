@@ -19,7 +19,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from hashlib import blake2b
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -153,20 +152,23 @@ def every(spec: FactSpec | None, watched: bool) -> int:
 def collect(observations: Iterable[Observation]) -> dict[Key, Seen]:
     """One sample a key of what a check measured: the newest where there are several."""
     groups: dict[Key, list[Observation]] = {}
+    names: dict[Subject, str] = {}
     for o in observations:
         if o.origin is not Origin.MEASURED or o.subject.scope not in KEPT or isinstance(o.value, Event):
             continue
         if o.source.call.startswith(HISTORY):
             continue
-        groups.setdefault(Key(o.fact, subject_text(o.subject), o.source.probe), []).append(o)
+        name = names.get(o.subject)
+        if name is None:
+            name = names[o.subject] = subject_text(o.subject)
+        groups.setdefault(Key(o.fact, name, o.source.probe), []).append(o)
     return {key: _seen(group) for key, group in groups.items()}
 
 
 def _seen(group: Sequence[Observation]) -> Seen:
     o = group[0] if len(group) == 1 else latest([x for x in group if x.status.answered] or group)
     at = o.at if o.clock is Clock.REALTIME else None
-    words = (storable(text) for text in (o.source.call, o.excerpt[:EXCERPT], o.detail[:EXCERPT]))
-    return Seen(encode(o), at, *words)
+    return Seen(encode(o), at, storable(o.source.call), storable(o.excerpt[:EXCERPT]), storable(o.detail[:EXCERPT]))
 
 
 def plan(
@@ -212,6 +214,8 @@ def identity(host: str, boot_id: str, o: Observation) -> str:
     line and the boot say all, and the UTC time that was reckoned from them is left out, because the reckoning moves
     by a second when the clock is set. Elsewhere the time counts, and the boot only where the clock begins with it.
     """
+    from hashlib import blake2b  # loads OpenSSL; most checks see no event
+
     code = o.value.code if isinstance(o.value, Event) else None
     words = [host, o.fact, str(code), subject_text(o.subject), o.excerpt]
     if _SINCE_BOOT.match(o.excerpt):

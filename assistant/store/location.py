@@ -79,7 +79,7 @@ def parse(url: str) -> Location | None:
         return Location(url=f"postgresql+psycopg://{rest}")
     raise ConfigError(
         f"history_url {without_credentials(text)!r} is not understood",
-        hint="sqlite:////path, postgresql+psycopg://user@host/name, or off",
+        hint="understood are sqlite:////var/lib/gpudiag/history.db, postgresql://user@host:5432/name, and off",
     )
 
 

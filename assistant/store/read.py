@@ -317,7 +317,7 @@ class Reader:
 
     def names(self, fact: str) -> list[str]:
         """A fact's name, and those that it had before."""
-        return [fact, *(s.name for s in self.vocabulary if s.replaced_by == fact)]
+        return [fact, *self.vocabulary.former(fact)]
 
     def series(self, fact: str, subject: Subject, since: int = 0, host: str = "") -> Series:
         """The numbers of a fact about a subject, of the probe that gave most of them."""
@@ -439,12 +439,13 @@ NEWER = Text("a newer gpudiag wrote it; nothing was touched", "它由更新版�
 FOREIGN = Text("it is no gpudiag history; nothing was touched", "它不是 gpudiag 的历史数据；未做任何改动")
 
 
-def open_reader(location: Location, words: Vocabulary | None = None) -> Reader | None:
+def open_reader(location: Location, words: Vocabulary | None = None, patience: float = 60.0) -> Reader | None:
     """A reader; None where nothing was written yet. StoreError when there is something that cannot be read.
 
-    Tables of an older gpudiag are brought up to date first.
+    Tables of an older gpudiag are brought up to date first. All that is asked of a server must be answered
+    within `patience`, in seconds.
     """
-    reader = _open(location, words)
+    reader = _open(location, words, patience)
     if reader is not None and reader.revision in REVISIONS and reader.revision != HEAD:
         reader.__exit__()
         from assistant.store.write import upgrade
@@ -453,7 +454,7 @@ def open_reader(location: Location, words: Vocabulary | None = None) -> Reader |
             upgrade(location)
         except StoreError as error:
             raise StoreError(not_read(location.shown, error.said)) from error
-        reader = _open(location, words)
+        reader = _open(location, words, patience)
     if reader is None or reader.revision == HEAD:
         return reader
     reader.__exit__()
@@ -467,11 +468,17 @@ def refusal(revision: str | None) -> Text:
     return NEWER if revision is not None and is_newer(revision) else FOREIGN
 
 
-def _open(location: Location, words: Vocabulary | None) -> Reader | None:
+def refuse(found: str | None) -> None:
+    """StoreError unless tables of this revision (empty: none) can be brought up to date."""
+    if found != "" and found not in REVISIONS:
+        raise StoreError(refusal(found))
+
+
+def _open(location: Location, words: Vocabulary | None, patience: float) -> Reader | None:
     if location.path is None:
         from assistant.store.server import open_server
 
-        return open_server(location, words)
+        return open_server(location, words, patience)
     try:
         connection = connected(location.path)
         if connection is None:

@@ -16,17 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Engine, Table, delete, func, insert, select, text, update
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import SQLAlchemyError
-
 from assistant import __version__
-from assistant.store import migrate
 from assistant.store.codec import Cell, Key, Last, Row, Seen, every, identity, plan, storable, subject_text
+from assistant.store.file import FileStore, Store, Transaction, create_file
 from assistant.store.location import Location, StoreError
-from assistant.store.read import FOREVER, HEAD, REVISIONS, SQL, TIMEOUT, PastFinding, file_revision, finding_of, refusal
-from assistant.store.server import LOCK, create_file, file_engine, server_engine
-from assistant.store.tables import TABLES
+from assistant.store.read import FOREVER, HEAD, SQL, TIMEOUT, PastFinding, file_revision, finding_of, refuse
 from assistant.store.trouble import CORRUPT, primary, reason
 from knowledge.facts import Vocabulary
 from knowledge.language import Text
@@ -37,8 +31,66 @@ T = TypeVar("T")
 DAY = 86_400 * 10**9
 LONGER = 12  # events and findings are kept so many times as long as samples
 SLICES = 64  # one run in so many prunes a given track
-VACUUM_FROM = 64 << 20  # bytes that must be free, and half of the file, before it is written anew
-_T: Mapping[str, Table] = TABLES.tables
+
+# What each table takes; a test holds the columns against `assistant.store.tables`.
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "node": ("host",),
+    "run": (
+        "node_id", "as_of", "origin", "late", "boot_id", "version", "ruleset", "state", "usable", "text_en", "text_zh",
+        "exit", "probes", "sources",
+    ),
+    "track": ("node_id", "fact", "subject", "probe", "call"),
+    "observation": (
+        "track_id", "at", "run_id", "status", "num", "text", "json", "holds_from", "excerpt", "detail",
+    ),
+    "event": (
+        "node_id", "identity", "kind", "code", "subject", "at", "clock", "boot_id", "source", "line", "fields",
+        "first_seen", "last_seen", "count",
+    ),
+    "finding": (
+        "node_id", "key", "rule", "xid", "subject", "title_en", "title_zh", "severity", "grade", "role", "bucket",
+        "explained_by", "count", "first_event", "last_event", "clock", "opened_at", "first_run", "first_at", "last_run",
+        "last_at", "how", "stands_on",
+    ),
+}  # fmt: skip
+_GOES_ON = ("count", "first_event", "last_event", "clock", "last_run", "last_at", "stands_on")
+_INSERT = {t: f"INSERT INTO {t} ({', '.join(c)}) VALUES (:{', :'.join(c)})" for t, c in COLUMNS.items()}
+_IGNORING = " ON CONFLICT DO NOTHING"  # rows that are there already are left alone
+# Read by write.py alone; with `read.SQL`, every statement on the tables.
+STATEMENTS: Mapping[str, str] = {
+    **{f"into {table}": sql for table, sql in _INSERT.items()},
+    "last": "SELECT id, as_of, boot_id FROM run WHERE node_id = :node AND NOT late ORDER BY as_of DESC LIMIT 1",
+    "same": (
+        "SELECT id FROM run WHERE node_id = :node AND as_of = :as_of AND ruleset = :ruleset AND origin = :origin LIMIT 1"
+    ),
+    # the node is locked: no other run of it can come in between
+    "newest run": "SELECT max(id) FROM run WHERE node_id = :node",
+    "tracks": "SELECT id, fact, subject, probe, call FROM track WHERE node_id = :node",
+    "moved": "UPDATE track SET call = :new_call WHERE id = :track",
+    "node numbers": "SELECT id FROM node ORDER BY id",
+    "newest": "SELECT max(as_of) FROM run WHERE node_id = :node",
+    "seen again": (
+        "UPDATE event SET last_seen = CASE WHEN last_seen < :seen_at THEN :seen_at ELSE last_seen END, "
+        "count = CASE WHEN count < :times THEN :times ELSE count END WHERE id = :row"
+    ),
+    "goes on": f"UPDATE finding SET {', '.join(f'{c} = :{c}' for c in _GOES_ON)} WHERE id = :row",
+    "ends": "UPDATE finding SET how = :how WHERE id = :row",
+    "old": (
+        "DELETE FROM observation WHERE track_id = :track AND at < coalesce((SELECT max(x.at) FROM observation x "
+        "WHERE x.track_id = :track AND x.at <= :edge AND x.holds_from IS NOT NULL), 0)"
+    ),
+    "gone": "DELETE FROM observation WHERE track_id = :track AND at < :edge AND (holds_from IS NULL OR status = :gone)",
+    "empty": (
+        "DELETE FROM track WHERE id = :track AND NOT EXISTS (SELECT 1 FROM observation x WHERE x.track_id = :track)"
+    ),
+    # the newest one stays: `since_last` is measured from it
+    "old run": (
+        "DELETE FROM run WHERE node_id = :node AND as_of < :limit "
+        "AND as_of < (SELECT max(x.as_of) FROM run x WHERE x.node_id = :node)"
+    ),
+    "old event": "DELETE FROM event WHERE node_id = :node AND last_seen < :limit",
+    "old finding": "DELETE FROM finding WHERE node_id = :node AND last_at < :limit AND how <> ''",
+}  # fmt: skip
 
 
 class Batch(NamedTuple):
@@ -64,50 +116,52 @@ class Batch(NamedTuple):
 class Writer:
     """Keeps one history open for writing. `complaints` holds what happened to its file, each said once."""
 
-    def __init__(self, location: Location, days: int, words: Vocabulary, engine: Engine | None = None) -> None:
+    def __init__(self, location: Location, days: int, words: Vocabulary, store: Store | None = None) -> None:
         self.location, self.days, self.words = location, days, words
         self.complaints: list[Text] = []
-        self._engine = engine
+        self._store = store
 
     def close(self) -> None:
         """Let go of the file or server."""
-        if self._engine is not None:
-            self._engine.dispose()
-            self._engine = None
+        if self._store is not None:
+            self._store.close()
+            self._store = None
 
     def write(self, batch: Batch) -> int:
         """The number of the run, committed. StoreError when it could not be kept."""
-        number = self._guarded(lambda engine: self._write(engine, batch))
+        number = self._guarded(lambda store: self._write(store, batch))
         if number % SLICES == 0:
-            self._guarded(self._vacuum)
+            self._guarded(lambda store: store.vacuum())
         return number
 
     def prune(self) -> dict[str, int]:
         """Take away everything that is too old, of every node, and give the space back. Rows taken, by table."""
         taken = self._guarded(self._prune_all)
-        self._guarded(lambda engine: self._vacuum(engine, always=True))
+        self._guarded(lambda store: store.vacuum(always=True))
         return taken
 
     # --- opening --------------------------------------------------------------------------
 
-    def _guarded(self, work: Callable[[Engine], T]) -> T:
+    def _guarded(self, work: Callable[[Store], T]) -> T:
         """Run `work`; a damaged file is put aside, once, and a new one begun."""
         try:
             return self._tried(work)
-        except (SQLAlchemyError, sqlite3.Error) as error:
+        except sqlite3.Error as error:
             if primary(error) not in CORRUPT or self.location.path is None:
                 raise StoreError(reason(error)) from error
             self._put_aside(self.location.path)
         try:
             return self._tried(work)
-        except (SQLAlchemyError, sqlite3.Error) as error:
+        except sqlite3.Error as error:
             raise StoreError(reason(error)) from error
 
-    def _tried(self, work: Callable[[Engine], T]) -> T:
+    def _tried(self, work: Callable[[Store], T]) -> T:
         try:
-            if self._engine is None:
-                self._engine = opened(self.location)
-            return work(self._engine)
+            if self._store is None:
+                self._store = opened(self.location)
+            return work(self._store)
+        except ModuleNotFoundError as error:  # an installation without its dependencies still diagnoses
+            raise StoreError(Text(f"{error.name} is not installed")) from error
         except OSError as error:
             raise StoreError(reason(error)) from error
 
@@ -140,155 +194,93 @@ class Writer:
 
     # --- one run --------------------------------------------------------------------------
 
-    def _write(self, engine: Engine, batch: Batch) -> int:
-        with engine.begin() as c:
+    def _write(self, store: Store, batch: Batch) -> int:
+        with store.transaction() as c:
             node = _node(c, batch.host)
-            run = _T["run"]
-            last = c.execute(
-                select(run.c.id, run.c.as_of, run.c.boot_id)
-                .where(run.c.node_id == node, run.c.late.is_(False))
-                .order_by(run.c.as_of.desc())
-                .limit(1)
-            ).first()
-            known = (run.c.node_id == node) & (run.c.as_of == batch.as_of)
-            known &= (run.c.ruleset == batch.ruleset) & (run.c.origin == batch.origin)
-            same = c.execute(select(run.c.id).where(known)).scalar()
-            if same is not None:  # the same bundle once more
-                return int(same)
-            late = last is not None and batch.as_of <= last.as_of
+            last = next(iter(c.rows(STATEMENTS["last"], {"node": node})), None)
+            about = {"node": node, "as_of": batch.as_of, "ruleset": batch.ruleset, "origin": batch.origin}
+            for (number,) in c.rows(STATEMENTS["same"], about):  # the same bundle once more
+                return int(number)
+            before = None if last is None else int(last[1])
+            late = before is not None and batch.as_of <= before
             number = _insert_run(c, node, batch, late)
-            tracks = self._samples(c, node, number, batch, None if last is None else int(last.as_of))
+            tracks = self._samples(c, node, number, batch, before)
             _events(c, node, batch)
-            _findings(c, node, number, batch, late, "" if last is None else str(last.boot_id))
+            _findings(c, node, number, batch, late, "" if last is None else str(last[2]))
             self._prune(
                 c, node, batch.as_of, [t for t in tracks if t % SLICES == number % SLICES], number % SLICES == 0
             )
         return number
 
-    def _samples(self, c: Connection, node: int, run: int, batch: Batch, before: int | None) -> list[int]:
+    def _samples(self, c: Transaction, node: int, run: int, batch: Batch, before: int | None) -> list[int]:
         """Write what is worth a row; the numbers of all tracks of the node."""
-        about = {"node": node, "until": FOREVER}
-        table = _T["track"]
-        known = select(table.c.id, table.c.fact, table.c.subject, table.c.probe, table.c.call).where(
-            table.c.node_id == node
-        )
-        tracks = {Key(r[1], r[2], r[3]): (int(r[0]), str(r[4])) for r in c.execute(known)}
-        last = {Key(r[1], r[2], r[3]): Last(Cell(*r[5:9]), int(r[9])) for r in c.execute(text(SQL["latest"]), about)}
+        tracks = _tracks(c, node)
+        known = c.rows(SQL["latest"], {"node": node, "until": FOREVER})
+        last = {Key(*r[1:4]): Last(Cell(*r[5:9]), int(r[9])) for r in known}
         rows = plan(last, batch.samples, batch.as_of, before, lambda f: every(self.words.get(f), f in batch.watched))
         new = [r.key for r in rows if r.key not in tracks]
         if new:
-            c.execute(insert(table), [{"node_id": node, **k._asdict(), "call": batch.samples[k].call} for k in new])
-            tracks = {Key(r[1], r[2], r[3]): (int(r[0]), str(r[4])) for r in c.execute(known)}
+            c.many(_INSERT["track"], [{"node_id": node, **k._asdict(), "call": batch.samples[k].call} for k in new])
+            tracks = _tracks(c, node)
         moved = [
             {"track": tracks[r.key][0], "new_call": batch.samples[r.key].call}
             for r in rows
             if r.key in batch.samples and batch.samples[r.key].call != tracks[r.key][1]
         ]
-        if moved:
-            c.execute(text("UPDATE track SET call = :new_call WHERE id = :track"), moved)
-        if rows:
-            c.execute(_ignoring(c, _T["observation"]), [_sample(tracks[r.key][0], run, r) for r in rows])
+        c.many(STATEMENTS["moved"], moved)
+        c.many(_INSERT["observation"] + _IGNORING, [_sample(tracks[r.key][0], run, r) for r in rows])
         return [number for number, _ in tracks.values()]
 
     # --- retention ------------------------------------------------------------------------
 
-    def _prune(self, c: Connection, node: int, now: int, tracks: Sequence[int], rest: bool) -> dict[str, int]:
+    def _prune(self, c: Transaction, node: int, now: int, tracks: Sequence[int], rest: bool) -> dict[str, int]:
         """Old samples of some tracks (what was in force at the edge stays), and now and then old rows of the rest."""
         edge, far = now - self.days * DAY, now - self.days * LONGER * DAY
         taken = {"observation": 0, "run": 0, "event": 0, "finding": 0}
-        if tracks:
-            taken["observation"] = _deleted(c, _PRUNE, [{"track": t, "edge": edge} for t in tracks])
-            gone = [{"track": t, "edge": edge, "gone": str(Status.NOT_ASKED)} for t in tracks]
-            taken["observation"] += _deleted(c, _PRUNE_GONE, gone)
-            _deleted(c, _PRUNE_TRACK, [{"track": t} for t in tracks])
+        for track in tracks:
+            about = {"track": track, "edge": edge}
+            taken["observation"] += c.touched(STATEMENTS["old"], about)
+            taken["observation"] += c.touched(STATEMENTS["gone"], about | {"gone": str(Status.NOT_ASKED)})
+            c.touched(STATEMENTS["empty"], {"track": track})
         if rest:
-            for name, column, limit in (
-                ("run", "as_of", edge),
-                ("event", "last_seen", far),
-                ("finding", "last_at", far),
-            ):
-                table = _T[name]
-                old = (table.c.node_id == node) & (table.c[column] < limit)
-                if name == "finding":
-                    old &= table.c.how != ""
-                if name == "run":  # the newest one stays: `since_last` is measured from it
-                    old &= (
-                        table.c.as_of < select(func.max(table.c.as_of)).where(table.c.node_id == node).scalar_subquery()
-                    )
-                taken[name] = c.execute(delete(table).where(old)).rowcount
+            for name, limit in (("run", edge), ("event", far), ("finding", far)):
+                taken[name] = c.touched(STATEMENTS[f"old {name}"], {"node": node, "limit": limit})
         return taken
 
-    def _prune_all(self, engine: Engine) -> dict[str, int]:
+    def _prune_all(self, store: Store) -> dict[str, int]:
         total = {"observation": 0, "run": 0, "event": 0, "finding": 0}
-        with engine.begin() as c:
-            for node in list(c.execute(select(_T["node"].c.id)).scalars()):
-                newest = c.execute(text("SELECT max(as_of) FROM run WHERE node_id = :node"), {"node": node}).scalar()
-                tracks = list(c.execute(select(_T["track"].c.id).where(_T["track"].c.node_id == node)).scalars())
+        with store.transaction() as c:
+            for (node,) in c.rows(STATEMENTS["node numbers"], {}):
+                ((newest,),) = c.rows(STATEMENTS["newest"], {"node": node})
+                tracks = [number for number, _ in _tracks(c, node).values()]
                 now = max(int(newest or 0), time.time_ns())
                 for name, count in self._prune(c, node, now, tracks, True).items():
                     total[name] += count
         return total
 
-    def _vacuum(self, engine: Engine, always: bool = False) -> None:
-        """Write a file anew when most of it is empty; the server does that by itself."""
-        if engine.dialect.name != "sqlite":
-            return
-        connection = engine.raw_connection()
-        try:
-            pages, free, size = (
-                int(connection.cursor().execute(f"PRAGMA {n}").fetchone()[0])
-                for n in ("page_count", "freelist_count", "page_size")
-            )
-            if always or (free * 2 > pages and free * size > VACUUM_FROM):
-                connection.cursor().execute("VACUUM")
-        except sqlite3.OperationalError:
-            pass  # somebody reads, or there is no room for a second copy: the next time will do
-        finally:
-            connection.close()
+
+def _tracks(c: Transaction, node: int) -> dict[Key, tuple[int, str]]:
+    """Number and call of each track of a node."""
+    return {Key(*r[1:4]): (int(r[0]), str(r[4])) for r in c.rows(STATEMENTS["tracks"], {"node": node})}
 
 
-_PRUNE = (
-    "DELETE FROM observation WHERE track_id = :track AND at < coalesce((SELECT max(x.at) FROM observation x "
-    "WHERE x.track_id = :track AND x.at <= :edge AND x.holds_from IS NOT NULL), 0)"
-)
-_PRUNE_GONE = (
-    "DELETE FROM observation WHERE track_id = :track AND at < :edge AND (holds_from IS NULL OR status = :gone)"
-)
-_PRUNE_TRACK = (
-    "DELETE FROM track WHERE id = :track AND NOT EXISTS (SELECT 1 FROM observation x WHERE x.track_id = :track)"
-)
-
-
-def _deleted(c: Connection, sql: str, parameters: Sequence[Mapping[str, Any]]) -> int:
-    statement = text(sql)
-    return sum(c.execute(statement, p).rowcount for p in parameters)
-
-
-def _node(c: Connection, host: str) -> int:
+def _node(c: Transaction, host: str) -> int:
     """The node's number. A server's row is locked with it: runs of one node are written one after the other."""
-    table = _T["node"]
-    c.execute(_ignoring(c, table), [{"host": host}])
-    found = select(table.c.id).where(table.c.host == host)
-    return int(c.execute(found.with_for_update() if c.dialect.name == "postgresql" else found).scalar_one())
+    c.touched(_INSERT["node"] + _IGNORING, {"host": host})
+    ((number,),) = c.rows(SQL["node"] + c.for_update, {"host": host})
+    return int(number)
 
 
-def _ignoring(c: Connection, table: Table) -> Any:
-    """An insert that leaves rows alone that are there already."""
-    dialect = postgresql if c.dialect.name == "postgresql" else sqlite
-    return dialect.insert(table).on_conflict_do_nothing()
-
-
-def _insert_run(c: Connection, node: int, batch: Batch, late: bool) -> int:
+def _insert_run(c: Transaction, node: int, batch: Batch, late: bool) -> int:
     values = {
         "node_id": node, "as_of": batch.as_of, "origin": batch.origin, "late": late, "boot_id": batch.boot_id,
         "version": __version__, "ruleset": batch.ruleset, "state": batch.state, "usable": batch.usable,
         "text_en": storable(batch.text.en), "text_zh": storable(batch.text.zh), "exit": batch.exit,
         "probes": json.dumps(dict(batch.probes)), "sources": json.dumps(sorted({k.probe for k in batch.samples})),
     }  # fmt: skip
-    done = c.execute(insert(_T["run"]).values(**values))
-    key = done.inserted_primary_key
-    assert key is not None
-    return int(key[0])
+    c.touched(_INSERT["run"], values)
+    ((number,),) = c.rows(STATEMENTS["newest run"], {"node": node})
+    return int(number)
 
 
 def _sample(track: int, run: int, row: Row) -> dict[str, Any]:
@@ -302,9 +294,8 @@ def _sample(track: int, run: int, row: Row) -> dict[str, Any]:
 # --- events -------------------------------------------------------------------------------
 
 
-def _events(c: Connection, node: int, batch: Batch) -> None:
+def _events(c: Transaction, node: int, batch: Batch) -> None:
     """Each line once; the same one read again only moves `last_seen`, and that at most once an hour."""
-    table = _T["event"]
     seen: dict[str, list[Observation]] = {}
     for o in batch.events:
         seen.setdefault(identity(batch.host, batch.boot_id, o), []).append(o)
@@ -312,27 +303,18 @@ def _events(c: Connection, node: int, batch: Batch) -> None:
     names = sorted(seen)
     for start in range(0, len(names), 500):
         part = names[start : start + 500]
-        found = select(table.c.identity, table.c.id, table.c.count, table.c.last_seen, table.c.first_seen).where(
-            table.c.node_id == node, table.c.identity.in_(part)
-        )
-        known |= {str(r[0]): (int(r[1]), int(r[2]), int(r[3])) for r in c.execute(found)}
+        asked = {f"n{i}": name for i, name in enumerate(part)}
+        sql = f"SELECT identity, id, count, last_seen FROM event WHERE node_id = :node AND identity IN (:{', :'.join(asked)})"
+        known |= {str(r[0]): (int(r[1]), int(r[2]), int(r[3])) for r in c.rows(sql, {"node": node, **asked})}
     fresh = [_event_row(node, name, group, batch) for name, group in sorted(seen.items()) if name not in known]
-    if fresh:
-        c.execute(_ignoring(c, table), fresh)
+    c.many(_INSERT["event"] + _IGNORING, fresh)
     hour = DAY // 24
     again = [
         {"row": number, "seen_at": batch.as_of, "times": len(seen[name])}
         for name, (number, count, last) in sorted(known.items())
         if batch.as_of - last >= hour or len(seen[name]) > count
     ]
-    if again:
-        c.execute(text(_SEEN_AGAIN), again)
-
-
-_SEEN_AGAIN = (
-    "UPDATE event SET last_seen = CASE WHEN last_seen < :seen_at THEN :seen_at ELSE last_seen END, "
-    "count = CASE WHEN count < :times THEN :times ELSE count END WHERE id = :row"
-)
+    c.many(STATEMENTS["seen again"], again)
 
 
 def _event_row(node: int, name: str, group: Sequence[Observation], batch: Batch) -> dict[str, Any]:
@@ -352,37 +334,29 @@ def _event_row(node: int, name: str, group: Sequence[Observation], batch: Batch)
 _SAME = ("severity", "grade", "role", "bucket", "explained_by")
 
 
-def _findings(c: Connection, node: int, run: int, batch: Batch, late: bool, boot: str) -> None:
+def _findings(c: Transaction, node: int, run: int, batch: Batch, late: bool, boot: str) -> None:
     """Go on with the stretches that stay as they are, end the others, begin new ones."""
-    table = _T["finding"]
     rows = {f.id: _finding_row(f, node, run, batch.as_of) for f in batch.findings}
     if late:
-        if rows:
-            c.execute(insert(table), [r | {"how": "alone"} for r in rows.values()])
+        c.many(_INSERT["finding"], [r | {"how": "alone"} for r in rows.values()])
         return
-    going = {r[1]: (int(r[0]), finding_of(r)) for r in c.execute(text(SQL["open_findings"]), {"node": node})}
-    ended: dict[str, list[int]] = {"changed": [], "cleared": [], "unseen": []}
+    going = {r[1]: (int(r[0]), finding_of(r)) for r in c.rows(SQL["open_findings"], {"node": node})}
+    ended: list[dict[str, Any]] = []
     for key, (number, past) in going.items():
         row = rows.get(key)
         if row is None:
             how = "cleared" if batch.gone(past, boot) else "unseen"
             if how != past.how:
-                ended[how].append(number)
+                ended.append({"row": number, "how": how})
             continue
         row["opened_at"] = past.opened_at
         if past.how == "" and _unchanged(past, row):
-            new = {
-                n: row[n] for n in ("count", "first_event", "last_event", "clock", "last_run", "last_at", "stands_on")
-            }
-            c.execute(update(table).where(table.c.id == number).values(**new))
+            c.touched(STATEMENTS["goes on"], {"row": number, **{n: row[n] for n in _GOES_ON}})
             del rows[key]
         else:
-            ended["changed"].append(number)
-    for how, numbers in ended.items():
-        if numbers:
-            c.execute(update(table).where(table.c.id.in_(numbers)).values(how=how))
-    if rows:
-        c.execute(insert(table), list(rows.values()))
+            ended.append({"row": number, "how": "changed"})
+    c.many(STATEMENTS["ends"], ended)
+    c.many(_INSERT["finding"], list(rows.values()))
 
 
 def _unchanged(past: PastFinding, row: Mapping[str, Any]) -> bool:
@@ -407,47 +381,31 @@ def _finding_row(f: Finding, node: int, run: int, at: int) -> dict[str, Any]:
 # --- opening ------------------------------------------------------------------------------
 
 
-def opened(location: Location) -> Engine:
-    """An engine for tables of the newest revision. StoreError when they belong to a newer gpudiag or to others."""
+def opened(location: Location) -> Store:
+    """Tables of the newest revision. StoreError when they belong to a newer gpudiag or to others."""
     if location.path is None:
-        engine = server_engine(location)
-        _ready(engine)
-        return engine
+        from assistant.store.server import opened_server
+
+        return opened_server(location)
     create_file(location.path)
     found = file_revision(location.path)  # before anything, the journal mode too, is touched
-    engine = file_engine(location.path)
     if found != HEAD:
-        _refuse(found)
+        refuse(found)
+        from assistant.store.server import set_up
+
         with locked(location.path):  # one process at a time sets a file up
-            _ready(engine)
-    return engine
+            set_up(location.path)
+    return FileStore(location.path)
 
 
 def upgrade(location: Location) -> None:
     """Bring tables up to date. StoreError when that cannot be done."""
     try:
-        opened(location).dispose()
-    except (SQLAlchemyError, sqlite3.Error, OSError) as error:
+        opened(location).close()
+    except ModuleNotFoundError as error:
+        raise StoreError(Text(f"{error.name} is not installed")) from error
+    except (sqlite3.Error, OSError) as error:
         raise StoreError(reason(error)) from error
-
-
-def _ready(engine: Engine) -> None:
-    with engine.connect() as c:
-        found = migrate.version(c)
-        c.rollback()
-    if found == HEAD:
-        return
-    _refuse(found)
-    with engine.begin() as c:
-        if c.dialect.name == "postgresql":
-            c.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})
-        if migrate.version(c) != HEAD:  # asked again: another process may have been faster
-            migrate.upgrade(c)
-
-
-def _refuse(found: str | None) -> None:
-    if found != "" and found not in REVISIONS:
-        raise StoreError(refusal(found))
 
 
 @contextmanager

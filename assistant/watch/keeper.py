@@ -60,7 +60,9 @@ class Keeper:
             self._child.kill()
 
     def _write(self, data: bytes) -> None:
-        argv = [sys.executable, "-m", __name__]
+        # -P and our own path: neither the current folder nor its absence decides what is imported.
+        code = f"import sys; sys.path[:] = {sys.path!r}; from assistant.watch.keeper import main; main()"
+        argv = [sys.executable, "-P", "-c", code]
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
             self._child = child
             try:
@@ -83,7 +85,3 @@ def main() -> None:
     url, host, diagnosis, results, days, boot_id, rules, lang = pickle.load(sys.stdin.buffer)
     complaint = remember(url, host, diagnosis, results, "watch", days=days, boot_id=boot_id, rules=rules, lang=lang)
     print(complaint or "")
-
-
-if __name__ == "__main__":
-    main()

@@ -6,7 +6,7 @@ import os
 import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,9 @@ from assistant.watch.pace import Pace
 from assistant.watch.rounds import blind, names, sightings
 from assistant.watch.state import StateFile, machine_id
 from assistant.watch.webhook import Outbox, Target, waiting
-from knowledge.observation import Scope, Status
+from knowledge.observation import Observation, Scope, Status
 from knowledge.text import excerpt
+from rules.model import Severity
 
 if TYPE_CHECKING:
     from assistant.config import Settings
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from rules.loader import RuleSet
 
 JUMP = 30.0  # seconds by which the clock may be set before it counts as a jump
-LEAVE = 5.0  # seconds that receivers and the history have at the end
+LEAVE = 3.0  # seconds that receivers and the history have at the end
+KEEP = 600.0  # seconds between two rounds that go into the history, while nothing changes
 AGAIN = 3600.0  # seconds until the same complaint is said again
 COMPLAINTS = 100  # that are remembered
 
@@ -90,6 +92,8 @@ class Watcher:
         self._notify = Notify(os.environ)
         self._pace = Pace(plan.wish, self._look)
         self._doubt = False  # the next round must ask every probe
+        self._earlier: tuple[Observation, ...] = ()  # what the history told last
+        self._remembered = float("-inf")  # monotonic time of the last round that it was given
 
     # --- from outside ---------------------------------------------------------------------
 
@@ -178,10 +182,7 @@ class Watcher:
         self._doubt = False
         taken = self._pace.take(full, begun)
         look = taken.look
-        if self.recall is not None:
-            look, why = self.recall(look)
-            if why:
-                self.complain(why)
+        look = self._recalled(look, taken.full)
         facts = [*look.observations, *look.earlier, *told(look.host, self._plan.expect_gpus)]
         diagnosis = diagnose(facts, self._ruleset, notes=look.notes, as_of=look.as_of, whole=look.whole)
         changes = self._update(look, diagnosis, taken.full)
@@ -190,9 +191,21 @@ class Watcher:
             self._tell(change)
         self._collector.snapshot = self._snapshot(look, diagnosis, time.monotonic() - begun)
         self._notify(f"STATUS={diagnosis.verdict.text.en}")
-        if self.remember is not None and (taken.full or changes):
+        if self.remember is not None and (changes or begun - self._remembered >= KEEP - 1.0):
+            self._remembered = begun
             self.remember(look, diagnosis)
         return changes
+
+    def _recalled(self, look: machine.Look, full: bool) -> machine.Look:
+        """With what the history knows. A light look goes on with what the last full one was told."""
+        if self.recall is None:
+            return look
+        if full:
+            look, why = self.recall(look)
+            if why:
+                self.complain(why)
+            self._earlier = look.earlier
+        return replace(look, earlier=self._earlier)
 
     def _look(self, wish: machine.Wish, options: Mapping[str, Mapping[str, str]]) -> machine.Look:
         return machine.here(self._settings, wish, self._while_looking, options)
@@ -210,11 +223,12 @@ class Watcher:
         subjects = names(self.book, diagnosis) | {f"node {old}": f"node {new}" for old, new in hosts.items()}
         book = renamed(shifted(self.book, self._jumped(now)), subjects, hosts)
         unseen = blind(book, diagnosis, look.boot_id, now, self._plan.policy)
+        missed = book.alerts.keys() - {s.key for s in found}
         if not full:
-            unseen |= book.alerts.keys() - {s.key for s in found}
+            unseen |= missed
         book, changes = step(book, found, unseen, now, self._plan.policy)
         doubtful = any(a.phase is not Phase.FIRING for a in book.alerts.values())
-        self._doubt |= bool(changes) or doubtful or (not full and bool(unseen))
+        self._doubt |= bool(changes) or doubtful or (not full and bool(missed))
         with self._lock:
             self.book, self._diagnosis, self._host = book, diagnosis, look.host
             self.totals.webhooks_dropped += self._outbox.add(changes, look.host)
@@ -334,18 +348,22 @@ class Watcher:
 _WORDS = {What.FIRED: "告警", What.ESCALATED: "升级", What.CLEARED: "恢复"}
 
 
+_STATES = ("ok", "unknown", "degraded", "unhealthy")  # from good to bad
+_USABLE = ("yes", "unknown", "not_yet", "no")
+
+
 def _said(diagnosis: Diagnosis, firing: Sequence[Alert]) -> tuple[str, str]:
-    """State and usability of the newest round; while an alert is held, no better than it was."""
-    state, usable = str(diagnosis.verdict.state), str(diagnosis.verdict.usable)
-    if state in ("ok", "unknown") and firing:
-        worst = max(firing, key=lambda a: a.severity.rank)
-        held = "unhealthy" if worst.severity.rank >= 2 and worst.last.usable != "yes" else "degraded"  # error and above
-        return held, worst.last.usable or usable
-    return state, usable
+    """State and usability of the newest round; while alerts are held, no better than these say."""
+    states, usables = [str(diagnosis.verdict.state)], [str(diagnosis.verdict.usable)]
+    for a in firing:
+        serious = a.severity in (Severity.ERROR, Severity.CRITICAL) and a.last.usable != "yes"
+        states.append("unhealthy" if serious else "degraded")
+        usables += [a.last.usable] if a.last.usable in _USABLE else []
+    return max(states, key=_STATES.index), max(usables, key=_USABLE.index)
 
 
 def _row(a: Alert) -> dict[str, Any]:
-    from probes.bundle import iso
+    from probes.host import iso
 
     return {
         "rule": a.last.rule, "xid": a.last.xid, "subject": a.last.subject, "severity": str(a.severity), "phase": str(a.phase),
@@ -355,8 +373,6 @@ def _row(a: Alert) -> dict[str, Any]:
 
 
 def _resident() -> int:
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except (OSError, ValueError, IndexError):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)

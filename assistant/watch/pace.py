@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from assistant.machine import Look, Wish
 from knowledge.observation import Clock, Event, Observation, Status
-from probes.bundle import Recording
+from probes.host import Recording
 from probes.runner import ProbeResult, select
 
 FULL = 300.0  # seconds between two rounds that ask every probe
@@ -48,7 +48,10 @@ class Pace:
         self._whole_log: float | None = None
 
     def take(self, full: bool, now: float) -> Taken:
-        """Look. `full`: ask every probe and read the whole log; else as little as the time since allows. `now` is monotonic."""
+        """Look. `full`: ask every probe; else as few as the time since allows. `now` is monotonic.
+
+        Of the log what is new is enough either way, as long as it joins what is known without a gap.
+        """
         full = full or self._full is None or now - self._full >= FULL - 1.0 or not self._last
         full = full or not self._each
         names = self._all if full else self._each
@@ -94,7 +97,9 @@ def _until(result: ProbeResult | None) -> int | None:
 
 
 def _joined(before: ProbeResult, tail: ProbeResult, since: int, now: int) -> ProbeResult | None:
-    """The log as known before and what was written since; None when the two do not touch."""
+    """The log as known before and what was written since; None when the two do not touch, or the clock was set back."""
+    if now < since + AHEAD:
+        return None
     windows = _windows(tail)
     readable = any(o.fact == "log.kernel.readable" and o.status is Status.OK for o in tail.observations)
     if tail.status is not Status.OK or not readable or not windows or max(w[0] for w in windows) > since + AHEAD:

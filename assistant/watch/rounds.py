@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from assistant.diagnosis import Diagnosis
+from assistant.render import lines
 from assistant.watch.alerts import SECOND, Alert, Book, Policy, Sighting
 from knowledge.observation import Clock, Event, Observation, Scope, Status, Subject
 from rules.engine import Finding, Grade, Role
@@ -39,7 +40,7 @@ def _sighting(f: Finding, titles: Mapping[str, str], boot: str) -> Sighting:
         title={"en": f.title.en, "zh": f.title.zh},
         bucket=str(f.advice.bucket),
         usable=str(f.advice.usable),
-        evidence=tuple(dict.fromkeys(o.excerpt for o in f.because if o.excerpt))[:5],
+        evidence=tuple(dict.fromkeys(lines.shown(o) for o in f.because if o.excerpt))[:5],
         explains=tuple(titles[i] for i in f.explains if i in titles),
         facts=tuple(sorted(facts)),
         event=max(events, default=None),

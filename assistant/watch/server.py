@@ -19,7 +19,7 @@ from prometheus_client.registry import CollectorRegistry
 from knowledge.errors import UsageError
 
 Answer = tuple[int, Any]  # HTTP status, JSON document
-CLIENTS = 32  # connections at a time; more are turned away
+CLIENTS = 32  # connections at a time; one more ends the oldest
 PATIENCE = 20.0  # seconds that a connection may last, whatever it does
 
 
@@ -55,6 +55,7 @@ class _Quiet(ThreadingHTTPServer):
 
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 128  # connections that wait while a round computes
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -68,15 +69,12 @@ class _Quiet(ThreadingHTTPServer):
         TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        self._end_old()
         with self._guard:
-            room = len(self._open) < CLIENTS
-            if room:
-                self._open[request] = time.monotonic()
-        if room:
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
+            oldest = next(iter(self._open), None) if len(self._open) >= CLIENTS else None
+            self._open[request] = time.monotonic()
+        if oldest is not None:
+            self._end(oldest)
+        super().process_request(request, client_address)
 
     def service_actions(self) -> None:
         """Twice a second."""
@@ -86,8 +84,14 @@ class _Quiet(ThreadingHTTPServer):
         with self._guard:
             old = [s for s, begun in self._open.items() if time.monotonic() - begun > PATIENCE]
         for connection in old:
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+            self._end(connection)
+
+    def _end(self, connection: Any) -> None:
+        """Its thread notices, and lets go of it."""
+        with self._guard:
+            self._open.pop(connection, None)
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
 
     def shutdown_request(self, request: Any) -> None:
         with self._guard:

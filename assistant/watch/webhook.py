@@ -15,12 +15,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from assistant.watch.alerts import SECOND, Change, What
+from assistant.watch.alerts import SECOND, Change, Sighting, What
 from knowledge.errors import UsageError
 
 SCHEMA = "gpudiag/alert/1"
 TIMEOUT = 10.0  # seconds for one try
-FIRST_PAUSE, LONGEST_PAUSE = 5.0, 600.0  # seconds between tries: doubled each time, with jitter
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 600.0  # seconds between tries: doubled each time, with jitter
 GIVE_UP = 86_400.0  # seconds after which a message is old news
 QUEUE = 1000  # messages kept; the oldest go first
 LONGEST_WAIT = 3600.0  # seconds: a receiver may ask for this much patience
@@ -174,19 +174,20 @@ def payload(change: Change, host: str) -> dict[str, Any]:
 def slack(change: Change, host: str) -> dict[str, Any]:
     """Blocks for a Slack incoming webhook: the verdict first, then the evidence and the command to run."""
     a, s = change.alert, change.alert.last
-    title = _escaped(s.title.get("en", s.rule))
+    title = _escaped(_told(s))
     node = _escaped(s.host or host)
+    where = "" if s.subject.startswith("node ") else f" · node *{node}*"
     if change.what is What.CLEARED:
-        head = f":white_check_mark: *Resolved* {title} · {_escaped(s.subject)} on *{node}*"
-        return {"text": f"resolved: {title} on {node}", "blocks": [_section(head)]}
+        head = f":white_check_mark: *Resolved* {title}{where}"
+        return {"text": f"resolved: {title} ({node})", "blocks": [_section(head)]}
     word = "*Worse*: " if change.what is What.ESCALATED else ""
-    head = f"{_SIGN[str(a.severity)]} {word}*{title}* · {_escaped(s.subject)} on *{node}*"
+    head = f"{_SIGN[str(a.severity)]} {word}*{title}*{where}"
     blocks = [_section(head)]
     lines = [f"*Do next:* `{s.bucket}`" + ("  ·  *do not use it*" if s.usable == "no" else "")]
     if a.returns:
         lines.append(f"Came back {len(a.returns)} time{'s' if len(a.returns) != 1 else ''} in a day.")
     if s.explains:
-        lines.append("Explains: " + ", ".join(map(_escaped, s.explains[:3])))
+        lines.append("Explains: " + "; ".join(map(_escaped, s.explains[:3])))
     blocks.append(_section("\n".join(lines)))
     if s.evidence:
         blocks.append(_section("```" + _escaped("\n".join(s.evidence[:3]))[:2500].replace("```", "'''") + "```"))
@@ -197,9 +198,22 @@ def slack(change: Change, host: str) -> dict[str, Any]:
         }
     )
     return {
-        "text": f"{a.severity}: {title} on {node}",
+        "text": f"{a.severity}: {title} ({node})",
         "attachments": [{"color": _COLOR[str(a.severity)], "blocks": blocks}],
     }
+
+
+def _told(s: Sighting) -> str:
+    """``GPU 0000:3b:00.0 has fallen off the bus``: the clause that the verdict of a check uses."""
+    from assistant.render.labels import headline
+    from knowledge.language import Text
+    from knowledge.observation import Scope, Subject
+
+    title = s.title.get("en", s.rule)
+    scope, _, name = s.subject.partition(" ")
+    if scope not in list(Scope) or not name or " link " in name:  # this node; gpu 0000:3b:00.0 link 3
+        return f"{s.subject}: {title}" if s.subject else title
+    return headline(Text(title), [Subject(Scope(scope), name)], "en")
 
 
 def _section(text: str) -> dict[str, Any]:
@@ -212,6 +226,6 @@ def _escaped(text: str) -> str:
 
 
 def _iso(at: int) -> str:
-    from probes.bundle import iso
+    from probes.host import iso
 
     return iso(at) or ""

@@ -609,6 +609,12 @@ def read(path: str) -> Any:
         return said(error)
 
 
+def host_name(root: str) -> str:
+    """The machine's own name: in a container that sees it below `root` another one than ours."""
+    name = read(root + "/proc/sys/kernel/hostname")
+    return name if isinstance(name, str) and name else os.uname().nodename
+
+
 def said(error: OSError) -> dict[str, str]:
     """An operating system error as it is kept."""
     return {"error": errno.errorcode.get(error.errno or errno.EIO, "EIO") + ": " + (error.strerror or str(error))}
@@ -651,7 +657,7 @@ def collect(options: argparse.Namespace, until: float) -> dict[str, Any]:
     root = options.root.rstrip("/")
     out: dict[str, Any] = {
         "schema": SCHEMA,
-        "host": os.uname().nodename,
+        "host": host_name(root),
         "at_ns": time.time_ns(),
         "boot_id": read(root + "/proc/sys/kernel/random/boot_id"),
         "quick": options.quick,

@@ -314,6 +314,14 @@ def work(root: str, deadline: float) -> Record:
             walker.start()
 
 
+def host_name(root: str) -> str:
+    """The machine's own name: in a container that sees it below `root` another one than ours."""
+    try:
+        return _read(root + "/proc/sys/kernel/hostname") or os.uname().nodename
+    except OSError:
+        return os.uname().nodename
+
+
 def main() -> None:
     """Print the document and end, whatever still hangs."""
     parser = argparse.ArgumentParser(description="PCI bus and NVIDIA driver, raw, as JSON")
@@ -322,12 +330,11 @@ def main() -> None:
     options = parser.parse_args()
     deadline = time.monotonic() + max(0.2, options.deadline - 0.1)
     root = options.root.rstrip("/")
-    host = os.uname()
     out: Record = {
         "schema": SCHEMA,
         "at_ns": time.time_ns(),
-        "host": host.nodename,
-        "machine": host.machine,
+        "host": host_name(root),
+        "machine": os.uname().machine,
         "uid": os.geteuid(),
     }
     try:

@@ -114,6 +114,16 @@ _KNOWN = re.compile(
 )
 _PEM = re.compile(r"-----BEGIN [A-Z ]{1,40}-----.*", re.DOTALL)
 _NAME = re.compile(r"[\w.-]{1,200}")
+# Options of one letter that hold a password, by how the program's name begins.
+_LETTERS = {
+    "mysql": "p", "mariadb": "p", "sshpass": "p", "mongo": "p", "redis-cli": "a", "ldap": "w", "sqlcmd": "P", "cqlsh": "p",
+    "clickhouse-client": "p",
+}  # fmt: skip
+_PASSES = re.compile("(?:" + "|".join(_LETTERS) + r")[\w.-]{0,20}")
+_LINE = re.compile(
+    r"((?:^|[\s;&|/])(?:mysql|mariadb|sshpass|mongo|cqlsh)[\w.-]{0,20}\s(?:[^;&|\n]{0,500}?\s)??-p\s?|"
+    r"(?:^|[\s;&|/])redis-cli\s(?:[^;&|\n]{0,500}?\s)??-a\s?)(\"[^\"]*\"?|'[^']*'?|[^\s;&|]+)"
+)
 _USER_FLAGS = frozenset({"-u", "--user", "--proxy-user"})  # curl: name:password
 
 
@@ -153,9 +163,17 @@ def masked_arguments(arguments: list[str]) -> list[str]:
         hide = argument.startswith("-") and not equals and secret_name(argument)
         if argument in _USER_FLAGS and ":" in "".join(arguments[i + 1 : i + 2]):
             hide = True
-        if (program == "sshpass" or program.startswith(("mysql", "mariadb"))) and argument.startswith("-p"):
-            hide = argument == "-p"
-            argument = "-p" + ("" if hide else MASK)
+        base = argument.rsplit("/", 1)[-1]
+        if _PASSES.fullmatch(base) and "." not in base:  # as itself, or behind env, sudo, timeout, docker exec
+            program = base
+        if argument.startswith("-u") and ":" in argument:
+            argument = "-u" + MASK
+        letters = next((v for k, v in _LETTERS.items() if program.startswith(k)), "")
+        if letters and len(argument) > 1 and argument[0] == "-" and argument[1] in letters:
+            hide = len(argument) == 2
+            argument = argument[:2] + ("" if hide else MASK)
+        elif i:  # a line of a shell
+            argument = _LINE.sub(lambda m: m[1] + MASK, argument)
         shown = argument if hide else masked(argument)
         out.append(shown if len(shown) <= MAX_ARGUMENT else shown[:MAX_ARGUMENT] + "...")
     return out

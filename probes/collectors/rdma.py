@@ -229,6 +229,14 @@ def listing(root: str, deadline: float) -> tuple[list[str], Record]:
     return [], names if isinstance(names, dict) else {"hung": base}
 
 
+def host_name(root: str) -> str:
+    """The machine's own name: in a container that sees it below `root` another one than ours."""
+    try:
+        return _read(root + "/proc/sys/kernel/hostname") or os.uname().nodename
+    except OSError:
+        return os.uname().nodename
+
+
 def main() -> None:
     """Print the document and end, whatever still hangs."""
     parser = argparse.ArgumentParser(description="RDMA adapters, raw, as JSON")
@@ -238,12 +246,11 @@ def main() -> None:
     options = parser.parse_args()
     deadline = time.monotonic() + max(0.2, options.deadline - 0.1)
     root = options.root.rstrip("/")
-    host = os.uname()
     out: Record = {
         "schema": SCHEMA,
         "at_ns": time.time_ns(),
         "monotonic_ns": time.monotonic_ns(),
-        "host": host.nodename,
+        "host": host_name(root),
     }
     out["uid"] = os.geteuid()
     try:

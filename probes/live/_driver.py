@@ -12,7 +12,9 @@ from probes.live._fetch import reason
 from probes.parse.nvml_snapshot import HANGS_AFTER
 
 STATE = "node.driver.state"
-_WAITED = re.compile(r"^no end after (\d+(?:\.\d+)?(?:e[+-]?\d+)?) s$")  # what a live host says, of a child that it could end
+_WAITED = re.compile(
+    r"^no end after (\d+(?:\.\d+)?(?:e[+-]?\d+)?) s$"
+)  # what a live host says, of a child that it could end
 
 
 def unresponsive(found: Iterable[Observation], reply: Reply, host: Host, parser: DocumentFormat) -> list[Observation]:

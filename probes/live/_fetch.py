@@ -141,5 +141,6 @@ def _unsaid(reply: Reply, text: str) -> str:
     if not reply.whole:
         return ""
     first = next((line for line in text.splitlines() if line.strip()), "")
-    said = f"the output does not tell: {first}" if first else "printed nothing"
+    shown = "" if first.lstrip()[:1] in "{[" else f": {first}"  # a document of JSON begins alike, whatever it tells
+    said = f"the output does not tell{shown}" if first else "printed nothing"
     return excerpt(f"{reply.title}: {said}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TypeAlias
 
+from knowledge.lazy import lazy
 from knowledge.observation import Clock, Observation, Status, node
 from probes.host import Host, Reply
 from probes.live._fetch import log, reason, status_of
@@ -46,18 +47,18 @@ REMEDIES = {
 
 # IDX BOOT ID                          FIRST ENTRY                 LAST ENTRY
 #   0 22222222222222222222222222222222 Sat 2026-11-21 01:58:56 UTC Sat 2026-11-21 05:58:56 UTC
-_BOOT = re.compile(
+_BOOT = lazy(
     r"^ *-?\d+ [0-9a-f]{32} .{0,8}?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC).{1,8}?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC)",
     re.MULTILINE,
 )
 _HINT = "not seeing messages from other users and the system"
 _NO_FILES = "No journal files were"  # ... found, or opened due to insufficient permissions
-_OPTION = re.compile(
+_OPTION = lazy(
     r"unrecognized option|invalid option|unknown option|unknown output format|unknown time format", re.IGNORECASE
 )
 # 6,3973,227996636,-;msg
 _RECORD = re.compile(rb"^\d{1,6},(\d{1,19}),(\d{1,18})[,;]", re.MULTILINE)
-_BTIME = re.compile(r"^btime (\d{1,12})$", re.MULTILINE)
+_BTIME = lazy(r"^btime (\d{1,12})$", re.MULTILINE)
 _CUT = re.compile(rb"^\[gpudiag: \d+ bytes in the middle were left out\]\n", re.MULTILINE)
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00", b"BZh")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -316,7 +317,7 @@ def of_zone(zone: tzinfo, until: int, latest: int | None) -> Spot:
 
 def _rotated(host: Host, path: str) -> list[str]:
     """Older files of that name, newest first: ``.1``, ``.2.gz``, or ``-20261101.xz``."""
-    name = re.compile(re.escape(path) + r"(?:\.(\d{1,3})|-(\d{8})(?:-?(\d{2,10}))?)(?:\.(?:gz|zst|xz|bz2))?")
+    name = lazy(re.escape(path) + r"(?:\.(\d{1,3})|-(\d{8})(?:-?(\d{2,10}))?)(?:\.(?:gz|zst|xz|bz2))?")
     found = [(m, p) for p in host.files(f"{path}*") if (m := name.fullmatch(p))]
     found.sort(key=lambda item: (int(item[0][1] or 0), *(-int(n or 0) for n in item[0].groups()[1:]), item[1]))
     return [p for _, p in found[:OLDER]]
@@ -326,8 +327,8 @@ def _rotated(host: Host, path: str) -> list[str]:
 
 # dmesg-efi-157133762601001    /var/lib/systemd/pstore/1571337626/dmesg.txt    /var/crash/202611200958/dmesg.202611200958
 # /var/crash/127.0.0.1-2026-11-20-09:58:13/vmcore-dmesg.txt
-_PSTORE = re.compile(r"/dmesg-efi(?:_pstore)?-(\d{10})(\d{2})\d{3}$|/pstore/(\d{10})\d*/")
-_DUMP = re.compile(r"/(?:\S*?-)?(20\d\d)-?(\d\d)-?(\d\d)-?(\d\d):?(\d\d)(?::?(\d\d))?/")
+_PSTORE = lazy(r"/dmesg-efi(?:_pstore)?-(\d{10})(\d{2})\d{3}$|/pstore/(\d{10})\d*/")
+_DUMP = lazy(r"/(?:\S*?-)?(20\d\d)-?(\d\d)-?(\d\d)-?(\d\d):?(\d\d)(?::?(\d\d))?/")
 
 
 def crashes(host: Host, span: Span | None, deadline: float) -> Iterator[Part]:  # noqa: ARG001 - files need no deadline

@@ -17,8 +17,7 @@ from typing import TypeAlias
 
 from knowledge.language import Text
 from knowledge.observation import Clock, Event, Observation, Source, Status, Subject, node
-from probes.bundle import iso
-from probes.host import Host
+from probes.host import Host, iso
 from probes.live import Cost, Needs, ProbeRequest, ProbeSpec
 from probes.live._fetch import missing
 from probes.live._kernel_sources import (
@@ -43,6 +42,7 @@ LOOKBACK = 7 * DAY  # the longest time that rules look back by default
 BORDER = 10 * SECOND  # the ring buffer's clock drifts against UTC: near its ends a span is not trusted to be whole
 TWIN = 120 * SECOND  # the same line in two sources differs by no more than this
 _Source: TypeAlias = Callable[[Host, Span | None, float], Iterator[Part]]
+NAMES = {"journal": "journal", "ring": "ring buffer", "files": "syslog file", "crash": "crash dump"}
 _ABSENT = frozenset({Status.UNSUPPORTED, Status.NOT_ASKED})
 
 
@@ -231,8 +231,13 @@ def _unread(parts: Sequence[Part], host: Host) -> list[Observation]:
 
 
 def _why(refused: Sequence[Part]) -> str:
-    """Each source's own reason; and where a privilege is lacking, which, and the one command that has it."""
-    reasons = "; ".join(dict.fromkeys(p.why for p in refused))
+    """The reasons of the sources that exist, and which do not; where a privilege is lacking, which, and what has it."""
+    there = dict.fromkeys(p.why for p in refused if p.status is not Status.UNSUPPORTED)
+    known = {p.kind for p in refused if p.status is not Status.UNSUPPORTED}
+    absent = list(dict.fromkeys(NAMES[p.kind] for p in refused if p.kind not in known))
+    rest = ", no ".join(absent)
+    said = [*there, *([f"there is no {rest}"] if rest else [])]
+    reasons = "; ".join(said)
     kinds = dict.fromkeys(p.kind for p in refused if p.status is Status.DENIED)
     remedies = ", ".join(REMEDIES[kind] for kind in kinds if kind in REMEDIES)
     return f"{reasons}; {remedies}: run sudo gpudiag check" if remedies else reasons

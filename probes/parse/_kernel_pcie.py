@@ -186,8 +186,9 @@ def _emit(reading: Reading, record: _Record, behind: dict[tuple[str, str], str])
         "recovered": record.recovered,
         "text": body(" | ".join(e.message for e in record.lines)),
     }
-    raw = " | ".join(e.raw.strip() for e in record.lines)
-    reading.event("aer", subject, record.entry, fields, raw=raw)
+    # Of some five lines the one that names severity, layer and device is the one to show; `text` holds them all.
+    telling = next((e for e in record.lines if "PCIe Bus Error" in e.message), record.entry)
+    reading.event("aer", subject, telling, fields)
 
 
 def _emit_orphans(reading: Reading, records: list[_Record], orphans: list[tuple[Entry, str]]) -> None:

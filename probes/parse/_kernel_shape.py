@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from knowledge.lazy import lazy
 from knowledge.observation import Clock
 from knowledge.text import clean
 from probes.base import Line
@@ -57,61 +58,61 @@ class Entry:
 BOOT_MARKS = ("Linux version ", "-- Boot ", "-- Reboot --")
 
 # 6,3973,227996636,-;msg            6,3973,227996636,-,caller=T12;msg
-_KMSG = re.compile(r"(\d{1,6}),\d+,(\d{1,18})(?:,[^;]{0,80})?;(.*)", re.DOTALL)
+_KMSG = lazy(r"(\d{1,6}),\d+,(\d{1,18})(?:,[^;]{0,80})?;(.*)", re.DOTALL)
 # <3>[6085126.134786] NVRM: ...     <1>BUG: ...
-_PRIORITY = re.compile(r"<(\d{1,3})>")
+_PRIORITY = lazy(r"<(\d{1,3})>")
 # <4>1 2024-05-01T10:00:00.1Z host kernel - - - msg           (RFC 5424)
-_RFC5424 = re.compile(
+_RFC5424 = lazy(
     r"1 (?:-|" + ISO + r") (?P<host>\S+) (?P<tag>\S+) \S+ \S+ (?:-|(?:\[[^\]]{0,2000}\])+) ?(?P<msg>.*)", re.DOTALL
 )
 # 192.168.11.119: kern: warning: [2026-04-22T21:30:51.526447914Z]: NVRM: ...      (talosctl dmesg)
-_TALOS = re.compile(r"(?:(\S+): )?([a-z]\w*): +([a-z]+): +\[([^\]]{10,40})\]: ?(.*)", re.DOTALL)
+_TALOS = lazy(r"(?:(\S+): )?([a-z]\w*): +([a-z]+): +\[([^\]]{10,40})\]: ?(.*)", re.DOTALL)
 # kern  :warn  : 2025-01-21T04:41:44,283302+00:00 NVRM: ...                       (dmesg --decode)
-_DECODED = re.compile(r"(kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d) *:[a-z]+ *: ?")
+_DECODED = lazy(r"(kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d) *:[a-z]+ *: ?")
 # [  201.650687] msg    [201.650687 <    0.000012>] msg    [123.4][ T1234] msg    [   12.3] [   C0] msg
-_SECONDS = re.compile(r"\[ *(\d{1,10}\.\d{1,9})(?: *<[^>]{0,20}>)?\](?: ?\[ *[TC]\d+\])?:? ?")
+_SECONDS = lazy(r"\[ *(\d{1,10}\.\d{1,9})(?: *<[^>]{0,20}>)?\](?: ?\[ *[TC]\d+\])?:? ?")
 # [    12.345] (II) LoadModule: "nvidia"        the X server's log looks like dmesg
 _XORG = ("(II)", "(WW)", "(EE)", "(--)", "(==)", "(**)", "(++)", "(!!)", "(NI)", "(??)")
 # [  +0.000844] msg
-_DELTA = re.compile(r"\[ *\+(\d{1,8}\.\d{1,9})\](?: ?\[ *[TC]\d+\])? ?")
+_DELTA = lazy(r"\[ *\+(\d{1,8}\.\d{1,9})\](?: ?\[ *[TC]\d+\])? ?")
 # [Fri Oct 14 14:56:49 2022] msg    [二 11月 15 14:15:47 2022] msg    [... 2022 <    0.000012>]
-_CTIME = re.compile(
+_CTIME = lazy(
     r"\[ *[^\s\]]{1,12} +([^\s\]\d]{2,10}|\d{1,2}[月월]) +(\d{1,2}) (\d\d:\d\d:\d\d)(?: ([A-Z]{2,5}))? (\d{4})"
     r"(?: *<[^>]{0,20}>)?\](?: ?\[ *[TC]\d+\])? ?"
 )
 # [Sep20 12:00] msg    the minute marks of `dmesg -H`
-_MINUTE = re.compile(r"\[([^\W\d]{3,5})(\d\d) (\d\d:\d\d)\] ?")
+_MINUTE = lazy(r"\[([^\W\d]{3,5})(\d\d) (\d\d:\d\d)\] ?")
 # Nov 22 18:29:55 hostname kernel: msg    11月 15 14:15:47 ...    Nov 22 2024 18:29:55 ...
-_SYSLOG = re.compile(
+_SYSLOG = lazy(
     r"([^\W\d]{3,10}\.?|\d{1,2}[月월]) {1,2}(\d{1,2})(?: (\d{4}))? (\d\d:\d\d:\d\d(?:\.\d{1,9})?)(?: (UTC|GMT)\b)? +"
 )
 # Fri 2022-10-14 14:56:49 UTC host kernel: msg       (journalctl short-full; localised weekday)
-_FULL = re.compile(r"[^\W\d]{1,12}\.? (?=\d{4}-\d\d-\d\d )")
-_ZONE_NAME = re.compile(r" ?[A-Z]{3,5}\b(?= )")
-_ISO_HEAD = re.compile(ISO)
+_FULL = lazy(r"[^\W\d]{1,12}\.? (?=\d{4}-\d\d-\d\d )")
+_ZONE_NAME = lazy(r" ?[A-Z]{3,5}\b(?= )")
+_ISO_HEAD = lazy(ISO)
 # 2020/08/10 19:09:42 msg                            (Go programs)
-_SLASHED = re.compile(r"(\d{4})/(\d\d)/(\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,9})?) ")
+_SLASHED = lazy(r"(\d{4})/(\d\d)/(\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,9})?) ")
 # > [Fri Aug 30 11:43:09 2024] msg      +> [12.3] msg      **Nov 22 14:56:44 host kernel: msg**      (a pasted log)
-_PASTED = re.compile(r"(?:[+-]?>|[+*|•-])(?: +|(?=\[))|\*\*(?=[\[<\w])")
+_PASTED = lazy(r"(?:[+-]?>|[+*|•-])(?: +|(?=\[))|\*\*(?=[\[<\w])")
 # 1665755809.123456 host kernel: msg                 (journalctl short-unix)
-_UNIX = re.compile(r"(\d{10}\.\d{1,9}) +")
+_UNIX = lazy(r"(\d{10}\.\d{1,9}) +")
 # 2024-05-01T10:00:00.1Z stdout F msg                (container runtime)
-_STREAM = re.compile(r" ?(?:stdout|stderr) [FP] ")
+_STREAM = lazy(r" ?(?:stdout|stderr) [FP] ")
 # host kernel: msg    host app[12]: msg    kernel: msg    host kern.warn kernel: msg (busybox)
 _HOST = r"(?P<host>[\w.%-](?:[\w.:%-]{0,254}[\w.%-])?)"
-_TAG = re.compile(
+_TAG = lazy(
     rf"(?:{_HOST} +(?:[a-z]\w{{1,8}}\.[a-z]{{3,8}} +)?)?(?P<tag>[^\s:\[\]]{{1,64}})(?:\[(?P<pid>\d{{1,10}})\])?: ?"
 )
-_HOST_TAG = re.compile(rf"{_HOST} (?P<tag>kernel|[^\s:\[\]]{{1,64}}\[\d{{1,10}}\]): ?")
+_HOST_TAG = lazy(rf"{_HOST} (?P<tag>kernel|[^\s:\[\]]{{1,64}}\[\d{{1,10}}\]): ?")
 # gpu-012: [  123.4] NVRM: ...       (pdsh, clush)
-_PARALLEL = re.compile(r"([\w.-]{1,120}): (?=\[|<\d|kern |[^\W\d]{3} {1,2}\d|\d{4}-\d\d-\d\d)")
+_PARALLEL = lazy(r"([\w.-]{1,120}): (?=\[|<\d|kern |[^\W\d]{3} {1,2}\d|\d{4}-\d\d-\d\d)")
 # /var/log/kern.log.1:Nov 22 18:29:55 ...     kern.log-1234-Nov 22 ...     1234:[  123.4] ...      (grep -H, -n, -C)
-_GREPPED = re.compile(
+_GREPPED = lazy(
     r"(?:[\w.@~-]{0,80}(?:/[\w.@~-]{0,80}){1,20}?[:-]|[\w.@-]{0,80}(?:log|messages|dmesg)[\w.@-]{0,40}[:-]|(?=\d))"
     r"(?:\d{1,9}[:-])?(?=\[|<\d|[^\W\d]{3} {1,2}\d|\d{4}-\d\d-\d\d)"
 )
 # Tags that begin a driver's own message rather than name a program.
-_DRIVER_TAG = re.compile(r"NVRM|nvidia-nvswitch\d*|nvidia-nvlink|nvidia_peermem|pcieport|nvidia|mce|EDAC|AER|BUG")
+_DRIVER_TAG = lazy(r"NVRM|nvidia-nvswitch\d*|nvidia-nvlink|nvidia_peermem|pcieport|nvidia|mce|EDAC|AER|BUG")
 
 _HOST_KEYS = ("_HOSTNAME", "hostname", "Hostname", "host", "node_name", "nodeName", "nodename", "node")
 _TIME_KEYS = ("timestamp", "@timestamp", "time", "ts", "receiveTimestamp", "date")
@@ -119,9 +120,9 @@ _TIME_KEYS = ("timestamp", "@timestamp", "time", "ts", "receiveTimestamp", "date
 _WORTH = ("NVRM", "Xid", "kernel:", "nvidia", "nv-", "pcieport", "AER", "oom", "Out of memory", "[")
 
 # MESSAGE=...  (export)      MESSAGE=...  indented (verbose)      "MESSAGE" : "...",  (json-pretty)
-_FIELD = re.compile(r"\s*(?:\"([A-Z_][A-Z0-9_]{1,63})\" ?: |([A-Z_][A-Z0-9_]{1,63})=)(.*)", re.DOTALL)
+_FIELD = lazy(r"\s*(?:\"([A-Z_][A-Z0-9_]{1,63})\" ?: |([A-Z_][A-Z0-9_]{1,63})=)(.*)", re.DOTALL)
 # Fri 2022-10-14 14:56:49.123456 UTC [s=06eb;i=1;b=59b7;m=1;t=5;x=f]      the head of a verbose record
-_VERBOSE = re.compile(r"[^\W\d]{1,12}\.? " + ISO + r"(?: ?[A-Z]{2,5})? \[s=")
+_VERBOSE = lazy(r"[^\W\d]{1,12}\.? " + ISO + r"(?: ?[A-Z]{2,5})? \[s=")
 _RECORD_KEYS = frozenset({
     "__CURSOR", "__REALTIME_TIMESTAMP", "_SOURCE_REALTIME_TIMESTAMP", "_HOSTNAME", "MESSAGE", "_TRANSPORT",
     "SYSLOG_IDENTIFIER", "_BOOT_ID", "__MONOTONIC_TIMESTAMP", "PRIORITY", "SYSLOG_FACILITY", "_MACHINE_ID",

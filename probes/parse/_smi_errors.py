@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from knowledge.lazy import lazy
 from knowledge.observation import Status
 from probes.base import Line
 from probes.parse._smi_emit import Emitter
@@ -14,27 +15,27 @@ from probes.parse._smi_values import Reading
 # Failed to initialize NVML: Insufficient Permissions
 # nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown.
 # ... error creating nvml.Device 3: nvml: GPU is lost, which is unexpected
-_INIT = re.compile(
+_INIT = lazy(
     r"(?:[Ff]ailed to initialize NVML|nvidia-container-cli: initialization error|nvml error|creating nvml\.Device \d{1,3}: nvml)"
     r": (.{1,120})"
 )
 # NVML library version: 535.183
-_NVML = re.compile(r"NVML library version: (\S{1,40})")
+_NVML = lazy(r"NVML library version: (\S{1,40})")
 # NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that ...
-_NO_DRIVER = re.compile(r"NVIDIA-SMI has failed because (?:it couldn't|you are not|it could not)")
+_NO_DRIVER = lazy(r"NVIDIA-SMI has failed because (?:it couldn't|you are not|it could not)")
 # NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.
-_NO_LIBRARY = re.compile(r"NVIDIA-SMI couldn't find (?:\S{0,60}libnvidia-ml|\S{0,60}nvml)")
-_NO_DEVICES = re.compile(r"\s*No devices were found\s*")
+_NO_LIBRARY = lazy(r"NVIDIA-SMI couldn't find (?:\S{0,60}libnvidia-ml|\S{0,60}nvml)")
+_NO_DEVICES = lazy(r"\s*No devices were found\s*")
 # Unable to determine the device handle for GPU 0000:BA:00.0: Unknown Error
 # Unable to determine the device handle for GPU0: 0000:3B:00.0: GPU is lost.  Reboot the system to recover this GPU
-_HANDLE = re.compile(
+_HANDLE = lazy(
     r"Unable to determine the device handle for gpu\s{0,2}(?:\d{0,3}:\s{0,2})?([0-9a-f]{3,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])"
     r":?\s{0,3}(.{0,160})",
     re.IGNORECASE,
 )
 # WARNING: infoROM is corrupted at gpu 0000:3B:00.0
-_INFOROM = re.compile(r"infoROM is corrupted at gpu ([0-9a-f]{3,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])", re.IGNORECASE)
-_ABSENT = re.compile(r"(?:nvidia-smi: (?:command )?not found|command not found: nvidia-smi)")
+_INFOROM = lazy(r"infoROM is corrupted at gpu ([0-9a-f]{3,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])", re.IGNORECASE)
+_ABSENT = lazy(r"(?:nvidia-smi: (?:command )?not found|command not found: nvidia-smi)")
 
 PROVIDES = (
     "node.driver.state",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from knowledge.identity import normalise_pci
+from knowledge.lazy import lazy
 from knowledge.observation import Observation, Scope, Status, Subject, gpu
 from probes.base import Context, DocumentFormat, Line
 from probes.parse._app_emit import Emitter, clean_lines
@@ -21,23 +22,23 @@ REVISION = 1
 # 19:00.0 3D controller: NVIDIA Corporation Device 2330 (rev a1)
 # 0000:19:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100 SXM5 80GB] [10de:2330] (rev a1)
 # 19:00.0 0302: 10de:2330 (rev ff)
-_HEAD = re.compile(
+_HEAD = lazy(
     r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ([A-Z3][\w/. -]{1,60}?(?: \[[0-9a-f]{4}\])?|[0-9a-f]{4}): (.{1,300})"
 )
-_REVISION = re.compile(r" \(rev ([0-9a-f]{2})\)")
-_ID = re.compile(r"\b([0-9a-f]{4}):([0-9a-f]{4})\b")
-_CLASS_CODE = re.compile(r"\[([0-9a-f]{4})\]$|^([0-9a-f]{4})$")
+_REVISION = lazy(r" \(rev ([0-9a-f]{2})\)")
+_ID = lazy(r"\b([0-9a-f]{4}):([0-9a-f]{4})\b")
+_CLASS_CODE = lazy(r"\[([0-9a-f]{4})\]$|^([0-9a-f]{4})$")
 
 # 		LnkCap:	Port #0, Speed 32GT/s, Width x16, ASPM L1, Exit Latency L1 <4us
 # 		LnkSta:	Speed 16GT/s (downgraded), Width x8 (downgraded)
-_SPEED = re.compile(r"Speed (?:(\d{1,3}(?:\.\d)?)GT/s|(\w{1,20}))(?: \((\w{1,20})\))?")
-_WIDTH = re.compile(r"Width x(\d{1,2})(?: \((\w{1,20})\))?")
-_BITS = re.compile(r"([A-Za-z]{2,20})\+")
+_SPEED = lazy(r"Speed (?:(\d{1,3}(?:\.\d)?)GT/s|(\w{1,20}))(?: \((\w{1,20})\))?")
+_WIDTH = lazy(r"Width x(\d{1,2})(?: \((\w{1,20})\))?")
+_BITS = lazy(r"([A-Za-z]{2,20})\+")
 # 	Region 2: Memory at 210000000000 (64-bit, prefetchable) [size=128G]
-_REGION = re.compile(r"\s{1,16}Region (\d): Memory at .{1,120}?\[size=(\d{1,6})([KMGT]?)\]")
-_NUMA = re.compile(r"NUMA node:? (\d{1,4})\b")
-_IOMMU = re.compile(r"IOMMU group:? (\d{1,6})\b")
-_DRIVER = re.compile(r"\s{1,16}Kernel driver in use: ([\w.-]{1,60})")
+_REGION = lazy(r"\s{1,16}Region (\d): Memory at .{1,120}?\[size=(\d{1,6})([KMGT]?)\]")
+_NUMA = lazy(r"NUMA node:? (\d{1,4})\b")
+_IOMMU = lazy(r"IOMMU group:? (\d{1,6})\b")
+_DRIVER = lazy(r"\s{1,16}Kernel driver in use: ([\w.-]{1,60})")
 _SIZES = {"": 2**-20, "K": 2**-10, "M": 1, "G": 2**10, "T": 2**20}
 
 # GT/s of each generation: PCI-SIG base specifications 1.0 to 6.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from knowledge.lazy import lazy
 from knowledge.observation import Observation, Scope, Status, Subject, gpu
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse import _smi_errors
@@ -20,30 +21,28 @@ NAME, REVISION = "nvidia-smi", 1
 
 # | NVIDIA-SMI 590.48.01              Driver Version: 590.48.01      CUDA Version: 13.1     |
 # | NVIDIA-SMI 384.59                 Driver Version: 384.59                    |
-_HEAD = re.compile(r"NVIDIA-SMI\s{1,20}(\S{1,30})\s{1,60}(?:KMD |Driver )Version:\s{1,10}(\S{1,30})")
-_CUDA = re.compile(r"CUDA (?:UMD )?Version:\s{1,10}(\S{1,20})")
+_HEAD = lazy(r"NVIDIA-SMI\s{1,20}(\S{1,30})\s{1,60}(?:KMD |Driver )Version:\s{1,10}(\S{1,30})")
+_CUDA = lazy(r"CUDA (?:UMD )?Version:\s{1,10}(\S{1,20})")
 # |   0  NVIDIA H100 80GB HBM3          On  |   00000000:00:09.0 Off |                    0 |
-_ROW1 = re.compile(r"\s*(\d{1,3})\s{1,6}(\S.{0,80}?)\s{1,60}(On|Off|N/A|ERR!|TCC|WDDM|MCDM)\s*")
-_BUS = re.compile(r"\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s{1,20}(\S{1,8})\s*")
+_ROW1 = lazy(r"\s*(\d{1,3})\s{1,6}(\S.{0,80}?)\s{1,60}(On|Off|N/A|ERR!|TCC|WDDM|MCDM)\s*")
+_BUS = lazy(r"\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s{1,20}(\S{1,8})\s*")
 # |    0   N/A  N/A           11327      C   /root/tools/memhog                     2566MiB |
 # |    0       489      G   /usr/bin/X                                  1025MiB |
-_PROCESS = re.compile(
+_PROCESS = lazy(
     r"\|\s{1,8}(\d{1,3})\s{1,12}(?:(N/A|\d{1,3})\s{1,8}(N/A|\d{1,3})\s{1,20})?(\d{1,10})\s{1,10}"
     r"(C\+G|M\+C\+G|M\+C|C|G|M)\s{1,8}(.{0,200})\|"
 )
 # |    0            Not Supported                                               |
-_PROCESS_NOT = re.compile(r"\|\s{1,8}(\d{1,3})\s{1,30}(Not Supported|N/A|ERR!)\s{1,90}\|")
+_PROCESS_NOT = lazy(r"\|\s{1,8}(\d{1,3})\s{1,30}(Not Supported|N/A|ERR!)\s{1,90}\|")
 # |  0    2   0   0  |              26MiB / 40448MiB    | 60      0 |  3   0    3    0    3 |
-_MIG = re.compile(
+_MIG = lazy(
     r"\|\s{0,4}(\d{1,3})\s{1,6}(\d{1,3})\s{1,6}(\d{1,3})\s{1,6}(\d{1,3})\s{1,6}\|\s{0,40}(\S{1,12})\s?/\s{0,6}(\S{1,12})\s{1,20}\|"
     r"\s{0,8}(\S{1,6})\s{1,12}(\S{1,12})\s{1,4}\|"
 )
 # GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-...)
-LISTED = re.compile(r"\s{0,8}GPU\s{1,3}(\d{1,3}):\s(.{1,100}?)(?:\s\(UUID:\s(GPU-[0-9a-fA-F-]{8,60})\))?\s*")
+LISTED = lazy(r"\s{0,8}GPU\s{1,3}(\d{1,3}):\s(.{1,100}?)(?:\s\(UUID:\s(GPU-[0-9a-fA-F-]{8,60})\))?\s*")
 # MIG 3g.40gb     Device  0: (UUID: MIG-...)
-_MIG_LISTED = re.compile(
-    r"\s{1,8}MIG\s(\S{1,20})\s{1,10}Device\s{1,4}(\d{1,3}):\s\(UUID:\s(MIG-[0-9a-fA-F/GPU-]{8,90})\)\s*"
-)
+_MIG_LISTED = lazy(r"\s{1,8}MIG\s(\S{1,20})\s{1,10}Device\s{1,4}(\d{1,3}):\s\(UUID:\s(MIG-[0-9a-fA-F/GPU-]{8,90})\)\s*")
 
 
 def sniff(head: str) -> int:

@@ -182,9 +182,14 @@ def _state(emit: _Emitter, document: Mapping[str, Any], calls: Mapping[str, Any]
         emit.add("node.driver.state", emit.node, reading, None, shown(document.get("pynvml")))
         return
     bad = failed(init)
+    driver = isinstance(document.get("kernel_module"), str) or bool(_list(document.get("proc_gpus")))
     if bad is not None:
         emit.add(
-            "node.driver.state", emit.node, _initial(init, bad, document.get("pci")), None, f"{_INIT}(): {shown(init)}"
+            "node.driver.state",
+            emit.node,
+            _initial(init, bad, document.get("pci"), driver),
+            None,
+            f"{_INIT}(): {shown(init)}",
         )
     elif "lost" in states:
         lost = states.index("lost")
@@ -195,11 +200,22 @@ def _state(emit: _Emitter, document: Mapping[str, Any], calls: Mapping[str, Any]
         emit.add("node.driver.state", emit.node, "ok", None, f"{_INIT}(): {shown(init)}")
 
 
-def _initial(init: Raw, bad: Reading, pci: Raw) -> Reading:
-    """State of the driver when nvmlInit fails. `pci`: NVIDIA's GPUs on the bus, as far as that could be listed."""
+def _why(raw: Raw) -> str:
+    return clean(str(_dict(raw).get("error", "not listed")))[:160]
+
+
+def _initial(init: Raw, bad: Reading, pci: Raw, driver: bool) -> Reading:
+    """State of the driver when nvmlInit fails. `pci`: NVIDIA's GPUs on the bus, as far as that could be listed.
+
+    `driver`: the kernel module is there.
+    """
     code = code_of(init)
     if code in (NOT_LOADED, NO_LIBRARY) and pci == []:
         return Reading(None, Status.UNSUPPORTED, "there is no NVIDIA GPU on the PCI bus and no driver that answers")
+    if code in (NOT_LOADED, NO_LIBRARY) and pci is not None and not isinstance(pci, list) and not driver:
+        # Nothing is wrong with a node without a GPU, and whether this is one is not known.
+        why = f"{bad.detail.partition(': ')[2] or bad.detail}, and whether there is a GPU is not known: /sys/bus/pci/devices: {_why(pci)}"
+        return Reading(None, Status.FAILED, why)
     if code == NO_PERMISSION:
         return Reading(
             None, Status.DENIED, f"{bad.detail.removesuffix(f': {REMEDY}')}: needs access to /dev/nvidiactl: {REMEDY}"

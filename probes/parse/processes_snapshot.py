@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,6 +22,9 @@ from probes.parse._smi_values import Reading
 NAME, REVISION, SCHEMA = "processes-snapshot", 1, "gpudiag/processes/1"
 MAIN = MAIN_FACTS  # what gets the reason when nothing is told
 BEYOND_ROOT = "root is not enough here, CAP_SYS_PTRACE is missing: run gpudiag on the node itself"
+EMPTY = "no process is seen in /proc: it is not mounted there, or something else is mounted over it"
+_ENDED = re.compile(r"ESRCH\b|ENOENT\b")
+_ALWAYS = ("/cmdline", "/environ", "/exe", "/status", "/limits", "/fd")  # what every process has while it runs
 _BLIND = {
     "own_namespace": "only the processes of this container are seen: run gpudiag on the node, or with the node's pid namespace",
     "hidden": f"/proc hides the processes of other users (hidepid); {AS_ROOT}",
@@ -38,7 +42,8 @@ def parse(text: str, context: Context) -> list[Observation]:
     emit = Snapshot(context, NAME, REVISION, document)
     procs = processes(document)
     if not document or not procs:
-        why = gap(document) or Reading(None, Status.FAILED, "the document is cut or is no JSON")
+        cut = "the document is cut or is no JSON"
+        why = gap(document) or Reading(None, Status.FAILED, EMPTY if document.get("processes") == [] else cut)
         for fact in MAIN:
             emit.add(fact, emit.node, why, "/proc")
         return emit.out
@@ -55,9 +60,18 @@ def parse(text: str, context: Context) -> list[Observation]:
             _opens(emit, document, proc, addresses)
     for job in jobs:
         tell_job(emit, job, procs, teller.user)
+    found = [_ended(o) for o in emit.out]
     if mapping(document.get("reader")).get("uid") == 0:
-        return [replace(o, detail=o.detail.replace(AS_ROOT, BEYOND_ROOT)) for o in emit.out]
-    return emit.out
+        return [replace(o, detail=o.detail.replace(AS_ROOT, BEYOND_ROOT)) for o in found]
+    return found
+
+
+def _ended(o: Observation) -> Observation:
+    """`o`; where the process ended before it was read, that, which is no failure."""
+    gone = _ENDED.match(o.detail)
+    if not gone or o.subject.scope is Scope.NODE or not (gone[0] == "ESRCH" or o.source.call.endswith(_ALWAYS)):
+        return o
+    return replace(o, status=Status.NOT_APPLICABLE, detail="the process ended before this was read")
 
 
 def _node(emit: Snapshot, document: Mapping[str, Any], procs: Mapping[int, Proc]) -> None:

@@ -56,6 +56,10 @@ def parse(text: str, context: Context) -> list[Observation]:
             ports.append((port, raw))
         for nic, record in sorted(table(raw.get("interfaces")).items()):
             interfaces.append(_interface(sheet, name, nic, table(record)))
+            if len(ports_of := table(raw.get("ports"))) == 1:  # of several nothing here tells whose interface it is
+                shown = f"{nic}: the interface of {name}"
+                port_of = f"{Scope.PORT}:{name}/{min(ports_of)}"
+                sheet.fact("nic.port", Subject(Scope.NIC, nic, sheet.node), port_of, f"{BASE}/{name}/device/net", shown)
             emit_interface_counters(sheet, Subject(Scope.NIC, nic, sheet.node), nic, readings)
     # ports of virtual functions are shares of others: whether they are up says nothing of the node's rails
     _node(sheet, adapters, [port for port, raw in ports if not raw.get("physfn")])
@@ -257,7 +261,7 @@ FORMAT = DocumentFormat(
     revision=REVISION,
     provides=(
         *PORT_FACTS, *COUNTER_FACTS, *_INTERFACE_COUNTS, "port.sm_lid", "port.board", "port.pci", "port.gids", "port.numa",
-        "nic.operstate", "nic.carrier", "nic.link_type", "nic.mtu", "nic.speed", "nic.rdma",
+        "nic.operstate", "nic.carrier", "nic.link_type", "nic.mtu", "nic.speed", "nic.rdma", "nic.port",
         "node.ib.ports.far_from_gpus", "node.ib.silent",
     ),
     sniff=sniff,

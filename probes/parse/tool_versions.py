@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from knowledge.lazy import lazy
 from knowledge.observation import Observation
 from knowledge.text import clean
 from probes.base import Context, DocumentFormat
@@ -36,10 +37,10 @@ PATTERNS = (
     # NVIDIA Container Toolkit CLI version 1.14.3
     ("node.version.container_toolkit", rf"NVIDIA Container Toolkit CLI version {_NUMBER}"),
 )  # fmt: skip
-_PATTERNS = tuple((fact, re.compile(pattern)) for fact, pattern in PATTERNS)
+_PATTERNS = tuple((fact, lazy(pattern)) for fact, pattern in PATTERNS)
 # Version : 3.3.5            (nv-hostengine, followed by the build)
-_ENGINE = re.compile(rf"^\s{{0,4}}Version\s{{0,4}}:\s{{0,4}}{_NUMBER}\s{{0,4}}$", re.MULTILINE)
-_BUILD = re.compile(r"^\s{0,4}Build ID\s{0,4}: ", re.MULTILINE)
+_ENGINE = lazy(rf"^\s{{0,4}}Version\s{{0,4}}:\s{{0,4}}{_NUMBER}\s{{0,4}}$", re.MULTILINE)
+_BUILD = lazy(r"^\s{0,4}Build ID\s{0,4}: ", re.MULTILINE)
 PROVIDES = tuple(dict.fromkeys(fact for fact, _ in PATTERNS))
 FEW = 40  # lines: a longer text quotes a version and is something else
 

@@ -9,6 +9,8 @@ import pytest
 
 import assistant
 from assistant.cli import main
+from knowledge.observation import Clock, Observation, Source, gpu
+from knowledge.observation_json import plain
 from probes.bundle import write
 from probes.host import CallKind, Reply
 
@@ -52,3 +54,20 @@ def test_a_file_that_is_no_bundle_is_one_sentence(tmp_path: Path, capsys: pytest
     assert said.out == ""
     assert str(path) in said.err
     assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("call", ["history: 2 samples since 2026-01-01", "/proc/meminfo"])
+def test_history_alone_settles_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str], call: str) -> None:
+    sample = Observation(
+        "gpu.pcie.replay", gpu("0000:3b:00.0", "n1"), 0, source=Source("nvml", call), at=1, clock=Clock.REALTIME
+    )
+    path = tmp_path / "node.tar.gz"
+    write(path, "n1", [], 2, "0.1.0", extra={"history.jsonl": json.dumps(plain(sample)).encode() + b"\n"})
+    code = main(["check", "--bundle", str(path)])
+    said = capsys.readouterr()
+    if call.startswith("history:"):
+        assert code == 3, said.out
+        assert "OK" not in said.out
+    else:
+        assert code == 2
+        assert "no sample of an earlier check" in said.err

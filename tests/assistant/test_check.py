@@ -165,7 +165,22 @@ def test_what_is_told_is_a_fact(gpudiag: Gpudiag, tmp_path: Path) -> None:
 def test_nagios(gpudiag: Gpudiag, tmp_path: Path, content: str, code: int, word: str) -> None:
     answer = gpudiag("check", "--input", write(tmp_path, "in.log", content), "--nagios")
     assert answer.code == code
-    assert re.fullmatch(rf"GPUDIAG {word} - [^|\n]+ \| gpus=\d+ findings=\d+ symptoms=\d+\n", answer.out)
+    assert re.fullmatch(rf"GPUDIAG {word} - [^|\n]+ \| findings=\d+ symptoms=\d+\n", answer.out), "a log counts no GPUs"
+
+
+@pytest.mark.parametrize(("count", "shown"), [("0", "gpus=0 "), ("8", "gpus=8 ")])
+def test_nagios_counts_the_inventory(count: str, shown: str) -> None:
+    """A GPU that only the kernel log names is none of them."""
+    from assistant.diagnosis import diagnose
+    from assistant.render.nagios import render
+    from knowledge.observation import Event, Observation, Source, gpu, node
+    from rules.loader import load
+
+    source = Source("t", "t")
+    told = Observation("node.pci.gpu_count", node("n1"), int(count), source=source)
+    named = Observation("xid", gpu("0000:3b:00.0", "n1"), Event(13, {}), source=source, excerpt="NVRM: Xid")
+    assert f"| {shown}" in render(diagnose([told, named], load()))
+    assert "gpus=" not in render(diagnose([named], load()))
 
 
 def test_nagios_never_takes_a_missing_file_for_critical(gpudiag: Gpudiag, tmp_path: Path) -> None:

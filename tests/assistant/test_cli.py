@@ -197,3 +197,13 @@ def test_words_without_a_parser_mean_the_same(gpudiag: Gpudiag, flags: list[str]
     for words in (["xid", "79"], ["purple", "elephants"], ["xid"]):
         short, parsed = gpudiag("explain", *words), gpudiag("explain", *words, *flags)
         assert (short.code, short.out, short.err) == (parsed.code, parsed.out, parsed.err)
+
+
+def test_a_module_in_the_place_of_a_library_cannot_end_a_check_well(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("import sys; sys.exit(0)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "assistant", "check", "--no-history", "--probe", "system"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=60, check=False,
+        cwd=Path(__file__).parent.parent.parent,
+    )  # fmt: skip
+    assert done.returncode == 70, done.stdout

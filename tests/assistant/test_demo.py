@@ -44,9 +44,7 @@ EXPECTED = {
     "double-bit-error": told("unhealthy", "DRAIN_AND_RESET", ("uncorrectable-ecc", "0000:48:00.0")),
     "driver-hangs": told("unhealthy", "RESET_GPU", ("gsp-rpc-timeout", GPUS[3])),
     "fabric-manager-down": told("unhealthy", "RESTART_FM", ("fabric-manager-failed", "hazel-h100-015")),
-    "half-width": told(
-        "degraded", "CHECK_MECHANICALS", ("pcie-link-narrower-than-peers", GPUS[4]), ("pcie-aer-corrected", "pine-h100-051")
-    ),
+    "half-width": told("degraded", "CHECK_MECHANICALS", ("pcie-link-narrower-than-peers", GPUS[4])),
     "healthy": FINE,
     "left-behind": told("degraded", "ASK_PLATFORM", ("rank-outlived-its-launcher", "4203")),
     "mig": FINE,
@@ -58,9 +56,7 @@ EXPECTED = {
         "unhealthy", "CHECK_MECHANICALS", ("power-brake-at-idle-clocks", "0000:9a:00.0"),
         ("power-brake-at-idle-clocks", "0000:ab:00.0"),
     ),
-    "rail-down": told(
-        "unhealthy", "INSPECT_NETWORK", ("compute-rail-down", "maple-h100-076"), ("link-flapping", "maple-h100-076")
-    ),
+    "rail-down": told("unhealthy", "INSPECT_NETWORK", ("compute-rail-link-down", "ibp3s0")),
     "row-remap-pending": told("unhealthy", "DRAIN_AND_RESET", ("uncorrectable-ecc", GPUS[2])),
     "small-shm": told("degraded", "CHANGE_SETTING", ("shared-memory-too-small", "vit-train-0")),
 }  # fmt: skip

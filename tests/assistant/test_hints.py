@@ -82,7 +82,8 @@ def test_the_first_action_is_the_verdicts(gpudiag: Gpudiag) -> None:
 
 def test_nagios_names_a_gpu_as_text_does(gpudiag: Gpudiag, tmp_path: Path) -> None:
     log = write(tmp_path, "kern.log", DBE)
-    assert "on GPU 0000:3b:00.0" in gpudiag("check", "--log", log, "--nagios").out
+    said = gpudiag("check", "--log", log, "--nagios").out
+    assert said.startswith("GPUDIAG CRITICAL - GPU 0000:3b:00.0: Uncorrectable memory error (double-bit ECC). "), said
 
 
 NAMES = ("RESTART_FM", "INSPECT_NETWORK")

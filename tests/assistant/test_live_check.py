@@ -25,8 +25,12 @@ def test_the_machine_is_looked_at(gpudiag: Gpudiag) -> None:
     assert "Traceback" not in answer.err
 
 
-@pytest.mark.parametrize("options", [("--format", "json"), (), ("--lang", "zh", "--verbose"), ("--format", "markdown"), ("--nagios",)])
-def test_a_bundle_gives_the_answer_of_the_run_that_wrote_it(gpudiag: Gpudiag, tmp_path: Path, options: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "options", [("--format", "json"), (), ("--lang", "zh", "--verbose"), ("--format", "markdown"), ("--nagios",)]
+)
+def test_a_bundle_gives_the_answer_of_the_run_that_wrote_it(
+    gpudiag: Gpudiag, tmp_path: Path, options: tuple[str, ...]
+) -> None:
     bundle = str(tmp_path / "node.tar.gz")
     live = gpudiag("check", "--record", bundle, *options)
     again = gpudiag("check", "--bundle", bundle, *options)
@@ -114,9 +118,24 @@ def test_without_any_privilege_it_says_what_is_denied(clean_environment: dict[st
     """Root without capabilities may not read the kernel's ring buffer when the machine restricts it."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("needs root and setpriv")
-    argv = ["setpriv", "--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all", sys.executable, "-m", "assistant", "check"]
+    argv = [
+        "setpriv",
+        "--inh-caps=-all",
+        "--ambient-caps=-all",
+        "--bounding-set=-all",
+        sys.executable,
+        "-m",
+        "assistant",
+        "check",
+    ]
     done = subprocess.run(
-        [*argv, "--format", "json"], env=clean_environment, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+        [*argv, "--format", "json"],
+        env=clean_environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     found = json.loads(done.stdout)
     assert done.returncode in (0, 1, 3), done.stderr

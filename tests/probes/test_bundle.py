@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from knowledge.errors import InputError, UsageError
 from knowledge.observation import Status
-from probes.bundle import BundleHost, from_iso, iso, write
-from probes.host import REPLY_STATUS, CallKind, Reply
+from probes.bundle import BundleHost, from_iso, write
+from probes.host import REPLY_STATUS, CallKind, Reply, iso
 
 FORMS = ("b", "b.tar.gz", "b.TGZ", "b.zip")
 ASKED = sorted(REPLY_STATUS - {Status.NOT_ASKED})
@@ -194,6 +194,7 @@ def refused(path: Path, **more: Any) -> InputError:
     error = caught.value
     assert str(path) in error.message
     assert "\n" not in error.message
+    assert len(error.message) < len(str(path)) + 200
     assert error.hint
     return error
 
@@ -214,7 +215,7 @@ def refused(path: Path, **more: Any) -> InputError:
         (manifest(7), "entry 1 is not a JSON object"),
         (manifest(entry(), entry(file=None)), "entry 2: /a is recorded twice"),
         (manifest(entry(status="none_seen")), "cannot come to none_seen"),
-        (manifest(entry(status="fine")), "'fine' is not a valid Status"),
+        (manifest(entry(status="fine")), "'fine' is no status"),
         (manifest(entry(status=None)), "status must be"),
         (manifest(entry(status="not_asked")), "output of a call that was not made"),
         (manifest(entry(call=["/a"])), "call must be a path"),
@@ -227,7 +228,20 @@ def refused(path: Path, **more: Any) -> InputError:
         *(
             (manifest(entry(**{key: name})), "is no path within the bundle")
             for key in ("file", "stderr_file")
-            for name in ("../a", "/etc/passwd", "raw/../../a", "raw//a", "./a", "C:a", "raw\\a", "raw/a\0", "raw/")
+            for name in (
+                "../a",
+                "/etc/passwd",
+                "raw/../../a",
+                "raw//a",
+                "./a",
+                "C:a",
+                "raw\\a",
+                "raw/a\0",
+                "raw/",
+                "raw/\ud800",
+                "raw/\x1b[31m",
+                "a" * 100_000,
+            )
         ),
     ],
 )

@@ -190,6 +190,16 @@ def test_a_missing_driver_is_missed_where_a_gpu_is_on_the_bus(tmp: Path, tmp_pat
     assert of(nvml_snapshot.parse(done.stdout.decode(), Context("-")), "node.driver.state").value == "library_missing"
 
 
+def test_a_missing_driver_is_not_missed_where_nobody_knows_of_a_gpu(tmp: Path, tmp_path: Path) -> None:
+    """The bus cannot be listed: this may well be a node without a GPU."""
+    told = of(seen(tmp, "driver_not_loaded", "--root", str(tmp_path)), "node.driver.state")
+    assert (told.value, told.status) == (None, Status.FAILED)
+    assert "whether there is a GPU is not known: /sys/bus/pci/devices: ENOENT" in told.detail
+    (tmp_path / "proc/driver/nvidia/gpus/0000:3b:00.0").mkdir(parents=True)
+    told = of(seen(tmp, "driver_not_loaded", "--root", str(tmp_path)), "node.driver.state")
+    assert told.value == "not_loaded", "the driver holds one"
+
+
 def test_the_library_is_found_where_drivers_put_it(tmp: Path, tmp_path: Path) -> None:
     place = tmp_path / "run/nvidia/driver/usr/lib64"
     place.mkdir(parents=True)

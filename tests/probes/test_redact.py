@@ -113,3 +113,33 @@ def test_bytes_that_are_no_text_survive(data: bytes) -> None:
     _, (out,), _, count = redacted("some-host", [Reply(CallKind.FILE, ("/x",), data=data)], KEY)
     if not count:
         assert out.data == data
+
+
+def test_file_servers_users_and_passwords_go_too() -> None:
+    log = (
+        "filer7.corp.example.com:/export/ml /mnt/ml nfs4 rw,addr=10.1.2.3 0 0\n"
+        "219 218 0:50 / /mnt/x rw,relatime - nfs4 vault9:/export/x rw,vers=4.2\n"
+        "device vault9:/export/x mounted on /mnt/x with fstype nfs4 statvers=1.1\n"
+        "//winfs12/share /mnt/w cifs rw,username=bobbyt,domain=CORP 0 0\n"
+        "fetch --password=hunter2 token=tok33n https://carol:s3same@198.51.100.7/x?access_token=abcd99\n"
+        "/dev/nvme0n1p1 / ext4 rw 0 0\nNVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=train.py\n"
+    )
+    out = text_of(log)
+    for secret in ("filer7", "vault9", "winfs12", "bobbyt", "hunter2", "tok33n", "s3same", "abcd99"):
+        assert secret not in out, secret
+    for kept in ("nfs4", "cifs", "/mnt/ml", "/dev/nvme0n1p1 / ext4", "Xid (PCI:0000:3b:00): 79, pid=1, name=train.py"):
+        assert kept in out, kept
+    assert len(set(re.findall(r"(node-\w+):/export/x", out))) == 1
+
+
+def test_the_map_of_users_and_short_options_of_a_snapshot() -> None:
+    data = (
+        b'{"schema": "gpudiag/processes/1", "users": {"0": "root", "101": "postgres", "1000": "alicew"}, '
+        b'"all": [{"cmdline": ["mysql", "-pswordfish", "-u", "--opt=x1y2"], "comm": "postgres"}]}'
+    )
+    _, (out,), _, _ = redacted("n1", [Reply(CallKind.SNAPSHOT, ("processes",), data=data)], KEY)
+    assert b"alicew" not in out.data
+    assert b"swordfish" not in out.data
+    assert b"x1y2" not in out.data
+    assert out.data.count(b"postgres") == 2, "a service's user names its programs"
+    assert b'"-p..."' in out.data

@@ -28,9 +28,9 @@ from assistant.store.codec import (
     subject_text,
 )
 from assistant.store.course import increase, rate, sparkline, trend
+from assistant.store.file import FileStore
 from assistant.store.location import NETWORK, Location, default_path, journal_mode, magic, parse
 from assistant.store.read import Reader, Sample, open_reader
-from assistant.store.server import file_engine
 from assistant.store.write import Batch, Writer
 from knowledge.errors import ConfigError
 from knowledge.facts import vocabulary
@@ -342,9 +342,7 @@ def test_with_a_rollback_journal_everything_works(tmp_path: Path) -> None:
     samples = {KEY: Seen(Cell("ok", 1.0), T0)}
     for number, journal in enumerate(("wal", "delete")):  # a file that was moved there
         writer = (
-            Writer(Location(path), 30, WORDS, file_engine(path, journal))
-            if number
-            else Writer(Location(path), 30, WORDS)
+            Writer(Location(path), 30, WORDS, FileStore(path, journal)) if number else Writer(Location(path), 30, WORDS)
         )
         for step in range(3):
             writer.write(

@@ -17,11 +17,12 @@ from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from assistant.store import migrate
+from assistant.store.file import create_file
 from assistant.store.location import parse
 from assistant.store.read import HEAD, REVISIONS, SQL, VERSION_TABLE
-from assistant.store.server import create_file, file_engine, server_engine
+from assistant.store.server import file_engine, server_engine
 from assistant.store.tables import TABLES
-from assistant.store.write import opened
+from assistant.store.write import COLUMNS, STATEMENTS, opened
 from tests.assistant.store.history_lab import (
     DAY,
     GPU,
@@ -56,7 +57,8 @@ def made(url: str) -> Iterator[Connection]:
     """A connection to tables of the newest revision."""
     location = parse(url)
     assert location is not None
-    with opened(location).connect() as connection:
+    opened(location).close()
+    with engine_of(url).connect() as connection:
         yield connection
 
 
@@ -90,6 +92,23 @@ def test_every_column_of_a_statement_stands_in_the_tables(name: str) -> None:
     for alias, column in used:
         assert column in TABLES.tables[tables[alias]].c, f"{alias}.{column}"
     assert set(re.findall(r"(?:FROM|JOIN) (\w+)", SQL[name])) <= set(TABLES.tables)
+
+
+@pytest.mark.parametrize("name", sorted(STATEMENTS))
+def test_a_writing_statement_runs_on_the_tables(made: Connection, name: str) -> None:
+    words = {c for columns in COLUMNS.values() for c in columns} | {"gone", "new_call"}
+    whole = {"as_of", "at", "count", "code", "exit", "node_id", "run_id", "track_id", "xid", "num", "holds_from"}
+    whole |= {n for n in words if n.startswith(("first_", "last_", "opened_"))}
+    asked = set(re.findall(r"(?<!:):(\w+)", STATEMENTS[name]))
+    made.execute(text("INSERT INTO node (id, host) VALUES (7, 'n1')"))
+    parameters = {n: False if n == "late" else 7 if n in whole or n not in words else "x" for n in asked}
+    made.execute(text(STATEMENTS[name]), parameters)
+
+
+@pytest.mark.parametrize("table", sorted(COLUMNS))
+def test_a_row_that_is_written_is_whole(table: str) -> None:
+    columns = TABLES.tables[table].c
+    assert set(COLUMNS[table]) == set(columns.keys()) - {"id"}
 
 
 def test_reading_loads_neither_sqlalchemy_nor_pydantic(tmp_path: Path) -> None:
@@ -220,7 +239,7 @@ def test_a_revision_that_fails_leaves_nothing_behind(first_version: str, tmp_pat
 def test_two_processes_upgrade_at_once(first_version: str) -> None:
     program = (
         "import sys; from assistant.store.write import opened; from assistant.store.location import parse\n"
-        "print('ready', flush=True); sys.stdin.readline(); opened(parse(sys.argv[1])).dispose(); print('done')"
+        "print('ready', flush=True); sys.stdin.readline(); opened(parse(sys.argv[1])).close(); print('done')"
     )
     children = [
         subprocess.Popen(

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import text as sql
 
 from assistant import store
 from assistant.changes import Changes
@@ -410,9 +409,8 @@ def test_a_series_is_a_series(url: str) -> None:
 def rows_of(url: str, table: str) -> int:
     location = parse(url)
     assert location is not None
-    engine = opened(location)
-    with engine.connect() as c:
-        return int(c.execute(sql(f"SELECT count(*) FROM {table}")).scalar_one())
+    with opened(location).transaction() as c:
+        return int(c.rows(f"SELECT count(*) FROM {table}", {})[0][0])
 
 
 def test_what_is_too_old_goes_a_little_with_every_check(url: str) -> None:

@@ -7,7 +7,23 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assistant.watch.alerts import SECOND, Alert, Book, Change, Phase, Policy, Sighting, What, dump, hold, restore, step
+from assistant.watch.alerts import (
+    MOST,
+    SECOND,
+    Alert,
+    Book,
+    Change,
+    Phase,
+    Policy,
+    Sighting,
+    What,
+    dump,
+    hold,
+    renamed,
+    restore,
+    shifted,
+    step,
+)
 from rules.model import Severity
 
 POLICY = Policy()
@@ -152,3 +168,68 @@ def test_two_findings_of_one_thing_are_one_alert() -> None:
     book, changes = step(Book(), [sighting(severity=Severity.ERROR), sighting()], (), START, POLICY)
     assert [c.alert.severity for c in changes] == [Severity.CRITICAL]
     assert isinstance(book.firing[0], Alert)
+
+
+# --- clocks and names ---------------------------------------------------------------------
+
+
+@given(ROUNDS, ROUNDS, st.integers(-40 * 365 * 86_400, 40 * 365 * 86_400))
+def test_a_clock_that_is_set_changes_nothing(before: str, after: str, seconds: int) -> None:
+    one, _ = play(before)
+    later, by = START + len(before) * MINUTE, seconds * SECOND
+    two = shifted(one, by)
+    for i, letter in enumerate(after):
+        found = [sighting()] if letter == "x" else []
+        one, a = step(one, found, one.alerts.keys() if letter == "?" else (), later + i * MINUTE, POLICY)
+        two, b = step(two, found, two.alerts.keys() if letter == "?" else (), later + i * MINUTE + by, POLICY)
+        assert [c.what for c in a] == [c.what for c in b]
+    assert shifted(one, by) == two
+
+
+def test_a_state_of_the_future_is_of_now() -> None:
+    """The clock stood in 2066 when it was written, and was set right while nobody watched."""
+    book, _ = play("x")
+    book = shifted(book, 40 * 365 * 86_400 * SECOND)
+    changes: list[Change] = []
+    for i in range(1, 14):
+        book, more = step(book, [], (), START + i * MINUTE, POLICY)
+        changes += more
+    assert [c.what for c in changes] == [What.CLEARED]
+
+
+def test_a_gpu_that_is_known_by_another_name_is_the_same() -> None:
+    by_index = sighting(subject="gpu index:3", severity=Severity.ERROR)
+    book, _ = step(Book(), [by_index], (), START, POLICY)
+    book = renamed(book, {"gpu index:3": "gpu 0000:3b:00.0"}, {})
+    assert list(book.alerts) == [KEY]
+    assert book.alerts[KEY].last.facts == (("xid", "gpu 0000:3b:00.0"),)
+    book, changes = step(book, [sighting(severity=Severity.ERROR)], (), START + MINUTE, POLICY)
+    assert changes == ()
+    assert len(book.firing) == 1
+
+
+def test_two_names_of_one_fault_become_one_alert() -> None:
+    links = [sighting(subject=f"gpu {name} link 3") for name in ("index:3", "0000:3b:00.0")]
+    book, _ = step(Book(), links, (), START, POLICY)
+    book = renamed(book, {"gpu index:3": "gpu 0000:3b:00.0"}, {})
+    (alert,) = book.alerts.values()
+    assert alert.last.subject == "gpu 0000:3b:00.0 link 3"
+    assert alert.phase is Phase.FIRING
+
+
+def test_a_node_that_was_renamed_keeps_its_alerts() -> None:
+    book, _ = step(Book(), [sighting(subject="node n1")], (), START, POLICY)
+    book = renamed(book, {"node n1": "node n2"}, {"n1": "n2"})
+    (alert,) = book.alerts.values()
+    assert (alert.last.subject, alert.last.host) == ("node n2", "n2")
+
+
+def test_what_is_remembered_has_an_end() -> None:
+    book = Book()
+    for i in range(3):
+        many = [sighting(subject=f"gpu {i}-{n}") for n in range(MOST)]
+        book, _ = step(book, many, (), START + i * 20 * MINUTE, Policy(clear_rounds=1))
+    for i in range(3, 6):
+        book, _ = step(book, [], (), START + i * 20 * MINUTE, Policy(clear_rounds=1))
+    assert not book.alerts
+    assert len(book.past) == MOST

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import shutil
+import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -22,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.conftest import Gpudiag
 
 ROOT = Path(__file__).parent.parent.parent.parent
 XID = "[   5.000000] NVRM: Xid (PCI:0000:3b:00): 79, pid=7, name=train, GPU has fallen off the bus."
@@ -52,8 +56,6 @@ def receiver() -> Iterator[Receiver]:
             if status == 200:
                 here.got.append((self.headers["Idempotency-Key"], body))
             self.send_response(status)
-            if status == 429:
-                self.send_header("Retry-After", "1")
             self.send_header("Content-Length", "0")
             self.end_headers()
 
@@ -94,6 +96,7 @@ class Machine:
 
     folder: Path
     env: dict[str, str]
+    name: str = "n1"
 
     def log(self, text: str) -> None:
         part = self.folder / "part"
@@ -103,7 +106,7 @@ class Machine:
     @contextmanager
     def watch(self, *words: str) -> Iterator[subprocess.Popen[str]]:
         argv = [sys.executable, "-m", "assistant", "watch", "--probe", "kernel-log", "--interval", "0.3", *words]
-        env = self.env | {"GPUDIAG_STATE_DIR": str(self.folder / "state"), "GPUDIAG_HOST_NAME": "n1",
+        env = {"GPUDIAG_HISTORY_URL": "off"} | self.env | {"GPUDIAG_STATE_DIR": str(self.folder / "state"), "GPUDIAG_HOST_NAME": self.name,
                           "GPUDIAG_HOST_ROOT": str(self.folder / "root"),
                           "PATH": f"{self.folder}/bin:{os.environ['PATH']}"}  # fmt: skip
         with subprocess.Popen(
@@ -144,7 +147,7 @@ def stop(child: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 def test_a_fault_is_said_served_and_sent_once(machine: Machine, receiver: Receiver) -> None:
     port = free_port()
-    receiver.statuses = [503, 429]
+    receiver.statuses = [503]
     words = ("--listen", f"127.0.0.1:{port}", "--webhook", receiver.url, "--format", "json")
     with machine.watch(*words) as child:
         until(lambda: get(port, "/readyz")[0] == 200)
@@ -156,7 +159,7 @@ def test_a_fault_is_said_served_and_sent_once(machine: Machine, receiver: Receiv
         (alert,) = json.loads(get(port, "/alerts")[1])["alerts"]
         assert (alert["rule"], alert["xid"]) == ("gpu-fell-off-bus", 79)
         until(lambda: receiver.got)
-        time.sleep(3)
+        time.sleep(1)
         assert get(port, "/nothing")[0] == 404
         code, out, err = stop(child)
     assert code == 1
@@ -255,7 +258,7 @@ def test_a_real_prometheus_scrapes_it(machine: Machine, require: Callable[[str],
     machine.log(QUIET + XID + "\n")
     config = tmp_path / "prometheus.yml"
     config.write_text(
-        "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: gpudiag\n  static_configs:\n"
+        "global: {scrape_interval: 200ms}\nscrape_configs:\n- job_name: gpudiag\n  static_configs:\n"
         f"  - targets: ['127.0.0.1:{port}']\n"
     )
     server = [
@@ -271,14 +274,12 @@ def test_a_real_prometheus_scrapes_it(machine: Machine, require: Callable[[str],
             assert found[0]["metric"]["xid"] == "79"
             assert query(own, "gpudiag_verdict == 1")[0]["metric"]["state"] == "unhealthy"
             until(lambda: query(own, "increase(gpudiag_rounds_total[1m]) > 0"))
+            text = get(port, "/metrics")[1]
         finally:
             child.kill()
-    if promtool := shutil.which("promtool"):
-        with machine.watch("--listen", f"127.0.0.1:{port}"):
-            until(lambda: get(port, "/readyz")[0] == 200)
-            text = get(port, "/metrics")[1]
-        done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+    promtool = require("promtool")
+    done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def query(port: int, text: str) -> list[dict[str, Any]]:
@@ -286,3 +287,215 @@ def query(port: int, text: str) -> list[dict[str, Any]]:
     with urllib.request.urlopen(url, timeout=10) as answer:
         result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
         return result
+
+
+# --- what goes wrong around it ------------------------------------------------------------
+
+
+def test_it_stops_within_seconds_though_a_probe_hangs(machine: Machine) -> None:
+    (machine.folder / "bin/journalctl").write_text("#!/bin/sh\ntrap '' TERM\ntouch $0.runs\nsleep 600\n")
+    with machine.watch() as child:
+        until((machine.folder / "bin/journalctl.runs").exists)
+        begun = time.monotonic()
+        code, _, err = stop(child)
+    assert time.monotonic() - begun < 5
+    assert code == 3, "nothing was found out"
+    assert "Traceback" not in err
+    left = subprocess.run(["pgrep", "-f", str(machine.folder / "bin/journalctl")], capture_output=True, check=False)
+    assert not left.stdout, "no child is left behind"
+
+
+def test_a_receiver_that_never_answers_delays_neither_checks_nor_others_nor_the_end(
+    machine: Machine, receiver: Receiver
+) -> None:
+    port = free_port()
+    machine.log(QUIET + XID + "\n")
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()  # takes connections, and says nothing
+        silent = f"http://127.0.0.1:{mute.getsockname()[1]}/"
+        words = ("--webhook", silent, "--webhook", receiver.url, "--listen", f"127.0.0.1:{port}")
+        with machine.watch(*words) as child:
+            until(lambda: receiver.got)
+            before = number(port, "gpudiag_rounds_total")
+            until(lambda: number(port, "gpudiag_rounds_total") >= before + 3, 8)
+            begun = time.monotonic()
+            stop(child)
+            assert time.monotonic() - begun < 10
+    (kept,) = json.loads((machine.folder / "state/watch.json").read_text())["outbox"]
+    assert json.loads(kept["body"])["rule"] == "gpu-fell-off-bus"
+
+
+def number(port: int, name: str) -> float:
+    return next(float(line.split()[1]) for line in get(port, "/metrics")[1].splitlines() if line.startswith(name + " "))
+
+
+def test_slow_clients_do_not_keep_others_out(machine: Machine) -> None:
+    if not socket.has_ipv6:
+        pytest.skip("there is no IPv6 here")
+    with machine.watch("--listen", "[::1]:0") as child:
+        assert child.stderr is not None
+        line = next(line for line in child.stderr if "metrics on" in line)
+        port = int(line.split("http://[::1]:")[1].split("/")[0])
+        slow = [socket.create_connection(("::1", port)) for _ in range(60)]
+        try:
+            for s in slow:
+                with contextlib.suppress(OSError):
+                    s.sendall(b"GET /metr")
+            begun = time.monotonic()
+            until(
+                lambda: (
+                    "gpudiag_rounds"
+                    in urllib.request.urlopen(f"http://[::1]:{port}/metrics", timeout=5).read().decode()
+                )
+            )
+            assert time.monotonic() - begun < 5
+            assert len(list(Path(f"/proc/{child.pid}/task").iterdir())) < 60
+        finally:
+            for s in slow:
+                s.close()
+        stop(child)
+
+
+def test_a_round_is_kept_in_the_history_by_another_process(machine: Machine) -> None:
+    path = machine.folder / "history.db"
+    machine.env = machine.env | {"GPUDIAG_HISTORY_URL": f"sqlite:///{path}"}
+    machine.log(QUIET + XID + "\n")
+    with machine.watch() as child:
+        until(path.exists)
+        until(lambda: kept(path) == [("n1", "watch", "gpu-fell-off-bus")])
+        assert "sqlalchemy" not in Path(f"/proc/{child.pid}/maps").read_text(), "it is not loaded where it would stay"
+        _, _, err = stop(child)
+    assert "history" not in err
+
+
+def kept(path: Path) -> list[tuple[str, str, str]]:
+    sql = (
+        "select distinct host, origin, rule from run join node on node.id = run.node_id"
+        " join finding on finding.first_run = run.id where severity = 'critical'"
+    )
+    with (
+        contextlib.suppress(sqlite3.OperationalError),  # it is being made
+        contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db,
+    ):
+        return list(db.execute(sql))
+    return []
+
+
+def test_a_history_that_cannot_be_written_is_one_line(machine: Machine) -> None:
+    (machine.folder / "no").write_text("a file, not a folder")
+    machine.env = machine.env | {"GPUDIAG_HISTORY_URL": f"sqlite:///{machine.folder}/no/history.db"}
+    with machine.watch() as child:
+        assert child.stderr is not None
+        line = next(line for line in child.stderr if "history" in line)
+        _, _, err = stop(child)
+    assert f"{machine.folder}/no" in line
+    assert "Traceback" not in err
+
+
+def test_it_can_be_told_to_look_at_once(machine: Machine) -> None:
+    port = free_port()
+    with machine.watch("--listen", f"127.0.0.1:{port}", "--interval", "1000") as child:
+        until(lambda: get(port, "/readyz")[0] == 200)
+        child.send_signal(signal.SIGHUP)
+        until(lambda: number(port, "gpudiag_rounds_total") == 2)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(10) == 0
+
+
+def test_a_second_watcher_says_so_and_stops(machine: Machine) -> None:
+    with machine.watch() as first:
+        until((machine.folder / "state/watch.json").exists)
+        with machine.watch() as second:
+            _, err = second.communicate(timeout=30)
+        assert second.returncode == 2
+        assert f"another gpudiag watch (process {first.pid})" in err
+        assert first.poll() is None
+        first.kill()
+    with machine.watch("--rounds", "1") as third:
+        third.communicate(timeout=30)
+    assert third.returncode == 0, "a lock does not outlive its owner"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"schema": "gpudiag/watch/9", "book": {}}', "written by another version"),
+        ('{"schema": "gpudiag/wat', "is damaged"),
+        ("[]", "is damaged"),
+    ],
+)
+def test_a_state_that_is_not_understood_is_set_aside(machine: Machine, text: str, said: str) -> None:
+    state = machine.folder / "state"
+    state.mkdir()
+    (state / "watch.json").write_text(text)
+    with machine.watch("--rounds", "1") as child:
+        _, err = child.communicate(timeout=30)
+    assert said in err
+    assert (state / "watch.json.set-aside").read_text() == text
+    assert json.loads((state / "watch.json").read_text())["schema"] == "gpudiag/watch/1"
+
+
+def test_without_a_place_for_its_state_it_watches_and_says_so_once(machine: Machine) -> None:
+    (machine.folder / "state").write_text("a file, not a folder")
+    machine.log(QUIET + XID + "\n")
+    with machine.watch("--rounds", "3") as child:
+        _, err = child.communicate(timeout=30)
+    assert err.count("alerts are not kept over a restart") == 1
+    assert err.count("FIRING") == 1
+    assert child.returncode == 1
+
+
+def test_a_machine_that_gets_another_name_keeps_its_alerts(machine: Machine) -> None:
+    machine.log(QUIET + XID + "\n")
+    with machine.watch("--rounds", "1") as child:
+        child.communicate(timeout=30)
+    machine.name = "n2"
+    with machine.watch("--rounds", "2") as child:
+        _, err = child.communicate(timeout=30)
+    assert "FIRING" not in err
+    (alert,) = json.loads((machine.folder / "state/watch.json").read_text())["book"]["alerts"].values()
+    assert alert["host"] == "n2"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--webhook", "ftp://x/y"), "a webhook is an address"),
+        (("--webhook", "https://"), "a webhook is an address"),
+        (("--webhook", "http://h:99999/"), "a webhook is an address"),
+        (("--webhook-file", "/no/such/file"), "/no/such/file cannot be read"),
+        (("--listen", "here:there"), "address such as"),
+        (("--listen", "no.such.host.invalid:1"), "cannot listen on"),
+        (("--interval", "0"), "number of seconds"),
+        (("--probe", "nvmll"), "there is no probe"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence(gpudiag: Gpudiag, words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    answer = gpudiag("watch", *words, env={"GPUDIAG_STATE_DIR": str(tmp_path)})
+    assert answer.code == 2
+    assert said in answer.err
+    assert len(answer.err.strip().splitlines()) <= 3
+    assert "Traceback" not in answer.err
+
+
+def test_the_alert_rules_of_the_page_are_rules(require: Callable[[str], str], tmp_path: Path) -> None:
+    page = (ROOT / "docs/watch.md").read_text()
+    (block,) = (part.partition("```")[0] for part in page.split("```yaml\n")[1:])
+    path = tmp_path / "rules.yml"
+    path.write_text(block)
+    done = subprocess.run(
+        [require("promtool"), "check", "rules", str(path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_page_names_the_metrics_that_there_are(machine: Machine) -> None:
+    port = free_port()
+    machine.log(QUIET + XID + "\n")
+    with machine.watch("--listen", f"127.0.0.1:{port}"):
+        until(lambda: get(port, "/readyz")[0] == 200)
+        text = get(port, "/metrics")[1]
+    there = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
+    named = set(re.findall(r"gpudiag_[a-z_]+", (ROOT / "docs/watch.md").read_text()))
+    assert named == there

@@ -376,6 +376,17 @@ def test_a_user_without_privileges_is_told_which_one_and_one_command() -> None:
     assert {o.status for o in own} == {Status.DENIED}
 
 
+def test_sources_that_are_not_there_take_a_few_words() -> None:
+    denied = file("/dev/kmsg", status=Status.DENIED, detail="/dev/kmsg: Operation not permitted")
+    found = collect(machine(denied))
+    assert found[0].detail == (
+        "/dev/kmsg: Operation not permitted; there is no journal, no syslog file; "
+        "the ring buffer needs CAP_SYSLOG or kernel.dmesg_restrict=0: run sudo gpudiag check"
+    )
+    none = collect(machine())
+    assert none[0].detail == "there is no journal, no ring buffer, no syslog file"
+
+
 def test_where_only_a_source_of_less_reach_may_be_read_it_says_what_would_reach_further() -> None:
     hint = ran(
         JOURNAL,
@@ -490,17 +501,17 @@ def export(lines: Iterable[tuple[int, str, str, str]]) -> bytes:
 
 @pytest.fixture
 def real_journal(tmp_path: Path, require: Callable[[str], str]) -> Callable[..., Path]:
-    """Makes a folder whose ``journalctl`` is the real one over a journal file of the given lines."""
+    """Puts a journal file of the given lines below the root, where the real ``journalctl`` of the folder finds it."""
     program, remote = require("journalctl"), require("journal-remote")
 
     def make(lines: Iterable[tuple[int, str, str, str]]) -> Path:
-        folder = tmp_path / "journal"
-        folder.mkdir()
+        folder = tmp_path / "var/log/journal/0123456789abcdef0123456789abcdef"
+        folder.mkdir(parents=True)
         (tmp_path / "export").write_bytes(export(lines))
         subprocess.run(
             [remote, "-o", folder / "system.journal", tmp_path / "export"], check=True, capture_output=True, timeout=30
         )
-        tool(tmp_path / "bin", "journalctl", f'exec {program} --directory {folder} "$@"')
+        tool(tmp_path / "bin", "journalctl", f'exec {program} "$@"')
         return tmp_path / "bin"
 
     return make

@@ -444,3 +444,30 @@ def test_other_documents_are_not_recognised() -> None:
     assert FORMAT.sniff('{"schema": "gpudiag/system/1"}') == FORMAT.sniff("") == FORMAT.sniff(f"x{WHOLE}") == 0
     assert parse(WHOLE)[0].subject == HERE
     assert {o.subject for o in FORMAT.parse("{}", Context("p", "n1"))} == {Subject(Scope.NODE, "n1")}
+
+
+def test_an_empty_proc_is_said() -> None:
+    document = {
+        "schema": "gpudiag/processes/1",
+        "host": "n1",
+        "at_ns": 5,
+        "reader": {"pid": {"error": "ENOENT: x"}},
+        "processes": [],
+    }
+    found = FORMAT.parse(json.dumps(document), Context("p.json", "n1"))
+    assert {o.fact for o in found} == set(MAIN)
+    assert all("no process is seen in /proc" in o.detail for o in found)
+
+
+def test_a_process_that_ended_meanwhile_is_no_failure() -> None:
+    document = json.loads(WHOLE)
+    for detail in document["details"]:
+        for part in ("cmdline", "environ", "executable", "status", "limits"):
+            detail[part] = {
+                "error": "ESRCH: No such process" if part != "executable" else "ENOENT: No such file or directory"
+            }
+    found = FORMAT.parse(json.dumps(document), Context("p.json", "n1"))
+    ended = [o for o in found if "ended before this was read" in o.detail]
+    assert ended
+    assert {o.status for o in ended} == {Status.NOT_APPLICABLE}
+    assert not [o for o in found if "ESRCH" in o.detail]

@@ -1,0 +1,82 @@
+"""Waiting for a history server no longer than a check can: what hangs is left behind in a thread of its own.
+
+A server that accepts connections and then says nothing cannot be told from a slow one, and the PostgreSQL
+library waits two seconds at the least. So all that is asked of one goes through a `Hurry`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
+
+from assistant.store.location import StoreError
+from knowledge.language import Text
+
+T = TypeVar("T")
+BEFORE = 1.0  # seconds for all that is read before an answer
+AFTER = 5.0  # seconds to write one check, after the answer
+REST = 60.0  # seconds for which a server that failed is not asked again
+
+_failed: dict[str, tuple[float, Text]] = {}
+
+
+def failure(url: str) -> Text | None:
+    """Why the server did not answer a moment ago; None when it may be asked."""
+    when, why = _failed.get(url, (0.0, Text("")))
+    return why if url in _failed and time.monotonic() - when < REST else None
+
+
+def failed(url: str, why: Text) -> None:
+    """Remember, for this process, that the server cannot be reached."""
+    _failed[url] = (time.monotonic(), why)
+
+
+def answered(url: str) -> None:
+    """It can be asked again."""
+    _failed.pop(url, None)
+
+
+def silent(seconds: float) -> Text:
+    """The reason that a wait ended with."""
+    return Text(f"the server does not answer within {seconds:g} s", f"服务器 {seconds:g} 秒内没有响应")
+
+
+class Hurry:
+    """One thread that works off calls, in order, and a time by which all of them must be done."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._end = seconds, time.monotonic() + seconds
+        self._work: SimpleQueue[Callable[[], Any] | None] = SimpleQueue()
+        self._done: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+        self.late = False  # a call did not come back; the thread is left behind
+        Thread(target=self._run, name="history", daemon=True).start()
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            try:
+                self._done.put((work(), None))
+            except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+                self._done.put((None, error))
+
+    def __call__(self, work: Callable[[], T]) -> T:
+        """What `work` gives, or raises. StoreError when time is up."""
+        if not self.late:
+            self._work.put(work)
+            try:
+                found, error = self._done.get(timeout=max(0.0, self._end - time.monotonic()))
+            except Empty:
+                self.late = True
+            else:
+                if error is not None:
+                    raise error
+                return found  # type: ignore[no-any-return]
+        raise StoreError(silent(self._seconds))
+
+    def close(self, last: Callable[[], object] | None = None) -> None:
+        """Do `last` without waiting for it, and end the thread once it is free."""
+        if last is not None:
+            self._work.put(last)
+        self._work.put(None)

@@ -1,0 +1,134 @@
+"""A history that cannot be used costs a line, not the answer and not the time of a check."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assistant import store
+from assistant.store import patience
+from assistant.store.location import parse
+from assistant.store.patience import Hurry
+from assistant.store.read import open_reader
+from knowledge.language import Text
+from tests.assistant.store.history_lab import HOST, MINUTE, T0, Machine, plain, remember, rules
+from tests.conftest import Gpudiag
+
+DIAGNOSIS = plain(Machine().observations(T0), T0)
+CHECK = ("check", "--probe", "system")
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A server that accepts connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listening:
+        yield f"postgresql://gpudiag:hunter2@127.0.0.1:{listening.getsockname()[1]}/x"
+
+
+@pytest.fixture(autouse=True)
+def no_memory() -> Iterator[None]:
+    patience._failed.clear()
+    yield
+    patience._failed.clear()
+
+
+def test_a_silent_server_is_waited_for_once_and_briefly(silent: str) -> None:
+    begun = time.monotonic()
+    found, why = store.earlier(silent, HOST, Machine().observations(T0), rules().rules, as_of=T0)
+    first = time.monotonic() - begun
+    assert found == []
+    assert why is not None
+    assert "does not answer within 1 s" in why.en
+    assert first < patience.BEFORE + 1.5, "the rest are imports"
+    begun = time.monotonic()
+    again = store.since_last(silent, DIAGNOSIS, HOST)
+    assert isinstance(again, Text)
+    assert again.en == why.en
+    assert "does not answer" in (remember(silent, DIAGNOSIS) or "")
+    assert time.monotonic() - begun < 0.5, "it is not asked again"
+
+
+def test_writing_to_a_silent_server_takes_a_few_seconds_at_most(silent: str) -> None:
+    begun = time.monotonic()
+    said = remember(silent, DIAGNOSIS)
+    assert time.monotonic() - begun < patience.AFTER + 2
+    assert said is not None
+    assert "this check is not in the history" in said
+    assert "hunter2" not in said
+
+
+def test_a_check_with_a_silent_server_answers_and_complains_once(gpudiag: Gpudiag, silent: str) -> None:
+    answer = gpudiag(*CHECK, "--since-last", env={"GPUDIAG_HISTORY_URL": silent})
+    assert answer.out
+    assert answer.code in (0, 1, 3)
+    assert answer.err.count("history") == 1, answer.err
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:pw@h:port/x", "postgresql://h:99999999/x", "postgresql://[::1/x", "postgresql://h/x?connect_timeout=abc",
+        "postgresql://127.0.0.1:9/x?nonsense=1", "mysql://x", "sqlite://relative.db",
+    ],
+)  # fmt: skip
+def test_a_bad_address_costs_one_line(gpudiag: Gpudiag, url: str) -> None:
+    answer = gpudiag(*CHECK, "--since-last", env={"GPUDIAG_HISTORY_URL": url})
+    assert answer.out
+    assert answer.code in (0, 1, 3)
+    assert len([line for line in answer.err.splitlines() if "history" in line]) == 1, answer.err
+    assert "pw" not in answer.err
+
+
+def test_an_address_that_is_none_names_one_that_is(gpudiag: Gpudiag) -> None:
+    for command in (CHECK, ("history",)):
+        said = gpudiag(*command, env={"GPUDIAG_HISTORY_URL": "mysql://x"}).err
+        assert "postgresql://user@host:5432/name" in said
+
+
+def test_a_file_that_cannot_be_read_is_complained_of_once(gpudiag: Gpudiag, tmp_path: Path) -> None:
+    (tmp_path / "history.db").mkdir()
+    answer = gpudiag(*CHECK, "--since-last", env={"GPUDIAG_HISTORY_URL": f"sqlite:///{tmp_path}/history.db"})
+    assert answer.out
+    assert len([line for line in answer.err.splitlines() if "history" in line]) == 1, answer.err
+
+
+def test_reading_a_locked_server_is_bounded_too(database: str) -> None:
+    import psycopg
+
+    assert remember(database, DIAGNOSIS) is None
+    with psycopg.connect(database.replace("+psycopg", "")) as connection:
+        connection.execute("LOCK TABLE node IN ACCESS EXCLUSIVE MODE")
+        begun = time.monotonic()
+        later = T0 + MINUTE
+        said = store.since_last(database, plain(Machine().observations(later), later), HOST)
+        assert time.monotonic() - begun < patience.BEFORE + 1
+    assert isinstance(said, Text)
+    assert "does not answer within 1 s" in said.en
+    patience._failed.clear()
+    assert not isinstance(store.since_last(database, plain(Machine().observations(later), later), HOST), Text)
+
+
+def test_a_failure_is_forgotten_after_a_while(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    patience.failed(silent, Text("x"))
+    assert patience.failure(silent) == Text("x")
+    monkeypatch.setattr(patience, "REST", 0.0)
+    assert patience.failure(silent) is None
+
+
+def test_what_a_call_raises_is_raised_where_it_is_waited_for() -> None:
+    hurry = Hurry(5)
+    held: dict[str, int] = {"y": 1}
+    with pytest.raises(KeyError):
+        hurry(lambda: held["x"])
+    assert hurry(lambda: 1) == 1
+    hurry.close()
+
+
+def test_a_command_waits_longer_than_a_check(database: str) -> None:
+    location = parse(database)
+    assert location is not None
+    assert open_reader(location) is None, "there, and empty"
