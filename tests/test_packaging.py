@@ -83,7 +83,7 @@ def test_shards(wheel: Path) -> None:
         }
     assert set(shards) == {*compiled.shard_names(), "rules", "runbooks", "formats"}
     assert len(shards["facts"]) == len(compiled.shard("facts"))
-    assert {k: v[1] for k, v in shards["rules"].items()} == {k: v[1] for k, v in loader.shipped().items()}
+    assert {k: v[1] for k, v in shards["rules"]["rules"].items()} == {k: v[1] for k, v in loader.shipped().items()}
     assert shards["formats"] == formats.build()
 
 
