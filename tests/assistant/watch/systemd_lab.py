@@ -34,7 +34,7 @@ mount -t tmpfs none /sys/fs/cgroup
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 exec env -i container=test PATH=/usr/bin:/bin "$2" --unit=test.target --log-target=console --log-level=warning --show-status=no
 """
-# What the machine of a test lacks; all else is as shipped.
+# What the machine of a test lacks; all else is as shipped. The checkout may lie where PrivateTmp hides it.
 HERE = """[Unit]
 DefaultDependencies=no
 [Service]
@@ -42,6 +42,7 @@ WatchdogSec=4
 TimeoutAbortSec=3
 RestartSec=1
 StandardError=file:{folder}/log
+BindReadOnlyPaths={root}
 ExecStart=
 ExecStart=/usr/bin/env gpudiag watch --interval 1 --listen 127.0.0.1:{port} --no-history --probe kernel-log --probe nvml --probe system
 """
@@ -91,7 +92,7 @@ def lab(folder: Path, port: int, cache: Path) -> Iterator[Lab]:
     units = folder / "units"
     (units / "gpudiag-watch.service.d").mkdir(parents=True)
     shutil.copy(UNIT, units)
-    (units / "gpudiag-watch.service.d" / "test.conf").write_text(HERE.format(folder=folder, port=port))
+    (units / "gpudiag-watch.service.d" / "test.conf").write_text(HERE.format(folder=folder, port=port, root=ROOT))
     (units / "test.target").write_text("[Unit]\nDefaultDependencies=no\nWants=gpudiag-watch.service\n")
     program = folder / "gpudiag"
     program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -B -m assistant "$@"\n')

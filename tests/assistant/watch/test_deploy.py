@@ -150,7 +150,7 @@ def test_its_arguments_and_variables_exist(gpudiag: Gpudiag) -> None:
 CONTAINER = """
 root=$1; shift
 mount -t tmpfs -o mode=755 none "$root"
-for place in usr bin sbin lib lib64 root work etc; do
+for place in usr bin sbin lib lib64 etc; do
     [ -e "/$place" ] || continue
     if [ -L "/$place" ]; then ln -s "$(readlink "/$place")" "$root/$place"; continue; fi
     mkdir -p "$root/$place"; mount --rbind "/$place" "$root/$place"
@@ -166,6 +166,9 @@ mknod "$root/host/dev/kmsg" c 1 11
 [ -z "$JOURNAL" ] || mount --bind "$JOURNAL" "$root/host/var/log"
 mount -t tmpfs none "$root/tmp"
 mount -t tmpfs none "$root/var/lib/gpudiag"
+echo "$OURS" | while read -r place; do  # the checkout and its Python, wherever they lie
+    [ -e "$root$place" ] || { mkdir -p "$root$place"; mount --bind "$place" "$root$place"; }
+done
 mkdir -p "$root/tmp/gpudiag"; cp -r "$CACHE/." "$root/tmp/gpudiag/"
 mount -o remount,bind,ro "$root"
 cd /
@@ -189,7 +192,8 @@ class Container:
         ]  # fmt: skip
         root = self._folder / "root"
         root.mkdir(exist_ok=True)
-        script = f"CACHE={self._cache}\nJOURNAL={journal}\n{CONTAINER}"
+        ours = "\n".join(dict.fromkeys((str(ROOT), sys.base_prefix, sys.prefix)))
+        script = f"CACHE={self._cache}\nJOURNAL={journal}\nOURS='{ours}'\n{CONTAINER}"
         done = in_own_mounts(script, str(root), *inside, timeout=90)
         assert "Traceback" not in done.stderr
         assert "this is a bug" not in done.stderr, done.stderr
