@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import re
 import shutil
 import tarfile
@@ -26,6 +25,7 @@ from typing import Any
 from knowledge.errors import InputError, UsageError
 from knowledge.observation import Status
 from knowledge.text import excerpt
+from knowledge.whole import replace_file
 from probes._bundle_store import ENTRIES, MANIFEST, UNPACKED, opened, safe, too_large
 from probes.host import SINGLE, Call, CallKind, Recording, Reply, by_call, in_order, iso, listed, not_asked
 
@@ -60,9 +60,9 @@ def write(
     name = target.name.lower()
     try:
         if name.endswith((".tar.gz", ".tgz")):
-            _replace(target, _tar(files))
+            replace_file(target, _tar(files))
         elif name.endswith(".zip"):
-            _replace(target, _zip(files))
+            replace_file(target, _zip(files))
         else:
             _folder(target, files)
     except OSError as error:
@@ -118,17 +118,6 @@ def _folder(target: Path, files: Mapping[str, bytes]) -> None:
         temporary.replace(target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _replace(target: Path, data: bytes) -> None:
-    """Readable by its owner only: logs name users and machines."""
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        Path(name).replace(target)
-    finally:
-        Path(name).unlink(missing_ok=True)
 
 
 def _tar(files: Mapping[str, bytes]) -> bytes:

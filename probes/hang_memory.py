@@ -6,15 +6,15 @@ still sleep in the driver, and a call that was under way when the machine went d
 
 from __future__ import annotations
 
+import fcntl
 import json
-import os
-import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from knowledge.whole import replace_file
 from probes._children import Stuck, start_time
 from probes.host import Call, title
 
@@ -73,26 +73,25 @@ class HangMemory:
             self._path.unlink(missing_ok=True)
 
     def _change(self, call: Call, entry: Mapping[str, Any] | None) -> None:
-        entries = self._load()
-        key = title(*call)
-        if entry is None:
-            if key not in entries:
-                return
-            del entries[key]
-        else:
-            entries[key] = dict(entry)
-        kept = dict(list(entries.items())[-_CAP:])
-        with suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=".hangs.", dir=self._path.parent)
-            try:
-                with os.fdopen(handle, "w") as stream:
-                    json.dump(kept, stream, indent=1)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                Path(name).replace(self._path)
-            finally:
-                Path(name).unlink(missing_ok=True)
+        with suppress(OSError), self._alone():
+            entries = self._load()
+            key = title(*call)
+            if entry is None:
+                if key not in entries:
+                    return
+                del entries[key]
+            else:
+                entries[key] = dict(entry)
+            kept = dict(list(entries.items())[-_CAP:])
+            replace_file(self._path, json.dumps(kept, indent=1).encode())
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Between reading and writing nobody else does either: another thread, or a check that runs beside this one."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.with_suffix(".lock").open("w") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)  # let go of when it is closed
+            yield
 
     def _load(self) -> dict[str, dict[str, Any]]:
         try:

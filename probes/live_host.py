@@ -27,7 +27,7 @@ from knowledge.observation import Status
 from knowledge.text import excerpt
 from probes import _children, _reader
 from probes.hang_memory import HangMemory
-from probes.host import CallKind, Reply, cut_between, iso, title
+from probes.host import Call, CallKind, Reply, cut_between, iso, title
 
 READ_DEADLINE = 5.0  # seconds for one file or listing
 OUTPUT_CAP = 32 << 20  # bytes of one output or file that are kept: head and tail
@@ -66,6 +66,7 @@ class LiveHost:
         self._env = _environment(os.environ if environ is None else environ)
         self._idle: list[_Reader] = []
         self._running: set[int] = set()
+        self._begun: dict[Call, str] = {}  # what the memory was told of, and when
         self._closed = False
         self._lock = Lock()
         self._as_of = time.time_ns() if as_of is None else as_of
@@ -127,9 +128,12 @@ class LiveHost:
         with self._lock:
             self._closed = True
             readers, self._idle = self._idle, []
-            running = list(self._running)
+            running, begun = list(self._running), dict(self._begun)
         for pid in running:
             _children.kill_group(pid)
+        for call, at in begun.items():  # broken off by us: the machine has not gone down with it
+            if self._memory:
+                self._memory.end(call, at, None)
         for reader in readers:
             reader.close()
 
@@ -150,6 +154,8 @@ class LiveHost:
             return replace(blank, status=status, detail=f"{blank.title}: {refusal.why}")
         at = iso(blank.started) or ""
         if memory:
+            with self._lock:
+                self._begun[blank.key] = at
             memory.begin(blank.key, at)
         stuck = None
         pids: list[int] = []
@@ -172,6 +178,7 @@ class LiveHost:
         finally:
             with self._lock:
                 self._running.difference_update(pids)
+                self._begun.pop(blank.key, None)
             if memory:
                 memory.end(blank.key, at, stuck)
         return _told(blank, outcome, deadline)

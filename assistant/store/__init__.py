@@ -170,6 +170,7 @@ class Recorder:
             writer.write(batch)
             return
         from assistant.store.patience import AFTER, Hurry, answered, failed, failure
+        from assistant.store.server import UNREACHED
         from assistant.store.trouble import reason
 
         url = writer.location.url
@@ -183,7 +184,7 @@ class Recorder:
                 failed(url, error.said)
                 self._writer = None  # its thread may still be at it
             raise
-        except Exception as error:  # an address of a strange kind fails in strange ways
+        except UNREACHED as error:
             raise StoreError(reason(error)) from error
         finally:
             hurry.close()

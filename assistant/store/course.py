@@ -63,7 +63,8 @@ def sparkline(samples: Sequence[Sample], columns: int = 40) -> str:
     slots: list[float | None] = [None] * (min(columns, len(known)) if last > first else 1)
     for s in known:
         place = (s.at - first) * (len(slots) - 1) // (last - first) if last > first else 0
-        slots[place] = max(slots[place] if slots[place] is not None else -math.inf, s.cell.num or 0.0)  # type: ignore[type-var]  # not None here
+        value, highest = s.cell.num or 0.0, slots[place]
+        slots[place] = value if highest is None else max(highest, value)
     told = [v for v in slots if v is not None]
     low, high = min(told), max(told)
     scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0

@@ -34,6 +34,10 @@ DRIVER_MISSING = Text(
 )
 
 
+# What a driver raises for an address that it cannot make sense of, or a server that it cannot reach.
+UNREACHED = (StoreError, SQLAlchemyError, OSError, ValueError, TypeError)
+
+
 def file_engine(path: Path) -> Engine:
     """An engine for a file, to set its tables up: what is written to them later goes through `FileStore`."""
     engine = create_engine("sqlite://", creator=lambda: connected(path), poolclass=NullPool)
@@ -150,7 +154,7 @@ def _ready(engine: Engine) -> None:
 def open_server(location: Location, words: Vocabulary | None, patience: float) -> Reader:
     """A reader of a server that waits for it no longer than `patience`, in seconds, in all."""
 
-    def lost(error: Exception) -> StoreError:
+    def lost(error: BaseException) -> StoreError:
         why = error.said if isinstance(error, StoreError) else reason(error)
         failed(location.url, why)
         return StoreError(not_read(location.shown, why))
@@ -167,7 +171,7 @@ def open_server(location: Location, words: Vocabulary | None, patience: float) -
 
     try:
         connection, found = hurry(opened)
-    except Exception as error:  # an address of a strange kind fails in strange ways
+    except UNREACHED as error:
         hurry.close()
         raise lost(error) from error
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from knowledge.errors import UsageError
+from knowledge.whole import replace_file
 
 SCHEMA = "gpudiag/watch/1"
 
@@ -100,7 +100,8 @@ class StateFile:
             return ""
         text = json.dumps({"schema": SCHEMA, "machine": self._machine, **state})
         try:
-            _write(self._path, text)
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(self._path, text.encode())
         except OSError as error:
             return f"{self._path} cannot be written: {error.strerror}; alerts are not kept over a restart"
         return ""
@@ -112,16 +113,3 @@ def machine_id(root: str = "") -> str:
         return Path(f"{root}/etc/machine-id").read_text().strip()[:64]
     except (OSError, UnicodeDecodeError):
         return ""
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(name).replace(path)
-    finally:
-        Path(name).unlink(missing_ok=True)

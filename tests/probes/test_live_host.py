@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ import pytest
 from knowledge.observation import Status
 from probes import _children
 from probes.hang_memory import HangMemory
-from probes.host import CallKind, RecordingHost
+from probes.host import Call, CallKind, RecordingHost
 from probes.live_host import LiveHost
 
 ROOT = Path(__file__).parent.parent.parent
@@ -294,3 +294,35 @@ def test_a_broken_memory_is_no_memory(tmp_path: Path, content: bytes) -> None:
 def test_a_memory_that_cannot_be_written_costs_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     HangMemory(tmp_path / "file/hangs.json", "b").begin((CallKind.COMMAND, ("nvidia-smi",)), "now")
+
+
+def test_calls_side_by_side_are_all_remembered_and_all_forgotten(tmp_path: Path) -> None:
+    """Two driver tools run at once in every check, and two checks may."""
+    memory = HangMemory(tmp_path / "hangs.json", "boot-1")
+    calls = [(CallKind.COMMAND, ("nvidia-smi", str(i))) for i in range(8)]
+
+    def together(what: Callable[[Call], None]) -> None:
+        threads = [threading.Thread(target=what, args=(call,)) for call in calls]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(60)
+
+    together(lambda call: memory.begin(call, "now"))
+    later = HangMemory(tmp_path / "hangs.json", "boot-2")
+    assert all(later.refusal(call) for call in calls)
+    together(lambda call: memory.end(call, "now", None))
+    assert (tmp_path / "hangs.json").read_text() == "{}"
+
+
+def test_a_call_that_we_broke_off_did_not_take_the_machine_down(tmp_path: Path) -> None:
+    memory = HangMemory(tmp_path / "hangs.json", "boot-1")
+    host = with_tool(tmp_path, "sleep 60", memory=memory)
+    thread = threading.Thread(target=lambda: host.run(["nvidia-smi"], deadline=30), daemon=True)
+    thread.start()
+    until = time.monotonic() + 20
+    while "begun" not in (tmp_path / "hangs.json").read_text() if (tmp_path / "hangs.json").exists() else True:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    host.close()  # Ctrl-C: nobody waits for the thread
+    assert HangMemory(tmp_path / "hangs.json", "boot-2").refusal((CallKind.COMMAND, ("nvidia-smi",))) is None

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.probes.live.machine import cannot, need_mounts
+from tests.systemd_pid1 import systemd, within
 
 ROOT = Path(__file__).parent.parent.parent.parent
 UNIT = ROOT / "assistant" / "deploy" / "gpudiag-watch.service"
-SYSTEMD = "/usr/lib/systemd/systemd"
-BOOT = """
-echo 0 > "$3/cgroup.procs"
-exec unshare -C sh -euc "$4" sh "$1" "$2"
-"""
 INSIDE = """
 for place in /run /etc/systemd /opt /var/lib /var/cache /var/tmp; do mount -t tmpfs -o mode=755 none $place; done
 mkdir -p /etc/systemd/system /run/systemd/system /opt/gpudiag/bin /var/cache/gpudiag
 cp -r "$1"/units/* /etc/systemd/system/
 cp "$1/gpudiag" /opt/gpudiag/bin/gpudiag
 cp -r "$1/cache/." /var/cache/gpudiag/
-mount -t proc proc /proc
-mount -t tmpfs none /sys/fs/cgroup
-mount -t cgroup2 cgroup2 /sys/fs/cgroup
-exec env -i container=test PATH=/usr/bin:/bin "$2" --unit=test.target --log-target=console --log-level=warning --show-status=no
 """
 # What the machine of a test lacks; all else is as shipped. The checkout may lie where PrivateTmp hides it.
 HERE = """[Unit]
@@ -58,7 +47,7 @@ class Lab:
 
     def run(self, *argv: str) -> str:
         """Output of a command inside."""
-        inside = ["nsenter", "-t", str(self.pid), "-m", "-p", "-C", *argv]
+        inside = [*within(self.pid), *argv]
         done = subprocess.run(inside, capture_output=True, text=True, timeout=30, check=False)
         return (done.stdout + done.stderr).strip()
 
@@ -86,9 +75,6 @@ def until(what: Callable[[], Any], seconds: float = 60.0, why: Callable[[], str]
 @contextmanager
 def lab(folder: Path, port: int, cache: Path) -> Iterator[Lab]:
     """A systemd that has been told to run the unit. Skips where none can be had."""
-    need_mounts()
-    if not Path(SYSTEMD).exists():
-        cannot("systemd", "systemd is not installed")
     units = folder / "units"
     (units / "gpudiag-watch.service.d").mkdir(parents=True)
     shutil.copy(UNIT, units)
@@ -99,54 +85,9 @@ def lab(folder: Path, port: int, cache: Path) -> Iterator[Lab]:
     program.chmod(0o755)
     (folder / "cache").mkdir()
     shutil.copytree(cache, folder / "cache", dirs_exist_ok=True)
-    group = _control_group()
-    words: Sequence[str] = [BOOT, "sh", str(folder), SYSTEMD, str(group), INSIDE]
-    with (folder / "systemd.log").open("w") as log:
-        child = subprocess.Popen(
-            ["unshare", "-p", "-f", "-m", "--propagation", "private", "--kill-child", "sh", "-euc", *words],
-            stdout=log, stderr=log,
-        )  # fmt: skip
-    try:
-        made = Lab(_first_child(child), folder, port)
-        for _ in range(100):
-            if made.run("systemctl", "is-system-running") in ("running", "degraded", "starting"):
-                break
-            time.sleep(0.1)
-        else:
-            cannot("systemd", "systemd does not start in a namespace here")
-        yield made
-    finally:
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        _remove(group)
 
+    def ready(pid: int) -> bool:
+        return Lab(pid, folder, port).run("systemctl", "is-system-running") in ("running", "degraded", "starting")
 
-def _control_group() -> Path:
-    lines = [line.split(" - ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    points = [before.split()[4] for before, after in lines if after.startswith("cgroup2 ")]
-    group = Path(points[0] if points else "/none") / f"gpudiag-watch-test-{os.getpid()}"
-    try:
-        group.mkdir()
-    except OSError as error:
-        cannot("systemd", f"no control group can be made here: {error}")
-    return group
-
-
-def _remove(group: Path) -> None:
-    for _ in range(50):
-        with suppress(OSError):
-            for below, _, _ in os.walk(group, topdown=False):
-                Path(below).rmdir()
-        if not group.exists():
-            return
-        time.sleep(0.05)
-
-
-def _first_child(child: subprocess.Popen[bytes]) -> int:
-    for _ in range(50):
-        found = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split() if child.poll() is None else []
-        if found:
-            return int(found[0])
-        time.sleep(0.05)
-    cannot("systemd", "no process namespace here")
-    raise AssertionError
+    with systemd(folder, INSIDE, ready) as pid:
+        yield Lab(pid, folder, port)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,9 +18,11 @@ from probes.host import CallKind, RecordingHost, ReplayHost, Reply
 from probes.live import ProbeRequest, ProbeSpec, services, versions
 from probes.live_host import LiveHost
 from probes.parse.services_snapshot import FORMAT, STATES
-from tests.probes.live.machine import COLLECTORS, NOBODY, cannot, collect, need_mounts, need_nobody, tool, tree
+from tests.probes.live.machine import COLLECTORS, NOBODY, collect, need_nobody, tool, tree
 from tests.probes.parse.smi_case import one, status, value
 from tests.probes.parse.vocabulary_check import faults_of
+from tests.systemd_pid1 import systemd as a_systemd
+from tests.systemd_pid1 import within
 
 FM = "node.service.fabric_manager.state"
 UNIT = "Id={0}.service\\nLoadState=loaded\\nActiveState={1}\\nSubState={2}\\nResult={3}\\nNRestarts=0\\n\\n"
@@ -167,21 +167,11 @@ def test_versions_are_asked_one_by_one_and_a_denied_engine_says_so(path: Path) -
 
 # --- a real systemd --------------------------------------------------------------------------
 
-SYSTEMD = "/usr/lib/systemd/systemd"
-# As pid 1 of namespaces of its own, with a target that starts nothing but the units below.
-BOOT = """
-echo 0 > "$3/cgroup.procs"
-exec unshare -C sh -euc "$4" sh "$1" "$2"
-"""
 INSIDE = """
 mount -t tmpfs none /run
 mount -t tmpfs none /etc/systemd
 mkdir -p /etc/systemd/system /run/systemd/system
 cp "$1"/units/* /etc/systemd/system/
-mount -t proc proc /proc
-mount -t tmpfs none /sys/fs/cgroup
-mount -t cgroup2 cgroup2 /sys/fs/cgroup
-exec env -i container=test PATH=/usr/bin:/bin "$2" --unit=test.target --log-target=console --log-level=err --show-status=no
 """
 FAILS, LIVES = "ExecStart=/bin/false", "ExecStart=/bin/sleep 1000"
 UNITS = {
@@ -193,9 +183,6 @@ UNITS = {
 @pytest.fixture(scope="module")
 def systemd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """Pid of a systemd that runs `UNITS`, seen from here."""
-    need_mounts()
-    if not Path(SYSTEMD).exists():
-        cannot("systemd", "systemd is not installed")
     folder = tmp_path_factory.mktemp("systemd")
     units = {
         f"/units/{name}.service": f"[Unit]\nDefaultDependencies=no\nStartLimitIntervalSec=0\n[Service]\n{body}\n"
@@ -203,64 +190,13 @@ def systemd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     }
     wants = " ".join(f"{name}.service" for name in UNITS)
     tree(folder, units | {"/units/test.target": f"[Unit]\nDefaultDependencies=no\nWants={wants}\n"})
-    group = _control_group()
-    words = [BOOT, "sh", str(folder), SYSTEMD, str(group), INSIDE]
-    child = subprocess.Popen(
-        ["unshare", "-p", "-f", "-m", "--propagation", "private", "--kill-child", "sh", "-euc", *words],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        inside = _first_child(child)
-        for _ in range(100):
-            shown = subprocess.run(
-                [*_in(inside), "systemctl", "is-failed", "nvidia-fabricmanager"], capture_output=True, check=False
-            )
-            if shown.stdout.strip() == b"failed":
-                break
-            time.sleep(0.1)
-        else:
-            cannot("systemd", "systemd does not start in a namespace here")
-        yield inside
-    finally:
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        _remove(group)
 
+    def ready(pid: int) -> bool:
+        asked = [*within(pid), "systemctl", "is-failed", "nvidia-fabricmanager"]
+        return subprocess.run(asked, capture_output=True, check=False).stdout.strip() == b"failed"
 
-def _control_group() -> Path:
-    """A control group of our own: what systemd makes is made below it, and goes with it."""
-    lines = [line.split(" - ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    points = [before.split()[4] for before, after in lines if after.startswith("cgroup2 ")]
-    group = Path(points[0] if points else "/none") / f"gpudiag-test-{os.getpid()}"
-    try:
-        group.mkdir()
-    except OSError as error:
-        cannot("systemd", f"no control group can be made here: {error}")
-    return group
-
-
-def _remove(group: Path) -> None:
-    for _ in range(50):
-        with suppress(OSError):
-            for below, _, _ in os.walk(group, topdown=False):
-                Path(below).rmdir()
-        if not group.exists():
-            return
-        time.sleep(0.05)
-
-
-def _first_child(child: subprocess.Popen[str]) -> int:
-    for _ in range(50):
-        found = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split() if child.poll() is None else []
-        if found:
-            return int(found[0])
-        time.sleep(0.05)
-    cannot("systemd", "no process namespace here")
-    raise AssertionError
-
-
-def _in(pid: int) -> list[str]:
-    return ["nsenter", "-t", str(pid), "-m", "-p", "-C"]
+    with a_systemd(folder, INSIDE, ready) as pid:
+        yield pid
 
 
 def test_a_real_systemd(systemd: int) -> None:
@@ -268,10 +204,10 @@ def test_a_real_systemd(systemd: int) -> None:
     uptime: object = None
     for _ in range(40):  # kill the daemon that is restarted until its counter has grown
         subprocess.run(
-            [*_in(systemd), "systemctl", "kill", "-s", "KILL", "nvidia-dcgm"], capture_output=True, check=False
+            [*within(systemd), "systemctl", "kill", "-s", "KILL", "nvidia-dcgm"], capture_output=True, check=False
         )
         time.sleep(0.3)
-        document = collect("services", before=_in(systemd))
+        document = collect("services", before=within(systemd))
         got = FORMAT.parse(json.dumps(document), Context("x"))
         found = {o.fact: o.value for o in got if o.subject.id == "nvidia-dcgm.service"}
         restarts, uptime = found.get("service.restarts"), found.get("service.uptime")
