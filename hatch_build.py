@@ -28,7 +28,7 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
             return
         sys.path.insert(0, self.root)
         try:
-            from assistant import formats
+            from assistant import find, formats
             from knowledge import compiled, runbook
             from rules import loader
 
@@ -37,6 +37,7 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
                 "formats": formats.build(),
                 "rules": loader.compile_catalog(),
                 "runbooks": runbook.build_all(),
+                "topics": find.build(),
             }
             for path in compiled.write_shipped(self.folder, extra):
                 build_data["force_include"][str(path)] = f"knowledge/_compiled/{path.name}"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from assistant.store.codec import KEPT, Key, Last, decode, encode, subject_of
+from assistant.store.codec import KEPT, Key, Last, collect, decode, encode, subject_of, subject_text
 from assistant.store.read import PastFinding, Run
 from knowledge.facts import FactSpec, Kind, Type, Vocabulary
 from knowledge.observation import Clock, Event, Observation, Scope, Status, Subject, Value
@@ -17,6 +18,9 @@ from knowledge.units import parse_duration
 from rules.engine import Finding, Undecided
 from rules.factbase import FactBase
 from rules.model import Severity
+
+if TYPE_CHECKING:
+    from assistant.diagnosis import Diagnosis
 
 # States that tell which machine this is and how it is set up; what changes by itself while a job runs is none.
 FACTS_OF_INTEREST = (
@@ -43,6 +47,27 @@ class Before:
     run: Run
     findings: tuple[PastFinding, ...]  # open ones, also those that the last run could not look for
     known: Mapping[Key, Last] = field(default_factory=dict)
+
+
+def as_before(diagnosis: Diagnosis, host: str = "", boot_id: str = "") -> Before:
+    """A diagnosis of this conversation as the earlier side of a comparison: nothing of it is in the history."""
+    at = diagnosis.as_of or 0
+    v = diagnosis.verdict
+    run = Run(0, host, at, "talk", False, boot_id, "", diagnosis.ruleset, str(v.state), str(v.usable), v.text,
+              int(diagnosis.exit), {})  # fmt: skip
+    read = collect(k.inner for k in diagnosis.facts.observations)
+    known = {key: Last(seen.cell, seen.at or at) for key, seen in read.items()}
+    return Before(run, tuple(_as_past(f, at) for f in diagnosis.findings), known)
+
+
+def _as_past(f: Finding, at: int) -> PastFinding:
+    first, last = f.times
+    clock = next((o.clock for o in f.events if o.at is not None), Clock.NONE)
+    stands = tuple(sorted({(o.fact, subject_text(o.subject)) for o in (*f.events, *f.because)}))
+    return PastFinding(
+        f.id, f.rule.id, f.xid, f.subject, f.title, str(f.severity), str(f.grade), str(f.role), str(f.advice.bucket),
+        f.explained_by, len(f.events), first, last, clock, at, at, 0, "", stands,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class Option(NamedTuple):
     """One setting: its key in the files; the variable is ``GPUDIAG_`` and the key in capitals."""
 
     key: str
-    kind: str  # choice, path, paths, text, count, url
+    kind: str  # choice, path, paths, text, count (above 0), days (0 and above), url
     default: str
     meaning: Text
     choices: tuple[str, ...] = ()
@@ -75,6 +75,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("history_days", "count", "30", Text(
         "Days that samples and runs are kept; events and findings are kept twelve times as long.",
         "采样与检查记录保留的天数；事件与发现保留其十二倍时间。")),
+    Option("dialogue_days", "days", "7", Text(
+        "Days that a conversation is remembered after its last turn; 0 means not at all.",
+        "对话在最后一轮之后保留的天数；0 表示完全不保存。")),
 )  # fmt: skip
 
 
@@ -125,6 +128,12 @@ class History(NamedTuple):
     days: int = 30
 
 
+class Dialogue(NamedTuple):
+    """How long conversations are remembered."""
+
+    days: int = 7  # after the last turn; 0: nothing is kept
+
+
 class Settings(NamedTuple):
     """Everything that is set, by section."""
 
@@ -135,6 +144,7 @@ class Settings(NamedTuple):
     all: tuple[Setting, ...] = ()
     warnings: tuple[str, ...] = ()
     history: History = History()
+    dialogue: Dialogue = Dialogue()
 
 
 def without_password(url: str) -> str:
@@ -213,25 +223,29 @@ def _set(
     many = option.kind == "paths"
     if isinstance(raw, str):
         value = _typed(option, raw)
-    elif option.kind == "count" and isinstance(raw, int) and not isinstance(raw, bool):
+    elif option.kind in ("count", "days") and isinstance(raw, int) and not isinstance(raw, bool):
         value = str(raw)
     elif many and isinstance(raw, list) and all(isinstance(item, str) for item in raw):
         value = tuple(raw)
     else:
-        wanted = "a list of paths" if many else "a number" if option.kind == "count" else "a string"
+        wanted = "a list of paths" if many else "a number" if option.kind in ("count", "days") else "a string"
         faults.append(f"{place}{option.key} is {wanted}, not {raw!r}")
         return
     if option.choices and value not in option.choices:
         faults.append(f"{place}{option.key} is {raw!r}, which is none of {', '.join(option.choices)}")
         return
-    if option.kind == "count" and not (
-        isinstance(value, str) and value.isascii() and value.isdigit() and int(value) > 0
-    ):
-        faults.append(f"{place}{option.key} is a whole number above 0, not {raw!r}")
+    if option.kind in ("count", "days") and not _whole(value, least=int(option.kind == "count")):
+        lowest = "above 0" if option.kind == "count" else "not below 0"
+        faults.append(f"{place}{option.key} is a whole number {lowest}, not {raw!r}")
         return
     if base is not None and option.kind in ("path", "paths"):
         value = tuple(_under(base, v) for v in value) if isinstance(value, tuple) else _under(base, value)
     found[option.key] = Setting(option, value, origin)
+
+
+def _whole(value: str | tuple[str, ...], least: int) -> bool:
+    """Whether `value` is a whole number from `least` on (and no more digits than a column of days may have)."""
+    return isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 9 and int(value) >= least
 
 
 def _typed(option: Option, raw: str) -> str | tuple[str, ...]:
@@ -267,6 +281,7 @@ def _sections(found: Mapping[str, Setting], environ: Mapping[str, str], warnings
         tuple(found.values()),
         warnings,
         History(text("history_url"), int(text("history_days") or 30)),
+        Dialogue(int(text("dialogue_days") or 7)),
     )
 
 

@@ -7,7 +7,9 @@ what was concluded can be kept and concluded again.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 HISTORY = "history.jsonl"  # in a bundle: samples of earlier checks that the answer was given with
 BUDGET = 30.0  # seconds for all probes, unless told otherwise
+_PLATFORM: str = sys.platform  # through a name: the type checker would drop the branches of other platforms
 JOBS = 16  # probes side by side: they wait for children, they do not compute
 # A probe without an answer is worth a line, unless the thing it asks for is not there.
 _SILENT = frozenset({Status.OK, Status.UNSUPPORTED, Status.NOT_APPLICABLE, Status.NONE_SEEN})
@@ -164,6 +167,58 @@ def bundle(path: str) -> tuple[BundleHost | BugReportHost, Look]:
     return host, replace(look, earlier=_earlier(host, path))
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An opened recording of a machine, of which parts are looked at one after the other."""
+
+    path: str
+    host: BundleHost | BugReportHost
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """Probes that were recorded; all that may find something when it was put together by hand."""
+        from probes.live import probes
+
+        recording = self.host.recording
+        return tuple(s.name for s in probes() if recording is None or s.name in recording.probes)
+
+    def look(self, names: Collection[str]) -> Look:
+        """What the probes called `names` tell."""
+        recording = self.host.recording
+        results = run(self.host, select(names), unasked=recording.unasked if recording else ()) if names else []
+        told = [r for r in results if recording is not None or not _nothing_recorded(r)]
+        return Look(self.host.name, tuple(told), (), self.host.as_of, recording)
+
+    @property
+    def earlier(self) -> tuple[Observation, ...]:
+        """Samples of earlier checks that it holds."""
+        return _earlier(self.host, self.path)
+
+
+def opened(path: str) -> Recorded:
+    """The recording at `path`. InputError when it cannot be read."""
+    from probes.bug_report_host import opened_bundle
+
+    return Recorded(path, opened_bundle(path))
+
+
+def remarks(path: str, host: BundleHost | BugReportHost, look: Look, lang: str) -> list[str]:
+    """What there is to say about a recording itself: what it lacks, and what this version does not know."""
+    from assistant.render.labels import label
+    from knowledge.text import excerpt
+
+    said = []
+    if not (look.recording.probes if look.recording else look.results):
+        said.append(label("bundle_empty", lang))
+    elif absent := not_recorded(look):
+        said.append(label("not_recorded", lang).format(names=", ".join(absent)))
+    if host.skipped:
+        said.append(label("newer_entries", lang).format(n=host.skipped))
+    if unknown := unknown_probes(look.recording):
+        said.append(label("newer_probes", lang).format(names=", ".join(excerpt(n, 60) for n in unknown[:8])))
+    return [f"{path}: {text}" for text in said]
+
+
 def _earlier(host: BundleHost | BugReportHost, path: str) -> tuple[Observation, ...]:
     from probes.bundle import BundleHost
 
@@ -197,9 +252,15 @@ def _nothing_recorded(result: ProbeResult) -> bool:
 
 
 def state_folder(settings: Settings) -> Path:
-    """Where this machine's memory is kept."""
+    """Where this machine's memory is kept.
+
+    On Linux that is the XDG base directory specification's answer, written out as in `assistant.config.user_file`.
+    """
     if settings.machine.state_dir:
         return settings.machine.state_dir
+    if _PLATFORM == "linux":
+        base = os.environ.get("XDG_STATE_HOME", "").strip()
+        return (Path(base) if base else Path.home() / ".local" / "state") / "gpudiag"
     from platformdirs import user_state_path
 
     return user_state_path("gpudiag")

@@ -56,8 +56,8 @@ class Progress:
         from time import monotonic
 
         self._clock = monotonic
-        self._start = monotonic()
-        self._next = self._start + after  # seconds: shorter work needs no comfort
+        self._after = after  # seconds: shorter work needs no comfort
+        self._next = monotonic() + after
         self._on = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self._shown = False
 
@@ -71,6 +71,10 @@ class Progress:
         self._shown = True
         sys.stderr.write("\r\x1b[K" + clean(text)[:100])
         sys.stderr.flush()
+
+    def again(self) -> None:
+        """Other work begins."""
+        self._next = self._clock() + self._after
 
     def done(self) -> None:
         """Take the line away."""

@@ -65,6 +65,12 @@ def budgets(log: Path) -> list[Budget]:
         Budget("--version", ("-m", "assistant", "--version"), ratio=2),
         Budget("explain xid 79", ("-m", "assistant", "explain", "xid", "79"), ratio=5),
         Budget("check --log (1 line)", ("-m", "assistant", "check", "--log", str(log)), seconds=0.25),
+        Budget("ask what is xid 79", ("-m", "assistant", "ask", "--new", "what is xid 79"), seconds=0.25),
+        Budget(
+            "ask --log, with a code",
+            ("-m", "assistant", "ask", "--new", "--log", str(log), "--", "xid 79, can I keep using it?"),
+            seconds=0.25,
+        ),
     ]
 
 

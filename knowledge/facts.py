@@ -59,6 +59,7 @@ class FactSpec:
     max_age: int | None = None  # ns; an older value is STALE on a live host
     ask: Text | None = None  # how to ask a person who can know it
     derived: bool = False  # computed in knowledge/derive
+    derived_from: tuple[str, ...] = ()  # the facts that it is computed from: who tells them tells it
     per_boot: bool = False  # a COUNTER that starts at zero with each driver load
     replaced_by: str = ""
 
@@ -73,8 +74,8 @@ class FactSpec:
             values=tuple(data.get("values", ())), fields=dict(data.get("fields", {})),
             labels={word: Text.of(said) for word, said in data.get("labels", {}).items()},
             max_age=parse_duration(age) if age else None, ask=Text.of(ask) if ask else None,
-            derived=data.get("derived", False), per_boot=data.get("per_boot", False),
-            replaced_by=data.get("replaced_by", ""),
+            derived=data.get("derived", False), derived_from=tuple(data.get("derived_from", ())),
+            per_boot=data.get("per_boot", False), replaced_by=data.get("replaced_by", ""),
         )  # fmt: skip
 
     def accepts(self, value: Value) -> bool:
@@ -194,6 +195,11 @@ class Vocabulary:
         if found is None and (entry := self._entries.get(name)) is not None:
             found = self._specs[name] = entry if isinstance(entry, FactSpec) else FactSpec.from_plain(entry)
         return found
+
+    def having(self, key: str, value: str | None = None) -> list[FactSpec]:
+        """The facts of which attribute `key` says something, or says `value`. The others are not built."""
+        told = {n: getattr(e, key) if isinstance(e, FactSpec) else e.get(key) for n, e in self._entries.items()}
+        return [self[name] for name, said in told.items() if said and value in (None, said)]
 
     def former(self, name: str) -> list[str]:
         """The names that a fact had before."""

@@ -97,7 +97,8 @@ def _shipped_rules() -> RuleSet:
         assert rule is not None  # `report` was not called
         return rule
 
-    return RuleSet(Rules(plain, built, ready["asks"], ready["back"]), ready["fingerprint"], suppressed={})
+    rules = Rules(plain, built, ready["asks"], ready["back"], ready["cards"])
+    return RuleSet(rules, ready["fingerprint"], suppressed={})
 
 
 def expiry(entry: Mapping[str, Any]) -> str:
@@ -127,7 +128,7 @@ def _compiled() -> dict[str, Any]:
         data = json.loads(ready.read_bytes())
         return data
     here = Path(__file__).parent
-    ours = [here / f"{name}.py" for name in ("schema", "condition", "builder", "loader")]
+    ours = [here / f"{name}.py" for name in ("schema", "condition", "builder", "index", "loader")]
     data = compiled.cached("rules", [*rule_files(CATALOG), *ours, *compiled.shard_files("facts")], compile_catalog)
     return data
 
@@ -135,15 +136,18 @@ def _compiled() -> dict[str, Any]:
 def compile_catalog() -> dict[str, Any]:
     """The shipped rules, checked, as plain data; and what is asked of all of them at every start, so that each
     has to be built only when it may hold. FaultsError with every fault."""
+    from rules.index import plain_card
+
     plain, vocab = read_pack(CATALOG), vocabulary()
-    asks, back = {}, []
+    asks, back, cards = {}, [], {}
     for rule_id, (file, data) in plain.items():
         rule = build(data, file, vocab, lambda *_: None, {})
         assert rule is not None  # `read_pack` checked it
         asks[rule_id] = sorted(facts_of(rule.when))
+        cards[rule_id] = plain_card(rule)
         if any(isinstance(x, FactLeaf) and x.take is not Take.LAST for x in _leaves(rule)):
             back.append(rule_id)
-    return {"fingerprint": compiled_hash(plain), "asks": asks, "back": back, "rules": plain}
+    return {"fingerprint": compiled_hash(plain), "asks": asks, "back": back, "cards": cards, "rules": plain}
 
 
 def _leaves(rule: Rule) -> Iterator[Leaf]:

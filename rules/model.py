@@ -189,10 +189,12 @@ class Rules(Sequence[Rule]):
     """
 
     def __init__(
-        self, ids: Iterable[str], build: Callable[[str], Rule], asks: Mapping[str, Iterable[str]], back: Iterable[str]
-    ) -> None:
+        self, ids: Iterable[str], build: Callable[[str], Rule], asks: Mapping[str, Iterable[str]], back: Iterable[str],
+        cards: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:  # fmt: skip
         self._ids, self._build = sorted(ids), build
         self._asks, self._back = asks, sorted(back)
+        self.cards: Mapping[str, Mapping[str, Any]] = cards or {}  # see rules.index
         self._built: dict[str, Rule] = {}
 
     def _one(self, rule_id: str) -> Rule:
@@ -211,6 +213,10 @@ class Rules(Sequence[Rule]):
 
     def __len__(self) -> int:
         return len(self._ids)
+
+    def named(self, rule_id: str) -> Rule:
+        """The rule with this id. KeyError without one."""
+        return self._one(rule_id)
 
     def about(self, facts: frozenset[str]) -> list[Rule]:
         """Those whose `when` mentions one of `facts`."""

@@ -369,3 +369,10 @@ RESOLVERS: Mapping[str, Callable[[Case], Answer | None]] = {
     "workflow": _workflow,
     "catalogue": _catalogue,
 }
+# The facts that a resolver looks at beside the events of the finding: who knows them may change the advice.
+LOOKS_AT: Mapping[str, tuple[str, ...]] = {
+    "recovery154": ("gpu.recovery_action", "xid"),
+    "decoded": (),
+    "workflow": ("xid",),
+    "catalogue": (),
+}

@@ -6,7 +6,6 @@ import argparse
 from typing import TYPE_CHECKING, NamedTuple
 
 from assistant.output import Progress, say, write
-from assistant.render.labels import label
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -224,7 +223,7 @@ def diagnosed(args: argparse.Namespace) -> Found:
     start = perf_counter()
     bar = Progress(args.quiet)
     try:
-        reading = read(args.log, inputs, args.host, _report(bar)) if args.log or inputs else Reading()
+        reading = read(args.log, inputs, args.host, bytes_read(bar)) if args.log or inputs else Reading()
         look, more = _machine(args, bar) if args.bundle or not given else (None, [])
     finally:
         bar.done()
@@ -276,24 +275,12 @@ def _refuse_mixed(args: argparse.Namespace, given: bool) -> None:
 def _machine(args: argparse.Namespace, bar: Progress) -> tuple[Look, list[str]]:
     """A bundle, or this machine; and what there is to say about how it was read."""
     from assistant import machine
-    from knowledge.text import excerpt
 
     if not args.bundle:
         look = machine.here(args.settings, wish(args), probing(bar))
         return look, look.notes
     host, look = machine.bundle(args.bundle)
-    notes = look.notes
-    lang = args.settings.output.lang
-    if not look.results:
-        notes.append(f"{args.bundle}: {label('bundle_empty', lang)}")
-    elif absent := machine.not_recorded(look):
-        notes.append(f"{args.bundle}: {label('not_recorded', lang).format(names=', '.join(absent))}")
-    if host.skipped:
-        notes.append(f"{args.bundle}: {label('newer_entries', lang).format(n=host.skipped)}")
-    if unknown := machine.unknown_probes(look.recording):
-        notes.append(
-            f"{args.bundle}: {label('newer_probes', lang).format(names=', '.join(excerpt(n, 60) for n in unknown[:8]))}"
-        )
+    notes = [*look.notes, *machine.remarks(args.bundle, host, look, args.settings.output.lang)]
     return look, notes
 
 
@@ -307,7 +294,9 @@ def probing(bar: Progress) -> Callable[[Probing], None]:
     return report
 
 
-def _report(bar: Progress) -> Callable[[str, int, int | None], None]:
+def bytes_read(bar: Progress) -> Callable[[str, int, int | None], None]:
+    """Shows how far the reading of a file is."""
+
     def report(name: str, done: int, total: int | None) -> None:
         share = f" {done * 100 // total} %" if total else f" {done >> 20} MiB"
         bar(f"reading {name}{share}")

@@ -58,7 +58,8 @@ def _term(words: list[str], lang: str) -> Sheet:
     if line := re.search(r"\b(s?xid)(?: \([^)]{0,40}\):)?[ :]{0,3}([0-9]{1,5})\b", text, re.IGNORECASE):
         return topic(line[1].lower()).sheet([line[2]], lang)
     known: list[str] = []
-    for kind in ("xid", *(k for k in kinds() if k != "xid")):  # a bare number is an XID before it is anything else
+    # A bare number is an XID before it is anything else; "MFU" is a word before it is a measure with a good value.
+    for kind in sorted(kinds(), key=lambda k: (k != "xid", k in ("howto", "range", "symptom"))):
         found = topic(kind)
         names = list(found.names())
         exact = next((n for n in names if n.casefold() == text.casefold()), None)

@@ -24,6 +24,7 @@ _WORDS = {
     "live": Text("on the node", "在节点上"),
     "bundle": Text("from a recording", "来自录制包"),
     "watch": Text("by watch", "由 watch 执行"),
+    "talk": Text("in this conversation", "在本次对话中"),
     "same": Text("Nothing changed.", "没有变化。"),
     "verdict": Text("verdict: {before} -> {after}", "结论：{before} -> {after}"),
     "rebooted": Text("the node was rebooted in between", "期间节点重启过"),

@@ -107,5 +107,7 @@ def _value(value: Operand | tuple[object, ...]) -> str:
         plus = f" {value.plus:+g}" if value.plus else ""
         return f"{value.fact}{times}{plus}"
     if isinstance(value, tuple):
-        return ", ".join(map(str, value))
+        return ", ".join(map(str, value)) or "[]"
+    if value == "":
+        return '""'
     return str(value).lower() if isinstance(value, bool) else str(value)

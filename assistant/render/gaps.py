@@ -118,7 +118,7 @@ class Gaps:
     def undecided(self) -> list[str]:
         """One line for the rules that wait for the same thing: what can be helped first, then by severity."""
         by_rule: dict[str, list[Undecided]] = defaultdict(list)
-        for u in filter(self._worth_saying, self.d.undecided):
+        for u in filter(self.worth_saying, self.d.undecided):
             by_rule[u.rule.id].append(u)
         by_need: dict[tuple[str, ...], list[list[Undecided]]] = defaultdict(list)
         for _, group in sorted(by_rule.items(), key=lambda item: (-item[1][0].rule.severity.rank, item[0])):
@@ -143,7 +143,7 @@ class Gaps:
     def _hopeless(self, groups: Sequence[Sequence[Undecided]]) -> bool:
         return all(self._untold(m) for g in groups for u in g for m in u.missing)
 
-    def _worth_saying(self, u: Undecided) -> bool:
+    def worth_saying(self, u: Undecided) -> bool:
         """Not what nothing can settle, what is settled by a worse thing there, and not that a healthy node has questions.
 
         A rule is a question only when something speaks for it besides what kind of thing it looks at; and a lesser

@@ -132,6 +132,8 @@ def subject_name(subject: Subject, lang: str) -> str:
         return f"{subject_name(subject.parent, lang)} {word} {subject.id}"
     if subject.scope in (Scope.DOCUMENT, Scope.OBJECT) and subject.id:  # a file, a mount, a service: known by its name
         return subject.id
+    if subject.id == "unknown:?":  # of what somebody said
+        return {"zh": f"某个 {word}（未说明是哪个）"}.get(lang, f"one {word} (which one was not said)")
     if subject.scope is Scope.GPU and subject.id.startswith("unknown:"):
         return {"zh": "某个 GPU（地址未知）"}.get(lang, f"GPU at an unreadable address ({subject.id[8:]})")
     if subject.scope is Scope.GPU and subject.id.startswith("GPU-"):  # a UUID says the word itself

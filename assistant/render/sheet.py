@@ -110,7 +110,7 @@ def show(sheet: Sheet, output: Output) -> str:
 
 def _text(sheet: Sheet, color: str) -> str:
     columns, paint = terminal_width(), paint_for(color)
-    out = [paint(line, "bold") for line in wrap(sheet.title, columns)]
+    out = [paint(line, "bold") for line in wrap(sheet.title, columns)] if sheet.title else []
     for part in sheet.parts:
         lines = _text_part(part, columns)
         if lines:
@@ -138,16 +138,37 @@ def _text_part(part: Part, columns: int) -> list[str]:
             return _grid(header, rows, columns)
 
 
+_GAP = 2  # columns between two cells
+_NARROW = 8  # columns that a cell keeps when a table must shrink
+
+
 def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int) -> list[str]:
-    """Columns side by side; the last one wraps under itself."""
-    sizes = [max(width(r[i]) for r in (header, *rows)) for i in range(len(header))]
+    """Columns side by side; where they do not fit the widest give way, and their cells wrap under themselves."""
+    lines = [header, *rows]
+    natural = [max(width(r[i]) for r in lines) for i in range(len(header))]
+    words = [max(width(w) for r in lines for w in (r[i].split() or [""])) for i in range(len(header))]
+    sizes = _fitted(natural, words, columns - _GAP * (len(header) - 1))
     out = []
-    for row in (header, *rows):
-        lead = "  ".join(pad(cell, size) for cell, size in zip(row[:-1], sizes, strict=False))
-        lead = f"{lead}  " if lead else ""
-        hang = " " * (width(lead) if width(lead) < columns * 2 // 3 else 4)
-        out += wrap(row[-1], columns, lead, hang)
+    for row in lines:
+        cells = [wrap(cell, size) or [""] for cell, size in zip(row, sizes, strict=True)]
+        for n in range(max(len(cell) for cell in cells)):
+            shown = [cell[n] if n < len(cell) else "" for cell in cells]
+            out.append((" " * _GAP).join(map(pad, shown, sizes)).rstrip())
     return out
+
+
+def _fitted(natural: Sequence[int], words: Sequence[int], room: int) -> list[int]:
+    """Widths that add up to `room` if they can: the widest give way first, none below its longest word."""
+    sizes = list(natural)
+    floors = [min(n, max(_NARROW, min(w, room // 2))) for n, w in zip(natural, words, strict=True)]
+    while (over := sum(sizes) - room) > 0:
+        able = [i for i in range(len(sizes)) if sizes[i] > floors[i]]
+        if not able:
+            break
+        widest = max(able, key=lambda i: sizes[i])
+        next_ = max((sizes[i] for i in able if sizes[i] < sizes[widest]), default=0)
+        sizes[widest] = max(floors[widest], min(sizes[widest] - 1, max(next_, sizes[widest] - over)))
+    return sizes
 
 
 # --- Markdown and HTML --------------------------------------------------------------------
@@ -156,7 +177,7 @@ def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int) ->
 def _markdown(sheet: Sheet) -> str:
     from assistant.render.markdown import code, escape, fence
 
-    out = [f"# {escape(sheet.title)}", ""]
+    out = [f"# {escape(sheet.title)}", ""] if sheet.title else []
     for part in sheet.parts:
         match part:
             case Paragraph(text):
@@ -182,8 +203,16 @@ def _html(sheet: Sheet, lang: str) -> str:
 
     from assistant.render.html import document
 
-    out = [f'<h1 style="--c:var(--info)">{escape(sheet.title)}</h1>']
-    for part in sheet.parts:
+    head = f'<h1 style="--c:var(--info)">{escape(sheet.title)}</h1>\n' if sheet.title else ""
+    return document(sheet.title, head + html_parts(sheet.parts), lang)
+
+
+def html_parts(parts: Sequence[Part]) -> str:
+    """`parts` as a fragment of HTML."""
+    from html import escape
+
+    out = []
+    for part in parts:
         match part:
             case Paragraph(text):
                 out += [f"<p>{escape(block)}</p>" for block in text.split("\n") if block]
@@ -202,4 +231,4 @@ def _html(sheet: Sheet, lang: str) -> str:
                 head = "".join(f"<td><b>{escape(h)}</b></td>" for h in header)
                 body = "".join(f"<tr>{''.join(f'<td>{escape(c)}</td>' for c in row)}</tr>" for row in rows)
                 out.append(f"<table><tr>{head}</tr>{body}</table>")
-    return document(sheet.title, "\n".join(out), lang)
+    return "\n".join(out)

@@ -121,18 +121,21 @@ class View:
 
 def view(diagnosis: Diagnosis, lang: str, tells: Tells = lambda _: "", verbose: bool = False) -> View:
     """`diagnosis` arranged for reading in `lang`."""
-    return _Builder(diagnosis, lang, tells, verbose).build()
+    return Builder(diagnosis, lang, tells, verbose).build()
 
 
-class _Builder:
+class Builder:
+    """Arranges one diagnosis; the conversation uses its wording too, so that both say the same of the same."""
+
     def __init__(self, diagnosis: Diagnosis, lang: str, tells: Tells, verbose: bool) -> None:
         self.d, self.lang, self.tells, self.verbose = diagnosis, lang, tells, verbose
         self.by_id = {f.id: f for f in diagnosis.findings}
         hosts = {s.host for s in diagnosis.facts.subjects(Scope.NODE)}
         self.one_host = len(hosts) <= 1
-        self.gaps = Gaps(diagnosis, lang, tells, self._where, verbose)
+        self.gaps = Gaps(diagnosis, lang, tells, self.where, verbose)
 
     def build(self) -> View:
+        """The whole answer."""
         d, lang = self.d, self.lang
         groups = self._groups(d.roots)
         steps = self._steps(groups)
@@ -146,7 +149,7 @@ class _Builder:
             headline=self._words(d.verdict.text.in_(lang)),
             steps=steps[:steps_shown],
             blocks=tuple(self._block(g) for g in groups),
-            ruled_out=tuple(self._ruled_out(g) for g in self._groups(d.ruled_out)),
+            ruled_out=tuple(self.ruled_out(g) for g in self._groups(d.ruled_out)),
             undecided=tuple(undecided[:shown]),
             undecided_more=max(0, len(undecided) - shown),
             unseen=tuple(unseen[:shown]),
@@ -171,8 +174,9 @@ class _Builder:
             groups.setdefault(key, []).append(f)
         return list(groups.values())
 
-    def _where(self, subjects: Sequence[Subject]) -> str:
-        names = [self._name(s) for s in dict.fromkeys(subjects)]
+    def where(self, subjects: Sequence[Subject]) -> str:
+        """One subject by name; several by their number and some names."""
+        names = [self.name(s) for s in dict.fromkeys(subjects)]
         if len(names) == 1:
             return names[0]
         gpus = all(s.scope is Scope.GPU for s in subjects)
@@ -183,7 +187,8 @@ class _Builder:
         shown = short if self.verbose or len(short) <= 8 else [*short[:NAMES], "..."]
         return f"{count}{colon(self.lang)}{', '.join(shown)}"
 
-    def _name(self, subject: Subject) -> str:
+    def name(self, subject: Subject) -> str:
+        """A subject, with its node where there are several."""
         name = clean(subject_name(subject, self.lang))
         if self.one_host or subject.scope is Scope.NODE or not subject.host:
             return name
@@ -200,14 +205,14 @@ class _Builder:
             severity_label=label(str(f.severity), lang),
             grade=label(str(f.grade), lang),
             title=clean(f.title.in_(lang)),
-            where=self._where([g.subject for g in group]),
+            where=self.where([g.subject for g in group]),
             bucket=str(f.advice.bucket),
             action=f.advice.text.in_(lang),
             said_by=label(spoke, lang),
             evidence=evidence,
             more=more,
-            explains=self._effects([e for g in group for e in g.explains]),
-            may_explain=self._effects([e for g in group for e in g.may_explain]),
+            explains=self.effects([e for g in group for e in g.explains]),
+            may_explain=self.effects([e for g in group for e in g.may_explain]),
             missing=self.gaps.needs(m for g in group for m in g.missing) if unsure else (),
             rule=f.rule.id,
             why=f.rule.why.in_(lang) if self.verbose else "",
@@ -276,7 +281,7 @@ class _Builder:
         field = raw.removeprefix(f"{place}: ")  # the call stands there already
         return Evidence(place, text, our_words(field, self.lang), exact=raw if field != raw else "")
 
-    def _effects(self, ids: Sequence[str]) -> tuple[str, ...]:
+    def effects(self, ids: Sequence[str]) -> tuple[str, ...]:
         """``XID 45 x2``, ``A process hangs (process 4203 in os_acquire_rwlock)``: findings by title, their events counted."""
         counts: Counter[str] = Counter()
         found: dict[str, list[Finding]] = {}
@@ -307,9 +312,9 @@ class _Builder:
         told = o.value if o is not None and o.status is Status.OK and isinstance(o.value, str) else ""
         where = top[1] if top else told
         return (
-            label("process_in", self.lang).format(process=self._name(subject), where=clean(where))
+            label("process_in", self.lang).format(process=self.name(subject), where=clean(where))
             if where
-            else self._name(subject)
+            else self.name(subject)
         )
 
     # --- actions --------------------------------------------------------------------------
@@ -341,16 +346,16 @@ class _Builder:
             risk_label=label(str(a.risk), self.lang),
             then=tuple(then),
             runbooks=tuple(dict.fromkeys(f.advice.runbook for f in group if f.advice.runbook)),
-            where=self._where([f.subject for f in group]),
+            where=self.where([f.subject for f in group]),
             reasons=tuple(dict.fromkeys(clean(f.title.in_(self.lang)) for f in group)),
         )
 
     # --- what is not known ----------------------------------------------------------------
 
-    def _ruled_out(self, group: Sequence[Finding]) -> str:
+    def ruled_out(self, group: Sequence[Finding]) -> str:
         """The problem, where, and the one fact that speaks against it; a log line by its code alone."""
         f = group[0]
-        said = f"{clean(f.title.in_(self.lang))}{colon(self.lang)}{self._where([g.subject for g in group])}"
+        said = f"{clean(f.title.in_(self.lang))}{colon(self.lang)}{self.where([g.subject for g in group])}"
         if not f.because:
             return said
         o = f.because[-1]

@@ -56,6 +56,17 @@ SQL: Mapping[str, str] = {
     ),
     "first_seen": "SELECT min(f.opened_at) FROM finding f WHERE f.node_id = :node AND f.rule = :rule AND f.subject = :subject",
     "episodes": f"SELECT {_FINDING} WHERE f.node_id = :node AND f.rule = :rule AND f.subject = :subject ORDER BY f.first_at",
+    "past_findings": f"SELECT {_FINDING} WHERE f.node_id = :node AND f.last_at >= :since ORDER BY f.first_at, f.id",
+    "looks": (
+        "SELECT r.probes, count(*), min(r.as_of), max(r.as_of) FROM run r "
+        "WHERE r.node_id = :node AND r.as_of >= :since GROUP BY r.probes"
+    ),
+    "first_run": "SELECT r.as_of FROM run r WHERE r.node_id = :node ORDER BY r.as_of LIMIT 1",
+    "first_event": "SELECT e.first_seen FROM event e WHERE e.node_id = :node ORDER BY e.first_seen LIMIT 1",
+    "first_finding": "SELECT f.opened_at FROM finding f WHERE f.node_id = :node ORDER BY f.opened_at LIMIT 1",
+    "boots": (
+        "SELECT r.boot_id, min(r.as_of) FROM run r WHERE r.node_id = :node AND r.boot_id <> '' GROUP BY r.boot_id ORDER BY 2"
+    ),
     "events": (
         "SELECT e.kind, e.code, e.subject, e.at, e.clock, e.boot_id, e.source, e.line, e.fields, e.first_seen, e.last_seen, "
         "e.count FROM event e WHERE e.node_id = :node AND e.first_seen >= :since ORDER BY e.first_seen, e.id"
@@ -166,6 +177,15 @@ class Line(NamedTuple):
         """The numbers among them."""
         numbers = [s for s in self.samples if s.cell.status == Status.OK and s.cell.num is not None]
         return Series(tuple(s.at for s in numbers), tuple(s.cell.num or 0.0 for s in numbers))
+
+
+class Looks(NamedTuple):
+    """Checks in which the same probes gave the same kinds of answers."""
+
+    probes: Mapping[str, Sequence[str]]  # probe -> status, detail
+    checks: int
+    first: int  # ns UTC
+    last: int
 
 
 class Wanted(NamedTuple):
@@ -289,6 +309,25 @@ class Reader:
         """Every stretch of a finding."""
         about = {"node": self._node(host), "rule": rule, "subject": subject_text(subject)}
         return [finding_of(r) for r in self._query(SQL["episodes"], about)]
+
+    def findings_since(self, host: str, since: int = 0) -> list[PastFinding]:
+        """Every stretch of every finding that some check since then saw, oldest first."""
+        return [finding_of(r) for r in self._query(SQL["past_findings"], {"node": self._node(host), "since": since})]
+
+    def looks(self, host: str, since: int = 0) -> list[Looks]:
+        """The checks since then, together where the same probes answered alike."""
+        rows = self._query(SQL["looks"], {"node": self._node(host), "since": since})
+        return [Looks(json.loads(r[0]), int(r[1]), int(r[2]), int(r[3])) for r in rows]
+
+    def begins(self, host: str) -> int | None:
+        """The oldest time (ns UTC) that anything is still known of a node from; None when nothing is."""
+        about = {"node": self._node(host)}
+        found = [self._query(SQL[name], about) for name in ("first_run", "first_event", "first_finding")]
+        return min((int(rows[0][0]) for rows in found if rows), default=None)
+
+    def boots(self, host: str) -> list[int]:
+        """When each boot of a node was checked first (ns UTC), oldest first."""
+        return [int(r[1]) for r in self._query(SQL["boots"], {"node": self._node(host)})]
 
     def events_since(self, host: str, since: int) -> list[PastEvent]:
         """Events that checks since then saw for the first time."""

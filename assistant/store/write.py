@@ -161,7 +161,7 @@ class Writer:
                 self._store = opened(self.location)
             return work(self._store)
         except ModuleNotFoundError as error:  # an installation without its dependencies still diagnoses
-            raise StoreError(Text(f"{error.name} is not installed")) from error
+            raise StoreError(_absent(error)) from error
         except OSError as error:
             raise StoreError(reason(error)) from error
 
@@ -398,12 +398,16 @@ def opened(location: Location) -> Store:
     return FileStore(location.path)
 
 
+def _absent(error: ModuleNotFoundError) -> Text:
+    return Text(f"{error.name} is not installed", f"未安装 {error.name}")
+
+
 def upgrade(location: Location) -> None:
     """Bring tables up to date. StoreError when that cannot be done."""
     try:
         opened(location).close()
     except ModuleNotFoundError as error:
-        raise StoreError(Text(f"{error.name} is not installed")) from error
+        raise StoreError(_absent(error)) from error
     except (sqlite3.Error, OSError) as error:
         raise StoreError(reason(error)) from error
 

@@ -32,6 +32,7 @@ class Entry(Strict):
     says: Words
     ask: Words | None = None
     derived: bool = False
+    derived_from: list[str] = []
     per_boot: bool = False
     replaced_by: str = ""
 
@@ -57,6 +58,8 @@ class Entry(Strict):
             raise ValueError("type subject goes with kind relation")
         if self.type is Type.ENUM and not self.values:
             raise ValueError("an enum lists its values")
+        if self.derived != bool(self.derived_from):
+            raise ValueError("a derived fact names what it is derived_from, and only a derived one does")
         if self.fields and self.type is not Type.EVENT:
             raise ValueError("only events have fields")
         if bad := set(self.fields.values()) - {"bool", "int", "float", "str"}:

@@ -1,0 +1,143 @@
+"""``gpudiag ask "SENTENCE"``: one turn of the conversation."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assistant.output import Progress, say, write
+from knowledge.language import NO_TEXT, Text
+
+if TYPE_CHECKING:
+    from assistant.diagnosis import Diagnosis
+    from assistant.session.driver import Answer, Eyes
+    from assistant.session.state import Origin
+
+NAME = "ask"
+HELP = "ask in your own words: what is wrong, why, what if, what to do"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The sentence, what it is about, and how to answer."""
+    add = parser.add_argument
+    add("words", nargs="*", metavar="SENTENCE", help="what you want to know; - or nothing reads it from standard input")
+    add_sources(parser)
+    add("--dry-run", action="store_true", help="only say what was understood; nothing is run")
+    add("--thread", default="", metavar="NAME", help="a conversation of its own beside this terminal's")
+    add("--new", action="store_true", help="begin a new conversation")
+    add("--verbose", action="store_true", help="everything: all evidence, the rule's page, all that is undecided")
+
+
+def add_sources(parser: argparse.ArgumentParser) -> None:
+    """What a conversation is about: shared by `ask` and `chat`."""
+    from assistant.commands.check import add_probing
+
+    add = parser.add_argument
+    add("--bundle", default="", metavar="FILE", help="a recorded machine instead of this one")
+    add("--log", nargs="+", action="extend", default=[], metavar="FILE", help="logs instead of this machine")
+    add("--input", nargs="+", action="extend", default=[], metavar="FILE", help="any captured output")
+    add("--host", default="", metavar="NAME", help="name of the node that the files come from")
+    add("--site", metavar="FILE", help="site file: changed thresholds and severities, suppressed rules")
+    add("--rules", action="append", default=[], metavar="PACK", help="rule file or folder laid over the shipped rules")
+    add("--no-history", action="store_true", help="do not read the history")
+    add_probing(parser, " (without --bundle, --log and --input)")
+
+
+def origin_of(args: argparse.Namespace) -> Origin:
+    """What the options say that the conversation is about."""
+    from assistant.session.state import Origin
+
+    return Origin(args.bundle, tuple(args.log), tuple(args.input), args.host)
+
+
+def eyes_of(args: argparse.Namespace, bar: Progress) -> Eyes:
+    """What a conversation can reach from here."""
+    from assistant.commands.check import bytes_read, probing, wish
+    from assistant.commands.rules import ruleset
+    from assistant.session.driver import Eyes
+
+    rules = ruleset(args, args.settings)
+    return Eyes(args.settings, rules, wish(args), probing(bar), bytes_read(bar), history=not args.no_history)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Understand, look, answer."""
+    from assistant.session.key import terminal_key
+    from assistant.session.store import dialogues
+    from assistant.session.talk import remembered
+
+    sentence = _sentence(args)
+    if args.dry_run:
+        return _only_understood(args, sentence)
+    bar = Progress(args.quiet)
+    memory = dialogues(args.settings)
+    with remembered(eyes_of(args, bar), memory, terminal_key(args.thread), new=args.new) as talk:
+        try:
+            answer = talk.say(sentence, origin_of(args))
+        finally:
+            bar.done()
+        _tell(args, answer)
+    for complaint in memory.complaints:
+        say(f"gpudiag: {complaint.in_(args.settings.output.lang)}", args.quiet)
+    return answer.exit
+
+
+def _tell(args: argparse.Namespace, answer: Answer) -> None:
+    from assistant.render import reply as render
+    from assistant.sources import tells
+
+    if args.settings.output.format == "text" and answer.query is not None:
+        say(render.echo(answer.query), args.quiet)
+    write(
+        render.show(
+            answer.reply, args.settings.output, tells, question=answer.question, query=answer.query,
+            verbose=args.verbose, empty=lambda: nothing(args, answer.reply.headline),
+        )
+    )  # fmt: skip
+
+
+def _sentence(args: argparse.Namespace) -> str:
+    from knowledge.errors import UsageError
+
+    for files in (args.log, args.input):  # `ask --log kern.log "why?"`: the sentence is no file
+        if not args.words and len(files) > 1 and not Path(files[-1]).exists():
+            args.words = [files.pop()]
+    text = " ".join(args.words)
+    if text in ("", "-"):
+        import sys
+
+        interactive = sys.stdin is None or (not text and sys.stdin.isatty())
+        text = "" if interactive else sys.stdin.read(1 << 20)
+    if not text.strip():
+        raise UsageError("nothing was asked", hint='for example: gpudiag ask "is this node healthy?"')
+    return text
+
+
+def _only_understood(args: argparse.Namespace, sentence: str) -> int:
+    """What the sentence means, and nothing else: no probe, no file, no memory."""
+    from assistant.intent.parse import understand
+    from assistant.render import reply as render
+    from assistant.render.sheet import Fields
+    from assistant.reply import Reply
+    from assistant.session.inventory import known
+
+    query = understand(sentence, lang=args.settings.output.lang, hosts=known(args.settings).hosts)
+    rows = [(name, ", ".join(map(str, values))) for name, values in query.slots.named()]
+    rows += [("topics", ", ".join(t.id for t in query.topics[:5])), ("symptoms", ", ".join(query.symptoms))]
+    reply = Reply(query.lang, render.echo(query), (Fields((("intent", str(query.intent)), *rows)),))
+    said = Text("Only understood: nothing was looked at.", "仅理解语句：没有查看任何信息。").in_(query.lang)
+    write(render.show(reply, args.settings.output, query=query, empty=lambda: nothing(args, said)))
+    return 0
+
+
+def nothing(args: argparse.Namespace, said: str) -> Diagnosis:
+    """The diagnosis of nothing: what JSON carries beside an answer that rests on no observation."""
+    from dataclasses import replace
+
+    from assistant.commands.rules import ruleset
+    from assistant.diagnosis import State, Verdict, diagnose
+    from rules.model import Usable
+
+    empty = diagnose([], ruleset(args, args.settings))
+    return replace(empty, verdict=Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, Text(said, said)))

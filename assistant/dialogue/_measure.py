@@ -1,0 +1,139 @@
+"""Whether a value is good: "is 43 % MFU good", "what is a normal GPU temperature"."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING, NamedTuple
+
+from assistant.dialogue._pages import ask_for, data_of, follow_ups, read, text_in
+from assistant.find import search
+from assistant.find.index import hints, wanted
+from assistant.find.tokens import terms
+from assistant.intent.query import Topic
+from assistant.render.sheet import Paragraph
+from assistant.reply import Reply
+from assistant.topics.range import RATINGS, bounds, page
+from knowledge.lazy import lazy
+from knowledge.ranges import Band, Range, ranges
+
+if TYPE_CHECKING:
+    from assistant.intent.query import Query
+
+_LONG = 300  # characters: a question about one value is short
+# 43, 43%, 0.43, 1,200 GB/s, 85°C, 1e-12, 90 degrees; not the 4 of "NVLink4", not the 100 of "H100".
+_NUMBER = lazy(
+    r"(?<![\w.])(?P<n>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)\s*"
+    r"(?P<u>%|percent|°\s*c\b|℃|celsius|degrees?|c\b|gb/s|gbps|gb/sec|tb/s|gb?/s|w\b|watts?|h\b|hours?|/s|/min|度|瓦|百分)?",
+    re.IGNORECASE,
+)
+_UNITS = {
+    "%": "%", "percent": "%", "百分": "%", "℃": "°C", "celsius": "°C", "degree": "°C", "degrees": "°C", "c": "°C", "度": "°C",
+    "gb/s": "GB/s", "gb/sec": "GB/s", "gbps": "Gb/s", "w": "W", "watt": "W", "watts": "W", "瓦": "W", "h": "h", "hour": "h", "hours": "h",
+}  # fmt: skip
+
+
+class Value(NamedTuple):
+    """A number of a sentence, with the unit that stands behind it ("" none)."""
+
+    number: float
+    unit: str
+
+
+def answer(query: Query, lang: str) -> Reply | None:
+    """The band in which the sentence's value lies, or the bands; None when no value of a measure is asked about."""
+    if len(query.text) > _LONG or query.slots.xid or query.slots.sxid:
+        return None
+    found = _measured(query)
+    if found is None:
+        return None
+    value = value_of(read(query), found)
+    asks = "range" in hints(read(query))
+    if value is None and not asks and not (query.topics and query.topics[0].kind == "range"):
+        return None
+    band = found.band(value.number) if value is not None and value.unit in ("", found.unit) else None
+    return _judged(found, value, band, lang) if band is not None and value is not None else _bands(found, lang)
+
+
+def _measured(query: Query) -> Range | None:
+    """The measure that a sentence names by one of its names: the longest name wins."""
+    asked = wanted(read(query))
+    best: tuple[int, str] | None = None
+    for t in search(read(query), 3, {"range"}):
+        r = ranges()[t.name]
+        for name in (r.title.en, r.title.zh, r.id.replace("-", " "), *r.aliases):
+            run = terms(name)
+            if run and _holds(asked, run) and (best is None or len(run) > best[0]):
+                best = (len(run), r.id)
+    return ranges()[best[1]] if best is not None else None
+
+
+def _holds(asked: list[str], run: list[str]) -> bool:
+    """Whether all words of a name stand in what was asked; of Han characters next to each other."""
+    return set(run) <= set(asked)
+
+
+def value_of(text: str, r: Range) -> Value | None:
+    """The value that is asked about: the number with the measure's unit, else the only one that no name holds."""
+    plain = unicodedata.normalize("NFKC", text[:_LONG]).casefold()
+    names = " ".join((r.id, r.title.en, r.title.zh, *r.aliases)).casefold()
+    values = [
+        Value(float(m["n"].replace(",", "")), _unit(m["u"]))
+        for m in _NUMBER.finditer(plain)
+        if not re.search(rf"(?<![0-9]){re.escape(m['n'])}(?![0-9])", names)
+    ]
+    values = [_scaled(v, r) for v in values]
+    fitting = [v for v in values if v.unit == r.unit]
+    if fitting:
+        return fitting[0]
+    bare = [v for v in values if not v.unit]
+    return bare[0] if len(bare) == 1 else None
+
+
+def _unit(word: str | None) -> str:
+    plain = re.sub(r"^°\s*", "", (word or "").casefold())
+    return _UNITS.get(plain, plain)
+
+
+def _scaled(v: Value, r: Range) -> Value:
+    """0.43 of a share is 43 %."""
+    if r.unit == "%" and not v.unit and 0 < v.number <= 1:
+        return Value(v.number * 100, "%")
+    if r.unit == "GB/s" and v.unit == "tb/s":
+        return Value(v.number * 1000, "GB/s")
+    return v
+
+
+def _judged(r: Range, value: Value, band: Band, lang: str) -> Reply:
+    shown = f"{value.number:.6g}{f' {r.unit}' if r.unit else ''}"
+    rating = RATINGS[band.rating].in_(lang)
+    headline = text_in(
+        lang,
+        f"{r.title.en} of {shown}: {rating}. {band.text.en}",
+        f"{r.title.zh}{' ' if r.title.zh[-1:].isascii() else ''}{shown}：{rating}。{band.text.zh}",
+    )
+    sheet = page(r, lang)
+    here = text_in(lang, f"The band is {bounds(band, r.unit, lang)}.", f"所在区间：{bounds(band, r.unit, lang)}。")
+    return Reply(
+        lang, headline, (Paragraph(here), *sheet.parts), suggestions=_next(r, lang),
+        data=data_of("explain", [f"range {r.id}"], value=value.number, unit=r.unit, rating=band.rating, entry=sheet.data),
+    )  # fmt: skip
+
+
+def _bands(r: Range, lang: str) -> Reply:
+    """What is a good value, without one to judge."""
+    from assistant.dialogue._pages import spoken
+
+    sheet = page(r, lang)
+    headline, parts = spoken(sheet, lang)
+    return Reply(
+        lang, headline, parts, suggestions=_next(r, lang), data=data_of("explain", [f"range {r.id}"], entry=sheet.data)
+    )
+
+
+def _next(r: Range, lang: str) -> tuple[str, ...]:
+    from assistant.find import topic
+
+    term = topic(f"term {r.id}")
+    ask = (ask_for(Topic(term.id, 0.0, term.title), lang),) if term is not None else ()
+    return (*ask, *follow_ups(f"range {r.id}", lang))[:3]

@@ -1,0 +1,103 @@
+"""Should I drain, replace, reboot or reset it: what is asked for, held against what is advised."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from knowledge.language import Text
+from rules.model import Bucket, Usable
+
+if TYPE_CHECKING:
+    from assistant.dialogue._words import Words
+    from assistant.intent.query import Query
+    from rules.engine import Finding
+
+
+class Asked(StrEnum):
+    """An action that somebody asks about."""
+
+    DRAIN = "drain"
+    REPLACE = "replace"
+    REBOOT = "reboot"
+    RESET = "reset"
+    RESTART_JOB = "restart_job"
+    UPDATE = "update"
+
+
+@dataclass(frozen=True, slots=True)
+class Should:
+    """An action that is asked about, and how a sentence calls it."""
+
+    asked: Asked
+    word: Text
+    doing: Text
+
+
+_WORDS: tuple[tuple[Should, re.Pattern[str]], ...] = tuple(
+    (Should(asked, word, doing), re.compile(pattern))
+    for asked, word, doing, pattern in (
+        (Asked.REPLACE, Text("replace it", "更换"), Text("replacing it", "更换"),
+         r"\b(?:replac(?:e|ed|ing)|rma|swap(?:ped)?|return (?:it|the (?:gpu|card|board)))\b|更换|换掉|换卡|换新|返修|返厂|报修"),
+        (Asked.DRAIN, Text("drain the node", "排空节点"), Text("draining the node", "排空节点"), r"\b(?:un)?(?:drain|cordon)(?:ed|ing)?\b|排空|腾空|封锁|隔离|下线"),
+        (Asked.RESET, Text("reset the GPU", "复位 GPU"), Text("resetting the GPU", "复位 GPU"), r"\b(?:gpu[- ]?)?reset(?:ting)?\b|复位|重置"),
+        (Asked.REBOOT, Text("reboot the node", "重启节点"), Text("rebooting the node", "重启节点"),
+         r"\b(?:reboot(?:ed|ing)?|power[- ]?cycle)\b|\brestart (?:it|the (?:node|machine|server|host|box))\b|重启(?!.{0,4}(?:作业|任务|进程|应用|训练))"),
+        (Asked.RESTART_JOB, Text("restart the job", "重启作业"), Text("restarting the job", "重启作业"),
+         r"\b(?:restart|resubmit|kill|requeue) (?:my |the )?(?:job|training|process|app|application|run)\b|重启.{0,4}(?:作业|任务|进程|应用|训练)|重新提交"),
+        (Asked.UPDATE, Text("update the driver", "升级驱动"), Text("updating the driver", "升级驱动"), r"\b(?:update|upgrade|reinstall) (?:the )?(?:driver|firmware)|升级(?:驱动|固件)|重装驱动"),
+    )
+)  # fmt: skip
+# What each advised action includes of those that people ask about.
+_INCLUDES: dict[Asked, frozenset[Bucket]] = {
+    Asked.DRAIN: frozenset({Bucket.DRAIN_AND_RESET, Bucket.RESTART_BM}),
+    Asked.REPLACE: frozenset(),
+    Asked.REBOOT: frozenset({Bucket.RESTART_BM}),
+    Asked.RESET: frozenset({Bucket.DRAIN_AND_RESET, Bucket.RESET_GPU}),
+    Asked.RESTART_JOB: frozenset({Bucket.RESTART_APP}),
+    Asked.UPDATE: frozenset({Bucket.UPDATE_SWFW}),
+}
+# Advice of which the outcome decides about what is asked.
+_DECIDES: dict[Asked, frozenset[Bucket]] = {
+    Asked.REPLACE: frozenset({Bucket.CONTACT_SUPPORT, Bucket.CHECK_MECHANICALS}),
+    Asked.RESET: frozenset({Bucket.WORKFLOW_NVLINK_ERR, Bucket.WORKFLOW_NVLINK5_ERR, Bucket.XID_154_EVAL}),
+}
+_STRONGER: dict[Asked, frozenset[Bucket]] = {
+    Asked.RESET: frozenset({Bucket.RESTART_BM, Bucket.CHECK_MECHANICALS, Bucket.CONTACT_SUPPORT}),
+    Asked.REBOOT: frozenset({Bucket.CHECK_MECHANICALS, Bucket.CONTACT_SUPPORT}),
+    Asked.RESTART_JOB: frozenset({Bucket.RESET_GPU, Bucket.DRAIN_AND_RESET, Bucket.RESTART_BM, Bucket.RESTART_FM,
+                                  Bucket.CHECK_MECHANICALS, Bucket.CONTACT_SUPPORT}),
+}  # fmt: skip
+
+
+def asked_of(query: Query) -> Should | None:
+    """The action that a question is about; None for "can I use it"."""
+    text = query.text.casefold()
+    return next((should for should, pattern in _WORDS if pattern.search(text)), None)
+
+
+def compared(w: Words, should: Should, about: Sequence[Finding], until: Text) -> str:
+    """Yes, no or not yet: the action that is asked about against the one that is advised for the first finding."""
+    f = about[0]
+    bucket, asked = f.advice.bucket, should.asked
+    title, action, doing = w.title(f), w.action(f), should.doing.in_(w.lang)
+    if any(x.advice.bucket in _INCLUDES[asked] for x in about):
+        f = next(x for x in about if x.advice.bucket in _INCLUDES[asked])
+        return w.t(f"Yes: {w.title(f)}. {w.action(f)}", f"需要：{w.quoted(w.title(f))}。{w.action(f)}")
+    if bucket in _DECIDES.get(asked, ()):
+        return w.t(
+            f"Not yet: {title}. First {action} What comes of it decides.",
+            f"还不确定：{w.quoted(title)}。先 {action}由其结果决定。",
+        )
+    if asked is Asked.DRAIN and f.advice.usable in (Usable.NO, Usable.NOT_YET):
+        when = until.in_(w.lang)
+        return w.t(f"Yes, keep new work away until {when or 'it is repaired'}: {title}. {action}",
+                   f"需要，在{when or '修复'}之前不要安排新任务：{w.quoted(title)}。{action}")  # fmt: skip
+    if bucket in _STRONGER.get(asked, ()):
+        return w.t(f"No, that is not enough: {title}. {action}", f"不够：{w.quoted(title)}。应当 {action}")
+    return w.t(
+        f"No, {doing} is not what this asks for: {title}. {action}", f"不需要{doing}：{w.quoted(title)}。建议 {action}"
+    )

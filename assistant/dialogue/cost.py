@@ -1,0 +1,153 @@
+"""Money: arithmetic over the figures of the sentence. gpudiag knows no prices, and never makes one up."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING, NamedTuple
+
+from assistant.dialogue._pages import data_of, text_in
+from assistant.render.labels import listed
+from assistant.render.sheet import Fields, Items, Paragraph, Part
+from assistant.reply import Reply
+from knowledge.lazy import lazy
+
+if TYPE_CHECKING:
+    from assistant.dialogue import Turn
+
+_LONG = 1000  # characters that are read
+_N = r"(?<![\w.])(?P<n>[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,12}(?:\.[0-9]{1,6})?)(?P<k>k\b)?"
+_MODEL = r"(?:gb[23]00|b[23]00|h[128]00|a[18]00|l40s?|v100|mi[23][0-9]{2}x?)s?"
+_GPUS = lazy(
+    rf"{_N}\s*x?\s*(?:块|张|个|台)?\s*(?:nvidia |idle |空闲的?)?(?:{_MODEL}[- ]?)?(?:gpus?\b|cards?\b|gpu|显卡|卡)"
+)
+_MODELS = lazy(rf"{_N}\s*x?\s*(?:块|张|个)?\s*{_MODEL}\b")
+_TIME = lazy(rf"{_N}\s*-?(?P<u>minutes?|mins?|m\b|hours?|hrs?|hr|h\b|days?|d\b|weeks?|w\b|个?小时|分钟|天|周)")
+_NODES = lazy(rf"{_N}\s*(?:个|台)?\s*(?:nodes?|hosts?|servers?|machines?|节点|机器|服务器)")
+_CURRENCY = r"usd|eur|gbp|cny|rmb|dollars?|euros?|yuan|[$€£¥]|美元|欧元|人民币|元"
+_AMOUNT = r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,9}(?:\.[0-9]{1,6})?"
+_PRICE = lazy(rf"(?P<c>{_CURRENCY})\s*(?P<a>{_AMOUNT})|(?<![\w.])(?P<b>{_AMOUNT})\s*(?P<d>{_CURRENCY})")
+_HOURS = {"m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0, "分": 1 / 60, "小": 1.0, "个": 1.0, "天": 24.0, "周": 168.0}
+
+
+class Figures(NamedTuple):
+    """What a sentence says; None where it says nothing."""
+
+    gpus: float | None
+    hours: float | None
+    price: float | None  # of a GPU hour
+    currency: str
+    nodes: float | None
+
+
+def answer(turn: Turn) -> Reply:
+    """GPU hours, and money when a price is given; else which figures are needed."""
+    lang = turn.lang
+    f = figures(turn.query.text)
+    if f.gpus is None or f.hours is None:
+        return _ask(f, lang)
+    spent = f.gpus * f.hours
+    counted = f"{_n(f.gpus)} GPU × {_n(f.hours)} h = {_n(spent)} GPU h"
+    data = data_of("cost", [], gpus=f.gpus, hours=f.hours, gpu_hours=spent, price=f.price, currency=f.currency or None)
+    if f.price is None:
+        headline = text_in(
+            lang,
+            f"{_n(spent)} GPU hours; gpudiag knows no prices, so multiply by what a GPU hour costs you.",
+            f"{_n(spent)} GPU 小时；gpudiag 没有价格数据，请乘以每 GPU 小时的价格。",
+        )
+        asks = (_worked(f, lang),)
+        return Reply(lang, headline, (Paragraph(counted),), settled=False, suggestions=asks, data=data)
+    total = spent * f.price
+    money = f"{_n(total)} {f.currency}"
+    headline = text_in(
+        lang,
+        f"{money}: {_n(spent)} GPU hours at the price you gave.",
+        f"{money}：{_n(spent)} GPU 小时，按你给的价格计算。",
+    )
+    worked = f"{counted}; × {_n(f.price)} {f.currency} = {money}"
+    parts: tuple[Part, ...] = (Paragraph(worked), Paragraph(_caveat(lang)))
+    return Reply(lang, headline, parts, suggestions=(_idle(lang),), data={**data, "total": total})
+
+
+def figures(text: str) -> Figures:
+    """The figures of a sentence. A price counts as that of a GPU hour: nothing else is asked for."""
+    plain = unicodedata.normalize("NFKC", text[:_LONG]).casefold()
+    price, currency, plain = _price(plain)
+    gpus = _GPUS.search(plain) or _MODELS.search(plain)
+    nodes, time = _NODES.search(plain), _TIME.search(plain)
+    hours = _number(time) * _HOURS[time["u"][0]] if time is not None else None
+    return Figures(_number(gpus) if gpus else None, hours, price, currency, _number(nodes) if nodes else None)
+
+
+def _price(plain: str) -> tuple[float | None, str, str]:
+    """Price and currency, and the sentence without them: "2 $/h" holds no number of hours."""
+    found = _PRICE.search(plain)
+    if found is None:
+        return None, "", plain
+    value = float((found["a"] or found["b"]).replace(",", ""))
+    return value, (found["c"] or found["d"]).upper(), f"{plain[: found.start()]} {plain[found.end() :]}"
+
+
+def _number(found: re.Match[str]) -> float:
+    return float(found["n"].replace(",", "")) * (1000 if found["k"] else 1)
+
+
+def _ask(f: Figures, lang: str) -> Reply:
+    """Which figures are missing."""
+    names = (
+        (f.gpus, text_in(lang, "how many GPUs stood idle or were lost", "空闲或损失了多少块 GPU")),
+        (f.hours, text_in(lang, "for how many hours", "持续多少小时")),
+        (f.price, text_in(lang, "what a GPU hour costs you", "每 GPU 小时的价格")),
+    )
+    missing = tuple(said for value, said in names if value is None)
+    headline = text_in(
+        lang,
+        f"gpudiag knows no prices; it needs {listed(missing, 'en')}.",
+        f"gpudiag 没有价格数据；还需要知道：{listed(missing, 'zh')}。",
+    )
+    given = tuple((name, _n(value)) for name, value in (("GPU", f.gpus), ("h", f.hours)) if value is not None)
+    parts: list[Part] = [Items(missing)]
+    if given:
+        parts.append(Fields(given))
+    if f.nodes is not None and f.gpus is None:
+        parts.append(Paragraph(text_in(
+            lang, "A node may hold 4, 8 or another number of GPUs: say how many GPUs in all.", "每个节点的 GPU 数量不一：请给出 GPU 总数。"
+        )))  # fmt: skip
+    return Reply(
+        lang,
+        headline,
+        tuple(parts),
+        settled=False,
+        suggestions=(_idle(lang),),
+        data=data_of("cost", [], missing=list(missing)),
+    )
+
+
+def _worked(f: Figures, lang: str) -> str:
+    gpus, hours = _n(f.gpus or 0), _n(f.hours or 0)
+    return text_in(
+        lang,
+        f"what do {gpus} GPUs for {hours} hours cost at $2 per GPU hour",
+        f"{gpus} 块 GPU {hours} 小时，每 GPU 小时 2 美元，共多少钱",
+    )
+
+
+def _idle(lang: str) -> str:
+    return text_in(
+        lang,
+        "what do 64 GPUs idle for 12 hours cost at $2 per GPU hour",
+        "64 块 GPU 空闲 12 小时，每 GPU 小时 2 美元，共多少钱",
+    )
+
+
+def _caveat(lang: str) -> str:
+    return text_in(
+        lang,
+        "Only the hours of the GPUs: not the work since the last checkpoint, nor people's time.",
+        "只计 GPU 小时：不含上次检查点之后的损失，也不含人力。",
+    )
+
+
+def _n(value: float) -> str:
+    """``1,536``, ``2.5``: at most two digits behind the point."""
+    return f"{value:,.2f}".rstrip("0").rstrip(".")

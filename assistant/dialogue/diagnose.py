@@ -1,0 +1,133 @@
+"""What is wrong, or why is it so: the diagnosis, and of a symptom the hypotheses with what speaks for and against them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, verdict_of
+from assistant.dialogue import Turn
+from assistant.render.sheet import Heading, Items, Paragraph, Part
+from assistant.reply import Reply
+from knowledge.language import NO_TEXT, Text
+from rules.model import Usable
+
+if TYPE_CHECKING:
+    from assistant.differential import Row
+
+BESIDE = 4  # findings that have nothing to do with the question: so many are named
+_ASK = {
+    "why": Text("why?", "为什么？"),
+    "evidence": Text("how do you know?", "你是怎么知道的？"),
+    "else": Text("what else could it be?", "还可能是什么原因？"),
+    "next": Text("what next?", "下一步做什么？"),
+    "use": Text("can I keep using it?", "还能继续用吗？"),
+}
+
+
+def answer(turn: Turn) -> Reply:
+    """The whole diagnosis; of a symptom what concerns it, the differential table, and the rest in a line each. Pure."""
+    d = turn.diagnosis
+    assert d is not None  # the session looked, or was told something
+    if not turn.query.symptoms:
+        return Reply(turn.lang, "", _remark(turn), d, settled=d.settled, suggestions=_next(turn, d))
+    from assistant.differential import differential, summary, table
+
+    rows = differential(turn.query.symptoms, d, turn.plan, turn.lang, turn.ruleset)
+    shown = _about_symptom(d, turn, rows)
+    said = Paragraph(summary(rows, turn.lang))
+    parts: tuple[Part, ...] = (Heading(Text("Hypotheses", "可能的原因").in_(turn.lang)), said, table(rows, turn.lang))
+    return Reply(
+        turn.lang, "", (*_remark(turn), *parts, *_beside(d, shown, turn.lang)), replace(d, settled=shown.settled), shown,
+        focus=next((f.id for f in shown.roots if shown.settled), ""), settled=shown.settled,
+        suggestions=_next(turn, shown), data={"differential": [_plain(r) for r in rows]},
+    )  # fmt: skip
+
+
+def _plain(row: Row) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return asdict(row)
+
+
+def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...]) -> Diagnosis:
+    """The diagnosis as the answer to "why": its findings are those that speak for a hypothesis, with their effects."""
+    ids = {name for r in rows if r.state in ("for", "possible") for name in (*r.findings, *r.causes)}
+    known = {f.id: f for f in d.findings}
+    ids |= {e for name in ids if name in known for e in known[name].explains}
+    findings = tuple(f for f in d.findings if f.id in ids)
+    d = replace(d, findings=findings, ruled_out=(), undecided=())
+    supported = [r for r in rows if r.state == "for"]
+    title_en, title_zh = _titles(turn)
+    if supported and bad_roots(findings):
+        verdict = verdict_of(findings, True, d.facts)
+        lead = Text(f"{title_en}: {verdict.text.en}", f"{title_zh}：{verdict.text.zh}")
+        return replace(d, settled=True, verdict=replace(verdict, text=lead))
+    if supported:
+        lead = Text(
+            f"{title_en}: {supported[0].title} is a likely cause; nothing is broken.",
+            f"{title_zh}：可能原因是“{supported[0].title}”；没有部件损坏。",
+        )
+        return replace(d, settled=True, verdict=Verdict(State.DEGRADED, Usable.YES, NO_TEXT, lead))
+    open_ = sum(r.state in ("unknown", "possible") for r in rows)
+    if not open_:
+        text = Text(
+            f"{title_en}: none of the {len(rows)} known causes holds here.",
+            f"{title_zh}：{len(rows)} 种已知原因在此均不成立。",
+        )
+    else:
+        text = Text(
+            f"{title_en}: no cause found yet; {len(rows) - open_} of {len(rows)} hypotheses are ruled out, {open_} open.",
+            f"{title_zh}：尚未找到原因；{len(rows)} 种假设中已排除 {len(rows) - open_} 种，{open_} 种未定。",
+        )
+    return replace(d, settled=False, verdict=Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text))
+
+
+def _beside(d: Diagnosis, shown: Diagnosis, lang: str) -> tuple[Part, ...]:
+    """What else is wrong here, a line each: it was found, and it is not what was asked."""
+    from assistant.render.labels import colon, label, subject_name
+
+    there = {f.id for f in shown.findings}
+    others = [f for f in bad_roots(d.findings) if f.id not in there]
+    if not others:
+        return ()
+    lines = [
+        f"{label(str(f.severity), lang)} {f.title.in_(lang)}{colon(lang)}{subject_name(f.subject, lang)}"
+        for f in others[:BESIDE]
+    ]
+    if len(others) > BESIDE:
+        lines.append(label("more_lines", lang).format(n=len(others) - BESIDE))
+    return (Heading(Text("Also found here", "此外还发现").in_(lang)), Items(tuple(lines)))
+
+
+def _titles(turn: Turn) -> tuple[str, str]:
+    from knowledge.symptoms import symptoms
+
+    known = symptoms()
+    titles = [known[s].title for s in turn.query.symptoms if s in known][:1]  # the best fit; the others are its kin
+    return ", ".join(t.en for t in titles), "、".join(t.zh for t in titles)
+
+
+def _remark(turn: Turn) -> tuple[Part, ...]:
+    """A process that was named and that nobody saw."""
+    from assistant.session.processes import pid_known, pid_suggestions
+
+    d = turn.diagnosis
+    if d is None or not turn.query.slots.pid:
+        return ()
+    looked = "node.processes" in d.facts.facts
+    absent = [pid for pid in turn.query.slots.pid if looked and not pid_known(d.facts, pid)]
+    if not absent:
+        return ()
+    near = ", ".join(pid_suggestions(d.facts)[:4])
+    names = ", ".join(map(str, absent))
+    said = Text(
+        f"No process {names} was seen.{f' On GPUs: {near}.' if near else ''}",
+        f"未看到进程 {names}。{f'正在使用 GPU 的进程：{near}。' if near else ''}",
+    )
+    return (Paragraph(said.in_(turn.lang)),)
+
+
+def _next(turn: Turn, d: Diagnosis) -> tuple[str, ...]:
+    keys = ("why", "next", "use") if d.roots else ("else", "evidence")
+    return tuple(_ASK[k].in_(turn.lang) for k in keys)

@@ -1,0 +1,221 @@
+"""Can it be used: yes, no, not yet, or that nobody can say; about the whole, or the one GPU or process that is named.
+
+"Should I drain it" is answered against the action that is advised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from assistant.diagnosis import bad_roots
+from assistant.dialogue._looked import looked_at
+from assistant.dialogue._scope import Scoped, scoped
+from assistant.dialogue._should import Should, asked_of, compared
+from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words
+from assistant.render.labels import aside, colon, label, listed
+from assistant.render.sheet import Fields, Items, Paragraph, Part
+from assistant.reply import Reply
+from knowledge.language import NO_TEXT, Text
+from knowledge.observation import Observation, Origin
+from knowledge.text import clean
+from rules.engine import Grade, Role
+from rules.model import Bucket, Severity, Usable
+
+if TYPE_CHECKING:
+    from assistant.dialogue import Turn
+    from rules.engine import Finding
+
+REASONS, FACTS = 3, 6
+_NAMES = frozenset({"gpu.index", "gpu.uuid", "gpu.pci", "gpu.minor"})
+_FIRST = {
+    Usable.YES: Text("Yes", "可以"), Usable.NO: Text("No", "不可以"), Usable.NOT_YET: Text("Not yet", "暂不可以"),
+    Usable.UNKNOWN: Text("Cannot say", "无法判断"),
+}  # fmt: skip
+_WHOLE_NODE = frozenset({Bucket.RESTART_BM, Bucket.RESTART_VM, Bucket.UPDATE_SWFW})  # actions that spare no GPU of it
+_WORSE = {Usable.NO: 3, Usable.NOT_YET: 2, Usable.UNKNOWN: 1, Usable.YES: 0}
+
+
+def answer(turn: Turn) -> Reply:
+    """Yes, no, not yet or cannot say, with the reasons and the action."""
+    if turn.diagnosis is None:
+        return nothing_yet(turn)
+    w, where = words(turn), scoped(turn.diagnosis, turn.query.slots)
+    if where.unknown and not where.subjects:
+        return _unknown(turn, w, where)
+    about = decisive(where)
+    usable, until = usability(about)
+    if usable is Usable.YES and (not turn.diagnosis.settled or (where.narrow and not _read(w, where))):
+        usable = Usable.UNKNOWN
+    should = asked_of(turn.query)
+    head = _should(w, should, about, usable, until) if should is not None else _can(w, where, about, usable, until)
+    return Reply(
+        turn.lang,
+        head,
+        tuple(_parts(w, where, about, usable)),
+        focus=about[0].id if about else "",
+        settled=usable is not Usable.UNKNOWN,
+        suggestions=suggest(turn.lang, "why", "next", "confidence") if about else suggest(turn.lang, "evidence", "confidence"),
+        data={"answer": "verdict", "usable": str(usable), "until": until.in_(turn.lang) or None,
+              "asked": str(should.asked) if should else None, "advised": str(about[0].advice.bucket) if about else None,
+              "subjects": [str(s) for s in where.subjects], "reasons": [finding_data(f, turn.lang) for f in about[:REASONS]],
+              "unknown": [{"slot": u.slot, "value": u.value, "known": list(u.known)}
+                          for u in where.unknown]},
+    )  # fmt: skip
+
+
+def decisive(where: Scoped) -> list[Finding]:
+    """The findings that decide: roots that are sure enough; of a thing that has none, what elsewhere does to itself."""
+    bad = bad_roots(where.about)
+    if bad or not where.narrow:
+        return _worst_first(bad)
+    sure = (Grade.CONFIRMED, Grade.PROBABLE)
+    return _worst_first([
+        f for f in where.about
+        if f.role is Role.SYMPTOM and f.grade in sure and f.severity is not Severity.INFO
+        and any(s in where.subjects for s in f.subject.ancestors())
+    ])  # fmt: skip
+
+
+def _worst_first(findings: Sequence[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda f: (-_WORSE[f.advice.usable], -f.severity.rank))
+
+
+def usability(findings: Sequence[Finding]) -> tuple[Usable, Text]:
+    """The worst of the findings, and until when; YES of none."""
+    if not findings:
+        return Usable.YES, NO_TEXT
+    worst = findings[0].advice
+    return worst.usable, worst.until if worst.usable in (Usable.NO, Usable.NOT_YET) else NO_TEXT
+
+
+def _can(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable, until: Text) -> str:
+    first, d = _FIRST[usable].in_(w.lang), w.d
+    what = w.view.where(where.subjects) if where.subjects else ""
+    if usable is Usable.UNKNOWN and not about:
+        if not d.settled:
+            return clean(d.verdict.text.in_(w.lang))
+        return w.t(f"{first}: nothing was read of {what}.", f"{first}：没有读到{_spaced(what)}的任何信息。")
+    if not about:
+        of = what or w.t("what was looked at", "所查看的内容")
+        shared = next((f for f in bad_roots(where.others) if f.advice.bucket in _WHOLE_NODE), None)
+        if where.narrow and shared is not None:
+            return w.t(f"{first}, by itself: nothing wrong was found on {of}; but {shared.advice.bucket} is due elsewhere, and takes it down too.",
+                       f"{first}，就其自身而言：{_spaced(of, 1)}未发现问题；但其他位置需要 {shared.advice.bucket}，会一并中断它。")  # fmt: skip
+        return w.t(f"{first}: nothing wrong was found on {of}.", f"{first}：{_spaced(of, 1)}未发现问题。")
+    reason = w.title(about[0])
+    if usable is Usable.YES:
+        return w.t(f"{first}, but look after this: {reason}.", f"{first}，但需留意：{w.quoted(reason)}。")
+    when = until.in_(w.lang)
+    if when:
+        gap = " " if when[:1].isascii() else ""
+        return w.t(f"{first}, not until {when}: {reason}.", f"{first}，直到{gap}{when}：{w.quoted(reason)}。")
+    return w.t(f"{first}: {reason}.", f"{first}：{w.quoted(reason)}。")
+
+
+def _should(w: Words, should: Should, about: Sequence[Finding], usable: Usable, until: Text) -> str:
+    if not about:
+        if usable is Usable.UNKNOWN:
+            return w.t("Cannot say: what was read does not settle it.", "无法判断：已读到的信息不足以下结论。")
+        return w.t(
+            f"No: nothing was found that asks to {should.word.en}.",
+            f"不需要：没有发现需要{should.word.in_('zh')}的问题。",
+        )
+    return compared(w, should, about, until)
+
+
+def _parts(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable) -> list[Part]:
+    parts: list[Part] = []
+    if where.unnamed_node:
+        parts.append(Paragraph(w.t("The sources do not tell the name of their node; it is taken to be the one you named.",
+                                   "来源未说明其节点名称，此处视为您所指的节点。")))  # fmt: skip
+    parts.extend(Paragraph(lost(w, u.slot, u.value, u.known)) for u in where.unknown)
+    if about:
+        parts.append(Items(tuple(_reason(w, f) for f in about[:REASONS])))
+        if len(about) > REASONS:
+            parts.append(Paragraph(label("more_lines", w.lang).format(n=len(about) - REASONS)))
+        a = about[0].advice
+        parts.append(Fields((
+            (w.t("do", "动作"), w.action(about[0])),
+            (w.t("command", "命令"), clean(a.command) if a.pasteable else ""),
+            (w.t("risk", "风险"), "" if a.risk == "safe" else label(str(a.risk), w.lang)),
+            (w.t("runbook", "处置手册"), f"gpudiag runbook show {a.runbook}" if a.runbook else ""),
+        )))  # fmt: skip
+    elif usable is Usable.UNKNOWN:
+        parts += w.section("Missing", "缺少", w.view.gaps.unseen()[:3] or looked_at(w))
+    elif where.narrow:
+        n = len(_read(w, where))
+        parts.append(Items((w.t(f"{n} facts about it answered", f"有 {n} 项相关事实得到答案"),)))
+        parts += w.section("Could not be seen", "未能查看", _unread(w, where))
+    else:
+        parts.append(Items(tuple(looked_at(w)[:3])))
+        parts += w.section("Could not be seen", "未能查看", w.view.gaps.unseen()[:2])
+    if where.narrow and (rest := bad_roots(where.others)):
+        said = listed((f"{w.title(f)}{aside(str(f.advice.bucket), w.lang)}" for f in rest[:2]), w.lang, ";")
+        more = len(rest) - 2
+        tail = f"{w.mark}{label('more_lines', w.lang).format(n=more)}" if more > 0 else ""
+        parts.append(Paragraph(w.t(f"Elsewhere: {said}{tail}", f"其他位置：{said}{tail}")))
+    return parts
+
+
+def _spaced(name: str, behind: int = 0) -> str:
+    """A name within a Chinese sentence: Latin letters and digits stand apart."""
+    ahead = " " if not behind and name[:1].isascii() else ""
+    return f"{ahead}{name}{' ' if name[-1:].isascii() else ''}"
+
+
+def _read(w: Words, where: Scoped) -> list[Observation]:
+    """What was answered about the things named: not merely what they are called."""
+    return [
+        k.inner
+        for k in w.d.facts.observations
+        if k.inner.status.answered
+        and k.inner.origin is not Origin.TOLD
+        and k.fact not in _NAMES
+        and any(s in where.subjects for s in k.inner.subject.ancestors())
+    ]
+
+
+def _unread(w: Words, where: Scoped) -> list[str]:
+    """What was asked about the things named and refused or failed."""
+    names = {str(s) for s in where.subjects}
+    lost = dict.fromkeys(g.fact for g in (*w.d.coverage.denied, *w.d.coverage.failed) if g.subject in names)
+    shown = list(lost)[:FACTS]
+    rest = [label("more_lines", w.lang).format(n=len(lost) - FACTS)] if len(lost) > FACTS else []
+    return [listed([*shown, *rest], w.lang)] if shown else []
+
+
+def _reason(w: Words, f: Finding) -> str:
+    return f"{label(str(f.severity), w.lang)} {w.title(f)}{aside(w.grade(f), w.lang)}"
+
+
+def lost(w: Words, slot: str, value: str, known: Sequence[str]) -> str:
+    """That something named is not known, and what there is instead."""
+    word = {"gpu": "GPU", "pid": w.t("process", "进程"), "process": w.t("process", "进程"), "rank": "rank",
+            "job": w.t("job", "作业"), "node": w.t("node", "节点")}[slot]  # fmt: skip
+    there = w.t("; there is: ", "；已知的有：") + listed(known, w.lang) if known else ""
+    return w.t(
+        f"No {word} {value} is known{there}.", f"未知的{' ' if word[:1].isascii() else ''}{word} {value}{there}。"
+    )
+
+
+def _unknown(turn: Turn, w: Words, where: Scoped) -> Reply:
+    first = where.unknown[0]
+    head = f"{_FIRST[Usable.UNKNOWN].in_(w.lang)}{colon(w.lang)}{lost(w, first.slot, first.value, first.known)}"
+    parts = tuple(Paragraph(lost(w, u.slot, u.value, u.known)) for u in where.unknown[1:])
+    again = _suggested(w, first.slot, first.known)
+    return Reply(
+        turn.lang,
+        head,
+        parts,
+        settled=False,
+        suggestions=again or suggest(turn.lang, "verdict", "help"),
+        data={"answer": "verdict", "usable": "unknown",
+              "unknown": [{"slot": u.slot, "value": u.value, "known": list(u.known)} for u in where.unknown]},
+    )  # fmt: skip
+
+
+def _suggested(w: Words, slot: str, known: Sequence[str]) -> tuple[str, ...]:
+    word = {"gpu": "gpu", "pid": "pid", "rank": "rank", "job": "job", "node": "node", "process": "process"}[slot]
+    names = [name.partition(" ")[0] for name in known[:3]]
+    return tuple(w.t(f"is {word} {name} ok", f"{word} {name} 正常吗") for name in names)

@@ -1,0 +1,184 @@
+"""A differential diagnosis: every hypothesis behind a symptom, with what speaks for it, against it, and what is open.
+
+The evidence is that of the rules. A rule that holds speaks for its hypothesis; a hypothesis is ruled out only when
+each rule that decides it was evaluated on everything it is about and cannot hold. What could not be looked at leaves
+it open: missing is never fine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assistant.differential.weigh import Scales, Stand, Weighed
+from assistant.differential.words import Wording
+from assistant.render.cells import cut
+from assistant.render.labels import listed
+from knowledge.language import Text
+from knowledge.priors import order
+from knowledge.symptoms import hypotheses_of, symptoms
+
+if TYPE_CHECKING:
+    from assistant.diagnosis import Diagnosis
+    from assistant.planner import Plan
+    from assistant.render.sheet import Part
+    from rules.loader import RuleSet
+
+__all__ = ["Row", "Stand", "differential", "summary", "table"]
+
+ROWS = 8  # of the table, at most
+NAMED = 3  # hypotheses of one kind in the summary, at most
+_SENTENCE = re.compile(r"(?<=[\w`)])\. (?=[A-Z])|。(?=.)")
+_AFTER_COLON = re.compile(": |：")
+TITLE = 60  # columns of a title within the table, at most
+SENTENCE = 96  # and of an evidence sentence or a next step: cut in the middle they say little
+
+_STANDS = {
+    Stand.FOR: Text("supported", "有证据支持"),
+    Stand.POSSIBLE: Text("possible", "有可能"),
+    Stand.UNKNOWN: Text("open", "未确定"),
+    Stand.AGAINST: Text("ruled out", "已排除"),
+}
+_CONSEQUENCE = Text("consequence", "连带后果")
+_HEADER = (Text("could be", "可能原因"), Text("state", "状态"), Text("evidence", "证据"), Text("next", "下一步"))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One hypothesis, in one language."""
+
+    id: str
+    title: str
+    state: Stand
+    for_: tuple[str, ...] = ()  # evidence sentences
+    against: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()  # what is not known, after what would tell it
+    next: str = ""  # the probe with its cost, the question, the step by hand; of what is supported the action
+    findings: tuple[str, ...] = ()  # ids
+    causes: tuple[str, ...] = ()  # ids of findings that explain what speaks for it: a consequence, not the cause
+
+
+def differential(
+    symptom_ids: Sequence[str], diagnosis: Diagnosis, plan: Plan | None, lang: str, ruleset: RuleSet | None = None
+) -> tuple[Row, ...]:
+    """The hypotheses of `symptom_ids` in the light of `diagnosis`: supported, open by their prior, ruled out.
+
+    `plan` names the probes and questions that can still tell something; without it every probe and input counts.
+    `ruleset` is the one that the diagnosis was made with, the shipped one by default.
+    """
+    if ruleset is None:
+        from rules.loader import load
+
+        ruleset = load()
+    scales = Scales(diagnosis, ruleset)
+    known = symptoms()
+    tags = {tag for name in symptom_ids if name in known for tag in known[name].tags}
+    weighed = [scales.weigh(h, tags) for h in hypotheses_of(symptom_ids)]
+    words = Wording(diagnosis, plan, lang)
+    return tuple(_row(w, words, lang) for w in sorted(weighed, key=_order(weighed, diagnosis)))
+
+
+def _order(weighed: Sequence[Weighed], diagnosis: Diagnosis) -> Callable[[Weighed], tuple[int, ...]]:
+    """What is found in the order of the findings, what is open by how often such a thing is the cause; else as in the data.
+
+    Where something was found, the order of the symptom's own hypotheses says more than that of a fleet's failures.
+    """
+    found = {f.id: i for i, f in enumerate(diagnosis.findings)}
+    prior = {cause: i for i, cause in enumerate(order(w.hypothesis.cause for w in weighed))}
+    listed_as = {w.hypothesis.id: i for i, w in enumerate(weighed)}
+
+    def key(w: Weighed) -> tuple[int, ...]:
+        worst = min((found[f.id] for f in w.findings if f.id in found), default=len(found))
+        rank = prior[w.hypothesis.cause] if not w.findings else 0
+        return list(Stand).index(w.stand), worst, rank, listed_as[w.hypothesis.id]
+
+    return key
+
+
+def _row(w: Weighed, words: Wording, lang: str) -> Row:
+    h = w.hypothesis
+    return Row(
+        id=h.id,
+        title=h.title.in_(lang),
+        state=w.stand,
+        for_=words.seen(w.for_, h.facts),
+        against=words.denied(w.against, h.facts) if w.stand is not Stand.FOR else (),
+        unknown=words.unknown(w.gaps),
+        next=words.next(w),
+        findings=tuple(f.id for f in w.findings),
+        causes=w.causes,
+    )
+
+
+def table(rows: Sequence[Row], lang: str) -> Part:
+    """The first rows as a table, one line a cell; the last line says how many were left out."""
+    from assistant.render.sheet import Table
+
+    shown: list[tuple[str, ...]] = [_cells(row, lang) for row in rows[:ROWS]]
+    if rest := len(rows) - len(shown):
+        said = Text(f"{rest} more not shown", f"另有 {rest} 项未列出").in_(lang)
+        shown.append((said, _counts(rows[ROWS:], lang), "", ""))
+    return Table(tuple(text.in_(lang) for text in _HEADER), tuple(shown))
+
+
+def _cells(row: Row, lang: str) -> tuple[str, str, str, str]:
+    evidence = row.for_ or (row.unknown if row.state is Stand.UNKNOWN else ()) or row.against
+    said = cut(evidence[0], SENTENCE) if evidence else ""
+    return cut(row.title, TITLE), _state(row).in_(lang), said, _brief(row.next)
+
+
+def _brief(step: str) -> str:
+    """The first sentence of a step: what to do stands there, how to read the result behind it."""
+    return cut(_SENTENCE.split(step, maxsplit=1)[0], SENTENCE)
+
+
+def _state(row: Row) -> Text:
+    return _CONSEQUENCE if row.causes else _STANDS[row.state]
+
+
+def _counts(rows: Sequence[Row], lang: str) -> str:
+    known = [(stand, sum(r.state is stand for r in rows)) for stand in Stand]
+    said = ((_STANDS[stand].in_(lang), n) for stand, n in known if n)
+    return listed((f"{word} {n} 项" if lang == "zh" else f"{n} {word}" for word, n in said), lang)
+
+
+def summary(rows: Sequence[Row], lang: str) -> str:
+    """One line: what is most likely, what was ruled out, what is still open. Empty without rows."""
+    likely = [r for r in rows if r.state is Stand.FOR]
+    likely = likely or [r for r in rows if r.state is Stand.POSSIBLE and not r.causes]
+    supported = bool(likely) and likely[0].state is Stand.FOR
+    shut = (Stand.FOR, Stand.AGAINST)
+    parts = (
+        (Text("Most likely", "最可能") if supported else Text("Possible", "有可能"), likely),
+        (Text("Ruled out", "已排除"), [r for r in rows if r.state is Stand.AGAINST]),
+        (Text("Still open", "尚未确定"), [r for r in rows if r.state not in shut and not r.causes and r not in likely]),
+    )
+    said = [f"{name.in_(lang)}{_colon(lang)}{_named(some, lang)}{_stop(lang)}" for name, some in parts if some]
+    return "".join(said) if lang == "zh" else " ".join(said)
+
+
+def _named(rows: Sequence[Row], lang: str) -> str:
+    """Titles up to their colon, as parts of a sentence."""
+    titles = [_within(_AFTER_COLON.split(row.title)[0], lang) for row in rows[:NAMED]]
+    rest = len(rows) - NAMED
+    return listed(titles, lang, ";") + (Text(f"; {rest} more", f"；另有 {rest} 项").in_(lang) if rest > 0 else "")
+
+
+def _within(title: str, lang: str) -> str:
+    return title[:1].lower() + title[1:] if lang != "zh" and _is_plain(title) else title
+
+
+def _is_plain(title: str) -> bool:
+    """Whether a title opens with a word that is written small within a sentence."""
+    first = title.split(" ", 1)[0]
+    return first[1:].islower() or len(first) == 1
+
+
+def _colon(lang: str) -> str:
+    return {"zh": "："}.get(lang, ": ")
+
+
+def _stop(lang: str) -> str:
+    return {"zh": "。"}.get(lang, ".")

@@ -1,0 +1,93 @@
+"""Finding what a sentence is about among everything that gpudiag can explain.
+
+`search` gives topics, best first; `known_words` is the vocabulary that typos are repaired against. The index is built
+from the data once and kept as JSON; nothing of the engine, the parsers or pydantic is loaded to ask it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from knowledge import compiled
+from knowledge.language import Text
+
+if TYPE_CHECKING:
+    from assistant.find.index import Index
+    from assistant.intent.query import Topic
+
+SHARD = "topics"
+
+
+def search(text: str, limit: int = 8, kinds: Collection[str] | None = None) -> list[Topic]:
+    """The topics that `text` is about, best first: at most `limit`, of `kinds` only when given.
+
+    Scores compare within one call. An empty list means that no word of `text` is known. Never raises on text.
+    """
+    from assistant.intent.query import Topic
+
+    index = _index()
+    return [Topic(index.ids[n], score, Text(*index.titles[n])) for n, score in index.find(text, limit, kinds)]
+
+
+def named(text: str) -> Mapping[str, float]:
+    """Ids of the topics that `text` calls by a name, title or known phrase -> how much of the question that is, 0 to 1."""
+    return _index().named(text)
+
+
+def weights(text: str) -> Mapping[str, float]:
+    """The terms of a question -> how much each says: common ones little, those that no page holds most."""
+    from assistant.find.index import wanted
+
+    return _index().weights(wanted(text))
+
+
+def known_words() -> Mapping[str, int]:
+    """Every Latin word of the corpus, casefolded and unstemmed -> in how many documents it stands."""
+    return _index().words
+
+
+def topic(identifier: str) -> Topic | None:
+    """The topic called `identifier` (``xid 79``; case does not count), score 0; None when there is none."""
+    from assistant.intent.query import Topic
+
+    index, number = _index(), _numbers().get(identifier.casefold())
+    return None if number is None else Topic(index.ids[number], 0.0, Text(*index.titles[number]))
+
+
+def build() -> dict[str, Any]:
+    """The index as plain data (the wheel's ``_compiled/topics.json``). FaultsError when the data has faults."""
+    from assistant.find import bm25, corpus
+
+    return bm25.build(corpus.documents(), corpus.spellings())
+
+
+@cache
+def _index() -> Index:
+    from assistant.find.index import Index
+
+    shipped = compiled.SHIPPED / f"{SHARD}.json"
+    data = json.loads(shipped.read_bytes()) if shipped.is_file() else compiled.cached(SHARD, _files(), build)
+    return Index(data)
+
+
+@cache
+def _numbers() -> Mapping[str, int]:
+    return {name.casefold(): number for number, name in enumerate(_index().ids)}
+
+
+def _files() -> list[Path]:
+    """What the index is made from: data, rules, runbooks and the code that reads them."""
+    root = compiled.ROOT.parent
+    data = (p for p in _under(compiled.DATA, ".yaml") if p.parent.name != "lexicon")  # words of asking, not of topics
+    rules = _under(root / "rules" / "catalog", ".yaml")
+    return [*data, *rules, *_under(compiled.ROOT / "runbooks", ".md"), *_under(Path(__file__).parent, ".py")]
+
+
+def _under(folder: Path, ending: str) -> list[Path]:
+    """The files below `folder`, in an order that does not change."""
+    return sorted(Path(at, name) for at, _, names in os.walk(folder) for name in names if name.endswith(ending))

@@ -1,0 +1,1 @@
+"""Understanding a sentence without a language model: see `assistant.intent.parse`."""

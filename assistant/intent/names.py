@@ -1,0 +1,155 @@
+"""Names of nodes, files, processes and jobs, told apart from names of models, versions and products.
+
+A hyphenated name with a number ("gpu-12", "ip-10-0-3-4") is a node; so is any name with a number behind "node" or
+"on". What only looks like one ("H100-80GB", "llama-3", "cuda-12.4") is kept out by its first part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import TypeAlias
+
+from knowledge.lazy import lazy
+from knowledge.lexicon import lexicon
+
+_I = re.IGNORECASE
+_L, _R = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
+Place: TypeAlias = tuple[str, int, int, str]  # slot, start, end, name
+
+# gpu[001-064] | rack1-gpu[1,3,5-9].cluster
+_SET = lazy(
+    r"(?<![A-Za-z0-9_.-])[A-Za-z][A-Za-z0-9_-]*(?:\[[0-9]{1,6}(?:[-,][0-9]{1,6}){0,200}\][A-Za-z0-9_.-]{0,64}){1,3}"
+)
+_TOKEN = lazy(
+    r"(?<![A-Za-z0-9_.@/-])[A-Za-z0-9][A-Za-z0-9_-]{0,62}(?:\.[A-Za-z0-9][A-Za-z0-9_-]{0,62}){0,8}(?![A-Za-z0-9_@/[(])"
+)
+_ADDRESS = lazy(r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}")
+_HYPHENED = lazy(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*-[a-z]*[0-9][a-z0-9]*(?:-[a-z0-9]+)*|[a-z]+[0-9]+(?:-[a-z0-9]+)+", _I)
+# node17, dgx7, nid001234: a number glued to a word that means a machine
+_GLUED = lazy(
+    r"(?:node|dgx|hgx|nid|host|server|srv|compute|cn|gn|machine|gpunode|gpuhost|gpuserver|gpu(?=0[0-9]))[0-9]{1,7}[a-z]?",
+    _I,
+)
+_MACHINE = lazy(
+    rf"(?:{_L}(?:compute |gpu |worker |k8s |the )*(?:nodes?|hosts?|hostname|machines?|servers?|boxe?s?)(?:\s+(?:called|named))?|节点|机器|主机|服务器|机子)[\s:#=]*$",
+    _I,
+)
+_BARE = lazy(rf"(?:{_L}(?:nodes?|hosts?|hostname)|节点|主机)[\s:#=]*$", _I)
+_PLACED = lazy(rf"(?:{_L}(?:on|from|onto|and on|at)\s+|在\s*|上\s*)$", _I)
+# H100-80GB, A100-SXM4, RTX-4090, 8xH100, 70b, fp8, sm_90, v2, 80GB: products, formats and measures
+_PRODUCT = lazy(
+    r"(?:[0-9]+x)?(?:[abhlptv][0-9]{1,3}[a-z]?|g[bh][0-9]{2,3}|mi[0-9]{3}[a-z]?|rtx|gtx|quadro|tesla|geforce)(?:[- ].*)?|[0-9.]+[a-z]{1,4}|[0-9.]+|"
+    r"(?:fp|bf|tf|int|sm|cu|cuda|cc|v|x|py|u|gen|ipv|p|l|k|s|o|z)_?[0-9.]+[a-z]*|.*[0-9]gb|[0-9]+-(?:gpu|node|rank|way|bit|core|card)s?",
+    _I,
+)
+_HOSTLIKE_MODEL = lazy(r"[abhlptv][0-9]{1,3}-(?:0[0-9]{1,3}|[0-9]{1,2}|[a-z]*node[a-z0-9-]*)", _I)  # h100-003
+_INDEX_RANGE = lazy(r"gpus?[0-9]{1,3}-[0-9]{1,3}", _I)
+
+_FILE = lazy(
+    r"(?<![A-Za-z0-9_./~-])(?:~?/|\.{1,2}/)[A-Za-z0-9_@%+=:,./-]{1,400}"
+    r"|(?<![A-Za-z0-9_./~-])(?:[A-Za-z0-9_@%+=-]+[/.])*[A-Za-z0-9_@%+=-]+\.(?:log|txt|json|jsonl|xml|csv|html?|md|pdf|out|err|dmesg|tar|tgz|"
+    r"gz|zst|xz|bz2|zip|bundle|yaml|yml|toml|nsys-rep|ncu-rep|pt|trace)(?:\.(?:gz|zst|xz|bz2|[0-9]{1,3}))?(?![A-Za-z0-9_])",
+    _I,
+)
+_SCRIPT = lazy(
+    r"(?<![A-Za-z0-9_-])(?:[A-Za-z0-9_~.-]*/)*([A-Za-z0-9_-][A-Za-z0-9_.-]*\.(?:py|sh|ipynb|exe|jl|lua))(?![A-Za-z0-9_])",
+    _I,
+)
+_PYTHON = lazy(rf"{_L}(?:the\s+)?(?:process\s+|进程\s*)?(?:python[0-9.]*\s+(?:-[a-z]\s+)?)?$", _I)
+_PROCESS = lazy(
+    rf"(?:{_L}process(?:es)?(?P<en>\s+(?:called|named)?)\s*|进程(?P<zh>[\s:]*(?:名为|叫|名)?)\s*)[\"'`]?(?P<name>[A-Za-z_][A-Za-z0-9_.:-]{{1,63}})",
+    _I,
+)
+_DEVICES = ("/dev/", "/proc/", "/sys/", "/gpudiag", "/s", "/sec", "/step")
+
+
+def is_job(name: str, called: bool) -> bool:
+    """Whether what stands by the word "job" is its name: a number, or a word with a number or an underscore."""
+    low = name.lower()
+    if _PRODUCT.fullmatch(low) and not low.replace("_", "").isdecimal():
+        return False
+    if called:
+        return low not in _common()
+    first = low.replace("_", "-").partition("-")[0]
+    return any(c.isdigit() for c in low) or "_" in low or ("-" in low.strip("-") and first not in _common())
+
+
+def files(text: str) -> Iterator[Place]:
+    """Paths and names of files; a script is the process that runs it."""
+    for found in _SCRIPT.finditer(text):
+        ahead = _PYTHON.search(text[max(0, found.start() - 30) : found.start()])
+        yield "process", found.start() - (len(ahead[0].lstrip()) if ahead else 0), found.end(), found[1]
+    for found in _FILE.finditer(text):
+        name = found[0].rstrip(".,:")
+        if not name.lower().startswith(_DEVICES) and len(name) > 3:
+            yield "file", found.start(), found.start() + len(name), name
+
+
+def find(text: str, hosts: Mapping[str, str]) -> Iterator[Place]:
+    """Nodes and processes."""
+    for found in _SET.finditer(text):
+        yield "node", _machine(text, found.start()), found.end(), found[0]
+    for found in _TOKEN.finditer(text):
+        name = found[0]
+        if is_node(name, text[max(0, found.start() - 32) : found.start()], hosts):
+            yield "node", _machine(text, found.start()), found.end(), hosts.get(name.casefold(), name.lower())
+    for found in _PROCESS.finditer(text):
+        name = found["name"].rstrip(".:-")
+        explicit = bool((found["en"] or found["zh"] or "").strip())
+        if explicit or any(c in name for c in "._-:") or any(map(str.isdigit, name)) or name.lower() in _programs():
+            yield "process", found.start(), found.start("name") + len(name), name
+    for found in _TOKEN.finditer(text):
+        if found[0].lower() in _programs() - {"python", "python3"}:
+            yield "process", *found.span(), found[0]
+
+
+def is_node(name: str, ahead: str, hosts: Mapping[str, str] = {}) -> bool:
+    """Whether `name`, behind the text `ahead`, is a machine."""
+    low = name.casefold()
+    if low in hosts and not low.isdecimal():
+        return low not in _common() or bool(_MACHINE.search(ahead))
+    digit = any(c.isdigit() for c in low)
+    if not digit:  # "on login-node", "node alpha": only a name when it is said to be one and no word
+        return bool(_MACHINE.search(ahead)) and "-" in low and low.partition("-")[0] not in _common() | _not_hosts()
+    first = re.split(r"[-.]", low)[0].rstrip("0123456789")
+    if _HOSTLIKE_MODEL.fullmatch(low.partition(".")[0]):
+        return True
+    if low.isdecimal():
+        return bool(_BARE.search(ahead)) and low in hosts
+    if _ADDRESS.fullmatch(low):
+        return bool(_MACHINE.search(ahead) or _PLACED.search(ahead))
+    if _PRODUCT.fullmatch(low):
+        return bool(_MACHINE.search(ahead)) and not low[0].isdigit() and low[-1].isdigit() and len(low) > 4
+    if _MACHINE.search(ahead) and "_" not in low:
+        return first not in _not_hosts() or "-" in low
+    if first in _not_hosts() or "_" in low or low[0].isdigit() or _INDEX_RANGE.fullmatch(low):
+        return False
+    if "." in low and not _HYPHENED.fullmatch(low.partition(".")[0]):
+        return bool(_PLACED.search(ahead)) and low.rpartition(".")[2].isalpha()
+    if _HYPHENED.fullmatch(low.partition(".")[0]) or _GLUED.fullmatch(low):
+        return True
+    return bool(_PLACED.search(ahead)) and first != "gpu" and low[0].isalpha() and first not in _common()
+
+
+def _machine(text: str, start: int) -> int:
+    """Where the word "node" ahead of a name begins."""
+    ahead = text[max(0, start - 40) : start]
+    found = _MACHINE.search(ahead)
+    return start - len(found[0]) if found else start
+
+
+@cache
+def _not_hosts() -> frozenset[str]:
+    return frozenset(lexicon().roles.get("nothost", ()))
+
+
+@cache
+def _common() -> frozenset[str]:
+    return frozenset(lexicon().roles.get("common", ()))
+
+
+@cache
+def _programs() -> frozenset[str]:
+    return frozenset(lexicon().roles.get("program", ()))

@@ -1,0 +1,129 @@
+"""One spelling for a sentence: length capped, nothing invisible, NFKC, and the language it is written in."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import NamedTuple
+
+from knowledge.text import clean
+
+MAX_TEXT = 64 << 10  # characters; a paste may be long, its head and tail tell what it is
+MAX_SAID = 1200  # characters of the sentence itself: beyond that nobody asks, something was pasted
+
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_LATIN = re.compile("[A-Za-z]{2,}")
+# <@U0AB12CD>, <#C01|ops>, <https://host/page|text>: how Slack writes what is shown as @gpudiag, #ops, text
+_MENTION = re.compile(r"<[@#!][A-Za-z0-9^]{1,40}(?:\|[^<>\n]{0,80})?>")
+_LINK = re.compile(r"<(?:https?|mailto):[^<>\s|]{1,500}(?:\|([^<>\n]{0,200}))?>")
+_ADDRESSED = re.compile(
+    r"\s*(?:(?:hey|hi|hello|ok)[ ,]+)?[/@!]?gpu-?diag(?![\w.-])[\s:,\uff0c]*(?:ask\b)?[\s:]*", re.IGNORECASE
+)
+_QUOTES = str.maketrans("\u2018\u2019\u02bc\u201c\u201d\u300c\u300d\u00b4", "'''\"\"\"\"'")
+_ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
+# Words that are written the same in both languages say nothing about the language.
+_BOTH = frozenset(
+    [
+        "gpu",
+        "gpus",
+        "xid",
+        "sxid",
+        "pid",
+        "nccl",
+        "cuda",
+        "ecc",
+        "nvlink",
+        "nvswitch",
+        "pcie",
+        "dcgm",
+        "mig",
+        "mps",
+        "nvml",
+        "uuid",
+        "sm",
+        "mfu",
+        "rank",
+        "node",
+        "job",
+        "cpu",
+        "oom",
+        "nan",
+        "loss",
+        "driver",
+        "train",
+        "training",
+        "batch",
+        "kernel",
+        "pod",
+        "docker",
+        "slurm",
+        "rdma",
+        "ib",
+        "infiniband",
+        "pytorch",
+        "torch",
+        "vllm",
+        "python",
+        "log",
+        "bios",
+        "fabric",
+        "manager",
+        "nvidia",
+        "smi",
+        "persistence",
+        "mode",
+        "row",
+        "remap",
+        "util",
+        "runbook",
+        "rma",
+        "hang",
+        "dataloader",
+        "checkpoint",
+        "token",
+    ]
+)
+
+
+class Normal(NamedTuple):
+    """A message in the spelling that everything behind works on."""
+
+    raw: str  # cleaned, bounded; lines kept: what a paste is parsed from
+    text: str  # NFKC, quotes plain, without the address ("@gpudiag")
+
+
+def normal(text: str) -> Normal:
+    """Normalise a message of any size and content."""
+    if len(text) > MAX_TEXT:
+        text = f"{text[: MAX_TEXT // 2]}\n{text[-MAX_TEXT // 2 :]}"
+    raw = clean(text.replace("\r\n", "\n").replace("\r", "\n")).strip()
+    for written, meant in _ENTITIES:
+        raw = raw.replace(written, meant) if "&" in raw else raw
+    if "<" in raw:
+        raw = _LINK.sub(lambda m: m[1] or "", _MENTION.sub("", raw))
+    said = raw if raw.isascii() else clean(unicodedata.normalize("NFKC", raw)).translate(_QUOTES)
+    if found := _ADDRESSED.match(said):
+        said = said[found.end() :]
+    return Normal(raw, said.strip())
+
+
+def language(text: str, fallback: str) -> str:
+    """``zh`` or ``en`` by the words of `text`; `fallback` when it has none of its own language.
+
+    Half as many Han characters as Latin words is English with a term in it; terms that both languages
+    write in Latin letters do not count.
+    """
+    han = len(_HAN.findall(text))
+    if not han:
+        return "en" if any(_plain_word(w) for w in _LATIN.findall(text)) else fallback
+    words = sum(_plain_word(w) for w in _LATIN.findall(text))
+    return "zh" if han > words else "en"
+
+
+def _plain_word(word: str) -> bool:
+    return word.casefold() not in _BOTH and not word.isupper()
+
+
+def has_han(text: str) -> bool:
+    """Whether a Han character stands in `text`."""
+    return _HAN.search(text) is not None

@@ -1,0 +1,135 @@
+"""What a sentence was understood to ask.
+
+A `Query` is data: who answers it looks at its intent, its slots and its topics, never at the words again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from knowledge.language import NO_TEXT, Text
+from knowledge.observation import Observation
+
+
+class Intent(StrEnum):
+    """What somebody wants. The names are those of DESIGN section 3."""
+
+    EXPLAIN = "explain"  # what a code, a word, a number means: answered from knowledge alone
+    DIAGNOSE = "diagnose"  # what is wrong, or why is it so
+    VERDICT = "verdict"  # can it be used: yes, no, or not yet
+    FIX = "fix"  # what to do about a named problem, or how to set something
+    PROBE = "probe"  # show a value, look at something
+    HISTORY = "history"  # what happened before
+    RUNBOOK = "runbook"  # the steps
+    COST = "cost"  # money
+    HELP = "help"  # what can be asked
+    UNKNOWN = "unknown"  # not understood, or not our business
+
+    # Follow-ups: about the last answer.
+    WHY = "why"  # the chain of rules that led to it
+    EVIDENCE = "evidence"  # the observations that it rests on
+    CONFIDENCE = "confidence"  # how sure it is, and what would make it surer
+    WHATIF = "whatif"  # the same with other facts or thresholds
+    WHYNOT = "whynot"  # why something else was not concluded
+    RERUN = "rerun"  # look again, and show what changed
+    RETARGET = "retarget"  # the same question about something else
+    ALTERNATIVES = "alternatives"  # what else it could be
+    NEXT = "next"  # what to do, or to look at, now
+    CONFIRM = "confirm"
+    DENY = "deny"
+    CANCEL = "cancel"
+    UNDO = "undo"  # back to before the last turn
+    EXPORT = "export"  # write the answer to a file
+
+
+FOLLOW_UPS = frozenset(Intent) - {
+    Intent.EXPLAIN, Intent.DIAGNOSE, Intent.VERDICT, Intent.FIX, Intent.PROBE, Intent.HISTORY, Intent.RUNBOOK,
+    Intent.COST, Intent.HELP, Intent.UNKNOWN,
+}  # fmt: skip
+
+
+class Slots(NamedTuple):
+    """What a sentence names. Numbers are numbers where the thing has one."""
+
+    xid: tuple[int, ...] = ()
+    sxid: tuple[int, ...] = ()
+    pid: tuple[int, ...] = ()
+    process: tuple[str, ...] = ()  # "train.py", "vllm"
+    gpu: tuple[int | str, ...] = ()  # index, PCI address (canonical) or UUID
+    node: tuple[str, ...] = ()  # a name, or a node set as written: "gpu[001-064]"
+    rank: tuple[int, ...] = ()
+    job: tuple[str, ...] = ()
+    since: tuple[str, ...] = ()  # "2h", "7d", "yesterday", "14:00", "2026-11-20"
+    file: tuple[str, ...] = ()
+
+    def named(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """The slots that are filled."""
+        return ((name, value) for name, value in zip(self._fields, self, strict=True) if value)
+
+
+class Topic(NamedTuple):
+    """Something that knowledge has a page about. `id` is what stands behind ``gpudiag explain``: ``xid 79``."""
+
+    id: str
+    score: float  # comparable within one query only
+    title: Text = NO_TEXT
+
+    @property
+    def kind(self) -> str:
+        """``xid`` of ``xid 79``."""
+        return self.id.partition(" ")[0]
+
+    @property
+    def name(self) -> str:
+        """``79`` of ``xid 79``."""
+        return self.id.partition(" ")[2]
+
+
+class Assumed(NamedTuple):
+    """One "what if": a fact, or a rule's parameter (``rule-id.param``), with the value as it was said."""
+
+    name: str
+    value: str
+    op: str = "is"  # is, above, below, none (nothing of the kind had been seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One sentence, understood."""
+
+    text: str  # as it was said, cleaned of what cannot be seen
+    lang: str  # the language to answer in: en or zh
+    intent: Intent
+    slots: Slots = field(default_factory=Slots)
+    topics: tuple[Topic, ...] = ()  # best first
+    symptoms: tuple[str, ...] = ()  # ids of `knowledge.symptoms`, best first
+    facts: tuple[str, ...] = ()  # names of facts that are asked about
+    assumed: tuple[Assumed, ...] = ()  # of a what-if
+    observations: tuple[Observation, ...] = ()  # of log lines and codes within the sentence, origin told
+    fixed: tuple[tuple[str, str], ...] = ()  # typos: as written, as read
+    echo: Text = NO_TEXT  # "diagnose slow training, pid 4242"
+    unsure: bool = False  # several topics are as likely: show them, ask one question
+
+    @property
+    def follows_up(self) -> bool:
+        """Whether it is about the last answer."""
+        return self.intent in FOLLOW_UPS
+
+    def plain(self) -> Mapping[str, Any]:
+        """The key `query` of the JSON of a diagnosis."""
+        return {
+            "text": self.text,
+            "lang": self.lang,
+            "intent": str(self.intent),
+            "slots": {name: list(value) for name, value in self.slots.named()},
+            "topics": [t.id for t in self.topics],
+            "symptoms": list(self.symptoms),
+            "facts": list(self.facts),
+            "assumed": [a._asdict() for a in self.assumed],
+            "fixed": [list(pair) for pair in self.fixed],
+            "unsure": self.unsure,
+            "echo": self.echo.in_(self.lang),
+        }

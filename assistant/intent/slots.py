@@ -1,0 +1,235 @@
+"""What a sentence names: codes, GPUs, nodes, processes, ranks, jobs, times and files.
+
+Grammar, no dictionary of the site: each slot has its own small patterns, tried in an order in which the more
+exact goes first and takes its characters away from the rest. No ``\\b``: beside Han characters there is no word
+boundary ("pid4242很慢").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
+
+from assistant.intent import names
+from assistant.intent.query import Slots
+from assistant.intent.times import times
+from knowledge.identity import is_pci, normalise_pci
+from knowledge.lazy import lazy
+
+MOST = 1024  # members of a range
+TAKEN = "\0"  # stands where a slot was found: no other slot reaches across it
+_I = re.IGNORECASE
+_L, _R = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
+# What may stand between the members of a list, and what makes two of them a range.
+_AND = (
+    r",|;|/|&|\+|、|和|与|跟|及|或者?|以及|还有|(?:然后|之后|接着|后来|后|又|再)又?(?:报|出现|出|抛出?|爆)了?|然后|之后|接着|再|"
+    r"(?<![a-z])(?:vs\.?|versus|and|or|then|followed by|after|plus|as well as|also)(?![a-z])"
+)
+_TO = r"-|~|–|—|\.{2,3}|(?<![a-z])(?:to|through|thru|till|up to)(?![a-z])|到|至"
+# Behind these a number counts or measures: "gpu 3, 80 GB used", "xid 79 and 8 GPUs".
+_COUNTS = (
+    r"(?!\s*(?:%|°|(?:gi?b|mi?b|ki?b|tb|watts?|w|degrees?|c|percent|mhz|ghz|gpus?|nodes?|ranks?|hosts?|times|ms|s|secs?|"
+    r"seconds?|min|mins|minutes?|hours?|hrs?|h|days?|x|steps?|errors?|processes|jobs?)(?![A-Za-z0-9_])|度|块|张|台|次|倍|小时|分钟|秒|天)"
+    r"|[.:][0-9])"
+)
+_NEXT = lazy(rf"\s*(?:(?P<to>{_TO})|(?:(?:{_AND})\s*){{1,3}})\s*#?", _I)
+_SPACE = lazy(r"\s+(?=[0-9])")
+_NUMBER = lazy(rf"([0-9]{{1,10}})(?![0-9A-Za-z_]){_COUNTS}", _I)
+_OF = r"[\s:#=_(\[]*(?:(?:error|errors|code|codes|number|no\.?|num|id|ids|index|idx|event|events|是|为|号|编号|错误|代码|号码)[\s:#=]*){0,2}"
+
+_XID = lazy(rf"(?<![A-Za-z])(?P<s>s?)xids?-?{_OF}(?=[0-9])", _I)
+_PID = lazy(rf"{_L}(?:pids?|process(?:es)?|procs?)-?{_OF}(?=[0-9])|进程{_OF}(?:pid)?{_OF}(?=[0-9])", _I)
+_RANK = lazy(rf"{_L}(?:(?:local|global|world)[ _-])?ranks?-?{_OF}(?=[0-9])", _I)
+_GPU = lazy(
+    rf"(?<![A-Za-z0-9_.-])(?:gpus?|graphics cards?|cards?|devices?|accelerators?|cuda(?=:)|nvidia(?=[0-9]))(?:\s*卡)?{_OF}(?=[0-9])"
+    rf"|(?<![0-9单多整])(?:显卡|加速卡|卡){_OF}(?=[0-9])",
+    _I,
+)
+_HAN_NUMBER = "[0-9]{1,4}|[零一二两三四五六七八九十]"
+_HAN_THING = r"(?P<what>gpus?|显卡|加速卡|卡|rank)"
+# 第3块GPU | 3号卡 | 0号和1号卡 | 第三张显卡
+_HAN_GPU = lazy(
+    rf"(?:第\s*(?P<one>{_HAN_NUMBER})\s*[块张个]\s*|(?P<many>(?:第?(?:{_HAN_NUMBER})\s*号?\s*(?:和|与|、|,|到|至|-)\s*){{0,16}}"
+    rf"第?(?:{_HAN_NUMBER}))\s*号\s*){_HAN_THING}{_R}",
+    _I,
+)
+_JOB = lazy(
+    rf"(?:{_L}(?:(?:slurm|k8s|training|pytorch|batch)\s+)?(?:job[ _]?ids?|jobs?)-?|作业|任务)(?P<called>[\s:#=(]*(?:(?:id|number|no\.?|named|called|号|编号|名为|叫)[\s:#=]*)?)"
+    rf"(?P<name>[A-Za-z0-9][A-Za-z0-9_.-]{{0,63}})",
+    _I,
+)
+_THE_JOB = lazy(rf"{_L}(?P<name>[A-Za-z0-9][A-Za-z0-9_.-]{{0,63}})\s+(?:training\s+)?job{_R}", _I)
+_UUID = lazy(rf"{_L}(GPU|MIG)-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_R}", _I)
+_PCI = lazy(
+    r"(?<![0-9A-Za-z:.])(?:PCI:)?(?:[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?|[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?![0-9A-Za-z:])",
+    _I,
+)
+_WORDED_PCI = lazy(rf"(?:{_L}(?:gpu|pci|pcie|card|device|bus|显卡|卡)s?\s*(?:at\s+|@\s*)?)$", _I)
+_URL = lazy(r"(?:https?|ftp|ssh|s3)://[^\s<>\"'\u3000-\u9fff]{1,500}", _I)
+
+
+class Named(NamedTuple):
+    """The slots of a sentence, and the sentence with a mark (``<xid>``) where each stood."""
+
+    slots: Slots
+    marked: str
+    spans: tuple[tuple[int, int, str], ...]  # start, end and slot, in the order of the text
+
+
+class Reader:
+    """A sentence from which one slot after the other is taken."""
+
+    def __init__(self, text: str, hosts: Collection[str]) -> None:
+        self.text = text  # with TAKEN where something was found
+        self.low = text.casefold()
+        self.hosts = {name.casefold(): name for name in hosts}
+        self.found: dict[str, dict[Any, int]] = {name: {} for name in Slots._fields}
+        self.spans: list[tuple[int, int, str]] = []
+
+    def take(self, slot: str, start: int, end: int, values: Collection[Any]) -> None:
+        """Note what the characters from `start` to `end` name."""
+        for value in values:
+            self.found[slot].setdefault(value, start)
+        self.hide(slot, start, end)
+
+    def hide(self, mark: str, start: int, end: int) -> None:
+        """Put the mark there, so that nothing else is read from these characters."""
+        self.spans.append((start, end, mark))
+        self.text = self.text[:start] + TAKEN * (end - start) + self.text[end:]
+
+    def named(self, original: str) -> Named:
+        """The result; values of a slot in the order in which they were said."""
+        self.spans.sort()
+        out: list[str] = []
+        at = 0
+        for start, end, mark in self.spans:
+            out += (original[at:start], f" <{mark}> ")
+            at = end
+        slots = Slots(**{name: tuple(sorted(found, key=found.__getitem__)) for name, found in self.found.items()})
+        return Named(slots, "".join((*out, original[at:])), tuple(self.spans))
+
+
+def slots(text: str, hosts: Collection[str] = ()) -> Named:
+    """The slots of a normalised sentence. `hosts` are names of the inventory: each is a node wherever it stands."""
+    reader = Reader(text, hosts)
+    for step in _STEPS:
+        step(reader)
+    return reader.named(text)
+
+
+def numbers(text: str, at: int, again: re.Pattern[str], spaced: bool = False) -> tuple[list[int], int]:
+    """The numbers of a list that begins at `at` ("48, 63 and 64", "0-3", "48 then xid 63"), and where it ends.
+
+    `again` is the word ahead of the list, which may be said again; `spaced`: blanks alone part the members too.
+    """
+    found = _NUMBER.match(text, at)
+    if not found:
+        return [], at
+    out, end = [int(found[1])], found.end(1)
+    while len(out) < MOST:
+        step = _NEXT.match(text, end) or (_SPACE.match(text, end) if spaced else None)
+        if not step:
+            break
+        word = again.match(text, step.end())
+        found = _NUMBER.match(text, word.end() if word else step.end())
+        if not found:
+            break
+        value, upto = int(found[1]), bool(step.groupdict().get("to"))
+        out += range(out[-1] + 1, min(value, out[-1] + MOST) + 1) if upto and value > out[-1] else [value]
+        end = found.end(1)
+    return out[:MOST], end
+
+
+def _closing(text: str, end: int) -> int:
+    """Past the bracket of "xid(79)"."""
+    return end + 1 if text[end : end + 1] in (")", "]") else end
+
+
+def _numbered(slot: str, pattern: re.Pattern[str], *hints: str) -> Callable[[Reader], None]:
+    """A slot that is a word and a list of numbers."""
+
+    def read(r: Reader) -> None:
+        if not any(hint in r.low for hint in hints):
+            return  # a pattern is compiled when it is first needed
+        for found in pattern.finditer(r.text):
+            name = f"s{slot}" if found.groupdict().get("s") else slot
+            spaced = found[0].rstrip(" :#=").lower().endswith("s")
+            values, end = numbers(r.text, found.end(), pattern, spaced)
+            if values:
+                r.take(name, found.start(), _closing(r.text, end), values)
+
+    return read
+
+
+def _urls(r: Reader) -> None:
+    for found in _URL.finditer(r.text) if "://" in r.text else ():
+        r.hide("url", *found.span())
+
+
+def _devices(r: Reader) -> None:
+    for found in _UUID.finditer(r.text) if r.text.count("-") > 4 else ():
+        kind, _, rest = found[0].partition("-")
+        r.take("gpu", *found.span(), [f"{kind.upper()}-{rest.lower()}"])
+    for found in _PCI.finditer(r.text) if ":" in r.text else ():
+        address = normalise_pci(found[0])
+        if is_pci(address):
+            ahead = _WORDED_PCI.search(r.text[max(0, found.start() - 24) : found.start()])
+            start = found.start() - (len(ahead[0]) if ahead else 0)
+            r.take("gpu", start, found.end(), [address])
+
+
+def _times(r: Reader) -> None:
+    for when in times(r.text):
+        if TAKEN not in r.text[when.start : when.end]:
+            r.take("since", when.start, when.end, [when.value])
+
+
+def _han_gpus(r: Reader) -> None:
+    for found in _HAN_GPU.finditer(r.text) if not r.text.isascii() else ():
+        slot = "rank" if found["what"].lower() == "rank" else "gpu"
+        said = found["one"] or found["many"]
+        values: list[int] = []
+        for part in re.finditer(rf"(?P<to>到|至|-)?\s*第?(?P<n>{_HAN_NUMBER})", said):
+            value = _han_number(part["n"])
+            values += range(values[-1] + 1, min(value, values[-1] + MOST) + 1) if part["to"] and values else [value]
+        r.take(slot, *found.span(), values)
+
+
+def _han_number(word: str) -> int:
+    return int(word) if word.isdecimal() else "零一二三四五六七八九十".find(word.replace("两", "二"))
+
+
+def _jobs(r: Reader) -> None:
+    for pattern in (_JOB, _THE_JOB) if any(hint in r.low for hint in ("job", "作业", "任务")) else ():
+        for found in pattern.finditer(r.text):
+            name = found["name"].rstrip(".-")
+            named = bool(found.groupdict().get("called", "").strip(" :#=("))
+            if names.is_job(name, called=named) and not _measured(r.text, found):
+                r.take(
+                    "job", found.start(), found.start("name") + len(name) if pattern is _JOB else found.end(), [name]
+                )
+
+
+def _measured(text: str, found: re.Match[str]) -> bool:
+    """ "job 8 GPUs": a count behind the word."""
+    return found["name"].isdecimal() and _NUMBER.match(text, found.start("name")) is None
+
+
+def _names(r: Reader) -> None:
+    """Nodes, files and processes: see `assistant.intent.names`."""
+    for slot, start, end, value in names.find(r.text, r.hosts):
+        if TAKEN not in r.text[start:end]:
+            r.take(slot, start, end, [value])
+
+
+def _files(r: Reader) -> None:
+    for slot, start, end, value in names.files(r.text):
+        if TAKEN not in r.text[start:end]:
+            r.take(slot, start, end, [value])
+
+
+_STEPS: tuple[Callable[[Reader], None], ...] = (
+    _urls, _devices, _files, _times, _numbered("xid", _XID, "xid"), _numbered("pid", _PID, "pid", "proc", "进程"), _numbered("rank", _RANK, "rank"), _jobs,
+    _names, _han_gpus, _numbered("gpu", _GPU, "gpu", "card", "device", "accelerator", "cuda", "nvidia", "卡"),
+)  # fmt: skip

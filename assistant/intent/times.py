@@ -1,0 +1,125 @@
+"""Since when: "last 2 hours", "since 14:00", "过去两小时", as the history reads it ("2h", "14:00")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from knowledge.lazy import lazy
+
+_I = re.IGNORECASE
+_L, _R = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
+_NUMERALS = {"一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9, "十": 10,
+             "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
+             "nine": 9, "ten": 10, "twelve": 12, "couple": 2, "few": 3, "几": 3}  # fmt: skip
+# "a month" is 30 days, as `units.parse_duration` knows nothing longer than a week.
+_UNITS = {"s": "s", "m": "m", "h": "h", "d": "d", "w": "7", "month": "30", "秒": "s", "分": "m", "时": "h", "天": "d",
+          "日": "d", "周": "7", "星": "7", "礼": "7", "月": "30"}  # fmt: skip
+_UNIT = (
+    r"(?:s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:ou)?rs?|h|d(?:ays?)?|w(?:eeks?|k)?|months?|秒钟?|分钟?|(?:个)?小?时|小时|天|日|"
+    r"(?:个)?(?:星期|礼拜)|周|(?:个)?月)"
+)
+_COUNT = r"(?:[0-9]{1,4}(?:\.[0-9])?|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|(?:a )?couple(?: of)?|(?:a )?few|[一二两三四五六七八九十几])"
+_DATE = r"20[0-9]{2}-[01][0-9]-[0-3][0-9](?:[T ][0-2][0-9]:[0-5][0-9](?::[0-5][0-9])?Z?)?"
+_CLOCK = r"[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?"
+
+# last 2 hours | in the past 24h | within the last 30 min | over the last week | for the last day
+_LAST = lazy(
+    rf"{_L}(?:(?:in|within|during|over|for|from|since)\s+)?(?:the\s+)?(?:last|past|previous|recent)\s+(?:({_COUNT})\s*)?({_UNIT}){_R}",
+    _I,
+)
+# 2 hours ago | since an hour ago | for 3 days | since 2h
+_AGO = lazy(rf"{_L}(?:(?:since|from|started)\s+)?(?:about\s+)?({_COUNT})\s*({_UNIT})\s+ago{_R}", _I)
+_SINCE = lazy(rf"{_L}since\s+({_COUNT})\s*({_UNIT}){_R}", _I)
+# 过去两小时 | 最近24小时 | 近 7 天 | 两小时前 | 这两天
+_HAN_LAST = lazy(rf"(?:在)?(?:过去|最近|近|前|这)\s*(?:的)?\s*({_COUNT})\s*({_UNIT})(?:内|里|以来|之内)?", _I)
+_HAN_AGO = lazy(rf"({_COUNT})\s*({_UNIT})(?:之前|以前|前)(?:开始|起)?", _I)
+_DAY = lazy(
+    rf"{_L}(?:(?:since|from|until|as of)\s+)?(yesterday|today|last night|this morning|this week|last week|overnight|"
+    rf"(?:mon|tues|wednes|thurs|fri|satur|sun)day){_R}(?:\s+(?:at\s+)?({_CLOCK}){_R})?",
+    _I,
+)
+_HAN_DAY = lazy(
+    rf"(?:从|自|自从)?\s*(昨天夜里|昨天晚上|昨晚|昨夜|昨天|昨日|今天早上|今早|今天|今日|前天|上周|本周|这周)(?:\s*({_CLOCK}))?(?:以来|开始|起)?"
+)
+# since 14:00 | since 2026-11-20 | after 14:00 | 从14:00开始
+_AT = lazy(
+    rf"(?:{_L}(?:since|from|after|at|around)\s+|(?:从|自|自从)\s*)({_DATE}|{_CLOCK})(?![0-9:])(?:\s*(?:开始|以来|起|之后|以后))?",
+    _I,
+)
+_PM = lazy(rf"{_L}(?:since|from|after|at|around)\s+([0-9]{{1,2}})(?::([0-5][0-9]))?\s*(am|pm){_R}", _I)
+_BOOT = lazy(
+    rf"{_L}since\s+(?:the\s+)?(?:last\s+)?(?:re)?boot{_R}|(?:自|从)?(?:上次)?(?:重启|开机)(?:以来|之后|后)", _I
+)
+
+_DAYS = {
+    "昨天": "yesterday", "昨日": "yesterday", "今天": "today", "今日": "today", "昨晚": "last night", "昨夜": "last night",
+    "昨天夜里": "last night", "昨天晚上": "last night", "overnight": "last night", "今早": "this morning", "今天早上": "this morning",
+    "前天": "2d", "上周": "7d", "last week": "7d", "本周": "7d", "这周": "7d", "this week": "7d",
+}  # fmt: skip
+
+
+# A time has one of these words; most sentences have none, and need no pattern.
+_HINTS = (
+    "last",
+    "past",
+    "previous",
+    "recent",
+    "ago",
+    "since",
+    "day",
+    "night",
+    "morning",
+    "week",
+    "after",
+    "from",
+    "at ",
+    "around",
+    "until",
+    "as of",
+)
+
+
+class When(NamedTuple):
+    """A span of the text and what it says."""
+
+    start: int
+    end: int
+    value: str
+
+
+def times(text: str) -> Iterator[When]:
+    """Every time in `text`, the exact forms first; spans may overlap."""
+    low = text.casefold()
+    english = any(hint in low for hint in _HINTS)
+    han = not text.isascii()
+    if not (english or han):
+        return
+    for found in _PM.finditer(text):
+        hour = int(found[1]) % 12 + (12 if found[3].lower() == "pm" else 0)
+        yield When(found.start(), found.end(), f"{hour:02d}:{found[2] or '00'}")
+    for pattern in (*((_LAST, _AGO, _SINCE) if english else ()), *((_HAN_LAST, _HAN_AGO) if han else ())):
+        for found in pattern.finditer(text):
+            yield When(found.start(), found.end(), _duration(found[1], found[2]))
+    for pattern in (*((_DAY,) if english else ()), *((_HAN_DAY,) if han else ())):
+        for found in pattern.finditer(text):
+            day = found[1].lower()
+            day = _DAYS.get(day, day)
+            yield When(found.start(), found.end(), f"{day} {found[2]}" if found[2] else day)
+    for found in _AT.finditer(text):
+        yield When(found.start(), found.end(), found[1])
+    for found in _BOOT.finditer(text):
+        yield When(found.start(), found.end(), "boot")
+
+
+def _duration(count: str | None, unit: str) -> str:
+    """``2h`` of ("two", "hours"); weeks and months in days."""
+    word = (count or "1").lower().removeprefix("a ").split(" ")[0]
+    number = _NUMERALS.get(word) or word
+    unit = unit.lower().removeprefix("个").removeprefix("小")
+    key = "month" if unit.startswith("month") else unit[0]
+    short = _UNITS[key]
+    if short.isdigit():
+        return f"{int(float(number) * int(short))}d"
+    return f"{number}{short}"

@@ -1,0 +1,170 @@
+"""Typing errors: words that nobody knows, read as the known word one slip away.
+
+Only plain words: names with digits, paths and anything in quotes are left as they are. A word that is known,
+to the lexicon, to the pages or to everyday English, is never changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from knowledge.lazy import lazy
+from knowledge.lexicon import lexicon
+
+SHORTEST = 4  # a shorter word has too many neighbours
+LONG = 8  # from here on two slips may be meant
+MOST = 40  # unknown words that are looked at: a sentence has three, a paste a thousand
+
+# No part of a name, a path, an address or a code block.
+_WORD = lazy(
+    r"(?<![A-Za-z0-9_./\\@#<:=\u00a0-\u024f-])[A-Za-z]{3,24}(?![A-Za-z0-9_/\\@=\u00a0-\u024f]|[.:-][A-Za-z0-9])"
+)
+# xdi 79 | pdi 4242 | gup 3: ahead of a number, three letters are enough
+_CODE = lazy(r"(?<![A-Za-z0-9_./-])([A-Za-z]{3,5})(?=[\s:#]*[0-9]{1,7}(?![A-Za-z0-9_.]))")
+_NUMBERED = ("xid", "sxid", "pid", "gpu", "gpus", "rank", "ranks", "node", "xids", "job")
+_ARTLESS = frozenset(["the", "and", "for", "was", "our", "has", "had", "its", "but", "not", "you", "are", "can", "did"])
+
+
+def repair(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """`text` with its typing errors mended, and what was mended: as written, as read."""
+    fixed: dict[str, str] = {}
+    seen: dict[str, str] = {}
+
+    def code(found: re.Match[str]) -> str:
+        word = found[1].lower()
+        if word in _known() or word in _ARTLESS:
+            return found[0]
+        near = [n for n in _NUMBERED if distance(word, n, 1) <= 1]
+        if not near:
+            return found[0]
+        fixed[found[1]] = near[0]
+        return near[0]
+
+    def word(found: re.Match[str]) -> str:
+        low = found[0].lower()
+        if low not in seen:
+            seen[low] = low if len(seen) > MOST else nearest(low)
+        if seen[low] == low:
+            return found[0]
+        fixed[found[0]] = seen[low]
+        return seen[low]
+
+    text = _WORD.sub(word, _CODE.sub(code, text))
+    return text, tuple(fixed.items())
+
+
+def nearest(word: str) -> str:
+    """The known word that `word` is a slip of; `word` itself when it is known, or none or several are as near."""
+    if len(word) < SHORTEST or not word.isascii() or word in _known() or _inflected(word):
+        return word
+    if word in _pages():
+        return word
+    reach = 2 if len(word) >= LONG else 1
+    for words in (_index(), _page_index()):
+        near = {other: distance(word, other, reach) for other in _candidates(word, words, reach)}
+        best = [(far, _unlike(word, other), other) for other, far in near.items() if far <= reach]
+        if best:
+            return min(best, key=lambda b: (b[0], b[1], -len(b[2]), b[2]))[2]
+    return word
+
+
+def _inflected(word: str) -> bool:
+    """A known word with an ending: "hangs", "retrying"."""
+    for ending in ("s", "es", "ed", "d", "ing", "er", "ers", "ly", "'s"):
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) > 2 and (stem in _known() or f"{stem}e" in _known() or _doubled(stem)):
+            return True
+    return False
+
+
+def _doubled(stem: str) -> bool:
+    """``stopp`` of "stopping": only a lone vowel doubles what follows it ("trainning" is a slip)."""
+    base = stem[:-1]
+    return (
+        len(base) > 2 and stem[-1] == base[-1] and base in _known() and base[-2] in "aeiou" and base[-3] not in "aeiou"
+    )
+
+
+def _unlike(word: str, near: str) -> int:
+    """How unlike a slip it would be: the same letters, then the same ends, come first."""
+    swapped = sorted(word) == sorted(near)
+    replaced = not swapped and len(word) == len(near)
+    return (not swapped) * 4 + replaced * 3 + (word[0] != near[0]) * 2 + (word[-1] != near[-1])
+
+
+def distance(a: str, b: str, most: int) -> int:
+    """Slips between two words: a letter too many, missing, wrong, or two swapped (Damerau 1964, optimal string
+    alignment); `most` + 1 when there are more.
+    """
+    if abs(len(a) - len(b)) > most:
+        return most + 1
+    before: list[int] = []
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        last, row, older = row, [i], before
+        for j, y in enumerate(b, 1):
+            cost = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (x != y))
+            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                cost = min(cost, older[j - 2] + 1)
+            row.append(cost)
+        before = last
+        if min(row) > most and min(before) > most:
+            return most + 1
+    return row[-1]
+
+
+def _candidates(word: str, index: Mapping[tuple[str, int], Iterable[str]], reach: int) -> Iterable[str]:
+    """Known words that share a first letter (or, swapped or lost, the second) and nearly the length."""
+    for letter in {word[0], word[1]}:
+        for length in range(len(word) - reach, len(word) + reach + 1):
+            yield from index.get((letter, length), ())
+
+
+def _indexed(words: Iterable[str]) -> dict[tuple[str, int], list[str]]:
+    out: dict[tuple[str, int], list[str]] = {}
+    for word in words:
+        out.setdefault((word[0], len(word)), []).append(word)
+    return out
+
+
+@cache
+def _known() -> frozenset[str]:
+    """Words that are right as they are."""
+    out = set(_lexical())
+    for words in (lexicon().roles.get("common", ()), lexicon().spellings, _ARTLESS):
+        out.update(part for text in words for part in re.findall("[a-z]+", text))
+    return frozenset(out)
+
+
+@cache
+def _lexical() -> frozenset[str]:
+    """The words of the field and of its questions: what a slip is most likely a slip of."""
+    data = lexicon()
+    texts = [p.text for p in data.phrases]
+    texts += [w for words in data.classes.values() for w in words]
+    texts += [
+        w for role in ("field", "weak", "program", "elsewhere", "never", "filler") for w in data.roles.get(role, ())
+    ]
+    texts += [*data.facts, *data.values]
+    return frozenset(re.findall("[a-z]{2,}", " ".join(texts)))
+
+
+@cache
+def _index() -> dict[tuple[str, int], list[str]]:
+    return _indexed(w for w in sorted(_lexical()) if len(w) >= SHORTEST)
+
+
+@cache
+def _pages() -> Mapping[str, int]:
+    from assistant.find import known_words
+
+    return known_words()
+
+
+@cache
+def _page_index() -> dict[tuple[str, int], list[str]]:
+    return _indexed(
+        w for w, count in _pages().items() if len(w) > SHORTEST and count > 1 and w.isascii() and w.isalpha()
+    )

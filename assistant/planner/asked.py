@@ -1,0 +1,106 @@
+"""What a sentence asks to see: facts, and probes by the names that people have for them.
+
+"run nvidia-smi", "check nvlink", "show me the kernel log", "the temperature of gpu 3".
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from assistant.find.tokens import tokens
+from knowledge.facts import vocabulary
+from probes.live import ProbeSpec
+
+if TYPE_CHECKING:
+    from assistant.intent.query import Query
+
+_LONGEST = 2000  # characters of a sentence that are looked at
+_WORD = re.compile(r"[a-z0-9][a-z0-9_.-]*")
+
+
+def asked_facts(query: Query) -> tuple[str, ...]:
+    """Names of the facts that `query` asks to see, in the order in which they were understood."""
+    known = vocabulary()
+    names = (*query.facts, *(t.name for t in query.topics if t.kind == "fact" and not query.facts))
+    return tuple(dict.fromkeys(n for n in names if n in known))
+
+
+def wanted(query: Query) -> frozenset[str]:
+    """The facts to collect for it: also those that name what it is about ("gpu 3" is an index)."""
+    asked = asked_facts(query)
+    if not asked:
+        return frozenset()
+    naming = {"gpu.index"} if any(isinstance(g, int) for g in query.slots.gpu) else set[str]()
+    naming |= {"process.comm", "process.command"} if query.slots.process else set()
+    return frozenset(asked) | naming
+
+
+def named_probes(text: str, available: Sequence[ProbeSpec], *, tools_only: bool = False) -> tuple[str, ...]:
+    """Names of the probes that a sentence names: by their own name, by the tool that they run, or by a word of their
+    title that no other has. `tools_only`: only a name or a tool that is no plain word (nvidia-smi, dcgmi).
+    """
+    low = text[:_LONGEST].casefold()
+    words = [w.strip(".-_") for w in _WORD.findall(low)]
+    whole = [s for s in available if _says(_stems(s.name.split("-")), _parts(words))]
+    if tools_only:
+        whole = [s for s in whole if "-" in s.name and s.name in low]
+    tools = [s for s in available if any(b in words for b in s.needs.binaries)]
+    if whole:
+        most = {s.name for s in whole if not any(s.name != o.name and o.name.startswith(s.name) for o in whole)}
+        return tuple(s.name for s in whole if s.name in most)
+    if tools:  # "dcgmi diag" is more than "dcgmi"
+        said = set(_parts(words))
+        closer = [s for s in tools if not said.isdisjoint(s.name.split("-")[1:])]
+        usual = [s for s in tools if s.default]
+        return tuple(s.name for s in closer or usual or tools)
+    return () if tools_only else _by_title(low, available)
+
+
+def _parts(words: Iterable[str]) -> list[str]:
+    return _stems(part for word in words for part in word.split("-"))
+
+
+def _stems(words: Iterable[str]) -> list[str]:
+    """Words without the endings of the plural: processes, process; logs, log."""
+    return [re.sub(r"(?<=ss)es$|(?<=[^s])s$", "", word) for word in words]
+
+
+def _says(name: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether the words of a probe's name stand in a sentence one after another."""
+    n = len(name)
+    return any(list(words[i : i + n]) == list(name) for i in range(len(words) - n + 1))
+
+
+def _by_title(low: str, available: Sequence[ProbeSpec]) -> tuple[str, ...]:
+    """Probes with a word in their title, in either language, that only they have."""
+    titles = {s.name: {*tokens(s.title.en), *tokens(s.title.zh)} for s in available}
+    common = Counter(word for words in titles.values() for word in words)
+    said = {word for word in tokens(low) if len(word) > 1}
+    return tuple(name for name, words in sorted(titles.items()) if any(common[w] == 1 for w in words & said))
+
+
+def givers(facts: Iterable[str], available: Sequence[ProbeSpec]) -> tuple[str, ...]:
+    """For each fact the cheapest probe that tells it, or what it follows from; one that stands in for another last."""
+    vocab = vocabulary()
+    out: dict[str, None] = {}
+    for fact in sorted(facts):
+        spec = vocab.get(fact)
+        wanted = {fact, *(spec.derived_from if spec else ())}
+        ways = [s for s in available if not wanted.isdisjoint(s.provides)]
+        direct = [s for s in ways if fact in s.provides]
+        best = min(direct, key=_dear, default=None)
+        if best is not None:
+            out.setdefault(best.name)
+        else:  # each of what it follows from has to be told
+            for part in sorted(wanted):
+                giver = min((s for s in ways if part in s.provides), key=_dear, default=None)
+                if giver is not None:
+                    out.setdefault(giver.name)
+    return tuple(out)
+
+
+def _dear(spec: ProbeSpec) -> tuple[bool, bool, int, int, str]:
+    return not spec.default, bool(spec.instead_of), int(spec.cost), -len(spec.provides), spec.name

@@ -1,0 +1,482 @@
+"""The session: a pure function from a state and an event to the next state and what is to be done.
+
+It does no I/O and reads no clock: whoever drives it (`assistant.session.driver`) runs the probes, reads the
+history and writes the files that it asks for. Command line, terminal and Slack run this same session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from assistant.intent.query import Intent, Query, Slots
+from assistant.reply import Reply
+from assistant.session import phrases
+from assistant.session.state import Frame, Origin, Pending, Seen, State
+from assistant.session.steps import (
+    Answered,
+    Ask,
+    Cancelled,
+    Collect,
+    Collected,
+    Conclude,
+    Confirm,
+    Confirmed,
+    Event,
+    Recall,
+    Recalled,
+    Said,
+    Step,
+    Write,
+    Written,
+)
+from knowledge.language import Text
+from knowledge.observation import Event as Line
+from knowledge.observation import Observation, Scope, Source, Status, Subject, Value
+from knowledge.observation import Origin as Who
+
+if TYPE_CHECKING:
+    from assistant.diagnosis import Diagnosis
+    from assistant.planner import Plan
+    from assistant.session.inventory import Inventory
+    from probes.live import ProbeSpec
+    from rules.loader import RuleSet
+
+Result = tuple[State, tuple[Step, ...]]
+FRESH = 60 * 10**9  # ns that a reading of a live machine answers further questions; then it is looked at again
+ROUNDS = 8  # of looking for one question
+SAID = "what was said"
+_AT_ONCE = frozenset({Intent.EXPLAIN, Intent.FIX, Intent.RUNBOOK, Intent.COST, Intent.HELP, Intent.UNKNOWN})
+_LOOKED = frozenset({Intent.DIAGNOSE, Intent.VERDICT, Intent.PROBE})
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The knowledge that every turn rests on; it never changes."""
+
+    ruleset: RuleSet
+    inventory: Inventory
+    lang: str = "en"
+    budget: float = 30.0  # seconds of probing for one question
+    without: frozenset[str] = frozenset()  # probes that are not to be run
+    absent: Callable[[], frozenset[str]] = frozenset  # those that need a tool that is not installed here
+
+    @property
+    def probes(self) -> tuple[ProbeSpec, ...]:
+        """What can be asked of a machine. Many answers need none of it, and loading it is half of their time."""
+        from probes.live import probes
+
+        return probes()
+
+    def step(self, state: State, event: Event) -> Result:
+        """The next state, and what is to be done: steps to carry out, or the answer."""
+        match event:
+            case Said():
+                return self._said(state, event)
+            case Collected(seen):
+                return self._collected(state, seen)
+            case Recalled(rows, note):
+                return self._recalled(state, rows, note)
+            case Written():
+                return self._written(state, event)
+            case Answered(value):
+                return self._told(state, value) if state.frame.pending else (state, ())
+            case Confirmed(yes):
+                return self._consented(state, yes) if state.frame.pending else (state, ())
+            case Cancelled():
+                return self._cancelled(state)
+
+    # --- sentences ------------------------------------------------------------------------
+
+    def _said(self, state: State, event: Said) -> Result:
+        from assistant.intent.parse import understand
+
+        hosts = self.inventory.hosts
+        pending = state.frame.pending
+        query = understand(event.text, lang=state.lang or self.lang, pending=pending is not None, hosts=hosts)
+        state = replace(state, lang=query.lang, said=query)
+        if pending is not None and (answered := self._answered(state, query)) is not None:
+            return answered
+        if query.intent in _LOOKED or (query.intent is Intent.UNKNOWN and query.slots.file):
+            return self._begin(state, query, event)
+        if query.intent is Intent.UNKNOWN and phrases.is_no_answer(query):
+            return self._said_only(state, phrases.nothing_pending(query.lang))
+        if query.intent in _AT_ONCE:
+            return self._reply(state, replace(state.frame, last=query), query)
+        match query.intent:
+            case Intent.HISTORY:
+                host = self._host(state, state.frame)
+                return state.pushed(replace(state.frame, last=query)), (Recall(query, host),)
+            case Intent.CANCEL:
+                return self._cancelled(state)
+            case Intent.UNDO:
+                return self._undone(state)
+            case Intent.CONFIRM | Intent.DENY:
+                return self._said_only(state, phrases.nothing_pending(query.lang))
+        return self._follow_up(state, query, event)
+
+    def _answered(self, state: State, query: Query) -> Result | None:
+        """What the sentence means as an answer to what is waited for; None when it is something else."""
+        from assistant.planner import DONT_KNOW, answer_value
+
+        pending = state.frame.pending
+        assert pending is not None
+        if pending.fact:
+            value = answer_value(phrases.question(pending), query.text, query.lang)
+            if value is DONT_KNOW:
+                return self._told(state, None)
+            return self._told(state, value) if value is not None else None
+        if query.intent in (Intent.CONFIRM, Intent.DENY):
+            return self._consented(state, query.intent is Intent.CONFIRM)
+        return None
+
+    def _begin(self, state: State, query: Query, event: Said) -> Result:
+        """A new question, about what is given or about what the talk is about."""
+        frame = state.frame
+        query, back = self._carried(frame, query) if event.origin.live else (query, False)
+        named = query.slots.file
+        origin = event.origin if not event.origin.live else (Origin(inputs=named) if named else Origin())
+        if back:  # what "it" means may be a recording; any other question is about this machine
+            origin = frame.origin
+        seen = frame.seen if frame.origin == origin and self._fresh(state, frame, event.at) else ()
+        told = self._placed(query.observations, query, origin)
+        keeps = told if told or not query.observations else ()
+        inherited = frame.told if frame.origin == origin and not query.observations and seen else ()
+        fresh = Frame(query, origin, seen, told=(*inherited, *keeps), declined=frame.declined if seen else ())
+        state = state.pushed(fresh)
+        if (refused := self._elsewhere(query, origin)) is not None and not told:
+            return self._conclude(state, fresh, refused)
+        return self._advance(state)
+
+    def _carried(self, frame: Frame, query: Query) -> tuple[Query, bool]:
+        """ "Can I keep using it?" is about what the talk is about. The query with that filled in, and whether it was."""
+        base = frame.query
+        if base is None or query.intent is not Intent.VERDICT or any(query.slots) or query.symptoms:
+            return query, False
+        return replace(query, slots=base.slots), True
+
+    def _fresh(self, state: State, frame: Frame, at: int | None) -> bool:
+        if not frame.origin.live:
+            return True
+        times = [state.seen[n].as_of for n in frame.seen]
+        return at is None or all(t is not None and at - t <= FRESH for t in times)
+
+    def _placed(self, observations: Sequence[Observation], query: Query, origin: Origin) -> tuple[Observation, ...]:
+        """What was said about no named node is about the node that is looked at."""
+        here = self.inventory.here if origin.live else (origin.host or "")
+        host = here if not query.slots.node else query.slots.node[0]
+        return tuple(o.about(_rooted(o.subject, host)) for o in observations)
+
+    def _elsewhere(self, query: Query, origin: Origin) -> Reply | None:
+        """Why the named node cannot be looked at; None when it can, or none is named."""
+        from assistant.session.inventory import Unknown, resolve
+
+        if not query.slots.node or not origin.live:
+            return None
+        for name in query.slots.node:
+            found = resolve(name, self.inventory)
+            if isinstance(found, Unknown):
+                return phrases.unknown_node(name, found.suggestions, query.lang)
+            if not self.inventory.is_here(name):
+                return phrases.not_here(name, self.inventory.here, query.lang)
+        return None
+
+    # --- looking --------------------------------------------------------------------------
+
+    def _advance(self, state: State) -> Result:
+        """Look on while something that can be looked at could change the answer; else answer."""
+        frame = state.frame
+        query = frame.query
+        assert query is not None
+        if not frame.seen and not frame.origin.live:
+            return state, (Collect(frame.origin, (), self.budget),)
+        there = self._elsewhere(query, frame.origin)
+        diagnosis = self._diagnosis(state, frame)
+        plan = self._plan(state, frame, diagnosis) if there is None else None
+        if plan is not None and plan.batch and len(frame.seen) < ROUNDS:
+            left = self.budget - sum(state.seen[n].seconds for n in frame.seen)
+            if left > 0:
+                return state, (Collect(frame.origin, plan.batch, left),)
+        asked = replace(query, intent=Intent.RERUN) if frame.before else query
+        reply = self._answer(state, frame, asked, diagnosis, plan)
+        if there is not None:
+            reply = phrases.beside(reply, there)
+        return self._conclude(state, frame, reply, plan)
+
+    def _collected(self, state: State, seen: Seen) -> Result:
+        state, number = state.looked(seen)
+        frame = state.frame
+        return self._advance(state.put(replace(frame, seen=(*frame.seen, number))))
+
+    def _available(self, state: State, frame: Frame) -> tuple[ProbeSpec, ...]:
+        if frame.origin.live:
+            gone = self.without | self.absent()  # what runs by default says itself that its tool is not there
+            return tuple(s for s in self.probes if s.name not in (self.without if s.default else gone))
+        offers = {name for n in frame.seen for name in state.seen[n].offers}
+        if not offers:
+            return ()
+        from probes.live import Cost
+
+        # What was recorded costs nothing to read again, and disturbs nobody.
+        return tuple(replace(s, cost=Cost.FREE, side_effects=(), default=True) for s in self.probes if s.name in offers)
+
+    def _ran(self, state: State, frame: Frame) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for n in frame.seen for name in state.seen[n].probes))
+
+    def _plan(self, state: State, frame: Frame, diagnosis: Diagnosis) -> Plan:
+        from assistant.planner import goal_of, plan
+
+        assert frame.query is not None
+        ran = self._ran(state, frame)
+        key = (id(diagnosis), frame.query.plain()["echo"], frame.query.slots, frame.query.intent, ran, frame.declined)
+        if key in _PLANS:
+            return _PLANS[key][1]
+        goal = goal_of(frame.query, self.ruleset, diagnosis.facts)
+        available = [s for s in self._available(state, frame) if s.name not in frame.declined]
+        found = plan(goal, diagnosis.facts, self.ruleset, available, ran, self.budget)
+        asked = tuple(q for q in found.questions if q.fact not in frame.declined)
+        found = found if asked == found.questions else replace(found, questions=asked)
+        _keep(_PLANS, key, (diagnosis, found))
+        return found
+
+    def _diagnosis(self, state: State, frame: Frame) -> Diagnosis:
+        return self._concluded(state, frame.seen, frame.told)
+
+    def _concluded(self, state: State, numbers: Sequence[int], told: tuple[Observation, ...]) -> Diagnosis:
+        from assistant.diagnosis import diagnose
+
+        rounds = [state.seen[n] for n in numbers]
+        key = (tuple(map(id, rounds)), tuple(map(id, told)), self.ruleset.fingerprint)
+        if key in _KEPT:
+            return _KEPT[key][1]
+        seen = [o for r in rounds for o in r.observations]
+        found = diagnose(
+            [*seen, *_unseen(told, seen)],
+            self.ruleset,
+            notes=list(dict.fromkeys(n for r in rounds for n in r.notes)),
+            sources=list(dict.fromkeys(s for r in rounds for s in r.sources)),
+            cut=list(dict.fromkeys(c for r in rounds for c in r.cut)),
+            as_of=max((r.as_of for r in rounds if r.as_of is not None), default=None),
+            whole=any(r.whole for r in rounds),
+        )
+        _keep(_KEPT, key, ((rounds, told), found))
+        return found
+
+    # --- answers --------------------------------------------------------------------------
+
+    def _answer(
+        self, state: State, frame: Frame, query: Query, diagnosis: Diagnosis | None, plan: Plan | None,
+        recalled: Sequence[object] = (),
+    ) -> Reply:  # fmt: skip
+        from assistant.dialogue import Turn, answerer
+
+        before = self._concluded(state, frame.before, frame.told) if frame.before else None
+        turn = Turn(
+            query, query.lang, self.ruleset, diagnosis, frame.query, frame.focus, plan, self._host(state, frame),
+            recalled, before, frame.pending,
+        )  # fmt: skip
+        reply = answerer(query.intent).answer(turn)
+        # What the answer rests on goes with it, for those that read the data.
+        return reply if reply.diagnosis is not None or diagnosis is None else replace(reply, diagnosis=diagnosis)
+
+    def _reply(self, state: State, frame: Frame, query: Query) -> Result:
+        """An answer from knowledge and from what is known already: nothing is looked at."""
+        known = self._diagnosis(state, frame) if frame.seen or frame.told else None
+        plan = self._plan(state, frame, known) if known is not None and frame.query is not None else None
+        reply = self._answer(state, frame, query, known, plan)
+        focus = reply.focus or frame.focus
+        frame = replace(frame, focus=focus, last=query, pending=None, headline=reply.headline)
+        return state.pushed(frame), (Conclude(reply),)
+
+    def _said_only(self, state: State, reply: Reply) -> Result:
+        """A word in between: the talk stands where it stood."""
+        return state, (Conclude(reply),)
+
+    def _conclude(self, state: State, frame: Frame, reply: Reply, plan: Plan | None = None) -> Result:
+        pending = self._wanted(frame, plan) if plan is not None else None
+        whole = reply.shown or reply.diagnosis
+        headline = reply.headline or (whole.verdict.text.in_(reply.lang) if whole is not None else "")
+        kept = replace(frame, focus=reply.focus or frame.focus, pending=pending, headline=headline)
+        steps: list[Step] = [Conclude(reply)]
+        if pending is not None:
+            steps.append(Ask(pending) if pending.fact else Confirm(pending))
+        return state.put(kept), tuple(steps)
+
+    def _wanted(self, frame: Frame, plan: Plan) -> Pending | None:
+        """The one thing that would help most: consent to a probe, or a word of the person."""
+        if plan.decided:
+            return None
+        for candidate in plan.probes:
+            if candidate.consent and candidate.probe not in frame.declined and self._helps(frame, candidate.probe):
+                spec = next(s for s in self.probes if s.name == candidate.probe)
+                return Pending(probes=(spec.name,), reason=candidate.reason, text=phrases.consent(spec))
+        if plan.questions:
+            q = plan.questions[0]
+            return Pending(q.fact, q.subject, reason=q.reason, text=q.text, kind=q.kind)
+        return None
+
+    def _helps(self, frame: Frame, probe: str) -> bool:
+        """Whether a probe shows what was asked to be seen, rather than only what that is called."""
+        from assistant.planner.asked import asked_facts, named_probes
+
+        query = frame.query
+        if query is None or query.intent is not Intent.PROBE:
+            return True
+        spec = next(s for s in self.probes if s.name == probe)
+        return not set(asked_facts(query)).isdisjoint(spec.provides) or probe in named_probes(query.text, self.probes)
+
+    # --- follow-ups -----------------------------------------------------------------------
+
+    def _follow_up(self, state: State, query: Query, event: Said) -> Result:
+        frame = state.frame
+        if frame.query is None or not (frame.seen or frame.told):
+            if query.intent is Intent.RETARGET:  # "and on gpu-13?" with nothing before: a question of its own
+                return self._begin(state, replace(query, intent=Intent.VERDICT), event)
+            return self._said_only(state, phrases.nothing_yet(query.lang))
+        if query.intent is Intent.RERUN:
+            return self._again(state, query)
+        if query.intent is Intent.RETARGET:
+            return self._retargeted(state, query, event)
+        if query.intent is Intent.EXPORT:
+            return self._export(state, query)
+        if query.intent is Intent.WHY and frame.pending is not None and phrases.about_asking(query.text):
+            return state.pushed(frame), (Conclude(phrases.why_asked(frame.pending, query.lang)), _again_asked(frame))
+        return self._reply(state, frame, query)
+
+    def _again(self, state: State, query: Query) -> Result:
+        """The same probes once more; the answer says what changed."""
+        frame = state.frame
+        base = replace(frame.query, lang=query.lang) if frame.query else None
+        again = replace(frame, query=base, seen=(), before=frame.seen, last=query, pending=None)
+        return state.pushed(again), (Collect(frame.origin, self._ran(state, frame), self.budget),)
+
+    def _retargeted(self, state: State, query: Query, event: Said) -> Result:
+        frame = state.frame
+        base = frame.query
+        assert base is not None
+        slots = query.slots
+        if not any(slots):  # "on the other node"
+            found = phrases.other_target(query.text, self.inventory, base)
+            if isinstance(found, Reply):
+                return self._said_only(state, found)
+            slots = Slots(node=(found,))
+        merged = base.slots._replace(**dict(slots.named()))
+        intent = base.intent if base.intent in _LOOKED else Intent.VERDICT
+        asked = replace(
+            base, text=query.text, lang=query.lang, slots=merged, intent=intent, observations=query.observations,
+            echo=phrases.retargeted(base.echo, slots),
+        )  # fmt: skip
+        return self._begin(replace(state, said=asked), asked, event)
+
+    def _export(self, state: State, query: Query) -> Result:
+        frame = state.frame
+        assert frame.query is not None
+        diagnosis = self._diagnosis(state, frame)
+        plan = self._plan(state, frame, diagnosis)
+        reply = self._answer(state, frame, replace(frame.query, lang=query.lang), diagnosis, plan)
+        path = next(iter(query.slots.file), "")
+        step = Write(reply, path, phrases.format_named(query.text))
+        return state.pushed(replace(frame, last=query, pending=None)), (step,)
+
+    def _written(self, state: State, event: Written) -> Result:
+        frame = state.frame
+        lang = frame.last.lang if frame.last else self.lang
+        if event.exists:
+            pending = Pending(path=event.path, text=phrases.overwrite(event.path))
+            kept = state.put(replace(frame, pending=pending))
+            return kept, (Conclude(phrases.exists(event.path, lang)), Confirm(pending))
+        reply = phrases.written(event.path, event.trouble, lang)
+        return state.put(replace(frame, headline=reply.headline)), (Conclude(reply),)
+
+    def _recalled(self, state: State, rows: Sequence[object], note: Text | None) -> Result:
+        frame = state.frame
+        query = frame.last
+        assert query is not None
+        reply = self._answer(state, frame, query, None, None, rows)
+        if note is not None:
+            reply = phrases.noted(reply, note.in_(query.lang))
+        return state.put(replace(frame, headline=reply.headline)), (Conclude(reply),)
+
+    # --- answers to us --------------------------------------------------------------------
+
+    def _told(self, state: State, value: Value) -> Result:
+        """What a person said about a fact, or (None) that it is not known."""
+        frame = state.frame
+        pending = frame.pending
+        assert pending is not None
+        if value is None or pending.subject is None:
+            return self._advance(state.pushed(replace(frame, pending=None, declined=(*frame.declined, pending.fact))))
+        said = Observation(pending.fact, pending.subject, value, Status.OK, Source("told", SAID), origin=Who.TOLD)
+        return self._advance(state.pushed(replace(frame, pending=None, told=(*frame.told, said))))
+
+    def _consented(self, state: State, yes: bool) -> Result:
+        frame = state.frame
+        pending = frame.pending
+        assert pending is not None
+        state = state.pushed(replace(frame, pending=None, declined=(*frame.declined, *(() if yes else pending.probes))))
+        if pending.path:
+            if not yes:
+                return self._cancelled(state)
+            query = frame.query
+            assert query is not None
+            diagnosis = self._diagnosis(state, frame)
+            reply = self._answer(state, frame, query, diagnosis, self._plan(state, frame, diagnosis))
+            return state, (Write(reply, pending.path, replace=True),)
+        if not yes:
+            return self._advance(state)
+        return state, (Collect(frame.origin, pending.probes, None),)
+
+    def _cancelled(self, state: State) -> Result:
+        lang = state.lang or self.lang
+        frame = replace(state.frame, pending=None)
+        done = phrases.cancelled(state.frame.pending is not None, lang)
+        return (state.put(frame) if state.frames else state), (Conclude(done),)
+
+    def _undone(self, state: State) -> Result:
+        lang = state.lang or self.lang
+        if not state.frames:
+            return state, (Conclude(phrases.nothing_to_undo(lang)),)
+        state = state.popped()
+        return state, (Conclude(phrases.undone(state.frame, lang)),)
+
+    def _host(self, state: State, frame: Frame) -> str:
+        """The node that the talk is about: of a recording the one that was recorded."""
+        seen = (state.seen[n].host for n in frame.seen)
+        return self.inventory.here if frame.origin.live else frame.origin.host or next((h for h in seen if h), "")
+
+
+UNNAMED = "unknown:?"  # a GPU of which somebody said no more than that it is one
+KEPT = 4
+# The last conclusions, with what they were drawn from (so that an id stays its own): the same facts, the same answer.
+_KEPT: dict[tuple[object, ...], tuple[object, Diagnosis]] = {}
+_PLANS: dict[tuple[object, ...], tuple[object, Plan]] = {}
+T = TypeVar("T")
+
+
+def _keep(table: dict[tuple[object, ...], T], key: tuple[object, ...], value: T) -> None:
+    while len(table) >= KEPT:
+        table.pop(next(iter(table)))
+    table[key] = value
+
+
+def _unseen(told: Sequence[Observation], seen: Sequence[Observation]) -> list[Observation]:
+    """What was told, without the codes about no named thing that a log shows: the line itself says where and when."""
+    lines = {(o.fact, o.value.code) for o in seen if isinstance(o.value, Line)} if told else set()
+    return [
+        o for o in told
+        if not (isinstance(o.value, Line) and o.subject.id == UNNAMED and (o.fact, o.value.code) in lines)
+    ]  # fmt: skip
+
+
+def _rooted(subject: Subject, host: str) -> Subject:
+    """`subject` with its nameless node called `host`."""
+    if subject.scope is Scope.NODE:
+        return subject if subject.id else Subject(Scope.NODE, host)
+    return subject._replace(parent=_rooted(subject.parent, host)) if subject.parent is not None else subject
+
+
+def _again_asked(frame: Frame) -> Step:
+    pending = frame.pending
+    assert pending is not None
+    return Ask(pending) if pending.fact else Confirm(pending)

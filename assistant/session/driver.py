@@ -1,0 +1,245 @@
+"""Runs a session: probes, history and files on one side, one conversation on the other.
+
+A surface makes a `Conversation`, calls `say`, and shows what comes back. It has no logic of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from assistant.intent.query import Intent
+from assistant.session.core import Session
+from assistant.session.state import Frame, Origin, Pending, Seen, State
+from assistant.session.steps import (
+    Ask,
+    Cancelled,
+    Collect,
+    Collected,
+    Conclude,
+    Confirm,
+    Event,
+    Recall,
+    Recalled,
+    Said,
+    Step,
+    Write,
+)
+from knowledge.language import Text
+
+if TYPE_CHECKING:
+    from assistant.config import Settings
+    from assistant.exits import Exit
+    from assistant.intent.query import Query
+    from assistant.machine import Look, Recorded, Wish
+    from assistant.reply import Reply
+    from probes.runner import Progress
+    from rules.loader import RuleSet
+
+_EXITS = {"yes": "OK", "no": "FINDING", "not_yet": "FINDING", "unknown": "UNDECIDED"}  # of "can it be used?"
+Told = Callable[[str, int, int | None], None]  # of a file: its name, bytes read, bytes in all
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one turn came to."""
+
+    reply: Reply
+    query: Query | None  # as what the sentence was understood
+    pending: Pending | None  # what the person is asked now
+    frame: Frame  # where the talk stands
+
+    @property
+    def question(self) -> str:
+        """The question at the end; empty when there is none."""
+        return self.pending.text.in_(self.reply.lang) if self.pending else ""
+
+    @property
+    def exit(self) -> Exit:
+        """DESIGN section 3: of a question about a machine the diagnosis', else whether the question was answered."""
+        from assistant.exits import Exit
+
+        d, usable = self.reply.diagnosis, self.reply.data.get("usable")
+        if self.query is not None and self.query.intent is Intent.VERDICT and usable in _EXITS:
+            return Exit[_EXITS[usable]]
+        asked = self.query is not None and self.query.intent in (Intent.DIAGNOSE, Intent.VERDICT, Intent.RERUN)
+        if d is not None and asked and not self.reply.hypothetical:
+            return d.exit
+        return Exit.OK if self.reply.settled else Exit.UNDECIDED
+
+
+class Conversation:
+    """One conversation with one person. Not for several threads at once."""
+
+    def __init__(
+        self, session: Session, eyes: Eyes, state: State | None = None, on_step: Callable[[Step], None] | None = None
+    ) -> None:
+        self.session, self.eyes = session, eyes
+        self.state = state or State()
+        self._on_step = on_step or (lambda _: None)
+
+    def say(self, text: str, origin: Origin = Origin()) -> Answer:  # noqa: B008 - a constant
+        """One turn. What the state was before is kept when it is broken off (Ctrl-C)."""
+        before = self.state
+        try:
+            return self.tell(Said(text, origin, self.eyes.now()))
+        except KeyboardInterrupt:
+            self.state = before
+            raise
+
+    def tell(self, event: Event) -> Answer:
+        """One event, and everything that follows from it, up to an answer."""
+        while True:
+            self.state, steps = self.session.step(self.state, event)
+            answer, again = None, None
+            for step in steps:
+                self._on_step(step)
+                if isinstance(step, Conclude):
+                    answer = step.reply
+                elif not isinstance(step, Ask | Confirm):
+                    again = self.eyes.do(step)
+            if again is not None:
+                event = again
+                continue
+            assert answer is not None  # a session that wants nothing done has said something
+            pending = next((s.pending for s in steps if isinstance(s, Ask | Confirm)), None)
+            frame = self.state.frame
+            return Answer(answer, self.state.said, pending, frame)
+
+    def cancel(self) -> Answer:
+        """Drop what is waited for."""
+        return self.tell(Cancelled())
+
+
+class Eyes:
+    """What a session can reach from here: this machine, files, the history."""
+
+    def __init__(
+        self, settings: Settings, ruleset: RuleSet, wish: Wish | None = None,
+        report: Callable[[Progress], None] | None = None, reading: Told | None = None, history: bool = True,
+    ) -> None:  # fmt: skip
+        self.settings, self.ruleset, self.history = settings, ruleset, history
+        self._wish, self._report, self._reading = wish, report, reading
+        self._opened: dict[str, Recorded] = {}
+        self.looks: list[Look] = []  # of this machine: what a recording of the conversation keeps
+        self.replay: list[str] = []  # bundles that stand for the looks at the machine, in order
+
+    @property
+    def budget(self) -> float:
+        """Seconds of probing for one question."""
+        return self._wish.budget if self._wish else 30.0
+
+    @property
+    def without(self) -> frozenset[str]:
+        """Probes that are not to be run."""
+        return frozenset(self._wish.without) if self._wish else frozenset()
+
+    def absent(self) -> frozenset[str]:
+        """Probes of which no tool is installed on this machine."""
+        if self.replay:
+            return frozenset()
+        from shutil import which
+
+        from probes.live import probes
+        from probes.live_host import FOLDERS
+
+        folders = os.pathsep.join((os.environ.get("PATH", ""), *FOLDERS))
+        return frozenset(
+            s.name for s in probes()
+            if s.needs.binaries and not any(which(b, path=folders) for b in s.needs.binaries)
+        )  # fmt: skip
+
+    def now(self) -> int | None:
+        """The time, ns UTC; None when a conversation is replayed: no reading grows old there."""
+        return None if self.replay else time.time_ns()
+
+    def do(self, step: Step) -> Event:
+        """Carry out one step."""
+        match step:
+            case Collect(origin, probes, budget):
+                return Collected(self._look(origin, probes, budget))
+            case Recall(query, host):
+                if not self.history:
+                    return Recalled((), Text("The history is off.", "历史功能已关闭。"))
+                from assistant.session.recall import recall
+
+                return Recalled(*recall(self.settings, query, host))
+            case Write():
+                from assistant.session.export import write
+
+                return write(step, self.settings)
+            case _:
+                raise TypeError(step)
+
+    def _look(self, origin: Origin, probes: Sequence[str], budget: float | None) -> Seen:
+        begun = time.monotonic()
+        if origin.live:
+            found = self._live(probes, budget)
+        elif origin.bundle:
+            found = self._recorded(origin, probes)
+        else:
+            found = self._files(origin)
+        return replace(found, seconds=0.0 if self.replay else round(time.monotonic() - begun, 3))
+
+    def _live(self, probes: Sequence[str], budget: float | None) -> Seen:
+        from assistant import machine
+
+        if self.replay:
+            return self._recorded(Origin(bundle=self.replay.pop(0)), tuple(probes))
+        wish = self._wish or machine.Wish()
+        wish = machine.Wish(tuple(probes), (), wish.without, min(wish.budget, budget or machine.BUDGET), wish.again)
+        look = machine.here(self.settings, wish, self._report)
+        trouble = ""
+        if self.history:
+            look, trouble = machine.remembering(self.settings, look, self.ruleset.rules)
+        self.looks.append(look)
+        notes = (*look.notes, *([trouble] if trouble else ()))
+        return _seen(look, tuple(probes), notes=notes)
+
+    def _recorded(self, origin: Origin, probes: Sequence[str]) -> Seen:
+        """A bundle: at first only what it offers, then the probes that are wanted."""
+        from assistant import machine
+
+        here = self._opened.get(origin.bundle)
+        if here is None:
+            here = self._opened[origin.bundle] = machine.opened(origin.bundle)
+        by_hand = here.host.recording is None
+        look = here.look(here.offers if by_hand and not probes else probes)
+        if probes:
+            return _seen(look, tuple(probes), notes=tuple(look.notes))
+        look = replace(look, earlier=here.earlier)
+        remarks = machine.remarks(origin.bundle, here.host, look, self.settings.output.lang)
+        found = _seen(
+            look, tuple(here.offers if by_hand else ()), offers=() if by_hand else here.offers,
+            notes=(*look.notes, *remarks), sources=() if look.recording else (origin.bundle,),
+        )  # fmt: skip
+        if not origin.logs and not origin.inputs:
+            return found
+        files = self._files(origin)
+        return replace(
+            found, observations=(*found.observations, *files.observations), notes=(*found.notes, *files.notes),
+            sources=(*found.sources, *files.sources), cut=files.cut,
+        )  # fmt: skip
+
+    def _files(self, origin: Origin) -> Seen:
+        from assistant.sources import read
+
+        reading = read(origin.logs, origin.inputs, origin.host, self._reading)
+        lang = self.settings.output.lang
+        notes = tuple(f"{n.source}: {n.text.in_(lang)}" for n in reading.notes)
+        return Seen(
+            origin.host, reading.observations, notes=notes, sources=tuple(reading.sources), cut=tuple(reading.cut)
+        )
+
+
+def _seen(
+    look: Look, probes: tuple[str, ...], *, offers: tuple[str, ...] = (), notes: tuple[str, ...] = (),
+    sources: tuple[str, ...] = (),
+) -> Seen:  # fmt: skip
+    return Seen(
+        look.host, (*look.observations, *look.earlier), probes, offers, look.as_of, notes, sources, (), look.whole,
+        look.boot_id,
+    )  # fmt: skip

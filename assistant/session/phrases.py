@@ -1,0 +1,202 @@
+"""What the session itself says: about questions, consent, places and what it cannot do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from assistant.intent.query import Query, Slots
+from assistant.render.sheet import Items, Paragraph
+from assistant.reply import Reply
+from assistant.session.state import Frame, Pending
+from knowledge.language import Text
+from knowledge.text import clean
+
+if TYPE_CHECKING:
+    from assistant.planner import Question
+    from assistant.session.inventory import Inventory
+    from probes.live import ProbeSpec
+
+_FORMATS = (("html", "html"), ("json", "json"), ("markdown", "markdown"), ("md", "markdown"), ("text", "text"),
+            ("txt", "text"), ("网页", "html"), ("文本", "text"))  # fmt: skip
+_ASKING = re.compile(r"\bask(?:ing|ed|s)?\b|\bneed(?: to)? know\b|\bwant to know\b|问|需要知道", re.IGNORECASE)
+_GPU_MEANT = re.compile(r"\b(?:gpu|card)s?\b|显卡|卡", re.IGNORECASE)
+
+
+def _said(lang: str, en: str, zh: str, *, settled: bool = True, suggestions: Sequence[tuple[str, str]] = ()) -> Reply:
+    offered = tuple(Text(*pair).in_(lang) for pair in suggestions)
+    return Reply(lang, Text(en, zh).in_(lang), settled=settled, suggestions=offered)
+
+
+def question(pending: Pending) -> Question:
+    """What was asked, for the parser of the answer."""
+    from assistant.planner import Question
+    from knowledge.facts import vocabulary
+    from knowledge.observation import node
+
+    spec = vocabulary()[pending.fact]
+    subject = pending.subject or node()
+    return Question(pending.fact, subject, pending.text, pending.kind, spec.values, pending.reason, ())
+
+
+def is_no_answer(query: Query) -> bool:
+    """Whether somebody says not to know what nobody asked."""
+    from assistant.planner import DONT_KNOW, Question, answer_value
+    from knowledge.observation import node
+
+    nobody = Question("", node(), Text(""), "bool", (), Text(""), ())
+    return answer_value(nobody, query.text, query.lang) is DONT_KNOW
+
+
+def about_asking(text: str) -> bool:
+    """Whether a "why" is about our question ("why do you ask?") and not about the answer."""
+    return bool(_ASKING.search(text))
+
+
+def why_asked(pending: Pending, lang: str) -> Reply:
+    """Why a question was asked, or consent."""
+    return Reply(lang, pending.reason.in_(lang) or pending.text.in_(lang))
+
+
+def consent(spec: ProbeSpec) -> Text:
+    """The question for consent to a probe: what it is, what it costs, what it does beside reading."""
+    from probes.live import Cost
+
+    heavy = spec.cost >= Cost.HEAVY
+    cost = Text("may take minutes", "可能需要数分钟") if heavy else Text("takes some seconds", "需要数秒")
+    effects_en = "; ".join(e.en for e in spec.side_effects)
+    effects_zh = "；".join(e.zh for e in spec.side_effects)
+    tail_en, tail_zh = (f"; it {effects_en}" if effects_en else ""), (f"；{effects_zh}" if effects_zh else "")
+    return Text(
+        f"Run {spec.name} ({spec.title.en})? It {cost.en}{tail_en}.",
+        f"是否运行 {spec.name}（{spec.title.zh}）？{cost.zh}{tail_zh}。",
+    )
+
+
+def overwrite(path: str) -> Text:
+    """The question before a file is lost."""
+    return Text(f"Overwrite {path}?", f"是否覆盖 {path}？")
+
+
+def exists(path: str, lang: str) -> Reply:
+    """A file of that name is there."""
+    return _said(lang, f"{path} exists already.", f"{path} 已存在。", settled=False)
+
+
+def written(path: str, trouble: str, lang: str) -> Reply:
+    """Where the answer was written to, or why it was not."""
+    if trouble:
+        return _said(lang, f"{path or 'the file'} was not written: {trouble}",
+                     f"未能写入 {path or '文件'}：{trouble}", settled=False)  # fmt: skip
+    return _said(lang, f"The answer was written to {path}.", f"答案已写入 {path}。")
+
+
+def noted(reply: Reply, note: str) -> Reply:
+    """`reply` with a remark below it."""
+    return replace(reply, parts=(*reply.parts, Paragraph(note)))
+
+
+def beside(reply: Reply, other: Reply) -> Reply:
+    """`reply`, with what `other` says first of all below it."""
+    return replace(reply, parts=(*reply.parts, Paragraph(other.headline), *other.parts))
+
+
+def nothing_yet(lang: str) -> Reply:
+    """A follow-up to nothing."""
+    return _said(
+        lang, "There is no answer yet that this could be about: ask something first.",
+        "还没有可供追问的答案：请先提一个问题。", settled=False,
+        suggestions=(("is this node healthy?", "这个节点健康吗？"), ("why is training slow?", "训练为什么慢？")),
+    )  # fmt: skip
+
+
+def nothing_pending(lang: str) -> Reply:
+    """A yes or a no to nothing."""
+    return _said(lang, "Nothing is waiting for a yes or a no.", "当前没有等待确认的事项。",
+                 suggestions=(("what next?", "下一步做什么？"),))  # fmt: skip
+
+
+def cancelled(something: bool, lang: str) -> Reply:
+    """What was asked is dropped."""
+    if something:
+        return _said(lang, "Dropped; nothing was run.", "已取消，未执行任何操作。")
+    return _said(lang, "There is nothing to cancel.", "没有需要取消的事项。")
+
+
+def nothing_to_undo(lang: str) -> Reply:
+    """The conversation is at its beginning."""
+    return _said(lang, "There is nothing to undo.", "没有可撤销的内容。")
+
+
+def undone(frame: Frame, lang: str) -> Reply:
+    """Where the talk stands after a step back."""
+    if frame.query is None:
+        return _said(lang, "Undone: the conversation is at its beginning.", "已撤销：对话回到开头。")
+    asked = frame.query.echo.in_(lang) or clean(frame.query.text)
+    reply = _said(lang, f"Undone. The talk is about: {asked}", f"已撤销。当前话题：{asked}")
+    return replace(reply, parts=(Paragraph(frame.headline),)) if frame.headline else reply
+
+
+def unknown_node(name: str, suggestions: Sequence[str], lang: str) -> Reply:
+    """A node that nobody has heard of."""
+    name = clean(name)
+    near = ", ".join(suggestions)
+    reply = _said(
+        lang, f"No node called {name} is known{f'; did you mean {near}?' if near else '.'}",
+        f"未知节点 {name}{f'；是否指 {near}？' if near else '。'}", settled=False,
+    )  # fmt: skip
+    return replace(reply, parts=_ways(name, lang), suggestions=tuple(suggestions[:3]))
+
+
+def not_here(name: str, here: str, lang: str) -> Reply:
+    """A node that is known, but that cannot be looked at from here."""
+    name = clean(name)
+    reply = _said(
+        lang, f"{name} cannot be looked at from here ({here}).", f"无法从本机（{here}）查看 {name}。", settled=False
+    )
+    return replace(reply, parts=_ways(name, lang))
+
+
+def _ways(name: str, lang: str) -> tuple[Items]:
+    ways = (
+        Text(f"on {name}: gpudiag check", f"在 {name} 上运行：gpudiag check"),
+        Text(
+            f"or record it there with gpudiag collect -o {name}.tar.gz and ask here with --bundle {name}.tar.gz",
+            f"或在该节点用 gpudiag collect -o {name}.tar.gz 录制，再在本机用 --bundle {name}.tar.gz 提问",
+        ),
+        Text("or ask about its log here with --log FILE", "或在本机用 --log FILE 分析它的日志"),
+    )
+    return (Items(tuple(w.in_(lang) for w in ways)),)
+
+
+def other_target(text: str, inventory: Inventory, base: Query) -> str | Reply:
+    """The one other node; else the question which one is meant."""
+    lang = base.lang
+    if not _GPU_MEANT.search(text):
+        from assistant.session.inventory import other
+
+        current = base.slots.node[0] if base.slots.node else inventory.here
+        if name := other(inventory, current):
+            return name
+        others = [h for h in inventory.hosts if h != current]
+        if others:
+            names = ", ".join(others[:6])
+            return _said(lang, f"Which one: {names}?", f"是指哪一个：{names}？", settled=False)
+        return _said(lang, "No other node is known.", "没有其他已知节点。", settled=False)
+    return _said(lang, "Which one? Say for example: and for gpu 3?", "是指哪一块？例如：gpu 3 呢？", settled=False)
+
+
+def retargeted(echo: Text, slots: Slots) -> Text:
+    """What is asked now: the same as before, about something else."""
+    words = ", ".join(f"{name} {', '.join(map(str, values))}" for name, values in slots.named())
+    return Text(f"{echo.en} -> {words}", f"{echo.zh} -> {words}")
+
+
+def format_named(text: str) -> str:
+    """The format that a sentence names; empty when it names none."""
+    lowered = text.casefold()
+    return next(
+        (form for word, form in _FORMATS if re.search(rf"(?<![a-z0-9.]){re.escape(word)}(?![a-z0-9])", lowered)), ""
+    )

@@ -1,0 +1,250 @@
+"""The state of a conversation: plain data, versioned, that survives a restart and moves between surfaces.
+
+It holds what was said, what was seen and what is waited for, and nothing that was concluded: conclusions
+follow from the observations, and are drawn again when they are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
+
+from assistant.intent.query import Assumed, Intent, Query, Slots, Topic
+from knowledge.language import Text
+from knowledge.observation import Observation, Scope, Subject
+from knowledge.observation_json import plain as plain_observation
+from knowledge.observation_json import restored as restored_observation
+
+VERSION = 1
+FRAMES = 12  # turns that can be undone
+SEEN = 8  # rounds of looking that are kept
+
+
+class Origin(NamedTuple):
+    """What a conversation is about: this machine when all is empty, else what was recorded of one."""
+
+    bundle: str = ""
+    logs: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    host: str = ""  # the node that logs and inputs come from
+
+    @property
+    def live(self) -> bool:
+        """Whether a machine is asked, rather than what was recorded."""
+        return not (self.bundle or self.logs or self.inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one round of looking gave."""
+
+    host: str
+    observations: tuple[Observation, ...]
+    probes: tuple[str, ...] = ()  # those that were run, whatever they answered
+    offers: tuple[str, ...] = ()  # probes that the same source can still be asked for
+    as_of: int | None = None  # ns UTC
+    notes: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    cut: tuple[str, ...] = ()
+    whole: bool = False  # see `assistant.machine.Look.whole`
+    boot_id: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What is waited for: a fact that a person was asked (`fact`), or consent to probes."""
+
+    fact: str = ""
+    subject: Subject | None = None
+    probes: tuple[str, ...] = ()
+    reason: Text = field(default_factory=lambda: Text(""))
+    text: Text = field(default_factory=lambda: Text(""))
+    kind: str = ""  # of the fact's value, for the answer's parser
+    node: str = ""  # which node was meant: the sentence to say again
+    path: str = ""  # a file that would be overwritten
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where the talk stands after a turn."""
+
+    query: Query | None = None  # the question that it is about
+    origin: Origin = field(default_factory=Origin)
+    seen: tuple[int, ...] = ()  # numbers of the rounds of looking that count
+    before: tuple[int, ...] = ()  # those of the look before, after "again"
+    told: tuple[Observation, ...] = ()
+    focus: str = ""
+    pending: Pending | None = None
+    declined: tuple[str, ...] = ()  # probes that were refused, and facts that the person does not know
+    headline: str = ""  # of the answer
+    last: Query | None = None  # the sentence of this turn, when it was a follow-up
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One conversation."""
+
+    frames: tuple[Frame, ...] = ()
+    seen: Mapping[int, Seen] = field(default_factory=dict)
+    next: int = 0  # number of the next round of looking
+    lang: str = ""
+    said: Query | None = None  # the last sentence, as it was understood; not kept
+
+    @property
+    def frame(self) -> Frame:
+        """Where the talk stands now."""
+        return self.frames[-1] if self.frames else Frame()
+
+    def pushed(self, frame: Frame) -> State:
+        """With `frame` on top; the oldest ones, and what only they looked at, are let go."""
+        return replace(self, frames=(*self.frames, frame)[-FRAMES:])._kept()
+
+    def put(self, frame: Frame) -> State:
+        """With `frame` in place of the top one."""
+        return replace(self, frames=(*self.frames[:-1], frame))._kept()
+
+    def popped(self) -> State:
+        """Without the last turn."""
+        return replace(self, frames=self.frames[:-1])._kept()
+
+    def looked(self, seen: Seen) -> tuple[State, int]:
+        """With one more round of looking, and its number."""
+        number = self.next
+        return replace(self, seen={**self.seen, number: seen}, next=number + 1), number
+
+    def _kept(self) -> State:
+        used = sorted({n for f in self.frames for n in (*f.seen, *f.before)})
+        here = {*self.frame.seen, *self.frame.before}
+        old = [n for n in used if n not in here]
+        kept = {*here, *old[max(0, len(old) + len(here) - SEEN) :]}
+        if kept == set(self.seen):
+            return self
+        frames = tuple(f for f in self.frames if kept.issuperset((*f.seen, *f.before)))
+        return replace(self, frames=frames, seen={n: s for n, s in self.seen.items() if n in kept})
+
+
+# --- JSON ---------------------------------------------------------------------------------
+
+
+def plain(state: State) -> dict[str, Any]:
+    """`state` for `json.dumps`."""
+    return {
+        "version": VERSION,
+        "lang": state.lang,
+        "next": state.next,
+        "seen": {str(n): _plain_of(s) for n, s in state.seen.items()},
+        "frames": [_plain_of(f) for f in state.frames],
+    }
+
+
+def restored(data: Mapping[str, Any]) -> State:
+    """The opposite of `plain`. ValueError when `data` is no state of this version."""
+    if data.get("version") != VERSION:
+        raise ValueError(f"a conversation of version {data.get('version')!r:.20}")
+    try:
+        return State(
+            tuple(_frame(f) for f in data["frames"]),
+            {int(n): _seen(s) for n, s in data["seen"].items()},
+            int(data["next"]),
+            str(data["lang"]),
+        )
+    except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        raise ValueError(f"no conversation: {error!r:.100}") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Observation):
+        return plain_observation(value)
+    if isinstance(value, Text):
+        return [value.en, value.zh]
+    if isinstance(value, Subject):
+        return [[str(part.scope), part.id] for part in reversed(list(value.ancestors()))]
+    if isinstance(value, Query | Frame | Seen | Pending):
+        return _plain_of(value)
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: _plain(v) for name, v in value._asdict().items()}
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    return value
+
+
+def _plain_of(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass that are not as they are by default."""
+    return {f.name: _plain(v) for f in fields(value) if not _nothing(v := getattr(value, f.name))}
+
+
+def _nothing(value: Any) -> bool:
+    return value is None or value is False or (isinstance(value, str | tuple) and not value)
+
+
+def _text(data: Sequence[str] | None) -> Text:
+    return Text(str(data[0]), str(data[1])) if data else Text("")
+
+
+def _observations(rows: Sequence[Any]) -> tuple[Observation, ...]:
+    return tuple(restored_observation(row) for row in rows)
+
+
+def _words(data: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    return tuple(str(word) for word in data.get(name, ()))
+
+
+def _numbers(data: Mapping[str, Any], name: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in data.get(name, ()))
+
+
+def _frame(data: Mapping[str, Any]) -> Frame:
+    origin = data.get("origin", {})
+    return Frame(
+        query=_query(data["query"]) if "query" in data else None,
+        origin=Origin(
+            origin.get("bundle", ""), _words(origin, "logs"), _words(origin, "inputs"), origin.get("host", "")
+        ),
+        seen=_numbers(data, "seen"),
+        before=_numbers(data, "before"),
+        told=_observations(data.get("told", ())),
+        focus=str(data.get("focus", "")),
+        pending=_pending(data["pending"]) if "pending" in data else None,
+        declined=_words(data, "declined"),
+        headline=str(data.get("headline", "")),
+        last=_query(data["last"]) if "last" in data else None,
+    )
+
+
+def _pending(data: Mapping[str, Any]) -> Pending:
+    made: Subject | None = None
+    for scope, name in data.get("subject", ()):
+        made = Subject(Scope(scope), str(name), made)
+    return Pending(
+        str(data.get("fact", "")), made, _words(data, "probes"), _text(data.get("reason")), _text(data.get("text")),
+        str(data.get("kind", "")), str(data.get("node", "")), str(data.get("path", "")),
+    )  # fmt: skip
+
+
+def _seen(data: Mapping[str, Any]) -> Seen:
+    as_of = data.get("as_of")
+    return Seen(
+        str(data.get("host", "")), _observations(data.get("observations", ())), _words(data, "probes"),
+        _words(data, "offers"), None if as_of is None else int(as_of), _words(data, "notes"), _words(data, "sources"),
+        _words(data, "cut"), bool(data.get("whole")), str(data.get("boot_id", "")), float(data.get("seconds", 0.0)),
+    )  # fmt: skip
+
+
+def _query(data: Mapping[str, Any]) -> Query:
+    slots = data.get("slots", {})
+    return Query(
+        text=str(data.get("text", "")),
+        lang=str(data.get("lang", "en")),
+        intent=Intent(data["intent"]),
+        slots=Slots(**{name: tuple(slots.get(name, ())) for name in Slots._fields}),
+        topics=tuple(Topic(str(t["id"]), float(t["score"]), _text(t.get("title"))) for t in data.get("topics", ())),
+        symptoms=_words(data, "symptoms"),
+        facts=_words(data, "facts"),
+        assumed=tuple(Assumed(str(a["name"]), str(a["value"]), str(a["op"])) for a in data.get("assumed", ())),
+        observations=_observations(data.get("observations", ())),
+        fixed=tuple((str(a), str(b)) for a, b in data.get("fixed", ())),
+        echo=_text(data.get("echo")),
+        unsure=bool(data.get("unsure")),
+    )

@@ -1,0 +1,97 @@
+"""The terminal's side of a conversation: lines with editing, history and completion where there is a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from assistant.session.reading import LIMIT
+
+REMEMBERED = 1000  # lines
+FILE = "chat_history"
+
+
+def interactive() -> bool:
+    """Whether a person sits in front of it."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+class Editor:
+    """Lines of a terminal, with GNU readline where Python has it."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """`folder` keeps what was typed, for its owner only; None: nowhere."""
+        self._file = folder / FILE if folder is not None else None
+        self._offers: tuple[str, ...] = ()
+        self._names: tuple[str, ...] = ()
+        try:
+            import readline
+        except ImportError:
+            self._readline = None
+            return
+        self._readline = readline
+        readline.set_completer_delims("")  # a suggestion is a whole line
+        readline.set_completer(self._complete)
+        readline.parse_and_bind("tab: complete")
+        readline.parse_and_bind("set enable-bracketed-paste on")
+        readline.set_history_length(REMEMBERED)
+        if self._file is not None:
+            with suppress(OSError):
+                readline.read_history_file(self._file)
+
+    def offer(self, sentences: Iterable[str], names: Iterable[str]) -> None:
+        """What Tab completes: whole sentences, and words at the end of a line."""
+        self._offers = tuple(dict.fromkeys(sentences))
+        words = (w for s in self._offers for w in s.split())
+        self._names = tuple(dict.fromkeys([*names, *words]))
+
+    def line(self, prompt: str) -> str:
+        """The next line. EOFError at the end, KeyboardInterrupt for Ctrl-C."""
+        if sys.stdout is not None and sys.stdout.isatty():
+            return input(prompt)
+        sys.stderr.write(prompt)  # answers go elsewhere, and the prompt is none of them
+        sys.stderr.flush()
+        return piped("")
+
+    def close(self) -> None:
+        """Keep what was typed."""
+        if self._readline is None or self._file is None:
+            return
+        with suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+            self._file.chmod(0o600)
+            self._readline.write_history_file(self._file)
+
+    def _complete(self, text: str, state: int) -> str | None:
+        found = completions(text, self._offers, self._names)
+        return found[state] if state < len(found) else None
+
+
+def completions(text: str, sentences: Iterable[str], names: Iterable[str]) -> list[str]:
+    """Lines that `text` may become: sentences that begin so, else the line with its last word finished."""
+    begun = text.casefold()
+    whole = [s for s in sentences if s.casefold().startswith(begun)]
+    if whole:
+        return whole
+    head, _, word = text.rpartition(" ")
+    lead = f"{head} " if head else ""
+    return [lead + n for n in names if word and n.casefold().startswith(word.casefold()) and n != word]
+
+
+def piped(_: str) -> str:
+    """The next line of standard input, without its end. EOFError when there is none."""
+    if sys.stdin is None:
+        raise EOFError
+    line = sys.stdin.readline(LIMIT)
+    if not line:
+        raise EOFError
+    return line.removesuffix("\n")
+
+
+def next_line(editor: Editor | None) -> Callable[[str], str]:
+    """Where lines come from."""
+    return editor.line if editor is not None else piped

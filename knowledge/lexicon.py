@@ -1,0 +1,87 @@
+"""The words that people use when they talk about GPU machines: ``knowledge/data/lexicon/*.yaml``.
+
+Plain data: how sentences are matched against it is the business of `assistant.intent`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+LANGUAGES = ("en", "zh")
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """One way to put a wish."""
+
+    intent: str
+    weight: int  # 1 (a hint) to 12 (nothing else can be meant)
+    whole: bool  # counts only when nothing but politeness is left of the sentence
+    text: str
+
+
+@dataclass(slots=True)
+class Lexicon:
+    """Everything that the data files hold."""
+
+    phrases: list[Phrase] = field(default_factory=list)
+    classes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # id -> words of the same meaning
+    roles: dict[str, tuple[str, ...]] = field(default_factory=dict)  # field, weak, elsewhere, filler, ... -> words
+    spellings: dict[str, str] = field(default_factory=dict)  # "whats" -> "what is"
+    facts: dict[str, str] = field(default_factory=dict)  # what people say -> name of the vocabulary
+    values: dict[str, str] = field(default_factory=dict)  # "enabled" -> "true"
+
+
+@cache
+def lexicon() -> Lexicon:
+    """All word lists. FaultsError when a file is damaged."""
+    from knowledge.compiled import shard
+
+    out = Lexicon()
+    for entry in shard("lexicon"):
+        _ADD[entry["kind"]](out, entry)
+    return out
+
+
+def _said(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(text for lang in LANGUAGES for text in entry["said"].get(lang, ()))
+
+
+def _phrases(out: Lexicon, entry: Mapping[str, Any]) -> None:
+    intent, weight, whole = entry["intent"], entry["weight"], entry.get("whole", False)
+    out.phrases += (Phrase(intent, weight, whole, text) for text in _said(entry))
+
+
+def _class(out: Lexicon, entry: Mapping[str, Any]) -> None:
+    out.classes[entry["id"]] = _said(entry)
+
+
+def _words(out: Lexicon, entry: Mapping[str, Any]) -> None:
+    out.roles[entry["role"]] = (*out.roles.get(entry["role"], ()), *_said(entry))
+
+
+def _spellings(out: Lexicon, entry: Mapping[str, Any]) -> None:
+    out.spellings.update(entry["read"])
+
+
+def _fact(out: Lexicon, entry: Mapping[str, Any]) -> None:
+    for text in _said(entry):
+        out.facts.setdefault(text, entry["fact"])
+
+
+def _value(out: Lexicon, entry: Mapping[str, Any]) -> None:
+    for text in _said(entry):
+        out.values.setdefault(text, entry["value"])
+
+
+_ADD = {
+    "phrases": _phrases,
+    "class": _class,
+    "words": _words,
+    "spellings": _spellings,
+    "fact": _fact,
+    "value": _value,
+}

@@ -1,0 +1,87 @@
+"""Shape of ``knowledge/data/lexicon/*.yaml``: the words that people use, in both languages alike."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, RootModel, model_validator
+
+from knowledge.schema import Strict
+from knowledge.schema.glossary import Line
+
+Id = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+Lines = list[Line]
+
+
+class Said(Strict):
+    """The same list in both languages; one may have nothing of the kind."""
+
+    en: Lines = []
+    zh: Lines = []
+
+    @model_validator(mode="after")
+    def _some(self) -> Said:
+        if not (self.en or self.zh):
+            raise ValueError("holds no words")
+        for lines in (self.en, self.zh):
+            if len(set(lines)) != len(lines):
+                raise ValueError(f"says twice: {sorted({line for line in lines if lines.count(line) > 1})}")
+        return self
+
+
+class Phrases(Strict):
+    """How a wish is put. See `assistant.intent.phrases` for what a phrase is made of."""
+
+    kind: Literal["phrases"]
+    id: Id
+    intent: Line
+    weight: int = Field(ge=1, le=12)
+    whole: bool = False  # counts only when nothing but politeness is left of the sentence
+    said: Said
+
+
+class Class(Strict):
+    """Words that mean the same: ``@id`` in a phrase, and one word when symptoms are compared."""
+
+    kind: Literal["class"]
+    id: Id
+    said: Said
+
+
+class Words(Strict):
+    """Words that play a part, whatever sentence they stand in."""
+
+    kind: Literal["words"]
+    id: Id
+    role: Literal["field", "weak", "elsewhere", "never", "filler", "common", "program", "nothost"]
+    said: Said
+
+
+class Spellings(Strict):
+    """Other spellings of a word: contractions, abbreviations."""
+
+    kind: Literal["spellings"]
+    id: Id
+    read: dict[Line, Line]
+
+
+class Fact(Strict):
+    """What people call a fact of the vocabulary."""
+
+    kind: Literal["fact"]
+    id: Id
+    fact: Line
+    said: Said
+
+
+class Value(Strict):
+    """What people call a value."""
+
+    kind: Literal["value"]
+    id: Id
+    value: Line
+    said: Said
+
+
+class Entry(RootModel[Annotated[Phrases | Class | Words | Spellings | Fact | Value, Field(discriminator="kind")]]):
+    """One list of words; see `knowledge.lexicon`."""

@@ -1,0 +1,67 @@
+"""How sure: the grade in words, which signs agree, what is missing, and what would change the answer."""
+
+from __future__ import annotations
+
+import re
+
+from assistant.diagnosis import diagnose
+from assistant.intent.query import Intent
+from assistant.sources import parse_text
+from knowledge.observation import Observation, gpu
+from rules.engine import Grade
+from tests.assistant.dialogue.talk import OFF_BUS, ask, incident, log, query, rules, said, texts
+
+
+def with_reach(value: bool | None) -> list[Observation]:
+    extra = [] if value is None else [Observation("gpu.nvml.reachable", gpu("0000:3b:00.0"), value)]
+    return [*parse_text("kmsg", OFF_BUS), *extra]
+
+
+def test_grades_in_words() -> None:
+    for value, start in (
+        (None, "Probable: GPU 0000:3b:00.0 has fallen off the bus; the condition holds; whether further signs agree is not known."),
+        (False, "Confirmed: GPU 0000:3b:00.0 has fallen off the bus; the condition holds and an independent sign agrees."),
+        (True, "Possible: GPU 0000:3b:00.0 has fallen off the bus; the condition holds, but the signs that should agree do not all do so."),
+    ):  # fmt: skip
+        d = diagnose(with_reach(value), rules())
+        assert ask(d, query(Intent.CONFIDENCE)).headline == start
+
+
+def test_what_is_missing_and_what_would_tell_it() -> None:
+    reply = ask(log(OFF_BUS), query(Intent.CONFIDENCE))
+    lines = texts(reply)
+    assert "not known: gpu.nvml.reachable is false: needs nvidia-smi -q text [gpu.nvml.reachable]" in lines
+    assert "nvidia-smi -q text [gpu.nvml.reachable]" in lines
+    assert "the finding goes if this were not so: xid happened where code is 79" in lines
+    assert any("A planned reset or hot removal prints the same line" in x for x in lines)
+    assert reply.data["confirms"] == [{"clause": ["gpu.nvml.reachable is false"], "truth": "unknown"}]
+
+
+def test_in_chinese() -> None:
+    reply = ask(log(OFF_BUS), query(Intent.CONFIDENCE, lang="zh"))
+    assert reply.headline == "很可能：“GPU 0000:3b:00.0：从总线上掉线”，条件成立；其他迹象是否印证尚不清楚。"
+    assert "未知：gpu.nvml.reachable 为 false：需要 nvidia-smi -q 文本 [gpu.nvml.reachable]" in texts(reply)
+
+
+def test_a_consequence_names_its_cause() -> None:
+    d = incident("nfs-hung")
+    stuck = next(f for f in d.findings if f.rule.id == "gpu-process-stuck")
+    assert stuck.grade is Grade.POSSIBLE
+    told = said(ask(d, query(Intent.CONFIDENCE), focus=stuck.id))
+    assert "does not agree: process.blocked_in is one of nvidia" in told
+    assert "the verdict rests on its cause: /data: A mounted file system does not answer" in told
+
+
+def test_no_percentages_are_invented() -> None:
+    for name in ("off-the-bus", "double-bit-error", "power-brake", "healthy"):
+        for f in incident(name).findings or (None,):
+            headline = ask(incident(name), query(Intent.CONFIDENCE), focus=f.id if f else "").headline
+            assert not re.search(r"\d\s*%", headline)
+
+
+def test_silence() -> None:
+    reply = ask(incident("healthy"), query(Intent.CONFIDENCE))
+    assert reply.headline == "Sure as far as rules and sources reach: nothing wrong was found, and no reading failed."
+    unsettled = ask(diagnose([], rules()), query(Intent.CONFIDENCE))
+    assert unsettled.headline.startswith("Not sure at all")
+    assert not unsettled.settled

@@ -1,0 +1,78 @@
+"""Money: only the arithmetic of the figures given, never a price of our own."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assistant.dialogue.cost import figures
+from assistant.intent.query import Intent
+from assistant.reply import Reply
+from tests.assistant.dialogue.talk import ask, query, said
+
+
+def cost(text: str, lang: str = "en") -> Reply:
+    return ask(None, query(Intent.COST, text, lang))
+
+
+@pytest.mark.parametrize(
+    ("text", "hours", "total"),
+    [
+        ("64 GPUs idle for 12 hours at $2.5 per gpu hour", 768, 1920),
+        ("64 h100s idle 12h at 2.50 usd/h", 768, 1920),
+        ("what do 8 x A100 GPUs for 3 days cost at 1.5 EUR an hour", 576, 864),
+        ("1,024 块 GPU 空闲 2 天，每 GPU 小时 15 元", 49152, 737280),
+        ("100 gpus 30 minutes $4", 50, 200),
+    ],
+)
+def test_figures_are_multiplied(text: str, hours: float, total: float) -> None:
+    reply = cost(text, "zh" if "块" in text else "en")
+    assert reply.data["gpu_hours"] == pytest.approx(hours)
+    assert reply.data["total"] == pytest.approx(total)
+    assert f"{total:,.0f}" in reply.headline
+    assert reply.settled
+
+
+def test_without_a_price_there_is_no_money() -> None:
+    reply = cost("how much do 8 H100 for 3 days cost")
+    assert reply.data["gpu_hours"] == 576
+    assert "total" not in reply.data
+    assert not reply.settled
+    assert not re.search(r"[$€£¥]", reply.headline)
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        ("what did this outage cost", 3),
+        ("what do 64 idle GPUs cost", 2),
+        ("cost of 8 nodes down 3h", 2),
+        ("这次故障损失了多少钱", 3),
+    ],
+)
+def test_what_is_missing_is_asked_for(text: str, missing: int) -> None:
+    reply = cost(text, "zh" if "故障" in text else "en")
+    assert len(reply.data["missing"]) == missing
+    assert not reply.settled
+
+
+def test_nodes_are_not_gpus() -> None:
+    assert figures("8 nodes for 3 hours").gpus is None
+    assert "how many GPUs in all" in said(cost("8 nodes for 3 hours"))
+
+
+@given(st.integers(1, 99_999), st.integers(1, 9999), st.decimals(min_value="0.01", max_value=500, places=2))
+def test_the_total_is_the_product(gpus: int, hours: int, price: object) -> None:
+    reply = cost(f"{gpus} GPUs for {hours} hours at ${price} per GPU hour")
+    assert reply.data["total"] == pytest.approx(gpus * hours * float(str(price)))
+
+
+@given(st.text(max_size=200), st.sampled_from(["en", "zh"]))
+def test_any_text_and_never_a_number_of_ours(text: str, lang: str) -> None:
+    reply = cost(text, lang)
+    assert reply.headline
+    if reply.data.get("total") is not None:
+        assert figures(text).price is not None

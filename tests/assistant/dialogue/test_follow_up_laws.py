@@ -1,0 +1,163 @@
+"""Laws of the follow-ups: they touch nothing, repeat themselves, and hold what they promise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assistant.commands import demo
+from assistant.diagnosis import Diagnosis
+from assistant.dialogue._standing import Stand
+from assistant.dialogue._suppose import measured, suppose, value_of
+from assistant.intent.query import Assumed, Intent, Query, Slots
+from assistant.render.json_ import plain
+from assistant.reply import Reply
+from knowledge.facts import Kind, vocabulary
+from knowledge.observation import Scope, Status
+from tests.assistant.dialogue.talk import MINE, STATES, XIDS, ask, incident, query, rules, said, small, turn
+
+DEMOS = demo.names()
+LANGS = ("en", "zh")
+
+
+def questions(d: Diagnosis, lang: str) -> Iterator[tuple[Query, str]]:
+    """Every follow-up about the whole, with the focus on each finding, and with names that are and are not there."""
+    for intent in MINE:
+        yield query(intent, lang=lang), ""
+        yield query(intent, lang=lang, slots=Slots(gpu=(0,), xid=(79,))), ""
+        yield query(intent, lang=lang, slots=Slots(gpu=(99,), pid=(1,), node=("x",))), ""
+    for f in (*d.findings[:6], *d.ruled_out[:2]):
+        for intent in (Intent.WHY, Intent.EVIDENCE, Intent.CONFIDENCE, Intent.ALTERNATIVES, Intent.NEXT):
+            yield query(intent, lang=lang), f.id
+    yield query(Intent.WHATIF, lang=lang, assumed=(Assumed("gpu.ecc.mode", "off"),)), ""
+    yield query(Intent.ALTERNATIVES, lang=lang, symptoms=("slow-training",)), ""
+
+
+@pytest.mark.parametrize("name", DEMOS)
+@pytest.mark.parametrize("lang", LANGS)
+def test_they_touch_nothing_and_repeat_themselves(name: str, lang: str) -> None:
+    d = incident(name)
+    before = plain(d)
+    for q, focus in questions(d, lang):
+        first, again = ask(d, q, focus=focus), ask(d, q, focus=focus)
+        assert first == again or (said(first), first.data) == (said(again), again.data)
+        assert first.headline
+        assert "{" not in first.headline
+        assert first.diagnosis is None, "the base is not shown as if it were new"
+    assert plain(d) == before
+
+
+@pytest.mark.parametrize("name", DEMOS)
+def test_they_are_short_and_lead_on(name: str) -> None:
+    d = incident(name)
+    for intent in MINE:
+        reply = ask(d, query(intent))
+        rows = said(reply).count("\n") + 1
+        assert rows <= 24, (intent, rows)
+        assert 1 <= len(reply.suggestions) <= 4
+
+
+@pytest.mark.parametrize("name", DEMOS)
+@pytest.mark.parametrize("lang", LANGS)
+def test_why_not_any_rule(name: str, lang: str) -> None:
+    """All rules over all incidents: each has an answer, and one that agrees with the findings."""
+    d = incident(name)
+    found = {f.rule.id for f in d.findings}
+    out = {f.rule.id for f in d.ruled_out}
+    for rule in rules().rules:
+        reply = ask(d, query(Intent.WHYNOT, lang=lang, topics=(f"rule {rule.id}",)))
+        stand = reply.data["rules"][0]["stand"]
+        assert (stand in (Stand.CONCLUDED, Stand.SYMPTOM)) == (rule.id in found), rule.id
+        assert stand != Stand.RULED_OUT or rule.id in out
+        assert reply.headline
+
+
+# --- what if: the true values change nothing ------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DEMOS)
+def test_the_true_values_change_nothing(name: str) -> None:
+    """Supposing of every fact of a GPU and of its node what is known of it."""
+    d = incident(name)
+    subjects = [*d.facts.subjects(Scope.GPU)[:2], *d.facts.subjects(Scope.NODE)]
+    made = []
+    for subject in subjects:
+        for fact in sorted(d.facts.facts):
+            o = d.facts.current(fact, subject)
+            spec = vocabulary().get(fact)
+            if o is not None and o.status is Status.OK and spec is not None and spec.kind is not Kind.EVENT:
+                made.append(value_of(spec, subject, o.value, d.facts))
+    assert made
+    assert not any(s.changes for s in made)
+    then = suppose(d, rules(), made)
+    assert told(then) == told(d)
+
+
+@pytest.mark.parametrize("name", DEMOS)
+def test_supposing_nothing_gives_the_same_answer(name: str) -> None:
+    d = incident(name)
+    assert told(suppose(d, rules(), ())) == told(d)
+
+
+def told(d: Diagnosis) -> object:
+    return (
+        d.verdict,
+        [(f.id, f.severity, f.grade, f.role, f.advice.bucket, f.explains) for f in d.findings],
+        [f.id for f in d.ruled_out],
+        [(u.rule.id, u.subject) for u in d.undecided],
+        d.settled,
+    )
+
+
+@settings(deadline=None, max_examples=25)
+@given(XIDS, STATES, st.sampled_from(MINE), st.sampled_from(LANGS))
+def test_any_small_world_has_an_answer(xids: list[int], states: dict[str, bool], intent: Intent, lang: str) -> None:
+    d = small(xids, states)
+    kept = list(measured(d.facts))
+    reply: Reply = ask(d, query(intent, lang=lang, slots=Slots(xid=tuple(xids[:1]))))
+    assert reply.headline
+    assert list(measured(d.facts)) == kept
+    assert told(suppose(d, rules(), ())) == told(d)
+
+
+def test_hostile_words() -> None:
+    """A megabyte, controls, markup: an answer, at once, and clean."""
+    d = incident("off-the-bus")
+    for text in (
+        "why not " + "x" * 1_000_000,
+        "为什么不是" + "热" * 300_000,
+        "\x1b[31m\u202e\u200b<script>",
+        "(" * 5000,
+        "",
+        "drain" * 50_000,
+    ):
+        for intent in MINE:
+            q = query(intent, text, slots=Slots(gpu=("x" * 5000,), node=("[" * 2000,), process=(text[:5000],)))
+            reply = ask(d, q)
+            assert "\x1b" not in said(reply)
+            assert "\u202e" not in said(reply)
+            assert len(said(reply)) < 20_000
+
+
+def test_the_turn_is_all_they_need() -> None:
+    """No module asks the clock, the disk or the network: the same turn twice is the same answer."""
+    d = incident("rail-down")
+    for intent in MINE:
+        t = turn(d, query(intent))
+        from assistant.dialogue import answerer
+
+        assert said(answerer(intent).answer(t)) == said(answerer(intent).answer(t))
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_what_is_suggested_is_understood(lang: str) -> None:
+    from assistant.intent.parse import understand
+
+    for name in ("healthy", "off-the-bus", "double-bit-error", "overheating"):
+        d = incident(name)
+        for q, focus in questions(d, lang):
+            for suggestion in ask(d, q, focus=focus).suggestions:
+                assert understand(suggestion, lang=lang).intent is not Intent.UNKNOWN, suggestion

@@ -1,0 +1,93 @@
+"""Can it be used: the first word, the reasons, and what of it is about the thing that is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from assistant.diagnosis import diagnose
+from assistant.intent.query import Intent, Slots
+from knowledge.observation import Observation, Origin, node
+from tests.assistant.dialogue.talk import OFF_BUS, ask, incident, log, query, rules, said
+
+FIRST = {"en": ("Yes", "No", "Not yet", "Cannot say"), "zh": ("可以", "不可以", "暂不可以", "无法判断")}
+
+
+@pytest.mark.parametrize(
+    ("name", "lang", "headline"),
+    [
+        ("off-the-bus", "en", "Not yet, not until the node has been rebooted and the GPU is back: GPU 0000:ba:00.0 has fallen off the bus."),
+        ("off-the-bus", "zh", "暂不可以，直到节点已重启且 GPU 恢复：“GPU 0000:ba:00.0：从总线上掉线”。"),
+        ("power-brake", "en", "No, not until the hardware has been inspected: GPU 0000:9a:00.0: Power brake holds the GPU at very low clocks."),
+        ("cpu-limit", "en", "Yes, but look after this: Node vit-train-1: The CPU limit of the container holds it back."),
+        ("healthy", "en", "Yes: nothing wrong was found on what was looked at."),
+        ("healthy", "zh", "可以：所查看的内容未发现问题。"),
+    ],
+)  # fmt: skip
+def test_can_it_be_used(name: str, lang: str, headline: str) -> None:
+    reply = ask(incident(name), query(Intent.VERDICT, lang=lang))
+    assert reply.headline == headline
+    assert reply.settled
+    assert reply.data["usable"] == str(incident(name).verdict.usable)
+
+
+def test_nothing_read_is_no_yes() -> None:
+    told = [Observation("node.gpu.expected", node("n"), 8, origin=Origin.TOLD)]
+    reply = ask(diagnose(told, rules()), query(Intent.VERDICT))
+    assert reply.headline.startswith("Cannot say")
+    assert not reply.settled
+    assert ask(None, query(Intent.VERDICT)).settled is False
+
+
+def test_one_gpu_of_a_node() -> None:
+    d = incident("off-the-bus")
+    good = ask(d, query(Intent.VERDICT, "is gpu 3 ok", slots=Slots(gpu=(3,))))
+    assert good.headline.startswith("Yes, by itself: nothing wrong was found on GPU 0000:5d:00.0; but RESTART_BM")
+    assert "Elsewhere: GPU 0000:ba:00.0 has fallen off the bus (RESTART_BM)" in said(good)
+    bad = ask(d, query(Intent.VERDICT, "is gpu 5 ok", slots=Slots(gpu=(5,))))
+    assert bad.headline.startswith("Not yet")
+    assert bad.focus == d.roots[0].id
+
+
+def test_a_gpu_that_nobody_read() -> None:
+    """A GPU that only its name is known of is not fine."""
+    d = diagnose([Observation("gpu.index", s.subject, 1) for s in log(OFF_BUS).events], rules())
+    reply = ask(d, query(Intent.VERDICT, slots=Slots(gpu=(1,))))
+    assert reply.headline == "Cannot say: nothing was read of GPU 0000:3b:00.0."
+    assert not reply.settled
+
+
+def test_an_unknown_gpu_is_answered_with_those_there_are() -> None:
+    reply = ask(incident("off-the-bus"), query(Intent.VERDICT, slots=Slots(gpu=(9,))))
+    assert reply.headline.startswith("Cannot say: No GPU 9 is known; there is: 0 (0000:1a:00.0), 1 (0000:3b:00.0)")
+    assert reply.suggestions == ("is gpu 0 ok", "is gpu 1 ok", "is gpu 2 ok")
+    assert reply.data["unknown"][0]["slot"] == "gpu"
+    zh = ask(incident("off-the-bus"), query(Intent.VERDICT, lang="zh", slots=Slots(pid=(1,))))
+    assert zh.headline.startswith("无法判断：未知的进程 1；已知的有：4200")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "start"),
+    [
+        ("off-the-bus", "should I reboot it?", "Yes: GPU 0000:ba:00.0 has fallen off the bus. RESTART_BM"),
+        ("off-the-bus", "should I drain the node", "Yes: "),
+        ("off-the-bus", "do we need to replace the card?", "No, replacing it is not what this asks for"),
+        ("off-the-bus", "is a gpu reset enough?", "No, that is not enough"),
+        ("double-bit-error", "should I drain the node?", "Yes: "),
+        ("double-bit-error", "do I have to reboot?", "No, rebooting the node is not what this asks for"),
+        ("driver-hangs", "should I drain it?", "Yes, keep new work away until the GPU has been reset"),
+        ("power-brake", "should I RMA it", "Not yet: "),
+        ("healthy", "should I reboot the node?", "No: nothing was found that asks to reboot the node."),
+        ("off-the-bus", "要不要重启节点？", "需要："),
+        ("off-the-bus", "需要换卡吗", "不需要更换"),
+        ("off-the-bus", "重启作业就行了吗", "不够："),
+        ("healthy", "要不要排空", "不需要：没有发现需要排空节点的问题。"),
+    ],
+)
+def test_should_i(name: str, text: str, start: str) -> None:
+    lang = "zh" if text[-1] in "？吗空" else "en"
+    assert ask(incident(name), query(Intent.VERDICT, text, lang)).headline.startswith(start)
+
+
+def test_the_node_that_was_named_and_the_sources_do_not_name() -> None:
+    reply = ask(log(OFF_BUS), query(Intent.VERDICT, slots=Slots(node=("gpu-12",))))
+    assert "The sources do not tell the name of their node; it is taken to be the one you named." in said(reply)

@@ -1,0 +1,363 @@
+"""Differential diagnoses: what speaks for and against each hypothesis, and that nothing unseen is ruled out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assistant.commands import demo
+from assistant.diagnosis import Diagnosis, diagnose
+from assistant.differential import ROWS, Row, Stand, differential, summary, table
+from assistant.planner import Candidate, Plan, Question
+from assistant.render.cells import width
+from assistant.render.sheet import Table
+from assistant.sources import parse_text
+from knowledge.facts import Kind, vocabulary
+from knowledge.language import LANGUAGES, Text
+from knowledge.observation import Observation, Source, Status, Subject, Value, gpu, node
+from knowledge.priors import order
+from knowledge.symptoms import hypotheses, hypotheses_of, symptoms
+from rules.engine import applies
+from rules.evaluate import evaluate
+from rules.loader import load
+from rules.proof import Truth
+from tests.assistant.stories import DBE, HOSTILE
+
+RULES = load()
+BY_ID = {r.id: r for r in RULES.rules}
+DEMOS = demo.names()
+WATCHDOG = (
+    "[rank3]:[E ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=57, "
+    "OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600029 milliseconds before timing out.\n"
+)
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.11 GiB of "
+    "which 1.10 GiB is free. Including non-PyTorch memory, this process has 77.90 GiB memory in use. Of the allocated "
+    "memory 75.00 GiB is allocated by PyTorch, and 1.20 GiB is reserved by PyTorch but unallocated.\n"
+)
+
+
+@cache
+def demonstrated(name: str) -> Diagnosis:
+    return demo.diagnosed(name, demo.load(name))
+
+
+def of_text(text: str) -> Diagnosis:
+    return diagnose(parse_text("log", text), RULES)
+
+
+def seen(fact: str, value: Value, on: Subject) -> Observation:
+    return Observation(fact, on, value=value, source=Source("nvml", "nvml"))
+
+
+def by_id(rows: tuple[Row, ...]) -> dict[str, Row]:
+    return {row.id: row for row in rows}
+
+
+# --- incidents ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("incident", "symptom", "first"),
+    [
+        ("overheating", "slow-training", "thermal-throttling"),
+        ("power-brake", "slow-training", "power-throttling"),
+        ("half-width", "straggler", "pcie-degraded"),
+        ("off-the-bus", "gpu-missing", "gpu-lost"),
+        ("driver-hangs", "driver-hangs", "firmware-stopped"),
+        ("double-bit-error", "memory-errors", "uncorrectable-memory-error"),
+        ("row-remap-pending", "crash", "uncorrectable-memory-error"),
+        ("cpu-limit", "low-utilization", "cpu-short"),
+        ("fabric-manager-down", "startup-fails", "nvswitch-fabric"),
+        ("nvswitch-fault", "crash", "nvlink-trouble"),
+        ("left-behind", "out-of-memory", "gpu-memory-leftover"),
+        ("nfs-hung", "hang", "storage-slow"),
+        ("rail-down", "network-trouble", "network-link-down"),
+        ("small-shm", "crash", "shared-memory-small"),
+    ],
+)
+def test_the_cause_of_an_incident_stands_first(incident: str, symptom: str, first: str) -> None:
+    d = demonstrated(incident)
+    for lang in LANGUAGES:
+        rows = differential([symptom], d, None, lang)
+        assert (rows[0].id, rows[0].state) == (first, Stand.FOR)
+        assert rows[0].for_
+        assert rows[0].next
+        assert set(rows[0].findings) <= {f.id for f in d.findings}
+        assert rows[0].title in summary(rows, lang) or rows[0].title[1:] in summary(rows, lang)
+
+
+@pytest.mark.parametrize("incident", ["healthy", "mig"])
+@pytest.mark.parametrize("symptom", symptoms())
+def test_nothing_is_supported_on_a_healthy_node(incident: str, symptom: str) -> None:
+    rows = differential([symptom], demonstrated(incident), None, "en")
+    assert [row.id for row in rows if row.state is Stand.FOR] == []
+
+
+def test_a_healthy_node_rules_out_what_was_looked_at() -> None:
+    rows = by_id(differential(["slow-training"], demonstrated("healthy"), None, "en"))
+    out = {name for name, row in rows.items() if row.state is Stand.AGAINST}
+    assert {"thermal-throttling", "power-throttling", "pcie-degraded", "cpu-short", "gpu-shared"} <= out
+    assert all(rows[name].against and not rows[name].unknown and not rows[name].next for name in out)
+    assert rows["program-changed"].state is Stand.UNKNOWN, "no probe looks at the program"
+    assert "commit" in rows["program-changed"].next
+
+
+def test_a_consequence_is_no_cause() -> None:
+    rows = differential(["slow-training"], demonstrated("overheating"), None, "en")
+    power = by_id(rows)["power-throttling"]
+    assert power.causes
+    assert power.state is Stand.POSSIBLE
+    assert power.next.startswith("follows from: GPU is slowed down by its hardware")
+    assert "consequence" in [row[1] for row in shown(rows, "en")]
+    assert "power" not in summary(rows, "en").casefold()
+
+
+# --- words --------------------------------------------------------------------------------
+
+
+def test_a_hang_with_a_timeout_in_the_log_alone() -> None:
+    rows = by_id(differential(["hang"], of_text(WATCHDOG), None, "en"))
+    assert rows["rank-missing-or-late"].state is Stand.POSSIBLE
+    assert "py-spy" in rows["rank-missing-or-late"].next
+    assert [name for name, row in rows.items() if row.state is Stand.AGAINST] == [], "a log of one rank clears nothing"
+
+
+def test_out_of_memory_in_a_traceback() -> None:
+    rows = by_id(differential(["out-of-memory"], of_text(OOM), None, "zh"))
+    assert rows["gpu-memory-too-small"].state is Stand.FOR
+    assert rows["gpu-memory-fragmented"].state is Stand.AGAINST
+    assert "均不是此类" in rows["gpu-memory-fragmented"].against[0]
+    assert rows["gpu-shared"].next == "nvml（约 1 秒）", "who shares a GPU is computed from what its processes are"
+
+
+def test_of_several_possible_causes_the_usual_one_stands_first() -> None:
+    rows = differential(["nan-loss"], of_text("FloatingPointError: Loss is nan\n"), None, "en")
+    assert [r.id for r in rows[:2]] == ["loss-diverged", "number-format-overflow"]
+    assert rows[0].state is Stand.POSSIBLE
+    assert summary(rows, "en").startswith("Possible: training diverged; fp16 overflows, or a mask")
+
+
+def test_a_probe_that_would_tell_is_named_with_its_cost() -> None:
+    rows = by_id(differential(["gpu-too-hot"], of_text(DBE), None, "en"))
+    hot = rows["thermal-throttling"]
+    assert hot.state is Stand.UNKNOWN
+    assert hot.next == "nvml (cheap)"
+    assert hot.unknown == ("nvml [gpu.clock.event.hw_thermal, gpu.clock.event.sw_thermal]",)
+    in_chinese = by_id(differential(["gpu-too-hot"], of_text(DBE), None, "zh"))["thermal-throttling"]
+    assert in_chinese.next == "nvml（约 1 秒）"
+
+
+def test_the_plan_says_which_probe() -> None:
+    waits = (("gpu.clock.event.hw_thermal", "hw-thermal-slowdown"),)
+    planned = Plan(probes=(Candidate("nvidia-smi", 1.0, 1.0, waits, False, Text("", "")),), decided=False)
+    rows = by_id(differential(["gpu-too-hot"], of_text(DBE), planned, "en"))
+    assert rows["thermal-throttling"].next.startswith("nvidia-smi (")
+    assert rows["thermal-throttling"].unknown[0].startswith("nvidia-smi [")
+
+
+def test_the_plan_says_which_question() -> None:
+    asked = Question(
+        "job.step.data_wait.share",
+        node("n1"),
+        Text("How long?", "多久？"),
+        "float",
+        (),
+        Text("", ""),
+        ("input-bound-job",),
+    )
+    rows = by_id(differential(["low-utilization"], of_text(DBE), Plan(questions=(asked,)), "zh"))
+    assert rows["input-starved"].next == "多久？"
+
+
+def test_what_a_person_said_decides() -> None:
+    job = Subject(vocabulary()["job.step.data_wait.share"].scope, "1")
+    for share, stand in ((40.0, Stand.FOR), (1.0, Stand.AGAINST)):
+        d = diagnose([seen("job.step.data_wait.share", share, job)], RULES)
+        assert by_id(differential(["low-utilization"], d, None, "en"))["input-starved"].state is stand
+
+
+def test_against_names_the_value_that_came_closest() -> None:
+    flags = ("gpu.draining", "gpu.clock.event.hw_power_brake")
+    gpus = [gpu(f"0000:0{n}:00.0", "n1") for n in range(1, 5)]
+    facts = [seen(name, False, g) for g in gpus for name in flags]
+    draw = [seen("gpu.power.draw", 100.0 + n, g) for n, g in enumerate(gpus)]
+    limits = [seen(name, 700.0, g) for g in gpus for name in ("gpu.power.limit", "gpu.power.limit.default")]
+    more = [seen("gpu.utilization.core", 99, g) for g in gpus]
+    rows = by_id(differential(["gpu-too-hot"], diagnose([*facts, *draw, *limits, *more], RULES), None, "en"))
+    assert any("(and 3 more)" in line for line in rows["power-throttling"].against)
+
+
+def shown(rows: tuple[Row, ...], lang: str) -> tuple[tuple[str, ...], ...]:
+    part = table(rows, lang)
+    assert isinstance(part, Table)
+    assert all(len(row) == len(part.header) for row in part.rows)
+    return part.rows
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_table_is_short_and_says_what_it_left_out(lang: str) -> None:
+    rows = differential(["crash"], demonstrated("healthy"), None, lang)
+    lines = shown(rows, lang)
+    assert len(lines) == ROWS + 1
+    assert str(len(rows) - ROWS) in lines[-1][0]
+    assert max(width(cell) for line in lines for cell in line) <= 96
+    assert max(width(line[0]) for line in lines) <= 60
+    assert not any("\n" in cell for line in lines for cell in line)
+    assert len(shown(rows[:3], lang)) == 3
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_step_by_hand_fits_into_a_cell(lang: str) -> None:
+    """What to do stands in the first sentence; the row has all of it."""
+    d = diagnose([], RULES)
+    for symptom in symptoms():
+        every = differential([symptom], d, Plan(), lang)
+        rows = [r for r in every if r.next and r.next == hypotheses()[r.id].find_out.in_(lang)]
+        cells = [line[3] for line in shown(tuple(rows[:ROWS]), lang)]
+        for row, cell in zip(rows, cells, strict=False):
+            assert row.next.startswith(cell)
+            assert 0 < len(cell) < len(row.next)
+            assert " ... " not in cell
+
+
+def test_what_was_cut_off_may_hold_anything() -> None:
+    d = demonstrated("healthy")
+    part = replace(d, cut=("kern.log",))
+    whole_rows, part_rows = (by_id(differential(["crash"], x, None, "en")) for x in (d, part))
+    assert whole_rows["gpu-reports-fault"].state is Stand.AGAINST
+    assert part_rows["gpu-reports-fault"].state is Stand.UNKNOWN
+    assert part_rows["network-link-down"].state is Stand.UNKNOWN, "links that went down stand in the log"
+
+
+def test_a_rule_that_the_site_took_out_decides_nothing() -> None:
+    kept = tuple(r for r in RULES.rules if r.id != "sw-thermal-slowdown")
+    d = demonstrated("healthy")
+    rows = by_id(differential(["gpu-too-hot"], d, None, "en", replace(RULES, rules=kept)))
+    assert rows["thermal-throttling"].state is Stand.UNKNOWN
+    assert by_id(differential(["gpu-too-hot"], d, None, "en", RULES))["thermal-throttling"].state is Stand.AGAINST
+
+
+def test_without_hypotheses_nothing_is_said() -> None:
+    d = demonstrated("healthy")
+    assert differential([], d, None, "en") == ()
+    assert differential(["no-such-symptom"], d, None, "en") == ()
+    assert summary((), "en") == ""
+    assert shown((), "en") == ()
+
+
+# --- laws ---------------------------------------------------------------------------------
+
+
+def check(rows: tuple[Row, ...], d: Diagnosis, ids: list[str], lang: str) -> None:
+    """What holds of every differential diagnosis."""
+    wanted = hypotheses_of(ids)
+    assert sorted(r.id for r in rows) == sorted(h.id for h in wanted)
+    stands = [list(Stand).index(r.state) for r in rows]
+    assert stands == sorted(stands)
+    for row in rows:
+        h = hypotheses()[row.id]
+        assert row.title == h.title.in_(lang)
+        if row.state is Stand.AGAINST:
+            assert h.decides
+            assert not row.unknown
+            assert not open_rules(row.id, d), "missing is never fine"
+        if row.state is Stand.FOR:
+            assert {f.rule.id for f in d.findings if f.id in row.findings} <= set(h.rules)
+            assert row.findings
+            assert row.for_
+    open_rows = [r for r in rows if r.state is Stand.UNKNOWN]
+    ranks = {cause: i for i, cause in enumerate(order(h.cause for h in wanted))}
+    causes = [ranks[hypotheses()[r.id].cause] for r in open_rows]
+    assert causes == sorted(causes)
+    assert summary(rows, lang)
+    shown(rows, lang)
+
+
+def open_rules(hypothesis: str, d: Diagnosis) -> set[str]:
+    """Deciding rules that are not known to fail on everything they are about."""
+    excluded = {(f.rule.id, f.subject) for f in d.ruled_out}
+    out = set()
+    for rule in (BY_ID[name] for name in hypotheses()[hypothesis].decides):
+        subjects = d.facts.subjects(rule.scope)
+        about = [s for s in subjects if applies(rule, s, d.facts) and (rule.id, s) not in excluded]
+        if not subjects or any(evaluate(rule.when, s, d.facts).truth is not Truth.FALSE for s in about):
+            out.add(rule.id)
+    return out
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("incident", DEMOS)
+def test_every_incident_with_every_symptom(incident: str, lang: str) -> None:
+    d = demonstrated(incident)
+    for symptom in symptoms():
+        check(differential([symptom], d, None, lang), d, [symptom], lang)
+
+
+SUBJECTS = [gpu("0000:3b:00.0", "n1"), gpu("0000:4c:00.0", "n1")]
+FACTS = sorted(
+    s.name for s in vocabulary() if s.scope in (SUBJECTS[0].scope, node().scope) and s.kind is not Kind.RELATION
+)
+
+
+@st.composite
+def observed(draw: st.DrawFn) -> list[Observation]:
+    """Some facts of a node and its GPUs: answered, refused, or not there."""
+    out = []
+    for name in draw(st.lists(st.sampled_from(FACTS), min_size=5, max_size=60, unique=True)):
+        spec = vocabulary()[name]
+        for subject in SUBJECTS if spec.scope is SUBJECTS[0].scope else [node("n1")]:
+            status = draw(st.sampled_from([Status.OK, Status.OK, *Status]))
+            value = draw(values(spec.type, spec.values)) if status is Status.OK else None
+            good = status is not Status.OK or (value is not None and spec.accepts(value))
+            if good:
+                out.append(Observation(name, subject, value=value, status=status, source=Source("nvml", "nvml")))
+    return out
+
+
+def values(kind: str, words: tuple[str, ...]) -> st.SearchStrategy[Value]:
+    match kind:
+        case "bool":
+            return st.booleans()
+        case "int":
+            return st.sampled_from([0, 1, 5, 50, 95, 100, 4096])
+        case "float":
+            return st.sampled_from([0.0, 1.0, 29.0, 99.0, 700.0])
+        case "enum":
+            return st.sampled_from(words)
+        case "set":
+            return st.just(words[:1])
+        case "str":
+            return st.sampled_from(["", "550.54.15", "x"])
+        case _:
+            return st.none()
+
+
+@settings(max_examples=60)
+@given(observed(), st.lists(st.sampled_from(sorted(symptoms())), min_size=1, max_size=3, unique=True))
+def test_what_is_not_known_is_never_ruled_out(observations: list[Observation], ids: list[str]) -> None:
+    d = diagnose(observations, RULES)
+    check(differential(ids, d, None, "en"), d, ids, "en")
+
+
+@pytest.mark.parametrize("text", [DBE, HOSTILE, WATCHDOG, OOM])
+def test_logs_with_every_symptom(text: str) -> None:
+    d = of_text(text)
+    for symptom in symptoms():
+        rows = differential([symptom], d, None, "en")
+        check(rows, d, [symptom], "en")
+        said = "".join(line for row in rows for line in (*row.for_, *row.against, *row.unknown, row.next))
+        assert not {"\x1b", "\u202e", "\u200b"} & set(said)
+
+
+def test_a_gpu_that_nothing_tells_of_is_not_cleared() -> None:
+    one = gpu("0000:3b:00.0", "n1")
+    cool = [seen(f"gpu.clock.event.{name}", False, one) for name in ("hw_thermal", "sw_thermal")]
+    few = diagnose(cool, RULES)
+    assert by_id(differential(["gpu-too-hot"], few, None, "en"))["thermal-throttling"].state is Stand.AGAINST
+    many = diagnose([*cool, seen("node.gpu.count", 8, node("n1"))], RULES)
+    assert by_id(differential(["gpu-too-hot"], many, None, "en"))["thermal-throttling"].state is Stand.UNKNOWN
