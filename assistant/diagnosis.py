@@ -170,6 +170,12 @@ def _unseen(facts: FactBase) -> tuple[Text, ...]:
     return tuple(name for name, any_of in BASE if asked.intersection(any_of) and not told.intersection(any_of))
 
 
+def unread(facts: FactBase) -> tuple[Text, ...]:
+    """The parts of the base set that nothing told, whether or not they were asked for: without them nobody says yes."""
+    told = {k.fact for k in facts.observations if k.inner.status is Status.OK}
+    return tuple(name for name, any_of in BASE if told.isdisjoint(any_of))
+
+
 def bad_roots(findings: Sequence[Finding]) -> list[Finding]:
     """Root findings of warning or worse that are at least probable: what verdict and exit code stand on."""
     sure = (f for f in findings if f.role is Role.ROOT and f.grade in (Grade.CONFIRMED, Grade.PROBABLE))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -183,7 +184,13 @@ def _fault(path: str) -> InputError | None:
         here = Path(path)
         if here.is_dir():
             return InputError(f"{path} is a directory", hint=f"name the files in it, for instance {here / '*'}")
-        here.stat()
+        mode = here.stat().st_mode
+        if stat.S_ISBLK(mode) or (
+            stat.S_ISCHR(mode) and os.path.realpath(path) != os.devnull and not _is_terminal(here)
+        ):
+            return InputError(
+                f"{path} is a device without an end", hint="name a file, or pipe what is to be read: ... --log -"
+            )
     except FileNotFoundError:
         return InputError(f"{path}: no such file")
     except (OSError, ValueError) as error:
@@ -191,6 +198,11 @@ def _fault(path: str) -> InputError | None:
     if not os.access(path, os.R_OK):
         return InputError(f"{path} may not be read by this user", hint="kernel logs often need root: try sudo")
     return None
+
+
+def _is_terminal(path: Path) -> bool:
+    """``/dev/stdin`` and the like, where somebody types."""
+    return any(os.path.realpath(f"/proc/self/fd/{n}") == os.path.realpath(path) and os.isatty(n) for n in range(3))
 
 
 # --- logs ---------------------------------------------------------------------------------

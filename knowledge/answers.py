@@ -15,6 +15,7 @@ class AnswerWords:
     no: tuple[str, ...]
     dont_know: tuple[str, ...]  # wherever they stand
     inexact: tuple[str, ...]  # wherever they stand: what is said is no single number
+    filler: tuple[str, ...]  # say nothing of their own beside a value
     percent: tuple[str, ...]
     numbers: Mapping[str, int]
 
@@ -31,6 +32,7 @@ def answer_words() -> AnswerWords:
         return tuple(sorted({*said["en"], *said["zh"]}, key=lambda p: (-len(p), p)))
 
     return AnswerWords(
-        phrases("yes"), phrases("no"), phrases("dont_know"), phrases("inexact"), phrases("percent"),
+        phrases("yes"), phrases("no"), phrases("dont_know"), phrases("inexact"), phrases("filler"),
+        phrases("percent"),
         entries["numbers"]["numbers"],
     )  # fmt: skip

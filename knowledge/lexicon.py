@@ -31,6 +31,8 @@ class Lexicon:
     classes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # id -> words of the same meaning
     roles: dict[str, tuple[str, ...]] = field(default_factory=dict)  # field, weak, elsewhere, filler, ... -> words
     spellings: dict[str, str] = field(default_factory=dict)  # "whats" -> "what is"
+    sounds: dict[str, str] = field(default_factory=dict)  # Han character -> its syllable
+    heard: list[str] = field(default_factory=list)  # Han words that are meant when only the sound is right
     facts: dict[str, str] = field(default_factory=dict)  # what people say -> name of the vocabulary
     values: dict[str, str] = field(default_factory=dict)  # "enabled" -> "true"
 
@@ -67,6 +69,13 @@ def _spellings(out: Lexicon, entry: Mapping[str, Any]) -> None:
     out.spellings.update(entry["read"])
 
 
+def _sounds(out: Lexicon, entry: Mapping[str, Any]) -> None:
+    out.sounds.update(
+        (character, syllable) for syllable, characters in entry["read"].items() for character in characters
+    )
+    out.heard += entry["words"]
+
+
 def _fact(out: Lexicon, entry: Mapping[str, Any]) -> None:
     for text in _said(entry):
         out.facts.setdefault(text, entry["fact"])
@@ -82,6 +91,7 @@ _ADD = {
     "class": _class,
     "words": _words,
     "spellings": _spellings,
+    "sounds": _sounds,
     "fact": _fact,
     "value": _value,
 }

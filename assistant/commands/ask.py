@@ -46,9 +46,10 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
 
 def origin_of(args: argparse.Namespace) -> Origin:
     """What the options say that the conversation is about."""
+    from assistant.session.driver import folder
     from assistant.session.state import Origin
 
-    return Origin(args.bundle, tuple(args.log), tuple(args.input), args.host)
+    return Origin(args.bundle, tuple(args.log), tuple(args.input), args.host, folder())
 
 
 def eyes_of(args: argparse.Namespace, bar: Progress) -> Eyes:
@@ -105,13 +106,28 @@ def _sentence(args: argparse.Namespace) -> str:
             args.words = [files.pop()]
     text = " ".join(args.words)
     if text in ("", "-"):
-        import sys
-
-        interactive = sys.stdin is None or (not text and sys.stdin.isatty())
-        text = "" if interactive else sys.stdin.read(1 << 20)
+        text = _from_stdin(needed=not text)
     if not text.strip():
         raise UsageError("nothing was asked", hint='for example: gpudiag ask "is this node healthy?"')
     return text
+
+
+def _from_stdin(needed: bool) -> str:
+    """The sentence on standard input; empty when there is none. A terminal is waited for only where `-` asks for it."""
+    import sys
+
+    from assistant.session.reading import LIMIT
+    from assistant.session.terminal import any_bytes
+
+    if sys.stdin is None or (needed and sys.stdin.isatty()):
+        return ""
+    any_bytes()
+    try:
+        return sys.stdin.read(LIMIT)
+    except OSError as error:
+        from knowledge.errors import UsageError
+
+        raise UsageError(f"standard input cannot be read: {error.strerror}") from error
 
 
 def _only_understood(args: argparse.Namespace, sentence: str) -> int:

@@ -7,17 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from assistant.dialogue._clauses import meaning
 from assistant.dialogue._scope import Scoped
 from assistant.dialogue._suppose import SUPPOSED, Supposition, no_events, value_of
 from assistant.dialogue._thresholds import Threshold, meant_limit, threshold
 from assistant.dialogue._values import Problem, parse
-from assistant.render.labels import scope_name
+from assistant.render.labels import scope_name, sentence
 from knowledge.errors import nearest_hint
 from knowledge.facts import FactSpec, Kind, vocabulary
 from knowledge.identity import is_pci
 from knowledge.language import Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject, Value
-from knowledge.text import excerpt
+from knowledge.text import clean, excerpt
 
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
@@ -33,7 +34,7 @@ _NONE = frozenset({"none", "no", "never", "not seen", "absent", "没有", "无",
 class Assumption:
     """One thing that is assumed."""
 
-    said: Text  # reads after "If"
+    said: Text  # a clause that stands for itself
     facts: frozenset[str]  # what it is about
     suppositions: tuple[Supposition, ...] = ()
     threshold: Threshold | None = None
@@ -100,34 +101,26 @@ def _fact(spec: FactSpec, a: Assumed, turn: Turn, d: Diagnosis, where: Scoped) -
     status, value = Status.OK, None
     if a.op == "none":
         status = Status.NONE_SEEN
-        shown = Text("none seen", "“未见”")
     else:
         parsed = parse(spec, a.value, a.op)
         if isinstance(parsed, Problem):
             return parsed.text
         value = parsed
-        shown = _shown(spec, value)
     made = tuple(value_of(spec, s, value, d.facts, status) for s in subjects)
-    of = Text(_of(subjects, "en"), _of(subjects, "zh"))
-    return Assumption(
-        Text(
-            f"{spec.name} of {of.en} were {shown.en}",
-            f"{of.zh}{' ' if of.zh[-1:].isascii() else ''}的 {spec.name} 为{shown.zh}",
-        ),
-        frozenset({spec.name}),
-        made,
-        subjects=tuple(subjects),
+    return Assumption(_sentence(spec, subjects, value), frozenset({spec.name}), made, subjects=tuple(subjects))
+
+
+def _sentence(spec: FactSpec, subjects: Sequence[Subject], value: Value) -> Text:
+    """The fact's own sentence about the subjects; of no value that none was seen."""
+    if value is None:
+        what = Text(*(meaning(spec.name, vocabulary(), lang) for lang in ("en", "zh")))
+        return Text(f"{what.en}, of {_of(subjects, 'en')}: none seen", f"{_of(subjects, 'zh')}，{what.zh}：未见")
+    one = Observation(spec.name, subjects[0], value, source=SUPPOSED)
+    if len(subjects) == 1:
+        return Text(*(clean(sentence(spec, one, lang)) for lang in ("en", "zh")))
+    return Text(
+        *(clean(spec.sentence(one, lang).replace(str(subjects[0]), _of(subjects, lang))) for lang in ("en", "zh"))
     )
-
-
-def _shown(spec: FactSpec, value: Value) -> Text:
-    unit = f" {spec.unit}" if spec.unit and spec.unit not in ("count", "ratio") else ""
-    if isinstance(value, bool):
-        return Text("yes", "“是”") if value else Text("no", "“否”")
-    if isinstance(value, tuple):
-        return Text(", ".join(value) or "empty", " " + "、".join(value) if value else "“空”")
-    said = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return Text(f"{said}{unit}", f" {said}{unit}")
 
 
 def _of(subjects: Sequence[Subject], lang: str) -> str:
@@ -161,7 +154,7 @@ def _no_event(spec: FactSpec, value: str, d: Diagnosis, where: Scoped) -> Assump
     subjects = list(where.subjects) or list(d.facts.subjects(Scope.NODE))
     made = no_events(spec.name, subjects, code, d.facts)
     called = _called(spec, code)
-    return Assumption(Text(f"there had been no {called}", f"没有出现过 {called}"), frozenset({spec.name}), (made,))
+    return Assumption(Text(f"no {called} was seen", f"未出现 {called}"), frozenset({spec.name}), (made,))
 
 
 def _called(spec: FactSpec, code: int | None) -> str:
@@ -184,8 +177,8 @@ def _event(spec: FactSpec, value: str, turn: Turn, d: Diagnosis, where: Scoped) 
     subject = subjects[0]
     made = _happened(spec, code, subject, d)
     said = Text(
-        f"there had been {_called(spec, code)} on {_of([subject], 'en')}",
-        f"{_of([subject], 'zh')} 出现过 {_called(spec, code)}",
+        f"{_called(spec, code)} was seen on {_of([subject], 'en')}",
+        f"{_of([subject], 'zh')} 出现 {_called(spec, code)}",
     )
     return Assumption(said, frozenset({spec.name}), (Supposition((made,)),), subjects=(subject,))
 
@@ -212,7 +205,7 @@ def told(observations: Iterable[Observation]) -> Assumption | None:
         return None
     facts = frozenset(o.fact for o in made)
     said = ", ".join(dict.fromkeys(_line(o) for o in made))
-    return Assumption(Text(f"there had been {said}", f"出现过 {said}"), facts, (Supposition(made),))
+    return Assumption(Text(f"{said} was seen", f"出现 {said}"), facts, (Supposition(made),))
 
 
 def _line(o: Observation) -> str:

@@ -23,6 +23,22 @@ if TYPE_CHECKING:
 MEANING = 110  # columns of what a fact means
 VALUES = 4  # of a list of values that would do
 _CLAUSE_END = re.compile(r"[;；。]|\.(?: |$)|\(|（")  # what ends the first clause of a fact's meaning
+_OPENS = re.compile(r"([a-z]{1,20})(?=[ ,:;])")
+_COMMANDS = frozenset(
+    {
+        "gpudiag",
+        "nvidia",
+        "systemctl",
+        "journalctl",
+        "dcgmi",
+        "sudo",
+        "dmesg",
+        "nvlink",
+        "numactl",
+        "kubectl",
+        "scontrol",
+    }
+)
 _UNITS = {"percent": "%", "count": "", "ratio": "", "": ""}
 _WANTED: dict[Op, Text] = {
     Op.IS: Text("{}", "{}"), Op.IS_NOT: Text("not {}", "非 {}"),
@@ -47,6 +63,19 @@ _NOTES_ZH = (
 )  # fmt: skip
 
 
+def opened(text: str) -> str:
+    """A sentence with a capital letter; a name, a path or a command that opens it stays as it is."""
+    found = _OPENS.match(text)
+    return text if found is None or found[1] in _COMMANDS else text[:1].upper() + text[1:]
+
+
+def machine_made(raw: str) -> bool:
+    """Whether a raw value is a number, a mask or a structure: beside the sentence that reads it, it says nothing."""
+    return bool(
+        re.match(r"[\[{\"]|[\w.]+ = ", raw) or re.fullmatch(r"(?:[\w()*, ]{1,80}: ?)?(?:0x)?[0-9a-fA-F.+-]{1,20}", raw)
+    )
+
+
 def note(seen: str, lang: str) -> str:
     """What a proof notes of its comparison, in `lang`; what is not known here stays."""
     if lang != "zh":
@@ -66,6 +95,11 @@ def meaning(name: str, vocabulary: Vocabulary, lang: str) -> str:
     return cut(clean(said), MEANING) or name
 
 
+def within(said: str, lang: str) -> str:
+    """A clause of ours within a sentence: its first word is written small, a name is not."""
+    return said if lang == "zh" or not re.match(r"[A-Z][a-z]* |[A-Z][a-z]+$", said) else said[:1].lower() + said[1:]
+
+
 def compared(leaf: Leaf) -> bool:
     """Whether a leaf asks for more than yes or no: a threshold, a version, one of several words."""
     return isinstance(leaf, FactLeaf) and not isinstance(leaf.value, bool) and leaf.op is not Op.MATCHES
@@ -80,7 +114,7 @@ def wanted(leaf: FactLeaf, vocabulary: Vocabulary, lang: str) -> str:
     """What a value is compared with: ``at least 50 %``, ``below 0.85 of the peers' median``; empty where words fail."""
     spec = vocabulary.get(leaf.fact)
     value = _operand(leaf, spec, vocabulary, lang)
-    said = _WANTED[leaf.op].in_(lang).format(value) if value else ""
+    said = _WANTED[leaf.op].in_(lang).format(value).replace(" “", "“") if value else ""
     if not said:
         return ""
     if leaf.peer_ratio:
@@ -128,7 +162,11 @@ def _reference(value: Reference, unit: str, vocabulary: Vocabulary, lang: str) -
     name = meaning(value.fact, vocabulary, lang)
     name = name if lang == "zh" or not name[1:2].islower() else name[:1].lower() + name[1:]
     times = Text(f"{value.times:g} times ", f"{value.times:g} 倍").in_(lang) if value.times != 1 else ""
-    named = Text(f"the {name}", f"“{name}”").in_(lang) if not times else Text(f"{times}the {name}", f"“{name}”的 {times}").in_(lang)
+    named = (
+        Text(f"the {name}", f"“{name}”").in_(lang)
+        if not times
+        else Text(f"{times}the {name}", f"“{name}”的 {times}").in_(lang)
+    )
     if not value.plus:
         return named
     by = f"{abs(value.plus):g}{unit}"
@@ -167,7 +205,10 @@ def _coded(leaf: EventLeaf, lang: str) -> str:
         if test.field == "code" and test.op in (Op.IS, Op.IN):
             codes = test.value if isinstance(test.value, tuple) else (test.value,)
             rest = len(codes) - VALUES
-            shown = [*map(str, codes[:VALUES]), *([Text(f"{rest} more", f"另外 {rest} 个").in_(lang)] if rest > 0 else [])]
+            shown = [
+                *map(str, codes[:VALUES]),
+                *([Text(f"{rest} more", f"另外 {rest} 个").in_(lang)] if rest > 0 else []),
+            ]
             return f"{leaf.event.upper()} {listed(shown, lang)}"
     return ""
 
@@ -191,4 +232,6 @@ def facts_named(names: Mapping[str, None] | list[str], vocabulary: Vocabulary, l
     """Several facts by what they are."""
     every = list(dict.fromkeys(meaning(name, vocabulary, lang) for name in names))
     rest = len(every) - most
-    return listed([*every[:most], *([Text(f"{rest} more", f"另有 {rest} 项").in_(lang)] if rest > 0 else [])], lang, ";")
+    return listed(
+        [*every[:most], *([Text(f"{rest} more", f"另有 {rest} 项").in_(lang)] if rest > 0 else [])], lang, ";"
+    )

@@ -58,7 +58,7 @@ def codes(names: Sequence[str], lang: str) -> Reply:
         parts.append(Paragraph(text_in(lang, f"Not in NVIDIA's catalogue: {said}.", f"NVIDIA 目录中没有：{said}。")))
     return Reply(
         lang, _codes_headline(found, columns, missing, lang), tuple(parts), settled=bool(found),
-        suggestions=tuple(text_in(lang, f"how do I fix {n}", f"如何处理 {n}") for n in found[:3]),
+        suggestions=tuple(text_in(lang, f"how do I fix {n}?", f"如何处理 {n}？") for n in found[:3]),
         data=data_of("explain", found, unknown=missing),
     )  # fmt: skip
 

@@ -1,16 +1,18 @@
-"""Which rules somebody means by a hypothesis: a code, a rule's name, a complaint, an area, or plain words."""
+"""What somebody means by a hypothesis: the rules of a code, a name or plain words, or the hypotheses of a suspicion."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from knowledge.language import NO_TEXT, Text
 from rules.condition import All, Any_, Condition, EventLeaf, FactLeaf, FieldTest, KnownLeaf, Leaf, Op, leaves
 
 if TYPE_CHECKING:
     from assistant.intent.query import Query, Topic
+    from knowledge.symptoms import Hypothesis
     from rules.model import Rule
 
 MOST = 12  # rules that one hypothesis may mean
@@ -28,10 +30,12 @@ _ASKING = re.compile(
 class Meant:
     """A hypothesis in words and the rules that decide it."""
 
-    said: str  # "xid 79", "thermal"; empty when nothing was named
+    said: str  # "xid 79", "cooling"; empty when nothing was named
     rules: tuple[Rule, ...]
     code: int | None = None  # the one code that was named
-    outright: bool = True  # named by code, rule, fact, area or complaint; else found by its words
+    outright: bool = True  # named by code, rule, fact, suspicion or complaint; else found by its words
+    hypotheses: tuple[Hypothesis, ...] = ()  # that a suspicion in plain words stands for; then no rules
+    title: Text = NO_TEXT  # of the suspicion, within a sentence
 
 
 def meant(query: Query, rules: Sequence[Rule]) -> Meant:
@@ -39,10 +43,27 @@ def meant(query: Query, rules: Sequence[Rule]) -> Meant:
     said, found, code = _coded(query, rules)
     if not said:
         said, found = _named(query, rules)
+    if not said and (plain := _suspicion(query)) is not None:
+        return plain
     outright = bool(said)
     if not said:
         said, found = _searched(query, rules)
     return Meant(said, tuple({r.id: r for r in found}.values())[:MOST], code, outright)
+
+
+def _suspicion(query: Query) -> Meant | None:
+    """What is suspected in everyday words, or the complaint that is named."""
+    from knowledge.suspects import suspected
+    from knowledge.symptoms import hypotheses_of, symptoms
+
+    known = symptoms()
+    if (found := suspected(query.text[:SENTENCE])) is not None:
+        return Meant(found.id, (), hypotheses=found.hypotheses, title=found.title)
+    for name in query.symptoms:
+        if name in known:
+            title = Text(f'"{known[name].title.en}"', f"“{known[name].title.zh}”")
+            return Meant(name, (), hypotheses=tuple(hypotheses_of([name]))[:MOST], title=title)
+    return None
 
 
 def _coded(query: Query, rules: Sequence[Rule]) -> tuple[str, list[Rule], int | None]:
@@ -73,25 +94,19 @@ def literal(query: Query, topic: Topic) -> bool:
 
 
 def _named(query: Query, rules: Sequence[Rule]) -> tuple[str, list[Rule]]:
-    """By rule, by fact, by an area's word, by complaint: what the query names outright."""
+    """By rule or by fact: what the query names outright."""
     by_id = {r.id: r for r in rules}
     direct = [by_id[t.name] for t in query.topics if t.kind == "rule" and t.name in by_id and literal(query, t)]
     if direct:
         return direct[0].id, direct
-    if facts := [*query.facts, *(t.name for t in query.topics if t.kind == "fact" and literal(query, t))]:
+    text = query.text[:SENTENCE].casefold()
+    said = [
+        *(f for f in query.facts if f.casefold() in text),
+        *(t.name for t in query.topics if t.kind == "fact" and literal(query, t)),
+    ]
+    if facts := list(dict.fromkeys(said)):
         return facts[0], [r for fact in facts for r in rules if fact in _asked(r)]
-    if said := _area(query):
-        return said, [r for r in rules if r.area == _AREA_WORDS[said]]
-    if query.symptoms:
-        return query.symptoms[0], list(_of_symptoms(query.symptoms, by_id))
     return "", []
-
-
-def _area(query: Query) -> str:
-    """The first word of the sentence that names an area of rules."""
-    from assistant.find.tokens import tokens
-
-    return next((word for word in tokens(query.text[:SENTENCE]) if word in _AREA_WORDS), "")
 
 
 def coded(kind: str, code: int, rules: Sequence[Rule]) -> list[Rule]:
@@ -150,26 +165,7 @@ def _asked(rule: Rule) -> set[str]:
     return out
 
 
-def _of_symptoms(names: Iterable[str], by_id: dict[str, Rule]) -> Iterator[Rule]:
-    from knowledge.symptoms import symptoms
-
-    known = symptoms()
-    for name in names:
-        if name in known:
-            for h in known[name].hypotheses:
-                yield from (by_id[r] for r in h.rules if r in by_id)
-
-
 # --- plain words --------------------------------------------------------------------------
-
-_AREA_WORDS = {
-    "nccl": "nccl", "thermal": "thermal", "heat": "thermal", "overheating": "thermal", "temperature": "thermal",
-    "hot": "thermal", "cooling": "thermal", "过热": "thermal", "温度": "thermal", "散热": "thermal", "network": "network",
-    "infiniband": "network", "rdma": "network", "网络": "network", "pcie": "pcie", "nvlink": "nvlink", "nvswitch": "nvswitch",
-    "driver": "driver", "驱动": "driver", "power": "power", "供电": "power", "功率": "power", "ecc": "memory", "显存": "memory",
-    "memory": "memory", "cuda": "cuda", "firmware": "firmware", "固件": "firmware", "filesystem": "filesystem",
-    "storage": "filesystem", "nfs": "filesystem", "存储": "filesystem", "dcgm": "dcgm",
-}  # fmt: skip
 
 
 def _searched(query: Query, rules: Sequence[Rule]) -> tuple[str, list[Rule]]:
@@ -177,6 +173,6 @@ def _searched(query: Query, rules: Sequence[Rule]) -> tuple[str, list[Rule]]:
     from assistant.find import search
 
     found = search(_ASKING.sub(" ", query.text[:SENTENCE]), limit=MOST, kinds={"rule"})
-    by_id = {r.id: r for r in rules}
+    by_id = {r.id: r for r in rules if r.split_by != "code"}  # a rule about every code is about none
     near = [t for t in found if t.score >= max(_NEAR * found[0].score, _TELLING) and t.name in by_id]
     return (near[0].title.in_(query.lang) or near[0].name if near else ""), [by_id[t.name] for t in near]

@@ -190,15 +190,15 @@ def ask_for(t: Topic, lang: str) -> str:
     name = t.title.in_(lang)
     match t.kind:
         case "xid" | "sxid":
-            return text_in(lang, f"what is {t.id}", f"{t.id} 是什么")
+            return text_in(lang, f"what is {t.id}?", f"{t.id} 是什么？")
         case "howto":
-            return text_in(lang, f"how do I {_lower(name)}", f"如何{_spaced(name)}")
+            return text_in(lang, f"how do I {_lower(name)}?", f"如何{_spaced(name)}？")
         case "runbook":
-            return text_in(lang, f"runbook {t.name}", f"处置手册 {t.name}")
+            return text_in(lang, f"show runbook {t.name}", f"查看处置手册 {t.name}")
         case "range":
-            return text_in(lang, f"what is a good value of {name}", f"{_then(name)}多少正常")
+            return text_in(lang, f"what is a good value of {name}?", f"{_then(name)}多少正常？")
         case "term" | "clock" | "gpu":
-            return text_in(lang, f"what is {name}", f"{_then(name)}是什么")
+            return text_in(lang, f"what is {name}?", f"{_then(name)}是什么？")
         case _:
             return text_in(lang, f"explain {t.id}", f"解释 {t.id}")
 
@@ -223,7 +223,7 @@ def follow_ups(name: str, lang: str) -> tuple[str, ...]:
     out: list[str] = []
     match kind:
         case "xid" | "sxid":
-            out = [text_in(lang, f"how do I fix {name}", f"如何处理 {name}"), *_runbook_asks(name, lang)]
+            out = [text_in(lang, f"how do I fix {name}?", f"如何处理 {name}？"), *_runbook_asks(name, lang)]
             out.append(text_in(lang, f"has {name} happened before?", f"以前出现过 {name} 吗？"))
         case "term":
             out = [ask_for(t, lang) for t in _linked(rest)]
@@ -233,13 +233,13 @@ def follow_ups(name: str, lang: str) -> tuple[str, ...]:
             from knowledge.howto import howtos
 
             book = howtos()[rest].runbook if rest in howtos() else ""
-            out = [text_in(lang, f"runbook {book}", f"处置手册 {book}")] if book else []
+            out = [text_in(lang, f"show runbook {book}", f"查看处置手册 {book}")] if book else []
             out.append(text_in(lang, "check this node", "检查本节点"))
         case "symptom" | "runbook" | "fact" | "dcgm" | "gpu" | "action":
             out = [text_in(lang, "check this node", "检查本节点")]
         case "rule" | "nccl" | "pytorch" | "cuda" | "clock":
             out = [
-                text_in(lang, f"how do I fix {name}", f"如何处理 {name}"),
+                text_in(lang, f"how do I fix {name}?", f"如何处理 {name}？"),
                 text_in(lang, "check this node", "检查本节点"),
             ]
     return tuple(out)[:CHOICES]

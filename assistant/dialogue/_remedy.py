@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -205,9 +206,7 @@ def headline(r: Remedy, lang: str) -> str:
 
 def parts(r: Remedy, values: Mapping[str, str | int], lang: str) -> tuple[Part, ...]:
     """Command, risk and source; the vendor's steps; the first steps of the runbook and how to see that it worked."""
-    from knowledge.runbook import fill
-
-    out: list[Part] = [Code((f"$ {fill(r.command, values)}",))] if r.command else []
+    out: list[Part] = [Code((f"$ {ready(r.command, values)}",))] if r.command else []
     risk = "" if r.risk in ("", "safe") else label(r.risk, lang)
     out.append(Fields((
         (text_in(lang, "for", "针对"), r.about),
@@ -245,20 +244,25 @@ def runbook_parts(name: str, values: Mapping[str, str | int], lang: str, most: i
     return out
 
 
+def ready(command: str, values: Mapping[str, str | int]) -> str:
+    """A command with what is known filled in; what is not stands in capitals, as in a manual: ``ibstat IB_DEVICE``."""
+    from knowledge.runbook import PLACEHOLDERS, fill
+
+    return re.sub(r"\{(\w+)\}", lambda m: m[1].upper() if m[1] in PLACEHOLDERS else m[0], fill(command, values))
+
+
 def step_parts(n: int, step: Step, values: Mapping[str, str | int], lang: str) -> list[Part]:
     """One numbered step: what to do, its command, when, risk, consent, and how to see that it is done."""
-    from knowledge.runbook import fill
-
     consent = {"operator": text_in(lang, "the operator's", "运维人员"), "owner": text_in(lang, "the owner's", "所有者")}
     out: list[Part] = [Heading(f"{n}. {step.title.in_(lang)}"), Paragraph(step.do.in_(lang))]
     if step.command:
-        out.append(Code((f"$ {fill(step.command, values)}",)))
+        out.append(Code((f"$ {ready(step.command, values)}",)))
     out.append(Fields((
         (text_in(lang, "when", "何时"), step.when.in_(lang)),
         (text_in(lang, "risk", "风险"), "" if step.risk == "safe" else label(str(step.risk), lang)),
         (text_in(lang, "consent", "需经同意"), consent.get(str(step.consent), "")),
         (text_in(lang, "done when", "完成标志"), step.verify.in_(lang)),
-        (text_in(lang, "check with", "核对命令"), fill(step.verify_command, values)),
+        (text_in(lang, "check with", "核对命令"), ready(step.verify_command, values)),
         (text_in(lang, "otherwise", "否则"), step.on_failure),
     )))  # fmt: skip
     return out

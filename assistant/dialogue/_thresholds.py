@@ -98,7 +98,7 @@ def _param(rule: Rule, param: Param, said: str) -> Threshold | Text:
             f"{rule.id} 来自自定义规则包：其参数应在站点文件中修改，不能在此假设。",
         )
     shown = _with_unit(value, param.unit)
-    return Threshold(made, Text(f"{name} were {shown}", f"{name} 为 {shown}"))
+    return Threshold(made, Text(f"{name} is {shown}", f"{name} 为 {shown}"))
 
 
 def _with_unit(value: Any, unit: str) -> str:

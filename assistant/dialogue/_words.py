@@ -12,9 +12,10 @@ from assistant.render.cells import cut
 from assistant.render.labels import aside, colon, headline, label, listed
 from assistant.render.sheet import Heading, Items, Part
 from assistant.render.view import Builder
+from assistant.render.words import our_words
 from assistant.reply import Reply
 from knowledge.language import Text
-from knowledge.observation import Event, Observation, Origin, Scope, Subject
+from knowledge.observation import Event, Observation, Origin, Subject
 from knowledge.text import clean, excerpt
 from rules.condition import Condition, EventLeaf, FactLeaf, KnownLeaf, Take
 from rules.proof import LeafProof, Missing, Proof, Truth, deciding, leaf_proofs
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
     from rules.model import Rule
 
 LINE, PLACE = 200, 70  # columns of a raw line and of a place within an answer
+NAMED = 60  # of a fact in a list of several
 CLAUSES = 4  # of one condition, at most
+_FACT = re.compile(r"\b[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)+\b")
+_ASK = Text("to ask: ", "需询问：")
 _NAMES = re.compile(r" ?\[[^\]]*\]$")  # names of facts behind what tells them: for machines
 
 
@@ -70,38 +74,49 @@ class Words:
         """The action word and its sentence."""
         return f"{f.advice.bucket}{colon(self.lang)}{f.advice.text.in_(self.lang)}"
 
-    def seen(self, o: Observation) -> str:
+    def seen(self, o: Observation, *, places: bool = True) -> str:
         """One observation: its sentence or its line, and where it stands."""
         e = self.view.evidence(o)
         said = e.text or e.raw
         raw = e.raw if e.text and e.raw and e.raw not in e.text and len(e.raw) <= LINE // 2 else ""
-        place = self.t("supposed", "假设") if o.origin is Origin.HYPOTHETICAL else excerpt(e.place, PLACE)
-        said = cut(said, LINE) + (f" [{raw}]" if raw and not _is_number(raw) else "")
+        raw = our_words(raw, self.lang) if raw and not _clauses.machine_made(raw) else ""
+        place = self.t("supposed", "假设") if o.origin is Origin.HYPOTHETICAL else self.place(e.place)
+        if not places:
+            return cut(said, LINE)
+        said = cut(said, LINE) + (f" [{raw}]" if raw else "")
         return said + aside(place, self.lang) if place else said
 
-    def all_seen(self, observations: Sequence[Observation]) -> str:
+    def place(self, place: str) -> str:
+        """Where something stands, short: of a long command its name."""
+        if len(place) <= PLACE:
+            return place
+        return excerpt("; ".join(part.split(" -", 1)[0] for part in place.split("; ")), PLACE)
+
+    def all_seen(self, observations: Sequence[Observation], *, places: bool = True) -> str:
         """The first of several observations, and how many more."""
         if not observations:
             return ""
         more = len(observations) - 1
         rest = f" {label('more_lines', self.lang).format(n=more)}" if more else ""
-        return self.seen(observations[0]) + (f"{self.mark}{rest.strip()}" if rest else "")
+        return self.seen(observations[0], places=places) + (f"{self.mark}{rest.strip()}" if rest else "")
 
     @property
     def mark(self) -> str:
         """What stands between two clauses."""
         return self.t("; ", "；")
 
-    def clause(self, p: LeafProof) -> str:
+    def clause(self, p: LeafProof, *, places: bool = True) -> str:
         """A clause of a condition as a sentence: what was seen and, where it is compared, with what; or what is missing."""
         known = self.d.facts.vocabulary
         if p.truth is Truth.UNKNOWN:
             lacks = self.gaps(p.missing) or self.t("not known", "未知")
+            if lacks.startswith(_ASK.in_(self.lang)):
+                return lacks
             return f"{_clauses.meaning(fact_of(p.leaf), known, self.lang)}{colon(self.lang)}{lacks}"
         if isinstance(p.leaf, EventLeaf) and not any(isinstance(o.value, Event) for o in p.observations):
-            place = excerpt(self.view.evidence(p.observations[0]).place, PLACE) if p.observations else ""
+            place = self.place(self.view.evidence(p.observations[0]).place) if p.observations and places else ""
             return _clauses.unseen(p.leaf, known, self.lang) + (aside(place, self.lang) if place else "")
-        shown = self.all_seen(p.observations)
+        shown = self.all_seen(p.observations, places=places)
         if not shown:
             return f"{_clauses.asked(p.leaf, known, self.lang)}{colon(self.lang)}{label('none_seen', self.lang)}"
         return self.mark.join(filter(None, (shown, self._against(p))))
@@ -128,11 +143,21 @@ class Words:
         if needs:
             got = [n for n in needs if n not in asks]
             said = [label("needs", self.lang).format(listed(got, self.lang))] if got else []
-            return listed([*said, *(self.t("to ask: ", "需询问：") + n for n in asks)], self.lang, ";")
+            return listed([*said, *(_ASK.in_(self.lang) + n for n in asks)], self.lang, ";")
         from assistant.render.labels import reason_name
 
         lost = dict.fromkeys(_clauses.note(reason_name(m.reason, self.lang), self.lang) for m in gaps)
         return listed(list(lost)[:CLAUSES], self.lang)
+
+    def unseen(self, most: int) -> list[str]:
+        """What could not be seen and why, the facts by what they are."""
+        known = self.d.facts.vocabulary
+
+        def called(found: re.Match[str]) -> str:
+            said = _clauses.meaning(found[0], known, self.lang)
+            return cut(_clauses.within(said, self.lang), NAMED) if found[0] in known else found[0]
+
+        return [_FACT.sub(called, line) for line in self.view.gaps.unseen()[:most]]
 
     def clauses(self, proof: Proof, most: int = CLAUSES) -> tuple[str, ...]:
         """The clauses that decided a proof; of an undecided one those that are unknown."""
@@ -143,13 +168,8 @@ class Words:
 
     def section(self, en: str, zh: str, items: Iterable[str]) -> tuple[Part, ...]:
         """A heading and its list; nothing when the list is empty."""
-        kept = tuple(filter(None, items))
+        kept = tuple(_clauses.opened(item) for item in items if item)
         return (Heading(self.t(en, zh)), Items(kept)) if kept else ()
-
-
-def _is_number(raw: str) -> bool:
-    """Whether a raw value is a bare number or mask: beside the sentence that reads it, it says nothing."""
-    return bool(re.fullmatch(r"(?:0x)?[0-9a-fA-F.+-]{1,20}", raw))
 
 
 def _counted(p: LeafProof) -> bool:
@@ -266,8 +286,3 @@ def causes_of(f: Finding, d: Diagnosis) -> tuple[Finding, ...]:
                 stack.append(cause)
     order = {x.id: i for i, x in enumerate(d.findings)}
     return tuple(sorted(roots, key=lambda x: order[x.id]))
-
-
-def node_of(subject: Subject) -> Subject:
-    """The node that a subject is on, or the subject itself."""
-    return subject.up(Scope.NODE) or subject

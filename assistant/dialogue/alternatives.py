@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from assistant.dialogue._named import chosen, named
 from assistant.dialogue._standing import Stand, Standing, standings
 from assistant.dialogue._words import Words, nothing_yet, suggest, words
+from assistant.intent.query import Intent
 from assistant.render.labels import label
 from assistant.render.sheet import Paragraph, Part, Table
 from assistant.reply import Reply
+from knowledge.language import Text
 from knowledge.text import clean
 from rules.engine import Grade, Role
 from rules.evaluate import evaluate
@@ -19,10 +21,11 @@ from rules.proof import Truth
 
 if TYPE_CHECKING:
     from assistant.dialogue import Turn
+    from assistant.differential import Row
     from rules.engine import Finding, Undecided
     from rules.model import Rule
 
-MOST = 6
+MOST, ROWS = 6, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ def _others(turn: Turn, w: Words, f: Finding | None) -> Iterator[_Other]:
             continue
         seen.add(x.rule.id)
         word = w.t("found beside it", "同时发现") if beside else w.grade(x)
-        why = str(x.advice.bucket) if beside else w.gaps(x.missing) or _disagrees(w, x)
+        why = f"{w.t('action: ', '动作：')}{x.advice.bucket}" if beside else w.gaps(x.missing) or _disagrees(w, x)
         yield _Other(w.title(x), "beside" if beside else "possible", word, why, x.id)
     for s in _open_causes(turn, f):
         if s.rule.id not in seen:
@@ -166,18 +169,35 @@ def _differential(turn: Turn, symptoms: Iterable[str]) -> Reply:
 
     assert turn.diagnosis is not None
     rows = differential(tuple(symptoms), turn.diagnosis, turn.plan, turn.lang, turn.ruleset)
-    shown = rows[:MOST]
-    parts: list[Part] = [table(shown, turn.lang)]
-    if len(rows) > MOST:
-        parts.append(Paragraph(label("more_lines", turn.lang).format(n=len(rows) - MOST)))
+    parts: list[Part] = [table(rows, turn.lang, ROWS)]
+    head = summary(rows, turn.lang)
+    if (first := _first(turn, rows)) is not None:
+        parts.insert(0, Paragraph(head))
+        head = first
     return Reply(
         turn.lang,
-        summary(rows, turn.lang),
+        head,
         tuple(parts),
         settled=turn.diagnosis.settled,
         suggestions=suggest(turn.lang, "next", "confidence", "why"),
         data={"answer": "alternatives", "rows": [_plain(r) for r in rows]},
     )
+
+
+def _first(turn: Turn, rows: Sequence[Row]) -> str | None:
+    """The answer to "why" and "how sure" when no cause is found; None for "what else", which the summary answers."""
+    from assistant.differential import Stand
+
+    if turn.query.intent not in (Intent.WHY, Intent.CONFIDENCE, Intent.EVIDENCE) or any(
+        r.state is Stand.FOR for r in rows
+    ):
+        return None
+    n, shut = len(rows), sum(r.state is Stand.AGAINST for r in rows)
+    sure = turn.query.intent is Intent.CONFIDENCE
+    en, zh = ("Not sure yet, for no cause", "尚不确定：还没有") if sure else ("No cause", "还没有")
+    said = Text(f"{en} was found: {shut} of {n} hypotheses are ruled out, {n - shut} are open.",
+                f"{zh}找到原因，{n} 种假设中已排除 {shut} 种，{n - shut} 种未定。")  # fmt: skip
+    return said.in_(turn.lang)
 
 
 def _plain(row: Any) -> dict[str, Any]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assistant.dialogue import _clauses
 from assistant.dialogue._looked import looked_at, missed
 from assistant.dialogue._named import chosen, named
+from assistant.dialogue._scope import called, fine
 from assistant.dialogue._words import CLAUSES, Words, causes_of, finding_data, nothing_yet, suggest, words
 from assistant.render import describe
 from assistant.render.labels import colon, listed
 from assistant.render.sheet import Items, Part
 from assistant.reply import Reply
 from knowledge.language import Text
+from rules.condition import leaves
 from rules.engine import Grade, Role
 from rules.evaluate import evaluate
 from rules.proof import LeafProof, Proof, Truth, flips, leaf_proofs
@@ -41,7 +44,7 @@ def answer(turn: Turn) -> Reply:
     w, found = words(turn), named(turn)
     if found.missed:
         return missed(turn, w, found)
-    f = chosen(turn, found)
+    f = None if not found.what and fine(turn) is not None else chosen(turn, found)
     if f is None and turn.base is not None and turn.base.symptoms:
         from assistant.dialogue import alternatives  # no cause was found: how open it is stands in the hypotheses
 
@@ -66,7 +69,7 @@ def _grade(turn: Turn, w: Words, f: Finding) -> Reply:
     parts: list[Part] = [*w.section("Signs that should agree", "应当印证的迹象", [_sign(w, c, p) for c, p in confirms[:CLAUSES]]),
                          *w.section("Would rule it out", "可据此排除", [_against(w, c, p) for c, p in excludes[:3]])]  # fmt: skip
     if f.grade in (Grade.PROBABLE, Grade.POSSIBLE):
-        parts += w.section("Would settle it", "可据此确认", w.view.gaps.needs(missing)[:3])
+        parts += w.section("Would settle it", "可据此确认", [w.gaps(missing)] if w.view.gaps.needs(missing) else ())
     mistaken = f.rule.false_positives.in_(turn.lang)
     parts += w.section("Mistaken for it", "容易误判的情况", [mistaken])
     parts += w.section("Sources contradict each other", "来源相互矛盾", conflicts_of(w, f, 2))
@@ -93,7 +96,10 @@ def in_words(w: Words, c: Condition, p: Proof) -> str:
     if isinstance(p, LeafProof):
         return w.clause(p)
     told = w.clauses(p, 1)
-    return told[0] if told else listed(describe.lines(c, w.lang), w.lang, ";")
+    known = w.d.facts.vocabulary
+    return (
+        told[0] if told else listed((_clauses.asked(leaf, known, w.lang) for leaf in list(leaves(c))[:2]), w.lang, ";")
+    )
 
 
 def _sign(w: Words, c: Condition, p: Proof) -> str:
@@ -111,13 +117,13 @@ def changes(w: Words, f: Finding) -> str:
     """The smallest thing that would have to be otherwise for the finding not to stand."""
     if f.grade is Grade.RULED_OUT:
         return ""
-    leaves = flips(f.proof, Truth.FALSE)
-    if not leaves:
+    turned = flips(f.proof, Truth.FALSE)
+    if not turned:
         return ""
-    what = listed((describe.leaf(p.leaf, w.lang) for p in leaves[:3]), w.lang, ";")
-    more = len(leaves) - 3
-    rest = w.t(f" and {more} more", f"等共 {len(leaves)} 项") if more > 0 else ""
-    said = w.t(f"the finding goes if this were not so: {what}{rest}", f"若以下不成立，该结论即不成立：{what}{rest}")
+    what = listed((w.clause(p, places=False) for p in turned[:3]), w.lang, ";")
+    more = len(turned) - 3
+    rest = w.t(f"; {more} more", f"；另有 {more} 项") if more > 0 else ""
+    said = w.t(f"It no longer holds without this: {what}{rest}", f"若没有这一点，结论即不成立：{what}{rest}")
     if f.role is Role.SYMPTOM:
         cause = w.title(causes_of(f, w.d)[0]) if causes_of(f, w.d) else ""
         return said + (
@@ -129,15 +135,17 @@ def changes(w: Words, f: Finding) -> str:
 def _silence(turn: Turn, w: Words) -> Reply:
     """How much it is worth that nothing was found."""
     d = w.d
-    unseen, waiting = w.view.gaps.unseen(), w.view.gaps.undecided()
+    unseen, waiting = w.unseen(3), w.view.gaps.undecided()
+    where = fine(turn)
+    on = w.t(" on ", "") + called(w, where.subjects) + w.t("", " ") if where is not None else ""
     if not d.settled:
         head = w.t("Not sure at all: what was read does not settle it.", "无法确定：已读到的信息不足以下结论。")
     elif unseen or waiting:
-        head = w.t("Sure as far as it was looked: nothing wrong was found, and some things could not be seen.",
-                   "就所查看的范围而言可以确定：未发现问题，但有些内容未能查看。")  # fmt: skip
+        head = w.t(f"Sure as far as it was looked: nothing wrong was found{on}, and some things could not be seen.",
+                   f"就所查看的范围而言可以确定：{on}未发现问题，但有些内容未能查看。")  # fmt: skip
     else:
-        head = w.t("Sure as far as rules and sources reach: nothing wrong was found, and no reading failed.",
-                   "在规则与来源所及范围内可以确定：未发现问题，也没有读取失败。")  # fmt: skip
+        head = w.t(f"Sure as far as rules and sources reach: nothing wrong was found{on}, and no reading failed.",
+                   f"在规则与来源所及范围内可以确定：{on}未发现问题，也没有读取失败。")  # fmt: skip
     parts: list[Part] = [Items(tuple(looked_at(w)))]
     parts += w.section("Could not be seen", "未能查看", unseen[:3])
     parts += w.section("Would change the answer", "会改变结论的情况", waiting[:3])

@@ -105,7 +105,7 @@ def _titles(turn: Turn) -> tuple[str, str]:
 
     known = symptoms()
     titles = [known[s].title for s in turn.query.symptoms if s in known][:1]  # the best fit; the others are its kin
-    return ", ".join(t.en for t in titles), "、".join(t.zh for t in titles)
+    return ", ".join(t.en.split(":")[0] for t in titles), "、".join(t.zh.split("：")[0] for t in titles)
 
 
 def _remark(turn: Turn) -> tuple[Part, ...]:

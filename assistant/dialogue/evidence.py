@@ -1,18 +1,23 @@
-"""How do you know: the observations under an answer, each with where it stands, when, and its raw line."""
+"""How do you know: the observations under an answer, each with where it stands and when."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from assistant.diagnosis import bad_roots
+from assistant.dialogue._clauses import machine_made, meaning, opened, within
 from assistant.dialogue._looked import looked_at, missed
 from assistant.dialogue._named import chosen, named
+from assistant.dialogue._scope import Scoped, called, fine
 from assistant.dialogue._words import LINE, Words, finding_data, nothing_yet, suggest, words
 from assistant.render import lines
 from assistant.render.cells import cut
 from assistant.render.labels import aside, label
-from assistant.render.sheet import Items, Paragraph, Part, Table
+from assistant.render.sheet import Items, Paragraph, Part
 from assistant.render.times import readable, when
+from assistant.render.words import our_words
 from assistant.reply import Reply
 from knowledge.observation import Event, Observation, Origin, Series
 from knowledge.text import clean
@@ -23,7 +28,10 @@ if TYPE_CHECKING:
     from rules.engine import Finding
     from rules.factbase import Conflict
 
-ROWS, VALUE, PLACE = 8, 40, 44  # rows shown; columns of a value and of a place
+# What tells the health of a GPU or a process first, of all that was read of it.
+_TELLING = ("gpu.nvml.reachable", "gpu.temperature.core", "gpu.ecc.volatile.uncorrected.total", "gpu.row_remap.pending",
+            "gpu.pcie.width", "gpu.nvlink.active", "gpu.utilization.core", "process.state", "process.gpu_memory")  # fmt: skip
+ROWS, VALUE, PLACE = 6, 40, 44  # rows shown; columns of a value and of a place
 
 
 def answer(turn: Turn) -> Reply:
@@ -33,28 +41,30 @@ def answer(turn: Turn) -> Reply:
     w, found = words(turn), named(turn)
     if found.missed:
         return missed(turn, w, found)
+    if not found.what and (where := fine(turn)) is not None:
+        return _of_part(turn, w, where)
     f = chosen(turn, found)
     return _looked(turn, w) if f is None else _rows(turn, w, f)
 
 
 def _rows(turn: Turn, w: Words, f: Finding) -> Reply:
     every = seen_by(f)
-    table = evidence_table(w, every)
+    shown = evidence_list(w, every)
     told = sum(o.origin is Origin.TOLD for o in every)
-    parts: list[Part] = [table] if table.rows else []
+    parts: list[Part] = [shown] if shown.items else []
     if len(every) > ROWS:
         parts.append(Paragraph(label("more_lines", w.lang).format(n=len(every) - ROWS)))
     parts += w.section("Sources contradict each other", "来源相互矛盾", conflicts_of(w, f))
     if f.missing:
         parts += w.section("Not known", "尚不清楚", [w.gaps(f.missing)])
     n = len(every)
-    title = w.title(f)
-    head = w.t(f"{title} rests on {n} observation{'' if n == 1 else 's'}", f"{w.quoted(title)}依据 {n} 条观测")
+    title, many = w.title(f), "" if n == 1 else "s"
+    head = w.t(
+        f"{n} observation{many} stand{'s' if n == 1 else ''} behind it: {title}",
+        f"{w.quoted(title)}的依据有 {n} 条观测",
+    )
     if f.grade is Grade.RULED_OUT:
-        head = w.t(
-            f"{title} is ruled out; {n} observation{'' if n == 1 else 's'} bear on it",
-            f"{w.quoted(title)}已排除，相关观测 {n} 条",
-        )
+        head = w.t(f"Ruled out, with {n} observation{many} on it: {title}", f"{w.quoted(title)}已排除，相关观测 {n} 条")
     if told:
         head += aside(w.t(f"{told} as told, not measured", f"其中 {told} 条为人工提供，并非测得"), w.lang)
     return Reply(
@@ -76,19 +86,21 @@ def seen_by(f: Finding) -> list[Observation]:
     return list(out.values())
 
 
-def evidence_table(w: Words, observations: Sequence[Observation], most: int = ROWS) -> Table:
-    """One row an observation: what, value, where, when, and the raw line."""
-    header = tuple(w.t(*names) for names in (("what", "内容"), ("value", "值"), ("where", "位置"), ("when", "时间"),
-                                             ("raw", "原文")))  # fmt: skip
-    return Table(header, tuple(_row(w, o) for o in observations[:most]))
+def evidence_list(w: Words, observations: Sequence[Observation], most: int = ROWS) -> Items:
+    """One item an observation: what it says (of an event its line), where that stands, and when."""
+    return Items(tuple(_item(w, o) for o in observations[:most]))
 
 
-def _row(w: Words, o: Observation) -> tuple[str, ...]:
-    place = w.view.evidence(o).place
-    raw = lines.message(o) if isinstance(o.value, Event) else clean(o.excerpt)
+def _item(w: Words, o: Observation) -> str:
     mark = {Origin.TOLD: label("told", w.lang), Origin.DERIVED: label("derived", w.lang)}.get(o.origin, "")
-    what = f"{o.fact}{aside(mark, w.lang)}" if mark and mark != place else o.fact
-    return what, cut(_value(w, o), VALUE), _tail(place), _moment(o), cut(raw, LINE)
+    place = w.view.evidence(o).place
+    behind = [mark if mark != place else "", _tail(w.place(place)), _moment(o)]
+    said = lines.message(o) if isinstance(o.value, Event) else opened(w.seen(o, places=False))
+    raw = w.view.evidence(o).raw if not isinstance(o.value, Event) else ""
+    if raw and raw not in said and len(raw) <= VALUE and not machine_made(raw):
+        said += f" [{our_words(raw, w.lang)}]"
+    where = w.t(", ", "，").join(filter(None, behind))
+    return cut(said, LINE) + (aside(where, w.lang) if where else "")
 
 
 def _value(w: Words, o: Observation) -> str:
@@ -110,7 +122,8 @@ def _value(w: Words, o: Observation) -> str:
 
 
 def _moment(o: Observation) -> str:
-    return lines.moment(o) if isinstance(o.value, Event) else readable(when(o))
+    said = lines.moment(o) if isinstance(o.value, Event) else readable(when(o))
+    return re.sub(r"(\.\d{3})\d+(?=Z)", r"\1", said)  # milliseconds are enough
 
 
 def _tail(place: str) -> str:
@@ -155,7 +168,26 @@ def _bears(c: Conflict, f: Finding) -> bool:
 def _conflict(w: Words, c: Conflict) -> str:
     a, b = (f"{_value(w, o)}{aside(w.view.evidence(o).place, w.lang)}" for o in (c.first, c.second))
     where = w.view.name(c.first.subject)
-    return w.t(f"{c.first.fact} of {where}: {a} and {b}", f"{where} 的 {c.first.fact}：{a} 与 {b}")
+    what = within(meaning(c.first.fact, w.d.facts.vocabulary, w.lang), w.lang)
+    return w.t(f"{where}, {what}: {a} and {b}", f"{where}，{what}：{a}与 {b}")
+
+
+def _of_part(turn: Turn, w: Words, where: Scoped) -> Reply:
+    """The values that were read of the part that was asked about: how many, and those that tell its health."""
+    from assistant.dialogue.verdict import elsewhere, read_of, values_of
+
+    every, what = values_of(w, where), called(w, where.subjects)
+    telling = list({o.fact: o for name in _TELLING for o in every if o.fact == name}.values())[:ROWS]
+    gap = " " if what[-1:].isascii() else ""
+    return Reply(
+        turn.lang,
+        w.t(f"Nothing wrong was found on {what}. {read_of(w, len(every))}", f"{what}{gap}未发现问题。{read_of(w, len(every))}"),
+        (*((evidence_list(w, telling),) if telling else ()), *elsewhere(w, where)),
+        settled=w.d.settled,
+        suggestions=suggest(turn.lang, "confidence", "next", "rerun"),
+        data={"answer": "evidence", "finding": None, "subjects": [str(s) for s in where.subjects],
+              "rows": [row_data(o) for o in telling], "answered": len(every)},
+    )  # fmt: skip
 
 
 # --- nothing found ------------------------------------------------------------------------
@@ -163,14 +195,15 @@ def _conflict(w: Words, c: Conflict) -> str:
 
 def _looked(turn: Turn, w: Words) -> Reply:
     d = w.d
-    c = d.coverage
+    c, told = d.coverage, [o for o in d.events if o.fact != "boot"]
     head = w.t(
-        f"No finding to prove; what was looked at: {c.answered} of {c.asked} facts answered.",
-        f"没有需要证明的结论；所查看的内容：{c.asked} 项事实中有 {c.answered} 项得到答案。",
+        "Nothing that was found explains it. This was looked at:"
+        if bad_roots(d.findings)
+        else "Nothing wrong was found. This was looked at:",
+        "已发现的问题都不能解释它。查看了以下内容：" if bad_roots(d.findings) else "未发现问题。查看了以下内容：",
     )
     parts: list[Part] = [Items(tuple(looked_at(w)))]
-    if d.events:
-        parts += [*w.section("Lines that were understood", "已识别的日志行", _few(w, d.events))]
+    parts += w.section("Lines that were understood", "已识别的日志行", _few(w, told))
     parts += w.section("Sources contradict each other", "来源相互矛盾", conflicts_of(w, None, 2))
     return Reply(
         turn.lang,

@@ -24,6 +24,7 @@ from assistant.dialogue._pages import (
 )
 from assistant.intent.query import Topic
 from assistant.render.labels import label
+from assistant.render.sheet import Code, Part
 from assistant.reply import Reply
 
 if TYPE_CHECKING:
@@ -87,9 +88,14 @@ def _task(turn: Turn, topic: Topic) -> Reply:
     sheet = page(h, lang, slot_values(turn))
     risk = "" if h.risk is Risk.SAFE else label(str(h.risk), lang)
     return Reply(
-        lang, h.about.in_(lang), sheet.parts[1:], suggestions=follow_ups(topic.id, lang),
+        lang, h.about.in_(lang), tuple(_spelled(p) for p in sheet.parts[1:]), suggestions=follow_ups(topic.id, lang),
         data=data_of("fix", [topic.id], risk=str(h.risk), risk_text=risk, entry=sheet.data["entry"]),
     )  # fmt: skip
+
+
+def _spelled(part: Part) -> Part:
+    """Commands with what is not known in capitals, as in a manual."""
+    return Code(tuple(_remedy.ready(line, {}) for line in part.lines)) if isinstance(part, Code) else part
 
 
 def _several(turn: Turn, topics: tuple[Topic, ...]) -> Reply:
@@ -104,6 +110,8 @@ def _several(turn: Turn, topics: tuple[Topic, ...]) -> Reply:
 
 
 def _suggest(topic: Topic, remedy: _remedy.Remedy, lang: str) -> tuple[str, ...]:
-    first = (text_in(lang, f"runbook {remedy.runbook}", f"处置手册 {remedy.runbook}"),) if remedy.runbook else ()
+    first = (
+        (text_in(lang, f"show runbook {remedy.runbook}", f"查看处置手册 {remedy.runbook}"),) if remedy.runbook else ()
+    )
     explain = () if topic.kind == "action" else (text_in(lang, f"explain {topic.id}", f"解释 {topic.id}"),)
     return (*first, *explain, text_in(lang, "check this node", "检查本节点"))[:3]

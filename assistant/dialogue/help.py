@@ -24,16 +24,16 @@ EXAMPLES: tuple[tuple[Text, tuple[Text, ...]], ...] = (
     ),
     (
         Text("what it means", "什么意思"),
-        (Text("what is xid 79", "xid 79 是什么"), Text("is 43 % MFU good", "MFU 43% 算好吗")),
+        (Text("what is xid 79?", "xid 79 是什么？"), Text("is 43 % MFU good?", "MFU 43% 算好吗？")),
     ),
     (
         Text("what to do", "怎么处理"),
-        (Text("how do I fix xid 79", "如何处理 xid 79"), Text("how do I enable ECC", "如何开启 ECC")),
+        (Text("how do I fix xid 79?", "如何处理 xid 79？"), Text("how do I enable ECC?", "如何开启 ECC？")),
     ),
     (Text("the steps", "步骤"), (Text("runbook for xid 79", "xid 79 的处置手册"),)),
     (
         Text("show a value", "查看数值"),
-        (Text("what is the temperature of gpu 3", "GPU 3 的温度是多少"), Text("show ecc errors", "显示 ECC 错误")),
+        (Text("what is the temperature of gpu 3?", "GPU 3 的温度是多少？"), Text("show ecc errors", "显示 ECC 错误")),
     ),
     (Text("what happened", "发生过什么"), (Text("has xid 63 happened before?", "以前出现过 xid 63 吗？"),)),
     (
@@ -72,8 +72,8 @@ def examples(lang: str) -> tuple[str, ...]:
     """Three sentences to begin with."""
     few = (
         Text("check this node", "检查本节点"),
-        Text("what is xid 79", "xid 79 是什么"),
-        Text("how do I enable ECC", "如何开启 ECC"),
+        Text("what is xid 79?", "xid 79 是什么？"),
+        Text("how do I enable ECC?", "如何开启 ECC？"),
     )
     return tuple(t.in_(lang) for t in few)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assistant.dialogue._named import chosen, named
-from assistant.dialogue._scope import gpu_index
+from assistant.dialogue._scope import Scoped, called, fine, gpu_index
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words
 from assistant.render.labels import aside, label, listed
 from assistant.render.sheet import Code, Fields, Paragraph, Part
@@ -28,6 +29,8 @@ def answer(turn: Turn) -> Reply:
     if turn.diagnosis is None:
         return _look(turn) or nothing_yet(turn)
     w, found = words(turn), named(turn)
+    if not found.what and (where := fine(turn)) is not None:
+        return _spared(turn, w, where)
     f = chosen(turn, found) if found.what else _acting(turn)
     if f is not None and f.grade is not Grade.RULED_OUT:
         return _act(turn, w, f)
@@ -55,7 +58,7 @@ def _act(turn: Turn, w: Words, f: Finding) -> Reply:
     risk = "" if a.risk == "safe" else label(str(a.risk), w.lang)
     rows: list[tuple[str, str]] = [
         (w.t("for", "针对"), w.title(f)),
-        (w.t("says", "依据"), w.said_by(f)),
+        (w.t("decided by", "依据"), "" if a.resolver == "rule" else w.said_by(f)),
         (w.t("risk", "风险"), risk),
         (w.t("who must agree", "需经同意"), _consent(w, step) or (w.t("the operator", "运维人员") if risk else "")),
     ]
@@ -67,9 +70,9 @@ def _act(turn: Turn, w: Words, f: Finding) -> Reply:
         x.advice.bucket for x in w.d.roots if x.id != f.id and _sure(x) and x.advice.bucket not in (*_QUIET, a.bucket)
     ]
     if then:
-        parts.append(Paragraph(w.t("then: ", "然后：") + listed(then, w.lang, ";")))
+        parts.append(Paragraph(w.t("Then: ", "然后：") + _joined(then, w.lang)))
     if later:
-        parts.append(Paragraph(w.t("also waiting: ", "另有待办：") + listed(dict.fromkeys(map(str, later)), w.lang)))
+        parts.append(Paragraph(w.t("Also waiting: ", "另有待办：") + listed(dict.fromkeys(map(str, later)), w.lang)))
     return Reply(
         turn.lang,
         w.action(f),
@@ -81,8 +84,13 @@ def _act(turn: Turn, w: Words, f: Finding) -> Reply:
     )  # fmt: skip
 
 
+def _joined(sentences: Sequence[str], lang: str) -> str:
+    """Whole sentences one after another."""
+    return ("" if lang == "zh" else " ").join(sentences)
+
+
 def _runbook_words(w: Words, name: str) -> str:
-    return w.t(f"runbook {name}", f"处置手册 {name}")
+    return w.t(f"show runbook {name}", f"查看处置手册 {name}")
 
 
 def first_step(f: Finding) -> Step | None:
@@ -101,7 +109,7 @@ def _consent(w: Words, step: Step | None) -> str:
 
 
 def _runbook(w: Words, f: Finding, step: Step) -> list[Part]:
-    from knowledge.runbook import fill
+    from assistant.dialogue._remedy import ready
 
     values = filled(w, f)
     heading = w.t(f"Runbook {f.advice.runbook}, step 1: ", f"处置手册 {f.advice.runbook} 第 1 步：")
@@ -109,10 +117,10 @@ def _runbook(w: Words, f: Finding, step: Step) -> list[Part]:
         Paragraph(f"{heading}{step.title.in_(w.lang)}{aside(step.when.in_(w.lang), w.lang) if step.when else ''}")
     ]
     if step.command:
-        parts.append(Code((f"$ {fill(step.command, values)}",)))
+        parts.append(Code((f"$ {ready(step.command, values)}",)))
     parts.append(Fields((
         (w.t("done when", "完成标志"), step.verify.in_(w.lang)),
-        (w.t("check with", "核对命令"), fill(step.verify_command, values)),
+        (w.t("check with", "核对命令"), ready(step.verify_command, values)),
     )))  # fmt: skip
     return parts
 
@@ -159,19 +167,38 @@ def _look(turn: Turn) -> Reply | None:
                      data={"answer": "next", "probes": list(names)})  # fmt: skip
     q = plan.questions[0]
     return Reply(lang, q.text.in_(lang), (Paragraph(q.reason.in_(lang)),), settled=False,
-                 suggestions=(("为什么问这个", "不知道") if zh else ("why do you ask", "I don't know")),
+                 suggestions=(("为什么问这个？", "不知道") if zh else ("why do you ask?", "I don't know")),
                  data={"answer": "next", "question": q.fact})  # fmt: skip
+
+
+def _spared(turn: Turn, w: Words, where: Scoped) -> Reply:
+    """Nothing for the part that was asked about; what the node needs elsewhere stands below."""
+    from assistant.dialogue.verdict import elsewhere
+
+    what = called(w, where.subjects)
+    open_ = _look(turn)
+    if open_ is not None and not w.d.settled:
+        return open_
+    gap = " " if what[:1].isascii() else ""
+    return Reply(
+        turn.lang,
+        w.t(f"Nothing needs doing for {what}.", f"无需对{gap}{what}{' ' if what[-1:].isascii() else ''}进行任何操作。"),
+        elsewhere(w, where),
+        settled=w.d.settled,
+        suggestions=suggest(turn.lang, "evidence", "confidence", "rerun"),
+        data={"answer": "next", "finding": None, "subjects": [str(s) for s in where.subjects]},
+    )
 
 
 def _nothing(turn: Turn, w: Words) -> Reply:
     d = w.d
     if d.settled:
         head = w.t("Nothing: no finding asks for an action.", "无需操作：没有需要处理的结论。")
-        parts = w.section("Could not be seen", "未能查看", w.view.gaps.unseen()[:2])
+        parts = w.section("Could not be seen", "未能查看", w.unseen(2))
     else:
         head = w.t(
             "Get more to look at: what was read does not settle it.", "请提供更多信息：已读到的内容不足以下结论。"
         )
-        parts = w.section("Would tell more", "可提供更多信息", w.view.gaps.unseen()[:3])
+        parts = w.section("Would tell more", "可提供更多信息", w.unseen(3))
     return Reply(turn.lang, head, tuple(parts), settled=d.settled, suggestions=suggest(turn.lang, "why", "alternatives", "rerun"),
                  data={"answer": "next", "finding": None})  # fmt: skip

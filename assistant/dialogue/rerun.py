@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from assistant.dialogue import Turn
+from assistant.render.labels import label
 from assistant.render.sheet import Heading, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.language import Text
+
+SHOWN = 5  # lines of one kind
 
 
 def answer(turn: Turn) -> Reply:
@@ -29,7 +32,9 @@ def answer(turn: Turn) -> Reply:
     for section in shown.sections:
         if changes or section.key != "general":
             parts += [Heading(section.title)] if section.title else []
-            parts.append(Items(section.items))
+            rest = len(section.items) - SHOWN
+            more = (label("more_lines", turn.lang).format(n=rest),) if rest > 0 else ()
+            parts.append(Items((*section.items[:SHOWN], *more)))
     return Reply(
         turn.lang, words.in_(turn.lang) + said, tuple(parts), d, settled=d.settled,
         suggestions=tuple(t.in_(turn.lang) for t in (Text("why?", "为什么？"), Text("what next?", "下一步做什么？"))),

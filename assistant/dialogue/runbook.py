@@ -85,7 +85,7 @@ def _shown(turn: Turn, books: list[str], topics: Iterable[str]) -> Reply:
         f"Runbook {book.id} ({len(book.steps)} steps): {book.summary.en}",
         f"处置手册 {book.id}（{len(book.steps)} 步）：{book.summary.zh}",
     )
-    other = tuple(text_in(lang, f"runbook {name}", f"处置手册 {name}") for name in books[1:CHOICES])
+    other = tuple(text_in(lang, f"show runbook {name}", f"查看处置手册 {name}") for name in books[1:CHOICES])
     return Reply(
         lang, headline, tuple(parts), suggestions=(*other, text_in(lang, "check this node", "检查本节点")),
         data=data_of("runbook", topics, runbook=book.id, further=books[1:], steps=[s.id for s in book.steps]),

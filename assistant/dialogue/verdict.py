@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from assistant.diagnosis import bad_roots
+from assistant.diagnosis import State, Verdict, bad_roots, unread
+from assistant.dialogue import _clauses
 from assistant.dialogue._looked import looked_at
-from assistant.dialogue._scope import Scoped, scoped
+from assistant.dialogue._scope import Scoped, called, scoped
 from assistant.dialogue._should import Should, asked_of, compared
-from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words
+from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words, words_of
 from assistant.render.labels import aside, colon, label, listed
 from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.reply import Reply
@@ -23,10 +25,11 @@ from rules.engine import Grade, Role
 from rules.model import Bucket, Severity, Usable
 
 if TYPE_CHECKING:
+    from assistant.diagnosis import Diagnosis
     from assistant.dialogue import Turn
     from rules.engine import Finding
 
-REASONS, FACTS = 3, 6
+REASONS, FACTS = 3, 4
 _NAMES = frozenset({"gpu.index", "gpu.uuid", "gpu.pci", "gpu.minor"})
 _FIRST = {
     Usable.YES: Text("Yes", "可以"), Usable.NO: Text("No", "不可以"), Usable.NOT_YET: Text("Not yet", "暂不可以"),
@@ -45,14 +48,21 @@ def answer(turn: Turn) -> Reply:
         return _unknown(turn, w, where)
     about = decisive(where)
     usable, until = usability(about)
-    if usable is Usable.YES and (not turn.diagnosis.settled or (where.narrow and not _read(w, where))):
+    silent = not turn.diagnosis.settled or (where.narrow and not values_of(w, where))
+    if usable is Usable.YES and (silent or unread(turn.diagnosis.facts)):
         usable = Usable.UNKNOWN
     should = asked_of(turn.query)
-    head = _should(w, should, about, usable, until) if should is not None else _can(w, where, about, usable, until)
+
+    def head(w: Words) -> str:
+        return _should(w, should, about, usable, until) if should is not None else _can(w, where, about, usable, until)
+
     return Reply(
         turn.lang,
-        head,
+        head(w),
         tuple(_parts(w, where, about, usable)),
+        of_scope(turn.diagnosis, about, usable, until, head)
+        if where.narrow or (usable is Usable.UNKNOWN and turn.diagnosis.settled)
+        else None,
         focus=about[0].id if about else "",
         settled=usable is not Usable.UNKNOWN,
         suggestions=suggest(turn.lang, "why", "next", "confidence") if about else suggest(turn.lang, "evidence", "confidence"),
@@ -62,6 +72,23 @@ def answer(turn: Turn) -> Reply:
               "unknown": [{"slot": u.slot, "value": u.value, "known": list(u.known)}
                           for u in where.unknown]},
     )  # fmt: skip
+
+
+def of_scope(
+    d: Diagnosis, about: Sequence[Finding], usable: Usable, until: Text, head: Callable[[Words], str]
+) -> Diagnosis:
+    """The diagnosis with the verdict of the part that was asked about.
+
+    The findings stay: what is wrong elsewhere is no secret, and the exit code is that of the reply's `usable`.
+    """
+    state = State.OK
+    if usable is Usable.UNKNOWN and not about:
+        state = State.UNKNOWN
+    elif about:
+        serious = any(f.severity.rank >= Severity.ERROR.rank and f.advice.usable is not Usable.YES for f in about)
+        state = State.UNHEALTHY if serious else State.DEGRADED
+    text = Text(head(words_of(d, "en")), head(words_of(d, "zh")))
+    return replace(d, verdict=Verdict(state, usable, until, text), settled=usable is not Usable.UNKNOWN)
 
 
 def decisive(where: Scoped) -> list[Finding]:
@@ -91,17 +118,24 @@ def usability(findings: Sequence[Finding]) -> tuple[Usable, Text]:
 
 def _can(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable, until: Text) -> str:
     first, d = _FIRST[usable].in_(w.lang), w.d
-    what = w.view.where(where.subjects) if where.subjects else ""
+    what = called(w, where.subjects) if where.subjects else ""
+    if usable is Usable.UNKNOWN and about and d.settled and (lost := _base_unread(w)):
+        return w.t(f"{first}: {w.title(about[0])} would not forbid it, but this was not read: {lost}.",
+                   f"{first}：{w.quoted(w.title(about[0]))}本身不妨碍使用，但未读取{lost}。")  # fmt: skip
     if usable is Usable.UNKNOWN and not about:
-        if not d.settled:
+        seen = not where.narrow or values_of(w, where)
+        if not d.settled and seen:
             return clean(d.verdict.text.in_(w.lang))
+        if seen and (lost := _base_unread(w)):
+            return w.t(f"{first}: nothing wrong stands in what was read, but this was not read: {lost}.",
+                       f"{first}：已读内容未发现问题，但未读取{lost}。")  # fmt: skip
         return w.t(f"{first}: nothing was read of {what}.", f"{first}：没有读到{_spaced(what)}的任何信息。")
     if not about:
         of = what or w.t("what was looked at", "所查看的内容")
         shared = next((f for f in bad_roots(where.others) if f.advice.bucket in _WHOLE_NODE), None)
         if where.narrow and shared is not None:
-            return w.t(f"{first}, by itself: nothing wrong was found on {of}; but {shared.advice.bucket} is due elsewhere, and takes it down too.",
-                       f"{first}，就其自身而言：{_spaced(of, 1)}未发现问题；但其他位置需要 {shared.advice.bucket}，会一并中断它。")  # fmt: skip
+            return w.t(f"{first}, by itself: nothing wrong was found on {of}. But {shared.advice.bucket} is due elsewhere, and takes it down too.",
+                       f"{first}，就其自身而言：{_spaced(of, 1)}未发现问题。但其他位置需要 {shared.advice.bucket}，会一并中断它。")  # fmt: skip
         return w.t(f"{first}: nothing wrong was found on {of}.", f"{first}：{_spaced(of, 1)}未发现问题。")
     reason = w.title(about[0])
     if usable is Usable.YES:
@@ -109,8 +143,18 @@ def _can(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable, unti
     when = until.in_(w.lang)
     if when:
         gap = " " if when[:1].isascii() else ""
-        return w.t(f"{first}, not until {when}: {reason}.", f"{first}，直到{gap}{when}：{w.quoted(reason)}。")
+        return w.t(f"{_until(usable, first, when)}: {reason}.", f"{first}，须等{gap}{when}：{w.quoted(reason)}。")
     return w.t(f"{first}: {reason}.", f"{first}：{w.quoted(reason)}。")
+
+
+def _base_unread(w: Words) -> str:
+    """What nobody read of that on which a yes rests; empty when all of it was."""
+    return w.t(" and ", "和").join(name.in_(w.lang) for name in unread(w.d.facts))
+
+
+def _until(usable: Usable, first: str, when: str) -> str:
+    """``Not until the GPU has been reset``, ``No, not until ...``."""
+    return f"Not until {when}" if usable is Usable.NOT_YET else f"{first}, not until {when}"
 
 
 def _should(w: Words, should: Should, about: Sequence[Finding], usable: Usable, until: Text) -> str:
@@ -142,20 +186,27 @@ def _parts(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable) ->
             (w.t("runbook", "处置手册"), f"gpudiag runbook show {a.runbook}" if a.runbook else ""),
         )))  # fmt: skip
     elif usable is Usable.UNKNOWN:
-        parts += w.section("Missing", "缺少", w.view.gaps.unseen()[:3] or looked_at(w))
+        lost = w.unseen(3)
+        parts += w.section("Missing", "缺少", lost) or w.section("Looked at", "查看了", looked_at(w))
     elif where.narrow:
-        n = len(_read(w, where))
-        parts.append(Items((w.t(f"{n} facts about it answered", f"有 {n} 项相关事实得到答案"),)))
+        n = len(values_of(w, where))
+        parts.append(Items((read_of(w, n),)))
         parts += w.section("Could not be seen", "未能查看", _unread(w, where))
     else:
         parts.append(Items(tuple(looked_at(w)[:3])))
-        parts += w.section("Could not be seen", "未能查看", w.view.gaps.unseen()[:2])
-    if where.narrow and (rest := bad_roots(where.others)):
-        said = listed((f"{w.title(f)}{aside(str(f.advice.bucket), w.lang)}" for f in rest[:2]), w.lang, ";")
-        more = len(rest) - 2
-        tail = f"{w.mark}{label('more_lines', w.lang).format(n=more)}" if more > 0 else ""
-        parts.append(Paragraph(w.t(f"Elsewhere: {said}{tail}", f"其他位置：{said}{tail}")))
-    return parts
+        parts += w.section("Could not be seen", "未能查看", w.unseen(2))
+    return [*parts, *elsewhere(w, where)]
+
+
+def elsewhere(w: Words, where: Scoped) -> tuple[Part, ...]:
+    """What is wrong with the rest, where the question was about a part: in a line."""
+    rest = bad_roots(where.others) if where.narrow else []
+    if not rest:
+        return ()
+    said = listed((f"{w.title(f)}{aside(str(f.advice.bucket), w.lang)}" for f in rest[:2]), w.lang, ";")
+    more = len(rest) - 2
+    tail = f"{w.mark}{label('more_lines', w.lang).format(n=more)}" if more > 0 else ""
+    return (Paragraph(w.t(f"Elsewhere: {said}{tail}.", f"其他位置：{said}{tail}。")),)
 
 
 def _spaced(name: str, behind: int = 0) -> str:
@@ -164,7 +215,14 @@ def _spaced(name: str, behind: int = 0) -> str:
     return f"{ahead}{name}{' ' if name[-1:].isascii() else ''}"
 
 
-def _read(w: Words, where: Scoped) -> list[Observation]:
+def read_of(w: Words, n: int) -> str:
+    """How much was read of what was asked about."""
+    return w.t(
+        f"{n} value{'' if n == 1 else 's'} of it {'was' if n == 1 else 'were'} read.", f"读取了它的 {n} 项数值。"
+    )
+
+
+def values_of(w: Words, where: Scoped) -> list[Observation]:
     """What was answered about the things named: not merely what they are called."""
     return [
         k.inner
@@ -179,10 +237,12 @@ def _read(w: Words, where: Scoped) -> list[Observation]:
 def _unread(w: Words, where: Scoped) -> list[str]:
     """What was asked about the things named and refused or failed."""
     names = {str(s) for s in where.subjects}
-    lost = dict.fromkeys(g.fact for g in (*w.d.coverage.denied, *w.d.coverage.failed) if g.subject in names)
+    known = w.d.facts.vocabulary
+    gaps = (*w.d.coverage.denied, *w.d.coverage.failed)
+    lost = dict.fromkeys(_clauses.meaning(g.fact, known, w.lang) for g in gaps if g.subject in names)
     shown = list(lost)[:FACTS]
     rest = [label("more_lines", w.lang).format(n=len(lost) - FACTS)] if len(lost) > FACTS else []
-    return [listed([*shown, *rest], w.lang)] if shown else []
+    return [listed([*shown, *rest], w.lang, ";")] if shown else []
 
 
 def _reason(w: Words, f: Finding) -> str:
@@ -218,4 +278,4 @@ def _unknown(turn: Turn, w: Words, where: Scoped) -> Reply:
 def _suggested(w: Words, slot: str, known: Sequence[str]) -> tuple[str, ...]:
     word = {"gpu": "gpu", "pid": "pid", "rank": "rank", "job": "job", "node": "node", "process": "process"}[slot]
     names = [name.partition(" ")[0] for name in known[:3]]
-    return tuple(w.t(f"is {word} {name} ok", f"{word} {name} 正常吗") for name in names)
+    return tuple(w.t(f"is {word} {name} ok?", f"{word} {name} 正常吗？") for name in names)

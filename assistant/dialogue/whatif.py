@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from assistant.dialogue._asked import changed
 from assistant.dialogue._assumed import Assumption, assumptions, told
+from assistant.dialogue._clauses import meaning
 from assistant.dialogue._scope import scoped
 from assistant.dialogue._standing import Stand, Standing, standings
 from assistant.dialogue._suppose import Differences, differences, suppose
@@ -15,6 +16,7 @@ from assistant.dialogue._words import Words, fact_of, facts_in, finding_data, no
 from assistant.render.labels import colon, label, listed
 from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.reply import Reply
+from knowledge.facts import vocabulary
 from knowledge.language import Text
 from knowledge.text import clean
 from rules.proof import deciding
@@ -84,29 +86,26 @@ def _compared(turn: Turn, w: Words, made: Sequence[Assumption], then: Diagnosis)
 
 
 def _head(w: Words, said: str, diff: Differences, moved: bool, then: Diagnosis) -> str:
+    return w.t(f"Supposed: {said}. ", f"假设：{said}。") + _outcome(w, diff, moved, then)
+
+
+def _outcome(w: Words, diff: Differences, moved: bool, then: Diagnosis) -> str:
+    """What would come of it, in a sentence."""
     if not diff and not moved:
-        return w.t(f"If {said}: nothing would change.", f"如果{_gap(said)}{said}：不会有任何变化。")
+        return w.t("Nothing would change.", "不会有任何变化。")
     if not moved:
         n = len(diff.appear) + len(diff.vanish) + len(diff.change)
-        return w.t(f"If {said}: the verdict would stay, {n} finding{'' if n == 1 else 's'} would differ.",
-                   f"如果{_gap(said)}{said}：结论不变，但有 {n} 项发现会不同。")  # fmt: skip
+        return w.t(f"The verdict would stay, {n} finding{'' if n == 1 else 's'} would differ.",
+                   f"结论不变，但有 {n} 项发现会不同。")  # fmt: skip
     state = label(str(then.verdict.state), w.lang)
     if then.verdict.state is w.d.verdict.state:
         if [f.id for f in then.roots[:1]] == [f.id for f in w.d.roots[:1]]:
             return w.t(
-                f"If {said}: still {state}, with other findings beside it.",
-                f"如果{_gap(said)}{said}：仍为{state}，但其他发现会不同。",
+                f"It would still be {state}, with other findings beside it.", f"结论仍为“{state}”，但其他发现会不同。"
             )
-        return w.t(
-            f"If {said}: still {state}, for another reason.", f"如果{_gap(said)}{said}：仍为{state}，但原因不同。"
-        )
-    return w.t(f"If {said}: {state} instead of {label(str(w.d.verdict.state), 'en')}.",
-               f"如果{_gap(said)}{said}：{state}，而不是{label(str(w.d.verdict.state), 'zh')}。")  # fmt: skip
-
-
-def _gap(text: str) -> str:
-    """A blank between Han and Latin letters."""
-    return " " if text[:1].isascii() else ""
+        return w.t(f"It would still be {state}, for another reason.", f"结论仍为“{state}”，但原因不同。")
+    before = label(str(w.d.verdict.state), w.lang)
+    return w.t(f"It would be {state} instead of {before}.", f"结论将为“{state}”，而不是“{before}”。")
 
 
 def _few(w: Words, findings: Sequence[Finding], graded: bool = False) -> list[str]:
@@ -155,9 +154,9 @@ def _kept(turn: Turn, w: Words, made: Sequence[Assumption], then: Diagnosis) -> 
 def _unmoved(turn: Turn, w: Words, a: Assumption, then: Diagnosis) -> str:
     """Why a fact changes nothing: no rule asks for it; or the rule still holds, or still does not."""
     asking = [r for r in turn.ruleset.rules if a.facts.intersection(_all_facts(r))]
-    names = listed(sorted(a.facts), w.lang)
+    names = listed((w.quoted(meaning(name, vocabulary(), w.lang)) for name in sorted(a.facts)), w.lang)
     if not asking:
-        return w.t(f"No rule asks for {names}.", f"没有规则用到 {names}。")
+        return w.t(f"No rule asks for this: {names}.", f"没有规则用到{names}。")
     main = [r for r in asking if a.facts.intersection(facts_in(r.when))] or asking
     held = [f for r in (main, asking) for f in then.findings if f.rule.id in {x.id for x in r}]
     if held:
@@ -223,5 +222,5 @@ def _examples(turn: Turn) -> tuple[str, ...]:
     f = turn.finding
     zh = turn.lang == "zh"
     if f is not None and f.xid is not None:
-        return (f"如果没有出现 xid {f.xid} 呢" if zh else f"what if there had been no xid {f.xid}",)
-    return ("如果 ECC 关闭呢" if zh else "what if ECC is off",)
+        return (f"如果没有出现 xid {f.xid} 呢？" if zh else f"what if there had been no xid {f.xid}?",)
+    return ("如果 ECC 关闭呢？" if zh else "what if ECC is off?",)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assistant.dialogue._looked import looked_at, missed
 from assistant.dialogue._named import chosen, named
-from assistant.dialogue._scope import scoped
+from assistant.dialogue._scope import called, fine, scoped
 from assistant.dialogue._words import CLAUSES, Words, causes_of, finding_data, nothing_yet, suggest, words
 from assistant.render.labels import colon, label, listed
 from assistant.render.sheet import Fields, Paragraph, Part
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from assistant.dialogue import Turn
     from rules.engine import Finding
 
+EFFECTS = 3  # consequences that are named
 _ASKED = re.compile(
     r"\b(?:do|did|are|would) you (?:ask|asking|want|need)\b|\bask(?:ing)? (?:me|that|this)\b|为(?:什么|何|啥)要?(?:问|想知道)|问这"
 )
@@ -39,7 +41,7 @@ def answer(turn: Turn) -> Reply:
     w, found = words(turn), named(turn)
     if found.missed:
         return missed(turn, w, found)
-    f = chosen(turn, found)
+    f = None if not found.what and fine(turn) is not None else chosen(turn, found)
     if f is None and turn.base is not None and turn.base.symptoms:
         from assistant.dialogue import alternatives  # nothing is to blame yet: the hypotheses are the answer
 
@@ -52,8 +54,8 @@ def _chain(turn: Turn, w: Words, f: Finding) -> Reply:
     rows = [
         (w.t("rule", "规则"), f"{f.rule.id}{colon(w.lang)}{_first(f.rule.why.in_(w.lang))}"),
         *_cause(w, f),
-        (w.t("explains", "解释了"), listed(w.view.effects(f.explains), w.lang, ";")),
-        (w.t("may explain", "可能解释"), listed(w.view.effects(f.may_explain), w.lang, ";")),
+        (w.t("explains", "解释了"), _few(w, w.view.effects(f.explains))),
+        (w.t("may explain", "可能解释"), _few(w, w.view.effects(f.may_explain))),
         (w.t("action", "动作"), w.action(f)),
         (w.t("action from", "动作依据"), "" if f.advice.resolver == "rule" else _speaker(w, f)),
     ]
@@ -104,9 +106,16 @@ def _lower(title: str) -> str:
     return title if not first[1:].islower() or title[:1] == "/" else title[:1].lower() + title[1:]
 
 
+def _few(w: Words, titles: Sequence[str]) -> str:
+    """The first titles, and how many more."""
+    rest = len(titles) - EFFECTS
+    return listed([*titles[:EFFECTS], *([label("more_lines", w.lang).format(n=rest)] if rest > 0 else [])], w.lang, ";")
+
+
 def _first(text: str) -> str:
     """The first two sentences of a rule's page."""
-    return " ".join(part.strip() for part in _SENTENCE.split(clean(text))[:2]).strip()
+    parts = [part.strip() for part in _SENTENCE.split(clean(text)) if part.strip()][:2]
+    return ("" if parts and parts[0].endswith(("。", "！", "？")) else " ").join(parts)
 
 
 def _cause(w: Words, f: Finding) -> list[tuple[str, str]]:
@@ -137,14 +146,14 @@ def _fine(turn: Turn, w: Words) -> Reply:
     """Why nothing is held against the machine: what was looked at, and what could not be seen."""
     d, lang = w.d, turn.lang
     parts = [*w.section("Looked at", "查看了", looked_at(w)),
-             *w.section("Could not be seen", "未能查看", w.view.gaps.unseen()[:CLAUSES])]  # fmt: skip
+             *w.section("Could not be seen", "未能查看", w.unseen(CLAUSES))]  # fmt: skip
     if waiting := w.view.gaps.undecided()[:2]:
         parts += w.section("Still open", "尚未确定", waiting)
     head = clean(d.verdict.text.in_(lang)).rstrip(".。")
     where = scoped(d, turn.base.slots) if turn.base is not None else None
     if where is not None and where.narrow:
-        place = w.view.where(where.subjects)
-        head = w.t(f"Nothing wrong was found on {place}", f"{place} 未发现问题")
+        place = called(w, where.subjects)
+        head = w.t(f"Nothing wrong was found on {place}", f"{place}{' ' if place[-1:].isascii() else ''}未发现问题")
     if d.settled:
         tail = w.t("no rule that could be decided found anything against it", "所有能判定的规则都未发现问题")
     else:

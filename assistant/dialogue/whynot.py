@@ -6,15 +6,17 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from assistant.dialogue import _clauses
 from assistant.dialogue._meant import Meant, meant
 from assistant.dialogue._scope import scoped
 from assistant.dialogue._standing import Stand, Standing, standings
 from assistant.dialogue._words import Words, causes_of, filled, finding_data, nothing_yet, suggest, words
 from assistant.render import describe
 from assistant.render.labels import aside, colon, label, listed, scope_name
-from assistant.render.sheet import Heading, Items, Paragraph, Part
+from assistant.render.sheet import Paragraph, Part
 from assistant.reply import Reply
 from knowledge.text import clean
+from rules.condition import leaves
 from rules.evaluate import evaluate
 from rules.proof import LeafProof, Truth
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from rules.engine import Finding
 
 _USE = re.compile(r"\b(?:use|using|schedule|run (?:it|jobs?|on))\b|使用|不用|调度")
-OTHERS, LEAVES = 4, 5  # further rules in one line each; clauses of the first one
+OTHERS, LEAVES = 3, 4  # further rules in one line each; clauses of the first one
 
 
 def answer(turn: Turn) -> Reply:
@@ -40,6 +42,10 @@ def answer(turn: Turn) -> Reply:
         from assistant.dialogue.verdict import answer as verdict
 
         return verdict(turn)  # "why not use gpu 3?"
+    if what.hypotheses:
+        from assistant.dialogue._suspected import answer as suspected
+
+        return suspected(turn, w, what)
     if not what.rules:
         return _no_rule(turn, w, what)
     where = scoped(turn.diagnosis, turn.query.slots)
@@ -59,7 +65,7 @@ def _reply(turn: Turn, w: Words, what: Meant, every: Sequence[Standing]) -> Repl
     shown = [_line(w, s, what.code) for s in rest[:OTHERS]]
     if len(rest) > OTHERS:
         shown.append(label("more_lines", w.lang).format(n=len(rest) - OTHERS))
-    parts += w.section("Rules beside it", "相关规则", shown)
+    parts += w.section("Related", "相关情况", shown)
     return Reply(
         turn.lang,
         _head(w, first, what.code),
@@ -80,7 +86,7 @@ def _suggestions(w: Words, s: Standing) -> tuple[str, ...]:
     ):
         value = str(getattr(leaf, "value", "")).lower()
         return (
-            w.t(f"what if {spec.name} is {value}", f"如果 {spec.name} 是 {value} 呢"),
+            w.t(f"what if {spec.name} is {value}?", f"如果 {spec.name} 是 {value} 呢？"),
             *suggest(w.lang, "alternatives", "why"),
         )
     return suggest(w.lang, "alternatives", "why", "evidence")
@@ -109,19 +115,17 @@ def _head(w: Words, s: Standing, code: int | None) -> str:
                        f"已排除：{w.quoted(title)}的条件成立，但有反对的证据。")  # fmt: skip
         case Stand.UNKNOWN:
             return w.t(
-                f"It cannot be excluded: {title}; what it asks for is not known.",
+                f"It cannot be excluded, because not all that it takes is known: {title}.",
                 f"不能排除{w.quoted(title)}：所需信息尚不清楚。",
             )
         case Stand.NOT_MATCHED:
-            n = len(s.lacking)
-            return w.t(f"Not so: {title}; {n} {'thing' if n == 1 else 'things'} would have to be otherwise.",
-                       f"{w.quoted(title)}不成立：有 {n} 项条件不符。")  # fmt: skip
+            return w.t(f"It was looked at, and it is not so: {title}.", f"已检查，不成立：{w.quoted(title)}。")
         case Stand.INAPPLICABLE:
             return w.t(f"It does not apply here: {title}.", f"{w.quoted(title)}不适用于此。")
         case Stand.NO_SUBJECT:
             kind = scope_name(s.rule.scope, w.lang)
             return w.t(
-                f"Nothing is known of any {kind} here: {title}.",
+                f"It cannot be told, because nothing is known of any {kind} here: {title}.",
                 f"{w.quoted(title)}无从判断：这里没有关于{kind}的任何信息。",
             )
 
@@ -130,9 +134,9 @@ def _title(w: Words, s: Standing, code: int | None) -> str:
     """What is asked about, with its place; where it stands alike everywhere, without."""
     if s.finding is not None:
         return w.title(s.finding)
-    if s.subject is None:
+    if s.subject is None or len(s.alike) > 1:
         return w.rule_name(s.rule, code)
-    return w.rule_title(filled(s.rule, code), s.alike or [s.subject])
+    return w.rule_title(filled(s.rule, code), [s.subject])
 
 
 def _detail(w: Words, s: Standing) -> tuple[Part, ...]:
@@ -153,8 +157,9 @@ def _detail(w: Words, s: Standing) -> tuple[Part, ...]:
             kinds = ", ".join(f"{k}: {v}" for k, v in s.rule.applies.items())
             return (Paragraph(w.t(f"The rule is about {kinds}.", f"该规则适用于 {kinds}。")),)
         case Stand.NO_SUBJECT:
-            asks = tuple(describe.lines(s.rule.when, w.lang))[: LEAVES + 1]
-            return (Heading(w.t("It would take", "需要知道")), Items(tuple(x.strip() for x in asks)))
+            known = w.d.facts.vocabulary
+            asks = dict.fromkeys(_clauses.asked(leaf, known, w.lang) for leaf in leaves(s.rule.when))
+            return w.section("It would take", "需要知道", list(asks)[:LEAVES])
 
 
 def _excluded(w: Words, f: Finding) -> list[str]:
@@ -165,10 +170,9 @@ def _excluded(w: Words, f: Finding) -> list[str]:
 def _lacking(w: Words, s: Standing) -> tuple[Part, ...]:
     differ = [p for p in s.lacking if p.truth is not Truth.UNKNOWN]
     unknown = [p for p in s.lacking if p.truth is Truth.UNKNOWN]
-    parts = w.section("Would have to be otherwise", "不符合的条件", _clauses(w, differ))
-    parts += w.section("Not known", "尚不清楚", _clauses(w, unknown))
-    agree = _true(s)
-    return (*parts, *w.section("Speaks for it", "支持的迹象", _clauses(w, agree)[:2]))
+    parts = w.section("What speaks against it", "不符之处", _several(w, differ))
+    parts += w.section("Not known", "尚不清楚", _several(w, unknown))
+    return (*parts, *w.section("What speaks for it", "支持的迹象", _several(w, _true(s))[:2]))
 
 
 def _true(s: Standing) -> list[LeafProof]:
@@ -182,17 +186,10 @@ def _true(s: Standing) -> list[LeafProof]:
     ]
 
 
-def _clauses(w: Words, leaves: Sequence[LeafProof]) -> list[str]:
-    said = list(dict.fromkeys(_clause(w, p) for p in leaves))
+def _several(w: Words, proofs: Sequence[LeafProof]) -> list[str]:
+    said = list(dict.fromkeys(w.clause(p) for p in proofs))
     rest = len(said) - LEAVES
     return said if rest <= 0 else [*said[:LEAVES], label("more_lines", w.lang).format(n=rest)]
-
-
-def _clause(w: Words, p: LeafProof) -> str:
-    """A clause with what was seen; that nothing was seen, in words."""
-    if p.truth is Truth.FALSE and not p.observations and not p.seen:
-        return f"{describe.leaf(p.leaf, w.lang)}{colon(w.lang)}{label('none_seen', w.lang)}"
-    return w.clause(p)
 
 
 # --- the others ---------------------------------------------------------------------------
@@ -211,9 +208,7 @@ def _line(w: Words, s: Standing, code: int | None) -> str:
             said = w.gaps(m for p in s.lacking for m in p.missing) or w.t("not known", "未知")
         case Stand.NOT_MATCHED:
             first = next((p for p in s.lacking if p.truth is Truth.FALSE), s.lacking[0])
-            more = len(s.lacking) - 1
-            rest = f"{w.mark}{label('more_lines', w.lang).format(n=more)}" if more else ""
-            said = w.t("not so: ", "不成立：") + _clause(w, first) + rest
+            said = w.t("not so; ", "不成立；") + w.clause(first, places=False)
         case Stand.INAPPLICABLE:
             said = w.t("does not apply here", "不适用于此")
         case Stand.NO_SUBJECT:
@@ -234,7 +229,7 @@ def _no_rule(turn: Turn, w: Words, what: Meant) -> Reply:
         head = w.t(f"Nothing that a rule is about was named: {text}", f"没有指出任何规则所涉及的问题：{text}")
         parts = ()
     root = next(iter(w.d.roots), None)
-    again = w.t("why not xid 79", "为什么不是 xid 79")
+    again = w.t("why not xid 79?", "为什么不是 xid 79？")
     return Reply(turn.lang, head, parts, settled=False,
                  suggestions=suggest(turn.lang, *(("why",) if root else ()), "alternatives", again),
                  data={"answer": "whynot", "said": what.said, "rules": []})  # fmt: skip

@@ -8,7 +8,7 @@ it open: missing is never fine.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
     from assistant.planner import Plan
     from assistant.render.sheet import Part
+    from knowledge.symptoms import Hypothesis
     from rules.loader import RuleSet
 
-__all__ = ["Row", "Stand", "differential", "summary", "table"]
+__all__ = ["Row", "Stand", "brief", "differential", "state_word", "summary", "table", "weighed"]
 
-ROWS = 8  # of the table, at most
+ROWS = 6  # of the table, at most
 NAMED = 3  # hypotheses of one kind in the summary, at most
 _SENTENCE = re.compile(r"(?<=[\w`)])\. (?=[A-Z])|。(?=.)")
 _AFTER_COLON = re.compile(": |：")
@@ -42,7 +43,7 @@ _STANDS = {
     Stand.AGAINST: Text("ruled out", "已排除"),
 }
 _CONSEQUENCE = Text("consequence", "连带后果")
-_HEADER = (Text("could be", "可能原因"), Text("state", "状态"), Text("evidence", "证据"), Text("next", "下一步"))
+_HEADER = (Text("could be", "可能原因"), Text("state", "状态"), Text("why, or what would tell", "依据，或如何确认"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +69,24 @@ def differential(
     `plan` names the probes and questions that can still tell something; without it every probe and input counts.
     `ruleset` is the one that the diagnosis was made with, the shipped one by default.
     """
+    known = symptoms()
+    tags = {tag for name in symptom_ids if name in known for tag in known[name].tags}
+    return weighed(hypotheses_of(symptom_ids), tags, diagnosis, plan, lang, ruleset)
+
+
+def weighed(
+    hypotheses: Iterable[Hypothesis], tags: Collection[str], diagnosis: Diagnosis, plan: Plan | None, lang: str,
+    ruleset: RuleSet | None = None,
+) -> tuple[Row, ...]:  # fmt: skip
+    """Hypotheses in the light of `diagnosis`, in the same order; `tags` are the words of a symptom that rules carry."""
     if ruleset is None:
         from rules.loader import load
 
         ruleset = load()
     scales = Scales(diagnosis, ruleset)
-    known = symptoms()
-    tags = {tag for name in symptom_ids if name in known for tag in known[name].tags}
-    weighed = [scales.weigh(h, tags) for h in hypotheses_of(symptom_ids)]
+    every = [scales.weigh(h, tags) for h in hypotheses]
     words = Wording(diagnosis, plan, lang)
-    return tuple(_row(w, words, lang) for w in sorted(weighed, key=_order(weighed, diagnosis)))
+    return tuple(_row(w, words, lang) for w in sorted(every, key=_order(every, diagnosis)))
 
 
 def _order(weighed: Sequence[Weighed], diagnosis: Diagnosis) -> Callable[[Weighed], tuple[int, ...]]:
@@ -112,26 +121,39 @@ def _row(w: Weighed, words: Wording, lang: str) -> Row:
     )
 
 
-def table(rows: Sequence[Row], lang: str) -> Part:
-    """The first rows as a table, one line a cell; the last line says how many were left out."""
+def table(rows: Sequence[Row], lang: str, most: int = ROWS) -> Part:
+    """The first rows as a table; the last line says how many were left out. What was ruled out needs no row: the summary
+    names it, and who asks "why not" gets the reason."""
     from assistant.render.sheet import Table
 
-    shown: list[tuple[str, ...]] = [_cells(row, lang) for row in rows[:ROWS]]
-    if rest := len(rows) - len(shown):
-        said = Text(f"{rest} more not shown", f"另有 {rest} 项未列出").in_(lang)
-        shown.append((said, _counts(rows[ROWS:], lang), "", ""))
+    told = [r for r in rows if r.state is not Stand.AGAINST] or list(rows)
+    shown: list[tuple[str, ...]] = [_cells(row, lang) for row in told[:most]]
+    if rest := [*told[most:], *(r for r in rows if r not in told)]:
+        shown.append((Text(f"{len(rest)} more", f"另有 {len(rest)} 项").in_(lang), "", _counts(rest, lang)))
     return Table(tuple(text.in_(lang) for text in _HEADER), tuple(shown))
 
 
-def _cells(row: Row, lang: str) -> tuple[str, str, str, str]:
-    evidence = row.for_ or (row.unknown if row.state is Stand.UNKNOWN else ()) or row.against
-    said = cut(evidence[0], SENTENCE) if evidence else ""
-    return cut(row.title, TITLE), _state(row).in_(lang), said, _brief(row.next)
+def _cells(row: Row, lang: str) -> tuple[str, str, str]:
+    """What it is, where it stands, and why; of what is open what would tell."""
+    if row.state in (Stand.FOR, Stand.AGAINST):
+        said = next(iter(row.for_ or row.against), "")
+    elif row.causes:
+        said = row.next
+    elif row.state is Stand.POSSIBLE and row.for_:
+        said = row.for_[0]
+    else:
+        said = brief(row.next) or next(iter(row.unknown), "")
+    return cut(_AFTER_COLON.split(row.title)[0], TITLE), state_word(row, lang), cut(said, SENTENCE)
 
 
-def _brief(step: str) -> str:
+def brief(step: str) -> str:
     """The first sentence of a step: what to do stands there, how to read the result behind it."""
-    return cut(_SENTENCE.split(step, maxsplit=1)[0], SENTENCE)
+    return _SENTENCE.split(step, maxsplit=1)[0]
+
+
+def state_word(row: Row, lang: str) -> str:
+    """Where a hypothesis stands, in a word."""
+    return _state(row).in_(lang)
 
 
 def _state(row: Row) -> Text:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 SENTENCES = 3  # of one kind of evidence, at most
 _FIRST_CLAUSE = re.compile(r"[;；。]|[.,(（](?: |$)| \(|，")  # what ends the first clause of a fact's meaning
 LINE = 160  # columns of one sentence, at most
-NAMES = 3  # facts of one teller, at most
+NAMES = 2  # facts of one teller, at most
+LOOK = 2000  # observations among which a reading of the machine itself would be
+_UNREAD = Text("not read", "未读取")
 _YOURS = Text("your answer", "您的回答")
 _COSTS = (
     Text("free", "几乎无开销"), Text("cheap", "约 1 秒"), Text("takes seconds", "需数秒"),
@@ -58,11 +60,23 @@ class Wording:
         for leaf, o in [t for t in told if t[1].status is not Status.NOT_APPLICABLE] or told:
             groups.setdefault(o.fact, []).append((leaf, o))
         ranked = sorted(groups, key=lambda name: facts.index(name) if name in facts else len(facts))
-        closest = [(_closest(groups[name]), len({o.subject for _, o in groups[name]})) for name in ranked]
-        return self._counted(closest)
+        closest = [(*_closest(groups[name]), len({o.subject for _, o in groups[name]})) for name in ranked]
+        return self._counted([(o, n) for _, o, n in closest], [self._threshold(leaf) for leaf, _, _ in closest])
 
-    def _counted(self, told: Sequence[tuple[Observation, int]]) -> tuple[str, ...]:
-        out = dict.fromkeys(self._sentence(o) + self._others(n - 1) for o, n in told)
+    def _threshold(self, proof: LeafProof) -> str:
+        """What a value would have to reach; empty where nothing is ordered."""
+        from assistant.dialogue._clauses import ordered, wanted
+
+        leaf = proof.leaf
+        if not isinstance(leaf, FactLeaf) or not ordered(leaf) or leaf.each is not None:
+            return ""
+        value = wanted(leaf, self._d.facts.vocabulary, self._lang)
+        return Text(f"; threshold: {value}", f"；阈值：{value}").in_(self._lang) if value else ""
+
+    def _counted(self, told: Sequence[tuple[Observation, int]], limits: Sequence[str] = ()) -> tuple[str, ...]:
+        ends = [*limits, *[""] * (len(told) - len(limits))]
+        said = [(self._sentence(o), self._others(n - 1), end) for (o, n), end in zip(told, ends, strict=True)]
+        out = dict.fromkeys("".join(parts) for parts in said if parts[0])
         lines = [line for line in out if line]
         rest = len(lines) - SENTENCES
         return tuple(lines) if rest <= 0 else (*lines[:SENTENCES], self._more(rest))
@@ -81,7 +95,7 @@ class Wording:
     def _others(self, n: int) -> str:
         if n < 1:
             return ""
-        return {"zh": f"（另有 {n} 处）"}.get(self._lang, f" (and {n} more)")
+        return {"zh": f"（另有 {n} 处）"}.get(self._lang, f" (and {n} {'other' if n == 1 else 'others'})")
 
     def _more(self, n: int) -> str:
         return label("more_lines", self._lang).format(n=n)
@@ -93,18 +107,18 @@ class Wording:
     # --- what is not known ----------------------------------------------------------------
 
     def unknown(self, gaps: Sequence[Gap]) -> tuple[str, ...]:
-        """``nvml [gpu.clock.sm, gpu.temperature.core]``: the facts that are missing, after what would tell them."""
+        """``needs nvidia-smi topo -m: what lies between two GPUs``: what is missing, after what would tell it."""
         groups: dict[str, dict[str, None]] = {}
         for gap in gaps:
             groups.setdefault(self._teller(gap), {}).setdefault(gap.missing.fact)
-        lines = [f"{teller} [{self._names(facts)}]" for teller, facts in groups.items()]
+        lines = [f"{teller}{colon(self._lang)}{self._names(facts)}" for teller, facts in groups.items()]
         rest = len(lines) - SENTENCES
         return tuple(lines) if rest <= 0 else (*lines[:SENTENCES], self._more(rest))
 
     def _names(self, facts: Iterable[str]) -> str:
-        known = list(facts)
+        known = list(dict.fromkeys(self._meaning(fact) for fact in facts))
         more = [self._more(len(known) - NAMES)] if len(known) > NAMES else []
-        return ", ".join([*known[:NAMES], *more])
+        return listed([*known[:NAMES], *more], self._lang, ";")
 
     def _teller(self, gap: Gap) -> str:
         """The planned probe that settles it, else what would have told it, else why nobody did."""
@@ -114,6 +128,8 @@ class Wording:
         if status != Status.NOT_ASKED:
             return clean(reason_name(gap.missing.reason, self._lang))
         told = self._probe(gap.missing.fact) or self._input(gap.missing.fact)
+        if told == source_name("snapshot", self._lang) and self._here():
+            return _UNREAD.in_(self._lang)
         return told or (_YOURS.in_(self._lang) if self._asks(gap.missing.fact) else label("not_asked", self._lang))
 
     def _planned(self, gaps: Iterable[Gap]) -> str:
@@ -196,20 +212,29 @@ class Wording:
         """The input that would tell what no probe does."""
         names = dict.fromkeys(self._input(g.missing.fact) for g in gaps if g.missing.reason == Status.NOT_ASKED)
         names.pop("", None)
-        return {"zh": "请提供："}.get(self._lang, "hand over: ") + listed(list(names)[:2], self._lang) if names else ""
+        if self._here():  # it looked itself: looking once more tells no more
+            names.pop(source_name("snapshot", self._lang), None)
+        return {"zh": "需要："}.get(self._lang, "needs ") + listed(list(names)[:2], self._lang) if names else ""
+
+    def _here(self) -> bool:
+        """Whether a machine was looked at, live or recorded, not some outputs of it."""
+        return any(k.inner.source.probe.endswith("-snapshot") for k in self._d.facts.observations[:LOOK])
 
 
-def _closest(leaves: Sequence[tuple[LeafProof, Observation]]) -> Observation:
+def _closest(leaves: Sequence[tuple[LeafProof, Observation]]) -> tuple[LeafProof, Observation]:
     """The observation that came closest to the threshold; the first one where nothing is ordered."""
     leaf = leaves[0][0].leaf
-    numbers = [o for _, o in leaves if isinstance(o.value, int | float) and not isinstance(o.value, bool)]
+    numbers = [
+        pair for pair in leaves if isinstance(pair[1].value, int | float) and not isinstance(pair[1].value, bool)
+    ]
     if isinstance(leaf, FactLeaf) and len(numbers) == len(leaves):
         if leaf.op in (Op.ABOVE, Op.AT_LEAST):
             return max(numbers, key=_level)
         if leaf.op in (Op.BELOW, Op.AT_MOST):
             return min(numbers, key=_level)
-    return leaves[0][1]
+    return leaves[0]
 
 
-def _level(o: Observation) -> float:
-    return float(o.value) if isinstance(o.value, int | float) else 0.0
+def _level(pair: tuple[LeafProof, Observation]) -> float:
+    value = pair[1].value
+    return float(value) if isinstance(value, int | float) else 0.0

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from assistant.intent.intents import facts_of
+from assistant.intent.grammar import facts_of
 from assistant.intent.phrases import Runs
 from assistant.intent.query import Assumed, Slots
 from knowledge.lazy import lazy

@@ -1,15 +1,16 @@
-"""What was understood, in one line: ``diagnose slow training, pid 4242``."""
+"""What was understood, in one line: ``diagnose: training or inference is slow, pid 4242``."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
-from assistant.intent.query import Intent, Query
+from assistant.intent.query import Assumed, Intent, Query
 from knowledge.language import Text
 
 _INTENTS = {
     Intent.EXPLAIN: Text("explain", "解释"), Intent.DIAGNOSE: Text("diagnose", "诊断"), Intent.VERDICT: Text("can it be used", "能否继续使用"),
-    Intent.FIX: Text("how to fix or set", "如何处理"), Intent.PROBE: Text("show", "查看"), Intent.HISTORY: Text("what happened before", "查看历史"),
+    Intent.FIX: Text("how to fix or set it", "如何处理"), Intent.PROBE: Text("show", "查看"), Intent.HISTORY: Text("what happened before", "查看历史"),
     Intent.RUNBOOK: Text("runbook", "操作手册"), Intent.COST: Text("cost", "费用"), Intent.HELP: Text("help", "帮助"),
     Intent.UNKNOWN: Text("not understood", "未能理解"), Intent.WHY: Text("why", "为什么"), Intent.EVIDENCE: Text("evidence", "证据"),
     Intent.CONFIDENCE: Text("how sure", "有多确定"), Intent.WHATIF: Text("what if", "假设"), Intent.WHYNOT: Text("why not", "为什么不是"),
@@ -20,6 +21,10 @@ _INTENTS = {
 _SLOTS = {"since": Text("since", "时间"), "job": Text("job", "作业"), "process": Text("process", "进程"), "file": Text("file", "文件"),
           "node": Text("node", "节点")}  # fmt: skip
 _ASKS_TOPIC = frozenset({Intent.EXPLAIN, Intent.FIX, Intent.RUNBOOK})
+_VERBS = frozenset(
+    {Intent.EXPLAIN, Intent.PROBE, Intent.RETARGET, Intent.EXPORT, Intent.WHATIF}
+)  # an object follows at once
+_LONG = 48  # characters of what a fact means, at most; the name says it shorter
 _SHOWN = 6  # values of one slot
 
 
@@ -31,25 +36,82 @@ def echo(query: Query) -> Query:
 def _line(query: Query, lang: str) -> str:
     zh = lang == "zh"
     head = _INTENTS[query.intent].in_(lang)
-    parts = []
-    if query.symptoms:
-        parts.append(_title(query, f"symptom {query.symptoms[0]}", lang))
-    elif query.intent in _ASKS_TOPIC and query.topics and not (query.slots.xid or query.slots.sxid):
-        parts.append(query.topics[0].title.in_(lang))
-    elif query.intent is Intent.PROBE:
-        parts += query.facts[:2]
-    parts += (f"{a.name} {a.op} {a.value}".rstrip() for a in query.assumed)
-    for name, values in query.slots.named():
+    slots = [(name, values) for name, values in query.slots.named() if not (query.assumed and name in ("xid", "sxid"))]
+    parts = [*_about(query, lang), *dict.fromkeys(_assumed(a, lang) for a in query.assumed)]
+    for name, values in slots:
         shown = ", ".join(map(str, values[:_SHOWN])) + (" ..." if len(values) > _SHOWN else "")
         word = _SLOTS[name].in_(lang) if name in _SLOTS else name
         parts.append(f"{word} {shown}")
     parts = [p for p in parts if p]
     if not parts:
         return head
-    return f"{head}：{'，'.join(parts)}" if zh else f"{head} {', '.join(parts)}"
+    if zh:
+        return f"{head}：{'，'.join(parts)}"
+    return f"{head}{' ' if query.intent in _VERBS else ': '}{', '.join(parts)}"
+
+
+def _about(query: Query, lang: str) -> list[str]:
+    """What the question is about, apart from the things that it names."""
+    codes = query.slots.xid or query.slots.sxid
+    if query.intent is Intent.WHYNOT and not codes and (suspect := _suspect(query.text)) is not None:
+        return [suspect.in_(lang)]
+    if query.symptoms:
+        return [_title(query, f"symptom {query.symptoms[0]}", lang)]
+    if query.intent in _ASKS_TOPIC and query.topics and not codes:
+        return [query.topics[0].title.in_(lang)]
+    return [_fact(name, lang) for name in query.facts[:2]] if query.intent is Intent.PROBE else []
+
+
+def _suspect(text: str) -> Text | None:
+    from knowledge.suspects import suspected
+
+    found = suspected(text)
+    return found.title if found is not None else None
+
+
+def _fact(name: str, lang: str) -> str:
+    """What a fact is, in a few words; its name where that takes many."""
+    from assistant.dialogue._clauses import meaning
+    from knowledge.facts import vocabulary
+
+    said = meaning(name, vocabulary(), lang)
+    if len(said) > _LONG:
+        return name
+    said = said.removeprefix("Whether ") if lang != "zh" else said
+    return said[:1].lower() + said[1:] if lang != "zh" and said[1:2].islower() else said
+
+
+def _assumed(a: Assumed, lang: str) -> str:
+    """An assumption: ``no XID 79``, ``enforced power limit: 300 W``."""
+    from knowledge.facts import vocabulary
+
+    spec = vocabulary().get(a.name)
+    code = a.name.upper() if a.name in ("xid", "sxid") else ""
+    if code:
+        said = f"{code} {a.value}".rstrip()
+        return Text(f"no {said}" if a.op == "none" else said, f"没有 {said}" if a.op == "none" else f"出现 {said}").in_(
+            lang
+        )
+    if spec is None:
+        words = {"above": Text("above ", "大于 "), "below": Text("below ", "小于 "), "none": Text("none ", "无 ")}
+        return f"{a.name}{'：' if lang == 'zh' else ' is '}{words.get(a.op, Text('', '')).in_(lang)}{a.value}".rstrip()
+    if a.op == "none":
+        return Text(f"no {_fact(a.name, 'en')}", f"没有{_fact(a.name, 'zh')}").in_(lang)
+    value = {"true": Text("yes", "是"), "false": Text("no", "否")}.get(a.value.casefold(), Text(a.value, a.value)).in_(
+        lang
+    )
+    unit = (
+        f" {spec.unit}"
+        if spec.unit not in ("", "count", "ratio", "percent") and a.value.replace(".", "", 1).isdigit()
+        else ""
+    )
+    by = {"above": Text("above ", "大于 "), "below": Text("below ", "小于 ")}.get(a.op, Text("", "")).in_(lang)
+    is_ = "：" if lang == "zh" else ": " if spec.type == "bool" else " is "
+    return f"{_fact(a.name, lang)}{is_}{by}{value}{unit}"
 
 
 def _title(query: Query, identifier: str, lang: str) -> str:
+    """A title within the line, up to its colon."""
     title = next((t.title for t in query.topics if t.id == identifier), None)
-    said = title.in_(lang) if title else ""
+    said = re.split(": |：", title.in_(lang), maxsplit=1)[0] if title else ""
     return said if lang == "zh" or not said[1:2].islower() else said[0].lower() + said[1:]

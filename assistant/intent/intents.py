@@ -1,21 +1,23 @@
-"""What a sentence wants: phrases of the lexicon are scored, then what the sentence names decides the rest.
+"""What a sentence wants.
 
-Nothing of the field named, and no phrase that stands on its own: not understood. That is the rule; the lists of
-other things (laptops, poems) only guard against words that mean one thing here and another elsewhere.
+Two judges. The phrases of the lexicon, weighed against what the sentence names, give the `Hint` of this module: the
+rules that can be said in words. `assistant.intent.weights` has learned from labelled examples how much each of those
+signs, and each word, is worth, and decides what the rules leave open.
+
+Nothing of the field named, and no phrase that stands on its own: not understood. The lists of other things (laptops,
+poems) only guard against words that mean one thing here and another elsewhere.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from assistant.intent import phrases
+from assistant.intent.grammar import core, facts_of, runs, scores, with_facts
 from assistant.intent.query import FOLLOW_UPS, Intent
-from knowledge.lexicon import lexicon
 
-MOST_WORDS = 240  # head and tail of a longer sentence are looked at
 SURE = 10  # weight from which a whole phrase needs nothing of the field beside it
 LIKELY = 8  # ... and from which a part of one tells that the talk goes on
 _MARKS = frozenset({"<xid>", "<sxid>", "<pid>", "<gpu>", "<node>", "<rank>", "<job>"})
@@ -30,8 +32,6 @@ _ORDER = (
 
 
 _WITH_THINGS = (Intent.EXPLAIN, Intent.DIAGNOSE, Intent.FIX, Intent.PROBE)  # of anything in the world
-# Hold the name of a reading and mean something else.
-_NO_FACTS = ("out of memory", "illegal memory access", "memory leak", "显存不足", "内存不足", "显存溢出", "爆显存")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
@@ -53,143 +53,36 @@ class Sentence(NamedTuple):
     concept: bool = False  # a term is all that is said
 
 
-class _Compiled(NamedTuple):
-    rows: tuple[tuple[phrases.Row, Intent, int, bool], ...]
-    by_first: dict[str, list[int]]
-    anchored: frozenset[int]
+class Hint(NamedTuple):
+    """What the phrases say of a sentence."""
+
+    intent: Intent  # by the rules alone
+    found: Mapping[Intent, int]  # the weight of the best phrase of each intent
+    alone: frozenset[Intent]  # those of which a phrase is all that is said
+    field: bool  # whether something of the field, or of the talk, is named
 
 
-@cache
-def _compiled() -> _Compiled:
-    data = lexicon()
-    classes: dict[str, phrases.Element] = {}
-    for name, words in data.classes.items():
-        classes[name] = phrases.of_class(words, classes)
-    rows: list[tuple[phrases.Row, Intent, int, bool]] = []
-    anchored: set[int] = set()
-    by_first: dict[str, list[int]] = {}
-    for phrase in data.phrases:
-        row = phrases.parse(phrase.text.removeprefix("^ "), classes)
-        if phrase.text.startswith("^ "):
-            anchored.add(len(rows))
-        for word in phrases.firsts(row):
-            by_first.setdefault(word, []).append(len(rows))
-        rows.append((row, Intent(phrase.intent), phrase.weight, phrase.whole))
-    return _Compiled(tuple(rows), by_first, frozenset(anchored))
-
-
-@cache
-def _vocabulary(number: int) -> frozenset[str]:
-    """All words that a phrase can hold."""
-    return phrases.vocabulary(_compiled().rows[number][0])
-
-
-@cache
-def _runs(role: str) -> phrases.Runs:
-    return phrases.Runs((word, role) for word in lexicon().roles.get(role, ()))
-
-
-@cache
-def _facts() -> phrases.Runs:
-    return phrases.Runs([*lexicon().facts.items(), *((said, "") for said in _NO_FACTS)])
-
-
-def words_of(marked: str) -> list[str]:
-    """The words of a sentence in lower case, other spellings read as the usual ones."""
-    spellings = _spellings()
-    out: list[str] = []
-    for word in _quoted(marked.casefold()):
-        out += spellings.get(word, (word,))
-    if len(out) > MOST_WORDS:
-        out = out[: MOST_WORDS // 2] + out[-MOST_WORDS // 2 :]
-    return out
-
-
-def _quoted(text: str) -> list[str]:
-    return re.findall(r"<[a-z]+>|[a-z]+(?:'[a-z]+)?|[0-9]+(?:\.[0-9]+)?|[\u3400-\u4dbf\u4e00-\u9fff]|[?!%,]", text)
-
-
-@cache
-def _spellings() -> dict[str, tuple[str, ...]]:
-    return {written: tuple(meant.split()) for written, meant in lexicon().spellings.items()}
-
-
-def facts_of(words: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Start, end and name of each fact that is called by its everyday name."""
-    return [span for span in _facts().find(words) if span[2]]
-
-
-def core(words: Sequence[str]) -> tuple[int, int]:
-    """Where the sentence begins and ends without politeness, noise and punctuation."""
-    filler = [False] * len(words)
-    for start, end, _ in _runs("filler").find(words):
-        filler[start:end] = [True] * (end - start)
-    for at, word in enumerate(words):
-        filler[at] = filler[at] or word in ("?", "!", ",")
-    begin, finish = 0, len(words)
-    while begin < finish and filler[begin]:
-        begin += 1
-    while finish > begin and filler[finish - 1]:
-        finish -= 1
-    if begin == finish:  # nothing else: then it is what is said
-        begin, finish = 0, len(words)
-        while finish and words[finish - 1] in ("?", "!", ","):
-            finish -= 1
-    return begin, finish
-
-
-class Scores(NamedTuple):
-    """What the phrases say."""
-
-    found: dict[Intent, int]  # the weight of the best phrase of each intent
-    alone: set[Intent]  # those of which a phrase is all that is said
-
-
-def scores(words: Sequence[str]) -> Scores:
-    """The phrases that a sentence holds."""
-    table = _compiled()
-    words = [w for w in words if w != ","]
-    begin, finish = core(words)
-    inner = frozenset(words[begin:finish]) - {"?", "!"}
-    places: dict[int, list[int]] = {}
-    for at, word in enumerate(words):
-        for number in table.by_first.get(word, ()):
-            places.setdefault(number, []).append(at)
-    out = Scores({}, set())
-    for number, starts in places.items():
-        row, intent, weight, whole = table.rows[number]
-        if out.found.get(intent, 0) > weight:
-            continue
-        if whole or number in table.anchored:
-            starts = [at for at in starts if at <= begin]
-        ends = phrases.ends(row, words, starts) if starts else set()
-        if ends and (not whole or max(ends) >= finish):
-            out.found[intent] = weight
-            if whole or inner <= _vocabulary(number):
-                out.alone.add(intent)
-    return out
-
-
-def decide(s: Sentence) -> Intent:
-    """The intent of a sentence."""
-    words = s.words
-    found, alone = scores(words)
-    with_facts = _with_facts(words)
-    if with_facts is not None:
-        more = scores(with_facts)
+def hint(s: Sentence) -> Hint:
+    """What the rules say of a sentence."""
+    found, alone = scores(s.words)
+    marked = with_facts(s.words)
+    if marked is not None:
+        more = scores(marked)
         alone |= more.alone
         for intent, weight in more.found.items():
             found[intent] = max(found.get(intent, 0), weight)
+    field = in_field(s)
+    return Hint(_by_rule(s, dict(found), alone, field), found, frozenset(alone), field)
+
+
+def _by_rule(s: Sentence, found: dict[Intent, int], alone: set[Intent], field: bool) -> Intent:
     if s.pasted:
-        return (
-            Intent.EXPLAIN
-            if found.get(Intent.EXPLAIN, 0) >= 6 and found.get(Intent.DIAGNOSE, 0) < 9
-            else _of_paste(found)
-        )
+        asked = found.get(Intent.EXPLAIN, 0) >= 6 and found.get(Intent.DIAGNOSE, 0) < 9
+        return Intent.EXPLAIN if asked else _of_paste(found, "?" in s.words or "<since>" in s.words)
     best = _best(found) if found else None
     if best is not None and _stands(best, found[best], best in alone, s):
         return best
-    if not in_field(s):
+    if not field:
         return Intent.UNKNOWN
     _add_named(s, found)
     return _best(found) if found else Intent.DIAGNOSE
@@ -201,35 +94,23 @@ def _stands(intent: Intent, weight: int, alone: bool, s: Sentence) -> bool:
         return False
     if alone and (weight >= SURE - 1 or intent not in _WITH_THINGS):
         return True
-    if intent is Intent.HISTORY and "<since>" in s.words and not _runs("elsewhere").find(s.words):
+    if intent is Intent.HISTORY and "<since>" in s.words and not runs("elsewhere").find(s.words):
         return True
-    return intent in FOLLOW_UPS and weight >= LIKELY and not _runs("elsewhere").find(s.words)
+    return intent in FOLLOW_UPS and weight >= LIKELY and not runs("elsewhere").find(s.words)
 
 
 def _best(found: dict[Intent, int]) -> Intent:
     return max(found, key=lambda intent: (found[intent], -_ORDER.index(intent)))
 
 
-def _of_paste(found: dict[Intent, int]) -> Intent:
-    """What is asked of a paste; a paste alone asks what is wrong."""
+def _of_paste(found: dict[Intent, int], past: bool) -> Intent:
+    """What is asked of a paste; a paste alone asks what is wrong. "Last error: ..." of a log asks for no `past`."""
     wanted: dict[Intent, int] = {
         i: w
         for i, w in found.items()
-        if w >= 8 and i in (Intent.FIX, Intent.VERDICT, Intent.RUNBOOK, Intent.HISTORY, Intent.COST)
+        if w >= 8 and (i in (Intent.FIX, Intent.VERDICT, Intent.RUNBOOK, Intent.COST) or (past and i is Intent.HISTORY))
     }
     return _best(wanted) if wanted else Intent.DIAGNOSE
-
-
-def _with_facts(words: Sequence[str]) -> list[str] | None:
-    """The words with a mark where a fact is named; None when none is."""
-    spans = facts_of(words)
-    if not spans:
-        return None
-    out, at = [], 0
-    for start, end, _ in spans:
-        out += [*words[at:start], "<fact>"]
-        at = end
-    return [*out, *words[at:]]
 
 
 def _add_named(s: Sentence, found: dict[Intent, int]) -> None:
@@ -275,28 +156,28 @@ def in_field(s: Sentence) -> bool:
         return False
     if any(w in _MARKS for w in words) or s.named:
         return True
-    strong = len(_runs("field").find(words))
-    elsewhere = len(_runs("elsewhere").find(words))
+    strong = len(runs("field").find(words))
+    elsewhere = len(runs("elsewhere").find(words))
     if strong:
         return strong >= elsewhere
     if elsewhere:
         return False
-    weak = {at for start, end, _ in (*_runs("weak").find(words), *facts_of(words)) for at in range(start, end)}
+    weak = {at for start, end, _ in (*runs("weak").find(words), *facts_of(words)) for at in range(start, end)}
     if s.symptoms or "<process>" in words or "<file>" in words:
         return True
     if not weak:
         return False
     begin, finish = core(words)
-    content = [w for w in words[begin:finish] if w not in _asking() and w not in "?!,%"]
+    content = [w for w in words[begin:finish] if w not in asking() and w not in "?!,%"]
     return len(weak) * 2 > len(content)
 
 
 def _never(words: Sequence[str], s: Sentence) -> bool:
-    return not s.pasted and bool(_runs("never").find(words))
+    return not s.pasted and bool(runs("never").find(words))
 
 
 @cache
-def _asking() -> frozenset[str]:
+def asking() -> frozenset[str]:
     """Words of any question: they say nothing about its field."""
     from assistant.find.tokens import STOP
 

@@ -102,6 +102,10 @@ def normal(text: str) -> Normal:
     if "<" in raw:
         raw = _LINK.sub(lambda m: m[1] or "", _MENTION.sub("", raw))
     said = raw if raw.isascii() else clean(unicodedata.normalize("NFKC", raw)).translate(_QUOTES)
+    if has_han(said):
+        from assistant.intent.han import simplified
+
+        said = simplified(said)
     if found := _ADDRESSED.match(said):
         said = said[found.end() :]
     return Normal(raw, said.strip())

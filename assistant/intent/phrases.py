@@ -133,9 +133,16 @@ def ends(row: Row, words: Sequence[str], starts: Iterable[int]) -> set[int]:
         elif isinstance(element, frozenset):
             places = {p + 1 for p in places if p < len(words) and words[p] in element}
         else:
-            found = {end for inner in element.rows for end in ends(inner, words, places)}
+            here = {words[p] for p in places if p < len(words)}  # most rows begin with another word: not looked at
+            found = {end for inner in element.rows if _may_begin(inner, here) for end in ends(inner, words, places)}
             places = found | places if isinstance(element, Optional) else found
     return places
+
+
+def _may_begin(row: Row, here: set[str]) -> bool:
+    """Whether `row` can begin with one of the words `here`, as far as its first element tells."""
+    first = row[0] if row else ".."
+    return not isinstance(first, str) or first == ".." or first in here
 
 
 class Runs:

@@ -36,7 +36,7 @@ _COUNTS = (
 _NEXT = lazy(rf"\s*(?:(?P<to>{_TO})|(?:(?:{_AND})\s*){{1,3}})\s*#?", _I)
 _SPACE = lazy(r"\s+(?=[0-9])")
 _NUMBER = lazy(rf"([0-9]{{1,10}})(?![0-9A-Za-z_]){_COUNTS}", _I)
-_OF = r"[\s:#=_(\[]*(?:(?:error|errors|code|codes|number|no\.?|num|id|ids|index|idx|event|events|是|为|号|编号|错误|代码|号码)[\s:#=]*){0,2}"
+_OF = r"[\s:#=_(\[\"']*(?:(?:error|errors|code|codes|number|no\.?|num|id|ids|index|idx|event|events|是|为|号|编号|错误|代码|号码)[\s:#=]*){0,2}"
 
 _XID = lazy(rf"(?<![A-Za-z])(?P<s>s?)xids?-?{_OF}(?=[0-9])", _I)
 _PID = lazy(rf"{_L}(?:pids?|process(?:es)?|procs?)-?{_OF}(?=[0-9])|进程{_OF}(?:pid)?{_OF}(?=[0-9])", _I)
@@ -47,12 +47,26 @@ _GPU = lazy(
     _I,
 )
 _HAN_NUMBER = "[0-9]{1,4}|[零一二两三四五六七八九十]"
-_HAN_THING = r"(?P<what>gpus?|显卡|加速卡|卡|rank)"
+_HAN_THING = rf"(?P<what>(?:gpus?|ranks?){_R}|(?:显|加速|计算)?卡)"
 # 第3块GPU | 3号卡 | 0号和1号卡 | 第三张显卡
 _HAN_GPU = lazy(
     rf"(?:第\s*(?P<one>{_HAN_NUMBER})\s*[块张个]\s*|(?P<many>(?:第?(?:{_HAN_NUMBER})\s*号?\s*(?:和|与|、|,|到|至|-)\s*){{0,16}}"
-    rf"第?(?:{_HAN_NUMBER}))\s*号\s*){_HAN_THING}{_R}",
+    rf"第?(?:{_HAN_NUMBER}))\s*号\s*){_HAN_THING}",
     _I,
+)
+# 第二块掉了 | 5号呢: the noun left out
+_HAN_BARE = lazy(
+    rf"第\s*(?P<one>{_HAN_NUMBER})\s*(?:卡|[块张])(?!\s*(?:硬盘|磁盘|盘|网卡|主板|电源|内存|板|图|表|ssd|nvme))"
+    r"|(?<![0-9月第-])(?P<two>[0-9]|1[0-5]|[零一二三四五六七八九十])\s*号(?=呢|也|还能|能不能|怎么样|又|那[张块])",
+    _I,
+)
+# 4242号进程 | 4242这个进程 | 881号作业
+_HAN_PID = lazy(r"(?<![0-9A-Za-z_.])([0-9]{2,7})\s*(?:号|这个|那个)?\s*进程")
+_HAN_JOB = lazy(r"(?<![0-9A-Za-z_.])([0-9]{2,9}(?:_[0-9]+)?)\s*(?:号|这个|那个)\s*(?:作业|任务)")
+# 又报79了 | 79号错误
+_HAN_XID = lazy(
+    rf"(?:报|爆|抛|刷)(?:的是|的|了|出了?|错)?(?:一个|个)?\s*(?P<one>[0-9]{{2,3}})(?![0-9A-Za-z_]){_COUNTS}"
+    r"|(?<![0-9A-Za-z_.:-])(?P<two>[0-9]{2,3})\s*(?:号|这个)\s*(?:错误|报错|错)"
 )
 _JOB = lazy(
     rf"(?:{_L}(?:(?:slurm|k8s|training|pytorch|batch)\s+)?(?:job[ _]?ids?|jobs?)-?|作业|任务)(?P<called>[\s:#=(]*(?:(?:id|number|no\.?|named|called|号|编号|名为|叫)[\s:#=]*)?)"
@@ -62,7 +76,7 @@ _JOB = lazy(
 _THE_JOB = lazy(rf"{_L}(?P<name>[A-Za-z0-9][A-Za-z0-9_.-]{{0,63}})\s+(?:training\s+)?job{_R}", _I)
 _UUID = lazy(rf"{_L}(GPU|MIG)-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_R}", _I)
 _PCI = lazy(
-    r"(?<![0-9A-Za-z:.])(?:PCI:)?(?:[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?|[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?![0-9A-Za-z:])",
+    r"(?:(?<![0-9A-Za-z:.])(?:PCI:)?|(?<=gpu)|(?<=gpu:))(?:[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?|[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?![0-9A-Za-z]|:[0-9A-Fa-f])",
     _I,
 )
 _WORDED_PCI = lazy(rf"(?:{_L}(?:gpu|pci|pcie|card|device|bus|显卡|卡)s?\s*(?:at\s+|@\s*)?)$", _I)
@@ -142,8 +156,8 @@ def numbers(text: str, at: int, again: re.Pattern[str], spaced: bool = False) ->
 
 
 def _closing(text: str, end: int) -> int:
-    """Past the bracket of "xid(79)"."""
-    return end + 1 if text[end : end + 1] in (")", "]") else end
+    """Past the bracket of "xid(79)", the quote of xid="79"."""
+    return end + 1 if text[end : end + 1] in (")", "]", '"', "'") else end
 
 
 def _numbered(slot: str, pattern: re.Pattern[str], *hints: str) -> Callable[[Reader], None]:
@@ -194,6 +208,29 @@ def _han_gpus(r: Reader) -> None:
             value = _han_number(part["n"])
             values += range(values[-1] + 1, min(value, values[-1] + MOST) + 1) if part["to"] and values else [value]
         r.take(slot, *found.span(), values)
+    for found in _HAN_BARE.finditer(r.text) if not r.text.isascii() else ():
+        r.take("gpu", *found.span(), [_han_number(found["one"] or found["two"])])
+
+
+def _han_numbered(r: Reader) -> None:
+    """Numbers ahead of their noun: "4242号进程"; and XIDs without their name: "又报79了"."""
+    if r.text.isascii():
+        return
+    for found in _HAN_PID.finditer(r.text) if "进程" in r.text else ():
+        r.take("pid", *found.span(), [int(found[1])])
+    for found in _HAN_JOB.finditer(r.text) if "作业" in r.text or "任务" in r.text else ():
+        r.take("job", *found.span(), [found[1]])
+    for found in _HAN_XID.finditer(r.text) if not r.found["xid"] else ():
+        code = int(found["one"] or found["two"])
+        if _is_xid(code):
+            start = found.start("one") if found["one"] else found.start()
+            r.take("xid", start, found.end("one") if found["one"] else found.end("two"), [code])
+
+
+def _is_xid(code: int) -> bool:
+    from assistant.find import topic
+
+    return topic(f"xid {code}") is not None
 
 
 def _han_number(word: str) -> int:
@@ -231,5 +268,5 @@ def _files(r: Reader) -> None:
 
 _STEPS: tuple[Callable[[Reader], None], ...] = (
     _urls, _devices, _files, _times, _numbered("xid", _XID, "xid"), _numbered("pid", _PID, "pid", "proc", "进程"), _numbered("rank", _RANK, "rank"), _jobs,
-    _names, _han_gpus, _numbered("gpu", _GPU, "gpu", "card", "device", "accelerator", "cuda", "nvidia", "卡"),
+    _han_numbered, _names, _han_gpus, _numbered("gpu", _GPU, "gpu", "card", "device", "accelerator", "cuda", "nvidia", "卡"),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
@@ -28,11 +29,14 @@ def find(words: Sequence[str]) -> tuple[str, ...]:
     """Ids of the symptoms that the words of a sentence name, the fullest match first."""
     english = _content([w.strip("<>") for w in words if w.isascii() and w not in ("<xid>", "<sxid>")])
     han = [w for w in words if not w.isascii() or w.isalpha()]
+    phrases, by_word = _phrases(), _by_word()
     best: dict[str, int] = {}
-    for phrase in _phrases():
-        matched = _in_order(phrase.words, han) if phrase.han else _near(phrase.words, english)
-        if matched:
-            best[phrase.symptom] = max(best.get(phrase.symptom, 0), len(phrase.words))
+    for number in sorted({n for word in {*english, *han} for n in by_word.get(word, ())}):
+        phrase = phrases[number]
+        if best.get(phrase.symptom, 0) >= len(phrase.words):
+            continue
+        if _in_order(phrase.words, han) if phrase.han else _near(phrase.words, english):
+            best[phrase.symptom] = len(phrase.words)
     return tuple(sorted(best, key=lambda name: -best[name]))
 
 
@@ -79,6 +83,16 @@ def _synonyms() -> dict[str, str]:
             if text.isascii() and text.isalpha():
                 out.setdefault(text, name)
                 out.setdefault(stem(text), name)
+    return out
+
+
+@cache
+def _by_word() -> dict[str, list[int]]:
+    """A word -> the phrases that are looked at when it is said: of each phrase the word that fewest others hold."""
+    held = Counter(word for phrase in _phrases() for word in set(phrase.words))
+    out: dict[str, list[int]] = {}
+    for number, phrase in enumerate(_phrases()):
+        out.setdefault(min(phrase.words, key=lambda w: (held[w], w)), []).append(number)
     return out
 
 

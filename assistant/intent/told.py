@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from assistant.intent.query import Intent, Slots
 from assistant.intent.slots import slots
@@ -13,6 +14,7 @@ from knowledge.observation import Event, Observation, Origin, Scope, Source, Sub
 from knowledge.text import excerpt
 
 TOLD = Source("told", "what was said")
+_WITH_PROCESS = ("xid", "oom_kill", "hung_task")  # lines that name a process as the one it happened to
 _TELLS = (Intent.DIAGNOSE, Intent.VERDICT)
 _NO = lazy(
     r"(?:(?<![a-z])(?:no|without|not|never|isn't|hasn't|wasn't|any)(?:\s+(?:an?|the|any|more|seen|new))*|没有|没|无|未|不是)[^0-9A-Za-z]{0,3}s?xid",
@@ -46,14 +48,29 @@ def with_lines(said: Slots, observations: Sequence[Observation], text: str) -> S
     """The slots of a message with log lines in it."""
     filled = {name: dict.fromkeys(values) for name, values in said._asdict().items()}
     for o in observations:
-        if o.fact in ("xid", "sxid") and isinstance(o.value, Event) and o.value.code is not None:
-            filled[o.fact].setdefault(o.value.code)
-            if isinstance(pid := o.value.get("pid"), int):
-                filled["pid"].setdefault(pid)
-            device = o.subject.up(Scope.GPU)
-            if device is not None and is_pci(device.id):
-                filled["gpu"].setdefault(device.id)
+        _named_by(o, filled)
     inside = slots(text)[0]
     for name in ("xid", "sxid", "rank"):
         filled[name].update(dict.fromkeys(getattr(inside, name)))
+    for name in ("gpu", "pid"):  # "GPU 3 has a total capacity ...": only where no line told it better
+        if not filled[name]:
+            filled[name].update(dict.fromkeys(getattr(inside, name)))
     return Slots(**{name: tuple(values) for name, values in filled.items()})
+
+
+def _named_by(o: Observation, filled: dict[str, dict[Any, None]]) -> None:
+    """Put what one line names into the slots."""
+    if (host := o.subject.up(Scope.NODE)) is not None and host.id:
+        filled["node"].setdefault(host.id)
+    device = o.subject.up(Scope.GPU)
+    if device is not None and is_pci(device.id):
+        filled["gpu"].setdefault(device.id)
+    if not isinstance(o.value, Event):
+        return
+    if o.fact in ("xid", "sxid") and o.value.code is not None:
+        filled[o.fact].setdefault(o.value.code)
+    if o.fact in _WITH_PROCESS:
+        if isinstance(pid := o.value.get("pid"), int):
+            filled["pid"].setdefault(pid)
+        if isinstance(process := o.value.get("process"), str) and process:
+            filled["process"].setdefault(process)

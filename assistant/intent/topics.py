@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from assistant.intent.intents import facts_of
+from assistant.intent.grammar import facts_of
 from assistant.intent.phrases import Runs
 from assistant.intent.query import FOLLOW_UPS, Intent, Slots, Topic
 from assistant.intent.slots import Named
 from knowledge.lazy import lazy
+from knowledge.observation import Event, Observation
 
 if TYPE_CHECKING:
     from knowledge.catalog.lookup import Match
@@ -35,6 +36,8 @@ _FIRST = {
     Intent.RUNBOOK: ("runbook",),
     Intent.EXPLAIN: ("term", "range", "xid", "sxid", "clock"),
 }
+_CAMEL = lazy(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=[A-Z])(?=[A-Z][a-z])|_")  # RowRemapPending, GPUXidError
+_LINES = 4  # log lines whose words are searched for
 _LIFT = {Intent.FIX: {"howto": 1.25, "runbook": 1.1}, Intent.RUNBOOK: {"runbook": 1.8}, Intent.PROBE: {"fact": 1.2},
          Intent.EXPLAIN: {"term": 1.1, "range": 1.05}}  # fmt: skip
 
@@ -83,8 +86,13 @@ def named(words: Sequence[str], said: str, matches: Sequence[Match]) -> list[str
         from assistant.find import search
 
         out += [t.id for found in _SYMBOL.finditer(said) for t in search(found[0], 1) if _is_named(found[0], t)]
-    spans = sorted(_terms().find(words), key=lambda span: span[0] - span[1])
+    spans = sorted(term_spans(words), key=lambda span: span[0] - span[1])
     return list(dict.fromkeys((*out, *(f"term {identifier}" for _, _, identifier in spans))))
+
+
+def term_spans(words: Sequence[str]) -> list[tuple[int, int, str]]:
+    """Start, end and id of each term of the glossary."""
+    return _terms().find(words)
 
 
 def is_term(words: Sequence[str]) -> bool:
@@ -107,35 +115,68 @@ def _terms() -> Runs:
 
 
 def topics(
-    intent: Intent, slots: Slots, said: str, exact: Sequence[str], symptoms: Sequence[str]
+    intent: Intent,
+    slots: Slots,
+    said: str,
+    exact: Sequence[str],
+    symptoms: Sequence[str],
+    lines: Sequence[Observation] = (),
 ) -> tuple[tuple[Topic, ...], bool]:
-    """The topics of a sentence, best first; and whether the first is hardly better than the second."""
+    """The topics of a sentence, best first; and whether the first is hardly better than the second.
+
+    `exact` are pages that are named, `lines` what log lines within the message told.
+    """
     if intent in FOLLOW_UPS and not (exact or symptoms or slots.xid or slots.sxid) and intent is not Intent.WHYNOT:
         return (), False
-    from assistant.find import search, topic
+    from assistant.find import topic
 
     codes = [f"xid {n}" for n in slots.xid] + [f"sxid {n}" for n in slots.sxid]
-    signs = [f"symptom {s}" for s in symptoms]
-    terms = [t for t in exact if t.startswith("term ")]
-    others = [t for t in exact if not t.startswith("term ")]
-    lift = _LIFT.get(intent, {})
-    found = [t._replace(score=t.score * lift.get(t.kind, 1.0)) for t in search(said, 2 * LIMIT)] if said else []
-    found.sort(key=lambda t: -t.score)
-    first = [*codes, *others]
-    if intent is Intent.EXPLAIN:
-        first += [*terms[:1]]
-        later = [*signs, *terms[1:]]
-    else:
-        first += signs
-        later = terms
-    ids = [*first, *(t.id for t in found[: 1 if first else 2]), *later[:1], *(t.id for t in found), *later[1:]]
+    seen = [f"fact {name}" for name in dict.fromkeys(o.fact for o in lines if not codes)]
+    found = _found(intent, f"{_told(lines)} {said}" if seen else said)
+    first, later = _exactly(intent, codes, exact, symptoms, found)
+    known = [*first, *seen[:1]]
+    ids = [*known, *(t.id for t in found[: 1 if known else 2]), *later[:1], *(t.id for t in found), *later[1:]]
     by_id = {t.id: t for t in found}
     out = []
     for identifier in dict.fromkeys(ids):
-        known = by_id.get(identifier) or topic(identifier)
-        if known is not None:
-            out.append(known._replace(score=EXACT) if identifier in first else known)
+        page = by_id.get(identifier) or topic(identifier)
+        if page is not None:
+            out.append(page._replace(score=EXACT) if identifier in first else page)
     return tuple(out[:LIMIT]), not first and _close(found)
+
+
+def _found(intent: Intent, said: str) -> list[Topic]:
+    """What the search finds, with the kinds of page that the intent wants lifted."""
+    from assistant.find import search
+
+    if not said.strip():
+        return []
+    lift = _LIFT.get(intent, {})
+    found = search(_CAMEL.sub(" ", said) if _CAMEL.search(said) else said, 2 * LIMIT)
+    return sorted((t._replace(score=t.score * lift.get(t.kind, 1.0)) for t in found), key=lambda t: -t.score)
+
+
+def _exactly(
+    intent: Intent, codes: Sequence[str], exact: Sequence[str], symptoms: Sequence[str], found: Sequence[Topic]
+) -> tuple[list[str], list[str]]:
+    """Ids of what is named for sure; and those that come behind the best of the search."""
+    signs = [f"symptom {s}" for s in symptoms]
+    terms = [t for t in exact if t.startswith("term ")]
+    first = [*codes, *(t for t in exact if not t.startswith("term "))]
+    if intent is Intent.EXPLAIN:
+        return [*first, *terms[:1]], [*signs, *terms[1:]]
+    if intent is Intent.FIX:  # a task that is asked for comes ahead of what its words remind of
+        first += [t.id for t in found[:2] if t.kind in _FIRST[Intent.FIX]][:1]
+    return [*first, *signs], terms
+
+
+def _told(lines: Sequence[Observation]) -> str:
+    """The words of log lines: the names of what they tell, and their text."""
+    said = []
+    for o in lines[:_LINES]:
+        text = o.value.get("text") if isinstance(o.value, Event) else ""
+        said.append(f"{o.fact.replace('_', ' ')} {text if isinstance(text, str) else ''}")
+    return " ".join(said)
 
 
 def _close(found: Sequence[Topic]) -> bool:

@@ -129,6 +129,13 @@ def _indexed(words: Iterable[str]) -> dict[tuple[str, int], list[str]]:
     return out
 
 
+def is_lexical(word: str) -> bool:
+    """Whether `word` is one of the field or of its questions, an ending more or less."""
+    return any(
+        form in _lexical() for form in (word, word.removesuffix("s"), word.removesuffix("ing"), word.removesuffix("ed"))
+    )
+
+
 @cache
 def _known() -> frozenset[str]:
     """Words that are right as they are."""

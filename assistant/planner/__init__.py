@@ -6,9 +6,20 @@ that can still move it. Probes are ranked by what they settle over what they cos
 
 from __future__ import annotations
 
-from assistant.planner.answers import answer_value
+from assistant.planner.answers import answer_value, only_answer
 from assistant.planner.goal import goal_of
 from assistant.planner.model import DONT_KNOW, Answer, Candidate, Goal, Plan, Question
 from assistant.planner.planning import plan
 
-__all__ = ["DONT_KNOW", "Answer", "Candidate", "Goal", "Plan", "Question", "answer_value", "goal_of", "plan"]
+__all__ = [
+    "DONT_KNOW",
+    "Answer",
+    "Candidate",
+    "Goal",
+    "Plan",
+    "Question",
+    "answer_value",
+    "goal_of",
+    "only_answer",
+    "plan",
+]

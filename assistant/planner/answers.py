@@ -22,6 +22,10 @@ _NUMBER = re.compile(r"(?<![\w.,])[-+]?(?:\d{1,3}(?:,\d{3}){1,4}|\d{1,12})(?:\.\
 _HAN = re.compile("[\u4e00-\u9fff]")
 
 
+# A question in turn is no answer: the yes of "有多确定？" is that of "how".
+_ASKS_BACK = re.compile(r"[^\W\d_]{2}.*\?$|多(?:少|大|确定|肯定|久)|什么|怎么|哪[里个些]?|吗$")
+
+
 def answer_value(question: Question, text: str, lang: str = "en") -> Value | Answer:  # noqa: ARG001 - see below
     """The value that `text` gives the question's fact; None when it is not understood; DONT_KNOW.
 
@@ -36,6 +40,8 @@ def answer_value(question: Question, text: str, lang: str = "en") -> Value | Ans
     if any(_stands(phrase, low) for phrase in answer_words().dont_know):
         return DONT_KNOW
     match question.kind:
+        case "bool" if _ASKS_BACK.search(said):
+            return None
         case "bool":
             return _bool(low.strip(f"-{_MARKS}"))
         case "int" | "float":
@@ -44,6 +50,23 @@ def answer_value(question: Question, text: str, lang: str = "en") -> Value | Ans
             return None
         case _:
             return _text(said.strip(_MARKS))
+
+
+def only_answer(text: str) -> bool:
+    """Whether a sentence is nothing but a value, a yes or a no, with what people say around one.
+
+    "16 %", "about 8 gpus", "是的" are; "show gpu 4" and "ok, what is xid 79" want something of their own.
+    """
+    low = unicodedata.normalize("NFKC", clean(text[: 4 * _LONGEST]))[:_LONGEST].casefold().replace("’", "'")
+    words = answer_words()
+    said = _NUMBER.sub(" ", low)
+    phrases = {*words.filler, *words.yes, *words.no, *words.percent, *words.numbers, *words.dont_know}
+    for phrase in sorted(phrases, key=lambda p: (-len(p), p)):
+        if _HAN.search(phrase):
+            said = said.replace(phrase, " ")
+        elif phrase in said:
+            said = re.sub(rf"(?<![a-z0-9_]){re.escape(phrase)}(?![a-z0-9_])", " ", said)
+    return not any(c.isalnum() for c in said)
 
 
 def _stands(phrase: str, text: str) -> bool:

@@ -73,9 +73,12 @@ def seconds(spec: ProbeSpec) -> float:
     return min(_SECONDS.get(spec.cost, spec.deadline), spec.deadline)
 
 
-def needs_consent(spec: ProbeSpec) -> bool:
-    """Whether a person is asked before it runs: it takes minutes, or it is none of those that `check` runs unasked."""
-    return spec.cost >= Cost.HEAVY or not spec.default
+def needs_consent(spec: ProbeSpec, base: Collection[str] = ()) -> bool:
+    """Whether a person is asked before it runs: it costs seconds or more, or it is none of those that `check` runs.
+
+    Who asks about the health of it all, or names a tool, has asked for the seconds of those in `base`.
+    """
+    return spec.cost >= Cost.HEAVY or not spec.default or (spec.cost >= Cost.SECONDS and spec.name not in base)
 
 
 def candidates(
@@ -104,7 +107,7 @@ def candidates(
         pairs = [(fact, rule) for _, fact, rule in sorted(settles.get(spec.name, ()))]
         worth = value.get(spec.name, 0.0)
         reason = _reason(spec, pairs, tellers)
-        out.append(Candidate(spec.name, round(worth, 6), cost(spec), tuple(pairs), needs_consent(spec), reason))
+        out.append(Candidate(spec.name, round(worth, 6), cost(spec), tuple(pairs), needs_consent(spec, base), reason))
     return sorted(out, key=lambda c: (c.consent, c.probe not in base, -c.value / c.cost, c.probe))
 
 

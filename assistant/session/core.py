@@ -48,6 +48,7 @@ FRESH = 60 * 10**9  # ns that a reading of a live machine answers further questi
 ROUNDS = 8  # of looking for one question
 SAID = "what was said"
 _AT_ONCE = frozenset({Intent.EXPLAIN, Intent.FIX, Intent.RUNBOOK, Intent.COST, Intent.HELP, Intent.UNKNOWN})
+_MAY_ANSWER = frozenset({Intent.UNKNOWN, Intent.CONFIRM, Intent.DENY})
 _LOOKED = frozenset({Intent.DIAGNOSE, Intent.VERDICT, Intent.PROBE})
 
 
@@ -92,12 +93,24 @@ class Session:
     def _said(self, state: State, event: Said) -> Result:
         from assistant.intent.parse import understand
 
-        hosts = self.inventory.hosts
-        pending = state.frame.pending
-        query = understand(event.text, lang=state.lang or self.lang, pending=pending is not None, hosts=hosts)
+        hosts, talk = self.inventory.hosts, state.frame
+        elsewhere = not event.origin.live and talk.query is not None and talk.origin != event.origin
+        asked = talk.pending is not None and not elsewhere
+        query = understand(event.text, lang=state.lang or self.lang, pending=asked, hosts=hosts)
         state = replace(state, lang=query.lang, said=query)
-        if pending is not None and (answered := self._answered(state, query)) is not None:
+        if asked and (answered := self._answered(state, query)) is not None:
             return answered
+        if not elsewhere or query.intent is Intent.UNDO:
+            return self._turned(state, query, event)
+        if query.intent is Intent.RERUN and talk.query is not None:
+            return self._begin(state, replace(talk.query, lang=query.lang), event)
+        # What was said before is about something else: this sentence has nothing before it.
+        nothing = Frame(origin=event.origin)
+        after, steps = self._turned(replace(state, frames=(*state.frames, nothing)), query, event)
+        return replace(after, frames=tuple(f for f in after.frames if f is not nothing)), steps
+
+    def _turned(self, state: State, query: Query, event: Said) -> Result:
+        """The turn of an understood sentence that answers no question of ours."""
         if query.intent in _LOOKED or (query.intent is Intent.UNKNOWN and query.slots.file):
             return self._begin(state, query, event)
         if query.intent is Intent.UNKNOWN and phrases.is_no_answer(query):
@@ -107,22 +120,26 @@ class Session:
         match query.intent:
             case Intent.HISTORY:
                 host = self._host(state, state.frame)
-                return state.pushed(replace(state.frame, last=query)), (Recall(query, host),)
+                return state.pushed(replace(state.frame, last=query, pending=None)), (Recall(query, host),)
             case Intent.CANCEL:
                 return self._cancelled(state)
             case Intent.UNDO:
                 return self._undone(state)
             case Intent.CONFIRM | Intent.DENY:
-                return self._said_only(state, phrases.nothing_pending(query.lang))
+                waiting = state.frame.pending is not None
+                said = phrases.no_answer(query.lang) if waiting else phrases.nothing_pending(query.lang)
+                return self._said_only(state, said)
         return self._follow_up(state, query, event)
 
     def _answered(self, state: State, query: Query) -> Result | None:
         """What the sentence means as an answer to what is waited for; None when it is something else."""
-        from assistant.planner import DONT_KNOW, answer_value
+        from assistant.planner import DONT_KNOW, answer_value, only_answer
 
         pending = state.frame.pending
         assert pending is not None
         if pending.fact:
+            if not only_answer(query.text) and (query.intent not in _MAY_ANSWER or "?" in query.text):
+                return None  # "what if the width were 16" is no answer, whatever number stands in it
             value = answer_value(phrases.question(pending), query.text, query.lang)
             if value is DONT_KNOW:
                 return self._told(state, None)
@@ -136,8 +153,11 @@ class Session:
         frame = state.frame
         query, back = self._carried(frame, query) if event.origin.live else (query, False)
         named = query.slots.file
-        origin = event.origin if not event.origin.live else (Origin(inputs=named) if named else Origin())
-        if back:  # what "it" means may be a recording; any other question is about this machine
+        given = event.origin
+        origin = given if not given.live else Origin(inputs=named, folder=given.folder) if named else Origin()
+        if back or (
+            origin.live and self._recorded_here(state, frame, query)
+        ):  # what "it" means may be a recording; any other question is about this machine
             origin = frame.origin
         seen = frame.seen if frame.origin == origin and self._fresh(state, frame, event.at) else ()
         told = self._placed(query.observations, query, origin)
@@ -148,6 +168,10 @@ class Session:
         if (refused := self._elsewhere(query, origin)) is not None and not told:
             return self._conclude(state, fresh, refused)
         return self._advance(state)
+
+    def _recorded_here(self, state: State, frame: Frame, query: Query) -> bool:
+        """Whether the one node that is named is the one whose recording the talk is about."""
+        return not frame.origin.live and query.slots.node == (self._host(state, frame),)
 
     def _carried(self, frame: Frame, query: Query) -> tuple[Query, bool]:
         """ "Can I keep using it?" is about what the talk is about. The query with that filled in, and whether it was."""
@@ -160,7 +184,7 @@ class Session:
         if not frame.origin.live:
             return True
         times = [state.seen[n].as_of for n in frame.seen]
-        return at is None or all(t is not None and at - t <= FRESH for t in times)
+        return at is None or all(t is not None and 0 <= at - t <= FRESH for t in times)
 
     def _placed(self, observations: Sequence[Observation], query: Query, origin: Origin) -> tuple[Observation, ...]:
         """What was said about no named node is about the node that is looked at."""
@@ -191,6 +215,8 @@ class Session:
         assert query is not None
         if not frame.seen and not frame.origin.live:
             return state, (Collect(frame.origin, (), self.budget),)
+        if missing := self._not_again(state, frame):
+            return state, (Collect(frame.origin, missing, self.budget),)
         there = self._elsewhere(query, frame.origin)
         diagnosis = self._diagnosis(state, frame)
         plan = self._plan(state, frame, diagnosis) if there is None else None
@@ -198,21 +224,48 @@ class Session:
             left = self.budget - sum(state.seen[n].seconds for n in frame.seen)
             if left > 0:
                 return state, (Collect(frame.origin, plan.batch, left),)
-        asked = replace(query, intent=Intent.RERUN) if frame.before else query
+        gone = self._replaced(state, frame)
+        asked = replace(query, intent=Intent.RERUN) if frame.before and not gone else query
         reply = self._answer(state, frame, asked, diagnosis, plan)
         if there is not None:
             reply = phrases.beside(reply, there)
+        if gone:
+            reply = phrases.noted(reply, phrases.another_node(gone, self._host(state, frame), query.lang))
         return self._conclude(state, frame, reply, plan)
 
     def _collected(self, state: State, seen: Seen) -> Result:
-        state, number = state.looked(seen)
         frame = state.frame
+        if not frame.origin.live and any(_other_recording(state.seen[n], seen) for n in frame.seen):
+            frame, state = replace(frame, seen=()), state.put(replace(frame, seen=()))
+            if seen.probes:  # another recording has taken its place: all of it is read anew
+                return self._advance(state)
+        state, number = state.looked(seen)
         return self._advance(state.put(replace(frame, seen=(*frame.seen, number))))
+
+    def _replaced(self, state: State, frame: Frame) -> str:
+        """After "again": the node of the look before, when this look is of another one; nothing can be compared then."""
+        now, before = ({state.seen[n].host for n in ns} - {""} for ns in (frame.seen, frame.before))
+        return min(before, default="") if now and before and now.isdisjoint(before) else ""
+
+    def _not_again(self, state: State, frame: Frame) -> tuple[str, ...]:
+        """After "again": probes that were run before, that can be run, and that have not been run again."""
+        if not frame.before or frame.origin.live:
+            return ()
+        ran = self._ran(state, frame)
+        offered = {s.name for s in self._available(state, frame)}
+        before = self._ran(state, replace(frame, seen=frame.before))
+        return tuple(name for name in before if name in offered and name not in ran)
 
     def _available(self, state: State, frame: Frame) -> tuple[ProbeSpec, ...]:
         if frame.origin.live:
-            gone = self.without | self.absent()  # what runs by default says itself that its tool is not there
-            return tuple(s for s in self.probes if s.name not in (self.without if s.default else gone))
+            from probes.live import Cost
+
+            # A cheap one says itself that its tool is not there; nobody is asked for consent to what cannot run.
+            absent = self.absent()
+            return tuple(
+                s for s in self.probes
+                if s.name not in self.without and (s.name not in absent or (s.default and s.cost < Cost.SECONDS))
+            )  # fmt: skip
         offers = {name for n in frame.seen for name in state.seen[n].offers}
         if not offers:
             return ()
@@ -286,12 +339,13 @@ class Session:
         plan = self._plan(state, frame, known) if known is not None and frame.query is not None else None
         reply = self._answer(state, frame, query, known, plan)
         focus = reply.focus or frame.focus
-        frame = replace(frame, focus=focus, last=query, pending=None, headline=reply.headline)
+        waits = frame.pending if frame.pending is not None and frame.pending.fact else None  # a question stays open
+        frame = replace(frame, focus=focus, last=query, pending=waits, headline=reply.headline)
         return state.pushed(frame), (Conclude(reply),)
 
     def _said_only(self, state: State, reply: Reply) -> Result:
-        """A word in between: the talk stands where it stood."""
-        return state, (Conclude(reply),)
+        """A word in between: the talk stands where it stood, and what was asked is asked still."""
+        return state, (Conclude(reply), *_still_asked(state.frame))
 
     def _conclude(self, state: State, frame: Frame, reply: Reply, plan: Plan | None = None) -> Result:
         pending = self._wanted(frame, plan) if plan is not None else None
@@ -341,7 +395,7 @@ class Session:
         if query.intent is Intent.EXPORT:
             return self._export(state, query)
         if query.intent is Intent.WHY and frame.pending is not None and phrases.about_asking(query.text):
-            return state.pushed(frame), (Conclude(phrases.why_asked(frame.pending, query.lang)), _again_asked(frame))
+            return state.pushed(frame), (Conclude(phrases.why_asked(frame.pending, query.lang)), *_still_asked(frame))
         return self._reply(state, frame, query)
 
     def _again(self, state: State, query: Query) -> Result:
@@ -349,13 +403,25 @@ class Session:
         frame = state.frame
         base = replace(frame.query, lang=query.lang) if frame.query else None
         again = replace(frame, query=base, seen=(), before=frame.seen, last=query, pending=None)
-        return state.pushed(again), (Collect(frame.origin, self._ran(state, frame), self.budget),)
+        if not frame.origin.live:
+            return self._advance(state.pushed(again))
+        return state.pushed(again), (Collect(frame.origin, self._unasked(state, frame), self.budget),)
+
+    def _unasked(self, state: State, frame: Frame) -> tuple[str, ...]:
+        """Those that ran, without what was agreed to for once: "again" is no consent."""
+        from assistant.planner.ranking import needs_consent
+
+        base = {s.name for s in self.probes if s.default}
+        dear = {s.name for s in self.probes if needs_consent(s, base)}
+        return tuple(name for name in self._ran(state, frame) if name not in dear)
 
     def _retargeted(self, state: State, query: Query, event: Said) -> Result:
         frame = state.frame
         base = frame.query
         assert base is not None
         slots = query.slots
+        if not slots.node and not slots.file and event.origin.live:  # "and gpu 5?": of the same recording
+            event = replace(event, origin=frame.origin)
         if not any(slots):  # "on the other node"
             found = phrases.other_target(query.text, self.inventory, base)
             if isinstance(found, Reply):
@@ -417,28 +483,29 @@ class Session:
         state = state.pushed(replace(frame, pending=None, declined=(*frame.declined, *(() if yes else pending.probes))))
         if pending.path:
             if not yes:
-                return self._cancelled(state)
+                return state, (Conclude(phrases.kept(pending.path, state.lang or self.lang)),)
             query = frame.query
             assert query is not None
             diagnosis = self._diagnosis(state, frame)
             reply = self._answer(state, frame, query, diagnosis, self._plan(state, frame, diagnosis))
-            return state, (Write(reply, pending.path, replace=True),)
+            named = phrases.format_named(frame.last.text) if frame.last is not None else ""
+            return state, (Write(reply, pending.path, named, replace=True),)
         if not yes:
             return self._advance(state)
         return state, (Collect(frame.origin, pending.probes, None),)
 
     def _cancelled(self, state: State) -> Result:
         lang = state.lang or self.lang
-        frame = replace(state.frame, pending=None)
-        done = phrases.cancelled(state.frame.pending is not None, lang)
-        return (state.put(frame) if state.frames else state), (Conclude(done),)
+        if state.frame.pending is None:
+            return state, (Conclude(phrases.cancelled(False, lang)),)
+        return state.pushed(replace(state.frame, pending=None)), (Conclude(phrases.cancelled(True, lang)),)
 
     def _undone(self, state: State) -> Result:
         lang = state.lang or self.lang
         if not state.frames:
             return state, (Conclude(phrases.nothing_to_undo(lang)),)
         state = state.popped()
-        return state, (Conclude(phrases.undone(state.frame, lang)),)
+        return state, (Conclude(phrases.undone(state.frame, lang)), *_still_asked(state.frame))
 
     def _host(self, state: State, frame: Frame) -> str:
         """The node that the talk is about: of a recording the one that was recorded."""
@@ -461,12 +528,18 @@ def _keep(table: dict[tuple[object, ...], T], key: tuple[object, ...], value: T)
 
 
 def _unseen(told: Sequence[Observation], seen: Sequence[Observation]) -> list[Observation]:
-    """What was told, without the codes about no named thing that a log shows: the line itself says where and when."""
-    lines = {(o.fact, o.value.code) for o in seen if isinstance(o.value, Line)} if told else set()
-    return [
-        o for o in told
-        if not (isinstance(o.value, Line) and o.subject.id == UNNAMED and (o.fact, o.value.code) in lines)
-    ]  # fmt: skip
+    """What was told, without the codes about no named thing that a log of the node shows: the line itself says where
+    and when."""
+    lines = {(o.fact, o.value.code, o.subject.host) for o in seen if isinstance(o.value, Line)} if told else set()
+    nodes = {host for _, _, host in lines}
+
+    def seen_there(o: Observation) -> bool:
+        if not isinstance(o.value, Line) or o.subject.id != UNNAMED:
+            return False
+        hosts = {o.subject.host} if o.subject.host else nodes
+        return any((o.fact, o.value.code, host) in lines for host in (*hosts, ""))
+
+    return [o for o in told if not seen_there(o)]
 
 
 def _rooted(subject: Subject, host: str) -> Subject:
@@ -476,7 +549,14 @@ def _rooted(subject: Subject, host: str) -> Subject:
     return subject._replace(parent=_rooted(subject.parent, host)) if subject.parent is not None else subject
 
 
-def _again_asked(frame: Frame) -> Step:
+def _other_recording(a: Seen, b: Seen) -> bool:
+    """Whether two looks at one path were at different recordings."""
+    return (a.host, a.as_of) != (b.host, b.as_of)
+
+
+def _still_asked(frame: Frame) -> tuple[Step, ...]:
+    """What is waited for, asked once more: no "yes" counts for a question that does not stand right above it."""
     pending = frame.pending
-    assert pending is not None
-    return Ask(pending) if pending.fact else Confirm(pending)
+    if pending is None:
+        return ()
+    return (Ask(pending) if pending.fact else Confirm(pending),)

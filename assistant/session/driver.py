@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assistant.intent.query import Intent
@@ -82,11 +83,12 @@ class Conversation:
         self._on_step = on_step or (lambda _: None)
 
     def say(self, text: str, origin: Origin = Origin()) -> Answer:  # noqa: B008 - a constant
-        """One turn. What the state was before is kept when it is broken off (Ctrl-C)."""
+        """One turn. What the state was before is kept when it does not end: Ctrl-C, a file that has gone."""
         before = self.state
+        self.eyes.given = origin
         try:
             return self.tell(Said(text, origin, self.eyes.now()))
-        except KeyboardInterrupt:
+        except BaseException:
             self.state = before
             raise
 
@@ -124,6 +126,7 @@ class Eyes:
         self.settings, self.ruleset, self.history = settings, ruleset, history
         self._wish, self._report, self._reading = wish, report, reading
         self._opened: dict[str, Recorded] = {}
+        self.given = Origin()  # what the options of this process name: pipes and devices may be among them
         self.looks: list[Look] = []  # of this machine: what a recording of the conversation keeps
         self.replay: list[str] = []  # bundles that stand for the looks at the machine, in order
 
@@ -176,6 +179,9 @@ class Eyes:
 
     def _look(self, origin: Origin, probes: Sequence[str], budget: float | None) -> Seen:
         begun = time.monotonic()
+        if origin != self.given:
+            _only_files(origin)
+        origin = _from_here(origin)
         if origin.live:
             found = self._live(probes, budget)
         elif origin.bundle:
@@ -203,7 +209,7 @@ class Eyes:
         """A bundle: at first only what it offers, then the probes that are wanted."""
         from assistant import machine
 
-        here = self._opened.get(origin.bundle)
+        here = self._opened.get(origin.bundle) if probes else None  # the first look is at what is there now
         if here is None:
             here = self._opened[origin.bundle] = machine.opened(origin.bundle)
         by_hand = here.host.recording is None
@@ -233,6 +239,37 @@ class Eyes:
         return Seen(
             origin.host, reading.observations, notes=notes, sources=tuple(reading.sources), cut=tuple(reading.cut)
         )
+
+
+def _only_files(origin: Origin) -> None:
+    """InputError unless all that a sentence named, or another process was given, can be opened without waiting."""
+    from knowledge.errors import InputError
+
+    for name in filter(None, (origin.bundle, *origin.logs, *origin.inputs)):
+        path = Path(origin.folder, name)
+        if name == "-" or (path.exists() and not path.is_file() and not path.is_dir()):
+            raise InputError(f"{name} is no plain file", hint="it can be given with --log or --input")
+
+
+def _from_here(origin: Origin) -> Origin:
+    """`origin` with names that count from the folder of this process; as they were said where that is the same."""
+    if not origin.folder or origin.folder == folder():
+        return origin
+
+    def placed(name: str) -> str:
+        return str(Path(origin.folder, name)) if name not in ("", "-") else name
+
+    return origin._replace(
+        bundle=placed(origin.bundle), logs=tuple(map(placed, origin.logs)), inputs=tuple(map(placed, origin.inputs))
+    )
+
+
+def folder() -> str:
+    """The folder of this process; empty when it has been removed."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return ""
 
 
 def _seen(

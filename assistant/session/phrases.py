@@ -38,7 +38,8 @@ def question(pending: Pending) -> Question:
 
     spec = vocabulary()[pending.fact]
     subject = pending.subject or node()
-    return Question(pending.fact, subject, pending.text, pending.kind, spec.values, pending.reason, ())
+    return Question(pending.fact, subject, pending.text, pending.kind, spec.values, pending.reason, (),
+                    tuple(spec.labels.items()), spec.unit)  # fmt: skip
 
 
 def is_no_answer(query: Query) -> bool:
@@ -116,6 +117,25 @@ def nothing_pending(lang: str) -> Reply:
     """A yes or a no to nothing."""
     return _said(lang, "Nothing is waiting for a yes or a no.", "当前没有等待确认的事项。",
                  suggestions=(("what next?", "下一步做什么？"),))  # fmt: skip
+
+
+def another_node(before: str, now: str, lang: str) -> str:
+    """What was looked at again is of another node."""
+    before, now = clean(before), clean(now)
+    return Text(
+        f"This is node {now}; the look before was at {before}: nothing is compared.",
+        f"这是节点 {now}；上一次查看的是 {before}，因此不作比较。",
+    ).in_(lang)
+
+
+def no_answer(lang: str) -> Reply:
+    """A yes or a no where something else was asked for; the question follows."""
+    return _said(lang, "That does not answer the question.", "这不是对该问题的回答。", settled=False)
+
+
+def kept(path: str, lang: str) -> Reply:
+    """A file is not overwritten."""
+    return _said(lang, f"{path} stays as it is; nothing was written.", f"{path} 保持不变，未写入任何内容。")
 
 
 def cancelled(something: bool, lang: str) -> Reply:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 from assistant.intent.query import Assumed, Intent, Query, Slots, Topic
-from knowledge.language import Text
+from knowledge.language import LANGUAGES, Text
 from knowledge.observation import Observation, Scope, Subject
 from knowledge.observation_json import plain as plain_observation
 from knowledge.observation_json import restored as restored_observation
@@ -28,6 +28,7 @@ class Origin(NamedTuple):
     logs: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     host: str = ""  # the node that logs and inputs come from
+    folder: str = ""  # that relative names count from: a talk goes on wherever somebody stands
 
     @property
     def live(self) -> bool:
@@ -144,14 +145,30 @@ def restored(data: Mapping[str, Any]) -> State:
     if data.get("version") != VERSION:
         raise ValueError(f"a conversation of version {data.get('version')!r:.20}")
     try:
-        return State(
+        state = State(
             tuple(_frame(f) for f in data["frames"]),
             {int(n): _seen(s) for n, s in data["seen"].items()},
             int(data["next"]),
             str(data["lang"]),
         )
-    except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
         raise ValueError(f"no conversation: {error!r:.100}") from None
+    if state.lang not in ("", *LANGUAGES) or not _whole(state):
+        raise ValueError("no conversation: something that it refers to is not there")
+    return state
+
+
+def _whole(state: State) -> bool:
+    """Whether all that is referred to is there."""
+    numbers = {n for f in state.frames for n in (*f.seen, *f.before)}
+    facts = {f.pending.fact for f in state.frames if f.pending is not None} - {""}
+    return all(map(_is_fact, facts)) and numbers <= state.seen.keys() and state.next > max(state.seen, default=-1)
+
+
+def _is_fact(name: str) -> bool:
+    from knowledge.facts import vocabulary
+
+    return name in vocabulary()
 
 
 def _plain(value: Any) -> Any:
@@ -200,7 +217,11 @@ def _frame(data: Mapping[str, Any]) -> Frame:
     return Frame(
         query=_query(data["query"]) if "query" in data else None,
         origin=Origin(
-            origin.get("bundle", ""), _words(origin, "logs"), _words(origin, "inputs"), origin.get("host", "")
+            str(origin.get("bundle", "")),
+            _words(origin, "logs"),
+            _words(origin, "inputs"),
+            str(origin.get("host", "")),
+            str(origin.get("folder", "")),
         ),
         seen=_numbers(data, "seen"),
         before=_numbers(data, "before"),

@@ -23,7 +23,9 @@ def session_of(eyes: Eyes) -> Session:
     """The session over what `eyes` can reach."""
     from assistant.session.inventory import known
 
-    return Session(eyes.ruleset, known(eyes.settings), eyes.settings.output.lang, eyes.budget, eyes.without)
+    return Session(
+        eyes.ruleset, known(eyes.settings), eyes.settings.output.lang, eyes.budget, eyes.without, eyes.absent
+    )
 
 
 @contextmanager

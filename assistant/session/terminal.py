@@ -14,6 +14,14 @@ REMEMBERED = 1000  # lines
 FILE = "chat_history"
 
 
+def any_bytes() -> None:
+    """What is no text on standard input costs no answer: it is passed on, and cleaned as anything else that was said."""
+    import io
+
+    if isinstance(sys.stdin, io.TextIOWrapper) and sys.stdin.errors == "strict":
+        sys.stdin.reconfigure(errors="surrogateescape")
+
+
 def interactive() -> bool:
     """Whether a person sits in front of it."""
     return sys.stdin is not None and sys.stdin.isatty()
@@ -51,6 +59,7 @@ class Editor:
     def line(self, prompt: str) -> str:
         """The next line. EOFError at the end, KeyboardInterrupt for Ctrl-C."""
         if sys.stdout is not None and sys.stdout.isatty():
+            any_bytes()
             return input(prompt)
         sys.stderr.write(prompt)  # answers go elsewhere, and the prompt is none of them
         sys.stderr.flush()
@@ -86,7 +95,11 @@ def piped(_: str) -> str:
     """The next line of standard input, without its end. EOFError when there is none."""
     if sys.stdin is None:
         raise EOFError
-    line = sys.stdin.readline(LIMIT)
+    any_bytes()
+    try:
+        line = sys.stdin.readline(LIMIT)
+    except OSError as error:  # a device, a terminal that has gone
+        raise EOFError from error
     if not line:
         raise EOFError
     return line.removesuffix("\n")

@@ -65,6 +65,22 @@ class Spellings(Strict):
     read: dict[Line, Line]
 
 
+class Sounds(Strict):
+    """How Han characters sound, and the words that are meant when only the sound is right."""
+
+    kind: Literal["sounds"]
+    id: Id
+    read: dict[Line, Line]  # a syllable -> its characters
+    words: Lines
+
+    @model_validator(mode="after")
+    def _once(self) -> Sounds:
+        every = "".join(self.read.values())
+        if twice := sorted({c for c in every if every.count(c) > 1}):
+            raise ValueError(f"has two sounds: {twice}")
+        return self
+
+
 class Fact(Strict):
     """What people call a fact of the vocabulary."""
 
@@ -83,5 +99,7 @@ class Value(Strict):
     said: Said
 
 
-class Entry(RootModel[Annotated[Phrases | Class | Words | Spellings | Fact | Value, Field(discriminator="kind")]]):
+class Entry(
+    RootModel[Annotated[Phrases | Class | Words | Spellings | Sounds | Fact | Value, Field(discriminator="kind")]]
+):
     """One list of words; see `knowledge.lexicon`."""

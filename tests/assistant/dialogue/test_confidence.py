@@ -30,9 +30,15 @@ def test_grades_in_words() -> None:
 def test_what_is_missing_and_what_would_tell_it() -> None:
     reply = ask(log(OFF_BUS), query(Intent.CONFIDENCE))
     lines = texts(reply)
-    assert "not known: gpu.nvml.reachable is false: needs nvidia-smi -q text [gpu.nvml.reachable]" in lines
-    assert "nvidia-smi -q text [gpu.nvml.reachable]" in lines
-    assert "the finding goes if this were not so: xid happened where code is 79" in lines
+    assert (
+        "Not known: Whether the driver's management interface still gets live answers from the GPU: needs nvidia-smi -q text"
+        in lines
+    )
+    assert "Needs nvidia-smi -q text; to ask: Is somebody resetting GPUs or servicing this node right now?" in lines
+    assert (
+        "It no longer holds without this: [100.0] NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+        in lines
+    )
     assert any("A planned reset or hot removal prints the same line" in x for x in lines)
     assert reply.data["confirms"] == [{"clause": ["gpu.nvml.reachable is false"], "truth": "unknown"}]
 
@@ -40,7 +46,7 @@ def test_what_is_missing_and_what_would_tell_it() -> None:
 def test_in_chinese() -> None:
     reply = ask(log(OFF_BUS), query(Intent.CONFIDENCE, lang="zh"))
     assert reply.headline == "很可能：“GPU 0000:3b:00.0：从总线上掉线”，条件成立；其他迹象是否印证尚不清楚。"
-    assert "未知：gpu.nvml.reachable 为 false：需要 nvidia-smi -q 文本 [gpu.nvml.reachable]" in texts(reply)
+    assert "未知：驱动管理接口是否仍能从该 GPU 获得实时应答：需要 nvidia-smi -q 文本" in texts(reply)
 
 
 def test_a_consequence_names_its_cause() -> None:
@@ -48,7 +54,7 @@ def test_a_consequence_names_its_cause() -> None:
     stuck = next(f for f in d.findings if f.rule.id == "gpu-process-stuck")
     assert stuck.grade is Grade.POSSIBLE
     told = said(ask(d, query(Intent.CONFIDENCE), focus=stuck.id))
-    assert "does not agree: process.blocked_in is one of nvidia" in told
+    assert "Does not agree: the blocked thread of process 4200 sleeps in module sunrpc" in told
     assert "the verdict rests on its cause: /data: A mounted file system does not answer" in told
 
 

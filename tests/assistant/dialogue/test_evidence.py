@@ -5,7 +5,7 @@ from __future__ import annotations
 from assistant.diagnosis import diagnose
 from assistant.dialogue.evidence import ROWS
 from assistant.intent.query import Intent, Slots
-from assistant.render.sheet import Table
+from assistant.render.sheet import Items
 from assistant.sources import parse_text
 from knowledge.observation import Observation, Origin, Source, gpu
 from tests.assistant.dialogue.talk import OFF_BUS, ask, incident, log, query, rules, said
@@ -13,11 +13,10 @@ from tests.assistant.dialogue.talk import OFF_BUS, ask, incident, log, query, ru
 
 def test_rows() -> None:
     reply = ask(log(OFF_BUS), query(Intent.EVIDENCE))
-    assert reply.headline == "GPU 0000:3b:00.0 has fallen off the bus rests on 1 observation."
-    table = reply.parts[0]
-    assert isinstance(table, Table)
-    assert table.header == ("what", "value", "where", "when", "raw")
-    assert table.rows == (("xid", "79", "kmsg:1", "boot+100.000s", OFF_BUS.strip()),)
+    assert reply.headline == "1 observation stands behind it: GPU 0000:3b:00.0 has fallen off the bus."
+    shown = reply.parts[0]
+    assert isinstance(shown, Items)
+    assert shown.items == (f"{OFF_BUS.strip()} (kmsg:1, boot+100.000s)",)
     assert "Is somebody resetting GPUs or servicing this node right now?" in said(reply)
     assert reply.data["rows"][0]["source"] == "kmsg:1"
     assert reply.data["rows"][0]["excerpt"] == OFF_BUS.strip()
@@ -25,10 +24,11 @@ def test_rows() -> None:
 
 def test_in_chinese() -> None:
     reply = ask(incident("double-bit-error"), query(Intent.EVIDENCE, lang="zh"))
-    assert reply.headline == "“GPU 0000:48:00.0：不可纠正的显存错误（双比特 ECC）”依据 4 条观测。"
-    table = reply.parts[0]
-    assert isinstance(table, Table)
-    assert ("gpu.row_remap.pending", "是", "nvidia-smi-q.txt:435") in {row[:3] for row in table.rows}
+    assert reply.headline == "“GPU 0000:48:00.0：不可纠正的显存错误（双比特 ECC）”的依据有 4 条观测。"
+    shown = reply.parts[0]
+    assert isinstance(shown, Items)
+    (pending,) = [item for item in shown.items if "nvidia-smi-q.txt:435" in item]
+    assert pending.startswith("GPU 0000:48:00.0 有待生效的行重映射：是")
 
 
 def test_every_row_is_an_observation_of_the_finding() -> None:
@@ -60,7 +60,7 @@ def test_contradictions_about_what_the_rule_asks() -> None:
     )  # fmt: skip
     told = said(ask(d, query(Intent.EVIDENCE)))
     assert "Sources contradict each other" in told
-    assert "gpu.nvml.reachable of GPU 0000:3b:00.0: " in told
+    assert "GPU 0000:3b:00.0, whether the driver's management interface still gets live answers from the GPU: " in told
     assert "yes (one)" in told
     assert "no (two)" in told
 
@@ -68,17 +68,16 @@ def test_contradictions_about_what_the_rule_asks() -> None:
 def test_more_than_fit() -> None:
     lines = "".join(OFF_BUS.replace("100.0", f"{100 + n}.0") for n in range(20))
     reply = ask(log(lines), query(Intent.EVIDENCE))
-    table = reply.parts[0]
-    assert isinstance(table, Table)
-    assert len(table.rows) == ROWS
-    assert "12 more" in said(reply)
+    shown = reply.parts[0]
+    assert isinstance(shown, Items)
+    assert len(shown.items) == ROWS
+    assert f"{20 - ROWS} more" in said(reply)
     assert len(reply.data["rows"]) == 20
 
 
 def test_no_finding() -> None:
     reply = ask(incident("healthy"), query(Intent.EVIDENCE))
-    assert reply.headline == "No finding to prove; what was looked at: 5644 of 5798 facts answered."
-    assert "gpu.vbios of GPU 0000:1a:00.0: " in said(reply), "a contradiction is told"
+    assert reply.headline == "Nothing wrong was found. This was looked at:"
     assert (
         ask(incident("healthy"), query(Intent.EVIDENCE, slots=Slots(xid=(79,)))).headline
         == "There is no finding about xid 79."

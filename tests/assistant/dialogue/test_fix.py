@@ -44,7 +44,7 @@ def test_the_first_steps_of_its_runbook() -> None:
     assert any("0000:3b:00.0" in c for c in commands)
     assert not any("{gpu_pci}" in c for c in commands)
     assert "disruptive" in said(reply)
-    assert f"runbook {book.id}" in reply.suggestions
+    assert f"show runbook {book.id}" in reply.suggestions
 
 
 def test_a_place_that_cannot_stand_in_a_command_stays_open() -> None:

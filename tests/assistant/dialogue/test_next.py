@@ -17,7 +17,7 @@ def test_the_first_action() -> None:
     assert any(x.startswith("who must agree: ") for x in lines)
     assert any(x.startswith("Runbook uncorrectable-ecc, step 1: ") for x in lines)
     assert reply.data["step"]
-    assert reply.suggestions[0] == "runbook uncorrectable-ecc"
+    assert reply.suggestions[0] == "show runbook uncorrectable-ecc"
 
 
 def test_in_chinese() -> None:
@@ -53,6 +53,18 @@ def test_the_next_question() -> None:
     undecided = Plan((), (), made.questions, made.open, decided=False)
     reply = ask(d, query(Intent.NEXT), plan=undecided)
     assert reply.headline == made.questions[0].text.en
-    assert reply.suggestions[0] == "why do you ask"
+    assert reply.suggestions[0] == "why do you ask?"
     assert ask(None, query(Intent.NEXT), plan=undecided).headline == reply.headline
     assert ask(None, query(Intent.NEXT)).headline.startswith("Nothing was looked at yet")
+
+
+def test_nothing_is_to_be_done_for_a_gpu_that_is_fine() -> None:
+    """After "is gpu 3 ok?" the node's own trouble is not the answer, but it is named."""
+    base = query(Intent.VERDICT, slots=Slots(gpu=(3,)))
+    reply = ask(incident("overheating"), query(Intent.NEXT), base=base)
+    assert reply.headline == "Nothing needs doing for GPU 3 (0000:5d:00.0)."
+    assert "CHECK_MECHANICALS" in said(reply)
+    proof = ask(incident("overheating"), query(Intent.EVIDENCE), base=base)
+    assert proof.headline.startswith("Nothing wrong was found on GPU 3 (0000:5d:00.0). ")
+    hot = ask(incident("overheating"), query(Intent.NEXT), base=query(Intent.VERDICT, slots=Slots(gpu=(1,))))
+    assert hot.headline.startswith("CHECK_MECHANICALS")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from assistant.diagnosis import diagnose
+from assistant.diagnosis import State, diagnose
 from assistant.intent.query import Intent, Slots
 from knowledge.observation import Observation, Origin, node
+from rules.model import Usable
 from tests.assistant.dialogue.talk import OFF_BUS, ask, incident, log, query, rules, said
 
 FIRST = {"en": ("Yes", "No", "Not yet", "Cannot say"), "zh": ("可以", "不可以", "暂不可以", "无法判断")}
@@ -15,8 +16,8 @@ FIRST = {"en": ("Yes", "No", "Not yet", "Cannot say"), "zh": ("可以", "不可�
 @pytest.mark.parametrize(
     ("name", "lang", "headline"),
     [
-        ("off-the-bus", "en", "Not yet, not until the node has been rebooted and the GPU is back: GPU 0000:ba:00.0 has fallen off the bus."),
-        ("off-the-bus", "zh", "暂不可以，直到节点已重启且 GPU 恢复：“GPU 0000:ba:00.0：从总线上掉线”。"),
+        ("off-the-bus", "en", "Not until the node has been rebooted and the GPU is back: GPU 0000:ba:00.0 has fallen off the bus."),
+        ("off-the-bus", "zh", "暂不可以，须等节点已重启且 GPU 恢复：“GPU 0000:ba:00.0：从总线上掉线”。"),
         ("power-brake", "en", "No, not until the hardware has been inspected: GPU 0000:9a:00.0: Power brake holds the GPU at very low clocks."),
         ("cpu-limit", "en", "Yes, but look after this: Node vit-train-1: The CPU limit of the container holds it back."),
         ("healthy", "en", "Yes: nothing wrong was found on what was looked at."),
@@ -41,10 +42,10 @@ def test_nothing_read_is_no_yes() -> None:
 def test_one_gpu_of_a_node() -> None:
     d = incident("off-the-bus")
     good = ask(d, query(Intent.VERDICT, "is gpu 3 ok", slots=Slots(gpu=(3,))))
-    assert good.headline.startswith("Yes, by itself: nothing wrong was found on GPU 0000:5d:00.0; but RESTART_BM")
+    assert good.headline.startswith("Yes, by itself: nothing wrong was found on GPU 3 (0000:5d:00.0). But RESTART_BM")
     assert "Elsewhere: GPU 0000:ba:00.0 has fallen off the bus (RESTART_BM)" in said(good)
     bad = ask(d, query(Intent.VERDICT, "is gpu 5 ok", slots=Slots(gpu=(5,))))
-    assert bad.headline.startswith("Not yet")
+    assert bad.headline.startswith("Not until ")
     assert bad.focus == d.roots[0].id
 
 
@@ -52,14 +53,14 @@ def test_a_gpu_that_nobody_read() -> None:
     """A GPU that only its name is known of is not fine."""
     d = diagnose([Observation("gpu.index", s.subject, 1) for s in log(OFF_BUS).events], rules())
     reply = ask(d, query(Intent.VERDICT, slots=Slots(gpu=(1,))))
-    assert reply.headline == "Cannot say: nothing was read of GPU 0000:3b:00.0."
+    assert reply.headline == "Cannot say: nothing was read of GPU 1 (0000:3b:00.0)."
     assert not reply.settled
 
 
 def test_an_unknown_gpu_is_answered_with_those_there_are() -> None:
     reply = ask(incident("off-the-bus"), query(Intent.VERDICT, slots=Slots(gpu=(9,))))
     assert reply.headline.startswith("Cannot say: No GPU 9 is known; there is: 0 (0000:1a:00.0), 1 (0000:3b:00.0)")
-    assert reply.suggestions == ("is gpu 0 ok", "is gpu 1 ok", "is gpu 2 ok")
+    assert reply.suggestions == ("is gpu 0 ok?", "is gpu 1 ok?", "is gpu 2 ok?")
     assert reply.data["unknown"][0]["slot"] == "gpu"
     zh = ask(incident("off-the-bus"), query(Intent.VERDICT, lang="zh", slots=Slots(pid=(1,))))
     assert zh.headline.startswith("无法判断：未知的进程 1；已知的有：4200")
@@ -91,3 +92,23 @@ def test_should_i(name: str, text: str, start: str) -> None:
 def test_the_node_that_was_named_and_the_sources_do_not_name() -> None:
     reply = ask(log(OFF_BUS), query(Intent.VERDICT, slots=Slots(node=("gpu-12",))))
     assert "The sources do not tell the name of their node; it is taken to be the one you named." in said(reply)
+
+
+def test_the_verdict_of_one_gpu_goes_with_its_answer() -> None:
+    """JSON's verdict says what the headline says; without a narrow question it is that of the whole."""
+    d = incident("overheating")
+    fine = ask(d, query(Intent.VERDICT, slots=Slots(gpu=(3,))))
+    assert fine.diagnosis is not None
+    assert (fine.diagnosis.verdict.state, fine.diagnosis.verdict.usable) == (State.OK, Usable.YES)
+    assert fine.diagnosis.verdict.text.en == fine.headline
+    assert fine.diagnosis.findings == d.findings
+    hot = ask(d, query(Intent.VERDICT, slots=Slots(gpu=(1,))))
+    assert hot.diagnosis is not None
+    assert hot.diagnosis.verdict.state is State.DEGRADED
+    lost = ask(incident("off-the-bus"), query(Intent.VERDICT, lang="zh", slots=Slots(gpu=(5,))))
+    assert lost.diagnosis is not None
+    assert lost.diagnosis.verdict.state is State.UNHEALTHY
+    assert lost.diagnosis.verdict.usable is Usable.NOT_YET
+    assert lost.diagnosis.verdict.until.zh
+    assert lost.diagnosis.verdict.text.zh == lost.headline
+    assert ask(d, query(Intent.VERDICT)).diagnosis is None

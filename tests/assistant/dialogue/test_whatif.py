@@ -29,7 +29,7 @@ def suppose_in(name: str, *assumed: Assumed, lang: str = "en", slots: Slots = NO
 def test_maintenance_rules_it_out() -> None:
     reply = suppose_in("small", Assumed("node.maintenance.gpu_reset", "yes"))
     assert texts(reply) == [
-        "If node.maintenance.gpu_reset of this node were yes: OK instead of UNHEALTHY.",
+        "Supposed: planned maintenance on this node: yes. It would be OK instead of UNHEALTHY.",
         "verdict now: UNHEALTHY: GPU 0000:3b:00.0 has fallen off the bus. Not usable until the node has been rebooted and the GPU is back.",
         "it would be: OK: Nothing wrong was found in what was given (1 GPU seen).",
         "Would not be found",
@@ -42,9 +42,9 @@ def test_maintenance_rules_it_out() -> None:
 
 def test_in_chinese() -> None:
     reply = suppose_in("small", Assumed("node.maintenance.gpu_reset", "是"), lang="zh")
-    assert reply.headline == "如果本节点的 node.maintenance.gpu_reset 为“是”：正常，而不是异常。"
+    assert reply.headline == "假设：本节点计划内维护：是。结论将为“正常”，而不是“异常”。"
     gpus = suppose_in("healthy", Assumed("gpu.temperature.core", "95"), lang="zh", slots=Slots(gpu=(3,)))
-    assert gpus.headline == "如果 GPU 0000:5d:00.0 的 gpu.temperature.core 为 95 C：降级，而不是正常。"
+    assert gpus.headline == "假设：GPU 0000:5d:00.0 的核心温度为 95 C。结论将为“降级”，而不是“正常”。"
     assert reply.hypothetical
 
 
@@ -55,7 +55,7 @@ def test_a_sign_that_disagrees_changes_the_grade() -> None:
 
 def test_one_gpu_or_all() -> None:
     one = suppose_in("healthy", Assumed("gpu.temperature.core", "95"), slots=Slots(gpu=(3,)))
-    assert one.headline == "If gpu.temperature.core of GPU 0000:5d:00.0 were 95 C: DEGRADED instead of OK."
+    assert one.headline == "Supposed: GPU 0000:5d:00.0: core temperature is 95 C. It would be DEGRADED instead of OK."
     every = suppose_in("healthy", Assumed("gpu.ecc.mode", "off"))
     assert "WARNING 8 GPUs: ECC is switched off on a data-centre GPU; confirmed; CHANGE_SETTING" in texts(every)
 
@@ -70,21 +70,26 @@ def test_several_at_once() -> None:
 
 def test_nothing_would_change_and_why() -> None:
     already = suppose_in("healthy", Assumed("gpu.ecc.mode", "on"))
-    assert already.headline == "If gpu.ecc.mode of 8 GPUs were yes: nothing would change."
+    assert already.headline == "Supposed: ECC on 8 GPUs: yes. Nothing would change."
     assert "It is so already." in texts(already)
     cool = suppose_in("healthy", Assumed("gpu.temperature.core", "41"), slots=Slots(gpu=(3,)))
-    assert cool.headline.endswith("nothing would change.")
-    assert any("would still not hold: gpu.temperature.core is " in t and "GPU 0000:5d:00.0" in t for t in texts(cool))
+    assert cool.headline.endswith("Nothing would change.")
+    assert any(
+        "would still not hold: GPU 0000:5d:00.0: core temperature is " in t
+        and "threshold: " in t
+        and "GPU 0000:5d:00.0" in t
+        for t in texts(cool)
+    )
     unused = suppose_in("healthy", Assumed("gpu.board_part_number", "x"))
-    assert "No rule asks for gpu.board_part_number." in texts(unused)
+    assert "No rule asks for this: Part number of the board that carries the GPU." in texts(unused)
 
 
 def test_none_seen() -> None:
     """That errors were looked for and none was there is zero for a counter; another count of them still holds."""
     total, dram = (Assumed(f"gpu.ecc.volatile.uncorrected.{name}", "", "none") for name in ("total", "dram"))
     one = suppose_in("double-bit-error", total)
-    assert one.headline.endswith("were none seen: nothing would change.")
-    assert "holds all the same: gpu.ecc.volatile.uncorrected.dram is at least 1: " in said(one)
+    assert one.headline.endswith(": none seen. Nothing would change.")
+    assert "holds all the same: GPU " in said(one)
     both = suppose_in("double-bit-error", total, dram)
     assert "ecc-uncorrected-volatile" in {f["rule"] for f in both.data["vanish"]}
 
@@ -95,23 +100,23 @@ def test_none_seen() -> None:
 @pytest.mark.parametrize("name", ["xid", "xid 48", "XID48", "xid.48"])
 def test_no_such_xid(name: str) -> None:
     reply = suppose_in("double-bit-error", Assumed(name, "48" if name == "xid" else "", "none"))
-    assert reply.headline == "If there had been no XID 48: DEGRADED instead of UNHEALTHY."
+    assert reply.headline == "Supposed: no XID 48 was seen. It would be DEGRADED instead of UNHEALTHY."
     assert {f["rule"] for f in reply.data["vanish"]} == {"uncorrectable-ecc"}
 
 
 def test_no_xid_at_all() -> None:
     reply = suppose_in("small", Assumed("xid", "", "none"))
-    assert reply.headline == "If there had been no XID: OK instead of UNHEALTHY."
+    assert reply.headline == "Supposed: no XID was seen. It would be OK instead of UNHEALTHY."
 
 
 def test_no_xid_of_another_gpu_takes_nothing_away() -> None:
     reply = suppose_in("off-the-bus", Assumed("xid", "79", "none"), slots=Slots(gpu=(3,)))
-    assert reply.headline.endswith("nothing would change.")
+    assert reply.headline.endswith("Nothing would change.")
 
 
 def test_another_xid_happened() -> None:
     reply = suppose_in("small", Assumed("xid", "48"))
-    assert reply.headline.startswith("If there had been XID 48 on GPU 0000:3b:00.0")
+    assert reply.headline.startswith("Supposed: XID 48 was seen on GPU 0000:3b:00.0. ")
     assert any(f["rule"] == "uncorrectable-ecc" for f in reply.data["appear"])
     assert "Say its number" in suppose_in("small", Assumed("xid", "bad")).headline
 
@@ -122,9 +127,9 @@ def test_another_xid_happened() -> None:
 def test_a_parameter_of_a_rule() -> None:
     reply = suppose_in("healthy", Assumed("thermal-margin-low.margin", "20 C"))
     assert reply.hypothetical
-    assert reply.headline.startswith("If thermal-margin-low.margin were 20 C: ")
+    assert reply.headline.startswith("Supposed: thermal-margin-low.margin is 20 C. ")
     kept = suppose_in("overheating", Assumed("thermal-margin-low.margin", "1"))
-    assert any("holds all the same: gpu.temperature.tlimit is at most 1: " in t for t in texts(kept))
+    assert any("holds all the same: " in t and "threshold: at most 1 C" in t for t in texts(kept))
 
 
 def test_bounds_are_kept_and_said() -> None:
@@ -140,7 +145,7 @@ def test_the_limit_of_the_rule_in_focus() -> None:
     clock = incident("overheating")
     focus = next(f.id for f in clock.findings if f.rule.id == "clock-below-peers")
     assert suppose_in("overheating", Assumed("busy", "90"), focus=focus).headline.startswith(
-        "If clock-below-peers.busy were 90 percent"
+        "Supposed: clock-below-peers.busy is 90 percent"
     )
     ambiguous = suppose_in("overheating", Assumed("limit", "0.5"), focus=focus)
     assert "clock-below-peers has no one threshold" in ambiguous.headline
@@ -152,7 +157,7 @@ def test_the_limit_of_the_rule_in_focus() -> None:
 def test_a_threshold_that_is_called_by_its_name() -> None:
     d = incident("overheating")
     q = query(Intent.WHATIF, "what if the margin were 2?", assumed=(Assumed("limit", "2"),))
-    assert ask(d, q).headline == "If thermal-margin-low.margin were 2 C: nothing would change."
+    assert ask(d, q).headline == "Supposed: thermal-margin-low.margin is 2 C. Nothing would change."
 
 
 def test_what_a_site_changed_stays_changed() -> None:
@@ -195,7 +200,7 @@ def test_what_cannot_be(assumed: Assumed, start: str) -> None:
 
 def test_nothing_assumed() -> None:
     assert suppose_in("small").headline == "What should be assumed? Name a fact and its value."
-    assert suppose_in("small").suggestions[0] == "what if there had been no xid 79"
+    assert suppose_in("small").suggestions[0] == "what if there had been no xid 79?"
     assert suppose_in("small", lang="zh").headline.startswith("要假设什么")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assistant.intent import intents, phrases, typos
+from assistant.intent import grammar, phrases, typos
 from assistant.intent.query import Intent
 from knowledge.facts import vocabulary
 from knowledge.lexicon import lexicon
@@ -70,5 +70,5 @@ def test_distance(a: str, b: str, slips: int) -> None:
 
 def test_politeness_is_no_part_of_a_sentence() -> None:
     words = ["hey", "please", "check", "again", "thanks", "!"]
-    begin, finish = intents.core(words)
+    begin, finish = grammar.core(words)
     assert words[begin:finish][:1] == ["check"]

@@ -75,6 +75,6 @@ def test_assumptions(said: str, assumed: list[tuple[str, str, str]]) -> None:
 def test_the_echo_names_what_was_understood() -> None:
     query = understand("why is training slow? pid 4242")
     assert "pid 4242" in query.echo.en
-    assert query.echo.en.startswith("diagnose ")
+    assert query.echo.en.startswith("diagnose: ")
     assert "slow" in query.echo.en
     assert query.echo.zh.startswith("诊断：")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assistant.planner import DONT_KNOW, Question, answer_value
+from assistant.planner import DONT_KNOW, Question, answer_value, only_answer
 from knowledge.answers import answer_words
 from knowledge.facts import FactSpec, vocabulary
 from knowledge.language import Text
@@ -145,3 +145,21 @@ def test_yes_and_no_share_no_phrase() -> None:
     assert not set(words.yes) & set(words.no)
     assert not set(words.yes) & set(words.dont_know)
     assert not set(words.no) & set(words.dont_know)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["16 %", "3", "about 8 gpus", "8 GPUs.", "it should have 8", "yes", "no, nobody", "约 5%", "大概 8 个", "是的", "没有",
+     "I don't know", "around 40 percent of the step"],
+)  # fmt: skip
+def test_a_bare_answer_is_one(text: str) -> None:
+    assert only_answer(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["what if the width were 16?", "show pcie status of gpu 4", "ok, what is xid 79", "why is pid 4242 slow", "gpu 3 fell off the bus",
+     "yes but why do you think it is the cable", "no xid 79 was seen, right?", "3号卡温度多少", "what is MFU", "undo"],
+)  # fmt: skip
+def test_a_sentence_of_its_own_is_no_answer(text: str) -> None:
+    assert not only_answer(text)

@@ -104,7 +104,9 @@ def test_a_stand_in_waits_for_an_answer_that_does_not_come() -> None:
     silent = [
         obs(f, None, Status.FAILED, node(HOST)) for f in ("node.driver.state", "node.gpu.count", "node.gpu.listed")
     ]
-    assert "nvidia-smi" in asked(goal, known(silent), ["nvml"]).batch
+    second = asked(goal, known(silent), ["nvml"])
+    assert "nvidia-smi" not in second.batch  # it costs seconds: nobody spends them unasked on one code
+    assert "nvidia-smi" in {c.probe for c in second.probes if c.consent}
     told = [obs("node.driver.state", "ok"), obs("node.gpu.count", 8)]
     assert "nvidia-smi" not in {c.probe for c in asked(goal, known(told), ["nvml"]).probes}
 
@@ -132,13 +134,13 @@ def test_what_a_probe_could_not_tell_is_not_asked_of_it_again() -> None:
 
 
 def test_a_budget_leaves_out_what_takes_longer() -> None:
-    goal = of_codes(63)
     failed = [
         obs(f, None, Status.FAILED, node(HOST)) for f in ("node.driver.state", "node.gpu.count", "node.gpu.listed")
     ]
+    cheap = [replace(s, cost=Cost.CHEAP) if s.name == "nvidia-smi" else s for s in PROBES]
     facts = known(failed)
-    assert "nvidia-smi" in asked(goal, facts, ["nvml", "kernel-log"], budget_s=30.0).batch
-    assert asked(goal, facts, ["nvml", "kernel-log"], budget_s=2.0).batch == ()
+    assert "nvidia-smi" in asked(of_codes(63), facts, ["nvml", "kernel-log"], available=cheap, budget_s=30.0).batch
+    assert asked(of_codes(63), facts, ["nvml", "kernel-log"], available=cheap, budget_s=0.4).batch == ()
     assert asked(EVERYTHING, known([]), budget_s=0.0).batch == ()
 
 

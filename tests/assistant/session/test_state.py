@@ -49,7 +49,11 @@ QUERIES = st.builds(
     unsure=st.booleans(),
 )
 PENDINGS = st.builds(
-    Pending, fact=WORDS, subject=st.one_of(st.none(), st.builds(gpu, WORDS, WORDS)), probes=st.tuples(WORDS), text=TEXTS
+    Pending,
+    fact=st.sampled_from(["", "gpu.ecc.mode"]),
+    subject=st.one_of(st.none(), st.builds(gpu, WORDS, WORDS)),
+    probes=st.tuples(WORDS),
+    text=TEXTS,
 )
 SEENS = st.builds(
     Seen, host=WORDS, observations=st.tuples(OBSERVATIONS), probes=st.tuples(WORDS), as_of=st.integers(0, 2**62),
@@ -72,7 +76,7 @@ STATES = st.builds(
     ),
     seen=st.fixed_dictionaries({0: SEENS}),
     next=st.just(1),
-    lang=WORDS,
+    lang=st.sampled_from(["", "en", "zh"]),
 )
 
 
@@ -81,7 +85,10 @@ def test_what_is_read_back_is_what_was_written(state: State) -> None:
     assert restored(json.loads(json.dumps(plain(state)))) == state
 
 
-@pytest.mark.parametrize("data", [{}, {"version": 99}, {"version": 1}, {"version": 1, "frames": 3, "seen": {}}])
+@pytest.mark.parametrize("data", [{}, {"version": 99}, {"version": 1}, {"version": 1, "frames": 3, "seen": {}},
+                                  {"version": 1, "frames": [{"seen": [3]}], "seen": {}, "next": 0, "lang": "en"},
+                                  {"version": 1, "frames": [{"pending": {"fact": "no.such"}}], "seen": {}, "next": 0, "lang": ""},
+                                  {"version": 1, "frames": [], "seen": {}, "next": float("inf"), "lang": "en"}])  # fmt: skip
 def test_what_is_no_state_is_refused(data: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="conversation"):
         restored(data)

@@ -146,7 +146,7 @@ class Node:
         uuid = f"GPU-0a1b2c3d-{index:04x}-4e5f-8a9b-0c1d2e3f4a5b"
         put(
             self.root / f"proc/driver/nvidia/gpus/{address}/information",
-            f"Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 300\nGPU UUID: \t {uuid}\nVideo BIOS: \t 96.00.74.00.01\n"
+            f"Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 300\nGPU UUID: \t {uuid}\nVideo BIOS: \t 96.00.89.00.01\n"
             f"Bus Type: \t PCIe\nDMA Size: \t 52 bits\nBus Location: \t {address}\nDevice Minor: \t {index}\nGPU Excluded:\t No",
         )
         self.device_file(f"nvidia{index}")

@@ -1,0 +1,101 @@
+"""Conversations under rough use: real processes, and files that are not what they were."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, Answer, Gpudiag
+
+DEMOS = ROOT / "assistant" / "demos"
+Ask = Callable[..., Answer]
+
+
+@pytest.fixture
+def ask(gpudiag: Gpudiag, tmp_path: Path) -> Ask:
+    """``gpudiag ask`` in a state of its own, in one conversation."""
+    env = {"GPUDIAG_STATE_DIR": str(tmp_path / "state"), "GPUDIAG_HISTORY_URL": "off"}
+
+    def run(*words: str, **more: object) -> Answer:
+        more = {"env": env, "cwd": tmp_path, **more}
+        return gpudiag("ask", "--thread", "t", *words, **more)
+
+    return run
+
+
+@pytest.mark.parametrize("command", ["ask", "chat"])
+def test_bytes_that_are_no_text_cost_no_answer(gpudiag: Gpudiag, tmp_path: Path, command: str) -> None:
+    env = {"GPUDIAG_STATE_DIR": str(tmp_path), "PYTHONIOENCODING": "utf-8:strict"}
+    answer = gpudiag(command, stdin=b"what is xid 79 \xff\xfe\n", env=env)
+    assert answer.code == 0
+    assert "fallen off the bus" in answer.out
+
+
+def test_standard_input_that_cannot_be_read_is_told(gpudiag: Gpudiag, tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    with open("/proc/self/mem", "rb") as unreadable:  # noqa: PTH123 - reading its first byte is an error
+        done = subprocess.run([sys.executable, "-m", "assistant", "ask", "-"], stdin=unreadable, capture_output=True,
+                              cwd=ROOT, env={**os.environ, "GPUDIAG_STATE_DIR": str(tmp_path)}, check=False)  # fmt: skip
+    assert done.returncode == 2
+    assert b"cannot be read" in done.stderr
+
+
+def test_a_pipe_that_a_sentence_names_is_not_waited_for(ask: Ask, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "kern.log")
+    answer = ask(f"what is wrong in {tmp_path}/kern.log", timeout=60)
+    assert answer.code == 2
+    assert "no plain file" in answer.err
+
+
+def test_a_talk_goes_on_about_the_same_file_in_another_folder(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    shutil.copy(DEMOS / "double-bit-error" / "kern.log", tmp_path / "kern.log")
+    (tmp_path / "other" / "kern.log").write_text("Jan  1 00:00:00 n1 kernel: hello\n")
+    assert "UNHEALTHY" in ask("what is wrong?", "--log", "kern.log").out
+    again = ask("again", cwd=tmp_path / "other")
+    assert "Nothing changed" in again.out
+    given = ask("why?", "--log", "kern.log", cwd=tmp_path / "other")
+    assert "no answer yet" in given.out
+
+
+def test_a_recording_of_another_node_in_the_same_place_is_not_compared(ask: Ask, tmp_path: Path) -> None:
+    place = tmp_path / "bundle"
+    shutil.copytree(DEMOS / "row-remap-pending" / "bundle", place)
+    first = ask("can I use it?", "--bundle", "bundle")
+    assert first.code == 1
+    shutil.rmtree(place)
+    gone = ask("again")
+    assert gone.code == 2
+    assert "no such file" in gone.err
+    assert "double-bit" in ask("why?").out
+    shutil.copytree(DEMOS / "healthy" / "bundle", place)
+    other = ask("again")
+    assert "changed" not in other.out
+    assert "nothing is compared" in other.out
+    assert other.code == 0
+
+
+def test_what_goes_wrong_leaves_a_chat_where_it_was(gpudiag: Gpudiag, tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    shutil.copy(DEMOS / "double-bit-error" / "kern.log", tmp_path / "kern.log")
+    env = {**os.environ, "GPUDIAG_STATE_DIR": str(tmp_path), "GPUDIAG_HISTORY_URL": "off", "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-m", "assistant", "chat", "--log", "kern.log"], stdin=subprocess.PIPE, env=env,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as chat:  # fmt: skip
+        assert chat.stdin is not None
+        assert chat.stdout is not None
+        chat.stdin.write("what is wrong?\n")
+        chat.stdin.flush()
+        while "you could ask" not in (line := chat.stdout.readline()):
+            assert line
+        (tmp_path / "kern.log").unlink()
+        out, err = chat.communicate("again\nwhy?\n", timeout=100)
+    assert "no such file" in err
+    assert "UNHEALTHY, because" in out
