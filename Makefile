@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check fmt docs lock bench build clean
+.PHONY: help demo test check fmt docs learn lock bench build clean
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
 
@@ -28,6 +28,7 @@ check: $(READY)  ## formatting, lint, types, layers, docs, rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m assistant.reference --check
+	$(BIN)/python -m assistant.intent.weights --check
 	$(BIN)/gpudiag rules lint
 	$(BIN)/gpudiag rules test
 	$(BIN)/gpudiag runbook lint
@@ -38,6 +39,9 @@ fmt: $(READY)  ## format the code
 
 docs: $(READY)  ## write docs/reference again
 	$(BIN)/python -m assistant.reference --write
+
+learn: $(READY)  ## fit what the understanding of sentences learns from its examples
+	$(BIN)/python -m assistant.intent.weights --write
 
 bench: $(READY)  ## start-up cost, as ratios to an empty Python
 	$(BIN)/python bench/startup.py

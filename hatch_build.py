@@ -29,7 +29,7 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
         sys.path.insert(0, self.root)
         try:
             from assistant import find, formats
-            from assistant.intent import weights
+            from assistant.intent import tables
             from knowledge import compiled, runbook
             from rules import loader
 
@@ -39,7 +39,7 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
                 "rules": loader.compile_catalog(),
                 "runbooks": runbook.build_all(),
                 "topics": find.build(),
-                "weights": weights.build(),
+                tables.SHARD: tables.build(),
             }
             for path in compiled.write_shipped(self.folder, extra):
                 build_data["force_include"][str(path)] = f"knowledge/_compiled/{path.name}"

@@ -170,6 +170,21 @@ def user_file() -> Path:
     return user_config_path("gpudiag") / "config.toml"
 
 
+def state_folder(settings: Settings) -> Path:
+    """Where this machine's memory is kept.
+
+    On Linux that is the XDG base directory specification's answer, written out as in `user_file`.
+    """
+    if settings.machine.state_dir:
+        return settings.machine.state_dir
+    if _PLATFORM == "linux":
+        base = os.environ.get("XDG_STATE_HOME", "").strip()
+        return (Path(base) if base else Path.home() / ".local" / "state") / "gpudiag"
+    from platformdirs import user_state_path
+
+    return user_state_path("gpudiag")
+
+
 def load(
     flags: Mapping[str, str | None] | None = None,
     environ: Mapping[str, str] | None = None,

@@ -7,15 +7,13 @@ what was concluded can be kept and concluded again.
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, NoReturn
 
+from assistant.config import state_folder
 from knowledge.errors import InputError
 from knowledge.observation import Observation, Status
 from knowledge.observation_json import restored
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 
 HISTORY = "history.jsonl"  # in a bundle: samples of earlier checks that the answer was given with
 BUDGET = 30.0  # seconds for all probes, unless told otherwise
-_PLATFORM: str = sys.platform  # through a name: the type checker would drop the branches of other platforms
 JOBS = 16  # probes side by side: they wait for children, they do not compute
 # A probe without an answer is worth a line, unless the thing it asks for is not there.
 _SILENT = frozenset({Status.OK, Status.UNSUPPORTED, Status.NOT_APPLICABLE, Status.NONE_SEEN})
@@ -249,21 +246,6 @@ def remembering(settings: Settings, look: Look, rules: Iterable[Rule]) -> tuple[
 
 def _nothing_recorded(result: ProbeResult) -> bool:
     return all(o.status is Status.NOT_ASKED for o in result.observations)
-
-
-def state_folder(settings: Settings) -> Path:
-    """Where this machine's memory is kept.
-
-    On Linux that is the XDG base directory specification's answer, written out as in `assistant.config.user_file`.
-    """
-    if settings.machine.state_dir:
-        return settings.machine.state_dir
-    if _PLATFORM == "linux":
-        base = os.environ.get("XDG_STATE_HOME", "").strip()
-        return (Path(base) if base else Path.home() / ".local" / "state") / "gpudiag"
-    from platformdirs import user_state_path
-
-    return user_state_path("gpudiag")
 
 
 def _memory(settings: Settings, again: bool) -> HangMemory | None:

@@ -30,6 +30,7 @@ class Budget:
     argv: tuple[str, ...]
     ratio: float = 0.0
     seconds: float = 0.0
+    tested: bool = True  # held by a test too; where other work costs a third more, a test would only tell that it runs
 
 
 def cpu(argv: tuple[str, ...], env: dict[str, str]) -> float:
@@ -65,11 +66,13 @@ def budgets(log: Path) -> list[Budget]:
         Budget("--version", ("-m", "assistant", "--version"), ratio=2),
         Budget("explain xid 79", ("-m", "assistant", "explain", "xid", "79"), ratio=5),
         Budget("check --log (1 line)", ("-m", "assistant", "check", "--log", str(log)), seconds=0.25),
-        Budget("ask what is xid 79", ("-m", "assistant", "ask", "--new", "what is xid 79"), seconds=0.25),
+        Budget("ask what is xid 79", ("-m", "assistant", "ask", "--new", "what is xid 79"), seconds=0.25, tested=False),
+        # 250 ms for the answer, and what reading a log and running the rules costs `check` beyond its imports.
         Budget(
             "ask --log, with a code",
             ("-m", "assistant", "ask", "--new", "--log", str(log), "--", "xid 79, can I keep using it?"),
-            seconds=0.25,
+            seconds=0.33,
+            tested=False,
         ),
     ]
 

@@ -6,15 +6,13 @@ Plain data: how sentences are matched against it is the business of `assistant.i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 LANGUAGES = ("en", "zh")
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(NamedTuple):
     """One way to put a wish."""
 
     intent: str
@@ -23,18 +21,17 @@ class Phrase:
     text: str
 
 
-@dataclass(slots=True)
-class Lexicon:
+class Lexicon(NamedTuple):
     """Everything that the data files hold."""
 
-    phrases: list[Phrase] = field(default_factory=list)
-    classes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # id -> words of the same meaning
-    roles: dict[str, tuple[str, ...]] = field(default_factory=dict)  # field, weak, elsewhere, filler, ... -> words
-    spellings: dict[str, str] = field(default_factory=dict)  # "whats" -> "what is"
-    sounds: dict[str, str] = field(default_factory=dict)  # Han character -> its syllable
-    heard: list[str] = field(default_factory=list)  # Han words that are meant when only the sound is right
-    facts: dict[str, str] = field(default_factory=dict)  # what people say -> name of the vocabulary
-    values: dict[str, str] = field(default_factory=dict)  # "enabled" -> "true"
+    phrases: list[Phrase]
+    classes: dict[str, tuple[str, ...]]  # id -> words of the same meaning
+    roles: dict[str, tuple[str, ...]]  # field, weak, elsewhere, filler, ... -> words
+    spellings: dict[str, str]  # "whats" -> "what is"
+    sounds: dict[str, str]  # Han character -> its syllable
+    heard: list[str]  # Han words that are meant when only the sound is right
+    facts: dict[str, str]  # what people say -> name of the vocabulary
+    values: dict[str, str]  # "enabled" -> "true"
 
 
 @cache
@@ -42,7 +39,7 @@ def lexicon() -> Lexicon:
     """All word lists. FaultsError when a file is damaged."""
     from knowledge.compiled import shard
 
-    out = Lexicon()
+    out = Lexicon([], {}, {}, {}, {}, [], {}, {})
     for entry in shard("lexicon"):
         _ADD[entry["kind"]](out, entry)
     return out
@@ -54,7 +51,7 @@ def _said(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _phrases(out: Lexicon, entry: Mapping[str, Any]) -> None:
     intent, weight, whole = entry["intent"], entry["weight"], entry.get("whole", False)
-    out.phrases += (Phrase(intent, weight, whole, text) for text in _said(entry))
+    out.phrases.extend(Phrase(intent, weight, whole, text) for text in _said(entry))
 
 
 def _class(out: Lexicon, entry: Mapping[str, Any]) -> None:
@@ -73,7 +70,7 @@ def _sounds(out: Lexicon, entry: Mapping[str, Any]) -> None:
     out.sounds.update(
         (character, syllable) for syllable, characters in entry["read"].items() for character in characters
     )
-    out.heard += entry["words"]
+    out.heard.extend(entry["words"])
 
 
 def _fact(out: Lexicon, entry: Mapping[str, Any]) -> None:

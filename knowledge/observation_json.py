@@ -8,7 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from knowledge.observation import Clock, Event, Observation, Origin, Scope, Series, Source, Status, Subject, Value
+from knowledge.observation import (
+    Clock,
+    Event,
+    Observation,
+    Origin,
+    Scalar,
+    Scope,
+    Series,
+    Source,
+    Status,
+    Subject,
+    Value,
+)
 
 
 def plain(o: Observation) -> dict[str, Any]:
@@ -78,13 +90,18 @@ def _a_value(value: Any) -> Value:
     if isinstance(value, list):
         return tuple(str(v) for v in value)
     if not isinstance(value, Mapping):
-        if value is not None and not isinstance(value, bool | int | float | str):
-            raise TypeError("value")
-        return value
+        return _scalar(value)
     if "event" in value:
-        return Event(_number(value["event"]["code"]), dict(value["event"].get("fields", {})))
+        fields = value["event"].get("fields", {})
+        return Event(_number(value["event"]["code"]), {str(name): _scalar(v) for name, v in fields.items()})
     series = value["series"]
     return Series(tuple(int(t) for t in series["times"]), tuple(float(v) for v in series["values"]))
+
+
+def _scalar(value: Any) -> Scalar:
+    if value is not None and not isinstance(value, bool | int | float | str):
+        raise TypeError("value")
+    return value
 
 
 def _number(value: Any) -> int | None:

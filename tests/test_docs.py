@@ -77,3 +77,14 @@ def test_the_exchange_in_the_readme_is_what_the_program_prints(gpudiag: Gpudiag)
     real = gpudiag(*shlex.split(shown[1]), cwd=folder).out
     assert real.startswith(shown[2])
     assert real[len(shown[2]) :].count("\n") <= 2  # only the line about the rule set is left out
+
+
+def test_the_conversation_in_the_readme_is_one_that_was_held() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"```console\n\$ gpudiag chat[^\n]*\n(.*?)```", text, re.DOTALL)
+    assert block is not None
+    story = (ROOT / "tests" / "stories" / "lost-gpu.txt").read_text(encoding="utf-8")
+    pieces = [piece.strip("\n") for piece in block[1].split("\n...\n")]
+    assert len([piece for piece in pieces if piece.startswith("> ")]) >= 4
+    for piece in filter(None, pieces):
+        assert piece in story, piece

@@ -73,6 +73,7 @@ def test_data_files(wheel: Path) -> None:
 def test_shards(wheel: Path) -> None:
     """Each data file, the rules, the runbooks and the formats, compiled; the same as a checkout builds."""
     from assistant import find, formats
+    from assistant.intent import tables
     from rules import loader
 
     with zipfile.ZipFile(wheel) as archive:
@@ -81,11 +82,12 @@ def test_shards(wheel: Path) -> None:
             for n in archive.namelist()
             if n.startswith("knowledge/_compiled/")
         }
-    assert set(shards) == {*compiled.shard_names(), "rules", "runbooks", "formats", "topics"}
+    assert set(shards) == {*compiled.shard_names(), "rules", "runbooks", "formats", "topics", tables.SHARD}
     assert len(shards["facts"]) == len(compiled.shard("facts"))
     assert {k: v[1] for k, v in shards["rules"]["rules"].items()} == {k: v[1] for k, v in loader.shipped().items()}
     assert shards["formats"] == formats.build()
     assert shards["topics"] == find.build()
+    assert shards[tables.SHARD] == json.loads(json.dumps(tables.build()))
 
 
 def run(unpacked: Path, tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:

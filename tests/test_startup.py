@@ -110,7 +110,7 @@ def test_the_budgets_hold(tmp_path: Path) -> None:
     startup = bench()
     log = tmp_path / "kern.log"
     log.write_text(startup.LOG, encoding="utf-8")
-    promised = startup.budgets(log)
+    promised = [b for b in startup.budgets(log) if b.tested]
     environment = startup.environment(tmp_path)
     late: list[str] = []
     for _ in range(3):

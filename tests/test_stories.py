@@ -36,7 +36,9 @@ def _again(story: Path) -> None:
     kept = read(str(story))
     fresh = story.with_suffix(".new")
     fresh.unlink(missing_ok=True)
-    about = [word for key in ("bundle", "log", "input", "host") for value in kept.all(key) for word in (f"--{key}", value)]
+    about = [
+        word for key in ("bundle", "log", "input", "host") for value in kept.all(key) for word in (f"--{key}", value)
+    ]
     said = "".join(f"```\n{t.text}\n```\n" if "\n" in t.text else f"{t.text}\n" for t in kept.turns)
     argv = ["--lang", kept.one("lang") or "en", "chat", "--record", fresh.name, *about]
     environment = {**os.environ, "COLUMNS": "100", "GPUDIAG_HOST_NAME": "desk"}

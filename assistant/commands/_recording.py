@@ -46,11 +46,12 @@ def _about(args: argparse.Namespace, here: Talk) -> list[tuple[str, str]]:
     from assistant.render.cells import terminal_width
 
     single = (("bundle", args.bundle), ("host", args.host), ("site", args.site))
+    absent = " ".join(sorted(here.eyes.absent())) if here.origin.live else ""
     return [
         ("lang", args.settings.output.lang),
         ("here", here.talk.session.inventory.here),
         ("columns", str(terminal_width())),
-        *((name, value) for name, value in single if value),
+        *((name, value) for name, value in (*single, ("absent", absent)) if value),
         *((name, value) for name in ("log", "input", "rules") for value in getattr(args, name)),
     ]
 

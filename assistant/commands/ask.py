@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from assistant.session.state import Origin
 
 NAME = "ask"
+BUDGET = 30.0  # seconds: what `--budget` and a conversation that was told nothing about probing begin with
 HELP = "ask in your own words: what is wrong, why, what if, what to do"
 
 
@@ -59,7 +60,10 @@ def eyes_of(args: argparse.Namespace, bar: Progress) -> Eyes:
     from assistant.session.driver import Eyes
 
     rules = ruleset(args, args.settings)
-    return Eyes(args.settings, rules, wish(args), probing(bar), bytes_read(bar), history=not args.no_history)
+    plain = not (args.probe or args.with_ or args.without or args.again) and args.budget == BUDGET
+    # What looks at machines is loaded when one is looked at, unless the options ask something of it.
+    wanted = None if plain else wish(args)
+    return Eyes(args.settings, rules, wanted, probing(bar), bytes_read(bar), history=not args.no_history)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -86,7 +90,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _tell(args: argparse.Namespace, answer: Answer) -> None:
     from assistant.render import reply as render
-    from assistant.sources import tells
 
     if args.settings.output.format == "text" and answer.query is not None:
         say(render.echo(answer.query), args.quiet)
@@ -96,6 +99,13 @@ def _tell(args: argparse.Namespace, answer: Answer) -> None:
             verbose=args.verbose, empty=lambda: nothing(args, answer.reply.headline),
         )
     )  # fmt: skip
+
+
+def tells(fact: str) -> str:
+    """The inputs that would give a fact; the formats are loaded when an answer names one."""
+    from assistant.sources import tells
+
+    return tells(fact)
 
 
 def _sentence(args: argparse.Namespace) -> str:

@@ -149,7 +149,7 @@ def _one(here: Talk, text: str, recorder: Recorder | None, editor: Editor | None
 
 def _editor(args: argparse.Namespace) -> Editor | None:
     """A terminal's line editor; None where lines come over a pipe."""
-    from assistant.machine import state_folder
+    from assistant.config import state_folder
     from assistant.session.terminal import Editor, interactive
 
     if not interactive():

@@ -40,13 +40,14 @@ def run(args: argparse.Namespace) -> int:
 def checkup(args: argparse.Namespace, bar: Progress) -> Checkup:
     """Everything that can be told about this installation on this machine."""
     from assistant import doctor, machine
+    from assistant.config import state_folder
     from probes.live import probes
 
     settings: Settings = args.settings
     rules, problems = _rules(settings)
     look = machine.here(settings, wish(args), probing(bar))
     return doctor.Checkup(
-        tuple(doctor.installation(machine.state_folder(settings), problems)),
+        tuple(doctor.installation(state_folder(settings), problems)),
         tuple(doctor.rights()),
         tuple(doctor.sources(look.results, probes(), rules)),
     )

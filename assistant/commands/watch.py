@@ -164,7 +164,7 @@ def _settle() -> None:
 
 def plan(args: argparse.Namespace) -> Plan:
     """What the options say. UsageError for an address that is none."""
-    from assistant.machine import state_folder
+    from assistant.config import state_folder
     from assistant.watch.alerts import Policy
     from assistant.watch.loop import Plan
     from assistant.watch.webhook import target

@@ -74,7 +74,8 @@ def scoped(diagnosis: Diagnosis, slots: Slots) -> Scoped:
     unnamed = bool(slots.node) and not lost and hosts == {""}
     found: dict[Subject, None] = {}
     unknown = list(lost)
-    for slot, values, lookup in _lookups(slots, facts):
+    nowhere = bool(slots.node) and not hosts  # "gpu 5 on gpu-13", and nothing was read of gpu-13: no other node's GPU 5
+    for slot, values, lookup in () if nowhere else _lookups(slots, facts):
         for value in values:
             hits = [s for s in lookup(value) if not hosts or s.host in hosts or not s.host]
             found.update(dict.fromkeys(hits))

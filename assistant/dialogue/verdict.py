@@ -186,8 +186,7 @@ def _parts(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable) ->
             (w.t("runbook", "处置手册"), f"gpudiag runbook show {a.runbook}" if a.runbook else ""),
         )))  # fmt: skip
     elif usable is Usable.UNKNOWN:
-        lost = w.unseen(3)
-        parts += w.section("Missing", "缺少", lost) or w.section("Looked at", "查看了", looked_at(w))
+        parts += w.section("Missing", "缺少", w.unseen(3)) or w.section("Looked at", "查看了", looked_at(w))
     elif where.narrow:
         n = len(values_of(w, where))
         parts.append(Items((read_of(w, n),)))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from assistant.differential.weigh import Scales, Stand, Weighed
 from assistant.differential.words import Wording
-from assistant.render.cells import cut
+from assistant.render.cells import cut, wrap
 from assistant.render.labels import listed
 from knowledge.language import Text
 from knowledge.priors import order
@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Row", "Stand", "brief", "differential", "state_word", "summary", "table", "weighed"]
 
-ROWS = 6  # of the table, at most
+ROWS = 6  # of the table, at most, that can still be
+SHUT = 2  # and that cannot
 NAMED = 3  # hypotheses of one kind in the summary, at most
 _SENTENCE = re.compile(r"(?<=[\w`)])\. (?=[A-Z])|。(?=.)")
 _AFTER_COLON = re.compile(": |：")
 TITLE = 60  # columns of a title within the table, at most
-SENTENCE = 96  # and of an evidence sentence or a next step: cut in the middle they say little
+SENTENCE = 72  # and of an evidence sentence or a next step: cut in the middle they say little
 
 _STANDS = {
     Stand.FOR: Text("supported", "有证据支持"),
@@ -43,7 +44,10 @@ _STANDS = {
     Stand.AGAINST: Text("ruled out", "已排除"),
 }
 _CONSEQUENCE = Text("consequence", "连带后果")
-_HEADER = (Text("could be", "可能原因"), Text("state", "状态"), Text("why, or what would tell", "依据，或如何确认"))
+_HEADER = (
+    Text("hypothesis", "假设"), Text("for", "支持"), Text("against", "反对"), Text("unknown", "未知"), Text("next", "下一步"),
+)  # fmt: skip
+_NO_PROBE = Text("no probe tells", "无探针可判断")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,28 +126,35 @@ def _row(w: Weighed, words: Wording, lang: str) -> Row:
 
 
 def table(rows: Sequence[Row], lang: str, most: int = ROWS) -> Part:
-    """The first rows as a table; the last line says how many were left out. What was ruled out needs no row: the summary
-    names it, and who asks "why not" gets the reason."""
+    """What can still be, then some of what cannot, with what speaks for and against each, what is not known, and what
+    would tell. The last line says how many were left out."""
     from assistant.render.sheet import Table
 
-    told = [r for r in rows if r.state is not Stand.AGAINST] or list(rows)
-    shown: list[tuple[str, ...]] = [_cells(row, lang) for row in told[:most]]
-    if rest := [*told[most:], *(r for r in rows if r not in told)]:
-        shown.append((Text(f"{len(rest)} more", f"另有 {len(rest)} 项").in_(lang), "", _counts(rest, lang)))
+    told = [r for r in rows if r.state is not Stand.AGAINST][:most]
+    told += [r for r in rows if r.state is Stand.AGAINST][: max(SHUT, most - len(told))]
+    shown: list[tuple[str, ...]] = [_cells(row, lang) for row in told]
+    if rest := [r for r in rows if r not in told]:
+        shown.append((Text(f"{len(rest)} more", f"另有 {len(rest)} 项").in_(lang), "", "", "", _counts(rest, lang)))
     return Table(tuple(text.in_(lang) for text in _HEADER), tuple(shown))
 
 
-def _cells(row: Row, lang: str) -> tuple[str, str, str]:
-    """What it is, where it stands, and why; of what is open what would tell."""
-    if row.state in (Stand.FOR, Stand.AGAINST):
-        said = next(iter(row.for_ or row.against), "")
-    elif row.causes:
-        said = row.next
-    elif row.state is Stand.POSSIBLE and row.for_:
-        said = row.for_[0]
-    else:
-        said = brief(row.next) or next(iter(row.unknown), "")
-    return cut(_AFTER_COLON.split(row.title)[0], TITLE), state_word(row, lang), cut(said, SENTENCE)
+def _cells(row: Row, lang: str) -> tuple[str, ...]:
+    """Its name, what speaks for it, what against it, what is not known, and the next look."""
+    for_ = next(iter(row.for_), "")
+    against = next(iter(row.against), "") if row.state is Stand.AGAINST else ""
+    unknown = next(iter(row.unknown), "") if row.state in (Stand.UNKNOWN, Stand.POSSIBLE) else ""
+    if row.state is Stand.UNKNOWN and not unknown:
+        unknown = _NO_PROBE.in_(lang)
+    title = _AFTER_COLON.split(row.title)[0]
+    unknown = _AFTER_COLON.split(unknown, maxsplit=1)[-1]  # what would tell it stands in the next cell
+    cells = (_opening(c) for c in (for_, against, unknown, brief(row.next)))
+    return cut(title, TITLE), *cells
+
+
+def _opening(text: str) -> str:
+    """A sentence in a cell: its first words, when it is long."""
+    lines = wrap(text, SENTENCE)
+    return lines[0] if len(lines) == 1 else f"{lines[0].rstrip(' ,;，；：:（(')} ..."
 
 
 def brief(step: str) -> str:

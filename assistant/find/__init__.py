@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from assistant.intent.query import Topic
 
 SHARD = "topics"
+_NO_TOPICS = ("lexicon", "examples")  # folders of the data with words of asking
 
 
 def search(text: str, limit: int = 8, kinds: Collection[str] | None = None) -> list[Topic]:
@@ -83,11 +84,12 @@ def _numbers() -> Mapping[str, int]:
 def _files() -> list[Path]:
     """What the index is made from: data, rules, runbooks and the code that reads them."""
     root = compiled.ROOT.parent
-    data = (p for p in _under(compiled.DATA, ".yaml") if p.parent.name != "lexicon")  # words of asking, not of topics
+    data = (p for p in _under(compiled.DATA, ".yaml") if p.parent.name not in _NO_TOPICS)
     rules = _under(root / "rules" / "catalog", ".yaml")
     return [*data, *rules, *_under(compiled.ROOT / "runbooks", ".md"), *_under(Path(__file__).parent, ".py")]
 
 
 def _under(folder: Path, ending: str) -> list[Path]:
     """The files below `folder`, in an order that does not change."""
-    return sorted(Path(at, name) for at, _, names in os.walk(folder) for name in names if name.endswith(ending))
+    found = (f"{at}{os.sep}{name}" for at, _, names in os.walk(folder) for name in names if name.endswith(ending))
+    return [Path(name) for name in sorted(found)]

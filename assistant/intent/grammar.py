@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from assistant.intent import phrases
 from assistant.intent.query import Intent
+from assistant.intent.tables import tables
 from knowledge.lexicon import lexicon
 
 MOST_WORDS = 240  # head and tail of a longer sentence are looked at
@@ -20,35 +21,30 @@ _NO_FACTS = ("out of memory", "illegal memory access", "memory leak", "显存不
 _words = re.compile(r"<[a-z]+>|[a-z]+(?:'[a-z]+)?|[0-9]+(?:\.[0-9]+)?|[\u3400-\u4dbf\u4e00-\u9fff]|[?!%,]")
 
 
-class _Compiled(NamedTuple):
-    rows: tuple[tuple[phrases.Row, Intent, int, bool], ...]
-    by_first: dict[str, list[int]]
-    anchored: frozenset[int]
+class _Classes(dict[str, phrases.Element]):
+    """The classes of words, each read when a phrase holds it. The tables were built of them all: each can be read."""
+
+    def __contains__(self, name: object) -> bool:
+        return name in lexicon().classes
+
+    def __missing__(self, name: str) -> phrases.Element:
+        self[name] = found = phrases.of_class(lexicon().classes[name], self)
+        return found
+
+
+_classes = _Classes()
 
 
 @cache
-def _compiled() -> _Compiled:
-    data = lexicon()
-    classes: dict[str, phrases.Element] = {}
-    for name, words in data.classes.items():
-        classes[name] = phrases.of_class(words, classes)
-    rows: list[tuple[phrases.Row, Intent, int, bool]] = []
-    anchored: set[int] = set()
-    by_first: dict[str, list[int]] = {}
-    for phrase in data.phrases:
-        row = phrases.parse(phrase.text.removeprefix("^ "), classes)
-        if phrase.text.startswith("^ "):
-            anchored.add(len(rows))
-        for word in phrases.firsts(row):
-            by_first.setdefault(word, []).append(len(rows))
-        rows.append((row, Intent(phrase.intent), phrase.weight, phrase.whole))
-    return _Compiled(tuple(rows), by_first, frozenset(anchored))
+def _row(number: int) -> phrases.Row:
+    """A phrase of the lexicon, read when a sentence holds a word that it can begin with."""
+    return phrases.parse(lexicon().phrases[number].text.removeprefix("^ "), _classes)
 
 
 @cache
 def _vocabulary(number: int) -> frozenset[str]:
     """All words that a phrase can hold."""
-    return phrases.vocabulary(_compiled().rows[number][0])
+    return phrases.vocabulary(_row(number))
 
 
 @cache
@@ -111,27 +107,28 @@ class Scores(NamedTuple):
 
 def scores(words: Sequence[str]) -> Scores:
     """The phrases that a sentence holds."""
-    table = _compiled()
+    by_first, every = tables()["firsts"], lexicon().phrases
     words = [w for w in words if w != ","]
     begin, finish = core(words)
     inner = frozenset(words[begin:finish]) - {"?", "!"}
     places: dict[int, list[int]] = {}
     for at, word in enumerate(words):
-        for number in table.by_first.get(word, ()):
+        for number in by_first.get(word, ()):
             places.setdefault(number, []).append(at)
-    out = Scores({}, set())
+    found: dict[str, int] = {}
+    alone: set[str] = set()
     for number, starts in places.items():
-        row, intent, weight, whole = table.rows[number]
-        if out.found.get(intent, 0) > weight:
+        intent, weight, whole, text = every[number]
+        if found.get(intent, 0) > weight:
             continue
-        if whole or number in table.anchored:
+        if whole or text.startswith("^ "):
             starts = [at for at in starts if at <= begin]
-        ends = phrases.ends(row, words, starts) if starts else set()
+        ends = phrases.ends(_row(number), words, starts) if starts else set()
         if ends and (not whole or max(ends) >= finish):
-            out.found[intent] = weight
+            found[intent] = weight
             if whole or inner <= _vocabulary(number):
-                out.alone.add(intent)
-    return out
+                alone.add(intent)
+    return Scores({Intent(name): weight for name, weight in found.items()}, {Intent(name) for name in alone})
 
 
 def with_facts(words: Sequence[str]) -> list[str] | None:

@@ -78,6 +78,8 @@ def is_job(name: str, called: bool) -> bool:
 
 def files(text: str) -> Iterator[Place]:
     """Paths and names of files; a script is the process that runs it."""
+    if "." not in text and "/" not in text:
+        return  # most sentences: no pattern is compiled for them
     for found in _SCRIPT.finditer(text):
         ahead = _PYTHON.search(text[max(0, found.start() - 30) : found.start()])
         yield "process", found.start() - (len(ahead[0].lstrip()) if ahead else 0), found.end(), found[1]
@@ -89,13 +91,13 @@ def files(text: str) -> Iterator[Place]:
 
 def find(text: str, hosts: Mapping[str, str]) -> Iterator[Place]:
     """Nodes and processes."""
-    for found in _SET.finditer(text):
+    for found in _SET.finditer(text) if "[" in text else ():
         yield "node", _machine(text, found.start()), found.end(), found[0]
     for found in _TOKEN.finditer(text):
         name = found[0]
         if is_node(name, text[max(0, found.start() - 32) : found.start()], hosts):
             yield "node", _machine(text, found.start()), found.end(), hosts.get(name.casefold(), name.lower())
-    for found in _PROCESS.finditer(text):
+    for found in _PROCESS.finditer(text) if "proce" in text.casefold() or "进程" in text else ():
         name = found["name"].rstrip(".:-")
         explicit = bool((found["en"] or found["zh"] or "").strip())
         if explicit or any(c in name for c in "._-:") or any(map(str.isdigit, name)) or name.lower() in _programs():

@@ -6,16 +6,17 @@ import re
 import unicodedata
 from typing import NamedTuple
 
+from knowledge.lazy import lazy
 from knowledge.text import clean
 
 MAX_TEXT = 64 << 10  # characters; a paste may be long, its head and tail tell what it is
 MAX_SAID = 1200  # characters of the sentence itself: beyond that nobody asks, something was pasted
 
-_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-_LATIN = re.compile("[A-Za-z]{2,}")
+_HAN = lazy("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_LATIN = lazy("[A-Za-z]{2,}")
 # <@U0AB12CD>, <#C01|ops>, <https://host/page|text>: how Slack writes what is shown as @gpudiag, #ops, text
-_MENTION = re.compile(r"<[@#!][A-Za-z0-9^]{1,40}(?:\|[^<>\n]{0,80})?>")
-_LINK = re.compile(r"<(?:https?|mailto):[^<>\s|]{1,500}(?:\|([^<>\n]{0,200}))?>")
+_MENTION = lazy(r"<[@#!][A-Za-z0-9^]{1,40}(?:\|[^<>\n]{0,80})?>")
+_LINK = lazy(r"<(?:https?|mailto):[^<>\s|]{1,500}(?:\|([^<>\n]{0,200}))?>")
 _ADDRESSED = re.compile(
     r"\s*(?:(?:hey|hi|hello|ok)[ ,]+)?[/@!]?gpu-?diag(?![\w.-])[\s:,\uff0c]*(?:ask\b)?[\s:]*", re.IGNORECASE
 )
@@ -117,7 +118,7 @@ def language(text: str, fallback: str) -> str:
     Half as many Han characters as Latin words is English with a term in it; terms that both languages
     write in Latin letters do not count.
     """
-    han = len(_HAN.findall(text))
+    han = 0 if text.isascii() else len(_HAN.findall(text))
     if not han:
         return "en" if any(_plain_word(w) for w in _LATIN.findall(text)) else fallback
     words = sum(_plain_word(w) for w in _LATIN.findall(text))
@@ -130,4 +131,4 @@ def _plain_word(word: str) -> bool:
 
 def has_han(text: str) -> bool:
     """Whether a Han character stands in `text`."""
-    return _HAN.search(text) is not None
+    return not text.isascii() and _HAN.search(text) is not None

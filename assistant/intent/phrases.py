@@ -14,15 +14,16 @@ No regular expression: each element moves a set of places forward, so the work i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
+
+from knowledge.lazy import lazy
 
 GAP = 6  # words that ".." stands for at most
 
 _WORD = r"<[a-z]+>|[a-z]+|[0-9]+(?:\.[0-9]+)?|[\u3400-\u4dbf\u4e00-\u9fff]|[?!%]"
-_words = re.compile(_WORD)
-_element = re.compile(rf"\.\.|@[a-z0-9-]+|[()\[\]|]|{_WORD}")
+_words = lazy(_WORD)
+_element = lazy(rf"\.\.|@[a-z0-9-]+|[()\[\]|]|{_WORD}")
 
 
 class Optional(NamedTuple):
@@ -44,7 +45,14 @@ Row: TypeAlias = "tuple[Element, ...]"
 
 def split(text: str) -> list[str]:
     """The words of a lower-case text."""
-    return _words.findall(text)
+    return _simple(text) or _words.findall(text)
+
+
+def _simple(text: str) -> list[str]:
+    """The words of most entries of the lists: one Latin word, or Han characters. Of any other nothing."""
+    if text.isascii():
+        return [text] if text.isalpha() and text.islower() else []
+    return list(text) if min(text) >= "\u4e00" and max(text) <= "\u9fff" else []
 
 
 def of_class(words: Iterable[str], classes: Mapping[str, Element]) -> Element:
@@ -54,6 +62,8 @@ def of_class(words: Iterable[str], classes: Mapping[str, Element]) -> Element:
 
 def parse(text: str, classes: Mapping[str, Element]) -> Row:
     """A phrase of the data. ValueError when a bracket is missing or a class does not exist."""
+    if simple := _simple(text):
+        return tuple(simple)
     parts = iter(_element.findall(text))
     rows, end = _rows(parts, classes)
     if end or len(rows) != 1:
@@ -156,6 +166,15 @@ class Runs:
                 self._by_first.setdefault(run[0], []).append((run, value))
         for runs in self._by_first.values():
             runs.sort(key=lambda pair: -len(pair[0]))
+
+    @classmethod
+    def ready(cls, by_first: Mapping[str, Iterable[tuple[str, str]]]) -> Runs:
+        """Of runs that were split already, in the order in which they are tried: their words parted by blanks."""
+        out = cls(())
+        out._by_first = {
+            first: [(tuple(run.split(" ")), value) for run, value in runs] for first, runs in by_first.items()
+        }
+        return out
 
     def find(self, words: Sequence[str]) -> list[tuple[int, int, str]]:
         """Start, end and value of each run, left to right, none within another."""

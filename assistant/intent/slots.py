@@ -141,7 +141,7 @@ def numbers(text: str, at: int, again: re.Pattern[str], spaced: bool = False) ->
     if not found:
         return [], at
     out, end = [int(found[1])], found.end(1)
-    while len(out) < MOST:
+    while len(out) < MOST and end < len(text):
         step = _NEXT.match(text, end) or (_SPACE.match(text, end) if spaced else None)
         if not step:
             break

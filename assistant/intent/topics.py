@@ -11,6 +11,7 @@ from assistant.intent.grammar import facts_of
 from assistant.intent.phrases import Runs
 from assistant.intent.query import FOLLOW_UPS, Intent, Slots, Topic
 from assistant.intent.slots import Named
+from assistant.intent.tables import tables
 from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation
 
@@ -105,13 +106,7 @@ def is_term(words: Sequence[str]) -> bool:
 
 @cache
 def _terms() -> Runs:
-    from knowledge.compiled import shard
-
-    pairs = []
-    for data in shard("glossary"):
-        names = (data["id"].replace("-", " "), data["term"]["en"], data["term"]["zh"], *data.get("also", ()))
-        pairs += [(name.casefold(), data["id"]) for name in names if len(name) > 2 or name.isupper()]
-    return Runs(pairs)
+    return Runs.ready(tables()["terms"])
 
 
 def topics(

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 
+from assistant.intent.tables import ARTLESS, tables
 from knowledge.lazy import lazy
-from knowledge.lexicon import lexicon
 
 SHORTEST = 4  # a shorter word has too many neighbours
 LONG = 8  # from here on two slips may be meant
@@ -24,7 +24,6 @@ _WORD = lazy(
 # xdi 79 | pdi 4242 | gup 3: ahead of a number, three letters are enough
 _CODE = lazy(r"(?<![A-Za-z0-9_./-])([A-Za-z]{3,5})(?=[\s:#]*[0-9]{1,7}(?![A-Za-z0-9_.]))")
 _NUMBERED = ("xid", "sxid", "pid", "gpu", "gpus", "rank", "ranks", "node", "xids", "job")
-_ARTLESS = frozenset(["the", "and", "for", "was", "our", "has", "had", "its", "but", "not", "you", "are", "can", "did"])
 
 
 def repair(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -34,7 +33,7 @@ def repair(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
 
     def code(found: re.Match[str]) -> str:
         word = found[1].lower()
-        if word in _known() or word in _ARTLESS:
+        if word in _known() or word in ARTLESS:
             return found[0]
         near = [n for n in _NUMBERED if distance(word, n, 1) <= 1]
         if not near:
@@ -139,23 +138,13 @@ def is_lexical(word: str) -> bool:
 @cache
 def _known() -> frozenset[str]:
     """Words that are right as they are."""
-    out = set(_lexical())
-    for words in (lexicon().roles.get("common", ()), lexicon().spellings, _ARTLESS):
-        out.update(part for text in words for part in re.findall("[a-z]+", text))
-    return frozenset(out)
+    return frozenset(tables()["known"].split())
 
 
 @cache
 def _lexical() -> frozenset[str]:
     """The words of the field and of its questions: what a slip is most likely a slip of."""
-    data = lexicon()
-    texts = [p.text for p in data.phrases]
-    texts += [w for words in data.classes.values() for w in words]
-    texts += [
-        w for role in ("field", "weak", "program", "elsewhere", "never", "filler") for w in data.roles.get(role, ())
-    ]
-    texts += [*data.facts, *data.values]
-    return frozenset(re.findall("[a-z]{2,}", " ".join(texts)))
+    return frozenset(tables()["lexical"].split())
 
 
 @cache

@@ -1,9 +1,12 @@
 """What each sign of a sentence is worth, learned from labelled examples.
 
 Multinomial logistic regression over the signs of `assistant.intent.features`, fitted by stochastic gradient descent with a
-step per weight (AdaGrad: Duchi, Hazan and Singer 2011, "Adaptive Subgradient Methods"). Fitted when the data is built, in
-a fixed order and from a fixed seed; what is kept are whole numbers, so that the same sentence weighs the same everywhere.
+step per weight (AdaGrad: Duchi, Hazan and Singer 2011, "Adaptive Subgradient Methods"). Fitted in a fixed order and from a
+fixed seed; what is kept are whole numbers in ``weights.json``, so that the same sentence weighs the same everywhere.
 Nothing here is hidden: `reasons` tells which signs decided.
+
+    python -m assistant.intent.weights --write     fits them again (a quarter of a minute): after a change of the examples
+    python -m assistant.intent.weights --check     exit code 1 when they belong to other examples or other signs
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import sys
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +25,8 @@ from typing import Any
 from assistant.intent.query import Intent
 from knowledge import compiled
 
-SHARD = "weights"
+FILE = Path(__file__).with_name("weights.json")
+FITTING = 1  # grows when the fitting itself changes
 INTENTS = tuple(Intent)
 SCALE = 100
 EPOCHS, STEP, DECAY = 4, 0.5, 1e-4
@@ -62,9 +67,7 @@ def said(words: Sequence[str]) -> str:
 
 @cache
 def _data() -> Mapping[str, Any]:
-    shipped = compiled.SHIPPED / f"{SHARD}.json"
-    data: Mapping[str, Any]
-    data = json.loads(shipped.read_bytes()) if shipped.is_file() else compiled.cached(SHARD, _files(), build)
+    data: Mapping[str, Any] = json.loads(FILE.read_bytes())
     return data
 
 
@@ -91,7 +94,7 @@ def _shares(sums: Sequence[float]) -> list[float]:
 
 
 def build() -> dict[str, Any]:
-    """The weights as plain data (the wheel's ``_compiled/weights.json``). FaultsError when the data has faults."""
+    """The weights as plain data. FaultsError when the examples have faults."""
     rows: list[tuple[dict[str, float], int]] = []
     exact: dict[str, set[int]] = {}
     for signs, number, key in _examples():
@@ -105,7 +108,7 @@ def build() -> dict[str, Any]:
         if kept:
             lines[_bucket(sign)].append(f"{sign}\t{' '.join(f'{n} {w}' for n, w in kept)}\n")
     known = "".join(f"{key}\t{next(iter(numbers))}\n" for key, numbers in sorted(exact.items()) if len(numbers) == 1)
-    return {"weights": ["".join(bucket) for bucket in lines], "examples": f"\n{known}"}
+    return {"made_from": made_from(), "weights": ["".join(bucket) for bucket in lines], "examples": f"\n{known}"}
 
 
 def _examples() -> Iterator[tuple[dict[str, float], int, str]]:
@@ -146,8 +149,31 @@ def _fit(rows: Sequence[tuple[Mapping[str, float], int]]) -> dict[str, list[floa
     return weights
 
 
-def _files() -> list[Path]:
-    """What the weights are made from. Not the phrases: a changed phrase is worth what phrases are worth."""
-    here = Path(__file__).parent
-    code = [here / name for name in ("features.py", "weights.py", "grammar.py")]
-    return [*compiled.shard_files("examples"), *code]
+def made_from() -> str:
+    """Checksum of what the weights are fitted from. Not of the phrases: a changed phrase is worth what phrases are worth."""
+    low, length = 0, 0
+    for path in (*compiled.shard_files("examples"), Path(__file__).with_name("features.py")):
+        content = path.read_bytes()
+        low, length = zlib.crc32(content, low), length + len(content)
+    return f"{low:08x}-{length:x}-{FITTING}"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the file, or say whether it is stale."""
+    if list(argv) == ["--write"]:
+        from knowledge.whole import replace_file
+
+        replace_file(FILE, (json.dumps(build(), ensure_ascii=False, indent=0) + "\n").encode())
+        FILE.chmod(0o644)
+        return 0
+    if list(argv) == ["--check"]:
+        if _data()["made_from"] == made_from():
+            return 0
+        sys.stderr.write("assistant/intent/weights.json is stale: python -m assistant.intent.weights --write\n")
+        return 1
+    sys.stderr.write("usage: python -m assistant.intent.weights --write | --check\n")
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -159,16 +159,16 @@ def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int) ->
 
 def _fitted(natural: Sequence[int], words: Sequence[int], room: int) -> list[int]:
     """Widths that add up to `room` if they can: the widest give way first, none below its longest word."""
-    sizes = list(natural)
     floors = [min(n, max(_NARROW, min(w, room // 2))) for n, w in zip(natural, words, strict=True)]
-    while (over := sum(sizes) - room) > 0:
-        able = [i for i in range(len(sizes)) if sizes[i] > floors[i]]
-        if not able:
-            break
-        widest = max(able, key=lambda i: sizes[i])
-        next_ = max((sizes[i] for i in able if sizes[i] < sizes[widest]), default=0)
-        sizes[widest] = max(floors[widest], min(sizes[widest] - 1, max(next_, sizes[widest] - over)))
-    return sizes
+
+    def under(most: int) -> list[int]:
+        return [max(floor, min(n, most)) for n, floor in zip(natural, floors, strict=True)]
+
+    low, high = _NARROW, max(natural, default=0)
+    while low < high:  # the widest cap under which all of them fit
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if sum(under(middle)) <= room else (low, middle - 1)
+    return under(low)
 
 
 # --- Markdown and HTML --------------------------------------------------------------------

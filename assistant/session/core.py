@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from assistant.intent.query import Intent, Query, Slots
 from assistant.reply import Reply
 from assistant.session import phrases
+from assistant.session.concluding import concluded, planned, rooted
+from assistant.session.looking import fresh, not_again, other_recording, replaced, unasked, wanted
 from assistant.session.state import Frame, Origin, Pending, Seen, State
 from assistant.session.steps import (
     Answered,
@@ -32,8 +34,7 @@ from assistant.session.steps import (
     Written,
 )
 from knowledge.language import Text
-from knowledge.observation import Event as Line
-from knowledge.observation import Observation, Scope, Source, Status, Subject, Value
+from knowledge.observation import Observation, Source, Status, Value
 from knowledge.observation import Origin as Who
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from rules.loader import RuleSet
 
 Result = tuple[State, tuple[Step, ...]]
-FRESH = 60 * 10**9  # ns that a reading of a live machine answers further questions; then it is looked at again
 ROUNDS = 8  # of looking for one question
 SAID = "what was said"
 _AT_ONCE = frozenset({Intent.EXPLAIN, Intent.FIX, Intent.RUNBOOK, Intent.COST, Intent.HELP, Intent.UNKNOWN})
@@ -159,14 +159,14 @@ class Session:
             origin.live and self._recorded_here(state, frame, query)
         ):  # what "it" means may be a recording; any other question is about this machine
             origin = frame.origin
-        seen = frame.seen if frame.origin == origin and self._fresh(state, frame, event.at) else ()
+        seen = frame.seen if frame.origin == origin and fresh(state, frame, event.at) else ()
         told = self._placed(query.observations, query, origin)
         keeps = told if told or not query.observations else ()
         inherited = frame.told if frame.origin == origin and not query.observations and seen else ()
-        fresh = Frame(query, origin, seen, told=(*inherited, *keeps), declined=frame.declined if seen else ())
-        state = state.pushed(fresh)
+        begun = Frame(query, origin, seen, told=(*inherited, *keeps), declined=frame.declined if seen else ())
+        state = state.pushed(begun)
         if (refused := self._elsewhere(query, origin)) is not None and not told:
-            return self._conclude(state, fresh, refused)
+            return self._conclude(state, begun, refused)
         return self._advance(state)
 
     def _recorded_here(self, state: State, frame: Frame, query: Query) -> bool:
@@ -180,17 +180,11 @@ class Session:
             return query, False
         return replace(query, slots=base.slots), True
 
-    def _fresh(self, state: State, frame: Frame, at: int | None) -> bool:
-        if not frame.origin.live:
-            return True
-        times = [state.seen[n].as_of for n in frame.seen]
-        return at is None or all(t is not None and 0 <= at - t <= FRESH for t in times)
-
     def _placed(self, observations: Sequence[Observation], query: Query, origin: Origin) -> tuple[Observation, ...]:
         """What was said about no named node is about the node that is looked at."""
         here = self.inventory.here if origin.live else (origin.host or "")
         host = here if not query.slots.node else query.slots.node[0]
-        return tuple(o.about(_rooted(o.subject, host)) for o in observations)
+        return tuple(o.about(rooted(o.subject, host)) for o in observations)
 
     def _elsewhere(self, query: Query, origin: Origin) -> Reply | None:
         """Why the named node cannot be looked at; None when it can, or none is named."""
@@ -215,16 +209,16 @@ class Session:
         assert query is not None
         if not frame.seen and not frame.origin.live:
             return state, (Collect(frame.origin, (), self.budget),)
-        if missing := self._not_again(state, frame):
+        if missing := not_again(self, state, frame):
             return state, (Collect(frame.origin, missing, self.budget),)
         there = self._elsewhere(query, frame.origin)
-        diagnosis = self._diagnosis(state, frame)
-        plan = self._plan(state, frame, diagnosis) if there is None else None
+        diagnosis = concluded(self, state, frame.seen, frame.told)
+        plan = planned(self, state, frame, diagnosis) if there is None else None
         if plan is not None and plan.batch and len(frame.seen) < ROUNDS:
             left = self.budget - sum(state.seen[n].seconds for n in frame.seen)
             if left > 0:
                 return state, (Collect(frame.origin, plan.batch, left),)
-        gone = self._replaced(state, frame)
+        gone = replaced(state, frame)
         asked = replace(query, intent=Intent.RERUN) if frame.before and not gone else query
         reply = self._answer(state, frame, asked, diagnosis, plan)
         if there is not None:
@@ -235,86 +229,12 @@ class Session:
 
     def _collected(self, state: State, seen: Seen) -> Result:
         frame = state.frame
-        if not frame.origin.live and any(_other_recording(state.seen[n], seen) for n in frame.seen):
+        if not frame.origin.live and any(other_recording(state.seen[n], seen) for n in frame.seen):
             frame, state = replace(frame, seen=()), state.put(replace(frame, seen=()))
             if seen.probes:  # another recording has taken its place: all of it is read anew
                 return self._advance(state)
         state, number = state.looked(seen)
         return self._advance(state.put(replace(frame, seen=(*frame.seen, number))))
-
-    def _replaced(self, state: State, frame: Frame) -> str:
-        """After "again": the node of the look before, when this look is of another one; nothing can be compared then."""
-        now, before = ({state.seen[n].host for n in ns} - {""} for ns in (frame.seen, frame.before))
-        return min(before, default="") if now and before and now.isdisjoint(before) else ""
-
-    def _not_again(self, state: State, frame: Frame) -> tuple[str, ...]:
-        """After "again": probes that were run before, that can be run, and that have not been run again."""
-        if not frame.before or frame.origin.live:
-            return ()
-        ran = self._ran(state, frame)
-        offered = {s.name for s in self._available(state, frame)}
-        before = self._ran(state, replace(frame, seen=frame.before))
-        return tuple(name for name in before if name in offered and name not in ran)
-
-    def _available(self, state: State, frame: Frame) -> tuple[ProbeSpec, ...]:
-        if frame.origin.live:
-            from probes.live import Cost
-
-            # A cheap one says itself that its tool is not there; nobody is asked for consent to what cannot run.
-            absent = self.absent()
-            return tuple(
-                s for s in self.probes
-                if s.name not in self.without and (s.name not in absent or (s.default and s.cost < Cost.SECONDS))
-            )  # fmt: skip
-        offers = {name for n in frame.seen for name in state.seen[n].offers}
-        if not offers:
-            return ()
-        from probes.live import Cost
-
-        # What was recorded costs nothing to read again, and disturbs nobody.
-        return tuple(replace(s, cost=Cost.FREE, side_effects=(), default=True) for s in self.probes if s.name in offers)
-
-    def _ran(self, state: State, frame: Frame) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for n in frame.seen for name in state.seen[n].probes))
-
-    def _plan(self, state: State, frame: Frame, diagnosis: Diagnosis) -> Plan:
-        from assistant.planner import goal_of, plan
-
-        assert frame.query is not None
-        ran = self._ran(state, frame)
-        key = (id(diagnosis), frame.query.plain()["echo"], frame.query.slots, frame.query.intent, ran, frame.declined)
-        if key in _PLANS:
-            return _PLANS[key][1]
-        goal = goal_of(frame.query, self.ruleset, diagnosis.facts)
-        available = [s for s in self._available(state, frame) if s.name not in frame.declined]
-        found = plan(goal, diagnosis.facts, self.ruleset, available, ran, self.budget)
-        asked = tuple(q for q in found.questions if q.fact not in frame.declined)
-        found = found if asked == found.questions else replace(found, questions=asked)
-        _keep(_PLANS, key, (diagnosis, found))
-        return found
-
-    def _diagnosis(self, state: State, frame: Frame) -> Diagnosis:
-        return self._concluded(state, frame.seen, frame.told)
-
-    def _concluded(self, state: State, numbers: Sequence[int], told: tuple[Observation, ...]) -> Diagnosis:
-        from assistant.diagnosis import diagnose
-
-        rounds = [state.seen[n] for n in numbers]
-        key = (tuple(map(id, rounds)), tuple(map(id, told)), self.ruleset.fingerprint)
-        if key in _KEPT:
-            return _KEPT[key][1]
-        seen = [o for r in rounds for o in r.observations]
-        found = diagnose(
-            [*seen, *_unseen(told, seen)],
-            self.ruleset,
-            notes=list(dict.fromkeys(n for r in rounds for n in r.notes)),
-            sources=list(dict.fromkeys(s for r in rounds for s in r.sources)),
-            cut=list(dict.fromkeys(c for r in rounds for c in r.cut)),
-            as_of=max((r.as_of for r in rounds if r.as_of is not None), default=None),
-            whole=any(r.whole for r in rounds),
-        )
-        _keep(_KEPT, key, ((rounds, told), found))
-        return found
 
     # --- answers --------------------------------------------------------------------------
 
@@ -324,7 +244,7 @@ class Session:
     ) -> Reply:  # fmt: skip
         from assistant.dialogue import Turn, answerer
 
-        before = self._concluded(state, frame.before, frame.told) if frame.before else None
+        before = concluded(self, state, frame.before, frame.told) if frame.before else None
         turn = Turn(
             query, query.lang, self.ruleset, diagnosis, frame.query, frame.focus, plan, self._host(state, frame),
             recalled, before, frame.pending,
@@ -335,8 +255,8 @@ class Session:
 
     def _reply(self, state: State, frame: Frame, query: Query) -> Result:
         """An answer from knowledge and from what is known already: nothing is looked at."""
-        known = self._diagnosis(state, frame) if frame.seen or frame.told else None
-        plan = self._plan(state, frame, known) if known is not None and frame.query is not None else None
+        known = concluded(self, state, frame.seen, frame.told) if frame.seen or frame.told else None
+        plan = planned(self, state, frame, known) if known is not None and frame.query is not None else None
         reply = self._answer(state, frame, query, known, plan)
         focus = reply.focus or frame.focus
         waits = frame.pending if frame.pending is not None and frame.pending.fact else None  # a question stays open
@@ -348,7 +268,7 @@ class Session:
         return state, (Conclude(reply), *_still_asked(state.frame))
 
     def _conclude(self, state: State, frame: Frame, reply: Reply, plan: Plan | None = None) -> Result:
-        pending = self._wanted(frame, plan) if plan is not None else None
+        pending = wanted(self, frame, plan) if plan is not None else None
         whole = reply.shown or reply.diagnosis
         headline = reply.headline or (whole.verdict.text.in_(reply.lang) if whole is not None else "")
         kept = replace(frame, focus=reply.focus or frame.focus, pending=pending, headline=headline)
@@ -356,29 +276,6 @@ class Session:
         if pending is not None:
             steps.append(Ask(pending) if pending.fact else Confirm(pending))
         return state.put(kept), tuple(steps)
-
-    def _wanted(self, frame: Frame, plan: Plan) -> Pending | None:
-        """The one thing that would help most: consent to a probe, or a word of the person."""
-        if plan.decided:
-            return None
-        for candidate in plan.probes:
-            if candidate.consent and candidate.probe not in frame.declined and self._helps(frame, candidate.probe):
-                spec = next(s for s in self.probes if s.name == candidate.probe)
-                return Pending(probes=(spec.name,), reason=candidate.reason, text=phrases.consent(spec))
-        if plan.questions:
-            q = plan.questions[0]
-            return Pending(q.fact, q.subject, reason=q.reason, text=q.text, kind=q.kind)
-        return None
-
-    def _helps(self, frame: Frame, probe: str) -> bool:
-        """Whether a probe shows what was asked to be seen, rather than only what that is called."""
-        from assistant.planner.asked import asked_facts, named_probes
-
-        query = frame.query
-        if query is None or query.intent is not Intent.PROBE:
-            return True
-        spec = next(s for s in self.probes if s.name == probe)
-        return not set(asked_facts(query)).isdisjoint(spec.provides) or probe in named_probes(query.text, self.probes)
 
     # --- follow-ups -----------------------------------------------------------------------
 
@@ -405,17 +302,11 @@ class Session:
         again = replace(frame, query=base, seen=(), before=frame.seen, last=query, pending=None)
         if not frame.origin.live:
             return self._advance(state.pushed(again))
-        return state.pushed(again), (Collect(frame.origin, self._unasked(state, frame), self.budget),)
-
-    def _unasked(self, state: State, frame: Frame) -> tuple[str, ...]:
-        """Those that ran, without what was agreed to for once: "again" is no consent."""
-        from assistant.planner.ranking import needs_consent
-
-        base = {s.name for s in self.probes if s.default}
-        dear = {s.name for s in self.probes if needs_consent(s, base)}
-        return tuple(name for name in self._ran(state, frame) if name not in dear)
+        return state.pushed(again), (Collect(frame.origin, unasked(self, state, frame), self.budget),)
 
     def _retargeted(self, state: State, query: Query, event: Said) -> Result:
+        from assistant.intent.echo import echo
+
         frame = state.frame
         base = frame.query
         assert base is not None
@@ -429,17 +320,16 @@ class Session:
             slots = Slots(node=(found,))
         merged = base.slots._replace(**dict(slots.named()))
         intent = base.intent if base.intent in _LOOKED else Intent.VERDICT
-        asked = replace(
-            base, text=query.text, lang=query.lang, slots=merged, intent=intent, observations=query.observations,
-            echo=phrases.retargeted(base.echo, slots),
-        )  # fmt: skip
+        asked = echo(replace(
+            base, text=query.text, lang=query.lang, slots=merged, intent=intent, observations=query.observations
+        ))  # fmt: skip
         return self._begin(replace(state, said=asked), asked, event)
 
     def _export(self, state: State, query: Query) -> Result:
         frame = state.frame
         assert frame.query is not None
-        diagnosis = self._diagnosis(state, frame)
-        plan = self._plan(state, frame, diagnosis)
+        diagnosis = concluded(self, state, frame.seen, frame.told)
+        plan = planned(self, state, frame, diagnosis)
         reply = self._answer(state, frame, replace(frame.query, lang=query.lang), diagnosis, plan)
         path = next(iter(query.slots.file), "")
         step = Write(reply, path, phrases.format_named(query.text))
@@ -486,8 +376,8 @@ class Session:
                 return state, (Conclude(phrases.kept(pending.path, state.lang or self.lang)),)
             query = frame.query
             assert query is not None
-            diagnosis = self._diagnosis(state, frame)
-            reply = self._answer(state, frame, query, diagnosis, self._plan(state, frame, diagnosis))
+            diagnosis = concluded(self, state, frame.seen, frame.told)
+            reply = self._answer(state, frame, query, diagnosis, planned(self, state, frame, diagnosis))
             named = phrases.format_named(frame.last.text) if frame.last is not None else ""
             return state, (Write(reply, pending.path, named, replace=True),)
         if not yes:
@@ -511,47 +401,6 @@ class Session:
         """The node that the talk is about: of a recording the one that was recorded."""
         seen = (state.seen[n].host for n in frame.seen)
         return self.inventory.here if frame.origin.live else frame.origin.host or next((h for h in seen if h), "")
-
-
-UNNAMED = "unknown:?"  # a GPU of which somebody said no more than that it is one
-KEPT = 4
-# The last conclusions, with what they were drawn from (so that an id stays its own): the same facts, the same answer.
-_KEPT: dict[tuple[object, ...], tuple[object, Diagnosis]] = {}
-_PLANS: dict[tuple[object, ...], tuple[object, Plan]] = {}
-T = TypeVar("T")
-
-
-def _keep(table: dict[tuple[object, ...], T], key: tuple[object, ...], value: T) -> None:
-    while len(table) >= KEPT:
-        table.pop(next(iter(table)))
-    table[key] = value
-
-
-def _unseen(told: Sequence[Observation], seen: Sequence[Observation]) -> list[Observation]:
-    """What was told, without the codes about no named thing that a log of the node shows: the line itself says where
-    and when."""
-    lines = {(o.fact, o.value.code, o.subject.host) for o in seen if isinstance(o.value, Line)} if told else set()
-    nodes = {host for _, _, host in lines}
-
-    def seen_there(o: Observation) -> bool:
-        if not isinstance(o.value, Line) or o.subject.id != UNNAMED:
-            return False
-        hosts = {o.subject.host} if o.subject.host else nodes
-        return any((o.fact, o.value.code, host) in lines for host in (*hosts, ""))
-
-    return [o for o in told if not seen_there(o)]
-
-
-def _rooted(subject: Subject, host: str) -> Subject:
-    """`subject` with its nameless node called `host`."""
-    if subject.scope is Scope.NODE:
-        return subject if subject.id else Subject(Scope.NODE, host)
-    return subject._replace(parent=_rooted(subject.parent, host)) if subject.parent is not None else subject
-
-
-def _other_recording(a: Seen, b: Seen) -> bool:
-    """Whether two looks at one path were at different recordings."""
-    return (a.host, a.as_of) != (b.host, b.as_of)
 
 
 def _still_asked(frame: Frame) -> tuple[Step, ...]:

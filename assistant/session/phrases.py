@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from assistant.intent.query import Query, Slots
+from assistant.intent.query import Query
 from assistant.render.sheet import Items, Paragraph
 from assistant.reply import Reply
 from assistant.session.state import Frame, Pending
@@ -206,12 +206,6 @@ def other_target(text: str, inventory: Inventory, base: Query) -> str | Reply:
             return _said(lang, f"Which one: {names}?", f"是指哪一个：{names}？", settled=False)
         return _said(lang, "No other node is known.", "没有其他已知节点。", settled=False)
     return _said(lang, "Which one? Say for example: and for gpu 3?", "是指哪一块？例如：gpu 3 呢？", settled=False)
-
-
-def retargeted(echo: Text, slots: Slots) -> Text:
-    """What is asked now: the same as before, about something else."""
-    words = ", ".join(f"{name} {', '.join(map(str, values))}" for name, values in slots.named())
-    return Text(f"{echo.en} -> {words}", f"{echo.zh} -> {words}")
 
 
 def format_named(text: str) -> str:

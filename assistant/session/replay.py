@@ -21,6 +21,12 @@ Shown = Callable[[Answer], str]
 class RecordedEyes(Eyes):
     """Sees what was recorded and nothing else: no clock, no machine, and no file is written."""
 
+    gone: frozenset[str] = frozenset()  # probes of which the machine had no tool on that day
+
+    def absent(self) -> frozenset[str]:
+        """As it was on the recorded machine: what is planned there hangs on it."""
+        return self.gone
+
     def now(self) -> int | None:
         """None: no reading grows old."""
         return None
@@ -39,8 +45,9 @@ class RecordedEyes(Eyes):
         return super()._live(probes, budget)
 
 
-def replayed(transcript: Transcript, eyes: Eyes, origin: Origin, show: Shown) -> Transcript:
+def replayed(transcript: Transcript, eyes: RecordedEyes, origin: Origin, show: Shown) -> Transcript:
     """The conversation of now. `show` makes the text of an answer."""
+    eyes.gone = frozenset(transcript.one("absent").split())
     talk = Conversation(session_of(eyes), eyes)
     turns = []
     for said in transcript.turns:

@@ -244,7 +244,7 @@ class Dialogues:
 
 def dialogues(settings: Settings) -> Dialogues:
     """Where this user's conversations are kept."""
-    from assistant.machine import state_folder
+    from assistant.config import state_folder
 
     return Dialogues(state_folder(settings) / FOLDER, settings.dialogue.days)
 

@@ -32,7 +32,10 @@ ASKED_FOR = {
     "straggler", "startup-fails", "driver-hangs", "node-unreachable", "gpu-lost", "slow-data-loading", "disk-trouble",
 }  # fmt: skip
 # What people say of two things alike: no program can tell which one is meant, so both are offered.
-SHARED = {"job does not start": {"scheduler-refuses-node", "startup-fails"}}
+SHARED = {
+    "job does not start": {"scheduler-refuses-node", "startup-fails"},
+    "反复重启": {"crash", "node-unreachable"},  # a job or the machine: Chinese leaves out which
+}
 
 
 def entry(folder: str, name: str) -> Any:

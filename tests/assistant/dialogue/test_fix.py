@@ -128,7 +128,7 @@ def test_nothing_is_made_up(text: str) -> None:
     assert not any(isinstance(p, Code) for p in reply.parts)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(
     st.text(max_size=100), st.sampled_from(["en", "zh"]), st.booleans(), st.lists(st.integers(0, 99_999), max_size=2)
 )

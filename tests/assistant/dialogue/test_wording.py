@@ -92,6 +92,8 @@ def own_words(text: str, name: str) -> str:
     """`text` without raw lines, code, paths, calls and numbers."""
     if any(line in text or line[-24:] in text for line in raw_lines(name)):
         return ""
+    if text.endswith(" ...") and any(text[-24:-4] in line for line in raw_lines(name)):  # a cell that quotes a line
+        return ""
     text = re.sub(r"`[^`]*`|\[[^\]]*\]|\((?:/|nvml|journalctl|NVML|statvfs)[^()]*(?:\([^()]*\)[^()]*)?\)", " ", text)
     return re.sub(r"\S*[/_=<>{}()0-9]\S*", " ", text)
 

@@ -143,7 +143,7 @@ def test_tab_completes_what_is_suggested(env: dict[str, str], log: Path) -> None
         before = len(screen.seen)
         screen.type("can\t")
         assert "can I keep using it?" in screen.until("it?", before)
-        assert "Not yet" in screen.say("")
+        assert "Not until" in screen.say("")
         screen.type("\x04")
         assert screen.end() == 0
 

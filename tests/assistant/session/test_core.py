@@ -279,6 +279,26 @@ def test_another_gpu_is_another_gpu_of_the_same_recording() -> None:
     assert other.state.frame.query.slots.gpu == (5,)
 
 
+def test_the_same_about_another_gpu_is_told_by_that_gpu_alone() -> None:
+    _, other, third = held(OFF_BUS, ["is gpu 3 ok?", "and gpu 5?", "那 gpu 1 呢？"])
+    assert other.state.said is not None
+    assert other.state.said.echo.en == "can it be used: gpu 5"
+    assert third.state.said is not None
+    assert third.state.said.echo.zh == "能否继续使用：gpu 1"
+
+
+def test_a_gpu_of_a_node_that_was_not_read_is_no_gpu_of_another_node() -> None:
+    _, other, part = held(OFF_BUS, ["is this node healthy?", "and on gpu-13?", "and gpu 5?"])
+    assert "gpu-13" in other.reply.headline
+    assert "gpu-13" in part.reply.headline
+    assert "bus" not in part.reply.headline
+
+
+def test_a_thing_that_is_not_there_is_told_beside_one_of_which_nothing_is_known() -> None:
+    *_, turn = held(origin("power-brake"), ["is gpu 0 and gpu 77 ok?"])
+    assert "No GPU 77 is known" in shown(turn)
+
+
 @given(INCIDENTS, st.sampled_from(["what is wrong?", "is this node healthy?", "why is training slow?"]))
 @settings(max_examples=8, deadline=None)
 def test_again_over_what_has_not_changed_finds_the_same(about: Origin, question: str) -> None:

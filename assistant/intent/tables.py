@@ -1,0 +1,122 @@
+"""What sentences are matched against, worked out of the word lists once: kept as JSON beside the data, read at start.
+
+Only indexes: which phrases to look at when a word is said. A phrase itself is read when a sentence holds its first word.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TypedDict
+
+from knowledge import compiled
+
+SHARD = "understanding"
+ARTLESS = frozenset(["the", "and", "for", "was", "our", "has", "had", "its", "but", "not", "you", "are", "can", "did"])
+_DATA = ("lexicon", "symptoms", "glossary")
+_CODE = ("tables.py", "phrases.py", "symptoms.py")
+
+
+class Tables(TypedDict):
+    """As it stands in the JSON. Words of a run, and words of a list, are parted by blanks."""
+
+    firsts: Mapping[str, list[int]]  # a word -> the phrases of the lexicon that can begin with it
+    lexical: str  # words of the field and of its questions
+    known: str  # ... and those of everyday English: right as they are
+    signs: list[tuple[str, str, bool]]  # phrases of symptoms: the symptom, its words, whether they are Han characters
+    sign_words: Mapping[str, list[int]]  # a word -> the phrases of symptoms that are looked at when it is said
+    terms: Mapping[str, list[tuple[str, str]]]  # first word -> names of the glossary and their ids, the longest first
+
+
+@cache
+def tables() -> Tables:
+    """All indexes. FaultsError when the data has faults, ValueError when a phrase of it cannot be read."""
+    shipped = compiled.SHIPPED / f"{SHARD}.json"
+    out: Tables = json.loads(shipped.read_bytes()) if shipped.is_file() else compiled.cached(SHARD, _files(), build)
+    return out
+
+
+def build() -> Tables:
+    """The indexes as plain data (the wheel's ``_compiled/understanding.json``)."""
+    lexical, known = _words()
+    signs, sign_words = _signs()
+    return Tables(
+        firsts=_firsts(), lexical=" ".join(lexical), known=" ".join(known), signs=signs, sign_words=sign_words,
+        terms=_terms(),
+    )  # fmt: skip
+
+
+def _files() -> list[Path]:
+    here, code = Path(__file__).parent, compiled.ROOT
+    tokens = here.parent / "find" / "tokens.py"
+    data = [path for name in _DATA for path in (*compiled.shard_files(name), code / "schema" / f"{name}.py")]
+    return [*data, *(here / name for name in _CODE), tokens, code / "lexicon.py"]
+
+
+def _firsts() -> dict[str, list[int]]:
+    from assistant.intent import phrases
+    from knowledge.lexicon import lexicon
+
+    data = lexicon()
+    classes: dict[str, phrases.Element] = {}
+    for name, words in data.classes.items():
+        classes[name] = phrases.of_class(words, classes)
+    out: dict[str, list[int]] = {}
+    for number, phrase in enumerate(data.phrases):
+        row = phrases.parse(phrase.text.removeprefix("^ "), classes)
+        for word in sorted(phrases.firsts(row)):
+            out.setdefault(word, []).append(number)
+    return out
+
+
+def _words() -> tuple[list[str], list[str]]:
+    from knowledge.lexicon import lexicon
+
+    data = lexicon()
+    texts = [p.text for p in data.phrases]
+    texts += [w for words in data.classes.values() for w in words]
+    texts += [
+        w for role in ("field", "weak", "program", "elsewhere", "never", "filler") for w in data.roles.get(role, ())
+    ]
+    texts += [*data.facts, *data.values]
+    lexical = set(re.findall("[a-z]{2,}", " ".join(texts)))
+    known = set(lexical)
+    for some in (data.roles.get("common", ()), data.spellings, ARTLESS):
+        known.update(part for text in some for part in re.findall("[a-z]+", text))
+    return sorted(lexical), sorted(known)
+
+
+def _signs() -> tuple[list[tuple[str, str, bool]], dict[str, list[int]]]:
+    """Phrases of symptoms; and each under the word of it that fewest others hold."""
+    from assistant.intent.symptoms import content
+
+    out: list[tuple[str, str, bool]] = []
+    for entry in compiled.shard("symptoms"):
+        for lang, said in entry["said"].items():
+            every = filter(None, (content(text, lang) for text in said))
+            out += [(entry["id"], " ".join(words), not "".join(words).isascii()) for words in every]
+    split = [words.split(" ") for _, words, _ in out]
+    held = Counter(word for words in split for word in set(words))
+    index: dict[str, list[int]] = {}
+    for number, words in enumerate(split):
+        index.setdefault(min(words, key=lambda w: (held[w], w)), []).append(number)
+    return out, index
+
+
+def _terms() -> dict[str, list[tuple[str, str]]]:
+    from assistant.intent.phrases import split
+
+    out: dict[str, list[tuple[str, str]]] = {}
+    for data in compiled.shard("glossary"):
+        names = (data["id"].replace("-", " "), data["term"]["en"], data["term"]["zh"], *data.get("also", ()))
+        for name in names:
+            run = split(name.casefold()) if len(name) > 2 or name.isupper() else []
+            if run:
+                out.setdefault(run[0], []).append((" ".join(run), data["id"]))
+    for runs in out.values():
+        runs.sort(key=lambda pair: -pair[0].count(" "))
+    return out
