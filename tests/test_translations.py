@@ -40,6 +40,7 @@ def _texts(path: Path) -> Iterator[tuple[int, str, str | None]]:
 
 def _lacks(english: str, chinese: str) -> bool:
     """Whether a translation is missing. A name or a command that stands there twice is meant to stay as it is."""
+    english = re.sub(r"\bthe\b", "", english)
     named = english.strip().casefold() == chinese.strip().casefold() or english.startswith(
         ("gpudiag ", "sudo gpudiag ")
     )
