@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, verdict_of
 from assistant.dialogue import Turn
+from assistant.dialogue._scope import Scoped, called, scoped
+from assistant.dialogue._words import words
 from assistant.render.sheet import Heading, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.language import NO_TEXT, Text
@@ -29,6 +31,8 @@ def answer(turn: Turn) -> Reply:
     """The whole diagnosis; of a symptom what concerns it, the differential table, and the rest in a line each. Pure."""
     d = turn.diagnosis
     assert d is not None  # the session looked, or was told something
+    if not turn.query.symptoms and (where := scoped(d, turn.query.slots)).narrow:
+        return _of_part(turn, d, where)
     if not turn.query.symptoms:
         return Reply(turn.lang, "", _remark(turn), d, settled=d.settled, suggestions=_next(turn, d))
     from assistant.differential import differential, summary, table
@@ -41,6 +45,27 @@ def answer(turn: Turn) -> Reply:
         turn.lang, "", (*_remark(turn), *parts, *_beside(d, shown, turn.lang)), replace(d, settled=shown.settled), shown,
         focus=next((f.id for f in shown.roots if shown.settled), ""), settled=shown.settled,
         suggestions=_next(turn, shown), data={"differential": [_plain(r) for r in rows]},
+    )  # fmt: skip
+
+
+def _of_part(turn: Turn, d: Diagnosis, where: Scoped) -> Reply:
+    """What is wrong with the GPU, process or rank that is named; the rest in a line each."""
+    if not bad_roots(where.about):
+        from assistant.dialogue import verdict
+
+        reply = verdict.answer(turn)
+        if reply.data.get("usable") != Usable.YES:
+            return reply
+        place = called(words(turn), where.subjects)
+        said = Text(
+            f"Nothing wrong was found on {place}.", f"{place}{' ' if place[-1:].isascii() else ''}未发现问题。"
+        ).in_(turn.lang)
+        return replace(reply, headline=said)
+    judged = verdict_of(where.about, d.settled, d.facts)
+    shown = replace(d, findings=where.about, ruled_out=(), undecided=(), verdict=judged)
+    return Reply(
+        turn.lang, "", (*_remark(turn), *_beside(d, shown, turn.lang)), d, shown, focus=shown.roots[0].id,
+        settled=d.settled, suggestions=_next(turn, shown),
     )  # fmt: skip
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from assistant.dialogue._named import chosen, named
 from assistant.dialogue._scope import Scoped, called, fine, gpu_index
-from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words
+from assistant.dialogue._words import Words, causes_of, finding_data, nothing_yet, suggest, words
 from assistant.render.labels import aside, label, listed
 from assistant.render.sheet import Code, Fields, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.observation import Scope
 from knowledge.text import clean
-from rules.engine import Grade
+from rules.engine import Grade, Role
 from rules.model import Bucket, Severity
 
 if TYPE_CHECKING:
@@ -42,8 +42,10 @@ def _acting(turn: Turn) -> Finding | None:
     d = turn.diagnosis
     assert d is not None
     here = turn.finding
-    if here is not None and turn.focus == here.id and here.advice.bucket not in _QUIET and _sure(here):
-        return here
+    if here is not None and turn.focus == here.id and _sure(here):
+        first = next(iter(causes_of(here, d)), here) if here.role is Role.SYMPTOM else here  # the cause goes first
+        if first.advice.bucket not in _QUIET and _sure(first):
+            return first
     return next((f for f in d.roots if _sure(f) and f.severity is not Severity.INFO), None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from assistant.diagnosis import diagnose
 from assistant.intent.query import Intent, Slots
 from assistant.planner import Plan, goal_of, plan
+from rules.engine import Role
 from tests.assistant.dialogue.talk import OFF_BUS, ask, incident, log, query, rules, said, texts
 
 
@@ -68,3 +69,10 @@ def test_nothing_is_to_be_done_for_a_gpu_that_is_fine() -> None:
     assert proof.headline.startswith("Nothing wrong was found on GPU 3 (0000:5d:00.0). ")
     hot = ask(incident("overheating"), query(Intent.NEXT), base=query(Intent.VERDICT, slots=Slots(gpu=(1,))))
     assert hot.headline.startswith("CHECK_MECHANICALS")
+
+
+def test_of_a_consequence_the_cause_is_dealt_with_first() -> None:
+    d = incident("off-the-bus")
+    symptom = next(f for f in d.findings if f.role is Role.SYMPTOM and f.advice.bucket != d.roots[0].advice.bucket)
+    reply = ask(d, query(Intent.NEXT), base=query(Intent.DIAGNOSE), focus=symptom.id)
+    assert reply.headline.startswith(str(d.roots[0].advice.bucket))

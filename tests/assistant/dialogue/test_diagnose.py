@@ -1,0 +1,50 @@
+"""What is wrong: the whole, a part of it, or the causes of a symptom."""
+
+from __future__ import annotations
+
+import pytest
+
+from assistant.diagnosis import State
+from assistant.dialogue.diagnose import BESIDE
+from assistant.intent.query import Intent, Slots
+from assistant.render.sheet import Items, Table
+from rules.model import Usable
+from tests.assistant.dialogue.talk import ask, incident, query, texts
+
+
+def test_the_whole_is_the_diagnosis_itself() -> None:
+    d = incident("off-the-bus")
+    reply = ask(d, query(Intent.DIAGNOSE))
+    assert (reply.headline, reply.diagnosis, reply.shown) == ("", d, None)
+
+
+@pytest.mark.parametrize(("gpu", "wrong"), [(5, True), (4, False)])
+def test_of_a_part_only_what_concerns_it_is_shown(gpu: int, wrong: bool) -> None:
+    d = incident("off-the-bus")
+    reply = ask(d, query(Intent.DIAGNOSE, slots=Slots(gpu=(gpu,))))
+    if wrong:
+        assert reply.shown is not None
+        assert reply.shown.verdict.usable is Usable.NOT_YET
+        assert reply.diagnosis == d  # the data tell everything
+    else:
+        assert reply.headline == "Nothing wrong was found on GPU 4 (0000:9a:00.0)."
+        assert any(line.startswith("Elsewhere: GPU 0000:ba:00.0 has fallen off the bus") for line in texts(reply))
+
+
+def test_a_symptom_without_a_cause_stays_open() -> None:
+    reply = ask(incident("healthy"), query(Intent.DIAGNOSE, "training is slow", symptoms=("slow-training",)))
+    assert reply.shown is not None
+    assert reply.shown.verdict.state is State.UNKNOWN
+    assert not reply.settled
+    assert "no cause found yet" in reply.shown.verdict.text.en
+    (table,) = [p for p in reply.parts if isinstance(p, Table)]
+    assert table.header == ("hypothesis", "for", "against", "unknown", "next")
+
+
+def test_what_else_is_wrong_stands_beside_in_a_line_each() -> None:
+    d = incident("off-the-bus")
+    reply = ask(d, query(Intent.DIAGNOSE, "training is slow", symptoms=("slow-training",)))
+    (beside,) = [p for p in reply.parts if isinstance(p, Items)]
+    assert 1 <= len(beside.items) <= BESIDE + 1
+    assert reply.shown is not None
+    assert {f.id for f in reply.shown.findings} < {f.id for f in d.findings}
