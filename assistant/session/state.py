@@ -6,6 +6,8 @@ follow from the observations, and are drawn again when they are needed.
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
@@ -131,19 +133,28 @@ class State:
 
 def plain(state: State) -> dict[str, Any]:
     """`state` for `json.dumps`."""
-    return {
+    data = {
         "version": VERSION,
         "lang": state.lang,
         "next": state.next,
         "seen": {str(n): _plain_of(s) for n, s in state.seen.items()},
         "frames": [_plain_of(f) for f in state.frames],
     }
+    return {**data, "sum": _sum(data)}
+
+
+def _sum(data: Mapping[str, Any]) -> int:
+    """A checksum of everything else: what was damaged on disk is refused as a whole, whatever was hit."""
+    rest = {name: value for name, value in data.items() if name != "sum"}
+    return zlib.crc32(json.dumps(rest, sort_keys=True, default=str).encode("utf-8", "surrogatepass"))
 
 
 def restored(data: Mapping[str, Any]) -> State:
     """The opposite of `plain`. ValueError when `data` is no state of this version."""
     if data.get("version") != VERSION:
         raise ValueError(f"a conversation of version {data.get('version')!r:.20}")
+    if data.get("sum") != _sum(data):
+        raise ValueError("no conversation: it is not what was written")
     try:
         state = State(
             tuple(_frame(f) for f in data["frames"]),
