@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assistant.dialogue import _clauses
-from assistant.dialogue._looked import looked_at, missed
-from assistant.dialogue._named import chosen, named
+from assistant.dialogue._looked import looked_at
+from assistant.dialogue._opening import opening
 from assistant.dialogue._scope import called, fine
-from assistant.dialogue._words import CLAUSES, Words, causes_of, finding_data, nothing_yet, suggest, words
+from assistant.dialogue._words import CLAUSES, Words, causes_of, finding_data, suggest
 from assistant.render import describe
 from assistant.render.labels import colon, listed
 from assistant.render.sheet import Items, Part
@@ -39,16 +39,10 @@ _TRUTH = {
 
 def answer(turn: Turn) -> Reply:
     """The grade of the finding that the talk is about; without one, how much the silence is worth."""
-    if turn.diagnosis is None:
-        return nothing_yet(turn)
-    w, found = words(turn), named(turn)
-    if found.missed:
-        return missed(turn, w, found)
-    f = None if not found.what and fine(turn) is not None else chosen(turn, found)
-    if f is None and turn.base is not None and turn.base.symptoms:
-        from assistant.dialogue import alternatives  # no cause was found: how open it is stands in the hypotheses
-
-        return alternatives.answer(turn)
+    start = opening(turn)
+    if isinstance(start, Reply):
+        return start
+    w, f = start
     return _silence(turn, w) if f is None else _grade(turn, w, f)
 
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from assistant.dialogue._looked import looked_at, missed
-from assistant.dialogue._named import chosen, named
-from assistant.dialogue._scope import called, fine, scoped
-from assistant.dialogue._words import CLAUSES, Words, causes_of, finding_data, nothing_yet, suggest, words
+from assistant.dialogue._looked import looked_at
+from assistant.dialogue._opening import opening
+from assistant.dialogue._scope import called, scoped
+from assistant.dialogue._words import CLAUSES, Words, causes_of, finding_data, suggest
 from assistant.render.labels import colon, label, listed
 from assistant.render.sheet import Fields, Paragraph, Part
 from assistant.reply import Reply
@@ -36,16 +36,10 @@ def answer(turn: Turn) -> Reply:
 
         if (asked := why_asked(turn)) is not None:
             return asked
-    if turn.diagnosis is None:
-        return nothing_yet(turn)
-    w, found = words(turn), named(turn)
-    if found.missed:
-        return missed(turn, w, found)
-    f = None if not found.what and fine(turn) is not None else chosen(turn, found)
-    if f is None and turn.base is not None and turn.base.symptoms:
-        from assistant.dialogue import alternatives  # nothing is to blame yet: the hypotheses are the answer
-
-        return alternatives.answer(turn)
+    start = opening(turn)
+    if isinstance(start, Reply):
+        return start
+    w, f = start
     return _fine(turn, w) if f is None else _chain(turn, w, f)
 
 
