@@ -1,19 +1,33 @@
-"""Build hook: the wheel carries every data file compiled to JSON, so that no YAML is read at start.
+"""Build hook: compiled data files, and the compiled trace scanner where there is a C compiler.
 
-The shards are built into a temporary folder and go into the wheel as
-``knowledge/_compiled/<shard>.json``. An editable install gets none: a checkout compiles by
-content when it runs.
+The wheel carries every data file as JSON, so that no YAML is read at start: the shards are built into a temporary
+folder and go into the wheel as ``knowledge/_compiled/<shard>.json``. An editable install gets none: a checkout
+compiles by content when it runs.
+
+`probes/trace/scanner.c` becomes ``_scanner.so`` next to it, for the wheel (which then is for this platform) and for
+an editable install. Without a compiler, or when it fails, the wheel is pure Python and msgspec reads the traces.
 """
 
 from __future__ import annotations
 
+import ctypes
+import hashlib
+import os
+import shlex
 import shutil
+import subprocess
 import sys
+import sysconfig
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SCANNER: Final = "probes/trace/_scanner.so"
+SOURCE: Final = "probes/trace/scanner.c"
+FLAGS: Final = ("-std=c99", "-O3", "-fPIC", "-shared", "-fvisibility=hidden")
 
 
 class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic over the builder's configuration, unused here
@@ -23,8 +37,11 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
     folder: Path | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the shards and hand them to the wheel. FaultsError stops the build with every fault."""
+        """Build the shards and the scanner and hand them to the wheel. FaultsError stops the build with every fault."""
+        root = Path(self.root)
         if version == "editable":
+            if not build_scanner(root / SOURCE, root / SCANNER):
+                self.app.display_warning("no C compiler: traces are read by msgspec, about ten times slower")
             return
         sys.path.insert(0, self.root)
         try:
@@ -34,6 +51,11 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
             from rules import loader
 
             self.folder = Path(tempfile.mkdtemp(prefix="gpudiag-"))
+            library = self.folder / "_scanner.so"
+            if build_scanner(root / SOURCE, library):
+                build_data["force_include"][str(library)] = SCANNER
+                build_data["pure_python"] = False
+                build_data["tag"] = f"py3-none-{platform_tag()}"
             extra = {
                 "formats": formats.build(),
                 "rules": loader.compile_catalog(),
@@ -50,3 +72,35 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
         """Take the temporary folder away."""
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def platform_tag() -> str:
+    """The platform part of the wheel's name."""
+    return sysconfig.get_platform().replace("-", "_").replace(".", "_")
+
+
+def compilers() -> Iterator[list[str]]:
+    """Commands that may compile C, the ones that were asked for first."""
+    said = [os.environ.get("CC"), sysconfig.get_config_var("CC"), "cc", "gcc", "clang"]
+    for command in dict.fromkeys(c for c in said if c):
+        words = shlex.split(command)
+        if shutil.which(words[0]):
+            yield words
+
+
+def build_scanner(source: Path, library: Path) -> bool:
+    """Compile `source` to `library`, which is replaced at once or left as it is. Whether a compiler could."""
+    text = source.read_bytes()
+    mark = f'-DSOURCE_HASH="{hashlib.sha256(text).hexdigest()}"'
+    fresh = library.with_name(f"{library.name}.{os.getpid()}")
+    for compiler in compilers():
+        command = [*compiler, *FLAGS, mark, "-o", str(fresh), str(source), "-lm"]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=300)
+            ctypes.CDLL(str(fresh))
+        except (OSError, subprocess.SubprocessError):
+            fresh.unlink(missing_ok=True)
+            continue
+        fresh.replace(library)
+        return True
+    return False

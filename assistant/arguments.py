@@ -47,10 +47,16 @@ class Parser(argparse.ArgumentParser):
         """Raise instead of printing the whole usage."""
         message = _INVALID.sub(lambda m: f"{m[2]} is no valid {_PLAIN.get(m[1], m[1])}", message)
         wrong = message.partition("unrecognized arguments: ")[2].split(" ")[0].split("=")[0]
-        flags = [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
+        flags = [flag for action in _every(self) for flag in action.option_strings if flag.startswith("--")]
         hint = nearest_hint(wrong, flags) if wrong.startswith("-") else ""
         more = f"see {self.prog} --help"
         raise UsageError(f"{self.prog.removeprefix('gpudiag ')}: {message}", hint=f"{hint} ({more})" if hint else more)
+
+
+def _every(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """The options of a parser and of its actions: a misspelt one of an action is complained of by the whole."""
+    children = [c for a in parser._actions if isinstance(a, argparse._SubParsersAction) for c in a.choices.values()]
+    return [*parser._actions, *(action for child in children for action in child._actions)]
 
 
 def add_globals(parser: argparse.ArgumentParser, nested: bool = False) -> None:

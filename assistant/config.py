@@ -23,8 +23,9 @@ _PLATFORM: str = sys.platform  # through a name: the type checker would drop the
 NOT_SETTINGS = (
     "GPUDIAG_DEBUG",
     "GPUDIAG_REQUIRE",
+    "GPUDIAG_TRACE_SCANNER",
     "GPUDIAG_WEBHOOKS",
-)  # read by the command line and by the test suite themselves
+)  # read by the command line, the trace reader and the test suite themselves
 
 
 class Option(NamedTuple):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from assistant import traced
 from assistant.exits import Exit
 from assistant.render.labels import headline
 from knowledge.derive import derive
@@ -116,7 +117,8 @@ def diagnose(
     facts = FactBase(batch, vocabulary(), as_of)
     result = _without_suppressed(run(ruleset.rules, facts), ruleset)
     unseen = _unseen(facts) if whole else ()
-    settled = _settled(facts) and not cut and not unseen  # what was cut off may hold anything
+    # what was cut off may hold anything; a trace without the GPU's side tells nothing of what bounds a job
+    settled = _settled(facts) and not cut and not unseen and not traced.blind(result.findings)
     return Diagnosis(
         as_of=as_of,
         ruleset=ruleset.fingerprint,
@@ -210,10 +212,12 @@ def verdict_of(
                     f"无法判断：未发现问题，但无法读取{lost_zh}。",
                 ),
             )
+        if traced.blind(findings):
+            return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, traced.quiet(findings))
         if not settled:
             nothing = Text("Cannot say: nothing usable was read.", "无法判断：没有读到可用的信息。")
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, nothing)
-        return Verdict(State.OK, Usable.YES, NO_TEXT, _quiet(facts))
+        return Verdict(State.OK, Usable.YES, NO_TEXT, traced.quiet(findings) or _quiet(facts))
     worst = max(bad, key=lambda f: (_WORSE[f.advice.usable], f.severity.rank))
     usable = worst.advice.usable
     serious = any(f.severity in (Severity.ERROR, Severity.CRITICAL) and f.advice.usable is not Usable.YES for f in bad)
@@ -257,10 +261,13 @@ def _headline(bad: Sequence[Finding], usable: Usable, until: Text, hosts: int) -
         Usable.UNKNOWN: "是否可用尚不清楚。",
     }[usable]
     others = len(bad) - len(same)
+    if traced.only(bad):
+        tail_en, tail_zh = traced.tail(same).en, traced.tail(same).zh
+        others = len({f.rule.id for f in bad}) - 1  # the same on each rank is one thing
     more_en = f" (+{others} more)" if others else ""
     more_zh = f"（另有 {others} 项）" if others else ""
     said_en, said_zh = (headline(first.title, where, lang, named=hosts > 1) for lang in ("en", "zh"))
-    return Text(f"{said_en}{more_en}. {tail_en}", f"{said_zh}{more_zh}。{tail_zh}")
+    return Text(f"{said_en}{more_en}. {tail_en}".rstrip(), f"{said_zh}{more_zh}。{tail_zh}")
 
 
 def _until(until: Text | None) -> str:

@@ -53,6 +53,7 @@ class _Gathering:
     notes: list[Note] = field(default_factory=list)
     kinds: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     cut: dict[str, None] = field(default_factory=dict)
+    whole: dict[DocumentFormat, list[str]] = field(default_factory=dict)  # files that are read together, at the end
 
     def lost(self, name: str, why: Text) -> None:
         """Note that a part of `name` could not be read."""
@@ -91,6 +92,7 @@ def read(logs: Sequence[str], inputs: Sequence[str], host: str = "", progress: P
             g.lost(path, _not_opened(path, fault))
     if late and not names:
         raise _all_of([*faults.values(), *late])
+    _read_together(g)
     return Reading(tuple(g.observations), tuple(g.notes), tuple(names), tuple(g.kinds), tuple(g.cut))
 
 
@@ -262,6 +264,13 @@ def _sniff(head: str) -> Format | None:
     return registry.sniff(head)
 
 
+def _binary(head: bytes) -> DocumentFormat | None:
+    """The format of a file that is no text, by its first bytes."""
+    from probes import registry  # loads every parser
+
+    return next((f for f in registry.document_formats() if f.binary is not None and f.binary(head)), None)
+
+
 def _note(name: str, en: str, zh: str, problem: bool = False) -> Note:
     return Note(name, Text(en, zh), problem)
 
@@ -289,9 +298,15 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
             g.lost(name, reader.problem)
         return
     if (strange := foreign(head, name)) is not None:
-        g.lost(name, strange)
+        if again is not None and (ours := _binary(head)) is not None:
+            g.whole.setdefault(ours, []).append(again)
+        else:
+            g.lost(name, strange)
         return
     found = _sniff(_text(head))
+    if isinstance(found, DocumentFormat) and found.files is not None and again is not None:
+        g.whole.setdefault(found, []).append(again)
+        return
     if isinstance(found, DocumentFormat):
         _read_document(found, name, head, reader, g, size)
         return
@@ -333,6 +348,15 @@ def _read_document(
         g.lost(name, why)
     g.observations += found.parse(text, g.context(name))
     g.kinds.append((name, (found.name,)))
+
+
+def _read_together(g: _Gathering) -> None:
+    """Read the files of which several are one thing: the traces of a job's ranks."""
+    for found, paths in g.whole.items():
+        assert found.files is not None
+        before = set(g.cut)
+        g.observations += found.files(paths, g.progress, g.lost)
+        g.kinds += [(path, (found.name,)) for path in paths if path in before or path not in g.cut]
 
 
 _ATTACHED = lazy(r"(?m)^Attached GPUs {1,60}: (\d{1,4})\r?$")

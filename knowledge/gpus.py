@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache, lru_cache
 from typing import Any
@@ -75,6 +75,7 @@ class GpuSpec:
     note: Text | None = None
     sources: tuple[str, ...] = ()
     disagrees: tuple[Disagreement, ...] = ()
+    achievable: Mapping[Dtype, float] = field(default_factory=dict)  # TFLOP/s that the vendor's own products reach
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> GpuSpec:
@@ -89,6 +90,7 @@ class GpuSpec:
             certainty=Certainty(data["certainty"]), bandwidth_low_gbs=data.get("bandwidth_low_gbs"),
             nvlink=Nvlink(link["generation"], link["links"], link["gbs"]) if link else None,
             note=Text.of(note) if note else None, sources=tuple(data["sources"]), disagrees=Disagreement.all_of(data),
+            achievable={Dtype(k): float(v) for k, v in data.get("achievable", {}).items()},
         )  # fmt: skip
 
     def peak(self, dtype: Dtype | str) -> float | None:

@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from knowledge.language import Text
 from knowledge.observation import Observation, Source
+
+Progress: TypeAlias = Callable[[str, int, int | None], None]  # file, bytes done, bytes in all
 
 
 class Line(NamedTuple):
@@ -43,6 +46,12 @@ class DocumentFormat:
     provides: tuple[str, ...]  # names of the facts it can give
     sniff: Callable[[str], int]  # the first 64 KiB -> 0 (not this) .. 100 (certainly this)
     parse: Callable[[str, Context], list[Observation]]
+    # What is too large to be held as a text, and of which several files are one thing, is read by path: (paths, progress,
+    # what tells of a file that gave nothing).
+    files: Callable[[Sequence[str], Progress | None, Callable[[str, Text], None]], list[Observation]] | None = None
+    binary: Callable[[bytes], bool] | None = (
+        None  # with `files`: whether the first bytes of a file that is no text are its
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import isfinite
 from typing import TypeAlias
 
 from knowledge.facts import vocabulary
@@ -37,6 +38,15 @@ class Grade(StrEnum):
     PROBABLE = "probable"
     POSSIBLE = "possible"
     RULED_OUT = "ruled_out"
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """How much of the time a finding explains: what would be won at most if it were mended."""
+
+    share: float  # 0..1
+    seconds: float | None
+    of: Text  # what the share is of
 
 
 class Role(StrEnum):
@@ -65,6 +75,7 @@ class Finding:
     explains: tuple[str, ...] = ()
     explained_by: tuple[str, ...] = ()
     may_explain: tuple[str, ...] = ()
+    impact: Impact | None = None
 
     @property
     def title(self) -> Text:
@@ -170,10 +181,12 @@ def _findings(rule: Rule, subject: Subject, proof: Proof, facts: FactBase) -> li
     gaps = evidence(*confirms, *excludes).missing
     groups = _split(rule, events)
     elsewhere = {id(o) for o in events} if len(groups) > 1 else set()  # events of the other findings
+    shown, impact = _shown(rule, subject, facts), impact_of(rule, subject, facts)
     out = []
     for key, group in groups:
         own = {id(o) for o in group}
         others = [o for o in seen.observations if id(o) in own or id(o) not in elsewhere]
+        others += [o for o in shown if id(o) not in {id(x) for x in others}]
         advice = advise(Case(rule, subject, group, facts))
         name = f"{rule.id}:{key}" if key else rule.id
         out.append(
@@ -189,9 +202,32 @@ def _findings(rule: Rule, subject: Subject, proof: Proof, facts: FactBase) -> li
                 gaps,
                 advice,
                 _xid(rule, group, key),
+                impact=impact,
             )
         )
     return out
+
+
+def _shown(rule: Rule, subject: Subject, facts: FactBase) -> list[Observation]:
+    """What is known of the facts that the rule shows beside its proof."""
+    found = (facts.read_up(name, subject)[1] for name in rule.shows)
+    return [o for o in found if o is not None and o.status is Status.OK]
+
+
+def impact_of(rule: Rule, subject: Subject, facts: FactBase) -> Impact | None:
+    """How much time a finding of `rule` about `subject` explains; None when the rule or the facts do not tell."""
+    spec = rule.impact
+    if spec is None or (share := _figure(spec.share, subject, facts)) is None:
+        return None
+    whole = _figure(spec.window, subject, facts) if spec.window else None
+    share = min(1.0, max(0.0, share / 100))  # facts give shares in percent
+    return Impact(share, share * whole if whole is not None else None, spec.of)
+
+
+def _figure(fact: str, subject: Subject, facts: FactBase) -> float | None:
+    o = facts.read_up(fact, subject)[1]
+    known = o is not None and o.status is Status.OK and isinstance(o.value, int | float) and isfinite(o.value)
+    return float(o.value) if known and o is not None and isinstance(o.value, int | float) else None
 
 
 def _place(subject: Subject) -> str:
@@ -294,7 +330,7 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
             hit = covers(times, effect, within)
             if hit is None:
                 continue
-            if reach == "unknown":
+            if reach == "unknown" or not accounts_for(cause, effect):
                 maybe[cause.id].add(effect.id)
                 continue
             edges[cause.id].add(effect.id)
@@ -316,6 +352,13 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
             )
         )
     return out
+
+
+def accounts_for(cause: Finding, effect: Finding) -> bool:
+    """False when the cause explains so much less time than its effect that most of the effect would stay without it."""
+    if cause.impact is None or effect.impact is None:
+        return True
+    return 2 * cause.impact.share >= effect.impact.share
 
 
 class _Reachable:
@@ -348,11 +391,16 @@ class _Reachable:
         return sorted(found.values(), key=lambda f: self._place[f.id])
 
 
-def _causal_order(f: Finding) -> tuple[int, int, bool, int, str]:
-    """Severity, then the strength of the action; among equals what carries an XID names the device itself."""
+def _causal_order(f: Finding) -> tuple[int, int, float, bool, int, str]:
+    """Severity, then the strength of the action; among equals what carries an XID names the device itself.
+
+    Findings that tell how much time they explain count as tuning, whatever is to be changed; those that explain more
+    stand before those that explain less.
+    """
     first = f.times[0]
-    strength = buckets()[f.advice.bucket].strength
-    return (-f.severity.rank, -strength, f.xid is None, first if first is not None else 0, f.id)
+    strength = buckets()[f.advice.bucket if f.impact is None else Bucket.TUNE_JOB].strength
+    share = f.impact.share if f.impact is not None else 0.0
+    return (-f.severity.rank, -strength, -share, f.xid is None, first if first is not None else 0, f.id)
 
 
 def _reaches(edges: dict[str, set[str]], start: str, goal: str) -> bool:
@@ -475,7 +523,7 @@ def _timeline(o: Observation) -> Timeline:
 
 
 def rank(findings: Iterable[Finding]) -> list[Finding]:
-    """Roots first, then by severity, by the strength of the action, by time, by name."""
+    """Roots first, then by severity, by the strength of the action, by the time explained, by time, by name."""
     return sorted(findings, key=lambda f: (f.role is Role.SYMPTOM, *_causal_order(f)))
 
 

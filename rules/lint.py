@@ -81,12 +81,25 @@ def _rule_faults(
             if name not in provided and not spec.derived and spec.ask is None:
                 message = f"nothing can tell {name}: no probe provides it, it is not derived, nobody is asked"
                 yield condition.path, message, ""
+    yield from _beside(rule, told, vocab, provided)
     yield from _fields(rule, vocab)
     for condition in (rule.when, *rule.confirms, *rule.excludes):
         yield from _constant(condition)
     for key in rule.applies:
         if key not in _APPLIES:
             yield ("applies", key), f"nothing looks at {key!r}", nearest_hint(key, _APPLIES)
+
+
+def _beside(rule: Rule, told: Collection[str], vocab: Vocabulary, provided: Collection[str]) -> Iterator[_Found]:
+    """Facts that stand beside the conditions: of `impact` and `shows`."""
+    named: list[tuple[tuple[str | int, ...], str]] = [(("shows", i), name) for i, name in enumerate(rule.shows)]
+    if rule.impact is not None:
+        named += [(("impact", "share"), rule.impact.share), (("impact", "window"), rule.impact.window)]
+        if not rule.impact.of.zh:
+            yield ("impact", "of"), "of has no Chinese", ""
+    for path, name in named:
+        if name and name not in told and name not in provided and not vocab[name].derived and vocab[name].ask is None:
+            yield path, f"nothing can tell {name}: no probe provides it, it is not derived, nobody is asked", ""
 
 
 def _page(rule: Rule) -> Iterator[_Found]:

@@ -17,14 +17,27 @@ from typing import TYPE_CHECKING, Any
 
 from knowledge import compiled
 from knowledge.errors import Fault, FaultsError, nearest_hint
-from knowledge.facts import Vocabulary, vocabulary
+from knowledge.facts import Type, Vocabulary, vocabulary
 from knowledge.language import Text
 from knowledge.observation import Scope
 from knowledge.units import parse_duration
 from rules.builder import Builder
 from rules.condition import Condition, FactLeaf, Leaf, Take, facts_of, leaves
 from rules.condition import Path as DataPath
-from rules.model import ActionSpec, Bucket, Explains, Param, Risk, Rule, Rules, RuleStatus, RuleTest, Severity, Usable
+from rules.model import (
+    ActionSpec,
+    Bucket,
+    Explains,
+    ImpactSpec,
+    Param,
+    Risk,
+    Rule,
+    Rules,
+    RuleStatus,
+    RuleTest,
+    Severity,
+    Usable,
+)
 
 if TYPE_CHECKING:
     from knowledge.yamlfile import Document
@@ -281,7 +294,8 @@ def build(
     when = builder.build(data["when"], ("when",))
     confirms = [builder.build(c, ("confirms", i)) for i, c in enumerate(data.get("confirms", []))]
     excludes = [builder.build(c, ("excludes", i)) for i, c in enumerate(data.get("excludes", []))]
-    if when is None or None in confirms or None in excludes:
+    sound = _shown_facts(data, vocab, report)
+    if when is None or None in confirms or None in excludes or not sound:
         return None
     path = Path(file)
     return Rule(
@@ -290,10 +304,37 @@ def build(
         file=file, area=path.parent.name, symptoms=tuple(data.get("symptoms", ())), applies=data.get("applies", {}),
         params=params, confirms=_present(confirms), excludes=_present(excludes),
         explains=tuple(_explains(e) for e in data.get("explains", ())), split_by=data.get("split_by", ""),
+        impact=_impact(data.get("impact")), shows=tuple(data.get("shows", ())),
         severity_from=data.get("severity_from", ""), xid=data.get("xid"), action=_action(data["action"]),
         false_positives=Text.of(data.get("false_positives")), references=tuple(data.get("references", ())),
         tests=tuple(_test(t) for t in data.get("tests", ())),
     )  # fmt: skip
+
+
+_UNITS = {"share": "percent", "window": "s"}  # of the facts of an `impact`
+
+
+def _shown_facts(data: Mapping[str, Any], vocab: Vocabulary, report: Report) -> bool:
+    """Whether the facts of `impact` and `shows` exist, and those of `impact` are numbers of the right unit."""
+    faults: list[tuple[DataPath, str, str]] = []
+    named: list[tuple[DataPath, str]] = [(("shows", i), name) for i, name in enumerate(data.get("shows", ()))]
+    impact = data.get("impact") or {}
+    named += [(("impact", key), impact[key]) for key in _UNITS if impact.get(key)]
+    for path, name in named:
+        spec = vocab.get(name)
+        unit = _UNITS.get(str(path[-1]), "")
+        if spec is None:
+            near = vocab.nearest(name)
+            faults.append((path, f"unknown fact {name!r}", f"did you mean {near!r}?" if near else ""))
+        elif unit and (spec.type not in (Type.INT, Type.FLOAT) or spec.unit != unit):
+            faults.append((path, f"{name} is no number in {unit}", ""))
+    for path, message, hint in faults:
+        report(path, message, hint)
+    return not faults
+
+
+def _impact(plain: Mapping[str, Any] | None) -> ImpactSpec | None:
+    return ImpactSpec(plain["share"], plain.get("window", ""), Text.of(plain["of"])) if plain else None
 
 
 def _present(conditions: list[Condition | None]) -> tuple[Condition, ...]:

@@ -126,6 +126,15 @@ class Explains:
 
 
 @dataclass(frozen=True, slots=True)
+class ImpactSpec:
+    """Which facts of the finding's subject tell how much time it explains."""
+
+    share: str  # a number in percent
+    window: str = ""  # the s that it is a share of; empty: the rule tells no seconds
+    of: Text = NO_TEXT  # what the share is of: "the traced window"
+
+
+@dataclass(frozen=True, slots=True)
 class ActionSpec:
     """What the rule advises: a static bucket, or resolvers that are asked in order."""
 
@@ -172,6 +181,8 @@ class Rule:
     confirms: tuple[Condition, ...] = ()
     excludes: tuple[Condition, ...] = ()
     explains: tuple[Explains, ...] = ()
+    impact: ImpactSpec | None = None
+    shows: tuple[str, ...] = ()  # facts that decide nothing and stand under the finding when they are known
     split_by: str = ""  # event field: one finding for each of its values
     severity_from: str = ""  # event field that holds the severity
     xid: int | None = None  # the XID this rule is about; split_by: code fills it in otherwise

@@ -65,6 +65,14 @@ class ActionFile(Strict):
     until: Words | None = None
 
 
+class ImpactFile(Strict):
+    """What share of the time a finding explains, in percent, and the seconds that it is a share of: facts of its subject."""
+
+    share: str
+    window: str = ""
+    of: Words
+
+
 class TestFile(Strict):
     """One case: what is given, what is expected."""
 
@@ -93,6 +101,8 @@ class RuleFile(Strict):
     confirms: list[dict[str, Any]] = []
     excludes: list[dict[str, Any]] = []
     explains: list[ExplainsFile] = []
+    impact: ImpactFile | None = None
+    shows: list[str] = []
     split_by: str = ""
     xid: int | None = None
     action: ActionFile

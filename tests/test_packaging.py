@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from email.parser import Parser
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from knowledge import compiled
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = {"assistant", "rules", "probes", "knowledge", "tui"}
+SCANNER = "probes/trace/_scanner.so"
 
 
 @pytest.fixture(scope="session")
@@ -42,8 +44,11 @@ def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_names(wheel: Path) -> None:
     from assistant import __version__
+    from hatch_build import platform_tag
 
-    assert wheel.name == f"gpudiag-{__version__}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        tag = platform_tag() if SCANNER in archive.namelist() else "any"
+    assert wheel.name == f"gpudiag-{__version__}-py3-none-{tag}.whl"
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         info = next(n for n in names if n.endswith(".dist-info/METADATA"))
@@ -64,7 +69,9 @@ def test_data_files(wheel: Path) -> None:
     wanted = [
         p for package in PACKAGES for p in (ROOT / package).rglob("*") if p.is_file() and "__pycache__" not in p.parts
     ]
-    missing = {str(p.relative_to(ROOT)) for p in wanted if "_compiled" not in p.parts} - names
+    missing = {
+        str(p.relative_to(ROOT)) for p in wanted if "_compiled" not in p.parts and not p.name.startswith("_scanner.so")
+    } - names
     assert missing == set()
     for kind in (".yaml", ".md", ".log", ".txt"):
         assert any(n.endswith(kind) for n in names), kind
@@ -88,6 +95,32 @@ def test_shards(wheel: Path) -> None:
     assert shards["formats"] == formats.build()
     assert shards["topics"] == find.build()
     assert shards[tables.SHARD] == json.loads(json.dumps(tables.build()))
+
+
+def test_the_scanner_is_compiled_where_a_compiler_is(require: Callable[[str], str], unpacked: Path) -> None:
+    from probes.trace import scanner
+
+    require("cc")
+    built = unpacked / SCANNER
+    assert scanner.library(built) is not None
+    assert (unpacked / "probes/trace/scanner.c").read_bytes() == scanner.SOURCE.read_bytes()
+
+
+def test_without_a_compiler_the_wheel_is_pure_python(tmp_path: Path) -> None:
+    """Installing never fails for want of a compiler; one that fails is as good as none."""
+    for name in ("cc", "gcc", "clang"):
+        (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    env = {**os.environ, "PATH": str(tmp_path), "CC": "no-such-compiler -O2"}
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")],
+        capture_output=True, text=True, check=False, cwd=ROOT, env=env,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = (tmp_path / "dist").glob("*.whl")
+    assert built.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(built) as archive:
+        assert SCANNER not in archive.namelist()
 
 
 def run(unpacked: Path, tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:

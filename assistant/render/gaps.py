@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 NAMES, TITLES = 4, 3  # facts and titles of one line, at most, without --verbose
 # "needs root: run sudo gpudiag check"; "Operation not permitted: run as root to see it"
 _REMEDY = re.compile(r"\brun (?:(as root)\b|((?:sudo )?gpudiag [^;:()]{1,120}))")
+# "the trace holds no shapes: record with record_shapes=True" (probes.trace.untold)
+_RECORDING = re.compile(r"\brecord with ([^;\n]{1,120})")
 _NEVER = (Status.UNSUPPORTED, Status.NOT_APPLICABLE)
 _HOPELESS = (*_NEVER, Status.NOT_ASKED)  # nothing that was asked could have told it
 _SURE = (Grade.CONFIRMED, Grade.PROBABLE)
@@ -43,6 +45,12 @@ def remedy(reason: str) -> str:
     if found is None:
         return ""
     return "sudo gpudiag check" if found[1] else found[2].strip(" .,")
+
+
+def recording(reason: str) -> str:
+    """The option with which a trace would tell what is missing; empty when the reason names none."""
+    found = _RECORDING.search(reason)
+    return found[1].strip() if found else ""
 
 
 def status_of(reason: str) -> str:
@@ -91,13 +99,15 @@ class Gaps:
 
     def _untold(self, m: Missing) -> bool:
         """Whether the source has spoken and does not tell it: the same input again tells no more."""
-        return status_of(m.reason) in _NEVER and not remedy(m.reason)
+        return status_of(m.reason) in _NEVER and not remedy(m.reason) and not recording(m.reason)
 
     def _source(self, m: Missing) -> tuple[str, bool]:
         """A command that shows it; else an input that nobody gave; else why there is none."""
         command = remedy(m.reason)
         if command:
             return clean(command), True
+        if option := recording(m.reason):
+            return label("recorded_with", self.lang).format(option=clean(option)), False
         if self._untold(m):
             return "", False
         told = self.tells(m.fact).split(", ")[0]
@@ -153,7 +163,7 @@ class Gaps:
             return True
         if any(s in self._condemned for s in u.subject.ancestors()):
             return False
-        if any(status_of(m.reason) not in _HOPELESS or remedy(m.reason) for m in u.missing):
+        if any(status_of(m.reason) not in _HOPELESS or remedy(m.reason) or recording(m.reason) for m in u.missing):
             return True
         own = (o for o in u.because if u.subject in o.subject.ancestors() or o.subject in u.subject.ancestors())
         telling = any(not _KIND_OF_THING.search(o.fact) for o in own)

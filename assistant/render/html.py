@@ -100,6 +100,8 @@ def _block(b: Block, lang: str) -> str:
         f'{escape(b.title)}</h3><p class="where">{escape(b.where)} · {escape(b.grade)}</p>',
         f"<p><b>{escape(b.bucket)}</b><span class='soft'>{escape(aside(label('said_by', lang) + b.said_by, lang))}</span></p>",
     ]
+    if b.impact:
+        parts.insert(1, f'<p class="impact"><b>{escape(b.impact)}</b></p>')
     if b.evidence:
         parts.append(f"<table>{''.join(_row(e, lang) for e in b.evidence)}</table>")
     if b.more:

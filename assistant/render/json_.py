@@ -122,7 +122,7 @@ class _Writer:
             "explains": list(f.explains),
             "explained_by": list(f.explained_by),
             "may_explain": list(f.may_explain),
-            "impact": None,
+            "impact": self.impact(f),
             "action": {
                 "bucket": str(a.bucket),
                 "text": a.text.in_(self.lang),
@@ -138,6 +138,19 @@ class _Writer:
             "missing": [self.missing(m) for m in f.missing],
             "proof": self.proof(f.proof),
         }
+
+    def impact(self, f: Finding) -> dict[str, Any] | None:
+        """How much time the finding explains; null when nobody knows."""
+        i = f.impact
+        return (
+            None
+            if i is None
+            else {
+                "share": round(i.share, 6),
+                "seconds": None if i.seconds is None else round(i.seconds, 9),
+                "of": i.of.in_(self.lang),
+            }
+        )
 
     def undecided(self, u: Undecided) -> dict[str, Any]:
         """A rule that lacks facts."""

@@ -13,6 +13,7 @@ from knowledge.text import clean
 
 if TYPE_CHECKING:
     from knowledge.facts import FactSpec
+    from rules.engine import Impact
 
 _LABELS: dict[str, Text] = {
     # verdict
@@ -49,11 +50,14 @@ _LABELS: dict[str, Text] = {
     "notes": Text("Notes", "备注"),
     "then": Text("then: ", "然后："),
     "explains": Text("explains: ", "解释了："),
+    "impact": Text("explains {share} % of {of}", "占{of}的 {share} %"),
+    "impact_most": Text("explains up to {share} % of {of}", "最多占{of}的 {share} %"),
     "may_explain": Text("may explain: ", "可能解释："),
     "for": Text("for: ", "针对："),
     "would_confirm": Text("would settle it: ", "可据此确认："),
     "needs": Text("needs {}", "需要 {}"),
     "would_show": Text("{command} shows: {what}", "运行 {command} 可看到：{what}"),
+    "recorded_with": Text("a trace recorded with {option}", "用 {option} 采集的轨迹"),
     "runbook": Text("runbook: ", "处置手册："),
     "why": Text("why: ", "原因："),
     "false_positives": Text("mistaken for it: ", "容易误判："),
@@ -116,6 +120,16 @@ _SCOPES: dict[Scope, Text] = {
 def label(key: str, lang: str) -> str:
     """The word for `key`."""
     return _LABELS[key].in_(lang)
+
+
+def impact_words(impact: Impact | None, lang: str, most: bool = False) -> str:
+    """``explains 58 % of the traced window (0.54 s)``; empty without an impact. `most`: of several the greatest."""
+    if impact is None:
+        return ""
+    said = label("impact_most" if most else "impact", lang).format(
+        share=f"{100 * impact.share:.3g}", of=clean(impact.of.in_(lang))
+    )
+    return said if impact.seconds is None else said + aside(f"{impact.seconds:.3g} s", lang)
 
 
 def scope_name(scope: Scope, lang: str) -> str:

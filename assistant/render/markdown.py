@@ -68,6 +68,8 @@ def _step(number: int, step: Step, lang: str) -> list[str]:
 
 def _block(b: Block, lang: str) -> list[str]:
     out = [f"### {b.severity_label}{colon(lang)}{escape(b.title)}", "", f"{escape(b.where)} · {b.grade}", ""]
+    if b.impact:
+        out += [escape(b.impact), ""]
     said_by = aside(label("said_by", lang) + escape(b.said_by), lang)
     out.append(f"- {label('action', lang)}{colon(lang)}**{b.bucket.replace('_', chr(92) + '_')}**{said_by}")
     for e in b.evidence:

@@ -112,14 +112,15 @@ def _text(sheet: Sheet, color: str) -> str:
     columns, paint = terminal_width(), paint_for(color)
     out = [paint(line, "bold") for line in wrap(sheet.title, columns)] if sheet.title else []
     for part in sheet.parts:
-        lines = _text_part(part, columns)
+        lines = text_part(part, columns)
         if lines:
             styled = [paint(x, "bold") for x in lines] if isinstance(part, Heading) else lines
             out += ["", *styled] if not (isinstance(part, Fields) and len(out) == 1) else styled
     return "\n".join(out) + "\n"
 
 
-def _text_part(part: Part, columns: int) -> list[str]:
+def text_part(part: Part, columns: int) -> list[str]:
+    """`part` as lines of at most `columns`."""
     match part:
         case Paragraph(text):
             return [line for block in text.split("\n") for line in wrap(block, columns)] if text else []
@@ -175,10 +176,18 @@ def _fitted(natural: Sequence[int], words: Sequence[int], room: int) -> list[int
 
 
 def _markdown(sheet: Sheet) -> str:
+    from assistant.render.markdown import escape
+
+    head = [f"# {escape(sheet.title)}", ""] if sheet.title else []
+    return "\n".join([*head, *markdown_parts(sheet.parts)]).rstrip() + "\n"
+
+
+def markdown_parts(parts: Sequence[Part]) -> list[str]:
+    """`parts` as lines of Markdown."""
     from assistant.render.markdown import code, escape, fence
 
-    out = [f"# {escape(sheet.title)}", ""] if sheet.title else []
-    for part in sheet.parts:
+    out: list[str] = []
+    for part in parts:
         match part:
             case Paragraph(text):
                 out += [escape(text), ""] if text else []
@@ -195,7 +204,7 @@ def _markdown(sheet: Sheet) -> str:
                 out.append("|" + " --- |" * len(header))
                 out += [f"| {code(row[0])} | {' | '.join(map(escape, row[1:]))} |" for row in rows]
                 out.append("")
-    return "\n".join(out).rstrip() + "\n"
+    return out
 
 
 def _html(sheet: Sheet, lang: str) -> str:

@@ -88,10 +88,13 @@ class _Page:
     def _block(self, b: Block) -> list[str]:
         out = wrap(f"{b.title} · {b.where} · {b.grade}", self.columns, f"  {b.severity_label}  ", "    ")
         out[0] = out[0].replace(b.severity_label, self.paint(b.severity_label, *_STYLE[b.severity]), 1)
+        out += wrap(b.impact, self.columns, "    ", "      ") if b.impact else []
         said_by = aside(self._label("said_by") + b.said_by, self.page.lang)
         out += wrap(b.bucket + said_by, self.columns, "    -> ", "       ")
+        last = ""
         for e in b.evidence:
-            out += self._evidence(e)
+            out += self._evidence(e, again=e.place == last)
+            last = e.place
         if b.more:
             out.append(self.paint(f"    {self._label('more_lines').format(n=b.more)}", "dim"))
         for key, items in (("explains", b.explains), ("may_explain", b.may_explain), ("would_confirm", b.missing)):
@@ -106,7 +109,8 @@ class _Page:
                 out.append(f"    {self._label('references')}{reference}")
         return out
 
-    def _evidence(self, e: Evidence) -> list[str]:
+    def _evidence(self, e: Evidence, again: bool = False) -> list[str]:
+        """One piece; `again`: a long path that the piece above carries is not said twice."""
         if not e.text:
             said = (e.exact or e.raw) if self.verbose else cut(e.raw, max(2 * self.columns, _LINE))
             said += aside(e.note, self.page.lang) if e.note else ""
@@ -118,7 +122,8 @@ class _Page:
         place = f"    {e.place}  "
         word = max(map(width, said.split()), default=0)
         if width(place) > self.columns // 2 or width(place) + word > self.columns:  # a long path stands alone
-            return [f"    {self.paint(e.place, 'dim')}", *wrap(said, self.columns, "      ")]
+            place_line = [] if again else [f"    {self.paint(e.place, 'dim')}"]
+            return [*place_line, *wrap(said, self.columns, "      ")]
         lines = wrap(said, self.columns, place, "      ")
         lines[0] = lines[0].replace(place, f"    {self.paint(e.place, 'dim')}  ", 1)
         return lines

@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING
 from assistant.render import lines
 from assistant.render.cells import cut
 from assistant.render.gaps import Gaps
-from assistant.render.labels import aside, colon, label, listed, localised, many, reason_name, sentence, subject_name
+from assistant.render.labels import (
+    aside,
+    colon,
+    impact_words,
+    label,
+    listed,
+    localised,
+    many,
+    reason_name,
+    sentence,
+    subject_name,
+)
 from assistant.render.times import iso, readable, when
 from assistant.render.words import our_words
 from knowledge.observation import Event, Observation, Origin, Scope, Status, Subject
@@ -26,7 +37,7 @@ from rules.resolve import buckets
 
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
-    from rules.engine import Finding
+    from rules.engine import Finding, Impact
 
 Tells = Callable[[str], str]
 EVIDENCE, UNDECIDED, NAMES, STEPS = 3, 4, 4, 3  # of each, at most, without --verbose: one screen at 3 a.m.
@@ -82,6 +93,7 @@ class Block:
     why: str
     false_positives: str
     references: tuple[str, ...]
+    impact: str = ""  # how much time it explains
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +230,13 @@ class Builder:
             why=f.rule.why.in_(lang) if self.verbose else "",
             false_positives=f.rule.false_positives.in_(lang) if self.verbose else "",
             references=f.rule.references if self.verbose else (),
+            impact=self._impact([g.impact for g in group if g.impact is not None]),
         )
+
+    def _impact(self, impacts: Sequence[Impact]) -> str:
+        """What one finding explains; of several on different subjects the greatest, and that it is that."""
+        greatest = max(impacts, key=lambda i: i.share, default=None)
+        return impact_words(greatest, self.lang, most=len(impacts) > 1)
 
     def _evidence(self, group: Sequence[Finding]) -> tuple[tuple[Evidence, ...], int]:
         seen: dict[tuple[str, ...], list[Observation]] = {}

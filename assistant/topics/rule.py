@@ -71,6 +71,9 @@ def page(ruleset: RuleSet, rule_id: str, lang: str) -> Sheet:
     ]
     if explains:
         parts += [Heading(t("Explains", "可解释")), Items(tuple(explains))]
+    if r.impact is not None:
+        said = t(f"{r.impact.share}, of {r.impact.of.en}", f"{r.impact.share}，占{r.impact.of.zh}")
+        parts += [Heading(t("Time it explains", "可解释的时间")), Items((said,))]
     if r.params:
         rows = tuple((p.name, f"{p.default} ({p.min} .. {p.max})") for p in r.params)
         parts += [Heading(t("A site may set", "站点可设参数")), Fields(rows)]
@@ -87,6 +90,7 @@ def plain(r: Rule, lang: str) -> dict[str, object]:
         "when": describe.lines(r.when, "en"), "confirms": [describe.lines(c, "en") for c in r.confirms],
         "excludes": [describe.lines(c, "en") for c in r.excludes],
         "explains": [{"rule": e.rule or None, "by": e.by or None, "within": format_duration(e.within)} for e in r.explains],
+        "impact": {"share": r.impact.share, "window": r.impact.window or None} if r.impact else None, "shows": list(r.shows),
         "action": {"bucket": str(r.action.bucket) if r.action.bucket else None, "resolve": list(r.action.resolve),
                    "runbook": r.action.runbook or None},
         "params": {p.name: {"default": p.default, "min": p.min, "max": p.max} for p in r.params},

@@ -50,6 +50,7 @@ class Entry(Sourced):
     nvlink: Nvlink | None = None
     pcie_generation: int | None = Field(ge=3, le=6)
     peaks: Peaks
+    achievable: dict[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8"], float] = {}
     names: list[Line] = Field(min_length=1)
     certainty: Literal["checked", "datasheet", "memory"]
     note: Bilingual | None = None

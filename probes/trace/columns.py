@@ -94,7 +94,7 @@ def _args(*specs: tuple[str, ArgKind, tuple[str, ...]]) -> dict[str, Arg]:
 
 
 ARGS: Final = _args(
-    ("correlation", ArgKind.INT, ("correlation",)),
+    ("correlation", ArgKind.INT, ("correlation", "correlation_id")),
     ("external", ArgKind.INT, ("External id", "external id")),
     ("device", ArgKind.INT, ("device", "Device Id")),
     ("stream", ArgKind.TEXT, ("stream",)),
@@ -131,6 +131,8 @@ ARGS: Final = _args(
     ("collective_seq", ArgKind.INT, ("Seq",)),
     ("loss", ArgKind.FLOAT, ("loss",)),
     ("gradnorm", ArgKind.FLOAT, ("gradnorm", "grad_norm")),
+    ("hlo_module", ArgKind.TEXT, ("hlo_module",)),
+    ("step_num", ArgKind.INT, ("step_num",)),
 )  # fmt: skip
 
 BASE: Final[Mapping[str, type[np.generic]]] = {

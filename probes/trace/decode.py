@@ -1,16 +1,15 @@
 """Events out of blocks of text with msgspec: the plain decoder, and the oracle of the compiled one.
 
-A decoder takes bytes in any portions (`feed`) and hands out complete events as columns. What is not JSON is
-skipped up to the next event and counted.
+A decoder takes bytes in any portions (`feed`) and hands out complete events as columns. Clean JSON goes through
+msgspec, a block at a time; an event in which msgspec finds a fault is read as `lenient` says, alone.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from operator import attrgetter
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -22,6 +21,7 @@ from probes.trace.columns import (
     CATEGORIES,
     GROUP_OF,
     NO_TEXT,
+    Arg,
     ArgKind,
     Array,
     Cat,
@@ -30,75 +30,28 @@ from probes.trace.columns import (
     Wanted,
     dtype_of,
 )
-from probes.trace.document import text_of, tidy
+from probes.trace.lenient import WHITE, Damaged, Unfinished, close, last_cut, members, resume
+from probes.trace.tally import LABELS, LIMITS, TEXT_COST, TOO_MANY, Limits, Meta, Tally, known, pairs, take_metadata
+from probes.trace.values import floating, integer, nanoseconds, text_of, tidy
 
-_FLOWS: Final = frozenset({b'"s"', b'"t"', b'"f"'})
-_SPAN: Final = frozenset({b'"X"'})
-_EVENT = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+FLOWS: Final = (b'"s"', b'"t"', b'"f"')
 
-
-@dataclass(slots=True)
-class Tally:
-    """What was met beside the kept events."""
-
-    events: int = 0
-    flows: int = 0
-    skipped: int = 0  # no JSON, or without a usable time
-    ignored: dict[str, int] = field(default_factory=dict)  # events of groups that nobody asked for, by category
+_CATS: Final = {f'"{c}"'.encode(): kind for c, kind in CATEGORIES.items()}
+_FIELDS: Final = ("ph", "cat", "name", "pid", "tid", "ts", "dur")
+_LIST = re.compile(rb"[{\[\]]")
+_AT = re.compile(r"\(byte (\d+)\)")
+_FAULTS: Final = 8  # of a block; then it is read event by event
+_NULL: Final = (b"", b"null")
+_PRE: Final = WHITE + b","
 
 
-@dataclass(slots=True)
-class Meta:
-    """Metadata events: how processes and threads are called. Keys are the texts of pid and tid."""
-
-    process: dict[str, dict[str, str]] = field(default_factory=dict)  # pid -> name, labels
-    thread: dict[tuple[str, str], str] = field(default_factory=dict)
-
-
-def nanoseconds(raw: bytes) -> int | None:
-    """Microseconds as decimal text to whole nanoseconds, exactly (half away from zero below a nanosecond).
-
-    The text may be quoted. None for anything that is no finite number.
-    """
-    text = raw.strip(b' "')
-    whole, point, part = text.partition(b".")
-    if (whole.isdigit() or (whole[:1] == b"-" and whole[1:].isdigit())) and (not point or part.isdigit()):
-        if len(part) <= 3:
-            ns = abs(int(whole)) * 1000 + (int(part.ljust(3, b"0")) if part else 0)
-        else:
-            ns = abs(int(whole)) * 1000 + int(part[:3]) + (part[3] >= ord("5"))
-        return -ns if whole[:1] == b"-" else ns
-    try:
-        exact = Decimal(text.decode("ascii")) * 1000
-        return int(exact.to_integral_value("ROUND_HALF_UP")) if exact.is_finite() and abs(exact) < 2**62 else None
-    except (InvalidOperation, ValueError, UnicodeDecodeError):
-        return None
-
-
-def integer(raw: bytes) -> int:
-    """A number, quoted or not, as int64; ABSENT for anything else."""
-    try:
-        value = int(raw.strip(b' "'))
-    except ValueError:
-        try:
-            value = int(float(raw.strip(b' "')))
-        except (ValueError, OverflowError):
-            return int(ABSENT)
-    return value if -(2**63) < value < 2**63 else int(ABSENT)
-
-
-def floating(raw: bytes) -> float:
-    """A number, quoted or not; nan for anything else."""
-    try:
-        return float(raw.strip(b' "'))
-    except ValueError:
-        return float("nan")
+_Column: TypeAlias = tuple[Callable[[bytes], Any], Any, list[Callable[[Any], msgspec.Raw]]]
 
 
 class Decoder:
     """Columns of the wanted groups, from text in portions."""
 
-    def __init__(self, wanted: Wanted, strings: Strings) -> None:
+    def __init__(self, wanted: Wanted, strings: Strings, limits: Limits = LIMITS) -> None:
         self.tally = Tally()
         self.meta = Meta()
         self.done = False  # the events' list was closed
@@ -106,73 +59,151 @@ class Decoder:
         self._wanted = wanted
         self._strings = strings
         self._ids: dict[bytes, int] = {}
+        self._spent = 0
         self._kept = b""
-        names = {column for columns in wanted.values() for column in columns}
-        self._args = [ARGS[name] for name in sorted(names)]
-        self._decode = _decoder({key for arg in self._args for key in arg.keys})
-        self._rows: dict[Group, list[list[Any]]] = {
-            g: [[] for _ in range(len(BASE) + len(columns))] for g, columns in wanted.items()
-        }
+        self._lost = False  # behind damage, before the next event
+        self._retries = limits.retries
+        self._limits = limits
+        names = sorted({column for columns in wanted.values() for column in columns})
+        self._keys = {key.encode() for name in names for key in ARGS[name].keys} | {b"name", b"labels"}
+        self._event, self._arguments, self._decode = _types(sorted(k.decode() for k in self._keys))
+        self._columns_of = {g: [self._column(ARGS[c]) for c in sorted(columns)] for g, columns in wanted.items()}
+        self._rows: dict[Group, list[tuple[Any, ...]]] = {g: [] for g in wanted}
+        self._kinds: dict[tuple[bytes, bytes], tuple[Cat, Group]] = {}
 
-    def feed(self, data: bytes, last: bool = False) -> dict[Group, dict[str, Array]]:
+    def _column(self, arg: Arg) -> _Column:
+        """How an argument's text becomes a value, and from which fields."""
+        of = {ArgKind.TEXT: self._id, ArgKind.INT: integer, ArgKind.FLOAT: floating}[arg.kind]
+        absent = {ArgKind.TEXT: NO_TEXT, ArgKind.INT: int(ABSENT), ArgKind.FLOAT: float("nan")}[arg.kind]
+        return of, absent, [attrgetter(_field(key)) for key in arg.keys]
+
+    def feed(self, data: bytes | memoryview, last: bool = False) -> dict[Group, dict[str, Array]]:
         """The events that are complete in what was fed so far. After `last` nothing is kept back."""
-        text = self._kept + data
-        cut = self._cut(text)
-        self._kept = b"" if self.done or last else text[cut:]
-        for event in self._events(text[:cut].strip(b", \r\n\t")):
-            self._take(event)
+        if self.done:
+            return {}
+        text = b"".join((self._kept, data))
+        self._kept = b""
+        at = self._resume(text, 0) if self._lost else 0
+        faults = 0
+        while at < len(text):
+            if faults < _FAULTS and not self._lost:
+                at = self._fast(text, at)
+                faults += 1
+            at = self._step(text, at, last)
         return self._columns()
 
-    def _cut(self, text: bytes) -> int:
-        """Up to where whole events reach."""
-        depth, end = 0, 0
-        for match in _EVENT.finditer(text):
-            token = match[0]
-            if token in (b"{", b"["):
-                depth += 1
-            elif token in (b"}", b"]"):
-                depth -= 1
-                if depth == 0:
-                    end = match.end()
-                elif depth < 0:
-                    self.done = True
-                    self.rest = text[match.start() :]
-                    return end
-        return end
+    def _fast(self, text: bytes, at: int) -> int:
+        """Whole events in front of the last that may be one, if they are clean; behind them, else `at`."""
+        stop = len(text)
+        for _ in range(3):
+            cut = last_cut(text, at, stop)
+            if cut <= at:
+                return at
+            part = text[at:cut]
+            clean = part.lstrip(_PRE)
+            try:
+                for event in self._events(clean):
+                    self._take(event)
+                return cut
+            except msgspec.DecodeError as error:
+                where = _AT.search(str(error))
+                if where is None:
+                    return at
+                stop = min(stop - 1, at + len(part) - len(clean) + int(where[1]))
+            except (RecursionError, UnicodeDecodeError):
+                return at
+        return at
 
     def _events(self, text: bytes) -> list[Any]:
-        if not text:
-            return []
         try:
             return self._decode(b"[" + text + b"]")
         except msgspec.DecodeError:
-            pass
-        try:
-            return self._decode(tidy(b"[" + text + b"]"))
-        except msgspec.DecodeError:
-            return self._one_by_one(tidy(text))
+            plain = tidy(text)
+            if plain == text:
+                raise
+        return self._decode(b"[" + plain + b"]")
 
-    def _one_by_one(self, text: bytes) -> list[Any]:
-        found = []
-        depth = begin = 0
-        for match in _EVENT.finditer(text):
-            token = match[0]
-            if token in (b"{", b"["):
-                if depth == 0:
-                    begin = match.start()
-                depth += 1
-            elif token in (b"}", b"]"):
-                depth -= 1
-                if depth == 0:
-                    try:
-                        found += self._decode(b"[" + text[begin : match.end()] + b"]")
-                    except msgspec.DecodeError:
-                        self.tally.skipped += 1
-        return found
+    def _step(self, text: bytes, at: int, last: bool) -> int:
+        """One element of the list, read leniently; behind it."""
+        match = _LIST.search(text, at)
+        if match is None:
+            return len(text)
+        begin = match.start()
+        if match[0] == b"]":
+            self.done, self.rest = True, text[begin:]
+            return len(text)
+        try:
+            if match[0] == b"{":
+                return self._one(text, begin)
+            end = close(text, begin + 1, min(len(text), begin + self._limits.event))
+        except Damaged as damage:
+            self.tally.skipped += 1
+            return self._resume(text, damage.at)
+        except Unfinished:
+            return self._unfinished(text, begin, last)
+        self.tally.skipped += 1
+        return end
+
+    def _unfinished(self, text: bytes, begin: int, last: bool) -> int:
+        whole = len(text) - begin >= self._limits.event
+        if not whole and not last:
+            self._kept = text[begin:]
+            return len(text)
+        self.tally.skipped += whole
+        if self._retries:
+            self._retries -= 1
+            return self._resume(text, begin + 1)
+        return self._resume(text, min(begin + self._limits.event, len(text)))
+
+    def _resume(self, text: bytes, at: int) -> int:
+        at, self._kept = resume(text, at)
+        self._lost = at >= len(text)
+        return at
+
+    def _one(self, text: bytes, begin: int) -> int:
+        """Takes the event at `begin`; behind it. Raises Damaged and Unfinished."""
+        stop = min(len(text), begin + self._limits.event)
+        found: dict[str, bytes] = {}
+        end = begin
+        for key, low, high in members(text, begin + 1, stop):
+            end = high
+            if key is None:
+                break
+            name = key.decode("latin-1")
+            if name in _FIELDS or name == "args":
+                found[name] = text[low:high]
+                if self._settled(found):
+                    end = close(text, high, stop)
+                    if found["ph"] == b'"M"':
+                        return self._metadata(text[begin:end], end)
+                    break
+        self._take(self._made(found))
+        return end
+
+    def _settled(self, found: dict[str, bytes]) -> bool:
+        """Whether the rest of the event cannot matter: nothing of it is kept."""
+        ph = found.get("ph")
+        if ph is None:
+            return False
+        return ph in FLOWS or ph == b'"M"' or ("cat" in found and _kind(found["cat"], ph)[1] not in self._wanted)
+
+    def _made(self, found: dict[str, bytes]) -> Any:
+        args = found.pop("args", b"")
+        made = self._arguments(**{_field(k): msgspec.Raw(v) for k, v in pairs(args, self._keys).items()})
+        return self._event(**{k: msgspec.Raw(v) for k, v in found.items()}, args=made)
+
+    def _metadata(self, raw: bytes, end: int) -> int:
+        self.tally.events += 1
+        take_metadata(self.meta, raw)
+        return end
 
     def _id(self, raw: bytes) -> int:
         found = self._ids.get(raw)
         if found is None:
+            if self._spent + len(raw) + TEXT_COST > self._limits.texts:
+                self.tally.texts_lost += 1
+                return self._strings.id(TOO_MANY)
+            self._spent += len(raw) + TEXT_COST
             found = self._ids[raw] = self._strings.id(text_of(raw))
         return found
 
@@ -180,82 +211,82 @@ class Decoder:
         tally = self.tally
         tally.events += 1
         ph = bytes(event.ph)
-        if ph in _FLOWS:
+        if ph in FLOWS:
             tally.flows += 1
             return
+        args = event.args if isinstance(event.args, self._arguments) else None
         if ph == b'"M"':
-            self._metadata(event)
+            said = {k: text_of(v) for k in ("name", "labels") if args is not None and (v := _given(args, _field(k)))}
+            self.meta.add(
+                text_of(_given(event, "name")), text_of(_given(event, "pid")), text_of(_given(event, "tid")), said
+            )
             return
-        label = text_of(bytes(event.cat)) if event.cat else ""
-        cat = CATEGORIES.get(label, Cat.OTHER)
-        if ph not in _SPAN and cat is not Cat.MEMORY:
-            cat = Cat.OTHER
-        group = GROUP_OF[cat]
-        if group not in self._wanted:
-            tally.ignored[label] = tally.ignored.get(label, 0) + 1
+        label = bytes(event.cat)
+        cat, group = self._kind(label, ph)
+        rows = self._rows.get(group)
+        if rows is None:
+            tally.ignore(label)
             return
-        start = nanoseconds(bytes(event.ts)) if event.ts else None
-        dur = nanoseconds(bytes(event.dur)) if event.dur else 0
-        if start is None or dur is None or not event.name:
-            tally.skipped += 1
+        start, dur, name = nanoseconds(bytes(event.ts)), 0, bytes(event.name)
+        if (raw := bytes(event.dur)) not in _NULL:
+            dur = nanoseconds(raw)  # type: ignore[assignment]  # None is looked for below
+        if start is None or dur is None or name in _NULL:
+            tally.skipped += bool(name or event.ts)  # JAX ends its list with an empty event
             return
-        rows = self._rows[group]
-        for column, value in zip(rows, (start, dur, self._id(bytes(event.name)), int(cat),
-                                        self._id(bytes(event.pid)), self._id(bytes(event.tid))), strict=False):  # fmt: skip
-            column.append(value)
-        columns = self._wanted[group]
-        args = event.args
-        for column, arg in zip(rows[len(BASE) :], (a for a in self._args if a.name in columns), strict=True):
-            raw = b""
+        row = [start, dur, self._id(name), cat, self._id(_given(event, "pid")), self._id(_given(event, "tid"))]
+        for of, absent, fields in self._columns_of[group]:
+            value = absent
             if args is not None:
-                raw = next((bytes(v) for key in arg.keys if (v := getattr(args, _field(key)))), b"")
-            column.append(self._value(arg.kind, raw))
+                for given in fields:
+                    raw = bytes(given(args))
+                    if raw and raw != b"null":
+                        value = of(raw)
+                        break
+            row.append(value)
+        rows.append(tuple(row))
 
-    def _value(self, kind: ArgKind, raw: bytes) -> int | float:
-        if kind is ArgKind.TEXT:
-            return self._id(raw) if raw else NO_TEXT
-        if kind is ArgKind.INT:
-            return integer(raw) if raw else int(ABSENT)
-        return floating(raw) if raw else float("nan")
-
-    def _metadata(self, event: Any) -> None:
-        name = text_of(bytes(event.name)) if event.name else ""
-        pid, tid = text_of(bytes(event.pid)), text_of(bytes(event.tid))
-        said = {
-            k: text_of(bytes(v))
-            for k in ("name", "labels")
-            if event.args is not None and (v := getattr(event.args, _field(k)))
-        }
-        if name == "thread_name" and "name" in said:
-            self.meta.thread[pid, tid] = said["name"]
-        elif name in ("process_name", "process_labels"):
-            self.meta.process.setdefault(pid, {}).update(said)
+    def _kind(self, label: bytes, ph: bytes) -> tuple[Cat, Group]:
+        found = self._kinds.get((label, ph))
+        if found is None:
+            if len(self._kinds) > LABELS:
+                self._kinds.clear()
+            found = self._kinds[label, ph] = _kind(label, ph)
+        return found
 
     def _columns(self) -> dict[Group, dict[str, Array]]:
         found: dict[Group, dict[str, Array]] = {}
         for group, rows in self._rows.items():
-            if not rows[0]:
-                continue
-            names = [*BASE, *sorted(self._wanted[group])]
-            found[group] = {n: np.array(v, dtype_of(n)) for n, v in zip(names, rows, strict=True)}
-            for row in rows:
-                row.clear()
+            if rows:
+                names = [*BASE, *sorted(self._wanted[group])]
+                values = zip(*rows, strict=True)
+                found[group] = {n: np.array(v, dtype_of(n)) for n, v in zip(names, values, strict=True)}
+                rows.clear()
         return found
+
+
+def _given(of: Any, key: str) -> bytes:
+    """A field's text; empty when it is absent or null."""
+    return known(bytes(getattr(of, key)))
+
+
+def _kind(label: bytes, ph: bytes) -> tuple[Cat, Group]:
+    cat = _CATS.get(label, Cat.OTHER)
+    if ph != b'"X"' and cat is not Cat.MEMORY:
+        cat = Cat.OTHER
+    return cat, GROUP_OF[cat]
 
 
 def _field(key: str) -> str:
     return "a_" + re.sub(r"\W", "_", key)
 
 
-def _decoder(keys: set[str]) -> Callable[[bytes], list[Any]]:
+def _types(keys: list[str]) -> tuple[Any, Any, Callable[[bytes], list[Any]]]:
     raw = msgspec.Raw
-    every = sorted(keys | {"name", "labels"})
     args = msgspec.defstruct(
-        "Args", [(_field(k), raw, raw(b"")) for k in every], rename={_field(k): k for k in every}, gc=False
+        "Args", [(_field(k), raw, raw(b"")) for k in keys], rename={_field(k): k for k in keys}, gc=False
     )
+    other = str | int | float | bool | list[raw] | None  # type: ignore[valid-type]
     event = msgspec.defstruct(
-        "Event",
-        [(k, raw, raw(b"")) for k in ("ph", "cat", "name", "pid", "tid", "ts", "dur")] + [("args", args | None, None)],
-        gc=False,
-    )
-    return msgspec.json.Decoder(list[event]).decode  # type: ignore[valid-type]
+        "Event", [(k, raw, raw(b"")) for k in _FIELDS] + [("args", args | other, None)], gc=False
+    )  # fmt: skip
+    return event, args, msgspec.json.Decoder(list[event]).decode  # type: ignore[valid-type]

@@ -71,6 +71,31 @@ class Idle:
     launch_ns: int  # the launch call and its way to the device
     kernel_ns: int  # launched long before: the device waited for another stream, an event, or its scheduler
     unknown_ns: int  # the call of the kernel behind the gap was not recorded
+    after_sync_ns: int = (
+        0  # of host_ns and launch_ns: of gaps that began within a synchronising call, which had drained the queue
+    )
+    late_ns: int = (
+        0  # of launch_ns: more than 100 us behind the call: an event, another stream or a cold start was waited for
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """One idle gap of a device."""
+
+    start_ns: int
+    end_ns: int
+    cause: str  # the largest part of it: data_loader, sync, host, launch, kernel, unknown (fields of `Idle`)
+    kernel: str  # that ended it; empty: none
+    blame: str  # what the launching thread was in: user's function, operator, or runtime call; empty: not recorded
+    blame_kind: str  # python, annotation, operator, runtime; empty: none
+    iteration: str = ""  # name of the iteration mark it lies in, where one was read
+    device: int = 0
+
+    @property
+    def size_ns(self) -> int:
+        """Its length."""
+        return self.end_ns - self.start_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +211,9 @@ class Roofline:
     flop: int  # recorded shapes only: GEMM FLOP, no model FLOP
     gemm_tflops: float | None  # over the window
     memory_bound_share: float | None  # of kernel time: known shapes under the knee, and kernels that only move bytes
-    compute_bound_share: float | None
+    compute_bound_share: float | None  # of kernel time: known shapes above the knee
     covered_share: float  # of kernel time whose shapes are known
+    far_below_share: float | None = None  # of kernel time, in neither of the above: below a fifth of their own roof
     mfu: float | None = None  # only when parameters and tokens were given
     mfu_formula: str = ""
     notes: tuple[Text, ...] = ()
@@ -211,6 +237,11 @@ class Iteration:
     loss: float | None = None
     gradnorm: float | None = None
     outlier: str = ""  # which part is out of the ordinary: "idle", "comm", ...; empty: none
+    kind: str = ""  # of a serving step: prefill, decode, mixed; else the group of a marker that was given
+    batch: int | None = None  # requests of a serving step
+    tokens: int | None = None  # scheduled in a serving step
+    cpu_start_ns: int | None = None  # the mark on the host
+    cpu_end_ns: int | None = None
 
     @property
     def span_ns(self) -> int:
@@ -229,6 +260,8 @@ class Iterations:
     items: tuple[Iteration, ...]
     median_ns: int | None
     notes: tuple[Text, ...] = ()
+    between_ns: int | None = None  # from the first to the last, and in none of them
+    device: bool = True  # False: the trace holds no work of a device, and all parts but the data loader are unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +291,12 @@ class MemoryUse:
     top: tuple[tuple[str, int], ...] = ()  # who holds what: operator or frame, bytes
     segment_events: int = 0  # cudaMalloc and cudaFree calls in the window
     notes: tuple[Text, ...] = ()
+    largest_free: int | None = None  # the greatest free block (snapshot)
+    largest_request: int | None = None  # the greatest allocation that was seen
+    suspects: tuple[
+        tuple[str, int], ...
+    ] = ()  # frames whose live bytes only grow, and by how much (snapshot with history)
+    out_of_memory: tuple[int, ...] = ()  # requests that failed, bytes (snapshot with history)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +309,10 @@ class Difference:
     b_ns: int
     a_count: int
     b_count: int
-    share: float  # of the whole gap (b - a); may be negative or above 1
-    why: str = ""  # more calls, slower calls, new, gone
+    share: float  # of the whole gap (b - a) of its level; may be negative or above 1; 0 where there is no gap
+    why: str = ""  # a word of diff.Why: more calls, slower calls, new, gone, another kernel
+    detail: Text | None = None  # which kernel replaced which
+    frames: tuple[str, ...] = ()  # the whole path, of a line whose `path` is abridged
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +325,10 @@ class Diff:
     b_ns: int
     parts: tuple[Difference, ...]  # compute, exposed communication, exposed copies, idle: adds up to b_ns - a_ns
     kernels: tuple[Difference, ...]  # by name: adds up to the difference of summed device time
-    tree: tuple[Difference, ...]  # by aligned call path
+    tree: tuple[Difference, ...]  # summed device time by aligned call path: adds up as `kernels` does
     notes: tuple[Text, ...] = ()
+    host: tuple[Difference, ...] = ()  # self time on the host by aligned call path: adds up to its difference
+    per_iteration: bool = False  # all times and counts are of one iteration, on average
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +343,9 @@ class RankTiming:
     idle_ns: int
     waits_ns: int  # in collectives, for the last to arrive
     makes_wait_ns: int  # that others waited for it
+    mem_ns: int | None = None
+    data_loader_ns: int | None = None  # the host stood in the data loader
+    kernels: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +363,82 @@ class Collective:
     bytes: int | None
     bus_gbs: float | None  # bus bandwidth over the transfer time (nccl-tests, PERFORMANCE.md)
     slow_link: bool = False  # transfers slow with no one late
+    slower: float | None = None  # transfer time per byte against that of like groups: 2.0 is twice
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One rank waited for another in collectives."""
+
+    rank: int | None
+    file: str
+    late_rank: int | None
+    late_file: str
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Straggler:
+    """A rank that others wait for, and what it spends more time on than they do."""
+
+    rank: int | None
+    file: str
+    makes_wait_ns: int  # of all others together
+    delays_ns: int  # of the one that waited most for it
+    share: float  # of all waiting
+    cause: str  # compute, data_loader, host, launch, sync, mem; before: it entered the window late; unknown
+    extra_ns: int  # of the cause, beyond the median of the other ranks
+    why: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One iteration over all ranks: how unevenly they compute in it."""
+
+    number: int
+    mean_ns: int  # compute time, of all ranks
+    max_ns: int
+    slowest_rank: int | None
+    slowest_file: str
+
+    @property
+    def imbalance(self) -> float:
+        """max / mean - 1."""
+        return self.max_ns / self.mean_ns - 1 if self.mean_ns else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStage:
+    """One rank's part in a pipeline: how long its device waited for its neighbours."""
+
+    rank: int | None
+    file: str
+    stage: int | None  # place in the pipeline's group; None: the group is not recorded
+    stages: int | None
+    window_ns: int
+    bubble_ns: int  # nothing but sends and receives, or nothing at all around them
+    exposed_ns: int  # of it, a send or receive kernel was on the device (most of it: it spins until data comes)
+    transfers: int  # send and receive kernels
+    iterations: int | None
+    microbatches: int | None = None  # of an iteration: sends of the first stage; None: cannot be counted
+    evidence: str = ""  # how sends and receives are known: "recorded" arguments of kernels, or an "annotation"
+
+    @property
+    def fraction(self) -> float:
+        """Bubble, of the window."""
+        return self.bubble_ns / self.window_ns if self.window_ns else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The bubbles of a pipeline."""
+
+    stages: tuple[PipelineStage, ...]  # in order of stage, then rank
+    depth: int | None
+    microbatches: int | None
+    fraction: float  # bubble of all stages, of their windows
+    ideal: float | None  # (p - 1) / (m + p - 1): GPipe and 1F1B without interleaving (Narayanan et al., SC 2021)
+    notes: tuple[Text, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +451,15 @@ class Ranks:
     failed: Mapping[str, str] = field(default_factory=dict)  # file -> why it gave nothing
     aligned: bool = False  # clocks of the ranks could be compared
     notes: tuple[Text, ...] = ()
+    stragglers: tuple[Straggler, ...] = ()  # worst first
+    waits: tuple[Wait, ...] = ()  # who waits for whom, longest first, at most 64
+    iterations: int | None = None  # that all ranks have and that the numbers are about; None: each rank's whole trace
+    world_size: int | None = None
+    imbalance: float | None = None  # of compute time: max / mean - 1
+    offsets_ns: Mapping[str, int] = field(default_factory=dict)  # file -> its clock against the first rank's
+    spreads: tuple[Spread, ...] = ()  # of the common iterations, in their order; at most the first 10,000
+    pipeline: Pipeline | None = None
+    residual_ns: int | None = None  # by which the ends of a collective differ after that, nine in ten at most
 
 
 def plain(value: Any, lang: str = "en") -> Any:

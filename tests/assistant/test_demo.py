@@ -41,6 +41,7 @@ def told(state: str, bucket: str, *roots: tuple[str, str]) -> Expected:
 FINE = Expected(0, "ok")
 EXPECTED = {
     "cpu-limit": told("degraded", "CHANGE_SETTING", ("cgroup-cpu-throttled", "vit-train-1")),
+    "data-starved": told("degraded", "TUNE_JOB", ("trace-data-loader-in-process", "0")),
     "double-bit-error": told("unhealthy", "DRAIN_AND_RESET", ("uncorrectable-ecc", "0000:48:00.0")),
     "driver-hangs": told("unhealthy", "RESET_GPU", ("gsp-rpc-timeout", GPUS[3])),
     "fabric-manager-down": told("unhealthy", "RESTART_FM", ("fabric-manager-failed", "hazel-h100-015")),

@@ -17,7 +17,7 @@ from knowledge.observation import Event, Observation, Scope, Series, Status, Sub
 
 GPU = gpu("0000:01:00.0", "n1")
 UNITS = {"", "C", "W", "MHz", "MiB", "MiB/s", "GB/s", "GT/s", "count", "percent", "s", "ratio",
-         "ms", "us", "ns", "Gb/s", "B", "J", "Gflop/s", "Mpps", "per minute", "per second"}  # fmt: skip
+         "ms", "us", "ns", "Gb/s", "B", "J", "Gflop/s", "Tflop/s", "Mpps", "per minute", "per second"}  # fmt: skip
 
 
 def spec(type_: Type, kind: Kind = Kind.STATE, says: str = "{subject}: {value} {unit}", **more: Any) -> FactSpec:

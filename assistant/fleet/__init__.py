@@ -1,0 +1,1 @@
+"""Many machines at once: traces of many ranks read where they lie."""

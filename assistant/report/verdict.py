@@ -1,0 +1,123 @@
+"""The verdict and the findings: each opens to its evidence, its proof, and the command that shows it."""
+
+from __future__ import annotations
+
+import shlex
+from html import escape
+from pathlib import PurePath
+
+from assistant.render import describe
+from assistant.render.labels import aside, label, listed, subject_name
+from assistant.render.view import Block, Evidence, View, view
+from assistant.report.inputs import Inputs
+from assistant.report.markup import bullets, folded, note, section
+from assistant.report.words import word
+from knowledge.text import clean, excerpt
+from rules.engine import Finding
+from rules.proof import LeafProof, Proof
+
+LISTED = 40  # rules that were ruled out, or not decided
+MOST = 60  # lines of evidence: of a finding on a thousand ranks
+ROWS = 8  # of evidence that stand open under the first finding
+
+
+def seen(inputs: Inputs) -> View:
+    """The diagnosis arranged for reading, with everything that the folds hide."""
+    return view(inputs.diagnosis, inputs.lang, verbose=True)
+
+
+def headline(page: View) -> str:
+    """State and sentence."""
+    state = {"degraded": "warning", "unhealthy": "critical"}.get(page.state, page.state)
+    return f'<p class="verdict s-{state}"><b>{escape(page.state_label)}</b> {escape(page.headline)}</p>'
+
+
+def findings(inputs: Inputs, page: View) -> str:
+    """One card a finding, those that explain most first (as the diagnosis ranks them)."""
+    lang = inputs.lang
+    proofs = _proofs(inputs)
+    cards = [_card(inputs, b, proofs.get((b.rule, b.title), []), n == 0) for n, b in enumerate(page.blocks)]
+    if not cards:
+        cards = [f"<p>{escape(word('no_findings', lang))}</p>"]
+    rest = [(word(key, lang), items) for key, items in (("ruled_out", page.ruled_out), ("undecided", page.undecided))]
+    cards += [folded(f"{title} ({len(items)})", bullets(items[:LISTED])) for title, items in rest if items]
+    return section("findings", word("findings", lang), *cards)
+
+
+def _proofs(inputs: Inputs) -> dict[tuple[str, str], list[Finding]]:
+    found: dict[tuple[str, str], list[Finding]] = {}
+    for f in inputs.diagnosis.findings:
+        found.setdefault((f.rule.id, clean(f.title.in_(inputs.lang))), []).append(f)
+    return found
+
+
+def _card(inputs: Inputs, b: Block, findings_: list[Finding], first: bool) -> str:
+    lang = inputs.lang
+    parts = [
+        f'<article class="card s-{b.severity}"><h3><span class="tag">{escape(b.severity_label)}</span>{escape(b.title)}</h3>',
+        f'<p class="soft">{escape(" · ".join(t for t in (b.where, b.grade) if t))}</p>',
+    ]
+    if b.impact:
+        parts.append(f'<p class="impact">{escape(b.impact)}</p>')
+    parts.append(f"<p><b>{escape(b.bucket)}</b> {escape(b.action)}</p>")
+    if b.explains:
+        parts.append(f"<p>{escape(label('explains', lang) + listed(b.explains, lang, ';'))}</p>")
+    parts.append(
+        folded(
+            f"{word('evidence', lang)} ({len(b.evidence)})",
+            _evidence(b.evidence, lang),
+            open_=first and len(b.evidence) <= ROWS,
+        )
+    )
+    if findings_:
+        steps = "".join(_proof(f.proof, lang) for f in findings_[:1])
+        about = clean(subject_name(findings_[0].subject, lang))
+        parts.append(folded(f"{word('proof', lang)} ({about})", f'<ul class="proof">{steps}</ul>'))
+    parts.append(folded(word("why", lang), _page(b, lang)) if b.why else "")
+    commands = "\n".join(escape(c) for c in (_command(inputs), f"gpudiag explain rule {b.rule}"))
+    parts.append(f'<p class="soft">{escape(word("shows", lang))}</p><pre>{commands}</pre>')
+    return "".join(parts) + "</article>"
+
+
+def _page(b: Block, lang: str) -> str:
+    parts = [f"<p>{escape(b.why)}</p>"]
+    if b.false_positives:
+        parts.append(f"<p><b>{escape(word('mistaken', lang))}</b> {escape(b.false_positives)}</p>")
+    if b.references:
+        parts.append(f'<p class="soft">{escape(word("sources", lang))}: {escape(", ".join(b.references))}</p>')
+    return "".join(parts)
+
+
+def _command(inputs: Inputs) -> str:
+    """The files by name; several of one folder by their folder."""
+    names = list(inputs.files)
+    folders = {str(PurePath(f).parent) for f in names}
+    if len(names) > 1 and len(folders) == 1:
+        names = [*folders]
+    return " ".join(["gpudiag trace summary", *(shlex.quote(excerpt(n, 200)) for n in names or ["FILE"])])
+
+
+def _evidence(items: tuple[Evidence, ...], lang: str) -> str:
+    more = note(label("more_lines", lang).format(n=len(items) - MOST)) if len(items) > MOST else ""
+    rows = "".join(f'<tr><td class="soft">{escape(e.place)}</td><td>{_said(e, lang)}</td></tr>' for e in items[:MOST])
+    head = (
+        f'<tr><th scope="col">{escape(word("place", lang))}</th><th scope="col">{escape(word("said", lang))}</th></tr>'
+    )
+    return f'<table class="evidence"><thead>{head}</thead><tbody>{rows}</tbody></table>{more}'
+
+
+def _said(e: Evidence, lang: str) -> str:
+    raw = f"<code>{escape(e.raw)}</code>" if e.raw and e.raw not in e.text else ""
+    often = f'<span class="soft">{escape(aside(e.note, lang))}</span>' if e.note else ""
+    return escape(e.text) + ("<br>" if raw and e.text else "") + raw + often
+
+
+def _proof(p: Proof, lang: str) -> str:
+    """The tree of clauses: each with its truth and the value that was compared."""
+    truth = f'<span class="truth {p.truth}">{escape(word(str(p.truth), lang))}</span>'
+    if not isinstance(p, LeafProof):
+        inner = "".join(_proof(c, lang) for c in p.children)
+        return f"<li>{escape(word('all' if p.op == 'all' else 'any', lang))} {truth}<ul>{inner}</ul></li>"
+    seen_ = f' <span class="soft">{escape(clean(p.seen))}</span>' if p.seen else ""
+    missing = "".join(f'<br><span class="soft">{escape(clean(str(m)))}</span>' for m in p.missing)
+    return f"<li><code>{escape(describe.leaf(p.leaf, lang))}</code> {truth}{seen_}{missing}</li>"

@@ -1,0 +1,1 @@
+"""``gpudiag trace``: one module a subcommand, each with ``run(args) -> int``."""

@@ -1,0 +1,97 @@
+"""The digests of the traces that are asked about, the comparison of their ranks, and what the rules conclude."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from assistant.trace.reading import Results, each
+from assistant.trace.words import rank_name
+from probes.trace.columns import both
+from probes.trace.reader import Trace
+
+if TYPE_CHECKING:
+    from assistant.diagnosis import Diagnosis
+    from probes.trace.digest import RankDigest
+    from probes.trace.model import Ranks
+    from probes.trace.ranks import RankDigest as Timed
+    from probes.trace.utilisation import HeatRow
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """One trace from all sides."""
+
+    digest: RankDigest
+    timed: Timed | None  # for the comparison with others; None without GPU activity
+    row: HeatRow | None = None  # how busy it was over time
+
+    @property
+    def empty(self) -> bool:
+        """No GPU activity."""
+        return not self.digest.gpu_events
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """All traces that are asked about."""
+
+    results: Results[Looked]
+    ranks: Ranks | None
+    diagnosis: Diagnosis
+
+    @property
+    def digests(self) -> list[RankDigest]:
+        """One of each trace, in order of ranks."""
+        return [one.digest for one in self.results.found]
+
+    @property
+    def empty(self) -> bool:
+        """No trace holds GPU activity."""
+        return all(one.empty for one in self.results.found)
+
+
+def job(args: argparse.Namespace, top: int) -> Job:
+    """Reads and concludes. InputError when no file can be used."""
+    from probes.trace import digest, ranks, utilisation
+
+    results = each(args, both(digest.NEEDS, ranks.NEEDS, utilisation.NEEDS), partial(_one, args, top))
+    results.found.sort(key=lambda o: (o.digest.rank is None, o.digest.rank or 0))
+    timed = [o.timed for o in results.found if o.timed is not None]
+    several = len(timed) > 1 or any(t.world_size and t.world_size > 1 for t in timed)
+    compared = ranks.compare(timed, results.failed) if several else None
+    return Job(results, compared, conclude(args, [o.digest for o in results.found], compared))
+
+
+def _one(args: argparse.Namespace, top: int, trace: Trace) -> Looked:
+    from probes.trace import ranks
+    from probes.trace.digest import digest
+    from probes.trace.links import Links
+    from probes.trace.utilisation import rank_row
+
+    model = (
+        {"parameters": args.parameters, "tokens_per_second": args.tokens_per_second}
+        if hasattr(args, "parameters")
+        else {}
+    )
+    kind = args.window if len(trace.gpu) else "trace"
+    found = digest(trace, kind, marker=args.marker, top=top, gpu=getattr(args, "gpu", ""), **model)
+    if not len(trace.gpu):
+        return Looked(found, None)
+    timed = ranks.digest(trace, found.window, found=found.iterations, links=Links(trace), idle=found.summary.idle)
+    return Looked(found, timed, rank_row(trace, rank_name(trace.rank, trace.path), found.window))
+
+
+def conclude(args: argparse.Namespace, digests: Sequence[RankDigest], compared: Ranks | None) -> Diagnosis:
+    """What the rules in force say of the facts that the traces told."""
+    from assistant.diagnosis import diagnose
+    from probes.trace.facts import observations
+    from rules.loader import load
+
+    rules = args.settings.rules
+    return diagnose(
+        observations(digests, compared), load(rules.packs, rules.site_file), sources=[d.file for d in digests]
+    )

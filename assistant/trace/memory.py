@@ -1,0 +1,120 @@
+"""The allocator's memory as parts of a page: of a trace's [memory] events, or of a snapshot."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from assistant.exits import Exit
+from assistant.render.sheet import Fields, Heading
+from assistant.render.trace_page import Column, Grid, Head, Part, Plot
+from assistant.render.trace_plots import spark
+from assistant.render.trace_units import duration, number, share, size
+from assistant.trace.answer import answer, notes
+from assistant.trace.reading import Results, place
+from assistant.trace.words import word
+from knowledge.errors import GpudiagError
+from knowledge.language import Text
+from knowledge.text import clean, excerpt
+from probes.trace.model import plain
+
+if TYPE_CHECKING:
+    from probes.trace.model import MemoryUse
+
+_SPLIT = 0.25  # of reserved memory that is free in pieces: worth a sentence (PyTorch's own advice on expandable segments speaks of such)
+_HOLDERS = 8
+
+
+def run(args: argparse.Namespace, names: Sequence[str]) -> int:
+    """``gpudiag trace summary`` of memory snapshots."""
+    from probes.trace.snapshot import read_snapshot
+
+    results: Results[tuple[str, tuple[MemoryUse, ...]]] = Results()
+    for name in names:
+        try:
+            results.found.append((name, read_snapshot(place(args, name))))
+        except GpudiagError as error:
+            if len(names) == 1:
+                raise
+            results.failed[name] = error.message
+    lang = args.settings.output.lang
+    data = {
+        "source": "snapshot",
+        "ranks": [],
+        "verdicts": [],
+        "snapshots": [{"file": f, "memory": plain(m, lang)} for f, m in results.found],
+    }
+    return answer(args, results, data, lambda: [p for f, m in results.found for p in _parts(f, m, lang)], Exit.OK)
+
+
+def _parts(file: str, uses: Sequence[MemoryUse], lang: str) -> list[Part]:
+    return [
+        _head(uses, lang),
+        Heading(excerpt(file, 200)),
+        *(p for use in uses for p in section(use, lang)),
+        *notes([n for use in uses for n in use.notes], lang),
+    ]
+
+
+def _head(uses: Sequence[MemoryUse], lang: str) -> Head:
+    """The device that holds most, and how much of that is of no use."""
+    use = max(uses, key=lambda u: u.end_reserved)
+    split = use.fragmentation or 0.0
+    top = use.top[0] if use.top else None
+    who_en = f" Most is held by {excerpt(clean(top[0]), 120)} ({size(top[1])})." if top else ""
+    who_zh = f"占用最多的是 {excerpt(clean(top[0]), 120)}（{size(top[1])}）。" if top else ""
+    text = Text(
+        f"{clean(use.device)}: {size(use.end_allocated)} allocated of {size(use.end_reserved)} reserved at the end, at most {size(use.peak_allocated)}; {share(split)} of it is free in pieces.{who_en}",
+        f"{clean(use.device)}：结束时已分配 {size(use.end_allocated)}，保留 {size(use.end_reserved)}，峰值 {size(use.peak_allocated)}；其中 {share(split)} 为碎片。{who_zh}").in_(lang)  # fmt: skip
+    if split >= _SPLIT:
+        return Head("warning", Text("FRAGMENTED", "碎片化").in_(lang), text)
+    return Head("info", Text("MEMORY", "显存").in_(lang), text)
+
+
+def section(use: MemoryUse, lang: str, holders: int = _HOLDERS) -> list[Part]:
+    """One device: figures, the course of allocated memory, who holds it."""
+    growth = use.growth_per_iteration
+    rows = (
+        (Text("allocated", "已分配").in_(lang), Text(f"at most {size(use.peak_allocated)}, {size(use.end_allocated)} at the end", f"峰值 {size(use.peak_allocated)}，结束时 {size(use.end_allocated)}").in_(lang)),
+        (Text("reserved", "已保留").in_(lang), Text(f"at most {size(use.peak_reserved)}, {size(use.end_reserved)} at the end", f"峰值 {size(use.peak_reserved)}，结束时 {size(use.end_reserved)}").in_(lang)),
+        (Text("fragmentation", "碎片率").in_(lang), share(use.fragmentation) if use.fragmentation is not None else ""),
+        (Text("allocations", "分配次数").in_(lang), Text(f"{number(use.allocations)}, {number(use.frees)} frees; {size(use.churn_bytes)} in all", f"{number(use.allocations)}，释放 {number(use.frees)}；共 {size(use.churn_bytes)}").in_(lang) if use.allocations else ""),
+        (Text("growth per iteration", "每迭代增长").in_(lang), size(growth) if growth else ""),
+        (Text("driver calls", "驱动调用").in_(lang), number(use.segment_events) if use.segment_events else ""),
+    )  # fmt: skip
+    title = Text(f"Memory of {clean(use.device)}", f"{clean(use.device)} 的显存").in_(lang)
+    course: list[Part] = [Plot(partial(_course, use, lang))] if len(use.timeline) > 3 and use.peak_allocated else []
+    held: list[Part] = []
+    if use.top:
+        columns = (
+            Column(Text("bytes", "字节").in_(lang)),
+            Column(word("share", lang), 1),
+            Column(Text("held by", "持有者").in_(lang)),
+        )
+        whole = max(use.end_allocated, use.peak_allocated, 1)
+        held = [
+            Grid(
+                columns, tuple((size(n), share(n / whole), excerpt(clean(name), 300)) for name, n in use.top[:holders])
+            )
+        ]
+    return [Heading(title), Fields(rows), *course, *held]
+
+
+def _course(use: MemoryUse, lang: str, columns: int, fine: bool) -> list[str]:
+    """Allocated memory over time, in one line: in each column the most."""
+    room = columns - 4
+    start, end = use.timeline[0].at_ns, use.timeline[-1].at_ns
+    most: list[float] = [0.0] * room
+    last = 0
+    for point in use.timeline:
+        at = min(room - 1, (point.at_ns - start) * room // max(1, end - start))
+        for column in range(last, at):
+            most[column + 1] = max(most[column + 1], most[last])
+        last, most[at] = at, max(most[at], point.allocated)
+    title = Text(
+        f"  allocated over {duration(end - start)}, at most {size(use.peak_allocated)}",
+        f"  已分配显存，历时 {duration(end - start)}，峰值 {size(use.peak_allocated)}",
+    ).in_(lang)
+    return [title, f"  {spark(most, float(use.peak_allocated), fine)}"]

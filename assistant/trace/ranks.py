@@ -1,0 +1,218 @@
+"""``gpudiag trace ranks``: who is slow, who waits for whom, which link is slow, who is missing."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assistant.exits import Exit
+from assistant.render.labels import colon, label, listed
+from assistant.render.sheet import Heading, Items, Paragraph
+from assistant.render.trace_page import Bar, Bars, Column, Grid, Head, Part
+from assistant.render.trace_units import digits, duration, durations, number, ratio, share, size
+from assistant.trace.answer import answer, commands, notes, quoted
+from assistant.trace.reading import Results, each, needs_of, window
+from assistant.trace.words import rank_name, short, word
+from knowledge.errors import UsageError
+from knowledge.language import Text
+from knowledge.text import clean, excerpt
+from probes.trace.model import Collective, Ranks, RankTiming, plain
+from probes.trace.reader import Trace
+
+if TYPE_CHECKING:
+    from probes.trace.ranks import RankDigest
+
+_BIG = 0.05  # of the span: waiting that is worth a warning
+_NAMES = 8
+_DEADLINE = 300.0
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, match, print."""
+    from probes.trace.ranks import compare
+
+    if args.deadline is not None and not args.dask:
+        raise UsageError("--deadline is about reading through Dask", hint="give --dask WHERE as well, or leave it out")
+    results = _through_dask(args) if args.dask else _here(args)
+    found = compare(results.found, results.failed)
+    lang = args.settings.output.lang
+    undecided = len(found.timings) < 2 and not found.missing
+    late = bool(found.stragglers) and _lost(found) > _BIG
+    bad = late or bool(found.missing) or any(c.slow_link for c in found.collectives)
+    code = Exit.FINDING if bad else Exit.UNDECIDED if undecided else Exit.OK
+    return answer(args, results, plain(found, lang) | {"failed": []}, lambda: _parts(args, found), code)
+
+
+def _here(args: argparse.Namespace) -> Results[RankDigest]:
+    from probes.trace import ranks
+
+    return each(args, needs_of(args, ranks.NEEDS), partial(_one, args))
+
+
+def _one(args: argparse.Namespace, trace: Trace) -> RankDigest:
+    from probes.trace.ranks import digest
+
+    return digest(trace, window(args, trace))
+
+
+def _through_dask(args: argparse.Namespace) -> Results[RankDigest]:
+    """Each trace is read by a worker that sees it; what is there here as a folder is meant file by file."""
+    from assistant.fleet.dask_ranks import analyse
+    from assistant.output import Progress
+    from probes.trace.reader import files
+
+    names = [name for given in args.files for name in (files([given]) if Path(given).is_dir() else [given])]
+    bar = Progress(args.quiet)
+    try:
+        fleet = analyse(
+            names, args.dask, args.deadline or _DEADLINE, progress=lambda done, of: bar(f"traces {done}/{of}")
+        )
+    finally:
+        bar.done()
+    return Results(list(fleet.values), fleet.failed(args.settings.output.lang))
+
+
+def _lost(found: Ranks) -> float:
+    """The share of all ranks' time that is waiting for the last."""
+    return ratio(sum(t.waits_ns for t in found.timings), sum(t.span_ns for t in found.timings)) or 0.0
+
+
+# --- text ----------------------------------------------------------------------------------
+
+
+def _parts(args: argparse.Namespace, found: Ranks) -> list[Part]:
+    lang = args.settings.output.lang
+    out: list[Part] = [_head(found, lang)]
+    if found.stragglers:
+        said = tuple(f"{rank_name(s.rank, s.file)}{colon(lang)}{clean(s.why.in_(lang))}" for s in found.stragglers[:3])
+        out.append(Items(said))
+    out += _timings(found, args.top, lang)
+    out += _waits(found, lang)
+    out += _collectives(found.collectives[: args.top], lang)
+    out += notes(found.notes, lang)
+    return [*out, *commands(_next(found), lang)]
+
+
+def _head(found: Ranks, lang: str) -> Head:
+    """The straggler, the missing ranks, the slow link, or that all keep pace."""
+    n = len(found.timings)
+    if found.missing:
+        names = listed([str(r) for r in found.missing[:_NAMES]], lang) + (" ..." if len(found.missing) > _NAMES else "")
+        return Head("warning", label("warning", lang), Text(
+            f"{len(found.missing)} of {found.world_size or n + len(found.missing)} ranks left no trace: {names}.",
+            f"{found.world_size or n + len(found.missing)} 个 rank 中有 {len(found.missing)} 个没有跟踪：{names}。").in_(lang))  # fmt: skip
+    if found.stragglers and _lost(found) > _BIG:
+        s = found.stragglers[0]
+        name = rank_name(s.rank, s.file)
+        return Head("warning", label("warning", lang), Text(
+            f"The other ranks wait for {name}: {share(_lost(found))} of all ranks' time is waiting, {share(s.share)} of that for it.",
+            f"其他 rank 在等待 {name}：全部 rank 时间的 {share(_lost(found))} 用于等待，其中 {share(s.share)} 是等它。").in_(lang))  # fmt: skip
+    slow = next((c for c in found.collectives if c.slow_link), None)
+    if slow is not None:
+        return Head("warning", label("warning", lang), Text(
+            f"A link is slow: {excerpt(slow.name, 80)} among ranks {_members(slow, lang)} transfers {digits(slow.slower or 0)} times as slowly as its like, and nobody is late.",
+            f"链路缓慢：rank {_members(slow, lang)} 之间的 {excerpt(slow.name, 80)} 传输耗时为同类的 {digits(slow.slower or 0)} 倍，且没有 rank 迟到。").in_(lang))  # fmt: skip
+    if n < 2:
+        return Head("unknown", label("unknown", lang), Text(
+            "One rank alone: who waits for whom takes the traces of several ranks of one job.",
+            "只有一个 rank：需要同一作业多个 rank 的跟踪才能判断谁在等谁。").in_(lang))  # fmt: skip
+    if not found.collectives:
+        return Head("unknown", label("unknown", lang), Text(
+            f"{n} ranks, and no collective that two of them took part in.", f"{n} 个 rank，但没有两个 rank 共同参与的集合通信。").in_(lang))  # fmt: skip
+    return Head("ok", label("ok", lang), Text(f"{n} ranks keep pace: {share(_lost(found))} of their time is waiting for the last.",
+                                              f"{n} 个 rank 步调一致：{share(_lost(found))} 的时间在等待最后到达者。").in_(lang))  # fmt: skip
+
+
+def _members(c: Collective, lang: str) -> str:
+    return listed([str(r) for r in c.ranks[:_NAMES]], lang) + (" ..." if len(c.ranks) > _NAMES else "")
+
+
+def _timings(found: Ranks, most: int, lang: str) -> list[Part]:
+    if not found.timings:
+        return []
+    chosen = (
+        found.timings
+        if len(found.timings) <= most
+        else tuple(sorted(found.timings, key=lambda t: -max(t.waits_ns, t.makes_wait_ns))[:most])
+    )
+    keys = ("span_ns", "compute_ns", "exposed_comm_ns", "idle_ns", "waits_ns", "makes_wait_ns")
+    titles = (Text("span", "跨度"), Text("computing", "计算"), Text("exp. comm", "未掩盖通信"), Text("idle", "空闲"),
+              Text("waits", "等待他人"), Text("makes wait", "让人等待"))  # fmt: skip
+    drops = (0, 3, 4, 5, 0, 0)
+    every = durations([getattr(t, key) for key in keys for t in chosen])
+    n = len(chosen)
+    columns = (*(Column(t.in_(lang), d) for t, d in zip(titles, drops, strict=True)), Column(word("rank", lang)))
+    rows = tuple(
+        (*(every[k * n + i] for k in range(len(keys))), rank_name(t.rank, t.file)) for i, t in enumerate(chosen)
+    )
+    of = (
+        Text(f"over {found.iterations} iterations that all have", f"基于共有的 {found.iterations} 个迭代")
+        if found.iterations
+        else Text("from first to last GPU activity", "从首个到最后一个 GPU 活动")
+    )
+    many = len(found.timings)
+    title = Text(f"{many} rank{'s' if many != 1 else ''}, {of.en}", f"{len(found.timings)} 个 rank，{of.zh}").in_(lang)
+    rest = len(found.timings) - n
+    more = [Paragraph("  " + label("more_lines", lang).format(n=rest))] if rest else []
+    return [Heading(title), Grid(columns, rows), *more, *_bars(chosen, lang)]
+
+
+def _bars(timings: Sequence[RankTiming], lang: str) -> list[Part]:
+    """How long each rank is waited for."""
+    most = max((t.makes_wait_ns for t in timings), default=0)
+    if not most:
+        return []
+    title = Text("Waited for", "被等待的时间").in_(lang)
+    return [
+        Heading(title),
+        Bars(
+            tuple(
+                Bar(
+                    rank_name(t.rank, t.file),
+                    duration(t.makes_wait_ns),
+                    t.makes_wait_ns / sum(x.makes_wait_ns for x in timings),
+                )
+                for t in timings
+            )
+        ),
+    ]
+
+
+def _waits(found: Ranks, lang: str) -> list[Part]:
+    if not found.waits:
+        return []
+    columns = (
+        Column(word("time", lang)),
+        Column(Text("who waits", "等待者").in_(lang), left=True),
+        Column(Text("for whom", "等待对象").in_(lang)),
+    )
+    rows = tuple(
+        (duration(w.ns), rank_name(w.rank, w.file), rank_name(w.late_rank, w.late_file)) for w in found.waits[:_NAMES]
+    )
+    return [Heading(Text("Who waits for whom", "谁在等谁").in_(lang)), Grid(columns, rows, named=False)]
+
+
+def _collectives(items: Sequence[Collective], lang: str) -> list[Part]:
+    if not items:
+        return []
+    titles = ((Text("calls", "次数"), 0), (Text("transfer", "传输"), 0), (Text("waiting", "等待"), 0), (Text("last to come", "最后到达"), 0),
+              (Text("bytes", "字节"), 3), (Text("bus GB/s", "总线 GB/s"), 2), (Text("ranks", "rank 数"), 4))  # fmt: skip
+    columns = (*(Column(t.in_(lang), d) for t, d in titles), Column(Text("collective", "集合通信").in_(lang)))
+    rows = tuple(
+        (number(c.count), duration(c.transfer_ns), duration(c.skew_ns), "-" if c.late_rank is None else f"{c.late_rank} ({share(c.late_share)})",
+         size(c.bytes), "-" if c.bus_gbs is None else digits(c.bus_gbs), str(len(c.ranks)),
+         f"{short(c.name)}{' !' if c.slow_link else ''}")
+        for c in items
+    )  # fmt: skip
+    return [Heading(Text("Collectives", "集合通信").in_(lang)), Grid(columns, rows)]
+
+
+def _next(found: Ranks) -> list[str]:
+    if not found.stragglers or len(found.timings) < 2:
+        return []
+    slow = found.stragglers[0]
+    fast = min(found.timings, key=lambda t: t.makes_wait_ns)
+    return [f"gpudiag trace diff {quoted(fast.file)} {quoted(slow.file)}"]

@@ -1,0 +1,40 @@
+"""How a verdict is worded that traces of a job gave: what bounds the job, and no word on the health of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assistant.render.labels import impact_words
+from knowledge.language import NO_TEXT, Text
+from rules.engine import Finding, Role
+
+AREA = "trace"  # of rules/catalog
+# Rules that say of a whole trace that it does not tell what bounds the job.
+_BLIND = frozenset({"trace-without-gpu-activity"})
+
+
+def only(findings: Sequence[Finding]) -> bool:
+    """Whether all of some findings are about how a job spends its time."""
+    return bool(findings) and all(f.rule.area == AREA for f in findings)
+
+
+def blind(findings: Sequence[Finding]) -> bool:
+    """Whether a trace was given that cannot tell what bounds the job, and nothing else was found."""
+    roots = [f for f in findings if f.role is Role.ROOT]
+    return only(roots) and any(f.rule.id in _BLIND for f in roots)
+
+
+def tail(same: Sequence[Finding]) -> Text:
+    """The sentence behind the headline: how much of the time the first finding explains, of several ranks at most."""
+    said = [impact_words(same[0].impact, lang, most=len(same) > 1) for lang in ("en", "zh")]
+    return Text(f"It {said[0]}.", f"{said[1]}。") if all(said) else NO_TEXT
+
+
+def quiet(findings: Sequence[Finding]) -> Text:
+    """The headline when nothing asks for a change: what bounds the job, where the traces tell. Empty without traces."""
+    roots = [f for f in findings if f.role is Role.ROOT]
+    if not only(roots):
+        return NO_TEXT
+    first = roots[0]
+    more = tail([f for f in roots if f.rule.id == first.rule.id])
+    return Text(f"{first.title.en}.{f' {more.en}' if more else ''}", f"{first.title.zh}。{more.zh}")
