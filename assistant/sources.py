@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -65,11 +65,11 @@ class _Gathering:
 
 
 def read(logs: Sequence[str], inputs: Sequence[str], host: str = "", progress: Progress | None = None) -> Reading:
-    """Read all inputs; ``-`` is standard input. A file that is named twice is read once.
+    """Read all inputs; ``-`` is standard input. A file that is named twice is read once; a folder of traces is read whole.
 
     What cannot be opened is named in a note; InputError names it when nothing could be opened.
     """
-    wanted, repeated = _once([*((p, False) for p in logs), *((p, True) for p in inputs)])
+    wanted, repeated = _once([*((p, False) for p in logs), *((p, True) for p in _inside(inputs))])
     g = _Gathering(host, progress)
     faults = _check(path for path, _ in wanted)
     if faults and len(faults) == len(wanted):
@@ -142,6 +142,20 @@ def _named(data: bytes, name: str) -> BinaryIO:
 
 
 # --- what was named -----------------------------------------------------------------------
+
+
+def _inside(inputs: Iterable[str]) -> Iterator[str]:
+    """The inputs, instead of a folder the traces in it; a folder without any stands as it is, and cannot be read."""
+    for path in inputs:
+        if path == "-" or not Path(path).is_dir():
+            yield path
+            continue
+        from probes.trace.reader import files
+
+        try:
+            yield from files([path])
+        except InputError:
+            yield path
 
 
 def _once(items: Iterable[tuple[str, bool]]) -> tuple[list[tuple[str, bool]], list[str]]:

@@ -86,7 +86,7 @@ def _comparisons(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "ranks",
         "many ranks of a job: who is slow, who waits for whom, which link is slow",
         "traces/",
-        "--dask scheduler:8786 --deadline 60 /shared/traces/",
+        "--dask tcp://scheduler:8786 --deadline 60 /shared/traces/",
     )
     options.window(one)
     options.top(one, options.ROWS)
@@ -95,7 +95,7 @@ def _comparisons(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--dask",
         default="",
         metavar="WHERE",
-        help="read where the traces lie: the address of a Dask scheduler, or local (package gpudiag[fleet])",
+        help="read where the traces lie, with Dask: local:N, tcp://HOST:PORT, ssh:HOST,HOST, slurm:N or kubernetes:N (package gpudiag[fleet])",
     )
     one.add_argument(
         "--deadline",

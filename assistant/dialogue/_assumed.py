@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -107,7 +107,36 @@ def _fact(spec: FactSpec, a: Assumed, turn: Turn, d: Diagnosis, where: Scoped) -
             return parsed.text
         value = parsed
     made = tuple(value_of(spec, s, value, d.facts, status) for s in subjects)
+    if not where.named:
+        made = (*made, *_alike(spec, value, status, d))
     return Assumption(_sentence(spec, subjects, value), frozenset({spec.name}), made, subjects=tuple(subjects))
+
+
+def _alike(spec: FactSpec, value: Value, status: Status, d: Diagnosis) -> Iterator[Supposition]:
+    """What cannot stay as it is when a trace's share is another: the same share of the whole job, and the shares that it is a part of."""
+    from knowledge.bottlenecks import measures
+
+    found = measures(spec.name)
+    if found is None or status is not Status.OK or not isinstance(value, int | float):
+        return
+    for name in found.same:
+        yield from (value_of(vocabulary()[name], s, value, d.facts) for s in _told(name, d))
+    parts = {s: old for name in (spec.name, *found.same) for s, old in _told(name, d).items()}
+    for name in found.whole:
+        for s, old in _told(name, d).items():
+            if s in parts:
+                less = round(max(0.0, min(100.0, old - parts[s] + value)), 2)
+                yield value_of(vocabulary()[name], s, less, d.facts)
+
+
+def _told(name: str, d: Diagnosis) -> dict[Subject, float]:
+    """The numbers of a fact by subject."""
+    seen = ((s, d.facts.current(name, s)) for s in d.facts.subjects(vocabulary()[name].scope))
+    return {
+        s: o.value
+        for s, o in seen
+        if o is not None and isinstance(o.value, int | float) and not isinstance(o.value, bool)
+    }
 
 
 def _sentence(spec: FactSpec, subjects: Sequence[Subject], value: Value) -> Text:

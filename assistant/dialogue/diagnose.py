@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, verdict_of
 from assistant.dialogue import Turn
 from assistant.dialogue._scope import Scoped, called, scoped
+from assistant.dialogue._traced import bottleneck, only_traces
 from assistant.dialogue._words import words
 from assistant.render.sheet import Heading, Items, Paragraph, Part
 from assistant.reply import Reply
@@ -31,6 +32,8 @@ def answer(turn: Turn) -> Reply:
     """The whole diagnosis; of a symptom what concerns it, the differential table, and the rest in a line each. Pure."""
     d = turn.diagnosis
     assert d is not None  # the session looked, or was told something
+    if (named := bottleneck(turn)) is not None:
+        return named
     if not turn.query.symptoms and (where := scoped(d, turn.query.slots)).narrow:
         return _of_part(turn, d, where)
     if not turn.query.symptoms:
@@ -154,5 +157,7 @@ def _remark(turn: Turn) -> tuple[Part, ...]:
 
 
 def _next(turn: Turn, d: Diagnosis) -> tuple[str, ...]:
-    keys = ("why", "next", "use") if d.roots else ("else", "evidence")
+    keys: tuple[str, ...] = ("why", "next", "use") if d.roots else ("else", "evidence")
+    if d.roots and only_traces(d):  # of the health of the machine a trace tells nothing
+        keys = ("why", "next", "else")
     return tuple(_ASK[k].in_(turn.lang) for k in keys)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from assistant.dialogue._named import chosen, named
 from assistant.dialogue._scope import Scoped, called, fine, gpu_index
 from assistant.dialogue._words import Words, causes_of, finding_data, nothing_yet, suggest, words
-from assistant.render.labels import aside, label, listed
+from assistant.render.labels import aside, impact_words, label, listed
 from assistant.render.sheet import Code, Fields, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.observation import Scope
@@ -60,6 +60,7 @@ def _act(turn: Turn, w: Words, f: Finding) -> Reply:
     risk = "" if a.risk == "safe" else label(str(a.risk), w.lang)
     rows: list[tuple[str, str]] = [
         (w.t("for", "针对"), w.title(f)),
+        (w.t("which", "该问题"), impact_words(f.impact, w.lang)),
         (w.t("decided by", "依据"), "" if a.resolver == "rule" else w.said_by(f)),
         (w.t("risk", "风险"), risk),
         (w.t("who must agree", "需经同意"), _consent(w, step) or (w.t("the operator", "运维人员") if risk else "")),

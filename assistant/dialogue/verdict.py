@@ -14,6 +14,7 @@ from assistant.dialogue import _clauses
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._scope import Scoped, called, scoped
 from assistant.dialogue._should import Should, asked_of, compared
+from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words, words_of
 from assistant.render.labels import aside, colon, label, listed
 from assistant.render.sheet import Fields, Items, Paragraph, Part
@@ -43,6 +44,8 @@ def answer(turn: Turn) -> Reply:
     """Yes, no, not yet or cannot say, with the reasons and the action."""
     if turn.diagnosis is None:
         return nothing_yet(turn)
+    if (named := bottleneck(turn)) is not None:
+        return named  # "should I use torch.compile?"
     w, where = words(turn), scoped(turn.diagnosis, turn.query.slots)
     if where.unknown and not where.subjects:
         return _unknown(turn, w, where)

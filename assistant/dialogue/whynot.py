@@ -10,6 +10,7 @@ from assistant.dialogue import _clauses
 from assistant.dialogue._meant import Meant, meant
 from assistant.dialogue._scope import scoped
 from assistant.dialogue._standing import Stand, Standing, standings
+from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, causes_of, filled, finding_data, nothing_yet, suggest, words
 from assistant.render import describe
 from assistant.render.labels import aside, colon, label, listed, scope_name
@@ -32,6 +33,8 @@ def answer(turn: Turn) -> Reply:
     """Why the hypothesis of the query was not concluded, or that it was."""
     if turn.diagnosis is None:
         return nothing_yet(turn)
+    if (named := bottleneck(turn)) is not None:
+        return named
     w = words(turn)
     what = meant(turn.query, turn.ruleset.rules)
     if (

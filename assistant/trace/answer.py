@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from probes.trace.reader import Trace
 
 T = TypeVar("T")
+_NOTES = 10  # of hundreds of ranks each may have its own
 
 
 def answer(
@@ -56,7 +57,8 @@ def unread(results: Results[T], lang: str) -> list[Part]:
 def notes(texts: Sequence[Text], lang: str) -> list[Part]:
     """What a reader of the numbers must know."""
     said = tuple(dict.fromkeys(clean(t.in_(lang)) for t in texts if t))
-    return [Heading(word("notes", lang)), Items(said)] if said else []
+    more = (label("more_lines", lang).format(n=len(said) - _NOTES),) if len(said) > _NOTES else ()
+    return [Heading(word("notes", lang)), Items((*said[:_NOTES], *more))] if said else []
 
 
 def commands(lines: Sequence[str], lang: str) -> list[Part]:

@@ -59,7 +59,7 @@ def facts(s: RankSummary, lang: str) -> Fields:
         t = s.tensor_core
         rows.append((Text("tensor cores", "张量核心").in_(lang),
                      Text(f"used {share(t.yes)} of kernel time, not used {share(t.no)}, not told by the name {share(t.unknown)}",
-                          f"占内核时间 {share(t.yes)}，未使用 {share(t.no)}，名称无法判断 {share(t.unknown)}").in_(lang)))  # fmt: skip
+                          f"占 kernel 时间 {share(t.yes)}，未使用 {share(t.no)}，名称无法判断 {share(t.unknown)}").in_(lang)))  # fmt: skip
     if len(s.streams) > 1:
         rows.append((Text("streams", "流").in_(lang), _streams(s, lang)))
     return Fields(tuple(rows))
@@ -71,7 +71,7 @@ def _communication(s: RankSummary, lang: str) -> str:
     hidden = share(ratio(s.comm_compute_overlap_ns, s.comm_ns))
     n = number(s.comm_kernels)
     return Text(f"{duration(s.comm_ns)} in {n} kernels, {hidden} of it behind computing",
-                f"{duration(s.comm_ns)}，{n} 个内核，其中 {hidden} 被计算掩盖").in_(lang)  # fmt: skip
+                f"{duration(s.comm_ns)}，{n} 个 kernel，其中 {hidden} 被计算掩盖").in_(lang)  # fmt: skip
 
 
 def _copies(s: RankSummary, lang: str) -> str:
@@ -87,7 +87,7 @@ def _launch_rows(launches: Launches | None, lang: str) -> list[tuple[str, str]]:
         return []
     o = launches
     graphs = Text(f", {number(o.graph_kernels)} kernels from {number(o.graph_launches)} graph launches",
-                  f"，{number(o.graph_launches)} 次图启动带来 {number(o.graph_kernels)} 个内核").in_(lang) if o.graph_launches else ""  # fmt: skip
+                  f"，{number(o.graph_launches)} 次图启动带来 {number(o.graph_kernels)} 个 kernel").in_(lang) if o.graph_launches else ""  # fmt: skip
     calls = Text(f"{number(o.count)}, {digits(o.per_ms)} per ms; median call {duration(o.median_call_ns)}, median way to the device {duration(o.median_delay_ns)}",
                  f"{number(o.count)} 次，每毫秒 {digits(o.per_ms)} 次；调用中位数 {duration(o.median_call_ns)}，到达设备中位数 {duration(o.median_delay_ns)}").in_(lang)  # fmt: skip
     small = Text(f"median {duration(o.median_kernel_ns)}; {share(ratio(o.short_kernels, o.count))} are shorter than their launch call",
@@ -96,7 +96,7 @@ def _launch_rows(launches: Launches | None, lang: str) -> list[tuple[str, str]]:
                  f"平均提前启动 {digits(o.queue_mean)} 个，最多 {number(o.queue_max)} 个；{share(o.queue_empty_share)} 的时间为空").in_(lang)  # fmt: skip
     return [
         (Text("launches", "启动").in_(lang), calls + graphs),
-        (word("kernels", lang), small),
+        (Text("kernels", "kernel 时长").in_(lang), small),
         (Text("launch queue", "启动队列").in_(lang), queue),
     ]
 
@@ -126,12 +126,12 @@ def roofline_rows(r: Roofline | None, lang: str) -> list[tuple[str, str]]:
         )
         rows.append((Text("matrix products", "矩阵乘").in_(lang),
                      Text(f"{digits(r.gemm_tflops)} TFLOP/s over the window{peak}; shapes are known for {share(r.covered_share)} of kernel time",
-                          f"窗口内 {digits(r.gemm_tflops)} TFLOP/s{peak}；{share(r.covered_share)} 的内核时间已知形状").in_(lang)))  # fmt: skip
+                          f"窗口内 {digits(r.gemm_tflops)} TFLOP/s{peak}；{share(r.covered_share)} 的 kernel 时间已知形状").in_(lang)))  # fmt: skip
     if r.memory_bound_share is not None and r.compute_bound_share is not None:
         rest = max(0.0, 1 - r.memory_bound_share - r.compute_bound_share)
         rows.append((Text("roofline", "屋顶线").in_(lang),
                      Text(f"{share(r.memory_bound_share)} of kernel time under the memory roof, {share(r.compute_bound_share)} under the compute roof, {share(rest)} not known",
-                          f"内核时间中 {share(r.memory_bound_share)} 受显存带宽限制，{share(r.compute_bound_share)} 受算力限制，{share(rest)} 未知").in_(lang)))  # fmt: skip
+                          f"kernel 时间中 {share(r.memory_bound_share)} 受显存带宽限制，{share(r.compute_bound_share)} 受算力限制，{share(rest)} 未知").in_(lang)))  # fmt: skip
     if r.mfu is not None:
         rows.append(("MFU", f"{share(r.mfu)}{aside(r.mfu_formula, lang) if r.mfu_formula else ''}"))
     return rows

@@ -134,7 +134,7 @@ def _parts(args: argparse.Namespace, d: Diff, a: _Side, b: _Side, said: Sequence
         Heading(f"{a.name} -> {b.name}"),
         _table(*_used(d, lang), lang, total=d),
     ]
-    levels = ((Text("By kernel", "按内核函数"), d.kernels, args.top), (Text("By call path", "按调用路径"), d.tree, args.top),
+    levels = ((Text("By kernel", "按 kernel"), d.kernels, args.top), (Text("By call path", "按调用路径"), d.tree, args.top),
               (Text("Host time by call path", "主机时间按调用路径"), d.host, min(_HOST, args.top)))  # fmt: skip
     for title, rows, most in levels:
         told = [r for r in rows if r.a_ns != r.b_ns or r.a_count != r.b_count]

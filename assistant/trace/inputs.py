@@ -72,7 +72,7 @@ def kind_of(start: bytes) -> str:
 
 _FOLDED = re.compile(rb"[^\x00\n]{1,4000};[^\x00\n]{0,60000} \d{1,18}\r?\n")
 _WHAT: dict[str, tuple[Text, str]] = {
-    "nsys-sum": (Text("a summary of kernels by nsys stats", "nsys stats 的内核汇总"), "gpudiag trace kernels FILE"),
+    "nsys-sum": (Text("a summary of kernels by nsys stats", "nsys stats 的 kernel 汇总"), "gpudiag trace kernels FILE"),
     "ncu": (Text("an Nsight Compute report", "Nsight Compute 报告"), "gpudiag trace kernels FILE"),
     "snapshot": (Text("a memory snapshot of PyTorch", "PyTorch 显存快照"), "gpudiag trace summary FILE"),
     "speedscope": (Text("a speedscope profile", "speedscope 剖析文件"), "gpudiag trace flame FILE"),

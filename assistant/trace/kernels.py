@@ -20,7 +20,7 @@ from probes.trace.model import KernelStat, Window, plain
 from probes.trace.reader import Trace
 
 _BY = {
-    "name": Text("kernel", "内核函数"), "shape": Text("operator and shapes", "算子与形状"), "module": Text("module", "模块"),
+    "name": Text("kernel", "kernel"), "shape": Text("operator and shapes", "算子与形状"), "module": Text("module", "模块"),
     "python": Text("Python function", "Python 函数"), "stream": Text("stream", "流"), "class": Text("class", "类别"),
 }  # fmt: skip
 
@@ -98,7 +98,7 @@ def _parts(args: argparse.Namespace, r: _Ranked) -> list[Part]:
     names = kernel_columns(lang, _BY[args.by].in_(lang))
     rest, covered = len(r.stats) - len(shown), sum(k.share for k in shown)
     said = Text(f"{number(calls)} kernels, copies and sets took {duration(total)} of device time, added up over streams",
-                f"{number(calls)} 个内核、拷贝与置零共占用设备时间 {duration(total)}（各流相加）").in_(lang)  # fmt: skip
+                f"{number(calls)} 个 kernel、拷贝与置零共占用设备时间 {duration(total)}（各流相加）").in_(lang)  # fmt: skip
     more = (
         Text(
             f"{rest} more rows make up {share(1 - covered)} (--top)", f"其余 {rest} 行占 {share(1 - covered)}（--top）"

@@ -20,7 +20,7 @@ from probes.trace.model import OpStat, Window, plain
 from probes.trace.reader import Trace
 
 _COLUMNS = (
-    (Text("GPU share", "GPU 占比"), 0), (Text("GPU own", "GPU 自身"), 0), (Text("GPU all", "GPU 合计"), 4), (Text("kernels", "内核"), 5),
+    (Text("GPU share", "GPU 占比"), 0), (Text("GPU own", "GPU 自身"), 0), (Text("GPU all", "GPU 合计"), 4), (Text("kernels", "kernel 数"), 5),
     (Text("host own", "主机自身"), 2), (Text("host all", "主机合计"), 3), (Text("calls", "调用"), 0),
 )  # fmt: skip
 _ON_GPU = 4  # of them are about the device

@@ -120,7 +120,12 @@ def child(
     lines = "\n".join(["examples:", *(f"  gpudiag trace {name} {e}".rstrip() for e in examples)])
     parser = actions.add_parser(name, help=text, description=text, epilog=lines, formatter_class=_Examples)
     add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="traces (.json, .json.gz) or folders of them; - is standard input")
+    add(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="traces (.json, .json.gz), exports of Nsight Systems, or folders of them; - is standard input",
+    )
     add(
         "--memory",
         type=size,

@@ -157,32 +157,22 @@ def _timings(found: Ranks, most: int, lang: str) -> list[Part]:
     title = Text(f"{many} rank{'s' if many != 1 else ''}, {of.en}", f"{len(found.timings)} 个 rank，{of.zh}").in_(lang)
     rest = len(found.timings) - n
     more = [Paragraph("  " + label("more_lines", lang).format(n=rest))] if rest else []
-    return [Heading(title), Grid(columns, rows), *more, *_bars(chosen, lang)]
+    return [Heading(title), Grid(columns, rows), *more, *_bars(found.timings, lang)]
 
 
 def _bars(timings: Sequence[RankTiming], lang: str) -> list[Part]:
-    """How long each rank is waited for."""
-    most = max((t.makes_wait_ns for t in timings), default=0)
-    if not most:
+    """How long the others wait for each rank, of those that are waited for."""
+    total = sum(t.makes_wait_ns for t in timings)
+    late = sorted((t for t in timings if t.makes_wait_ns), key=lambda t: -t.makes_wait_ns)[:_NAMES]
+    if not late:
         return []
-    title = Text("Waited for", "被等待的时间").in_(lang)
-    return [
-        Heading(title),
-        Bars(
-            tuple(
-                Bar(
-                    rank_name(t.rank, t.file),
-                    duration(t.makes_wait_ns),
-                    t.makes_wait_ns / sum(x.makes_wait_ns for x in timings),
-                )
-                for t in timings
-            )
-        ),
-    ]
+    rows = tuple(Bar(rank_name(t.rank, t.file), duration(t.makes_wait_ns), t.makes_wait_ns / total) for t in late)
+    return [Heading(Text("Waited for", "被等待的时间").in_(lang)), Bars(rows)]
 
 
 def _waits(found: Ranks, lang: str) -> list[Part]:
-    if not found.waits:
+    """Pairs of ranks, where it is not one rank that all wait for."""
+    if len({(w.late_rank, w.late_file) for w in found.waits}) < 2:
         return []
     columns = (
         Column(word("time", lang)),

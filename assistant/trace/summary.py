@@ -35,6 +35,7 @@ _TIMES = (
     "exposed_comm_ns",
     "exposed_mem_ns",
 )
+_FILES = 3  # that a command names
 _ROWS = 32  # ranks
 _HOLDERS = 4  # of memory, that are named
 _LEAST = 1 << 20  # bytes: what a CPU allocator of a few kilobytes holds is nobody's question
@@ -77,7 +78,7 @@ def _rank(d: RankDigest, lang: str) -> dict[str, Any]:
 def parts(args: argparse.Namespace, found: Job) -> list[Part]:
     """The verdict, then where the time went, then what to run next."""
     lang = args.settings.output.lang
-    return [*body(found, lang), *commands(_next([o for o in found.results.found if not o.empty]), lang)]
+    return [*body(found, lang), *commands(_next(args, [o for o in found.results.found if not o.empty]), lang)]
 
 
 def body(found: Job, lang: str) -> list[Part]:
@@ -135,12 +136,12 @@ def _lost(one: Looked) -> float:
 
 
 def _table(looked: Sequence[Looked], lang: str) -> list[Part]:
-    """One line a rank; of very many those that lose the most time."""
+    """One line a rank; of very many those that lose unusually much time or little: a straggler loses none."""
     count = len(looked)
     if count > _ROWS:
-        looked = sorted(
-            sorted(looked, key=_lost, reverse=True)[:_ROWS], key=lambda o: (o.digest.rank or 0, o.digest.file)
-        )
+        usual = sorted(map(_lost, looked))[count // 2]
+        odd = sorted(looked, key=lambda o: -abs(_lost(o) - usual))[:_ROWS]
+        looked = sorted(odd, key=lambda o: (o.digest.rank or 0, o.digest.file))
     summaries = [o.digest.summary for o in looked]
     spans = durations([s.span_ns for s in summaries])
     columns = (Column(word("span", lang)), Column(word("compute", lang)), Column(word("exposed_comm", lang)), Column(word("idle", lang)),
@@ -155,22 +156,21 @@ def _table(looked: Sequence[Looked], lang: str) -> list[Part]:
     return [Heading(title), Grid(columns, rows), *rest]
 
 
-def _next(looked: Sequence[Looked]) -> list[str]:
-    """What to run next: what the findings point to, else what is there."""
+def _next(args: argparse.Namespace, looked: Sequence[Looked]) -> list[str]:
+    """What to run next, on the files as they were given or on the rank that loses most."""
     if not looked:
         return []
-    d = looked[0].digest
-    file = quoted(d.file)
-    out = []
-    if d.iterations.items and d.summary.window.kind == "trace":
-        out.append(f"gpudiag trace summary --window iterations {file}")
-    if len(d.iterations.items) > 1:
-        out.append(f"gpudiag trace iterations {file}")
-    if d.summary.idle_ns * 5 > d.summary.span_ns:
-        out.append(f"gpudiag trace timeline {file}")
-    if d.stacks:
-        out.append(f"gpudiag trace flame {file}")
-    out.append(
-        f"gpudiag trace report -o report.html {' '.join(quoted(o.digest.file) for o in looked[:3])}{' ...' if len(looked) > 3 else ''}"
+    d = worst(looked).digest
+    file, given = (
+        quoted(d.file),
+        " ".join([*(quoted(f) for f in args.files[:_FILES]), *(["..."] if len(args.files) > _FILES else [])]),
     )
-    return out
+    out = [
+        ("trace summary --window iterations", given, bool(d.iterations.items) and d.summary.window.kind == "trace"),
+        ("trace ranks", given, len(looked) > 1),
+        ("trace iterations", file, len(d.iterations.items) > 1),
+        ("trace timeline", file, d.summary.idle_ns * 5 > d.summary.span_ns),
+        ("trace flame", file, d.stacks),
+        ("trace report -o report.html", given, True),
+    ]
+    return [f"gpudiag {command} {of}" for command, of, useful in out if useful]

@@ -174,14 +174,17 @@ def _gap_table(d: _Drawn, lang: str) -> list[Part]:
     if not d.found.gaps:
         return []
     several = len({g.device for g in d.found.gaps}) > 1
+    blamed = any(g.blame for g in d.found.gaps)
     columns = (Column(Text("at", "起点").in_(lang), 1), Column(word("length", lang)), *((Column("GPU"),) if several else ()),
                Column(Text("because", "原因").in_(lang), left=True), Column(Text("then ran", "随后运行").in_(lang), 2, left=True),
                Column(Text("the host was in", "主机处于").in_(lang)))  # fmt: skip
     rows = tuple(
-        (duration(g.start_ns - d.origin), duration(g.end_ns - g.start_ns), *((str(g.device),) if several else ()), word(g.cause, lang), squeezed(short(g.kernel), _KERNEL) if g.kernel else "-", short(g.blame) if g.blame else "-")
+        (duration(g.start_ns - d.origin), duration(g.end_ns - g.start_ns), *((str(g.device),) if several else ()), word(g.cause, lang),
+         squeezed(short(g.kernel), _KERNEL) if g.kernel else "-", short(g.blame) if g.blame else "-")
         for g in d.found.gaps
     )  # fmt: skip
-    return [Heading(Text("Longest gaps of the GPU", "最长的 GPU 空隙").in_(lang)), Grid(columns, rows, named=False)]
+    grid = Grid(columns, rows, named=False) if blamed else Grid(columns[:-1], tuple(r[:-1] for r in rows), named=False)
+    return [Heading(Text("Longest gaps of the GPU", "最长的 GPU 空隙").in_(lang)), grid]
 
 
 def _zoom(d: _Drawn, lang: str) -> list[Part]:

@@ -21,6 +21,7 @@ _BETWEEN = re.compile(rb"\}[\x00-\x20]*+,[\x00-\x20]*+\{")
 _ESCAPE = re.compile(rb'\\(?:(["\\/bfnrt])|u00([0-7][0-9a-fA-F]))')
 _PLAIN: Final = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 WHITE: Final = bytes(range(33))
+_TRIES: Final = 1000  # brackets that are looked at for one between events
 
 
 class Unfinished(Exception):
@@ -124,7 +125,10 @@ def resume(text: bytes, at: int) -> tuple[int, bytes]:
 def last_cut(text: bytes, at: int, stop: int) -> int:
     """Behind the ``}`` of the last ``}, {`` in front of `stop`; `at` when there is none."""
     here = stop
-    while (here := text.rfind(b"{", at, here)) > at:
+    for _ in range(_TRIES):
+        here = text.rfind(b"{", at, here)
+        if here <= at:
+            break
         head = text[max(at, here - 64) : here].rstrip(WHITE)
         if head.endswith(b","):
             body = head[:-1].rstrip(WHITE)

@@ -176,7 +176,7 @@ class Scanner:
         text, ends = _pointer(), _pointer()
         count = self._lib.scanner_metas(self._at, ctypes.byref(text), ctypes.byref(ends))
         begin = 0
-        for end in _array(ends.value, count, np.uint64).tolist():
+        for end in [] if self.meta.full else _array(ends.value, count, np.uint64).tolist():
             take_metadata(self.meta, ctypes.string_at((text.value or 0) + begin, end - begin))
             begin = end
 

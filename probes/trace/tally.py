@@ -61,9 +61,14 @@ class Meta:
     process: dict[str, dict[str, str]] = field(default_factory=dict)  # pid -> name, labels
     thread: dict[tuple[str, str], str] = field(default_factory=dict)
 
+    @property
+    def full(self) -> bool:
+        """Whether further events are ignored."""
+        return len(self.process) + len(self.thread) >= METADATA
+
     def add(self, name: str, pid: str, tid: str, said: dict[str, str]) -> None:
         """Takes one metadata event: its name, and ``name`` and ``labels`` of its arguments."""
-        if len(self.process) + len(self.thread) >= METADATA:
+        if self.full:
             return
         if name == "thread_name" and "name" in said:
             self.thread[pid, tid] = said["name"]

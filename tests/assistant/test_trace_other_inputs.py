@@ -7,6 +7,8 @@ import json
 import pickle
 import re
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ import pytest
 from tests import demo_traces
 from tests.assistant.trace_lab import FORMATS, said, trace
 from tests.conftest import ROOT
-from tests.trace_files import compute_bound, data_bound
+from tests.trace_files import comm_bound, compute_bound, data_bound
 
 HAN = re.compile("[\u4e00-\u9fff]")
 NCU = """==PROF== Connected to process 7 (/usr/bin/python3)
@@ -148,6 +150,39 @@ def test_side_by_side_gives_the_same(tmp_path: Path) -> None:
     assert one["ranks"] == two["ranks"]
     assert one["verdicts"] == two["verdicts"]
     assert [f["file"] for f in one["failed"]] == [f["file"] for f in two["failed"]] == [str(tmp_path / "rank7.json")]
+
+
+def test_ranks_are_read_by_dask_and_one_that_no_worker_sees_is_told(
+    tmp_path: Path, clean_environment: dict[str, str]
+) -> None:
+    for rank in range(2):
+        comm_bound(steps=3, rank=rank, world=3).save(tmp_path / f"rank{rank}.json")
+    words = (
+        "trace",
+        "ranks",
+        "--dask",
+        "local:1",
+        "--deadline",
+        "60",
+        str(tmp_path),
+        str(tmp_path / "rank2.json"),
+        "--format",
+        "json",
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "assistant", *words],
+        capture_output=True,
+        text=True,
+        env=clean_environment,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    data = json.loads(done.stdout)
+    assert [t["rank"] for t in data["timings"]] == [0, 1]
+    assert data["missing"] == [2]
+    assert [Path(f["file"]).name for f in data["failed"]] == ["rank2.json"]
+    assert "no worker sees the file" in data["failed"][0]["why"]
 
 
 def test_the_trace_of_the_demo_is_the_generated_one(tmp_path: Path) -> None:

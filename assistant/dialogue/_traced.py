@@ -1,0 +1,31 @@
+"""What an answer is given from: traces of a job, or a machine. Cheap to ask; what answers about traces is imported when one was read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assistant import traced
+
+if TYPE_CHECKING:
+    from assistant.diagnosis import Diagnosis
+    from assistant.dialogue import Turn
+    from assistant.reply import Reply
+
+
+def has_traces(d: Diagnosis) -> bool:
+    """Whether a trace of a GPU job was read."""
+    return any(name.startswith("trace.") for name in d.facts.facts)
+
+
+def only_traces(d: Diagnosis) -> bool:
+    """Whether all that was found is about how a job spends its time."""
+    return traced.only(d.roots)
+
+
+def bottleneck(turn: Turn) -> Reply | None:
+    """The answer to a question that names a bottleneck or a remedy, from the traces that were read; None for any other."""
+    if turn.diagnosis is None or not has_traces(turn.diagnosis):
+        return None
+    from assistant.dialogue._bottleneck import answer
+
+    return answer(turn)
