@@ -29,6 +29,7 @@ class Bottleneck:
     facts: tuple[str, ...]  # names, the most telling first
     names: str  # the fact whose value is the rank that it is; empty: it names none
     same: tuple[str, ...]  # facts of the whole job that say what the first of `facts` says of one rank
+    over: tuple[str, ...]  # ids of others that are not meant where this one is named
     whole: tuple[str, ...]  # shares that the first of `facts` is a part of
 
 
@@ -36,8 +37,10 @@ class Bottleneck:
 def bottlenecks() -> Mapping[str, Bottleneck]:
     """All of them by id."""
     return {
-        e["id"]: Bottleneck(e["id"], Text.of(e["title"]), e["kind"], tuple(e["rules"]), tuple(e["facts"]),
-                            e.get("names") or "", tuple(e.get("same") or ()), tuple(e.get("whole") or ()))
+        e["id"]: Bottleneck(
+            e["id"], Text.of(e["title"]), e["kind"], tuple(e["rules"]), tuple(e["facts"]), e.get("names") or "",
+            *(tuple(e.get(key) or ()) for key in ("same", "over", "whole")),
+        )
         for e in shard("bottlenecks")
     }  # fmt: skip
 
@@ -75,4 +78,5 @@ def asked_about(text: str) -> tuple[Bottleneck, ...]:
         keep = 1 if latin else 0  # the blanks on both sides belong to the neighbours as well
         sides[latin] = sides[latin][: at + keep] + "\0" * (end - at - 2 * keep) + sides[latin][end - keep :]
     every = bottlenecks()
-    return tuple(every[name] for name in dict.fromkeys(name for _, name in sorted(found)))
+    named = [every[name] for name in dict.fromkeys(name for _, name in sorted(found))]
+    return tuple(b for b in named if not any(b.id in other.over for other in named))

@@ -19,14 +19,13 @@ from knowledge.bottlenecks import Bottleneck, asked_about, bottlenecks
 from knowledge.observation import Observation, Scope, Status, Subject
 from rules.engine import Role
 from rules.model import Severity
-from rules.proof import Truth
+from rules.proof import LeafProof, Truth
 
 if TYPE_CHECKING:
     from assistant.dialogue import Turn
     from rules.engine import Finding
 
 MOST, RANKS, ALSO = 4, 4, 2  # names of one sentence, ranks of one fact, further findings: so many are answered
-_BEHIND = re.compile(r" [\[(]|（")
 _MUCH = re.compile(r"\bhow (?:much|many|big|large|long|often)\b|多少|多大|多久|几次|占比")
 _OF_TRACES = ("trace.", "job.", "ncu.")  # facts that traces give
 _HOLDS = (Stand.CONCLUDED, Stand.SYMPTOM)
@@ -127,7 +126,7 @@ def _reply(turn: Turn, w: Words, judged: Sequence[_Judged]) -> Reply:
     if len(judged) > 1:
         parts.append(Items(tuple(_line(w, j) for j in judged)))
     head = _several(w, judged) if len(judged) > 1 else _head(turn, w, first)
-    lines = [x for j in judged for x in _evidence(w, j) if _bare(x) not in head]
+    lines = [x for j in judged for x in _evidence(w, j)]
     if lines:
         parts.append(Items(tuple(dict.fromkeys(lines))))
     if f is not None:
@@ -238,14 +237,22 @@ def _line(w: Words, j: _Judged) -> str:
     return f"{name}{colon(w.lang)}{said}{w.mark + because if because else ''}"
 
 
+def _first(j: _Judged, truth: Truth) -> LeafProof | None:
+    """The first clause of the rules that is not so, or that is not known."""
+    return next((p for s in j.stands for p in s.lacking if p.truth is truth), None)
+
+
 def _lacking(w: Words, j: _Judged, truth: Truth) -> str:
-    """The clause of the first rule that is not so, or that is not known."""
-    return next((w.clause(p, places=False) for s in j.stands for p in s.lacking if p.truth is truth), "")
+    p = _first(j, truth)
+    return w.clause(p, places=False) if p is not None else ""
 
 
 def _evidence(w: Words, j: _Judged) -> list[str]:
-    """What was measured, a line each."""
-    return [_clauses.opened(_at(w, o, places=True)) for o in j.seen]
+    """What was measured, a line each; and what a rule was not so by."""
+    told = {seen.o.fact for seen in j.seen}
+    against = _first(j, Truth.FALSE) if _verdict(j) == "no" else None
+    more = [o for o in against.observations if o.fact not in told][:1] if against is not None else []
+    return [_clauses.opened(_at(w, seen, places=True)) for seen in (*(_Seen(o, (o.subject,)) for o in more), *j.seen)]
 
 
 def _at(w: Words, seen: _Seen, *, places: bool = False) -> str:
@@ -255,11 +262,6 @@ def _at(w: Words, seen: _Seen, *, places: bool = False) -> str:
         return said
     name = subject_name(seen.of[0], w.lang) if len(seen.of) == 1 else many(seen.of, w.lang)
     return f"{name}{colon(w.lang)}{said}"
-
-
-def _bare(line: str) -> str:
-    """A line without its raw value and its place."""
-    return _BEHIND.split(line, maxsplit=1)[0]
 
 
 def _fields(w: Words, f: Finding, held: Sequence[Finding]) -> tuple[tuple[str, str], ...]:

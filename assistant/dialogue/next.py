@@ -60,7 +60,7 @@ def _act(turn: Turn, w: Words, f: Finding) -> Reply:
     risk = "" if a.risk == "safe" else label(str(a.risk), w.lang)
     rows: list[tuple[str, str]] = [
         (w.t("for", "针对"), w.title(f)),
-        (w.t("which", "该问题"), impact_words(f.impact, w.lang)),
+        (w.t("it", "该问题"), impact_words(f.impact, w.lang)),
         (w.t("decided by", "依据"), "" if a.resolver == "rule" else w.said_by(f)),
         (w.t("risk", "风险"), risk),
         (w.t("who must agree", "需经同意"), _consent(w, step) or (w.t("the operator", "运维人员") if risk else "")),

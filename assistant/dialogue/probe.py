@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from assistant.dialogue._scope import Scoped, belongs, scoped
 from assistant.dialogue._shown import Marks, marks_of, said, span, table
+from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, nothing_yet, suggest, words
 from assistant.planner.asked import asked_facts, givers, named_probes, wanted
 from assistant.render.labels import listed, reason_name
@@ -50,7 +51,7 @@ def answer(turn: Turn) -> Reply:
     facts = asked_facts(turn.query)
     named = named_probes(turn.query.text, probes(), tools_only=bool(facts))
     if not facts and not named:
-        return _not_understood(turn)
+        return bottleneck(turn) or _not_understood(turn)
     if turn.diagnosis is None:
         return nothing_yet(turn)
     w = words(turn)

@@ -12,6 +12,7 @@ from assistant.dialogue._scope import scoped
 from assistant.dialogue._standing import Stand, Standing, standings
 from assistant.dialogue._suppose import Differences, differences, suppose
 from assistant.dialogue._thresholds import with_rules
+from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, fact_of, facts_in, finding_data, nothing_yet, suggest, words, words_of
 from assistant.render.labels import colon, label, listed
 from assistant.render.sheet import Fields, Items, Paragraph, Part
@@ -46,6 +47,8 @@ def answer(turn: Turn) -> Reply:
     made = [a for a in read if isinstance(a, Assumption)]
     if not read and (lines := told(turn.query.observations)) is not None:
         made = [lines]
+    if not read and not made and (named := bottleneck(turn)) is not None:
+        return named  # "what if I used CUDA graphs?"
     if problems or not made:
         return _refused(turn, problems)
     ruleset = with_rules(turn.ruleset, {a.threshold.rule.id: a.threshold.rule for a in made if a.threshold is not None})

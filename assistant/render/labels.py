@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from assistant.render.trace_units import duration, share
 from assistant.render.words import our_words
 from knowledge.language import Text
 from knowledge.observation import Observation, Scope, Status, Subject
@@ -123,13 +124,13 @@ def label(key: str, lang: str) -> str:
 
 
 def impact_words(impact: Impact | None, lang: str, most: bool = False) -> str:
-    """``explains 58 % of the traced window (0.54 s)``; empty without an impact. `most`: of several the greatest."""
+    """``explains 58.0 % of the traced window (540 ms)``; empty without an impact. `most`: of several the greatest."""
     if impact is None:
         return ""
     said = label("impact_most" if most else "impact", lang).format(
-        share=f"{100 * impact.share:.3g}", of=clean(impact.of.in_(lang))
+        share=share(impact.share).removesuffix(" %"), of=clean(impact.of.in_(lang))
     )
-    return said if impact.seconds is None else said + aside(f"{impact.seconds:.3g} s", lang)
+    return said if impact.seconds is None else said + aside(duration(impact.seconds * 1e9), lang)
 
 
 def scope_name(scope: Scope, lang: str) -> str:

@@ -71,14 +71,14 @@ def signed(ns: float | None) -> str:
 
 
 def share(fraction: float | None) -> str:
-    """``61.7 %``; what is there and too small to print is no zero."""
+    """``61.7 %``; what is there and too small to print, of either sign, is no zero."""
     if fraction is None or not isfinite(fraction):
         return NONE
     percent = fraction * 100
     if percent == 0:
         return "0 %"
     if 0 < abs(percent) < 0.1:
-        return f"{'-' if percent < 0 else ''}<0.1 %"
+        return "<0.1 %"
     whole = abs(percent) >= 999.5 or abs(percent - 100) < 1e-9
     return f"{percent:.0f} %" if whole else f"{percent:.1f} %"
 

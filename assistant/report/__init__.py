@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
+    from assistant.render.trace_page import Head
     from assistant.report.inputs import Digest, Flame, Inputs
     from probes.trace.model import Diff, KernelStat, OpStat, Ranks
     from probes.trace.timeline import Timeline
@@ -30,19 +31,34 @@ def build(
     title: str = "",
     files: Sequence[str] = (),
     about: str = "",
+    verdict: Head | None = None,
 ) -> str:
     """The page as text.
 
     `trees`: laid out call trees; `heat`: streams of one trace, `rank_heat`: ranks
     (`probes.trace.utilisation`); `kernels` and `ops`: all rows of the tables, else the summary's top ones;
     `files`: the traces as they were named, for the commands that the page shows; `about`: whose timeline, trees, kernels
-    and ops these are (the first digest's). What is empty is left out. `assistant.report.parts` makes them of a trace.
+    and ops these are (the first digest's); `verdict`: the first line, in the words of ``trace summary`` (None: the diagnosis' own). What is empty is left out. `assistant.report.parts` makes them of a trace.
     """
     from assistant.report.inputs import Inputs
 
     return _page(
         Inputs(
-            digests, diagnosis, ranks, diff, trees, timeline, heat, rank_heat, kernels, ops, lang, title, files, about
+            digests,
+            diagnosis,
+            ranks,
+            diff,
+            trees,
+            timeline,
+            heat,
+            rank_heat,
+            kernels,
+            ops,
+            lang,
+            title,
+            files,
+            verdict,
+            about,
         )
     )
 
@@ -57,13 +73,14 @@ def write(path: str, digests: Sequence[Digest], diagnosis: Diagnosis, **parts: A
 
 
 def _page(inputs: Inputs) -> str:
-    from assistant.report import jobs, page, sections, top, verdict, work
+    from assistant.report import jobs, page, sections, top, work
+    from assistant.report import verdict as verdict_
     from assistant.report.pack import Pack
     from assistant.report.words import page_words
 
-    seen = verdict.seen(inputs)
+    seen = verdict_.seen(inputs)
     made: list[tuple[str, sections.Charts]] = [
-        (verdict.findings(inputs, seen), {}), (sections.breakdown(inputs), {}), sections.iterations(inputs),
+        (verdict_.findings(inputs, seen), {}), (sections.breakdown(inputs), {}), sections.iterations(inputs),
         (sections.timeline(inputs), {}), sections.heat(inputs), (work.kernels(inputs), {}), (work.operators(inputs), {}),
         (jobs.flames(inputs), {}), work.roofline(inputs), work.memory(inputs), (jobs.ranks(inputs), {}),
         jobs.difference(inputs), (top.notes(inputs, seen), {}),

@@ -18,16 +18,19 @@ def stacked(rows: Sequence[tuple[str, Sequence[tuple[str, int]]]], *, scale: int
     The share is written into a part that has the room for it.
     """
     longest = scale or max((sum(v for _, v in parts) for _, parts in rows), default=0) or 1
+    left = LABEL if any(label for label, _ in rows) else 0  # one bar needs no name
     high = len(rows) * (BAR + GAP)
-    lines = [line for n, (label, parts) in enumerate(rows) for line in _row(n * (BAR + GAP), label, parts, longest)]
+    lines = [
+        line for n, (label, parts) in enumerate(rows) for line in _row(n * (BAR + GAP), left, label, parts, longest)
+    ]
     return f'<svg class="bars" viewBox="0 0 {WIDTH} {high}" width="100%" aria-hidden="true">{"".join(lines)}</svg>'
 
 
-def _row(y: int, label: str, parts: Sequence[tuple[str, int]], longest: int) -> list[str]:
-    room = WIDTH - LABEL - 80
+def _row(y: int, left: int, label: str, parts: Sequence[tuple[str, int]], longest: int) -> list[str]:
+    room = WIDTH - left - 80
     whole = sum(v for _, v in parts)
-    out = [f'<text x="{LABEL - 12}" y="{y + 17}" class="end">{escape(excerpt(label, LETTERS))}</text>']
-    x = float(LABEL)
+    out = [f'<text x="{left - 12}" y="{y + 17}" class="end">{escape(excerpt(label, LETTERS))}</text>'] if label else []
+    x = float(left)
     for css, value in parts:
         width = room * value / longest
         if value > 0:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
+    from assistant.render.trace_page import Head
     from probes.trace.model import (
         Diff,
         Iterations,
@@ -75,7 +76,13 @@ class Inputs:
     lang: str = "en"
     title: str = ""
     files: Sequence[str] = ()  # as they were given: the commands name them
+    verdict: Head | None = None  # the first line; None: that of the diagnosis
     about: str = ""  # whose timeline, stacks, kernels and operators these are, where there are several traces
+
+    @property
+    def single(self) -> bool:
+        """One trace: nothing on the page needs to say of which it is."""
+        return len(self.digests) == 1
 
     @property
     def by_rank(self) -> list[Digest]:

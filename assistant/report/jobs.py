@@ -120,7 +120,11 @@ def _flame(n: int, f: Flame, lang: str) -> str:
     ]
     top = ", ".join(f"{excerpt(name, 60)} {units.share(w / f.total_ns)}" for w, name in tops)
     said = word("flame_alt", lang, total=units.duration(f.total_ns), n=units.number(len(f.depth)), top=top)
-    lost = word("flame_cut", lang, share=units.share(f.least), lost=units.duration(f.lost_ns)) if f.lost_ns else ""
+    lost = (
+        word("flame_cut", lang, share=f"{units.digits(100 * f.least)} %", lost=units.duration(f.lost_ns))
+        if f.lost_ns
+        else ""
+    )
     frames = _frames(f)
     columns = [
         Column(word("frame", lang), "code"),

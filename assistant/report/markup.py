@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -17,6 +18,7 @@ Cell: TypeAlias = str | float | int | None
 LONGEST: Final = 400  # characters of a name in a table
 BAR: Final = 48  # pixels
 SHORT: Final = 24  # letters of a text that stays on one line
+_JOINTS: Final = re.compile(r"(?<=::)|(?<=[<,(/_;])(?=[^\s<,(/_;])")
 _NUMBERS: Final = {"time", "each", "count", "share", "percent", "size", "float", "signed"}
 
 
@@ -29,8 +31,10 @@ class Column:
     kind: str = "text"
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], *, caption: str, tools: bool = True) -> str:
-    """A table with a header of each column. With `tools` the page's script lets people sort and search it."""
+def table(
+    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], *, caption: str, tools: bool = True, named: bool = True
+) -> str:
+    """A table with a header of each column, and with `named` of each row (its first cell). With `tools` the page's script lets people sort and search it."""
     head = "".join(f'<th scope="col"{_class(c.kind)}>{escape(c.label)}</th>' for c in columns)
     shown = [_column(c, [r[i] for r in rows]) for i, c in enumerate(columns)]
     most = [
@@ -39,7 +43,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], *, caption:
     ]
     body = "".join(
         "<tr>"
-        + "".join(_cell(c, shown[i][n], row[i], most[i], first=i == 0) for i, c in enumerate(columns))
+        + "".join(_cell(c, shown[i][n], row[i], most[i], first=named and i == 0) for i, c in enumerate(columns))
         + "</tr>\n"
         for n, row in enumerate(rows)
     )
@@ -89,9 +93,14 @@ def _cell(column: Column, shown: str, value: Cell, most: float, first: bool) -> 
         said = f'{bar}<span class="v">{escape(shown)}</span>' if bar else escape(shown)
         return f'<{tag} class="n"{key}>{said}</{end}>'
     if column.kind == "code":
-        return f'<{tag}><code title="{escape(shown)}">{escape(shown)}</code></{end}>'
+        return f'<{tag}><code title="{escape(shown)}">{breakable(shown)}</code></{end}>'
     short = ' class="k"' if len(shown) <= SHORT else ""
     return f"<{tag}{short}>{escape(shown)}</{end}>"
+
+
+def breakable(name: str) -> str:
+    """Escaped, with places where the name of a kernel, a function or a path may go on in the next line."""
+    return "<wbr>".join(escape(part) for part in _JOINTS.split(name))
 
 
 def _bar(share: float, most: float) -> str:
@@ -99,6 +108,14 @@ def _bar(share: float, most: float) -> str:
     width = BAR * min(max(abs(share) / most, 0.0), 1.0) if most > 0 else 0.0
     rect = f'<rect width="{width:.1f}" height="8"/>' if width >= 0.2 else ""
     return f'<svg class="mini" width="{BAR}" height="8" aria-hidden="true">{rect}</svg>'
+
+
+def without(
+    columns: list[Column], rows: Sequence[Sequence[Cell]], drop: set[int]
+) -> tuple[list[Column], list[tuple[Cell, ...]]]:
+    """The columns and rows of a table without some of its columns."""
+    keep = [n for n in range(len(columns)) if n not in drop]
+    return [columns[n] for n in keep], [tuple(r[n] for n in keep) for r in rows]
 
 
 def section(name: str, title: str, *parts: str) -> str:
@@ -136,7 +153,7 @@ def bullets(items: Iterable[str]) -> str:
 
 def sentence(line: str) -> str:
     """With a capital, where it begins with a word and not with a name or a number."""
-    first = line.split(" ", 1)[0]
+    first = line.split(" ", 1)[0].rstrip(":")
     return line[0].upper() + line[1:] if first.isascii() and first.isalpha() and first.islower() else line
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assistant.render import trace_units as units
+from assistant.render.labels import colon
 from assistant.report import charts, draw
 from assistant.report.inputs import Digest, Inputs, name_of
-from assistant.report.markup import Column, figure, folded, note, section, table
+from assistant.report.markup import Column, figure, folded, note, section, sentence, table, without
 from assistant.report.words import lane_name, word
 from knowledge.text import clean, excerpt
 
@@ -37,32 +38,39 @@ def window_words(window: Window, lang: str) -> str:
 def breakdown(inputs: Inputs) -> str:
     """Where the time went: bars, numbers, and why the devices were idle. Traces without GPU activity have none of it."""
     lang, summaries = inputs.lang, [d.summary for d in inputs.by_rank if d.summary.span_ns > 0]
+    many = not inputs.single
     without = [name_of(d.summary, lang) for d in inputs.by_rank if d.summary.span_ns <= 0]
     absent = note(word("no_gpu", lang, who=", ".join(without[:8]))) if without else ""
     if not summaries:
         return section("breakdown", word("breakdown", lang), absent) if absent else ""
     drawn = sorted(summaries, key=lambda s: -s.span_ns)[:BARS] if len(summaries) > BARS else summaries
-    bars = draw.stacked([(name_of(s, lang), _parts(s)) for s in drawn])
-    said = " ".join(_said(s, lang) for s in drawn[:8])
+    bars = draw.stacked([(name_of(s, lang) if many else "", _parts(s)) for s in drawn])
+    said = " ".join(_said(s, lang, many) for s in drawn[:8])
     keys = draw.legend([(k.removeprefix("exposed_"), word(k, lang)) for k in PARTS])
     more = word("ranks_shown", lang, n=BARS, all=len(summaries)) if len(summaries) > BARS else ""
     return section("breakdown", word("breakdown", lang), absent, keys, figure("bars", said, bars, css="drawn"), note(more),
-                   _numbers(summaries, lang), _idle(drawn, lang))  # fmt: skip
+                   _numbers(summaries, lang, many), _idle(drawn, lang, many))  # fmt: skip
 
 
 def _parts(s: RankSummary) -> list[tuple[str, int]]:
     return [("compute", s.compute_ns), ("comm", s.exposed_comm_ns), ("mem", s.exposed_mem_ns), ("idle", s.idle_ns)]
 
 
-def _said(s: RankSummary, lang: str) -> str:
+def _said(s: RankSummary, lang: str, many: bool) -> str:
     def part(ns: int) -> str:
         return units.share(units.ratio(ns, s.span_ns))
 
-    return word("breakdown_alt", lang, who=name_of(s, lang), span=units.duration(s.span_ns), compute=part(s.compute_ns),
+    said = word("breakdown_alt", lang, who=_who(s, lang, many), span=units.duration(s.span_ns), compute=part(s.compute_ns),
                 comm=part(s.exposed_comm_ns), mem=part(s.exposed_mem_ns), idle=part(s.idle_ns))  # fmt: skip
+    return sentence(said)
 
 
-def _numbers(summaries: Sequence[RankSummary], lang: str) -> str:
+def _who(s: RankSummary, lang: str, many: bool) -> str:
+    """``rank 3: ``, where there are several."""
+    return name_of(s, lang) + colon(lang) if many else ""
+
+
+def _numbers(summaries: Sequence[RankSummary], lang: str, many: bool) -> str:
     keys = ("span", "busy", "idle", "compute", "comm", "overlap", "exposed_comm", "mem", "exposed_mem")
     columns = [
         Column(word("rank", lang)),
@@ -71,7 +79,9 @@ def _numbers(summaries: Sequence[RankSummary], lang: str) -> str:
     ]
     rows = [(name_of(s, lang), s.span_ns, s.busy_ns, s.idle_ns, s.compute_ns, s.comm_ns, s.comm_compute_overlap_ns,
              s.exposed_comm_ns, s.mem_ns, s.exposed_mem_ns, s.kernels) for s in summaries]  # fmt: skip
-    return table(columns, rows, caption=word("breakdown", lang), tools=len(rows) > 8)
+    quiet = {5, 6, 7} if not any(s.comm_ns for s in summaries) else set()  # the sentence above says that there was none
+    columns, shown = without(columns, rows, quiet | (set() if many else {0}))
+    return table(columns, shown, caption=word("breakdown", lang), tools=len(rows) > 8, named=many)
 
 
 def _causes(idle: Idle) -> list[int]:
@@ -82,8 +92,10 @@ def _cause_name(key: str, lang: str) -> str:
     return word("unknown_cause" if key == "unknown" else key, lang)
 
 
-def _idle(summaries: Sequence[RankSummary], lang: str) -> str:
-    known = [(name_of(s, lang), s.idle) for s in summaries if s.idle is not None and s.idle.total_ns > 0]
+def _idle(summaries: Sequence[RankSummary], lang: str, many: bool) -> str:
+    known = [
+        (name_of(s, lang) if many else "", s.idle) for s in summaries if s.idle is not None and s.idle.total_ns > 0
+    ]
     if not known:
         return ""
     bars = draw.stacked([(n, [(f"i-{k}", v) for k, v in zip(CAUSES, _causes(i), strict=True)]) for n, i in known])
@@ -94,15 +106,16 @@ def _idle(summaries: Sequence[RankSummary], lang: str) -> str:
             for k, v in zip(CAUSES, _causes(idle), strict=True)
             if v
         ]
-        said.append(word("idle_alt", lang, who=name, total=units.duration(idle.total_ns), parts="; ".join(parts)))
+        who = name + colon(lang) if many else ""
+        line = word("idle_alt", lang, who=who, total=units.duration(idle.total_ns), parts="; ".join(parts))
+        said.append(sentence(line))
     columns = [
         Column(word("rank", lang)),
         Column(word("idle", lang), "time"),
         *(Column(_cause_name(k, lang), "time") for k in CAUSES),
     ]
-    numbers = table(
-        columns, [(n, i.total_ns, *_causes(i)) for n, i in known], caption=word("idle_why", lang), tools=False
-    )
+    columns, rows = without(columns, [(n, i.total_ns, *_causes(i)) for n, i in known], set() if many else {0})
+    numbers = table(columns, rows, caption=word("idle_why", lang), tools=False, named=many)
     keys = draw.legend(
         [(f"i-{k}", _cause_name(k, lang)) for k in CAUSES if any(_causes(i)[CAUSES.index(k)] for _, i in known)]
     )
@@ -120,7 +133,7 @@ def iterations(inputs: Inputs) -> tuple[str, Charts]:
     parts: list[str] = []
     found = [(d, d.iterations) for d in inputs.by_rank if d.iterations is not None and d.iterations.items]
     for n, (digest, items) in enumerate(found[:RANKS]):
-        said = _iterations_said(name_of(digest.summary, lang), items, lang)
+        said = _iterations_said(_who(digest.summary, lang, not inputs.single), items, lang)
         if len(items.items) < 2 or digest.summary.span_ns <= 0:  # one bar is no picture
             parts.append(note(said))
             continue
@@ -140,7 +153,9 @@ def iterations(inputs: Inputs) -> tuple[str, Charts]:
                     f"scalars-{n}", f"{name_of(digest.summary, lang)}: {word('loss', lang)}, {word('gradnorm', lang)}"
                 )
             )
-    return section("iterations", word("iterations", lang), *parts, _iteration_table(found, lang)), drawn
+    return section(
+        "iterations", word("iterations", lang), *parts, _iteration_table(found, lang, not inputs.single)
+    ), drawn
 
 
 def _iterations_said(who: str, its: Iterations, lang: str) -> str:
@@ -152,7 +167,7 @@ def _iterations_said(who: str, its: Iterations, lang: str) -> str:
                 low=units.duration(min(spans)), high=units.duration(max(spans)), worst=worst.number)  # fmt: skip
 
 
-def _iteration_table(found: Sequence[tuple[Digest, Iterations]], lang: str) -> str:
+def _iteration_table(found: Sequence[tuple[Digest, Iterations]], lang: str, many: bool) -> str:
     every = [(d.summary, i) for d, its in found for i in its.items]
     if len(every) > ROWS:  # the longest, in order
         least = sorted((i.span_ns for _, i in every), reverse=True)[ROWS - 1]
@@ -162,11 +177,13 @@ def _iteration_table(found: Sequence[tuple[Digest, Iterations]], lang: str) -> s
     columns = [Column(word("number", lang), "count"), Column(word("rank", lang)), *(Column(word(k, lang), "time") for k in times),
                Column(word("kernels", lang), "count"), Column(word("loss", lang), "float"), Column(word("gradnorm", lang), "float"),
                Column(word("outlier", lang))]  # fmt: skip
-    keep = [n for n in range(len(columns)) if n < 10 or any(r[n] is not None for r in rows)]
-    shown = [tuple(r[n] for n in keep) for r in rows]
+    drop = {n for n in range(10, len(columns)) if all(r[n] is None for r in rows)} | (set() if many else {1})
+    if not any(i.comm_ns for _, i in every):  # nothing was sent
+        drop |= {4, 5}
+    columns, shown = without(columns, rows, drop)
     whole = sum(len(its.items) for _, its in found)
     more = word("longest_rows", lang, n=ROWS, all=units.number(whole)) if whole > ROWS else ""
-    return table([columns[n] for n in keep], shown, caption=word("iterations", lang)) + note(more)
+    return table(columns, shown, caption=word("iterations", lang)) + note(more)
 
 
 def _iteration(summary: RankSummary, i: Iteration, lang: str) -> tuple[str | float | int | None, ...]:
@@ -261,7 +278,7 @@ def heat(inputs: Inputs) -> tuple[str, Charts]:
     if len(many) > 1:
         drawn["iteration_heat"] = charts.iteration_heat(many[:HEATED], lang)
         means = [
-            f"{n} {units.share(1 - sum(i.idle_ns for i in its) / max(sum(i.span_ns for i in its), 1))}"
+            f"{n}{colon(lang)}{units.share(1 - sum(i.idle_ns for i in its) / max(sum(i.span_ns for i in its), 1))}"
             for n, its in many[:8]
         ]
         parts += [f"<h3>{word('iteration_heat', lang)}</h3>", figure("iteration_heat", ", ".join(means))]
@@ -274,7 +291,7 @@ def _heat(key: str, rows: Sequence[HeatRow], lang: str) -> str:
     said = word(
         "heat_alt",
         lang,
-        rows=", ".join(f"{n} {units.share(s)}" for n, s in shares[:12]),
+        rows=", ".join(f"{n}{colon(lang)}{units.share(s)}" for n, s in shares[:12]),
         bin=units.duration(span / len(rows[0].busy_ns)),
     )
     columns = [Column(word("streams" if key == "heat" else "rank", lang)), Column(word("busy_share", lang), "share")]

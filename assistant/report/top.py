@@ -10,12 +10,13 @@ from typing import Any
 
 from assistant import __version__
 from assistant.render import trace_units as units
+from assistant.render.labels import colon, listed
 from assistant.render.view import View
 from assistant.report import verdict
-from assistant.report.inputs import Flame, Inputs
+from assistant.report.inputs import Flame, Inputs, name_of
 from assistant.report.markup import bullets, section
 from assistant.report.pack import Pack, timeline
-from assistant.report.sections import contents, window_words
+from assistant.report.sections import RANKS, contents, window_words
 from assistant.report.words import word
 from knowledge.text import clean, excerpt
 
@@ -38,7 +39,7 @@ def around(inputs: Inputs, seen: View, parts: Sequence[str]) -> str:
     links = [(m[1], _text(m[2])) for p in parts if (m := _SECTION.match(p))]
     head = (
         f'<a class="skip" href="#findings">{escape(word("skip", lang))}</a>\n<header>\n<p class="kicker">{escape(word("title", lang))}</p>\n'
-        f"<h1>{escape(_heading(inputs))}</h1>\n{verdict.headline(seen)}\n{_facts(inputs)}\n</header>\n"
+        f"<h1>{escape(_heading(inputs))}</h1>\n{verdict.headline(inputs, seen)}\n{_facts(inputs)}\n</header>\n"
         f'<nav aria-label="{escape(word("contents", lang))}"><ul>{"".join(contents(links))}</ul></nav>\n'
     )
     foot = " | ".join([*seen.footer, word("made", lang, version=__version__)])
@@ -96,9 +97,22 @@ def notes(inputs: Inputs, seen: View) -> str:
     """What the numbers mean, and what the traces could not tell."""
     lang = inputs.lang
     said = [word("definitions", lang)]
-    said += _once(clean(t.in_(lang)) for d in inputs.digests for t in d.summary.notes)
+    said += _told(inputs)
     said += _once([*seen.notes, *seen.unseen])
     return section("notes", word("notes", lang), bullets(said))
+
+
+def _told(inputs: Inputs) -> list[str]:
+    """The notes on the traces; what is not so of all of them with the ranks where it is."""
+    who: dict[str, list[str]] = {}
+    for d in inputs.by_rank:
+        for line in _once(clean(t.in_(inputs.lang)) for t in d.summary.notes):
+            who.setdefault(line, []).append(name_of(d.summary, inputs.lang))
+    lines = []
+    for line, names in who.items():
+        few = listed(names[:RANKS], inputs.lang) + (" ..." if len(names) > RANKS else "")
+        lines.append(line if len(names) == len(inputs.digests) else f"{few}{colon(inputs.lang)}{line}")
+    return lines[:60]
 
 
 def _once(lines: Iterable[str]) -> list[str]:

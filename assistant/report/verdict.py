@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from html import escape
 from pathlib import PurePath
 
@@ -10,7 +11,7 @@ from assistant.render import describe
 from assistant.render.labels import aside, label, listed, subject_name
 from assistant.render.view import Block, Evidence, View, view
 from assistant.report.inputs import Inputs
-from assistant.report.markup import bullets, folded, note, section
+from assistant.report.markup import bullets, folded, note, section, sentence
 from assistant.report.words import word
 from knowledge.text import clean, excerpt
 from rules.engine import Finding
@@ -26,8 +27,10 @@ def seen(inputs: Inputs) -> View:
     return view(inputs.diagnosis, inputs.lang, verbose=True)
 
 
-def headline(page: View) -> str:
+def headline(inputs: Inputs, page: View) -> str:
     """State and sentence."""
+    if (said := inputs.verdict) is not None:
+        return f'<p class="verdict s-{said.state}"><b>{escape(said.label)}</b> {escape(said.text)}</p>'
     state = {"degraded": "warning", "unhealthy": "critical"}.get(page.state, page.state)
     return f'<p class="verdict s-{state}"><b>{escape(page.state_label)}</b> {escape(page.headline)}</p>'
 
@@ -36,12 +39,21 @@ def findings(inputs: Inputs, page: View) -> str:
     """One card a finding, those that explain most first (as the diagnosis ranks them)."""
     lang = inputs.lang
     proofs = _proofs(inputs)
-    cards = [_card(inputs, b, proofs.get((b.rule, b.title), []), n == 0) for n, b in enumerate(page.blocks)]
+    blocks = _ordered(inputs, page.blocks)
+    cards = [_card(inputs, b, proofs.get((b.rule, b.title), []), n == 0) for n, b in enumerate(blocks)]
     if not cards:
         cards = [f"<p>{escape(word('no_findings', lang))}</p>"]
     rest = [(word(key, lang), items) for key, items in (("ruled_out", page.ruled_out), ("undecided", page.undecided))]
     cards += [folded(f"{title} ({len(items)})", bullets(items[:LISTED])) for title, items in rest if items]
     return section("findings", word("findings", lang), *cards)
+
+
+def _ordered(inputs: Inputs, blocks: Sequence[Block]) -> list[Block]:
+    """Those that explain most time first, as ``trace summary`` has them; what tells no time keeps its order behind them."""
+    share: dict[str, float] = {}
+    for f in inputs.diagnosis.roots:
+        share[f.rule.id] = max(share.get(f.rule.id, 0.0), f.impact.share if f.impact is not None else 0.0)
+    return sorted(blocks, key=lambda b: -share.get(b.rule, 0.0))
 
 
 def _proofs(inputs: Inputs) -> dict[tuple[str, str], list[Finding]]:
@@ -53,15 +65,16 @@ def _proofs(inputs: Inputs) -> dict[tuple[str, str], list[Finding]]:
 
 def _card(inputs: Inputs, b: Block, findings_: list[Finding], first: bool) -> str:
     lang = inputs.lang
+    where = "".join(f" · {t}" for t in (*(() if inputs.single else (b.where,)), b.grade) if t)
+    soft = f'<span class="soft">{escape(where if b.impact else where[3:])}</span>'
     parts = [
         f'<article class="card s-{b.severity}"><h3><span class="tag">{escape(b.severity_label)}</span>{escape(b.title)}</h3>',
-        f'<p class="soft">{escape(" · ".join(t for t in (b.where, b.grade) if t))}</p>',
+        f"<p><b>{escape(sentence(b.impact))}</b>{soft}</p>",
+        f"<p>{escape(word('do', lang))}{escape(b.action)}</p>",
     ]
-    if b.impact:
-        parts.append(f'<p class="impact">{escape(b.impact)}</p>')
-    parts.append(f"<p><b>{escape(b.bucket)}</b> {escape(b.action)}</p>")
     if b.explains:
-        parts.append(f"<p>{escape(label('explains', lang) + listed(b.explains, lang, ';'))}</p>")
+        explained = sentence(label("explains", lang)) + listed(b.explains, lang, ";")
+        parts.append(f'<p class="soft">{escape(explained)}</p>')
     parts.append(
         folded(
             f"{word('evidence', lang)} ({len(b.evidence)})",
@@ -71,11 +84,11 @@ def _card(inputs: Inputs, b: Block, findings_: list[Finding], first: bool) -> st
     )
     if findings_:
         steps = "".join(_proof(f.proof, lang) for f in findings_[:1])
-        about = clean(subject_name(findings_[0].subject, lang))
-        parts.append(folded(f"{word('proof', lang)} ({about})", f'<ul class="proof">{steps}</ul>'))
+        about = "" if inputs.single else aside(clean(subject_name(findings_[0].subject, lang)), lang)
+        parts.append(folded(f"{word('proof', lang)}{about}", f'<ul class="proof">{steps}</ul>'))
     parts.append(folded(word("why", lang), _page(b, lang)) if b.why else "")
     commands = "\n".join(escape(c) for c in (_command(inputs), f"gpudiag explain rule {b.rule}"))
-    parts.append(f'<p class="soft">{escape(word("shows", lang))}</p><pre>{commands}</pre>')
+    parts.append(folded(word("shows", lang), f"<pre>{commands}</pre>"))
     return "".join(parts) + "</article>"
 
 
@@ -99,11 +112,32 @@ def _command(inputs: Inputs) -> str:
 
 def _evidence(items: tuple[Evidence, ...], lang: str) -> str:
     more = note(label("more_lines", lang).format(n=len(items) - MOST)) if len(items) > MOST else ""
-    rows = "".join(f'<tr><td class="soft">{escape(e.place)}</td><td>{_said(e, lang)}</td></tr>' for e in items[:MOST])
+    places = {e.place for e in items[:MOST]}
+    if len(places) == 1:  # said once
+        said = "".join(f"<li>{_said(e, lang)}</li>" for e in items[:MOST])
+        return f'<ul class="evidence">{said}</ul>{_source(places.pop(), lang)}{more}'
+    rows = "".join(f"<tr>{_place(e.place)}<td>{_said(e, lang)}</td></tr>" for e in items[:MOST])
     head = (
         f'<tr><th scope="col">{escape(word("place", lang))}</th><th scope="col">{escape(word("said", lang))}</th></tr>'
     )
     return f'<table class="evidence"><thead>{head}</thead><tbody>{rows}</tbody></table>{more}'
+
+
+def _source(place: str, lang: str) -> str:
+    name = _short(place)
+    return f'<p class="soft" title="{escape(place)}">{escape(word("all_from", lang, place=name))}</p>'
+
+
+def _short(place: str) -> str:
+    """Of a path the file's name."""
+    return PurePath(place).name if "/" in place and " " not in place else place
+
+
+def _place(place: str) -> str:
+    """A file by its name; all of its path on hover."""
+    name = _short(place)
+    title = f' title="{escape(place)}"' if name != place else ""
+    return f'<td class="soft"{title}>{escape(name)}</td>'
 
 
 def _said(e: Evidence, lang: str) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from assistant.render import trace_units as units
 from assistant.report import charts
 from assistant.report.inputs import Inputs, name_of
-from assistant.report.markup import Cell, Column, bullets, cut, figure, folded, note, section, table
+from assistant.report.markup import Cell, Column, bullets, cut, figure, folded, note, section, table, without
 from assistant.report.sections import RANKS, ROWS, Charts
 from assistant.report.words import word
 from knowledge.text import clean, excerpt
@@ -53,16 +52,10 @@ def operators(inputs: Inputs) -> str:
     ]
     device = any(o.gpu_total_ns for o in inputs.ops)  # without it these columns are unknown, not zero
     drop = {n for n in (2, 3, 6, 8) if not device} | ({1} if not any(o.shapes for o in inputs.ops) else set())
-    columns, rows = _without(columns, rows, drop)
+    columns, rows = without(columns, rows, drop)
     return section(
         "operators", word("ops", lang), table(columns, rows[:ROWS], caption=word("ops", lang)), cut(rows, ROWS, lang)
     )
-
-
-def _without(columns: list[Column], rows: Sequence[Row], drop: set[int]) -> tuple[list[Column], list[Row]]:
-    """The table without some columns."""
-    keep = [n for n in range(len(columns)) if n not in drop]
-    return [columns[n] for n in keep], [tuple(r[n] for n in keep) for r in rows]
 
 
 def roofline(inputs: Inputs) -> tuple[str, Charts]:
@@ -83,7 +76,7 @@ def roofline(inputs: Inputs) -> tuple[str, Charts]:
                Column(word("count", lang), "count"), Column(word("batch_at_knee", lang), "count")]  # fmt: skip
     rows: list[Row] = [(w.op, w.shapes, w.dtype, w.gpu_ns, w.share, w.of_peak, _side(w.side, lang), w.intensity, w.tflops, w.gbs, w.count, w.batch_at_knee)
             for w in roof.work]  # fmt: skip
-    columns, rows = _without(columns, rows, {n for n in range(len(columns)) if all(r[n] is None for r in rows)})
+    columns, rows = without(columns, rows, {n for n in range(len(columns)) if all(r[n] is None for r in rows)})
     return section("roofline", word("roofline", lang), picture, bullets(notes), table(columns, rows[:ROWS], caption=word("roofline", lang)),
                    cut(rows, ROWS, lang)), drawn  # fmt: skip
 

@@ -50,6 +50,8 @@ SAID = "what was said"
 _AT_ONCE = frozenset({Intent.EXPLAIN, Intent.FIX, Intent.RUNBOOK, Intent.COST, Intent.HELP, Intent.UNKNOWN})
 _MAY_ANSWER = frozenset({Intent.UNKNOWN, Intent.CONFIRM, Intent.DENY})
 _LOOKED = frozenset({Intent.DIAGNOSE, Intent.VERDICT, Intent.PROBE})
+# Follow-ups that files which are given can answer at once: what was concluded from them, or not.
+_OF_FINDINGS = frozenset({Intent.WHYNOT, Intent.WHATIF, Intent.NEXT, Intent.ALTERNATIVES, Intent.CONFIDENCE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +286,8 @@ class Session:
         if frame.query is None or not (frame.seen or frame.told):
             if query.intent is Intent.RETARGET:  # "and on gpu-13?" with nothing before: a question of its own
                 return self._begin(state, replace(query, intent=Intent.VERDICT), event)
+            if not event.origin.live and query.intent in _OF_FINDINGS:  # of files that were given nothing was asked yet
+                return self._begin(state, query, event)
             return self._said_only(state, phrases.nothing_yet(query.lang))
         if query.intent is Intent.RERUN:
             return self._again(state, query)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from assistant.exits import Exit
 from assistant.output import say, write
 from assistant.render.trace_page import Part, as_json, render
-from assistant.trace import iterations, summary, timeline
+from assistant.trace import iterations, summary, timeline, verdict_parts
 from assistant.trace.answer import unread
 from assistant.trace.flame import save
 from assistant.trace.looking import Job, Looked, job
@@ -91,6 +91,7 @@ def _html(args: argparse.Namespace, found: Job) -> str:
         found.diagnosis,
         ranks=found.ranks,
         lang=args.settings.output.lang,
+        verdict=verdict_parts.head(found, args.settings.output.lang),
         files=[str(f) for f in args.files],
         **rest,
     )

@@ -30,3 +30,4 @@ class Entry(Strict):
     names: str = ""
     same: list[str] = []
     whole: list[str] = []
+    over: list[Slug] = []

@@ -83,7 +83,7 @@ def iterations(trace: Trace, marker: str = "", links: Links | None = None) -> It
     """
     marks = find(trace, marker)
     if not len(marks):
-        note = Text("the trace holds no mark of iterations", "跟踪中没有迭代标记")
+        note = Text("the trace holds no mark of iterations", "轨迹中没有迭代标记")
         return Iterations(trace.rank, trace.path, "", "", (), None, (note,))
     windows = _windows(trace, marks, links or Links(trace))
     items, notes = with_outliers(_measure(trace, marks, windows))
@@ -109,10 +109,10 @@ def _windows(trace: Trace, marks: Marks, links: Links) -> _Windows:
     if (found := _device_marks(trace, marks)) is not None:
         return found
     note = Text("no kernel could be charged to an iteration by its launch: iterations are those of the host's clock",
-                "无法按启动调用将内核归到迭代：迭代按主机时钟划分")  # fmt: skip
+                "无法按启动调用将 kernel 归到迭代：迭代按主机时钟划分")  # fmt: skip
     if not len(trace.gpu):
         note = Text(
-            "the trace holds no work of a device: only the host's times are known", "跟踪中没有设备工作：只知道主机时间"
+            "the trace holds no work of a device: only the host's times are known", "轨迹中没有设备工作：只知道主机时间"
         )
     return _Windows("cpu", marks.start, marks.end, np.ones(len(marks), np.bool_), (note,))
 

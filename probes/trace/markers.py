@@ -114,7 +114,8 @@ def find(trace: Trace, marker: str = "") -> Marks:
         try:
             pattern = re2.compile(marker, options)
         except re2.error as e:
-            why = str(e.args[0] if e.args else e)
+            said = e.args[0] if e.args else e  # RE2's own words are bytes
+            why = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
             raise InputError(f"{excerpt(marker, 80)!r} is no regular expression of RE2: {excerpt(why, 120)}") from e
         return _user(trace, marker, pattern)
     best, among = NO_MARKS, _candidates(trace)

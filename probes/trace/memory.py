@@ -138,7 +138,7 @@ def _before(bytes_: int, certain: bool, device: str) -> list[Text]:
         return []
     size = f"{bytes_ / 2**30:.2f} GiB"
     return [Text(f"{size} were allocated on {device} before the trace began; who holds them does not show",
-                 f"跟踪开始之前 {device} 上已分配 {size}；无法得知由谁持有")]  # fmt: skip
+                 f"轨迹开始之前 {device} 上已分配 {size}；无法得知由谁持有")]  # fmt: skip
 
 
 def _shared(shared: bool) -> list[Text]:

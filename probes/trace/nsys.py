@@ -274,7 +274,7 @@ class _Export:
                                     f"报告包含 {n} 个进程，合并为一个 rank（用 nsys 分别采集各进程可区分）"))  # fmt: skip
         if self.strings.find(_FIXED[_GRAPH]) >= 0:
             trace.notes.append(Text("graph launches were recorded whole, not by kernel (nsys profile --cuda-graph-trace=node): their gaps count as busy",
-                                    "CUDA 图按整次启动记录，而非按核函数（nsys profile --cuda-graph-trace=node）：其中的间隙计为忙碌"))  # fmt: skip
+                                    "CUDA 图按整次启动记录，而非按 kernel（nsys profile --cuda-graph-trace=node）：其中的间隙计为忙碌"))  # fmt: skip
 
     def devices(self) -> list[dict[str, Any]]:
         """``TARGET_INFO_GPU`` in the words of Kineto's ``deviceProperties``."""

@@ -203,7 +203,7 @@ def _notes(digests: Sequence[RankDigest], groups: Sequence[Matched], times: Cloc
         notes.append(
             Text(
                 "the ranks have no iteration in common: whole traces are compared",
-                "各 rank 没有共同的迭代：比较整个跟踪",
+                "各 rank 没有共同的迭代：比较整个轨迹",
             )
         )
     notes += _clock_notes(groups, times)
@@ -214,7 +214,7 @@ def _notes(digests: Sequence[RankDigest], groups: Sequence[Matched], times: Cloc
         notes.append(
             Text(
                 f"{alone} communication kernels have no partner in the other traces",
-                f"{alone} 个通信内核在其他跟踪中没有对应",
+                f"{alone} 个通信 kernel 在其他轨迹中没有对应",
             )
         )
     return tuple(notes)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from typing import Final
 
+from knowledge.gpus import all_specs
 from knowledge.language import Text
 from knowledge.text import clean
 from probes.trace.calls import Doubt
@@ -40,15 +42,12 @@ def notes(
 def _gpu(trace: Trace, used: Chip) -> list[Text]:
     if not used.title:
         return [Text("the trace does not name its GPU: no peak, no side of the roofline (name it with --gpu)",
-                     "跟踪文件没有 GPU 型号：无法给出峰值和屋顶线位置（用 --gpu 指定）")]  # fmt: skip
+                     "轨迹没有 GPU 型号：无法给出峰值和屋顶线位置（用 --gpu 指定）")]  # fmt: skip
     name = clean(used.title)
     if not used.models:
-        return [
-            Text(
-                f"the peaks of {name} are not known (name the GPU with --gpu)",
-                f"不知道 {name} 的峰值（用 --gpu 指定 GPU）",
-            )
-        ]
+        near = ", ".join(difflib.get_close_matches(name.lower(), [s.id for s in all_specs()], n=3, cutoff=0.5))
+        return [Text(f"the peaks of {name} are not known (name the GPU with --gpu{': ' + near if near else ''})",
+                     f"不知道 {name} 的峰值（用 --gpu 指定 GPU{'：' + near if near else ''}）")]  # fmt: skip
     if used.bandwidth_gbs is None or (used.peak("bf16") is None and used.peak("fp16") is None):
         several = ", ".join(m.id for m in used.models[:6])
         if len(used.models) > 1:
@@ -59,7 +58,7 @@ def _gpu(trace: Trace, used: Chip) -> list[Text]:
         return [
             Text(
                 f"the trace holds different GPUs; all work is held against {name}",
-                f"跟踪文件包含不同型号的 GPU；均按 {name} 计算",
+                f"轨迹包含不同型号的 GPU；均按 {name} 计算",
             )
         ]
     return []
@@ -69,7 +68,7 @@ def _shapes(trace: Trace, found: Owned, total: int) -> list[Text]:
     ops = trace[Group.OP]
     if not len(ops):
         return [Text("the trace holds no operators: nothing is known of the shapes of products",
-                     "跟踪文件中没有算子：无法得知矩阵运算的形状")]  # fmt: skip
+                     "轨迹中没有算子：无法得知矩阵运算的形状")]  # fmt: skip
     if not (ops.ids("dims") != NO_TEXT).any():
         return [
             Text(
@@ -81,11 +80,11 @@ def _shapes(trace: Trace, found: Owned, total: int) -> list[Text]:
     if total and found.alone / total >= _WORTH:
         share = found.alone / total
         said.append(Text(f"{share:.0%} of kernel time belongs to no recorded operator (graph replay, code outside the framework): its shapes are not known",
-                         f"{share:.0%} 的核函数时间不属于任何已记录的算子（图重放、框架之外的代码）：形状未知"))  # fmt: skip
+                         f"{share:.0%} 的 kernel 时间不属于任何已记录的算子（图重放、框架之外的代码）：形状未知"))  # fmt: skip
     if total and found.unread / total >= 0.001:
         share = found.unread / total
         said.append(Text(f"{share:.1%} of kernel time is in products, convolutions or attention whose recorded inputs do not settle their work",
-                         f"{share:.1%} 的核函数时间属于输入记录不足以确定计算量的矩阵乘、卷积或注意力"))  # fmt: skip
+                         f"{share:.1%} 的 kernel 时间属于输入记录不足以确定计算量的矩阵乘、卷积或注意力"))  # fmt: skip
     return said
 
 
@@ -108,7 +107,7 @@ def _far_below(work: list[Work]) -> list[Text]:
     if share < _WORTH:
         return []
     return [Text(f"products with {share:.0%} of kernel time stay below {_FAR:.0%} of their roof: too small, or badly shaped, to be bound by either side yet",
-                 f"占核函数时间 {share:.0%} 的运算低于其屋顶线的 {_FAR:.0%}：规模太小或形状不佳，尚未受任何一侧限制")]  # fmt: skip
+                 f"占 kernel 时间 {share:.0%} 的运算低于其屋顶线的 {_FAR:.0%}：规模太小或形状不佳，尚未受任何一侧限制")]  # fmt: skip
 
 
 def _doubts(found: Owned, used: Chip) -> list[Text]:
@@ -122,5 +121,5 @@ def _doubts(found: Owned, used: Chip) -> list[Text]:
     unsure = [s for s in found.shapes if s.cost.dtype == "fp32" and format_of_kernel(s.kernel) not in ("tf32", "fp32")]
     if unsure and used.has_tf32:
         said.append(Text("whether some FP32 products use TF32 does not show in their kernels' names; held against the TF32 peak",
-                         "部分 FP32 运算是否使用 TF32 无法从核函数名看出；按 TF32 峰值比较"))  # fmt: skip
+                         "部分 FP32 运算是否使用 TF32 无法从 kernel 名称看出；按 TF32 峰值比较"))  # fmt: skip
     return said

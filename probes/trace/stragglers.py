@@ -26,13 +26,13 @@ _PAIRS: Final = 64
 # Bus bandwidth is data per rank over time times this (nccl-tests, doc/PERFORMANCE.md), n ranks.
 _BUS: Final = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all_to_all": 1.0}
 _CAUSES: Final = {
-    "compute": Text("its kernels take longer", "其内核耗时更长"),
+    "compute": Text("its kernels take longer", "其 kernel 耗时更长"),
     "more_compute": Text(
-        "it launches more kernels: its share of the work is larger", "它启动的内核更多：分到的工作更多"
+        "it launches more kernels: its share of the work is larger", "它启动的 kernel 更多：分到的工作更多"
     ),
     "data_loader": Text("it waits for its data loader", "它在等待数据加载器"),
     "host": Text("the host holds it up: Python, or a busy processor", "被主机拖慢：Python 或处理器繁忙"),
-    "launch": Text("its launches take longer", "其内核启动耗时更长"),
+    "launch": Text("its launches take longer", "其 kernel 启动耗时更长"),
     "sync": Text("its host synchronises with the device", "其主机在与设备同步"),
     "mem": Text("it copies more", "它的内存拷贝更多"),
     "before": Text(
@@ -181,4 +181,4 @@ def missing_note(missing: Sequence[int], world: int | None) -> Text:
     shown = ", ".join(map(str, missing[:16])) + (" ..." if len(missing) > 16 else "")
     of = f" of {world}" if world else ""
     return Text(f"no trace of {len(missing)} ranks{of}: {shown}; who is late among them cannot be seen",
-                f"缺少 {len(missing)} 个 rank 的跟踪{f'（共 {world} 个）' if world else ''}：{shown}；其中谁拖慢无法看到")  # fmt: skip
+                f"缺少 {len(missing)} 个 rank 的轨迹{f'（共 {world} 个）' if world else ''}：{shown}；其中谁拖慢无法看到")  # fmt: skip

@@ -141,6 +141,11 @@ def test_without_a_known_gpu_there_are_rates_and_no_verdicts(tmp_path: Path) -> 
     assert found(product(TraceFile(gpu=""), 0, 512, 512, 512, 60, 1), tmp_path, gpu="h100-sxm").peak_tflops == 989.4
 
 
+def test_a_gpu_that_is_not_known_is_told_with_those_of_like_names(tmp_path: Path) -> None:
+    result = found(product(TraceFile(gpu=""), 0, 512, 512, 512, 60, 1), tmp_path, gpu="H1000")
+    assert any("H1000" in n.en and "h100-sxm" in n.en and "h100-sxm" in n.zh for n in result.notes)
+
+
 def test_a_slice_of_a_gpu_has_not_the_peaks_of_the_whole(tmp_path: Path) -> None:
     result = found(product(TraceFile(gpu=f"{H100} MIG 1g.10gb"), 0, 512, 512, 512, 60, 1), tmp_path)
     assert (result.knee, result.peak_tflops) == (None, None)
