@@ -35,7 +35,7 @@ def _numbers(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     one = options.child(
         actions,
         "kernels",
-        "device time of kernels, copies and sets: count, mean, spread, share",
+        "device time of kernels: count, mean, spread, share",
         "trace.json",
         "--by module trace.json",
         "--by stream --top 5 trace.json",
@@ -77,7 +77,7 @@ def _comparisons(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "--ranks 0:5 traces/",
     )
     options.window(one)
-    options.top(one, 15)
+    options.top(one, 8)
     how = one.add_mutually_exclusive_group()
     how.add_argument("--iterations", type=options.pair, metavar="A:B", help="two iterations of one trace")
     how.add_argument("--ranks", type=options.pair, metavar="A:B", help="two ranks among the traces")

@@ -96,8 +96,9 @@ def _tails() -> Iterable[str]:
 def _fact(spec: FactSpec, a: Assumed, turn: Turn, d: Diagnosis, where: Scoped) -> Assumption | Text:
     subjects = subjects_of(spec.scope, turn, d, where)
     if not subjects:
-        return Text(f"No {scope_name(spec.scope, 'en')} is known here that {spec.name} could be of.",
-                    f"这里没有 {spec.name} 所属的{scope_name(spec.scope, 'zh')}。")  # fmt: skip
+        what = Text(*(meaning(spec.name, vocabulary(), lang) for lang in ("en", "zh")))
+        return Text(f"No {scope_name(spec.scope, 'en')} is known here that this could be supposed of: {what.en}.",
+                    f"这里没有可作此假设的{scope_name(spec.scope, 'zh')}：{what.zh}。")  # fmt: skip
     status, value = Status.OK, None
     if a.op == "none":
         status = Status.NONE_SEEN
@@ -119,6 +120,8 @@ def _alike(spec: FactSpec, value: Value, status: Status, d: Diagnosis) -> Iterat
     found = measures(spec.name)
     if found is None or status is not Status.OK or not isinstance(value, int | float):
         return
+    if all(old == value for old in _told(spec.name, d).values()):
+        return  # it is so already
     for name in found.same:
         yield from (value_of(vocabulary()[name], s, value, d.facts) for s in _told(name, d))
     parts = {s: old for name in (spec.name, *found.same) for s, old in _told(name, d).items()}

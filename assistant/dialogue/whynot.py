@@ -33,10 +33,10 @@ def answer(turn: Turn) -> Reply:
     """Why the hypothesis of the query was not concluded, or that it was."""
     if turn.diagnosis is None:
         return nothing_yet(turn)
-    if (named := bottleneck(turn)) is not None:
-        return named
     w = words(turn)
     what = meant(turn.query, turn.ruleset.rules)
+    if not (what.outright and what.rules) and (named := bottleneck(turn)) is not None:
+        return named
     if (
         not what.outright
         and (turn.query.slots.gpu or turn.query.slots.node)

@@ -73,14 +73,14 @@ def write(path: str, digests: Sequence[Digest], diagnosis: Diagnosis, **parts: A
 
 
 def _page(inputs: Inputs) -> str:
-    from assistant.report import jobs, page, sections, top, work
+    from assistant.report import breakdown, jobs, page, sections, top, work
     from assistant.report import verdict as verdict_
     from assistant.report.pack import Pack
     from assistant.report.words import page_words
 
     seen = verdict_.seen(inputs)
     made: list[tuple[str, sections.Charts]] = [
-        (verdict_.findings(inputs, seen), {}), (sections.breakdown(inputs), {}), sections.iterations(inputs),
+        (verdict_.findings(inputs, seen), {}), (breakdown.breakdown(inputs), {}), sections.iterations(inputs),
         (sections.timeline(inputs), {}), sections.heat(inputs), (work.kernels(inputs), {}), (work.operators(inputs), {}),
         (jobs.flames(inputs), {}), work.roofline(inputs), work.memory(inputs), (jobs.ranks(inputs), {}),
         jobs.difference(inputs), (top.notes(inputs, seen), {}),

@@ -98,4 +98,4 @@ def name_of(summary: RankSummary, lang: str) -> str:
 
     if summary.rank is not None:
         return f"rank {summary.rank}"
-    return excerpt(PurePath(summary.file).name, 40) or ("trace" if lang != "zh" else "跟踪")
+    return excerpt(PurePath(summary.file).name, 40) or ("trace" if lang != "zh" else "轨迹")

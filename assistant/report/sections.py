@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from assistant.render import trace_units as units
 from assistant.render.labels import colon
-from assistant.report import charts, draw
+from assistant.report import charts
+from assistant.report.breakdown import who_of
 from assistant.report.inputs import Digest, Inputs, name_of
-from assistant.report.markup import Column, figure, folded, note, section, sentence, table, without
+from assistant.report.markup import Column, figure, folded, note, section, table, without
 from assistant.report.words import lane_name, word
 from knowledge.text import clean, excerpt
 
 if TYPE_CHECKING:
-    from probes.trace.model import Idle, Iteration, Iterations, RankSummary, Window
+    from probes.trace.model import Iteration, Iterations, RankSummary, Window
     from probes.trace.utilisation import HeatRow
 
 HEATED = 128  # rows of a heat map
-BARS, RANKS, ROWS = 64, 4, 400  # ranks that are drawn; ranks whose iterations and memory are drawn; rows of a table
-PARTS = ("compute", "exposed_comm", "exposed_mem", "idle")
-CAUSES = ("data_loader", "sync", "host", "launch", "kernel", "unknown")
+MANY = 2  # iterations of so many ranks are drawn where there are more than RANKS
+RANKS, ROWS = 4, 400  # ranks whose iterations and memory are drawn; rows of a table
 
 Charts = dict[str, Mapping[str, Any]]
 
@@ -32,97 +32,6 @@ def window_words(window: Window, lang: str) -> str:
     return word("window_trace", lang)
 
 
-# --- breakdown -----------------------------------------------------------------------------------
-
-
-def breakdown(inputs: Inputs) -> str:
-    """Where the time went: bars, numbers, and why the devices were idle. Traces without GPU activity have none of it."""
-    lang, summaries = inputs.lang, [d.summary for d in inputs.by_rank if d.summary.span_ns > 0]
-    many = not inputs.single
-    without = [name_of(d.summary, lang) for d in inputs.by_rank if d.summary.span_ns <= 0]
-    absent = note(word("no_gpu", lang, who=", ".join(without[:8]))) if without else ""
-    if not summaries:
-        return section("breakdown", word("breakdown", lang), absent) if absent else ""
-    drawn = sorted(summaries, key=lambda s: -s.span_ns)[:BARS] if len(summaries) > BARS else summaries
-    bars = draw.stacked([(name_of(s, lang) if many else "", _parts(s)) for s in drawn])
-    said = " ".join(_said(s, lang, many) for s in drawn[:8])
-    keys = draw.legend([(k.removeprefix("exposed_"), word(k, lang)) for k in PARTS])
-    more = word("ranks_shown", lang, n=BARS, all=len(summaries)) if len(summaries) > BARS else ""
-    return section("breakdown", word("breakdown", lang), absent, keys, figure("bars", said, bars, css="drawn"), note(more),
-                   _numbers(summaries, lang, many), _idle(drawn, lang, many))  # fmt: skip
-
-
-def _parts(s: RankSummary) -> list[tuple[str, int]]:
-    return [("compute", s.compute_ns), ("comm", s.exposed_comm_ns), ("mem", s.exposed_mem_ns), ("idle", s.idle_ns)]
-
-
-def _said(s: RankSummary, lang: str, many: bool) -> str:
-    def part(ns: int) -> str:
-        return units.share(units.ratio(ns, s.span_ns))
-
-    said = word("breakdown_alt", lang, who=_who(s, lang, many), span=units.duration(s.span_ns), compute=part(s.compute_ns),
-                comm=part(s.exposed_comm_ns), mem=part(s.exposed_mem_ns), idle=part(s.idle_ns))  # fmt: skip
-    return sentence(said)
-
-
-def _who(s: RankSummary, lang: str, many: bool) -> str:
-    """``rank 3: ``, where there are several."""
-    return name_of(s, lang) + colon(lang) if many else ""
-
-
-def _numbers(summaries: Sequence[RankSummary], lang: str, many: bool) -> str:
-    keys = ("span", "busy", "idle", "compute", "comm", "overlap", "exposed_comm", "mem", "exposed_mem")
-    columns = [
-        Column(word("rank", lang)),
-        *(Column(word(k, lang), "time") for k in keys),
-        Column(word("kernels", lang), "count"),
-    ]
-    rows = [(name_of(s, lang), s.span_ns, s.busy_ns, s.idle_ns, s.compute_ns, s.comm_ns, s.comm_compute_overlap_ns,
-             s.exposed_comm_ns, s.mem_ns, s.exposed_mem_ns, s.kernels) for s in summaries]  # fmt: skip
-    quiet = {5, 6, 7} if not any(s.comm_ns for s in summaries) else set()  # the sentence above says that there was none
-    columns, shown = without(columns, rows, quiet | (set() if many else {0}))
-    return table(columns, shown, caption=word("breakdown", lang), tools=len(rows) > 8, named=many)
-
-
-def _causes(idle: Idle) -> list[int]:
-    return [idle.data_loader_ns, idle.sync_ns, idle.host_ns, idle.launch_ns, idle.kernel_ns, idle.unknown_ns]
-
-
-def _cause_name(key: str, lang: str) -> str:
-    return word("unknown_cause" if key == "unknown" else key, lang)
-
-
-def _idle(summaries: Sequence[RankSummary], lang: str, many: bool) -> str:
-    known = [
-        (name_of(s, lang) if many else "", s.idle) for s in summaries if s.idle is not None and s.idle.total_ns > 0
-    ]
-    if not known:
-        return ""
-    bars = draw.stacked([(n, [(f"i-{k}", v) for k, v in zip(CAUSES, _causes(i), strict=True)]) for n, i in known])
-    said = []
-    for name, idle in known[:8]:
-        parts = [
-            f"{_cause_name(k, lang)} {units.share(v / idle.total_ns)}"
-            for k, v in zip(CAUSES, _causes(idle), strict=True)
-            if v
-        ]
-        who = name + colon(lang) if many else ""
-        line = word("idle_alt", lang, who=who, total=units.duration(idle.total_ns), parts="; ".join(parts))
-        said.append(sentence(line))
-    columns = [
-        Column(word("rank", lang)),
-        Column(word("idle", lang), "time"),
-        *(Column(_cause_name(k, lang), "time") for k in CAUSES),
-    ]
-    columns, rows = without(columns, [(n, i.total_ns, *_causes(i)) for n, i in known], set() if many else {0})
-    numbers = table(columns, rows, caption=word("idle_why", lang), tools=False, named=many)
-    keys = draw.legend(
-        [(f"i-{k}", _cause_name(k, lang)) for k in CAUSES if any(_causes(i)[CAUSES.index(k)] for _, i in known)]
-    )
-    return (f"<h3>{word('idle_why', lang)}</h3>{note(word('idle_definition', lang))}{keys}"
-            f"{figure('idle-bars', ' '.join(said), bars, css='drawn')}{numbers}")  # fmt: skip
-
-
 # --- iterations ----------------------------------------------------------------------------------
 
 
@@ -132,8 +41,10 @@ def iterations(inputs: Inputs) -> tuple[str, Charts]:
     drawn: Charts = {}
     parts: list[str] = []
     found = [(d, d.iterations) for d in inputs.by_rank if d.iterations is not None and d.iterations.items]
-    for n, (digest, items) in enumerate(found[:RANKS]):
-        said = _iterations_said(_who(digest.summary, lang, not inputs.single), items, lang)
+    order = [id(d) for d in inputs.digests]  # the rank that loses most time comes first
+    pictured = sorted(found, key=lambda pair: order.index(id(pair[0])))[: RANKS if len(found) <= RANKS else MANY]
+    for n, (digest, items) in enumerate(pictured):
+        said = _iterations_said(who_of(digest.summary, lang, not inputs.single), items, lang)
         if len(items.items) < 2 or digest.summary.span_ns <= 0:  # one bar is no picture
             parts.append(note(said))
             continue
@@ -145,7 +56,7 @@ def iterations(inputs: Inputs) -> tuple[str, Charts]:
         return "", {}
     if drawn:
         parts.insert(0, note(word("slider", lang)))
-    for n, (digest, items) in enumerate(found[:RANKS]):
+    for n, (digest, items) in enumerate(pictured):
         if (scalars := charts.scalars(items.items, lang)) is not None:
             drawn[f"scalars-{n}"] = scalars
             parts.append(
@@ -178,7 +89,7 @@ def _iteration_table(found: Sequence[tuple[Digest, Iterations]], lang: str, many
                Column(word("kernels", lang), "count"), Column(word("loss", lang), "float"), Column(word("gradnorm", lang), "float"),
                Column(word("outlier", lang))]  # fmt: skip
     drop = {n for n in range(10, len(columns)) if all(r[n] is None for r in rows)} | (set() if many else {1})
-    if not any(i.comm_ns for _, i in every):  # nothing was sent
+    if any(s.span_ns > 0 for s, _ in every) and not any(i.comm_ns for _, i in every):  # nothing was sent
         drop |= {4, 5}
     columns, shown = without(columns, rows, drop)
     whole = sum(len(its.items) for _, its in found)

@@ -19,6 +19,7 @@ from rules.proof import LeafProof, Proof
 
 LISTED = 40  # rules that were ruled out, or not decided
 MOST = 60  # lines of evidence: of a finding on a thousand ranks
+NAMES = 8  # of ranks
 ROWS = 8  # of evidence that stand open under the first finding
 
 
@@ -49,11 +50,12 @@ def findings(inputs: Inputs, page: View) -> str:
 
 
 def _ordered(inputs: Inputs, blocks: Sequence[Block]) -> list[Block]:
-    """Those that explain most time first, as ``trace summary`` has them; what tells no time keeps its order behind them."""
-    share: dict[str, float] = {}
-    for f in inputs.diagnosis.roots:
-        share[f.rule.id] = max(share.get(f.rule.id, 0.0), f.impact.share if f.impact is not None else 0.0)
-    return sorted(blocks, key=lambda b: -share.get(b.rule, 0.0))
+    """Those that explain most time first, as ``trace summary`` has them."""
+    from assistant.trace.verdict_parts import ranked
+
+    groups = ranked(inputs.diagnosis, len(inputs.digests))
+    place = {(g[0].rule.id, clean(g[0].title.in_(inputs.lang))): n for n, g in reversed([*enumerate(groups)])}
+    return sorted(blocks, key=lambda b: place.get((b.rule, b.title), len(place)))
 
 
 def _proofs(inputs: Inputs) -> dict[tuple[str, str], list[Finding]]:
@@ -65,7 +67,7 @@ def _proofs(inputs: Inputs) -> dict[tuple[str, str], list[Finding]]:
 
 def _card(inputs: Inputs, b: Block, findings_: list[Finding], first: bool) -> str:
     lang = inputs.lang
-    where = "".join(f" · {t}" for t in (*(() if inputs.single else (b.where,)), b.grade) if t)
+    where = "".join(f" · {t}" for t in (*(() if inputs.single else (_few(b.where, lang),)), b.grade) if t)
     soft = f'<span class="soft">{escape(where if b.impact else where[3:])}</span>'
     parts = [
         f'<article class="card s-{b.severity}"><h3><span class="tag">{escape(b.severity_label)}</span>{escape(b.title)}</h3>',
@@ -90,6 +92,13 @@ def _card(inputs: Inputs, b: Block, findings_: list[Finding], first: bool) -> st
     commands = "\n".join(escape(c) for c in (_command(inputs), f"gpudiag explain rule {b.rule}"))
     parts.append(folded(word("shows", lang), f"<pre>{commands}</pre>"))
     return "".join(parts) + "</article>"
+
+
+def _few(where: str, lang: str) -> str:
+    """Of very many names the first."""
+    between = listed(["", ""], lang)
+    names = where.split(between)
+    return where if len(names) <= NAMES else between.join([*names[:NAMES], "..."])
 
 
 def _page(b: Block, lang: str) -> str:

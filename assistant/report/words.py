@@ -5,7 +5,7 @@ from __future__ import annotations
 from knowledge.language import Text
 
 _WORDS: dict[str, Text] = {
-    "title": Text("Trace report", "跟踪报告"),
+    "title": Text("Trace report", "轨迹报告"),
     "skip": Text("Skip to the findings", "跳到发现"),
     "contents": Text("Contents", "目录"),
     "noscript": Text(
@@ -32,11 +32,17 @@ _WORDS: dict[str, Text] = {
     "breakdown": Text("Where the time went", "时间去向"),
     "breakdown_alt": Text(
         "{who}of {span}: computing {compute}, communication that nothing hides {comm}, copies that nothing hides {mem}, idle {idle}.",
-        "{who}共 {span}：计算 {compute}，未被隐藏的通信 {comm}，未被隐藏的拷贝 {mem}，空闲 {idle}。",
+        "{who}共 {span}：计算 {compute}，未被掩盖的通信 {comm}，未被掩盖的拷贝 {mem}，空闲 {idle}。",
     ),
+    "breakdown_many": Text(
+        "{n} ranks, each of its window: computing {compute}, communication that nothing hides {comm}, copies that nothing hides {mem}, idle {idle}.",
+        "{n} 个 rank 各占其窗口：计算 {compute}，未被掩盖的通信 {comm}，未被掩盖的拷贝 {mem}，空闲 {idle}。",
+    ),
+    "from_to": Text("{low} to {high}", "{low} 至 {high}"),
+    "idle_many": Text("{n} ranks, each of its idle time: {parts}.", "{n} 个 rank 各占其空闲时间：{parts}。"),
     "compute": Text("Computing", "计算"),
-    "exposed_comm": Text("Communication, exposed", "通信（未隐藏）"),
-    "exposed_mem": Text("Copies, exposed", "拷贝（未隐藏）"),
+    "exposed_comm": Text("Communication, exposed", "通信（未被掩盖）"),
+    "exposed_mem": Text("Copies, exposed", "拷贝（未被掩盖）"),
     "idle": Text("Idle", "空闲"),
     "rank": Text("Rank", "Rank"),
     "file": Text("File", "文件"),
@@ -44,8 +50,8 @@ _WORDS: dict[str, Text] = {
     "busy": Text("Busy", "忙碌"),
     "comm": Text("Communication", "通信"),
     "overlap": Text("Of it behind computing", "其中与计算重叠"),
-    "mem": Text("Copies and sets", "拷贝与清零"),
-    "kernels": Text("Kernels", "内核函数"),
+    "mem": Text("Copies and sets", "拷贝与置零"),
+    "kernels": Text("Kernels", "kernel"),
     "no_gpu": Text("No GPU activity was recorded in {who}: where the device's time went is not known.",
                    "{who} 中没有记录 GPU 活动：无法得知设备时间的去向。"),
     "idle_why": Text("Why the device was idle", "设备为何空闲"),
@@ -58,7 +64,7 @@ _WORDS: dict[str, Text] = {
     "unknown_cause": Text("Call not recorded", "未记录调用"),
     "window_trace": Text("first GPU start to last GPU end", "首个 GPU 事件开始至最后一个 GPU 事件结束"),
     "window_iterations": Text("{n} whole iterations ({marker})", "{n} 次完整迭代（{marker}）"),
-    "ranks_shown": Text("The {n} longest of {all} ranks are drawn; the table has all.", "图中为 {all} 个 rank 中最长的 {n} 个，表格列出全部。"),
+    "ranks_shown": Text("The {n} of {all} ranks that differ most from the usual one are drawn; the table has all.", "图中为 {all} 个 rank 中与通常情况差别最大的 {n} 个，表格列出全部。"),
     "iterations": Text("Iterations", "迭代"),
     "iterations_alt": Text(
         "{who}{n} iterations, median {median}, shortest {low}, longest {high} (number {worst}).",
@@ -105,7 +111,7 @@ _WORDS: dict[str, Text] = {
     "iteration_heat": Text("Busy share of ranks by iteration", "各 rank 每次迭代的忙碌占比"),
     "streams": Text("Device/stream", "设备/流"),
     "time": Text("Time", "时间"),
-    "kernels_title": Text("Kernels", "内核函数"),
+    "kernels_title": Text("Kernels", "kernel"),
     "name": Text("Name", "名称"),
     "kind": Text("Class", "类别"),
     "tensor_core": Text("Tensor cores", "张量核心"),
@@ -122,7 +128,7 @@ _WORDS: dict[str, Text] = {
     "cpu_total": Text("Host, total", "主机（总计）"),
     "gpu_self": Text("Device, own", "设备（自身）"),
     "gpu_total": Text("Device, total", "设备（总计）"),
-    "launched": Text("Kernels", "内核函数"),
+    "launched": Text("Kernels", "kernel"),
     "flame": Text("Call stacks", "调用栈"),
     "flame_gpu": Text("Device time by call stack", "按调用栈的设备时间"),
     "flame_cpu": Text("Host time by call stack", "按调用栈的主机时间"),
@@ -137,7 +143,7 @@ _WORDS: dict[str, Text] = {
         "{gpu}：拐点 {knee} FLOP/字节，峰值 {peak} TFLOP/s，{bw} GB/s。{n} 个算子与形状：拐点以下 {memory} 个，以上 {compute} 个。",
     ),
     "roofline_bare": Text("The GPU's peaks are not known: no roof is drawn.", "GPU 峰值未知：未绘制上限。"),
-    "covered": Text("Shapes are known for {share} of the kernel time.", "已知形状的内核函数占其总时间的 {share}。"),
+    "covered": Text("Shapes are known for {share} of the kernel time.", "已知形状的 kernel 占 kernel 总时间的 {share}。"),
     "op": Text("Operator", "算子"),
     "dtype": Text("Type", "类型"),
     "intensity": Text("FLOP/byte", "FLOP/字节"),
@@ -177,13 +183,14 @@ _WORDS: dict[str, Text] = {
     "bus": Text("Bus GB/s", "总线 GB/s"),
     "slow_link": Text("Slow link", "慢链路"),
     "yes": Text("yes", "是"),
-    "missing_ranks": Text("No trace of ranks: {ranks}.", "缺少以下 rank 的跟踪：{ranks}。"),
+    "no": Text("no", "否"),
+    "missing_ranks": Text("No trace of ranks: {ranks}.", "缺少以下 rank 的轨迹：{ranks}。"),
     "failed_ranks": Text("{file}: {why}", "{file}：{why}"),
     "ranks_alt": Text("Time in collectives spent waiting for the last rank: {rows}.", "在集合通信中等待最晚 rank 的时间：{rows}。"),
     "diff": Text("Difference", "差异"),
     "diff_alt": Text("{b} takes {delta} against {a} ({a_ns}, {b_ns}): {parts}.", "{b} 相对 {a} 变化 {delta}（{a_ns}，{b_ns}）：{parts}。"),
     "diff_parts": Text("Parts of the window", "窗口各部分"),
-    "diff_kernels": Text("Kernels by name", "按名称的内核函数"),
+    "diff_kernels": Text("Kernels by name", "按名称的 kernel"),
     "diff_tree": Text("Call paths", "调用路径"),
     "part": Text("Part", "部分"),
     "path": Text("Call path", "调用路径"),
@@ -197,11 +204,11 @@ _WORDS: dict[str, Text] = {
     "definitions": Text(
         "Busy is the union of all kernels, copies and sets; idle is the window less that. Exposed communication runs while nothing "
         "computes; exposed copies while neither computing nor communication runs. Computing, the two exposed parts and idle add up to the window.",
-        "忙碌是所有内核函数、拷贝与清零的并集，空闲是窗口减去忙碌。未隐藏的通信是无计算时的通信；未隐藏的拷贝是既无计算也无通信时的拷贝。"
-        "计算、两类未隐藏时间与空闲之和等于窗口。",
+        "忙碌是所有 kernel、拷贝与置零的并集，空闲是窗口减去忙碌。未被掩盖的通信是无计算时的通信；未被掩盖的拷贝是既无计算也无通信时的拷贝。"
+        "计算、两类未被掩盖时间与空闲之和等于窗口。",
     ),
     "idle_definition": Text(
-        "An idle gap is charged to what the launch of the kernel behind it waited for.", "空闲间隙归因于其后内核函数的启动所等待的对象。"
+        "An idle gap is charged to what the launch of the kernel behind it waited for.", "空闲间隙归因于其后 kernel 的启动所等待的对象。"
     ),
     "made": Text("Made by gpudiag {version}. Charts: plotly.js (MIT license), carried in this file; nothing is fetched.",
                  "由 gpudiag {version} 生成。图表：plotly.js（MIT 许可证），已内置于本文件；不访问网络。"),
@@ -236,7 +243,7 @@ PAGE: dict[str, Text] = {
     "runtime": Text("thread {t}: runtime calls", "线程 {t}：运行时调用"),
     "t0": Text("Computing", "计算"),
     "t1": Text("Communication", "通信"),
-    "t2": Text("Copies and sets", "拷贝与清零"),
+    "t2": Text("Copies and sets", "拷贝与置零"),
     "t3": Text("Operator", "算子"),
     "t4": Text("Runtime call", "运行时调用"),
     "t5": Text("Waits for the device", "等待设备"),

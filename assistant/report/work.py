@@ -28,7 +28,7 @@ def kernels(inputs: Inputs) -> str:
     columns = [Column(word("name", lang), "code"), Column(word("total", lang), "time"), Column(word("share", lang), "share"),
                Column(word("count", lang), "count"), *(Column(word(k, lang), "each") for k in ("mean", "min", "max", "stddev")),
                Column(word("kind", lang)), Column(word("tensor_core", lang))]  # fmt: skip
-    rows = [(k.name, k.total_ns, k.share, k.count, k.mean_ns, k.min_ns, k.max_ns, k.stddev_ns, str(k.kind), str(k.tensor_core))
+    rows = [(k.name, k.total_ns, k.share, k.count, k.mean_ns, k.min_ns, k.max_ns, k.stddev_ns, str(k.kind), word(str(k.tensor_core), lang))
             for k in stats]  # fmt: skip
     return section(
         "kernels",

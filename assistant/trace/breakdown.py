@@ -59,7 +59,7 @@ def facts(s: RankSummary, lang: str) -> Fields:
         t = s.tensor_core
         rows.append((Text("tensor cores", "张量核心").in_(lang),
                      Text(f"used {share(t.yes)} of kernel time, not used {share(t.no)}, not told by the name {share(t.unknown)}",
-                          f"占 kernel 时间 {share(t.yes)}，未使用 {share(t.no)}，名称无法判断 {share(t.unknown)}").in_(lang)))  # fmt: skip
+                          f"使用时间占 kernel 时间的 {share(t.yes)}，未使用 {share(t.no)}，名称无法判断 {share(t.unknown)}").in_(lang)))  # fmt: skip
     if len(s.streams) > 1:
         rows.append((Text("streams", "流").in_(lang), _streams(s, lang)))
     return Fields(tuple(rows))
@@ -128,10 +128,11 @@ def roofline_rows(r: Roofline | None, lang: str) -> list[tuple[str, str]]:
                      Text(f"{digits(r.gemm_tflops)} TFLOP/s over the window{peak}; shapes are known for {share(r.covered_share)} of kernel time",
                           f"窗口内 {digits(r.gemm_tflops)} TFLOP/s{peak}；{share(r.covered_share)} 的 kernel 时间已知形状").in_(lang)))  # fmt: skip
     if r.memory_bound_share is not None and r.compute_bound_share is not None:
-        rest = max(0.0, 1 - r.memory_bound_share - r.compute_bound_share)
+        below = r.far_below_share or 0.0
+        rest = max(0.0, 1 - r.memory_bound_share - r.compute_bound_share - below)
         rows.append((Text("roofline", "屋顶线").in_(lang),
-                     Text(f"{share(r.memory_bound_share)} of kernel time under the memory roof, {share(r.compute_bound_share)} under the compute roof, {share(rest)} not known",
-                          f"kernel 时间中 {share(r.memory_bound_share)} 受显存带宽限制，{share(r.compute_bound_share)} 受算力限制，{share(rest)} 未知").in_(lang)))  # fmt: skip
+                     Text(f"{share(r.memory_bound_share)} of kernel time under the memory roof, {share(r.compute_bound_share)} under the compute roof, {share(below)} far below either, {share(rest)} not known",
+                          f"kernel 时间中 {share(r.memory_bound_share)} 受显存带宽限制，{share(r.compute_bound_share)} 受算力限制，{share(below)} 远低于两者，{share(rest)} 未知").in_(lang)))  # fmt: skip
     if r.mfu is not None:
         rows.append(("MFU", f"{share(r.mfu)}{aside(r.mfu_formula, lang) if r.mfu_formula else ''}"))
     return rows

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from assistant.trace.options import Pair
 
 _SAME = 0.01  # of the longer one: less is no difference worth a sentence
-_HOST = 6  # lines of host time: they explain where the device was idle
+_HOST = 5  # lines of host time: they explain where the device was idle
 
 
 class _Side(NamedTuple):
@@ -141,7 +141,11 @@ def _parts(args: argparse.Namespace, d: Diff, a: _Side, b: _Side, said: Sequence
         if told:
             labels = [_path(r.path, lang) for r in told[:most]]
             out += [Heading(title.in_(lang)), _table(told[:most], labels, lang, path=rows is not d.kernels)]
-            out += [Paragraph("  " + label("more_lines", lang).format(n=len(told) - most))] if len(told) > most else []
+            out += (
+                [Paragraph("  " + label("more_lines", lang).format(n=len(told) - most) + " (--top)")]
+                if len(told) > most
+                else []
+            )
     more = [] if a.trace is b.trace else [f"gpudiag trace kernels --by shape {quoted(b.trace.path)}"]
     return [*out, *notes(said, lang), *commands(more, lang)]
 
@@ -179,10 +183,17 @@ def _head(d: Diff, a: str, b: str, lang: str) -> Head:
     culprit = _culprit(d, part, lang)
     slower = gap > 0
     b = b if lang == "zh" else b[:1].upper() + b[1:]
+    why_en, why_zh = f"{share(part.share)} of that is {name}", f"其中 {share(part.share)} 是{name}"
+    if part.share is not None and abs(part.share) > 1.0005:  # other parts make up for some of it
+        alone = signed(part.b_ns - part.a_ns)
+        why_en, why_zh = (
+            f"{name} alone is {alone}, which other parts make up for",
+            f"仅{name}一项就是 {alone}，被其他部分抵消",
+        )
     each_en, each_zh = (" an iteration", "每个迭代") if d.per_iteration else ("", "")
     text = Text(
-        f"{b} takes {duration(d.b_ns)}{each_en}, {a} {duration(d.a_ns)} ({signed(gap)}, {share(of)} {'more' if slower else 'less'}): {share(part.share)} of that is {name}.{culprit}",
-        f"{b} {each_zh}用时 {duration(d.b_ns)}，{a} 为 {duration(d.a_ns)}（{signed(gap)}，{'多' if slower else '少'} {share(of)}）：其中 {share(part.share)} 是{name}。{culprit}")  # fmt: skip
+        f"{b} takes {duration(d.b_ns)}{each_en}, {a} {duration(d.a_ns)} ({signed(gap)}, {share(of)} {'more' if slower else 'less'}): {why_en}.{culprit}",
+        f"{b} {each_zh}用时 {duration(d.b_ns)}，{a} 为 {duration(d.a_ns)}（{signed(gap)}，{'多' if slower else '少'} {share(of)}）：{why_zh}。{culprit}")  # fmt: skip
     return Head("warning" if slower else "ok", word("slower" if slower else "faster", lang), clean(text.in_(lang)))
 
 
@@ -229,7 +240,17 @@ def _table(
             else f"{number(r.a_count)} > {number(r.b_count)}"
         )
         why = WHY[Why(r.why)].in_(lang) if r.why and r.why in set(Why) else ""
-        shown.append((signed(r.b_ns - r.a_ns), share(r.share), duration(r.a_ns), duration(r.b_ns), calls, why, name))
+        shown.append(
+            (
+                signed(r.b_ns - r.a_ns),
+                share(r.share).replace("-", "−", 1),
+                duration(r.a_ns),
+                duration(r.b_ns),
+                calls,
+                why,
+                name,
+            )
+        )
     if total is not None:
         together = Text("together", "合计").in_(lang)
         shown.append(

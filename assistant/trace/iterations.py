@@ -176,7 +176,7 @@ def _head(found: Iterations, lang: str) -> Head:
     part = word(_BLAMED.get(worst.outlier, "idle"), lang) if worst.outlier in _BLAMED else worst.outlier
     times = digits(worst.span_ns / median) if median else "?"
     return Head("warning", word("uneven", lang), Text(
-        f"{len(out)} of {n} iterations are out of the ordinary: iteration {worst.number} took {duration(worst.span_ns)}, {times} times the median; it is the {part} that differs.",
+        f"{len(out)} of {n} iterations {'is' if len(out) == 1 else 'are'} out of the ordinary: iteration {worst.number} took {duration(worst.span_ns)}, {times} times the median; it is the {part} that differs.",
         f"{n} 个迭代中有 {len(out)} 个异常：迭代 {worst.number} 耗时 {duration(worst.span_ns)}，为中位数的 {times} 倍；差别在于{part}。").in_(lang))  # fmt: skip
 
 

@@ -1,8 +1,9 @@
-"""``gpudiag trace kernels``: device time of kernels, copies and sets, by what is asked."""
+"""``gpudiag trace kernels``: device time of kernels, by what is asked."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -93,12 +94,13 @@ def _parts(args: argparse.Namespace, r: _Ranked) -> list[Part]:
             else Text(f"{r.file}: nothing ran on the GPU in this window.", f"{r.file}：该窗口内 GPU 上没有任何活动。")
         )
         return [unknown(reason, lang)]
-    shown = r.stats[: args.top]
+    absent = Text("(not recorded)", "（未记录）").in_(lang)
+    shown = [replace(k, name=absent) if k.name == "?" else k for k in r.stats[: args.top]]
     total, calls = sum(k.total_ns for k in r.stats), sum(k.count for k in r.stats)
     names = kernel_columns(lang, _BY[args.by].in_(lang))
     rest, covered = len(r.stats) - len(shown), sum(k.share for k in shown)
-    said = Text(f"{number(calls)} kernels, copies and sets took {duration(total)} of device time, added up over streams",
-                f"{number(calls)} 个 kernel、拷贝与置零共占用设备时间 {duration(total)}（各流相加）").in_(lang)  # fmt: skip
+    said = Text(f"{number(calls)} kernels took {duration(total)} of device time, added up over streams",
+                f"{number(calls)} 个 kernel 共占用设备时间 {duration(total)}（各流相加）").in_(lang)  # fmt: skip
     more = (
         Text(
             f"{rest} more rows make up {share(1 - covered)} (--top)", f"其余 {rest} 行占 {share(1 - covered)}（--top）"
@@ -112,5 +114,5 @@ def _parts(args: argparse.Namespace, r: _Ranked) -> list[Part]:
         Grid(names, kernel_rows(shown, label=args.by == "name")),
         *([Paragraph(f"  {more}")] if more else []),
         *notes(r.notes, lang),
-        *(commands([f"gpudiag trace kernels --by module {quoted(r.file)}"], lang) if args.by == "name" else []),
+        *(commands([f"gpudiag trace kernels --by class {quoted(r.file)}"], lang) if args.by == "name" else []),
     ]

@@ -78,10 +78,11 @@ def _one(args: argparse.Namespace, top: int, trace: Trace) -> Looked:
         else {}
     )
     kind = args.window if len(trace.gpu) else "trace"
-    found = digest(trace, kind, marker=args.marker, top=top, gpu=getattr(args, "gpu", ""), **model)
+    links = Links(trace)
+    found = digest(trace, kind, marker=args.marker, top=top, gpu=getattr(args, "gpu", ""), links=links, **model)
     if not len(trace.gpu):
         return Looked(found, None)
-    timed = ranks.digest(trace, found.window, found=found.iterations, links=Links(trace), idle=found.summary.idle)
+    timed = ranks.digest(trace, found.window, found=found.iterations, links=links, idle=found.summary.idle)
     return Looked(found, timed, rank_row(trace, rank_name(trace.rank, trace.path), found.window))
 
 

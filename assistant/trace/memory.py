@@ -58,6 +58,10 @@ def _parts(file: str, uses: Sequence[MemoryUse], lang: str) -> list[Part]:
     ]
 
 
+# A snapshot shows the free pieces; events only that at the peak of what is allocated more was reserved.
+_UNUSED = {True: Text("fragmentation", "碎片率"), False: Text("reserved, not in use", "已保留未使用")}
+
+
 def _head(uses: Sequence[MemoryUse], lang: str) -> Head:
     """The device that holds most, and how much of that is of no use."""
     use = max(uses, key=lambda u: u.end_reserved)
@@ -79,7 +83,7 @@ def section(use: MemoryUse, lang: str, holders: int = _HOLDERS) -> list[Part]:
     rows = (
         (Text("allocated", "已分配").in_(lang), Text(f"at most {size(use.peak_allocated)}, {size(use.end_allocated)} at the end", f"峰值 {size(use.peak_allocated)}，结束时 {size(use.end_allocated)}").in_(lang)),
         (Text("reserved", "已保留").in_(lang), Text(f"at most {size(use.peak_reserved)}, {size(use.end_reserved)} at the end", f"峰值 {size(use.peak_reserved)}，结束时 {size(use.end_reserved)}").in_(lang)),
-        (Text("fragmentation", "碎片率").in_(lang), share(use.fragmentation) if use.fragmentation is not None else ""),
+        (_UNUSED[use.largest_free is not None].in_(lang), share(use.fragmentation) if use.fragmentation is not None else ""),
         (Text("allocations", "分配次数").in_(lang), Text(f"{number(use.allocations)}, {number(use.frees)} frees; {size(use.churn_bytes)} in all", f"{number(use.allocations)}，释放 {number(use.frees)}；共 {size(use.churn_bytes)}").in_(lang) if use.allocations else ""),
         (Text("growth per iteration", "每迭代增长").in_(lang), size(growth) if growth else ""),
         (Text("driver calls", "驱动调用").in_(lang), number(use.segment_events) if use.segment_events else ""),

@@ -103,7 +103,7 @@ def _parts(args: argparse.Namespace, r: _Ranked) -> list[Part]:
         (
             Text(
                 "the trace holds no shapes: record with record_shapes=True",
-                "跟踪中没有形状：请使用 record_shapes=True 录制",
+                "轨迹中没有形状：请使用 record_shapes=True 录制",
             ),
         )
         if unshaped

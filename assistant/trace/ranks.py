@@ -99,17 +99,9 @@ def _parts(args: argparse.Namespace, found: Ranks) -> list[Part]:
 def _head(found: Ranks, lang: str) -> Head:
     """The straggler, the missing ranks, the slow link, or that all keep pace."""
     n = len(found.timings)
-    if found.missing:
-        names = listed([str(r) for r in found.missing[:_NAMES]], lang) + (" ..." if len(found.missing) > _NAMES else "")
-        return Head("warning", label("warning", lang), Text(
-            f"{len(found.missing)} of {found.world_size or n + len(found.missing)} ranks left no trace: {names}.",
-            f"{found.world_size or n + len(found.missing)} 个 rank 中有 {len(found.missing)} 个没有跟踪：{names}。").in_(lang))  # fmt: skip
-    if found.stragglers and _lost(found) > _BIG:
-        s = found.stragglers[0]
-        name = rank_name(s.rank, s.file)
-        return Head("warning", label("warning", lang), Text(
-            f"The other ranks wait for {name}: {share(_lost(found))} of all ranks' time is waiting, {share(s.share)} of that for it.",
-            f"其他 rank 在等待 {name}：全部 rank 时间的 {share(_lost(found))} 用于等待，其中 {share(s.share)} 是等它。").in_(lang))  # fmt: skip
+    said = [_straggler(found, lang), _absent(found, lang)]
+    if any(said):
+        return Head("warning", label("warning", lang), ("" if lang == "zh" else " ").join(s for s in said if s))
     slow = next((c for c in found.collectives if c.slow_link), None)
     if slow is not None:
         return Head("warning", label("warning", lang), Text(
@@ -118,12 +110,32 @@ def _head(found: Ranks, lang: str) -> Head:
     if n < 2:
         return Head("unknown", label("unknown", lang), Text(
             "One rank alone: who waits for whom takes the traces of several ranks of one job.",
-            "只有一个 rank：需要同一作业多个 rank 的跟踪才能判断谁在等谁。").in_(lang))  # fmt: skip
+            "只有一个 rank：需要同一作业多个 rank 的轨迹才能判断谁在等谁。").in_(lang))  # fmt: skip
     if not found.collectives:
         return Head("unknown", label("unknown", lang), Text(
             f"{n} ranks, and no collective that two of them took part in.", f"{n} 个 rank，但没有两个 rank 共同参与的集合通信。").in_(lang))  # fmt: skip
     return Head("ok", label("ok", lang), Text(f"{n} ranks keep pace: {share(_lost(found))} of their time is waiting for the last.",
                                               f"{n} 个 rank 步调一致：{share(_lost(found))} 的时间在等待最后到达者。").in_(lang))  # fmt: skip
+
+
+def _straggler(found: Ranks, lang: str) -> str:
+    """The rank that the others wait for, when that costs enough."""
+    if not found.stragglers or _lost(found) <= _BIG:
+        return ""
+    s = found.stragglers[0]
+    name, lost = rank_name(s.rank, s.file), share(_lost(found))
+    return Text(
+        f"The other ranks wait for {name}: {lost} of all ranks' time is waiting, {share(s.share)} of that for it.",
+        f"其他 rank 在等待 {name}：全部 rank 时间的 {lost} 用于等待，其中 {share(s.share)} 是等它。").in_(lang)  # fmt: skip
+
+
+def _absent(found: Ranks, lang: str) -> str:
+    """The ranks without a trace."""
+    if not found.missing:
+        return ""
+    names = listed([str(r) for r in found.missing[:_NAMES]], lang) + (" ..." if len(found.missing) > _NAMES else "")
+    count, of = len(found.missing), found.world_size or len(found.timings) + len(found.missing)
+    return Text(f"{count} of {of} ranks left no trace: {names}.", f"{of} 个 rank 中有 {count} 个没有轨迹：{names}。").in_(lang)  # fmt: skip
 
 
 def _members(c: Collective, lang: str) -> str:
@@ -149,7 +161,12 @@ def _timings(found: Ranks, most: int, lang: str) -> list[Part]:
         (*(every[k * n + i] for k in range(len(keys))), rank_name(t.rank, t.file)) for i, t in enumerate(chosen)
     )
     of = (
-        Text(f"over {found.iterations} iterations that all have", f"基于共有的 {found.iterations} 个迭代")
+        Text(
+            "over the one iteration that all have"
+            if found.iterations == 1
+            else f"over {found.iterations} iterations that all have",
+            f"基于共有的 {found.iterations} 个迭代",
+        )
         if found.iterations
         else Text("from first to last GPU activity", "从首个到最后一个 GPU 活动")
     )

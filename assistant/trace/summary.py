@@ -56,7 +56,7 @@ def data(found: Job, lang: str) -> dict[str, Any]:
     """``gpudiag/trace-summary/1`` without its schema."""
     return {
         "ranks": [_rank(d, lang) for d in found.digests],
-        "verdicts": plain_findings(found.diagnosis, lang),
+        "verdicts": plain_findings(found.diagnosis, lang, len(found.digests)),
         "comparison": plain(found.ranks, lang),
     }
 

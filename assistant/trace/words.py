@@ -83,7 +83,7 @@ def window_text(window: Window, lang: str) -> str:
     length = duration(window.end_ns - window.start_ns)
     if window.kind != "iterations":
         return Text(f"whole trace, {length} from the first GPU start to the last GPU end",
-                    f"整个跟踪，从首个 GPU 活动开始到最后一个结束，共 {length}").in_(lang)  # fmt: skip
+                    f"整个轨迹，从首个 GPU 活动开始到最后一个结束，共 {length}").in_(lang)  # fmt: skip
     n, what = window.iterations or 0, excerpt(window.marker, 60)
     return Text(f"{n} whole iteration{'s' if n != 1 else ''} ({what}), {length}",
                 f"{n} 个完整迭代（{what}），共 {length}").in_(lang)  # fmt: skip

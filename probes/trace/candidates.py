@@ -12,9 +12,11 @@ from typing import Final
 
 import numpy as np
 
+from probes.trace.callgaps import Slow, idle_within, longest, slowest
 from probes.trace.columns import I64, Cat, Group, Mask, wanted
 from probes.trace.hostside import named
 from probes.trace.idle import Cause, Gaps, thread_of
+from probes.trace.intervals import clip, union
 from probes.trace.kinds import communication, only_bytes
 from probes.trace.links import Links
 from probes.trace.model import Window
@@ -84,7 +86,10 @@ class Candidates:
     optimizer: str  # loop, foreach, fused; empty: no step with kernels was recorded
     optimizer_ns: int
     malloc_calls: int | None
-    malloc_ns: int | None
+    malloc_ns: int | None  # the union of these calls, over all threads
+    malloc_idle_ns: int | None = None  # the device was idle meanwhile, and waited for the thread that stood in them
+    slow: Slow | None = None  # the runtime call behind most of the idle time of launches
+    longest_gap_ns: int | None = None
 
 
 def candidates(links: Links, window: Window, gaps: Gaps) -> Candidates:
@@ -98,7 +103,10 @@ def candidates(links: Links, window: Window, gaps: Gaps) -> Candidates:
         stretches=_stretches(links, window, gaps) if recorded else None,
         runs=_runs(trace, window), copies=_copies(trace, window), optimizer=kind, optimizer_ns=ns,
         malloc_calls=int(calls.sum()) if recorded else None,
-        malloc_ns=int(runtime.dur[calls].sum()) if recorded else None,
+        malloc_ns=clip(union(runtime.start[calls], runtime.end[calls]), window.start_ns, window.end_ns).total
+        if recorded else None,
+        malloc_idle_ns=idle_within(trace, window, gaps, calls) if bool((gaps.launch >= 0).any()) else None,
+        slow=slowest(trace, window, gaps), longest_gap_ns=longest(window, gaps),
     )  # fmt: skip
 
 
@@ -244,20 +252,21 @@ def _optimizer(links: Links, window: Window) -> tuple[str, int]:
         return "", 0
     call = links.launch[kernels]
     at, owner = runtime.start[call], thread_of(runtime)[call]
+    order = np.argsort(at, kind="stable")
+    at = at[order]
     total, steps, counted = 0, 0, np.zeros(len(kernels), np.bool_)
     for table in (trace[Group.MARK], trace[Group.OP]):
         rows = np.flatnonzero(named(trace, table, _STEP) & np.not_equal(table.cat, Cat.GPU_MARK))
         for row in rows.tolist()[:1000]:
-            inside = (
-                (owner == int(thread_of(table)[row]))
-                & (at >= table.start[row])
-                & (at < table.start[row] + table.dur[row])
-            )
-            hit = kernels[inside & ~counted]
+            low, high = np.searchsorted(at, [table.start[row], table.start[row] + table.dur[row]])
+            inside = order[low:high]
+            inside = inside[owner[inside] == (int(table.ids("pid")[row]) << 32 | int(table.ids("tid")[row]))]
+            hit = kernels[inside[~counted[inside]]]
             if len(hit):
-                total += int((trace.gpu.end[hit]).max() - trace.gpu.start[hit].min())
+                start = trace.gpu.start[hit]
+                total += int((start + trace.gpu.dur[hit]).max() - start.min())
                 steps += 1
-                counted |= inside
+                counted[inside] = True
     if not steps:
         return "", 0
     names = [trace.strings[int(n)] for n in np.unique(trace.gpu.name[kernels[counted]])]

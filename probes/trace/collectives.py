@@ -17,6 +17,7 @@ import numpy as np
 
 from knowledge.text import excerpt
 from probes.trace.columns import ABSENT, I64, Cat, Group, Mask, Table, wanted
+from probes.trace.groups import combined
 from probes.trace.iterations import communicates, launched_in
 from probes.trace.links import Links, enclosing
 from probes.trace.markers import Marks, find, numbers
@@ -150,12 +151,13 @@ class CallKind(NamedTuple):
 
 def kinds_of(trace: Trace, links: Links, rows: I64) -> tuple[list[CallKind], I64]:
     """The distinct kinds of the calls at device rows `rows`, and which one each call is."""
-    gpu, around = trace.gpu.take(rows), _around(trace, links, rows)
-    columns = [around if c == "around" else gpu[c].astype(np.int64) if c in gpu else np.full(len(gpu), d, np.int64)
+    gpu, around = trace.gpu, _around(trace, links, rows)
+    columns = [around if c == "around" else gpu[c][rows].astype(np.int64) if c in gpu else np.full(len(rows), d, np.int64)
                for c, d in (("collective", -1), ("around", -1), ("name", -1), ("process_group", -1), ("group_ranks", -1),
                             ("stream", -1), ("source_rank", ABSENT), ("target_rank", ABSENT))]  # fmt: skip
-    rows, which = np.unique(np.stack(columns), axis=1, return_inverse=True)
-    return [CallKind(*row) for row in rows.T.tolist()], which.reshape(-1)
+    which = combined(*columns)
+    _, first = np.unique(which, return_index=True)
+    return [CallKind(*row) for row in np.stack([c[first] for c in columns], axis=1).tolist()], which
 
 
 def _around(trace: Trace, links: Links, rows: I64) -> I64:

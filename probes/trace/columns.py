@@ -148,6 +148,29 @@ def dtype_of(column: str) -> type[np.generic]:
     return BASE[column] if column in BASE else DTYPES[ARGS[column].kind]
 
 
+def constant(value: float, rows: int, dtype: np.dtype[np.generic]) -> NDArray[np.generic]:
+    """A column that reads `value` in every row and takes no memory (read-only, of stride 0)."""
+    return np.broadcast_to(np.array(value, dtype), (rows,))
+
+
+def is_constant(column: NDArray[np.generic]) -> bool:
+    """Whether it is such a column."""
+    return column.strides == (0,)
+
+
+def thinned(column: Array) -> Array:
+    """The column, as a `constant` where all its rows are equal (the process, the device of most traces)."""
+    if len(column) < 2 or is_constant(column) or column[0] != column[-1] or not (column == column[0]).all():
+        return column
+    return constant(column[0], len(column), column.dtype)  # type: ignore[return-value]
+
+
+def _taken(column: Array, which: Mask | I64, rows: int) -> Array:
+    if rows and is_constant(column):
+        return constant(column[0], rows, column.dtype)  # type: ignore[return-value]
+    return column[which]
+
+
 Wanted: TypeAlias = Mapping[Group, frozenset[str]]  # group -> argument columns beside the base ones
 
 
@@ -255,7 +278,8 @@ class Table:
 
     def take(self, which: Mask | I64) -> Table:
         """The rows of a mask or of row numbers, in that order."""
-        return Table({name: column[which] for name, column in self.columns.items()})
+        rows = int(np.count_nonzero(which)) if which.dtype == np.bool_ else len(which)
+        return Table({name: _taken(column, which, rows) for name, column in self.columns.items()})
 
     def between(self, start_ns: int, end_ns: int) -> Table:
         """Events that start in [start_ns, end_ns)."""

@@ -59,17 +59,26 @@ class RankDigest:
 
 
 def digest(
-    trace: Trace, window: str | Window = "auto", *, marker: str = "", top: int = 10, gpu: str = "", **model: Any
+    trace: Trace,
+    window: str | Window = "auto",
+    *,
+    marker: str = "",
+    top: int = 10,
+    gpu: str = "",
+    links: Links | None = None,
+    **model: Any,
 ) -> RankDigest:
     """The digest of `trace`, which was read with `NEEDS`.
 
     `window`: "trace", "iterations", "auto" (iterations where the trace holds `ENOUGH` whole ones), or a window.
-    `marker` names iterations by a regular expression (RE2); `gpu` and `model` go to `roofline`.
+    `marker` names iterations by a regular expression (RE2); `gpu` and `model` go to `roofline`. `links` spares joins
+    that were made already.
     InputError when iterations are asked for and there are none.
     """
-    links = Links(trace)
+    links = links or Links(trace)
     found = iterations_.iterations(trace, marker, links)
     span = _window(trace, found, window, marker)
+    used = memory.memory_use(trace, found)  # first: it is what takes the most memory, and the joins take some as well
     work = len(trace.gpu) > 0
     gaps = idle.find_gaps(trace, links, span) if work else None
     return RankDigest(
@@ -82,13 +91,13 @@ def digest(
         stacks=len(trace[Group.PYTHON]) > 0,
         shapes=bool(len(trace[Group.OP])) and bool((trace[Group.OP].ids("dims") >= 0).any()),
         window=span,
-        summary=summary.summarise(trace, span, top),
+        summary=summary.summarise(trace, span, top, links, gaps),
         iterations=found,
         host=hostside_.hostside(links, span, gaps) if gaps is not None else None,
         candidates=candidates_.candidates(links, span, gaps) if gaps is not None else None,
         mix=mix.mix(trace, span) if work else None,
         roofline=roofline(trace, span, gpu=gpu, links=links, **model) if work else None,
-        memory=memory.memory_use(trace, found),
+        memory=used,
         stage=pipeline.stage_of(trace, found, links) if work else None,
         notes=tuple(trace.notes),
     )

@@ -27,7 +27,7 @@ STDIN: Final = "-"
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]:"]', re.DOTALL)
 _BOM: Final = b"\xef\xbb\xbf"
 _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
-_HINT: Final = "a torch profiler trace is JSON with the key traceEvents, as export_chrome_trace writes it"
+HINT: Final = "a torch profiler trace is JSON with the key traceEvents, as export_chrome_trace writes it"
 
 Block: TypeAlias = bytes | memoryview
 
@@ -51,6 +51,11 @@ class Document:
             return self._raw.tell()
         except OSError:  # a pipe
             return 0
+
+    @property
+    def bare(self) -> bool:
+        """Whether the events stand in a list alone, without an object around it."""
+        return bool(self._outside) and self._outside[0].removeprefix(_BOM).lstrip(WHITE) == b"["
 
     def read(self) -> Block:
         """The next bytes of text, valid until the next call; none at the end, whether that is whole or not."""
@@ -95,15 +100,15 @@ class Document:
             raise InputError(f"{self.path} is UTF-16 text, not UTF-8", hint="convert it: iconv -f UTF-16 -t UTF-8")
         first = bytes(data[:4096]).removeprefix(_BOM).lstrip(WHITE)[:1]
         if first and first not in (b"{", b"["):
-            raise InputError(f"{self.path} is no trace: it does not begin as JSON", hint=_HINT)
+            raise InputError(f"{self.path} is no trace: it does not begin as JSON", hint=HINT)
 
     def _none(self, search: _Search, more: bool) -> InputError:
         if more:
-            return InputError(f"{self.path} holds no traceEvents in its first {HEAD_CAP >> 20} MiB", hint=_HINT)
+            return InputError(f"{self.path} holds no traceEvents in its first {HEAD_CAP >> 20} MiB", hint=HINT)
         if not search.keys and not search.at and not self.problem:
-            return InputError(f"{self.path} is empty", hint=_HINT)
+            return InputError(f"{self.path} is empty", hint=HINT)
         why = f": {self.problem}" if self.problem else f"; its keys are {', '.join(search.keys)}" if search.keys else ""
-        return InputError(f"{self.path} holds no trace events{why}", hint=_HINT)
+        return InputError(f"{self.path} holds no trace events{why}", hint=HINT)
 
     def finish(self) -> None:
         """Everything was read: takes the keys around the events into `meta`."""

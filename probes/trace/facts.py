@@ -19,6 +19,7 @@ from probes.trace.digest import RankDigest
 from probes.trace.job import job_facts
 from probes.trace.model import Idle, Iteration, Launches, Ranks, RankTiming
 from probes.trace.provides import RANK_FACTS
+from probes.trace.said import percent, stem, word
 from probes.trace.untold import NAMES, reason
 
 REVISION: Final = 1
@@ -42,14 +43,6 @@ def _job(digests: Sequence[RankDigest]) -> str:
         return stem(digests[0].file)
     folders = {str(Path(d.file).resolve().parent) for d in digests}
     return clean(PurePath(os.path.commonpath(folders)).name if folders else "") or "traces"
-
-
-def stem(path: str) -> str:
-    """A file's name without the ends that traces have."""
-    name = PurePath(path).name
-    for end in (".gz", ".json", ".trace", ".pt", ".sqlite", ".pickle"):
-        name = name.removesuffix(end)
-    return word(name) or "trace"
 
 
 def _subjects(digests: Sequence[RankDigest], job: Subject) -> list[Subject]:
@@ -112,6 +105,10 @@ class _Emit:
         if fraction is not None:
             self.put(fact, percent(fraction))
 
+    def none(self, fact: str, why: str) -> None:
+        """A fact that there is nothing to tell of."""
+        self.out.append(Observation(fact, self.subject, None, Status.NOT_APPLICABLE, self.source, detail=why))
+
     def missing(self) -> Iterable[Observation]:
         """For each fact that was not told, why."""
         told = {o.fact for o in self.out}
@@ -119,16 +116,6 @@ class _Emit:
             if fact not in told and not fact.endswith(NAMES):
                 why = reason(fact, self.d.gpu_events > 0, self.d.shapes, self.d.stacks)
                 yield Observation(fact, self.subject, None, Status.UNSUPPORTED, self.source, detail=why)
-
-
-def word(name: str) -> str | None:
-    """A name out of a trace on one line, without control characters, cut; None for none."""
-    return " ".join(clean(name[:2000]).split())[:300] or None
-
-
-def percent(fraction: float) -> float:
-    """A fraction in percent, to a hundredth."""
-    return round(100 * fraction, 2)
 
 
 def _times(emit: _Emit) -> None:
@@ -143,8 +130,7 @@ def _times(emit: _Emit) -> None:
     if s.comm_ns:
         emit.share("trace.overlap.share", s.comm_compute_overlap_ns, s.comm_ns)
     else:
-        emit.out.append(Observation("trace.overlap.share", emit.subject, None, Status.NOT_APPLICABLE, emit.source,
-                                    detail="no communication kernel ran"))  # fmt: skip
+        emit.none("trace.overlap.share", "no communication kernel ran")
     if s.idle is not None:
         _idle(emit, s.idle, max(1, emit.d.host.devices if emit.d.host else 1))
 
@@ -256,6 +242,14 @@ def _candidates(emit: _Emit) -> None:
         emit.share("trace.optimizer.share", c.optimizer_ns)
     emit.put("trace.allocator.calls", c.malloc_calls)
     emit.share("trace.allocator.calls.share", c.malloc_ns)
+    if c.malloc_idle_ns is not None:
+        emit.share("trace.allocator.idle.share", c.malloc_idle_ns / (emit.d.host.devices if emit.d.host else 1))
+    if c.longest_gap_ns is not None:
+        emit.put("trace.idle.longest", round(c.longest_gap_ns / _MS, 3))
+    if c.slow is not None:
+        emit.put(
+            "trace.launch.top", word(f"{c.slow.name[:120]} (x{c.slow.calls}, max {c.slow.longest_ns / _MS:.3f} ms)")
+        )
 
 
 def _iterations(emit: _Emit) -> None:
@@ -268,8 +262,7 @@ def _iterations(emit: _Emit) -> None:
         slow = [i for i in found.items if i.outlier and i.span_ns > found.median_ns]
         if len(found.items) < 3:
             for fact in ("trace.iteration.first", "trace.iteration.slow.share"):
-                emit.out.append(Observation(fact, emit.subject, None, Status.NOT_APPLICABLE, emit.source,
-                                            detail="fewer than three whole iterations"))  # fmt: skip
+                emit.none(fact, "fewer than three whole iterations")
         else:
             emit.put("trace.iteration.slow", tuple(_slow(i) for i in slow[:5]))
             emit.share("trace.iteration.slow.share", sum(i.span_ns - found.median_ns for i in slow))
@@ -289,4 +282,7 @@ def _memory(emit: _Emit) -> None:
     if used.growth_per_iteration is not None and used.peak_allocated:
         emit.put("trace.allocator.growth", percent(used.growth_per_iteration / used.peak_allocated),
                  f"{used.growth_per_iteration} B / {used.peak_allocated} B")  # fmt: skip
-    emit.part("trace.allocator.fragmentation", used.fragmentation)
+    if used.segment_events or used.fragmentation is None:
+        emit.part("trace.allocator.fragmentation", used.fragmentation)
+    else:  # what is reserved and not allocated fits whatever was asked for: it is cache
+        emit.none("trace.allocator.fragmentation", "the allocator asked the driver for nothing in the window")

@@ -123,7 +123,8 @@ def _line(tree: CallTree, node: int, last: int, level: int, value: int, whole: i
     room = max(width - len(head), 24)
     if node == last:
         return head + short(tree.name(node), room)
-    return f"{head}{short(tree.name(node), room // 2 - 2)} … {short(tree.name(last), room - room // 2 - 2)}"
+    way = " > " if int(tree.parent[last]) == node else " > … > "
+    return f"{head}{short(tree.name(node), room // 2 - 4)}{way}{short(tree.name(last), room - room // 2 - 5)}"
 
 
 def _seen(tree: CallTree, time: Time, shown: Mask) -> int:

@@ -60,6 +60,8 @@ def combined(*columns: I64) -> I64:
     key = np.unique(columns[0], return_inverse=True)[1]
     for column in columns[1:]:
         low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+        if low == high:
+            continue
         if high - low >= 1 << 32:  # no numbers of strings
             column, low, high = np.unique(column, return_inverse=True)[1], 0, len(column)
         key = np.unique(key * (high - low + 1) + (column - low), return_inverse=True)[1]

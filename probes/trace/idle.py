@@ -4,7 +4,8 @@ The cause of a gap [g0, g1) before a kernel whose launch call is [s, e) (HTA's i
 
 * launched before the gap began (e <= g0): the device waited for itself, another stream or an event: kernel;
 * else until s the host had not come to it: data loader, synchronising call, or other host work of the launching thread;
-* from s on: the call and its way to the device: launch;
+* from s on: the call and its way to the device: launch; but of a launch that has not begun 100 us behind its call the
+  rest: the device waited for an event, another stream or work that the trace does not show: kernel;
 * no call known: unknown.
 
 Only the first kernel of a call can have waited for it; the later kernels of a graph replay wait for the device.
@@ -142,7 +143,7 @@ class Shares:
     kernel: I64
     unknown: I64
     after_sync: Mask  # the gap began within a synchronising call
-    late: I64  # of launch
+    late: I64  # of kernel: launched within the gap
 
 
 def shares(trace: Trace, gaps: Gaps, window: Window) -> Shares:
@@ -162,23 +163,25 @@ def shares(trace: Trace, gaps: Gaps, window: Window) -> Shares:
         data_loader=data,
         sync=sync,
         host=np.where(waited, call - low - data - sync, 0),
-        launch=np.where(waited, high - call, 0),
-        kernel=np.where(gaps.cause == Cause.DEVICE, size, 0),
+        launch=np.where(waited, high - call - overdue, 0),
+        kernel=np.where(gaps.cause == Cause.DEVICE, size, overdue),
         unknown=np.where(gaps.cause == Cause.UNKNOWN, size, 0),
         after_sync=after,
         late=overdue,
     )
 
 
-def idle(trace: Trace, window: Window | None = None, links: Links | None = None) -> Idle | None:
+def idle(
+    trace: Trace, window: Window | None = None, links: Links | None = None, gaps: Gaps | None = None
+) -> Idle | None:
     """Why the devices were idle within the window; summed over the devices that run kernels.
 
-    None when the trace holds no GPU rows. Needs `NEEDS`.
+    None when the trace holds no GPU rows. `gaps` are those of the window, where they were found already. Needs `NEEDS`.
     """
     if not len(trace.gpu):
         return None
     window = window or whole(trace)
-    found = shares(trace, find_gaps(trace, links, window), window)
+    found = shares(trace, find_gaps(trace, links, window) if gaps is None else gaps, window)
     return Idle(
         total_ns=int(found.size.sum()),
         data_loader_ns=int(found.data_loader.sum()),

@@ -22,6 +22,7 @@ from probes.trace.model import Iteration, Iterations
 from probes.trace.outliers import with_outliers
 from probes.trace.reader import Trace
 from probes.trace.recorded import loader_waits, recorded, step_kinds
+from probes.trace.utilisation import factors
 
 NEEDS: Final = wanted(gpu="correlation", runtime="correlation", mark="loss gradnorm", op="", python="")
 
@@ -162,7 +163,7 @@ def _ends(trace: Trace, mine: I64, high: I64, keep: Mask) -> I64:
     of its time) when the next one's work begins on the main stream is over with its own last work there."""
     gpu = trace.gpu
     stream = gpu.ids("pid").astype(np.int64) << 32 | (gpu.ids("tid").astype(np.int64) & 0xFFFFFFFF)
-    streams, which = np.unique(stream, return_inverse=True)
+    streams, which = factors(stream)
     last = high[keep]
     if len(streams) > 1:
         computes = np.equal(gpu.cat, Cat.KERNEL) & ~communicates(trace) & (mine >= 0)

@@ -7,8 +7,8 @@ from typing import Final
 
 from knowledge.observation import Observation, Scope, Source, Status, Subject, Value
 from probes.trace.candidates import short
-from probes.trace.facts import percent, word
 from probes.trace.ncu_types import Bound, KernelProfile
+from probes.trace.said import percent, word
 
 REVISION: Final = 1
 MOST: Final = 50  # launches of a report that are spoken of, the longest first

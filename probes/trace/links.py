@@ -6,14 +6,16 @@ All results are row numbers into the trace's tables (int64, -1: none), computed 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
-from probes.trace.columns import ABSENT, I64, Cat, Group, Mask, Table
+from probes.trace.columns import ABSENT, I32, I64, Cat, Group, Mask, Table
 from probes.trace.nesting import parents_of
 from probes.trace.reader import Trace
 
 _NONE = np.int64(-1)
+_PORTION: Final = 1 << 18  # rows that are looked at together: what is made on the way stays small
 
 
 class Links:
@@ -89,7 +91,7 @@ def enclosing(inner: Table, outer: Table) -> I64:
     for ins in groups(inner_key):
         outs = outer_rows.get(int(inner_key[ins[0]]))
         if outs is not None:
-            found[ins] = _innermost(inner.start[ins], outer.start[outs], outer.end[outs], outs)
+            found[ins] = _innermost(inner.start[ins], outer, outs)
     return found
 
 
@@ -125,31 +127,68 @@ def parents(table: Table) -> I64:
     return found
 
 
-def groups(key: I64) -> list[I64]:
+def groups(key: I64 | I32) -> list[I64]:
     """The rows of each value of `key`, in order of rows: one sort, whatever the number of values."""
     if not len(key):
         return []
-    if key[0] == key[-1] and (key == key[0]).all():
+    heads = np.flatnonzero(key[1:] != key[:-1]) + 1
+    if not len(heads):
         return [np.arange(len(key))]
+    if len(heads) * 4 < len(key):  # long runs, as of threads: sorted by numbers that are small enough to be counted
+        values, which = np.unique(key[np.append(0, heads)], return_inverse=True)
+        if len(values) <= 1 << 16:
+            small = np.repeat(which.astype(np.uint16), np.diff(heads, prepend=0, append=len(key)))
+            return np.split(np.argsort(small, kind="stable"), np.cumsum(np.bincount(small))[:-1])
     order = np.argsort(key, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
 
 
-def _threads(a: Table, b: Table) -> tuple[I64, I64]:
-    """One number for each (pid, tid), the same in both tables."""
-    return a.ids("pid").astype(np.int64) << 32 | a.ids("tid"), b.ids("pid").astype(np.int64) << 32 | b.ids("tid")
+def _threads(a: Table, b: Table) -> tuple[I32, I32]:
+    """One number for each (pid, tid), the same in both tables. By runs: what follows one another is mostly of one thread."""
+    parts = []
+    for pid, tid in ((t.ids("pid"), t.ids("tid")) for t in (a, b)):
+        heads = np.flatnonzero((pid[1:] != pid[:-1]) | (tid[1:] != tid[:-1])) + 1
+        heads = np.append(0, heads) if len(pid) else heads
+        parts.append((pid[heads].astype(np.int64) << 32 | tid[heads], np.diff(heads, append=len(pid))))
+    (one, first), (two, second) = parts
+    which = np.unique(np.concatenate([one, two]), return_inverse=True)[1].astype(np.int32)
+    return np.repeat(which[: len(one)], first), np.repeat(which[len(one) :], second)
 
 
-def _innermost(points: I64, start: I64, end: I64, rows: I64) -> I64:
-    """For each point the last interval that began at or before it and is still open."""
-    found = np.full(len(points), _NONE)
+def holding(points: I64, table: Table, rows: I64 | None = None) -> I64:
+    """Which of `rows` (all) hold any of `points`, whatever their thread: row numbers in order."""
+    points = points if (points[1:] >= points[:-1]).all() else np.sort(points)
+    behind = np.append(points, np.iinfo(np.int64).max)
+    found = []
+    for low in range(0, len(table) if rows is None else len(rows), _PORTION):
+        part = np.arange(low, min(low + _PORTION, len(table))) if rows is None else rows[low : low + _PORTION]
+        start = table.start[part]
+        found.append(part[behind[np.searchsorted(points, start)] < start + table.dur[part]])
+    return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+def _innermost(points: I64, outer: Table, rows: I64) -> I64:
+    """For each point the last of `rows` (of one thread) that began at or before it and is still open.
+
+    Most operators hold no launch and can enclose nothing: without them there is little left to nest.
+    """
+    rows = holding(points, outer, rows)
+    start = outer.start[rows]
+    end = start + outer.dur[rows]
     nest = parents_of(start, end)
+    parts = [_open_at(points[i : i + _PORTION], start, end, nest) for i in range(0, len(points), _PORTION)]
+    found = np.concatenate(parts) if parts else np.empty(0, np.int64)
+    return np.where(found >= 0, rows[found], _NONE) if len(rows) else found
+
+
+def _open_at(points: I64, start: I64, end: I64, nest: I64) -> I64:
+    found = np.full(len(points), _NONE)
     here = np.searchsorted(start, points, side="right") - 1
     which = np.flatnonzero(here >= 0)
     while len(which):  # up the parents until one is still open: as many rounds as operators nest
         row = here[which]
         inside = points[which] < end[row]
-        found[which[inside]] = rows[row[inside]]
+        found[which[inside]] = row[inside]
         which, row = which[~inside], row[~inside]
         here[which] = nest[row]
         which = which[nest[row] >= 0]

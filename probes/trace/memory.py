@@ -14,7 +14,7 @@ import numpy as np
 from knowledge.language import Text
 from knowledge.text import clean, excerpt
 from probes.trace.columns import ABSENT, I64, Group, Mask, Table, wanted
-from probes.trace.links import enclosing
+from probes.trace.links import enclosing, holding
 from probes.trace.model import AllocatorPoint, Iterations, MemoryUse
 from probes.trace.reader import Trace
 
@@ -22,6 +22,7 @@ NEEDS: Final = wanted(memory="bytes address allocated reserved device device_typ
 
 POINTS: Final = 400  # of a timeline: more than a screen or a page is wide in characters
 _HOLDERS: Final = 10
+_COLUMNS: Final = ("start", "dur", "pid", "tid", "bytes", "address", "allocated", "reserved")
 _LARGEST: Final = 1 << 48  # bytes
 _CPU: Final = 0
 # c10/core/DeviceType.h; ROCm builds of torch say CUDA
@@ -52,12 +53,13 @@ def memory_use(trace: Trace, iterations: Iterations | None = None) -> tuple[Memo
     table = trace[Group.MEMORY]
     kind, device = table.ints("device_type"), table.ints("device")
     sized = _possible(table.ints("bytes")) != ABSENT
-    pairs = np.unique(np.stack([kind[sized], device[sized]], axis=1), axis=0).tolist()
-    keys = sorted(((int(t), int(d)) for t, d in pairs), key=lambda k: (k[0] == _CPU, k))
+    pairs = [(t, d) for t in np.unique(kind[sized]).tolist() for d in np.unique(device[sized & (kind == t)]).tolist()]
+    keys = sorted(pairs, key=lambda k: (k[0] == _CPU, k))
     accelerators = [k for k in keys if k[0] != _CPU]
     found = []
     for key in keys[:64]:
-        part = table.take(sized & (kind == key[0]) & (device == key[1]))
+        mask = sized & (kind == key[0]) & (device == key[1])
+        part = Table({c: table[c] for c in _COLUMNS}).take(np.flatnonzero(mask))
         calls = segment_calls(trace, iterations) if accelerators == [key] else 0
         found.append(
             _use(trace, part, _device(*key), iterations, calls, shared=len(accelerators) > 1 and key[0] != _CPU)
@@ -207,9 +209,11 @@ def _holders(trace: Trace, part: Table, peak: int) -> tuple[tuple[str, int], ...
     if not len(rows):
         return ()
     ops = trace[Group.OP]
-    doers = np.flatnonzero(~_askers(trace)[ops.name])
-    around = enclosing(part.take(rows), ops.take(doers)) if len(doers) else np.full(len(rows), -1)
-    name = np.where(around >= 0, ops.name[doers[np.maximum(around, 0)]], -1) if len(doers) else around
+    asked = part.take(rows)
+    near = holding(asked.start, ops)
+    doers = near[~_askers(trace)[ops.name[near]]]
+    around = enclosing(asked, ops.take(doers))
+    name = np.where(around >= 0, ops.name[doers[around]], -1) if len(doers) else around
     names, at = np.unique(name, return_inverse=True)
     held = np.bincount(at.reshape(-1), change[rows], len(names)).astype(np.int64)
     best = np.lexsort((names, -held))[:_HOLDERS]

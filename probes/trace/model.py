@@ -69,14 +69,12 @@ class Idle:
     sync_ns: int  # the host stood in a synchronising call (.item(), cudaStreamSynchronize)
     host_ns: int  # the host did other things: Python, operators
     launch_ns: int  # the launch call and its way to the device
-    kernel_ns: int  # launched long before: the device waited for another stream, an event, or its scheduler
+    kernel_ns: int  # launched before, and not begun: the device waited for another stream, an event, or its scheduler
     unknown_ns: int  # the call of the kernel behind the gap was not recorded
     after_sync_ns: int = (
         0  # of host_ns and launch_ns: of gaps that began within a synchronising call, which had drained the queue
     )
-    late_ns: int = (
-        0  # of launch_ns: more than 100 us behind the call: an event, another stream or a cold start was waited for
-    )
+    late_ns: int = 0  # of kernel_ns: launched within the gap, and more than 100 us behind that call still not begun
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from knowledge.errors import InputError
 from knowledge.language import Text
 from probes.trace import jax
 from probes.trace.columns import Array, Group, Strings, Table, Wanted
-from probes.trace.document import STDIN, Document, blocks
+from probes.trace.document import HINT, STDIN, Document, blocks
+from probes.trace.lenient import WHITE
 from probes.trace.scanner import Reader, decoder
 from probes.trace.spill import Store
 from probes.trace.tally import TOO_MANY, Meta, Tally
@@ -85,6 +86,8 @@ def read(path: str, wanted: Wanted, *, memory: int = 1 << 30, progress: Progress
             asked = jax.NEEDS if foreign else wanted
             reading = _Reading(document, asked, strings, memory, progress)
             reading.run(first)
+            if not reading.tally.events and document.bare and first.lstrip(WHITE)[:1] not in (b"", b"{", b"]"):
+                raise InputError(f"{path} is no trace: it begins with a list of something else than events", hint=HINT)
         trace = Trace(path, strings, {}, document.meta, reading.meta, events=reading.tally.events)
         trace.whole = reading.whole and not document.problem
         for group, args in asked.items():

@@ -525,11 +525,24 @@ static int room_for_row(table_t *t) {
     for (int c = 0; c < BASE + t->args; c++) {
         size_t each = c < BASE ? SIZE[c] : t->kind[c - BASE] == TEXT ? 4 : 8;
         void *fresh;
+        if (c >= BASE && !t->column[c]) continue; /* see argument_column */
         if (room > SIZE_MAX / 8 || !(fresh = realloc(t->column[c], room * each))) return 0;
         t->column[c] = fresh;
     }
     t->room = room;
     return 1;
+}
+
+/* An argument's column begins with the first event that has it: what no event has takes no memory. */
+static void *argument_column(table_t *t, int c, size_t row) {
+    void *at = malloc(t->room * (t->kind[c] == TEXT ? 4 : 8));
+    if (!at) return NULL;
+    for (size_t i = 0; i < row; i++) {
+        if (t->kind[c] == TEXT) ((int32_t *)at)[i] = -1;
+        else if (t->kind[c] == INT) ((int64_t *)at)[i] = ABSENT;
+        else ((double *)at)[i] = NAN;
+    }
+    return t->column[BASE + c] = at;
 }
 
 static void fill_arguments(scanner *s, table_t *t, span args, size_t row) {
@@ -552,6 +565,10 @@ static void fill_arguments(scanner *s, table_t *t, span args, size_t row) {
         span value = {NULL, 0};
         for (int k = t->from[c]; k < t->to[c] && !value.size; k++)
             if (found[k].size && !is_null(found[k])) value = found[k];
+        if (!t->column[BASE + c]) {
+            if (!value.size) continue;
+            if (!argument_column(t, c, row)) { s->failed = 1; return; }
+        }
         if (t->kind[c] == TEXT) ((int32_t *)t->column[BASE + c])[row] = value.size ? intern(s, value) : -1;
         else if (t->kind[c] == INT) ((int64_t *)t->column[BASE + c])[row] = value.size ? integer(value) : ABSENT;
         else ((double *)t->column[BASE + c])[row] = value.size ? floating(value) : NAN;
@@ -864,11 +881,16 @@ API size_t scanner_rows(const scanner *s, int group) { return s->tables[group].r
 
 API size_t scanner_bytes(const scanner *s) { /* that rows take, about */
     size_t total = 0;
-    for (int g = 0; g < GROUPS; g++) total += s->tables[g].rows * (29 + 8 * (size_t)s->tables[g].args);
+    for (int g = 0; g < GROUPS; g++) {
+        size_t each = 29;
+        for (int c = 0; c < s->tables[g].args; c++) each += s->tables[g].column[BASE + c] ? 8 : 0;
+        total += s->tables[g].rows * each;
+    }
     return total;
 }
 
-/* Hands out a column of the group's rows: its memory is the caller's, who frees it with scanner_drop. */
+/* Hands out a column of the group's rows: its memory is the caller's, who frees it with scanner_drop.
+   NULL: an argument that none of the events has. */
 API void *scanner_release(scanner *s, int group, int column) {
     void *at = s->tables[group].column[column];
     s->tables[group].column[column] = NULL;

@@ -17,7 +17,22 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from probes.trace.columns import ARGS, BASE, CATEGORIES, GROUP_OF, NO_TEXT, ArgKind, Array, Cat, Group, Strings, Wanted
+from probes.trace.columns import (
+    ABSENT,
+    ARGS,
+    BASE,
+    CATEGORIES,
+    GROUP_OF,
+    NO_TEXT,
+    ArgKind,
+    Array,
+    Cat,
+    Group,
+    Strings,
+    Wanted,
+    constant,
+    is_constant,
+)
 from probes.trace.columns import dtype_of as _dtype
 from probes.trace.decode import Decoder
 from probes.trace.tally import LABELS, LIMITS, TEXT_COST, TOO_MANY, Limits, Meta, Tally, take_metadata
@@ -28,6 +43,7 @@ LIBRARY: Final = Path(__file__).with_name("_scanner.so")
 VARIABLE: Final = "GPUDIAG_TRACE_SCANNER"  # python: never the compiled one
 _KINDS: Final = {ArgKind.INT: 0, ArgKind.FLOAT: 1, ArgKind.TEXT: 2}
 _LOST: Final = -2
+_MISSING: Final = {"i": ABSENT, "f": float("nan")}  # by numpy's kinds; of texts NO_TEXT
 Values: TypeAlias = np.ndarray[tuple[int], np.dtype[np.generic]]
 
 _pointer, _size, _int = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
@@ -187,7 +203,7 @@ class Scanner:
             for i, name in enumerate([*BASE, *sorted(self._wanted[group])]):
                 dtype = _dtype(name)
                 values = self._released(int(group), i, rows, np.dtype(dtype))
-                if dtype is np.int32 and (not self._same or self.tally.texts_lost):
+                if dtype is np.int32 and not is_constant(values) and (not self._same or self.tally.texts_lost):
                     values = self._ids[values]
                 found[name] = values  # type: ignore[assignment]
         return found
@@ -195,6 +211,8 @@ class Scanner:
     def _released(self, group: int, column: int, rows: int, dtype: np.dtype[np.generic]) -> Values:
         """A column whose memory is the scanner's no more; it is freed with the last array that shows it."""
         at = self._lib.scanner_release(self._at, group, column)
+        if at is None:
+            return constant(NO_TEXT if dtype == np.int32 else _MISSING[dtype.kind], rows, dtype)
         memory = (ctypes.c_char * (rows * dtype.itemsize)).from_address(at)
         weakref.finalize(memory, self._lib.scanner_drop, at).atexit = False
         return np.frombuffer(memoryview(memory), dtype)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from knowledge.observation import Observation, Scope, Source, Subject
-from probes.trace.facts import percent, stem
 from probes.trace.model import MemoryUse
+from probes.trace.said import percent, stem
 
 REVISION: Final = 1
 

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final, TypeAlias, cast
 
 import numpy as np
 
-from probes.trace.columns import BASE, I64, Array, Group, Mask, Table, dtype_of
+from probes.trace.columns import BASE, I64, Array, Group, Mask, Table, constant, dtype_of, is_constant, thinned
 
 Columns: TypeAlias = dict[str, Array]
 
@@ -24,7 +24,7 @@ class Part:
     """Columns of one length, in memory or in the file."""
 
     rows: int
-    columns: Columns  # in memory; empty once they were written
+    columns: Columns  # in memory; once they were written, only those that are constant
     places: dict[str, int] = field(default_factory=dict)  # where in the file each stands
     low: int = 0  # least and greatest start
     high: int = 0
@@ -42,9 +42,10 @@ class Part:
         start = self.columns["start"]
         self.low, self.high = int(start.min()), int(start.max())
         for name, column in self.columns.items():
-            self.places[name] = file.seek(0, 2)
-            file.write(np.ascontiguousarray(column).data)
-        self.columns = {}
+            if not is_constant(column):
+                self.places[name] = file.seek(0, 2)
+                file.write(np.ascontiguousarray(column).data)
+        self.columns = {n: c for n, c in self.columns.items() if is_constant(c)}
 
 
 class Store:
@@ -64,13 +65,13 @@ class Store:
     def add(self, group: Group, columns: Columns) -> None:
         """Takes a portion: columns of one length, at least one row. OSError when the disk is full."""
         self._parts[group].append(Part(len(columns["start"]), columns))
-        self._kept += sum(c.nbytes for c in columns.values())
+        self._kept += sum(c.nbytes for c in columns.values() if not is_constant(c))
         if self._kept > self._memory:
             if self._file is None:
                 self._file = _file()
             for parts in self._parts.values():
                 for part in parts:
-                    if part.columns:
+                    if not part.places:
                         part.write(self._file)
             self._kept = 0
 
@@ -118,8 +119,8 @@ def _joined(parts: list[Part], file: BinaryIO | None, names: list[str]) -> Colum
     order = order_of(start, dur)
     found: Columns = {}
     for name in names:
-        whole = start if name == "start" else dur if name == "dur" else _column(parts, file, name)
-        found[name] = whole if order is None else whole[order]
+        whole = start if name == "start" else dur if name == "dur" else thinned(_column(parts, file, name))
+        found[name] = whole if order is None or is_constant(whole) else whole[order]
     return found
 
 
@@ -130,12 +131,27 @@ def _column(parts: list[Part], file: BinaryIO | None, name: str) -> Array:
         part.columns.pop(name, None)
     if len(taken) == 1:
         return taken[0]
+    if (same := _same(taken)) is not None:
+        return same
     return cast("Array", np.concatenate(taken) if taken else np.empty(0, dtype_of(name)))
+
+
+def _same(taken: list[Array]) -> Array | None:
+    """Constant columns of one value as one; None where there is any other."""
+    if not taken or not all(is_constant(c) for c in taken) or len({c[:1].tobytes() for c in taken}) > 1:
+        return None
+    return cast("Array", constant(taken[0][0], sum(len(c) for c in taken), taken[0].dtype))
 
 
 def _mapped(parts: list[Part], source: BinaryIO, names: list[str], count: int) -> Columns:
     """One table in a file of its own, sorted in `count` parts of the time, one after another."""
     rows = sum(part.rows for part in parts)
+    constants = {
+        n: c
+        for n in names
+        if (c := _same([p.columns[n] for p in parts if n in p.columns])) is not None and len(c) == rows
+    }
+    names = [n for n in names if n not in constants]
     sizes = {n: np.dtype(dtype_of(n)).itemsize for n in names}
     base, end = {}, 0
     for name in names:
@@ -155,14 +171,15 @@ def _mapped(parts: list[Part], source: BinaryIO, names: list[str], count: int) -
         done += len(start)
     file.flush()
     whole = np.memmap(file, np.uint8, "r")
-    return {n: cast("Array", whole[base[n] : base[n] + rows * sizes[n]].view(dtype_of(n))) for n in names}
+    found = {n: cast("Array", whole[base[n] : base[n] + rows * sizes[n]].view(dtype_of(n))) for n in names}
+    return found | constants
 
 
 def _picked(parts: list[Part], file: BinaryIO, low: int, high: int) -> list[tuple[Part, Mask]]:
     """The portions that have rows that start in [low, high), and which."""
     found = []
     for part in parts:
-        if part.columns or (part.low < high and part.high >= low):
+        if not part.places or (part.low < high and part.high >= low):
             start = part.load("start", file)
             mask = (start >= low) & (start < high)
             if mask.any():

@@ -50,8 +50,16 @@ def parts(trace: Trace, window: Window | None = None, comm: Mask | None = None) 
     return Parts(busy, *found)
 
 
-def summarise(trace: Trace, window: Window | None = None, top: int = 10) -> RankSummary:
+def summarise(
+    trace: Trace,
+    window: Window | None = None,
+    top: int = 10,
+    links: Links | None = None,
+    gaps: idle_.Gaps | None = None,
+) -> RankSummary:
     """The summary of one rank. `window`: None is the whole trace; `top`: how many kernels are listed.
+
+    `links` and `gaps` (those of the window) spare what was found already.
 
     A trace without GPU rows gives zeros, None where nothing can be known, and a note that says how to record them.
     Needs `NEEDS`.
@@ -61,7 +69,7 @@ def summarise(trace: Trace, window: Window | None = None, top: int = 10) -> Rank
     comm = kinds.communication(trace)
     inside = starts_in(gpu, window)
     kernel = np.equal(gpu.cat, Cat.KERNEL)
-    links = Links(trace)
+    links = links or Links(trace)
     return RankSummary(
         rank=trace.rank,
         file=Path(trace.path).name,
@@ -71,7 +79,7 @@ def summarise(trace: Trace, window: Window | None = None, top: int = 10) -> Rank
         comm_kernels=int((comm & inside).sum()),
         mem_ops=int((~kernel & inside).sum()),
         top_kernels=kernels.kernel_stats(trace, "name", window, top),
-        idle=idle_.idle(trace, window, links),
+        idle=idle_.idle(trace, window, links, gaps),
         launches=launches.launches(trace, window, links),
         streams=streams(trace, window, comm),
         tensor_core=tensor_core_share(trace, window),

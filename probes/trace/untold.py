@@ -18,7 +18,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "trace.idle.python.share": _NO_STACKS, "trace.idle.threads.share": "the trace holds the Python functions of one thread at most",
     "trace.python.": _NO_STACKS, "trace.checkpoint.": _NO_STACKS,
     "trace.data_loader.": "the trace holds no iterator of a torch.utils.data.DataLoader",
-    "trace.iteration": _NO_STEPS, "trace.allocator.calls": _NO_CALLS, "trace.allocator.": _NO_MEMORY,
+    "trace.iteration": _NO_STEPS, "trace.allocator.calls": _NO_CALLS, "trace.allocator.idle": _NO_CALLS, "trace.allocator.": _NO_MEMORY,
     "trace.memory_bound": _NO_SHAPES, "trace.compute_bound": _NO_SHAPES, "trace.gemm.rate": _NO_SHAPES,
     "trace.gemm.of_peak": _NO_SHAPES, "trace.gemm.batch": _NO_SHAPES, "trace.device": _NO_DEVICE,
     "trace.kernels.underfilled": _NO_DEVICE,

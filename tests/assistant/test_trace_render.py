@@ -32,7 +32,7 @@ def test_times(ns: float | None, said: str) -> None:
 def test_what_is_there_is_no_zero() -> None:
     assert share(0) == "0 %"
     assert share(1e-9) == "<0.1 %"
-    assert share(-1e-9) == "-<0.1 %"
+    assert share(-1e-9) == "<0.1 %"
     assert share(0.4567) == "45.7 %"
     assert share(1) == "100 %"
     assert share(None) == share(float("nan")) == "-"

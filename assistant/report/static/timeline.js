@@ -1,5 +1,5 @@
 const TINTS = ['--compute', '--comm', '--mem', '--op', '--runtime', '--i-sync', '--mark', '--i-data_loader'];
-const ROW = 15, LANE_GAP = 7, AXIS = 24, GUTTER = 172;
+const ROW = 15, LANE_GAP = 7, AXIS = 24, GUTTER = 190;
 
 const decoded = (level) => {  // a level's columns; starts and ends are sums of the steps stored
   if (level.rows) return level;

@@ -11,11 +11,13 @@ import pytest
 from assistant.diagnosis import Diagnosis, diagnose
 from assistant.dialogue import answerer
 from assistant.intent.parse import understand
+from assistant.intent.query import Intent
 from assistant.reply import Reply
 from assistant.sources import read
 from knowledge.bottlenecks import bottlenecks
 from tests import story_traces
-from tests.assistant.dialogue.talk import incident, rules, said, turn
+from tests.assistant.dialogue.talk import ask, incident, query, rules, said, turn
+from tests.conftest import Gpudiag
 from tests.trace_files import Job, comm_bound, compute_bound, data_bound, launch_bound, sync_bound
 
 JOBS: dict[str, Callable[[], Job]] = {
@@ -35,8 +37,8 @@ def job(name: str) -> Diagnosis:
 
 def asked(d: Diagnosis, sentence: str) -> Reply:
     """A sentence, understood and answered."""
-    query = understand(sentence)
-    return answerer(query.intent).answer(turn(d, query))
+    q = understand(sentence)
+    return answerer(q.intent).answer(turn(d, q))
 
 
 @pytest.mark.parametrize(
@@ -79,11 +81,15 @@ def test_a_no_names_what_was_found_instead_and_the_talk_goes_on_about_it() -> No
 
 
 def test_every_value_stands_with_its_fact() -> None:
-    d = job("comm")
-    for b in bottlenecks().values():
-        reply = asked(d, f"is it {b.title.en}?") if b.kind == "cause" else None
-        for entry in reply.data.get("asked", ()) if reply is not None else ():
-            assert all(m["fact"] in bottlenecks()[entry["id"]].facts for m in entry["measured"])
+    from knowledge.compiled import shard
+
+    told = 0
+    for b in shard("bottlenecks"):
+        reply = ask(job("comm"), query(Intent.DIAGNOSE, f"is it {b['said']['en'][0]}?"))
+        for entry in reply.data.get("asked", ()):
+            told += len(entry["measured"])
+            assert {m["fact"] for m in entry["measured"]} <= set(bottlenecks()[entry["id"]].facts)
+    assert told > 30
 
 
 def test_the_late_rank_is_named_and_another_one_is_not(tmp_path: Path) -> None:
@@ -112,3 +118,16 @@ def test_what_if_a_share_moves_what_it_is_a_part_of(share: str) -> None:
     else:
         assert {"trace-data-bound", "input-bound-job"} <= gone
         assert not reply.data["appear"]
+
+
+def test_a_first_sentence_about_given_files_may_ask_why_not(gpudiag: Gpudiag, tmp_path: Path) -> None:
+    path = data_bound().save(tmp_path / "t.json")
+    told = gpudiag("ask", "--new", "--input", path, "why not communication-bound?")
+    assert told.out.startswith("Because communication that nothing hides takes 0 %"), told.out
+    assert "no answer yet" not in gpudiag("ask", "--new", "--input", path, "what should I change first?").out
+
+
+def test_a_folder_without_traces_is_refused(gpudiag: Gpudiag, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    told = gpudiag("ask", "--new", "--input", str(tmp_path / "empty"), "why is training slow?")
+    assert "is a directory" in told.err

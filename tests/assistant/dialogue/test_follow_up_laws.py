@@ -83,9 +83,10 @@ def test_why_not_any_rule(name: str, lang: str) -> None:
 
 @pytest.mark.parametrize("name", DEMOS)
 def test_the_true_values_change_nothing(name: str) -> None:
-    """Supposing of every fact of a GPU and of its node what is known of it."""
+    """Supposing of every fact of a GPU or a rank and of its node what is known of it."""
     d = incident(name)
-    subjects = [*d.facts.subjects(Scope.GPU)[:2], *d.facts.subjects(Scope.NODE)]
+    subjects = [s for scope in (Scope.GPU, Scope.RANK) for s in d.facts.subjects(scope)[:2]]
+    subjects += d.facts.subjects(Scope.NODE)
     made = []
     for subject in subjects:
         for fact in sorted(d.facts.facts):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -96,7 +98,7 @@ def test_the_timeline_zooms_by_keys_and_by_wheel(browser: Page, tmp_path: Path) 
     page.mouse("mouseWheel", box[0] + 500, box[1] + 12, deltaX=0, deltaY=-400)
     page.wait(f"{SHOWN} !== {whole!r}")
     page.key("0")
-    for x in range(180, 1000, 15):  # across the first stream: something runs there
+    for x in range(190, 1000, 5):  # across the first stream: something runs there
         page.mouse("mouseMoved", box[0] + x, box[1] + 10)
         if not page.ask("document.querySelector('#timeline .tip').hidden"):
             break
@@ -149,3 +151,63 @@ def test_it_fits_a_narrow_window(browser: Page, tmp_path: Path) -> None:
     page = opened(browser, tmp_path, pages.two(tmp_path, lang="zh"))
     assert page.ask("document.documentElement.scrollWidth") <= 800
     untroubled(page)
+
+
+CONTRAST = """(() => {
+  const probe = document.body.appendChild(document.createElement('i'));
+  const rgb = (name) => {
+    probe.style.color = `var(${name})`;
+    return getComputedStyle(probe).color.match(/[\\d.]+/g).slice(0, 3).map(Number);
+  };
+  const light = (c) => c.map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  return (pairs) => pairs.map(([a, b]) => {
+    const [x, y] = [light(rgb(a)), light(rgb(b))].sort((p, q) => q - p);
+    return (x + 0.05) / (y + 0.05);
+  });
+})()"""
+READ = [
+    *((front, back) for front in ("--fg", "--soft", "--info", "--warning", "--error", "--critical", "--ok", "--unknown")
+      for back in ("--bg", "--panel")),
+    ("--fg", "--code"), ("--on-compute", "--compute"), ("--on-comm", "--comm"), ("--on-mem", "--mem"), ("--on-idle", "--idle"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_is_read_stands_out(browser: Page, tmp_path: Path, scheme: str) -> None:
+    """At least 4.5 to 1 between text and what is behind it (WCAG 2.2, 1.4.3)."""
+    browser.call("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    page = opened(browser, tmp_path, pages.one(tmp_path))
+    ratios = page.ask(f"{CONTRAST}({json.dumps(READ)})")
+    low = {pair: round(ratio, 2) for pair, ratio in zip(READ, ratios, strict=True) if ratio < 4.5}
+    assert low == {}
+
+
+def test_it_can_be_read_aloud_and_walked_by_keys(browser: Page, tmp_path: Path) -> None:
+    page = opened(browser, tmp_path, pages.two(tmp_path))
+    levels = page.ask("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => Number(h.tagName[1]))")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    nameless = """[...document.querySelectorAll('input,select,button,canvas:not([aria-hidden]),[role=img],[role=group],[role=region],nav,section')]
+      .filter(e => !(e.getAttribute('aria-label') || '').trim() && !e.textContent.trim()
+        && !(e.getAttribute('aria-labelledby') || '').split(' ').some(i => document.getElementById(i)?.textContent.trim()))
+      .map(e => e.outerHTML.slice(0, 80))"""
+    assert page.ask(nameless) == []
+    assert page.ask("[...document.querySelectorAll('th')].filter(t => !t.scope).length") == 0
+    ids = page.ask("[...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids))
+    for _ in range(12):
+        page.key("Tab")
+        style = page.ask("(s => [s.outlineStyle, s.outlineWidth])(getComputedStyle(document.activeElement))")
+        assert style == ["solid", "2px"]
+    untroubled(page)
+
+
+def test_the_contents_do_not_cover_where_they_lead(browser: Page, tmp_path: Path) -> None:
+    page = opened(browser, tmp_path, pages.two(tmp_path))
+    for name in ("iterations", "kernels", "stacks"):
+        page.ask(f"document.querySelector('nav a[href=\"#{name}\"]').click()")
+        assert page.ask("document.querySelector('nav').getBoundingClientRect().top") >= 0  # it stays in sight
+        bottom = page.ask("document.querySelector('nav').getBoundingClientRect().bottom")
+        assert page.ask(f"document.getElementById('h-{name}').getBoundingClientRect().top") >= bottom

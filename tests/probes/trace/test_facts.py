@@ -263,6 +263,13 @@ def test_growth_and_peak_of_the_allocator_are_told() -> None:
     assert steady["trace.allocator.peak"].value == 100.0
 
 
+def test_what_is_reserved_is_cache_as_long_as_the_driver_is_asked_for_nothing() -> None:
+    file = _leaking(0)
+    assert told(file)["trace.allocator.fragmentation"].status is Status.NOT_APPLICABLE
+    asked = told(file.launch(1500, 20, name="cudaMalloc"))["trace.allocator.fragmentation"]
+    assert asked.value == 87.5
+
+
 def test_a_slow_iteration_is_named_with_what_grew() -> None:
     job = Job()
     for number in range(8):

@@ -54,7 +54,7 @@ def test_no_call_no_cause() -> None:
 
 def test_a_launch_that_arrives_late_is_told() -> None:
     file = pair((100, 900)).launch(150, 10, correlation=2)
-    assert causes(file) == {"total": 800, "host": 50, "launch": 750, "late": 640}
+    assert causes(file) == {"total": 800, "host": 50, "launch": 110, "kernel": 640, "late": 640}
 
 
 def test_data_and_waiting_are_the_launching_threads() -> None:

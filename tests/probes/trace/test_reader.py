@@ -97,6 +97,8 @@ def test_a_damaged_tail_costs_only_what_stands_in_it(save: Save) -> None:
     (b"\x7fELF\x02\x01", "does not begin as JSON"),
     (b"Nov 21 kernel: [1.0] {x}", "does not begin as JSON"),
     (b"\xff\xfe{\x00", "UTF-16"),
+    (b'[project]\nname = "x"\n', "something else than events"),
+    (b"[1, 2, 3]", "something else than events"),
     (b'{"segments": [{"a": 1}], "external_annotations": []}', "its keys are segments, external_annotations"),
     (gzip.compress(b'{"x": "traceEvents", "y": {"traceEvents": [1]}}', mtime=0), "holds no trace events"),
     (gzip.compress(b"{}" * 4000, mtime=0)[:20], "holds no trace events"),
