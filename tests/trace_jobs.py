@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.trace_files import DATA_LOADER, GEMM, TraceFile
 
@@ -55,7 +56,7 @@ class Cluster:
         for r, file in enumerate(self.files):
             file.annotation(f"ProfilerStep#{number}", begin[r], self._now[r] - begin[r])
 
-    def _kernel(self, r: int, name: str, start: int, us: int, **args: object) -> None:
+    def _kernel(self, r: int, name: str, start: int, us: int, **args: Any) -> None:
         self._calls[r] += 1
         self.files[r].launch(self._now[r], self.call[r] if name == GEMM else 1, correlation=self._calls[r])
         self.files[r].kernel(name, start, us, correlation=self._calls[r], **args)
@@ -64,7 +65,7 @@ class Cluster:
     def _collective(self, g: int, ranks: tuple[int, ...], transfer: int) -> None:
         end = max(self._now[r] for r in ranks) + transfer
         self._sequence[g] += 1
-        args: dict[str, object] = {}
+        args: dict[str, Any] = {}
         if self.record:
             args = {"Collective name": "allreduce", "In msg nelems": self.elements, "Out msg nelems": self.elements,
                     "Group size": len(ranks), "dtype": "BFloat16", "Process Group Name": str(g),

@@ -75,7 +75,9 @@ def _facts(inputs: Inputs) -> str:
         gpus = f"{gpus}, {word('devices', lang, n=first.devices)}".lstrip(", ")
     world = next((s.world_size for s in summaries if s.world_size), None)
     known = sorted(s.rank for s in summaries if s.rank is not None)
-    ranks = f"{_ranges(known)} {word('of_world', lang, n=world) if world else ''}".strip() if known else ""
+    ranks = (
+        f"{_ranges(known)} {word('of_world', lang, n=world) if world and world > 1 else ''}".strip() if known else ""
+    )
     longest = max(s.span_ns for s in summaries)
     window = f"{units.duration(longest)}, {window_words(first.window, lang)}" if longest > 0 else ""
     rows = (("GPU", gpus), (word("rank", lang), ranks), (word("span", lang), window))

@@ -19,7 +19,7 @@ from rules.proof import LeafProof, Proof
 
 LISTED = 40  # rules that were ruled out, or not decided
 MOST = 60  # lines of evidence: of a finding on a thousand ranks
-NAMES = 8  # of ranks
+NAMES = 8  # of ranks, and of files in a command
 ROWS = 8  # of evidence that stand open under the first finding
 
 
@@ -111,10 +111,10 @@ def _page(b: Block, lang: str) -> str:
 
 
 def _command(inputs: Inputs) -> str:
-    """The files by name; several of one folder by their folder."""
+    """The files by name; very many of one folder by their folder."""
     names = list(inputs.files)
     folders = {str(PurePath(f).parent) for f in names}
-    if len(names) > 1 and len(folders) == 1:
+    if len(names) > NAMES and len(folders) == 1:
         names = [*folders]
     return " ".join(["gpudiag trace summary", *(shlex.quote(excerpt(n, 200)) for n in names or ["FILE"])])
 

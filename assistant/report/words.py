@@ -70,7 +70,7 @@ _WORDS: dict[str, Text] = {
         "{who}{n} iterations, median {median}, shortest {low}, longest {high} (number {worst}).",
         "{who}{n} 次迭代，中位数 {median}，最短 {low}，最长 {high}（第 {worst} 次）。",
     ),
-    "iteration_alt": Text("{who}one iteration, {median} (number {worst}).", "{who}1 次迭代，{median}（第 {worst} 次）。"),
+    "iteration_alt": Text("{who}1 iteration, {median} (number {worst}).", "{who}1 次迭代，{median}（第 {worst} 次）。"),
     "longest_rows": Text("The {n} longest of {all} are listed.", "列出 {all} 次中最长的 {n} 次。"),
     "first_ranks": Text("The first {n} of {all} are drawn.", "绘制了 {all} 行中的前 {n} 行。"),
     "iterations_drawn": Text("Each bar is the mean of {k} iterations that follow each other.", "每个柱是连续 {k} 次迭代的平均值。"),

@@ -109,7 +109,8 @@ def _over_ranks(found: Sequence[Iterations], most: int, lang: str) -> list[Part]
                      share(over - 1 if over is not None else None), rank_name(last.rank, last.file))))  # fmt: skip
     chosen = sorted(sorted(rows, key=lambda r: -r[0])[:most], key=lambda r: int(r[1][0]))
     title = Text(
-        f"{len(common)} iterations over {len(found)} ranks", f"{len(common)} 个迭代，{len(found)} 个 rank"
+        f"{len(common)} iteration{'' if len(common) == 1 else 's'} over {len(found)} ranks",
+        f"{len(common)} 个迭代，{len(found)} 个 rank",
     ).in_(lang)
     return [Heading(title), Grid(columns, tuple(r for _, r in chosen), named=False)]
 

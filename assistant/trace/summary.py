@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from assistant.exits import Exit
@@ -35,7 +36,7 @@ _TIMES = (
     "exposed_comm_ns",
     "exposed_mem_ns",
 )
-_FILES = 3  # that a command names
+_FILES = 8  # that a command names one by one
 _ROWS = 32  # ranks
 _HOLDERS = 4  # of memory, that are named
 _LEAST = 1 << 20  # bytes: what a CPU allocator of a few kilobytes holds is nobody's question
@@ -156,15 +157,18 @@ def _table(looked: Sequence[Looked], lang: str) -> list[Part]:
     return [Heading(title), Grid(columns, rows), *rest]
 
 
+def _given(files: Sequence[str]) -> Sequence[str]:
+    """What a command names, such that it can be pasted: the files, or of very many in one folder the folder."""
+    folders = {str(PurePath(f).parent) for f in files}
+    return [*folders] if len(files) > _FILES and len(folders) == 1 else files
+
+
 def _next(args: argparse.Namespace, looked: Sequence[Looked]) -> list[str]:
     """What to run next, on the files as they were given or on the rank that loses most."""
     if not looked:
         return []
     d = worst(looked).digest
-    file, given = (
-        quoted(d.file),
-        " ".join([*(quoted(f) for f in args.files[:_FILES]), *(["..."] if len(args.files) > _FILES else [])]),
-    )
+    file, given = quoted(d.file), " ".join(quoted(f) for f in _given(args.files))
     out = [
         ("trace summary --window iterations", given, bool(d.iterations.items) and d.summary.window.kind == "trace"),
         ("trace ranks", given, len(looked) > 1),

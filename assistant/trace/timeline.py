@@ -18,6 +18,7 @@ from assistant.trace.reading import each, needs_of, window
 from assistant.trace.words import rank_name, short, word
 from knowledge.errors import UsageError
 from knowledge.language import Text
+from knowledge.text import excerpt
 from probes.trace.columns import both
 from probes.trace.model import plain
 from probes.trace.reader import Trace
@@ -135,7 +136,9 @@ def _draw(f: Lanes, origin: int, lang: str, columns: int, fine: bool) -> list[st
         out.append(pad(f"  {name}", _LABEL) + "".join(_shade(b, shades) for b in s.busy))
     for t in f.threads:
         name = Text(f"thread {t.thread}", f"线程 {t.thread}").in_(lang)
-        out.append(pad(f"  {name[: _LABEL - 4]}", _LABEL) + "".join(_LETTER[what] for what in t.doing))
+        if width(name) > _LABEL - 4:  # a long number says who it is without the word
+            name = excerpt(str(t.thread), _LABEL - 4)
+        out.append(pad(f"  {name}", _LABEL) + "".join(_LETTER[what] for what in t.doing))
     busy = Text(f"{shades[0]} nothing ran  {shades[1]} {shades[2]} {shades[3]} {shades[4]} busy part of the time, up to all of it",
                 f"{shades[0]} 无活动  {shades[1]} {shades[2]} {shades[3]} {shades[4]} 部分时间直至全部时间在运行").in_(lang)  # fmt: skip
     host = Text("d data loader  s synchronising  l launching  o operators  . nothing recorded",

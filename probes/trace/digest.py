@@ -6,7 +6,7 @@ A digest is small and can be sent between processes; the trace itself is not kep
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from knowledge.errors import InputError
 from knowledge.language import Text
@@ -31,6 +31,7 @@ NEEDS: Final = both(
     mix.NEEDS,
     pipeline.NEEDS,
 )
+T = TypeVar("T")
 ENOUGH: Final = 3  # whole iterations from which a window of them says more than the whole trace
 
 
@@ -78,7 +79,8 @@ def digest(
     links = links or Links(trace)
     found = iterations_.iterations(trace, marker, links)
     span = _window(trace, found, window, marker)
-    used = memory.memory_use(trace, found)  # first: it is what takes the most memory, and the joins take some as well
+    trace.let_go()
+    used = _then(trace, memory.memory_use(trace, found))  # first: it takes much memory, and the joins take some as well
     work = len(trace.gpu) > 0
     gaps = idle.find_gaps(trace, links, span) if work else None
     return RankDigest(
@@ -91,16 +93,22 @@ def digest(
         stacks=len(trace[Group.PYTHON]) > 0,
         shapes=bool(len(trace[Group.OP])) and bool((trace[Group.OP].ids("dims") >= 0).any()),
         window=span,
-        summary=summary.summarise(trace, span, top, links, gaps),
+        summary=_then(trace, summary.summarise(trace, span, top, links, gaps)),
         iterations=found,
-        host=hostside_.hostside(links, span, gaps) if gaps is not None else None,
-        candidates=candidates_.candidates(links, span, gaps) if gaps is not None else None,
+        host=_then(trace, hostside_.hostside(links, span, gaps)) if gaps is not None else None,
+        candidates=_then(trace, candidates_.candidates(links, span, gaps)) if gaps is not None else None,
         mix=mix.mix(trace, span) if work else None,
         roofline=roofline(trace, span, gpu=gpu, links=links, **model) if work else None,
         memory=used,
         stage=pipeline.stage_of(trace, found, links) if work else None,
         notes=tuple(trace.notes),
     )
+
+
+def _then(trace: Trace, found: T) -> T:
+    """`found`, when what it took of the tables is out of memory."""
+    trace.let_go()
+    return found
 
 
 def _window(trace: Trace, found: Iterations, window: str | Window, marker: str) -> Window:

@@ -46,6 +46,7 @@ class Links:
     @cached_property
     def launch_op(self) -> I64:
         """For each runtime row the innermost operator that contains it on its thread. Needs OP."""
+        self.trace.let_go()  # of all joins the one that takes the most memory
         return enclosing(self.trace[Group.RUNTIME], self.trace[Group.OP])
 
     @cached_property

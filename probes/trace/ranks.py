@@ -208,7 +208,7 @@ def _notes(digests: Sequence[RankDigest], groups: Sequence[Matched], times: Cloc
         )
     notes += _clock_notes(groups, times)
     if gone:
-        notes.append(Text(f"{gone} streams of communication are not one group on all ranks, by the ends of their calls; they were left out",
+        notes.append(Text(f"communication streams that are not one group on all ranks, by the ends of their calls, were left out: {gone}",
                           f"{gone} 个通信流按调用结束时间判断不是所有 rank 的同一通信组，已忽略"))  # fmt: skip
     if alone:
         notes.append(
@@ -230,8 +230,8 @@ def _clock_notes(groups: Sequence[Matched], times: Clocks) -> list[Text]:
                           "没有记录进程组：按流、迭代和顺序匹配调用"))  # fmt: skip
     if times.aligned and times.residual_ns is not None:
         us = times.residual_ns / 1000
-        notes.append(Text(f"clocks were put together by the ends of collectives; nine in ten agree to {us:,.1f} us",
-                          f"各 rank 时钟按集合通信的结束时间对齐；九成偏差不超过 {us:,.1f} us"))  # fmt: skip
+        notes.append(Text(f"clocks were put together by the ends of collectives; nine in ten agree to {us:,.1f} µs",
+                          f"各 rank 时钟按集合通信的结束时间对齐；九成偏差不超过 {us:,.1f} µs"))  # fmt: skip
     else:
         notes.append(Text("the ranks' clocks do not compare: waiting is the time beyond the shortest participation",
                           "各 rank 的时钟不可比：等待时间为超出最短参与时间的部分"))  # fmt: skip

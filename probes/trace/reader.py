@@ -16,7 +16,7 @@ from probes.trace.columns import Array, Group, Strings, Table, Wanted
 from probes.trace.document import HINT, STDIN, Document, blocks
 from probes.trace.lenient import WHITE
 from probes.trace.scanner import Reader, decoder
-from probes.trace.spill import Store
+from probes.trace.spill import Store, let_go
 from probes.trace.tally import TOO_MANY, Meta, Tally
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]  # file, bytes done, bytes in all
@@ -44,6 +44,11 @@ class Trace:
     def __getitem__(self, group: Group) -> Table:
         """The group's table. KeyError when it was not asked for."""
         return self.tables[group]
+
+    def let_go(self) -> None:
+        """Takes tables that lie in a file out of memory: between analyses, each of which maps what it looks at."""
+        for table in self.tables.values():
+            let_go(table)
 
     @property
     def gpu(self) -> Table:

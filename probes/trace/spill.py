@@ -5,6 +5,7 @@ The file is deleted as soon as it is open, so that nothing is left behind howeve
 
 from __future__ import annotations
 
+import mmap
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -84,6 +85,14 @@ class Store:
         if self._file is not None and rows * each > self._memory // 4:
             return Table(_mapped(parts, self._file, names, rows * each // max(self._memory // 4, 1 << 20) + 1))
         return Table(_joined(parts, self._file, names))
+
+
+def let_go(table: Table) -> None:
+    """Takes what of a table lies in a file out of the process's memory; it is mapped again where it is looked at."""
+    for column in table.columns.values():
+        mapped = getattr(column, "_mmap", None)  # of a numpy.memmap
+        if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def ordered(start: I64, dur: I64) -> bool:

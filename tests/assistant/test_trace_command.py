@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from assistant.render.cells import width
 from tests.assistant.trace_lab import FORMATS, ONE_TRACE, said, trace
 from tests.conftest import ROOT
 from tests.trace_files import Job, comm_bound, compute_bound, data_bound, launch_bound, sync_bound
+from tests.trace_jobs import Cluster
 
 HAN = re.compile("[\u4e00-\u9fff]")
 # The fields that the issue names: they may grow, and never change.
@@ -285,3 +287,26 @@ def test_the_fast_path_loads_nothing_heavy(starved: str, clean_environment: dict
         "pandas",
         "rich",
     }
+
+
+def test_a_command_that_is_shown_can_be_run_as_it_stands(tmp_path: Path) -> None:
+    folder = tmp_path / "a job"
+    folder.mkdir()
+    files = Cluster(compute=[4000, 4000, 6000, 4000], steps=3).save(folder)
+    shown = [line.strip().removeprefix("$ gpudiag trace ") for line in trace("summary", *files).out.splitlines()
+             if "$ gpudiag trace ranks" in line]  # fmt: skip
+    (command,) = shown
+    words = shlex.split(command)
+    assert words[1:] == [str(f) for f in files]
+    again = trace(*words)
+    assert again.out.startswith("WARNING  The other ranks wait for rank 2")
+    assert trace("summary", *files).out.startswith("IMBALANCE  rank 2: ")
+
+
+def test_the_name_of_a_thread_is_not_cut_to_another(tmp_path: Path) -> None:
+    path = data_bound(steps=3).save(tmp_path / "t.json")
+    text = Path(path).read_text(encoding="utf-8")
+    renamed = tmp_path / "long.json"
+    renamed.write_text(re.sub(r'"tid": ?1\b', '"tid": 1890023232', text), encoding="utf-8")
+    lanes = [line.split()[0] for line in trace("timeline", str(renamed)).out.splitlines() if "ddd" in line]
+    assert lanes == ["1890023232"]

@@ -60,6 +60,9 @@ def test_every_sentence_of_the_page_is_understood_as_it_says() -> None:
     assert {first for first, _ in asked} == set(KINDS)
     wrong = {s: str(understand(s).intent) for first, s in asked if understand(s).intent not in KINDS[first]}
     assert wrong == {}
+    about = [s for _, sentences in rows("About traces") for s in sentences]
+    assert len(about) > 8
+    assert {s: str(understand(s).intent) for s in about if understand(s).intent in ("unknown", "help")} == {}
     follow = [s for first, sentences in rows("Going on") for s in sentences if not s.startswith(".")]
     assert len(follow) > 10
     assert {s: str(understand(s).intent) for s in follow if not understand(s).follows_up} == {}

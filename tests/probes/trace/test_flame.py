@@ -69,7 +69,7 @@ def test_the_terminals_tree_joins_chains_and_says_what_is_left() -> None:
     lines = list(text(tree(stories()), "cpu", min_share=0.15))
     assert "thread 1" in lines[0]
     assert lines[1].split()[:3] == ["100.0%", "1", "us"]
-    assert lines[1].endswith("train.py(1): main … train.py(9): step")
+    assert lines[1].endswith("train.py(1): main > train.py(9): step")
     assert "aten::mm" in lines[2]
     assert lines[3].startswith(" 11.0%")
     assert "no line" in lines[3]

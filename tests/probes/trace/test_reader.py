@@ -16,7 +16,7 @@ import pytest
 import zstandard
 
 from knowledge.errors import InputError
-from probes.trace.columns import ABSENT, Group, wanted
+from probes.trace.columns import ABSENT, Group, is_constant, wanted
 from probes.trace.document import Document
 from probes.trace.reader import files, read
 
@@ -145,6 +145,28 @@ def test_order(save: Save) -> None:
     assert trace.gpu.ints("correlation").tolist() == [4, 1, 3, 2, 5, 0]
 
 
+def test_columns_of_one_value_take_no_memory(save: Save) -> None:
+    asked = wanted(gpu="stream correlation registers occupancy dtype")
+    gpu = read(save(document()), asked).gpu
+    light = {name for name in gpu if is_constant(gpu[name])}
+    assert light >= {"pid", "tid", "cat", "stream", "registers", "dtype"}
+    assert not light & {"start", "name", "correlation"}
+    assert set(gpu.ints("registers").tolist()) == {ABSENT}
+    assert set(gpu.ids("dtype").tolist()) == {-1}
+    assert np.isnan(gpu["occupancy"]).all()
+    several = gpu.take(np.arange(300) % 100)  # more rows than there are
+    assert {len(several[name]) for name in several} == {300}
+    assert len(gpu.take(np.zeros(100, np.bool_))["pid"]) == 0
+
+
+def test_an_argument_that_begins_late_is_absent_before(save: Save) -> None:
+    events = [event(i) for i in range(3000)]
+    events[2500]["args"]["device"] = 5
+    device = read(save(document(traceEvents=events)), wanted(gpu="device")).gpu.ints("device")
+    assert device[2500] == 5
+    assert (np.delete(device, 2500) == ABSENT).all()
+
+
 @pytest.mark.parametrize("variable", ["", "python"])
 def test_spilled_columns_are_the_same(tmp_path: Path, variable: str) -> None:
     """A limit of a few kilobytes: several spills, a sort in parts, no file left behind."""
@@ -153,6 +175,7 @@ def test_spilled_columns_are_the_same(tmp_path: Path, variable: str) -> None:
         "asked = wanted(gpu='stream correlation', op='dims external', python='python_id', runtime='correlation', mark='')\n"
         "a, b = read(sys.argv[1], asked), read(sys.argv[1], asked, memory=20_000)\n"
         "assert any(isinstance(c, np.memmap) for t in b.tables.values() for c in t.columns.values())\n"
+        "b.let_go()\n"
         "text = lambda t, c: [t.strings[i] for i in c]\n"
         "for g in asked:\n"
         "    for n in a[g]:\n"
