@@ -4,7 +4,7 @@ The wheel carries every data file as JSON, so that no YAML is read at start: the
 folder and go into the wheel as ``knowledge/_compiled/<shard>.json``. An editable install gets none: a checkout
 compiles by content when it runs.
 
-`probes/trace/scanner.c` becomes ``_scanner.so`` next to it, for the wheel (which then is for this platform) and for
+`probes/trace/reading/scanner.c` becomes ``_scanner.so`` next to it, for the wheel (which then is for this platform) and for
 an editable install. Without a compiler, or when it fails, the wheel is pure Python and msgspec reads the traces.
 """
 
@@ -25,8 +25,8 @@ from typing import Any, Final
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SCANNER: Final = "probes/trace/_scanner.so"
-SOURCE: Final = "probes/trace/scanner.c"
+SCANNER: Final = "probes/trace/reading/_scanner.so"
+SOURCE: Final = "probes/trace/reading/scanner.c"
 FLAGS: Final = ("-std=c99", "-O3", "-fPIC", "-shared", "-fvisibility=hidden")
 
 

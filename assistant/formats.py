@@ -36,7 +36,11 @@ def index() -> tuple[Entry, ...]:
     if shipped.is_file():
         rows = json.loads(shipped.read_bytes())
     else:
-        files = [*sorted(FOLDER.glob("*.py")), FOLDER.parent / "base.py", FOLDER.parent / "trace" / "provides.py"]
+        files = [
+            *sorted(FOLDER.glob("*.py")),
+            FOLDER.parent / "base.py",
+            FOLDER.parent / "trace" / "verdict" / "provides.py",
+        ]
         rows = compiled.cached("formats", files, build)
     return tuple(Entry(row[0], row[1], row[2], row[3], tuple(row[4])) for row in rows)
 

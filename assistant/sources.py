@@ -150,7 +150,7 @@ def _inside(inputs: Iterable[str]) -> Iterator[str]:
         if path == "-" or not Path(path).is_dir():
             yield path
             continue
-        from probes.trace.reader import files
+        from probes.trace.reading.reader import files
 
         try:
             yield from files([path])

@@ -34,7 +34,7 @@ from pathlib import Path
 from time import perf_counter
 
 ROOT = Path(__file__).resolve().parent.parent
-READ = "import sys; from probes.trace import summary; from probes.trace.reader import read; t = read(sys.argv[1], summary.NEEDS); "
+READ = "import sys; from probes.trace import summary; from probes.trace.reading.reader import read; t = read(sys.argv[1], summary.NEEDS); "
 OURS = {
     "reader": (READ, ""),
     "reader and summary": (READ + "summary.summarise(t)", ""),
@@ -111,7 +111,7 @@ def parts(source: str, stacks: bool) -> tuple[bytes, bytes, bytes]:
         return head.encode(), ",\n  ".join(generated(stacks)).encode(), b'\n  ],\n  "traceName": "bench"\n}\n'
     sys.path.insert(0, str(ROOT))
     from probes.trace.columns import Strings
-    from probes.trace.decode import Decoder
+    from probes.trace.reading.decode import Decoder
 
     raw = Path(source).read_bytes()
     text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw

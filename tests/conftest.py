@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("shared", deadline=None)  # other work may hold the machine at any time
+settings.load_profile("shared")
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = {

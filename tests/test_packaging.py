@@ -17,7 +17,7 @@ from knowledge import compiled
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = {"assistant", "rules", "probes", "knowledge", "tui"}
-SCANNER = "probes/trace/_scanner.so"
+SCANNER = "probes/trace/reading/_scanner.so"
 
 
 @pytest.fixture(scope="session")
@@ -98,12 +98,12 @@ def test_shards(wheel: Path) -> None:
 
 
 def test_the_scanner_is_compiled_where_a_compiler_is(require: Callable[[str], str], unpacked: Path) -> None:
-    from probes.trace import scanner
+    from probes.trace.reading import scanner
 
     require("cc")
     built = unpacked / SCANNER
     assert scanner.library(built) is not None
-    assert (unpacked / "probes/trace/scanner.c").read_bytes() == scanner.SOURCE.read_bytes()
+    assert (unpacked / "probes/trace/reading/scanner.c").read_bytes() == scanner.SOURCE.read_bytes()
 
 
 def test_without_a_compiler_the_wheel_is_pure_python(tmp_path: Path) -> None:

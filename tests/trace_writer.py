@@ -10,9 +10,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from probes.trace import reader
 from probes.trace.columns import Wanted, both
-from probes.trace.reader import Trace
+from probes.trace.reading import reader
+from probes.trace.reading.reader import Trace
 
 Us: TypeAlias = int | float | str | Decimal  # microseconds
 

@@ -25,8 +25,8 @@ from knowledge.language import NO_TEXT, Text
 from knowledge.text import excerpt
 
 if TYPE_CHECKING:
+    from probes.trace.across.ranks import RankDigest
     from probes.trace.model import Ranks
-    from probes.trace.ranks import RankDigest
 
 Work: TypeAlias = Callable[[str], Any]
 Progress: TypeAlias = Callable[[int, int], None]  # paths with a final status, paths in all
@@ -78,15 +78,15 @@ class Fleet:
 
 def digest_of(path: str) -> RankDigest:
     """The work on a worker: one trace's digest for `ranks.compare`."""
-    from probes.trace.ranks import NEEDS, digest
-    from probes.trace.reader import read
+    from probes.trace.across.ranks import NEEDS, digest
+    from probes.trace.reading.reader import read
 
     return digest(read(path, NEEDS))
 
 
 def compare(fleet: Fleet, lang: str = "en") -> Ranks:
     """The comparison of all ranks that were done; the others are in `failed`."""
-    from probes.trace.ranks import compare as compared
+    from probes.trace.across.ranks import compare as compared
 
     return compared(fleet.values, fleet.failed(lang))
 

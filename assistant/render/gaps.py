@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NAMES, TITLES = 4, 3  # facts and titles of one line, at most, without --verbose
 # "needs root: run sudo gpudiag check"; "Operation not permitted: run as root to see it"
 _REMEDY = re.compile(r"\brun (?:(as root)\b|((?:sudo )?gpudiag [^;:()]{1,120}))")
-# "the trace holds no shapes: record with record_shapes=True" (probes.trace.untold)
+# "the trace holds no shapes: record with record_shapes=True" (probes.trace.verdict.untold)
 _RECORDING = re.compile(r"\brecord with ([^;\n]{1,120})")
 _NEVER = (Status.UNSUPPORTED, Status.NOT_APPLICABLE)
 _HOPELESS = (*_NEVER, Status.NOT_ASKED)  # nothing that was asked could have told it

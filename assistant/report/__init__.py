@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
     from assistant.render.trace_page import Head
     from assistant.report.inputs import Digest, Flame, Inputs
+    from probes.trace.breakdown.timeline import Timeline
+    from probes.trace.breakdown.utilisation import HeatRow
     from probes.trace.model import Diff, KernelStat, OpStat, Ranks
-    from probes.trace.timeline import Timeline
-    from probes.trace.utilisation import HeatRow
 
 
 def build(
@@ -36,7 +36,7 @@ def build(
     """The page as text.
 
     `trees`: laid out call trees; `heat`: streams of one trace, `rank_heat`: ranks
-    (`probes.trace.utilisation`); `kernels` and `ops`: all rows of the tables, else the summary's top ones;
+    (`probes.trace.breakdown.utilisation`); `kernels` and `ops`: all rows of the tables, else the summary's top ones;
     `files`: the traces as they were named, for the commands that the page shows; `about`: whose timeline, trees, kernels
     and ops these are (the first digest's); `verdict`: the first line, in the words of ``trace summary`` (None: the diagnosis' own). What is empty is left out. `assistant.report.parts` makes them of a trace.
     """

@@ -13,8 +13,8 @@ from typing import Any
 from assistant.render import trace_units as units
 from assistant.report.words import word
 from knowledge.text import excerpt
+from probes.trace.breakdown.utilisation import HeatRow
 from probes.trace.model import Diff, Iteration, MemoryUse, Roofline, Side, Work
-from probes.trace.utilisation import HeatRow
 
 BARS = 1_500  # more iterations than that are drawn as means of neighbours
 

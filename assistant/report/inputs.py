@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
     from assistant.render.trace_page import Head
+    from probes.trace.breakdown.timeline import Timeline
+    from probes.trace.breakdown.utilisation import HeatRow
     from probes.trace.model import (
         Diff,
         Iterations,
@@ -19,12 +21,10 @@ if TYPE_CHECKING:
         RankSummary,
         Roofline,
     )
-    from probes.trace.timeline import Timeline
-    from probes.trace.utilisation import HeatRow
 
 
 class Digest(Protocol):
-    """One rank's numbers (``probes.trace.digest``), as far as the report reads them."""
+    """One rank's numbers (``probes.trace.verdict.digest``), as far as the report reads them."""
 
     @property
     def summary(self) -> RankSummary:

@@ -12,7 +12,7 @@ from assistant.report.sections import ROWS, Charts, about
 from assistant.report.words import word
 from knowledge.text import clean, excerpt
 from probes.trace.model import Difference, Ranks, RankTiming
-from probes.trace.reasons import PARTS, WHY, Why
+from probes.trace.trees.reasons import PARTS, WHY, Why
 
 
 def ranks(inputs: Inputs) -> str:

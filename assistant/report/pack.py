@@ -7,8 +7,8 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from probes.trace.levels import Level
-    from probes.trace.timeline import Timeline
+    from probes.trace.breakdown.levels import Level
+    from probes.trace.breakdown.timeline import Timeline
 
 _WIDTHS = ((1 << 8, "u1"), (1 << 16, "u2"), (1 << 32, "u4"))
 _ALIGN = 8  # a typed array begins at a multiple of its width

@@ -11,14 +11,15 @@ from typing import Final
 import numpy as np
 
 from assistant.report.inputs import Flame
-from probes.trace import kernels, operators, stacks, timeline, utilisation
-from probes.trace.calltree import CallTree, Kind, Time
-from probes.trace.classify import is_communication
+from probes.trace.breakdown import kernels, operators, timeline, utilisation
+from probes.trace.breakdown.timeline import Timeline
+from probes.trace.breakdown.utilisation import HeatRow
 from probes.trace.columns import Wanted, both
 from probes.trace.model import Iterations, KernelStat, OpStat, Window
-from probes.trace.reader import Trace
-from probes.trace.timeline import Timeline
-from probes.trace.utilisation import HeatRow
+from probes.trace.names.classify import is_communication
+from probes.trace.reading.reader import Trace
+from probes.trace.trees import stacks
+from probes.trace.trees.calltree import CallTree, Kind, Time
 
 NEEDS: Final[Wanted] = both(timeline.NEEDS, utilisation.NEEDS, kernels.NEEDS, operators.NEEDS, stacks.NEEDS)
 FRAMES: Final = 12_000  # of a flame graph, the widest

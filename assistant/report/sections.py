@@ -15,8 +15,8 @@ from assistant.report.words import lane_name, word
 from knowledge.text import clean, excerpt
 
 if TYPE_CHECKING:
+    from probes.trace.breakdown.utilisation import HeatRow
     from probes.trace.model import Iteration, Iterations, RankSummary, Window
-    from probes.trace.utilisation import HeatRow
 
 HEATED = 128  # rows of a heat map
 MANY = 2  # iterations of so many ranks are drawn where there are more than RANKS

@@ -17,7 +17,7 @@ from knowledge.language import Text
 from knowledge.text import clean
 
 if TYPE_CHECKING:
-    from probes.trace.reader import Trace
+    from probes.trace.reading.reader import Trace
 
 T = TypeVar("T")
 _NOTES = 10  # of hundreds of ranks each may have its own

@@ -19,7 +19,7 @@ from knowledge.language import Text
 from knowledge.text import clean, excerpt
 from probes.trace.columns import Wanted, both
 from probes.trace.model import Diff, Difference, Window, plain
-from probes.trace.reader import Trace
+from probes.trace.reading.reader import Trace
 
 if TYPE_CHECKING:
     from assistant.trace.options import Pair
@@ -38,7 +38,8 @@ class _Side(NamedTuple):
 
 def run(args: argparse.Namespace) -> int:
     """Read both, align, print."""
-    from probes.trace import diff, iterations
+    from probes.trace.steps import iterations
+    from probes.trace.trees import diff
 
     needs = needs_of(args, diff.NEEDS)
     if args.iterations:
@@ -83,7 +84,7 @@ def _sides(args: argparse.Namespace, needs: Wanted) -> tuple[_Side, _Side]:
 
 
 def _two_iterations(args: argparse.Namespace, names: Sequence[str], needs: Wanted, pair: Pair) -> tuple[_Side, _Side]:
-    from probes.trace.iterations import iterations
+    from probes.trace.steps.iterations import iterations
 
     if len(names) != 1:
         raise UsageError(
@@ -157,13 +158,13 @@ def _used(d: Diff, lang: str) -> tuple[list[Difference], list[str]]:
 
 
 def _part_names(d: Diff, lang: str) -> list[str]:
-    from probes.trace.reasons import PARTS
+    from probes.trace.trees.reasons import PARTS
 
     return [PARTS[p.path].in_(lang) if p.path in PARTS else excerpt(p.path, 60) for p in d.parts]
 
 
 def _path(path: str, lang: str) -> str:
-    from probes.trace.reasons import PARTS
+    from probes.trace.trees.reasons import PARTS
 
     return PARTS[path].in_(lang) if path in PARTS else " > ".join(short(frame) for frame in path.split(" > "))
 
@@ -199,7 +200,7 @@ def _head(d: Diff, a: str, b: str, lang: str) -> Head:
 
 def _culprit(d: Diff, part: Difference, lang: str) -> str:
     """The kernel of that part whose time changed most, in the same direction."""
-    from probes.trace.classify import is_communication
+    from probes.trace.names.classify import is_communication
 
     def in_part(name: str) -> bool:
         kind = (
@@ -226,7 +227,7 @@ def _table(
     rows: Sequence[Difference], names: Sequence[str], lang: str, total: Diff | None = None, path: bool = False
 ) -> Grid:
     """One line a difference; with `total` their sum below them. `path`: the end of the name tells more than its beginning."""
-    from probes.trace.reasons import WHY, Why
+    from probes.trace.trees.reasons import WHY, Why
 
     titles = ((Text("difference", "差值"), 0), (Text("of the gap", "占差距"), 0), (Text("before", "之前"), 2), (Text("after", "之后"), 3),
               (Text("calls", "调用"), 4))  # fmt: skip

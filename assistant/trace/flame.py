@@ -25,15 +25,15 @@ from knowledge.errors import InputError, UsageError, nearest_hint
 from knowledge.language import Text
 from knowledge.text import clean, excerpt
 from probes.trace.model import plain
-from probes.trace.reader import Trace
+from probes.trace.reading.reader import Trace
 
 if TYPE_CHECKING:
-    from probes.trace.calltree import CallTree, Time
+    from probes.trace.trees.calltree import CallTree, Time
 
 _SUFFIXES = {".svg": "svg", ".folded": "folded", ".json": "speedscope"}
 _FRAMES = 2000  # of JSON
 _NARROW, _BAR = 72, 21
-# " 60.0%    392 ms ████████████         thread 1": a line of probes.trace.flame.text
+# " 60.0%    392 ms ████████████         thread 1": a line of probes.trace.trees.flame.text
 _WITH_BAR = re.compile(r"(?P<head>[ \d.]{4,6}% +[\d.,]{1,40}(?: [mnu]?s)? )(?P<bar>[█ ]{20} )(?P<name>.*)", re.DOTALL)
 
 
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _read(args: argparse.Namespace) -> Results[_Stacks]:
     """Trees of traces; profiles of py-spy and speedscope are recognised by content."""
-    from probes.trace import stacks
+    from probes.trace.trees import stacks
 
     kinds = {name: kind_of(head(place(args, name))) for name in names_of(args)}
     if all(kind in ("folded", "speedscope") for kind in kinds.values()):
@@ -75,15 +75,15 @@ def _read(args: argparse.Namespace) -> Results[_Stacks]:
 
 
 def _one(args: argparse.Namespace, trace: Trace) -> _Stacks:
-    from probes.trace import stacks
+    from probes.trace.trees import stacks
 
     tree = _of_thread(stacks.tree(trace, window(args, trace)), args.thread)
     return _Stacks(trace.rank, trace.path, tree, tuple(dict.fromkeys((*trace.notes, *tree.notes))))
 
 
 def _imported(here: str, name: str, kind: str) -> _Stacks:
-    from probes.trace.folded import from_folded
-    from probes.trace.speedscope import from_speedscope
+    from probes.trace.trees.folded import from_folded
+    from probes.trace.trees.speedscope import from_speedscope
 
     try:
         data = Path(here).read_bytes()
@@ -179,7 +179,7 @@ def save(path: str, text: str) -> None:
 
 
 def _svg(s: _Stacks, time: Time, lang: str) -> Iterator[str]:
-    from probes.trace.svg import svg
+    from probes.trace.trees.svg import svg
 
     found = svg(s.tree, time, title=rank_name(s.rank, s.file), lang=lang)
     yield from (found,) if isinstance(found, str) else found
@@ -187,14 +187,14 @@ def _svg(s: _Stacks, time: Time, lang: str) -> Iterator[str]:
 
 def _folded(s: _Stacks, time: Time, lang: str) -> Iterator[str]:
     del lang
-    from probes.trace.folded import folded
+    from probes.trace.trees.folded import folded
 
     return (f"{line}\n" for line in folded(s.tree, time))
 
 
 def _speedscope(s: _Stacks, time: Time, lang: str) -> Iterator[str]:
     del time, lang  # the file holds both times
-    from probes.trace.speedscope import speedscope
+    from probes.trace.trees.speedscope import speedscope
 
     yield json.dumps(speedscope(s.tree, rank_name(s.rank, s.file)), ensure_ascii=True) + "\n"
 
@@ -213,7 +213,7 @@ def _plain(args: argparse.Namespace, s: _Stacks, lang: str) -> dict[str, Any]:
     """The widest frames, each with its callers."""
     import numpy as np
 
-    from probes.trace.calltree import Kind
+    from probes.trace.trees.calltree import Kind
 
     tree, time = s.tree, _time(args, s)
     totals, own, whole = tree.total(time), tree.own(time), _whole(tree, time)
@@ -261,7 +261,7 @@ def _no_time(s: _Stacks, time: Time) -> Text:
 
 
 def _draw(args: argparse.Namespace, s: _Stacks, lang: str, columns: int, fine: bool) -> list[str]:
-    from probes.trace.flame import text
+    from probes.trace.trees.flame import text
 
     narrow = columns < _NARROW  # there the names need the room of the bars
     lines = []

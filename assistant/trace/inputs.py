@@ -8,14 +8,14 @@ from pathlib import Path
 from knowledge.errors import InputError
 from knowledge.language import Text
 from probes.trace.columns import Wanted
-from probes.trace.reader import Trace
+from probes.trace.reading.reader import Trace
 
 HEAD = 1 << 16  # bytes by which a file is recognised
 
 
 def head(path: str) -> bytes:
     """The first bytes of a file, unpacked. InputError when it cannot be opened, is empty or damaged from the start."""
-    from probes.trace.document import Document
+    from probes.trace.reading.document import Document
 
     if Path(path).exists() and not Path(path).is_file():  # a pipe gives its bytes once: to the reader
         return b"{"
@@ -57,7 +57,8 @@ def kind_of(start: bytes) -> str:
         if b'"device_traces"' in start or (b'"segments"' in start and b"traceEvents" not in start):
             return "snapshot"
         return "trace"
-    from probes.trace import ncu_csv, nsys_csv
+    from probes.trace.nsight import ncu_csv
+    from probes.trace.reading import nsys_csv
 
     if ncu_csv.looks_like(start):
         return "ncu"
@@ -93,11 +94,11 @@ def exported(path: str, needs: Wanted) -> Trace | None:
     if kind == "trace":
         return None
     if kind == "nsys":
-        from probes.trace.nsys import read_sqlite
+        from probes.trace.reading.nsys import read_sqlite
 
         return read_sqlite(path, needs)
     if kind == "nsys-trace":
-        from probes.trace.nsys_csv import read_trace_csv
+        from probes.trace.reading.nsys_csv import read_trace_csv
 
         return read_trace_csv(path, needs)
     if kind in _WHAT:

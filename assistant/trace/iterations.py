@@ -19,7 +19,7 @@ from assistant.trace.words import rank_name, word
 from knowledge.language import Text
 from knowledge.text import excerpt
 from probes.trace.model import Iteration, Iterations, plain
-from probes.trace.reader import Trace
+from probes.trace.reading.reader import Trace
 
 _BAR = 18  # columns of the longest iteration
 _MARKS = ("█", "▓", "▒", "░")  # computing, exposed communication, copies beside both, idle
@@ -48,7 +48,7 @@ class _Ranked(NamedTuple):
 
 def run(args: argparse.Namespace) -> int:
     """Read, cut, print."""
-    from probes.trace import iterations
+    from probes.trace.steps import iterations
 
     results = each(args, iterations.NEEDS, partial(_one, args))
     lang = args.settings.output.lang
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _one(args: argparse.Namespace, trace: Trace) -> _Ranked:
-    from probes.trace.iterations import iterations
+    from probes.trace.steps.iterations import iterations
 
     found = iterations(trace, args.marker)
     return _Ranked(found, tuple(dict.fromkeys((*trace.notes, *found.notes))))

@@ -18,7 +18,7 @@ from assistant.trace.reading import Results, all_of, each, needs_of, place, wind
 from assistant.trace.words import rank_name, window_text
 from knowledge.language import Text
 from probes.trace.model import KernelStat, Window, plain
-from probes.trace.reader import Trace
+from probes.trace.reading.reader import Trace
 
 _BY = {
     "name": Text("kernel", "kernel"), "shape": Text("operator and shapes", "算子与形状"), "module": Text("module", "模块"),
@@ -43,12 +43,12 @@ def run(args: argparse.Namespace) -> int:
 
         return ncu.run(args, names)
     if names := all_of(args, "nsys-sum"):
-        from probes.trace.nsys_csv import read_sum_csv
+        from probes.trace.reading.nsys_csv import read_sum_csv
 
         return _answer(
             args, Results([_Ranked(None, name, None, read_sum_csv(place(args, name)), ()) for name in names])
         )
-    from probes.trace import kernels
+    from probes.trace.breakdown import kernels
 
     return _answer(args, each(args, needs_of(args, kernels.NEEDS), partial(_one, args)))
 
@@ -67,7 +67,7 @@ def _answer(args: argparse.Namespace, results: Results[_Ranked]) -> int:
 
 
 def _one(args: argparse.Namespace, trace: Trace) -> _Ranked:
-    from probes.trace.kernels import kernel_stats
+    from probes.trace.breakdown.kernels import kernel_stats
 
     here = window(args, trace)
     if here is None:

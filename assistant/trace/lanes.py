@@ -8,14 +8,14 @@ from typing import Final
 import numpy as np
 
 from knowledge.text import excerpt
+from probes.trace.breakdown.idle import NEEDS as IDLE_NEEDS
+from probes.trace.breakdown.idle import gaps, thread_of, waits
+from probes.trace.breakdown.utilisation import NEEDS as HEAT_NEEDS
+from probes.trace.breakdown.utilisation import edges
 from probes.trace.columns import Group, Table, both, wanted
-from probes.trace.idle import NEEDS as IDLE_NEEDS
-from probes.trace.idle import gaps, thread_of, waits
 from probes.trace.intervals import NOTHING, Intervals, covered, overlap, subtract, union
 from probes.trace.model import Gap, Window
-from probes.trace.reader import Trace
-from probes.trace.utilisation import NEEDS as HEAT_NEEDS
-from probes.trace.utilisation import edges
+from probes.trace.reading.reader import Trace
 
 NEEDS: Final = both(IDLE_NEEDS, HEAT_NEEDS, wanted(gpu="stream device", python=""))
 STREAMS, THREADS, GAPS = 8, 4, 5  # that are shown: busiest and longest first

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from assistant.trace.reading import Results, each
 from assistant.trace.words import rank_name
 from probes.trace.columns import both
-from probes.trace.reader import Trace
+from probes.trace.reading.reader import Trace
 
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
-    from probes.trace.digest import RankDigest
+    from probes.trace.across.ranks import RankDigest as Timed
+    from probes.trace.breakdown.utilisation import HeatRow
     from probes.trace.model import Ranks
-    from probes.trace.ranks import RankDigest as Timed
-    from probes.trace.utilisation import HeatRow
+    from probes.trace.verdict.digest import RankDigest
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,9 @@ class Job:
 
 def job(args: argparse.Namespace, top: int) -> Job:
     """Reads and concludes. InputError when no file can be used."""
-    from probes.trace import digest, ranks, utilisation
+    from probes.trace.across import ranks
+    from probes.trace.breakdown import utilisation
+    from probes.trace.verdict import digest
 
     results = each(args, both(digest.NEEDS, ranks.NEEDS, utilisation.NEEDS), partial(_one, args, top))
     results.found.sort(key=lambda o: (o.digest.rank is None, o.digest.rank or 0))
@@ -67,10 +69,10 @@ def job(args: argparse.Namespace, top: int) -> Job:
 
 
 def _one(args: argparse.Namespace, top: int, trace: Trace) -> Looked:
-    from probes.trace import ranks
-    from probes.trace.digest import digest
+    from probes.trace.across import ranks
+    from probes.trace.breakdown.utilisation import rank_row
     from probes.trace.links import Links
-    from probes.trace.utilisation import rank_row
+    from probes.trace.verdict.digest import digest
 
     model = (
         {"parameters": args.parameters, "tokens_per_second": args.tokens_per_second}
@@ -89,7 +91,7 @@ def _one(args: argparse.Namespace, top: int, trace: Trace) -> Looked:
 def conclude(args: argparse.Namespace, digests: Sequence[RankDigest], compared: Ranks | None) -> Diagnosis:
     """What the rules in force say of the facts that the traces told."""
     from assistant.diagnosis import diagnose
-    from probes.trace.facts import observations
+    from probes.trace.verdict.facts import observations
     from rules.loader import load
 
     rules = args.settings.rules

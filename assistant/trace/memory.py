@@ -29,7 +29,7 @@ _HOLDERS = 8
 
 def run(args: argparse.Namespace, names: Sequence[str]) -> int:
     """``gpudiag trace summary`` of memory snapshots."""
-    from probes.trace.snapshot import read_snapshot
+    from probes.trace.allocator.snapshot import read_snapshot
 
     results: Results[tuple[str, tuple[MemoryUse, ...]]] = Results()
     for name in names:

@@ -20,7 +20,7 @@ from knowledge.text import clean, excerpt
 from probes.trace.model import plain
 
 if TYPE_CHECKING:
-    from probes.trace.ncu_types import KernelProfile
+    from probes.trace.nsight.ncu_types import KernelProfile
 
 _DETAILS = 3  # launches that are shown in full
 _STALLS, _LINES = 4, 5
@@ -35,7 +35,7 @@ _BOUNDS = {
 
 def run(args: argparse.Namespace, names: Sequence[str]) -> int:
     """Read and print the reports `names`."""
-    from probes.trace.ncu import read_ncu
+    from probes.trace.nsight.ncu import read_ncu
 
     results: Results[tuple[str, tuple[KernelProfile, ...]]] = Results()
     for name in names:
@@ -97,7 +97,7 @@ def _dims(value: tuple[int, ...] | None) -> str:
 
 def _details(p: KernelProfile, lang: str) -> list[Part]:
     """Why a launch is as slow as it is: what limits its occupancy, what its warps wait for, in which lines."""
-    from probes.trace.ncu_advice import meaning
+    from probes.trace.nsight.ncu_advice import meaning
 
     rows = [
         (Text("occupancy", "占用率").in_(lang), _occupancy(p, lang)),

@@ -17,7 +17,7 @@ from assistant.trace.words import rank_name, window_text
 from knowledge.language import Text
 from knowledge.text import excerpt
 from probes.trace.model import OpStat, Window, plain
-from probes.trace.reader import Trace
+from probes.trace.reading.reader import Trace
 
 _COLUMNS = (
     (Text("GPU share", "GPU 占比"), 0), (Text("GPU own", "GPU 自身"), 0), (Text("GPU all", "GPU 合计"), 4), (Text("kernels", "kernel 数"), 5),
@@ -38,7 +38,7 @@ class _Ranked(NamedTuple):
 
 def run(args: argparse.Namespace) -> int:
     """Read, count, print."""
-    from probes.trace import kernels
+    from probes.trace.breakdown import kernels
 
     results = each(args, needs_of(args, kernels.NEEDS), partial(_one, args))
     lang = args.settings.output.lang
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _one(args: argparse.Namespace, trace: Trace) -> _Ranked:
-    from probes.trace.kernels import op_stats
+    from probes.trace.breakdown.kernels import op_stats
 
     here = window(args, trace)  # None: host events only, all of them
     return _Ranked(trace.rank, trace.path, here, op_stats(trace, args.by, here), tuple(trace.notes))
@@ -62,7 +62,7 @@ def _one(args: argparse.Namespace, trace: Trace) -> _Ranked:
 
 def _sizes(shapes: str) -> str:
     """``8944x1024, 1024x2816``; shapes that are no lists of sizes as they are."""
-    from probes.trace.calls import shown
+    from probes.trace.work.calls import shown
 
     return shown(shapes) or shapes
 

@@ -20,10 +20,10 @@ from knowledge.errors import UsageError
 from knowledge.language import Text
 from knowledge.text import clean, excerpt
 from probes.trace.model import Collective, Ranks, RankTiming, plain
-from probes.trace.reader import Trace
+from probes.trace.reading.reader import Trace
 
 if TYPE_CHECKING:
-    from probes.trace.ranks import RankDigest
+    from probes.trace.across.ranks import RankDigest
 
 _BIG = 0.05  # of the span: waiting that is worth a warning
 _NAMES = 8
@@ -32,7 +32,7 @@ _DEADLINE = 300.0
 
 def run(args: argparse.Namespace) -> int:
     """Read, match, print."""
-    from probes.trace.ranks import compare
+    from probes.trace.across.ranks import compare
 
     if args.deadline is not None and not args.dask:
         raise UsageError("--deadline is about reading through Dask", hint="give --dask WHERE as well, or leave it out")
@@ -47,13 +47,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _here(args: argparse.Namespace) -> Results[RankDigest]:
-    from probes.trace import ranks
+    from probes.trace.across import ranks
 
     return each(args, needs_of(args, ranks.NEEDS), partial(_one, args))
 
 
 def _one(args: argparse.Namespace, trace: Trace) -> RankDigest:
-    from probes.trace.ranks import digest
+    from probes.trace.across.ranks import digest
 
     return digest(trace, window(args, trace))
 
@@ -62,7 +62,7 @@ def _through_dask(args: argparse.Namespace) -> Results[RankDigest]:
     """Each trace is read by a worker that sees it; what is there here as a folder is meant file by file."""
     from assistant.fleet.dask_ranks import analyse
     from assistant.output import Progress
-    from probes.trace.reader import files
+    from probes.trace.reading.reader import files
 
     names = [name for given in args.files for name in (files([given]) if Path(given).is_dir() else [given])]
     bar = Progress(args.quiet)

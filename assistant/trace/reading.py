@@ -19,7 +19,7 @@ from assistant.trace.inputs import exported, head, kind_of
 from knowledge.errors import GpudiagError, InputError, UsageError
 from probes.trace.columns import Wanted, both
 from probes.trace.model import Window
-from probes.trace.reader import Trace
+from probes.trace.reading.reader import Trace
 
 T = TypeVar("T")
 _PACKED = 15  # by which gzip shrinks a trace (12 to 20 on recorded ones)
@@ -63,7 +63,7 @@ def place(args: argparse.Namespace, path: str) -> str:
 
 def names_of(args: argparse.Namespace, repeated: bool = False) -> list[str]:
     """The files that the arguments name, each once unless `repeated`; folders stand for the traces in them."""
-    from probes.trace.reader import files
+    from probes.trace.reading.reader import files
 
     return [name for given in args.files for name in files([given])] if repeated else files(args.files)
 
@@ -109,7 +109,7 @@ def _at_once(args: argparse.Namespace, names: Sequence[str]) -> int:
     asked: int | None = getattr(args, "jobs", 1)
     if asked == 1 or len(names) < 2 or "-" in names:
         return 1
-    from probes.trace.many import cores
+    from probes.trace.reading.many import cores
 
     size = sum(Path(n).stat().st_size * (_PACKED if n.endswith(".gz") else 1) for n in names if Path(n).is_file())
     return min(asked or (cores() if size > _WORTH else 1), len(names))
@@ -124,7 +124,7 @@ def _side_by_side(
     at_once: int,
 ) -> Results[T]:
     """As `over`, in processes; what is no trace for the reader is read here."""
-    from probes.trace.many import read_many
+    from probes.trace.reading.many import read_many
 
     results: Results[T] = Results()
     other = {name for name in names if not _is_trace(name)}
@@ -193,7 +193,7 @@ def of_rank(rank: int, names: Sequence[str]) -> list[str]:
 
 def load(args: argparse.Namespace, path: str, needs: Wanted) -> Trace:
     """One trace. InputError for what is none, with what it is instead where that is known."""
-    from probes.trace.reader import read
+    from probes.trace.reading.reader import read
 
     here = place(args, path)
     bar = Progress(args.quiet)
@@ -236,7 +236,7 @@ def needs_of(args: argparse.Namespace, *needs: Wanted) -> Wanted:
     """All that `needs` and the window that is asked for take."""
     if getattr(args, "window", "trace") != "iterations":
         return both(*needs)
-    from probes.trace import iterations
+    from probes.trace.steps import iterations
 
     return both(*needs, iterations.NEEDS)
 

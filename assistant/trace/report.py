@@ -19,7 +19,7 @@ from knowledge.errors import UsageError
 from knowledge.language import Text
 from probes.trace.columns import both
 from probes.trace.model import plain
-from probes.trace.reader import Trace
+from probes.trace.reading.reader import Trace
 
 if TYPE_CHECKING:
     from assistant.report.parts import Parts
@@ -99,7 +99,7 @@ def _html(args: argparse.Namespace, found: Job) -> str:
 
 def _difference(args: argparse.Namespace, found: Job) -> Diff | None:
     """Of two traces what the second takes more than the first, in the order in which they were given."""
-    from probes.trace import diff
+    from probes.trace.trees import diff
 
     names = names_of(args)
     both_ = sorted(

@@ -22,7 +22,7 @@ from knowledge.language import Text
 from probes.trace.model import plain
 
 if TYPE_CHECKING:
-    from probes.trace.digest import RankDigest
+    from probes.trace.verdict.digest import RankDigest
 
 _TIMES = (
     "window",

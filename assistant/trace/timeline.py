@@ -21,7 +21,7 @@ from knowledge.language import Text
 from knowledge.text import excerpt
 from probes.trace.columns import both
 from probes.trace.model import plain
-from probes.trace.reader import Trace
+from probes.trace.reading.reader import Trace
 
 _SHADES = "·░▒▓█"  # nothing at all; up to a quarter, a half, five sixths; more
 _ASCII = ".-=+#"
@@ -45,7 +45,7 @@ class _Drawn(NamedTuple):
 def run(args: argparse.Namespace) -> int:
     """Read, bin, draw."""
     from assistant.trace.lanes import NEEDS
-    from probes.trace import iterations
+    from probes.trace.steps import iterations
 
     needs = needs_of(args, NEEDS)
     results = each(args, both(needs, iterations.NEEDS) if args.iteration is not None else needs, partial(_one, args))
@@ -79,7 +79,7 @@ def _stretch(args: argparse.Namespace, trace: Trace, start: int, end: int) -> tu
     """What part of the window is asked for. UsageError when it lies outside of it."""
     low, high = start, end
     if args.iteration is not None:
-        from probes.trace.iterations import iterations
+        from probes.trace.steps.iterations import iterations
 
         found = iterations(trace, args.marker)
         one = next((i for i in found.items if i.number == args.iteration), None)

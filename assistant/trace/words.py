@@ -65,7 +65,7 @@ def word(key: str, lang: str) -> str:
 
 def short(name: str) -> str:
     """A kernel's or operator's name as people say it: without templates' arguments, cleaned."""
-    from probes.trace import naming
+    from probes.trace.names import naming
 
     return excerpt(naming.short(name), 300)
 

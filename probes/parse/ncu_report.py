@@ -31,8 +31,8 @@ def sniff(head: str) -> int:
 
 def files(paths: Sequence[str], _progress: Progress | None = None, lost: Lost = lambda *_: None) -> list[Observation]:
     """What the reports tell, launch by launch."""
-    from probes.trace.kernel_facts import profile_observations
-    from probes.trace.ncu import read_ncu
+    from probes.trace.nsight.ncu import read_ncu
+    from probes.trace.verdict.kernel_facts import profile_observations
 
     out: list[Observation] = []
     for path in paths:

@@ -1,6 +1,6 @@
 """Memory snapshots of PyTorch (``torch.cuda.memory._dump_snapshot``), pickled or as JSON, among other inputs.
 
-A pickle is read without running anything of it (`probes.trace.pickled`).
+A pickle is read without running anything of it (`probes.trace.allocator.pickled`).
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ def is_pickle(head: bytes) -> bool:
     """Whether these are the first bytes of a pickled snapshot."""
     if not re.match(rb"\x80[\x02-\x05]", head):
         return False
-    from probes.trace.snapshot import looks_like
+    from probes.trace.allocator.snapshot import looks_like
 
     return looks_like(head)
 
 
 def files(paths: Sequence[str], _progress: Progress | None = None, lost: Lost = lambda *_: None) -> list[Observation]:
     """What the snapshots tell of the allocator, one file a rank."""
-    from probes.trace.snapshot import read_snapshot
-    from probes.trace.snapshot_facts import memory_observations
+    from probes.trace.allocator.snapshot import read_snapshot
+    from probes.trace.verdict.snapshot_facts import memory_observations
 
     out: list[Observation] = []
     for path in paths:

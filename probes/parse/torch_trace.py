@@ -15,11 +15,11 @@ from knowledge.errors import GpudiagError
 from knowledge.language import Text
 from knowledge.observation import Observation
 from probes.base import Context, DocumentFormat, Progress
-from probes.trace.provides import FACTS
+from probes.trace.verdict.provides import FACTS
 
 if TYPE_CHECKING:
     from probes.trace.columns import Wanted
-    from probes.trace.reader import Trace
+    from probes.trace.reading.reader import Trace
 
 # {"schemaVersion": 1, "deviceProperties": [{"id": 0, ... ; {"traceEvents": [ ; [{"ph": "X", "cat": "kernel", ...
 _KEYS = re.compile(r'"traceEvents"\s{0,20}:\s{0,20}\[')
@@ -42,9 +42,10 @@ def sniff(head: str) -> int:
 
 def files(paths: Sequence[str], progress: Progress | None = None, lost: Lost = lambda *_: None) -> list[Observation]:
     """What the traces of one job tell, one file a rank. A file that cannot be read is told to `lost`."""
-    from probes.trace import digest, ranks
+    from probes.trace.across import ranks
     from probes.trace.columns import both
-    from probes.trace.facts import observations
+    from probes.trace.verdict import digest
+    from probes.trace.verdict.facts import observations
 
     found, timed, failed = [], [], {}
     needs = both(digest.NEEDS, ranks.NEEDS)
@@ -62,8 +63,8 @@ def files(paths: Sequence[str], progress: Progress | None = None, lost: Lost = l
 
 
 def _read(path: str, needs: Wanted, progress: Progress | None) -> Trace:
-    from probes.trace import nsys
-    from probes.trace.reader import read
+    from probes.trace.reading import nsys
+    from probes.trace.reading.reader import read
 
     with Path(path).open("rb") as file:
         head = file.read(16)

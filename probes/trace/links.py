@@ -12,7 +12,7 @@ import numpy as np
 
 from probes.trace.columns import ABSENT, I32, I64, Cat, Group, Mask, Table
 from probes.trace.nesting import parents_of
-from probes.trace.reader import Trace
+from probes.trace.reading.reader import Trace
 
 _NONE = np.int64(-1)
 _PORTION: Final = 1 << 18  # rows that are looked at together: what is made on the way stays small

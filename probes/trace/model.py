@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from knowledge.language import Text
-from probes.trace.classify import KernelClass, TensorCore
+from probes.trace.names.classify import KernelClass, TensorCore
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 from knowledge.errors import InputError
 from probes.trace.columns import Mask, Table
 from probes.trace.model import Window
-from probes.trace.reader import Trace
+from probes.trace.reading.reader import Trace
 
 WindowKind: TypeAlias = Literal["trace", "iterations"]
 
@@ -28,7 +28,7 @@ def window_of(trace: Trace, kind: str = "trace", marker: str = "") -> Window:
         return whole(trace)
     if kind != "iterations":
         raise InputError(f"no window {kind!r}", hint="one of: trace, iterations")
-    from probes.trace.iterations import iterations
+    from probes.trace.steps.iterations import iterations
 
     found = iterations(trace, marker)
     if not found.items:

@@ -11,8 +11,8 @@ import pytest
 
 from assistant.diagnosis import diagnose
 from probes.parse import torch_trace
-from probes.trace import digest as digest_
-from probes.trace.facts import observations
+from probes.trace.verdict import digest as digest_
+from probes.trace.verdict.facts import observations
 from rules.engine import Role
 from rules.loader import load
 from tests.conftest import Gpudiag

@@ -28,8 +28,8 @@ JOBS: dict[str, Callable[[], Job]] = {
 @cache
 def job(name: str) -> Diagnosis:
     """The diagnosis of a job of a known ailment."""
-    from probes.trace.digest import NEEDS, digest
-    from probes.trace.facts import observations
+    from probes.trace.verdict.digest import NEEDS, digest
+    from probes.trace.verdict.facts import observations
     from tests.trace_files import read as trace
 
     return diagnose(observations([digest(trace(JOBS[name](), NEEDS))]), rules())

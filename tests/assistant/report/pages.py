@@ -8,12 +8,14 @@ from typing import Any
 from assistant.diagnosis import diagnose
 from assistant.report import build
 from assistant.report.parts import NEEDS, parts
-from probes.trace import diff, digest, ranks
+from probes.trace.across import ranks
+from probes.trace.breakdown.utilisation import rank_row
 from probes.trace.columns import both
-from probes.trace.facts import observations
 from probes.trace.links import Links
-from probes.trace.reader import read
-from probes.trace.utilisation import rank_row
+from probes.trace.reading.reader import read
+from probes.trace.trees import diff
+from probes.trace.verdict import digest
+from probes.trace.verdict.facts import observations
 from rules.loader import load
 from tests.trace_files import TraceFile, comm_bound, data_bound
 

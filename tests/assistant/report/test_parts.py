@@ -13,9 +13,9 @@ from assistant.report import jobs, parts
 from assistant.report.charts import on_plot, scalars
 from assistant.report.inputs import Flame
 from assistant.report.markup import Column, bullets, table
-from probes.trace.calltree import CallTree, Kind
 from probes.trace.model import Iteration, Roofline, Side, Work
-from probes.trace.reader import read
+from probes.trace.reading.reader import read
+from probes.trace.trees.calltree import CallTree, Kind
 from tests.trace_files import comm_bound
 
 NODES = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 1000), st.integers(0, 5)), min_size=1, max_size=60)

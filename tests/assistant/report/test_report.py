@@ -24,9 +24,9 @@ from assistant.report import build, write
 from assistant.report.markup import data
 from assistant.report.pack import Pack
 from assistant.report.words import _WORDS, PAGE
-from probes.trace import timeline
+from probes.trace.breakdown import timeline
 from probes.trace.columns import Cat, Group, Strings, Table
-from probes.trace.reader import Trace
+from probes.trace.reading.reader import Trace
 from rules.loader import load
 from tests.assistant.report import pages
 from tests.trace_files import TraceFile, data_bound

@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from probes.trace.columns import ABSENT, ARGS, BASE, Cat, Group, Strings, Table, dtype_of
-from probes.trace.diff import NEEDS
-from probes.trace.reader import Trace
+from probes.trace.reading.reader import Trace
+from probes.trace.trees.diff import NEEDS
 
 _GROUPS = {Group.PYTHON: Cat.PYTHON, Group.MARK: Cat.CPU_MARK, Group.OP: Cat.OP, Group.RUNTIME: Cat.RUNTIME}
 _NAMES = {

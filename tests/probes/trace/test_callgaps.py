@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from probes.trace import candidates
-from probes.trace.callgaps import Slow
-from probes.trace.candidates import Candidates
-from probes.trace.idle import find_gaps
+from probes.trace.breakdown.callgaps import Slow
+from probes.trace.breakdown.idle import find_gaps
 from probes.trace.links import Links
 from probes.trace.model import Window
+from probes.trace.verdict import candidates
+from probes.trace.verdict.candidates import Candidates
 from probes.trace.windows import whole
 from tests.trace_files import GEMM, TraceFile, read
 

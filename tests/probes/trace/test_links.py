@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.trace import kernels
+from probes.trace.breakdown import kernels
 from probes.trace.columns import ABSENT, Group, Table, wanted
 from probes.trace.links import Links, enclosing, groups, latest, parents
 from tests.trace_files import TraceFile, read

@@ -1,0 +1,1 @@
+"""The allocator's memory, from [memory] events and from snapshots."""

@@ -1,0 +1,1 @@
+"""What kernels are, and how they are called, by their names."""

@@ -1,0 +1,1 @@
+"""Iterations: where they begin and end, what each spent its time on, pipeline bubbles."""

@@ -1,0 +1,1 @@
+"""Call trees from Python down to the kernel: flame graphs, exports, imports, differences."""

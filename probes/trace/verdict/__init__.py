@@ -1,0 +1,1 @@
+"""From all of it to facts that rules conclude from."""
