@@ -11,9 +11,9 @@ import pytest
 
 from probes.parse import ncu_report, torch_snapshot
 from tests.conftest import Gpudiag
-from tests.probes.trace.test_ncu import PROLOGUE, details, raw
-from tests.probes.trace.test_nsys import Export
-from tests.probes.trace.test_snapshot import MIB, block, segment
+from tests.probes.trace.allocator.test_snapshot import MIB, block, segment
+from tests.probes.trace.nsight.test_ncu import PROLOGUE, details, raw
+from tests.probes.trace.reading.test_nsys import Export
 
 
 def answer_of(gpudiag: Gpudiag, *words: str) -> dict[str, Any]:

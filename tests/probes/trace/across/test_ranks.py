@@ -178,7 +178,7 @@ def test_streams_of_other_groups_are_not_taken_for_one(tmp_path: Path) -> None:
     assert any("not one group" in n.en for n in found.notes)
 
 
-TRACES = Path(__file__).parents[2] / "traces"
+TRACES = Path(__file__).parents[3] / "traces"
 
 
 def test_two_ranks_of_a_job_on_processors() -> None:

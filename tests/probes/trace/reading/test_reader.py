@@ -21,7 +21,7 @@ from probes.trace.reading.document import Document
 from probes.trace.reading.reader import files, read
 
 ASKED = wanted(gpu="stream correlation device", op="dims")
-TRACES = Path(__file__).parent.parent.parent / "traces"
+TRACES = Path(__file__).parents[3] / "traces"
 
 
 def event(i: int, **more: Any) -> dict[str, Any]:

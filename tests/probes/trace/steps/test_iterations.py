@@ -307,14 +307,14 @@ def test_a_mark_of_the_users_choice(tmp_path: Path) -> None:
 
 def test_steps_of_a_recorded_jax_trace() -> None:
     """bench/record_jax.py: three steps under StepTraceAnnotation, on a CPU."""
-    found = iterations(read(str(Path(__file__).parents[2] / "traces" / "jax_cpu.trace.json.gz"), NEEDS))
+    found = iterations(read(str(Path(__file__).parents[3] / "traces" / "jax_cpu.trace.json.gz"), NEEDS))
     assert found.marker == "JAX step"
     assert [i.name for i in found.items] == ["train#0", "train#1", "train#2"]
 
 
 def test_steps_of_a_recorded_torch_trace() -> None:
     """bench/record_traces.py: the loader is what each step waits for; its marks are annotations of torch 2.13."""
-    found = iterations(read(str(Path(__file__).parents[2] / "traces" / "cpu_train.json.gz"), NEEDS))
+    found = iterations(read(str(Path(__file__).parents[3] / "traces" / "cpu_train.json.gz"), NEEDS))
     assert [i.name for i in found.items] == [f"ProfilerStep#{n}" for n in (1, 2, 3)]
     assert all(0.2 < i.data_loader_ns / i.span_ns < 0.6 for i in found.items)
 
