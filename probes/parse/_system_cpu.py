@@ -127,7 +127,8 @@ def shares(before: str, after: str) -> Mapping[str, float] | Gap:
     if total <= 0:
         return Gap(Status.FAILED, f"no tick of {name} was counted between the readings")
     out = {field: 100.0 * max(0.0, ticks) / total for field, ticks in grown.items()}
-    out["iowait"] = min(out["iowait"], 100.0 * idle / total)
+    for field in ("idle", "iowait"):  # one may shrink, and then the other is more than both together
+        out[field] = min(out[field], 100.0 * idle / total)
     out["busy"] = 100.0 * (total - idle) / total
     out["user"] += out["nice"]
     return out

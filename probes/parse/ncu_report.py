@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
-from knowledge.errors import GpudiagError
-from knowledge.language import Text
 from knowledge.observation import Observation
 from probes.base import Context, DocumentFormat, Progress
+from probes.parse._by_path import each, from_text
 from probes.parse.torch_trace import Lost
 
 # "ID","Process ID","Process Name","Host Name","Kernel Name",...,"Metric Name","Metric Unit","Metric Value"
@@ -34,20 +31,11 @@ def files(paths: Sequence[str], _progress: Progress | None = None, lost: Lost = 
     from probes.trace.nsight.ncu import read_ncu
     from probes.trace.verdict.kernel_facts import profile_observations
 
-    out: list[Observation] = []
-    for path in paths:
-        try:
-            out += profile_observations(path, read_ncu(path))
-        except GpudiagError as fault:
-            lost(path, Text(fault.message, fault.message))
-    return out
+    return each(paths, lambda path: profile_observations(path, read_ncu(path)), lost)
 
 
 def _parse(text: str, context: Context) -> list[Observation]:
-    with tempfile.TemporaryDirectory(prefix="gpudiag-") as folder:
-        path = Path(folder) / (Path(context.source).name.strip("-") or "report.csv")
-        path.write_text(text, encoding="utf-8", errors="surrogatepass")
-        return files([str(path)])
+    return from_text(text, context, "report.csv", files)
 
 
 FORMAT = DocumentFormat(

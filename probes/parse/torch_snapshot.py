@@ -6,14 +6,11 @@ A pickle is read without running anything of it (`probes.trace.allocator.pickled
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
-from knowledge.errors import GpudiagError
-from knowledge.language import Text
 from knowledge.observation import Observation
 from probes.base import Context, DocumentFormat, Progress
+from probes.parse._by_path import each, from_text
 from probes.parse.torch_trace import Lost
 
 # {"segments": [{"device": 0, "address": ... ; {"device_traces": [[...
@@ -39,20 +36,11 @@ def files(paths: Sequence[str], _progress: Progress | None = None, lost: Lost = 
     from probes.trace.allocator.snapshot import read_snapshot
     from probes.trace.verdict.snapshot_facts import memory_observations
 
-    out: list[Observation] = []
-    for path in paths:
-        try:
-            out += memory_observations(path, read_snapshot(path))
-        except GpudiagError as fault:
-            lost(path, Text(fault.message, fault.message))
-    return out
+    return each(paths, lambda path: memory_observations(path, read_snapshot(path)), lost)
 
 
 def _parse(text: str, context: Context) -> list[Observation]:
-    with tempfile.TemporaryDirectory(prefix="gpudiag-") as folder:
-        path = Path(folder) / (Path(context.source).name.strip("-") or "snapshot.json")
-        path.write_text(text, encoding="utf-8", errors="surrogatepass")
-        return files([str(path)])
+    return from_text(text, context, "snapshot.json", files)
 
 
 FORMAT = DocumentFormat(

@@ -111,7 +111,8 @@ def test_a_memory_snapshot(tmp_path: Path, lang: str) -> None:
     assert data["snapshots"][0]["memory"][0]["end_reserved"] == 4 << 20
 
 
-def test_stacks_go_out_and_come_back(tmp_path: Path) -> None:
+def test_stacks_go_out_and_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "140")  # room for the names
     path = data_bound(steps=3).save(tmp_path / "t.json")
     for export, suffix in (("svg", ".svg"), ("folded", ".folded"), ("speedscope", ".json")):
         target = tmp_path / f"flame{suffix}"

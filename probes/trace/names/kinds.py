@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from probes.trace.reading.reader import Trace
 
 CLASSES: Final = tuple(KernelClass)
 TENSOR_CORES: Final = tuple(TensorCore)
+_Word = TypeVar("_Word", bound=StrEnum)
 
 
 def used(numbers: I32, size: int) -> I32:
@@ -45,22 +47,24 @@ def only_bytes(trace: Trace, gpu: Table | None = None) -> Mask:
 
 def classes(trace: Trace, gpu: Table | None = None) -> U8:
     """For each GPU row the place of its class in `CLASSES`; copies and sets are of class copy."""
-    gpu = trace.gpu if gpu is None else gpu
-    kernels = np.equal(gpu.cat, Cat.KERNEL)
-    code = np.full(len(trace.strings) + 1, CLASSES.index(KernelClass.OTHER), np.uint8)
-    names = used(gpu.name[kernels], len(trace.strings))
-    code[names] = [CLASSES.index(kernel_class(trace.strings[i])) for i in names.tolist()]
-    return np.where(kernels, code[gpu.name], np.uint8(CLASSES.index(KernelClass.COPY)))
+    return _places(trace, gpu, CLASSES, kernel_class, KernelClass.OTHER, KernelClass.COPY)
 
 
 def tensor_cores(trace: Trace, gpu: Table | None = None) -> U8:
     """For each GPU row the place in `TENSOR_CORES` of what its name says; copies and sets use none."""
+    return _places(trace, gpu, TENSOR_CORES, tensor_core, TensorCore.UNKNOWN, TensorCore.NO)
+
+
+def _places(
+    trace: Trace, gpu: Table | None, words: Sequence[_Word], said: Callable[[str], _Word], unsaid: _Word, copies: _Word
+) -> U8:
+    """The place in `words` of what `said` says of each row's name, asked once a name."""
     gpu = trace.gpu if gpu is None else gpu
     kernels = np.equal(gpu.cat, Cat.KERNEL)
-    code = np.full(len(trace.strings) + 1, TENSOR_CORES.index(TensorCore.UNKNOWN), np.uint8)
+    code = np.full(len(trace.strings) + 1, words.index(unsaid), np.uint8)
     names = used(gpu.name[kernels], len(trace.strings))
-    code[names] = [TENSOR_CORES.index(tensor_core(trace.strings[i])) for i in names.tolist()]
-    return np.where(kernels, code[gpu.name], np.uint8(TENSOR_CORES.index(TensorCore.NO)))
+    code[names] = [words.index(said(trace.strings[i])) for i in names.tolist()]
+    return np.where(kernels, code[gpu.name], np.uint8(words.index(copies)))
 
 
 def _by_name(trace: Trace, names: I32, which: Mask, test: Callable[[str], bool]) -> Mask:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from knowledge.facts import vocabulary
@@ -124,6 +124,7 @@ def test_any_words_in_a_file(data: st.DataObject) -> None:
     st.lists(st.integers(0, 2**64 - 1), min_size=10, max_size=10),
     st.lists(st.integers(0, 2**64 - 1), min_size=10, max_size=10),
 )
+@example(before=[0, 0, 0, 0, 1, 2, 1, 0, 0, 0], after=[0, 0, 0, 2, 0, 2, 1, 0, 0, 0])  # iowait shrinks, idle grows
 def test_shares_of_any_two_lines(before: list[int], after: list[int]) -> None:
     found = _system_cpu.shares(f"cpu  {' '.join(map(str, before))}", f"cpu  {' '.join(map(str, after))}")
     if isinstance(found, _system_doc.Gap):
