@@ -88,7 +88,7 @@ class Conversation:
         self.eyes.given = origin
         try:
             return self.tell(Said(text, origin, self.eyes.now()))
-        except BaseException:
+        except BaseException:  # Ctrl-C too: raised again, and the conversation stands where it stood
             self.state = before
             raise
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from assistant.exits import Exit
 from assistant.output import write
@@ -42,6 +42,26 @@ def answer(
     if text:
         note_failures(results, quiet=False)
     return results.code(code)
+
+
+class Counted(Protocol):
+    """The statistics of one trace."""
+
+    @property
+    def stats(self) -> Sequence[object]:
+        """A row for each key; none when the trace holds nothing of the kind."""
+
+
+C = TypeVar("C", bound=Counted)
+
+
+def counted(
+    args: argparse.Namespace, results: Results[C], plain: Callable[[C, str], Any], parts: Callable[[C], Iterable[Part]]
+) -> int:
+    """The page of statistics ``--by`` something, rank after rank; undecided when no trace holds any."""
+    data = {"by": args.by, "ranks": [plain(r, args.settings.output.lang) for r in results.found]}
+    code = Exit.OK if any(r.stats for r in results.found) else Exit.UNDECIDED
+    return answer(args, results, data, lambda: [p for r in results.found for p in parts(r)], code)
 
 
 def unread(results: Results[T], lang: str) -> list[Part]:

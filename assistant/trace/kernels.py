@@ -7,12 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from assistant.exits import Exit
 from assistant.render.labels import aside
 from assistant.render.sheet import Heading, Paragraph
 from assistant.render.trace_page import Grid, Part
 from assistant.render.trace_units import duration, number, share
-from assistant.trace.answer import answer, commands, no_gpu, notes, quoted, unknown
+from assistant.trace.answer import commands, counted, no_gpu, notes, quoted, unknown
 from assistant.trace.breakdown import kernel_columns, kernel_rows
 from assistant.trace.reading import Results, all_of, each, needs_of, place, window
 from assistant.trace.words import rank_name, window_text
@@ -54,16 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _answer(args: argparse.Namespace, results: Results[_Ranked]) -> int:
-    lang = args.settings.output.lang
-    data = {"by": args.by, "ranks": [_plain(r, args.top, lang) for r in results.found]}
-    empty = not any(r.stats for r in results.found)
-    return answer(
-        args,
-        results,
-        data,
-        lambda: [p for r in results.found for p in _parts(args, r)],
-        Exit.UNDECIDED if empty else Exit.OK,
-    )
+    return counted(args, results, lambda r, lang: _plain(r, args.top, lang), partial(_parts, args))
 
 
 def _one(args: argparse.Namespace, trace: Trace) -> _Ranked:

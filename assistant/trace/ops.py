@@ -6,12 +6,11 @@ import argparse
 from functools import partial
 from typing import Any, NamedTuple
 
-from assistant.exits import Exit
 from assistant.render.labels import aside
 from assistant.render.sheet import Heading, Paragraph
 from assistant.render.trace_page import Column, Grid, Part
 from assistant.render.trace_units import duration, number, share
-from assistant.trace.answer import answer, notes, unknown
+from assistant.trace.answer import counted, notes, unknown
 from assistant.trace.reading import each, needs_of, window
 from assistant.trace.words import rank_name, window_text
 from knowledge.language import Text
@@ -41,16 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from probes.trace.breakdown import kernels
 
     results = each(args, needs_of(args, kernels.NEEDS), partial(_one, args))
-    lang = args.settings.output.lang
-    data = {"by": args.by, "ranks": [_plain(args, r, lang) for r in results.found]}
-    empty = not any(r.stats for r in results.found)
-    return answer(
-        args,
-        results,
-        data,
-        lambda: [p for r in results.found for p in _parts(args, r)],
-        Exit.UNDECIDED if empty else Exit.OK,
-    )
+    return counted(args, results, partial(_plain, args), partial(_parts, args))
 
 
 def _one(args: argparse.Namespace, trace: Trace) -> _Ranked:

@@ -22,6 +22,7 @@ class Gunzip:
 
         self._raw = raw
         self._new: Any = isal_zlib.decompressobj
+        self._faults: Any = (EOFError, OSError, isal_zlib.error)
         self._inflate = self._new(_GZIP)
         self._input = b""
         self._at = 0
@@ -44,7 +45,7 @@ class Gunzip:
                 parts.append(text)
                 if self._inflate.eof:
                     self._next_member()
-        except Exception as error:  # whatever it is, it is raised after the text before it was handed out
+        except self._faults as error:  # raised after the text before it was handed out
             self._fault = error
             if not have:
                 raise
