@@ -22,7 +22,10 @@ FORMATS = ("text", "json", "markdown", "html")
 _PLATFORM: str = sys.platform  # through a name: the type checker would drop the branches of other platforms
 NOT_SETTINGS = (
     "GPUDIAG_DEBUG",
+    "GPUDIAG_PYTHON314_ROOT",
+    "GPUDIAG_PYTHONS",
     "GPUDIAG_REQUIRE",
+    "GPUDIAG_TORCH_PYTHON",
     "GPUDIAG_TRACE_SCANNER",
     "GPUDIAG_WEBHOOKS",
 )  # read by the command line, the trace reader and the test suite themselves

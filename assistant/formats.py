@@ -40,6 +40,7 @@ def index() -> tuple[Entry, ...]:
             *sorted(FOLDER.glob("*.py")),
             FOLDER.parent / "base.py",
             FOLDER.parent / "trace" / "verdict" / "provides.py",
+            FOLDER.parent / "capture" / "provides.py",
         ]
         rows = compiled.cached("formats", files, build)
     return tuple(Entry(row[0], row[1], row[2], row[3], tuple(row[4])) for row in rows)

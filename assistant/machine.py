@@ -87,20 +87,26 @@ def here(
 ) -> Look:  # fmt: skip
     """This machine, read now. UsageError for a probe that does not exist.
 
-    `options` are told to probes by name, as `ProbeRequest.options`. A recording does not hold them: what
-    was read with options is not for a bundle.
+    `options` are told to probes by name, as `ProbeRequest.options`; a recording holds them.
     """
     from probes.live_host import LiveHost
 
     told = options or {}
-    specs = [_told(s, told[s.name]) if s.name in told else s for s in select(wish.only, wish.extra, wish.without)]
+    specs = _all_told(select(wish.only, wish.extra, wish.without), told)
     memory = _memory(settings, wish.again)
     with _interruptible(), LiveHost(settings.machine.name, root=settings.machine.root, memory=memory) as live:
         host = RecordingHost(live)
         results = run(host, specs, budget=wish.budget, on_progress=on_progress, timing=True, jobs=JOBS)
         # Of the probes that stand in for others, a replay finds out by itself which are needed.
-        recording = Recording(tuple(s.name for s in specs), tuple(r.probe for r in results if r.unasked))
+        names = tuple(s.name for s in specs)
+        unasked = tuple(r.probe for r in results if r.unasked)
+        recording = Recording(names, unasked, {n: dict(told[n]) for n in names if told.get(n)})
         return Look(host.name, tuple(results), host.replies, host.as_of, recording)
+
+
+def _all_told(specs: Iterable[ProbeSpec], options: Mapping[str, Mapping[str, str]]) -> list[ProbeSpec]:
+    """`specs`, each told what `options` hold under its name."""
+    return [_told(s, options[s.name]) if s.name in options else s for s in specs]
 
 
 def _told(spec: ProbeSpec, options: Mapping[str, str]) -> ProbeSpec:
@@ -137,7 +143,8 @@ def recorded(host: Host, recording: Recording | None, replies: Sequence[Reply] =
     if recording is None:
         results = [r for r in run(host, probes()) if not _nothing_recorded(r)]
     else:
-        results = run(host, select([n for n in recording.probes if n in known]), unasked=recording.unasked)
+        specs = _all_told(select([n for n in recording.probes if n in known]), recording.options)
+        results = run(host, specs, unasked=recording.unasked)
     return Look(host.name, tuple(results), tuple(replies), host.as_of, recording)
 
 
@@ -182,7 +189,8 @@ class Recorded:
     def look(self, names: Collection[str]) -> Look:
         """What the probes called `names` tell."""
         recording = self.host.recording
-        results = run(self.host, select(names), unasked=recording.unasked if recording else ()) if names else []
+        specs = _all_told(select(names), recording.options if recording else {})
+        results = run(self.host, specs, unasked=recording.unasked if recording else ()) if names else []
         told = [r for r in results if recording is not None or not _nothing_recorded(r)]
         return Look(self.host.name, tuple(told), (), self.host.as_of, recording)
 

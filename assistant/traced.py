@@ -1,4 +1,4 @@
-"""How a verdict is worded that traces of a job gave: what bounds the job, and no word on the health of a node."""
+"""How a verdict is worded that traces or a capture of a job gave: what bounds the job, and no word on the health of a node."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from assistant.render.labels import impact_words
 from knowledge.language import NO_TEXT, Text
 from rules.engine import Finding, Role
 
-AREA = "trace"  # of rules/catalog
+AREAS = frozenset({"trace", "capture"})  # of rules/catalog: how a job spends its time
 # Rules that say of a whole trace that it does not tell what bounds the job.
 _BLIND = frozenset({"trace-without-gpu-activity"})
 
 
 def only(findings: Sequence[Finding]) -> bool:
     """Whether all of some findings are about how a job spends its time."""
-    return bool(findings) and all(f.rule.area == AREA for f in findings)
+    return bool(findings) and all(f.rule.area in AREAS for f in findings)
 
 
 def blind(findings: Sequence[Finding]) -> bool:

@@ -1,4 +1,4 @@
-"""What people ask of a trace by name ("is it memory bound?", "would CUDA graphs help?", "which kernel?"), and what tells."""
+"""What people ask of a trace or a capture by name ("is it memory bound?", "would CUDA graphs help?", "which kernel?"), and what tells."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Bottleneck:
     kind: str  # cause, remedy, which
     rules: tuple[str, ...]  # ids; one that holds means yes, the first that fits is named
     facts: tuple[str, ...]  # names, the most telling first
-    names: str  # the fact whose value is the rank that it is; empty: it names none
+    names: tuple[str, ...]  # facts whose value is the rank that it is; empty: it names none
     same: tuple[str, ...]  # facts of the whole job that say what the first of `facts` says of one rank
     over: tuple[str, ...]  # ids of others that are not meant where this one is named
     whole: tuple[str, ...]  # shares that the first of `facts` is a part of
@@ -38,8 +38,8 @@ def bottlenecks() -> Mapping[str, Bottleneck]:
     """All of them by id."""
     return {
         e["id"]: Bottleneck(
-            e["id"], Text.of(e["title"]), e["kind"], tuple(e["rules"]), tuple(e["facts"]), e.get("names") or "",
-            *(tuple(e.get(key) or ()) for key in ("same", "over", "whole")),
+            e["id"], Text.of(e["title"]), e["kind"], tuple(e["rules"]), tuple(e["facts"]),
+            *(tuple(e.get(key) or ()) for key in ("names", "same", "over", "whole")),
         )
         for e in shard("bottlenecks")
     }  # fmt: skip

@@ -51,7 +51,9 @@ class FactSpec:
     type: Type
     kind: Kind
     meaning: Text
-    says: Text  # the evidence sentence; {value}, {unit}, {subject}, event fields; {value:error|errors} agrees in number
+    # The evidence sentence: {value}, {unit}, {subject}, event fields; {value:error|errors} agrees in number, {size} is a
+    # value in bytes as people write it.
+    says: Text
     unit: str = ""
     values: tuple[str, ...] = ()  # of an ENUM or SET: what may stand there
     labels: Mapping[str, Text] = field(default_factory=dict)  # how a sentence calls a word of `values` or of a field
@@ -113,6 +115,7 @@ class FactSpec:
             words |= {"code": value.code, **{name: value.get(name) for name in named}}
         else:
             words["value"] = value
+            words["size"] = _size(value)
         said = {name: _Word(word, self._word(word, language)) for name, word in words.items()}
         return template.format_map(_Blank(said))
 
@@ -164,6 +167,18 @@ def _is(type_: Type, value: Value) -> bool:
 
 def _number(value: float) -> str:
     return f"{value:.6g}"
+
+
+def _size(value: Value) -> Value:
+    """An amount of bytes in the unit in which it is at least one; what is no number stays."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return value
+    amount, unit = float(value), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if abs(amount) < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{amount:.3g} {unit}" if abs(amount) < 1000 else f"{amount:.0f} {unit}"
 
 
 class Vocabulary:

@@ -54,6 +54,7 @@ class Symptom:
     said: Mapping[str, tuple[str, ...]]  # language -> phrases
     tags: tuple[str, ...]  # `symptoms:` of the rules that belong to it
     hypotheses: tuple[Hypothesis, ...]
+    running: tuple[Hypothesis, ...]  # instead of them for a job that is looked into while it runs; empty: the same
     sources: tuple[str, ...]
 
     @property
@@ -78,22 +79,27 @@ def symptoms() -> Mapping[str, Symptom]:
     known = hypotheses()
     out = {}
     for data in shard("symptoms"):
-        for name in data["hypotheses"]:
+        for name in (*data["hypotheses"], *data.get("running", ())):
             if name not in known:
                 raise UnknownNameError("hypothesis", name, known)
         out[data["id"]] = Symptom(
             id=data["id"], title=Text.of(data["title"]), text=Text.of(data["text"]),
             said={lang: tuple(phrases) for lang, phrases in data["said"].items()},
             tags=tuple(data.get("tags", ())), hypotheses=tuple(known[name] for name in data["hypotheses"]),
+            running=tuple(known[name] for name in data.get("running", ())),
             sources=tuple(data["sources"]),
         )  # fmt: skip
     return out
 
 
-def hypotheses_of(symptom_ids: Iterable[str]) -> tuple[Hypothesis, ...]:
-    """The hypotheses of several symptoms, each once, in the order of the data. Unknown ids are left out."""
+def hypotheses_of(symptom_ids: Iterable[str], *, running: bool = False) -> tuple[Hypothesis, ...]:
+    """The hypotheses of several symptoms, each once, in the order of the data. Unknown ids are left out.
+
+    `running`: those about a job that is looked into while it runs, where a symptom has them.
+    """
     known = symptoms()
-    found = {h.id: h for name in symptom_ids if name in known for h in known[name].hypotheses}
+    said = [known[name] for name in symptom_ids if name in known]
+    found = {h.id: h for s in said for h in ((s.running if running else ()) or s.hypotheses)}
     return tuple(found.values())
 
 

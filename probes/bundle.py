@@ -95,7 +95,9 @@ def _files(
             entry["stderr_file"] = f"{stem}.stderr.txt"
             raw[f"{stem}.stderr.txt"] = reply.stderr
         entries.append(entry)
-    ran = {"probes": list(recording.probes), "unasked": list(recording.unasked)} if recording else {}
+    ran: dict[str, Any] = {"probes": list(recording.probes), "unasked": list(recording.unasked)} if recording else {}
+    if recording and recording.options:
+        ran["options"] = {name: dict(told) for name, told in sorted(recording.options.items())}
     manifest = {"schema": SCHEMA, "host": host, "as_of": iso(as_of), "gpudiag": version, **ran, "entries": entries}
     return {MANIFEST: (json.dumps(manifest, indent=1) + "\n").encode(), **raw}
 
@@ -300,7 +302,11 @@ def _recording(manifest: Mapping[str, Any], where: str) -> Recording | None:
     names = [_typed(manifest, key, list, where, []) for key in ("probes", "unasked")]
     if not all(isinstance(name, str) for some in names for name in some):
         raise InputError(f"{where}: probes must be a list of names", hint=_HINT)
-    return Recording(tuple(names[0]), tuple(names[1]))
+    options = _typed(manifest, "options", dict, where, {})
+    told = [word for given in options.values() if isinstance(given, dict) for pair in given.items() for word in pair]
+    if not all(isinstance(given, dict) for given in options.values()) or not all(isinstance(w, str) for w in told):
+        raise InputError(f"{where}: options must name probes and what they were told", hint=_HINT)
+    return Recording(tuple(names[0]), tuple(names[1]), options)
 
 
 _REQUIRED = ("host", "entries", "status")

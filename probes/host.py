@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -244,6 +244,7 @@ class Recording:
 
     probes: tuple[str, ...]
     unasked: tuple[str, ...] = ()  # those that there was no time for
+    options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # what probes were told: whose stacks, ...
 
 
 class RecordingHost:

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +32,7 @@ from probes.host import Call, CallKind, Reply, cut_between, iso, title
 READ_DEADLINE = 5.0  # seconds for one file or listing
 OUTPUT_CAP = 32 << 20  # bytes of one output or file that are kept: head and tail
 COLLECTORS = Path(probes.collectors.__path__[0])
-PACKAGED = frozenset({"nvml"})  # collectors that use an installed package, pynvml
+PACKAGED = frozenset({"nvml", "gpu_samples", "capture"})  # collectors that use installed packages: pynvml, or our own
 # What a child's environment keeps of ours; all else, and every secret in it, stays here.
 KEPT = (
     "PATH", "HOME", "USER", "LD_LIBRARY_PATH", "TZ", "SLURM_CONF", "KUBECONFIG", "CONTAINER_HOST", "DOCKER_HOST",
@@ -45,7 +45,7 @@ CLOSED = "the check was broken off"
 _DENIED = frozenset({errno.EACCES, errno.EPERM})
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENXIO, errno.ENODEV})
 # Tools that enter the GPU driver: remembered on disk while they run, since a sick driver can take the machine down.
-_DRIVER_TOOLS = frozenset({"nvidia-smi", "dcgmi", "nvml", "rocm-smi", "amd-smi", "xpu-smi"})
+_DRIVER_TOOLS = frozenset({"nvidia-smi", "dcgmi", "nvml", "gpu_samples", "rocm-smi", "amd-smi", "xpu-smi"})
 
 
 class LiveHost:
@@ -110,8 +110,11 @@ class LiveHost:
             argv = (argv[0], f"--root={self._root}", *argv[1:])
         return self._child(blank, program, argv, deadline)
 
-    def snapshot(self, name: str, *args: str, deadline: float) -> Reply:
-        """The output of a collector. ValueError when there is none of that name."""
+    def snapshot(self, name: str, *args: str, deadline: float, on_start: Callable[[int], None] | None = None) -> Reply:
+        """The output of a collector. ValueError when there is none of that name.
+
+        `on_start` is told the collector's process id: one that looks over a window ends early, and well, on SIGTERM.
+        """
         path = COLLECTORS / f"{name}.py"
         if not name.isidentifier() or not path.is_file():
             raise ValueError(f"there is no collector {name!r}")
@@ -121,7 +124,7 @@ class LiveHost:
         bare = [] if name in PACKAGED else ["-S"]  # without installed packages a start takes three quarters of the time
         argv = [sys.executable, "-I", *bare, "-B", str(path), "--deadline", f"{own:.3f}"]
         rooted = ["--root", self._root] if self._root else []
-        return self._child(blank, sys.executable, [*argv, *rooted, *args], deadline)
+        return self._child(blank, sys.executable, [*argv, *rooted, *args], deadline, on_start)
 
     def close(self) -> None:
         """End the helpers that are idle, and the children that an interrupted check has left."""
@@ -145,7 +148,14 @@ class LiveHost:
 
     # --- children -------------------------------------------------------------------------
 
-    def _child(self, blank: Reply, program: str, argv: Sequence[str], deadline: float) -> Reply:
+    def _child(
+        self,
+        blank: Reply,
+        program: str,
+        argv: Sequence[str],
+        deadline: float,
+        told: Callable[[int], None] | None = None,
+    ) -> Reply:
         if self._closed:
             return replace(blank, status=Status.FAILED, detail=CLOSED)
         memory = self._memory if blank.call[0].rsplit("/", 1)[-1] in _DRIVER_TOOLS else None
@@ -162,6 +172,8 @@ class LiveHost:
 
         def on_start(pid: int) -> None:
             pids.append(pid)
+            if told is not None:
+                told(pid)
             with self._lock:
                 self._running.add(pid)
                 closed = self._closed

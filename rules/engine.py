@@ -16,18 +16,20 @@ from math import isfinite
 from typing import TypeAlias
 
 from knowledge.facts import vocabulary
-from knowledge.language import Text
-from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject
+from knowledge.language import NO_TEXT, Text
+from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject, Value
+from knowledge.text import excerpt
 from rules.condition import EventLeaf, facts_of
 from rules.evaluate import evaluate
 from rules.factbase import FactBase
-from rules.model import Bucket, Explains, Rule, Rules, RuleStatus, Severity, Usable
+from rules.model import FACT, Bucket, Explains, Rule, Rules, RuleStatus, Severity, Usable, facts_named
 from rules.proof import Missing, Proof, Truth, conjunction, deciding, evidence, leaf_proofs
 from rules.resolve import Advice, Case, advise, buckets
 from rules.values import follow
 
 SLACK = 2 * 10**9  # ns that a cause may be printed after its effect: log lines of one burst race
 
+_NAMED = 100  # characters of one value in a title
 _OWN_CLOCKS = (Clock.BOOT, Clock.MONOTONIC, Clock.TRACE)  # start with a machine
 
 
@@ -76,10 +78,18 @@ class Finding:
     explained_by: tuple[str, ...] = ()
     may_explain: tuple[str, ...] = ()
     impact: Impact | None = None
+    ending: Text = NO_TEXT  # the rule's `names` with its facts filled in; empty when one of them is not known
 
     @property
     def title(self) -> Text:
-        """The rule's title with {code} and event fields filled in."""
+        """The rule's title with {code} and event fields filled in, and what the rule `names`."""
+        title = self._filled
+        if not self.ending:
+            return title
+        return Text(f"{title.en}: {self.ending.en}", f"{title.in_('zh')}：{self.ending.in_('zh')}")
+
+    @property
+    def _filled(self) -> Text:
         title = self.rule.title
         if "{" not in title.en and "{" not in title.zh:
             return title
@@ -181,7 +191,7 @@ def _findings(rule: Rule, subject: Subject, proof: Proof, facts: FactBase) -> li
     gaps = evidence(*confirms, *excludes).missing
     groups = _split(rule, events)
     elsewhere = {id(o) for o in events} if len(groups) > 1 else set()  # events of the other findings
-    shown, impact = _shown(rule, subject, facts), impact_of(rule, subject, facts)
+    shown, impact, ending = _shown(rule, subject, facts), impact_of(rule, subject, facts), _ending(rule, subject, facts)
     out = []
     for key, group in groups:
         own = {id(o) for o in group}
@@ -203,14 +213,35 @@ def _findings(rule: Rule, subject: Subject, proof: Proof, facts: FactBase) -> li
                 advice,
                 _xid(rule, group, key),
                 impact=impact,
+                ending=ending,
             )
         )
     return out
 
 
+def _ending(rule: Rule, subject: Subject, facts: FactBase) -> Text:
+    """What the rule `names`, for titles; programs chose the words in it, so they are cut to a length that can be read."""
+    if not rule.names:
+        return NO_TEXT
+    known: dict[str, str] = {}
+    for name in facts_named(rule.names.en):
+        o = facts.read_up(name, subject)[1]
+        known[name] = excerpt(_plain(o.value), _NAMED) if o is not None and o.status is Status.OK else ""
+        if not known[name]:
+            return NO_TEXT
+    return Text(*(FACT.sub(lambda m: known.get(m[1], "-"), rule.names.in_(lang)) for lang in ("en", "zh")))
+
+
+def _plain(value: Value) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return f"{value:.3g}" if isinstance(value, float) else "" if value is None else str(value)
+
+
 def _shown(rule: Rule, subject: Subject, facts: FactBase) -> list[Observation]:
     """What is known of the facts that the rule shows beside its proof."""
-    found = (facts.read_up(name, subject)[1] for name in rule.shows)
+    wanted = dict.fromkeys((*facts_named(rule.names.en), *rule.shows))
+    found = (facts.read_up(name, subject)[1] for name in wanted)
     return [o for o in found if o is not None and o.status is Status.OK]
 
 

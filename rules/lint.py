@@ -28,7 +28,7 @@ from rules.condition import (
     facts_of,
     leaves,
 )
-from rules.model import Risk, Rule, Severity
+from rules.model import Risk, Rule, Severity, facts_named
 from rules.resolve import buckets
 
 _SERIOUS = (Severity.ERROR, Severity.CRITICAL)
@@ -91,8 +91,13 @@ def _rule_faults(
 
 
 def _beside(rule: Rule, told: Collection[str], vocab: Vocabulary, provided: Collection[str]) -> Iterator[_Found]:
-    """Facts that stand beside the conditions: of `impact` and `shows`."""
+    """Facts that stand beside the conditions: of `names`, `impact` and `shows`."""
     named: list[tuple[tuple[str | int, ...], str]] = [(("shows", i), name) for i, name in enumerate(rule.shows)]
+    named += [(("names",), name) for name in facts_named(rule.names.en)]
+    if rule.names and not rule.names.zh:
+        yield ("names",), "names has no Chinese", ""
+    if set(facts_named(rule.names.en)) != set(facts_named(rule.names.zh or rule.names.en)):
+        yield ("names",), "names tells other facts in Chinese", ""
     if rule.impact is not None:
         named += [(("impact", "share"), rule.impact.share), (("impact", "window"), rule.impact.window)]
         if not rule.impact.of.zh:

@@ -37,6 +37,7 @@ from rules.model import (
     RuleTest,
     Severity,
     Usable,
+    facts_named,
 )
 
 if TYPE_CHECKING:
@@ -305,6 +306,7 @@ def build(
         params=params, confirms=_present(confirms), excludes=_present(excludes),
         explains=tuple(_explains(e) for e in data.get("explains", ())), split_by=data.get("split_by", ""),
         impact=_impact(data.get("impact")), shows=tuple(data.get("shows", ())),
+        names=Text.of(data.get("names")),
         severity_from=data.get("severity_from", ""), xid=data.get("xid"), action=_action(data["action"]),
         false_positives=Text.of(data.get("false_positives")), references=tuple(data.get("references", ())),
         tests=tuple(_test(t) for t in data.get("tests", ())),
@@ -315,9 +317,11 @@ _UNITS = {"share": "percent", "window": "s"}  # of the facts of an `impact`
 
 
 def _shown_facts(data: Mapping[str, Any], vocab: Vocabulary, report: Report) -> bool:
-    """Whether the facts of `impact` and `shows` exist, and those of `impact` are numbers of the right unit."""
+    """Whether the facts of `names`, `impact` and `shows` exist, and those of `impact` are numbers of the right unit."""
     faults: list[tuple[DataPath, str, str]] = []
     named: list[tuple[DataPath, str]] = [(("shows", i), name) for i, name in enumerate(data.get("shows", ()))]
+    for language, text in (data.get("names") or {}).items():
+        named += [(("names", language), name) for name in facts_named(text)]
     impact = data.get("impact") or {}
     named += [(("impact", key), impact[key]) for key in _UNITS if impact.get(key)]
     for path, name in named:

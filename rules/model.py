@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,6 +12,8 @@ from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Scope
 from knowledge.units import parse_duration
 from rules.condition import Condition
+
+FACT = re.compile(r"\{([a-z0-9_.]{1,100})\}")  # a fact whose value stands there
 
 
 class Severity(StrEnum):
@@ -182,6 +185,9 @@ class Rule:
     excludes: tuple[Condition, ...] = ()
     explains: tuple[Explains, ...] = ()
     impact: ImpactSpec | None = None
+    names: Text = (
+        NO_TEXT  # what the finding's title ends with once the facts in it are known: "in {stack.hot.function}"
+    )
     shows: tuple[str, ...] = ()  # facts that decide nothing and stand under the finding when they are known
     split_by: str = ""  # event field: one finding for each of its values
     severity_from: str = ""  # event field that holds the severity
@@ -190,6 +196,11 @@ class Rule:
     false_positives: Text = NO_TEXT
     references: tuple[str, ...] = ()
     tests: tuple[RuleTest, ...] = ()
+
+
+def facts_named(text: str) -> tuple[str, ...]:
+    """The facts whose values a text fills in: ``in {stack.hot.function}``."""
+    return tuple(dict.fromkeys(FACT.findall(text)))
 
 
 class Rules(Sequence[Rule]):

@@ -102,6 +102,7 @@ class RuleFile(Strict):
     excludes: list[dict[str, Any]] = []
     explains: list[ExplainsFile] = []
     impact: ImpactFile | None = None
+    names: Words | None = None
     shows: list[str] = []
     split_by: str = ""
     xid: int | None = None

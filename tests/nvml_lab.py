@@ -54,6 +54,13 @@ SCENARIOS = {
     "no_fabric": "the fabric manager has not set the GPUs up",
     "slow": "each call takes 2 ms",
     "crash": "nvmlInit ends the process",
+    "capped": "GPU 2 is at its power limit",
+    "busy_nothing": "GPU 1 is in use all the time, its SMs are not",
+    "neighbour": "GPU 3 is shared with process 7777",
+    "swinging": "the SM clock of GPU 0 falls every other tenth of a second",
+    "no_gpm": "8 GPUs of the Ampere generation: no GPM",
+    "gpm_off": "the driver has no GPM",
+    "hung_gpm": "nvmlGpmSampleGet of GPU 3 never returns",
 }
 
 

@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--dry-run", action="store_true", help="only say what was understood; nothing is run")
     add("--thread", default="", metavar="NAME", help="a conversation of its own beside this terminal's")
     add("--new", action="store_true", help="begin a new conversation")
+    add("--yes", action="store_true", help="agree to looks that take seconds and disturb nothing; never to what runs inside a job")
     add("--verbose", action="store_true", help="everything: all evidence, the rule's page, all that is undecided")
 
 
@@ -69,6 +70,7 @@ def eyes_of(args: argparse.Namespace, bar: Progress) -> Eyes:
 def run(args: argparse.Namespace) -> int:
     """Understand, look, answer."""
     from assistant.session.key import terminal_key
+    from assistant.session.steps import Confirmed
     from assistant.session.store import dialogues
     from assistant.session.talk import remembered
 
@@ -77,12 +79,20 @@ def run(args: argparse.Namespace) -> int:
         return _only_understood(args, sentence)
     bar = Progress(args.quiet)
     memory = dialogues(args.settings)
-    with remembered(eyes_of(args, bar), memory, terminal_key(args.thread), new=args.new) as talk:
+    key = terminal_key(args.thread)
+    with remembered(eyes_of(args, bar), memory, key, new=args.new, agreed=args.yes) as talk:
         try:
             answer = talk.say(sentence, origin_of(args))
         finally:
             bar.done()
         _tell(args, answer)
+        while (said := _consent(args, answer)) is not None:
+            bar.again()
+            try:
+                answer = talk.tell(Confirmed(said))
+            finally:
+                bar.done()
+            _tell(args, answer)
     for complaint in memory.complaints:
         say(f"gpudiag: {complaint.in_(args.settings.output.lang)}", args.quiet)
     return answer.exit
@@ -99,6 +109,28 @@ def _tell(args: argparse.Namespace, answer: Answer) -> None:
             verbose=args.verbose, empty=lambda: nothing(args, answer.reply.headline),
         )
     )  # fmt: skip
+
+
+def _consent(args: argparse.Namespace, answer: Answer) -> bool | None:
+    """What a person at the terminal says to the question for consent that stands above; None when nobody is there to ask, or
+    says nothing: the question stays open for the next `ask`, and which command answers it is told."""
+    import sys
+
+    from assistant.session.terminal import interactive
+
+    pending = answer.pending
+    if pending is None or not pending.probes:
+        return None
+    lang = answer.reply.lang
+    if not interactive() or args.settings.output.format != "text":
+        said = Text(f"{', '.join(pending.probes)} was left out, for nobody agreed to it: gpudiag ask yes",
+                    f"因未获同意，略去 {'、'.join(pending.probes)}：gpudiag ask 是")  # fmt: skip
+        say(f"gpudiag: {said.in_(lang)}", args.quiet)
+        return None
+    sys.stderr.write(Text("Agree? [y/N] ", "同意？[y/N] ").in_(lang))
+    sys.stderr.flush()
+    word = sys.stdin.readline().strip().casefold()
+    return True if word in ("y", "yes", "是", "好") else False if word in ("n", "no", "不", "否") else None
 
 
 def tells(fact: str) -> str:

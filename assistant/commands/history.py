@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 NAME = "history"
 HELP = "earlier checks: verdicts, findings, and how values went"
 ROWS = 20  # of samples and runs, without --limit
+PROFILES = frozenset({"profiles", "flame", "diff", "heat"})  # actions on sampled stacks
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """``history [list] | show [RUN] | fact NAME | prune``."""
+    """``history [list] | show [RUN] | fact NAME | profiles | flame | diff | heat NAME | prune``."""
     parser.set_defaults(host="", limit=ROWS, action="list")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions (default: list)")
     runs = actions.add_parser("list", help="the newest checks, with verdict and findings")
@@ -32,12 +33,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fact.add_argument("--subject", default="", metavar="S", help="only about this, such as a GPU's address")
     fact.add_argument("--since", default="7d", metavar="TIME", help="how far back, such as 2h or 7d (default: 7d)")
     actions.add_parser("prune", help="remove what is older than history_days, and give the space back")
-    for child in (runs, fact):
+    stacks = _add_profiles(actions)
+    for child in (runs, fact, stacks["heat"]):
         child.add_argument(
             "--limit", type=_limit, default=ROWS, metavar="N", help=f"at most so many rows (default: {ROWS})"
         )
-    for child in (runs, one, fact):
+    for child in (runs, one, fact, *stacks.values()):
         child.add_argument("--host", default="", metavar="NAME", help="only this node")
+
+
+def _add_profiles(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> dict[str, argparse.ArgumentParser]:
+    """``profiles | flame NAME | diff NAME | heat NAME``: what ``watch --profile`` sampled."""
+    made = {
+        "profiles": actions.add_parser("profiles", help="what watch --profile sampled, and since when"),
+        "flame": actions.add_parser("flame", help="sampled stacks of a window as a flame graph"),
+        "diff": actions.add_parser("diff", help="two windows of sampled stacks: which function grew"),
+        "heat": actions.add_parser("heat", help="functions over time: how much of each stretch they took"),
+    }
+    for name in ("flame", "diff", "heat"):
+        made[name].add_argument("name", metavar="NAME", help="the name that was given to watch --profile")
+    for name, usual in (("flame", "1h"), ("heat", "24h")):
+        made[name].add_argument(
+            "--window", default=usual, metavar="FROM..TO",
+            help=f"times: 2h (ago), 14:30, 2026-11-20T14:30, now; FROM alone is until now (default: {usual})",
+        )  # fmt: skip
+    made["diff"].add_argument("--after", default="1h", metavar="FROM..TO", help="the window to explain (default: 1h)")
+    made["diff"].add_argument(
+        "--before", default="", metavar="FROM..TO", help="what it is held against (default: as long, right ahead)"
+    )
+    made["heat"].add_argument(
+        "--own", action="store_true", help="only where a function is innermost, not in what it calls"
+    )
+    made["flame"].add_argument(
+        "--min-share", type=float, default=0.01, metavar="SHARE", help="leave out what is less (default: 0.01)"
+    )
+    for name, shapes in (("flame", ("text", "svg", "folded", "speedscope")), ("diff", ("text", "svg"))):
+        made[name].add_argument("--export", choices=shapes, default="text", help="shape of the graph (default: text)")
+        made[name].add_argument("-o", "--output", default="", metavar="FILE", help="write the graph there")
+    return made
 
 
 def _limit(text: str) -> int:
@@ -71,6 +104,12 @@ def run(args: argparse.Namespace) -> int:
             page = _empty(location, lang)
         else:
             with reader:
+                if args.action in PROFILES:
+                    from time import time_ns
+
+                    from assistant.profiles import pages
+
+                    return pages.run(reader, args, time_ns())
                 page = _page(reader, location, args, lang)
     except StoreError as error:
         raise UsageError(error.said.in_(lang)) from error

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from assistant.watch.loop import Plan, Watcher
+    from assistant.watch.stacks import Sampler
 
 NAME = "watch"
 HELP = "keep checking this machine: alerts with a memory, metrics, webhooks"
@@ -64,6 +65,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--site", metavar="FILE", help="site file: changed thresholds and severities, suppressed rules")
     add("--rules", action="append", default=[], metavar="PACK", help="rule file or folder laid over the shipped rules")
     add(
+        "--profile",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="sample the Python stacks of the processes of this name, for days, into the history (gpudiag history flame NAME)",
+    )
+    add(
+        "--profile-rate",
+        type=_rate,
+        default=1,
+        metavar="HZ",
+        help="samples a second of --profile (default: 1; at most 20)",
+    )
+    add(
         "--print",
         choices=sorted(FILES),
         dest="print_",
@@ -80,6 +95,16 @@ def _interval(text: str) -> float:
 
 
 _interval.__name__ = "number of seconds (0.1 to 86400)"
+
+
+def _rate(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 20:
+        raise ValueError(text)
+    return value
+
+
+_rate.__name__ = "rate (1 to 20 Hz)"
 
 
 def _rounds(text: str) -> int:
@@ -119,13 +144,33 @@ def run(args: argparse.Namespace) -> int:
 
         watcher.remember = keeper = Keeper(settings, rules.rules, watcher.complain)
         watcher.recall = lambda look: remembering(settings, look, rules.rules)
+    sampler = _sampler(args, watcher)
     _listen(watcher)
     _settle()
     try:
         return watcher.run()
     finally:
+        if sampler is not None:
+            sampler.close(LEAVE)
         if keeper is not None:
             keeper.close(LEAVE)
+
+
+def _sampler(args: argparse.Namespace, watcher: Watcher) -> Sampler | None:
+    """What samples stacks, running; None when none are wanted. UsageError when there is nowhere to keep them."""
+    if not args.profile:
+        return None
+    if args.settings.history.url == "off" or args.no_history:
+        from knowledge.errors import UsageError
+
+        raise UsageError(
+            "--profile keeps stacks in the history, which is off", hint="leave --no-history out, or set history_url"
+        )
+    from assistant.watch.stacks import Sampler
+
+    sampler = Sampler(args.settings, args.profile, watcher.complain, args.profile_rate)
+    sampler.start()
+    return sampler
 
 
 def _listen(watcher: Watcher) -> None:

@@ -1,4 +1,4 @@
-"""What a trace is asked by name: "is it memory bound?", "would CUDA graphs help?", "which rank?": yes, no with the value, or how much."""
+"""What a trace or a capture is asked by name: "is it memory bound?", "would CUDA graphs help?", "which rank?": yes, no with the value, or how much."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _of_rank(turn: Turn, where: Scoped) -> tuple[Bottleneck, ...]:
     if not turn.query.slots.rank or not where.subjects:
         return ()
     known = turn.diagnosis.facts.facts if turn.diagnosis is not None else ()
-    return tuple(b for b in bottlenecks().values() if b.names and b.names in known)[:1]
+    return tuple(b for b in bottlenecks().values() if not set(b.names).isdisjoint(known))[:1]
 
 
 # --- what is known ------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def _reply(turn: Turn, w: Words, judged: Sequence[_Judged]) -> Reply:
     first = next((j for j in judged if j.held), judged[0])
     f = first.held[0] if first.held else None
     told = len(judged) == 1 and _by_value(turn, first)
-    root = next((x for x in w.d.roots if x.severity is not Severity.INFO), next(iter(w.d.roots), None))
+    root = _root(turn, w)
     spoken = f or (None if told else root)  # what the talk goes on about
     parts: list[Part] = []
     if len(judged) > 1:
@@ -143,6 +143,14 @@ def _reply(turn: Turn, w: Words, judged: Sequence[_Judged]) -> Reply:
                          "measured": [{"fact": o.fact, "subject": str(o.subject), "value": o.value} for o, _ in j.seen]}
                         for j in judged]},
     )  # fmt: skip
+
+
+def _root(turn: Turn, w: Words) -> Finding | None:
+    """The worst that was found; where the question is about some process, of that."""
+    where = scoped(w.d, turn.query.slots)
+    about = {f.id for f in where.about if f.subject.scope is not Scope.NODE} if where.narrow else set[str]()
+    pool = [x for x in w.d.roots if x.id in about] or list(w.d.roots)
+    return next((x for x in pool if x.severity is not Severity.INFO), next(iter(pool), None))
 
 
 def _verdict(j: _Judged) -> str:
@@ -197,7 +205,9 @@ def _not(turn: Turn, w: Words, j: _Judged) -> str:
     if _verdict(j) == "unknown":
         lacks = _lacking(w, j, Truth.UNKNOWN)
         tail = f"{colon(w.lang)}{lacks}" if lacks else w.t(".", "。")
-        return w.t(f"The trace does not tell about {name.en}{tail}", f"该轨迹无法说明{_spaced(name.zh)}{tail}")
+        if any(fact.startswith("trace.") for fact in w.d.facts.facts):
+            return w.t(f"The trace does not tell about {name.en}{tail}", f"该轨迹无法说明{_spaced(name.zh)}{tail}")
+        return w.t(f"The capture does not tell about {name.en}{tail}", f"该采集无法说明{_spaced(name.zh)}{tail}")
     because = _lacking(w, j, Truth.FALSE)
     word = {"remedy": w.t("It would hardly help", "作用不大"), "which": w.t("None", "没有")}.get(
         j.about.kind, w.t("Because", "因为") if turn.query.intent is Intent.WHYNOT else w.t("No", "不是")
@@ -209,7 +219,7 @@ def _not(turn: Turn, w: Words, j: _Judged) -> str:
 def _other_rank(turn: Turn, w: Words, j: _Judged) -> str:
     """The rank that it is, where the question names another one."""
     ranks = {str(n) for n in turn.query.slots.rank}
-    told = next((o for o, _ in j.seen if o.fact == j.about.names), None)
+    told = next((o for o, _ in j.seen if o.fact in j.about.names), None)
     if not ranks or told is None or str(told.value) in ranks:
         return ""
     said = w.seen(told, places=False)

@@ -1,4 +1,4 @@
-"""What an answer is given from: traces of a job, or a machine. Cheap to ask; what answers about traces is imported when one was read."""
+"""What an answer is given from: traces or a capture of a job, or a machine. Cheap to ask; what answers about traces is imported when one was read."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def has_traces(d: Diagnosis) -> bool:
-    """Whether a trace of a GPU job was read."""
-    return any(name.startswith("trace.") for name in d.facts.facts)
+    """Whether a trace or a capture of a job was read."""
+    return any(name.startswith(("trace.", "capture.")) for name in d.facts.facts)
 
 
 def only_traces(d: Diagnosis) -> bool:
@@ -23,7 +23,7 @@ def only_traces(d: Diagnosis) -> bool:
 
 
 def bottleneck(turn: Turn) -> Reply | None:
-    """The answer to a question that names a bottleneck or a remedy, from the traces that were read; None for any other."""
+    """The answer to a question that names a bottleneck or a remedy, from what was recorded of the job; None for any other."""
     if turn.diagnosis is None or not has_traces(turn.diagnosis):
         return None
     from assistant.dialogue._bottleneck import answer

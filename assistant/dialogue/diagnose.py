@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, verdict_of
-from assistant.dialogue import Turn
+from assistant.dialogue import Turn, _running
 from assistant.dialogue._scope import Scoped, called, scoped
 from assistant.dialogue._traced import bottleneck, only_traces
 from assistant.dialogue._words import words
@@ -34,6 +34,8 @@ def answer(turn: Turn) -> Reply:
     assert d is not None  # the session looked, or was told something
     if (named := bottleneck(turn)) is not None:
         return named
+    if (running := _running.about(turn)) is not None:
+        return _running.answer(turn, running)
     if not turn.query.symptoms and (where := scoped(d, turn.query.slots)).narrow:
         return _of_part(turn, d, where)
     if not turn.query.symptoms:

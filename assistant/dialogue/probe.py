@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from assistant.dialogue import _running
 from assistant.dialogue._scope import Scoped, belongs, scoped
 from assistant.dialogue._shown import Marks, marks_of, said, span, table
 from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, nothing_yet, suggest, words
 from assistant.planner.asked import asked_facts, givers, named_probes, wanted
+from assistant.planner.goal import only_by_looking
 from assistant.render.labels import listed, reason_name
 from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.reply import Reply
@@ -50,6 +52,8 @@ def answer(turn: Turn) -> Reply:
 
     facts = asked_facts(turn.query)
     named = named_probes(turn.query.text, probes(), tools_only=bool(facts))
+    if only_by_looking(turn.query) and (running := _running.about(turn)) is not None:
+        return _running.answer(turn, running)  # "show the stack of pid 4242"
     if not facts and not named:
         return bottleneck(turn) or _not_understood(turn)
     if turn.diagnosis is None:

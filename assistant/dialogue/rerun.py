@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assistant.dialogue import Turn
+from assistant.dialogue import Turn, _running
 from assistant.render.labels import label
 from assistant.render.sheet import Heading, Items, Paragraph, Part
 from assistant.reply import Reply
@@ -19,6 +19,8 @@ def answer(turn: Turn) -> Reply:
     d, before = turn.diagnosis, turn.before
     assert d is not None  # the session looked again
     assert before is not None
+    if (running := _running.again(turn)) is not None:
+        return running
     now = Now(
         turn.host, d.as_of, d.ruleset, str(d.verdict.state), str(d.verdict.usable), d.findings, d.undecided, d.facts
     )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
     from assistant.planner import Plan
     from assistant.render.sheet import Part
+    from knowledge.observation import Subject
     from knowledge.symptoms import Hypothesis
     from rules.loader import RuleSet
 
@@ -80,14 +81,17 @@ def differential(
 
 def weighed(
     hypotheses: Iterable[Hypothesis], tags: Collection[str], diagnosis: Diagnosis, plan: Plan | None, lang: str,
-    ruleset: RuleSet | None = None,
+    ruleset: RuleSet | None = None, about: Collection[Subject] = (),
 ) -> tuple[Row, ...]:  # fmt: skip
-    """Hypotheses in the light of `diagnosis`, in the same order; `tags` are the words of a symptom that rules carry."""
+    """Hypotheses in the light of `diagnosis`, in the same order; `tags` are the words of a symptom that rules carry.
+
+    `about`: the processes, ranks, jobs and GPUs that count; empty: all.
+    """
     if ruleset is None:
         from rules.loader import load
 
         ruleset = load()
-    scales = Scales(diagnosis, ruleset)
+    scales = Scales(diagnosis, ruleset, about)
     every = [scales.weigh(h, tags) for h in hypotheses]
     words = Wording(diagnosis, plan, lang)
     return tuple(_row(w, words, lang) for w in sorted(every, key=_order(every, diagnosis)))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rules.loader import RuleSet
 
 _COUNTS = ("node.gpu.count", "node.gpu.listed", "node.pci.gpu_count")
+_NARROWED = frozenset({Scope.PROCESS, Scope.RANK, Scope.JOB, Scope.GPU})
 PLACES = 4  # subjects of one rule of which the gaps are told: those of the others are the same
 
 
@@ -70,20 +71,27 @@ def _weighs(f: Finding, tags: Collection[str]) -> bool:
 class Scales:
     """Weighs hypotheses against one diagnosis. Rules are evaluated once each, however many hypotheses name them."""
 
-    def __init__(self, diagnosis: Diagnosis, ruleset: RuleSet) -> None:
+    def __init__(self, diagnosis: Diagnosis, ruleset: RuleSet, about: Collection[Subject] = ()) -> None:
+        """`about`: of processes, ranks, jobs and GPUs only these count (empty: all); what is found on a node always does."""
         self._facts = diagnosis.facts
+        self._about = frozenset(about)
         self._found: dict[str, list[Finding]] = {}
         for f in diagnosis.findings:
+            if not self._meant(f.subject):
+                continue
             self._found.setdefault(f.rule.id, []).append(f)
         self._place = {f.id: i for i, f in enumerate(diagnosis.findings)}
         self._whole = not diagnosis.cut
         self._open: dict[str, list[Undecided]] = {}
-        for u in diagnosis.undecided:
+        for u in filter(lambda u: self._meant(u.subject), diagnosis.undecided):
             self._open.setdefault(u.rule.id, []).append(u)
         self._excluded = {(f.rule.id, f.subject): f for f in diagnosis.ruled_out}
         self._rules = ruleset.rules
         self._by_id = {} if isinstance(self._rules, Rules) else {r.id: r for r in self._rules}
         self._denied: dict[str, _Denied] = {}
+
+    def _meant(self, subject: Subject) -> bool:
+        return not self._about or subject.scope not in _NARROWED or subject in self._about
 
     def weigh(self, hypothesis: Hypothesis, tags: Collection[str] = ()) -> Weighed:
         """What stands for and against it. It is ruled out only when every deciding rule was evaluated and cannot hold.
@@ -150,8 +158,8 @@ class Scales:
         asked = facts_of(rule.when)
         if asked.isdisjoint(self._facts.facts):
             return _Denied(False, [], self._never_asked(rule, asked))
-        subjects = self._facts.subjects(rule.scope)
-        out = _Denied(self._all_known(rule.scope, subjects), [], {})
+        subjects = [s for s in self._facts.subjects(rule.scope) if self._meant(s)]
+        out = _Denied(bool(subjects) if self._about else self._all_known(rule.scope, subjects), [], {})
         waiting = 0
         for subject in subjects:
             if not applies(rule, subject, self._facts):

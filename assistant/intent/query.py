@@ -133,3 +133,8 @@ class Query:
             "unsure": self.unsure,
             "echo": self.echo.in_(self.lang),
         }
+
+
+def of_process(query: Query) -> bool:
+    """Whether it is asked what certain processes do, which no reading of a whole machine tells."""
+    return query.intent in (Intent.DIAGNOSE, Intent.PROBE) and bool(query.slots.pid or query.slots.process)

@@ -25,7 +25,7 @@ def goal_of(query: Query, ruleset: RuleSet, facts: FactBase | None = None) -> Go
 
     Codes, pasted lines and symptoms count before topics, of which there are always some.
     """
-    from assistant.intent.query import Intent
+    from assistant.intent.query import Intent, of_process
 
     cards = index(ruleset.rules)
     subjects = frozenset(_subjects(query, facts))
@@ -37,9 +37,39 @@ def goal_of(query: Query, ruleset: RuleSet, facts: FactBase | None = None) -> Go
         named = set(_of_topics(query, cards))
     core = named | fitting
     verdict = query.intent is Intent.VERDICT
+    looks = _looks_into() if of_process(query) else {}
+    told = {fact for facts_of in looks.values() for fact in facts_of}
+    if looks and not core:  # "what does pid 4242 do": what can be said about processes, and what causes that
+        core = {c.id for c in cards.cards.values() if c.scope is Scope.PROCESS or not c.asks.isdisjoint(told)}
+    elif not any(not cards.cards[name].asks.isdisjoint(told) for name in core):
+        looks = {}  # a crash, an XID: a look at what runs now tells nothing of it
     if not core:
         return Goal(None, subjects, verdict, query.symptoms)
-    return Goal(cards.above(core) | _effects(named, cards), subjects, verdict, query.symptoms, frozenset(core))
+    rules = cards.above(core) | _effects(named, cards)
+    return Goal(rules, subjects, verdict, query.symptoms, frozenset(core), probes=frozenset(looks))
+
+
+def only_by_looking(query: Query) -> bool:
+    """ "Show the stack of pid 4242": whether it asks to see what only a look into a process tells."""
+    from assistant.intent.query import Intent, of_process
+    from assistant.planner.asked import asked_facts, named_probes
+    from knowledge.facts import vocabulary
+    from probes.live import probes
+
+    if query.intent is not Intent.PROBE or not of_process(query):
+        return False
+    looks = _looks_into()
+    facts = {f for f in asked_facts(query) if vocabulary()[f].scope is not Scope.NODE}  # the word "pid" names some of a node
+    named = set(named_probes(query.text, probes(), tools_only=bool(facts)))
+    return facts <= frozenset().union(*looks.values()) and named <= looks.keys()
+
+
+def _looks_into() -> dict[str, frozenset[str]]:
+    """The probes that look into a process that is named and leave it undisturbed, each with what only such a look tells."""
+    from probes.live import Cost, probes
+
+    known = {fact for s in probes() if not s.wants for fact in s.provides}
+    return {s.name: frozenset(s.provides) - known for s in probes() if s.wants and s.cost < Cost.HEAVY}
 
 
 def _to_show(query: Query, subjects: frozenset[Subject]) -> Goal:
@@ -48,6 +78,8 @@ def _to_show(query: Query, subjects: frozenset[Subject]) -> Goal:
     from probes.live import probes
 
     facts = wanted(query)
+    if only_by_looking(query):
+        return Goal(frozenset(), subjects, facts=frozenset({"process.state"}), probes=frozenset(_looks_into()))
     named = named_probes(query.text, probes(), tools_only=bool(facts))
     return Goal(frozenset(), subjects, facts=facts, probes=frozenset(named))
 

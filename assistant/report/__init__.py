@@ -32,13 +32,15 @@ def build(
     files: Sequence[str] = (),
     about: str = "",
     verdict: Head | None = None,
+    above: Sequence[str] = (),
+    kicker: str = "",
 ) -> str:
     """The page as text.
 
     `trees`: laid out call trees; `heat`: streams of one trace, `rank_heat`: ranks
     (`probes.trace.breakdown.utilisation`); `kernels` and `ops`: all rows of the tables, else the summary's top ones;
     `files`: the traces as they were named, for the commands that the page shows; `about`: whose timeline, trees, kernels
-    and ops these are (the first digest's); `verdict`: the first line, in the words of ``trace summary`` (None: the diagnosis' own). What is empty is left out. `assistant.report.parts` makes them of a trace.
+    and ops these are (the first digest's); `verdict`: the first line, in the words of ``trace summary`` (None: the diagnosis' own); `above`: sections of HTML behind the findings; `kicker`: what kind of page it is. What is empty is left out. `assistant.report.parts` makes them of a trace.
     """
     from assistant.report.inputs import Inputs
 
@@ -58,6 +60,8 @@ def build(
             title,
             files,
             verdict,
+            above,
+            kicker,
             about,
         )
     )
@@ -80,7 +84,7 @@ def _page(inputs: Inputs) -> str:
 
     seen = verdict_.seen(inputs)
     made: list[tuple[str, sections.Charts]] = [
-        (verdict_.findings(inputs, seen), {}), (breakdown.breakdown(inputs), {}), sections.iterations(inputs),
+        (verdict_.findings(inputs, seen), {}), *((body, {}) for body in inputs.above), (breakdown.breakdown(inputs), {}), sections.iterations(inputs),
         (sections.timeline(inputs), {}), sections.heat(inputs), (work.kernels(inputs), {}), (work.operators(inputs), {}),
         (jobs.flames(inputs), {}), work.roofline(inputs), work.memory(inputs), (jobs.ranks(inputs), {}),
         jobs.difference(inputs), (top.notes(inputs, seen), {}),

@@ -47,7 +47,7 @@ class Digest(Protocol):
 class Flame:
     """A call tree laid out: frame i covers [x0, x0 + width) of `total_ns` at depth[i]; parents stand before children."""
 
-    time: str  # gpu, cpu
+    time: str  # gpu, cpu; stacks: sampled from outside
     depth: Sequence[int]
     x0: Sequence[int]
     width: Sequence[int]
@@ -57,6 +57,7 @@ class Flame:
     total_ns: int
     lost_ns: int = 0  # in frames that were too narrow to keep
     least: float = 0.0  # share of the whole below which they were
+    whose: str = ""  # where there are several
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,8 @@ class Inputs:
     title: str = ""
     files: Sequence[str] = ()  # as they were given: the commands name them
     verdict: Head | None = None  # the first line; None: that of the diagnosis
+    above: Sequence[str] = ()  # sections of the caller's own, as HTML: they stand behind the findings
+    kicker: str = ""  # what kind of page it is; empty: a trace report
     about: str = ""  # whose timeline, stacks, kernels and operators these are, where there are several traces
 
     @property

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 
 from assistant.render import trace_units as units
+from assistant.render.labels import colon
 from assistant.report import charts
 from assistant.report.inputs import Flame, Inputs
 from assistant.report.markup import Column, bullets, cut, figure, folded, note, section, table
@@ -133,7 +135,8 @@ def _flame(n: int, f: Flame, lang: str) -> str:
     ]
     rows = [(name, own, own / f.total_ns) for own, name in frames[:100]]
     listed = folded(word("as_table", lang), table(columns, rows, caption=word(f"flame_{f.time}", lang)))
-    return f"<h3>{word(f'flame_{f.time}', lang)}</h3>" + figure(f"flame-{n}", said, css="canvas") + note(lost) + listed
+    title = word(f"flame_{f.time}", lang) + (f"{colon(lang)}{escape(excerpt(f.whose, 80))}" if f.whose else "")
+    return f"<h3>{title}</h3>" + figure(f"flame-{n}", said, css="canvas") + note(lost) + listed
 
 
 def _frames(f: Flame) -> list[tuple[int, str]]:

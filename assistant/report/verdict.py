@@ -89,7 +89,7 @@ def _card(inputs: Inputs, b: Block, findings_: list[Finding], first: bool) -> st
         about = "" if inputs.single else aside(clean(subject_name(findings_[0].subject, lang)), lang)
         parts.append(folded(f"{word('proof', lang)}{about}", f'<ul class="proof">{steps}</ul>'))
     parts.append(folded(word("why", lang), _page(b, lang)) if b.why else "")
-    commands = "\n".join(escape(c) for c in (_command(inputs), f"gpudiag explain rule {b.rule}"))
+    commands = "\n".join(escape(c) for c in (_command(inputs), f"gpudiag explain rule {b.rule}") if c)
     parts.append(folded(word("shows", lang), f"<pre>{commands}</pre>"))
     return "".join(parts) + "</article>"
 
@@ -113,6 +113,8 @@ def _page(b: Block, lang: str) -> str:
 def _command(inputs: Inputs) -> str:
     """The files by name; very many of one folder by their folder."""
     names = list(inputs.files)
+    if not names and inputs.above:  # no traces: what is on the page came from elsewhere
+        return ""
     folders = {str(PurePath(f).parent) for f in names}
     if len(names) > NAMES and len(folders) == 1:
         names = [*folders]

@@ -132,6 +132,7 @@ _WORDS: dict[str, Text] = {
     "flame": Text("Call stacks", "调用栈"),
     "flame_gpu": Text("Device time by call stack", "按调用栈的设备时间"),
     "flame_cpu": Text("Host time by call stack", "按调用栈的主机时间"),
+    "flame_stacks": Text("Call stacks sampled from outside", "从外部采样的调用栈"),
     "flame_alt": Text("{total} in {n} frames; the widest at the top: {top}.", "{n} 个栈帧共 {total}；最宽的顶层：{top}。"),
     "flame_keys": Text("Click a frame to zoom, Escape zooms out; arrow keys move, Enter zooms.", "单击栈帧放大，Esc 返回；方向键移动，Enter 放大。"),
     "flame_cut": Text("Frames under {share} of the whole are left out ({lost} in all).", "未绘制占比低于 {share} 的栈帧（合计 {lost}）。"),

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from assistant.session.looking import available, ran
+from assistant.session.naming import known
 from knowledge.observation import Event as Line
 from knowledge.observation import Observation, Scope, Subject
 
@@ -59,7 +60,8 @@ def planned(session: Session, state: State, frame: Frame, diagnosis: Diagnosis) 
     if key in _PLANS:
         return _PLANS[key][1]
     goal = goal_of(frame.query, session.ruleset, diagnosis.facts)
-    offered = [s for s in available(session, state, frame) if s.name not in frame.declined]
+    there = known(frame.query, diagnosis.facts)
+    offered = [s for s in available(session, state, frame) if s.name not in frame.declined and s.wants <= there]
     found = plan(goal, diagnosis.facts, session.ruleset, offered, done, session.budget)
     asked = tuple(q for q in found.questions if q.fact not in frame.declined)
     found = found if asked == found.questions else replace(found, questions=asked)

@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from assistant.intent.query import Intent, Query, Slots
+from assistant.intent.query import Intent, Query, Slots, of_process
 from assistant.reply import Reply
 from assistant.session import phrases
 from assistant.session.concluding import concluded, planned, rooted
-from assistant.session.looking import fresh, not_again, other_recording, replaced, unasked, wanted
+from assistant.session.looking import fresh, granted, not_again, other_recording, replaced, unasked, wanted
+from assistant.session.naming import known, meant, options
+from assistant.session.processes import title_of
 from assistant.session.state import Frame, Origin, Pending, Seen, State
 from assistant.session.steps import (
     Answered,
@@ -64,6 +66,7 @@ class Session:
     budget: float = 30.0  # seconds of probing for one question
     without: frozenset[str] = frozenset()  # probes that are not to be run
     absent: Callable[[], frozenset[str]] = frozenset  # those that need a tool that is not installed here
+    agreed: bool = False  # to every look that takes seconds and leaves alone what it looks at
 
     @property
     def probes(self) -> tuple[ProbeSpec, ...]:
@@ -113,6 +116,8 @@ class Session:
 
     def _turned(self, state: State, query: Query, event: Said) -> Result:
         """The turn of an understood sentence that answers no question of ours."""
+        if (same := self._of_same(state, query, event)) is not None:
+            return self._reply(state, replace(state.frame, last=same), same)
         if query.intent in _LOOKED or (query.intent is Intent.UNKNOWN and query.slots.file):
             return self._begin(state, query, event)
         if query.intent is Intent.UNKNOWN and phrases.is_no_answer(query):
@@ -175,9 +180,27 @@ class Session:
         """Whether the one node that is named is the one whose recording the talk is about."""
         return not frame.origin.live and query.slots.node == (self._host(state, frame),)
 
-    def _carried(self, frame: Frame, query: Query) -> tuple[Query, bool]:
-        """ "Can I keep using it?" is about what the talk is about. The query with that filled in, and whether it was."""
+    def _of_same(self, state: State, query: Query, event: Said) -> Query | None:
+        """ "Is it the GIL?", "why not the data loader?", after a process was looked into: answered from that look, as long
+        as nobody says "again". The query with the process filled in; None for any other."""
+        frame = state.frame
         base = frame.query
+        if base is None or not of_process(base) or frame.origin.live != event.origin.live or not frame.seen:
+            return None
+        if query.intent not in (*_LOOKED, Intent.WHYNOT, Intent.WHATIF) or any(query.slots._replace(rank=())):
+            return None
+        if query.intent in _LOOKED and not (named_causes(query.text) or query.slots.rank):
+            return None
+        if not any(o.fact.startswith("capture.") for n in frame.seen for o in state.seen[n].observations):
+            return None
+        return replace(query, slots=base.slots._replace(rank=query.slots.rank))
+
+    def _carried(self, frame: Frame, query: Query) -> tuple[Query, bool]:
+        """ "Can I keep using it?" is about what the talk is about; so is "is it the GIL?", where that is a process. The query
+        with that filled in, and whether it was."""
+        base = frame.query
+        if base is not None and query.intent is Intent.DIAGNOSE and not any(query.slots) and named_causes(query.text):
+            return (replace(query, slots=base.slots), True) if of_process(base) else (query, False)
         if base is None or query.intent is not Intent.VERDICT or any(query.slots) or query.symptoms:
             return query, False
         return replace(query, slots=base.slots), True
@@ -219,7 +242,15 @@ class Session:
         if plan is not None and plan.batch and len(frame.seen) < ROUNDS:
             left = self.budget - sum(state.seen[n].seconds for n in frame.seen)
             if left > 0:
-                return state, (Collect(frame.origin, plan.batch, left),)
+                return state, (Collect(frame.origin, plan.batch, left, options(query, diagnosis.facts)),)
+        if there is None and frame.origin.live and (which := meant(query, diagnosis.facts).which):
+            titles = [title_of(diagnosis.facts, s) for s in which]
+            return self._conclude(state, frame, phrases.which_process(titles, query.lang))
+        looked = "capture.window.seconds" in diagnosis.facts.facts
+        if plan is not None and of_process(query) and (looked or not known(query, diagnosis.facts)):
+            plan = replace(plan, questions=())  # of what is not there nobody can tell more, of the rest the look tells it
+        if plan is not None and (agreed := granted(self, state, frame, plan, diagnosis.facts)):
+            return state, (Collect(frame.origin, agreed, None, options(query, diagnosis.facts)),)
         gone = replaced(state, frame)
         asked = replace(query, intent=Intent.RERUN) if frame.before and not gone else query
         reply = self._answer(state, frame, asked, diagnosis, plan)
@@ -270,7 +301,12 @@ class Session:
         return state, (Conclude(reply), *_still_asked(state.frame))
 
     def _conclude(self, state: State, frame: Frame, reply: Reply, plan: Plan | None = None) -> Result:
-        pending = wanted(self, frame, plan) if plan is not None else None
+        facts = concluded(self, state, frame.seen, frame.told).facts if plan is not None else None
+        pending = (
+            wanted(self, frame, plan, facts, answered=bool(reply.focus))
+            if plan is not None and facts is not None
+            else None
+        )
         whole = reply.shown or reply.diagnosis
         headline = reply.headline or (whole.verdict.text.in_(reply.lang) if whole is not None else "")
         kept = replace(frame, focus=reply.focus or frame.focus, pending=pending, headline=headline)
@@ -306,7 +342,8 @@ class Session:
         again = replace(frame, query=base, seen=(), before=frame.seen, last=query, pending=None)
         if not frame.origin.live:
             return self._advance(state.pushed(again))
-        return state.pushed(again), (Collect(frame.origin, unasked(self, state, frame), self.budget),)
+        told = options(frame.query) if frame.query is not None else {}
+        return state.pushed(again), (Collect(frame.origin, unasked(self, state, frame), self.budget, told),)
 
     def _retargeted(self, state: State, query: Query, event: Said) -> Result:
         from assistant.intent.echo import echo
@@ -386,7 +423,9 @@ class Session:
             return state, (Write(reply, pending.path, named, replace=True),)
         if not yes:
             return self._advance(state)
-        return state, (Collect(frame.origin, pending.probes, None),)
+        assert frame.query is not None
+        facts = concluded(self, state, frame.seen, frame.told).facts
+        return state, (Collect(frame.origin, pending.probes, None, options(frame.query, facts)),)
 
     def _cancelled(self, state: State) -> Result:
         lang = state.lang or self.lang
@@ -405,6 +444,13 @@ class Session:
         """The node that the talk is about: of a recording the one that was recorded."""
         seen = (state.seen[n].host for n in frame.seen)
         return self.inventory.here if frame.origin.live else frame.origin.host or next((h for h in seen if h), "")
+
+
+def named_causes(text: str) -> bool:
+    """Whether a sentence names what can bound a job ("the GIL", "the data loader", "which function")."""
+    from knowledge.bottlenecks import asked_about
+
+    return bool(asked_about(text))
 
 
 def _still_asked(frame: Frame) -> tuple[Step, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from rules.loader import RuleSet
 
 _EXITS = {"yes": "OK", "no": "FINDING", "not_yet": "FINDING", "unknown": "UNDECIDED"}  # of "can it be used?"
+# A yes or a no to a question of ours is answered by the diagnosis that it leads to.
+_DIAGNOSED = (Intent.DIAGNOSE, Intent.VERDICT, Intent.RERUN, Intent.CONFIRM, Intent.DENY)
 Told = Callable[[str, int, int | None], None]  # of a file: its name, bytes read, bytes in all
 
 
@@ -66,7 +68,7 @@ class Answer:
         d, usable = self.reply.diagnosis, self.reply.data.get("usable")
         if self.query is not None and self.query.intent is Intent.VERDICT and usable in _EXITS:
             return Exit[_EXITS[usable]]
-        asked = self.query is not None and self.query.intent in (Intent.DIAGNOSE, Intent.VERDICT, Intent.RERUN)
+        asked = self.query is not None and self.query.intent in _DIAGNOSED
         if d is not None and asked and not self.reply.hypothetical:
             return d.exit
         return Exit.OK if self.reply.settled else Exit.UNDECIDED
@@ -162,8 +164,8 @@ class Eyes:
     def do(self, step: Step) -> Event:
         """Carry out one step."""
         match step:
-            case Collect(origin, probes, budget):
-                return Collected(self._look(origin, probes, budget))
+            case Collect(origin, probes, budget, options):
+                return Collected(self._look(origin, probes, budget, options))
             case Recall(query, host):
                 if not self.history:
                     return Recalled((), Text("The history is off.", "历史功能已关闭。"))
@@ -177,27 +179,29 @@ class Eyes:
             case _:
                 raise TypeError(step)
 
-    def _look(self, origin: Origin, probes: Sequence[str], budget: float | None) -> Seen:
+    def _look(
+        self, origin: Origin, probes: Sequence[str], budget: float | None, options: Mapping[str, str]
+    ) -> Seen:  # fmt: skip
         begun = time.monotonic()
         if origin != self.given:
             _only_files(origin)
         origin = _from_here(origin)
         if origin.live:
-            found = self._live(probes, budget)
+            found = self._live(probes, budget, options)
         elif origin.bundle:
             found = self._recorded(origin, probes)
         else:
             found = self._files(origin)
         return replace(found, seconds=0.0 if self.replay else round(time.monotonic() - begun, 3))
 
-    def _live(self, probes: Sequence[str], budget: float | None) -> Seen:
+    def _live(self, probes: Sequence[str], budget: float | None, options: Mapping[str, str]) -> Seen:
         from assistant import machine
 
         if self.replay:
             return self._recorded(Origin(bundle=self.replay.pop(0)), tuple(probes))
         wish = self._wish or machine.Wish()
         wish = machine.Wish(tuple(probes), (), wish.without, min(wish.budget, budget or machine.BUDGET), wish.again)
-        look = machine.here(self.settings, wish, self._report)
+        look = machine.here(self.settings, wish, self._report, options_for(probes, options))
         trouble = ""
         if self.history:
             look, trouble = machine.remembering(self.settings, look, self.ruleset.rules)
@@ -262,6 +266,16 @@ def _from_here(origin: Origin) -> Origin:
     return origin._replace(
         bundle=placed(origin.bundle), logs=tuple(map(placed, origin.logs)), inputs=tuple(map(placed, origin.inputs))
     )
+
+
+def options_for(names: Sequence[str], options: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """What each of the probes `names` is told of `options`: those that it takes."""
+    if not options:
+        return {}
+    from probes.live import probes
+
+    told = {s.name: {k: v for k, v in options.items() if k in s.takes} for s in probes() if s.name in names}
+    return {name: taken for name, taken in told.items() if taken}
 
 
 def folder() -> str:

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 from assistant.intent.query import Intent
 from assistant.session import phrases
+from assistant.session.naming import whom
 from assistant.session.state import Frame, Pending, Seen, State
+from knowledge.language import NO_TEXT
 
 if TYPE_CHECKING:
     from assistant.planner import Plan
     from assistant.session.core import Session
     from probes.live import ProbeSpec
+    from rules.factbase import FactBase
 
 
 FRESH = 60 * 10**9  # ns that a reading of a live machine answers further questions; then it is looked at again
@@ -81,26 +84,50 @@ def other_recording(a: Seen, b: Seen) -> bool:
     return (a.host, a.as_of) != (b.host, b.as_of)
 
 
-def wanted(session: Session, frame: Frame, plan: Plan) -> Pending | None:
-    """The one thing that would help most: consent to a probe, or a word of the person."""
+def wanted(session: Session, frame: Frame, plan: Plan, facts: FactBase, *, answered: bool = False) -> Pending | None:
+    """The one thing that would help most: consent to a probe, or a word of the person.
+
+    `answered`: a cause was found. Then nobody is asked to let something run inside a job that was looked into.
+    """
+    from probes.live import Cost
+
     if plan.decided:
         return None
     for candidate in plan.probes:
         if candidate.consent and candidate.probe not in frame.declined and _helps(session, frame, candidate.probe):
             spec = next(s for s in session.probes if s.name == candidate.probe)
-            return Pending(probes=(spec.name,), reason=candidate.reason, text=phrases.consent(spec))
+            if answered and spec.wants and spec.cost >= Cost.HEAVY:
+                continue
+            of = whom(frame.query, facts) if spec.wants and frame.query is not None else NO_TEXT
+            return Pending(probes=(spec.name,), reason=candidate.reason, text=phrases.consent(spec, of))
     if plan.questions:
         q = plan.questions[0]
         return Pending(q.fact, q.subject, reason=q.reason, text=q.text, kind=q.kind)
     return None
 
 
+def granted(session: Session, state: State, frame: Frame, plan: Plan, facts: FactBase) -> tuple[str, ...]:
+    """Probes that would be asked for next and that nobody is asked for again: they leave alone what they look at, and it
+    was agreed to all of that kind (``--yes``), or, after "again", to this one in the answer that is looked at again."""
+    from probes.live import Cost
+
+    pending = wanted(session, frame, plan, facts) if frame.origin.live else None
+    if pending is None or not pending.probes:
+        return ()
+    before = ran(state, replace(frame, seen=frame.before))
+    gentle = {s.name for s in session.probes if s.cost < Cost.HEAVY and (session.agreed or s.name in before)}
+    return pending.probes if gentle.issuperset(pending.probes) else ()
+
+
 def _helps(session: Session, frame: Frame, probe: str) -> bool:
     """Whether a probe shows what was asked to be seen, rather than only what that is called."""
     from assistant.planner.asked import asked_facts, named_probes
+    from assistant.planner.goal import only_by_looking
 
     query = frame.query
     if query is None or query.intent is not Intent.PROBE:
         return True
     spec = next(s for s in session.probes if s.name == probe)
+    if only_by_looking(query):
+        return bool(spec.wants)
     return not set(asked_facts(query)).isdisjoint(spec.provides) or probe in named_probes(query.text, session.probes)

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.intent.query import Query
+from assistant.render.labels import listed
 from assistant.render.sheet import Items, Paragraph
 from assistant.reply import Reply
 from assistant.session.state import Frame, Pending
-from knowledge.language import Text
+from knowledge.language import NO_TEXT, Text
 from knowledge.text import clean
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ def why_asked(pending: Pending, lang: str) -> Reply:
     return Reply(lang, pending.reason.in_(lang) or pending.text.in_(lang))
 
 
-def consent(spec: ProbeSpec) -> Text:
-    """The question for consent to a probe: what it is, what it costs, what it does beside reading."""
+def consent(spec: ProbeSpec, whom: Text = NO_TEXT) -> Text:
+    """The question for consent to a probe: what it is and of `whom`, what it costs, what it does beside reading."""
     from probes.live import Cost
 
     heavy = spec.cost >= Cost.HEAVY
@@ -70,10 +71,20 @@ def consent(spec: ProbeSpec) -> Text:
     effects_en = "; ".join(e.en for e in spec.side_effects)
     effects_zh = "；".join(e.zh for e in spec.side_effects)
     tail_en, tail_zh = (f"; it {effects_en}" if effects_en else ""), (f"；{effects_zh}" if effects_zh else "")
+    of_en, of_zh = (f" on {whom.en}", f"查看{whom.zh}") if whom.en else ("", "")
     return Text(
-        f"Run {spec.name} ({spec.title.en})? It {cost.en}{tail_en}.",
-        f"是否运行 {spec.name}（{spec.title.zh}）？{cost.zh}{tail_zh}。",
+        f"Run {spec.name}{of_en} ({spec.title.en})? It {cost.en}{tail_en}.",
+        f"是否运行 {spec.name} {of_zh}（{spec.title.zh}）？{cost.zh}{tail_zh}。".replace(" （", "（"),
     )
+
+
+def which_process(titles: Sequence[str], lang: str) -> Reply:
+    """A name that several processes have: each with the sentence that means it."""
+    near = listed(titles, lang)
+    reply = _said(lang, f"Which one: {near}?", f"是指哪一个：{near}？", settled=False)
+    pids = [title.partition(" ")[0] for title in titles[:3]]
+    asked = (Text(f"why is pid {pid} slow?", f"pid {pid} 为什么慢？").in_(lang) for pid in pids)
+    return replace(reply, suggestions=tuple(asked))
 
 
 def overwrite(path: str) -> Text:

@@ -1,4 +1,4 @@
-"""Which processes are known: whether a pid that somebody said is one, and which others may be meant."""
+"""Which processes are known: whether a pid that somebody said is one, what each is called, and which others may be meant."""
 
 from __future__ import annotations
 
@@ -40,6 +40,29 @@ def on_gpus(facts: FactBase, limit: int = 8) -> tuple[Process, ...]:
 def pid_suggestions(facts: FactBase, limit: int = 8) -> tuple[str, ...]:
     """Processes that may be meant, for people: ``4242 (python)``."""
     return tuple(f"{pid} ({name})" if name else str(pid) for pid, name in on_gpus(facts, limit))
+
+
+def command_of(facts: FactBase, subject: Subject) -> str:
+    """The command line of a process as far as it is told; empty when it is not."""
+    found = facts.current("process.command", subject)
+    return found.value if found is not None and found.status is Status.OK and isinstance(found.value, str) else ""
+
+
+def script_of(facts: FactBase, subject: Subject) -> str:
+    """The script or module that a Python process runs, without its folder: ``train.py``; empty for what is no Python."""
+    interpreter, *words = command_of(facts, subject).split() or [""]
+    if not interpreter.rpartition("/")[2].startswith("python"):
+        return ""
+    if "-m" in words[:-1]:
+        return excerpt(words[words.index("-m") + 1], 40)
+    script = next((w for w in words if not w.startswith("-")), "")
+    return excerpt(script.rpartition("/")[2], 40) if script.endswith(".py") else ""
+
+
+def title_of(facts: FactBase, subject: Subject) -> str:
+    """``4242 (train.py)``: the pid, and what people call the process."""
+    name = script_of(facts, subject) or _called(facts, subject)
+    return f"{subject.id} ({name})" if name else subject.id
 
 
 def _called(facts: FactBase, subject: Subject) -> str:

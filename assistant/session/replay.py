@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from assistant.session.driver import Answer, Conversation, Eyes
@@ -39,10 +39,10 @@ class RecordedEyes(Eyes):
             return Written(step.path or str(usual_name(step.reply, format_of(step), self.settings)))
         return super().do(step)
 
-    def _live(self, probes: Sequence[str], budget: float | None) -> Seen:
+    def _live(self, probes: Sequence[str], budget: float | None, options: Mapping[str, str]) -> Seen:
         if not self.replay:
             raise UsageError(f"the machine is asked for what was not recorded: {', '.join(probes) or 'all probes'}")
-        return super()._live(probes, budget)
+        return super()._live(probes, budget, options)
 
 
 def replayed(transcript: Transcript, eyes: RecordedEyes, origin: Origin, show: Shown) -> Transcript:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -22,6 +22,7 @@ class Collect:
     origin: Origin
     probes: tuple[str, ...] = ()
     budget: float | None = None  # seconds for all of them
+    options: Mapping[str, str] = field(default_factory=dict)  # what the question names, for the probes that take it
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,20 +19,21 @@ if TYPE_CHECKING:
     from assistant.session.store import Dialogues
 
 
-def session_of(eyes: Eyes) -> Session:
-    """The session over what `eyes` can reach."""
+def session_of(eyes: Eyes, *, agreed: bool = False) -> Session:
+    """The session over what `eyes` can reach; `agreed`: see `Session.agreed`."""
     from assistant.session.inventory import known
 
     return Session(
-        eyes.ruleset, known(eyes.settings), eyes.settings.output.lang, eyes.budget, eyes.without, eyes.absent
+        eyes.ruleset, known(eyes.settings), eyes.settings.output.lang, eyes.budget, eyes.without, eyes.absent, agreed
     )
 
 
 @contextmanager
 def remembered(
-    eyes: Eyes, memory: Dialogues, key: Key, *, new: bool = False, on_step: Callable[[Step], None] | None = None
-) -> Iterator[Conversation]:
-    """The conversation kept under `key`, kept again when the body ends; `new` begins another."""
+    eyes: Eyes, memory: Dialogues, key: Key, *, new: bool = False, agreed: bool = False,
+    on_step: Callable[[Step], None] | None = None,
+) -> Iterator[Conversation]:  # fmt: skip
+    """The conversation kept under `key`, kept again when the body ends; `new` begins another. `agreed`: see `Session.agreed`."""
     with memory.opened(key) as kept:
         state = State()
         if kept.data is not None and not new:
@@ -40,7 +41,7 @@ def remembered(
                 state = restored(kept.data)
             except ValueError as error:
                 memory.set_aside(key, Text(f"is not understood ({error})", f"无法理解（{error}）"))
-        talk = Conversation(session_of(eyes), eyes, state, on_step)
+        talk = Conversation(session_of(eyes, agreed=agreed), eyes, state, on_step)
         try:
             yield talk
         finally:

@@ -24,7 +24,7 @@ from knowledge.language import Text
 from knowledge.observation import Clock, Observation, Series, Source, Status, Subject
 
 VERSION_TABLE = "gpudiag_version"
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 HEAD = REVISIONS[-1]
 FOREVER = 2**63 - 1  # ns: the greatest time that a column holds
 TIMEOUT = 5.0  # seconds that a reader or a writer waits for another one
@@ -264,6 +264,11 @@ class Reader:
         if self._words is None:
             self._words = vocabulary()
         return self._words
+
+    @property
+    def ask(self) -> Query:
+        """Rows of a statement, for modules that keep tables of their own (`assistant.store.profiles`)."""
+        return self._query
 
     # --- runs -----------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ here needs a revision in ``migrations/versions``, and a test holds those togethe
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Integer, Text, UniqueConstraint
+from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, Text, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
 _ID = BigInteger().with_variant(Integer(), "sqlite")  # only INTEGER is SQLite's row id
@@ -146,6 +146,54 @@ class FindingRow(SQLModel, table=True):
     stands_on: str | None = Field(
         default=None, sa_column=_words(nullable=True)
     )  # JSON [[fact, subject], ...]; since 0002
+
+
+class ProfileTarget(SQLModel, table=True):
+    """What `watch --profile NAME` samples on a node."""
+
+    __tablename__ = "profile_target"
+    __table_args__ = (UniqueConstraint("node_id", "name", name="profile_target_key"),)
+    id: int | None = Field(default=None, sa_column=_id())
+    node_id: int = Field(foreign_key="node.id")
+    name: str = Field(sa_column=_words())
+
+
+class ProfileProcess(SQLModel, table=True):
+    """A process that was sampled; a pid alone is used again."""
+
+    __tablename__ = "profile_process"
+    __table_args__ = (UniqueConstraint("target_id", "boot_id", "pid", "start", name="profile_process_key"),)
+    id: int | None = Field(default=None, sa_column=_id())
+    target_id: int = Field(foreign_key="profile_target.id")
+    boot_id: str = Field(sa_column=_words())
+    pid: int
+    start: int = Field(sa_column=_time())  # clock ticks since boot
+    title: str = Field(sa_column=_words())  # its command, shortened
+    first_at: int = Field(sa_column=_time())
+    last_at: int = Field(sa_column=_time())
+
+
+class ProfileFrame(SQLModel, table=True):
+    """A place in the call tree of a target: a function below the one that called it."""
+
+    __tablename__ = "profile_frame"
+    __table_args__ = (UniqueConstraint("target_id", "parent", "name", name="profile_frame_key"),)
+    id: int | None = Field(default=None, sa_column=_id())
+    target_id: int = Field(foreign_key="profile_target.id")
+    parent: int = Field(sa_column=_time())  # 0: a thread
+    name: str = Field(sa_column=_words())
+
+
+class ProfileBucket(SQLModel, table=True):
+    """The samples of a process in `length` seconds from `at` on."""
+
+    __tablename__ = "profile_bucket"
+    __table_args__ = {"sqlite_with_rowid": False}
+    process_id: int = Field(sa_column=Column(_ID, primary_key=True, autoincrement=False))
+    length: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))  # 10, 60 or 3600
+    at: int = Field(sa_column=Column(BigInteger, primary_key=True, autoincrement=False))
+    samples: int
+    cells: bytes = Field(sa_column=Column(LargeBinary, nullable=False))  # assistant.store.profiles.packed
 
 
 TABLES = SQLModel.metadata

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from assistant import __version__
+from assistant.store import profiles
 from assistant.store.codec import Cell, Key, Last, Row, Seen, every, identity, plan, storable, subject_text
 from assistant.store.file import FileStore, Store, Transaction, create_file
 from assistant.store.location import Location, StoreError
@@ -256,6 +257,7 @@ class Writer:
                 now = max(int(newest or 0), time.time_ns())
                 for name, count in self._prune(c, node, now, tracks, True).items():
                     total[name] += count
+            profiles.prune(c, time.time_ns())
         return total
 
 

@@ -91,6 +91,7 @@ def plain(r: Rule, lang: str) -> dict[str, object]:
         "excludes": [describe.lines(c, "en") for c in r.excludes],
         "explains": [{"rule": e.rule or None, "by": e.by or None, "within": format_duration(e.within)} for e in r.explains],
         "impact": {"share": r.impact.share, "window": r.impact.window or None} if r.impact else None, "shows": list(r.shows),
+        "names": r.names.in_(lang) or None,
         "action": {"bucket": str(r.action.bucket) if r.action.bucket else None, "resolve": list(r.action.resolve),
                    "runbook": r.action.runbook or None},
         "params": {p.name: {"default": p.default, "min": p.min, "max": p.max} for p in r.params},

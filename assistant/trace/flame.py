@@ -37,18 +37,30 @@ _NARROW, _BAR = 72, 21
 _WITH_BAR = re.compile(r"(?P<head>[ \d.]{4,6}% +[\d.,]{1,40}(?: [mnu]?s)? )(?P<bar>[█ ]{20} )(?P<name>.*)", re.DOTALL)
 
 
-class _Stacks(NamedTuple):
+_OF = {
+    "gpu": Text("GPU time by call stack", "按调用栈的 GPU 时间"),
+    "cpu": Text("host time by call stack", "按调用栈的主机时间"),
+}
+_SAMPLES = Text("samples by call stack", "按调用栈的样本数")
+
+
+class Stacks(NamedTuple):
     """The call tree of one trace or profile."""
 
     rank: int | None
     file: str
     tree: CallTree
     notes: tuple[Text, ...]
+    again: str = ""  # the command that draws it; empty: of `trace flame`
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, grow the tree, draw or export it."""
-    results = _read(args)
+    return shown(args, _read(args))
+
+
+def shown(args: argparse.Namespace, results: Results[Stacks]) -> int:
+    """Draw or export trees, as ``--export``, ``--output``, ``--time`` and ``--min-share`` ask."""
     empty = not any(_whole(s.tree, _time(args, s)) for s in results.found)
     code = Exit.UNDECIDED if empty else Exit.OK
     export = _export(args)
@@ -64,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     return answer(args, results, data, lambda: [p for s in results.found for p in _parts(args, s)], code)
 
 
-def _read(args: argparse.Namespace) -> Results[_Stacks]:
+def _read(args: argparse.Namespace) -> Results[Stacks]:
     """Trees of traces; profiles of py-spy and speedscope are recognised by content."""
     from probes.trace.trees import stacks
 
@@ -74,14 +86,14 @@ def _read(args: argparse.Namespace) -> Results[_Stacks]:
     return each(args, needs_of(args, stacks.NEEDS), partial(_one, args))
 
 
-def _one(args: argparse.Namespace, trace: Trace) -> _Stacks:
+def _one(args: argparse.Namespace, trace: Trace) -> Stacks:
     from probes.trace.trees import stacks
 
     tree = _of_thread(stacks.tree(trace, window(args, trace)), args.thread)
-    return _Stacks(trace.rank, trace.path, tree, tuple(dict.fromkeys((*trace.notes, *tree.notes))))
+    return Stacks(trace.rank, trace.path, tree, tuple(dict.fromkeys((*trace.notes, *tree.notes))))
 
 
-def _imported(here: str, name: str, kind: str) -> _Stacks:
+def _imported(here: str, name: str, kind: str) -> Stacks:
     from probes.trace.trees.folded import from_folded
     from probes.trace.trees.speedscope import from_speedscope
 
@@ -99,7 +111,7 @@ def _imported(here: str, name: str, kind: str) -> _Stacks:
         if kind == "speedscope"
         else from_folded(data.decode("utf-8", "replace").splitlines(), title)
     )
-    return _Stacks(None, name, tree, tuple(tree.notes))
+    return Stacks(None, name, tree, tuple(tree.notes))
 
 
 def _of_thread(tree: CallTree, name: str) -> CallTree:
@@ -122,7 +134,7 @@ def _of_thread(tree: CallTree, name: str) -> CallTree:
     return tree.taken(keep)
 
 
-def _time(args: argparse.Namespace, s: _Stacks) -> Time:
+def _time(args: argparse.Namespace, s: Stacks) -> Time:
     """Device or host time; a profile of samples has only the latter."""
     imported = s.tree.unit != "nanoseconds" or not bool(s.tree.gpu_ns.any())
     return "cpu" if args.time == "cpu" or (imported and s.tree.unit != "nanoseconds") else "gpu"
@@ -141,7 +153,7 @@ def _export(args: argparse.Namespace) -> str:
     return str(args.export) if args.export != "text" else named
 
 
-def _exported(args: argparse.Namespace, results: Results[_Stacks], export: str, code: int) -> int:
+def _exported(args: argparse.Namespace, results: Results[Stacks], export: str, code: int) -> int:
     if len(results.found) != 1:
         raise UsageError(
             f"--export {export} is of one trace, and {len(results.found)} were given", hint="name one file, or --rank N"
@@ -178,28 +190,28 @@ def save(path: str, text: str) -> None:
         ) from error
 
 
-def _svg(s: _Stacks, time: Time, lang: str) -> Iterator[str]:
+def _svg(s: Stacks, time: Time, lang: str) -> Iterator[str]:
     from probes.trace.trees.svg import svg
 
     found = svg(s.tree, time, title=rank_name(s.rank, s.file), lang=lang)
     yield from (found,) if isinstance(found, str) else found
 
 
-def _folded(s: _Stacks, time: Time, lang: str) -> Iterator[str]:
+def _folded(s: Stacks, time: Time, lang: str) -> Iterator[str]:
     del lang
     from probes.trace.trees.folded import folded
 
     return (f"{line}\n" for line in folded(s.tree, time))
 
 
-def _speedscope(s: _Stacks, time: Time, lang: str) -> Iterator[str]:
+def _speedscope(s: Stacks, time: Time, lang: str) -> Iterator[str]:
     del time, lang  # the file holds both times
     from probes.trace.trees.speedscope import speedscope
 
     yield json.dumps(speedscope(s.tree, rank_name(s.rank, s.file)), ensure_ascii=True) + "\n"
 
 
-_EXPORTS: dict[str, Callable[[_Stacks, Time, str], Iterator[str]]] = {
+_EXPORTS: dict[str, Callable[[Stacks, Time, str], Iterator[str]]] = {
     "svg": _svg,
     "folded": _folded,
     "speedscope": _speedscope,
@@ -209,7 +221,7 @@ _EXPORTS: dict[str, Callable[[_Stacks, Time, str], Iterator[str]]] = {
 # --- text and JSON -------------------------------------------------------------------------
 
 
-def _plain(args: argparse.Namespace, s: _Stacks, lang: str) -> dict[str, Any]:
+def _plain(args: argparse.Namespace, s: Stacks, lang: str) -> dict[str, Any]:
     """The widest frames, each with its callers."""
     import numpy as np
 
@@ -228,26 +240,22 @@ def _plain(args: argparse.Namespace, s: _Stacks, lang: str) -> dict[str, Any]:
             "frames": frames, "notes": plain(s.notes, lang)}  # fmt: skip
 
 
-def _parts(args: argparse.Namespace, s: _Stacks) -> list[Part]:
+def _parts(args: argparse.Namespace, s: Stacks) -> list[Part]:
     lang, time = args.settings.output.lang, _time(args, s)
     if not _whole(s.tree, time):
         return [unknown(_no_time(s, time), lang)]
-    of = (
-        Text("GPU time by call stack", "按调用栈的 GPU 时间")
-        if time == "gpu"
-        else Text("host time by call stack", "按调用栈的主机时间")
-    ).in_(lang)
+    of = (_SAMPLES if s.tree.unit != "nanoseconds" else _OF[time]).in_(lang)
     title = Heading(rank_name(s.rank, s.file) + aside(of, lang))
-    file = quoted(s.file)
+    again = s.again or f"gpudiag trace flame {quoted(s.file)}"
     return [
         title,
         Plot(partial(_draw, args, s, lang)),
         *notes(s.notes, lang),
-        *commands([f"gpudiag trace flame --export svg -o flame.svg {file}"], lang),
+        *commands([f"{again} --export svg -o flame.svg"], lang),
     ]
 
 
-def _no_time(s: _Stacks, time: Time) -> Text:
+def _no_time(s: Stacks, time: Time) -> Text:
     """Why there is no graph, and what shows one."""
     if time == "gpu" and _whole(s.tree, "cpu"):
         return Text(
@@ -260,7 +268,7 @@ def _no_time(s: _Stacks, time: Time) -> Text:
     )
 
 
-def _draw(args: argparse.Namespace, s: _Stacks, lang: str, columns: int, fine: bool) -> list[str]:
+def _draw(args: argparse.Namespace, s: Stacks, lang: str, columns: int, fine: bool) -> list[str]:
     from probes.trace.trees.flame import text
 
     narrow = columns < _NARROW  # there the names need the room of the bars

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     shape = _shape(args)
     args.top = args.top or (_ROWS if shape in ("text", "markdown") else _TABLE)
     found = job(args, args.top)
-    text = _html(args, found) if shape == "html" else _told(args, found, shape)
+    text = html(args, found) if shape == "html" else _told(args, found, shape)
     if args.output:
         save(args.output, text)
         lang = args.settings.output.lang
@@ -74,7 +74,8 @@ def _main(found: Job) -> Looked | None:
 # --- HTML ----------------------------------------------------------------------------------
 
 
-def _html(args: argparse.Namespace, found: Job) -> str:
+def html(args: argparse.Namespace, found: Job, **own: Any) -> str:
+    """The page. `own`: keywords of `assistant.report.build` that take the place of those of the traces; `trees` are added."""
     from assistant.report import build
 
     digests = found.digests
@@ -86,15 +87,18 @@ def _html(args: argparse.Namespace, found: Job) -> str:
         rest |= {"timeline": parts.timeline, "heat": parts.heat, "trees": parts.trees, "kernels": parts.kernels, "ops": parts.ops,
                 "rank_heat": [one.row for one in found.results.found if one.row is not None] if len(digests) > 1 else (),
                 "about": rank_name(main.digest.rank, main.digest.file)}  # fmt: skip
-    return build(
-        digests,
-        found.diagnosis,
-        ranks=found.ranks,
-        lang=args.settings.output.lang,
-        verdict=verdict_parts.head(found, args.settings.output.lang),
-        files=[str(f) for f in args.files],
+    lang = args.settings.output.lang
+    trees = [*own.pop("trees", ()), *rest.pop("trees", ())]
+    whole = {
+        "diagnosis": found.diagnosis,
+        "ranks": found.ranks,
+        "lang": lang,
+        "files": [str(f) for f in args.files],
         **rest,
-    )
+        **own,
+    }
+    whole.setdefault("verdict", verdict_parts.head(found, lang))
+    return build(digests, trees=trees, **whole)
 
 
 def _difference(args: argparse.Namespace, found: Job) -> Diff | None:

@@ -26,8 +26,8 @@ class Entry(Strict):
     kind: Literal["cause", "remedy", "which"]
     said: Said
     rules: list[Slug]
-    facts: Annotated[list[str], Field(min_length=1, max_length=4)]
-    names: str = ""
+    facts: Annotated[list[str], Field(min_length=1, max_length=8)]
+    names: list[str] = []
     same: list[str] = []
     whole: list[str] = []
     over: list[Slug] = []

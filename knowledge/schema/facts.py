@@ -64,7 +64,7 @@ class Entry(Strict):
             raise ValueError("only events have fields")
         if bad := set(self.fields.values()) - {"bool", "int", "float", "str"}:
             raise ValueError(f"field types are bool, int, float, str; not {', '.join(sorted(bad))}")
-        allowed = {"value", "unit", "subject", "code", *self.fields}
+        allowed = {"value", "size", "unit", "subject", "code", *self.fields}
         for language in ("en", "zh"):
             for _, word, forms, _ in string.Formatter().parse(getattr(self.says, language)):
                 if word is not None and word not in allowed:

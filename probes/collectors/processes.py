@@ -37,6 +37,7 @@ INTERVAL = 0.5  # seconds between the readings
 LONGER = 2.0  # seconds after the first reading: one more look at a GPU's process that was in state D both times
 TOP = 16  # processes by CPU time: eight ranks, and as many others
 MAX_FULL, MAX_LIGHT = 96, 512  # processes with details; those with a line that says what they hold
+NAMING = 8  # words of a command line in which a name is looked for
 MAX_RELATIVES = 16  # that may be ranks without a GPU
 MAX_STUCK = 32  # of each kind: in state D, zombies
 MAX_THREADS = 1500  # threads in all whose scheduling is read; the main thread of each is always among them
@@ -537,9 +538,9 @@ def command_of(raw: bytes) -> list[str]:
     return masked_arguments(text.split("\0")) if text else []
 
 
-def program_of(raw: bytes) -> list[str]:
+def program_of(raw: bytes, most: int = 3) -> list[str]:
     """The beginning of a command line: enough to know a program that is only busy."""
-    return [part[:200] for part in command_of(raw)[:3]]
+    return [part[:200] for part in command_of(raw)[:most]]
 
 
 def lines(text: str | dict[str, str]) -> list[str] | dict[str, str]:
@@ -597,6 +598,23 @@ def choose(
     return {p: why[p] for p in sorted(ranked[:MAX_FULL])}, dict(sorted(light.items())[:MAX_LIGHT])
 
 
+def named(rows: dict[int, list[Any]], reading: Reading, names: list[str], skip: set[int]) -> list[int]:
+    """Processes whose program, script or module is called so: of the command line the first words count."""
+    wanted = {n.lower() for n in names} | {n.lower() + ".py" for n in names}
+    found = []
+    for pid, row in rows.items() if wanted else ():
+        if pid in skip or row[FLAGS] & PF_KTHREAD:
+            continue
+        try:
+            words = program_of(reading.head(f"{reading.proc}/{pid}/cmdline", 4096), NAMING)
+        except OSError:
+            words = []
+        ends = {w.rpartition("/")[2].lower() for w in words}
+        if row[NAME].lower() in wanted or not wanted.isdisjoint(ends):
+            found.append(pid)
+    return found[:MAX_RELATIVES]
+
+
 def relatives(rows: dict[int, list[Any]], pids: list[int], skip: set[int]) -> list[int]:
     """Processes of the same name and parent as those `pids`: ranks that hold no GPU, or none any more."""
     alike = {(rows[p][PPID], rows[p][NAME]) for p in pids if p in rows and rows[p][PPID] > 2}
@@ -646,7 +664,7 @@ DOING = {"call": ""}  # what the main work waits for, should it never end
 def collect(document: dict[str, Any], reading: Reading, options: argparse.Namespace) -> None:
     """Fill the document, section by section; what is there when time is up is printed."""
     deadline = BEGAN + options.deadline
-    document["asked"] = {"pids": options.pid}
+    document["asked"] = {"pids": options.pid, **({"names": options.name} if options.name else {})}
     document["reader"] = {
         "pid": reading.link(f"{reading.proc}/self"), "uid": os.geteuid(),
         "pid_namespace": reading.link(f"{reading.proc}/self/ns/pid"),
@@ -662,6 +680,7 @@ def collect(document: dict[str, Any], reading: Reading, options: argparse.Namesp
     own = int(document["reader"]["pid"]) if str(document["reader"]["pid"]).isdigit() else 0
     skip = family(own, {p: row[PPID] for p, row in table.rows.items()}) if options.skip_family else {own}
     table.find_holders(reading, skip)
+    asked = list(dict.fromkeys([*options.pid, *named(table.rows, reading, options.name, skip)]))
     uptime = reading.text("", "uptime", 64)
     document["uptime_s"] = float(uptime.split()[0]) if isinstance(uptime, str) and uptime.split() else None
     document.update(
@@ -669,10 +688,10 @@ def collect(document: dict[str, Any], reading: Reading, options: argparse.Namesp
     )
     numbers = threading.Thread(target=lambda: document.update(device_numbers=device_numbers(reading)), daemon=True)
     numbers.start()
-    early = choose(table, {}, options.pid, skip)[0]
+    early = choose(table, {}, asked, skip)[0]
     candidates = dict.fromkeys(early)
     candidates.update(
-        dict.fromkeys(relatives(table.rows, [p for p in table.devices if p in early], skip | table.forked))
+        dict.fromkeys(relatives(table.rows, [p for p in (*table.devices, *asked) if p in early], skip | table.forked))
     )
     details = Details(reading, {p: blank(p, early.get(p, ["rank"]), table) for p in list(candidates)[:MAX_FULL]})
     details.first(table.rows)
@@ -684,7 +703,7 @@ def collect(document: dict[str, Any], reading: Reading, options: argparse.Namesp
         table.rows[pid][LATER] = ticks
     details.second()
     details.look_longer(min(first + LONGER, deadline - PATIENCE - 0.2))
-    full, light = choose(table, later, options.pid, skip)
+    full, light = choose(table, later, asked, skip)
     more = Details(reading, {p: blank(p, why, table) for p, why in full.items() if p not in details.kept})
     more.threads = 1
     more.first(table.rows)
@@ -746,6 +765,7 @@ def main() -> None:
     parser.add_argument("--root", default="")
     parser.add_argument("--interval", type=float, default=INTERVAL)
     parser.add_argument("--pid", type=int, action="append", default=[])
+    parser.add_argument("--name", action="append", default=[], help="a program, script or module: its processes count as asked for")
     parser.add_argument(
         "--skip-family", action="store_true", help="leave out what started this, and all that that one started"
     )

@@ -241,10 +241,10 @@ def hierarchies(reader: Reader) -> dict[str, tuple[str, str]]:
     return out
 
 
-def folders(reader: Reader, mounted: dict[str, tuple[str, str]]) -> dict[str, list[str]]:
-    """Folders of this process's control groups by controller, from its own outwards to where it is mounted."""
+def folders(reader: Reader, mounted: dict[str, tuple[str, str]], pid: int | str = "self") -> dict[str, list[str]]:
+    """Folders of a process's control groups by controller, from its own outwards to where it is mounted."""
     out = {}
-    text = reader.text("/proc/self/cgroup")
+    text = reader.text(f"/proc/{pid}/cgroup")
     for line in text.split("\n") if isinstance(text, str) else ():
         parts = line.split(":", 2)
         if len(parts) != 3:

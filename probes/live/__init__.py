@@ -60,6 +60,8 @@ class ProbeSpec:
     deadline: float = 30.0  # seconds for one call, unless the caller has less
     default: bool = True  # False: only when it is asked for by name
     instead_of: str = ""  # the probe that this one stands in for: it runs only when that one gave no answer
+    takes: frozenset[str] = frozenset()  # options that it understands: "pids"
+    wants: frozenset[str] = frozenset()  # of them those without which there is nothing that it could be asked
 
 
 @cache

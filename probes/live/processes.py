@@ -16,9 +16,11 @@ ALWAYS = ("--skip-family",)
 
 
 def collect(request: ProbeRequest, host: Host) -> list[Observation]:
-    """Observations of two readings half a second apart. The option `pids` names processes that are told of in any case."""
+    """Observations of two readings half a second apart. The options `pids` and `names` (programs, scripts, modules; with
+    commas between) name processes that are told of in any case."""
     wanted = [pid for pid in request.options.get("pids", "").replace(",", " ").split() if pid.isdigit()]
-    args = [*ALWAYS, *(word for pid in wanted for word in ("--pid", pid))]
+    names = [name for name in request.options.get("names", "").split(",") if name]
+    args = [*ALWAYS, *(word for pid in wanted for word in ("--pid", pid)), *(f"--name={name}" for name in names)]
     return document(host.snapshot(NAME, *args, deadline=request.deadline), host, processes_snapshot.FORMAT, MAIN)
 
 
@@ -31,4 +33,5 @@ PROBE = ProbeSpec(
     needs=Needs(files=("/proc/stat",), privileges=("root", "CAP_SYS_PTRACE")),
     cost=Cost.CHEAP,
     deadline=10.0,
+    takes=frozenset({"pids", "names"}),
 )

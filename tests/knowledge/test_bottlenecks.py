@@ -19,7 +19,7 @@ HAN = re.compile("[\u4e00-\u9fff]")
 @pytest.mark.parametrize("entry", ALL, ids=lambda b: b.id)
 def test_an_entry_names_rules_and_facts_that_are_there(entry: Bottleneck) -> None:
     assert set(entry.rules) <= {r.id for r in load().rules}
-    for name in (*entry.facts, *entry.same, *entry.whole, *filter(None, (entry.names,))):
+    for name in (*entry.facts, *entry.same, *entry.whole, *entry.names):
         assert name in vocabulary(), name
     assert set(entry.over) <= set(bottlenecks()) - {entry.id}
     assert not HAN.search(entry.title.en)

@@ -20,6 +20,8 @@ def seen(fact: str, value: object, on: Subject = GPU, status: Status = Status.OK
     return Observation(fact, on, value, status, BOTH)  # type: ignore[arg-type]
 
 
+JOB = Subject(Scope.JOB, "7", node(HOST))
+NIC = Subject(Scope.NIC, "mlx5_0", node(HOST))
 USES = seen("process.uses_gpu", "gpu:0000:3b:00.0", PROCESS)
 STATE = seen("process.state", "S", PROCESS)
 # Of each derived fact a batch from which it follows.
@@ -37,6 +39,27 @@ BATCHES: dict[str, list[Observation]] = {
     "gpu.unlisted_holders": [STATE, seen("process.opens_gpu", "gpu:0000:3b:00.0", PROCESS),
                              seen("process.computes", True, PROCESS), seen("gpu.processes", 0),
                              seen("node.processes.on_gpu", 1, node(HOST))],
+    "process.late.share": [seen("job.slow_rank.is_process", "process:42", JOB), seen("job.slow_rank.wait.share", 30.0, JOB)],
+    "process.late.function": [seen("job.slow_rank.is_process", "process:42", JOB), seen("job.slow_rank.function", "f (a.py:1)", JOB)],
+    "process.holds_up_job": [seen("job.hung.is_process", "process:42", JOB), seen("job.hung", True, JOB)],
+    "process.rank": [seen("process.is_rank", "rank:3", PROCESS)],
+    "process.gpu_idle.share": [USES, seen("gpu.window.utilization", 60.0)],
+    "stack.sync.cost.share": [USES, seen("gpu.window.utilization", 60.0), seen("stack.sync.share", 30.0, PROCESS)],
+    "stack.sync.host.share": [seen("process.uses_gpu", None, PROCESS, Status.NONE_SEEN), seen("stack.sync.share", 30.0, PROCESS),
+                              seen("capture.window.seconds", 2.0, PROCESS)],
+    "process.read.wait.share": [seen("stack.io.share", 30.0, PROCESS)],
+    "process.read.wait.function": [seen("stack.io.share", 30.0, PROCESS), seen("stack.io.function", "f (a.py:1)", PROCESS)],
+    "job.collective.share": [seen("process.in_job", "job:7", PROCESS), seen("stack.collective.share", 30.0, PROCESS),
+                             seen("process.in_job", "job:7", Subject(Scope.PROCESS, "43", node(HOST))),
+                             seen("stack.collective.share", 40.0, Subject(Scope.PROCESS, "43", node(HOST)))],
+    "gpu.window.idle.share": [seen("gpu.window.utilization", 60.0)],
+    "gpu.window.clock.lost.share": [seen("gpu.window.clock.share", 60.0)],
+    "gpu.window.waits_for": [USES, seen("stack.collective.share", 60.0, PROCESS), seen("stack.collective.function", "all_reduce", PROCESS)],
+    "gpu.window.seconds": [USES, seen("capture.window.seconds", 2.0, PROCESS)],
+    "job.window.seconds": [seen("process.in_job", "job:7", PROCESS), seen("capture.window.seconds", 2.0, PROCESS)],
+    "gpu.window.pcie.used.share": [seen("gpu.window.pcie.rx", 1e9), seen("gpu.window.pcie.tx", 1e9), seen("gpu.pcie.gen", 4),
+                                   seen("gpu.pcie.width", 8)],
+    "node.window.nic.used.share": [seen("node.window.nic.rx", 1e9, NIC), seen("node.window.nic.tx", 1e9, NIC), seen("nic.speed", 100.0, NIC)],
     "xid_implied": [seen("xid", Event(45, {"text": "Ch 00000008, caused by previous Xid 31", "caused_by": 31}))],
     "gpu.recovery_action": [seen("xid", Event(154, {"text": "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"}))],
 }  # fmt: skip

@@ -83,7 +83,17 @@ def test_a_hypothesis_can_be_told_by_rules_or_by_a_person(hypothesis: Hypothesis
 
 
 def test_every_hypothesis_belongs_to_a_symptom() -> None:
-    assert {h.id for s in SYMPTOMS for h in s.hypotheses} == set(hypotheses())
+    assert {h.id for s in SYMPTOMS for h in (*s.hypotheses, *s.running)} == set(hypotheses())
+
+
+def test_a_job_that_runs_has_hypotheses_that_its_stacks_and_threads_decide() -> None:
+    looked_into = [s for s in SYMPTOMS if s.running]
+    assert {s.id for s in looked_into} >= {"slow-training", "hang", "straggler", "low-utilization"}
+    for symptom in looked_into:
+        assert {h.id for h in symptom.running}.isdisjoint(h.id for h in symptom.hypotheses)
+        assert all(h.decides for h in symptom.running), "what speaks against each can be shown"
+        assert hypotheses_of([symptom.id], running=True) == symptom.running
+    assert hypotheses_of(["nan-loss"], running=True) == symptoms()["nan-loss"].hypotheses
 
 
 def test_every_rule_with_a_tag_is_reached_from_a_symptom_with_that_tag() -> None:

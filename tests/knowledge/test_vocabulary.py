@@ -16,7 +16,7 @@ from knowledge.language import Text
 from knowledge.observation import Event, Observation, Scope, Series, Status, Subject, gpu, latest, node
 
 GPU = gpu("0000:01:00.0", "n1")
-UNITS = {"", "C", "W", "MHz", "MiB", "MiB/s", "GB/s", "GT/s", "count", "percent", "s", "ratio",
+UNITS = {"", "C", "W", "MHz", "MiB", "MiB/s", "B/s", "GB/s", "GT/s", "count", "percent", "s", "ratio",
          "ms", "us", "ns", "Gb/s", "B", "J", "Gflop/s", "Tflop/s", "Mpps", "per minute", "per second"}  # fmt: skip
 
 
@@ -89,6 +89,17 @@ def test_the_noun_goes_with_the_number() -> None:
     event = spec(Type.EVENT, Kind.EVENT, says="{n} {n:time|times}", fields={"n": "int"})
     assert event.sentence(Observation("f", GPU, Event(None, {"n": 1}))) == "1 time"
     assert event.sentence(Observation("f", GPU, Event(None, {}))) == "- times"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (123_456_789, "118 MiB"), (1_048_575.0, "1024 KiB"), (5e12, "4.55 TiB"),
+        (5e15, "4547 TiB"), (None, "-"), ("text", "text"), (math.inf, "inf"),
+    ],
+)  # fmt: skip
+def test_an_amount_of_bytes_is_said_as_people_write_it(value: Any, said: str) -> None:
+    assert spec(Type.FLOAT, says="<{size}>").sentence(Observation("f", GPU, value)) == f"<{said}>"
 
 
 def test_a_word_of_an_enum_is_said_in_the_language_of_the_sentence() -> None:

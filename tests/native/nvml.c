@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef unsigned int u32;
@@ -31,6 +32,18 @@ static int old(void) { return is("unsupported"); }
 /* GPUs without work, but for 3, whose memory is held; GPU 1 too hot; GPU 4 on half of its PCIe lanes. */
 static int idle(int index) { return is("left_behind") && index >= 0; }
 static int hot(int index) { return (is("throttled") || is("hot")) && index == 1; }
+/* The watched over a window: GPU 2 at its power limit; GPU 1 "busy" without work on its SMs; GPU 3 shared with a stranger; GPU 0
+   with a clock that falls every other tenth of a second. */
+static int capped(int index) { return is("capped") && index == 2; }
+static int hollow(int index) { return is("busy_nothing") && index == 1; }
+static int shared(int index) { return is("neighbour") && index == 3; }
+static u64 now_ns(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (u64)t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+static int low(int index) { return is("swinging") && index == 0 && now_ns(CLOCK_MONOTONIC) / 100000000ULL % 2; }
+static int ampere(void) { return is("no_gpm"); }
 static int count(void) { return old() ? 1 : is("no_devices") ? 0 : 8; }
 
 static void wait_for_ever(void) { for (;;) pause(); }
@@ -140,12 +153,12 @@ int nvmlDeviceGetUUID(Device *d, char *out, u32 size) {
 int nvmlDeviceGetName(Device *d, char *out, u32 size) {
     char value[96];
     STATIC(d);
-    snprintf(value, sizeof value, "%s%s%s", old() ? "Tesla M60" : blackwell() ? "NVIDIA B200" : "NVIDIA H100 80GB HBM3",
+    snprintf(value, sizeof value, "%s%s%s", old() ? "Tesla M60" : ampere() ? "NVIDIA A100-SXM4-80GB" : blackwell() ? "NVIDIA B200" : "NVIDIA H100 80GB HBM3",
              d->mig >= 0 ? " MIG " : "", d->mig >= 0 ? d->profile : "");
     return text(out, size, value);
 }
 int nvmlDeviceGetMinorNumber(Device *d, u32 *out) { STATIC(d); *out = d->index; return OK; }
-int nvmlDeviceGetArchitecture(Device *d, u32 *out) { STATIC(d); *out = old() ? 3 : blackwell() ? 10 : 9; return OK; }
+int nvmlDeviceGetArchitecture(Device *d, u32 *out) { STATIC(d); *out = old() ? 3 : ampere() ? 7 : blackwell() ? 10 : 9; return OK; }
 int nvmlDeviceGetSerial(Device *d, char *out, u32 size) {
     char value[30];
     STATIC(d);
@@ -182,13 +195,14 @@ int nvmlDeviceGetCurrentClocksEventReasons(Device *d, u64 *out) {
     if (hot(d->index)) *out = 0x48;
     if (idle(d->index)) *out = 0x1;
     if (is("throttled") && d->index == 6) *out = 0x88;
+    if (capped(d->index)) *out = 0x4;
     return OK;
 }
 int nvmlDeviceGetSupportedClocksEventReasons(Device *d, u64 *out) { MODERN(d); *out = 0x1ff; return OK; }
 static int slowed(const Device *d) { return hot(d->index) || (is("throttled") && d->index == 6); }
 int nvmlDeviceGetClockInfo(Device *d, u32 type, u32 *out) {
     LIVE(d);
-    *out = type == 2 ? 2619 : type == 3 ? 1545 : slowed(d) || idle(d->index) ? 345 : 1755;
+    *out = type == 2 ? 2619 : type == 3 ? 1545 : slowed(d) || idle(d->index) ? 345 : low(d->index) ? 900 : capped(d->index) ? 1410 : 1755;
     return type > 3 ? INVALID : OK;
 }
 int nvmlDeviceGetMaxClockInfo(Device *d, u32 type, u32 *out) {
@@ -218,7 +232,7 @@ int nvmlDeviceGetMarginTemperature(Device *d, int *out) { /* version, margin */
 }
 int nvmlDeviceGetPowerUsage(Device *d, u32 *out) {
     MODERN(d);
-    *out = hot(d->index) ? 212000 : idle(d->index) ? 71500 : is("all_ones") && d->index == 2 ? 0xffffffffu : 521250;
+    *out = capped(d->index) ? 699500 : hollow(d->index) ? 131000 : hot(d->index) ? 212000 : idle(d->index) ? 71500 : is("all_ones") && d->index == 2 ? 0xffffffffu : 521250;
     return OK;
 }
 int nvmlDeviceGetEnforcedPowerLimit(Device *d, u32 *out) { MODERN(d); *out = blackwell() ? 1000000 : 700000; return OK; }
@@ -234,7 +248,7 @@ int nvmlDeviceGetUtilizationRates(Device *d, u32 *out) {
     LIVE(d);
     WHOLE(d);
     if (is("mig") && d->index == 0) return UNSUPPORTED;
-    out[0] = idle(d->index) ? 0 : 87;
+    out[0] = idle(d->index) ? 0 : hollow(d->index) ? 100 : 87;
     out[1] = idle(d->index) ? 0 : 41;
     return OK;
 }
@@ -345,6 +359,25 @@ int nvmlDeviceGetPcieThroughput(Device *d, u32 which, u32 *out) {
     return OK;
 }
 
+/* --- the driver's ring buffers: 10 values, 20 ms apart --- */
+int nvmlDeviceGetSamples(Device *d, u32 type, u64 since, u32 *kind, u32 *many, void *out) {
+    struct { u64 time; union { double d; u32 u; u64 l; } v; } *s = out;
+    u32 value = 0;
+    MODERN(d);
+    if (is("restricted")) return DENIED;
+    if (type == 0) nvmlDeviceGetPowerUsage(d, &value);
+    else if (type == 1) value = idle(d->index) ? 0 : hollow(d->index) ? 100 : 87;
+    else if (type == 5 || type == 6) nvmlDeviceGetClockInfo(d, type == 5 ? 1 : 2, &value);
+    else return UNSUPPORTED;
+    *kind = 1;
+    u64 last = now_ns(CLOCK_REALTIME) / 1000;
+    if (last <= since) return NOT_FOUND;
+    if (!s) { *many = 10; return OK; }
+    *many = 10;
+    for (int i = 0; i < 10; i++) { s[i].time = last - (9 - i) * 20000; s[i].v.l = 0; s[i].v.u = value; }
+    return OK;
+}
+
 /* --- modes --- */
 int nvmlDeviceGetPersistenceMode(Device *d, u32 *out) { LIVE(d); *out = 1; return OK; }
 int nvmlDeviceGetComputeMode(Device *d, u32 *out) { LIVE(d); *out = 0; return OK; }
@@ -374,8 +407,10 @@ typedef struct { u32 pid; u64 memory; u32 gi, ci; } Process;
 static int processes(Device *d, u32 *many, Process *out, int are) {
     LIVE(d);
     if (!are || (idle(d->index) && d->index != 3)) { *many = 0; return OK; }
-    if (*many < 1 || !out) { *many = 1; return TOO_SMALL; }
-    *many = 1;
+    u32 there = shared(d->index) ? 2 : 1;
+    if (*many < there || !out) { *many = there; return TOO_SMALL; }
+    *many = there;
+    if (there == 2) out[1] = (Process){ 7777, 8ULL << 30, ~0u, ~0u };
     *out = (Process){ 4200 + d->index, is("hidden_memory") ? ~0ULL : total(d) / 2 - (1ULL << 30), ~0u, ~0u };
     if (is("mig") && d->index == 0) { out->gi = 1; out->ci = 0; out->memory = 20ULL << 30; }
     return OK;
@@ -390,6 +425,14 @@ int nvmlDeviceGetProcessUtilization(Device *d, void *out, u32 *many, u64 since) 
     if (is("restricted")) return DENIED;
     if (is("mig") && d->index == 0) return UNSUPPORTED;
     if (idle(d->index) && d->index != 3) return NOT_FOUND;
+    if (shared(d->index)) { /* two processes, half a second ago; nothing newer than what was seen */
+        u64 then = now_ns(CLOCK_REALTIME) / 1000 - 20000;
+        if (since >= then) return NOT_FOUND;
+        if (!s) { *many = 2; return TOO_SMALL; }
+        *many = 2;
+        for (int i = 0; i < 2; i++) { s[i].pid = i ? 7777 : 4200 + d->index; s[i].time = then; s[i].sm = i ? 40 : 55; s[i].memory = 20; s[i].encoder = s[i].decoder = 0; }
+        return OK;
+    }
     if (!s) { *many = 2; return TOO_SMALL; }
     *many = 2;
     for (int i = 0; i < 2; i++) { s[i].pid = 4200 + d->index; s[i].time = 1000 + i; s[i].sm = idle(d->index) ? 0 : 80 + 5 * i; s[i].memory = idle(d->index) ? 0 : 40; s[i].encoder = s[i].decoder = 0; }
@@ -449,10 +492,14 @@ static int field(const Device *d, Field *f) {
     case 270: f->v.l = hot(d->index) ? 7500000000ULL * tick : 0; return OK;
     case 94: case 95: case 169: return OK;
     case 173: case 174: case 175: case 176: case 177: case 178: case 179: case 180: case 181: case 182: return OK;
+    case 138: case 139: /* NVLINK_THROUGHPUT_DATA_TX, RX, KiB: 2 GiB/s out, 1 GiB/s in, of all links */
+        if (scope != ~0u || !links(d)) return UNSUPPORTED;
+        f->v.l = now_ns(CLOCK_MONOTONIC) / 1000 * (id == 138 ? 2 : 1) * (1 << 20) / 1000000;
+        return OK;
     case 185: case 186:
         if (scope > 1) return UNSUPPORTED;
         f->type = 1;
-        f->v.u = scope ? 700000 : 522000;
+        f->v.u = scope ? 700000 : capped(d->index) ? 699800 : hollow(d->index) ? 130500 : 522000;
         return scope && !blackwell() ? UNSUPPORTED : OK;
     case 193: f->type = 5; f->v.i = -8; return OK;
     case 194: f->type = 5; f->v.i = -2; return OK;
@@ -514,13 +561,14 @@ int nvmlDeviceGetAttributes_v2(Device *d, void *out) {
 
 /* --- GPM --- */
 typedef struct { u32 id, ret; double value; const char *names[3]; } Metric;
-int nvmlGpmQueryDeviceSupport(Device *d, u32 *out) { LIVE(d); out[1] = 1; return OK; }
+int nvmlGpmQueryDeviceSupport(Device *d, u32 *out) { LIVE(d); out[1] = !is("gpm_off"); return OK; }
 int nvmlGpmSampleAlloc(void **out) { *out = calloc(1, 64); return OK; }
 int nvmlGpmSampleFree(void *sample) { free(sample); return OK; }
 int nvmlGpmSampleGet(Device *d, int *sample) {
     LIVE(d);
     if (is("restricted")) return DENIED;
     if (is("mig") && d->index == 0) return UNSUPPORTED;
+    if (is("hung_gpm") && d->index == 3) wait_for_ever();
     *sample = d->index + 1;
     return OK;
 }
@@ -532,7 +580,7 @@ int nvmlGpmMetricsGet(void *out) {
     for (u32 i = 0; i < m->many; i++) {
         u32 id = m->metrics[i].id;
         m->metrics[i].ret = id <= 13 || id == 20 || id == 21 || id == 60 || id == 61 ? OK : UNSUPPORTED;
-        m->metrics[i].value = idle(*m->first - 1) && id <= 13 ? 0 : id <= 13 ? values[id] : id < 30 ? 1024 : 20480;
+        m->metrics[i].value = hollow(*m->first - 1) ? (id == 1 ? 99.5 : id <= 13 ? 3.5 : 8) : idle(*m->first - 1) && id <= 13 ? 0 : id <= 13 ? values[id] : id < 30 ? 1024 : 20480;
     }
     return OK;
 }

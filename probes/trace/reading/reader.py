@@ -197,11 +197,25 @@ def files(paths: Sequence[str]) -> list[str]:
         if path == STDIN or not Path(path).is_dir():
             found.append(path)
             continue
-        inside = [str(p) for p in Path(path).rglob("*") if p.name.endswith(_SUFFIXES) and p.is_file()]
+        inside = [str(p) for p in Path(path).rglob("*") if p.name.endswith(_SUFFIXES) and p.is_file() and not _ours(p)]
         if not inside:
             raise InputError(f"{path} holds no trace files", hint=f"their names end in {', '.join(_SUFFIXES)}")
         found += sorted(inside, key=_natural)
     return list(dict.fromkeys(found))
+
+
+_OWN: Final = re.compile(rb'\s{0,20}\{\s{0,20}"schema"\s{0,4}:\s{0,4}"gpudiag/')
+
+
+def _ours(path: Path) -> bool:
+    """Whether a file is a document of gpudiag's own: a capture lies beside its traces."""
+    if not path.name.endswith(".json"):
+        return False
+    try:
+        with path.open("rb") as stream:
+            return _OWN.match(stream.read(128)) is not None
+    except OSError:
+        return False
 
 
 def _natural(path: str) -> list[tuple[int, str]]:

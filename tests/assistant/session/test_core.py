@@ -79,7 +79,7 @@ class Reader(RecordedEyes):
     def do(self, step: Step) -> Event:
         """What a step gives; the live machine is never reached (`RecordedEyes` refuses)."""
         match step:
-            case Collect(origin, probes, _):
+            case Collect(origin, probes, _, _):
                 if (origin, probes) not in _SEEN:
                     _SEEN[origin, probes] = super().do(step)
                 return _SEEN[origin, probes]

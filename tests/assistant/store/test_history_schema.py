@@ -16,13 +16,13 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from assistant.store import migrate
+from assistant.store import migrate, profiles, read, write
 from assistant.store.file import create_file
 from assistant.store.location import parse
-from assistant.store.read import HEAD, REVISIONS, SQL, VERSION_TABLE
+from assistant.store.read import HEAD, REVISIONS, VERSION_TABLE
 from assistant.store.server import file_engine, server_engine
 from assistant.store.tables import TABLES
-from assistant.store.write import COLUMNS, STATEMENTS, opened
+from assistant.store.write import opened
 from tests.assistant.store.history_lab import (
     DAY,
     GPU,
@@ -40,6 +40,9 @@ from tests.assistant.store.history_lab import (
 )
 
 ROOT = Path(__file__).parent.parent.parent.parent
+SQL = {**read.SQL, **profiles.SQL}
+STATEMENTS = {**write.STATEMENTS, **{f"profile {n}": s for n, s in profiles.STATEMENTS.items()}}
+COLUMNS = {**write.COLUMNS, **profiles.COLUMNS}
 
 
 def engine_of(url: str) -> Engine:
@@ -98,10 +101,14 @@ def test_every_column_of_a_statement_stands_in_the_tables(name: str) -> None:
 def test_a_writing_statement_runs_on_the_tables(made: Connection, name: str) -> None:
     words = {c for columns in COLUMNS.values() for c in columns} | {"gone", "new_call"}
     whole = {"as_of", "at", "count", "code", "exit", "node_id", "run_id", "track_id", "xid", "num", "holds_from"}
+    whole |= {"target_id", "process_id", "pid", "start", "parent", "length", "samples"}
     whole |= {n for n in words if n.startswith(("first_", "last_", "opened_"))}
     asked = set(re.findall(r"(?<!:):(\w+)", STATEMENTS[name]))
     made.execute(text("INSERT INTO node (id, host) VALUES (7, 'n1')"))
-    parameters = {n: False if n == "late" else 7 if n in whole or n not in words else "x" for n in asked}
+    if "profile" in name:
+        made.execute(text("INSERT INTO profile_target (id, node_id, name) VALUES (7, 7, 'train.py')"))
+    special = {"late": False, "boot": "x", "cells": b"x"}
+    parameters = {n: special.get(n, 7 if n in whole or n not in words else "x") for n in asked}
     made.execute(text(STATEMENTS[name]), parameters)
 
 
@@ -221,8 +228,8 @@ def test_a_revision_that_fails_leaves_nothing_behind(first_version: str, tmp_pat
     (folder / "versions").mkdir(parents=True)
     for file in (migrate.FOLDER / "versions").glob("v*.py"):
         (folder / "versions" / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
-    (folder / "versions" / "v0003_broken.py").write_text(
-        'revision = "0003"\ndown_revision = "0002"\nfrom alembic import op\nimport sqlalchemy as sa\n'
+    (folder / "versions" / "v9999_broken.py").write_text(
+        f'revision = "9999"\ndown_revision = "{HEAD}"\nfrom alembic import op\nimport sqlalchemy as sa\n'
         "def upgrade():\n    op.create_table('half', sa.Column('a', sa.Text))\n    op.execute('SELECT nothing FROM nowhere')\n",
         encoding="utf-8",
     )

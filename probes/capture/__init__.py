@@ -1,0 +1,1 @@
+"""Capture from running jobs: what they do, read without changing, restarting or harming them."""

@@ -1,0 +1,51 @@
+"""What the two probes that capture from a job share: whom, how long, and what becomes of a capture that was not to be had."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from knowledge.observation import Observation, Source, Status, node
+from knowledge.text import excerpt
+from probes.base import Context
+from probes.host import Host, Reply
+from probes.live import ProbeRequest
+from probes.live._fetch import missing
+from probes.parse import job_capture
+
+NAME = "capture"
+MOST = 64  # processes
+NOBODY = "no process was named: ask about one, such as pid 4242, or run gpudiag profile"
+
+
+def pids(request: ProbeRequest) -> list[str]:
+    """The process ids that were named."""
+    words = request.options.get("pids", "").replace(",", " ").split()
+    return [w for w in dict.fromkeys(words) if w.isascii() and w.isdigit() and len(w) < 11][:MOST]
+
+
+def told(request: ProbeRequest, host: Host, main: Sequence[str], *words: str) -> list[Observation]:
+    """Observations of one capture."""
+    chosen = pids(request)
+    if not chosen:
+        source = Source(NAME, "", revision=job_capture.REVISION)
+        return [Observation(fact, node(host.name), None, Status.NOT_ASKED, source, detail=NOBODY) for fact in main]
+    reply = host.snapshot(NAME, "--pid", ",".join(chosen), *words, deadline=request.deadline)
+    why = _why(reply)
+    if why:
+        return missing(main, host, reply, job_capture.FORMAT, why=why)
+    return job_capture.FORMAT.parse(reply.text, Context(reply.title, host.name)) or missing(
+        main, host, reply, job_capture.FORMAT
+    )
+
+
+def _why(reply: Reply) -> str:
+    """Why there is no capture; empty when there is one."""
+    if not reply.data:
+        return reply.detail or excerpt(reply.errors, 200) or "nothing was printed"
+    try:
+        document = json.loads(reply.text)
+    except (ValueError, RecursionError):
+        return "the document is cut or is no JSON"
+    error = document.get("error") if isinstance(document, dict) else "it is no document"
+    return excerpt(str(error), 300) if error else ""
