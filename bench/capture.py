@@ -14,9 +14,10 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from probes.capture import identity, inject
-from probes.capture.guest import Guest
+from probes.capture.guest.guest import Guest
+from probes.capture.inject import inject
 from probes.capture.model import Item, Target, Window
+from probes.capture.whom import identity
 from tests.live_jobs import Job, torch_python
 
 QUIET = 2.0  # seconds

@@ -19,10 +19,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from probes.capture import hang
+from probes.capture.hang import hang
+from probes.capture.hang.standing import members
+from probes.capture.hang.standing_job import jobs
 from probes.capture.model import Process, Target
-from probes.capture.standing import members
-from probes.capture.standing_job import jobs
 from tests.live_jobs import Ranks
 from tests.probes.capture.hang_jobs import ranks
 

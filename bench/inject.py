@@ -28,7 +28,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from probes.capture import _injector, inject  # noqa: E402 - needs the path above
+from probes.capture.inject import _injector, inject  # noqa: E402 - needs the path above
 from probes.capture.model import Process, Rung  # noqa: E402
 from tests import live_jobs  # noqa: E402
 

@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from probes.capture import _offcpu_standing, offcpu  # noqa: E402  the checkout comes first on the path
+from probes.capture.offcpu import _offcpu_standing, offcpu  # noqa: E402  the checkout comes first on the path
 from tests.live_jobs import Job  # noqa: E402
 
 ANY = dict.fromkeys(offcpu.TOOLS, 10**9)  # what is measured is what the usual bound would keep it from

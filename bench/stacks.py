@@ -34,7 +34,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from probes.capture import pyspy, stacks  # noqa: E402  the checkout comes first on the path
+from probes.capture.stacks import pyspy, stacks  # noqa: E402  the checkout comes first on the path
 from tests.live_jobs import Job, torch_python  # noqa: E402
 
 LOOP = """

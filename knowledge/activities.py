@@ -1,6 +1,6 @@
 """What a thread does, as the frames of its Python stack tell: the patterns of ``data/activities.yaml``, typed.
 
-`probes.capture.activity` matches them.
+`probes.capture.stacks.activity` matches them.
 """
 
 from __future__ import annotations

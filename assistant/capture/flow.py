@@ -132,7 +132,7 @@ def _usable(folder: Path) -> None:
 
 
 def _targets(args: argparse.Namespace) -> list[Target]:
-    from probes.capture import target
+    from probes.capture.whom import target
 
     found = target.find(options.pids(args), options.names(args.name), args.gpu_users, options.names(args.job), options.names(args.container),
                         whole_job=args.all_ranks)  # fmt: skip

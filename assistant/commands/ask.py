@@ -27,7 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--dry-run", action="store_true", help="only say what was understood; nothing is run")
     add("--thread", default="", metavar="NAME", help="a conversation of its own beside this terminal's")
     add("--new", action="store_true", help="begin a new conversation")
-    add("--yes", action="store_true", help="agree to looks that take seconds and disturb nothing; never to what runs inside a job")
+    add(
+        "--yes",
+        action="store_true",
+        help="agree to looks that take seconds and disturb nothing; never to what runs inside a job",
+    )
     add("--verbose", action="store_true", help="everything: all evidence, the rule's page, all that is undecided")
 
 

@@ -59,7 +59,9 @@ def only_by_looking(query: Query) -> bool:
     if query.intent is not Intent.PROBE or not of_process(query):
         return False
     looks = _looks_into()
-    facts = {f for f in asked_facts(query) if vocabulary()[f].scope is not Scope.NODE}  # the word "pid" names some of a node
+    facts = {
+        f for f in asked_facts(query) if vocabulary()[f].scope is not Scope.NODE
+    }  # the word "pid" names some of a node
     named = set(named_probes(query.text, probes(), tools_only=bool(facts)))
     return facts <= frozenset().union(*looks.values()) and named <= looks.keys()
 

@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"(?<=[-_ ])\d+")
 
 
 def folded(document: Mapping[str, Any], boot_id: str, pid: int, start: int, title: str, offset: int) -> list[Sampled]:
-    """The samples of a recording (the StackDoc of `probes.capture.stacks`), by ten seconds.
+    """The samples of a recording (the StackDoc of `probes.capture.stacks.stacks`), by ten seconds.
 
     `offset` is realtime less monotonic, ns. Threads that stood at one place for the whole recording are left out,
     unless they are the main one: a pool that waits for work is not what anybody looks for.

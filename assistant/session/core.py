@@ -248,7 +248,9 @@ class Session:
             return self._conclude(state, frame, phrases.which_process(titles, query.lang))
         looked = "capture.window.seconds" in diagnosis.facts.facts
         if plan is not None and of_process(query) and (looked or not known(query, diagnosis.facts)):
-            plan = replace(plan, questions=())  # of what is not there nobody can tell more, of the rest the look tells it
+            plan = replace(
+                plan, questions=()
+            )  # of what is not there nobody can tell more, of the rest the look tells it
         if plan is not None and (agreed := granted(self, state, frame, plan, diagnosis.facts)):
             return state, (Collect(frame.origin, agreed, None, options(query, diagnosis.facts)),)
         gone = replaced(state, frame)

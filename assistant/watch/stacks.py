@@ -74,7 +74,7 @@ class Sampler:
 
     def _sample(self, processes: Mapping[int, Process]) -> None:
         """A minute of them, side by side."""
-        from probes.capture.stacks import Recording
+        from probes.capture.stacks.stacks import Recording
 
         if not processes:
             return
@@ -95,7 +95,7 @@ class Sampler:
 
     def _processes(self, search: bool) -> dict[int, Process]:
         """Those of all names. The whole table of processes is searched only now and then, and for what has none left."""
-        from probes.capture import identity
+        from probes.capture.whom import identity
 
         for name in self._names:
             alive = {pid: p for pid, p in self._known.get(name, {}).items() if identity.same(p)}
@@ -104,7 +104,7 @@ class Sampler:
 
     def _found(self, name: str) -> dict[int, Process]:
         from knowledge.errors import UsageError
-        from probes.capture import target
+        from probes.capture.whom import target
 
         try:
             found = [t.process for t in target.find(names=[name])]

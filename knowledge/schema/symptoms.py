@@ -42,5 +42,7 @@ class Entry(Strict):
     said: Said
     tags: list[Slug] = []
     hypotheses: Annotated[list[Slug], Field(min_length=6, max_length=30)]
-    running: Annotated[list[Slug], Field(max_length=15)] = []  # instead of them for a job that is looked into while it runs
+    running: Annotated[
+        list[Slug], Field(max_length=15)
+    ] = []  # instead of them for a job that is looked into while it runs
     sources: Annotated[list[Line], Field(min_length=1)]

@@ -119,7 +119,7 @@ def _about(emit: Emit, document: Mapping[str, Any], target: Target, row: Mapping
 
 def _samples(document: Mapping[str, Any], target: Target) -> int:
     """How often the stacks of a target were seen; without stacks, how often its threads were."""
-    from probes.capture import stack_facts
+    from probes.capture.stacks import stack_facts
 
     pid = target.process.pid
     with suppress(*_STRANGE):
@@ -244,7 +244,7 @@ def _add(emit: Emit, told: Told) -> None:
 
 
 def _of_stacks(emit: Emit, document: Mapping[str, Any], found: Sequence[tuple[Target, Mapping[str, Any]]]) -> None:
-    from probes.capture import stack_facts
+    from probes.capture.stacks import stack_facts
 
     stacks, threads = mapping(document.get("stacks")), mapping(document.get("threads")) or None
     for target, row in found:
@@ -259,7 +259,7 @@ def _of_waits(emit: Emit, document: Mapping[str, Any], found: Sequence[tuple[Tar
     waits, stacks = mapping(document.get("offcpu")), mapping(document.get("stacks"))
     if not waits:
         return
-    from probes.capture import offcpu_facts
+    from probes.capture.offcpu import offcpu_facts
 
     for target, row in found:
         subject, pid = process_subject(target.process.pid, emit.host), str(target.process.pid)
@@ -268,7 +268,7 @@ def _of_waits(emit: Emit, document: Mapping[str, Any], found: Sequence[tuple[Tar
 
 
 def _of_samples(emit: Emit, document: Mapping[str, Any], found: Sequence[tuple[Target, Mapping[str, Any]]]) -> None:
-    from probes.capture import gpu_facts, node_facts, thread_facts
+    from probes.capture.readings import gpu_facts, node_facts, thread_facts
 
     window, threads, gpus = _window(document), mapping(document.get("threads")), mapping(document.get("gpus"))
     for target, row in found:
@@ -291,7 +291,7 @@ def _window(document: Mapping[str, Any]) -> tuple[int, int] | None:
 
 def _driving(document: Mapping[str, Any], target: Target, row: Mapping[str, Any]) -> int | None:
     """The thread that runs the loop, by its stacks; None: the main one."""
-    from probes.capture import stack_facts
+    from probes.capture.stacks import stack_facts
 
     with suppress(*_STRANGE):
         return stack_facts.driving(
@@ -301,6 +301,6 @@ def _driving(document: Mapping[str, Any], target: Target, row: Mapping[str, Any]
 
 
 def _of_ranks(emit: Emit, document: Mapping[str, Any]) -> None:
-    from probes.capture import rank_facts
+    from probes.capture.hang import rank_facts
 
     _add(emit, partial(rank_facts.observations, document, emit.host, emit.source.call))

@@ -33,7 +33,10 @@ class Gentle:
 
     def start(self) -> None:
         """Begin. Returns when stacks are being read, or cannot be: some tenths of a second."""
-        from probes.capture import interpreter, offcpu, samples, stacks
+        from probes.capture.inject import interpreter
+        from probes.capture.offcpu import offcpu
+        from probes.capture.readings import samples
+        from probes.capture.stacks import stacks
 
         traced = [p.target for p in self._plan.targets if Item.OFFCPU in p.gentle]
         if traced:
@@ -93,7 +96,7 @@ class Gentle:
         if sampled:
             outcome = Outcome.PARTIAL if error else Outcome.OK
             return Part(Item.STACKS, outcome, Rung.PY_SPY, Text(error, error), began=began, ended=ended)
-        from probes.capture import stacks
+        from probes.capture.stacks import stacks
 
         refusal = stacks.failure(cast("stacks.StackDoc", found)) if found.get("error") else None
         why = refusal.why if refusal is not None else Text("py-spy gave no sample", "py-spy 未给出任何采样")
@@ -108,7 +111,7 @@ class Gentle:
         return Part(Item.CPU, Outcome.FAILED, Rung.PROC, Text(why, why))
 
     def _of_waits(self, pid: int) -> Part:
-        from probes.capture import offcpu, offcpu_facts
+        from probes.capture.offcpu import offcpu, offcpu_facts
 
         document = self._offcpu.document
         rung = {"bpftrace": Rung.BPF, "samples": Rung.PROC}.get(document.get("method"), Rung.PERF)
@@ -121,7 +124,7 @@ class Gentle:
 
     def frozen(self, pid: int, began: int) -> bool:
         """Whether the thread that runs the loop never changed its stack since `began`: a job that spins in a wait looks busy."""
-        from probes.capture import stack_facts
+        from probes.capture.stacks import stack_facts
 
         found = self._stack_documents.get(str(pid)) or {}
         if found.get("error"):
@@ -133,7 +136,7 @@ class Gentle:
 
     def sources(self, target: Target) -> dict[str, str]:
         """The lines of source that the stacks of a target stand on."""
-        from probes.capture import sources
+        from probes.capture.stacks import sources
 
         pids = [target.process.pid, *(h.pid for h in target.helpers[:HELPERS])]
         found = [d for pid in pids if (d := self._stack_documents.get(str(pid))) and not d.get("error")]

@@ -20,7 +20,7 @@ from probes.capture.model import Item, Outcome, Part, Refusal, Rung, Window
 from probes.capture.plan import Plan, Planned
 
 if TYPE_CHECKING:
-    from probes.capture.guest import Guest, GuestState
+    from probes.capture.guest.guest import Guest, GuestState
 
 INJECT: Final = 2.5  # seconds that a call waits to be taken by the main thread
 LEAD: Final = 1.6  # seconds from the calls to the window's begin: the slowest rank has made its pilot by then
@@ -79,8 +79,8 @@ def enter(plan: Plan, start_at: int | None, *, say: Callable[[str], None], cance
 
 
 def _enter(one: Inside, plan: Plan, start_at: int | None) -> None:
-    from probes.capture import inject
-    from probes.capture.guest import Guest
+    from probes.capture.guest.guest import Guest
+    from probes.capture.inject import inject
 
     target, wish = one.planned.target, plan.wish
     guest = Guest(

@@ -21,7 +21,9 @@ class Item(StrEnum):
 
     STACKS = "stacks"  # Python stacks of all threads over the window: py-spy, nothing is injected
     CPU = "cpu"  # threads, I/O, cgroup, network, GPU readings over the window: /proc and NVML, nothing is touched
-    OFFCPU = "offcpu"  # what threads wait for in the kernel: perf or bpftrace where they are; only when asked for by name
+    OFFCPU = (
+        "offcpu"  # what threads wait for in the kernel: perf or bpftrace where they are; only when asked for by name
+    )
     TORCH = "torch"  # operators: torch.profiler, started in the target
     KERNELS = "kernels"  # device work: the same profiler with CUDA
     MEMORY = "memory"  # torch's statistics of its CUDA allocator, asked for in the target

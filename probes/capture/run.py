@@ -37,7 +37,7 @@ def survey(
     targets: Sequence[Target], items: Iterable[Item], window: Window | None = None, *, force: bool = False
 ) -> dict[int, Survey]:
     """What can be done to each target and what not, by pid. Nothing is touched."""
-    from probes.capture import preflight
+    from probes.capture.whom import preflight
 
     wanted, span = frozenset(items), window or Window()
     out = {}
@@ -52,7 +52,8 @@ def _ways(
     target: Target, wanted: frozenset[Item], window: Window, *, force: bool
 ) -> tuple[tuple[Rung, ...] | Refusal, tuple[Rung, ...]]:
     """How a call can be made in a target, and how a trace can be had without one."""
-    from probes.capture import inject, served
+    from probes.capture.inject import inject
+    from probes.capture.serve import served
 
     return inject.able(target.process, force=force), served.ways(target, window) if wanted & TRACED else ()
 
@@ -114,7 +115,7 @@ class _Capture:
 
     def run(self) -> None:
         """Look, listen, ask, leave."""
-        from probes.capture import aftermath
+        from probes.capture.whom import aftermath
 
         self.before = {p.target.process.pid: aftermath.vital(p.target.process) for p in self.plan.targets}
         self.say("listening")
@@ -140,7 +141,7 @@ class _Capture:
 
     def _places(self) -> dict[int, tuple[Any, ...]]:
         """Where the main thread of each target stands now; nothing when that is not to be seen of one."""
-        from probes.capture import stacks
+        from probes.capture.stacks import stacks
 
         pids = [p.target.process.pid for p in self.plan.targets]
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
@@ -164,7 +165,7 @@ class _Capture:
 
     def _any_there(self) -> bool:
         """Whether one of the targets still runs: of those that ended there is no more to see, and their shares are of their time."""
-        from probes.capture import identity
+        from probes.capture.whom import identity
 
         return any(identity.lives(p.target.process) for p in self.plan.targets)
 
@@ -187,7 +188,7 @@ class _Capture:
 
     def _served(self, planned: Planned) -> list[Part]:
         """What comes without a call in the target."""
-        from probes.capture import served
+        from probes.capture.serve import served
 
         assert planned.server is not None
         return served.capture(
@@ -198,7 +199,7 @@ class _Capture:
 
     def _stands_still(self) -> bool:
         """Whether no target used the CPU, nor was its main thread switched, for a moment."""
-        from probes.capture import aftermath
+        from probes.capture.whom import aftermath
 
         left = STILL - (time.monotonic_ns() - self.began) / 1e9
         if self.cancel.wait(max(0.05, min(STILL, left))):
@@ -211,7 +212,7 @@ class _Capture:
 
     def _hangs(self) -> bool:
         """Two looks at all stacks of what stands still, and whether it hangs: a job may as well sleep, or wait for its data."""
-        from probes.capture import flight_files, hang, standing, standing_job
+        from probes.capture.hang import flight_files, hang, standing, standing_job
 
         self.say("it stands still: looking at all stacks twice")
         targets = [p.target for p in self.plan.targets]
@@ -264,7 +265,7 @@ class _Capture:
 
     def _settled(self, planned: Planned) -> Aftermath | None:
         """How a target stands now, against before."""
-        from probes.capture import aftermath
+        from probes.capture.whom import aftermath
 
         process = planned.target.process
         before = self.before.get(process.pid)

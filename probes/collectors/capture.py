@@ -65,8 +65,9 @@ def captured(options: argparse.Namespace, cancel: threading.Event) -> dict[str, 
 
 
 def _capture(options: argparse.Namespace, folder: Path, cancel: threading.Event, host: str) -> dict[str, object]:
-    from probes.capture import plan, run, target
+    from probes.capture import plan, run
     from probes.capture.model import Window
+    from probes.capture.whom import target
 
     pids = [int(word) for word in options.pid.replace(",", " ").split() if word.isdigit()]
     items = (*plan.DEFAULT, *plan.AGREED) if options.inject else plan.DEFAULT

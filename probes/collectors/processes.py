@@ -765,7 +765,9 @@ def main() -> None:
     parser.add_argument("--root", default="")
     parser.add_argument("--interval", type=float, default=INTERVAL)
     parser.add_argument("--pid", type=int, action="append", default=[])
-    parser.add_argument("--name", action="append", default=[], help="a program, script or module: its processes count as asked for")
+    parser.add_argument(
+        "--name", action="append", default=[], help="a program, script or module: its processes count as asked for"
+    )
     parser.add_argument(
         "--skip-family", action="store_true", help="leave out what started this, and all that that one started"
     )

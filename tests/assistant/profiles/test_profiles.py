@@ -93,8 +93,14 @@ def test_growth_turns_round(a: dict[Stack, int], b: dict[Stack, int]) -> None:
 
 
 def test_the_function_that_grew_is_named_and_not_its_callers() -> None:
-    base: dict[Stack, int] = {("MainThread", "main", "step", "compute"): 800, ("MainThread", "main", "step", "tokenize"): 200}
-    after: dict[Stack, int] = {("MainThread", "main", "step", "compute"): 800, ("MainThread", "main", "step", "tokenize", "regex"): 600}
+    base: dict[Stack, int] = {
+        ("MainThread", "main", "step", "compute"): 800,
+        ("MainThread", "main", "step", "tokenize"): 200,
+    }
+    after: dict[Stack, int] = {
+        ("MainThread", "main", "step", "compute"): 800,
+        ("MainThread", "main", "step", "tokenize", "regex"): 600,
+    }
     found = compared(base, after)
     assert found.culprit is not None
     assert found.culprit.name == "regex"

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from probes.capture import identity
-from probes.capture.guest import Guest, GuestState
+from probes.capture.guest.guest import Guest, GuestState
 from probes.capture.model import Item, Part, Target, Window
+from probes.capture.whom import identity
 from tests.live_jobs import Job
 
 

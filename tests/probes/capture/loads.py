@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from knowledge.observation import Observation, Scope, Status, Subject, node
-from probes.capture import interpreter, thread_facts
+from probes.capture.inject import interpreter
 from probes.capture.model import Process, Target
-from probes.capture.samples import Recording, Samples
+from probes.capture.readings import thread_facts
+from probes.capture.readings.samples import Recording, Samples
 from probes.live_host import LiveHost
 from tests.probes.capture.real_processes import started
 from tests.probes.live.machine import cannot

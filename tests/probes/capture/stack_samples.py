@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from probes.capture.stack_document import StackDoc
+from probes.capture.stacks.stack_document import StackDoc
 
 MS = 1_000_000
 SITE = "/opt/env/lib/python3.11/site-packages/"

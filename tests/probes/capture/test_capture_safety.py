@@ -14,14 +14,18 @@ from typing import Any
 
 import pytest
 
-from probes.capture import _guest_folder, _inroot, _kept, _room, endpoints, identity, inject, manifest, remote_exec
-from probes.capture import guest as guest_module
-from probes.capture._guest_folder import Folder
-from probes.capture.guest import Guest
+from probes.capture import _inroot, _kept, manifest
+from probes.capture.guest import _guest_folder
+from probes.capture.guest import guest as guest_module
+from probes.capture.guest._guest_folder import Folder
+from probes.capture.guest.guest import Guest
+from probes.capture.inject import inject, remote_exec
 from probes.capture.model import Item, Outcome, Process, Rung, Target, Window
+from probes.capture.serve import endpoints
+from probes.capture.whom import _room, identity
 from tests.live_jobs import JOBS, Job, pythons, torch_python
+from tests.probes.capture.guest.test_guest_folder import RESULT, TRACE, done
 from tests.probes.capture.guests import folders, guest, threads, wait
-from tests.probes.capture.test_guest_folder import RESULT, TRACE, done
 
 TOLD: dict[str, Any] = dict(RESULT)
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do that")

@@ -1,0 +1,1 @@
+"""Jobs that stand still, and ranks compared: who is waited for, and where."""

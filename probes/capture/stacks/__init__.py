@@ -1,0 +1,1 @@
+"""Python stacks from outside, and what they say a thread was doing."""
