@@ -31,7 +31,7 @@ def test_each_activity_but_wrappers_and_nothing_has_a_fact() -> None:
 
 def test_what_a_thread_waits_for_outranks_what_it_computes() -> None:
     rank = {a.id: a.rank for a in ALL}
-    order = ["gil_wait", "data_work", "checkpoint", "compile", "import", "collective", "sync", "backward", "logging", "sleep", "io", "operator", "python"]  # fmt: skip
+    order = ["gil_wait", "data_work", "import", "checkpoint", "compile", "collective", "sync", "backward", "logging", "sleep", "io", "operator", "python"]  # fmt: skip
     assert sorted(order, key=lambda i: -rank[i]) == order
 
 

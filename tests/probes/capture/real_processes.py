@@ -17,7 +17,8 @@ from typing import Any
 from tests.probes.live.machine import NOBODY, SYSTEM_PYTHON, cannot, need_nobody
 
 ROOT = Path(__file__).parents[3]
-PYTHON = [sys.executable, "-I", "-S"]
+# The interpreter itself and not the environment's link to it: some tests mount over the folder that the checkout lies in.
+PYTHON = [str(Path(sys.executable).resolve()), "-I", "-S"]
 SLEEP = "print('ready', flush=True); import time; time.sleep(120)"
 # A shell that holds device files of a GPU which is none; nobody else sees them.
 DEVICES = (
