@@ -7,6 +7,7 @@ result would crash: so torch's two functions that begin a profile are led throug
 # ruff: noqa: BLE001 - nothing raises into the target, and nothing more is imported there than must be
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 from probes.capture.agent.report import Refused
 
 BEGINNINGS = ("_prepare_profiler", "_enable_profiler")
+QUIET = 0.1  # seconds between the last event and the stop
 CUDA_GRAPHS = (12, 6)  # from this CUDA on, CUPTI may be torn down in a process with CUDA graphs
 
 
@@ -160,15 +162,30 @@ class Session:
         if getattr(self._module, "_is_profiler_enabled", True) is False:  # taken away all the same
             self.gave_way = True
             return
-        self.ended, cpu = time.monotonic_ns(), time.thread_time_ns()
+        self.ended = time.monotonic_ns()
+        self._quiet()
+        at, cpu = time.monotonic_ns(), time.thread_time_ns()
         result = self._torch.autograd._disable_profiler()
-        self.stop_ns, self.stop_cpu_ns = time.monotonic_ns() - self.ended, time.thread_time_ns() - cpu
+        self.stop_ns, self.stop_cpu_ns = time.monotonic_ns() - at, time.thread_time_ns() - cpu
         getattr(self._module, "_run_on_profiler_stop", int)()
         self._profile.entered = False
         if result is None or not _start(result):
             self.gave_way = True  # an empty result: asking it for anything more crashes
             return
         self._result = result
+
+    def _quiet(self) -> None:
+        """No thread begins an event any more, and one that is amid beginning one has time to leave it.
+
+        The stop takes the events away from under all threads. One that was set aside by the scheduler just then, on a machine
+        with more to run than CPUs, wrote into what was gone: a crash in `ThreadLocalSubqueue::begin_op`.
+        """
+        if not self.everywhere or threading.get_ident() != self.thread:
+            return
+        with contextlib.suppress(Exception):
+            # CPU alone: the device's own buffers are flushed by the stop, and no thread of the job writes them
+            self._torch._C._autograd._toggle_collection_dynamic(False, {self._module.ProfilerActivity.CPU})
+            time.sleep(QUIET)
 
     def forked(self) -> None:
         """In a process that was just forked: nothing is recorded there. What is recorded is only let be: the profiler has threads,

@@ -411,6 +411,7 @@ def test_a_disk_that_runs_full_in_the_middle_is_told_and_nothing_stays(tmp_path:
         try:
             inject.run(process, one.code)
             wait(one, lambda s: s.phase == "capturing")
+            assert job.alive, (job.status, job.output[-500:])
             with (Path(process.root) / "dev/shm/fill").open("wb", buffering=0) as file, suppress(OSError):
                 while True:
                     file.write(bytes(4096))
