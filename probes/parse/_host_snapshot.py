@@ -58,13 +58,13 @@ def gap(answer: Mapping[str, Any]) -> Reading | None:
         return Reading(None, Status.TIMEOUT, f"{hung} did not answer within {answer.get('seconds', '?')} s")
     if error is None:
         return None
-    name = str(error).partition(":")[0]
+    why = str(error).strip() or "it failed without a reason"
+    name = why.partition(":")[0]
     if name in _DENIED:
-        return Reading(None, Status.DENIED, f"{error}; {AS_ROOT}")
+        return Reading(None, Status.DENIED, f"{why}; {AS_ROOT}")
     if name in _ABSENT:
-        return Reading(None, Status.UNSUPPORTED, str(error))
-    late = "deadline" in str(error)
-    return Reading(None, Status.TIMEOUT if late else Status.FAILED, str(error))
+        return Reading(None, Status.UNSUPPORTED, why)
+    return Reading(None, Status.TIMEOUT if "deadline" in why else Status.FAILED, why)
 
 
 class Snapshot:
