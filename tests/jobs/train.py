@@ -144,6 +144,11 @@ def train(options, counters):
         step += 1
         counters.tick()
         if step == 5:
+            if "gil" in faults:  # not before: imports beside them take minutes
+                for i in range(2):
+                    work = threading.Thread(target=score_in_background, args=(threading.Event(),), daemon=True)
+                    work.name = "scorer-%d" % i
+                    work.start()
             ready()
 
 
@@ -162,10 +167,6 @@ def main():
         parser.error("--fault %s" % options.fault)
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    stop = threading.Event()
-    if "gil" in options.fault:
-        for i in range(2):
-            threading.Thread(target=score_in_background, args=(stop,), daemon=True, name="scorer-%d" % i).start()
     train(options, Counters())
 
 
