@@ -175,9 +175,9 @@ def test_of_tiny_batches_the_optimizer_is_what_is_paid_for(profile: Profile) -> 
     ("faults", "expected"),
     [
         ("data,python", {"batches-made-in-training-process": "decode_slowly", "python-bound-loop": "tokenize_slowly"}),
-        ("gil,checkpoint", {"interpreter-lock-contended": "score_in_background", "checkpoint-in-loop": "save_checkpoint"}),
+        ("python,checkpoint", {"python-bound-loop": "tokenize_slowly", "checkpoint-in-loop": "save_checkpoint"}),
     ],
-    ids=["data-python", "gil-checkpoint"],
+    ids=["data-python", "python-checkpoint"],
 )  # fmt: skip
 def test_of_two_faults_both_are_found_and_the_dearer_stands_first(
     profile: Profile, faults: str, expected: dict[str, str]
