@@ -254,7 +254,7 @@ def window_fault(window: Window) -> str:
 
 
 def cost(item: Item, events: int = EVENTS) -> Cost:
-    """What `item` costs a target at most. The figures are measured (docs/profile.md)."""
+    """What `item` costs a target at most: measured (docs/profile.md), but for memory, loss and gradnorm, which are estimates."""
     match item:
         case Item.STACKS:
             said = Text(

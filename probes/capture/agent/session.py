@@ -4,10 +4,9 @@ There is one profiler in a process. When the job starts its own while ours runs,
 result would crash: so torch's two functions that begin a profile are led through `_give_way` for as long as ours runs.
 """
 
-# ruff: noqa: BLE001 - nothing raises into the target, and nothing more is imported there than must be
+# ruff: noqa: BLE001, SIM105 - nothing raises into the target, and nothing more is imported there than must be
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import sys
@@ -182,10 +181,12 @@ class Session:
         """
         if not self.everywhere or threading.get_ident() != self.thread:
             return
-        with contextlib.suppress(Exception):
+        try:
             # CPU alone: the device's own buffers are flushed by the stop, and no thread of the job writes them
             self._torch._C._autograd._toggle_collection_dynamic(False, {self._module.ProfilerActivity.CPU})
             time.sleep(QUIET)
+        except Exception:  # a torch without it stops as torch itself does
+            pass
 
     def forked(self) -> None:
         """In a process that was just forked: nothing is recorded there. What is recorded is only let be: the profiler has threads,

@@ -238,7 +238,7 @@ def read(spans: Spans, text: str, before: Mapping[int, Standing], after: Mapping
 
 
 # {"type": "map", "data": {"@n": {"13109,launch_it": 1480}}}
-# {"type": "map", "data": {"@s": {"13109,\n\t7f7aa4ecc0f9 launch_it+0 (/tmp/libfn.so)\n": 1480}}}
+# {"type": "map", "data": {"@s": {"13109,\n\t7f7aa4ecc0f9 launch_it+0 (/app/libfn.so)\n": 1480}}}
 def read_launches(text: str) -> tuple[list[list[Any]], list[list[Any]]]:
     """Counts and stacks from what the program of `launches` printed; what is none of it is left out."""
     counts: list[list[Any]] = []

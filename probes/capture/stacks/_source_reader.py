@@ -1,8 +1,8 @@
 """Reads single lines of Python files as a process sees them, in a child that can be given up: a dead file system keeps a reader for ever.
 
-    python -I -S -B _source_reader.py PID /work/train.py:10,42 ...
+    python -I -S -B _source_reader.py PID /app/train.py:10,42 ...
 
-Prints {"/work/train.py:42": "loss.item()"}. The target may be hostile, and we may be root: only regular files whose name ends in .py (also behind
+Prints {"/app/train.py:42": "loss.item()"}. The target may be hostile, and we may be root: only regular files whose name ends in .py (also behind
 symbolic links, which never lead out of the target's root), only what the target itself may read, and only the lines that its stacks stand on.
 Standard library only.
 """

@@ -22,7 +22,7 @@ _READER: Final = Path(__file__).with_name("_source_reader.py")
 
 
 def lines(pid: int, wanted: Iterable[tuple[str, int]], deadline: float = 3.0) -> dict[str, str]:
-    """The text of source lines, stripped and cut at 200 characters, by "/work/train.py:42"; what cannot be read is left out.
+    """The text of source lines, stripped and cut at 200 characters, by "/app/train.py:42"; what cannot be read is left out.
 
     Only regular .py files that the target itself may read, below its own root. Never raises; a file system that hangs
     costs `deadline` seconds at most.
