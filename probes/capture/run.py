@@ -25,6 +25,7 @@ from knowledge.observation_json import plain
 from probes.capture import inside, manifest
 from probes.capture.model import INJECTED, SCHEMA, Aftermath, Item, Outcome, Part, Refusal, Rung, Target, Vital, Window
 from probes.capture.plan import TRACED, Plan, Planned, Survey
+from probes.capture.readings import timebase
 
 STILL: Final = 0.6  # seconds in which a job that works uses the CPU, or its main thread is switched
 HANG_WINDOW: Final = 1.2  # seconds that a job that stands still is listened to
@@ -83,14 +84,6 @@ def named(plan: Plan, at: float | None = None) -> str:
     return f"{moment:%Y%m%dT%H%M%S}-{pids[0] if pids else 0}"
 
 
-def clocks() -> dict[str, int]:
-    """The clocks at one moment, ns."""
-    return {
-        "realtime": time.clock_gettime_ns(time.CLOCK_REALTIME), "monotonic": time.clock_gettime_ns(time.CLOCK_MONOTONIC),
-        "boottime": time.clock_gettime_ns(time.CLOCK_BOOTTIME),
-    }  # fmt: skip
-
-
 class _Capture:
     """What is known while it runs."""
 
@@ -99,7 +92,7 @@ class _Capture:
 
         self.plan, self.folder, self.say, self.cancel, self.host = plan, folder, say, cancel, host
         self.gentle = Gentle(plan)
-        self.clocks = [clocks()]
+        self.clocks = [asdict(timebase.pair())]
         self.began = self.ended = self.clocks[0]["monotonic"]
         self.before: dict[int, Vital] = {}
         self.after: dict[int, Aftermath] = {}
@@ -248,7 +241,7 @@ class _Capture:
             self.gentle.stop()
         finally:
             inside.collect(self.guests, self.folder)
-            self.clocks.append(clocks())
+            self.clocks.append(asdict(timebase.pair()))
         pids = [p.target.process.pid for p in self.plan.targets if Item.STACKS in p.gentle]
         if (
             self.hang is None

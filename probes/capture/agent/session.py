@@ -4,7 +4,7 @@ There is one profiler in a process. When the job starts its own while ours runs,
 result would crash: so torch's two functions that begin a profile are led through `_give_way` for as long as ours runs.
 """
 
-# ruff: noqa: BLE001, SIM105 - nothing raises into the target, and nothing more is imported there than must be
+# ruff: noqa: BLE001 - nothing raises into the target, and nothing more is imported there than must be
 from __future__ import annotations
 
 import gc
