@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -32,10 +33,12 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args: object, **kwargs: object) -> None:
         kwargs.setdefault("allow_abbrev", False)
         kwargs.setdefault("formatter_class", _Formatter)
+        self._words: list[str] = []
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # handed through as they come
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse does; files also stand behind flags (before Python 3.12 argparse refuses them there)."""
+        self._words = list(args or ())
         found, rest = self.parse_known_args(args, namespace)
         if isinstance(getattr(found, "files", None), list) and all(w == "-" or w[:1] != "-" for w in rest):
             found.files = [*found.files, *rest]
@@ -46,11 +49,19 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the whole usage."""
         message = _INVALID.sub(lambda m: f"{m[2]} is no valid {_PLAIN.get(m[1], m[1])}", message)
+        if strange := self._misspelt():  # argparse complains of the value, which it takes for an operand
+            message = f"unrecognized arguments: {strange}"
         wrong = message.partition("unrecognized arguments: ")[2].split(" ")[0].split("=")[0]
         flags = [flag for action in _every(self) for flag in action.option_strings if flag.startswith("--")]
         hint = nearest_hint(wrong, flags) if wrong.startswith("-") else ""
         more = f"see {self.prog} --help"
         raise UsageError(f"{self.prog.removeprefix('gpudiag ')}: {message}", hint=f"{hint} ({more})" if hint else more)
+
+    def _misspelt(self) -> str:
+        """The first long flag that was given and is none; empty when all are known."""
+        known = {flag for action in _every(self) for flag in action.option_strings}
+        given = (w.partition("=")[0] for w in itertools.takewhile(lambda w: w != "--", self._words) if w[:2] == "--")
+        return next((flag for flag in given if flag not in known), "")
 
 
 def _every(parser: argparse.ArgumentParser) -> list[argparse.Action]:

@@ -207,3 +207,10 @@ def test_a_module_in_the_place_of_a_library_cannot_end_a_check_well(tmp_path: Pa
         cwd=Path(__file__).parent.parent.parent,
     )  # fmt: skip
     assert done.returncode == 70, done.stdout
+
+
+def test_a_misspelt_flag_is_named_and_not_its_value(gpudiag: Gpudiag) -> None:
+    done = gpudiag("profile", "--pdi", "1")
+    assert done.code == 2
+    assert "--pdi" in done.err
+    assert "did you mean --pid?" in done.err

@@ -19,6 +19,7 @@ from assistant.store.read import HEAD, VERSION_TABLE, open_reader
 from assistant.store.write import locked
 from knowledge.language import Text
 from tests.assistant.store.history_lab import HOST, MINUTE, T0, Machine, check, plain, reader, remember, values
+from tests.probes.live.machine import NOBODY, need_open_checkout
 
 ROOT = Path(__file__).parent.parent.parent.parent
 DIAGNOSIS = plain(Machine(replay=3).observations(T0), T0)
@@ -184,11 +185,8 @@ AS_NOBODY = (
 
 def as_nobody(url: str) -> list[str]:
     """What an ordinary user gets: of keeping a check, and of comparing with the last one."""
-    lead = []
-    if os.getuid() == 0:
-        if shutil.which("setpriv") is None:
-            pytest.skip("setpriv is not installed")
-        lead = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    need_open_checkout()
+    lead = NOBODY if os.getuid() == 0 else []
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [*lead, sys.executable, "-c", AS_NOBODY, url],

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tests.probes.live.machine import NOBODY, SYSTEM_PYTHON, cannot, need_nobody
+from tests.probes.live.machine import NOBODY, SYSTEM_PYTHON, cannot, need_nobody, need_open_checkout
 
 ROOT = Path(__file__).parents[3]
 # The interpreter itself and not the environment's link to it: some tests mount over the folder that the checkout lies in.
@@ -123,6 +123,7 @@ def uninterruptible(folder: Path) -> Iterator[int]:
 def as_nobody(code: str, *words: str, before: Sequence[str] = ()) -> Any:
     """What a program of user nobody prints as JSON; it may import gpudiag. `before`: a command in front of it."""
     python = need_nobody()
+    need_open_checkout()
     env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [*NOBODY, *before, python, "-c", code, *words],

@@ -22,6 +22,7 @@ from probes.capture.inject import _refusals, gdb, inject, ptrace, remote_exec
 from probes.capture.inject.inject import InjectError
 from probes.capture.model import Process, Refusal, Rung
 from tests import live_jobs
+from tests.probes.live.machine import need_open_checkout
 
 HIT = "import os; f = os.open(os.environ['TMPDIR'] + '/hits', os.O_WRONLY | os.O_APPEND | os.O_CREAT); os.write(f, b'.'); os.close(f)"
 PATIENCE = 60.0
@@ -176,8 +177,7 @@ def test_a_stopped_and_a_traced_process_are_refused() -> None:
 @traces
 def test_another_user_is_refused_and_root_may() -> None:
     """As an ordinary user: its own process works, somebody else's is refused with the reason."""
-    if shutil.which("setpriv") is None:
-        pytest.skip("setpriv is not installed")
+    need_open_checkout()
     drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]
     interpreter = shutil.which("python3.11", path="/usr/bin:/bin") or ""
     if not interpreter:
@@ -191,11 +191,6 @@ def test_another_user_is_refused_and_root_may() -> None:
         try: print(inject.run(Process(int(sys.argv[2]), 0, "x"), sys.argv[4], deadline=60).rung)
         except inject.InjectError as e: print(e.refusal.code)
     """)
-    probe = subprocess.run(
-        [*drop, interpreter, "-c", "import sys; open(sys.argv[1])", inject.__file__], check=False, capture_output=True
-    )
-    if probe.returncode:
-        pytest.skip("this checkout is not readable by other users")
     for user, expected in ((drop, "pending-call"), ([], "no-permission")):
         with live_jobs.Job("loop.py", interpreter=interpreter, prefix=user) as job:
             job.folder.chmod(0o777)
