@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import sys
 import tempfile
 import time
@@ -42,16 +43,23 @@ def state(job: Job) -> str:
     return f"RSS {status(job.pid, 'VmRSS') >> 10} MiB, threads {status(job.pid, 'Threads')}, descriptors {opened}"
 
 
-def quiet(job: Job) -> tuple[float, float]:
-    """Iterations a second, and ms of the longest."""
+def cpu(job: Job) -> int:
+    """ns that the driving thread has computed so far."""
+    return int(Path(f"/proc/{job.pid}/task/{job.pid}/schedstat").read_text().split()[0])
+
+
+def quiet(job: Job) -> tuple[float, float, float]:
+    """Iterations a second, ms of the longest, and CPU ms of one: that, other work on the machine touches least."""
     job.forget_longest()
+    count, spent = job.iterations, cpu(job)
     rate = job.rate(QUIET)
-    return rate, job.longest_ns / 1e6
+    return rate, job.longest_ns / 1e6, (cpu(job) - spent) / max(1, job.iterations - count) / 1e6
 
 
-def measure(job: Job, name: str, folder: Path) -> None:
+def measure(job: Job, name: str, folder: Path) -> float:
+    """What the job costs afterwards, against before: percent of CPU time an iteration."""
     items, window = CASES[name]
-    before, normal = quiet(job)
+    before, normal, price = quiet(job)
     target = Target(identity.read(job.pid))
     one = Guest(target, items, window)
     one.prepare()
@@ -71,16 +79,17 @@ def measure(job: Job, name: str, folder: Path) -> None:
     within = (job.iterations - count) / took
     parts, iterations, torch = one.collect(folder)
     one.clean()
-    after, _ = quiet(job)
+    after, _, then = quiet(job)
     profiler = (torch or {}).get("profiler", {})
     inside = 0
     if iterations is not None:
         inside = sum(iterations["began"] < e <= iterations["ended"] for e in iterations["ends"])
     worst = max(longest.values())
-    print(f"{name:28} {done.rung.value}: rate {before:.1f} -> {within:.1f} -> {after:.1f} /s ({100 * (after / before - 1):+.1f} % after), "
+    print(f"{name:28} {done.rung.value}: rate {before:.1f} -> {within:.1f} -> {after:.1f} /s, CPU an iteration {price:.2f} -> {then:.2f} ms, "
           f"longest {normal:.0f} -> {worst:.0f} ms, iterations in the window {inside}, events {profiler.get('events', 0)}, "
           f"stop {profiler.get('stop_ns', 0) / 1e6:.0f} ms, save {profiler.get('save_ns', 0) / 1e6:.0f} ms, took {took:.1f} s")  # fmt: skip
     print(f"{'':28} by phase: {', '.join(f'{k} {v:.0f}' for k, v in longest.items())} ms; {parts[0].outcome}: {parts[0].why.en}; {state(job)}")  # fmt: skip
+    return 100 * (then / price - 1)
 
 
 def main() -> None:
@@ -90,9 +99,10 @@ def main() -> None:
     print(f"load of this machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
     with tempfile.TemporaryDirectory() as folder, Job("train.py", *words, interpreter=torch_python()) as job:
         print(f"{'at the begin':28} {state(job)}")
-        for _ in range(options.rounds):
-            for name in CASES:
-                measure(job, name, Path(folder))
+        found = [measure(job, name, Path(folder)) for _ in range(options.rounds) for name in CASES]
+    if len(found) > 1:
+        error = statistics.stdev(found) / len(found) ** 0.5
+        print(f"CPU time an iteration after a capture, against before: median {statistics.median(found):+.1f} ± {error:.1f} %")
 
 
 if __name__ == "__main__":
