@@ -37,8 +37,9 @@ fmt: $(READY)  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(READY)  ## write docs/reference again
+docs: $(READY)  ## write docs/reference and the pictures of the terminal app again
 	$(BIN)/python -m assistant.reference --write
+	$(BIN)/python -m tests.tui.pictures
 
 learn: $(READY)  ## fit what the understanding of sentences learns from its examples
 	$(BIN)/python -m assistant.intent.weights --write

@@ -70,6 +70,17 @@ def _every(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     return [*parser._actions, *(action for child in children for action in child._actions)]
 
 
+def rows(text: str) -> int:
+    """How many rows to show: 1 or more."""
+    value = int(text)
+    if value < 1:
+        raise ValueError(text)
+    return value
+
+
+rows.__name__ = "number of rows"  # argparse names the type in its complaint
+
+
 def add_globals(parser: argparse.ArgumentParser, nested: bool = False) -> None:
     """Flags that every command takes, before or after its name and its actions.
 

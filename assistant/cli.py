@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 _VALUE_FLAGS = ("--format", "--lang", "--color")
+ALONE = "tui"  # what ``gpudiag`` without a command is, where somebody sits at a terminal
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -110,6 +111,8 @@ def _own(leaving: SystemExit) -> bool:
 
 def _dispatch(words: list[str]) -> int:
     index = _command_index(words)
+    if index is None and _at_a_terminal() and not {"-h", "--help"} & set(words):
+        index, words = len(words), [*words, ALONE]
     if index is None:
         from assistant.arguments import full_parser
 
@@ -138,6 +141,12 @@ def _dispatch(words: list[str]) -> int:
         say(f"gpudiag: {warning}", args.quiet)
     args.settings = settings
     return command.run(args)
+
+
+def _at_a_terminal() -> bool:
+    """Whether somebody sits there to whom a screen can be shown: all three streams, and a terminal that can be drawn on."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return os.environ.get("TERM", "dumb") not in ("", "dumb") and all(s is not None and s.isatty() for s in streams)
 
 
 def _plain(command: Command, words: list[str]) -> argparse.Namespace | None:

@@ -102,7 +102,9 @@ def main() -> None:
         found = [measure(job, name, Path(folder)) for _ in range(options.rounds) for name in CASES]
     if len(found) > 1:
         error = statistics.stdev(found) / len(found) ** 0.5
-        print(f"CPU time an iteration after a capture, against before: median {statistics.median(found):+.1f} ± {error:.1f} %")
+        print(
+            f"CPU time an iteration after a capture, against before: median {statistics.median(found):+.1f} ± {error:.1f} %"
+        )
 
 
 if __name__ == "__main__":

@@ -149,6 +149,11 @@ def fill(command: str, values: Mapping[str, str | int]) -> str:
     return _PLACEHOLDER.sub(one, command)
 
 
+def ready(command: str, values: Mapping[str, str | int]) -> str:
+    """A command with what is known filled in; what is not stands in capitals, as in a manual: ``ibstat IB_DEVICE``."""
+    return _PLACEHOLDER.sub(lambda m: m[1].upper() if m[1] in PLACEHOLDERS else m[0], fill(command, values))
+
+
 def _usable(name: str, value: str) -> bool:
     """Whether `value` may stand for the placeholder `name` in a command."""
     if not value or value.startswith("-") or not value.isprintable():

@@ -63,7 +63,7 @@ class LiveHost:
         self._root = root.rstrip("/")
         self._memory = memory
         self._cap = cap
-        self._env = _environment(os.environ if environ is None else environ)
+        self._env = environment(os.environ if environ is None else environ)
         self._idle: list[_Reader] = []
         self._running: set[int] = set()
         self._begun: dict[Call, str] = {}  # what the memory was told of, and when
@@ -240,7 +240,8 @@ def boot_id() -> str:
         return ""
 
 
-def _environment(ours: Mapping[str, str]) -> dict[str, str]:
+def environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """What a child gets of our environment: where programs lie, in English, and no secret."""
     env = {name: ours[name] for name in KEPT if name in ours}
     folders = [*(f for f in env.get("PATH", "").split(os.pathsep) if f), *FOLDERS]
     return env | {"PATH": os.pathsep.join(dict.fromkeys(folders)), "LC_ALL": "C.UTF-8", "TERM": "dumb"}

@@ -21,7 +21,7 @@ COMMANDS = {
     "cc": "cc", "rg": "rg", "git": "git", "chromium": "chromium", "bash": "bash", "zsh": "zsh", "tcsh": "tcsh",
     "prometheus": "prometheus", "promtool": "promtool",
     "journalctl": "journalctl", "journal-remote": "/usr/lib/systemd/systemd-journal-remote",
-    "sshd": "/usr/sbin/sshd", "ssh": "ssh-keygen",
+    "sshd": "/usr/sbin/sshd", "ssh": "ssh-keygen", "tmux": "tmux",
 }  # fmt: skip
 
 

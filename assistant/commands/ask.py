@@ -52,8 +52,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
 
 def origin_of(args: argparse.Namespace) -> Origin:
     """What the options say that the conversation is about."""
-    from assistant.session.driver import folder
-    from assistant.session.state import Origin
+    from assistant.session.state import Origin, folder
 
     return Origin(args.bundle, tuple(args.log), tuple(args.input), args.host, folder())
 

@@ -21,7 +21,6 @@ _HELLO = Text(
     "Ask in your own words; Tab completes, Ctrl-C breaks off, Ctrl-D ends.",
     "请直接提问；Tab 补全，Ctrl-C 中断，Ctrl-D 结束。",
 )
-_BROKEN = Text("Broken off; the conversation is as it was before.", "已中断；对话保持在此之前的状态。")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,6 +118,7 @@ def _one(here: Talk, text: str, recorder: Recorder | None, editor: Editor | None
     from assistant.commands._talk import plain_output, shown
     from assistant.output import WriteError
     from assistant.render import reply as render
+    from assistant.session.phrases import BROKEN
     from knowledge.errors import GpudiagError
 
     args = here.args
@@ -127,7 +127,7 @@ def _one(here: Talk, text: str, recorder: Recorder | None, editor: Editor | None
     except KeyboardInterrupt:
         if editor is None:
             raise
-        say(f"\n{_BROKEN.in_(here.talk.state.lang or args.settings.output.lang)}")
+        say(f"\n{BROKEN.in_(here.talk.state.lang or args.settings.output.lang)}")
         return
     except WriteError:
         raise

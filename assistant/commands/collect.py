@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from knowledge.observation import Observation
 from knowledge.observation_json import plain
 
 if TYPE_CHECKING:
+    from assistant.live.frames import Frame
     from assistant.machine import Look
 
 NAME = "collect"
@@ -41,7 +42,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="redact with this secret: bundles made with the same one use the same pseudonyms",
     )
+    parser.add_argument(
+        "--for",
+        type=_duration,
+        default=0.0,
+        dest="seconds",
+        metavar="TIME",
+        help="record the readings of the GPUs for so long first (60s, 5m): the bundle can then be played in the TUI",
+    )
+    parser.add_argument(
+        "--every", type=_pace, default=1.0, metavar="TIME", help="time between two readings with --for (default: 1s)"
+    )
     add_probing(parser)
+
+
+def _duration(text: str, least: float = 1.0, most: float = 86_400.0) -> float:
+    from knowledge.units import parse_duration
+
+    seconds = float(text) if text.replace(".", "", 1).isdigit() else parse_duration(text) / 1e9
+    if not least <= seconds <= most:
+        raise ValueError(text)
+    return seconds
+
+
+def _pace(text: str) -> float:
+    return _duration(text, 0.1, 60.0)
+
+
+# argparse names the type in its complaint
+_duration.__name__ = "time (60s, 5m; at most 24h)"
+_pace.__name__ = "time between readings (100ms to 60s)"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,11 +82,14 @@ def run(args: argparse.Namespace) -> int:
     key = _key(args)
     bar = Progress(args.quiet)
     try:
+        frames = _frames(args, bar) if args.seconds else []
         look = machine.here(args.settings, wish(args), probing(bar))
         bar("writing the bundle")
-        hidden = save(look, args.output, key)
+        hidden = save(look, args.output, key, frames)
     finally:
         bar.done()
+    if args.seconds:
+        _say_frames(frames, args.quiet)
     for note in look.notes:
         say(f"gpudiag: {note}", args.quiet)
     told = sum(1 for r in look.results if r.status.answered)
@@ -64,6 +97,28 @@ def run(args: argparse.Namespace) -> int:
     say(f"gpudiag: {args.output}: {len(look.replies)} outputs of {told} probes that answered{more}", args.quiet)
     say(f"gpudiag: diagnose it anywhere with: gpudiag check --bundle {shlex.quote(args.output)}", args.quiet)
     return 0
+
+
+def _frames(args: argparse.Namespace, bar: Progress) -> list[Frame]:
+    """The readings of the GPUs over a time, ahead of the probes: what those read belongs to its end."""
+    from assistant.live.gather import gathered
+
+    return gathered(
+        args.settings, args.seconds, every=args.every,
+        told=lambda gone: bar(f"recording the GPUs: {gone:.0f} of {args.seconds:g} s"),
+    )  # fmt: skip
+
+
+def _say_frames(frames: Sequence[Frame], quiet: bool) -> None:
+    last = frames[-1] if frames else None
+    if last is None:
+        say("gpudiag: no reading of the GPUs came in time", quiet)
+        return
+    seconds = (last.at - frames[0].at) / 1e9
+    if last.trouble:
+        say(f"gpudiag: {last.trouble.en}", quiet)
+    if last.gpus:
+        say(f"gpudiag: the GPUs over {seconds:.0f} s: {len(frames)} x {len(last.gpus)}", quiet)
 
 
 def _refuse(output: str) -> None:
@@ -97,24 +152,38 @@ def _key(args: argparse.Namespace) -> bytes | None:
     return key
 
 
-def save(look: Look, path: str, key: bytes | None = None) -> int:
-    """Write what was read of a machine, with pseudonyms when there is a `key`; how many names were replaced."""
+def save(look: Look, path: str, key: bytes | None = None, frames: Sequence[Frame] = ()) -> int:
+    """Write what was read of a machine, and `frames` beside it, with pseudonyms when there is a `key`; how many names were
+    replaced."""
     from assistant import __version__
     from assistant.machine import HISTORY
     from probes.bundle import write as write_bundle
     from probes.redact import redacted
 
     host, replies, hidden = look.host, list(look.replies), 0
-    observations, earlier = look.observations, _lines(look.earlier)
+    observations, earlier, live = look.observations, _lines(look.earlier), _recorded(frames, key is None)
     if key is not None:
         from assistant import machine
         from probes.host import ReplayHost
 
-        host, replies, (earlier,), hidden = redacted(host, replies, key, (earlier,))
+        host, replies, (earlier, live), hidden = redacted(host, replies, key, (earlier, live))
         observations = machine.recorded(ReplayHost(host, replies, look.as_of), look.recording).observations
     extra = {"observations.jsonl": _lines(observations)} | ({HISTORY: earlier} if earlier else {})
+    if live:
+        from assistant.live.recording import NAME as LIVE
+
+        extra[LIVE] = live
     write_bundle(path, host, replies, look.as_of, __version__, look.recording, extra)
     return hidden
+
+
+def _recorded(frames: Sequence[Frame], commands: bool) -> bytes:
+    """The file of `frames`; arguments of programs name things that no pattern knows, so a redacted one has none."""
+    if not frames:
+        return b""
+    from assistant.live.recording import record
+
+    return record(frames, commands=commands)
 
 
 def _lines(observations: Iterable[Observation]) -> bytes:

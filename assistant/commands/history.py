@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from assistant.arguments import rows
 from assistant.output import say, write
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     stacks = _add_profiles(actions)
     for child in (runs, fact, stacks["heat"]):
         child.add_argument(
-            "--limit", type=_limit, default=ROWS, metavar="N", help=f"at most so many rows (default: {ROWS})"
+            "--limit", type=rows, default=ROWS, metavar="N", help=f"at most so many rows (default: {ROWS})"
         )
     for child in (runs, one, fact, *stacks.values()):
         child.add_argument("--host", default="", metavar="NAME", help="only this node")
@@ -71,16 +72,6 @@ def _add_profiles(actions: argparse._SubParsersAction[argparse.ArgumentParser]) 
         made[name].add_argument("--export", choices=shapes, default="text", help="shape of the graph (default: text)")
         made[name].add_argument("-o", "--output", default="", metavar="FILE", help="write the graph there")
     return made
-
-
-def _limit(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError(text)
-    return value
-
-
-_limit.__name__ = "number of rows"  # argparse names the type in its complaint
 
 
 def run(args: argparse.Namespace) -> int:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
     from assistant.dialogue import Turn
     from assistant.intent.query import Assumed
+    from rules.factbase import FactBase
 
 SUBJECTS, ASSUMED = 512, 8
 _CODED = re.compile(r"(s?xid)[\s._:#-]*([0-9]{1,9})", re.IGNORECASE)
@@ -61,7 +62,7 @@ def _one(a: Assumed, turn: Turn, d: Diagnosis, where: Scoped) -> Assumption | Te
         spec = vocabulary().get(spec.replaced_by)
     if spec is not None and spec.kind is Kind.EVENT:
         gone = a.op == "none" or (a.value.strip().casefold() in _NONE and (found is not None or not value.isdigit()))
-        return _no_event(spec, value, d, where) if gone else _event(spec, value, turn, d, where)
+        return _no_event(spec, value, d, where, a) if gone else _event(spec, value, turn, d, where, a)
     if spec is not None:
         return _fact(spec, a, turn, d, where)
     focus = turn.finding
@@ -94,7 +95,7 @@ def _tails() -> Iterable[str]:
 
 
 def _fact(spec: FactSpec, a: Assumed, turn: Turn, d: Diagnosis, where: Scoped) -> Assumption | Text:
-    subjects = subjects_of(spec.scope, turn, d, where)
+    subjects = _own(a, subjects_of(spec.scope, turn, d, where))
     if not subjects:
         what = Text(*(meaning(spec.name, vocabulary(), lang) for lang in ("en", "zh")))
         return Text(f"No {scope_name(spec.scope, 'en')} is known here that this could be supposed of: {what.en}.",
@@ -163,27 +164,43 @@ def _of(subjects: Sequence[Subject], lang: str) -> str:
 
 def subjects_of(scope: Scope, turn: Turn, d: Diagnosis, where: Scoped) -> list[Subject]:
     """What an assumption is about: what was named, else everything of the kind, else what the talk is about."""
-    facts = d.facts
-    if where.subjects:
-        out: dict[Subject, None] = {}
-        for s in where.subjects:
-            up = s.up(scope)
-            out.update(dict.fromkeys([up] if up is not None else facts.below(s, scope) or facts.related(s, scope)))
-        return list(out)[:SUBJECTS]
-    every = list(facts.subjects(scope))
-    if every:
-        return every[:SUBJECTS]
+    found = reached(scope, d.facts, where)
+    if found or where.subjects:
+        return found
     here = turn.finding
     up = here.subject.up(scope) if here is not None else None
     return [up] if up is not None else []
 
 
+def reached(scope: Scope, facts: FactBase, where: Scoped) -> list[Subject]:
+    """The subjects of a kind that a question reaches: those of what it names, else all that are known."""
+    if not where.subjects:
+        return list(facts.subjects(scope))[:SUBJECTS]
+    out: dict[Subject, None] = {}
+    for s in where.subjects:
+        up = s.up(scope)
+        out.update(dict.fromkeys([up] if up is not None else facts.below(s, scope) or facts.related(s, scope)))
+    return list(out)[:SUBJECTS]
+
+
+def called(subject: Subject) -> str:
+    """The name of a thing that no slot names: ``port mlx5_0/1``."""
+    return f"{subject.scope} {subject.id}"
+
+
+def _own(a: Assumed, subjects: Sequence[Subject]) -> list[Subject]:
+    """Of `subjects` the one whose name was said."""
+    return [s for s in subjects if a.of.casefold() in ("", called(s).casefold())]
+
+
 # --- events -------------------------------------------------------------------------------
 
 
-def _no_event(spec: FactSpec, value: str, d: Diagnosis, where: Scoped) -> Assumption:
+def _no_event(spec: FactSpec, value: str, d: Diagnosis, where: Scoped, a: Assumed) -> Assumption:
     code = int(value) if value.strip().isdigit() else None
     subjects = list(where.subjects) or list(d.facts.subjects(Scope.NODE))
+    if a.of:
+        subjects = _own(a, [s for scope in Scope for s in reached(scope, d.facts, where)]) or subjects
     made = no_events(spec.name, subjects, code, d.facts)
     called = _called(spec, code)
     return Assumption(Text(f"no {called} was seen", f"未出现 {called}"), frozenset({spec.name}), (made,))
@@ -194,10 +211,10 @@ def _called(spec: FactSpec, code: int | None) -> str:
     return f"{name} {code}" if code is not None else name
 
 
-def _event(spec: FactSpec, value: str, turn: Turn, d: Diagnosis, where: Scoped) -> Assumption | Text:
-    subjects = subjects_of(spec.scope, turn, d, where)
+def _event(spec: FactSpec, value: str, turn: Turn, d: Diagnosis, where: Scoped, a: Assumed) -> Assumption | Text:
+    subjects = _own(a, subjects_of(spec.scope, turn, d, where))
     here = turn.finding.subject.up(spec.scope) if turn.finding is not None else None
-    if not where.subjects and here is not None:
+    if not where.subjects and not a.of and here is not None:
         subjects = [here]
     if not subjects:
         return Text(f"No {scope_name(spec.scope, 'en')} is known here that could report {spec.name}.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -246,9 +245,9 @@ def runbook_parts(name: str, values: Mapping[str, str | int], lang: str, most: i
 
 def ready(command: str, values: Mapping[str, str | int]) -> str:
     """A command with what is known filled in; what is not stands in capitals, as in a manual: ``ibstat IB_DEVICE``."""
-    from knowledge.runbook import PLACEHOLDERS, fill
+    from knowledge import runbook
 
-    return re.sub(r"\{(\w+)\}", lambda m: m[1].upper() if m[1] in PLACEHOLDERS else m[0], fill(command, values))
+    return runbook.ready(command, values)
 
 
 def step_parts(n: int, step: Step, values: Mapping[str, str | int], lang: str) -> list[Part]:

@@ -83,13 +83,8 @@ def _only(rule: Rule) -> Param | None:
 def _param(rule: Rule, param: Param, said: str) -> Threshold | Text:
     value = _read(param, said)
     name = f"{rule.id}.{param.name}"
-    problem = param.problem(value)
-    if problem:
-        low, high = (_with_unit(x, param.unit) for x in (param.min, param.max))
-        return Text(
-            f"{name} can be from {low} to {high}, not {said!r}.",
-            f"{name} 的取值范围为 {low} 到 {high}，不能是 {said!r}。",
-        )
+    if (refused := bounded(name, param, said)) is not None:
+        return refused
     plain = shipped().get(rule.id)
     made = _rebuilt(rule, plain, {param.name: value}) if plain is not None else None
     if made is None:
@@ -99,6 +94,16 @@ def _param(rule: Rule, param: Param, said: str) -> Threshold | Text:
         )
     shown = _with_unit(value, param.unit)
     return Threshold(made, Text(f"{name} is {shown}", f"{name} 为 {shown}"))
+
+
+def bounded(name: str, param: Param, said: str) -> Text | None:
+    """Why a parameter cannot have what was said; None when it can."""
+    if not param.problem(_read(param, said)):
+        return None
+    low, high = (_with_unit(x, param.unit) for x in (param.min, param.max))
+    return Text(
+        f"{name} can be from {low} to {high}, not {said!r}.", f"{name} 的取值范围为 {low} 到 {high}，不能是 {said!r}。"
+    )
 
 
 def _with_unit(value: Any, unit: str) -> str:

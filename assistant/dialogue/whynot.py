@@ -199,27 +199,28 @@ def _several(w: Words, proofs: Sequence[LeafProof]) -> list[str]:
 
 
 def _line(w: Words, s: Standing, code: int | None) -> str:
-    title = _title(w, s, code)
+    return f"{_title(w, s, code)}{colon(w.lang)}{reason(w, s)}"
+
+
+def reason(w: Words, s: Standing) -> str:
+    """Where a rule stands, in a clause: what is not so, what is not known."""
     match s.stand:
         case Stand.CONCLUDED:
-            said = w.t("among the findings", "在结论之中")
+            return w.t("among the findings", "在结论之中")
         case Stand.SYMPTOM:
-            said = w.t("holds, as a consequence", "成立，但为后果")
+            return w.t("holds, as a consequence", "成立，但为后果")
         case Stand.RULED_OUT:
-            said = label("ruled_out", w.lang)
+            return label("ruled_out", w.lang)
         case Stand.UNKNOWN:
-            said = w.gaps(m for p in s.lacking for m in p.missing) or w.t("not known", "未知")
+            return w.gaps(m for p in s.lacking for m in p.missing) or w.t("not known", "未知")
         case Stand.NOT_MATCHED:
             first = next((p for p in s.lacking if p.truth is Truth.FALSE), s.lacking[0])
-            said = w.t("not so; ", "不成立；") + w.clause(first, places=False)
+            return w.t("not so; ", "不成立；") + w.clause(first, places=False)
         case Stand.INAPPLICABLE:
-            said = w.t("does not apply here", "不适用于此")
+            return w.t("does not apply here", "不适用于此")
         case Stand.NO_SUBJECT:
-            said = w.t(
-                f"no {scope_name(s.rule.scope, w.lang)} is known here",
-                f"没有关于{scope_name(s.rule.scope, w.lang)}的信息",
-            )
-    return f"{title}{colon(w.lang)}{said}"
+            kind = scope_name(s.rule.scope, w.lang)
+            return w.t(f"no {kind} is known here", f"没有关于{kind}的信息")
 
 
 def _no_rule(turn: Turn, w: Words, what: Meant) -> Reply:

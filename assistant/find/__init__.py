@@ -60,6 +60,15 @@ def topic(identifier: str) -> Topic | None:
     return None if number is None else Topic(index.ids[number], 0.0, Text(*index.titles[number]))
 
 
+def topics(kind: str) -> list[Topic]:
+    """Every topic of a kind, codes by their number, score 0."""
+    from assistant.intent.query import Topic
+
+    index = _index()
+    found = [Topic(index.ids[n], 0.0, Text(*index.titles[n])) for n in index.of_kind(kind)]
+    return sorted(found, key=lambda t: (int(t.name) if t.name.isdecimal() else 0, t.name.casefold()))
+
+
 def build() -> dict[str, Any]:
     """The index as plain data (the wheel's ``_compiled/topics.json``). FaultsError when the data has faults."""
     from assistant.find import bm25, corpus

@@ -85,6 +85,10 @@ class Index:
         kinds = [name.partition(" ")[0] for name in self.ids]
         return {kind: range(bisect_left(kinds, kind), bisect_right(kinds, kind)) for kind in set(kinds)}
 
+    def of_kind(self, kind: str) -> range:
+        """Numbers of the documents of a kind."""
+        return self._spans.get(kind, range(0))
+
     def find(self, text: str, limit: int, kinds: Collection[str] | None = None) -> list[Hit]:
         """The best documents for `text`, best first; equals in the order of their ids. Never raises on text."""
         asked = wanted(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 
 from assistant.intent.grammar import facts_of
 from assistant.intent.phrases import Runs
@@ -14,24 +15,35 @@ from knowledge.lexicon import lexicon
 
 MOST = 8
 _I = re.IGNORECASE
-# gpu.ecc.mode=off | thermal-margin-low.margin = 10 | gpu.temperature.core were 90
+# gpu.ecc.mode=off | thermal-margin-low.margin = 10 | gpu.temperature.core were 90 | node.os.kernel were "6.8.0 rt"
 _DIRECT = lazy(
-    r"(?<![A-Za-z0-9_.-])([a-z][a-z0-9_-]*(?:\.[a-z0-9_]+){1,6})\s*(?:=+|:|\bis\b|\bwere\b|\bwas\b|\u662f|\u4e3a)\s*([A-Za-z0-9_.%+-]+)",
+    r"(?<![A-Za-z0-9_.-])([a-z][a-z0-9_-]*(?:\.[a-z0-9_]+){0,6})\s*(?:=+|:|\bis\b|\bwere\b|\bwas\b|\u662f|\u4e3a)\s*"
+    r"(?:\"([^\"\n]{0,400})\"|([A-Za-z0-9_.%+-]+|\u662f|\u5426|\u65e0))",
     _I,
+)
+# ... on port mlx5_0/1 | port mlx5_0/1 的 ...: what no slot has a name for
+_WHOSE = lazy(
+    r"(?P<on>(?<![A-Za-z])(?:on|of)\s+)?(?<![A-Za-z0-9_.-])"
+    r"(?P<kind>cluster|rack|switch|mig|nvswitch|nic|port|link|pci|container|pod|collective|operator|kernel|iteration|document|object|team)"
+    r"\s+(?:\"(?P<said>[^\"\n]{1,400})\"|(?P<name>[^\s\",;!\uff0c]*[^\s\",;!?.\uff0c\uff1f]))(?P<de>\s*[\u7684\u4e0a])?"
 )
 _ABOVE = frozenset(["above", "over", "exceeds", "exceeded", "exceeding", "higher", "greater", "超", "高", "大"])
 _BELOW = frozenset(["below", "under", "less", "lower", "smaller", "低", "小", "不"])
 _NONE = frozenset(["no", "without", "not", "never", "没", "无", "未", "除", "排", "忽", "去"])
 _SPLIT = frozenset({"and", ",", "plus", "but", "also", "和", "且", "并", "而"})
 _THRESHOLDS = frozenset({"limit", "threshold", "margin", "上 限", "阈 值", "门 槛"})
-_UNITS = frozenset(["c", "w", "%", "mhz", "ghz", "gb", "gib", "mb", "mib", "degrees", "watts", "celsius"])
+# A number with its unit, and no word for what it is of: "what if gpu 3 were at 95 C".
+_MEASURES = {
+    **dict.fromkeys(("c", "celsius", "degrees", "degree", "deg", "度", "摄"), "gpu.temperature.core"),
+    **dict.fromkeys(("w", "watts", "watt", "瓦"), "gpu.power.draw"), "mhz": "gpu.clock.sm",
+}  # fmt: skip
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def assumed(said: str, words: Sequence[str], slots: Slots) -> tuple[Assumed, ...]:
     """The assumptions of a sentence, in the order in which they were said."""
-    out = [Assumed(found[1].lower(), found[2].rstrip(".%"), "is") for found in _DIRECT.finditer(said)]
-    if out:
+    out = [Assumed(found[1].lower(), _value(found), "is", _whose(said, found[1])) for found in _DIRECT.finditer(said)]
+    if out := [a for a in out if "." in a.name or _no_event(a)]:
         return tuple(out[:MOST])
     codes = {"<xid>": iter(slots.xid), "<sxid>": iter(slots.sxid)}
     counts = {"<xid>": len(slots.xid), "<sxid>": len(slots.sxid)}
@@ -41,12 +53,41 @@ def assumed(said: str, words: Sequence[str], slots: Slots) -> tuple[Assumed, ...
             last = clause.count(mark) == 1 and words.count(mark) == 1
             taken = list(codes[mark]) if last else [c for c in [next(codes[mark], None)] if c is not None]
             op = "none" if _negated(clause) else "is"
-            out += [Assumed(mark.strip("<>"), str(code), op) for code in taken]
+            kind = mark.strip("<>")
+            out += [Assumed(kind, str(code), op, _whose(said, kind)) for code in taken]
             del at
         if not marks:
             out += _of_fact(clause)
     del counts
     return tuple(dict.fromkeys(out))[:MOST]
+
+
+def _value(found: re.Match[str]) -> str:
+    return str(found[2]) if found[2] is not None else str(found[3]).rstrip(".%")
+
+
+def _no_event(a: Assumed) -> bool:
+    """Whether it is said of a kind of event, by its name, that there was none: ``oom_kill were none``."""
+    from knowledge.facts import vocabulary
+
+    return a.value in ("none", "无") and a.name not in ("xid", "sxid") and a.name in vocabulary()
+
+
+def _whose(said: str, name: str) -> str:
+    """The thing of the fact's own kind that is named, where no slot is for such things: ``port mlx5_0/1``."""
+    from knowledge.facts import vocabulary
+
+    spec = vocabulary().get(name.lower())
+    for found in _WHOSE.finditer(said) if spec is not None else ():
+        if (found["on"] or found["de"]) and spec is not None and found["kind"].lower() == spec.scope:
+            return f"{found['kind'].lower()} {found['said'] or found['name']}"
+    return ""
+
+
+def elsewhere(slots: Slots, made: Sequence[Assumed]) -> Slots:
+    """The slots without the address of a device that is no GPU, and of which something is supposed."""
+    named = {a.of.partition(" ")[2] for a in made if a.of}
+    return slots._replace(gpu=tuple(g for g in slots.gpu if g not in named)) if named else slots
 
 
 def _negated(clause: Sequence[str]) -> bool:
@@ -76,6 +117,8 @@ def _of_fact(clause: Sequence[str]) -> Iterator[Assumed]:
     elif any(t in " ".join(clause) for t in _THRESHOLDS):
         name = "limit"
     if not name:
+        name, rest = _measure(clause)
+    if not name:
         return
     number = next((w for w in reversed(rest) if _NUMBER.fullmatch(w)), "")
     if number:
@@ -87,6 +130,14 @@ def _of_fact(clause: Sequence[str]) -> Iterator[Assumed]:
         yield Assumed(name, value)
     elif _NONE & set(rest):
         yield Assumed(name, "", "none")
+
+
+def _measure(clause: Sequence[str]) -> tuple[str, list[str]]:
+    """The reading that a unit behind a number names; nothing where none does."""
+    for number, unit in pairwise(clause):
+        if _NUMBER.fullmatch(number) and unit in _MEASURES:
+            return _MEASURES[unit], list(clause)
+    return "", []
 
 
 @cache

@@ -34,10 +34,15 @@ def echo(query: Query) -> Query:
 
 
 def _line(query: Query, lang: str) -> str:
+    from assistant.render.labels import aside
+
     zh = lang == "zh"
     head = _INTENTS[query.intent].in_(lang)
     slots = [(name, values) for name, values in query.slots.named() if not (query.assumed and name in ("xid", "sxid"))]
-    parts = [*_about(query, lang), *dict.fromkeys(_assumed(a, lang) for a in query.assumed)]
+    parts = [
+        *_about(query, lang),
+        *dict.fromkeys(_assumed(a, lang) + (aside(a.of, lang) if a.of else "") for a in query.assumed),
+    ]
     for name, values in slots:
         shown = ", ".join(map(str, values[:_SHOWN])) + (" ..." if len(values) > _SHOWN else "")
         word = _SLOTS[name].in_(lang) if name in _SLOTS else name

@@ -29,15 +29,22 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     """
     r = read(text, pending=pending, hosts=hosts)
     norm, pasted, found = r.normal, r.pasted, r.found
-    intent = decide(r)
+    outright = topics.outright(norm.raw)
+    intent = Intent.EXPLAIN if outright else decide(r)
     filled = _with_paste(found.slots, pasted.observations, r.raw, pasted.pasted)
-    facts = tuple(dict.fromkeys(name for _, _, name in facts_of(r.words))) if intent in _ASKS_FACTS else ()
-    best, unsure = topics.topics(intent, filled, _MARKS.sub(r"\1", found.marked), r.known, r.signs, pasted.observations)
+    supposed = assumed.assumed(r.said, r.words, found.slots) if intent is Intent.WHATIF else ()
+    filled = assumed.elsewhere(filled, supposed)
+    written = [name.partition(" ")[2] for name in r.known if name.startswith("fact ")]
+    facts = (
+        tuple(dict.fromkeys((*written, *(name for _, _, name in facts_of(r.words))))) if intent in _ASKS_FACTS else ()
+    )
+    known = (*outright, *r.known)
+    best, unsure = topics.topics(intent, filled, _MARKS.sub(r"\1", found.marked), known, r.signs, pasted.observations)
     query = Query(
         text=norm.raw if len(norm.raw) <= normal.MAX_SAID else ends(norm.raw),
         lang=normal.language(_MARKS.sub(" ", found.marked), lang),
         intent=intent, slots=filled, topics=best, symptoms=r.signs if intent is not Intent.UNKNOWN else (), facts=facts,
-        assumed=assumed.assumed(r.said, r.words, found.slots) if intent is Intent.WHATIF else (),
+        assumed=supposed,
         observations=(*pasted.observations, *told.events(intent, r.said, found.slots)), fixed=r.fixed, unsure=unsure,
     )  # fmt: skip
     return echo(query)

@@ -94,6 +94,7 @@ class Assumed(NamedTuple):
     name: str
     value: str
     op: str = "is"  # is, above, below, none (nothing of the kind had been seen)
+    of: str = ""  # whose, where no slot has a name for such a thing: ``port mlx5_0/1``
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from assistant.intent import grammar, han, intents, normal, paste, symptoms, topics, typos
-from assistant.intent.slots import Named, slots
+from assistant.intent.slots import Named, pages_in, slots
 
 
 class Reading(NamedTuple):
@@ -39,7 +39,8 @@ def read(text: str, *, pending: bool = False, hosts: Sequence[str] = ()) -> Read
     found = topics.bare_codes(said, named) if not (raw or pending) else named
     words = tuple(grammar.words_of(found.marked))
     signs = symptoms.find(words)
-    known = tuple(topics.named(words, said, pasted.matches))
+    written = dict.fromkeys(f"{kind} {name}" for kind, name, _, _ in pages_in(said))
+    known = (*written, *topics.named(words, said, pasted.matches))
     return Reading(
         norm, pasted, said, fixed, named, found, raw, words, signs, known, _sentence(words, raw, signs, known)
     )

@@ -8,7 +8,7 @@ boundary ("pid4242很慢").
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from assistant.intent import names
@@ -80,6 +80,14 @@ _PCI = lazy(
     _I,
 )
 _WORDED_PCI = lazy(rf"(?:{_L}(?:gpu|pci|pcie|card|device|bus|显卡|卡)s?\s*(?:at\s+|@\s*)?)$", _I)
+# gpu-fell-off-bus | thermal-margin-low.margin
+_RULE = lazy(
+    r"(?<![A-Za-z0-9_./-])([a-z][a-z0-9]{0,30}(?:-[a-z0-9]{1,30}){1,9})(?:\.[a-z][a-z0-9_]{0,40}){0,6}(?![A-Za-z0-9_-]|\.[A-Za-z0-9])"
+)
+# gpu.ecc.volatile.uncorrected.total
+_FACT = lazy(
+    r"(?<![A-Za-z0-9_./-])([a-z][a-z0-9_]{0,40}(?:\.[a-z][a-z0-9_]{0,40}){1,6})(?![A-Za-z0-9_/-]|\.[A-Za-z0-9])"
+)
 _URL = lazy(r"(?:https?|ftp|ssh|s3)://[^\s<>\"'\u3000-\u9fff]{1,500}", _I)
 
 
@@ -181,6 +189,22 @@ def _urls(r: Reader) -> None:
         r.hide("url", *found.span())
 
 
+def _pages(r: Reader) -> None:
+    """Ids of rules and names of facts: names, whatever words they are made of."""
+    for kind, _, start, end in pages_in(r.text):
+        r.hide(kind, start, end)
+
+
+def pages_in(text: str) -> Iterator[tuple[str, str, int, int]]:
+    """The rules and facts that a text names as they are written: kind, name, start and end."""
+    from assistant.find import topic
+
+    for kind, pattern, sign in (("rule", _RULE, "-"), ("fact", _FACT, ".")):
+        for found in pattern.finditer(text) if sign in text else ():
+            if topic(f"{kind} {found[1]}") is not None:
+                yield kind, found[1], *found.span()
+
+
 def _devices(r: Reader) -> None:
     for found in _UUID.finditer(r.text) if r.text.count("-") > 4 else ():
         kind, _, rest = found[0].partition("-")
@@ -267,6 +291,6 @@ def _files(r: Reader) -> None:
 
 
 _STEPS: tuple[Callable[[Reader], None], ...] = (
-    _urls, _devices, _files, _times, _numbered("xid", _XID, "xid"), _numbered("pid", _PID, "pid", "proc", "进程"), _numbered("rank", _RANK, "rank"), _jobs,
+    _urls, _pages, _devices, _files, _times, _numbered("xid", _XID, "xid"), _numbered("pid", _PID, "pid", "proc", "进程"), _numbered("rank", _RANK, "rank"), _jobs,
     _han_numbered, _names, _han_gpus, _numbered("gpu", _GPU, "gpu", "card", "device", "accelerator", "cuda", "nvidia", "卡"),
 )  # fmt: skip

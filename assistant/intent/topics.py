@@ -25,6 +25,8 @@ EXACT = 1e6  # above every score of the search, which is a sum of some ten point
 _SYMBOL = lazy(
     r"(?<![A-Za-z0-9_])(?:cuda[A-Z][A-Za-z]+|CUDA_ERROR_[A-Z_]+|nccl[A-Z][A-Za-z]+|DCGM_[A-Z0-9_]+|IBV_WC_[A-Z_]+|NCCL_[A-Z_]+|CUBLAS_STATUS_[A-Z_]+|[A-Z]{2,20}(?:_[A-Z0-9]{1,20}){1,8}(?![A-Za-z0-9]))"
 )
+# explain rule gpu-fell-off-bus | 解释 fact gpu.temperature.core
+_OUTRIGHT = lazy(r"\s*(?:explain|解释)\s*([a-z]{2,10}) ([^\s?]{1,120}?)\s*[?.？。]?\s*", re.IGNORECASE)
 # 79 | 94 vs 95 | difference between 94 and 95 | code 79 | 94和95有什么区别
 _BARE = lazy(r"\s*(?:code|error|错误码?|代码)?\s*#?([0-9]{1,5})\s*(?:is|是)?\s*[?!.\u3002]*\s*")
 _COMPARED = lazy(
@@ -62,6 +64,17 @@ def bare_codes(said: str, named: Named) -> Named:
                 marked = marked.replace(code, f" <{kind}> ", 1)
             return named._replace(slots=_coded(kind, tuple(map(int, codes))), marked=marked)
     return named
+
+
+def outright(said: str) -> tuple[str, ...]:
+    """The page that a sentence asks for as `gpudiag explain` takes it, and nothing else: "explain rule job-hung"."""
+    found = _OUTRIGHT.fullmatch(said) if len(said) < 200 else None
+    if found is None:
+        return ()
+    from assistant.find import topic
+
+    page = topic(f"{found[1].casefold()} {found[2]}")
+    return (page.id,) if page is not None and page.kind not in ("xid", "sxid") else ()  # codes are slots
 
 
 def _is_named(symbol: str, topic: Topic) -> bool:

@@ -33,7 +33,10 @@ def terminal_width() -> int:
     if os.environ.get("COLUMNS", "").isdigit():
         columns = int(os.environ["COLUMNS"])
     elif sys.stdout is not None and sys.stdout.isatty():
-        columns = os.get_terminal_size(sys.stdout.fileno()).columns
+        try:
+            columns = os.get_terminal_size(sys.stdout.fileno()).columns
+        except (OSError, ValueError):  # the terminal app holds the terminal itself
+            columns = PIPE_WIDTH
     return min(MAX_WIDTH, max(MIN_WIDTH, columns or PIPE_WIDTH))
 
 
@@ -58,6 +61,11 @@ def wrap(text: str, columns: int, first: str = "", rest: str | None = None) -> l
         used += size
         empty = False
     return [*lines, line.rstrip()]
+
+
+def unbroken(text: str) -> int:
+    """Columns of the longest piece of `text` that `wrap` keeps together."""
+    return max((width(piece.rstrip()) for piece in _pieces(text)), default=0)
 
 
 def _pieces(text: str) -> Iterator[str]:

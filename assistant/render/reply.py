@@ -64,7 +64,7 @@ def show(
             return _text(reply, output, tells, question, verbose)
 
 
-def _whole(reply: Reply) -> Diagnosis | None:
+def diagnosed(reply: Reply) -> Diagnosis | None:
     """The diagnosis that is the answer; None when the headline and the blocks are."""
     return None if reply.headline else reply.shown or reply.diagnosis
 
@@ -81,7 +81,7 @@ def _sheet(reply: Reply, question: str) -> Sheet:
 
 def _text(reply: Reply, output: Output, tells: Callable[[str], str], question: str, verbose: bool) -> str:
     columns, paint = terminal_width(), paint_for(output.color)
-    if (whole := _whole(reply)) is not None:
+    if (whole := diagnosed(reply)) is not None:
         from assistant.render.diagnosis import show as show_diagnosis
 
         out = show_diagnosis(whole, output, tells, verbose=verbose)
@@ -101,7 +101,7 @@ def _offers(reply: Reply) -> str:
 
 def _page(reply: Reply, output: Output, tells: Callable[[str], str], question: str, verbose: bool) -> str:
     below = _sheet(reply, question)
-    if (whole := _whole(reply)) is None:
+    if (whole := diagnosed(reply)) is None:
         return sheet.show(below, output)
     from assistant.render.diagnosis import show as show_diagnosis
 
@@ -111,7 +111,7 @@ def _page(reply: Reply, output: Output, tells: Callable[[str], str], question: s
 
 def _html(reply: Reply, output: Output, tells: Callable[[str], str], question: str, verbose: bool) -> str:
     below = _sheet(reply, question)
-    if (whole := _whole(reply)) is None:
+    if (whole := diagnosed(reply)) is None:
         return sheet.show(below, output)
     from assistant.render import html
     from assistant.render.view import view
@@ -142,7 +142,7 @@ def _plain(
 
 
 def _first(reply: Reply, base: Diagnosis | None) -> str:
-    whole = _whole(reply) or base
+    whole = diagnosed(reply) or base
     return reply.headline or (whole.verdict.text.in_(reply.lang) if whole is not None else "")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assistant.render.cells import pad, paint_for, terminal_width, width, wrap
+from assistant.render.cells import pad, paint_for, terminal_width, unbroken, width, wrap
 
 if TYPE_CHECKING:
     from assistant.config import Output
@@ -140,6 +140,7 @@ def text_part(part: Part, columns: int) -> list[str]:
 
 
 _GAP = 2  # columns between two cells
+_TALL, _MANY = 3, 3  # lines a row on average, columns: beyond both a table is no table any more
 _NARROW = 8  # columns that a cell keeps when a table must shrink
 
 
@@ -147,7 +148,7 @@ def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int) ->
     """Columns side by side; where they do not fit the widest give way, and their cells wrap under themselves."""
     lines = [header, *rows]
     natural = [max(width(r[i]) for r in lines) for i in range(len(header))]
-    words = [max(width(w) for r in lines for w in (r[i].split() or [""])) for i in range(len(header))]
+    words = [max(unbroken(r[i]) for r in lines) for i in range(len(header))]
     sizes = _fitted(natural, words, columns - _GAP * (len(header) - 1))
     out = []
     for row in lines:
@@ -155,6 +156,17 @@ def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int) ->
         for n in range(max(len(cell) for cell in cells)):
             shown = [cell[n] if n < len(cell) else "" for cell in cells]
             out.append((" " * _GAP).join(map(pad, shown, sizes)).rstrip())
+    crowded = sum(sizes) + _GAP * (len(header) - 1) > columns or len(out) > _TALL * len(lines)
+    return _stacked(header, rows, columns) if crowded and len(header) > _MANY else out
+
+
+def _stacked(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int) -> list[str]:
+    """Row by row, each cell behind the name of its column: where a grid would be a word wide."""
+    out = []
+    for first, *others in rows:
+        out += wrap(first, columns)
+        for name, cell in zip(header[1:], others, strict=True):
+            out += wrap(cell, columns, f"  {name}  ", "    ") if cell else []
     return out
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from assistant.session.looking import available, ran
@@ -25,6 +26,7 @@ KEPT = 4
 # The last conclusions, with what they were drawn from (so that an id stays its own): the same facts, the same answer.
 _KEPT: dict[tuple[object, ...], tuple[object, Diagnosis]] = {}
 _PLANS: dict[tuple[object, ...], tuple[object, Plan]] = {}
+_LOCK = Lock()
 T = TypeVar("T")
 
 
@@ -34,8 +36,8 @@ def concluded(session: Session, state: State, numbers: Sequence[int], told: tupl
 
     rounds = [state.seen[n] for n in numbers]
     key = (tuple(map(id, rounds)), tuple(map(id, told)), session.ruleset.fingerprint)
-    if key in _KEPT:
-        return _KEPT[key][1]
+    if (kept := _KEPT.get(key)) is not None:
+        return kept[1]
     seen = [o for r in rounds for o in r.observations]
     found = diagnose(
         [*seen, *_unseen(told, seen)],
@@ -57,8 +59,8 @@ def planned(session: Session, state: State, frame: Frame, diagnosis: Diagnosis) 
     assert frame.query is not None
     done = ran(state, frame)
     key = (id(diagnosis), frame.query.plain()["echo"], frame.query.slots, frame.query.intent, done, frame.declined)
-    if key in _PLANS:
-        return _PLANS[key][1]
+    if (kept := _PLANS.get(key)) is not None:
+        return kept[1]
     goal = goal_of(frame.query, session.ruleset, diagnosis.facts)
     there = known(frame.query, diagnosis.facts)
     offered = [s for s in available(session, state, frame) if s.name not in frame.declined and s.wants <= there]
@@ -77,9 +79,10 @@ def rooted(subject: Subject, host: str) -> Subject:
 
 
 def _keep(table: dict[tuple[object, ...], T], key: tuple[object, ...], value: T) -> None:
-    while len(table) >= KEPT:
-        table.pop(next(iter(table)))
-    table[key] = value
+    with _LOCK:  # a screen looks at the machine while somebody asks
+        while len(table) >= KEPT:
+            table.pop(next(iter(table)))
+        table[key] = value
 
 
 def _unseen(told: Sequence[Observation], seen: Sequence[Observation]) -> list[Observation]:

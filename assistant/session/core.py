@@ -93,6 +93,16 @@ class Session:
             case Cancelled():
                 return self._cancelled(state)
 
+    def adopted(self, state: State, seen: Seen, origin: Origin) -> State:
+        """The state after somebody asked whether the node is healthy, and `seen` was looked at for it."""
+        from assistant.intent.parse import understand
+
+        lang = state.lang or self.lang
+        query = understand(phrases.HEALTHY.in_(lang), lang=lang, hosts=self.inventory.hosts)
+        state, number = state.looked(seen)
+        headline = concluded(self, state, (number,), ()).verdict.text.in_(lang)
+        return state.pushed(Frame(query, origin, (number,), headline=headline))
+
     # --- sentences ------------------------------------------------------------------------
 
     def _said(self, state: State, event: Said) -> Result:
@@ -101,7 +111,7 @@ class Session:
         hosts, talk = self.inventory.hosts, state.frame
         elsewhere = not event.origin.live and talk.query is not None and talk.origin != event.origin
         asked = talk.pending is not None and not elsewhere
-        query = understand(event.text, lang=state.lang or self.lang, pending=asked, hosts=hosts)
+        query = event.query or understand(event.text, lang=state.lang or self.lang, pending=asked, hosts=hosts)
         state = replace(state, lang=query.lang, said=query)
         if asked and (answered := self._answered(state, query)) is not None:
             return answered

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from assistant.intent.query import Intent
 from assistant.session.core import Session
-from assistant.session.state import Frame, Origin, Pending, Seen, State
+from assistant.session.state import Frame, Origin, Pending, Seen, State, folder
 from assistant.session.steps import (
     Ask,
     Cancelled,
@@ -84,12 +84,15 @@ class Conversation:
         self.state = state or State()
         self._on_step = on_step or (lambda _: None)
 
-    def say(self, text: str, origin: Origin = Origin()) -> Answer:  # noqa: B008 - a constant
-        """One turn. What the state was before is kept when it does not end: Ctrl-C, a file that has gone."""
+    def say(self, text: str, origin: Origin = Origin(), query: Query | None = None) -> Answer:  # noqa: B008 - a constant
+        """One turn. What the state was before is kept when it does not end: Ctrl-C, a file that has gone.
+
+        `query`: as what `text` is to be understood, where somebody pointed at it rather than said it.
+        """
         before = self.state
         self.eyes.given = origin
         try:
-            return self.tell(Said(text, origin, self.eyes.now()))
+            return self.tell(Said(text, origin, self.eyes.now(), query))
         except BaseException:  # Ctrl-C too: raised again, and the conversation stands where it stood
             self.state = before
             raise
@@ -112,6 +115,10 @@ class Conversation:
             pending = next((s.pending for s in steps if isinstance(s, Ask | Confirm)), None)
             frame = self.state.frame
             return Answer(answer, self.state.said, pending, frame)
+
+    def adopt(self, seen: Seen, origin: Origin) -> None:
+        """Go on from what a surface looked at by itself, as if the node's health had been asked for."""
+        self.state = self.session.adopted(self.state, seen, origin)
 
     def cancel(self) -> Answer:
         """Drop what is waited for."""
@@ -276,14 +283,6 @@ def options_for(names: Sequence[str], options: Mapping[str, str]) -> dict[str, d
 
     told = {s.name: {k: v for k, v in options.items() if k in s.takes} for s in probes() if s.name in names}
     return {name: taken for name, taken in told.items() if taken}
-
-
-def folder() -> str:
-    """The folder of this process; empty when it has been removed."""
-    try:
-        return str(Path.cwd())
-    except OSError:
-        return ""
 
 
 def _seen(

@@ -26,6 +26,10 @@ _ASKING = re.compile(r"\bask(?:ing|ed|s)?\b|\bneed(?: to)? know\b|\bwant to know
 _GPU_MEANT = re.compile(r"\b(?:gpu|card)s?\b|显卡|卡", re.IGNORECASE)
 
 
+HEALTHY = Text("is this node healthy?", "这个节点健康吗？")  # the question that a look at the whole machine answers
+BROKEN = Text("Broken off; the conversation is as it was before.", "已中断；对话保持在此之前的状态。")
+
+
 def _said(lang: str, en: str, zh: str, *, settled: bool = True, suggestions: Sequence[tuple[str, str]] = ()) -> Reply:
     offered = tuple(Text(*pair).in_(lang) for pair in suggestions)
     return Reply(lang, Text(en, zh).in_(lang), settled=settled, suggestions=offered)

@@ -10,6 +10,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from assistant.intent.query import Assumed, Intent, Query, Slots, Topic
@@ -36,6 +37,14 @@ class Origin(NamedTuple):
     def live(self) -> bool:
         """Whether a machine is asked, rather than what was recorded."""
         return not (self.bundle or self.logs or self.inputs)
+
+
+def folder() -> str:
+    """The folder of this process; empty when it has been removed."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +283,10 @@ def _query(data: Mapping[str, Any]) -> Query:
         topics=tuple(Topic(str(t["id"]), float(t["score"]), _text(t.get("title"))) for t in data.get("topics", ())),
         symptoms=_words(data, "symptoms"),
         facts=_words(data, "facts"),
-        assumed=tuple(Assumed(str(a["name"]), str(a["value"]), str(a["op"])) for a in data.get("assumed", ())),
+        assumed=tuple(
+            Assumed(str(a["name"]), str(a["value"]), str(a["op"]), str(a.get("of", "")))
+            for a in data.get("assumed", ())
+        ),
         observations=_observations(data.get("observations", ())),
         fixed=tuple((str(a), str(b)) for a, b in data.get("fixed", ())),
         echo=_text(data.get("echo")),

@@ -71,11 +71,13 @@ Step: TypeAlias = Collect | Recall | Write | Conclude | Ask | Confirm
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A person said something. `at` (ns UTC) tells how old earlier readings are by now."""
+    """A person said something. `at` (ns UTC) tells how old earlier readings are by now. `query`: as what it is to be
+    understood, where it was not put in words (a value that was edited, a row that was pointed at)."""
 
     text: str
     origin: Origin = field(default_factory=Origin)
     at: int | None = None
+    query: Query | None = None
 
 
 @dataclass(frozen=True, slots=True)

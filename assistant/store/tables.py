@@ -196,4 +196,29 @@ class ProfileBucket(SQLModel, table=True):
     cells: bytes = Field(sa_column=Column(LargeBinary, nullable=False))  # assistant.store.profiles.packed
 
 
+class IncidentRow(SQLModel, table=True):
+    """An incident; what it is stands in its events."""
+
+    __tablename__ = "incident"
+    __table_args__ = (Index("incident_open", "is_open"),)
+    id: int | None = Field(default=None, sa_column=_id())
+    uid: str = Field(sa_column=Column(Text, nullable=False, unique=True))
+    is_open: bool  # what its events come to
+    opened_at: int = Field(sa_column=_time())
+
+
+class IncidentEvent(SQLModel, table=True):
+    """Something that happened in an incident, or that somebody did about it; never changed."""
+
+    __tablename__ = "incident_event"
+    __table_args__ = {"sqlite_with_rowid": False}
+    incident_id: int = Field(sa_column=Column(_ID, primary_key=True, autoincrement=False))
+    seq: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))  # from 1 on, without gaps
+    at: int = Field(sa_column=_time())  # of the writer's clock
+    kind: str = Field(sa_column=_words())  # assistant.incidents.events.Kind
+    who: str = Field(sa_column=_words())
+    surface: str = Field(sa_column=_words())  # cli, tui, slack
+    data: str = Field(sa_column=_words())  # JSON object
+
+
 TABLES = SQLModel.metadata

@@ -30,7 +30,10 @@ def answer(
     parts: Callable[[], Sequence[Part]],
     code: int = Exit.OK,
 ) -> int:
-    """Writes the page of ``gpudiag/trace-<subcommand>/1``; returns the exit code."""
+    """Writes the page of ``gpudiag/trace-<subcommand>/1``; returns the exit code.
+
+    Of a page that begins with a sentence the data hold it as ``headline``: every surface says the same.
+    """
     lang = args.settings.output.lang
     text = args.settings.output.format == "text"
 
@@ -38,10 +41,17 @@ def answer(
         return [*parts(), *([] if text else unread(results, lang))]
 
     body = {**data, "failed": [{"file": clean(f), "why": clean(w)} for f, w in results.failed.items()]}
+    if args.settings.output.format == "json" and (said := _head(parts())) is not None:
+        body["headline"] = {"state": said.state, "label": said.label, "text": said.text}
     write(show(Page(f"gpudiag/trace-{args.action}/1", body, whole), args.settings.output))
     if text:
         note_failures(results, quiet=False)
     return results.code(code)
+
+
+def _head(parts: Sequence[Part]) -> Head | None:
+    first = next(iter(parts), None)
+    return first if isinstance(first, Head) else None
 
 
 class Counted(Protocol):

@@ -231,8 +231,9 @@ def _plain(args: argparse.Namespace, s: Stacks, lang: str) -> dict[str, Any]:
     totals, own, whole = tree.total(time), tree.own(time), _whole(tree, time)
     wide = np.flatnonzero(totals >= max(1, whole * args.min_share))
     wide = np.sort(wide[np.argsort(-totals[wide], kind="stable")][:_FRAMES])
+    place = {n: i for i, n in enumerate(wide.tolist())}  # callers are at least as wide as what they call
     frames = [
-        {"path": [excerpt(frame, 300) for frame in tree.path(n)], "kind": Kind(int(tree.kind[n])).name.lower(), "total": int(totals[n]),
+        {"path": [excerpt(frame, 300) for frame in tree.path(n)], "parent": place.get(int(tree.parent[n])), "kind": Kind(int(tree.kind[n])).name.lower(), "total": int(totals[n]),
          "own": int(own[n]), "calls": int(tree.count[n]), "share": int(totals[n]) / whole}
         for n in wide.tolist()
     ] if whole else []  # fmt: skip

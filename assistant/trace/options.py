@@ -140,9 +140,9 @@ def window(parser: argparse.ArgumentParser) -> None:
     """Which part of a trace counts."""
     parser.add_argument(
         "--window",
-        choices=("trace", "iterations"),
+        choices=("trace", "iterations", "auto"),
         default="trace",
-        help="the whole trace, or the union of its whole iterations (default: trace)",
+        help="the whole trace, the union of its whole iterations, or auto: that union where it holds three (default: trace)",
     )
     marker(parser)
 

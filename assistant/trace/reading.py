@@ -234,7 +234,7 @@ def all_of(args: argparse.Namespace, kind: str) -> list[str]:
 
 def needs_of(args: argparse.Namespace, *needs: Wanted) -> Wanted:
     """All that `needs` and the window that is asked for take."""
-    if getattr(args, "window", "trace") != "iterations":
+    if getattr(args, "window", "trace") == "trace":
         return both(*needs)
     from probes.trace.steps import iterations
 

@@ -25,10 +25,20 @@ _PAUSE = 30.0  # seconds before a follower that ended is started again
 class Follower:
     """A thread that calls `wake` for each burst of interesting lines."""
 
-    def __init__(self, triggers: Sequence[str], wake: Callable[[], None], root: str = "") -> None:
-        """`triggers` are RE2 patterns, those of the log formats. `root` is where the machine's file system is mounted."""
+    def __init__(
+        self,
+        triggers: Sequence[str],
+        wake: Callable[[], None],
+        root: str = "",
+        heard: Callable[[bytes], None] | None = None,
+    ) -> None:
+        """`triggers` are RE2 patterns, those of the log formats. `root` is where the machine's file system is mounted.
+
+        `heard` is given whatever is written: a record of /dev/kmsg, or a line.
+        """
         self._pattern = re2.compile("|".join(f"(?:{t})" for t in triggers).encode())
         self._wake = wake
+        self._told = heard or (lambda _: None)
         self._root = root.rstrip("/")
         self._path = self._root + KMSG
         self._stop = Event()
@@ -85,8 +95,13 @@ class Follower:
                 return
             if not record:  # a regular file: look again later
                 self._stop.wait(0.2)
-            elif self._pattern.search(record):
-                self._wake()
+            else:
+                self._hear(record)
+
+    def _hear(self, record: bytes) -> None:
+        self._told(record)
+        if self._pattern.search(record):
+            self._wake()
 
     def _follow_command(self) -> None:
         for argv in FOLLOWERS:
@@ -106,8 +121,7 @@ class Follower:
                 assert child.stdout is not None
                 self.source = argv[0]
                 for line in child.stdout:
-                    if self._pattern.search(line):
-                        self._wake()
+                    self._hear(line)
                 self._child = None
             if self._stop.is_set() or time.monotonic() - begun > _PAUSE:
                 return

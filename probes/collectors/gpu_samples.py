@@ -9,6 +9,10 @@ limits once a second, GPM ten times a second, PCIe (20 ms a call) once a second 
 device was really asked. A series that cannot be had is ``{"status": "unsupported|denied|failed", "detail": ...}``.
 Of processes only pid, memory and share are read. GPM needs Hopper or newer.
 
+``--stream [--every SECONDS]`` prints one JSON document a line instead, without an end: a header of schema
+``gpudiag/gpu-stream/1``, then a look at all GPUs every second; `now` names the call that a device is in, and for how long.
+It leaves when nobody reads its output, on SIGTERM, and when there is no driver: then the header has the reason.
+
 A sick driver hangs. Every device is asked in a thread of its own; at the end what is there is printed, `hung` names the
 call in which a thread waits, and the process leaves without joining it.
 """
@@ -26,12 +30,12 @@ import signal
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, NoReturn
 
-SCHEMA = "gpudiag/gpu-samples/1"
+SCHEMA, STREAM = "gpudiag/gpu-samples/1", "gpudiag/gpu-stream/1"
 MARGIN = 0.4  # seconds kept of the deadline for the last look and for printing
 LEAVE = 0.3  # seconds that the last look may take: the ring buffers of the driver are read then
-BUDGET = 0.03  # of a core, for all devices
+BUDGET, STREAM_BUDGET = 0.03, 0.01  # of a core, for all devices
 GPM_EVERY, PROCESSES_EVERY, SLOW_EVERY = 0.1, 0.5, 1.0  # seconds
 MAX_TICKS = 30_000  # ten minutes at 50 Hz
 MAX_ROWS = 4000  # process samples of one device, values of one ring buffer
@@ -100,11 +104,15 @@ def clocks() -> dict[str, int]:
     return best
 
 
+NAMES: dict[int, str] = {}
+
+
 def failure(nvml: Any, number: int) -> dict[str, Any]:
     """An NVML error as the reason for a missing series."""
-    names = {getattr(nvml, n): n for n in dir(nvml) if n.startswith("NVML_ERROR_")}
+    if not NAMES:
+        NAMES.update({getattr(nvml, n): n for n in dir(nvml) if n.startswith("NVML_ERROR_")})
     words = nvml.NVMLError._errcode_to_string.get(number, "")
-    name = names.get(number, "NVML_ERROR_" + str(number))
+    name = NAMES.get(number, "NVML_ERROR_" + str(number))
     status = "denied" if number == 4 else "unsupported" if number in NO_USE + NO_DRIVER else "failed"
     return {"status": status, "detail": name + ": " + words if words else name}
 
@@ -174,12 +182,12 @@ class Device:
             return
         self.values.setdefault(series, {})[tick] = value
 
-    def _everything(self, stop: threading.Event) -> None:
-        n = self.nvml
+    def opened(self) -> Any:
+        """The handle, when there is one; what names the device is asked on the way."""
         device = self.ask("device", "nvmlDeviceGetHandleByIndex", self.index)
         if device is None:
             self.problem.update(self.why.get("device", {}))
-            return
+            return None
         pci = self.ask("pci", "nvmlDeviceGetPciInfo", device)
         if pci is not None:
             self.about["pci"] = f"{pci.domain:04x}:{pci.bus:02x}:{pci.device:02x}.0"
@@ -188,6 +196,13 @@ class Device:
             self.about[key] = text(got) if got is not None else ""
         mig = self.ask("mig", "nvmlDeviceGetMigMode", device)
         self.about["mig"] = bool(mig and mig[0] == 1)
+        return device
+
+    def _everything(self, stop: threading.Event) -> None:
+        n = self.nvml
+        device = self.opened()
+        if device is None:
+            return
         gpm = Gpm(self, device)
         gpm.open()
         self._slow(device, 0, gpm)
@@ -435,8 +450,8 @@ class Gpm:
 class Grid:
     """The times at which devices are asked, the same for all."""
 
-    def __init__(self, hz: float) -> None:
-        self.step = 1.0 / hz
+    def __init__(self, hz: float, budget: float = BUDGET) -> None:
+        self.step, self.budget = 1.0 / hz, budget
         self.begun_ns = time.monotonic_ns()
         self.devices = 1
 
@@ -446,9 +461,149 @@ class Grid:
 
     def rest(self, tick: int, cost: float) -> float:
         """Seconds to the next look; fewer looks where they cost too much CPU."""
-        wanted = max(self.step, cost * self.devices / BUDGET)
+        wanted = max(self.step, cost * self.devices / self.budget)
         ahead = max(-(-wanted // self.step), 1.0)
         return max((tick + ahead) * self.step - (time.monotonic_ns() - self.begun_ns) / 1e9, 0.001)
+
+
+class Live(Device):
+    """One GPU of a stream: what it told at the last look."""
+
+    SLOW = 5.0  # seconds between two looks at what seldom changes, and at a GPU that is lost
+    FORGET = 3.0  # seconds that a process's share stands: the driver's samples come when they come
+
+    def __init__(self, nvml: Any, index: int, grid: Grid) -> None:
+        super().__init__(nvml, index, grid)
+        self.fresh: dict[str, float] = {}
+        self.seldom: dict[str, float] = {}
+        self.into = self.fresh
+        self.shares: dict[int, tuple[float, int]] = {}  # pid -> when, percent of the SMs
+        self.running: dict[int, int | None] = {}  # contexts of the kinds that are looked at seldom
+        self.latest: dict[str, Any] = {}
+        self.due = 0.0
+
+    def keep(self, tick: int, series: str, value: Any) -> None:  # noqa: ARG002 - as of a device that is sampled
+        """The newest value only."""
+        if value is None:
+            return
+        if value == ALL_ONES and series != "memory_used":
+            self.why[series] = {"status": "failed", "detail": "it reads all ones"}
+            return
+        self.into[series] = value
+
+    def run(self, stop: threading.Event) -> None:
+        """Until `stop`. A GPU that is lost, or that gave no handle, is asked again now and then."""
+        while not stop.is_set():
+            try:
+                self._everything(stop)
+            except Lost:
+                self.latest = {"at": time.time_ns(), "state": "lost", "m": dict(self.why)}
+            except Exception as error:  # noqa: BLE001 - a fault of ours must not lose the other devices
+                why = {"status": "failed", "detail": type(error).__name__ + ": " + str(error)[:200]}
+                self.latest = {"at": time.time_ns(), "m": {"device": why}}
+            self.now = None
+            stop.wait(self.SLOW)
+        self.done = True
+
+    def _everything(self, stop: threading.Event) -> None:
+        self.why.clear()
+        device = self.opened()
+        if device is None:
+            self.latest = {"at": time.time_ns(), "m": {"device": self.problem}}
+            return
+        gpm = Gpm(self, device)
+        gpm.open()
+        self.due = 0.0
+        try:
+            while not stop.is_set():
+                cpu, tick = time.thread_time(), self.grid.tick()
+                self._look(device, tick, gpm)
+                self.cost = 0.9 * self.cost + 0.1 * (time.thread_time() - cpu)
+                self.now = None
+                stop.wait(self.grid.rest(tick, self.cost))
+        finally:
+            gpm.close()  # a GPU that stays lost is opened again and again
+
+    def _look(self, device: Any, tick: int, gpm: Gpm) -> None:
+        self.into = self.fresh = {}
+        self._fast(device, tick)
+        self.read.clear()
+        gpm.sample(tick)
+        if not gpm.works:
+            self._nvlink(device, tick)
+        self._memory_temperature(device)
+        mask = self.fresh.pop("reasons", None)
+        processes = self._who(device)
+        now = time.monotonic()
+        if now >= self.due:
+            self.due = now + self.SLOW
+            self.into = self.seldom = {}
+            self._seldom(device, tick, gpm)
+            self.into = self.fresh
+        values = {**self.seldom, **self.fresh}
+        self.latest = {
+            "at": time.time_ns(), "v": values, "r": mask, "p": processes,
+            "m": {name: why for name, why in self.why.items() if name not in values and name != "memory.v2"},
+        }  # fmt: skip
+
+    def _memory_temperature(self, device: Any) -> None:
+        value = self.fields(device, "memory_temperature", [("MEMORY_TEMP", 0)])[0]
+        if value is None and self.why.get("memory_temperature", {}).get("status") == "unsupported":
+            self.given_up.add("memory_temperature")
+        self.keep(0, "memory_temperature", value)
+
+    def _seldom(self, device: Any, tick: int, gpm: Gpm) -> None:
+        asked: tuple[tuple[str, str, tuple[int, ...]], ...] = (
+            ("power_limit_mw", "nvmlDeviceGetEnforcedPowerLimit", ()),
+            ("sm_clock_max", "nvmlDeviceGetMaxClockInfo", (1,)),
+            ("memory_clock_max", "nvmlDeviceGetMaxClockInfo", (2,)),
+            ("temperature_slowdown", "nvmlDeviceGetTemperatureThreshold", (1,)),
+            ("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth", ()),
+            ("pcie_width_max", "nvmlDeviceGetMaxPcieLinkWidth", ()),
+            ("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration", ()),
+            ("ecc_corrected", "nvmlDeviceGetTotalEccErrors", (0, 0)),
+            ("ecc_uncorrected", "nvmlDeviceGetTotalEccErrors", (1, 0)),
+            ("fan", "nvmlDeviceGetFanSpeed", ()),
+        )
+        for series, name, args in asked:
+            self.keep(tick, series, self.ask(series, name, device, *args))
+        if "temperature_slowdown" not in self.seldom:  # only the distance from it is told
+            margin = self.ask("temperature_margin", "nvmlDeviceGetMarginTemperature", device)
+            self.keep(tick, "temperature_margin", margin)
+            field = [("TEMPERATURE_SLOWDOWN_TLIMIT", 0)]
+            self.keep(tick, "slowdown_margin", self.fields(device, "slowdown_margin", field)[0])
+            self.keep(tick, "margin_at", self.fresh.get("temperature"))
+        if not gpm.works:  # each of the two samples for 20 ms
+            self.keep(tick, "pcie_tx_kbs", self.ask("pcie_tx_kbs", "nvmlDeviceGetPcieThroughput", device, 0))
+            self.keep(tick, "pcie_rx_kbs", self.ask("pcie_rx_kbs", "nvmlDeviceGetPcieThroughput", device, 1))
+        if "memory_total" in self.about:
+            self.seldom["memory_total"] = self.about["memory_total"]
+        self.running = {}
+        for kind in ("Graphics", "MPSCompute"):
+            for one in self.ask(kind, "nvmlDeviceGet" + kind + "RunningProcesses", device) or ():
+                self.running[one.pid] = one.usedGpuMemory
+
+    def _who(self, device: Any) -> list[list[Any]]:
+        """Processes: pid, memory in bytes, share of the SMs in percent."""
+        self._processes(device)
+        now = time.monotonic()
+        for row in self.processes:
+            self.shares[row[1]] = (now, row[2])
+        self.processes.clear()
+        self.shares = {pid: told for pid, told in self.shares.items() if now - told[0] <= self.FORGET}
+        found = dict(self.running)
+        for one in self.ask("running", "nvmlDeviceGetComputeRunningProcesses", device) or ():
+            found[one.pid] = one.usedGpuMemory
+        shares = {pid: told[1] for pid, told in self.shares.items()}
+        return [[pid, memory, shares.get(pid)] for pid, memory in sorted(found.items())]
+
+    def line(self) -> dict[str, Any]:
+        """What it told last, and what it is doing."""
+        out = {**self.about, **self.latest}
+        now = self.now
+        if now is not None:
+            out["now"] = [now[0], round(time.monotonic() - now[1], 2)]
+        return out
 
 
 def load(nvml: Any, root: str) -> None:
@@ -581,12 +736,60 @@ def announce() -> None:
         return
 
 
-def leave(document: dict[str, Any]) -> None:
-    """Print, and go without waiting for any thread."""
+def stream(options: argparse.Namespace, asked: Asked) -> None:
+    """Print a look at all GPUs again and again, until SIGTERM or until nobody reads."""
+    header = {
+        "schema": STREAM, "host": read(options.root + "/proc/sys/kernel/hostname"),
+        "boot_id": read(options.root + "/proc/sys/kernel/random/boot_id"), "at": time.time_ns(), "every": options.every, "units": UNITS,
+    }  # fmt: skip
+    try:
+        import pynvml as nvml
+    except ImportError as error:
+        leave({**header, "status": "unsupported", "detail": "pynvml is not installed: " + str(error)[:200]})
+    started: dict[str, Any] = {}
+    begun = time.monotonic()
+    opening = threading.Thread(target=_start, args=(nvml, options.root, started), daemon=True)
+    opening.start()
+    said = begun
+    while opening.is_alive():
+        if asked.wait(time.monotonic() + (0.01 if time.monotonic() < begun + 1 else 0.1)):
+            leave(None)
+        if time.monotonic() - said >= options.every:
+            said = time.monotonic()
+            call = started.get("now", "nvmlInitWithFlags")
+            out({"at": time.time_ns(), "now": [call, round(said - begun, 2)]})
+    if "count" not in started:
+        why = {"status": "failed", "detail": "nvmlInitWithFlags ended without an answer"}
+        leave({**header, **started.get("why", why)})
+    out({**header, "driver": started["driver"], "count": started["count"]})
+    grid, stop = Grid(1.0 / options.every, STREAM_BUDGET), threading.Event()
+    devices = [Live(nvml, i, grid) for i in range(started["count"])]
+    grid.devices = max(len(devices), 1)
+    for device in devices:
+        threading.Thread(target=device.run, args=(stop,), daemon=True).start()
+    announce()
+    late = min(0.25 * options.every, 0.15)  # seconds that the devices have for their answers
+    pause = late
+    while not asked.wait(time.monotonic() + pause):
+        out({"at": time.time_ns(), "gpus": [device.line() for device in devices]})
+        pause = grid.rest(grid.tick(), 0.0) + late
+    leave(None)
+
+
+def out(document: dict[str, Any]) -> None:
+    """One line. Without a reader there is no use in going on."""
     data = (json.dumps(document, separators=(",", ":")) + "\n").encode("utf-8", "replace")
-    with contextlib.suppress(OSError):
+    try:
         while data:
             data = data[os.write(1, data) :]
+    except OSError:
+        os._exit(0)
+
+
+def leave(document: dict[str, Any] | None) -> NoReturn:
+    """Print what there is to print, and go without waiting for any thread."""
+    if document is not None:
+        out(document)
     for handle in (1, 2):
         with contextlib.suppress(OSError):
             os.close(handle)
@@ -602,9 +805,14 @@ def main() -> None:
     parser.add_argument("--hz", type=float, default=20.0)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--until-mono", type=int, default=0)
+    parser.add_argument("--stream", action="store_true")
+    parser.add_argument("--every", type=float, default=1.0)
     options = parser.parse_args()
     options.root = options.root.rstrip("/")
     options.hz = min(max(options.hz, 1.0), 50.0)
+    options.every = min(max(options.every, 0.1), 60.0)
+    if options.stream:
+        stream(options, asked)
     leave(collect(options, asked, begun + max(options.deadline - MARGIN - LEAVE, options.deadline / 2)))
 
 

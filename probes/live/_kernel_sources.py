@@ -236,12 +236,17 @@ def _kmsg(reply: Reply, records: Sequence[re.Match[bytes]], host: Host, span: Sp
     return replace(part, found=found)
 
 
-def _since_boot(host: Host) -> Spot | None:
-    """Seconds since boot as UTC: to a second or so, and more by what the clock was set since."""
+def boot_time(host: Host) -> int | None:
+    """When the machine was started, ns UTC: to a second or so, and more by what the clock was set since."""
     found = _BTIME.search(host.read(STAT).text)
-    if not found:
+    return int(found[1]) * SECOND if found else None
+
+
+def _since_boot(host: Host) -> Spot | None:
+    """Seconds since boot as UTC."""
+    start = boot_time(host)
+    if start is None:
         return None
-    start = int(found[1]) * SECOND
     return lambda at, clock: (start + at, Clock.REALTIME) if clock is Clock.BOOT else (at, clock)
 
 

@@ -7,7 +7,7 @@ Either way the parts of any partition of the trace add up to the whole.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -16,21 +16,25 @@ from probes.trace.columns import Mask, Table
 from probes.trace.model import Window
 from probes.trace.reading.reader import Trace
 
-WindowKind: TypeAlias = Literal["trace", "iterations"]
+WindowKind: TypeAlias = Literal["trace", "iterations", "auto"]
+ENOUGH: Final = 3  # whole iterations from which a window of them says more than the whole trace
 
 
 def window_of(trace: Trace, kind: str = "trace", marker: str = "") -> Window:
     """The window of that kind. `marker`: a regular expression (RE2) of the names of iterations; empty: the best known.
 
-    InputError when iterations are asked for and the trace holds no whole one. Iterations need `iterations.NEEDS`.
+    "auto" is that of iterations where the trace holds `ENOUGH` whole ones. InputError when iterations are asked for and
+    it holds none. Iterations need `iterations.NEEDS`.
     """
     if kind == "trace":
         return whole(trace)
-    if kind != "iterations":
-        raise InputError(f"no window {kind!r}", hint="one of: trace, iterations")
+    if kind not in ("iterations", "auto"):
+        raise InputError(f"no window {kind!r}", hint="one of: trace, iterations, auto")
     from probes.trace.steps.iterations import iterations
 
     found = iterations(trace, marker)
+    if kind == "auto" and len(found.items) < ENOUGH:
+        return whole(trace)
     if not found.items:
         what = f"annotation that fits {marker!r}" if marker else "iteration marker"
         raise InputError(f"{trace.path} holds no {what}",

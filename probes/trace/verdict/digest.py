@@ -20,7 +20,7 @@ from probes.trace.reading.reader import Trace
 from probes.trace.steps import iterations as iterations_
 from probes.trace.steps import pipeline
 from probes.trace.verdict import candidates as candidates_
-from probes.trace.windows import whole, window_of
+from probes.trace.windows import ENOUGH, whole, window_of
 from probes.trace.work import owners
 from probes.trace.work.roofline import roofline
 
@@ -35,7 +35,6 @@ NEEDS: Final = both(
     pipeline.NEEDS,
 )
 T = TypeVar("T")
-ENOUGH: Final = 3  # whole iterations from which a window of them says more than the whole trace
 
 
 @dataclass(frozen=True, slots=True)

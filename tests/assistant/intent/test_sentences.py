@@ -69,7 +69,7 @@ def test_typos_are_told() -> None:
 def test_assumptions(said: str, assumed: list[tuple[str, str, str]]) -> None:
     query = understand(said)
     assert query.intent is Intent.WHATIF
-    assert list(map(tuple, query.assumed)) == assumed
+    assert [tuple(a[:3]) for a in query.assumed] == assumed
 
 
 def test_the_echo_names_what_was_understood() -> None:

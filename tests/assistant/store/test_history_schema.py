@@ -16,7 +16,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from assistant.store import migrate, profiles, read, write
+from assistant.nodes import past
+from assistant.store import incidents, migrate, profiles, read, write
 from assistant.store.file import create_file
 from assistant.store.location import parse
 from assistant.store.read import HEAD, REVISIONS, VERSION_TABLE
@@ -40,9 +41,12 @@ from tests.assistant.store.history_lab import (
 )
 
 ROOT = Path(__file__).parent.parent.parent.parent
-SQL = {**read.SQL, **profiles.SQL}
-STATEMENTS = {**write.STATEMENTS, **{f"profile {n}": s for n, s in profiles.STATEMENTS.items()}}
-COLUMNS = {**write.COLUMNS, **profiles.COLUMNS}
+SQL = {**read.SQL, **profiles.SQL, **incidents.SQL, **{f"nodes {n}": said for n, said in past.SQL.items()}}
+STATEMENTS = {
+    **write.STATEMENTS, **{f"profile {n}": s for n, s in profiles.STATEMENTS.items()},
+    **{f"incident {n}": s for n, s in incidents.STATEMENTS.items()},
+}  # fmt: skip
+COLUMNS = {**write.COLUMNS, **profiles.COLUMNS, **incidents.COLUMNS}
 
 
 def engine_of(url: str) -> Engine:
@@ -101,13 +105,13 @@ def test_every_column_of_a_statement_stands_in_the_tables(name: str) -> None:
 def test_a_writing_statement_runs_on_the_tables(made: Connection, name: str) -> None:
     words = {c for columns in COLUMNS.values() for c in columns} | {"gone", "new_call"}
     whole = {"as_of", "at", "count", "code", "exit", "node_id", "run_id", "track_id", "xid", "num", "holds_from"}
-    whole |= {"target_id", "process_id", "pid", "start", "parent", "length", "samples"}
+    whole |= {"target_id", "process_id", "pid", "start", "parent", "length", "samples", "incident_id", "seq"}
     whole |= {n for n in words if n.startswith(("first_", "last_", "opened_"))}
     asked = set(re.findall(r"(?<!:):(\w+)", STATEMENTS[name]))
     made.execute(text("INSERT INTO node (id, host) VALUES (7, 'n1')"))
     if "profile" in name:
         made.execute(text("INSERT INTO profile_target (id, node_id, name) VALUES (7, 7, 'train.py')"))
-    special = {"late": False, "boot": "x", "cells": b"x"}
+    special = {"late": False, "boot": "x", "cells": b"x", "is_open": True}
     parameters = {n: special.get(n, 7 if n in whole or n not in words else "x") for n in asked}
     made.execute(text(STATEMENTS[name]), parameters)
 

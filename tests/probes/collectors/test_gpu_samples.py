@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -187,3 +188,86 @@ def test_where_there_is_no_library(tmp_path: Path) -> None:
     )
     found = json.loads(done.stdout)
     assert found["devices"] or found["status"] == "unsupported"
+
+
+# --- as a stream --------------------------------------------------------------------------
+
+
+def streaming(tmp: Path, scenario: str, every: str = "0.1") -> subprocess.Popen[bytes]:
+    """The collector that goes on, on a machine of the lab."""
+    argv = [*ARGV, "--stream", "--every", every]
+    return subprocess.Popen(argv, env=lab.environment(lab.folder(tmp, scenario)), stdout=subprocess.PIPE)
+
+
+def lines(child: subprocess.Popen[bytes], many: int) -> list[dict[str, Any]]:
+    """The next lines of it."""
+    assert child.stdout is not None
+    return [json.loads(child.stdout.readline()) for _ in range(many)]
+
+
+def test_a_stream_is_a_header_and_a_look_at_all_gpus_again_and_again(tmp: Path) -> None:
+    with streaming(tmp, "throttled") as child:
+        header, *looks = lines(child, 12)
+        assert (header["schema"], header["driver"], header["count"]) == ("gpudiag/gpu-stream/1", "575.57.08", 8)
+        assert all(a["at"] < b["at"] for a, b in pairwise(looks))
+        last = looks[-1]["gpus"]
+        assert [g["pci"] for g in last] == ADDRESSES
+        hot = last[1]
+        assert hot["r"] & 0x48 == 0x48
+        assert {"temperature", "temperature_slowdown", "power_mw", "sm_activity", "memory_total", "pcie_width"} <= hot[
+            "v"
+        ].keys()
+        assert hot["p"] == [[4201, 41875931136, None]]
+        assert hot["m"] == {"fan": {"status": "unsupported", "detail": "NVML_ERROR_NOT_SUPPORTED: Not Supported"}}
+        child.terminate()
+        assert child.wait(10) == 0
+
+
+def test_a_stream_that_nobody_reads_ends(tmp: Path) -> None:
+    child = streaming(tmp, "healthy8")
+    lines(child, 2)
+    assert child.stdout is not None
+    child.stdout.close()
+    assert child.wait(10) == 0
+
+
+def test_a_stream_goes_on_beside_a_call_that_hangs(tmp: Path) -> None:
+    with streaming(tmp, "hung_call") as child:
+        look = lines(child, 12)[-1]
+        call, seconds = look["gpus"][3]["now"]
+        assert call == "nvmlDeviceGetMemoryInfo"
+        assert seconds > 0.5
+        assert all("v" in g for g in look["gpus"] if g["index"] != 3)
+        child.terminate()
+        assert child.wait(10) == 0
+
+
+def test_a_stream_of_a_driver_that_does_not_start(tmp: Path) -> None:
+    with streaming(tmp, "hung_init") as child:
+        looks = lines(child, 3)
+        assert [look["now"][0] for look in looks] == ["nvmlInitWithFlags"] * 3
+        assert looks[-1]["now"][1] > looks[0]["now"][1]
+        child.terminate()
+        assert child.wait(10) == 0
+    with streaming(tmp, "driver_not_loaded") as child:
+        (header,) = lines(child, 1)
+        assert header["detail"].startswith("NVML_ERROR_DRIVER_NOT_LOADED")
+        assert child.wait(10) == 0
+
+
+@pytest.mark.parametrize("scenario", ["lost", "lost_handle"])
+def test_a_stream_with_a_lost_gpu(tmp: Path, scenario: str) -> None:
+    with streaming(tmp, scenario) as child:
+        look = lines(child, 6)[-1]["gpus"]
+        why = look[5]["m"]
+        assert any("GPU_IS_LOST" in reason["detail"] for reason in why.values())
+        assert look[5]["state"] == "lost"
+        assert "v" in look[4]
+        child.terminate()
+
+
+def test_a_share_of_a_process_stands_until_the_next_is_told(tmp: Path) -> None:
+    with streaming(tmp, "neighbour") as child:
+        told = [look["gpus"][3]["p"] for look in lines(child, 10)[1:]]
+        assert [[pid, share] for pid, _, share in told[-1]] == [[4203, 55], [7777, 40]]
+        child.terminate()

@@ -1,0 +1,456 @@
+"""The conversation in the app: asked, answered, folded, chosen, cancelled, kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from textual import events
+from textual.geometry import Offset
+from textual.selection import Selection
+
+from assistant.session.steps import Confirmed
+from tests.tui.lab import BUS, DBE, app_of, running, screen, understood, until
+from tui.chat import STARTERS, Chat
+from tui.widgets.consent import Consent
+from tui.widgets.rows import length
+from tui.widgets.sentence import Sentence
+from tui.widgets.turns import Turn
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+
+def chat(pilot: Pilot[Any]) -> Chat:
+    """The conversation."""
+    return app_of(pilot).workspace.chat
+
+
+def answered(pilot: Pilot[Any]) -> list[Turn]:
+    """Turns that have come to an end."""
+    return [t for t in chat(pilot).transcript.turns if t.over and not t.note]
+
+
+async def ask(pilot: Pilot[Any], text: str) -> Turn:
+    """Type a sentence and wait for what comes of it."""
+    before = len(answered(pilot))
+    line = chat(pilot).line
+    line.focus()
+    line.put(text)
+    await pilot.press("enter")
+    await until(pilot, lambda: len(answered(pilot)) > before)
+    return answered(pilot)[-1]
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dialog takes an answer at once."""
+    monkeypatch.setattr(Consent, "PAUSE", 0.0)
+
+
+# --- answers --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+async def test_a_question_is_answered_with_its_evidence(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with running(tmp_path, *BUS, size=size) as pilot:
+        turn = await ask(pilot, "is this node healthy?")
+        assert turn.shown is not None
+        assert turn.echo.startswith("understood: ")
+        shown = screen(pilot.app)
+        assert "❯ is this node healthy?" in shown
+        assert "understood: " in shown
+        assert "fallen off the bus" in shown
+
+
+async def test_the_answer_begins_in_view_however_long_it_is(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS, size=(80, 24)) as pilot:
+        await ask(pilot, "is this node healthy?")
+        await ask(pilot, "what is xid 79?")
+        lines = screen(pilot.app).splitlines()
+        assert any("❯ what is xid 79?" in line for line in lines[:6])
+
+
+async def test_resizing_keeps_the_place_and_fits_every_width(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS, size=(120, 40)) as pilot:
+        await ask(pilot, "what is wrong?")
+        await ask(pilot, "what is xid 79?")
+        said = chat(pilot).transcript
+        for size in ((80, 24), (200, 60), (60, 20), (111, 30), (40, 10), (120, 40)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert all(length(row) <= said.scrollable_content_region.width for row in said._rows)
+        assert "❯ what is xid 79?" in screen(pilot.app)
+        said.action_edge(-1)
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert said.scroll_y == 0
+
+
+async def test_whoever_reads_further_up_is_not_scrolled_away(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS, size=(80, 24)) as pilot:
+        await ask(pilot, "what is wrong?")
+        said = chat(pilot).transcript
+        said.action_edge(-1)
+        await pilot.pause()
+        said.add(Turn("\n".join("a word of the app" for _ in range(9)), note=True))
+        await pilot.pause()
+        assert said.scroll_y == 0
+        await until(pilot, lambda: "more below" in screen(pilot.app))
+        await pilot.click("#hint")
+        await until(pilot, lambda: "more below" not in screen(pilot.app))
+        said.action_edge(-1)
+        turn = await ask(pilot, "what is xid 79?")  # whoever asks wants to see the answer
+        await until(pilot, lambda: said._heads[said.turns.index(turn)] >= said.scroll_y > 0)
+
+
+async def test_what_is_marked_with_the_mouse_can_be_copied(tmp_path: Path) -> None:
+    async with running(tmp_path, *DBE, size=(80, 24)) as pilot:
+        said = chat(pilot).transcript
+        found = said.get_selection(Selection(Offset(1, 0), Offset(4, 0)))
+        assert found is not None
+        assert found[0] == "Ask"
+
+
+async def test_a_finding_folds_by_key_and_by_mouse(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS, size=(120, 40)) as pilot:
+        turn = await ask(pilot, "what is wrong?")
+        said = chat(pilot).transcript
+        await pilot.press("shift+tab")
+        assert said.has_focus
+        stops = said._stops_of(turn)
+        folds = [n for n, (_, t, s) in enumerate(said._places) if said.turns[t] is turn and stops[s].kind == "fold"]
+        before = len(said._rows)
+        said._go(folds[0])
+        await pilot.press("enter")
+        assert len(said._rows) != before
+        row = said._places[folds[0]][0] - round(said.scroll_y)
+        await pilot.click(type(said), offset=(8, row))
+        assert len(said._rows) == before
+
+
+async def test_everything_is_shown_on_demand(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        turn = await ask(pilot, "what is wrong?")
+        said = chat(pilot).transcript
+        more = next(s for s in said._stops_of(turn) if s.kind == "more")
+        said._choose(turn, more)
+        await until(pilot, lambda: turn.full)
+
+
+async def test_what_is_pointed_at_is_asked_in_the_chat(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS, "--screen", "findings") as pilot:
+        from tui.messages import Explain
+
+        app_of(pilot).workspace.post_message(Explain("why do you say gpu-fell-off-bus?"))
+        await until(pilot, lambda: bool(answered(pilot)))
+        (turn,) = answered(pilot)
+        assert turn.own
+        assert turn.shown is not None
+        assert "fallen off the bus" in turn.shown.headline
+
+
+async def test_a_finding_in_an_answer_is_explained_from_what_the_answer_rests_on(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        turn = await ask(pilot, "what is wrong?")
+        said = chat(pilot).transcript
+        stops = said._stops_of(turn)
+        finding = next(n for n, (_, t, s) in enumerate(said._places) if said.turns[t] is turn and stops[s].question)
+        before = app_of(pilot).desk.talk._remembered().now().frame.seen
+        said.focus()
+        said._go(finding)
+        await pilot.press("e")
+        await until(pilot, lambda: len(answered(pilot)) == 2)
+        assert "has fallen off the bus" in answered(pilot)[1].shown.headline  # type: ignore[union-attr]
+        assert app_of(pilot).desk.talk._remembered().now().frame.seen == before
+
+
+async def test_a_hypothetical_answer_is_marked(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        await ask(pilot, "what if there was no xid 79?")
+        assert "┆" in screen(pilot.app)
+        assert "nothing of this was seen" in screen(pilot.app)
+
+
+async def test_an_empty_page_greets_and_offers_questions_that_are_understood(tmp_path: Path) -> None:
+    from assistant.session.phrases import HEALTHY
+
+    assert STARTERS[0] == HEALTHY
+    for lang in ("en", "zh"):
+        assert all(understood(text.in_(lang), lang) for text in STARTERS)
+    async with running(tmp_path, *DBE) as pilot:
+        assert "Ask in your own words" in screen(pilot.app)
+        await pilot.press("alt+b")
+        await until(pilot, lambda: bool(answered(pilot)))
+        assert answered(pilot)[0].text == STARTERS[1].en
+
+
+# --- suggestions and questions --------------------------------------------------------------
+
+
+async def test_a_suggestion_is_asked_by_its_letter(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        turn = await ask(pilot, "what is xid 79?")
+        assert turn.shown is not None
+        first = turn.shown.suggestions[0]
+        pilot.app.post_message(events.Key("alt+a", "a"))  # as terminals send it: with the letter
+        await until(pilot, lambda: len(answered(pilot)) == 2)
+        assert answered(pilot)[-1].text == first
+        assert chat(pilot).line.text == ""
+
+
+async def test_a_question_of_ours_is_answered_by_a_choice(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        turn = await ask(pilot, "is this node healthy?")
+        assert turn.shown is not None
+        assert turn.shown.choices
+        assert turn.shown.question in " ".join(screen(pilot.app).split()) or turn.shown.question
+        await pilot.press("alt+a")
+        await until(pilot, lambda: len(answered(pilot)) == 2)
+        assert not turn.asked
+        assert answered(pilot)[-1].text == turn.shown.choices[0].text
+
+
+async def existing(pilot: Pilot[Any], folder: Path) -> Path:
+    """An answer that is to be written over a file."""
+    path = folder / "report.md"
+    path.write_text("mine")
+    await ask(pilot, "what is wrong?")
+    await ask(pilot, f"export to {path}")
+    await until(pilot, lambda: isinstance(pilot.app.screen, Consent))
+    return path
+
+
+async def test_consent_is_asked_in_a_dialog_and_a_yes_counts(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        path = await existing(pilot, tmp_path)
+        assert "Overwrite" in screen(pilot.app)
+        await pilot.press("y")
+        await until(pilot, lambda: len(answered(pilot)) == 3)
+        assert path.read_text() != "mine"
+
+
+@pytest.mark.parametrize(("key", "turns"), [("n", 3), ("escape", 2)])
+async def test_nothing_is_done_without_a_yes(tmp_path: Path, key: str, turns: int) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        path = await existing(pilot, tmp_path)
+        await pilot.press(key)
+        await until(pilot, lambda: not isinstance(pilot.app.screen, Consent) and len(answered(pilot)) == turns)
+        assert path.read_text() == "mine"
+        open_still = answered(pilot)[1].asked
+        assert open_still == (key == "escape")
+        if open_still:  # "not now": the question can still be answered
+            await ask(pilot, "yes")
+            assert path.read_text() != "mine"
+
+
+async def test_enter_is_no_consent(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        path = await existing(pilot, tmp_path)
+        await pilot.press("enter")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, Consent))
+        assert path.read_text() == "mine"
+
+
+async def test_a_sentence_that_is_being_typed_consents_to_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    async with running(tmp_path, *BUS) as pilot:
+        path = await existing(pilot, tmp_path)
+        monkeypatch.setattr(Consent, "PAUSE", 60.0)
+        await pilot.press(*"how do you know")
+        assert isinstance(pilot.app.screen, Consent)
+        await pilot.press("escape")
+        assert path.read_text() == "mine"
+
+
+async def test_a_dialog_does_not_come_up_over_a_half_typed_sentence(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        path = tmp_path / "report.md"
+        path.write_text("mine")
+        await ask(pilot, "what is wrong?")
+        app_of(pilot).desk.talk.say(f"export to {path}")
+        chat(pilot).line.put("and th")
+        await until(pilot, lambda: len(answered(pilot)) == 2)
+        assert not isinstance(pilot.app.screen, Consent)
+        assert answered(pilot)[-1].shown.choices[0].event == Confirmed(True)  # type: ignore[union-attr]
+        chat(pilot).line.put("")
+        await pilot.press("alt+a")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Consent))
+
+
+# --- one after the other, and given up -------------------------------------------------------
+
+
+async def test_what_is_said_meanwhile_waits_and_is_answered_in_order(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        talk = app_of(pilot).desk.talk
+        for text in ("what is xid 79?", "what is xid 31?", "what is xid 63?"):
+            talk.say(text)
+        assert talk.waiting == ("what is xid 31?", "what is xid 63?")
+        await until(pilot, lambda: len(answered(pilot)) == 3)
+        assert [t.text for t in answered(pilot)] == ["what is xid 79?", "what is xid 31?", "what is xid 63?"]
+        assert not any(t.waits for t in chat(pilot).transcript.turns)
+
+
+async def test_what_waits_is_shown_as_waiting(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        from tui.talk import Heard, Waits
+
+        page = chat(pilot)
+        page.heard(Heard("first"))
+        page.waits(Waits(("second", "third")))
+        await pilot.pause()
+        shown = screen(pilot.app)
+        assert shown.index("❯ first") < shown.index("❯ second") < shown.index("❯ third")
+        assert shown.count("◌ waits") == 2
+
+
+async def test_escape_gives_up_and_leaves_the_talk_as_it_was(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        await ask(pilot, "is this node healthy?")
+        talk = app_of(pilot).desk.talk
+        asking = answered(pilot)[0]
+        assert asking.asked
+        assert asking.shown is not None
+        assert asking.shown.choices
+        before = talk._remembered().now()
+        talk.say("what is xid 79?")
+        talk.say("what is xid 31?")
+        assert talk.cancel()
+        await until(pilot, lambda: len(answered(pilot)) == 3)
+        assert [t.text for t in answered(pilot)[1:]] == ["what is xid 79?", "what is xid 31?"]
+        assert all("as it was before" in t.broken for t in answered(pilot)[1:])
+        assert not talk.waiting
+        assert talk._remembered().now() is before
+        assert asking.asked, "its question stands again"
+        assert "fallen off the bus" in (await ask(pilot, "why?")).shown.headline  # type: ignore[union-attr]
+
+
+async def test_an_error_is_told_and_the_talk_goes_on(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        app_of(pilot).open_files(str(tmp_path))  # a folder that holds no recording
+        turn = await ask(pilot, "what is wrong?")
+        assert turn.trouble
+        assert "✖" in screen(pilot.app)
+        assert (await ask(pilot, "what is xid 79?")).shown is not None
+
+
+# --- the line ---------------------------------------------------------------------------------
+
+
+async def test_earlier_sentences_come_back_also_in_the_next_start(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        await ask(pilot, "what is xid 79?")
+        await ask(pilot, "help")
+        await pilot.press("up", "up")
+        assert chat(pilot).line.text == "what is xid 79?"
+        await pilot.press("down", "down")
+        assert chat(pilot).line.text == ""
+    async with running(tmp_path, *BUS) as pilot:
+        await pilot.press("up")
+        assert chat(pilot).line.text == "help"
+
+
+async def test_tab_completes_sentences_nodes_and_codes(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        page = chat(pilot)
+        await until(pilot, lambda: bool(page._names))
+        await pilot.press(*"is this n", "tab")
+        assert page.line.text == "is this node healthy?"
+        page.line.put("")
+        await pilot.press(*"what is xid 7", "tab")
+        assert page.line.text.startswith("what is xid 7")
+        assert len(page.line.text) > len("what is xid 7")
+
+
+async def test_a_pasted_log_is_one_sentence(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        log = "\n".join(f"[{n}] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus." for n in range(40))
+        line = chat(pilot).line
+        line.post_message(events.Paste(log))
+        await until(pilot, lambda: "[40 lines]" in line.text)
+        assert line.size.height == 1
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(answered(pilot)))
+        assert answered(pilot)[0].text == log
+        assert answered(pilot)[0].shown is not None
+
+
+async def test_several_lines_are_typed_and_the_line_grows(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        await pilot.press(*"one", "ctrl+j", *"two")
+        await until(pilot, lambda: chat(pilot).line.size.height == 2)
+        assert chat(pilot).line.text == "one\ntwo"
+
+
+async def test_keys_of_one_burst_are_taken_in_their_order(tmp_path: Path) -> None:
+    async with running(tmp_path, *DBE) as pilot:
+        for key in ("x", "ctrl+u", *"help", "enter", "a", "ctrl+j", "b", "left", "c"):
+            pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await until(pilot, lambda: bool(answered(pilot)))
+        assert answered(pilot)[0].text == "help"
+        assert chat(pilot).line.text == "a\ncb"
+
+
+async def test_signs_on_an_empty_line_are_commands(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        await pilot.press("colon")
+        assert app_of(pilot).workspace.query_one("#command-line").is_open  # type: ignore[attr-defined]
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.focused, Sentence))
+        await pilot.press("a", "colon")
+        assert chat(pilot).line.text == "a:"
+
+
+# --- kept, copied, begun anew -----------------------------------------------------------------
+
+
+async def test_a_talk_goes_on_in_the_next_start(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        await ask(pilot, "is this node healthy?")
+    async with running(tmp_path, *BUS) as pilot:
+        await until(pilot, lambda: "Going on with" in screen(pilot.app))
+        assert "still open" in screen(pilot.app)
+        assert "fallen off the bus" in (await ask(pilot, "why?")).shown.headline  # type: ignore[union-attr]
+
+
+async def test_new_begins_anew(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        await ask(pilot, "is this node healthy?")
+        app_of(pilot).new_talk()
+        await pilot.pause()
+        assert not answered(pilot)
+        await ask(pilot, "what is xid 79?")
+        assert len(app_of(pilot).desk.talk._remembered().now().frames) <= 2  # the picture, and this one
+
+
+async def test_an_answer_is_copied_and_exported_in_every_format(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        await ask(pilot, "is this node healthy?")
+        page, workspace = chat(pilot), app_of(pilot).workspace
+        assert "fallen off the bus" in page.copied()
+        for suffix in ("md", "txt", "html", "json"):
+            workspace.export(str(tmp_path / f"answer.{suffix}"))
+            assert "fallen off the bus" in (tmp_path / f"answer.{suffix}").read_text()
+        data = json.loads((tmp_path / "answer.json").read_text())
+        assert data["schema"] == "gpudiag/diagnosis/1"
+
+
+async def test_another_recording_is_told_and_asked_about(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        await ask(pilot, "is this node healthy?")
+        app_of(pilot).open_files(f"{DBE[1]} {DBE[3]}")
+        await until(pilot, lambda: app_of(pilot).desk.picture.diagnosis is not None)
+        turn = await ask(pilot, "why?")
+        assert "ECC" in turn.shown.headline  # type: ignore[union-attr]
+        assert "kern.log" in screen(pilot.app)
+
+
+async def test_chinese_is_answered_in_chinese_and_fits(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS, size=(80, 24), lang="zh") as pilot:
+        turn = await ask(pilot, "这个节点健康吗？")
+        assert turn.echo.startswith("理解为")
+        assert "掉线" in "".join(screen(pilot.app).splitlines()[2:])

@@ -1,0 +1,141 @@
+"""The frame: sides, keys, commands, sources, what is written and what is kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.tui.lab import BUS, DBE, DEMOS, app_of, running, screen, until
+from tui import commands
+from tui.themes import NAMES
+
+
+async def test_the_verdict_stands_in_the_first_line(tmp_path: Path) -> None:
+    async with running(tmp_path, *DBE) as pilot:
+        first = screen(pilot.app).splitlines()[0]
+        assert "double-bit ECC" in first
+        assert "✖" in first
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=["80x24", "120x40", "200x60"])
+async def test_one_side_or_both(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with running(tmp_path, *BUS, "--screen", "findings", size=size) as pilot:
+        await pilot.pause()
+        workspace = app_of(pilot).workspace
+        both = size[0] >= 110
+        assert workspace.query_one("#right").display
+        assert bool(workspace.query_one("#left").region.width) == both
+        await pilot.press("c")
+        await pilot.pause()
+        assert workspace.name_shown == "chat"
+        assert bool(workspace.query_one("#right").region.width) == both
+        await pilot.press("escape")
+        await pilot.pause()
+        assert workspace.name_shown == "findings"
+
+
+async def test_a_command_that_is_none_is_told_with_its_nearest(tmp_path: Path) -> None:
+    async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
+        await pilot.press("colon", *"thme dark", "enter")
+        await until(pilot, lambda: ":thme" in screen(pilot.app))
+        assert "theme" in screen(pilot.app)
+
+
+async def test_tab_completes_a_command(tmp_path: Path) -> None:
+    async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
+        app = app_of(pilot)
+        assert "theme " in commands.completions(app, "th")
+        assert commands.completions(app, "theme c") == ["theme contrast"]
+        assert any(c.endswith("kern.log") for c in commands.completions(app, f"open {DEMOS}/double-bit-error/k"))
+        assert commands.completions(app, "open /no/such/folder/") == []
+
+
+@pytest.mark.parametrize("theme", NAMES)
+async def test_themes(tmp_path: Path, theme: str) -> None:
+    async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
+        commands.run(app_of(pilot), f"theme {theme}")
+        await pilot.pause()
+        assert pilot.app.theme == theme
+        assert "double-bit ECC" in screen(pilot.app)
+
+
+async def test_another_language_at_once(tmp_path: Path) -> None:
+    async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
+        commands.run(app_of(pilot), "lang zh")
+        await until(pilot, lambda: "发现" in screen(pilot.app).splitlines()[1])
+        assert "双比特" in screen(pilot.app).splitlines()[0]
+
+
+@pytest.mark.parametrize("kind", ["md", "html", "json", "txt", "svg"])
+async def test_what_is_shown_can_be_written(tmp_path: Path, kind: str) -> None:
+    async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
+        target = tmp_path / f"out.{kind}"
+        commands.run(app_of(pilot), f"export {target}")
+        text = target.read_text()
+        assert "double-bit" in text.replace("&#160;", " ")
+        if kind == "json":
+            assert json.loads(text)
+        await pilot.press("colon", *f"export {target}", "enter")  # what is there is not overwritten
+        await until(pilot, lambda: "exists already" in screen(pilot.app))
+        assert target.read_text() == text
+
+
+async def test_another_recording_and_back(tmp_path: Path) -> None:
+    async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
+        app = app_of(pilot)
+        commands.run(app, f"open {DEMOS / 'off-the-bus' / 'bundle'}")
+        await until(pilot, lambda: "fallen off the bus" in screen(app).splitlines()[0])
+        await pilot.press("ctrl+o")
+        await until(pilot, lambda: "double-bit" in screen(app).splitlines()[0])
+        await pilot.press("ctrl+o")
+        await until(pilot, lambda: "fallen off the bus" in screen(app).splitlines()[0])
+
+
+async def test_a_file_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
+    async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
+        await pilot.press("colon", *"open /no/such/file", "enter")
+        await until(pilot, lambda: "no such file" in screen(pilot.app))
+        assert "double-bit" in screen(pilot.app).splitlines()[0]
+
+
+async def test_a_file_that_cannot_be_read_is_said_in_the_first_line(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.tar.gz"
+    broken.write_bytes(b"\x1f\x8b broken")
+    async with running(tmp_path, "--bundle", str(broken), "--screen", "findings") as pilot:
+        assert "✖" in screen(pilot.app).splitlines()[0]
+        assert str(broken)[-10:] in screen(pilot.app)
+
+
+async def test_where_one_was_is_kept(tmp_path: Path) -> None:
+    async with running(tmp_path, *DBE, "--screen", "log") as pilot:
+        commands.run(app_of(pilot), "theme light")
+        await pilot.press("ctrl+q")
+    async with running(tmp_path, *DBE) as pilot:
+        assert pilot.app.theme == "light"
+        assert app_of(pilot).workspace.pane_name == "log"
+
+
+@pytest.mark.parametrize(
+    "kept", ["", "{", "[]", '{"schema": "gpudiag/tui/1", "theme": 7, "pane": ["x"], "screen-log": 3}']
+)
+async def test_a_memory_that_is_none_is_no_trouble(tmp_path: Path, kept: str) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "tui.json").write_text(kept)
+    async with running(tmp_path, *DBE) as pilot:
+        assert "double-bit" in screen(pilot.app).splitlines()[0]
+
+
+async def test_explaining_a_finding_asks_in_the_chat_and_rests_on_what_is_shown(tmp_path: Path) -> None:
+    async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
+        await pilot.press("e")
+        await until(pilot, lambda: not app_of(pilot).desk.talk.busy and "kern.log" in screen(pilot.app))
+
+
+async def test_help_names_keys_and_commands(tmp_path: Path) -> None:
+    async with running(tmp_path, *DBE, "--screen", "findings", size=(100, 60)) as pilot:
+        await pilot.press("question_mark")
+        await until(pilot, lambda: ":export FILE" in screen(pilot.app))
+        await pilot.press("escape")
+        await until(pilot, lambda: ":export FILE" not in screen(pilot.app))

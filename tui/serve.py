@@ -1,0 +1,168 @@
+"""The app in a browser, through textual-serve: for those who are given the address, and nobody else.
+
+What runs there has the rights of who started it, on a machine that others may be logged in to. So it listens on the loopback
+interface unless told otherwise; a visitor needs the token that stands in the printed address; and pages of other sites cannot
+reach it through somebody's browser (the names in Host and Origin are compared). The command that is run is made here once: nothing that a
+visitor sends becomes a part of it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from knowledge.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Awaitable, Callable, Sequence
+
+HERE = ("127.0.0.1", "localhost", "::1")
+PORT = 8000
+COOKIE = "gpudiag"
+
+
+class Address(NamedTuple):
+    """Where to listen."""
+
+    host: str
+    port: int
+
+    @property
+    def shown(self) -> str:
+        """As it stands in an address."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def address(text: str) -> Address:
+    """``HOST:PORT``, ``HOST``, ``PORT``, ``[::1]:8000``, or nothing: the loopback interface. UsageError for what is none."""
+    said = text.strip()
+    if said.startswith("["):
+        host, _, rest = said[1:].partition("]")
+        port = rest.removeprefix(":")
+    elif said.isdecimal():
+        host, port = "", said
+    elif said.count(":") > 1:  # an IPv6 address without brackets
+        host, port = said, ""
+    else:
+        host, _, port = said.partition(":")
+    if port and not (port.isdecimal() and 0 < int(port) < 65536):
+        raise UsageError(f"--serve {text}: {port!r} is no port", hint="for example 127.0.0.1:8000")
+    return Address(host or HERE[0], int(port or PORT))
+
+
+def command(args: argparse.Namespace) -> list[str]:
+    """The command line of the app that each visitor gets: what was given here, without ``--serve``."""
+    words = [sys.executable, "-P", "-m", "assistant", "tui", "--lang", args.settings.output.lang]
+    single = ("bundle", "host", "site", "nodes", "screen", "theme", "thread")
+    words += [f"--{option}={value}" for option in single if (value := getattr(args, option))]
+    for option, name in (("rules", "rules"), ("probe", "probe"), ("with_", "with"), ("without", "without")):
+        words += [f"--{name}={value}" for value in getattr(args, option)]
+    words.append(f"--budget={args.budget:g}")
+    for option in ("no_history", "again", "new"):
+        if getattr(args, option):
+            words.append("--" + option.replace("_", "-"))
+    for option in ("log", "input", "trace"):
+        if values := getattr(args, option):
+            words += [f"--{option}", *values]
+    return words
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until it is interrupted. UsageError where textual-serve is not installed, or the address cannot be had."""
+    where = address(args.serve)
+    try:
+        server = _server(where, command(args), secrets.token_urlsafe(16))
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"a browser needs {error.name}, which is not installed", hint="install gpudiag with its extra: gpudiag[web]"
+        ) from None
+    from assistant.output import say
+
+    say(f"gpudiag: http://{where.shown}/?token={server.token} (Ctrl-C ends it)")
+    if where.host not in HERE:
+        say(
+            "gpudiag: others can reach this address, and it is not encrypted: whoever has the token acts with your rights"
+        )
+    try:
+        server.serve()
+    except OSError as error:
+        raise UsageError(f"--serve {where.shown}: {error.strerror or error}") from None
+    return 0
+
+
+def _server(where: Address, words: Sequence[str], token: str) -> Any:
+    """textual-serve's server behind a door."""
+    import aiohttp_jinja2
+    from textual_serve.server import Server
+
+    class Guarded(Server):
+        """The page and the socket, for those with the token."""
+
+        def __init__(self) -> None:
+            # A shell runs this line: every word is quoted, and none comes from a visitor.
+            super().__init__(shlex.join(words), where.host, where.port, "gpudiag")
+            self.token = token
+
+        def initialize_logging(self) -> None:
+            """No log of ours stands between a person and the address."""
+
+        async def on_startup(self, app: Any) -> None:
+            """Said already."""
+
+        async def _make_app(self) -> Any:
+            app = await super()._make_app()
+            app.middlewares.append(door(where.port, token))
+            return app
+
+        @aiohttp_jinja2.template("app_index.html")
+        async def handle_index(self, request: Any) -> dict[str, Any]:
+            """The page. Its addresses are those that the visitor used: a forwarded port has another number here."""
+            scheme = "wss" if request.secure else "ws"
+            return {
+                "font_size": 14, "app_websocket_url": f"{scheme}://{request.host}/ws",
+                "config": {"static": {"url": "/static/"}}, "application": {"name": "gpudiag"},
+            }  # fmt: skip
+
+    return Guarded()
+
+
+def door(port: int, token: str) -> Any:
+    """Lets nobody in without the token: it comes in the address once, then as a cookie that other sites cannot use."""
+    from urllib.parse import urlsplit
+
+    from aiohttp import web
+
+    name = f"{COOKIE}-{port}"  # a browser shares cookies between the ports of a machine
+    refused = "The address that gpudiag printed holds a token; without it there is nothing here.\n"
+
+    @web.middleware
+    async def middleware(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        if request.path == "/" and _same(request.query.get("token", ""), token):
+            response = web.Response(status=302, headers={"Location": "/", "Referrer-Policy": "no-referrer"})
+            response.set_cookie(name, token, httponly=True, samesite="Strict")
+            return response
+        origin = request.headers.get("Origin", "")
+        if not _same(request.cookies.get(name, ""), token) or (origin and urlsplit(origin).netloc != request.host):
+            return web.Response(status=403, text=refused)
+        response = await handler(request)
+        if not response.prepared:
+            response.headers["Content-Security-Policy"] = _CONTENT
+            response.headers["Referrer-Policy"] = "no-referrer"
+        return response
+
+    return middleware
+
+
+# What the page needs, all of it from here: the template names a font of another site, which nobody's browser has to ask.
+_CONTENT = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "font-src 'self' data:; connect-src 'self' ws: wss:; frame-ancestors 'none'"
+)
+
+
+def _same(given: str, wanted: str) -> bool:
+    """Compared in a time that tells nothing."""
+    return secrets.compare_digest(given.encode(errors="replace"), wanted.encode())

@@ -1,0 +1,1 @@
+"""What the trace screen is made of: what is open, and the ways to look at it."""
