@@ -52,7 +52,6 @@ class Workspace(Screen[None]):
         Binding("r", "look", "Look again", show=False),
         Binding("ctrl+o", "jump", "Node/recording", show=False),
         Binding("tab", "app.focus_next", show=False),
-        Binding("escape", "back", "Back", show=False),
         Binding("space", "play", "Play", show=False),
         Binding("less_than_sign", "mark(-1)", show=False),
         Binding("greater_than_sign", "mark(1)", show=False),
@@ -61,6 +60,7 @@ class Workspace(Screen[None]):
         Binding("plus", "speed(1)", show=False),
         Binding("minus", "speed(-1)", show=False),
         Binding("question_mark", "app.help", "Help", key_display="?"),
+        Binding("escape", "back", "Back"),  # last: it gives way first where there is no room
     ]
     DEFAULT_CSS = """
     Workspace { layout: vertical; background: $background; }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -12,6 +13,7 @@ from assistant.render import text as shapes
 from assistant.render.cells import Paint, width
 from assistant.session.driver import Answer
 from assistant.session.shown import Shown, in_full, shown
+from assistant.session.state import Origin
 from tests.assistant.session.test_core import OFF_BUS, ROW_REMAP, held, origin
 from tui.tones import Tone
 from tui.widgets.rows import NONE, Pen, Span, Stop, folded, length, plain
@@ -89,11 +91,18 @@ def test_all_words_of_the_command_line_stand_in_what_is_opened() -> None:
                 assert word.strip("-:|") in said, (word, line)
 
 
+def told(origin: Origin) -> Shown:
+    """What is said of a recording."""
+    (turn,) = held(origin, ["what is wrong?"])
+    return shown(Answer(turn.reply, turn.state.said, None, turn.state.frame))
+
+
 def test_only_the_first_finding_is_open() -> None:
-    (turn,) = held(LEFT_BEHIND, ["what is wrong?"])
-    answer = shown(Answer(turn.reply, turn.state.said, None, turn.state.frame))
+    answer, other = (told(o) for o in (LEFT_BEHIND, OFF_BUS))
     assert answer.view is not None
-    assert len(answer.view.blocks) > 1
+    assert other.view is not None
+    both = replace(answer.view, blocks=(*answer.view.blocks, *other.view.blocks))
+    answer = replace(answer, view=both, subjects=(*answer.subjects, *other.subjects))
     rows, _ = laid(answer, 100)
     signs = [row.strip()[0] for row in rows if row.strip()[:1] in ("▾", "▸")]
     assert signs[0] == "▾"

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from textual import events
 
 from tests.tui.lab import BUS, DBE, DEMOS, app_of, running, screen, until
 from tui import commands
 from tui.themes import NAMES
+from tui.widgets.command_line import CommandLine
 
 
 async def test_the_verdict_stands_in_the_first_line(tmp_path: Path) -> None:
@@ -139,3 +141,35 @@ async def test_help_names_keys_and_commands(tmp_path: Path) -> None:
         await until(pilot, lambda: ":export FILE" in screen(pilot.app))
         await pilot.press("escape")
         await until(pilot, lambda: ":export FILE" not in screen(pilot.app))
+
+
+async def test_what_is_typed_in_one_burst_goes_into_the_command_line_each_time(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS, "--screen", "findings", size=(80, 24)) as pilot:
+        workspace = app_of(pilot).workspace
+        line = workspace.query_one(CommandLine)
+        for _ in range(2):
+            for letter in ":oew":  # each of them is a key of the findings
+                pilot.app.post_message(events.Key("colon" if letter == ":" else letter, letter))
+            await until(pilot, lambda: line.line.value == "oew" and line.region.height == 1)
+            assert pilot.app.screen is workspace
+            await pilot.press("escape")
+            await pilot.pause()
+            assert not line.region.height
+
+
+async def test_a_filter_is_told_while_it_is_in_force(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS, "--screen", "findings", size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("slash", *"gpu", "enter")
+        await until(pilot, lambda: "gpu  (Esc)" in screen(pilot.app).splitlines()[-1])
+        await pilot.press("escape")
+        await until(pilot, lambda: "(Esc)" not in screen(pilot.app).splitlines()[-1])
+
+
+async def test_what_is_hidden_can_be_told_something(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS, "--screen", "findings", size=(80, 24)) as pilot:
+        workspace = app_of(pilot).workspace
+        for n in range(3):  # the chat has no room and no lines now
+            workspace.chat.course.note(f"word {n}")
+        await pilot.press("c")
+        await until(pilot, lambda: "word 2" in screen(pilot.app))

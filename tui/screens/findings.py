@@ -202,8 +202,8 @@ class FindingsPane(Pane):
 
     @property
     def grid(self) -> Grid | None:
-        """The findings, wherever the keys are."""
-        return self.query_one("#outline", Grid)
+        """The findings, wherever the keys are; None while they are being made."""
+        return next(iter(self.query("#outline").results(Grid)), None)
 
     # --- the proof ------------------------------------------------------------------------
 

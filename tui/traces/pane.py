@@ -283,7 +283,7 @@ class TracesPane(Viewing):
     @property
     def grid(self) -> Grid | None:
         """The table of the view."""
-        return self.view.grid if self.view is not None else None
+        return self.view.grid if self.view is not None and self.view.is_mounted else None
 
     def question(self) -> str:
         """Of what is under the cursor."""

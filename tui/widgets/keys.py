@@ -62,7 +62,7 @@ class KeyHints(Widget):
     def _filtered(self) -> str:
         """The filter that is in force: rows that are hidden are not to be forgotten."""
         pane = getattr(self.screen, "pane", None)
-        grid = pane.grid if pane is not None else None
+        grid = pane.grid if pane is not None and pane.is_mounted else None
         return grid.filtered if grid is not None else ""
 
     def _line(self) -> Line:

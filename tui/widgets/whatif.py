@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tui.app import GpudiagApp
     from tui.work import Job
 
+SHARE = 92  # percent of the terminal that it may fill
+
 
 class WhatIf(ModalScreen["Query | None"]):
     """One value, as it is and as it might be. Enter shows the difference; Enter again gives the question for the chat."""
@@ -33,14 +35,14 @@ class WhatIf(ModalScreen["Query | None"]):
     WhatIf > Vertical { width: 92%; max-width: 92; height: auto; max-height: 92%; background: $panel; padding: 1 2; }
     WhatIf .title { text-style: bold; }
     WhatIf .faint, WhatIf .keys { color: $faint; }
-    WhatIf .keys { margin-top: 1; }
+    WhatIf .keys { margin-top: 1; dock: bottom; background: $panel; }
     WhatIf Horizontal { height: 1; margin-top: 1; }
     WhatIf Horizontal > Static { width: auto; }
     WhatIf Input { border: none; height: 1; width: 1fr; padding: 0 1; background: $background; }
     WhatIf OptionList, WhatIf OptionList:focus { border: none; height: auto; max-height: 10; margin-top: 1; padding: 0; background: $panel; }
     WhatIf OptionList > .option-list--option { padding: 0 1; }
     WhatIf #problem { color: $text-error; display: none; }
-    WhatIf #difference { height: auto; max-height: 100%; margin-top: 1; display: none; scrollbar-size-vertical: 1; }
+    WhatIf #difference { height: auto; max-height: 100%; margin: 1 0 0 0; display: none; scrollbar-size-vertical: 1; }
     WhatIf Page { padding: 0; }
     """
 
@@ -159,6 +161,22 @@ class WhatIf(ModalScreen["Query | None"]):
         self.query_one(Page).show(event.reply.headline, event.reply.parts)
         self.query_one("#difference").display = True
         self.query_one(".keys", Static).update(self._keys())
+        self.call_after_refresh(self._fit)
+
+    def on_resize(self) -> None:
+        """Another room for the difference."""
+        self.call_after_refresh(self._fit)
+
+    def _fit(self, again: int = 5) -> None:
+        """The difference scrolls in what is left between the field and the keys."""
+        box, difference = self.query_one(Vertical), self.query_one("#difference")
+        above = difference.region.y - box.region.y
+        if difference.display and not difference.region.height and again:  # it is laid out a moment later
+            self.set_timer(0.02, lambda: self._fit(again - 1))
+        elif difference.display and above > 0:
+            difference.styles.max_height = max(
+                3, self.size.height * SHARE // 100 - above - 3
+            )  # a blank, the keys, the edge
 
     def action_close(self) -> None:
         """Nothing was asked."""
