@@ -185,9 +185,14 @@ def bad_roots(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def verdict_of(
-    findings: Sequence[Finding], settled: bool, facts: FactBase, cut: Sequence[str] = (), unseen: Sequence[Text] = ()
-) -> Verdict:
-    """State and usability from the root findings that are at least probable."""
+    findings: Sequence[Finding], settled: bool, facts: FactBase, cut: Sequence[str] = (), unseen: Sequence[Text] = (),
+    whole: Sequence[Finding] = (),
+) -> Verdict:  # fmt: skip
+    """State and usability from the root findings that are at least probable.
+
+    `whole`: all that was found, where `findings` are the part that was asked about. Whether a node can be used follows from
+    all that is wrong with it, whatever the question was.
+    """
     bad = bad_roots(findings)
     if not bad:
         if cut:
@@ -218,7 +223,9 @@ def verdict_of(
             nothing = Text("Cannot say: nothing usable was read.", "无法判断：没有读到可用的信息。")
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, nothing)
         return Verdict(State.OK, Usable.YES, NO_TEXT, traced.quiet(findings) or _quiet(facts))
-    worst = max(bad, key=lambda f: (_WORSE[f.advice.usable], f.severity.rank))
+    hosts = {f.subject.host for f in bad}
+    judged = [*bad, *(f for f in bad_roots(whole) if f.subject.host in hosts)]
+    worst = max(judged, key=lambda f: (_WORSE[f.advice.usable], f.severity.rank))
     usable = worst.advice.usable
     serious = any(f.severity in (Severity.ERROR, Severity.CRITICAL) and f.advice.usable is not Usable.YES for f in bad)
     state = State.UNHEALTHY if serious else State.DEGRADED

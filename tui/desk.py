@@ -71,6 +71,7 @@ class Desk:
         self.lang: str = self.settings.output.lang
         self.origin: Origin = origin_of(args)
         self.before: Origin | None = None  # what `jump` goes back to
+        self.here: Picture | None = None  # the newest of this machine, whatever is looked at now
         self.picture = Picture(self.origin)
         self.paused = False  # no round begins by itself
         self._rules: RuleSet | None = None
@@ -225,6 +226,8 @@ class Desk:
                 self.jobs.start("timeline", lambda job: self._time(job, picture))
 
     def _set(self, picture: Picture) -> None:
+        if picture.origin.live and picture.diagnosis is not None and picture.looking is None:
+            self.here = picture
         self.picture = picture
         self.app.post_message(PictureChanged(picture))
 

@@ -66,7 +66,7 @@ def _of_part(turn: Turn, d: Diagnosis, where: Scoped) -> Reply:
             f"Nothing wrong was found on {place}.", f"{place}{' ' if place[-1:].isascii() else ''}未发现问题。"
         ).in_(turn.lang)
         return replace(reply, headline=said)
-    judged = verdict_of(where.about, d.settled, d.facts)
+    judged = verdict_of(where.about, d.settled, d.facts, whole=d.findings)
     shown = replace(d, findings=where.about, ruled_out=(), undecided=(), verdict=judged)
     return Reply(
         turn.lang, "", (*_remark(turn), *_beside(d, shown, turn.lang)), d, shown, focus=shown.roots[0].id,
@@ -85,12 +85,12 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...]) -> Diagnosis
     ids = {name for r in rows if r.state in ("for", "possible") for name in (*r.findings, *r.causes)}
     known = {f.id: f for f in d.findings}
     ids |= {e for name in ids if name in known for e in known[name].explains}
-    findings = tuple(f for f in d.findings if f.id in ids)
+    findings, whole = tuple(f for f in d.findings if f.id in ids), d.findings
     d = replace(d, findings=findings, ruled_out=(), undecided=())
     supported = [r for r in rows if r.state == "for"]
     title_en, title_zh = _titles(turn)
     if supported and bad_roots(findings):
-        verdict = verdict_of(findings, True, d.facts)
+        verdict = verdict_of(findings, True, d.facts, whole=whole)
         lead = Text(f"{title_en}: {verdict.text.en}", f"{title_zh}：{verdict.text.zh}")
         return replace(d, settled=True, verdict=replace(verdict, text=lead))
     if supported:

@@ -141,6 +141,7 @@ def text_part(part: Part, columns: int) -> list[str]:
 
 _GAP = 2  # columns between two cells
 _TALL, _MANY = 3, 3  # lines a row on average, columns: beyond both a table is no table any more
+_ROOMY = 90  # columns of the terminal from which cells of several lines are read well side by side
 _NARROW = 8  # columns that a cell keeps when a table must shrink
 
 
@@ -156,7 +157,7 @@ def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], columns: int) ->
         for n in range(max(len(cell) for cell in cells)):
             shown = [cell[n] if n < len(cell) else "" for cell in cells]
             out.append((" " * _GAP).join(map(pad, shown, sizes)).rstrip())
-    crowded = sum(sizes) + _GAP * (len(header) - 1) > columns or len(out) > _TALL * len(lines)
+    crowded = sum(sizes) + _GAP * (len(header) - 1) > columns or (columns < _ROOMY and len(out) > _TALL * len(lines))
     return _stacked(header, rows, columns) if crowded and len(header) > _MANY else out
 
 

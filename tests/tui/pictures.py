@@ -30,7 +30,7 @@ class Scene(NamedTuple):
 
 SCENES = {
     "findings": Scene((*BUS, "--screen", "findings"), ("c", *"why?", "enter")),
-    "live": Scene(("--bundle", "STORY", "--screen", "live"), ("j", "e")),
+    "live": Scene(("--bundle", "STORY", "--screen", "live"), ("e",)),
     "narrow": Scene((*BUS, "--screen", "log"), ("j",), (80, 24)),
 }
 

@@ -65,6 +65,7 @@ class LivePane(Pane):
         self._lang = ""
         self._worst: dict[str, str] = {}  # of each GPU: the severity of its worst finding
         self._pci = ""  # the GPU whose plots are shown
+        self._offered = ""  # the one that they began with: until somebody chooses another, the worst
         self._all = False  # one metric of all GPUs instead
         self._metric = SHOWN[0].metric
         self._only = False  # processes of the chosen GPU only
@@ -103,6 +104,8 @@ class LivePane(Pane):
                 worst[gpu.id] = severity
         if worst != self._worst or self.desk.feed.frame is None or self._lang != self.desk.lang:
             self._worst = worst
+            if self._pci == self._offered:  # nobody has chosen one
+                self._pci = self._offered = max(worst, key=lambda pci: _RANK.index(worst[pci]), default=self._pci)
             self._draw()
 
     def moment_changed(self, frame: Frame | None, moment: int) -> None:
@@ -111,7 +114,7 @@ class LivePane(Pane):
 
     def source_changed(self) -> None:
         """Another machine, or a recording: nothing of the one before stays."""
-        self._painter, self._metrics, self._worst, self._listed, self._pci = None, (), {}, None, ""
+        self._painter, self._metrics, self._worst, self._listed, self._pci, self._offered = None, (), {}, None, "", ""
         self._draw()
         if self.display:
             self.desk.feed.start()
@@ -272,6 +275,8 @@ class LivePane(Pane):
         message.stop()
         if message.grid is not self.gpus or message.row is None or message.row.key == self._pci:
             return
+        if not self._pci:
+            self._offered = message.row.key
         self._pci = message.row.key
         self._list()
         self._caption()

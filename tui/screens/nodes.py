@@ -106,8 +106,9 @@ class NodesPane(Pane):
         """What this machine has just told is newer than any history."""
         from assistant.nodes.bundles import look_of
 
-        if picture.origin.live and picture.diagnosis is not None and picture.looking is None:
-            self._live = look_of(picture.diagnosis, "live")
+        here = self.desk.here
+        if here is not None and here.diagnosis is not None:
+            self._live = look_of(here.diagnosis, "live")
         self._show()
 
     def source_changed(self) -> None:
