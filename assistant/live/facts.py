@@ -42,6 +42,10 @@ _RELATIONS = frozenset({
 _STATE = "node.driver.state"
 _HUNG = round(HANGS_AFTER * SECOND)  # ns without an answer after which a driver counts as one that hangs
 _WORKS = ("ok", "lost_gpu")  # states of a driver that answers
+_GONE = {
+    SILENT: (Status.TIMEOUT, "the GPU did not answer at this moment"),
+    LOST: (Status.FAILED, "the GPU was lost at this moment"),
+}
 # nvmlDeviceGetMemoryInfo_v2(3): no answer in 24.55 s
 _HANGS = re.compile(r"(\w+)(?:\([^)]*\))?: no answer in ([\d.]{1,12}) s")
 _TAKEN = frozenset({*_GPU_FACTS, *_RELATIONS, "gpu.pci", _STATE})
@@ -112,16 +116,17 @@ def _rank(o: Observation) -> tuple[bool, int]:
 def _gpu(identifier: str, facts: Mapping[str, Observation], at: int) -> Gpu:
     values: dict[str, float] = {}
     missing: dict[str, str] = {}
+    gone = _value(facts, "gpu.nvml.reachable", bool) is False
+    state = "" if not gone else SILENT if _hang(facts) else LOST
+    status, why = _GONE.get(state, (Status.NOT_ASKED, "nothing that was read tells it"))
     for metric in METRICS.values():
         o = facts.get(metric.fact)
         if o is None:
-            missing[metric.key] = f"{Status.NOT_ASKED}: nothing that was read tells it"
+            missing[metric.key] = f"{status}: {why}"
         elif o.status is Status.OK and isinstance(o.value, int | float):
             values[metric.key] = o.value * factor(metric.key)
         else:
             missing[metric.key] = f"{o.status}: {o.detail}" if o.detail else str(o.status)
-    gone = _value(facts, "gpu.nvml.reachable", bool) is False
-    state = "" if not gone else SILENT if _hang(facts) else LOST
     moments = [o.at for o in facts.values() if o.status is Status.OK and o.at is not None and o.clock is Clock.REALTIME]
     return Gpu(
         identifier, _value(facts, "gpu.index", int), _value(facts, "gpu.uuid", str) or "", _value(facts, "gpu.name", str) or "",
@@ -246,12 +251,6 @@ def _told_by(g: Gpu, frame: Frame, source: Source) -> Iterator[Observation]:
         else:
             status, why = reason_of(g.missing.get(metric.key, ""))
             yield seen(metric.fact, None, status, why)
-
-
-_GONE = {
-    SILENT: (Status.TIMEOUT, "the GPU did not answer at this moment"),
-    LOST: (Status.FAILED, "the GPU was lost at this moment"),
-}
 
 
 def _in_unit(metric: str, value: float) -> Value:

@@ -107,10 +107,13 @@ def test_what_is_shown_again_is_what_was_shown(profile: Profile, gpudiag: Gpudia
     page = profile("show", first["id"], "--format", "html").out
     assert "decode_slowly" in page
     assert page.startswith("<!doctype html>")
+    # What the verdict names depends on what else the machine does; that it is the same everywhere does not.
+    verdict = "".join(first["verdict"]["text"].split())
     for shape in ("text", "markdown"):
-        assert "decode_slowly" in profile("show", first["id"], "--format", shape).out.replace("\\", "")
+        shown = profile("show", first["id"], "--format", shape).out
+        assert verdict in "".join(shown.replace("\\", "").split()), shape
     checked = gpudiag("check", "--input", f"{first['folder']}/capture.json", "--no-history")
-    assert "decode_slowly" in checked.out
+    assert verdict in "".join(checked.out.split())
     assert profile("delete", first["id"]).code == 2  # nobody to ask
     assert profile("delete", first["id"], "--yes").code == 0
     assert data(profile("list", "--format", "json"))["captures"] == []
