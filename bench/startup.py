@@ -69,11 +69,12 @@ def budgets(log: Path) -> list[Budget]:
         Budget("explain xid 79", ("-m", "assistant", "explain", "xid", "79"), ratio=5),
         Budget("check --log (1 line)", ("-m", "assistant", "check", "--log", str(log)), seconds=0.25),
         Budget("ask what is xid 79", ("-m", "assistant", "ask", "--new", "what is xid 79"), seconds=0.25, tested=False),
-        # 250 ms for the answer, and what reading a log and running the rules costs `check` beyond its imports.
+        # 250 ms for the answer, and what reading a log and running the rules costs `check` beyond its imports: 300 to 335 ms,
+        # as the memory of the machine is fast or slow next to its processor.
         Budget(
             "ask --log, with a code",
             ("-m", "assistant", "ask", "--new", "--log", str(log), "--", "xid 79, can I keep using it?"),
-            seconds=0.33,
+            seconds=0.36,
             tested=False,
         ),
     ]

@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from assistant.planner.model import DONT_KNOW, Answer, Question, Value
 from knowledge.answers import answer_words
 from knowledge.language import Text
+from knowledge.lazy import lazy
 from knowledge.text import clean
 
 _LONGEST = 300  # characters that are looked at: an answer, not an essay
 _MARKS = " \t\r\n.,;:!?\"'`()[]。，；：！？、（）“”‘’…~"  # no minus: it may belong to a number
 # 8, 8.5, 1,024, 12%: not the 100 of H100, not the 1 of 0.1.2
 _NUMBER = re.compile(r"(?<![\w.,])[-+]?(?:\d{1,3}(?:,\d{3}){1,4}|\d{1,12})(?:\.\d{1,9})?(?![\d.,]*[.,]\d)")
-_HAN = re.compile("[\u4e00-\u9fff]")
+_HAN = lazy("[\u4e00-\u9fff]")
 
 
 # A question in turn is no answer: the yes of "有多确定？" is that of "how".

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from assistant.render.trace_units import duration, share
 from assistant.render.words import our_words
 from knowledge.language import Text
+from knowledge.lazy import lazy
 from knowledge.observation import Observation, Scope, Status, Subject
 from knowledge.text import clean
 
@@ -156,7 +157,7 @@ def subject_name(subject: Subject, lang: str) -> str:
     return f"{word} {subject.id.removeprefix('index:')}"
 
 
-_BETWEEN_HAN = re.compile("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")  # a Chinese word filled into a Chinese sentence
+_BETWEEN_HAN = lazy("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")  # a Chinese word filled into a Chinese sentence
 _SAID = frozenset(Scope) - {Scope.DOCUMENT, Scope.OBJECT}  # of which the name begins with a word of ours
 
 
@@ -198,7 +199,8 @@ def headline(title: Text, subjects: Sequence[Subject], lang: str, *, named: bool
         return f"{where}: {title.en}"
     said = title.zh or title.en
     if len(about) == 1 and about[0].scope is Scope.GPU:  # GPU 0000:ba:00.0：从总线上掉线
-        said = re.sub("^GPU (?=[\u4e00-\u9fff])(?![的或与到中])", "", said)
+        rest = said.removeprefix("GPU ")
+        said = rest if "\u4e00" <= rest[:1] <= "\u9fff" and rest[0] not in "的或与到中" else said
     return f"{where}：{said}"
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 from pathlib import Path
 from typing import NamedTuple
+
+try:  # Python's own: `hashlib` loads OpenSSL, which takes longer than the whole of `--version`
+    from _sha2 import sha256 as _sha256  # type: ignore[import-not-found,unused-ignore]  # from 3.12
+except ImportError:
+    try:
+        from _sha256 import sha256 as _sha256  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        from hashlib import sha256 as _sha256
 
 _OTHERS = re.compile("[^a-z0-9]+")
 
@@ -24,7 +31,7 @@ class Key(NamedTuple):
     def stem(self) -> str:
         """Name of its file: readable, and different for different keys."""
         slug = _OTHERS.sub("-", "-".join(self).lower()[:200])[:60].strip("-")
-        digest = hashlib.sha256(json.dumps(self).encode()).hexdigest()[:20]
+        digest = _sha256(json.dumps(self).encode()).hexdigest()[:20]
         return f"{slug}-{digest}" if slug else digest
 
 
