@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 DESCRIPTION = "Tells what is wrong with a GPU node or job, with the evidence under each sentence."
 
 _INVALID = re.compile(r"invalid (.+) value: (.*)", re.DOTALL)  # argparse names the type ahead of the value
+_BEHIND = ("files", "machines")  # operands that may stand behind flags
 _PLAIN = {"int": "whole number", "float": "number"}
 
 
@@ -37,11 +38,12 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # handed through as they come
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does; files also stand behind flags (before Python 3.12 argparse refuses them there)."""
+        """As argparse does; files and machines also stand behind flags (before Python 3.12 argparse refuses them there)."""
         self._words = list(args or ())
         found, rest = self.parse_known_args(args, namespace)
-        if isinstance(getattr(found, "files", None), list) and all(w == "-" or w[:1] != "-" for w in rest):
-            found.files = [*found.files, *rest]
+        operands = next((name for name in _BEHIND if isinstance(getattr(found, name, None), list)), "")
+        if operands and all(w == "-" or w[:1] != "-" for w in rest):
+            setattr(found, operands, [*getattr(found, operands), *rest])
         elif rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}")
         return found

@@ -22,14 +22,22 @@ from rules.model import Severity
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
 
+# Versions and settings of the node's software: what an update, or a reboot into it, changes.
+SOFTWARE = (
+    "node.driver.version", "node.driver.nvml_version", "node.driver.installed_version", "node.driver.library_version",
+    "node.driver.open", "node.driver.options", "node.cuda.version", "node.cuda.toolkit.version", "node.dcgm.version",
+    "node.fabricmanager.version", "node.kernel.version", "node.kernel.newest", "node.kernel.parameters",
+    "node.firmware.version", "node.version.docker", "node.version.docker_server", "node.version.container_runtime",
+    "node.version.kubelet", "node.version.slurm", "node.version.rdma_stack", "node.version.container_toolkit",
+    "node.version.imex", "gpu.vbios", "gpu.inforom.image", "gpu.gsp.firmware", "port.firmware",
+)  # fmt: skip
 # States that tell which machine this is and how it is set up; what changes by itself while a job runs is none.
 FACTS_OF_INTEREST = (
-    "node.driver.version", "node.driver.nvml_version", "node.driver.state", "node.cuda.version", "node.dcgm.version",
-    "node.fabricmanager.version", "node.gpu.count", "node.pci.gpu_count", "node.pci.nvswitch_count",
+    *SOFTWARE, "node.driver.state", "node.gpu.count", "node.pci.gpu_count", "node.pci.nvswitch_count",
     "node.pci.nic_count", "node.ib.ports.total", "node.ib.ports.active", "gpu.uuid", "gpu.serial", "gpu.name",
-    "gpu.vbios", "gpu.inforom.image", "gpu.gsp.firmware", "gpu.ecc.mode", "gpu.mig.mode", "gpu.mig.devices",
+    "gpu.ecc.mode", "gpu.mig.mode", "gpu.mig.devices",
     "gpu.compute_mode", "gpu.persistence_mode", "gpu.power.limit", "gpu.row_remap.pending", "gpu.row_remap.failure",
-    "gpu.pcie.width.max", "gpu.pcie.gen.max", "gpu.nvlink.active", "port.state", "port.rate", "port.firmware",
+    "gpu.pcie.width.max", "gpu.pcie.gen.max", "gpu.nvlink.active", "port.state", "port.rate",
 )  # fmt: skip
 # Words in the names of counters that count something going wrong, not work done.
 _TROUBLE = frozenset({
@@ -129,6 +137,12 @@ class Changes:
     still: tuple[tuple[Finding, int], ...]  # with the time since when (ns UTC)
     facts: tuple[FactChange, ...]
     counters: tuple[CounterChange, ...]
+    good: bool = False  # the earlier run is the last one that found nothing wrong, not the last one
+
+    @property
+    def software(self) -> tuple[FactChange, ...]:
+        """Changed versions and settings of the node's software: what an update or a reboot brings."""
+        return tuple(c for c in self.facts if c.fact in SOFTWARE)
 
     def __bool__(self) -> bool:
         """True when anything is different."""

@@ -65,6 +65,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("host_name", "text", "", Text(
         "Name of this machine in answers; empty means its own host name.",
         "回答中本机的名称；为空则使用其主机名。")),
+    Option("inventory", "path", "", Text(
+        "File of the machines that can be looked at from here; empty means inventory.toml in the user's folder of settings.",
+        "可从本机查看的机器清单文件；为空则使用用户配置目录中的 inventory.toml。")),
     Option("state_dir", "path", "", Text(
         "Where it is remembered which calls hung; empty means the platform's folder for state.",
         "记录曾挂起的调用的位置；为空则使用平台的状态目录。")),
@@ -149,6 +152,7 @@ class Settings(NamedTuple):
     warnings: tuple[str, ...] = ()
     history: History = History()
     dialogue: Dialogue = Dialogue()
+    inventory: Path | None = None  # the file of other machines, when it is not the usual one
 
 
 def without_password(url: str) -> str:
@@ -301,6 +305,7 @@ def _sections(found: Mapping[str, Setting], environ: Mapping[str, str], warnings
         warnings,
         History(text("history_url"), int(text("history_days") or 30)),
         Dialogue(int(text("dialogue_days") or 7)),
+        path("inventory"),
     )
 
 

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from assistant import traced
+from assistant import traced, vendors
 from assistant.exits import Exit
 from assistant.render.labels import headline
 from knowledge.derive import derive
 from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status
+from knowledge.text import excerpt
 from rules.engine import Evaluation, Finding, Grade, Role, Undecided, run
 from rules.factbase import FactBase
 from rules.loader import RuleSet
@@ -119,6 +120,7 @@ def diagnose(
     unseen = _unseen(facts) if whole else ()
     # what was cut off may hold anything; a trace without the GPU's side tells nothing of what bounds a job
     settled = _settled(facts) and not cut and not unseen and not traced.blind(result.findings)
+    settled = settled and vendors.not_judged(facts) is None
     return Diagnosis(
         as_of=as_of,
         ruleset=ruleset.fingerprint,
@@ -155,6 +157,7 @@ def _settled(facts: FactBase) -> bool:
     )
 
 
+UNREACHED = "connection"  # the source of every fact of a machine that could not be reached
 _WORSE = {Usable.NO: 3, Usable.NOT_YET: 2, Usable.UNKNOWN: 1, Usable.YES: 0}
 
 
@@ -214,13 +217,17 @@ def verdict_of(
                 NO_TEXT,
                 Text(
                     f"Cannot say: nothing wrong was seen, but {lost_en} could not be read.",
-                    f"无法判断：未发现问题，但无法读取{lost_zh}。",
+                    f"无法判断：未发现问题，但无法读取{' ' if lost_zh[:1].isascii() else ''}{lost_zh}。",
                 ),
             )
         if traced.blind(findings):
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, traced.quiet(findings))
+        if unjudged := vendors.not_judged(facts):
+            return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, unjudged)
         if not settled:
-            nothing = Text("Cannot say: nothing usable was read.", "无法判断：没有读到可用的信息。")
+            nothing = _one_reason(facts) or Text(
+                "Cannot say: nothing usable was read.", "无法判断：没有读到可用的信息。"
+            )
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, nothing)
         return Verdict(State.OK, Usable.YES, NO_TEXT, traced.quiet(findings) or _quiet(facts))
     hosts = {f.subject.host for f in bad}
@@ -231,6 +238,17 @@ def verdict_of(
     state = State.UNHEALTHY if serious else State.DEGRADED
     until = worst.advice.until if usable in (Usable.NOT_YET, Usable.NO) else NO_TEXT
     return Verdict(state, usable, until, _headline(bad, usable, until, len(_hosts(facts))))
+
+
+def _one_reason(facts: FactBase) -> Text | None:
+    """Why nothing was read, when a machine could not be reached: the first line alone may be all that is seen of the answer."""
+    lost = (k.inner for k in facts.observations if k.inner.source.probe == UNREACHED)
+    failed = {(o.subject.id, o.detail) for o in lost}
+    if len(failed) != 1:
+        return None
+    name, detail = failed.pop()
+    why = excerpt(detail, 300).removeprefix(f"{name}: ").rstrip(".")
+    return Text(f"{name} was not looked at: {why}.", f"未能查看 {name}：{why}。")
 
 
 def _quiet(facts: FactBase) -> Text:

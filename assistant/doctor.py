@@ -6,7 +6,7 @@ Facts only, gathered once; `assistant.commands.doctor` prints them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -54,9 +54,10 @@ class Row:
 class Checkup:
     """Everything that `doctor` tells."""
 
-    installation: tuple[Row, ...]
+    installation: tuple[Row, ...]  # of another machine: the way to it, and what is there
     rights: tuple[Row, ...]
     probes: tuple[Row, ...]
+    host: str = ""  # another machine
 
     @property
     def broken(self) -> bool:
@@ -124,20 +125,29 @@ def _writable(name: str, folder: Path) -> Row:
 # --- rights -------------------------------------------------------------------------------
 
 
+MORE = Text("sudo gpudiag check", "sudo gpudiag check")
+
+
 def rights(proc: Path = Path("/proc"), euid: int | None = None) -> list[Row]:
     """Who we are, what we may, and what the machine forbids users."""
-    me = os.geteuid() if euid is None else euid
-    held = _capabilities(proc)
+    return rights_by(lambda name: _text(proc / name), os.geteuid() if euid is None else euid)
+
+
+def rights_by(read: Callable[[str], str], me: int, more: Text = MORE) -> list[Row]:
+    """As `rights`, of a machine whose files below /proc `read` gives (empty for one that cannot be read). `more`: what gives
+    more of them."""
+    held = _capabilities(read)
     rows = [_who(me, held)]
-    restrict = _number(proc / "sys/kernel/dmesg_restrict")
+    restrict = _number(read("sys/kernel/dmesg_restrict"))
     if restrict is not None and restrict != 0 and "CAP_SYSLOG" not in held:
+        groups = Text("   (or: sudo usermod -aG systemd-journal,adm $USER, and log in again)",
+                      "（或：sudo usermod -aG systemd-journal,adm $USER 后重新登录）")  # fmt: skip
         rows.append(Row(
             "kernel log", False,
             Text("kernel.dmesg_restrict is set and CAP_SYSLOG is missing", "已设置 kernel.dmesg_restrict 且缺少 CAP_SYSLOG"),
-            Text("sudo gpudiag check   (or: sudo usermod -aG systemd-journal,adm $USER, and log in again)",
-                 "sudo gpudiag check（或：sudo usermod -aG systemd-journal,adm $USER 后重新登录）"),
+            Text(more.en + groups.en, more.zh + groups.zh),
         ))  # fmt: skip
-    yama = _number(proc / "sys/kernel/yama/ptrace_scope")
+    yama = _number(read("sys/kernel/yama/ptrace_scope"))
     if yama and "CAP_SYS_PTRACE" not in held:
         rows.append(Row(
             "other processes", None,
@@ -145,12 +155,12 @@ def rights(proc: Path = Path("/proc"), euid: int | None = None) -> list[Row]:
                  f"kernel.yama.ptrace_scope 为 {yama}：无法附加到他人的运行中作业"),
             Text("run as root when a job is to be profiled", "剖析作业时请以 root 运行"),
         ))  # fmt: skip
-    mounts = [line.split() for line in _text(proc / "mounts").splitlines()]
+    mounts = [line.split() for line in read("mounts").splitlines()]
     if me != 0 and any(m[1:3] == ["/proc", "proc"] and "hidepid=" in " ".join(m[3:]) for m in mounts):
         rows.append(Row(
             "other processes", False,
             Text("/proc is mounted with hidepid: processes of other users are not seen", "/proc 以 hidepid 挂载：看不到其他用户的进程"),
-            Text("sudo gpudiag check", "sudo gpudiag check"),
+            more,
         ))  # fmt: skip
     return rows
 
@@ -163,8 +173,8 @@ def _who(me: int, held: frozenset[str]) -> Row:
     return Row("user", None, Text(f"{who}; capabilities of use: {names}", f"{who}；可用的权能：{names}"))
 
 
-def _capabilities(proc: Path) -> frozenset[str]:
-    for line in _text(proc / "self/status").splitlines():
+def _capabilities(read: Callable[[str], str]) -> frozenset[str]:
+    for line in read("self/status").splitlines():
         if line.startswith("CapEff:"):
             mask = int(line.split()[1], 16)
             return frozenset(name for name, bit in CAPABILITIES.items() if mask >> bit & 1)
@@ -178,16 +188,18 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _number(path: Path) -> int | None:
-    text = _text(path).strip()
+def _number(text: str) -> int | None:
+    text = text.strip()
     return int(text) if text.lstrip("-").isdigit() else None
 
 
 # --- probes -------------------------------------------------------------------------------
 
 
-def sources(results: Sequence[ProbeResult], specs: Sequence[ProbeSpec], rules: Sequence[Rule]) -> list[Row]:
-    """Each probe: what it gave, or why it gave nothing and what would change that."""
+def sources(
+    results: Sequence[ProbeResult], specs: Sequence[ProbeSpec], rules: Sequence[Rule], more: Text = MORE
+) -> list[Row]:  # fmt: skip
+    """Each probe: what it gave, or why it gave nothing and what would change that. `more`: what gives more rights."""
     known = {spec.name: spec for spec in specs}
     answered = {o.fact for r in results for o in r.observations if o.status.answered}
     out = []
@@ -202,7 +214,7 @@ def sources(results: Sequence[ProbeResult], specs: Sequence[ProbeSpec], rules: S
                     r.probe, None,
                     Text(f"answers in part{seconds}: {n} facts denied ({denied[0].detail or 'privilege is missing'})",
                          f"部分应答{seconds}：{n} 个事实被拒绝（{denied[0].detail or '缺少权限'}）"),
-                    Text("sudo gpudiag check", "sudo gpudiag check"),
+                    more,
                 ))  # fmt: skip
             else:
                 n = len({o.fact for o in r.observations if o.status.answered})
@@ -212,7 +224,7 @@ def sources(results: Sequence[ProbeResult], specs: Sequence[ProbeSpec], rules: S
         missing = r.status in (Status.UNSUPPORTED, Status.NOT_APPLICABLE)
         out.append(Row(
             r.probe, None if missing else False, Text(r.detail or str(r.status), r.detail or str(r.status)),
-            _remedy(r, spec), lost,
+            _remedy(r, spec, more), lost,
         ))  # fmt: skip
     return out
 
@@ -223,9 +235,9 @@ def _rules_lost(spec: ProbeSpec, answered: Iterable[str], rules: Sequence[Rule])
     return sum(1 for rule in rules if facts_of(rule.when) & lost)
 
 
-def _remedy(result: ProbeResult, spec: ProbeSpec) -> Text:
+def _remedy(result: ProbeResult, spec: ProbeSpec, more: Text) -> Text:
     if result.status is Status.DENIED:
-        return Text("sudo gpudiag check", "sudo gpudiag check")
+        return more
     if result.status is Status.TIMEOUT:
         return Text(
             "gpudiag explain rule driver-unresponsive; then look at the kernel log",

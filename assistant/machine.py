@@ -1,4 +1,4 @@
-"""Looking at this machine: which probes, with what patience, and what becomes of their answers.
+"""Looking at this machine or at another one: which probes, with what patience, and what becomes of their answers.
 
 `check`, `collect` and `watch` share it. The machine is always read through a recording, so that
 what was concluded can be kept and concluded again.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from assistant.config import state_folder
 from knowledge.errors import InputError
-from knowledge.observation import Observation, Status
+from knowledge.observation import Observation, Source, Status, node
 from knowledge.observation_json import restored
 from probes.host import Host, Recording, RecordingHost, Reply
 from probes.runner import ProbeResult, Progress, run, select
@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from probes.bundle import BundleHost
     from probes.hang_memory import HangMemory
     from probes.live import ProbeSpec
+    from probes.remote.reach import Reach
+    from probes.remote.remote_host import RemoteHost
     from rules.model import Rule
 
 HISTORY = "history.jsonl"  # in a bundle: samples of earlier checks that the answer was given with
 BUDGET = 30.0  # seconds for all probes, unless told otherwise
+GRACE = 2.0  # seconds that a connection outlives its looks by: what was read is on its way still
 JOBS = 16  # probes side by side: they wait for children, they do not compute
 # A probe without an answer is worth a line, unless the thing it asks for is not there.
 _SILENT = frozenset({Status.OK, Status.UNSUPPORTED, Status.NOT_APPLICABLE, Status.NONE_SEEN})
@@ -56,6 +59,11 @@ class Look:
     as_of: int | None  # ns UTC
     recording: Recording | None  # None for a bundle that was put together by hand
     earlier: tuple[Observation, ...] = ()  # samples of earlier checks, for rules over time
+    remarks: tuple[
+        str, ...
+    ] = ()  # what there is to say about the way to it: that the connection broke, who we are there
+    broken: str = ""  # why the connection to it ended before all was read
+    reached: bool = True  # False: there was none, and nothing was read
 
     @property
     def observations(self) -> list[Observation]:
@@ -73,7 +81,14 @@ class Look:
         """A line for each probe that ought to have told something and did not; for each of them when none did."""
         answered = any(r.status.answered for r in self.results)
         quiet = _SILENT if answered else frozenset({Status.OK})
-        return [f"{r.probe}: {r.detail or r.status}" for r in self.results if r.status not in quiet]
+        told = [
+            f"{r.probe}: {r.detail or r.status}" for r in self.results if r.status not in quiet and not self._cut_off(r)
+        ]
+        return [*self.remarks, *told]
+
+    def _cut_off(self, result: ProbeResult) -> bool:
+        """Whether a probe told nothing for the one reason that stands among the remarks."""
+        return bool(self.broken) and self.broken in result.detail
 
     @property
     def whole(self) -> bool:
@@ -95,13 +110,80 @@ def here(
     specs = _all_told(select(wish.only, wish.extra, wish.without), told)
     memory = _memory(settings, wish.again)
     with _interruptible(), LiveHost(settings.machine.name, root=settings.machine.root, memory=memory) as live:
-        host = RecordingHost(live)
-        results = run(host, specs, budget=wish.budget, on_progress=on_progress, timing=True, jobs=JOBS)
-        # Of the probes that stand in for others, a replay finds out by itself which are needed.
-        names = tuple(s.name for s in specs)
-        unasked = tuple(r.probe for r in results if r.unasked)
-        recording = Recording(names, unasked, {n: dict(told[n]) for n in names if told.get(n)})
-        return Look(host.name, tuple(results), host.replies, host.as_of, recording)
+        return _looked(live, specs, wish, told, on_progress)
+
+
+def there(
+    settings: Settings, reach: Reach, wish: Wish, on_progress: Callable[[Progress], None] | None = None,
+    options: Mapping[str, Mapping[str, str]] | None = None,
+) -> Look:  # fmt: skip
+    """Another machine, read now over a connection of its own. ConnectError when it cannot be reached, UsageError for a
+    probe that does not exist.
+
+    A connection that breaks leaves a look at what came until then, and `Look.broken`.
+    """
+    with line(settings, reach, wish.budget, wish.again) as far:
+        return over(far, wish, on_progress, options, settings.output.lang)
+
+
+@contextmanager
+def line(settings: Settings, reach: Reach, budget: float, again: bool = False) -> Iterator[RemoteHost]:
+    """A connection to another machine, for looks of together `budget` seconds. ConnectError when there is none.
+
+    `again`: what hung there before is tried again.
+    """
+    from probes.hang_memory import HangMemory
+    from probes.remote.remote_host import RemoteHost
+
+    memory = HangMemory(state_folder(settings) / f"hangs-{reach.name}.json", "")  # it learns of which boot when there
+    if again:
+        memory.forget()
+    with RemoteHost(reach, budget=budget + GRACE, memory=memory) as far:
+        yield far
+
+
+def over(
+    far: RemoteHost, wish: Wish, on_progress: Callable[[Progress], None] | None = None,
+    options: Mapping[str, Mapping[str, str]] | None = None, lang: str = "en",
+) -> Look:  # fmt: skip
+    """One look over a connection that stands. `lang`: of the remarks."""
+    from assistant.inventory.remarks import remarks
+
+    told = options or {}
+    specs = _all_told(select(wish.only, wish.extra, wish.without), told)
+    with _interruptible():
+        look = _looked(far, specs, wish, told, on_progress)
+    look = replace(look, broken=far.broken)
+    return replace(look, remarks=tuple(r.in_(lang) for r in remarks(far, look)))
+
+
+def unreached(name: str, wish: Wish, why: str) -> Look:
+    """A look at a machine that cannot be reached: every probe failed for the one reason. There is nothing to record."""
+    from assistant.diagnosis import UNREACHED
+
+    source, failed = UNREACHED, Status.FAILED
+    results = tuple(
+        ProbeResult(
+            spec.name, tuple(Observation(f, node(name), None, failed, Source(source), detail=why) for f in spec.main),
+            failed, why,
+        )
+        for spec in select(wish.only, wish.extra, wish.without)
+    )  # fmt: skip
+    return Look(name, results, (), None, None, broken=why, reached=False)
+
+
+def _looked(
+    machine: Host, specs: Sequence[ProbeSpec], wish: Wish, told: Mapping[str, Mapping[str, str]],
+    on_progress: Callable[[Progress], None] | None,
+) -> Look:  # fmt: skip
+    """What the probes `specs` see of `machine`, and the recording of it."""
+    host = RecordingHost(machine)
+    results = run(host, specs, budget=wish.budget, on_progress=on_progress, timing=True, jobs=JOBS)
+    # Of the probes that stand in for others, a replay finds out by itself which are needed.
+    names = tuple(s.name for s in specs)
+    unasked = tuple(r.probe for r in results if r.unasked)
+    recording = Recording(names, unasked, {n: dict(told[n]) for n in names if told.get(n)})
+    return Look(host.name, tuple(results), host.replies, host.as_of, recording)
 
 
 def _all_told(specs: Iterable[ProbeSpec], options: Mapping[str, Mapping[str, str]]) -> list[ProbeSpec]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from knowledge.errors import GpudiagError
+
+if TYPE_CHECKING:
+    from threading import Timer
 
 
 class WriteError(GpudiagError):
@@ -60,16 +63,35 @@ class Progress:
         self._next = monotonic() + after
         self._on = not quiet and sys.stderr is not None and sys.stderr.isatty()
         self._shown = False
+        self._text = ""
+        self._timer: Timer | None = None
 
     def __call__(self, text: str) -> None:
-        """Show `text`, at most five times a second."""
-        if not self._on or (now := self._clock()) < self._next:
+        """Show `text`, at most five times a second; what comes too early is shown once it has taken long."""
+        if not self._on:
             return
+        self._text = text
+        early = self._next - self._clock()
+        if early <= 0:
+            self._draw()
+        elif self._timer is None:  # whoever waits for one thing calls once, and may wait long
+            from threading import Timer
+
+            self._timer = Timer(early, self._late)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _late(self) -> None:
+        self._timer = None
+        if self._text and self._clock() >= self._next:
+            self._draw()
+
+    def _draw(self) -> None:
         from knowledge.text import clean
 
-        self._next = now + 0.2
+        self._next = self._clock() + 0.2
         self._shown = True
-        sys.stderr.write("\r\x1b[K" + clean(text)[:100])
+        sys.stderr.write("\r\x1b[K" + clean(self._text)[:100])
         sys.stderr.flush()
 
     def again(self) -> None:
@@ -78,6 +100,10 @@ class Progress:
 
     def done(self) -> None:
         """Take the line away."""
+        self._text = ""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

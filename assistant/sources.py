@@ -96,11 +96,11 @@ def read(logs: Sequence[str], inputs: Sequence[str], host: str = "", progress: P
     return Reading(tuple(g.observations), tuple(g.notes), tuple(names), tuple(g.kinds), tuple(g.cut))
 
 
-def told(host: str, expected_gpus: int | None) -> list[Observation]:
-    """What the user says on the command line."""
+def told(host: str, expected_gpus: int | None, where: str = "--expect-gpus") -> list[Observation]:
+    """What the user says on the command line, or in the file and line `where`."""
     if expected_gpus is None:
         return []
-    source = Source("told", "--expect-gpus")
+    source = Source("told", where)
     return [Observation("node.gpu.expected", node(host), expected_gpus, source=source, origin=Origin.TOLD)]
 
 

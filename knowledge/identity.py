@@ -24,10 +24,14 @@ _PCI = re.compile(
 )
 _OLD = re.compile(r"(?:PCI:)?00(?P<bus>[0-9a-f]{2}):(?P<device>[0-9a-f]{2})", re.IGNORECASE)
 UNKNOWN_PCI = "unknown:"
-_NAMING = frozenset({"gpu.pci", "gpu.uuid", "gpu.index", "gpu.minor"})  # facts that give a GPU another name
+_NAMING = frozenset(
+    {"gpu.pci", "gpu.uuid", "gpu.index", "gpu.minor", "gpu.vendor_index"}
+)  # facts that give a GPU another name
 _INDEX = "index:"
 _MINOR = "minor:"  # number of the device file /dev/nvidiaN
-_NUMBERED = (_INDEX, _MINOR)
+# Numbers of other vendors' tools: each tool counts its own from 0, so a node with GPUs of two makers has two of each.
+TOOL_NUMBERS = ("amd:", "intel:", "huawei:", "habana:", "moorethreads:")
+_NUMBERED = (_INDEX, _MINOR, *TOOL_NUMBERS)
 _Name: TypeAlias = tuple[str, str]  # host, identifier of a GPU there
 
 
@@ -60,7 +64,7 @@ def resolve(observations: Iterable[Observation]) -> list[Observation]:
 
     * When exactly one host name occurs, observations that name no host belong to it.
     * A GPU known by UUID, index or minor number is renamed to its PCI address (else its UUID) when observations
-      (`gpu.pci`, `gpu.uuid`, `gpu.index`, `gpu.minor`) tie the two on the same host; so are the values of relations.
+      (`gpu.pci`, `gpu.uuid`, `gpu.index`, `gpu.minor`, `gpu.vendor_index`) tie the two on the same host; so are the values of relations.
     * What gave a renamed UUID another name also tells the UUID of the address, as one observation more:
       the tie stays known, so that resolving again, as "what if" does, merges nothing that was kept apart.
 
@@ -179,6 +183,8 @@ def _alias(o: Observation) -> str:
         return address if is_pci(address) else ""
     if o.fact == "gpu.uuid" and isinstance(o.value, str):
         return o.value
+    if o.fact == "gpu.vendor_index" and isinstance(o.value, str) and o.value.startswith(TOOL_NUMBERS):
+        return "" if o.subject.id.startswith(_NUMBERED) else o.value
     number = {"gpu.index": _INDEX, "gpu.minor": _MINOR}.get(o.fact)
     if number and isinstance(o.value, int) and not o.subject.id.startswith(_NUMBERED):
         return f"{number}{o.value}"

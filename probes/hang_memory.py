@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,10 +32,18 @@ class Refusal:
 class HangMemory:
     """The file, for one boot. What cannot be read is as if there were none, and what cannot be written is not kept."""
 
-    def __init__(self, path: Path, boot: str) -> None:
-        """`boot` is the boot id of the machine, as in /proc/sys/kernel/random/boot_id."""
+    def __init__(self, path: Path, boot: str, started: Callable[[int], str] = start_time) -> None:
+        """`boot` is the boot id of the machine, as in /proc/sys/kernel/random/boot_id.
+
+        `started` tells when a process of that machine began, as `probes._children.start_time` does for this one.
+        """
         self._path = path
         self._boot = boot
+        self._started = started
+
+    def of(self, boot: str, started: Callable[[int], str]) -> HangMemory:
+        """The same file, for a machine of which the boot was not known before it was reached."""
+        return HangMemory(self._path, boot, started)
 
     def refusal(self, call: Call) -> Refusal | None:
         """Why `call` should not be made now."""
@@ -49,7 +57,7 @@ class HangMemory:
             why = f"the machine went down while it ran ({since}); it is not run again unasked: add --again"
             return Refusal(why, hangs=False)
         pid = entry.get("pid")
-        if entry.get("state") == "stuck" and isinstance(pid, int) and start_time(pid) == entry.get("started") != "":
+        if entry.get("state") == "stuck" and isinstance(pid, int) and self._started(pid) == entry.get("started") != "":
             where = entry.get("where", "")
             why = f"process {pid} of an earlier run still hangs since {since} ({where}) and cannot be killed; not tried again"
             return Refusal(why, hangs=True)

@@ -45,7 +45,7 @@ CLOSED = "the check was broken off"
 _DENIED = frozenset({errno.EACCES, errno.EPERM})
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENXIO, errno.ENODEV})
 # Tools that enter the GPU driver: remembered on disk while they run, since a sick driver can take the machine down.
-_DRIVER_TOOLS = frozenset({"nvidia-smi", "dcgmi", "nvml", "gpu_samples", "rocm-smi", "amd-smi", "xpu-smi"})
+DRIVER_TOOLS = frozenset({"nvidia-smi", "dcgmi", "nvml", "gpu_samples", "rocm-smi", "amd-smi", "xpu-smi"})
 
 
 class LiveHost:
@@ -88,7 +88,7 @@ class LiveHost:
         header, data = self._ask({"op": "read", "path": self._root + path, "cap": self._cap}, READ_DEADLINE)
         reply = Reply(CallKind.FILE, (path,), started=started)
         if not header.get("ok"):
-            status, why = _fault(header)
+            status, why = fault(header)
             return replace(reply, status=status, detail=f"{title(*reply.key)}: {why}")
         if not header["lost"]:
             return replace(reply, data=data)
@@ -154,11 +154,11 @@ class LiveHost:
         program: str,
         argv: Sequence[str],
         deadline: float,
-        told: Callable[[int], None] | None = None,
+        tell: Callable[[int], None] | None = None,
     ) -> Reply:
         if self._closed:
             return replace(blank, status=Status.FAILED, detail=CLOSED)
-        memory = self._memory if blank.call[0].rsplit("/", 1)[-1] in _DRIVER_TOOLS else None
+        memory = self._memory if blank.call[0].rsplit("/", 1)[-1] in DRIVER_TOOLS else None
         if memory and (refusal := memory.refusal(blank.key)):
             status = Status.TIMEOUT if refusal.hangs else Status.FAILED
             return replace(blank, status=status, detail=f"{blank.title}: {refusal.why}")
@@ -172,8 +172,8 @@ class LiveHost:
 
         def on_start(pid: int) -> None:
             pids.append(pid)
-            if told is not None:
-                told(pid)
+            if tell is not None:
+                tell(pid)
             with self._lock:
                 self._running.add(pid)
                 closed = self._closed
@@ -193,7 +193,7 @@ class LiveHost:
                 self._begun.pop(blank.key, None)
             if memory:
                 memory.end(blank.key, at, stuck)
-        return _told(blank, outcome, deadline)
+        return told(blank, outcome, deadline)
 
     # --- files ----------------------------------------------------------------------------
 
@@ -247,7 +247,8 @@ def environment(ours: Mapping[str, str]) -> dict[str, str]:
     return env | {"PATH": os.pathsep.join(dict.fromkeys(folders)), "LC_ALL": "C.UTF-8", "TERM": "dumb"}
 
 
-def _fault(header: Mapping[str, Any]) -> tuple[Status, str]:
+def fault(header: Mapping[str, Any]) -> tuple[Status, str]:
+    """What the error number and the words of a reader come to."""
     number, why = header.get("errno"), str(header.get("why"))
     if number in _DENIED:
         return Status.DENIED, f"{why}: run as root to see it"
@@ -256,7 +257,8 @@ def _fault(header: Mapping[str, Any]) -> tuple[Status, str]:
     return (Status.TIMEOUT if number == errno.ETIMEDOUT else Status.FAILED), why
 
 
-def _told(blank: Reply, outcome: _children.Outcome, deadline: float) -> Reply:
+def told(blank: Reply, outcome: _children.Outcome, deadline: float) -> Reply:
+    """`blank`, answered by a child that ended so, given `deadline` seconds."""
     data, details = outcome.head + outcome.tail, []
     if outcome.timed_out:
         details.append(f"no end after {deadline:.3g} s")

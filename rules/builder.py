@@ -223,7 +223,7 @@ class Builder(Reader):
                 f"{other.name} is in {other.unit or 'no unit'}, {spec.name} in {spec.unit or 'no unit'}",
                 "give `times` to convert",
             )
-        if op not in ORDERED | {Op.IS, Op.IS_NOT}:
+        if op not in ORDERED | {Op.IS, Op.IS_NOT, Op.VERSION_BELOW, Op.VERSION_AT_LEAST}:
             self.report(path, f"{op} takes a plain value, not another fact", "")
         bound = float("inf")
         times, plus = (self.number(raw, k, path, d, -bound, bound) for k, d in (("times", 1.0), ("plus", 0.0)))

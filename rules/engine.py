@@ -164,11 +164,13 @@ def _about(rules: Iterable[Rule], known: frozenset[str]) -> Iterable[Rule]:
 
 
 def applies(rule: Rule, subject: Subject, facts: FactBase) -> bool:
-    """False only when the subject is known to be of another kind."""
-    wanted = rule.applies.get("arch")
-    wanted = [wanted] if isinstance(wanted, str) else wanted
-    if wanted:
-        seen = facts.read_up("gpu.architecture", subject)[1]
+    """False only when the subject is known to be of another kind: of another architecture, or made by another vendor."""
+    for key, fact in (("arch", "gpu.architecture"), ("vendor", "gpu.vendor")):
+        wanted = rule.applies.get(key)
+        wanted = [wanted] if isinstance(wanted, str) else wanted
+        if not wanted:
+            continue
+        seen = facts.read_up(fact, subject)[1]
         if (
             seen is not None
             and seen.status is Status.OK

@@ -13,6 +13,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
+from knowledge.identity import TOOL_NUMBERS
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject
 from rules.factbase import FactBase
@@ -148,7 +149,7 @@ def _dress(case: Case, answer: Answer, speaker: str) -> Advice:
     spec: ActionSpec = case.rule.action
     info = buckets()[answer.bucket]
     own = spec.bucket is None or spec.bucket is answer.bucket
-    command = answer.command or (spec.command if own and spec.command else info.command)
+    command = answer.command or (spec.command if own and spec.command else _general(info.command, case))
     return Advice(
         answer.bucket,
         speaker,
@@ -163,6 +164,15 @@ def _dress(case: Case, answer: Answer, speaker: str) -> Advice:
     )
 
 
+def _general(command: str, case: Case) -> str:
+    """The command of a bucket; none of NVIDIA's for a GPU that another vendor made."""
+    if not command.startswith("nvidia-"):
+        return command
+    seen = case.facts.read_up("gpu.vendor", case.subject)[1]
+    other = seen is not None and seen.status is Status.OK and seen.value != "nvidia"
+    return "" if other else command
+
+
 def fill(command: str, subject: Subject, facts: FactBase, events: Sequence[Observation] = ()) -> str:
     """Placeholders of a command filled with what is known, shell-quoted; an unknown one stays visible."""
     if "{" not in command:
@@ -171,7 +181,8 @@ def fill(command: str, subject: Subject, facts: FactBase, events: Sequence[Obser
     device = subject.up(Scope.GPU) or next((g for o in events if (g := o.subject.up(Scope.GPU))), None)
     if device is not None:
         # nvidia-smi -i takes an index, a UUID or a PCI address; one that a log hides is none of them
-        values["gpu_pci"] = "" if device.id.startswith("unknown:") else device.id.removeprefix("index:")
+        known = not device.id.startswith(("unknown:", *TOOL_NUMBERS))
+        values["gpu_pci"] = device.id.removeprefix("index:") if known else ""
         index = facts.current("gpu.index", device)
         if index is not None and index.status is Status.OK:
             values["gpu_index"] = str(index.value)

@@ -125,8 +125,11 @@ def _on(leaf: FactLeaf, subject: Subject, facts: FactBase) -> LeafProof:
     value = facts.series(leaf.fact, subject)[0].values[-1:] if isinstance(seen.value, Series) else (seen.value,)
     if not value:
         return LeafProof(leaf, Truth.UNKNOWN, missing=(Missing(leaf.fact, subject, "no sample holds a number"),))
-    if leaf.op in (Op.VERSION_BELOW, Op.VERSION_AT_LEAST) and not version(str(value[0])):
-        return LeafProof(leaf, Truth.UNKNOWN, missing=(Missing(leaf.fact, subject, f"{value[0]!r} is no version"),))
+    if leaf.op in (Op.VERSION_BELOW, Op.VERSION_AT_LEAST):
+        other_fact = leaf.value.fact if isinstance(leaf.value, Reference) else leaf.fact
+        for fact, text in ((leaf.fact, value[0]), (other_fact, wanted)):
+            if not version(str(text)):
+                return LeafProof(leaf, Truth.UNKNOWN, missing=(Missing(fact, subject, f"{text!r} is no version"),))
     truth = Truth.TRUE if compare(value[0], leaf.op, wanted) else Truth.FALSE
     return LeafProof(leaf, truth, (seen, *other), seen=str(value[0]))
 

@@ -143,6 +143,15 @@ class Node:
         for path in ("/", "dev/shm", "scratch", "data", "var/log"):
             (self.root / path.lstrip("/")).mkdir(parents=True, exist_ok=True)
         self.put("sys/module/nvidia/version", DRIVER)
+        for number in range(2):  # memory controllers
+            folder = f"sys/devices/system/edac/mc/mc{number}"
+            for name, value in (
+                ("mc_name", "Intel_10nm Socket#0 IMC#0"),
+                ("ce_count", 0),
+                ("ue_count", 0),
+                ("size_mb", 1 << 20),
+            ):
+                self.put(f"{folder}/{name}", value)
         for resource in ("cpu", "memory", "io", "irq"):
             self.put(f"proc/pressure/{resource}", system_trees.pressure(0.4 if resource == "cpu" else 0.0, 0.0, 1000))
 

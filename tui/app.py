@@ -16,8 +16,7 @@ from tui.feed import FrameCame
 from tui.messages import Explain, Goto, MomentChanged, PictureChanged, SourceChanged
 from tui.talk import Failed, GoesOn, Heard, Said, Waits, Working
 from tui.themes import NAMES, THEMES
-from tui.widgets.banner import Banner
-from tui.work import Jobs
+from tui.work import Broken, Jobs
 from tui.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -79,8 +78,8 @@ class GpudiagApp(App[int]):
 
     def _tick(self) -> None:
         self.desk.tick()
-        for banner in self.workspace.query(Banner):
-            banner.tick()
+        if self.workspace.is_mounted:
+            self.workspace.tick()
 
     # --- keys -----------------------------------------------------------------------------
 
@@ -102,6 +101,10 @@ class GpudiagApp(App[int]):
     def on_brought(self, message: Brought) -> None:
         """A look has something to tell."""
         self.desk.brought(message.picture)
+
+    def on_broken(self, message: Broken) -> None:
+        """Work beside the screen broke."""
+        self.notify(message.said, severity="error", markup=False)
 
     def on_timed(self, message: Timed) -> None:
         """What happened when is known."""
@@ -192,6 +195,15 @@ class GpudiagApp(App[int]):
         from assistant.session.state import Origin
 
         self.desk.open(Origin())
+
+    def open_host(self, name: str) -> None:
+        """Look at a machine of the inventory. UnknownNameError with the nearest names for one that is not there."""
+        from assistant.inventory.model import Hosts
+        from assistant.inventory.target import named
+        from assistant.session.state import Origin
+
+        node = named(name.strip(), self.desk.settings, self.desk.others or Hosts())
+        self.desk.open(Origin(host=node.name) if node is not None else Origin())
 
     def choose_theme(self, name: str) -> None:
         """UsageError for an unknown one."""

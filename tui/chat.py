@@ -100,7 +100,6 @@ class Chat(Container):
         self.course = Course(self.transcript, self.app.t)
         self._about = self.app.desk.origin
         self._greet()
-        self.set_interval(1.0, self._tick)
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
@@ -130,7 +129,8 @@ class Chat(Container):
         past.load()
         return past
 
-    def _tick(self) -> None:
+    def tick(self) -> None:
+        """Once a second: what is under way takes longer."""
         if self.course.turn is not None:
             self.transcript.tick()
         self._hint()
@@ -249,7 +249,7 @@ class Chat(Container):
     def _source(self) -> str:
         origin = self.app.desk.origin
         names = [name.rpartition("/")[2] for name in filter(None, (origin.bundle, *origin.logs, *origin.inputs))]
-        return ", ".join(names[:3]) or self.app.t("this machine", "本机")
+        return ", ".join(names[:3]) or origin.host or self.app.t("this machine", "本机")
 
     # --- what is asked, and chosen ------------------------------------------------------------
 

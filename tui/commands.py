@@ -87,6 +87,8 @@ def _of_app(app: GpudiagApp) -> tuple[Command, ...]:
         Command("open", "FILE...", Text("look at a bundle, a log or a captured output instead", "改看录制包、日志或工具输出"),
                 app.open_files, files),
         Command("live", "", Text("look at this machine again", "回到本机"), lambda _: app.open_live()),
+        Command("host", "NAME", Text("look at another machine, which the inventory names", "查看清单中的另一台机器"), app.open_host,
+                lambda _: sorted(app.desk.inventory().reach)),
         Command("look", "", Text("read the machine or the recording now", "立即重新读取"), lambda _: app.desk.look()),
         Command("ask", "QUESTION", Text("ask in the chat", "在对话中提问"), app.ask),
         Command("filter", "[WORDS]", Text("show rows with these words only", "只显示包含这些词的行"), app.workspace.filter),

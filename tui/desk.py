@@ -63,10 +63,12 @@ class Desk:
 
     def __init__(self, app: App[Any], jobs: Jobs, args: argparse.Namespace) -> None:
         from assistant.commands.ask import origin_of
+        from assistant.inventory.target import reachable
         from tui.feed import Feed
         from tui.talk import Talk
 
         self.app, self.jobs, self.args = app, jobs, args
+        self.others = reachable(args)  # the machines that can be looked at beside this one
         self.settings: Settings = args.settings
         self.lang: str = self.settings.output.lang
         self.origin: Origin = origin_of(args)
@@ -103,7 +105,7 @@ class Desk:
         if self._inventory is None:
             from assistant.session.inventory import known
 
-            self._inventory = known(self.settings)
+            self._inventory = known(self.settings, others=self.others)
         return self._inventory
 
     # --- the source -----------------------------------------------------------------------
@@ -125,7 +127,7 @@ class Desk:
 
     def jump(self) -> bool:
         """Between the node and the recording, or whatever was looked at before; False when there was nothing."""
-        there = self.before if self.before is not None else (None if self.origin.live else Origin())
+        there = self.before if self.before is not None else (None if self.origin.here else Origin())
         if there is None:
             return False
         self.open(there)
@@ -143,7 +145,7 @@ class Desk:
         ):
             return
         self._set(replace(self.picture, looking=(), begun=time.monotonic()))
-        self._look = self.jobs.start("look", self._read)
+        self._look = self.jobs.start("look", self._read, self._look_broke)
 
     def cancel_look(self) -> None:
         """Give up the look that is under way; what was known stays."""
@@ -161,19 +163,14 @@ class Desk:
 
     def _read(self, job: Job) -> None:
         """In a thread: the whole look, from the probes to the diagnosis."""
-        from knowledge.errors import GpudiagError
-
         origin = self.origin
-        try:
-            found = self._looked(job, origin)
-        except GpudiagError as error:
-            found = replace(self.picture, trouble=str(error), looking=None)
-        except Exception as error:  # noqa: BLE001 - a bug in a probe or a rule must not take the screen with it
-            said = f"{type(error).__name__}: {error}"
-            found = replace(self.picture, trouble=self.t(f"this is a bug in gpudiag ({said})", f"gpudiag 内部错误（{said}）"),
-                            looking=None)  # fmt: skip
+        found = self._looked(job, origin)
         if origin == self.origin:
             job.post(Brought(found))
+
+    def _look_broke(self, job: Job, said: str) -> None:
+        """What was known stays."""
+        job.post(Brought(replace(self.picture, trouble=said, looking=None)))
 
     def _looked(self, job: Job, origin: Origin) -> Picture:
         from assistant.session.concluding import concluded
@@ -181,25 +178,34 @@ class Desk:
         from assistant.session.state import State
         from assistant.session.steps import Collect, Collected
         from assistant.session.talk import session_of
+        from knowledge.errors import InputError
 
         def told(progress: Progress) -> None:
             job.check()
             if progress.waiting != self.picture.looking and origin == self.origin:
                 job.post(Brought(replace(self.picture, looking=progress.waiting)))
 
-        eyes = Eyes(self.settings, self.ruleset(), self.wish(), told, job.check, history=not self.args.no_history)
+        eyes = Eyes(
+            self.settings, self.ruleset(), self.wish(), told, job.check, history=not self.args.no_history,
+            others=self.others,
+        )  # fmt: skip
         eyes.given = origin
         state, numbers = State(), []
         names = self._probes() if origin.live else ()
-        for _ in range(2):
-            job.check()
-            event = eyes.do(Collect(origin, names, eyes.budget))
-            assert isinstance(event, Collected)
-            state, number = state.looked(event.seen)
-            numbers.append(number)
-            names = event.seen.offers
-            if origin.live or not names:
-                break
+        try:
+            for _ in range(2):
+                job.check()
+                event = eyes.do(Collect(origin, names, eyes.budget))
+                assert isinstance(event, Collected)
+                if event.seen.lost and not event.seen.observations:
+                    raise InputError(event.seen.lost)  # another machine that cannot be reached: what was known stays
+                state, number = state.looked(event.seen)
+                numbers.append(number)
+                names = event.seen.offers
+                if origin.live or not names:
+                    break
+        finally:
+            eyes.hang_up()
         job.check()
         diagnosis = concluded(session_of(eyes), state, numbers, ())
         seen = _merged([state.seen[n] for n in numbers])
@@ -226,7 +232,7 @@ class Desk:
                 self.jobs.start("timeline", lambda job: self._time(job, picture))
 
     def _set(self, picture: Picture) -> None:
-        if picture.origin.live and picture.diagnosis is not None and picture.looking is None:
+        if picture.origin.here and picture.diagnosis is not None and picture.looking is None:
             self.here = picture
         self.picture = picture
         self.app.post_message(PictureChanged(picture))
@@ -265,7 +271,7 @@ class Desk:
 
         if message.picture.origin != self.origin or message.picture.seen is not self._timed:
             return
-        if self.origin.live:
+        if self.origin.here:
             self.feed.marks = message.timeline.marks
             return
         before = (
@@ -288,20 +294,18 @@ class Desk:
             if self.player is not None and self.picture.moment is not None:
                 self._set(self.player.whole)
         elif self._moment is None or not self._moment.running or self._moment.stopped:
-            self._moment = self.jobs.start("moment", self._as_of)
+            self._moment = self.jobs.start("moment", self._as_of, self._moment_broke)
 
     def _as_of(self, job: Job) -> None:
         """In a thread: what follows from what was known at the moment that is wanted."""
         player, moment = self.player, self._wanted
-        if player is None or moment is None:
-            return
-        try:
-            picture = self._known_at(job, player, moment)
-        except Exception as error:  # noqa: BLE001 - a bug in a rule must not take the screen with it
-            said = f"{type(error).__name__}: {error}"
-            trouble = self.t(f"this is a bug in gpudiag ({said})", f"gpudiag 内部错误（{said}）")
-            picture = replace(player.whole, moment=moment, diagnosis=None, trouble=trouble)
-        job.post(AsOf(picture))
+        if player is not None and moment is not None:
+            job.post(AsOf(self._known_at(job, player, moment)))
+
+    def _moment_broke(self, job: Job, said: str) -> None:
+        """Nothing is known of that moment."""
+        if (player := self.player) is not None:
+            job.post(AsOf(replace(player.whole, moment=self._wanted, diagnosis=None, trouble=said)))
 
     def _known_at(self, job: Job, player: Player, moment: int) -> Picture:
         from assistant.session.concluding import concluded
@@ -324,7 +328,7 @@ class Desk:
             return
         self._set(picture)
         if picture.moment != self._wanted:
-            self._moment = self.jobs.start("moment", self._as_of)
+            self._moment = self.jobs.start("moment", self._as_of, self._moment_broke)
 
 
 class Brought(Message):

@@ -45,8 +45,8 @@ class Feed:
 
     @property
     def live(self) -> bool:
-        """Whether readings come by themselves."""
-        return self._desk.origin.live
+        """Whether readings come by themselves: of this machine they do."""
+        return self._desk.origin.here
 
     def clear(self) -> None:
         """Something else is looked at."""
@@ -58,7 +58,7 @@ class Feed:
 
     def start(self) -> None:
         """Read this machine once a second from now on; again is the same."""
-        if self._desk.origin.live and self._job is None:
+        if self._desk.origin.here and self._job is None:
             self._job = self._desk.jobs.start("stream", self._stream)
 
     def _stream(self, job: Job) -> None:
@@ -77,7 +77,7 @@ class Feed:
         """A reading of this machine."""
         from assistant.live.track import Track
 
-        if not self._desk.origin.live:
+        if not self._desk.origin.here:
             return
         if self.track is None:
             self.track = Track()

@@ -56,7 +56,7 @@ def address(text: str) -> Address:
 def command(args: argparse.Namespace) -> list[str]:
     """The command line of the app that each visitor gets: what was given here, without ``--serve``."""
     words = [sys.executable, "-P", "-m", "assistant", "tui", "--lang", args.settings.output.lang]
-    single = ("bundle", "host", "site", "nodes", "screen", "theme", "thread")
+    single = ("bundle", "host", "via", "inventory", "site", "nodes", "screen", "theme", "thread")
     words += [f"--{option}={value}" for option in single if (value := getattr(args, option))]
     for option, name in (("rules", "rules"), ("probe", "probe"), ("with_", "with"), ("without", "without")):
         words += [f"--{name}={value}" for value in getattr(args, option)]

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from textual.message import Message
 
-from tui.work import Stopped
-
 if TYPE_CHECKING:
     from assistant.intent.query import Query
     from assistant.session.continued import Continued
@@ -165,27 +163,14 @@ class Talk:
     def _next(self) -> None:
         turn = self._waiting.popleft()
         self._desk.app.post_message(Heard(turn.text, own=turn.pointed))
-        self._job = self._desk.jobs.start("talk", lambda job: self._turn(job, turn))
+        self._job = self._desk.jobs.start(
+            "talk", lambda job: job.post(self._answered(job, turn)), lambda job, said: job.post(Failed(job, said))
+        )
 
     def _tell_waiting(self) -> None:
         self._desk.app.post_message(Waits(self.waiting))
 
     # --- in a thread ----------------------------------------------------------------------
-
-    def _turn(self, job: Job, turn: Turn) -> None:
-        from knowledge.errors import GpudiagError
-
-        try:
-            said = self._answered(job, turn)
-        except Stopped:
-            raise
-        except GpudiagError as error:
-            job.post(Failed(job, str(error)))
-        except Exception as error:  # noqa: BLE001 - a bug is told in one sentence, and the app goes on
-            what = f"{type(error).__name__}: {error}"
-            job.post(Failed(job, self._desk.t(f"this is a bug in gpudiag ({what})", f"gpudiag 内部错误（{what}）")))
-        else:
-            job.post(said)
 
     def _answered(self, job: Job, turn: Turn) -> Said:
         from assistant.render.reply import echo
@@ -210,7 +195,13 @@ class Talk:
             job.post(Working(step=step, echo=said))
 
         eyes = Eyes(
-            desk.settings, desk.ruleset(), desk.wish(), probing, _Reading(job), history=not desk.args.no_history
+            desk.settings,
+            desk.ruleset(),
+            desk.wish(),
+            probing,
+            _Reading(job),
+            history=not desk.args.no_history,
+            others=desk.others,
         )
         talk = Conversation(session_of(eyes), eyes, kept.now(), stepped)
         job.check()

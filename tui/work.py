@@ -10,11 +10,14 @@ import time
 from collections.abc import Callable
 from contextvars import copy_context
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from textual.message import Message
 
 if TYPE_CHECKING:
-    from textual.app import App
-    from textual.message import Message
+    from tui.app import GpudiagApp
+
+    Breaks = Callable[["Job", str], object]
 
 LEAVE = 1.0  # seconds that threads have to end when the app does
 
@@ -23,21 +26,47 @@ class Stopped(BaseException):
     """The work was given up. Not an Exception: what reads files and drivers swallows those."""
 
 
+class Broken(Message):
+    """A piece of work broke, and nobody but the app is there to say so."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__()
+        self.said = said
+
+
 class Job:
     """One piece of work in a thread."""
 
-    def __init__(self, app: App[Any], name: str, work: Callable[[Job], None]) -> None:
+    def __init__(self, app: GpudiagApp, name: str, work: Callable[[Job], None], broken: Breaks | None) -> None:
         self._app, self._work, self._stop = app, work, Event()
+        self._broken = broken
         self.begun = time.monotonic()
         self.waits = False  # for the first frame
         # in a context that knows the app, so that a widget can be posted to even while it is being taken away
         self.thread = Thread(target=copy_context().run, args=(self._run,), name=name, daemon=True)
 
     def _run(self) -> None:
-        from contextlib import suppress
-
-        with suppress(Stopped):
+        try:
             self._work(self)
+        except Stopped:
+            return
+        except Exception as error:  # noqa: BLE001 - the edge of the thread: a bug is told in one sentence, and the app goes on
+            said = self._sentence(error)
+            if self._broken is None:
+                self.post(Broken(said))
+            elif not self.stopped:
+                self._broken(self, said)
+
+    def _sentence(self, error: Exception) -> str:
+        from assistant.store.location import StoreError
+        from knowledge.errors import GpudiagError
+
+        if isinstance(error, StoreError):
+            return error.said.in_(self._app.desk.lang)
+        if isinstance(error, GpudiagError):
+            return str(error)
+        what = f"{type(error).__name__}: {error}"
+        return self._app.t(f"this is a bug in gpudiag ({what})", f"gpudiag 内部错误（{what}）")
 
     @property
     def running(self) -> bool:
@@ -71,15 +100,19 @@ class Job:
 class Jobs:
     """All threads of the app. None runs before the first frame stands: what it loads would hold that up."""
 
-    def __init__(self, app: App[Any]) -> None:
+    def __init__(self, app: GpudiagApp) -> None:
         self._app = app
         self._jobs: list[Job] = []
         self._held: list[Job] | None = []  # until `begin`
 
-    def start(self, name: str, work: Callable[[Job], None]) -> Job:
-        """Begin `work` in a thread of its own. What it raises is its own business: it posts its troubles."""
+    def start(self, name: str, work: Callable[[Job], None], broken: Breaks | None = None) -> Job:
+        """Begin `work` in a thread of its own.
+
+        What it raises ends it: `broken` is then called in the thread, with the sentence that says what it was, to post
+        what the screen waits for; without it the app says it.
+        """
         self._jobs = [j for j in self._jobs if j.running]
-        job = Job(self._app, name, work)
+        job = Job(self._app, name, work, broken)
         self._jobs.append(job)
         if self._held is None:
             job.thread.start()

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal
 from textual.screen import Screen
 
 from knowledge.errors import UsageError
@@ -18,6 +17,7 @@ from tui.screens import screens
 from tui.screens._pane import Pane
 from tui.widgets.banner import Banner
 from tui.widgets.command_line import CommandLine
+from tui.widgets.ground import Ground
 from tui.widgets.keys import KeyHints
 from tui.widgets.replay import ReplayBar
 from tui.widgets.tabs import ScreenTabs
@@ -64,16 +64,17 @@ class Workspace(Screen[None]):
     ]
     DEFAULT_CSS = """
     Workspace { layout: vertical; background: $background; }
-    Workspace #body { height: 1fr; }
-    Workspace #left { width: 2fr; min-width: 44; border-right: solid $rule; }
+    Workspace #body { height: 1fr; layout: horizontal; }
+    Workspace #left { width: 2fr; min-width: 44; }
+    Workspace #chat { border-right: solid $rule; }
     Workspace #right { width: 3fr; }
-    Workspace.-narrow #left { border-right: none; width: 1fr; min-width: 0; }
+    Workspace.-narrow #left { width: 1fr; min-width: 0; }
+    Workspace.-narrow #chat, Workspace.-zoomed #chat { border-right: none; }
     Workspace.-narrow #right { width: 1fr; }
     Workspace.-narrow.-chat #right { display: none; }
     Workspace.-narrow.-pane #left { display: none; }
     Workspace.-zoomed.-chat #right { display: none; }
     Workspace.-zoomed.-pane #left { display: none; }
-    Workspace.-zoomed #left { border-right: none; }
     """
 
     def __init__(self, first: str = "chat") -> None:
@@ -88,10 +89,10 @@ class Workspace(Screen[None]):
         """The frame; panes are made when they are first shown."""
         yield Banner(id="banner")
         yield ScreenTabs(id="tabs")
-        with Horizontal(id="body"):
-            with Container(id="left"):
+        with Ground(id="body"):
+            with Ground(id="left"):
                 yield Chat(id="chat")
-            yield Container(id="right")
+            yield Ground(id="right")
         yield ReplayBar(id="replay")
         yield CommandLine(id="command-line")
         yield KeyHints(id="keys")
@@ -192,6 +193,11 @@ class Workspace(Screen[None]):
         self._arrange()
 
     # --- what the app tells ---------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Once a second: what is shown grows older."""
+        for part in (*self.query(Banner), *self.query(Chat)):  # none are there any more while the app ends
+            part.tick()
 
     def picture_changed(self, picture: Picture) -> None:
         """A look began, ended or failed."""

@@ -12,8 +12,45 @@ from assistant.commands._talk import Talk, plain_output, shown
 from assistant.output import say, write
 from knowledge.language import Text
 
+_TOGETHER = 100  # machines of one word: what `expand` reads has an end
+
 if TYPE_CHECKING:
+    from assistant.inventory.model import Hosts
     from assistant.session.transcript import Recorder, Said, Transcript
+
+
+# --- the machines that could be looked at --------------------------------------------------
+
+
+def names_of(others: Hosts) -> str:
+    """Machines, their other names, and how many GPUs each should have, in one line: ``gpu[001-064]*8 gpu-12=dgx3,rack3*4``."""
+    from assistant.nodes import folded
+
+    alike: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for n in others.nodes.values():
+        alike.setdefault((n.aliases, "" if n.gpus is None else f"*{n.gpus}"), []).append(n.name)
+    return " ".join(
+        f"{folded(names[i : i + _TOGETHER])}{'=' if aliases else ''}{','.join(aliases)}{gpus}"
+        for (aliases, gpus), names in alike.items()
+        for i in range(0, len(names), _TOGETHER)
+    )
+
+
+def named_in(line: str) -> Hosts:
+    """The machines of such a line: what a sentence means hangs on which names there are."""
+    from assistant.inventory.model import Hosts, Node
+    from assistant.session.nodeset import expand
+
+    nodes: dict[str, Node] = {}
+    try:
+        for word in line.split():
+            rest, _, gpus = word.partition("*")
+            name, _, aliases = rest.partition("=")
+            more, count = tuple(filter(None, aliases.split(","))), int(gpus) if gpus else None
+            nodes.update({n: Node(n, aliases=more, gpus=count) for n in expand(name)})
+    except ValueError:
+        return Hosts()
+    return Hosts(nodes)
 
 
 # --- recording ----------------------------------------------------------------------------
@@ -47,11 +84,12 @@ def _about(args: argparse.Namespace, here: Talk) -> list[tuple[str, str]]:
 
     single = (("bundle", args.bundle), ("host", args.host), ("site", args.site))
     absent = " ".join(sorted(here.eyes.absent())) if here.origin.live else ""
+    nodes = names_of(here.eyes.others) if here.origin.live and here.eyes.others else ""
     return [
         ("lang", args.settings.output.lang),
         ("here", here.talk.session.inventory.here),
         ("columns", str(terminal_width())),
-        *((name, value) for name, value in (*single, ("absent", absent)) if value),
+        *((name, value) for name, value in (*single, ("absent", absent), ("nodes", nodes)) if value),
         *((name, value) for name in ("log", "input", "rules") for value in getattr(args, name)),
     ]
 
@@ -86,8 +124,9 @@ def replay(args: argparse.Namespace) -> int:
         from assistant.commands.ask import origin_of
         from assistant.commands.rules import ruleset
 
-        eyes = RecordedEyes(args.settings, ruleset(args, args.settings), history=False)
-        now = replayed(recorded, eyes, origin_of(args), lambda a: shown(args, a, plain_output(args)))
+        others = named_in(recorded.one("nodes"))
+        eyes = RecordedEyes(args.settings, ruleset(args, args.settings), history=False, others=others)
+        now = replayed(recorded, eyes, origin_of(args, eyes), lambda a: shown(args, a, plain_output(args)))
     differences = transcript.diff(recorded, now)
     write("".join(f"{line}\n" for line in differences))
     wrong = sum(not transcript.same(a, b) for a, b in zip(recorded.turns, now.turns, strict=True))
@@ -103,7 +142,7 @@ def _refuse_more(args: argparse.Namespace) -> None:
 
     given = [
         f"--{n}"
-        for n in ("bundle", "log", "input", "host", "site", "rules", "record", "thread", "new")
+        for n in ("bundle", "log", "input", "host", "via", "inventory", "site", "rules", "record", "thread", "new")
         if getattr(args, n)
     ]
     if given:

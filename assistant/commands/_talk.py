@@ -27,7 +27,7 @@ class Talk:
         self.args, self._memory, self._key = args, memory, key
         self.bar = Progress(args.quiet)
         self.eyes: Eyes = eyes_of(args, self.bar)
-        self.origin: Origin = origin_of(args)
+        self.origin: Origin = origin_of(args, self.eyes)
         self.talk: Conversation = Conversation(session_of(self.eyes), self.eyes)
         self._kept: dict[str, Any] | None = None
         self._new: bool = args.new

@@ -38,36 +38,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_sources(parser: argparse.ArgumentParser) -> None:
     """What a conversation is about: shared by `ask` and `chat`."""
     from assistant.commands.check import add_probing
+    from assistant.inventory.target import add_target, names
 
     add = parser.add_argument
     add("--bundle", default="", metavar="FILE", help="a recorded machine instead of this one")
     add("--log", nargs="+", action="extend", default=[], metavar="FILE", help="logs instead of this machine")
     add("--input", nargs="+", action="extend", default=[], metavar="FILE", help="any captured output")
-    add("--host", default="", metavar="NAME", help="name of the node that the files come from")
+    names(
+        add(
+            "--host",
+            default="",
+            metavar="NAME",
+            help="ask about this node, from here; beside files: the node that they come from",
+        )
+    )
     add("--site", metavar="FILE", help="site file: changed thresholds and severities, suppressed rules")
     add("--rules", action="append", default=[], metavar="PACK", help="rule file or folder laid over the shipped rules")
     add("--no-history", action="store_true", help="do not read the history")
+    add_target(parser)
     add_probing(parser, " (without --bundle, --log and --input)")
 
 
-def origin_of(args: argparse.Namespace) -> Origin:
-    """What the options say that the conversation is about."""
+def origin_of(args: argparse.Namespace, eyes: Eyes | None = None) -> Origin:
+    """What the options say that the conversation is about. UnknownNameError for a node that cannot be looked at from here."""
     from assistant.session.state import Origin, folder
 
-    return Origin(args.bundle, tuple(args.log), tuple(args.input), args.host, folder())
+    given = Origin(args.bundle, tuple(args.log), tuple(args.input), args.host, folder())
+    if not given.live or not given.host:
+        return given
+    from assistant.inventory.target import target
+
+    other = target(args, eyes.others if eyes is not None else None)
+    return Origin(host=other.name) if other is not None else given._replace(host="")
 
 
 def eyes_of(args: argparse.Namespace, bar: Progress) -> Eyes:
     """What a conversation can reach from here."""
     from assistant.commands.check import bytes_read, probing, wish
     from assistant.commands.rules import ruleset
+    from assistant.inventory.target import reachable
     from assistant.session.driver import Eyes
 
     rules = ruleset(args, args.settings)
     plain = not (args.probe or args.with_ or args.without or args.again) and args.budget == BUDGET
     # What looks at machines is loaded when one is looked at, unless the options ask something of it.
     wanted = None if plain else wish(args)
-    return Eyes(args.settings, rules, wanted, probing(bar), bytes_read(bar), history=not args.no_history)
+    others = reachable(args)
+    return Eyes(args.settings, rules, wanted, probing(bar), bytes_read(bar), history=not args.no_history, others=others)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,9 +100,13 @@ def run(args: argparse.Namespace) -> int:
     bar = Progress(args.quiet)
     memory = dialogues(args.settings)
     key = terminal_key(args.thread)
-    with remembered(eyes_of(args, bar), memory, key, new=args.new, agreed=args.yes) as talk:
+    eyes = eyes_of(args, bar)
+    origin = origin_of(args, eyes)
+    with remembered(eyes, memory, key, new=args.new, agreed=args.yes) as talk:
+        if args.host and origin.live and talk.state.frame.origin.live:
+            talk.turn_to(origin)
         try:
-            answer = talk.say(sentence, origin_of(args))
+            answer = talk.say(sentence, origin)
         finally:
             bar.done()
         _tell(args, answer)
@@ -178,12 +199,15 @@ def _from_stdin(needed: bool) -> str:
 def _only_understood(args: argparse.Namespace, sentence: str) -> int:
     """What the sentence means, and nothing else: no probe, no file, no memory."""
     from assistant.intent.parse import understand
+    from assistant.inventory.target import reachable
     from assistant.render import reply as render
     from assistant.render.sheet import Fields
     from assistant.reply import Reply
     from assistant.session.inventory import known
 
-    query = understand(sentence, lang=args.settings.output.lang, hosts=known(args.settings).hosts)
+    query = understand(
+        sentence, lang=args.settings.output.lang, hosts=known(args.settings, others=reachable(args)).words
+    )
     rows = [(name, ", ".join(map(str, values))) for name, values in query.slots.named()]
     rows += [("topics", ", ".join(t.id for t in query.topics[:5])), ("symptoms", ", ".join(query.symptoms))]
     reply = Reply(query.lang, render.echo(query), (Fields((("intent", str(query.intent)), *rows)),))

@@ -1,10 +1,11 @@
-"""``gpudiag check``: what is wrong with this machine, a recorded one, or what logs and captured outputs tell."""
+"""``gpudiag check``: what is wrong with this machine, another one (``--host``), a recorded one, or what logs and captured outputs tell."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, NamedTuple
 
+from assistant.inventory.target import add_target, names
 from assistant.output import Progress, say, write
 
 if TYPE_CHECKING:
@@ -12,12 +13,13 @@ if TYPE_CHECKING:
 
     from assistant.changes import Changes
     from assistant.diagnosis import Diagnosis
+    from assistant.inventory.model import Node
     from assistant.machine import Look, Wish
     from knowledge.errors import GpudiagError
     from probes.runner import Progress as Probing
 
 NAME = "check"
-HELP = "tell what is wrong with this machine, or from a bundle, logs and captured outputs"
+HELP = "tell what is wrong with this machine or another one, or from a bundle, logs and captured outputs"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="any captured output; its kind is recognised by its content",
     )
-    add("--host", default="", metavar="NAME", help="name of the node that the inputs come from")
+    names(
+        add(
+            "--host",
+            default="",
+            metavar="NAME",
+            help="look at this node from here; beside FILEs: the node that they come from",
+        )
+    )
+    add_target(parser)
     add("--expect-gpus", type=_count, metavar="N", help="how many GPUs the node should have")
     add("--site", metavar="FILE", help="site file: changed thresholds and severities, suppressed rules")
     add("--rules", action="append", default=[], metavar="PACK", help="rule file or folder laid over the shipped rules")
@@ -52,13 +62,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_probing(parser, " (without FILE, --log, --input and --bundle)")
     add("--since-last", action="store_true", help="also what changed since the last check of this node in the history")
+    add("--since-good", action="store_true", help="also what changed since the last check that found nothing wrong")
     add("--no-history", action="store_true", help="neither read nor write the history")
     add("--record", metavar="FILE", help="also write the bundle that this answer can be given again from")
 
 
 def add_probing(parser: argparse.ArgumentParser, when: str = "") -> None:
-    """How this machine is looked at: shared by all commands that do. `when` says when, if not always."""
-    group = parser.add_argument_group(f"looking at this machine{when}")
+    """How a machine is looked at: shared by all commands that do. `when` says when, if not always."""
+    group = parser.add_argument_group(f"looking at a machine{when}")
     add = group.add_argument
     add("--probe", action="append", default=[], metavar="NAME", help="only this probe; may be repeated")
     add(
@@ -78,6 +89,10 @@ def wish(args: argparse.Namespace) -> Wish:
     """What the options of `add_probing` say."""
     from assistant.machine import Wish
 
+    if args.probe or args.with_:
+        from probes.active import refuse
+
+        refuse([*args.probe, *args.with_])
     return Wish(tuple(args.probe), tuple(args.with_), tuple(args.without), args.budget, args.again)
 
 
@@ -128,7 +143,7 @@ def _run(args: argparse.Namespace) -> int:
 
     start, cpu = perf_counter(), process_time()
     diagnosis, look, read_s, trouble = diagnosed(args)
-    changes = _since_last(args, diagnosis, look, trouble) if args.since_last else None
+    changes = _since_last(args, diagnosis, look, trouble) if args.since_last or args.since_good else None
     timing = None
     if args.timing:
         timing = {"read_s": read_s, "total_s": perf_counter() - start, "cpu_s": process_time() - cpu}
@@ -143,6 +158,8 @@ def _run(args: argparse.Namespace) -> int:
             say(f"gpudiag: {lost}")  # the answer is out, and its code counts
         return nagios.code(diagnosis)
     write(show(diagnosis, args.settings.output, tells, verbose=args.verbose, timing=timing, changes=changes))
+    if changes is None and not args.quiet:
+        _hint_at_updates(args, diagnosis, look)
     lost = _keep(args, look)
     _remember(args, diagnosis, look, trouble)
     if lost:
@@ -160,8 +177,11 @@ def _since_last(args: argparse.Namespace, diagnosis: Diagnosis, look: Look | Non
     from assistant.store import since_last
     from knowledge.language import Text
 
+    if look is not None and not look.reached:
+        return None  # it could not be reached: nothing can be said to have changed
     host = look.host if look else args.host
-    found = since_last(args.settings.history.url, diagnosis, host, boot_id=look.boot_id if look else "")
+    boot = look.boot_id if look else ""
+    found = since_last(args.settings.history.url, diagnosis, host, boot_id=boot, good=args.since_good)
     if isinstance(found, Text):
         why = found.in_(args.settings.output.lang)
         if why != trouble:
@@ -170,10 +190,26 @@ def _since_last(args: argparse.Namespace, diagnosis: Diagnosis, look: Look | Non
     return found
 
 
+def _hint_at_updates(args: argparse.Namespace, diagnosis: Diagnosis, look: Look | None) -> None:
+    """A line for a node that is sick: its software is another one than when it was last well."""
+    from assistant.store import since_last
+    from knowledge.language import Text
+
+    sick = diagnosis.verdict.state in ("degraded", "unhealthy")
+    if look is None or not look.reached or args.bundle or args.no_history or not sick:
+        return
+    found = since_last(args.settings.history.url, diagnosis, look.host, boot_id=look.boot_id, good=True)
+    if isinstance(found, Text) or not found.software:
+        return
+    from assistant.render.changes import updates
+
+    say(f"gpudiag: {updates(found, args.settings.output.lang)}")
+
+
 def _remember(args: argparse.Namespace, diagnosis: Diagnosis, look: Look | None, trouble: str) -> None:
     """After the answer: this machine's check goes into the history. What goes wrong there is one line."""
-    if look is None or args.bundle or args.no_history or args.settings.history.url == "off":
-        return
+    if look is None or not look.reached or args.bundle or args.no_history or args.settings.history.url == "off":
+        return  # nothing was looked at, or not now, or nobody wants it kept
     from assistant.commands.rules import ruleset
     from assistant.store import remember
 
@@ -188,7 +224,7 @@ def _remember(args: argparse.Namespace, diagnosis: Diagnosis, look: Look | None,
 
 def _keep(args: argparse.Namespace, look: Look | None) -> GpudiagError | None:
     """After the answer: what it was given from. Why that could not be kept."""
-    if args.record and look is not None:
+    if args.record and look is not None and look.reached:
         from assistant.commands.collect import save
         from knowledge.errors import GpudiagError
 
@@ -215,6 +251,7 @@ def diagnosed(args: argparse.Namespace) -> Found:
 
     from assistant.commands.rules import ruleset
     from assistant.diagnosis import diagnose
+    from assistant.inventory.target import expected
     from assistant.sources import Reading, read, told
 
     inputs = [*args.files, *args.input]
@@ -222,14 +259,15 @@ def diagnosed(args: argparse.Namespace) -> Found:
     _refuse_mixed(args, given)
     start = perf_counter()
     bar = Progress(args.quiet)
+    other = _other(args, given)
     try:
         reading = read(args.log, inputs, args.host, bytes_read(bar)) if args.log or inputs else Reading()
-        look, more = _machine(args, bar) if args.bundle or not given else (None, [])
+        look, more = _machine(args, bar, other) if args.bundle or not given else (None, [])
     finally:
         bar.done()
     rules = ruleset(args, args.settings)
     trouble = ""
-    if look and not args.bundle and not args.no_history:
+    if look and look.reached and not args.bundle and not args.no_history:
         from assistant.machine import remembering
 
         look, trouble = remembering(args.settings, look, rules.rules)
@@ -237,9 +275,10 @@ def diagnosed(args: argparse.Namespace) -> Found:
             say(f"gpudiag: {trouble}", args.quiet)
     lang = args.settings.output.lang
     notes = [f"{n.source}: {n.text.in_(lang)}" for n in reading.notes]
+    gpus = told(look.host if look else args.host, args.expect_gpus) or (expected(other) if other is not None else [])
     read_s = perf_counter() - start
     found = diagnose(
-        [*(look.observations if look else []), *(look.earlier if look else ()), *reading.observations, *told(look.host if look else args.host, args.expect_gpus)],
+        [*(look.observations if look else []), *(look.earlier if look else ()), *reading.observations, *gpus],
         rules,
         notes=[*more, *notes],
         # A bundle is the machine that it was recorded on: the answer is the one that was given there.
@@ -261,27 +300,50 @@ def _refuse_mixed(args: argparse.Namespace, given: bool) -> None:
             f"{' and '.join(chosen)} is about reading this machine, but files were given",
             hint="leave out the files to look at this machine",
         )
-    if args.since_last and args.no_history:
+    if args.since_last and args.since_good:
+        raise UsageError("--since-last and --since-good compare with different checks", hint="leave one of them out")
+    if (args.since_last or args.since_good) and args.no_history:
+        flag = "--since-good" if args.since_good else "--since-last"
         raise UsageError(
-            "--since-last needs the history, and --no-history says to leave it alone", hint="leave one of them out"
-        )
-    if not given and args.host:
-        raise UsageError(
-            f"--host {args.host} names the node that FILEs come from, and none was given",
-            hint="run gpudiag check on that node, or bring its bundle: gpudiag collect -o FILE there, check --bundle FILE here",
+            f"{flag} needs the history, and --no-history says to leave it alone", hint="leave one of them out"
         )
 
 
-def _machine(args: argparse.Namespace, bar: Progress) -> tuple[Look, list[str]]:
-    """A bundle, or this machine; and what there is to say about how it was read."""
+def _other(args: argparse.Namespace, given: bool) -> Node | None:
+    """The other machine that is to be looked at; None for this one."""
+    from assistant.inventory.target import settle, target
+
+    settle(args, live=not given)
+    return None if given else target(args)
+
+
+def _machine(args: argparse.Namespace, bar: Progress, other: Node | None) -> tuple[Look, list[str]]:
+    """A bundle, another machine, or this one; and what there is to say about how it was read."""
     from assistant import machine
 
+    if other is not None:
+        look = _there(args, bar, other)
+        return look, look.notes
     if not args.bundle:
         look = machine.here(args.settings, wish(args), probing(bar))
         return look, look.notes
     host, look = machine.bundle(args.bundle)
     notes = [*look.notes, *machine.remarks(args.bundle, host, look, args.settings.output.lang)]
     return look, notes
+
+
+def _there(args: argparse.Namespace, bar: Progress, other: Node) -> Look:
+    """Another machine. One that cannot be reached is one of which nothing is known, and that is said with the reason."""
+    from assistant import machine
+    from probes.remote import ConnectError
+
+    bar(f"connecting to {other.name}")
+    try:
+        return machine.there(args.settings, other.reach, wish(args), probing(bar))
+    except ConnectError as error:
+        bar.done()
+        say(f"gpudiag: {error}")
+        return machine.unreached(other.name, wish(args), error.message)
 
 
 def probing(bar: Progress) -> Callable[[Probing], None]:

@@ -1,4 +1,4 @@
-"""``gpudiag collect``: record this machine, so that it can be diagnosed again, anywhere."""
+"""``gpudiag collect``: record this machine, or another one (``--host``), so that it can be diagnosed again, anywhere."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assistant.commands.check import add_probing, probing, wish
+from assistant.inventory.target import add_target
 from assistant.output import Progress, say
 from knowledge.observation import Observation
 from knowledge.observation_json import plain
 
 if TYPE_CHECKING:
+    from assistant.inventory.model import Node
     from assistant.live.frames import Frame
     from assistant.machine import Look
 
 NAME = "collect"
 _KEY_BYTES = 16  # 128 bits: nobody tries all keys
-HELP = "record this machine in a bundle, for `gpudiag check --bundle`"
+HELP = "record this machine, or another one, in a bundle, for `gpudiag check --bundle`"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--every", type=_pace, default=1.0, metavar="TIME", help="time between two readings with --for (default: 1s)"
     )
+    add_target(parser, host="record this node, which is reached from here")
     add_probing(parser)
 
 
@@ -76,14 +79,16 @@ _pace.__name__ = "time between readings (100ms to 60s)"
 
 def run(args: argparse.Namespace) -> int:
     """Read the machine, write the bundle, say what is in it and what is not."""
-    from assistant import machine
+    from assistant.inventory.target import settle, target
 
     _refuse(args.output)
-    key = _key(args)
+    settle(args)
+    other, key = target(args), _key(args)
+    _refuse_frames(args, other)
     bar = Progress(args.quiet)
     try:
         frames = _frames(args, bar) if args.seconds else []
-        look = machine.here(args.settings, wish(args), probing(bar))
+        look = _look(args, bar, other)
         bar("writing the bundle")
         hidden = save(look, args.output, key, frames)
     finally:
@@ -96,7 +101,29 @@ def run(args: argparse.Namespace) -> int:
     more = f", {hidden} names replaced by pseudonyms" if key is not None else ""
     say(f"gpudiag: {args.output}: {len(look.replies)} outputs of {told} probes that answered{more}", args.quiet)
     say(f"gpudiag: diagnose it anywhere with: gpudiag check --bundle {shlex.quote(args.output)}", args.quiet)
-    return 0
+    return 3 if look.broken else 0  # what came before the connection broke is there, the rest is not
+
+
+def _look(args: argparse.Namespace, bar: Progress, other: Node | None) -> Look:
+    """This machine, or another one. ConnectError when that cannot be reached."""
+    from assistant import machine
+
+    if other is None:
+        return machine.here(args.settings, wish(args), probing(bar))
+    bar(f"connecting to {other.name}")
+    return machine.there(args.settings, other.reach, wish(args), probing(bar))
+
+
+def _refuse_frames(args: argparse.Namespace, other: Node | None) -> None:
+    """UsageError where the readings of another machine's GPUs over a time are wanted: they are of this one."""
+    if other is None or not args.seconds:
+        return
+    from knowledge.errors import UsageError
+
+    raise UsageError(
+        f"--for records the GPUs of this machine, not those of {other.name}",
+        hint=f"leave --for out, or run gpudiag collect on {other.name}",
+    )
 
 
 def _frames(args: argparse.Namespace, bar: Progress) -> list[Frame]:

@@ -1,4 +1,4 @@
-"""``gpudiag config``: the settings in force and where each came from."""
+"""``gpudiag config``: the settings in force and where each came from; the machines that can be looked at from here."""
 
 from __future__ import annotations
 
@@ -7,16 +7,58 @@ import argparse
 from assistant.output import write
 
 NAME = "config"
-HELP = "show the settings in force and where each came from"
+HELP = "show the settings in force and where each came from, and the machines of the inventory"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """``config show``."""
-    parser.add_argument("action", choices=("show",), help="show: every setting, its value and its origin")
+    """``config show``, ``config hosts``."""
+    from assistant.inventory.target import names
+
+    add = parser.add_argument
+    add(
+        "action", choices=("show", "hosts"),
+        help="show: every setting, its value and its origin; hosts: the machines that can be looked at from here",
+    )  # fmt: skip
+    names(
+        add(
+            "machines",
+            nargs="*",
+            metavar="NAME",
+            help="with hosts: only these machines, sets such as gpu[001-064], groups",
+        )
+    )
+    add("--inventory", default="", metavar="FILE", help="with hosts: this file of machines")
+    add("--names", action="store_true", dest="bare", help="with hosts: only the names, one a line")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the settings."""
+    """Print the settings, or the machines."""
+    if args.action == "hosts":
+        return _hosts(args)
+    from knowledge.errors import UsageError
+
+    if args.machines or args.inventory or args.bare:
+        raise UsageError("names of machines, --inventory and --names belong to: gpudiag config hosts")
+    return _show(args)
+
+
+def _hosts(args: argparse.Namespace) -> int:
+    from assistant.config import user_file
+    from assistant.inventory import NAME as FILE
+    from assistant.inventory import load
+    from assistant.inventory.pages import chosen, page
+    from assistant.render.sheet import show
+
+    hosts = load(args.settings, args.inventory)
+    nodes = chosen(hosts, args.machines)
+    if args.bare:
+        write("".join(f"{node.name}\n" for node in nodes))
+        return 0
+    write(show(page(hosts, nodes, args.settings.output.lang, str(user_file().with_name(FILE))), args.settings.output))
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
     from assistant.config import SYSTEM_FILE, Settings, user_file
     from assistant.render.sheet import Fields, Heading, Sheet, Table, show
     from knowledge.language import Text

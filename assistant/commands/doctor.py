@@ -1,4 +1,4 @@
-"""``gpudiag doctor``: what this installation can and cannot see, and what would mend each gap."""
+"""``gpudiag doctor``: what this installation can and cannot see, here or on another machine, and what would mend each gap."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from assistant.commands.check import add_probing, probing, wish
+from assistant.inventory.target import add_target
 from assistant.output import Progress, write
 
 if TYPE_CHECKING:
@@ -13,24 +14,29 @@ if TYPE_CHECKING:
 
     from assistant.config import Settings
     from assistant.doctor import Checkup, Row
+    from assistant.inventory.model import Node
     from knowledge.language import Text
 
 NAME = "doctor"
-HELP = "what this installation can and cannot see here, and the one command that mends each gap"
+HELP = "what this installation can and cannot see, here or on another machine, and what mends each gap"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of a look at this machine."""
+    """The options of a look at a machine."""
+    add_target(parser, host="whether this node can be looked at from here, and what of it")
     add_probing(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Look, and print. 1 when something is broken that a diagnosis rests on, else 0."""
+    from assistant.inventory.target import settle, target
     from assistant.render.sheet import show
 
+    settle(args)
+    other = target(args)
     bar = Progress(args.quiet)
     try:
-        found = checkup(args, bar)
+        found = checkup(args, bar) if other is None else _there(args, bar, other)
     finally:
         bar.done()
     write(show(_sheet(found, args.settings.output.lang), args.settings.output))
@@ -51,6 +57,15 @@ def checkup(args: argparse.Namespace, bar: Progress) -> Checkup:
         tuple(doctor.rights()),
         tuple(doctor.sources(look.results, probes(), rules)),
     )
+
+
+def _there(args: argparse.Namespace, bar: Progress, other: Node) -> Checkup:
+    """Everything that can be told about another machine."""
+    from assistant.inventory.checkup import checkup
+
+    bar(f"connecting to {other.name}")
+    rules, _ = _rules(args.settings)
+    return checkup(args.settings, other, wish(args), rules, probing(bar))
 
 
 def _rules(settings: Settings) -> tuple[Sequence[Any], list[tuple[str, Text, Text]]]:
@@ -75,9 +90,11 @@ def _sheet(found: Checkup, lang: str) -> Any:
 
     parts: list[Any] = []
     groups = (
-        (t("Installation", "安装"), found.installation), (t("Rights", "权限"), found.rights), (t("Sources", "来源"), found.probes),
+        (t("Connection", "连接") if found.host else t("Installation", "安装"), found.installation), (t("Rights", "权限"), found.rights), (t("Sources", "来源"), found.probes),
     )  # fmt: skip
     for title, rows in groups:
+        if not rows:  # of a machine that cannot be reached
+            continue
         parts += [
             Heading(title),
             Table(
@@ -95,9 +112,11 @@ def _sheet(found: Checkup, lang: str) -> Any:
     )  # fmt: skip
     data = {
         "ok": not found.broken,
+        **({"host": found.host} if found.host else {}),
         **{n: [_row(r, lang) for r in getattr(found, n)] for n in ("installation", "rights", "probes")},
     }
-    return Sheet(t("gpudiag doctor", "gpudiag 自检"), (Paragraph(verdict), *parts), data)
+    title = t("gpudiag doctor", "gpudiag 自检")
+    return Sheet(f"{title}: {found.host}" if found.host else title, (Paragraph(verdict), *parts), data)
 
 
 def _sign(row: Row) -> str:

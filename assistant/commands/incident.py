@@ -58,6 +58,7 @@ def _add_change(parser: argparse.ArgumentParser) -> None:
 
 def _add_opening(parser: argparse.ArgumentParser) -> None:
     from assistant.commands.check import add_probing
+    from assistant.inventory.target import add_target
 
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE", help="a log or captured output that tells what happened")
@@ -82,11 +83,14 @@ def _add_opening(parser: argparse.ArgumentParser) -> None:
     add("--log", nargs="+", action="extend", default=[], metavar="FILE", help="logs instead of this machine")
     add("--input", nargs="+", action="extend", default=[], metavar="FILE", help="any captured output")
     add("--bundle", default="", metavar="FILE", help="a recorded machine")
-    add("--host", default="", metavar="NAME", help="name of the node that it is about, or that the files come from")
+    add("--host", default="", metavar="NAME", help="the node that it is about; beside FILEs that they come from")
     add("--site", metavar="FILE", help="site file: changed thresholds and severities, suppressed rules")
     add("--rules", action="append", default=[], metavar="PACK", help="rule file or folder laid over the shipped rules")
+    add_target(parser)
     add_probing(parser, " (without --title and FILEs)")
-    parser.set_defaults(record="", since_last=False, no_history=False, expect_gpus=None)  # what `check` also looks at
+    parser.set_defaults(
+        record="", since_last=False, since_good=False, no_history=False, expect_gpus=None
+    )  # what `check` also looks at
 
 
 def run(args: argparse.Namespace) -> int:

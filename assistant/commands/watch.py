@@ -1,4 +1,4 @@
-"""``gpudiag watch``: keep checking this machine; remember, alert, serve metrics."""
+"""``gpudiag watch``: keep checking this machine, or another one; remember, alert, serve metrics."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assistant.commands.check import add_probing, wish
+from assistant.inventory.target import add_target
 from assistant.output import say, write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from assistant.inventory.model import Node
     from assistant.watch.loop import Plan, Watcher
     from assistant.watch.stacks import Sampler
 
 NAME = "watch"
-HELP = "keep checking this machine: alerts with a memory, metrics, webhooks"
+HELP = "keep checking this machine, or another one: alerts with a memory, metrics, webhooks"
 PORT = 9836
 GAP = 2.0  # seconds between two checks at least, however much the kernel says
 FILES = {"systemd": "gpudiag-watch.service", "kubernetes": "daemonset.yaml", "container": "Containerfile"}
@@ -83,6 +85,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=sorted(FILES),
         dest="print_",
         help="print a unit file, a DaemonSet or a Containerfile for running this, and stop",
+    )
+    add_target(
+        parser, host="watch this node, from here: a connection for each check, and no wait for its kernel's messages"
     )
     add_probing(parser)
 
@@ -214,6 +219,7 @@ def plan(args: argparse.Namespace) -> Plan:
     from assistant.watch.loop import Plan
     from assistant.watch.webhook import target
 
+    other = _other(args)
     urls = [*args.webhook, *_listed(args.webhook_file), *os.environ.get("GPUDIAG_WEBHOOKS", "").split()]
     return Plan(
         interval=args.interval,
@@ -221,11 +227,27 @@ def plan(args: argparse.Namespace) -> Plan:
         policy=Policy(hold=args.clear_after),
         listen=args.listen,
         targets=tuple(target(u) for u in dict.fromkeys(urls)),
-        state=state_folder(args.settings) / "watch.json",
+        state=state_folder(args.settings) / (f"watch-{other.name}.json" if other is not None else "watch.json"),
         rounds=args.rounds,
-        expect_gpus=args.expect_gpus,
+        expect_gpus=other.gpus if other is not None and args.expect_gpus is None else args.expect_gpus,
         gap=min(GAP, args.interval),
+        other=other.reach if other is not None else None,
     )
+
+
+def _other(args: argparse.Namespace) -> Node | None:
+    """The other machine that is to be watched; None for this one. UsageError for what is only of this one."""
+    from assistant.inventory.target import settle, target
+
+    settle(args)
+    other = target(args)
+    if other is not None and args.profile:
+        from knowledge.errors import UsageError
+
+        raise UsageError(
+            f"--profile samples processes of this machine, not of {other.name}", hint="leave one of them out"
+        )
+    return other
 
 
 def _listed(path: str | None) -> list[str]:

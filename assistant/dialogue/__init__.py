@@ -37,6 +37,12 @@ class Turn:
     recalled: Sequence[Any] = ()  # of the history, for questions about it
     before: Diagnosis | None = None  # after "again": what the look before said
     pending: Pending | None = None  # what the person is being asked
+    far: str = ""  # the other machine that is looked at from here
+
+    @property
+    def check(self) -> str:
+        """The command that looks at the whole machine."""
+        return f"gpudiag check --host {self.far}" if self.far else "gpudiag check"
 
     @property
     def finding(self) -> Finding | None:

@@ -83,7 +83,7 @@ def answer(turn: Turn, named: Meant) -> Reply:
     parts += _unread(turn, named.processes, seen, d)
     if seen and turn.query.intent is not Intent.PROBE:
         parts += _hypotheses(turn, rows, named.processes)
-    parts += _elsewhere(d, found, turn.lang)
+    parts += _elsewhere(turn, d, found)
     if _profiled(turn):
         parts += _offer(named.processes, turn.lang)
     keys = ("why", "function", "loader", "next") if found else ("function", "loader", "evidence")
@@ -292,18 +292,18 @@ def _bare(sentence: str, processes: Sequence[Subject]) -> str:
 # --- beside it ----------------------------------------------------------------------------
 
 
-def _elsewhere(d: Diagnosis, found: Sequence[Finding], lang: str) -> list[Part]:
+def _elsewhere(turn: Turn, d: Diagnosis, found: Sequence[Finding]) -> list[Part]:
     """That other things are wrong here, in one line."""
     here = {f.id for f in found}
     others = [f for f in bad_roots(d.findings) if f.id not in here]
     if not others:
         return []
-    first, rest = others[0].title.in_(lang), len(others) - 1
+    first, rest = others[0].title.in_(turn.lang), len(others) - 1
     said = Text(
-        f"Also found on this machine: {first}{f' (+{rest} more)' if rest else ''}: gpudiag check tells more.",
-        f"本机另有发现：{first}{f'（另有 {rest} 项）' if rest else ''}，详见 gpudiag check。",
+        f"Also found on {turn.far or 'this machine'}: {first}{f' (+{rest} more)' if rest else ''}: {turn.check} tells more.",
+        f"{turn.far or '本机'}另有发现：{first}{f'（另有 {rest} 项）' if rest else ''}，详见 {turn.check}。",
     )
-    return [Paragraph(said.in_(lang))]
+    return [Paragraph(said.in_(turn.lang))]
 
 
 def _profiled(turn: Turn) -> bool:

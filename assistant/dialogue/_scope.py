@@ -63,7 +63,8 @@ def scoped(diagnosis: Diagnosis, slots: Slots) -> Scoped:
     """What of `diagnosis` the `slots` of a question mean. Pure; never raises for a name that is not known.
 
     * gpu: an index (`gpu.index`), a PCI address in any spelling, a UUID or the beginning of one (8 characters or more);
-    * pid, rank, job: the subjects of that id, on every node and of every job; process: by `process.comm` or `process.command`;
+    * pid, rank, job: the subjects of that id, on every node and of every job; process: by `process.comm` or `process.command`,
+      an inference server also by its engine;
     * node: by name, or by its part before the first dot; a node set ``gpu[001-064]`` means those of it that are known.
       The one node whose name nobody told is taken to be the one that is named (`unnamed_node`).
 
@@ -164,7 +165,8 @@ def _processes(name: str, facts: FactBase) -> list[Subject]:
         ends = {w.rpartition("/")[2] for w in words}
         if wanted == _text("process.comm", s, facts).casefold() or wanted in ends or wanted in words:
             out.append(s)
-    return out
+    engine = "triton" if wanted in ("tritonserver", "trtllm") else wanted
+    return out + [s for s in facts.subjects(Scope.OBJECT) if _text("serving.engine", s, facts) == engine]
 
 
 def _jobs(name: str, facts: FactBase) -> list[Subject]:
@@ -236,8 +238,11 @@ def _known(slot: str, facts: FactBase) -> tuple[str, ...]:
 
 
 def _touched(named: Iterable[Subject], facts: FactBase) -> set[Subject]:
-    """The things named, and the GPUs, jobs and containers that a named process or rank uses."""
+    """The things named, the processes of a server, and the GPUs, jobs and containers that a process or rank of these uses."""
     out = set(named)
+    for s in tuple(out):
+        if s.scope is Scope.OBJECT:
+            out.update(facts.related(s, Scope.PROCESS))
     for s in tuple(out):
         if s.scope in (Scope.PROCESS, Scope.RANK):
             for scope in (Scope.GPU, Scope.JOB, Scope.CONTAINER, Scope.PROCESS, Scope.RANK):

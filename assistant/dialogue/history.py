@@ -15,7 +15,7 @@ from assistant.render.labels import colon, label, listed, subject_name
 from assistant.render.sheet import Code, Heading, Items, Paragraph, Part, Table
 from assistant.render.times import iso, readable
 from assistant.reply import Reply
-from assistant.session.recall import Course, PastThing, Span
+from assistant.session.recall import Course, PastThing, Span, Switched
 from knowledge.language import Text
 from knowledge.text import excerpt
 
@@ -48,6 +48,8 @@ def answer(turn: Turn) -> Reply:
         return _no_history(span, lang)
     courses = [r for r in turn.recalled if isinstance(r, Course)]
     things = [r for r in turn.recalled if isinstance(r, PastThing)]
+    if span.good is not None:
+        return _since_good(span, things, [r for r in turn.recalled if isinstance(r, Switched)], turn)
     asked = about(turn)
     if courses and not asked.what:
         return _values(span, courses, turn)
@@ -109,6 +111,35 @@ def _seen(span: Span, asked: About, meant: Sequence[PastThing], rest: int, turn:
     return Reply(
         lang, said.in_(lang), (*parts, *_reach(span, lang)), suggestions=_asks(lang), data=data_of(span, meant)
     )
+
+
+def _since_good(span: Span, things: Sequence[PastThing], switched: Sequence[Switched], turn: Turn) -> Reply:
+    """What is different from when the node was last all right: its software first, then what was found since."""
+    lang, host = turn.lang, excerpt(span.host, 60)
+    if not span.good:
+        said = Text(f"No check of {host} that found nothing wrong is in the history, so there is nothing to compare with.",
+                    f"历史中没有 {host} 一切正常的检查，无从比较。")  # fmt: skip
+        return Reply(
+            lang, said.in_(lang), _reach(span, lang), settled=False, suggestions=_asks(lang), data=data_of(span, things)
+        )
+    when = _since(span)
+    if switched:
+        said = Text(f"The software of {host} has changed {when.en}, the last check that found nothing wrong.",
+                    f"{when.zh}（最近一次一切正常的检查），{host} 的软件有变化。")  # fmt: skip
+    else:
+        said = Text(f"The software of {host} has not changed {when.en}, the last check that found nothing wrong, as far as checks read it.",
+                    f"{when.zh}（最近一次一切正常的检查），检查所读取的 {host} 软件没有变化。")  # fmt: skip
+    header = tuple(Text(*t).in_(lang) for t in (("what", "内容"), ("of", "对象"), ("then", "当时"), ("now", "现在")))
+    rows = tuple(
+        (s.fact, excerpt(subject_name(s.subject, lang), 60), excerpt(s.before, 60), excerpt(s.after, 60))
+        for s in switched[:SHOWN]
+    )
+    parts = [*([Table(header, rows)] if rows else []), *_tables(things, lang), *_reach(span, lang)]
+    data = data_of(span, things)
+    data["history"]["software"] = [
+        {"fact": s.fact, "subject": str(s.subject), "before": s.before, "after": s.after} for s in switched
+    ]
+    return Reply(lang, said.in_(lang), tuple(parts), suggestions=_asks(lang), data=data)
 
 
 def _never(span: Span, asked: About, things: Sequence[PastThing], turn: Turn) -> Reply:

@@ -192,11 +192,12 @@ def _data(o: Observation) -> dict[str, object]:
 
 def _nothing_told(turn: Turn, w: Words, facts: Sequence[str], named: Sequence[str]) -> Reply:
     """Nobody was asked, or nobody said anything: which probes would tell."""
+    from probes.active import is_test
     from probes.live import probes
 
     tellers = named or givers(facts, probes())
     what = listed(facts or named, w.lang)
-    lines = [f"gpudiag check --probe {name}" for name in tellers]
+    lines = [f"gpudiag test {name}" if is_test(name) else f"{turn.check} --probe {name}" for name in tellers]
     head = w.t(f"Nothing that was looked at tells {what}.", f"已查看的内容中没有 {what}。")
     if not tellers:
         head = w.t(f"No probe tells {what}.", f"没有探针能给出 {what}。")

@@ -20,6 +20,7 @@ _INTENTS = {
 }  # fmt: skip
 _SLOTS = {"since": Text("since", "时间"), "job": Text("job", "作业"), "process": Text("process", "进程"), "file": Text("file", "文件"),
           "node": Text("node", "节点")}  # fmt: skip
+_TIMES = {"good": Text("the last good check", "上次正常的检查"), "boot": Text("the last boot", "上次启动")}
 _ASKS_TOPIC = frozenset({Intent.EXPLAIN, Intent.FIX, Intent.RUNBOOK})
 _VERBS = frozenset(
     {Intent.EXPLAIN, Intent.PROBE, Intent.RETARGET, Intent.EXPORT, Intent.WHATIF}
@@ -44,7 +45,8 @@ def _line(query: Query, lang: str) -> str:
         *dict.fromkeys(_assumed(a, lang) + (aside(a.of, lang) if a.of else "") for a in query.assumed),
     ]
     for name, values in slots:
-        shown = ", ".join(map(str, values[:_SHOWN])) + (" ..." if len(values) > _SHOWN else "")
+        said = (_TIMES[v].in_(lang) if name == "since" and v in _TIMES else str(v) for v in values[:_SHOWN])
+        shown = ", ".join(said) + (" ..." if len(values) > _SHOWN else "")
         word = _SLOTS[name].in_(lang) if name in _SLOTS else name
         parts.append(f"{word} {shown}")
     parts = [p for p in parts if p]

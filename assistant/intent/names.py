@@ -62,6 +62,7 @@ _PROCESS = lazy(
     rf"(?:{_L}process(?:es)?(?P<en>\s+(?:called|named)?)\s*|进程(?P<zh>[\s:]*(?:名为|叫|名)?)\s*)[\"'`]?(?P<name>[A-Za-z_][A-Za-z0-9_.:-]{{1,63}})",
     _I,
 )
+_WANTED = lazy(rf"{_L}(?:run|start|launch|execute)\s+(?:an?\s+|the\s+)?$|(?:运行|启动|执行|跑)(?:一下|一次)?\s*$", _I)
 _DEVICES = ("/dev/", "/proc/", "/sys/", "/gpudiag", "/s", "/sec", "/step")
 
 
@@ -95,7 +96,7 @@ def find(text: str, hosts: Mapping[str, str]) -> Iterator[Place]:
         yield "node", _machine(text, found.start()), found.end(), found[0]
     for found in _TOKEN.finditer(text):
         name = found[0]
-        if is_node(name, text[max(0, found.start() - 32) : found.start()], hosts):
+        if is_node(name, text[max(0, found.start() - 32) : found.start()], hosts, text[found.end() : found.end() + 2]):
             yield "node", _machine(text, found.start()), found.end(), hosts.get(name.casefold(), name.lower())
     for found in _PROCESS.finditer(text) if "proce" in text.casefold() or "进程" in text else ():
         name = found["name"].rstrip(".:-")
@@ -103,15 +104,19 @@ def find(text: str, hosts: Mapping[str, str]) -> Iterator[Place]:
         if explicit or any(c in name for c in "._-:") or any(map(str.isdigit, name)) or name.lower() in _programs():
             yield "process", found.start(), found.start("name") + len(name), name
     for found in _TOKEN.finditer(text):
-        if found[0].lower() in _programs() - {"python", "python3"}:
+        wanted = _WANTED.search(text[max(0, found.start() - 24) : found.start()])  # "run gpu-burn": it does not run yet
+        if not wanted and found[0].lower() in _programs() - {"python", "python3"}:
             yield "process", *found.span(), found[0]
 
 
-def is_node(name: str, ahead: str, hosts: Mapping[str, str] = {}) -> bool:
-    """Whether `name`, behind the text `ahead`, is a machine."""
+def is_node(name: str, ahead: str, hosts: Mapping[str, str] = {}, behind: str = "") -> bool:
+    """Whether `name`, between the texts `ahead` and `behind`, is a machine."""
     low = name.casefold()
     if low in hosts and not low.isdecimal():
-        return low not in _common() or bool(_MACHINE.search(ahead))
+        last = not behind.strip(" ?!.,;？！。，；")  # "slow on hole?": a word of every day, but where a place is named
+        return low not in _common() or bool(_MACHINE.search(ahead) or (last and _PLACED.search(ahead)))
+    if hosts and _PLACED.search(ahead) and not _PRODUCT.fullmatch(low) and _sibling(low, hosts):
+        return True
     digit = any(c.isdigit() for c in low)
     if not digit:  # "on login-node", "node alpha": only a name when it is said to be one and no word
         return bool(_MACHINE.search(ahead)) and "-" in low and low.partition("-")[0] not in _common() | _not_hosts()
@@ -133,6 +138,20 @@ def is_node(name: str, ahead: str, hosts: Mapping[str, str] = {}) -> bool:
     if _HYPHENED.fullmatch(low.partition(".")[0]) or _GLUED.fullmatch(low):
         return True
     return bool(_PLACED.search(ahead)) and first != "gpu" and low[0].isalpha() and first not in _common()
+
+
+def _sibling(name: str, hosts: Mapping[str, str]) -> bool:
+    """Whether `name` is one that nobody knows of a series that somebody does, as dgx-b is beside dgx-a, and h12 beside h3: it
+    is asked back rather than taken for no machine."""
+    stem, dash, last = name.rpartition("-")
+    if not dash:
+        stem = name.rstrip("0123456789")
+        last = name[len(stem) :]
+    if not stem or not last or stem in _not_hosts() or (stem == "gpu" and not dash):  # "on gpu3": a GPU
+        return False
+    begun = stem + dash
+    others = (h[len(begun) :] for h in hosts if h.startswith(begun))
+    return any((o.isdecimal() and last.isdecimal()) or (len(o) == len(last) and (o + last).isalpha()) for o in others)
 
 
 def _machine(text: str, start: int) -> int:

@@ -16,6 +16,7 @@ _SMALL = STOP - {"up", "who"} | frozenset(
     ["my", "our", "very", "so", "really", "just", "keep", "keeps", "kept", "get", "gets", "getting", "got"]
 )
 _STATES = frozenset(["drained", "cordoned", "tainted"])  # how a node is found, not what is to be done with it
+_SERVERS = frozenset(["vllm", "sglang", "tritonserver", "trtllm"])  # programs that do nothing but serve models
 _SAME = ("slow", "hang", "crash", "train")  # classes of the lexicon whose words stand for one another
 
 
@@ -33,6 +34,14 @@ def find(words: Sequence[str]) -> tuple[str, ...]:
         if _in_order(phrase, han) if is_han else _near(phrase, english):
             best[symptom] = len(phrase)
     return tuple(sorted(best, key=lambda name: -best[name]))
+
+
+def served(found: Sequence[str], words: Sequence[str], programs: Sequence[str]) -> tuple[str, ...]:
+    """`found`, where what is slow is a model server by name: that comes first, for it tells more of itself than a job."""
+    slow = "slow-training" in found or (not found and "慢" in words)
+    if not slow or "slow-serving" in found or _SERVERS.isdisjoint(name.casefold() for name in programs):
+        return tuple(found)
+    return ("slow-serving", *found)
 
 
 def _near(phrase: Sequence[str], words: Sequence[str]) -> bool:

@@ -66,6 +66,15 @@ _BOOT = lazy(
     _I,
 )
 
+# since the last good check | since it last worked | before it broke | 自从上次正常以来 | 出问题之前
+_GOOD = lazy(
+    rf"{_L}since\s+(?:the\s+)?last\s+(?:good|healthy|clean|ok)\s+(?:check|run|state|time){_R}|"
+    rf"{_L}since\s+(?:it|they|this|the\s+(?:node|machine|server|host|box))\s+(?:last\s+worked|worked\s+last|(?:was|were)\s+last\s+(?:good|ok|fine|healthy))"
+    rf"(?:\s+(?:fine|well))?{_R}|{_L}before\s+(?:it|this|the\s+(?:node|machine|server|host|box))\s+(?:broke|failed|went\s+bad){_R}|"
+    r"(?:自|从|自从)?上(?:次|回)(?:还)?(?:正常|健康|没问题|好的?)(?:的?检查)?(?:以来|之后|以后|后)|(?:坏掉?|出问题|出故障|出错)(?:之前|以前|前)",
+    _I,
+)
+
 _DAYS = {
     "昨天": "yesterday", "昨日": "yesterday", "今天": "today", "今日": "today", "昨晚": "last night", "昨夜": "last night",
     "昨天夜里": "last night", "昨天晚上": "last night", "overnight": "last night", "今早": "this morning", "今天早上": "this morning",
@@ -93,6 +102,7 @@ _HINTS = (
     "around",
     "until",
     "as of",
+    "before",
 )
 
 
@@ -140,6 +150,8 @@ def times(text: str) -> Iterator[When]:
         yield When(found.start(), found.end(), _day(found[1]))
     for found in _BOOT.finditer(text):
         yield When(found.start(), found.end(), "boot")
+    for found in _GOOD.finditer(text):
+        yield When(found.start(), found.end(), "good")
 
 
 def _day(said: str) -> str:

@@ -179,6 +179,13 @@ LABELS: Mapping[str, tuple[str, str]] = {
     "nvidia_assertion": ("driver assertion", "驱动断言"), "nvlink_driver_message": ("NVLink", "NVLink"),
     "driver_load_failed": ("driver load", "驱动加载失败"), "driver_library_mismatch": ("driver mismatch", "驱动不匹配"),
     "peermem_invalid_context": ("peermem", "peermem"),
+    # drivers of other makers
+    "amdgpu_bad_pages": ("amdgpu pages", "amdgpu 坏页"), "amdgpu_fault": ("amdgpu fault", "amdgpu 故障"),
+    "amdgpu_init_failed": ("amdgpu init", "amdgpu 初始化失败"), "amdgpu_lost": ("amdgpu GPU lost", "amdgpu GPU 丢失"),
+    "amdgpu_ras": ("amdgpu RAS", "amdgpu RAS"), "amdgpu_reset": ("amdgpu reset", "amdgpu 复位"),
+    "amdgpu_ring_timeout": ("amdgpu timeout", "amdgpu 超时"), "intel_gpu_hang": ("Intel GPU hang", "Intel GPU 挂起"),
+    "intel_gpu_hardware_error": ("Intel GPU error", "Intel GPU 错误"), "intel_gpu_wedged": ("Intel GPU dead", "Intel GPU 停用"),
+    "ascend_driver_error": ("Ascend driver", "昇腾驱动"),
     # PCI Express and the machine
     "aer": ("PCIe error", "PCIe 错误"), "pcie_containment": ("PCIe contained", "PCIe 隔离"),
     "pcie_link_down": ("PCIe link down", "PCIe 断链"), "pcie_bandwidth_limited": ("PCIe bandwidth", "PCIe 带宽"),

@@ -21,6 +21,7 @@ from knowledge.observation import Observation
 
 if TYPE_CHECKING:
     from assistant.config import Settings
+    from assistant.inventory.model import Hosts
     from assistant.live.logmarks import Judge
     from assistant.session.state import Origin
     from probes._scan_open import Reader
@@ -53,10 +54,17 @@ class Log:
         return lines(self.data, self.found, judge, first=self.first, spot=spot, check=check)
 
 
-def logs(origin: Origin, settings: Settings, check: Check = lambda: None) -> Iterator[Log]:
-    """Every log of a source, the best first, read as they are asked for. What cannot be read says why."""
+def logs(
+    origin: Origin, settings: Settings, check: Check = lambda: None, others: Hosts | None = None
+) -> Iterator[Log]:  # fmt: skip
+    """Every log of a source, the best first, read as they are asked for. What cannot be read says why.
+
+    `others`: the machines that can be looked at beside this one; when left out those of the inventory file.
+    """
     if origin.bundle:
         yield from _bundled(str(Path(origin.folder, origin.bundle)))
+    elif origin.live and origin.host:
+        yield from _there(origin.host, settings, others)
     elif origin.live:
         from probes.live_host import LiveHost
 
@@ -68,6 +76,19 @@ def logs(origin: Origin, settings: Settings, check: Check = lambda: None) -> Ite
             check()
             if (log := _file(name, str(Path(origin.folder, name)), is_log, check)) is not None:
                 yield log
+
+
+def _there(name: str, settings: Settings, others: Hosts | None) -> Iterator[Log]:
+    """The logs of another machine, over a connection of their own."""
+    from assistant import machine
+    from assistant.inventory import load
+
+    try:
+        node = (load(settings) if others is None else others).find(name)
+        with machine.line(settings, node.reach, machine.BUDGET) as far:
+            yield from _of(far)
+    except GpudiagError as error:
+        yield Log(name, why=Text(error.message, error.message))
 
 
 def _bundled(path: str) -> Iterator[Log]:

@@ -53,11 +53,12 @@ class Gathered(NamedTuple):
     here: str = ""  # this machine, where it is among them
     left: int = 0  # recordings that are still to be read
 
-    def nodes(self, live: Look | None = None) -> list[Node]:
-        """One node each; `live`: what this machine has just told."""
+    def nodes(self, live: Look | None = None, others: Mapping[str, Look] = {}) -> list[Node]:
+        """One node each; `live`: what this machine has just told; `others`: what others of them have."""
         looks = dict(self.looks)
-        if live is not None and self.here:
-            looks[self.here] = [*looks.get(self.here, ()), live]
+        for host, look in (*((self.here, look) for look in (live,) if look), *others.items()):
+            if host and host in self.names:
+                looks[host] = [*looks.get(host, ()), look]
         return listed(self.names, looks, here=self.here, troubles=self.troubles)
 
 

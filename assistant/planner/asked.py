@@ -53,14 +53,20 @@ def named_probes(text: str, available: Sequence[ProbeSpec], *, tools_only: bool 
         return tuple(s.name for s in whole if s.name in most)
     if tools:  # "dcgmi diag" is more than "dcgmi"
         said = set(_parts(words))
-        closer = [s for s in tools if not said.isdisjoint(s.name.split("-")[1:])]
+        fits = {s.name: said.intersection(s.name.split("-")[1:]) for s in tools}
+        # "dcgmi diag -r 3" is dcgm-diag-3, "dcgmi diag" dcgm-diag
+        best = max((len(f), len(f) - s.name.count("-")) for s in tools for f in (fits[s.name],))
+        closer = [
+            s for s in tools if fits[s.name] and (len(fits[s.name]), len(fits[s.name]) - s.name.count("-")) == best
+        ]
         usual = [s for s in tools if s.default]
         return tuple(s.name for s in closer or usual or tools)
     return () if tools_only else _by_title(low, available)
 
 
 def _parts(words: Iterable[str]) -> list[str]:
-    return _stems(part for word in words for part in word.split("-"))
+    parts = _stems(part for word in words for part in word.split("-"))
+    return ["diag" if p == "diagnostic" else p for p in parts if p != "level"]  # "DCGM diagnostic level 3": dcgm-diag-3
 
 
 def _stems(words: Iterable[str]) -> list[str]:
@@ -74,11 +80,18 @@ def _says(name: Sequence[str], words: Sequence[str]) -> bool:
     return any(list(words[i : i + n]) == list(name) for i in range(len(words) - n + 1))
 
 
+# Words of titles that everybody uses for anything.
+_SMALL = frozenset(
+    {"between", "by", "from", "in", "inside", "on", "only", "or", "outside", "seconds", "started", "that", "time", "two", "之间",
+     "时间"}
+)  # fmt: skip
+
+
 def _by_title(low: str, available: Sequence[ProbeSpec]) -> tuple[str, ...]:
     """Probes with a word in their title, in either language, that only they have."""
     titles = {s.name: {*tokens(s.title.en), *tokens(s.title.zh)} for s in available}
     common = Counter(word for words in titles.values() for word in words)
-    said = {word for word in tokens(low) if len(word) > 1}
+    said = {word for word in tokens(low) if len(word) > 1} - _SMALL
     return tuple(name for name, words in sorted(titles.items()) if any(common[w] == 1 for w in words & said))
 
 

@@ -77,13 +77,16 @@ def _looks_into() -> dict[str, frozenset[str]]:
 def _to_show(query: Query, subjects: frozenset[Subject]) -> Goal:
     """Values are shown as they are: no rule is settled for it."""
     from assistant.planner.asked import named_probes, wanted
+    from probes.active import is_test
     from probes.live import probes
 
     facts = wanted(query)
     if only_by_looking(query):
         return Goal(frozenset(), subjects, facts=frozenset({"process.state"}), probes=frozenset(_looks_into()))
     named = named_probes(query.text, probes(), tools_only=bool(facts))
-    return Goal(frozenset(), subjects, facts=facts, probes=frozenset(named))
+    # "run the DCGM diagnostic level 3" names a fact too; which test is meant, its name tells.
+    tests = [n for n in named_probes(query.text, probes()) if is_test(n)]
+    return Goal(frozenset(), subjects, facts=facts, probes=frozenset([*named, *tests]))
 
 
 def _effects(named: Iterable[str], cards: Index) -> frozenset[str]:

@@ -20,6 +20,7 @@ SHOWN = 12  # of each list in text and Markdown, without `verbose`
 
 _WORDS = {
     "title": Text("Since the last check", "自上次检查以来"),
+    "title_good": Text("Since the last good check", "自上次正常的检查以来"),
     "head": Text("{ago} ago, {time} ({origin})", "{ago}前，{time}（{origin}）"),
     "live": Text("on the node", "在节点上"),
     "bundle": Text("from a recording", "来自录制包"),
@@ -49,6 +50,10 @@ _WORDS = {
     "count": Text("times seen", "次数"),
     "action": Text("action", "动作"),
     "more": Text("{n} more", "另有 {n} 项"),
+    "updates": Text(
+        "changed since the last good check ({when}): {what}; all of it: gpudiag check --since-good",
+        "自上次正常的检查（{when}）以来有变更：{what}；全部：gpudiag check --since-good",
+    ),
     "none": Text("none", "无"),
     "yes": Text("yes", "是"),
     "no": Text("no", "否"),
@@ -81,7 +86,7 @@ def page(changes: Changes, lang: str, verbose: bool = False) -> Page:
         if items:
             title = _WORDS[key].in_(lang) if key != "general" else ""
             sections.append(Section(key, title, tuple(clean(x) for x in (*cut, *more))))
-    return Page(_WORDS["title"].in_(lang), writer.head(), tuple(sections))
+    return Page(_WORDS["title_good" if changes.good else "title"].in_(lang), writer.head(), tuple(sections))
 
 
 def text(
@@ -139,6 +144,7 @@ def plain(changes: Changes, lang: str = "en") -> dict[str, Any]:
         "since": iso(c.since),
         "until": iso(c.until) if c.until is not None else None,
         "origin": c.origin,
+        "against": "last_good" if c.good else "last",
         "changed": bool(c),
         "rebooted": c.rebooted,
         "state": {"before": c.state[0], "after": c.state[1]},
@@ -239,6 +245,17 @@ class _Writer:
         key = "restarted" if n.restarted else "grown"
         numbers = {"before": f"{n.before:.6g}", "after": f"{n.after:.6g}", "n": f"{n.increase:.6g}"}
         return f"{self._name(n.subject)}{self._colon}{n.fact} {_t(key, self.lang, **numbers)}"
+
+
+def updates(changes: Changes, lang: str) -> str:
+    """One line: which software is another one than at the last good check, and how to see the rest."""
+    found = changes.software
+    said = [f"{c.fact} {shown(c.before, lang)} -> {shown(c.after, lang)}" for c in found[:3]]
+    if len(found) > len(said):
+        said.append(_t("more", lang, n=len(found) - len(said)))
+    return _t(
+        "updates", lang, when=_when(changes.since), what=("，" if lang == "zh" else ", ").join(clean(s) for s in said)
+    )
 
 
 def shown(value: Value, lang: str) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from assistant.render.labels import aside, colon, label, listed, reason_name
 from assistant.render.words import our_words, part_name, source_name
+from assistant.vendors import TOOLS
 from knowledge.observation import Scope, Status
 from knowledge.text import clean
 from rules.engine import Grade
@@ -110,12 +111,21 @@ class Gaps:
             return label("recorded_with", self.lang).format(option=clean(option)), False
         if self._untold(m):
             return "", False
-        told = self.tells(m.fact).split(", ")[0]
+        told = self._teller(m)
         if "snapshot" in told and status_of(m.reason) != Status.NOT_ASKED:  # we looked ourselves
             return reason_name(m.reason, self.lang), False
         spec = self.d.facts.vocabulary.get(m.fact)
         question = spec.ask.in_(self.lang) if spec and spec.ask else ""
         return (source_name(told, self.lang) or question or reason_name(m.reason, self.lang)), False
+
+    def _teller(self, m: Missing) -> str:
+        """The input that tells most; for a GPU of another vendor that vendor's tool, or none."""
+        titles = self.tells(m.fact).split(", ")
+        seen = self.d.facts.read_up("gpu.vendor", m.subject)[1]
+        if seen is None or seen.status is not Status.OK or seen.value == "nvidia":
+            return titles[0]
+        tool = TOOLS.get(str(seen.value), "?")
+        return next((t for t in titles if t.startswith(tool)), "")
 
     def _names(self, names: Iterable[str], most: int = NAMES) -> str:
         known = list(names)
@@ -182,6 +192,10 @@ class Gaps:
                 helped[clean(command)].append(g)
             else:
                 others[g.status, clean(g.detail)].setdefault(g.fact)
+        # a machine that could not be reached: the first line has said so, and why
+        whys = [detail.partition(": ")[2].rstrip(".") for _, detail in others]
+        if not helped and len(whys) == 1 and whys[0] and whys[0] in self.d.verdict.text.en:
+            return []
         lines = [self._shown_by(command, group) for command, group in sorted(helped.items(), key=lambda i: -len(i[1]))]
         for (status, detail), facts in sorted(others.items(), key=lambda item: -len(item[1])):
             reason = reason_name(f"{status}: {detail}" if detail else str(status), self.lang)

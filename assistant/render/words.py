@@ -90,6 +90,7 @@ _SOURCES_ZH = {
     "CUDA errors in application logs": "应用日志中的 CUDA 错误",
     "out of device memory in application logs": "应用日志中的显存不足",
     "dcgm-exporter scrape": "dcgm-exporter 的抓取结果",
+    "result of an active test (gpudiag test)": "主动测试的结果（gpudiag test）",
     "nvidia_gpu_exporter scrape": "nvidia_gpu_exporter 的抓取结果",
     "dcgmi nvlink -e or -s": "dcgmi nvlink -e 或 -s",
     "Fabric Manager log": "Fabric Manager 日志",

@@ -35,6 +35,7 @@ from assistant.session.steps import (
     Write,
     Written,
 )
+from assistant.session.whereabouts import about, cut_off, elsewhere, machine_of
 from knowledge.language import Text
 from knowledge.observation import Observation, Source, Status, Value
 from knowledge.observation import Origin as Who
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 Result = tuple[State, tuple[Step, ...]]
 ROUNDS = 8  # of looking for one question
 SAID = "what was said"
+FIRST = "system"  # the probe that another machine is reached with, when none is asked for
 _AT_ONCE = frozenset({Intent.EXPLAIN, Intent.FIX, Intent.RUNBOOK, Intent.COST, Intent.HELP, Intent.UNKNOWN})
 _MAY_ANSWER = frozenset({Intent.UNKNOWN, Intent.CONFIRM, Intent.DENY})
 _LOOKED = frozenset({Intent.DIAGNOSE, Intent.VERDICT, Intent.PROBE})
@@ -98,7 +100,7 @@ class Session:
         from assistant.intent.parse import understand
 
         lang = state.lang or self.lang
-        query = understand(phrases.HEALTHY.in_(lang), lang=lang, hosts=self.inventory.hosts)
+        query = understand(phrases.HEALTHY.in_(lang), lang=lang, hosts=self.inventory.words)
         state, number = state.looked(seen)
         headline = concluded(self, state, (number,), ()).verdict.text.in_(lang)
         return state.pushed(Frame(query, origin, (number,), headline=headline))
@@ -108,7 +110,7 @@ class Session:
     def _said(self, state: State, event: Said) -> Result:
         from assistant.intent.parse import understand
 
-        hosts, talk = self.inventory.hosts, state.frame
+        hosts, talk = self.inventory.words, state.frame
         elsewhere = not event.origin.live and talk.query is not None and talk.origin != event.origin
         asked = talk.pending is not None and not elsewhere
         query = event.query or understand(event.text, lang=state.lang or self.lang, pending=asked, hosts=hosts)
@@ -171,7 +173,13 @@ class Session:
         query, back = self._carried(frame, query) if event.origin.live else (query, False)
         named = query.slots.file
         given = event.origin
-        origin = given if not given.live else Origin(inputs=named, folder=given.folder) if named else Origin()
+        origin = given
+        if given.live:
+            there = machine_of(self.inventory, state, query, event)
+            origin = Origin(inputs=named, folder=given.folder) if named else there
+            if origin.live and origin.host:
+                query = about(query, origin.host)
+                state = replace(state, said=query)
         if back or (
             origin.live and self._recorded_here(state, frame, query)
         ):  # what "it" means may be a recording; any other question is about this machine
@@ -182,7 +190,7 @@ class Session:
         inherited = frame.told if frame.origin == origin and not query.observations and seen else ()
         begun = Frame(query, origin, seen, told=(*inherited, *keeps), declined=frame.declined if seen else ())
         state = state.pushed(begun)
-        if (refused := self._elsewhere(query, origin)) is not None and not told:
+        if (refused := elsewhere(self.inventory, query, origin)) is not None and not told:
             return self._conclude(state, begun, refused)
         return self._advance(state)
 
@@ -217,23 +225,9 @@ class Session:
 
     def _placed(self, observations: Sequence[Observation], query: Query, origin: Origin) -> tuple[Observation, ...]:
         """What was said about no named node is about the node that is looked at."""
-        here = self.inventory.here if origin.live else (origin.host or "")
-        host = here if not query.slots.node else query.slots.node[0]
+        here = origin.host or (self.inventory.here if origin.live else "")
+        host = here if not query.slots.node or (origin.live and origin.host) else query.slots.node[0]
         return tuple(o.about(rooted(o.subject, host)) for o in observations)
-
-    def _elsewhere(self, query: Query, origin: Origin) -> Reply | None:
-        """Why the named node cannot be looked at; None when it can, or none is named."""
-        from assistant.session.inventory import Unknown, resolve
-
-        if not query.slots.node or not origin.live:
-            return None
-        for name in query.slots.node:
-            found = resolve(name, self.inventory)
-            if isinstance(found, Unknown):
-                return phrases.unknown_node(name, found.suggestions, query.lang)
-            if not self.inventory.is_here(name):
-                return phrases.not_here(name, self.inventory.here, query.lang)
-        return None
 
     # --- looking --------------------------------------------------------------------------
 
@@ -246,13 +240,16 @@ class Session:
             return state, (Collect(frame.origin, (), self.budget),)
         if missing := not_again(self, state, frame):
             return state, (Collect(frame.origin, missing, self.budget),)
-        there = self._elsewhere(query, frame.origin)
+        there = elsewhere(self.inventory, query, frame.origin) or cut_off(state, frame, query.lang)
         diagnosis = concluded(self, state, frame.seen, frame.told)
         plan = planned(self, state, frame, diagnosis) if there is None else None
         if plan is not None and plan.batch and len(frame.seen) < ROUNDS:
             left = self.budget - sum(state.seen[n].seconds for n in frame.seen)
             if left > 0:
                 return state, (Collect(frame.origin, plan.batch, left, options(query, diagnosis.facts)),)
+        if plan is not None and frame.origin.live and frame.origin.host and not frame.seen:
+            # nobody is asked to agree to anything on a machine of which it is not known what can run there
+            return state, (Collect(frame.origin, (FIRST,), self.budget),)
         if there is None and frame.origin.live and (which := meant(query, diagnosis.facts).which):
             titles = [title_of(diagnosis.facts, s) for s in which]
             return self._conclude(state, frame, phrases.which_process(titles, query.lang))
@@ -268,6 +265,8 @@ class Session:
         reply = self._answer(state, frame, asked, diagnosis, plan)
         if there is not None:
             reply = phrases.beside(reply, there)
+        if frame.origin.live and frame.origin.host and of_process(query):
+            reply = phrases.noted(reply, phrases.job_there(frame.origin.host, query.lang))
         if gone:
             reply = phrases.noted(reply, phrases.another_node(gone, self._host(state, frame), query.lang))
         return self._conclude(state, frame, reply, plan)
@@ -278,8 +277,21 @@ class Session:
             frame, state = replace(frame, seen=()), state.put(replace(frame, seen=()))
             if seen.probes:  # another recording has taken its place: all of it is read anew
                 return self._advance(state)
+        if seen.lost and not seen.observations:
+            return self._unreached(state, frame, seen)
         state, number = state.looked(seen)
         return self._advance(state.put(replace(frame, seen=(*frame.seen, number))))
+
+    def _unreached(self, state: State, frame: Frame, seen: Seen) -> Result:
+        """A machine that cannot be looked at now: that is the answer, beside what is known from what was said."""
+        assert frame.query is not None
+        refused = phrases.unreached(seen.host, seen.lost, frame.query.lang)
+        if not frame.seen and not frame.told:
+            return self._conclude(state, frame, refused)
+        diagnosis = concluded(self, state, frame.seen, frame.told)
+        return self._conclude(
+            state, frame, phrases.beside(self._answer(state, frame, frame.query, diagnosis, None), refused)
+        )
 
     # --- answers --------------------------------------------------------------------------
 
@@ -292,7 +304,7 @@ class Session:
         before = concluded(self, state, frame.before, frame.told) if frame.before else None
         turn = Turn(
             query, query.lang, self.ruleset, diagnosis, frame.query, frame.focus, plan, self._host(state, frame),
-            recalled, before, frame.pending,
+            recalled, before, frame.pending, frame.origin.host if frame.origin.live else "",
         )  # fmt: skip
         reply = answerer(query.intent).answer(turn)
         # What the answer rests on goes with it, for those that read the data.
@@ -332,6 +344,9 @@ class Session:
     def _follow_up(self, state: State, query: Query, event: Said) -> Result:
         frame = state.frame
         if frame.query is None or not (frame.seen or frame.told):
+            if query.intent is Intent.RERUN and frame.query is not None and frame.origin.live and frame.origin.host:
+                event = replace(event, origin=frame.origin)  # it could not be reached before
+                return self._begin(state, replace(frame.query, lang=query.lang), event)
             if query.intent is Intent.RETARGET:  # "and on gpu-13?" with nothing before: a question of its own
                 return self._begin(state, replace(query, intent=Intent.VERDICT), event)
             if not event.origin.live and query.intent in _OF_FINDINGS:  # of files that were given nothing was asked yet
@@ -367,7 +382,9 @@ class Session:
         if not slots.node and not slots.file and event.origin.live:  # "and gpu 5?": of the same recording
             event = replace(event, origin=frame.origin)
         if not any(slots):  # "on the other node"
-            found = phrases.other_target(query.text, self.inventory, base)
+            found = phrases.other_target(
+                query.text, self.inventory, base, frame.origin.host if frame.origin.live else ""
+            )
             if isinstance(found, Reply):
                 return self._said_only(state, found)
             slots = Slots(node=(found,))
@@ -455,7 +472,7 @@ class Session:
     def _host(self, state: State, frame: Frame) -> str:
         """The node that the talk is about: of a recording the one that was recorded."""
         seen = (state.seen[n].host for n in frame.seen)
-        return self.inventory.here if frame.origin.live else frame.origin.host or next((h for h in seen if h), "")
+        return frame.origin.host or (self.inventory.here if frame.origin.live else next((h for h in seen if h), ""))
 
 
 def named_causes(text: str) -> bool:

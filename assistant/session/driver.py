@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,8 +36,11 @@ if TYPE_CHECKING:
     from assistant.config import Settings
     from assistant.exits import Exit
     from assistant.intent.query import Query
+    from assistant.inventory.model import Hosts
     from assistant.machine import Look, Recorded, Wish
     from assistant.reply import Reply
+    from assistant.session.far import Far
+    from knowledge.observation import Observation
     from probes.runner import Progress
     from rules.loader import RuleSet
 
@@ -99,6 +103,12 @@ class Conversation:
 
     def tell(self, event: Event) -> Answer:
         """One event, and everything that follows from it, up to an answer."""
+        try:
+            return self._told(event)
+        finally:
+            self.eyes.hang_up()
+
+    def _told(self, event: Event) -> Answer:
         while True:
             self.state, steps = self.session.step(self.state, event)
             answer, again = None, None
@@ -116,6 +126,11 @@ class Conversation:
             frame = self.state.frame
             return Answer(answer, self.state.said, pending, frame)
 
+    def turn_to(self, origin: Origin) -> None:
+        """The options name another machine than the talk is about: "it" and "yes" mean nothing that was said of that one."""
+        if self.state.frame.origin.host != origin.host:
+            self.state = self.state.pushed(Frame(origin=origin))
+
     def adopt(self, seen: Seen, origin: Origin) -> None:
         """Go on from what a surface looked at by itself, as if the node's health had been asked for."""
         self.state = self.session.adopted(self.state, seen, origin)
@@ -131,12 +146,16 @@ class Eyes:
     def __init__(
         self, settings: Settings, ruleset: RuleSet, wish: Wish | None = None,
         report: Callable[[Progress], None] | None = None, reading: Told | None = None, history: bool = True,
+        others: Hosts | None = None,
     ) -> None:  # fmt: skip
+        """`others`: the machines that can be looked at beside this one; when left out those of the inventory file."""
+        self._others = others
+        self._far: Far | None = None  # made when another machine is looked at
         self.settings, self.ruleset, self.history = settings, ruleset, history
         self._wish, self._report, self._reading = wish, report, reading
         self._opened: dict[str, Recorded] = {}
         self.given = Origin()  # what the options of this process name: pipes and devices may be among them
-        self.looks: list[Look] = []  # of this machine: what a recording of the conversation keeps
+        self.looks: list[Look] = []  # of machines: what a recording of the conversation keeps
         self.replay: list[str] = []  # bundles that stand for the looks at the machine, in order
 
     @property
@@ -148,6 +167,20 @@ class Eyes:
     def without(self) -> frozenset[str]:
         """Probes that are not to be run."""
         return frozenset(self._wish.without) if self._wish else frozenset()
+
+    @cached_property
+    def others(self) -> Hosts | None:
+        """The machines that can be looked at beside this one; none when the file that names them is not there, or at fault."""
+        if self._others is not None:
+            return self._others
+        from assistant.session.inventory import configured
+
+        return configured(self.settings)
+
+    def hang_up(self) -> None:
+        """End the connections to other machines: the turn is over."""
+        if self._far is not None:
+            self._far.close()
 
     def absent(self) -> frozenset[str]:
         """Probes of which no tool is installed on this machine."""
@@ -194,27 +227,71 @@ class Eyes:
             _only_files(origin)
         origin = _from_here(origin)
         if origin.live:
-            found = self._live(probes, budget, options)
+            found = self._live(probes, budget, options, origin.host)
         elif origin.bundle:
             found = self._recorded(origin, probes)
         else:
             found = self._files(origin)
         return replace(found, seconds=0.0 if self.replay else round(time.monotonic() - begun, 3))
 
-    def _live(self, probes: Sequence[str], budget: float | None, options: Mapping[str, str]) -> Seen:
+    def _live(
+        self, probes: Sequence[str], budget: float | None, options: Mapping[str, str], host: str = ""
+    ) -> Seen:  # fmt: skip
         from assistant import machine
 
         if self.replay:
-            return self._recorded(Origin(bundle=self.replay.pop(0)), tuple(probes))
+            return self._replayed(self.replay.pop(0), probes, host)
         wish = self._wish or machine.Wish()
-        wish = machine.Wish(tuple(probes), (), wish.without, min(wish.budget, budget or machine.BUDGET), wish.again)
-        look = machine.here(self.settings, wish, self._report, options_for(probes, options))
+        wish = machine.Wish(tuple(probes), (), wish.without, _patience(wish.budget, probes, budget), wish.again)
+        told = options_for(probes, options)
+        absent: tuple[str, ...] = ()
+        if host:
+            from probes.remote import ConnectError
+
+            try:
+                look, absent = self._there(host, wish, told)
+            except ConnectError as error:
+                return Seen(host, (), tuple(probes), lost=str(error))
+        else:
+            look = machine.here(self.settings, wish, self._report, told)
         trouble = ""
         if self.history:
             look, trouble = machine.remembering(self.settings, look, self.ruleset.rules)
         self.looks.append(look)
         notes = (*look.notes, *([trouble] if trouble else ()))
-        return _seen(look, tuple(probes), notes=notes)
+        seen = replace(_seen(look, tuple(probes), notes=notes), absent=absent, lost=look.broken)
+        return replace(seen, observations=(*seen.observations, *self._expected(host)))
+
+    def _there(
+        self, host: str, wish: Wish, options: Mapping[str, Mapping[str, str]]
+    ) -> tuple[Look, tuple[str, ...]]:  # fmt: skip
+        """Another machine, and the probes that cannot run there. UnknownNameError when it can no longer be looked at from
+        here, ConnectError when it cannot be reached."""
+        from assistant.inventory.model import Hosts
+        from assistant.session.far import Far
+
+        self._far = self._far or Far(self.settings)
+        node = (self.others or Hosts()).find(host)
+        return self._far.look(node, wish, self._report, options)
+
+    def _replayed(self, bundle: str, probes: Sequence[str], host: str) -> Seen:
+        """A look that was recorded, at this machine or at the one called `host`."""
+        seen = self._recorded(Origin(bundle=bundle), tuple(probes))
+        if not host:
+            return seen
+        from assistant.session.far import absent
+
+        known = (*seen.observations, *self._expected(host))
+        return replace(seen, observations=known, absent=absent(self._opened[bundle].host))
+
+    def _expected(self, host: str) -> list[Observation]:
+        """What the inventory says of another machine."""
+        node = self.others.nodes.get(host) if self.others is not None else None
+        if node is None:
+            return []
+        from assistant.inventory.target import expected
+
+        return expected(node)
 
     def _recorded(self, origin: Origin, probes: Sequence[str]) -> Seen:
         """A bundle: at first only what it offers, then the probes that are wanted."""
@@ -250,6 +327,16 @@ class Eyes:
         return Seen(
             origin.host, reading.observations, notes=notes, sources=tuple(reading.sources), cut=tuple(reading.cut)
         )
+
+
+def _patience(usual: float, names: Sequence[str], budget: float | None) -> float:
+    """Seconds for probes. What somebody agreed to (no `budget`) has the time that it needs: an active test takes minutes."""
+    from assistant.machine import BUDGET
+    from probes.live import Cost, probes
+
+    if budget is not None:
+        return min(usual, budget)
+    return max([min(usual, BUDGET), *(s.deadline for s in probes() if s.name in names and s.cost >= Cost.HEAVY)])
 
 
 def _only_files(origin: Origin) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from assistant.config import Settings
     from assistant.diagnosis import Diagnosis
+    from assistant.inventory.model import Hosts
 
 HERE = frozenset({
     "local", "localhost", "localhost.localdomain", "127.0.0.1", "::1", "here", "this", "this node", "this host",
@@ -54,13 +55,20 @@ class Inventory:
     here: str  # what answers call this machine
     aliases: tuple[str, ...] = ()  # other names of this machine
     more: Callable[[], Iterable[str]] | None = field(default=None, compare=False, repr=False)  # asked when need be
+    reach: frozenset[str] = frozenset()  # the nodes that can be looked at from here, beside this one
+    called: Mapping[str, str] = field(default_factory=dict, compare=False)  # their other names, and whose each is
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Everything that is the name of a node: what a sentence is searched for."""
+        return (*self.hosts, *self.called)
 
     def is_here(self, name: str) -> bool:
         """Whether `name` is one of this machine's names, or a word for it."""
         said = _plain(name)
         if said in HERE:
             return True
-        if name in self.hosts:
+        if name in self.hosts or name in self.called:
             return name == self.here
         if any(_alike(said, _plain(own)) for own in (self.here, *self.aliases) if own):
             return True
@@ -72,26 +80,45 @@ class Inventory:
         return _once(self.here, self.aliases, (*self.hosts, *(self.more() if self.more else ())))
 
     @cached_property
-    def index(self) -> _Index:
+    def index(self) -> Index:
         """`hosts`, to be looked up."""
-        return _Index(self.hosts)
+        return Index(self.hosts)
 
     @cached_property
-    def whole_index(self) -> _Index:
+    def whole_index(self) -> Index:
         """`every`, to be looked up."""
-        return _Index(self.every)
+        return Index(self.every)
 
 
 # --- what is known ------------------------------------------------------------------------
 
 
-def known(settings: Settings, diagnosis: Diagnosis | None = None) -> Inventory:
-    """The nodes that are known here: this machine, those of the history, those that `diagnosis` is about."""
+def known(settings: Settings, diagnosis: Diagnosis | None = None, *, others: Hosts | None = None) -> Inventory:
+    """The nodes that are known here: this machine, those of the history, those that `diagnosis` is about, and `others`, those
+    of the inventory file (when it is left out: as the file says, if that is in order)."""
     own = os.uname().nodename
     here = settings.machine.name or own
     aliases = tuple(dict.fromkeys(n for n in (own, own.partition(".")[0], here.partition(".")[0]) if n and n != here))
     past, more = _remembered(settings.history.url)
-    return Inventory(_once(here, aliases, (here, *_of(diagnosis), *past)), here, aliases, more)
+    others = configured(settings) if others is None else others
+    if others is None:
+        return Inventory(_once(here, aliases, (here, *_of(diagnosis), *past)), here, aliases, more)
+    hosts = _once(here, aliases, (here, *_of(diagnosis), *others.nodes, *past))
+    called = {alias: name for alias, name in others.called.items() if alias != name}
+    return Inventory(hosts, here, aliases, more, frozenset(others.nodes).intersection(hosts), called)
+
+
+def configured(settings: Settings) -> Hosts | None:
+    """The machines of the inventory file; None when there is none, or when it is at fault: whoever looks at one says so."""
+    from assistant.inventory import load, path_of
+    from knowledge.errors import GpudiagError
+
+    if path_of(settings) is None:
+        return None
+    try:
+        return load(settings)
+    except GpudiagError:
+        return None
 
 
 def hosts_known(settings: Settings, diagnosis: Diagnosis | None = None) -> tuple[str, ...]:
@@ -172,8 +199,20 @@ def resolve(name: str, inventory: Inventory) -> Known | Unknown:
     said = excerpt(name, LONGEST)
     if inventory.is_here(said):
         return Known(inventory.here)
-    found = inventory.index.find(said) or (inventory.whole_index.find(said) if inventory.more else None)
-    return found or Unknown(said, nearest(said, inventory.every))
+    if said in inventory.called:
+        return Known(inventory.called[said])
+    found = (
+        inventory.index.find(said)
+        or _by_another(said, inventory)
+        or (inventory.whole_index.find(said) if inventory.more else None)
+    )
+    return found or Unknown(said, nearest(said, (*inventory.every, *inventory.called)))
+
+
+def _by_another(said: str, inventory: Inventory) -> Known | Unknown | None:
+    """The node that has another name which `said` is nearly."""
+    found = Index(inventory.called).find(said) if inventory.called else None
+    return Known(inventory.called[found.name]) if isinstance(found, Known) else found
 
 
 def _resolve_set(said: str, inventory: Inventory) -> Known | Unknown:
@@ -189,7 +228,7 @@ def _resolve_set(said: str, inventory: Inventory) -> Known | Unknown:
     return found if len(members) == 1 else Known(excerpt(said, LONGEST))
 
 
-class _Index:
+class Index:
     """Nodes by every way of calling them."""
 
     def __init__(self, hosts: Iterable[str]) -> None:

@@ -40,7 +40,9 @@ def available(session: Session, state: State, frame: Frame) -> tuple[ProbeSpec, 
         from probes.live import Cost
 
         # A cheap one says itself that its tool is not there; nobody is asked for consent to what cannot run.
-        absent = session.absent()
+        absent = (
+            session.absent() if not frame.origin.host else {name for n in frame.seen for name in state.seen[n].absent}
+        )
         return tuple(
             s for s in session.probes
             if s.name not in session.without and (s.name not in absent or (s.default and s.cost < Cost.SECONDS))
@@ -130,4 +132,6 @@ def _helps(session: Session, frame: Frame, probe: str) -> bool:
     spec = next(s for s in session.probes if s.name == probe)
     if only_by_looking(query):
         return bool(spec.wants)
-    return not set(asked_facts(query)).isdisjoint(spec.provides) or probe in named_probes(query.text, session.probes)
+    if named := named_probes(query.text, session.probes):  # of several that tell the same: the one that was named
+        return probe in named
+    return not set(asked_facts(query)).isdisjoint(spec.provides)

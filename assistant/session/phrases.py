@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _FORMATS = (("html", "html"), ("json", "json"), ("markdown", "markdown"), ("md", "markdown"), ("text", "text"),
             ("txt", "text"), ("网页", "html"), ("文本", "text"))  # fmt: skip
 _ASKING = re.compile(r"\bask(?:ing|ed|s)?\b|\bneed(?: to)? know\b|\bwant to know\b|问|需要知道", re.IGNORECASE)
+_THIS_ONE = re.compile(
+    r"\b(?:here|this (?:node|machine|host|server|box))\b|本机|本节点|这台|这个节点|这里", re.IGNORECASE
+)
 _GPU_MEANT = re.compile(r"\b(?:gpu|card)s?\b|显卡|卡", re.IGNORECASE)
 
 
@@ -194,8 +197,43 @@ def not_here(name: str, here: str, lang: str) -> Reply:
     return replace(reply, parts=_ways(name, lang))
 
 
+def one_at_a_time(names: Sequence[str], lang: str) -> Reply:
+    """Several nodes that can be looked at."""
+    names = [clean(n) for n in names]
+    more = f", ... ({len(names)})" if len(names) > 3 else ""
+    near = listed(names[:3], lang) + more
+    reply = _said(lang, f"One node is looked at at a time: {near}.", f"一次只查看一个节点：{near}。", settled=False)
+    asked = (Text(f"is {n} healthy?", f"{n} 健康吗？").in_(lang) for n in names[:3])
+    return replace(reply, suggestions=tuple(asked))
+
+
+def unreached(name: str, why: str, lang: str, *, partly: bool = False) -> Reply:
+    """A node that does not answer, or (`partly`) whose connection broke: why, and what to do about it in the lines below."""
+    name = clean(name)
+    first, _, rest = clean(why).removeprefix(f"{name}: ").partition("\n")
+    if partly:
+        en, zh = f"The look at {name} ended early: {first}", f"对 {name} 的查看提前结束：{first}"
+    else:
+        en, zh = f"{name} was not looked at: {first}", f"未能查看 {name}：{first}"
+    reply = _said(lang, en, zh, settled=False, suggestions=(("again", "再查一次"),))
+    return replace(reply, parts=(Paragraph(rest.strip()),)) if rest.strip() else reply
+
+
+def job_there(name: str, lang: str) -> str:
+    """A running job of another machine."""
+    name = clean(name)
+    return Text(
+        f"What a running job does is looked into on its own machine: gpudiag profile, or gpudiag ask, on {name}",
+        f"运行中的作业须在其所在机器上查看：在 {name} 上运行 gpudiag profile 或 gpudiag ask",
+    ).in_(lang)
+
+
 def _ways(name: str, lang: str) -> tuple[Items]:
     ways = (
+        Text(
+            f"let it be looked at from here: name it in the inventory (gpudiag config hosts), or --host {name} --via ssh",
+            f"允许从本机查看：将其写入机器清单（gpudiag config hosts），或使用 --host {name} --via ssh",
+        ),
         Text(f"on {name}: gpudiag check", f"在 {name} 上运行：gpudiag check"),
         Text(
             f"or record it there with gpudiag collect -o {name}.tar.gz and ask here with --bundle {name}.tar.gz",
@@ -206,13 +244,15 @@ def _ways(name: str, lang: str) -> tuple[Items]:
     return (Items(tuple(w.in_(lang) for w in ways)),)
 
 
-def other_target(text: str, inventory: Inventory, base: Query) -> str | Reply:
-    """The one other node; else the question which one is meant."""
+def other_target(text: str, inventory: Inventory, base: Query, now: str = "") -> str | Reply:
+    """The one other node, or this one; else the question which one is meant. `now`: another machine that the talk is about."""
     lang = base.lang
+    if now and _THIS_ONE.search(text):
+        return inventory.here
     if not _GPU_MEANT.search(text):
         from assistant.session.inventory import other
 
-        current = base.slots.node[0] if base.slots.node else inventory.here
+        current = now or (base.slots.node[0] if base.slots.node else inventory.here)
         if name := other(inventory, current):
             return name
         others = [h for h in inventory.hosts if h != current]

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from assistant.session.since import start_of
 from knowledge.language import NO_TEXT, Text
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from assistant.store.read import Line, PastEvent, PastFinding, Reader
 
 KERNEL_LOG = "kernel-log"  # the probe that events come from
+GOOD = "good"  # of the slot since: the last check that found nothing wrong
 LINES = 8  # of facts that are asked about, at most
 
 
@@ -40,6 +41,7 @@ class Span:
     with_log: int = 0  # of those, the ones that read the kernel log
     hosts: tuple[str, ...] = ()  # all that were ever checked
     trouble: Text = NO_TEXT  # why there is nothing to read
+    good: bool | None = None  # asked since the last check that found nothing wrong: whether there is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,16 @@ class PastThing:
 
 
 @dataclass(frozen=True, slots=True)
+class Switched:
+    """A version or setting of the node's software that is another one than at the last good check."""
+
+    fact: str
+    subject: Subject
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
 class Course:
     """How a value went."""
 
@@ -76,9 +88,10 @@ class Course:
     high: float | None = None
 
 
-def recall(
-    settings: Settings, query: Query, host: str, now: int | None = None
-) -> tuple[tuple[Span | PastThing | Course, ...], Text | None]:
+Row: TypeAlias = Span | PastThing | Switched | Course
+
+
+def recall(settings: Settings, query: Query, host: str, now: int | None = None) -> tuple[tuple[Row, ...], Text | None]:
     """Rows of the history of `host` (the one that the query names, else the given, else this machine's).
 
     The second value is always None: why there is nothing stands in the span.
@@ -111,26 +124,30 @@ def recall(
         return (Span(host, now, trouble=error.said),), None
 
 
-def _rows(reader: Reader, settings: Settings, query: Query, host: str, now: int) -> Iterable[Span | PastThing | Course]:
+def _rows(reader: Reader, settings: Settings, query: Query, host: str, now: int) -> Iterable[Row]:
     hosts = tuple(reader.hosts())
     node = _meant(hosts, settings, query, host)
     if node not in hosts:
         return [Span(node, now, hosts=hosts)]
     boots = reader.boots(node)
-    starts = [start_of(word, now, boots) for word in query.slots.since]
-    since = min((s for s in starts if s is not None), default=None)
-    strange = tuple(w for w, s in zip(query.slots.since, starts, strict=True) if s is None)
+    words = [w for w in query.slots.since if w != GOOD]
+    good = reader.last_run(node, good=True) if GOOD in query.slots.since else None
+    starts = [start_of(word, now, boots) for word in words]
+    since = min((s for s in (*starts, good.as_of if good else None) if s is not None), default=None)
+    strange = tuple(w for w, s in zip(words, starts, strict=True) if s is None)
     looks = reader.looks(node, since or 0)
     newest = reader.last_run(node)
     span = Span(
         node, now, since, strange, reader.begins(node), newest.as_of if newest else None,
         sum(k.checks for k in looks), sum(k.checks for k in looks if _read_log(k.probes)), hosts,
+        good=good is not None if GOOD in query.slots.since else None,
     )  # fmt: skip
     names = _names(reader, node) if query.slots.gpu else {}
     things = [*_findings(reader.findings_since(node, since or 0), names),
               *_events(reader.events_since(node, since or 0), since or 0, names)]  # fmt: skip
     return [
         span,
+        *(_switched(reader, node, good.as_of) if good else ()),
         *sorted(things, key=lambda t: (t.last, t.first, t.title.en, t.kind)),
         *_courses(reader, node, query, since or 0),
     ]
@@ -203,6 +220,30 @@ def _moment(event: PastEvent) -> int:
 
 def _of(subject: Subject, names: Mapping[Subject, tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(n for s in subject.ancestors() for n in names.get(s, ()))
+
+
+def _switched(reader: Reader, host: str, at: int) -> list[Switched]:
+    """Software that is another one now than it was at a check, as far as both looks told."""
+    from assistant.changes import SOFTWARE
+    from assistant.store.codec import decode, subject_of
+
+    def told(until: int | None) -> dict[tuple[str, str], str]:
+        """The newest value of each, of whichever probe."""
+        found: dict[tuple[str, str], tuple[int, str]] = {}
+        for key, last in (reader.latest(host) if until is None else reader.latest(host, until)).items():
+            if key.fact not in SOFTWARE or last.cell.status != Status.OK:
+                continue
+            place = (key.fact, key.subject)
+            if place not in found or last.at > found[place][0]:
+                found[place] = (last.at, _said(decode(last.cell, reader.vocabulary.get(key.fact))))
+        return {place: text for place, (_, text) in found.items()}
+
+    before, after = told(at), told(None)
+    return [
+        Switched(fact, subject_of(subject), before[fact, subject], text)
+        for (fact, subject), text in sorted(after.items())
+        if before.get((fact, subject), text) != text
+    ]
 
 
 # --- values -------------------------------------------------------------------------------

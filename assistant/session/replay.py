@@ -39,10 +39,12 @@ class RecordedEyes(Eyes):
             return Written(step.path or str(usual_name(step.reply, format_of(step), self.settings)))
         return super().do(step)
 
-    def _live(self, probes: Sequence[str], budget: float | None, options: Mapping[str, str]) -> Seen:
+    def _live(
+        self, probes: Sequence[str], budget: float | None, options: Mapping[str, str], host: str = ""
+    ) -> Seen:  # fmt: skip
         if not self.replay:
             raise UsageError(f"the machine is asked for what was not recorded: {', '.join(probes) or 'all probes'}")
-        return super()._live(probes, budget, options)
+        return super()._live(probes, budget, options, host)
 
 
 def replayed(transcript: Transcript, eyes: RecordedEyes, origin: Origin, show: Shown) -> Transcript:

@@ -25,18 +25,24 @@ SEEN = 8  # rounds of looking that are kept
 
 
 class Origin(NamedTuple):
-    """What a conversation is about: this machine when all is empty, else what was recorded of one."""
+    """What a conversation is about: this machine when all is empty, another one when only its name stands here, else what was
+    recorded of one."""
 
     bundle: str = ""
     logs: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
-    host: str = ""  # the node that logs and inputs come from
+    host: str = ""  # the node that logs and inputs come from; without any, the one that is looked at from here
     folder: str = ""  # that relative names count from: a talk goes on wherever somebody stands
 
     @property
     def live(self) -> bool:
         """Whether a machine is asked, rather than what was recorded."""
         return not (self.bundle or self.logs or self.inputs)
+
+    @property
+    def here(self) -> bool:
+        """Whether that is the machine that this runs on."""
+        return self.live and not self.host
 
 
 def folder() -> str:
@@ -62,6 +68,8 @@ class Seen:
     whole: bool = False  # see `assistant.machine.Look.whole`
     boot_id: str = ""
     seconds: float = 0.0
+    absent: tuple[str, ...] = ()  # of another machine: probes that cannot run there
+    lost: str = ""  # of another machine: why it could not be reached, or the connection ended too early
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +278,7 @@ def _seen(data: Mapping[str, Any]) -> Seen:
         str(data.get("host", "")), _observations(data.get("observations", ())), _words(data, "probes"),
         _words(data, "offers"), None if as_of is None else int(as_of), _words(data, "notes"), _words(data, "sources"),
         _words(data, "cut"), bool(data.get("whole")), str(data.get("boot_id", "")), float(data.get("seconds", 0.0)),
+        _words(data, "absent"), str(data.get("lost", "")),
     )  # fmt: skip
 
 

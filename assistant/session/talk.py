@@ -24,7 +24,13 @@ def session_of(eyes: Eyes, *, agreed: bool = False) -> Session:
     from assistant.session.inventory import known
 
     return Session(
-        eyes.ruleset, known(eyes.settings), eyes.settings.output.lang, eyes.budget, eyes.without, eyes.absent, agreed
+        eyes.ruleset,
+        known(eyes.settings, others=eyes.others),
+        eyes.settings.output.lang,
+        eyes.budget,
+        eyes.without,
+        eyes.absent,
+        agreed,
     )
 
 

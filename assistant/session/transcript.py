@@ -31,7 +31,7 @@ from typing import NamedTuple
 from knowledge.errors import Fault, FaultsError, InputError, UsageError, nearest_hint
 
 TITLE = "# gpudiag conversation 1"
-KEYS = ("lang", "here", "columns", "bundle", "log", "input", "host", "site", "rules", "absent")
+KEYS = ("lang", "here", "columns", "bundle", "log", "input", "host", "site", "rules", "absent", "nodes")
 LOOK = "look"  # stands above the sentence that led to it
 LIMIT = 64 << 20  # bytes: a thousand long answers
 _RULES = re.compile("(?<=rules )[0-9a-f]{12}|(?<=规则集 )[0-9a-f]{12}")  # at the foot of a diagnosis

@@ -12,6 +12,7 @@ read and written with the standard library; SQLAlchemy and sqlmodel set its tabl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.store.location import OFF as NO_HISTORY
@@ -73,8 +74,11 @@ def earlier(
     return beside(found, resolved), None
 
 
-def since_last(store_url: str, diagnosis: Diagnosis, host: str, *, boot_id: str = "") -> Changes | Text:
-    """What is different from the node's last check before this one, or why that cannot be said."""
+def since_last(
+    store_url: str, diagnosis: Diagnosis, host: str, *, boot_id: str = "", good: bool = False
+) -> Changes | Text:
+    """What is different from the node's last check before this one, or why that cannot be said. With `good` the last
+    one counts that found nothing wrong."""
     from assistant.changes import Before, compare
     from assistant.store.read import FOREVER
 
@@ -83,11 +87,16 @@ def since_last(store_url: str, diagnosis: Diagnosis, host: str, *, boot_id: str 
         f"no earlier check of {host or 'this node'} is in the history; this one begins it",
         f"历史中没有 {host or '本节点'} 更早的检查；从本次开始记录",
     )
+    if good:
+        never = Text(
+            f"no earlier check of {host or 'this node'} that found nothing wrong is in the history",
+            f"历史中没有 {host or '本节点'} 此前一切正常的检查",
+        )
     if reader is None:
         return why or never
     try:
         with reader:
-            last = reader.last_run(host, diagnosis.as_of if diagnosis.as_of is not None else FOREVER)
+            last = reader.last_run(host, diagnosis.as_of if diagnosis.as_of is not None else FOREVER, good=good)
             if last is None:
                 return never
             newest = last == reader.last_run(host)  # it is not, when an old bundle is compared
@@ -95,7 +104,7 @@ def since_last(store_url: str, diagnosis: Diagnosis, host: str, *, boot_id: str 
             before = Before(last, tuple(findings), reader.latest(host, last.as_of))
     except StoreError as error:
         return error.said
-    return compare(before, _now(diagnosis, host, boot_id))
+    return replace(compare(before, _now(diagnosis, host, boot_id)), good=good)
 
 
 def remember(

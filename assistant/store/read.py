@@ -45,6 +45,9 @@ SQL: Mapping[str, str] = {
     "runs": f"SELECT {_RUN} WHERE (:host = '' OR n.host = :host) AND r.as_of >= :since ORDER BY r.as_of DESC, r.id DESC LIMIT :limit",
     "run": f"SELECT {_RUN} WHERE r.id = :id",
     "last_run": f"SELECT {_RUN} WHERE n.host = :host AND NOT r.late AND r.as_of < :before ORDER BY r.as_of DESC LIMIT 1",
+    "last_good": (
+        f"SELECT {_RUN} WHERE n.host = :host AND NOT r.late AND r.state = 'ok' AND r.as_of < :before ORDER BY r.as_of DESC LIMIT 1"
+    ),
     "run_times": (
         "SELECT r.id, r.as_of, r.boot_id, r.sources FROM run r "
         "WHERE r.node_id = :node AND NOT r.late AND r.as_of >= :since AND r.as_of <= :until ORDER BY r.id"
@@ -284,9 +287,10 @@ class Reader:
         """One run by its number."""
         return next(map(_run, self._query(SQL["run"], {"id": number})), None)
 
-    def last_run(self, host: str, before: int = FOREVER) -> Run | None:
-        """The newest run of a node, before a time (ns UTC)."""
-        return next(map(_run, self._query(SQL["last_run"], {"host": host, "before": before})), None)
+    def last_run(self, host: str, before: int = FOREVER, *, good: bool = False) -> Run | None:
+        """The newest run of a node, before a time (ns UTC); the newest that found nothing wrong when it is to be `good`."""
+        statement = SQL["last_good" if good else "last_run"]
+        return next(map(_run, self._query(statement, {"host": host, "before": before})), None)
 
     def _node(self, host: str) -> int:
         """The node's number; 0, which no node has, when it is not known."""

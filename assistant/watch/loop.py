@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from assistant.config import Settings
     from assistant.watch.follow import Follower
     from assistant.watch.server import Server
+    from probes.remote.reach import Reach
     from probes.runner import Progress
     from rules.loader import RuleSet
 
@@ -55,10 +56,11 @@ class Plan:
     rounds: int | None = None  # stop after so many; None: never
     expect_gpus: int | None = None
     gap: float = 2.0  # seconds between two rounds at least, however much the kernel says
+    other: Reach | None = None  # another machine, that is looked at from here
 
 
 class Watcher:
-    """One machine, watched. `say` gets a line for people, `emit` each change as data."""
+    """One machine, this one or another, watched. `say` gets a line for people, `emit` each change as data."""
 
     def __init__(
         self, settings: Settings, ruleset: RuleSet, plan: Plan, say: Callable[[str], None],
@@ -76,7 +78,8 @@ class Watcher:
         self._saving = Lock()  # what is written later was so later
         self.totals = Totals()
         self._collector = WatchCollector(self.totals)
-        self._file = StateFile(plan.state, machine_id(settings.machine.root))
+        own = plan.other.name if plan.other is not None else machine_id(settings.machine.root)
+        self._file = StateFile(plan.state, own)
         self._complaints: dict[str, float] = {}
         self._file.lock()
         state, said = self._file.load()
@@ -85,7 +88,7 @@ class Watcher:
         self.book = restore(state.get("book"))
         self._outbox = Outbox(plan.targets, waiting(state.get("outbox")))
         self._diagnosis: Diagnosis | None = None
-        self._host = str(state.get("host") or settings.machine.name)
+        self._host = str(state.get("host") or (plan.other.name if plan.other is not None else settings.machine.name))
         self._begun = time.monotonic()
         self._ended: float | None = None  # monotonic end of the newest round that was whole
         self._offset: int | None = None  # realtime less time since boot, ns
@@ -112,7 +115,7 @@ class Watcher:
         server = follower = senders = None
         try:
             server = self._serve()
-            follower = self._follow()
+            follower = self._follow() if self._plan.other is None else None
             if self._plan.targets:
                 from assistant.watch.sender import Senders
 
@@ -191,7 +194,7 @@ class Watcher:
             self._tell(change)
         self._collector.snapshot = self._snapshot(look, diagnosis, time.monotonic() - begun)
         self._notify(f"STATUS={diagnosis.verdict.text.en}")
-        if self.remember is not None and (changes or begun - self._remembered >= KEEP - 1.0):
+        if self.remember is not None and look.reached and (changes or begun - self._remembered >= KEEP - 1.0):
             self._remembered = begun
             self.remember(look, diagnosis)
         return changes
@@ -208,7 +211,16 @@ class Watcher:
         return replace(look, earlier=self._earlier)
 
     def _look(self, wish: machine.Wish, options: Mapping[str, Mapping[str, str]]) -> machine.Look:
-        return machine.here(self._settings, wish, self._while_looking, options)
+        other = self._plan.other
+        if other is None:
+            return machine.here(self._settings, wish, self._while_looking, options)
+        from probes.remote import ConnectError
+
+        try:
+            return machine.there(self._settings, other, wish, self._while_looking, options)
+        except ConnectError as error:  # nothing is known of it now: what was found before is neither confirmed nor gone
+            self.complain(error.message)
+            return machine.unreached(other.name, wish, error.message)
 
     def _while_looking(self, _: Progress) -> None:
         if self._stopped.is_set():

@@ -41,7 +41,7 @@ class Entry(Strict):
     text: Bilingual  # what it is and what it is not, in two or three sentences
     said: Said
     tags: list[Slug] = []
-    hypotheses: Annotated[list[Slug], Field(min_length=6, max_length=30)]
+    hypotheses: Annotated[list[Slug], Field(min_length=6, max_length=40)]
     running: Annotated[
         list[Slug], Field(max_length=15)
     ] = []  # instead of them for a job that is looked into while it runs

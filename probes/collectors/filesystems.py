@@ -1,10 +1,10 @@
 """Prints the mounted file systems and how they answer, raw, as one JSON document (``gpudiag/filesystems/1``).
 
-Run as ``python -I -B filesystems.py --deadline SECONDS [--root DIR] [--limit SECONDS]``. Python 3.9 and
+Run as ``python -I -B filesystems.py --deadline SECONDS [--root DIR] [--limit SECONDS]``. Python 3.8 and
 later, standard library only. Kept are the mount table (of the options only those that say how a mount
 behaves: others may hold names and secrets), ``statvfs`` of each file system that holds somebody's files,
-the error counters of ext4, what NFS counts (twice, half a second apart), and the import states of Lustre.
-No directory is listed and no file of a user is opened.
+the error counters of ext4, what NFS and the block devices behind mounts count (twice, half a second apart),
+and states and space of Lustre's targets. No directory is listed and no file of a user is opened.
 
 A dead file server makes ``statvfs`` wait for ever, in the kernel. It is called in child processes, one for
 the local file systems and one for each server; one that does not answer within ``--limit`` seconds (1) is
@@ -26,7 +26,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 SCHEMA = "gpudiag/filesystems/1"
 LIMIT = 1.0  # seconds for one statvfs: a healthy server needs a millisecond
@@ -94,9 +94,12 @@ LUSTRE = (
     "/proc/fs/lustre/*/*/state", "/sys/kernel/debug/lustre/*/*/state",
 )  # fmt: skip
 LUSTRE_CLIENTS = ("osc", "mdc", "mgc")
+SPACE = ("kbytestotal", "kbytesavail", "active")  # of each object storage target, one number a file
+SPACE_AT = ("/sys/fs/lustre/osc/*/", "/proc/fs/lustre/osc/*/")
 
-Answer = dict[str, Any]
-Task = tuple[str, bytes]  # "statvfs" or "read", and a path
+if TYPE_CHECKING:  # Python 3.8 knows no such types
+    Answer = dict[str, Any]
+    Task = tuple[str, bytes]  # "statvfs" or "read", and a path
 
 
 def said(error: OSError) -> Answer:
@@ -356,21 +359,58 @@ def nfs_counters(path: str) -> tuple[dict[str, list[str]], str | None]:
     return found, None
 
 
-def nfs(path: str, pause: float) -> list[Answer]:
-    """Two readings of each NFS mount; one where there is no time for the second."""
-    first, error = nfs_counters(path)
+def counted(root: str, devices: set[str], until: float) -> tuple[list[Answer], Answer]:
+    """Two readings a moment apart of each NFS mount and of each of the block devices; one where nothing is counted."""
+    path = root + "/proc/self/mountstats"
+    (first, error), disks = nfs_counters(path), disk_counters(root, devices)
     begun = time.monotonic()
-    if error is not None:
-        return [] if error.startswith("ENOENT") else [{"path": "/proc/self/mountstats", "error": error}]
-    if not first:
-        return []
-    time.sleep(pause)
-    second, _ = nfs_counters(path)
+    if not first and not disks:
+        second, after = first, disks
+    else:
+        _pause(until)
+        (second, _), after = nfs_counters(path) if first else (first, None), disk_counters(root, devices)
     between = round(time.monotonic() - begun, 3)
-    return [
+    found: list[Answer] = [
         {"mount": mount, "seconds": between, "first": lines, "second": second.get(mount, [])}
         for mount, lines in sorted(first.items())
     ]
+    waiting = [record for record in found if _unanswered(record["first"], record["second"])]
+    if waiting:  # perhaps sent a moment ago: one more look at those that nothing came back for
+        _pause(until)
+        third, _ = nfs_counters(path)
+        for record in waiting:
+            record["third"] = third.get(record["mount"], [])
+    if error is not None and not error.startswith("ENOENT"):
+        found.append({"path": "/proc/self/mountstats", "error": error})
+    kept = {name: [line, after[name]] for name, line in sorted(disks.items()) if name in after}
+    return found, {"seconds": between, "devices": kept}
+
+
+def _pause(until: float) -> None:
+    time.sleep(max(0.0, min(BETWEEN, until - time.monotonic() - 0.1)))
+
+
+def _unanswered(first: list[str], second: list[str]) -> bool:
+    """Whether requests were sent between two readings and no answer came."""
+    before, after = _transports(first), _transports(second)
+    return after[0] > before[0] and after[1] == before[1]
+
+
+def _transports(lines: list[str]) -> tuple[int, int]:
+    """Requests sent and answers received over all connections: ``xprt: tcp 832 0 1 0 11 SENT RECEIVED ...``."""
+    words = [line.split() for line in lines if line.startswith("xprt: ")]
+    counts = [(int(w[7]), int(w[8])) for w in words if len(w) > 8 and w[7].isdigit() and w[8].isdigit()]
+    return sum(sent for sent, _ in counts), sum(received for _, received in counts)
+
+
+def disk_counters(root: str, devices: set[str]) -> dict[str, str]:
+    """Lines of /proc/diskstats by device number, ``254:0``."""
+    found = {}
+    for line in read(root + "/proc/diskstats", 1 << 20).get("text", "").splitlines():
+        words = line.split()
+        if len(words) >= 14 and f"{words[0]}:{words[1]}" in devices:
+            found[f"{words[0]}:{words[1]}"] = " ".join(words[:14])
+    return found
 
 
 # --- the document --------------------------------------------------------------------------
@@ -383,6 +423,18 @@ def lustre_files(root: str) -> list[str]:
         with suppress(OSError):  # debugfs is closed to ordinary users
             found |= {str(p) for p in Path(root or "/").glob(pattern[1:]) if p.parts[-3] in LUSTRE_CLIENTS}
     return sorted(found)[:MOST]
+
+
+def lustre_space(root: str) -> list[str]:
+    """Files that tell the space of each object storage target, in the newer place or the older one."""
+    for place in SPACE_AT:
+        found: list[str] = []
+        with suppress(OSError):
+            for name in SPACE:
+                found += [str(p) for p in Path(root or "/").glob((place + name)[1:])]
+        if found:
+            return sorted(found)[: MOST * len(SPACE)]
+    return []
 
 
 def collect(root: str, until: float, limit: float) -> Answer:
@@ -401,15 +453,18 @@ def collect(root: str, until: float, limit: float) -> Answer:
         document["mounts"] = got
         return document
     mounts, left_out = chosen(got["text"].encode("utf-8"))
-    targets = lustre_files(root)
+    targets = [*lustre_files(root), *lustre_space(root)]
     groups: dict[str, list[tuple[int, Task]]] = {}
     for number, mount in enumerate(mounts):
         groups.setdefault(mount.group, []).append((number, ("statvfs", os.fsencode(root) + mount.path)))
     for number, path in enumerate(targets, len(mounts)):
-        groups.setdefault("lustre states", []).append((number, ("read", os.fsencode(path))))
+        # the space is asked of the server, target by target: what does not answer must not hide the states
+        kind = "lustre space" if Path(path).name in SPACE else "lustre states"
+        groups.setdefault(kind, []).append((number, ("read", os.fsencode(path))))
     answers: dict[int, Answer] = {}
     workers = start(groups, limit)
-    counters = nfs(root + "/proc/self/mountstats", max(0.0, min(BETWEEN, until - time.monotonic() - 0.1)))
+    devices = {mount.device.decode("ascii", "replace") for mount in mounts}
+    counters, disks = counted(root, devices, until)
     wait(workers, answers, until)
     for answer in answers.values():
         if "hung" in answer:  # as people on the machine know the path
@@ -418,6 +473,7 @@ def collect(root: str, until: float, limit: float) -> Answer:
     document["mounts"] = [_mount(root, m, answers.get(i, none)) for i, m in enumerate(mounts)]
     document["left_out"] = left_out
     document["nfs"] = counters
+    document["disks"] = disks
     document["lustre"] = [
         {"path": path[len(root) :], **answers.get(i, none)} for i, path in enumerate(targets, len(mounts))
     ]

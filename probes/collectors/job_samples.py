@@ -1,7 +1,7 @@
 """Threads, I/O, limits and the node around some processes, read many times a second over a window. Nothing is touched.
 
 Run alone: ``python -I -S -B job_samples.py --deadline 5 --pid 4242 [--pid ...] [--runtime 4242:7f00-7fff] [--hz 50]
-[--seconds 2 | --until-mono NS] [--root DIR]``. Needs Linux's /proc and the standard library of Python 3.9. Prints one JSON
+[--seconds 2 | --until-mono NS] [--root DIR]``. Needs Linux's /proc and the standard library of Python 3.8. Prints one JSON
 document, schema ``gpudiag/job-samples/1``, at the end of the window, before its deadline, or on SIGTERM.
 
 Times are CLOCK_MONOTONIC ns; counters are raw and cumulative (CPU and run-queue wait in ns, from schedstat). A column of

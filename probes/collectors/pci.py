@@ -27,10 +27,11 @@ import stat
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-Record = dict[str, Any]
-Jobs = collections.deque[tuple[Record, Callable[["Walker"], None]]]
+if TYPE_CHECKING:  # Python 3.8 knows no such types
+    Record = dict[str, Any]
+    Jobs = collections.deque[tuple[Record, Callable[["Walker"], None]]]
 
 SCHEMA = "gpudiag/pci/1"
 PATIENCE = 1.0  # seconds for one read: a completion timeout of PCI Express is at most 64 ms (base specification)

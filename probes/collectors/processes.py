@@ -1,7 +1,7 @@
 """Processes: a cheap line for each, and the details of those that matter to a GPU, in two readings.
 
 Run alone: ``python -I -B processes.py --deadline 5``. Needs Linux's /proc and the standard library of
-Python 3.9. Prints one JSON document, schema ``gpudiag/processes/1``.
+Python 3.8. Prints one JSON document, schema ``gpudiag/processes/1``.
 
 Of every process it takes /proc/PID/stat (numbers and the short name) and the owner of the folder. Of those that
 hold a GPU's device file open, lead or stand beside such a process as ranks, wait in state D, are zombies, use the
@@ -51,7 +51,7 @@ PF_KTHREAD = 0x00200000
 # The whole of what is ever taken from an environment: a name, or the beginning of one with a star.
 ENVIRONMENT = (
     "NCCL_*", "TORCH_NCCL_*", "UCX_*", "CUDA_*", "NVIDIA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-    "TORCH_DISTRIBUTED_DEBUG", "PYTORCH_CUDA_ALLOC_CONF", "GLOO_SOCKET_IFNAME", "OMP_NUM_THREADS", "LD_PRELOAD",
+    "ALIYUN_COM_GPU_*", "TORCH_DISTRIBUTED_DEBUG", "PYTORCH_CUDA_ALLOC_CONF", "GLOO_SOCKET_IFNAME", "OMP_NUM_THREADS", "LD_PRELOAD",
     "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT",
     "TORCHELASTIC_RUN_ID", "OMPI_COMM_WORLD_*", "PMI_*", "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_STEP_ID", "SLURM_PROCID",
     "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NODEID", "SLURM_JOB_NAME", "SLURM_JOB_USER", "SLURM_ARRAY_*",

@@ -24,9 +24,10 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-Record = dict[str, Any]
+if TYPE_CHECKING:  # Python 3.8 knows no such type
+    Record = dict[str, Any]
 
 SCHEMA = "gpudiag/rdma/1"
 LARGEST = 4096  # an attribute of sysfs is one page at most

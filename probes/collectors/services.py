@@ -1,6 +1,6 @@
 """Prints the state of the services that GPU nodes need, raw, as one JSON document (``gpudiag/services/1``).
 
-Run as ``python -I -B services.py --deadline SECONDS [--root DIR]``. Python 3.9 and later, standard library
+Run as ``python -I -B services.py --deadline SECONDS [--root DIR]``. Python 3.8 and later, standard library
 only. Kept are what ``systemctl show`` prints of a fixed list of units (state, result, restarts, times), which
 of a fixed list of sockets and pid files exist, the kernel's opinion of its clock (adjtimex), the version
 line of the NVIDIA driver, and, only where systemd does not answer, which of a fixed list of

@@ -1,7 +1,7 @@
 """Prints what /proc and /sys say of the machine, raw, as one JSON document (``gpudiag/system/1``).
 
 Run as ``python -I -B system.py --deadline SECONDS [--root DIR] [--interval SECONDS] [--later DIR]``.
-Python 3.9 and later, standard library only. Two readings of what counts or changes, half a second
+Python 3.8 and later, standard library only. Two readings of what counts or changes, half a second
 apart, each with the realtime and the monotonic clock of each file; the rest is read once.
 
 What is kept: the kernel's own figures of processors, memory, pressure, disks, network, interrupts and

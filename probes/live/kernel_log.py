@@ -163,7 +163,9 @@ def _windows(parts: Sequence[Part], host: Host, span: Span) -> Iterator[Observat
         window = max(_covered(covering), span.since), max(p.end or 0 for p in covering)
         calls = "; ".join(dict.fromkeys(p.reply.title for p in covering))
         source = replace(source, call=calls, line=None)
-        for fact in kernel_log.KERNEL_EVENTS:
+        # of other vendors' drivers only those that speak in one of the logs
+        speaking = {o.fact for p in covering for o in p.found}.intersection(kernel_log.VENDOR_EVENTS)
+        for fact in (*kernel_log.KERNEL_EVENTS, *sorted(speaking)):
             yield Observation(
                 fact, subject, None, Status.NONE_SEEN, source, at=window[1], clock=Clock.REALTIME, window=window,
                 detail=kernel_log.NONE,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from knowledge.observation import Scope, Subject
 from probes.base import Line
+from probes.parse import _active_facts
 from probes.parse._app_emit import Emitter
 
-COMMON = ("benchmark.name", "benchmark.completed", "benchmark.error", "benchmark.refused")
+COMMON = _active_facts.COMMON
 
 
 def named(emit: Emitter, name: str, line: Line | None) -> None:

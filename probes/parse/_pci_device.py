@@ -18,7 +18,10 @@ CLASSES = {
     "0380": "Display controller", "0604": "PCI bridge", "0680": "Bridge", "0c06": "InfiniBand", "1200": "Processing accelerators",
 }  # fmt: skip
 VENDORS = {"0x10de": "NVIDIA", "0x15b3": "Mellanox", "0x1002": "AMD", "0x8086": "Intel", "0x14e4": "Broadcom",
-           "0x1d0f": "Amazon", "0x1000": "Broadcom/LSI", "0x11f8": "Microchip", "0x1022": "AMD"}  # fmt: skip
+           "0x1d0f": "Amazon", "0x1000": "Broadcom/LSI", "0x11f8": "Microchip", "0x1022": "AMD",
+           "0x19e5": "Huawei", "0x1da3": "Habana Labs", "0x1ed5": "Moore Threads", "0xcabc": "Cambricon", "0x1d94": "Hygon",
+           "0x1e36": "Enflame", "0x1e3e": "Iluvatar CoreX", "0x1d22": "Baidu", "0x1ded": "Alibaba", "0x1e52": "Tenstorrent",
+           "0x1d95": "Graphcore", "0x1ed2": "FuriosaAI"}  # fmt: skip
 # AER status bits, PCI Express base specification 7.8.4; the names are those of lspci
 UNCORRECTABLE = {4: "DLP", 5: "SDES", 12: "TLP", 13: "FCP", 14: "CmpltTO", 15: "CmpltAbrt", 16: "UnxCmplt", 17: "RxOF",
                  18: "MalfTLP", 19: "ECRC", 20: "UnsupReq", 21: "ACSViol"}  # fmt: skip

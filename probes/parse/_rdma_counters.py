@@ -42,6 +42,20 @@ HARDWARE = {
     "roce_adp_retrans": "port.counters.roce_adp_retrans",
     "roce_slow_restart": "port.counters.roce_slow_restart",
 }
+# File of `HARDWARE` -> names of the same count in other drivers: bnxt_re, irdma, ionic (drivers/infiniband/hw/*/hw_counters.c
+# and verbs.c of the kernel)
+SYNONYMS = {
+    "out_of_sequence": ("oos_drop_count", "Rcvd Out of order packets"),
+    "packet_seq_err": ("seq_err_naks_rcvd", "Nak Sequence Error", "req_rx_pkt_seq_err"),
+    "local_ack_timeout_err": ("to_retransmits", "RTO", "tx_rdma_ack_timeout"),
+    "rnr_nak_retry_err": ("rnr_naks_rcvd", "RNR received"),
+    "duplicate_request": ("dup_req",),
+    "implied_nak_seq_err": ("Nak Sequence Error Implied", "req_rx_impl_nak_seq_err"),
+    "np_cnp_sent": ("tx_cnp_pkts", "cnpSent", "tx_rdma_cnp_pkts"),
+    "np_ecn_marked_roce_packets": ("rx_ecn_marked_pkts", "RxECNMrkd", "rx_rdma_ecn_pkts"),
+    "rp_cnp_handled": ("rx_cnp_pkts", "cnpHandled", "rx_rdma_cnp_pkts"),
+    "rp_cnp_ignored": ("cnpIgnored",),
+}
 INTERFACE = {
     "carrier_changes": "nic.carrier_changes",
     "carrier_down_count": "nic.carrier_down_count",
@@ -109,7 +123,9 @@ def emit_interface_counters(sheet: Sheet, subject: Subject, name: str, readings:
 def _emit(
     sheet: Sheet, subject: Subject, folder: str, names: Mapping[str, str], samples: Sequence[tuple[Reading, Mapping[str, Any]]]
 ) -> None:  # fmt: skip
-    for file, fact in names.items():
+    for listed, fact in names.items():
+        here = {name for _, raw in samples for name in raw}
+        file = next((name for name in (listed, *SYNONYMS.get(listed, ())) if name in here), listed)
         call, told = f"{folder}/{file}", False
         for reading, raw in samples:
             if (value := whole(raw.get(file))) is not None:

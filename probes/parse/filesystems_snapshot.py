@@ -1,4 +1,4 @@
-"""Output of the collector `filesystems`: mounts, what ``statvfs`` says of each, NFS counters and Lustre's imports.
+"""Output of the collector `filesystems`: mounts, what ``statvfs`` says of each, waits of devices and NFS servers, Lustre's targets.
 
 A file system is a `Scope.OBJECT` of its node, named by its mount point; a Lustre target by its name.
 """
@@ -13,11 +13,12 @@ from typing import Any
 from knowledge.observation import Observation, Scope, Status, Subject
 from knowledge.text import clean
 from probes.base import Context, DocumentFormat
+from probes.parse import _filesystem_waits as waits
 from probes.parse import _host_snapshot as shared
 from probes.parse._host_snapshot import AS_ROOT, Snapshot, gap, mapping, mappings, whole, words
 from probes.parse._smi_values import Reading
 
-NAME, REVISION, SCHEMA = "filesystems-snapshot", 1, "gpudiag/filesystems/1"
+NAME, REVISION, SCHEMA = "filesystems-snapshot", 2, "gpudiag/filesystems/1"
 MIB = 1 << 20
 FIGURES = ("fs.size", "fs.available", "fs.used.share", "fs.inodes.used.share")
 RPC = (
@@ -26,7 +27,7 @@ RPC = (
 )  # fmt: skip
 PROVIDES = (
     "fs.state", "fs.mount_point", "fs.type", "fs.source", "fs.remote", *FIGURES, "fs.read_only", "fs.turned_read_only",
-    "fs.errors", *RPC, "fs.target.state", "fs.target.evictions",
+    "fs.errors", *RPC, "fs.soft", "fs.target.state", "fs.target.evictions", *waits.FACTS,
 )  # fmt: skip
 _READ_ONLY = 1  # ST_RDONLY of statvfs(3)
 # errno -> what it says of the mount, where the kernel's answer is itself the evidence.
@@ -57,6 +58,7 @@ class _Mount:
     """The fields of a line of mountinfo that matter here."""
 
     point: str
+    device: str  # 254:0
     type: str
     source: str
     own: frozenset[str]  # options of this mount
@@ -85,9 +87,13 @@ def parse(text: str, context: Context) -> list[Observation]:
         mount = _mount(record.get("line"))
         if mount is not None:
             _one(emit, mount, record, table)
+            subject = Subject(Scope.OBJECT, mount.point, emit.node)
+            waits.emit_device(emit, subject, mount.device, mapping(document.get("disks")))
     for record in mappings(document.get("nfs")):
         _nfs(emit, record)
     targets = mappings(document.get("lustre"))
+    waits.emit_space(emit, targets)
+    targets = [t for t in targets if str(t.get("path", "")).rpartition("/")[2] not in waits.SPACE_FILES]
     _lustre(emit, targets)
     if not targets:
         _without_targets(emit)
@@ -111,7 +117,7 @@ def _mount(line: object) -> _Mount | None:
         return None
     options = frozenset(right[2].split(",")) if len(right) > 2 else frozenset()
     own = frozenset(left[5].split(","))
-    return _Mount(_unescaped(left[4]), clean(right[0]), _unescaped(right[1]), own, options, line)
+    return _Mount(_unescaped(left[4]), left[2], clean(right[0]), _unescaped(right[1]), own, options, line)
 
 
 def _unescaped(word: str) -> str:
@@ -138,6 +144,8 @@ def _one(emit: Snapshot, mount: _Mount, record: Mapping[str, Any], table: str) -
         ("rw" in mount.own and "ro" in mount.shared) or "emergency_ro" in mount.shared or "shutdown" in mount.shared
     )
     emit.add("fs.turned_read_only", subject, turned and not remote, table, mount.line)
+    if mount.type in ("nfs", "nfs4"):
+        emit.add("fs.soft", subject, bool({"soft", "softerr"} & (mount.shared | mount.own)), table, mount.line)
     errors = record.get("errors_count")
     if isinstance(errors, str) and errors.isdigit():
         emit.add("fs.errors", subject, int(errors), f"errors_count of {mount.source}", f"errors_count: {errors}")
@@ -245,6 +253,7 @@ def _nfs(emit: Snapshot, record: Mapping[str, Any]) -> None:
     ):
         grown = max(0, after - before)
         emit.add(fact, subject, (recent or grown) if counted else none, call, f"{before}, then {after}{within}")
+    waits.emit_rpc(emit, subject, record, call)
 
 
 # --- Lustre --------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from knowledge.observation import Observation, Status, Subject, gpu
 from probes.base import Context, DocumentFormat, Line
 from probes.parse import _app_bench
+from probes.parse._active_facts import GPU_BURN as FACTS
 from probes.parse._app_emit import Emitter, clean_lines, whole
 
 NAME = "gpu-burn"
@@ -28,16 +29,6 @@ _VERDICT = re.compile(r"\s{0,8}GPU (\d{1,3}): (OK|FAULTY)\s*$")
 _TESTED = re.compile(r"Tested (\d{1,3}) GPUs?:")
 _FAILURE = re.compile(
     r"No clients are alive|Couldn't init a GPU test|No CUDA devices|Couldn't (?:find|open)|Error in \"|CUDA_ERROR_"
-)
-
-FACTS = (
-    *_app_bench.COMMON,
-    "benchmark.burn.verdict",
-    "benchmark.burn.errors",
-    "benchmark.burn.died",
-    "benchmark.burn.gflops",
-    "benchmark.burn.temperature.max",
-    "gpu.name",
 )
 
 

@@ -13,13 +13,24 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from knowledge.observation import Clock, Observation, Status, node
 from probes.base import Context, Line, LogFormat, lines_of
-from probes.parse import _kernel_fabric, _kernel_gpu, _kernel_host, _kernel_net, _kernel_oom, _kernel_pcie, _kernel_xid
+from probes.parse import (
+    _kernel_amd,
+    _kernel_ascend,
+    _kernel_fabric,
+    _kernel_gpu,
+    _kernel_host,
+    _kernel_intel,
+    _kernel_net,
+    _kernel_oom,
+    _kernel_pcie,
+    _kernel_xid,
+)
 from probes.parse._kernel_common import Reading, rx
 from probes.parse._kernel_shape import Entry, Kind, entries_of, is_record_file
 from probes.parse._logtime import SECOND, Point, settle
 
 NAME = "kernel-log"
-REVISION = 1
+REVISION = 2
 SAMPLE = 64  # first and last lines that are always read
 
 KERNEL_EVENTS = (
@@ -34,9 +45,11 @@ DAEMON_EVENTS = (
     "fm_error", "fm_failed", "fm_nothing_to_do", "fm_version_mismatch", "hostengine_failed", "link_carrier",
     "modprobe_failed", "nvidia_service_failed", "persistenced_failed",
 )  # fmt: skip
+VENDORS = (_kernel_amd, _kernel_intel, _kernel_ascend)  # drivers of other vendors' GPUs
+VENDOR_EVENTS = tuple(event for module in VENDORS for event in module.EVENTS)  # covered where the driver speaks at all
 UNCOVERED = ("power_event", "xid_reported")  # told by daemons that few nodes run: not seeing one says nothing
 PROVIDES = (
-    *sorted({*KERNEL_EVENTS, *DAEMON_EVENTS, *UNCOVERED}),
+    *sorted({*KERNEL_EVENTS, *DAEMON_EVENTS, *UNCOVERED, *VENDOR_EVENTS}),
     "gpu.serial", "gpu.uuid", "log.kernel.readable", "log.kernel.truncated_head", "node.driver.version",
     "node.fabricmanager.version",
 )  # fmt: skip
@@ -63,6 +76,7 @@ TRIGGERS = (
     r"IPMI Watchdog", r"[Ww]atchdog2",
     # boots; journal messages that are printed as a list of bytes
     r"Linux version ", r"-- (?:Boot|Reboot)", r'"MESSAGE" ?: ?\[',
+    *(trigger for module in VENDORS for trigger in module.TRIGGERS),
 )  # fmt: skip
 # Plain words that stand in every line a trigger matches: a quick look before the full one.
 _HINTS = (
@@ -72,8 +86,10 @@ _HINTS = (
     "general prot", "Comm: ", "LOCKUP", "stall", "blocked for", "nfs:", "Lustre", "I/O error", "nvme", "EXT4", "XFS",
     "segfault", "traps:", "arrier", "ink ", "connected", "mlx", "fabricmanager", "modprobe", "hostengine", "dcgm",
     "Failed to start", "ower ", "AC lost", "IPMI", "atchdog2", "Linux version", "-- ", "MESSAGE", "s lost", "s Lost",
+    *(hint for module in VENDORS for hint in module.HINTS),
 )  # fmt: skip
-_BARE_STARTS = ("NVRM: ", "nvidia-nvswitch", "nvidia 0000:", "pcieport 0000:")
+_BARE_STARTS = ("NVRM: ", "nvidia-nvswitch", "nvidia 0000:", "pcieport 0000:", "amdgpu 0000:", "xe 0000:", "i915 0000:",
+                "[ascend] [")  # fmt: skip
 _PSTORE = r"(?:Panic|Oops|Emergency|Shutdown|Restart|Halt)#\d{1,6} Part\d{1,4}"
 NONE = "the log was read from end to end of this window; what is not listed did not occur in it"
 
@@ -84,6 +100,8 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     reading = Reading(entries, context, NAME, REVISION)
     for module in (_kernel_xid, _kernel_gpu, _kernel_pcie, _kernel_oom, _kernel_host, _kernel_net, _kernel_fabric):
         module.read(reading)
+    for vendor in VENDORS:
+        vendor.read(reading)
     events = sorted(reading.found, key=lambda o: (o.source.line or 0, o.fact))
     return [*events, *_coverage(reading, entries)]
 
@@ -135,7 +153,8 @@ def _coverage(reading: Reading, entries: Sequence[Entry]) -> Iterator[Observatio
     for host in sorted(own):
         yield Observation("log.kernel.readable", node(host), True, source=source)
         yield from _head(own[host], host, context)
-        yield from _none_seen(KERNEL_EVENTS, all_[host], host, context)
+        speaking = [event for module in VENDORS if any(map(module.named, own[host])) for event in module.EVENTS]
+        yield from _none_seen((*KERNEL_EVENTS, *speaking), all_[host], host, context)
     for host in sorted(said):
         facts = [f for f in DAEMON_EVENTS if host not in own or f not in KERNEL_EVENTS]
         yield from _none_seen(facts, all_[host], host, context)

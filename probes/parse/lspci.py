@@ -15,9 +15,10 @@ from knowledge.lazy import lazy
 from knowledge.observation import Observation, Scope, Status, Subject, gpu
 from probes.base import Context, DocumentFormat, Line
 from probes.parse._app_emit import Emitter, clean_lines
+from probes.parse._pci_vendor import NAMES, accelerator
 
 NAME = "lspci"
-REVISION = 1
+REVISION = 2
 
 # 19:00.0 3D controller: NVIDIA Corporation Device 2330 (rev a1)
 # 0000:19:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100 SXM5 80GB] [10de:2330] (rev a1)
@@ -41,6 +42,10 @@ _IOMMU = lazy(r"IOMMU group:? (\d{1,6})\b")
 _DRIVER = lazy(r"\s{1,16}Kernel driver in use: ([\w.-]{1,60})")
 _SIZES = {"": 2**-20, "K": 2**-10, "M": 1, "G": 2**10, "T": 2**20}
 
+# Classes of display controllers and accelerators, as lspci names them.
+_CLASSES = {"VGA compatible controller": "0300", "3D controller": "0302", "Display controller": "0380",
+            "Processing accelerators": "1200"}  # fmt: skip
+
 # GT/s of each generation: PCI-SIG base specifications 1.0 to 6.0
 GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 
@@ -49,6 +54,7 @@ class _Kind(StrEnum):
     GPU = "gpu"
     NVSWITCH = "nvswitch"
     NIC = "nic"
+    ACCELERATOR = "accelerator"  # or a display controller: whose, and whether it is one, `_accelerator` tells
     BRIDGE = "bridge"
 
 
@@ -87,6 +93,8 @@ def parse(text: str, context: Context) -> list[Observation]:
     for device in devices:
         if device.kind is _Kind.BRIDGE:
             _bridge(emit, device)
+        elif device.kind is _Kind.ACCELERATOR:
+            _accelerator(emit, device)
         elif device.kind is not None:
             _endpoint(emit, device)
     if devices:
@@ -122,7 +130,26 @@ def _kind(class_: str, rest: str) -> _Kind | None:
     mellanox = vendor == "15b3" or rest.startswith("Mellanox") or "ConnectX" in rest or "BlueField" in rest
     if mellanox and (code[:2] == "02" or class_.startswith(("Ethernet", "Infiniband", "InfiniBand", "Network"))):
         return _Kind.NIC
+    if code in _CLASSES.values() or class_.split(" [", maxsplit=1)[0] in _CLASSES:
+        return _Kind.ACCELERATOR
     return _Kind.BRIDGE if code == "0604" or class_.startswith("PCI bridge") else None
+
+
+def _accelerator(emit: Emitter, device: _Device) -> None:
+    """An accelerator of another vendor than NVIDIA; what only drives a screen is left out."""
+    found = _CLASS_CODE.search(device.class_)
+    code = (found[1] or found[2]) if found else _CLASSES.get(device.class_, "")
+    ids = _ID.findall(device.text)
+    vendor = ids[-1][0] if ids else next((n for name, n in NAMES.items() if device.name.startswith(name)), "")
+    bound = next((named[1] for line in device.body if (named := _DRIVER.match(line.text))), "")
+    whose = accelerator(vendor, code, device.pci, bound)
+    if not whose:
+        return
+    subject = _subject(emit, device)
+    emit.fact("pci.accelerator", subject, whose, device.line, device.text)
+    if bound or any("Kernel modules:" in line.text for line in device.body):
+        emit.fact("pci.accelerator.bound", subject, bool(bound), device.line, device.text)
+    _endpoint(emit, device)
 
 
 def _subject(emit: Emitter, device: _Device) -> Subject:
@@ -131,7 +158,7 @@ def _subject(emit: Emitter, device: _Device) -> Subject:
 
 def _endpoint(emit: Emitter, device: _Device) -> None:
     subject = _subject(emit, device)
-    emit.fact("pci.class", subject, device.class_.split(" [")[0], device.line, device.text)
+    emit.fact("pci.class", subject, device.class_.split(" [", maxsplit=1)[0], device.line, device.text)
     emit.fact("pci.name", subject, device.name, device.line, device.text)
     emit.fact("pci.device.responding", subject, not device.gone, device.line, device.text)
     if device.kind is _Kind.GPU:
@@ -251,6 +278,8 @@ FORMAT = DocumentFormat(
     title="lspci",
     revision=REVISION,
     provides=(
+        "pci.accelerator",
+        "pci.accelerator.bound",
         "pci.class",
         "pci.name",
         "pci.driver",

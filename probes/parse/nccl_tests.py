@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from knowledge.observation import Observation, Scope, Status, Subject
 from probes.base import Context, DocumentFormat, Line
 from probes.parse import _app_bench
+from probes.parse._active_facts import NCCL_TESTS as FACTS
 from probes.parse._app_emit import Emitter, clean_lines, whole
 
 NAME = "nccl-tests"
@@ -28,27 +29,6 @@ _VERSION = re.compile(r"\b[NR]CCL version ([0-9][\w.+-]{0,60})|nccl-library=(\d{
 # gpu-3: Test NCCL failure common.cu:958 'unhandled cuda error'
 _FAILURE = re.compile(
     r"Test (?:NCCL|CUDA|RCCL|HIP) failure|Test failure \S{1,80}:\d{1,6}|failed to init|No CUDA devices"
-)
-
-FACTS = (
-    *_app_bench.COMMON,
-    "benchmark.collective.op",
-    "benchmark.collective.ranks",
-    "benchmark.collective.nodes",
-    "benchmark.collective.nccl",
-    "benchmark.collective.busbw.avg",
-    "benchmark.collective.busbw.max",
-    "benchmark.collective.busbw.largest",
-    "benchmark.collective.largest",
-    "benchmark.collective.latency",
-    "benchmark.collective.wrong",
-    "benchmark.collective.correct",
-    "benchmark.collective.algbw",
-    "benchmark.collective.busbw",
-    "benchmark.collective.time",
-    "benchmark.collective.in_place.algbw",
-    "benchmark.collective.in_place.busbw",
-    "benchmark.collective.in_place.time",
 )
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from statistics import median
 
 from knowledge.identity import normalise_pci
 from knowledge.observation import Observation, Status, Subject, gpu
 from probes.base import Context, DocumentFormat, Line
 from probes.parse import _app_bench
+from probes.parse._active_facts import NVBANDWIDTH as FACTS
 from probes.parse._app_emit import Emitter, clean_lines
 
 NAME = "nvbandwidth"
-REVISION = 1
+REVISION = 2
 
 _VERSION = re.compile(r"nvbandwidth Version: (\S{1,40})")
 _DRIVER = re.compile(r"Driver Version: ([0-9][\w.]{1,30})\s*$")
@@ -27,18 +29,6 @@ _ERROR = re.compile(
     r"\[(CUDA_ERROR_\w{3,60}|NVML_ERROR\w{0,60})\]|\bERROR\b|Invalid value when checking the pattern|CUDA_ERROR_\w{3,60}"
 )
 
-FACTS = (
-    *_app_bench.COMMON,
-    "benchmark.copy.sum",
-    "benchmark.copy.min",
-    "benchmark.copy.max",
-    "benchmark.copy.latency",
-    "benchmark.h2d",
-    "benchmark.d2h",
-    "benchmark.d2d.min",
-    "gpu.name",
-    "node.driver.version",
-)
 # which test gives the figure of a GPU: copies of one GPU at a time, by its copy engine
 _PER_GPU = {"host_to_device_memcpy_ce": "benchmark.h2d", "device_to_host_memcpy_ce": "benchmark.d2h"}
 _PEERS = ("device_to_device_memcpy_write_ce", "device_to_device_memcpy_read_ce")
@@ -155,6 +145,8 @@ def _per_gpu(emit: Emitter, test: _Test, devices: dict[int, Subject]) -> None:
         value, line = (min if worst else max)(cells, key=lambda cell: cell[0])
         subject = devices.get(index, gpu(f"index:{index}", emit.context.host))
         emit.fact(fact, subject, value, line.number, line.text)
+        if worst:  # one sick GPU is the slowest peer of all others: which it is, the median tells
+            emit.fact("benchmark.d2d.median", subject, round(median(v for v, _ in cells), 2), line.number, line.text)
 
 
 FORMAT = DocumentFormat(name=NAME, title="nvbandwidth", revision=REVISION, provides=FACTS, sniff=sniff, parse=parse)

@@ -28,10 +28,11 @@ from probes.parse._pci_driver import FACTS as DRIVER_FACTS
 from probes.parse._pci_driver import emit_driver
 from probes.parse._pci_gpu import FACTS as GPU_FACTS
 from probes.parse._pci_gpu import GONE, RUNTIME, emit_gpu
+from probes.parse._pci_vendor import accelerator
 from probes.parse._sysfs import Sheet, load, recognises, table, whole, why_not, words
 
 NAME = "pci"
-REVISION = 1
+REVISION = 2
 SCHEMA = "gpudiag/pci/1"
 
 _POWER = ("D0", "D1", "D2", "D3hot", "D3cold", "unknown", "error")
@@ -87,7 +88,22 @@ def _identity(sheet: Sheet, device: Device, subject: Subject, slots: Mapping[str
         sheet.fact("pci.slot", subject, slot, f"/sys/bus/pci/slots/{slot}/address", device.pci.rpartition(".")[0])
     if device.driver:
         sheet.fact("pci.driver", subject, device.driver, f"{folder}/driver", f"driver -> {device.driver}")
+    _accelerator(sheet, device, subject)
     _answers(sheet, device, subject)
+
+
+def _accelerator(sheet: Sheet, device: Device, subject: Subject) -> None:
+    """Whose accelerator it is, when it is one of another vendor than NVIDIA, and whether a driver has it."""
+    vendor, code = words(device.raw.get("vendor")).removeprefix("0x"), words(device.raw.get("class"))[2:6]
+    whose = "" if device.function else accelerator(vendor, code, device.pci, device.driver or "")
+    if not whose:
+        return
+    sheet.fact("pci.accelerator", subject, whose, f"{device.folder}/vendor", f"vendor 0x{vendor}, class 0x{code}")
+    call = f"{device.folder}/driver"
+    if device.driver is None:
+        sheet.missing("pci.accelerator.bound", subject, Status.TIMEOUT, device.silence or "not told", call)
+    else:
+        sheet.fact("pci.accelerator.bound", subject, bool(device.driver), call, f"driver: {device.driver or 'none'}")
 
 
 def _answers(sheet: Sheet, device: Device, subject: Subject) -> None:
@@ -288,7 +304,7 @@ FORMAT = DocumentFormat(
     title="PCI snapshot",
     revision=REVISION,
     provides=(
-        "pci.kind", "pci.class", "pci.id", "pci.name", "pci.subsystem", "pci.slot", "pci.driver", "pci.device.responding",
+        "pci.kind", "pci.accelerator", "pci.accelerator.bound", "pci.class", "pci.id", "pci.name", "pci.subsystem", "pci.slot", "pci.driver", "pci.device.responding",
         "pci.link.speed", "pci.link.speed.max", "pci.link.width", "pci.link.width.max", "pci.link.downgraded",
         "pci.aer.uncorrectable", "pci.aer.correctable", "pci.acs.enabled", "pci.acs.redirect",
         "pci.aer.count.correctable", "pci.aer.count.signal", "pci.aer.count.nonfatal", "pci.aer.count.unsupported",

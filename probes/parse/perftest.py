@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from knowledge.observation import Observation, Subject
 from probes.base import Context, DocumentFormat, Line
 from probes.parse import _app_bench
+from probes.parse._active_facts import PERFTEST as FACTS
+from probes.parse._active_facts import RDMA_LATENCIES as _LATENCIES
 from probes.parse._app_emit import Emitter, clean_lines
 
 NAME = "perftest"
@@ -30,21 +32,6 @@ _ERROR = re.compile(
 # the printed MB/sec and MiB/sec are both 2^20 bytes (perftest divides by 0x100000)
 _TO_GBPS = {"MB": 8 * 2**20 / 1e9, "MiB": 8 * 2**20 / 1e9, "Gb": 1.0, "GB": 8.0, "Mb": 1e-3}
 _NAMES = {"RDMA_Write": "ib_write", "RDMA_Read": "ib_read", "Send": "ib_send", "Write": "ib_write", "Read": "ib_read"}
-_LATENCIES = ("min", "max", "typical", "avg", "stdev", "p99", "p999")
-
-FACTS = (
-    *_app_bench.COMMON,
-    "benchmark.rdma.device",
-    "benchmark.rdma.link_type",
-    "benchmark.rdma.mtu",
-    "benchmark.rdma.bw.max",
-    "benchmark.rdma.bw.largest",
-    "benchmark.rdma.bw.peak",
-    "benchmark.rdma.bw.average",
-    "benchmark.rdma.message_rate",
-    "benchmark.rdma.latency.smallest",
-    *(f"benchmark.rdma.latency.{name}" for name in _LATENCIES),
-)
 
 
 @dataclass(slots=True)

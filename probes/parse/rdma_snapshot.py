@@ -18,7 +18,7 @@ from probes.parse._sysfs import Sheet, load, recognises, table, whole, why_not, 
 from probes.parse.ip_link import OPERSTATES
 
 NAME = "rdma"
-REVISION = 1
+REVISION = 2
 SCHEMA = "gpudiag/rdma/1"
 BASE = "/sys/class/infiniband"
 

@@ -103,7 +103,7 @@ def test_a_key_that_is_too_short_or_not_there(gpudiag: Gpudiag, tmp_path: Path) 
     [
         (("--probe", "nvmll"), "nvml"),
         (("--budget", "0"), "number of seconds"),
-        (("--host", "gpu-12"), "run gpudiag check on that node"),
+        (("--host", "gpu-12"), "no machine named 'gpu-12'"),
         (("--with", "dcgm-diag", "--log", "/dev/null"), "--with is about reading this machine"),
     ],
 )
@@ -184,6 +184,15 @@ def test_a_check_is_remembered_and_compared(gpudiag: Gpudiag, tmp_path: Path) ->
     assert rows(path) == 3
     gpudiag("check", "--no-history", env=env)
     assert rows(path) == 3
+
+
+def test_the_last_good_check_is_compared_with(gpudiag: Gpudiag, tmp_path: Path) -> None:
+    env = {"GPUDIAG_HISTORY_URL": f"sqlite:///{tmp_path}/history.db"}
+    none = gpudiag("check", "--since-good", "--probe", "system", env=env)
+    assert "that found nothing wrong is in the history" in none.err
+    both = gpudiag("check", "--since-good", "--since-last", env=env)
+    assert both.code == 2
+    assert gpudiag("check", "--since-good", "--no-history", env=env).code == 2
 
 
 def test_a_history_that_cannot_be_written_costs_one_line(gpudiag: Gpudiag, tmp_path: Path) -> None:

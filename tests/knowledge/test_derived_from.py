@@ -22,8 +22,36 @@ def seen(fact: str, value: object, on: Subject = GPU, status: Status = Status.OK
 
 JOB = Subject(Scope.JOB, "7", node(HOST))
 NIC = Subject(Scope.NIC, "mlx5_0", node(HOST))
+MIG = Subject(Scope.MIG, "0", GPU)
 USES = seen("process.uses_gpu", "gpu:0000:3b:00.0", PROCESS)
 STATE = seen("process.state", "S", PROCESS)
+OTHER = Subject(Scope.PROCESS, "43", node(HOST))
+TWO_OWNERS = [USES, seen("process.uses_gpu", "gpu:0000:3b:00.0", OTHER), seen("process.owner", "pod a", PROCESS),
+              seen("process.owner", "pod b", OTHER)]  # fmt: skip
+BUSY = [*TWO_OWNERS, seen("process.gpu_utilization", 90, PROCESS), seen("process.gpu_utilization", 5, OTHER)]
+HOLDING = [*TWO_OWNERS, seen("process.gpu_memory", 900, PROCESS), seen("process.gpu_memory", 50, OTHER)]
+HAMI = seen("process.env", ("CUDA_DEVICE_MEMORY_LIMIT_0=4g", "CUDA_DEVICE_SM_LIMIT=30"), PROCESS)
+RANKS = [seen("process.in_job", "job:7", PROCESS), seen("process.in_job", "job:7", OTHER)]
+LOADED = Observation("node.driver.loaded_version", node(HOST), "550.90.07", source=BOTH, at=1_795_000_000_000_000_000)
+# Active tests: what was measured, and what that is held against.
+COPIED = [seen("benchmark.h2d", 27.0), seen("gpu.pcie.gen.max", 5), seen("gpu.pcie.width.max", 16)]
+RUN = Subject(Scope.COLLECTIVE, "all_reduce", node(HOST))
+REDUCED = [seen("benchmark.collective.busbw.largest", 200.0, RUN), seen("benchmark.collective.ranks", 8, RUN),
+           seen("benchmark.collective.nodes", 1, RUN), seen("benchmark.collective.op", "all_reduce", RUN),
+           seen("gpu.name", "NVIDIA H200")]  # fmt: skip
+WRITE = Subject(Scope.OBJECT, "ib_write_bw", node(HOST))
+WRITTEN = [seen("benchmark.rdma.bw.largest", 200.0, WRITE), seen("benchmark.rdma.device", "mlx5_0", WRITE),
+           seen("port.rate", 400.0, Subject(Scope.PORT, "mlx5_0/1", node(HOST)))]  # fmt: skip
+
+ON_BUS = Subject(Scope.PCI, "0000:3b:00.0", node(HOST))
+AMD = seen("pci.accelerator", "amd", ON_BUS)
+
+
+def before(fact: str, now: float, then: float, on: Subject = GPU) -> list[Observation]:
+    """A test now, and one in the history."""
+    return [seen(fact, now, on), Observation(fact, on, then, Status.OK, Source("active-run", "history:1"))]
+
+
 # Of each derived fact a batch from which it follows.
 BATCHES: dict[str, list[Observation]] = {
     "gpu.pcie.replay.limit": [seen("gpu.pcie.gen.max", 5), seen("gpu.pcie.width.max", 16)],
@@ -60,6 +88,48 @@ BATCHES: dict[str, list[Observation]] = {
     "gpu.window.pcie.used.share": [seen("gpu.window.pcie.rx", 1e9), seen("gpu.window.pcie.tx", 1e9), seen("gpu.pcie.gen", 4),
                                    seen("gpu.pcie.width", 8)],
     "node.window.nic.used.share": [seen("node.window.nic.rx", 1e9, NIC), seen("node.window.nic.tx", 1e9, NIC), seen("nic.speed", 100.0, NIC)],
+    "node.driver.branch.ended_days": [LOADED],
+    "node.cuda.toolkit.driver_needed": [seen("node.cuda.toolkit.version", "12.4.1", node(HOST))],
+    "gpu.driver_needed": [seen("gpu.compute_capability", "9.0")],
+    "gpu.cuda_needed": [seen("gpu.compute_capability", "9.0")],
+    "gpu.needs_open_module": [seen("gpu.name", "NVIDIA B200")],
+    "process.cuda.driver_needed": [seen("process.cuda.version", "12.4.127", PROCESS)],
+    "job.nccl.versions": [*RANKS, seen("process.nccl.version", "2.21.5", PROCESS)],
+    "job.torch.versions": [*RANKS, seen("process.torch.version", "2.4.0", PROCESS)],
+    "process.share.by": [HAMI],
+    "process.share.memory_limit": [HAMI],
+    "process.share.memory_used": [USES, HAMI, seen("process.gpu_memory", 900, PROCESS)],
+    "process.share.compute_limit": [HAMI],
+    "process.mps.served": [USES, seen("process.env", ("CUDA_MPS_PIPE_DIRECTORY=/tmp/mps",), PROCESS),
+                           seen("process.gpu_contexts", ("compute", "mps"), PROCESS)],
+    "process.visible_gpus.repeated": [seen("process.env", ("NVIDIA_VISIBLE_DEVICES=GPU-a,GPU-a",), PROCESS)],
+    "gpu.sharing": [USES, HAMI],
+    "gpu.share.memory_promised": [USES, HAMI, seen("gpu.memory.total", 81920)],
+    "gpu.neighbour.name": BUSY,
+    "gpu.neighbour.share": BUSY,
+    "gpu.neighbour.busy": BUSY,
+    "gpu.neighbour.memory": [*HOLDING, seen("gpu.memory.total", 81920)],
+    "gpu.neighbour.memory_name": [*HOLDING, seen("gpu.memory.total", 81920)],
+    "gpu.mps.bypassed": [USES, seen("process.comm", "nvidia-cuda-mps", PROCESS), seen("process.uses_gpu", "gpu:0000:3b:00.0", OTHER),
+                         seen("process.gpu_contexts", ("compute",), OTHER)],
+    "mig.memory.share": [seen("mig.memory.used", 100, MIG), seen("mig.memory.total", 1000, MIG)],
+    "benchmark.host_copy.typical": COPIED,
+    "benchmark.host_copy.floor": COPIED,
+    "benchmark.peer_copy.typical": [seen("benchmark.d2d.median", 200.0), seen("gpu.name", "NVIDIA H200")],
+    "benchmark.peer_copy.floor": [seen("benchmark.d2d.median", 200.0), seen("gpu.name", "NVIDIA H200")],
+    "benchmark.collective.busbw.typical": REDUCED,
+    "benchmark.collective.busbw.floor": REDUCED,
+    "benchmark.rdma.bw.typical": WRITTEN,
+    "benchmark.rdma.bw.floor": WRITTEN,
+    "benchmark.h2d.change": before("benchmark.h2d", 50.0, 55.0),
+    "benchmark.d2h.change": before("benchmark.d2h", 50.0, 55.0),
+    "benchmark.d2d.change": before("benchmark.d2d.median", 300.0, 390.0),
+    "benchmark.burn.change": before("benchmark.burn.gflops", 15000, 17000),
+    "benchmark.collective.busbw.change": before("benchmark.collective.busbw.largest", 300.0, 480.0, RUN),
+    "node.gpus.other": [AMD],
+    "node.gpus.not_judged": [AMD],
+    "node.gpus.unbound": [AMD, seen("pci.accelerator.bound", False, ON_BUS)],
+    "node.gpus.unlisted": [AMD, seen("gpu.vendor_index", "amd:0")],
     "xid_implied": [seen("xid", Event(45, {"text": "Ch 00000008, caused by previous Xid 31", "caused_by": 31}))],
     "gpu.recovery_action": [seen("xid", Event(154, {"text": "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"}))],
 }  # fmt: skip

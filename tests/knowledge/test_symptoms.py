@@ -30,6 +30,7 @@ ASKED_FOR = {
     "slow-training", "hang", "crash", "nan-loss", "out-of-memory", "gpu-missing", "low-utilization", "busy-but-slow",
     "noisy-neighbour", "container-no-gpu", "scheduler-refuses-node", "gpu-too-hot", "memory-errors", "network-trouble",
     "straggler", "startup-fails", "driver-hangs", "node-unreachable", "gpu-lost", "slow-data-loading", "disk-trouble",
+    "slow-serving", "server-fault",
 }  # fmt: skip
 # What people say of two things alike: no program can tell which one is meant, so both are offered.
 SHARED = {

@@ -15,7 +15,8 @@ from textual.pilot import Pilot
 
 from tui.themes import THEMES
 from tui.tones import Tone
-from tui.widgets.grid import Cell, Column, Grid, Row, clip
+from tui.widgets.columns import Cell, Column, Row, clip
+from tui.widgets.grid import Grid
 
 COLUMNS = (
     Column("gpu", "GPU", least=4),

@@ -188,7 +188,7 @@ def test_a_terminal_that_cannot_be_drawn_on(there: Terminal) -> None:
     there.gpudiag("tui", prefix="TERM=dumb ")
     there.wait("TERM is dumb")
     there.gpudiag(prefix="TERM=dumb ")
-    there.wait("usage:")
+    there.wait("COMMAND ...")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])

@@ -136,7 +136,7 @@ async def test_explaining_a_finding_asks_in_the_chat_and_rests_on_what_is_shown(
 
 
 async def test_help_names_keys_and_commands(tmp_path: Path) -> None:
-    async with running(tmp_path, *DBE, "--screen", "findings", size=(100, 60)) as pilot:
+    async with running(tmp_path, *DBE, "--screen", "findings", size=(100, 64)) as pilot:
         await pilot.press("question_mark")
         await until(pilot, lambda: ":export FILE" in screen(pilot.app))
         await pilot.press("escape")

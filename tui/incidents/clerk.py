@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from knowledge.errors import GpudiagError
 from knowledge.language import Text
 
 if TYPE_CHECKING:
@@ -56,6 +55,7 @@ class Clerk:
     def __init__(self, pane: Pane) -> None:
         self._pane = pane
         self._reading: Job | None = None
+        self._books: Sequence[Runbook] = ()
         self._waiting: deque[tuple[Work, bool]] = deque()
         self._busy = False  # something is being written
 
@@ -70,21 +70,18 @@ class Clerk:
         """Read all again; once at a time."""
         if self._reading is None or not self._reading.running:
             desk = self._pane.desk  # the thread may outlive the pane
-            self._reading = desk.jobs.start("incidents", lambda job: self._read(job, desk))
+            self._reading = desk.jobs.start("incidents", lambda job: self._read(job, desk), self._unread)
 
     def _read(self, job: Job, desk: Desk) -> None:
-        from assistant.store.location import StoreError
         from knowledge.runbook import all_runbooks
 
-        books, found, trouble = all_runbooks(), [], ""
-        try:
-            found = self._book(desk).incidents()
-        except StoreError as error:
-            trouble = error.said.in_(desk.lang)
-        except Exception as error:  # noqa: BLE001 - a bug in what reads must not take the screen with it
-            trouble = f"{type(error).__name__}: {error}"
+        self._books = all_runbooks()
+        found = self._book(desk).incidents()
         if not job.stopped:
-            self._pane.post_message(IncidentsRead(found, books, trouble))
+            self._pane.post_message(IncidentsRead(found, self._books))
+
+    def _unread(self, job: Job, said: str) -> None:
+        self._pane.post_message(IncidentsRead((), self._books, said))
 
     # --- writing --------------------------------------------------------------------------
 
@@ -138,25 +135,17 @@ class Clerk:
         self._busy = True
         work, shown = self._waiting.popleft()
         desk = self._pane.desk
-        desk.jobs.start("incident", lambda job: self._write(job, desk, work, shown))
+        desk.jobs.start(
+            "incident",
+            lambda job: self._write(job, desk, work, shown),
+            lambda _, said: self._pane.post_message(IncidentRefused(said)),
+        )
 
     def _write(self, job: Job, desk: Desk, work: Work, shown: bool) -> None:
         from assistant.incidents.events import Hand
         from assistant.incidents.who import person
-        from assistant.store.location import StoreError
 
-        lang, told = desk.lang, None
-        try:
-            incident, new = work(self._book(desk), Hand(person(), "tui"))
-            already = Text(
-                f"Incident {incident.number} is open about it already.", f"已有未关闭的事件 {incident.number}。"
-            )
-            told = IncidentWritten(incident, shown, "" if new else already.in_(lang))
-        except StoreError as error:
-            why = error.said.in_(lang)
-        except GpudiagError as error:
-            why = str(error)
-        except Exception as error:  # noqa: BLE001 - told in one line; the app goes on
-            why = f"{type(error).__name__}: {error}"
+        incident, new = work(self._book(desk), Hand(person(), "tui"))
+        already = Text(f"Incident {incident.number} is open about it already.", f"已有未关闭的事件 {incident.number}。")
         if not job.stopped:
-            self._pane.post_message(told if told is not None else IncidentRefused(why))
+            self._pane.post_message(IncidentWritten(incident, shown, "" if new else already.in_(desk.lang)))

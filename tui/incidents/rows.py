@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from knowledge.language import Text
 from knowledge.text import clean
 from tui.tones import MARKS, Tone, of_severity
-from tui.widgets.grid import Cell, Column, Grid, Row
+from tui.widgets.columns import Cell, Column, Row
+from tui.widgets.grid import Grid
 
 if TYPE_CHECKING:
     from assistant.incidents.fold import Incident

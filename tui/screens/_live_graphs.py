@@ -158,9 +158,9 @@ class Painter:
             limit=limit, say=_say(shown.metric),
         )  # fmt: skip
         curves = self._curves(gpu, shown, cells)
-        if not any(known(c) for c in curves) and now is None:
+        numbers = [*(n for c in curves for n in known(c)), *([now] if now is not None else [])]
+        if not numbers:
             return base._replace(note=self._why(gpu, shown.metric), limit=None)
-        numbers = [n for c in curves for n in known(c)] + ([now] if now is not None else [])
         scale, line = self._scale(shown.metric, max(numbers), min(numbers), limit)
         base = base._replace(scale=scale, limit=line, over=Tone.ERROR if shown.metric == "temperature" else Tone.PLAIN,
                              edge=self._edge(gpu, shown, limit, scale))  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui.tones import MARKS, Tone, of_severity
 from tui.widgets.banner import age
-from tui.widgets.grid import Cell, Column, Row
+from tui.widgets.columns import Cell, Column, Row
 
 if TYPE_CHECKING:
     from assistant.live.frames import Frame, Gpu, Proc

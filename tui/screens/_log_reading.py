@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from assistant.live.loglines import LogLine
     from assistant.live.logsource import Log
     from tui.desk import Desk
-    from tui.widgets.grid import Row
+    from tui.widgets.columns import Row
     from tui.work import Job
 
 BREATH = 0.002  # seconds between two batches in which the screen has the interpreter to itself
@@ -55,12 +55,12 @@ def read(job: Job, desk: Desk, post: Callable[[Message], object]) -> None:
 
     origin, settings, lang = desk.origin, desk.settings, desk.lang
     judge = judge_of(desk.ruleset())
-    tail = Tail(judge, settings.machine.root) if origin.live else None
+    tail = Tail(judge, settings.machine.root) if origin.here else None
     if tail is not None:
         tail.start()
     try:
         last: Sequence[LogLine] = ()
-        for n, log in enumerate(logs(origin, settings, job.check)):
+        for n, log in enumerate(logs(origin, settings, job.check, desk.others)):
             tell(Came(job, log))
             for batch in log.lines(judge, breathe):
                 tell(Came(job, rows=[row_of(line, lang) for line in batch]))

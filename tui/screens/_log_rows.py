@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from knowledge.language import Text
 from tui.tones import MARKS, Tone, of_severity
-from tui.widgets.grid import Cell, Row
+from tui.widgets.columns import Cell, Row
 from tui.widgets.notes import Note
 
 if TYPE_CHECKING:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from textual.containers import Container
-
 from knowledge.language import Text
 from tui.messages import Explain
 from tui.widgets.grid import Grid
+from tui.widgets.ground import Ground
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -31,7 +30,7 @@ class ScreenSpec(NamedTuple):
     about: Text  # one sentence, for help and the command palette
 
 
-class Pane(Container):
+class Pane(Ground):
     """One screen's widget. It is made when it is first shown, and told of changes only while it is.
 
     Subclasses fill in what they need; every method here has an answer that does nothing.

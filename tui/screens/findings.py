@@ -15,7 +15,8 @@ from knowledge.language import Text
 from tui.messages import Explain, Goto
 from tui.screens._pane import Pane, ScreenSpec
 from tui.tones import MARKS, Tone, of_severity, of_state
-from tui.widgets.grid import Cell, Column, Grid, Row
+from tui.widgets.columns import Cell, Column, Row
+from tui.widgets.grid import Grid
 from tui.widgets.tree import FOLDED, OPEN, TreeView
 
 if TYPE_CHECKING:

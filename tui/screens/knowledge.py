@@ -12,7 +12,8 @@ from textual.widgets import Input
 from knowledge.language import Text
 from tui.screens._pane import Pane, ScreenSpec
 from tui.tones import Tone
-from tui.widgets.grid import Cell, Column, Grid, Row
+from tui.widgets.columns import Cell, Column, Row
+from tui.widgets.grid import Grid
 from tui.widgets.notes import Note, Notes
 from tui.widgets.reader import Reader
 
@@ -225,10 +226,10 @@ class KnowledgePane(Pane):
                           f"最接近的 {len(rows)} 个页面" if rows else "没有相关内容")  # fmt: skip
         elif kind:
             rows = [_row(t, lang) for t in topics(kind)]
-            told = f"{kind_of(kind).title.in_(lang)} · {self.t(f'{len(rows)} pages', f'{len(rows)} 个页面')}"
+            told = f"{kind_of(kind).title.in_(lang)} · {self.t(f'{len(rows):,} pages', f'{len(rows):,} 个页面')}"
         else:
             counts = [(k, len(topics(k.name))) for k in KINDS]
-            rows = [Row(k.name, (k.title.in_(lang), Cell(k.about.in_(lang), Tone.DIM), Cell(str(n), Tone.DIM, n)), "kind")
+            rows = [Row(k.name, (k.title.in_(lang), Cell(k.about.in_(lang), Tone.DIM), Cell(f"{n:,}", Tone.DIM, n)), "kind")
                     for k, n in counts]  # fmt: skip
             every = sum(n for _, n in counts)
             told = self.t(f"{every:,} pages of {len(rows)} kinds", f"{len(rows)} 类，共 {every:,} 个页面")

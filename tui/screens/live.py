@@ -166,7 +166,7 @@ class LivePane(Pane):
 
     def _draw(self) -> None:
         """Bring everything up to the moment of the feed."""
-        if not self.is_attached or not self.query(Plots):
+        if not self.is_attached or not self.children:
             return
         feed, t = self.desk.feed, self.t
         frame = feed.frame

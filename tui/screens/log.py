@@ -12,7 +12,8 @@ from tui.screens._log_reading import Came, read
 from tui.screens._log_rows import LIMIT, Held, in_full, line_of, moment_of
 from tui.screens._pane import Pane, ScreenSpec
 from tui.tones import Tone
-from tui.widgets.grid import Column, Grid, Row
+from tui.widgets.columns import Column, Row
+from tui.widgets.grid import Grid
 from tui.widgets.notes import Note, Notes
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class LogPane(Pane):
         if self._target:
             target, self._target = self._target, ""
             self.show_target(target)
-        elif first and not self.desk.origin.live and self.lines.at >= len(self.lines.shown) - 1:
+        elif first and not self.desk.origin.here and self.lines.at >= len(self.lines.shown) - 1:
             marks = [r for r in self.lines.shown if line_of(r).decoded is not None]
             grave = next(
                 (r for r in marks if (d := line_of(r).decoded) is not None and d.grave), marks[0] if marks else None
@@ -219,7 +220,7 @@ class LogPane(Pane):
             )
         if not self._done or self._into is not self._logs:
             parts.append(self.t("reading …", "正在读取 …"))
-        elif self.desk.origin.live and not self._at:
+        elif self.desk.origin.here and not self._at:
             parts.append(self.t(f"following {self._source}", f"跟踪 {self._source}") if self._source
                          else self.t("not followed", "未跟踪"))  # fmt: skip
         elif now.log.why:

@@ -16,7 +16,8 @@ from knowledge.language import Text
 from tui.messages import Explain, Goto
 from tui.screens._pane import Pane, ScreenSpec
 from tui.tones import MARKS, Tone, of_state
-from tui.widgets.grid import Cell, Column, Grid, Row
+from tui.widgets.columns import Cell, Column, Row
+from tui.widgets.grid import Grid
 from tui.widgets.page import Page
 from tui.widgets.states import StateLine
 
@@ -65,7 +66,8 @@ class NodesPane(Pane):
         self._job: Job | None = None
         self._known: Gathered | None = None
         self._growing = False  # recordings are still coming in
-        self._live: Look | None = None
+        self._live: Look | None = None  # of this machine
+        self._others: dict[str, Look] = {}  # of those that were looked at from here
         self._checks: dict[tuple[str, int | None], list[Run]] = {}
         self._ticking: list[Timer] = []
         self._pending: Timer | None = None
@@ -109,6 +111,8 @@ class NodesPane(Pane):
         here = self.desk.here
         if here is not None and here.diagnosis is not None:
             self._live = look_of(here.diagnosis, "live")
+        if picture.origin.live and picture.origin.host and picture.diagnosis is not None and picture.looking is None:
+            self._others[picture.host] = look_of(picture.diagnosis, "live")
         self._show()
 
     def source_changed(self) -> None:
@@ -206,7 +210,7 @@ class NodesPane(Pane):
         """Draw what is known, if that reads differently."""
         if not self.is_attached or self._known is None:
             return
-        nodes, now, grid = self._known.nodes(self._live), self.now(), self.query_one(Grid)
+        nodes, now, grid = self._known.nodes(self._live, self._others), self.now(), self.query_one(Grid)
         rows = [self._row(node, now) for node in nodes]
         if rows != list(grid.rows):
             first = bool(grid.shown) and grid.row is grid.shown[0]
@@ -329,7 +333,8 @@ class NodesPane(Pane):
     # --- drill down -----------------------------------------------------------------------
 
     def on_grid_chosen(self, event: Grid.Chosen) -> None:
-        """Enter: a recording is opened, this machine looked at; of any other node there is its page."""
+        """Enter: a recording is opened, this machine looked at, and another one that the inventory names; of any other node
+        there is its page."""
         event.stop()
         node = self.node
         if node is None:
@@ -338,6 +343,9 @@ class NodesPane(Pane):
             self.action_open_recording()
         elif node.here:
             self.app.open_live()  # type: ignore[attr-defined]  # of GpudiagApp
+            self.post_message(Goto("findings"))
+        elif node.host in self.desk.inventory().reach:
+            self.app.open_host(node.host)  # type: ignore[attr-defined]  # of GpudiagApp
             self.post_message(Goto("findings"))
         else:
             self.add_class("-page")
@@ -377,6 +385,8 @@ class NodesPane(Pane):
         node = self.node
         if node is None:
             return ""
+        if node.host in self.desk.inventory().reach and (node.last is None or node.last.source != "bundle"):
+            return self.t(f"what is wrong with {node.host}?", f"{node.host} 有什么问题？")
         if node.last is not None and node.last.source != "history":
             return self.t("what is wrong with this node?", "这个节点有什么问题？")
         at = node.last.at if node.last is not None and node.last.at is not None else self.now()
@@ -415,7 +425,7 @@ class NodesPane(Pane):
         return (
             (
                 "Enter",
-                self.t("open: the recording, this machine, or the node's page", "打开：录制、本机或该节点的详情"),
+                self.t("open: the recording, the machine, or the node's page", "打开：录制、机器或该节点的详情"),
             ),
             ("o", self.t("open the recording", "打开录制")),
             ("Esc", self.t("from the page back to the list", "从详情返回列表")),

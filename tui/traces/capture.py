@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from knowledge.language import Text
-from tui.tones import MARKS, Tone, of_severity
-from tui.traces.overview import explained
+from tui.tones import Tone
+from tui.traces.overview import finding
 from tui.traces.view import BarsView
 from tui.widgets.bars import BLANK, Bars, Part, Said
 
@@ -45,12 +45,7 @@ class Capture(BarsView):
         if self._found:
             yield Said(self.t("Found", "发现"), Tone.STRONG)
         for found in self._found.values():
-            tone = of_severity(found["severity"])
-            yield Said(found["title"], tone, f"finding:{found['id']}", lead=f"{MARKS.get(tone, '·')} ")
-            if said := explained(found, self.lang):
-                yield Said(said, Tone.DIM, lead="  ")
-            if action := found["action"]["text"]:
-                yield Said(action, lead="  → ")
+            yield from finding(found, self.lang)
         if self._data["traces"]:
             yield BLANK
             yield Said(self.t("Traces of the window", "该窗口的轨迹"), Tone.STRONG)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from knowledge.language import Text
 from tui.tones import Tone
 from tui.traces.tables import Table
-from tui.widgets.grid import Cell, Column, Row
+from tui.widgets.columns import Cell, Column, Row
 
 if TYPE_CHECKING:
     from tui.traces.opened import Opened

@@ -12,7 +12,8 @@ from assistant.render.cells import cut
 from knowledge.language import Text
 from tui.tones import Tone
 from tui.traces.view import View
-from tui.widgets.grid import Cell, Column, Grid, Row
+from tui.widgets.columns import Cell, Column, Row
+from tui.widgets.grid import Grid
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -11,7 +11,8 @@ from textual.widgets import Static
 from knowledge.language import Text
 from tui.tones import Tone
 from tui.traces.tables import Table, times
-from tui.widgets.grid import Cell, Column, Grid, Row
+from tui.widgets.columns import Cell, Column, Row
+from tui.widgets.grid import Grid
 from tui.widgets.steps import COLOURS, SHADES, Step, Steps
 
 if TYPE_CHECKING:

@@ -99,16 +99,9 @@ class Overview(BarsView):
                 )
 
     def _findings(self, many: bool) -> Iterator[Line]:
-
         for found in list(self._found.values())[:_FOUND]:
-            tone = of_severity(found["severity"])
             who = f"{found['subject'].get('id', '')}" if many and isinstance(found.get("subject"), dict) else ""
-            title = found["title"] + (f" · {who}" if who else "")
-            yield Said(title, tone, f"finding:{found['id']}", lead=f"{MARKS.get(tone, '·')} ")
-            if said := explained(found, self.lang):
-                yield Said(said, Tone.DIM, lead="  ")
-            if action := found["action"]["text"]:
-                yield Said(action, lead="  → ")
+            yield from finding(found, self.lang, who)
 
     def _kernels(self) -> Iterator[Line]:
         from assistant.render.trace_units import durations, share
@@ -175,6 +168,17 @@ class Overview(BarsView):
     def hints(self) -> str:
         """Keys."""
         return self.t("e explain · v next view · w whole trace or steps", "e 解释 · v 下一视图 · w 整个轨迹或迭代")
+
+
+def finding(found: Mapping[str, Any], lang: str, who: str = "") -> Iterator[Line]:
+    """What was found, what explains it, what to do. `who`: whose it is."""
+    tone = of_severity(found["severity"])
+    title = found["title"] + (f" · {who}" if who else "")
+    yield Said(title, tone, f"finding:{found['id']}", lead=f"{MARKS.get(tone, '·')} ")
+    if said := explained(found, lang):
+        yield Said(said, Tone.DIM, lead="  ")
+    if action := found["action"]["text"]:
+        yield Said(action, lead="  → ")
 
 
 def explained(found: Mapping[str, Any], lang: str) -> str:

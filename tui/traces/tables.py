@@ -9,7 +9,8 @@ from knowledge.language import Text
 from tui.tones import Tone
 from tui.traces.view import View
 from tui.widgets.bars import BLANK, Bars, Line, Said
-from tui.widgets.grid import Cell, Column, Grid, Row
+from tui.widgets.columns import Cell, Column, Row
+from tui.widgets.grid import Grid
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from assistant.render.cells import wrap
 from tui.tones import MARKS, Tone, styles
-from tui.widgets.grid import clip
+from tui.widgets.columns import clip
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

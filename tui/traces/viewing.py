@@ -26,9 +26,10 @@ from tui.traces.verdict import Verdict
 from tui.traces.view import View
 from tui.widgets.bars import Bars
 from tui.widgets.choices import Choices
+from tui.widgets.columns import clip
 from tui.widgets.command_line import CommandLine
 from tui.widgets.flame import Flame
-from tui.widgets.grid import Grid, clip
+from tui.widgets.grid import Grid
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -196,7 +197,9 @@ class Viewing(Pane):
         if not self.children or not self._made:
             return
         titles = [(v, VIEWS[v].TITLE.in_(self.desk.lang)) for v in self._there]
-        self.query_one(Choices).show(titles, self._view)
+        line = self.query_one(Choices)
+        line.show(titles, self._view)
+        line.display = len(titles) > 1  # a choice
         faint, room = self.app.theme_variables["faint"], max(10, self.size.width - 2)
         self.query_one("#what", Static).update(Line(clip(self._what(), room), style=faint, no_wrap=True))
         known = self._view == "files" or self._shown.get(self._view)

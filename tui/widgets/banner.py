@@ -11,7 +11,7 @@ from textual.widget import Widget
 from assistant.render.cells import width
 from tui.messages import Goto
 from tui.tones import MARKS, Tone, of_state, styles
-from tui.widgets.grid import clip
+from tui.widgets.columns import clip
 from tui.widgets.replay import clock
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Banner(Widget):
         from tui.app import desk_of
 
         t = desk_of(self.app).t
-        parts = [p.host or (t("this machine", "本机") if p.origin.live else t("recording", "录制"))]
+        parts = [p.host or (p.origin.host or t("this machine", "本机") if p.origin.live else t("recording", "录制"))]
         if p.looking is not None:
             seconds = int(time.monotonic() - p.begun)
             names = ", ".join(p.looking[:2]) + ("…" if len(p.looking) > 2 else "")

@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from assistant.render.cells import pad, width
 from tui.tones import Tone, styles
-from tui.widgets.grid import clip
+from tui.widgets.columns import clip
 from tui.widgets.walk import WALK
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from assistant.render.cells import pad, width
 from tui.tones import Tone, styles
-from tui.widgets.grid import clip
+from tui.widgets.columns import clip
 
 if TYPE_CHECKING:
     from textual import events

@@ -7,11 +7,9 @@ tuple; its line is made when it comes into view.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from math import isnan
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.cells import cell_len as width
-from rich.cells import set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -22,43 +20,11 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui.tones import Tone, over_cursor, styles
+from tui.widgets.columns import GAP, Column, Row, Runs, aligned, clip, fitted, measured, ordered, plain
 from tui.widgets.walk import WALK
 
 if TYPE_CHECKING:
     from textual.geometry import Offset
-
-GAP = 2  # columns between two cells
-_MEASURED = 400  # rows at either end whose cells decide how wide a column is
-_CONTROLS = dict.fromkeys((*range(32), *range(127, 160)), " ")  # a tab or a line break would break the table
-
-
-class Cell(NamedTuple):
-    """One value. `sort` is what it is sorted by: its text when None; rows without a value stand last either way."""
-
-    text: str
-    tone: Tone = Tone.PLAIN
-    sort: Any = None
-
-
-class Column(NamedTuple):
-    """One column. `keep`: 0 is always shown; of the others the highest is left out first where there is no room."""
-
-    key: str
-    title: str
-    least: int = 3  # columns of the terminal that it needs
-    most: int = 0  # that it takes; 0: as many as its cells have
-    right: bool = False  # numbers
-    keep: int = 0
-    stretch: bool = False  # takes what is left; where there is too little it gives way first
-
-
-class Row(NamedTuple):
-    """One row. `key` is its identity: the cursor stays on it whatever comes and goes."""
-
-    key: str
-    cells: tuple[Cell | str, ...]
-    data: Any = None
-    tone: Tone = Tone.PLAIN  # of cells that have none
 
 
 class Grid(ScrollView, can_focus=True):
@@ -116,7 +82,7 @@ class Grid(ScrollView, can_focus=True):
         before, self._before = self.row or self._before, None
         self._rows = list(rows)
         self._words = {}
-        self._natural = self._measured(self._rows)
+        self._natural = measured(self.columns, self._rows)
         self._arrange(before)
 
     def append(self, rows: Iterable[Row], limit: int = 0) -> None:
@@ -127,7 +93,8 @@ class Grid(ScrollView, can_focus=True):
         before, last = self.row, self._at >= len(self._shown) - 1
         over = max(0, len(self._rows) + len(new) - limit) if limit else 0
         self._natural = [
-            max(a, b) for a, b in zip(self._natural or self._measured(()), self._measured(new), strict=True)
+            max(a, b)
+            for a, b in zip(self._natural or measured(self.columns, ()), measured(self.columns, new), strict=True)
         ]
         if self._order is None and not over:
             self._grow(new, to_end=self.follow and last)
@@ -166,22 +133,11 @@ class Grid(ScrollView, can_focus=True):
         self._fit()
         self.refresh()
 
-    def _measured(self, rows: Sequence[Row]) -> list[int]:
-        some = rows if len(rows) <= 2 * _MEASURED else [*rows[:_MEASURED], *rows[-_MEASURED:]]
-        out = []
-        for i, column in enumerate(self.columns):
-            widest = max((width(_text(r.cells[i])) for r in some), default=0)
-            out.append(max(column.least, widest, width(column.title) + 2))  # the mark of the order stands beside it
-        return out
-
     def _arrange(self, before: Row | None, *, last: bool = False) -> None:
         shown = self._found(self._rows) if self._terms else self._rows
         if self._order is not None:
-            i = next((n for n, c in enumerate(self.columns) if c.key == self._order[0]), 0)
-            known = [(_comparable(value), r) for r in shown if (value := _sort(r.cells[i])) is not None]
-            unknown = [r for r in shown if _sort(r.cells[i]) is None]
-            known.sort(key=lambda pair: pair[0], reverse=self._order[1])
-            shown = [*(r for _, r in known), *unknown]
+            column = next((n for n, c in enumerate(self.columns) if c.key == self._order[0]), 0)
+            shown = ordered(shown, column, self._order[1])
         drawn, sizes, stood, self._shown = self._shown, self._sizes, self._at, shown
         at = self._at
         if last:
@@ -213,7 +169,7 @@ class Grid(ScrollView, can_focus=True):
         words, found = self._words, list(rows)
         for row in found:
             if row.key not in words:
-                words[row.key] = " ".join(map(_text, row.cells)).casefold()
+                words[row.key] = " ".join(map(plain, row.cells)).casefold()
         for term in self._terms:
             found = [row for row in found if term in words[row.key]]
         return found
@@ -272,13 +228,16 @@ class Grid(ScrollView, can_focus=True):
         at = next((n for n, r in enumerate(self._shown) if r.key == key), None)
         if at is None:
             return False
-        self._go(at)
+        if at != self._at:
+            self._go(at)
+        else:
+            self.scroll_to_cursor()
         return True
 
     def text(self, row: Row | None = None) -> str:
         """A row as text to copy."""
         row = row or self.row
-        return "  ".join(t for c in row.cells if (t := _text(c))) if row else ""
+        return "  ".join(t for c in row.cells if (t := plain(c))) if row else ""
 
     # --- walking --------------------------------------------------------------------------
 
@@ -380,39 +339,14 @@ class Grid(ScrollView, can_focus=True):
     # --- drawing --------------------------------------------------------------------------
 
     def _fit(self) -> None:
-        """Widths: all columns if they fit; then the stretching one gives way; then the least needed are left out."""
         room = self.size.width - 2
         self.virtual_size = Size(max(1, self.size.width), len(self._shown) + 1)
         if room <= 0 or not self.columns:
             self._sizes = []
             return
-        natural = self._natural or self._measured(())
-        kept = list(range(len(self.columns)))
-        while True:
-            sizes = [min(natural[i], c.most) if c.most else natural[i] for i, c in enumerate(self.columns)]
-            over = sum(sizes[i] for i in kept) + GAP * (len(kept) - 1) - room
-            for i in sorted(kept, key=lambda i: (not self.columns[i].stretch, -sizes[i])):
-                if over <= 0:
-                    break
-                floor = self.columns[i].least if self.columns[i].stretch else sizes[i]
-                given = min(over, max(0, sizes[i] - floor))
-                sizes[i] -= given
-                over -= given
-            droppable = [i for i in kept if self.columns[i].keep]
-            if over <= 0 or not droppable:
-                break
-            kept.remove(max(droppable, key=lambda i: (self.columns[i].keep, i)))
-        for i in sorted(kept, key=lambda i: (not self.columns[i].stretch, -sizes[i])):  # narrower than anybody needs
-            given = min(max(0, over), sizes[i] - 1)
-            sizes[i] -= given
-            over -= given
-        spare = -over
-        stretching = [i for i in kept if self.columns[i].stretch]
-        if spare > 0 and stretching:
-            sizes[stretching[-1]] += spare
-        self._sizes = [sizes[i] if i in kept else 0 for i in range(len(self.columns))]
+        self._sizes = fitted(self.columns, self._natural or measured(self.columns, ()), room)
         if self._sizes and not self._sizes[self._column]:
-            self._column = kept[0]
+            self._column = next((i for i, size in enumerate(self._sizes) if size), 0)
 
     def on_resize(self) -> None:
         """Another width: other columns may fit."""
@@ -453,7 +387,7 @@ class Grid(ScrollView, can_focus=True):
                 sign = "↓" if self._order[1] else "↑"
             title = clip(column.title + (" " + sign if sign else ""), size)
             here = style + Style(underline=True) if i == self._column and self.has_focus else style
-            parts += [*_aligned(title, size, column.right, here, style), Segment(" " * GAP, style)]
+            parts += [*aligned(title, size, column.right, here, style), Segment(" " * GAP, style)]
         return Strip(parts).adjust_cell_length(self.size.width, style)
 
     def _line(self, row: Row, at: int, base: Style) -> Strip:
@@ -463,74 +397,22 @@ class Grid(ScrollView, can_focus=True):
             over = over_cursor(self.app.theme_variables)
         elif self.marked is not None and self.marked(row):
             base += Style(bgcolor=self.app.theme_variables["panel"])
-        runs = _Runs(" ", base)
+        runs, columns = Runs(" ", base), 1
         faded = self.faded is not None and self.faded(row)
         for i, (column, size) in enumerate(zip(self.columns, self._sizes, strict=False)):
             if not size:
                 continue
             cell = row.cells[i]
-            tone = cell.tone if isinstance(cell, Cell) and cell.tone is not Tone.PLAIN else row.tone
+            tone = cell.tone if not isinstance(cell, str) and cell.tone is not Tone.PLAIN else row.tone
             tone = Tone.DIM if faded else tone
             style = (base if tone is Tone.PLAIN else base + self._styles[tone]) + over
             if cursor and self.has_focus and i == self._column:
                 style += Style(underline=True)
-            text = clip(_text(cell), size)
+            text = clip(plain(cell), size)
             room = " " * (size - width(text))
+            columns += size + GAP
             if column.right:
                 runs.add(room, base)
             runs.add(text, style)
             runs.add(" " * GAP if column.right else room + " " * GAP, base)
-        return Strip(runs.done(), runs.columns).adjust_cell_length(self.size.width, base)
-
-
-class _Runs:
-    """A line in the making: neighbours of one style are one segment, for every segment costs on its way to the terminal."""
-
-    __slots__ = ("_segments", "_style", "_text", "columns")
-
-    def __init__(self, text: str, style: Style) -> None:
-        self._segments: list[Segment] = []
-        self._text, self._style = text, style
-        self.columns = width(text)
-
-    def add(self, text: str, style: Style) -> None:
-        """More of the line."""
-        self.columns += width(text)
-        if style is self._style or not text:
-            self._text += text
-            return
-        self._segments.append(Segment(self._text, self._style))
-        self._text, self._style = text, style
-
-    def done(self) -> list[Segment]:
-        """The line."""
-        return [*self._segments, Segment(self._text, self._style)]
-
-
-def _aligned(text: str, size: int, right: bool, style: Style, blank: Style) -> list[Segment]:
-    room = Segment(" " * max(0, size - width(text)), blank)
-    return [room, Segment(text, style)] if right else [Segment(text, style), room]
-
-
-def _text(cell: Cell | str) -> str:
-    text = cell if isinstance(cell, str) else cell.text
-    return text if text.isprintable() else text.translate(_CONTROLS)
-
-
-def _sort(cell: Cell | str) -> Any:
-    if isinstance(cell, str):
-        return cell or None
-    value = cell.sort if cell.sort is not None else (cell.text or None)
-    return None if isinstance(value, float) and isnan(value) else value
-
-
-def _comparable(value: Any) -> tuple[int, Any]:
-    """Numbers before words: a column may hold both."""
-    return (0, value) if isinstance(value, int | float) else (1, str(value).casefold())
-
-
-def clip(text: str, columns: int) -> str:
-    """`text` in at most `columns`, an ellipsis in place of what is left out."""
-    if width(text) <= columns:
-        return text
-    return set_cell_size(text, columns - 1) + "…" if columns > 1 else "…"[:columns]
+        return Strip(runs.done(), columns).adjust_cell_length(self.size.width, base)

@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from assistant.render.cells import width
 from tui.tones import Tone, styles
-from tui.widgets.grid import clip
+from tui.widgets.columns import clip
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

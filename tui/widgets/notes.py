@@ -43,7 +43,7 @@ class Notes(Widget):
     def lines(self, columns: int) -> list[tuple[str, Tone]]:
         """What stands there."""
         from assistant.render.cells import wrap
-        from tui.widgets.grid import clip
+        from tui.widgets.columns import clip
 
         out: list[tuple[str, Tone]] = []
         for note in self._notes:

@@ -13,7 +13,7 @@ from textual.strip import Strip
 from assistant.render.cells import width
 from tui.tones import Tone, styles
 from tui.widgets.braille import Scale, char, curve, known
-from tui.widgets.grid import clip
+from tui.widgets.columns import clip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ from textual.widget import Widget
 
 from assistant.render.cells import width
 from tui.tones import MARKS, Tone, of_state, styles
-from tui.widgets.grid import clip
+from tui.widgets.columns import clip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

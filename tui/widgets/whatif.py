@@ -66,7 +66,11 @@ class WhatIf(ModalScreen["Query | None"]):
 
         t = self.app.t
         self._form = f = form(self._target, self._d, self.app.desk.lang)
-        facts = [f.about, t("now: ", "当前：") + f.now, t("asked for: ", "规则要求：") + f.against if f.against else ""]
+        facts = [
+            f.about,
+            t("now: ", "当前：") + f.now,
+            t("the rule asks for: ", "规则要求：") + f.against if f.against else "",
+        ]
         with Vertical():
             yield Static(t("What if: ", "假如：") + f.title, classes="title", markup=False)
             yield Static("  ·  ".join(filter(None, facts)), classes="faint", markup=False)

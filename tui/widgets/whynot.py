@@ -11,7 +11,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from tui.tones import Tone, of_severity
-from tui.widgets.grid import Cell, Column, Grid, Row
+from tui.widgets.columns import Cell, Column, Row
+from tui.widgets.grid import Grid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -127,6 +127,31 @@ def rows_of(reply: Reply) -> list[dict[str, object]]:
     return list(reply.data["history"]["rows"])
 
 
+def test_what_changed_since_it_last_worked(tmp_path: Path) -> None:
+    since_good = Slots(since=("good",))
+
+    def driver(what: str, at: int) -> Observation:
+        return value("node.driver.version", what, at, node(HOST))
+
+    bad = check(tmp_path, NOW - 4 * HOUR, line(79, NOW - 5 * HOUR), driver("550.54.15", NOW - 4 * HOUR))
+    assert bad.findings
+    none = ask(tmp_path, since_good)
+    assert not none.settled
+    assert "No check of gpu-12 that found nothing wrong" in none.headline
+    check(tmp_path, NOW - 3 * HOUR, driver("550.90.07", NOW - 3 * HOUR), boot="b2")
+    check(tmp_path, NOW - 2 * HOUR, line(48, NOW - 2 * HOUR), driver("550.90.07", NOW - 2 * HOUR), boot="b2")
+    assert "has not changed" in ask(tmp_path, since_good).headline
+    check(tmp_path, NOW - HOUR, line(48, NOW - 2 * HOUR), driver("570.133.20", NOW - HOUR), boot="b2")
+    reply = ask(tmp_path, since_good)
+    assert "The software of gpu-12 has changed since 2026-11-21 09:00" in reply.headline
+    assert reply.data["history"]["software"] == [
+        {"fact": "node.driver.version", "subject": f"node {HOST}", "before": "550.90.07", "after": "570.133.20"}
+    ]
+    assert "node.driver.version|node gpu-12|550.90.07|570.133.20" in text_of(reply)
+    assert "XID 48" in text_of(reply)
+    assert "软件有变化" in ask(tmp_path, since_good, lang="zh").headline
+
+
 # --- no history ---------------------------------------------------------------------------
 
 

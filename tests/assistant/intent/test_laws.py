@@ -87,6 +87,11 @@ def test_the_language_is_that_of_the_sentence(text: str, lang: str) -> None:
 def test_names_of_the_inventory_are_nodes() -> None:
     assert understand("check pluto", hosts=("pluto", "mars")).slots.node == ("pluto",)
     assert understand("why is pluto slow").slots.node == ()
+    # an ordinary word where a place is named, and an unknown name of a known series, which is asked back
+    assert understand("why is training slow on hole?", hosts=("hole",)).slots.node == ("hole",)
+    assert understand("why is training slow on dgx-b?", hosts=("dgx-a",)).slots.node == ("dgx-b",)
+    assert understand("is it slow on gpu3", hosts=("gpu01",)).slots.node == ()
+    assert understand("does it hang on gpu-burn", hosts=("gpu-12",)).slots.node == ()
 
 
 def test_nothing_heavy_is_loaded_to_understand() -> None:

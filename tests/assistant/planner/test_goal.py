@@ -136,7 +136,8 @@ def test_what_names_a_gpu_is_collected_with_the_value() -> None:
     [("run nvidia-smi", {"nvidia-smi"}), ("nvidia-smi topo -m", {"nvidia-smi-topo"}), ("check nvlink", {"nvlink"}),
      ("dcgmi diag", {"dcgm-diag"}), ("run dcgmi", {"dcgm-health"}), ("show dmesg", {"kernel-log"}),
      ("look at the kernel log", {"kernel-log"}), ("look at the kernel logs", {"kernel-log"}), ("内核日志", {"kernel-log"}),
-     ("list the processes", {"processes"}), ("lspci", {"lspci"}), ("what is the weather", set()), ("", set())],
+     ("list the processes", {"processes"}), ("lspci", {"lspci"}), ("what is the weather", set()), ("", set()),
+     ("show the temperature in slot 3", set()), ("show the stack", set()), ("show the stacks", {"job-stacks"})],
 )  # fmt: skip
 def test_tools_are_known_by_name(text: str, names: set[str]) -> None:
     assert set(named_probes(text, probes())) == names

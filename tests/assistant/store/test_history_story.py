@@ -240,6 +240,29 @@ def test_changed_facts_of_the_machine(url: str) -> None:
     assert diagnosis.verdict.state == "ok"
 
 
+def test_the_software_that_changed_since_it_last_worked(url: str) -> None:
+    machine = Machine(vbios="96.00.01")
+    first = store.since_last(url, plain(machine.observations(T0), T0), HOST, good=True)
+    assert isinstance(first, Text)
+    good, _ = check(url, machine, T0)
+    assert good.verdict.state == "ok"
+    machine.vbios, machine.more = "96.00.02", [xid(79, T0 + 30)]
+    check(url, machine, T0 + MINUTE)
+    now = plain(machine.observations(T0 + 2 * MINUTE), T0 + 2 * MINUTE)
+    against_last = differing(store.since_last(url, now, HOST))
+    assert against_last.since == T0 + MINUTE
+    assert not against_last.software
+    changes = differing(store.since_last(url, now, HOST, good=True))
+    assert changes.since == T0
+    assert [(c.before, c.after) for c in changes.software] == [("96.00.01", "96.00.02")]
+    assert "Since the last good check" in shown.text(changes, "en")
+    assert shown.plain(changes)["against"] == "last_good"
+    line = shown.updates(changes, "en")
+    assert line.startswith("changed since the last good check (")
+    assert "gpu.vbios 96.00.01 -> 96.00.02; all of it: gpudiag check --since-good" in line
+    assert "gpu.vbios 96.00.01 -> 96.00.02" in shown.updates(changes, "zh")
+
+
 def test_an_older_bundle_stands_by_itself(url: str) -> None:
     machine = Machine(replay=100)
     check(url, machine, T0)

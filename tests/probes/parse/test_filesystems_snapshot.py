@@ -16,6 +16,7 @@ from tests.probes.parse.smi_case import CONTEXT, all_of, one, status, value
 from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
 
 LINE = "43 27 0:52 / /data rw,relatime - nfs4 filer-1:/data rw,vers=4.2,hard"
+XPRT = "xprt: tcp 731 0 1 0 0 40 40 0 40 0 2 0 0"
 NUMBERS = {
     "frsize": 4096,
     "blocks": 1000,
@@ -221,7 +222,9 @@ def test_a_share_is_between_0_and_100(blocks: int, free: int, reserved: int) -> 
 def test_every_fact_is_told_of_somewhere() -> None:
     text = document(
         mounts=[{"line": LINE, "statvfs": NUMBERS, "errors_count": "0"}],
-        nfs=[{"mount": "/data", "first": ["READ: 1 1 0 1 1 1 1 1 0"], "second": ["READ: 1 1 0 1 1 1 1 1 0"]}],
-        lustre=[{"path": "/a/osc/b/import", "text": "state: FULL"}, {"path": "/a/osc/b/state", "text": ""}],
-    )
+        disks={"seconds": 0.5, "devices": {"0:52": ["0 52 vdb 1 0 8 1 1 0 8 1 0 1 2", "0 52 vdb 2 0 8 2 2 0 8 2 0 2 4"]}},
+        nfs=[{"mount": "/data", "first": [XPRT, "READ: 1 1 0 1 1 1 1 1 0"], "second": [XPRT, "READ: 1 1 0 1 1 1 1 1 0"]}],
+        lustre=[{"path": "/a/osc/b/import", "text": "state: FULL"}, {"path": "/a/osc/b/state", "text": ""},
+                *({"path": f"/a/osc/b/{name}", "text": "7"} for name in ("kbytestotal", "kbytesavail", "active"))],
+    )  # fmt: skip
     assert {o.fact for o in FORMAT.parse(text, CONTEXT)} == set(PROVIDES)

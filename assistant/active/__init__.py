@@ -1,0 +1,1 @@
+"""``gpudiag test``: active tests of this node, with consent and on idle GPUs only."""

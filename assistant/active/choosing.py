@@ -1,0 +1,140 @@
+"""What ``gpudiag test`` would run: which tests, on which GPUs, what is in the way. Nothing is started."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from shutil import which
+from typing import Any
+
+from knowledge.errors import UsageError, nearest_hint
+from knowledge.language import Text
+from knowledge.observation import Status
+from knowledge.text import clean
+from probes.active import ActiveTest, Refused, Step, chosen, tests
+from probes.host import Host
+
+LOOK_DEADLINE = 45.0  # seconds for looking whether the GPUs are idle: opening eight without persistence mode takes some
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One test, and its runs; or why it has none."""
+
+    test: ActiveTest
+    steps: tuple[Step, ...] = ()
+    why_not: Text | None = None
+
+    @property
+    def seconds(self) -> float:
+        """That it takes as a rule."""
+        return sum(s.seconds for s in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU as nvidia-smi lists it."""
+
+    index: int
+    name: str
+    pci: str
+    busy: str  # why it is not idle; empty when it is
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that is shown before consent."""
+
+    choices: tuple[Choice, ...]
+    gpus: tuple[Gpu, ...]  # those that were chosen
+    only: tuple[int, ...]  # their indices, as tests are told them
+    blind: str = ""  # why nobody knows whether they are idle
+
+    @property
+    def runs(self) -> tuple[Choice, ...]:
+        """Tests that can run. None where a GPU is in use, or nobody knows."""
+        return () if self.blind or self.busy else tuple(c for c in self.choices if c.steps)
+
+    @property
+    def busy(self) -> tuple[str, ...]:
+        """Why GPUs are not idle."""
+        return tuple(g.busy for g in self.gpus if g.busy)
+
+    @property
+    def seconds(self) -> float:
+        """Of all tests, as a rule."""
+        return sum(c.seconds for c in self.runs)
+
+
+def planned(args: argparse.Namespace, host: Host, path: str) -> Plan:
+    """The plan. UsageError for tests and GPUs that do not exist. `path`: where tools are looked for."""
+    only = _gpus(args.gpu)
+    wanted = _wanted(args.names, args.level)
+    rows, busy, blind = _looked(host, only)
+    gpus = tuple(
+        Gpu(int(r["index"]), clean(r.get("name", ""))[:60], clean(r.get("pci.bus_id", ""))[:20], clean(busy.get(r["index"], ""))[:200])
+        for r in rows if r.get("index", "").isdigit()
+    )  # fmt: skip
+    told = tuple(g.index for g in gpus)  # the recorded call names them: a replay asks the same
+    choices = tuple(_choice(t, host, told, path, part=bool(only) and not args.names) for t in wanted)
+    return Plan(choices, gpus, told, blind)
+
+
+def _gpus(given: Sequence[str]) -> tuple[int, ...]:
+    try:
+        return chosen(",".join(word.strip() for word in given))
+    except ValueError as error:
+        raise UsageError(f"--gpu {','.join(given)}: {error}") from None
+
+
+def _wanted(names: Sequence[str], level: int | None) -> list[ActiveTest]:
+    """Tests by name; else those up to a level, of a family only the one that belongs to it."""
+    known = {t.name: t for t in tests()}
+    families = {t.family for t in tests() if t.family}
+    out: dict[str, ActiveTest] = {}
+    for name in names:
+        test = known.get(name)
+        if name in families and level is not None:
+            test = next(t for t in tests() if t.family == name and t.level == level)
+        if test is None:
+            raise UsageError(
+                f"there is no test {name!r}", hint=nearest_hint(name, known) or f"tests: {', '.join(known)}"
+            )
+        out[test.name] = test
+    if names:
+        return list(out.values())
+    upto = level or 1
+    best = {t.family: t for t in tests() if t.family and t.level <= upto}
+    return [t for t in tests() if t.level <= upto and (not t.family or best[t.family] is t)]
+
+
+def _choice(test: ActiveTest, host: Host, gpus: tuple[int, ...], path: str, *, part: bool) -> Choice:
+    """`part`: a part of the node was chosen, and no test by its name."""
+    if not any(which(b, path=path) for b in test.binaries):
+        tools = " / ".join(test.binaries)
+        return Choice(test, why_not=Text(f"{tools} is not installed", f"未安装 {tools}"))
+    if test.whole_node and part:
+        return Choice(
+            test,
+            why_not=Text(
+                "it takes the whole node, and --gpu names a part of it", "它需要整个节点，而 --gpu 只指定了一部分"
+            ),
+        )
+    steps = test.steps(host, gpus)
+    return Choice(test, why_not=steps.why) if isinstance(steps, Refused) else Choice(test, tuple(steps))
+
+
+def _looked(host: Host, only: tuple[int, ...]) -> tuple[list[dict[str, str]], Mapping[str, str], str]:
+    """Rows of the GPUs, why some are not idle, and why nothing is known of them."""
+    shown = ("--gpus", ",".join(map(str, only))) if only else ()
+    reply = host.snapshot("active", "--look", *shown, deadline=LOOK_DEADLINE)
+    try:
+        said: Any = json.loads(reply.text) if reply.status is Status.OK else {}
+    except (ValueError, RecursionError):
+        said = {}
+    if not isinstance(said, dict) or said.get("outcome") not in ("idle", "busy"):
+        why = str(said.get("why") or reply.detail or "the look came to no end") if isinstance(said, dict) else ""
+        return [], {}, clean(why)[:400]
+    return list(said["before"]["gpus"]), dict(said.get("busy") or {}), ""

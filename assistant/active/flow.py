@@ -1,0 +1,229 @@
+"""From the command line to tests and what they say: the plan, consent, the runs, the machine after them, the answer."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Event, current_thread, main_thread
+from typing import TYPE_CHECKING, Any
+
+from assistant.active import choosing, consent, page
+from assistant.active.watched import Watched
+from assistant.exits import Exit
+from assistant.output import Progress, say, write
+from knowledge.language import Text
+from probes.active import duration
+from probes.host import Host, Recording, RecordingHost
+from probes.live_host import LiveHost, environment
+
+if TYPE_CHECKING:
+    from assistant.diagnosis import Diagnosis
+    from assistant.machine import Look
+    from probes.hang_memory import HangMemory
+    from probes.live import ProbeSpec
+    from probes.runner import ProbeResult
+
+
+def run(args: argparse.Namespace) -> int:
+    """Everything."""
+    lang = args.settings.output.lang
+    _refuse(args.record)
+    cancel = Event()
+    with LiveHost(args.settings.machine.name, root=args.settings.machine.root, memory=_memory(args)) as live:
+        plan = choosing.planned(args, live, environment(os.environ)["PATH"])
+        if args.dry_run or not plan.runs:
+            _show(plan, args)
+            return Exit.OK if args.dry_run else Exit.UNDECIDED
+        if not args.yes and not consent.asked(plan, args):
+            say(Text("gpudiag: nothing was started", "gpudiag: 未启动任何内容").in_(lang), args.quiet)
+            return Exit.UNDECIDED
+        with _interruptible(cancel):
+            done, look = _tested(plan, args, live, cancel)
+    code = _answer(plan, args, done, look)
+    if cancel.is_set():
+        say(
+            Text(
+                "gpudiag: broken off: what was measured by then is above", "gpudiag: 已中断：以上为此前测得的内容"
+            ).in_(lang),
+            args.quiet,
+        )
+        return Exit.INTERRUPTED
+    unsettled = any(set(one.outcomes) != {"ended"} for one in done)
+    return Exit.UNDECIDED if code == Exit.OK and unsettled else code
+
+
+def _refuse(place: str | None) -> None:
+    """UsageError for what is no place for a bundle, before a quarter of an hour was spent."""
+    if place is None:
+        return
+    from knowledge.errors import UsageError
+
+    if place in ("", "-"):
+        raise UsageError(
+            "a bundle is not written to standard output", hint="name FILE.tar.gz, FILE.zip, or a new folder"
+        )
+    if not Path(place).absolute().parent.is_dir():
+        raise UsageError(f"{place} cannot be written: there is no folder {Path(place).absolute().parent}")
+
+
+def _show(plan: choosing.Plan, args: argparse.Namespace) -> None:
+    from assistant.render.trace_page import Page, show
+
+    lang = args.settings.output.lang
+    write(
+        show(
+            Page("gpudiag/test-plan/1", consent.data(plan, lang), lambda: consent.parts(plan, lang)),
+            args.settings.output,
+        )
+    )
+
+
+def _memory(args: argparse.Namespace) -> HangMemory | None:
+    from assistant.config import state_folder
+    from probes.hang_memory import HangMemory
+    from probes.live_host import boot_id
+
+    boot = boot_id()
+    return HangMemory(state_folder(args.settings) / "hangs.json", boot) if boot else None
+
+
+# --- the runs -----------------------------------------------------------------------------
+
+
+def _tested(plan: choosing.Plan, args: argparse.Namespace, live: Host, cancel: Event) -> tuple[list[page.Done], Look]:
+    """Each test, then the machine as the tests left it: their traces in the kernel log and the counters belong to them."""
+    from assistant import machine
+    from probes.live import probes
+    from probes.runner import run as run_probes
+    from probes.runner import select
+
+    bar = Progress(args.quiet, after=0.2)
+    progress = _Bar(bar)
+    watched = Watched(live, progress.told, cancel)
+    host = RecordingHost(watched)
+    told = {"guarded": "1"} | ({"gpus": ",".join(map(str, plan.only))} if plan.only else {})
+    known = {spec.name: spec for spec in probes()}
+    done: list[page.Done] = []
+    try:
+        for number, choice in enumerate(plan.runs, 1):
+            if cancel.is_set():
+                break
+            progress.begin(choice, number, len(plan.runs), args)
+            [result] = run_probes(host, [_told(known[choice.test.name], told)], timing=True)
+            done.append(page.Done(choice.test.name, result))
+        bar("looking at the machine after the tests")
+        watched.now()
+        after = select()
+        results = run_probes(host, after, budget=args.budget, timing=True, jobs=machine.JOBS)
+    finally:
+        bar.done()
+    everything: list[ProbeResult] = sorted([*(one.result for one in done), *results], key=lambda r: r.probe)
+    names = tuple(r.probe for r in everything)
+    unasked = tuple(r.probe for r in everything if r.unasked)
+    options = {one.name: told for one in done}
+    return done, machine.Look(
+        host.name, tuple(everything), host.replies, host.as_of, Recording(names, unasked, options)
+    )
+
+
+def _told(spec: ProbeSpec, options: dict[str, str]) -> ProbeSpec:
+    return replace(spec, collect=lambda request, host: spec.collect(replace(request, options=options), host))
+
+
+class _Bar:
+    """Progress of the test that runs, from its own output where that tells, else from the clock."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._choice: choosing.Choice | None = None
+        self._begun, self._lead = 0.0, ""
+        self._lines: list[str] = []
+
+    def begin(self, choice: choosing.Choice, number: int, total: int, args: argparse.Namespace) -> None:
+        """The next test."""
+        self._lines = []
+        self._choice, self._begun, self._lead = choice, time.monotonic(), f"{choice.test.name} ({number}/{total})"
+        lang = args.settings.output.lang
+        say(Text(
+            f"gpudiag: {choice.test.name}: about {duration(choice.seconds, 'en')}",
+            f"gpudiag: {choice.test.name}：约 {duration(choice.seconds, 'zh')}",
+        ).in_(lang), args.quiet)  # fmt: skip
+
+    def told(self, said: dict[str, Any]) -> None:
+        """One line of the collector; an empty one when only time has gone by."""
+        if self._choice is None:
+            return
+        self._lines = [str(x) for x in said.get("lines") or self._lines]
+        gone = time.monotonic() - self._begun
+        share = self._choice.test.progress(self._lines)
+        shown = f" {100 * share:.0f} %" if share is not None else ""
+        newest = f": {self._lines[-1].strip()}" if self._lines else ""
+        self._bar(f"{self._lead}{shown} {gone:.0f} of about {self._choice.seconds:.0f} s{newest}")
+
+
+@contextmanager
+def _interruptible(cancel: Event) -> Iterator[None]:
+    """Ctrl-C, SIGTERM and SIGHUP end the test that runs, with all that it started; a second Ctrl-C is meant."""
+
+    def end(number: int, frame: object) -> None:
+        del frame
+        if cancel.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        cancel.set()
+
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = {n: signal.signal(n, end) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
+# --- the answer ---------------------------------------------------------------------------
+
+
+def _answer(plan: choosing.Plan, args: argparse.Namespace, done: list[page.Done], look: Look) -> int:
+    from assistant import machine
+    from assistant.commands.rules import ruleset
+    from assistant.diagnosis import diagnose
+    from assistant.sources import tells
+
+    rules = ruleset(args, args.settings)
+    trouble, lang = "", args.settings.output.lang
+    if not args.no_history:
+        look, trouble = machine.remembering(args.settings, look, rules.rules)
+        if trouble:
+            say(f"gpudiag: {trouble}", args.quiet)
+    found = diagnose([*look.observations, *look.earlier], rules, notes=look.notes, as_of=look.as_of, whole=look.whole)
+    left_out = consent.hindrances(replace(plan, gpus=()), lang)
+    write(page.show(done, found, args.settings.output, tells, args.verbose, left_out))
+    _keep(args, look, found, rules.rules, bool(trouble))
+    return found.exit
+
+
+def _keep(args: argparse.Namespace, look: Look, found: Diagnosis, rules: Any, told: bool) -> None:
+    """After the answer: the history, and the bundle."""
+    history = args.settings.history
+    if not args.no_history and history.url != "off":
+        from assistant.store import remember
+
+        complaint = remember(
+            history.url, look.host, found, look.results, days=history.days, boot_id=look.boot_id, rules=rules,
+            lang=args.settings.output.lang, told=told,
+        )  # fmt: skip
+        if complaint:
+            say(f"gpudiag: {complaint}", args.quiet)
+    if args.record:
+        from assistant.commands.collect import save
+
+        save(look, args.record)
+        say(f"gpudiag: recorded in {args.record}", args.quiet)

@@ -1,0 +1,72 @@
+"""Which machine a question is about, and why one cannot be looked at from here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from assistant.session import phrases
+from assistant.session.inventory import Inventory, Known, Unknown, resolve
+from assistant.session.looking import fresh
+from assistant.session.nodeset import expand, is_set
+from assistant.session.state import Frame, Origin, State
+
+if TYPE_CHECKING:
+    from assistant.intent.query import Query
+    from assistant.reply import Reply
+    from assistant.session.steps import Said
+
+
+def machine_of(inventory: Inventory, state: State, query: Query, event: Said) -> Origin:
+    """The machine that a question is about: the one that it names, else the one that was given, else the one that the talk
+    is about for as long as what was seen of it is new; else this one."""
+    frame = state.frame
+    if query.slots.node:
+        found = {_known(name, inventory) for name in query.slots.node}
+        return Origin(host=found.pop()) if len(found) == 1 and found <= inventory.reach else Origin()
+    if event.origin.host:
+        return Origin(host=event.origin.host)
+    goes_on = frame.origin.live and frame.origin.host and frame.seen and fresh(state, frame, event.at)
+    return frame.origin if goes_on else Origin()
+
+
+def about(query: Query, host: str) -> Query:
+    """`query`, said to be about the node `host`, whatever it was called."""
+    from assistant.intent.echo import echo
+
+    return echo(replace(query, slots=query.slots._replace(node=(host,))))
+
+
+def elsewhere(inventory: Inventory, query: Query, origin: Origin) -> Reply | None:
+    """Why the named node cannot be looked at; None when it can, or none is named."""
+    if not query.slots.node or not origin.live or origin.host:
+        return None
+    reach: dict[str, None] = {}
+    for name in query.slots.node:
+        found = resolve(name, inventory)
+        if isinstance(found, Unknown):
+            return phrases.unknown_node(name, found.suggestions, query.lang)
+        if inventory.is_here(name):
+            continue
+        members = _members(found.name, inventory)
+        if not inventory.reach.issuperset(members):
+            return phrases.not_here(name, inventory.here, query.lang)
+        reach.update(dict.fromkeys(members))
+    return phrases.one_at_a_time(list(reach), query.lang) if reach else None
+
+
+def cut_off(state: State, frame: Frame, lang: str) -> Reply | None:
+    """What to say of a connection that broke, after which nothing more is asked for in a turn; None when none did."""
+    lost = next((s for s in (state.seen[n] for n in frame.seen) if s.lost), None)
+    return phrases.unreached(lost.host, lost.lost, lang, partly=True) if lost is not None else None
+
+
+def _known(name: str, inventory: Inventory) -> str:
+    """The node that `name` means; empty when it means none, or this one."""
+    found = resolve(name, inventory)
+    return found.name if isinstance(found, Known) and found.name != inventory.here else ""
+
+
+def _members(name: str, inventory: Inventory) -> tuple[str, ...]:
+    """The nodes of a set, by the names that they are known by."""
+    return tuple(_known(n, inventory) for n in expand(name)) if is_set(name) else (name,)

@@ -1,0 +1,8 @@
+"""The active test ib-write-bw as a probe: for a conversation, which asks for consent, and for recordings of `gpudiag test`."""
+
+from __future__ import annotations
+
+from probes.active import spec
+from probes.active.ib_write_bw import TEST
+
+PROBE = spec(TEST)

@@ -1,0 +1,8 @@
+"""The active test nvbandwidth as a probe: for a conversation, which asks for consent, and for recordings of `gpudiag test`."""
+
+from __future__ import annotations
+
+from probes.active import spec
+from probes.active.nvbandwidth import TEST
+
+PROBE = spec(TEST)

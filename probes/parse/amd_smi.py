@@ -1,0 +1,195 @@
+"""``amd-smi list|static|metric --json``: AMD's GPUs as AMD's own tool sees them.
+
+Source of the fields: the CLI of ROCm/amdsmi (amdsmi_cli, ROCm 6.0 to 7.2) and its documentation at
+rocm.docs.amd.com/projects/amdsmi. Up to ROCm 6 the output is a list of GPUs, from ROCm 7 an object with ``gpu_data``;
+a quantity is ``{"value": 41, "unit": "W"}``, what the GPU does not tell is ``"N/A"``. ``metric`` names a GPU by its number
+only; ``static`` and ``list`` tie the number to the PCI address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from knowledge.observation import Observation, Status, Subject
+from probes.base import Context, DocumentFormat
+from probes.parse._smi_values import Reading, not_understood
+from probes.parse._vendor_emit import (
+    CELSIUS,
+    MHZ,
+    MIB,
+    PERCENT,
+    PLAIN,
+    WATTS,
+    VendorEmitter,
+    load,
+    number,
+    table,
+    tables,
+    text_of,
+    words,
+)
+
+NAME, REVISION, VENDOR = "amd-smi", 1, "amd"
+PROVIDES = (
+    "node.gpus.amd", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.serial", "gpu.vbios", "gpu.driver.name",
+    "gpu.driver.version", "gpu.numa", "gpu.utilization.core", "gpu.power.draw", "gpu.power.limit", "gpu.clock.graphics",
+    "gpu.temperature.core", "gpu.temperature.slowdown", "gpu.temperature.shutdown", "gpu.temperature.hotspot",
+    "gpu.temperature.hotspot_slowdown", "gpu.temperature.hotspot_shutdown", "gpu.temperature.memory",
+    "gpu.temperature.memory_slowdown", "gpu.memory.total", "gpu.memory.used", "gpu.pcie.replay", "gpu.ras.corrected",
+    "gpu.ras.uncorrected", "gpu.ras.deferred", "gpu.ras.uncorrected.blocks", "gpu.xgmi.state", "gpu.throttle.reasons",
+)  # fmt: skip
+# Unable to detect any GPU devices, check amdgpu version and module status (sudo modprobe amdgpu)
+_ERROR = re.compile(r"(?:Unable to detect any GPU devices|Unable to get devices, driver not initialized)[^\n]{0,200}")
+# (section, key) -> fact, units, whole number
+_METRICS: tuple[tuple[str, str, str, Mapping[str, float], bool], ...] = (
+    ("usage", "gfx_activity", "gpu.utilization.core", PERCENT, True),
+    ("power", "socket_power", "gpu.power.draw", WATTS, False),
+    ("temperature", "edge", "gpu.temperature.core", CELSIUS, True),
+    ("temperature", "hotspot", "gpu.temperature.hotspot", CELSIUS, True),
+    ("temperature", "mem", "gpu.temperature.memory", CELSIUS, True),
+    ("mem_usage", "total_vram", "gpu.memory.total", MIB, True),
+    ("mem_usage", "used_vram", "gpu.memory.used", MIB, True),
+    ("pcie", "replay_count", "gpu.pcie.replay", PLAIN, True),
+    ("limit", "socket_power", "gpu.power.limit", WATTS, False),
+    ("limit", "slowdown_edge_temperature", "gpu.temperature.slowdown", CELSIUS, True),
+    ("limit", "shutdown_edge_temperature", "gpu.temperature.shutdown", CELSIUS, True),
+    ("limit", "slowdown_hotspot_temperature", "gpu.temperature.hotspot_slowdown", CELSIUS, True),
+    ("limit", "shutdown_hotspot_temperature", "gpu.temperature.hotspot_shutdown", CELSIUS, True),
+    ("limit", "slowdown_vram_temperature", "gpu.temperature.memory_slowdown", CELSIUS, True),
+)
+_TEXTS = (
+    ("asic", "market_name", "gpu.name"), ("asic", "asic_serial", "gpu.serial"), ("vbios", "version", "gpu.vbios"),
+    ("driver", "name", "gpu.driver.name"), ("driver", "version", "gpu.driver.version"),
+)  # fmt: skip
+_ECC = (
+    ("total_correctable_count", "gpu.ras.corrected"), ("total_uncorrectable_count", "gpu.ras.uncorrected"),
+    ("total_deferred_count", "gpu.ras.deferred"),
+)  # fmt: skip
+_XGMI = {"no_errors": "ok", "error": "error", "multiple_errors": "multiple_errors"}
+# ppt is the limit of package power, prochot a line of the board that asks for less
+_REASONS = {"ppt": "power", "socket_thermal": "thermal", "hbm_thermal": "hbm_thermal", "vr_thermal": "vr_thermal",
+            "prochot": "prochot"}  # fmt: skip
+_ACTIVE = {"active": True, "true": True, "not active": False, "false": False}
+_ALL_ONES = 0xFFFF  # what a channel's 16-bit counter reads as while the GPU sleeps
+
+
+def sniff(head: str) -> int:
+    """95 for a document of the tool, 90 for the sentence that it prints instead."""
+    if head.lstrip("\ufeff \n\t")[:1] in ("[", "{") and '"gpu":' in head:
+        signs = ('"gfx_activity"', '"total_uncorrectable_count"', '"market_name"', '"kfd_id"', '"socket_power"', '"total_vram"',
+                 '"ppt_violation_status"')  # fmt: skip
+        sensors = '"hotspot"' in head and '"edge"' in head  # one of these words alone may be of anybody
+        return 95 if sensors or any(sign in head for sign in signs) else 0
+    return 90 if _ERROR.search(head) else 0
+
+
+def parse(text: str, context: Context) -> list[Observation]:
+    """Observations of one document."""
+    emit = VendorEmitter(NAME, REVISION, context, VENDOR)
+    document = load(text)
+    records = tables(table(document).get("gpu_data", document))
+    records = [r for r in records if isinstance(r.get("gpu"), int) and not isinstance(r["gpu"], bool)]
+    if not records:
+        said = _ERROR.search(text)
+        return emit.failed(said[0] if said else "the document is cut, or lists no GPU")
+    emit.count(len({r["gpu"] for r in records}))
+    for record in records:
+        _gpu(emit, record)
+    return emit.out
+
+
+def _gpu(emit: VendorEmitter, record: Mapping[str, Any]) -> None:
+    bdf = words(table(record.get("bus")).get("bdf")) or words(record.get("bdf"))
+    subject = emit.device(str(record["gpu"]), bdf)
+    for section, key, fact, units, whole in _METRICS:
+        part = table(record.get(section))
+        if key in part:
+            reading = number(part[key], units, whole=whole)
+            if section == "limit" and reading.value == 0:
+                reading = Reading(None, Status.UNSUPPORTED, "a limit of 0 is none")
+            emit.put(fact, subject, reading, shown=_shown(section, key, part[key]))
+    for section, key, fact in _TEXTS:
+        part = table(record.get(section))
+        if key in part:
+            emit.put(fact, subject, text_of(part[key]), shown=_shown(section, key, part[key]))
+    clock = table(table(record.get("clock")).get("gfx_0"))
+    if "clk" in clock:
+        reading = number(clock["clk"], MHZ, whole=True)
+        emit.put("gpu.clock.graphics", subject, reading, shown=_shown("clock", "gfx_0", clock["clk"]))
+    numa = table(record.get("numa")).get("node")
+    if isinstance(numa, int) and not isinstance(numa, bool) and numa >= 0:
+        emit.fact("gpu.numa", subject, numa, excerpt=f"numa: node {numa}")
+    _errors(emit, subject, record)
+    if "xgmi_err" in record:
+        emit.put("gpu.xgmi.state", subject, _xgmi(words(record["xgmi_err"])), shown=f"xgmi_err: {record['xgmi_err']}")
+    if isinstance(record.get("throttle"), dict):
+        _throttle(emit, subject, record["throttle"])
+
+
+def _shown(section: str, key: str, value: object) -> str:
+    if isinstance(value, dict):
+        value = f"{value.get('value')} {value.get('unit', '')}".strip()
+    return f"{section}.{key}: {value}"
+
+
+def _errors(emit: VendorEmitter, subject: Subject, record: Mapping[str, Any]) -> None:
+    """The counters of RAS. Sleeping GPUs answer with all ones in every channel: those are no errors."""
+    if "ecc" not in record:
+        return
+    ecc = table(record["ecc"])
+    asleep = all_ones(ecc.get("total_correctable_count"), ecc.get("total_uncorrectable_count"))
+    for key, fact in _ECC:
+        reading = asleep or number(ecc.get(key), PLAIN, whole=True)
+        emit.put(fact, subject, reading, shown=_shown("ecc", key, ecc.get(key)))
+    blocks = record.get("ecc_blocks")
+    if isinstance(blocks, dict) and asleep is None:
+        counted = {
+            name.lower(): found.value
+            for name, block in blocks.items()
+            if (found := number(table(block).get("uncorrectable_count"), PLAIN, whole=True)).ok
+        }
+        if counted:
+            bad = tuple(sorted(name for name, count in counted.items() if isinstance(count, int) and count > 0))
+            emit.fact(
+                "gpu.ras.uncorrected.blocks",
+                subject,
+                bad,
+                excerpt=f"{len(counted)} blocks told, {len(bad)} with errors",
+            )
+
+
+def all_ones(corrected: object, uncorrected: object) -> Reading | None:
+    """Why two counters are none: both the same whole number of channels that read as ones. None when they may be real."""
+    if isinstance(corrected, int) and corrected == uncorrected and corrected > 0 and corrected % _ALL_ONES == 0:
+        why = f"{corrected} corrected and as many uncorrected errors are channels that read as ones: the GPU was asleep"
+        return Reading(None, Status.FAILED, why)
+    return None
+
+
+def _xgmi(said: str) -> Reading:
+    word = said.lower().removeprefix("amdsmi_xgmi_status_")
+    if word in _XGMI:
+        return Reading(_XGMI[word])
+    return text_of(said) if not text_of(said).ok else not_understood(said, "a state of xGMI links")
+
+
+def _throttle(emit: VendorEmitter, subject: Subject, part: Mapping[str, Any]) -> None:
+    """What is active now; a partitioned GPU tells the rest for each partition, which is not looked at."""
+    told = {}
+    for key, reason in _REASONS.items():
+        said = part.get(f"{key}_violation_status")
+        state = said if isinstance(said, bool) else _ACTIVE.get(words(said).lower())
+        if state is not None:
+            told[reason] = state
+    if told:
+        active = tuple(sorted(reason for reason, on in told.items() if on))
+        emit.fact(
+            "gpu.throttle.reasons", subject, active, excerpt=f"violation status active: {', '.join(active) or 'none'}"
+        )
+    else:
+        emit.missing("gpu.throttle.reasons", subject, Status.UNSUPPORTED, "the GPU tells no violation status")
+
+
+FORMAT = DocumentFormat(NAME, "amd-smi --json", REVISION, PROVIDES, sniff, parse)

@@ -1,0 +1,58 @@
+"""``ethtool -S``: the counters of one interface, under the names of its driver.
+
+    NIC statistics:
+         rx_packets: 81203
+         tx_pause_storm_error_events: 0
+
+One reading: what was paused within it is not told.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from knowledge.observation import Observation, Scope, Status, Subject
+from probes.base import Context, DocumentFormat
+from probes.parse import _interface_counters
+from probes.parse._app_emit import clean_lines
+from probes.parse._interface_counters import Reading, emit_counters
+from probes.parse._sysfs import Sheet
+from probes.parse._whose import interface
+
+NAME, REVISION = "ethtool-stats", 1
+_HEAD = re.compile(r"^\s{0,8}NIC statistics:\s{0,8}$", re.MULTILINE)
+_LINE = re.compile(r"\s{1,12}([\w.\[\]-]{1,60})(?: \(.{0,20}\))?: (\d{1,20})\s{0,4}")
+_ERROR = re.compile(r"(?:netlink error|Cannot get stats (?:strings )?(?:information|count)): (.{1,120})")
+_MOST = 20_000
+
+
+def sniff(head: str) -> int:
+    """90 on the headline."""
+    return 90 if _HEAD.search(head) else 0
+
+
+def parse(text: str, context: Context) -> list[Observation]:
+    """Counters of the interface."""
+    sheet = Sheet.of(NAME, REVISION, context, {})
+    subject = Subject(Scope.NIC, interface(text, context), sheet.node)
+    values: dict[str, int] = {}
+    lines: dict[str, int] = {}
+    for line in clean_lines(text):
+        if len(values) < _MOST and (found := _LINE.fullmatch(line.text)):
+            values.setdefault(found[1], int(found[2]))
+            lines.setdefault(found[1], line.number)
+    if not values:
+        found = _ERROR.search(text)
+        why = found[1] if found else "no counter is printed"
+        sheet.missing("nic.pause.rx", subject, Status.UNSUPPORTED if found else Status.FAILED, why, context.source)
+        return sheet.out
+    emit_counters(sheet, subject, {}, [Reading(None, None, values)])
+    return [replace(o, source=replace(o.source, call=context.source, line=_line(o, lines))) for o in sheet.out]
+
+
+def _line(o: Observation, lines: dict[str, int]) -> int | None:
+    return lines.get(o.excerpt.partition(":")[0])
+
+
+FORMAT = DocumentFormat(NAME, "ethtool -S", REVISION, _interface_counters.FACTS, sniff, parse)

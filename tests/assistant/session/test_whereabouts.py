@@ -1,0 +1,159 @@
+"""Talks about other machines: which one is looked at, when the talk goes on about it, and what is said when it cannot be reached."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from assistant.session.core import Result, Session
+from assistant.session.inventory import Inventory
+from assistant.session.looking import FRESH
+from assistant.session.state import Origin, Seen, State, plain, restored
+from assistant.session.steps import Collect, Collected, Conclude, Said
+from knowledge.observation import Observation, Source, node
+from rules.loader import load as load_rules
+
+NODES = Inventory(
+    ("login-7", "gpu-12", "gpu-13", "gpu-20", "old-1"), "login-7", reach=frozenset({"gpu-12", "gpu-13", "gpu-20"}),
+    called={"dgx3": "gpu-12"},
+)  # fmt: skip
+NOW = 1_800_000_000 * 10**9
+LOST = "gpu-12: 10.0.3.12 refuses connections: no ssh server listens there\n  is sshd running?"
+
+
+@cache
+def session() -> Session:
+    return Session(load_rules(), NODES)
+
+
+def say(text: str, state: State | None = None, origin: Origin = Origin(), at: int = NOW) -> Result:  # noqa: B008 - a constant
+    return session().step(state or State(), Said(text, origin, at))
+
+
+def looked(host: str, probes: tuple[str, ...], at: int = NOW, lost: str = "") -> Collected:
+    seen = Observation("node.uptime", node(host), 5.0, source=Source("system"))
+    return Collected(Seen(host, (seen,), probes, as_of=at, whole=True, lost=lost))
+
+
+def answered(result: Result, host: str, at: int = NOW) -> Result:
+    """Until there is an answer, each look gives next to nothing."""
+    state, steps = result
+    while isinstance(steps[0], Collect):
+        assert steps[0].origin.host == host
+        state, steps = session().step(state, looked(host, steps[0].probes, at))
+    return state, steps
+
+
+def where(result: Result) -> str:
+    """The machine that is to be looked at; "-" when none is."""
+    step = result[1][0]
+    return (step.origin.host or "here") if isinstance(step, Collect) else "-"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "given", "looks"),
+    [
+        ("is gpu-12 healthy?", "", "gpu-12"),
+        ("why is training slow on gpu-13?", "", "gpu-13"),
+        ("can I use GPU-12?", "", "gpu-12"),
+        ("is dgx3 ok?", "", "gpu-12"),
+        ("check gpu-[12]", "", "gpu-12"),
+        ("gpu-12 还能用吗？", "", "gpu-12"),
+        ("is this node healthy?", "", "here"),
+        ("is login-7 healthy?", "", "here"),
+        ("is this node healthy?", "gpu-13", "gpu-13"),
+        ("is gpu-12 healthy?", "gpu-13", "gpu-12"),
+        ("is login-7 healthy?", "gpu-13", "here"),
+        ("is old-1 healthy?", "", "-"),
+        ("is gpu-77 healthy?", "", "-"),
+        ("is gpu-[12-13] healthy?", "", "-"),
+        ("are gpu-12 and gpu-13 healthy?", "", "-"),
+        ("what is xid 79?", "gpu-13", "-"),
+    ],
+)
+def test_which_machine_is_looked_at(sentence: str, given: str, looks: str) -> None:
+    assert where(say(sentence, origin=Origin(host=given))) == looks
+
+
+def test_several_machines_are_looked_at_one_by_one() -> None:
+    _, (step, *_) = say("what is wrong with gpu-[12-13] and gpu-20?")
+    assert isinstance(step, Conclude)
+    assert step.reply.headline == "One node is looked at at a time: gpu-12, gpu-13, gpu-20."
+    assert step.reply.suggestions == ("is gpu-12 healthy?", "is gpu-13 healthy?", "is gpu-20 healthy?")
+
+
+def test_a_talk_goes_on_about_its_machine_for_as_long_as_the_look_is_new() -> None:
+    state, _ = answered(say("is dgx3 healthy?"), "gpu-12")
+    assert state.frame.query is not None
+    assert state.frame.query.slots.node == ("gpu-12",)
+    soon, _ = say("is gpu 3 throttling?", state, at=NOW + FRESH)
+    assert soon.frame.origin == Origin(host="gpu-12")
+    assert soon.frame.query is not None
+    assert "gpu-12" in soon.frame.query.echo.en
+    assert where(say("is gpu 3 throttling?", state, at=NOW + FRESH + 1)) == "here"
+    assert where(say("is gpu 3 on login-7 throttling?", state)) == "here"
+    assert say("why?", state)[0].frame.origin == Origin(host="gpu-12")
+
+
+def test_the_same_question_about_another_machine() -> None:
+    state, _ = answered(say("is gpu-12 healthy?"), "gpu-12")
+    assert where(say("what about gpu-13?", state)) == "gpu-13"
+    assert where(say("and login-7?", state)) == "here"
+    assert where(say("what about this machine?", state)) == "here"
+    assert where(say("again", state)) == "gpu-12"
+
+
+def test_a_machine_that_cannot_be_reached() -> None:
+    state, steps = say("is gpu-12 healthy?")
+    assert isinstance(steps[0], Collect)
+    state, steps = session().step(state, Collected(Seen("gpu-12", (), steps[0].probes, lost=LOST)))
+    assert [type(s) for s in steps] == [Conclude]
+    assert isinstance(steps[0], Conclude)
+    reply = steps[0].reply
+    assert reply.headline == "gpu-12 was not looked at: 10.0.3.12 refuses connections: no ssh server listens there"
+    assert (reply.settled, reply.suggestions) == (False, ("again",))
+    assert not state.frame.seen
+    assert where(say("again", state)) == "gpu-12"
+    assert where(say("what about gpu-13?", state)) == "gpu-13"
+
+
+def test_what_was_said_is_answered_though_the_machine_cannot_be_reached() -> None:
+    state, steps = say("node gpu-12 threw xid 48 then 63, can I keep using it?")
+    assert isinstance(steps[0], Collect)
+    _, (step, *_) = session().step(state, Collected(Seen("gpu-12", (), steps[0].probes, lost=LOST)))
+    assert isinstance(step, Conclude)
+    assert step.reply.data["usable"] == "not_yet"
+    assert any("was not looked at" in getattr(p, "text", "") for p in step.reply.parts)
+
+
+def test_of_a_line_that_broke_nothing_more_is_asked_in_that_turn() -> None:
+    state, steps = say("is gpu-12 healthy?")
+    assert isinstance(steps[0], Collect)
+    broken = looked("gpu-12", steps[0].probes, lost="the connection to gpu-12 broke: it closed")
+    state, steps = session().step(state, broken)
+    assert isinstance(steps[0], Conclude)
+    assert any("ended early" in getattr(p, "text", "") for p in steps[0].reply.parts)
+    assert where(say("again", state)) == "gpu-12"
+
+
+def test_nobody_is_asked_to_agree_to_what_cannot_run_there() -> None:
+    wanted = replace(session(), absent=frozenset)
+    for absent in ((), tuple(s.name for s in wanted.probes if not s.default)):
+        state, steps = wanted.step(State(), Said("run dcgm-diag on gpu-12", at=NOW))
+        while isinstance(steps[0], Collect):
+            event = looked("gpu-12", steps[0].probes)
+            state, steps = wanted.step(state, Collected(replace(event.seen, absent=absent)))
+        pending = state.frame.pending
+        assert (pending is not None and "dcgm-diag" in pending.probes) == (not absent)
+
+
+def test_a_talk_about_another_machine_survives_a_restart() -> None:
+    state, _ = answered(say("is gpu-12 healthy?"), "gpu-12")
+    again = restored(plain(state))
+    assert again.frame.origin == Origin(host="gpu-12")
+    assert again.seen == state.seen
+    kept = replace(next(iter(state.seen.values())), absent=("dcgm-diag",), lost="gone")
+    number = next(iter(state.seen))
+    assert restored(plain(replace(state, seen={number: kept}))).seen[number] == kept

@@ -1,0 +1,245 @@
+"""What management controllers say: event logs, sensors, Redfish. `sel-simulator.txt` was printed by ipmitool itself."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowledge.observation import Clock, Observation, Status
+from probes.base import DocumentFormat, best
+from probes.parse import ipmi_sel, ipmi_sensors, redfish
+from probes.parse._ipmi_words import TYPES, meaning, split
+from probes.registry import document_formats
+from tests.probes.parse.smi_case import CONTEXT, all_of, capture, events, one, parse, status, value
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+
+SEL, SENSORS, REDFISH = ipmi_sel.FORMAT, ipmi_sensors.FORMAT, redfish.FORMAT
+FILES = {
+    SEL: ("sel-simulator.txt", "sel-healthy.txt", "sel-sick.txt"),
+    SENSORS: ("sdr-healthy.txt", "sdr-sick.txt", "sensor-sick.txt", "sensor-healthy.txt", "sdr-list.txt"),
+    REDFISH: ("redfish-healthy.json", "redfish-sick.json", "redfish-thermal.json"),
+}
+
+
+@pytest.mark.parametrize(("form", "name"), [(form, name) for form, names in FILES.items() for name in names])
+def test_each_capture_is_recognised_as_what_it_is(form: DocumentFormat, name: str) -> None:
+    assert_provides_exist(form)
+    assert best(document_formats(), capture(f"bmc/{name}")[:65536]) is form
+    assert parse(form, f"bmc/{name}")
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_other_texts_are_not_taken(form: DocumentFormat) -> None:
+    for text in (
+        "",
+        "a | b | c\n",
+        "{}",
+        '{"@odata": 1}',
+        "CPU | GPU | NIC\nx | y | ok\n",
+        capture("network/ip-link.txt"),
+    ):
+        assert form.sniff(text) == 0
+        assert form.parse(text, CONTEXT) == []
+
+
+def told(observations: list[Observation]) -> list[tuple[object, ...]]:
+    return [(e.get("kind"), e.get("sensor"), e.get("state")) for e in events(observations, "bmc_event")]
+
+
+def test_the_log_that_the_tool_printed() -> None:
+    got = parse(SEL, "bmc/sel-simulator.txt")
+    assert told(got) == [
+        ("psu_failed", "#0x62", "asserted"), ("psu_input_lost", "#0x62", "cleared"), ("memory_uncorrected", "#0x02", "asserted"),
+        ("memory_corrected_limit", "#0x02", "asserted"), ("memory_corrected", "#0x02", "asserted"), ("bus_error", "#0x05", "asserted"),
+        ("bus_error", "#0x05", "asserted"), ("fan_failed", "#0x30", "asserted"), ("temperature_critical", "#0x04", "asserted"),
+        ("redundancy_lost", "#0x77", "cleared"), ("watchdog_reset", "#0x08", "asserted"), ("log_full", "#0x09", "asserted"),
+        ("processor_error", "#0x50", "asserted"), ("drive_fault", "#0x51", "asserted"), ("slot_fault", "#0x52", "asserted"),
+    ]  # fmt: skip
+    assert (value(got, "node.bmc.log.entries"), value(got, "node.bmc.log.used")) == (19, 1.0)
+    assert {o.clock for o in all_of(got, "bmc_event")} == {Clock.NONE}, "before the controller knew the time"
+
+
+def test_what_is_in_order_again_is_cleared_and_what_was_before_has_the_time_of_what_came_after() -> None:
+    got = parse(SEL, "bmc/sel-healthy.txt")
+    found = [(e.get("kind"), e.get("state")) for e in events(got, "bmc_event")]
+    assert found == [
+        ("psu_input_lost", "cleared"), ("psu_input_lost", "cleared"), ("redundancy_lost", "cleared"), ("temperature_high", "cleared"),
+    ]  # fmt: skip
+    first = all_of(got, "bmc_event")[0]
+    assert first.clock is Clock.REALTIME, "not later than the next entry, which has a time"
+    assert first.at == 1762071124 * 10**9
+
+
+def test_a_bar_within_an_event_and_a_clock_of_twelve_hours() -> None:
+    memory, bus, supply, redundancy, fan, _ = events(parse(SEL, "bmc/sel-sick.txt"), "bmc_event")
+    assert memory.get("event") == "Uncorrectable ECC (UnCorrectable ECC | DIMMD7)"
+    assert (bus.get("kind"), supply.get("state"), redundancy.get("kind")) == (
+        "bus_error",
+        "asserted",
+        "redundancy_lost",
+    )
+    assert fan.get("reading") == "Reading 0 < Threshold 600 RPM"
+    times = [o.at for o in all_of(parse(SEL, "bmc/sel-sick.txt"), "bmc_event") if o.at is not None]
+    assert times[2] == 1784037460 * 10**9  # 13:57:40, printed as 01:57:40 PM
+
+
+def test_an_empty_log_is_an_answer_and_a_closed_device_is_none() -> None:
+    got = SEL.parse("SEL has no entries\n", CONTEXT)
+    assert (value(got, "node.bmc.log.entries"), status(got, "bmc_event")) == (0, Status.NONE_SEEN)
+    summary = "SEL Information\nVersion          : 1.5\nEntries          : 12\nPercent Used     : 97%\n"
+    assert [o.fact for o in SEL.parse(summary, CONTEXT)] == ["node.bmc.log.used", "node.bmc.log.entries"]
+    closed = "Could not open device at /dev/ipmi0 or /dev/ipmi/0 or /dev/ipmidev/0: No such file or directory\n"
+    assert status(SEL.parse(closed, CONTEXT), "bmc_event") is Status.FAILED
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_sensor_name_is_split_at_its_type(name: str) -> None:
+    assert split(f"{name} X1") == (name, "X1")
+    assert split(name) == (name, name)
+    assert meaning(name, "Presence detected") is None
+
+
+def test_words_that_look_alike() -> None:
+    assert meaning("Memory", "Uncorrectable ECC") != meaning("Memory", "Correctable ECC")
+    assert meaning("Temperature", "Lower Non-critical going low") is None
+    assert meaning("Power Supply", "Predictive Failure Deasserted") is None
+    assert split("Powerful X") == ("", "Powerful X")
+
+
+def test_sensors_of_a_healthy_chassis() -> None:
+    got = parse(SENSORS, "bmc/sdr-healthy.txt")
+    assert value(got, "node.inlet.temperature") == 23.0, "not the inlet of a GPU board"
+    assert value(got, "node.power.draw") == 2940.0
+    assert (value(got, "node.power.redundancy"), value(got, "node.fan.redundancy")) == ("full", "full")
+    assert value(got, "sensor.fan.speed", "Fan1A") == 9840.0
+    assert [(o.subject.id, o.value) for o in all_of(got, "psu.state")] == [
+        ("Status (10.1)", "ok"), ("Status (10.2)", "ok"), ("Power Supply 3", "ok"),
+    ]  # fmt: skip
+    assert status(got, "sensor.state", "DIMM Temp") is Status.UNSUPPORTED
+    assert {o.value for o in all_of(got, "sensor.state") if o.status is Status.OK} == {"ok"}
+
+
+def test_sensors_of_a_sick_chassis() -> None:
+    got = parse(SENSORS, "bmc/sdr-sick.txt")
+    states = {o.subject.id: o.value for o in all_of(got, "sensor.state") if o.status is Status.OK}
+    assert (states["Inlet Temp"], states["CPU1 Temp"], states["FAN3"]) == ("non_critical", "critical", "critical")
+    assert {o.subject.id: o.value for o in all_of(got, "psu.state")} == {
+        "PSU1 Status": "ok", "PSU2 Status": "input_lost", "PSU3 Status": "failed",
+    }  # fmt: skip
+    assert (value(got, "node.power.redundancy"), value(got, "node.fan.redundancy")) == ("lost", "lost")
+
+
+def test_sensor_tables_with_thresholds() -> None:
+    got = parse(SENSORS, "bmc/sensor-sick.txt")
+    assert value(got, "sensor.temperature.margin", "CPU1 Temp") == -2.0
+    assert value(got, "sensor.state", "CPU1 Temp") == "critical"
+    assert status(got, "psu.state") is Status.UNSUPPORTED, "a number is not decoded"
+    assert status(parse(SENSORS, "bmc/sdr-list.txt"), "sensor.state", "DIMM Temp") is Status.UNSUPPORTED
+
+
+def test_redfish_of_a_healthy_and_a_sick_machine() -> None:
+    well, ill = parse(REDFISH, "bmc/redfish-healthy.json"), parse(REDFISH, "bmc/redfish-sick.json")
+    assert (value(well, "node.bmc.health"), value(ill, "node.bmc.health")) == ("ok", "critical")
+    assert value(well, "node.power.draw") == 2875.0
+    assert value(well, "node.inlet.temperature") == 24.0
+    assert value(well, "node.bmc.firmware") == "2.14.0"
+    assert {o.subject.id: o.value for o in all_of(well, "psu.state")} == {
+        "PSU1": "ok", "PSU2": "ok", "PSU3": "absent", "PDB PSU 0": "ok",
+    }  # fmt: skip
+    assert {o.subject.id: o.value for o in all_of(ill, "psu.state")} == {
+        "PSU1": "ok", "PSU2": "input_lost", "PSU3": "absent", "PDB PSU 0": "input_lost",
+    }  # fmt: skip
+    assert [o.subject.id for o in all_of(well, "part.health") if o.subject.id.startswith("DIMM")] == ["DIMM A1"]
+    assert value(ill, "part.health", "DIMM A3") == "critical"
+    assert value(ill, "sensor.temperature.margin", "CPU1 Temp") == -4.0
+    assert value(well, "sensor.fan.duty", "FAN_5_PWM") == 42.0
+    assert (value(ill, "node.power.redundancy"), value(ill, "node.fan.redundancy")) == ("degraded", "lost")
+    assert (value(ill, "drive.healthy"), value(ill, "drive.wear")) == (False, 97.0)
+    assert told(well) == [("psu_input_lost", "Power Supply / Converter", "cleared")]
+    assert told(ill) == [("memory_uncorrected", "Memory", "logged"), ("other", "Leak.1.0.LeakDetected", "logged")]
+
+
+def test_a_cut_document_says_so() -> None:
+    text = capture("bmc/redfish-healthy.json")
+    assert status(REDFISH.parse(text[: len(text) // 2], CONTEXT), "node.bmc.health") is Status.FAILED
+
+
+@given(
+    st.sampled_from([name for names in FILES.values() for name in names]), st.integers(0, 20000), st.binary(max_size=8)
+)
+def test_no_damage_makes_a_parser_raise(name: str, at: int, junk: bytes) -> None:
+    data = capture(f"bmc/{name}").encode()
+    text = (data[: at % len(data)] + junk + data[at % len(data) + len(junk) :]).decode("utf-8", "replace")
+    for form in FILES:
+        assert_in_vocabulary(form.parse(text, CONTEXT), form)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(
+        ["@odata.type", "Status", "Health", "State", "Temperatures", "Fans", "PowerSupplies", "Members", "Name", "Reading",
+         "ReadingCelsius", "Severity", "Created", "Thresholds", "UpperCritical", "PowerControl"]), inner, max_size=5),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(
+    json_values,
+    st.sampled_from(["Thermal", "Power", "Sensor", "Fan", "PowerSupply", "LogEntry", "Drive", "Manager", "Memory"]),
+)
+def test_no_resource_makes_the_parser_raise(item: object, kind: str) -> None:
+    fields = item if isinstance(item, dict) else {"Members": item}
+    text = json.dumps({"@odata.id": "/redfish/v1/x", **fields, "@odata.type": f"#{kind}.v1_0_0.{kind}"})
+    assert_in_vocabulary(REDFISH.parse(text, CONTEXT), REDFISH)
+
+
+def test_one_value_for_the_node_from_several_groups() -> None:
+    text = "Fan1 Redundancy | 75h | ok  |  7.1 | Fully Redundant\nFan2 Redundancy | 76h | ok  |  7.1 | Redundancy Lost\nF1 | 30h | ok  | 29.1 | 90 RPM\n"
+    assert value(SENSORS.parse(text, CONTEXT), "node.fan.redundancy") == "lost"
+    assert one(SENSORS.parse(text, CONTEXT), "sensor.fan.speed").value == 90.0
+
+
+def test_a_supply_in_standby_or_without_a_cable_is_no_fault_of_the_board() -> None:
+    text = (
+        "01-Inlet Ambient | 01h | ok  | 55.1 | 22 degrees C\n"
+        "32-P/S 1 Inlet   | 20h | ok  | 10.1 | 41 degrees C\n"
+        "PSU2 VIN         | 30h | cr  | 10.2 | 0 Volts\n"
+        "PSU2 Fan         | 31h | nr  | 10.2 | 0 RPM\n"
+        "PSU1 VIN         | 32h | cr  | 10.1 | 290 Volts\n"
+        "PS2 Status       | 34h | ok  | 10.2 | Presence detected, Power Supply Inactive\n"
+    )
+    got = SENSORS.parse(text, CONTEXT)
+    assert (value(got, "node.inlet.temperature"), value(got, "psu.state")) == (22.0, "ok")
+    states = {o.subject.id: o.value or o.status for o in all_of(got, "sensor.state")}
+    assert states["PSU1 VIN"] == "critical"
+    assert states["PSU2 VIN"] == states["PSU2 Fan"] == Status.UNSUPPORTED
+    assert meaning("Power Supply", "Power Supply Inactive") is None
+    assert meaning("Memory", "Critical Overtemperature") == ("temperature_critical", "error")
+
+
+def test_a_limit_in_fahrenheit_is_converted_like_its_reading() -> None:
+    na = " na | na | na |"
+    text = f"CPU1 Temp | 113.000 | degrees F | ok |{na} 185.000 | 194.000 | 203.000\n"
+    assert value(SENSORS.parse(text, CONTEXT), "sensor.temperature.margin") == 45.0
+
+
+def test_half_a_log_does_not_say_that_nothing_else_is_in_it() -> None:
+    entry = "   1 | 06/14/2023 | 10:01:17 | Button #0x01 | Power Button pressed | Asserted\n"
+    assert status(SEL.parse(entry, CONTEXT), "bmc_event") is Status.NONE_SEEN
+    assert not all_of(SEL.parse(f"SEL Information\nEntries          : 62\n{entry}", CONTEXT), "bmc_event")
+    log = {"@odata.type": "#LogEntry.v1_4_0.LogEntry", "Name": "Log", "Severity": "OK", "Message": "boot"}
+    whole = {"@odata.type": "#LogEntryCollection.LogEntryCollection", "Members@odata.count": 1, "Members": [log]}
+    assert status(REDFISH.parse(json.dumps(whole), CONTEXT), "bmc_event") is Status.NONE_SEEN
+    for part in (log, whole | {"Members@odata.count": 900}, whole | {"Members@odata.nextLink": "/redfish/v1/x"}):
+        assert not all_of(REDFISH.parse(json.dumps(part), CONTEXT), "bmc_event")
+
+
+def test_an_unfed_supply_in_redfish_and_another_service_of_odata() -> None:
+    volts = {"Name": "PSU2 VIN", "ReadingVolts": 0, "PhysicalContext": "PowerSupply", "Status": {"State": "Enabled", "Health": "Critical"}}  # fmt: skip
+    power = {"@odata.type": "#Power.v1_5_0.Power", "Voltages": [volts]}
+    assert status(REDFISH.parse(json.dumps(power), CONTEXT), "sensor.state") is Status.UNSUPPORTED
+    assert REDFISH.sniff(json.dumps(power)) == 90
+    assert REDFISH.sniff('{"@odata.type": "#microsoft.graph.user", "value": []}') == 0

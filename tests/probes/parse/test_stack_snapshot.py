@@ -1,0 +1,227 @@
+"""The collector and the parser of the driver stack: trees of nodes, broken documents, and this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowledge.compatibility import architecture, branch_ended, driver_for_cuda, numbers
+from knowledge.derive import derive
+from knowledge.observation import Observation, Status
+from probes.base import Context
+from probes.live import driver_stack
+from probes.parse.stack_snapshot import FORMAT, _order, parse
+from tests.probes.collectors.collecting import collect, document, read
+from tests.probes.parse.smi_case import status, value
+from tests.probes.parse.vocabulary_check import faults_of
+
+RUNNING = "6.8.0-45-generic"
+
+
+def tree(root: Path, newest: str = "6.8.0-51-generic", built: bool = True) -> Path:
+    """A node with two kernels and a driver that dkms built."""
+    for release, module in ((RUNNING, True), (newest, built)):
+        lines = "kernel/fs/ext4/ext4.ko.zst:\n" + (
+            "updates/dkms/nvidia.ko.zst: kernel/drivers/video/video.ko\n" if module else ""
+        )
+        write(root, f"lib/modules/{release}/modules.dep", lines)
+        write(root, f"boot/vmlinuz-{release}", "")
+    write(root, "proc/sys/kernel/osrelease", f"{RUNNING}\n")
+    write(root, "proc/sys/kernel/hostname", "gpu-1\n")
+    write(root, "sys/module/nvidia/version", "550.90.07\n")
+    libraries = root / "usr/lib/x86_64-linux-gnu"
+    libraries.mkdir(parents=True)
+    (libraries / "libcuda.so.550.90.07").touch()
+    (libraries / "libcuda.so.1").symlink_to("libcuda.so.550.90.07")
+    write(root, "lib/firmware/nvidia/550.90.07/gsp_ga10x.bin", "")
+    write(root, "usr/local/cuda-12.4/version.json", json.dumps({"cuda": {"name": "CUDA SDK", "version": "12.4.1"}}))
+    (root / "usr/local/cuda").symlink_to("cuda-12.4")
+    return root
+
+
+def write(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_a_node_in_order(tmp_path: Path) -> None:
+    found = read(FORMAT, collect("stack", tree(tmp_path)))
+    assert value(found, "node.driver.loaded_version") == "550.90.07"
+    assert value(found, "node.driver.library_version") == "550.90.07"
+    assert value(found, "node.kernel.newest") == "6.8.0-51-generic"
+    assert value(found, "node.kernel.newest.has_driver") is True
+    assert value(found, "node.cuda.toolkit.version") == "12.4.1"
+    assert value(derive(found), "node.cuda.toolkit.driver_needed") == "525"
+    assert status(found, "node.driver.installed_version") is Status.UNSUPPORTED  # the tree holds no real module
+    assert not faults_of(found, FORMAT.provides)
+
+
+def test_a_kernel_that_nobody_built_the_driver_for(tmp_path: Path) -> None:
+    found = read(FORMAT, collect("stack", tree(tmp_path, built=False)))
+    assert value(found, "node.kernel.newest.has_driver") is False
+
+
+def test_kernels_that_cannot_be_booted_do_not_count(tmp_path: Path) -> None:
+    tree(tmp_path, built=False)
+    (tmp_path / "boot/vmlinuz-6.8.0-51-generic").unlink()
+    found = read(FORMAT, collect("stack", tmp_path))
+    assert value(found, "node.kernel.newest") == RUNNING
+    assert value(found, "node.kernel.newest.has_driver") is True
+
+
+def test_a_driver_that_a_container_brought_says_nothing_of_kernels(tmp_path: Path) -> None:
+    tree(tmp_path, built=False)
+    write(tmp_path, f"lib/modules/{RUNNING}/modules.dep", "kernel/fs/ext4/ext4.ko.zst:\n")
+    found = read(FORMAT, collect("stack", tmp_path))
+    assert status(found, "node.kernel.newest.has_driver") is Status.NOT_APPLICABLE
+    assert status(found, "node.driver.firmware_present") is Status.NOT_APPLICABLE
+
+
+def test_a_node_without_anything(tmp_path: Path) -> None:
+    found = read(FORMAT, collect("stack", tmp_path))
+    assert {o.status for o in found} <= {Status.UNSUPPORTED, Status.NOT_APPLICABLE}
+    assert {o.fact for o in found} >= set(driver_stack.MAIN)
+
+
+def job(*libraries: str, **packages: str) -> list[Observation]:
+    """What the parser says of one process."""
+    text = json.dumps(
+        {
+            "schema": "gpudiag/stack/1",
+            "host": "gpu-1",
+            "processes": [{"pid": 42, "libraries": list(libraries), "packages": packages}],
+        }
+    )
+    return [o for o in parse(text, Context()) if o.fact.startswith("process.")]
+
+
+SITE = "/opt/venv/lib/python3.11/site-packages"
+
+
+def test_versions_come_from_the_package_or_from_the_name_of_the_file() -> None:
+    found = job(
+        f"{SITE}/nvidia/cuda_runtime/lib/libcudart.so.12", f"{SITE}/nvidia/nccl/lib/libnccl.so.2",
+        "/usr/lib/x86_64-linux-gnu/libcuda.so.550.90.07",
+        torch="2.4.0+cu124", nvidia_cuda_runtime_cu12="12.4.127", nvidia_nccl_cu12="2.20.5",
+    )  # fmt: skip
+    assert value(found, "process.cuda.version") == "12.4.127"
+    assert value(found, "process.nccl.version") == "2.20.5"
+    assert value(found, "process.torch.version") == "2.4.0+cu124"
+    assert value(found, "process.driver_library.version") == "550.90.07"
+    own = job(
+        "/usr/local/cuda-12.4/lib64/libcudart.so.12.4.127", "/opt/nccl/libnccl.so.2.26.2", nvidia_nccl_cu12="2.20.5"
+    )
+    assert value(own, "process.nccl.version") == "2.26.2"  # what is mapped counts, not what lies beside it
+    assert value(own, "process.cuda.version") == "12.4.127"
+    bare = job("/opt/x/libnccl.so.2", "/opt/x/libcudart-d0da41ae.so.11.0")
+    assert status(bare, "process.nccl.version") is Status.UNSUPPORTED
+    assert value(bare, "process.cuda.version") == "11.0"
+
+
+def test_several_drivers_in_one_process_are_no_answer() -> None:
+    found = job("/a/libcuda.so.550.90.07", "/b/libcuda.so.535.54.03")
+    assert [o.fact for o in found] == ["process.gpu_interposers"]
+    assert status(found, "process.gpu_interposers") is Status.NONE_SEEN
+
+
+def test_libraries_that_enforce_a_share() -> None:
+    found = job("/usr/local/vgpu/libvgpu.so", "/usr/lib/x86_64-linux-gnu/libcuda.so.550.90.07")
+    assert value(found, "process.gpu_interposers") == ("libvgpu.so",)
+
+
+def test_what_hangs_is_said() -> None:
+    text = json.dumps(
+        {"schema": "gpudiag/stack/1", "processes": [{"pid": 42, "hung": "/proc/42/maps"}, {"pid": True}, 7]}
+    )
+    found = parse(text, Context())
+    assert status(found, "process.nccl.version") is Status.TIMEOUT
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+        lambda s: (
+            st.lists(s, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "kernels",
+                        "module",
+                        "loaded",
+                        "libraries",
+                        "firmware",
+                        "toolkits",
+                        "reboot",
+                        "processes",
+                        "pid",
+                        "path",
+                        "version",
+                        "error",
+                        "link",
+                    ]
+                ),
+                s,
+                max_size=5,
+            )
+        ),
+        max_leaves=25,
+    )
+)
+def test_no_document_breaks_the_parser(content: Any) -> None:
+    body = {**(content if isinstance(content, dict) else {"kernels": content})}
+    found = parse(json.dumps({"schema": "gpudiag/stack/1"} | body), Context())
+    assert not faults_of(found, FORMAT.provides)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(4, 7), st.integers(0, 20), st.integers(0, 20), st.integers(1, 99)), min_size=1, max_size=6
+    )
+)
+def test_kernels_sort_as_their_numbers(found: list[tuple[int, int, int, int]]) -> None:
+    names = {"{}.{}.{}-{}-generic".format(*n): n for n in found}
+    assert names[max(names, key=_order)] == max(found)
+
+
+@given(st.text(max_size=30), st.integers(0, 1 << 62))
+def test_tables_have_no_answer_for_what_they_do_not_know(text: str, at: int) -> None:
+    driver_for_cuda(text), architecture(text), branch_ended(text, at)
+    assert driver_for_cuda("99.1") is None
+    assert architecture("9.9") is None
+    assert branch_ended("9.9", at) is None
+    assert numbers("12.4.1+cu") == (12, 4, 1)
+
+
+def test_a_branch_ends_after_its_last_day() -> None:
+    day = 86_400 * 10**9
+    last = 1_782_777_600 * 10**9  # 2026-06-30T00:00:00Z
+    assert branch_ended("535.183.01", last + day - 1) == 0
+    assert branch_ended("535.183.01", last + day) == 1
+    assert branch_ended("535.183.01", last + 10 * day) == 10
+
+
+def test_only_processes_that_hold_a_device_are_looked_into(tmp_path: Path) -> None:
+    tree(tmp_path)
+    line = "7f0000000000-7f0000001000 r-xp 00000000 08:01 12 {}\n"
+    for pid, device in ((41, "/dev/nvidia0"), (42, "/dev/null")):
+        write(tmp_path, f"proc/{pid}/maps", line.format(f"{SITE}/nvidia/nccl/lib/libnccl.so.2") + line.format("[heap]"))
+        (tmp_path / f"proc/{pid}/fd").mkdir()
+        (tmp_path / f"proc/{pid}/fd/3").symlink_to(device)
+    write(tmp_path, f"proc/41/root{SITE}/nvidia_nccl_cu12-2.21.5.dist-info/METADATA", "")
+    write(tmp_path, f"proc/41/root{SITE}/secret_project-1.0.dist-info/METADATA", "")
+    text = collect("stack", tmp_path)
+    assert [p["pid"] for p in document(text)["processes"]] == [41]
+    assert value(read(FORMAT, text), "process.nccl.version") == "2.21.5"
+    assert "secret" not in text
+
+
+def test_this_machine() -> None:
+    text = collect("stack", None)
+    read(FORMAT, text)
+    assert document(text)["kernel"] == os.uname().release

@@ -1,0 +1,346 @@
+"""Laws of the parsers behind other vendors' tools: what a healthy, a sick, a cut and a foreign output says."""
+
+from __future__ import annotations
+
+import copy
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from knowledge.identity import resolve
+from knowledge.observation import Observation, Status, gpu, node
+from probes.base import Context, DocumentFormat, best
+from probes.parse import amd_smi, hl_smi, mthreads_gmi, npu_smi, rocm_smi, xpu_smi
+from probes.parse._vendor_emit import MIB, PLAIN, WATTS, number, text_of
+from probes.registry import formats
+from tests.conftest import ROOT
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+
+CAPTURES = ROOT / "tests/captures/vendor"
+FORMATS: dict[str, DocumentFormat] = {
+    f.name: f
+    for f in (
+        amd_smi.FORMAT, rocm_smi.FORMAT, xpu_smi.FORMAT, npu_smi.FORMAT, hl_smi.FORMAT, mthreads_gmi.FORMAT,
+    )
+}  # fmt: skip
+OUTPUTS = sorted(p.name for p in CAPTURES.iterdir() if p.name not in ("README.md", "lspci-mi300x.txt"))
+DOCUMENTS = [name for name in OUTPUTS if name.endswith(".json")]
+TABLES = [name for name in OUTPUTS if name.endswith(".txt") and "no-driver" not in name]
+CONTEXT = Context("-", "n1")
+JUNK = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=30), st.just([]), st.just({}),
+    st.just({"value": None, "unit": "W"}), st.just({"value": "7", "unit": 3}), st.just("N/A"), st.just(10**400),
+    st.lists(st.integers(), max_size=3), st.just("\x1b[31m\u202e63"), st.just("-1 W"), st.just("9" * 40),
+).map(copy.deepcopy)  # fmt: skip
+
+
+@cache
+def text(name: str) -> str:
+    return (CAPTURES / name).read_text()
+
+
+def form_of(name: str) -> DocumentFormat:
+    form = best(formats(), text(name)[: 64 << 10])
+    assert form is not None
+    return FORMATS[form.name]
+
+
+def read(name: str, edited: str | None = None) -> dict[tuple[str, str], Any]:
+    """(fact, name of the subject) -> the value, or why there is none."""
+    found = form_of(name).parse(text(name) if edited is None else edited, CONTEXT)
+    return {(o.fact, o.subject.id): o.value if o.status is Status.OK else o.status for o in found}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(p for key, child in items for p in places(child, (*path, key)))]
+
+
+# --- laws of all ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_facts_that_are_promised_exist(name: str) -> None:
+    assert_provides_exist(FORMATS[name])
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_each_output_has_one_reader_and_stays_in_the_vocabulary(name: str) -> None:
+    head = text(name)[: 64 << 10]
+    form = form_of(name)
+    assert name.startswith(form.name)
+    assert [f.name for f in formats() if f.sniff(head) >= 90] == [form.name]
+    assert_in_vocabulary(form.parse(text(name), CONTEXT), form)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_any_part_of_a_document_may_be_anything(name: str, data: st.DataObject) -> None:
+    document = json.loads(text(name))
+    if "gpu_data" in document:
+        del document["gpu_data"][1:]
+    for _ in range(data.draw(st.integers(1, 3))):
+        *way, last = data.draw(st.sampled_from([p for p in places(document) if p] or [("gpu",)]))
+        here = document
+        for step in way:
+            here = here[step]
+        if data.draw(st.booleans()) and places(document)[1:]:
+            del here[last]
+        else:
+            here[last] = data.draw(JUNK)
+    form = form_of(name)
+    assert_in_vocabulary(form.parse(json.dumps(document), CONTEXT), form)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+@given(share=st.floats(0, 1))
+@settings(max_examples=25, deadline=None)
+def test_a_document_that_is_cut_tells_of_no_gpu(name: str, share: float) -> None:
+    whole = text(name).rstrip()
+    found = form_of(name).parse(whole[: int(share * (len(whole) - 1))], CONTEXT)
+    assert [o.status for o in found] == [Status.FAILED]
+    assert found[0].fact.startswith("node.gpus.")
+
+
+@pytest.mark.parametrize("name", TABLES)
+@given(share=st.floats(0, 1))
+@settings(max_examples=40, deadline=None)
+def test_of_a_table_that_is_cut_the_whole_lines_are_told(name: str, share: float) -> None:
+    whole, form = text(name), form_of(name)
+    found = form.parse(whole[: int(share * len(whole))], CONTEXT)
+    assert_in_vocabulary(found, form)
+    if "health" not in name:  # the worst of a cut list of parts may be better than the worst of all
+        everything = {(o.fact, o.subject, o.value) for o in form.parse(whole, CONTEXT)}
+        cut = {(o.fact, o.subject, o.value) for o in found if o.status is Status.OK and not o.fact.startswith("node.")}
+        assert cut <= everything
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@given(said=st.text(max_size=200))
+@settings(max_examples=60, deadline=None)
+def test_of_any_text_nothing_is_invented(name: str, said: str) -> None:
+    form = FORMATS[name]
+    assert form.sniff(said) == 0
+    found = form.parse(said, CONTEXT)
+    assert_in_vocabulary(found, form)
+    assert all(o.status is not Status.OK for o in found)
+
+
+@pytest.mark.parametrize("name", TABLES)
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_table_with_other_characters(name: str, data: st.DataObject) -> None:
+    whole, form = text(name), form_of(name)
+    at = data.draw(st.integers(0, len(whole) - 1))
+    put = data.draw(st.text(max_size=6))
+    assert_in_vocabulary(form.parse(whole[:at] + put + whole[at + data.draw(st.integers(0, 6)) :], CONTEXT), form)
+
+
+@pytest.mark.parametrize("form", FORMATS.values(), ids=list(FORMATS))
+def test_a_deep_document_is_no_document(form: DocumentFormat) -> None:
+    found = form.parse('{"gpu":' + "[" * 200_000, CONTEXT)
+    assert [o.status for o in found] == [Status.FAILED]
+
+
+# --- printed quantities ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "units", "value", "status"),
+    [
+        ({"value": 41, "unit": "W"}, WATTS, 41.0, Status.OK),
+        ({"value": 41000, "unit": "mW"}, WATTS, 41.0, Status.OK),
+        ({"value": 2, "unit": "GB"}, MIB, 2048.0, Status.OK),
+        ("41.5", WATTS, 41.5, Status.OK),
+        ("41 W", WATTS, 41.0, Status.OK),
+        (0, PLAIN, 0.0, Status.OK),
+        ("N/A", PLAIN, None, Status.UNSUPPORTED),
+        ({"value": "N/A", "unit": "W"}, WATTS, None, Status.UNSUPPORTED),
+        (None, PLAIN, None, Status.UNSUPPORTED),
+        ({"value": 41, "unit": "J"}, WATTS, None, Status.FAILED),
+        (True, PLAIN, None, Status.FAILED),
+        ([1], PLAIN, None, Status.FAILED),
+        ("many", PLAIN, None, Status.FAILED),
+        (float("inf"), PLAIN, None, Status.FAILED),
+        (10**400, PLAIN, None, Status.FAILED),
+    ],
+)
+def test_printed_quantities(said: object, units: dict[str, float], value: float | None, status: Status) -> None:
+    reading = number(said, units)
+    assert (reading.value, reading.status) == (value, status)
+    assert reading.ok or reading.detail
+
+
+def test_printed_names() -> None:
+    assert text_of("MI300X").value == "MI300X"
+    nothing: list[object] = ["N/A", "", None, []]
+    assert [text_of(said).status for said in nothing] == [Status.UNSUPPORTED] * 4
+
+
+# --- AMD ------------------------------------------------------------------------------------
+
+
+def test_the_numbers_of_metric_become_the_addresses_of_static() -> None:
+    both = [
+        *amd_smi.parse(text("amd-smi-static.json"), CONTEXT),
+        *amd_smi.parse(text("amd-smi-metric-sick.json"), CONTEXT),
+    ]
+    found = {(o.fact, o.subject): o.value for o in resolve(both)}
+    assert found["gpu.ras.uncorrected", gpu("0000:65:00.0", "n1")] == 2
+    assert found["gpu.xgmi.state", gpu("0000:05:00.0", "n1")] == "multiple_errors"
+    assert found["gpu.throttle.reasons", gpu("0000:75:00.0", "n1")] == ("hbm_thermal", "thermal")
+    assert {s.id for f, s in found if f == "gpu.vendor"} == {f"0000:{bus}:00.0" for bus in ("05", "15", "65", "75")}
+
+
+def test_before_rocm_7_the_document_was_a_list() -> None:
+    listed = json.dumps(json.loads(text("amd-smi-metric-sick.json"))["gpu_data"])
+    assert form_of("amd-smi-metric-sick.json").sniff(listed[:65536]) == 95
+    assert read("amd-smi-metric-sick.json", listed) == read("amd-smi-metric-sick.json")
+
+
+def edited(**ecc: object) -> dict[tuple[str, str], Any]:
+    document = json.loads(text("amd-smi-metric-healthy.json"))
+    document["gpu_data"][0]["ecc"] |= ecc
+    return read("amd-smi-metric-healthy.json", json.dumps(document))
+
+
+@pytest.mark.parametrize("channels", [1, 16, 128])
+def test_counters_of_a_gpu_that_slept_are_no_errors(channels: int) -> None:
+    ones = 0xFFFF * channels
+    found = edited(total_correctable_count=ones, total_uncorrectable_count=ones)
+    assert found["gpu.ras.uncorrected", "amd:0"] is Status.FAILED
+    assert found["gpu.ras.corrected", "amd:0"] is Status.FAILED
+    assert ("gpu.ras.uncorrected.blocks", "amd:0") not in found
+
+
+def test_many_errors_are_errors() -> None:
+    found = edited(total_correctable_count=0xFFFF, total_uncorrectable_count=3)
+    assert (found["gpu.ras.corrected", "amd:0"], found["gpu.ras.uncorrected", "amd:0"]) == (0xFFFF, 3)
+    assert edited(total_uncorrectable_count="N/A")["gpu.ras.uncorrected", "amd:0"] is Status.UNSUPPORTED
+
+
+def test_a_tool_without_a_driver_says_so() -> None:
+    for name, words in (("amd-smi-no-driver.txt", "driver not initialized"), ("npu-smi-no-driver.txt", "failed")):
+        (found,) = form_of(name).parse(text(name), CONTEXT)
+        assert (found.subject, found.status) == (node("n1"), Status.FAILED)
+        assert words in found.detail
+
+
+def test_warnings_before_the_document() -> None:
+    name = "amd-smi-metric-healthy.json"
+    assert read(name, "WARNING: user is not in the group render\n" + text(name)) == read(name)
+
+
+def test_rocm_smi_tells_the_address_itself() -> None:
+    found = read("rocm-smi-all.json")
+    assert found["gpu.temperature.hotspot", "0000:15:00.0"] == 52
+    assert found["gpu.memory.total", "0000:05:00.0"] == 196592
+    assert found["gpu.vendor_index", "0000:05:00.0"] == "amd:card0"
+
+
+# --- Intel ----------------------------------------------------------------------------------
+
+
+def test_tiles_are_one_gpu() -> None:
+    found = read("xpu-smi-stats-sick.json")
+    assert (found["gpu.ras.uncorrected", "intel:1"], found["gpu.resets", "intel:1"]) == (3, 2)
+    assert found["gpu.temperature.core", "intel:1"] == 50  # the hottest of 49 and 50
+
+
+def test_the_list_ties_numbers_to_addresses() -> None:
+    texts = ("xpu-smi-discovery.json", "xpu-smi-stats-sick.json", "xpu-smi-health-sick.txt")
+    found = {(o.fact, o.subject): o.value for o in resolve([o for t in texts for o in xpu_smi.parse(text(t), CONTEXT)])}
+    sick = gpu("0000:9a:00.0", "n1")
+    assert (found["gpu.health.state", sick], found["gpu.health.parts", sick]) == (
+        "critical",
+        ("gpu frequency", "gpu memory"),
+    )
+    assert found["gpu.ras.uncorrected", sick] == 3
+    assert found["gpu.health.state", gpu("0000:29:00.0", "n1")] == "ok"
+
+
+def test_a_part_that_nobody_knows_makes_a_health_no_better() -> None:
+    table = text("xpu-smi-health-healthy.txt").replace("Status: Ok     ", "Status: Unknown")
+    found = read("xpu-smi-health-healthy.txt", table)
+    assert found["gpu.health.state", "intel:0"] == "unknown"
+
+
+def test_virtual_functions_are_shares() -> None:
+    document = json.loads(text("xpu-smi-discovery.json"))
+    document["device_list"][1]["device_function_type"] = "virtual"
+    found = read("xpu-smi-discovery.json", json.dumps(document))
+    assert found["node.gpus.intel", "n1"] == 1
+    assert ("gpu.vendor", "0000:9a:00.0") not in found
+
+
+def test_an_error_of_the_tool_is_its_own_words() -> None:
+    (found,) = xpu_smi.parse('{"error": "Fail to initialize XPUM", "errno": 1}', CONTEXT)
+    assert (found.status, found.detail) == (Status.FAILED, "Fail to initialize XPUM")
+
+
+# --- tables ---------------------------------------------------------------------------------
+
+
+def test_states_of_ascend_chips() -> None:
+    found = read("npu-smi-sick.txt")
+    states = {s: v for (f, s), v in found.items() if f == "gpu.health.state"}
+    assert list(states.values()) == ["ok", "alarm", "warning", "unknown"]
+    assert found["node.gpus.huawei", "n1"] == 4
+    assert ("gpu.power.draw", "0000:9b:00.0") not in found  # of a second chip there is none
+
+
+def test_an_ascend_table_of_cards_with_one_chip() -> None:
+    table = (
+        "+------+\n| npu-smi 23.0.rc2                 Version: 23.0.rc2                        |\n"
+        "| 2     910B3               | OK            | 95.1        47                0    / 0             |\n"
+        "| 0                         | 0000:41:00.0  | 12          0    / 0          3385 / 65536         |\n"
+        "| 3     310P3               | NA            | NA          NA                0    / 0             |\n"
+    )
+    assert npu_smi.FORMAT.sniff(table) == 100
+    found = {(o.fact, o.subject.id): o.value for o in npu_smi.parse(table, CONTEXT)}
+    assert found["gpu.name", "0000:41:00.0"] == "Ascend 910B3"
+    assert (found["gpu.utilization.core", "0000:41:00.0"], found["gpu.memory.used", "0000:41:00.0"]) == (12, 3385)
+
+
+def test_errors_of_gaudi() -> None:
+    found = read("hl-smi-sick.txt")
+    assert found["gpu.ras.uncorrected", "0000:44:00.0"] == 3
+    table = text("hl-smi-sick.txt").replace("                   3  |", "                 N/A  |")
+    assert read("hl-smi-sick.txt", table)["gpu.ras.uncorrected", "0000:44:00.0"] is Status.UNSUPPORTED
+
+
+def test_moore_threads_tells_no_health() -> None:
+    facts: set[str] = {fact for fact, _ in read("mthreads-gmi.txt")}
+    assert not facts & {"gpu.ras.uncorrected", "gpu.health.state"}
+
+
+def test_who_made_the_captures_is_told() -> None:
+    assert "made by us" in Path(CAPTURES / "README.md").read_text().replace("\n", " ")
+
+
+def test_no_two_gpus_of_an_output_are_one() -> None:
+    for name in OUTPUTS:
+        found: list[Observation] = form_of(name).parse(text(name), CONTEXT)
+        keys = [(o.fact, o.subject) for o in found]
+        assert len(keys) == len(set(keys)), name
+
+
+def test_a_limit_of_zero_is_none() -> None:
+    record = {
+        "gpu": 0,
+        "temperature": {"hotspot": {"value": 36, "unit": "C"}},
+        "limit": {"slowdown_hotspot_temperature": {"value": 0, "unit": "C"}},
+    }
+    got = {o.fact: o for o in amd_smi.FORMAT.parse(json.dumps({"gpu_data": [record]}), Context("x", "n"))}
+    assert got["gpu.temperature.hotspot"].value == 36
+    assert got["gpu.temperature.hotspot_slowdown"].status is Status.UNSUPPORTED
+
+
+def test_another_document_with_a_gpu_and_a_hotspot_is_not_taken() -> None:
+    assert amd_smi.FORMAT.sniff('{"gpu": 0, "hotspot": "wifi"}') == 0
