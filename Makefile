@@ -20,7 +20,7 @@ demo: $(READY)  ## replay a recorded incident on this machine; no GPU is needed
 	@$(BIN)/gpudiag demo $(NAME)
 
 test: $(READY)  ## run the tests on all cores
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 check: $(READY)  ## formatting, lint, types, layers, docs, rules
 	$(BIN)/ruff check .

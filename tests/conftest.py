@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -15,6 +16,10 @@ from hypothesis import settings
 
 settings.register_profile("shared", deadline=None)  # other work may hold the machine at any time
 settings.load_profile("shared")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # thousands of processes would compile everything anew
+sys.dont_write_bytecode = False
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the background: Ctrl-C is tested all the same
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = {
@@ -67,6 +72,12 @@ def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
     return kept | {"HOME": str(home), "LANG": "C.UTF-8", "GPUDIAG_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than there are cores: many tests wait for a process, a deadline or the disk."""
+    asked = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
+    return int(asked) if asked else len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.fixture
 def gpudiag(clean_environment: dict[str, str]) -> Gpudiag:
     """The command line in a process of its own: ``gpudiag("explain", "xid", "79")``."""
@@ -78,11 +89,11 @@ def gpudiag(clean_environment: dict[str, str]) -> Gpudiag:
         env: dict[str, str] | None = None,
         timeout: float = 120,
     ) -> Answer:
+        data = stdin.encode() if isinstance(stdin, str) else stdin or b""
         argv: Sequence[str] = [sys.executable, "-m", "assistant", *words]
-        data = stdin.encode() if isinstance(stdin, str) else stdin
         done = subprocess.run(
             argv,
-            input=data if data is not None else b"",
+            input=data,
             capture_output=True,
             cwd=cwd or ROOT,
             env=clean_environment | (env or {}),

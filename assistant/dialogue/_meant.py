@@ -170,9 +170,14 @@ def _asked(rule: Rule) -> set[str]:
 
 def _searched(query: Query, rules: Sequence[Rule]) -> tuple[str, list[Rule]]:
     """By the search over all pages: what it says of the rules."""
-    from assistant.find import search
+    from assistant.find import known_words, search
+    from assistant.find.tokens import is_han, tokens
 
-    found = search(_ASKING.sub(" ", query.text[:SENTENCE]), limit=MOST, kinds={"rule"})
+    text = _ASKING.sub(" ", query.text[:SENTENCE])
+    found = search(text, limit=MOST, kinds={"rule"})
     by_id = {r.id: r for r in rules if r.split_by != "code"}  # a rule about every code is about none
-    near = [t for t in found if t.score >= max(_NEAR * found[0].score, _TELLING) and t.name in by_id]
+    # Beside a word that no page knows, one rare word of a page is a chance: it is asked about something else.
+    strange = any(t.isalpha() and not is_han(t) and t not in known_words() for t in tokens(text))
+    bar = _TELLING * (2 if strange else 1)
+    near = [t for t in found if t.score >= max(_NEAR * found[0].score, bar) and t.name in by_id]
     return (near[0].title.in_(query.lang) or near[0].name if near else ""), [by_id[t.name] for t in near]

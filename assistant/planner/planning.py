@@ -125,9 +125,9 @@ def _batch(
 ) -> tuple[str, ...]:  # fmt: skip
     """What to run now, side by side, best first.
 
-    Cheap probes that can all matter go together: one round of them takes as long as the slowest. Three kinds wait:
-    what needs consent; what is of use only if another probe makes a rule hold; and a dear one where a cheap one may
-    make it needless. A base probe never waits.
+    Cheap probes that can all matter go together: one round of them takes as long as the slowest. Four kinds wait:
+    what needs consent; what is of use only if another probe makes a rule hold; a dear one where a cheap one may
+    make it needless; and what `check` leaves out while there is anything else to run. A base probe never waits.
     """
     now = {p for w in rules.values() for fact in w.now for p in tellers.of(fact)}
     fits = [
@@ -135,6 +135,8 @@ def _batch(
         if not c.consent and (c.probe in base or c.probe in now)
         and (budget_s is None or seconds(specs[c.probe]) <= budget_s or (c.probe in base and budget_s > 0))
     ]  # fmt: skip
+    if any(specs[c.probe].default for c in fits):
+        fits = [c for c in fits if specs[c.probe].default or c.probe in base]
     cheap = {c.probe for c in fits if specs[c.probe].cost < Cost.SECONDS}
     return tuple(
         c.probe for c in fits if c.probe in base or c.probe in cheap or not _may_wait(c.probe, rules, tellers, cheap)

@@ -74,11 +74,13 @@ def seconds(spec: ProbeSpec) -> float:
 
 
 def needs_consent(spec: ProbeSpec, base: Collection[str] = ()) -> bool:
-    """Whether a person is asked before it runs: it costs seconds or more, or it is none of those that `check` runs.
+    """Whether a person is asked before it runs: it costs seconds or more, or is felt by what it looks at.
 
     Who asks about the health of it all, or names a tool, has asked for the seconds of those in `base`.
     """
-    return spec.cost >= Cost.HEAVY or not spec.default or (spec.cost >= Cost.SECONDS and spec.name not in base)
+    if spec.cost >= Cost.HEAVY or (spec.side_effects and not spec.default):
+        return True
+    return spec.cost >= Cost.SECONDS and (spec.name not in base or not spec.default)
 
 
 def candidates(

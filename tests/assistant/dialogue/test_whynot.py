@@ -100,7 +100,7 @@ def test_codes_mean_the_rules_that_name_them() -> None:
 
 
 def test_no_rule_is_about_it() -> None:
-    reply = ask(LOST, why_not("why not the moon of qwzzk"))
+    reply = ask(LOST, why_not("why not the phase of qwzzk"))
     assert reply.headline.startswith("Nothing that a rule is about was named: ")
     assert not reply.settled
     zh = ask(LOST, why_not("为什么不是 qwzzk", "zh"))

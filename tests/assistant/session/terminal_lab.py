@@ -95,8 +95,9 @@ class Terminal:
     def end(self) -> int:
         """Wait until the process has ended; its exit code."""
         until = time.monotonic() + WAIT
-        while self._read() and time.monotonic() < until:
-            pass
+        while self._read():
+            if time.monotonic() > until:
+                raise AssertionError(f"it did not end; this is on the screen: {self.seen!r}")
         _, status = os.waitpid(self._pid, 0)
         self._code = os.waitstatus_to_exitcode(status)
         return self._code

@@ -96,7 +96,7 @@ def test_nothing_is_looked_into_before_somebody_agrees_and_then_the_function_is_
     assert "python-bound-loop" in talk.ask("why?").out or "others-take-the-cpus" in talk.ask("why?").out
     assert "py-spy record" in " ".join(talk.ask("which function?").out.split())
     again = talk.ask("is it better now?")
-    assert "Run job-stacks" not in again.out, "what was agreed to and disturbs nothing is not asked for twice"
+    assert "Question" not in again.out, "what was agreed to and disturbs nothing is not asked for twice"
     assert "before" in again.out
     assert "still: " in again.out
     kept = Path(talk.env["GPUDIAG_STATE_DIR"]).parent / "answer.md"
