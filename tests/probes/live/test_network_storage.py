@@ -61,10 +61,17 @@ def test_without_a_document_the_main_facts_carry_the_reason(probe: ProbeSpec, th
 
 @pytest.mark.parametrize("probe", ALL, ids=lambda p: p.name)
 def test_where_there_is_nothing_no_command_is_started(probe: ProbeSpec) -> None:
-    host = RecordingHost(ReplayHost("n7"))
+    machine = Reply(CallKind.FILE, ("/proc/net/dev",), data=b"Inter-|   Receive\n")
+    host = RecordingHost(ReplayHost("n7", [machine]))
     found = probe.collect(REQUEST, host)
     assert {(o.fact, o.status) for o in found} == {(fact, Status.UNSUPPORTED) for fact in probe.main}
-    assert {reply.kind for reply in host.replies} == {CallKind.LISTING}
+    assert {reply.kind for reply in host.replies} == {CallKind.LISTING, CallKind.FILE}
+
+
+@pytest.mark.parametrize("probe", ALL, ids=lambda p: p.name)
+def test_a_recording_that_never_asked_says_so(probe: ProbeSpec) -> None:
+    found = probe.collect(REQUEST, ReplayHost("n7"))
+    assert {(o.fact, o.status) for o in found} == {(fact, Status.NOT_ASKED) for fact in probe.main}
 
 
 def test_modules_are_asked_for_where_there_is_a_link() -> None:

@@ -218,7 +218,7 @@ def test_a_real_systemd(systemd: int) -> None:
     assert value(got, "node.service.slurmd.state") == "running"
     assert value(got, "node.service.kubelet.state") == "restarting"
     assert value(got, "node.service.time_sync.state") == "running"
-    assert value(got, "node.service.munge.state") == "not_installed"
+    assert value(got, "node.service.imex.state") == "not_installed"
     assert value(got, "service.result", "nvidia-fabricmanager.service") == "exit-code"
     assert isinstance(restarts, int)
     assert isinstance(uptime, float)
