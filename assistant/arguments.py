@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from assistant.render.cells import terminal_width
 from knowledge.errors import UsageError, nearest_hint
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "Tells what is wrong with a GPU node or job, with the evidence under each sentence."
 
+N = TypeVar("N", int, float)
 _INVALID = re.compile(r"invalid (.+) value: (.*)", re.DOTALL)  # argparse names the type ahead of the value
 _BEHIND = ("files", "machines")  # operands that may stand behind flags
 _PLAIN = {"int": "whole number", "float": "number"}
@@ -39,7 +41,6 @@ class Parser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse does; files and machines also stand behind flags (before Python 3.12 argparse refuses them there)."""
-        self._words = list(args or ())
         found, rest = self.parse_known_args(args, namespace)
         operands = next((name for name in _BEHIND if isinstance(getattr(found, name, None), list)), "")
         if operands and all(w == "-" or w[:1] != "-" for w in rest):
@@ -48,39 +49,76 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(rest)}")
         return found
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does. A flag that an action does not take is complained of by that action, which knows its own."""
+        self._words = list(args or ())
+        found, rest = super().parse_known_args(args, namespace)
+        if strange := [w for w in rest if w[:1] == "-" and w != "-"]:
+            self.error(f"unrecognized arguments: {strange[0]}")
+        return found, rest
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """A word that is none of those allowed: the nearest are named. argparse would list them all, or print their types."""
+        if action.choices is None or value in action.choices:
+            return
+        if self._misspelt():  # the word is the value of a flag that there is not
+            self.error("")
+        known = [str(choice) for choice in action.choices]
+        name = "/".join(action.option_strings)
+        said = f"{name} does not take {value!r}" if name else f"there is no {action.dest} {value!r}"
+        self._refuse(said, nearest_hint(str(value), known) or f"allowed: {', '.join(known)}")
+
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the whole usage."""
         message = _INVALID.sub(lambda m: f"{m[2]} is no valid {_PLAIN.get(m[1], m[1])}", message)
         if strange := self._misspelt():  # argparse complains of the value, which it takes for an operand
             message = f"unrecognized arguments: {strange}"
         wrong = message.partition("unrecognized arguments: ")[2].split(" ")[0].split("=")[0]
-        flags = [flag for action in _every(self) for flag in action.option_strings if flag.startswith("--")]
-        hint = nearest_hint(wrong, flags) if wrong.startswith("-") else ""
+        self._refuse(message, self._flag_hint(wrong) if wrong.startswith("-") else "")
+
+    def _refuse(self, message: str, hint: str) -> NoReturn:
         more = f"see {self.prog} --help"
         raise UsageError(f"{self.prog.removeprefix('gpudiag ')}: {message}", hint=f"{hint} ({more})" if hint else more)
 
+    def _flag_hint(self, wrong: str) -> str:
+        """What was meant by a flag that this parser does not take: one of its actions' own, or the nearest of its own."""
+        takers = [name for name, child in _children(self) if wrong in _flags(child)]
+        if takers:
+            return f"it stands behind its action: {', '.join(takers)}"
+        return nearest_hint(wrong, [flag for flag in _flags(self) if flag.startswith("--")])
+
     def _misspelt(self) -> str:
-        """The first long flag that was given and is none; empty when all are known."""
-        known = {flag for action in _every(self) for flag in action.option_strings}
-        given = (w.partition("=")[0] for w in itertools.takewhile(lambda w: w != "--", self._words) if w[:2] == "--")
-        return next((flag for flag in given if flag not in known), "")
+        """The first long flag that was given and is none of this parser's; empty when all are known. Words from an action on
+        are for its parser."""
+        actions, known = dict(_children(self)), _flags(self)
+        given = itertools.takewhile(lambda w: w != "--" and w not in actions, self._words)
+        return next((flag for w in given if w[:2] == "--" and (flag := w.partition("=")[0]) not in known), "")
 
 
-def _every(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """The options of a parser and of its actions: a misspelt one of an action is complained of by the whole."""
-    children = [c for a in parser._actions if isinstance(a, argparse._SubParsersAction) for c in a.choices.values()]
-    return [*parser._actions, *(action for child in children for action in child._actions)]
+def _children(parser: argparse.ArgumentParser) -> list[tuple[str, argparse.ArgumentParser]]:
+    """The actions of a parser, and theirs."""
+    tables = [a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    return [pair for table in tables for pair in table.items()]
 
 
-def rows(text: str) -> int:
-    """How many rows to show: 1 or more."""
-    value = int(text)
-    if value < 1:
-        raise ValueError(text)
-    return value
+def _flags(parser: argparse.ArgumentParser) -> frozenset[str]:
+    return frozenset(flag for action in parser._actions for flag in action.option_strings)
 
 
-rows.__name__ = "number of rows"  # argparse names the type in its complaint
+def within(least: float, most: float, what: str, of: Callable[[str], N]) -> Callable[[str], N]:
+    """What reads a number from `least` to `most`; ValueError for any other. `what`: its name in a complaint."""
+
+    def read(text: str) -> N:
+        value = of(text)
+        if not least <= value <= most:
+            raise ValueError(text)
+        return value
+
+    read.__name__ = what  # argparse names the type in its complaint
+    return read
+
+
+rows = within(1, math.inf, "number of rows", int)
 
 
 def add_globals(parser: argparse.ArgumentParser, nested: bool = False) -> None:

@@ -29,7 +29,7 @@ SOFTWARE = (
     "node.fabricmanager.version", "node.kernel.version", "node.kernel.newest", "node.kernel.parameters",
     "node.firmware.version", "node.version.docker", "node.version.docker_server", "node.version.container_runtime",
     "node.version.kubelet", "node.version.slurm", "node.version.rdma_stack", "node.version.container_toolkit",
-    "node.version.imex", "gpu.vbios", "gpu.inforom.image", "gpu.gsp.firmware", "port.firmware",
+    "node.version.imex", "node.device_plugin.version", "gpu.vbios", "gpu.inforom.image", "gpu.gsp.firmware", "port.firmware",
 )  # fmt: skip
 # States that tell which machine this is and how it is set up; what changes by itself while a job runs is none.
 FACTS_OF_INTEREST = (

@@ -120,7 +120,9 @@ def _dispatch(words: list[str]) -> int:
         full_parser(load_all()).print_help()
         return 0
     from assistant import config
+    from assistant.exits import Exit
     from assistant.output import say
+    from knowledge.errors import GpudiagError
 
     if words[index] not in command_modules() and any(w.startswith("-") for w in words[:index]):
         from assistant.arguments import full_parser
@@ -136,10 +138,18 @@ def _dispatch(words: list[str]) -> int:
     settings = config.load({"format": args.format, "lang": args.lang, "color": args.color})
     if settings.cache_dir:
         os.environ["GPUDIAG_CACHE_DIR"] = str(settings.cache_dir)
+    if settings.runbook_dirs:
+        from knowledge.runbook import lay_over
+
+        lay_over(settings.runbook_dirs)
     for warning in settings.warnings:
         say(f"gpudiag: {warning}", args.quiet)
     args.settings = settings
-    return command.run(args)
+    try:
+        return command.run(args)
+    except GpudiagError as error:
+        say(f"gpudiag: {error.in_(settings.output.lang)}")
+        return Exit.USAGE
 
 
 def _at_a_terminal() -> bool:

@@ -59,6 +59,9 @@ OPTIONS: tuple[Option, ...] = (
         "Site file with changed thresholds, severities and suppressions.", "站点文件：修改阈值、级别与屏蔽项。")),
     Option("rule_packs", "paths", "", Text(
         "Rule packs laid over the shipped rules, in order.", "按顺序叠加在内置规则之上的规则包。")),
+    Option("runbook_dirs", "paths", "", Text(
+        "Folders of the site's own runbooks, in order; one of the same id stands in for a shipped one.",
+        "站点自有处置手册所在的文件夹（按顺序）；同名手册取代内置手册。")),
     Option("host_root", "path", "", Text(
         "Where the machine's file system is mounted when gpudiag runs in a container, such as /host.",
         "在容器中运行时宿主机文件系统的挂载位置，例如 /host。")),
@@ -68,6 +71,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("inventory", "path", "", Text(
         "File of the machines that can be looked at from here; empty means inventory.toml in the user's folder of settings.",
         "可从本机查看的机器清单文件；为空则使用用户配置目录中的 inventory.toml。")),
+    Option("policy_file", "path", "", Text(
+        "File that says who may have what run on which machine, where people are not logged in here (Slack); empty means "
+        "that nobody may.",
+        "规定未登录本机的用户（Slack）可在哪些机器上运行什么的权限文件；为空则任何人都不允许。")),
     Option("state_dir", "path", "", Text(
         "Where it is remembered which calls hung; empty means the platform's folder for state.",
         "记录曾挂起的调用的位置；为空则使用平台的状态目录。")),
@@ -85,6 +92,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("dialogue_days", "days", "7", Text(
         "Days that a conversation is remembered after its last turn; 0 means not at all.",
         "对话在最后一轮之后保留的天数；0 表示完全不保存。")),
+    Option("gpu_hour_price", "text", "", Text(
+        "What a GPU-hour costs, such as 2.10 EUR; empty means that reports of incidents count hours and no money.",
+        "每 GPU 小时的价格，例如 2.10 EUR；为空则事件报告只计小时，不计金额。")),
 )  # fmt: skip
 
 
@@ -153,6 +163,9 @@ class Settings(NamedTuple):
     history: History = History()
     dialogue: Dialogue = Dialogue()
     inventory: Path | None = None  # the file of other machines, when it is not the usual one
+    policy_file: Path | None = None  # who may have what run, where people are not logged in here
+    runbook_dirs: tuple[Path, ...] = ()  # of the site's own runbooks
+    gpu_hour_price: str = ""  # amount and currency; empty: none is known
 
 
 def without_password(url: str) -> str:
@@ -296,6 +309,7 @@ def _sections(found: Mapping[str, Setting], environ: Mapping[str, str], warnings
 
     lang = text("lang")
     packs = found["rule_packs"].value if "rule_packs" in found else ()
+    books = found["runbook_dirs"].value if "runbook_dirs" in found else ()
     return Settings(
         Output(system_language(environ) if lang == "auto" else lang, text("format"), text("color")),
         Rules(path("site_file"), tuple(Path(p).expanduser() for p in packs)),
@@ -306,6 +320,9 @@ def _sections(found: Mapping[str, Setting], environ: Mapping[str, str], warnings
         History(text("history_url"), int(text("history_days") or 30)),
         Dialogue(int(text("dialogue_days") or 7)),
         path("inventory"),
+        policy_file=path("policy_file"),
+        runbook_dirs=tuple(Path(p).expanduser() for p in books),
+        gpu_hour_price=text("gpu_hour_price"),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from assistant import traced, vendors
+from assistant import traced, undated, vendors
 from assistant.exits import Exit
 from assistant.render.labels import headline
 from knowledge.derive import derive
@@ -120,7 +120,7 @@ def diagnose(
     unseen = _unseen(facts) if whole else ()
     # what was cut off may hold anything; a trace without the GPU's side tells nothing of what bounds a job
     settled = _settled(facts) and not cut and not unseen and not traced.blind(result.findings)
-    settled = settled and vendors.not_judged(facts) is None
+    settled = settled and vendors.not_judged(facts) is None and _undated(facts) is None
     return Diagnosis(
         as_of=as_of,
         ruleset=ruleset.fingerprint,
@@ -181,6 +181,11 @@ def unread(facts: FactBase) -> tuple[Text, ...]:
     return tuple(name for name, any_of in BASE if told.isdisjoint(any_of))
 
 
+def _undated(facts: FactBase) -> Text | None:
+    """Faults of unknown date, where the event log is all that tells of the node's health."""
+    return undated.faults(facts) if len(unread(facts)) == len(BASE) else None
+
+
 def bad_roots(findings: Sequence[Finding]) -> list[Finding]:
     """Root findings of warning or worse that are at least probable: what verdict and exit code stand on."""
     sure = (f for f in findings if f.role is Role.ROOT and f.grade in (Grade.CONFIRMED, Grade.PROBABLE))
@@ -222,7 +227,7 @@ def verdict_of(
             )
         if traced.blind(findings):
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, traced.quiet(findings))
-        if unjudged := vendors.not_judged(facts):
+        if unjudged := vendors.not_judged(facts) or _undated(facts):
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, unjudged)
         if not settled:
             nothing = _one_reason(facts) or Text(
@@ -247,7 +252,7 @@ def _one_reason(facts: FactBase) -> Text | None:
     if len(failed) != 1:
         return None
     name, detail = failed.pop()
-    why = excerpt(detail, 300).removeprefix(f"{name}: ").rstrip(".")
+    why = excerpt(detail, 300).removeprefix(f"{name}: ").removeprefix(f"{name}：").rstrip(".")
     return Text(f"{name} was not looked at: {why}.", f"未能查看 {name}：{why}。")
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from assistant.config import state_folder
 from knowledge.errors import InputError
+from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Observation, Source, Status, node
 from knowledge.observation_json import restored
 from probes.host import Host, Recording, RecordingHost, Reply
@@ -62,7 +63,8 @@ class Look:
     remarks: tuple[
         str, ...
     ] = ()  # what there is to say about the way to it: that the connection broke, who we are there
-    broken: str = ""  # why the connection to it ended before all was read
+    broken: str = ""  # why the connection to it ended before all was read, as observations say it
+    ended: Text = NO_TEXT  # the same for people
     reached: bool = True  # False: there was none, and nothing was read
 
     @property
@@ -153,15 +155,15 @@ def over(
     specs = _all_told(select(wish.only, wish.extra, wish.without), told)
     with _interruptible():
         look = _looked(far, specs, wish, told, on_progress)
-    look = replace(look, broken=far.broken)
+    look = replace(look, broken=far.broken, ended=far.broken_text)
     return replace(look, remarks=tuple(r.in_(lang) for r in remarks(far, look)))
 
 
-def unreached(name: str, wish: Wish, why: str) -> Look:
+def unreached(name: str, wish: Wish, reason: Text, lang: str = "en") -> Look:
     """A look at a machine that cannot be reached: every probe failed for the one reason. There is nothing to record."""
     from assistant.diagnosis import UNREACHED
 
-    source, failed = UNREACHED, Status.FAILED
+    source, failed, why = UNREACHED, Status.FAILED, reason.in_(lang)
     results = tuple(
         ProbeResult(
             spec.name, tuple(Observation(f, node(name), None, failed, Source(source), detail=why) for f in spec.main),
@@ -169,7 +171,7 @@ def unreached(name: str, wish: Wish, why: str) -> Look:
         )
         for spec in select(wish.only, wish.extra, wish.without)
     )  # fmt: skip
-    return Look(name, results, (), None, None, broken=why, reached=False)
+    return Look(name, results, (), None, None, broken=why, ended=reason, reached=False)
 
 
 def _looked(

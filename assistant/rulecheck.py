@@ -108,7 +108,7 @@ def _built(file: str, data: Mapping[str, Any]) -> Rule | None:
 def _runbooks() -> frozenset[str]:
     from knowledge import runbook
 
-    return frozenset(path.stem for path in runbook.FOLDER.glob("*.md"))
+    return frozenset(path.stem for folder in runbook.folders() for path in folder.glob("*.md"))
 
 
 def _shown(fault: Fault) -> Fault:

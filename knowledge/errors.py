@@ -27,6 +27,11 @@ class GpudiagError(Exception):
     def __str__(self) -> str:
         return f"{self.message}\n  {self.hint}" if self.hint else self.message
 
+    def in_(self, language: str) -> str:
+        """As it is shown in a language; in English, where it was written in no other."""
+        del language
+        return str(self)
+
 
 class UsageError(GpudiagError):
     """The request itself cannot be served."""

@@ -178,6 +178,8 @@ class Series:
             raise ValueError("times must not decrease")
 
 
+ANY_TIME = (0, 2**63 - 1)  # the window of an event of which a log that keeps entries for years tells no date
+
 Value: TypeAlias = Scalar | tuple[str, ...] | Event | Series
 
 
@@ -192,7 +194,8 @@ class Observation:
     source: Source = Source("")
     at: int | None = None  # ns of `clock`
     clock: Clock = Clock.NONE
-    window: tuple[int, int] | None = None  # for NONE_SEEN: what was looked at, ns of `clock`
+    # ns of `clock`: for NONE_SEEN what was looked at; for an event without `at` the time in which it happened
+    window: tuple[int, int] | None = None
     excerpt: str = ""  # the raw line or field, cleaned of control characters
     detail: str = ""  # why there is no value, when there is none
     origin: Origin = Origin.MEASURED

@@ -4,6 +4,10 @@ One file is ``knowledge/runbooks/<id>.md``: YAML front matter (the steps: the tr
 machine reads) and a body with the sections ``## English`` and ``## 中文`` (half a screen
 each: what you see, what it means, why these steps, common mistakes).
 
+A step may say when it applies and how it is verified in conditions on facts, as in rules; they are kept
+here as plain data: what they mean is known above (`assistant.runbooks`). A branch leads down the page only,
+a loop stands within one step and is bounded: so every walk ends.
+
 A command is one argument list: it is shown to people, and split with `shlex` to be run, so it
 needs no shell. The rare one that does is written ``sh -c '...'`` and takes no placeholders.
 """
@@ -11,21 +15,33 @@ needs no shell. The rare one that does is written ``sh -c '...'`` and takes no p
 from __future__ import annotations
 
 import json
-import re
-import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from knowledge import compiled
 from knowledge.errors import Fault, FaultsError, UnknownNameError
 from knowledge.language import Text
+from knowledge.placeholders import PLACEHOLDERS, Placeholder, fill, placeholders, ready
+from knowledge.units import parse_duration
+
+if TYPE_CHECKING:
+    from knowledge.schema.runbook import Checks
+
+__all__ = [
+    "END", "FOLDER", "PLACEHOLDERS", "SECTIONS", "Consent", "Placeholder", "Repeat", "Risk", "Runbook", "Step", "Tree", "about",
+    "all_runbooks", "build_all", "fill", "folders", "lay_over", "lint", "placeholders", "ready", "runbook", "site_faults",
+]  # fmt: skip
 
 FOLDER = compiled.ROOT / "runbooks"
 NO_TEXT = Text("")
+END = "end"
+"""What ``next`` says where the walk is over."""
+Tree: TypeAlias = Mapping[str, Any]
+"""A condition as it stands in the file: ``{fact: gpu.row_remap.pending, op: is, value: true}``."""
 SECTIONS = {"en": "## English", "zh": "## 中文"}
 
 
@@ -52,6 +68,16 @@ class Consent(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """A step that is done again until something holds."""
+
+    until: Tree = field(hash=False)
+    at_most: int
+    every: int
+    """ns between two rounds."""
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One step of a runbook. Optional texts and commands are empty when a step has none."""
 
@@ -69,7 +95,23 @@ class Step:
     """How to see that it worked."""
     verify_command: str = ""
     on_failure: str = ""
-    """Where to go when it did not: a step of this runbook, or another runbook."""
+    """Where to go when it did not: a later step of this runbook, or another runbook."""
+    only_if: Tree | None = field(default=None, hash=False)
+    """``if``: the step is left out where this is false."""
+    verify_if: Tree | None = field(default=None, hash=False)
+    """What holds once it worked: looked at afresh after the step."""
+    verify_with: tuple[str, ...] = ()
+    """Probes that are run to see that; empty: the cheapest that tell its facts."""
+    repeat: Repeat | None = None
+    timeout: int = 0
+    """ns that its command may take; 0: nothing is said."""
+    next: str = ""
+    """The step that follows where it worked, when it is not the next one on the page; `END`."""
+
+    @property
+    def bound(self) -> int:
+        """How often it is done in one walk, at most."""
+        return self.repeat.at_most if self.repeat is not None else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +127,10 @@ class Runbook:
     references: tuple[str, ...]
     body: Text
     """The page, Markdown, without a heading of its own."""
+    file: str = ""
+    """The file of a site's own runbook; empty for a shipped one."""
+    replaces: bool = False
+    """Whether there is a shipped one of the same id, which it stands in for."""
 
     def step(self, name: str) -> Step:
         """The step called `name`. Raises UnknownNameError with the nearest ids."""
@@ -92,76 +138,6 @@ class Runbook:
             if step.id == name:
                 return step
         raise UnknownNameError(f"step of runbook {self.id}", name, (step.id for step in self.steps))
-
-
-@dataclass(frozen=True, slots=True)
-class Placeholder:
-    """A word that a command leaves open."""
-
-    meaning: Text
-    number: bool = False
-    """Only a plain decimal number will do."""
-
-
-PLACEHOLDERS: Mapping[str, Placeholder] = {
-    "node": Placeholder(Text("name of the node as the scheduler knows it", "调度器中的节点名")),
-    "gpu_pci": Placeholder(Text("PCI address of the GPU, such as 0000:3b:00.0", "GPU 的 PCI 地址，如 0000:3b:00.0")),
-    "gpu_index": Placeholder(Text("index of the GPU in nvidia-smi", "GPU 在 nvidia-smi 中的序号"), number=True),
-    "pid": Placeholder(Text("process id on the node", "节点上的进程号"), number=True),
-    "job": Placeholder(Text("job id of the scheduler", "调度器的作业号")),
-    "namespace": Placeholder(Text("Kubernetes namespace", "Kubernetes 命名空间")),
-    "pod": Placeholder(Text("Kubernetes pod", "Kubernetes Pod 名")),
-    "container": Placeholder(Text("container name or id", "容器名或 ID")),
-    "ib_device": Placeholder(Text("RDMA device, such as mlx5_0", "RDMA 设备，如 mlx5_0")),
-    "ib_port": Placeholder(Text("port of the RDMA device, usually 1", "RDMA 设备的端口号，通常为 1"), number=True),
-    "watts": Placeholder(Text("power limit in watts", "功率上限（瓦）"), number=True),
-    "mig_profile": Placeholder(Text("MIG profile id or name, such as 1g.10gb", "MIG 规格，如 1g.10gb")),
-    "bmc": Placeholder(Text("address of the node's management controller", "节点 BMC 地址")),
-    "bmc_user": Placeholder(Text("user name on the management controller", "BMC 用户名")),
-    "file": Placeholder(Text("path of a file, such as a job's log", "文件路径，如作业日志")),
-    "mount": Placeholder(Text("mount point of the file system", "文件系统的挂载点")),
-    "unit": Placeholder(
-        Text("unit of the service manager, such as kubelet.service", "服务管理器的单元，如 kubelet.service")
-    ),
-}
-_PLACEHOLDER = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
-
-
-def placeholders(command: str) -> tuple[str, ...]:
-    """Names that `command` leaves open, in order, each once."""
-    return tuple(dict.fromkeys(_PLACEHOLDER.findall(command)))
-
-
-def fill(command: str, values: Mapping[str, str | int]) -> str:
-    """`command` with each placeholder replaced by its value, quoted for a shell.
-
-    A value that is missing or unusable leaves its placeholder visible: empty, with characters
-    that do not print, starting with ``-`` (it would be read as an option), or no positive
-    number where only a number makes sense (``kill 0`` and ``kill -1`` reach far more than a process).
-    """
-
-    def one(match: re.Match[str]) -> str:
-        name = match[1]
-        value = str(values.get(name, ""))
-        return shlex.quote(value) if _usable(name, value) else match[0]
-
-    return _PLACEHOLDER.sub(one, command)
-
-
-def ready(command: str, values: Mapping[str, str | int]) -> str:
-    """A command with what is known filled in; what is not stands in capitals, as in a manual: ``ibstat IB_DEVICE``."""
-    return _PLACEHOLDER.sub(lambda m: m[1].upper() if m[1] in PLACEHOLDERS else m[0], fill(command, values))
-
-
-def _usable(name: str, value: str) -> bool:
-    """Whether `value` may stand for the placeholder `name` in a command."""
-    if not value or value.startswith("-") or not value.isprintable():
-        return False
-    placeholder = PLACEHOLDERS.get(name)
-    if placeholder is None or not placeholder.number:
-        return True
-    return _NUMBER.fullmatch(value) is not None and (name == "gpu_index" or value != "0")
 
 
 def runbook(name: str) -> Runbook:
@@ -173,7 +149,7 @@ def runbook(name: str) -> Runbook:
 
 
 def all_runbooks() -> tuple[Runbook, ...]:
-    """Every shipped runbook, by id."""
+    """Every runbook, by id: the shipped ones and the site's."""
     return tuple(_table().values())
 
 
@@ -187,7 +163,7 @@ def build_all() -> list[dict[str, Any]]:
 
     Raises FaultsError with every fault of every file.
     """
-    from knowledge.schema import runbook as schema
+    from knowledge.schema import runbook_files as schema
 
     entries, faults = schema.read_folder(FOLDER)
     if faults:
@@ -195,21 +171,65 @@ def build_all() -> list[dict[str, Any]]:
     return entries
 
 
-def lint(folder: Path = FOLDER) -> list[Fault]:
-    """All faults of the runbooks in `folder`, by place. A site's runbook may lead on to a shipped one."""
-    from knowledge.schema import runbook as schema
+def lint(folder: Path = FOLDER, checks: Checks | None = None) -> list[Fault]:
+    """All faults of the runbooks in `folder`, by place. A site's runbook may lead on to a shipped one.
+
+    `checks`: what conditions and probes are, handed in from above; without it their shape alone is checked.
+    """
+    from knowledge.schema import runbook_files as schema
 
     shipped = (path.stem for path in FOLDER.glob("*.md"))
-    return sorted(schema.read_folder(folder, elsewhere=shipped)[1])
+    return sorted(schema.read_folder(folder, shipped, checks)[1])
+
+
+# --- a site's own -------------------------------------------------------------------------
+
+_site: tuple[Path, ...] = ()
+
+
+def lay_over(folders: Sequence[Path]) -> None:
+    """From here on the runbooks of `folders` count too; the later folder wins, and each over a shipped one of its id.
+
+    A setting of the process, told once when it starts (``runbook_dirs``).
+    """
+    global _site  # noqa: PLW0603 - every surface asks `runbook` by name; one setting a process
+    _site = tuple(folders)
+    _all.cache_clear()
+
+
+def folders() -> tuple[Path, ...]:
+    """Where runbooks are read from: the shipped ones, then the site's."""
+    return (FOLDER, *_site)
+
+
+def site_faults() -> tuple[Fault, ...]:
+    """Why some of a site's runbooks do not count: a file with faults is left out whole."""
+    return _all()[1]
 
 
 @lru_cache(maxsize=1)
+def _all() -> tuple[dict[str, Runbook], tuple[Fault, ...]]:
+    shipped = _shipped()
+    if not _site:
+        return shipped, ()
+    from knowledge.schema import runbook_files as schema
+
+    found, faults = schema.read_site(_site, shipped)
+    own = {name: replace(_runbook(data), file=file, replaces=name in shipped) for name, (file, data) in found.items()}
+    return dict(sorted((shipped | own).items())), tuple(faults)
+
+
 def _table() -> dict[str, Runbook]:
+    return _all()[0]
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> dict[str, Runbook]:
     shipped = compiled.SHIPPED / "runbooks.json"
     if shipped.is_file():
         entries = json.loads(shipped.read_bytes())
     else:
-        code = [Path(__file__), compiled.ROOT / "schema" / "runbook.py"]
+        code = [Path(__file__), *sorted((compiled.ROOT / "schema").glob("runbook*.py"))]
         entries = compiled.cached("runbooks", [*sorted(FOLDER.glob("*.md")), *code], build_all)
     return {entry["id"]: _runbook(entry) for entry in sorted(entries, key=lambda entry: str(entry["id"]))}
 
@@ -238,4 +258,14 @@ def _step(data: Mapping[str, Any]) -> Step:
         verify=Text.of(data.get("verify")),
         verify_command=data.get("verify_command") or "",
         on_failure=data.get("on_failure") or "",
+        only_if=data.get("if"),
+        verify_if=data.get("verify_if"),
+        verify_with=tuple(data.get("verify_with") or ()),
+        repeat=_repeat(data.get("repeat")),
+        timeout=parse_duration(data["timeout"]) if data.get("timeout") else 0,
+        next=data.get("next") or "",
     )
+
+
+def _repeat(data: Mapping[str, Any] | None) -> Repeat | None:
+    return Repeat(data["until"], data["at_most"], parse_duration(data["every"])) if data else None

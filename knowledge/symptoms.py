@@ -25,6 +25,7 @@ class Hypothesis:
     rules: tuple[str, ...]  # ids; one that holds speaks for it
     signs: tuple[str, ...]  # ids of rules that fit it, and fit others as well: they decide nothing
     decides: tuple[str, ...]  # of `rules` those that rule it out when none of them can hold; empty: nothing does
+    needs: str  # a set of a node: empty on every node, the hypothesis cannot be; empty: it needs none
     facts: tuple[str, ...]  # names worth showing
     ask: str  # fact to ask a person for; empty: none
     find_out: Text  # what a person does when no probe can tell; empty when one can
@@ -38,7 +39,8 @@ class Hypothesis:
         return cls(
             id=data["id"], title=Text.of(data["title"]), rules=tuple(rules), signs=tuple(data.get("signs", ())),
             # Where a person has to look, the rules do not see everything: their silence rules nothing out.
-            decides=tuple(data.get("decides", () if find_out else rules)), facts=tuple(data.get("facts", ())), ask=data.get("ask") or "",
+            decides=tuple(data.get("decides", () if find_out else rules)), needs=data.get("needs") or "",
+            facts=tuple(data.get("facts", ())), ask=data.get("ask") or "",
             find_out=Text.of(find_out) if find_out else NO_TEXT, cause=CauseClass(data["cause"]),
             sources=tuple(data.get("sources", ())),
         )  # fmt: skip

@@ -87,7 +87,7 @@ def _matching(
 ) -> tuple[list[Observation], list[Observation], Missing | None]:
     """Events in reach that are meant by the leaf, those that may be meant, and what the latter do not tell."""
     sure, maybe = _candidates(leaf, subject, facts)
-    sure, maybe = _recent(sure, leaf, facts), _recent(maybe, leaf, facts)
+    (sure, undated), (maybe, also) = _recent(sure, leaf, facts), _recent(maybe, leaf, facts)
     lacking = {
         t.field for o in maybe for t in leaf.where if isinstance(o.value, Event) and o.value.get(t.field) is None
     }
@@ -97,7 +97,10 @@ def _matching(
             name for o in sure for name in leaf.same if isinstance(o.value, Event) and o.value.get(name) is None
         }
         sure, maybe = placed, [*maybe, *(o for o in sure if None in _group(leaf, o))]
+    maybe = [*undated, *maybe, *also]
     gap = Missing(leaf.event, subject, f"the line does not tell {', '.join(sorted(lacking))}") if lacking else None
+    if undated:
+        gap = Missing(leaf.event, subject, "date not known")
     if leaf.after is None:
         return sure, maybe, gap
     first, perhaps = _candidates(leaf.after, subject, facts)
@@ -156,11 +159,36 @@ def _possible(leaf: EventLeaf, events: Sequence[Observation]) -> int:
     return sum(len(_crowd(leaf, group)) for group in by_clock.values()) + sum(o.at is None for o in events)
 
 
-def _recent(found: list[Observation], leaf: EventLeaf, facts: FactBase) -> list[Observation]:
-    """Without a count, `within` looks back from the time of the diagnosis where clocks allow."""
-    if leaf.within is None or leaf.at_least > 1 or facts.as_of is None:
-        return found
-    return [o for o in found if o.at is None or o.clock is not Clock.REALTIME or facts.as_of - o.at <= leaf.within]
+def _recent(found: list[Observation], leaf: EventLeaf, facts: FactBase) -> tuple[list[Observation], list[Observation]]:
+    """Without a count, `within` looks back from the time of the diagnosis where clocks allow. Then those that may be too old.
+
+    A line without a time is one that somebody just showed; an entry of a log that keeps them for years is not: it
+    carries the time in which it may have happened.
+    """
+    if leaf.within is None or leaf.at_least > 1:
+        return found, []
+    sure: list[Observation] = []
+    undated: list[Observation] = []
+    for o in found:
+        match _is_recent(o, leaf.within, facts.as_of):
+            case Truth.TRUE:
+                sure.append(o)
+            case Truth.UNKNOWN:
+                undated.append(o)
+    return sure, undated
+
+
+def _is_recent(o: Observation, within: int, as_of: int | None) -> Truth:
+    if o.at is None and o.window is not None:
+        if as_of is None:
+            return Truth.UNKNOWN
+        earliest, latest = o.window
+        if latest < as_of - within:
+            return Truth.FALSE
+        return Truth.TRUE if earliest >= as_of - within else Truth.UNKNOWN
+    if as_of is None or o.at is None or o.clock is not Clock.REALTIME:
+        return Truth.TRUE
+    return Truth.TRUE if as_of - o.at <= within else Truth.FALSE
 
 
 def _preceded(

@@ -24,7 +24,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the ba
 ROOT = Path(__file__).parent.parent
 COMMANDS = {
     "cc": "cc", "rg": "rg", "git": "git", "chromium": "chromium", "bash": "bash", "zsh": "zsh", "tcsh": "tcsh",
-    "prometheus": "prometheus", "promtool": "promtool",
+    "prometheus": "prometheus", "promtool": "promtool", "alertmanager": "prometheus-alertmanager",
     "journalctl": "journalctl", "journal-remote": "/usr/lib/systemd/systemd-journal-remote",
     "sshd": "/usr/sbin/sshd", "ssh": "ssh-keygen", "tmux": "tmux",
 }  # fmt: skip

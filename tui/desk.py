@@ -198,7 +198,9 @@ class Desk:
                 event = eyes.do(Collect(origin, names, eyes.budget))
                 assert isinstance(event, Collected)
                 if event.seen.lost and not event.seen.observations:
-                    raise InputError(event.seen.lost)  # another machine that cannot be reached: what was known stays
+                    raise InputError(
+                        event.seen.lost.in_(self.lang)
+                    )  # another machine that cannot be reached: what was known stays
                 state, number = state.looked(event.seen)
                 numbers.append(number)
                 names = event.seen.offers

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from shutil import which
 from typing import Any
 
+from assistant.active.there import tools
 from knowledge.errors import UsageError, nearest_hint
-from knowledge.language import Text
+from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Status
-from knowledge.text import clean
-from probes.active import ActiveTest, Refused, Step, chosen, tests
+from knowledge.text import clean, excerpt
+from probes.active import ActiveTest, Refused, Step, chosen, spoken, tests
 from probes.host import Host
 
 LOOK_DEADLINE = 45.0  # seconds for looking whether the GPUs are idle: opening eight without persistence mode takes some
+_NO_END = Text("the look at the GPUs came to no end", "对 GPU 的查看没有结束")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Gpu:
     index: int
     name: str
     pci: str
-    busy: str  # why it is not idle; empty when it is
+    busy: Text  # why it is not idle; empty when it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ class Plan:
     choices: tuple[Choice, ...]
     gpus: tuple[Gpu, ...]  # those that were chosen
     only: tuple[int, ...]  # their indices, as tests are told them
-    blind: str = ""  # why nobody knows whether they are idle
+    blind: Text = NO_TEXT  # why nobody knows whether they are idle
+    there: str = ""  # another machine that they are of
 
     @property
     def runs(self) -> tuple[Choice, ...]:
@@ -58,7 +60,7 @@ class Plan:
         return () if self.blind or self.busy else tuple(c for c in self.choices if c.steps)
 
     @property
-    def busy(self) -> tuple[str, ...]:
+    def busy(self) -> tuple[Text, ...]:
         """Why GPUs are not idle."""
         return tuple(g.busy for g in self.gpus if g.busy)
 
@@ -68,18 +70,19 @@ class Plan:
         return sum(c.seconds for c in self.runs)
 
 
-def planned(args: argparse.Namespace, host: Host, path: str) -> Plan:
-    """The plan. UsageError for tests and GPUs that do not exist. `path`: where tools are looked for."""
+def planned(args: argparse.Namespace, host: Host, there: str = "") -> Plan:
+    """The plan. UsageError for tests and GPUs that do not exist. `there`: what another machine is called."""
     only = _gpus(args.gpu)
     wanted = _wanted(args.names, args.level)
     rows, busy, blind = _looked(host, only)
     gpus = tuple(
-        Gpu(int(r["index"]), clean(r.get("name", ""))[:60], clean(r.get("pci.bus_id", ""))[:20], clean(busy.get(r["index"], ""))[:200])
+        Gpu(int(r["index"]), clean(r.get("name", ""))[:60], clean(r.get("pci.bus_id", ""))[:20], busy.get(r["index"], NO_TEXT))
         for r in rows if r.get("index", "").isdigit()
     )  # fmt: skip
     told = tuple(g.index for g in gpus)  # the recorded call names them: a replay asks the same
-    choices = tuple(_choice(t, host, told, path, part=bool(only) and not args.names) for t in wanted)
-    return Plan(choices, gpus, told, blind)
+    have = tools(host, sorted({b for t in wanted for b in t.binaries}))
+    choices = tuple(_choice(t, host, told, have, part=bool(only) and not args.names) for t in wanted)
+    return Plan(choices, gpus, told, blind, there)
 
 
 def _gpus(given: Sequence[str]) -> tuple[int, ...]:
@@ -110,11 +113,11 @@ def _wanted(names: Sequence[str], level: int | None) -> list[ActiveTest]:
     return [t for t in tests() if t.level <= upto and (not t.family or best[t.family] is t)]
 
 
-def _choice(test: ActiveTest, host: Host, gpus: tuple[int, ...], path: str, *, part: bool) -> Choice:
+def _choice(test: ActiveTest, host: Host, gpus: tuple[int, ...], have: Collection[str], *, part: bool) -> Choice:
     """`part`: a part of the node was chosen, and no test by its name."""
-    if not any(which(b, path=path) for b in test.binaries):
-        tools = " / ".join(test.binaries)
-        return Choice(test, why_not=Text(f"{tools} is not installed", f"未安装 {tools}"))
+    if not set(test.binaries) & set(have):
+        names = " / ".join(test.binaries)
+        return Choice(test, why_not=Text(f"{names} is not installed", f"未安装 {names}"))
     if test.whole_node and part:
         return Choice(
             test,
@@ -126,7 +129,7 @@ def _choice(test: ActiveTest, host: Host, gpus: tuple[int, ...], path: str, *, p
     return Choice(test, why_not=steps.why) if isinstance(steps, Refused) else Choice(test, tuple(steps))
 
 
-def _looked(host: Host, only: tuple[int, ...]) -> tuple[list[dict[str, str]], Mapping[str, str], str]:
+def _looked(host: Host, only: tuple[int, ...]) -> tuple[list[dict[str, str]], Mapping[str, Text], Text]:
     """Rows of the GPUs, why some are not idle, and why nothing is known of them."""
     shown = ("--gpus", ",".join(map(str, only))) if only else ()
     reply = host.snapshot("active", "--look", *shown, deadline=LOOK_DEADLINE)
@@ -135,6 +138,6 @@ def _looked(host: Host, only: tuple[int, ...]) -> tuple[list[dict[str, str]], Ma
     except (ValueError, RecursionError):
         said = {}
     if not isinstance(said, dict) or said.get("outcome") not in ("idle", "busy"):
-        why = str(said.get("why") or reply.detail or "the look came to no end") if isinstance(said, dict) else ""
-        return [], {}, clean(why)[:400]
-    return list(said["before"]["gpus"]), dict(said.get("busy") or {}), ""
+        told = spoken(said.get("reason") or said.get("why")) if isinstance(said, dict) else NO_TEXT
+        return [], {}, told or (Text(excerpt(reply.detail)) if reply.detail else _NO_END)
+    return list(said["before"]["gpus"]), {gpu: spoken(why) for gpu, why in (said.get("busy") or {}).items()}, NO_TEXT

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from assistant.active.choosing import Plan
+from assistant.asking import on_terminal
 from assistant.render.cells import terminal_width, wrap
 from assistant.render.labels import colon
 from assistant.render.sheet import Code, Fields, Heading, Items, Paragraph, Part
@@ -16,16 +17,10 @@ from knowledge.language import Text
 from knowledge.text import clean
 from probes.active import duration
 
-_NO_SMI = "nvidia-smi is not installed: nobody can tell whether the GPUs are idle"  # as the collector says it
 DRAIN = Text(
     "gpudiag does not ask the scheduler: drain the node first, or the next job ends the test",
     "gpudiag 不会询问调度器：请先下线（drain）节点，否则下一个作业会终止测试",
 )
-
-
-def on_terminal() -> bool:
-    """Whether somebody can be asked."""
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()
 
 
 def asked(plan: Plan, args: argparse.Namespace) -> bool:
@@ -51,9 +46,10 @@ def head(plan: Plan, lang: str) -> str:
     names = sorted({g.name for g in plan.gpus})
     which = ", ".join(str(g.index) for g in plan.gpus)
     time = duration(plan.seconds, lang)
+    of = Text(f" of {plan.there}", f"{plan.there} 的 ") if plan.there else Text("", "")
     return Text(
-        f"Active tests on GPU {which} ({len(plan.gpus)} x {' / '.join(names)}) would take about {time}:",
-        f"在 GPU {which}（{len(plan.gpus)} x {' / '.join(names)}）上的主动测试约需 {time}：",
+        f"Active tests on GPU {which}{of.en} ({len(plan.gpus)} x {' / '.join(names)}) would take about {time}:",
+        f"在 {of.zh}GPU {which}（{len(plan.gpus)} x {' / '.join(names)}）上的主动测试约需 {time}：",
     ).in_(lang)
 
 
@@ -75,22 +71,21 @@ def parts(plan: Plan, lang: str) -> list[Part]:
         commands = tuple(clean(shlex.join(s.argv)) for c in plan.runs for s in c.steps)
         out += [Heading(Text("What would run", "将运行").in_(lang)), Code(commands), Paragraph(DRAIN.in_(lang))]
     else:
-        out.append(Paragraph(Text("No test can run here now.", "目前无法在此运行任何测试。").in_(lang)))
+        out.append(Paragraph(_none(plan).in_(lang)))
     if refused := hindrances(plan, lang):
         out += [Heading(Text("What is in the way", "受阻原因").in_(lang)), Items(tuple(refused))]
     return out
 
 
-def _blind(why: str, lang: str) -> str:
-    """Why nobody knows whether the GPUs are idle: what the collector says in English, the most usual of it in both languages."""
-    if why == _NO_SMI:
-        return Text(_NO_SMI, "未安装 nvidia-smi：无法判断 GPU 是否空闲").in_(lang)
-    return clean(why)
+def _none(plan: Plan) -> Text:
+    if plan.there:
+        return Text(f"No test can run on {plan.there} now.", f"目前无法在 {plan.there} 上运行任何测试。")
+    return Text("No test can run here now.", "目前无法在此运行任何测试。")
 
 
 def hindrances(plan: Plan, lang: str) -> list[str]:
     """Why tests, or all of them, cannot run; and what to do."""
-    said = [_blind(plan.blind, lang)] if plan.blind else [clean(text) for text in plan.busy]
+    said = [why.in_(lang) for why in ((plan.blind,) if plan.blind else plan.busy)]
     idle = [g.index for g in plan.gpus if not g.busy]
     if plan.busy and idle:
         numbers = ",".join(map(str, idle))
@@ -102,8 +97,9 @@ def hindrances(plan: Plan, lang: str) -> list[str]:
 def data(plan: Plan, lang: str) -> dict[str, Any]:
     """The plan for machines."""
     return {
-        "gpus": [{"index": g.index, "name": g.name, "pci": g.pci, "idle": not g.busy, "why": g.busy or None} for g in plan.gpus],
-        "blind": plan.blind or None,
+        "host": plan.there or None,
+        "gpus": [{"index": g.index, "name": g.name, "pci": g.pci, "idle": not g.busy, "why": g.busy.in_(lang) or None} for g in plan.gpus],
+        "blind": plan.blind.in_(lang) or None,
         "seconds": plan.seconds,
         "tests": [
             {

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from threading import Event, current_thread, main_thread
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from assistant.active import choosing, consent, page
+from assistant.active import choosing, consent, page, there
 from assistant.active.watched import Watched
+from assistant.asking import interruptible
 from assistant.exits import Exit
+from assistant.journal.noting import Noting
 from assistant.output import Progress, say, write
 from knowledge.language import Text
 from probes.active import duration
 from probes.host import Host, Recording, RecordingHost
-from probes.live_host import LiveHost, environment
+from probes.live_host import LiveHost
 
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
+    from assistant.inventory.model import Node
     from assistant.machine import Look
     from probes.hang_memory import HangMemory
     from probes.live import ProbeSpec
@@ -35,17 +36,18 @@ def run(args: argparse.Namespace) -> int:
     lang = args.settings.output.lang
     _refuse(args.record)
     cancel = Event()
-    with LiveHost(args.settings.machine.name, root=args.settings.machine.root, memory=_memory(args)) as live:
-        plan = choosing.planned(args, live, environment(os.environ)["PATH"])
-        if args.dry_run or not plan.runs:
-            _show(plan, args)
-            return Exit.OK if args.dry_run else Exit.UNDECIDED
-        if not args.yes and not consent.asked(plan, args):
-            say(Text("gpudiag: nothing was started", "gpudiag: 未启动任何内容").in_(lang), args.quiet)
-            return Exit.UNDECIDED
-        with _interruptible(cancel):
-            done, look = _tested(plan, args, live, cancel)
-    code = _answer(plan, args, done, look)
+    other = there.node_of(args)
+    with _machine(args, other) as host:
+        plan = choosing.planned(args, host, other.name if other is not None else "")
+    if args.dry_run or not plan.runs:
+        _show(plan, args)
+        return Exit.OK if args.dry_run else Exit.UNDECIDED
+    if not args.yes and not consent.asked(plan, args):
+        say(Text("gpudiag: nothing was started", "gpudiag: 未启动任何内容").in_(lang), args.quiet)
+        return Exit.UNDECIDED
+    with _machine(args, other, plan) as host, interruptible(cancel):
+        done, look = _tested(plan, args, host, cancel)
+    code = _answer(plan, args, done, look, other)
     if cancel.is_set():
         say(
             Text(
@@ -56,6 +58,17 @@ def run(args: argparse.Namespace) -> int:
         return Exit.INTERRUPTED
     unsettled = any(set(one.outcomes) != {"ended"} for one in done)
     return Exit.UNDECIDED if code == Exit.OK and unsettled else code
+
+
+@contextmanager
+def _machine(args: argparse.Namespace, other: Node | None, plan: choosing.Plan | None = None) -> Iterator[Host]:
+    """This machine, or a connection to another one: for the look before consent, or for the tests of `plan`."""
+    if other is not None:
+        with there.line(args.settings, other, plan, args.budget) as far:
+            yield far
+        return
+    with LiveHost(args.settings.machine.name, root=args.settings.machine.root, memory=_memory(args)) as live:
+        yield live
 
 
 def _refuse(place: str | None) -> None:
@@ -96,17 +109,20 @@ def _memory(args: argparse.Namespace) -> HangMemory | None:
 # --- the runs -----------------------------------------------------------------------------
 
 
-def _tested(plan: choosing.Plan, args: argparse.Namespace, live: Host, cancel: Event) -> tuple[list[page.Done], Look]:
+def _tested(plan: choosing.Plan, args: argparse.Namespace, looked: Host, cancel: Event) -> tuple[list[page.Done], Look]:
     """Each test, then the machine as the tests left it: their traces in the kernel log and the counters belong to them."""
     from assistant import machine
     from probes.live import probes
+    from probes.remote.remote_host import RemoteHost
     from probes.runner import run as run_probes
     from probes.runner import select
 
     bar = Progress(args.quiet, after=0.2)
     progress = _Bar(bar)
-    watched = Watched(live, progress.told, cancel)
+    far = looked if isinstance(looked, RemoteHost) else None
+    watched = there.WatchedThere(far, progress.told, cancel) if far else Watched(looked, progress.told, cancel)
     host = RecordingHost(watched)
+    noting = Noting(args.settings, host.name, args.quiet)
     told = {"guarded": "1"} | ({"gpus": ",".join(map(str, plan.only))} if plan.only else {})
     known = {spec.name: spec for spec in probes()}
     done: list[page.Done] = []
@@ -115,8 +131,10 @@ def _tested(plan: choosing.Plan, args: argparse.Namespace, live: Host, cancel: E
             if cancel.is_set():
                 break
             progress.begin(choice, number, len(plan.runs), args)
+            noting.intent(f"test:{choice.test.name}", _intent(choice, plan, args))
             [result] = run_probes(host, [_told(known[choice.test.name], told)], timing=True)
             done.append(page.Done(choice.test.name, result))
+            noting.result({"outcome": ", ".join(done[-1].outcomes) or str(result.status), "why": result.detail})
         bar("looking at the machine after the tests")
         watched.now()
         after = select()
@@ -127,9 +145,16 @@ def _tested(plan: choosing.Plan, args: argparse.Namespace, live: Host, cancel: E
     names = tuple(r.probe for r in everything)
     unasked = tuple(r.probe for r in everything if r.unasked)
     options = {one.name: told for one in done}
-    return done, machine.Look(
-        host.name, tuple(everything), host.replies, host.as_of, Recording(names, unasked, options)
-    )
+    look = machine.Look(host.name, tuple(everything), host.replies, host.as_of, Recording(names, unasked, options))
+    return done, there.told(look, far, args.settings.output.lang) if far else look
+
+
+def _intent(choice: choosing.Choice, plan: choosing.Plan, args: argparse.Namespace) -> dict[str, Any]:
+    """What the journal says of a test before it begins."""
+    return {
+        "argv": [list(step.argv) for step in choice.steps], "gpus": [g.index for g in plan.gpus], "risk": "disruptive",
+        "consent": "--yes" if args.yes else "asked at the terminal", "expected_seconds": choice.seconds,
+    }  # fmt: skip
 
 
 def _told(spec: ProbeSpec, options: dict[str, str]) -> ProbeSpec:
@@ -167,34 +192,16 @@ class _Bar:
         self._bar(f"{self._lead}{shown} {gone:.0f} of about {self._choice.seconds:.0f} s{newest}")
 
 
-@contextmanager
-def _interruptible(cancel: Event) -> Iterator[None]:
-    """Ctrl-C, SIGTERM and SIGHUP end the test that runs, with all that it started; a second Ctrl-C is meant."""
-
-    def end(number: int, frame: object) -> None:
-        del frame
-        if cancel.is_set() and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        cancel.set()
-
-    if current_thread() is not main_thread():
-        yield
-        return
-    before = {n: signal.signal(n, end) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-
-
 # --- the answer ---------------------------------------------------------------------------
 
 
-def _answer(plan: choosing.Plan, args: argparse.Namespace, done: list[page.Done], look: Look) -> int:
+def _answer(
+    plan: choosing.Plan, args: argparse.Namespace, done: list[page.Done], look: Look, other: Node | None
+) -> int:
     from assistant import machine
     from assistant.commands.rules import ruleset
     from assistant.diagnosis import diagnose
+    from assistant.inventory import target
     from assistant.sources import tells
 
     rules = ruleset(args, args.settings)
@@ -203,7 +210,10 @@ def _answer(plan: choosing.Plan, args: argparse.Namespace, done: list[page.Done]
         look, trouble = machine.remembering(args.settings, look, rules.rules)
         if trouble:
             say(f"gpudiag: {trouble}", args.quiet)
-    found = diagnose([*look.observations, *look.earlier], rules, notes=look.notes, as_of=look.as_of, whole=look.whole)
+    expected = target.expected(other) if other is not None else []
+    found = diagnose(
+        [*look.observations, *look.earlier, *expected], rules, notes=look.notes, as_of=look.as_of, whole=look.whole
+    )
     left_out = consent.hindrances(replace(plan, gpus=()), lang)
     write(page.show(done, found, args.settings.output, tells, args.verbose, left_out))
     _keep(args, look, found, rules.rules, bool(trouble))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-from shutil import which
 
 from assistant.exits import Exit
 from assistant.output import write
@@ -12,7 +10,6 @@ from assistant.render.sheet import Paragraph, Part, Table
 from assistant.render.trace_page import Page, show
 from knowledge.language import Text
 from probes.active import duration, tests
-from probes.live_host import environment
 
 _HEADER = (
     Text("name", "名称"),
@@ -27,13 +24,25 @@ _CONSENT = Text(
 )
 
 
+def _installed(args: argparse.Namespace) -> frozenset[str]:
+    """The tools of tests that are on the machine that the options name."""
+    from assistant.active import there
+
+    binaries = sorted({b for t in tests() for b in t.binaries})
+    other = there.node_of(args)
+    if other is None:
+        return there.tools(None, binaries)
+    with there.line(args.settings, other) as far:
+        return there.tools(far, binaries)
+
+
 def run(args: argparse.Namespace) -> int:
     """The list."""
     lang = args.settings.output.lang
-    path = environment(os.environ)["PATH"]
+    have = _installed(args)
     rows = [
         {
-            "name": t.name, "level": t.level, "seconds": t.seconds, "installed": any(which(b, path=path) for b in t.binaries),
+            "name": t.name, "level": t.level, "seconds": t.seconds, "installed": bool(have & set(t.binaries)),
             "title": t.title.in_(lang), "cost": t.cost.in_(lang), "binaries": list(t.binaries), "root": t.root,
         }
         for t in tests()

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from assistant.arguments import within
+from assistant.inventory.target import add_target
+
 LIST = "list"
+level = within(1, 4, "level (1 to 4)", int)
+_seconds = within(1, 3600, "number of seconds (1 to 3600)", float)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +25,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="N,...",
         help="only these GPUs, by index (default: all of the node)",
     )
+    add_target(
+        parser, host="another machine of the inventory: its GPUs are tested over the line that check --host uses"
+    )
     one("--yes", action="store_true", help="agree to the load at the stated cost; without it you are asked")
     one("--dry-run", action="store_true", help="say what would run, be refused and cost; start nothing")
     one("--verbose", action="store_true", help="everything: all evidence, the rule's page, all that is undecided")
@@ -29,24 +37,3 @@ def add(parser: argparse.ArgumentParser) -> None:
     one("--rules", action="append", default=[], metavar="PACK", help="rule file or folder laid over the shipped rules")
     one("--budget", type=_seconds, default=30.0, metavar="SECONDS",
         help="time for looking at the machine after the tests (default: 30)")  # fmt: skip
-
-
-def level(text: str) -> int:
-    """1 to 4."""
-    value = int(text)
-    if not 1 <= value <= 4:
-        raise ValueError(text)
-    return value
-
-
-level.__name__ = "level (1 to 4)"  # argparse names the type in its complaint
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 1 <= value <= 3600:
-        raise ValueError(text)
-    return value
-
-
-_seconds.__name__ = "number of seconds (1 to 3600)"

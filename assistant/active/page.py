@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assistant.render.labels import subject_name
+from assistant.render.labels import colon, subject_name
 from assistant.render.sheet import Heading, Items, Part, Table
 from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Observation, Status, Subject
 from knowledge.text import clean
+from probes.active import spoken
 from probes.runner import ProbeResult
 
 if TYPE_CHECKING:
@@ -68,16 +70,23 @@ class Done:
         """Of its runs."""
         return [str(o.value) for o in self.all("active.outcome") if o.status is Status.OK]
 
-    @property
-    def why(self) -> str:
+    def why(self, lang: str) -> str:
         """Why it did not come to a result; empty when it did."""
         told = next((str(o.value) for o in self.all("active.why")), "")
-        return told or (self.result.detail if not self.outcomes else "")
+        return _reason(self.all("active.reason")).in_(lang) or told or (self.result.detail if not self.outcomes else "")
 
     @property
     def seconds(self) -> float:
         """That its runs took."""
         return sum(float(o.value) for o in self.all("active.seconds") if isinstance(o.value, int | float))
+
+
+def _reason(told: Sequence[Observation]) -> Text:
+    """What the collector gave as code and data."""
+    try:
+        return spoken(json.loads(str(told[0].value))) if told else NO_TEXT
+    except (ValueError, RecursionError):  # longer than what is kept of it
+        return NO_TEXT
 
 
 def show(
@@ -105,7 +114,8 @@ def _parts(done: Sequence[Done], facts: FactBase, lang: str, left_out: Sequence[
     rows = []
     for one in done:
         outcomes = [labels.get(name, NO_TEXT).in_(lang) or name for name in dict.fromkeys(one.outcomes)]
-        said = ", ".join(outcomes) + (f": {one.why}" if one.why and outcomes else one.why)
+        why = one.why(lang)
+        said = ", ".join(outcomes) + (f"{colon(lang)}{why}" if why and outcomes else why)
         rows.append((one.name, clean(said), f"{max(one.seconds, 1):.0f} s" if "ended" in one.outcomes else "-"))
     out: list[Part] = [Heading(_TESTS.in_(lang)), Table(tuple(t.in_(lang) for t in _HEADER), tuple(rows))]
     if left_out:
@@ -162,7 +172,7 @@ def _json(done: Sequence[Done], diagnosis: Diagnosis, lang: str, tells: Any, lef
         for m in MEASURES for s, v in figures(diagnosis.facts, m.fact)
     ]  # fmt: skip
     tests = [
-        {"name": one.name, "outcomes": one.outcomes, "why": one.why or None, "seconds": one.seconds,
+        {"name": one.name, "outcomes": one.outcomes, "why": one.why(lang) or None, "seconds": one.seconds,
          "runs": [o.source.call for o in one.all("active.test")]} for one in done
     ]  # fmt: skip
     return as_json({"schema": SCHEMA, "tests": tests, "left_out": list(left_out), "measured": measured,

@@ -6,7 +6,8 @@ import argparse
 import sys
 from typing import Any
 
-from assistant.capture.flow import on_terminal, who
+from assistant.asking import on_terminal
+from assistant.capture.flow import who
 from assistant.capture.looking import called
 from assistant.capture.words import word
 from assistant.output import say

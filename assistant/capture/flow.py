@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import signal
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from threading import Event, Thread, current_thread, main_thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
+from assistant.asking import interruptible
 from assistant.capture import options
 from assistant.capture.looking import called
 from assistant.exits import Exit
@@ -22,6 +21,7 @@ from knowledge.language import Text
 from probes.capture import manifest
 
 if TYPE_CHECKING:
+    from assistant.journal.noting import Noting
     from assistant.machine import Look
     from probes.capture.model import Target
     from probes.capture.plan import Plan
@@ -47,13 +47,19 @@ def run(args: argparse.Namespace) -> int:
             plan = gentle(plan)
     folder, kept = _folder(args, plan)
     cancel = Event()
+    noting = _noting(args, plan)
+    outcome = "failed"
     try:
-        with _interruptible(cancel):
+        with interruptible(cancel):
             document, look = _captured(args, plan, folder, cancel)
+        outcome = "cancelled" if cancel.is_set() else "ended"
     except BaseException:
         with suppress(OSError):
             folder.rmdir()  # where nothing was captured nothing is kept
         raise
+    finally:
+        if noting is not None:
+            noting.result({"outcome": outcome})
     from assistant.capture import answer, looking
 
     seen = looking.conclude(folder, document, args.settings, look)
@@ -66,6 +72,22 @@ def run(args: argparse.Namespace) -> int:
     if kept:
         say(f"gpudiag: {Text('kept as', '已保存为').in_(args.settings.output.lang)} {seen.id} ({folder})", args.quiet)
     return Exit.INTERRUPTED if cancel.is_set() else code
+
+
+def _noting(args: argparse.Namespace, plan: Plan) -> Noting | None:
+    """The journal, with the intent in it, of what runs inside processes; looking from outside touches nothing."""
+    if not plan.injects:
+        return None
+    from assistant.journal.noting import Noting
+
+    noting = Noting(args.settings, args.settings.machine.name or _host(), args.quiet)
+    data = {
+        "command": plan.wish.line, "pids": [p.target.process.pid for p in plan.targets], "risk": "disruptive",
+        "items": sorted({str(s.item) for p in plan.targets for s in p.steps if s.runs}),
+        "consent": "--yes" if args.yes else "asked at the terminal",
+    }  # fmt: skip
+    noting.intent("profile", data)
+    return noting
 
 
 def line(args: argparse.Namespace, targets: Sequence[Target]) -> str:
@@ -231,33 +253,7 @@ class _Beside:
         return self._look
 
 
-@contextmanager
-def _interruptible(cancel: Event) -> Iterator[None]:
-    """Ctrl-C, SIGTERM and SIGHUP end a capture as its window's end does; a second Ctrl-C is meant."""
-
-    def end(number: int, frame: object) -> None:
-        del frame
-        if cancel.is_set() and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        cancel.set()
-
-    if current_thread() is not main_thread():
-        yield
-        return
-    before = {n: signal.signal(n, end) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-
-
 def who(targets: Sequence[Target], lang: str) -> str:
     """The targets in a line: few by name, many by number."""
     names = [called(t, lang) for t in targets[:4]]
     return ", ".join(names) + (f" +{len(targets) - 4}" if len(targets) > 4 else "")
-
-
-def on_terminal() -> bool:
-    """Whether somebody can be asked."""
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()

@@ -6,6 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING
 
+from assistant.arguments import within
 from knowledge.errors import UsageError, nearest_hint
 
 if TYPE_CHECKING:
@@ -103,36 +104,9 @@ def duration(text: str) -> int:
 duration.__name__ = "window (100ms to 10s)"  # argparse names the type in its complaint
 
 
-def count(text: str) -> int:
-    """1 to 1000."""
-    value = int(text)
-    if not 1 <= value <= 1000:
-        raise ValueError(text)
-    return value
-
-
-count.__name__ = "number (1 to 1000)"
-
-
-def skip(text: str) -> int:
-    """0 to 100000."""
-    value = int(text)
-    if not 0 <= value <= 100_000:
-        raise ValueError(text)
-    return value
-
-
-skip.__name__ = "number of iterations"
-
-
-def _rank(text: str) -> int:
-    value = int(text)
-    if not 0 <= value < 1 << 31:
-        raise ValueError(text)
-    return value
-
-
-_rank.__name__ = "rank"
+count = within(1, 1000, "number (1 to 1000)", int)
+skip = within(0, 100_000, "number of iterations", int)
+_rank = within(0, (1 << 31) - 1, "rank", int)
 
 
 def pids(args: argparse.Namespace) -> tuple[int, ...]:

@@ -342,8 +342,9 @@ def _there(args: argparse.Namespace, bar: Progress, other: Node) -> Look:
         return machine.there(args.settings, other.reach, wish(args), probing(bar))
     except ConnectError as error:
         bar.done()
-        say(f"gpudiag: {error}")
-        return machine.unreached(other.name, wish(args), error.message)
+        lang = args.settings.output.lang
+        say(f"gpudiag: {error.in_(lang)}")
+        return machine.unreached(other.name, wish(args), error.why, lang)
 
 
 def probing(bar: Progress) -> Callable[[Probing], None]:

@@ -1,4 +1,4 @@
-"""``gpudiag config``: the settings in force and where each came from; the machines that can be looked at from here."""
+"""``gpudiag config``: the settings in force and where each came from; the machines that can be looked at; who may have what run."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import argparse
 from assistant.output import write
 
 NAME = "config"
-HELP = "show the settings in force and where each came from, and the machines of the inventory"
+HELP = "show the settings in force and where each came from, the machines of the inventory, and who may have what run"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """``config show``, ``config hosts``."""
+    """``config show``, ``config hosts``, ``config rights``."""
     from assistant.inventory.target import names
 
     add = parser.add_argument
     add(
-        "action", choices=("show", "hosts"),
-        help="show: every setting, its value and its origin; hosts: the machines that can be looked at from here",
+        "action", choices=("show", "hosts", "rights"),
+        help="show: every setting, its value and its origin; hosts: the machines that can be looked at from here; "
+        "rights: who may have what run on which of them from a chat",
     )  # fmt: skip
     names(
         add(
@@ -27,19 +28,73 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help="with hosts: only these machines, sets such as gpu[001-064], groups",
         )
     )
-    add("--inventory", default="", metavar="FILE", help="with hosts: this file of machines")
+    add("--inventory", default="", metavar="FILE", help="with hosts and rights: this file of machines")
     add("--names", action="store_true", dest="bare", help="with hosts: only the names, one a line")
+    group = parser.add_argument_group("rights: what the policy says of one act of one person")
+    ask = group.add_argument
+    ask("--as", default="", dest="user", metavar="USER", help="the id of a person, as the chat has it: U024BE7LH")
+    ask(
+        "--group",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="the id of a user group of that person; may be repeated",
+    )
+    ask("--guest", action="store_true", help="the person is a guest")
+    ask("--external", action="store_true", help="the person belongs to another organisation")
+    ask("--channel", default="", metavar="ID", help="where it is asked for; without it, in a channel of the list")
+    names(ask("--node", default="", metavar="NAME", help="the machine"))
+    ask("--act", default="", metavar="WHAT", help="a probe, test:NAME, step:RUNBOOK/STEP, check, collect or profile")
+    ask("--privileged", action="store_true", help="the act needs privileges")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the settings, or the machines."""
-    if args.action == "hosts":
-        return _hosts(args)
     from knowledge.errors import UsageError
 
-    if args.machines or args.inventory or args.bare:
+    about = (
+        args.user
+        or args.group
+        or args.guest
+        or args.external
+        or args.channel
+        or args.node
+        or args.act
+        or args.privileged
+    )
+    if about and args.action != "rights":
+        raise UsageError("--as, --node, --act and what goes with them belong to: gpudiag config rights")
+    if args.action == "hosts":
+        return _hosts(args)
+    if args.machines or args.bare or (args.inventory and args.action != "rights"):
         raise UsageError("names of machines, --inventory and --names belong to: gpudiag config hosts")
+    if args.action == "rights":
+        if about and not (args.user and args.node and args.act):
+            raise UsageError(
+                "a ruling is about --as USER, --node NAME and --act WHAT", hint="without any, the policy is shown"
+            )
+        return _rights(args)
     return _show(args)
+
+
+def _rights(args: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from assistant.render.sheet import show
+    from assistant.rights import load
+    from assistant.rights.pages import act_of, anywhere, asked, page
+
+    settings = args.settings
+    if args.inventory:
+        settings = settings._replace(inventory=Path(args.inventory).expanduser())
+    policy = load(settings)
+    ruled = None
+    if args.user:
+        person = asked(args.user, args.group, args.channel, guest=args.guest, external=args.external)
+        act = policy.meant(act_of(args.act, args.node, privileged=args.privileged))
+        ruled = person, act, policy.decide(person, act, args.channel or anywhere(policy))
+    write(show(page(policy, settings.output.lang, ruled), settings.output))
+    return 0
 
 
 def _hosts(args: argparse.Namespace) -> int:

@@ -6,6 +6,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 from assistant.arguments import rows
+from assistant.commands import _incident
+from assistant.commands._incident_run import add_run
+from assistant.commands._listen import add_listen
 from assistant.output import say, write
 
 if TYPE_CHECKING:
@@ -17,12 +20,12 @@ if TYPE_CHECKING:
     from assistant.store.incidents import Same
 
 NAME = "incident"
-HELP = "incidents: open one from what is found, note, walk the runbook, close"
+HELP = "incidents: open one from what is found, note, walk the runbook, close, report"
 ROWS = 50
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """``incident [list] | show | open | note | step | change | close``."""
+    """``incident [list] | show | open | note | step | change | close | link | report``."""
     parser.set_defaults(action="list", closed=False, limit=ROWS)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions (default: list)")
     some = actions.add_parser("list", help="open incidents; --all: closed ones too")
@@ -34,16 +37,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     step = actions.add_parser("step", help="say how far a step of the runbook is")
     change = actions.add_parser("change", help="status, owner, severity, one more runbook")
     close = actions.add_parser("close", help="end it")
+    link = _incident.add_actions(actions)
+    add_listen(actions)
+    add_run(actions)
     for child in (show, note, step, change, close):
         child.add_argument("number", type=int, metavar="NUMBER", help="number of the incident")
     note.add_argument("words", nargs="+", metavar="TEXT", help="what there is to note")
+    _incident.add_note_options(note)
+    show.add_argument("--timeline", action="store_true", help="only what happened, with the times that were measured")
     step.add_argument("step", metavar="STEP", help="its name or number; RUNBOOK/STEP where several runbooks have it")
     step.add_argument("state", metavar="STATE", help="todo, doing, done, skipped or failed")
     step.add_argument("words", nargs="*", metavar="TEXT", help="what there is to say about it")
     close.add_argument("words", nargs="*", metavar="TEXT", help="how it ended")
     _add_change(change)
     _add_opening(opening)
-    for child in (opening, note, step, change, close):
+    for child in (opening, note, step, change, close, link):
         child.add_argument("--by", default="", metavar="NAME", help="who says so (default: the user of this account)")
 
 
@@ -102,16 +110,28 @@ def run(args: argparse.Namespace) -> int:
     from knowledge.errors import UsageError
 
     args.action = args.action or "list"
+    if args.action == "listen":
+        from assistant.incidents.listening import listen
+
+        return listen(args)
     lang = args.settings.output.lang
     book = Book(args.settings.history.url)
     try:
         if args.action == "list":
             return _list(book, args)
         if args.action == "show":
-            return _shown(book.incident(args.number), args)
+            return _incident.show(book, args)
+        if args.action == "report":
+            return _incident.report(book, args)
         hand = Hand(args.by.strip() or person(), "cli")
         if args.action == "open":
             return _open(book, hand, args)
+        if args.action == "run":
+            from assistant.commands._incident_run import walk
+
+            return walk(book, hand, args)
+        if args.action == "link":
+            return _shown(_incident.link(book, hand, args), args, brief=True)
         return _shown(_written(book, hand, args), args, brief=True)
     except StoreError as error:
         raise UsageError(error.said.in_(lang)) from error
@@ -148,7 +168,7 @@ def _written(book: Book, hand: Hand, args: argparse.Namespace) -> Incident:
 
     words = " ".join(getattr(args, "words", ()))
     if args.action == "note":
-        return book.add(args.number, hand, events.note(words))
+        return book.add(args.number, hand, _incident.noted(args, words))
     if args.action == "step":
         return book.change(args.number, hand, lambda i: [_step(i, args.step, args.state, words)])
     if args.action == "close":
@@ -209,6 +229,7 @@ def _open(book: Book, hand: Hand, args: argparse.Namespace) -> int:
     incident, new = book.open(hand, entries, same)
     if not new:
         say(f"gpudiag: incident {incident.number} is open about it already; --another opens one more", args.quiet)
+    _incident.tell_others(book, incident, args)
     return _shown(incident, args)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from knowledge.observation import Event, Observation, Scope, Subject, node
 from knowledge.symptoms import Hypothesis
-from rules.condition import EventLeaf, facts_of, leaves
+from rules.condition import EventLeaf, FactLeaf, Op, facts_of, leaves
 from rules.engine import Finding, Grade, Role, Undecided, applies
 from rules.evaluate import evaluate
 from rules.model import Rule, Rules, RuleStatus, Severity
@@ -94,7 +94,8 @@ class Scales:
         return not self._about or subject.scope not in _NARROWED or subject in self._about
 
     def weigh(self, hypothesis: Hypothesis, tags: Collection[str] = ()) -> Weighed:
-        """What stands for and against it. It is ruled out only when every deciding rule was evaluated and cannot hold.
+        """What stands for and against it. It is ruled out only when every deciding rule was evaluated and cannot hold, or
+        when what it is about is known not to be there.
 
         `tags` are the words of the symptom that rules carry: a mere remark (info) that carries none of them supports
         nothing, it only makes possible.
@@ -105,9 +106,10 @@ class Scales:
         undecided = [u for name in hypothesis.rules for u in self._open.get(name, ()) if self._telling(u)]
         causes = _causes(sure)
         denied = [self._deny(name) for name in hypothesis.decides] if causes or not sure else []
+        absent = () if own or undecided else self._absent(hypothesis.needs)
         if sure and not causes:
             stand = Stand.FOR
-        elif denied and all(d.settled for d in denied) and not own and not undecided:
+        elif (absent or (denied and all(d.settled for d in denied))) and not own and not undecided:
             stand = Stand.AGAINST
         elif hints or undecided:
             stand = Stand.POSSIBLE
@@ -122,7 +124,7 @@ class Scales:
             stand,
             tuple(hints) if stand is not Stand.AGAINST else (),
             () if stand is Stand.AGAINST else tuple({id(o): o for o in seen}.values()),
-            tuple(leaf for d in denied for leaf in d.leaves),
+            (*absent, *(leaf for d in denied for leaf in d.leaves)),
             () if sure or stand is Stand.AGAINST else tuple(gaps),
             causes,
         )
@@ -183,6 +185,13 @@ class Scales:
             out.settled = False
             out.gaps |= dict.fromkeys(Gap(rule.id, gap_of(name, node(), None)) for name in silent)
         return out
+
+    def _absent(self, needs: str) -> tuple[LeafProof, ...]:
+        """That no node has what a hypothesis is about; empty unless each of them told so."""
+        nodes = self._facts.subjects(Scope.NODE) if needs in self._facts.facts else ()
+        leaf = FactLeaf(needs, Op.IS_NOT, ())
+        proofs = [p for n in nodes if isinstance(p := evaluate(leaf, n, self._facts), LeafProof)]
+        return tuple(proofs) if proofs and all(p.truth is Truth.FALSE for p in proofs) else ()
 
     def _silent(self, rule: Rule) -> list[str]:
         """Kinds of events of which a job's log tells none: it is the log of some ranks, and the others may have any.

@@ -5,15 +5,15 @@ Where the history is off or cannot be used, `StoreError` says why in one line; w
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from assistant.incidents.events import Entry, Hand
 from assistant.incidents.fold import Incident
-from assistant.store.location import Location, StoreError, parse
-from knowledge.errors import ConfigError, UnknownNameError
+from assistant.store.keeping import kept, place
+from assistant.store.location import Location
+from knowledge.errors import UnknownNameError
 from knowledge.language import Text
 
 if TYPE_CHECKING:
@@ -53,6 +53,12 @@ class Book:
             raise _unknown(number)
         return found
 
+    def opened_with(self, name: str, word: str) -> Incident | None:
+        """The newest incident whose opening says `word` under `name`; an open one before closed ones. StoreError as above."""
+        from assistant.store.incidents import opened_with
+
+        return self._read(lambda ask: opened_with(ask, name, word), None)
+
     def _read(self, work: Callable[[Ask], T], nothing: T) -> T:
         from assistant.store.read import open_reader
 
@@ -64,14 +70,17 @@ class Book:
 
     # --- writing --------------------------------------------------------------------------
 
-    def open(self, hand: Hand, entries: Sequence[Entry], same: Same | None = None) -> tuple[Incident, bool]:
+    def open(
+        self, hand: Hand, entries: Sequence[Entry], same: Same | None = None, opened: tuple[str, str] | None = None
+    ) -> tuple[Incident, bool]:
         """A new incident, and True; the open one that `same` takes for it, with what it adds, and False.
 
+        `opened`: a name and a word; `same` is asked only about those whose opening says that.
         StoreError when it cannot be kept.
         """
         from assistant.store.incidents import begin
 
-        return self._write(lambda store: begin(store, hand, entries, self._clock(), same))
+        return self._write(lambda store: begin(store, hand, entries, self._clock(), same, opened))
 
     def change(self, number: int, hand: Hand, decide: Decide) -> Incident:
         """Add what `decide` makes of how it stands; nobody else writes to it meanwhile.
@@ -90,49 +99,15 @@ class Book:
         return self.change(number, hand, lambda _: entries)
 
     def _location(self) -> Location:
-        try:
-            location = parse(self._url)
-        except ConfigError as error:
-            raise StoreError(Text(f"{error.message}; {error.hint}")) from error
-        if location is None:
-            raise StoreError(OFF)
-        return location
+        return place(self._url, OFF)
 
     def _write(self, work: Callable[[Store], T]) -> T:
-        location = self._location()
-        if location.path is not None:
-            return _kept(location, work)
-        from assistant.store.patience import AFTER, Hurry
-
-        hurry = Hurry(AFTER)
-        try:
-            return hurry(lambda: _kept(location, work))
-        finally:
-            hurry.close()
+        return kept(self._location(), work, _not_kept)
 
 
-def _kept(location: Location, work: Callable[[Store], T]) -> T:
-    """What `work` gives with tables of the newest revision. StoreError for all that a file or a server may refuse."""
-    from assistant.store.trouble import reason
-    from assistant.store.write import opened
-
-    def refused(error: Exception) -> StoreError:
-        why = error.said if isinstance(error, StoreError) else reason(error)
-        said = f"the incident is not kept ({location.shown}): {why.en}"
-        return StoreError(Text(said, f"事件未能保存（{location.shown}）：{why.in_('zh')}"))
-
-    try:
-        store = opened(location)
-    except ModuleNotFoundError as error:
-        raise refused(StoreError(Text(f"{error.name} is not installed", f"未安装 {error.name}"))) from error
-    except (sqlite3.Error, OSError, StoreError) as error:
-        raise refused(error) from error
-    try:
-        return work(store)
-    except (sqlite3.Error, OSError, StoreError) as error:
-        raise refused(error) from error
-    finally:
-        store.close()
+def _not_kept(location: Location, why: Text) -> Text:
+    said = f"the incident is not kept ({location.shown}): {why.en}"
+    return Text(said, f"事件未能保存（{location.shown}）：{why.in_('zh')}")
 
 
 def _unknown(number: int) -> UnknownNameError:

@@ -6,12 +6,15 @@ finding     a finding as it stood in the diagnosis: key, rule, title, severity, 
 runbook     runbook: its steps belong to the incident from here on
 step        runbook, step, state (`StepState`), text
 note        text
-message     text, and where it was said
+message     text, who said it (from) and where
 status      status (`Status`), text
 owner       owner; empty: nobody
 severity    severity, text
 probe       what was looked at, and what came of it
 action      what was done, and what came of it
+alert       one of Alertmanager's: state (firing, resolved), fingerprint, starts, ends, again (ns UTC), name, host, subject, rule,
+            severity, labels, annotations, text; or how many `more` there are than were told
+linked      incident: the number of another one that belongs to it; why, and whether it went into this one (merged)
 closed      text: how it ended
 ==========  ==================================================================================
 
@@ -50,6 +53,8 @@ class Kind(StrEnum):
     SEVERITY = "severity"
     PROBE = "probe"
     ACTION = "action"
+    ALERT = "alert"
+    LINKED = "linked"
     CLOSED = "closed"
 
 
@@ -119,6 +124,17 @@ class Event:
 def note(text: str) -> Entry:
     """A note. UsageError for one without words."""
     return Entry(Kind.NOTE, {"text": _needed(text, "a note")})
+
+
+def message(text: str, where: str = "", said_by: str = "", at: int = 0) -> Entry:
+    """What somebody said elsewhere (`where`), and when (ns UTC; 0: not told). UsageError for one without words."""
+    told = {"text": _needed(text, "a message"), "where": _line(where), "from": _line(said_by), "at": at}
+    return Entry(Kind.MESSAGE, {name: value for name, value in told.items() if value})
+
+
+def linked(number: int, why: Mapping[str, str], merged: str = "") -> Entry:
+    """Another incident belongs to this one. `why`: in each language. `merged`: ``into`` or ``from``, when one takes up the other."""
+    return Entry(Kind.LINKED, {"incident": number, "why": dict(why), **({"merged": merged} if merged else {})})
 
 
 def step(runbook: str, name: str, state: str, text: str = "") -> Entry:

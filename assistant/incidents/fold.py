@@ -58,6 +58,8 @@ class Incident:
     findings: tuple[Linked, ...] = ()
     runbooks: tuple[str, ...] = ()
     steps: Mapping[tuple[str, str], Mark] = field(default_factory=dict)  # runbook, step
+    named: tuple[str, ...] = ()  # nodes that it was opened or alerted about
+    links: tuple[int, ...] = ()  # numbers of the incidents that belong to it
     events: tuple[Event, ...] = ()
 
     @property
@@ -78,8 +80,7 @@ class Incident:
     @property
     def hosts(self) -> tuple[str, ...]:
         """The nodes that it is about, in the order in which they came in."""
-        told = [e.text("host") for e in self.events if e.kind == Kind.OPENED]
-        return tuple(dict.fromkeys(h for h in (*told, *(f.host for f in self.findings)) if h))
+        return tuple(dict.fromkeys(h for h in (*self.named, *(f.host for f in self.findings)) if h))
 
     @property
     def people(self) -> tuple[str, ...]:
@@ -94,14 +95,20 @@ class Incident:
 
 def fold(events: Iterable[Event], number: int = 0, uid: str = "") -> Incident:
     """The incident that these events, in their order, make."""
-    return reduce(after, events, Incident(number, uid))
+    told = tuple(events)  # kept once: a list that grows by one each time costs its length squared
+    return replace(reduce(_changed, told, Incident(number, uid)), events=told)
 
 
 def after(incident: Incident, event: Event) -> Incident:
     """The incident with one more event."""
-    new = replace(incident, events=(*incident.events, event))
+    return _changed(replace(incident, events=(*incident.events, event)), event)
+
+
+def _changed(incident: Incident, event: Event) -> Incident:
+    if event.kind in (Kind.OPENED, Kind.ALERT) and (host := event.text("host")) and host not in incident.named:
+        incident = replace(incident, named=(*incident.named, host))
     change = _CHANGES.get(event.kind)
-    return change(new, event) if change is not None else new
+    return change(incident, event) if change is not None else incident
 
 
 def _opened(i: Incident, e: Event) -> Incident:
@@ -153,13 +160,20 @@ def _grave(i: Incident, e: Event) -> Incident:
     return replace(i, severity=_severity(e) or i.severity)
 
 
+def _linked(i: Incident, e: Event) -> Incident:
+    other = e.data.get("incident")
+    if not isinstance(other, int) or isinstance(other, bool) or other in (*i.links, i.number):
+        return i
+    return replace(i, links=(*i.links, other))
+
+
 def _closed(i: Incident, e: Event) -> Incident:
     return replace(i, status=Status.CLOSED, ended=e.text(), closed_at=e.at)
 
 
 _CHANGES: Mapping[str, Callable[[Incident, Event], Incident]] = {
     Kind.OPENED: _opened, Kind.FINDING: _finding, Kind.RUNBOOK: _runbook, Kind.STEP: _step, Kind.STATUS: _status,
-    Kind.OWNER: _owner, Kind.SEVERITY: _grave, Kind.CLOSED: _closed,
+    Kind.OWNER: _owner, Kind.SEVERITY: _grave, Kind.LINKED: _linked, Kind.CLOSED: _closed,
 }  # fmt: skip
 
 

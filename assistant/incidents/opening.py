@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from assistant.incidents import recorded
 from assistant.incidents.events import Entry, Kind, known_severity, runbook, title_of
 from knowledge.errors import UnknownNameError, UsageError
 from knowledge.text import clean, excerpt
@@ -50,8 +51,10 @@ def from_diagnosis(diagnosis: Diagnosis, host: str = "", chosen: Collection[str]
         "title": _title(roots), "severity": str(first.severity), "origin": "diagnosis", "host": first.subject.host or host,
         "as_of": diagnosis.as_of, "ruleset": diagnosis.ruleset, "source": clean(source)[:LINE],
         "verdict": {"state": str(verdict.state), "usable": str(verdict.usable), "en": verdict.text.en, "zh": verdict.text.zh},
+        "gpus": recorded.gpus(diagnosis, host), "coverage": recorded.coverage(diagnosis),
     }  # fmt: skip
-    return [Entry(Kind.OPENED, about), *(_finding(f, host) for f in (*roots, *symptoms))]
+    found = (_finding(f, host, recorded.parts(f, diagnosis.facts)) for f in (*roots, *symptoms))
+    return [Entry(Kind.OPENED, about), *found]
 
 
 def same_as(entries: Sequence[Entry]) -> Same:
@@ -98,7 +101,7 @@ def _title(roots: Sequence[Finding]) -> dict[str, str]:
     return {lang: excerpt(headline(first.title, about, lang), LINE) for lang in ("en", "zh")}
 
 
-def _finding(f: Finding, host: str) -> Entry:
+def _finding(f: Finding, host: str, parts: Mapping[str, str]) -> Entry:
     """All of a finding that is worth keeping when the machine is well again and its log is gone."""
     from assistant.store.codec import subject_text
 
@@ -112,6 +115,6 @@ def _finding(f: Finding, host: str) -> Entry:
         "clock": next((str(o.clock) for o in f.events if o.at is not None), "none"),
         "evidence": [{"line": excerpt(o.excerpt, LINE), "source": excerpt(str(o.source), LINE)} for o in lines[:EVIDENCE] if o.excerpt],
         "action": {"bucket": str(f.advice.bucket), "en": f.advice.text.en, "zh": f.advice.text.in_("zh"), "command": f.advice.command},
-        "runbook": f.advice.runbook,
+        "runbook": f.advice.runbook, "parts": dict(parts),
     }  # fmt: skip
     return Entry(Kind.FINDING, data)

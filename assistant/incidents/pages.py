@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from assistant.incidents import words
 from assistant.incidents.progress import BookView, StepView, progress, values_of
-from assistant.render.labels import colon, label
+from assistant.render.labels import colon, label, listed
 from assistant.render.sheet import Code, Fields, Heading, Items, Paragraph, Sheet, Table
 from assistant.render.times import iso
 from knowledge.language import Text
@@ -15,8 +15,10 @@ from knowledge.text import clean
 
 if TYPE_CHECKING:
     from assistant.incidents.fold import Incident
+    from assistant.incidents.links import Offer
+    from assistant.incidents.similar import Like
     from assistant.render.sheet import Part
-    from knowledge.runbook import Step
+    from knowledge.runbook import Step, Tree
 
 
 def many(incidents: Sequence[Incident], lang: str, closed: bool = True) -> Sheet:
@@ -61,8 +63,9 @@ def heading(incident: Incident, lang: str) -> str:
     return f"#{incident.number} {clean(incident.title.in_(lang))}"
 
 
-def one(incident: Incident, lang: str) -> Sheet:
-    """All of one incident: what it is, what was found, the steps, the next one, and what happened."""
+def one(incident: Incident, lang: str, likes: Sequence[Like] = (), offered: Sequence[Offer] = ()) -> Sheet:
+    """All of one incident: what it is, what was found on each node, the steps, the next one, earlier ones like it (`likes`), open
+    ones that may be the same matter (`offered`), and what happened."""
 
     def t(en: str, zh: str) -> str:
         return Text(en, zh).in_(lang)
@@ -77,15 +80,10 @@ def one(incident: Incident, lang: str) -> Sheet:
             (t("opened", "开立"), f"{words.moment(incident.opened_at)} {clean(_by(incident))}".rstrip()),
             (t("closed", "关闭"), words.moment(incident.closed_at)),
             (t("how it ended", "结果"), clean(incident.ended)),
+            (t("belongs to it", "关联事件"), listed((f"#{n}" for n in incident.links), lang)),
         )),
+        *_findings(incident, lang),
     ]  # fmt: skip
-    if incident.findings:
-        several = len(incident.hosts) > 1
-        found = tuple(
-            f"{words.grade(f.severity, lang)}{colon(lang)}{words.finding_words(f, lang, named=several)}"
-            for f in incident.findings
-        )
-        parts += [Heading(t("Found", "发现")), Items(found)]
     for view in views:
         parts += [
             Heading(f"{t('Runbook', '处置手册')} {view.name}{colon(lang)}{words.done_words(view, lang)}"),
@@ -93,11 +91,36 @@ def one(incident: Incident, lang: str) -> Sheet:
         ]
     if incident.is_open and (following := next((v.next for v in views if v.next is not None), None)) is not None:
         parts += [Heading(t("Next", "下一步")), *step_parts(following, values_of(incident), lang)]
+    if offered:
+        same = tuple(o.line(incident.number, lang) for o in offered)
+        parts += [Heading(t("Perhaps the same matter", "可能是同一问题")), Items(same)]
+    if likes:
+        from assistant.incidents.similar import full
+
+        earlier = tuple(full(x, incident.opened_at, lang) for x in likes)
+        parts += [Heading(t("Similar earlier incidents", "以往类似事件")), Items(earlier)]
     told = words.story(incident, lang)
     rows = tuple((words.moment(e.at), clean(e.who) or "–", e.surface, text) for (e, *_), text in told)
     parts += [Heading(t("What happened", "经过")),
               Table((t("time", "时间"), t("who", "何人"), t("through", "途径"), t("what", "内容")), rows)]  # fmt: skip
-    return Sheet(heading(incident, lang), tuple(parts), {"incident": plain(incident, lang)})
+    return Sheet(heading(incident, lang), tuple(parts), {
+        "incident": plain(incident, lang), "similar": alike(incident, likes, lang),
+        "perhaps_the_same": [{"number": o.incident.number, "why": [w.in_(lang) for w in o.why]} for o in offered],
+    })  # fmt: skip
+
+
+def _findings(incident: Incident, lang: str) -> list[Part]:
+    """What was found; of several nodes under the name of each."""
+    by_host: dict[str, list[str]] = {}
+    for f in incident.findings:
+        said = f"{words.grade(f.severity, lang)}{colon(lang)}{words.finding_words(f, lang)}"
+        by_host.setdefault(f.host if len(incident.hosts) > 1 else "", []).append(said)
+    found = Text("Found", "发现").in_(lang)
+    out: list[Part] = []
+    for host, lines in by_host.items():
+        where = Text(f"Found on {clean(host)}", f"{clean(host)} 上的发现").in_(lang) if host else found
+        out += [Heading(where), Items(tuple(lines))]
+    return out
 
 
 def brief(incident: Incident, lang: str) -> Sheet:
@@ -167,6 +190,13 @@ def step_parts(s: StepView, values: Mapping[str, str], lang: str) -> list[Part]:
     """What to do in a step, its command, what it costs, and how to see that it is done."""
     from knowledge.runbook import ready
 
+    def condition(tree: Tree | None, lang: str) -> str:
+        if tree is None:
+            return ""  # most steps: nothing of the rules is loaded for them
+        from assistant.runbooks.pages import condition as words_of
+
+        return words_of(tree, lang)
+
     step: Step | None = s.step
     if step is None:
         return [Paragraph(step_title(s, lang))]
@@ -180,10 +210,12 @@ def step_parts(s: StepView, values: Mapping[str, str], lang: str) -> list[Part]:
     consent = words.CONSENT.get(str(step.consent))
     out.append(
         Fields((
+            (t("if", "条件"), condition(step.only_if, lang)),
             (t("when", "何时"), step.when.in_(lang)),
             (t("risk", "风险"), "" if step.risk == "safe" else label(str(step.risk), lang)),
             (t("consent", "需经同意"), consent.in_(lang) if consent else ""),
             (t("done when", "完成标志"), step.verify.in_(lang)),
+            (t("verified by", "核对条件"), condition(step.verify_if, lang)),
             (t("check with", "核对命令"), ready(step.verify_command, values) if step.verify_command else ""),
             (t("otherwise", "否则"), step.on_failure),
         ))
@@ -201,7 +233,7 @@ def plain(incident: Incident, lang: str, short: bool = False) -> dict[str, Any]:
         "status": str(incident.status), "owner": incident.owner or None, "hosts": list(incident.hosts),
         "opened_at": iso(incident.opened_at), "opened_by": _by(incident), "changed_at": iso(incident.changed_at),
         "closed_at": iso(incident.closed_at) if incident.closed_at is not None else None, "ended": incident.ended or None,
-        "runbooks": list(incident.runbooks), "origin": incident.origin or None,
+        "runbooks": list(incident.runbooks), "origin": incident.origin or None, "linked": list(incident.links),
     }  # fmt: skip
     if short:
         return head
@@ -214,6 +246,17 @@ def plain(incident: Incident, lang: str, short: bool = False) -> dict[str, Any]:
             for e in incident.events
         ],
     }
+
+
+def alike(incident: Incident, likes: Sequence[Like], lang: str) -> list[dict[str, Any]]:
+    """Earlier incidents, why they are like it and how they ended, for JSON."""
+    from assistant.incidents.similar import how_it_ended, why
+
+    return [
+        {"number": x.incident.number, "title": x.incident.title.in_(lang), "why": why(x, lang),
+         "ended": how_it_ended(x, incident.opened_at, lang)}
+        for x in likes
+    ]  # fmt: skip
 
 
 def _step(s: StepView, incident: Incident, lang: str) -> dict[str, Any]:

@@ -62,6 +62,8 @@ def about_event(event: Event, incident: Incident) -> Asked:
         for f in incident.findings:
             if (f.host, f.key) == key:
                 return about_finding(f)
+    if event.kind == Kind.ALERT and event.text("rule"):
+        return Asked(f"rule {event.text('rule')}")
     if event.kind in (Kind.STEP, Kind.RUNBOOK) and event.text("runbook"):
         return about_runbook(event.text("runbook"))
     return about_incident(incident)

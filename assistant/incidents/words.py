@@ -24,6 +24,7 @@ STATES = {
 }  # fmt: skip
 _ORIGINS = {
     "diagnosis": Text("opened from what was found", "根据诊断结果开立"), "hand": Text("opened by hand", "人工开立"),
+    "alertmanager": Text("opened from an alert", "根据告警开立"),
 }  # fmt: skip
 _FIELDS = {Kind.STATUS: Text("status", "状态"), Kind.SEVERITY: Text("severity", "级别")}
 CONSENT = {"operator": Text("the operator's", "运维人员"), "owner": Text("the owner's", "所有者")}
@@ -70,16 +71,30 @@ def said(event: Event, lang: str, incident: Incident | None = None) -> str:
             name = clean(event.text("runbook"))
             return Text(f"follows runbook {name}", f"按处置手册 {name} 处理").in_(lang)
         case Kind.STEP:
-            state = event.text("state")
-            known = STATES[StepState(state)].in_(lang) if state in list(StepState) else clean(state)
+            known = step_state(event.text("state"), lang)
             name = f"{clean(event.text('runbook'))}/{clean(event.text('step'))}"
             return _with(f"{name}{colon(lang)}{known}", text, lang)
         case Kind.NOTE:
             return text
+        case Kind.MESSAGE if text:
+            said_by = clean(event.text("from")) + (aside(where, lang) if (where := clean(event.text("where"))) else "")
+            return f"{said_by.strip()}{colon(lang)}{text}" if said_by else text
+        case Kind.LINKED:
+            return _link(event, lang)
+        case Kind.ALERT:
+            from assistant.incidents.alert_words import alert_words
+
+            return alert_words(event, lang)
+        case Kind.PROBE if event.text("name") == "check":
+            from assistant.incidents.alert_words import check_words
+
+            return check_words(event, lang)
         case Kind.STATUS | Kind.SEVERITY:
             word = event.text(event.kind)
             known = STATUS[Status(word)].in_(lang) if word in list(Status) else _grade(word, lang)
-            return _with(f"{_FIELDS[Kind(event.kind)].in_(lang)}{colon(lang)}{known}", text, lang)
+            return _with(
+                f"{_FIELDS[Kind(event.kind)].in_(lang)}{colon(lang)}{known}", text or _because(event, lang), lang
+            )
         case Kind.OWNER:
             who = clean(event.text("owner"))
             said = (
@@ -93,6 +108,33 @@ def said(event: Event, lang: str, incident: Incident | None = None) -> str:
         case _:
             kind, name = clean(event.kind), clean(event.text("name"))
             return _with(f"{kind}{colon(lang)}{name}" if name else kind, text, lang)
+
+
+def step_state(word: str, lang: str) -> str:
+    """How far a step is; a word that this version does not know as it was written."""
+    return STATES[StepState(word)].in_(lang) if word in list(StepState) else clean(word)
+
+
+def _because(event: Event, lang: str) -> str:
+    """Why a machine changed it."""
+    if not event.text("because"):
+        return ""
+    from assistant.incidents.alert_words import because
+
+    return because(event).in_(lang)
+
+
+def _link(event: Event, lang: str) -> str:
+    from assistant.incidents.fold import text_of
+
+    n = event.data.get("incident")
+    number = f"#{n}" if isinstance(n, int) else "–"
+    known = {
+        "into": Text(f"goes on in {number}", f"并入 {number} 继续处理"),
+        "from": Text(f"{number} went into it", f"{number} 已并入"),
+    }
+    said = known.get(event.text("merged"), Text(f"belongs together with {number}", f"与 {number} 相关联"))
+    return _with(said.in_(lang), clean(text_of(event.data.get("why")).in_(lang)), lang)
 
 
 def _opening(origin: str) -> Text:
@@ -146,3 +188,17 @@ def _found(event: Event, lang: str, incident: Incident | None) -> str:
     if linked is None:
         return clean(event.text("rule")) or "–"
     return finding_words(linked, lang, named=len(owner.hosts) > 1)
+
+
+def lasting(ns: int, lang: str) -> str:
+    """A length of time in two words at most: ``3 days``, ``5 h 12 min``, ``8 s``; of several days no hours."""
+    seconds = max(0, ns) // 10**9
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86_400
+    if days >= 2:
+        return Text(f"{days} days", f"{days} 天").in_(lang)
+    if hours:
+        rest = f" {minutes % 60} min" if minutes % 60 else ""
+        return Text(f"{hours} h{rest}", f"{hours} 小时" + (f" {minutes % 60} 分" if rest else "")).in_(lang)
+    if minutes:
+        return Text(f"{minutes} min", f"{minutes} 分钟").in_(lang)
+    return Text(f"{seconds} s", f"{seconds} 秒").in_(lang)

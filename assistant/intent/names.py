@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TypeAlias
 
+from assistant.intent import machines
 from knowledge.lazy import lazy
 from knowledge.lexicon import lexicon
 
@@ -96,7 +97,8 @@ def find(text: str, hosts: Mapping[str, str]) -> Iterator[Place]:
         yield "node", _machine(text, found.start()), found.end(), found[0]
     for found in _TOKEN.finditer(text):
         name = found[0]
-        if is_node(name, text[max(0, found.start() - 32) : found.start()], hosts, text[found.end() : found.end() + 2]):
+        ahead, behind = text[max(0, found.start() - 60) : found.start()], text[found.end() : found.end() + 60]
+        if is_node(name, ahead, hosts, behind):
             yield "node", _machine(text, found.start()), found.end(), hosts.get(name.casefold(), name.lower())
     for found in _PROCESS.finditer(text) if "proce" in text.casefold() or "进程" in text else ():
         name = found["name"].rstrip(".:-")
@@ -113,11 +115,12 @@ def is_node(name: str, ahead: str, hosts: Mapping[str, str] = {}, behind: str = 
     """Whether `name`, between the texts `ahead` and `behind`, is a machine."""
     low = name.casefold()
     if low in hosts and not low.isdecimal():
-        last = not behind.strip(" ?!.,;？！。，；")  # "slow on hole?": a word of every day, but where a place is named
-        return low not in _common() or bool(_MACHINE.search(ahead) or (last and _PLACED.search(ahead)))
+        return low not in _common() or _meant(low, ahead, behind)
     if hosts and _PLACED.search(ahead) and not _PRODUCT.fullmatch(low) and _sibling(low, hosts):
         return True
     digit = any(c.isdigit() for c in low)
+    if not digit and low not in _common() | _not_hosts() and machines.only_machine(low, ahead, behind):
+        return True
     if not digit:  # "on login-node", "node alpha": only a name when it is said to be one and no word
         return bool(_MACHINE.search(ahead)) and "-" in low and low.partition("-")[0] not in _common() | _not_hosts()
     first = re.split(r"[-.]", low)[0].rstrip("0123456789")
@@ -138,6 +141,14 @@ def is_node(name: str, ahead: str, hosts: Mapping[str, str] = {}, behind: str = 
     if _HYPHENED.fullmatch(low.partition(".")[0]) or _GLUED.fullmatch(low):
         return True
     return bool(_PLACED.search(ahead)) and first != "gpu" and low[0].isalpha() and first not in _common()
+
+
+def _meant(word: str, ahead: str, behind: str) -> bool:
+    """Whether a word of every day means the machine that is called by it: where a place is named, or a machine asked about."""
+    last = not behind[:2].strip(" ?!.,;？！。，；")  # "slow on hole?"
+    if _MACHINE.search(ahead) or (last and _PLACED.search(ahead)):
+        return True
+    return not machines.means_itself(word) and machines.asked_about(ahead, behind)
 
 
 def _sibling(name: str, hosts: Mapping[str, str]) -> bool:

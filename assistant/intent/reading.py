@@ -30,7 +30,7 @@ def read(text: str, *, pending: bool = False, hosts: Sequence[str] = ()) -> Read
     norm = normal.normal(text)
     pasted = paste.take(norm.raw, norm.text)
     said = pasted.said if len(pasted.said) <= normal.MAX_SAID else ends(pasted.said)
-    said, fixed = typos.repair(normal.normal(said).text if pasted.pasted else said)
+    said, fixed = typos.repair(normal.normal(said).text if pasted.pasted else said, hosts)
     if normal.has_han(said):
         said, misheard = han.repair(said)
         fixed += misheard

@@ -7,7 +7,7 @@ to the lexicon, to the pages or to everyday English, is never changed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 
 from assistant.intent.tables import ARTLESS, tables
@@ -26,10 +26,11 @@ _CODE = lazy(r"(?<![A-Za-z0-9_./-])([A-Za-z]{3,5})(?=[\s:#]*[0-9]{1,7}(?![A-Za-z
 _NUMBERED = ("xid", "sxid", "pid", "gpu", "gpus", "rank", "ranks", "node", "xids", "job")
 
 
-def repair(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """`text` with its typing errors mended, and what was mended: as written, as read."""
+def repair(text: str, names: Collection[str] = ()) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """`text` with its typing errors mended, and what was mended: as written, as read. `names`: right as they are."""
     fixed: dict[str, str] = {}
-    seen: dict[str, str] = {}
+    seen: dict[str, str] = {name.casefold(): name.casefold() for name in names if name.isalpha()}
+    most = MOST + len(seen)
 
     def code(found: re.Match[str]) -> str:
         word = found[1].lower()
@@ -44,7 +45,7 @@ def repair(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     def word(found: re.Match[str]) -> str:
         low = found[0].lower()
         if low not in seen:
-            seen[low] = low if len(seen) > MOST else nearest(low)
+            seen[low] = low if len(seen) > most else nearest(low)
         if seen[low] == low:
             return found[0]
         fixed[found[0]] = seen[low]
@@ -133,6 +134,11 @@ def is_lexical(word: str) -> bool:
     return any(
         form in _lexical() for form in (word, word.removesuffix("s"), word.removesuffix("ing"), word.removesuffix("ed"))
     )
+
+
+def is_word(word: str) -> bool:
+    """Whether `word` is known at all: to everyday English, to the field, or to the pages; an ending more or less."""
+    return word in _known() or word in _pages() or _inflected(word)
 
 
 @cache

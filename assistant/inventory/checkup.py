@@ -49,10 +49,9 @@ def checkup(
             rights = rights_by(lambda name: far.read(f"/proc/{name}").text, far.whoami.uid, more)
             look = machine.over(far, wish, on_progress, lang=settings.output.lang)
     except ConnectError as error:
-        fix = Text(error.hint, error.hint) if error.hint else NO_TEXT
-        return Checkup((Row("reached", False, Text(error.message, error.message), fix),), (), (), other.name)
+        return Checkup((Row("reached", False, error.why, error.advice),), (), (), other.name)
     if look.broken:
-        rows.append(Row("line", False, Text(look.broken, look.broken)))
+        rows.append(Row("line", False, look.ended))
     return Checkup(tuple(rows), tuple(rights), tuple(sources(look.results, probes(), rules, more)), other.name)
 
 

@@ -21,106 +21,52 @@
 
 from __future__ import annotations
 
-import os
-import re
-import stat
-import tomllib
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from assistant.inventory.document import Document, text_of
 from assistant.inventory.groups import resolved
 from assistant.inventory.model import REACH, SSH, Hosts, Node
-from assistant.inventory.places import place, places
-from assistant.inventory.words import NAME, NO_NAME, THIS, shown, values
+from assistant.inventory.places import place
+from assistant.inventory.words import NAME, NO_NAME, THIS, values
 from assistant.session.inventory import HERE
 from assistant.session.nodeset import expand
-from knowledge.errors import Fault, FaultsError, InputError, nearest_hint
-from knowledge.text import clean, excerpt
+from knowledge.errors import nearest_hint
+from knowledge.text import excerpt
 
-LIMIT = 4 << 20  # bytes
 MOST = 20_000  # machines
 SECTIONS = ("defaults", "hosts", "groups")
 _DEFAULTS = {*REACH, "via", "gpus", "labels"}
 _ABOUT = {*_DEFAULTS, "aliases"}
-_LINE = re.compile(r" *\(at (?:line ([0-9]+), column ([0-9]+)|end of document)\)")
 Given: TypeAlias = dict[str, tuple[Any, str]]  # the values of a machine, each with the table that gave it
 
 
 def read(path: Path) -> Hosts:
     """The inventory at `path`. InputError when it cannot be read, FaultsError with all that is wrong in it."""
-    try:
-        with open(path, "rb", opener=_unblocked) as stream:
-            mode = os.fstat(stream.fileno()).st_mode
-            if not stat.S_ISREG(mode):
-                raise ValueError("it is no file")
-            data = stream.read(LIMIT + 1)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if len(data) > LIMIT:
-        raise InputError(f"{path} is longer than {LIMIT >> 20} MiB: that is no inventory")
-    if mode & stat.S_IWOTH:  # it says which programs are started to reach a machine
-        raise InputError(f"{path} can be written by anybody, so it is not followed", hint=f"chmod o-w {path}")
-    try:
-        return parse(data.decode("utf-8-sig"), str(path))
-    except UnicodeDecodeError:
-        raise FaultsError([Fault(str(path), 1, 1, "it is no UTF-8 text")]) from None
-
-
-def _unblocked(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # a FIFO would wait for whoever writes to it
+    return parse(text_of(path, "inventory"), str(path))
 
 
 def parse(text: str, file: str) -> Hosts:
     """The inventory that `text` is. FaultsError with all that is wrong in it; `file` is where it says that this stands."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        found = _LINE.search(str(error))
-        line, column = (int(found[1]), int(found[2])) if found and found[1] else (text.count("\n") + 1, 1)
-        raise FaultsError([Fault(file, line, column, f"it is no TOML: {_LINE.sub('', str(error))}")]) from None
-    except (RecursionError, ValueError) as error:
-        raise FaultsError([Fault(file, 1, 1, f"it is no TOML: {excerpt(str(error), 80)}")]) from None
     reading = _Reading(text, file)
-    hosts = reading.hosts(data)
-    if reading.faults:
-        raise FaultsError(list(reading.faults))
+    hosts = reading.hosts(reading.data)
+    reading.settle()
     return hosts
 
 
-class _Reading:
+class _Reading(Document):
     """One file: what was found in it, and what is wrong with it."""
-
-    def __init__(self, text: str, file: str) -> None:
-        self.file = file
-        self.faults: dict[Fault, None] = {}  # each once: a set of machines has many of the same
-        self._text = text
-
-    @cached_property
-    def _places(self) -> dict[tuple[str, ...], tuple[int, int]]:
-        return places(self._text)
-
-    def fault(self, key: Sequence[str], message: str, hint: str = "") -> None:
-        """Something is wrong at `key`."""
-        self.faults.setdefault(Fault(self.file, *place(self._places, key), clean(message), clean(hint)))
 
     def hosts(self, data: Mapping[str, Any]) -> Hosts:
         """Everything that the file says."""
         for key in data:
             if key not in SECTIONS:
                 self.fault((key,), f"unknown key {excerpt(key, 60)!r}", nearest_hint(key, SECTIONS))
-        defaults, hosts, groups = (self._table(data.get(s, {}), (s,)) for s in SECTIONS)
+        defaults, hosts, groups = (self.table(data.get(s, {}), (s,)) for s in SECTIONS)
         usual = values(defaults, ("defaults",), _DEFAULTS, self.file, self.fault)
         nodes = self._nodes(hosts, usual)
         return Hosts(nodes, resolved(groups, self._called(nodes), self.fault), usual, self.file)
-
-    def _table(self, value: Any, key: Sequence[str]) -> Mapping[str, Any]:
-        """`value`, which is to be a table; an empty one when it is none."""
-        if isinstance(value, dict):
-            return value
-        self.fault(key, f"{excerpt('.'.join(key), 80)} is a table, not {shown(value)}")
-        return {}
 
     def _nodes(self, tables: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Node]:
         """Every machine, in the order of the file."""
@@ -132,7 +78,7 @@ class _Reading:
             self.fault(("hosts",), f"more than {MOST} machines")
         for said in sorted(named, key=lambda s: named[s] == (s,)):  # sets first; a machine's own table over them
             key = ("hosts", said)
-            table = values(self._table(tables[said], key), key, _ABOUT, self.file, self.fault)
+            table = values(self.table(tables[said], key), key, _ABOUT, self.file, self.fault)
             if "aliases" in table and len(named[said]) > 1:
                 self.fault((*key, "aliases"), "an alias is another name of one machine, and these are several")
                 del table["aliases"]
@@ -169,7 +115,7 @@ class _Reading:
             elif k in REACH:
                 how[k] = value.replace(THIS, name) if isinstance(value, str) else value
         about = {k: v for k, (v, _) in given.items()}
-        line, _ = place(self._places, ("hosts", said))
+        line, _ = place(self.places, ("hosts", said))
         node = Node(
             name, via, how, tuple(about.get("aliases", ())), {**usual.get("labels", {}), **about.get("labels", {})},
             about.get("gpus", usual.get("gpus")), f"{self.file}:{line}",

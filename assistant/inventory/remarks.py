@@ -25,7 +25,7 @@ def remarks(far: RemoteHost, look: Look) -> list[Text]:
         done, total = finished(look)
         said.append(Text(
             f"{name}: the connection broke after {done} of {total} probes ({excerpt(look.broken, 200)}): what follows is of what came until then",
-            f"{name}：连接在完成 {total} 个探针中的 {done} 个之后中断（{excerpt(look.broken, 200)}）：以下内容仅基于此前收到的数据",
+            f"{name}：连接在完成 {total} 个探针中的 {done} 个之后中断（{excerpt(look.ended.in_('zh'), 200)}）：以下内容仅基于此前收到的数据",
         ))  # fmt: skip
     said += _clock(far, name)
     said += _rights(far, look, name)

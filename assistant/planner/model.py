@@ -46,6 +46,7 @@ class Candidate:
     settles: tuple[tuple[str, str], ...]  # (fact, id of the rule that waits for it)
     consent: bool  # not without asking: it takes its time, or a running job would feel it
     reason: Text
+    hinted: bool = False  # something of a rule that waits for it is true already
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,7 @@ def candidates(
                     part = total * share / len(told)
                     value[probe] = value.get(probe, 0.0) + part
                     settles.setdefault(probe, []).append((-part, fact, w.card.id))
+    hinted = {w.card.id for w in live.values() if w.evidence}
     out = []
     for spec in open_:
         if spec.name not in settles and spec.name not in base:
@@ -109,7 +110,8 @@ def candidates(
         pairs = [(fact, rule) for _, fact, rule in sorted(settles.get(spec.name, ()))]
         worth = value.get(spec.name, 0.0)
         reason = _reason(spec, pairs, tellers)
-        out.append(Candidate(spec.name, round(worth, 6), cost(spec), tuple(pairs), needs_consent(spec, base), reason))
+        asks, some = needs_consent(spec, base), any(rule in hinted for _, rule in pairs)
+        out.append(Candidate(spec.name, round(worth, 6), cost(spec), tuple(pairs), asks, reason, some))
     return sorted(out, key=lambda c: (c.consent, c.probe not in base, -c.value / c.cost, c.probe))
 
 

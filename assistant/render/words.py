@@ -57,6 +57,7 @@ _ZH: tuple[tuple[str, str], ...] = (
     (r"only part of the time that is asked about was looked at", "只查看了所问时间的一部分"),
     (r"no other such line in this log", "该日志中没有其他此类行"),
     (r"the lines do not tell when it happened", "这些行没有说明发生时间"),
+    (r"date not known", "日期未知"),
     (r"the line does not tell (.{1,80})", r"该行没有说明 \1"),
     (r"only (\d+) peers with a value, (\d+) needed", r"只有 \1 个同伴有数值，需要 \2 个"),
     (r"the peers' median is not above zero", "同伴的中位数不大于零"),

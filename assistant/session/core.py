@@ -285,7 +285,7 @@ class Session:
     def _unreached(self, state: State, frame: Frame, seen: Seen) -> Result:
         """A machine that cannot be looked at now: that is the answer, beside what is known from what was said."""
         assert frame.query is not None
-        refused = phrases.unreached(seen.host, seen.lost, frame.query.lang)
+        refused = phrases.unreached(seen.host, seen.lost.in_(frame.query.lang), frame.query.lang)
         if not frame.seen and not frame.told:
             return self._conclude(state, frame, refused)
         diagnosis = concluded(self, state, frame.seen, frame.told)

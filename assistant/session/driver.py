@@ -183,7 +183,7 @@ class Eyes:
             self._far.close()
 
     def absent(self) -> frozenset[str]:
-        """Probes of which no tool is installed on this machine."""
+        """Probes of which no tool is installed on this machine, or whose device is not there."""
         if self.replay:
             return frozenset()
         from shutil import which
@@ -194,7 +194,11 @@ class Eyes:
         folders = os.pathsep.join((os.environ.get("PATH", ""), *FOLDERS))
         return frozenset(
             s.name for s in probes()
-            if s.needs.binaries and not any(which(b, path=folders) for b in s.needs.binaries)
+            if s.needs.binaries
+            and not (
+                any(which(b, path=folders) for b in s.needs.binaries)
+                and (not s.needs.files or any(any(Path("/").glob(f.lstrip("/"))) for f in s.needs.files))
+            )
         )  # fmt: skip
 
     def now(self) -> int | None:
@@ -251,7 +255,7 @@ class Eyes:
             try:
                 look, absent = self._there(host, wish, told)
             except ConnectError as error:
-                return Seen(host, (), tuple(probes), lost=str(error))
+                return Seen(host, (), tuple(probes), lost=error.text)
         else:
             look = machine.here(self.settings, wish, self._report, told)
         trouble = ""
@@ -259,7 +263,7 @@ class Eyes:
             look, trouble = machine.remembering(self.settings, look, self.ruleset.rules)
         self.looks.append(look)
         notes = (*look.notes, *([trouble] if trouble else ()))
-        seen = replace(_seen(look, tuple(probes), notes=notes), absent=absent, lost=look.broken)
+        seen = replace(_seen(look, tuple(probes), notes=notes), absent=absent, lost=look.ended)
         return replace(seen, observations=(*seen.observations, *self._expected(host)))
 
     def _there(

@@ -89,7 +89,8 @@ def other_recording(a: Seen, b: Seen) -> bool:
 def wanted(session: Session, frame: Frame, plan: Plan, facts: FactBase, *, answered: bool = False) -> Pending | None:
     """The one thing that would help most: consent to a probe, or a word of the person.
 
-    `answered`: a cause was found. Then nobody is asked to let something run inside a job that was looked into.
+    `answered`: a cause was found. Then nobody is asked to let something run inside a job that was looked into, nor for
+    what `check` leaves out and nothing points to.
     """
     from probes.live import Cost
 
@@ -99,6 +100,10 @@ def wanted(session: Session, frame: Frame, plan: Plan, facts: FactBase, *, answe
         if candidate.consent and candidate.probe not in frame.declined and _helps(session, frame, candidate.probe):
             spec = next(s for s in session.probes if s.name == candidate.probe)
             if answered and spec.wants and spec.cost >= Cost.HEAVY:
+                continue
+            if answered and not (
+                spec.default or spec.wants or candidate.hinted or _called_for(session, frame, spec.name)
+            ):
                 continue
             of = whom(frame.query, facts) if spec.wants and frame.query is not None else NO_TEXT
             return Pending(probes=(spec.name,), reason=candidate.reason, text=phrases.consent(spec, of))
@@ -119,6 +124,12 @@ def granted(session: Session, state: State, frame: Frame, plan: Plan, facts: Fac
     before = ran(state, replace(frame, seen=frame.before))
     gentle = {s.name for s in session.probes if s.cost < Cost.HEAVY and (session.agreed or s.name in before)}
     return pending.probes if gentle.issuperset(pending.probes) else ()
+
+
+def _called_for(session: Session, frame: Frame, probe: str) -> bool:
+    from assistant.planner.asked import named_probes
+
+    return frame.query is not None and probe in named_probes(frame.query.text, session.probes)
 
 
 def _helps(session: Session, frame: Frame, probe: str) -> bool:

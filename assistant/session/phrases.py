@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _FORMATS = (("html", "html"), ("json", "json"), ("markdown", "markdown"), ("md", "markdown"), ("text", "text"),
             ("txt", "text"), ("网页", "html"), ("文本", "text"))  # fmt: skip
 _ASKING = re.compile(r"\bask(?:ing|ed|s)?\b|\bneed(?: to)? know\b|\bwant to know\b|问|需要知道", re.IGNORECASE)
+_FEW = 6  # names of nodes that are told, where nobody can say which was meant
 _THIS_ONE = re.compile(
     r"\b(?:here|this (?:node|machine|host|server|box))\b|本机|本节点|这台|这个节点|这里", re.IGNORECASE
 )
@@ -177,15 +178,16 @@ def undone(frame: Frame, lang: str) -> Reply:
     return replace(reply, parts=(Paragraph(frame.headline),)) if frame.headline else reply
 
 
-def unknown_node(name: str, suggestions: Sequence[str], lang: str) -> Reply:
-    """A node that nobody has heard of."""
+def unknown_node(name: str, suggestions: Sequence[str], lang: str, known: Sequence[str] = ()) -> Reply:
+    """A node that nobody has heard of: what it may have meant, else (when they are few) all that are `known`."""
     name = clean(name)
     near = ", ".join(suggestions)
-    reply = _said(
-        lang, f"No node called {name} is known{f'; did you mean {near}?' if near else '.'}",
-        f"未知节点 {name}{f'；是否指 {near}？' if near else '。'}", settled=False,
-    )  # fmt: skip
-    return replace(reply, parts=_ways(name, lang), suggestions=tuple(suggestions[:3]))
+    some = "" if near else listed([clean(n) for n in known[:_FEW]], lang) if len(known) <= _FEW else ""
+    en, zh = (f"; did you mean {near}?", f"；是否指 {near}？") if near else (".", "。")
+    en, zh = (f"; these are: {some}.", f"；已知节点：{some}。") if some else (en, zh)
+    reply = _said(lang, f"No node called {name} is known{en}", f"未知节点 {name}{zh}", settled=False)
+    offered = tuple(suggestions[:3]) or tuple(known[:3] if some else ())
+    return replace(reply, parts=_ways(name, lang), suggestions=offered)
 
 
 def not_here(name: str, here: str, lang: str) -> Reply:
@@ -210,7 +212,7 @@ def one_at_a_time(names: Sequence[str], lang: str) -> Reply:
 def unreached(name: str, why: str, lang: str, *, partly: bool = False) -> Reply:
     """A node that does not answer, or (`partly`) whose connection broke: why, and what to do about it in the lines below."""
     name = clean(name)
-    first, _, rest = clean(why).removeprefix(f"{name}: ").partition("\n")
+    first, _, rest = clean(why).removeprefix(f"{name}: ").removeprefix(f"{name}：").partition("\n")
     if partly:
         en, zh = f"The look at {name} ended early: {first}", f"对 {name} 的查看提前结束：{first}"
     else:

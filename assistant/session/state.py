@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from assistant.intent.query import Assumed, Intent, Query, Slots, Topic
-from knowledge.language import LANGUAGES, Text
+from knowledge.language import LANGUAGES, NO_TEXT, Text
 from knowledge.observation import Observation, Scope, Subject
 from knowledge.observation_json import plain as plain_observation
 from knowledge.observation_json import restored as restored_observation
@@ -69,7 +69,7 @@ class Seen:
     boot_id: str = ""
     seconds: float = 0.0
     absent: tuple[str, ...] = ()  # of another machine: probes that cannot run there
-    lost: str = ""  # of another machine: why it could not be reached, or the connection ended too early
+    lost: Text = NO_TEXT  # of another machine: why it could not be reached, or the connection ended too early
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,10 +221,12 @@ def _plain_of(value: Any) -> dict[str, Any]:
 
 
 def _nothing(value: Any) -> bool:
-    return value is None or value is False or (isinstance(value, str | tuple) and not value)
+    return value is None or value is False or (isinstance(value, str | tuple | Text) and not value)
 
 
 def _text(data: Sequence[str] | None) -> Text:
+    if isinstance(data, str):  # of a conversation that was kept when there was one language for it
+        return Text(data)
     return Text(str(data[0]), str(data[1])) if data else Text("")
 
 
@@ -278,7 +280,7 @@ def _seen(data: Mapping[str, Any]) -> Seen:
         str(data.get("host", "")), _observations(data.get("observations", ())), _words(data, "probes"),
         _words(data, "offers"), None if as_of is None else int(as_of), _words(data, "notes"), _words(data, "sources"),
         _words(data, "cut"), bool(data.get("whole")), str(data.get("boot_id", "")), float(data.get("seconds", 0.0)),
-        _words(data, "absent"), str(data.get("lost", "")),
+        _words(data, "absent"), _text(data.get("lost")),
     )  # fmt: skip
 
 

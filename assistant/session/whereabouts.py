@@ -45,7 +45,7 @@ def elsewhere(inventory: Inventory, query: Query, origin: Origin) -> Reply | Non
     for name in query.slots.node:
         found = resolve(name, inventory)
         if isinstance(found, Unknown):
-            return phrases.unknown_node(name, found.suggestions, query.lang)
+            return phrases.unknown_node(name, found.suggestions, query.lang, inventory.hosts)
         if inventory.is_here(name):
             continue
         members = _members(found.name, inventory)
@@ -58,7 +58,7 @@ def elsewhere(inventory: Inventory, query: Query, origin: Origin) -> Reply | Non
 def cut_off(state: State, frame: Frame, lang: str) -> Reply | None:
     """What to say of a connection that broke, after which nothing more is asked for in a turn; None when none did."""
     lost = next((s for s in (state.seen[n] for n in frame.seen) if s.lost), None)
-    return phrases.unreached(lost.host, lost.lost, lang, partly=True) if lost is not None else None
+    return phrases.unreached(lost.host, lost.lost.in_(lang), lang, partly=True) if lost is not None else None
 
 
 def _known(name: str, inventory: Inventory) -> str:

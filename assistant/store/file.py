@@ -36,8 +36,8 @@ class Transaction(Protocol):
 class Store(Protocol):
     """Tables of the newest revision, to write to."""
 
-    def transaction(self) -> AbstractContextManager[Transaction]:
-        """Committed when the block ends, undone when it raises."""
+    def transaction(self, durable: bool = False) -> AbstractContextManager[Transaction]:
+        """Committed when the block ends, undone when it raises. `durable`: on the disk then, so that a power failure keeps it."""
 
     def vacuum(self, always: bool = False) -> None:
         """Give back what is free, when that is most of it."""
@@ -59,10 +59,12 @@ class FileStore:
         """Nothing is held between transactions."""
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self, durable: bool = False) -> Iterator[Transaction]:
         """See `Store`. sqlite3.Error when the file refuses."""
         connection = connected(self._path, self._journal)
         try:
+            if durable:  # EXTRA: with a rollback journal, that it is gone is on the disk too
+                connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("BEGIN IMMEDIATE")
             yield _FileTransaction(connection)
             connection.execute("COMMIT")
@@ -130,4 +132,11 @@ def _prepare(connection: sqlite3.Connection, wanted: str) -> None:
 def create_file(path: Path) -> None:
     """An empty file that only its owner can read, where there is none; SQLite's own files beside it follow suit."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = not path.exists()
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    if new:  # its name is on the disk before anything in it can be
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -34,6 +34,10 @@ STATEMENTS: Mapping[str, str] = {
     # One row that every incident can wait for: two openings at a time see each other.
     "turn": "SELECT version_num FROM gpudiag_version",
     "all open": "SELECT id, uid FROM incident WHERE is_open ORDER BY id",
+    "open with": (
+        "SELECT i.id, i.uid FROM incident i JOIN incident_event e ON e.incident_id = i.id WHERE i.is_open AND e.seq = 1 "
+        "AND e.data LIKE CAST(:word AS TEXT) ORDER BY i.id"
+    ),
     "so far": "SELECT seq, at, kind, who, surface, data FROM incident_event WHERE incident_id = :number ORDER BY seq",
     "stands": "UPDATE incident SET is_open = :is_open WHERE id = :number",
 }
@@ -42,6 +46,10 @@ SQL: Mapping[str, str] = {
     "incidents": (
         "SELECT i.id, i.uid FROM incident i WHERE (:number = 0 OR i.id = :number) AND (:closed = 1 OR i.is_open) "
         "ORDER BY i.is_open DESC, i.id DESC LIMIT :limit"
+    ),
+    "incident opened with": (
+        "SELECT i.id FROM incident i JOIN incident_event e ON e.incident_id = i.id WHERE e.seq = 1 AND e.kind = 'opened' "
+        "AND e.data LIKE CAST(:word AS TEXT) ORDER BY i.is_open DESC, i.id DESC"
     ),
     "incident events": f"SELECT {_EVENT} WHERE e.incident_id >= :first AND e.incident_id <= :last ORDER BY e.incident_id, e.seq",
     "incident log": f"SELECT {_EVENT} WHERE e.incident_id = :number ORDER BY e.seq",
@@ -52,13 +60,18 @@ SQL: Mapping[str, str] = {
 
 
 def begin(
-    store: Store, hand: Hand, entries: Sequence[Entry], now: int, same: Same | None = None
-) -> tuple[Incident, bool]:
-    """A new incident of these events, and True; or the open one that `same` takes for it, with what it adds, and False."""
-    with store.transaction() as c:
+    store: Store, hand: Hand, entries: Sequence[Entry], now: int, same: Same | None = None,
+    opened: tuple[str, str] | None = None,
+) -> tuple[Incident, bool]:  # fmt: skip
+    """A new incident of these events, and True; or the open one that `same` takes for it, with what it adds, and False.
+
+    `opened`: only those are asked about whose opening says the word under the name (see `opened_with`).
+    """
+    with store.transaction(durable=True) as c:
         if same is not None:
             c.rows(STATEMENTS["turn"] + c.for_update, {})
-            for number, uid in c.rows(STATEMENTS["all open"], {}):
+            some = ("open with", {"word": _like(*opened)}) if opened is not None else ("all open", {})
+            for number, uid in c.rows(STATEMENTS[some[0]], some[1]):
                 before = _folded(c, int(number), str(uid))
                 more = same(before)
                 if more is not None:
@@ -74,7 +87,7 @@ def change(store: Store, number: int, hand: Hand, decide: Decide, now: int) -> I
 
     Nobody else writes to it meanwhile; what `decide` raises leaves it as it is.
     """
-    with store.transaction() as c:
+    with store.transaction(durable=True) as c:
         held = c.rows(STATEMENTS["held"] + c.for_update, {"number": number})
         if not held:
             return None
@@ -122,6 +135,21 @@ def one(ask: Ask, number: int) -> Incident | None:
     for found, uid in ask(SQL["incidents"], {"number": number, "closed": 1, "limit": 1}):
         return fold(map(_event, ask(SQL["incident log"], {"number": number})), int(found), str(uid))
     return None
+
+
+def opened_with(ask: Ask, name: str, word: str) -> Incident | None:
+    """The newest incident, an open one before closed ones, whose opening says `word` (letters and digits) under `name`."""
+    for (number,) in ask(SQL["incident opened with"], {"word": _like(name, word)}):
+        found = one(ask, int(number))
+        if (
+            found is not None and found.events and found.events[0].text(name) == word
+        ):  # not as a label that somebody wrote
+            return found
+    return None
+
+
+def _like(name: str, word: str) -> str:
+    return f'%"{name}": "{word}"%'
 
 
 def _stretches(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:

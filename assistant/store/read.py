@@ -24,7 +24,7 @@ from knowledge.language import Text
 from knowledge.observation import Clock, Observation, Series, Source, Status, Subject
 
 VERSION_TABLE = "gpudiag_version"
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 HEAD = REVISIONS[-1]
 FOREVER = 2**63 - 1  # ns: the greatest time that a column holds
 TIMEOUT = 5.0  # seconds that a reader or a writer waits for another one

@@ -68,6 +68,12 @@ def server_engine(location: Location) -> Engine:
     return engine
 
 
+# remote_apply waits for more than the disk; whatever waits for less is raised.
+_DURABLE = (
+    "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') <> 'remote_apply'"
+)
+
+
 class ServerStore:
     """A server's tables, to write to (`assistant.store.file.Store`)."""
 
@@ -82,10 +88,12 @@ class ServerStore:
         """The server does that by itself."""
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self, durable: bool = False) -> Iterator[Transaction]:
         """See `Store`. StoreError when the server refuses."""
         try:
             with self._engine.begin() as connection:
+                if durable:
+                    connection.execute(text(_DURABLE))
                 yield _ServerTransaction(connection)
         except SQLAlchemyError as error:
             raise StoreError(reason(error)) from error

@@ -221,4 +221,29 @@ class IncidentEvent(SQLModel, table=True):
     data: str = Field(sa_column=_words())  # JSON object
 
 
+class JournalRow(SQLModel, table=True):
+    """A record of the journal: what was about to be done, what came of it, who agreed. Triggers refuse to change or remove one."""
+
+    __tablename__ = "journal"
+    __table_args__ = (Index("journal_by_subject", "subject", "seq"),)
+    seq: int = Field(sa_column=Column(_ID, primary_key=True, autoincrement=False))  # from 1 on, without gaps
+    at: int = Field(sa_column=_time())  # of the writer's clock
+    kind: str = Field(sa_column=_words())
+    subject: str = Field(sa_column=_words())  # opaque: what belongs together
+    who: str = Field(sa_column=_words())
+    surface: str = Field(sa_column=_words())
+    data: str = Field(sa_column=_words())  # JSON object, canonical
+    previous: str = Field(sa_column=_words())  # hash of the record before
+    hash: str = Field(sa_column=_words())  # assistant.journal.chain.digest
+
+
+class JournalHead(SQLModel, table=True):
+    """The newest record of the journal: one row, with number 1. Whoever appends holds it."""
+
+    __tablename__ = "journal_head"
+    id: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    seq: int = Field(sa_column=_time())  # 0: there is none
+    hash: str = Field(sa_column=_words())
+
+
 TABLES = SQLModel.metadata

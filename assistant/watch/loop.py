@@ -219,8 +219,9 @@ class Watcher:
         try:
             return machine.there(self._settings, other, wish, self._while_looking, options)
         except ConnectError as error:  # nothing is known of it now: what was found before is neither confirmed nor gone
-            self.complain(error.message)
-            return machine.unreached(other.name, wish, error.message)
+            lang = self._settings.output.lang
+            self.complain(error.why.in_(lang))
+            return machine.unreached(other.name, wish, error.why, lang)
 
     def _while_looking(self, _: Progress) -> None:
         if self._stopped.is_set():

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import socket
-import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import TCPServer
-from threading import Lock, Thread
+from http.server import BaseHTTPRequestHandler
+from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import CollectorRegistry
 
+from assistant.bounded import Bounded
 from knowledge.errors import UsageError
 
 Answer = tuple[int, Any]  # HTTP status, JSON document
-CLIENTS = 32  # connections at a time; one more ends the oldest
-PATIENCE = 20.0  # seconds that a connection may last, whatever it does
 
 
 class Server:
@@ -32,7 +27,7 @@ class Server:
         """UsageError when the address cannot be listened on. `pages` are the JSON documents by path."""
         handler = _handler(registry, pages)
         try:
-            self._server = _Quiet(address, handler)
+            self._server = Bounded(address, handler)
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
             raise UsageError(
@@ -48,58 +43,6 @@ class Server:
         """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
-
-
-class _Quiet(ThreadingHTTPServer):
-    """With an end to every connection: neither many clients nor slow ones hold more than a few threads."""
-
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 128  # connections that wait while a round computes
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        self.address_family = found[0][0]
-        self._open: dict[Any, float] = {}  # connection -> when it began
-        self._guard = Lock()
-        super().__init__(address, handler)
-
-    def server_bind(self) -> None:
-        """Without the look-up of a name that nobody needs, which can take as long as DNS does."""
-        TCPServer.server_bind(self)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        with self._guard:
-            oldest = next(iter(self._open), None) if len(self._open) >= CLIENTS else None
-            self._open[request] = time.monotonic()
-        if oldest is not None:
-            self._end(oldest)
-        super().process_request(request, client_address)
-
-    def service_actions(self) -> None:
-        """Twice a second."""
-        self._end_old()
-
-    def _end_old(self) -> None:
-        with self._guard:
-            old = [s for s, begun in self._open.items() if time.monotonic() - begun > PATIENCE]
-        for connection in old:
-            self._end(connection)
-
-    def _end(self, connection: Any) -> None:
-        """Its thread notices, and lets go of it."""
-        with self._guard:
-            self._open.pop(connection, None)
-        with suppress(OSError):
-            connection.shutdown(socket.SHUT_RDWR)
-
-    def shutdown_request(self, request: Any) -> None:
-        with self._guard:
-            self._open.pop(request, None)
-        super().shutdown_request(request)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away in the middle is no news."""
 
 
 def _handler(registry: CollectorRegistry, pages: Mapping[str, Callable[[], Answer]]) -> type[BaseHTTPRequestHandler]:

@@ -9,13 +9,25 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from knowledge.compatibility import architecture, branch_ended, driver_for_cuda
+from knowledge.compatibility import architecture, branch_ended, device_plugin, driver_for_cuda, driver_for_dcgm
 from knowledge.observation import Observation, Origin, Scope, Source, Status, Subject, Value
 
 _TOLD = frozenset(
     {"node.driver.version", "node.driver.loaded_version", "node.cuda.toolkit.version", "process.cuda.version",
-     "process.nccl.version", "process.torch.version", "gpu.compute_capability", "gpu.name"}
+     "process.nccl.version", "process.torch.version", "process.torch.cuda", "gpu.compute_capability", "gpu.name",
+     "node.torch.cuda", "node.dcgm.version", "node.device_plugin.version"}
 )  # fmt: skip
+# Versions that ask for a driver: the fact that says which, and the table.
+_DRIVERS = {
+    "node.cuda.toolkit.version": ("node.cuda.toolkit.driver_needed", driver_for_cuda),
+    "node.torch.cuda": ("node.torch.driver_needed", driver_for_cuda),
+    "node.dcgm.version": ("node.dcgm.driver_needed", driver_for_dcgm),
+    "process.cuda.version": ("process.cuda.driver_needed", driver_for_cuda),
+    "process.torch.cuda": (
+        "process.cuda.driver_needed",
+        driver_for_cuda,
+    ),  # after the line above: the mapped one counts
+}
 _COUNTED = {"process.nccl.version": "job.nccl.versions", "process.torch.version": "job.torch.versions"}
 
 
@@ -44,12 +56,14 @@ def _alone(told: Sequence[Observation]) -> Iterator[Observation]:
             ended = branch_ended(value, o.at)
             if ended is not None:
                 yield _from(o, "node.driver.branch.ended_days", ended)
-        elif o.fact == "node.cuda.toolkit.version":
-            yield from _needed(o, "node.cuda.toolkit.driver_needed", driver_for_cuda(value))
-        elif o.fact == "process.cuda.version":
-            yield from _needed(o, "process.cuda.driver_needed", driver_for_cuda(value))
+        elif o.fact in _DRIVERS:
+            fact, table = _DRIVERS[o.fact]
+            yield from _needed(o, fact, table(value))
+        elif o.fact == "node.device_plugin.version" and (plugin := device_plugin(value)):
+            yield _from(o, "node.device_plugin.driver_needed", plugin.driver)
+            yield _from(o, "node.device_plugin.toolkit_needed", plugin.toolkit)
         elif o.subject.scope is Scope.GPU and o.fact in ("gpu.compute_capability", "gpu.name"):
-            yield from _of_gpu(o, value if o.fact == "gpu.compute_capability" else _capability(value))
+            yield from _of_gpu(o, value if o.fact == "gpu.compute_capability" else capability_of(value))
 
 
 def _needed(o: Observation, fact: str, driver: str | None) -> Iterator[Observation]:
@@ -63,9 +77,11 @@ def _of_gpu(o: Observation, capability: str) -> Iterator[Observation]:
         yield _from(o, "gpu.driver_needed", found.driver)
         yield _from(o, "gpu.cuda_needed", found.cuda)
         yield _from(o, "gpu.needs_open_module", found.open_only)
+        if found.dcgm is not None:
+            yield _from(o, "gpu.dcgm_needed", found.dcgm)
 
 
-def _capability(name: str) -> str:
+def capability_of(name: str) -> str:
     """The compute capability of every GPU that a product name may mean; empty when they differ or it means none."""
     from knowledge.gpus import candidates
 

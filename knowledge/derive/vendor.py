@@ -1,7 +1,8 @@
 """GPUs and accelerators of other vendors than NVIDIA: which there are, and of whose health nothing told.
 
 The bus tells which devices there are and whose; drivers and tools of the vendors tell how they are. A device that only
-the bus tells of is not in order: it is unknown, and `node.gpus.not_judged` names it.
+the bus tells of is not in order: it is unknown, and `node.gpus.not_judged` names it. That a node has none is known where the
+whole bus was read, shows GPUs of NVIDIA and nothing that may be another's, and nothing else tells of one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _SPEAK = {"amdgpu_": "amd", "intel_gpu_": "intel"}  # whose GPU an event of the 
 def enrich(observations: Sequence[Observation]) -> list[Observation]:
     """The batch with `gpu.vendor` of what the bus shows, and the sets `node.gpus.*` of each node that has such devices."""
     seen = _Seen(observations)
-    if not seen.vendor and not seen.spoke:
+    if not (seen.vendor or seen.spoke or seen.clear):
         return list(observations)
     have = {(o.fact, o.subject) for o in observations}
     added = [o for o in _derived(seen) if (o.fact, o.subject) not in have]
@@ -38,6 +39,8 @@ class _Seen:
         self.listed: dict[Subject, Observation] = {}
         self.judged: set[Subject] = set()
         self.nvidia: set[str] = set()  # hosts with GPUs of NVIDIA
+        self.on_bus_of: set[str] = set()  # hosts whose bus shows GPUs of NVIDIA
+        self.clear: dict[str, Observation] = {}  # host -> that its bus shows no GPU of another vendor
         screens: set[Subject] = set()
         for o in observations:
             if o.source.call.startswith("history:"):
@@ -67,6 +70,17 @@ class _Seen:
             self.judged.add(o.subject)
         elif o.fact in ("node.pci.gpu_count", "node.gpu.count") and ok and isinstance(o.value, int) and o.value:
             self.nvidia.add(o.subject.host)
+            if o.fact == "node.pci.gpu_count":
+                self.on_bus_of.add(o.subject.host)
+        elif o.fact == "node.pci.other_gpus" and ok and o.value == ():
+            self.clear[o.subject.host] = o
+
+    def alone(self) -> Iterable[tuple[str, Observation]]:
+        """Hosts of which all GPUs are known to be NVIDIA's. What is told of a node without a name may be of any."""
+        told = {device.host for device in (*self.vendor, *self.spoke)}
+        for host, o in sorted(self.clear.items()):
+            if host in self.on_bus_of and told.isdisjoint(("", host)) and not (host == "" and told):
+                yield host, o
 
 
 def _speaker(fact: str) -> str:
@@ -74,6 +88,8 @@ def _speaker(fact: str) -> str:
 
 
 def _derived(seen: _Seen) -> Iterable[Observation]:
+    for host, o in seen.alone():
+        yield _of("node.gpus.other", node(host), (), o, "all GPUs on the bus are NVIDIA's")
     # A log alone asks nobody to judge a GPU: it only tells whose it is.
     for device, (whose, o) in sorted(seen.spoke.items(), key=lambda item: str(item[0])):
         if device not in seen.vendor:

@@ -26,6 +26,7 @@ class Entry(Strict):
     rules: list[Slug] = []  # one that holds speaks for it
     signs: list[Slug] = []  # rules that fit it and others as well
     decides: list[Slug] = []  # of `rules`: when none can hold, it is ruled out; without find_out all of them by default
+    needs: FactName | None = None  # a set of a node: where it is known to be empty on all, it is ruled out
     facts: list[FactName] = []
     ask: FactName | None = None
     find_out: Bilingual | None = None

@@ -8,16 +8,21 @@ that one broken value never hides another fault. All faults come with their plac
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, Field
 
 from knowledge import compiled, yamlfile
 from knowledge.errors import Fault, nearest_hint
-from knowledge.runbook import PLACEHOLDERS, SECTIONS, Consent, Risk
+from knowledge.runbook import END, Consent, Risk
 from knowledge.schema import Strict
+from knowledge.schema.runbook_body import Body
+from knowledge.schema.runbook_command import command_faults
+from knowledge.schema.runbook_flow import NOWHERE, Leads, check_flow, round_trip
+from knowledge.units import parse_duration
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 # What a runbook is about: a code of the driver, or the area of a rule.
@@ -59,7 +64,30 @@ def _url(text: str) -> str:
     return text
 
 
+def _duration(text: str) -> str:
+    length = parse_duration(text)
+    if not 0 < length <= LONGEST:
+        raise ValueError("a length of time is above nothing and a day at most")
+    return text
+
+
 Id = Annotated[str, AfterValidator(_id)]
+Duration = Annotated[str, AfterValidator(_duration)]
+LONGEST = 86_400 * 10**9  # ns: what takes longer than a day is no step that somebody waits for
+ROUNDS = 1000  # of a loop
+
+Path_: TypeAlias = tuple[str | int, ...]
+Report: TypeAlias = Callable[[Path_, str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What this layer cannot know, handed in from above."""
+
+    condition: Callable[[Any, bool, Report], None]
+    """Reports the faults of a condition, by paths within it; True: a probe must be able to tell it again."""
+    probes: Collection[str]
+    """Names of all probes."""
 
 
 class Sentence(Strict):
@@ -67,6 +95,14 @@ class Sentence(Strict):
 
     en: Annotated[str, AfterValidator(_english)]
     zh: Annotated[str, AfterValidator(_chinese)]
+
+
+class RepeatEntry(Strict):
+    """A loop within a step; see `knowledge.runbook.Repeat`."""
+
+    until: dict[str, Any]
+    at_most: int = Field(ge=1, le=ROUNDS)
+    every: Duration
 
 
 class StepEntry(Strict):
@@ -82,6 +118,12 @@ class StepEntry(Strict):
     verify: Sentence | None = None
     verify_command: str | None = None
     on_failure: Id | None = None
+    only_if: dict[str, Any] | None = Field(default=None, alias="if")
+    verify_if: dict[str, Any] | None = None
+    verify_with: list[str] | None = Field(default=None, min_length=1)
+    repeat: RepeatEntry | None = None
+    timeout: Duration | None = None
+    next: Id | None = None
 
 
 class Entry(Strict):
@@ -95,31 +137,10 @@ class Entry(Strict):
     references: list[Annotated[str, AfterValidator(_url)]] = Field(min_length=1)
 
 
-def read_folder(folder: Path, elsewhere: Iterable[str] = ()) -> tuple[list[dict[str, Any]], list[Fault]]:
-    """Every ``*.md`` of `folder` as plain data, and all faults.
-
-    `elsewhere` holds ids of runbooks that do not stand in this folder but may be named by ``on_failure``.
-    """
-    paths = sorted(folder.glob("*.md"))
-    known = frozenset(path.stem for path in paths) | frozenset(elsewhere)
-    entries: list[dict[str, Any]] = []
-    faults: list[Fault] = []
-    for path in paths:
-        inside = path.is_relative_to(compiled.ROOT.parent)
-        shown = str(path.relative_to(compiled.ROOT.parent)) if inside else str(path)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            faults.append(Fault(shown, 1, 1, f"cannot be read: {error}"))
-            continue
-        entry, found = read(text, shown, known)
-        faults.extend(found)
-        entries.append(entry)
-    return entries, faults
-
-
-def read(text: str, file: str, known: frozenset[str]) -> tuple[dict[str, Any], list[Fault]]:
-    """One runbook as plain data, and its faults; `known` holds the ids of all runbooks.
+def read(
+    text: str, file: str, known: frozenset[str], checks: Checks | None = None, leads: Leads = NOWHERE
+) -> tuple[dict[str, Any], list[Fault]]:
+    """One runbook as plain data, and its faults; `known` holds the ids of all runbooks, `leads` to which each leads.
 
     The data can be used only when there are no faults.
     """
@@ -139,7 +160,13 @@ def read(text: str, file: str, known: frozenset[str]) -> tuple[dict[str, Any], l
     _check_names(document, data, Path(file).stem, known)
     for index, step in enumerate(_steps(data)):
         _check_step(document, index, step)
-    body = _Body(file, lines, end + 1)
+        if checks is not None:
+            _check_conditions(document, index, step, checks)
+    check_flow(document, _steps(data))
+    for index, step in enumerate(_steps(data)):
+        if way := round_trip(Path(file).stem, step.get("on_failure"), leads):
+            document.fault(("steps", index, "on_failure"), f"on_failure goes round in a circle: {' -> '.join(way)}")
+    body = Body(file, lines, end + 1)
     body.check(command for step in _steps(data) for _, command in _commands(step))
     return {**data, "body": body.texts}, [*document.faults, *body.faults]
 
@@ -175,15 +202,32 @@ def _check_names(document: yamlfile.Document, data: dict[str, Any], stem: str, k
                 document.fault(("steps", index, "id"), f"step {name!r} stands twice")
             if name in known:
                 document.fault(("steps", index, "id"), f"step {name!r} has the name of a runbook")
-        target = step.get("on_failure")
-        if not isinstance(target, str):
-            continue
-        place = ("steps", index, "on_failure")
-        later = {each for each in ids[index + 1 :] if isinstance(each, str)}
-        if target == stem or (target in ids and target not in later):
-            document.fault(place, f"on_failure {target!r} leads back: it names a later step or another runbook")
-        elif target not in later and target not in known:
-            document.fault(place, f"on_failure {target!r} leads nowhere", nearest_hint(target, later | known))
+        if name == END:
+            document.fault(("steps", index, "id"), f"no step is called {END}: next says it where the walk is over")
+        _check_branch(document, index, step.get("on_failure"), ids, stem, known, "on_failure")
+        _check_branch(document, index, step.get("next"), ids, stem, frozenset({END}), "next")
+
+
+def _check_branch(
+    document: yamlfile.Document,
+    index: int,
+    target: object,
+    ids: list[object],
+    stem: str,
+    known: frozenset[str],
+    key: str,
+) -> None:
+    """A branch leads down the page or (`known`) elsewhere: so no walk goes round."""
+    if not isinstance(target, str):
+        return
+    place = ("steps", index, key)
+    later = {each for each in ids[index + 1 :] if isinstance(each, str)}
+    goal = "a later step or another runbook" if key == "on_failure" else f"a later step, or {END}"
+    if target == stem or (target in ids and target not in later):
+        loop = "a loop is written repeat: {until, at_most, every}"
+        document.fault(place, f"{key} {target!r} leads back: it names {goal}", loop)
+    elif target not in later and target not in known:
+        document.fault(place, f"{key} {target!r} leads nowhere", nearest_hint(target, later | known))
 
 
 def _check_step(document: yamlfile.Document, index: int, step: dict[str, Any]) -> None:
@@ -193,95 +237,36 @@ def _check_step(document: yamlfile.Document, index: int, step: dict[str, Any]) -
         document.fault((*place, "consent"), f"a {step['risk']} step needs consent: operator or owner")
     if step.get("verify_command") and not step.get("verify"):
         document.fault((*place, "verify_command"), "verify_command without verify: say what to look for")
+    shown = step.get("verify") or step.get("verify_if") or step.get("verify_command")
+    if step.get("risk") == Risk.DISRUPTIVE and step.get("command") and not shown:
+        document.fault((*place, "risk"), "a disruptive step without verify: say how to see that it worked")
+    if step.get("verify_with") and not step.get("verify_if"):
+        document.fault((*place, "verify_with"), "verify_with without verify_if: nothing asks for what they tell")
+    if step.get("timeout") and not step.get("command"):
+        document.fault((*place, "timeout"), "timeout without command: there is nothing that could take too long")
+    if isinstance(step.get("repeat"), dict) and "at_most" not in step["repeat"]:
+        document.fault((*place, "repeat"), "a loop without a bound", f"at_most: 1 to {ROUNDS}")
     for key, command in _commands(step):
-        for message, hint in _command_faults(command):
+        for message, hint in command_faults(command):
             document.fault((*place, key), f"{key}: {message}", hint)
 
 
-def _command_faults(command: str) -> Iterator[tuple[str, str]]:
-    """What is wrong with a command: (message, hint)."""
-    if not command.strip() or "\n" in command:
-        yield "a command is one line", ""
-        return
-    if command.lstrip().startswith("{"):
-        yield "the program itself cannot be a placeholder", ""
-    unquoted, quoted, closed = _quoting(command)
-    if not closed:
-        yield "a quote is not closed", ""
-    if found := sorted(set(re.findall(r"[|&;<>()$`*?\[\]~\\]", unquoted))):
-        yield f"{' '.join(found)} needs a shell", "quote it, or write sh -c '...' without placeholders"
-    for name in dict.fromkeys(re.findall(r"\{([^{}]*)\}", unquoted)):
-        if name not in PLACEHOLDERS:
-            yield f"unknown placeholder {{{name}}}", nearest_hint(name, PLACEHOLDERS)
-    for name in dict.fromkeys(re.findall(r"\{([^{}]*)\}", quoted)):
-        if name in PLACEHOLDERS:
-            yield f"placeholder {{{name}}} stands inside quotes", "values are quoted when they are filled in"
+def _check_conditions(document: yamlfile.Document, index: int, step: dict[str, Any], checks: Checks) -> None:
+    """Conditions and probes, by what the layers above know of them."""
+    repeat = step.get("repeat")
+    until = repeat.get("until") if isinstance(repeat, dict) else None
+    for keys, tree, again in (
+        (("if",), step.get("if"), False),
+        (("verify_if",), step.get("verify_if"), True),
+        (("repeat", "until"), until, True),
+    ):
+        if isinstance(tree, dict):
 
+            def report(path: Path_, message: str, hint: str, at: Path_ = ("steps", index, *keys)) -> None:
+                document.fault((*at, *path), message, hint)
 
-def _quoting(command: str) -> tuple[str, str, bool]:
-    """The characters outside quotes, those inside, and whether every quote is closed.
-
-    Inside double quotes a shell still expands ``$`` and backticks: they count as outside.
-    """
-    outside: list[str] = []
-    inside: list[str] = []
-    quote = ""
-    for char in command:
-        if quote:
-            if char == quote:
-                quote = ""
-            else:
-                (outside if quote == '"' and char in "$`\\" else inside).append(char)
-        elif char in "'\"":
-            quote = char
-        else:
-            outside.append(char)
-    return "".join(outside), "".join(inside), not quote
-
-
-class _Body:
-    """The Markdown below the front matter: exactly the two sections, prose only."""
-
-    def __init__(self, file: str, lines: list[str], start: int) -> None:
-        self.file = file
-        self.start = start
-        self.faults: list[Fault] = []
-        self.sections: dict[str, tuple[int, list[str]]] = {}
-        titles = {title: language for language, title in SECTIONS.items()}
-        current: list[str] | None = None
-        for number, line in enumerate(lines[start:], start=start + 1):
-            if line.startswith("## "):
-                current = []
-                language = titles.get(line.rstrip())
-                if language is None:
-                    self._fault(number, f"unknown section {line.rstrip()!r}", f"allowed: {', '.join(titles)}")
-                elif language in self.sections:
-                    self._fault(number, f"section {line.rstrip()!r} stands twice")
-                else:
-                    self.sections[language] = (number, current)
-            elif current is not None:
-                current.append(line)
-            elif line.strip():
-                self._fault(number, "text before the first section")
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """The sections by language."""
-        return {language: "\n".join(lines).strip() for language, (_, lines) in self.sections.items()}
-
-    def check(self, commands: Iterable[str]) -> None:
-        """Both sections are there and say something; no command is repeated in the prose."""
-        commands = [command for command in commands if len(command.split()) > 1]
-        for language, title in SECTIONS.items():
-            if language not in self.sections:
-                self._fault(self.start, f"section {title!r} is missing")
-                continue
-            number, lines = self.sections[language]
-            if not any(line.strip() for line in lines):
-                self._fault(number, f"section {title!r} is empty")
-            for offset, line in enumerate(lines, start=number + 1):
-                if line.lstrip().startswith("```") or any(command in line for command in commands):
-                    self._fault(offset, "a command stands in the page; commands stand in steps only")
-
-    def _fault(self, line: int, message: str, hint: str = "") -> None:
-        self.faults.append(Fault(self.file, line, 1, message, hint))
+            checks.condition(tree, again, report)
+    probes = step.get("verify_with")
+    for n, name in enumerate(probes if isinstance(probes, list) else ()):
+        if isinstance(name, str) and name not in checks.probes:
+            document.fault(("steps", index, "verify_with", n), f"no probe {name!r}", nearest_hint(name, checks.probes))

@@ -27,6 +27,7 @@ from probes.base import Context
 from probes.host import Host
 from probes.live import Cost, Needs, ProbeRequest, ProbeSpec
 from probes.parse._active_facts import OWN
+from probes.parse._active_reasons import spoken as spoken
 
 MARGIN = 30.0  # seconds beside a test: two looks at the GPUs before it, ending it when it takes too long
 _OVER = frozenset({"job", "cancelled", "busy", "blind"})  # outcomes after which no further run is begun

@@ -4,6 +4,8 @@ Run as ``python -I -B active.py --deadline SECONDS --test NAME [--gpus 0,1] [--b
 Python 3.8 and later, standard library only. It is the only collector that loads a machine: nobody starts it
 without consent (`assistant/active`, or a yes in a conversation), and it starts no program but those of `PROGRAMS`.
 
+It says why by code and data, which `probes/parse/_active_reasons.py` puts in words.
+
 Before it starts anything it looks twice whether the GPUs are idle: no compute process, utilisation and memory in use
 below ``--idle-utilization`` and ``--idle-memory``. What cannot be read is not idle. While the test runs it goes on
 looking every ``--every`` seconds; when somebody else's process appears, the test is ended. The looks are those of
@@ -52,27 +54,32 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 class Blind(Exception):
-    """The GPUs could not be looked at."""
+    """The GPUs could not be looked at, for a reason."""
+
+    def __init__(self, code: str, **data: str) -> None:
+        self.reason = dict(data, code=code)
+        super().__init__(str(self.reason))
 
 
 class Ending:
     """What ends a test before its end: a signal, a job, the deadline."""
 
     def __init__(self) -> None:
-        self.outcome, self.why = "", ""
+        self.outcome = ""
+        self.reason: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._parent = os.getppid()
 
     def orphaned(self) -> None:
         """Nobody waits any more: a test does not outlive who asked for it."""
         if os.getppid() != self._parent:
-            self.set("cancelled", "who asked for it has gone")
+            self.set("cancelled", "orphaned")
 
-    def set(self, outcome: str, why: str) -> None:
+    def set(self, outcome: str, code: str, **data: Any) -> None:
         """The first reason counts."""
         with self._lock:
             if not self.outcome:
-                self.outcome, self.why = outcome, why
+                self.outcome, self.reason = outcome, dict(data, code=code)
 
 
 def options(argv: list[str]) -> argparse.Namespace:
@@ -100,19 +107,18 @@ def smi(query: str, fields: str) -> list[dict[str, str]]:
     """Rows of one query of nvidia-smi. Blind when it does not answer."""
     program = find("nvidia-smi")
     if not program:
-        raise Blind("nvidia-smi is not installed: nobody can tell whether the GPUs are idle")
+        raise Blind("no-smi")
     argv = [program, f"--query-{query}={fields}", "--format=csv,noheader,nounits"]
     try:
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=LOOK_LIMIT, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Blind(
-            "nvidia-smi: %s"
-            % (f"no answer in {LOOK_LIMIT:g} s" if isinstance(error, subprocess.TimeoutExpired) else error)
-        ) from None
+    except subprocess.TimeoutExpired:
+        raise Blind("smi-late", seconds=f"{LOOK_LIMIT:g}") from None
+    except OSError as error:
+        raise Blind("smi-not-started", error=str(error)[:300]) from None
     text = done.stdout.decode("utf-8", "replace")
     if done.returncode:
         said = (text.strip() or done.stderr.decode("utf-8", "replace").strip())[:300]
-        raise Blind(f"nvidia-smi ended with {done.returncode}: {said}")
+        raise Blind("smi-failed", exit=str(done.returncode), said=said)
     names = fields.split(",")
     rows = [[cell.strip() for cell in row] for row in csv.reader(text.splitlines()) if row]
     if query == "compute-apps":  # a process may have commas in its name
@@ -142,9 +148,9 @@ class Eyes:
             gpus = [g for g in gpus if g["index"] in self.wanted]
             lost = sorted(self.wanted - {g["index"] for g in gpus})
             if lost:
-                raise Blind("nvidia-smi lists no GPU {}".format(", ".join(lost)))
+                raise Blind("no-such-gpu", gpus=", ".join(lost))
         if not gpus:
-            raise Blind("nvidia-smi lists no GPU")
+            raise Blind("no-gpu")
         here = {g["uuid"] for g in gpus}
         return {
             "at": time.time_ns(),
@@ -161,36 +167,37 @@ def number(text: str) -> float | None:
         return None
 
 
-def busy(seen: dict[str, Any], args: argparse.Namespace) -> dict[str, str]:
+def busy(seen: dict[str, Any], args: argparse.Namespace) -> dict[str, dict[str, str]]:
     """Why GPUs are not idle, by their index; empty when all are."""
-    out: dict[str, str] = {}
+    out: dict[str, dict[str, str]] = {}
     for g in seen["gpus"]:
-        name = "GPU {}".format(g["index"])
-        why = next(
-            (
-                "in use by process {pid} ({process_name:.80})".format(**a)
-                for a in seen["apps"]
-                if a["gpu_uuid"] == g["uuid"]
-            ),
-            "",
-        )
+        why: dict[str, str] = {}
+        for a in seen["apps"]:
+            if a["gpu_uuid"] == g["uuid"] and not why:
+                why = {"code": "gpu-process", "pid": a["pid"], "name": a["process_name"][:80]}
         if g["mig.mode.current"] == "Enabled":
-            why = why or "in MIG mode: its instances are given out, and no test of the whole GPU can run"
+            why = why or {"code": "gpu-mig"}
         for field, limit, unit in (
             ("utilization.gpu", args.idle_utilization, "%"),
             ("memory.used", args.idle_memory, "MiB"),
         ):
             value = number(g[field])
             if value is None:
-                why = why or f"not known to be idle: it does not tell its {field} ({g[field][:40]})"
+                why = why or {"code": "gpu-untold", "field": field, "said": g[field][:40]}
             elif value > limit:
-                why = why or f"in use: {field} is {value:g} {unit}, idle is at most {limit:g}"
+                told = {"field": field, "value": f"{value:g}", "unit": unit, "limit": f"{limit:g}"}
+                why = why or dict(told, code="gpu-load")
         if why:
-            out[g["index"]] = f"{name} is {why}"
+            out[g["index"]] = dict(why, gpu=g["index"])
     return out
 
 
-def stranger(seen: dict[str, Any], allowed: set[str]) -> str:
+def because(error: Exception) -> dict[str, str]:
+    """Why the GPUs could not be looked at."""
+    return error.reason if isinstance(error, Blind) else {"code": "smi-not-started", "error": str(error)[:300]}
+
+
+def stranger(seen: dict[str, Any], allowed: set[str]) -> dict[str, str]:
     """A process that is not the test's; empty when there is none. A process of a name space that cannot be seen from here
     may be the test itself, as the driver numbers it: one for each GPU."""
     ours = family()
@@ -203,8 +210,8 @@ def stranger(seen: dict[str, Any], allowed: set[str]) -> str:
             unseen[app["gpu_uuid"]] = unseen.get(app["gpu_uuid"], 0) + 1
             if unseen[app["gpu_uuid"]] < 2:
                 continue
-        return f"process {pid} ({name[:80]})"
-    return ""
+        return {"pid": pid, "name": name[:80]}
+    return {}
 
 
 # --- processes ----------------------------------------------------------------------------
@@ -328,7 +335,7 @@ def tell(what: dict[str, Any]) -> None:
 
 
 def guard(
-    eyes: Eyes, args: argparse.Namespace, ending: Ending, over: threading.Event, looks: list[Any], failed: list[str]
+    eyes: Eyes, args: argparse.Namespace, ending: Ending, over: threading.Event, looks: list[Any], failed: list[Any]
 ) -> None:
     """Look again and again while the test runs."""
     allowed, blind = {n for n in args.allow.split(",") if n}, 0
@@ -341,9 +348,9 @@ def guard(
                 who = stranger(seen, allowed)
         except (Blind, OSError) as error:
             blind += 1
-            failed.append(str(error)[:300])
+            failed.append(because(error))
             if blind >= BLIND_AFTER:
-                ending.set("blind", f"the GPUs could not be looked at any more: {error}")
+                ending.set("blind", "gone-blind", because=because(error))
                 return
             continue
         blind = 0
@@ -351,7 +358,7 @@ def guard(
         if len(looks) > LOOKS:
             del looks[1::2]
         if who:
-            ending.set("job", f"a job appeared on the GPUs: {who}")
+            ending.set("job", "job", **who)
             return
 
 
@@ -367,7 +374,7 @@ def follow(child: subprocess.Popen[bytes], ending: Ending, until: float) -> tupl
         last: float | None = None
         while selector.get_map() and (last is None or time.monotonic() < last):
             if time.monotonic() >= until:
-                ending.set("timeout", "no end in time")
+                ending.set("timeout", "late")
             ending.orphaned()
             if ending.outcome and last is None:
                 end_all()
@@ -383,7 +390,7 @@ def follow(child: subprocess.Popen[bytes], ending: Ending, until: float) -> tupl
                     shown.add(part)
     while child.poll() is None and not ending.outcome:  # it has said everything, and goes on
         if time.monotonic() >= until:
-            ending.set("timeout", "no end in time")
+            ending.set("timeout", "late")
         ending.orphaned()
         time.sleep(0.05)
     return out, errors
@@ -395,12 +402,13 @@ def test(args: argparse.Namespace, ending: Ending, until: float) -> dict[str, An
     beside = json.loads(args.beside) if args.beside else []
     for name in {*args.argv[:1], *beside[:1]}:
         if args.root or name not in PROGRAMS:
-            why = "tests run on the machine itself" if args.root else f"{name} is none of its tests"
-            return dict(said, outcome="refused", why=why)
+            return dict(
+                said, outcome="refused", reason={"code": "elsewhere" if args.root else "no-test", "program": name}
+            )
         if not find(name):
-            return dict(said, outcome="absent", why=f"{name} is not installed")
+            return dict(said, outcome="absent", reason={"code": "absent", "program": name})
     if not args.argv and not args.look:
-        return dict(said, outcome="refused", why="no program was named")
+        return dict(said, outcome="refused", reason={"code": "no-program"})
     eyes = Eyes(args.gpus)
     try:
         first = eyes.look()
@@ -410,12 +418,13 @@ def test(args: argparse.Namespace, ending: Ending, until: float) -> dict[str, An
             first = eyes.look()
             taken = busy(first, args)
     except (Blind, OSError) as error:
-        return dict(said, outcome="blind", why=str(error)[:400])
-    said["before"], why = first, next(iter(taken.values()), "")
+        return dict(said, outcome="blind", reason=because(error))
+    said["before"] = first
+    reason: dict[str, Any] = next(iter(taken.values()), {})
     if args.look:
-        return dict(said, outcome="busy" if taken else "idle", why=why, busy=taken)
+        return dict(said, outcome="busy" if taken else "idle", reason=reason, busy=taken)
     if taken or ending.outcome:
-        return dict(said, outcome=ending.outcome or "busy", why=ending.why or why)
+        return dict(said, outcome=ending.outcome or "busy", reason=ending.reason or reason)
     try:
         second = launch(beside, first["gpus"], bool(args.gpus)) if beside else None
         if second is not None:
@@ -423,12 +432,12 @@ def test(args: argparse.Namespace, ending: Ending, until: float) -> dict[str, An
         child = launch(args.argv, first["gpus"], bool(args.gpus))
     except (OSError, ValueError) as error:
         end_all()
-        return dict(said, outcome="failed", why=f"cannot be started: {error}")
+        return dict(said, outcome="failed", reason={"code": "not-started", "error": str(error)[:300]})
     said["started"] = time.time_ns()
     tell({"started": args.argv})
     over = threading.Event()
     looks: list[Any] = []
-    failed: list[str] = []
+    failed: list[Any] = []
     watching = threading.Thread(target=guard, args=(eyes, args, ending, over, looks, failed), daemon=True)
     watching.start()
     out, errors = follow(child, ending, until)
@@ -437,7 +446,7 @@ def test(args: argparse.Namespace, ending: Ending, until: float) -> dict[str, An
     watching.join(2.0)
     left = end_all()
     said.update(ended=time.time_ns(), exit_code=code, stdout=out.text(), stderr=errors.text(), lost=out.lost, left=left)
-    said.update(looks=looks, looks_failed=failed[:20], outcome=ending.outcome or "ended", why=ending.why)
+    said.update(looks=looks, looks_failed=failed[:20], outcome=ending.outcome or "ended", reason=ending.reason)
     if second is not None and second.stderr is not None:
         with suppress(OSError, ValueError):
             said["beside"] = {
@@ -452,7 +461,7 @@ def main() -> None:
     args = options(sys.argv[1:])
     ending = Ending()
     for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(signum, lambda *_: ending.set("cancelled", "it was broken off"))
+        signal.signal(signum, lambda *_: ending.set("cancelled", "signal"))
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     until = time.monotonic() + max(args.deadline - GRACE - 2.5, args.deadline * 0.5)
     json.dump(test(args, ending, until), sys.stdout)

@@ -193,11 +193,13 @@ def survey(walker: Walker, devices: Record, groups: Record) -> None:
         return
     wanted: dict[str, list[str]] = {}
     seen: dict[str, tuple[Any, Any]] = {}
+    unclassed: list[str] = []  # what they are is not told
     for name in sorted(names):
         class_ = walker.text(f"{base}/{name}/class")
         vendor = walker.text(f"{base}/{name}/vendor")
         seen[name] = (class_, vendor)
         if not isinstance(class_, str):
+            unclassed.append(name)
             continue
         if class_.startswith(ENDPOINTS) or (class_.startswith("0x0680") and vendor == NVIDIA):
             link = walker.ask(f"{base}/{name}", os.readlink)
@@ -206,6 +208,8 @@ def survey(walker: Walker, devices: Record, groups: Record) -> None:
         for depth, bridge in enumerate(path[:-1], 1):
             wanted.setdefault(bridge, path[:depth])
     walker.keep("functions", len(names))
+    if unclassed:
+        walker.keep("unclassed", unclassed)
     for name in sorted(wanted):
         class_, vendor = seen.get(name) or (None, None)
         record: Record = {"path": wanted[name], "class": class_, "vendor": vendor}

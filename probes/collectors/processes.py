@@ -148,6 +148,12 @@ def masked(argument: str) -> str:
     return _KNOWN.sub(MASK, argument)
 
 
+def masked_prose(text: str) -> str:
+    """As `masked`, for what people write: a name is followed by its value after ``=`` or ``:`` only."""
+    text = _HEADER.sub(r"\1 " + MASK, _URL.sub(r"\1" + MASK + "@", _PEM.sub(MASK, text)))
+    return _KNOWN.sub(MASK, _JOINED.sub(lambda m: m[1] + m[2] + MASK, text))
+
+
 def masked_arguments(arguments: list[str]) -> list[str]:
     """A command line without secrets: values of options with a telling name, and what looks like one anywhere."""
     out, hide = [], False

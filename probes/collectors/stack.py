@@ -4,7 +4,8 @@ Run as ``python -I -B stack.py --deadline SECONDS [--root DIR]``. Python 3.8 and
 installed kernels and where their module nvidia lies (``/lib/modules/*/modules.dep``), what ``modinfo`` says of the module of the
 running kernel, the version of the loaded one, the files of the driver's libraries and of its GSP firmware, CUDA toolkits
 below ``/usr/local``, whether the system asks for a reboot, and of processes that hold an NVIDIA device open which of a fixed
-list of libraries they have mapped and which of a fixed list of Python packages lie beside these. No other name is kept.
+list of libraries they have mapped, which of a fixed list of Python packages lie beside these, and of a mapped PyTorch its file
+``version.py`` and the architectures that its library names. No other name is kept, and nothing of theirs is run.
 
 /proc/PID/maps, and folders on a dead file server, can wait for ever: each process has a thread of its own, and one that has
 not answered by the deadline is said to hang.
@@ -29,22 +30,26 @@ from typing import Any
 SCHEMA = "gpudiag/stack/1"
 MARGIN = 0.3  # seconds before the deadline at which the document is written
 CAP = 8 << 20  # bytes of one modules.dep: a distribution's has one MiB
+STEP, LONGEST = 1 << 20, 512  # bytes: read at a time, and of the longest list of architectures
 KERNELS, PROCESSES, NAMES = 16, 64, 20_000  # at most: kernels, processes, names of one folder
 FOLDERS = (
     "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64",
     "/run/nvidia/driver/usr/lib/x86_64-linux-gnu", "/run/nvidia/driver/usr/lib/aarch64-linux-gnu", "/run/nvidia/driver/usr/lib64",
 )  # fmt: skip
+LIBRARIES = ("libcuda", "libnvidia-ml", "libdcgm")
 # updates/dkms/nvidia.ko.zst: kernel/lib/...        extra/nvidia.ko.xz:        kernel/nvidia-550srv/nvidia.ko:
 MODULE = re.compile(r"(?m)^([^\s:]{0,200}/)?(nvidia\.ko(?:\.[a-z0-9]{1,4})?):")
 # 7f1c...-7f1d... r-xp 00000000 08:01 1234   /usr/lib/x86_64-linux-gnu/libcuda.so.550.90.07
 MAPPED = re.compile(
     r"(?m)^[0-9a-f]+-[0-9a-f]+ \S{4} \S+ \S+ \d+ +(/[^\n]{0,2000}/"
-    r"(lib(?:cuda|cudart|nccl|cudnn|torch_cuda|nvidia-ml|vgpu|softmig)(?:-[0-9a-f]{8})?\.so[.0-9]{0,40}))(?: \(deleted\))?$"
+    r"(lib(?:cuda|cudart|nccl|cudnn|torch_cuda|torch_python|nvidia-ml|vgpu|softmig|dcgm)(?:-[0-9a-f]{8})?\.so[.0-9]{0,40}))(?: \(deleted\))?$"
 )
 PACKAGES = re.compile(
     r"(torch|vllm|sglang|triton|nvidia_(?:nccl|cuda_runtime|cudnn|nvshmem)(?:_cu\d{2})?|deepspeed|transformer_engine|flash_attn)"
     r"-([0-9][0-9A-Za-z.+!_]{0,60})\.dist-info"
 )
+# sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90 compute_90      what torch.cuda.get_arch_list() gives, as it lies in the library
+ARCHITECTURES = re.compile(rb"\0((?:sm|compute)_\d{2,3}[af]?(?: (?:sm|compute)_\d{2,3}[af]?){0,40})\0")
 # version:        550.90.07
 FIELD = re.compile(r"(?m)^(version|license|filename): +(\S[^\n]{0,300})$")
 SITE = re.compile(r"^(/.{0,2000}?/(?:site|dist)-packages)/")
@@ -78,6 +83,7 @@ class Node:
 
     def __init__(self, root: str, until: float) -> None:
         self.root, self.until = root, until
+        self.compiled: dict[tuple[int, int], tuple[threading.Lock, dict[str, Any]]] = {}
 
     def at(self, path: str) -> str:
         """A path below the root."""
@@ -120,11 +126,11 @@ class Node:
         return {name: fields.get(name, "")[:300] for name in ("version", "license", "filename")}
 
     def libraries(self) -> list[dict[str, Any]]:
-        """The driver's libraries: whole names, and what libcuda.so.1 leads to."""
+        """The libraries of the driver and of DCGM: whole names, and what libcuda.so.1 leads to."""
         out = []
         for folder in FOLDERS:
             where = self.at(folder)
-            files = sorted(str(f) for n in ("libcuda", "libnvidia-ml") for f in Path(where).glob(f"{n}.so.*"))
+            files = sorted(str(f) for n in LIBRARIES for f in Path(where).glob(f"{n}.so.*"))
             for path in files[:40]:
                 link: str | None = None
                 with suppress(OSError):
@@ -208,6 +214,39 @@ class Node:
                 if match:
                     packages.setdefault(match[1], match[2])
         job["packages"] = packages
+        if torch := next((path for path in sorted(found) if found[path] == "libtorch_python.so"), ""):
+            job["doing"] = f"{base}/root{torch}"
+            job["torch"] = self.torch(self.at(f"{base}/root{torch}"))
+
+    def torch(self, library: str) -> dict[str, Any]:
+        """The version.py of a PyTorch and the architectures it was compiled for; ranks that share the file read it once."""
+        out: dict[str, Any] = {"version": read(str(Path(library).parents[1] / "version.py"), 4096)}
+        try:
+            what = os.stat(library)  # noqa: PTH116 - a string comes in
+            lock, kept = self.compiled.setdefault((what.st_dev, what.st_ino), (threading.Lock(), {}))
+            with lock:
+                if not kept:
+                    kept["architectures"] = compiled_for(library, self.until)
+            out["architectures"] = kept["architectures"]
+        except OSError as error:
+            out["architectures"] = said(error)
+        return out
+
+
+def compiled_for(library: str, until: float) -> Any:
+    """The lists of architectures that stand in a library as texts of their own, or why that is not known."""
+    found: list[str] = []
+    with Path(library).open("rb") as handle:
+        tail = b""
+        while chunk := handle.read(STEP):
+            if time.monotonic() > until:
+                return {"error": "deadline: the library was not read to its end"}
+            text = tail + chunk
+            # looked for as plain bytes: a pattern over tens of megabytes takes seconds
+            if b"\0sm_" in text or b"\0compute_" in text:
+                found += [m[1].decode() for m in ARCHITECTURES.finditer(text)]
+            tail = text[-LONGEST:]
+    return sorted(set(found))[:4]
 
 
 def holds(folder: str) -> bool:

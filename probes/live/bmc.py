@@ -47,7 +47,7 @@ PROBE = ProbeSpec(
     provides=tuple(dict.fromkeys((*ipmi_sel.FORMAT.provides, *ipmi_sensors.FORMAT.provides))),
     main=(*LOG_MAIN, *SENSORS_MAIN),
     collect=collect,
-    needs=Needs(binaries=("ipmitool",), privileges=("root",)),
+    needs=Needs(binaries=("ipmitool",), privileges=("root",), files=DEVICES),
     cost=Cost.SECONDS,
     deadline=60.0,
     default=False,

@@ -45,7 +45,7 @@ PROBE = ProbeSpec(
     provides=smartctl.FORMAT.provides,
     main=MAIN,
     collect=collect,
-    needs=Needs(binaries=("smartctl",), privileges=("root",)),
+    needs=Needs(binaries=("smartctl",), privileges=("root",), files=LISTED),
     cost=Cost.SECONDS,
     deadline=30.0,
     default=False,

@@ -6,7 +6,7 @@ COMMON = ("benchmark.name", "benchmark.completed", "benchmark.error", "benchmark
 RDMA_LATENCIES = ("min", "max", "typical", "avg", "stdev", "p99", "p999")
 # Of the run itself: probes/parse/active_run.py.
 OWN = (
-    "active.test", "active.outcome", "active.why", "active.exit_code", "active.seconds", "active.left_running",
+    "active.test", "active.outcome", "active.why", "active.reason", "active.exit_code", "active.seconds", "active.left_running",
     "gpu.active.temperature.max", "gpu.active.power.max", "gpu.active.clock.sm.median",
     "gpu.active.slowed.thermal.share", "gpu.active.slowed.power_brake.share",
 )  # fmt: skip

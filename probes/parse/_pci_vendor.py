@@ -21,6 +21,7 @@ NAMES = {
     "Moore Threads": "1ed5", "Cambricon": "cabc", "Chengdu Haiguang": "1d94", "Shanghai Enflame": "1e36",
     "Iluvatar": "1e3e", "Baidu": "1d22", "Alibaba": "1ded", "Tenstorrent": "1e52", "Graphcore": "1d95", "FuriosaAI": "1ed2",
 }  # fmt: skip
+_HUAWEI = "19e5"  # what it has of class VGA are the Hi171x of its boards
 _PROCESSING, _COMPUTE, _OTHER_DISPLAY, _VGA = "1200", "0302", "0380", "0300"
 # Vendors whose devices of class 1200 are no GPUs: FPGAs (Xilinx, Altera), Intel's NPUs within processors.
 _NOT_PROCESSORS = frozenset({NVIDIA, "8086", "10ee", "1172"})
@@ -45,6 +46,15 @@ def accelerator(vendor: str, class_: str, pci: str = "", driver: str = "") -> st
     if class_ == _VGA:
         return name if driver in _GRAPHICS_DRIVERS else ""
     return ""
+
+
+def may_be_gpu(vendor: str, class_: str, pci: str = "", driver: str = "") -> bool:
+    """Whether a function is a GPU or accelerator of another vendor than NVIDIA, or may be one: a graphics card that no
+    compute driver has may be. What only drives a screen is none, nor is a device of a vendor that makes no GPUs."""
+    if accelerator(vendor, class_, pci, driver):
+        return True
+    maker = vendor in VENDORS and vendor != _HUAWEI and not _in_the_processor(vendor, pci)
+    return maker and class_ == _VGA
 
 
 def _in_the_processor(vendor: str, pci: str) -> bool:

@@ -59,6 +59,8 @@ class Told:
         self._state()
         for fact, names in LEVELS.items():
             self._level(fact, names.get(self.engine, ()))
+        self._held("serving.requests.waiting", "least", min)
+        self._held("serving.requests.running", "most", max)
         self._cache_config()
         finished = self._finished()
         self._requests(finished)
@@ -97,6 +99,20 @@ class Told:
         if self.engine == "triton" and names[0].name.startswith("nv_trt_llm_"):
             return  # only models of TensorRT-LLM have it
         self.emit(fact, self._lacks(names[0].name), None, "")
+
+    def _held(self, fact: str, which: str, pick: Callable[[float, float], float]) -> None:
+        """The least or most of a level in two readings; nothing where one of them does not tell it."""
+        if self.first is None:
+            return
+        for level in LEVELS[fact].get(self.engine, ()):
+            last, first = (page.gauge(level.name, level.labels) for page in (self.last, self.first))
+            if last is not None and first is not None:
+                if all(math.isfinite(s.value) and s.value >= 0 for s in (last, first)):
+                    note = f"{first.value:g}, then {last.value:g}" + (
+                        f" {self.seconds:.2f} s later" if self.seconds else ""
+                    )
+                    self.emit(f"{fact}.{which}", round(pick(first.value, last.value)), last, note)
+                return
 
     def _blocks(self, fact: str) -> None:
         """Older TensorRT-LLM backends tell blocks and no fraction of them."""

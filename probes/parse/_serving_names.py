@@ -8,6 +8,9 @@ tensorrtllm_backend's README (``nv_trt_llm_*``), TGI's docs/source/reference/met
 * vLLM registers counters without ``_total``; prometheus_client prints them with it.
 * SGLang's ``num_retracted_reqs`` is a level of the last batch; only ``num_retracted_requests_total`` counts.
 * TGI's ``mean_time_per_token`` is called inter-token latency there; it includes the prompt's share, so it is an upper bound.
+* The router of vLLM's production stack (src/vllm_router/services/metrics_service) repeats numbers of the engines behind it
+  under the same prefix, each with the engine's address as ``server`` and without ``model_name``: an engine's page has no
+  such label. They are averages of its own sliding window, and no engine's.
 * Triton's ``first_response_histogram`` is the time to the first response, for models that do not stream the whole
   request: it is not taken for a time to first token.
 """
@@ -171,7 +174,8 @@ RATES = (
 )
 # What a page of any server can tell.
 FACTS = (
-    "serving.engine", "serving.model", "serving.state", *LEVELS, "serving.requests.finished",
+    "serving.engine", "serving.model", "serving.state", *LEVELS, "serving.requests.waiting.least",
+    "serving.requests.running.most", "serving.requests.finished",
     *(name for name in COUNTS if name.startswith("serving.")),
     "serving.requests.failed.share", "serving.requests.aborted.share", "serving.requests.rejected.share",
     "serving.preemptions.share", *RATES, "serving.prefix_cache.enabled", "serving.prefix_cache.hit.share",
@@ -181,9 +185,23 @@ FACTS = (
 )  # fmt: skip
 
 
-def engine_of(name: str) -> str:
-    """The engine that a metric's name belongs to; empty for none of them."""
+# vllm:num_requests_running{server="http://10.0.3.7:8000"} 4.0      vllm:num_incoming_requests_total{model="m"} 812.0
+_OF_ROUTER = ("vllm:num_incoming_requests", "vllm:routing_decisions")
+ROUTED = "serving.router.servers"
+
+
+def engine_of(name: str, labels: Mapping[str, str]) -> str:
+    """The engine that a sample belongs to; empty for none of them, and for a router's."""
+    if is_router(name, labels):
+        return ""
     return next((engine for engine, prefix in _PREFIX.items() if name.startswith(prefix)), "")
+
+
+def is_router(name: str, labels: Mapping[str, str]) -> bool:
+    """Whether a sample is of the router in front of several vLLM engines."""
+    if not name.startswith(_PREFIX["vllm"]) or labels.get("model_name"):
+        return False
+    return bool(labels.get("server")) or name.startswith(_OF_ROUTER)
 
 
 def recognise(head: str) -> int:

@@ -22,7 +22,14 @@ MHZ = {"mhz": 1.0, "": 1.0, "ghz": 1000.0}
 PLAIN = {"": 1.0}
 _MOST = 1024  # GPUs of one output
 _START = re.compile(r"^[\[{]", re.MULTILINE)
+_AHEAD = "\ufeff \n\t"  # a mark of byte order and blanks, as editors and shells put them ahead
+NONE_LISTED = "the document is cut, or lists no GPU"
 _TRIES = 8  # lines of warnings may begin with a bracket
+
+
+def opens(text: str) -> str:
+    """The first character of what was printed: a bracket, where it is a document."""
+    return text.lstrip(_AHEAD)[:1]
 
 
 def table(value: object) -> Mapping[str, Any]:
@@ -39,7 +46,7 @@ def tables(value: object) -> list[Mapping[str, Any]]:
 
 def load(text: str) -> object:
     """The JSON value that begins a line of `text`, perhaps behind lines of warnings; None when there is no whole one."""
-    text = text.lstrip("\ufeff \n\t")
+    text = text.lstrip(_AHEAD)
     for start, _ in zip(_START.finditer(text), range(_TRIES), strict=False):
         try:
             return json.JSONDecoder().raw_decode(text, start.start())[0]

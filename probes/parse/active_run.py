@@ -7,6 +7,7 @@ the two together: nothing of it is used. Fields of ``looks`` are those of ``nvid
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from knowledge.text import clean
 from probes.base import Context, DocumentFormat
 from probes.parse import dcgmi_diag, gpu_burn, nccl_tests, nvbandwidth, perftest
 from probes.parse._active_facts import OWN
+from probes.parse._active_reasons import spoken
 from probes.parse._app_emit import Emitter
 from probes.parse._host_snapshot import document, mapping, mappings, whole, words
 from probes.parse._host_snapshot import sniff as sniff_schema
@@ -31,6 +33,7 @@ _TOOLS: Mapping[str, DocumentFormat] = {
     "ib_write_bw": perftest.FORMAT, "gpu_burn": gpu_burn.FORMAT, "gpu-burn": gpu_burn.FORMAT,
 }  # fmt: skip
 PROVIDES = tuple(dict.fromkeys((*OWN, *(fact for f in _TOOLS.values() for fact in f.provides))))
+LONGEST_TOLD = 2000  # characters of a reason as data
 _USED = ("ended", "timeout", "cancelled")  # outcomes of which what was printed stands for the hardware
 _THERMAL = 0x20 | 0x40  # SwThermalSlowdown, HwThermalSlowdown
 _BRAKE = 0x80  # HwPowerBrakeSlowdown
@@ -80,15 +83,18 @@ def _about(emit: Emitter, run: Mapping[str, Any], outcome: str) -> None:
         emit.missing("active.outcome", emit.document, Status.FAILED, f"outcome {outcome[:40]!r} is not understood")
         return
     emit.fact("active.outcome", emit.document, outcome, excerpt=shown)
-    why = clean(str(run.get("why") or ""))[:400]
+    reason = run.get("reason") or run.get("why") or ""
     code = run.get("exit_code")
     if isinstance(code, int) and not isinstance(code, bool):
         emit.fact("active.exit_code", emit.document, code, excerpt=f"exit_code: {code}")
         said = next((line for line in str(run.get("stderr") or "").splitlines() if line.strip()), "")
-        if code and not why:
-            why = f"{name} ended with exit code {code}" + (f": {clean(said)[:200]}" if said else "")
-    if why:
+        if code and not reason:
+            reason = {"code": "exit-said" if said else "exit", "test": name, "exit": code, "said": clean(said)[:200]}
+    if why := spoken(reason).en:
         emit.fact("active.why", emit.document, why, excerpt=why)
+    if isinstance(reason, Mapping) and reason:
+        told = json.dumps(reason, ensure_ascii=False, sort_keys=True)[:LONGEST_TOLD]
+        emit.fact("active.reason", emit.document, clean(told), excerpt=why)
     began, ended = whole(run.get("started")), whole(run.get("ended"))
     if began is not None and ended is not None and ended >= began:
         emit.fact("active.seconds", emit.document, round((ended - began) / 1e9, 1), excerpt=shown)

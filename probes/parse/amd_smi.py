@@ -19,12 +19,14 @@ from probes.parse._vendor_emit import (
     CELSIUS,
     MHZ,
     MIB,
+    NONE_LISTED,
     PERCENT,
     PLAIN,
     WATTS,
     VendorEmitter,
     load,
     number,
+    opens,
     table,
     tables,
     text_of,
@@ -77,7 +79,7 @@ _ALL_ONES = 0xFFFF  # what a channel's 16-bit counter reads as while the GPU sle
 
 def sniff(head: str) -> int:
     """95 for a document of the tool, 90 for the sentence that it prints instead."""
-    if head.lstrip("\ufeff \n\t")[:1] in ("[", "{") and '"gpu":' in head:
+    if opens(head) in ("[", "{") and '"gpu":' in head:
         signs = ('"gfx_activity"', '"total_uncorrectable_count"', '"market_name"', '"kfd_id"', '"socket_power"', '"total_vram"',
                  '"ppt_violation_status"')  # fmt: skip
         sensors = '"hotspot"' in head and '"edge"' in head  # one of these words alone may be of anybody
@@ -93,7 +95,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     records = [r for r in records if isinstance(r.get("gpu"), int) and not isinstance(r["gpu"], bool)]
     if not records:
         said = _ERROR.search(text)
-        return emit.failed(said[0] if said else "the document is cut, or lists no GPU")
+        return emit.failed(said[0] if said else NONE_LISTED)
     emit.count(len({r["gpu"] for r in records}))
     for record in records:
         _gpu(emit, record)

@@ -2,7 +2,8 @@
 
 Lines as the tool prints them since 1.8.11 (lib/ipmi_sel.c); since 1.8.19 the date has the locale's order and the time
 may end with AM or PM and a zone. The controller's clock is taken for UTC: it mostly is, and the log does not say.
-An entry that a later one takes back (Deasserted, Fully Redundant) is kept as cleared.
+An entry that a later one takes back (Deasserted, Fully Redundant) is kept as cleared. An entry from before the
+controller knew the time (Pre-Init) has no date: it lies between the dated entries around it, and the log may be years old.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from knowledge.observation import Clock, Event, Observation, Status, node
+from knowledge.observation import ANY_TIME, Clock, Event, Observation, Status, node
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse import _ipmi_words
 
-NAME, REVISION = "ipmi-sel", 1
+NAME, REVISION = "ipmi-sel", 2
 PROVIDES = ("bmc_event", "node.bmc.log.entries", "node.bmc.log.used")
 KEPT = 200  # entries that are no routine; the newest
 #    1 | 06/14/2023 | 10:01:17 | Power Supply PS2 Status | Power Supply AC lost | Asserted
@@ -52,6 +53,7 @@ class _Entry:
     event: str
     state: str
     reading: str
+    between: tuple[int, int] | None = None  # ns: an entry without a date lies there
 
 
 def sniff(head: str) -> int:
@@ -131,7 +133,7 @@ def _when(date: str, time: str) -> int | None:
 
 def _events(entries: Sequence[_Entry], context: Context) -> list[Observation]:
     out: list[Observation] = []
-    _no_later_than(entries)
+    _bound(entries)
     for i, entry in enumerate(entries):
         found = _ipmi_words.meaning(entry.type_, entry.event)
         if found is None or entry.state == "deasserted":
@@ -140,21 +142,23 @@ def _events(entries: Sequence[_Entry], context: Context) -> list[Observation]:
         fields = {
             "kind": found.kind, "sensor": excerpt(entry.sensor, 60), "event": excerpt(entry.event, 120), "state": state,
             "severity": found.severity, "reading": excerpt(entry.reading, 80),
+            "date": "known" if entry.between is None else "not known",
         }  # fmt: skip
-        clock = Clock.NONE if entry.at is None else Clock.REALTIME
         source = context.at(NAME, REVISION, entry.line.number)
         out.append(
-            Observation("bmc_event", node(context.host), Event(None, fields), Status.OK, source, entry.at, clock,
-                        excerpt=excerpt(entry.line.text, 300))
+            Observation("bmc_event", node(context.host), Event(None, fields), Status.OK, source, entry.at, Clock.REALTIME,
+                        entry.between, excerpt=excerpt(entry.line.text, 300))
         )  # fmt: skip
     return out[-KEPT:]
 
 
-def _no_later_than(entries: Sequence[_Entry]) -> None:
-    """An entry from before the controller knew the time is not younger than the next one that has one."""
-    at: int | None = None
-    for entry in reversed(entries):
-        at = entry.at = at if entry.at is None else entry.at
+def _bound(entries: Sequence[_Entry]) -> None:
+    """An entry without a date lies between the dated ones around it; anywhere, where these contradict each other."""
+    for i, entry in enumerate(entries):
+        if entry.at is None:
+            low = next((e.at for e in reversed(entries[:i]) if e.at is not None), ANY_TIME[0])
+            high = next((e.at for e in entries[i + 1 :] if e.at is not None), ANY_TIME[1])
+            entry.between = (low, high) if low <= high else ANY_TIME
 
 
 def _takes_back(later: _Entry, entry: _Entry) -> bool:

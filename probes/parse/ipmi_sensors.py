@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from knowledge.observation import Observation, Scope, Status, Subject, Value, node
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.parse._sensor_parts import battery_state, part_of
 
-NAME, REVISION = "ipmi-sensors", 1
+NAME, REVISION = "ipmi-sensors", 2
 PROVIDES = (
-    "sensor.kind", "sensor.state", "sensor.temperature", "sensor.temperature.margin", "sensor.fan.speed",
+    "sensor.kind", "sensor.part", "sensor.state", "sensor.temperature", "sensor.temperature.margin", "sensor.fan.speed",
     "sensor.fan.duty", "sensor.power", "sensor.voltage", "psu.state", "node.power.redundancy", "node.fan.redundancy",
     "node.power.draw", "node.inlet.temperature",
 )  # fmt: skip
@@ -139,6 +140,10 @@ def _sensor(sheet: _Sheet, row: _Row, subject: Subject) -> None:
         _reading(sheet, row, subject, float(found[1]), found[2])
     if row.entity == _SUPPLY or _NAMED_SUPPLY.fullmatch(row.name):
         _supply(sheet, row, subject)
+    elif not found and row.words and (state := battery_state(row.name, row.text, row.entity)):
+        sheet.add("sensor.kind", subject, "other", row)
+        sheet.add("sensor.part", subject, "battery", row)
+        sheet.add("sensor.state", subject, state, row)
     elif not found and (row.state == "ns" or row.text.lower().startswith(("no reading", "na ", "disabled"))):
         sheet.missing("sensor.state", subject, f"the sensor gives no reading: {row.text or row.state}", row)
 
@@ -155,6 +160,7 @@ def _reading(sheet: _Sheet, row: _Row, subject: Subject, value: float, unit: str
     else:
         kind, fact = _UNITS[unit]
         sheet.add("sensor.kind", subject, kind, row)
+        sheet.add("sensor.part", subject, part_of(row.name, kind, row.entity), row)
     if fact:
         sheet.add(fact, subject, value, row)
     if kind == "temperature" and row.limit is not None and row.limit > 0:

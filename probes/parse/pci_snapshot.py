@@ -28,12 +28,13 @@ from probes.parse._pci_driver import FACTS as DRIVER_FACTS
 from probes.parse._pci_driver import emit_driver
 from probes.parse._pci_gpu import FACTS as GPU_FACTS
 from probes.parse._pci_gpu import GONE, RUNTIME, emit_gpu
-from probes.parse._pci_vendor import accelerator
+from probes.parse._pci_vendor import accelerator, may_be_gpu
 from probes.parse._sysfs import Sheet, load, recognises, table, whole, why_not, words
 
 NAME = "pci"
-REVISION = 2
+REVISION = 3
 SCHEMA = "gpudiag/pci/1"
+OTHERS = "node.pci.other_gpus"
 
 _POWER = ("D0", "D1", "D2", "D3hot", "D3cold", "unknown", "error")
 
@@ -233,7 +234,7 @@ def _node(sheet: Sheet, document: Mapping[str, Any], devices: list[Device]) -> N
         status, why = (Status.TIMEOUT, f"{hung or call} did not come back") if hung or bus.get("unread") else why_not(
             {"error": bus.get("error")}, "not told"
         )  # fmt: skip
-        for name in (*names, "node.pci.gone"):
+        for name in (*names, OTHERS, "node.pci.gone"):
             sheet.missing(name, sheet.node, status, why, call)
         return
     real = [d for d in devices if not d.function]
@@ -242,6 +243,7 @@ def _node(sheet: Sheet, document: Mapping[str, Any], devices: list[Device]) -> N
     nics = [d for d in real if d.kind == "nic" and words(d.raw.get("vendor")) == "0x15b3"]
     for name, found in zip(names, (gpus, [d for d in real if d.kind == "nvswitch"], nics), strict=True):
         sheet.fact(name, sheet.node, len(found), call, ", ".join(d.pci for d in found[:16]) or "none")
+    _others(sheet, bus, devices, call)
     gone = tuple(d.pci for d in devices if d.answers is False)
     silent = [d.pci for d in devices if d.hung]
     if silent:
@@ -254,6 +256,25 @@ def _node(sheet: Sheet, document: Mapping[str, Any], devices: list[Device]) -> N
     _drivers(sheet, gpus, call)
     _acs(sheet, devices, call)
     _iommu(sheet, document, gpus)
+
+
+def _others(sheet: Sheet, bus: Mapping[str, Any], devices: list[Device], call: str) -> None:
+    """GPUs of other vendors, and cards that may be some: that there are none is known only where each function told its class."""
+    listed = bus.get("unclassed", [])
+    untold = [words(name) or "a function" for name in (listed if isinstance(listed, list) else [listed])]
+    found = []
+    for device in devices:
+        vendor, code = words(device.raw.get("vendor")).removeprefix("0x"), words(device.raw.get("class"))[2:6]
+        if not (vendor and code):
+            untold.append(device.pci)
+        elif may_be_gpu(vendor, code, device.pci, device.driver or ""):
+            found.append(device.pci)
+    if untold and not found:
+        why = f"what {', '.join(untold[:8])} is could not be read"
+        sheet.missing(OTHERS, sheet.node, Status.FAILED, why, call)
+    else:
+        shown = ", ".join(found[:16]) or f"none among {len(devices)} devices"
+        sheet.fact(OTHERS, sheet.node, tuple(found), call, shown)
 
 
 def _drivers(sheet: Sheet, gpus: list[Device], call: str) -> None:
@@ -311,7 +332,7 @@ FORMAT = DocumentFormat(
         "pci.aer.count.fatal", "pci.aer.received.correctable", "pci.aer.received.nonfatal", "pci.aer.received.fatal",
         "pci.power_state", "pci.runtime_status", "pci.sriov.vfs", *(f"pci.bar{index}.size" for index in range(6)),
         "pci.numa", "pci.iommu_group", "pci.iommu.type",
-        "node.pci.gpu_count", "node.pci.nvswitch_count", "node.pci.nic_count", "node.pci.gone", "node.pci.acs_bridges",
+        "node.pci.gpu_count", OTHERS, "node.pci.nvswitch_count", "node.pci.nic_count", "node.pci.gone", "node.pci.acs_bridges",
         "node.pci.gpus.unbound", "node.pci.gpus.translated",
         "gpu.on_bus", "gpu.numa", *GPU_FACTS, *DRIVER_FACTS,
     ),

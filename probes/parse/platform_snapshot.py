@@ -12,15 +12,16 @@ from dataclasses import dataclass
 
 from knowledge.observation import Observation, Scope, Status, Subject
 from probes.base import Context, DocumentFormat
+from probes.parse._sensor_parts import part_of
 from probes.parse._sysfs import Sheet, load, recognises, table, whole, why_not, words
 
-NAME, REVISION, SCHEMA = "platform", 1, "gpudiag/platform/1"
+NAME, REVISION, SCHEMA = "platform", 2, "gpudiag/platform/1"
 CPU, NUMA, HUGE = "/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/kernel/mm/hugepages"
 EDAC, HWMON, ASPM = "/sys/devices/system/edac/mc", "/sys/class/hwmon", "/sys/module/pcie_aspm/parameters/policy"
 MAIN = ("node.memory.errors.controllers", "node.numa.with_cpus")
 PROVIDES = (
     *MAIN, "node.memory.errors.corrected", "node.memory.errors.uncorrected", "dimm.errors.corrected",
-    "dimm.errors.uncorrected", "dimm.size", "sensor.kind", "sensor.temperature", "sensor.temperature.margin",
+    "dimm.errors.uncorrected", "dimm.size", "sensor.kind", "sensor.part", "sensor.temperature", "sensor.temperature.margin",
     "sensor.fan.speed", "sensor.state", "node.cpu.microcode", "node.cpu.microcode.versions", "node.cpu.smt",
     "node.cpu.idle.driver", "node.cpu.idle.deepest", "node.cpu.idle.latency", "node.numa.per_socket",
     "node.numa.without_memory", "node.hugepages.reserved", "node.hugepages.unused", "node.hugepages.unused.share",
@@ -286,6 +287,7 @@ def _degrees(value: object) -> float | None:
 def _temperature(sheet: Sheet, files: _Files, subject: Subject, path: str, limit: str) -> None:
     value = _degrees(files.all.get(path))
     sheet.fact("sensor.kind", subject, "temperature", path, words(files.all.get(path)))
+    sheet.fact("sensor.part", subject, part_of(subject.id, "temperature"), path, subject.id)
     if value is None:
         sheet.missing("sensor.temperature", subject, *why_not(files.all.get(path)), path)
         return

@@ -12,18 +12,19 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from knowledge.observation import Clock, Event, Observation, Scope, Status, Subject, Value, node
+from knowledge.observation import ANY_TIME, Clock, Event, Observation, Scope, Status, Subject, Value, node
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat
 from probes.parse import _ipmi_words
+from probes.parse._sensor_parts import part_of
 
-NAME, REVISION = "redfish", 1
+NAME, REVISION = "redfish", 2
 PROVIDES = (
     "bmc_event", "node.bmc.firmware", "node.bmc.health", "part.health", "part.kind", "node.power.draw",
-    "node.power.redundancy", "node.fan.redundancy", "node.inlet.temperature", "psu.state", "sensor.kind", "sensor.state",
+    "node.power.redundancy", "node.fan.redundancy", "node.inlet.temperature", "psu.state", "sensor.kind", "sensor.part", "sensor.state",
     "sensor.temperature", "sensor.temperature.margin", "sensor.fan.speed", "sensor.fan.duty", "sensor.power",
     "sensor.voltage", "drive.healthy", "drive.wear", "drive.model", "drive.firmware",
 )  # fmt: skip
@@ -90,12 +91,15 @@ class _Sheet:
         return Subject(Scope.OBJECT, " ".join(clean(name).split())[:120] or "-", self.node)
 
     def put(self, fact: str, subject: Subject, value: Value, shown: str, status: Status = Status.OK, detail: str = "",
-            at: int | None = None) -> None:  # fmt: skip
-        """One observation."""
-        source, clock = self._context.at(NAME, REVISION), Clock.NONE if at is None else Clock.REALTIME
+            at: int | None = None, between: tuple[int, int] | None = None) -> None:  # fmt: skip
+        """One observation. `at` is when it happened, `between` in which time it did where nothing tells when."""
+        source = self._context.at(NAME, REVISION)
+        clock = Clock.NONE if at is None and between is None else Clock.REALTIME
         if not any(o.fact == fact and o.subject == subject and fact != "bmc_event" for o in self.out[-30:]):
             self.out.append(
-                Observation(fact, subject, value, status, source, at, clock, excerpt=excerpt(shown, 300), detail=detail)
+                Observation(
+                    fact, subject, value, status, source, at, clock, between, excerpt=excerpt(shown, 300), detail=detail
+                )
             )
 
     def worst(self, fact: str, rank: int, value: Value, shown: str) -> None:
@@ -212,12 +216,14 @@ def _measured(sheet: _Sheet, item: Mapping[str, Any], kind: str, fact: str, valu
     if state == "Absent" or (value is None and state != "Enabled"):
         return
     sheet.put("sensor.kind", subject, kind, _name(item))
+    context = _text(item.get("PhysicalContext"))
+    sheet.put("sensor.part", subject, part_of(_name(item), kind, context=context), f"{_name(item)} {context}".strip())
     if fact and value is not None:
         sheet.put(fact, subject, value, f"{_name(item)}: {value:g}")
     elif fact:
         sheet.put(fact, subject, None, _name(item), Status.UNSUPPORTED, "the resource tells no reading")
     word = {"OK": "ok", "Warning": "non_critical", "Critical": "critical"}.get(health)
-    of_supply = _text(item.get("PhysicalContext")).startswith("PowerSupply")
+    of_supply = context.startswith("PowerSupply")
     if of_supply and word == "critical" and value is not None and abs(value) < 1 and kind != "temperature":
         why = "a power supply without input reads zero: its own state tells more"
         sheet.put("sensor.state", subject, None, _name(item), Status.UNSUPPORTED, why)
@@ -312,21 +318,26 @@ def _log(sheet: _Sheet, item: Mapping[str, Any]) -> None:
     known = _ipmi_words.meaning("Power Supply" if type_.startswith("Power Supply") else type_, f"{code} {message}")
     kind, bad = known or ("other", "error" if severity == "Critical" else "warning")
     state = "cleared" if item.get("Resolved") is True else "logged"
+    at, between = _when(item.get("Created"))
     sensor = _text(item.get("SensorType")) or _text(item.get("MessageId")) or _name(item)
     fields = {"kind": kind, "sensor": excerpt(sensor, 60), "event": excerpt(message or code, 120), "state": state,
-              "severity": bad, "reading": ""}  # fmt: skip
+              "severity": bad, "reading": "", "date": "known" if at is not None else "not known"}  # fmt: skip
     shown = f"{_text(item.get('Created'))} {severity}: {message}"
-    sheet.put("bmc_event", sheet.node, Event(None, fields), shown, at=_when(item.get("Created")))
+    sheet.put("bmc_event", sheet.node, Event(None, fields), shown, at=at, between=between)
 
 
-def _when(value: object) -> int | None:
+def _when(value: object) -> tuple[int | None, tuple[int, int] | None]:
+    """When an entry was made, ns UTC; else between which times: of a wall clock the zone may be any, from UTC-12 to UTC+14."""
     try:
         found = datetime.fromisoformat(_text(value)) if isinstance(value, str) else None
     except ValueError:
-        return None
-    if found is None or found.tzinfo is None or not 1980 <= found.year < 2100:
-        return None
-    return int(found.timestamp()) * 10**9
+        found = None
+    if found is None or not 1980 <= found.year < 2100:
+        return None, ANY_TIME
+    if found.tzinfo is not None:
+        return int(found.timestamp()) * 10**9, None
+    local = int(found.replace(tzinfo=UTC).timestamp())
+    return None, ((local - 14 * 3600) * 10**9, (local + 12 * 3600) * 10**9)
 
 
 _READERS: Mapping[str, Callable[[_Sheet, Mapping[str, Any]], None]] = {

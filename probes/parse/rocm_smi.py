@@ -15,12 +15,14 @@ from probes.base import Context, DocumentFormat
 from probes.parse._vendor_emit import (
     CELSIUS,
     MIB,
+    NONE_LISTED,
     PERCENT,
     PLAIN,
     WATTS,
     VendorEmitter,
     load,
     number,
+    opens,
     table,
     text_of,
     words,
@@ -61,7 +63,7 @@ _SIGNS = (
 
 def sniff(head: str) -> int:
     """95 for an object with ``cardN`` and a key of the tool."""
-    if head.lstrip("\ufeff \n\t")[:1] != "{" or not re.search(r'"card\d{1,3}":', head):
+    if opens(head) != "{" or not re.search(r'"card\d{1,3}":', head):
         return 0
     return 95 if any(sign in head for sign in _SIGNS) else 0
 
@@ -72,7 +74,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     document = table(load(text))
     cards = [(found[1], table(value)) for name, value in document.items() if (found := _CARD.fullmatch(str(name)))]
     if not cards:
-        return emit.failed("the document is cut, or lists no GPU")
+        return emit.failed(NONE_LISTED)
     emit.count(len(cards))
     driver = text_of(table(document.get("system")).get("Driver version"))
     for index, card in cards:

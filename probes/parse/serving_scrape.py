@@ -1,6 +1,6 @@
 """A metrics page of vLLM, SGLang, Triton Inference Server or TGI, or the same series from Prometheus.
 
-Each engine with each model is a subject of its own. A text that holds the page twice or more, one answer behind the
+Each engine with each model is a subject of its own; of a router in front of engines only their number is told. A text that holds the page twice or more, one answer behind the
 other, tells what happened in between.
 """
 
@@ -17,7 +17,7 @@ from probes.parse._serving_facts import Told, model_of
 from probes.parse._serving_read import Server, pages, servers
 from probes.parse._smi_values import Reading
 
-NAME, REVISION = "serving-scrape", 1
+NAME, REVISION = "serving-scrape", 2
 
 
 def sniff(head: str) -> int:
@@ -30,10 +30,20 @@ def parse(text: str, context: Context) -> list[Observation]:
     page = exposition(lines_of(text))
     out: list[Observation] = []
     for engine in names.ENGINES:
-        answers = pages([s for s in page.samples if names.engine_of(s.name) == engine])
+        answers = pages([s for s in page.samples if names.engine_of(s.name, s.labels) == engine])
         if answers:
             out += _engine(engine, answers, context)
-    return out
+    return out + _router([s for s in page.samples if names.is_router(s.name, s.labels)], context)
+
+
+def _router(samples: Sequence[Sample], context: Context) -> list[Observation]:
+    """How many engines a router has. What it says of them is its own average: their pages tell how they are."""
+    behind = {s.labels["server"]: s for s in reversed(samples) if s.labels.get("server")}
+    if not behind:
+        return []
+    first = min(behind.values(), key=lambda s: s.line)
+    source, subject = context.at(NAME, REVISION, first.line), Subject(Scope.OBJECT, "vllm router", node(context.host))
+    return [Observation(names.ROUTED, subject, len(behind), source=source, excerpt=excerpt(first.text, 300))]
 
 
 def _engine(engine: str, answers: Sequence[Sequence[Sample]], context: Context) -> list[Observation]:
@@ -98,4 +108,6 @@ def subject_id(engine: str, server: Server, among: Sequence[Server], base: str =
     return " ".join(words).replace("\n", " ")
 
 
-FORMAT = DocumentFormat(NAME, "metrics page of vLLM, SGLang, Triton or TGI", REVISION, names.FACTS, sniff, parse)
+FORMAT = DocumentFormat(
+    NAME, "metrics page of vLLM, SGLang, Triton or TGI", REVISION, (*names.FACTS, names.ROUTED), sniff, parse
+)

@@ -18,7 +18,7 @@ from probes.parse._serving_read import Server, servers
 from probes.parse._smi_values import Reading
 from probes.parse.serving_scrape import subject_id
 
-NAME, REVISION, SCHEMA = "serving-snapshot", 1, "gpudiag/serving/1"
+NAME, REVISION, SCHEMA = "serving-snapshot", 2, "gpudiag/serving/1"
 BLIND = "no server is seen, and only some of the machine's processes are: run gpudiag on the node itself, as root"
 # Command-line options that say how many requests a batch may hold.
 _LIMITS = ("--max-num-seqs", "--max-running-requests", "--max-batch-size")
@@ -81,7 +81,7 @@ def _server(emit: Snapshot, one: Mapping[str, Any], hertz: int) -> None:
 
 def _samples(reading: Mapping[str, Any], engine: str) -> list[Sample]:
     lines = [Line(i, line) for i, line in enumerate(words(reading.get("lines")), 1)]
-    return [s for s in exposition(lines).samples if names.engine_of(s.name) == engine]
+    return [s for s in exposition(lines).samples if names.engine_of(s.name, s.labels) == engine]
 
 
 def _page(

@@ -10,22 +10,25 @@ from knowledge.compatibility import numbers
 from knowledge.observation import Observation, Scope, Status, Subject
 from probes.base import Context, DocumentFormat
 from probes.parse import _host_snapshot as shared
+from probes.parse import _torch_files as torch_files
 from probes.parse._host_snapshot import Snapshot, gap, mapping, mappings, words
 from probes.parse._smi_values import Reading
 
-NAME, REVISION, SCHEMA = "stack-snapshot", 1, "gpudiag/stack/1"
+NAME, REVISION, SCHEMA = "stack-snapshot", 2, "gpudiag/stack/1"
 OF_PROCESS = (
     "process.torch.version", "process.cuda.version", "process.nccl.version", "process.driver_library.version",
-    "process.gpu_interposers",
+    "process.gpu_interposers", *torch_files.FACTS,
 )  # fmt: skip
 PROVIDES = (
     "node.driver.installed_version", "node.driver.loaded_version", "node.driver.library_version",
     "node.driver.firmware_present", "node.kernel.newest", "node.kernel.newest.has_driver", "node.reboot_required",
-    "node.cuda.toolkit.version", *OF_PROCESS,
+    "node.cuda.toolkit.version", "node.dcgm.version", *OF_PROCESS,
 )  # fmt: skip
 _MODULES = "/lib/modules/*/modules.dep"
 # libcuda.so.550.90.07   libcuda.so.570.86.15
 _LIBCUDA = re.compile(r"/libcuda\.so\.(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)")
+# libdcgm.so.4.2.3   libdcgm.so.3.3.5
+_LIBDCGM = re.compile(r"/libdcgm\.so\.(\d{1,2}\.\d{1,3}\.\d{1,3})")
 # "cuda" : { "name" : "CUDA SDK", "version" : "12.4.1" }     CUDA Version 10.2.89
 _TOOLKIT = re.compile(
     r'"cuda"\s{0,4}:\s{0,4}\{[^{}]{0,200}"version"\s{0,4}:\s{0,4}"(\d[\d.]{0,20})"|CUDA Version (\d[\d.]{0,20})'
@@ -60,6 +63,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     _module(emit, document)
     _kernels(emit, document)
     _libraries(emit, document)
+    _dcgm(emit, document)
     _firmware(emit, document)
     _toolkit(emit, mapping(document.get("toolkits")))
     _reboot(emit, mapping(document.get("reboot")))
@@ -151,6 +155,29 @@ def _libraries(emit: Snapshot, document: Mapping[str, Any]) -> None:
     emit.add("node.driver.library_version", emit.node, reading, "libcuda.so.*", shown)
 
 
+def _dcgm(emit: Snapshot, document: Mapping[str, Any]) -> None:
+    """DCGM of the node by the name of its library; where none is installed, that of a container whose program has mapped one."""
+    call = "libdcgm.so.*"
+    here = [str(r.get("path", "")) for r in mappings(document.get("libraries"))]
+    mapped = [p for process in mappings(document.get("processes")) for p in words(process.get("libraries"))]
+    for paths, where in ((here, call), (mapped, f"/proc/PID/maps: {call}")):
+        found = {m[1]: path for path in paths for m in [_LIBDCGM.search(f"/{path}")] if m}
+        if len(found) == 1:
+            [(version, path)] = found.items()
+            emit.add("node.dcgm.version", emit.node, version, where, path)
+            return
+        if found:
+            several = Reading(None, Status.FAILED, f"several versions are there: {', '.join(sorted(found))}")
+            emit.add("node.dcgm.version", emit.node, several, where, ", ".join(found.values()))
+            return
+    none = Reading(
+        None,
+        Status.UNSUPPORTED,
+        "no libdcgm lies in the folders of the node's libraries, and no program was seen with one",
+    )
+    emit.add("node.dcgm.version", emit.node, none, call)
+
+
 def _firmware(emit: Snapshot, document: Mapping[str, Any]) -> None:
     found, loaded = document.get("firmware"), document.get("loaded")
     call = "/lib/firmware/nvidia/*/gsp*.bin"
@@ -207,7 +234,7 @@ def _process(emit: Snapshot, process: Mapping[str, Any]) -> None:
         return
     libraries = [f"/{path.lstrip('/')}" for path in words(process.get("libraries"))]
     packages = {k: v for k, v in mapping(process.get("packages")).items() if isinstance(v, str)}
-    for fact, reading, shown in _of_process(libraries, packages):
+    for fact, reading, shown in (*_of_process(libraries, packages), *torch_files.read(process.get("torch"))):
         emit.add(fact, subject, reading, call, shown)
 
 

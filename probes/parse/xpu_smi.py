@@ -20,12 +20,14 @@ from probes.parse._vendor_emit import (
     CELSIUS,
     MHZ,
     MIB,
+    NONE_LISTED,
     PERCENT,
     PLAIN,
     WATTS,
     VendorEmitter,
     load,
     number,
+    opens,
     table,
     tables,
     text_of,
@@ -66,12 +68,21 @@ _LIMITS = {
     ("gpu memory temperature", "Throttle"): "gpu.temperature.memory_slowdown",
 }  # fmt: skip
 _WORST = ("critical", "warning", "ok")
+# "metrics_type": "XPUM_STATS_POWER"
+_METRIC = re.compile(rf'"metrics_type"\s{{0,4}}:\s{{0,4}}"{_PREFIX}')
+# "device_id": 0   "pci_bdf_address": "0000:29:00.0"   "vendor_name": "Intel(R) Corporation"; others use the first two keys as well
+_DEVICE = tuple(
+    re.compile(rf'"{key}"\s{{0,4}}:\s{{0,4}}{value}')
+    for key, value in (
+        ("device_id", r"\d"), ("pci_bdf_address", r'"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:'), ("(?:vendor|device)_name", r'"Intel\b'),
+    )
+)  # fmt: skip
 
 
 def sniff(head: str) -> int:
-    """95 for a document with metrics, devices of ``pci_bdf_address``, or the table of health."""
-    start = head.lstrip("\ufeff \n\t")[:1]
-    if start == "{" and (f'"{_PREFIX}' in head or ('"pci_bdf_address"' in head and '"device_id"' in head)):
+    """95 for a document with metrics, devices that name Intel as the tool does, or the table of health."""
+    start = opens(head)
+    if start == "{" and (_METRIC.search(head) or all(key.search(head) for key in _DEVICE)):
         return 95
     return 95 if "Device ID" in head and "GPU Power" in head and "Status: " in head and start in "+|D" else 0
 
@@ -79,14 +90,14 @@ def sniff(head: str) -> int:
 def parse(text: str, context: Context) -> list[Observation]:
     """Observations of one document or table."""
     emit = VendorEmitter(NAME, REVISION, context, VENDOR)
-    if text.lstrip("\ufeff \n\t")[:1] != "{":
+    if opens(text) != "{":
         return _health(emit, clean_lines(text))
     document = table(load(text))
     listed = "device_list" in document
     records = tables(document.get("device_list")) if listed else [document]
     records = [r for r in records if isinstance(r.get("device_id"), int)]
     if not records:
-        return emit.failed(words(document.get("error")) or "the document is cut, or lists no GPU")
+        return emit.failed(words(document.get("error")) or NONE_LISTED)
     if listed:
         emit.count(len([r for r in records if _physical(r)]))
     for record in records:

@@ -64,6 +64,8 @@ class Job:
         self.errors, self.errors_tail, self.said = b"", b"", b""
         self.code = None  # type: int | None
         self.reaped = self.sent_term = self.sent_kill = self.timed_out = self.broken_off = self.quiet = False
+        self.finished = False  # told to end with what it has
+        self.grace = max(TERM_GRACE, min(float(ask.get("grace", 0.0)), 60.0))  # seconds from being told to being killed
         self.next = 0.0  # when the state changes by itself
         self.silent = 0.0  # since when its output is closed
         self.end = None  # type: dict[str, Any] | None
@@ -189,6 +191,10 @@ class Far:
             self.kept[str(ask["name"])] = body
         elif ask["op"] == "clock":
             self.say({"id": ask["id"], "end": True, "time": now_ns()})
+        elif ask["op"] == "finish":
+            for job in self.jobs.values():
+                if job.ask.get("name") == ask["name"] and not job.sent_term:
+                    job.finished, job.until = True, 0.0
         elif ask["op"] == "cancel":
             self.drop(int(ask["id"]))
         elif ask["op"] == "bye":
@@ -357,8 +363,8 @@ class Far:
             left = min(job.until, job.silent + LEAVE_GRACE if spoken else job.until) - now
             if left > 0:
                 return left
-            job.broken_off, job.timed_out = True, now >= job.until
-            job.sent_term, job.next = True, now + TERM_GRACE
+            job.broken_off, job.timed_out = True, now >= job.until and not job.finished
+            job.sent_term, job.next = True, now + job.grace
             signal_group(job.pid, signal.SIGTERM, job.pid)
         elif now >= job.next and not job.sent_kill:
             job.sent_kill, job.next = True, now + KILL_GRACE

@@ -7,8 +7,9 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 
+from knowledge.language import Text
 from probes import _children
-from probes.remote import ConnectError, words
+from probes.remote import words
 from probes.remote.reach import Reach, Via, pods
 from probes.remote.sending import child_environment
 
@@ -20,23 +21,29 @@ def found(reach: Reach, patience: float) -> str:
     except FileNotFoundError:
         raise words.absent(reach) from None
     except OSError as error:
-        raise ConnectError(f"{reach.name}: kubectl cannot be started: {error}") from None
+        raise words.cannot_start(reach, "kubectl", error) from None
     if done.exit_code != 0:
         raise words.explained(reach, done.errors.decode("utf-8", "replace"), "kubectl failed", late=done.timed_out)
     try:
         names = [str(item["metadata"]["name"]) for item in json.loads(done.head + done.tail)["items"]]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise ConnectError(f"{reach.name}: kubectl get pods answers what is no list of pods") from None
+        raise words.refused(
+            reach, Text("kubectl get pods answers what is no list of pods", "kubectl get pods 返回的不是 pod 列表")
+        ) from None
     if not names:
-        raise ConnectError(
-            f"{reach.name}: no pod that fits {reach.selector} runs on node {reach.target}",
-            hint=f"kubectl get pods --all-namespaces -o wide --field-selector spec.nodeName={reach.target}",
-        )
+        raise words.refused(
+            reach,
+            Text(f"no pod that fits {reach.selector} runs on node {reach.target}", f"节点 {reach.target} 上没有符合 {reach.selector} 的运行中 pod"),
+            Text(
+                f"kubectl get pods --all-namespaces -o wide --field-selector spec.nodeName={reach.target}",
+                f"可查看：kubectl get pods --all-namespaces -o wide --field-selector spec.nodeName={reach.target}",
+            ),
+        )  # fmt: skip
     name = min(names)
     try:
         replace(reach, pod=name)
     except ValueError as error:
-        raise ConnectError(f"{reach.name}: {error}") from None
+        raise words.refused(reach, Text(str(error))) from None
     return name
 
 

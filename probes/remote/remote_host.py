@@ -19,6 +19,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Status
 from knowledge.text import excerpt
 from probes import _children
@@ -45,6 +46,7 @@ PATIENCE = 5.0  # seconds behind its deadline that an answer may take on its way
 STARTING = 5.0  # seconds, behind those of the connection, that an interpreter there may take to start
 OLDEST = (3, 6)  # for files, listings and commands
 OLDEST_FOR_SNAPSHOTS = (3, 8)  # what collectors are written for
+TESTS, TEST_GRACE = "active", 12.0  # the collector that ends a test before itself, and the seconds it has for that
 NOT_THERE = "capture"  # the one collector that needs gpudiag itself
 _CLOCKS = 3  # questions for the time of the other side: the quickest answer counts
 
@@ -124,7 +126,10 @@ class RemoteHost:
             try:
                 self._command = argv(reach)
             except ValueError as error:
-                raise ConnectError(str(error), hint='pod = "..." or selector = "..." in the inventory') from None
+                hint = Text(
+                    'pod = "..." or selector = "..." in the inventory', '在清单中设置 pod = "..." 或 selector = "..."'
+                )
+                raise ConnectError(Text(str(error)), hint=hint) from None
         mark = secrets.token_hex(16)
         first = sending.payload({"mark": mark, "limit": self._limit, "keep": KEPT, "folders": FOLDERS})
         limit = self._limit + reach.connect_timeout + STARTING
@@ -133,7 +138,7 @@ class RemoteHost:
         except FileNotFoundError:
             raise words.absent(reach) from None
         except OSError as error:
-            raise ConnectError(f"{reach.name}: {self._command[0]} cannot be started: {error}") from None
+            raise words.cannot_start(reach, self._command[0], error) from None
 
     def close(self) -> None:
         """End the line, and with it all that runs on the other side."""
@@ -149,10 +154,12 @@ class RemoteHost:
 
     def _check_version(self) -> None:
         if tuple(self._hello["python"]) < OLDEST:
-            raise ConnectError(
-                f"{self.name}: {self._reach.python} is {self.python}, and 3.6 or newer is needed",
-                hint='name another: python = "/usr/bin/python3.9" in the inventory',
-            )
+            python = self._reach.python
+            raise words.refused(
+                self._reach,
+                Text(f"{python} is {self.python}, and 3.6 or newer is needed", f"{python} 为 {self.python}，需要 3.6 或更新版本"),
+                Text('name another: python = "/usr/bin/python3.9" in the inventory', '在清单中指定其他解释器：python = "/usr/bin/python3.9"'),
+            )  # fmt: skip
 
     def _compare_clocks(self) -> None:
         """As NTP does: the time there, against the middle of asking and hearing."""
@@ -215,7 +222,12 @@ class RemoteHost:
         """Why the line ended by itself; empty while it lives, and when it was closed from here."""
         if self._line is None or self._line.closed or not self._line.broken:
             return ""
-        return f"the connection to {self.name} broke: {self._line.broken}"
+        return words.broke(self.name, self._line.broken).en
+
+    @property
+    def broken_text(self) -> Text:
+        """The same in both languages."""
+        return words.broke(self.name, self._line.broken) if self.broken and self._line is not None else NO_TEXT
 
     @property
     def traffic(self) -> tuple[int, int]:
@@ -227,7 +239,7 @@ class RemoteHost:
         try:
             answer = self._ask({"op": "which", "names": list(names), "deadline": READ_DEADLINE}, 1 << 20, READ_DEADLINE)
         except (LineBrokenError, LateError) as error:
-            raise ConnectError(self._gone(error)) from None
+            raise ConnectError(self._said(error)) from None
         found = answer.end.get("said")
         places = found if isinstance(found, list) else []
         return {name: excerpt(place) for name, place in zip(names, places, strict=False) if isinstance(place, str)}
@@ -256,7 +268,7 @@ class RemoteHost:
         root = self._reach.root
         header, data = self._file({"op": "glob", "path": root + pattern, "deadline": READ_DEADLINE})
         if header.get("broken"):
-            raise ConnectError(str(header["why"]))
+            raise ConnectError(self.broken_text or Text(str(header["why"])))
         return [p.removeprefix(root) for p in os.fsdecode(data).splitlines()] if header.get("ok") else []
 
     def run(self, argv: Sequence[str], *, deadline: float) -> Reply:
@@ -288,7 +300,13 @@ class RemoteHost:
         own = max(deadline - 0.5, deadline * 0.7)
         rooted = ["--root", self._reach.root] if self._reach.root else []
         words = ["--deadline", f"{own:.3f}", *rooted, *args]
-        return self._child(blank, {"op": "snapshot", "name": name, "args": words, "with": packages}, deadline)
+        ask = {"op": "snapshot", "name": name, "args": words, "with": packages}
+        return self._child(blank, {**ask, "grace": TEST_GRACE} if name == TESTS else ask, deadline)
+
+    def finish(self, name: str) -> None:
+        """A collector that runs there ends now, with what it has: its answer comes as it would have."""
+        if self._line is not None:
+            self._line.tell({"op": "finish", "name": name})
 
     # --- how it is asked ------------------------------------------------------------------
 
@@ -354,9 +372,12 @@ class RemoteHost:
 
     def _gone(self, error: Exception) -> str:
         """Why there is no answer, for a reply."""
+        return self._said(error).en
+
+    def _said(self, error: Exception) -> Text:
         if self._closed:
-            return CLOSED
-        return self.broken or f"the connection to {self.name} broke: {error}"
+            return Text(CLOSED, "查看已被中断")
+        return self.broken_text or words.broke(self.name, str(error))
 
     def _now(self) -> int:
         """The time there."""

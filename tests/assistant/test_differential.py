@@ -18,7 +18,7 @@ from assistant.render.sheet import Table
 from assistant.sources import parse_text
 from knowledge.facts import Kind, vocabulary
 from knowledge.language import LANGUAGES, Text
-from knowledge.observation import Observation, Source, Status, Subject, Value, gpu, node
+from knowledge.observation import Event, Observation, Scope, Source, Status, Subject, Value, gpu, node
 from knowledge.priors import order
 from knowledge.symptoms import hypotheses, hypotheses_of, symptoms
 from rules.engine import applies
@@ -105,6 +105,46 @@ def test_a_healthy_node_rules_out_what_was_looked_at() -> None:
     assert all(rows[name].against and not rows[name].unknown and not rows[name].next for name in out)
     assert rows["program-changed"].state is Stand.UNKNOWN, "no probe looks at the program"
     assert "commit" in rows["program-changed"].next
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("symptom", ["crash", "gpu-missing", "hang", "gpu-lost"])
+def test_gpus_of_nvidia_alone_rule_out_those_of_others(symptom: str, lang: str) -> None:
+    rows = by_id(differential([symptom], demonstrated("healthy"), None, lang))
+    row = rows["other-gpu-faulty"]
+    assert (row.state, row.unknown, row.next) == (Stand.AGAINST, (), "")
+    assert {"en": "accelerators of other vendors than NVIDIA on", "zh": "非 NVIDIA 加速器：无"}[lang] in row.against[0]
+
+
+def all_of_nvidia(host: str = "n1", gpus: int = 8) -> list[Observation]:
+    here = node(host)
+    return [seen("node.pci.gpu_count", gpus, here), seen("node.pci.other_gpus", (), here)]
+
+
+AMD_LOG = Observation("amdgpu_reset", gpu("0000:65:00.0", "n1"), Event(None, {"text": "GPU reset begin!"}))
+OPEN = {
+    "nobody looked at the bus": [seen("node.gpu.count", 8, node("n1"))],
+    "a list of NVIDIA's alone": [seen("node.pci.gpu_count", 8, node("n1"))],
+    "the bus did not tell": [seen("node.pci.gpu_count", 8, node("n1")),
+                             Observation("node.pci.other_gpus", node("n1"), None, Status.TIMEOUT)],
+    "a card that may be one": [seen("node.pci.gpu_count", 8, node("n1")), seen("node.pci.other_gpus", ("0000:65:00.0",), node("n1"))],
+    "no GPU at all": all_of_nvidia(gpus=0),
+    "another node": [*all_of_nvidia(), seen("node.gpu.count", 8, node("n2"))],
+    "the log speaks of one": [*all_of_nvidia(), AMD_LOG],
+    "a tool lists one": [*all_of_nvidia(), seen("gpu.vendor", "amd", gpu("amd:0", "n1"))],
+    "a log without a name": [*all_of_nvidia(), replace(AMD_LOG, subject=gpu("0000:65:00.0"))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("observations", OPEN.values(), ids=OPEN)
+def test_what_may_be_there_is_not_ruled_out(observations: list[Observation]) -> None:
+    rows = by_id(differential(["crash"], diagnose(observations, RULES), None, "en"))
+    assert rows["other-gpu-faulty"].state in (Stand.UNKNOWN, Stand.POSSIBLE, Stand.FOR)
+
+
+def test_on_each_of_several_nodes_it_has_to_be_known() -> None:
+    both = diagnose([*all_of_nvidia(), *all_of_nvidia("n2")], RULES)
+    assert by_id(differential(["crash"], both, None, "en"))["other-gpu-faulty"].state is Stand.AGAINST
 
 
 def test_a_consequence_is_no_cause() -> None:
@@ -270,7 +310,7 @@ def check(rows: tuple[Row, ...], d: Diagnosis, ids: list[str], lang: str) -> Non
         if row.state is Stand.AGAINST:
             assert h.decides
             assert not row.unknown
-            assert not open_rules(row.id, d), "missing is never fine"
+            assert not open_rules(row.id, d) or known_absent(h.needs, d), "missing is never fine"
         if row.state is Stand.FOR:
             assert {f.rule.id for f in d.findings if f.id in row.findings} <= set(h.rules)
             assert row.findings
@@ -281,6 +321,12 @@ def check(rows: tuple[Row, ...], d: Diagnosis, ids: list[str], lang: str) -> Non
     assert causes == sorted(causes)
     assert summary(rows, lang)
     shown(rows, lang)
+
+
+def known_absent(needs: str, d: Diagnosis) -> bool:
+    """Whether each node told that it has none of what the hypothesis is about."""
+    told = [d.facts.current(needs, n) for n in d.facts.subjects(Scope.NODE)] if needs else []
+    return bool(told) and all(o is not None and o.status is Status.OK and o.value == () for o in told)
 
 
 def open_rules(hypothesis: str, d: Diagnosis) -> set[str]:

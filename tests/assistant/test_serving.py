@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,47 @@ def test_a_full_cache_is_the_cause_of_all_that_follows(name: str) -> None:
     assert {"serving-requests-queue", "serving-ttft-above-goal"} <= set(found)
     if name == "vllm-overloaded":
         assert {"serving-preemption-storm", "serving-clients-give-up", "serving-tokens-come-unevenly"} <= set(found)
+
+
+def page_of(waiting: int, running: int, tokens: int, finished: int = 900) -> list[str]:
+    counts = {"num_requests_waiting": waiting, "num_requests_running": running, "generation_tokens_total": tokens,
+              "request_success_total": finished}  # fmt: skip
+    return [f'vllm:{name}{{engine="0",model_name="m"}} {count}.0' for name, count in counts.items()]
+
+
+def of_readings(*pages: list[str]) -> Diagnosis:
+    readings = [{"call": "http://127.0.0.1:8000/metrics", "status": 200, "lines": lines, "monotonic_ns": i * 10**9}
+                for i, lines in enumerate(pages)]  # fmt: skip
+    return of_server("vllm-idle", readings=readings)
+
+
+def test_an_engine_that_takes_nothing_in_two_readings_is_stalled() -> None:
+    stuck = page_of(14, 0, 5000)
+    assert "serving-engine-stalled" in by_rule(of_readings(stuck, stuck))
+    assert "serving-engine-stalled" in by_rule(of_readings(page_of(9, 0, 5000), stuck)), "more came, none was taken"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [page_of(0, 0, 5000), page_of(14, 3, 5000), page_of(14, 0, 4990), None],
+    ids=["came in between", "it ran in the first", "tokens were made", "one reading"],
+)
+def test_the_last_reading_alone_stalls_nobody(first: list[str] | None) -> None:
+    last = page_of(14, 0, 5000)
+    d = of_readings(*([first] if first else []), last)
+    assert "serving-engine-stalled" not in by_rule(d)
+    after_restart = of_readings(page_of(14, 0, 9000), last)
+    assert "serving-engine-stalled" not in by_rule(after_restart), "what it counted before is gone"
+
+
+def test_the_page_of_a_router_is_no_engine_at_its_limit() -> None:
+    page = (PAGES / "vllm-overloaded.prom").read_text()
+    labels = re.compile(r"\{[^}]*\}")
+    gauges = [line for line in page.splitlines() if line.startswith(("vllm:num_requests", "vllm:kv_cache_usage"))]
+    router = "\n".join(labels.sub('{server="http://10.0.3.7:8000"}', line) for line in gauges) + "\n"
+    d = diagnose(serving_scrape.parse(router, Context("router.prom", "n1")), RULES)
+    assert [f.rule.id for f in d.findings] == ["serving-page-of-router"]
+    assert not [o for o in d.facts.observations if o.fact.startswith("serving.requests.")]
 
 
 def test_each_sick_page_tells_its_own_story() -> None:

@@ -105,6 +105,18 @@ def test_a_node_with_nvidia_alone_gets_nothing() -> None:
     assert enrich(batch) == batch
 
 
+def test_that_no_other_gpu_is_there_takes_a_bus_that_was_read_whole() -> None:
+    clear, count = told("node.pci.other_gpus", (), N), told("node.pci.gpu_count", 8, N)
+    assert derived([clear, count]) == {("node.gpus.other", "n1"): ()}
+    for batch in (
+        [clear], [count], [clear, told("node.pci.gpu_count", 0, N)], [clear, told("node.gpu.count", 8, N)],
+        [told("node.pci.other_gpus", None, N, Status.TIMEOUT), count], [told("node.pci.other_gpus", (A,), N), count],
+        [clear, told("node.pci.gpu_count", 8, node("n2"))],
+    ):  # fmt: skip
+        assert derived(batch) == {}
+    assert node_facts([clear, count, *bus(A)])["other"] == (A,), "what is there beats what is not"
+
+
 def test_a_record_of_the_past_is_no_device() -> None:
     past = told("pci.accelerator", "amd", Subject(Scope.PCI, A, N), call="history:2026-03-03")
     assert enrich([past]) == [past]
@@ -121,7 +133,7 @@ PIECES = st.lists(
         *bus(A, bound=True), *bus(B, bound=False), *bus(C, "intel", class_="VGA compatible controller"),
         told("gpu.vendor_index", "amd:0", gpu(A, "n1")), told("gpu.ras.uncorrected", 0, gpu(A, "n1")),
         told("gpu.ras.uncorrected", None, gpu(B, "n1"), Status.TIMEOUT), told("gpu.health.state", "ok", gpu(C, "n1")),
-        told("node.pci.gpu_count", 8, N), told("gpu.vendor", "amd", gpu("amd:3", "n1")),
+        told("node.pci.gpu_count", 8, N), told("gpu.vendor", "amd", gpu("amd:3", "n1")), told("node.pci.other_gpus", (), N),
         told("intel_gpu_wedged", Event(None, {"text": "x"}), gpu(C, "n1")),
     ]), max_size=12,
 )  # fmt: skip

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knowledge.observation import Clock, Event, Observation, Status, Subject
+from knowledge.observation import ANY_TIME, Clock, Event, Observation, Status, Subject
 from rules.events import bursts, densest
 from rules.proof import LeafProof, Truth
-from tests.rules.lab import GPU, GPUS, HERE, LINKS, MINUTE, SECOND, bang, base, proof, quiet, seen, silent, truth
+from tests.rules.lab import GPU, GPUS, HERE, LINKS, MINUTE, NOW, SECOND, bang, base, proof, quiet, seen, silent, truth
 
 T, F, U = Truth.TRUE, Truth.FALSE, Truth.UNKNOWN
 TIMES = st.lists(st.integers(-20, 0), max_size=12)
@@ -74,6 +75,41 @@ def test_a_window_that_begins_later_than_asked_proves_nothing() -> None:
     assert truth(leaf(within="1h"), [old]) is U, "a log that ended before the hour that is asked about"
     boot = quiet(at=0, clock=Clock.BOOT, window=(-10 * MINUTE, 0))
     assert truth(leaf(within="1h"), [boot]) is F, "times of another clock are not compared"
+
+
+@settings(deadline=None)
+@given(
+    start=st.integers(-20, 5),
+    length=st.integers(0, 20),
+    at=st.integers(0, 20),
+    looked=st.booleans(),
+    known=st.booleans(),
+)
+def test_an_entry_without_a_date_is_concluded_from_only_what_every_date_of_it_gives(
+    start: int, length: int, at: int, looked: bool, known: bool
+) -> None:
+    window = (start * MINUTE, (start + length) * MINUTE)
+    rest = [quiet()] if looked else []
+    undated = replace(bang(None), window=(NOW + window[0], NOW + window[1]), clock=Clock.REALTIME)
+    got = truth(leaf(within="5m"), [undated, *rest], as_of=NOW if known else None)
+    if not known:
+        assert got is U, "nobody knows when it is"
+        return
+    dated = truth(leaf(within="5m"), [bang((start + min(at, length)) * MINUTE), *rest])
+    assert got in (dated, U)
+    ends = {truth(leaf(within="5m"), [bang(end), *rest]) for end in window}
+    assert (got is U) == (U in ends or len(ends) > 1)
+
+
+def test_what_an_entry_without_a_date_lacks_is_its_date() -> None:
+    undated = replace(bang(None), window=ANY_TIME, clock=Clock.REALTIME)
+    got = proof(leaf(within="5m"), [undated, quiet()])
+    assert isinstance(got, LeafProof)
+    assert (got.truth, got.missing[0].reason) == (U, "date not known")
+    assert truth(leaf(), [undated, quiet()]) is T, "it happened, whenever it was"
+    assert truth({"not": leaf(within="5m")}, [undated, quiet()]) is U
+    assert truth(leaf(within="5m"), [bang(None), quiet()]) is T, "a line that somebody just showed"
+    assert truth(leaf(within="5m"), [undated, bang(0), quiet()]) is T
 
 
 def test_within_looks_back_from_the_time_of_judging() -> None:

@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from assistant.incidents.book import Book
-from assistant.incidents.events import Hand, note
+from assistant.incidents.events import Entry, Hand, Kind, closed, note, runbook
 from assistant.incidents.fold import Incident
 from tests.tui.lab import BUS, app_of, running, screen, understood, until
 from tui.screens.incidents import IncidentsPane
@@ -205,3 +205,17 @@ async def test_from_any_screen_and_by_hand(tmp_path: Path, history: str) -> None
         assert now(shown).hosts == ("oak-h100-042",), "the node that is looked at"
         await pilot.press("question_mark")
         await until(pilot, lambda: "the step failed, is skipped" in screen(pilot.app))
+
+
+async def test_an_earlier_incident_like_it_is_named_in_its_head(tmp_path: Path, history: str) -> None:
+    alice = Hand("alice", "cli")
+    Book(history).open(
+        alice, [Entry(Kind.OPENED, {"title": "the riser"}), runbook("gpu-off-bus"), closed("riser replaced")]
+    )
+    async with running(tmp_path, *BUS, "--screen", "incidents") as pilot:
+        shown = await opened(pilot, history)
+        await until(pilot, lambda: "like #1 (closed " in screen(pilot.app))
+        assert "earlier: riser replaced)" in screen(pilot.app)
+        await command(pilot, "close again")
+        await until(pilot, lambda: not now(shown).is_open)
+        assert "riser replaced" not in screen(pilot.app), "what is over needs no advice"

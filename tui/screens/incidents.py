@@ -262,9 +262,17 @@ class IncidentsPane(Pane):
         self.set_class(bool(self.shown_kind), "-one")
         self._show_list()
         if self.shown_kind:
-            self.one.show(self.incident, self.runbook, self._trouble, self.desk.lang)
+            self.one.show(self.incident, self.runbook, self._trouble, self.desk.lang, self._like())
         self._fit()
         self.refresh_bindings()
+
+    def _like(self) -> str:
+        """The earlier incident that is most like the one that is shown, and how it ended; empty without one."""
+        from assistant.incidents.similar import line, similar
+
+        incident = self.incident
+        likes = similar(incident, self._incidents, 1) if incident is not None else ()
+        return line(likes[0], incident.opened_at, self.desk.lang) if incident is not None and likes else ""
 
     def _show_list(self) -> None:
         lang = self.desk.lang

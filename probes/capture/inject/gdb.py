@@ -71,8 +71,12 @@ def _judge(results: Mapping[str, str], said: str) -> None:
         raise refuse("gone")
     if "not permitted" in low or "could not attach" in low:
         raise refuse("no-permission", "gdb could not attach", "gdb 无法附加")
-    if "extended state" in low:  # gdb 13 and older on CPUs with AMX: "Couldn't write extended state status: Bad address."
-        raise refuse("failed", "this gdb is too old for the registers of this CPU", "此 gdb 版本过旧，不支持本机 CPU 的寄存器")
+    if (
+        "extended state" in low
+    ):  # gdb 13 and older on CPUs with AMX: "Couldn't write extended state status: Bad address."
+        raise refuse(
+            "failed", "this gdb is too old for the registers of this CPU", "此 gdb 版本过旧，不支持本机 CPU 的寄存器"
+        )
     raise refuse("failed", "gdb: " + (said.strip().splitlines() or ["it said nothing"])[-1][:200])
 
 

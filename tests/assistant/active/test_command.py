@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from assistant.journal import Journal
 from tests import nvml_lab
 from tests.active_lab import Lab
 from tests.conftest import ROOT, Answer, Gpudiag
@@ -122,8 +123,14 @@ def test_sick_hardware_is_named_with_what_it_should_reach(run: Run, lab: Lab) ->
     assert "about 55 GB/s" in text
 
 
-def test_the_history_tells_what_it_reached_before(run: Run, lab: Lab) -> None:
+def test_the_history_tells_what_it_reached_before(run: Run, lab: Lab, tmp_path: Path) -> None:
     assert run("nvbandwidth", "--yes").code in (0, 1, 3)
+    intent, result = Journal(
+        f"sqlite:///{tmp_path}/data/gpudiag/history.db"
+    ).records()  # what was begun, and how it ended
+    assert (intent.kind, intent.data["what"], intent.data["consent"]) == ("intent", "test:nvbandwidth", "--yes")
+    assert "nvbandwidth" in str(intent.data["argv"])
+    assert (result.kind, result.subject, result.data["outcome"]) == ("result", intent.subject, "ended")
     lab.prints("nvbandwidth", "nvbandwidth.sick8.txt")
     said = json.loads(run("nvbandwidth", "--yes", "--format", "json").out)
     changed = {m["subject"]["id"]: m["change_percent"] for m in said["measured"] if m["fact"] == "benchmark.h2d"}

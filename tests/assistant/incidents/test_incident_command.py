@@ -117,3 +117,49 @@ def test_without_a_history_it_is_said(incident: Incident) -> None:
         assert (answer.code, answer.out) == (2, "")
         assert "incidents are kept in the history, and it is off" in answer.err
     assert "历史功能已关闭" in incident("list", lang="zh", GPUDIAG_HISTORY_URL="off").err
+
+
+def test_from_the_first_sign_to_the_post_mortem(incident: Incident, tmp_path: Path) -> None:
+    """A GPU falls off the bus, is replaced, and falls off again: the second time people see the first."""
+    assert incident("open", "--bundle", BUNDLE, "--by", "alice").code == 0
+    incident("close", "1", "board replaced")
+    again = incident("open", "--bundle", BUNDLE, "--owner", "bob", "--by", "alice")
+    assert "like #1 (closed " in again.err
+    assert "earlier: board replaced)" in again.err
+    incident("note", "2", "rank", "5", "hangs", "--from", "carol", "--where", "#gpu-ops")
+    incident("step", "2", "evidence", "done", "kept as kern.log")
+    incident("close", "2", "slot was bent")
+    written = tmp_path / "post-mortem.md"
+    assert incident("report", "2", "-o", str(written), "--price", "2.00", "EUR").code == 0
+    page = written.read_text()
+    first = page.splitlines()[0]
+    assert first.startswith("# CLOSED: GPU 0000:ba:00.0 has fallen off the bus. Over ")
+    assert "GPU-hours (1 GPU), " in first
+    assert first.endswith("EUR. Slot was bent.")
+    for words in ("2026-08-19 02:40:56Z", "carol (\\#gpu-ops): rank 5 hangs", "GPU has fallen off the bus.", "kept as kern.log",
+                  "facts were answered", "neither done nor skipped",
+                  "same cause gpu-fell-off-bus; same GPU; same node oak-h100-042"):  # fmt: skip
+        assert words in page, words
+    data = json.loads(incident("report", "2", "--format", "json", GPUDIAG_GPU_HOUR_PRICE="3 USD").out)["report"]
+    named, nodes = (data["impact"][x] for x in ("named", "nodes"))
+    assert float(nodes["gpu_hours"]) == pytest.approx(8 * float(named["gpu_hours"]), abs=0.1)
+    assert named["money"].endswith(" USD")
+    told = incident("show", "2", "--timeline").out
+    assert "2026-08-19 02:40:55Z" in told
+    assert "Runbook" not in told
+    shown = incident("show", "2", lang="zh").out
+    assert "以往类似事件" in shown
+    assert "原因相同 gpu-fell-off-bus" in shown
+    html = incident("report", "2", "--format", "html", lang="zh").out
+    assert "<title>已关闭：" in html
+
+
+def test_a_report_that_cannot_be_written_says_why(incident: Incident, tmp_path: Path) -> None:
+    incident("open", "--title", "rack 4 smells")
+    for words, said in ((("report", "9"), "no incident named '9'"), (("report", "1", "--price", "two", "EUR"), "no price"),
+                        (("report", "1", "-o", str(tmp_path / "no" / "such.md")), "cannot be written"),
+                        (("link", "1", "--with", "1"), "same incident")):  # fmt: skip
+        answer = incident(*words)
+        assert (answer.code, answer.out) == (2, "")
+        assert said in answer.err
+    assert "gpu_hour_price" in incident("report", "1", GPUDIAG_GPU_HOUR_PRICE="cheap").err

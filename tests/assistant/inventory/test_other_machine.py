@@ -110,6 +110,28 @@ def test_of_a_machine_that_is_not_reached_nothing_is_concluded(
     assert '"gpu-14"' not in gpudiag("history", "--format", "json", env=inventory).out
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("check", "--host", "gpu-14"), 3),
+        (("ask", "--host", "gpu-14", "它健康吗？"), 3),
+        (("ask", "gpu-14 健康吗？"), 3),
+        (("collect", "--host", "gpu-14", "-o", "gone.tar.gz"), 2),
+        (("doctor", "--host", "gpu-14"), 1),
+        (("watch", "--host", "gpu-14", "--rounds", "1", "--interval", "0.2", "--probe", "system"), 3),
+    ],
+)
+def test_in_chinese_the_reason_is_chinese_too(
+    gpudiag: Gpudiag, inventory: dict[str, str], tmp_path: Path, words: tuple[str, ...], code: int
+) -> None:
+    answer = gpudiag(*words, "--lang", "zh", env=inventory | {"GPUDIAG_STATE_DIR": str(tmp_path)}, cwd=tmp_path)
+    assert answer.code == code, answer.err
+    said = "".join(answer.out.split()) + "".join(answer.err.split())  # however wide the lines are
+    assert "gpu-14拒绝连接：该处没有ssh服务监听" in said
+    assert "refuses connections" not in answer.out + answer.err
+    assert words[0] == "watch" or "sshd是否在运行？端口是否正确？" in said
+
+
 def test_a_name_of_ssh_needs_no_entry(gpudiag: Gpudiag, inventory: dict[str, str]) -> None:
     answer = gpudiag(
         "check", "--host", "gpu-77", "--via", "ssh", "--probe", "system", "--format", "json", env=inventory

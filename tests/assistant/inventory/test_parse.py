@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.commands._recording import named_in, names_of
+from assistant.inventory.document import LIMIT
 from assistant.inventory.model import REACH, Hosts, Node
-from assistant.inventory.parse import LIMIT, parse, read
+from assistant.inventory.parse import parse, read
 from assistant.session.nodeset import expand
 from knowledge.errors import FaultsError, InputError, UnknownNameError, UsageError
 

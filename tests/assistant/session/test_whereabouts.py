@@ -10,8 +10,9 @@ import pytest
 from assistant.session.core import Result, Session
 from assistant.session.inventory import Inventory
 from assistant.session.looking import FRESH
-from assistant.session.state import Origin, Seen, State, plain, restored
+from assistant.session.state import Origin, Seen, State, _sum, plain, restored
 from assistant.session.steps import Collect, Collected, Conclude, Said
+from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Observation, Source, node
 from rules.loader import load as load_rules
 
@@ -20,7 +21,10 @@ NODES = Inventory(
     called={"dgx3": "gpu-12"},
 )  # fmt: skip
 NOW = 1_800_000_000 * 10**9
-LOST = "gpu-12: 10.0.3.12 refuses connections: no ssh server listens there\n  is sshd running?"
+LOST = Text(
+    "gpu-12: 10.0.3.12 refuses connections: no ssh server listens there\n  is sshd running?",
+    "gpu-12：10.0.3.12 拒绝连接：该处没有 ssh 服务监听\n  sshd 是否在运行？",
+)
 
 
 @cache
@@ -32,7 +36,7 @@ def say(text: str, state: State | None = None, origin: Origin = Origin(), at: in
     return session().step(state or State(), Said(text, origin, at))
 
 
-def looked(host: str, probes: tuple[str, ...], at: int = NOW, lost: str = "") -> Collected:
+def looked(host: str, probes: tuple[str, ...], at: int = NOW, lost: Text = NO_TEXT) -> Collected:
     seen = Observation("node.uptime", node(host), 5.0, source=Source("system"))
     return Collected(Seen(host, (seen,), probes, as_of=at, whole=True, lost=lost))
 
@@ -114,6 +118,11 @@ def test_a_machine_that_cannot_be_reached() -> None:
     reply = steps[0].reply
     assert reply.headline == "gpu-12 was not looked at: 10.0.3.12 refuses connections: no ssh server listens there"
     assert (reply.settled, reply.suggestions) == (False, ("again",))
+    chinese, asked = say("gpu-12 健康吗？")
+    assert isinstance(asked[0], Collect)
+    _, (said, *_) = session().step(chinese, Collected(Seen("gpu-12", (), asked[0].probes, lost=LOST)))
+    assert isinstance(said, Conclude)
+    assert said.reply.headline == "未能查看 gpu-12：10.0.3.12 拒绝连接：该处没有 ssh 服务监听"
     assert not state.frame.seen
     assert where(say("again", state)) == "gpu-12"
     assert where(say("what about gpu-13?", state)) == "gpu-13"
@@ -131,7 +140,7 @@ def test_what_was_said_is_answered_though_the_machine_cannot_be_reached() -> Non
 def test_of_a_line_that_broke_nothing_more_is_asked_in_that_turn() -> None:
     state, steps = say("is gpu-12 healthy?")
     assert isinstance(steps[0], Collect)
-    broken = looked("gpu-12", steps[0].probes, lost="the connection to gpu-12 broke: it closed")
+    broken = looked("gpu-12", steps[0].probes, lost=Text("the connection to gpu-12 broke: it closed"))
     state, steps = session().step(state, broken)
     assert isinstance(steps[0], Conclude)
     assert any("ended early" in getattr(p, "text", "") for p in steps[0].reply.parts)
@@ -154,6 +163,72 @@ def test_a_talk_about_another_machine_survives_a_restart() -> None:
     again = restored(plain(state))
     assert again.frame.origin == Origin(host="gpu-12")
     assert again.seen == state.seen
-    kept = replace(next(iter(state.seen.values())), absent=("dcgm-diag",), lost="gone")
+    kept = replace(next(iter(state.seen.values())), absent=("dcgm-diag",), lost=Text("gone", "已断开"))
     number = next(iter(state.seen))
-    assert restored(plain(replace(state, seen={number: kept}))).seen[number] == kept
+    older = plain(replace(state, seen={**state.seen, number: replace(kept, lost=Text("gone"))}))
+    older["seen"][str(number)]["lost"] = "gone"
+    older["sum"] = _sum(older)
+    assert restored(older).seen[number].lost == Text("gone")
+    assert restored(plain(replace(state, seen={**state.seen, number: kept}))).seen[number] == kept
+
+
+# --- machines that are called by a word of every day, and names that nobody knows ----------------------------------------------------
+
+WORDS = Inventory(
+    ("login-7", "hole", "oven", "badgers", "memory"), "login-7", reach=frozenset({"hole", "oven", "badgers", "memory"})
+)
+
+
+def about(text: str, state: State | None = None) -> Result:
+    return replace(session(), inventory=WORDS).step(state or State(), Said(text, at=NOW))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "looks"),
+    [
+        ("is hole healthy?", "hole"),
+        ("what about hole", "hole"),
+        ("why is hole so slow today?", "hole"),
+        ("check oven", "oven"),
+        ("can I keep using hole?", "hole"),
+        ("what's wrong with Hole?", "hole"),
+        ("how is oven doing?", "oven"),
+        ("hole", "hole"),
+        ("hole 健康吗？", "hole"),
+        ("那 hole 呢？", "hole"),
+        ("检查一下 oven", "oven"),
+        ("is memory healthy?", "-"),  # a word of the field means itself
+        ("is node memory healthy?", "memory"),
+        ("is there a hole in the log?", "here"),
+        ("is the hole healthy?", "here"),
+        ("is everything healthy?", "here"),
+        ("is badger healthy?", "-"),
+        ("badger 健康吗？", "-"),
+    ],
+)
+def test_machines_that_are_called_like_a_word(sentence: str, looks: str) -> None:
+    assert where(about(sentence)) == looks
+
+
+def test_the_same_question_about_a_machine_called_like_a_word() -> None:
+    state, _ = answered(say("is gpu-12 healthy?"), "gpu-12")
+    assert where(about("what about hole?", state)) == "hole"
+    assert where(about("and oven?", state)) == "oven"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "headline", "offered"),
+    [
+        ("is badger healthy?", "No node called badger is known; did you mean badgers?", ("badgers",)),
+        ("is zarquon in good shape", "No node called zarquon is known; these are: login-7, hole, oven, badgers, memory.", ("login-7", "hole", "oven")),
+        ("zarquon 健康吗", "未知节点 zarquon；已知节点：login-7、hole、oven、badgers、memory。", ("login-7", "hole", "oven")),
+    ],
+)  # fmt: skip
+def test_a_name_that_nobody_knows_is_asked_back(sentence: str, headline: str, offered: tuple[str, ...]) -> None:
+    _, (step, *rest) = about(sentence)
+    assert isinstance(step, Conclude)
+    assert rest == []
+    assert step.reply.headline == headline
+    assert step.reply.suggestions == offered
+    assert not step.reply.settled
+    assert where(about(offered[-1])) == offered[-1]  # each of them is a sentence that can be said

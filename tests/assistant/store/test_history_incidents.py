@@ -288,8 +288,10 @@ def test_a_history_of_before_goes_on(url: str) -> None:
     check(url, Machine(), T0)
     engine = file_engine(location.path) if location.path is not None else server_engine(location)
     with engine.begin() as c:
-        for table in ("incident_event", "incident"):
+        for table in ("journal", "journal_head", "incident_event", "incident"):  # all that came since
             c.execute(text(f"DROP TABLE {table}"))
+        if location.path is None:
+            c.execute(text("DROP FUNCTION journal_refuses"))
         c.execute(text("UPDATE gpudiag_version SET version_num = '0003'"))
     with engine.connect() as c:
         assert migrate.version(c) == "0003"

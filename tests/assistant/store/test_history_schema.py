@@ -16,8 +16,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
+from assistant.journal.chain import GENESIS
 from assistant.nodes import past
-from assistant.store import incidents, migrate, profiles, read, write
+from assistant.store import incidents, journal, migrate, profiles, read, write
 from assistant.store.file import create_file
 from assistant.store.location import parse
 from assistant.store.read import HEAD, REVISIONS, VERSION_TABLE
@@ -41,12 +42,19 @@ from tests.assistant.store.history_lab import (
 )
 
 ROOT = Path(__file__).parent.parent.parent.parent
-SQL = {**read.SQL, **profiles.SQL, **incidents.SQL, **{f"nodes {n}": said for n, said in past.SQL.items()}}
+SQL = {
+    **read.SQL,
+    **profiles.SQL,
+    **incidents.SQL,
+    **journal.SQL,
+    **{f"nodes {n}": said for n, said in past.SQL.items()},
+}
 STATEMENTS = {
     **write.STATEMENTS, **{f"profile {n}": s for n, s in profiles.STATEMENTS.items()},
     **{f"incident {n}": s for n, s in incidents.STATEMENTS.items()},
+    **{f"journal {n}": s for n, s in journal.STATEMENTS.items()},
 }  # fmt: skip
-COLUMNS = {**write.COLUMNS, **profiles.COLUMNS, **incidents.COLUMNS}
+COLUMNS = {**write.COLUMNS, **profiles.COLUMNS, **incidents.COLUMNS, **journal.COLUMNS}
 
 
 def engine_of(url: str) -> Engine:
@@ -84,11 +92,10 @@ def test_the_revisions_are_those_on_disk() -> None:
 @pytest.mark.parametrize("name", sorted(SQL))
 def test_a_statement_runs_on_the_tables(made: Connection, name: str) -> None:
     parameters = dict.fromkeys(re.findall(r"(?<!:):(\w+)", SQL[name]), 0) | {
-        n: "x" for n in ("host", "fact", "subject", "rule") if f":{n}" in SQL[name]
+        n: "x" for n in ("host", "fact", "subject", "rule", "kind", "who", "surface") if f":{n}" in SQL[name]
     }
-    assert made.execute(text(SQL[name]), parameters).fetchall() == (
-        [(HEAD,)] if name == "version" else [(None,)] if name == "first_seen" else []
-    )
+    alone = {"version": [(HEAD,)], "first_seen": [(None,)], "journal head": [(0, GENESIS)]}
+    assert made.execute(text(SQL[name]), parameters).fetchall() == alone.get(name, [])
 
 
 @pytest.mark.parametrize("name", sorted(set(SQL) - {"version"}))

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from probes.active import spoken
 from tests.active_lab import Lab, uuid
 from tests.conftest import ROOT
 
@@ -110,8 +111,8 @@ def test_what_is_in_use_or_not_known_to_be_idle_is_left_alone(lab: Lab, change: 
     lab.write()
     said = run(lab, *RUN)
     assert said["outcome"] == "busy"
-    assert said["why"].startswith("GPU 1 is")
-    assert why in said["why"]
+    assert spoken(said["reason"]).en.startswith("GPU 1 is")
+    assert why in spoken(said["reason"]).en
     assert not lab.called()
     assert run(lab, "--gpus", "0", *RUN)["outcome"] == "ended"
 
@@ -119,7 +120,7 @@ def test_what_is_in_use_or_not_known_to_be_idle_is_left_alone(lab: Lab, change: 
 def test_a_process_makes_a_gpu_busy(lab: Lab, stranger: int) -> None:
     lab.apps((0, stranger, "/usr/bin/python3, of somebody"))
     said = run(lab, *RUN)
-    assert (said["outcome"], said["why"]) == (
+    assert (said["outcome"], spoken(said["reason"]).en) == (
         "busy",
         f"GPU 0 is in use by process {stranger} (/usr/bin/python3, of somebody)",
     )
@@ -131,13 +132,13 @@ def test_who_cannot_look_starts_nothing(lab: Lab) -> None:
     assert run(lab, *RUN)["outcome"] == "blind"
     (lab.bin / "nvidia-smi").unlink()
     said = run(lab, *RUN)
-    assert (said["outcome"], "nvidia-smi is not installed" in said["why"]) == ("blind", True)
+    assert (said["outcome"], said["reason"]) == ("blind", {"code": "no-smi"})
     assert not lab.called()
 
 
 def test_a_gpu_that_is_not_listed_is_not_idle(lab: Lab) -> None:
     said = run(lab, "--gpus", "0,7", *RUN)
-    assert (said["outcome"], said["why"]) == ("blind", "nvidia-smi lists no GPU 7")
+    assert (said["outcome"], spoken(said["reason"]).zh) == ("blind", "nvidia-smi 未列出 GPU 7")
 
 
 def test_only_looking_starts_nothing(lab: Lab, stranger: int) -> None:
@@ -158,7 +159,7 @@ def test_a_job_that_appears_ends_the_test(lab: Lab, stranger: int) -> None:
     until(lambda: len(alive(lab)) == 2)
     lab.apps((1, stranger, "python3"))
     said = json.loads(child.communicate(timeout=30)[0])
-    assert (said["outcome"], f"process {stranger} (python3)" in said["why"]) == ("job", True)
+    assert (said["outcome"], said["reason"]) == ("job", {"code": "job", "pid": str(stranger), "name": "python3"})
     assert not alive(lab)
 
 
@@ -200,6 +201,8 @@ def test_who_goes_blind_ends_the_test(lab: Lab) -> None:
     lab.prints("nvbandwidth", "nvbandwidth.two.txt", before=f"touch {lab.state}/broken; sleep 60")
     said = run(lab, *RUN)
     assert (said["outcome"], len(said["looks_failed"])) == ("blind", 3)
+    assert said["reason"]["because"] == said["looks_failed"][-1]
+    assert spoken(said["reason"]).zh.startswith("无法再查看 GPU：nvidia-smi 以 ")
 
 
 @pytest.mark.parametrize(("number", "deaf"), [(signal.SIGTERM, "trap '' TERM;"), (signal.SIGINT, "")])

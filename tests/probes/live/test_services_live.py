@@ -162,7 +162,29 @@ def test_versions_are_asked_one_by_one_and_a_denied_engine_says_so(path: Path) -
     assert status(got, "node.version.docker_server") is Status.DENIED
     assert status(got, "node.version.slurm") is Status.TIMEOUT
     assert status(got, "node.version.imex") is Status.UNSUPPORTED
+    assert status(got, "node.device_plugin.version") is Status.UNSUPPORTED, "no crictl here"
     assert not versions.PROBE.default
+
+
+PLUGIN = "nvcr.io/nvidia/k8s-device-plugin:v0.17.1"
+
+
+@pytest.mark.parametrize(
+    ("ps", "images", "expected"),
+    [
+        (f"""echo '{{"containers": [{{"podSandboxId": "f", "image": {{"image": "{PLUGIN}"}}}}]}}'""", "exit 9", "0.17.1"),
+        ("""echo '{"containers": [{"podSandboxId": "f", "image": {"image": "sha256:0a1b"}}]}'""",
+         f"""echo '{{"images": [{{"repoTags": ["{PLUGIN}"]}}]}}'""", "0.17.1"),
+        ("""echo '{"containers": []}'""", """echo '{"images": []}'""", Status.UNSUPPORTED),
+        ("echo 'dial unix /run/containerd/containerd.sock: connect: permission denied' >&2; exit 1", "exit 9", Status.DENIED),
+    ],
+    ids=["the tag", "only a digest", "no plugin", "no rights"],
+)  # fmt: skip
+def test_the_device_plugin_is_told_by_its_image(path: Path, ps: str, images: str, expected: str | Status) -> None:
+    tool(path, "crictl", f'case "$1" in\nps) {ps};;\nimages) {images};;\nesac')
+    got, _ = asked(path, versions.PROBE)
+    found = one(got, "node.device_plugin.version")
+    assert (found.value if found.status is Status.OK else found.status) == expected
 
 
 # --- a real systemd --------------------------------------------------------------------------

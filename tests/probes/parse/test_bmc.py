@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.observation import Clock, Observation, Status
+from knowledge.observation import ANY_TIME, Clock, Observation, Status
 from probes.base import DocumentFormat, best
 from probes.parse import ipmi_sel, ipmi_sensors, redfish
 from probes.parse._ipmi_words import TYPES, meaning, split
+from probes.parse._sensor_parts import part_of
 from probes.registry import document_formats
 from tests.probes.parse.smi_case import CONTEXT, all_of, capture, events, one, parse, status, value
 from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
@@ -59,18 +60,58 @@ def test_the_log_that_the_tool_printed() -> None:
         ("processor_error", "#0x50", "asserted"), ("drive_fault", "#0x51", "asserted"), ("slot_fault", "#0x52", "asserted"),
     ]  # fmt: skip
     assert (value(got, "node.bmc.log.entries"), value(got, "node.bmc.log.used")) == (19, 1.0)
-    assert {o.clock for o in all_of(got, "bmc_event")} == {Clock.NONE}, "before the controller knew the time"
+    found = all_of(got, "bmc_event")
+    found = [o for o in found if o.status is Status.OK]
+    assert {(o.at, o.window) for o in found} == {(None, ANY_TIME)}, "before the controller knew the time"
+    assert {e.get("date") for e in events(got, "bmc_event")} == {"not known"}
 
 
-def test_what_is_in_order_again_is_cleared_and_what_was_before_has_the_time_of_what_came_after() -> None:
+def test_what_is_in_order_again_is_cleared_and_what_has_no_date_lies_between_its_neighbours() -> None:
     got = parse(SEL, "bmc/sel-healthy.txt")
     found = [(e.get("kind"), e.get("state")) for e in events(got, "bmc_event")]
     assert found == [
         ("psu_input_lost", "cleared"), ("psu_input_lost", "cleared"), ("redundancy_lost", "cleared"), ("temperature_high", "cleared"),
     ]  # fmt: skip
     first = all_of(got, "bmc_event")[0]
-    assert first.clock is Clock.REALTIME, "not later than the next entry, which has a time"
-    assert first.at == 1762071124 * 10**9
+    assert (first.at, first.clock) == (None, Clock.REALTIME)
+    assert first.window == (0, 1762071124 * 10**9), "not later than the next entry, which has a date"
+    dates = [e.get("date") for e in events(got, "bmc_event")]
+    assert dates == ["not known", "known", "known", "known"]
+
+
+def test_dates_that_contradict_each_other_bound_nothing() -> None:
+    line = "{} | {} | Memory DIMM A3 | Uncorrectable ECC | Asserted\n"
+    undated = line.format(2, " Pre-Init  |0000000041")
+    before, after = (f"{day} | 08:00:00 UTC" for day in ("03/02/26", "03/01/26"))
+    got = SEL.parse(line.format(1, before) + undated + line.format(3, after), CONTEXT)
+    assert [o.window for o in all_of(got, "bmc_event") if o.status is Status.OK] == [None, ANY_TIME, None]
+    day = 1772323200 + 8 * 3600  # 2026-03-01 08:00 UTC
+    got = SEL.parse(line.format(1, after) + undated + line.format(3, before), CONTEXT)
+    windows = [o.window for o in all_of(got, "bmc_event") if o.status is Status.OK]
+    assert windows == [None, (day * 10**9, (day + 86400) * 10**9), None]
+
+
+@pytest.mark.parametrize(
+    ("created", "at", "window"),
+    [
+        ("2026-03-01T08:00:00Z", 1772352000, None),
+        ("2026-03-01T16:00:00+08:00", 1772352000, None),
+        ("2026-03-01T08:00:00", None, (1772352000 - 14 * 3600, 1772352000 + 12 * 3600)),
+        ("1970-01-01T00:00:09Z", None, ANY_TIME),
+        ("yesterday", None, ANY_TIME),
+        (None, None, ANY_TIME),
+    ],
+)
+def test_an_entry_of_redfish_without_a_date_says_so(
+    created: str | None, at: int | None, window: tuple[int, int] | None
+) -> None:
+    entry = {"@odata.type": "#LogEntry.v1_9_0.LogEntry", "Severity": "Critical", "Message": "Uncorrectable ECC",
+             "SensorType": "Memory", "Created": created}  # fmt: skip
+    (found,) = all_of(REDFISH.parse(json.dumps(entry), CONTEXT), "bmc_event")
+    scaled = window if window in (None, ANY_TIME) else tuple(t * 10**9 for t in window)
+    assert (found.at, found.window) == (None if at is None else at * 10**9, scaled)
+    (event,) = events([found], "bmc_event")
+    assert event.get("date") == ("not known" if at is None else "known")
 
 
 def test_a_bar_within_an_event_and_a_clock_of_twelve_hours() -> None:
@@ -107,6 +148,56 @@ def test_words_that_look_alike() -> None:
     assert meaning("Temperature", "Lower Non-critical going low") is None
     assert meaning("Power Supply", "Predictive Failure Deasserted") is None
     assert split("Powerful X") == ("", "Powerful X")
+
+
+@pytest.mark.parametrize(
+    ("event", "kind", "severity"),
+    [
+        ("Drive Fault", "drive_fault", "error"), ("Rebuild Aborted", "drive_fault", "error"),
+        ("Predictive Failure", "drive_failing", "warning"), ("In Critical Array", "drive_failing", "warning"),
+        ("In Failed Array", "drive_array_failed", "error"),
+    ],
+)  # fmt: skip
+def test_a_drive_that_predicts_its_failure_has_not_failed(event: str, kind: str, severity: str) -> None:
+    assert meaning("Drive Slot / Bay", event) == (kind, severity)
+
+
+def test_a_spare_is_routine() -> None:
+    assert [meaning("Drive Slot", word) for word in ("Hot Spare", "Drive Present", "Parity Check In Progress")] == [
+        None
+    ] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "entity", "context", "part"),
+    [
+        ("CPU1 Temp", "temperature", 3, "", "processor"), ("Temp", "temperature", 3, "", "processor"),
+        ("CPU0_TEMP", "temperature", 7, "", "processor"), ("Temp_CPU1", "temperature", 0, "", "processor"),
+        ("k10temp 0000:00:18.3 Tctl", "temperature", 0, "", "processor"), ("Temp 1", "temperature", 0, "CPU", "processor"),
+        ("CPU1 VR Temp", "temperature", 3, "", "other"), ("P1_VCCIN", "temperature", 3, "", "other"),
+        ("CPU1 DIMMA1", "temperature", 0, "", "other"), ("CPU1 Temp", "temperature", 0, "VoltageRegulator", "other"),
+        ("GPU1 Temp", "temperature", 0, "", "other"), ("Inlet Temp", "temperature", 7, "", "other"),
+        ("CPU1 VCORE", "voltage", 3, "", "other"), ("P12V", "voltage", 7, "", "other"),
+        ("VBAT", "voltage", 7, "", "battery"), ("P_VBAT", "voltage", 0, "", "battery"), ("MB/V_VBAT", "voltage", 0, "", "battery"),
+        ("CMOS Battery", "other", 7, "", "battery"), ("Voltage 9", "voltage", 40, "", "battery"),
+        ("BBU Battery Temp", "temperature", 40, "", "other"), ("Combat", "voltage", 0, "", "other"),
+    ],
+)  # fmt: skip
+def test_the_part_that_a_sensor_sits_on(name: str, kind: str, entity: int, context: str, part: str) -> None:
+    assert part_of(name, kind, entity, context) == part
+
+
+def test_a_battery_in_words() -> None:
+    row = "CMOS Battery     | 10h | ok  |  7.1 | {}\n"
+    rest = "P12V             | 20h | ok  |  7.1 | 12.02 Volts\nFan1A            | 30h | ok  | 29.1 | 16800 RPM\n"
+    for word, state in (("Low", "non_critical"), ("Failed", "critical"), ("Presence Detected", "ok")):
+        got = SENSORS.parse(row.format(word) + rest, CONTEXT)
+        assert (value(got, "sensor.part", "CMOS Battery"), value(got, "sensor.state", "CMOS Battery")) == (
+            "battery",
+            state,
+        )
+    got = SENSORS.parse(row.format("") + rest, CONTEXT)
+    assert "CMOS Battery" not in {o.subject.id for o in got}, "no word is no state"
 
 
 def test_sensors_of_a_healthy_chassis() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.facts import vocabulary
-from probes.parse._pci_vendor import NAMES, NVIDIA, VENDORS, accelerator
+from probes.parse._pci_vendor import NAMES, NVIDIA, VENDORS, accelerator, may_be_gpu
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,18 @@ def test_every_word_is_one_of_the_vocabulary(vendor: str, class_: str, driver: s
 
 def test_names_and_numbers_are_of_the_same_vendors() -> None:
     assert set(NAMES.values()) == set(VENDORS)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "class_", "pci", "driver", "may"),
+    [
+        ("1002", "0300", "0000:3b:00.0", "", True), ("1002", "0300", "0000:3b:00.0", "radeon", True),
+        ("8086", "0300", "0000:03:00.0", "", True), ("1002", "1200", "0000:05:00.0", "", True),
+        ("8086", "0300", "0000:00:02.0", "", False), ("10de", "0302", "0000:3b:00.0", "nvidia", False),
+        ("10de", "0300", "0000:3b:00.0", "nouveau", False), ("1a03", "0300", "0000:02:00.0", "ast", False),
+        ("19e5", "0300", "0000:02:00.0", "hibmc-drm", False), ("8086", "1200", "0000:00:0b.0", "intel_vpu", False),
+        ("1002", "0403", "0000:3b:00.1", "snd_hda_intel", False), ("8086", "0200", "0000:3b:00.0", "igb", False),
+    ],
+)  # fmt: skip
+def test_what_may_be_a_gpu_of_another_vendor(vendor: str, class_: str, pci: str, driver: str, may: bool) -> None:
+    assert may_be_gpu(vendor, class_, pci, driver) is may

@@ -239,6 +239,58 @@ def test_times_of_samples_give_rates() -> None:
     assert one(got, "serving.preemptions").at == 1_795_000_002_000 * 10**6
 
 
+ROUTER = """\
+# HELP vllm:num_requests_running Number of running requests
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{server="http://10.0.3.7:8000"} 0.0
+vllm:num_requests_running{server="http://10.0.3.8:8000"} 3.0
+# TYPE vllm:num_requests_waiting gauge
+vllm:num_requests_waiting{server="http://10.0.3.7:8000"} 41.0
+vllm:gpu_cache_usage_perc{server="http://10.0.3.7:8000"} 0.99
+vllm:current_qps{server="http://10.0.3.7:8000"} 2.5
+vllm:num_incoming_requests_total{model="m"} 812.0
+vllm:routing_decisions_total{algorithm="roundrobin",decision="selected",reason="ok"} 5.0
+vllm:output_tokens_total{model="m",server="http://10.0.3.7:8000"} 90210.0
+vllm:request_latency_seconds_bucket{le="0.5",model="m",server="http://10.0.3.7:8000",status="200"} 7.0
+"""
+
+
+def test_a_router_is_no_engine() -> None:
+    assert FORMAT.sniff(ROUTER) == 100
+    got = FORMAT.parse(ROUTER, CONTEXT)
+    assert_in_vocabulary(got, FORMAT)
+    assert [(o.fact, o.subject.id, o.value, o.source.line) for o in got] == [
+        ("serving.router.servers", "vllm router", 2, 3)
+    ]
+
+
+@pytest.mark.parametrize("router_first", [True, False])
+def test_a_router_changes_nothing_of_an_engine_on_the_same_page(router_first: bool) -> None:
+    engine = capture("serving/vllm-overloaded.prom")
+    both = FORMAT.parse(ROUTER + engine if router_first else engine + ROUTER, CONTEXT)
+    assert plain(o for o in both if o.fact != "serving.router.servers") == plain(FORMAT.parse(engine, CONTEXT))
+    assert value(both, "serving.router.servers", "vllm router") == 2
+
+
+def test_a_server_label_that_prometheus_added_makes_no_router() -> None:
+    text = 'vllm:num_requests_running{model_name="m",server="prod"} 3\n'
+    assert value(FORMAT.parse(text, CONTEXT), "serving.requests.running") == 3
+
+
+def test_levels_that_held_need_two_readings() -> None:
+    def page(waiting: float, running: int) -> str:
+        rest = f'vllm:num_requests_waiting{{model_name="m"}} {waiting}\n'
+        return f'vllm:num_requests_running{{model_name="m"}} {running}\n' + rest
+
+    alone = FORMAT.parse(page(14, 0), CONTEXT)
+    assert not [o for o in alone if o.fact.endswith((".least", ".most"))]
+    got = FORMAT.parse(page(2, 3) + page(14, 0), CONTEXT)
+    assert (value(got, "serving.requests.waiting.least"), value(got, "serving.requests.running.most")) == (2, 3)
+    assert "2, then 14" in one(got, "serving.requests.waiting.least").excerpt
+    odd = FORMAT.parse(page(float("nan"), 0) + page(14, 0), CONTEXT)
+    assert not [o for o in odd if o.fact == "serving.requests.waiting.least"]
+
+
 def test_no_number_is_no_level() -> None:
     text = 'vllm:kv_cache_usage_perc{model_name="m"} NaN\nvllm:num_requests_waiting{model_name="m"} -1\n'
     got = FORMAT.parse(text, CONTEXT)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +16,7 @@ from knowledge.compatibility import architecture, branch_ended, driver_for_cuda,
 from knowledge.derive import derive
 from knowledge.observation import Observation, Status
 from probes.base import Context
+from probes.collectors.stack import Node, compiled_for
 from probes.live import driver_stack
 from probes.parse.stack_snapshot import FORMAT, _order, parse
 from tests.probes.collectors.collecting import collect, document, read
@@ -159,6 +162,8 @@ def test_what_hangs_is_said() -> None:
                         "toolkits",
                         "reboot",
                         "processes",
+                        "torch",
+                        "architectures",
                         "pid",
                         "path",
                         "version",
@@ -219,6 +224,106 @@ def test_only_processes_that_hold_a_device_are_looked_into(tmp_path: Path) -> No
     assert [p["pid"] for p in document(text)["processes"]] == [41]
     assert value(read(FORMAT, text), "process.nccl.version") == "2.21.5"
     assert "secret" not in text
+
+
+def program(root: Path, pid: int, *paths: str) -> None:
+    """A process of the tree that holds a GPU and has files mapped."""
+    line = "7f0000000000-7f0000001000 r-xp 00000000 08:01 12 {}\n"
+    write(root, f"proc/{pid}/maps", "".join(line.format(path) for path in paths))
+    (root / f"proc/{pid}/fd").mkdir()
+    (root / f"proc/{pid}/fd/3").symlink_to("/dev/nvidia0")
+
+
+TORCH = f"{SITE}/torch/lib/libtorch_python.so"
+VERSION_PY = """from typing import Optional
+
+__all__ = ['__version__', 'debug', 'cuda', 'git_version', 'hip']
+__version__ = '2.6.0+cu124'
+debug = False
+cuda: Optional[str] = '12.4'
+git_version = '2236df1770800ffea5697b11b0bb0d910b2e59e1'
+hip: Optional[str] = None
+"""
+
+
+def built(root: Path, *pids: int, version: str = VERSION_PY, library: bytes = b"") -> dict[str, Observation]:
+    """What is told of a PyTorch that processes have mapped; its files lie below the root of each."""
+    for pid in pids:
+        program(root, pid, TORCH)
+        write(root, f"proc/{pid}/root{SITE}/torch/version.py", version)
+        place = root / f"proc/{pid}/root{TORCH}"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(library)
+    found = read(FORMAT, collect("stack", root))
+    assert not faults_of(found, FORMAT.provides)
+    return {o.fact: o for o in found if o.fact.startswith("process.torch.")}
+
+
+@pytest.mark.parametrize("before", [0, 5000, (1 << 20) - 20, (1 << 20) - 1, 3 << 20])
+def test_architectures_are_read_from_the_library_wherever_they_stand(tmp_path: Path, before: int) -> None:
+    text = b"\0sm_50 sm_80 sm_90 compute_90\0"
+    found = built(
+        tmp_path, 41, library=b"\x7fELF" + b"x" * before + text + b"sm_75 sm_75 in a sentence\0" + b"y" * 4000
+    )
+    assert found["process.torch.architectures"].value == ("sm_50", "sm_80", "sm_90", "compute_90")
+    assert found["process.torch.cuda"].value == "12.4"
+
+
+@pytest.mark.parametrize(
+    ("version", "library", "cuda", "architectures"),
+    [
+        (VERSION_PY.replace("'12.4'", "None"), b"", Status.NOT_APPLICABLE, Status.NOT_APPLICABLE),
+        (VERSION_PY, b"\x7fELF no list", Status.OK, Status.UNSUPPORTED),
+        (VERSION_PY, b"\0sm_80\0 \0sm_90\0", Status.OK, Status.FAILED),
+        ("import os\n", b"\0sm_80\0", Status.FAILED, Status.OK),
+    ],
+    ids=["for the CPU", "no list", "two lists", "another file"],
+)
+def test_a_build_that_does_not_tell_says_why(
+    tmp_path: Path, version: str, library: bytes, cuda: Status, architectures: Status
+) -> None:
+    found = built(tmp_path, 41, version=version, library=library)
+    assert (found["process.torch.cuda"].status, found["process.torch.architectures"].status) == (cuda, architectures)
+
+
+def test_a_pytorch_whose_files_are_gone(tmp_path: Path) -> None:
+    program(tmp_path, 41, TORCH)
+    found = read(FORMAT, collect("stack", tmp_path))
+    assert status(found, "process.torch.cuda") is Status.UNSUPPORTED
+    assert status(found, "process.torch.architectures") is Status.UNSUPPORTED
+
+
+def test_the_library_of_ranks_that_share_it_is_read_once(tmp_path: Path) -> None:
+    node = Node("", time.monotonic() + 60)
+    library = tmp_path / "torch/lib/libtorch_python.so"
+    write(tmp_path, "torch/version.py", VERSION_PY)
+    library.parent.mkdir()
+    library.write_bytes(b"\0sm_80\0")
+    assert node.torch(str(library))["architectures"] == ["sm_80"]
+    library.write_bytes(b"\0sm_90\0")  # the same file, as its number says
+    assert node.torch(str(library)) == {"version": VERSION_PY, "architectures": ["sm_80"]}
+
+
+def test_a_library_that_is_not_read_in_time_says_so(tmp_path: Path) -> None:
+    library = tmp_path / "libtorch_python.so"
+    library.write_bytes(b"\0sm_80\0")
+    text = json.dumps(
+        {
+            "schema": "gpudiag/stack/1",
+            "processes": [{"pid": 1, "torch": {"architectures": compiled_for(str(library), 0.0)}}],
+        }
+    )
+    assert status(parse(text, Context()), "process.torch.architectures") is Status.TIMEOUT
+
+
+def test_dcgm_is_told_by_the_name_of_its_library(tmp_path: Path) -> None:
+    program(tmp_path, 41, "/usr/lib/x86_64-linux-gnu/libdcgm.so.3.3.9")  # in a container
+    assert value(read(FORMAT, collect("stack", tmp_path)), "node.dcgm.version") == "3.3.9"
+    write(tmp_path, "usr/lib/x86_64-linux-gnu/libdcgm.so.4.2.3", "")
+    (tmp_path / "usr/lib/x86_64-linux-gnu/libdcgm.so.4").symlink_to("libdcgm.so.4.2.3")
+    assert value(read(FORMAT, collect("stack", tmp_path)), "node.dcgm.version") == "4.2.3", "the node's own first"
+    write(tmp_path, "usr/lib64/libdcgm.so.3.1.7", "")
+    assert status(read(FORMAT, collect("stack", tmp_path)), "node.dcgm.version") is Status.FAILED
 
 
 def test_this_machine() -> None:

@@ -127,6 +127,42 @@ def test_an_error_is_told_with_its_remedy() -> None:
     assert found["pci.aer.count.fatal", Subject(Scope.PCI, address, node("gpu-1"))].status is Status.FAILED
 
 
+def others(document: dict[str, Any]) -> Observation:
+    (found,) = (o for o in parse(pci_snapshot.FORMAT, document) if o.fact == pci_snapshot.OTHERS)
+    return found
+
+
+def test_that_no_gpu_of_another_vendor_is_there_takes_every_class() -> None:
+    assert (others(small("pci")).status, others(small("pci")).value) == (Status.OK, ())
+    for change in (["0000:7f:00.0"], "junk", 7):
+        document = small("pci")
+        document["bus"]["unclassed"] = change
+        assert others(document).status is Status.FAILED, "what it is nobody knows"
+    document = small("pci")
+    address = next(iter(document["devices"]))
+    document["devices"][address]["vendor"] = {"error": "EIO: Input/output error"}
+    assert (others(document).status, address in others(document).detail) == (Status.FAILED, True)
+    document = small("pci")
+    document["bus"] = {"hung": "/sys/bus/pci/devices"}
+    assert others(document).status is Status.TIMEOUT
+
+
+def test_a_card_that_nothing_computes_on_may_be_one() -> None:
+    document = small("pci")
+    screen = {"class": "0x030000", "vendor": "0x1a03", "device": "0x2000", "path": ["0000:7e:00.0"]}
+    document["devices"] |= {"0000:7e:00.0": screen, "0000:7d:00.0": screen | {"vendor": "0x1002", "device": "0x73bf"}}
+    document["bus"]["unclassed"] = ["0000:7f:00.0"]
+    assert others(document).value == ("0000:7d:00.0",), "one is enough, whatever else is not told"
+
+
+def test_the_collector_names_what_tells_no_class(tmp_path: Path) -> None:
+    machine = healthy(tmp_path)
+    (machine.pci(machine.nics[0]) / "class").unlink()
+    document = json.loads(collect("pci", machine.root))
+    assert document["bus"]["unclassed"] == [machine.nics[0]]
+    assert others(document).status is Status.FAILED
+
+
 def test_an_adapter_that_hung_between_its_readings_is_no_adapter_that_does_not_count() -> None:
     document = small("rdma")
     adapter = document["adapters"]["mlx5_0"]

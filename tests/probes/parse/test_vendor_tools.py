@@ -279,6 +279,27 @@ def test_virtual_functions_are_shares() -> None:
     assert ("gpu.vendor", "0000:9a:00.0") not in found
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"device_id": 4, "pci_bdf_address": "0000:41:00.0"},
+        {"device_list": [{"device_id": 0, "pci_bdf_address": "0000:41:00.0", "vendor_name": "NVIDIA Corporation"}]},
+        {"inventory": {"device_id": "0x2330", "pci_bdf_address": "0000:41:00.0", "note": "beside Intel(R) Xeon"}},
+        {"device_id": "nic-7", "pci_bdf_address": "0000:41:00.0", "vendor_name": "Intel(R) Corporation"},
+        {"about": "XPUM_STATS_POWER", "device_id": 1},
+    ],
+    ids=["no vendor", "another vendor", "an inventory", "an id of another kind", "a word of it"],
+)
+def test_keys_that_others_use_as_well_are_not_enough(document: dict[str, Any]) -> None:
+    assert xpu_smi.FORMAT.sniff(json.dumps(document, indent=1)) == 0
+
+
+def test_one_device_of_the_tool_is_known_by_its_maker() -> None:
+    one = json.loads(text("xpu-smi-discovery.json"))["device_list"][0]
+    for plain in (one, {k: v for k, v in one.items() if k != "vendor_name"}):
+        assert xpu_smi.FORMAT.sniff(json.dumps(plain)) == 95
+
+
 def test_an_error_of_the_tool_is_its_own_words() -> None:
     (found,) = xpu_smi.parse('{"error": "Fail to initialize XPUM", "errno": 1}', CONTEXT)
     assert (found.status, found.detail) == (Status.FAILED, "Fail to initialize XPUM")

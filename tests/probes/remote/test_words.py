@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from knowledge.language import Text
 from probes.remote.reach import Reach, Via
-from probes.remote.words import explained
+from probes.remote.words import broke, explained
 
 SAID = [
     (Via.SSH, "ssh: Could not resolve hostname gpu-99: Name or service not known", "has no address"),
@@ -64,6 +67,42 @@ def test_what_it_means(via: Via, said: str, means: str) -> None:
     assert means in error.message
     assert error.message.startswith("gpu-12: ")
     assert error.hint
+
+
+@pytest.mark.parametrize(("via", "said"), [(via, said) for via, said, _ in SAID])
+def test_it_means_the_same_in_chinese(via: Via, said: str) -> None:
+    """The reason and what to do are Chinese; names, and lines that are quoted, are as they were in English."""
+    error = explained(Reach("gpu-12", via, address="10.9.8.7"), said, "it ended with exit code 255")
+    assert error.why.zh.startswith("gpu-12：")
+    assert re.search("[一-鿿]{2}", error.why.zh.partition("：")[2])
+    assert re.search("[一-鿿]{2}", error.advice.zh)
+    assert ("10.9.8.7" in error.why.zh) == ("10.9.8.7" in error.why.en)
+    for quoted in said.splitlines():
+        assert (quoted in error.why.zh) == (quoted in error.why.en)
+    assert error.in_("en") == str(error)
+    assert error.in_("zh") == error.text.zh == f"{error.why.zh}\n  {error.advice.zh}"
+
+
+@pytest.mark.parametrize(
+    ("why", "chinese"),
+    [
+        ("the time for looking at it, 3.5 s, was spent", "查看时限 3.5 秒已用完"),
+        ("it was closed", "连接已关闭"),
+        ("it was closed there: Killed by signal 1.", "对方关闭了连接：Killed by signal 1."),
+        (
+            "ssh ended with exit code 255: client_loop: send disconnect",
+            "ssh 以退出码 255 结束：client_loop: send disconnect",
+        ),
+        ("what it says makes no sense (a header that is none)", "收到的内容无法理解 (a header that is none)"),
+        ("no answer in 10 s", "10 秒内没有应答"),
+        ("something new", "something new"),
+    ],
+)
+def test_how_a_line_ended(why: str, chinese: str) -> None:
+    said = broke("gpu-12", why)
+    assert (said.en, said.zh) == (f"the connection to gpu-12 broke: {why}", f"与 gpu-12 的连接中断：{chinese}")
+    late = explained(Reach("gpu-12"), "", why)
+    assert late.why == Text(f"gpu-12: no connection: {why}", f"gpu-12：无法连接：{chinese}")
 
 
 @given(st.sampled_from(list(Via)), st.text(max_size=200), st.booleans())

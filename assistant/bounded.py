@@ -1,0 +1,75 @@
+"""An HTTP server with an end to every connection: neither many clients nor slow ones hold more than a few threads.
+
+`watch` serves its metrics with it, `incident listen` takes alerts.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
+from threading import Lock
+from typing import Any
+
+CLIENTS = 32  # connections at a time; one more ends the oldest
+PATIENCE = 20.0  # seconds that a connection may last, whatever it does
+
+
+class Bounded(ThreadingHTTPServer):
+    """One thread a connection, at most `CLIENTS` of them, none for longer than `patience` seconds."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+    request_queue_size = 128  # connections that wait while something else computes
+
+    def __init__(
+        self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], patience: float = PATIENCE
+    ) -> None:
+        """OSError or OverflowError when the address cannot be listened on."""
+        found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        self.address_family = found[0][0]
+        self._open: dict[Any, float] = {}  # connection -> when it began
+        self._guard = Lock()
+        self._patience = patience
+        super().__init__(address, handler)
+
+    def server_bind(self) -> None:
+        """Without the look-up of a name that nobody needs, which can take as long as DNS does."""
+        TCPServer.server_bind(self)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """One more connection; the oldest goes when there are too many."""
+        with self._guard:
+            oldest = next(iter(self._open), None) if len(self._open) >= CLIENTS else None
+            self._open[request] = time.monotonic()
+        if oldest is not None:
+            self._end(oldest)
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """Twice a second."""
+        self._end_old()
+
+    def _end_old(self) -> None:
+        with self._guard:
+            old = [s for s, begun in self._open.items() if time.monotonic() - begun > self._patience]
+        for connection in old:
+            self._end(connection)
+
+    def _end(self, connection: Any) -> None:
+        """Its thread notices, and lets go of it."""
+        with self._guard:
+            self._open.pop(connection, None)
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+
+    def shutdown_request(self, request: Any) -> None:
+        """It has ended."""
+        with self._guard:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away in the middle is no news."""
