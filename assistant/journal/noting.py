@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 class Noting:
     """Intents and results of one command line. Each intent has a subject of its own."""
 
-    def __init__(self, settings: Settings, node: str, quiet: bool = False) -> None:
+    def __init__(self, settings: Settings, node: str, quiet: bool = False, surface: str = "cli") -> None:
         from assistant.incidents.events import Hand
         from assistant.incidents.who import person
 
         self._journal, self._lang, self._quiet = Journal(settings.history.url), settings.output.lang, quiet
-        self._hand, self._node, self._told = Hand(person(), "cli"), node, False
+        self._hand, self._node, self._told = Hand(person(), surface), node, False
         self._open: tuple[str, int, float] | None = None  # subject, number of the intent, when it was
 
     def intent(self, what: str, data: Mapping[str, Any]) -> None:

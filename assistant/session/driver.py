@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -249,15 +250,16 @@ class Eyes:
         wish = machine.Wish(tuple(probes), (), wish.without, _patience(wish.budget, probes, budget), wish.again)
         told = options_for(probes, options)
         absent: tuple[str, ...] = ()
-        if host:
-            from probes.remote import ConnectError
+        with self._noted(probes, told, host):
+            if host:
+                from probes.remote import ConnectError
 
-            try:
-                look, absent = self._there(host, wish, told)
-            except ConnectError as error:
-                return Seen(host, (), tuple(probes), lost=error.text)
-        else:
-            look = machine.here(self.settings, wish, self._report, told)
+                try:
+                    look, absent = self._there(host, wish, told)
+                except ConnectError as error:
+                    return Seen(host, (), tuple(probes), lost=error.text)
+            else:
+                look = machine.here(self.settings, wish, self._report, told)
         trouble = ""
         if self.history:
             look, trouble = machine.remembering(self.settings, look, self.ruleset.rules)
@@ -265,6 +267,31 @@ class Eyes:
         notes = (*look.notes, *([trouble] if trouble else ()))
         seen = replace(_seen(look, tuple(probes), notes=notes), absent=absent, lost=look.ended)
         return replace(seen, observations=(*seen.observations, *self._expected(host)))
+
+    @contextmanager
+    def _noted(
+        self, probes: Sequence[str], options: Mapping[str, Mapping[str, str]], host: str
+    ) -> Iterator[None]:  # fmt: skip
+        """The journal knows of what was agreed to and is felt by the machine or by a job, before and after."""
+        from probes.live import Cost
+        from probes.live import probes as known
+
+        heavy = [s.name for s in known() if s.name in probes and s.cost >= Cost.HEAVY]
+        if not heavy:
+            yield
+            return
+        from assistant.journal.noting import Noting
+
+        noting = Noting(self.settings, host or self.settings.machine.name or os.uname().nodename, surface="talk")
+        chosen = {name: dict(options[name]) for name in heavy if name in options}
+        said = {"options": chosen, "risk": "disruptive", "consent": "agreed to in the talk"}
+        noting.intent(", ".join(f"probe:{name}" for name in heavy), said)
+        outcome = "failed"
+        try:
+            yield
+            outcome = "ended"
+        finally:
+            noting.result({"outcome": outcome})
 
     def _there(
         self, host: str, wish: Wish, options: Mapping[str, Mapping[str, str]]

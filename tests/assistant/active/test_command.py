@@ -229,6 +229,11 @@ def test_in_a_conversation_a_yes_runs_it_and_its_findings_are_there(
     got = chat(lab, nvml, tmp_path, gpudiag, "run nvbandwidth", "yes", "why is GPU 0000:ca:00.0 slow?")
     assert len(lab.called()) == 1
     assert "Copies to other GPUs are slower than NVLink allows" in " ".join(got.out.split())
+    kept = gpudiag("journal", "--format", "json", env={"XDG_DATA_HOME": str(tmp_path / "data"),
+                                                       "XDG_STATE_HOME": str(tmp_path / "state")})  # fmt: skip
+    records = json.loads(kept.out)["records"]
+    assert [r["kind"] for r in records] == ["intent", "result"]
+    assert {r["surface"] for r in records} == {"talk"}
 
 
 # --- somebody at the keyboard ----------------------------------------------------------------
