@@ -72,12 +72,6 @@ def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
     return kept | {"HOME": str(home), "LANG": "C.UTF-8", "GPUDIAG_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One more than there are cores: many tests wait for a process, a deadline or the disk."""
-    asked = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
-    return int(asked) if asked else len(os.sched_getaffinity(0)) + 1
-
-
 @pytest.fixture
 def gpudiag(clean_environment: dict[str, str]) -> Gpudiag:
     """The command line in a process of its own: ``gpudiag("explain", "xid", "79")``."""

@@ -226,6 +226,7 @@ def _not_understood(turn: Turn) -> Reply:
 
     known = vocabulary()
     found = [t.name for t in search(turn.query.text, CLOSEST, ("fact",)) if t.name in known]
+    found.sort(key=lambda name: not name.startswith("gpu."))  # a "temperature" without another word is a GPU's
     zh = turn.lang == "zh"
     head = "没有听懂要看哪个值。" if zh else "Which value to show was not understood."
     rows = tuple((name, known[name].meaning.in_(turn.lang)) for name in found)
