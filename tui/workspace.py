@@ -201,7 +201,8 @@ class Workspace(Screen[None]):
 
     def picture_changed(self, picture: Picture) -> None:
         """A look began, ended or failed."""
-        self.query_one(Banner).show(picture)
+        for banner in self.query(Banner):  # none is there any more while the app ends
+            banner.show(picture)
         for name, pane in self._panes.items():
             if name == self.pane_name and pane.is_attached:
                 pane.picture_changed(picture)
