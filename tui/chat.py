@@ -81,6 +81,9 @@ class Chat(Container):
     Chat Sentence { width: 1fr; margin-left: 1; }
     """
 
+    transcript: Transcript  # what was said
+    line: Sentence  # where it is typed
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._sentences: tuple[str, ...] = ()
@@ -89,11 +92,13 @@ class Chat(Container):
 
     def compose(self) -> ComposeResult:
         """Turns, a hint that there is more, the line."""
-        yield Transcript(id="said")
+        self.transcript = Transcript(id="said")
+        self.line = Sentence(self._past(), self._completed)
+        yield self.transcript
         yield _Hint(id="hint", markup=False)
         with Horizontal(id="line"):
             yield Static("❯", id="sign", markup=False)
-            yield Sentence(self._past(), self._completed)
+            yield self.line
 
     def on_mount(self) -> None:
         """Greet; then see what was said before."""
@@ -105,16 +110,6 @@ class Chat(Container):
     def _begin(self) -> None:
         self.app.desk.talk.go_on()
         self.app.jobs.start("names", self._find_offers)
-
-    @property
-    def transcript(self) -> Transcript:
-        """What was said."""
-        return self.query_one(Transcript)
-
-    @property
-    def line(self) -> Sentence:
-        """Where it is typed."""
-        return self.query_one(Sentence)
 
     def focus_input(self) -> None:
         """The next key is a word, also when it was typed already."""

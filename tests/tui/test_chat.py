@@ -442,8 +442,9 @@ async def test_an_answer_is_copied_and_exported_in_every_format(tmp_path: Path) 
 async def test_another_recording_is_told_and_asked_about(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS) as pilot:
         await ask(pilot, "is this node healthy?")
+        before = app_of(pilot).desk.picture.diagnosis
         app_of(pilot).open_files(f"{DBE[1]} {DBE[3]}")
-        await until(pilot, lambda: app_of(pilot).desk.picture.diagnosis is not None)
+        await until(pilot, lambda: app_of(pilot).desk.picture.diagnosis not in (None, before))
         turn = await ask(pilot, "why?")
         assert "ECC" in turn.shown.headline  # type: ignore[union-attr]
         assert "kern.log" in screen(pilot.app)
