@@ -18,8 +18,14 @@ settings.register_profile("shared", deadline=None)  # other work may hold the ma
 settings.load_profile("shared")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # thousands of processes would compile everything anew
 sys.dont_write_bytecode = False
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's job in the background: Ctrl-C is tested all the same
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell's job in the background, or nohup: what these signals do is tested all the same.
+for _number, _usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+    (signal.SIGQUIT, signal.SIG_DFL),
+):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _usual)
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = {

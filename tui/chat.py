@@ -93,9 +93,10 @@ class Chat(Container):
     def compose(self) -> ComposeResult:
         """Turns, a hint that there is more, the line."""
         self.transcript = Transcript(id="said")
+        self._more = _Hint(id="hint", markup=False)
         self.line = Sentence(self._past(), self._completed)
         yield self.transcript
-        yield _Hint(id="hint", markup=False)
+        yield self._more
         with Horizontal(id="line"):
             yield Static("❯", id="sign", markup=False)
             yield self.line
@@ -334,7 +335,7 @@ class Chat(Container):
         """Say that there is more below, while somebody reads further up."""
         said = self.transcript
         below = said.max_scroll_y - round(said.scroll_y)
-        hint = self.query_one("#hint", Static)
+        hint = self._more
         shown = below > 2 and not said.following
         if shown != hint.has_class("-shown"):
             hint.set_class(shown, "-shown")
