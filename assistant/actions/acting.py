@@ -42,7 +42,7 @@ def act(order: Order, hand: Hand, journal: Journal, subject: str, stop: Callable
     (intent,) = journal.append(subject, hand, Entry("intent", _intent(order)))
     try:
         result = run(order.argv, order.timeout / 1e9, stop)
-    except BaseException as error:
+    except BaseException as error:  # Ctrl-C too: the journal tells how it ended, then it is raised again
         _noted(journal, subject, hand, intent.seq, order, _broken(error))
         raise
     return Acted(result, intent.seq, _noted(journal, subject, hand, intent.seq, order, result))

@@ -73,7 +73,7 @@ class Journal:
         def wanted(before: tuple[Row, ...]) -> list[Row]:
             try:
                 entries = decide(tuple(row.record() for row in before))
-            except Exception as error:
+            except Exception as error:  # carried past the database's own errors, and raised again as it was
                 raise _Raised(error) from error
             now = self._clock()
             return [_row(entry, subject, who, surface, now) for entry in entries]

@@ -31,9 +31,7 @@ def many(records: Sequence[Record], lang: str) -> Sheet:
 
     title, data = t("Journal", "日志账本"), {"records": [plain(r) for r in records]}
     if not records:
-        return Sheet(
-            title, (Paragraph(t("No such record is in the journal.", "日志账本中没有符合条件的记录。")),), data
-        )
+        return Sheet(t("No such record is in the journal.", "日志账本中没有符合条件的记录。"), (), data)
     head = (t("no", "编号"), t("when", "时间"), t("kind", "类别"), t("who", "操作人"), t("node", "节点"),
             t("what", "内容"), t("subject", "事项"))  # fmt: skip
     rows = tuple(
@@ -88,7 +86,7 @@ def checked(found: Checked, lang: str, source: str) -> Sheet:
         "Keep the head elsewhere: journal verify --head SEQ:HASH then also finds a journal that was written anew.",
         "请把链头另存他处：之后 journal verify --head SEQ:HASH 也能发现整本重写。",
     )
-    parts: list[Part] = [Paragraph(verdict), *([Paragraph(before)] if before else []), Fields(fields)]
+    parts: list[Part] = [*([Paragraph(before)] if before else []), Fields(fields)]
     parts += [Paragraph(keep)] if n and fault is None else []
     wrong = (
         {"seq": fault.seq, "wrong": str(fault.wrong), "line": fault.line or None, "text": fault.said().in_(lang)}
@@ -99,7 +97,7 @@ def checked(found: Checked, lang: str, source: str) -> Sheet:
         "source": source, "sound": fault is None, "records": n, "head": {"seq": n, "hash": head.hash}, "fault": wrong,
         "first": iso(found.first_at) if n else None, "last": iso(found.last_at) if n else None,
     }  # fmt: skip
-    return Sheet(t("Journal", "日志账本"), tuple(parts), data)
+    return Sheet(verdict, tuple(parts), data)
 
 
 def plain(r: Record) -> dict[str, Any]:

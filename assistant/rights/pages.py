@@ -76,12 +76,12 @@ def anywhere(policy: Policy) -> str:
 
 def page(policy: Policy, lang: str, ruled: tuple[Person, Act, Ruling] | None = None) -> Sheet:
     """The sheet: the policy, or what it says of one act of one person."""
-    from assistant.render.sheet import Paragraph, Sheet
+    from assistant.render.sheet import Sheet
 
     title = Text("Rights", "权限").in_(lang)
     data: dict[str, Any] = {"file": policy.file or None}
     if ruled is not None:
-        return Sheet(title, *_ruled(*ruled, lang, data))
+        return Sheet(ruled[2].why.in_(lang), *_ruled(*ruled, lang, data))
     data |= {
         "channels": sorted(policy.channels),
         "roles": [_role(policy, name) for name in policy.roles],
@@ -94,7 +94,7 @@ def page(policy: Policy, lang: str, ruled: tuple[Person, Act, Ruling] | None = N
         ],
     }  # fmt: skip
     if not policy.file:
-        return Sheet(title, (Paragraph(NONE.in_(lang)),), data)
+        return Sheet(NONE.in_(lang), (), data)
     return Sheet(title, _parts(policy, lang, data), data)
 
 
@@ -149,7 +149,7 @@ def _parts(policy: Policy, lang: str, data: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _ruled(person: Person, act: Act, ruling: Ruling, lang: str, data: dict[str, Any]) -> tuple[Any, Any]:
-    from assistant.render.sheet import Fields, Paragraph
+    from assistant.render.sheet import Fields
 
     def t(en: str, zh: str) -> str:
         return Text(en, zh).in_(lang)
@@ -167,4 +167,4 @@ def _ruled(person: Person, act: Act, ruling: Ruling, lang: str, data: dict[str, 
         "approvers": sorted(ruling.approvers), "person": person.id, "what": act.what, "node": act.node, "cost": act.cost,
         "risk": act.risk, "privileged": act.privileged,
     }  # fmt: skip
-    return (Paragraph(ruling.why.in_(lang)), Fields(tuple(fields))), data
+    return (Fields(tuple(fields)),), data

@@ -73,17 +73,16 @@ def sheet(plan: Plan, lang: str) -> Sheet:
     taken = [p for p in plan.steps if p.taken.rounds]
     asked = [p for p in taken if p.taken.asked]
     out = [p for p in plan.steps if not p.taken.rounds]
-    lead = t(
-        f"{len(taken)} of {len(plan.book.steps)} steps would be taken, {len(out)} left out; nothing was run.",
-        f"共 {len(plan.book.steps)} 步，将执行 {len(taken)} 步，略过 {len(out)} 步；未运行任何命令。",
+    title = t(
+        f"Runbook {plan.book.id} on paper: {len(taken)} of {len(plan.book.steps)} steps would be taken, {len(out)} left out; nothing was run.",
+        f"处置手册 {plan.book.id}（演练）：共 {len(plan.book.steps)} 步，将执行 {len(taken)} 步，略过 {len(out)} 步；未运行任何命令。",
     )
-    if asked:
-        names = ", ".join(p.taken.step.id for p in asked)
-        lead += t(f" Not known whether they apply: {names}.", f" 尚不清楚是否适用：{names}。")
+    names = ", ".join(p.taken.step.id for p in asked)
+    unsure = [Paragraph(t(f"Not known whether they apply: {names}.", f"尚不清楚是否适用：{names}。"))] if asked else []
     about = ", ".join(str(s) for s in plan.subjects)
     wait = longest(plan.book)
     parts: list[Part] = [
-        Paragraph(lead),
+        *unsure,
         Fields((
             (t("about", "对象"), clean(about)),
             (t("runbook of", "来自"), clean(plan.book.file)),
@@ -94,7 +93,6 @@ def sheet(plan: Plan, lang: str) -> Sheet:
         parts += _step(planned, lang)
     if plan.passed:
         parts.append(Paragraph(t("Passed over: ", "跳过：") + ", ".join(plan.passed)))
-    title = t(f"Runbook {plan.book.id}, on paper", f"处置手册 {plan.book.id}（演练）")
     return Sheet(title, tuple(parts), {"plan": plain(plan, lang)})
 
 

@@ -417,7 +417,7 @@ class Far:
             code = work[job.ask["op"]](job.ask, say)
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
-        except BaseException as error:
+        except BaseException as error:  # the edge of a process: what went wrong is its last line
             try:
                 os.write(2, ("%s: %s\n" % (type(error).__name__, error)).encode("utf-8", "replace"))
             except BaseException:
@@ -493,7 +493,7 @@ class Far:
             if isinstance(error.code, str):
                 os.write(2, error.code.encode("utf-8", "replace") + b"\n")
             code = error.code if isinstance(error.code, int) else 1 if error.code else 0
-        except BaseException:
+        except BaseException:  # the edge of a process
             import traceback
 
             traceback.print_exc()
