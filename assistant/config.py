@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -95,6 +95,54 @@ OPTIONS: tuple[Option, ...] = (
     Option("gpu_hour_price", "text", "", Text(
         "What a GPU-hour costs, such as 2.10 EUR; empty means that reports of incidents count hours and no money.",
         "每 GPU 小时的价格，例如 2.10 EUR；为空则事件报告只计小时，不计金额。")),
+    Option("slack_bot_token", "text", "", Text(
+        "Token of the Slack app's bot (xoxb-...).", "Slack 应用的机器人令牌（xoxb-...）。"), secret=True),
+    Option("slack_bot_token_file", "path", "", Text(
+        "File that holds it.", "保存该令牌的文件。")),
+    Option("slack_app_token", "text", "", Text(
+        "App-level token for Socket Mode (xapp-...).", "Socket Mode 所用的应用级令牌（xapp-...）。"), secret=True),
+    Option("slack_app_token_file", "path", "", Text(
+        "File that holds it.", "保存该令牌的文件。")),
+    Option("slack_signing_secret", "text", "", Text(
+        "What Slack signs its requests with, where they come over HTTP.", "经 HTTP 接收请求时 Slack 的签名密钥。"), secret=True),
+    Option("slack_signing_secret_file", "path", "", Text(
+        "File that holds it.", "保存该密钥的文件。")),
+    Option("slack_api", "url", "https://slack.com/api/", Text(
+        "Address of Slack's Web API; GovSlack has another one.", "Slack Web API 的地址；GovSlack 使用另一地址。")),
+    Option("llm_model", "text", "", Text(
+        "Language model that may reword answers, as litellm names it, such as openai/qwen3-32b or ollama_chat/qwen3; empty means none.",
+        "可改写回答的语言模型，按 litellm 的写法，例如 openai/qwen3-32b 或 ollama_chat/qwen3；为空则不使用。")),
+    Option("llm_base", "url", "", Text(
+        "Address of the model's server, such as http://127.0.0.1:8000/v1; needed for every model, hosted ones too.",
+        "模型服务器的地址，例如 http://127.0.0.1:8000/v1；任何模型都必须设置，托管服务也不例外。")),
+    Option("llm_hosts", "text", "", Text(
+        "Hosts that llm_base may name beside this machine, between commas.", "除本机外 llm_base 可指向的主机，以逗号分隔。")),
+    Option("llm_key_file", "path", "", Text(
+        "File that holds the key of the model's server, and nothing else.", "只存放模型服务器密钥的文件。")),
+    Option("llm_key", "text", "", Text(
+        "The key itself; only from the environment, never from a file of settings.",
+        "密钥本身；只能来自环境变量，不得写入配置文件。"), secret=True),
+    Option("llm_python", "path", "", Text(
+        "Python that has litellm, such as /opt/gpudiag-llm/bin/python; empty means the one that runs gpudiag.",
+        "装有 litellm 的 Python，例如 /opt/gpudiag-llm/bin/python；为空则使用运行 gpudiag 的解释器。")),
+    Option("llm_audience", "choice", "engineer", Text(
+        "Whom a reworded answer is written for.", "改写后的回答面向的读者。"), ("operator", "engineer", "manager")),
+    Option("llm_log_lines", "choice", "no", Text(
+        "Whether some lines of logs go to the model, cleaned and with pseudonyms.",
+        "是否将少量日志行（已清理并使用化名）发给模型。"), ("no", "yes")),
+    Option("llm_deadline", "count", "20", Text(
+        "Seconds that the model has for an answer; the answer of gpudiag itself never waits for it.",
+        "模型作答的时限（秒）；gpudiag 自身的回答从不等待它。")),
+    Option("llm_requests_per_minute", "count", "10", Text(
+        "Requests to the model in a minute, over all processes of a user.", "每分钟发往模型的请求数，按用户的所有进程合计。")),
+    Option("llm_tokens_per_day", "count", "200000", Text(
+        "Tokens to and from the model in a day (UTC).", "每天（UTC）与模型往来的 token 数。")),
+    Option("llm_dollars_per_day", "text", "1.00", Text(
+        "US dollars that the model may cost in a day (UTC), where its price is known.",
+        "在价格已知时，模型每天（UTC）可花费的美元数。")),
+    Option("llm_price", "text", "", Text(
+        "US dollars for a million tokens to and from the model, such as 0.15/0.60; empty means what litellm knows.",
+        "每百万输入与输出 token 的美元价格，例如 0.15/0.60；为空则采用 litellm 所知的价格。")),
 )  # fmt: skip
 
 
@@ -151,6 +199,36 @@ class Dialogue(NamedTuple):
     days: int = 7  # after the last turn; 0: nothing is kept
 
 
+class Llm(NamedTuple):
+    """The language model that may reword answers; off without a name."""
+
+    model: str = ""
+    base: str = ""
+    hosts: str = ""
+    key_file: Path | None = None
+    key: str = ""
+    python: str = ""  # empty: this interpreter
+    audience: str = "engineer"
+    log_lines: bool = False  # whether some lines of logs go along
+    deadline: int = 20  # seconds
+    requests_per_minute: int = 10
+    tokens_per_day: int = 200_000
+    dollars_per_day: str = "1.00"
+    price: str = ""  # in/out, US dollars a million tokens
+
+
+class Slack(NamedTuple):
+    """The bot: its secrets as they were given, or the files that hold them."""
+
+    bot_token: str = ""
+    app_token: str = ""
+    signing_secret: str = ""
+    bot_token_file: Path | None = None
+    app_token_file: Path | None = None
+    signing_secret_file: Path | None = None
+    api: str = "https://slack.com/api/"
+
+
 class Settings(NamedTuple):
     """Everything that is set, by section."""
 
@@ -166,6 +244,8 @@ class Settings(NamedTuple):
     policy_file: Path | None = None  # who may have what run, where people are not logged in here
     runbook_dirs: tuple[Path, ...] = ()  # of the site's own runbooks
     gpu_hour_price: str = ""  # amount and currency; empty: none is known
+    llm: Llm = Llm()
+    slack: Slack = Slack()
 
 
 def without_password(url: str) -> str:
@@ -249,6 +329,11 @@ def _from_file(path: Path, found: dict[str, Setting], faults: list[str]) -> None
             hint = nearest_hint(key, found)
             faults.append(f"{path}: unknown key {key!r}{f' ({hint})' if hint else ''}")
             continue
+        if found[key].option.secret:  # a file of settings is shown, copied and kept under version control
+            faults.append(
+                f"{path}: {key} does not belong into a file of settings; set {found[key].option.variable} or {key}_file"
+            )
+            continue
         _set(found, found[key].option, value, str(path), faults, path.parent)
 
 
@@ -323,7 +408,20 @@ def _sections(found: Mapping[str, Setting], environ: Mapping[str, str], warnings
         policy_file=path("policy_file"),
         runbook_dirs=tuple(Path(p).expanduser() for p in books),
         gpu_hour_price=text("gpu_hour_price"),
+        llm=_llm(text, path("llm_key_file"), path("llm_python")),
+        slack=Slack(
+            text("slack_bot_token"), text("slack_app_token"), text("slack_signing_secret"), path("slack_bot_token_file"),
+            path("slack_app_token_file"), path("slack_signing_secret_file"), text("slack_api"),
+        ),
     )
+
+
+def _llm(text: Callable[[str], str], key_file: Path | None, python: Path | None) -> Llm:
+    return Llm(
+        text("llm_model"), text("llm_base"), text("llm_hosts"), key_file, text("llm_key"), str(python or ""),
+        text("llm_audience") or "engineer", text("llm_log_lines") == "yes", int(text("llm_deadline") or 20), int(text("llm_requests_per_minute") or 10),
+        int(text("llm_tokens_per_day") or 200_000), text("llm_dollars_per_day"), text("llm_price"),
+    )  # fmt: skip
 
 
 def system_language(environ: Mapping[str, str]) -> str:

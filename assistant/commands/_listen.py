@@ -13,8 +13,8 @@ def add_listen(actions: Any) -> None:
     add = parser.add_argument
     add(
         "--address",
-        type=_address,
-        default=_address(ADDRESS),
+        type=address,
+        default=address(ADDRESS),
         metavar="HOST:PORT",
         help=f"where to listen (default: {ADDRESS}); beyond this machine only with a token",
     )
@@ -26,11 +26,12 @@ def add_listen(actions: Any) -> None:
     )
 
 
-def _address(text: str) -> tuple[str, int]:
+def address(text: str) -> tuple[str, int]:
+    """Where to listen. ValueError for what is no HOST:PORT."""
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdecimal() and int(port) <= 65_535):
         raise ValueError(text)
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-_address.__name__ = "address such as 127.0.0.1:9196"  # argparse names the type in its complaint
+address.__name__ = "address such as 127.0.0.1:9196"  # argparse names the type in its complaint

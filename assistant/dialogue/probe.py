@@ -60,7 +60,8 @@ def answer(turn: Turn) -> Reply:
         return nothing_yet(turn)
     w = words(turn)
     where = scoped(turn.diagnosis, turn.query.slots)
-    if where.unknown and not where.subjects:
+    strange = [u for u in where.unknown if u.known or u.slot != "node"]  # nothing was looked at: no node is known yet
+    if strange and not where.subjects:
         return _nowhere(turn, w, where)
     rows = _rows(w, facts or _told_by(named, turn.diagnosis.facts), where)
     if not rows:

@@ -111,6 +111,7 @@ def _not_kept(location: Location, why: Text) -> Text:
 
 
 def _unknown(number: int) -> UnknownNameError:
-    error = UnknownNameError("incident", str(number), ())
+    error = UnknownNameError("incident", str(number), (), kind_zh="事件")
     error.hint = "gpudiag incident list --all names them"
+    error.hint_zh = "gpudiag incident list --all 列出全部"
     return error

@@ -58,7 +58,10 @@ def if_unmoved(incident: Incident, runbook: str, step: str, seen: int, entries: 
     now = last(incident, runbook, step)
     if (now.seq if now is not None else 0) != seen:
         who = now.who if now is not None else ""
-        raise MovedError(f"{who} went on with step {runbook}/{step} meanwhile", hint="gpudiag incident show NUMBER")
+        raise MovedError(
+            f"{who} went on with step {runbook}/{step} meanwhile", hint="gpudiag incident show NUMBER",
+            zh=f"{who} 在此期间已接手步骤 {runbook}/{step}",
+        )  # fmt: skip
     return entries
 
 

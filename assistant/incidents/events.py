@@ -141,7 +141,10 @@ def step(runbook: str, name: str, state: str, text: str = "") -> Entry:
     """A step that is begun, done, left out. UsageError for a state that is none."""
     known = [s.value for s in StepState]
     if state not in known:
-        raise UsageError(f"there is no state {state!r} of a step", hint=f"allowed: {', '.join(known)}")
+        raise UsageError(
+            f"there is no state {state!r} of a step", hint=f"allowed: {', '.join(known)}",
+            zh=f"步骤没有状态 {state!r}", hint_zh=f"可用：{', '.join(known)}",
+        )  # fmt: skip
     return Entry(Kind.STEP, {"runbook": runbook, "step": name, "state": state, **_why(text)})
 
 
@@ -151,7 +154,10 @@ def status(word: str, text: str = "") -> Entry:
     if word == Status.CLOSED:
         return closed(text)
     if word not in known:
-        raise UsageError(f"there is no status {word!r}", hint=f"allowed: {', '.join(known)}, closed")
+        raise UsageError(
+            f"there is no status {word!r}", hint=f"allowed: {', '.join(known)}, closed",
+            zh=f"没有状态 {word!r}", hint_zh=f"可用：{', '.join(known)}, closed",
+        )  # fmt: skip
     return Entry(Kind.STATUS, {"status": word, **_why(text)})
 
 
@@ -180,7 +186,10 @@ def closed(text: str = "") -> Entry:
 def known_severity(word: str) -> str:
     """`word`, when it is a severity. UsageError otherwise."""
     if word not in SEVERITIES:
-        raise UsageError(f"there is no severity {word!r}", hint=f"allowed: {', '.join(SEVERITIES)}")
+        raise UsageError(
+            f"there is no severity {word!r}", hint=f"allowed: {', '.join(SEVERITIES)}",
+            zh=f"没有级别 {word!r}", hint_zh=f"可用：{', '.join(SEVERITIES)}",
+        )  # fmt: skip
     return word
 
 
@@ -203,11 +212,16 @@ def named_step(name: str, books: Mapping[str, Runbook | None]) -> tuple[str, str
         return found[0]
     if found:
         raise UsageError(
-            f"several runbooks have a step {name}", hint="one of " + ", ".join(f"{i}/{s}" for i, s in found)
-        )
+            f"several runbooks have a step {name}", hint="one of " + ", ".join(f"{i}/{s}" for i, s in found),
+            zh=f"多份手册都有步骤 {name}", hint_zh="请指定 " + ", ".join(f"{i}/{s}" for i, s in found),
+        )  # fmt: skip
     if not books:
-        raise UsageError("the incident follows no runbook yet", hint="gpudiag incident change NUMBER --runbook ID")
-    raise UnknownNameError("step of " + ", ".join(books), name, [s for _, s in steps])
+        raise UsageError(
+            "the incident follows no runbook yet",
+            hint="gpudiag incident change NUMBER --runbook ID",
+            zh="该事件尚无处置手册",
+        )
+    raise UnknownNameError("step of " + ", ".join(books), name, [s for _, s in steps], kind_zh="步骤")
 
 
 def words_of(text: str) -> str:

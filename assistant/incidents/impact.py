@@ -217,12 +217,18 @@ def price_of(amount: str, currency: str) -> Price:
         value = Decimal(-1)
     if not (value.is_finite() and 0 <= value <= 10**6):
         raise UsageError(
-            f"{amount!r} is no price of a GPU-hour", hint="a number from 0 to 1000000, such as: --price 2.10 EUR"
+            f"{amount!r} is no price of a GPU-hour",
+            hint="a number from 0 to 1000000, such as: --price 2.10 EUR",
+            zh=f"{amount!r} 不是 GPU 小时单价",
+            hint_zh="0 到 1000000 的数字，例如：--price 2.10 EUR",
         )
     if not (
         0 < len(currency) <= 8 and currency.isprintable() and not any(c.isdigit() or c.isspace() for c in currency)
     ):
-        raise UsageError(f"{currency!r} is no currency", hint="at most 8 letters, such as: --price 2.10 EUR")
+        raise UsageError(
+            f"{currency!r} is no currency", hint="at most 8 letters, such as: --price 2.10 EUR",
+            zh=f"{currency!r} 不是货币", hint_zh="至多 8 个字母，例如：--price 2.10 EUR",
+        )  # fmt: skip
     return Price(value, currency)
 
 

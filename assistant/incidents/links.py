@@ -122,11 +122,18 @@ def link(book: Book, number: int, other: int, hand: Hand, merge: bool = False) -
     or one that is closed and should go on. UnknownNameError, StoreError as `Book` raises them.
     """
     if number == other:
-        raise UsageError(f"{number} is the same incident", hint="gpudiag incident link NUMBER --with ANOTHER")
+        raise UsageError(
+            f"{number} is the same incident",
+            hint="gpudiag incident link NUMBER --with ANOTHER",
+            zh=f"{number} 就是该事件本身",
+        )
     first, second = book.incident(number), book.incident(other)
     if merge and not first.is_open:
         raise UsageError(
-            f"incident {number} is closed", hint=f"gpudiag incident change {number} --status working opens it again"
+            f"incident {number} is closed",
+            hint=f"gpudiag incident change {number} --status working opens it again",
+            zh=f"事件 {number} 已关闭",
+            hint_zh=f"gpudiag incident change {number} --status working 可重新打开",
         )
     why = reason(first, second)
     now = book.change(number, hand, lambda i: _taken(i, second, why) if merge else _told(i, other, why, ""))

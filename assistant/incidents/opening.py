@@ -42,6 +42,8 @@ def from_diagnosis(diagnosis: Diagnosis, host: str = "", chosen: Collection[str]
         raise UsageError(
             "nothing was found that asks for an incident",
             hint="by hand: gpudiag incident open --title TEXT, in the terminal app :incident TITLE",
+            zh="没有发现需要开立事件的问题",
+            hint_zh="人工开立：gpudiag incident open --title 标题，终端应用中用 :incident 标题",
         )
     first, own = roots[0], {f.id for f in roots}
     explained = {key for f in roots for key in f.explains} - own
@@ -88,7 +90,7 @@ def _asked(diagnosis: Diagnosis, chosen: Collection[str]) -> list[Finding]:
     known = {f.id: f for f in diagnosis.findings}
     for name in chosen:
         if name not in known:
-            raise UnknownNameError("finding", name, known)
+            raise UnknownNameError("finding", name, known, kind_zh="诊断结果")
     return [f for f in diagnosis.findings if f.id in chosen]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from assistant.incidents import claims, pages, words
 from assistant.incidents.events import Entry, Hand, Kind, StepState, runbook
 from assistant.incidents.progress import StepView, books_of, values_of
-from assistant.incidents.walk_parts import At, LeftError, Talk, Way, number_of, truth_of
+from assistant.incidents.walk_parts import At, LeftError, Permit, Talk, Way, number_of, truth_of
 from assistant.incidents.walk_parts import subjects as subjects_of
 from assistant.incidents.walking import Commands
 from assistant.runbooks.engine import Outcome, Stand, outcome, position
@@ -36,11 +36,13 @@ class Walk:
 
     def __init__(
         self, book: Book, number: int, hand: Hand, journal: Journal, sight: Sight, talk: Talk, way: Way,
-        lang: str = "en", sleep: Callable[[float], None] = time.sleep,
+        lang: str = "en", sleep: Callable[[float], object] = time.sleep, stop: Callable[[], bool] = lambda: False,
+        permit: Permit | None = None,
     ) -> None:  # fmt: skip
+        """`stop` says that the person leaves while a command runs: that ends it. `permit`: who else has a word about commands."""
         self._book, self._number, self._hand, self._sight = book, number, hand, sight
         self._talk, self._way, self._lang, self._sleep = talk, way, lang, sleep
-        self._commands = Commands(journal, hand, talk, way)
+        self._commands = Commands(journal, hand, talk, way, stop, permit)
         self._held: tuple[str, str, int] | None = None  # the step in hand, and the number of our word about it
         self._values: dict[str, str] = {}
         self._begin = dict([way.begin.split("/", 1)]) if way.begin else {}
@@ -227,11 +229,10 @@ class Walk:
 
     def _wait(self, step: Step, rounds: int) -> None:
         assert step.repeat is not None  # only a loop goes round
-        seconds = step.repeat.every / 1e9
-        n = step.repeat.at_most
+        seconds, n = step.repeat.every / 1e9, step.repeat.at_most
         self._talk.say(Text(
-            f"Round {rounds} of {n}; again in {seconds:g} s. Ctrl-C leaves; the walk can be gone on with later.",
-            f"第 {rounds}/{n} 轮；{seconds:g} 秒后再次执行。Ctrl-C 离开，之后可继续。"))  # fmt: skip
+            f"Round {rounds} of {n}; again in {seconds:g} s. The walk can be left meanwhile, and gone on with later.",
+            f"第 {rounds}/{n} 轮；{seconds:g} 秒后再次执行。期间可以离开，之后再继续。"))  # fmt: skip
         self._sleep(seconds)
 
     def _looked(self, at: At, step: Step, tree: Tree) -> Judged:

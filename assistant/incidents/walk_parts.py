@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from rules.proof import Truth
 
 if TYPE_CHECKING:
+    from assistant.actions.order import Order
     from assistant.incidents.fold import Incident
     from assistant.render.sheet import Part
     from assistant.runbooks.engine import Stand
@@ -32,6 +33,24 @@ class Talk(Protocol):
 
     def ask(self, question: Text) -> str:
         """An answer in lower case, without blanks around it. LeftError when there is nobody to ask."""
+
+
+class Permit:
+    """Who else has a word about a command, beside the person who walks; this one lets everything pass. See `assistant.slack.walks`."""
+
+    def ask(self, order: Order) -> Text | None:
+        """Asked before the person is asked: why it is only shown; None: it may be run. It may wait for somebody."""
+        del order
+        return None
+
+    def claim(self, order: Order) -> Text | None:
+        """Asked right before it is run, once for each run: why it is not run after all; None: it is run now."""
+        del order
+        return None
+
+    def output(self, text: str) -> str:
+        """What of a command's output may be shown and kept."""
+        return text
 
 
 @dataclass(frozen=True, slots=True)

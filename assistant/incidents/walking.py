@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assistant.actions.acting import Acted, act, excerpt
 from assistant.actions.order import Manner, Order, by_name, checking, manner, missing, order
 from assistant.actions.running import End
 from assistant.incidents.events import Entry, Kind
+from assistant.incidents.walk_parts import Permit
 from knowledge.language import Text
 from knowledge.runbook import PLACEHOLDERS, ready
 from knowledge.text import clean
@@ -35,8 +36,12 @@ class Ran(NamedTuple):
 class Commands:
     """Runs what may be run, and says why it does not run the rest."""
 
-    def __init__(self, journal: Journal, hand: Hand, talk: Talk, way: Way) -> None:
-        self._journal, self._hand, self._talk, self._way = journal, hand, talk, way
+    def __init__(
+        self, journal: Journal, hand: Hand, talk: Talk, way: Way, stop: Callable[[], bool] = lambda: False,
+        permit: Permit | None = None,
+    ) -> None:  # fmt: skip
+        self._journal, self._hand, self._talk, self._way, self._stop = journal, hand, talk, way, stop
+        self._permit = permit or Permit()
         self._agreed: tuple[str, str] | None = None  # runbook and step whose loop was agreed to
 
     def run(self, book: Runbook, step: Step, values: dict[str, str], incident: Incident, rounds: int) -> Ran | None:
@@ -50,13 +55,19 @@ class Commands:
             self._by_hand(reason, ready(step.command, values))
             return None
         wanted = order(book, step, values, self._way.node, incident.number, rounds)
+        if (reason := self._permit.ask(wanted)) is not None:
+            self._by_hand(reason, ready(step.command, values))
+            return None
         if self._agreed != (book.id, step.id) and not self._agreed_to(wanted):
             self._by_hand(Text("Not run.", "未运行。"), "")
             return None
         self._agreed = (book.id, step.id)
-        acted = act(wanted, self._hand, self._journal, incident.uid or str(incident.number))
+        if (reason := self._permit.claim(wanted)) is not None:
+            self._by_hand(reason, ready(step.command, values))
+            return None
+        acted = act(wanted, self._hand, self._journal, incident.uid or str(incident.number), self._stop)
         self._tell(acted)
-        return Ran(Entry(Kind.ACTION, _data(wanted, acted)), acted.result.end is End.STOPPED)
+        return Ran(Entry(Kind.ACTION, self._data(wanted, acted)), acted.result.end is End.STOPPED)
 
     def would_run(self, step: Step, values: Mapping[str, str]) -> bool:
         """Whether a yes to the step runs its command at once."""
@@ -71,14 +82,20 @@ class Commands:
         self._talk.say(Text(f"Check with:\n$ {command}", f"核对命令：\n$ {command}"))
         if self._way.show_only or missing(step.verify_command, values) or not self._near(step.verify_command):
             return None
+        wanted = checking(book, step, values, self._way.node, incident.number)
+        if (reason := self._permit.ask(wanted)) is not None:
+            self._talk.say(reason)
+            return None
         if not self._way.yes_safe:
             said = self._talk.ask(Text("Run this check? It only reads. [y/N]", "运行该核对命令？它只读取。[y/N]"))
             if said not in ("y", "yes", "是"):
                 return None
-        wanted = checking(book, step, values, self._way.node, incident.number)
-        acted = act(wanted, self._hand, self._journal, incident.uid or str(incident.number))
+        if (reason := self._permit.claim(wanted)) is not None:
+            self._talk.say(reason)
+            return None
+        acted = act(wanted, self._hand, self._journal, incident.uid or str(incident.number), self._stop)
         self._tell(acted)
-        return Entry(Kind.ACTION, _data(wanted, acted))
+        return Entry(Kind.ACTION, self._data(wanted, acted))
 
     def _near(self, command: str) -> bool:
         """Whether a command acts on the right machine when it is run here."""
@@ -137,7 +154,7 @@ class Commands:
 
     def _tell(self, acted: Acted) -> None:
         result = acted.result
-        shown = "\n".join(clean(result.output).rstrip().split("\n")[-LINES:])
+        shown = "\n".join(self._permit.output(clean(result.output)).rstrip().split("\n")[-LINES:])
         ends = {
             End.EXITED: Text(f"exit code {result.exit_code}, {result.seconds:.1f} s", f"退出码 {result.exit_code}，{result.seconds:.1f} 秒"),
             End.TIMEOUT: Text(f"ended after {result.seconds:.0f} s: it took too long", f"{result.seconds:.0f} 秒后终止：超时"),
@@ -153,13 +170,12 @@ class Commands:
                 Text(f"Its result is not in the journal: {why.en}", f"其结果未写入日志账本：{why.in_('zh')}")
             )
 
-
-def _data(wanted: Order, acted: Acted) -> dict[str, Any]:
-    result = acted.result
-    ended = f"exit code {result.exit_code}" if result.end is End.EXITED else str(result.end).replace("_", " ")
-    tail = excerpt(result, KEPT)
-    return {
-        "name": shlex.join(wanted.argv), "text": f"{ended}, {result.seconds:.1f} s" + (f": {tail}" if tail else ""),
-        "runbook": wanted.runbook, "step": wanted.step, "round": wanted.rounds, "node": wanted.node, "end": str(result.end),
-        "exit_code": result.exit_code, "journal": acted.intent, "verifies": wanted.verifies,
-    }  # fmt: skip
+    def _data(self, wanted: Order, acted: Acted) -> dict[str, Any]:
+        result = acted.result
+        ended = f"exit code {result.exit_code}" if result.end is End.EXITED else str(result.end).replace("_", " ")
+        tail = self._permit.output(excerpt(result, KEPT))
+        return {
+            "name": shlex.join(wanted.argv), "text": f"{ended}, {result.seconds:.1f} s" + (f": {tail}" if tail else ""),
+            "runbook": wanted.runbook, "step": wanted.step, "round": wanted.rounds, "node": wanted.node, "end": str(result.end),
+            "exit_code": result.exit_code, "journal": acted.intent, "verifies": wanted.verifies,
+        }  # fmt: skip

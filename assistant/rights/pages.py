@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from assistant.inventory.words import NAME, NO_NAME
 from assistant.rights import words
-from assistant.rights.model import COSTS, DIRECT, ID, WHAT, Act, Decision, Person
-from assistant.rights.reach import known_acts
+from assistant.rights.model import DIRECT, ID, WHAT, Act, Decision, Person
+from assistant.rights.reach import known_acts, terms
 from knowledge.errors import UnknownNameError, UsageError
 from knowledge.language import Text
 from knowledge.text import excerpt
@@ -33,13 +33,12 @@ def act_of(what: str, node: str, *, privileged: bool = False) -> Act:
         raise UsageError(f"--node {excerpt(node, 60)!r} {NO_NAME}")
     if not WHAT.fullmatch(what):
         raise UsageError(f"--act {excerpt(what, 60)!r} is no name", hint="a probe, test:NAME, step:RUNBOOK/STEP")
+    if not what.startswith("step:") and what not in known_acts() and f"test:{what}" not in known_acts():
+        raise UnknownNameError("probe or test", what, known_acts())
+    cost, risk, needs = terms(what)
     if what.startswith("step:"):
         risk = _step_risk(what)
-    elif what in known_acts() or f"test:{what}" in known_acts():
-        risk = "safe"
-    else:
-        raise UnknownNameError("probe or test", what, known_acts())
-    return Act(what, node, _cost(what), risk, privileged)
+    return Act(what, node, cost, risk, privileged or needs)
 
 
 def _step_risk(what: str) -> str:
@@ -47,15 +46,6 @@ def _step_risk(what: str) -> str:
 
     book, _, step = what.removeprefix("step:").partition("/")
     return runbook(book).step(step).risk.value
-
-
-def _cost(what: str) -> str:
-    from probes.live import probes
-
-    if what.startswith("test:"):
-        return "heavy"
-    found = {p.name: p.cost for p in probes()}
-    return COSTS[found[what]] if what in found else "cheap" if what.startswith("step:") else "seconds"
 
 
 def asked(user: str, groups: Iterable[str], channel: str, *, guest: bool, external: bool) -> Person:

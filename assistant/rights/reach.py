@@ -8,7 +8,7 @@ from functools import cache
 
 from assistant.inventory.model import Hosts
 from assistant.inventory.words import NAME, NO_NAME
-from assistant.rights.model import globs
+from assistant.rights.model import COSTS, globs
 from assistant.session.inventory import nearest
 from assistant.session.nodeset import expand
 from knowledge.errors import nearest_hint
@@ -35,6 +35,25 @@ def tests_as_probes() -> Mapping[str, str]:
     from probes.active import tests
 
     return {t.name: f"test:{t.name}" for t in tests()}
+
+
+@cache
+def terms(what: str) -> tuple[str, str, bool]:
+    """Cost, risk, and whether it is privileged, of a probe, a test, or a word for several; a step says its own risk.
+
+    Tests load the machine until a job would feel it: disruptive. What a probe only reads it reads with the rights that
+    gpudiag has anyway; privileged is one that puts a load on the machine, or something into a job, by rights that others lack.
+    """
+    from probes.live import Cost, probes
+
+    name = what.removeprefix("test:")
+    spec = next((p for p in probes() if p.name == name), None)
+    if name in tests_as_probes():
+        return "heavy", "disruptive", spec is None or bool(spec.needs.privileges)
+    if spec is None:
+        return "cheap" if what.startswith("step:") else "seconds", "safe", False
+    felt = spec.cost is Cost.HEAVY and bool(spec.needs.privileges and spec.side_effects)
+    return COSTS[spec.cost], "safe", felt
 
 
 def acts_of(word: str) -> tuple[str, str] | None:

@@ -60,6 +60,10 @@ class RightsError(GpudiagError):
         super().__init__(said.en)
         self.reason, self.said = reason, said
 
+    def in_(self, language: str) -> str:
+        """In a language."""
+        return self.said.in_(language)
+
 
 def refusal(reason: Reason) -> RightsError:
     """The error for a reason that is always said in the same words."""

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from assistant.render.labels import colon
 from assistant.slack import parts, rich
 from assistant.slack.blocks import FINDINGS, LINE, NAME, PROSE, Ticket
+from assistant.slack.budget import cut
 from assistant.slack.page import Page, Rendered
 from assistant.slack.rich import Element, span
 from knowledge.language import Text
+from knowledge.text import clean
 
 if TYPE_CHECKING:
     from assistant.incidents.fold import Incident, Linked
@@ -29,7 +31,8 @@ _WAITING = Text(", waiting for {names}", "，等待 {names}")
 _NAMED = 4  # probes that are named while they are waited for
 
 
-def _button(kind: str, lang: str, ticket: Ticket, style: str = "") -> Element:
+def button(kind: str, lang: str, ticket: Ticket, style: str = "") -> Element:
+    """One of ours, in words of ours."""
     return rich.button(kind, _BUTTONS[kind].in_(lang), ticket(kind), style)
 
 
@@ -43,18 +46,24 @@ def consent(
         page.add(rich.section(span(page.cut(why.in_(lang), PROSE))))
     if command:
         parts.code(page, (command,))
-    return page.done((), [_button(AGREE, lang, ticket, "primary"), _button(NO, lang, ticket)])
+    return page.done((), [button(AGREE, lang, ticket, "primary"), button(NO, lang, ticket)])
 
 
-def looking(done: int, total: int, waiting: Sequence[str], lang: str, ticket: Ticket | None = None) -> Rendered:
-    """How far a look is. Without `ticket` it cannot be cancelled (any more)."""
+def looking_words(done: int, total: int, waiting: Sequence[str], lang: str) -> str:
+    """How far a look is, in one line."""
     said = _LOOKING.in_(lang).format(done=done, total=total)
     if waiting:
         comma = "、" if lang == "zh" else ", "
         names = comma.join(waiting[:_NAMED]) + (f"{comma}…" if len(waiting) > _NAMED else "")
         said += _WAITING.in_(lang).format(names=names)
-    page = Page(lang, [span(said)])
-    return page.done((), [_button(CANCEL, lang, ticket)] if ticket is not None else [])
+    return said
+
+
+def status(who: str, asked: str, line: str, lang: str, ticket: Ticket | None = None) -> Rendered:
+    """How a turn stands: whose it is, what was asked, one line. Without `ticket` it cannot be cancelled (any more)."""
+    words = cut(" ".join(clean(asked).split()), NAME)
+    page = Page(lang, [span(f"{clean(who)}{colon(lang)}"), span(words, "bold"), span("\n"), span(line)])
+    return page.done((), [button(CANCEL, lang, ticket)] if ticket is not None else [])
 
 
 def error(trouble: GpudiagError, lang: str) -> Rendered:
@@ -77,7 +86,7 @@ def incident(what: Incident, lang: str, ticket: Ticket) -> Rendered:
     if following is not None:
         _step(page, what, following)
     kinds = [NOTE, *([WALK] if following is not None else []), *([CLOSE] if what.is_open else [])]
-    return page.done((), [_button(kind, lang, ticket) for kind in kinds])
+    return page.done((), [button(kind, lang, ticket) for kind in kinds])
 
 
 def _found(page: Page, what: Incident) -> None:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from assistant.slack.budget import FALLBACK, cut
 from knowledge.text import clean
 
 # How a message is posted, beside its blocks and its text: `text` is read literally, and nobody's address becomes a preview.
-POSTING = {"mrkdwn": False, "parse": "none", "link_names": False, "unfurl_links": False, "unfurl_media": False}
+POSTING: dict[str, Any] = {
+    "mrkdwn": False,
+    "parse": "none",
+    "link_names": False,
+    "unfurl_links": False,
+    "unfurl_media": False,
+}
 
 
 def escape(text: str) -> str:

@@ -10,6 +10,7 @@ from assistant.render.sheet import Code, Fields, Heading, Items, Paragraph, Part
 from assistant.slack import rich
 from assistant.slack.budget import SECTION, characters, size
 from assistant.slack.rich import Element, span
+from knowledge.language import Text
 
 if TYPE_CHECKING:
     from assistant.slack.page import Page
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 TEXT = 2_900  # characters of a paragraph: a block's less some for a line that counts what was left out
 VALUE, CELL = 900, 200  # of one value of a list, of one cell
 PROMPT = "$ "
+_MORE = Text("{n} more", "另有 {n} 项")
+ITEMS = 10  # of a list
 ROWS = 60  # of a table: a phone shows a dozen
 COLUMNS = 76  # of a table: what a desktop's code block shows without breaking lines
 
@@ -90,6 +93,10 @@ def _items(page: Page, items: Sequence[str], numbered: bool) -> None:
     for n, item in enumerate(items, 1):
         if page.full:
             page.overflow = True
+            break
+        if n > ITEMS and len(items) > ITEMS + 1:
+            page.overflow = True
+            chunk.append([span(_MORE.in_(page.lang).format(n=len(items) - ITEMS), "italic")])
             break
         line = page.cut(item, VALUE)
         if chunk and used + size(line) > SECTION // 3:

@@ -369,7 +369,8 @@ def test_a_probe_that_waits_for_consent_has_a_button_with_its_cost() -> None:
 def test_cards_of_any_text_are_messages(words: str, more: str, lang: str) -> None:
     tickets = Tickets()
     valid(cards.consent(Text(words), Text(more), lang, tickets, why=Text(words), command=more))
-    valid(cards.looking(3, 7, (words, more), lang, tickets))
+    line = cards.looking_words(3, 7, (words, more), lang)
+    valid(cards.status(words, more, line, lang, tickets))
     valid(cards.error(UnknownNameError("node", words, [more]), lang))
     at = 1_700_000_000_000_000_000
     told = {"key": "k", "rule": words, "title": more, "severity": "critical", "host": words, "subject": more}
@@ -399,12 +400,14 @@ def test_a_question_for_consent() -> None:
 
 
 def test_how_far_a_look_is() -> None:
-    message = valid(cards.looking(3, 7, ("nvml",), "en", Tickets()))
-    assert first(message) == "looking: probes 3/7, waiting for nvml"
+    line = cards.looking_words(3, 7, ("nvml",), "en")
+    assert line == "looking: probes 3/7, waiting for nvml"
+    assert cards.looking_words(3, 7, ("nvml",), "zh") == "正在查看：探针 3/7，等待 nvml"
+    assert cards.looking_words(1, 7, "abcde", "en") == "looking: probes 1/7, waiting for a, b, c, d, …"
+    message = valid(cards.status("Ann", "check gpu-12", line, "en", Tickets()))
+    assert said(message).startswith("Ann: check gpu-12\nlooking: probes 3/7")
     assert [b["text"]["text"] for b in row(message)] == ["Cancel"]
-    assert first(cards.looking(3, 7, ("nvml",), "zh", Tickets())) == "正在查看：探针 3/7，等待 nvml"
-    assert first(cards.looking(1, 7, "abcde", "en", Tickets())) == "looking: probes 1/7, waiting for a, b, c, d, …"
-    assert row(valid(cards.looking(7, 7, (), "en"))) == []
+    assert row(valid(cards.status("Ann", "check gpu-12", "healthy", "en"))) == []
 
 
 def test_an_error_says_what_to_do() -> None:

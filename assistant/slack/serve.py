@@ -1,0 +1,140 @@
+"""Running the bot: over Socket Mode, which needs no open port, or as a server that Slack posts signed requests to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from slack_sdk.web.async_client import AsyncWebClient
+
+from assistant.journal import Journal
+from assistant.rights import source
+from assistant.rights.approvals import Approvals
+from assistant.slack.app import app
+from assistant.slack.bot import Bot
+from assistant.slack.ledger import Ledger
+from assistant.slack.people import People
+from assistant.slack.post import SILENCE, Poster, called
+from assistant.slack.uploads import Uploads
+from assistant.watch.notify import Notify
+
+if TYPE_CHECKING:
+    from slack_bolt.async_app import AsyncApp
+
+    from assistant.config import Settings
+    from assistant.rights.policy import Policy
+    from assistant.slack.tokens import Tokens
+    from rules.loader import RuleSet
+
+PATH = "/slack/events"
+DAILY = 86_400.0  # seconds between two rounds of forgetting
+log = logging.getLogger("gpudiag.slack")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A bot that is listening."""
+
+    bot: Bot
+    where: str  # for people
+
+
+@asynccontextmanager
+async def running(
+    settings: Settings, ruleset: RuleSet, tokens: Tokens, *, http: tuple[str, int] | None = None, pace: float = 1.0
+) -> AsyncIterator[Ready]:  # fmt: skip
+    """The bot, while the body runs. SlackError when Slack does not take its tokens, GpudiagError when a file is no good.
+
+    `http`: where to listen instead of Socket Mode; port 0 takes a free one. `pace`: seconds between two edits of a message.
+    """
+    from assistant.config import state_folder
+
+    client = AsyncWebClient(token=tokens.bot, base_url=settings.slack.api, timeout=SILENCE)
+    folder = state_folder(settings)
+    policy: Callable[[], Policy] = source(settings)
+    policy()  # its faults are told now
+    journal = Journal(settings.history.url)
+    await asyncio.to_thread(journal.head)  # without it nothing may be run
+    own = await called("auth.test", client.auth_test())
+    people = People(client, policy)
+    bot = Bot(
+        client, settings, ruleset, policy, Ledger(folder), journal, Approvals(journal, policy, people=people.now), people,
+        Poster(client, pace), Uploads(client, folder / "slack"), str(own["user_id"]),
+    )  # fmt: skip
+    listening = app(client, tokens.signing, lambda: bot)
+    try:
+        way = _http(listening, *http) if http is not None else _socket(listening, tokens.app, settings.slack.api)
+        async with way as where:
+            forgetting = asyncio.create_task(_forgetting(bot))
+            await bot.recover()
+            yield Ready(bot, where)
+            forgetting.cancel()
+    finally:
+        await bot.close()
+
+
+async def _forgetting(bot: Bot) -> None:
+    while True:
+        await asyncio.sleep(DAILY)
+        await asyncio.to_thread(bot.ledger.prune)
+        await asyncio.to_thread(bot.uploads.prune)
+
+
+@asynccontextmanager
+async def _socket(listening: AsyncApp, token: str, api: str) -> AsyncIterator[str]:
+    from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
+
+    web = AsyncWebClient(token=token, base_url=api, timeout=SILENCE)
+    handler = AsyncSocketModeHandler(listening, token, web_client=web, logger=logging.getLogger("gpudiag.slack.socket"))
+    await handler.connect_async()  # type: ignore[no-untyped-call]  # Bolt's
+    try:
+        yield "Socket Mode"
+    finally:
+        with suppress(Exception):
+            await handler.close_async()  # type: ignore[no-untyped-call]  # Bolt's
+
+
+@asynccontextmanager
+async def _http(listening: AsyncApp, host: str, port: int) -> AsyncIterator[str]:
+    from aiohttp import web
+    from slack_bolt.adapter.aiohttp import to_aiohttp_response, to_bolt_request
+
+    async def take(request: web.Request) -> web.Response:
+        return await to_aiohttp_response(await listening.async_dispatch(await to_bolt_request(request)))
+
+    server = web.Application(client_max_size=1 << 20)
+    server.router.add_post(PATH, take)
+    runner = web.AppRunner(server, access_log=None, shutdown_timeout=2.0)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        await site.start()
+        at: Any = runner.addresses[0]
+        yield f"http://{at[0]}:{at[1]}{PATH}"
+    finally:
+        await runner.cleanup()
+
+
+async def serve(
+    settings: Settings, ruleset: RuleSet, tokens: Tokens, http: tuple[str, int] | None, tell: Callable[[str], None]
+) -> None:  # fmt: skip
+    """Until SIGTERM or SIGINT."""
+    end = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end.set)
+    async with running(settings, ruleset, tokens, http=http) as ready:
+        tell(ready.where)
+        systemd = Notify(os.environ)
+        systemd("READY=1")
+        while not end.is_set():
+            systemd.alive()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(end.wait(), systemd.every)
+        systemd("STOPPING=1")

@@ -1,0 +1,75 @@
+"""The whole bot over loopback: the real Bolt and slack_sdk, the real session, this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("slack_bolt")
+
+from tests.slack_bot import KERNEL_LOG, buttons, lab, quiet, words
+from tests.slack_lab import Slack
+
+
+@pytest.fixture
+def slack() -> Iterator[Slack]:
+    with Slack() as slack:
+        for user in ("U1", "U2", "U9"):
+            slack.add_user(user, name=user.lower())
+        slack.add_user("U3", locale="zh-CN")
+        slack.add_user("U4", guest=True)
+        slack.add_group("S1", ["U3", "U4"])
+        slack.add_channel("C1")
+        slack.add_channel("C9")
+        yield slack
+
+
+async def test_a_command_begins_a_thread_and_ends_with_the_verdict(slack: Slack, tmp_path: Path) -> None:
+    async with lab(tmp_path, slack) as here:
+        root = await here.command("explain xid 79")
+        answer = await here.answer(root)
+        assert "79" in words(answer)
+        await slack.until(lambda: not buttons(here.said()[root], "cancel"))
+        assert words(here.said()[root]).startswith("u1: ")
+        assert "explain xid 79" in words(here.said()[root])
+
+
+async def test_a_check_of_this_machine(slack: Slack, tmp_path: Path) -> None:
+    async with lab(tmp_path, slack) as here:
+        root = await here.command("check gpu-12")
+        answer = await here.answer(root)
+        assert buttons(answer, "why")
+        assert answer.text
+        kinds = [r.kind for r in here.bot.journal.records()]
+        assert kinds[:2] == ["intent", "result"]
+
+
+async def test_a_pasted_log_and_what_follows_in_its_thread(slack: Slack, tmp_path: Path) -> None:
+    async with lab(tmp_path, slack) as here:
+        thread = await here.mention(f"what is this?\n```\n{KERNEL_LOG}```")
+        answer = await here.answer(thread)
+        assert "fallen off the bus" in words(answer)
+        await here.press(answer, "why")
+        why = await here.answer(thread, after=1)
+        assert why.blocks != answer.blocks
+        await here.write("can I keep using it?", thread=thread)
+        usable = await here.answer(thread, after=2)
+        assert "no" in usable.text.lower()
+        await here.write("lunch anybody", thread=thread)
+        await quiet()
+        assert len(here.said("C1", thread)) == 3
+        # Somebody else goes on where the thread stands.
+        await here.write("如何得知？", user="U3", thread=thread)
+        zh = await here.answer(thread, after=3)
+        assert any("\u4e00" <= c <= "\u9fff" for c in words(zh))
+
+
+async def test_who_may_not_turn_to_it_is_told_and_nothing_is_run(slack: Slack, tmp_path: Path) -> None:
+    async with lab(tmp_path, slack) as here:
+        for user, channel in (("U4", "C1"), ("U1", "C9")):
+            thread = await here.mention("check gpu-12", user=user, channel=channel)
+            await slack.until(lambda user=user: here.whispers(user), 20)
+            assert not here.said(channel, thread)
+        assert not here.bot.journal.records()
