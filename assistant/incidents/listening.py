@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import signal
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assistant.incidents.alert_desk import Desk, Nodes, knowing
 from assistant.incidents.book import OFF, Book
 from assistant.incidents.listen import Intake, Listener, Manner, token_of
-from assistant.output import say
+from assistant.output import say, write
 from knowledge.errors import UsageError
 from knowledge.language import Text
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from assistant.incidents.alert_check import Checker
     from assistant.incidents.alert_desk import Outcome
 
+UNIT = Path(__file__).parent.parent / "deploy" / "gpudiag-incidents.service"
 LEAVE = 5.0  # seconds for a check that is under way
 
 
@@ -27,6 +29,9 @@ def listen(args: argparse.Namespace) -> int:
     """Take messages until SIGTERM or SIGINT. UsageError when the history is off or the address is no good."""
     from assistant.exits import Exit
 
+    if args.print_:
+        write(UNIT.read_text(encoding="utf-8"))
+        return Exit.OK
     settings, lang = args.settings, args.settings.output.lang
     if settings.history.url == "off":
         raise UsageError(OFF.in_(lang), hint="history_url names the file or the database that keeps them")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from assistant.config import Settings
     from assistant.rights.policy import Policy
@@ -28,5 +29,30 @@ def load(settings: Settings) -> Policy:
 
 
 def source(settings: Settings) -> Callable[[], Policy]:
-    """What reads the policy and the inventory afresh: a right that was taken away counts from then on."""
-    return lambda: load(settings)
+    """What reads the policy and the inventory afresh: a right that was taken away counts from then on.
+
+    Files that stand there as they were, by size and times to the nanosecond, are not read again: a busy bot asks often.
+    """
+    from assistant.inventory import path_of
+
+    kept: tuple[object, Policy] | None = None
+
+    def now() -> Policy:
+        nonlocal kept
+        state = _state(settings.policy_file), _state(path_of(settings))
+        if kept is None or None in state or kept[0] != state:
+            kept = (state, load(settings))
+        return kept[1]
+
+    return now
+
+
+def _state(file: Path | None) -> object:
+    """What changes with the contents of a file; None where that cannot be told."""
+    if file is None:
+        return ()
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode)

@@ -9,18 +9,18 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assistant.incidents.events import Hand
 from assistant.journal.chain import Entry
-from assistant.rights.policy import Act, Decision
+from assistant.rights.policy import Decision
 from assistant.session.driver import Eyes
 from assistant.session.state import Origin, Seen
 from assistant.session.steps import Event, Recall, Recalled, Step, Write, Written
-from assistant.slack import gate
+from assistant.slack import gate, second
 from assistant.slack.nodes import What
 from assistant.slack.veil import veiled
 from knowledge.language import Text
@@ -40,17 +40,30 @@ _SHARE = Text("upload the file to this thread, or paste its lines", "请将文�
 class Consent:
     """What somebody agreed to, and what a second person agreed to with it."""
 
-    probes: frozenset[str] = frozenset()
+    waits: tuple[str, ...] = ()  # what was waited for then; when it is something else now, nobody agreed to that
     approvals: Mapping[str, str] = field(default_factory=dict)  # probe -> number of its approval
 
 
-@dataclass
+@dataclass(frozen=True)
 class Ears:
     """Where a turn tells what it does, from whatever thread; `check` raises when the asker has given up."""
 
     progress: Callable[[Progress], None]
     waits: Callable[[Waiting], None]
     check: Callable[[], None]
+    thinking: AbstractContextManager[Any] = field(default_factory=nullcontext)  # held while the turn computes
+
+    @contextmanager
+    def idle(self) -> Iterator[None]:
+        """While a machine is waited for, another turn may compute."""
+        if isinstance(self.thinking, nullcontext):
+            yield
+            return
+        self.thinking.__exit__(None, None, None)
+        try:
+            yield
+        finally:
+            self.thinking.__enter__()
 
 
 class SlackEyes(Eyes):
@@ -121,9 +134,10 @@ class SlackEyes(Eyes):
         alone = (("", secrets.token_hex(8)),) if approved else ()
         what = What(frozenset(may), (*sorted(options.items()), *alone), budget is not None)
         ears = self._ears
-        seen, joined = self._nodes.look(
-            node, what, self._asker.person.id, run, tell=ears.progress, check=ears.check, waits=ears.waits
-        )
+        with ears.idle():
+            seen, joined = self._nodes.look(
+                node, what, self._asker.person.id, run, tell=ears.progress, check=ears.check, waits=ears.waits
+            )
         if joined:
             self._joined(node, may)
         return replace(
@@ -143,10 +157,9 @@ class SlackEyes(Eyes):
 
     def claim(self, node: str, names: Sequence[str], options: Mapping[str, str]) -> None:
         """Use what a second person agreed to, right before it is run. RightsError."""
-        person = self._bot.people.now(self._asker.person.id)
-        for name in names:
-            act: Act = gate.probe_act(name, node, options)
-            self._bot.approvals.claim(self._consent.approvals[name], act, person or self._asker.person)
+        if names:
+            numbers = [self._consent.approvals[name] for name in names]
+            second.claim(self._bot, self._asker, numbers, [gate.probe_act(name, node, options) for name in names])
 
 
 class _Look(Eyes):

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from assistant.incidents import events
 from assistant.slack import cards, incident_pages
 from assistant.slack.heard import Kind
+from assistant.slack.incident_words import FIRST, HOW, NOTE, NUMBER, Wish, wish
 from assistant.slack.ledger import Ticket
 from assistant.slack.post import SlackError
 from assistant.slack.walk_words import hand_of, who
@@ -29,70 +30,13 @@ if TYPE_CHECKING:
     from assistant.slack.heard import Heard, Place
     from assistant.slack.page import Rendered
 
-FIRST = ("incident", "incidents", "事件", "open", "开立事件", "新建事件")
-_LEAD = re.compile(r"(?i)^(?:incidents?(?!\w)|事件)\s*[:：]?\s*(.*)$", re.DOTALL)
-_OPEN = re.compile(
-    r"(?i)^(?:open|开立|新建)\s*(?:an?\s+|one\s+)?(?:new\s+)?(?:incident|事件)\s*[:：]?\s*(.*)$", re.DOTALL
-)
-_NOTE = re.compile(r"(?i)^(?:note|备注)\s*[:：]\s*(.+)$", re.DOTALL)
-_NUMBER = re.compile(r"^#?(\d{1,9})(?!\w)\s*(.*)$", re.DOTALL)
-_USER = re.compile(r"^(?:@(?=[UW])|(?=[UW][A-Z0-9]*\d[A-Z0-9]*$)(?=.{8}))([A-Z0-9]+)$")  # @U9, a mention; U024BE7LH, copied
-_VERBS = {
-    "list": ("list", "ls", "列表", "列出"), "open": ("open", "new", "开立", "新建"), "show": ("show", "查看", "显示"),
-    "note": ("note", "备注"), "close": ("close", "关闭"), "severity": ("severity", "级别"), "owner": ("owner", "负责人"),
-    "status": ("status", "状态"), "link": ("link", "关联"), "similar": ("similar", "类似"), "report": ("report", "报告"),
-    "run": ("run", "walk", "处理", "执行"), "runbook": ("runbook", "手册"),
-}  # fmt: skip
-_HOW = Text(
-    "incident [list | list all], open [TITLE], NUMBER, note NUMBER TEXT, close NUMBER [HOW IT ENDED], severity NUMBER error, "
-    "owner NUMBER me, status NUMBER working, link NUMBER OTHER, runbook NUMBER ID, similar NUMBER, report NUMBER, run NUMBER [NODE]",
-    "incident [列表 | 列表 all]、开立 [标题]、编号、备注 编号 文字、关闭 编号 [结果]、级别 编号 error、负责人 编号 me、"
-    "状态 编号 working、关联 编号 另一编号、手册 编号 ID、类似 编号、报告 编号、处理 编号 [节点]",
-)
+_USER = re.compile(
+    r"^(?:@(?=[UW])|(?=[UW][A-Z0-9]*\d[A-Z0-9]*$)(?=.{8}))([A-Z0-9]+)$"
+)  # @U9, a mention; U024BE7LH, copied
+__all__ = ["FIRST", "Notes", "Wish", "do", "post", "show", "walk", "wish"]
 _CHANGES: dict[str, Callable[[str], Entry]] = {
     "severity": events.severity, "status": events.status, "runbook": events.runbook,
 }  # fmt: skip
-
-
-class Wish(NamedTuple):
-    """What somebody wants of incidents. `number` 0: the one that the thread is about."""
-
-    verb: str
-    number: int = 0
-    words: str = ""
-
-
-def wish(text: str) -> Wish | None:
-    """What a command or a sentence asks for; None when it is about something else. ToldError when it is not understood."""
-    text = text.strip()
-    if found := _OPEN.match(text):
-        return Wish("open", 0, found[1].strip())
-    if found := _NOTE.match(text):
-        return Wish("note", 0, found[1].strip())
-    lead = _LEAD.match(text)
-    if lead is None:
-        return None
-    rest = lead[1].strip()
-    if not rest:
-        return Wish("list")
-    if found := _NUMBER.match(rest):
-        return Wish("show", int(found[1]))
-    verb, rest = _verb(rest)
-    if verb in ("list", "open"):
-        return Wish(verb, 0, rest)
-    found = _NUMBER.match(rest)
-    return Wish(verb, int(found[1]), found[2].strip()) if found else Wish(verb, 0, rest)
-
-
-def _verb(rest: str) -> tuple[str, str]:
-    head, _, tail = rest.partition(" ")
-    for verb, names in _VERBS.items():
-        if head.casefold().rstrip(":：") in names:
-            return verb, tail.strip()
-        for name in names:
-            if not name.isascii() and rest.startswith(name):
-                return verb, rest.removeprefix(name).lstrip(" :：")
-    raise ToldError(Text("This is nothing that incidents know.", "无法识别该事件操作。"), _HOW)
 
 
 # --- doing it -----------------------------------------------------------------------------
@@ -111,7 +55,7 @@ async def do(bot: Bot, asker: Asker, place: Place, wanted: Wish) -> None:
             await _open(bot, asker, place, wanted.words)
             return
     if not number:
-        raise ToldError(Text("Which incident is meant? Its number is missing.", "指哪个事件？缺少编号。"), _HOW)
+        raise ToldError(Text("Which incident is meant? Its number is missing.", "指哪个事件？缺少编号。"), HOW)
     match wanted.verb:
         case "show":
             await show(bot, asker, place, number)
@@ -141,7 +85,7 @@ def _written(bot: Bot, asker: Asker, number: int, wanted: Wish, person: str) -> 
 
     book, hand, words = bot.book(), hand_of(asker), wanted.words
     if wanted.verb == "link":
-        other = _NUMBER.match(words)
+        other = NUMBER.match(words)
         if other is None:
             raise ToldError(Text("Which other incident belongs to it?", "关联到哪个事件？"),
                             Text(f"incident link {number} OTHER", f"incident 关联 {number} 另一编号"))  # fmt: skip
@@ -159,8 +103,23 @@ def _written(bot: Bot, asker: Asker, number: int, wanted: Wish, person: str) -> 
     if wanted.verb == "owner":
         return book.add(number, hand, events.owner(person))
     word, _, why = words.partition(" ")
+    if wanted.verb == "step":
+        return book.change(number, hand, lambda i: [_step(i, word, why.strip())])
     entries = [_CHANGES[wanted.verb](word.casefold())]
     return book.add(number, hand, *entries, *([events.note(why)] if why.strip() else []))
+
+
+def _step(incident: Incident, name: str, words: str) -> Entry:
+    """How far a step is: past one that failed there is no other way."""
+    from assistant.incidents.events import named_step
+    from assistant.incidents.progress import books_of
+
+    state, _, why = words.partition(" ")
+    if not name or not state:
+        raise ToldError(Text("Which step, and how far is it?", "哪个步骤，进展如何？"),
+                        Text(f"incident step {incident.number} STEP done, skipped, failed, doing or todo",
+                             f"incident 步骤 {incident.number} 步骤名 done、skipped、failed、doing 或 todo"))  # fmt: skip
+    return events.step(*named_step(name, books_of(incident.runbooks)), state.casefold(), why)
 
 
 async def _owner(bot: Bot, asker: Asker, words: str) -> str:
@@ -265,7 +224,7 @@ class Notes:
 
     def take(self, heard: Heard) -> bool:
         """Whether it was a note for the incident of that thread."""
-        found = _NOTE.match(heard.text.strip()) if heard.kind is Kind.SENTENCE else None
+        found = NOTE.match(heard.text.strip()) if heard.kind is Kind.SENTENCE else None
         number = self._bot.ledger.about(heard.place) if found is not None else 0
         if found is None or not number:
             return False

@@ -22,6 +22,11 @@ def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+def unescape(text: str) -> str:
+    """What `escape` was given."""
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
 def fallback(text: str) -> str:
     """`text` as one line for notifications; never empty."""
     return escape(cut(" ".join(clean(text).split()), FALLBACK)) or "gpudiag"

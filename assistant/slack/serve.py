@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from aiohttp import ClientSession
 from slack_sdk.web.async_client import AsyncWebClient
 
 from assistant.journal import Journal
@@ -53,9 +54,18 @@ async def running(
 
     `http`: where to listen instead of Socket Mode; port 0 takes a free one. `pace`: seconds between two edits of a message.
     """
+    async with ClientSession() as session:  # one line for all calls, rather than one for each
+        client = AsyncWebClient(token=tokens.bot, base_url=settings.slack.api, timeout=SILENCE, session=session)
+        async with _listening(client, settings, ruleset, tokens, http, pace) as ready:
+            yield ready
+
+
+@asynccontextmanager
+async def _listening(
+    client: AsyncWebClient, settings: Settings, ruleset: RuleSet, tokens: Tokens, http: tuple[str, int] | None, pace: float
+) -> AsyncIterator[Ready]:  # fmt: skip
     from assistant.config import state_folder
 
-    client = AsyncWebClient(token=tokens.bot, base_url=settings.slack.api, timeout=SILENCE)
     folder = state_folder(settings)
     policy: Callable[[], Policy] = source(settings)
     policy()  # its faults are told now

@@ -21,6 +21,8 @@ from assistant.session.state import Origin, State
 from assistant.slack import status
 from assistant.slack.eyes import Consent, Ears, SlackEyes
 from assistant.slack.ledger import OVER, Turn
+from assistant.slack.mrkdwn import unescape
+from assistant.slack.narration import Narrations
 from assistant.slack.nodes import Nodes
 from assistant.slack.veil import veiled
 from assistant.slack.words import ToldError
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from assistant.slack.heard import Place
 
 THREADS = 24  # turns that are worked on at once: nearly all of them wait for machines
+THINKING = 2  # of them that compute at a time
 EACH = 2  # of one person
 WAITING = 6  # of one person that are under way or wait; one more is refused
 LONGEST = 900.0  # seconds that a turn may take, its wait for other people's looks included
@@ -51,6 +54,7 @@ _LATE = Text("This took too long and was given up.", "耗时过长，已放弃�
 
 
 NOWHERE, NOTHING = Origin(), Consent()
+_DEAF = Ears(lambda _: None, lambda _: None, lambda: None)
 
 
 class StoppedError(GpudiagError):
@@ -74,6 +78,7 @@ class Request:
     root: bool = False  # a command: its message begins a thread
     at: str = ""  # time stamp of the status message, after a restart
     again: Mapping[str, Any] = field(default_factory=dict)  # how it is begun again after a restart; empty: it is not
+    query: Query | None = None  # as what the text is to be understood, after a yes to that
 
 
 @dataclass
@@ -110,6 +115,7 @@ class Outcome:
     here: str = ""  # the name of the bot's own machine
     options: Mapping[str, str] = field(default_factory=dict)  # what the probes that wait for consent are told
     complaints: tuple[Text, ...] = ()
+    hosts: tuple[str, ...] = ()  # the machines that a sentence may name
 
 
 class Turns:
@@ -119,10 +125,12 @@ class Turns:
         self._bot = bot
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="turn")
         self.nodes = Nodes()
+        self._thinking = threading.BoundedSemaphore(THINKING)
         self._jobs: dict[str, _Job] = {}
         self._count: Counter[str] = Counter()
         self._each: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(EACH))
         self._talks: dict[Key, _Talk] = {}
+        self._narrations = Narrations(bot)
 
     # --- in the event loop --------------------------------------------------------------------
 
@@ -153,6 +161,7 @@ class Turns:
         for job in self._jobs.values():
             job.stop.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._narrations.close()
 
     @asynccontextmanager
     async def _talking(self, key: Key) -> AsyncIterator[None]:
@@ -172,17 +181,15 @@ class Turns:
         turn = Turn(once, request.place, asker.person.id, request.at, request.again)
         here = status.Status(self._bot, asker, turn, request.asked, root=request.root)
         job = self._jobs[once] = _Job(asker.person.id)
-        shown = not request.quiet
         try:
-            if shown:
-                await here.begin()
+            if request.quiet and not await self._bot.loop.run_in_executor(self._pool, self._meant, request):
+                return None
+            await here.begin()
             request = replace(request, place=here.place)
             ears = Ears(here.progress, here.waits, job.check)
             async with self._each[asker.person.id], self._talking(key_of(here.place, asker.person.id)):
                 job.check()
                 outcome = await self._bot.loop.run_in_executor(self._pool, self._worked, request, ears)
-            if outcome is None:
-                return None
             await self._told(request, here, outcome)
             return outcome.answer
         except StoppedError:
@@ -205,12 +212,13 @@ class Turns:
 
         answer, asker = outcome.answer, request.asker
         said = await asyncio.to_thread(message, self._bot, asker, here.place, request.asked, outcome)
-        await here.end(said, said.text)
-        self._bot.ledger.join(here.place, asker.person.id)
+        await here.end(said, unescape(said.text))
+        await asyncio.to_thread(self._bot.ledger.join, here.place, asker.person.id)
         if said.overflow and not outcome.exports:
             await self._upload(here.place, outcome, answer.reply, "markdown")
         for reply, form in outcome.exports:
             await self._upload(here.place, outcome, reply, form)
+        self._narrations.begin(request, here.place, outcome)
 
     async def _upload(self, place: Place, outcome: Outcome, reply: Reply, form: str) -> None:
         from assistant.slack.export import whole
@@ -233,7 +241,7 @@ class Turns:
 
         place, user = Place(*then["place"]), str(then["user"])
         asker = await self._bot.asker(user, place, anew=True)
-        consent = Consent(frozenset(then["probes"]), dict(zip(then["second"], numbers, strict=True)))
+        consent = Consent(tuple(then["waits"]), dict(zip(then["second"], numbers, strict=True)))
         await self.take(Request(asker, place, str(then["asked"]), event=Confirmed(True), consent=consent))
 
     # --- in a worker thread -------------------------------------------------------------------
@@ -255,34 +263,42 @@ class Turns:
         kept = self.continued(request.place, user)
         own = kept.now()
         base = request.base or ("" if own.frames else self._bot.ledger.last(request.place))
-        if not base or base == user:
-            return kept, own
-        other = self.continued(request.place, base).now()
-        if not other.frames:
-            return kept, own
-        sights = request.asker.sights
-        seen = {n: replace(s, observations=veiled(s.observations, sights)) for n, s in other.seen.items()}
-        state = replace(other, seen=seen)
+        other = self.continued(request.place, base).now() if base and base != user else None
+        if other is None or not other.frames:
+            return kept, _veiled(own, request.asker)
+        state = _veiled(other, request.asker)
         return kept, state.put(replace(state.frame, pending=None))  # consent is asked of each for themselves
 
-    def _worked(self, request: Request, ears: Ears) -> Outcome | None:
-        """The turn itself."""
+    def _meant(self, request: Request) -> bool:
+        """Whether what somebody wrote into the thread is for us."""
+        with self._thinking:
+            settings, (_, state) = self._settings(request.asker), self.state(request)
+            eyes = SlackEyes(self._bot, request.asker, settings, self.nodes, _DEAF)
+            return _for_us(request.text, state, settings, eyes)
+
+    def _worked(self, request: Request, ears: Ears) -> Outcome:
+        """The turn itself. The event loop waits for the interpreter's lock with every thread that computes, so few do."""
+        with self._thinking:
+            return self._work(request, replace(ears, thinking=self._thinking))
+
+    def _work(self, request: Request, ears: Ears) -> Outcome:
         from assistant.session.driver import Conversation
         from assistant.session.talk import session_of
 
         settings = self._settings(request.asker)
         kept, state = self.state(request)
+        if (agreed := request.consent.waits) and (state.frame.pending is None or state.frame.pending.probes != agreed):
+            raise ToldError(OVER)  # something else is asked by now: nobody agreed to that
         eyes = SlackEyes(self._bot, request.asker, settings, self.nodes, ears, request.consent)
         talk = Conversation(session_of(eyes), eyes, state, lambda _: ears.check())
-        if request.quiet and not _for_us(request.text, state, settings, eyes):
-            return None
         answer = _answered(talk, request, settings, eyes)
         ears.check()
         kept.keep(talk.state)
         here = talk.session.inventory.here
         return Outcome(
-            answer, tuple(eyes.exports), settings, here, waiting_options(talk.session, talk.state), kept.complaints()
-        )
+            answer, tuple(eyes.exports), settings, here, waiting_options(talk.session, talk.state), kept.complaints(),
+            tuple(talk.session.inventory.hosts),
+        )  # fmt: skip
 
     def _standing(self, asker: Asker, place: Place, base: str) -> Outcome | None:
         """The answer that the conversation stands at, made again from what was seen."""
@@ -296,7 +312,7 @@ class Turns:
         if not (frame.seen or frame.told):
             return None
         settings = self._settings(asker)
-        eyes = SlackEyes(self._bot, asker, settings, self.nodes, Ears(*[lambda *_: None] * 3))
+        eyes = SlackEyes(self._bot, asker, settings, self.nodes, _DEAF)
         found = concluded(session_of(eyes), state, frame.seen, frame.told)
         from assistant.reply import Reply as Reply_
 
@@ -319,9 +335,17 @@ def waiting_options(session: Session, state: State) -> Mapping[str, str]:
     return options(frame.query, concluded(session, state, frame.seen, frame.told).facts)
 
 
+def _veiled(state: State, asker: Asker) -> State:
+    """What was seen, as far as this person may see it now: a role may have been taken away since."""
+    seen = {n: replace(s, observations=veiled(s.observations, asker.sights)) for n, s in state.seen.items()}
+    return replace(state, seen=seen)
+
+
 def _answered(talk: Conversation, request: Request, settings: Settings, eyes: SlackEyes) -> Answer:
     if request.event is not None:
         return talk.tell(request.event)
+    if request.query is not None:
+        return talk.say(request.text, request.origin, request.query)
     return talk.say(_about_it(request, settings, eyes), request.origin)
 
 
@@ -331,7 +355,8 @@ def _about_it(request: Request, settings: Settings, eyes: SlackEyes) -> str:
         return request.text
     from assistant.intent.query import Intent
 
-    vague = _understood(request.text, settings, eyes).intent in (Intent.UNKNOWN, Intent.HELP)
+    query = _understood(request.text, settings, eyes)
+    vague = query.follows_up or query.intent in (Intent.UNKNOWN, Intent.HELP)
     return WRONG.in_(settings.output.lang) if vague else request.text
 
 

@@ -12,7 +12,7 @@ import re
 import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from assistant.rights import sight
 from assistant.rights.model import Sight
@@ -46,6 +46,11 @@ def veiled(
     """`observations` for somebody who may see `sights`. `viewer`: their account on the machine, empty where it is not known."""
     veil = _Veil(observations, frozenset(sights), viewer, key)
     return tuple(veil.over(o) for o in observations)
+
+
+@lru_cache(1 << 14)  # 30 us a line of a log, and each turn of a conversation shows the same ones again
+def _without_secrets(text: str) -> str:
+    return masked_prose(text)
 
 
 @dataclass
@@ -179,7 +184,7 @@ class _Veil:
         """Any text. `strict`: of another user's process, whose paths are arguments of it."""
         if not text:
             return text
-        text = masked_prose(text)
+        text = _without_secrets(text)
         if Sight.COMMAND_LINES not in self.sights:
             for title, shown in self.titles.items():
                 text = text.replace(title, shown)

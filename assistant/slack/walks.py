@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Thread
@@ -61,6 +62,7 @@ class Walks:
         """`patience`: s that a question waits for an answer."""
         self._bot, self._patience = bot, patience
         self._walks: dict[str, _Walking] = {}
+        self._begins: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     # --- begin ------------------------------------------------------------------------------
 
@@ -69,8 +71,11 @@ class Walks:
 
         Where somebody else has it in hand, that is said, with a button to take over.
         """
-        book = self._bot.book()
-        incident = await asyncio.to_thread(book.incident, number)
+        async with self._begins[number]:  # of two presses at once one finds the other's walk
+            await self._begin(asker, place, number, node, take_over=take_over)
+
+    async def _begin(self, asker: Asker, place: Place, number: int, node: str, *, take_over: bool) -> None:
+        incident = await asyncio.to_thread(self._bot.book().incident, number)
         walkable(incident)
         if not await self._free(incident, asker, place, node, take_over=take_over):
             return
@@ -242,10 +247,10 @@ class Walks:
         from assistant.slack.incidents import show
 
         self._walks.pop(one.key, None)
-        self._bot.ledger.end(f"walk {one.key}")
         one.ended.set()
-        if one.quiet:
+        if one.quiet:  # its line stays in the ledger: the next start tells the thread how to go on
             return
+        self._bot.ledger.end(f"walk {one.key}")
         try:
             if trouble is not None:
                 await self._bot.poster.post(one.talk.place, trouble)

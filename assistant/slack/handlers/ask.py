@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assistant.session.state import Origin
@@ -24,29 +25,33 @@ _NOTHING = Text("Nothing was asked. For example: check gpu-12, why pid 4242, exp
 async def handle(bot: Bot, heard: Heard, asker: Asker, ticket: Ticket | None) -> None:
     """Answer it."""
     del ticket
-    text, log = said.split(heard.text)
+    place = heard.place
+    if not place.thread and heard.kind is Kind.SENTENCE and not place.direct:
+        place = place._replace(thread=heard.ts)  # the answer stands below what was said
+    text, log = await asyncio.to_thread(said.split, heard.text)
     origin = Origin()
     notes: tuple[Text, ...] = ()
     if heard.files or log:
-        given = await bot.uploads.fetch(heard.place, heard.files) if heard.files else None
+        given = await bot.uploads.fetch(place, heard.files) if heard.files else None
         paths = [*given.paths] if given else []
         notes = given.notes if given else ()
         if log:
-            paths.append(await asyncio.to_thread(bot.uploads.paste, heard.place, log))
+            paths.append(await asyncio.to_thread(bot.uploads.paste, place, log))
         if paths:
             origin = await asyncio.to_thread(bot.uploads.origin, paths)
             text = text or WRONG.in_(asker.lang)
     if notes and origin == Origin():
-        raise ToldError(notes[0])
+        raise ToldError(_joined(notes))
     if not text.strip():
         raise ToldError(_NOTHING)
-    place = heard.place
-    if not place.thread and heard.kind is Kind.SENTENCE and not place.direct:
-        place = place._replace(thread=heard.ts)  # the answer stands below what was said
     quiet = heard.kind is Kind.SENTENCE and not heard.mentioned and not place.direct and origin == Origin()
     await bot.turns.take(Request(
         asker, place, text, text, origin=origin, once=heard.once, quiet=quiet, root=heard.kind is Kind.COMMAND,
         at=heard.status,
     ))  # fmt: skip
-    for note in notes:
-        await bot.tell(place, note, asker.lang)
+    if notes:
+        await bot.tell(place, _joined(notes), asker.lang)
+
+
+def _joined(notes: Sequence[Text]) -> Text:
+    return Text(*("\n".join(note.in_(lang) for note in notes) for lang in ("en", "zh")))

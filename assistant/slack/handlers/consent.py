@@ -49,14 +49,14 @@ async def _agreed(bot: Bot, asker: Asker, ticket: Ticket, pending: Pending, base
     if not ruled.allowed and not ruled.second:
         raise gate.DeniedError.of(next(iter(ruled.denied.values())), node)
     if not ruled.second:
-        await bot.turns.take(replace(base, event=Confirmed(True), consent=Consent(frozenset(ruled.allowed))))
+        await bot.turns.take(replace(base, event=Confirmed(True), consent=Consent(pending.probes)))
         return
     from assistant.slack import second
 
     names = list(ruled.second)
     acts = [gate.probe_act(name, node, options) for name in names]
     then = {"do": "turn", "place": list(ticket.place), "user": asker.person.id, "asked": base.asked,
-            "probes": [*ruled.allowed, *names], "second": names}  # fmt: skip
+            "waits": list(pending.probes), "second": names}  # fmt: skip
     here = asker._replace(place=ticket.place)
     offer = answers.offered(pending, second=False)
     cost = Text(answers.terms(pending, "en") or offer.cost.en, answers.terms(pending, "zh") or offer.cost.in_("zh"))

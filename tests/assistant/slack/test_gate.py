@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from assistant.render.labels import reason_name
 from assistant.rights.model import Decision, Lack
+from assistant.rights.pages import act_of
 from assistant.rights.parse import parse
-from assistant.rights.policy import Person, Policy
+from assistant.rights.policy import Act, Person, Policy
 from assistant.slack import gate
 from assistant.slack.bot import Asker
 from assistant.slack.heard import Place
@@ -61,8 +62,8 @@ NAMES = tuple(p.name for p in probes())
 PIDS = {"pids": "4242"}
 
 
-def asker(user: str, channel: str = "C1", **how: bool) -> Asker:
-    return Asker(Person(user, **how), Place("T", channel), "en", frozenset())
+def asker(user: str, channel: str = "C1", *, guest: bool = False, external: bool = False, bot: bool = False) -> Asker:
+    return Asker(Person(user, frozenset(), guest, external, bot), Place("T", channel), "en", frozenset())
 
 
 def test_each_probe_is_what_its_spec_says() -> None:
@@ -80,6 +81,14 @@ def test_each_probe_is_what_its_spec_says() -> None:
     assert not gate.probe_act("job-stacks", "gpu-1", PIDS).privileged  # it only reads
     with pytest.raises(UnknownNameError):
         gate.probe_act("nvmll", "gpu-1", {})
+
+
+def test_config_rights_rules_the_same_acts_as_the_bot() -> None:
+    for name in NAMES:
+        act = gate.probe_act(name, "gpu-1", {})
+        for word in (name, f"test:{name}") if act.risk == "disruptive" else (name,):
+            said = act_of(word, "gpu-1")
+            assert (said.cost, said.risk, said.privileged) == (act.cost, act.risk, act.privileged)
 
 
 def test_an_approval_is_for_these_options_and_no_others() -> None:
@@ -143,7 +152,7 @@ def test_every_probe_is_ruled_once_and_nothing_is_allowed_that_the_policy_denies
         words = (name, "check", "profile")
         assert act.alone
         assert any(
-            POLICY.decide(who.person, gate.Act(w, node, act.cost), channel).decision is Decision.ALLOWED for w in words
+            POLICY.decide(who.person, Act(w, node, act.cost), channel).decision is Decision.ALLOWED for w in words
         )
     for name in found.second:
         act = gate.probe_act(name, node, PIDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,12 +11,15 @@ import pytest
 pytest.importorskip("slack_bolt")
 
 from assistant.incidents import claims
-from assistant.incidents.events import Kind
+from assistant.incidents.events import Hand, Kind, StepState
+from assistant.journal import Entry, Journal
 from assistant.rights.fold import State
-from assistant.slack.walk_talk import choices, understood
+from assistant.slack.heard import Place
+from assistant.slack.walk_talk import ThreadTalk, choices, understood
 from assistant.slack.walks import Walks
 from knowledge.language import Text
 from tests.assistant.slack.walk_lab import WALKING, Walker, opened, people, runbooks, states
+from tests.slack_blocks import faults
 from tests.slack_bot import Lab, buttons, lab, quiet, words
 from tests.slack_lab import Slack
 
@@ -78,6 +82,7 @@ async def test_a_walk_from_the_first_step_to_a_second_person_and_the_end(
         await one.press(await one.asked("Did it work?"), "Yes")
         assert mark.read_text() == "changed\n"
         # What the policy does not grant is shown with the reason, and not run.
+        await one.asked("Run this command?")
         await one.writes("yes")
         refused = await one.asked("Is it done?")
         assert "/bin/echo never" in words(refused)
@@ -152,22 +157,51 @@ async def test_a_restart_leaves_the_walk_and_says_so(slack: Slack, tmp_path: Pat
         await one.press(await one.asked("Run this command?"), "Yes")
         await one.press(await one.asked("Do this step?"), "Yes")
         await one.says("A second person has to agree", having="approve")
-        (turn,) = here.bot.ledger.cut_off()
         thread = one.thread
     event = claims.last(book.incident(1), "walked", "change")
     assert claims.holder(event, "anybody") is claims.Holder.LEFT  # a bot that ends in order leaves its walks
+    # One that is killed does not: the step stays in hand, and nobody knows how its command ended.
+    hand, incident = Hand("u1 (U1)", "slack"), book.incident(1)
+    book.add(1, hand, claims.step_entry("walked", "change", StepState.DOING))
+    Journal(url(tmp_path)).append(incident.uid, hand, Entry("intent", {"what": "step:walked/change"}))
     async with lab(tmp_path, slack, policy=WALKING) as here:
-        # One that was killed did not: as it was left behind, it stands in the ledger.
-        here.bot.ledger.hear(turn.__class__("walk killed", turn.place, turn.user, data=turn.data))
-        await here.bot.walks.cut_off(here.bot.ledger.cut_off()[0])
         again = Walker(here, thread)
-        told = await again.says("gpudiag was restarted")
+        told = await again.says("gpudiag was restarted", having="walk")
         assert "/gpudiag incident run 1" in words(told)
+        assert "It is not known how this ended: step:walked/change" in words(told)
+        assert claims.holder(claims.last(book.incident(1), "walked", "change"), "anybody") is claims.Holder.LEFT
+        await slack.until(lambda: not here.bot.ledger.cut_off())
         asked = [a for a in here.bot.journal.records() if a.kind == "requested"]
         assert here.bot.approvals.look(asked[0].subject).state is State.REFUSED
         await here.press(told, "walk")
         await again.asked("Do this step?")
         assert not mark.exists()
+
+
+async def test_a_right_that_is_lost_after_the_approval_is_lost(slack: Slack, tmp_path: Path, mark: Path) -> None:
+    book = opened(url(tmp_path))
+    book.add(1, Hand("ann", "cli"), claims.step_entry("walked", "look", StepState.SKIPPED))
+    async with lab(tmp_path, slack, policy=WALKING) as here:
+        one = await begun(here)
+        await one.press(await one.asked("Do this step?"), "Yes")
+        await here.press(await one.says("A second person has to agree", having="approve"), "approve", user="U9")
+        await one.asked("Type the node's name (gpu-12)")
+        (tmp_path / "policy.toml").write_text(WALKING.replace('"step:walked/change", ', ""))
+        await one.writes("gpu-12")
+        await one.asked("Is it done?")  # shown, for a person with a login
+        assert not mark.exists()
+        assert not [r for r in here.bot.journal.records() if r.kind in ("intent", "used")]
+
+
+async def test_two_presses_at_once_are_one_walk(slack: Slack, tmp_path: Path, mark: Path) -> None:
+    opened(url(tmp_path))
+    async with lab(tmp_path, slack, policy=WALKING) as here:
+        root = await here.command("incident 1")
+        card = here.said()[root]
+        await asyncio.gather(*(here.press(card, "walk") for _ in range(3)))
+        await Walker(here, root).asked("Run this command?")
+        await slack.until(lambda: len([m for m in here.whispers("U1") if "You walk it already" in words(m)]) == 2)
+        assert len(here.bot.ledger.cut_off()) == 1
 
 
 async def test_nobody_answers_and_the_walk_is_left(slack: Slack, tmp_path: Path, mark: Path) -> None:
@@ -206,6 +240,20 @@ async def test_what_a_command_prints_is_for_who_may_see_other_users(slack: Slack
         assert "looked at" not in ran.text()
         await one.writes("离开")
         await one.says("Left.")
+
+
+async def test_what_is_longer_than_a_message_is_a_file(slack: Slack, tmp_path: Path) -> None:
+    async with lab(tmp_path, slack, policy=WALKING) as here:
+        place = Place("T0LAB", "C1", slack.say("root").ts)
+        talk = ThreadTalk(here.bot, place, await here.bot.asker("U1", place), 1, "key", 1.0)
+        output = "\n".join(f"{n} <!channel> " + "x" * 900 for n in range(40))
+        talk.say(Text(f"{output}\n[exit code 0, 0.1 s]"))
+        await asyncio.to_thread(talk.flush)
+        (message,) = [m for m in here.said("C1", place.thread).values() if not m.files]
+        assert not faults(message.blocks)
+        (file,) = slack.files.values()
+        assert file.content is not None
+        assert file.content.decode().count("<!channel>") == 40
 
 
 # --- questions ----------------------------------------------------------------------------

@@ -96,6 +96,7 @@ class Walker:
 
     def __init__(self, here: Lab, thread: str, user: str = "U1", channel: str = "C1") -> None:
         self.here, self.thread, self.user, self.channel = here, thread, user, channel
+        self._answered: set[str] = set()  # messages whose buttons may be seen a moment longer
 
     def _open(self, such: Callable[[Message], bool]) -> Message | None:
         said = self.here.said(self.channel, self.thread).values()
@@ -105,7 +106,9 @@ class Walker:
         """The question that stands open and says `text`."""
 
         def found() -> Message | None:
-            return self._open(lambda m: text in words(m) and bool(buttons(m, "walk_answer")))
+            return self._open(
+                lambda m: text in words(m) and m.ts not in self._answered and bool(buttons(m, "walk_answer"))
+            )
 
         await self.here.slack.until(found, seconds)
         message = found()
@@ -125,6 +128,8 @@ class Walker:
 
     async def press(self, message: Message, word: str, user: str = "") -> None:
         """Answer by a button, of which `word` is shown."""
+        if not user:
+            self._answered.add(message.ts)
         labels = [b["text"]["text"] for b in buttons(message, "walk_answer")]
         await self.here.press(message, "walk_answer", user=user or self.user, which=labels.index(word))
 
