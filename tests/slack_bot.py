@@ -92,11 +92,15 @@ class Lab:
         await self.slack.until(lambda: set(self.said(channel)) - before, 30)
         return next(iter(set(self.said(channel)) - before))
 
-    async def mention(self, text: str, *, user: str = "U1", channel: str = "C1", thread: str = "") -> str:
-        """A message that names the bot: its own time stamp."""
+    async def mention(
+        self, text: str, *, user: str = "U1", channel: str = "C1", thread: str = "", resend: int = 0
+    ) -> str:  # fmt: skip
+        """A message that names the bot: its own time stamp. `resend`: how often Slack sends it again where nobody acknowledges."""
         said = self.slack.say(f"<@{sent.BOT_USER}> {text}", user=user, channel=channel, thread_ts=thread)
         await self.slack.envelope(
-            "events_api", sent.app_mention(text, user=user, channel=channel, ts=said.ts, thread_ts=thread)
+            "events_api",
+            sent.app_mention(text, user=user, channel=channel, ts=said.ts, thread_ts=thread),
+            resend=resend,
         )
         return said.ts
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assistant.commands._listen import address
@@ -18,13 +19,17 @@ _MISSING = "the bot needs the extra gpudiag[slack]"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """``slack [serve] | manifest``."""
-    parser.set_defaults(action="serve", http=None)
+    parser.set_defaults(action="serve", http=None, print_="")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions (default: serve)")
     serve = actions.add_parser("serve", help="run it until SIGTERM")
     for one in (parser, serve):
         one.add_argument(
             "--http", type=address, default=argparse.SUPPRESS, metavar="HOST:PORT",
             help="take signed requests over HTTP there instead of Socket Mode",
+        )  # fmt: skip
+        one.add_argument(
+            "--print", choices=("systemd",), dest="print_", default=argparse.SUPPRESS,
+            help="print a unit file for running it, and stop",
         )  # fmt: skip
     manifest = actions.add_parser("manifest", help="the app's manifest, to be pasted where Slack asks for one")
     manifest.add_argument(
@@ -41,6 +46,9 @@ def run(args: argparse.Namespace) -> int:
         from assistant.slack.manifest import text
 
         write(text(args.url, args.command))
+        return 0
+    if args.print_:
+        write((Path(__file__).parent.parent / "deploy" / "gpudiag-slack.service").read_text())
         return 0
     return _serve(args, args.settings)
 

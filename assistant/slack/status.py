@@ -42,6 +42,7 @@ class Status:
         self._over = False
         self._ticket = ""
         self._task: asyncio.Task[None] | None = None
+        self._posting = False  # the message is on its way: it cannot be taken back, only become the answer
 
     async def begin(self) -> None:
         """A thread's first message stands at once; in a thread nothing is said for a second."""
@@ -58,9 +59,9 @@ class Status:
 
     async def _patient(self) -> None:
         await asyncio.sleep(PATIENCE)
-        if not self._over:
-            await self._post()
-            self._noted()
+        self._posting = True
+        await self._post()
+        self._noted()
 
     async def _post(self) -> None:
         self.ts = await self._bot.poster.post(self.place, self._message())
@@ -119,8 +120,9 @@ class Status:
 
     async def _settle(self) -> None:
         self._over = True
-        if self._task is not None and not self._task.done() and not self.ts:
-            self._task.cancel()
+        if self._task is not None:
+            if not self._posting:
+                self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _ended(self, outcome: str) -> None:

@@ -32,7 +32,9 @@ def look(nodes: Nodes, user: str, one: What, run: object, **more: object) -> tup
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.sampled_from("mn")), min_size=1, max_size=12))
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.sampled_from("mn")), min_size=1, max_size=12)
+)
 def test_never_two_at_once_and_everybody_gets_what_they_asked_for(asks: list[tuple[str, str, str]]) -> None:
     nodes, lock = Nodes(), Lock()
     busy: Counter[str] = Counter()
