@@ -17,20 +17,23 @@ from dataclasses import dataclass
 
 
 class GpudiagError(Exception):
-    """An expected failure. ``hint`` says what to do about it."""
+    """An expected failure. ``hint`` says what to do about it; ``zh`` and ``hint_zh`` are the same in Chinese."""
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(self, message: str, *, hint: str = "", zh: str = "", hint_zh: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.zh, self.hint_zh = zh, hint_zh
 
     def __str__(self) -> str:
         return f"{self.message}\n  {self.hint}" if self.hint else self.message
 
     def in_(self, language: str) -> str:
         """As it is shown in a language; in English, where it was written in no other."""
-        del language
-        return str(self)
+        if language != "zh" or not self.zh:
+            return str(self)
+        hint = self.hint_zh or self.hint
+        return f"{self.zh}\n  {hint}" if hint else self.zh
 
 
 class UsageError(GpudiagError):
@@ -48,8 +51,11 @@ class ConfigError(UsageError):
 class UnknownNameError(GpudiagError):
     """A name that does not exist; the hint lists the nearest ones."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"no {kind} named {name!r}", hint=nearest_hint(name, known))
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, kind_zh: str = "") -> None:
+        known = tuple(known)
+        hint, hint_zh = nearest_hint(name, known), nearest_hint(name, known, lang="zh")
+        zh = f"没有名为 {name!r} 的{kind_zh or f' {kind}'}"
+        super().__init__(f"no {kind} named {name!r}", hint=hint, zh=zh, hint_zh=hint_zh)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -77,14 +83,15 @@ class FaultsError(GpudiagError):
         super().__init__("\n".join([head, *map(str, self.faults)]))
 
 
-def nearest_hint(name: str, known: Iterable[str], limit: int = 3) -> str:
+def nearest_hint(name: str, known: Iterable[str], limit: int = 3, lang: str = "en") -> str:
     """``"did you mean a, b?"`` for the names closest to `name`, or what is allowed if few."""
     import difflib  # only a wrong name needs it: a tenth of the start of `explain`
 
     names = sorted(set(known))
     close = difflib.get_close_matches(name, names, n=limit, cutoff=0.6)
     if close:
-        return f"did you mean {', '.join(close)}?"
+        said = ", ".join(close)
+        return f"是否指 {said}？" if lang == "zh" else f"did you mean {said}?"
     if names and len(names) <= 12:
-        return f"allowed: {', '.join(names)}"
+        return ("可用：" if lang == "zh" else "allowed: ") + ", ".join(names)
     return ""

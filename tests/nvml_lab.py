@@ -33,6 +33,7 @@ SCENARIOS = {
     "narrow": "GPU 4 has half of its PCIe lanes and repeats transfers",
     "left_behind": "no GPU works, and a process holds half of the memory of GPU 3",
     "mig": "GPU 0 has two MIG instances, 3g.40gb and 1g.10gb",
+    "mig_user": "as mig, asked by somebody who is told processes by instance only",
     "unsupported": "one Tesla M60 with an old driver: most calls are not supported",
     "nvlink5": "8 B200; link 7 of GPU 4 has a bad bit error rate",
     "no_permission": "nvmlInit is not permitted",

@@ -143,7 +143,7 @@ class GpudiagApp(App[int]):
         try:
             self.workspace.show(message.screen, message.target)
         except GpudiagError as error:
-            self.notify(str(error), severity="error", markup=False)
+            self.notify(error.in_(self.desk.lang), severity="error", markup=False)
 
     def on_heard(self, message: Heard) -> None:
         """A turn of the talk began."""
@@ -187,7 +187,7 @@ class GpudiagApp(App[int]):
         try:
             names = shlex.split(line)
         except ValueError as error:
-            raise UsageError(f"{line}: {error}") from None
+            raise UsageError(f"{line}: {error}", zh=f"引号未闭合：{line}") from None
         self.desk.open(origin_of(names))
 
     def open_live(self) -> None:
@@ -208,7 +208,7 @@ class GpudiagApp(App[int]):
     def choose_theme(self, name: str) -> None:
         """UsageError for an unknown one."""
         if name not in NAMES:
-            raise UsageError(f"there is no theme {name!r}", hint=", ".join(NAMES))
+            raise UsageError(f"there is no theme {name!r}", hint=", ".join(NAMES), zh=f"没有主题 {name!r}")
         self.theme = name
 
     def choose_language(self, lang: str) -> None:
@@ -216,7 +216,7 @@ class GpudiagApp(App[int]):
         from knowledge.language import LANGUAGES
 
         if lang not in LANGUAGES:
-            raise UsageError(f"there is no language {lang!r}", hint=", ".join(LANGUAGES))
+            raise UsageError(f"there is no language {lang!r}", hint=", ".join(LANGUAGES), zh=f"没有语言 {lang!r}")
         self.desk.lang = lang
         self.desk.settings = self.desk.settings._replace(output=self.desk.settings.output._replace(lang=lang))
         self.desk.time_again()
@@ -252,7 +252,7 @@ class GpudiagApp(App[int]):
         try:
             command.run("")
         except GpudiagError as error:
-            self.notify(str(error), severity="error", markup=False)
+            self.notify(error.in_(self.desk.lang), severity="error", markup=False)
 
     # --- the end --------------------------------------------------------------------------
 
@@ -272,6 +272,11 @@ class GpudiagApp(App[int]):
 
     async def action_interrupt(self) -> None:
         """Break off what is under way; else copy what is selected; else leave."""
+        from tui.incidents.walking import WalkDialog
+
+        if isinstance(self.screen, WalkDialog):
+            self.screen.action_leave()
+            return
         if self.desk.talk.cancel():
             return
         if text := self.screen.get_selected_text():

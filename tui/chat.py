@@ -13,6 +13,7 @@ from knowledge.errors import UsageError
 from knowledge.language import Text
 from tui.course import Course
 from tui.messages import Goto
+from tui.narration import Narration, Retold
 from tui.widgets.rows import LETTERS, Stop
 from tui.widgets.sentence import Sentence
 from tui.widgets.transcript import Transcript
@@ -104,6 +105,7 @@ class Chat(Container):
     def on_mount(self) -> None:
         """Greet; then see what was said before."""
         self.course = Course(self.transcript, self.app.t)
+        self._narration = Narration(self.app.desk.settings, self.app.jobs, self.post_message)
         self._about = self.app.desk.origin
         self._greet()
         self.call_after_refresh(self._begin)
@@ -190,8 +192,18 @@ class Chat(Container):
         turn = self.course.said(message)
         self._hint()
         self.app.jobs.start("names", self._find_offers)
+        self._narration.begin(turn, message.answer)
         if message.shown.terms is not None:
             self._ask(turn)
+
+    def on_retold(self, message: Retold) -> None:
+        """An answer in other words: it stands below the answer, and nothing else moves."""
+        message.turn.retold = message.heading, message.text
+        self.transcript.changed(message.turn)
+
+    def on_unmount(self) -> None:
+        """The app ends."""
+        self._narration.close()
 
     def failed(self, message: Failed) -> None:
         """No answer: what went wrong, or what was cancelled."""
@@ -357,7 +369,7 @@ class Chat(Container):
         """The answer under the cursor, else the last one, in a format. UsageError when there is none."""
         turn = self.transcript.turn_here()
         if turn is None or turn.shown is None:
-            raise UsageError("there is no answer yet", hint="ask something first")
+            raise UsageError("there is no answer yet", hint="ask something first", zh="还没有回答", hint_zh="请先提问")
         return self._as(turn, output, verbose=True)
 
     def _as(self, turn: Turn, output: Output, *, verbose: bool = False) -> str:

@@ -41,13 +41,16 @@ def run(app: GpudiagApp, line: str) -> None:
         from knowledge.errors import UsageError
 
         names = [c.name for c in known]
-        hint = nearest_hint(name, names) if not found else ", ".join(sorted({c.name for c in found}))
-        raise UsageError(f"there is no command :{name}", hint=hint or ":help names them all")
+        several = ", ".join(sorted({c.name for c in found}))
+        raise UsageError(
+            f"there is no command :{name}", hint=several or nearest_hint(name, names) or ":help names them all",
+            zh=f"没有命令 :{name}", hint_zh=several or nearest_hint(name, names, lang="zh") or ":help 列出所有命令",
+        )  # fmt: skip
     command, rest = found[0], rest.strip()
     if not rest and command.usage and not command.usage.startswith("["):
         from knowledge.errors import UsageError
 
-        raise UsageError(f":{command.name} wants {command.usage}")
+        raise UsageError(f":{command.name} wants {command.usage}", zh=f":{command.name} 需要 {command.usage}")
     command.run(rest)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
@@ -74,6 +75,7 @@ class Desk:
         self.origin: Origin = origin_of(args)
         self.before: Origin | None = None  # what `jump` goes back to
         self.here: Picture | None = None  # the newest of this machine, whatever is looked at now
+        self.opened: dict[str, Picture] = {}  # recordings that were read, by the paths of their bundles; all of each
         self.picture = Picture(self.origin)
         self.paused = False  # no round begins by itself
         self._rules: RuleSet | None = None
@@ -236,6 +238,13 @@ class Desk:
     def _set(self, picture: Picture) -> None:
         if picture.origin.here and picture.diagnosis is not None and picture.looking is None:
             self.here = picture
+        if (
+            picture.origin.bundle
+            and picture.diagnosis is not None
+            and picture.looking is None
+            and picture.moment is None
+        ):
+            self.opened[str(Path(picture.origin.folder, picture.origin.bundle))] = picture
         self.picture = picture
         self.app.post_message(PictureChanged(picture))
 
@@ -243,8 +252,6 @@ class Desk:
 
     def _time(self, job: Job, picture: Picture) -> None:
         """In a thread: what happened when, and the readings that a recording holds."""
-        from pathlib import Path
-
         from assistant.live.recording import frames_of
         from assistant.live.timeline import Timeline
         from assistant.live.track import Track
@@ -256,7 +263,7 @@ class Desk:
         try:
             frames = frames_of(str(Path(origin.folder, origin.bundle))) if origin.bundle else []
         except GpudiagError as error:
-            frames, trouble = [], str(error)
+            frames, trouble = [], error.in_(self.lang)
         job.check()
         timeline = Timeline.of(seen, frames, self.lang)
         job.post(Timed(picture, timeline, Track.of(timeline.frames), trouble))

@@ -54,8 +54,8 @@ class HelpScreen(ModalScreen[None]):
             (
                 "v  m  w  o",
                 t(
-                    "Live: all GPUs, next metric, span, processes of the chosen GPU",
-                    "实时：全部 GPU、下一指标、时段、所选 GPU 的进程",
+                    "Live: all GPUs, next metric, span, processes of the chosen GPU or MIG instance",
+                    "实时：全部 GPU、下一指标、时段、所选 GPU 或 MIG 实例的进程",
                 ),
             ),
             ("Ctrl-O", t("between node and recording", "在节点与录制之间切换")),

@@ -35,15 +35,19 @@ def _known(args: argparse.Namespace) -> None:
     from tui.themes import NAMES
 
     if args.theme and args.theme not in NAMES:
-        raise UsageError(f"there is no theme {args.theme!r}", hint=nearest_hint(args.theme, NAMES) or ", ".join(NAMES))
+        raise UsageError(
+            f"there is no theme {args.theme!r}", hint=nearest_hint(args.theme, NAMES) or ", ".join(NAMES),
+            zh=f"没有主题 {args.theme!r}", hint_zh=nearest_hint(args.theme, NAMES, lang="zh"),
+        )  # fmt: skip
     if args.screen:
         from tui.screens import screens
 
         names = ["chat", *(s.name for s in screens())]
         if args.screen not in names:
             raise UsageError(
-                f"there is no screen {args.screen!r}", hint=nearest_hint(args.screen, names) or ", ".join(names)
-            )
+                f"there is no screen {args.screen!r}", hint=nearest_hint(args.screen, names) or ", ".join(names),
+                zh=f"没有画面 {args.screen!r}", hint_zh=nearest_hint(args.screen, names, lang="zh"),
+            )  # fmt: skip
 
 
 def unusable() -> str:

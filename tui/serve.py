@@ -49,7 +49,12 @@ def address(text: str) -> Address:
     else:
         host, _, port = said.partition(":")
     if port and not (port.isdecimal() and 0 < int(port) < 65536):
-        raise UsageError(f"--serve {text}: {port!r} is no port", hint="for example 127.0.0.1:8000")
+        raise UsageError(
+            f"--serve {text}: {port!r} is no port",
+            hint="for example 127.0.0.1:8000",
+            zh=f"--serve {text}：{port!r} 不是端口",
+            hint_zh="例如 127.0.0.1:8000",
+        )
     return Address(host or HERE[0], int(port or PORT))
 
 
@@ -77,7 +82,10 @@ def run(args: argparse.Namespace) -> int:
         server = _server(where, command(args), secrets.token_urlsafe(16))
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"a browser needs {error.name}, which is not installed", hint="install gpudiag with its extra: gpudiag[web]"
+            f"a browser needs {error.name}, which is not installed",
+            hint="install gpudiag with its extra: gpudiag[web]",
+            zh=f"浏览器方式需要 {error.name}，尚未安装",
+            hint_zh="安装 gpudiag 的附加组件：gpudiag[web]",
         ) from None
     from assistant.output import say
 
@@ -89,7 +97,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         server.serve()
     except OSError as error:
-        raise UsageError(f"--serve {where.shown}: {error.strerror or error}") from None
+        why = error.strerror or error
+        raise UsageError(f"--serve {where.shown}: {why}", zh=f"--serve {where.shown}：{why}") from None
     return 0
 
 

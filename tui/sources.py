@@ -18,10 +18,10 @@ def origin_of(names: Sequence[str]) -> Origin:
 
     names = [str(Path(n).expanduser()) for n in names]
     if not names:
-        raise UsageError("no file was named")
+        raise UsageError("no file was named", zh="未给出文件")
     for name in names:
         if not Path(name).exists():
-            raise UsageError(f"{name}: there is no such file")
+            raise UsageError(f"{name}: there is no such file", zh=f"没有此文件：{name}")
     if len(names) == 1 and _is_bundle(names[0]):
         return Origin(bundle=names[0], folder=folder())
     return Origin(inputs=tuple(names), folder=folder())

@@ -64,7 +64,7 @@ class Job:
         if isinstance(error, StoreError):
             return error.said.in_(self._app.desk.lang)
         if isinstance(error, GpudiagError):
-            return str(error)
+            return error.in_(self._app.desk.lang)
         what = f"{type(error).__name__}: {error}"
         return self._app.t(f"this is a bug in gpudiag ({what})", f"gpudiag 内部错误（{what}）")
 

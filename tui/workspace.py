@@ -133,6 +133,8 @@ class Workspace(Screen[None]):
                 raise UsageError(
                     f"there is no screen {name!r}",
                     hint=nearest_hint(name, names) or f"screens: chat, {', '.join(names)}",
+                    zh=f"没有画面 {name!r}",
+                    hint_zh=nearest_hint(name, names, lang="zh") or f"画面：chat, {', '.join(names)}",
                 )
             self._show_pane(name)
         self.name_shown = name
@@ -361,7 +363,7 @@ class Workspace(Screen[None]):
         """Sort the table by a column."""
         grid = self.pane.grid if self.pane is not None else None
         if grid is None:
-            raise UsageError("there is no table to sort")
+            raise UsageError("there is no table to sort", zh="此处没有可排序的表格")
         if not name:
             grid.sort_by(None)
             return
@@ -370,7 +372,11 @@ class Workspace(Screen[None]):
             from knowledge.errors import nearest_hint
 
             names = self.column_names()
-            raise UsageError(f"there is no column {name!r}", hint=nearest_hint(name, names) or ", ".join(names))
+            listed = ", ".join(names)
+            raise UsageError(
+                f"there is no column {name!r}", hint=nearest_hint(name, names) or listed,
+                zh=f"没有列 {name!r}", hint_zh=nearest_hint(name, names, lang="zh") or listed,
+            )  # fmt: skip
         again = grid.order is not None and grid.order[0] == found[0].key
         grid.sort_by(found[0].key, not grid.order[1] if again and grid.order is not None else True)
 
@@ -384,18 +390,24 @@ class Workspace(Screen[None]):
         target = Path(path).expanduser()
         suffix = target.suffix.lower()
         if target.exists():
-            raise UsageError(f"{target} exists already", hint="name another file")
+            raise UsageError(
+                f"{target} exists already", hint="name another file", zh=f"{target} 已存在", hint_zh="请换一个文件名"
+            )
         formats = {".md": "markdown", ".html": "html", ".json": "json", ".txt": "text"}
         if suffix == ".svg":
             text = self.app.export_screenshot()
         elif suffix in formats:
             text = self._as(formats[suffix])
         else:
-            raise UsageError(f"{target.name}: of which kind?", hint="name it .md, .html, .json, .txt or .svg")
+            raise UsageError(
+                f"{target.name}: of which kind?", hint="name it .md, .html, .json, .txt or .svg",
+                zh=f"{target.name}：哪种格式？", hint_zh="请以 .md、.html、.json、.txt 或 .svg 结尾",
+            )  # fmt: skip
         try:
             target.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise UsageError(f"{target} cannot be written: {error.strerror}") from None
+            why = error.strerror
+            raise UsageError(f"{target} cannot be written: {why}", zh=f"无法写入 {target}：{why}") from None
         self.app.notify(self.app.t(f"Written: {target}", f"已写入：{target}"))
 
     def _as(self, format: str) -> str:
@@ -409,7 +421,7 @@ class Workspace(Screen[None]):
         if sheet is None:
             grid = self.pane.grid
             if grid is None:
-                raise UsageError("there is nothing here to export")
+                raise UsageError("there is nothing here to export", zh="此处没有可导出的内容")
             title = next(s.title for s in screens() if s.name == self.pane_name).in_(self.app.desk.lang)
             rows = tuple(tuple(c if isinstance(c, str) else c.text for c in row.cells) for row in grid.shown)
             header = tuple(c.title for c in grid.columns)

@@ -26,6 +26,11 @@ def bottleneck(turn: Turn) -> Reply | None:
     """The answer to a question that names a bottleneck or a remedy, from what was recorded of the job; None for any other."""
     if turn.diagnosis is None or not has_traces(turn.diagnosis):
         return None
+    if turn.query.slots.kernel or turn.query.slots.operator:
+        from assistant.dialogue._kernel import answer as about
+
+        if (named := about(turn)) is not None:
+            return named
     from assistant.dialogue._bottleneck import answer
 
     return answer(turn)

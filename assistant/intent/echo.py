@@ -19,7 +19,7 @@ _INTENTS = {
     Intent.CANCEL: Text("cancel", "取消"), Intent.UNDO: Text("undo", "撤销"), Intent.EXPORT: Text("export", "导出"),
 }  # fmt: skip
 _SLOTS = {"since": Text("since", "时间"), "job": Text("job", "作业"), "process": Text("process", "进程"), "file": Text("file", "文件"),
-          "node": Text("node", "节点")}  # fmt: skip
+          "node": Text("node", "节点"), "operator": Text("operator", "算子")}  # fmt: skip
 _TIMES = {"good": Text("the last good check", "上次正常的检查"), "boot": Text("the last boot", "上次启动")}
 _ASKS_TOPIC = frozenset({Intent.EXPLAIN, Intent.FIX, Intent.RUNBOOK})
 _VERBS = frozenset(
@@ -78,7 +78,7 @@ def _suspect(text: str) -> Text | None:
 
 def _fact(name: str, lang: str) -> str:
     """What a fact is, in a few words; its name where that takes many."""
-    from assistant.dialogue._clauses import meaning
+    from assistant.render.meanings import meaning
     from knowledge.facts import vocabulary
 
     said = meaning(name, vocabulary(), lang)

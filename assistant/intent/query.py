@@ -64,6 +64,8 @@ class Slots(NamedTuple):
     job: tuple[str, ...] = ()
     since: tuple[str, ...] = ()  # "2h", "7d", "yesterday", "14:00", "2026-11-20"
     file: tuple[str, ...] = ()
+    kernel: tuple[str, ...] = ()  # of a trace, by its name or the beginning of it
+    operator: tuple[str, ...] = ()  # "aten::mm"
 
     def named(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
         """The slots that are filled."""

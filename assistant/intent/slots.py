@@ -40,6 +40,12 @@ _OF = r"[\s:#=_(\[\"']*(?:(?:error|errors|code|codes|number|no\.?|num|id|ids|ind
 
 _XID = lazy(rf"(?<![A-Za-z])(?P<s>s?)xids?-?{_OF}(?=[0-9])", _I)
 _PID = lazy(rf"{_L}(?:pids?|process(?:es)?|procs?)-?{_OF}(?=[0-9])|进程{_OF}(?:pid)?{_OF}(?=[0-9])", _I)
+_CALLED = lazy(
+    r"(?P<what>\bkernels?|\boperators?|\bops?|算子|内核(?:函数)?)"
+    r"(?:\s{0,3}[`'\"“‘「](?P<quoted>[^`'\"”’」]{1,300})[`'\"”’」]|(?:\s{1,3}|(?<=[\u4e00-\u9fff]))(?P<name>[A-Za-z_$?][\w:.$<>,*&()\[\]~+/-]{1,300}))",
+    _I,
+)
+_NO_WORD = lazy(r"::|_|<|[a-z][A-Z]|#")
 _RANK = lazy(rf"{_L}(?:(?:local|global|world)[ _-])?ranks?-?{_OF}(?=[0-9])", _I)
 _GPU = lazy(
     rf"(?<![A-Za-z0-9_.-])(?:gpus?|graphics cards?|cards?|devices?|accelerators?|cuda(?=:)|nvidia(?=[0-9]))(?:\s*卡)?{_OF}(?=[0-9])"
@@ -290,7 +296,18 @@ def _files(r: Reader) -> None:
             r.take(slot, start, end, [value])
 
 
+def _of_traces(r: Reader) -> None:
+    """Kernels and operators behind their words, by names that are no words: ``aten::mm``, ``ncclDevKernel_AllReduce``, or quoted."""
+    for found in (
+        _CALLED.finditer(r.text) if any(hint in r.low for hint in ("kernel", "operator", "op ", "算子", "内核")) else ()
+    ):
+        name = (found["quoted"] or found["name"] or "").strip()
+        if name and (found["quoted"] or _NO_WORD.search(name)):
+            slot = "kernel" if found["what"].lower().startswith(("kernel", "内核")) else "operator"
+            r.take(slot, *found.span(), [name])
+
+
 _STEPS: tuple[Callable[[Reader], None], ...] = (
-    _urls, _pages, _devices, _files, _times, _numbered("xid", _XID, "xid"), _numbered("pid", _PID, "pid", "proc", "进程"), _numbered("rank", _RANK, "rank"), _jobs,
+    _urls, _of_traces, _pages, _devices, _files, _times, _numbered("xid", _XID, "xid"), _numbered("pid", _PID, "pid", "proc", "进程"), _numbered("rank", _RANK, "rank"), _jobs,
     _han_numbered, _names, _han_gpus, _numbered("gpu", _GPU, "gpu", "card", "device", "accelerator", "cuda", "nvidia", "卡"),
 )  # fmt: skip

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TypeVar
 
-from assistant.live.frames import LOST, METRICS, SECOND, SILENT, Frame, Gpu, Proc, unresponsive
+from assistant.live.frames import LOST, METRICS, SECOND, SILENT, Frame, Gpu, Instance, Proc, unresponsive
 from knowledge.facts import Type, vocabulary
 from knowledge.identity import is_pci, resolve
 from knowledge.language import NO_TEXT, Text
@@ -36,9 +36,10 @@ _BY_FACT = {m.fact: m.key for m in METRICS.values()}
 _NAMES = frozenset({"gpu.index", "gpu.uuid", "gpu.name", "gpu.nvml.reachable"})
 _GPU_FACTS = frozenset({*_BY_FACT, *REASONS, *_NAMES})
 _RELATIONS = frozenset({
-    "process.uses_gpu", "process.gpu_memory", "process.gpu_utilization", "process.comm", "process.name", "process.command",
+    "process.uses_gpu", "process.uses_mig", "process.gpu_memory", "process.gpu_utilization", "process.comm", "process.name", "process.command",
     "process.user", "process.in_container", "process.in_job", "container.in_pod", "rank.is_process",
 })  # fmt: skip
+_MIG_FACTS = frozenset({"mig.index", "mig.uuid", "mig.profile", "mig.memory.used", "mig.memory.total"})
 _STATE = "node.driver.state"
 _HUNG = round(HANGS_AFTER * SECOND)  # ns without an answer after which a driver counts as one that hangs
 _WORKS = ("ok", "lost_gpu")  # states of a driver that answers
@@ -48,7 +49,7 @@ _GONE = {
 }
 # nvmlDeviceGetMemoryInfo_v2(3): no answer in 24.55 s
 _HANGS = re.compile(r"(\w+)(?:\([^)]*\))?: no answer in ([\d.]{1,12}) s")
-_TAKEN = frozenset({*_GPU_FACTS, *_RELATIONS, "gpu.pci", _STATE})
+_TAKEN = frozenset({*_GPU_FACTS, *_RELATIONS, *_MIG_FACTS, "gpu.pci", _STATE})
 _T = TypeVar("_T")
 
 
@@ -68,15 +69,35 @@ def frame_of(observations: Iterable[Observation], host: str, at: int | None) -> 
     for o in batch:
         if o.subject.scope is Scope.GPU and o.fact in _GPU_FACTS and (not host or o.subject.host in ("", host)):
             _better(told[o.subject.id], o)
+    parts = _parts(batch, host)
     newest = max((o.at for o in batch if o.at is not None and o.clock is Clock.REALTIME), default=0)
     moment = at if at is not None else newest
-    gpus = [_gpu(pci, facts, moment) for pci, facts in told.items()]
+    gpus = [replace(_gpu(pci, facts, moment), instances=parts.get(pci, ())) for pci, facts in told.items()]
     gpus = [g for g in gpus if g.values or g.state or _looked(g)]
     trouble = _trouble(batch, gpus, told)
     if not gpus and not trouble:
         return None
     gpus.sort(key=lambda g: (g.index is None, g.index or 0, g.pci))
     return Frame(moment, host, tuple(gpus), processes_of(batch), trouble)
+
+
+def _parts(batch: Iterable[Observation], host: str) -> dict[str, tuple[Instance, ...]]:
+    """The MIG instances of each GPU, by their numbers."""
+    told: dict[tuple[str, str], dict[str, Observation]] = defaultdict(dict)
+    for o in batch:
+        above = o.subject.up(Scope.GPU) if o.subject.scope is Scope.MIG and o.fact in _MIG_FACTS else None
+        if above is not None and (not host or above.host in ("", host)):
+            _better(told[above.id, o.subject.id], o)
+    out: dict[str, list[Instance]] = defaultdict(list)
+    for (pci, name), facts in told.items():
+        used, total = (_value(facts, f"mig.memory.{which}", int) for which in ("used", "total"))
+        out[pci].append(Instance(
+            name, _value(facts, "mig.index", int), _value(facts, "mig.profile", str) or "", _value(facts, "mig.uuid", str) or "",
+            None if used is None else used * _FACTORS["MiB"], None if total is None else total * _FACTORS["MiB"],
+        ))  # fmt: skip
+    return {
+        pci: tuple(sorted(found, key=lambda i: (i.index is None, i.index or 0, i.id))) for pci, found in out.items()
+    }
 
 
 def _looked(g: Gpu) -> bool:
@@ -146,6 +167,7 @@ class _Told:
 
     texts: dict[str, str] = field(default_factory=dict)
     gpus: dict[str, None] = field(default_factory=dict)
+    instance: str = ""
     memory: int | None = None
     share: float | None = None
 
@@ -177,6 +199,8 @@ def _take(told: _Told, o: Observation) -> None:
     match o.fact:
         case "process.uses_gpu":
             told.gpus.setdefault(_named(o.value))
+        case "process.uses_mig":
+            told.instance = told.instance or _named(o.value)
         case "process.gpu_memory" if isinstance(o.value, int | float):
             told.memory = (told.memory or 0) + round(o.value * _FACTORS["MiB"])
         case "process.gpu_utilization" if isinstance(o.value, int | float):
@@ -195,6 +219,7 @@ def _process(pid: str, told: _Told, pods: Mapping[str, str], ranks: Mapping[str,
     return Proc(
         int(pid), name, text.get("process.command", ""), text.get("process.user", ""), dict.fromkeys(told.gpus, use),
         pods.get(container, ""), _named(text.get("process.in_job", "")), ranks.get(pid, ""), container,
+        dict.fromkeys(told.gpus, told.instance) if alone and told.instance else {},
     )  # fmt: skip
 
 
@@ -218,6 +243,7 @@ def observations_of(frame: Frame, call: str = "live.jsonl") -> Iterator[Observat
         )
     for g in frame.gpus:
         yield from _told_by(g, frame, source)
+        yield from _of_instances(g, frame, source)
     for p in frame.processes:
         subject = Subject(Scope.PROCESS, str(p.pid), home)
         for pci, (memory, _) in p.gpus.items():
@@ -225,6 +251,21 @@ def observations_of(frame: Frame, call: str = "live.jsonl") -> Iterator[Observat
             if memory is not None and len(p.gpus) == 1:
                 mib = round(memory / _FACTORS["MiB"])
                 yield Observation("process.gpu_memory", subject, mib, Status.OK, source, frame.at, Clock.REALTIME)
+            if pci in p.instances:
+                place = f"mig:{p.instances[pci]}"
+                yield Observation("process.uses_mig", subject, place, Status.OK, source, frame.at, Clock.REALTIME)
+
+
+def _of_instances(g: Gpu, frame: Frame, source: Source) -> Iterator[Observation]:
+    """What is told of its MIG instances; of a GPU that does not answer nothing."""
+    for i in () if g.state else g.instances:
+        subject = Subject(Scope.MIG, i.id, gpu(g.pci, frame.host))
+        told: dict[str, Value] = {"mig.index": i.index, "mig.uuid": i.uuid or None, "mig.profile": i.profile or None}
+        for which, size in (("used", i.memory_used), ("total", i.memory_total)):
+            told[f"mig.memory.{which}"] = None if size is None else round(size / _FACTORS["MiB"])
+        for fact, value in told.items():
+            if value is not None:
+                yield Observation(fact, subject, value, Status.OK, source, frame.at, Clock.REALTIME)
 
 
 def _told_by(g: Gpu, frame: Frame, source: Source) -> Iterator[Observation]:

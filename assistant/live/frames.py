@@ -63,6 +63,18 @@ METRICS: Mapping[str, Metric] = _metrics(
 
 
 @dataclass(frozen=True, slots=True)
+class Instance:
+    """A MIG instance: a part of a GPU with SMs and memory of its own."""
+
+    id: str  # of its GPU instance; with ``/2`` of the compute instance in it, where that is not 0
+    index: int | None = None  # among the instances of the GPU
+    profile: str = ""  # 3g.40gb
+    uuid: str = ""
+    memory_used: float | None = None  # B
+    memory_total: float | None = None  # B
+
+
+@dataclass(frozen=True, slots=True)
 class Gpu:
     """One GPU at a moment."""
 
@@ -77,6 +89,7 @@ class Gpu:
         ""  # LOST: the driver says it is gone; SILENT: it does not answer, and the values are the last good ones
     )
     at: int = 0  # ns UTC when it last answered with values; of one that never did, when it was first asked
+    instances: tuple[Instance, ...] = ()  # of a GPU in MIG mode
 
     def value(self, metric: str) -> float | None:
         """The value; None without one."""
@@ -104,6 +117,7 @@ class Proc:
     job: str = ""  # of Slurm, or of torchrun
     rank: str = ""
     container: str = ""
+    instances: Mapping[str, str] = field(default_factory=dict)  # MIG instances by PCI address of their GPU
 
 
 @dataclass(frozen=True, slots=True)

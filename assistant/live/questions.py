@@ -78,6 +78,13 @@ def of_metric(gpu: Gpu, metric: str, lang: str = "en") -> str:
     return Text(f"what is the {said.en} of {name}?", f"{name}的{said.in_('zh')}是多少？").in_(lang)
 
 
+def of_instance(gpu: Gpu, column: str = "", lang: str = "en") -> str:
+    """About the MIG instances of a GPU: their memory, their UUIDs, else what they are."""
+    name = _named(gpu, lang)
+    fact = {"memory_used": "mig.memory.used", "name": "mig.uuid"}.get(column, "mig.profile")
+    return Text(f"show {fact} of {name}", f"显示 {name}的 {fact}").in_(lang)
+
+
 def of_reasons(gpu: Gpu, lang: str = "en") -> str:
     """About what holds its clocks down."""
     name = _named(gpu, lang)

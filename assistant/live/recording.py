@@ -7,10 +7,10 @@ names and what it cannot tell, and the processes as a whole. So lines are read f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from assistant.live.frames import METRICS, Frame, Gpu, Proc
+from assistant.live.frames import METRICS, Frame, Gpu, Instance, Proc
 from knowledge.errors import InputError
 from knowledge.language import Text
 
@@ -63,8 +63,12 @@ class Recorder:
 
     def _gpu(self, g: Gpu, at: int) -> dict[str, Any]:
         row: dict[str, Any] = {"pci": g.pci}
-        seldom = {"index": g.index, "uuid": g.uuid, "name": g.name, "missing": dict(g.missing)}
+        seldom: dict[str, Any] = {"index": g.index, "uuid": g.uuid, "name": g.name, "missing": dict(g.missing)}
         known = self._known.setdefault(g.pci, {})
+        if g.instances or known.get("instances"):
+            seldom["instances"] = [
+                [i.id, i.index, i.profile, i.uuid, i.memory_used, i.memory_total] for i in g.instances
+            ]
         row.update({name: value for name, value in seldom.items() if name not in known or known[name] != value})
         known.update(seldom)
         row["values"] = {name: _short(value) for name, value in g.values.items()}
@@ -88,6 +92,8 @@ def _process(p: Proc, commands: bool) -> dict[str, Any]:
         text = getattr(p, name)
         if text and (commands or name != "command"):
             row[name] = text
+    if p.instances:
+        row["instances"] = dict(p.instances)
     return row
 
 
@@ -167,14 +173,16 @@ class _Reader:
 
     def _gpu(self, row: Mapping[str, Any], at: int) -> Gpu:
         pci = str(row["pci"])
-        known = self._known.setdefault(pci, {"index": None, "uuid": "", "name": "", "missing": {}})
+        known = self._known.setdefault(pci, {"index": None, "uuid": "", "name": "", "missing": {}, "instances": ()})
         if "missing" in row:
             known["missing"] = {str(k): str(v) for k, v in row["missing"].items()}
         known.update({k: row[k] for k in ("index", "uuid", "name") if k in row})
+        if "instances" in row:
+            known["instances"] = tuple(map(_read_instance, row["instances"]))
         return Gpu(
             pci, known["index"] if known["index"] is None else int(known["index"]), str(known["uuid"]), str(known["name"]),
             self._values(known, row["values"]), known["missing"], tuple(map(str, row.get("reasons", ()))),
-            str(row.get("state", "")), _moment(row.get("at", at)),
+            str(row.get("state", "")), _moment(row.get("at", at)), known["instances"],
         )  # fmt: skip
 
     @staticmethod
@@ -195,6 +203,14 @@ def _moment(value: Any) -> int:
     return value
 
 
+def _read_instance(row: Sequence[Any]) -> Instance:
+    name, index, profile, uuid, used, total = row
+    return Instance(
+        str(name), None if index is None else int(index), str(profile), str(uuid), None if used is None else float(used),
+        None if total is None else float(total),
+    )  # fmt: skip
+
+
 def _read_process(row: Mapping[str, Any]) -> Proc:
     gpus = {
         str(pci): (None if memory is None else int(memory), None if share is None else float(share))
@@ -202,7 +218,7 @@ def _read_process(row: Mapping[str, Any]) -> Proc:
     }
     texts = {name: str(row.get(name, "")) for name in ("name", "command", "user", "pod", "job", "rank", "container")}
     return Proc(int(row["pid"]), texts["name"], texts["command"], texts["user"], gpus, texts["pod"], texts["job"], texts["rank"],
-                texts["container"])  # fmt: skip
+                texts["container"], {str(k): str(v) for k, v in row.get("instances", {}).items()})  # fmt: skip
 
 
 def record(frames: Iterable[Frame], **options: Any) -> bytes:

@@ -5,12 +5,12 @@ A GPU that hangs in a call, and all of them while the collector says nothing, ke
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from assistant.live.frames import LOST, METRICS, SILENT, Frame, Gpu, Proc, unresponsive
+from assistant.live.frames import LOST, METRICS, SILENT, Frame, Gpu, Instance, Proc, unresponsive
 from knowledge.identity import normalise_pci
 from knowledge.language import NO_TEXT, Text
 
@@ -42,6 +42,7 @@ class Ticks:
         self._gpus: dict[str, Gpu] = {}  # as they were when they last answered, in the order of the collector
         self._first: dict[str, int] = {}
         self._pids: dict[int, dict[str, tuple[int | None, float | None]]] = {}
+        self._places: dict[int, dict[str, str]] = {}  # MIG instances of processes, by GPU
         self._known: dict[int, Proc] = {}
 
     @property
@@ -66,10 +67,12 @@ class Ticks:
         rows = line["gpus"]
         gpus = tuple(self._gpu(row, self._first.setdefault(_address(row), at)) for row in rows)
         self._gpus = {g.pci: self._gpus[g.pci] for g in gpus}  # after a reset there may be fewer, or others
-        self._pids = {}
+        self._pids, self._places = {}, {}
         for row in rows:
-            for pid, memory, share in row.get("p", ()):
+            for pid, memory, share, *place in row.get("p", ()):
                 self._pids.setdefault(pid, {})[_address(row)] = (memory, share)
+                if place:
+                    self._places.setdefault(pid, {})[_address(row)] = instance_id(*place)
         return Frame(at, self.host, gpus, self._processes(), _trouble(rows, gpus))
 
     def silent(self, at: int, trouble: Text) -> Frame:
@@ -95,7 +98,7 @@ class Ticks:
         missing = old.missing if old is not None and old.missing == absent else absent  # kept once for all frames
         found = Gpu(
             pci, row.get("index"), str(row.get("uuid", "")), str(row.get("name", "")), values, missing,
-            reasons(row.get("r") or 0), "", int(row["at"]) if "v" in row else first,
+            reasons(row.get("r") or 0), "", int(row["at"]) if "v" in row else first, _instances(row.get("i", ()), old),
         )  # fmt: skip
         if "v" in row or old is None:
             self._gpus[pci] = found
@@ -107,14 +110,36 @@ class Ticks:
         self._gpus.setdefault(pci, old)
         values = {} if state == LOST else old.values
         missing = {key: why for key in METRICS if key not in values}
-        return replace(old, state=state, values=values, missing=missing, reasons=() if state == LOST else old.reasons)
+        lost = state == LOST
+        return replace(
+            old, state=state, values=values, missing=missing, reasons=() if lost else old.reasons,
+            instances=() if lost else old.instances,
+        )  # fmt: skip
 
     def _processes(self) -> tuple[Proc, ...]:
         found = []
         for pid, gpus in sorted(self._pids.items()):
             known = self._known.get(pid)
-            found.append(Proc(pid, gpus=gpus) if known is None else replace(known, gpus=gpus))
+            places = self._places.get(pid, {})
+            found.append(replace(known or Proc(pid), gpus=gpus, instances=places))
         return tuple(found)
+
+
+def instance_id(instance: int, compute: int) -> str:
+    """As the parsers call it: the GPU instance, and the compute instance unless it is 0."""
+    return f"{instance}/{compute}" if compute else str(instance)
+
+
+def _instances(rows: Iterable[list[Any]], old: Gpu | None) -> tuple[Instance, ...]:
+    """The MIG instances; the same tuple as before where nothing differs."""
+    found = tuple(
+        Instance(
+            instance_id(gi, ci), index, name.rpartition("MIG ")[2] if "MIG " in name else "", uuid,
+            None if used is None else float(used), None if total is None else float(total),
+        )
+        for index, gi, ci, uuid, name, used, total in rows
+    )  # fmt: skip
+    return old.instances if old is not None and old.instances == found else found
 
 
 def _unheard(row: Mapping[str, Any], first: int) -> Gpu:

@@ -16,7 +16,7 @@ from assistant.live.frames import SILENT
 from knowledge.language import NO_TEXT
 
 if TYPE_CHECKING:
-    from assistant.live.frames import Frame, Gpu
+    from assistant.live.frames import Frame, Gpu, Instance
 
 CAPACITY = 3600  # frames: an hour at one a second
 _NOT_THEN = "not_asked: nothing was recorded of this moment"
@@ -121,7 +121,9 @@ class Track:
         missing = {key: like.missing.get(key, _NOT_THEN) for key in (*like.values, *like.missing) if key not in values}
         held = self._reasons[like.pci][number] if like.pci in self._reasons else None
         state = "" if values else like.state or SILENT
-        return replace(like, values=values, missing=missing, reasons=held or (), state=state, at=moment)
+        return replace(
+            like, values=values, missing=missing, reasons=held or (), state=state, at=moment, instances=_bare(like)
+        )
 
     def told(self, pci: str, metric: str) -> bool:
         """Whether the metric was told at any time."""
@@ -138,10 +140,23 @@ class Track:
         return bisect_left(self._times, since), bisect_right(self._times, until)
 
 
+def _bare(gpu: Gpu) -> tuple[Instance, ...]:
+    """Its MIG instances without what was read of them: that is not kept."""
+    return tuple(replace(i, memory_used=None) for i in gpu.instances)
+
+
 def untold(frame: Frame, at: int) -> Frame:
     """The same GPUs at a moment before anything was read of them: no value, and the reason."""
     gpus = tuple(
-        replace(g, values={}, missing=dict.fromkeys((*g.values, *g.missing), _NOT_THEN), reasons=(), state="", at=0)
+        replace(
+            g,
+            values={},
+            missing=dict.fromkeys((*g.values, *g.missing), _NOT_THEN),
+            reasons=(),
+            state="",
+            at=0,
+            instances=_bare(g),
+        )
         for g in frame.gpus
     )
     return replace(frame, at=at, gpus=gpus, processes=(), trouble=NO_TEXT)

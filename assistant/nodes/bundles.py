@@ -153,11 +153,11 @@ def looks_of(told: Iterable[Told]) -> tuple[dict[str, list[Look]], dict[str, Tex
         if one.look is None:
             troubles[Path(one.path).name] = one.trouble
         else:
-            looks.setdefault(one.host or _named(one.path), []).append(one.look)
+            looks.setdefault(one.host or named_after(one.path), []).append(one.look)
     return looks, troubles
 
 
-def _named(path: str) -> str:
+def named_after(path: str) -> str:
     """A recording that does not name its machine goes by its file, or by the folder that it stands in."""
     target = Path(path)
     return target.parent.name if target.name == "bundle" and target.parent.name else target.name

@@ -36,7 +36,10 @@ def wanted(text: str) -> Wanted:
     if path.is_dir():
         return Wanted(folder=str(path))
     if "/" in said:
-        raise UsageError(f"{said}: there is no such folder", hint="a folder of bundles, or a set such as gpu[001-064]")
+        raise UsageError(
+            f"{said}: there is no such folder", hint="a folder of bundles, or a set such as gpu[001-064]",
+            zh=f"没有此文件夹：{said}", hint_zh="录制文件夹，或节点集（如 gpu[001-064]）",
+        )  # fmt: skip
     try:
         return Wanted(expand(said))
     except ValueError as error:
@@ -52,10 +55,17 @@ class Gathered(NamedTuple):
     trouble: Text = NO_TEXT  # why nothing is known from the history
     here: str = ""  # this machine, where it is among them
     left: int = 0  # recordings that are still to be read
+    every: bool = False  # nothing was asked for by name: whatever else is known belongs to it
 
-    def nodes(self, live: Look | None = None, others: Mapping[str, Look] = {}) -> list[Node]:
-        """One node each; `live`: what this machine has just told; `others`: what others of them have."""
-        looks = dict(self.looks)
+    def nodes(
+        self, live: Look | None = None, others: Mapping[str, Look] = {}, opened: Mapping[str, Sequence[Look]] = {}
+    ) -> list[Node]:
+        """One node each; `live`: what this machine has just told; `others`: what others of them have; `opened`: recordings
+        that were opened beside them. Of a node that is not among those that were asked for they are left out."""
+        looks = {host: list(seen) for host, seen in self.looks.items()}
+        for host, recorded in opened.items():
+            if self.every or host in self.names:
+                looks[host] = [*looks.get(host, ()), *recorded]
         for host, look in (*((self.here, look) for look in (live,) if look), *others.items()):
             if host and host in self.names:
                 looks[host] = [*looks.get(host, ()), look]
@@ -108,13 +118,15 @@ class Gatherer:
         else:
             names = inventory.every
         here = inventory.here if inventory.here in names else ""
-        return Gathered(names, looks, {}, past.trouble if past is not None else NO_TEXT, here)
+        return Gathered(names, looks, {}, past.trouble if past is not None else NO_TEXT, here,
+                        every=not self.what.names)  # fmt: skip
 
     def _recordings(self, check: Callable[[], None]) -> Iterator[Gathered]:
         try:
             paths = found_in(self.what.folder)
         except OSError as error:
-            raise UsageError(f"{self.what.folder} cannot be listed: {error.strerror}") from None
+            where, why = self.what.folder, error.strerror
+            raise UsageError(f"{where} cannot be listed: {why}", zh=f"无法列出 {where}：{why}") from None
         stamps = {path: stamp(path) for path in paths}
         self._told = {p: kept for p, kept in self._told.items() if stamps.get(p) == kept[0]}
         new = [path for path in paths if path not in self._told]

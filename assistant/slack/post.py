@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 PACE = 1.0  # seconds between two edits of one message
 TRIES = 3  # after 429, a broken connection, a server at fault
 SILENCE = 20  # seconds without an answer of Slack
-_NO_MEMBER = frozenset({"not_in_channel", "channel_not_found"})
 _HINTS = {
     "not_in_channel": Text("invite the bot to the channel: /invite @gpudiag", "请先将机器人邀请进频道：/invite @gpudiag"),
     "channel_not_found": Text("invite the bot to the channel: /invite @gpudiag", "请先将机器人邀请进频道：/invite @gpudiag"),
@@ -49,15 +48,14 @@ _HINTS = {
 class SlackError(GpudiagError):
     """Slack did not take it. `code`: its own word."""
 
-    def __init__(self, method: str, code: str) -> None:
+    def __init__(self, method: str, code: str, *, silent: bool = False) -> None:
+        """`silent`: Slack gave no answer at all; `code` is what the line says then."""
         said = _HINTS.get(code, Text("", ""))
-        super().__init__(f"Slack refused {method}: {code}", hint=said.en)
-        self.code, self._zh = code, f"Slack 拒绝了 {method}：{code}" + (f"\n  {said.in_('zh')}" if said.en else "")
-
-    @property
-    def outside(self) -> bool:
-        """Whether the bot is no member of the channel."""
-        return self.code in _NO_MEMBER
+        lead = Text("Slack cannot be reached", "无法连接 Slack") if silent else Text("Slack refused", "Slack 拒绝了")
+        mark = Text(f" ({method})", f"（{method}）") if silent else Text(f" {method}", f" {method}")
+        super().__init__(f"{lead.en}{mark.en}: {code}", hint=said.en)
+        told = f"{lead.in_('zh')}{mark.in_('zh')}：{code}"
+        self.code, self._zh = code, told + (f"\n  {said.in_('zh')}" if said.en else "")
 
     def in_(self, language: str) -> str:
         """In a language."""
@@ -80,7 +78,7 @@ async def called(method: str, call: Awaitable[Any]) -> Any:
     except SlackApiError as error:
         raise SlackError(method, _word(error)) from error
     except (TimeoutError, SlackClientError, SlackRequestError, ClientError, OSError) as error:
-        raise SlackError(method, excerpt(str(error), 200) or type(error).__name__) from error
+        raise SlackError(method, excerpt(str(error), 200) or type(error).__name__, silent=True) from error
 
 
 def _word(error: SlackApiError) -> str:

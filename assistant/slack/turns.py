@@ -24,6 +24,7 @@ from assistant.slack.ledger import OVER, Turn
 from assistant.slack.mrkdwn import unescape
 from assistant.slack.narration import Narrations
 from assistant.slack.nodes import Nodes
+from assistant.slack.post import SlackError
 from assistant.slack.veil import veiled
 from assistant.slack.words import ToldError
 from knowledge.errors import GpudiagError
@@ -194,6 +195,8 @@ class Turns:
             return outcome.answer
         except StoppedError:
             await here.stop(status.CANCELLED.in_(asker.lang))
+        except SlackError:  # nothing can be said there: whoever deals with what was heard finds another way
+            raise
         except GpudiagError as error:
             from assistant.slack import cards
 

@@ -6,8 +6,13 @@ The sentences are of the kind that ``knowledge/data/bottlenecks.yaml`` knows, so
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from knowledge.language import Text
+from knowledge.text import excerpt
+
+if TYPE_CHECKING:
+    from assistant.intent.query import Query
 
 WORST = Text("which kernel is the worst?", "哪个 kernel 最耗时？")
 WHERE = Text("where does the time go?", "时间都花在哪了？")
@@ -52,6 +57,26 @@ _NAMES = (
     (re.compile(r"memcpy|memset|aten::copy_|aten::_?to\b|_to_copy", re.IGNORECASE), COPIES),
     (re.compile(r"launchkernel|graphlaunch", re.IGNORECASE), LAUNCH),
 )
+
+
+def named_kernel(name: str) -> Text:
+    """Of one kernel, by its name."""
+    return Text(f"how much time does kernel {name} take?", f"kernel {name} 占用多少时间？")
+
+
+def named_operator(name: str) -> Text:
+    """Of one operator, by its name."""
+    return Text(f"how much time does operator {name} take?", f"算子 {name} 占用多少时间？")
+
+
+def query_of(kind: str, name: str, lang: str) -> Query:
+    """The same as it is to be understood: names may hold any words. `kind`: ``kernel`` or ``operator``."""
+    from assistant.intent.echo import echo
+    from assistant.intent.query import Intent, Query, Slots
+
+    said = (named_kernel if kind == "kernel" else named_operator)(excerpt(name, 120))
+    slots = Slots(kernel=(name,)) if kind == "kernel" else Slots(operator=(name,))
+    return echo(Query(said.in_(lang), lang, Intent.DIAGNOSE, slots))
 
 
 def phase(key: str) -> Text:

@@ -11,6 +11,8 @@ Of processes only pid, memory and share are read. GPM needs Hopper or newer.
 
 ``--stream [--every SECONDS]`` prints one JSON document a line instead, without an end: a header of schema
 ``gpudiag/gpu-stream/1``, then a look at all GPUs every second; `now` names the call that a device is in, and for how long.
+`i` holds a row for each MIG instance (index, ids of GPU and compute instance, UUID, name, memory used and in all in B); a
+process has the ids of its instances behind memory and share.
 It leaves when nobody reads its output, on SIGTERM, and when there is no driver: then the header has the reason.
 
 A sick driver hangs. Every device is asked in a thread of its own; at the end what is there is printed, `hung` names the
@@ -50,6 +52,8 @@ NO_USE = (
 NOT_FOUND, LOST = 6, 15
 NO_DRIVER = (9, 12)  # DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND: there is nothing to ask
 ALL_ONES = 0xFFFFFFFF
+NO_INSTANCE = 0xFFFFFFFF  # NVML_DEVICE_MIG has no such instance: the process is not in one
+MAX_INSTANCES = 64  # of one GPU: seven today
 UNITS = {
     "utilization": "percent", "memory_utilization": "percent", "sm_activity": "percent", "sm_occupancy": "percent",
     "tensor_activity": "percent", "memory_bandwidth": "percent", "graphics_activity": "percent", "fp64_activity": "percent",
@@ -478,6 +482,7 @@ class Live(Device):
         self.seldom: dict[str, float] = {}
         self.into = self.fresh
         self.shares: dict[int, tuple[float, int]] = {}  # pid -> when, percent of the SMs
+        self.slices: list[tuple[list[Any], Any]] = []  # MIG instances: what names them, and their handles
         self.running: dict[int, int | None] = {}  # contexts of the kinds that are looked at seldom
         self.latest: dict[str, Any] = {}
         self.due = 0.0
@@ -533,6 +538,7 @@ class Live(Device):
             self._nvlink(device, tick)
         self._memory_temperature(device)
         mask = self.fresh.pop("reasons", None)
+        slices = [[*about, *self._room(handle)] for about, handle in self.slices]
         processes = self._who(device)
         now = time.monotonic()
         if now >= self.due:
@@ -545,6 +551,8 @@ class Live(Device):
             "at": time.time_ns(), "v": values, "r": mask, "p": processes,
             "m": {name: why for name, why in self.why.items() if name not in values and name != "memory.v2"},
         }  # fmt: skip
+        if slices:
+            self.latest["i"] = slices
 
     def _memory_temperature(self, device: Any) -> None:
         value = self.fields(device, "memory_temperature", [("MEMORY_TEMP", 0)])[0]
@@ -578,6 +586,7 @@ class Live(Device):
             self.keep(tick, "pcie_rx_kbs", self.ask("pcie_rx_kbs", "nvmlDeviceGetPcieThroughput", device, 1))
         if "memory_total" in self.about:
             self.seldom["memory_total"] = self.about["memory_total"]
+        self._instances(device)
         self.running = {}
         for kind in ("Graphics", "MPSCompute"):
             for one in self.ask(kind, "nvmlDeviceGet" + kind + "RunningProcesses", device) or ():
@@ -592,10 +601,46 @@ class Live(Device):
         self.processes.clear()
         self.shares = {pid: told for pid, told in self.shares.items() if now - told[0] <= self.FORGET}
         found = dict(self.running)
+        where: dict[int, list[int]] = {}
         for one in self.ask("running", "nvmlDeviceGetComputeRunningProcesses", device) or ():
             found[one.pid] = one.usedGpuMemory
+            ids = [getattr(one, name, NO_INSTANCE) for name in ("gpuInstanceId", "computeInstanceId")]
+            if NO_INSTANCE not in ids:
+                where[one.pid] = ids
+        for about, handle in () if where else self.slices:  # without privileges only the instances tell theirs
+            for one in self.ask("mig.running", "nvmlDeviceGetComputeRunningProcesses", handle) or ():
+                found[one.pid], where[one.pid] = one.usedGpuMemory, about[1:3]
         shares = {pid: told[1] for pid, told in self.shares.items()}
-        return [[pid, memory, shares.get(pid)] for pid, memory in sorted(found.items())]
+        return [[pid, memory, shares.get(pid), *where.get(pid, ())] for pid, memory in sorted(found.items())]
+
+    def _instances(self, device: Any) -> None:
+        """The MIG instances there are now: they come and go while the GPU stays."""
+        n, self.slices = self.nvml, []
+        mode = self.ask("mig", "nvmlDeviceGetMigMode", device)
+        self.about["mig"] = bool(mode and mode[0] == 1)
+        many = self.ask("mig.count", "nvmlDeviceGetMaxMigDeviceCount", device) if self.about["mig"] else 0
+        for index in range(min(many or 0, MAX_INSTANCES)):
+            self.now = ("nvmlDeviceGetMigDeviceHandleByIndex", time.monotonic())
+            try:
+                handle = n.nvmlDeviceGetMigDeviceHandleByIndex(device, index)
+            except n.NVMLError as error:
+                if error.value == LOST:
+                    raise Lost("nvmlDeviceGetMigDeviceHandleByIndex") from None
+                continue  # there are gaps
+            gi = self.ask("mig.gi", "nvmlDeviceGetGpuInstanceId", handle)
+            ci = self.ask("mig.ci", "nvmlDeviceGetComputeInstanceId", handle)
+            names = [self.ask("mig." + name, "nvmlDeviceGet" + name, handle) for name in ("UUID", "Name")]
+            if gi is not None and ci is not None:
+                told = [text(name) if name is not None else "" for name in names]
+                self.slices.append(([index, gi, ci, *told], handle))
+
+    def _room(self, handle: Any) -> list[int | None]:
+        """Memory of an instance, used and in all; None for both where it is not told."""
+        kind = getattr(self.nvml, "nvmlMemory_v2", None)
+        got = self.ask("mig.memory.v2", "nvmlDeviceGetMemoryInfo", handle, kind) if kind is not None else None
+        if got is None:
+            got = self.ask("mig.memory", "nvmlDeviceGetMemoryInfo", handle)
+        return [None, None] if got is None else [got.used, got.total]
 
     def line(self) -> dict[str, Any]:
         """What it told last, and what it is doing."""

@@ -46,6 +46,7 @@ def files(paths: Sequence[str], progress: Progress | None = None, lost: Lost = l
     from probes.trace.columns import both
     from probes.trace.verdict import digest
     from probes.trace.verdict.facts import observations
+    from probes.trace.verdict.named_facts import MOST
 
     found, timed, failed = [], [], {}
     needs = both(digest.NEEDS, ranks.NEEDS)
@@ -56,7 +57,7 @@ def files(paths: Sequence[str], progress: Progress | None = None, lost: Lost = l
             failed[path] = fault.message
             lost(path, Text(fault.message, fault.message))
             continue
-        found.append(digest.digest(trace))
+        found.append(digest.digest(trace, top=MOST, named=MOST))
         if len(paths) > 1:
             timed.append(ranks.digest(trace, found[-1].window, found=found[-1].iterations, idle=found[-1].summary.idle))
     return observations(found, ranks.compare(timed, failed) if len(timed) > 1 else None) if found else []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from assistant.live import questions
 from assistant.live.frames import Frame
-from tests.tui.lab import BUS, app_of, running, screen, understood, until
+from tests.tui.lab import BUS, DEMOS, app_of, running, screen, understood, until
 from tests.tui.live_lab import END, SECOND, SLOTS, frames, in_trouble, lost, recording
 from tui.app import GpudiagApp
 from tui.feed import FrameCame
@@ -203,3 +203,40 @@ def test_every_question_is_understood(lang: str) -> None:
     for column in ("", "memory", "pod", "job", "rank"):
         assert understood(questions.of_process(last.processes[0], column, lang), lang)
     assert understood(questions.of_trouble(lang), lang)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+async def test_mig_instances_have_rows_of_their_own(tmp_path: Path, lang: str) -> None:
+    bundle = str(DEMOS / "mig" / "bundle")
+    async with running(tmp_path, "--bundle", bundle, "--screen", "live", size=(200, 60), lang=lang) as pilot:
+        app = app_of(pilot)
+        pane = pane_of(app)
+        await until(pilot, lambda: len(pane.gpus.rows) == 10)
+        assert [r.key.partition("/")[2] for r in pane.gpus.rows[:4]] == ["", "1", "9", ""]
+        shown = screen(app)
+        assert "0/1" in shown
+        assert "20.0/40 GiB" in shown
+        assert "3g.40gb" in shown
+        pane.gpus.focus()
+        pane.show_target("0/9")
+        await pilot.pause()
+        assert pane.gpu is not None
+        assert pane.gpu.index == 0, "its plots are those of its GPU"
+        assert "MIG-5e1f0000-1111-2222-3333-000002000000" in screen(app)
+        assert "MIG-5e1f0000-1111-2222-3333-000002000000" in pane.copied()
+        await pilot.press("o")
+        assert not pane.processes.rows, "nothing runs on that instance"
+        await pilot.press("k")
+        assert [r.key for r in pane.processes.rows] == ["4200"]
+        asked = set()
+        for _ in pane.gpus.columns:
+            asked.add(pane.question())
+            await pilot.press("l")
+        assert len(asked) >= 2  # memory and profile; the UUID where there is room for its column
+        assert all(understood(q, lang) for q in asked), asked
+        pane.moment_changed(app.desk.feed.frame, 0)
+        await pilot.pause()
+        assert pane.gpus.row is not None
+        assert pane.gpus.row.key.endswith("/1"), "the cursor stays on the instance"
+        pane.gpus.sort_by("gpu", True)
+        assert [r.key.partition("/")[2] for r in pane.gpus.shown[-4:]] == ["", "9", "1", ""]

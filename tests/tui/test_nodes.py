@@ -13,7 +13,7 @@ from assistant.nodes import Look
 from assistant.nodes.gather import Gathered
 from knowledge.language import Text
 from tests.assistant.store.history_lab import HOST, MINUTE, T0, Machine, check, xid
-from tests.tui.lab import BUS, DEMOS, app_of, running, screen, understood, until
+from tests.tui.lab import BUS, DBE, DEMOS, app_of, running, screen, understood, until
 from tui.screens.nodes import NodesPane, _Read
 from tui.widgets.grid import Grid
 
@@ -63,7 +63,7 @@ async def test_a_folder_of_recordings_and_the_way_down(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
 @pytest.mark.parametrize("lang", ["en", "zh"])
 async def test_every_size_shows_state_node_verdict_and_age(tmp_path: Path, size: tuple[int, int], lang: str) -> None:
-    async with running(tmp_path, *BUS, *NODES, size=size, lang=lang) as pilot:
+    async with running(tmp_path, *DBE, *NODES, size=size, lang=lang) as pilot:
         now = pane_of(pilot).now()
         await known(pilot, {
             "gpu-12": [look("unhealthy", 120, now, "GPU 3 has fallen off the bus")],
@@ -82,7 +82,7 @@ async def test_every_size_shows_state_node_verdict_and_age(tmp_path: Path, size:
 
 
 async def test_512_nodes_are_walked_sorted_and_filtered(tmp_path: Path) -> None:
-    async with running(tmp_path, *BUS, *NODES) as pilot:
+    async with running(tmp_path, *DBE, *NODES) as pilot:
         now = pane_of(pilot).now()
         states = ("ok", "ok", "ok", "degraded")
         await known(pilot, {f"gpu-{n:03d}": [look(states[n % 4], n, now)] for n in range(512)})
@@ -99,7 +99,7 @@ async def test_512_nodes_are_walked_sorted_and_filtered(tmp_path: Path) -> None:
 
 
 async def test_a_history_that_cannot_be_read_leaves_what_was_known(tmp_path: Path) -> None:
-    async with running(tmp_path, *BUS, *NODES) as pilot:
+    async with running(tmp_path, *DBE, *NODES) as pilot:
         now = pane_of(pilot).now()
         await known(pilot, {"gpu-12": [look("ok", 60, now)]})
         pane = pane_of(pilot)
@@ -135,7 +135,7 @@ async def test_the_checks_of_a_node_from_a_real_history(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 async def test_explain_this(tmp_path: Path, lang: str) -> None:
-    async with running(tmp_path, *BUS, *NODES, lang=lang) as pilot:
+    async with running(tmp_path, *DBE, *NODES, lang=lang) as pilot:
         pane = pane_of(pilot)
         await known(pilot, {"gpu-12": [look("ok", 60, pane.now())]})
         assert "gpu-12" in pane.question()
@@ -150,3 +150,27 @@ async def test_nodes_that_are_none_are_said(tmp_path: Path) -> None:
         await until(pilot, lambda: "3 not looked at" in screen(pilot.app))
         assert [r.key for r in grid_of(pilot).rows] == ["gpu1", "gpu2", "gpu3"]
         assert pane_of(pilot).kept()["nodes"] == "gpu[1-3]"
+
+
+async def test_the_recorded_node_stands_among_them(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS, *NODES) as pilot:
+        app, host = app_of(pilot), "oak-h100-042"
+        await until(pilot, lambda: any(r.key == host for r in grid_of(pilot).rows))
+        shown = [line for line in screen(app).split("\n") if f"✖ unhealthy      {host}" in line]
+        assert len(shown) == 1, screen(app)
+        grid_of(pilot).select(host)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.workspace.name_shown == "findings")
+        assert app.desk.origin.bundle.endswith("off-the-bus/bundle")
+        # it stays when something else is looked at, and is one key away
+        app.open_files(" ".join(DBE[1::2]))
+        await until(pilot, lambda: app.desk.picture.diagnosis is not None and bool(app.desk.origin.inputs))
+        await pilot.press("7")
+        await until(pilot, lambda: grid_of(pilot).has_focus and grid_of(pilot).select(host))
+        await pilot.press("o")
+        await until(pilot, lambda: app.desk.origin.bundle.endswith("off-the-bus/bundle"))
+        # those that were asked for by name are those
+        await pilot.press("7")
+        await until(pilot, lambda: grid_of(pilot).has_focus)
+        await pilot.press("colon", *"nodes gpu[1-3]", "enter")
+        await until(pilot, lambda: [r.key for r in grid_of(pilot).rows] == ["gpu1", "gpu2", "gpu3"])

@@ -116,11 +116,11 @@ async def test_a_row_is_explained_from_the_trace_and_the_talk_goes_on_about_it(t
     async with running(tmp_path, "--trace", STARVED, *BUS, size=(200, 60)) as pilot:
         await seen(pilot, "DATA-BOUND")
         await pilot.press("j", "j", "j", "e")
-        await seen(pilot, "is the data loader the problem?", "Yes: Rank 0")
+        await seen(pilot, "is the data loader the problem?", "Rank 0: Data-bound")
         talk = app_of(pilot).desk.talk
         await until(pilot, lambda: not talk.busy)
         talk.say("why?", about=app_of(pilot).desk.picture)  # as a sentence that is typed
-        await seen(pilot, "because rank 0: Data-bound")
+        await seen(pilot, "understood: why", "DEGRADED")
         pane(pilot).go("iterations")
         await seen(pilot, "UNEVEN")
         assert pane(pilot).question() == "why is step 6 slow?"
@@ -279,3 +279,17 @@ async def test_any_size_at_any_time(tmp_path: Path) -> None:
             for size in ((40, 10), (200, 60), (1, 1), (60, 15), (120, 40)):
                 await pilot.resize_terminal(*size)
         await seen(pilot, "Where the time went", "waiting for data")
+
+
+async def test_a_row_is_explained_by_its_name(tmp_path: Path) -> None:
+    async with running(tmp_path, "--trace", STARVED, *BUS, size=(160, 50)) as pilot:
+        await seen(pilot, "DATA-BOUND")
+        talk = app_of(pilot).desk.talk
+        for view, kind in (("kernels", "kernel sm90_xmma_gemm"), ("operators", "operator aten::mm")):
+            pane(pilot).go(view)
+            asked = f"how much time does {kind}"
+            await until(pilot, lambda asked=asked: pane(pilot).question().startswith(asked))  # type: ignore[misc]
+            pane(pilot).explain()
+            each = "382 us" if view == "kernels" else "766 us"
+            await until(pilot, lambda each=each: not talk.busy and each in screen(pilot.app))  # type: ignore[misc]
+        assert "Nothing is known here" not in screen(pilot.app)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from assistant.incidents.fold import Incident
     from knowledge.runbook import Runbook
     from tui.desk import Desk
+    from tui.incidents.orders import ReportOrder
     from tui.screens._pane import Pane
     from tui.work import Job
 
@@ -41,6 +42,14 @@ class IncidentWritten(Message):
         self.incident, self.shown, self.said = incident, shown, said
 
 
+class ReportWritten(Message):
+    """A post-mortem stands in a file."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+
+
 class IncidentRefused(Message):
     """Why something was not written."""
 
@@ -58,6 +67,7 @@ class Clerk:
         self._books: Sequence[Runbook] = ()
         self._waiting: deque[tuple[Work, bool]] = deque()
         self._busy = False  # something is being written
+        self._reread = False  # once it is, all are to be read again
 
     def _book(self, desk: Desk) -> Book:
         from assistant.incidents.book import Book
@@ -83,7 +93,34 @@ class Clerk:
     def _unread(self, job: Job, said: str) -> None:
         self._pane.post_message(IncidentsRead((), self._books, said))
 
+    # --- the report -----------------------------------------------------------------------
+
+    def report(self, number: int, wanted: ReportOrder) -> None:
+        """Write the post-mortem of one, beside the screen."""
+        desk = self._pane.desk
+        desk.jobs.start("report", lambda job: self._report(job, desk, number, wanted))
+
+    def _report(self, job: Job, desk: Desk, number: int, wanted: ReportOrder) -> None:
+        from assistant.commands._incident import rendered
+        from assistant.incidents.report import report
+        from assistant.incidents.similar import PAST, similar
+        from assistant.trace.flame import save
+
+        book = self._book(desk)
+        incident = book.incident(number)
+        likes = similar(incident, book.incidents(limit=PAST))
+        output = desk.settings.output._replace(format=wanted.shape, color="never", lang=desk.lang)
+        save(str(wanted.path), rendered(report(incident, likes, wanted.price), output))
+        if not job.stopped:
+            self._pane.post_message(ReportWritten(str(wanted.path)))
+
     # --- writing --------------------------------------------------------------------------
+
+    def link(self, number: int, other: int, merge: bool) -> None:
+        """Both say that they belong together; with `merge` the first takes up the findings of the other."""
+        from assistant.incidents.links import link
+
+        self.write(lambda book, hand: (link(book, number, other, hand, merge), True), also_read=True)
 
     def add(self, incident: Incident, entries: Sequence[Entry]) -> None:
         """Events to one that is there."""
@@ -119,14 +156,18 @@ class Clerk:
 
         self.write(work, shown=True)
 
-    def write(self, work: Work, shown: bool = False) -> None:
-        """Do it beside the screen, after what is being written; `shown`: go there then."""
+    def write(self, work: Work, shown: bool = False, also_read: bool = False) -> None:
+        """Do it beside the screen, after what is being written; `shown`: go there then; `also_read`: others changed with it."""
         self._waiting.append((work, shown))
+        self._reread = self._reread or also_read
         self._next()
 
     def done(self) -> None:
         """The pane has been told what came of it: on with the next."""
         self._busy = False
+        if self._reread and not self._waiting:
+            self._reread = False
+            self.read()
         self._next()
 
     def _next(self) -> None:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def commands(pane: IncidentsPane) -> Sequence[Command]:
     """What can be said about an incident."""
     from assistant.incidents.events import SEVERITIES, Status, StepState
-    from tui.commands import Command
+    from tui.commands import Command, files
+    from tui.incidents.orders import RUN
 
     def one_of(words: Iterable[str]) -> Callable[[str], Iterable[str]]:
         return lambda _: list(words)
@@ -35,6 +36,13 @@ def commands(pane: IncidentsPane) -> Sequence[Command]:
         Command("owner", "[NAME]", Text("who takes care of it; without a name: you", "负责人；不写名字则为自己"), s.owner),
         Command("runbook", "ID", Text("follow one more runbook; in the list: show it", "再按一份处置手册处理；在列表中则为查看"),
                 s.runbook, one_of(b.id for b in pane.books)),
+        Command("run", RUN, Text("walk the runbook, step by step; also one STEP alone", "按处置手册逐步执行；也可只做一步"), s.run),
+        Command("others", "", Text("earlier incidents like it, open ones that may be the same matter",
+                                   "以往类似事件，以及可能为同一问题的未关闭事件"), lambda _: s.others()),
+        Command("link", "NUMBER [--merge]", Text("say that two incidents belong together; --merge takes up the other's findings",
+                                                 "关联两个事件；--merge 并入对方的诊断结果"), s.link, s.offered),
+        Command("report", "FILE [PRICE CURRENCY]", Text("write the post-mortem: .html .md .json .txt",
+                                                        "导出事件报告：.html .md .json .txt"), s.report, files),
         Command("close", "[TEXT]", Text("end the incident: how it ended", "关闭事件并说明结果"), s.close),
     )  # fmt: skip
 
@@ -48,7 +56,7 @@ class Said:
     def _one(self) -> Incident:
         incident = self._pane.incident
         if incident is None:
-            raise UsageError(self._pane.t("which incident? Open one first", "哪个事件？请先打开一个"))
+            raise UsageError("which incident? Open one first", zh="哪个事件？请先打开一个")
         return incident
 
     def _add(self, *entries: Entry) -> None:
@@ -67,7 +75,7 @@ class Said:
         state, _, text = line.strip().partition(" ")
         step = self._pane.step
         if step is None:
-            raise UsageError(self._pane.t("which step? Open an incident first", "哪一步？请先打开一个事件"))
+            raise UsageError("which step? Open an incident first", zh="哪一步？请先打开一个事件")
         entry = events.step(step.runbook, step.name, state, text)
         if state != step.state or text:  # nothing is said twice
             self._add(entry)
@@ -112,5 +120,50 @@ class Said:
         incident = self._one()
         if not incident.is_open:
             n = incident.number
-            raise UsageError(self._pane.t(f"incident {n} is closed already", f"事件 {n} 已关闭"))
+            raise UsageError(f"incident {n} is closed already", zh=f"事件 {n} 已关闭")
         self._add(events.closed(text))
+
+    def run(self, line: str) -> None:
+        """Walk its runbook."""
+        from tui.incidents.orders import run_order
+        from tui.incidents.walking import WalkDialog
+
+        pane, incident = self._pane, self._one()
+        wanted = run_order(line)
+        if pane.shown_kind != "incident":
+            pane.go("incident", str(incident.number))
+        pane.app.push_screen(WalkDialog(incident, wanted), lambda _: pane.clerk.read())
+
+    def others(self) -> None:
+        """Which others it is like, and why."""
+        from tui.incidents.others import OthersDialog
+
+        incident = self._one()
+
+        def chosen(what: tuple[str, int] | None) -> None:
+            if what is not None and what[0] == "show":
+                self._pane.go("incident", str(what[1]))
+            elif what is not None:
+                self._pane.clerk.link(incident.number, what[1], False)
+
+        self._pane.app.push_screen(OthersDialog(incident, self._pane.incidents), chosen)
+
+    def link(self, line: str) -> None:
+        """Another one belongs to it."""
+        from tui.incidents.orders import link_order
+
+        number, merge = link_order(line)
+        self._pane.clerk.link(self._one().number, number, merge)
+
+    def offered(self, _: str) -> list[str]:
+        """Numbers that complete ``:link``: those that may be the same matter."""
+        from assistant.incidents.links import offers
+
+        incident = self._pane.incident
+        return [str(o.incident.number) for o in offers(incident, self._pane.incidents)] if incident is not None else []
+
+    def report(self, line: str) -> None:
+        """Write its post-mortem."""
+        from tui.incidents.orders import report_order
+
+        self._pane.clerk.report(self._one().number, report_order(line, self._pane.desk.settings))

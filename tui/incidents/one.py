@@ -85,8 +85,10 @@ class OneView(Container):
 
     # --- what it shows --------------------------------------------------------------------
 
-    def show(self, incident: Incident | None, book: Runbook | None, trouble: str, lang: str, like: str = "") -> None:
-        """An incident, or a runbook by itself; painted where it reads differently. `like`: which earlier one it is like."""
+    def show(
+        self, incident: Incident | None, book: Runbook | None, trouble: str, lang: str, others: Sequence[str] = ()
+    ) -> None:
+        """An incident, or a runbook by itself; painted where it reads differently. `others`: what to say of other incidents."""
         if lang != self._lang or not self.timeline.columns:
             self._lang, self._said = lang, None
             self.timeline.set_columns(rows.event_columns(lang))
@@ -97,7 +99,7 @@ class OneView(Container):
         self._show_steps()
         if incident is not None:
             self._show_log(incident)
-        self._show_head(trouble, like)
+        self._show_head(trouble, others)
         self._show_text()
         self._fit()
 
@@ -143,7 +145,7 @@ class OneView(Container):
         if last:
             log.action_end(1)
 
-    def _show_head(self, trouble: str, like: str) -> None:
+    def _show_head(self, trouble: str, others: Sequence[str]) -> None:
         from assistant.incidents import pages, words
 
         lang, incident, book, head = self._lang, self._incident, self._book, self.query_one("#head", Lines)
@@ -161,7 +163,7 @@ class OneView(Container):
         ended = (((" ".join(incident.ended.split()), Tone.PLAIN),),) if incident.ended else ()
         none = Text("No runbook yet: :runbook ID follows one.", "尚无处置手册：用 :runbook ID 添加。").in_(lang)
         hint = () if incident.runbooks else (((none, Tone.DIM),),)
-        past = (((like, Tone.DIM),),) if like and incident.is_open else ()
+        past = tuple(((line, Tone.DIM),) for line in others)
         head.show(((pages.heading(incident, lang), Tone.STRONG),), state, *ended, *past, *hint, *more)
 
     def _show_text(self) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui.screens._live_graphs import marks_between
+from tui.screens._live_rows import instance_of
 
 if TYPE_CHECKING:
     from assistant.live.frames import Gpu
@@ -17,8 +18,10 @@ def of_cell(pane: LivePane, gpu: Gpu) -> str:
     """About the cell of the table of GPUs."""
     from assistant.live import questions
 
-    lang = pane.desk.lang
+    lang, row = pane.desk.lang, pane.gpus.row
     column = pane.gpus.column.key if pane.gpus.columns else ""
+    if row is not None and instance_of(row) is not None:
+        return questions.of_instance(gpu, column, lang)
     if column in pane.metrics:
         return questions.of_metric(gpu, column, lang)
     if column == "events" and gpu.reasons and not gpu.state:

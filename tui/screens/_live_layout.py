@@ -9,7 +9,7 @@ from tui.widgets.panel import needed
 from tui.widgets.replay import clock
 
 if TYPE_CHECKING:
-    from assistant.live.frames import Frame, Gpu
+    from assistant.live.frames import Frame, Gpu, Instance
 
 AIRY = 30  # lines from which on a blank one stands between two parts
 LEAST = 3  # lines below which a part is left out
@@ -40,8 +40,10 @@ def shared(height: int, columns: int, gpus: int, plots: int, processes: int, not
     return Shares(table, rest if rest >= LEAST else 0, below, airy, note)
 
 
-def about_gpu(gpu: Gpu) -> str:
-    """Which GPU the plots are of."""
+def about_gpu(gpu: Gpu, instance: Instance | None = None) -> str:
+    """Which GPU the plots are of; with the cursor on one of its MIG instances what names that."""
+    if instance is not None:
+        return "  ".join(filter(None, (gpu.label, f"MIG {instance.id}", instance.profile, instance.uuid)))
     return "  ".join(filter(None, (gpu.label, gpu.name, gpu.pci if gpu.index is not None else "")))
 
 

@@ -10,7 +10,7 @@ from tui.widgets.banner import age
 from tui.widgets.columns import Cell, Column, Row
 
 if TYPE_CHECKING:
-    from assistant.live.frames import Frame, Gpu, Proc
+    from assistant.live.frames import Frame, Gpu, Instance, Proc
     from assistant.live.timeline import Mark
     from assistant.live.track import Track
 
@@ -61,8 +61,12 @@ def gpu_columns(metrics: Sequence[str], t: Say) -> tuple[Column, ...]:
 def gpu_rows(
     frame: Frame, metrics: Sequence[str], worst: Mapping[str, str], found: Mapping[str, Sequence[Mark]], until: int, t: Say
 ) -> list[Row]:  # fmt: skip
-    """A row for each GPU. `worst`: the severity of the worst finding of each; `found`: what happened to it up to `until`."""
-    return [_gpu(g, metrics, worst.get(g.pci, ""), found.get(g.pci, ()), until, t) for g in frame.gpus]
+    """A row for each GPU, and below it one for each of its MIG instances. `worst`: the severity of the worst finding of each; `found`: what happened to it up to `until`."""
+    out = []
+    for g in frame.gpus:
+        out.append(_gpu(g, metrics, worst.get(g.pci, ""), found.get(g.pci, ()), until, t))
+        out += [_instance(g, n, i, metrics, frame, t) for n, i in enumerate(g.instances, 1)]
+    return out
 
 
 def _gpu(g: Gpu, metrics: Sequence[str], worst: str, found: Sequence[Mark], until: int, t: Say) -> Row:
@@ -72,10 +76,48 @@ def _gpu(g: Gpu, metrics: Sequence[str], worst: str, found: Sequence[Mark], unti
     tone = Tone.CRITICAL if gone(g) else Tone.STALE if stale else of_severity(worst)
     cells = [
         Cell(MARKS.get(tone, " "), tone, _ORDER.index(worst) if worst in _ORDER else -1),
-        Cell(str(g.index) if g.index is not None else g.pci[5:], Tone.STRONG, g.index if g.index is not None else g.pci),
+        Cell(number_of(g), Tone.STRONG, g.index if g.index is not None else g.pci),
         *(_reading(g, key) for key in metrics), Cell(g.name, Tone.DIM), _up(g, found, until, t),
     ]  # fmt: skip
     return Row(g.pci, tuple(cells), g, Tone.STALE if stale else Tone.PLAIN)
+
+
+def gpu_of(row: Row) -> Gpu:
+    """The GPU of a row; of a MIG instance the one that it is a part of."""
+    found: Gpu = row.data[0] if isinstance(row.data, tuple) else row.data
+    return found
+
+
+def instance_of(row: Row) -> Instance | None:
+    """The MIG instance of a row; None of a GPU."""
+    found: Instance | None = row.data[1] if isinstance(row.data, tuple) else None
+    return found
+
+
+def number_of(g: Gpu) -> str:
+    """``3``, else its address."""
+    return str(g.index) if g.index is not None else g.pci[5:]
+
+
+def _instance(g: Gpu, number: int, i: Instance, metrics: Sequence[str], frame: Frame, t: Say) -> Row:
+    """A MIG instance. It has memory of its own, and no readings of power, heat or clocks: those are the GPU's."""
+    from assistant.live.words import NONE, value, with_limit
+
+    sort = g.index + number / 1000 if g.index is not None else f"{g.pci}/{number:03d}"
+    used = Cell(NONE, Tone.DIM)
+    if i.memory_used is not None and i.memory_total is not None:
+        used = Cell(with_limit("memory_used", i.memory_used, i.memory_total), Tone.PLAIN, i.memory_used)
+    elif i.memory_total is not None:
+        used = Cell(value("memory_total", i.memory_total), Tone.DIM)
+    count = sum(p.instances.get(g.pci) == i.id for p in frame.processes)
+    busy = t(f"{count} process{'' if count == 1 else 'es'}", f"{count} 个进程") if count else t("no process", "无进程")
+    said = " · ".join(filter(None, (f"MIG {i.profile}".rstrip(), busy)))
+    cells = [
+        Cell(""), Cell(f"{number_of(g)}/{i.id}", Tone.PLAIN, sort),
+        *(used if key == "memory_used" else Cell("") for key in metrics), Cell(""),
+        Cell(said, Tone.PLAIN if count else Tone.DIM),
+    ]  # fmt: skip
+    return Row(f"{g.pci}/{i.id}", tuple(cells), (g, i), Tone.STALE if g.state == "silent" else Tone.PLAIN)
 
 
 def _up(g: Gpu, found: Sequence[Mark], until: int, t: Say) -> Cell:
@@ -170,9 +212,11 @@ def process_columns(frame: Frame, t: Say) -> tuple[Column, ...]:
 
 
 def process_rows(frame: Frame, columns: Sequence[Column], only: str = "") -> list[Row]:
-    """A row for each process; with `only` those on that GPU."""
+    """A row for each process; with `only` those on that GPU, or on that MIG instance of it (``PCI/ID``)."""
     keys = [c.key for c in columns if c.key in {o[0] for o in _OPTIONAL}]
-    return [_process(p, frame, keys) for p in frame.processes if not only or only in p.gpus]
+    pci, _, part = only.partition("/")
+    there = (p for p in frame.processes if not pci or pci in p.gpus)
+    return [_process(p, frame, keys) for p in there if not part or p.instances.get(pci) == part]
 
 
 def _process(p: Proc, frame: Frame, keys: Sequence[str]) -> Row:
@@ -181,12 +225,9 @@ def _process(p: Proc, frame: Frame, keys: Sequence[str]) -> Row:
     labels = []
     for pci in p.gpus:
         g = frame.gpu(pci)
-        labels.append(
-            (
-                g.index if g is not None and g.index is not None else 999,
-                str(g.index) if g is not None and g.index is not None else pci[5:],
-            )
-        )
+        part = f"/{p.instances[pci]}" if pci in p.instances else ""
+        label = (number_of(g) if g is not None else pci[5:]) + part
+        labels.append((g.index if g is not None and g.index is not None else 999, label))
     labels.sort()
     memory = [m for m, _ in p.gpus.values() if m is not None]
     shares = [s for _, s in p.gpus.values() if s is not None]

@@ -14,7 +14,7 @@ from textual.containers import Container
 
 from knowledge.language import Text
 from tui.incidents import rows
-from tui.incidents.clerk import Clerk, IncidentRefused, IncidentsRead, IncidentWritten
+from tui.incidents.clerk import Clerk, IncidentRefused, IncidentsRead, IncidentWritten, ReportWritten
 from tui.incidents.one import OneView
 from tui.messages import Explain
 from tui.screens._pane import Pane, ScreenSpec
@@ -44,6 +44,7 @@ class IncidentsPane(Pane):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,backspace", "leave", "List", show=False),
         Binding("o", "open", "Open incident"),
+        Binding("R", "run", "Run"),
         Binding("d", "mark('done')", "Done"),
         Binding("w", "mark('doing')", "Begin"),
         Binding("u", "mark('todo')", "To do", show=False),
@@ -52,6 +53,8 @@ class IncidentsPane(Pane):
         Binding("n", "command('note ')", "Note"),
         Binding("a", "take", "Take", show=False),
         Binding("t", "turn", "Timeline", show=False),
+        Binding("L", "others", "Others", show=False),
+        Binding("W", "report", "Report", show=False),
     ]
     DEFAULT_CSS = """
     IncidentsPane { layout: vertical; }
@@ -182,7 +185,17 @@ class IncidentsPane(Pane):
         self.clerk.done()
         self.app.notify(message.text, severity="error", markup=False)
 
+    def on_report_written(self, message: ReportWritten) -> None:
+        """It can be passed on."""
+        message.stop()
+        self.app.notify(self.t(f"Written: {message.path}", f"已写入：{message.path}"), markup=False)
+
     # --- what is under the cursor ---------------------------------------------------------
+
+    @property
+    def incidents(self) -> tuple[Incident, ...]:
+        """All that are known."""
+        return self._incidents
 
     @property
     def incident(self) -> Incident | None:
@@ -262,17 +275,16 @@ class IncidentsPane(Pane):
         self.set_class(bool(self.shown_kind), "-one")
         self._show_list()
         if self.shown_kind:
-            self.one.show(self.incident, self.runbook, self._trouble, self.desk.lang, self._like())
+            self.one.show(self.incident, self.runbook, self._trouble, self.desk.lang, self._others())
         self._fit()
         self.refresh_bindings()
 
-    def _like(self) -> str:
-        """The earlier incident that is most like the one that is shown, and how it ended; empty without one."""
-        from assistant.incidents.similar import line, similar
+    def _others(self) -> tuple[str, ...]:
+        """Other incidents that are worth a line in the head of the one that is shown."""
+        from tui.incidents.others import lines
 
         incident = self.incident
-        likes = similar(incident, self._incidents, 1) if incident is not None else ()
-        return line(likes[0], incident.opened_at, self.desk.lang) if incident is not None and likes else ""
+        return lines(incident, self._incidents, self.desk.lang) if incident is not None else ()
 
     def _show_list(self) -> None:
         lang = self.desk.lang
@@ -316,7 +328,7 @@ class IncidentsPane(Pane):
             return bool(self.shown_kind) and not self.desk.talk.busy and not self.one.keys.filtered
         if action in ("mark", "turn"):
             return self.shown_kind == "incident"
-        if action in ("command", "take"):
+        if action in ("command", "take", "run", "others", "report"):
             return self.incident is not None
         if action == "open":
             return self.shown_kind != "incident"
@@ -348,6 +360,23 @@ class IncidentsPane(Pane):
             Said(self).step(state)
             if state == "done":
                 self.one.steps.action_move(1)
+
+    def action_run(self) -> None:
+        """Walk the runbook."""
+        from tui.incidents.commands import Said
+
+        Said(self).run("")
+
+    def action_others(self) -> None:
+        """Which others it is like."""
+        from tui.incidents.commands import Said
+
+        Said(self).others()
+
+    def action_report(self) -> None:
+        """Type where the report is to go."""
+        if self.incident is not None:
+            self.action_command(f"report incident-{self.incident.number}.html")
 
     def action_take(self) -> None:
         """I take care of it."""
@@ -400,7 +429,10 @@ class IncidentsPane(Pane):
 
         incident, book, lang = self.incident, self.runbook, self.desk.lang
         if self.shown_kind == "incident" and incident is not None:
-            return pages.one(incident, lang)
+            from assistant.incidents.links import offers
+            from assistant.incidents.similar import similar
+
+            return pages.one(incident, lang, similar(incident, self._incidents), offers(incident, self._incidents))
         if self.shown_kind == "runbook" and book is not None:
             return page(book.id, lang)
         return None if self._in_books else pages.many(self._incidents, lang)
@@ -410,10 +442,13 @@ class IncidentsPane(Pane):
         t = self.t
         return (
             ("o", t("open an incident: from what is found, or for the runbook that is shown", "开立事件：根据诊断结果，或针对当前手册")),
+            ("R", t("walk the runbook: each step with its precondition, command and check", "按手册逐步执行：条件、命令与核对")),
             ("d w u", t("the step is done, begun, to do again", "步骤：完成、开始、恢复待办")),
             ("x S", t("the step failed, is skipped, and why", "步骤：失败、跳过，并说明原因")),
             ("n a", t("note something; take care of it yourself", "添加备注；由自己负责")),
             ("t", t("timeline or text of the step", "经过或步骤说明")),
+            ("L", t("other incidents: earlier ones like it, the same matter elsewhere; links them", "其他事件：以往类似、可能为同一问题；可关联")),
+            ("W", t("write the post-mortem into a file", "将事件报告写入文件")),
             ("y", t("copy the command of the step", "复制步骤的命令")),
         )  # fmt: skip
 

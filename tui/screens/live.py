@@ -30,7 +30,7 @@ from tui.widgets.replay import clock
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from assistant.live.frames import Frame, Gpu
+    from assistant.live.frames import Frame, Gpu, Instance
     from assistant.live.timeline import Mark
     from assistant.render.sheet import Part, Sheet
     from tui.commands import Command
@@ -65,6 +65,7 @@ class LivePane(Pane):
         self._lang = ""
         self._worst: dict[str, str] = {}  # of each GPU: the severity of its worst finding
         self._pci = ""  # the GPU whose plots are shown
+        self._part = ""  # row of the MIG instance of it that has the cursor; empty: the GPU's own
         self._offered = ""  # the one that they began with: until somebody chooses another, the worst
         self._all = False  # one metric of all GPUs instead
         self._metric = SHOWN[0].metric
@@ -106,6 +107,7 @@ class LivePane(Pane):
             self._worst = worst
             if self._pci == self._offered:  # nobody has chosen one
                 self._pci = self._offered = max(worst, key=lambda pci: _RANK.index(worst[pci]), default=self._pci)
+                self._part = ""
             self._draw()
 
     def moment_changed(self, frame: Frame | None, moment: int) -> None:
@@ -115,6 +117,7 @@ class LivePane(Pane):
     def source_changed(self) -> None:
         """Another machine, or a recording: nothing of the one before stays."""
         self._painter, self._metrics, self._worst, self._listed, self._pci, self._offered = None, (), {}, None, "", ""
+        self._part = ""
         self._draw()
         if self.display:
             self.desk.feed.start()
@@ -157,6 +160,12 @@ class LivePane(Pane):
         return self._painter
 
     @property
+    def instance(self) -> Instance | None:
+        """The MIG instance under the cursor of the table."""
+        gpu, name = self.gpu, self._part.partition("/")[2]
+        return next((i for i in gpu.instances if i.id == name), None) if gpu is not None and name else None
+
+    @property
     def gpu(self) -> Gpu | None:
         """The GPU whose plots are shown."""
         frame = self.desk.feed.frame
@@ -182,7 +191,8 @@ class LivePane(Pane):
                 self._metrics = metrics
                 self.gpus.set_columns(tables.gpu_columns(metrics, t))
             self.gpus.load(tables.gpu_rows(frame, metrics, self._worst, self.happened(), feed.until, t))
-            if self._pci:
+            if self._pci and not (self._part and self.gpus.select(self._part)):
+                self._part = ""
                 self.gpus.select(self._pci)
         self._list()
         self._caption()
@@ -209,7 +219,7 @@ class LivePane(Pane):
         if frame is None:
             self._listed = None
             return
-        only = self._pci if self._only else ""
+        only = (self._part or self._pci) if self._only else ""
         key = (frame.processes, only, self._lang, tuple((g.pci, g.index) for g in frame.gpus))
         if key == self._listed:
             return
@@ -233,7 +243,9 @@ class LivePane(Pane):
         hint = t(f"{hidden} more plots: Tab, j", f"另有 {hidden} 张曲线：Tab、j") if hidden else ""
         if self._all:
             hint = t("m: next metric", "m：下一指标")
-        left = layout.about_metric(self._metric, self.desk.lang, t) if self._all else layout.about_gpu(gpu)
+        left = (
+            layout.about_metric(self._metric, self.desk.lang, t) if self._all else layout.about_gpu(gpu, self.instance)
+        )
         card.show(left, layout.beside(frame, self.plots.at, feed.still, hint, t), Tone.STRONG)
         said, other = layout.about_processes(len(self.processes.rows), gpu if self._only else None, t)
         self.query_one("#who", Caption).show(said, other, Tone.STRONG)
@@ -253,11 +265,12 @@ class LivePane(Pane):
             return
         frame, gpu = self.desk.feed.frame, self.gpu
         gpus = len(frame.gpus) if frame is not None else 0
+        rows = gpus + sum(len(g.instances) for g in frame.gpus) if frame is not None else 0
         self.plots.count = 0 if gpu is None else gpus if self._all else len(self.painter.kinds(gpu))
         self.plots.tight = self.desk.feed.still
         columns = self.size.width - 2
         note = self.query_one("#note", Caption).needed(columns) if frame is not None and frame.trouble else 0
-        shares = layout.shared(self.size.height, columns, gpus, self.plots.count, len(self.processes.rows), note)
+        shares = layout.shared(self.size.height, columns, rows, self.plots.count, len(self.processes.rows), note)
         if shares == self._shares:
             return
         self._shares = shares
@@ -273,11 +286,12 @@ class LivePane(Pane):
     def on_grid_moved(self, message: Grid.Moved) -> None:
         """Another GPU under the cursor: its plots."""
         message.stop()
-        if message.grid is not self.gpus or message.row is None or message.row.key == self._pci:
+        if message.grid is not self.gpus or message.row is None or message.row.key == (self._part or self._pci):
             return
+        pci = tables.gpu_of(message.row).pci
         if not self._pci:
-            self._offered = message.row.key
-        self._pci = message.row.key
+            self._offered = pci
+        self._pci, self._part = pci, message.row.key if message.row.key != pci else ""
         self._list()
         self._caption()
         self._arrange()
@@ -298,7 +312,7 @@ class LivePane(Pane):
         message.stop()
         graph = self.plots.graph
         if self._all and graph is not None and graph.key != self._pci:
-            self._pci = graph.key
+            self._pci, self._part = graph.key, ""
             self.gpus.select(graph.key)
         self._caption()
 
@@ -371,7 +385,9 @@ class LivePane(Pane):
 
     def copied(self) -> str:
         """The row, or the value under the cursor of the plots."""
-        graph = self.plots.graph
+        graph, instance = self.plots.graph, self.instance
+        if self.app.focused is self.gpus and instance is not None:
+            return f"{super().copied()}  {instance.uuid}".rstrip()
         if self.app.focused is not self.plots or graph is None:
             return super().copied()
         value, at = self.plots.value(), self.plots.at
@@ -405,6 +421,9 @@ class LivePane(Pane):
         for g in frame.gpus if frame is not None else ():
             if target in (g.pci, str(g.index), g.uuid):
                 self.gpus.select(g.pci)
+            for i in g.instances:
+                if target in (i.uuid, f"{g.index}/{i.id}", f"{g.pci}/{i.id}"):
+                    self.gpus.select(f"{g.pci}/{i.id}")
 
     def commands(self) -> Sequence[Command]:
         """Which GPU, which metric, how far back."""
@@ -425,7 +444,10 @@ class LivePane(Pane):
 
         keys = [s.metric for s in SHOWN]
         if name not in keys:
-            raise UsageError(f"there is no metric {name!r}", hint=nearest_hint(name, keys) or ", ".join(keys))
+            raise UsageError(
+                f"there is no metric {name!r}", hint=nearest_hint(name, keys) or ", ".join(keys), zh=f"没有指标 {name!r}",
+                hint_zh=nearest_hint(name, keys, lang="zh"),
+            )  # fmt: skip
         self._metric, self._all = name, True
         self._again()
 
@@ -433,7 +455,7 @@ class LivePane(Pane):
         from knowledge.errors import UsageError
 
         if name not in SPAN_WORDS:
-            raise UsageError(f"{name!r} is no span", hint=", ".join(SPAN_WORDS))
+            raise UsageError(f"{name!r} is no span", hint=", ".join(SPAN_WORDS), zh=f"{name!r} 不是时段")
         self._span(SPAN_WORDS[name])
 
     def kept(self) -> Mapping[str, Any]:

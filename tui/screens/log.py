@@ -346,7 +346,7 @@ class LogPane(Pane):
         if not found:
             from knowledge.errors import UsageError
 
-            raise UsageError(f"there is no log {name!r} here", hint=", ".join(titles))
+            raise UsageError(f"there is no log {name!r} here", hint=", ".join(titles), zh=f"此处没有日志 {name!r}")
         self._show(found[0])
 
     def _show(self, n: int) -> None:

@@ -68,6 +68,7 @@ class NodesPane(Pane):
         self._growing = False  # recordings are still coming in
         self._live: Look | None = None  # of this machine
         self._others: dict[str, Look] = {}  # of those that were looked at from here
+        self._opened: dict[str, list[Look]] = {}  # recordings that were opened, by node
         self._checks: dict[tuple[str, int | None], list[Run]] = {}
         self._ticking: list[Timer] = []
         self._pending: Timer | None = None
@@ -106,8 +107,14 @@ class NodesPane(Pane):
 
     def picture_changed(self, picture: Picture) -> None:
         """What this machine has just told is newer than any history."""
-        from assistant.nodes.bundles import look_of
+        from assistant.nodes.bundles import look_of, named_after
 
+        self._opened = {}
+        for path, one in self.desk.opened.items():
+            if one.diagnosis is not None:
+                self._opened.setdefault(one.host or named_after(path), []).append(
+                    look_of(one.diagnosis, "bundle", path)
+                )
         here = self.desk.here
         if here is not None and here.diagnosis is not None:
             self._live = look_of(here.diagnosis, "live")
@@ -174,7 +181,7 @@ class NodesPane(Pane):
                     if gatherer.changed():
                         break
         except GpudiagError as error:
-            self.post_message(_Read(None, job, str(error)))
+            self.post_message(_Read(None, job, error.in_(self.desk.lang)))
 
     def on__read(self, message: _Read) -> None:
         """Something is known; what was known stays where the new says nothing."""
@@ -210,7 +217,7 @@ class NodesPane(Pane):
         """Draw what is known, if that reads differently."""
         if not self.is_attached or self._known is None:
             return
-        nodes, now, grid = self._known.nodes(self._live, self._others), self.now(), self.query_one(Grid)
+        nodes, now, grid = self._known.nodes(self._live, self._others, self._opened), self.now(), self.query_one(Grid)
         rows = [self._row(node, now) for node in nodes]
         if rows != list(grid.rows):
             first = bool(grid.shown) and grid.row is grid.shown[0]
@@ -353,17 +360,21 @@ class NodesPane(Pane):
             self.query_one("#about").focus()
 
     def action_open_recording(self) -> None:
-        """Look at the node's recording."""
+        """Look at the node's recording; the newest where there are several."""
         node = self.node
-        if node is None or node.last is None or node.last.source != "bundle":
+        looks = (
+            (*((node.last,) if node.last is not None else ()), *self._opened.get(node.host, ())[::-1]) if node else ()
+        )
+        recorded = next((look for look in looks if look.source == "bundle"), None)
+        if recorded is None:
             self.app.notify(self.t("There is no recording of it here.", "这里没有它的录制。"))
             return
         from tui.sources import origin_of
 
         try:
-            self.desk.open(origin_of([node.last.place]))
+            self.desk.open(origin_of([recorded.place]))
         except GpudiagError as error:
-            self.app.notify(str(error), severity="error", markup=False)
+            self.app.notify(error.in_(self.desk.lang), severity="error", markup=False)
             return
         self.post_message(Goto("findings"))
 
@@ -407,7 +418,7 @@ class NodesPane(Pane):
         try:
             about = Picture(origin_of([node.last.place]), node.host)
         except GpudiagError as error:
-            self.app.notify(str(error), severity="error", markup=False)
+            self.app.notify(error.in_(self.desk.lang), severity="error", markup=False)
             return
         self.post_message(Explain(self.question(), about=about))
 

@@ -42,22 +42,22 @@ def _names(line: str) -> tuple[str, ...]:
     try:
         return tuple(str(Path(word).expanduser()) for word in shlex.split(line))
     except ValueError as error:
-        raise UsageError(f"{line}: {error}") from None
+        raise UsageError(f"{line}: {error}", zh=f"引号未闭合：{line}") from None
 
 
 def _diff(pane: TracesPane, line: str) -> None:
     names = _names(line)
     if len(names) != 2:
-        raise UsageError(":diff wants two files", hint=":diff before.json after.json")
+        raise UsageError(":diff wants two files", hint=":diff before.json after.json", zh=":diff 需要两个文件")
     pane.difference(("--", *names), names)
 
 
 def _steps(pane: TracesPane, line: str) -> None:
     words = line.replace(":", " ").split()
     if len(words) != 2 or not all(w.isdigit() for w in words):
-        raise UsageError(":steps wants two numbers of iterations", hint=":steps 2 6")
+        raise UsageError(":steps wants two numbers of iterations", hint=":steps 2 6", zh=":steps 需要两个迭代编号")
     if not pane.opened.file:
-        raise UsageError("no trace is open", hint=":trace FILE")
+        raise UsageError("no trace is open", hint=":trace FILE", zh="尚未打开跟踪文件")
     pane.difference(("--iterations", ":".join(words), "--", pane.opened.file))
 
 
@@ -65,5 +65,9 @@ def _rank(pane: TracesPane, line: str) -> None:
     known = pane.reading.ranks
     found = next(((r, file) for r, file in known if str(r) == line.strip()), None)
     if found is None:
-        raise UsageError(f"there is no rank {line.strip()}", hint=", ".join(str(r) for r, _ in known[:16]))
+        raise UsageError(
+            f"there is no rank {line.strip()}",
+            hint=", ".join(str(r) for r, _ in known[:16]),
+            zh=f"没有 rank {line.strip()}",
+        )
     pane.show_rank(*found)

@@ -11,6 +11,7 @@ from tui.traces.view import BarsView
 from tui.widgets.bars import BLANK, Bars, Part, Said
 
 if TYPE_CHECKING:
+    from assistant.intent.query import Query
     from tui.traces.opened import Opened
     from tui.widgets.bars import Line
 
@@ -136,8 +137,17 @@ class Overview(BarsView):
             return questions.finding(self._found[rest]["rule"]) if rest in self._found else None
         if kind == "kernel":
             k = self._rank["top_kernels"][int(rest)]
-            return questions.kernel(k["name"], k["kind"])
+            return questions.named_kernel(k["name"])
         return questions.phase(rest or kind) if key else None
+
+    def asked(self) -> Query | None:
+        """Of a kernel."""
+        from assistant.trace import questions
+
+        kind, _, rest = self.query_one(Bars).key.partition(":")
+        if kind != "kernel":
+            return None
+        return questions.query_of("kernel", self._rank["top_kernels"][int(rest)]["name"], self.lang)
 
     def detail(self) -> tuple[str, str]:
         """Of a kernel its whole name and spread; of a phase what it means."""

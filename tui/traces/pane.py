@@ -111,9 +111,9 @@ class TracesPane(Viewing):
     def open(self, files: Sequence[str], view: str = "") -> None:
         """Look at these traces. UsageError for none."""
         if not files:
-            raise UsageError("no trace was named")
+            raise UsageError("no trace was named", zh="未给出跟踪文件")
         if "-" in files:
-            raise UsageError("standard input is the keyboard here", hint=":trace FILE")
+            raise UsageError("standard input is the keyboard here", hint=":trace FILE", zh="此处标准输入是键盘")
         self._shown = {}
         self._view = "overview"
         # The next start may be in another folder, and what is remembered is to be found from there.
@@ -304,7 +304,9 @@ class TracesPane(Viewing):
         from assistant.session.state import Origin, folder
         from tui.desk import Picture
 
-        self.post_message(Explain(said, about=Picture(Origin(inputs=self._asked_of(), folder=folder()))))
+        query = self.view.asked() if self.view is not None else None
+        said = query.text if query is not None else said
+        self.post_message(Explain(said, query, about=Picture(Origin(inputs=self._asked_of(), folder=folder()))))
 
     def filter(self, text: str) -> None:
         """What `/` says."""

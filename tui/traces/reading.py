@@ -93,7 +93,9 @@ class Reading:
         def look(job: Job) -> None:
             try:
                 said = Recognised(recognised(files), view)
-            except (GpudiagError, OSError) as error:
+            except GpudiagError as error:
+                said = Recognised(Opened(files), view, error.in_(self._desk.lang))
+            except OSError as error:
                 said = Recognised(Opened(files), view, str(error))
             job.check()
             self._to.post_message(said)
@@ -125,7 +127,7 @@ class Reading:
             shown = made.prepared(answer)
             said = Analysed(words, Answer(shown, made.headline(answer), _ranks(shown)))
         except GpudiagError as error:
-            said = Analysed(words, None, str(error))
+            said = Analysed(words, None, error.in_(lang))
         job.check()
         self._to.post_message(said)
 
@@ -191,7 +193,7 @@ class Reading:
             told = child.run(("--format", "json", "--lang", self._desk.lang, "profile", "list"), job.check)
             said = Listed(told.data().get("captures", ()), inputs)
         except GpudiagError as error:
-            said = Listed((), inputs, str(error))
+            said = Listed((), inputs, error.in_(self._desk.lang))
         job.check()
         self._to.post_message(said)
 

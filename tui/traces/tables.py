@@ -15,6 +15,7 @@ from tui.widgets.grid import Grid
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from assistant.intent.query import Query
     from tui.traces.opened import Opened
 
 MISSING = "–"
@@ -119,10 +120,19 @@ class Kernels(Table):
         ]  # fmt: skip
 
     def question(self) -> Text | None:
-        """By its class."""
+        """By its name; where none was recorded by its class."""
         from assistant.trace import questions
 
-        return questions.kernel(k["name"], k["kind"]) if (k := self._row()) is not None else None
+        if (k := self._row()) is None:
+            return None
+        return questions.kernel(k["name"], k["kind"]) if k["name"] == "?" else questions.named_kernel(k["name"])
+
+    def asked(self) -> Query | None:
+        """The kernel under the cursor."""
+        from assistant.trace import questions
+
+        k = self._row()
+        return questions.query_of("kernel", k["name"], self.lang) if k is not None and k["name"] != "?" else None
 
     def detail(self) -> tuple[str, str]:
         """Its whole name."""
@@ -169,10 +179,21 @@ class Operators(Table):
         ]  # fmt: skip
 
     def question(self) -> Text | None:
-        """By its name."""
+        """By its name; where no device time is known by what the name holds."""
         from assistant.trace import questions
 
-        return questions.frame(o["name"], "op") if (o := self._row()) is not None else None
+        if (o := self._row()) is None:
+            return None
+        return questions.frame(o["name"], "op") if o["gpu_ns"] is None else questions.named_operator(o["name"])
+
+    def asked(self) -> Query | None:
+        """The operator under the cursor."""
+        from assistant.trace import questions
+
+        o = self._row()
+        return (
+            questions.query_of("operator", o["name"], self.lang) if o is not None and o["gpu_ns"] is not None else None
+        )
 
     def detail(self) -> tuple[str, str]:
         """Its whole name; why a column is empty."""

@@ -12,6 +12,7 @@ from knowledge.language import Text
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from assistant.intent.query import Query
     from assistant.render.sheet import Sheet
     from assistant.trace.child import Told
     from tui.traces.opened import Opened
@@ -63,6 +64,10 @@ class View(Container):
 
     def question(self) -> Text | None:
         """ "Explain this", of what is under the cursor."""
+        return None
+
+    def asked(self) -> Query | None:
+        """The same as it is meant, where words alone would not tell: the names of kernels hold any."""
         return None
 
     def detail(self) -> tuple[str, str]:

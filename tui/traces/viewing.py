@@ -104,7 +104,7 @@ class Viewing(Pane):
         """Show a view. UsageError for one that there is not."""
         there = ("files", *self.opened.views)
         if view not in there:
-            raise UsageError(f"there is no view {view!r} of this", hint=", ".join(there))
+            raise UsageError(f"there is no view {view!r} of this", hint=", ".join(there), zh=f"此处没有视图 {view!r}")
         self._view = view
         self._show_view()
         self._want()

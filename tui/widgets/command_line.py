@@ -111,4 +111,4 @@ class CommandLine(Horizontal):
         try:
             commands.run(self.app, text)
         except GpudiagError as error:
-            self.app.notify(str(error), severity="error", markup=False)
+            self.app.notify(error.in_(self.app.desk.lang), severity="error", markup=False)

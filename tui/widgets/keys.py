@@ -22,7 +22,7 @@ WORDS = {
     "Explain": "解释", "Filter": "筛选", "Command": "命令", "Chat": "对话", "Help": "帮助", "Ask": "提问", "Cancel": "取消", "Open": "打开",
     "Fold": "折叠", "What if": "假设", "Why not": "为何不是", "Yes": "是", "No": "否", "Back": "返回", "Zoom": "缩放", "Next": "下一个",
     "Previous": "上一个", "Play": "播放", "Search": "搜索", "Done": "完成", "Begin": "开始", "Open incident": "开立事件", "Skip": "跳过", "Note": "备注", "Compare": "对比", "Close": "关闭",
-    "Follow": "跟随", "Cards": "卡片", "Sort": "排序", "Processes": "进程", "Later": "以后再说", "Send": "发送",
+    "Follow": "跟随", "Cards": "卡片", "Sort": "排序", "Processes": "进程", "Later": "以后再说", "Send": "发送", "Run": "执行",
     "View": "视图", "Next mark": "下一标记", "Marked only": "只看标记", "Next link": "下一链接", "All GPUs": "全部 GPU", "Span": "时段",
 }  # fmt: skip
 LABELS = {

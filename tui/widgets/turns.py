@@ -37,6 +37,7 @@ class Turn:
     offers: tuple[str, ...] = ()  # questions that stand below a note
     full: bool = False  # everything of the answer is shown
     asked: bool = True  # the question at its end still stands
+    retold: tuple[str, str] = ("", "")  # the answer in other words: who wrote them, and the words
     turned: set[str] = field(default_factory=set)  # folds that are not as they begin
     _cache: tuple[object, list[Row], list[Stop]] | None = None
 
@@ -91,7 +92,17 @@ class _Layout:
         out += [_margin(row, "  ") for row in pen.rows]
         if turn.shown is not None:
             out += self._answer(turn.shown)
+        if turn.retold[1]:
+            out += self._retold(*turn.retold)
         return out, pen.stops
+
+    def _retold(self, heading: str, text: str) -> list[Row]:
+        """Behind everything that is ours, so that no row of the answer moves."""
+        pen = Pen(self.columns - 4)
+        pen.blank()
+        pen.text(heading, Tone.DIM)
+        pen.text(text)
+        return [(Span("  │ ", Tone.DIM), *row) for row in pen.rows]
 
     def _question(self) -> None:
         turn, pen = self.turn, self.pen

@@ -13,9 +13,10 @@ from knowledge.language import Text
 from probes.trace.allocator import memory
 from probes.trace.breakdown import hostside as hostside_
 from probes.trace.breakdown import idle, mix, summary
+from probes.trace.breakdown.operators import op_stats
 from probes.trace.columns import Group, both
 from probes.trace.links import Links
-from probes.trace.model import Iterations, MemoryUse, PipelineStage, RankSummary, Roofline, Window
+from probes.trace.model import Iterations, MemoryUse, OpStat, PipelineStage, RankSummary, Roofline, Window
 from probes.trace.reading.reader import Trace
 from probes.trace.steps import iterations as iterations_
 from probes.trace.steps import pipeline
@@ -59,6 +60,7 @@ class RankDigest:
     memory: tuple[MemoryUse, ...]
     stage: PipelineStage | None = None  # its part in a pipeline; None: it sends and receives nothing
     notes: tuple[Text, ...] = ()
+    operators: tuple[OpStat, ...] = ()  # those that take most, where they were asked for
 
 
 def digest(
@@ -67,12 +69,14 @@ def digest(
     *,
     marker: str = "",
     top: int = 10,
+    named: int = 0,
     gpu: str = "",
     links: Links | None = None,
     **model: Any,
 ) -> RankDigest:
     """The digest of `trace`, which was read with `NEEDS`.
 
+    `top` kernels and `named` operators by name are kept, those that take most.
     `window`: "trace", "iterations", "auto" (iterations where the trace holds `ENOUGH` whole ones), or a window.
     `marker` names iterations by a regular expression (RE2); `gpu` and `model` go to `roofline`. `links` spares joins
     that were made already.
@@ -104,6 +108,7 @@ def digest(
         memory=used,
         stage=pipeline.stage_of(trace, found, links) if work else None,
         notes=tuple(trace.notes),
+        operators=_then(trace, op_stats(trace, "name", span, named)) if named and work else (),
     )
 
 

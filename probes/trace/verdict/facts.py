@@ -18,6 +18,7 @@ from knowledge.text import clean
 from probes.trace.across.job import job_facts
 from probes.trace.model import Idle, Iteration, Launches, Ranks, RankTiming
 from probes.trace.verdict.digest import RankDigest
+from probes.trace.verdict.named_facts import named_observations
 from probes.trace.verdict.provides import RANK_FACTS
 from probes.trace.verdict.said import percent, stem, word
 from probes.trace.verdict.untold import NAMES, reason
@@ -75,7 +76,7 @@ def rank_observations(d: RankDigest, subject: Subject, timing: RankTiming | None
         emit.share("trace.collective_wait.share", timing.waits_ns, timing.span_ns)
     _iterations(emit)
     _memory(emit)
-    return [*emit.out, *emit.missing()]
+    return [*emit.out, *emit.missing(), *named_observations(d, subject, emit.source)]
 
 
 class _Emit:

@@ -32,4 +32,9 @@ RANK_FACTS: Final = (
     "trace.fusion_candidate.top", "trace.allocator.calls", "trace.allocator.calls.share", "trace.allocator.idle.share", "trace.allocator.growth",
     "trace.allocator.fragmentation", "trace.allocator.peak",
 )  # fmt: skip
-FACTS: Final = (*RANK_FACTS, *JOB_FACTS)
+NAMED_FACTS: Final = (
+    "trace.by_kernel.share", "trace.by_kernel.ms", "trace.by_kernel.calls", "trace.by_kernel.class",
+    "trace.by_operator.share", "trace.by_operator.ms", "trace.by_operator.all_ms", "trace.by_operator.host_ms",
+    "trace.by_operator.calls",
+)  # fmt: skip
+FACTS: Final = (*RANK_FACTS, *JOB_FACTS, *NAMED_FACTS)

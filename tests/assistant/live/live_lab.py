@@ -6,7 +6,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from assistant.live.frames import LOST, METRICS, SECOND, SILENT, Frame, Gpu, Proc
+from assistant.live.frames import LOST, METRICS, SECOND, SILENT, Frame, Gpu, Instance, Proc
 from knowledge.language import Text
 
 ADDRESSES = ("0000:1a:00.0", "0000:3b:00.0", "0001:4c:00.0")
@@ -14,6 +14,7 @@ _WORDS = ("", "H100", "训练 作业", 'a "b"\n\\', "\x1b[31m", "namespace/pod-1
 _KEYS = sorted(METRICS)
 _STATES = ("", "", LOST, SILENT)
 _REASONS = ((), ("sw_power_cap",), ("sw_power_cap", "hw_thermal_slowdown"))
+_INSTANCES = ((), (Instance("1", 0, "3g.40gb", "MIG-1", 2.0**34, 2.0**35), Instance("9/1", None)))
 _TROUBLE = (Text(""), Text("driver unresponsive", "驱动无响应"))
 
 
@@ -31,7 +32,7 @@ def _gpu(chance: Random, pci: str, at: int) -> Gpu:
     state = chance.choice(_STATES)
     answered = max(at - chance.randrange(100), 0) if state else at
     return Gpu(pci, chance.choice((None, 0, 7)), chance.choice(_WORDS), chance.choice(_WORDS), values, missing,
-               chance.choice(_REASONS), state, answered)  # fmt: skip
+               chance.choice(_REASONS), state, answered, chance.choice(_INSTANCES))  # fmt: skip
 
 
 def _process(chance: Random, pid: int) -> Proc:
@@ -39,7 +40,8 @@ def _process(chance: Random, pid: int) -> Proc:
         pci: (chance.choice((None, 2**36)), chance.choice((None, 0.0, 55.0))) for pci in chance.sample(ADDRESSES, 2)
     }
     words = [chance.choice(_WORDS) for _ in range(7)]
-    return Proc(pid, words[0], words[1], words[2], uses, *words[3:])
+    where = chance.choice(({}, {ADDRESSES[0]: "1"}))
+    return Proc(pid, words[0], words[1], words[2], uses, words[3], words[4], words[5], words[6], where)
 
 
 def _frame(at: int, number: int) -> Frame:

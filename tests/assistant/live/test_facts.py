@@ -75,7 +75,18 @@ def test_what_a_frame_tells_is_the_frame_again(demo: str) -> None:
 
 
 def _told(g: Gpu) -> object:
-    return g.pci, g.index, g.uuid, g.reasons, g.state, {} if g.state else g.values
+    return g.pci, g.index, g.uuid, g.reasons, g.state, {} if g.state else g.values, g.instances
+
+
+def test_mig_instances_and_who_is_on_them() -> None:
+    frame = seen("mig")
+    first, second = frame.gpus[0].instances
+    assert (first.id, first.index, first.profile, first.memory_used, first.memory_total) == (
+        "1", 0, "3g.40gb", 20 << 30, 40 << 30,
+    )  # fmt: skip
+    assert second.uuid.startswith("MIG-")
+    assert not any(g.instances for g in frame.gpus[1:])
+    assert [p.pid for p in frame.processes if p.instances.get(frame.gpus[0].pci) == "1"] == [4200]
 
 
 @given(runs())

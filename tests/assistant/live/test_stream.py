@@ -93,6 +93,19 @@ def test_a_call_that_hangs_costs_one_gpu_only(opened: Opened) -> None:
     assert frame.gpus[4].values["power"] > 0
 
 
+@pytest.mark.parametrize("scenario", ["mig", "mig_user"])
+def test_mig_instances_with_their_memory_and_processes(opened: Opened, scenario: str) -> None:
+    _, frames = opened(scenario)
+    frame = until(frames, lambda f: len(f.gpus) == 8 and f.gpus[0].instances and f.gpus[0].instances[0].memory_used)
+    whole = frame.gpus[0]
+    assert [(i.id, i.index, i.profile) for i in whole.instances] == [("1", 0, "3g.40gb"), ("9", 2, "1g.10gb")]
+    assert [i.memory_total for i in whole.instances] == [40 << 30, 10 << 30]
+    assert len({i.uuid for i in whole.instances}) == 2
+    assert not frame.gpus[1].instances
+    on = until(frames, lambda f: any(p.instances for p in f.processes))
+    assert [(p.pid, dict(p.instances)) for p in on.processes if p.instances] == [(4200, {whole.pci: "1"})]
+
+
 def test_a_lost_gpu(opened: Opened) -> None:
     _, frames = opened("lost")
     frame = until(frames, lambda f: len(f.gpus) == 8 and f.gpus[5].state)

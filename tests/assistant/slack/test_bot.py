@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 pytest.importorskip("slack_bolt")
 
+from tests import slack_payloads as sent
 from tests.slack_bot import KERNEL_LOG, buttons, lab, quiet, words
 from tests.slack_lab import Slack
 
@@ -73,3 +75,31 @@ async def test_who_may_not_turn_to_it_is_told_and_nothing_is_run(slack: Slack, t
             await slack.until(lambda user=user: here.whispers(user), 20)
             assert not here.said(channel, thread)
         assert not here.bot.journal.records()
+
+
+async def test_where_it_is_no_member_it_says_so_to_who_asked(slack: Slack, tmp_path: Path) -> None:
+    slack.add_channel("C2", member=False)
+    async with lab(tmp_path, slack):
+        url = slack.response_url("C2", "U1")
+        await slack.envelope("slash_commands", sent.slash_command("/gpudiag", "check gpu-12", channel="C2", response_url=url))
+        await slack.until(lambda: slack.answers(url), 20)
+        (told,) = slack.answers(url)
+        assert "/invite @gpudiag" in json.dumps(told)
+        assert told["response_type"] == "ephemeral"
+
+
+async def test_no_file_of_this_machine_is_opened_or_written_for_a_chat(slack: Slack, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.log"
+    secret.write_text(KERNEL_LOG)
+    async with lab(tmp_path, slack) as here:
+        for text in (f"what is wrong in {secret}?", f"diagnose {secret}", f"read {secret}"):
+            thread = await here.mention(text)
+            answer = await here.answer(thread)
+            assert "fallen" not in words(answer)
+        thread = await here.mention(f"```\n{KERNEL_LOG}```")
+        await here.answer(thread)
+        await here.write(f"export as html to {tmp_path}/stolen.html", thread=thread)
+        told = await here.answer(thread, after=1)
+        assert str(tmp_path) not in words(told)
+        await slack.until(lambda: slack.files, 20)
+        assert not list(tmp_path.glob("stolen*"))
