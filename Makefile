@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check fmt docs learn lock bench build clean
+.PHONY: help demo test check fmt docs learn llm lock bench build clean
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
 
@@ -44,6 +44,14 @@ docs: $(READY)  ## write docs/reference and the pictures of the terminal app aga
 learn: $(READY)  ## fit what the understanding of sentences learns from its examples
 	$(BIN)/python -m assistant.intent.weights --write
 
+llm: .llm/.ready  ## litellm in a virtual environment of its own (.llm), for narration
+
+.llm/.ready: requirements-llm.txt
+	@test -n "$(PYTHON)" || { echo "gpudiag needs Python 3.11 or newer: none was found; name one with make PYTHON=/path/to/python3"; exit 1; }
+	test -x .llm/bin/python || $(PYTHON) -m venv .llm
+	.llm/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-llm.txt
+	@touch .llm/.ready
+
 bench: $(READY)  ## start-up cost, as ratios to an empty Python
 	$(BIN)/python bench/startup.py
 
@@ -52,11 +60,14 @@ build: $(READY)  ## the wheel, in dist/
 
 # The lock holds versions and hashes for every platform and Python, and no registry's address:
 # pip takes the packages from whatever registry it is set up for.
-LOCK := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --quiet --universal --generate-hashes \
+LOCK := UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal --generate-hashes \
 	--no-emit-index-url --python-version 3.11
-lock: $(READY)  ## write requirements.txt (development) and requirements-run.txt (a deployment) again
-	$(LOCK) --group dev -o requirements.txt
-	$(LOCK) -o requirements-run.txt
+# What narration needs is locked apart: it belongs in an environment of its own (docs/narration.md).
+LLM := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["llm"], sep="\n")
+lock: $(READY)  ## write requirements.txt (development), requirements-run.txt (a deployment) and requirements-llm.txt again
+	$(LOCK) pyproject.toml --group dev -o requirements.txt
+	$(LOCK) pyproject.toml -o requirements-run.txt
+	$(BIN)/python -c '$(LLM)' | $(LOCK) --no-annotate - -o requirements-llm.txt
 
 clean:  ## remove what was built; the virtual environment stays
 	rm -rf dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

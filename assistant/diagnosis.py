@@ -281,7 +281,7 @@ def _headline(bad: Sequence[Finding], usable: Usable, until: Text, hosts: int) -
     tail_en = {
         Usable.YES: "The node can go on being used.",
         Usable.NOT_YET: f"Not usable {f'until {until.en}' if until else 'yet'}.",
-        Usable.NO: f"Do not use it{f' until {until.en}' if until else ''}.",
+        Usable.NO: f"Do not use {'it' if len(set(where)) == 1 else 'them'}{f' until {until.en}' if until else ''}.",
         Usable.UNKNOWN: "Whether it can be used is not known.",
     }[usable]
     tail_zh = {

@@ -186,7 +186,10 @@ def _check(paths: Iterable[str]) -> dict[str, InputError]:
 def _all_of(faults: Iterable[InputError]) -> InputError:
     """One error for all inputs."""
     every = list(faults)
-    return every[0] if len(every) == 1 else InputError("; ".join(f.message for f in every), hint="nothing was read")
+    return every[0] if len(every) == 1 else InputError(
+        "; ".join(f.message for f in every), hint="nothing was read",
+        zh="；".join(f.zh or f.message for f in every), hint_zh="未读取任何内容",
+    )  # fmt: skip
 
 
 def _not_opened(path: str, fault: InputError) -> Text:
@@ -199,20 +202,30 @@ def _fault(path: str) -> InputError | None:
     try:
         here = Path(path)
         if here.is_dir():
-            return InputError(f"{path} is a directory", hint=f"name the files in it, for instance {here / '*'}")
+            return InputError(
+                f"{path} is a directory", hint=f"name the files in it, for instance {here / '*'}",
+                zh=f"{path} 是文件夹", hint_zh=f"请指定其中的文件，例如 {here / '*'}",
+            )  # fmt: skip
         mode = here.stat().st_mode
         if stat.S_ISBLK(mode) or (
             stat.S_ISCHR(mode) and os.path.realpath(path) != os.devnull and not _is_terminal(here)
         ):
             return InputError(
-                f"{path} is a device without an end", hint="name a file, or pipe what is to be read: ... --log -"
+                f"{path} is a device without an end",
+                hint="name a file, or pipe what is to be read: ... --log -",
+                zh=f"{path} 是没有结尾的设备",
+                hint_zh="请指定文件，或通过管道输入：... --log -",
             )
     except FileNotFoundError:
-        return InputError(f"{path}: no such file")
+        return InputError(f"{path}: no such file", zh=f"没有此文件：{path}")
     except (OSError, ValueError) as error:
-        return InputError(f"{path!r} cannot be read: {getattr(error, 'strerror', None) or error}")
+        why = getattr(error, "strerror", None) or error
+        return InputError(f"{path!r} cannot be read: {why}", zh=f"无法读取 {path!r}：{why}")
     if not os.access(path, os.R_OK):
-        return InputError(f"{path} may not be read by this user", hint="kernel logs often need root: try sudo")
+        return InputError(
+            f"{path} may not be read by this user", hint="kernel logs often need root: try sudo",
+            zh=f"当前用户无权读取 {path}", hint_zh="内核日志常需 root：请试 sudo",
+        )  # fmt: skip
     return None
 
 

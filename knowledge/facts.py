@@ -133,7 +133,9 @@ class FactSpec:
             return self.labels[value].in_(language)
         if isinstance(value, str) and value in self.values:
             return value.replace("_", " ")  # our own spelling of several words
-        return _number(value) if isinstance(value, float) else str(value)
+        if isinstance(value, float):
+            return _percent(value) if self.unit == "percent" else _number(value)
+        return str(value)
 
 
 class _Word:
@@ -169,6 +171,12 @@ def _number(value: float) -> str:
     return f"{value:.6g}"
 
 
+def _percent(value: float) -> str:
+    """A share to a tenth; what a tenth would make none or all of it, or what is smaller, keeps its figures."""
+    said = f"{value:.1f}".removesuffix(".0")
+    return said if abs(value) >= 1 and (said != "100" or value == 100) else f"{value:.4g}"
+
+
 def _size(value: Value) -> Value:
     """An amount of bytes in the unit in which it is at least one; what is no number stays."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -192,7 +200,7 @@ class Vocabulary:
     def __getitem__(self, name: str) -> FactSpec:
         found = self.get(name)
         if found is None:
-            raise UnknownNameError("fact", name, self._entries)
+            raise UnknownNameError("fact", name, self._entries, kind_zh="事实")
         return found
 
     def __contains__(self, name: str) -> bool:

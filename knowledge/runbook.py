@@ -137,14 +137,14 @@ class Runbook:
         for step in self.steps:
             if step.id == name:
                 return step
-        raise UnknownNameError(f"step of runbook {self.id}", name, (step.id for step in self.steps))
+        raise UnknownNameError(f"step of runbook {self.id}", name, (step.id for step in self.steps), kind_zh="步骤")
 
 
 def runbook(name: str) -> Runbook:
     """The runbook called `name`. Raises UnknownNameError with the nearest ids."""
     table = _table()
     if name not in table:
-        raise UnknownNameError("runbook", name, table)
+        raise UnknownNameError("runbook", name, table, kind_zh="处置手册")
     return table[name]
 
 

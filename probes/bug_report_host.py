@@ -103,7 +103,10 @@ def opened_bundle(path: str | Path, *, limit: int = UNPACKED) -> BundleHost | Bu
         if close:
             stream.close()
     if reader.problem is not None:
-        raise InputError(f"{name}: {reader.problem.en}", hint="copy it again, or read what there is of it with --input")
+        raise InputError(
+            f"{name}: {reader.problem.en}", hint="copy it again, or read what there is of it with --input",
+            zh=f"{name}：{reader.problem.in_('zh')}", hint_zh="请重新复制，或用 --input 读取已有部分",
+        )  # fmt: skip
     return BugReportHost(path, data.decode("utf-8-sig", "replace"))
 
 
@@ -114,6 +117,8 @@ def _no_report(path: str | Path, head: bytes, limit: int) -> BundleHost:
         raise InputError(
             f"{path} is no bundle",
             hint="a bundle is what `gpudiag collect` writes, or nvidia-bug-report.log; other outputs go to --input",
+            zh=f"{path} 不是录制包",
+            hint_zh="录制包由 `gpudiag collect` 写出，或为 nvidia-bug-report.log；其他输出请用 --input",
         )
     return BundleHost(path, limit=limit)
 

@@ -237,7 +237,11 @@ class BundleHost:
         found = self._store.manifests()
         if len(found) != 1:
             why = f"more than one {MANIFEST}" if found else f"no {MANIFEST}"
-            raise InputError(f"{self.path} is no bundle: {why} in it", hint=f"a bundle's {MANIFEST} says what was read")
+            why_zh = f"其中有多个 {MANIFEST}" if found else f"其中没有 {MANIFEST}"
+            raise InputError(
+                f"{self.path} is no bundle: {why} in it", hint=f"a bundle's {MANIFEST} says what was read",
+                zh=f"{self.path} 不是录制包：{why_zh}", hint_zh=f"录制包的 {MANIFEST} 说明读取了什么",
+            )  # fmt: skip
         if (self._store.size(found[0]) or 0) > MANIFEST_CAP:
             raise InputError(
                 f"{self.path}: {MANIFEST} is larger than {MANIFEST_CAP >> 20} MiB", hint="do not trust this file"
@@ -250,7 +254,7 @@ class BundleHost:
         try:
             manifest = json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{where} is no JSON: {error}", hint=_HINT) from None
+            raise InputError(f"{where} is no JSON: {error}", hint=_HINT, zh=f"{where} 不是 JSON：{error}") from None
         if not isinstance(manifest, dict):
             raise InputError(f"{where} is not a JSON object", hint=_HINT)
         schema = manifest.get("schema")

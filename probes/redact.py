@@ -122,25 +122,15 @@ class Redactor:
 
     def learn(self, texts: Iterable[str], host: str = "") -> None:
         """Take up the names that stand in `texts` where names stand; they are then replaced wherever they stand."""
-        found = list(self._hosts(host))
-        for text in texts:
-            for pattern, kind in ((_SYSLOG, "node"), (_HOST_FIELD, "node"), (_HOST_ENV, "node"), (_FILE_SERVER, "node"),
-                                  (_USER_FIELD, "user"), (_USER_PATH, "user"), (_USER_OPTION, "user"), (_USER_BY_ID, "user"),
-                                  (_WORKLOAD, "work")):  # fmt: skip
-                for match in pattern.finditer(text):
-                    name = next((g for g in match.groups() if g), "")
-                    found += self._hosts(name) if kind == "node" else [(name, kind)]
+        found = names_in(texts, host)
         for name, kind in found:
-            plain = (
-                name.lower() in _WORDS or len(name) < _SHORTEST or name.isdigit() or _SHAPES[-1].pattern.fullmatch(name)
-            )
-            if not plain and name not in self._names:
+            if name not in self._names:
                 self._names[name] = f"{kind}-{self._digest(kind, name).hex()[:6]}"
                 self._pattern = None
 
     def text(self, text: str) -> str:
         """`text` with pseudonyms."""
-        text = _CREDENTIALS.sub("***", _SECRET.sub(r"\1***", text))
+        text = without_secrets(text)
         text = _SERIAL.sub(lambda m: m[1] + self._serial(m[2]), text)
         for shape in _SHAPES:
             text = shape.pattern.sub(lambda m, s=shape: self._alias(s, m[0]), text)  # type: ignore[misc]  # bound now
@@ -173,13 +163,42 @@ class Redactor:
     def _digest(self, kind: str, text: str) -> bytes:
         return hmac.new(self._key, f"{kind}\0{text}".encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
 
-    @staticmethod
-    def _hosts(name: str) -> Iterator[tuple[str, str]]:
-        """A host name, and its first part when it is qualified."""
-        if name:
-            yield name, "node"
-        if "." in name and not name.replace(".", "").isdigit():
-            yield name.partition(".")[0], "node"
+
+def names_in(texts: Iterable[str], host: str = "") -> list[tuple[str, str]]:
+    """The names that stand in `texts` where names stand, each with its kind: node, user, work. Words of the field are none."""
+    found = list(_hosts(host))
+    for text in texts:
+        for pattern, kind in ((_SYSLOG, "node"), (_HOST_FIELD, "node"), (_HOST_ENV, "node"), (_FILE_SERVER, "node"),
+                              (_USER_FIELD, "user"), (_USER_PATH, "user"), (_USER_OPTION, "user"), (_USER_BY_ID, "user"),
+                              (_WORKLOAD, "work")):  # fmt: skip
+            for match in pattern.finditer(text):
+                name = next((g for g in match.groups() if g), "")
+                found += _hosts(name) if kind == "node" else [(name, kind)]
+    return [(name, kind) for name, kind in dict.fromkeys(found) if not _is_word(name)]
+
+
+def shapes() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """What names people and machines by how it looks: kind and pattern; of a serial number the second group is the number."""
+    return (*((s.kind, s.pattern) for s in _SHAPES), ("serial", _SERIAL))
+
+
+def without_secrets(text: str) -> str:
+    """`text` with passwords and tokens masked: they stand behind a telling name, or in an address."""
+    return _CREDENTIALS.sub("***", _SECRET.sub(r"\1***", text))
+
+
+def _is_word(name: str) -> bool:
+    return bool(
+        name.lower() in _WORDS or len(name) < _SHORTEST or name.isdigit() or _SHAPES[-1].pattern.fullmatch(name)
+    )
+
+
+def _hosts(name: str) -> Iterator[tuple[str, str]]:
+    """A host name, and its first part when it is qualified."""
+    if name:
+        yield name, "node"
+    if "." in name and not name.replace(".", "").isdigit():
+        yield name.partition(".")[0], "node"
 
 
 def redacted(

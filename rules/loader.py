@@ -62,7 +62,7 @@ class RuleSet:
         for rule in self.rules:
             if rule.id == rule_id:
                 return rule
-        raise UnknownNameError("rule", rule_id, (r.id for r in self.rules))
+        raise UnknownNameError("rule", rule_id, (r.id for r in self.rules), kind_zh="规则")
 
 
 def load(packs: Sequence[Path] = (), site: Path | None = None, today: str = "") -> RuleSet:

@@ -164,6 +164,9 @@ class RuleTest:
     count: int | None = None
 
 
+NOTHING_KNOWN = "None known."  # of a rule's false positives
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A problem, how it is recognised, what it explains and what to do about it."""
@@ -196,6 +199,11 @@ class Rule:
     false_positives: Text = NO_TEXT
     references: tuple[str, ...] = ()
     tests: tuple[RuleTest, ...] = ()
+
+    @property
+    def mistaken(self) -> Text:
+        """What the finding is mistaken for; empty where nobody knows of anything."""
+        return NO_TEXT if self.false_positives.en == NOTHING_KNOWN else self.false_positives
 
 
 def facts_named(text: str) -> tuple[str, ...]:

@@ -152,7 +152,7 @@ def test_the_wheel_and_the_checkout_say_the_same(unpacked: Path, tmp_path: Path)
 
 
 def test_the_lock_names_no_registry_and_pins_everything() -> None:
-    for name in ("requirements.txt", "requirements-run.txt"):
+    for name in ("requirements.txt", "requirements-run.txt", "requirements-llm.txt"):
         text = (ROOT / name).read_text(encoding="utf-8")
         assert "://" not in text
         assert "--index" not in text
@@ -174,6 +174,8 @@ def test_the_lock_covers_what_is_declared() -> None:
         lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
         return {line.split("==")[0].lower() for line in lines if "==" in line and line[:1].isalnum()}
 
+    assert names(project["project"]["optional-dependencies"]["llm"]) <= locked("requirements-llm.txt")
+    assert "litellm" not in locked("requirements.txt") | locked("requirements-run.txt")  # it lives apart
     runtime = names(project["project"]["dependencies"])
     assert runtime <= locked("requirements-run.txt")
     assert runtime | names(project["dependency-groups"]["dev"]) | names(project["build-system"]["requires"]) <= locked(

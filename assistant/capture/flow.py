@@ -33,7 +33,13 @@ BUDGET = 4.0  # seconds for them
 
 def run(args: argparse.Namespace) -> int:
     """Everything."""
+    if args.document:
+        _only_outside(args)
     plan = planned(args)
+    if args.document:
+        from assistant.capture import document as document_
+
+        return document_.printed(args, plan)
     if args.dry_run:
         from assistant.capture import consent
 
@@ -74,13 +80,21 @@ def run(args: argparse.Namespace) -> int:
     return Exit.INTERRUPTED if cancel.is_set() else code
 
 
+def _only_outside(args: argparse.Namespace) -> None:
+    """UsageError unless a document is asked for as it can be given: nobody is asked, and nothing is kept."""
+    if not args.outside:
+        raise UsageError("--document asks nobody, so it is for what is read from outside", hint="--outside --document")
+    if args.output or args.dry_run:
+        raise UsageError(f"--document only prints, so {'-o' if args.output else '--dry-run'} goes without it")
+
+
 def _noting(args: argparse.Namespace, plan: Plan) -> Noting | None:
     """The journal, with the intent in it, of what runs inside processes; looking from outside touches nothing."""
     if not plan.injects:
         return None
     from assistant.journal.noting import Noting
 
-    noting = Noting(args.settings, args.settings.machine.name or _host(), args.quiet)
+    noting = Noting(args.settings, args.settings.machine.name or here(), args.quiet)
     data = {
         "command": plan.wish.line, "pids": [p.target.process.pid for p in plan.targets], "risk": "disruptive",
         "items": sorted({str(s.item) for p in plan.targets for s in p.steps if s.runs}),
@@ -108,6 +122,7 @@ def line(args: argparse.Namespace, targets: Sequence[Target]) -> str:
             ("--all-ranks", args.all_ranks),
             ("--force", args.force),
             ("--hang", args.hang),
+            ("--outside", args.outside),
         )
         if on
     ]
@@ -200,7 +215,7 @@ def _captured(args: argparse.Namespace, plan: Plan, folder: Path, cancel: Event)
             folder,
             progress=bar,
             cancel=cancel,
-            host=args.settings.machine.name or _host(),
+            host=args.settings.machine.name or here(),
             version=__version__,
             leaving=beside.start,
         )
@@ -211,7 +226,8 @@ def _captured(args: argparse.Namespace, plan: Plan, folder: Path, cancel: Event)
     return document, beside.result()
 
 
-def _host() -> str:
+def here() -> str:
+    """What this machine calls itself."""
     import socket
 
     return socket.gethostname()

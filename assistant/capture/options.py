@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 ACTIONS = ("list", "show", "delete")
 # As `probes.capture.model.Item`, whose import the parser can spare.
 ITEMS = ("stacks", "cpu", "offcpu", "torch", "kernels", "memory", "flops", "shapes", "loss", "gradnorm")
+OUTSIDE = ITEMS[:3]  # as `probes.capture.model.GENTLE`
 _TIME = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*(ms|s|)", re.ASCII)
 _ANCHOR = re.compile(r"[A-Za-z_][\w.]{0,200}:[A-Za-z_][\w.]{0,200}")
 _LOCAL = re.compile(r"[A-Za-z_]\w{0,100}")
@@ -74,6 +75,16 @@ def _how(parser: argparse.ArgumentParser) -> None:
     one("--yes", action="store_true", help="agree to what runs inside the job, at the stated cost")
     one("--force", action="store_true", help="also what is refused as risky")
     one("--hang", action="store_true", help="only what is safe on a job that hangs: two looks at all stacks")
+    one(
+        "--outside",
+        action="store_true",
+        help="only what can be read from outside: nothing runs in the job, nobody is asked",
+    )
+    one(
+        "--document",
+        action="store_true",
+        help="with --outside: print the capture itself as JSON (gpudiag/capture/1), keep nothing",
+    )
     one("--dry-run", action="store_true", help="say what would be captured, refused and paid; touch nothing")
     one("-o", "--output", default="", metavar="DIR", help="keep the capture there (default: in the user's data folder)")
     one("--verbose", action="store_true", help="everything: all findings with their evidence, all parts")
@@ -140,6 +151,8 @@ def wish(args: argparse.Namespace, line: str) -> Wish:
         raise UsageError("--skip counts iterations, and none are asked for", hint="--iterations 10 --skip 2")
     if args.hang and (args.iterations or set(items) - {"stacks", "cpu", "offcpu"}):
         raise UsageError("--hang injects nothing: iterations and what runs inside the job go without it")
+    if args.outside:
+        items = _outside(args, items)
     window = Window(args.duration or Window().duration_ns, args.iterations or 0, args.skip, args.anchor)
     common = {
         "window": window,
@@ -149,7 +162,17 @@ def wish(args: argparse.Namespace, line: str) -> Wish:
         "loss": loss or "loss",
         "line": line,
     }
-    return Wish(tuple(Item(i) for i in items), explicit=True, **common) if items else Wish(**common)
+    return Wish(tuple(Item(i) for i in items), explicit=bool(args.with_), **common) if items else Wish(**common)
+
+
+def _outside(args: argparse.Namespace, items: list[str]) -> list[str]:
+    """What is captured with ``--outside``. UsageError for what needs a call in the job."""
+    inside = [item for item in items if item not in OUTSIDE]
+    if inside or args.iterations or args.anchor:
+        what = f"--with {','.join(inside)}" if inside else "--iterations" if args.iterations else "--anchor"
+        raise UsageError(f"{what} runs inside the job, and --outside lets nothing run there",
+                         hint=f"--with {','.join(OUTSIDE)}; or leave --outside out")  # fmt: skip
+    return items or list(OUTSIDE[:2])
 
 
 def _items(given: list[str]) -> tuple[list[str], str]:

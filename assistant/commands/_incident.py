@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from assistant.incidents.fold import Incident
     from assistant.incidents.impact import Price
     from assistant.incidents.report import Report
+    from assistant.render.sheet import Part
 
 _SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json", ".txt": "text"}
 NUMBER = "number of the incident"
@@ -34,6 +35,9 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar=("PER_GPU_HOUR", "CURRENCY"),
         help="also count money, such as --price 2.10 EUR (default: the setting gpu_hour_price)",
     )
+    from assistant.commands._narration import add_option
+
+    add_option(report, "--no-narrate", "below the summary, also one that the language model drafts (llm_model)")
     link.add_argument("--with", type=int, required=True, metavar="NUMBER", dest="other", help="the other incident")
     link.add_argument(
         "--merge", action="store_true", help="the first also takes up the findings of the other, which is closed"
@@ -113,7 +117,7 @@ def report(book: Book, args: argparse.Namespace) -> int:
     price = _price(args)
     incident = book.incident(args.number)
     likes = similar(incident, book.incidents(limit=PAST))
-    text = _rendered(made(incident, likes, price), output._replace(format=shape))
+    text = _with_draft(args, made(incident, likes, price), output._replace(format=shape))
     if not args.output:
         write(text)
         return 0
@@ -131,12 +135,30 @@ def _price(args: argparse.Namespace) -> Price | None:
     return price_of(*args.price) if args.price else set_price(args.settings.gpu_hour_price)
 
 
-def _rendered(made: Report, output: Output) -> str:
+def rendered(made: Report, output: Output, draft: tuple[Part, ...] = ()) -> str:
+    """A report in the format of `output`. `draft` stands below the summary; a page of HTML takes none."""
     from assistant.incidents.report_page import sheet
-    from assistant.render.sheet import show
+    from assistant.render.sheet import Heading, show
 
     if output.format == "html":
         from assistant.incidents.report_html import render
 
         return render(made, output.lang)
-    return show(sheet(made, output.lang), output)
+    page = sheet(made, output.lang)
+    second = [n for n, part in enumerate(page.parts) if isinstance(part, Heading)][1]
+    return show(page._replace(parts=(*page.parts[:second], *draft, *page.parts[second:])), output)
+
+
+def _with_draft(args: argparse.Namespace, made: Report, output: Output) -> str:
+    """The report; with --narrate it waits for the summary that a model drafts."""
+    from assistant.commands._narration import narrating
+
+    with narrating(args) as narration:
+        if narration is None:
+            return rendered(made, output)
+        from assistant.narrate.asks import postmortem
+
+        narration.ask(postmortem(made, output.lang), output.lang)
+        if output.format in ("text", "markdown"):
+            return rendered(made, output, narration.drafted())
+        return narration.within(rendered(made, output), output.format, draft=True, ahead='<h2 id="cause">')

@@ -24,6 +24,7 @@ def add_listen(actions: Any) -> None:
         action="store_true",
         help="look at the node of a new incident, when it is this one or one of the inventory, and attach what is found",
     )
+    add("--print", choices=("systemd",), dest="print_", help="print a unit file for running this, and stop")
 
 
 def address(text: str) -> tuple[str, int]:

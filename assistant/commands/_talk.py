@@ -10,6 +10,7 @@ from knowledge.language import Text
 
 if TYPE_CHECKING:
     from assistant.config import Output
+    from assistant.intent.query import Query
     from assistant.session.driver import Answer, Conversation, Eyes
     from assistant.session.key import Key
     from assistant.session.state import Origin, State
@@ -32,23 +33,23 @@ class Talk:
         self._kept: dict[str, Any] | None = None
         self._new: bool = args.new
 
-    def turn(self, text: str) -> Answer:
-        """One turn, kept when it has ended well."""
+    def turn(self, text: str, query: Query | None = None) -> Answer:
+        """One turn, kept when it has ended well. `query`: as what a person agreed that it is to be understood."""
         self.bar.again()
         try:
             if self._memory is None or self._key is None:
-                return self.talk.say(text, self.origin)
-            return self._remembered(self._memory, self._key, text)
+                return self.talk.say(text, self.origin, query)
+            return self._remembered(self._memory, self._key, text, query)
         finally:
             self.bar.done()
 
-    def _remembered(self, memory: Dialogues, key: Key, text: str) -> Answer:
+    def _remembered(self, memory: Dialogues, key: Key, text: str, query: Query | None) -> Answer:
         from assistant.session.state import plain
 
         with memory.opened(key) as kept:
             if kept.data is not None and kept.data != self._kept and not self._new:
                 self.talk.state = _restored(memory, key, kept.data, self.talk.state)  # another process spoke meanwhile
-            answer = self.talk.say(text, self.origin)
+            answer = self.talk.say(text, self.origin, query)
             kept.data = self._kept = plain(self.talk.state)
         self._new = False
         return answer

@@ -10,8 +10,11 @@ from assistant.output import Progress, say, write
 from knowledge.language import NO_TEXT, Text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from assistant.commands._narrated import Narration
     from assistant.diagnosis import Diagnosis
-    from assistant.session.driver import Answer, Eyes
+    from assistant.session.driver import Answer, Conversation, Eyes
     from assistant.session.state import Origin
 
 NAME = "ask"
@@ -33,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="agree to looks that take seconds and disturb nothing; never to what runs inside a job",
     )
     add("--verbose", action="store_true", help="everything: all evidence, the rule's page, all that is undecided")
+    from assistant.commands._narration import add_option
+
+    add_option(parser, "--no-narrate")
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
@@ -89,14 +95,27 @@ def eyes_of(args: argparse.Namespace, bar: Progress) -> Eyes:
 
 def run(args: argparse.Namespace) -> int:
     """Understand, look, answer."""
+    from assistant.commands._narration import narrating
+
+    sentence = _sentence(args)
+    if args.dry_run:
+        return _only_understood(args, sentence)
+    with narrating(args) as narration:
+        answer = _answered(args, sentence, narration)
+        if narration is not None:
+            narration.below()
+    return answer.exit
+
+
+def _answered(args: argparse.Namespace, sentence: str, narration: Narration | None) -> Answer:
+    """One turn, with what is asked and agreed to in it."""
+    from functools import partial
+
     from assistant.session.key import terminal_key
     from assistant.session.steps import Confirmed
     from assistant.session.store import dialogues
     from assistant.session.talk import remembered
 
-    sentence = _sentence(args)
-    if args.dry_run:
-        return _only_understood(args, sentence)
     bar = Progress(args.quiet)
     memory = dialogues(args.settings)
     key = terminal_key(args.thread)
@@ -105,34 +124,41 @@ def run(args: argparse.Namespace) -> int:
     with remembered(eyes, memory, key, new=args.new, agreed=args.yes) as talk:
         if args.host and origin.live and talk.state.frame.origin.live:
             talk.turn_to(origin)
-        try:
-            answer = talk.say(sentence, origin)
-        finally:
-            bar.done()
-        _tell(args, answer)
+        answer = _told(args, bar, lambda: talk.say(sentence, origin), narration, talk)
+        if narration is not None and narration.asks and (meant := narration.below()) is not None:
+            answer = _told(args, bar, lambda: talk.say(sentence, origin, meant), narration, talk)
         while (said := _consent(args, answer)) is not None:
             bar.again()
-            try:
-                answer = talk.tell(Confirmed(said))
-            finally:
-                bar.done()
-            _tell(args, answer)
+            answer = _told(args, bar, partial(talk.tell, Confirmed(said)), narration, talk)
     for complaint in memory.complaints:
         say(f"gpudiag: {complaint.in_(args.settings.output.lang)}", args.quiet)
-    return answer.exit
+    return answer
 
 
-def _tell(args: argparse.Namespace, answer: Answer) -> None:
+def _told(
+    args: argparse.Namespace, bar: Progress, turn: Callable[[], Answer], narration: Narration | None, talk: Conversation
+) -> Answer:  # fmt: skip
+    """One turn, shown, and meanwhile handed to the model where that is wanted."""
+    try:
+        answer = turn()
+    finally:
+        bar.done()
+    if narration is not None:
+        narration.answered(answer, talk.session.inventory.hosts)
+    _tell(args, answer, narration)
+    return answer
+
+
+def _tell(args: argparse.Namespace, answer: Answer, narration: Narration | None = None) -> None:
     from assistant.render import reply as render
 
     if args.settings.output.format == "text" and answer.query is not None:
         say(render.echo(answer.query), args.quiet)
-    write(
-        render.show(
-            answer.reply, args.settings.output, tells, question=answer.question, query=answer.query,
-            verbose=args.verbose, empty=lambda: nothing(args, answer.reply.headline),
-        )
+    text = render.show(
+        answer.reply, args.settings.output, tells, question=answer.question, query=answer.query, verbose=args.verbose,
+        empty=lambda: nothing(args, answer.reply.headline),
     )  # fmt: skip
+    write(narration.within(text) if narration is not None else text)
 
 
 def _consent(args: argparse.Namespace, answer: Answer) -> bool | None:

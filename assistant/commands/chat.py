@@ -9,6 +9,7 @@ from assistant.output import say, write
 from knowledge.language import Text
 
 if TYPE_CHECKING:
+    from assistant.commands._chatting import Chatting
     from assistant.commands._talk import Talk
     from assistant.session.store import Dialogues
     from assistant.session.terminal import Editor
@@ -34,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--verbose", action="store_true", help="everything: all evidence, the rule's page, all that is undecided")
     add("--record", metavar="FILE", help="begin a new conversation and write it to a new file")
     add("--replay", metavar="FILE", help="hold a recorded conversation again; exit code 1 when an answer differs")
+    from assistant.commands._narration import add_option
+
+    add_option(parser, "--narrate at a terminal where a model is set, where it appears later; else --no-narrate")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,10 +87,11 @@ def _converse(here: Talk, recorder: Recorder | None, memory: Dialogues | None) -
     if editor is not None:
         _greet(here)
     sentences = Sentences(next_line(editor))
+    narration = _narration(here, editor, recorded=recorder is not None)
     said: set[str] = set()
     try:
         while (text := _next(sentences, editor)) is not None:
-            _one(here, text, recorder, editor)
+            _one(here, text, recorder, editor, narration)
             for complaint in memory.complaints if memory is not None else ():
                 line = complaint.in_(here.args.settings.output.lang)
                 if line not in said:
@@ -95,6 +100,16 @@ def _converse(here: Talk, recorder: Recorder | None, memory: Dialogues | None) -
     finally:
         if editor is not None:
             editor.close()
+        if narration is not None:
+            narration.close()
+
+
+def _narration(here: Talk, editor: Editor | None, *, recorded: bool) -> Chatting | None:
+    if here.args.narrate is None and not here.args.settings.llm.model:
+        return None
+    from assistant.commands._chatting import chatting
+
+    return chatting(here, editor, recorded=recorded)
 
 
 def _next(sentences: Any, editor: Editor | None) -> str | None:
@@ -112,7 +127,9 @@ def _next(sentences: Any, editor: Editor | None) -> str | None:
         return None if text is None or text.casefold() in _END else text
 
 
-def _one(here: Talk, text: str, recorder: Recorder | None, editor: Editor | None) -> None:
+def _one(
+    here: Talk, text: str, recorder: Recorder | None, editor: Editor | None, narration: Chatting | None
+) -> None:  # fmt: skip
     """One turn: shown, and recorded. What goes wrong in it is told; the next sentence is none the worse for it."""
     from assistant.commands._recording import turn_of
     from assistant.commands._talk import plain_output, shown
@@ -123,7 +140,8 @@ def _one(here: Talk, text: str, recorder: Recorder | None, editor: Editor | None
 
     args = here.args
     try:
-        answer = here.turn(text)
+        meant = narration.said(text) if narration is not None else None
+        answer = here.turn(text if meant is None else meant.text, meant)
     except KeyboardInterrupt:
         if editor is None:
             raise
@@ -138,7 +156,12 @@ def _one(here: Talk, text: str, recorder: Recorder | None, editor: Editor | None
         return
     if args.settings.output.format == "text" and answer.query is not None:
         say(render.echo(answer.query), args.quiet)
-    write(shown(args, answer, args.settings.output))
+    if narration is not None:
+        narration.turned(answer)
+    page = shown(args, answer, args.settings.output)
+    write(page if narration is None else narration.within(page))
+    if narration is not None:
+        narration.below()
     if recorder is not None:
         recorder.add(turn_of(here, text, shown(args, answer, plain_output(args)), recorder))
     if args.settings.output.format != "json":

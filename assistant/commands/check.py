@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from assistant.changes import Changes
+    from assistant.commands._narrated import Narration
     from assistant.diagnosis import Diagnosis
     from assistant.inventory.model import Node
     from assistant.machine import Look, Wish
@@ -65,6 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--since-good", action="store_true", help="also what changed since the last check that found nothing wrong")
     add("--no-history", action="store_true", help="neither read nor write the history")
     add("--record", metavar="FILE", help="also write the bundle that this answer can be given again from")
+    from assistant.commands._narration import add_option
+
+    add_option(parser, "--no-narrate")
 
 
 def add_probing(parser: argparse.ArgumentParser, when: str = "") -> None:
@@ -118,11 +122,13 @@ _count.__name__ = "number of GPUs"  # argparse names the type in its complaint
 
 def run(args: argparse.Namespace) -> int:
     """Read, diagnose, print."""
+    from assistant.commands._narration import narrating
     from assistant.output import WriteError
     from knowledge.errors import GpudiagError
 
     if not args.nagios:
-        return _run(args)
+        with narrating(args) as narration:
+            return _run(args, narration)
     try:
         return _run(args)
     except WriteError as error:
@@ -135,7 +141,7 @@ def run(args: argparse.Namespace) -> int:
         return nagios.UNKNOWN
 
 
-def _run(args: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace, narration: Narration | None = None) -> int:
     from time import perf_counter, process_time
 
     from assistant.render.diagnosis import show
@@ -143,6 +149,10 @@ def _run(args: argparse.Namespace) -> int:
 
     start, cpu = perf_counter(), process_time()
     diagnosis, look, read_s, trouble = diagnosed(args)
+    if narration is not None:
+        from assistant.reply import Reply
+
+        narration.begin(Reply(args.settings.output.lang, "", diagnosis=diagnosis))
     changes = _since_last(args, diagnosis, look, trouble) if args.since_last or args.since_good else None
     timing = None
     if args.timing:
@@ -157,7 +167,8 @@ def _run(args: argparse.Namespace) -> int:
         if lost:
             say(f"gpudiag: {lost}")  # the answer is out, and its code counts
         return nagios.code(diagnosis)
-    write(show(diagnosis, args.settings.output, tells, verbose=args.verbose, timing=timing, changes=changes))
+    text = show(diagnosis, args.settings.output, tells, verbose=args.verbose, timing=timing, changes=changes)
+    write(narration.within(text) if narration is not None else text)
     if changes is None and not args.quiet:
         _hint_at_updates(args, diagnosis, look)
     lost = _keep(args, look)
@@ -166,6 +177,8 @@ def _run(args: argparse.Namespace) -> int:
         raise lost
     if timing is not None and args.settings.output.format != "json":
         say("timing: " + ", ".join(f"{name} {value:.3f}" for name, value in timing.items()))
+    if narration is not None:
+        narration.below()
     return diagnosis.exit
 
 
@@ -300,6 +313,8 @@ def _refuse_mixed(args: argparse.Namespace, given: bool) -> None:
             f"{' and '.join(chosen)} is about reading this machine, but files were given",
             hint="leave out the files to look at this machine",
         )
+    if getattr(args, "narrate", None) and getattr(args, "nagios", False):
+        raise UsageError("--nagios is one line for a monitoring system", hint="leave out --narrate")
     if args.since_last and args.since_good:
         raise UsageError("--since-last and --since-good compare with different checks", hint="leave one of them out")
     if (args.since_last or args.since_good) and args.no_history:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from assistant.dialogue._clauses import meaning
 from assistant.dialogue._scope import Scoped
 from assistant.dialogue._suppose import SUPPOSED, Supposition, no_events, value_of
 from assistant.dialogue._thresholds import Threshold, meant_limit, threshold
 from assistant.dialogue._values import Problem, parse
 from assistant.render.labels import scope_name, sentence
+from assistant.render.meanings import meaning
 from knowledge.errors import nearest_hint
 from knowledge.facts import FactSpec, Kind, vocabulary
 from knowledge.identity import is_pci
@@ -99,7 +99,7 @@ def _fact(spec: FactSpec, a: Assumed, turn: Turn, d: Diagnosis, where: Scoped) -
     if not subjects:
         what = Text(*(meaning(spec.name, vocabulary(), lang) for lang in ("en", "zh")))
         return Text(f"No {scope_name(spec.scope, 'en')} is known here that this could be supposed of: {what.en}.",
-                    f"这里没有可作此假设的{scope_name(spec.scope, 'zh')}：{what.zh}。")  # fmt: skip
+                    f"这里没有可作此假设的对象（{scope_name(spec.scope, 'zh')}）：{what.zh}。")  # fmt: skip
     status, value = Status.OK, None
     if a.op == "none":
         status = Status.NONE_SEEN

@@ -12,7 +12,7 @@ from assistant.dialogue._scope import Scoped, belongs, scoped
 from assistant.dialogue._standing import Stand, Standing, standings
 from assistant.dialogue._words import Words, causes_of, finding_data, suggest, words
 from assistant.intent.query import Intent
-from assistant.render.labels import aside, colon, impact_words, many, subject_name
+from assistant.render.labels import aside, colon, impact_words, led, many, subject_name
 from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.bottlenecks import Bottleneck, asked_about, bottlenecks
@@ -133,8 +133,8 @@ def _reply(turn: Turn, w: Words, judged: Sequence[_Judged]) -> Reply:
         parts.append(Fields(_fields(w, f, held)))
     elif root is not None and not told:
         instead = any(_verdict(j) == "no" for j in judged)
-        lead = w.t("Found instead: ", "实际发现的是：") if instead else w.t("Found: ", "发现：")
-        parts.append(Paragraph(f"{lead}{_named(w, root)}{w.t('.', '。')}"))
+        lead = w.t("Something else was found", "实际发现的是") if instead else w.t("Found", "发现")
+        parts.append(Paragraph(f"{led(lead, _named(w, root), w.lang)}{w.t('.', '。')}"))
     return Reply(
         turn.lang, head, tuple(parts), focus=spoken.id if spoken is not None else "",
         suggestions=suggest(turn.lang, *(("why", "evidence", "next") if f is not None else ("why", "alternatives", "next"))),
@@ -187,16 +187,16 @@ def _head(turn: Turn, w: Words, j: _Judged) -> str:
         )
         return w.t(f"Yes, it can help{gain}: {w.title(f)}.", f"有用{gain}：{w.quoted(w.title(f))}。")
     if turn.query.intent is Intent.WHYNOT:
-        return w.t(f"It is among the findings: {_named(w, f)}.", f"它就在结论之中：{_named(w, f)}。")
-    return w.t(f"Yes: {_named(w, f)}.", f"是：{_named(w, f)}。")
+        return w.t(f"{led('It is among the findings', _named(w, f), 'en')}.", f"它就在结论之中：{_named(w, f)}。")
+    return w.t(f"{led('Yes', _named(w, f), 'en')}.", f"是：{_named(w, f)}。")
 
 
 def _named(w: Words, f: Finding) -> str:
     """``Rank 0: Data-bound ... (confirmed), explains 58 % of the traced window (0.54 s)``, of all ranks of which it is so."""
     same = [x for x in w.d.findings if x.rule.id == f.rule.id and x.title == f.title and x.role is f.role]
     much = impact_words(f.impact, w.lang, most=len(same) > 1)
-    title = w.quoted(w.rule_title(f.title, [x.subject for x in same]))
-    return title + aside(w.grade(f), w.lang) + (w.t(", ", "，") + much if much else "")
+    title = w.rule_title(f.title, [x.subject for x in same])
+    return w.t(title, w.quoted(title)) + aside(w.grade(f), w.lang) + (w.t(", ", "，") + much if much else "")
 
 
 def _not(turn: Turn, w: Words, j: _Judged) -> str:

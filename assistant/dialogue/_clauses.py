@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from assistant.render.cells import cut
 from assistant.render.labels import aside, colon, listed
+from assistant.render.meanings import meaning
 from knowledge.language import Text
 from knowledge.text import clean
 from knowledge.units import format_duration
@@ -20,9 +20,7 @@ from rules.condition import EventLeaf, FactLeaf, FieldTest, KnownLeaf, Leaf, Op,
 if TYPE_CHECKING:
     from knowledge.facts import FactSpec, Vocabulary
 
-MEANING = 110  # columns of what a fact means
 VALUES = 4  # of a list of values that would do
-_CLAUSE_END = re.compile(r"[;；。]|\.(?: |$)|\(|（")  # what ends the first clause of a fact's meaning
 _OPENS = re.compile(r"([a-z]{1,20})(?=[ ,:;])")
 _COMMANDS = frozenset(
     {
@@ -50,8 +48,9 @@ _WANTED: dict[Op, Text] = {
 }  # fmt: skip
 _ORDERED = frozenset({Op.AT_LEAST, Op.AT_MOST, Op.ABOVE, Op.BELOW, Op.VERSION_BELOW, Op.VERSION_AT_LEAST})
 # What the rules note in English of a comparison over time or over peers.
+_PEERS = re.compile(r"([\d.e+-]+) of the peers' median ([\d.e+-]+)")
 _NOTES_ZH = (
-    (re.compile(r"([\d.e+-]+) of the peers' median ([\d.e+-]+)"), r"为同伴中位数 \2 的 \1 倍"),
+    (_PEERS, r"为同伴中位数 \2 的 \1 倍"),
     (re.compile(r"(\d+) of (\d+)"), r"\2 个中有 \1 个"),
     (re.compile(r"(\d+) samples over ([\d.e+-]+) s, (\d+)% of ([\d.e+-]+) s needed"), r"\2 秒内有 \1 个样本，需要覆盖 \4 秒的 \3%"),
     (re.compile(r"(\d+) samples over ([\d.e+-]+) s"), r"\2 秒内有 \1 个样本"),
@@ -79,25 +78,11 @@ def machine_made(raw: str) -> bool:
 def note(seen: str, lang: str) -> str:
     """What a proof notes of its comparison, in `lang`; what is not known here stays."""
     if lang != "zh":
-        return seen
+        return _PEERS.sub(r"\1 times the peers' median of \2", seen)
     for pattern, said in _NOTES_ZH:
         if found := pattern.fullmatch(seen):
             return found.expand(said)
     return seen
-
-
-def meaning(name: str, vocabulary: Vocabulary, lang: str) -> str:
-    """What a fact or an event is, in one clause without a stop; its name where nothing says it."""
-    spec = vocabulary.get(name)
-    if spec is None:
-        return name
-    said = _CLAUSE_END.split(spec.meaning.in_(lang), maxsplit=1)[0].strip()
-    return cut(clean(said), MEANING) or name
-
-
-def within(said: str, lang: str) -> str:
-    """A clause of ours within a sentence: its first word is written small, a name is not."""
-    return said if lang == "zh" or not re.match(r"[A-Z][a-z]* |[A-Z][a-z]+$", said) else said[:1].lower() + said[1:]
 
 
 def compared(leaf: Leaf) -> bool:
@@ -111,14 +96,17 @@ def ordered(leaf: Leaf) -> bool:
 
 
 def wanted(leaf: FactLeaf, vocabulary: Vocabulary, lang: str) -> str:
-    """What a value is compared with: ``at least 50 %``, ``below 0.85 of the peers' median``; empty where words fail."""
+    """What a value is compared with: ``at least 50 %``, ``below 0.85 times the peers' median``; empty where words fail."""
     spec = vocabulary.get(leaf.fact)
     value = _operand(leaf, spec, vocabulary, lang)
     said = _WANTED[leaf.op].in_(lang).format(value).replace(" “", "“") if value else ""
     if not said:
         return ""
     if leaf.peer_ratio:
-        said = Text(f"{said} of the peers' median", f"{said} 倍同伴中位数").in_(lang)
+        one = leaf.value == 1  # "below the peers' median", not "below 1 of it"
+        said = said.removesuffix("1").rstrip() if one else said
+        times = Text("" if one else "times ", "" if one else " 倍").in_(lang)
+        said = Text(f"{said} {times}the peers' median", f"{said}{times}同伴中位数").in_(lang)
     if leaf.take is Take.RATE:
         said += Text(f" per {format_duration(leaf.per)}", f"，每 {format_duration(leaf.per)}").in_(lang)
     if leaf.within:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from assistant.render.labels import led
 from knowledge.language import Text
 from rules.model import Bucket, Usable
 
@@ -86,18 +87,20 @@ def compared(w: Words, should: Should, about: Sequence[Finding], until: Text) ->
     title, action, doing = w.title(f), w.action(f), should.doing.in_(w.lang)
     if any(x.advice.bucket in _INCLUDES[asked] for x in about):
         f = next(x for x in about if x.advice.bucket in _INCLUDES[asked])
-        return w.t(f"Yes: {w.title(f)}. {w.action(f)}", f"需要：{w.quoted(w.title(f))}。{w.action(f)}")
+        return w.t(f"{led('Yes', w.title(f), 'en')}. {w.action(f)}", f"需要：{w.quoted(w.title(f))}。{w.action(f)}")
     if bucket in _DECIDES.get(asked, ()):
         return w.t(
-            f"Not yet: {title}. First {action} What comes of it decides.",
+            f"{led('Not yet', title, 'en')}. First {action} What comes of it decides.",
             f"还不确定：{w.quoted(title)}。先 {action}由其结果决定。",
         )
     if asked is Asked.DRAIN and f.advice.usable in (Usable.NO, Usable.NOT_YET):
         when = until.in_(w.lang)
-        return w.t(f"Yes, keep new work away until {when or 'it is repaired'}: {title}. {action}",
+        lead = f"Yes, keep new work away until {when or 'it is repaired'}"
+        return w.t(f"{led(lead, title, 'en')}. {action}",
                    f"需要，在{when or '修复'}之前不要安排新任务：{w.quoted(title)}。{action}")  # fmt: skip
     if bucket in _STRONGER.get(asked, ()):
-        return w.t(f"No, that is not enough: {title}. {action}", f"不够：{w.quoted(title)}。应当 {action}")
+        return w.t(f"{led('No, that is not enough', title, 'en')}. {action}", f"不够：{w.quoted(title)}。应当 {action}")
     return w.t(
-        f"No, {doing} is not what this asks for: {title}. {action}", f"不需要{doing}：{w.quoted(title)}。建议 {action}"
+        f"{led(f'No, {doing} is not what this asks for', title, 'en')}. {action}",
+        f"不需要{doing}：{w.quoted(title)}。建议 {action}",
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assistant.dialogue._words import Words, causes_of, suggest
-from assistant.render.labels import aside, colon, label
+from assistant.render.labels import aside, colon, label, led
 from assistant.render.sheet import Items, Paragraph, Part
 from assistant.reply import Reply
 from rules.model import Severity
@@ -51,12 +51,12 @@ def _head(w: Words, what: Meant, rows: Sequence[Row], held: Sequence[Finding], f
 
     name, n = what.title, len(rows)
     if held:
-        return w.t(f"It is among the findings: {w.title(held[0])} ({w.grade(held[0])}).",
+        return w.t(f"{led('It is among the findings', w.title(held[0]), 'en')} ({w.grade(held[0])}).",
                    f"它就在结论之中：{w.quoted(w.title(held[0]))}（{w.grade(held[0])}）。")  # fmt: skip
     if follows:
         cause = next(iter(causes_of(follows[0], w.d)), follows[0])
-        return w.t(f"No: what was seen of {name.en} follows from something else: {w.title(cause)}.",
-                   f"不是：与{_inner(name.zh)}有关的现象由其他问题引起：{w.quoted(w.title(cause))}。")  # fmt: skip
+        return w.t(f"No: what was seen of {name.en} follows from something else. {w.title(cause)}.",
+                   f"不是：与{_inner(name.zh, True)}有关的现象由{w.quoted(w.title(cause))}引起。")  # fmt: skip
     shut = sum(r.state is Stand.AGAINST for r in rows)
     some = [r for r in rows if r.state is Stand.POSSIBLE]
     if shut == n:
@@ -64,7 +64,7 @@ def _head(w: Words, what: Meant, rows: Sequence[Row], held: Sequence[Finding], f
                    f"没有迹象指向{_inner(name.zh)}：已检查，未发现此类问题。")  # fmt: skip
     if some:
         return w.t(f"It cannot be excluded: some of what was seen would fit {name.en}.",
-                   f"不能排除：部分观测与{_inner(name.zh)}相符。")  # fmt: skip
+                   f"不能排除：部分观测与{_inner(name.zh, True)}相符。")  # fmt: skip
     if shut:
         return w.t(f"Nothing points to {name.en} so far: {shut} of {n} possibilities {'is' if shut == 1 else 'are'} ruled out, the rest is not known.",
                    f"目前没有迹象指向{_inner(name.zh)}：{n} 种可能中已排除 {shut} 种，其余尚不清楚。")  # fmt: skip
@@ -77,8 +77,10 @@ def _line(w: Words, row: Row) -> str:
     from assistant.differential import Stand, brief, state_word
 
     word = state_word(row, w.lang)
+    if row.causes:
+        return f"{row.title}{aside(f'{word}{w.mark}{row.next}', w.lang)}"
     evidence = row.for_ or (row.against if row.state is Stand.AGAINST else ())
-    said = evidence[0] if evidence and not row.causes else (brief(row.next) or next(iter(row.unknown), ""))
+    said = evidence[0] if evidence else (brief(row.next) or next(iter(row.unknown), ""))
     shown = aside(word, w.lang)
     return f"{row.title}{shown}{colon(w.lang)}{said}" if said else f"{row.title}{shown}"
 
@@ -89,10 +91,11 @@ def _instead(w: Words) -> str:
     if root is None:
         return ""
     return w.t(
-        f"Found instead: {w.title(root)} ({w.grade(root)}).", f"实际发现的是：{w.title(root)}（{w.grade(root)}）。"
+        f"{led('Something else was found', w.title(root), 'en')} ({w.grade(root)}).",
+        f"实际发现的是{w.quoted(w.title(root))}（{w.grade(root)}）。",
     )
 
 
-def _inner(name: str) -> str:
-    """A name within a Chinese sentence."""
-    return f"{' ' if name[:1].isascii() else ''}{name}{' ' if name[-1:].isascii() else ''}".rstrip()
+def _inner(name: str, on: bool = False) -> str:
+    """A name within a Chinese sentence; `on`: words follow it, no mark."""
+    return f"{' ' if name[:1].isascii() else ''}{name}{' ' if on and name[-1:].isascii() else ''}"

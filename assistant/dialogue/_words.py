@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from assistant.dialogue import _clauses
 from assistant.render.cells import cut
 from assistant.render.labels import aside, colon, headline, label, listed
+from assistant.render.meanings import meaning, plain
 from assistant.render.sheet import Heading, Items, Part
 from assistant.render.view import Builder
 from assistant.render.words import our_words
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
     from rules.model import Rule
 
 LINE, PLACE = 200, 70  # columns of a raw line and of a place within an answer
-NAMED = 60  # of a fact in a list of several
 CLAUSES = 4  # of one condition, at most
-_FACT = re.compile(r"\b[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)+\b")
 _ASK = Text("to ask: ", "需询问：")
 _NAMES = re.compile(r" ?\[[^\]]*\]$")  # names of facts behind what tells them: for machines
 
@@ -51,8 +50,17 @@ class Words:
         return clean(headline(f.title, [f.subject], self.lang, named=not self.view.one_host))
 
     def quoted(self, title: str) -> str:
-        """A title within a sentence."""
-        return f"“{title}”" if self.lang == "zh" else title
+        """A title that stands as a name within a sentence."""
+        return f"“{title}”" if self.lang == "zh" else f'"{title}"'
+
+    @property
+    def ask(self) -> str:
+        """What leads to a question that only a person can answer."""
+        return _ASK.in_(self.lang)
+
+    def mistaken(self, f: Finding) -> str:
+        """What a finding is mistaken for; empty where nobody knows of anything."""
+        return clean(f.rule.mistaken.in_(self.lang))
 
     def rule_title(self, title: Text, subjects: Sequence[Subject]) -> str:
         """What a rule would say of `subjects`."""
@@ -112,7 +120,7 @@ class Words:
             lacks = self.gaps(p.missing) or self.t("not known", "未知")
             if lacks.startswith(_ASK.in_(self.lang)):
                 return lacks
-            return f"{_clauses.meaning(fact_of(p.leaf), known, self.lang)}{colon(self.lang)}{lacks}"
+            return f"{meaning(fact_of(p.leaf), known, self.lang)}{colon(self.lang)}{lacks}"
         if isinstance(p.leaf, EventLeaf) and not any(isinstance(o.value, Event) for o in p.observations):
             place = self.place(self.view.evidence(p.observations[0]).place) if p.observations and places else ""
             return _clauses.unseen(p.leaf, known, self.lang) + (aside(place, self.lang) if place else "")
@@ -142,7 +150,7 @@ class Words:
         asks = [n for n in needs if n.endswith(("?", "？"))]  # nothing but a person tells it
         if needs:
             got = [n for n in needs if n not in asks]
-            said = [label("needs", self.lang).format(listed(got, self.lang))] if got else []
+            said = self.view.gaps.needed(got, gaps)
             return listed([*said, *(_ASK.in_(self.lang) + n for n in asks)], self.lang, ";")
         from assistant.render.labels import reason_name
 
@@ -151,13 +159,7 @@ class Words:
 
     def unseen(self, most: int) -> list[str]:
         """What could not be seen and why, the facts by what they are."""
-        known = self.d.facts.vocabulary
-
-        def called(found: re.Match[str]) -> str:
-            said = _clauses.meaning(found[0], known, self.lang)
-            return cut(_clauses.within(said, self.lang), NAMED) if found[0] in known else found[0]
-
-        return [_FACT.sub(called, line) for line in self.view.gaps.unseen()[:most]]
+        return [plain(line, self.d.facts.vocabulary, self.lang) for line in self.view.gaps.unseen()[:most]]
 
     def clauses(self, proof: Proof, most: int = CLAUSES) -> tuple[str, ...]:
         """The clauses that decided a proof; of an undecided one those that are unknown."""

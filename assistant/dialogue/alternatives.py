@@ -14,7 +14,6 @@ from assistant.render.labels import label
 from assistant.render.sheet import Paragraph, Part, Table
 from assistant.reply import Reply
 from knowledge.language import Text
-from knowledge.text import clean
 from rules.engine import Grade, Role
 from rules.evaluate import evaluate
 from rules.proof import Truth
@@ -54,8 +53,7 @@ def answer(turn: Turn) -> Reply:
     if others:
         header = (w.t("could be", "可能"), w.t("state", "状态"), w.t("why, or what would settle it", "原因或如何确认"))
         parts.append(Table(header, tuple((o.title, o.word, o.why) for o in others)))
-    mistaken = f.rule.false_positives.in_(turn.lang) if f is not None else ""
-    parts += w.section("Mistaken for it", "容易误判的情况", [clean(mistaken)])
+    parts += w.section("Mistaken for it", "容易误判的情况", [w.mistaken(f) if f is not None else ""])
     return Reply(
         turn.lang,
         _head(w, f, others),
@@ -79,10 +77,11 @@ def _head(w: Words, f: Finding | None, others: Sequence[_Other]) -> str:
         )
     title = w.title(f)
     if still:
-        return w.t(f"Besides this ({title}), {len(still)} other{'' if len(still) == 1 else 's'} cannot be excluded.",
+        many = "" if len(still) == 1 else "s"
+        return w.t(f"{len(still)} other explanation{many} cannot be excluded beside this. {title} ({w.grade(f)}).",
                    f"除{w.quoted(title)}之外，还有 {len(still)} 项不能排除。")  # fmt: skip
     return w.t(
-        f"Nothing else speaks up: {title} is {w.grade(f)}, and no other rule is open.",
+        f"Nothing else speaks up: no other rule is open. {title} ({w.grade(f)}).",
         f"没有其他可能：{w.quoted(title)}{w.grade(f)}，没有其他规则悬而未决。",
     )
 

@@ -10,7 +10,7 @@ from assistant.dialogue._opening import opening
 from assistant.dialogue._scope import called, fine
 from assistant.dialogue._words import CLAUSES, Words, causes_of, finding_data, suggest
 from assistant.render import describe
-from assistant.render.labels import colon, listed
+from assistant.render.labels import colon, led, listed
 from assistant.render.sheet import Items, Part
 from assistant.reply import Reply
 from knowledge.language import Text
@@ -64,13 +64,12 @@ def _grade(turn: Turn, w: Words, f: Finding) -> Reply:
                          *w.section("Would rule it out", "可据此排除", [_against(w, c, p) for c, p in excludes[:3]])]  # fmt: skip
     if f.grade in (Grade.PROBABLE, Grade.POSSIBLE):
         parts += w.section("Would settle it", "可据此确认", [w.gaps(missing)] if w.view.gaps.needs(missing) else ())
-    mistaken = f.rule.false_positives.in_(turn.lang)
-    parts += w.section("Mistaken for it", "容易误判的情况", [mistaken])
+    parts += w.section("Mistaken for it", "容易误判的情况", [w.mistaken(f)])
     parts += w.section("Sources contradict each other", "来源相互矛盾", conflicts_of(w, f, 2))
     parts += w.section("Would change the answer", "会改变结论的情况", [changes(w, f)])
     head = w.t(
-        f"{w.grade(f).capitalize()}: {w.title(f)}; {meaning.en}.",
-        f"{w.grade(f)}：{w.quoted(w.title(f))}，{meaning.in_('zh')}。",
+        f"{led(w.grade(f).capitalize(), w.title(f), 'en')}. {_clauses.opened(meaning.en)}.",
+        f"{w.grade(f)}：{w.quoted(w.title(f))}。{meaning.in_('zh')}。",
     )
     return Reply(
         turn.lang,
@@ -97,14 +96,19 @@ def in_words(w: Words, c: Condition, p: Proof) -> str:
 
 
 def _sign(w: Words, c: Condition, p: Proof) -> str:
-    return f"{_TRUTH[p.truth].in_(w.lang)}{colon(w.lang)}{in_words(w, c, p)}"
+    return _judged(w, _TRUTH[p.truth].in_(w.lang), in_words(w, c, p))
 
 
 def _against(w: Words, c: Condition, p: Proof) -> str:
     word = {
         Truth.TRUE: w.t("speaks against it", "反对"), Truth.FALSE: w.t("is not so", "不成立"), Truth.UNKNOWN: _TRUTH[p.truth].in_(w.lang),
     }[p.truth]  # fmt: skip
-    return f"{word}{colon(w.lang)}{in_words(w, c, p)}"
+    return _judged(w, word, in_words(w, c, p))
+
+
+def _judged(w: Words, word: str, said: str) -> str:
+    """What a sign says of the finding, and the sign; a question that is to be asked has a colon of its own."""
+    return f"{word}{w.mark if said.startswith(w.ask) else colon(w.lang)}{said}"
 
 
 def changes(w: Words, f: Finding) -> str:
@@ -131,7 +135,8 @@ def _silence(turn: Turn, w: Words) -> Reply:
     d = w.d
     unseen, waiting = w.unseen(3), w.view.gaps.undecided()
     where = fine(turn)
-    on = w.t(" on ", "") + called(w, where.subjects) + w.t("", " ") if where is not None else ""
+    place = called(w, where.subjects) if where is not None else ""
+    on = w.t(f" on {place}", f"{place} ") if place else ""
     if not d.settled:
         head = w.t("Not sure at all: what was read does not settle it.", "无法确定：已读到的信息不足以下结论。")
     elif unseen or waiting:

@@ -10,6 +10,7 @@ from assistant.dialogue import Turn, _running
 from assistant.dialogue._scope import Scoped, called, scoped
 from assistant.dialogue._traced import bottleneck, only_traces
 from assistant.dialogue._words import words
+from assistant.render.labels import led
 from assistant.render.sheet import Heading, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.language import NO_TEXT, Text
@@ -91,7 +92,7 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...]) -> Diagnosis
     title_en, title_zh = _titles(turn)
     if supported and bad_roots(findings):
         verdict = verdict_of(findings, True, d.facts, whole=whole)
-        lead = Text(f"{title_en}: {verdict.text.en}", f"{title_zh}：{verdict.text.zh}")
+        lead = Text(led(title_en, verdict.text.en, "en"), f"{title_zh}：{verdict.text.zh}")
         return replace(d, settled=True, verdict=replace(verdict, text=lead))
     if supported:
         lead = Text(

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import bad_roots
-from assistant.dialogue._clauses import machine_made, meaning, opened, within
+from assistant.dialogue._clauses import machine_made, opened
 from assistant.dialogue._looked import looked_at, missed
 from assistant.dialogue._named import chosen, named
 from assistant.dialogue._scope import Scoped, called, fine
 from assistant.dialogue._words import LINE, Words, finding_data, nothing_yet, suggest, words
 from assistant.render import lines
 from assistant.render.cells import cut
-from assistant.render.labels import aside, label
+from assistant.render.labels import aside, label, led
+from assistant.render.meanings import meaning, within
 from assistant.render.sheet import Items, Paragraph, Part
 from assistant.render.times import readable, when
 from assistant.render.words import our_words
@@ -60,11 +61,14 @@ def _rows(turn: Turn, w: Words, f: Finding) -> Reply:
     n = len(every)
     title, many = w.title(f), "" if n == 1 else "s"
     head = w.t(
-        f"{n} observation{many} stand{'s' if n == 1 else ''} behind it: {title}",
+        led(f"{n} observation{many} stand{'s' if n == 1 else ''} behind this", title, "en"),
         f"{w.quoted(title)}的依据有 {n} 条观测",
     )
     if f.grade is Grade.RULED_OUT:
-        head = w.t(f"Ruled out, with {n} observation{many} on it: {title}", f"{w.quoted(title)}已排除，相关观测 {n} 条")
+        head = w.t(
+            led(f"Ruled out, with {n} observation{many} on it", title, "en"),
+            f"{w.quoted(title)}已排除，相关观测 {n} 条",
+        )
     if told:
         head += aside(w.t(f"{told} as told, not measured", f"其中 {told} 条为人工提供，并非测得"), w.lang)
     return Reply(

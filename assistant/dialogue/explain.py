@@ -43,6 +43,11 @@ _CLEAR = 1.15  # times the second-best score, below which two topics are as like
 def answer(turn: Turn) -> Reply:
     """The page, the table, or the band that answers the query."""
     query, lang = turn.query, turn.lang
+    if query.slots.kernel or query.slots.operator:
+        from assistant.dialogue._traced import bottleneck
+
+        if (of_trace := bottleneck(turn)) is not None:
+            return of_trace
     if name := outright(query) or _symbol(query):
         return _shown(name, lang)
     if len(said := codes(query)) == 1:

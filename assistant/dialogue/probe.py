@@ -15,7 +15,7 @@ from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, nothing_yet, suggest, words
 from assistant.planner.asked import asked_facts, givers, named_probes, wanted
 from assistant.planner.goal import only_by_looking
-from assistant.render.labels import listed, reason_name
+from assistant.render.labels import listed, reason_name, tight
 from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.facts import FactSpec, Kind, vocabulary
@@ -211,12 +211,14 @@ def _nothing_told(turn: Turn, w: Words, facts: Sequence[str], named: Sequence[st
 
 def _nowhere(turn: Turn, w: Words, where: Scoped) -> Reply:
     """What the question names is not among what is known."""
-    lost = listed((f"{u.slot} {u.value}" for u in where.unknown), w.lang)
+    words = {"gpu": "GPU", "node": w.t("node", "节点"), "job": w.t("job", "作业"), "pid": w.t("process", "进程"),
+             "process": w.t("process", "进程")}  # fmt: skip
+    lost = listed((f"{words.get(u.slot, u.slot)} {u.value}" for u in where.unknown), w.lang)
     known = [
         w.t(f"There is: {', '.join(u.known)}", f"已知的有：{'、'.join(u.known)}") for u in where.unknown if u.known
     ]
     return Reply(
-        turn.lang, w.t(f"There is no {lost} among what is known.", f"已知内容中没有 {lost}。"),
+        turn.lang, w.t(f"No {lost} is known.", tight(f"没有 {lost} 的信息。", w.lang)),
         (Items(tuple(known)),) if known else (), settled=False, data={"answer": "probe", "values": []},
     )  # fmt: skip
 

@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import State, Verdict, bad_roots, unread
-from assistant.dialogue import _clauses
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._scope import Scoped, called, scoped
 from assistant.dialogue._should import Should, asked_of, compared
 from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words, words_of
-from assistant.render.labels import aside, colon, label, listed
+from assistant.render.labels import aside, colon, label, led, listed
+from assistant.render.meanings import meaning
 from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.language import NO_TEXT, Text
@@ -123,36 +123,45 @@ def _can(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable, unti
     first, d = _FIRST[usable].in_(w.lang), w.d
     what = called(w, where.subjects) if where.subjects else ""
     if usable is Usable.UNKNOWN and about and d.settled and (lost := _base_unread(w)):
-        return w.t(f"{first}: {w.title(about[0])} would not forbid it, but this was not read: {lost}.",
+        return w.t(f"{first}: {w.quoted(w.title(about[0]))} would not forbid it, but {lost} not read.",
                    f"{first}：{w.quoted(w.title(about[0]))}本身不妨碍使用，但未读取{lost}。")  # fmt: skip
     if usable is Usable.UNKNOWN and not about:
         seen = not where.narrow or values_of(w, where)
         if not d.settled and seen:
             return clean(d.verdict.text.in_(w.lang))
         if seen and (lost := _base_unread(w)):
-            return w.t(f"{first}: nothing wrong stands in what was read, but this was not read: {lost}.",
+            return w.t(f"{first}: nothing wrong stands in what was read, but {lost} not read.",
                        f"{first}：已读内容未发现问题，但未读取{lost}。")  # fmt: skip
         return w.t(f"{first}: nothing was read of {what}.", f"{first}：没有读到{_spaced(what)}的任何信息。")
     if not about:
-        of = what or w.t("what was looked at", "所查看的内容")
+        of = w.t(f"on {what}", what) if what else w.t("in what was looked at", "所查看的内容")
         shared = next((f for f in bad_roots(where.others) if f.advice.bucket in _WHOLE_NODE), None)
         if where.narrow and shared is not None:
-            return w.t(f"{first}, by itself: nothing wrong was found on {of}. But {shared.advice.bucket} is due elsewhere, and takes it down too.",
+            return w.t(f"{first}, by itself: nothing wrong was found {of}. But {shared.advice.bucket} is due elsewhere, and takes it down too.",
                        f"{first}，就其自身而言：{_spaced(of, 1)}未发现问题。但其他位置需要 {shared.advice.bucket}，会一并中断它。")  # fmt: skip
-        return w.t(f"{first}: nothing wrong was found on {of}.", f"{first}：{_spaced(of, 1)}未发现问题。")
+        return w.t(f"{first}: nothing wrong was found {of}.", f"{first}：{_spaced(of, 1)}未发现问题。")
     reason = w.title(about[0])
+    if usable is Usable.YES and about[0].advice.bucket is Bucket.IGNORE:
+        return w.t(
+            f"{led(f'{first}, and nothing has to be done', reason, 'en')}.", f"{first}，无需处理：{w.quoted(reason)}。"
+        )
     if usable is Usable.YES:
-        return w.t(f"{first}, but look after this: {reason}.", f"{first}，但需留意：{w.quoted(reason)}。")
+        return w.t(f"{led(f'{first}, but look after this', reason, 'en')}.", f"{first}，但需留意：{w.quoted(reason)}。")
     when = until.in_(w.lang)
     if when:
         gap = " " if when[:1].isascii() else ""
-        return w.t(f"{_until(usable, first, when)}: {reason}.", f"{first}，须等{gap}{when}：{w.quoted(reason)}。")
-    return w.t(f"{first}: {reason}.", f"{first}：{w.quoted(reason)}。")
+        return w.t(
+            f"{led(_until(usable, first, when), reason, 'en')}.", f"{first}，须等{gap}{when}：{w.quoted(reason)}。"
+        )
+    return w.t(f"{led(first, reason, 'en')}.", f"{first}：{w.quoted(reason)}。")
 
 
 def _base_unread(w: Words) -> str:
-    """What nobody read of that on which a yes rests; empty when all of it was."""
-    return w.t(" and ", "和").join(name.in_(w.lang) for name in unread(w.d.facts))
+    """What nobody read of that on which a yes rests, in English with its verb; empty when all of it was."""
+    names = [name.in_(w.lang) for name in unread(w.d.facts)]
+    if w.lang == "zh":
+        return _spaced("和".join(names)) if names else ""
+    return f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'}" if names else ""
 
 
 def _until(usable: Usable, first: str, when: str) -> str:
@@ -241,7 +250,7 @@ def _unread(w: Words, where: Scoped) -> list[str]:
     names = {str(s) for s in where.subjects}
     known = w.d.facts.vocabulary
     gaps = (*w.d.coverage.denied, *w.d.coverage.failed)
-    lost = dict.fromkeys(_clauses.meaning(g.fact, known, w.lang) for g in gaps if g.subject in names)
+    lost = dict.fromkeys(meaning(g.fact, known, w.lang) for g in gaps if g.subject in names)
     shown = list(lost)[:FACTS]
     rest = [label("more_lines", w.lang).format(n=len(lost) - FACTS)] if len(lost) > FACTS else []
     return [listed([*shown, *rest], w.lang, ";")] if shown else []
@@ -263,7 +272,8 @@ def lost(w: Words, slot: str, value: str, known: Sequence[str]) -> str:
 
 def _unknown(turn: Turn, w: Words, where: Scoped) -> Reply:
     first = where.unknown[0]
-    head = f"{_FIRST[Usable.UNKNOWN].in_(w.lang)}{colon(w.lang)}{lost(w, first.slot, first.value, first.known)}"
+    gone = lost(w, first.slot, first.value, first.known)
+    head = f"{_FIRST[Usable.UNKNOWN].in_(w.lang)}{colon(w.lang)}{gone[:1].lower() if w.lang != 'zh' else gone[:1]}{gone[1:]}"
     parts = tuple(Paragraph(lost(w, u.slot, u.value, u.known)) for u in where.unknown[1:])
     again = _suggested(w, first.slot, first.known)
     return Reply(

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from assistant.dialogue._asked import changed
 from assistant.dialogue._assumed import Assumption, assumptions, told
-from assistant.dialogue._clauses import meaning
+from assistant.dialogue._clauses import opened
 from assistant.dialogue._scope import scoped
 from assistant.dialogue._standing import Stand, Standing, standings
 from assistant.dialogue._suppose import Differences, differences, suppose
 from assistant.dialogue._thresholds import with_rules
 from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, fact_of, facts_in, finding_data, nothing_yet, suggest, words, words_of
-from assistant.render.labels import colon, label, listed
+from assistant.render.labels import colon, label, led, listed
+from assistant.render.meanings import meaning
 from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.facts import vocabulary
@@ -171,10 +172,8 @@ def _unmoved(turn: Turn, w: Words, a: Assumption, then: Diagnosis) -> str:
 
 def _holds_without(w: Words, f: Finding, a: Assumption) -> str:
     other = [p for p in deciding(f.proof) if fact_of(p.leaf) not in a.facts] or list(deciding(f.proof))
-    return w.t(
-        f"{w.title(f)} holds all the same: {w.clause(other[0])}",
-        f"{w.quoted(w.title(f))}仍然成立：{w.clause(other[0])}",
-    )
+    title = w.quoted(w.title(f))
+    return led(w.t(f"{title} holds all the same", f"{title}仍然成立"), opened(w.clause(other[0])), w.lang)
 
 
 def _still(w: Words, s: Standing, then: Diagnosis, facts: frozenset[str] = frozenset()) -> str:
@@ -183,13 +182,13 @@ def _still(w: Words, s: Standing, then: Diagnosis, facts: frozenset[str] = froze
     if s.finding is not None:
         title, held = w.quoted(after.title(s.finding)), next(iter(deciding(s.finding.proof)), None)
         shown = after.clause(held) if held is not None else s.rule.id
-        return w.t(f"{title} holds all the same: {shown}", f"{title}仍然成立：{shown}")
+        return led(w.t(f"{title} holds all the same", f"{title}仍然成立"), opened(shown), w.lang)
     title = w.quoted(w.rule_name(s.rule))
     if s.lacking:
         reason = after.clause(next((p for p in s.lacking if fact_of(p.leaf) in facts), s.lacking[0]))
         if s.stand is Stand.UNKNOWN:
-            return w.t(f"{title} would still be open: {reason}", f"{title}仍无法判定：{reason}")
-        return w.t(f"{title} would still not hold: {reason}", f"{title}仍不成立：{reason}")
+            return led(w.t(f"{title} would still be open", f"{title}仍无法判定"), reason, w.lang)
+        return led(w.t(f"{title} would still not hold", f"{title}仍不成立"), opened(reason), w.lang)
     return w.t(f"{title}: nothing here that it is about", f"{title}：这里没有它所涉及的对象")
 
 

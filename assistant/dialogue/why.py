@@ -10,7 +10,7 @@ from assistant.dialogue._looked import looked_at
 from assistant.dialogue._opening import opening
 from assistant.dialogue._scope import called, scoped
 from assistant.dialogue._words import CLAUSES, Words, causes_of, finding_data, suggest
-from assistant.render.labels import colon, label, listed
+from assistant.render.labels import colon, label, led, listed
 from assistant.render.sheet import Fields, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.text import clean
@@ -62,7 +62,7 @@ def _chain(turn: Turn, w: Words, f: Finding) -> Reply:
         said = listed((w.title(x) for x in others[:3]), w.lang, ";")
         rest = len(others) - 3
         more = f"{w.mark}{label('more_lines', w.lang).format(n=rest)}" if rest > 0 else ""
-        parts.append(Paragraph(w.t(f"Beside it: {said}{more}", f"此外：{said}{more}")))
+        parts.append(Paragraph(w.t(f"{led('Found beside it', said, 'en')}{more}.", f"此外：{said}{more}。")))
     return Reply(
         turn.lang,
         _head(w, f),
@@ -78,20 +78,19 @@ def _chain(turn: Turn, w: Words, f: Finding) -> Reply:
 def _head(w: Words, f: Finding) -> str:
     title, verdict = w.title(f), w.d.verdict
     if f.grade is Grade.RULED_OUT:
-        return w.t(f"{title}: ruled out, although its condition holds.", f"{w.quoted(title)}的条件成立，但已排除。")
+        return w.t(f"{title} (ruled out, although its condition holds).", f"{w.quoted(title)}的条件成立，但已排除。")
     roots = causes_of(f, w.d)
     if f.role is Role.SYMPTOM and roots:
         cause = w.title(roots[0])
         return w.t(
-            f"{title}, {w.grade(f)}: a consequence of {_lower(cause)}.",
+            f"{title} ({w.grade(f)}). {led('It is a consequence of this', cause, 'en')}.",
             f"{w.quoted(title)}（{w.grade(f)}）是“{cause}”的后果。",
         )
     if w.d.roots and w.d.roots[0].id == f.id:
         state = label(str(verdict.state), w.lang)
-        return w.t(
-            f"{state}, because {_lower(title)} ({w.grade(f)}).", f"{state}，因为{w.quoted(title)}（{w.grade(f)}）。"
-        )
-    return w.t(f"{title}, {w.grade(f)}.", f"{title}（{w.grade(f)}）。")
+        lead = f"{state}. {title}" if ": " in title else f"{state}, because {_lower(title)}"  # one colon is enough
+        return w.t(f"{lead} ({w.grade(f)}).", f"{state}，因为{w.quoted(title)}（{w.grade(f)}）。")
+    return w.t(f"{title} ({w.grade(f)}).", f"{title}（{w.grade(f)}）。")
 
 
 def _lower(title: str) -> str:

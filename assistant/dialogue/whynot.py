@@ -129,7 +129,7 @@ def _head(w: Words, s: Standing, code: int | None) -> str:
             kind = scope_name(s.rule.scope, w.lang)
             return w.t(
                 f"It cannot be told, because nothing is known of any {kind} here: {title}.",
-                f"{w.quoted(title)}无从判断：这里没有关于{kind}的任何信息。",
+                f"{w.quoted(title)}无从判断：这里没有关于{f' {kind} ' if kind.isascii() else kind}的任何信息。",
             )
 
 

@@ -31,7 +31,7 @@ LOOK = 2000  # observations among which a reading of the machine itself would be
 _UNREAD = Text("not read", "未读取")
 _YOURS = Text("your answer", "您的回答")
 _COSTS = (
-    Text("free", "几乎无开销"), Text("cheap", "约 1 秒"), Text("takes seconds", "需数秒"),
+    Text("at next to no cost", "几乎无开销"), Text("about 1 s", "约 1 秒"), Text("takes seconds", "需数秒"),
     Text("takes minutes or loads the node: ask first", "耗时数分钟或有负载：先征得同意"),
 )  # fmt: skip
 
@@ -194,7 +194,8 @@ class Wording:
 
     def _with_cost(self, probe: str) -> str:
         spec = self._probes().get(probe)
-        return probe + (aside(_COSTS[spec.cost].in_(self._lang), self._lang) if spec else "")
+        said = Text(f"run the probe {probe}", f"运行探针 {probe}").in_(self._lang)
+        return said + (aside(_COSTS[spec.cost].in_(self._lang), self._lang) if spec else "")
 
     def _question(self, fact: str, gaps: Sequence[Gap]) -> str:
         waited = {g.rule for g in gaps}

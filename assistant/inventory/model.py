@@ -131,9 +131,14 @@ class Hosts:
 
 def unknown(said: str, near: tuple[str, ...], file: str) -> UnknownNameError:
     """The error for a machine that the inventory does not know."""
-    error = UnknownNameError("machine", excerpt(said, 80), ())
+    error = UnknownNameError("machine", excerpt(said, 80), (), kind_zh="机器")
     where = file or "inventory.toml beside config.toml"
     meant = f"did you mean {', '.join(dict.fromkeys(near))}?" if near else f"name it in {where}"
+    if near:
+        meant_zh = f"是否指 {', '.join(dict.fromkeys(near))}？"
+    else:
+        meant_zh = f"请在 {file or '配置文件旁的 inventory.toml'} 中写明"
+    error.hint_zh = f"{meant_zh}（gpudiag config hosts 列出全部；--via ssh 可用 ssh 认识的名称）"
     error.hint = f"{meant} (gpudiag config hosts lists them; --via ssh takes a name that ssh knows)"
     return error
 

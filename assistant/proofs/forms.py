@@ -9,6 +9,7 @@ from assistant.dialogue import _clauses
 from assistant.proofs.supposing import CODED, NONE, SEEN, Target, What, leaf_fact
 from assistant.proofs.values import in_words, unit_of
 from assistant.render.labels import listed, reason_name, subject_name
+from assistant.render.meanings import meaning
 from knowledge.facts import FactSpec, Type, vocabulary
 from knowledge.language import Text
 from knowledge.observation import Event, Observation, Status
@@ -51,7 +52,7 @@ def form(target: Target, d: Diagnosis, lang: str) -> Form:
     )
     choices = _choices(spec, lang)
     return Form(
-        _clauses.opened(_clauses.meaning(target.name, known, lang)), about, _now(spec, seen, lang), against, unit_of(spec),
+        _clauses.opened(meaning(target.name, known, lang)), about, _now(spec, seen, lang), against, unit_of(spec),
         _allowed(spec, lang), choices, "" if choices else _start(seen),
     )  # fmt: skip
 
@@ -68,7 +69,7 @@ def _threshold_form(target: Target, lang: str) -> Form:
 
 
 def _event_form(target: Target, d: Diagnosis, about: str, lang: str) -> Form:
-    title = target.name.upper() if target.name in CODED else _clauses.meaning(target.name, d.facts.vocabulary, lang)
+    title = target.name.upper() if target.name in CODED else meaning(target.name, d.facts.vocabulary, lang)
     title = f"{title} {target.code}" if target.code is not None else _clauses.opened(title)
     assert target.subject is not None
     seen = [o for o in d.facts.events_within(target.name, target.subject) if _is(o, target.code)]

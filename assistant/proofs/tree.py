@@ -21,6 +21,7 @@ from assistant.proofs.values import seen_value
 from assistant.render import lines
 from assistant.render.gaps import remedy
 from assistant.render.labels import aside, colon, impact_words, label, listed, reason_name
+from assistant.render.meanings import meaning
 from assistant.render.times import readable
 from knowledge.language import Text
 from knowledge.observation import Event, Observation, Origin
@@ -178,7 +179,7 @@ class _Tree:
             yield Node("remedy", Kind.COMMAND, clean(command), copy=clean(command), question=entry.question)
         known = self.d.facts.vocabulary
         for name in dict.fromkeys(n for n in _FACT.findall(entry.text) if n in known):
-            said = _clauses.meaning(name, known, self.lang)
+            said = meaning(name, known, self.lang)
             yield Node(
                 f"fact {name}", Kind.TEXT, said, place=name, question=questions.of_topic(f"fact {name}", self.lang)
             )
@@ -245,7 +246,7 @@ class _Tree:
         known = self.d.facts.vocabulary
         if isinstance(p.leaf, EventLeaf):
             return _clauses.opened(_clauses.asked(p.leaf, known, self.lang))
-        said = _clauses.meaning(p.leaf.fact, known, self.lang).removeprefix("Whether ")
+        said = meaning(p.leaf.fact, known, self.lang).removeprefix("Whether ")
         return said[:1].upper() + said[1:]
 
     def _against(self, p: LeafProof) -> tuple[str, str]:
@@ -315,12 +316,12 @@ class _Tree:
     def _missing(self, m: Missing, key: str, targets: Sequence[Target], asked: str) -> Node:
         said = reason_name(m.reason, self.lang)
         if m.fact != asked:  # the clause above names its own
-            said = f"{_clauses.meaning(m.fact, self.d.facts.vocabulary, self.lang)}{colon(self.lang)}{said}"
+            said = f"{meaning(m.fact, self.d.facts.vocabulary, self.lang)}{colon(self.lang)}{said}"
         own = tuple(t for t in targets if (t.fact, t.subject) == (m.fact, m.subject)) or tuple(targets[:1])
         needs = [_NAMES.sub("", n) for n in self.w.view.gaps.needs([m])]
         return Node(
             key, Kind.MISSING, _clauses.opened(said), Truth.UNKNOWN, place=f"{m.fact} · {self.w.view.name(m.subject)}",
-            raw=label("needs", self.lang).format(listed(needs, self.lang)) if needs else "",
+            raw=listed(self.w.view.gaps.needed(needs, [m]), self.lang, ";"),
             question=questions.of_topic(f"fact {m.fact}", self.lang), targets=own,
         )  # fmt: skip
 

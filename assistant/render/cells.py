@@ -10,7 +10,8 @@ from typing import NamedTuple
 MIN_WIDTH, MAX_WIDTH, PIPE_WIDTH = 40, 140, 100  # columns; a pipe gets a width that reads well in a mail or a ticket
 _CODES = {"red": "31", "yellow": "33", "green": "32", "blue": "36", "dim": "2", "bold": "1", "alarm": "1;37;41"}
 _WORD = 20  # characters that a cut may give up so as not to break a word
-_NO_START = set("，。；：、！？）】」』》,.;:!?)]}%")  # punctuation that does not begin a line
+_NO_START = set("，。；：、！？）】」』》”,.;:!?)]}%")  # punctuation that does not begin a line
+_NO_END = frozenset("（【「『《")  # and such that does not end one
 
 
 def width(text: str) -> int:
@@ -69,15 +70,19 @@ def unbroken(text: str) -> int:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Words with the blanks behind them; each Han character alone."""
+    """Words with the blanks behind them; each Han character alone, with the bracket that opens before it."""
     word = ""
     for c in text:
         wide = ord(c) >= 0x2E80
         if wide:
-            if word:
+            if word and word not in _NO_END:
                 yield word
+                word = ""
+            if c in _NO_END:
+                word += c
+                continue
+            yield word + c
             word = ""
-            yield c
         elif c == " ":
             yield word + c
             word = ""

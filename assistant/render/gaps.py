@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from assistant.render.labels import aside, colon, label, listed, reason_name
+from assistant.render.labels import aside, colon, label, listed, reason_name, tight
+from assistant.render.meanings import called
 from assistant.render.words import our_words, part_name, source_name
 from assistant.vendors import TOOLS
 from knowledge.observation import Scope, Status
@@ -65,6 +66,7 @@ class _Lack:
 
     source: str
     command: bool  # whether `source` is something to run
+    reason: bool = False  # whether `source` says only why there is nothing to get
     facts: dict[str, None] = field(default_factory=dict)
 
 
@@ -91,11 +93,19 @@ class Gaps:
         out = tuple(f"{lack.source} [{self._names(lack.facts)}]" for lack in self._lacks(known))
         return out if self.verbose else out[:NAMES]
 
+    def needed(self, needs: Iterable[str], gaps: Iterable[Missing]) -> list[str]:
+        """``needs A, B``, and apart from it why of other things nothing can be had: a reason is nothing to get."""
+        why = tuple(lack.source for lack in self._lacks(m for m in gaps if not self._untold(m)) if lack.reason)
+        got = [n for n in needs if not why or not n.startswith(why)]
+        said = label("needs", self.lang).format(listed(got, self.lang)) if got else ""
+        return [tight(said, self.lang)] * bool(got) + [n for n in needs if n not in got]
+
     def _lacks(self, gaps: Iterable[Missing]) -> list[_Lack]:
         found: dict[str, _Lack] = {}
         for m in gaps:
             source, command = self._source(m)
-            found.setdefault(source, _Lack(source, command)).facts.setdefault(m.fact)
+            reason = source == reason_name(m.reason, self.lang)
+            found.setdefault(source, _Lack(source, command, reason)).facts.setdefault(m.fact)
         return sorted(found.values(), key=lambda lack: not lack.command)
 
     def _untold(self, m: Missing) -> bool:
@@ -155,7 +165,7 @@ class Gaps:
         parts = [*shown, *([label("more_lines", self.lang).format(n=rest)] if rest else [])]
         gaps = [m for g in groups for u in g for m in u.missing]
         if needs := self.needs(gaps):
-            parts.append(label("needs", self.lang).format(listed(needs, self.lang)))
+            parts += self.needed(needs, gaps)
         if untold := dict.fromkeys(m.fact for m in gaps if self._untold(m)):
             parts.append(f"{label('unsupported', self.lang)}{colon(self.lang)}{self._names(untold)}")
         return listed(parts, self.lang, ";")
@@ -199,8 +209,18 @@ class Gaps:
         lines = [self._shown_by(command, group) for command, group in sorted(helped.items(), key=lambda i: -len(i[1]))]
         for (status, detail), facts in sorted(others.items(), key=lambda item: -len(item[1])):
             reason = reason_name(f"{status}: {detail}" if detail else str(status), self.lang)
-            lines.append(f"{reason}{colon(self.lang)}{self._names(facts, NAMES + 1)}")
+            lines.append(f"{reason}{colon(self.lang)}{self._meant(facts)}")
         return lines
+
+    def _meant(self, names: Iterable[str]) -> str:
+        """Facts by what they are; all of them, by name, with --verbose."""
+        known = list(names)
+        if self.verbose:
+            return self._names(known)
+        said = list(dict.fromkeys(called(name, self.d.facts.vocabulary, self.lang) for name in known))
+        rest = len(said) - NAMES - 1
+        more = [label("more_lines", self.lang).format(n=rest)] if rest > 0 else []
+        return listed([*said[: NAMES + 1], *more], self.lang, ";")
 
     def _shown_by(self, command: str, gaps: Sequence[Gap]) -> str:
         """``sudo gpudiag check shows: kernel log [xid, sxid]; process table [...]``"""

@@ -161,6 +161,11 @@ _BETWEEN_HAN = lazy("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")  # a Chinese wor
 _SAID = frozenset(Scope) - {Scope.DOCUMENT, Scope.OBJECT}  # of which the name begins with a word of ours
 
 
+def tight(text: str, lang: str) -> str:
+    """`text` without the blanks between Han characters that come from what was filled in."""
+    return _BETWEEN_HAN.sub("", text) if lang == "zh" else text
+
+
 def localised(text: str, subject: Subject | None, lang: str) -> str:
     """`text` with the plain names of `subject` and of what it is part of put into `lang`."""
     here = subject
@@ -220,6 +225,13 @@ def colon(lang: str) -> str:
     return {"zh": "："}.get(lang, ": ")
 
 
+def led(lead: str, said: str, lang: str) -> str:
+    """`said` behind the words that lead to it. A clause that holds a colon of its own begins a sentence instead of a second one."""
+    if lang == "zh":
+        return f"{lead}：{said}"
+    return f"{lead}{'.' if ': ' in said else ':'} {said}"
+
+
 def listed(items: Iterable[str], lang: str, mark: str = ",") -> str:
     """Items one after another; `mark` is ``,`` or ``;``."""
     between = {"zh": {",": "、", ";": "；"}[mark]}.get(lang, f"{mark} ")
@@ -234,7 +246,7 @@ def aside(text: str, lang: str) -> str:
 def sentence(spec: FactSpec, observation: Observation, lang: str) -> str:
     """What an observation says, with its subject by its name in `lang`."""
     said = localised(spec.sentence(observation, lang), observation.subject, lang)
-    return _BETWEEN_HAN.sub("", said) if lang == "zh" else said
+    return tight(said, lang)
 
 
 def reason_name(reason: str, lang: str) -> str:

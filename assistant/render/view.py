@@ -228,7 +228,7 @@ class Builder:
             missing=self.gaps.needs(m for g in group for m in g.missing) if unsure else (),
             rule=f.rule.id,
             why=f.rule.why.in_(lang) if self.verbose else "",
-            false_positives=f.rule.false_positives.in_(lang) if self.verbose else "",
+            false_positives=f.rule.mistaken.in_(lang) if self.verbose else "",
             references=f.rule.references if self.verbose else (),
             impact=self._impact([g.impact for g in group if g.impact is not None]),
         )

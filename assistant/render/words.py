@@ -27,6 +27,14 @@ _ZH: tuple[tuple[str, str], ...] = (
     (r"not (?:active|up): (.{1,300})", r"未激活：\1"),
     (r"slower: (.{1,300})", r"速率较低：\1"),
     (r"(\d+) of (\d+) devices gave a handle", r"\2 个设备中有 \1 个给出句柄"),
+    # denials of the policy for chats (assistant.rights.words)
+    (r"no grant of yours covers (\S{1,80})", r"您的授权均不包含 \1"),
+    (r"you may have (\S{1,80}) run, but not on (\S{1,80})", r"您可以运行 \1，但不可在 \2 上"),
+    (r"(\S{1,80}) on (\S{1,80}) costs more .{1,80}", r"在 \2 上运行 \1 的开销超出您的上限"),
+    (r"(\S{1,80}) on (\S{1,80}) is \w{1,20}, and your rights there end at \w{1,20}", r"在 \2 上运行 \1 的风险超出您的上限"),
+    (r"(\S{1,80}) on (\S{1,80}) needs privileges, and no grant .{1,40}", r"在 \2 上运行 \1 需要特权，而您的授权均不包含特权"),
+    (r"no grant names a role of yours", "没有任何授权包含您的角色"),
+    (r"A second person has to agree: this is \w{1,20}. The grant (\S{1,80}) lets you ask for it", r"需要第二人同意；授权 \1 允许您提出请求"),
     (r"(\d+) live readings answered", r"\1 项实时读数有应答"),
     (r"parent (\d+) \((.{1,40})\)", r"父进程 \1（\2）"),
     (r"thread (\d+) in state (\w), seen (\d+) times", r"线程 \1 处于 \2 状态，查看 \3 次均如此"),
@@ -86,6 +94,32 @@ _ZH: tuple[tuple[str, str], ...] = (
 
 
 # What an input is called: a format's title, for people. Those that only gpudiag makes are asked for by its command.
+_SOURCES = {
+    "CUDA errors in application logs": "the application's log",
+    "out of device memory in application logs": "the application's log",
+    "Python tracebacks and how jobs ended": "the job's log to its end",
+    "NCCL and torch.distributed logs": "the NCCL and torch.distributed logs",
+    "Fabric Manager log": "the Fabric Manager's log",
+    "kernel log": "the kernel log",
+    "system log or journal": "the system log or journal",
+    "kernel log, system log or journal": "the kernel log, system log or journal",
+    "dcgm-exporter scrape": "a scrape of dcgm-exporter",
+    "nvidia_gpu_exporter scrape": "a scrape of nvidia_gpu_exporter",
+    "metrics page of vLLM": "the metrics page of the serving engine",
+    "result of an active test (gpudiag test)": "the result of an active test (gpudiag test)",
+    "capture of a running job (gpudiag profile)": "a capture of the running job (gpudiag profile)",
+    "torch.profiler trace": "a torch.profiler trace",
+    "torch memory snapshot": "a memory snapshot of PyTorch",
+    "ncu --csv report": "an ncu --csv report",
+    "version lines of GPU node software": "the versions of the node's GPU software",
+    "environment and build of PyTorch (collect_env)": "PyTorch's report of its environment (collect_env)",
+    "Redfish resources": "the Redfish resources of the management controller",
+    "nccl-tests": "a run of nccl-tests",
+    "perftest (ib_write_bw ...)": "a run of perftest (ib_write_bw ...)",
+    "nvbandwidth": "a run of nvbandwidth",
+    "gpu-burn": "a run of gpu-burn",
+    "GPCNeT": "a run of GPCNeT",
+}
 _HERE = ("gpudiag check on the node", "在节点上运行 gpudiag check")
 _SOURCES_ZH = {
     "CUDA errors in application logs": "应用日志中的 CUDA 错误",
@@ -104,14 +138,31 @@ _SOURCES_ZH = {
     "perftest (ib_write_bw ...)": "perftest（ib_write_bw 等）",
     "Python tracebacks and how jobs ended": "Python 错误栈与作业的结束方式",
     "version lines of GPU node software": "GPU 节点软件的版本信息",
+    "capture of a running job (gpudiag profile)": "运行中作业的采集（gpudiag profile）",
+    "torch.profiler trace": "torch.profiler 轨迹",
+    "torch memory snapshot": "PyTorch 显存快照",
+    "kernel log": "内核日志",
+    "system log or journal": "系统日志或 journal",
+    "metrics page of vLLM": "推理引擎的 metrics 页面",
+    "environment and build of PyTorch (collect_env)": "PyTorch 环境报告（collect_env）",
+    "Redfish resources": "管理控制器的 Redfish 资源",
+    "ncu --csv report": "ncu --csv 报告",
+    "crictl ps or images (JSON)": "crictl ps 或 images（JSON）",
+    "dmon or pmon": "dmon 或 pmon",
+    "Triton or TGI": "Triton 或 TGI",
+    "nccl-tests": "nccl-tests 的结果",
+    "nvbandwidth": "nvbandwidth 的结果",
+    "gpu-burn": "gpu-burn 的结果",
+    "GPCNeT": "GPCNeT 的结果",
 }
 
 
 def source_name(title: str, lang: str) -> str:
     """A format's title as a thing to get."""
-    if "snapshot" in title:
+    known = _SOURCES_ZH if lang == "zh" else _SOURCES
+    if title not in known and "snapshot" in title:
         return _HERE[lang == "zh"]
-    return _SOURCES_ZH.get(title, title) if lang == "zh" else title
+    return known.get(title, title)
 
 
 # What gpudiag itself reads, where a privilege is lacking to read more of it.

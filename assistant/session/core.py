@@ -14,7 +14,7 @@ from assistant.intent.query import Intent, Query, Slots, of_process
 from assistant.reply import Reply
 from assistant.session import phrases
 from assistant.session.concluding import concluded, planned, rooted
-from assistant.session.looking import fresh, granted, not_again, other_recording, replaced, unasked, wanted
+from assistant.session.looking import fresh, granted, not_again, not_into, other_recording, replaced, unasked, wanted
 from assistant.session.naming import known, meant, options
 from assistant.session.processes import title_of
 from assistant.session.state import Frame, Origin, Pending, Seen, State
@@ -265,7 +265,7 @@ class Session:
         reply = self._answer(state, frame, asked, diagnosis, plan)
         if there is not None:
             reply = phrases.beside(reply, there)
-        if frame.origin.live and frame.origin.host and of_process(query):
+        if of_process(query) and not_into(state, frame):
             reply = phrases.noted(reply, phrases.job_there(frame.origin.host, query.lang))
         if gone:
             reply = phrases.noted(reply, phrases.another_node(gone, self._host(state, frame), query.lang))

@@ -57,21 +57,25 @@ class Far:
 
 
 def absent(host: Host) -> tuple[str, ...]:
-    """Probes that need consent and that cannot run on another machine: their tool or device is not there, or they look into a process."""
+    """Probes that need consent and that cannot run on another machine: their tool or device is not there, or they act inside
+    a process, or look into one where no gpudiag is installed."""
     from concurrent.futures import ThreadPoolExecutor
 
     from probes.live import Cost, probes
     from probes.live_host import FOLDERS
+    from probes.remote import profiler
 
     dear = [s for s in probes() if not s.default or s.cost >= Cost.SECONDS]
     binaries = sorted({b for s in dear if not s.wants for b in s.needs.binaries})
     devices = sorted({f for s in dear if s.needs.binaries for f in s.needs.files})
     places = [(b, f"{folder}/{b}") for b in binaries for folder in FOLDERS] + [(f, f) for f in devices]
     with ThreadPoolExecutor(8) as pool:
+        looks = pool.submit(profiler.able, host)
         found = list(pool.map(lambda at: bool(host.files(at[1])), places))
+        into = looks.result()
     there = {b for (b, _), is_there in zip(places, found, strict=True) if is_there}
     return tuple(
         s.name for s in dear
-        if s.wants or (s.needs.binaries and there.isdisjoint(s.needs.binaries))
+        if (s.wants and (s.cost >= Cost.HEAVY or not into)) or (s.needs.binaries and there.isdisjoint(s.needs.binaries))
         or (s.needs.binaries and s.needs.files and there.isdisjoint(s.needs.files))
     )  # fmt: skip

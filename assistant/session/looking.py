@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rules.factbase import FactBase
 
 
+OUTSIDE = "job-stacks"  # the probe that looks into a running job and leaves it alone
 FRESH = 60 * 10**9  # ns that a reading of a live machine answers further questions; then it is looked at again
 
 
@@ -27,6 +28,12 @@ def fresh(state: State, frame: Frame, at: int | None) -> bool:
         return True
     times = [state.seen[n].as_of for n in frame.seen]
     return at is None or all(t is not None and 0 <= at - t <= FRESH for t in times)
+
+
+def not_into(state: State, frame: Frame) -> bool:
+    """Whether `frame` is about another machine on which no running job can be looked into from here."""
+    there = frame.origin.live and frame.origin.host
+    return bool(there) and any(OUTSIDE in state.seen[n].absent for n in frame.seen)
 
 
 def ran(state: State, frame: Frame) -> tuple[str, ...]:

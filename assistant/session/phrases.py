@@ -222,11 +222,12 @@ def unreached(name: str, why: str, lang: str, *, partly: bool = False) -> Reply:
 
 
 def job_there(name: str, lang: str) -> str:
-    """A running job of another machine."""
+    """A running job of another machine on which no gpudiag is installed, or none that can look at it."""
     name = clean(name)
     return Text(
-        f"What a running job does is looked into on its own machine: gpudiag profile, or gpudiag ask, on {name}",
-        f"运行中的作业须在其所在机器上查看：在 {name} 上运行 gpudiag profile 或 gpudiag ask",
+        f"What a running job does is looked into on its own machine: gpudiag profile, or gpudiag ask, on {name}. "
+        "From here it takes a gpudiag that is installed there",
+        f"运行中的作业须在其所在机器上查看：在 {name} 上运行 gpudiag profile 或 gpudiag ask。若要从本机查看，需先在该机器上安装 gpudiag",
     ).in_(lang)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 BEGIN, END = "\x1b[200~", "\x1b[201~"  # what a terminal puts around pasted text (bracketed paste)
 FENCE = "```"
 LIMIT = 1 << 20  # characters of one sentence: a screenful of log, and any traceback
-_PROMPT, _MORE = "> ", "... "
+PROMPT, _MORE = "> ", "... "
 
 
 class Sentences:
@@ -25,7 +25,7 @@ class Sentences:
         """The next sentence, never empty; None at the end."""
         while True:
             try:
-                line = self._rest or self._next_line(_PROMPT)
+                line = self._rest or self._next_line(PROMPT)
             except EOFError:
                 return None
             self._rest = ""

@@ -35,6 +35,8 @@ class Editor:
         self._file = folder / FILE if folder is not None else None
         self._offers: tuple[str, ...] = ()
         self._names: tuple[str, ...] = ()
+        self._prompt = ""
+        self._hook: object = None  # kept alive for as long as readline may call it
         try:
             import readline
         except ImportError:
@@ -58,6 +60,7 @@ class Editor:
 
     def line(self, prompt: str) -> str:
         """The next line. EOFError at the end, KeyboardInterrupt for Ctrl-C."""
+        self._prompt = prompt
         if sys.stdout is not None and sys.stdout.isatty():
             any_bytes()
             return input(prompt)
@@ -65,8 +68,41 @@ class Editor:
         sys.stderr.flush()
         return piped("")
 
+    @property
+    def prompts(self) -> bool:
+        """Whether something can be shown above the prompt: the terminal is also where answers go, and readline is there."""
+        return self._readline is not None and sys.stdout is not None and sys.stdout.isatty()
+
+    def idle(self, prompt: str, above: Callable[[], str]) -> None:
+        """While `prompt` stands and nothing is typed, ten times a second: what `above` gives is shown above it.
+
+        readline calls it between two keys, in the thread that reads: so nothing is ever written into what somebody types.
+        """
+        import ctypes
+        import readline
+
+        def tick() -> int:
+            with suppress(Exception, KeyboardInterrupt):  # ctypes would print it onto the screen
+                if self._prompt == prompt and not readline.get_line_buffer() and (text := above()):
+                    sys.stdout.write(f"\r\x1b[K{text}{prompt}")
+                    sys.stdout.flush()
+            return 0
+
+        self._hook = ctypes.CFUNCTYPE(ctypes.c_int)(tick)
+        slot = ctypes.c_void_p.in_dll(ctypes.pythonapi, "PyOS_InputHook")
+        slot.value = ctypes.cast(self._hook, ctypes.c_void_p).value
+
+    def _no_idle(self) -> None:
+        if self._hook is None:
+            return
+        import ctypes
+
+        ctypes.c_void_p.in_dll(ctypes.pythonapi, "PyOS_InputHook").value = None
+        self._hook = None
+
     def close(self) -> None:
         """Keep what was typed."""
+        self._no_idle()
         if self._readline is None or self._file is None:
             return
         with suppress(OSError):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from knowledge.observation import Observation, Source, Status, node
 from knowledge.text import excerpt
 from probes.base import Context
+from probes.capture.model import SCHEMA
 from probes.host import Host, Reply
 from probes.live import ProbeRequest
 from probes.live._fetch import missing
@@ -31,7 +32,7 @@ def told(request: ProbeRequest, host: Host, main: Sequence[str], *words: str) ->
         source = Source(NAME, "", revision=job_capture.REVISION)
         return [Observation(fact, node(host.name), None, Status.NOT_ASKED, source, detail=NOBODY) for fact in main]
     reply = host.snapshot(NAME, "--pid", ",".join(chosen), *words, deadline=request.deadline)
-    why = _why(reply)
+    why = _why(reply, host.name)
     if why:
         return missing(main, host, reply, job_capture.FORMAT, why=why)
     return job_capture.FORMAT.parse(reply.text, Context(reply.title, host.name)) or missing(
@@ -39,13 +40,19 @@ def told(request: ProbeRequest, host: Host, main: Sequence[str], *words: str) ->
     )
 
 
-def _why(reply: Reply) -> str:
-    """Why there is no capture; empty when there is one."""
+def _why(reply: Reply, name: str) -> str:
+    """Why there is no capture of the machine called `name`; empty when there is one."""
     if not reply.data:
         return reply.detail or excerpt(reply.errors, 200) or "nothing was printed"
     try:
         document = json.loads(reply.text)
     except (ValueError, RecursionError):
-        return "the document is cut or is no JSON"
-    error = document.get("error") if isinstance(document, dict) else "it is no document"
+        printed = f"the document of {excerpt(name, 100)} is cut or is no JSON"
+        return reply.detail or f"{printed}: it begins with {excerpt(reply.text.strip(), 60)}"
+    if not isinstance(document, dict):
+        return "it is no document"
+    if (schema := document.get("schema")) != SCHEMA:
+        said = excerpt(str(schema or "none"), 60)
+        return f"the gpudiag on {excerpt(name, 100)} makes captures of another version ({said}) than this one reads ({SCHEMA})"
+    error = document.get("error")
     return excerpt(str(error), 300) if error else ""

@@ -37,7 +37,7 @@ from probes.live_host import (
     fault,
     told,
 )
-from probes.remote import ConnectError, far, pods, sending, words
+from probes.remote import ConnectError, far, pods, profiler, sending, words
 from probes.remote.line import Answer, LateError, Line, LineBrokenError
 from probes.remote.reach import Reach, Via, argv
 
@@ -47,7 +47,6 @@ STARTING = 5.0  # seconds, behind those of the connection, that an interpreter t
 OLDEST = (3, 6)  # for files, listings and commands
 OLDEST_FOR_SNAPSHOTS = (3, 8)  # what collectors are written for
 TESTS, TEST_GRACE = "active", 12.0  # the collector that ends a test before itself, and the seconds it has for that
-NOT_THERE = "capture"  # the one collector that needs gpudiag itself
 _CLOCKS = 3  # questions for the time of the other side: the quickest answer counts
 
 
@@ -280,14 +279,20 @@ class RemoteHost:
         return self._child(blank, {"op": "run", "argv": sent}, deadline)
 
     def snapshot(self, name: str, *args: str, deadline: float) -> Reply:
-        """The output of a collector, which is sent when it is first asked for. ValueError when there is none of that name."""
+        """The output of a collector, which is sent when it is first asked for; a capture is made by the gpudiag that is there.
+
+        ValueError when there is none of that name.
+        """
         path = COLLECTORS / f"{name}.py"
         if not name.isidentifier() or not path.is_file():
             raise ValueError(f"there is no collector {name!r}")
         blank = Reply(CallKind.SNAPSHOT, (name, *args), started=self._now())
-        if name == NOT_THERE:
-            why = "a running job is looked into from its own machine: run gpudiag profile on that machine"
-            return replace(blank, status=Status.UNSUPPORTED, detail=why)
+        if name == profiler.COLLECTOR:
+
+            def run(argv: Sequence[str]) -> Reply:
+                return self._child(blank, {"op": "run", "argv": list(argv)}, deadline)
+
+            return profiler.answer(blank, self._reach.root, self.which, run, self.name)
         if self._hello and tuple(self._hello["python"]) < OLDEST_FOR_SNAPSHOTS:
             why = (
                 f'the python there is {self.python}, and this reading needs 3.8 or newer: python = "..." names another'

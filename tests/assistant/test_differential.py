@@ -172,7 +172,7 @@ def test_out_of_memory_in_a_traceback() -> None:
     assert rows["gpu-memory-too-small"].state is Stand.FOR
     assert rows["gpu-memory-fragmented"].state is Stand.AGAINST
     assert "均不是此类" in rows["gpu-memory-fragmented"].against[0]
-    assert rows["gpu-shared"].next == "nvml（约 1 秒）", "who shares a GPU is computed from what its processes are"
+    assert rows["gpu-shared"].next == "运行探针 nvml（约 1 秒）", "who shares a GPU is computed from what its processes are"
 
 
 def test_of_several_possible_causes_the_usual_one_stands_first() -> None:
@@ -186,20 +186,20 @@ def test_a_probe_that_would_tell_is_named_with_its_cost() -> None:
     rows = by_id(differential(["gpu-too-hot"], of_text(DBE), None, "en"))
     hot = rows["thermal-throttling"]
     assert hot.state is Stand.UNKNOWN
-    assert hot.next == "nvml (cheap)"
+    assert hot.next == "run the probe nvml (about 1 s)"
     assert hot.unknown == (
         "nvml: Clock event reason: the hardware lowers the clocks because of heat; "
         "Clock event reason: the driver lowers the clocks because of heat",
     )
     in_chinese = by_id(differential(["gpu-too-hot"], of_text(DBE), None, "zh"))["thermal-throttling"]
-    assert in_chinese.next == "nvml（约 1 秒）"
+    assert in_chinese.next == "运行探针 nvml（约 1 秒）"
 
 
 def test_the_plan_says_which_probe() -> None:
     waits = (("gpu.clock.event.hw_thermal", "hw-thermal-slowdown"),)
     planned = Plan(probes=(Candidate("nvidia-smi", 1.0, 1.0, waits, False, Text("", "")),), decided=False)
     rows = by_id(differential(["gpu-too-hot"], of_text(DBE), planned, "en"))
-    assert rows["thermal-throttling"].next.startswith("nvidia-smi (")
+    assert rows["thermal-throttling"].next.startswith("run the probe nvidia-smi (")
     assert rows["thermal-throttling"].unknown[0].startswith("nvidia-smi: Clock event reason")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from assistant import config
@@ -62,3 +65,70 @@ def test_a_kernel_is_asked_about_by_what_it_does() -> None:
     assert questions.frame("Optimizer.step#AdamW.step", "mark") is questions.OPTIMIZER
     assert questions.frame("train.py(11): train_step", "python") is questions.HOST
     assert questions.phase("exposed_comm") is questions.NCCL
+
+
+GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_kernel"
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize(("kind", "name"), [("kernel", GEMM), ("operator", "aten::mm")])
+def test_one_that_is_named_is_spoken_of(talk: Conversation, kind: str, name: str, lang: str) -> None:
+    meant = questions.query_of(kind, name, lang)
+    read = understand(meant.text, lang=lang)
+    assert getattr(read.slots, kind) == getattr(meant.slots, kind) == (name,), "typed it is the same as pointed at"
+    assert read.intent is meant.intent
+    for query in (None, meant):
+        reply = talk.say(meant.text, Origin(inputs=(STARVED,)), query).reply
+        assert name in reply.headline
+        assert reply.data["answer"] == "named"
+        (rank,) = reply.data["ranks"]
+        assert rank["calls"] == (288 if kind == "kernel" else 96)
+        assert 0 < rank["share"] <= 100
+        assert f"{rank['share']:.1f} %" in reply.headline
+    if kind == "kernel":
+        assert rank["class"] == "gemm"
+        assert len(reply.parts) > 2, "what is known of work of its class follows"
+
+
+def test_the_beginning_of_a_name_is_enough_and_explain_answers_too(talk: Conversation) -> None:
+    reply = talk.say("how much time does kernel sm90_xmma_gemm take?", Origin(inputs=(STARVED,))).reply
+    assert reply.headline.startswith(f"Kernel {GEMM}")
+    reply = talk.say("explain operator aten::addmm", Origin(inputs=(STARVED,))).reply
+    assert reply.headline.startswith("Operator aten::addmm takes")
+
+
+def test_one_that_takes_little_is_not_made_up(talk: Conversation) -> None:
+    reply = talk.say("how much time does kernel no_such_kernel take?", Origin(inputs=(STARVED,))).reply
+    assert "is not among the 3 that take most time" in reply.headline
+    assert not reply.settled
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "which kernel is the worst?",
+        "is the kernel log clean?",
+        "kernel 5.15.0-91-generic panics",
+        "is the kernel_task hung?",
+        "算子太慢",
+    ],
+)
+def test_words_behind_kernel_are_no_name(said: str) -> None:
+    slots = understand(said).slots
+    assert not slots.kernel
+    assert not slots.operator
+
+
+def test_ranks_stand_side_by_side(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        shutil.copy(STARVED, tmp_path / f"rank{rank}.json.gz")
+    settings = config.load({"format": None, "lang": None, "color": None}, {}, ())
+    eyes = Eyes(settings, load(), history=False)
+    files = tuple(map(str, sorted(tmp_path.iterdir())))
+    reply = (
+        Conversation(session_of(eyes), eyes)
+        .say("how much time does operator aten::mm take?", Origin(inputs=files))
+        .reply
+    )
+    assert len(reply.data["ranks"]) == 2
+    assert "the most of 2" in reply.headline

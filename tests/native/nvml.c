@@ -27,6 +27,7 @@ static Device devices[16];
 static Device instances[2] = { { 0, 0, 1, 0, 40ULL << 30, "3g.40gb" }, { 0, 1, 9, 0, 10ULL << 30, "1g.10gb" } };
 
 static int is(const char *name) { return strcmp(scenario, name) == 0; }
+static int mig(const Device *d) { return (is("mig") || is("mig_user")) && d->index == 0; }
 static int blackwell(void) { return is("nvlink5"); }
 static int old(void) { return is("unsupported"); }
 /* GPUs without work, but for 3, whose memory is held; GPU 1 too hot; GPU 4 on half of its PCIe lanes. */
@@ -247,7 +248,7 @@ int nvmlDeviceGetFanSpeed(Device *d, u32 *out) { LIVE(d); *out = 30; return old(
 int nvmlDeviceGetUtilizationRates(Device *d, u32 *out) {
     LIVE(d);
     WHOLE(d);
-    if (is("mig") && d->index == 0) return UNSUPPORTED;
+    if (mig(d)) return UNSUPPORTED;
     out[0] = idle(d->index) ? 0 : hollow(d->index) ? 100 : 87;
     out[1] = idle(d->index) ? 0 : 41;
     return OK;
@@ -406,13 +407,15 @@ int nvmlDeviceGetDisplayMode(Device *d, u32 *out) { LIVE(d); *out = 0; return OK
 typedef struct { u32 pid; u64 memory; u32 gi, ci; } Process;
 static int processes(Device *d, u32 *many, Process *out, int are) {
     LIVE(d);
+    if (is("mig_user") && d->index == 0 && d->mig < 0) return DENIED; /* of the whole GPU only the administrator is told */
+    if (d->mig >= 0 && d->gi != 1) are = 0;
     if (!are || (idle(d->index) && d->index != 3)) { *many = 0; return OK; }
     u32 there = shared(d->index) ? 2 : 1;
     if (*many < there || !out) { *many = there; return TOO_SMALL; }
     *many = there;
     if (there == 2) out[1] = (Process){ 7777, 8ULL << 30, ~0u, ~0u };
     *out = (Process){ 4200 + d->index, is("hidden_memory") ? ~0ULL : total(d) / 2 - (1ULL << 30), ~0u, ~0u };
-    if (is("mig") && d->index == 0) { out->gi = 1; out->ci = 0; out->memory = 20ULL << 30; }
+    if (mig(d)) { out->gi = 1; out->ci = 0; out->memory = 20ULL << 30; }
     return OK;
 }
 int nvmlDeviceGetComputeRunningProcesses_v3(Device *d, u32 *many, Process *out) { return processes(d, many, out, !old()); }
@@ -423,7 +426,7 @@ int nvmlDeviceGetProcessUtilization(Device *d, void *out, u32 *many, u64 since) 
     (void)since;
     MODERN(d);
     if (is("restricted")) return DENIED;
-    if (is("mig") && d->index == 0) return UNSUPPORTED;
+    if (mig(d)) return UNSUPPORTED;
     if (idle(d->index) && d->index != 3) return NOT_FOUND;
     if (shared(d->index)) { /* two processes, half a second ago; nothing newer than what was seen */
         u64 then = now_ns(CLOCK_REALTIME) / 1000 - 20000;
@@ -440,7 +443,7 @@ int nvmlDeviceGetProcessUtilization(Device *d, void *out, u32 *many, u64 since) 
 }
 
 /* --- NVLink and the fabric --- */
-static int links(const Device *d) { return old() || (is("mig") && d->index == 0) ? 0 : 18; }
+static int links(const Device *d) { return old() || (mig(d)) ? 0 : 18; }
 #define LINK(d, n) do { LIVE(d); if (!links(d)) return UNSUPPORTED; if ((int)(n) >= links(d)) return INVALID; } while (0)
 int nvmlDeviceGetNvLinkState(Device *d, u32 link, u32 *out) {
     LINK(d, link);
@@ -537,7 +540,7 @@ int nvmlDeviceGetFieldValues(Device *d, int many, Field *fields) {
 int nvmlDeviceGetMigMode(Device *d, u32 *now, u32 *then) {
     STATIC(d);
     if (old()) return UNSUPPORTED;
-    *now = *then = is("mig") && d->index == 0;
+    *now = *then = mig(d);
     return OK;
 }
 int nvmlDeviceGetMaxMigDeviceCount(Device *d, u32 *out) { LIVE(d); *out = 7; return OK; }
@@ -567,7 +570,7 @@ int nvmlGpmSampleFree(void *sample) { free(sample); return OK; }
 int nvmlGpmSampleGet(Device *d, int *sample) {
     LIVE(d);
     if (is("restricted")) return DENIED;
-    if (is("mig") && d->index == 0) return UNSUPPORTED;
+    if (mig(d)) return UNSUPPORTED;
     if (is("hung_gpm") && d->index == 3) wait_for_ever();
     *sample = d->index + 1;
     return OK;

@@ -35,7 +35,7 @@ def test_nothing_else() -> None:
     reply = ask(log(OFF_BUS), query(Intent.ALTERNATIVES))
     assert (
         reply.headline
-        == "Nothing else speaks up: GPU 0000:3b:00.0 has fallen off the bus is probable, and no other rule is open."
+        == "Nothing else speaks up: no other rule is open. GPU 0000:3b:00.0 has fallen off the bus (probable)."
     )
     assert ask(incident("healthy"), query(Intent.ALTERNATIVES)).headline.startswith("Nothing was found")
     zh = ask(log(OFF_BUS), query(Intent.ALTERNATIVES, lang="zh"))

@@ -44,8 +44,8 @@ def asked(d: Diagnosis, sentence: str) -> Reply:
 @pytest.mark.parametrize(
     ("of", "sentence", "begins"),
     [
-        ("data", "is the data loader the problem?", "Yes: "),
-        ("data", "is it data bound?", "Yes: "),
+        ("data", "is the data loader the problem?", "Yes. "),
+        ("data", "is it data bound?", "Yes. "),
         ("data", "is it communication bound?", "No: communication that nothing hides takes 0 %"),
         ("data", "why not communication bound?", "Because communication that nothing hides takes 0 %"),
         ("data", "would more workers help?", "Yes, it can help, at most 59.8 % of"),
@@ -54,10 +54,10 @@ def asked(d: Diagnosis, sentence: str) -> Reply:
         ("comm", "is it compute bound or communication bound?", "Communication: "),
         ("comm", "is the data loader the problem?", "No: "),
         ("comm", "does communication overlap with compute?", "Computing hides 0 % of the communication"),
-        ("launch", "are we launch bound?", "Yes: "),
+        ("launch", "are we launch bound?", "Yes. "),
         ("launch", "how much would CUDA graphs gain?", "Yes, it can help, at most "),
         ("launch", "is it compute bound or communication bound?", "Neither computing nor communication."),
-        ("sync", "are there synchronizations?", "Yes: "),
+        ("sync", "are there synchronizations?", "Yes. "),
         ("sync", "what if I used CUDA graphs?", "It would hardly help: "),
         ("compute", "which kernel is the worst?", "The longest kernel is sm90_xmma_gemm"),
         ("compute", "is there a pipeline bubble?", "The trace does not tell about the pipeline's bubble"),
@@ -75,7 +75,7 @@ def test_a_question_by_name_is_answered_with_the_value(of: str, sentence: str, b
 def test_a_no_names_what_was_found_instead_and_the_talk_goes_on_about_it() -> None:
     d = job("data")
     reply = asked(d, "is it communication bound?")
-    assert "Found instead: " in said(reply)
+    assert "Something else was found. Rank trace: " in said(reply)
     assert reply.focus == d.roots[0].id
     assert reply.data["asked"][0]["holds"] == "no"
 
@@ -98,7 +98,7 @@ def test_the_late_rank_is_named_and_another_one_is_not(tmp_path: Path) -> None:
     assert asked(d, "which rank is the straggler?").headline.startswith("Rank 2 makes the others wait")
     assert asked(d, "why is rank 2 slow?").headline.startswith("Rank 2 makes the others wait")
     assert asked(d, "is rank 3 the straggler?").headline == "It is not rank 3: rank 2 makes the others wait."
-    assert asked(d, "is it communication bound?").headline.startswith("Yes: 3 ranks: ")
+    assert asked(d, "is it communication bound?").headline.startswith("Yes. 3 ranks: ")
 
 
 def test_without_a_trace_the_same_words_are_about_the_machine() -> None:

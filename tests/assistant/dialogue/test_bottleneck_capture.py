@@ -37,7 +37,7 @@ GIL = {"stack.gil_wait.share": 41.0, "stack.gil.holder": "metrics_loop (metrics.
 
 def test_is_it_the_gil() -> None:
     reply = asked("is it the GIL?", captured(GIL))
-    assert reply.headline.startswith("Yes: ")
+    assert reply.headline.startswith("Yes. ")
     assert "metrics_loop (metrics.py:9)" in reply.headline
     assert "41.0 % of the captured window" in reply.headline
     assert asked("is it the GIL?", captured(GIL, {}), "zh").headline.startswith("是：")
@@ -57,7 +57,7 @@ LOADER = {
 
 def test_is_it_the_data_loader() -> None:
     reply = asked("is it the data loader?", captured(LOADER))
-    assert reply.headline.startswith("Yes: ")
+    assert reply.headline.startswith("Yes. ")
     assert "decode (data.py:12)" in reply.headline
 
 

@@ -19,9 +19,9 @@ def with_reach(value: bool | None) -> list[Observation]:
 
 def test_grades_in_words() -> None:
     for value, start in (
-        (None, "Probable: GPU 0000:3b:00.0 has fallen off the bus; the condition holds; whether further signs agree is not known."),
-        (False, "Confirmed: GPU 0000:3b:00.0 has fallen off the bus; the condition holds and an independent sign agrees."),
-        (True, "Possible: GPU 0000:3b:00.0 has fallen off the bus; the condition holds, but the signs that should agree do not all do so."),
+        (None, "Probable: GPU 0000:3b:00.0 has fallen off the bus. The condition holds; whether further signs agree is not known."),
+        (False, "Confirmed: GPU 0000:3b:00.0 has fallen off the bus. The condition holds and an independent sign agrees."),
+        (True, "Possible: GPU 0000:3b:00.0 has fallen off the bus. The condition holds, but the signs that should agree do not all do so."),
     ):  # fmt: skip
         d = diagnose(with_reach(value), rules())
         assert ask(d, query(Intent.CONFIDENCE)).headline == start
@@ -45,7 +45,7 @@ def test_what_is_missing_and_what_would_tell_it() -> None:
 
 def test_in_chinese() -> None:
     reply = ask(log(OFF_BUS), query(Intent.CONFIDENCE, lang="zh"))
-    assert reply.headline == "很可能：“GPU 0000:3b:00.0：从总线上掉线”，条件成立；其他迹象是否印证尚不清楚。"
+    assert reply.headline == "很可能：“GPU 0000:3b:00.0：从总线上掉线”。条件成立；其他迹象是否印证尚不清楚。"
     assert "未知：驱动管理接口是否仍能从该 GPU 获得实时应答：需要 nvidia-smi -q 文本" in texts(reply)
 
 

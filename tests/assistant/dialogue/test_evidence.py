@@ -13,7 +13,7 @@ from tests.assistant.dialogue.talk import OFF_BUS, ask, incident, log, query, ru
 
 def test_rows() -> None:
     reply = ask(log(OFF_BUS), query(Intent.EVIDENCE))
-    assert reply.headline == "1 observation stands behind it: GPU 0000:3b:00.0 has fallen off the bus."
+    assert reply.headline == "1 observation stands behind this: GPU 0000:3b:00.0 has fallen off the bus."
     shown = reply.parts[0]
     assert isinstance(shown, Items)
     assert shown.items == (f"{OFF_BUS.strip()} (kmsg:1, boot+100.000s)",)

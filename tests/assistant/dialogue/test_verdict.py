@@ -18,9 +18,9 @@ FIRST = {"en": ("Yes", "No", "Not yet", "Cannot say"), "zh": ("可以", "不可�
     [
         ("off-the-bus", "en", "Not until the node has been rebooted and the GPU is back: GPU 0000:ba:00.0 has fallen off the bus."),
         ("off-the-bus", "zh", "暂不可以，须等节点已重启且 GPU 恢复：“GPU 0000:ba:00.0：从总线上掉线”。"),
-        ("power-brake", "en", "No, not until the hardware has been inspected: GPU 0000:9a:00.0: Power brake holds the GPU at very low clocks."),
-        ("cpu-limit", "en", "Yes, but look after this: Node vit-train-1: The CPU limit of the container holds it back."),
-        ("healthy", "en", "Yes: nothing wrong was found on what was looked at."),
+        ("power-brake", "en", "No, not until the hardware has been inspected. GPU 0000:9a:00.0: Power brake holds the GPU at very low clocks."),
+        ("cpu-limit", "en", "Yes, but look after this. Node vit-train-1: The CPU limit of the container holds it back."),
+        ("healthy", "en", "Yes: nothing wrong was found in what was looked at."),
         ("healthy", "zh", "可以：所查看的内容未发现问题。"),
     ],
 )  # fmt: skip
@@ -59,7 +59,7 @@ def test_a_gpu_that_nobody_read() -> None:
 
 def test_an_unknown_gpu_is_answered_with_those_there_are() -> None:
     reply = ask(incident("off-the-bus"), query(Intent.VERDICT, slots=Slots(gpu=(9,))))
-    assert reply.headline.startswith("Cannot say: No GPU 9 is known; there is: 0 (0000:1a:00.0), 1 (0000:3b:00.0)")
+    assert reply.headline.startswith("Cannot say: no GPU 9 is known; there is: 0 (0000:1a:00.0), 1 (0000:3b:00.0)")
     assert reply.suggestions == ("is gpu 0 ok?", "is gpu 1 ok?", "is gpu 2 ok?")
     assert reply.data["unknown"][0]["slot"] == "gpu"
     zh = ask(incident("off-the-bus"), query(Intent.VERDICT, lang="zh", slots=Slots(pid=(1,))))
@@ -73,10 +73,10 @@ def test_an_unknown_gpu_is_answered_with_those_there_are() -> None:
         ("off-the-bus", "should I drain the node", "Yes: "),
         ("off-the-bus", "do we need to replace the card?", "No, replacing it is not what this asks for"),
         ("off-the-bus", "is a gpu reset enough?", "No, that is not enough"),
-        ("double-bit-error", "should I drain the node?", "Yes: "),
+        ("double-bit-error", "should I drain the node?", "Yes. "),
         ("double-bit-error", "do I have to reboot?", "No, rebooting the node is not what this asks for"),
         ("driver-hangs", "should I drain it?", "Yes, keep new work away until the GPU has been reset"),
-        ("power-brake", "should I RMA it", "Not yet: "),
+        ("power-brake", "should I RMA it", "Not yet. "),
         ("healthy", "should I reboot the node?", "No: nothing was found that asks to reboot the node."),
         ("off-the-bus", "要不要重启节点？", "需要："),
         ("off-the-bus", "需要换卡吗", "不需要更换"),

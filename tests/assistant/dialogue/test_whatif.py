@@ -55,7 +55,10 @@ def test_a_sign_that_disagrees_changes_the_grade() -> None:
 
 def test_one_gpu_or_all() -> None:
     one = suppose_in("healthy", Assumed("gpu.temperature.core", "95"), slots=Slots(gpu=(3,)))
-    assert one.headline == "Supposed: GPU 0000:5d:00.0: core temperature is 95 C. It would be DEGRADED instead of OK."
+    assert (
+        one.headline
+        == "Supposed: the core temperature of GPU 0000:5d:00.0 is 95 C. It would be DEGRADED instead of OK."
+    )
     every = suppose_in("healthy", Assumed("gpu.ecc.mode", "off"))
     assert "WARNING 8 GPUs: ECC is switched off on a data-centre GPU; confirmed; CHANGE_SETTING" in texts(every)
 
@@ -75,13 +78,13 @@ def test_nothing_would_change_and_why() -> None:
     cool = suppose_in("healthy", Assumed("gpu.temperature.core", "41"), slots=Slots(gpu=(3,)))
     assert cool.headline.endswith("Nothing would change.")
     assert any(
-        "would still not hold: GPU 0000:5d:00.0: core temperature is " in t
+        "would still not hold. The core temperature of GPU 0000:5d:00.0 is " in t
         and "threshold: " in t
         and "GPU 0000:5d:00.0" in t
         for t in texts(cool)
     )
     unused = suppose_in("healthy", Assumed("gpu.board_part_number", "x"))
-    assert "No rule asks for this: Part number of the board that carries the GPU." in texts(unused)
+    assert 'No rule asks for this: "Part number of the board that carries the GPU".' in texts(unused)
 
 
 def test_none_seen() -> None:
@@ -89,7 +92,7 @@ def test_none_seen() -> None:
     total, dram = (Assumed(f"gpu.ecc.volatile.uncorrected.{name}", "", "none") for name in ("total", "dram"))
     one = suppose_in("double-bit-error", total)
     assert one.headline.endswith(": none seen. Nothing would change.")
-    assert "holds all the same: GPU " in said(one)
+    assert "holds all the same. GPU " in said(one)
     both = suppose_in("double-bit-error", total, dram)
     assert "ecc-uncorrected-volatile" in {f["rule"] for f in both.data["vanish"]}
 
@@ -129,7 +132,7 @@ def test_a_parameter_of_a_rule() -> None:
     assert reply.hypothetical
     assert reply.headline.startswith("Supposed: thermal-margin-low.margin is 20 C. ")
     kept = suppose_in("overheating", Assumed("thermal-margin-low.margin", "1"))
-    assert any("holds all the same: " in t and "threshold: at most 1 C" in t for t in texts(kept))
+    assert any("holds all the same. " in t and "threshold: at most 1 C" in t for t in texts(kept))
 
 
 def test_bounds_are_kept_and_said() -> None:

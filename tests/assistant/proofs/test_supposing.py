@@ -99,7 +99,7 @@ def test_the_gpu_that_is_pointed_at_and_no_other() -> None:
     assert q.assumed == (Assumed("gpu.temperature.core", "95"),)
     assert (
         supposed(d, rules(), q).headline
-        == "Supposed: GPU 0000:5d:00.0: core temperature is 95 C. It would be DEGRADED instead of OK."
+        == "Supposed: the core temperature of GPU 0000:5d:00.0 is 95 C. It would be DEGRADED instead of OK."
     )
 
 

@@ -17,7 +17,7 @@ from probes.trace.reading.reader import read as read_file
 from probes.trace.verdict import digest as digest_
 from probes.trace.verdict.digest import RankDigest
 from probes.trace.verdict.facts import observations
-from probes.trace.verdict.provides import FACTS, JOB_FACTS, RANK_FACTS
+from probes.trace.verdict.provides import FACTS, JOB_FACTS, NAMED_FACTS, RANK_FACTS
 from tests.trace_files import (
     ELEMENTWISE,
     GEMM,
@@ -61,7 +61,7 @@ def test_every_fact_of_a_rank_is_told_or_has_a_reason(make: type[Job]) -> None:
 
 def test_the_list_of_facts_is_that_of_the_vocabulary() -> None:
     shipped = {f.name for f in vocabulary() if f.name.startswith("trace.")}
-    assert set(RANK_FACTS) == shipped
+    assert {*RANK_FACTS, *NAMED_FACTS} == shipped
     assert all(vocabulary()[name].scope is Scope.JOB for name in JOB_FACTS)
 
 

@@ -1,0 +1,240 @@
+"""Whether each clause of an English sentence rests on one statement of a cited finding.
+
+Words alone prove little: "the reboot made the GPU fall off the bus" has only words of its finding. So every word of a clause that is
+not glue (`assistant.narrate.freewords`) must stand in one and the same statement, or be of the same meaning as a word there; what is told to be
+done must be told there, of the same thing; what is only a condition must stay one; and who does what to whom keeps its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from assistant.narrate import freewords as fw
+from assistant.narrate import lexicon as lex
+from assistant.narrate.material import Item, Kind
+from assistant.narrate.placeholders import PLACEHOLDER
+from assistant.narrate.roles import elsewhere, turned
+from assistant.narrate.sentence import Sentence
+from assistant.narrate.statements import Mode, Statement, hedged, statements
+from assistant.narrate.vocabulary import IMPERATIVES, imperative, implied, negated_at, stemmed, with_alike
+from assistant.narrate.wording import stem, tokens
+
+_SPLIT = re.compile(
+    r"[;:()]|, (?:and |but |so |which |while |whereas )?|\b(?:because of|because|due to|owing to|whereas|although|though|but)\b"
+    r"|\b(?:is|are|was|were|been) (?:\w+ )?(?:explained|caused|triggered|produced) by\b|\bfollow(?:s|ed)? from\b|\b(?:led|leads) to\b|\bexplains?\b"
+    r"|\bresult(?:s|ed)? (?:in|from)\b|\b(?:an? |the )?(?:direct |mere )?(?:result|consequence|symptom|effect|fallout|shadow) of\b"
+    r"|\b(?=(?:until|once|after|before|when|if|unless)\b)|(?<=[a-z}]) so (?=[a-z])"
+)
+_FINER = re.compile(r"\b(?:and|which|that|while|who|yet|with|as)\b")
+_DEED = re.compile(r"\b(?:has|have|had|is|are) to\b|\bto be [a-z]+(?:ed|en|t)\b|^\s*[A-Za-z]+ing\b.*\b(?:help|helps|enough|fix|action|remedy|step)\b|\b(?:fix|remedy|action|step|task)\b.*\b(?:is|would be)\b|\bis (?:the |a )?(?:next |right |only )?(?:step|action|fix|remedy|thing)\b")
+_CONDITION = re.compile(r"^\s*(?:%s)\b" % "|".join(sorted(fw.CONDITIONS)), re.IGNORECASE)
+_PLACE = re.compile(r"\b(?:on|of|in|for) (?:the|this|that|its|a|one) (?:whole )?(?:node|machine|server|host)s?\b(?! of)")
+_LOGS = re.compile(r"\bthe (?:driver|kernel) (?:also |then )?(?=(?:log|record|report|print|sa|note|wr)[a-z]*\b)", re.IGNORECASE)
+_IDIOMS = re.compile(
+    r"\b(?:stopped|stops|ceased)(?= [a-z]+ing\b)|\bso far\b|\bmost (?=probably|likely)|\btoo(?=[.,;]|$)|\bas soon as\b|\bas well\b|\bruled out\b|(?<=slow) down\b|(?<=slows) down\b|(?<=slowed) down\b|\brun (?=\{cmd)|\bonly (?=(?:shows|records|reports|means)\b)|\bat least(?= \{)"
+    r"|\bover(?= (?:the |this |its )?(?:PCIe|bus|NVLink|link|network|InfiniBand|\{))|\b(?:after|before|until) (?:that|then|this)\b(?! [a-z]+ (?:has|is))", re.IGNORECASE)
+# What a reading does: "reaches {f1.value}", "keeps {f1.used}".
+_READS = re.compile(r"\b(?:reach|run|spend|count|keep|hold|use)[a-z]*(?= (?:at |to )?\{f\d)", re.IGNORECASE)
+
+
+def support(s: Sentence) -> str:
+    """Which clause rests on nothing; empty when each rests on a statement."""
+    if s.lang == "zh":
+        return ""
+    parts = [p for p in _SPLIT.split(s.text) if p and p.strip(" .")]
+    verbs = frozenset(v for i in s.items for st in statements(i, "en") if st.mode is Mode.DEED for v in deed_verbs(st.text))
+    told = [_told(p, verbs) for p in parts]
+    told = [d or any(told[:k]) for k, d in enumerate(told)]  # "have power, cooling and seating inspected"
+    advises = any(told)
+    if wrong := _to_blame(s):
+        return wrong
+    if _all_else(s):
+        return ""
+    for part, deed in zip(parts, told, strict=True):
+        if not _rests(s, part, deed, advises):
+            return f"no statement says {_missing(s, part, deed, advises)} of {part.strip()[:60]!a}"
+    return ""
+
+
+def _told(part: str, verbs: frozenset[str]) -> bool:
+    low = [t.lower() for t in tokens(part) if t[0].isalpha()]
+    low = low[1:] if low[:1] in (["then"], ["please"], ["next"], ["now"], ["first"]) else low
+    starts = bool(low) and stem(low[0]) in with_alike(verbs) and not low[0].endswith(("s", "ed"))
+    return starts or (imperative(part.strip()) and low[0] != "power") or bool(set(low) & lex.ADVISING) or bool(_DEED.search(part))
+
+
+@lru_cache(maxsize=1024)
+def deed_verbs(text: str) -> frozenset[str]:
+    """The stems of the verbs with which a text tells people to do something."""
+    low = [t.lower() for t in tokens(text) if t[0].isalpha()]
+    known = stemmed(lex.DEEDS - {"power"}) | stemmed(frozenset(IMPERATIVES)) | {"inspect", "end", "enlarg", "run"}
+    return frozenset(stem(w) for k, w in enumerate(low) if not k or stem(w) in known)
+
+
+_TROUBLE = r"(?:problem|issue|trouble|fault|failure|error|culprit|cause|matter)"
+_IS_IT = re.compile(rf"([^,;:]*)\b(?:is|are|was|were|remains?) (?:the|a|an|at) (?:root |main |real |only |actual )?{_TROUBLE}s?\b(?! of| for)", re.IGNORECASE)
+_IT_IS = re.compile(rf"\b{_TROUBLE}s?(?: itself)? (?:is|are|was|were|lies?|lay|sits?|comes?|came|began|starts?|started|remains?)\b(?: in| with| on| at| from| inside| within)*([^,;:]*)", re.IGNORECASE)
+
+
+def _to_blame(s: Sentence) -> str:
+    """ "X is the problem": X is what a cited finding is called, or where it is."""
+    known = frozenset().union(*(with_alike(_given(i.what)) | _kinds(i) for i in s.items))
+    for m in (*_IS_IT.finditer(s.text), *_IT_IS.finditer(s.text)):
+        if not negated_at(tokens(m[0])) and (strange := content(m[1]) - known - stemmed(fw.WEAK)):
+            return f"not what the finding is called: {min(strange)}"
+    return ""
+
+
+_ELSE = re.compile(r"(?:everything|all) else(?: in the (?:report|log))? (?:is|are|follows|was) (?:an? |the )?(?:consequence|symptom|effect|result|fallout)?s? ?(?:of|from) (?:it|this|that|that one event|this one event|\\{[a-z]+_\\d+\\})\\.?", re.IGNORECASE)
+
+
+def _all_else(s: Sentence) -> bool:
+    """ "Everything else is a consequence of it": so it is, where a cited root explains all other findings."""
+    every = {i.id for i in s.material.items if i.kind is Kind.FINDING}
+    return bool(_ELSE.fullmatch(s.text)) and any(every <= s.material.reaches(i.id) | {i.id} for i in s.items if i.root)
+
+
+def _missing(s: Sentence, part: str, deed: bool, advises: bool) -> str:
+    lacks = [content(part) - _given(st.text) - _things(s, s.material.by_id[st.item], st) for st in _options(s, part, deed, advises)]
+    return " ".join(sorted(min(lacks, key=len, default=content(part))))
+
+
+def _rests(s: Sentence, part: str, deed: bool, advises: bool) -> bool:
+    said = content(part)
+    if not said:
+        return True
+    if said <= stemmed(fw.WEAK) and not (advises or "{f" in part):
+        return False
+    if any(_covers(s, st, part) for st in _options(s, part, deed, advises)):
+        return True
+    return any(
+        _rests(s, part[: m.start()], deed, advises) and _rests(s, _carried(part, m) + part[m.end() :], deed, advises)
+        for m in _FINER.finditer(part)
+        if content(part[: m.start()]) and content(part[m.end() :])
+    )
+
+
+def _carried(part: str, m: re.Match[str]) -> str:
+    """What "that", "which" and "who" stand for: the word ahead of them, when it is a thing."""
+    if m[0] not in ("that", "which", "who"):
+        return ""
+    last = next((t for t in reversed(tokens(part[: m.start()])) if t[0].isalpha()), "")
+    return f"{last} " if content(last) else ""
+
+
+def _options(s: Sentence, part: str, deed: bool, advises: bool) -> Iterable[Statement]:
+    condition = bool(_CONDITION.match(part))
+    stated = [x for i in s.items for x in statements(i, "en")]
+    uses = bool(_USES.search(s.text.lower()))
+    orders = deed and imperative(part.strip())
+    for st in stated:
+        if st.mode is Mode.FACT and not orders and (not condition or not (uses or advises)):
+            yield st
+        elif (
+            (st.mode is Mode.OPEN and hedged(frozenset(s.low), s.text, "en"))
+            or (st.mode is Mode.DEED and (deed or (condition and (uses or advises))))
+            or (st.mode is Mode.LATER and (deed or (condition and (uses or advises))))
+            or (st.mode is Mode.STATE and uses and not (orders and not negated_at(tokens(part))))
+        ):
+            yield st
+
+
+_USES = re.compile(r"\b(?:use|used|usable|using|service|put|place)\b")
+
+
+@lru_cache(maxsize=4096)
+def content(text: str) -> frozenset[str]:
+    """The stems of a text that say something."""
+    free = stemmed(fw.FREE)
+    for idiom in (_CONDITION, _LOGS, _PLACE, _IDIOMS, _READS):
+        text = idiom.sub(" ", text)
+    return frozenset(
+        stem(t) for t in tokens(text)
+        if t[0].isascii() and t[0].isalpha() and not _negation(t) and stem(t) not in free
+    )  # fmt: skip
+
+
+def _negation(word: str) -> bool:
+    return word.lower() in lex.NEGATIONS or word.lower().replace("’", "'").endswith("n't")
+
+
+@lru_cache(maxsize=4096)
+def _given(text: str) -> frozenset[str]:
+    words = {stem(t) for t in tokens(text) if t[0].isascii() and t[0].isalpha()}
+    return frozenset(with_alike(words)) | implied(words)
+
+
+def _covers(s: Sentence, st: Statement, part: str) -> bool:
+    item = s.material.by_id[st.item]
+    missing = content(part) - _given(st.text) - _things(s, item, st)
+    if st.mode is Mode.DEED and _unconditional(s, st):
+        return False
+    for o in (st, *_beside(item, st)):
+        if missing <= _given(o.text) and _sound(s, part, item, st, () if o is st else (o,)):
+            return True
+    return False
+
+
+_IFS = frozenset("if when whenever should again recurs recur repeats once after before until".split())
+
+
+def _unconditional(s: Sentence, st: Statement) -> bool:
+    """Whether a deed for some case only is told as if it were for all."""
+    first = st.text.partition(" ")[0].lower()
+    return first in ("if", "when") and not set(s.low) & _IFS
+
+
+def _sound(s: Sentence, part: str, item: Item, st: Statement, more: tuple[Statement, ...]) -> bool:
+    if st.mode is Mode.STATE:  # what it says of use is for the guard of the verdict
+        return not elsewhere(part, [o.text for o in statements(item, "en") if o.mode in (Mode.DEED, Mode.LATER)], strict=False)
+    texts = [st.text, *(o.text for o in more)]
+    if st.mode in (Mode.DEED, Mode.LATER):
+        texts += [o.text for o in statements(item, "en") if o.mode in (Mode.DEED, Mode.LATER)]
+        return not elsewhere(part, texts, strict=True)
+    if any(turned(part, t) for t in texts) or elsewhere(part, texts, strict=False):
+        return False
+    if any(" than " in x for x in texts) and " than " not in part and re.search(r"\bothers?\b", part):
+        return False
+    whole = content(st.text) - stemmed(fw.ENTITIES)
+    said = with_alike(content(part)) | implied(content(part))
+    return st.name or len(whole) > 2 or not whole & _LACKING or whole <= said
+
+
+@lru_cache(maxsize=2048)
+def _beside(item: Item, st: Statement) -> tuple[Statement, ...]:
+    """Statements that tell of the very same thing: two words in common, or the sentence that "its" points back to."""
+    every = statements(item, "en")
+    own = with_alike(content(st.text))
+    later = {Mode.STATE: (Mode.LATER, Mode.DEED), Mode.LATER: (Mode.STATE, Mode.DEED)}.get(st.mode, (st.mode,))
+    k = every.index(st)
+    return tuple(
+        o for n, o in enumerate(every)
+        if n != k and o.mode in later
+        and (len(content(o.text) & own) >= 2 or st.mode in (Mode.DEED, Mode.STATE, Mode.LATER) or (n == k - 1 and re.match(r"(?:all )?(?:its|their)\b", st.text, re.IGNORECASE)))
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=512)
+def _kinds(item: Item) -> frozenset[str]:
+    names = [n.partition("_")[0] for n in PLACEHOLDER.findall(" ".join((item.where, *item.members)))]
+    own = {stem(n.removesuffix("s") if n.endswith("s") else n) for n in names}
+    title = {stem(t) for t in tokens(item.what) if t[0].isalpha()}
+    return with_alike((own | title) & fw.ENTITIES)
+
+
+def _things(s: Sentence, item: Item, st: Statement) -> frozenset[str]:
+    """The thing that the finding is about may be named in any of its statements."""
+    extra = _IN_USE if st.mode is Mode.STATE else _OUTSIDE if item.kind is not Kind.FINDING else _TO_DO if st.mode is Mode.DEED else frozenset()
+    return _kinds(item) | extra
+
+
+def _stems(words: str) -> frozenset[str]:
+    return frozenset(stem(w) for w in words.split())
+
+
+_LACKING = _stems("fail lose stop miss missing poor bad wrong refuse lack")
+_IN_USE = _stems("node machine server gpu hardware system use usable service put place new again out work continue remain meanwhile back ready")
+_OUTSIDE = _stems("rule exclude speak against answer read unread see decide whether source check unknown could one")
+_TO_DO = _stems("first enough next")

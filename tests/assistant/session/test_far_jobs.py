@@ -1,0 +1,250 @@
+""" "Why is pid 4242 slow on gpu-12?": a real job behind a real ssh server, looked into by the gpudiag that is installed there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assistant.session.far import absent
+from knowledge.observation import Observation, Status
+from probes.host import RecordingHost, ReplayHost
+from probes.live import ProbeRequest
+from probes.live.job_stacks import MAIN, collect
+from probes.remote import profiler
+from probes.remote.remote_host import RemoteHost
+from tests.conftest import ROOT, Gpudiag
+from tests.live_jobs import Job
+from tests.probes.remote.sshd_lab import Sshd
+
+pytestmark = pytest.mark.xdist_group("running-jobs")  # captures of several jobs at a time disturb one another
+BUSY = """
+import sys
+def tokenize_slowly(n):
+    total = 0
+    for i in range(n):
+        total += i * i % 7
+    return total
+print("ready", flush=True)
+while True:
+    tokenize_slowly(20000)
+"""
+REAL = f'cd {ROOT} && exec {sys.executable} -m assistant "$@"'
+QUIET = ("services", "filesystems", "rdma", "dcgm-health", "service-log", "fabric-manager-log", "kernel-log", "pci")
+
+
+class There:
+    """The far side: a folder of its PATH, in which gpudiag is, or something that is called so."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        self.server = Sshd(folder / "sshd", f"SetEnv PATH={self.bin}:/usr/bin:/bin")
+
+    def install(self, script: str) -> None:
+        """A `gpudiag` that does this; an empty one is none."""
+        place = self.bin / "gpudiag"
+        place.unlink(missing_ok=True)
+        if script:
+            place.write_text(f"#!/bin/sh\n{script}\n")
+            place.chmod(0o755)
+
+    def host(self) -> RemoteHost:
+        """A line to it."""
+        return RemoteHost(self.server.reach("gpu-12"), budget=60)
+
+    def looked(self, deadline: float = 20.0, pids: str = "1") -> list[Observation]:
+        """What the probe tells of a process there."""
+        with self.host() as host:
+            return collect(ProbeRequest(deadline, {"pids": pids}), host)
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[There]:
+    if any(os.access(f"{folder}/gpudiag", os.X_OK) for folder in ("/opt/gpudiag/bin", "/usr/local/bin", "/usr/bin")):
+        pytest.skip("gpudiag is installed on this machine: it cannot stand for one without")
+    lab = There(tmp_path_factory.mktemp("there"))
+    lab.server.start()
+    yield lab
+    lab.server.stop()
+
+
+@pytest.fixture
+def env(there: There, tmp_path: Path) -> dict[str, str]:
+    """Of the machine from which is asked."""
+    inventory = tmp_path / "inventory.toml"
+    inventory.write_text(f"[defaults]\nssh_config = '{there.server.folder}/ssh_config'\n[hosts.gpu-12]\n")
+    return {
+        "GPUDIAG_INVENTORY": str(inventory), "GPUDIAG_STATE_DIR": str(tmp_path / "state"), "GPUDIAG_HISTORY_URL": "off",
+        "COLUMNS": "100",
+    }  # fmt: skip
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Iterator[Job]:
+    """A loop in a session of its own that spends its time in one function."""
+    script = tmp_path / "train.py"
+    script.write_text(BUSY)
+    with Job(str(script)) as job:
+        yield job
+
+
+def reasons(found: list[Observation]) -> set[str]:
+    """Why there is nothing; every main fact says so, about the machine that was asked."""
+    assert {o.fact for o in found} == set(MAIN)
+    assert {str(o.subject.host) for o in found} == {"gpu-12"}
+    assert all(o.status is not Status.OK for o in found)
+    return {o.detail for o in found}
+
+
+def test_after_a_yes_the_function_is_named_and_the_recording_says_the_same(
+    gpudiag: Gpudiag, there: There, env: dict[str, str], busy: Job, tmp_path: Path
+) -> None:
+    there.install(REAL)
+    kept = str(tmp_path / "talk.txt")
+    without = [w for name in QUIET for w in ("--without", name)]
+    asked = f"why is pid {busy.pid} slow on gpu-12?\n"
+    got = gpudiag("chat", "--record", kept, *without, stdin=f"{asked}yes\n", env=env)
+    said = " ".join(got.out.split())
+    assert f"Run job-stacks on process {busy.pid}" in said, got.err
+    assert "the job is not stopped" in said
+    assert "tokenize_slowly (train.py" in said
+    assert said.index("Run job-stacks") < said.index("tokenize_slowly")
+    assert "takes a gpudiag" not in said
+    assert "own machine" not in said
+    again = gpudiag("chat", "--replay", kept, env=env)
+    assert again.code == 0, again.out + again.err
+
+
+def test_without_gpudiag_there_it_says_where_to_run_it(gpudiag: Gpudiag, there: There, env: dict[str, str]) -> None:
+    there.install("")
+    without = [w for name in QUIET for w in ("--without", name)]
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as job:
+        got = gpudiag("ask", f"why is pid {job.pid} slow on gpu-12?", "--yes", *without, env=env)
+        job.kill()
+    said = " ".join(got.out.split())
+    assert got.code == 3, got.err
+    assert "gpudiag profile, or gpudiag ask, on gpu-12" in said
+    assert "From here it takes a gpudiag that is installed there" in said
+    assert "Run job-stacks" not in said, "nobody is asked to agree to what cannot be done"
+    assert "Traceback" not in got.err
+
+
+def test_what_is_there_decides_what_can_be_asked_for_and_a_recording_remembers(there: There, busy: Job) -> None:
+    there.install("")
+    with there.host() as host:
+        assert {"job-stacks", "job-trace"} <= set(absent(host))
+        assert "installed there" in host.snapshot("capture", "--pid", "1", deadline=5).detail
+    there.install(REAL)
+    with there.host() as host:
+        recording = RecordingHost(host)
+        gone = absent(recording)
+        assert "job-stacks" not in gone
+        assert "job-trace" in gone, "it injects: that is agreed to where the job runs"
+        live = collect(ProbeRequest(20, {"pids": str(busy.pid)}), recording)
+        inside = host.snapshot("capture", "--pid", "1", "--inject", deadline=5)
+    assert {o.subject.host for o in live} == {"gpu-12"}
+    hot = {str(o.value) for o in live if o.fact == "stack.hot.function" and o.status is Status.OK}
+    assert any("tokenize_slowly" in name for name in hot), hot
+    assert (inside.status, inside.data) == (Status.UNSUPPORTED, b"")
+    replay = ReplayHost("gpu-12", recording.replies)
+    assert absent(replay) == gone
+    assert collect(ProbeRequest(20, {"pids": str(busy.pid)}), replay) == live
+
+
+@pytest.mark.parametrize(
+    ("script", "deadline", "says"),
+    [
+        ("echo Welcome to gpu-12", 20.0, "cut or is no JSON: it begins with Welcome to gpu-12"),
+        ("head -c 300000 /dev/urandom", 20.0, "cut or is no JSON"),
+        ("echo '[1, 2]'", 20.0, "it is no document"),
+        ('echo \'{"schema": "gpudiag/capture/9", "targets": []}\'', 20.0, "another version (gpudiag/capture/9)"),
+        ("echo '{\"schema\": \"gpudiag/capture/1\", \"targets\": {\"a\": [[]]}}'", 20.0, ""),
+        ("exec sleep 60", 0.7, "no end after 0.7 s"),
+        ("printf '{\"schema\": '; exec sleep 60", 0.7, "no end after 0.7 s"),
+        ("exit 3", 20.0, "gpudiag on gpu-12: it printed nothing"),
+        ("echo 'gpudiag: error: unrecognized arguments: --outside --document' >&2; exit 2", 20.0, "update it there"),
+        (REAL, 20.0, "there is no process 999999999"),
+    ],
+    ids=["text", "bytes", "list", "schema", "nonsense", "hangs", "half", "nothing", "old", "no-process"],
+)  # fmt: skip
+def test_whatever_is_called_gpudiag_there_gives_a_reason(there: There, script: str, deadline: float, says: str) -> None:
+    there.install(script)
+    (reason,) = reasons(there.looked(deadline, "999999999"))
+    assert reason
+    assert says in reason
+    assert "\x1b" not in reason
+
+
+def test_only_numbers_go_into_its_command_line(there: There, tmp_path: Path) -> None:
+    there.install(f'printf "%s\\n" "$@" > {tmp_path}/words')
+    with there.host() as host:
+        for words in (("--pid", "1,--yes"), ("--pid", ""), ("--with", "torch"), ("--pid", "1", "--into", "/tmp")):
+            assert host.snapshot("capture", *words, deadline=5).status is Status.UNSUPPORTED
+        assert not (tmp_path / "words").exists()
+        host.snapshot("capture", "--pid", "1,2", deadline=5)
+    assert (tmp_path / "words").read_text().split() == ["profile", "--pid", "1,2", "--outside", "--document"]
+
+
+def test_a_machine_behind_a_mount_is_not_looked_into(there: There) -> None:
+    there.install(REAL)
+    with RemoteHost(there.server.reach("gpu-12", root="/host"), budget=30) as host:
+        reply = host.snapshot("capture", profiler.CAN, deadline=5)
+        assert reply.status is Status.UNSUPPORTED
+        assert "outside the container" in reply.detail
+        assert not profiler.able(host)
+
+
+def test_a_line_that_broke_is_the_reason(there: There) -> None:
+    there.install(REAL)
+    with there.host() as host:
+        host.run(["sh", "-c", "kill -9 $PPID"], deadline=5)
+        reply = host.snapshot("capture", "--pid", "1", deadline=5)
+        assert reply.status is Status.FAILED
+        assert "broke" in reply.detail
+        assert not profiler.able(host)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--document",), "--outside --document"),
+        (("--outside", "--document", "-o", "x"), "-o goes without it"),
+        (("--outside", "--with", "torch"), "lets nothing run there"),
+        (("--outside", "--iterations", "3"), "--iterations runs inside the job"),
+    ],
+)
+def test_what_cannot_be_asked_for_together(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from assistant.cli import main
+
+    assert main(["profile", "--pid", str(os.getpid()), *words]) == 2
+    captured = capsys.readouterr()
+    assert (captured.out, said in captured.err) == ("", True), captured.err
+
+
+def test_the_document_is_all_that_is_printed_and_nothing_is_kept(
+    busy: Job, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from assistant.cli import main
+
+    home, scratch = tmp_path / "home", tmp_path / "scratch"
+    scratch.mkdir()
+    for name in ("GPUDIAG_STATE_DIR", "XDG_DATA_HOME", "HOME"):
+        monkeypatch.setenv(name, str(home))
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    assert main(["profile", "--pid", str(busy.pid), "--outside", "--document", "--duration", "300ms"]) == 0
+    out, errors = capsys.readouterr()
+    document = json.loads(out)
+    assert errors == ""
+    assert document["schema"] == "gpudiag/capture/1"
+    assert {part["item"] for t in document["targets"] for part in t["parts"]} == {"stacks", "cpu"}
+    assert not list(scratch.iterdir())
+    assert not home.exists()

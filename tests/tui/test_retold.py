@@ -1,0 +1,59 @@
+"""An answer in other words in the app: it appears below the answer, moves nothing, and what does not pass is never seen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assistant.config import Llm
+from tests.llm_lab import Model, llm_python, serving
+from tests.tui.lab import BUS, app_of, arguments, until
+from tui.app import GpudiagApp
+from tui.widgets.rows import plain
+
+TRUE = json.dumps({"sentences": [{"text": "{gpu_1} has fallen off the bus.", "cites": ["f1"]}]})
+LIE = json.dumps({"sentences": [{"text": "[bold]All is well.[/bold]", "cites": ["f1"]}]})
+
+
+@pytest.fixture
+def server() -> Iterator[Model]:
+    with serving() as model:
+        yield model
+
+
+async def test_it_appears_below_the_answer(server: Model, tmp_path: Path) -> None:
+    server.text = TRUE
+    args = arguments(tmp_path, *BUS)
+    args.settings = args.settings._replace(llm=Llm("openai/m", server.base, python=llm_python(), deadline=60))
+    app = GpudiagApp(args)
+    async with app.run_test(size=(120, 40)) as pilot:
+        assert app_of(pilot) is app
+        await until(pilot, lambda: app.desk.picture.diagnosis is not None)
+        transcript = app.workspace.chat.transcript
+
+        def rows(n: int) -> list[str]:
+            return [plain(row) for row in transcript.turns[n].rows(100, app.t, "en", live=False)[0]]
+
+        app.ask("is this node healthy?")
+        await until(pilot, lambda: transcript.turns[-1].shown is not None)
+        first = len(transcript.turns) - 1
+        before = rows(first)
+        await until(pilot, lambda: bool(transcript.turns[first].retold[1]), 60)
+        after = rows(first)
+        assert after[: len(before)] == before
+        added = "\n".join(after[len(before) :])
+        assert "reworded by openai/m" in added
+        assert "GPU 0000:ba:00.0 has fallen off the bus." in added
+        server.text, asked = LIE, len(server.requests)
+        app.ask("can it be used?")
+        await until(pilot, lambda: transcript.turns[-1].shown is not None and len(transcript.turns) > first + 1)
+        await until(pilot, lambda: len(server.requests) > asked, 60)
+        await until(pilot, lambda: not any(j.running for j in app.jobs._jobs if j.thread.name == "narration"), 60)
+        assert transcript.turns[-1].retold == ("", "")
+        narrator = app.workspace.chat._narration._narrator
+        assert narrator is not None
+    assert narrator._worker is not None
+    assert narrator._worker.pid is None  # its process ended with the app
