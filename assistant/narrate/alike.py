@@ -112,7 +112,8 @@ prepare: pending make made
 active: yes assert active
 inactive: inactive
 reduce: lower cut half slow
-slow: lower cut clock low throttle wait idle hold
+slow: lower cut clock low throttle hold
+gone: go down fall lose
 low: lower fewer less
 high: highest maximum raise
 raise: exception
@@ -173,8 +174,6 @@ follow-up: explain
 unreachable: answer
 silent: answer
 respond: answer
-broken: fail down
-dead: down answer lost
 separate: other
 software: software
 timeout: timed
@@ -182,8 +181,69 @@ effective: effect
 data: dataloader
 run: kernel
 team: inspect check ask look
+service: manager daemon
+damage: error
 neighbours: other
 loss: lost fall
+lost: down
+""".strip().splitlines()
+    )
+}
+
+# Chinese: what a statement with the first word also says.
+IMPLIED_ZH = {
+    word: tuple(given.split())
+    for word, _, given in (
+        row.partition("：")
+        for row in """
+降频：降低 降低了 时钟 变慢 减速 自动 自动降低 慢 被硬件
+掉线：丢失 脱落
+热：过热 太热 高温
+响应：没有响应 无响应 不再响应 停止响应 卡死 返回 没有返回
+非法：非法操作 执行 执行了 操作
+文件系统：存储 程序 相关程序
+不足：不够 缺少 耗尽 太小 过小
+过小：太小 不足 容量 只有
+提供：分配 增大
+更久：退出 退出后仍 启动器退出 仍然存在 存在
+启动器：退出
+占用：持有 占着 占用着
+持有：占用 占用着
+占着：占用 占用着 持有
+排空：作业 正在运行 运行
+运行中：作业 正在运行 排空
+限制：拖慢 变慢 作业 受限
+拖：拖慢 限制 作业
+更多：不少于 至少
+或更：不少于 至少
+设为：打开 开启 启用 设为
+等待：空闲等待 卡住 卡在 程序
+卡：卡在 卡住 挂起 没有返回
+挂起：卡在 卡住 没有返回 返回
+修复：重映射 显存修复
+重映射：修复
+查看：检查
+检查：查看
+无济于事：没有用 没用 无用
+制动：变慢 降频
+慢：变慢
+消失：不在
+辅助：供电
+供电：电源
+掉电：缺少 失去
+传输：传输
+终止：停止 结束
+停止：终止 结束
+遏制：限制 控制
+处于：运行
+应用：应用程序 程序
+空闲：空闲等待 只能等待 等待
+极低：很低 低
+来自：发出 发出了
+限流：限制 变慢 拖慢 作业
+缺失：缺少 失去 没有
+上的进程：占用 持有
+程序：程序
 """.strip().splitlines()
     )
 }

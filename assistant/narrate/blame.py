@@ -11,10 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from assistant.narrate import lexicon as lex
+from assistant.narrate.freewords import WEAK
 from assistant.narrate.material import Item, Kind
 from assistant.narrate.placeholders import PLACEHOLDER
 from assistant.narrate.sentence import Sentence
-from assistant.narrate.vocabulary import common, negated_at, plain, with_alike, words_of
+from assistant.narrate.support import all_else
+from assistant.narrate.vocabulary import common, implied, negated_at, plain, stemmed, with_alike, words_of
 from assistant.narrate.wording import folded, marks, runs
 
 # Effect first, then cause. The longer phrases stand first.
@@ -28,11 +30,13 @@ _BACK_EN = re.compile(
 # Cause first, then effect.
 _ON_EN = re.compile(
     r"\b(?:(?<!root )(?<!the )(?<!a )(?<!no )(?<!usual )(?<!common )causes?|caused|causing|explains?|explained|explaining|accounts? for|leads? to|led to|leading to|triggers?|triggered|triggering|"
-    r"results? in|resulted in|resulting in|brings? about|brought about|"
+    r"(?:makes?|made)(?= [^,]*\b(?:fall|fail|hang|wait|slow|hot|idle|time out|crash|stop|jitter|lose)[a-z]*\b)|results? in|resulted in|resulting in|brings? about|brought about|"
     r"(?:is|are|was|were) (?:the )?(?:reason|cause|source|origin|culprit)s? (?:of|for|behind)|"
     r"(?:is|are|was|were) (?:to blame|responsible) for|(?:is|are|was|were) behind|which is why|that is why|therefore|thus|hence|"
     r"consequently|accordingly|so that|(?<=, )so|(?<=and )so|^so|as a result|as a consequence|for (?:this|that) reason)\b"
 )
+_TOO_EN = re.compile(r"(.+) too (?:small|low|little|few) for (.+)")
+_AS_EN = re.compile(r"(?:as|since) (?!a result|a consequence|soon|long|far|if|the (?:log|report)|\{document|\{f|the driver was)(.+?), (.+)")
 _BEFORE = frozenset(("therefore", "thus", "hence", "consequently", "accordingly"))
 _OF_EN = re.compile(r"\bthe (?:root )?(?:cause|reason|source|origin) (?:of|for|behind) (.+?) (?:is|are|was|were) (.+)")
 _SOFT = frozenset(
@@ -44,7 +48,10 @@ _BLAME_EN = re.compile(
 _BY_ZH = re.compile(
     r"(?P<effect>.*?)(?:是|也)*(?:由于|由|因为|因|源于|来自)(?P<cause>.+?)(?:所)?(?:引起|导致|造成|引发|触发|所致|而起|而)(?P<more>.*)"
 )
-_ON_ZH = re.compile(r"导致|引起|引发|造成|使得|解释了|可解释|因此|因而|所以|从而|以致")
+_ON_ZH = re.compile(r"导致|引起|引发|造成|使得|使(?!用)|解释了|可解释|因此|因而|所以|从而|以致")
+_IT_ZH = re.compile(r"(?P<effect>.+?)(?:都|也|均)?是(?P<cause>它|此|其|这)(?:所)?(?:造成|引起|导致)的?$")
+_FOR_ZH = re.compile(r"(?P<cause>.+?)对(?P<effect>.+?)(?:而言|来说)?(?:过小|过低|太小|太低)")
+_ON_TO_ZH = re.compile(r"(?P<effect>.*?)因(?P<cause>[^，。]{2,8}?)(?P<more>对.+)")
 _START_ZH = re.compile(r"^(?:由于|因为)(?P<cause>[^，,]+)[，,](?P<effect>.+)")
 _REASON_ZH = re.compile(r"(?P<effect>.+?)的?(?:根本)?原因(?:是|为|在于)(?P<cause>.+)")
 _OF_ZH = re.compile(r"(?P<effect>.+?)(?:同样|也|都|均|只)?(?:是|属于)(?P<cause>.*?)的?(?:后果|结果|症状|影响)")
@@ -63,6 +70,8 @@ class Link:
 
 def blame(s: Sentence) -> str:
     """What is wrong with the causal part of a sentence; empty when nothing is, or when it has none."""
+    if all_else(s):
+        return ""
     links = list(_links_zh(s.text) if s.lang == "zh" else _links_en(s.text))
     for link in links:
         if wrong := _judged(s, link):
@@ -70,8 +79,12 @@ def blame(s: Sentence) -> str:
     return "" if links else _named(s)
 
 
-def _links_en(text: str) -> Iterable[Link]:
+def _links_en(text: str, source: bool = False) -> Iterable[Link]:
     low = text.lower().rstrip(".")
+    if found := _AS_EN.match(low):
+        yield Link(found[1], found[2])
+    if source and (found := _TOO_EN.search(low)):
+        yield Link(found[1], found[2])
     if found := _OF_EN.search(low):
         yield Link(found[2], found[1])
         return
@@ -81,7 +94,7 @@ def _links_en(text: str) -> Iterable[Link]:
         if not low[: m.start()].strip(" ,"):  # because of A, B
             cause, _, effect = low[m.end() :].partition(",")
             yield Link(cause, effect)
-        elif pointed := re.match(r" ?(?:it|this|that)\b", low[m.end() :]):
+        elif pointed := re.match(r" ?(?:it|this|that)\b(?=[ ,]*$|,)", low[m.end() :]):
             yield Link("it", low[: m.start()] + low[m.end() + pointed.end() :])
         else:
             before, after = low[: m.start()], re.split(r", (?:so|not|and)\b|;", low[m.end() :])[0]
@@ -102,17 +115,20 @@ def _links_en(text: str) -> Iterable[Link]:
         )
 
 
-def _links_zh(text: str) -> Iterable[Link]:
+def _links_zh(text: str, source: bool = False) -> Iterable[Link]:
     text = text.rstrip("。")
-    for pattern in (_START_ZH, _REASON_ZH, _OF_ZH):
+    for pattern in (*((_FOR_ZH,) if source else ()), _IT_ZH, _START_ZH, _REASON_ZH, _OF_ZH):
         if (m := pattern.match(text)) and m["cause"].strip():
             yield Link(m["cause"], m["effect"])
             return
+    if source and (m := _ON_TO_ZH.match(text)):
+        yield Link(m["cause"], f"{m['effect']} {m['more']}")
+        return
     if m := _BY_ZH.match(text):
         yield Link(m["cause"], f"{m['effect']} {m['more']}")
         return
     for m in _ON_ZH.finditer(text):
-        before, soft = text[: m.start()], m[0] in ("因此", "因而", "所以", "从而", "使得")
+        before, soft = text[: m.start()], m[0] in ("因此", "因而", "所以", "从而", "使得", "使")
         if soft and before[-1:] not in ("，", "") and "，" not in before:  # A 因此 B: of what was told before
             yield Link("此", f"{before} {text[m.end() :]}", soft)
         else:
@@ -174,6 +190,8 @@ def _fit(s: Sentence, link: Link, cause: Item, effect: Item, wide: bool) -> floa
     a, b = _own(cause, effect, lang, wide) - common(lang), _own(effect, cause, lang, wide) - common(lang)
     own_cause, own_effect = len(one & a), len(two & b)
     refers = _refers(link.cause, lang)
+    if own_cause and not own_effect and cause.root and _refers(link.effect, lang) and not two - plain(lang):
+        return own_cause - 0.9 * len(one & b)
     if own_effect and (own_cause or (refers and cause.root)):
         crossed = len(one & b) + len(two & a)
         return own_cause + own_effect + 0.5 * refers - 0.9 * crossed
@@ -186,7 +204,7 @@ _POINTS_EN = re.compile(r"\b(?:it|this|that|they|these|same|him|his|its)\b|^\s*$
 def _refers(side: str, lang: str) -> bool:
     """Whether a side only points at what was told before."""
     if lang == "zh":
-        return (not runs(side) and not PLACEHOLDER.search(side)) or any(w in side for w in ("此", "这", "其", "该"))
+        return (not runs(side) and not PLACEHOLDER.search(side)) or any(w in side for w in ("此", "这", "其", "该", "它"))
     return bool(_POINTS_EN.search(side))
 
 
@@ -200,20 +218,25 @@ def _within(s: Sentence, link: Link, findings: list[Item]) -> bool:
         problem = with_alike(w.title) | set(
             marks(" ".join((item.where, *item.codes, *item.seen, *item.background)), lang)
         )
+        problem_name = with_alike(w.title)
         told = {m for t in (*item.actions, *item.then, item.standing, *item.commands) for m in marks(t, lang)}
         deed = with_alike(told) - problem
         if two & deed and not (one & deed) and (link.soft or one & problem or _refers(link.cause, lang)):
+            return True
+        if len(findings) == 1 and not one and _refers(link.cause, lang) and not two & problem_name:
             return True
         if len(findings) == 1 and _in_order(item, one, two, lang):
             return True
         texts = (item.what, *item.seen, *item.background, *item.then)
         for t in texts:
-            for known in _links_zh(t) if lang == "zh" else _links_en(t):
+            for known in _links_zh(t, source=True) if lang == "zh" else _links_en(t, source=True):
                 a, b = (
                     with_alike(marks(known.cause, lang)) - plain(lang),
                     with_alike(marks(known.effect, lang)) - plain(lang),
                 )
                 right = min(1, len(one & (a - b)) + _refers(link.cause, lang)) * len(two & (b - a) or two & b)
+                if t == item.what and one & (b - a) and two & (a - b) and not (one & (a - b) or two & (b - a)):
+                    return False  # the finding's own name says it the other way round
                 if right > 0 and right >= len(one & (b - a)) + len(two & (a - b)):
                     return True
     return False
@@ -222,13 +245,14 @@ def _within(s: Sentence, link: Link, findings: list[Item]) -> bool:
 def _in_order(item: Item, cause: set[str], effect: set[str], lang: str) -> bool:
     """Whether a finding's own texts tell of the one and then of the other: a page goes from the problem to what it does."""
     stand = words_of(item, lang).asserted
-    told = [m for t in (item.what, *item.seen, *item.background) for m in marks(folded(t, lang), lang) if m in stand]
     place: dict[str, int] = {}
-    for i, m in enumerate(told):
-        for x in with_alike([m]):
-            place.setdefault(x, i)
+    for i, t in enumerate((item.what, *item.seen, *item.background)):
+        for m in marks(folded(t, lang), lang):
+            for x in with_alike([m]) if m in stand else ():
+                place.setdefault(x, i)
     one, two = ({m for m in side if not m.startswith("{")} for side in (cause - effect, effect - cause))
-    if lang == "en" and not one <= place.keys():
+    one -= stemmed(lex.NUMBERS | WEAK)
+    if lang == "en" and not one <= place.keys() | implied(place.keys()):
         return False
     before, after = [place[m] for m in one if m in place], [place[m] for m in two if m in place]
     return bool(before and after) and max(before) < min(after)

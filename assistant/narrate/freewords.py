@@ -13,7 +13,7 @@ a an the this that these those it its itself they them their theirs themselves h
 what where how and or but nor yet so if then than as at by for from in into of on onto off out to upon with within about across
 along among around between is are was were be been being am has have had having do does did done can could will would shall may might
 also there here because therefore thus hence consequently accordingly due via through toward towards per like one of
-however moreover furthermore while whereas although though since when whenever whether such up well just same other another some any
+however moreover furthermore while whereas although though since when whenever whether such up well just same other another some
 now still already
 """.split()
 )
@@ -22,7 +22,7 @@ TELLING = frozenset(
     """
 report show record log say tell note see find observe list mention indicate describe detect notice print register state
 read reading seen saw told said found shown written write appear look seem measure measured
-finding observation evidence entry message line record reading value time moment place point case kind sort thing fact event incident
+finding observation evidence entry message line record reading value time place point case kind sort thing fact event incident
 report diagnosis problem issue trouble situation symptom consequence cause reason root effect result fallout origin source explain account
 lead trigger victim happen occur mean follow come came stem
 get got give gave given exist sit stand stay remain belong concern involve contain consist relate regard relevant
@@ -32,7 +32,7 @@ about around currently meanwhile meantime
 affected affect impact hit suffer experience
 certainty code number name called known
 view picture section part respect connection connected related linked associated attributed attribute owing thanks
-probably possibly likely perhaps maybe presumably suggest suspected suspect apparently potentially possible probable usually often typically usual typical sometimes
+probably possibly likely perhaps maybe presumably suggest suspected suspect apparently potentially possible probable
 almost certain why take taken begin began failure under make made include including care culprit behind afterwards else longer count counted
 please should must need needs needed required require recommended recommend advised advise ought necessary let lets
 help helps action step remedy fix task next responsible
@@ -45,5 +45,5 @@ CONDITIONS = frozenset("until once after before when if unless whenever till".sp
 # The things that a finding is about; each stands for its row.
 ENTITIES = frozenset("gpu node process job rank".split())
 # They add to a statement, and alone make none.
-WEAK = frozenset("only again back first last more less all every each one when after before until both".split())
+WEAK = frozenset("only again back first last more less all every each one when after before until both any often usual usually sometimes always".split())
 

@@ -13,14 +13,14 @@ from functools import lru_cache
 
 from assistant.narrate import freewords as fw
 from assistant.narrate import lexicon as lex
-from assistant.narrate.vocabulary import IMPERATIVES, stemmed, with_alike
+from assistant.narrate.vocabulary import IMPERATIVES, implied, stemmed, with_alike
 from assistant.narrate.wording import stem, tokens
 
 _ACTS = frozenset(
     """
 answer respond fall drop lower cut hold slow wait reach read lose fail stop keep receive repeat launch feed use need remove reset run see allow
 configure block break reject protect draw join open outlive crash correct contain repair share take give get make send carry
-overheat cool raise restart reboot drain inspect check move set ask stall hang
+overheat heat cool raise restart reboot drain inspect check move set ask stall hang
 """.split()  # noqa: SIM905
 )
 _LIGHT = frozenset("have do let make act follow see find".split())
@@ -84,7 +84,7 @@ def _act(low: Sequence[str], k: int, at: Sequence[int]) -> Act:
     stop = next((j for j, w in enumerate(rest) if w in _PREPOSITIONS | _ENDS | _AUX), len(rest))
     near = _things(rest[:stop])
     shaped = low[k].endswith("ed") or low[k] in _PARTICIPLES
-    passive = shaped and (bool(set(low[max(0, k - 4) : k]) & _BE) or ("have" in low[max(0, k - 7) : k] and low[k - 1] not in ("have", "not", "also", "already")) or bool(before and rest and rest[0] in ("on", "by")))
+    passive = shaped and (bool(set(low[max(0, k - 4) : k]) & _BE) or ("have" in low[max(0, k - 7) : k] and low[k - 1] not in ("have", "not", "also", "already")) or bool(before and rest[:1] in (["on"], ["by"]) and low[k] != "run"))
     if passive:
         by = rest[rest.index("by") + 1 :] if "by" in rest else []
         return Act(stem(low[k]), _things(by), before, before)
@@ -95,13 +95,19 @@ def _act(low: Sequence[str], k: int, at: Sequence[int]) -> Act:
     return Act(stem(low[k]), before, near, _things(rest))
 
 
+def entity(name: str) -> str:
+    """The kind of thing that a placeholder stands for, of those that a finding is about: "gpu" for gpus_1."""
+    kind = name.partition("_")[0]
+    return next((k for k in (kind, kind[:-1]) if k in fw.ENTITIES), "")
+
+
 def _things(words: Iterable[str]) -> frozenset[str]:
-    free = stemmed(fw.FREE | fw.WEAK | {"any"}) | verbs_known()
+    free = stemmed(fw.FREE | fw.WEAK | {"down", "up", "off", "away"}) | verbs_known()
     out = set()
     for w in words:
         if w.startswith("{"):
-            kind = w[1:].partition("_")[0].removesuffix("s")
-            if "." not in w and kind in fw.ENTITIES:
+            kind = entity(w[1:])
+            if "." not in w and kind:
                 out.add(stem(kind))
         elif w[0].isalpha() and w not in lex.NEGATIONS and (s := stem(w)) not in free:
             out.add(s)
@@ -112,23 +118,42 @@ def turned(part: str, source: str) -> bool:
     """Whether a verb of `part` has its sides the other way round than in `source`."""
     for a in acts(part):
         same = [b for b in acts(source) if b.verb == a.verb]
-        if same and all(_crossed(a, b) for b in same):
+        alone = " than " not in source
+        if same and all(_crossed(a, b, alone) for b in same):
             return True
     return False
 
 
-def _crossed(a: Act, b: Act) -> bool:
+def _crossed(a: Act, b: Act, alone: bool) -> bool:
     before, behind = with_alike(b.subject), with_alike(b.behind)
+    if "it" not in b.object and (a.subject & behind) - before:
+        return True
     if "it" in b.object or "it" in a.object:
         return False
-    return bool((a.subject & behind) - before) or bool((a.behind & before) - behind)
+    if alone and a.subject and b.subject and not a.subject & (before | implied(b.subject)):
+        return True
+    return bool((a.behind & before) - behind)
+
+
+def compared_otherwise(part: str, source: str) -> bool:
+    """Whether what is compared stands on the other side of "than", or only one of the two compares with others."""
+    one, than, two = part.lower().partition(" than ")
+    first, there, second = source.lower().partition(" than ")
+    if bool(than) != bool(there):
+        return bool(re.search(r"\bothers?\b", part))
+    before, behind = _words(first), _words(second)
+    return bool((_words(one) & behind) - before) or bool((_words(two) & before) - behind)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(w for t in tokens(text) if t[0].isalpha() and (w := stem(t)) not in stemmed(fw.FREE | fw.WEAK))
 
 
 def elsewhere(part: str, sources: Sequence[str], strict: bool) -> str:
     """A verb of `part` that is done to something else than in every source that has it. `strict`: it must stand in one."""
     known = [(b, source) for source in sources for b in acts(source)]
     for a in acts(part):
-        same = [(b, source) for b, source in known if b.verb == a.verb or (strict and b.verb in with_alike([a.verb]))]
+        same = [(b, source) for b, source in known if b.verb == a.verb or (strict and b.verb in _DEEDS_ALIKE.get(a.verb, ()))]
         if not same:
             if strict and a.object - {"it"} and a.verb not in ("tak", "mak", "hav", "giv", "let", "need", "ask", "do", "follow", "us"):
                 return a.verb
@@ -138,9 +163,17 @@ def elsewhere(part: str, sources: Sequence[str], strict: bool) -> str:
     return ""
 
 
+_DEEDS_ALIKE = {
+    stem(w): frozenset(stem(x) for x in row.split())
+    for row in ("check inspect look examine verify watch have", "ask contact consult", "restart relaunch", "move migrate", "repair fix", "raise increase enlarge", "stop end finish")
+    for w in row.split()
+}  # fmt: skip
+
+
 def _same_thing(a: Act, b: Act, source: str) -> bool:
     if not b.object or "it" in b.object:
         others = [o.object for o in acts(source) if o.verb != b.verb and o.object and "it" not in o.object]
         return bool(a.object & with_alike(frozenset().union(*others))) if others else True
     listed = _things(tokens(source.partition(": ")[2].lower()))
-    return bool(a.object & with_alike(b.object | listed)) and a.object <= with_alike(b.object | b.behind | b.subject | listed)
+    near = with_alike(b.object | listed) | implied(b.object)
+    return bool(a.object & near) and a.object <= near | with_alike(b.behind | b.subject)

@@ -64,7 +64,10 @@ def polarity(s: Sentence) -> str:
         return _polarity_zh(s) or _kinds(s)
     allowed = with_alike(s.words.denied) | _may_deny(s)
     reached: set[str] = set()
+    apart = any(i.id in s.material.reaches(j.id) for i in s.items for j in s.items)
     for at in negated_at(s.tokens):
+        if apart and s.low[at + 1 : at + 3] and s.low[at + 2 : at + 3] in (("separate",), ("independent",), ("own",), ("new",)):
+            continue  # "not a separate fault" of what another cited finding explains
         found = scope(s.tokens, at) or [stem(t) for t in s.tokens[at + 1 : at + 5] if t[0].isalpha()]
         reached |= set(found) | {stem(t) for t in s.tokens[at + 1 : at + 6] if t[0].isalpha()}
         if at and (s.low[at - 1], s.low[at]) in s.words.phrases and s.low[at] in ("nothing", "none", "nobody"):
@@ -72,7 +75,8 @@ def polarity(s: Sentence) -> str:
         flips = found and found[0] in _LACKING - s.words.denied
         if not found or flips or not (found[0] in allowed or (not scope(s.tokens, at) and set(found) & allowed)):
             return f"denies what the finding does not deny: {' '.join(s.tokens[at : at + 4])}"
-        if found[0] in _UNUSED and set(s.low) & {"once", "after", "when", "if"}:
+        here = {t.lower() for c in s.clauses if negated_at(tokens(c)) for t in tokens(c)}
+        if found[0] in _UNUSED and here & {"once", "after", "when", "if"}:
             return "denies use after what allows it"
     if any(len(negated_at(tokens(c))) > 1 for c in s.clauses):
         return "denies twice"
@@ -114,6 +118,7 @@ def _polarity_zh(s: Sentence) -> str:
         generic = any(p in free for p in found) and (
             s.material.usable in ("no", "not_yet") or any(i.kind is not Kind.FINDING for i in s.items)
         )
+        generic = generic or ("不是原因" in said and any(w in r for r in s.words.han for w in ("原因不在", "不是原因", "非原因")))
         ruled_out = all(i.kind is Kind.RULED_OUT for i in s.items)
         if not (set(found) & s.words.denied or (found and generic) or ruled_out):
             return f"denies what the finding does not deny: {said}"
@@ -159,8 +164,9 @@ def certainty(s: Sentence) -> str:
     )
     sure = set(s.low) & lex.CERTAIN if s.lang == "en" else [w for w in lex.ZH_CERTAIN if w in s.text]
     unsure = [i for i in found if i.certainty in ("probable", "possible")]
+    sure_titles = frozenset().union(*(_title(i, s.lang) for i in found if i not in unsure))
     for item in unsure:
-        names_it = set(s.marks) & _title(item, s.lang)
+        names_it = set(s.marks) & _title(item, s.lang) - sure_titles
         if names_it and not hedged:
             return f"{item.id} is only {item.certainty}"
     if sure and (unsure or hedged or not found):
@@ -197,6 +203,8 @@ def deeds(s: Sentence) -> str:
 
 def _deed(s: Sentence, words: Iterable[str], commands: bool) -> str:
     for t in words:
+        if t.lower() == "switch" and any("=True" in a for i in s.items for a in i.actions):
+            continue
         if stem(t) in s.words.action or t.lower() in lex.NEGATIONS:
             continue
         if stem(t) in stemmed(lex.DEEDS) and not (commands and stem(t) == "run"):
@@ -213,8 +221,9 @@ def _deeds_zh(s: Sentence) -> str:
     told = " ".join(s.words.han_action)
     every = " ".join(s.words.han)
     advising = bool(_TELLING_ZH.search(s.text))
+    on = ("打开", "启用") if any("=True" in a for i in s.items for a in i.actions) else ()
     for word in lex.ZH_DEEDS:
-        if word in s.text and word not in told and (advising or word not in every):
+        if word in s.text and word not in on and word not in told and (advising or word not in every):
             return f"no action of a cited finding: {word}"
     if advising and (told or every):
         found = _TELLING_ZH.search(s.text)

@@ -39,7 +39,7 @@ class Statement:
 
 _CUT = {
     "en": re.compile(r"; |: |, (?:so|which|but|while|because|unless)\b|\b(?:because|so that)\b|, and (?=(?:the|a|its|it|they|all)\b)"),
-    "zh": re.compile(r"[；：。]"),
+    "zh": re.compile(r"[；：。]|，(?=因为|因此|但|而)"),
 }
 _IMPERATIVE_ZH = re.compile(r"请|^(?:检查|联系|查看|启动|重启|修复|增大|减少)")
 
@@ -55,7 +55,7 @@ def statements(item: Item, lang: str) -> tuple[Statement, ...]:
         mode = _mode(text, lang)
         out += _clauses(text, mode, item.id, lang)
     for text in (*item.actions, *item.then):
-        for part in sentences(text, lang):
+        for part in (p for x in sentences(text, lang) for p in _orders(x, lang)):
             out.append(Statement(folded(part, lang), Mode.DEED, item.id))
     if item.standing:
         now, later = _standing(item.standing, lang)
@@ -64,8 +64,15 @@ def statements(item: Item, lang: str) -> tuple[Statement, ...]:
     return tuple(out)
 
 
+def _orders(sentence: str, lang: str) -> list[str]:
+    """What a sentence tells to do, one by one."""
+    if lang == "zh":
+        return [sentence] if sentence.startswith(("若", "如", "当")) else [p for p in re.split("[，；]", sentence) if p]
+    return sentence.split("; ")
+
+
 def _standing(text: str, lang: str) -> tuple[str, str]:
-    now, _, later = text.partition("直到" if lang == "zh" else "until ")
+    now, _, later = folded(text, lang).partition("直到" if lang == "zh" else "until ")
     return now.strip(" ，"), later.strip()
 
 
@@ -92,13 +99,15 @@ def _clauses(text: str, mode: Mode, own: str, lang: str, name: bool = False) -> 
         return [Statement(folded(text, lang), mode, own, name)]
     whole = folded(text, lang)
     parts = [p.strip() for p in _CUT[lang].split(whole) if p.strip()]
-    made = [Statement(p, Mode.OPEN if _either(p, lang) else mode, own, name) for p in parts]
+    made = [Statement(p, Mode.OPEN if not name and _either(p, lang) else mode, own, name) for p in parts]
     return [*made, Statement(whole, mode, own, name)] if name and len(parts) > 1 else made
 
 
 def _either(clause: str, lang: str) -> bool:
     """Whether a clause names several things of which only one need be so."""
-    return lang != "zh" and (offers(clause, lang) or bool(re.search(r", or | or (?:its|the|a|an|not)\b|, a [^,]*, a ", clause)))
+    if lang == "zh":
+        return "或" in clause or clause.count("、") > 1
+    return (offers(clause, lang) or bool(re.search(r", or | or (?:its|the|a|an|not)\b|, a [^,]*, a ", clause)))
 
 
 def hedged(low: frozenset[str], text: str, lang: str) -> bool:

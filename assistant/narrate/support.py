@@ -13,27 +13,33 @@ from functools import lru_cache
 
 from assistant.narrate import freewords as fw
 from assistant.narrate import lexicon as lex
+from assistant.narrate import support_zh
 from assistant.narrate.material import Item, Kind
 from assistant.narrate.placeholders import PLACEHOLDER
-from assistant.narrate.roles import elsewhere, turned
+from assistant.narrate.roles import acts, compared_otherwise, elsewhere, entity, turned
 from assistant.narrate.sentence import Sentence
 from assistant.narrate.statements import Mode, Statement, hedged, statements
-from assistant.narrate.vocabulary import IMPERATIVES, imperative, implied, negated_at, stemmed, with_alike
+from assistant.narrate.vocabulary import IMPERATIVES, denied_in, imperative, implied, negated_at, stemmed, with_alike
 from assistant.narrate.wording import stem, tokens
+
+def _stems(words: str) -> frozenset[str]:
+    return frozenset(stem(w) for w in words.split())
+
 
 _SPLIT = re.compile(
     r"[;:()]|, (?:and |but |so |which |while |whereas )?|\b(?:because of|because|due to|owing to|whereas|although|though|but)\b"
     r"|\b(?:is|are|was|were|been) (?:\w+ )?(?:explained|caused|triggered|produced) by\b|\bfollow(?:s|ed)? from\b|\b(?:led|leads) to\b|\bexplains?\b"
-    r"|\bresult(?:s|ed)? (?:in|from)\b|\b(?:an? |the )?(?:direct |mere )?(?:result|consequence|symptom|effect|fallout|shadow) of\b"
-    r"|\b(?=(?:until|once|after|before|when|if|unless)\b)|(?<=[a-z}]) so (?=[a-z])"
+    r"|\bresult(?:s|ed)? (?:in|from)\b|\b(?:only |merely |just )?(?:an? |the )?(?:direct |mere )?(?:result|consequence|symptom|effect|fallout|shadow) of\b"
+    r"|\b(?=(?:until|once|after|before|when|if|unless)\b)|(?<=[a-z}]) so (?!far\b)(?=[a-z])"
 )
 _FINER = re.compile(r"\b(?:and|which|that|while|who|yet|with|as)\b")
-_DEED = re.compile(r"\b(?:has|have|had|is|are) to\b|\bto be [a-z]+(?:ed|en|t)\b|^\s*[A-Za-z]+ing\b.*\b(?:help|helps|enough|fix|action|remedy|step)\b|\b(?:fix|remedy|action|step|task)\b.*\b(?:is|would be)\b|\bis (?:the |a )?(?:next |right |only )?(?:step|action|fix|remedy|thing)\b")
+_DEED = re.compile(r"\b(?:has|have|is|are) to\b|\bto be [a-z]+(?:ed|en|t)\b|^\s*[A-Za-z]+ing\b.*\b(?:help|helps|enough|fix|action|remedy|step)\b|\b(?:fix|remedy|action|step|task)\b.*\b(?:is|would be)\b|\bis (?:the |a )?(?:next |right |only )?(?:step|action|fix|remedy|thing)\b")
+_REMEDY = re.compile(r"\bis (?:the|a) (?:remedy|fix|cure|way out)\b")
 _CONDITION = re.compile(r"^\s*(?:%s)\b" % "|".join(sorted(fw.CONDITIONS)), re.IGNORECASE)
 _PLACE = re.compile(r"\b(?:on|of|in|for) (?:the|this|that|its|a|one) (?:whole )?(?:node|machine|server|host)s?\b(?! of)")
 _LOGS = re.compile(r"\bthe (?:driver|kernel) (?:also |then )?(?=(?:log|record|report|print|sa|note|wr)[a-z]*\b)", re.IGNORECASE)
 _IDIOMS = re.compile(
-    r"\b(?:stopped|stops|ceased)(?= [a-z]+ing\b)|\bso far\b|\bmost (?=probably|likely)|\btoo(?=[.,;]|$)|\bas soon as\b|\bas well\b|\bruled out\b|(?<=slow) down\b|(?<=slows) down\b|(?<=slowed) down\b|\brun (?=\{cmd)|\bonly (?=(?:shows|records|reports|means)\b)|\bat least(?= \{)"
+    r"\b(?:stopped|stops|ceased)(?= [a-z]+ing\b)|\bso far\b|\bmost (?=probably|likely)|\btoo(?=[.,;]|$)|\bas soon as\b|\bas well\b|(?<=slow) down\b|(?<=slows) down\b|(?<=slowed) down\b|\brun (?=\{cmd)|\bonly (?=(?:shows|records|reports|means)\b)|\bat least(?= \{)|\bonly(?= \{f)|\bboth (?=the\b|its\b)|\bfail(?:s|ed)? to (?=[a-z])"
     r"|\bover(?= (?:the |this |its )?(?:PCIe|bus|NVLink|link|network|InfiniBand|\{))|\b(?:after|before|until) (?:that|then|this)\b(?! [a-z]+ (?:has|is))", re.IGNORECASE)
 # What a reading does: "reaches {f1.value}", "keeps {f1.used}".
 _READS = re.compile(r"\b(?:reach|run|spend|count|keep|hold|use)[a-z]*(?= (?:at |to )?\{f\d)", re.IGNORECASE)
@@ -42,16 +48,20 @@ _READS = re.compile(r"\b(?:reach|run|spend|count|keep|hold|use)[a-z]*(?= (?:at |
 def support(s: Sentence) -> str:
     """Which clause rests on nothing; empty when each rests on a statement."""
     if s.lang == "zh":
-        return ""
+        return support_zh.support(s)
     parts = [p for p in _SPLIT.split(s.text) if p and p.strip(" .")]
     verbs = frozenset(v for i in s.items for st in statements(i, "en") if st.mode is Mode.DEED for v in deed_verbs(st.text))
     told = [_told(p, verbs) for p in parts]
-    told = [d or any(told[:k]) for k, d in enumerate(told)]  # "have power, cooling and seating inspected"
+    told = [d or any(told[:k]) or bool(_REMEDY.search(s.text)) for k, d in enumerate(told)]  # "have power, cooling and seating inspected"
     advises = any(told)
     if wrong := _to_blame(s):
         return wrong
-    if _all_else(s):
+    if all_else(s):
         return ""
+    if wrong := _idiom(s) or _sequence(s):
+        return wrong
+    if any(i.id in s.material.reaches(j.id) for i in s.items for j in s.items):
+        parts = [_APART.sub("", p) for p in parts]
     for part, deed in zip(parts, told, strict=True):
         if not _rests(s, part, deed, advises):
             return f"no statement says {_missing(s, part, deed, advises)} of {part.strip()[:60]!a}"
@@ -87,10 +97,39 @@ def _to_blame(s: Sentence) -> str:
     return ""
 
 
-_ELSE = re.compile(r"(?:everything|all) else(?: in the (?:report|log))? (?:is|are|follows|was) (?:an? |the )?(?:consequence|symptom|effect|result|fallout)?s? ?(?:of|from) (?:it|this|that|that one event|this one event|\\{[a-z]+_\\d+\\})\\.?", re.IGNORECASE)
+_APART = re.compile(r"\b(?:and )?not (?:a|an) (?:separate|independent|own|second|new) (?:fault|problem|failure|issue|error|cause|finding)s?\b")
+_OFTEN = re.compile(r"\bfrom time to time\b|\bat times\b|\btime and again\b|\bnow and then\b|\bonce in a while\b|\bin any case\b|\bthan (?:usual|before|ever|normal|expected)\b|\bno matter\b|\bso far as\b", re.IGNORECASE)
+_CAUSAL = re.compile(r"\b(?:is|are|was|were) (?:the|a|an) (?:\w+ )?(?:cause|culprit|reason|source|origin)s?\b", re.IGNORECASE)
 
 
-def _all_else(s: Sentence) -> bool:
+def _idiom(s: Sentence) -> str:
+    if found := _OFTEN.search(s.text):
+        return f"no statement says {found[0]}"
+    if _CAUSAL.search(s.text) and all(not i.root for i in s.items) and len(s.items) == 1 and not negated_at(s.tokens):
+        return "a symptom is called the cause"
+    return ""
+
+
+def _sequence(s: Sentence) -> str:
+    """Deeds in another order than that in which they are to be done."""
+    if "then" not in s.low:
+        return ""
+    told = [stem(t) for i in s.items for x in (*i.actions, *i.then) for t in tokens(x) if t[0].isalpha()]
+    cut = s.low.index("then")
+    ahead, behind = ({stem(t) for t in half if t[0].isalpha()} & stemmed(lex.DEEDS | {"inspect", "look"}) for half in (s.low[:cut], s.low[cut:]))
+    wrong = [w for w in ahead for v in behind if w != v and w in told and v in told and told.index(w) > told.index(v)]
+    return f"the order of deeds is another: {wrong[0]}" if wrong else ""
+
+
+_ELSE = re.compile(
+    r"(?:everything|all) else(?: in the (?:report|log))? (?:is|was|are|follows|came) (?:an? |the )?(?:consequences?|symptoms?|effects?|results?|fallout)? ?"
+    r"(?:of|from) (?:it|this|that|(?:that|this) (?:one )?(?:event|fault|failure|loss)|\{[a-z]+_\d+\})\.?",
+    re.IGNORECASE,
+)
+
+
+
+def all_else(s: Sentence) -> bool:
     """ "Everything else is a consequence of it": so it is, where a cited root explains all other findings."""
     every = {i.id for i in s.material.items if i.kind is Kind.FINDING}
     return bool(_ELSE.fullmatch(s.text)) and any(every <= s.material.reaches(i.id) | {i.id} for i in s.items if i.root)
@@ -135,13 +174,14 @@ def _options(s: Sentence, part: str, deed: bool, advises: bool) -> Iterable[Stat
         elif (
             (st.mode is Mode.OPEN and hedged(frozenset(s.low), s.text, "en"))
             or (st.mode is Mode.DEED and (deed or (condition and (uses or advises))))
-            or (st.mode is Mode.LATER and (deed or (condition and (uses or advises))))
+            or (st.mode is Mode.LATER and (deed or (condition and (uses or advises or _HANGS.search(s.text)))))
             or (st.mode is Mode.STATE and uses and not (orders and not negated_at(tokens(part))))
         ):
             yield st
 
 
-_USES = re.compile(r"\b(?:use|used|usable|using|service|put|place)\b")
+_USES = re.compile(r"\b(?:use|used|usable|using|service|put|place|continue|remain|ready)\b")
+_HANGS = re.compile(r"\b(?:hang|fail|wait|block|stay)s?\b.*\buntil\b")
 
 
 @lru_cache(maxsize=4096)
@@ -169,9 +209,9 @@ def _given(text: str) -> frozenset[str]:
 def _covers(s: Sentence, st: Statement, part: str) -> bool:
     item = s.material.by_id[st.item]
     missing = content(part) - _given(st.text) - _things(s, item, st)
-    if st.mode is Mode.DEED and _unconditional(s, st):
-        return False
-    for o in (st, *_beside(item, st)):
+    for o in (st, *(o for o in _beside(item, st) if " than " not in part or any(f"{{{n}}}" in o.text for n in PLACEHOLDER.findall(part) if "." in n))):
+        if any(x.mode is Mode.DEED and _unconditional(s, x) for x in (st, o)):
+            continue
         if missing <= _given(o.text) and _sound(s, part, item, st, () if o is st else (o,)):
             return True
     return False
@@ -183,19 +223,36 @@ _IFS = frozenset("if when whenever should again recurs recur repeats once after 
 def _unconditional(s: Sentence, st: Statement) -> bool:
     """Whether a deed for some case only is told as if it were for all."""
     first = st.text.partition(" ")[0].lower()
+    low = set(st.text.lower().split())
+    if low & {"next", "window", "idle"} and not set(s.low) & {"next", "window", "idle", "later", "until"}:
+        return True
+    if first not in ("if", "when") and "if" in low:
+        return not set(s.low) & {"if", "when", "should", "whenever"}
     return first in ("if", "when") and not set(s.low) & _IFS
 
 
 def _sound(s: Sentence, part: str, item: Item, st: Statement, more: tuple[Statement, ...]) -> bool:
+    if st.mode is Mode.STATE and (bool(negated_at(tokens(st.text))) != bool(negated_at(tokens(part)))) and not (
+        negated_at(tokens(st.text)) and set(s.low) & {"until", "once", "after", "before", "out", "when"}
+    ):
+        return False
     if st.mode is Mode.STATE:  # what it says of use is for the guard of the verdict
         return not elsewhere(part, [o.text for o in statements(item, "en") if o.mode in (Mode.DEED, Mode.LATER)], strict=False)
     texts = [st.text, *(o.text for o in more)]
+    if (item.kind is Kind.FINDING and _signs_differ(part, texts, item)) or _values_elsewhere(part, item, texts):
+        return False
+    if (m := _CONDITION.match(part)) and st.mode in (Mode.DEED, Mode.LATER) and not _same_condition(m[0].strip().lower(), s, texts, st):
+        return False
     if st.mode in (Mode.DEED, Mode.LATER):
         texts += [o.text for o in statements(item, "en") if o.mode in (Mode.DEED, Mode.LATER)]
         return not elsewhere(part, texts, strict=True)
+    if any("shared memory" in x.lower() for x in texts) and "memory" in part and "shared" not in part:
+        return False
     if any(turned(part, t) for t in texts) or elsewhere(part, texts, strict=False):
         return False
-    if any(" than " in x for x in texts) and " than " not in part and re.search(r"\bothers?\b", part):
+    if any(a.subject and a.object - {"it"} and a.verb in _QUALITIES and not _acted(a.verb, texts) for a in acts(part)):
+        return False  # a quality of the text made into a deed: "the process heats the GPU"
+    if any(compared_otherwise(part, x) for x in texts if " than " in x or x == st.text):
         return False
     whole = content(st.text) - stemmed(fw.ENTITIES)
     said = with_alike(content(part)) | implied(content(part))
@@ -212,28 +269,62 @@ def _beside(item: Item, st: Statement) -> tuple[Statement, ...]:
     return tuple(
         o for n, o in enumerate(every)
         if n != k and o.mode in later
-        and (len(content(o.text) & own) >= 2 or st.mode in (Mode.DEED, Mode.STATE, Mode.LATER) or (n == k - 1 and re.match(r"(?:all )?(?:its|their)\b", st.text, re.IGNORECASE)))
+        and (len(content(o.text) & own) >= 2 or ("{" in o.text + st.text and {a.verb for a in acts(o.text)} & {a.verb for a in acts(st.text)}) or st.mode in (Mode.DEED, Mode.STATE, Mode.LATER) or (n == k - 1 and re.match(r"(?:all )?(?:its|their)\b", st.text, re.IGNORECASE)))
     )  # fmt: skip
 
 
 @lru_cache(maxsize=512)
 def _kinds(item: Item) -> frozenset[str]:
-    names = [n.partition("_")[0] for n in PLACEHOLDER.findall(" ".join((item.where, *item.members)))]
-    own = {stem(n.removesuffix("s") if n.endswith("s") else n) for n in names}
+    own = {stem(entity(n)) for n in PLACEHOLDER.findall(" ".join((item.where, *item.members))) if entity(n)}
     title = {stem(t) for t in tokens(item.what) if t[0].isalpha()}
-    return with_alike((own | title) & fw.ENTITIES)
+    return with_alike((own | title) & stemmed(fw.ENTITIES))
 
 
 def _things(s: Sentence, item: Item, st: Statement) -> frozenset[str]:
     """The thing that the finding is about may be named in any of its statements."""
-    extra = _IN_USE if st.mode is Mode.STATE else _OUTSIDE if item.kind is not Kind.FINDING else _TO_DO if st.mode is Mode.DEED else frozenset()
+    extra = frozenset()
+    if st.mode is Mode.STATE:
+        extra = _IN_USE
+    elif item.kind is not Kind.FINDING:
+        extra = _OUTSIDE
+    elif st.mode in (Mode.DEED, Mode.LATER):
+        extra = _TO_DO | ({"only"} if any("needs nothing" in x for x in item.actions) else frozenset())
+    elif st.mode is Mode.OPEN:
+        extra = _stems("usual usually often typical typically common commonly")
     return _kinds(item) | extra
 
 
-def _stems(words: str) -> frozenset[str]:
-    return frozenset(stem(w) for w in words.split())
+def _acted(verb: str, texts: Sequence[str]) -> bool:
+    return any(b.verb in with_alike([verb]) for x in texts for b in acts(x))
 
 
+def _same_condition(word: str, s: Sentence, texts: Sequence[str], st: Statement) -> bool:
+    low = {w for x in texts for w in x.lower().split()}
+    if word == "before":
+        return "before" in low or bool(_USES.search(s.text.lower()))
+    return word not in ("after", "once") or st.mode is Mode.LATER or bool(low & {"after", "once", "when", "if", "then"} or _USES.search(s.text.lower()))
+
+
+def _signs_differ(part: str, texts: Sequence[str], item: Item) -> bool:
+    """Whether only one of the two denies. "Stopped answering" and "no longer answers" are the same."""
+    lacks = {stem(t) for t in tokens(part) if t[0].isalpha()} & _NEGATIVE
+    denied = {m for x in texts for m in denied_in(x, "en") - (content(x) - denied_in(x, "en"))}
+    if negated_at(tokens(part)):
+        if re.search(r"\b(?:need|require|necessary)", part) and not any(re.search(r"\b(?:need|nothing|action)", x.lower()) for x in texts):
+            return True
+        given = {stem(t) for x in (*texts, item.what) for t in tokens(x) if t[0].isalpha()}
+        return not (any(negated_at(tokens(x)) or x.endswith(": no") for x in texts) or given & _NEGATIVE)
+    return bool(denied & content(part)) and not lacks and not re.search(r"\bun[a-z]+ed\b|\buntil\b|\bonce\b|\bafter\b|\bbefore\b|\bwhy\b", part.lower())
+
+
+def _values_elsewhere(part: str, item: Item, texts: Sequence[str]) -> bool:
+    """Whether a reading stands in a clause that rests on another statement than that of the reading."""
+    mine = {n for n in PLACEHOLDER.findall(part) if "." in n and any(f"{{{n}}}" in line for line in item.seen)}
+    return bool(mine) and not any(f"{{{n}}}" in x for n in mine for x in texts)
+
+
+_NEGATIVE = _stems("stop fail lose cease without silent unresponsive unreachable vain refuse lack missing hang hung fall off down dead idle inactive uncorrected uncorrectable poor wrong die gone disappear drop fell left ended out too only hot pending illegal")
+_QUALITIES = _stems("heat overheat slow cool damage break crash stop fail")
 _LACKING = _stems("fail lose stop miss missing poor bad wrong refuse lack")
 _IN_USE = _stems("node machine server gpu hardware system use usable service put place new again out work continue remain meanwhile back ready")
 _OUTSIDE = _stems("rule exclude speak against answer read unread see decide whether source check unknown could one")

@@ -23,7 +23,7 @@ _IRREGULAR = {
     for base, forms in {
         "fall": "fell fallen", "lose": "lost losing", "run": "ran", "write": "wrote written", "find": "found", "break": "broke broken",
         "send": "sent", "keep": "kept", "hold": "held", "begin": "began begun", "take": "took taken", "give": "gave given",
-        "see": "saw seen", "go": "went gone", "come": "came", "become": "became", "get": "got", "hang": "hung", "leave": "left", "stick": "stuck",
+        "see": "saw seen", "go": "went", "come": "came", "become": "became", "get": "got", "hang": "hung", "leave": "left", "stick": "stuck",
         "know": "knew known", "stand": "stood", "bring": "brought", "tell": "told", "say": "said", "make": "made", "mean": "meant",
         "grow": "grew grown", "drive": "drove driven", "show": "shown", "wear": "worn", "tear": "tore torn", "feed": "fed",
         "spend": "spent", "lead": "led", "pay": "paid", "build": "built", "choose": "chose chosen", "draw": "drew drawn",

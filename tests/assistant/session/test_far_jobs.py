@@ -12,14 +12,24 @@ from pathlib import Path
 
 import pytest
 
+from assistant.commands.collect import save
+from assistant.config import load as load_settings
+from assistant.machine import Wish
+from assistant.render import reply as render
+from assistant.session.driver import Answer as Turn
+from assistant.session.driver import Conversation, Eyes
 from assistant.session.far import absent
+from assistant.session.talk import session_of
+from assistant.sources import tells
 from knowledge.observation import Observation, Status
-from probes.host import RecordingHost, ReplayHost
-from probes.live import ProbeRequest
+from probes.host import CallKind, RecordingHost, ReplayHost
+from probes.live import ProbeRequest, probes
 from probes.live.job_stacks import MAIN, collect
 from probes.remote import profiler
 from probes.remote.remote_host import RemoteHost
-from tests.conftest import ROOT, Gpudiag
+from rules.loader import RuleSet
+from rules.loader import load as load_rules
+from tests.conftest import ROOT
 from tests.live_jobs import Job
 from tests.probes.remote.sshd_lab import Sshd
 
@@ -36,7 +46,6 @@ while True:
     tokenize_slowly(20000)
 """
 REAL = f'cd {ROOT} && exec {sys.executable} -m assistant "$@"'
-QUIET = ("services", "filesystems", "rdma", "dcgm-health", "service-log", "fabric-manager-log", "kernel-log", "pci")
 
 
 class There:
@@ -86,13 +95,11 @@ def env(there: There, tmp_path: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
-@pytest.fixture
-def busy(tmp_path: Path) -> Iterator[Job]:
-    """A loop in a session of its own that spends its time in one function."""
-    script = tmp_path / "train.py"
+def busy(folder: Path) -> Job:
+    """A loop in a session of its own that spends its time in one function; to be ended as soon as it was looked into."""
+    script = folder / "train.py"
     script.write_text(BUSY)
-    with Job(str(script)) as job:
-        yield job
+    return Job(str(script))
 
 
 def reasons(found: list[Observation]) -> set[str]:
@@ -103,40 +110,69 @@ def reasons(found: list[Observation]) -> set[str]:
     return {o.detail for o in found}
 
 
+def talk(ruleset: RuleSet, env: dict[str, str], bundles: list[str] | None = None) -> Conversation:
+    """A conversation, with the machine or with what was recorded of it."""
+    wish = Wish(without=tuple(s.name for s in probes() if s.default and s.name not in ("processes", "system")))
+    eyes = Eyes(load_settings({}, env, ()), ruleset, wish, history=False)
+    eyes.replay = list(bundles or ())
+    return Conversation(session_of(eyes), eyes)
+
+
+def text(answer: Turn) -> str:
+    """What is shown of an answer, in one line."""
+    output = load_settings({"color": "never"}, {}, ()).output
+    shown = render.show(answer.reply, output, tells, question=answer.question, query=answer.query)
+    return " ".join(shown.split())
+
+
 def test_after_a_yes_the_function_is_named_and_the_recording_says_the_same(
-    gpudiag: Gpudiag, there: There, env: dict[str, str], busy: Job, tmp_path: Path
+    there: There, env: dict[str, str], tmp_path: Path
 ) -> None:
     there.install(REAL)
-    kept = str(tmp_path / "talk.txt")
-    without = [w for name in QUIET for w in ("--without", name)]
-    asked = f"why is pid {busy.pid} slow on gpu-12?\n"
-    got = gpudiag("chat", "--record", kept, *without, stdin=f"{asked}yes\n", env=env)
-    said = " ".join(got.out.split())
-    assert f"Run job-stacks on process {busy.pid}" in said, got.err
-    assert "the job is not stopped" in said
-    assert "tokenize_slowly (train.py" in said
-    assert said.index("Run job-stacks") < said.index("tokenize_slowly")
-    assert "takes a gpudiag" not in said
-    assert "own machine" not in said
-    again = gpudiag("chat", "--replay", kept, env=env)
-    assert again.code == 0, again.out + again.err
+    ruleset = load_rules()
+    live = talk(ruleset, env)
+    with busy(tmp_path) as job:
+        sentence = f"why is pid {job.pid} slow on gpu-12?"
+        asked = live.say(sentence)
+        assert f"Run job-stacks on process {job.pid} (train.py)" in asked.question
+        assert "the job is not stopped" in asked.question
+        assert "tokenize_slowly" not in text(asked)
+        found = live.say("yes")
+    assert "tokenize_slowly (train.py" in text(found)
+    assert "own machine" not in text(asked) + text(found)
+    seen = live.eyes.looks[-1].observations
+    hot = {str(o.value) for o in seen if o.fact == "stack.hot.function" and o.status is Status.OK}
+    assert any("tokenize_slowly" in name for name in hot), hot
+    assert {o.subject.host for o in seen} == {"gpu-12"}
+    bundles = [str(tmp_path / f"{n}.tar.gz") for n in range(len(live.eyes.looks))]
+    for look, name in zip(live.eyes.looks, bundles, strict=True):
+        save(look, name)
+    again = talk(ruleset, env, bundles)
+    assert text(again.say(sentence)) == text(asked)
+    assert text(again.say("yes")) == text(found)
 
 
-def test_without_gpudiag_there_it_says_where_to_run_it(gpudiag: Gpudiag, there: There, env: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("sentence", "says"),
+    [
+        ("why is pid {} slow on gpu-12?", "on gpu-12. From here it takes a gpudiag that is installed there"),
+        ("gpu-12 上的进程 {} 为什么慢？", "需先在该机器上安装 gpudiag"),
+    ],
+    ids=["en", "zh"],
+)
+def test_without_gpudiag_there_it_says_where_to_run_it(
+    there: There, env: dict[str, str], sentence: str, says: str
+) -> None:
     there.install("")
-    without = [w for name in QUIET for w in ("--without", name)]
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as job:
-        got = gpudiag("ask", f"why is pid {job.pid} slow on gpu-12?", "--yes", *without, env=env)
+        answer = talk(load_rules(), env).say(sentence.format(job.pid))
         job.kill()
-    said = " ".join(got.out.split())
-    assert got.code == 3, got.err
-    assert "gpudiag profile, or gpudiag ask, on gpu-12" in said
-    assert "From here it takes a gpudiag that is installed there" in said
-    assert "Run job-stacks" not in said, "nobody is asked to agree to what cannot be done"
-    assert "Traceback" not in got.err
+    assert says in text(answer)
+    assert "job-stacks" not in answer.question, "nobody is asked to agree to what cannot be done"
+    assert not answer.reply.settled
 
 
-def test_what_is_there_decides_what_can_be_asked_for_and_a_recording_remembers(there: There, busy: Job) -> None:
+def test_what_is_there_decides_what_can_be_asked_for_and_a_recording_remembers(there: There) -> None:
     there.install("")
     with there.host() as host:
         assert {"job-stacks", "job-trace"} <= set(absent(host))
@@ -147,15 +183,11 @@ def test_what_is_there_decides_what_can_be_asked_for_and_a_recording_remembers(t
         gone = absent(recording)
         assert "job-stacks" not in gone
         assert "job-trace" in gone, "it injects: that is agreed to where the job runs"
-        live = collect(ProbeRequest(20, {"pids": str(busy.pid)}), recording)
         inside = host.snapshot("capture", "--pid", "1", "--inject", deadline=5)
-    assert {o.subject.host for o in live} == {"gpu-12"}
-    hot = {str(o.value) for o in live if o.fact == "stack.hot.function" and o.status is Status.OK}
-    assert any("tokenize_slowly" in name for name in hot), hot
     assert (inside.status, inside.data) == (Status.UNSUPPORTED, b"")
-    replay = ReplayHost("gpu-12", recording.replies)
-    assert absent(replay) == gone
-    assert collect(ProbeRequest(20, {"pids": str(busy.pid)}), replay) == live
+    assert absent(ReplayHost("gpu-12", recording.replies)) == gone
+    older = [r for r in recording.replies if r.kind is not CallKind.SNAPSHOT]
+    assert {"job-stacks", "job-trace"} <= set(absent(ReplayHost("gpu-12", older))), "as it was when it was recorded"
 
 
 @pytest.mark.parametrize(
@@ -231,7 +263,7 @@ def test_what_cannot_be_asked_for_together(
 
 
 def test_the_document_is_all_that_is_printed_and_nothing_is_kept(
-    busy: Job, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from assistant.cli import main
 
@@ -240,11 +272,12 @@ def test_the_document_is_all_that_is_printed_and_nothing_is_kept(
     for name in ("GPUDIAG_STATE_DIR", "XDG_DATA_HOME", "HOME"):
         monkeypatch.setenv(name, str(home))
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    assert main(["profile", "--pid", str(busy.pid), "--outside", "--document", "--duration", "300ms"]) == 0
+    with busy(tmp_path) as job:
+        assert main(["profile", "--pid", str(job.pid), "--outside", "--document", "--duration", "300ms"]) == 0
     out, errors = capsys.readouterr()
     document = json.loads(out)
     assert errors == ""
     assert document["schema"] == "gpudiag/capture/1"
     assert {part["item"] for t in document["targets"] for part in t["parts"]} == {"stacks", "cpu"}
     assert not list(scratch.iterdir())
-    assert not home.exists()
+    assert not [p for p in home.rglob("*") if p.is_file() and ".cache" not in p.parts]

@@ -98,4 +98,4 @@ def test_what_goes_wrong_leaves_a_chat_where_it_was(gpudiag: Gpudiag, tmp_path: 
         (tmp_path / "kern.log").unlink()
         out, err = chat.communicate("again\nwhy?\n", timeout=100)
     assert "no such file" in err
-    assert "UNHEALTHY, because" in out
+    assert "UNHEALTHY. GPU 0000:48:00.0: " in out
