@@ -129,7 +129,7 @@ def _links_zh(text: str, source: bool = False) -> Iterable[Link]:
         return
     for m in _ON_ZH.finditer(text):
         before, soft = text[: m.start()], m[0] in ("因此", "因而", "所以", "从而", "使得", "使")
-        if soft and before[-1:] not in ("，", "") and "，" not in before:  # A 因此 B: of what was told before
+        if soft and not m[0].startswith("使") and before[-1:] not in ("，", "") and "，" not in before:  # A 因此 B: of what was told before
             yield Link("此", f"{before} {text[m.end() :]}", soft)
         else:
             yield Link(before, text[m.end() :], soft)
