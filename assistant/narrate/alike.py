@@ -64,7 +64,7 @@ idle unused
 interface adapter nic
 link connection
 interrupt break
-node machine server host
+node machine
 bus pcie pci
 protect protection
 contain confine
@@ -145,8 +145,6 @@ monitor: nvml
 effect: pending take
 every: all each
 everything: all what
-each: every all
-all: every each
 inside: in itself
 within: in
 finish: let finish

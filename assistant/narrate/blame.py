@@ -204,7 +204,7 @@ _POINTS_EN = re.compile(r"\b(?:it|this|that|they|these|same|him|his|its)\b|^\s*$
 def _refers(side: str, lang: str) -> bool:
     """Whether a side only points at what was told before."""
     if lang == "zh":
-        return (not runs(side) and not PLACEHOLDER.search(side)) or any(w in side for w in ("此", "这", "其", "该", "它"))
+        return not re.search(r"[A-Za-z\u3400-\u9fff]", side) or any(w in side for w in ("此", "这", "其", "该", "它"))
     return bool(_POINTS_EN.search(side))
 
 

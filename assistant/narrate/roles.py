@@ -20,7 +20,7 @@ _ACTS = frozenset(
     """
 answer respond fall drop lower cut hold slow wait reach read lose fail stop keep receive repeat launch feed use need remove reset run see allow
 configure block break reject protect draw join open outlive crash correct contain repair share take give get make send carry
-overheat heat cool raise restart reboot drain inspect check move set ask stall hang
+overheat heat brake cool raise restart reboot drain inspect check move set ask stall hang
 """.split()  # noqa: SIM905
 )
 _LIGHT = frozenset("have do let make act follow see find".split())

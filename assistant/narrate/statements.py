@@ -77,7 +77,7 @@ def _standing(text: str, lang: str) -> tuple[str, str]:
 
 
 def _mode(text: str, lang: str) -> Mode:
-    if (_IMPERATIVE_ZH.search(text) if lang == "zh" else _tells(text)) :
+    if (_IMPERATIVE_ZH.search(text) or text.startswith(lex.ZH_DEEDS)) if lang == "zh" else _tells(text):
         return Mode.DEED
     if lang == "zh":
         return Mode.OPEN if offers(text, lang) else Mode.FACT

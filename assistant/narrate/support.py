@@ -98,7 +98,7 @@ def _to_blame(s: Sentence) -> str:
 
 
 _APART = re.compile(r"\b(?:and )?not (?:a|an) (?:separate|independent|own|second|new) (?:fault|problem|failure|issue|error|cause|finding)s?\b")
-_OFTEN = re.compile(r"\bfrom time to time\b|\bat times\b|\btime and again\b|\bnow and then\b|\bonce in a while\b|\bin any case\b|\bthan (?:usual|before|ever|normal|expected)\b|\bno matter\b|\bso far as\b", re.IGNORECASE)
+_OFTEN = re.compile(r"\bonce[.,]?$|\bfrom time to time\b|\bat times\b|\btime and again\b|\bnow and then\b|\bonce in a while\b|\bin any case\b|\bthan (?:usual|before|ever|normal|expected)\b|\bno matter\b|\bso far as\b", re.IGNORECASE)
 _CAUSAL = re.compile(r"\b(?:is|are|was|were) (?:the|a|an) (?:\w+ )?(?:cause|culprit|reason|source|origin)s?\b", re.IGNORECASE)
 
 
@@ -174,12 +174,13 @@ def _options(s: Sentence, part: str, deed: bool, advises: bool) -> Iterable[Stat
         elif (
             (st.mode is Mode.OPEN and hedged(frozenset(s.low), s.text, "en"))
             or (st.mode is Mode.DEED and (deed or (condition and (uses or advises))))
-            or (st.mode is Mode.LATER and (deed or (condition and (uses or advises or _HANGS.search(s.text)))))
+            or (st.mode is Mode.LATER and ((deed and (not orders or _CLEARS.search(part))) or (condition and (uses or advises or _HANGS.search(s.text)))))
             or (st.mode is Mode.STATE and uses and not (orders and not negated_at(tokens(part))))
         ):
             yield st
 
 
+_CLEARS = re.compile(r"\b(?:drain|reset|reboot|restart)\b", re.IGNORECASE)
 _USES = re.compile(r"\b(?:use|used|usable|using|service|put|place|continue|remain|ready)\b")
 _HANGS = re.compile(r"\b(?:hang|fail|wait|block|stay)s?\b.*\buntil\b")
 
@@ -233,7 +234,7 @@ def _unconditional(s: Sentence, st: Statement) -> bool:
 
 def _sound(s: Sentence, part: str, item: Item, st: Statement, more: tuple[Statement, ...]) -> bool:
     if st.mode is Mode.STATE and (bool(negated_at(tokens(st.text))) != bool(negated_at(tokens(part)))) and not (
-        negated_at(tokens(st.text)) and set(s.low) & {"until", "once", "after", "before", "out", "when"}
+        negated_at(tokens(st.text)) and set(s.low) & {"once", "after", "before", "out", "when"}
     ):
         return False
     if st.mode is Mode.STATE:  # what it says of use is for the guard of the verdict
@@ -245,10 +246,13 @@ def _sound(s: Sentence, part: str, item: Item, st: Statement, more: tuple[Statem
         return False
     if st.mode in (Mode.DEED, Mode.LATER):
         texts += [o.text for o in statements(item, "en") if o.mode in (Mode.DEED, Mode.LATER)]
-        return not elsewhere(part, texts, strict=True)
+        mine = {n for n in PLACEHOLDER.findall(part) if "." in n}
+        return all(any(f"{{{n}}}" in x for x in texts) for n in mine) and not elsewhere(part, texts, strict=True)
     if any("shared memory" in x.lower() for x in texts) and "memory" in part and "shared" not in part:
         return False
     if any(turned(part, t) for t in texts) or elsewhere(part, texts, strict=False):
+        return False
+    if any(a.verb in _ALONE and a.object - {"it"} and not any(b.object for x in texts for b in acts(x) if b.verb == a.verb) for a in acts(part)):
         return False
     if any(a.subject and a.object - {"it"} and a.verb in _QUALITIES and not _acted(a.verb, texts) for a in acts(part)):
         return False  # a quality of the text made into a deed: "the process heats the GPU"
@@ -324,7 +328,8 @@ def _values_elsewhere(part: str, item: Item, texts: Sequence[str]) -> bool:
 
 
 _NEGATIVE = _stems("stop fail lose cease without silent unresponsive unreachable vain refuse lack missing hang hung fall off down dead idle inactive uncorrected uncorrectable poor wrong die gone disappear drop fell left ended out too only hot pending illegal")
-_QUALITIES = _stems("heat overheat slow cool damage break crash stop fail")
+_ALONE = _stems("hang fall wait stall freeze crash idle")  # nobody does it to another
+_QUALITIES = _stems("brake heat overheat slow cool damage break crash stop fail")
 _LACKING = _stems("fail lose stop miss missing poor bad wrong refuse lack")
 _IN_USE = _stems("node machine server gpu hardware system use usable service put place new again out work continue remain meanwhile back ready")
 _OUTSIDE = _stems("rule exclude speak against answer read unread see decide whether source check unknown could one")

@@ -144,7 +144,7 @@ def _covered(s: Sentence, item: Item, st: Statement, part: str, more: tuple[Stat
     latin = frozenset(with_alike({w for t in texts for w in _latin(t)})) | (_entities(item, st) if st.mode is Mode.STATE or not _TELLS.search(part) else frozenset())
     if _latin(part) - latin - {"gpu"} or ("gpu" in _latin(part) and "gpu" not in latin):
         return False
-    return not (_signs_differ(part, texts) or _values_elsewhere(part, item, texts) or _without_condition(s, st))
+    return not (_turned(part, texts) or _another_object(part, item) or _signs_differ(part, texts) or _values_elsewhere(part, item, texts) or _without_condition(s, st))
 
 
 def _entities(item: Item, st: Statement) -> frozenset[str]:
@@ -186,6 +186,51 @@ def _without_condition(s: Sentence, st: Statement) -> bool:
     if st.text.startswith(("若", "如果", "如")) or "则" in st.text:
         return not re.search(r"若|如果|一旦|再次|反复|如", s.text)
     return bool(re.search(r"下次|维护|窗口|空闲", st.text)) and not _LATER.search(s.text)
+
+
+_DOES = ("等待", "占用", "持有", "使用", "打开")
+
+
+def _around(text: str, verb: str) -> tuple[frozenset[str], frozenset[str]]:
+    """What stands before a verb and what behind it; an ending such as "would" or "by" apart."""
+    one, _, two = text.partition(verb)
+    return _pairs(one) | _latin(one), _pairs(two) | _latin(two)
+
+
+def _turned(part: str, texts: Sequence[str]) -> bool:
+    """Whether somebody waits for what waits for him there."""
+    for verb in _DOES:
+        same = [_around(t, verb) for t in texts if verb in t]
+        if verb in part and same:
+            before, behind = _around(part, verb)
+            if "的" in part.partition(verb)[2] and not before:  # "what uses the GPU": the one who does it stands behind
+                continue
+            if all((before & b - a) or (behind & a - b) for a, b in same):
+                return True
+    return False
+
+
+_OBJECT_ENDS = re.compile(r"[，。；：（）、]|并|然后|再|" + "|".join(sorted(lex.ZH_DEEDS, key=len, reverse=True)))
+
+
+def _heads(text: str, verb: str) -> frozenset[str]:
+    """The last word of what is done to: Chinese names the thing last."""
+    out = set()
+    for piece in text.split(verb)[1:]:
+        bare = PLACEHOLDER.sub("", _OBJECT_ENDS.split(piece)[0]).strip(" .")
+        if found := re.search(r"([A-Za-z]+|[\u3400-\u9fff]{2})$", bare):
+            out.add(found[1].lower())
+    return frozenset(out)
+
+
+def _another_object(part: str, item: Item) -> bool:
+    """Whether a deed is done to something else than in the statements that tell to do it."""
+    told = [st.text for st in statements(item, "zh") if st.mode is Mode.DEED]
+    for verb in lex.ZH_DEEDS:
+        known = frozenset().union(*(_heads(t, verb) for t in told))
+        if known and (mine := _heads(part, verb)) and not mine & known and not all(h in FREE or h[-1] in "后时前的" for h in mine):
+            return True
+    return False
 
 
 def _sequence(s: Sentence) -> str:
