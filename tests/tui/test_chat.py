@@ -395,6 +395,17 @@ async def test_keys_of_one_burst_are_taken_in_their_order(tmp_path: Path) -> Non
         assert chat(pilot).line.text == "a\ncb"
 
 
+async def test_a_command_typed_in_one_burst_is_a_command(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS) as pilot:
+        assert isinstance(pilot.app.focused, Sentence)
+        for key in ("colon", *"go log"):
+            sign = {"colon": ":"}.get(key, key)
+            pilot.app.post_message(events.Key("space" if key == " " else key, sign))
+        line = app_of(pilot).workspace.query_one("#command-line")
+        await until(pilot, lambda: line.is_open and line.query_one("Input").value == "go log")  # type: ignore[attr-defined]
+        assert chat(pilot).line.text == ""
+
+
 async def test_signs_on_an_empty_line_are_commands(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS) as pilot:
         await pilot.press("colon")

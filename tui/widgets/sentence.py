@@ -106,6 +106,10 @@ class Sentence(TextArea):
 
     # --- keys -------------------------------------------------------------------------------
 
+    def check_consume_key(self, key: str, character: str | None = None) -> bool:
+        """A colon on an empty line is the app's at once: what is typed behind it in the same burst is the command."""
+        return bool(self.text or character != ":") and super().check_consume_key(key, character)
+
     async def _on_key(self, event: events.Key) -> None:
         """Enter says it; Tab completes; up and down on the first and the last line walk through earlier sentences.
 
