@@ -47,6 +47,13 @@ def faithful() -> tuple[dict[str, Any], ...]:
     return tuple(json.loads(line) for line in text.splitlines())
 
 
+@cache
+def fresh() -> tuple[dict[str, Any], ...]:
+    """The narratives of faithful_fresh.jsonl, written without a look at the fence."""
+    text = (HERE / "faithful_fresh.jsonl").read_text(encoding="utf-8")
+    return tuple(json.loads(line) for line in text.splitlines())
+
+
 def say(material: Material, *sentences: dict[str, Any]) -> Narration | Withheld:
     """The fence over these sentences."""
     return judge(material, json.dumps({"sentences": list(sentences)}, ensure_ascii=False))

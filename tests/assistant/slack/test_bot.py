@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,19 +12,6 @@ pytest.importorskip("slack_bolt")
 from tests import slack_payloads as sent
 from tests.slack_bot import KERNEL_LOG, buttons, lab, quiet, words
 from tests.slack_lab import Slack
-
-
-@pytest.fixture
-def slack() -> Iterator[Slack]:
-    with Slack() as slack:
-        for user in ("U1", "U2", "U9"):
-            slack.add_user(user, name=user.lower())
-        slack.add_user("U3", locale="zh-CN")
-        slack.add_user("U4", guest=True)
-        slack.add_group("S1", ["U3", "U4"])
-        slack.add_channel("C1")
-        slack.add_channel("C9")
-        yield slack
 
 
 async def test_a_command_begins_a_thread_and_ends_with_the_verdict(slack: Slack, tmp_path: Path) -> None:
@@ -81,7 +67,9 @@ async def test_where_it_is_no_member_it_says_so_to_who_asked(slack: Slack, tmp_p
     slack.add_channel("C2", member=False)
     async with lab(tmp_path, slack):
         url = slack.response_url("C2", "U1")
-        await slack.envelope("slash_commands", sent.slash_command("/gpudiag", "check gpu-12", channel="C2", response_url=url))
+        await slack.envelope(
+            "slash_commands", sent.slash_command("/gpudiag", "check gpu-12", channel="C2", response_url=url)
+        )
         await slack.until(lambda: slack.answers(url), 20)
         (told,) = slack.answers(url)
         assert "/invite @gpudiag" in json.dumps(told)

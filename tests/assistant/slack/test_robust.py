@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -26,15 +25,6 @@ from tests import slack_payloads as sent
 from tests.conftest import ROOT
 from tests.slack_bot import KERNEL_LOG, POLICY, Lab, buttons, lab, quiet, settings, words
 from tests.slack_lab import Slack
-
-
-@pytest.fixture
-def slack() -> Iterator[Slack]:
-    with Slack() as slack:
-        for user in ("U1", "U2", "U9"):
-            slack.add_user(user, name=user.lower())
-        slack.add_channel("C1")
-        yield slack
 
 
 def answers(here: Lab) -> list[str]:

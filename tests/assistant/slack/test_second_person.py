@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,15 +12,6 @@ from tests import nvml_lab
 from tests.active_lab import Lab as Tools
 from tests.slack_bot import Lab, buttons, lab, quiet, words
 from tests.slack_lab import Slack
-
-
-@pytest.fixture
-def slack() -> Iterator[Slack]:
-    with Slack() as slack:
-        for user in ("U1", "U2", "U9"):
-            slack.add_user(user, name=user.lower())
-        slack.add_channel("C1")
-        yield slack
 
 
 @pytest.fixture

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,11 +10,10 @@ import pytest
 pytest.importorskip("slack_bolt")
 
 from tests.assistant.incidents.test_incident_unit import LAYOUT
-from tests.assistant.watch.systemd_lab import HIDDEN, ROOT, until
+from tests.assistant.watch.systemd_lab import ROOT, run, serving, until
 from tests.conftest import Gpudiag
 from tests.slack_bot import Lab, settings
 from tests.slack_lab import Slack
-from tests.systemd_pid1 import systemd, within
 
 UNIT = ROOT / "assistant" / "deploy" / "gpudiag-slack.service"
 # What the machine of a test lacks or has elsewhere: the checkout and its Python may lie in somebody's home.
@@ -40,35 +36,16 @@ def test_the_unit_as_it_is_printed(gpudiag: Gpudiag) -> None:
 
 
 def test_systemd_runs_it_as_shipped(tmp_path: Path, gpudiag: Gpudiag, clean_environment: dict[str, str]) -> None:
-    if any(ROOT.is_relative_to(hidden) for hidden in HIDDEN):
-        pytest.skip(f"the unit's own folders hide this checkout: {ROOT}")
     gpudiag("explain", "xid", "79")  # compiles the data
-    drop = tmp_path / "units" / f"{UNIT.name}.d"
-    drop.mkdir(parents=True)
-    shutil.copy(UNIT, drop.parent)
-    (drop.parent / "test.target").write_text(f"[Unit]\nDefaultDependencies=no\nWants={UNIT.name}\n")
-    program = tmp_path / "gpudiag"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -B -m assistant "$@"\n')
-    program.chmod(0o755)
     cache = Path(clean_environment["GPUDIAG_CACHE_DIR"])
-    cache.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(cache, tmp_path / "cache")
-
-    def run(pid: int, *words: str) -> str:
-        done = subprocess.run([*within(pid), *words], capture_output=True, text=True, timeout=30, check=False)
-        return (done.stdout + done.stderr).strip()
-
-    def ready(pid: int) -> bool:
-        return run(pid, "systemctl", "is-system-running") in ("running", "degraded", "starting")
-
     with Slack() as slack:
         slack.add_user("U1", name="u1")
         slack.add_channel("C1")
         settings(tmp_path / "etc", slack)  # the policy
-        (drop / "test.conf").write_text(HERE.format(root=ROOT, folder=tmp_path, api=slack.base_url))
+        conf = HERE.format(root=ROOT, folder=tmp_path, api=slack.base_url)
         (tmp_path / "bot-token").write_text(slack.bot_token + "\n")
         (tmp_path / "app-token").write_text(slack.app_token + "\n")
-        with systemd(tmp_path, LAYOUT, ready) as pid:
+        with serving(tmp_path, UNIT, conf, cache, LAYOUT) as pid:
 
             def why() -> str:
                 log = tmp_path / "log"

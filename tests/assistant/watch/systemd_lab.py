@@ -50,9 +50,7 @@ class Lab:
 
     def run(self, *argv: str) -> str:
         """Output of a command inside."""
-        inside = [*within(self.pid), *argv]
-        done = subprocess.run(inside, capture_output=True, text=True, timeout=30, check=False)
-        return (done.stdout + done.stderr).strip()
+        return run(self.pid, *argv)
 
     def shows(self, name: str) -> str:
         """A property of the unit."""
@@ -78,21 +76,34 @@ def until(what: Callable[[], Any], seconds: float = 60.0, why: Callable[[], str]
 @contextmanager
 def lab(folder: Path, port: int, cache: Path) -> Iterator[Lab]:
     """A systemd that has been told to run the unit. Skips where none can be had."""
+    with serving(folder, UNIT, HERE.format(folder=folder, port=port, root=ROOT), cache) as pid:
+        yield Lab(pid, folder, port)
+
+
+@contextmanager
+def serving(folder: Path, unit: Path, here: str, cache: Path, layout: str = INSIDE) -> Iterator[int]:
+    """The pid of a systemd that has been told to run `unit`, with `here` laid over it. Skips where none can be had."""
     if any(ROOT.is_relative_to(hidden) for hidden in HIDDEN):
         pytest.skip(f"the unit's own folders hide this checkout: {ROOT}")
-    units = folder / "units"
-    (units / "gpudiag-watch.service.d").mkdir(parents=True)
-    shutil.copy(UNIT, units)
-    (units / "gpudiag-watch.service.d" / "test.conf").write_text(HERE.format(folder=folder, port=port, root=ROOT))
-    (units / "test.target").write_text("[Unit]\nDefaultDependencies=no\nWants=gpudiag-watch.service\n")
+    drop = folder / "units" / f"{unit.name}.d"
+    drop.mkdir(parents=True)
+    shutil.copy(unit, drop.parent)
+    (drop / "test.conf").write_text(here)
+    (drop.parent / "test.target").write_text(f"[Unit]\nDefaultDependencies=no\nWants={unit.name}\n")
     program = folder / "gpudiag"
     program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -B -m assistant "$@"\n')
     program.chmod(0o755)
-    (folder / "cache").mkdir()
+    cache.mkdir(parents=True, exist_ok=True)
     shutil.copytree(cache, folder / "cache", dirs_exist_ok=True)
 
     def ready(pid: int) -> bool:
-        return Lab(pid, folder, port).run("systemctl", "is-system-running") in ("running", "degraded", "starting")
+        return run(pid, "systemctl", "is-system-running") in ("running", "degraded", "starting")
 
-    with systemd(folder, INSIDE, ready) as pid:
-        yield Lab(pid, folder, port)
+    with systemd(folder, layout, ready) as pid:
+        yield pid
+
+
+def run(pid: int, *argv: str) -> str:
+    """Output of a command where `pid` is pid 1."""
+    done = subprocess.run([*within(pid), *argv], capture_output=True, text=True, timeout=30, check=False)
+    return (done.stdout + done.stderr).strip()
