@@ -410,8 +410,13 @@ def _sections(found: Mapping[str, Setting], environ: Mapping[str, str], warnings
         gpu_hour_price=text("gpu_hour_price"),
         llm=_llm(text, path("llm_key_file"), path("llm_python")),
         slack=Slack(
-            text("slack_bot_token"), text("slack_app_token"), text("slack_signing_secret"), path("slack_bot_token_file"),
-            path("slack_app_token_file"), path("slack_signing_secret_file"), text("slack_api"),
+            text("slack_bot_token"),
+            text("slack_app_token"),
+            text("slack_signing_secret"),
+            path("slack_bot_token_file"),
+            path("slack_app_token_file"),
+            path("slack_signing_secret_file"),
+            text("slack_api"),
         ),
     )
 

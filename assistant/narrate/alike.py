@@ -4,7 +4,6 @@ A table of the field, not of the language: parts stay apart from parts, deeds fr
 another. `SYNONYMS` holds both ways and for all guards; `IMPLIED` holds one way and only within the statement that a clause rests on.
 """
 
-# ruff: noqa: SIM905
 from __future__ import annotations
 
 SYNONYMS = tuple(

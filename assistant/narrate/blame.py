@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from assistant.narrate import lexicon as lex
 from assistant.narrate.freewords import WEAK
 from assistant.narrate.material import Item, Kind
-from assistant.narrate.placeholders import PLACEHOLDER
+from assistant.narrate.phrases import all_else
 from assistant.narrate.sentence import Sentence
-from assistant.narrate.support import all_else
 from assistant.narrate.vocabulary import common, implied, negated_at, plain, stemmed, with_alike, words_of
-from assistant.narrate.wording import folded, marks, runs
+from assistant.narrate.wording import folded, marks
 
 # Effect first, then cause. The longer phrases stand first.
 _BACK_EN = re.compile(
@@ -36,7 +35,9 @@ _ON_EN = re.compile(
     r"consequently|accordingly|so that|(?<=, )so|(?<=and )so|^so|as a result|as a consequence|for (?:this|that) reason)\b"
 )
 _TOO_EN = re.compile(r"(.+) too (?:small|low|little|few) for (.+)")
-_AS_EN = re.compile(r"(?:as|since) (?!a result|a consequence|soon|long|far|if|the (?:log|report)|\{document|\{f|the driver was)(.+?), (.+)")
+_AS_EN = re.compile(
+    r"(?:as|since) (?!a result|a consequence|soon|long|far|if|the (?:log|report)|\{document|\{f|the driver was)(.+?), (.+)"
+)
 _BEFORE = frozenset(("therefore", "thus", "hence", "consequently", "accordingly"))
 _OF_EN = re.compile(r"\bthe (?:root )?(?:cause|reason|source|origin) (?:of|for|behind) (.+?) (?:is|are|was|were) (.+)")
 _SOFT = frozenset(
@@ -129,7 +130,9 @@ def _links_zh(text: str, source: bool = False) -> Iterable[Link]:
         return
     for m in _ON_ZH.finditer(text):
         before, soft = text[: m.start()], m[0] in ("因此", "因而", "所以", "从而", "使得", "使")
-        if soft and not m[0].startswith("使") and before[-1:] not in ("，", "") and "，" not in before:  # A 因此 B: of what was told before
+        if (
+            soft and not m[0].startswith("使") and before[-1:] not in ("，", "") and "，" not in before
+        ):  # A 因此 B: of what was told before
             yield Link("此", f"{before} {text[m.end() :]}", soft)
         else:
             yield Link(before, text[m.end() :], soft)

@@ -25,18 +25,18 @@ read reading seen saw told said found shown written write appear look seem measu
 finding observation evidence entry message line record reading value time place point case kind sort thing fact event incident
 report diagnosis problem issue trouble situation symptom consequence cause reason root effect result fallout origin source explain account
 lead trigger victim happen occur mean follow come came stem
-get got give gave given exist sit stand stay remain belong concern involve contain consist relate regard relevant
+get got give gave given exist sit stand stay remain belong concern contain consist relate regard relevant
 detail information result outcome total together respectively currently present presently
 at-the-time therefore namely overall instead actually simply indeed clearly notably specifically
 about around currently meanwhile meantime
-affected affect impact hit suffer experience
+experience
 certainty code number name called known
 view picture section part respect connection connected related linked associated attributed attribute owing thanks
 probably possibly likely perhaps maybe presumably suggest suspected suspect apparently potentially possible probable
 almost certain why take taken begin began failure under make made include including care culprit behind afterwards else longer count counted
 please should must need needs needed required require recommended recommend advised advise ought necessary let lets
-help helps action step remedy fix task next responsible
-shows explains driven
+help helps action step remedy fix task next
+shows explains
 """.split()
 )
 FREE = GLUE | TELLING
@@ -45,5 +45,6 @@ CONDITIONS = frozenset("until once after before when if unless whenever till".sp
 # The things that a finding is about; each stands for its row.
 ENTITIES = frozenset("gpu node process job rank".split())
 # They add to a statement, and alone make none.
-WEAK = frozenset("only again back first last more less all every each one when after before until both any often usual usually sometimes always".split())
-
+WEAK = frozenset(
+    "only again back first last more less all every each one when after before until both any often usual usually sometimes always".split()
+)

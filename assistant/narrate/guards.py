@@ -1,6 +1,6 @@
 """What may not stand in a sentence: each guard is a pure function that says what is wrong, or nothing.
 
-The order is that of `assistant.narrate.fence`: signs, placeholders, numbers, words, polarity, certainty, deeds, verdict.
+The order is that of `assistant.narrate.fence`: signs, placeholders, numbers, words; what a clause rests on and its sense come after these.
 """
 
 from __future__ import annotations
@@ -201,7 +201,9 @@ def _han_number(run: str, s: Sentence, single: bool) -> str:
     for i, c in enumerate(run):
         if c in lex.ZH_NUMBERS:
             near = {run[a:b] for a in range(max(0, i - 2), i + 1) for b in range(i + 1, i + 4) if 2 <= b - a <= 4}
-            known = near & (lex.ZH_WORDS | {"下一步", "一次", "单一"}) or any(p in r for p in near for r in s.words.han if len(p) >= 2)
+            known = near & (lex.ZH_WORDS | {"下一步", "一次", "单一"}) or any(
+                p in r for p in near for r in s.words.han if len(p) >= 2
+            )
             if not known and not (single and c == "一" and run[i + 1 : i + 2] in set("块个台张条")):
                 return run[max(0, i - 1) : i + 2]
     return ""
@@ -221,7 +223,9 @@ def words(s: Sentence) -> str:
     return ""  # Han is taken apart by `assistant.narrate.support_zh`
 
 
-_OUTSIDE = frozenset(stem(w) for w in ("answer", "read", "see", "source", "rule", "exclude", "decide"))  # told of what was not found
+_OUTSIDE = frozenset(
+    stem(w) for w in ("answer", "read", "see", "source", "rule", "exclude", "decide")
+)  # told of what was not found
 _READS = frozenset(stem(w) for w in ("reach", "run", "spend", "count", "keep", "hold", "raise"))  # what a reading does
 _LOGS = frozenset(stem(w) for w in ["log", "logged", "record", "print", "report", "write", "say", "note"])
 
@@ -254,21 +258,6 @@ _HAN_LISTED = frozenset((*lex.ZH_HEDGES, *lex.ZH_CERTAIN, *lex.ZH_WELL, *lex.ZH_
                          *lex.ZH_NEGATIONS, "一个", "一块", "一台", "一条", "排除", "尚", "尚未",
         "无法",
         "自动", "拖", "拖慢"))  # fmt: skip
-_OPEN_EN = lex.HEDGES | {"or", "if", "when", "either", "unless", "until", "whether", "whenever"}
-_OPEN_ZH = (*lex.ZH_HEDGES, "或", "若", "如果", "时", "是否", "例如")
-
-
-def _offered(s: Sentence) -> str:
-    """What the page only offers ("usual causes are") is not asserted."""
-    found = [m for m in s.marks if m in s.words.offered and not (s.lang == "zh" and set(m) & _SMALL)]
-    if not found or (set(s.low) & _OPEN_EN if s.lang == "en" else any(w in s.text for w in _OPEN_ZH)):
-        return ""
-    if s.lang == "zh" and not [m for m in found if not any(m in w for w in lex.ZH_WORDS) and m not in listed_pairs()]:
-        return ""
-    return f"only offered as possible: {found[0]}"
-
-
-_SMALL = frozenset("的了着在是和与及或而且也都还就又被把将为以从到对向其该此这那")
 
 
 @cache

@@ -116,8 +116,19 @@ ZH_WORDS = frozenset("""
 """.split()) - frozenset("一 二 三 四 五 六 七 八 九 十 百 千 万 亿 两 半 双".split())  # fmt: skip
 ZH_NUMBERS = frozenset("零〇一二三四五六七八九十百千万亿两半双俩仨廿")
 ZH_NEGATIONS = frozenset("不没无未非别勿莫否")
-ZH_SAME = (("应答", "响应"), ("回应", "响应"), ("限额", "限制"), ("功率上限", "功率封顶"), ("最大值", "最高值"), ("频率", "时钟"), ("power brake", "电源制动"),
-           ("batch", "批次"), ("kernel", "内核"), ("launcher", "启动器"), ("供电制动", "电源制动"))  # one meaning, two words
+ZH_SAME = (
+    ("应答", "响应"),
+    ("回应", "响应"),
+    ("限额", "限制"),
+    ("功率上限", "功率封顶"),
+    ("最大值", "最高值"),
+    ("频率", "时钟"),
+    ("power brake", "电源制动"),
+    ("batch", "批次"),
+    ("kernel", "内核"),
+    ("launcher", "启动器"),
+    ("供电制动", "电源制动"),
+)  # one meaning, two words
 ZH_PLAIN = (
     "不过",
     "不仅",

@@ -26,6 +26,8 @@ Answer with one JSON object and nothing else: {"sentences": [{"text": "...", "ci
 Rules. A sentence that breaks one makes the whole answer useless:
 - Each sentence cites the ids of the items that it rests on (one to four) and says only what these items say.
 - Use the words of the cited items for parts, problems, causes and actions. Name no other part, cause or action.
+- Each clause rests on one statement of one cited item: its name, one measurement, one sentence of its background, or one action. Do not mix
+  the words of two statements in a clause. Keep who does what to whom, and words such as "all", "only", "more than", "if", "until" and "next".
 - Write no digit, no number word, no command, path, name, code or time. Where one belongs, put the placeholder of a cited item, as it is: {gpu_1}.
 - A placeholder that an item holds may stand only in a sentence that cites this item.
 - Say that A caused, explains or led to B only when both are cited and B stands under "explains" of A. Under "may_explain" say "may".

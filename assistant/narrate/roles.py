@@ -4,6 +4,7 @@ A verb that a clause shares with its statement is followed to both sides: what s
 here, nor the other way round; and what somebody is told to do is done to the same thing. Passives are turned round first.
 """
 
+# ruff: noqa: SIM905
 from __future__ import annotations
 
 import re
@@ -21,14 +22,18 @@ _ACTS = frozenset(
 answer respond fall drop lower cut hold slow wait reach read lose fail stop keep receive repeat launch feed use need remove reset run see allow
 configure block break reject protect draw join open outlive crash correct contain repair share take give get make send carry
 overheat heat brake cool raise restart reboot drain inspect check move set ask stall hang
-""".split()  # noqa: SIM905
+""".split()
 )
 _LIGHT = frozenset("have do let make act follow see find".split())
 _AUX = frozenset("is are was were has have had can could should will would may might must does do did".split())
 _BE = frozenset("is are was were be been being get gets got".split())
-_PREPOSITIONS = frozenset("of for from to with on in at through by until over under behind via into as than because".split())
+_PREPOSITIONS = frozenset(
+    "of for from to with on in at through by until over under behind via into as than because".split()
+)
 _ENDS = frozenset(", ; : ( ) .".split())
-_PARTICIPLES = frozenset("held cut lost set hung done taken given made sent read run kept put drawn broken fallen".split())
+_PARTICIPLES = frozenset(
+    "held cut lost set hung done taken given made sent read run kept put drawn broken fallen".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,9 @@ class Act:
 
 def verbs_known() -> frozenset[str]:
     """The stems of all verbs that are followed."""
-    return frozenset({"lower"}) | stemmed(_ACTS | lex.DEEDS - {"power"} | frozenset(IMPERATIVES) - _LIGHT | {"inspect", "enlarge"})
+    return frozenset({"lower"}) | stemmed(
+        _ACTS | lex.DEEDS - {"power"} | frozenset(IMPERATIVES) - _LIGHT | {"inspect", "enlarge"}
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -59,14 +66,28 @@ def acts(text: str) -> tuple[Act, ...]:
 def _noun(low: Sequence[str], k: int) -> bool:
     """Whether a word that may be a verb stands as a noun: behind an article, a noun of its own, or a preposition."""
     ahead = low[k - 1] if k else ""
-    return ahead in ("a", "an", "the", "this", "that", "its", "no", "of", "every", "low", "power", "cpu", "context") or (
-        ahead in ("after", "before", "until", "in", "on") and not low[k].endswith("ing")
-    )
+    return ahead in (
+        "a",
+        "an",
+        "the",
+        "this",
+        "that",
+        "its",
+        "no",
+        "of",
+        "every",
+        "low",
+        "power",
+        "cpu",
+        "context",
+    ) or (ahead in ("after", "before", "until", "in", "on") and not low[k].endswith("ing"))
 
 
 def _act(low: Sequence[str], k: int, at: Sequence[int]) -> Act:
     start = max((j + 1 for j in at if j < k), default=0)
-    if low[k - 1 : k] in (["and"], ["or"]) and start:  # "the driver runs part of it and waited": the subject of the first
+    if (
+        low[k - 1 : k] in (["and"], ["or"]) and start
+    ):  # "the driver runs part of it and waited": the subject of the first
         start, k_subject = 0, at[0]
     else:
         k_subject = k
@@ -79,12 +100,16 @@ def _act(low: Sequence[str], k: int, at: Sequence[int]) -> Act:
     end = next((j for j in at if j > k), len(low))
     if end == k + 1 or (low[k + 1 : k + 2] in (["and"], ["or"]) and end == k + 2):  # drain and reboot the node
         end = next((j for j in at if j > end), len(low))
-    rest = [w for w in low[k + 1 : end]]
+    rest = list(low[k + 1 : end])
     rest = rest[: rest.index("than")] if "than" in rest else rest
     stop = next((j for j, w in enumerate(rest) if w in _PREPOSITIONS | _ENDS | _AUX), len(rest))
     near = _things(rest[:stop])
     shaped = low[k].endswith("ed") or low[k] in _PARTICIPLES
-    passive = shaped and (bool(set(low[max(0, k - 4) : k]) & _BE) or ("have" in low[max(0, k - 7) : k] and low[k - 1] not in ("have", "not", "also", "already")) or bool(before and rest[:1] in (["on"], ["by"]) and low[k] != "run"))
+    passive = shaped and (
+        bool(set(low[max(0, k - 4) : k]) & _BE)
+        or ("have" in low[max(0, k - 7) : k] and low[k - 1] not in ("have", "not", "also", "already"))
+        or bool(before and rest[:1] in (["on"], ["by"]) and low[k] != "run")
+    )
     if passive:
         by = rest[rest.index("by") + 1 :] if "by" in rest else []
         return Act(stem(low[k]), _things(by), before, before)
@@ -153,9 +178,17 @@ def elsewhere(part: str, sources: Sequence[str], strict: bool) -> str:
     """A verb of `part` that is done to something else than in every source that has it. `strict`: it must stand in one."""
     known = [(b, source) for source in sources for b in acts(source)]
     for a in acts(part):
-        same = [(b, source) for b, source in known if b.verb == a.verb or (strict and b.verb in _DEEDS_ALIKE.get(a.verb, ()))]
+        same = [
+            (b, source)
+            for b, source in known
+            if b.verb == a.verb or (strict and b.verb in _DEEDS_ALIKE.get(a.verb, ()))
+        ]
         if not same:
-            if strict and a.object - {"it"} and a.verb not in ("tak", "mak", "hav", "giv", "let", "need", "ask", "do", "follow", "us"):
+            if (
+                strict
+                and a.object - {"it"}
+                and a.verb not in ("tak", "mak", "hav", "giv", "let", "need", "ask", "do", "follow", "us")
+            ):
                 return a.verb
             continue
         if a.object and "it" not in a.object and not any(_same_thing(a, b, source) for b, source in same):

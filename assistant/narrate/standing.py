@@ -66,7 +66,11 @@ def polarity(s: Sentence) -> str:
     reached: set[str] = set()
     apart = any(i.id in s.material.reaches(j.id) for i in s.items for j in s.items)
     for at in negated_at(s.tokens):
-        if apart and s.low[at + 1 : at + 3] and s.low[at + 2 : at + 3] in (("separate",), ("independent",), ("own",), ("new",)):
+        if (
+            apart
+            and s.low[at + 1 : at + 3]
+            and s.low[at + 2 : at + 3] in (("separate",), ("independent",), ("own",), ("new",))
+        ):
             continue  # "not a separate fault" of what another cited finding explains
         found = scope(s.tokens, at) or [stem(t) for t in s.tokens[at + 1 : at + 5] if t[0].isalpha()]
         reached |= set(found) | {stem(t) for t in s.tokens[at + 1 : at + 6] if t[0].isalpha()}
@@ -118,7 +122,9 @@ def _polarity_zh(s: Sentence) -> str:
         generic = any(p in free for p in found) and (
             s.material.usable in ("no", "not_yet") or any(i.kind is not Kind.FINDING for i in s.items)
         )
-        generic = generic or ("不是原因" in said and any(w in r for r in s.words.han for w in ("原因不在", "不是原因", "非原因")))
+        generic = generic or (
+            "不是原因" in said and any(w in r for r in s.words.han for w in ("原因不在", "不是原因", "非原因"))
+        )
         ruled_out = all(i.kind is Kind.RULED_OUT for i in s.items)
         if not (set(found) & s.words.denied or (found and generic) or ruled_out):
             return f"denies what the finding does not deny: {said}"

@@ -38,7 +38,9 @@ class Statement:
 
 
 _CUT = {
-    "en": re.compile(r"; |: |, (?:so|which|but|while|because|unless)\b|\b(?:because|so that)\b|, and (?=(?:the|a|its|it|they|all)\b)"),
+    "en": re.compile(
+        r"; |: |, (?:so|which|but|while|because|unless)\b|\b(?:because|so that)\b|, and (?=(?:the|a|its|it|they|all)\b)"
+    ),
     "zh": re.compile(r"[；：。]|，(?=因为|因此|但|而)"),
 }
 _IMPERATIVE_ZH = re.compile(r"请|^(?:检查|联系|查看|启动|重启|修复|增大|减少)")
@@ -107,7 +109,7 @@ def _either(clause: str, lang: str) -> bool:
     """Whether a clause names several things of which only one need be so."""
     if lang == "zh":
         return "或" in clause or clause.count("、") > 1
-    return (offers(clause, lang) or bool(re.search(r", or | or (?:its|the|a|an|not)\b|, a [^,]*, a ", clause)))
+    return offers(clause, lang) or bool(re.search(r", or | or (?:its|the|a|an|not)\b|, a [^,]*, a ", clause))
 
 
 def hedged(low: frozenset[str], text: str, lang: str) -> bool:

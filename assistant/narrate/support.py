@@ -12,19 +12,16 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from assistant.narrate import freewords as fw
-from assistant.narrate import lexicon as lex
 from assistant.narrate import support_zh
+from assistant.narrate.clauses import CONDITION, REMEDY, content, deed_verbs, given, kinds, stems_of, told_to
 from assistant.narrate.material import Item, Kind
+from assistant.narrate.phrases import APART, all_else, blamed, idiom, sequence
 from assistant.narrate.placeholders import PLACEHOLDER
-from assistant.narrate.roles import acts, compared_otherwise, elsewhere, entity, turned
+from assistant.narrate.roles import acts, compared_otherwise, elsewhere, turned
 from assistant.narrate.sentence import Sentence
 from assistant.narrate.statements import Mode, Statement, hedged, statements
-from assistant.narrate.vocabulary import IMPERATIVES, denied_in, imperative, implied, negated_at, stemmed, with_alike
+from assistant.narrate.vocabulary import denied_in, imperative, implied, negated_at, stemmed, with_alike
 from assistant.narrate.wording import stem, tokens
-
-def _stems(words: str) -> frozenset[str]:
-    return frozenset(stem(w) for w in words.split())
-
 
 _SPLIT = re.compile(
     r"[;:()]|, (?:and |but |so |which |while |whereas )?|\b(?:because of|because|due to|owing to|whereas|although|though|but)\b"
@@ -33,16 +30,6 @@ _SPLIT = re.compile(
     r"|\b(?=(?:until|once|after|before|when|if|unless)\b)|(?<=[a-z}]) so (?!far\b)(?=[a-z])"
 )
 _FINER = re.compile(r"\b(?:and|which|that|while|who|yet|with|as)\b")
-_DEED = re.compile(r"\b(?:has|have|is|are) to\b|\bto be [a-z]+(?:ed|en|t)\b|^\s*[A-Za-z]+ing\b.*\b(?:help|helps|enough|fix|action|remedy|step)\b|\b(?:fix|remedy|action|step|task)\b.*\b(?:is|would be)\b|\bis (?:the |a )?(?:next |right |only )?(?:step|action|fix|remedy|thing)\b")
-_REMEDY = re.compile(r"\bis (?:the|a) (?:remedy|fix|cure|way out)\b")
-_CONDITION = re.compile(r"^\s*(?:%s)\b" % "|".join(sorted(fw.CONDITIONS)), re.IGNORECASE)
-_PLACE = re.compile(r"\b(?:on|of|in|for) (?:the|this|that|its|a|one) (?:whole )?(?:node|machine|server|host)s?\b(?! of)")
-_LOGS = re.compile(r"\bthe (?:driver|kernel) (?:also |then )?(?=(?:log|record|report|print|sa|note|wr)[a-z]*\b)", re.IGNORECASE)
-_IDIOMS = re.compile(
-    r"\b(?:stopped|stops|ceased)(?= [a-z]+ing\b)|\bso far\b|\bmost (?=probably|likely)|\btoo(?=[.,;]|$)|\bas soon as\b|\bas well\b|(?<=slow) down\b|(?<=slows) down\b|(?<=slowed) down\b|\brun (?=\{cmd)|\bonly (?=(?:shows|records|reports|means)\b)|\bat least(?= \{)|\bonly(?= \{f)|\bboth (?=the\b|its\b)|\bfail(?:s|ed)? to (?=[a-z])"
-    r"|\bover(?= (?:the |this |its )?(?:PCIe|bus|NVLink|link|network|InfiniBand|\{))|\b(?:after|before|until) (?:that|then|this)\b(?! [a-z]+ (?:has|is))", re.IGNORECASE)
-# What a reading does: "reaches {f1.value}", "keeps {f1.used}".
-_READS = re.compile(r"\b(?:reach|run|spend|count|keep|hold|use)[a-z]*(?= (?:at |to )?\{f\d)", re.IGNORECASE)
 
 
 def support(s: Sentence) -> str:
@@ -50,97 +37,38 @@ def support(s: Sentence) -> str:
     if s.lang == "zh":
         return support_zh.support(s)
     parts = [p for p in _SPLIT.split(s.text) if p and p.strip(" .")]
-    verbs = frozenset(v for i in s.items for st in statements(i, "en") if st.mode is Mode.DEED for v in deed_verbs(st.text))
-    told = [_told(p, verbs) for p in parts]
-    told = [d or any(told[:k]) or bool(_REMEDY.search(s.text)) for k, d in enumerate(told)]  # "have power, cooling and seating inspected"
+    verbs = frozenset(
+        v for i in s.items for st in statements(i, "en") if st.mode is Mode.DEED for v in deed_verbs(st.text)
+    )
+    told = [told_to(p, verbs) for p in parts]
+    told = [
+        d or any(told[:k]) or bool(REMEDY.search(s.text)) for k, d in enumerate(told)
+    ]  # "have power, cooling and seating inspected"
     advises = any(told)
-    if wrong := _to_blame(s):
+    if wrong := blamed(s):
         return wrong
     if all_else(s):
         return ""
-    if wrong := _idiom(s) or _sequence(s):
+    if wrong := idiom(s) or sequence(s):
         return wrong
     if any(i.id in s.material.reaches(j.id) for i in s.items for j in s.items):
-        parts = [_APART.sub("", p) for p in parts]
+        parts = [APART.sub("", p) for p in parts]
     for part, deed in zip(parts, told, strict=True):
         if not _rests(s, part, deed, advises):
             return f"no statement says {_missing(s, part, deed, advises)} of {part.strip()[:60]!a}"
     return ""
 
 
-def _told(part: str, verbs: frozenset[str]) -> bool:
-    low = [t.lower() for t in tokens(part) if t[0].isalpha()]
-    low = low[1:] if low[:1] in (["then"], ["please"], ["next"], ["now"], ["first"]) else low
-    starts = bool(low) and stem(low[0]) in with_alike(verbs) and not low[0].endswith(("s", "ed"))
-    return starts or (imperative(part.strip()) and low[0] != "power") or bool(set(low) & lex.ADVISING) or bool(_DEED.search(part))
-
-
-@lru_cache(maxsize=1024)
-def deed_verbs(text: str) -> frozenset[str]:
-    """The stems of the verbs with which a text tells people to do something."""
-    low = [t.lower() for t in tokens(text) if t[0].isalpha()]
-    known = stemmed(lex.DEEDS - {"power"}) | stemmed(frozenset(IMPERATIVES)) | {"inspect", "end", "enlarg", "run"}
-    return frozenset(stem(w) for k, w in enumerate(low) if not k or stem(w) in known)
-
-
-_TROUBLE = r"(?:problem|issue|trouble|fault|failure|error|culprit|cause|matter)"
-_IS_IT = re.compile(rf"([^,;:]*)\b(?:is|are|was|were|remains?) (?:the|a|an|at) (?:root |main |real |only |actual )?{_TROUBLE}s?\b(?! of| for)", re.IGNORECASE)
-_IT_IS = re.compile(rf"\b{_TROUBLE}s?(?: itself)? (?:is|are|was|were|lies?|lay|sits?|comes?|came|began|starts?|started|remains?)\b(?: in| with| on| at| from| inside| within)*([^,;:]*)", re.IGNORECASE)
-
-
-def _to_blame(s: Sentence) -> str:
-    """ "X is the problem": X is what a cited finding is called, or where it is."""
-    known = frozenset().union(*(with_alike(_given(i.what)) | _kinds(i) for i in s.items))
-    for m in (*_IS_IT.finditer(s.text), *_IT_IS.finditer(s.text)):
-        if not negated_at(tokens(m[0])) and (strange := content(m[1]) - known - stemmed(fw.WEAK)):
-            return f"not what the finding is called: {min(strange)}"
-    return ""
-
-
-_APART = re.compile(r"\b(?:and )?not (?:a|an) (?:separate|independent|own|second|new) (?:fault|problem|failure|issue|error|cause|finding)s?\b")
-_OFTEN = re.compile(r"\bonce[.,]?$|\bfrom time to time\b|\bat times\b|\btime and again\b|\bnow and then\b|\bonce in a while\b|\bin any case\b|\bthan (?:usual|before|ever|normal|expected)\b|\bno matter\b|\bso far as\b", re.IGNORECASE)
-_CAUSAL = re.compile(r"\b(?:is|are|was|were) (?:the|a|an) (?:\w+ )?(?:cause|culprit|reason|source|origin)s?\b", re.IGNORECASE)
-
-
-def _idiom(s: Sentence) -> str:
-    if found := _OFTEN.search(s.text):
-        return f"no statement says {found[0]}"
-    if _CAUSAL.search(s.text) and all(not i.root for i in s.items) and len(s.items) == 1 and not negated_at(s.tokens):
-        return "a symptom is called the cause"
-    return ""
-
-
-def _sequence(s: Sentence) -> str:
-    """Deeds in another order than that in which they are to be done."""
-    if "then" not in s.low:
-        return ""
-    told = [stem(t) for i in s.items for x in (*i.actions, *i.then) for t in tokens(x) if t[0].isalpha()]
-    cut = s.low.index("then")
-    ahead, behind = ({stem(t) for t in half if t[0].isalpha()} & stemmed(lex.DEEDS | {"inspect", "look"}) for half in (s.low[:cut], s.low[cut:]))
-    wrong = [w for w in ahead for v in behind if w != v and w in told and v in told and told.index(w) > told.index(v)]
-    return f"the order of deeds is another: {wrong[0]}" if wrong else ""
-
-
-_ELSE = re.compile(
-    r"(?:everything|all) else(?: in the (?:report|log))? (?:is|was|are|follows|came) (?:an? |the )?(?:consequences?|symptoms?|effects?|results?|fallout)? ?"
-    r"(?:of|from) (?:it|this|that|(?:that|this) (?:one )?(?:event|fault|failure|loss)|\{[a-z]+_\d+\})\.?",
-    re.IGNORECASE,
-)
-
-
-
-def all_else(s: Sentence) -> bool:
-    """ "Everything else is a consequence of it": so it is, where a cited root explains all other findings."""
-    every = {i.id for i in s.material.items if i.kind is Kind.FINDING}
-    return bool(_ELSE.fullmatch(s.text)) and any(every <= s.material.reaches(i.id) | {i.id} for i in s.items if i.root)
-
-
 def _missing(s: Sentence, part: str, deed: bool, advises: bool) -> str:
-    lacks = [content(part) - _given(st.text) - _things(s, s.material.by_id[st.item], st) for st in _options(s, part, deed, advises)]
-    return " ".join(sorted(min(lacks, key=len, default=content(part))))
+    """The words that the statement which fits best does not say; none when it is their order or sense."""
+    lacks = [
+        sorted(content(part) - given(st.text) - _things(s.material.by_id[st.item], st))
+        for st in _options(s, part, deed, advises)
+    ]
+    return " ".join(min((len(x), x) for x in lacks)[1] if lacks else sorted(content(part)))
 
 
-def _rests(s: Sentence, part: str, deed: bool, advises: bool) -> bool:
+def _rests(s: Sentence, part: str, deed: bool, advises: bool, deep: int = 2) -> bool:
     said = content(part)
     if not said:
         return True
@@ -148,8 +76,9 @@ def _rests(s: Sentence, part: str, deed: bool, advises: bool) -> bool:
         return False
     if any(_covers(s, st, part) for st in _options(s, part, deed, advises)):
         return True
-    return any(
-        _rests(s, part[: m.start()], deed, advises) and _rests(s, _carried(part, m) + part[m.end() :], deed, advises)
+    return deep > 0 and any(
+        _rests(s, part[: m.start()], deed, advises, deep - 1)
+        and _rests(s, _carried(part, m) + part[m.end() :], deed, advises, deep - 1)
         for m in _FINER.finditer(part)
         if content(part[: m.start()]) and content(part[m.end() :])
     )
@@ -164,17 +93,22 @@ def _carried(part: str, m: re.Match[str]) -> str:
 
 
 def _options(s: Sentence, part: str, deed: bool, advises: bool) -> Iterable[Statement]:
-    condition = bool(_CONDITION.match(part))
+    condition = bool(CONDITION.match(part))
     stated = [x for i in s.items for x in statements(i, "en")]
     uses = bool(_USES.search(s.text.lower()))
     orders = deed and imperative(part.strip())
     for st in stated:
-        if st.mode is Mode.FACT and not orders and (not condition or not (uses or advises)):
-            yield st
-        elif (
-            (st.mode is Mode.OPEN and hedged(frozenset(s.low), s.text, "en"))
+        if (
+            (st.mode is Mode.FACT and not orders and (not condition or not (uses or advises)))
+            or (st.mode is Mode.OPEN and hedged(frozenset(s.low), s.text, "en"))
             or (st.mode is Mode.DEED and (deed or (condition and (uses or advises))))
-            or (st.mode is Mode.LATER and ((deed and (not orders or _CLEARS.search(part))) or (condition and (uses or advises or _HANGS.search(s.text)))))
+            or (
+                st.mode is Mode.LATER
+                and (
+                    (deed and (not orders or _CLEARS.search(part)))
+                    or (condition and (uses or advises or _HANGS.search(s.text)))
+                )
+            )
             or (st.mode is Mode.STATE and uses and not (orders and not negated_at(tokens(part))))
         ):
             yield st
@@ -185,40 +119,27 @@ _USES = re.compile(r"\b(?:use|used|usable|using|service|put|place|continue|remai
 _HANGS = re.compile(r"\b(?:hang|fail|wait|block|stay)s?\b.*\buntil\b")
 
 
-@lru_cache(maxsize=4096)
-def content(text: str) -> frozenset[str]:
-    """The stems of a text that say something."""
-    free = stemmed(fw.FREE)
-    for idiom in (_CONDITION, _LOGS, _PLACE, _IDIOMS, _READS):
-        text = idiom.sub(" ", text)
-    return frozenset(
-        stem(t) for t in tokens(text)
-        if t[0].isascii() and t[0].isalpha() and not _negation(t) and stem(t) not in free
-    )  # fmt: skip
-
-
-def _negation(word: str) -> bool:
-    return word.lower() in lex.NEGATIONS or word.lower().replace("’", "'").endswith("n't")
-
-
-@lru_cache(maxsize=4096)
-def _given(text: str) -> frozenset[str]:
-    words = {stem(t) for t in tokens(text) if t[0].isascii() and t[0].isalpha()}
-    return frozenset(with_alike(words)) | implied(words)
-
-
 def _covers(s: Sentence, st: Statement, part: str) -> bool:
     item = s.material.by_id[st.item]
-    missing = content(part) - _given(st.text) - _things(s, item, st)
-    for o in (st, *(o for o in _beside(item, st) if " than " not in part or any(f"{{{n}}}" in o.text for n in PLACEHOLDER.findall(part) if "." in n))):
+    missing = content(part) - given(st.text) - _things(item, st)
+    for o in (
+        st,
+        *(
+            o
+            for o in _beside(item, st)
+            if " than " not in part or any(f"{{{n}}}" in o.text for n in PLACEHOLDER.findall(part) if "." in n)
+        ),
+    ):
         if any(x.mode is Mode.DEED and _unconditional(s, x) for x in (st, o)):
             continue
-        if missing <= _given(o.text) and _sound(s, part, item, st, () if o is st else (o,)):
+        if missing <= given(o.text) and _sound(s, part, item, st, () if o is st else (o,)):
             return True
     return False
 
 
-_IFS = frozenset("if when whenever should again recurs recur repeats once after before until".split())
+_IFS = frozenset(
+    ["if", "when", "whenever", "should", "again", "recurs", "recur", "repeats", "once", "after", "before", "until"]
+)
 
 
 def _unconditional(s: Sentence, st: Statement) -> bool:
@@ -233,16 +154,24 @@ def _unconditional(s: Sentence, st: Statement) -> bool:
 
 
 def _sound(s: Sentence, part: str, item: Item, st: Statement, more: tuple[Statement, ...]) -> bool:
-    if st.mode is Mode.STATE and (bool(negated_at(tokens(st.text))) != bool(negated_at(tokens(part)))) and not (
-        negated_at(tokens(st.text)) and set(s.low) & {"once", "after", "before", "out", "when"}
+    if (
+        st.mode is Mode.STATE
+        and (bool(negated_at(tokens(st.text))) != bool(negated_at(tokens(part))))
+        and not (negated_at(tokens(st.text)) and set(s.low) & {"once", "after", "before", "out", "when"})
     ):
         return False
     if st.mode is Mode.STATE:  # what it says of use is for the guard of the verdict
-        return not elsewhere(part, [o.text for o in statements(item, "en") if o.mode in (Mode.DEED, Mode.LATER)], strict=False)
+        return not elsewhere(
+            part, [o.text for o in statements(item, "en") if o.mode in (Mode.DEED, Mode.LATER)], strict=False
+        )
     texts = [st.text, *(o.text for o in more)]
     if (item.kind is Kind.FINDING and _signs_differ(part, texts, item)) or _values_elsewhere(part, item, texts):
         return False
-    if (m := _CONDITION.match(part)) and st.mode in (Mode.DEED, Mode.LATER) and not _same_condition(m[0].strip().lower(), s, texts, st):
+    if (
+        (m := CONDITION.match(part))
+        and st.mode in (Mode.DEED, Mode.LATER)
+        and not _same_condition(m[0].strip().lower(), s, texts, st)
+    ):
         return False
     if st.mode in (Mode.DEED, Mode.LATER):
         texts += [o.text for o in statements(item, "en") if o.mode in (Mode.DEED, Mode.LATER)]
@@ -252,7 +181,10 @@ def _sound(s: Sentence, part: str, item: Item, st: Statement, more: tuple[Statem
         return False
     if any(turned(part, t) for t in texts) or elsewhere(part, texts, strict=False):
         return False
-    if any(a.verb in _ALONE and a.object - {"it"} and not any(b.object for x in texts for b in acts(x) if b.verb == a.verb) for a in acts(part)):
+    if any(
+        a.verb in _ALONE and a.object - {"it"} and not any(b.object for x in texts for b in acts(x) if b.verb == a.verb)
+        for a in acts(part)
+    ):
         return False
     if any(a.subject and a.object - {"it"} and a.verb in _QUALITIES and not _acted(a.verb, texts) for a in acts(part)):
         return False  # a quality of the text made into a deed: "the process heats the GPU"
@@ -277,16 +209,9 @@ def _beside(item: Item, st: Statement) -> tuple[Statement, ...]:
     )  # fmt: skip
 
 
-@lru_cache(maxsize=512)
-def _kinds(item: Item) -> frozenset[str]:
-    own = {stem(entity(n)) for n in PLACEHOLDER.findall(" ".join((item.where, *item.members))) if entity(n)}
-    title = {stem(t) for t in tokens(item.what) if t[0].isalpha()}
-    return with_alike((own | title) & stemmed(fw.ENTITIES))
-
-
-def _things(s: Sentence, item: Item, st: Statement) -> frozenset[str]:
+def _things(item: Item, st: Statement) -> frozenset[str]:
     """The thing that the finding is about may be named in any of its statements."""
-    extra = frozenset()
+    extra: frozenset[str] = frozenset()
     if st.mode is Mode.STATE:
         extra = _IN_USE
     elif item.kind is not Kind.FINDING:
@@ -294,8 +219,8 @@ def _things(s: Sentence, item: Item, st: Statement) -> frozenset[str]:
     elif st.mode in (Mode.DEED, Mode.LATER):
         extra = _TO_DO | ({"only"} if any("needs nothing" in x for x in item.actions) else frozenset())
     elif st.mode is Mode.OPEN:
-        extra = _stems("usual usually often typical typically common commonly")
-    return _kinds(item) | extra
+        extra = stems_of("usual usually often typical typically common commonly")
+    return kinds(item) | extra
 
 
 def _acted(verb: str, texts: Sequence[str]) -> bool:
@@ -306,7 +231,11 @@ def _same_condition(word: str, s: Sentence, texts: Sequence[str], st: Statement)
     low = {w for x in texts for w in x.lower().split()}
     if word == "before":
         return "before" in low or bool(_USES.search(s.text.lower()))
-    return word not in ("after", "once") or st.mode is Mode.LATER or bool(low & {"after", "once", "when", "if", "then"} or _USES.search(s.text.lower()))
+    return (
+        word not in ("after", "once")
+        or st.mode is Mode.LATER
+        or bool(low & {"after", "once", "when", "if", "then"} or _USES.search(s.text.lower()))
+    )
 
 
 def _signs_differ(part: str, texts: Sequence[str], item: Item) -> bool:
@@ -314,11 +243,17 @@ def _signs_differ(part: str, texts: Sequence[str], item: Item) -> bool:
     lacks = {stem(t) for t in tokens(part) if t[0].isalpha()} & _NEGATIVE
     denied = {m for x in texts for m in denied_in(x, "en") - (content(x) - denied_in(x, "en"))}
     if negated_at(tokens(part)):
-        if re.search(r"\b(?:need|require|necessary)", part) and not any(re.search(r"\b(?:need|nothing|action)", x.lower()) for x in texts):
+        if re.search(r"\b(?:need|require|necessary)", part) and not any(
+            re.search(r"\b(?:need|nothing|action)", x.lower()) for x in texts
+        ):
             return True
         given = {stem(t) for x in (*texts, item.what) for t in tokens(x) if t[0].isalpha()}
         return not (any(negated_at(tokens(x)) or x.endswith(": no") for x in texts) or given & _NEGATIVE)
-    return bool(denied & content(part)) and not lacks and not re.search(r"\bun[a-z]+ed\b|\buntil\b|\bonce\b|\bafter\b|\bbefore\b|\bwhy\b", part.lower())
+    return (
+        bool(denied & content(part))
+        and not lacks
+        and not re.search(r"\bun[a-z]+ed\b|\buntil\b|\bonce\b|\bafter\b|\bbefore\b|\bwhy\b", part.lower())
+    )
 
 
 def _values_elsewhere(part: str, item: Item, texts: Sequence[str]) -> bool:
@@ -327,10 +262,14 @@ def _values_elsewhere(part: str, item: Item, texts: Sequence[str]) -> bool:
     return bool(mine) and not any(f"{{{n}}}" in x for n in mine for x in texts)
 
 
-_NEGATIVE = _stems("stop fail lose cease without silent unresponsive unreachable vain refuse lack missing hang hung fall off down dead idle inactive uncorrected uncorrectable poor wrong die gone disappear drop fell left ended out too only hot pending illegal")
-_ALONE = _stems("hang fall wait stall freeze crash idle")  # nobody does it to another
-_QUALITIES = _stems("brake heat overheat slow cool damage break crash stop fail")
-_LACKING = _stems("fail lose stop miss missing poor bad wrong refuse lack")
-_IN_USE = _stems("node machine server gpu hardware system use usable service put place new again out work continue remain meanwhile back ready")
-_OUTSIDE = _stems("rule exclude speak against answer read unread see decide whether source check unknown could one")
-_TO_DO = _stems("first enough next")
+_NEGATIVE = stems_of(
+    "stop fail lose cease without silent unresponsive unreachable vain refuse lack missing hang hung fall off down dead idle inactive uncorrected uncorrectable poor wrong die gone disappear drop fell left ended out too only hot pending illegal"
+)
+_ALONE = stems_of("hang fall wait stall freeze crash idle")  # nobody does it to another
+_QUALITIES = stems_of("brake heat overheat slow cool damage break crash stop fail")
+_LACKING = stems_of("fail lose stop miss missing poor bad wrong refuse lack")
+_IN_USE = stems_of(
+    "node machine server gpu hardware system use usable service put place new again out work continue remain meanwhile back ready"
+)
+_OUTSIDE = stems_of("rule exclude speak against answer read unread see decide whether source check unknown could one")
+_TO_DO = stems_of("first enough next")

@@ -35,12 +35,42 @@ FREE = frozenset(
 去 做 见 出在 还会 也会 将会 会有 有所 具有 拥有 带有 本次 该次 此次 这次 这一 那一 同 同一 另 同样 同样是 也是 其上 受害者 产生 产生了 还产生了 并非 没有 无 未 不 无法 不能 不可 不会 不再 尚未 尚 无需 不必 别 勿 请勿 不要 无须 无需处理 无法
 """.split()
 )
-_CUT = re.compile(r"[，；：。（）]|导致|引起|引发|造成|使得|(?<![即])使(?!用)|所致|因此|因而|所以|由于|因为|原因是|原因在于|是由|(?<![自理])由(?!于|此)|是(?=[^，。]*的(?:后果|结果|症状|影子))|(?:的|其|同样是|也是|都是|是)*(?:后果|结果|症状)")
-_TELLS = re.compile(r"请|(?<![响对相反适供回])应(?![用答])|必须|建议|务必|需要|(?<![无])需(?!要)|(?<![需必重主不])要|下一步")
+_CUT = re.compile(
+    r"[，；：。（）]|导致|引起|引发|造成|使得|(?<![即])使(?!用)|所致|因此|因而|所以|由于|因为|原因是|原因在于|是由|(?<![自理])由(?!于|此)|是(?=[^，。]*的(?:后果|结果|症状|影子))|(?:的|其|同样是|也是|都是|是)*(?:后果|结果|症状)"
+)
+_TELLS = re.compile(
+    r"请|(?<![响对相反适供回])应(?![用答])|必须|建议|务必|需要|(?<![无])需(?!要)|(?<![需必重主不])要|下一步"
+)
 _USE = ("使用", "可用", "启用")
 _IF = re.compile(r"若|如果|一旦|时|后|再次|反复|之前|前|直到|如")
 _LATER = re.compile(r"下次|下一次|维护|窗口|空闲|之后|后")
-_STATES = ("节点", "机器", "服务器", "系统", "设备", "GPU", "恢复", "完成", "继续", "照常", "保持", "使用", "可用", "暂不", "暂时", "直到", "之前", "该卡", "投入", "仍可", "可以", "该节点", "目前", "仍能", "这台")
+_STATES = (
+    "节点",
+    "机器",
+    "服务器",
+    "系统",
+    "设备",
+    "GPU",
+    "恢复",
+    "完成",
+    "继续",
+    "照常",
+    "保持",
+    "使用",
+    "可用",
+    "暂不",
+    "暂时",
+    "直到",
+    "之前",
+    "该卡",
+    "投入",
+    "仍可",
+    "可以",
+    "该节点",
+    "目前",
+    "仍能",
+    "这台",
+)
 
 
 def support(s: Sentence) -> str:
@@ -48,7 +78,9 @@ def support(s: Sentence) -> str:
     parts = [_PLACE.sub("", p) for p in _CUT.split(s.text) if p and p.strip(" .,")]
     told, tells = [], False
     for p in parts:
-        tells = tells or bool(_TELLS.search(p)) or re.sub("^(?:先|再|然后|随后|并)", "", p.strip()).startswith(lex.ZH_DEEDS)
+        tells = (
+            tells or bool(_TELLS.search(p)) or re.sub("^(?:先|再|然后|随后|并)", "", p.strip()).startswith(lex.ZH_DEEDS)
+        )
         told.append(tells)
     for part, deed in zip(parts, told, strict=True):
         deed = deed or (any(told) and bool(re.match(r" ?(?:若|如果|一旦|在|当)|.*(?:之前|之后|后|前|时) ?$", part)))
@@ -120,7 +152,7 @@ def _beside(item: Item, st: Statement) -> tuple[Statement, ...]:
     modes = (Mode.STATE, Mode.LATER, Mode.DEED)
     return tuple(
         o for o in every
-        if o is not st and ((st.mode in modes and o.mode in modes and not st.mode is o.mode and not (st.mode is Mode.DEED and o.mode is Mode.STATE)) or (o.mode is st.mode and len(_pairs(o.text) & _pairs(st.text)) >= (2 if (o.name and "{" in st.text) or (st.name and "{" in o.text) else 3)))
+        if o is not st and ((st.mode in modes and o.mode in modes and st.mode is not o.mode and not (st.mode is Mode.DEED and o.mode is Mode.STATE)) or (o.mode is st.mode and len(_pairs(o.text) & _pairs(st.text)) >= (2 if (o.name and "{" in st.text) or (st.name and "{" in o.text) else 3)))
     )  # fmt: skip
 
 
@@ -141,10 +173,18 @@ def _covered(s: Sentence, item: Item, st: Statement, part: str, more: tuple[Stat
     given += _kinds(item) if st.mode not in (Mode.DEED, Mode.LATER) and not _TELLS.search(part) else ()
     if any(_strange(run, given) for run in runs(part)):
         return False
-    latin = frozenset(with_alike({w for t in texts for w in _latin(t)})) | (_entities(item, st) if st.mode is Mode.STATE or not _TELLS.search(part) else frozenset())
+    latin = frozenset(with_alike({w for t in texts for w in _latin(t)})) | (
+        _entities(item, st) if st.mode is Mode.STATE or not _TELLS.search(part) else frozenset()
+    )
     if _latin(part) - latin - {"gpu"} or ("gpu" in _latin(part) and "gpu" not in latin):
         return False
-    return not (_turned(part, texts) or _another_object(part, item) or _signs_differ(part, texts) or _values_elsewhere(part, item, texts) or _without_condition(s, st))
+    return not (
+        _turned(part, texts)
+        or _another_object(part, item)
+        or _signs_differ(part, texts)
+        or _values_elsewhere(part, item, texts)
+        or _without_condition(s, st)
+    )
 
 
 def _entities(item: Item, st: Statement) -> frozenset[str]:
@@ -158,7 +198,17 @@ def _entities(item: Item, st: Statement) -> frozenset[str]:
 
 def _kinds(item: Item) -> tuple[str, ...]:
     names = " ".join((item.where, *item.members))
-    return tuple(w for kind, words in (("{node", ("节点", "机器", "服务器")), ("{process", ("进程",)), ("{job", ("作业", "任务", "训练")), ("{rank", ("训练",))) if kind in names for w in words)
+    return tuple(
+        w
+        for kind, words in (
+            ("{node", ("节点", "机器", "服务器")),
+            ("{process", ("进程",)),
+            ("{job", ("作业", "任务", "训练")),
+            ("{rank", ("训练",)),
+        )
+        if kind in names
+        for w in words
+    )
 
 
 def _signs_differ(part: str, texts: Sequence[str]) -> bool:
@@ -168,7 +218,27 @@ def _signs_differ(part: str, texts: Sequence[str]) -> bool:
     here = denied_in(part, "zh")
     mine = _pairs(part)
     if han_negations(part):
-        lacking = any(w in t for t in texts for w in ("否", "勿", "非", "失败", "丢失", "掉线", "断开", "卡", "超时", "消失", "退出", "不", "未", "无", "没"))
+        lacking = any(
+            w in t
+            for t in texts
+            for w in (
+                "否",
+                "勿",
+                "非",
+                "失败",
+                "丢失",
+                "掉线",
+                "断开",
+                "卡",
+                "超时",
+                "消失",
+                "退出",
+                "不",
+                "未",
+                "无",
+                "没",
+            )
+        )
         return not lacking or bool(here & affirmed - denied and not here & denied)
     lack = any(w in part for w in ("停止", "超时", "断开", "失败", "中断", "掉线", "丢失", "消失", "直到", "退出"))
     return bool((denied - affirmed) & mine - here) and not lack
@@ -188,7 +258,7 @@ def _without_condition(s: Sentence, st: Statement) -> bool:
     return bool(re.search(r"下次|维护|窗口|空闲", st.text)) and not _LATER.search(s.text)
 
 
-_DOES = ("等待", "占用", "持有", "使用", "打开")
+_DOES = ("等待", "占用", "持有")
 
 
 def _around(text: str, verb: str) -> tuple[frozenset[str], frozenset[str]]:
@@ -210,14 +280,21 @@ def _turned(part: str, texts: Sequence[str]) -> bool:
     return False
 
 
-_OBJECT_ENDS = re.compile(r"[，。；：（）、]|并|然后|再|" + "|".join(sorted(lex.ZH_DEEDS, key=len, reverse=True)))
+_OBJECT_ENDS = re.compile(
+    r"[，。；：（）、]|并|然后|再|之前|之后|后|前|时|" + "|".join(sorted(lex.ZH_DEEDS, key=len, reverse=True))
+)
+
+
+def _objects(text: str, verb: str) -> frozenset[str]:
+    """What follows a verb, up to the next deed."""
+    found = (PLACEHOLDER.sub("", _OBJECT_ENDS.split(piece)[0]) for piece in text.split(verb)[1:])
+    return frozenset(re.sub("^[该此其这]", "", x.strip(" .")).strip() for x in found) - {""}
 
 
 def _heads(text: str, verb: str) -> frozenset[str]:
     """The last word of what is done to: Chinese names the thing last."""
     out = set()
-    for piece in text.split(verb)[1:]:
-        bare = PLACEHOLDER.sub("", _OBJECT_ENDS.split(piece)[0]).strip(" .")
+    for bare in _objects(text, verb):
         if found := re.search(r"([A-Za-z]+|[\u3400-\u9fff]{2})$", bare):
             out.add(found[1].lower())
     return frozenset(out)
@@ -228,17 +305,27 @@ def _another_object(part: str, item: Item) -> bool:
     told = [st.text for st in statements(item, "zh") if st.mode is Mode.DEED]
     for verb in lex.ZH_DEEDS:
         known = frozenset().union(*(_heads(t, verb) for t in told))
-        if known and (mine := _heads(part, verb)) and not mine & known and not all(h in FREE or h[-1] in "后时前的" for h in mine):
+        starts = {o for t in told for o in _objects(t, verb)}
+        if any(x.startswith(o) for o in _objects(part, verb) for x in starts):
+            continue
+        if (
+            known
+            and (mine := _heads(part, verb))
+            and not mine & known
+            and not all(h in FREE or h[-1] in "后时前的" for h in mine)
+        ):
             return True
     return False
 
 
 def _sequence(s: Sentence) -> str:
     """Deeds in another order than that in which they are to be done."""
-    told = "".join(st.text for i in s.items for st in statements(i, "zh") if st.mode is Mode.DEED)
+    told = "".join(x for i in s.items for x in (*i.actions, *i.then))
     m = re.search(r"再(?!次)|然后|之后|随后", s.text)
     if not m:
         return ""
-    ahead, behind = ({w for w in lex.ZH_DEEDS if w in half and w in told} for half in (s.text[: m.start()], s.text[m.end() :]))
+    ahead, behind = (
+        {w for w in lex.ZH_DEEDS if w in half and w in told} for half in (s.text[: m.start()], s.text[m.end() :])
+    )
     wrong = [a for a in ahead for b in behind - ahead if told.index(a) > told.index(b)]
     return f"the order of deeds is another: {wrong[0]}" if wrong else ""

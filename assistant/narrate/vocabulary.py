@@ -175,9 +175,7 @@ def offers(sentence: str, lang: str) -> bool:
     if lang == "zh":
         return any(w in sentence for w in _OFFERED_ZH)
     low = [t.lower() for t in tokens(sentence)]
-    return bool(
-        set(low) & (OFFERING | {"either", "otherwise"}) or low[0] in ("if", "when") or _LISTED.search(sentence)
-    )
+    return bool(set(low) & (OFFERING | {"either", "otherwise"}) or low[0] in ("if", "when") or _LISTED.search(sentence))
 
 
 def _advises(sentence: str) -> bool:

@@ -31,10 +31,19 @@ _ZH: tuple[tuple[str, str], ...] = (
     (r"no grant of yours covers (\S{1,80})", r"您的授权均不包含 \1"),
     (r"you may have (\S{1,80}) run, but not on (\S{1,80})", r"您可以运行 \1，但不可在 \2 上"),
     (r"(\S{1,80}) on (\S{1,80}) costs more .{1,80}", r"在 \2 上运行 \1 的开销超出您的上限"),
-    (r"(\S{1,80}) on (\S{1,80}) is \w{1,20}, and your rights there end at \w{1,20}", r"在 \2 上运行 \1 的风险超出您的上限"),
-    (r"(\S{1,80}) on (\S{1,80}) needs privileges, and no grant .{1,40}", r"在 \2 上运行 \1 需要特权，而您的授权均不包含特权"),
+    (
+        r"(\S{1,80}) on (\S{1,80}) is \w{1,20}, and your rights there end at \w{1,20}",
+        r"在 \2 上运行 \1 的风险超出您的上限",
+    ),
+    (
+        r"(\S{1,80}) on (\S{1,80}) needs privileges, and no grant .{1,40}",
+        r"在 \2 上运行 \1 需要特权，而您的授权均不包含特权",
+    ),
     (r"no grant names a role of yours", "没有任何授权包含您的角色"),
-    (r"A second person has to agree: this is \w{1,20}. The grant (\S{1,80}) lets you ask for it", r"需要第二人同意；授权 \1 允许您提出请求"),
+    (
+        r"A second person has to agree: this is \w{1,20}. The grant (\S{1,80}) lets you ask for it",
+        r"需要第二人同意；授权 \1 允许您提出请求",
+    ),
     (r"(\d+) live readings answered", r"\1 项实时读数有应答"),
     (r"parent (\d+) \((.{1,40})\)", r"父进程 \1（\2）"),
     (r"thread (\d+) in state (\w), seen (\d+) times", r"线程 \1 处于 \2 状态，查看 \3 次均如此"),

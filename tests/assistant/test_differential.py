@@ -172,7 +172,9 @@ def test_out_of_memory_in_a_traceback() -> None:
     assert rows["gpu-memory-too-small"].state is Stand.FOR
     assert rows["gpu-memory-fragmented"].state is Stand.AGAINST
     assert "均不是此类" in rows["gpu-memory-fragmented"].against[0]
-    assert rows["gpu-shared"].next == "运行探针 nvml（约 1 秒）", "who shares a GPU is computed from what its processes are"
+    assert rows["gpu-shared"].next == "运行探针 nvml（约 1 秒）", (
+        "who shares a GPU is computed from what its processes are"
+    )
 
 
 def test_of_several_possible_causes_the_usual_one_stands_first() -> None:

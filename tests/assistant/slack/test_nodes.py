@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock
 
@@ -58,12 +59,20 @@ def test_never_two_at_once_and_everybody_gets_what_they_asked_for(asks: list[tup
 
 
 def test_each_person_has_a_look_in_turn() -> None:
-    nodes, order, begun, free = Nodes(), [], Event(), Event()
+    nodes, begun, free = Nodes(), Event(), Event()
+    order: list[str] = []
 
     def first(tell: object) -> Seen:
         begun.set()
         free.wait(10)
         return Seen("0", ())
+
+    def noted(probe: str) -> Callable[[object], Seen]:
+        def run(tell: object) -> Seen:
+            order.append(probe)
+            return Seen(probe, ())
+
+        return run
 
     with ThreadPoolExecutor(8) as pool:
         pool.submit(look, nodes, "ann", what("0"), first)
@@ -72,7 +81,7 @@ def test_each_person_has_a_look_in_turn() -> None:
         for user, probe in (("ann", "a1"), ("ann", "a2"), ("ann", "a3"), ("bob", "b1")):
             stood = Event()
             waiting.append(pool.submit(
-                look, nodes, user, what(probe), lambda _, p=probe: (order.append(p), Seen(p, ()))[1], waits=lambda _, s=stood: s.set()
+                look, nodes, user, what(probe), noted(probe), waits=lambda _, s=stood: s.set()
             ))  # fmt: skip
             assert stood.wait(10)
         free.set()
@@ -82,7 +91,8 @@ def test_each_person_has_a_look_in_turn() -> None:
 
 
 def test_who_joins_is_told_how_far_it_is_and_keeps_it_going() -> None:
-    nodes, begun, free, told = Nodes(), Event(), Event(), []
+    nodes, begun, free = Nodes(), Event(), Event()
+    told: list[Progress] = []
     runs = Counter[str]()
 
     class GoneError(Exception):
