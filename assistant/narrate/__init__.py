@@ -5,14 +5,13 @@ Two halves that meet in `narrator`:
 ::
 
     pure                                               processes and files
-    material, placeholders, vocabulary, wording        hosts      which one server may be spoken to
+    material, placeholders   findings as JSON            hosts      which one server may be spoken to
     prompt   a reply -> messages, placeholders only    worker     starts, asks, ends the child; every request has a deadline
     redact   pseudonyms on the final payload           child      the only program that imports litellm, in a process of its own
     fence    what came back: may it be shown?          limits     requests, tokens and money, counted in a file
-             support, roles: does each clause rest
-             on one statement of what it cites?
-    reword   prepare(), finish(): both together        process    one child and its pipes; completion: one whole JSON object, or why not
-                                                       setup      what is configured, or what is missing; reasons: why nothing is shown
+             extract (extract_words): is each clause   process    one child and its pipes; completion: one whole JSON object, or why not
+             an extract of what it cites?
+    reword   prepare(), finish(): both together        setup      what is configured, or what is missing; reasons: why nothing is shown
 
     narrator  Narrator(settings).begin(reply) -> Pending;  pending.result(timeout) -> Narrated | Withheld, never an exception
 

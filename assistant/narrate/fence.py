@@ -1,8 +1,8 @@
 """Whether what a model wrote may be shown. Nothing is repaired: a sentence that is not sure to be true takes the rest with it.
 
-The guards in their order: the form (strict JSON of one shape), the citations, the signs, the placeholders, numbers in words, the
-closed vocabulary, the statement that each clause rests on, negation, certainty, blame, deeds, the verdict. Only then are the placeholders filled, with the words that the
-deterministic answer shows. The verdict, the severities and the actions stand above, and are no part of this.
+The guards in their order: the form (strict JSON of one shape), the citations, the signs, the placeholders, and whether each clause is an
+extract of one sentence of a cited finding, joined as the findings hang together. Only then are the placeholders filled, with the words
+that the deterministic answer shows. The verdict, the severities and the actions stand above, and are no part of this.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from assistant.narrate import guards, standing
-from assistant.narrate.blame import blame
+from assistant.narrate.extract import extract
+from assistant.narrate.guards import placeholders, signs
 from assistant.narrate.material import Material
 from assistant.narrate.placeholders import PLACEHOLDER, Slot
 from assistant.narrate.sentence import Sentence
-from assistant.narrate.support import support
 from knowledge.text import excerpt
 
 LARGEST, DEEPEST = 16_384, 6  # characters of an answer; brackets within brackets
@@ -36,14 +35,7 @@ class Guard(Enum):
     CITES = "cites"
     SIGNS = "signs"
     PLACEHOLDER = "placeholder"
-    NUMBER = "number"
-    WORD = "word"
-    SUPPORT = "support"
-    POLARITY = "polarity"
-    CERTAINTY = "certainty"
-    BLAME = "blame"
-    DEED = "deed"
-    VERDICT = "verdict"
+    EXTRACT = "extract"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +77,7 @@ class _RefusedError(Exception):
 
 
 _GUARDS: tuple[tuple[Guard, Callable[[Sentence], str]], ...] = (
-    (Guard.SIGNS, guards.signs), (Guard.PLACEHOLDER, guards.placeholders), (Guard.NUMBER, guards.numbers),
-    (Guard.WORD, guards.words), (Guard.SUPPORT, support), (Guard.POLARITY, standing.polarity), (Guard.CERTAINTY, standing.certainty),
-    (Guard.BLAME, blame), (Guard.DEED, standing.deeds), (Guard.VERDICT, standing.verdict),
+    (Guard.SIGNS, signs), (Guard.PLACEHOLDER, placeholders), (Guard.EXTRACT, extract),
 )  # fmt: skip
 
 
@@ -98,10 +88,10 @@ def judge(material: Material, raw: str) -> Narration | Withheld:
         for s in sentences:
             for guard, check in _GUARDS:
                 if wrong := check(s):
-                    raise _RefusedError(guard, f"{wrong} in {s.raw!a}")
+                    raise _RefusedError(guard, f"{wrong} in {s.text!a}")
     except _RefusedError as refused:
         return refused.withheld
-    return Narration(material.lang, tuple(Said(filled(s.raw, material), s.cites) for s in sentences))
+    return Narration(material.lang, tuple(Said(filled(s.text, material), s.cites) for s in sentences))
 
 
 # --- the form -----------------------------------------------------------------------------
@@ -148,7 +138,7 @@ def _sentences(m: Material, raw: str) -> list[Sentence]:
     if not 1 <= len(data["sentences"]) <= SENTENCES:
         raise _RefusedError(Guard.SHAPE, f"{len(data['sentences'])} sentences")
     out = [_sentence(m, x) for x in data["sentences"]]
-    if sum(len(s.raw) for s in out) > TOTAL:
+    if sum(len(s.text) for s in out) > TOTAL:
         raise _RefusedError(Guard.SIZE, "all sentences together")
     return out
 

@@ -41,17 +41,15 @@ def made(case: str, lang: str) -> Material:
 
 
 @cache
+def lines(name: str) -> tuple[dict[str, Any], ...]:
+    """What stands in a file of narratives or lies beside this one."""
+    text = (HERE / f"{name}.jsonl").read_text(encoding="utf-8")
+    return tuple(json.loads(line) for line in text.splitlines())
+
+
 def faithful() -> tuple[dict[str, Any], ...]:
-    """The narratives of faithful.jsonl."""
-    text = (HERE / "faithful.jsonl").read_text(encoding="utf-8")
-    return tuple(json.loads(line) for line in text.splitlines())
-
-
-@cache
-def fresh() -> tuple[dict[str, Any], ...]:
-    """The narratives of faithful_fresh.jsonl, written without a look at the fence."""
-    text = (HERE / "faithful_fresh.jsonl").read_text(encoding="utf-8")
-    return tuple(json.loads(line) for line in text.splitlines())
+    """Narratives that say what was found, written by the prompt and without a look at the fence."""
+    return lines("faithful")
 
 
 def say(material: Material, *sentences: dict[str, Any]) -> Narration | Withheld:

@@ -94,20 +94,11 @@ def test_every_number_of_a_narration_stands_in_the_table() -> None:
     assert shown > 150
 
 
-def _passes(half: str) -> tuple[int, int]:
-    chosen = [o for o in faithful() if o["half"] == half]
-    return sum(isinstance(say(made(o["case"], o["lang"]), *o["say"]), Narration) for o in chosen), len(chosen)
-
-
-def test_most_faithful_narratives_pass() -> None:
-    cases = {o["case"] for o in faithful()}
+def test_faithful_narratives_pass() -> None:
+    kept = [o["id"] for o in faithful() if isinstance(say(made(o["case"], o["lang"]), *o["say"]), Withheld)]
     assert len(faithful()) == 100
-    assert len(cases) >= 12
-    done = [_passes("tuned"), _passes("held_out")]
-    assert sum(ok for ok, _ in done) >= FLOOR, done
-
-
-FLOOR = 72  # of 100, where 95 are wanted. The rest says in other words what no one statement of the finding says
+    assert len({o["case"] for o in faithful()}) >= 20
+    assert len(kept) <= 5, kept
 
 
 def test_ruled_out_and_unseen_are_told_as_such() -> None:
@@ -115,9 +106,7 @@ def test_ruled_out_and_unseen_are_told_as_such() -> None:
     ruled, unseen = kinds[Kind.RULED_OUT], kinds[Kind.UNSEEN]
     assert isinstance(say(OFF, {"text": ruled.what + ".", "cites": [ruled.id]}), Withheld)
     assert isinstance(say(OFF, {"text": f"{{{unseen.id}.what}}.", "cites": [unseen.id]}), Withheld)
-    assert isinstance(
-        say(OFF, {"text": f"What could not be read: {{{unseen.id}.what}}.", "cites": [unseen.id]}), Narration
-    )
+    assert isinstance(say(OFF, {"text": f"Not seen: {{{unseen.id}.what}}.", "cites": [unseen.id]}), Narration)
 
 
 def test_a_reply_goes_out_and_comes_back() -> None:
@@ -148,10 +137,10 @@ def test_a_postmortem_rests_on_the_report() -> None:
     assert "secret-host-7" not in sent
     assert "alice" not in sent
     found = postmortem.finish(
-        done, json.dumps({"sentences": [{"text": "A GPU fell off the bus ({xid_1}).", "cites": ["f1"]}]})
+        done, json.dumps({"sentences": [{"text": "GPU has fallen off the bus ({xid_1}).", "cites": ["f1"]}]})
     )
     assert isinstance(found, Narration)
-    assert found.text == "A GPU fell off the bus (XID 79)."
+    assert found.text == "GPU has fallen off the bus (XID 79)."
     assert isinstance(
         postmortem.finish(done, json.dumps({"sentences": [{"text": "The node is healthy.", "cites": ["f1"]}]})),
         Withheld,

@@ -321,19 +321,12 @@ def hedging() -> Iterator[Made]:
     for m, s in TRUE:
         unsure = [i for i in m.items if i.id in s["cites"] and i.certainty in ("possible", "probable")]
         bare = re.sub(r"\b(may|possibly|probably|might) ", "", s["text"]).replace("可能", "")
-        if unsure and bare != s["text"]:
+        measured = {x.removesuffix(": yes") for i in unsure for x in i.seen}
+        if unsure and bare != s["text"] and bare.rstrip(".") not in measured:
             yield m, {**s, "text": bare}
-        if unsure:
-            yield (
-                m,
-                {
-                    **s,
-                    "text": s["text"]
-                    .replace("possibly", "certainly")
-                    .replace(" may ", " certainly does ")
-                    .replace("可能", "一定"),
-                },
-            )
+        sure = s["text"].replace("possibly", "certainly").replace(" may ", " certainly does ").replace("可能", "一定")
+        if unsure and sure != s["text"]:
+            yield m, {**s, "text": sure}
     yield made("power-brake", "en"), _s("The source is a power supply that failed.", "f1")
     yield made("half-width", "en"), _s("The riser of {gpu_1} is damaged.", "f1")
 

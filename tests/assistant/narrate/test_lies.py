@@ -1,0 +1,29 @@
+"""Lies that people wrote against the fence, without a look at it or in the knowledge of its rule: none passes."""
+
+from __future__ import annotations
+
+import pytest
+
+from assistant.narrate.fence import Guard, Withheld
+from tests.assistant.narrate.narrate_lab import lines, made, say
+
+LIES = tuple(line for name in ("lies", "lies_extracts") for line in lines(name))
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(LIES) == 300
+    assert len({x["kind"] for x in LIES}) >= 30
+    assert len({x["case"] for x in LIES}) >= 20
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("name", ["lies", "lies_extracts"])
+def test_none_passes(name: str, lang: str) -> None:
+    passed = []
+    for x in (x for x in lines(name) if x["lang"] == lang):
+        found = say(made(x["case"], lang), {"text": x["text"], "cites": x["cites"]})
+        if not isinstance(found, Withheld):
+            passed.append((x["id"], x["text"], x["why"]))
+        else:  # refused for what it says, not for its form
+            assert found.guard in (Guard.EXTRACT, Guard.PLACEHOLDER), (x["id"], found)
+    assert not passed
