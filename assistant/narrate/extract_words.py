@@ -195,7 +195,7 @@ def _set(words: str) -> frozenset[str]:
 EN = Tongue(
     "en",
     free=_set("""a an the this that these those it its they them their he him his is are be being am has have do does there
-    here on at of in for to with by from as which who whose also now still then so while but too , : ; ( ) . ' " - – —"""),
+    here on at of in for to with by from as which who whose also now still then while but too , : ; ( ) . ' " - – —"""),
     turns=_set("""not no never nothing none nobody neither nor without cannot can't don't doesn't didn't isn't aren't wasn't won't only all any every
     each both several many most more less least fewer few than or either if when whenever unless until once before after again next new may might
     can could should must would usually usual often sometimes always typically probably possibly perhaps likely yet except instead rather almost
