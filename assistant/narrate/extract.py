@@ -9,7 +9,7 @@ left out may be a bracket and the clauses at its end; never a condition, a denia
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ _LEADS: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
 
 
 _COLONS = (":", "：")
+_FOUND = frozenset((Kind.FINDING, Kind.DEED, Kind.OPEN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,12 @@ class Source:
     """One sentence of ours, as a narration may tell it."""
 
     words: tuple[Word, ...]
-    deed: bool = False  # it tells people to do something: no part of it is left out
+    deed: bool = False  # it tells people to do something
     order: int = -1  # of a deed among those of its finding
+    all: bool = False  # no part of it is left out
+    points: bool = False  # it begins with "it" or "this": told behind its own finding alone
+    seen: bool = False  # it was measured
+    use: bool = False  # it says whether something can be used
     name: bool = False  # it is what the finding is called: "there is" and the like may be added
     doubtful: bool = False  # it is not sure to be so: the sentence has to show that
     soft: bool = False  # a doubt may be added
@@ -53,16 +58,23 @@ class Source:
         """Whether what is left out, when only the words at `taken` are told, turns nothing."""
         full = [(k, w) for k, w in enumerate(self.words) if w.said not in t.free]
         told = {w.clause for k, w in full if k in taken}
-        if not told or full[0][1].clause not in told:
+        if (
+            not told
+            or full[0][1].clause not in told
+            or (
+                not (self.follows or self.must or self.all)
+                and all(w.said.startswith("{") for k, w in full if k in taken)
+            )
+        ):
             return False
-        for k, w in full:
-            lists = (
-                w.said == "or" and k > 0 and self.words[k - 1].said == ","
-            )  # "a card, a riser, or a GPU": any of them
-            binds = w.clause >= 0 and (lists or w.said in t.conditions)  # what stands in brackets only adds
-            if k not in taken and (self.deed or binds or w.clause in told or w.said in self.must):
-                return False
         first = {w.clause: w.said for _, w in reversed(full)}
+        new = min((c for c, word in first.items() if c > max(told) and word in t.anew), default=len(self.words))
+        for k, w in full:
+            # What stands in brackets only adds. Of a list that goes on with "or" all is told: "a card, a riser or a GPU".
+            ending = w.said in ("or", "或") and max(told) < w.clause < new
+            binds = w.clause >= 0 and (ending or w.said in t.conditions)
+            if k not in taken and (self.all or binds or w.clause in told or w.said in self.must):
+                return False
         then = {w.clause for w in self.words if w.said in t.thens}
         conditional = {c for c, word in first.items() if word in t.ifs and c not in then}
         return bool(told - conditional) or told == {w.clause for _, w in full}
@@ -77,6 +89,7 @@ class _At(NamedTuple):
     order: int = -1  # of the last deed of that finding: what is done later stands later
     cause: str = ""
     colon: bool = False  # what follows says more of the same finding
+    source: Source | None = None  # of the last extract
 
 
 def extract(s: Sentence) -> str:
@@ -95,7 +108,7 @@ class _Reading:
         self._doubted = any(x in f" {s.text.lower()} " for x in tongue.doubts)
         self._sources = [
             (i, x) for i in s.items for x in _sources(i, s.lang)
-            if (self._doubted or not x.doubtful) and (s.material.usable == "yes" or not x.good)
+            if s.material.usable == "yes" or not x.good
         ]  # fmt: skip
         self._ends: dict[tuple[int, int], frozenset[int]] = {}
 
@@ -116,7 +129,7 @@ class _Reading:
 
     def _next(self, now: _At) -> set[_At]:
         words, t, at = self._words, self._t, now.end
-        codes = frozenset[str]().union(*(_codes(i) for i in self._s.items if now.item in ("", i.id)))
+        codes = frozenset[str]().union(*(_codes(i, now.source) for i in self._s.items if now.item in ("", i.id)))
         found: set[_At] = set()
         if words[at].said in codes or t.counts(words, at, codes):
             found.add(now._replace(end=at + 1))
@@ -125,26 +138,30 @@ class _Reading:
                 colon = now.colon or (bool(now.item) and words[at].said in _COLONS)
                 found.add(now._replace(end=at + length, cause=cause or now.cause, colon=colon))
         for n, (item, source) in enumerate(self._sources):
-            same = item.id == now.item
-            if now.colon and not same:
-                continue
             after = self._caused(now, item)
-            if (
-                after is None
-                or (source.deed and same and source.order <= now.order)
-                or (source.follows and not self._kin(now, item))
-            ):
+            if after is None or not self._fits(now, item, source):
                 continue
             if (n, at) not in self._ends:
-                self._ends[n, at] = _ends(words, at, source, _codes(item), t)
-            order = max(source.order, now.order) if same else source.order
-            found |= {_At(end, item.id, order, after, words[end - 1].said in _COLONS) for end in self._ends[n, at]}
+                self._ends[n, at] = _ends(words, at, source, _codes(item, source), t)
+            order = max(source.order, now.order) if item.id == now.item else source.order
+            found |= {
+                _At(end, item.id, order, after, words[end - 1].said in _COLONS, source) for end in self._ends[n, at]
+            }
         return found
 
-    def _kin(self, now: _At, item: Item) -> bool:
-        """Whether the extract before is of another thing of the same kind."""
+    def _fits(self, now: _At, item: Item, source: Source) -> bool:
+        """Whether an extract of `source` may stand behind what was told last."""
+        same = item.id == now.item
         before = self._s.material.by_id.get(now.item)
-        return before is not None and before is not item and before.kind is item.kind
+        if now.colon and not same:
+            return False
+        if source.points and not (same if before is not None else len(self._s.items) == 1):
+            return False  # "it" would be something else
+        if before is not None and before.kind is not item.kind and not {before.kind, item.kind} <= _FOUND:
+            return False  # "ruled out" would be said of both
+        if source.follows:
+            return before is not None and not same and before.kind is item.kind
+        return not (source.deed and same and source.order <= now.order)
 
     def _caused(self, now: _At, item: Item) -> str | None:
         """What is left to say of cause once an extract of `item` follows; None where the words of cause say what is not so."""
@@ -163,9 +180,12 @@ class _Reading:
         return effect in m.reaches(cause) and (sure or self._doubted)
 
 
-def _codes(item: Item) -> frozenset[str]:
-    """What may stand in brackets behind a finding: its codes, commands, times and count."""
-    return frozenset(c for c in (*item.codes, *item.commands, *item.times, item.count) if c)
+def _codes(item: Item, source: Source | None) -> frozenset[str]:
+    """What may stand in brackets: behind a deed its command, behind what was found its codes, times and count."""
+    if source is not None and (source.deed or source.use):
+        return frozenset(item.commands)
+    when = (*item.times, item.count) if source is None or source.name or source.seen else ()
+    return frozenset(c for c in (*item.codes, *when) if c)
 
 
 def _ends(words: tuple[Word, ...], at: int, source: Source, codes: frozenset[str], t: Tongue) -> frozenset[int]:
@@ -173,26 +193,33 @@ def _ends(words: tuple[Word, ...], at: int, source: Source, codes: frozenset[str
     if words[at].said in xw.STOPS:  # it joins, and begins nothing
         return frozenset()
     out, skip = set[int](), 0
-    states: dict[int, frozenset[int]] = {-1: frozenset()}  # the last word of ours that was told -> all that were
+    states: dict[tuple[int, bool], frozenset[int]] = {
+        (-1, False): frozenset()
+    }  # the last word told, doubted? -> all that were
     for n in range(at, len(words)):
         said = words[n].said
         skip = skip - 1 if skip else (t.being(words, n) if source.name else 0)
-        added = bool(skip) or said in t.free or said in source.more or said in codes or t.counts(words, n, codes)
-        added = added or (source.soft and said in t.hedges)
-        after: dict[int, frozenset[int]] = {}
-        for last, taken in states.items():
+        doubt = source.soft and said in t.hedges
+        behind = n > at and (words[n - 1].said in t.before or t.calls(words[n - 1].said, said))
+        named = said in source.more and (n == at or behind or source.all or (t.lang == "zh" and source.name))
+        added = bool(skip) or said in t.free or named or said in codes or t.counts(words, n, codes)
+        after: dict[tuple[int, bool], frozenset[int]] = {}
+        for (last, doubted), taken in states.items():
             for k in range(last + 1, len(source.words)):
                 if t.same(words, n, source.words, k):
-                    after.setdefault(k, taken | {k})
+                    after.setdefault((k, doubted), taken | {k})
                     if not t.every:
                         break  # the first such word: a later one only leaves out more
             if added:
-                after.setdefault(last, taken)
+                after.setdefault((last, doubted), taken)
+            if doubt:
+                after.setdefault((last, doubted or said in t.doubting), taken)
         if not after:
             break
         states = after
         if t.ends(words, n):
-            out |= {n + 1 for taken in states.values() if taken and source.whole(taken, t)}
+            told = [taken for (_, doubted), taken in states.items() if taken and (doubted or not source.doubtful)]
+            out |= {n + 1 for taken in told if source.whole(taken, t)}
     return frozenset(out)
 
 
@@ -209,18 +236,31 @@ def _sources(item: Item, lang: str) -> tuple[Source, ...]:
     unsure = item.certainty in ("probable", "possible")
     out = [Source(t.words(x), name=True, doubtful=unsure, soft=unsure, more=about) for y in names for x in t.apart(y)]
     out += [
-        Source(t.words(x), soft=unsure)
-        for y in item.seen
-        for x in (y, y.removesuffix(": yes"), *t.pronouns(y, item.where))
-    ]
+        Source(t.words(x), soft=unsure, seen=True, all=True)
+        for y in item.seen for x in (y, y.removesuffix(": yes"), *t.pronouns(y, item.where))
+    ]  # fmt: skip
     for text in item.background:
-        parts = [x for y in sentences(text, lang) for x in t.apart(y)]
-        out += [Source(t.words(x), doubtful=unsure, soft=unsure, more=about) for x in parts]
+        for y in sentences(text, lang):
+            if y.partition(" ")[0].lower() in t.verbless:
+                out.append(Source(t.words(f"it is {y}"), doubtful=unsure, soft=unsure, points=True))
+            for z in t.apart(y):
+                points = t.begins(z) if z == y else t.points(z)
+                good = any(u in z.lower() for u in t.use)
+                out += [
+                    Source(t.words(x), doubtful=unsure, soft=unsure, points=points, good=good)
+                    for x in (z, *t.in_place(z, item.where))
+                ]
     deeds = [part for text in (*item.actions, *item.then) for x in sentences(text, lang) for part in t.orders(x)]
     for n, part in enumerate(deeds):
-        out += [Source(t.words(x, deed=True), deed=True, more=about, order=n) for x in (part, *t.passive(part))]
+        good = any(u in part.lower() for u in t.use)
+        out += [
+            Source(t.words(x, deed=True), deed=True, all=True, order=n, good=good)
+            for x in (part, *t.in_place(part, item.where), *t.passive(part))
+        ]
     if item.standing:
-        out.append(Source(t.words(item.standing), more=about | t.things, good=item.standing.startswith(t.usable)))
+        good = item.standing.startswith(t.usable)
+        use = Source((), all=True, use=True, good=good, more=about | t.things)
+        out += [replace(use, words=t.words(x)) for x in (item.standing, *t.standing(item.standing, item.where))]
     return tuple(out)
 
 
@@ -229,5 +269,7 @@ def _led(item: Item, names: list[str], t: Tongue) -> tuple[Source, ...]:
     out = []
     for lead in _LEADS[item.kind][t.lang]:
         must = frozenset(w.said for w in t.words(lead.format("")) if w.said not in t.free)
-        out += [Source(t.words(lead.format(x)), must=must) for x in names]
+        out += [
+            Source(t.words(lead.format(x)), must=must, all=item.kind in (Kind.RULED_OUT, Kind.UNSEEN)) for x in names
+        ]
     return tuple(out)

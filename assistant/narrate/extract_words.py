@@ -53,6 +53,12 @@ class Tongue:
     ifs: frozenset[str]  # of these, what makes its clause a condition: never told alone
     thens: frozenset[str]  # begin what follows from a condition, in the same clause
     hedges: frozenset[str]
+    doubting: frozenset[str]  # of the hedges those that show a doubt: of Han the sign that ends one
+    pointers: tuple[str, ...]  # words that point to something said before: told only behind it
+    before: frozenset[str]  # words behind which the thing itself may be named
+    anew: frozenset[str]  # begin a clause that goes on from a list with something else
+    verbless: frozenset[str]  # begin a sentence without a verb: "usually a bad pointer"
+    use: tuple[str, ...]  # what tells something good of use
     single: frozenset[str]  # words that join or lead in
     phrases: tuple[tuple[tuple[str, ...], str], ...]  # the same of several words, and what says something of cause
     beings: tuple[tuple[str, ...], ...]  # how a thing is told to be: "came up"
@@ -115,9 +121,21 @@ class Tongue:
         if first in self.ifs or sentence[:1] in self.ifs:
             return (sentence,)
         parts = re.split(r"[；：]" if self.lang == "zh" else r"; |: ", sentence)
-        if self.lang == "en" and not any(w.said in self.conditions for w in self.words(sentence)):
+        if self.lang == "en" and not any(w.said in self.conditions or w.said == "or" for w in self.words(sentence)):
             parts += [x[1] for part in parts if (x := re.split(r",? (?:and|but) (?=the\b)", part, maxsplit=1))[1:]]
         return (sentence, *parts) if len(parts) > 1 else (sentence,)
+
+    def points(self, text: str) -> bool:
+        """Whether a text points to something that was said before it."""
+        if self.lang == "zh":
+            return re.search("|".join(self.pointers), text) is not None
+        return any(w.said in self.pointers for w in self.words(text))
+
+    def begins(self, text: str) -> bool:
+        """Whether a text begins with a word that points to something before it."""
+        if self.lang == "zh":
+            return re.match(f".{{0,3}}(?:{'|'.join(self.pointers)})", text) is not None
+        return any(w.said in self.pointers for w in self.words(text)[:2])
 
     def orders(self, sentence: str) -> tuple[str, ...]:
         """What a sentence tells to do, one by one."""
@@ -143,13 +161,31 @@ class Tongue:
         its = re.sub(rf"\b(?:the )?(\w+(?: \w+){{0,3}}) of {re.escape(where)}", r"its \1", text)
         return (its, text.replace(where, "it")) if its != text else (text.replace(where, "it"),)
 
-    def named(self, what: str, where: str) -> tuple[str, ...]:
-        """What a finding is called, with the very thing in it: "{gpu_1} has fallen off the bus"."""
+    def calls(self, noun: str, placeholder: str) -> bool:
+        """Whether `noun` is the one for what a placeholder names: "the job {job_1}"."""
+        return any(
+            placeholder.startswith("{" + begin) and noun.rstrip("s") in names[0].lower() for begin, names in _KINDS
+        )
+
+    def standing(self, text: str, where: str) -> tuple[str, ...]:
+        """ "Do not use until ..." with what is not to be used."""
+        lead = "请勿使用" if self.lang == "zh" else "do not use"
+        return (text.replace(lead, f"{lead} {where}", 1),) if text.startswith(lead) and where else ()
+
+    def in_place(self, text: str, where: str) -> tuple[str, ...]:
+        """A text with the very thing in the place of its noun: "{gpu_1} has fallen off the bus"."""
         kind = next((words for begin, words in _KINDS if where.startswith("{" + begin)), ("", ""))[self.lang == "zh"]
-        noun = rf"(?:该|一块|某|一个)?{kind} ?" if self.lang == "zh" else rf"\b(?:the |an? |some )?{kind}s?\b"
-        found = [where + what[m.end() :]] if kind and (m := re.match(noun, what, re.IGNORECASE)) else []
-        if kind:
-            found.append(re.sub(noun, where, what, count=1, flags=re.IGNORECASE))
+        noun = (
+            rf"(?:该|一块|某|一个)?{kind} ?"
+            if self.lang == "zh"
+            else rf"\b(?:the |this |an? |one |some )?{kind}s?\b(?! (?:kernel|error|fault|page))"
+        )
+        made = re.sub(noun, where, text, count=1, flags=re.IGNORECASE) if kind else text
+        return (made,) if made != text else ()
+
+    def named(self, what: str, where: str) -> tuple[str, ...]:
+        """What a finding is called, with the very thing in it."""
+        found = self.in_place(what, where)
         if self.lang == "zh":
             return (f"{where}{what}", f"{where}：{what}", *found)
         short = [
@@ -174,7 +210,7 @@ def _words(text: str, lang: str, deed: bool) -> tuple[Word, ...]:
         low = token.lower().replace("’", "'")
         if low in (".", "。") and n + 1 == len(found):
             continue
-        told = low == "but" or (low == "and" and n + 1 < len(found) and found[n + 1].lower() in _AND)
+        told = low == "and" and n + 1 < len(found) and found[n + 1].lower() in _AND
         if lang == "en" and not deed and told:
             clause = most = most + 1
         out.append(Word(low, clause))
@@ -194,8 +230,8 @@ def _set(words: str) -> frozenset[str]:
 
 EN = Tongue(
     "en",
-    free=_set("""a an the this that these those it its they them their he him his is are be being am has have do does there
-    here on at of in for to with by from as which who whose also now still then while but too , : ; ( ) . ' " - – —"""),
+    free=_set("""a an the is are be being am has have do does there
+    here on at of in for to with by from as which who whose also then while but too , : ; ( ) . ' " - – —"""),
     turns=_set("""not no never nothing none nobody neither nor without cannot can't don't doesn't didn't isn't aren't wasn't won't only all any every
     each both several many most more less least fewer few than or either if when whenever unless until once before after again next new may might
     can could should must would usually usual often sometimes always typically probably possibly perhaps likely yet except instead rather almost
@@ -203,8 +239,14 @@ EN = Tongue(
     conditions=_set("if when whenever unless until once either usually usual sometimes may might could typically probably possibly"),
     ifs=_set("if when whenever unless until once"),
     thens=frozenset(),
+    doubting=_set("probably possibly likely perhaps may might could"),
+    pointers=("it", "its", "they", "them", "their", "this", "that", "these", "those", "he", "his", "him", "one"),
+    before=_set("on of at in for"),
+    anew=_set("so which while but whereas"),
+    verbless=_set("usually almost often mostly sometimes"),
+    use=("can go on", "goes on", "go on", "new job", "healthy", "can be used", "needs nothing", "nothing is lost"),
     hedges=_set("probably possibly likely perhaps may might could"),
-    single=_set("and but while whereas then which also as meanwhile next now please first finally afterwards still - – —"),
+    single=_set("and but while whereas then which also as meanwhile next please first finally afterwards still - – —"),
     phrases=_joining("""
 as well
 in turn
@@ -226,12 +268,14 @@ hence
 that explains why
 that explains
 this explains why
+this explains that
 this explains
 it explains why
 it explains
 they explain why
 they explain
 which explains why
+which explains that
 which explains
 explains why
 explains
@@ -279,11 +323,17 @@ occurred
 )  # fmt: skip
 ZH = Tongue(
     "zh",
-    free=_set("的 了 在 于 与 和 及 并 也 还 就 将 被 把 对 为 是 有 这 该 其 它 此 个 上 中 里 着 过 且 但 则 请 向 , ， ： ； （ ） 、 。 ( ) : ; . ' \" - — “ ”"),
+    free=_set("的 了 在 于 与 和 及 并 也 还 就 将 被 把 对 为 是 有 该 个 上 中 里 着 过 且 但 则 请 向 , ， ： ； （ ） 、 。 ( ) : ; . ' \" - — “ ”"),
     turns=_set("不 未 无 没 非 勿 别 仅 只 全 都 每 各 若 当 直 后 前 再 下 可 能 会 或 除 少 多 更 最 必 须 应 曾 总 常 否 难 停 止 已 任 何 两 首 末 同 另"),
-    conditions=_set("若 当 直 或"),
+    conditions=_set("若 当 直"),
     ifs=_set("若 当 直"),
     thens=_set("则 就"),
+    doubting=_set("能 许 概"),
+    pointers=("这(?!个|些|种|块|台)", "其(?!他|余)", "它", "此(?!外)"),
+    before=_set("在 的 于 对 将 把 使 为"),
+    anew=_set("但 而 所"),
+    verbless=frozenset(),
+    use=("可以", "继续", "新作业", "健康", "无需"),
     hedges=_set("很 可 能 或 许 大 概 也"),
     single=_set("， ； ： 、 （ ） 并 而 且 但 请 再 即 又 亦"),
     phrases=_joining(

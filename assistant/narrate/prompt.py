@@ -32,13 +32,14 @@ Rules. A sentence that breaks one makes the whole answer useless:
 - Each clause is one statement of one cited item, from its beginning, in whole clauses. You may leave out brackets and the clauses at its end,
   but never a condition ("if", "when", "until"), an "or", or a part of an action, and no word within a clause. You may add articles, "is", and
   for a name that is a noun "came up" or "there is".
+- "It", "this" and "they" stand only behind a clause of the same item, or where the sentence cites that item alone.
 - Join with "and", "but", ";", "while", "also". Where the items say so (see below): "A, so B", "this explains B", "because of it B", "B because A".
   Codes, counts and times follow in brackets or as "at {f1.first}", "({xid_1}, {f1.count} times)". Before an action: "Next:" or nothing.
 - Items of kind ruled_out: "Ruled out: ...". Items of kind could_not_see: "Not seen: ...".
 - Examples. Item f1: what "GSP firmware does not answer", where {gpu_1}, background "NVML calls on this GPU hang or fail, so the process named in the
   line, often nvidia-smi or a monitor, is a victim and not the culprit.", action "Stop what uses the GPU and reset it." Right: "The GSP firmware of
-  {gpu_1} does not answer ({xid_1} at {f1.first})." "NVML calls on this GPU hang or fail, so the process named in the line is a victim and not the
-  culprit." "Stop what uses the GPU and reset it: {cmd_1}." Wrong: "The firmware went silent" (other words), "NVML calls hang" (an "or" is gone),
+  {gpu_1} does not answer ({xid_1} at {f1.first})." "NVML calls on this GPU hang or fail, so the process named in the line, often nvidia-smi or a
+  monitor, is a victim and not the culprit." "Stop what uses the GPU and reset it: {cmd_1}." Wrong: "The firmware went silent" (other words), "NVML calls hang" (an "or" is gone),
   "Reset the GPU" (a part of the action is gone).
 - Write no digit, no number word that the statement does not have, no command, path, name, code or time. Where one belongs, put the placeholder of a cited item, as it is: {gpu_1}.
 - A placeholder that an item holds may stand only in a sentence that cites this item.

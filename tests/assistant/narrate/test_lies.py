@@ -7,17 +7,18 @@ import pytest
 from assistant.narrate.fence import Guard, Withheld
 from tests.assistant.narrate.narrate_lab import lines, made, say
 
-LIES = tuple(line for name in ("lies", "lies_extracts") for line in lines(name))
+NAMES = ("lies", "lies_extracts", "lies_last")
+LIES = tuple(line for name in NAMES for line in lines(name))
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len(LIES) == 300
+    assert len(LIES) == 400
     assert len({x["kind"] for x in LIES}) >= 30
     assert len({x["case"] for x in LIES}) >= 20
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("name", ["lies", "lies_extracts"])
+@pytest.mark.parametrize("name", NAMES)
 def test_none_passes(name: str, lang: str) -> None:
     passed = []
     for x in (x for x in lines(name) if x["lang"] == lang):
