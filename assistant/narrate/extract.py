@@ -68,16 +68,24 @@ class Source:
         ):
             return False
         first = {w.clause: w.said for _, w in reversed(full)}
-        new = min((c for c, word in first.items() if c > max(told) and word in t.anew), default=len(self.words))
+        if not self.name and self._cut(max(told), t):
+            return False
         for k, w in full:
-            # What stands in brackets only adds. Of a list that goes on with "or" all is told: "a card, a riser or a GPU".
-            ending = w.said in ("or", "或") and max(told) < w.clause < new
-            binds = w.clause >= 0 and (ending or w.said in t.conditions)
+            # What stands in brackets only adds, unless it names something else: "must be reset (or the node rebooted)".
+            beside = w.clause >= 0 or (w.said in ("or", "或") and first[w.clause] not in t.suches)
+            binds = beside and (w.said in t.conditions or w.clause < 0)
             if k not in taken and (self.all or binds or w.clause in told or w.said in self.must):
                 return False
         then = {w.clause for w in self.words if w.said in t.thens}
         conditional = {c for c, word in first.items() if word in t.ifs and c not in then}
         return bool(told - conditional) or told == {w.clause for _, w in full}
+
+    def _cut(self, last: int, t: Tongue) -> bool:
+        """Whether what is told ends within a list: "a card, a riser" of "a card, a riser or a GPU"."""
+        after = next((k for k, w in enumerate(self.words) if w.clause > last), None)
+        if after is None or self.words[after].said in t.anew:
+            return False
+        return self.words[after - 1].said in (",", "，", "、")
 
 
 class _At(NamedTuple):
@@ -217,7 +225,7 @@ def _ends(words: tuple[Word, ...], at: int, source: Source, codes: frozenset[str
         if not after:
             break
         states = after
-        if t.ends(words, n):
+        if t.ends(words, n) and not (said in t.doubting and n and words[n - 1].said in (*xw.STOPS, "可")):
             told = [taken for (_, doubted), taken in states.items() if taken and (doubted or not source.doubtful)]
             out |= {n + 1 for taken in told if source.whole(taken, t)}
     return frozenset(out)
@@ -248,7 +256,7 @@ def _sources(item: Item, lang: str) -> tuple[Source, ...]:
                 good = any(u in z.lower() for u in t.use)
                 out += [
                     Source(t.words(x), doubtful=unsure, soft=unsure, points=points, good=good)
-                    for x in (z, *t.in_place(z, item.where))
+                    for x in (z, *t.in_place(z, item.where, known=True))
                 ]
     deeds = [part for text in (*item.actions, *item.then) for x in sentences(text, lang) for part in t.orders(x)]
     for n, part in enumerate(deeds):

@@ -56,7 +56,8 @@ class Tongue:
     doubting: frozenset[str]  # of the hedges those that show a doubt: of Han the sign that ends one
     pointers: tuple[str, ...]  # words that point to something said before: told only behind it
     before: frozenset[str]  # words behind which the thing itself may be named
-    anew: frozenset[str]  # begin a clause that goes on from a list with something else
+    anew: frozenset[str]  # begin a clause that is no further part of a list
+    suches: frozenset[str]  # begin examples
     verbless: frozenset[str]  # begin a sentence without a verb: "usually a bad pointer"
     use: tuple[str, ...]  # what tells something good of use
     single: frozenset[str]  # words that join or lead in
@@ -172,13 +173,13 @@ class Tongue:
         lead = "请勿使用" if self.lang == "zh" else "do not use"
         return (text.replace(lead, f"{lead} {where}", 1),) if text.startswith(lead) and where else ()
 
-    def in_place(self, text: str, where: str) -> tuple[str, ...]:
-        """A text with the very thing in the place of its noun: "{gpu_1} has fallen off the bus"."""
+    def in_place(self, text: str, where: str, *, known: bool = False) -> tuple[str, ...]:
+        """A text with the very thing in the place of its noun: "{gpu_1} has fallen off the bus". `known`: not in that of any such thing."""
         kind = next((words for begin, words in _KINDS if where.startswith("{" + begin)), ("", ""))[self.lang == "zh"]
         noun = (
             rf"(?:该|一块|某|一个)?{kind} ?"
             if self.lang == "zh"
-            else rf"\b(?:the |this |an? |one |some )?{kind}s?\b(?! (?:kernel|error|fault|page))"
+            else rf"\b(?:{'the |this ' if known else 'the |this |an? |one |some '}){'' if known else '?'}{kind}s?\b(?! (?:kernel|error|fault|page))"
         )
         made = re.sub(noun, where, text, count=1, flags=re.IGNORECASE) if kind else text
         return (made,) if made != text else ()
@@ -242,9 +243,10 @@ EN = Tongue(
     doubting=_set("probably possibly likely perhaps may might could"),
     pointers=("it", "its", "they", "them", "their", "this", "that", "these", "those", "he", "his", "him", "one"),
     before=_set("on of at in for"),
-    anew=_set("so which while but whereas"),
+    anew=_set("so which while but whereas and"),
+    suches=_set("often such for mostly"),
     verbless=_set("usually almost often mostly sometimes"),
-    use=("can go on", "goes on", "go on", "new job", "healthy", "can be used", "needs nothing", "nothing is lost"),
+    use=("can go on", "goes on", "go on", "new job", "healthy", "can be used", "needs nothing", "nothing is lost", "no errors", "links up"),
     hedges=_set("probably possibly likely perhaps may might could"),
     single=_set("and but while whereas then which also as meanwhile next please first finally afterwards still - – —"),
     phrases=_joining("""
@@ -331,9 +333,10 @@ ZH = Tongue(
     doubting=_set("能 许 概"),
     pointers=("这(?!个|些|种|块|台)", "其(?!他|余)", "它", "此(?!外)"),
     before=_set("在 的 于 对 将 把 使 为"),
-    anew=_set("但 而 所"),
+    anew=_set("但 而 所 因 并 且"),
+    suches=_set("常 如 例 多"),
     verbless=frozenset(),
-    use=("可以", "继续", "新作业", "健康", "无需"),
+    use=("可以", "继续", "新作业", "健康", "无需", "正常", "无错误"),
     hedges=_set("很 可 能 或 许 大 概 也"),
     single=_set("， ； ： 、 （ ） 并 而 且 但 请 再 即 又 亦"),
     phrases=_joining(

@@ -7,12 +7,12 @@ import pytest
 from assistant.narrate.fence import Guard, Withheld
 from tests.assistant.narrate.narrate_lab import lines, made, say
 
-NAMES = ("lies", "lies_extracts", "lies_last")
+NAMES = ("lies", "lies_extracts", "lies_last", "lies_six")
 LIES = tuple(line for name in NAMES for line in lines(name))
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len(LIES) == 400
+    assert len(LIES) == 500
     assert len({x["kind"] for x in LIES}) >= 30
     assert len({x["case"] for x in LIES}) >= 20
 
