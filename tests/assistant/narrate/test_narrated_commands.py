@@ -73,9 +73,11 @@ def test_monitoring_reads_one_line(gpudiag: Gpudiag, tmp_path: Path) -> None:
     assert got.out.count("\n") == 1
 
 
+@pytest.mark.parametrize("shape", ["text", "json"])
 def test_ctrl_c_ends_the_wait_and_not_the_answer(
-    gpudiag: Gpudiag, server: Model, tmp_path: Path, clean_environment: dict[str, str]
+    gpudiag: Gpudiag, server: Model, tmp_path: Path, clean_environment: dict[str, str], shape: str
 ) -> None:
+    """In a process of its own: a signal to this one would meet whatever the test runner does just then."""
     server.mode, server.seconds = "slow", 300.0
     env = environment(tmp_path, server.base, llm_python())
     off = gpudiag("check", *BUS, env=env)

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import signal
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -186,26 +182,19 @@ def test_a_model_that_is_not_there(
         one.close()
 
 
-def test_who_waits_may_stop_waiting(
+def test_a_slow_model_is_given_up(
     server: Model, at: Settings, beside: Beside, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A slow model is given up at its deadline, and by Ctrl-C at once; the answer stands, and the command goes on."""
+    """At its deadline; the answer stands, and the command goes on."""
     server.mode, server.seconds = "slow", 2.4
+    hurried = at._replace(llm=at.llm._replace(deadline=1))
     for shape in ("text", "json"):
         output = Output(lang="en", format=shape, color="never")
         base = plain(STORIES[0], output, capsys)
-        if shape == "text":
-            told(STORIES[0], output, at._replace(llm=at.llm._replace(deadline=1)), beside)
-            why = "did not answer in time"
-        else:
-            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-            began = time.monotonic()
-            told(STORIES[0], output, at, beside)
-            assert time.monotonic() - began < server.seconds
-            why = "broken off"
+        told(STORIES[0], output, hurried, beside)
         got = capsys.readouterr()
-        assert same(got.out, base, shape) == ({"withheld": "closed"} if shape == "json" else {"text": ""})
-        assert why in got.err
+        assert same(got.out, base, shape) == ({"withheld": "slow"} if shape == "json" else {"text": ""})
+        assert "did not answer in time" in got.err
 
 
 def test_an_environment_without_litellm_is_not_started(tmp_path: Path) -> None:
