@@ -16,7 +16,7 @@ from typing import Any
 from knowledge.errors import UnknownNameError
 from knowledge.language import Text
 from knowledge.observation import Event, Observation, Scope, Series, Value
-from knowledge.units import parse_duration
+from knowledge.units import TIMES, parse_duration, span, symbol
 
 
 class Kind(StrEnum):
@@ -51,8 +51,8 @@ class FactSpec:
     type: Type
     kind: Kind
     meaning: Text
-    # The evidence sentence: {value}, {unit}, {subject}, event fields; {value:error|errors} agrees in number, {size} is a
-    # value in bytes as people write it.
+    # The evidence sentence: {value}, {unit}, {subject}, event fields; {value:error|errors} agrees in number, {ran_ms:ms} is
+    # a duration as people write it, {size} a value in bytes.
     says: Text
     unit: str = ""
     values: tuple[str, ...] = ()  # of an ENUM or SET: what may stand there
@@ -108,7 +108,7 @@ class FactSpec:
     def sentence(self, observation: Observation, language: str = "en") -> str:
         """The observation in words, from the template `says`."""
         value = observation.value
-        words: dict[str, Value] = {"unit": self.unit, "subject": str(observation.subject)}
+        words: dict[str, Value] = {"unit": symbol(self.unit), "subject": str(observation.subject)}
         template = self.says.in_(language)
         if isinstance(value, Event):  # of some hundred fields a sentence names a few
             named = (name for name in self.fields if f"{{{name}" in template)
@@ -139,7 +139,7 @@ class FactSpec:
 
 
 class _Word:
-    """A value within a sentence. ``{value:error|errors}`` is the word that goes with the number."""
+    """A value within a sentence. ``{value:error|errors}`` is the word that goes with the number, ``{ran_ms:ms}`` a duration."""
 
     __slots__ = ("_said", "_value")
 
@@ -147,6 +147,8 @@ class _Word:
         self._value, self._said = value, said
 
     def __format__(self, forms: str) -> str:
+        if forms in TIMES and isinstance(self._value, int | float):
+            return span(self._value, forms)
         one, _, many = forms.partition("|")
         return (one if self._value == 1 else many) if forms else self._said
 

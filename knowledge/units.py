@@ -1,4 +1,4 @@
-"""Durations as people write them in rules and on the command line."""
+"""Durations as people write them in rules and on the command line, and values with the units of facts as people read them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,34 @@ import re
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
           "d": 86400 * 10**9, "w": 7 * 86400 * 10**9}  # fmt: skip
 _PART = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,18}))?(ns|us|ms|s|m|h|d|w)")
+
+
+_SYMBOLS = {
+    "percent": "%",
+    "C": "°C",
+    "count": "",
+    "ratio": "",
+}  # the vocabulary's words; the others are symbols themselves
+TIMES = ("ns", "us", "ms", "s")  # units that the sentence of a fact may name: ``{ran_ms:ms}``
+
+
+def symbol(unit: str) -> str:
+    """What is written behind a number of a fact's `unit`: ``%``, ``°C``, ``MiB``; nothing behind what is counted."""
+    return _SYMBOLS.get(unit, unit)
+
+
+def measured(value: object, unit: str) -> str:
+    """A value with the symbol of its unit: ``91 °C``, ``34.1 %``, ``3``; floats to six figures."""
+    said = f"{value:.6g}" if isinstance(value, float) else str(value)
+    sign = symbol(unit)
+    return f"{said} {sign}" if sign else said
+
+
+def span(value: float, unit: str) -> str:
+    """A duration in the largest unit up to seconds of which it is at least one: 600000 ms is ``600 s``."""
+    ns = value * _UNITS[unit]
+    sign = next((u for u in ("s", "ms", "us") if abs(ns) >= _UNITS[u]), "ns")
+    return f"{ns / _UNITS[sign]:.6g} {sign}"
 
 
 def parse_duration(text: str) -> int:

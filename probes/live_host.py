@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
+from threading import Condition
 from typing import Any
 
 import probes.collectors
@@ -42,6 +42,7 @@ KEPT = (
 FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/nvidia/bin",
            "/run/nvidia/driver/usr/bin", "/opt/mellanox/bin")  # fmt: skip
 CLOSED = "the check was broken off"
+START_GRACE = 1.0  # seconds that `close` waits for a child that is just being started
 _DENIED = frozenset({errno.EACCES, errno.EPERM})
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENXIO, errno.ENODEV})
 # Tools that enter the GPU driver: remembered on disk while they run, since a sick driver can take the machine down.
@@ -68,7 +69,8 @@ class LiveHost:
         self._running: set[int] = set()
         self._begun: dict[Call, str] = {}  # what the memory was told of, and when
         self._closed = False
-        self._lock = Lock()
+        self._starting = 0  # children that are being started: known to nobody yet
+        self._lock = Condition()
         self._as_of = time.time_ns() if as_of is None else as_of
         self._name = name or excerpt(self._text("/proc/sys/kernel/hostname"), 255)
 
@@ -130,6 +132,7 @@ class LiveHost:
         """End the helpers that are idle, and the children that an interrupted check has left."""
         with self._lock:
             self._closed = True
+            self._lock.wait_for(lambda: not self._starting, START_GRACE)
             readers, self._idle = self._idle, []
             running, begun = list(self._running), dict(self._begun)
         for pid in running:
@@ -172,15 +175,21 @@ class LiveHost:
 
         def on_start(pid: int) -> None:
             pids.append(pid)
-            if tell is not None:
-                tell(pid)
             with self._lock:
                 self._running.add(pid)
+                self._started()
                 closed = self._closed
             if closed:  # the one who asks has gone
                 _children.kill_group(pid)
+            elif tell is not None:
+                tell(pid)
 
+        with self._lock:
+            begins = not self._closed
+            self._starting += begins
         try:
+            if not begins:
+                return replace(blank, status=Status.FAILED, detail=CLOSED)
             outcome = _children.run(program, argv, deadline=deadline, cap=self._cap, env=self._env, on_start=on_start)
             stuck = outcome.stuck
         except (OSError, ValueError) as error:
@@ -189,11 +198,17 @@ class LiveHost:
             return replace(blank, status=status, detail=f"{blank.title}: cannot be started: {why}")
         finally:
             with self._lock:
+                if begins and not pids:
+                    self._started()
                 self._running.difference_update(pids)
                 self._begun.pop(blank.key, None)
             if memory:
                 memory.end(blank.key, at, stuck)
         return told(blank, outcome, deadline)
+
+    def _started(self) -> None:
+        self._starting -= 1
+        self._lock.notify_all()
 
     # --- files ----------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Observation, Status, Subject
 from knowledge.text import clean
+from knowledge.units import measured
 from probes.active import spoken
 from probes.runner import ProbeResult
 
@@ -133,14 +134,16 @@ def _measured(facts: FactBase, lang: str) -> list[tuple[str, str, str, str]]:
             continue
         unit = vocabulary()[measure.fact].unit
         low, high = min(found, key=lambda f: f[1]), max(found, key=lambda f: f[1])
-        here = f"{low[1]:g} {unit}"
+        here = measured(low[1], unit)
         if len(found) > 1 and high[1] > low[1]:
-            whose = subject_name(low[0], lang)
-            here = Text(
-                f"{low[1]:g} ({whose}) to {high[1]:g} {unit}", f"{low[1]:g}（{whose}）至 {high[1]:g} {unit}"
-            ).in_(lang)
+            whose, most = subject_name(low[0], lang), measured(high[1], unit)
+            here = Text(f"{low[1]:g} ({whose}) to {most}", f"{low[1]:g}（{whose}）至 {most}").in_(lang)
         usual = sorted({v for s, _ in found for f, v in figures(facts, measure.typical, s)} if measure.typical else ())
-        about = Text(f"about {usual[0]:g} {unit}", f"约 {usual[0]:g} {unit}").in_(lang) if len(usual) == 1 else "-"
+        about = (
+            Text(f"about {measured(usual[0], unit)}", f"约 {measured(usual[0], unit)}").in_(lang)
+            if len(usual) == 1
+            else "-"
+        )
         changes = [v for s, _ in found for _, v in figures(facts, measure.change, s)] if measure.change else []
         moved = "-" if not changes else _percent(min(changes), max(changes))
         rows.append((measure.title.in_(lang), here, about, moved))

@@ -14,7 +14,7 @@ from assistant.render.labels import aside, colon, listed
 from assistant.render.meanings import meaning
 from knowledge.language import Text
 from knowledge.text import clean
-from knowledge.units import format_duration
+from knowledge.units import format_duration, symbol
 from rules.condition import EventLeaf, FactLeaf, FieldTest, KnownLeaf, Leaf, Op, Reference, Take
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ _COMMANDS = frozenset(
         "scontrol",
     }
 )
-_UNITS = {"percent": "%", "count": "", "ratio": "", "": ""}
 _WANTED: dict[Op, Text] = {
     Op.IS: Text("{}", "{}"), Op.IS_NOT: Text("not {}", "非 {}"),
     Op.IN: Text("{}", "{}"), Op.NOT_IN: Text("none of {}", "非 {}"),
@@ -133,7 +132,7 @@ def _operand(leaf: FactLeaf, spec: FactSpec | None, vocabulary: Vocabulary, lang
 
 
 def _unit(spec: FactSpec | None) -> str:
-    unit = _UNITS.get(spec.unit, spec.unit) if spec is not None else ""
+    unit = symbol(spec.unit) if spec is not None else ""
     return f" {unit}" if unit else ""
 
 

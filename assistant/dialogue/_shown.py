@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from assistant.dialogue._clauses import opened
 from assistant.dialogue._words import Words
 from assistant.render.cells import cut
 from assistant.render.labels import listed, reason_name, sentence
+from assistant.render.meanings import meaning
 from assistant.render.sheet import Table
 from assistant.render.times import readable, when
 from knowledge.observation import Event, Observation, Origin, Series, Status, Subject
 from knowledge.text import clean
+from knowledge.units import measured
 
 if TYPE_CHECKING:
     from rules.engine import Finding
@@ -36,16 +39,14 @@ def span(w: Words, told: Sequence[Observation]) -> str:
     if len(numbers) < len(told) or not numbers:
         return ""
     spec = w.d.facts.vocabulary[told[0].fact]
-    unit = f" {spec.unit}" if spec.unit not in ("", "count", "ratio") else ""
     low, high = min(numbers), max(numbers)
-    n = len(told)
+    most = measured(float(high), spec.unit)
+    n, name = len(told), opened(meaning(spec.name, w.d.facts.vocabulary, w.lang))
     if low == high:
-        return w.t(
-            f"{spec.name} is {low:.6g}{unit} at all {n} places.", f"{spec.name} 在全部 {n} 处均为 {low:.6g}{unit}。"
-        )
+        return w.t(f"{name}: {most} at all {n} places.", f"{name}：全部 {n} 处均为 {most}。")
     return w.t(
-        f"{spec.name} is between {low:.6g} and {high:.6g}{unit} at {n} places.",
-        f"{spec.name} 在 {n} 处介于 {low:.6g} 与 {high:.6g}{unit} 之间。",
+        f"{name}: between {low:.6g} and {most} at {n} places.",
+        f"{name}：{n} 处介于 {low:.6g} 与 {most} 之间。",
     )
 
 
@@ -78,14 +79,13 @@ def value(w: Words, o: Observation) -> str:
         return cut(clean(sentence(w.d.facts.vocabulary[o.fact], o, w.lang)), CELL)
     spec = w.d.facts.vocabulary.get(o.fact)
     value = o.value.values[-1] if isinstance(o.value, Series) and o.value.values else o.value
-    unit = f" {spec.unit}" if spec and spec.unit not in ("", "count", "ratio") else ""
     if isinstance(value, bool):
         return w.t("yes", "是") if value else w.t("no", "否")
     if isinstance(value, tuple):
         return clean(listed(value, w.lang)) or w.t("none", "无")
     if isinstance(value, str) and spec and value in spec.labels:
         return spec.labels[value].in_(w.lang)
-    return cut(clean(f"{value:.6g}{unit}" if isinstance(value, float) else f"{value}{unit}"), CELL)
+    return cut(clean(measured(value, spec.unit if spec else "")), CELL)
 
 
 def source(w: Words, o: Observation) -> str:

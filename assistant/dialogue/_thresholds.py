@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from knowledge.errors import nearest_hint
 from knowledge.facts import Type, vocabulary
 from knowledge.language import Text
+from knowledge.units import measured, symbol
 from rules.condition import All, Any_, Condition, FactLeaf, Take, leaves
 from rules.loader import RuleSet, build, shipped
 from rules.model import Param, Rule
@@ -92,7 +93,7 @@ def _param(rule: Rule, param: Param, said: str) -> Threshold | Text:
             f"{rule.id} comes from a pack of your own: its parameters are changed in a site file, not here.",
             f"{rule.id} 来自自定义规则包：其参数应在站点文件中修改，不能在此假设。",
         )
-    shown = _with_unit(value, param.unit)
+    shown = measured(value, param.unit)
     return Threshold(made, Text(f"{name} is {shown}", f"{name} 为 {shown}"))
 
 
@@ -100,14 +101,10 @@ def bounded(name: str, param: Param, said: str) -> Text | None:
     """Why a parameter cannot have what was said; None when it can."""
     if not param.problem(_read(param, said)):
         return None
-    low, high = (_with_unit(x, param.unit) for x in (param.min, param.max))
+    low, high = (measured(x, param.unit) for x in (param.min, param.max))
     return Text(
         f"{name} can be from {low} to {high}, not {said!r}.", f"{name} 的取值范围为 {low} 到 {high}，不能是 {said!r}。"
     )
-
-
-def _with_unit(value: Any, unit: str) -> str:
-    return f"{value} {unit}" if unit and unit not in ("count", "ratio") else str(value)
 
 
 def _read(param: Param, said: str) -> Any:
@@ -115,7 +112,9 @@ def _read(param: Param, said: str) -> Any:
     word = said.strip()
     if param.type == "duration":
         return word.replace(" ", "")
-    digits = word.removesuffix(param.unit).removesuffix("%").strip() if param.unit else word.removesuffix("%").strip()
+    digits = word
+    for sign in (symbol(param.unit), param.unit, "%"):  # as it is shown, and as the rule writes it
+        digits = digits.removesuffix(sign).strip()
     try:
         number = float(digits)
     except ValueError:
@@ -211,7 +210,7 @@ def _comparison(rule: Rule, fact: str, said: str, found: Sequence[Rule]) -> Thre
     number = int(read) if whole else read
     when = _replaced(rule.when, leaf, replace(leaf, value=number))
     unit = vocabulary()[leaf.fact].unit
-    shown = _with_unit(number, unit)
+    shown = measured(number, unit)
     return Threshold(
         replace(rule, when=when), Text(f"{rule.id} compared {leaf.fact} with {shown}", f"{rule.id} 对 {leaf.fact} 的阈值为 {shown}"),
     )  # fmt: skip

@@ -11,6 +11,7 @@ from knowledge.facts import FactSpec, Type
 from knowledge.language import Text
 from knowledge.observation import Value
 from knowledge.text import excerpt
+from knowledge.units import symbol
 
 _YES = frozenset(
     {
@@ -118,7 +119,8 @@ def _number(spec: FactSpec, word: str, op: str) -> int | float | Problem:
         return 0
     found = _NUMBER.fullmatch(word)
     unit = Text(
-        f"a number{f' in {spec.unit}' if spec.unit else ''}", f"数字{f'（单位 {spec.unit}）' if spec.unit else ''}"
+        f"a number{f' in {symbol(spec.unit)}' if symbol(spec.unit) else ''}",
+        f"数字{f'（单位 {symbol(spec.unit)}）' if symbol(spec.unit) else ''}",
     )
     if found is None:
         return _refused(spec, word, unit)
@@ -135,8 +137,8 @@ def _number(spec: FactSpec, word: str, op: str) -> int | float | Problem:
                 spec,
                 word,
                 Text(
-                    f"a whole number{f' in {spec.unit}' if spec.unit else ''}",
-                    f"整数{f'（单位 {spec.unit}）' if spec.unit else ''}",
+                    f"a whole number{f' in {symbol(spec.unit)}' if symbol(spec.unit) else ''}",
+                    f"整数{f'（单位 {symbol(spec.unit)}）' if symbol(spec.unit) else ''}",
                 ),
             )
         return whole + {"above": 1, "below": -1}.get(op, 0)

@@ -22,6 +22,7 @@ from assistant.render.words import our_words
 from assistant.reply import Reply
 from knowledge.observation import Event, Observation, Origin, Series
 from knowledge.text import clean
+from knowledge.units import measured
 from rules.engine import Grade
 
 if TYPE_CHECKING:
@@ -121,8 +122,7 @@ def _value(w: Words, o: Observation) -> str:
     value = ", ".join(o.value) if isinstance(o.value, tuple) else o.value
     if isinstance(value, bool):
         value = w.t("yes", "是") if value else w.t("no", "否")
-    unit = f" {spec.unit}" if spec and spec.unit not in ("", "count", "ratio") else ""
-    return clean(f"{value:.6g}{unit}" if isinstance(value, float) else f"{value}{unit}")
+    return clean(measured(value, spec.unit if spec else ""))
 
 
 def _moment(o: Observation) -> str:

@@ -1,7 +1,7 @@
 """Whether what a model wrote may be shown. Nothing is repaired: a sentence that is not sure to be true takes the rest with it.
 
-The guards in their order: the form (strict JSON of one shape), the citations, the signs, the placeholders, and whether each clause is an
-extract of one sentence of a cited finding, joined as the findings hang together. Only then are the placeholders filled, with the words
+The guards in their order: the form (strict JSON of one shape), the citations, the signs, the placeholders, and whether each sentence is
+made of whole statements of the cited findings, each where it may stand. Only then are the placeholders filled, with the words
 that the deterministic answer shows. The verdict, the severities and the actions stand above, and are no part of this.
 """
 
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from assistant.narrate.extract import extract
 from assistant.narrate.guards import placeholders, signs
 from assistant.narrate.material import Material
 from assistant.narrate.placeholders import PLACEHOLDER, Slot
 from assistant.narrate.sentence import Sentence
+from assistant.narrate.telling import Told, telling, whole
 from knowledge.text import excerpt
 
 LARGEST, DEEPEST = 16_384, 6  # characters of an answer; brackets within brackets
@@ -35,7 +35,7 @@ class Guard(Enum):
     CITES = "cites"
     SIGNS = "signs"
     PLACEHOLDER = "placeholder"
-    EXTRACT = "extract"
+    STATEMENT = "statement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class _RefusedError(Exception):
 
 
 _GUARDS: tuple[tuple[Guard, Callable[[Sentence], str]], ...] = (
-    (Guard.SIGNS, signs), (Guard.PLACEHOLDER, placeholders), (Guard.EXTRACT, extract),
+    (Guard.SIGNS, signs), (Guard.PLACEHOLDER, placeholders),
 )  # fmt: skip
 
 
@@ -85,10 +85,18 @@ def judge(material: Material, raw: str) -> Narration | Withheld:
     """The narration in `raw`, filled; or which guard refused it. Pure, and never raises."""
     try:
         sentences = _sentences(material, raw)
+        told = frozenset((Told(),))
         for s in sentences:
             for guard, check in _GUARDS:
                 if wrong := check(s):
                     raise _RefusedError(guard, f"{wrong} in {s.text!a}")
+            told = telling(s, told)
+            if not told:
+                raise _RefusedError(
+                    Guard.STATEMENT, f"no statement of {' '.join(s.cites)} that may stand here: {s.text!a}"
+                )
+        if not whole(told):
+            raise _RefusedError(Guard.STATEMENT, "an action is told in part")
     except _RefusedError as refused:
         return refused.withheld
     return Narration(material.lang, tuple(Said(filled(s.text, material), s.cites) for s in sentences))

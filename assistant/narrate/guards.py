@@ -1,4 +1,4 @@
-"""What a sentence may be made of: the signs, and the placeholders. What it says is for `assistant.narrate.extract`."""
+"""What a sentence may be made of: the signs, and the placeholders. What it says is for `assistant.narrate.telling`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ import re
 
 from assistant.narrate.placeholders import PLACEHOLDER
 from assistant.narrate.sentence import Sentence
+from assistant.narrate.wording import all_signs
 
 LONGEST = 420  # characters of a sentence
-# All else is markup, a link, a mention, a digit, a look-alike letter, or cannot be seen.
-_SIGNS = {
-    "en": re.compile(r"[A-Za-z ,.;:'’\"“”()=\-–—]*"),
-    "zh": re.compile(r"[A-Za-z \u4e00-\u9fff，。：；、（）“”—…,.:;()=\-]*"),
-}
 _JOINED = re.compile(r"[A-Za-z]\.[A-Za-z]|\.\.|--|[a-z]://|\bwww\b|\bhttps?\b|[=](?!True|False|\{)", re.IGNORECASE)
 
 
@@ -20,7 +16,7 @@ def signs(s: Sentence) -> str:
     """Letters of its language and a few signs; all else only within placeholders."""
     if not 2 <= len(s.text) <= LONGEST:
         return "length"
-    bad = "".join(dict.fromkeys(c for c in PLACEHOLDER.sub("", s.text) if not _SIGNS[s.lang].fullmatch(c)))
+    bad = "".join(dict.fromkeys(c for c in PLACEHOLDER.sub("", s.text) if not all_signs(c, s.lang)))
     if bad:
         return f"a sign that is not allowed: {bad[:10]!a}"
     if found := _JOINED.search(PLACEHOLDER.sub("{", s.text).removesuffix(".")):

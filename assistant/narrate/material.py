@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from assistant.narrate.placeholders import Slot, Table
+from assistant.narrate.placeholders import PLACEHOLDER, Slot, Table, kind_of
+from assistant.narrate.wording import all_signs, sentences
 from knowledge.observation import Event, Scope, Status, Subject
 from knowledge.text import clean, excerpt
 
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
     from rules.engine import Finding
 
 _FIELD = re.compile(r"\{([a-z_]+)\}")
+# Says something good of use or health: told only where the verdict says that it can be used.
+_GOOD = {
+    "en": ("can go on", "goes on", "go on", "new job", "healthy", "can be used", "needs nothing", "nothing is lost", "no errors", "links up"),
+    "zh": ("可以", "继续", "新作业", "健康", "无需", "正常", "无错误"),
+}  # fmt: skip
 ROOTS, SYMPTOMS, OTHERS, SEEN, LOG = 8, 12, 6, 4, 3  # findings of each kind, and lines of one, that are told at most
 
 
@@ -202,7 +209,7 @@ class _Writer:
             own, Kind.FINDING, self._title(f, own), self._where(group, own), self._members(group, own), root,
             certainty=str(f.grade), severity=str(f.severity),
             codes=(t.slot("xid", f"XID {f.xid}", own),) if f.xid is not None else (),
-            seen=self._measured(group, own), background=self._background(f),
+            seen=self._measured(group, own), background=self._background(f) if root else (),
             explains=self._others(own, [e for g in group for e in g.explains]),
             may_explain=self._others(own, [e for g in group for e in g.may_explain]),
             actions=(t.hide(f.advice.text.in_(self.lang), own),) if root else (),
@@ -236,14 +243,17 @@ class _Writer:
             ours = {*spec.values, *spec.labels}
             strange = [x for x in shown if isinstance(x, str) and x not in ours]
             out.setdefault(self.table.hide(said, own, strange, _called(o.fact)))
-        return tuple(out)[:SEEN]
+        about = {self._where(group, own), *self._members(group, own)}
+        return tuple(line for line in out if not _strange(line, about))[:SEEN]
 
     def _background(self, f: Finding) -> tuple[str, ...]:
-        """Sentences of the page that hold no number: a code in them was not seen here."""
-        from assistant.narrate.wording import sentences
+        """The page from its beginning, up to the first sentence that holds a number (a code in it was not seen here) or says something
+        good of use that the verdict does not say: a later sentence without those before it may mean something else."""
+        return tuple(takewhile(self._sayable, sentences(f.rule.why.in_(self.lang), self.lang)))
 
-        found = sentences(f.rule.why.in_(self.lang), self.lang)
-        return tuple(s for s in found if "{" not in s and not any(c.isdigit() for c in s))
+    def _sayable(self, text: str) -> bool:
+        good = str(self.d.verdict.usable) != "yes" and any(x in text.lower() for x in _GOOD[self.lang])
+        return "{" not in text and all_signs(text, self.lang) and not good
 
     def _commands(self, group: Sequence[Finding], own: str) -> tuple[str, ...]:
         found = dict.fromkeys(clean(f.advice.command) for f in group if f.advice.pasteable)
@@ -252,6 +262,9 @@ class _Writer:
     def _standing(self, f: Finding, own: str) -> str:
         from rules.model import Usable
 
+        fit = str(self.d.verdict.usable) == "yes" and f.subject.scope in (Scope.GPU, Scope.NODE)
+        if f.advice.usable is Usable.YES and not fit:
+            return ""  # of one thing among others that cannot be used, or of a process, of which nobody asks it
         until = f.advice.until.in_(self.lang)
         zh = self.lang == "zh"
         said = {
@@ -276,6 +289,13 @@ class _Writer:
         sign = str.maketrans({"<": "(", ">": ")", "{": "(", "}": ")", "`": "'"})
         found = (excerpt(o.excerpt, 240).translate(sign) for f in group for o in f.events)
         return tuple(dict.fromkeys(x for x in found if x))[:LOG]
+
+
+def _strange(line: str, about: set[str]) -> bool:
+    """Whether a measurement is of another thing of the same kind: of the GPUs beside the one that a finding is about."""
+    kinds = {kind for w in about if (kind := kind_of(w))}
+    named = {f"{{{name}}}" for name in PLACEHOLDER.findall(line)}
+    return not named & about and any(kind_of(n) in kinds for n in named)
 
 
 def _called(fact: str) -> str:

@@ -31,6 +31,15 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
 _OWN = frozenset({"value", "name"})  # of a finding: the same number of another finding is another placeholder
 
 
+_PLACE = re.compile(r"\{([a-z]+)_\d+\}")
+
+
+def kind_of(placeholder: str) -> str:
+    """What a placeholder names: ``gpu`` of ``{gpu_1}`` and of ``{gpus_1}``; empty of a value of a finding."""
+    found = _PLACE.fullmatch(placeholder)
+    return found[1].removesuffix("s") if found else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """One placeholder: the text that it stands for, and the findings in whose texts it stands."""

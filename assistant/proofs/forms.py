@@ -14,6 +14,7 @@ from knowledge.facts import FactSpec, Type, vocabulary
 from knowledge.language import Text
 from knowledge.observation import Event, Observation, Status
 from knowledge.text import clean
+from knowledge.units import symbol
 from rules.condition import FactLeaf
 
 if TYPE_CHECKING:
@@ -59,13 +60,12 @@ def form(target: Target, d: Diagnosis, lang: str) -> Form:
 
 def _threshold_form(target: Target, lang: str) -> Form:
     rule = target.name.partition(".")[0]
-    unit = target.param.unit if target.param is not None else unit_of(vocabulary().get(leaf_fact(target)))
+    unit = symbol(target.param.unit) if target.param is not None else unit_of(vocabulary().get(leaf_fact(target)))
     title = Text(f"Threshold {target.title.en}", f"阈值 {target.title.en}").in_(lang)
     now = target.now
     if target.leaf is None:  # a site may have set another: nothing in the proof tells
         now = Text(f"{now} as shipped", f"{now}（出厂值）").in_(lang)
-    shown = "" if unit in ("count", "ratio") else unit
-    return Form(title, rule, now, "", shown, target.allowed.in_(lang), start=target.now.split(" ")[0])
+    return Form(title, rule, now, "", unit, target.allowed.in_(lang), start=target.now.split(" ")[0])
 
 
 def _event_form(target: Target, d: Diagnosis, about: str, lang: str) -> Form:

@@ -22,6 +22,7 @@ from knowledge.facts import FactSpec, Kind, Type, vocabulary
 from knowledge.language import Text
 from knowledge.observation import Event, Scope, Subject
 from knowledge.text import clean
+from knowledge.units import measured
 from rules.condition import EventLeaf, FactLeaf, Leaf, Op, leaves
 
 if TYPE_CHECKING:
@@ -268,8 +269,3 @@ def _place(target: Target, d: Diagnosis) -> tuple[str, str, str]:
 def leaf_fact(target: Target) -> str:
     """The fact that the clause of a target asks for; empty where it asks for an event, or there is no clause."""
     return target.leaf.fact if isinstance(target.leaf, FactLeaf) else ""
-
-
-def measured(value: object, unit: str) -> str:
-    """A threshold with its unit."""
-    return f"{value} {unit}" if unit and unit not in ("count", "ratio") else str(value)

@@ -8,18 +8,17 @@ from assistant.dialogue import _clauses
 from knowledge.language import Text
 from knowledge.observation import Event, Series, Status, Value
 from knowledge.text import clean
+from knowledge.units import measured, symbol
 from rules.condition import EventLeaf, FactLeaf, Take
 
 if TYPE_CHECKING:
     from knowledge.facts import FactSpec, Vocabulary
     from rules.proof import LeafProof
 
-UNITS = {"percent": "%", "count": "", "ratio": ""}
-
 
 def unit_of(spec: FactSpec | None) -> str:
     """The unit as it is written behind a number."""
-    return UNITS.get(spec.unit, spec.unit) if spec is not None else ""
+    return symbol(spec.unit) if spec is not None else ""
 
 
 def in_words(spec: FactSpec | None, value: Value, lang: str) -> str:
@@ -33,12 +32,7 @@ def in_words(spec: FactSpec | None, value: Value, lang: str) -> str:
     if isinstance(value, tuple):
         return ", ".join(in_words(spec, v, lang) for v in value) or Text("none", "无").in_(lang)
     if isinstance(value, int | float):
-        unit = unit_of(spec)
-        return (
-            f"{value:.6g}" + (f" {unit}" if unit else "")
-            if isinstance(value, float)
-            else f"{value}" + (f" {unit}" if unit else "")
-        )
+        return measured(value, spec.unit if spec is not None else "")
     if spec is not None and value in spec.labels:
         return spec.labels[value].in_(lang)
     return clean(value).replace("_", " ") if spec is not None and value in spec.values else clean(value)

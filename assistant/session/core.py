@@ -343,7 +343,8 @@ class Session:
 
     def _follow_up(self, state: State, query: Query, event: Said) -> Result:
         frame = state.frame
-        if frame.query is None or not (frame.seen or frame.told):
+        read = any(state.seen[n].observations for n in frame.seen)  # a question that was not understood looks at nothing
+        if frame.query is None or not (read or frame.told):
             if query.intent is Intent.RERUN and frame.query is not None and frame.origin.live and frame.origin.host:
                 event = replace(event, origin=frame.origin)  # it could not be reached before
                 return self._begin(state, replace(frame.query, lang=query.lang), event)

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from knowledge.facts import Kind, Type
 from knowledge.observation import Scope
 from knowledge.schema import Strict, Words
-from knowledge.units import parse_duration
+from knowledge.units import TIMES, parse_duration
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*")
 
@@ -69,8 +69,8 @@ class Entry(Strict):
             for _, word, forms, _ in string.Formatter().parse(getattr(self.says, language)):
                 if word is not None and word not in allowed:
                     raise ValueError(f"says.{language} fills in {{{word}}}, which is not a field")
-                if forms and forms.count("|") != 1:
-                    raise ValueError(f"says.{language} has {forms!r}: write {{{word}:one|many}}")
+                if forms and forms not in TIMES and forms.count("|") != 1:
+                    raise ValueError(f"says.{language} has {forms!r}: write {{{word}:one|many}}, or a unit of time ({', '.join(TIMES)})")
         if self.values and (bad := set(self.labels) - set(self.values)):
             raise ValueError(f"labels of what is no value: {', '.join(sorted(bad))}")
         if self.labels and not self.values and self.type is not Type.EVENT:

@@ -69,7 +69,7 @@ def health_log(sheet: Sheet, subject: Subject, log: Mapping[str, object]) -> Non
             sheet.put(f"drive.warning.{name}", subject, bool(warning >> bit & 1), f"critical_warning: {warning:#x}")
     celsius = log.get("celsius")
     if isinstance(celsius, float) and -60 < celsius < 200:
-        sheet.put("drive.temperature", subject, celsius, f"temperature: {celsius:g} C")
+        sheet.put("drive.temperature", subject, celsius, f"temperature: {celsius:g} °C")
     for key, fact in _SHARES.items():
         share = count(log.get(key))
         if share is not None and share <= 255:

@@ -64,12 +64,12 @@ def _temperature(emit: Emitter, subject: Subject, module: Module) -> None:
         for fact in ("optics.temperature", "optics.temperature.margin"):
             emit.missing(fact, subject, Status.UNSUPPORTED, "this module does not measure its temperature")
         return
-    shown = f"{module.temperature} C"
+    shown = f"{module.temperature} °C"
     emit.fact("optics.temperature", subject, module.temperature, excerpt=shown)
     if module.hot is None:
         emit.missing("optics.temperature.margin", subject, Status.UNSUPPORTED, "this module names no limit")
     else:
-        shown = f"{shown}, limit {module.hot} C"
+        shown = f"{shown}, limit {module.hot} °C"
         emit.fact("optics.temperature.margin", subject, round(module.hot - module.temperature, 2), excerpt=shown)
 
 

@@ -291,10 +291,10 @@ def _temperature(sheet: Sheet, files: _Files, subject: Subject, path: str, limit
     if value is None:
         sheet.missing("sensor.temperature", subject, *why_not(files.all.get(path)), path)
         return
-    sheet.fact("sensor.temperature", subject, value, path, f"{value:g} C")
+    sheet.fact("sensor.temperature", subject, value, path, f"{value:g} °C")
     critical = _degrees(files.all.get(limit))
     if critical is not None and _LIMITS[0] <= critical <= _LIMITS[1]:
-        shown = f"{value:g} of {critical:g} C"
+        shown = f"{value:g} of {critical:g} °C"
         sheet.fact("sensor.temperature.margin", subject, round(critical - value, 3), limit, shown)
         sheet.fact("sensor.state", subject, "critical" if value >= critical else "ok", limit, shown)
 

@@ -237,9 +237,9 @@ def _temperature(sheet: _Sheet, item: Mapping[str, Any], value: float | None, li
         return
     if limit is not None and limit > 0:
         subject = sheet.thing(_name(item))
-        sheet.put("sensor.temperature.margin", subject, round(limit - value, 3), f"{value:g} of {limit:g} C")
+        sheet.put("sensor.temperature.margin", subject, round(limit - value, 3), f"{value:g} of {limit:g} °C")
     if _text(item.get("PhysicalContext")) in ("Intake", "Room") and not re.search(r"PSU?\d?\b|P/S|GPU", _name(item)):
-        sheet.worst("node.inlet.temperature", int(value * 1000), value, f"{_name(item)}: {value:g} C")
+        sheet.worst("node.inlet.temperature", int(value * 1000), value, f"{_name(item)}: {value:g} °C")
 
 
 def _power(sheet: _Sheet, resource: Mapping[str, Any]) -> None:

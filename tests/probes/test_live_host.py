@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -326,3 +327,37 @@ def test_a_call_that_we_broke_off_did_not_take_the_machine_down(tmp_path: Path) 
         time.sleep(0.02)
     host.close()  # Ctrl-C: nobody waits for the thread
     assert HangMemory(tmp_path / "hangs.json", "boot-2").refusal((CallKind.COMMAND, ("nvidia-smi",))) is None
+
+
+LEAVES = """
+import os, sys, threading
+from probes.live_host import LiveHost
+host = LiveHost(environ={"PATH": os.environ["PATH"]})
+thread = threading.Thread(target=host.run, args=(["sleep", sys.argv[1]],), kwargs={"deadline": 60.0}, daemon=True)
+thread.start()
+while not host._starting and not host._running:
+    pass
+host.close()
+os._exit(0)
+"""
+
+
+def test_a_child_that_is_just_being_started_does_not_outlive_the_check() -> None:
+    """An interrupted check leaves at once; whoever is between fork and being known would stay for ever."""
+    for n in range(8):
+        seconds = f"{86400 + os.getpid()}.{n}"
+        subprocess.run([sys.executable, "-c", LEAVES, seconds], cwd=ROOT, check=True, timeout=60)
+        until = time.monotonic() + 3
+        while (left := sleeping(seconds)) and time.monotonic() < until:
+            time.sleep(0.02)
+        assert not left
+
+
+def sleeping(seconds: str) -> list[str]:
+    """Processes that sleep for just so long."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if path.read_bytes().split(b"\0")[:2] == [b"sleep", seconds.encode()]:
+                found.append(path.parent.name)
+    return found

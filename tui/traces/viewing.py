@@ -165,6 +165,13 @@ class Viewing(Pane):
             else:
                 current.clear()
         self._tell()
+        self.call_after_refresh(self._keep_keys)
+
+    def _keep_keys(self) -> None:
+        """The keys are with what is shown: what had them is hidden, or was asked for them before it was there."""
+        workspace = self.app.workspace
+        if self.app.screen is workspace and workspace.focused is None:
+            self._focus_view()
 
     def _say(self, words: tuple[str, ...]) -> None:
         """The sentence above the view."""

@@ -61,7 +61,7 @@ def words(reply: Reply) -> str:
 def test_one_value_is_a_sentence_with_its_unit() -> None:
     reply = said([*INDEXES, *WARM], slots=Slots(gpu=(3,)), facts=(CORE,))
     assert "0000:5d:00.0" in reply.headline
-    assert "42 C" in reply.headline
+    assert "42 °C" in reply.headline
     assert reply.settled
 
 
@@ -69,9 +69,9 @@ def test_one_value_is_a_sentence_with_its_unit() -> None:
 def test_many_values_are_a_table_with_place_time_and_source(lang: str) -> None:
     reply = said([*INDEXES, *WARM], facts=(CORE,), lang=lang)
     assert "40" in reply.headline
-    assert "90 C" in reply.headline
+    assert "90 °C" in reply.headline
     rows = table(reply).rows
-    assert [r[:2] for r in rows] == [(f"GPU {g.id}", f"{t} C") for g, t in zip(GPUS, (40, 90, 41, 42), strict=True)]
+    assert [r[:2] for r in rows] == [(f"GPU {g.id}", f"{t} °C") for g, t in zip(GPUS, (40, 90, 41, 42), strict=True)]
     assert all("2026-07-08" in r[2] for r in rows)
     assert all("nvmlDeviceGetTemperature" in r[3] for r in rows)
 
@@ -106,7 +106,7 @@ def test_where_there_is_no_value_stands_why(status: Status, detail: str, lang: s
 
 def test_known_values_come_before_unknown_ones() -> None:
     reply = said([*INDEXES, seen(CORE, None, GPUS[0], Status.DENIED), WARM[1]], facts=(CORE,))
-    assert [r[1] for r in table(reply).rows] == ["90 C", "permission denied"]
+    assert [r[1] for r in table(reply).rows] == ["90 °C", "permission denied"]
 
 
 def test_what_was_told_is_no_measurement() -> None:

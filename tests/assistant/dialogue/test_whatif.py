@@ -44,7 +44,7 @@ def test_in_chinese() -> None:
     reply = suppose_in("small", Assumed("node.maintenance.gpu_reset", "是"), lang="zh")
     assert reply.headline == "假设：本节点计划内维护：是。结论将为“正常”，而不是“异常”。"
     gpus = suppose_in("healthy", Assumed("gpu.temperature.core", "95"), lang="zh", slots=Slots(gpu=(3,)))
-    assert gpus.headline == "假设：GPU 0000:5d:00.0 的核心温度为 95 C。结论将为“降级”，而不是“正常”。"
+    assert gpus.headline == "假设：GPU 0000:5d:00.0 的核心温度为 95 °C。结论将为“降级”，而不是“正常”。"
     assert reply.hypothetical
 
 
@@ -57,7 +57,7 @@ def test_one_gpu_or_all() -> None:
     one = suppose_in("healthy", Assumed("gpu.temperature.core", "95"), slots=Slots(gpu=(3,)))
     assert (
         one.headline
-        == "Supposed: the core temperature of GPU 0000:5d:00.0 is 95 C. It would be DEGRADED instead of OK."
+        == "Supposed: the core temperature of GPU 0000:5d:00.0 is 95 °C. It would be DEGRADED instead of OK."
     )
     every = suppose_in("healthy", Assumed("gpu.ecc.mode", "off"))
     assert "WARNING 8 GPUs: ECC is switched off on a data-centre GPU; confirmed; CHANGE_SETTING" in texts(every)
@@ -127,20 +127,21 @@ def test_another_xid_happened() -> None:
 # --- thresholds ---------------------------------------------------------------------------
 
 
-def test_a_parameter_of_a_rule() -> None:
-    reply = suppose_in("healthy", Assumed("thermal-margin-low.margin", "20 C"))
+@pytest.mark.parametrize("said", ["20 C", "20 °C", "20"])
+def test_a_parameter_of_a_rule(said: str) -> None:
+    reply = suppose_in("healthy", Assumed("thermal-margin-low.margin", said))
     assert reply.hypothetical
-    assert reply.headline.startswith("Supposed: thermal-margin-low.margin is 20 C. ")
+    assert reply.headline.startswith("Supposed: thermal-margin-low.margin is 20 °C. ")
     kept = suppose_in("overheating", Assumed("thermal-margin-low.margin", "1"))
-    assert any("holds all the same. " in t and "threshold: at most 1 C" in t for t in texts(kept))
+    assert any("holds all the same. " in t and "threshold: at most 1 °C" in t for t in texts(kept))
 
 
 def test_bounds_are_kept_and_said() -> None:
     reply = suppose_in("overheating", Assumed("thermal-margin-low.margin", "50"))
-    assert reply.headline == "thermal-margin-low.margin can be from 1 C to 20 C, not '50'."
+    assert reply.headline == "thermal-margin-low.margin can be from 1 °C to 20 °C, not '50'."
     assert not reply.settled
     zh = suppose_in("overheating", Assumed("thermal-margin-low.margin", "热"), lang="zh")
-    assert zh.headline == "thermal-margin-low.margin 的取值范围为 1 C 到 20 C，不能是 '热'。"
+    assert zh.headline == "thermal-margin-low.margin 的取值范围为 1 °C 到 20 °C，不能是 '热'。"
 
 
 def test_the_limit_of_the_rule_in_focus() -> None:
@@ -148,7 +149,7 @@ def test_the_limit_of_the_rule_in_focus() -> None:
     clock = incident("overheating")
     focus = next(f.id for f in clock.findings if f.rule.id == "clock-below-peers")
     assert suppose_in("overheating", Assumed("busy", "90"), focus=focus).headline.startswith(
-        "Supposed: clock-below-peers.busy is 90 percent"
+        "Supposed: clock-below-peers.busy is 90 %"
     )
     ambiguous = suppose_in("overheating", Assumed("limit", "0.5"), focus=focus)
     assert "clock-below-peers has no one threshold" in ambiguous.headline
@@ -160,7 +161,7 @@ def test_the_limit_of_the_rule_in_focus() -> None:
 def test_a_threshold_that_is_called_by_its_name() -> None:
     d = incident("overheating")
     q = query(Intent.WHATIF, "what if the margin were 2?", assumed=(Assumed("limit", "2"),))
-    assert ask(d, q).headline == "Supposed: thermal-margin-low.margin is 2 C. Nothing would change."
+    assert ask(d, q).headline == "Supposed: thermal-margin-low.margin is 2 °C. Nothing would change."
 
 
 def test_what_a_site_changed_stays_changed() -> None:
@@ -188,8 +189,8 @@ def test_what_a_site_changed_stays_changed() -> None:
         (Assumed("gpu.temprature.core", "90"), "There is no fact or threshold called 'gpu.temprature.core'. Near to it: gpu.temperature.core"),
         (Assumed("gpu.fabric.state", "bananas"), "gpu.fabric.state is never 'bananas': it is not_supported, not_started, in_progress, completed."),
         (Assumed("gpu.ecc.mode", "maybe"), "gpu.ecc.mode is never 'maybe': it is yes or no."),
-        (Assumed("gpu.temperature.core", "hot"), "gpu.temperature.core is never 'hot': it is a number in C."),
-        (Assumed("gpu.temperature.core", "90 MiB"), "gpu.temperature.core is never '90 MiB': it is a number in C."),
+        (Assumed("gpu.temperature.core", "hot"), "gpu.temperature.core is never 'hot': it is a number in °C."),
+        (Assumed("gpu.temperature.core", "90 MiB"), "gpu.temperature.core is never '90 MiB': it is a number in °C."),
         (Assumed("\u202ex" * 500, "1"), "There is no fact or threshold called "),
     ],
 )  # fmt: skip

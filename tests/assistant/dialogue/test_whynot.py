@@ -58,8 +58,8 @@ def test_not_known_names_what_would_tell() -> None:
 
 def test_the_value_that_was_seen_stands_beside_the_threshold() -> None:
     reply = ask(incident("healthy"), why_not(topics=("rule thermal-margin-low",)))
-    (line,) = [t for t in texts(reply) if t.endswith("; threshold: at most 5 C")]
-    assert "is 29 C below its highest operating temperature (nvml" in line
+    (line,) = [t for t in texts(reply) if t.endswith("; threshold: at most 5 °C")]
+    assert "is 29 °C below its highest operating temperature (nvml" in line
     assert "gpu." not in line, "the fact's sentence, not its name"
 
 

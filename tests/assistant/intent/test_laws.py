@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -94,14 +96,15 @@ def test_names_of_the_inventory_are_nodes() -> None:
     assert understand("does it hang on gpu-burn", hosts=("gpu-12",)).slots.node == ()
 
 
-def test_nothing_heavy_is_loaded_to_understand() -> None:
+def test_nothing_heavy_is_loaded_to_understand(tmp_path: Path) -> None:
     code = (
         "import sys; from assistant.intent.parse import understand; q = understand('waht is xdi 79'); "
         "assert q.slots.xid == (79,); understand('why is pid 4242 slow?');"
         "print([m for m in ('pydantic', 'sqlmodel', 'rules.engine', 'textual', 'numpy', 'probes') if m in sys.modules])"
     )
-    understand("waht is xdi 79")  # the shards are built: from here on they are only read
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    env = os.environ | {"GPUDIAG_CACHE_DIR": str(tmp_path)}  # its own: another version at work would take the shards away
+    for _ in range(2):  # the shards are built: from here on they are only read
+        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 

@@ -99,7 +99,7 @@ def test_the_gpu_that_is_pointed_at_and_no_other() -> None:
     assert q.assumed == (Assumed("gpu.temperature.core", "95"),)
     assert (
         supposed(d, rules(), q).headline
-        == "Supposed: the core temperature of GPU 0000:5d:00.0 is 95 C. It would be DEGRADED instead of OK."
+        == "Supposed: the core temperature of GPU 0000:5d:00.0 is 95 °C. It would be DEGRADED instead of OK."
     )
 
 
@@ -151,8 +151,8 @@ def test_thresholds_keep_their_bounds() -> None:
     proof = evaluate(rule.when, subject, d.facts)
     made = [t for n in _leaves(proof) for t in of_leaf(n, subject, rule, d) if t.what is What.THRESHOLD]
     margin = next(t for t in made if t.name == "thermal-margin-low.margin")
-    assert form(margin, d, "en").now == "5 C"
-    assert "from 1 C to 20 C" in problem(margin, "40", "en")
+    assert form(margin, d, "en").now == "5 °C"
+    assert "from 1 °C to 20 °C" in problem(margin, "40", "en")
     assert query(margin, "9", d, "en").assumed == (Assumed("thermal-margin-low.margin", "9"),)
 
 
