@@ -110,8 +110,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("slack_api", "url", "https://slack.com/api/", Text(
         "Address of Slack's Web API; GovSlack has another one.", "Slack Web API 的地址；GovSlack 使用另一地址。")),
     Option("llm_model", "text", "", Text(
-        "Language model that may reword answers, as litellm names it, such as openai/qwen3-32b or ollama_chat/qwen3; empty means none.",
-        "可改写回答的语言模型，按 litellm 的写法，例如 openai/qwen3-32b 或 ollama_chat/qwen3；为空则不使用。")),
+        "Language model that may retell answers, as litellm names it, such as openai/qwen3-32b or ollama_chat/qwen3; empty means none.",
+        "可转述回答的语言模型，按 litellm 的写法，例如 openai/qwen3-32b 或 ollama_chat/qwen3；为空则不使用。")),
     Option("llm_base", "url", "", Text(
         "Address of the model's server, such as http://127.0.0.1:8000/v1; needed for every model, hosted ones too.",
         "模型服务器的地址，例如 http://127.0.0.1:8000/v1；任何模型都必须设置，托管服务也不例外。")),
@@ -126,7 +126,7 @@ OPTIONS: tuple[Option, ...] = (
         "Python that has litellm, such as /opt/gpudiag-llm/bin/python; empty means the one that runs gpudiag.",
         "装有 litellm 的 Python，例如 /opt/gpudiag-llm/bin/python；为空则使用运行 gpudiag 的解释器。")),
     Option("llm_audience", "choice", "engineer", Text(
-        "Whom a reworded answer is written for.", "改写后的回答面向的读者。"), ("operator", "engineer", "manager")),
+        "Whom a retold answer is written for.", "转述的回答面向的读者。"), ("operator", "engineer", "manager")),
     Option("llm_log_lines", "choice", "no", Text(
         "Whether some lines of logs go to the model, cleaned and with pseudonyms.",
         "是否将少量日志行（已清理并使用化名）发给模型。"), ("no", "yes")),
@@ -200,7 +200,7 @@ class Dialogue(NamedTuple):
 
 
 class Llm(NamedTuple):
-    """The language model that may reword answers; off without a name."""
+    """The language model that may retell answers; off without a name."""
 
     model: str = ""
     base: str = ""

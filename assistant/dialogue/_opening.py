@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from assistant.dialogue._looked import missed
 from assistant.dialogue._named import chosen, named
 from assistant.dialogue._scope import fine
 from assistant.dialogue._words import Words, nothing_yet, words
+from assistant.intent.query import Slots
 
 if TYPE_CHECKING:
     from assistant.dialogue import Turn
@@ -20,6 +22,17 @@ class Opening(NamedTuple):
 
     words: Words
     finding: Finding | None
+
+
+def placed(turn: Turn) -> Turn:
+    """A follow-up that names a part of the machine about which there is no finding: as if the talk had been of that part."""
+    if turn.diagnosis is None or turn.base is None:
+        return turn
+    found = named(turn)
+    if not found.missed or not found.scope.narrow or found.scope.unknown or len(found.what) > len(found.scope.subjects):
+        return turn
+    part = replace(turn.base, slots=turn.query.slots)
+    return replace(turn, query=replace(turn.query, slots=Slots()), base=part, focus="")
 
 
 def opening(turn: Turn) -> Opening | Reply:

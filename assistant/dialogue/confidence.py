@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from assistant.dialogue import _clauses
 from assistant.dialogue._looked import looked_at
-from assistant.dialogue._opening import opening
+from assistant.dialogue._opening import opening, placed
 from assistant.dialogue._scope import called, fine
 from assistant.dialogue._words import CLAUSES, Words, causes_of, finding_data, suggest
 from assistant.render import describe
@@ -39,6 +39,7 @@ _TRUTH = {
 
 def answer(turn: Turn) -> Reply:
     """The grade of the finding that the talk is about; without one, how much the silence is worth."""
+    turn = placed(turn)
     start = opening(turn)
     if isinstance(start, Reply):
         return start

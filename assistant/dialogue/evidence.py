@@ -10,6 +10,7 @@ from assistant.diagnosis import bad_roots
 from assistant.dialogue._clauses import machine_made, opened
 from assistant.dialogue._looked import looked_at, missed
 from assistant.dialogue._named import chosen, named
+from assistant.dialogue._opening import placed
 from assistant.dialogue._scope import Scoped, called, fine
 from assistant.dialogue._words import LINE, Words, finding_data, nothing_yet, suggest, words
 from assistant.render import lines
@@ -40,6 +41,7 @@ def answer(turn: Turn) -> Reply:
     """The rows of the finding that the talk is about; without one, of what was looked at."""
     if turn.diagnosis is None:
         return nothing_yet(turn)
+    turn = placed(turn)
     w, found = words(turn), named(turn)
     if found.missed:
         return missed(turn, w, found)

@@ -1,4 +1,4 @@
-"""Narration: a language model may reword an answer that stands already. It decides nothing, and nothing waits for it.
+"""Narration: a language model may retell an answer that stands already. It decides nothing, and nothing waits for it.
 
 Two halves that meet in `narrator`:
 
@@ -9,8 +9,8 @@ Two halves that meet in `narrator`:
     prompt   a reply -> messages, placeholders only    worker     starts, asks, ends the child; every request has a deadline
     redact   pseudonyms on the final payload           child      the only program that imports litellm, in a process of its own
     fence    what came back: may it be shown?          limits     requests, tokens and money, counted in a file
-             extract (extract_words): is each clause   process    one child and its pipes; completion: one whole JSON object, or why not
-             an extract of what it cites?
+             statements: what may be told of a finding process    one child and its pipes; completion: one whole JSON object, or why not
+             telling: where each of them may stand
     reword   prepare(), finish(): both together        setup      what is configured, or what is missing; reasons: why nothing is shown
 
     narrator  Narrator(settings).begin(reply) -> Pending;  pending.result(timeout) -> Narrated | Withheld, never an exception

@@ -99,16 +99,6 @@ class Material:
         """The items by what a sentence cites."""
         return {i.id: i for i in self.items}
 
-    def reaches(self, cause: str) -> frozenset[str]:
-        """The ids of all that `cause` explains, directly or through what it explains."""
-        known, found, todo = self.by_id, set[str](), [cause]
-        while todo:
-            for effect in known[todo.pop()].explains:
-                if effect in known and effect not in found and effect != cause:
-                    found.add(effect)
-                    todo.append(effect)
-        return frozenset(found)
-
     def plain(self) -> dict[str, Any]:
         """What is sent: no real name, number or command."""
         return {"state": self.state, "can_be_used": self.usable, "items": [i.plain() for i in self.items]}

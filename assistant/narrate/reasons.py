@@ -56,7 +56,7 @@ _TEXTS = {
     Reason.HUGE: Text("The answer of the model is longer than allowed.", "模型的回答超出允许的长度。"),
     Reason.MALFORMED: Text("The answer of the model is not in the form asked for.", "模型的回答不符合要求的格式。"),
     Reason.FENCE: Text("The answer of the model says what the findings do not.", "模型的回答说了结论中没有的内容。"),
-    Reason.NOTHING: Text("There is nothing to reword in this answer.", "这个回答没有可改写的内容。"),
+    Reason.NOTHING: Text("There is nothing to retell in this answer.", "这个回答没有可转述的内容。"),
     Reason.CLOSED: Text("Narration has ended.", "叙述已结束。"),
     Reason.BROKEN: Text("Narration failed on our side.", "叙述在我们这一侧出错。"),
 }

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from assistant.narrate.narrator import Withheld
 
 _OTHER = Text(
-    "In other words (reworded by {model}; verdict and actions are above):",
-    "换句话说（由 {model} 改写；结论与措施见上文）：",
+    "In short (put together by {model}; verdict and actions are above):",
+    "简述（由 {model} 编排；结论与措施见上文）：",
 )
 _DRAFT = Text("Summary, drafted by {model} (ours is above):", "摘要草稿，由 {model} 撰写（我们的摘要见上文）：")
 _WITHHELD = Text("narration withheld: {why}", "未显示叙述：{why}")

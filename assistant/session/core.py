@@ -343,8 +343,7 @@ class Session:
 
     def _follow_up(self, state: State, query: Query, event: Said) -> Result:
         frame = state.frame
-        read = any(state.seen[n].observations for n in frame.seen)  # a question that was not understood looks at nothing
-        if frame.query is None or not (read or frame.told):
+        if frame.query is None or not (frame.seen or frame.told):
             if query.intent is Intent.RERUN and frame.query is not None and frame.origin.live and frame.origin.host:
                 event = replace(event, origin=frame.origin)  # it could not be reached before
                 return self._begin(state, replace(frame.query, lang=query.lang), event)
@@ -353,6 +352,13 @@ class Session:
             if not event.origin.live and query.intent in _OF_FINDINGS:  # of files that were given nothing was asked yet
                 return self._begin(state, query, event)
             return self._said_only(state, phrases.nothing_yet(query.lang))
+        if (
+            frame.query.intent is Intent.PROBE
+            and query.intent in _OF_FINDINGS
+            and not (event.origin.live or frame.told)
+        ):
+            # Who asked for a value has looked for no finding: the files are read as a whole first.
+            return self._begin(state, query if any(query.slots) else replace(query, slots=frame.query.slots), event)
         if query.intent is Intent.RERUN:
             return self._again(state, query)
         if query.intent is Intent.RETARGET:

@@ -70,7 +70,9 @@ class Entry(Strict):
                 if word is not None and word not in allowed:
                     raise ValueError(f"says.{language} fills in {{{word}}}, which is not a field")
                 if forms and forms not in TIMES and forms.count("|") != 1:
-                    raise ValueError(f"says.{language} has {forms!r}: write {{{word}:one|many}}, or a unit of time ({', '.join(TIMES)})")
+                    raise ValueError(
+                        f"says.{language} has {forms!r}: write {{{word}:one|many}}, or a unit of time ({', '.join(TIMES)})"
+                    )
         if self.values and (bad := set(self.labels) - set(self.values)):
             raise ValueError(f"labels of what is no value: {', '.join(sorted(bad))}")
         if self.labels and not self.values and self.type is not Type.EVENT:

@@ -45,7 +45,7 @@ async def test_it_appears_below_the_answer(server: Model, tmp_path: Path) -> Non
         after = rows(first)
         assert after[: len(before)] == before
         added = "\n".join(after[len(before) :])
-        assert "reworded by openai/m" in added
+        assert "put together by openai/m" in added
         assert "GPU 0000:ba:00.0 has fallen off the bus." in added
         server.text, asked = LIE, len(server.requests)
         app.ask("can it be used?")

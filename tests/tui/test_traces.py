@@ -225,7 +225,9 @@ async def test_what_was_open_is_open_again(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "traces") as pilot:
         await seen(pilot, "mean", "gemm")
         # The kernels are drawn a moment before they have the keys.
-        await until(pilot, lambda: pilot.app.focused is not None and pane(pilot) in pilot.app.focused.ancestors_with_self)
+        await until(
+            pilot, lambda: pilot.app.focused is not None and pane(pilot) in pilot.app.focused.ancestors_with_self
+        )
         await pilot.press("o")
         await seen(pilot, "data-starved/rank0.json.gz", "DATA-BOUND")
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from assistant.diagnosis import diagnose
-from assistant.intent.query import Intent
+from assistant.intent.query import Intent, Slots
 from assistant.sources import parse_text
 from knowledge.observation import Observation, gpu
 from rules.engine import Grade
@@ -71,3 +73,16 @@ def test_silence() -> None:
     unsettled = ask(diagnose([], rules()), query(Intent.CONFIDENCE))
     assert unsettled.headline.startswith("Not sure at all")
     assert not unsettled.settled
+
+
+@pytest.mark.parametrize("intent", [Intent.CONFIDENCE, Intent.EVIDENCE])
+def test_a_part_without_a_finding_is_about_its_silence(intent: Intent) -> None:
+    """Not "there is no finding": somebody who asks how sure that is wants to know what was looked at there."""
+    d = incident("overheating")
+    fine, bad = (query(intent, slots=Slots(gpu=(n,))) for n in (3, 1))
+    assert "nothing wrong was found on GPU 3 (0000:5d:00.0)" in said(ask(d, fine, base=query(Intent.VERDICT))).replace(
+        "Nothing", "nothing"
+    )
+    assert "GPU 0000:3b:00.0 is slowed down by its hardware: too hot" in said(ask(d, bad, base=query(Intent.VERDICT)))
+    nowhere = ask(d, query(intent, slots=Slots(gpu=(42,))), base=query(Intent.VERDICT))
+    assert nowhere.headline == "There is no finding about gpu 42."

@@ -102,7 +102,9 @@ def test_nothing_heavy_is_loaded_to_understand(tmp_path: Path) -> None:
         "assert q.slots.xid == (79,); understand('why is pid 4242 slow?');"
         "print([m for m in ('pydantic', 'sqlmodel', 'rules.engine', 'textual', 'numpy', 'probes') if m in sys.modules])"
     )
-    env = os.environ | {"GPUDIAG_CACHE_DIR": str(tmp_path)}  # its own: another version at work would take the shards away
+    env = os.environ | {
+        "GPUDIAG_CACHE_DIR": str(tmp_path)
+    }  # its own: another version at work would take the shards away
     for _ in range(2):  # the shards are built: from here on they are only read
         done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

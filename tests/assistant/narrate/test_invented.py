@@ -157,7 +157,7 @@ def blame() -> Iterator[Made]:
     forms_zh = ("{b}导致{a}。", "由于{b}，{a}。", "{a}是{b}的后果。", "{a}由{b}引起。")
     for n, (case, lang) in enumerate(CASES):
         m = made(case, lang)
-        pairs = [(a, b) for a in m.items for b in m.items if b.id in a.explains and a.id not in m.reaches(b.id)]
+        pairs = [(a, b) for a in m.items for b in m.items if b.id in a.explains and a.id not in b.explains]
         for k, (a, b) in enumerate(pairs[:6]):
             one, two = a.what.rstrip(".。"), b.what.rstrip(".。")
             if lang == "en":

@@ -9,7 +9,7 @@ import pytest
 from assistant.narrate.fence import Guard, Withheld
 from tests.assistant.narrate.narrate_lab import lines, made, say
 
-NAMES = ("lies", "lies_extracts", "lies_last", "lies_six", "lies_seven", "lies_eight")
+NAMES = ("lies", "lies_extracts", "lies_last", "lies_six", "lies_seven", "lies_eight", "lies_nine", "lies_ten")
 LIES = tuple(line for name in NAMES for line in lines(name))
 
 
@@ -19,7 +19,7 @@ def told(line: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len(LIES) == 937
+    assert len(LIES) == 1237
     assert len({x["kind"] for x in LIES}) >= 30
     assert len({x["case"] for x in LIES}) >= 20
 

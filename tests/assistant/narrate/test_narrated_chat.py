@@ -18,7 +18,7 @@ BUS = ("--bundle", str(ROOT / "assistant/demos/off-the-bus/bundle"))
 TRUE = json.dumps({"sentences": [{"text": "{gpu_1} has fallen off the bus.", "cites": ["f1"]}]})
 SLOTS = json.dumps({"intent": "explain", "slots": {"xid": ["79"]}})
 GARBLED = "zork flum 79"  # no grammar reads it
-OTHER = "In other words (reworded by openai/m"
+OTHER = "In short (put together by openai/m"
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_it_appears_above_an_empty_prompt_and_a_yes_is_needed(
         there.prompt(0)
         before = len(there.seen)
         answer = there.say("is this node healthy?")
-        assert "In other words" not in answer  # the prompt stands, and nobody waited
+        assert "In short" not in answer  # the prompt stands, and nobody waited
         there.until(OTHER, before)
         assert there.prompt(before).endswith("fallen off the bus.\n\n> ")
         # while somebody types nothing is written; it comes once the line is empty again
@@ -59,7 +59,7 @@ def test_it_appears_above_an_empty_prompt_and_a_yes_is_needed(
         pause = time.monotonic() + 2.5
         while time.monotonic() < pause:
             there._read()
-        assert "In other words" not in there.seen[before:]
+        assert "In short" not in there.seen[before:]
         there.type("\x15")
         there.until(OTHER, before)
         there.prompt(there.seen.rindex(OTHER))
@@ -81,7 +81,7 @@ def test_over_a_pipe_it_is_waited_for_where_it_is_asked_for(gpudiag: Gpudiag, se
     env = environment(tmp_path, server)
     lines = f"is this node healthy?\n{GARBLED}\nno\n"
     off = gpudiag("chat", *BUS, "--new", stdin=lines, env=env)
-    assert "In other words" not in off.out
+    assert "In short" not in off.out
     on = gpudiag("chat", *BUS, "--new", "--narrate", stdin=lines, env=env)
     assert on.code == off.code == 0
     blocks = on.out.partition(OTHER)

@@ -44,7 +44,7 @@ def test_check_says_it_below(gpudiag: Gpudiag, server: Model, tmp_path: Path) ->
     off, on = gpudiag("check", *BUS, env=env), gpudiag("check", *BUS, "--narrate", env=env)
     assert (on.code, on.err) == (off.code, off.err) == (1, "")
     added = on.out.removeprefix(off.out)
-    assert added == f"\nIn other words (reworded by openai/m; verdict and actions are above):\n\n{SAID}\n"
+    assert added == f"\nIn short (put together by openai/m; verdict and actions are above):\n\n{SAID}\n"
 
 
 def test_a_model_that_is_down_changes_no_command(gpudiag: Gpudiag, tmp_path: Path) -> None:

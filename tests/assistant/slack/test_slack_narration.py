@@ -50,7 +50,7 @@ async def test_other_words_and_what_was_meant(slack: Slack, server: Model, tmp_p
         answer = await here.answer(thread)
         assert "fallen off the bus" in words(answer)
         other = await here.answer(thread, after=1)
-        assert "reworded by openai/m" in words(other)
+        assert "put together by openai/m" in words(other)
         assert "GPU 0000:3b:00.0 has probably fallen off the bus." in words(other)
         assert {block["type"] for block in other.blocks} == {"rich_text"}
         assert not faults(other.blocks)
