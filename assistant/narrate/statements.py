@@ -223,17 +223,6 @@ def _in_place(text: str, where: str, lang: str, *, known: bool = False) -> Itera
             yield text[: found.start()] + found["this"] + where + text[found.end() :]
 
 
-def _hedged(name: Words, certainty: str, lang: str) -> Iterator[Words]:
-    """A name; of what is not sure with the word for that, somewhere in it."""
-    doubts = _HEDGES[lang].get(certainty, ())
-    if not doubts:
-        yield name
-    for doubt in doubts:
-        said = words(doubt, lang)
-        for n in range(len(name)):
-            yield (*name[:n], *said, *name[n:])
-
-
 def _codes(item: Item, lang: str) -> Iterator[Words]:
     """What may stand in brackets behind a name."""
     for code in item.codes:

@@ -115,10 +115,9 @@ class _Reading:
 
     def ends(self) -> Iterator[_State]:
         """Each way in which all of it can be read."""
-        return (state for state in self._ways(_State(0, self._told, frozenset())) if state.at == len(self._said))
+        return (state for state in self._ways(self._told) if state.at == len(self._said))
 
-    def _ways(self, st: _State) -> Iterator[_State]:
-        told = st.told
+    def _ways(self, told: Told) -> Iterator[_State]:
         if told.left:
             if told.item in self._of:
                 yield from (
@@ -137,7 +136,7 @@ class _Reading:
         here = told.named and told.item == item.id
         for at in (e for lead in self._t.also for e in self._at(0, lead)):
             yield from self._names(_State(at, told, frozenset()), item)
-        for end in self._any(0, own.measured | (own.its if here else frozenset())):
+        for end in self._any(0, own.measured | (own.its if here and told.last in _OPEN else frozenset())):
             yield from self._measured(self._to(told, end, item.id, _Last.MEASURED), own)
         yield from (self._to(told, end, item.id, _Last.USE) for end in self._any(0, own.use))
         if self._may_act(told, item, own):
