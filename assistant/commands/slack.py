@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,9 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve, or print the manifest."""
     if args.action == "manifest":
-        from assistant.slack.manifest import text
+        from assistant.slack.manifest import plain, text
 
-        write(text(args.url, args.command))
+        shown = text(args.url, args.command)
+        if args.settings.output.format == "json":  # Slack takes both
+            shown = json.dumps(plain(shown), indent=1, ensure_ascii=False) + "\n"
+        write(shown)
         return 0
     if args.print_:
         write((Path(__file__).parent.parent / "deploy" / "gpudiag-slack.service").read_text())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from knowledge.errors import UsageError
 
@@ -34,3 +35,11 @@ def text(url: str = "", command: str = "/gpudiag") -> str:
     return "".join(
         "  socket_mode_enabled: false\n" if line.startswith(_SOCKET) else line for line in out.splitlines(keepends=True)
     )
+
+
+def plain(shown: str) -> dict[str, Any]:
+    """A manifest as data."""
+    from knowledge import yamlfile
+
+    found: dict[str, Any] = yamlfile.parse(shown, FILE.name).data
+    return found

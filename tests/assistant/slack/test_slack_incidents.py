@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ from knowledge.errors import UsageError
 from knowledge.language import Text
 from tests import slack_payloads as sent
 from tests.assistant.slack.walk_lab import WALKING, Walker, people, runbooks
+from tests.conftest import Gpudiag
 from tests.slack_blocks import faults, view_faults
 from tests.slack_bot import KERNEL_LOG, Lab, lab, words
 from tests.slack_lab import Slack
@@ -266,6 +268,11 @@ def test_the_manifest_for_socket_mode_and_for_http() -> None:
     ):
         with pytest.raises(UsageError):
             manifest(url, command)
+
+
+def test_the_manifest_as_json(gpudiag: Gpudiag) -> None:
+    got = gpudiag("slack", "manifest", "--format", "json")
+    assert json.loads(got.out) == yaml.safe_load(manifest())
 
 
 def test_every_method_that_the_bot_calls_has_its_scope() -> None:
