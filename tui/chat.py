@@ -13,7 +13,7 @@ from knowledge.errors import UsageError
 from knowledge.language import Text
 from tui.course import Course
 from tui.messages import Goto
-from tui.narration import Narration, Retold
+from tui.narration import Narration, Retold, Suggested
 from tui.widgets.rows import LETTERS, Stop
 from tui.widgets.sentence import Sentence
 from tui.widgets.transcript import Transcript
@@ -105,7 +105,8 @@ class Chat(Container):
     def on_mount(self) -> None:
         """Greet; then see what was said before."""
         self.course = Course(self.transcript, self.app.t)
-        self._narration = Narration(self.app.desk.settings, self.app.jobs, self.post_message)
+        desk = self.app.desk
+        self._narration = Narration(desk.settings, self.app.jobs, self.post_message, lambda: desk.inventory().hosts)
         self._about = self.app.desk.origin
         self._greet()
         self.call_after_refresh(self._begin)
@@ -201,6 +202,12 @@ class Chat(Container):
         message.turn.retold = message.heading, message.text
         self.transcript.changed(message.turn)
 
+    def on_suggested(self, message: Suggested) -> None:
+        """What a sentence may have meant: it is asked below it, while nothing else was said."""
+        if message.turn is self.transcript.turns[-1]:
+            message.turn.meant = message.meant
+            self.transcript.changed(message.turn)
+
     def on_unmount(self) -> None:
         """The app ends."""
         self._narration.close()
@@ -268,6 +275,8 @@ class Chat(Container):
         match stop.kind:
             case "chip":
                 self.app.desk.talk.say(stop.value, about=self.app.desk.picture)
+            case "meant":
+                self.app.desk.talk.say(stop.value.asks, stop.value.query, about=self.app.desk.picture)
             case "choice" if turn.asked:
                 self._tell(turn, stop.value)
             case "consent" if turn.asked:

@@ -12,9 +12,10 @@ from assistant.config import Llm
 from tests.llm_lab import Model, llm_python, serving
 from tests.tui.lab import BUS, app_of, arguments, until
 from tui.app import GpudiagApp
-from tui.widgets.rows import plain
+from tui.widgets.rows import LETTERED, LETTERS, plain
 
 TRUE = json.dumps({"sentences": [{"text": "{gpu_1} has fallen off the bus.", "cites": ["f1"]}]})
+SLOTS = json.dumps({"intent": "explain", "slots": {"xid": [79]}})
 LIE = json.dumps({"sentences": [{"text": "[bold]All is well.[/bold]", "cites": ["f1"]}]})
 
 
@@ -57,3 +58,28 @@ async def test_it_appears_below_the_answer(server: Model, tmp_path: Path) -> Non
         assert narrator is not None
     assert narrator._worker is not None
     assert narrator._worker.pid is None  # its process ended with the app
+
+
+async def test_what_a_sentence_may_have_meant_is_asked_and_not_done(server: Model, tmp_path: Path) -> None:
+    server.text = SLOTS
+    args = arguments(tmp_path, *BUS)
+    args.settings = args.settings._replace(llm=Llm("openai/m", server.base, python=llm_python(), deadline=60))
+    app = GpudiagApp(args)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: app.desk.picture.diagnosis is not None)
+        transcript = app.workspace.chat.transcript
+        app.ask("zork flum 79")
+        await until(pilot, lambda: transcript.turns[-1].shown is not None)
+        asked = transcript.turns[-1]
+        before = [plain(row) for row in asked.rows(100, app.t, "en", live=True)[0]]
+        await until(pilot, lambda: asked.meant is not None, 60)
+        after = [plain(row) for row in asked.rows(100, app.t, "en", live=True)[0]]
+        assert after[: len(before)] == before
+        assert "Did you mean: explain xid 79?" in "\n".join(after[len(before) :])
+        assert transcript.turns[-1] is asked  # nothing was asked by itself
+        stops = asked.rows(100, app.t, "en", live=True)[1]
+        letters = [s for s in stops if s.kind in LETTERED]
+        await pilot.press(f"alt+{LETTERS[len(letters) - 1]}")  # the last letter is the suggestion's
+        await until(pilot, lambda: transcript.turns[-1] is not asked and transcript.turns[-1].shown is not None)
+        assert "XID 79" in "\n".join(plain(row) for row in transcript.turns[-1].rows(100, app.t, "en", live=True)[0])
+        assert "Did you mean" not in "\n".join(plain(row) for row in asked.rows(100, app.t, "en", live=False)[0])

@@ -16,6 +16,7 @@ from tui.tones import Tone
 NONE = -1  # no stop
 _LEAST = 6  # columns that a text needs beside what leads it
 LETTERS = "abcdefghijklmn"  # of chips: with Alt they choose one
+LETTERED = ("chip", "choice", "consent", "meant")  # kinds of stops that have a letter, in their order
 
 
 class Span(NamedTuple):
@@ -32,7 +33,7 @@ Row = tuple[Span, ...]
 class Stop(NamedTuple):
     """Something that can be chosen."""
 
-    kind: str  # fold, code, chip, choice, consent, goto, more
+    kind: str  # fold, code, chip, choice, consent, goto, more, meant
     value: Any = None
     copy: str = ""  # what `y` copies
     question: str = ""  # what `e` asks
@@ -49,13 +50,13 @@ def length(row: Row) -> int:
 
 
 class Pen:
-    """Writes rows of at most `columns`."""
+    """Writes rows of at most `columns`. `stops`: those of what stands above, behind which the letters go on."""
 
-    def __init__(self, columns: int) -> None:
+    def __init__(self, columns: int, stops: list[Stop] | None = None) -> None:
         self.columns = max(12, columns)
         self.rows: list[Row] = []
-        self.stops: list[Stop] = []
-        self._chips = 0
+        self.stops: list[Stop] = [] if stops is None else stops
+        self._chips = sum(stop.kind in LETTERED for stop in self.stops)
 
     def stop(self, stop: Stop) -> int:
         """The number of a new stop."""

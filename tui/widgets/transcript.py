@@ -16,7 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui.tones import Tone, styles
-from tui.widgets.rows import LETTERS, NONE, Row, Stop, plain
+from tui.widgets.rows import LETTERED, LETTERS, NONE, Row, Stop, plain
 
 if TYPE_CHECKING:
     from textual.selection import Selection
@@ -144,7 +144,7 @@ class Transcript(ScrollView, can_focus=True):
         if columns <= 0:
             return
         lang, t = self.app.desk.lang, self.app.t
-        newest = self._newest
+        newest = self.newest
         rows: list[Row] = []
         self._heads, self._places = [], []
         for n, turn in enumerate(self.turns):
@@ -171,19 +171,19 @@ class Transcript(ScrollView, can_focus=True):
         return turn, self._stops_of(turn)[self._at[1]]
 
     @property
-    def _newest(self) -> Turn | None:
+    def newest(self) -> Turn | None:
         """The last answer, or what greets: its chips have letters."""
         return next((t for t in reversed(self.turns) if t.shown is not None or t.offers), None)
 
     def _stops_of(self, turn: Turn) -> list[Stop]:
-        return turn.rows(self._columns, self.app.t, self.app.desk.lang, live=turn is self._newest)[1]
+        return turn.rows(self._columns, self.app.t, self.app.desk.lang, live=turn is self.newest)[1]
 
     def letter(self, letter: str) -> bool:
         """Choose the chip that has this letter; False when none has."""
-        turn = self._newest
+        turn = self.newest
         if turn is None or letter not in LETTERS:
             return False
-        chips = [s for s in self._stops_of(turn) if s.kind in ("chip", "choice", "consent")]
+        chips = [s for s in self._stops_of(turn) if s.kind in LETTERED]
         number = LETTERS.index(letter)
         if number >= len(chips):
             return False

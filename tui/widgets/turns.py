@@ -11,6 +11,7 @@ from tui.tones import MARKS, Tone
 from tui.widgets.rows import Pen, Row, Span, Stop
 
 if TYPE_CHECKING:
+    from assistant.intent.query import Query
     from assistant.session.shown import Shown
 
 WIDEST = 100  # columns that running text takes: longer lines are hard to read
@@ -18,6 +19,15 @@ LINES = 3  # of a question that are shown while it is folded: logs are pasted
 NAMED = 3  # probes that are named while they run
 
 Words = Callable[[str, str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What a sentence may have meant: a question, and what a yes asks."""
+
+    question: str
+    asks: str
+    query: Query
 
 
 @dataclass
@@ -37,7 +47,8 @@ class Turn:
     offers: tuple[str, ...] = ()  # questions that stand below a note
     full: bool = False  # everything of the answer is shown
     asked: bool = True  # the question at its end still stands
-    retold: tuple[str, str] = ("", "")  # the answer in other words: who wrote them, and the words
+    retold: tuple[str, str] = ("", "")  # the answer in short: who put it together, and the words
+    meant: Meant | None = None  # what it may have meant that nobody understood
     turned: set[str] = field(default_factory=set)  # folds that are not as they begin
     _cache: tuple[object, list[Row], list[Stop]] | None = None
 
@@ -94,6 +105,8 @@ class _Layout:
             out += self._answer(turn.shown)
         if turn.retold[1]:
             out += self._retold(*turn.retold)
+        if turn.meant is not None and self.live:
+            out += self._meant(turn.meant)
         return out, pen.stops
 
     def _retold(self, heading: str, text: str) -> list[Row]:
@@ -102,6 +115,14 @@ class _Layout:
         pen.blank()
         pen.text(heading, Tone.DIM)
         pen.text(text)
+        return [(Span("  │ ", Tone.DIM), *row) for row in pen.rows]
+
+    def _meant(self, meant: Meant) -> list[Row]:
+        """A question below the answer; nothing happens before somebody chooses it."""
+        pen = Pen(self.columns - 4, self.pen.stops)
+        pen.blank()
+        pen.text(meant.question, Tone.DIM)
+        pen.chips([(meant.asks, Stop("meant", meant, meant.asks))], letters=True)
         return [(Span("  │ ", Tone.DIM), *row) for row in pen.rows]
 
     def _question(self) -> None:
