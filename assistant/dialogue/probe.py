@@ -16,6 +16,7 @@ from assistant.dialogue._words import Words, nothing_yet, suggest, words
 from assistant.planner.asked import asked_facts, givers, named_probes, wanted
 from assistant.planner.goal import only_by_looking
 from assistant.render.labels import listed, reason_name, tight
+from assistant.render.meanings import called
 from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.facts import FactSpec, Kind, vocabulary
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 ROWS = 40  # of one answer: eight GPUs with five values each
 LAST = 10  # events that are shown, the newest ones
 CLOSEST = 6  # facts that are offered when none was understood
+SUMMED = 3  # facts of which the headline tells the range of each
 
 __all__ = ["answer", "wanted", "wanted_probes"]
 
@@ -164,11 +166,18 @@ def _headline(
             f"{len(told)} values are known of what {tools} tells.", f"{tools} 所能给出的值中已知 {len(told)} 个。"
         )
     names = list(dict.fromkeys(o.fact for o in told))
-    if len(names) == 1 and (words := span(w, told)):
-        return words
-    return w.t(
-        f"{len(told)} values of {listed(names[:4], w.lang)}.", f"{listed(names[:4], w.lang)} 的 {len(told)} 个值。"
-    )
+    if len(names) <= SUMMED:
+        each = [_summed(w, [o for o in told if o.fact == name]) for name in names]
+        if all(each):
+            return ("" if w.lang == "zh" else " ").join(each)
+    every = w.d.facts.vocabulary
+    what = listed((called(name, every, w.lang) for name in names[:4]), w.lang, ";")
+    return w.t(f"{len(told)} values: {what}.", f"{len(told)} 个值：{what}。")
+
+
+def _summed(w: Words, told: Sequence[Observation]) -> str:
+    """One sentence of all values of a fact; empty where one does not hold them."""
+    return said(w, told[0]) if len(told) == 1 else span(w, told)
 
 
 def _meanings(w: Words, facts: Sequence[str]) -> list[Part]:

@@ -9,7 +9,7 @@ from assistant.render.sheet import Fields, Items, Paragraph, Part, Sheet
 from knowledge.errors import UsageError
 from knowledge.facts import FactSpec, Kind, Type, vocabulary
 from knowledge.language import Text
-from knowledge.units import format_duration
+from knowledge.units import format_duration, symbol
 
 KIND = "fact"
 HELP = "a name of the fact vocabulary"
@@ -86,7 +86,7 @@ def value_words(s: FactSpec, lang: str) -> str:
     """Type, unit and what may stand there."""
     if s.values:
         return ", ".join(s.values)
-    return type_name(s.type, lang) + (f", {s.unit}" if s.unit else "")
+    return type_name(s.type, lang) + (f", {symbol(s.unit) or s.unit}" if s.unit else "")
 
 
 def type_name(word: str, lang: str) -> str:
