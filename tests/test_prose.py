@@ -13,6 +13,7 @@ import pytest
 from assistant.diagnosis import Diagnosis
 from assistant.intent.parse import understand
 from assistant.intent.query import Assumed, Intent
+from assistant.narrate.wording import sentences
 from assistant.render import lines
 from assistant.render.sheet import Heading
 from assistant.reply import Reply
@@ -162,3 +163,11 @@ def test_a_title_is_no_sentence_and_a_page_is_one() -> None:
         for page in (rule.why, rule.false_positives):
             assert page.en[-1] in ".?!" and page.in_("zh")[-1] in "。？！", rule.id  # noqa: PT018
             assert not re.search(r"\b([A-Za-z]{2,}) \1\b", page.en), rule.id
+
+
+def test_the_sentences_of_a_page_are_short() -> None:
+    """What a finding means is read at night: no sentence of more than 34 words, in Chinese of more than 90 signs."""
+    every = tuple(rules().rules)
+    long = [(r.id, x) for r in every for x in sentences(r.why.en, "en") if len(x.split()) > 34]
+    long += [(r.id, x) for r in every for x in sentences(r.why.zh, "zh") if len(x) > 90]
+    assert not long
