@@ -32,6 +32,13 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     outright = topics.outright(norm.raw)
     intent = Intent.EXPLAIN if outright else decide(r)
     filled = _with_paste(found.slots, pasted.observations, r.raw, pasted.pasted)
+    said = _MARKS.sub(r"\1", found.marked)
+    if (
+        intent is Intent.FIX
+        and not (filled.xid or filled.sxid or r.known or pasted.observations)
+        and topics.only_wishes(said)
+    ):
+        intent = Intent.NEXT
     supposed = assumed.assumed(r.said, r.words, found.slots) if intent is Intent.WHATIF else ()
     filled = assumed.elsewhere(filled, supposed)
     written = [name.partition(" ")[2] for name in r.known if name.startswith("fact ")]
@@ -39,7 +46,7 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         tuple(dict.fromkeys((*written, *(name for _, _, name in facts_of(r.words))))) if intent in _ASKS_FACTS else ()
     )
     known = (*outright, *r.known)
-    best, unsure = topics.topics(intent, filled, _MARKS.sub(r"\1", found.marked), known, r.signs, pasted.observations)
+    best, unsure = topics.topics(intent, filled, said, known, r.signs, pasted.observations)
     query = Query(
         text=norm.raw if len(norm.raw) <= normal.MAX_SAID else ends(norm.raw),
         lang=normal.language(_MARKS.sub(" ", found.marked), lang),

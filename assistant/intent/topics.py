@@ -40,6 +40,14 @@ _FIRST = {
     Intent.EXPLAIN: ("term", "range", "xid", "sxid", "clock"),
 }
 _CAMEL = lazy(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=[A-Z])(?=[A-Z][a-z])|_")  # RowRemapPending, GPUXidError
+# Words that only wish for a remedy: "how do I fix it" is about nothing that a page could be about, and no wish for fixed clocks.
+_WISH = lazy(
+    r"\b(?:how|what|do|does|can|could|should|would|will|i|we|you|one|to|the|a|it|this|that|these|those|them|is|are|be|my|our|us|please|now|best|way|fix"
+    r"|fix(?:es|ed|ing)|repair(?:ed|ing)?|solv(?:e|ed|es|ing)|resolv(?:e|ed|es|ing)|remedy|cure|solution|problem|issue|here|then|so|there|go|get|make|about|with"
+    r"|of|for|on|and|right|again|first|properly|quickly|ok|okay|(?:gpu|card|node|machine|server|job|process|rank|pid)s?(?: ?#?\d+)?)\b"
+    r"|怎么办|怎么|如何|怎样|修复|修好|修理|修|解决|处理|搞定|问题|这个|那个|它|该|要|呢|吗|啊|吧|一下|应该|应|我们|我|可以|能|才|好|请|现在|节点|作业|进程|机器|(?:gpu|卡) ?\d*",
+    re.IGNORECASE,
+)
 _LINES = 4  # log lines whose words are searched for
 _LIFT = {Intent.FIX: {"howto": 1.25, "runbook": 1.1}, Intent.RUNBOOK: {"runbook": 1.8}, Intent.PROBE: {"fact": 1.2},
          Intent.EXPLAIN: {"term": 1.1, "range": 1.05}}  # fmt: skip
@@ -75,6 +83,11 @@ def outright(said: str) -> tuple[str, ...]:
 
     page = topic(f"{found[1].casefold()} {found[2]}")
     return (page.id,) if page is not None and page.kind not in ("xid", "sxid") else ()  # codes are slots
+
+
+def only_wishes(said: str) -> bool:
+    """Whether a sentence wishes for a remedy and does not say of what: "how do I fix it", "how do I fix gpu 3"."""
+    return not any(c.isalnum() for c in _WISH.sub("", said))
 
 
 def _is_named(symbol: str, topic: Topic) -> bool:

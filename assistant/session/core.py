@@ -352,12 +352,7 @@ class Session:
             if not event.origin.live and query.intent in _OF_FINDINGS:  # of files that were given nothing was asked yet
                 return self._begin(state, query, event)
             return self._said_only(state, phrases.nothing_yet(query.lang))
-        if (
-            frame.query.intent is Intent.PROBE
-            and query.intent in _OF_FINDINGS
-            and not (event.origin.live or frame.told)
-        ):
-            # Who asked for a value has looked for no finding: the files are read as a whole first.
+        if query.intent in _OF_FINDINGS and not (event.origin.live or frame.told) and _asked_nothing(frame.query):
             return self._begin(state, query if any(query.slots) else replace(query, slots=frame.query.slots), event)
         if query.intent is Intent.RERUN:
             return self._again(state, query)
@@ -495,3 +490,10 @@ def _still_asked(frame: Frame) -> tuple[Step, ...]:
     if pending is None:
         return ()
     return (Ask(pending) if pending.fact else Confirm(pending),)
+
+
+def _asked_nothing(query: Query) -> bool:
+    """Whether a value was asked for that is none: nothing was looked for that a follow-up could be about."""
+    from assistant.planner.asked import asked_facts
+
+    return query.intent is Intent.PROBE and not asked_facts(query)

@@ -112,3 +112,24 @@ def test_nothing_heavy_is_loaded_to_understand(tmp_path: Path) -> None:
 
 def test_an_unknown_sentence_is_not_guessed() -> None:
     assert understand("my hovercraft is full of eels").intent is Intent.UNKNOWN
+
+
+@pytest.mark.parametrize("said", [
+    "how do I fix it?", "how can I fix this", "fix it", "how to fix", "how do I fix that problem", "how should we resolve this issue",
+    "how do I fix gpu 3", "怎么修复它", "怎么解决", "怎么处理这个问题", "如何修复", "怎么修 gpu 3",
+])  # fmt: skip
+def test_a_wish_for_a_remedy_of_what_is_spoken_of_asks_what_next(said: str) -> None:
+    """Not "lock the clocks", because somebody fixed one in a page."""
+    found = understand(said)
+    assert found.intent is Intent.NEXT
+    assert not found.topics
+
+
+@pytest.mark.parametrize(("said", "topic"), [
+    ("fix the clock", "howto lock-clocks"), ("how do I fix xid 79", "xid 79"), ("how do I fix the ECC errors", "symptom memory-errors"),
+    ("怎么修复显存错误", "symptom memory-errors"),
+])  # fmt: skip
+def test_a_remedy_of_something_is_about_that(said: str, topic: str) -> None:
+    found = understand(said)
+    assert found.intent is Intent.FIX
+    assert topic in [t.id for t in found.topics]

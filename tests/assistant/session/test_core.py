@@ -246,7 +246,7 @@ def test_what_was_consented_to_once_is_not_run_again_unasked() -> None:
     assert dear not in step.probes
 
 
-def test_who_asked_for_a_value_has_looked_for_no_finding() -> None:
+def test_who_asked_for_a_value_that_is_none_has_looked_for_no_finding() -> None:
     """What asks of findings behind it looks first: "not sure, none of none was read" would be no answer."""
     asked, sure = held(OFF_BUS, ["show me the frobs of the node", "are you sure?"])
     assert not asked.reply.settled
