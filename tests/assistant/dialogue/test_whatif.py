@@ -261,3 +261,13 @@ def test_it_is_what_the_engine_says_of_such_facts() -> None:
 def test_said_twice_is_said_once() -> None:
     first = said(suppose_in("small", Assumed("gpu.nvml.reachable", "no")))
     assert first == said(suppose_in("small", Assumed("gpu.nvml.reachable", "no")))
+
+
+@pytest.mark.parametrize(("said", "lang", "start"), [
+    ("what if the width were 16?", "en", "Supposed: the PCIe link of 8 GPUs runs on 16 lanes."),
+    ("如果宽度是 16 呢？", "zh", "假设：8 个 GPU 当前的 PCIe 链路宽度：16。"),
+    ("what if the depth were 16?", "en", "What should be assumed?"),
+])  # fmt: skip
+def test_a_value_that_the_finding_rests_on_is_known_by_its_short_name(said: str, lang: str, start: str) -> None:
+    d = incident("half-width")
+    assert ask(d, query(Intent.WHATIF, said, lang), focus=d.roots[0].id).headline.startswith(start)
