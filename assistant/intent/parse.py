@@ -6,6 +6,7 @@ symptoms, and last the topics that knowledge has a page about.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from assistant.intent import assumed, normal, told, topics
@@ -18,6 +19,12 @@ from knowledge.lazy import lazy
 from knowledge.observation import Observation
 
 _MARKS = lazy(r"<([a-z]+)>")
+# what happens if I do nothing | and if we ignore it | 如果不管它会怎样
+_LEFT_ALONE = lazy(
+    r"\bif (?:i|we|you|one|they) (?:just )?(?:do nothing|don'?t do anything|ignore|leave (?:it|this|that|things)|keep (?:going|running|using)|carry on|wait)\b"
+    r"|(?:如果|要是|假如)?(?:不管|不处理|不理|放着|置之不理)",
+    re.IGNORECASE,
+)
 _ASKS_FACTS = (Intent.PROBE, Intent.WHATIF, Intent.EXPLAIN, Intent.FIX, Intent.DIAGNOSE, Intent.HISTORY)
 
 
@@ -40,17 +47,20 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     ):
         intent = Intent.NEXT
     supposed = assumed.assumed(r.said, r.words, found.slots) if intent is Intent.WHATIF else ()
+    signs = r.signs
+    if intent in (Intent.WHATIF, Intent.WHY, Intent.UNKNOWN) and not supposed and _LEFT_ALONE.search(said):
+        intent, signs = Intent.VERDICT, ()  # what comes of it stands in whether it can be used
     filled = assumed.elsewhere(filled, supposed)
     written = [name.partition(" ")[2] for name in r.known if name.startswith("fact ")]
     facts = (
         tuple(dict.fromkeys((*written, *(name for _, _, name in facts_of(r.words))))) if intent in _ASKS_FACTS else ()
     )
     known = (*outright, *r.known)
-    best, unsure = topics.topics(intent, filled, said, known, r.signs, pasted.observations)
+    best, unsure = topics.topics(intent, filled, said, known, signs, pasted.observations)
     query = Query(
         text=norm.raw if len(norm.raw) <= normal.MAX_SAID else ends(norm.raw),
         lang=normal.language(_MARKS.sub(" ", found.marked), lang),
-        intent=intent, slots=filled, topics=best, symptoms=r.signs if intent is not Intent.UNKNOWN else (), facts=facts,
+        intent=intent, slots=filled, topics=best, symptoms=signs if intent is not Intent.UNKNOWN else (), facts=facts,
         assumed=supposed,
         observations=(*pasted.observations, *told.events(intent, r.said, found.slots)), fixed=r.fixed, unsure=unsure,
     )  # fmt: skip
