@@ -32,7 +32,7 @@ _KINDS = (("gpu", "GPU", "GPU"), ("node", "node", "节点"), ("process", "(?:pro
 # {perhaps} is empty of what is sure; elsewhere "probably" or "possibly", where it cannot be taken for a word of the name.
 _NAMED = {
     "en": ("{where}: {perhaps} {what}", "{perhaps} {what}, on {where}", "there is {perhaps} {what}, on {where}"),
-    "zh": ("{where}{perhaps}{what}", "{where}：{perhaps}{what}", "{where}上{perhaps}{what}", "{where}{perhaps}有{what}", "{where}上{perhaps}有{what}",
+    "zh": ("{where}{perhaps}{what}", "{where}：{perhaps}{what}", "{where}上{perhaps}{what}",
            "{where}上{perhaps}出现{what}", "{where}{perhaps}出现{what}", "{where}{perhaps}发生{what}", "{where}上{perhaps}发生{what}"),
 }  # fmt: skip
 # Without the comma only behind a name that tells of nothing else that happened: "torn down after another fault on {gpu_1}".
@@ -45,7 +45,7 @@ _GROUP = {
 _SURE = {"en": (), "zh": ("{where}的{what}", "{where}上的{what}")}
 _BARE = {
     "en": ("{perhaps} {what}", "there is {perhaps} {what}", "there was {perhaps} {what}"),
-    "zh": ("{perhaps}{what}", "{perhaps}出现{what}", "{perhaps}有{what}", "{perhaps}发生{what}", "出现了{what}"),
+    "zh": ("{perhaps}{what}", "{perhaps}出现{what}", "{perhaps}发生{what}", "出现了{what}"),
 }
 _OTHERS = re.compile(
     r"(?:\b(?:other|others|each|every|all|no|two|several)|其他|其它|其余|每个|每块|各|所有|另一|任一|多块|多个|同一) ?$",
@@ -60,7 +60,7 @@ _LEADS: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
     Kind.RULED_OUT: {"en": ("ruled out:", "ruled out"), "zh": ("已排除：", "已排除")},
     Kind.UNSEEN: {"en": ("not seen:", "could not see:"), "zh": ("未看到：", "无法查看：", "未能看到：")},
     Kind.UNDECIDED: {"en": ("undecided:",), "zh": ("尚未确定：", "未确定：")},
-    Kind.DEED: {"en": ("", "done:"), "zh": ("", "已执行：")},
+    Kind.DEED: {"en": ("",), "zh": ("",)},  # each says itself whether it was done
     Kind.OPEN: {"en": ("open:", ""), "zh": ("待办：", "")},
 }
 _NEXT = {
