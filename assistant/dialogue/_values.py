@@ -118,10 +118,9 @@ def _number(spec: FactSpec, word: str, op: str) -> int | float | Problem:
     if op == "none":
         return 0
     found = _NUMBER.fullmatch(word)
-    unit = Text(
-        f"a number{f' in {symbol(spec.unit)}' if symbol(spec.unit) else ''}",
-        f"数字{f'（单位 {symbol(spec.unit)}）' if symbol(spec.unit) else ''}",
-    )
+    sign = symbol(spec.unit)
+    of = Text(f" in {sign}" if sign else "", f"（单位 {sign}）" if sign else "")
+    unit = Text(f"a number{of.en}", f"数字{of.zh}")
     if found is None:
         return _refused(spec, word, unit)
     factor = _factor(spec.unit, (found[2] or "").strip())
@@ -133,14 +132,7 @@ def _number(spec: FactSpec, word: str, op: str) -> int | float | Problem:
     if spec.type is Type.INT:
         whole = math.floor(value) if op == "above" else math.ceil(value)
         if op == "is" and value != whole:
-            return _refused(
-                spec,
-                word,
-                Text(
-                    f"a whole number{f' in {symbol(spec.unit)}' if symbol(spec.unit) else ''}",
-                    f"整数{f'（单位 {symbol(spec.unit)}）' if symbol(spec.unit) else ''}",
-                ),
-            )
+            return _refused(spec, word, Text(f"a whole number{of.en}", f"整数{of.zh}"))
         return whole + {"above": 1, "below": -1}.get(op, 0)
     return value + {"above": 1, "below": -1}.get(op, 0) * max(abs(value) * 0.01, 1e-6)
 

@@ -16,6 +16,7 @@ from assistant.dialogue._suppose import Differences, differences, suppose
 from assistant.dialogue._thresholds import with_rules
 from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, fact_of, facts_in, finding_data, nothing_yet, suggest, words, words_of
+from assistant.intent.assumed import short
 from assistant.intent.query import Assumed
 from assistant.render.labels import colon, label, led, listed
 from assistant.render.meanings import meaning
@@ -23,7 +24,6 @@ from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.facts import vocabulary
 from knowledge.language import Text
-from knowledge.lazy import lazy
 from knowledge.text import clean
 from rules.condition import FactLeaf
 from rules.proof import deciding, leaf_proofs
@@ -34,12 +34,6 @@ if TYPE_CHECKING:
     from rules.engine import Finding
     from rules.model import Rule
 
-# what if the width were 16 | suppose width = 16x | 如果宽度是 16
-_SUPPOSED = lazy(
-    r"\b(?:the |its )?(?P<word>[a-z][a-z_]{2,30})\s*(?:=+|\b(?:was|were|is|had been)\b)\s*(?P<value>[0-9][0-9.]{0,12}|yes|no|on|off)\b"
-    r"|(?:如果|假如|假设|要是)(?P<han>[\u4e00-\u9fff]{2,12}?)(?:是|为|等于)\s*(?P<wert>[0-9][0-9.]{0,12}|是|否)",
-    re.IGNORECASE,
-)
 SHOWN = 4  # findings of one kind of difference
 
 
@@ -72,13 +66,14 @@ def answer(turn: Turn) -> Reply:
 
 def _of_the_proof(turn: Turn) -> Assumed | None:
     """ "what if the width were 16": a value that the finding in focus rests on, called by the last word of its name or by its meaning."""
-    found, f = _SUPPOSED.search(turn.query.text), turn.finding
-    if found is None or f is None or turn.diagnosis is None:
+    said, f = short(turn.query.text), turn.finding
+    if said is None or f is None or turn.diagnosis is None:
         return None
-    word, value = (found["word"] or found["han"]).casefold(), found["value"] or found["wert"]
-    known = turn.diagnosis.facts.vocabulary
+    (word, value), known = said, turn.diagnosis.facts.vocabulary
     facts = dict.fromkeys(p.leaf.fact for p in leaf_proofs(f.proof) if isinstance(p.leaf, FactLeaf))
-    named = [n for n in facts if word in re.split(r"[._]", n) or (found["han"] and word in known[n].meaning.in_("zh"))]
+    named = [
+        n for n in facts if word in re.split(r"[._]", n) or (not word.isascii() and word in known[n].meaning.in_("zh"))
+    ]
     return Assumed(named[0], value) if len(named) == 1 else None
 
 

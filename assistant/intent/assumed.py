@@ -21,6 +21,9 @@ _DIRECT = lazy(
     r"(?:\"([^\"\n]{0,400})\"|([A-Za-z0-9_.%+-]+|\u662f|\u5426|\u65e0))",
     _I,
 )
+_SHORT_ZH = lazy(
+    r"(?:如果|假如|假设|要是)([\u4e00-\u9fff]{2,12}?)(?:是|为|等于)\s*([0-9][0-9.]{0,12}|是|否)"
+)  # 如果宽度是 16
 # ... on port mlx5_0/1 | port mlx5_0/1 的 ...: what no slot has a name for
 _WHOSE = lazy(
     r"(?P<on>(?<![A-Za-z])(?:on|of)\s+)?(?<![A-Za-z0-9_.-])"
@@ -60,6 +63,15 @@ def assumed(said: str, words: Sequence[str], slots: Slots) -> tuple[Assumed, ...
             out += _of_fact(clause)
     del counts
     return tuple(dict.fromkeys(out))[:MOST]
+
+
+def short(said: str) -> tuple[str, str] | None:
+    """A short name and its value, where a sentence supposes one thing by a word alone: ("width", "16") of "the width were 16", ("宽度", "16")."""
+    found = _DIRECT.search(said)
+    if found is not None and "." not in found[1]:
+        return found[1].lower(), _value(found)
+    han = _SHORT_ZH.search(said)
+    return (han[1], han[2]) if han is not None else None
 
 
 def _value(found: re.Match[str]) -> str:

@@ -49,7 +49,7 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     supposed = assumed.assumed(r.said, r.words, found.slots) if intent is Intent.WHATIF else ()
     signs = r.signs
     if intent in (Intent.WHATIF, Intent.WHY, Intent.UNKNOWN) and not supposed and _LEFT_ALONE.search(said):
-        intent, signs = Intent.VERDICT, ()  # what comes of it stands in whether it can be used
+        intent, signs = Intent.DIAGNOSE, ()  # what comes of it stands in the verdict
     filled = assumed.elsewhere(filled, supposed)
     written = [name.partition(" ")[2] for name in r.known if name.startswith("fact ")]
     facts = (

@@ -25,11 +25,16 @@ def server() -> Iterator[Model]:
         yield model
 
 
+def with_model(server: Model, folder: Path) -> GpudiagApp:
+    """The app on a recorded incident, with a model set."""
+    args = arguments(folder, *BUS)
+    args.settings = args.settings._replace(llm=Llm("openai/m", server.base, python=llm_python(), deadline=60))
+    return GpudiagApp(args)
+
+
 async def test_it_appears_below_the_answer(server: Model, tmp_path: Path) -> None:
     server.text = TRUE
-    args = arguments(tmp_path, *BUS)
-    args.settings = args.settings._replace(llm=Llm("openai/m", server.base, python=llm_python(), deadline=60))
-    app = GpudiagApp(args)
+    app = with_model(server, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         assert app_of(pilot) is app
         await until(pilot, lambda: app.desk.picture.diagnosis is not None)
@@ -62,9 +67,7 @@ async def test_it_appears_below_the_answer(server: Model, tmp_path: Path) -> Non
 
 async def test_what_a_sentence_may_have_meant_is_asked_and_not_done(server: Model, tmp_path: Path) -> None:
     server.text = SLOTS
-    args = arguments(tmp_path, *BUS)
-    args.settings = args.settings._replace(llm=Llm("openai/m", server.base, python=llm_python(), deadline=60))
-    app = GpudiagApp(args)
+    app = with_model(server, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: app.desk.picture.diagnosis is not None)
         transcript = app.workspace.chat.transcript

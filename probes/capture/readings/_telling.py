@@ -124,4 +124,4 @@ def begun(document: Mapping[str, Any], window: Window | None) -> int | None:
 
 def _told_digits(value: float) -> float:
     """As many digits as a reading of some seconds is worth: four, and no more than thousandths."""
-    return float(f"{round(value, 3):.4g}") if abs(value) < 10_000 else round(value)
+    return float(f"{round(value, 3):.4g}") if abs(value) < 10_000 else float(round(value))

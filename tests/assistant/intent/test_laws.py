@@ -138,6 +138,8 @@ def test_a_remedy_of_something_is_about_that(said: str, topic: str) -> None:
 @pytest.mark.parametrize("said", [
     "what happens if I do nothing?", "and if we ignore it?", "what if we keep using it", "what happens if I don't do anything", "如果不管它会怎样",
 ])  # fmt: skip
-def test_what_comes_of_doing_nothing_is_whether_it_can_be_used(said: str) -> None:
-    assert understand(said).intent is Intent.VERDICT
+def test_what_comes_of_doing_nothing_stands_in_the_verdict(said: str) -> None:
+    found = understand(said)
+    assert found.intent is Intent.DIAGNOSE
+    assert not found.symptoms
     assert understand("what if there was no xid 79").intent is Intent.WHATIF
