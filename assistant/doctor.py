@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Status
 from probes.live import ProbeSpec
@@ -201,7 +202,7 @@ def sources(
 ) -> list[Row]:  # fmt: skip
     """Each probe: what it gave, or why it gave nothing and what would change that. `more`: what gives more rights."""
     known = {spec.name: spec for spec in specs}
-    answered = {o.fact for r in results for o in r.observations if o.status.answered}
+    answered = {vocabulary().told(o).name for r in results for o in r.observations if o.status.answered}
     out = []
     for r in results:
         spec = known[r.probe]

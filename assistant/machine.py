@@ -17,7 +17,7 @@ from assistant.config import state_folder
 from knowledge.errors import InputError
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Observation, Source, Status, node
-from knowledge.observation_json import restored
+from knowledge.observation_json import UnknownFactError, restored
 from probes.host import Host, Recording, RecordingHost, Reply
 from probes.runner import ProbeResult, Progress, run, select
 
@@ -60,6 +60,7 @@ class Look:
     as_of: int | None  # ns UTC
     recording: Recording | None  # None for a bundle that was put together by hand
     earlier: tuple[Observation, ...] = ()  # samples of earlier checks, for rules over time
+    unknown_facts: tuple[str, ...] = ()  # facts of such samples in a recording that this version does not know
     remarks: tuple[
         str, ...
     ] = ()  # what there is to say about the way to it: that the connection broke, who we are there
@@ -251,8 +252,7 @@ def bundle(path: str) -> tuple[BundleHost | BugReportHost, Look]:
     from probes.bug_report_host import opened_bundle
 
     host = opened_bundle(path)
-    look = recorded(host, host.recording)
-    return host, replace(look, earlier=_earlier(host, path))
+    return host, Recorded(path, host).remembered(recorded(host, host.recording))
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,10 +278,10 @@ class Recorded:
         told = [r for r in results if recording is not None or not _nothing_recorded(r)]
         return Look(self.host.name, tuple(told), (), self.host.as_of, recording)
 
-    @property
-    def earlier(self) -> tuple[Observation, ...]:
-        """Samples of earlier checks that it holds."""
-        return _earlier(self.host, self.path)
+    def remembered(self, look: Look) -> Look:
+        """`look` with the samples of earlier checks that the recording holds."""
+        earlier, unknown = _earlier(self.host, self.path)
+        return replace(look, earlier=earlier, unknown_facts=unknown)
 
 
 def opened(path: str) -> Recorded:
@@ -305,25 +305,30 @@ def remarks(path: str, host: BundleHost | BugReportHost, look: Look, lang: str) 
         said.append(label("newer_entries", lang).format(n=host.skipped))
     if unknown := unknown_probes(look.recording):
         said.append(label("newer_probes", lang).format(names=", ".join(excerpt(n, 60) for n in unknown[:8])))
+    if look.unknown_facts:
+        said.append(label("newer_facts", lang).format(names=", ".join(excerpt(n, 60) for n in look.unknown_facts[:8])))
     return [f"{path}: {text}" for text in said]
 
 
-def _earlier(host: BundleHost | BugReportHost, path: str) -> tuple[Observation, ...]:
+def _earlier(host: BundleHost | BugReportHost, path: str) -> tuple[tuple[Observation, ...], tuple[str, ...]]:
+    """The samples of earlier checks in a recording; and the facts of those that this version does not know."""
     from probes.bundle import BundleHost
 
     data = host.extra(HISTORY) if isinstance(host, BundleHost) else None
-    out = []
+    out, unknown = [], dict[str, None]()
     for number, line in enumerate((data or b"").splitlines(), 1):
         try:
             sample = restored(json.loads(line))
             if not sample.source.call.startswith("history:"):
                 raise ValueError("it is no sample of an earlier check")
             out.append(sample)
+        except UnknownFactError as error:
+            unknown.setdefault(error.fact)
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path}: {HISTORY}:{number}: {error}", hint="record it again with `gpudiag collect`"
             ) from None
-    return tuple(out)
+    return tuple(out), tuple(unknown)
 
 
 def remembering(settings: Settings, look: Look, rules: Iterable[Rule]) -> tuple[Look, str]:

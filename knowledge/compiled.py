@@ -10,13 +10,14 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from knowledge.errors import Fault, FaultsError, nearest_hint
+from knowledge.errors import Fault, FaultsError, alike, nearest_hint
 
 if TYPE_CHECKING:
     from knowledge.yamlfile import Document
@@ -26,15 +27,15 @@ DATA = ROOT / "data"
 SHIPPED = ROOT / "_compiled"
 
 
-def shard(name: str) -> list[dict[str, Any]]:
-    """All entries of ``data/<name>.yaml`` or ``data/<name>/*.yaml``, in file order.
+def shard(name: str, *, shipped: Path = SHIPPED) -> list[dict[str, Any]]:
+    """All entries of ``data/<name>.yaml`` or ``data/<name>/*.yaml``, in file order; of the folder `shipped` if it is there.
 
     Raises FaultsError with every fault of every file.
     """
     entries: list[dict[str, Any]]
-    shipped = SHIPPED / f"{name}.json"
-    if shipped.is_file():
-        entries = json.loads(shipped.read_bytes())
+    ready = shipped / f"{name}.json"
+    if ready.is_file():
+        entries = json.loads(ready.read_bytes())
         return entries
     files = shard_files(name)
     schema = ROOT / "schema" / f"{name}.py"
@@ -53,8 +54,8 @@ def shard_names() -> list[str]:
     return sorted(p.stem for p in (ROOT / "schema").glob("*.py") if p.stem != "__init__" and shard_files(p.stem))
 
 
-def build_shard(name: str, files: Iterable[Path]) -> list[dict[str, Any]]:
-    """Load and check the YAML files of a shard."""
+def build_shard(name: str, files: Iterable[Path], *, below: Path = ROOT.parent) -> list[dict[str, Any]]:
+    """Load and check the YAML files of a shard; faults name them as they are called from `below`."""
     from knowledge import yamlfile
 
     model = importlib.import_module(f"knowledge.schema.{name}").Entry
@@ -62,7 +63,7 @@ def build_shard(name: str, files: Iterable[Path]) -> list[dict[str, Any]]:
     faults: list[Fault] = []
     names: dict[Any, str] = {}
     for path in files:
-        document = yamlfile.load(path, str(path.relative_to(ROOT.parent)))
+        document = yamlfile.load(path, str(path.relative_to(below)))
         if document.data is not None and not isinstance(document.data, list):
             document.fault((), "this file holds a list of entries")
             document.data = None
@@ -84,27 +85,48 @@ def build_shard(name: str, files: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 def check(document: Document, path: tuple[str | int, ...], data: Any, model: Any) -> Any:
-    """Validate `data` against a pydantic model; its complaints become faults with a place."""
+    """Validate `data` against a pydantic model; its complaints become faults with a place, each told once."""
     from pydantic import ValidationError
 
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        for item in error.errors(include_url=False):
-            # Tags of tagged unions stand in `loc` too; only what exists in the file has a place.
-            loc = tuple(item["loc"])
-            message, hint = item["msg"], ""
-            if item["type"] == "extra_forbidden":
-                message = f"unknown key {loc[-1]!r}"
-                hint = nearest_hint(str(loc[-1]), getattr(model, "model_fields", {})) if len(loc) == 1 else ""
-            elif item["type"] == "missing":
-                message = f"key {loc[-1]!r} is missing"
-            elif loc:
-                message = f"{'.'.join(map(str, loc))}: {message.removeprefix('Value error, ')}"
-            else:
-                message = message.removeprefix("Value error, ")
-            document.fault((*path, *loc), message, hint)
-        return None
+        items = error.errors(include_url=False)
+    strange = [tuple(item["loc"]) for item in items if item["type"] == "extra_forbidden"]
+    wrong: dict[tuple[str | int, ...], list[Any]] = {}  # one value that is none of several types is one fault
+    told = frozenset(document.faulty)  # a value that could not be read at all has no type either
+    for item in items:
+        loc = tuple(item["loc"])
+        if item["type"] == "extra_forbidden":
+            known = getattr(model, "model_fields", {}) if len(loc) == 1 else {}
+            document.fault((*path, *loc), f"unknown key {loc[-1]!r}", nearest_hint(str(loc[-1]), known))
+        elif item["type"] != "missing":
+            # Tags of unions stand in `loc` too; only what exists in the file has a place.
+            wrong.setdefault(_standing(document, (*path, *loc)), []).append(item)
+        elif any(s[:-1] == loc[:-1] and alike(s[-1], loc[-1]) for s in strange):
+            document.faulty.add((*path, *loc))  # it is there, misspelt: that is told
+        else:
+            document.fault((*path, *loc), f"key {loc[-1]!r} is missing")
+    for here, same in wrong.items():
+        if here not in told:
+            first, *others = (item["msg"].removeprefix("Value error, ") for item in same)
+            message = " or ".join([first, *(m.removeprefix("Input should be ") for m in others)])
+            name = ".".join(map(str, here[len(path) :]))
+            document.fault(here, f"{name}: {message}" if name else message, _nearest(same[0]))
+    return None
+
+
+def _nearest(item: Any) -> str:
+    """The nearest of the words of which one may stand where something else does."""
+    words = re.findall(r"'([^']+)'", str(item.get("ctx", {}).get("expected", "")))
+    return nearest_hint(item["input"], words) if isinstance(item["input"], str) and len(words) > 1 else ""
+
+
+def _standing(document: Document, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """The part of `path` that exists in the file."""
+    while path and path not in document.marks:
+        path = path[:-1]
+    return path
 
 
 def cache_dir() -> Path:

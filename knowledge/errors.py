@@ -7,7 +7,10 @@
     │   ├── InputError           a file that cannot be read          (exit 2)
     │   └── ConfigError          a setting that cannot be used       (exit 2)
     ├── UnknownNameError         a name that no table holds          (exit 2)
+    ├── TwinsError               two modules that take one place     (exit 2)
     └── FaultsError              data files with faults, all at once (exit 2)
+
+    UndeclaredFactError          a bug of gpudiag's own              (exit 70)
 """
 
 from __future__ import annotations
@@ -58,6 +61,21 @@ class UnknownNameError(GpudiagError):
         super().__init__(f"no {kind} named {name!r}", hint=hint, zh=zh, hint_zh=hint_zh)
 
 
+class UndeclaredFactError(Exception):
+    """A parser, a probe or a derivation tells a fact that the vocabulary does not hold.
+
+    It is no `GpudiagError`: nobody asked wrongly, and whoever handles those must not make an answer of it.
+    """
+
+    def __init__(self, fact: str, source: str, nearest: str) -> None:
+        hint = f"; the nearest is {nearest!r}" if nearest else ""
+        super().__init__(f"{source or 'something'} tells {fact!r}, which is no fact{hint}")
+
+
+class TwinsError(GpudiagError):
+    """Two modules of a folder that is a list export what only one may: both are named."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Fault:
     """One thing that is wrong in a data file, with its place (1-based line and column)."""
@@ -81,6 +99,13 @@ class FaultsError(GpudiagError):
         count = len(self.faults)
         head = f"{count} fault{'s' if count != 1 else ''}"
         super().__init__("\n".join([head, *map(str, self.faults)]))
+
+
+def alike(name: object, other: object) -> bool:
+    """Whether one of two words may be a misspelt form of the other."""
+    import difflib
+
+    return bool(difflib.get_close_matches(str(name), [str(other)], cutoff=0.6))
 
 
 def nearest_hint(name: str, known: Iterable[str], limit: int = 3, lang: str = "en") -> str:

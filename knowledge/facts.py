@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from knowledge.errors import UnknownNameError
+from knowledge.errors import UndeclaredFactError, UnknownNameError
 from knowledge.language import Text
 from knowledge.observation import Event, Observation, Scope, Series, Value
 from knowledge.units import TIMES, parse_duration, span, symbol
@@ -164,9 +164,14 @@ def _is(type_: Type, value: Value) -> bool:
     """True when `value` is a plain value of `type_`: bool, int, float or str."""
     if type_ is Type.BOOL or isinstance(value, bool):
         return type_ is Type.BOOL and isinstance(value, bool)
-    if type_ is Type.FLOAT:
-        return isinstance(value, int) or (isinstance(value, float) and not math.isnan(value))
-    return isinstance(value, int if type_ is Type.INT else str)
+    if type_ is Type.FLOAT and isinstance(value, float):
+        return not math.isnan(value)
+    if type_ in (Type.INT, Type.FLOAT):
+        return isinstance(value, int) and abs(value) < _MOST
+    return isinstance(value, str)
+
+
+_MOST = 1 << 1000  # what a document of a stranger holds beyond that is no count, and cannot be reckoned with
 
 
 def _number(value: float) -> str:
@@ -181,7 +186,7 @@ def _percent(value: float) -> str:
 
 def _size(value: Value) -> Value:
     """An amount of bytes in the unit in which it is at least one; what is no number stays."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if not isinstance(value, int | float) or not _is(Type.FLOAT, value) or not math.isfinite(value):
         return value
     amount, unit = float(value), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
@@ -220,6 +225,18 @@ class Vocabulary:
         if found is None and (entry := self._entries.get(name)) is not None:
             found = self._specs[name] = entry if isinstance(entry, FactSpec) else FactSpec.from_plain(entry)
         return found
+
+    def told(self, observation: Observation) -> FactSpec:
+        """The fact that our own parsers, probes and derivations tell. UndeclaredFactError when there is none of that name."""
+        spec = self.get(observation.fact)
+        if spec is None:
+            raise UndeclaredFactError(observation.fact, observation.source.probe, self.nearest(observation.fact))
+        return spec
+
+    def current(self, name: str) -> str | None:
+        """What a fact of an older record is called now; None when this version does not know it."""
+        spec = self.get(name)
+        return (spec.replaced_by or name) if spec else None
 
     def having(self, key: str, value: str | None = None) -> list[FactSpec]:
         """The facts of which attribute `key` says something, or says `value`. The others are not built."""

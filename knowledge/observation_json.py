@@ -1,5 +1,8 @@
 """Observations as JSON objects, whole: what is read back equals what was written.
 
+What is read back may be of another version of gpudiag: a fact that was renamed has its new name, and one that this
+version does not know is no observation (`UnknownFactError`).
+
 People and scripts read it too, so names are those of `Observation` and what is empty is left out.
 """
 
@@ -8,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from knowledge.facts import vocabulary
 from knowledge.observation import (
     Clock,
     Event,
@@ -21,6 +25,14 @@ from knowledge.observation import (
     Subject,
     Value,
 )
+
+
+class UnknownFactError(ValueError):
+    """An observation of a fact that this version does not know. It was written by another one: no bug of this one."""
+
+    def __init__(self, fact: str) -> None:
+        super().__init__(f"fact {fact!r:.100} is not known to this version of gpudiag")
+        self.fact = fact
 
 
 def plain(o: Observation) -> dict[str, Any]:
@@ -49,12 +61,15 @@ def plain(o: Observation) -> dict[str, Any]:
 
 
 def restored(row: Any) -> Observation:
-    """The opposite of `plain`. ValueError when the object is no observation."""
+    """The opposite of `plain`. ValueError when the object is no observation, UnknownFactError when its fact is not known."""
     try:
+        fact = vocabulary().current(str(row["fact"]))
+        if fact is None:
+            raise UnknownFactError(str(row["fact"]))
         source = row["source"]
         window = row.get("window")
         return Observation(
-            str(row["fact"]), _a_subject(row["subject"]), _a_value(row.get("value")), Status(row["status"]),
+            fact, _a_subject(row["subject"]), _a_value(row.get("value")), Status(row["status"]),
             Source(str(source["probe"]), str(source["call"]), _number(source["line"]), int(source["revision"])),
             _number(row.get("at")), Clock(row.get("clock", "none")),
             None if window is None else (int(window[0]), int(window[1])),

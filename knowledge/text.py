@@ -21,6 +21,11 @@ def clean(text: str) -> str:
     return _INVISIBLE.sub("", _ANSI.sub("", text))
 
 
+def digits(text: str, most: int = 18) -> int | None:
+    """The number that ASCII digits spell. None for anything else, and for more than `most` digits: no counter has so many."""
+    return int(text) if len(text) <= most and text.isascii() and text.isdigit() else None
+
+
 def excerpt(text: str, limit: int = 400) -> str:
     """One clean line of at most `limit` characters, cut in the middle when longer."""
     line = " ".join(clean(text).split()) if "\n" in text else clean(text).strip()

@@ -7,13 +7,14 @@ The loader never stops at the first fault of a file that can be parsed at all.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import yaml
 
-from knowledge.errors import Fault, FaultsError
+from knowledge.errors import Fault, FaultsError, alike
 
 Path_: TypeAlias = tuple[str | int, ...]
 MAX_COPIED = 10_000  # values that aliases repeat: a billion-laughs file needs millions, honest files tens
@@ -33,12 +34,13 @@ _FLOAT = re.compile(
 
 @dataclass(slots=True)
 class Document:
-    """One parsed file: plain data, the place of each value and key, and what was wrong."""
+    """One parsed file: plain data, the place of each value and key, and what was wrong where."""
 
     file: str
     data: Any
     marks: dict[Path_, tuple[int, int]] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
+    faulty: set[Path_] = field(default_factory=set)  # paths of which nothing more can be told
 
     def at(self, path: Path_) -> tuple[int, int]:
         """Line and column (1-based) of the value at `path`, or of its nearest parent."""
@@ -50,11 +52,23 @@ class Document:
         """Record a fault at the place of `path`."""
         line, column = self.at(path)
         self.faults.append(Fault(self.file, line, column, message, hint))
+        self.faulty.add(path)
 
     def raise_faults(self) -> None:
         """Raise all faults of this document, if any."""
         if self.faults:
             raise FaultsError(self.faults)
+
+
+def unsure(path: Path_, faulty: Collection[Path_]) -> bool:
+    """Whether nothing can be told of what stands at `path`: it has a fault, stands within one, or is there, misspelt."""
+    for bad in faulty:
+        depth = min(len(bad), len(path))
+        if bad[:depth] == path[:depth]:
+            return True
+        if len(bad) <= len(path) and bad[:-1] == path[: len(bad) - 1] and alike(bad[-1], path[len(bad) - 1]):
+            return True
+    return False
 
 
 def load(path: Path, name: str | None = None) -> Document:

@@ -84,6 +84,13 @@ def lines_of(text: str) -> list[Line]:
 
 def best(formats: Iterable[Format], head: str) -> Format | None:
     """The format that recognises `head` with the highest certainty; None when none does."""
-    scored = [(f.sniff(head), f.name, f) for f in formats]
-    score, _, chosen = max(scored, default=(0, "", None), key=lambda item: item[:2])
-    return chosen if score > 0 else None
+    return max(surest(formats, head), key=lambda f: f.name, default=None)
+
+
+def surest(formats: Iterable[Format], head: str) -> list[Format]:
+    """Those that recognise `head` with the highest certainty. The certainties are the order in which formats come: a
+    document that two recognise alike belongs to neither, and the tests' samples must hold none.
+    """
+    scored = [(f.sniff(head), f) for f in formats]
+    top = max((score for score, _ in scored), default=0)
+    return [f for score, f in scored if score == top > 0]

@@ -8,10 +8,13 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import probes.parse
+from knowledge.exports import unlike
 from probes.base import DocumentFormat, Format, LogFormat, best
 
 
@@ -44,9 +47,14 @@ def _modules() -> list[str]:
 
 
 def _load(names: list[str]) -> tuple[Format, ...]:
-    modules = [importlib.import_module(f"{probes.parse.__name__}.{name}") for name in names]
-    found: list[Format] = [module.FORMAT for module in modules]
-    return tuple(sorted(found, key=lambda format_: format_.name))
+    return exported(importlib.import_module(f"{probes.parse.__name__}.{name}") for name in names)
+
+
+def exported(modules: Iterable[ModuleType]) -> tuple[Format, ...]:
+    """The formats of these modules, ordered by name. TwinsError when two have one name, or know a text by the same sign."""
+    found: list[tuple[str, Format]] = [(module.__name__, module.FORMAT) for module in modules]
+    own = {"name": "are called {!r}", "sniff": "recognise a text by the same function"}
+    return tuple(sorted(unlike(found, "formats", own), key=lambda format_: format_.name))
 
 
 HEADLINE = 100  # the certainty of a document that is known by its own headline

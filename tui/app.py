@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # what is typed after these is a command, a filter, a sentence
 OPENING = frozenset(("colon", "slash", "c", "1", "alt+1"))
+PAUSE = 0.5  # seconds in which no key answers a question that has just come up: it was meant for what was there before
 
 
 class GpudiagApp(App[int]):
@@ -49,9 +50,10 @@ class GpudiagApp(App[int]):
         Binding("ctrl+z", "suspend_process", "Suspend", show=False),
     ]
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: argparse.Namespace, *, pause: float = PAUSE) -> None:
         super().__init__()
         self.args = args
+        self.pause = pause
         self.kept = memory.load(args.settings)
         self.jobs = Jobs(self)
         self.desk = Desk(self, self.jobs, args)

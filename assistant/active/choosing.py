@@ -12,7 +12,7 @@ from assistant.active.there import tools
 from knowledge.errors import UsageError, nearest_hint
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Status
-from knowledge.text import clean, excerpt
+from knowledge.text import clean, digits, excerpt
 from probes.active import ActiveTest, Refused, Step, chosen, spoken, tests
 from probes.host import Host
 
@@ -76,8 +76,8 @@ def planned(args: argparse.Namespace, host: Host, there: str = "") -> Plan:
     wanted = _wanted(args.names, args.level)
     rows, busy, blind = _looked(host, only)
     gpus = tuple(
-        Gpu(int(r["index"]), clean(r.get("name", ""))[:60], clean(r.get("pci.bus_id", ""))[:20], busy.get(r["index"], NO_TEXT))
-        for r in rows if r.get("index", "").isdigit()
+        Gpu(index, clean(r.get("name", ""))[:60], clean(r.get("pci.bus_id", ""))[:20], busy.get(r["index"], NO_TEXT))
+        for r in rows if (index := digits(r.get("index", ""))) is not None
     )  # fmt: skip
     told = tuple(g.index for g in gpus)  # the recorded call names them: a replay asks the same
     have = tools(host, sorted({b for t in wanted for b in t.binaries}))

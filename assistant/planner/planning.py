@@ -1,11 +1,12 @@
 """The plan: from live rules to the probes that can settle them, and when to stop.
 
-Pure: a function of the goal, the facts, the rules and the probes there are (and of whether this process is root).
+Pure: a function of the goal, the facts, the rules and the probes there are, and of whether they run as root.
 Nothing depends on an order of arrival.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -27,13 +28,15 @@ if TYPE_CHECKING:
 
 def plan(
     goal: Goal, facts: FactBase, ruleset: RuleSet, available: Sequence[ProbeSpec], ran: Collection[str] = (),
-    budget_s: float | None = None,
+    budget_s: float | None = None, *, root: bool | None = None,
 ) -> Plan:  # fmt: skip
     """What to look at, ask and run next for `goal`, given what is known.
 
     `available`: the probes that can be run where the goal lies (none for a machine that cannot be reached). `ran`:
     names of those that ran, whatever they gave. `budget_s`: seconds that are left for probes; None: as many as it takes.
+    `root`: probes run as root; None: if this process does.
     """
+    root = os.geteuid() == 0 if root is None else root
     cards = index(ruleset.rules)
     open_ = waiting(available, ran, facts)
     tellers = Tellers(open_, facts, facts.vocabulary)
@@ -49,7 +52,7 @@ def plan(
             base = _defaults(available, ran)  # it would be a yes, and nobody says yes on less than `check` does
     tags = _tags(goal)
     standing_in = [s for s in available if s.name in base and s not in open_]
-    found = candidates(goal, matters, [*open_, *standing_in], tellers, base, tags)
+    found = candidates(goal, matters, [*open_, *standing_in], tellers, base, tags, root)
     batch = _batch(found, {s.name: s for s in available}, matters, tellers, base, budget_s)
     unasked = {c.probe for c in found if not c.consent}
     asked = questions(goal, matters, unasked, tellers, cards, facts.vocabulary, tags)

@@ -6,7 +6,6 @@ which comes first, and so need to be in the right order, not exact. Each is argu
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping, Sequence
 
 from assistant.planner.model import Candidate, Goal
@@ -57,14 +56,10 @@ def weight(w: Waiting, goal: Goal, tags: Collection[str]) -> float:
     return value
 
 
-def lacks_privilege(spec: ProbeSpec) -> bool:
-    """Whether the probe wants root for a whole answer and this process is not root."""
-    return "root" in spec.needs.privileges and os.geteuid() != 0
-
-
-def cost(spec: ProbeSpec) -> float:
-    """What a probe costs; 1 is a command that ends within a second."""
-    base = _COST[spec.cost] * (_UNPRIVILEGED if lacks_privilege(spec) else 1.0)
+def cost(spec: ProbeSpec, root: bool) -> float:
+    """What a probe costs; 1 is a command that ends within a second. `root`: it would run as root."""
+    lacks = "root" in spec.needs.privileges and not root
+    base = _COST[spec.cost] * (_UNPRIVILEGED if lacks else 1.0)
     return base + _SIDE_EFFECT * len(spec.side_effects)
 
 
@@ -85,7 +80,7 @@ def needs_consent(spec: ProbeSpec, base: Collection[str] = ()) -> bool:
 
 def candidates(
     goal: Goal, live: Mapping[str, Waiting], open_: Sequence[ProbeSpec], tellers: Tellers, base: Collection[str],
-    tags: Collection[str],
+    tags: Collection[str], root: bool,
 ) -> list[Candidate]:  # fmt: skip
     """Every probe that can change something, best first; `base` are those that the health of a node rests on.
 
@@ -111,7 +106,7 @@ def candidates(
         worth = value.get(spec.name, 0.0)
         reason = _reason(spec, pairs, tellers)
         asks, some = needs_consent(spec, base), any(rule in hinted for _, rule in pairs)
-        out.append(Candidate(spec.name, round(worth, 6), cost(spec), tuple(pairs), asks, reason, some))
+        out.append(Candidate(spec.name, round(worth, 6), cost(spec, root), tuple(pairs), asks, reason, some))
     return sorted(out, key=lambda c: (c.consent, c.probe not in base, -c.value / c.cost, c.probe))
 
 

@@ -31,8 +31,9 @@ def pad(text: str, columns: int) -> str:
 def terminal_width() -> int:
     """Columns to fill: the terminal's (``COLUMNS`` first), a fixed width on a pipe."""
     columns = PIPE_WIDTH
-    if os.environ.get("COLUMNS", "").isdigit():
-        columns = int(os.environ["COLUMNS"])
+    told = os.environ.get("COLUMNS", "")
+    if told.isascii() and told.isdigit() and len(told) < 6:
+        columns = int(told)
     elif sys.stdout is not None and sys.stdout.isatty():
         try:
             columns = os.get_terminal_size(sys.stdout.fileno()).columns

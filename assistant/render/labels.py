@@ -41,6 +41,10 @@ _LABELS: dict[str, Text] = {
     "newer_probes": Text(
         "was recorded with probes that this version does not have: {names}", "记录时使用了本版本没有的探针：{names}"
     ),
+    "newer_facts": Text(
+        "holds samples of earlier checks of facts that this version does not know: {names}",
+        "其中早前检查的样本含有本版本不认识的事实：{names}",
+    ),
     "newer_entries": Text("{n} entries of kinds that this version does not know", "{n} 个条目的类型是此版本不认识的"),
     "destructive": Text("destructive: hardware is touched", "高风险：涉及硬件操作"),
     # sections

@@ -335,7 +335,7 @@ class Eyes:
         look = here.look(here.offers if by_hand and not probes else probes)
         if probes:
             return _seen(look, tuple(probes), notes=tuple(look.notes))
-        look = replace(look, earlier=here.earlier)
+        look = here.remembered(look)
         remarks = machine.remarks(origin.bundle, here.host, look, self.settings.output.lang)
         found = _seen(
             look, tuple(here.offers if by_hand else ()), offers=() if by_hand else here.offers,

@@ -23,10 +23,10 @@ REST = 60.0  # seconds for which a server that failed is not asked again
 _failed: dict[str, tuple[float, Text]] = {}
 
 
-def failure(url: str) -> Text | None:
-    """Why the server did not answer a moment ago; None when it may be asked."""
+def failure(url: str, *, rest: float = REST) -> Text | None:
+    """Why the server did not answer in the last `rest` seconds; None when it may be asked."""
     when, why = _failed.get(url, (0.0, Text("")))
-    return why if url in _failed and time.monotonic() - when < REST else None
+    return why if url in _failed and time.monotonic() - when < rest else None
 
 
 def failed(url: str, why: Text) -> None:

@@ -71,6 +71,14 @@ class _Seen:
         """Why there is no value; None when nobody asked."""
         return next((o.status for o in self.by.get((fact, subject), ())), None)
 
+    def why_not(self, fact: str, subject: Subject) -> tuple[Status, str] | None:
+        """Why there is not one answer: the reason of a source, or that answers differ; None when nobody asked."""
+        found = self.by.get((fact, subject), ())
+        if any(o.status is not Status.OK for o in found):
+            return next((o.status, o.detail) for o in found if o.status is not Status.OK)
+        values = sorted({str(o.value) for o in found})
+        return (Status.FAILED, f"sources disagree: {' and '.join(values)}") if values else None
+
 
 def _gpu(o: Observation) -> Subject | None:
     if o.status is not Status.OK or not isinstance(o.value, str) or not o.value.startswith("gpu:"):
@@ -180,9 +188,8 @@ def _unlisted(seen: _Seen) -> list[Observation]:
         said = ", ".join(f"{p.id} {seen.value('process.comm', p) or ''}".strip() for p in holders[g][:8])
         if holders[g] or whole:
             out.append(_derived("gpu.unlisted_holders", g, len(holders[g]), found[0], said))
-        elif node is not None and (status := seen.status("node.processes.on_gpu", node)) is not None:
-            why = next(o.detail for o in seen.by["node.processes.on_gpu", node])
-            out.append(_derived("gpu.unlisted_holders", g, None, found[0], "", status, why))
+        elif node is not None and (reason := seen.why_not("node.processes.on_gpu", node)) is not None:
+            out.append(_derived("gpu.unlisted_holders", g, None, found[0], "", *reason))
     return out
 
 

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from knowledge.observation import Observation, Origin, Scope, Source, Status, Subject, Value
+from knowledge.text import digits
 
 _MPS = "nvidia-cuda-mps"  # the server that works for its clients, as the kernel cuts its name
 _UNITS = {"": 2.0**-20, "b": 2.0**-20, "k": 2.0**-10, "m": 1.0, "g": 1024.0, "t": 1048576.0}  # to MiB
@@ -177,7 +178,7 @@ def _cgpu_limit(seen: _Seen, process: Subject, env: Mapping[str, str]) -> float 
 
 
 def _number(text: str) -> float:
-    return float(text) if text.isdigit() and len(text) < 12 else 0.0
+    return float(digits(text, 11) or 0)
 
 
 def _compute_limit(env: Mapping[str, str]) -> float | None:

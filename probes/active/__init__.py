@@ -13,12 +13,14 @@ import json
 import pkgutil
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from types import ModuleType
 from typing import NamedTuple
 
 from knowledge.errors import UsageError
+from knowledge.exports import unlike
 from knowledge.language import Text
 from knowledge.lazy import lazy
 from knowledge.observation import Observation, Status, node
@@ -74,11 +76,16 @@ class ActiveTest(NamedTuple):
 def tests() -> tuple[ActiveTest, ...]:
     """Every test, the quickest first."""
     names = sorted(info.name for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_"))
-    found: list[ActiveTest] = []
-    for name in names:
-        module = importlib.import_module(f"{__name__}.{name}")
-        found += [module.TEST] if hasattr(module, "TEST") else module.TESTS
-    return tuple(sorted(found, key=lambda t: (t.level, t.seconds, t.name)))
+    return exported(importlib.import_module(f"{__name__}.{name}") for name in names)
+
+
+def exported(modules: Iterable[ModuleType]) -> tuple[ActiveTest, ...]:
+    """The tests of these modules, the quickest first. TwinsError when two of them have one name."""
+    found: list[tuple[str, ActiveTest]] = []
+    for module in modules:
+        found += [(module.__name__, test) for test in ([module.TEST] if hasattr(module, "TEST") else module.TESTS)]
+    each = unlike(found, "active tests", {"name": "are called {!r}"})
+    return tuple(sorted(each, key=lambda t: (t.level, t.seconds, t.name)))
 
 
 def named(name: str) -> ActiveTest | None:

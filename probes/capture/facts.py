@@ -46,8 +46,8 @@ def observations(
     _of_waits(emit, document, found)
     _of_samples(emit, document, found)
     _of_ranks(emit, document)
-    out = [*emit.out, *trace_facts.traced(document, folder, host)]
-    return _once(out)
+    _of_traces(emit, document, folder, found)
+    return _once(emit.out)
 
 
 class Emit:
@@ -298,6 +298,17 @@ def _driving(document: Mapping[str, Any], target: Target, row: Mapping[str, Any]
             mapping(document.get("stacks")), target.process.pid, mapping(row.get("sources")), _window(document)
         )
     return None
+
+
+def _of_traces(
+    emit: Emit, document: Mapping[str, Any], folder: Path | None, found: Sequence[tuple[Target, Mapping[str, Any]]]
+) -> None:
+    told, strange = trace_facts.traced(document, folder, emit.host)
+    emit.out += told
+    for target, _ in found if strange else ():
+        names = ", ".join(clean(name) for name in strange)
+        emit.lack("capture.parts.missing", process_subject(target.process.pid, emit.host), Status.FAILED,
+                  f"facts that this version of gpudiag does not take from a capture: {names}")  # fmt: skip
 
 
 def _of_ranks(emit: Emit, document: Mapping[str, Any]) -> None:

@@ -9,27 +9,40 @@ from typing import Any, Final
 
 from knowledge.errors import GpudiagError
 from knowledge.observation import Observation, Scope, Source, Subject, node
-from knowledge.observation_json import restored
+from knowledge.observation_json import UnknownFactError, restored
 from knowledge.text import clean, excerpt
 from probes.capture import manifest
 from probes.capture.manifest import rows
 from probes.capture.model import Target
+from probes.capture.provides import FACTS
 from probes.capture.subjects import job_subject, process_subject, rank_subject
 
 NAME: Final = "capture"
 TRACE_REVISION: Final = 1  # of what traces are made into
 
 
-def traced(document: Mapping[str, Any], folder: Path | None, host: str) -> list[Observation]:
-    """What the profiler traces told: as it was kept, or read again where it was made by another revision."""
+def traced(document: Mapping[str, Any], folder: Path | None, host: str) -> tuple[list[Observation], list[str]]:
+    """What the profiler traces told: as it was kept, or read again where it was made by another revision.
+
+    Also the names of the kept facts that this version does not take from a capture: another one wrote them.
+    """
     kept = document.get("observations")
     if document.get("observations_revision") != TRACE_REVISION and folder is not None and _files(document, folder):
-        return trace_observations(document, folder, host)
-    out = []
+        return trace_observations(document, folder, host), []
+    out, strange = [], dict[str, None]()
     for row in kept if isinstance(kept, list) else ():
-        with suppress(ValueError, TypeError, KeyError):
-            out.append(restored(row))
-    return out
+        try:
+            one = restored(row)
+        except UnknownFactError as error:
+            strange.setdefault(error.fact)
+        except ValueError:
+            continue
+        else:
+            if one.fact in FACTS:
+                out.append(one)
+            else:
+                strange.setdefault(one.fact)
+    return out, list(strange)
 
 
 def _files(document: Mapping[str, Any], folder: Path) -> list[tuple[Target, Path]]:

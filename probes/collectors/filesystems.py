@@ -399,7 +399,7 @@ def _unanswered(first: list[str], second: list[str]) -> bool:
 def _transports(lines: list[str]) -> tuple[int, int]:
     """Requests sent and answers received over all connections: ``xprt: tcp 832 0 1 0 11 SENT RECEIVED ...``."""
     words = [line.split() for line in lines if line.startswith("xprt: ")]
-    counts = [(int(w[7]), int(w[8])) for w in words if len(w) > 8 and w[7].isdigit() and w[8].isdigit()]
+    counts = [(int(w[7]), int(w[8])) for w in words if len(w) > 8 and w[7].isdecimal() and w[8].isdecimal()]
     return sum(sent for sent, _ in counts), sum(received for _, received in counts)
 
 

@@ -101,12 +101,17 @@ def read(path: str, size: int = 65536) -> bytes:
         os.close(fd)
 
 
-def number(text: bytes) -> int | None:
+def number(text: bytes, base: int = 10) -> int | None:
     """A whole number of the kernel; None when it is none (``max``)."""
     try:
-        return int(text)
+        return int(text, base)
     except ValueError:
         return None
+
+
+def added(*numbers: int | None) -> int | None:
+    """The sum; None where a part of it is not known."""
+    return None if None in numbers else sum(n for n in numbers if n is not None)
 
 
 def pairs(data: bytes) -> dict[str, int]:
@@ -211,9 +216,10 @@ class Thread:
         self.last_schedule = schedule
         parts = schedule.split()
         if len(parts) >= 2:
-            cpu, wait = int(parts[0]), int(parts[1])
+            cpu, wait = number(parts[0]), number(parts[1])
         else:
-            cpu, wait = (int(fields[11]) + int(fields[12])) * (1_000_000_000 // TICKS), None
+            ticks = added(number(fields[11]), number(fields[12]))
+            cpu, wait = None if ticks is None else ticks * (1_000_000_000 // TICKS), None
         where: Any = None
         gil = 0 if runtime is not None else None
         if state == "R":
@@ -221,8 +227,8 @@ class Thread:
         elif self.call >= 0:
             where, waits = self._where(runtime, futex)
             gil = waits if runtime is not None else None
-        blkio = int(fields[39]) if len(fields) > 39 else None
-        return (state, cpu, wait, where, gil, None, None, int(fields[36]) if len(fields) > 36 else None, blkio)
+        processor, blkio = (number(fields[i]) if len(fields) > i else None for i in (36, 39))
+        return (state, cpu, wait, where, gil, None, None, processor, blkio)
 
     def _syscall(self) -> bytes:
         try:
@@ -244,7 +250,7 @@ class Thread:
             return "running", 0
         waits = 0
         if runtime is not None and words[0] in futex and len(words) > 1:
-            waits = int(runtime[0] <= int(words[1], 16) < runtime[1])
+            waits = int(runtime[0] <= (number(words[1], 16) or 0) < runtime[1])
         return number(words[0]), waits
 
     def _switches(self) -> tuple[Any, Any]:
@@ -255,7 +261,7 @@ class Thread:
         self.comm = name or self.comm  # threads are named late
         at = data.rfind(b"\nvoluntary_ctxt_switches:")
         words = data[at:].split() if at >= 0 else []
-        return (int(words[1]), int(words[3])) if len(words) >= 4 else (None, None)
+        return (number(words[1]), number(words[3])) if len(words) >= 4 else (None, None)
 
     def migrations(self) -> int | None:
         """How often the scheduler has moved it to another CPU; None where the kernel does not tell."""
@@ -298,7 +304,7 @@ class Job:
             links = os.stat(self.tasks).st_nlink  # it counts the threads
             if links == self.links and now - self.scanned < RESCAN:
                 return 0
-            names = sorted(int(n) for n in os.listdir(self.tasks))
+            names = sorted(int(n) for n in os.listdir(self.tasks) if n.isdecimal())
         except OSError:
             self.ended = time.monotonic_ns()
             return 0
@@ -357,10 +363,10 @@ class Job:
 
 
 class Fast:
-    """Looks at all threads, `hz` times a second or as often as the budget allows."""
+    """Looks at all threads, `hz` times a second or as often as the budget allows. `most`: threads times samples that it keeps."""
 
-    def __init__(self, jobs: list[Job], proc: str, hz: float) -> None:
-        self.jobs, self.hz = jobs, hz
+    def __init__(self, jobs: list[Job], proc: str, hz: float, *, most: int = MAX_CELLS) -> None:
+        self.jobs, self.hz, self.most = jobs, hz, most
         for job in jobs:
             job.most = min(max(ALL_LEADERS // len(jobs) - 1, 1), LEADERS)
         self.at: list[int] = []
@@ -444,7 +450,7 @@ class Fast:
 
     def _bound(self) -> None:
         """Drop every second sample where there are too many: counters stay right."""
-        if len(self.at) * max(sum(len(j.threads) for j in self.jobs) + self.dead, 1) <= MAX_CELLS or len(self.at) < 8:
+        if len(self.at) * max(sum(len(j.threads) for j in self.jobs) + self.dead, 1) <= self.most or len(self.at) < 8:
             return
         for job in self.jobs:
             for _, thread in job.all():
@@ -476,7 +482,7 @@ class Fast:
         every = got / max(count / max(self.fulls, 1), 1.0)
         slowed = ""
         if self.halved:
-            slowed = f"{self.hz:g} looks a second would not fit into {MAX_CELLS} values: {got:.1f}"
+            slowed = f"{self.hz:g} looks a second would not fit into {self.most} values: {got:.1f}"
         elif every < 0.66 * self.hz:
             many = sum(len(j.threads) for j in self.jobs)
             slowed = (
@@ -563,8 +569,8 @@ class Process:
         except (OSError, IndexError, ValueError):
             return
         words = dict(line.split(b":", 1) for line in status.splitlines() if b":" in line)
-        swap = words.get(b"VmSwap", b"").split()
-        values["swap"] = int(swap[0]) * 1024 if swap else None
+        swap = number(b"".join(words.get(b"VmSwap", b"").split()[:1]))
+        values["swap"] = None if swap is None else swap * 1024
         if "cpus_allowed" not in self.once:
             self.once["cpus_allowed"] = words.get(b"Cpus_allowed_list", b"").strip().decode("ascii", "replace")
             self.once["mems_allowed"] = words.get(b"Mems_allowed_list", b"").strip().decode("ascii", "replace")
@@ -635,12 +641,13 @@ def numa(folder: str, many: int) -> dict[str, Any]:
 def _count(line: bytes, bytes_: dict[str, int]) -> None:
     """``7f00 default anon=3 N0=2 N1=1 kernelpagesize_kB=4``."""
     words = line.split()
-    size = next((int(w[18:]) for w in words if w.startswith(b"kernelpagesize_kB=")), PAGE >> 10) << 10
+    size = next((number(w[18:]) for w in words if w.startswith(b"kernelpagesize_kB=")), PAGE >> 10)
     for word in words[2:]:
         name, _, value = word.partition(b"=")
-        if name[:1] == b"N" and name[1:].isdigit() and value.isdigit():
+        count = number(value) if name[:1] == b"N" and name[1:].isdigit() and value.isdigit() else None
+        if count is not None and size is not None:
             key = name[1:].decode()
-            bytes_[key] = bytes_.get(key, 0) + int(value) * size
+            bytes_[key] = bytes_.get(key, 0) + count * (size << 10)
 
 
 # --- control groups -----------------------------------------------------------------------

@@ -143,7 +143,7 @@ def look(proc: str, pid: int, links: list[tuple[str, str]], known: dict[str, str
             writable = int(info.get("flags", "0"), 8) & 3 != 0
         except ValueError:
             continue
-        if not writable or not info.get("pos", "").isdigit():
+        if not writable or not info.get("pos", "").isdecimal():
             continue
         device, kind, point = by_id.get(info.get("mnt_id", ""), ["", "", ""])
         folder, _, name = link.rpartition("/")
@@ -159,7 +159,7 @@ def again(proc: str, pid: int, record: Record, before: set[str]) -> None:
     """The second reading of one process."""
     for file in record.get("files", []):
         info = position(proc, pid, file["fd"])
-        if info.get("pos", "").isdigit():
+        if info.get("pos", "").isdecimal():
             file["pos"].append(int(info["pos"]))
     record["blocked"] = len(before & blocked(proc, pid))
 

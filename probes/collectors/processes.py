@@ -470,7 +470,7 @@ class Details:
         read = self.reading
         status = read.text(pid, "status", 8192)
         switches = (
-            re.findall(r"^(?:non)?voluntary_ctxt_switches:\s*(\d+)", status, re.MULTILINE)
+            re.findall(r"^(?:non)?voluntary_ctxt_switches:\s*(\d{1,20})\b", status, re.MULTILINE)
             if isinstance(status, str)
             else []
         )
@@ -559,11 +559,19 @@ def stripped(text: str | dict[str, str]) -> str | dict[str, str]:
     return text.strip() if isinstance(text, str) else text
 
 
+def seconds_of(text: str | dict[str, str]) -> float | None:
+    """The first number of /proc/uptime; None when there is none."""
+    try:
+        return float(text.split()[0]) if isinstance(text, str) else None
+    except (ValueError, IndexError):
+        return None
+
+
 def io_of(text: str | dict[str, str]) -> dict[str, Any]:
     """/proc/PID/io as numbers."""
     if not isinstance(text, str):
         return text
-    return {k: int(v) for k, v in re.findall(r"^(\w+): (\d+)", text, re.MULTILINE)}
+    return {k: int(v) for k, v in re.findall(r"^(\w+): (\d{1,20})\b", text, re.MULTILINE)}
 
 
 # --- choosing ----------------------------------------------------------------------------------
@@ -634,7 +642,7 @@ def users_of(reading: Reading, uids: set[int]) -> dict[str, str]:
     try:
         for line in reading.all_bytes(reading.root + "/etc/passwd", 1 << 20).decode("utf-8", "replace").splitlines():
             parts = line.split(":")
-            if len(parts) > 2 and parts[2].isdigit() and int(parts[2]) in uids:
+            if len(parts) > 2 and re.fullmatch(r"[0-9]{1,10}", parts[2]) and int(parts[2]) in uids:
                 names.setdefault(parts[2], parts[0])
     except OSError as error:
         return failed(error)
@@ -688,7 +696,7 @@ def collect(document: dict[str, Any], reading: Reading, options: argparse.Namesp
     table.find_holders(reading, skip)
     asked = list(dict.fromkeys([*options.pid, *named(table.rows, reading, options.name, skip)]))
     uptime = reading.text("", "uptime", 64)
-    document["uptime_s"] = float(uptime.split()[0]) if isinstance(uptime, str) and uptime.split() else None
+    document["uptime_s"] = seconds_of(uptime)
     document.update(
         holders=table.counts, unreadable=table.errors, columns=list(COLUMNS), processes=list(table.rows.values())
     )

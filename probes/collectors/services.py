@@ -23,6 +23,7 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -234,9 +235,8 @@ def main() -> None:
         "boot_id": line(root + "/proc/sys/kernel/random/boot_id"), "uptime_s": None, "driver": driver(root),
         "clock": clock(), "sockets": sockets(root),
     }  # fmt: skip
-    uptime = line(root + "/proc/uptime").split()
-    if uptime:
-        document["uptime_s"] = float(uptime[0])
+    with suppress(ValueError, IndexError):
+        document["uptime_s"] = float(line(root + "/proc/uptime").split()[0])
     if root:
         document["systemctl"] = {
             "call": "systemctl show",

@@ -94,7 +94,7 @@ def said(error: OSError) -> str:
 def engine_of(words: list[str]) -> str:
     """Which server a command line starts; empty for none, and for the nodes of one that serve nobody themselves."""
     rank = option(words, "--node-rank")
-    if "--headless" in words or (rank.isdigit() and int(rank) > 0):
+    if "--headless" in words or (re.fullmatch("[0-9]{1,9}", rank) and int(rank) > 0):
         return ""
     for i, word in enumerate(words[:5]):
         name = word.rsplit("/", 1)[-1]
@@ -137,7 +137,7 @@ def port_of(words: list[str], engine: str) -> int:
     """The port that a command line names; 0 when it names none."""
     for wanted in PORT_OPTIONS[engine]:
         value = option(words, wanted)
-        if value.isdigit() and len(value) < 6 and 0 < int(value) < 65536:
+        if re.fullmatch("[0-9]{1,5}", value) and 0 < int(value) < 65536:
             return int(value)
     return 0
 
@@ -241,9 +241,12 @@ def listening(proc: str, pid: int | str) -> dict[int, tuple[str, str]]:
             if len(words) < 10 or words[3] != LISTEN:
                 continue
             where, _, port = words[1].rpartition(":")
-            host = address(where, loopback)
+            try:
+                host, number = address(where, loopback), int(port, 16)
+            except ValueError:
+                continue
             if host:
-                found[int(port, 16)] = (words[9], host)
+                found[number] = (words[9], host)
     return found
 
 

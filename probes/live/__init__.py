@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
+from types import ModuleType
 
+from knowledge.exports import unlike
 from knowledge.language import Text
 from knowledge.observation import Observation
 from probes.host import Host
@@ -68,5 +70,10 @@ class ProbeSpec:
 def probes() -> tuple[ProbeSpec, ...]:
     """Every probe, ordered by name. AttributeError when a module exports none."""
     names = sorted(info.name for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_"))
-    found: list[ProbeSpec] = [importlib.import_module(f"{__name__}.{name}").PROBE for name in names]
-    return tuple(sorted(found, key=lambda spec: spec.name))
+    return exported(importlib.import_module(f"{__name__}.{name}") for name in names)
+
+
+def exported(modules: Iterable[ModuleType]) -> tuple[ProbeSpec, ...]:
+    """The probes of these modules, ordered by name. TwinsError when two of them have one name."""
+    found: list[tuple[str, ProbeSpec]] = [(module.__name__, module.PROBE) for module in modules]
+    return tuple(sorted(unlike(found, "probes", {"name": "are called {!r}"}), key=lambda spec: spec.name))

@@ -9,7 +9,6 @@ or a Slurm task (``3:``) is a label: on a second node the same number is another
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from knowledge.lazy import lazy
 from knowledge.observation import Clock, Scope, Subject
 from knowledge.text import clean
 from probes.base import Line
+from probes.parse._json import loaded
 
 MAX_LINE = 8192  # characters looked at; longer lines are base64 or dumps
 MAX_PREFIXES = 8
@@ -134,7 +134,7 @@ def _unwrap(text: str) -> str:
     if not text.startswith("{") or not text.rstrip().endswith("}"):
         return text
     try:
-        data = json.loads(text)
+        data = loaded(text)
     except (ValueError, RecursionError):
         return text
     if isinstance(data, dict):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,11 +9,11 @@ from typing import Any
 
 from knowledge.text import clean
 from probes.base import Line, lines_of
+from probes.parse._json import DECODER
 from probes.parse._smi_tree import Node
 from probes.parse._smi_values import slug
 
 MAX_JSON = 32 * 1024 * 1024  # a level 4 diagnostic of 16 GPUs prints some 200 kB
-_DECODER = json.JSONDecoder()
 MAX_ATTEMPTS = 50  # at text that only looks like JSON
 _ARROW = re.compile(r"(\s{0,60})-> (.{1,200})")
 # Error: unable to establish a connection to the specified host: localhost
@@ -38,7 +37,7 @@ def documents(text: str) -> Iterator[Any]:
     at, attempts = _opening(text, 0), 0
     while at >= 0 and attempts < MAX_ATTEMPTS:
         try:
-            value, at = _DECODER.raw_decode(text, at)
+            value, at = DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
             at = _opening(text, _next_line(text, at))
             attempts += 1

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from knowledge.observation import Clock, Observation, Status, Subject, Value, node
 from knowledge.text import clean, excerpt
 from probes.base import Context
+from probes.parse._json import loaded
 from probes.parse._smi_values import Reading
 
 _DENIED = ("EACCES", "EPERM")
@@ -20,7 +20,7 @@ def document(text: str, schema: str) -> Mapping[str, Any]:
     """The JSON document; empty when the text is none, or one of another schema."""
     start = text.find("{")
     try:
-        found = json.loads(text[start:]) if start >= 0 else None
+        found = loaded(text[start:]) if start >= 0 else None
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) and found.get("schema") == schema else {}

@@ -6,7 +6,6 @@ runtimes and agents. Each shape below stands with a sample line.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from knowledge.lazy import lazy
 from knowledge.observation import Clock
 from knowledge.text import clean
 from probes.base import Line
+from probes.parse._json import loaded
 from probes.parse._logtime import ISO, Stamp, calendar_stamp, iso_stamp, parse_iso, seconds
 
 LIMIT = 65_536  # characters of a line that are looked at
@@ -202,7 +202,7 @@ def _field_value(text: str) -> Any:
     text = text.rstrip(" ,") if text[:1] in '"[' else text
     if text[:1] in '"[':
         try:
-            return json.loads(text)
+            return loaded(text)
         except ValueError:
             return text.strip('"')
     return text
@@ -212,7 +212,7 @@ def _entries(number: int, text: str) -> Iterator[Entry]:
     brace = text.find("{")
     if brace >= 0 and text.rstrip().endswith("}") and '":' in text.replace('" :', '":'):
         try:
-            data = json.loads(text[brace:])
+            data = loaded(text[brace:])
         except (ValueError, RecursionError):
             data = None
         if isinstance(data, dict):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from knowledge.observation import Scalar, Scope, Status, Subject
-from knowledge.text import clean
+from knowledge.text import clean, digits
 from probes.parse._host_snapshot import AS_ROOT, Snapshot, gap, mapping, mappings, words
 from probes.parse._process_jobs import Job, adopted, launch_of, scheduler_job
 from probes.parse._process_rows import STATES, Proc, ancestors, refusal
@@ -55,7 +55,8 @@ def memlock(proc: Proc) -> Reading:
         return Reading(None, Status.NOT_APPLICABLE, "it has CAP_IPC_LOCK: the limit does not hold for it")
     if soft == "unlimited":
         return Reading(None, Status.NOT_APPLICABLE, "unlimited")
-    return Reading(round(int(soft) / (1 << 20), 3)) if soft.isdigit() else Reading(None, Status.FAILED, "not printed")
+    most = digits(soft, 19)
+    return Reading(None, Status.FAILED, "not printed") if most is None else Reading(round(most / (1 << 20), 3))
 
 
 class Teller:
@@ -200,9 +201,9 @@ class Teller:
         limits = mapping(proc.detail.get("limits"))
         shown = " ".join(words(limits.get("memlock")))
         say("process.limit.memlock", memlock(proc), "limits", f"Max locked memory {shown}")
-        files = next(iter(words(limits.get("nofile"))), "")
-        if files.isdigit():
-            say("process.limit.files", int(files), "limits", f"Max open files {files}")
+        files = digits(next(iter(words(limits.get("nofile"))), ""))
+        if files is not None:
+            say("process.limit.files", files, "limits", f"Max open files {files}")
         score = proc.detail.get("oom_score_adj")
         if isinstance(score, str) and re.fullmatch(r"-?\d{1,4}", score):
             say("process.oom_score_adj", int(score), "oom_score_adj", score)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from knowledge.identity import normalise_pci
 from knowledge.observation import Clock, Event, Observation, Scope, Status, Subject, Value, gpu, node
-from knowledge.text import clean
+from knowledge.text import clean, digits
 from knowledge.text import excerpt as cut
 from probes.base import Context, Line
 from probes.parse._smi_values import Reading, text_value
@@ -147,7 +147,7 @@ class Emitter:
         instance: Subject | None = None, line: int | None = None, excerpt: str = "",
     ) -> None:  # fmt: skip
         """One line of a process list. A pid with several lines for one GPU holds its largest figure."""
-        if not pid.isdigit() or len(pid) > 10:
+        if digits(pid, 10) is None:
             return
         record = self._processes.setdefault(pid, _Process())
         if name is not None and record.name is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from knowledge.observation import Subject, gpu
+from knowledge.text import digits
 from probes.base import Line
 from probes.parse._smi_emit import Emitter
 from probes.parse._smi_fields import celsius, count, mebibytes, megahertz, percent, watts
@@ -42,30 +43,30 @@ def heading(text: str) -> list[str] | None:
 def monitor(emit: Emitter, lines: Sequence[Line]) -> bool:
     """Facts of a dmon or pmon listing; False when `lines` hold none."""
     columns: list[str] = []
-    latest: dict[tuple[str, ...], tuple[dict[str, str], Line]] = {}
-    empty: dict[str, Line] = {}
+    latest: dict[tuple[int, str], tuple[dict[str, str], Line]] = {}
+    empty: dict[int, Line] = {}
     for line in lines:
         if (words := heading(line.text)) is not None:
             columns = words
         elif columns and not line.text.lstrip().startswith("#"):
             cells = line.text.split(None, len(columns) - 1)
             row = dict(zip(columns, (c.strip() for c in cells), strict=False))
-            number = row.get("gpu", "")
-            if not number.isdigit() or len(cells) < len(columns) - 1:
+            number = digits(row.get("gpu", ""))
+            if number is None or len(cells) < len(columns) - 1:
                 continue
-            if "pid" in row and not row["pid"].isdigit():
+            if "pid" in row and digits(row["pid"]) is None:
                 empty[number] = line
             else:
                 latest[(number, row.get("pid", ""))] = (row, line)
     for (number, pid), (row, line) in latest.items():
-        subject = gpu(f"index:{int(number)}", emit.host)
+        subject = gpu(f"index:{number}", emit.host)
         if pid:
             _process(emit, subject, row, line)
         else:
             _device(emit, subject, row, line)
     for number in empty:
         if not any(key[0] == number for key in latest):
-            emit.no_processes(gpu(f"index:{int(number)}", emit.host))
+            emit.no_processes(gpu(f"index:{number}", emit.host))
     return bool(columns)
 
 

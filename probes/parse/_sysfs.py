@@ -7,7 +7,6 @@ shape says nothing, and never raises.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from knowledge.observation import Clock, Observation, Source, Status, Subject, V
 from knowledge.text import clean
 from knowledge.text import excerpt as tidy
 from probes.base import Context
+from probes.parse._json import loaded
 
 _DENIED = ("EACCES", "EPERM")
 _UNSUPPORTED = ("ENOENT", "ENODEV", "ENXIO", "EINVAL", "EOPNOTSUPP", "ENOTSUP", "ENODATA", "ENOTTY")
@@ -31,7 +31,7 @@ def recognises(head: str, schema: str) -> int:
 def load(text: str) -> dict[str, Any]:
     """The document; empty when it is none."""
     try:
-        data = json.loads(text)
+        data = loaded(text)
     except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}

@@ -6,7 +6,6 @@ the growth of a counter over the time between its two readings: one that went ba
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -14,6 +13,7 @@ from typing import Any, TypeAlias
 from knowledge.observation import Clock, Observation, Source, Status, Subject, Value, node
 from knowledge.text import clean, excerpt
 from probes.base import Context
+from probes.parse._json import loaded
 
 NAME = "system"
 REVISION = 1
@@ -114,7 +114,7 @@ class Snapshot:
 
     def __init__(self, text: str) -> None:
         try:
-            data = json.loads(text)
+            data = loaded(text)
         except RecursionError as error:
             raise ValueError("nested too deeply") from error
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:

@@ -131,7 +131,7 @@ def _interfaces(out: Out) -> None:
         out.gap(("nic.operstate",), listing, "/sys/class/net")
     for name, entry in sorted((chosen or {}).items()):
         state = entry.get("operstate") if isinstance(entry, dict) else None
-        if isinstance(listing, Reading) and state in _STATES:
+        if isinstance(listing, Reading) and isinstance(state, str) and state in _STATES:
             here = Reading(f"/sys/class/net/{name}/operstate", at=listing.at)
             out.value("nic.operstate", state, here, f"{name}: {state}", subject=_nic(out, name))
     if isinstance(seen, Gap):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from knowledge.observation import Observation, Status, Subject, gpu
 from knowledge.text import clean
 from probes.base import Context
 from probes.parse._app_emit import Emitter
+from probes.parse._json import DECODER
 from probes.parse._smi_values import Reading, absent, not_understood, parse_number
 
 MIB = {"b": 2.0**-20, "kb": 2.0**-10, "mb": 1.0, "mib": 1.0, "gb": 2.0**10, "gib": 2.0**10}  # the tools' MB are MiB
@@ -49,7 +49,7 @@ def load(text: str) -> object:
     text = text.lstrip(_AHEAD)
     for start, _ in zip(_START.finditer(text), range(_TRIES), strict=False):
         try:
-            return json.JSONDecoder().raw_decode(text, start.start())[0]
+            return DECODER.raw_decode(text, start.start())[0]
         except (ValueError, RecursionError):
             continue
     return None

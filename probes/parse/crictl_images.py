@@ -6,7 +6,6 @@ the image of a container by its digest alone; a kubelet of 1.29 or later leaves 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from knowledge.observation import Observation, Status
 from knowledge.text import clean
 from probes.base import Context, DocumentFormat
 from probes.parse._host_snapshot import Snapshot, mapping, mappings, words
+from probes.parse._json import loaded
 from probes.parse._smi_values import Reading
 
 NAME, REVISION, FACT = "crictl-images", 1, "node.device_plugin.version"
@@ -38,7 +38,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     """The version of the device plugin, or why these lists do not tell it."""
     emit = Snapshot(context, NAME, REVISION, {})
     try:
-        document = mapping(json.loads(text))
+        document = mapping(loaded(text))
     except (ValueError, RecursionError):
         if not text.lstrip("\ufeff \n\t").startswith("{"):
             return []  # what went wrong, in words: the caller knows better what it means

@@ -11,7 +11,7 @@ import re
 
 from knowledge.identity import UNKNOWN_PCI, normalise_pci
 from knowledge.observation import Event, Observation, Scope, Status, Subject, gpu, node
-from knowledge.text import clean
+from knowledge.text import clean, digits
 from probes.base import Context, DocumentFormat, lines_of
 from probes.parse._prometheus import Sample
 from probes.parse._scrape import Scrape
@@ -94,19 +94,19 @@ class _Reader:
         """The GPU of a series: by slot, else by UUID, else by index; None for series of other things."""
         address = _label(sample, "pci_bus_id")
         uuid = _label(sample, "UUID", "uuid")
-        index = _label(sample, "gpu")
+        index = digits(_label(sample, "gpu"))
         if address and not normalise_pci(address).startswith(UNKNOWN_PCI):
             subject = gpu(normalise_pci(address), host)
         elif uuid.startswith("GPU-"):
             subject = gpu(uuid, host)
-        elif index.isdigit():
-            subject = gpu(f"index:{int(index)}", host)
+        elif index is not None:
+            subject = gpu(f"index:{index}", host)
         else:
             return None
         if uuid.startswith("GPU-"):
             self.scrape.add("gpu.uuid", subject, uuid, sample, timed=False)
-        if index.isdigit():
-            self.scrape.add("gpu.index", subject, int(index), sample, timed=False)
+        if index is not None:
+            self.scrape.add("gpu.index", subject, index, sample, timed=False)
         if model := _label(sample, "modelName"):
             self.scrape.add("gpu.name", subject, text_value(model), sample, timed=False)
         if driver := _label(sample, "DCGM_FI_DRIVER_VERSION"):
@@ -132,10 +132,10 @@ class _Reader:
             self.scrape.metric(sample, device, instance)
 
     def instance(self, sample: Sample, device: Subject) -> Subject | None:
-        number = _label(sample, "GPU_I_ID")
-        if not number.isdigit():
+        number = digits(_label(sample, "GPU_I_ID"))
+        if number is None:
             return None
-        subject = Subject(Scope.MIG, str(int(number)), device)
+        subject = Subject(Scope.MIG, str(number), device)
         if profile := _label(sample, "GPU_I_PROFILE"):
             self.scrape.add("mig.profile", subject, text_value(profile), sample, timed=False)
         return subject
@@ -158,14 +158,12 @@ class _Reader:
                 self.scrape.add("pod.uses_mig", owner, f"mig:{instance.id}", sample)
 
     def xid(self, sample: Sample, device: Subject) -> None:
-        code = _label(sample, "xid", "err_code")
-        reading = blank(sample.value)
-        seen = reading is None and sample.value > 0 and code.isdigit() and int(code) > 0
+        code = digits(_label(sample, "xid", "err_code"))
+        seen = bool(code) and blank(sample.value) is None and sample.value > 0
         self.xids[device] = (seen or self.xids.get(device, (False, sample))[0], sample)
         if seen:
-            window = _label(sample, "window_size_in_ms")
-            fields = {"count": int(sample.value), "window_ms": int(window) if window.isdigit() else None}
-            self.scrape.add("xid_exported", device, Event(int(code), fields), sample)
+            fields = {"count": int(sample.value), "window_ms": digits(_label(sample, "window_size_in_ms"))}
+            self.scrape.add("xid_exported", device, Event(code, fields), sample)
 
     def watch(self, sample: Sample, device: Subject) -> None:
         word = _HEALTH_WORDS.get(int(sample.value)) if sample.value in (0, 10, 20) else None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from knowledge.observation import Observation, Scope, Status, Subject
-from knowledge.text import clean
+from knowledge.text import clean, digits
 from probes.base import Context, DocumentFormat
 from probes.parse import _filesystem_waits as waits
 from probes.parse import _host_snapshot as shared
@@ -146,9 +146,9 @@ def _one(emit: Snapshot, mount: _Mount, record: Mapping[str, Any], table: str) -
     emit.add("fs.turned_read_only", subject, turned and not remote, table, mount.line)
     if mount.type in ("nfs", "nfs4"):
         emit.add("fs.soft", subject, bool({"soft", "softerr"} & (mount.shared | mount.own)), table, mount.line)
-    errors = record.get("errors_count")
-    if isinstance(errors, str) and errors.isdigit():
-        emit.add("fs.errors", subject, int(errors), f"errors_count of {mount.source}", f"errors_count: {errors}")
+    errors = digits(str(record.get("errors_count")))
+    if errors is not None:
+        emit.add("fs.errors", subject, errors, f"errors_count of {mount.source}", f"errors_count: {errors}")
 
 
 def _state(emit: Snapshot, subject: Subject, mount: _Mount, answer: Mapping[str, Any]) -> None:
@@ -214,8 +214,9 @@ def _count(lines: Sequence[str]) -> _Counted:
         figures = rest.split()
         if not head or " " in head or head in ("age", "xprt") or len(figures) < 8:
             continue
-        if all(word.isdigit() and len(word) < 20 for word in figures[:3]):
-            requests, sent, timeouts = map(int, figures[:3])
+        counts = [n for word in figures[:3] if (n := digits(word, 19)) is not None]
+        if len(counts) == 3:
+            requests, sent, timeouts = counts
             got.requests += requests
             got.retransmissions += max(0, sent - requests)
             got.timeouts += timeouts

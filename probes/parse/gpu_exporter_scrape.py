@@ -9,7 +9,7 @@ import re
 
 from knowledge.identity import UNKNOWN_PCI, normalise_pci
 from knowledge.observation import Observation, Scope, Status, Subject, gpu, node
-from knowledge.text import clean
+from knowledge.text import clean, digits
 from probes.base import Context, DocumentFormat, lines_of
 from probes.parse._prometheus import Sample
 from probes.parse._scrape import Scrape
@@ -94,7 +94,7 @@ def _info(scrape: Scrape, subject: Subject, sample: Sample) -> None:
             continue
         reading = text_value(text)
         if fact == "gpu.index":
-            number = int(text) if text.isdigit() else None
+            number = digits(text)
             reading = absent(text) or (
                 Reading(number) if number is not None else Reading(None, Status.FAILED, f"not an index: {text[:40]!r}")
             )

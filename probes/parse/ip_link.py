@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from knowledge.observation import Observation, Scope, Status, Subject
 from probes.base import Context, DocumentFormat
 from probes.parse._app_emit import Emitter, clean_lines, whole
+from probes.parse._json import loaded
 
 NAME = "ip-link"
 REVISION = 1
@@ -55,7 +55,7 @@ def parse(text: str, context: Context) -> list[Observation]:
 
 def _json(emit: Emitter, text: str) -> list[tuple[str, str, bool]]:
     try:
-        data = json.loads(text)
+        data = loaded(text)
     except (ValueError, RecursionError) as error:
         detail = f"not JSON: {error.__class__.__name__}"
         emit.missing("node.ib.interfaces.total", emit.node, Status.FAILED, detail, line=1, excerpt=text.strip()[:200])

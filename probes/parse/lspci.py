@@ -36,7 +36,7 @@ _SPEED = lazy(r"Speed (?:(\d{1,3}(?:\.\d)?)GT/s|(\w{1,20}))(?: \((\w{1,20})\))?"
 _WIDTH = lazy(r"Width x(\d{1,2})(?: \((\w{1,20})\))?")
 _BITS = lazy(r"([A-Za-z]{2,20})\+")
 # 	Region 2: Memory at 210000000000 (64-bit, prefetchable) [size=128G]
-_REGION = lazy(r"\s{1,16}Region (\d): Memory at .{1,120}?\[size=(\d{1,6})([KMGT]?)\]")
+_REGION = lazy(r"\s{1,16}Region ([0-5]): Memory at .{1,120}?\[size=(\d{1,6})([KMGT]?)\]")
 _NUMA = lazy(r"NUMA node:? (\d{1,4})\b")
 _IOMMU = lazy(r"IOMMU group:? (\d{1,6})\b")
 _DRIVER = lazy(r"\s{1,16}Kernel driver in use: ([\w.-]{1,60})")

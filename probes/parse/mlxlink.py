@@ -8,16 +8,16 @@ Serial numbers are not kept.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from knowledge.observation import Observation, Scope, Status, Subject
-from knowledge.text import clean
+from knowledge.text import clean, digits
 from probes.base import Context, DocumentFormat
 from probes.parse import _optics
 from probes.parse._app_emit import Emitter, clean_lines
+from probes.parse._json import DECODER
 from probes.parse._optics import Module, emit_module
 from probes.parse._whose import interface, port_number
 
@@ -102,7 +102,7 @@ def _sections(text: str) -> tuple[dict[str, dict[str, str]], str]:
 
 def _of_json(text: str) -> tuple[dict[str, dict[str, str]], str]:
     try:
-        document, _ = json.JSONDecoder().raw_decode(text)
+        document, _ = DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         return {}, "the JSON document is cut"
     status, result = _dict(_dict(document).get("status")), _dict(_dict(document).get("result"))
@@ -134,8 +134,8 @@ def _link(emit: Emitter, port: Subject, found: Mapping[str, str], support: Mappi
         emit.missing("port.link.up", port, Status.UNSUPPORTED, "the state of the link is not printed")
     else:
         emit.fact("port.link.up", port, up, excerpt=shown)
-    lanes = found.get("Width", "").lower().removesuffix("x")
-    speed = _speed(found.get("Speed", ""), int(lanes) if lanes.isdigit() and 0 < int(lanes) <= 16 else 4)
+    lanes = digits(found.get("Width", "").lower().removesuffix("x"), 2) or 0
+    speed = _speed(found.get("Speed", ""), lanes if 0 < lanes <= 16 else 4)
     if up and speed:
         emit.fact("port.link.speed", port, speed, excerpt=f"Speed: {found['Speed']}, width {found.get('Width', '?')}")
     if up and found.get("FEC", "N/A") != "N/A":
@@ -169,10 +169,10 @@ def _best(support: Mapping[str, str]) -> float | None:
 
 
 def _trouble(emit: Emitter, port: Subject, found: Mapping[str, str]) -> None:
-    code = found.get("Status Opcode", "").split(" ")[0]
-    if code.isdigit() and len(code) < 9:
+    code = digits(found.get("Status Opcode", "").split(" ")[0], 8)
+    if code is not None:
         shown = f"Status Opcode: {code}, {found.get('Recommendation', '')}"
-        emit.fact("port.link.opcode", port, int(code), excerpt=shown)
+        emit.fact("port.link.opcode", port, code, excerpt=shown)
     else:
         emit.missing("port.link.opcode", port, Status.UNSUPPORTED, "the state of trouble is not printed")
     if advice := found.get("Recommendation", ""):

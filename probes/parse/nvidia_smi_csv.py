@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from knowledge.identity import UNKNOWN_PCI, normalise_pci
 from knowledge.observation import Observation, Status, Subject, gpu
+from knowledge.text import digits
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse import _smi_errors, _smi_mon
 from probes.parse._smi_emit import Emitter, cleaned
@@ -131,7 +132,8 @@ def _subject(emit: Emitter, header: _Header, cells: Sequence[str], position: int
     if uuid and absent(uuid) is None:
         return gpu(uuid, emit.host)
     index = _cell(header, cells, "index")
-    return gpu(f"index:{int(index)}" if index.isdigit() else f"{UNKNOWN_PCI}row {position}", emit.host)
+    number = digits(index)
+    return gpu(f"index:{number}" if number is not None else f"{UNKNOWN_PCI}row {position}", emit.host)
 
 
 def _reading(row: Field, text: str, unit: str) -> Reading:

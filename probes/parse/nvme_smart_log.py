@@ -6,12 +6,12 @@ JSON's temperature is in kelvin and it does not name the drive: that is known fr
 
 from __future__ import annotations
 
-import json
 import re
 
 from knowledge.observation import Observation, Status
 from probes.base import Context, DocumentFormat
 from probes.parse._drive_facts import LOG_FACTS, Sheet, count, health_log
+from probes.parse._json import loaded
 
 NAME, REVISION = "nvme-smart-log", 1
 PROVIDES = LOG_FACTS
@@ -54,7 +54,7 @@ def parse(text: str, context: Context) -> list[Observation]:
 def _json(text: str) -> dict[str, object] | None:
     start = text.find("{")
     try:
-        found = json.loads(text[start:]) if start >= 0 else None
+        found = loaded(text[start:]) if start >= 0 else None
     except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict) or not all(key in found for key in _KEYS):

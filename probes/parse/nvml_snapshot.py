@@ -5,7 +5,6 @@ The facts are those of ``nvidia-smi -q``; each observation names the NVML call t
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from knowledge.observation import gpu as gpu_subject
 from knowledge.text import clean
 from probes.base import Context, DocumentFormat
 from probes.parse import _nvml_fields as fields
+from probes.parse._json import loaded
 from probes.parse._nvml_values import (
     CORRUPTED_INFOROM,
     LOST,
@@ -61,7 +61,7 @@ def complete(text_: str) -> bool:
 
 def _document(text_: str) -> Mapping[str, Any] | None:
     try:
-        found = json.loads(text_)
+        found = loaded(text_)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and found.get("schema") == SCHEMA else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from knowledge.observation import Observation, Scope, Status, Subject
-from knowledge.text import clean
+from knowledge.text import clean, digits
 from probes.base import Context, DocumentFormat
 from probes.parse import _host_snapshot as shared
 from probes.parse._host_snapshot import AS_ROOT, Snapshot, gap, mapping, mappings, whole
@@ -49,7 +49,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     span = float(seconds) if isinstance(seconds, int | float) and not isinstance(seconds, bool) and seconds > 0 else 0.0
     unread = 0
     for pid, record in sorted(mapping(document.get("processes")).items(), key=lambda item: (len(item[0]), item[0])):
-        if not pid.isdigit() or len(pid) > 10:
+        if digits(pid, 10) is None:
             continue
         unread += gap(mapping(record)) is not None
         writers += _process(emit, Subject(Scope.PROCESS, pid, emit.node), mapping(record), span, places)

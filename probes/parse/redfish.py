@@ -8,7 +8,6 @@ somebody saved are read. A part whose state is Absent says nothing.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +18,7 @@ from knowledge.observation import ANY_TIME, Clock, Event, Observation, Scope, St
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat
 from probes.parse import _ipmi_words
+from probes.parse._json import loaded
 from probes.parse._sensor_parts import part_of
 
 NAME, REVISION = "redfish", 2
@@ -50,7 +50,7 @@ def sniff(head: str) -> int:
 def parse(text: str, context: Context) -> list[Observation]:
     """Facts of all resources in the document."""
     try:
-        document = json.loads(text)
+        document = loaded(text)
     except (ValueError, RecursionError):
         if sniff(text[:65536]):
             source = context.at(NAME, REVISION)

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from knowledge.observation import Observation, Scope, Status, Subject
+from knowledge.text import digits
 from probes.base import Context, DocumentFormat
 from probes.parse import _host_snapshot as shared
-from probes.parse._host_snapshot import Snapshot, gap, mapping, mappings, words
+from probes.parse._host_snapshot import Snapshot, gap, mapping, mappings, whole, words
 from probes.parse._smi_values import Reading
 from probes.parse._systemctl import ROLES, Unit, best, units
 
@@ -92,9 +93,9 @@ def _unit(emit: Snapshot, unit: Unit, call: str, uptime: float | None) -> None:
     emit.add("service.role", subject, unit.role or "other", call, unit.shown("Id"))
     if result := unit.properties.get("Result"):
         emit.add("service.result", subject, result, call, unit.shown("Result", "ExecMainStatus"))
-    restarts = unit.properties.get("NRestarts", "")
-    if restarts.isdigit() and len(restarts) < 10:
-        emit.add("service.restarts", subject, int(restarts), call, f"NRestarts={restarts}")
+    restarts = digits(unit.properties.get("NRestarts", ""), 9)
+    if restarts is not None:
+        emit.add("service.restarts", subject, restarts, call, f"NRestarts={restarts}")
     enabled = unit.properties.get("UnitFileState")
     if enabled:
         on = enabled in ("enabled", "enabled-runtime", "alias", "static", "indirect", "generated")
@@ -105,12 +106,12 @@ def _unit(emit: Snapshot, unit: Unit, call: str, uptime: float | None) -> None:
 
 def _age(unit: Unit, uptime: float) -> Reading | float:
     """Seconds since the unit became active, when it is."""
-    since = unit.properties.get("ActiveEnterTimestampMonotonic", "")
+    since = digits(unit.properties.get("ActiveEnterTimestampMonotonic", ""))
     if unit.state != "running":
         return Reading(None, Status.NOT_APPLICABLE, "it is not active")
-    if not since.isdigit() or len(since) > 18 or not int(since):
+    if not since:
         return Reading(None, Status.UNSUPPORTED, "systemd does not say since when it is active")
-    return round(max(0.0, uptime - int(since) / 1e6), 1)
+    return round(max(0.0, uptime - since / 1e6), 1)
 
 
 def _processes(emit: Snapshot, document: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
@@ -146,17 +147,17 @@ def _blind(answer: Mapping[str, Any]) -> Reading:
 
 
 def _clock(emit: Snapshot, answer: Mapping[str, Any]) -> None:
-    status, bound = answer.get("status"), answer.get("maxerror_us")
+    status, bound = whole(answer.get("status")), whole(answer.get("maxerror_us"))
     missing = gap(answer)
-    if missing is None and not (isinstance(status, int) and isinstance(bound, int)):
+    if missing is None and (status is None or bound is None):
         missing = Reading(None, Status.FAILED, "the document holds no state of the clock")
     if missing is not None and missing.status is Status.DENIED:
         missing = Reading(
             None, Status.DENIED, f"{answer.get('error')}; this container forbids the call: run gpudiag on the node"
         )
     shown = f"adjtimex: status {status:#x}, maxerror {bound} us" if missing is None else ""
-    synchronised = not status & UNSYNCHRONISED if isinstance(status, int) else False
-    error = bound / 1e6 if isinstance(bound, int) else 0.0
+    synchronised = status is not None and not status & UNSYNCHRONISED
+    error = (bound or 0) / 1e6
     emit.add("node.clock.synchronised", emit.node, missing or synchronised, "adjtimex", shown)
     emit.add("node.clock.error", emit.node, missing or error, "adjtimex", shown)
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from knowledge.observation import Observation, Scope, Status, Subject, Value
-from knowledge.text import clean
+from knowledge.text import clean, digits
 from probes.base import Context, DocumentFormat, Line
 from probes.parse import _host_snapshot as shared
 from probes.parse import _serving_names as names
@@ -160,9 +160,9 @@ def _number(value: object) -> float | None:
 def _options(emit: Snapshot, subject: Subject, engine: str, options: Mapping[str, Any], call: str) -> None:
     add = partial(emit.add, subject=subject, call=call)
     for name in _LIMITS:
-        value = options.get(name)
-        if isinstance(value, str) and value.isascii() and value.isdigit() and 0 < int(value) < 1 << 31:
-            add("serving.requests.limit", reading=int(value), shown=f"{name} {value}")
+        value = digits(str(options.get(name))) or 0
+        if 0 < value < 1 << 31:
+            add("serving.requests.limit", reading=value, shown=f"{name} {value}")
             break
     eager = next((n for n in ("--enforce-eager", "--disable-cuda-graph") if _on(options, n)), "")
     if eager:
@@ -191,7 +191,7 @@ def _frontend(emit: Snapshot, subject: Subject, one: Mapping[str, Any], hertz: i
     spent = []
     for pid, first in ticks[0].items():
         before, after = whole(first), whole(ticks[1].get(pid))
-        if before is not None and after is not None and after >= before and pid.isascii() and pid.isdigit():
+        if before is not None and after is not None and after >= before and digits(pid) is not None:
             spent.append((after - before, pid))
     if spent:
         most, pid = max(spent)

@@ -7,7 +7,6 @@ Keys are those that smartctl 7.0 and later print (atacmds/scsiprint/nvmeprint.cp
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +15,7 @@ from knowledge.observation import Observation, Status, Subject
 from knowledge.text import clean
 from probes.base import Context, DocumentFormat
 from probes.parse._drive_facts import LOG_FACTS, Sheet, count, health_log
+from probes.parse._json import loaded
 
 NAME, REVISION = "smartctl", 1
 _ATTRIBUTES = {5: "drive.sectors.reallocated", 197: "drive.sectors.pending", 198: "drive.sectors.uncorrectable",
@@ -47,7 +47,7 @@ def sniff(head: str) -> int:
 def parse(text: str, context: Context) -> list[Observation]:
     """Facts of the drive, or why it did not tell them."""
     try:
-        found = json.loads(text)
+        found = loaded(text)
     except (ValueError, RecursionError):
         found = None
     sheet = Sheet(context, NAME, REVISION)

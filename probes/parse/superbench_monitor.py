@@ -7,7 +7,6 @@ metrics says MB, which very old versions printed).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from knowledge.observation import Clock, Observation, Status, gpu
 from probes.base import Context, DocumentFormat, Line
 from probes.parse import _app_bench
 from probes.parse._app_emit import Emitter, clean_lines
+from probes.parse._json import loaded
 
 NAME = "superbench-monitor"
 REVISION = 1
@@ -76,7 +76,7 @@ def _object(text: str) -> dict[str, Any] | None:
     if not text.startswith("{"):
         return None
     try:
-        data = json.loads(text)
+        data = loaded(text)
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None

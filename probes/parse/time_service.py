@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from knowledge.observation import Observation, Status, Value, node
-from knowledge.text import clean, excerpt
+from knowledge.text import clean, digits, excerpt
 from probes.base import Context, DocumentFormat
 
 NAME, REVISION = "time-service", 1
@@ -61,9 +61,9 @@ def _common(fields: dict[str, str], source: str, followed: bool, add: object) ->
     add("node.time.followed", followed, f"Leap: {fields.get('Leap status') or fields.get('Leap', '-')}")
     if source:
         add("node.time.source", source, source)
-    stratum = fields.get("Stratum", "")
-    if stratum.isdigit() and int(stratum) <= 16:
-        add("node.time.stratum", int(stratum), f"Stratum: {stratum}")
+    stratum = digits(fields.get("Stratum", ""))
+    if stratum is not None and stratum <= 16:
+        add("node.time.stratum", stratum, f"Stratum: {stratum}")
 
 
 def _chrony(fields: dict[str, str], add: object) -> None:
@@ -96,7 +96,7 @@ def _span(text: str) -> float | None:
 def _timesync(fields: dict[str, str], add: object) -> None:
     assert callable(add)
     count = fields["Packet count"]
-    followed = count.isdigit() and int(count) > 0 and "Offset" in fields
+    followed = bool(digits(count)) and "Offset" in fields
     _common(fields, fields["Server"] if followed else "", followed, add)
     offset = _span(fields.get("Offset", ""))
     if followed and offset is not None:

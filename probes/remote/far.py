@@ -517,7 +517,7 @@ def module(name: str, source: str) -> "ModuleType":
     return made
 
 
-def execute(source: str, file: str, made: "ModuleType") -> None:
+def execute(source: str, file: str, made: "ModuleType", part: int = PART) -> None:
     """Run a text in a module, part by part where that can be: a compiler takes twenty times the memory of what it is given."""
     flags, codes, line = 0, [], 0
     if "\nfrom __future__ import annotations\n" in source:  # holds for the whole text
@@ -525,20 +525,20 @@ def execute(source: str, file: str, made: "ModuleType") -> None:
 
         flags = __future__.annotations.compiler_flag
     try:
-        for part in parts(source):
-            codes.append(compile("\n" * line + part, file, "exec", flags, True))
-            line += part.count("\n")
+        for text in parts(source, part):
+            codes.append(compile("\n" * line + text, file, "exec", flags, True))
+            line += text.count("\n")
     except SyntaxError:  # cut in the middle of something
         codes = [compile(source, file, "exec", flags, True)]
     for code in codes:
         exec(code, made.__dict__)
 
 
-def parts(source: str) -> "list[str]":
-    """A text cut before statements of its top level."""
+def parts(source: str, size: int = PART) -> "list[str]":
+    """A text cut before statements of its top level, `size` characters or a little more each."""
     out = [""]
     for block in source.split("\n\n"):
-        if len(out[-1]) > PART and block.lstrip("\n")[:1] not in ("", " ", ")", "]", "}", "#"):
+        if len(out[-1]) > size and block.lstrip("\n")[:1] not in ("", " ", ")", "]", "}", "#"):
             out.append("")
         out[-1] += block + "\n\n"
     return out

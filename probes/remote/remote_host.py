@@ -41,13 +41,20 @@ from probes.remote import ConnectError, far, pods, profiler, sending, words
 from probes.remote.line import Answer, LateError, Line, LineBrokenError
 from probes.remote.reach import Reach, Via, argv
 
-MARGIN = 5.0  # seconds behind the budget at which both ends of the line give up by themselves
-PATIENCE = 5.0  # seconds behind its deadline that an answer may take on its way
-STARTING = 5.0  # seconds, behind those of the connection, that an interpreter there may take to start
 OLDEST = (3, 6)  # for files, listings and commands
 OLDEST_FOR_SNAPSHOTS = (3, 8)  # what collectors are written for
 TESTS, TEST_GRACE = "active", 12.0  # the collector that ends a test before itself, and the seconds it has for that
 _CLOCKS = 3  # questions for the time of the other side: the quickest answer counts
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How long is waited for the other side, in seconds."""
+
+    margin: float = 5.0  # behind the budget, after which both ends of the line give up by themselves
+    answer: float = 5.0  # behind its deadline, that an answer may take on its way
+    start: float = 5.0  # behind those of the connection, that an interpreter there may take to start
+    read: float = READ_DEADLINE  # for one file or listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +84,15 @@ class RemoteHost:
 
     def __init__(
         self, reach: Reach, *, budget: float, cap: int = OUTPUT_CAP, memory: HangMemory | None = None,
-        command: Sequence[str] = (),
+        command: Sequence[str] = (), waits: Waits = Waits(),
     ) -> None:  # fmt: skip
         """`budget` is seconds for everything that is asked, after which both sides end by themselves.
 
         `memory` remembers calls that hung there. `command` is what is started instead of ssh, srun or kubectl.
         """
         self._reach = reach
-        self._limit = budget + MARGIN
+        self._waits = waits
+        self._limit = budget + waits.margin
         self._cap = cap
         self._memory = memory
         self._command = list(command)
@@ -103,7 +111,7 @@ class RemoteHost:
         if self._line is None:
             self._line = line = self._begun()
             try:
-                self._hello = _greeting(line.hello(self._reach.connect_timeout + STARTING))
+                self._hello = _greeting(line.hello(self._reach.connect_timeout + self._waits.start))
                 self._as_of = self._hello["time"]
                 self._check_version()
                 self._compare_clocks()
@@ -121,7 +129,7 @@ class RemoteHost:
         reach = self._reach
         if not self._command:
             if reach.via is Via.KUBERNETES and reach.selector and not reach.pod:
-                reach = self._reach = replace(reach, pod=pods.found(reach, reach.connect_timeout + STARTING))
+                reach = self._reach = replace(reach, pod=pods.found(reach, reach.connect_timeout + self._waits.start))
             try:
                 self._command = argv(reach)
             except ValueError as error:
@@ -131,7 +139,7 @@ class RemoteHost:
                 raise ConnectError(Text(str(error)), hint=hint) from None
         mark = secrets.token_hex(16)
         first = sending.payload({"mark": mark, "limit": self._limit, "keep": KEPT, "folders": FOLDERS})
-        limit = self._limit + reach.connect_timeout + STARTING
+        limit = self._limit + reach.connect_timeout + self._waits.start
         try:
             return Line(self._command, first, mark.encode(), limit=limit, env=sending.child_environment(reach.via))
         except FileNotFoundError:
@@ -165,7 +173,7 @@ class RemoteHost:
         best: ClockOffset | None = None
         for _ in range(_CLOCKS):
             asked, begun = time.time_ns(), time.monotonic_ns()
-            answer = self._ask({"op": "clock"}, 0, PATIENCE)
+            answer = self._ask({"op": "clock"}, 0, self._waits.answer)
             error = (time.monotonic_ns() - begun) // 2
             there = answer.end.get("time")
             if there is not None and (best is None or error < best.error):
@@ -236,7 +244,8 @@ class RemoteHost:
     def which(self, names: Sequence[str]) -> dict[str, str]:
         """Where the programs `names` lie there; those that are not there are left out. ConnectError when the line is broken."""
         try:
-            answer = self._ask({"op": "which", "names": list(names), "deadline": READ_DEADLINE}, 1 << 20, READ_DEADLINE)
+            ask = {"op": "which", "names": list(names), "deadline": self._waits.read}
+            answer = self._ask(ask, 1 << 20, self._waits.read)
         except (LineBrokenError, LateError) as error:
             raise ConnectError(self._said(error)) from None
         found = answer.end.get("said")
@@ -248,7 +257,7 @@ class RemoteHost:
     def read(self, path: str) -> Reply:
         """The file, at most `cap` bytes of it."""
         reply = Reply(CallKind.FILE, (path,), started=self._now())
-        ask = {"op": "read", "path": self._reach.root + path, "cap": self._cap, "deadline": READ_DEADLINE}
+        ask = {"op": "read", "path": self._reach.root + path, "cap": self._cap, "deadline": self._waits.read}
         header, data = self._file(ask)
         if not header.get("ok"):
             status, why = fault(header)
@@ -260,12 +269,12 @@ class RemoteHost:
         return replace(reply, data=data, cut=True, detail=said)
 
     def files(self, pattern: str) -> list[str]:
-        """Paths that match, sorted; none when the listing takes longer than `READ_DEADLINE`.
+        """Paths that match, sorted; none when the listing takes longer than a file may.
 
         ConnectError when the line is broken: no listing is not an empty one.
         """
         root = self._reach.root
-        header, data = self._file({"op": "glob", "path": root + pattern, "deadline": READ_DEADLINE})
+        header, data = self._file({"op": "glob", "path": root + pattern, "deadline": self._waits.read})
         if header.get("broken"):
             raise ConnectError(self.broken_text or Text(str(header["why"])))
         return [p.removeprefix(root) for p in os.fsdecode(data).splitlines()] if header.get("ok") else []
@@ -353,7 +362,7 @@ class RemoteHost:
         """What a reader there says, as `_reader.answer` would."""
         broken = {"ok": False, "errno": None, "broken": True}
         try:
-            answer = self._ask(ask, self._cap, READ_DEADLINE)
+            answer = self._ask(ask, self._cap, self._waits.read)
         except LateError as error:
             return {"ok": False, "errno": errno.ETIMEDOUT, "why": str(error)}, b""
         except LineBrokenError as error:
@@ -364,7 +373,7 @@ class RemoteHost:
         if end.get("timed_out"):
             stuck = end.get("stuck")
             where = f": process {stuck[0]} cannot be killed ({excerpt(stuck[2], 80)})" if stuck else ""
-            return {"ok": False, "errno": errno.ETIMEDOUT, "why": f"no answer in {READ_DEADLINE:g} s{where}"}, b""
+            return {"ok": False, "errno": errno.ETIMEDOUT, "why": f"no answer in {self._waits.read:g} s{where}"}, b""
         why = end["fault"][1] if end.get("fault") else f"it ended with {end.get('exit')}"
         return {"ok": False, "errno": None, "why": f"the reading process failed: {excerpt(str(why), 200)}"}, b""
 
@@ -373,7 +382,7 @@ class RemoteHost:
             raise LineBrokenError(CLOSED)
         if self._line is None:
             raise LineBrokenError("it was never made")
-        return self._line.ask(ask, room=room, patience=deadline + PATIENCE)
+        return self._line.ask(ask, room=room, patience=deadline + self._waits.answer)
 
     def _gone(self, error: Exception) -> str:
         """Why there is no answer, for a reply."""
@@ -392,7 +401,7 @@ class RemoteHost:
         """When a process there began, as `probes._children.start_time` tells it."""
         with suppress(LineBrokenError, LateError):
             answer = self._ask(
-                {"op": "read", "path": f"/proc/{pid}/stat", "cap": 1 << 16, "deadline": READ_DEADLINE}, 1 << 16, 1.0
+                {"op": "read", "path": f"/proc/{pid}/stat", "cap": 1 << 16, "deadline": self._waits.read}, 1 << 16, 1.0
             )
             return next(iter(answer.out.decode("utf-8", "replace").rpartition(")")[2].split()[19:20]), "")
         return ""
@@ -429,4 +438,4 @@ def _greeting(hello: Mapping[str, Any]) -> dict[str, Any]:
     return {"python": version, "time": at, "uid": uid, **texts}
 
 
-__all__ = ["ClockOffset", "ConnectError", "Reach", "RemoteHost", "Via", "WhoAmI"]
+__all__ = ["ClockOffset", "ConnectError", "Reach", "RemoteHost", "Via", "Waits", "WhoAmI"]

@@ -36,8 +36,6 @@ class WalkDialog(ModalScreen[None]):
 
     app: GpudiagApp
     AUTO_FOCUS = ""
-    # Seconds in which no answer counts: what was typed so soon was meant for the question before, or for nothing.
-    PAUSE: ClassVar[float] = 0.5
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Leave", show=False),
         Binding("pageup", "page(-1)", show=False, priority=True),
@@ -136,7 +134,7 @@ class WalkDialog(ModalScreen[None]):
     @property
     def meant(self) -> bool:
         """Whether what is typed now is an answer."""
-        return self._asking and time.monotonic() - self._since >= self.PAUSE
+        return self._asking and time.monotonic() - self._since >= self.app.pause
 
     def _add(self, piece: Widget) -> None:
         said = self.query_one("#walk-said", VerticalScroll)

@@ -338,7 +338,7 @@ class KnowledgePane(Pane):
     def action_search(self) -> None:
         """Type words."""
         self._line.can_focus = True
-        self._line.focus()
+        self.screen.set_focus(self._line)  # at once: the next key is a word, also when it was typed already
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Esc goes up in here as long as there is somewhere to go; then it is the workspace's."""

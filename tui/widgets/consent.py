@@ -89,9 +89,6 @@ class Consent(ModalScreen["bool | None"]):
 
     app: GpudiagApp
     AUTO_FOCUS = "#later"
-    # Seconds in which a "y" is no consent: it may belong to a sentence that was being typed when this came up. Each key that
-    # means nothing here begins them anew.
-    PAUSE: ClassVar[float] = 0.5
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "yes", show=False),
         Binding("n", "no", show=False),
@@ -137,7 +134,8 @@ class Consent(ModalScreen["bool | None"]):
 
     @property
     def _meant(self) -> bool:
-        return time.monotonic() - self._since >= self.PAUSE
+        """Not within the app's pause: a "y" may belong to a sentence that is being typed. Other letters begin it anew."""
+        return time.monotonic() - self._since >= self.app.pause
 
     def action_yes(self) -> None:
         """Agreed."""

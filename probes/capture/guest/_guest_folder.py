@@ -10,7 +10,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -29,10 +29,16 @@ STALE = 3600.0  # seconds after which a folder of a capture that was killed is r
 
 
 class Folder:
-    """Made by `Folder(process)`. OSError when there is no place for it."""
+    """Made by `Folder(process)`, in the first of `places` that has room. OSError when there is no place for it.
 
-    def __init__(self, process: Process) -> None:
-        place = _room.folder(process)
+    `sweeps`: folders of captures that were killed, of which so many are looked at. `make` is `os.mkdir`.
+    """
+
+    def __init__(
+        self, process: Process, *, places: Sequence[str] = _room.FOLDERS, sweeps: int = MOST_SWEPT,
+        make: Callable[..., None] = os.mkdir,
+    ) -> None:  # fmt: skip
+        place = _room.folder(process, among=places)
         if not place:
             raise OSError(28, "no folder of the target has room")
         self._uid = process.uid
@@ -42,8 +48,8 @@ class Folder:
         self._at = -1
         self._beat = -1
         try:
-            self._sweep(process)
-            os.mkdir(self._name, 0o700, dir_fd=self._parent)
+            self._sweep(process, sweeps)
+            make(self._name, 0o700, dir_fd=self._parent)
             self._at = os.open(
                 self._name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._parent
             )
@@ -127,9 +133,9 @@ class Folder:
                 os.close(descriptor)
         self._at = self._parent = self._beat = -1
 
-    def _sweep(self, process: Process) -> None:
+    def _sweep(self, process: Process, most: int) -> None:
         """Folders of captures that were killed before their agent began."""
-        for name in _old(self._parent):
+        for name in _old(self._parent, most):
             with suppress(OSError):
                 at = file_in(self._parent, name, os.O_RDONLY | os.O_DIRECTORY, stat.S_IFDIR)
                 try:
@@ -141,15 +147,15 @@ class Folder:
                     os.close(at)
 
 
-def _old(folder: int) -> list[str]:
-    """Names of folders of captures: so many as are found in a short time."""
+def _old(folder: int, most: int) -> list[str]:
+    """Names of folders of captures: at most so many, and as many as are found in a short time."""
     found: list[str] = []
     until = time.monotonic() + SWEEPING
     with suppress(OSError), os.scandir(folder) as entries:
         for number, entry in enumerate(entries):
             if entry.name.startswith(PREFIX):
                 found.append(entry.name)
-            if len(found) >= MOST_SWEPT or (number % 512 == 511 and time.monotonic() > until):
+            if len(found) >= most or (number % 512 == 511 and time.monotonic() > until):
                 break
     return found
 

@@ -24,6 +24,7 @@ from probes.capture.guest import _guest_words as words
 from probes.capture.guest._guest_folder import Folder
 from probes.capture.guest._guest_result import Result, marked
 from probes.capture.model import EVENTS, INJECTED, Item, Outcome, Part, Refusal, Target, Window
+from probes.capture.whom._room import FOLDERS
 
 BEAT = 5.0  # seconds without a poll after which an agent gives up
 STALL_MS = 90  # that one stop of the profiler may take of the job: with an iteration of its own, below 150 ms
@@ -108,13 +109,17 @@ except Exception: pass
 
 
 class Guest:
-    """One agent in one target. `start_at`: CLOCK_MONOTONIC ns at which the window begins, the same for all ranks."""
+    """One agent in one target. `start_at`: CLOCK_MONOTONIC ns at which the window begins, the same for all ranks.
+
+    `places`: the folders, as the target sees them, of which one gets what the agent writes.
+    """
 
     def __init__(
         self, target: Target, items: Sequence[Item], window: Window, *, events: int = EVENTS, loss: str = "loss",
         start_at: int | None = None, force: bool = False, everywhere: bool = True, patience: float = PATIENCE, stall_ms: int | None = None,
-        linger: float = LINGER,
+        linger: float = LINGER, places: Sequence[str] = FOLDERS,
     ) -> None:  # fmt: skip
+        self._places = places
         self._target, self._items, self._window = target, tuple(i for i in Item if i in items and i in INJECTED), window
         asked = set(self._items)
         if stall_ms is None:
@@ -132,7 +137,7 @@ class Guest:
 
     def prepare(self) -> None:
         """Put the agent and its orders into a folder of the target's. OSError when there is no place for it."""
-        folder = Folder(self._target.process)
+        folder = Folder(self._target.process, places=self._places)
         self._folder = folder
         try:
             folder.put("orders.json", json.dumps(self._orders).encode())

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
+from knowledge.text import digits
 from probes.capture.hang import hang_proc
 from probes.capture.hang.standing import LEAST_S, members, standing, threads_of
 from probes.capture.hang.standing_job import jobs
@@ -56,7 +57,8 @@ def _begun(
     pids = [t.process.pid for t in targets]
     none: dict[str, str] = {}  # an environment lies in the process's memory, which may be locked
     env = dict(zip(pids, _side_by_side(hang_proc.environment, pids, ENVIRONMENT_S, none), strict=True))
-    worlds = {str(pid): int(e["LOCAL_WORLD_SIZE"]) for pid, e in env.items() if e.get("LOCAL_WORLD_SIZE", "").isdigit()}
+    sizes = {str(pid): digits(e.get("LOCAL_WORLD_SIZE", "")) for pid, e in env.items()}
+    worlds = {pid: size for pid, size in sizes.items() if size is not None}
     proc: dict[str, Any] = {"machine": os.uname().machine, "looks": [], "local_world": worlds}
     if worlds:
         known = _side_by_side(lambda _: hang_proc.ranks_of_job(env), [0], ENVIRONMENT_S, None)

@@ -15,6 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+from knowledge.text import digits
+
 _MOST_THREADS: Final = 1024
 _SLEEP_ROWS: Final = 64  # threads of which it is read when they last ran
 _MOST_BYTES: Final = 4 << 20
@@ -58,8 +60,9 @@ def _thread(base: str, now: int | None) -> dict[str, Any]:
     row = _stat(_text(f"{base}/stat"))
     out: dict[str, Any] = {"comm": row[0] if row else "", "state": row[1] if row else ""}
     ran = _text(f"{base}/schedstat").split()
-    if len(ran) >= 2 and ran[0].isdigit() and ran[1].isdigit():
-        out["ran"], out["waited"] = int(ran[0]), int(ran[1])
+    told = [digits(word) for word in ran[:2]]
+    if len(told) == 2 and None not in told:
+        out["ran"], out["waited"] = told
     switches = dict(_fields(_text(f"{base}/status"), ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")))
     if len(switches) == 2:
         out["switches"] = sum(switches.values())
@@ -90,8 +93,8 @@ def _stat(text: str) -> tuple[str, str, int] | None:
 def _fields(text: str, names: Iterable[str]) -> Iterable[tuple[str, int]]:
     for line in text.splitlines():
         name, _, value = line.partition(":")
-        if name in names and value.strip().isdigit():
-            yield name, int(value)
+        if name in names and (number := digits(value.strip())) is not None:
+            yield name, number
 
 
 def _text(path: str, most: int = 1 << 16) -> str:
@@ -123,8 +126,9 @@ def ranks_of_job(known: Mapping[int, Mapping[str, str]]) -> dict[str, int]:
         if not path.name.isdigit():
             continue
         found = environment(int(path.name))
-        if found and _meeting(found) in meetings and found.get("RANK", "").isdigit():
-            out[path.name] = int(found["RANK"])
+        rank = digits(found.get("RANK", ""))
+        if rank is not None and _meeting(found) in meetings:
+            out[path.name] = rank
     return out
 
 

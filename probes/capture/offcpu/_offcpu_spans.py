@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from knowledge.text import clean
+from knowledge.text import clean, digits
 from probes.capture.offcpu.offcpu_document import DEEPEST, MOST_SPANS, MOST_STACKS, OffThread
 
 # futex_do_wait+0x46, finish_task_switch.isra.0, do_nanosleep ([kernel.kallsyms])
@@ -35,8 +35,7 @@ def function(text: str) -> str:
 
 def state_letter(text: str) -> str:
     """The state in which a thread left its CPU: "S", "R+", "D|K", or the number of it."""
-    if text.isdigit():
-        bits = int(text)
+    if (bits := digits(text)) is not None:
         return next((letter for mask, letter in _BITS if bits & mask), "R")
     return text[:1] if text[:1] in "RSDTtXZPI" else "?"
 

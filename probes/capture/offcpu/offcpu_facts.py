@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from knowledge.observation import Observation, Status, Subject
-from knowledge.text import excerpt
+from knowledge.text import digits, excerpt
 from knowledge.waits import waits
 from probes.capture.model import Target
 from probes.capture.offcpu import _offcpu_why
@@ -44,7 +44,7 @@ def observations(
     lines = {k: v for k, v in mapping(sources).items() if isinstance(v, str)}
     if driving is None and python is not None and not python["error"]:
         tid = blame.driving(python, pid, lines)
-        driving = int(tid) if tid is not None and tid.isdigit() else None
+        driving = digits(tid) if tid is not None else None
     _waits(tell, subject, doc, python, str(pid if driving is None else driving), lines, window)
     _launches(tell, subject, doc, pid)
     return tell.out

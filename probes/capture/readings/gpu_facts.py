@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from knowledge.observation import Observation, Status, Subject, gpu
-from knowledge.text import clean
+from knowledge.text import clean, digits
 from probes.capture.model import Target
 from probes.capture.readings import timebase
 from probes.capture.readings._telling import Gap, Teller, Told, Window, begun, gap, inside, known, mapping
@@ -134,12 +134,13 @@ def _others(
     ours, users = pids
     read, held = device.get("processes"), mapping(device.get("memory"))
     rows = [r for r in read if _row(r)] if isinstance(read, list) else []
-    seen = {r[1] for r in rows} | {int(p) for p in held if p.isdigit()}
+    holding = {pid: number for pid in held if (number := digits(pid)) is not None}
+    seen = {r[1] for r in rows} | {*holding.values()}
     foreign = bool(users) and bool(seen) and not seen & set(ours)
     _others_share(tell, subject, read, rows, ours, foreign, window)
     call = "nvmlDeviceGetComputeRunningProcesses"
     why = gap(held) if "status" in held else None
-    theirs = {p: mapping(v).get("last") for p, v in held.items() if p.isdigit() and int(p) not in ours}
+    theirs = {pid: mapping(held[pid]).get("last") for pid, number in holding.items() if number not in ours}
     told: Told = sum(v for v in theirs.values() if isinstance(v, int))
     if why or foreign:
         told = why or Gap(Status.UNSUPPORTED, FOREIGN)

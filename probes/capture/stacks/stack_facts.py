@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from knowledge.observation import Observation, Status, Subject
-from knowledge.text import excerpt
+from knowledge.text import digits, excerpt
 from probes.capture.model import Target
 from probes.capture.readings._telling import Gap, Teller, Window, mapping
 from probes.capture.stacks import blame, pyspy, stacks
@@ -78,7 +78,7 @@ def driving(
     """The OS number of the thread that runs the loop of a process; None where its stacks do not tell."""
     found = _document(documents, pid, window)
     tid = driving_thread(found, pid, _texts(sources)) if found else None
-    return int(tid) if tid is not None and tid.isdigit() else None
+    return digits(tid) if tid is not None else None
 
 
 def driving_thread(doc: StackDoc, pid: int, sources: Mapping[str, str]) -> str | None:

@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from knowledge.text import clean
+from knowledge.text import clean, digits
 from probes.capture.model import STACK_RATE
 from probes.capture.stacks import chrometrace, pyspy, thread_ids
 from probes.capture.stacks.stack_document import StackDoc, ThreadSamples, clipped, empty, failure, restored
@@ -225,7 +225,7 @@ class _Child:
             key = names.get(label, label)
             spans = thread.spans
             # py-spy goes on with the last stack of a thread that has ended
-            if spans and sum(spans[-1][:2]) >= trace.last and key.isdigit() and int(key) not in after.values():
+            if spans and sum(spans[-1][:2]) >= trace.last and digits(key) not in (None, *after.values()):
                 spans[-1] = (spans[-1][0], min(spans[-1][1], period), spans[-1][2])
             rows = [[start + since * 1000, us * 1000, stack] for since, us, stack in spans]
             threads[key] = {"name": clean(thread.name)[:100], "samples": rows}
@@ -254,7 +254,7 @@ class _Child:
 
 def _numbers(pid: int, trace: chrometrace.Trace, threads: dict[int, int]) -> dict[str, str]:
     """The key of each of py-spy's threads: our OS number where it can be told."""
-    known = {k: str(threads[int(k)]) for k in trace.threads if k.isdigit() and int(k) in threads}
+    known = {k: str(threads[n]) for k in trace.threads if (n := digits(k)) is not None and n in threads}
     addresses = {int(k, 16): k for k in trace.threads if k.startswith("0x")}
     if addresses:
         known |= {addresses[a]: str(tid) for a, tid in thread_ids.by_address(pid, addresses, threads).items()}
@@ -268,7 +268,7 @@ def _told(said: str, name: str) -> int:
     """A number of py-spy's last line, 0 without one."""
     # py-spy> Wrote chrome trace to 't.json'. Samples: 198 Errors: 0
     tail = said.rpartition(f"{name}: ")[2].split()
-    return int(tail[0]) if tail and tail[0].isdigit() else 0
+    return (digits(tail[0]) or 0) if tail else 0
 
 
 def dump(pid: int, deadline: float = 3.0) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,9 +30,9 @@ class Limit:
     folder: str  # of the control group; empty: the machine itself
 
 
-def folder(process: Process, need: int = SPACE) -> str:
-    """The first folder of `FOLDERS` in which the target may write and that has room, as the target calls it; empty: none."""
-    for name in FOLDERS:
+def folder(process: Process, need: int = SPACE, among: Sequence[str] = FOLDERS) -> str:
+    """The first folder of `among` in which the target may write and that has room, as the target calls it; empty: none."""
+    for name in among:
         with suppress(OSError):
             at = open_at(process.root, name, os.O_PATH | os.O_DIRECTORY)  # a link leads to where it leads the target
             try:

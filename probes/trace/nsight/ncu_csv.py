@@ -8,6 +8,7 @@ row a line or instruction. Before and between them stand lines of ``==PROF==`` a
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -206,9 +207,10 @@ def number(text: str, comma: bool) -> float | None:
     if not text or len(text) > 40 or text.lower().lstrip("+-")[:1] in ("n", "i"):
         return None
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         return None
+    return value if math.isfinite(value) else None
 
 
 _SCALES: Final = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10,
