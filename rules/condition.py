@@ -17,8 +17,8 @@ loaded, so a condition that exists can be evaluated. The surface forms::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -167,6 +167,14 @@ def leaves(condition: Condition) -> Iterator[Leaf]:
             yield from leaves(child)
     else:
         yield condition
+
+
+def without(condition: Condition, broken: Collection[Path]) -> Condition | None:
+    """The condition without the leaves in which something is broken; None when nothing is left."""
+    if not isinstance(condition, All | Any_):
+        return None if any(at[: len(condition.path)] == condition.path for at in broken) else condition
+    kept = tuple(c for child in condition.children if (c := without(child, broken)) is not None)
+    return replace(condition, children=kept) if kept else None
 
 
 def facts_of(condition: Condition) -> frozenset[str]:

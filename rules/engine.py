@@ -206,7 +206,7 @@ def _findings(rule: Rule, subject: Subject, proof: Proof, facts: FactBase) -> li
                 f"{name}@{_place(subject)}",
                 rule,
                 subject,
-                _severity(rule, group, advice),
+                severity_of(rule, group, advice),
                 grade,
                 proof,
                 tuple(group),
@@ -307,7 +307,7 @@ def _split(rule: Rule, events: list[Observation]) -> list[tuple[str, list[Observ
     return sorted(groups.items())
 
 
-def _severity(rule: Rule, events: Sequence[Observation], advice: Advice) -> Severity:
+def severity_of(rule: Rule, events: Sequence[Observation], advice: Advice) -> Severity:
     """The rule's, or the worst that its events carry; what keeps a thing from being used is no mere information."""
     severity = rule.severity
     if rule.severity_from:

@@ -89,9 +89,9 @@ class FactBase:
             if any(isinstance(o.value, Event) for o in group):
                 self._add_events(key, group)
         self.facts = frozenset(fact for fact, _ in groups)
-        kinds = {fact: spec.kind for fact in self.facts if (spec := vocabulary.get(fact))}
+        kinds = {fact: vocabulary[fact].kind for fact in self.facts}
         for (fact, _), group in groups.items():  # once all subjects are known: a relation names its other end by id
-            if kinds.get(fact) is Kind.RELATION:
+            if kinds[fact] is Kind.RELATION:
                 for o in group:
                     self._tie(o)
 
@@ -99,14 +99,14 @@ class FactBase:
         """`o`, but FAILED when its value is none that the fact can have: no rule compares such a value.
 
         Events stay as they are: a field that the vocabulary lacks must not hide that something happened.
+        A fact that the vocabulary lacks is a bug (UndeclaredFactError): no rule knows it, and counted it would reassure.
         """
-        spec = self.vocabulary.get(o.fact)
-        if o.status is not Status.OK or (isinstance(o.value, Event) and (spec is None or spec.kind is Kind.EVENT)):
+        spec = self.vocabulary.told(o)
+        if o.status is not Status.OK or (isinstance(o.value, Event) and spec.kind is Kind.EVENT):
             return o
-        if o.value is not None and (spec is None or spec.accepts(o.value)):
+        if o.value is not None and spec.accepts(o.value):
             return o
-        kind = spec.type if spec else "value"
-        return replace(o, status=Status.FAILED, value=None, detail=f"{o.value!r} is not a {kind} of {o.fact}")
+        return replace(o, status=Status.FAILED, value=None, detail=f"{o.value!r} is not a {spec.type} of {o.fact}")
 
     def _place(self, subject: Subject) -> None:
         """Note a subject and what it is part of."""
@@ -243,8 +243,7 @@ class FactBase:
             by_source[o.source.call or o.source.probe].append(o)
         newest = {source: latest(group) for source, group in by_source.items()}
         chosen = max(newest.values(), key=sort_key)
-        spec = self.vocabulary.get(chosen.fact)
-        if spec and spec.kind is Kind.STATE and rank != _RANK[Origin.HYPOTHETICAL]:
+        if self.vocabulary[chosen.fact].kind is Kind.STATE and rank != _RANK[Origin.HYPOTHETICAL]:
             for other in newest.values():
                 if other.value != chosen.value and other.status is chosen.status and _same_moment(other, chosen):
                     self._conflicts[key] = Conflict(other, chosen)
@@ -257,14 +256,13 @@ class FactBase:
         return chosen
 
     def _aged(self, o: Observation) -> Observation:
-        spec = self.vocabulary.get(o.fact)
+        max_age = self.vocabulary[o.fact].max_age
         if (
-            spec
-            and spec.max_age
+            max_age
             and self.as_of is not None
             and o.at is not None
             and o.clock is Clock.REALTIME
-            and self.as_of - o.at > spec.max_age
+            and self.as_of - o.at > max_age
         ):
             return replace(o, status=Status.STALE, detail=f"{(self.as_of - o.at) / 1e9:.0f} s old")
         return o

@@ -7,13 +7,15 @@ names that probes provide, which are handed in from above.
 from __future__ import annotations
 
 import graphlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from knowledge.errors import Fault, nearest_hint
 from knowledge.facts import Vocabulary, vocabulary
+from knowledge.yamlfile import Path_, unsure
 from rules.condition import (
     All,
     Any_,
@@ -28,30 +30,62 @@ from rules.condition import (
     facts_of,
     leaves,
 )
+from rules.implies import bare
 from rules.model import Risk, Rule, Severity, facts_named
+from rules.overlap import overlaps
 from rules.resolve import buckets
 
 _SERIOUS = (Severity.ERROR, Severity.CRITICAL)
 _APPLIES = ("arch", "vendor")  # what the engine looks at, and whose rule it is
+# What decides where a rule holds, what it advises, and whether that is explained.
+_DECIDE = (
+    "when",
+    "excludes",
+    "params",
+    "scope",
+    "applies",
+    "status",
+    "action",
+    "severity",
+    "severity_from",
+    "xid",
+    "explains",
+)
 
 
-def lint(rules: Sequence[Rule], provided: Collection[str], runbooks: Collection[str]) -> list[Fault]:
-    """All faults of a rule set. `provided` are facts that probes, derivation or people can give."""
-    if not rules:
+def lint(
+    rules: Sequence[Rule],
+    provided: Collection[str],
+    runbooks: Collection[str],
+    faulty: Mapping[str, Collection[Path_]] | None = None,
+    named: Collection[str] = (),
+) -> list[Fault]:
+    """All faults of a rule set. `provided` are facts that probes, derivation or people can give.
+
+    `faulty`: by its file, what could not be read of a rule (`loader.read_partly`). It is told already, and nothing that
+    depends on it is judged. `named`: rules that are there although nothing could be read of them.
+    """
+    if not rules and not named:
         return [Fault("rules", 1, 1, "no rules were found: nothing was checked")]
     vocab = vocabulary()
-    ids = {r.id for r in rules}
+    ids = {*(r.id for r in rules), *named}
+    faulty = faulty or {}
     faults: list[Fault] = []
     for rule in rules:
-        for path, message, hint in _rule_faults(rule, ids, vocab, provided, runbooks):
-            line, column = place(rule, path)
-            faults.append(Fault(rule.file, line, column, message, hint))
+        bad = faulty.get(rule.file, ())
+        for found in _rule_faults(rule, ids, vocab, provided, runbooks):
+            needs = (found.path,) if found.needs is None else found.needs
+            if not any(unsure(path, bad) for path in needs):
+                line, column = place(rule, found.path)
+                faults.append(Fault(rule.file, line, column, found.message, found.hint))
     faults += _cycles(rules)
-    faults += _overlaps(rules)
+    faults += _overlaps(
+        rules, vocab, [r.id for r in rules if any(unsure((key,), faulty.get(r.file, ())) for key in _DECIDE)]
+    )
     return sorted(faults)
 
 
-def place(rule: Rule, path: tuple[str | int, ...]) -> tuple[int, int]:
+def place(rule: Rule, path: Path_) -> tuple[int, int]:
     """Line and column of a path in the rule's file (the file is read again: faults are rare)."""
     from knowledge import yamlfile
 
@@ -59,7 +93,13 @@ def place(rule: Rule, path: tuple[str | int, ...]) -> tuple[int, int]:
     return yamlfile.load(shipped if shipped.is_file() else Path(rule.file)).at(path)
 
 
-_Found = tuple[tuple[str | int, ...], str, str]
+class _Found(NamedTuple):
+    """A fault of a rule, and what has to be readable for it to be one: what stands at its place, if nothing is said."""
+
+    path: Path_
+    message: str
+    hint: str = ""
+    needs: tuple[Path_, ...] | None = None  # none of them: it rests on leaves of conditions, which were read
 
 
 def _rule_faults(
@@ -70,84 +110,95 @@ def _rule_faults(
     yield from _action(rule, runbooks)
     for i, e in enumerate(rule.explains):
         if e.rule and e.rule not in ids:
-            yield ("explains", i, "rule"), f"explains {e.rule!r}, which is no rule", nearest_hint(e.rule, ids)
+            yield _Found(("explains", i, "rule"), f"explains {e.rule!r}, which is no rule", nearest_hint(e.rule, ids))
         if not e.rule and not e.by:
-            yield ("explains", i), "explains names a rule or a catalogue (by)", ""
+            needs = (("explains", i, "rule"), ("explains", i, "by"))
+            yield _Found(("explains", i), "explains names a rule or a catalogue (by)", needs=needs)
     told: set[str] = set()
     for condition in (rule.when, *rule.confirms, *rule.excludes):
         for name in sorted(facts_of(condition) - told):
-            spec = vocab[name]
             told.add(name)
-            if name not in provided and not spec.derived and spec.ask is None:
-                message = f"nothing can tell {name}: no probe provides it, it is not derived, nobody is asked"
-                yield condition.path, message, ""
+            if _nobody_tells(name, vocab, provided):
+                yield _Found(condition.path, _NOBODY.format(name), needs=())
     yield from _beside(rule, told, vocab, provided)
     yield from _fields(rule, vocab)
     for condition in (rule.when, *rule.confirms, *rule.excludes):
         yield from _constant(condition)
     for key in rule.applies:
         if key not in _APPLIES:
-            yield ("applies", key), f"nothing looks at {key!r}", nearest_hint(key, _APPLIES)
+            yield _Found(("applies", key), f"nothing looks at {key!r}", nearest_hint(key, _APPLIES))
+
+
+_NOBODY = "nothing can tell {}: no probe provides it, it is not derived, nobody is asked"
+
+
+def _nobody_tells(name: str, vocab: Vocabulary, provided: Collection[str]) -> bool:
+    spec = vocab.get(name)
+    return spec is not None and name not in provided and not spec.derived and spec.ask is None
 
 
 def _beside(rule: Rule, told: Collection[str], vocab: Vocabulary, provided: Collection[str]) -> Iterator[_Found]:
     """Facts that stand beside the conditions: of `names`, `impact` and `shows`."""
-    named: list[tuple[tuple[str | int, ...], str]] = [(("shows", i), name) for i, name in enumerate(rule.shows)]
+    named: list[tuple[Path_, str]] = [(("shows", i), name) for i, name in enumerate(rule.shows)]
     named += [(("names",), name) for name in facts_named(rule.names.en)]
     if rule.names and not rule.names.zh:
-        yield ("names",), "names has no Chinese", ""
+        yield _Found(("names",), "names has no Chinese", needs=(("names", "zh"),))
     if set(facts_named(rule.names.en)) != set(facts_named(rule.names.zh or rule.names.en)):
-        yield ("names",), "names tells other facts in Chinese", ""
+        yield _Found(("names",), "names tells other facts in Chinese")
     if rule.impact is not None:
         named += [(("impact", "share"), rule.impact.share), (("impact", "window"), rule.impact.window)]
         if not rule.impact.of.zh:
-            yield ("impact", "of"), "of has no Chinese", ""
+            yield _Found(("impact", "of"), "of has no Chinese", needs=(("impact", "of", "zh"),))
     for path, name in named:
-        if name and name not in told and name not in provided and not vocab[name].derived and vocab[name].ask is None:
-            yield path, f"nothing can tell {name}: no probe provides it, it is not derived, nobody is asked", ""
+        if name not in told and _nobody_tells(name, vocab, provided):
+            yield _Found(path, _NOBODY.format(name))
 
 
 def _page(rule: Rule) -> Iterator[_Found]:
     for key, text in (("title", rule.title), ("why", rule.why), ("false_positives", rule.false_positives)):
         if not text.en:
-            yield (key,), f"{key} is missing", ""
-        elif not text.zh:
-            yield (key,), f"{key} has no Chinese", ""
+            yield _Found((key,), f"{key} is missing", needs=((key, "en"),))
+        if not text.zh and (text.en or key != "false_positives"):
+            yield _Found((key,), f"{key} has no Chinese", needs=((key, "zh"),))
     if len(rule.why.en) < 80:
-        yield ("why",), "the page is too short to help: what it is, how we know, what it is confused with", ""
+        short = "the page is too short to help: what it is, how we know, what it is confused with"
+        yield _Found(("why",), short, needs=(("why", "en"),))
     if not rule.references:
-        yield ("references",), "no reference", ""
+        yield _Found(("references",), "no reference")
     for i, text in enumerate(rule.action.then):
         if not text.zh:
-            yield ("action", "then", i), "a step has no Chinese", ""
+            yield _Found(("action", "then", i), "a step has no Chinese", needs=(("action", "then", i, "zh"),))
     if rule.action.text and not rule.action.text.zh:
-        yield ("action", "text"), "the action has no Chinese", ""
+        yield _Found(("action", "text"), "the action has no Chinese", needs=(("action", "text", "zh"),))
 
 
 def _tests(rule: Rule) -> Iterator[_Found]:
     kinds = {t.expect for t in rule.tests}
+    needs: tuple[Path_, ...] = tuple(("tests", i, "expect") for i in range(len(rule.tests))) or (("tests",),)
     for kind, meaning in (
         ("matched", "a case that matches"),
         ("not_matched", "a near miss"),
         ("unknown", "a case that stays unknown"),
     ):
         if kind not in kinds:
-            yield ("tests",), f"the tests lack {meaning} (expect: {kind})", ""
+            yield _Found(("tests",), f"the tests lack {meaning} (expect: {kind})", needs=needs)
 
 
 def _action(rule: Rule, runbooks: Collection[str]) -> Iterator[_Found]:
     spec = rule.action
+    bucket, resolve, runbook = (("action", key) for key in ("bucket", "resolve", "runbook"))
     if spec.bucket is None and not spec.resolve:
-        yield ("action",), "an action has a bucket or resolvers", ""
+        yield _Found(("action",), "an action has a bucket or resolvers", needs=(bucket, resolve))
     if spec.resolve and spec.bucket is None:
-        yield ("action",), "resolvers need a bucket to fall back to", ""
+        yield _Found(("action",), "resolvers need a bucket to fall back to", needs=(bucket,))
     info = buckets().get(spec.bucket) if spec.bucket else None
     risky = info is not None and (spec.risk or info.risk) is not Risk.SAFE
     book = spec.runbook or (info.runbook if info else "")
     if (risky or rule.severity in _SERIOUS) and not book:
-        yield ("action",), "a risky action or a severity of error and above needs a runbook", ""
+        needs = (bucket, runbook, ("action", "risk"), ("severity",))
+        yield _Found(("action",), "a risky action or a severity of error and above needs a runbook", needs=needs)
     if book and book not in runbooks:
-        yield ("action", "runbook"), f"no runbook {book!r}", nearest_hint(book, runbooks)
+        yield _Found(runbook, f"no runbook {book!r}", nearest_hint(book, runbooks))
 
 
 def _fields(rule: Rule, vocab: Vocabulary) -> Iterator[_Found]:
@@ -156,30 +207,31 @@ def _fields(rule: Rule, vocab: Vocabulary) -> Iterator[_Found]:
     for key in ("split_by", "severity_from"):
         name = getattr(rule, key)
         if name and name not in known:
-            yield (key,), f"no event of this rule has a field {name!r}", nearest_hint(name, known)
+            hint = nearest_hint(name, known)
+            yield _Found((key,), f"no event of this rule has a field {name!r}", hint, ((key,), ("when",)))
 
 
 def _constant(condition: Condition) -> Iterator[_Found]:
     """Conditions that can never hold, or always do: alone, or two of one group that exclude each other."""
     if isinstance(condition, KnownLeaf) and condition.negated:
-        yield condition.path, f"never true: that {condition.fact} is not known proves nothing", ""
+        never = f"never true: that {condition.fact} is not known proves nothing"
+        yield _Found(condition.path, never, needs=())
     if not isinstance(condition, All | Any_):
         return
     for child in condition.children:
         yield from _constant(child)
-    for i, a in enumerate(condition.children):
-        for b in condition.children[i + 1 :]:
-            if isinstance(a, All | Any_) or isinstance(b, All | Any_):
-                continue
-            what = b.event if isinstance(b, EventLeaf) else b.fact
-            if isinstance(condition, All) and (_opposite(a, b) or _disjoint(a, b)):
-                yield b.path, f"never true together with the other condition on {what}", ""
-            if isinstance(condition, Any_) and (_opposite(a, b) or _covering(a, b)):
-                yield b.path, f"always true together with the other condition on {what}", ""
+    for a, b in combinations(condition.children, 2):
+        if isinstance(a, All | Any_) or isinstance(b, All | Any_):
+            continue
+        what = b.event if isinstance(b, EventLeaf) else b.fact
+        if isinstance(condition, All) and (_opposite(a, b) or _disjoint(a, b)):
+            yield _Found(b.path, f"never true together with the other condition on {what}", needs=())
+        if isinstance(condition, Any_) and (_opposite(a, b) or _covering(a, b)):
+            yield _Found(b.path, f"always true together with the other condition on {what}", needs=())
 
 
 def _opposite(a: Leaf, b: Leaf) -> bool:
-    return a.negated != b.negated and _shape(replace(a, negated=False)) == _shape(replace(b, negated=False))
+    return a.negated != b.negated and bare(replace(a, negated=False)) == bare(replace(b, negated=False))
 
 
 def _same_measure(a: Leaf, b: Leaf) -> TypeGuard[FactLeaf]:
@@ -244,34 +296,17 @@ def _cycles(rules: Sequence[Rule]) -> list[Fault]:
             graph[names[0]].discard(names[1])  # and look for the next one
 
 
-def _overlaps(rules: Sequence[Rule]) -> list[Fault]:
-    """Two rules with the same condition on the same scope, of which neither explains the other."""
-    seen: dict[str, Rule] = {}
-    faults = []
-    for rule in rules:
-        key = f"{rule.scope}:{sorted(rule.applies.items())}:{_shape(rule.when)}"
-        other = seen.setdefault(key, rule)
-        if other is rule:
-            continue
-        linked = any(e.rule == rule.id for e in other.explains) or any(e.rule == other.id for e in rule.explains)
-        if not linked:
-            faults.append(
-                Fault(
-                    rule.file,
-                    *place(rule, ("when",)),
-                    f"says the same as rule {other.id}, and neither explains the other",
-                )
-            )
-    return faults
-
-
-def _shape(condition: Condition) -> str:
-    if isinstance(condition, All | Any_):
-        word = "all" if isinstance(condition, All) else "any"
-        return f"{word}({', '.join(sorted(_shape(c) for c in condition.children))})"
-    if isinstance(condition, KnownLeaf):
-        return f"known {condition.fact} {condition.negated}"
-    plain = replace(condition, path=())
-    if isinstance(plain, EventLeaf) and plain.after is not None:
-        plain = replace(plain, after=replace(plain.after, path=()))
-    return repr(plain)
+def _overlaps(rules: Sequence[Rule], vocab: Vocabulary, unread: Collection[str]) -> Iterator[Fault]:
+    """Pairs that say the same or contradict each other, each told once: at the rule that stands later in `rules`."""
+    order = {r.id: i for i, r in enumerate(rules)}
+    for found in overlaps(rules, vocab, unread):
+        other, rule = sorted((found.narrow, found.wide), key=lambda r: order[r.id])
+        there = f"rule {other.id} ({other.file}:{':'.join(map(str, place(other, ('when',))))})"
+        if found.advised is None:
+            message = f"says the same as {there}, and neither explains the other"
+        else:
+            ours, theirs = found.advised if rule is found.narrow else found.advised[::-1]
+            both = f"whenever this holds, {there} holds too" if rule is found.narrow else f"holds whenever {there} does"
+            message = f"{both}: {ours} here contradicts {theirs} there, and neither explains the other"
+        hint = f"let the one that is the cause explain the other: explains: [{{rule: {other.id}}}]"
+        yield Fault(rule.file, *place(rule, ("when",)), message, hint)

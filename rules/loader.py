@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knowledge import compiled
-from knowledge.errors import Fault, FaultsError, nearest_hint
+from knowledge.errors import Fault, FaultsError, alike, nearest_hint
 from knowledge.facts import Type, Vocabulary, vocabulary
 from knowledge.language import Text
 from knowledge.observation import Scope
 from knowledge.units import parse_duration
 from rules.builder import Builder
-from rules.condition import Condition, FactLeaf, Leaf, Take, facts_of, leaves
+from rules.condition import All, Condition, FactLeaf, Leaf, Take, facts_of, leaves, without
 from rules.condition import Path as DataPath
 from rules.model import (
     ActionSpec,
@@ -39,6 +39,7 @@ from rules.model import (
     Usable,
     facts_named,
 )
+from rules.reading import UNRESOLVED
 
 if TYPE_CHECKING:
     from knowledge.yamlfile import Document
@@ -196,6 +197,15 @@ def read_pack(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
 
 def read_file(path: Path) -> tuple[Document, Rule | None]:
     """One rule file: its document with all faults, and the rule when there are none."""
+    document, rule = read_partly(path)
+    return document, None if document.faults else rule
+
+
+def read_partly(path: Path) -> tuple[Document, Rule | None]:
+    """One rule file: its document with all faults, and the rule as far as it can be read.
+
+    What could not be read is left out of the rule; `document.faulty` says what that is.
+    """
     from knowledge import yamlfile
 
     root = Path(__file__).parent.parent
@@ -207,7 +217,9 @@ def read_file(path: Path) -> tuple[Document, Rule | None]:
 
 
 def check(document: Document, stem: str = "") -> Rule | None:
-    """Shape, names, types and places of one rule document: the rule, when it has no fault."""
+    """Shape, names, types and places of one rule document: the rule, as far as it can be read."""
+    from knowledge.yamlfile import unsure
+    from rules.mend import mended
     from rules.schema import RuleFile
 
     data = document.data
@@ -216,30 +228,33 @@ def check(document: Document, stem: str = "") -> Rule | None:
             document.fault((), "a rule file is a mapping")
         return None
     compiled.check(document, (), data, RuleFile)
+    shapeless = frozenset(document.faulty)
     if stem and isinstance(data.get("id"), str) and data["id"] != stem:
         document.fault(("id",), f"id {data['id']!r} is not the file name {stem!r}")
-    vocab = vocabulary()
+    plain = mended(data, stem) if shapeless else data
 
     def report(path: DataPath, message: str, hint: str) -> None:
-        document.fault(path, message, hint)
+        if not unsure(path, shapeless):  # what stands in for something that is wrong
+            document.fault(path, message, hint)
 
-    rule = None
-    if document.faults:  # the shape is wrong: still check what can be checked, so that all faults show
-        declared = data.get("params")
-        items = {k: v for k, v in declared.items() if isinstance(v, dict)} if isinstance(declared, dict) else {}
-        for p in _sound_params(items):
-            _check_default(p, report)
-        builder = Builder(vocab, {k: v.get("default") for k, v in items.items()}, report, set())
-        for path, condition in _conditions(data):
-            builder.build(condition, path)
-    else:
-        rule = build(data, document.file, vocab, report, {})
+    _unused_params(document, data)
+    if plain is None:
+        return None
+    return _assemble(plain, document.file, vocabulary(), report, {}, shapeless)[0]
+
+
+def _unused_params(document: Document, data: Mapping[str, Any]) -> None:
+    """A parameter that no condition uses: of a misspelt key either, or under a misspelt name."""
+    from rules.schema import RuleFile
+
     declared = data.get("params")
-    used = {word for _, condition in _conditions(data) for word in _words(condition)}
-    for name in declared if isinstance(declared, dict) else {}:
-        if f"${name}" not in used:
+    beside = set(RuleFile.model_fields) - {"when", "confirms", "excludes"}
+    used = {word for key, value in data.items() if key not in beside for word in _words(value)}
+    names = declared if isinstance(declared, dict) else {}
+    lost = [word[1:] for word in used if word.startswith("$") and word[1:] not in names]
+    for name in names:
+        if f"${name}" not in used and not any(alike(word, name) for word in lost):
             document.fault(("params", name), f"parameter {name!r} is never used")
-    return None if document.faults else rule
 
 
 def _words(plain: Any) -> Iterator[str]:
@@ -253,31 +268,14 @@ def _words(plain: Any) -> Iterator[str]:
         yield plain
 
 
-def _sound_params(items: Mapping[str, Any]) -> list[Param]:
-    """The parameters of a rule whose shape is wrong somewhere: those that are right."""
-    from knowledge import yamlfile
-    from rules.schema import ParamFile
-
-    scratch = yamlfile.Document("", None)  # their own faults are known already
-    return [_param(k, v) for k, v in items.items() if compiled.check(scratch, (), v, ParamFile) is not None]
-
-
 def _param(name: str, v: Mapping[str, Any]) -> Param:
     return Param(name, v["type"], v["default"], v.get("min"), v.get("max"), v.get("unit", ""))
 
 
-def _check_default(p: Param, report: Report) -> None:
-    if problem := p.problem(p.default):
-        report(("params", p.name, "default"), problem, "")
-
-
-def _conditions(data: Mapping[str, Any]) -> Iterable[tuple[DataPath, Any]]:
-    if "when" in data:
-        yield ("when",), data["when"]
+def _conditions(data: Mapping[str, Any]) -> Iterator[tuple[DataPath, Any]]:
+    yield ("when",), data["when"]
     for key in ("confirms", "excludes"):
-        items = data.get(key)
-        for i, item in enumerate(items if isinstance(items, list) else []):
-            yield (key, i), item
+        yield from (((key, i), item) for i, item in enumerate(data.get(key, ())))
 
 
 def build(
@@ -288,22 +286,38 @@ def build(
     override: Mapping[str, Any],
 ) -> Rule | None:
     """The rule of checked plain data, with the site's parameter values; None after a fault."""
+    rule, sound = _assemble(data, file, vocab, report, override, frozenset())
+    return rule if sound else None
+
+
+def _assemble(
+    data: Mapping[str, Any],
+    file: str,
+    vocab: Vocabulary,
+    report: Report,
+    override: Mapping[str, Any],
+    shapeless: Collection[DataPath],
+) -> tuple[Rule, bool]:
+    """The rule without the parts that have a fault, and whether it has them all."""
+    broken: set[DataPath] = set()
+
+    def told(path: DataPath, message: str, hint: str) -> None:
+        broken.add(path)
+        report(path, message, hint)
+
     params = tuple(_param(k, v) for k, v in data.get("params", {}).items())
-    for p in params:
-        _check_default(p, report)
-    builder = Builder(vocab, {p.name: override.get(p.name, p.default) for p in params}, report, set())
-    when = builder.build(data["when"], ("when",))
-    confirms = [builder.build(c, ("confirms", i)) for i, c in enumerate(data.get("confirms", []))]
-    excludes = [builder.build(c, ("excludes", i)) for i, c in enumerate(data.get("excludes", []))]
-    sound = _shown_facts(data, vocab, report)
-    if when is None or None in confirms or None in excludes or not sound:
-        return None
+    builder = Builder(vocab, _values(data, params, told, override, shapeless), told, set(), broken, partly=True)
+    parts = {path: builder.build(c, path) for path, c in _conditions(data)}
+    _shown_facts(data, vocab, told)
+    if broken:
+        parts = {path: c and without(c, broken) for path, c in parts.items()}
     path = Path(file)
-    return Rule(
+    rule = Rule(
         id=data["id"], revision=data["revision"], title=Text.of(data["title"]), status=RuleStatus(data["status"]),
-        severity=Severity(data["severity"]), scope=Scope(data["scope"]), when=when, why=Text.of(data["why"]),
-        file=file, area=path.parent.name, symptoms=tuple(data.get("symptoms", ())), applies=data.get("applies", {}),
-        params=params, confirms=_present(confirms), excludes=_present(excludes),
+        severity=Severity(data["severity"]), scope=Scope(data["scope"]), when=parts["when",] or All((), ("when",)),
+        why=Text.of(data["why"]), file=file, area=path.parent.name, symptoms=tuple(data.get("symptoms", ())),
+        applies=data.get("applies", {}), params=params, confirms=_present(parts, "confirms"),
+        excludes=_present(parts, "excludes"),
         explains=tuple(_explains(e) for e in data.get("explains", ())), split_by=data.get("split_by", ""),
         impact=_impact(data.get("impact")), shows=tuple(data.get("shows", ())),
         names=Text.of(data.get("names")),
@@ -311,14 +325,36 @@ def build(
         false_positives=Text.of(data.get("false_positives")), references=tuple(data.get("references", ())),
         tests=tuple(_test(t) for t in data.get("tests", ())),
     )  # fmt: skip
+    return rule, not broken
+
+
+def _values(
+    data: Mapping[str, Any],
+    params: Sequence[Param],
+    report: Report,
+    override: Mapping[str, Any],
+    shapeless: Collection[DataPath],
+) -> dict[str, Any]:
+    """What the parameters stand for. One with a fault stands for nothing, and is told once, not where it is used."""
+    values = {}
+    for p in params:
+        problem = p.problem(p.default)
+        if problem:
+            report(("params", p.name, "default"), problem, "")
+        values[p.name] = override.get(p.name, UNRESOLVED if problem else p.default)
+    if shapeless:
+        from knowledge.yamlfile import unsure
+
+        words = {word[1:] for _, c in _conditions(data) for word in _words(c) if word.startswith("$")}
+        values |= {name: UNRESOLVED for name in words if unsure(("params", name), shapeless)}
+    return values
 
 
 _UNITS = {"share": "percent", "window": "s"}  # of the facts of an `impact`
 
 
-def _shown_facts(data: Mapping[str, Any], vocab: Vocabulary, report: Report) -> bool:
-    """Whether the facts of `names`, `impact` and `shows` exist, and those of `impact` are numbers of the right unit."""
-    faults: list[tuple[DataPath, str, str]] = []
+def _shown_facts(data: Mapping[str, Any], vocab: Vocabulary, report: Report) -> None:
+    """The facts of `names`, `impact` and `shows` exist, and those of `impact` are numbers of the right unit."""
     named: list[tuple[DataPath, str]] = [(("shows", i), name) for i, name in enumerate(data.get("shows", ()))]
     for language, text in (data.get("names") or {}).items():
         named += [(("names", language), name) for name in facts_named(text)]
@@ -329,20 +365,17 @@ def _shown_facts(data: Mapping[str, Any], vocab: Vocabulary, report: Report) -> 
         unit = _UNITS.get(str(path[-1]), "")
         if spec is None:
             near = vocab.nearest(name)
-            faults.append((path, f"unknown fact {name!r}", f"did you mean {near!r}?" if near else ""))
+            report(path, f"unknown fact {name!r}", f"did you mean {near!r}?" if near else "")
         elif unit and (spec.type not in (Type.INT, Type.FLOAT) or spec.unit != unit):
-            faults.append((path, f"{name} is no number in {unit}", ""))
-    for path, message, hint in faults:
-        report(path, message, hint)
-    return not faults
+            report(path, f"{name} is no number in {unit}", "")
 
 
 def _impact(plain: Mapping[str, Any] | None) -> ImpactSpec | None:
     return ImpactSpec(plain["share"], plain.get("window", ""), Text.of(plain["of"])) if plain else None
 
 
-def _present(conditions: list[Condition | None]) -> tuple[Condition, ...]:
-    return tuple(c for c in conditions if c is not None)
+def _present(parts: Mapping[DataPath, Condition | None], key: str) -> tuple[Condition, ...]:
+    return tuple(c for path, c in parts.items() if path[0] == key and c is not None)
 
 
 def _explains(e: Mapping[str, Any]) -> Explains:

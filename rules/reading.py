@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from knowledge.errors import nearest_hint
+from knowledge.errors import alike, nearest_hint
 from knowledge.facts import FactSpec, Type, Vocabulary
 from knowledge.observation import Scalar
 from knowledge.units import parse_duration
@@ -15,6 +15,7 @@ from rules.compare import version
 from rules.condition import Op, Path, Quantifier
 
 Report: TypeAlias = Callable[[Path, str, str], None]
+UNRESOLVED: Any = object()  # the value of a parameter that does not exist, or has a fault of its own: that is told
 
 
 @dataclass(slots=True)
@@ -25,6 +26,8 @@ class Reader:
     params: Mapping[str, Any]
     report: Report
     used_params: set[str]
+    broken: set[Path] = field(default_factory=set)  # where a value is not known because of a fault elsewhere
+    partly: bool = False  # groups are kept without the parts that have a fault: for who checks, not for who evaluates
 
     def resolve(self, raw: Any, path: Path) -> Any:
         """`raw`, or the value of the parameter that ``$name`` stands for."""
@@ -32,14 +35,18 @@ class Reader:
             name = raw[1:]
             if name not in self.params:
                 self.report(path, f"no parameter {name!r}", nearest_hint(name, self.params))
-                return None
+                return UNRESOLVED
             self.used_params.add(name)
+            if self.params[name] is UNRESOLVED:
+                self.broken.add(path)
             return self.params[name]
         return raw
 
     def value(self, raw: Any, type_: Type, op: Op, path: Path, spec: FactSpec) -> Scalar | tuple[Scalar, ...]:
         """A plain value, or for `in` and sets a list of them, checked against the type."""
         raw = self.resolve(raw, path)
+        if raw is UNRESOLVED:
+            return None
         if op in (Op.IN, Op.NOT_IN):
             if not isinstance(raw, list) or not raw:
                 self.report(path, f"{op} takes a list", "")
@@ -54,6 +61,8 @@ class Reader:
         return tuple(self._scalar(self.resolve(item, at), type_, at, spec) for item, at in zip(raw, here, strict=True))
 
     def _scalar(self, raw: Any, type_: Type, path: Path, spec: FactSpec) -> Scalar:
+        if raw is UNRESOLVED:
+            return None
         good = {
             Type.BOOL: isinstance(raw, bool),
             Type.INT: isinstance(raw, int) and not isinstance(raw, bool),
@@ -79,13 +88,15 @@ class Reader:
     def each(self, raw: Any, path: Path) -> Quantifier | None:
         """How many of several subjects; None when nothing is said."""
         raw = self.resolve(raw, path)
-        if raw is None:
+        if raw is None or raw is UNRESOLVED:
             return None
         if isinstance(raw, str) and raw in ("any", "all", "none"):
             return Quantifier(raw)
         if isinstance(raw, dict) and len(raw) == 1:
             ((kind, number),) = raw.items()
             number = self.resolve(number, path)
+            if number is UNRESOLVED:
+                return None
             number = -1 if isinstance(number, bool) or not isinstance(number, int | float) else number
             if (kind == "at_least" and number >= 1 and number % 1 == 0) or (kind == "share" and 0 < number <= 1):
                 return Quantifier(kind, float(number))
@@ -100,6 +111,8 @@ class Reader:
             self.report(path, "count takes at_least and at_most", "")
             return 1, None
         low, high = self.resolve(raw.get("at_least", 0), path), self.resolve(raw.get("at_most"), path)
+        if UNRESOLVED in (low, high):
+            return 1, None
         if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in (low, 0 if high is None else high)):
             self.report(path, "a count is a whole number", "")
             return 1, None
@@ -112,7 +125,7 @@ class Reader:
     def duration(self, plain: Mapping[str, Any], key: str, path: Path) -> int | None:
         """The length of time under `key` in ns; None when nothing is said."""
         raw = self.resolve(plain.get(key), (*path, key))
-        if raw is None:
+        if raw is None or raw is UNRESOLVED:
             return None
         try:
             length = parse_duration(str(raw))
@@ -135,6 +148,8 @@ class Reader:
     ) -> float:
         """The number under `key`, within `low` and `high`; the default after a fault."""
         raw = self.resolve(plain.get(key, default), (*path, key))
+        if raw is UNRESOLVED:
+            return default
         kind = int if whole else (int, float)
         if not isinstance(raw, bool) and isinstance(raw, kind) and low <= raw <= high:
             return float(raw)
@@ -183,6 +198,17 @@ class Reader:
             )
             return None
         return word
+
+    def lacking(
+        self, plain: Mapping[str, Any], keys: Iterable[str], known: set[str], path: Path, message: str, hint: str = ""
+    ) -> None:
+        """Reports that keys are missing, unless a key that nobody reads looks like the missing one: that is told."""
+        if any(key not in plain and not self.misspelt(plain, key, known) for key in keys):
+            self.report(path, message, hint)
+
+    def misspelt(self, plain: Mapping[str, Any], key: str, known: set[str]) -> bool:
+        """Whether an unknown key looks like `key`, which is missing."""
+        return key not in plain and any(k not in known and alike(k, key) for k in plain)
 
     def unknown_keys(self, plain: Mapping[str, Any], known: set[str], path: Path) -> None:
         """Reports keys that nobody reads, with the nearest one that somebody does."""

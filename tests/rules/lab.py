@@ -58,6 +58,8 @@ VOCABULARY = Vocabulary(
             fact("gone", Scope.GPU, Type.INT, replaced_by="level"),
             # what knowledge.derive and the resolvers look for in every batch
             fact("gpu.uuid", Scope.GPU, Type.STR),
+            fact("gpu.index", Scope.GPU, Type.INT),
+            fact("xid", Scope.GPU, Type.EVENT, Kind.EVENT, fields={"place": "int", "text": "str", "pid": "int"}),
         )
     }
 )

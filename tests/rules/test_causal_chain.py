@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.derive import derive
@@ -19,6 +19,7 @@ from rules.engine import Evaluation, Finding, Role, run
 from rules.factbase import FactBase
 from rules.loader import load
 from rules.model import Severity
+from tests.cases import each
 
 HOST = "n1"
 HERE = node(HOST)
@@ -172,7 +173,7 @@ def test_the_reading_of_the_moment_and_that_of_the_window_are_one_root() -> None
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("fault", "cause"),
     [
         ({"gpu.window.power_brake.share": 100.0, "gpu.window.hw_slowdown.share": 100.0, "gpu.window.clock.share": 30.0}, "gpu-power-braked-in-window"),
@@ -364,7 +365,6 @@ def test_a_rank_that_is_gone() -> None:
 # --- laws ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=15, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_the_answer_does_not_depend_on_the_order(random: Any) -> None:
     whole = world(
@@ -380,7 +380,6 @@ def test_the_answer_does_not_depend_on_the_order(random: Any) -> None:
 CAPTURED = sorted({*QUIET_PROCESS, *WAITS, *SLOW_LOADER} - {"process.state"})
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from(CAPTURED), min_size=1, max_size=8), st.sampled_from([s for s in Status if not s.answered])
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rules.builder import Builder
@@ -26,6 +25,7 @@ from rules.condition import (
     leaves,
 )
 from rules.proof import Truth
+from tests.cases import each
 from tests.rules.lab import CONDITIONS, MINUTE, VOCABULARY, condition, faults_of, seen, truth
 
 LEVEL = {"fact": "level", "op": "above", "value": 5}
@@ -54,7 +54,6 @@ def test_negation_goes_to_the_leaves() -> None:
     ]
 
 
-@settings(deadline=None, max_examples=100)
 @given(CONDITIONS)
 def test_to_negate_twice_is_nothing(plain: dict[str, Any]) -> None:
     twice = condition({"not": {"not": plain}})
@@ -78,7 +77,7 @@ def test_an_event_as_written() -> None:
     assert facts_of(tree) == {"bang", "knock"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("raw", "expected"),
     [("any", Quantifier("any")), ("none", Quantifier("none")), ({"at_least": 2}, Quantifier("at_least", 2)),
      ({"share": 0.5}, Quantifier("share", 0.5)), ({"share": 1}, Quantifier("share", 1))],
@@ -223,13 +222,13 @@ FAULTS: list[tuple[Any, Path, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("plain", "path", "words"), FAULTS, ids=lambda v: str(v)[:50])
+@each(("plain", "path", "words"), FAULTS, ids=lambda v: str(v)[:50])
 def test_every_fault_is_named_at_its_path(plain: Any, path: Path, words: str) -> None:
     found = faults_of(plain)
     assert any(at == path and words in message for at, message, _ in found), found
 
 
-@pytest.mark.parametrize(
+@each(
     ("plain", "name"),
     [
         (leaf(fact="levle"), "level"), (leaf(op="abov"), "above"), (leaf(coverge=1), "coverage"),
@@ -259,7 +258,6 @@ _JUNK = st.recursive(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=400)
 @given(_JUNK)
 def test_no_shape_raises_and_none_is_quietly_nothing(plain: Any) -> None:
     found: list[Any] = []
@@ -271,7 +269,7 @@ def test_no_shape_raises_and_none_is_quietly_nothing(plain: Any) -> None:
 # --- versions -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "numbers"),
     [("570.86.15", (570, 86, 15)), ("v1.2", (1, 2)), ("12.0", (12,)), ("535.104.05-ubuntu", (535, 104, 5)), ("0", (0,)),
      ("0.0", (0,)), ("new", ()), ("", ()), (" 9 ", (9,))],
@@ -280,9 +278,7 @@ def test_versions_are_numbers(text: str, numbers: tuple[int, ...]) -> None:
     assert version(text) == numbers
 
 
-@pytest.mark.parametrize(
-    ("have", "want"), [("9.1", "10.0"), ("570.86.15", "570.124"), ("12.4", "12.4.1"), ("1", "1.0.0.1")]
-)
+@each(("have", "want"), [("9.1", "10.0"), ("570.86.15", "570.124"), ("12.4", "12.4.1"), ("1", "1.0.0.1")])
 def test_versions_are_compared_as_numbers(have: str, want: str) -> None:
     world = [seen("release", have)]
     assert truth({"fact": "release", "op": "version_below", "value": want}, world) is Truth.TRUE

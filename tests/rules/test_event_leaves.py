@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import ANY_TIME, Clock, Event, Observation, Status, Subject
 from rules.events import bursts, densest
 from rules.proof import LeafProof, Truth
+from tests.cases import each
 from tests.rules.lab import GPU, GPUS, HERE, LINKS, MINUTE, NOW, SECOND, bang, base, proof, quiet, seen, silent, truth
 
 T, F, U = Truth.TRUE, Truth.FALSE, Truth.UNKNOWN
@@ -34,7 +34,7 @@ def test_nothing_is_absent_unless_somebody_looked() -> None:
     assert truth(leaf(), [bang(0), silent("bang", on=HERE)]) is T
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "op", "value", "expected"),
     [
         ("level", "at_most", 0, T), ("level", "above", 0, F), ("watts", "below", 0.5, T), ("good", "is", False, T),
@@ -77,7 +77,6 @@ def test_a_window_that_begins_later_than_asked_proves_nothing() -> None:
     assert truth(leaf(within="1h"), [boot]) is F, "times of another clock are not compared"
 
 
-@settings(deadline=None)
 @given(
     start=st.integers(-20, 5),
     length=st.integers(0, 20),
@@ -178,7 +177,6 @@ def test_the_densest_span_is_what_trying_all_finds(times: list[int], within: int
     assert not ends or max(ends) - min(ends) <= within
 
 
-@settings(deadline=None, max_examples=80)
 @given(TIMES, st.integers(2, 4), st.integers(1, 10))
 def test_a_count_within_a_span(times: list[int], count: int, minutes: int) -> None:
     world = [*(bang(t * MINUTE, line=i) for i, t in enumerate(times, 1)), quiet()]
@@ -315,7 +313,6 @@ def test_after_minds_where_it_looks() -> None:
     assert truth(after(where={"place": 1}), [_knock(-1), bang(0), *looked]) is U, "which place is not told"
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from((1, 2, 3, None)), st.sampled_from((*GPUS, HERE)), st.integers(0, 9)), max_size=20

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.catalog.xid import xid
@@ -14,6 +14,7 @@ from knowledge.observation import Clock, Observation, Scope, Subject
 from rules.engine import SLACK, Evaluation, Finding, Grade, Role, covers, grade_of, moments, run
 from rules.model import Bucket, Explains, Rule, Severity
 from rules.proof import Truth
+from tests.cases import each
 from tests.rules.lab import GPU, GPUS, HERE, MINUTE, PROCESS, SECOND, bang, base, rule, seen, silent
 
 T, F, U = Truth.TRUE, Truth.FALSE, Truth.UNKNOWN
@@ -41,7 +42,7 @@ def folded(rules: list[Rule], world: list[Observation]) -> bool:
 # --- grades -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("confirms", "excludes", "expected"),
     [
         ([], [], Grade.CONFIRMED), ([T], [], Grade.CONFIRMED), ([F, T], [], Grade.CONFIRMED), ([U, T], [], Grade.CONFIRMED),
@@ -61,7 +62,7 @@ def test_a_grade_does_not_depend_on_order(confirms: list[Truth], excludes: list[
     assert grade_of(mixed, excludes[::-1]) is grade_of(confirms, excludes)
 
 
-@pytest.mark.parametrize(("good", "busy"), list(product((True, False, None), repeat=2)))
+@each(("good", "busy"), list(product((True, False, None), repeat=2)))
 def test_a_finding_carries_its_grade_and_its_gaps(good: bool | None, busy: bool | None) -> None:
     a_rule = rule(
         "r",
@@ -105,7 +106,7 @@ def test_two_causes_may_cover_an_effect_together() -> None:
     assert not folded(rules, world[:1] + world[1:2] + world[3:])
 
 
-@pytest.mark.parametrize(
+@each(
     ("later", "expected"),
     [(0, True), (1, True), (MINUTE, True), (MINUTE + 1, False), (-SLACK, True), (-SLACK - 1, False), (-MINUTE, False)],
 )
@@ -116,7 +117,6 @@ def test_a_cause_is_not_later_than_its_effect(later: int, expected: bool) -> Non
     assert bool(one(result, "cause").explains) is expected
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.lists(st.integers(0, 400), min_size=1, max_size=5), st.lists(st.integers(0, 400), min_size=1, max_size=5))
 def test_every_folded_event_has_a_cause_in_time(causes: list[int], effects: list[int]) -> None:
     """By hand: some cause at most a minute before, or two seconds after."""
@@ -182,7 +182,6 @@ def test_of_two_that_explain_each_other_the_worse_one_is_the_root() -> None:
 _NAMES = ("a", "b", "c", "d")
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     st.sets(st.tuples(st.sampled_from(_NAMES), st.sampled_from(_NAMES))),
     st.lists(st.sampled_from(Severity), min_size=4, max_size=4),

@@ -14,6 +14,7 @@ from rules import loader
 from rules.engine import Finding, Impact, Role, accounts_for, run
 from rules.lint import lint
 from rules.model import Bucket, Explains, ImpactSpec, Severity
+from tests.cases import each
 from tests.rules.files import GOOD, changed, write
 from tests.rules.lab import GPUS, base, rule, seen, silent
 
@@ -118,7 +119,7 @@ def test_an_impact_is_read_from_the_file(tmp_path: Path) -> None:
     assert read.impact == ImpactSpec("trace.idle.share", "trace.window.seconds", OF)
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "message"),
     [
         ("trace.idle.share", "trace.idle.shore", "unknown fact 'trace.idle.shore'"),

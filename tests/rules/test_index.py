@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-import pytest
+from functools import cache
 
 from rules.condition import facts_of
-from rules.index import card_of, index, names, shape_of
+from rules.index import Index, card_of, index, names, shape_of
 from rules.loader import load
+from tests.cases import each
 from tests.rules.lab import condition, rule
 
-RULES = load()
-INDEX = index(RULES.rules)
+
+@cache
+def shipped() -> Index:
+    return index(load().rules)
 
 
 def test_every_compiled_card_is_that_of_its_rule() -> None:
-    assert list(INDEX.cards) == [r.id for r in RULES.rules]
-    for r in RULES.rules:
-        assert INDEX.cards[r.id] == card_of(r)
-        assert INDEX.rule(r.id) is r
+    assert list(shipped().cards) == [r.id for r in load().rules]
+    for r in load().rules:
+        assert shipped().cards[r.id] == card_of(r)
+        assert shipped().rule(r.id) is r
 
 
 def test_a_card_names_all_facts_of_the_conditions() -> None:
-    for r in RULES.rules:
-        card = INDEX.cards[r.id]
+    for r in load().rules:
+        card = shipped().cards[r.id]
         assert card.asks == facts_of(r.when)
         assert card.more == frozenset().union(*(facts_of(c) for c in (*r.confirms, *r.excludes)))
 
 
 def test_who_explains_whom_is_the_same_from_both_sides() -> None:
-    for cause in INDEX.cards:
-        for effect in INDEX.effects(cause):
-            assert cause in INDEX.causes(effect)
-    assert "uncorrectable-ecc" in INDEX.causes("row-remap-recorded")
+    for cause in shipped().cards:
+        for effect in shipped().effects(cause):
+            assert cause in shipped().causes(effect)
+    assert "uncorrectable-ecc" in shipped().causes("row-remap-recorded")
 
 
 def test_the_catalogue_explains_by_code() -> None:
@@ -40,18 +43,18 @@ def test_the_catalogue_explains_by_code() -> None:
 
     entry = xid(94)
     assert entry is not None
-    by_code = {c.xid: c.id for c in INDEX.cards.values() if c.xid is not None}
+    by_code = {c.xid: c.id for c in shipped().cards.values() if c.xid is not None}
     named = {by_code[code] for code in entry.explains if code in by_code}
-    assert named <= INDEX.effects(by_code[94])
+    assert named <= shipped().effects(by_code[94])
 
 
 def test_above_is_closed_under_causes() -> None:
-    above = INDEX.above(["row-remap-recorded"])
+    above = shipped().above(["row-remap-recorded"])
     assert "row-remap-recorded" in above
-    assert all(INDEX.causes(r) <= above for r in above)
+    assert all(shipped().causes(r) <= above for r in above)
 
 
-@pytest.mark.parametrize(
+@each(
     ("plain", "shape"),
     [
         ({"fact": "good", "op": "is", "value": True}, "good"),
@@ -79,7 +82,7 @@ def test_codes_are_those_that_a_leaf_names() -> None:
 
 
 def test_the_index_of_one_rule_set_is_made_once() -> None:
-    assert index(RULES.rules) is index(RULES.rules)
+    assert index(load().rules) is index(load().rules)
     mine = (rule("r", {"known": "busy"}),)
     assert index(mine) is index(mine)
     assert set(index(mine).cards) == {"r"}

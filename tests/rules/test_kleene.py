@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from knowledge.observation import Observation, Status
@@ -14,13 +13,14 @@ from rules.condition import All, Any_, Quantifier, leaves
 from rules.evaluate import evaluate
 from rules.proof import Truth, conjunction, disjunction, leaf_proofs
 from rules.values import quantify
+from tests.cases import each
 from tests.rules.lab import CONDITIONS, GPU, GPUS, LEAVES, PLACES, base, condition, quiet, seen, silent, truth, worlds
 
 T, F, U = Truth.TRUE, Truth.FALSE, Truth.UNKNOWN
 TRUTHS = st.lists(st.sampled_from(Truth), max_size=8)
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "both", "either"),
     [(T, T, T, T), (T, F, F, T), (T, U, U, T), (F, F, F, F), (F, U, F, U), (U, U, U, U)],
 )
@@ -86,7 +86,6 @@ def test_seven_of_ten_are_a_share_of_seven_tenths() -> None:
 # --- negation -----------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=150)
 @given(CONDITIONS, worlds())
 def test_pushed_negation_negates_the_result(plain: dict[str, Any], world: list[Observation]) -> None:
     applicable = [o for o in world if o.status is not Status.NOT_APPLICABLE]
@@ -94,7 +93,6 @@ def test_pushed_negation_negates_the_result(plain: dict[str, Any], world: list[O
         assert truth({"not": plain}, applicable, gpu) is ~truth(plain, applicable, gpu)
 
 
-@settings(deadline=None, max_examples=60)
 @given(CONDITIONS)
 def test_negation_stands_in_the_leaves_only(plain: dict[str, Any]) -> None:
     once, twice = condition({"not": plain}), condition({"not": {"not": plain}})
@@ -104,7 +102,6 @@ def test_negation_stands_in_the_leaves_only(plain: dict[str, Any]) -> None:
         assert isinstance(twice, All) == isinstance(once, Any_)
 
 
-@settings(deadline=None, max_examples=100)
 @given(LEAVES, worlds())
 def test_a_leaf_that_does_not_apply_is_false_negated_or_not(plain: dict[str, Any], world: list[Observation]) -> None:
     assume("known" not in plain and "event" not in plain)

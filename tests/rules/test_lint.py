@@ -167,8 +167,31 @@ def test_two_rules_that_say_the_same(check: Check) -> None:
     assert ["says the same as rule one" in f.message for f in found] == [True]
     assert found[0].file.endswith("two.yaml")
     assert found[0].line == 9
+    assert "one.yaml:9:1)" in found[0].message, "and where the other one stands"
     assert check(named("one", "two"), named("two")) == []
     assert check(named("one"), named("two", "one")) == []
+
+
+_OFTEN = "{event: xid, where: {code: 31}, count: {at_least: 5}, within: 1h}"
+_RESET = "{bucket: DRAIN_AND_RESET, runbook: gpu-reset}"
+_RESTART = "{bucket: RESTART_APP, runbook: node-reboot}"
+
+
+@pytest.mark.parametrize("turn", [False, True])
+def test_a_rule_that_contradicts_a_wider_one_is_told_with_both_places(check: Check, turn: bool) -> None:
+    often = named("often", text=when(_OFTEN).replace("{bucket: MONITOR}", _RESET))
+    once = named("once", text=when("{event: xid, where: {code: 31}}").replace("{bucket: MONITOR}", _RESTART))
+    (fault,) = check(*((once, often) if turn else (often, once)))
+    here, there, ours, theirs = "once", "often", "RESTART_APP", "DRAIN_AND_RESET"
+    if turn:
+        here, there, ours, theirs = there, here, theirs, ours
+    assert (Path(fault.file).stem, fault.line) == (here, 7), "the one that is read later"
+    assert f"rule {there} (" in fault.message
+    assert f"{there}.yaml:7:1)" in fault.message
+    assert f"{ours} here contradicts {theirs} there" in fault.message
+    assert f"explains: [{{rule: {there}}}]" in fault.hint
+    linked = often.replace("explains: []", "explains: [{rule: once}]")
+    assert check(linked, once) == []
 
 
 def test_the_order_of_conditions_makes_no_other_rule(check: Check) -> None:

@@ -14,6 +14,7 @@ from rules.condition import FactLeaf
 from rules.engine import run
 from rules.factbase import FactBase
 from rules.model import Bucket, Severity
+from tests.cases import each
 from tests.rules.files import GOOD, changed, write
 
 TEN = """\
@@ -89,7 +90,7 @@ def test_the_error_names_file_line_and_column(tmp_path: Path) -> None:
     assert f"{path}:13:8: no fact 'gpu.temperature.cor'" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new", "line", "words"),
     [
         ("revision: 1", "revision: 0", 2, "revision"),
@@ -119,7 +120,7 @@ def test_one_fault_is_told_at_its_line(tmp_path: Path, old: str, new: str, line:
     assert any(at == line and words in message for at, _, message, _ in found), found
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "- a list\n", "just words\n", "5\n", "id: [\n", "\x00", "a: &a [*a]\n",
+@each("text", ["", "# nothing\n", "- a list\n", "just words\n", "5\n", "id: [\n", "\x00", "a: &a [*a]\n",
                                   "when: 5\nparams: 5\nconfirms: 5\ntests: 5\nexplains: 5\n",
                                   "when: {all: 5}\nparams: {a: 5, b: {type: int}}\nconfirms: [5, {any: []}]\n",
                                   "[" * 5000, "id: 5\nwhen: {fact: 5, op: [], value: {}}\n"])  # fmt: skip

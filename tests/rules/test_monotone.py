@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Observation, Scope, Status, Subject
@@ -72,7 +72,6 @@ def _never_turned(plain: dict[str, Any], before: list[Observation], after: list[
         assert first in (U, second), f"{first} became {second} on {subject}"
 
 
-@settings(deadline=None, max_examples=200)
 @given(CONDITIONS, grown())
 def test_a_decided_condition_stays_when_gaps_are_filled(
     plain: dict[str, Any], pair: tuple[list[Observation], list[Observation]]
@@ -80,7 +79,6 @@ def test_a_decided_condition_stays_when_gaps_are_filled(
     _never_turned(plain, *pair)
 
 
-@settings(deadline=None, max_examples=300)
 @given(
     st.sampled_from(
         ({}, {"count": {"at_least": 2}}, {"count": {"at_most": 1}}, {"count": {"at_least": 2}, "within": "2m"})
@@ -103,7 +101,6 @@ def test_events_that_nobody_had_looked_for_turn_nothing(
     _never_turned({"event": "bang"} | count | place | after, before, [*before, *news])
 
 
-@settings(deadline=None, max_examples=200)
 @given(
     st.sampled_from(("below", "at_least", "above", "at_most")),
     st.sampled_from((0.5, 1, 1.5)),
@@ -121,7 +118,6 @@ def test_peers_that_had_no_value_turn_nothing(
     assert first in (U, second)
 
 
-@settings(deadline=None, max_examples=60)
 @given(CONDITIONS, st.lists(CONDITIONS, max_size=2), grown())
 def test_a_finding_stays_when_gaps_are_filled(
     when: Any, confirms: list[Any], pair: tuple[list[Observation], list[Observation]]
@@ -142,7 +138,6 @@ def dark(draw: st.DrawFn) -> list[Observation]:
     return [silent(name, draw(st.sampled_from(UNANSWERED)), on) for name, on in places if draw(st.booleans())]
 
 
-@settings(deadline=None, max_examples=150)
 @given(CONDITIONS, CONDITIONS, dark())
 def test_no_verdict_from_missing_values(when: Any, excludes: Any, world: list[Observation]) -> None:
     everybody = [silent("level", Status.TIMEOUT, g) for g in GPUS]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from knowledge.observation import Observation, Status
 from rules import loader
 from rules.engine import run
 from rules.lint import lint
+from tests.cases import each
 from tests.rules.files import changed, write
 from tests.rules.lab import base, rule, seen, silent
 
@@ -32,9 +32,7 @@ def test_a_title_ends_with_what_is_to_blame() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "told", [[], [silent("word")], [silent("word", Status.DENIED)], [seen("word", "")], [seen("word", "\x00\n")]]
-)
+@each("told", [[], [silent("word")], [silent("word", Status.DENIED)], [seen("word", "")], [seen("word", "\x00\n")]])
 def test_what_is_not_known_is_not_named(told: list[Observation]) -> None:
     assert title(*told) == Text("slow")
 
@@ -88,7 +86,7 @@ def test_names_name_facts_that_exist(tmp_path: Path) -> None:
     assert "did you mean" in fault.hint
 
 
-@pytest.mark.parametrize(
+@each(
     ("zh", "provided", "message"),
     [
         (", zh: '位于 {stack.hot.function}'", {"gpu.temperature.core"}, "nothing can tell stack.hot.function"),

@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject, node
+from knowledge.errors import UndeclaredFactError
+from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject, Value, node
 from rules.engine import Evaluation, run
 from rules.factbase import sort_key, subject_key
 from rules.model import Bucket, Explains, Rule, Severity
@@ -50,7 +52,6 @@ def _told(result: Evaluation) -> Any:
     )
 
 
-@settings(deadline=None, max_examples=120)
 @given(rule_sets(), worlds(), st.randoms(use_true_random=False))
 def test_order_and_repetition_change_nothing(rules: list[Rule], world: list[Observation], random: Any) -> None:
     expected = run(rules, base(world))
@@ -62,7 +63,6 @@ def test_order_and_repetition_change_nothing(rules: list[Rule], world: list[Obse
     assert again == expected
 
 
-@settings(deadline=None, max_examples=100)
 @given(worlds(), st.randoms(use_true_random=False))
 def test_every_fact_settles_alike_in_any_order(world: list[Observation], random: Any) -> None:
     mixed = list(world)
@@ -189,12 +189,19 @@ def test_an_old_value_is_stale_and_a_told_one_then_counts() -> None:
 
 
 def test_a_value_that_the_fact_cannot_have_is_no_value() -> None:
-    for name, value in (("level", "5"), ("level", True), ("watts", float("nan")), ("mode", "pink"), ("level", None),
-                        ("unheard_of", None)):  # fmt: skip
+    for name, value in (("level", "5"), ("level", True), ("watts", float("nan")), ("mode", "pink"), ("level", None)):
         settled = base([seen(name, value)]).current(name, GPU)
         assert settled is not None
         assert settled.status is Status.FAILED, (name, value)
         assert repr(value) in settled.detail
+
+
+@pytest.mark.parametrize("status", Status)
+@pytest.mark.parametrize("value", [None, 1, Event(1)])
+def test_a_fact_that_nobody_declared_is_a_bug_whatever_it_says(status: Status, value: Value) -> None:
+    one = seen("levle", value, status=status)
+    with pytest.raises(UndeclaredFactError, match=r"^p tells 'levle', which is no fact; the nearest is 'level'$"):
+        base([seen("level", 1), one])
 
 
 def test_an_event_with_a_field_that_nobody_declared_still_happened() -> None:

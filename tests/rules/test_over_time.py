@@ -7,13 +7,13 @@ import statistics
 from itertools import accumulate, pairwise
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Clock, Observation, Series, Status
 from rules.overtime import increase, percentile
 from rules.proof import LeafProof, Truth
+from tests.cases import each
 from tests.rules.lab import GPU, MINUTE, NOW, SECOND, base, proof, quiet, seen, silent, truth
 
 T, F, U = Truth.TRUE, Truth.FALSE, Truth.UNKNOWN
@@ -65,7 +65,6 @@ def test_growth_without_a_restart_is_the_difference(steps: list[float]) -> None:
     assert increase(shown) == shown[-1] - shown[0]
 
 
-@settings(deadline=None, max_examples=60)
 @given(counters(), st.integers(0, 40))
 def test_the_increase_of_a_leaf_is_that_of_its_samples(counter: tuple[list[float], float], bound: int) -> None:
     shown, grown = counter
@@ -86,7 +85,6 @@ def test_only_the_window_counts() -> None:
 
 
 @given(st.integers(1, 10), st.integers(1, 100))
-@settings(deadline=None)
 def test_the_samples_span_as_much_of_the_window_as_is_demanded(minutes: int, percent: int) -> None:
     leaf = {"fact": "errors", "take": "increase", "within": "10m", "coverage": percent / 100, "op": "above", "value": 0}
     enough = minutes * 10 >= percent
@@ -98,7 +96,7 @@ def test_the_samples_span_as_much_of_the_window_as_is_demanded(minutes: int, per
         assert f"{percent}%" in got.missing[0].reason
 
 
-@pytest.mark.parametrize("take", ["increase", "rate", "sustained", "percentile"])
+@each("take", ["increase", "rate", "sustained", "percentile"])
 def test_one_sample_is_no_course(take: str) -> None:
     leaf: dict[str, Any] = {
         "fact": "errors",
@@ -164,7 +162,6 @@ def test_percentiles_rise_from_the_least_to_the_greatest(values: list[float], p:
     assert (percentile(values, 0), percentile(values, 100)) == (min(values), max(values))
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(st.integers(0, 9).map(float), min_size=2, max_size=12), st.integers(0, 9))
 def test_sustained_means_every_sample_of_the_window(values: list[float], bound: int) -> None:
     leaf = {"fact": "level", "take": "sustained", "within": "5m", "coverage": 0, "op": "at_least", "value": bound}

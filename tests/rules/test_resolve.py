@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.language import Text
 from knowledge.observation import Clock, Observation, Scope, Subject
 from rules.model import ActionSpec, Bucket, Rule
 from rules.resolve import BURST, Advice, Case, advise, fill
+from tests.cases import each
 from tests.rules.lab import GPU, GPUS, HERE, MINUTE, bang, base, rule, seen
 
 HOUR = 60 * MINUTE
@@ -24,8 +26,8 @@ def xid(code: int, at: int | None = 0, on: Subject = GPU, **more: Any) -> Observ
 
 def case(code: int, world: list[Observation], on: Subject = GPU, action: ActionSpec | None = None) -> Case:
     """A finding about all XIDs of one code on one GPU."""
-    a_rule: Rule = rule("r", {"event": "bang"}, xid=code)
-    object.__setattr__(a_rule, "action", action or ActionSpec(Bucket.MONITOR, ("recovery154", "workflow")))
+    usual = ActionSpec(Bucket.MONITOR, ("recovery154", "workflow"))
+    a_rule: Rule = replace(rule("r", {"event": "bang"}, xid=code), action=action or usual)
     own = [o for o in world if o.subject == on and o == xid_of(o, code)]
     return Case(a_rule, on, own, base(world))
 
@@ -45,7 +47,7 @@ def bucket(code: int, world: list[Observation], on: Subject = GPU) -> Bucket:
 # --- workflows ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("apart", "expected"),
     [(0, Bucket.DRAIN_AND_RESET), (BURST, Bucket.DRAIN_AND_RESET), (-BURST, Bucket.DRAIN_AND_RESET),
      (BURST + 1, Bucket.RESET_GPU), (-BURST - 1, Bucket.RESET_GPU)],
@@ -78,9 +80,7 @@ def test_45_follows_another_xid_of_the_node_and_alone_asks_for_the_fabric_manage
     assert bucket(45, [xid(45), xid(45, 0, GPUS[1])]) is Bucket.RESTART_FM, "more of the same are no cause"
 
 
-@pytest.mark.parametrize(
-    ("apart", "again"), [(BURST, False), (BURST + 1, True), (24 * HOUR, True), (24 * HOUR + 1, False)]
-)
+@each(("apart", "again"), [(BURST, False), (BURST + 1, True), (24 * HOUR, True), (24 * HOUR + 1, False)])
 def test_13_again_at_the_same_place_within_a_day(apart: int, again: bool) -> None:
     there: dict[str, Any] = {"gpc": 1, "tpc": 2}
     assert bool(advice(13, [xid(13, -apart, **there), xid(13, 0, **there)]).then) is again
@@ -149,7 +149,7 @@ def test_what_is_known_is_filled_in_and_what_is_not_stays_visible() -> None:
     assert fill("no placeholders", GPU, base([])) == "no placeholders"
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "shown"),
     [("index:3", "3"), ("GPU-aaaa", "GPU-aaaa"), ("unknown:0000:..:00", "{gpu_pci}"), ("0000:3b:00.0", "0000:3b:00.0")],
 )
@@ -157,7 +157,6 @@ def test_a_gpu_without_an_address_is_named_as_nvidia_smi_takes_it(name: str, sho
     assert fill("nvidia-smi -i {gpu_pci}", Subject(Scope.GPU, name, HERE), base([])) == f"nvidia-smi -i {shown}"
 
 
-@settings(deadline=None)
 @given(
     st.text(max_size=20) | st.sampled_from(("{process}", "$(reboot)", "a; reboot", "'; reboot; '", "{node}")), st.text()
 )
@@ -168,7 +167,7 @@ def test_nothing_that_a_stranger_wrote_leaves_its_quotes(host: str, process: str
     assert shlex.split(command) == ["drain", host or "{node}", process or "{process}"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("command", "pasteable"),
     [
         ("nvidia-smi -r -i 3", True),

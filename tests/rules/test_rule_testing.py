@@ -11,6 +11,7 @@ from knowledge.observation import Event, Observation, Scope, Source, Status, Sub
 from rules import loader, testing
 from rules.model import Rule
 from rules.testing import Survivor, mutants, subject_of
+from tests.cases import each
 from tests.rules.files import GOOD, changed, write
 
 
@@ -65,7 +66,7 @@ def test_text_goes_through_the_parser(tmp_path: Path, key: str) -> None:
     assert [o.problem for o in outcomes] == ["", "", ""]
 
 
-@pytest.mark.parametrize(
+@each(
     "given",
     [
         "{kmsg: unreadable}", "{kmsg: not a number}", "{kmsg: 5}", "{kmsg: [5]}", "{kmsg: {a: b}}", "{kmsgs: '79'}",
@@ -77,7 +78,7 @@ def test_text_goes_through_the_parser(tmp_path: Path, key: str) -> None:
         "{facts: [{fact: gpu.temperature.core, value: 1, origin: guessed}]}", "{facts: [{fact: gpu.on_bus, value: 1}]}",
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("expect", ["matched", "not_matched", "unknown"])
+@each("expect", ["matched", "not_matched", "unknown"])
 def test_a_case_that_cannot_be_read_is_a_failure(tmp_path: Path, given: str, expect: str) -> None:
     (outcome,) = cases(tmp_path, f"{{name: a, given: {given}, expect: {expect}}}")
     assert not outcome.passed
@@ -92,7 +93,7 @@ def test_no_rules_and_no_cases_are_no_outcomes(tmp_path: Path) -> None:
     assert len(testing.mutate([bare], parse)) == 1, "without cases every mutant survives"
 
 
-@pytest.mark.parametrize(
+@each(
     ("more", "problem"),
     [
         ("grade: confirmed", ""), ("grade: possible", "expected grade possible, got confirmed"),
@@ -112,7 +113,7 @@ def test_what_is_ruled_out_is_not_matched(tmp_path: Path) -> None:
     assert testing.run([read(tmp_path, text)], parse)[0].problem == ""
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "subject"),
     [
         ("node:n2", node("n2")),

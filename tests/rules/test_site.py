@@ -14,6 +14,7 @@ from rules.engine import run
 from rules.factbase import FactBase
 from rules.loader import RuleSet
 from rules.model import Severity
+from tests.cases import each
 from tests.rules.files import write
 
 WHO = "reason: agreed with facilities, owner: ops, expires: '2030-01-31'"
@@ -58,7 +59,7 @@ def test_nobody_changes_a_rule_without_answering_for_it(pack: Path, key: str) ->
     assert [(line, message) for line, _, message, _ in found] == [(2, f"key {key!r} is missing")]
 
 
-@pytest.mark.parametrize(
+@each(
     ("entry", "words"),
     [
         ("rule: too-hott, disable: true", "no rule 'too-hott'"),
@@ -92,7 +93,7 @@ def test_a_day_that_does_not_exist(pack: Path, day: str) -> None:
     assert "there is no day" in found[0][2]
 
 
-@pytest.mark.parametrize("text", ["a: 1\n", "words\n", "- 5\n", "- [a]\n", "- {rule: [\n", "\x00"])
+@each("text", ["a: 1\n", "words\n", "- 5\n", "- [a]\n", "- {rule: [\n", "\x00"])
 def test_a_site_file_of_another_shape_is_an_error(pack: Path, text: str) -> None:
     assert faults(pack, text)
 
@@ -106,9 +107,7 @@ def test_an_empty_site_file_changes_nothing(pack: Path) -> None:
     assert load(pack, "# nothing yet\n").rules == loader.load([pack]).rules
 
 
-@pytest.mark.parametrize(
-    ("today", "in_force"), [("2030-01-30", True), ("2030-01-31", True), ("2030-02-01", False), ("", True)]
-)
+@each(("today", "in_force"), [("2030-01-30", True), ("2030-01-31", True), ("2030-02-01", False), ("", True)])
 def test_an_entry_ends_with_its_day(pack: Path, today: str, in_force: bool) -> None:
     rules = load(pack, f"- {{rule: too-hot, params: {{limit: 70}}, severity: critical, {WHO}}}\n", today)
     assert matches(rules, 75) is in_force

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TypeAlias
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from knowledge.observation import Observation, Origin, Status
@@ -57,7 +57,6 @@ def again(proof: Proof, changed: set[int], wanted: Truth) -> Truth:
     return conjunction(truths) if proof.op == "all" else disjunction(truths)
 
 
-@settings(deadline=None)
 @given(_SHAPES, st.sampled_from((T, F)))
 def test_flips_are_enough_and_no_smaller_set_is(shape: Shape, wanted: Truth) -> None:
     proof = build(shape)
@@ -69,7 +68,6 @@ def test_flips_are_enough_and_no_smaller_set_is(shape: Shape, wanted: Truth) -> 
             assert again(proof, set(some), wanted) is not wanted
 
 
-@settings(deadline=None)
 @given(_SHAPES)
 def test_deciding_leaves_alone_decide(shape: Shape) -> None:
     """With every other leaf unknown a decided proof stays what it is; each of them has its truth."""
@@ -120,7 +118,6 @@ _HYPOTHESES = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.lists(CONDITIONS, min_size=1, max_size=3), worlds(), _HYPOTHESES)
 def test_what_if_is_a_fresh_evaluation_and_touches_nothing(
     plains: list[object], world: list[Observation], overlay: list[Observation]
