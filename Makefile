@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check fmt docs learn llm lock bench build clean
+.PHONY: help demo test quick fuzz check fmt docs learn llm lock bench build clean
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
 
@@ -21,6 +21,13 @@ demo: $(READY)  ## replay a recorded incident on this machine; no GPU is needed
 
 test: $(READY)  ## run the tests on all cores
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+
+quick: $(READY)  ## only the tests that start no process and no server
+	$(BIN)/python -m pytest -n auto --dist worksteal -m unit $(ARGS)
+
+# What it finds is kept: as an @example at the law that failed.
+fuzz: $(READY)  ## search at random for what breaks the laws of the tests: no end of examples, make fuzz ARGS=tests/probes/parse
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n auto --dist worksteal -m unit --timeout 3000 $(ARGS)
 
 check: $(READY)  ## formatting, lint, types, layers, docs, rules
 	$(BIN)/ruff check .

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from assistant.render.markdown import code
@@ -40,11 +41,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         for old in set(FOLDER.glob("*.md")) - {FOLDER / name for name in pages}:
             old.unlink()
         return 0
-    stale = [*out_of_date(pages), *_stale_readme()]
-    for fault in stale:
-        print(fault)
-    print(f"{len(pages)} pages, {len(stale)} out of date")
-    return 2 if stale else 0
+    said = stale(pages)
+    print(said or f"{len(pages)} pages, 0 out of date")
+    return 2 if said else 0
+
+
+def stale(pages: Mapping[str, str], root: Path = ROOT) -> str:
+    """Every page that is out of date, with the line, and what to do about all of them at once; empty when none is."""
+    found = [*out_of_date(pages, root / "docs" / "reference"), *_stale_readme(root)]
+    return "\n".join([*map(str, found), f"{len(found)} out of date: run make docs"]) if found else ""
 
 
 def build() -> dict[str, str]:
@@ -62,11 +67,11 @@ def build() -> dict[str, str]:
     return {name: "\n".join([NOTE, "", *make()]).rstrip() + "\n" for name, make in makers.items()}
 
 
-def out_of_date(pages: Mapping[str, str]) -> list[Fault]:
+def out_of_date(pages: Mapping[str, str], folder: Path = FOLDER) -> list[Fault]:
     """Pages that differ from what is on disk, with the first line that does."""
     out = []
     for name, text in pages.items():
-        path = FOLDER / name
+        path = folder / name
         shown = f"docs/reference/{name}"
         have = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
         want = text.split("\n")
@@ -75,10 +80,10 @@ def out_of_date(pages: Mapping[str, str]) -> list[Fault]:
                 (n for n, (a, b) in enumerate(zip(have, want, strict=False), 1) if a != b),
                 min(len(have), len(want)) + 1,
             )
-            out.append(Fault(shown, line, 1, "out of date", "run make docs"))
+            out.append(Fault(shown, line, 1, "out of date"))
     out += [
-        Fault(f"docs/reference/{path.name}", 1, 1, "belongs to nothing", "run make docs")
-        for path in sorted(FOLDER.glob("*.md"))
+        Fault(f"docs/reference/{path.name}", 1, 1, "belongs to nothing")
+        for path in sorted(folder.glob("*.md"))
         if path.name not in pages
     ]
     return out
@@ -87,6 +92,7 @@ def out_of_date(pages: Mapping[str, str]) -> list[Fault]:
 # --- README -------------------------------------------------------------------------------
 
 
+@cache
 def transcript() -> str:
     """A real exchange: the first demo's command and the answer, without the line that names the rule set."""
     from assistant.commands import demo
@@ -101,16 +107,17 @@ def transcript() -> str:
     return f"```console\n$ {demo.command(story)}\n{answer}\n```"
 
 
-def readme() -> str:
+def readme(root: Path = ROOT) -> str:
     """``README.md`` with today's exchange in its first console block."""
-    old = (ROOT / "README.md").read_text(encoding="utf-8")
+    old = (root / "README.md").read_text(encoding="utf-8")
     head, start, rest = old.partition("```console\n")
     return f"{head}{transcript()}{rest.partition('```')[2]}" if start else old
 
 
-def _stale_readme() -> list[Fault]:
-    fresh = readme() == (ROOT / "README.md").read_text(encoding="utf-8")
-    return [] if fresh else [Fault("README.md", 1, 1, "the exchange is out of date", "run make docs")]
+def _stale_readme(root: Path) -> list[Fault]:
+    old = (root / "README.md").read_text(encoding="utf-8")
+    line = old.partition("```console\n")[0].count("\n") + 1
+    return [] if readme(root) == old else [Fault("README.md", line, 1, "the exchange is out of date")]
 
 
 # --- pages --------------------------------------------------------------------------------

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("shared", deadline=None)  # other work may hold the machine at any time
-settings.load_profile("shared")
+from tests.command_server import CommandServer
+from tests.components import component
+
+# Other work may hold the machine at any time: no deadline, and slowness is no fault of a test. The suite is repeatable;
+# random search is `make fuzz`, and what it finds is kept as an example.
+_ALWAYS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("dev", _ALWAYS, max_examples=25, derandomize=True, database=None)
+settings.register_profile("ci", _ALWAYS, max_examples=50, derandomize=True, database=None)
+settings.register_profile("fuzz", _ALWAYS, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # thousands of processes would compile everything anew
 sys.dont_write_bytecode = False
 # A shell's job in the background, or nohup: what these signals do is tested all the same.
@@ -28,12 +35,6 @@ for _number, _usual in (
         signal.signal(_number, _usual)
 
 ROOT = Path(__file__).parent.parent
-COMMANDS = {
-    "cc": "cc", "rg": "rg", "git": "git", "chromium": "chromium", "bash": "bash", "zsh": "zsh", "tcsh": "tcsh",
-    "prometheus": "prometheus", "promtool": "promtool", "alertmanager": "prometheus-alertmanager",
-    "journalctl": "journalctl", "journal-remote": "/usr/lib/systemd/systemd-journal-remote",
-    "sshd": "/usr/sbin/sshd", "ssh": "ssh-keygen", "tmux": "tmux",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +49,43 @@ class Answer:
 Gpudiag = Callable[..., Answer]
 
 
-def component(name: str) -> str:
-    """Path of an optional component; the test skips without it, and fails when GPUDIAG_REQUIRE names it."""
-    path = shutil.which(COMMANDS[name])
-    if path is None:
-        required = os.environ.get("GPUDIAG_REQUIRE", "").split(",")
-        if name in required:
-            pytest.fail(f"{name} is required here (GPUDIAG_REQUIRE) and was not found")
-        pytest.skip(f"{name} is not installed")
-    return path
+PROCESS_FIXTURES = {"gpudiag", "gpudiag_process", "command_server"}
+_BEGIN_PROCESSES = {
+    "subprocess.Popen",
+    "os.fork",
+    "os.forkpty",
+    "os.posix_spawn",
+    "os.exec",
+    "os.system",
+    "socket.bind",
+}
+_begun: list[str] = []
+
+
+def _note_process(event: str, args: tuple[object, ...]) -> None:
+    if event in _BEGIN_PROCESSES:
+        _begun.append(f"{event} {args[0] if args else ''}")
+
+
+sys.addaudithook(_note_process)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test is `unit` unless it is marked, or takes a fixture that starts processes."""
+    for item in items:
+        if PROCESS_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.process)
+        if not any(item.iter_markers("process")) and not any(item.iter_markers("machine")):
+            item.add_marker(pytest.mark.unit)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Where only `unit` tests were asked for, one that starts a process or listens fails: `make quick` stays quick anywhere."""
+    before = len(_begun)
+    yield
+    if item.config.option.markexpr == "unit" and _begun[before:]:
+        pytest.fail(f"not a unit test (mark it process or machine): {', '.join(_begun[before:])}", pytrace=False)
 
 
 @pytest.fixture
@@ -67,20 +96,30 @@ def require() -> Callable[[str], str]:
 
 @pytest.fixture(scope="session")
 def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An environment without anybody's settings, in English; compiled data is shared by all runs."""
+    """An environment without anybody's settings, in English; compiled data is shared by all runs and workers."""
     kept = {
         k: v
         for k, v in os.environ.items()
         if not k.startswith(("GPUDIAG_", "LC_", "LANG", "XDG_", "NO_COLOR", "COLUMNS"))
     }
     home = tmp_path_factory.mktemp("home")
-    cache = tmp_path_factory.getbasetemp() / "gpudiag-cache"
-    return kept | {"HOME": str(home), "LANG": "C.UTF-8", "GPUDIAG_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    cache = str(shared / "gpudiag-cache")
+    return kept | {"HOME": str(home), "LANG": "C.UTF-8", "GPUDIAG_CACHE_DIR": cache, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture(scope="session")
+def command_server(clean_environment: dict[str, str]) -> Iterator[CommandServer]:
+    """The process that runs the commands of `gpudiag`."""
+    server = CommandServer(clean_environment)
+    yield server
+    server.close()
 
 
 @pytest.fixture
-def gpudiag(clean_environment: dict[str, str]) -> Gpudiag:
-    """The command line in a process of its own: ``gpudiag("explain", "xid", "79")``."""
+def gpudiag(clean_environment: dict[str, str], command_server: CommandServer) -> Gpudiag:
+    """The command line: ``gpudiag("explain", "xid", "79")``, in a process of its own that skips the start-up."""
 
     def run(
         *words: str,
@@ -89,11 +128,28 @@ def gpudiag(clean_environment: dict[str, str]) -> Gpudiag:
         env: dict[str, str] | None = None,
         timeout: float = 120,
     ) -> Answer:
+        assert not any(name.startswith(("PYTHON", "LC_", "LANG")) for name in env or ()), "take gpudiag_process"
         data = stdin.encode() if isinstance(stdin, str) else stdin or b""
-        argv: Sequence[str] = [sys.executable, "-m", "assistant", *words]
+        code, out, err = command_server.run(words, data, cwd or ROOT, clean_environment | (env or {}), timeout)
+        return Answer(code, out.decode(), err.decode())
+
+    return run
+
+
+@pytest.fixture
+def gpudiag_process(clean_environment: dict[str, str]) -> Gpudiag:
+    """The command line in a fresh interpreter, for tests whose subject is the process."""
+
+    def run(
+        *words: str,
+        stdin: str | bytes | None = None,
+        cwd: Path | None = None,
+        env: dict[str, str] | None = None,
+        timeout: float = 120,
+    ) -> Answer:
         done = subprocess.run(
-            argv,
-            input=data,
+            [sys.executable, "-m", "assistant", *words],
+            input=stdin.encode() if isinstance(stdin, str) else stdin or b"",
             capture_output=True,
             cwd=cwd or ROOT,
             env=clean_environment | (env or {}),

@@ -7,7 +7,6 @@ root of a file system with Python 3.14, which is run by chroot.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import importlib.util
 import os
@@ -23,26 +22,32 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import pytest
+
+from tests import served_jobs
 
 ROOT = Path(__file__).parent.parent
 JOBS = Path(__file__).parent / "jobs"
 OLDEST, NEWEST = (3, 8), (3, 14)
-_PRCTL = ctypes.CDLL(None).prctl
 
 
 def torch_python() -> str:
     """An interpreter that has torch; the test skips without one, and fails when GPUDIAG_REQUIRE names torch."""
-    named = os.environ.get("GPUDIAG_TORCH_PYTHON", "")
-    for path in (named, str(ROOT / ".torch/bin/python")):
+    path = _torch_here()
+    if not path and "torch" in os.environ.get("GPUDIAG_REQUIRE", "").split(","):
+        pytest.fail("torch is required here (GPUDIAG_REQUIRE) and was not found")
+    if not path:
+        pytest.skip("no interpreter with torch: GPUDIAG_TORCH_PYTHON, or .torch/ in the checkout")
+    return path
+
+
+def _torch_here() -> str:
+    for path in (os.environ.get("GPUDIAG_TORCH_PYTHON", ""), str(ROOT / ".torch/bin/python")):
         if path and os.access(path, os.X_OK):
             return path
-    if importlib.util.find_spec("torch") is not None:
-        return sys.executable
-    if "torch" in os.environ.get("GPUDIAG_REQUIRE", "").split(","):
-        pytest.fail("torch is required here (GPUDIAG_REQUIRE) and was not found")
-    pytest.skip("no interpreter with torch: GPUDIAG_TORCH_PYTHON, or .torch/ in the checkout")
+    return sys.executable if importlib.util.find_spec("torch") is not None else ""
 
 
 @functools.cache
@@ -94,11 +99,6 @@ def _argv(path: str) -> list[str]:
     return ["chroot", root, path.removeprefix(root)] if root and path.startswith(root + "/") else [path]
 
 
-def _die_with_parent() -> None:
-    """A test run that is killed leaves no job behind (prctl PR_SET_PDEATHSIG)."""
-    _PRCTL(1, signal.SIGKILL)
-
-
 def precede(pid: int, nice: int) -> None:
     """Sets where the session of a process stands among others (autogroup), where we may, and where there is such a thing."""
     with suppress(OSError), Path(f"/proc/{pid}/autogroup").open("r+") as file:
@@ -109,14 +109,20 @@ class Job:
     """A job of tests/jobs (or a script by its path) that runs until the block ends.
 
     `options`: its words; `interpreter`: of `pythons()` or `torch_python()`; `prefix`: a command in front (unshare, setpriv),
-    `pid` is then that of the command; `wait`: seconds for its line "ready".
+    `pid` is then that of the command; `wait`: seconds for its line "ready". A job with torch is forked from a process that has
+    imported it (`served_jobs`), and looks like any other; `plain`: it starts a fresh interpreter. `pause`: seconds that it rests in
+    each iteration; with `captures`, the folder in which they will be, only while none is under way (`counters.rest`).
     """
 
     def __init__(self, script: str, *options: str, interpreter: str = sys.executable, env: Mapping[str, str] | None = None,
-                 prefix: Sequence[str] = (), wait: float = 90.0, cwd: str | None = None) -> None:  # fmt: skip
+                 prefix: Sequence[str] = (), wait: float = 90.0, cwd: str | None = None, plain: bool = False,
+                 pause: float = 0.0, captures: Path | None = None) -> None:  # fmt: skip
         self._script, self._options, self._interpreter = script, options, interpreter
         self._env, self._prefix, self._wait, self._cwd = dict(env or {}), list(prefix), wait, cwd
-        self._child: subprocess.Popen[bytes] | None = None
+        if pause or captures is not None:
+            self._env |= {"GPUDIAG_JOB_PAUSE": str(pause or 0.05), "GPUDIAG_JOB_CAPTURES": str(captures or "")}
+        self._plain = plain or bool(prefix) or interpreter != _torch_here()
+        self._child: subprocess.Popen[bytes] | served_jobs.ServedJob | None = None
 
     def __enter__(self) -> Job:
         self.start()
@@ -143,12 +149,15 @@ class Job:
         env = {k: v for k, v in os.environ.items() if not k.startswith("GPUDIAG_")}
         env |= {"GPUDIAG_JOB_COUNTERS": f"{inside}/counters", "GPUDIAG_JOB_EXEC": f"{inside}/code", "PYTHONUNBUFFERED": "1",
                 "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": inside}  # fmt: skip
+        argv = [*self._prefix, *_argv(self._interpreter), str(script).removeprefix(root), *self._options]
         with (self.folder / "output").open("wb") as out:
-            self._child = subprocess.Popen(
-                [*self._prefix, *_argv(self._interpreter), str(script).removeprefix(root), *self._options],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=env | self._env, cwd=self._cwd,
-                start_new_session=True, preexec_fn=_die_with_parent,  # noqa: PLW1509 - no thread of a test starts one
-            )  # fmt: skip
+            if not self._plain and "import torch" in script.read_text():
+                self._child = served_jobs.served(argv, env | self._env, self._cwd, out.fileno())
+            if self._child is None:
+                self._child = subprocess.Popen(
+                    argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=env | self._env, cwd=self._cwd,
+                    start_new_session=True, preexec_fn=served_jobs.die_with_parent,  # noqa: PLW1509 - no thread of a test starts one
+                )  # fmt: skip
 
     def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None) -> None:
         if self._child is not None:
@@ -252,7 +261,10 @@ class Job:
 
 
 class Ranks:
-    """The ranks of one job (ranks.py, or another `script`) over gloo on this machine: `jobs` in the order of their rank."""
+    """The ranks of one job (ranks.py, or another `script`) over gloo on this machine: `jobs` in the order of their rank.
+
+    `more`: as for each `Job`.
+    """
 
     def __init__(
         self,
@@ -261,6 +273,7 @@ class Ranks:
         interpreter: str | None = None,
         wait: float = 120.0,
         script: str = "ranks.py",
+        **more: Any,
     ) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -273,6 +286,7 @@ class Ranks:
                 *options,
                 interpreter=interpreter or torch_python(),
                 env=common | {"RANK": str(r), "LOCAL_RANK": str(r)},
+                **more,
             )
             for r in range(size)
         ]

@@ -18,9 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from assistant.narrate.worker import Worker
+from tests.components import cannot
 
 ROOT = Path(__file__).parent.parent
 FINE = '{"sentences": [{"text": "All is well.", "cites": ["f1"]}]}'
@@ -34,9 +33,7 @@ def llm_python() -> str:
             return path
     if importlib.util.find_spec("litellm") is not None:
         return sys.executable
-    if "litellm" in os.environ.get("GPUDIAG_REQUIRE", "").split(","):
-        pytest.fail("litellm is required here (GPUDIAG_REQUIRE) and was not found")
-    pytest.skip("no interpreter with litellm: GPUDIAG_LLM_PYTHON, or make llm in the checkout")
+    return cannot("litellm", "no interpreter with litellm: GPUDIAG_LLM_PYTHON, or make llm in the checkout")
 
 
 @dataclass(frozen=True, slots=True)

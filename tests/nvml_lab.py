@@ -13,7 +13,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from tests.conftest import ROOT, component
+from tests.components import component
+from tests.conftest import ROOT
 
 SOURCE = ROOT / "tests" / "native" / "nvml.c"
 COLLECTOR = ROOT / "probes" / "collectors" / "nvml.py"

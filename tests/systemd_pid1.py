@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.probes.live.machine import cannot, need_mounts
+from tests.components import cannot
+from tests.probes.live.machine import need_mounts
 
 SYSTEMD = "/usr/lib/systemd/systemd"
 _BOOT = """

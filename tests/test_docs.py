@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,57 +23,95 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
+@cache
+def built() -> dict[str, str]:
+    """Every page of the reference as it would be written now."""
+    return reference.build()
+
+
+def lines_with(pattern: str) -> Iterator[tuple[Path, int, str]]:
+    """What the pattern finds, group by group, with page and line."""
+    for path in PAGES:
+        text = path.read_text(encoding="utf-8")
+        for found in re.finditer(pattern, text, re.MULTILINE):
+            yield path, text.count("\n", 0, found.start(1)) + 1, found[1]
+
+
+# --- the reference ------------------------------------------------------------------------
+
+
 def test_the_reference_is_up_to_date() -> None:
-    stale = reference.out_of_date(reference.build())
-    assert stale == [], "run make docs"
-
-
-def page(name: str) -> str:
-    return (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
+    """The only test that fails when a page was not written again."""
+    if said := reference.stale(built()):
+        pytest.fail(said, pytrace=False)
 
 
 def test_everything_is_documented() -> None:
-    commands, facts, rules = page("commands.md"), page("facts.md"), page("rules.md")
-    for name in command_modules():
-        assert f"## gpudiag {name}\n" in commands
-    for spec in vocabulary():
-        assert f"| `{spec.name}` |" in facts
-    for rule in load().rules:
-        assert f"| `{rule.id}` |" in rules
-    for code in Exit:
-        assert f"| {int(code)} | {code.name} |" in page("exit-codes.md")
-    for option in OPTIONS:
-        assert f"| `{option.key}` | `{option.variable}` |" in page("configuration.md")
+    pages = built()
+    wanted = {
+        "commands.md": [f"## gpudiag {name}\n" for name in command_modules()],
+        "facts.md": [f"| `{spec.name}` |" for spec in vocabulary()],
+        "rules.md": [f"| `{rule.id}` |" for rule in load().rules],
+        "exit-codes.md": [f"| {int(code)} | {code.name} |" for code in Exit],
+        "configuration.md": [f"| `{option.key}` | `{option.variable}` |" for option in OPTIONS],
+    }
+    assert [(page, words) for page, all_ in wanted.items() for words in all_ if words not in pages[page]] == []
 
 
-def test_a_stale_page_is_noticed() -> None:
-    pages = reference.build()
-    changed = pages | {"exit-codes.md": pages["exit-codes.md"].replace("| 0 |", "| 9 |")}
-    assert [f.file for f in reference.out_of_date(changed)] == ["docs/reference/exit-codes.md"]
-    missing = {k: v for k, v in pages.items() if k != "facts.md"}
-    assert [f.file for f in reference.out_of_date(missing)] == ["docs/reference/facts.md"]
+def test_a_stale_page_is_noticed(tmp_path: Path) -> None:
+    folder = tmp_path / "docs" / "reference"
+    folder.mkdir(parents=True)
+    for name, text in built().items():
+        (folder / name).write_text(text, encoding="utf-8")
+    (tmp_path / "README.md").write_text(f"# A\n\n{reference.transcript()}\n", encoding="utf-8")
+    assert reference.stale(built(), tmp_path) == ""
+    page = folder / "exit-codes.md"
+    page.write_text(built()[page.name].replace("| 0 |", "| 9 |"), encoding="utf-8")
+    (folder / "facts.md").unlink()
+    (folder / "old.md").touch()
+    (tmp_path / "README.md").write_text("# A\n\n```console\n$ gpudiag check\n```\n", encoding="utf-8")
+    first = built()[page.name].split("\n").index(next(x for x in built()[page.name].split("\n") if "| 0 |" in x)) + 1
+    assert reference.stale(built(), tmp_path).splitlines() == [
+        f"docs/reference/exit-codes.md:{first}:1: out of date",
+        "docs/reference/facts.md:1:1: out of date",
+        "docs/reference/old.md:1:1: belongs to nothing",
+        "README.md:3:1: the exchange is out of date",
+        "4 out of date: run make docs",
+    ]
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_links_within_the_repository_lead_somewhere(path: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8")):
-        if "://" not in target:
-            assert (path.parent / target).exists(), target
+# --- the pages ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_commands_in_the_pages_exist(path: Path) -> None:
+def test_links_within_the_repository_lead_somewhere() -> None:
+    found = list(lines_with(r"\]\(([^)#\s]+)[^)]*\)"))
+    lost = [f"{path.relative_to(ROOT)}:{line}: {target}" for path, line, target in found
+            if "://" not in target and not (path.parent / target).exists()]  # fmt: skip
+    assert found
+    assert lost == []
+
+
+def test_commands_in_the_pages_exist() -> None:
     known = {*command_modules(), "conversation"}  # the first line of a recorded one
-    text = path.read_text(encoding="utf-8")
-    shown = [*re.findall(r"```.*?```", text, re.DOTALL), *re.findall(r"`[^`\n]+`", text)]  # code, not prose
-    for name in re.findall(r"(?<![\w/.-])gpudiag ([a-z][a-z-]*)", "\n".join(shown)):
-        assert name in known, name
+    # A page that shows how to add a command has its file.
+    taught = {(path, name) for path, _, name in lines_with(r"^`assistant/commands/(\w+)\.py`$")}
+    code = r"(?s:```.*?```)|`[^`\n]+`"  # code, not prose
+    found = [(path, line, name) for path, start, text in lines_with(f"({code})")
+             for line, name in commands_in(text, start)]  # fmt: skip
+    lost = [f"{path.relative_to(ROOT)}:{line}: gpudiag {name}" for path, line, name in found
+            if name not in known and (path, name) not in taught]  # fmt: skip
+    assert len(found) > 100
+    assert lost == []
 
 
-def test_the_exchange_in_the_readme_is_what_the_program_prints(gpudiag: Gpudiag) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert reference.readme() == text, "run make docs"
-    shown = re.search(r"```console\n\$ gpudiag (check .*?)\n(.*?)```", text, re.DOTALL)
+def commands_in(code: str, first: int) -> Iterator[tuple[int, str]]:
+    """The commands that a piece of code names, with their lines."""
+    for found in re.finditer(r"(?<![\w/.-])gpudiag ([a-z][a-z-]*)", code):
+        yield first + code.count("\n", 0, found.start()), found[1]
+
+
+def test_the_exchange_of_the_readme_is_what_the_program_prints(gpudiag: Gpudiag) -> None:
+    shown = re.fullmatch(r"```console\n\$ gpudiag (check .*?)\n(.*\n)```", reference.transcript(), re.DOTALL)
     assert shown is not None
     folder = ROOT / "assistant" / "demos" / demo.FIRST
     real = gpudiag(*shlex.split(shown[1]), cwd=folder).out

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from functools import cache
 
-import pytest
-
 from assistant.diagnosis import Diagnosis
 from assistant.intent.parse import understand
 from assistant.intent.query import Assumed, Intent
@@ -20,7 +18,9 @@ from assistant.reply import Reply
 from knowledge.facts import Type, vocabulary
 from knowledge.language import LANGUAGES
 from knowledge.observation import Event
-from tests.assistant.dialogue.talk import ask, incident, query, rules, texts
+from tests.assistant.dialogue.talk import ask, query, rules, texts
+from tests.cases import each
+from tests.diagnoses import incident
 
 # One with several findings, one that is a node's, one of two GPUs, one about a process, one with nothing wrong, ...
 STORIES = (
@@ -97,15 +97,15 @@ def faults(text: str, lang: str) -> list[str]:
     return [f"{law}: {text!r}" for law, pattern in laws.items() if re.search(pattern, text)]
 
 
-@pytest.mark.parametrize("lang", LANGUAGES)
-@pytest.mark.parametrize("name", STORIES)
+@each("lang", LANGUAGES)
+@each("name", STORIES)
 def test_nobody_stumbles(name: str, lang: str) -> None:
     found = [fault for reply in answers(name, lang) for text in ours(name, reply) for fault in faults(text, lang)]
     assert not found
 
 
-@pytest.mark.parametrize("lang", LANGUAGES)
-@pytest.mark.parametrize("name", STORIES)
+@each("lang", LANGUAGES)
+@each("name", STORIES)
 def test_an_answer_begins_with_a_sentence_in_plain_words(name: str, lang: str) -> None:
     for reply in answers(name, lang):
         head = reply.headline
@@ -115,8 +115,8 @@ def test_an_answer_begins_with_a_sentence_in_plain_words(name: str, lang: str) -
         assert all(len(sentence.split()) <= 40 for sentence in re.split(r"(?<=[.?!]) ", head)), head
 
 
-@pytest.mark.parametrize("lang", LANGUAGES)
-@pytest.mark.parametrize("name", STORIES)
+@each("lang", LANGUAGES)
+@each("name", STORIES)
 def test_no_answer_says_a_thing_twice_or_nothing_below_a_heading(name: str, lang: str) -> None:
     for reply in answers(name, lang):
         said = [t for t in texts(reply) if len(t) > 30]
@@ -125,8 +125,8 @@ def test_no_answer_says_a_thing_twice_or_nothing_below_a_heading(name: str, lang
             assert not (isinstance(part, Heading) and isinstance(behind, Heading)), part
 
 
-@pytest.mark.parametrize("lang", LANGUAGES)
-@pytest.mark.parametrize("name", STORIES)
+@each("lang", LANGUAGES)
+@each("name", STORIES)
 def test_what_is_suggested_is_understood(name: str, lang: str) -> None:
     offered = {s for reply in answers(name, lang) for s in reply.suggestions}
     assert offered

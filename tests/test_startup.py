@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -94,20 +93,9 @@ def test_only_the_chosen_command_is_loaded(clean_environment: dict[str, str]) ->
     assert {m for m in modules if m.startswith("assistant.commands.")} == {"assistant.commands.config"}
 
 
-def bench() -> ModuleType:
-    """``bench/startup.py`` as a module."""
-    spec = importlib.util.spec_from_file_location("bench_startup", ROOT / "bench" / "startup.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_budgets_hold(tmp_path: Path) -> None:
     """Measured up to three times: the machine may be busy with the other tests."""
-    startup = bench()
+    startup = import_module("bench.startup")
     log = tmp_path / "kern.log"
     log.write_text(startup.LOG, encoding="utf-8")
     promised = [b for b in startup.budgets(log) if b.tested]

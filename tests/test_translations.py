@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cases import each
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("assistant", "knowledge", "probes", "rules", "tui")
 HAN = re.compile("[\u4e00-\u9fff]")
@@ -86,7 +88,7 @@ def test_every_sentence_in_data_is_translated(package: str) -> None:
     assert not faults, "\n".join(faults)
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@each("package", PACKAGES)
 def test_every_sentence_in_code_is_translated(package: str) -> None:
     faults = [fault for path in sorted((ROOT / package).rglob("*.py")) for fault in _faults(path)]
     assert not faults, "\n".join(faults)

@@ -9,6 +9,7 @@ import pytest
 from assistant.arguments import Parser, command_parser
 from assistant.cli import load, load_all
 from knowledge.errors import UsageError
+from tests.cases import each
 
 
 def refused(words: str) -> str:
@@ -29,7 +30,7 @@ PARSERS = {command.NAME: command_parser(command) for command in load_all()}
 WITH_ACTIONS = sorted((name, action) for name, parser in PARSERS.items() for action in actions(parser))
 
 
-@pytest.mark.parametrize(("name", "action"), WITH_ACTIONS, ids=str)
+@each(("name", "action"), WITH_ACTIONS, ids=str)
 def test_every_misspelt_action_is_recognised(name: str, action: str) -> None:
     wrong = action + "x"
     said = refused(f"{name} {wrong}")
@@ -39,7 +40,7 @@ def test_every_misspelt_action_is_recognised(name: str, action: str) -> None:
     assert action in near
 
 
-@pytest.mark.parametrize(("name", "action"), WITH_ACTIONS, ids=str)
+@each(("name", "action"), WITH_ACTIONS, ids=str)
 def test_a_misspelt_flag_of_an_action_suggests_its_own(name: str, action: str) -> None:
     """The complaint is that action's, and no flag of another one is in it."""
     child = actions(PARSERS[name])[action]
@@ -55,7 +56,7 @@ def test_a_misspelt_flag_of_an_action_suggests_its_own(name: str, action: str) -
             assert flag[:-1] in hint
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "said"),
     [
         ("incident shw", "incident: there is no action 'shw'\n  did you mean show? (see gpudiag incident --help)"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import assistant
+from assistant import machine
 from assistant.cli import main
 from knowledge.observation import Clock, Observation, Source, gpu
 from knowledge.observation_json import plain
@@ -54,6 +56,21 @@ def test_a_file_that_is_no_bundle_is_one_sentence(tmp_path: Path, capsys: pytest
     assert said.out == ""
     assert str(path) in said.err
     assert "Traceback" not in said.err
+
+
+def test_earlier_samples_of_facts_of_another_version_are_told_and_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = Observation("gpu.pcie.replay", gpu("0000:3b:00.0", "n1"), 0, source=Source("nvml", "history: 1 sample"), at=1)
+    lines = [json.dumps(plain(replace(one, fact=name))) for name in ("widget.fault", "gpu.pcie.replay", "widget.worn")]
+    path = tmp_path / "node.tar.gz"
+    write(path, "n1", [], 2, "0.1.0", extra={"history.jsonl": "\n".join(lines).encode()})
+    assert main(["check", "--no-history", "--bundle", str(path)]) == 3
+    said = capsys.readouterr()
+    assert "facts that this version does not know: widget.fault, widget.worn" in said.out
+    assert "bug" not in said.err
+    _, look = machine.bundle(str(path))
+    assert [o.fact for o in look.earlier] == ["gpu.pcie.replay"]
 
 
 @pytest.mark.parametrize("call", ["history: 2 samples since 2026-01-01", "/proc/meminfo"])

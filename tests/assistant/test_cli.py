@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from assistant.cli import _command_index, command_modules, main
+from tests.cases import each
 from tests.conftest import Gpudiag
+from tests.overlay import checkout
 
 COMMANDS = sorted(command_modules())
 
@@ -94,7 +96,7 @@ def test_output_flags_stand_anywhere(gpudiag: Gpudiag) -> None:
     assert before.out == after.out
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "index"),
     [
         ([], None),
@@ -123,35 +125,43 @@ def test_a_reader_that_leaves_is_no_error(clean_environment: dict[str, str]) -> 
     process.stderr.close()
 
 
-def test_a_bug_is_one_line_without_paths(clean_environment: dict[str, str], tmp_path: Path) -> None:
+BROKEN = """
+NAME, HELP = "broken", "opens what is not there"
+def add_arguments(parser): pass
+def run(args): open("/no/such/folder/file")
+"""
+INTERRUPTED = """
+import os, signal
+NAME, HELP = "interrupted", "gets Ctrl-C while it works"
+def add_arguments(parser): pass
+def run(args): os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+@pytest.fixture(scope="module")
+def more_commands(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A checkout with two commands more."""
+    folder = checkout(tmp_path_factory.mktemp("checkout"))
+    (folder / "assistant/commands/broken.py").write_text(BROKEN)
+    (folder / "assistant/commands/interrupted.py").write_text(INTERRUPTED)
+    return str(folder)
+
+
+def test_a_bug_is_one_line_without_paths(gpudiag_process: Gpudiag, more_commands: str, tmp_path: Path) -> None:
     """A command module that breaks: the sentence names it as ours, with exit code 70."""
-    program = (
-        "import sys, types\n"
-        "from assistant import cli\n"
-        "m = types.ModuleType('broken')\n"
-        "m.NAME, m.HELP, m.add_arguments = 'broken', 'h', lambda p: None\n"
-        "def run(args): open('/no/such/folder/file')\n"
-        "m.run = run\n"
-        "sys.modules['broken'] = m\n"
-        "cli.command_modules = lambda: {'broken': 'broken'}\n"
-        "sys.exit(cli.main(['broken']))\n"
-    )
     for debug in ("", "1"):
-        done = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=False,
-            env=clean_environment | {"GPUDIAG_DEBUG": debug}, cwd=tmp_path,
-        )  # fmt: skip
-        assert done.returncode == 70
-        lines = done.stderr.splitlines()
-        assert "this is a bug in gpudiag" in lines[-1]
-        assert "/no/such" not in done.stderr
-        assert str(Path(__file__).parents[2]) not in done.stderr
+        done = gpudiag_process("broken", env={"PYTHONPATH": more_commands, "GPUDIAG_DEBUG": debug}, cwd=tmp_path)
+        assert done.code == 70
+        lines = done.err.splitlines()
+        assert "this is a bug in gpudiag (FileNotFoundError: " in lines[-1]
+        assert "/no/such" not in done.err
+        assert more_commands not in done.err
         assert len(lines) == (1 if not debug else len(lines))
-        assert bool(debug) == ("in run" in done.stderr)
+        assert bool(debug) == ("in run" in done.err)
 
 
-def test_unprintable_characters_cost_no_answer(gpudiag: Gpudiag) -> None:
-    answer = gpudiag("explain", "xid", "79", "--lang", "zh", env={"PYTHONIOENCODING": "ascii"})
+def test_unprintable_characters_cost_no_answer(gpudiag_process: Gpudiag) -> None:
+    answer = gpudiag_process("explain", "xid", "79", "--lang", "zh", env={"PYTHONIOENCODING": "ascii"})
     assert answer.code == 0
     assert answer.out.startswith("XID 79: GPU ")
 
@@ -167,23 +177,9 @@ def test_completion(gpudiag: Gpudiag, require: Callable[[str], str], tmp_path: P
         subprocess.run([require(shell), "-n", str(tmp_path / f"completion.{shell}")], check=True, capture_output=True)
 
 
-def test_interrupt_is_130() -> None:
-    program = (
-        "import os, signal, sys, types\n"
-        "from assistant import cli\n"
-        "m = types.ModuleType('slow')\n"
-        "m.NAME, m.HELP, m.add_arguments = 'slow', 'h', lambda p: None\n"
-        "m.run = lambda args: os.kill(os.getpid(), signal.SIGINT)\n"
-        "sys.modules['slow'] = m\n"
-        "cli.command_modules = lambda: {'slow': 'slow'}\n"
-        "sys.exit(cli.main(['slow']))\n"
-    )
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, check=False, env=os.environ | {"PYTHONPATH": str(root)}
-    )
-    assert done.returncode == 130
-    assert b"Traceback" not in done.stderr
+def test_interrupt_is_130(gpudiag_process: Gpudiag, more_commands: str, tmp_path: Path) -> None:
+    done = gpudiag_process("interrupted", env={"PYTHONPATH": more_commands}, cwd=tmp_path)
+    assert (done.code, done.out, done.err) == (130, "", "")
 
 
 def test_main_takes_its_words(capsys: pytest.CaptureFixture[str]) -> None:

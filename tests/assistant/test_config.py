@@ -12,6 +12,7 @@ from platformdirs import user_config_path
 from assistant.config import OPTIONS, Option, Setting, load, system_language, user_file
 from knowledge.errors import ConfigError
 from knowledge.language import Text
+from tests.cases import each
 from tests.conftest import Gpudiag
 
 
@@ -105,7 +106,7 @@ def test_the_users_file_is_where_the_platform_says(monkeypatch: pytest.MonkeyPat
     assert user_file() == user_config_path("gpudiag") / "config.toml"
 
 
-@pytest.mark.parametrize(
+@each(
     ("environ", "language"),
     [
         ({}, "en"),

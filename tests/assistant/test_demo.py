@@ -15,7 +15,9 @@ import pytest
 from assistant.commands import demo
 from probes.bundle import BundleHost
 from tests import demo_incidents
-from tests.conftest import Gpudiag, component
+from tests.cases import each
+from tests.components import component
+from tests.conftest import Gpudiag
 from tests.demo_lab import GPUS, leaks
 
 ROOT = Path(__file__).parents[2]
@@ -96,7 +98,7 @@ def test_the_printed_command_says_the_same(gpudiag: Gpudiag, name: str) -> None:
     assert again.code == EXPECTED[name].code
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_story_is_told_in_both_languages(name: str) -> None:
     story = demo.load(name)
     for part in ("title", "story"):
@@ -137,7 +139,7 @@ def test_pages_hold_every_cause(gpudiag: Gpudiag, name: str, lang: str) -> None:
         assert subject in page
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_folders_are_small(name: str) -> None:
     folder = demo.FOLDER / name
     assert sum(p.stat().st_size for p in folder.rglob("*") if p.is_file()) < LARGEST
@@ -149,7 +151,7 @@ def test_folders_are_small(name: str) -> None:
 # --- recordings ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", BUNDLES)
+@each("name", BUNDLES)
 def test_a_bundle_is_whole_and_tells_nothing_of_where_it_was_made(name: str) -> None:
     folder = demo.FOLDER / name / "bundle"
     host = BundleHost(folder)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from assistant import doctor
+from knowledge.errors import UndeclaredFactError
 from knowledge.language import Text
 from knowledge.observation import Observation, Source, Status, node
 from probes.host import Host
@@ -61,6 +64,12 @@ def test_answers_in_part() -> None:
     assert row.ok is None
     assert "only root" in row.says.en
     assert not doctor.Checkup((), (), (row,)).broken
+
+
+def test_a_fact_that_does_not_exist_is_not_counted() -> None:
+    seen = Observation("node.gpu.cuont", node("n"), 8, source=Source("nvml"))
+    with pytest.raises(UndeclaredFactError, match=r"nvml tells .node\.gpu\.cuont.*nearest is .node\.gpu\.count"):
+        doctor.sources([result("nvml", Status.OK, "", seen)], [spec("nvml", "node.gpu.count")], ())
 
 
 def proc(

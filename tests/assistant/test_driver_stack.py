@@ -12,7 +12,6 @@ from rules.engine import Role
 from rules.loader import load
 from rules.model import Severity
 
-RULES = load()
 ERROR = "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
 ENV = """PyTorch version: {torch}
 Is debug build: False
@@ -55,27 +54,27 @@ def found(diagnosis: Diagnosis, at_least: Severity = Severity.WARNING) -> dict[s
 
 
 def test_a_stack_in_order_says_nothing() -> None:
-    assert found(diagnose(env(), RULES), Severity.INFO) == {}
-    assert found(diagnose(job(("sm_80", "sm_90")), RULES), Severity.INFO) == {}
+    assert found(diagnose(env(), load()), Severity.INFO) == {}
+    assert found(diagnose(job(("sm_80", "sm_90")), load()), Severity.INFO) == {}
 
 
 def test_a_build_without_the_gpu_explains_the_error() -> None:
-    got = found(diagnose([*env(gpu="NVIDIA B200"), *parse_text("log", ERROR)], RULES))
+    got = found(diagnose([*env(gpu="NVIDIA B200"), *parse_text("log", ERROR)], load()))
     assert got == {"torch-built-without-this-gpu": Role.ROOT, "cuda-no-kernel-image": Role.SYMPTOM}
 
 
 def test_the_error_alone_blames_no_build_that_fits() -> None:
-    got = found(diagnose([*job(("sm_80", "sm_90")), *parse_text("log", ERROR)], RULES))
+    got = found(diagnose([*job(("sm_80", "sm_90")), *parse_text("log", ERROR)], load()))
     assert got == {"cuda-no-kernel-image": Role.ROOT}
 
 
 def test_a_running_job_tells_it_before_anything_failed() -> None:
-    assert found(diagnose(job(("sm_80", "sm_86")), RULES)) == {"torch-built-without-this-gpu": Role.ROOT}
+    assert found(diagnose(job(("sm_80", "sm_86")), load())) == {"torch-built-without-this-gpu": Role.ROOT}
 
 
 def test_a_build_for_a_cuda_that_the_driver_cannot_run() -> None:
-    assert "torch-cuda-newer-than-driver" in found(diagnose(env("2.9.0+cu130", "13.0"), RULES))
+    assert "torch-cuda-newer-than-driver" in found(diagnose(env("2.9.0+cu130", "13.0"), load()))
 
 
 def test_a_build_for_the_cpu_beside_a_gpu() -> None:
-    assert set(found(diagnose(env("2.9.0+cpu", "None"), RULES))) == {"torch-built-for-cpu"}
+    assert set(found(diagnose(env("2.9.0+cpu", "None"), load()))) == {"torch-built-for-cpu"}

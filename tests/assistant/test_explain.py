@@ -12,13 +12,14 @@ from assistant.config import Output
 from assistant.render import sheet
 from assistant.topics import kinds, topic
 from knowledge.errors import GpudiagError, UnknownNameError, UsageError
+from tests.cases import each
 from tests.conftest import Gpudiag
 
 KINDS = kinds()
 SHAPES = ("text", "json", "markdown", "html")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_every_entry_has_a_page_in_both_languages_and_all_shapes(kind: str) -> None:
     found = topic(kind)
     assert kind == found.KIND
@@ -40,7 +41,7 @@ def test_every_entry_has_a_page_in_both_languages_and_all_shapes(kind: str) -> N
                     assert data["kind"] == kind
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "title"),
     [
         (["xid", "79"], "XID 79: "),
@@ -79,7 +80,7 @@ def test_a_prefix_lists_the_facts_below_it() -> None:
     assert all(n.startswith("gpu.ecc.") for n in names)
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "hint"),
     [
         (["xid", "999"], "1 to"),
@@ -99,9 +100,7 @@ def test_unknown_names_bring_the_nearest(words: list[str], hint: str) -> None:
     assert hint in caught.value.hint
 
 
-@pytest.mark.parametrize(
-    "words", [["xid", "seventy", "nine"], ["xid", "-3"], ["sxid", "1e9"], ["fact", "a", "b"], ["rule", "a", "b"]]
-)
+@each("words", [["xid", "seventy", "nine"], ["xid", "-3"], ["sxid", "1e9"], ["fact", "a", "b"], ["rule", "a", "b"]])
 def test_what_is_no_name(words: list[str]) -> None:
     with pytest.raises(GpudiagError):
         page(words, "en")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.diagnosis import Diagnosis, diagnose
@@ -14,8 +13,8 @@ from assistant.sources import tells
 from knowledge.facts import Kind, vocabulary
 from knowledge.observation import Observation, Scope, Source, Status, Subject, gpu, node
 from rules.loader import load
+from tests.cases import each
 
-RULES = load()
 HERE = node("n1")
 GPUS = [gpu(f"0000:{bus:02x}:00.0", "n1") for bus in range(0x10, 0x18)]
 ROOT = "needs root: run sudo gpudiag check"
@@ -27,14 +26,14 @@ def lacks(fact: str, on: Subject, status: Status, detail: str = "") -> Observati
 
 
 def page(observations: list[Observation], verbose: bool = False, lang: str = "en") -> tuple[Diagnosis, View]:
-    d = diagnose(observations, RULES)
+    d = diagnose(observations, load())
     return d, view(d, lang, tells, verbose)
 
 
 # --- the command in a reason --------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("reason", "command"),
     [
         ("needs root: run sudo gpudiag check", "sudo gpudiag check"),
@@ -118,7 +117,6 @@ STATES = st.sampled_from((Status.DENIED, Status.TIMEOUT, Status.FAILED))
 REASONS = st.sampled_from((ROOT, "EIO", "", "run as root to see it", "did not answer in 2 s"))
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from(OF_GPUS), st.sampled_from(GPUS), STATES, REASONS), max_size=30))
 def test_nothing_that_was_not_seen_is_lost(told: list[tuple[str, Subject, Status, str]]) -> None:
     world = [lacks(*one) for one in told]

@@ -16,14 +16,15 @@ from assistant.sources import tells
 from knowledge.language import Text
 from knowledge.observation import Clock, Event, Observation, Scope, Source, Subject, gpu, node
 from rules.loader import load
+from tests.cases import each
+from tests.diagnoses import incident
 
 HERE = node("n1")
 GPU = gpu("0000:3b:00.0", "n1")
-RULES = load()
 MOMENT = 1_787_107_256_650_116_000  # 2026-08-19 02:40:56.650116 UTC
 
 
-@pytest.mark.parametrize(
+@each(
     ("title", "subjects", "en", "zh"),
     [
         (Text("GPU has fallen off the bus", "GPU 从总线上掉线"), [GPU],
@@ -50,7 +51,7 @@ def test_the_clause_names_the_thing_once(title: Text, subjects: list[Subject], e
 
 
 def test_every_title_makes_a_clause() -> None:
-    for rule in RULES.rules:
+    for rule in load().rules:
         subject = {Scope.NODE: HERE, Scope.GPU: GPU}.get(rule.scope, Subject(rule.scope, "x1", HERE))
         said = headline(rule.title, [subject], "en")
         assert not re.search(r" on (?:GPU|node|process) \S+$", said), said
@@ -67,7 +68,7 @@ def line(raw: str, clock: Clock = Clock.REALTIME, at: int | None = MOMENT) -> Ob
 SAID = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
 
 
-@pytest.mark.parametrize(
+@each(
     "ahead",
     [
         "12,352,13454698950,-;", "4,352,13454698950,c,caller=T12;", "2026-08-19T02:40:56.650116+0000 kernel: ",
@@ -96,17 +97,17 @@ def test_lines_that_say_the_same_are_one_with_a_count() -> None:
         )
         for n in range(1, 5)
     ]  # fmt: skip
-    flapping = next(b for b in view(diagnose(down, RULES), "en", tells).blocks if b.rule == "link-flapping")
+    flapping = next(b for b in view(diagnose(down, load()), "en", tells).blocks if b.rule == "link-flapping")
     (one,) = flapping.evidence
     assert one.place == "kern.log:1"
     assert one.raw.endswith("Z mlx5_core 0000:5e:00.0 ib3: Link down")
     assert one.exact == down[0].excerpt
     assert one.note.startswith("4 times, last 2026-08-19 03:4")
-    every = next(b for b in view(diagnose(down, RULES), "en", tells, verbose=True).blocks if b.rule == "link-flapping")
+    every = next(b for b in view(diagnose(down, load()), "en", tells, verbose=True).blocks if b.rule == "link-flapping")
     assert len(every.evidence) == 4
 
 
-@pytest.mark.parametrize(
+@each(
     ("note", "zh"),
     [
         ("nvmlDeviceGetMemoryInfo_v2(3): no answer in 24.55 s", "nvmlDeviceGetMemoryInfo_v2(3)：24.55 秒内无应答"),
@@ -141,7 +142,7 @@ def test_what_only_gpudiag_reads_is_asked_for_by_its_command() -> None:
 def test_kinds_of_errors_are_words_in_titles() -> None:
     failed = Observation("nccl_error", Subject(Scope.DOCUMENT, "train.log"), Event(6, {"kind": "remote_error", "message": "x"}),
                          source=Source("nccl-log", "train.log", 3), excerpt="NCCL WARN x")  # fmt: skip
-    titles = [f.title for f in diagnose([failed], RULES).findings if f.rule.id == "nccl-error"]
+    titles = [f.title for f in diagnose([failed], load()).findings if f.rule.id == "nccl-error"]
     assert [(t.en, t.zh) for t in titles] == [("NCCL error: the peer failed", "NCCL 错误：对端失败")]
 
 
@@ -161,12 +162,9 @@ def test_collectors_name_the_machine_below_their_root(name: str, tmp_path: Path)
     assert json.loads(ran.stdout)["host"] == "gpu-node-7"
 
 
-@pytest.mark.parametrize("name", ["mig", "off-the-bus", "driver-hangs", "nfs-hung", "power-brake", "double-bit-error"])
+@each("name", ["mig", "off-the-bus", "driver-hangs", "nfs-hung", "power-brake", "double-bit-error"])
 def test_what_a_sick_or_divided_thing_does_not_tell_is_no_question(name: str) -> None:
-    from assistant.commands.demo import diagnosed
-    from assistant.commands.demo import load as story
-
-    d = diagnosed(name, story(name))
+    d = incident(name)
     assert d.undecided, "else this shows nothing"
     assert view(d, "en", tells).undecided == ()
     assert view(d, "en", tells, verbose=True).undecided
@@ -177,23 +175,17 @@ def test_a_question_with_a_sign_stays() -> None:
         Observation("gpu.name", GPU, "NVIDIA H100 80GB HBM3", source=Source("nvml", "nvml")),
         Observation("gpu.nvlink.active", GPU, 0, source=Source("nvml", "nvml")),
     ]
-    assert any("Every NVLink" in item for item in view(diagnose(world, RULES), "en", tells).undecided)
+    assert any("Every NVLink" in item for item in view(diagnose(world, load()), "en", tells).undecided)
 
 
 def test_what_was_ruled_out_is_told_by_its_code() -> None:
-    from assistant.commands.demo import diagnosed
-    from assistant.commands.demo import load as story
-
-    page = view(diagnosed("off-the-bus", story("off-the-bus")), "en", tells)
+    page = view(incident("off-the-bus"), "en", tells)
     assert page.ruled_out == (
         "A GPU does not answer, and no XID says why: GPU 0000:ba:00.0 (XID 79; journalctl _TRANSPORT=kernel:11)",
     )
 
 
 def test_a_process_that_a_cause_explains_is_named_with_the_place_where_it_sleeps() -> None:
-    from assistant.commands.demo import diagnosed
-    from assistant.commands.demo import load as story
-
-    page = view(diagnosed("driver-hangs", story("driver-hangs")), "en", tells)
+    page = view(incident("driver-hangs"), "en", tells)
     stuck = "A process on a GPU hangs in the kernel (process 4203 in os_acquire_rwlock_write)"
     assert any(stuck in b.explains for b in page.blocks)

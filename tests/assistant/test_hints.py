@@ -10,6 +10,7 @@ from assistant.commands.explain import page
 from knowledge.errors import UnknownNameError
 from tests.assistant.stories import DBE, write
 from tests.conftest import Gpudiag
+from tests.diagnoses import incident
 
 ENTRY = "- {rule: gpu-fell-off-bus, disable: true, reason: known, owner: ops, expires: '2020-01-31'}\n"
 
@@ -97,12 +98,11 @@ NAMES = ("RESTART_FM", "INSPECT_NETWORK")
 def test_actions_that_are_not_shown_are_named_in_every_format(names: tuple[str, ...], lang: str, line: str) -> None:
     from dataclasses import replace
 
-    from assistant.commands.demo import diagnosed, load
     from assistant.render import html, markdown, text
     from assistant.render.cells import Paint
     from assistant.render.view import view
 
-    answer = replace(view(diagnosed("off-the-bus", load("off-the-bus")), lang), more_steps=names)
+    answer = replace(view(incident("off-the-bus"), lang), more_steps=names)
     escaped = line.replace("_", r"\_")
     for said, shown in ((text.render(answer, 100, Paint(False)), line), (markdown.render(answer), escaped),
                         (html.render(answer), line)):  # fmt: skip

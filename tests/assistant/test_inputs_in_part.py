@@ -13,6 +13,7 @@ import zstandard
 
 from probes import registry
 from tests.assistant.stories import DBE, QUIET, write
+from tests.cases import each
 from tests.conftest import Gpudiag
 
 BUS_LOSS = Path(__file__).parents[1] / "captures" / "logs" / "syslog-bus-loss.log"
@@ -98,10 +99,8 @@ def test_files_need_no_flag(gpudiag: Gpudiag, tmp_path: Path) -> None:
     assert [e["code"] for e in piped["events"]] == [48, 63, 94, 45, 45]
 
 
-@pytest.mark.parametrize("command", ["explain xid 79", "rules list", "--version"])
-@pytest.mark.parametrize(
-    ("where", "why"), [(">/dev/full", "No space left on device"), (">&-", "standard output is closed")]
-)
+@each("command", ["explain xid 79", "rules list", "--version"])
+@each(("where", "why"), [(">/dev/full", "No space left on device"), (">&-", "standard output is closed")])
 def test_an_answer_that_cannot_be_written(
     clean_environment: dict[str, str], command: str, where: str, why: str
 ) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from assistant.render.labels import _LABELS, _SCOPES, localised, reason_name, subject_name
 from knowledge.observation import Scope, Status, Subject, gpu, node
+from tests.cases import each
 
 LINK = Subject(Scope.LINK, "3", gpu("0000:3b:00.0", "n1"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("subject", "en", "zh"),
     [
         (node(), "this node", "本节点"),

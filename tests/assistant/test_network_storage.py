@@ -13,12 +13,12 @@ from assistant.sources import parse_text
 from rules.engine import Role
 from rules.loader import load
 from rules.model import Severity
+from tests.cases import each
 from tests.probes.live.test_network_storage import WRITES
 from tests.probes.parse import test_filesystems_snapshot
 from tests.probes.parse.smi_case import capture
 from tests.probes.parse.test_interfaces_snapshot import document, port
 
-RULES = load()
 LINKS = ("mlxlink.healthy-optical.txt", "mlxlink.healthy-copper.txt", "mlxlink.no-cable.json", "ethtool-m.healthy.txt",
          "ethtool-m.half-used.txt", "ethtool-m.copper.txt", "ethtool-m.sfp.txt", "ethtool-m.dark.txt", "ethtool-S.healthy-mlx5.txt",
          "ethtool-S.healthy-bnxt.txt", "mlnx_qos.lossless.txt")  # fmt: skip
@@ -27,14 +27,14 @@ LINKS = ("mlxlink.healthy-optical.txt", "mlxlink.healthy-copper.txt", "mlxlink.n
 def check(*documents: str, least: Severity = Severity.WARNING) -> dict[str, Role]:
     """Rules that matched, and what each is to the others."""
     seen = [o for text in documents for o in parse_text("input", text)]
-    return {f.rule.id: f.role for f in diagnose(seen, RULES).findings if f.severity.rank >= least.rank}
+    return {f.rule.id: f.role for f in diagnose(seen, load()).findings if f.severity.rank >= least.rank}
 
 
 def filesystems(**more: Any) -> str:
     return test_filesystems_snapshot.document(at_ns=WRITES["at_ns"], **more)
 
 
-@pytest.mark.parametrize("name", LINKS)
+@each("name", LINKS)
 def test_nothing_is_wrong_with_a_healthy_link(name: str) -> None:
     assert check(capture(f"network/{name}")) == {}
 

@@ -19,8 +19,7 @@ from rules.engine import Role
 from rules.loader import load
 from rules.model import Severity
 from tests import nvml_lab as lab
-
-RULES = load()
+from tests.cases import each
 
 
 @pytest.fixture(scope="session")
@@ -40,16 +39,14 @@ def roots(found: Diagnosis) -> set[tuple[str, str]]:
     return {(f.rule.id, str((f.subject.up(Scope.GPU) or f.subject).id)) for f in root}
 
 
-@pytest.mark.parametrize(
-    "scenario", ["healthy8", "mig", "unsupported", "restricted", "accounting", "slow", "hidden_memory"]
-)
+@each("scenario", ["healthy8", "mig", "unsupported", "restricted", "accounting", "slow", "hidden_memory"])
 def test_a_machine_without_a_fault_gets_no_finding(tmp: Path, scenario: str) -> None:
-    found = diagnose(seen(lab.folder(tmp, scenario)), RULES)
+    found = diagnose(seen(lab.folder(tmp, scenario)), load())
     assert [f.rule.id for f in found.findings if f.severity is not Severity.INFO] == []
     assert found.settled
 
 
-@pytest.mark.parametrize(
+@each(
     ("scenario", "cause"),
     [
         ("lost", ("gpu-lost-without-xid", "0000:ba:00.0")),
@@ -69,25 +66,25 @@ def test_a_machine_without_a_fault_gets_no_finding(tmp: Path, scenario: str) -> 
     ],
 )
 def test_one_fault_is_one_cause(tmp: Path, scenario: str, cause: tuple[str, str]) -> None:
-    assert roots(diagnose(seen(lab.folder(tmp, scenario)), RULES)) == {cause}
+    assert roots(diagnose(seen(lab.folder(tmp, scenario)), load())) == {cause}
 
 
 def test_two_slow_gpus_are_told_apart(tmp: Path) -> None:
-    found = roots(diagnose(seen(lab.folder(tmp, "throttled")), RULES))
+    found = roots(diagnose(seen(lab.folder(tmp, "throttled")), load()))
     assert {("hw-thermal-slowdown", "0000:3b:00.0"), ("power-brake-at-idle-clocks", "0000:ca:00.0")} <= found
     assert {subject for _, subject in found} == {"0000:3b:00.0", "0000:ca:00.0"}
 
 
 @pytest.mark.parametrize("scenario", ["no_permission", "driver_not_loaded"])
 def test_what_could_not_be_seen_reassures_nobody(tmp: Path, scenario: str) -> None:
-    found = diagnose(seen(lab.folder(tmp, scenario)), RULES)
+    found = diagnose(seen(lab.folder(tmp, scenario)), load())
     assert (found.findings, found.settled) == ((), False)
 
 
 def test_errors_that_grow_between_two_snapshots(tmp: Path) -> None:
     place = lab.folder(tmp, "ecc_climbing")
     earlier = [replace(o, at=o.at - 40 * 60 * 10**9) for o in seen(place) if o.at]
-    found = diagnose([*earlier, *seen(place)], RULES)
+    found = diagnose([*earlier, *seen(place)], load())
     assert ("ecc-uncorrected-growing", "0000:4c:00.0") in roots(found)
 
 
@@ -106,4 +103,4 @@ def test_the_kernel_log_tells_why_nothing_answers(tmp: Path, scenario: str, xid:
     when = datetime.datetime.fromtimestamp(at / 1e9 - 60, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S+00:00")
     line = f"{when} n1 kernel: NVRM: Xid (PCI:0000:5d:00): {xid}"
     log = kernel_log.FORMAT.parse(lines_of(line), Context("kern.log", "n1"))
-    assert {r for r, _ in roots(diagnose([*observed, *log], RULES))} == {rule}
+    assert {r for r, _ in roots(diagnose([*observed, *log], load()))} == {rule}

@@ -18,14 +18,14 @@ from probes.parse import serving_scrape, serving_snapshot
 from rules.engine import Finding, Role
 from rules.loader import load
 from rules.model import Severity
+from tests.cases import each
 
 PAGES = Path(__file__).parents[1] / "captures" / "serving"
-RULES = load()
 HEALTHY = ["vllm-healthy", "vllm-idle", "vllm-old", "sglang-healthy", "triton-healthy", "tgi-healthy"]
 
 
 def of_page(name: str) -> Diagnosis:
-    return diagnose(serving_scrape.parse((PAGES / f"{name}.prom").read_text(), Context(f"{name}.prom", "n1")), RULES)
+    return diagnose(serving_scrape.parse((PAGES / f"{name}.prom").read_text(), Context(f"{name}.prom", "n1")), load())
 
 
 def of_server(name: str, more: list[Observation] | None = None, **fields: Any) -> Diagnosis:
@@ -35,7 +35,7 @@ def of_server(name: str, more: list[Observation] | None = None, **fields: Any) -
     one = {"engine": name.partition("-")[0], "pid": 41, "pids": [41, 42], "port": 8000, "age": 90000.0, "options": {},
            "listens": [8000], "readings": [{**reading, "monotonic_ns": 0}, {**reading, "monotonic_ns": 10**9}]}  # fmt: skip
     document = {"schema": "gpudiag/serving/1", "host": "n1", "at_ns": 5, "hertz": 100, "servers": [one | fields]}
-    return diagnose([*serving_snapshot.parse(json.dumps(document), Context("x", "n1")), *(more or [])], RULES)
+    return diagnose([*serving_snapshot.parse(json.dumps(document), Context("x", "n1")), *(more or [])], load())
 
 
 def seen(fact: str, value: Any, on: Subject) -> Observation:
@@ -50,7 +50,7 @@ def worst(d: Diagnosis) -> list[str]:
     return [f.rule.id for f in d.findings if f.severity.rank >= Severity.WARNING.rank]
 
 
-@pytest.mark.parametrize("name", HEALTHY)
+@each("name", HEALTHY)
 def test_nothing_above_info_on_a_healthy_server(name: str) -> None:
     assert worst(of_page(name)) == []
     assert worst(of_server(name)) == []
@@ -88,7 +88,7 @@ def test_an_engine_that_takes_nothing_in_two_readings_is_stalled() -> None:
     assert "serving-engine-stalled" in by_rule(of_readings(page_of(9, 0, 5000), stuck)), "more came, none was taken"
 
 
-@pytest.mark.parametrize(
+@each(
     "first",
     [page_of(0, 0, 5000), page_of(14, 3, 5000), page_of(14, 0, 4990), None],
     ids=["came in between", "it ran in the first", "tokens were made", "one reading"],
@@ -106,7 +106,7 @@ def test_the_page_of_a_router_is_no_engine_at_its_limit() -> None:
     labels = re.compile(r"\{[^}]*\}")
     gauges = [line for line in page.splitlines() if line.startswith(("vllm:num_requests", "vllm:kv_cache_usage"))]
     router = "\n".join(labels.sub('{server="http://10.0.3.7:8000"}', line) for line in gauges) + "\n"
-    d = diagnose(serving_scrape.parse(router, Context("router.prom", "n1")), RULES)
+    d = diagnose(serving_scrape.parse(router, Context("router.prom", "n1")), load())
     assert [f.rule.id for f in d.findings] == ["serving-page-of-router"]
     assert not [o for o in d.facts.observations if o.fact.startswith("serving.requests.")]
 
@@ -144,7 +144,7 @@ def test_a_front_end_at_its_limit_with_a_gpu_that_has_time() -> None:
     assert worst(d) == ["serving-frontend-saturated"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "rule"),
     [
         ({"readings": [], "listens": [], "age": 60.0}, "serving-server-starting"),
@@ -165,7 +165,7 @@ def test_a_server_that_could_not_be_read_is_not_called_healthy_or_sick(fields: d
     assert of_server("vllm-healthy", **fields).findings == ()
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     [
         "vLLM is slow", "TTFT is high on our llama endpoint", "sglang is slow on gpu-3", "kv cache is full",
@@ -177,12 +177,12 @@ def test_words_of_operators_lead_there(said: str) -> None:
     assert query.symptoms[:1] == ("slow-serving",)
 
 
-@pytest.mark.parametrize("said", ["train.py is slow", "training is slow", "vllm runs out of memory", "训练很慢"])
+@each("said", ["train.py is slow", "training is slow", "vllm runs out of memory", "训练很慢"])
 def test_other_words_do_not(said: str) -> None:
     assert "slow-serving" not in understand(said).symptoms
 
 
 def test_each_rule_of_servers_is_behind_the_symptom() -> None:
-    ours = {r.id for r in RULES.rules if r.id.startswith("serving-")}
+    ours = {r.id for r in load().rules if r.id.startswith("serving-")}
     assert len(ours) >= 14
     assert ours <= symptoms()["slow-serving"].rules

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from assistant.diagnosis import Diagnosis, State, diagnose
 from assistant.exits import Exit
 from assistant.sources import parse_text
@@ -11,9 +9,9 @@ from knowledge.observation import Observation, Scope, Source, Subject, node
 from rules.engine import Role
 from rules.loader import load
 from rules.model import Severity, Usable
+from tests.cases import each
 from tests.probes.parse.smi_case import capture
 
-RULES = load()
 HEALTHY = (
     "bmc/sel-healthy.txt", "bmc/sdr-healthy.txt", "bmc/sensor-healthy.txt", "bmc/redfish-healthy.json", "bmc/redfish-thermal.json",
     "drives/nvme-healthy.json", "drives/nvme-text.txt", "drives/smartctl-sata-healthy.json", "drives/smartctl-nvme-healthy.json",
@@ -44,34 +42,34 @@ def found(diagnosis: Diagnosis, at_least: Severity) -> dict[str, Role]:
     return {f.rule.id: f.role for f in diagnosis.findings if f.severity.rank >= at_least.rank}
 
 
-@pytest.mark.parametrize("name", HEALTHY)
+@each("name", HEALTHY)
 def test_nothing_above_info_on_a_healthy_machine(name: str) -> None:
-    assert found(diagnose(seen(name), RULES), Severity.WARNING) == {}
+    assert found(diagnose(seen(name), load()), Severity.WARNING) == {}
 
 
 def test_nor_on_all_that_is_known_of_it() -> None:
-    assert found(diagnose(seen(*HEALTHY), RULES), Severity.WARNING) == {}
+    assert found(diagnose(seen(*HEALTHY), load()), Severity.WARNING) == {}
 
 
-@pytest.mark.parametrize(("name", "wanted"), SICK.items())
+@each(("name", "wanted"), SICK.items())
 def test_what_is_wrong_is_found(name: str, wanted: set[str]) -> None:
-    assert set(found(diagnose(seen(name), RULES), Severity.WARNING)) >= wanted
+    assert set(found(diagnose(seen(name), load()), Severity.WARNING)) >= wanted
 
 
 def test_causes_stand_before_their_effects() -> None:
-    chassis = found(diagnose(seen("bmc/sdr-sick.txt"), RULES), Severity.WARNING)
+    chassis = found(diagnose(seen("bmc/sdr-sick.txt"), load()), Severity.WARNING)
     assert chassis["psu-without-input"] is Role.ROOT
     assert chassis["power-redundancy-lost"] is Role.SYMPTOM
     assert chassis["chassis-fan-failed"] is Role.ROOT
     assert chassis["fan-redundancy-lost"] is Role.SYMPTOM
-    drive = found(diagnose(seen("drives/nvme-sick.json"), RULES), Severity.WARNING)
+    drive = found(diagnose(seen("drives/nvme-sick.json"), load()), Severity.WARNING)
     assert drive["drive-life-used-up"] is Role.ROOT
     assert drive["drive-spare-blocks-low"] is Role.SYMPTOM
 
 
 def test_old_entries_of_the_log_are_history() -> None:
     later = 1784037841 * 10**9 + 30 * 86400 * 10**9
-    assert found(diagnose(seen("bmc/sel-sick.txt"), RULES, as_of=later), Severity.WARNING) == {}
+    assert found(diagnose(seen("bmc/sel-sick.txt"), load(), as_of=later), Severity.WARNING) == {}
 
 
 def test_a_supply_without_input_stands_above_the_gpus_that_brake() -> None:
@@ -79,7 +77,7 @@ def test_a_supply_without_input_stands_above_the_gpus_that_brake() -> None:
     plain = "HW Power Brake Slowdown                    : Not Active"
     assert plain in text
     braked = parse_text("input", text.replace(plain, plain.replace("Not Active", "Active")))
-    together = {f.rule.id: f for f in diagnose([*seen("bmc/sdr-sick.txt"), *braked], RULES).findings}
+    together = {f.rule.id: f for f in diagnose([*seen("bmc/sdr-sick.txt"), *braked], load()).findings}
     supply, brake = together["psu-without-input"], together["power-brake-active"]
     assert (supply.role, brake.role) == (Role.ROOT, Role.SYMPTOM)
     assert brake.id in supply.explains
@@ -87,7 +85,7 @@ def test_a_supply_without_input_stands_above_the_gpus_that_brake() -> None:
 
 
 def diagnosed(text: str) -> Diagnosis:
-    return diagnose(parse_text("input", text), RULES)
+    return diagnose(parse_text("input", text), load())
 
 
 def test_an_entry_without_a_date_is_no_fault_of_today_and_is_not_kept_back() -> None:
@@ -109,9 +107,9 @@ def test_an_entry_without_a_date_is_no_fault_of_today_and_is_not_kept_back() -> 
 def test_faults_without_a_date_are_no_reason_where_the_node_itself_was_asked_or_they_are_old() -> None:
     log = parse_text("input", capture("bmc/sel-simulator.txt"))
     asked = [Observation("node.gpu.count", node(), 8, source=Source("t", "t"))]
-    assert diagnose([*log, *asked], RULES).verdict.state is State.OK
+    assert diagnose([*log, *asked], load()).verdict.state is State.OK
     healthy = parse_text("input", capture("bmc/sel-healthy.txt"))  # one fault without a date, before 2025-11-02
-    assert diagnose(healthy, RULES).verdict.state is State.OK
+    assert diagnose(healthy, load()).verdict.state is State.OK
 
 
 def test_between_two_dated_entries_of_today_it_is_of_today() -> None:
@@ -125,17 +123,17 @@ def test_between_two_dated_entries_of_today_it_is_of_today() -> None:
         (begins, 1, True),
         (begins, 30, False),
     ):
-        d = diagnose(parse_text("input", text), RULES, as_of=noon + days * 86400 * 10**9)
+        d = diagnose(parse_text("input", text), load(), as_of=noon + days * 86400 * 10**9)
         assert ("memory-fault-logged" in found(d, Severity.WARNING)) is known
     text = begins.replace("  1 | 03/09/26", "  1 | 03/09/25") + ends
-    d = diagnose(parse_text("input", text), RULES, as_of=noon + 86400 * 10**9)
+    d = diagnose(parse_text("input", text), load(), as_of=noon + 86400 * 10**9)
     assert found(d, Severity.WARNING) == {}, "within a year, some day"
 
 
 SLOT = "   1 | 03/09/26 | 17:57:40 UTC | Drive Slot / Bay Disk 3 | {} | Asserted\n   2 | 03/09/26 | 17:59:40 UTC | Button #0x53 | Power Button pressed | Asserted\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("event", "usable"),
     [
         ("Predictive Failure", Usable.YES), ("In Critical Array", Usable.YES), ("Drive Fault", Usable.UNKNOWN),
@@ -147,7 +145,7 @@ def test_one_drive_alone_does_not_take_a_node_away(event: str, usable: Usable) -
 
 
 def test_a_drive_that_predicts_its_failure_still_works() -> None:
-    d = diagnose(seen("drives/smartctl-sata-sick.json"), RULES)
+    d = diagnose(seen("drives/smartctl-sata-sick.json"), load())
     (predicted,) = (f for f in d.findings if f.rule.id == "drive-predicts-failure")
     assert predicted.advice.usable is Usable.YES
     for text in (predicted.advice.text.en, predicted.rule.why.en):
@@ -157,7 +155,7 @@ def test_a_drive_that_predicts_its_failure_still_works() -> None:
 BOARD = "{}P12V             | 20h | ok  |  7.1 | 12.02 Volts\nFan1A            | 30h | ok  | 29.1 | 16800 RPM\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("row", "rule", "severity"),
     [
         ("VBAT             | 0Eh | lcr |  7.1 | 2.36 Volts\n", "board-battery-low", Severity.WARNING),
@@ -179,7 +177,7 @@ def test_a_busy_disk_and_slow_writes_are_not_said_to_cause_each_other() -> None:
         ("fs.write.wait", 800.0, data), ("fs.device.busy", 99.0, data), ("node.disk.busiest.busy", 100.0, here),
         ("node.disk.busiest.await", 310.0, here), ("node.pressure.io.some.avg60", 55.0, here),
     ]  # fmt: skip
-    d = diagnose([Observation(fact, on, value, source=Source("t", "t")) for fact, value, on in told], RULES)
+    d = diagnose([Observation(fact, on, value, source=Source("t", "t")) for fact, value, on in told], load())
     by_rule = {f.rule.id: f for f in d.findings}
     writes, disk = by_rule["disk-writes-slow"], by_rule["disk-saturated"]
     assert writes.id not in disk.explained_by

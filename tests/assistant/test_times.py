@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from assistant.render.times import iso, readable, stamp
 from knowledge.observation import Clock
+from tests.cases import each
 
 
 def ns(year: int, month: int, day: int, hour: int, minute: int, second: int, micro: int = 0) -> int:
@@ -18,7 +19,7 @@ def ns(year: int, month: int, day: int, hour: int, minute: int, second: int, mic
     return int(moment.timestamp()) * 10**9 + micro * 1000
 
 
-@pytest.mark.parametrize(
+@each(
     ("at", "clock", "text"),
     [
         (ns(2025, 3, 6, 3, 12, 7, micro=402118), Clock.REALTIME, "2025-03-06T03:12:07.402118Z"),

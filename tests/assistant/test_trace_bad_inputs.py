@@ -8,16 +8,15 @@ import pickle
 import sqlite3
 from pathlib import Path
 
-import pytest
-
 from tests.assistant.trace_lab import ONE_TRACE, said, trace
+from tests.cases import each
 from tests.trace_files import TraceFile, compute_bound, data_bound
 
 COMMANDS = (*ONE_TRACE, "ranks")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize(
+@each("name", COMMANDS)
+@each(
     ("content", "sentence"),
     [
         (b"", "is empty"),
@@ -43,7 +42,7 @@ def test_what_is_no_trace_is_said(tmp_path: Path, name: str, content: bytes, sen
         assert sentence in text
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_a_missing_file_and_an_empty_folder(tmp_path: Path, name: str) -> None:
     answer = trace(name, tmp_path / "nowhere.json")
     assert answer.code == 2
@@ -54,7 +53,7 @@ def test_a_missing_file_and_an_empty_folder(tmp_path: Path, name: str) -> None:
     assert "holds no trace" in said(answer)
 
 
-@pytest.mark.parametrize("name", [n for n in COMMANDS if n not in ("ops", "iterations", "flame")])
+@each("name", [n for n in COMMANDS if n not in ("ops", "iterations", "flame")])
 def test_a_trace_without_gpu_activity_stays_undecided(tmp_path: Path, name: str) -> None:
     path = TraceFile().op("aten::mm", 0, 20).save(tmp_path / "cpu.json")
     for lang in ("en", "zh"):
@@ -84,7 +83,7 @@ def test_host_events_alone_still_tell_of_the_host(tmp_path: Path) -> None:
     assert "aten::mm" in trace("flame", "--time", "cpu", path).out
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_a_truncated_trace_gives_what_is_whole_of_it(tmp_path: Path, name: str) -> None:
     whole = Path(data_bound(steps=4, rank=0, world=1).save(tmp_path / "t.json"))
     data = whole.read_bytes()
@@ -97,7 +96,7 @@ def test_a_truncated_trace_gives_what_is_whole_of_it(tmp_path: Path, name: str) 
         assert "ends before its end" in text or "cut off" in text or "incomplete" in text, text
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "sentence"),
     [
         (("summary",), "FILE"),

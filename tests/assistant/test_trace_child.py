@@ -11,6 +11,7 @@ import pytest
 
 from assistant.trace import child
 from knowledge.errors import InputError
+from tests.cases import each
 from tests.conftest import ROOT
 from tests.trace_files import data_bound
 
@@ -75,7 +76,7 @@ def _children() -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(
+@each(
     ("piece", "said"),
     [
         (b"\r\x1b[Kreading rank0.json 4 %\r\x1b[Kreading rank0.json 43 %", "reading rank0.json 43 %"),

@@ -14,6 +14,7 @@ import pytest
 
 from assistant.render.cells import width
 from tests.assistant.trace_lab import FORMATS, ONE_TRACE, said, trace
+from tests.cases import each
 from tests.conftest import ROOT
 from tests.trace_files import Job, comm_bound, compute_bound, data_bound, launch_bound, sync_bound
 from tests.trace_jobs import Cluster
@@ -72,8 +73,8 @@ def busy(steps: int, **file: int) -> Job:
     return job
 
 
-@pytest.mark.parametrize("shape", FORMATS)
-@pytest.mark.parametrize("name", ONE_TRACE)
+@each("shape", FORMATS)
+@each("name", ONE_TRACE)
 def test_every_subcommand_in_every_format_and_both_languages(starved: str, name: str, shape: str) -> None:
     for lang in ("en", "zh"):
         answer = trace(name, starved, "--format", shape, lang=lang)
@@ -111,7 +112,7 @@ def test_the_summary_has_the_schema(starved: str) -> None:
     assert shares == sorted(shares, reverse=True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "rule", "code"),
     [
         (data_bound, "trace-data-bound", 1), (comm_bound, "trace-communication-bound", 1), (launch_bound, "trace-host-bound|trace-launch-bound", 1),
@@ -235,9 +236,9 @@ def test_a_timeline_zooms(starved: str) -> None:
     assert step["end_ns"] < data["end_ns"]
 
 
-@pytest.mark.parametrize("columns", [40, 80, 140])
-@pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("name", [*ONE_TRACE, "ranks"])
+@each("columns", [40, 80, 140])
+@each("lang", ["en", "zh"])
+@each("name", [*ONE_TRACE, "ranks"])
 def test_no_line_is_wider_than_the_terminal(
     monkeypatch: pytest.MonkeyPatch, starved: str, name: str, lang: str, columns: int
 ) -> None:

@@ -15,6 +15,7 @@ from probes.trace.verdict import digest as digest_
 from probes.trace.verdict.facts import observations
 from rules.engine import Role
 from rules.loader import load
+from tests.cases import each
 from tests.conftest import Gpudiag
 from tests.trace_files import (
     Job,
@@ -26,8 +27,6 @@ from tests.trace_files import (
     read,
     sync_bound,
 )
-
-RULES = load()
 
 
 def full() -> Job:
@@ -56,9 +55,9 @@ def answer_of(gpudiag: Gpudiag, *words: str) -> dict[str, Any]:
 # --- verdicts -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("make", "rule"), AILMENTS, ids=[r for _, r in AILMENTS])
+@each(("make", "rule"), AILMENTS, ids=[r for _, r in AILMENTS])
 def test_what_ails_a_job_is_the_first_thing_found(make: Callable[[], Job], rule: str) -> None:
-    d = diagnose(observations([digest_.digest(read(make(), digest_.NEEDS))]), RULES)
+    d = diagnose(observations([digest_.digest(read(make(), digest_.NEEDS))]), load())
     first = d.findings[0]
     assert (first.rule.id, first.role) == (rule, Role.ROOT)
     if rule != "trace-products-below-roofline":  # nobody can say how much faster they could be
@@ -71,7 +70,7 @@ def test_what_ails_a_job_is_the_first_thing_found(make: Callable[[], Job], rule:
 
 
 def test_findings_of_a_trace_are_ranked_by_the_time_they_explain() -> None:
-    d = diagnose(observations([digest_.digest(read(launch_bound(), digest_.NEEDS))]), RULES)
+    d = diagnose(observations([digest_.digest(read(launch_bound(), digest_.NEEDS))]), load())
     shares = [f.impact.share for f in d.roots if f.impact is not None and f.severity.value == "warning"]
     assert shares == sorted(shares, reverse=True)
     assert len(shares) > 1
@@ -84,7 +83,7 @@ def test_batches_made_in_the_training_process_explain_that_the_job_is_data_bound
             job.wait_data(3000, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
             job.op("aten::mm", [("sm90_gemm", 500)])
             job.item()
-    d = diagnose(observations([digest_.digest(read(job, digest_.NEEDS))]), RULES)
+    d = diagnose(observations([digest_.digest(read(job, digest_.NEEDS))]), load())
     roles = {f.rule.id: f.role for f in d.findings}
     assert roles["trace-data-loader-in-process"] is Role.ROOT
     assert roles["trace-data-bound"] is Role.SYMPTOM
@@ -92,7 +91,7 @@ def test_batches_made_in_the_training_process_explain_that_the_job_is_data_bound
 
 
 def test_no_two_verdicts_say_the_same_of_a_healthy_job() -> None:
-    d = diagnose(observations([digest_.digest(read(full(), digest_.NEEDS))]), RULES)
+    d = diagnose(observations([digest_.digest(read(full(), digest_.NEEDS))]), load())
     assert d.verdict.state.value == "ok"
     assert not [f for f in d.roots if f.severity.value != "info"]
 
@@ -174,7 +173,7 @@ def test_what_is_no_trace_after_all_is_told_and_does_not_stop_the_others(gpudiag
     assert "Traceback" not in answer.err
 
 
-@pytest.mark.parametrize(
+@each(
     ("head", "sure"),
     [
         ('{"schemaVersion": 1, "deviceProperties": [{"id": 0}], "traceEvents": [', True),
@@ -206,7 +205,7 @@ def _steps(file: TraceFile, count: int = 4, us: int = 1000) -> TraceFile:
 
 
 def _roots(file: TraceFile) -> list[str]:
-    d = diagnose(observations([digest_.digest(read(file, digest_.NEEDS))]), RULES)
+    d = diagnose(observations([digest_.digest(read(file, digest_.NEEDS))]), load())
     return [f.rule.id for f in d.roots if f.severity.value != "info"]
 
 
@@ -228,7 +227,7 @@ def test_a_checkpoint_in_the_window_is_named() -> None:
     file = _steps(file)
     at = 8000
     file.launch(at, 4, correlation=9).kernel("sm90_gemm", at + 10, 500, correlation=9, grid=(512, 8, 1))
-    d = diagnose(observations([digest_.digest(read(file, digest_.NEEDS), "trace")]), RULES)
+    d = diagnose(observations([digest_.digest(read(file, digest_.NEEDS), "trace")]), load())
     first = d.roots[0]
     assert first.rule.id == "trace-checkpoint-stall"
     assert "torch/serialization.py(850): save" in {o.value for o in first.because}

@@ -15,6 +15,7 @@ import pytest
 
 from tests import demo_traces
 from tests.assistant.trace_lab import FORMATS, said, trace
+from tests.cases import each
 from tests.conftest import ROOT
 from tests.trace_files import comm_bound, compute_bound, data_bound
 
@@ -58,7 +59,7 @@ def export(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("name", ["summary", "kernels", "timeline", "flame", "report"])
+@each("name", ["summary", "kernels", "timeline", "flame", "report"])
 def test_an_export_of_nsight_systems_is_a_trace(export: str, name: str) -> None:
     for shape in FORMATS:
         answer = trace(name, export, "--format", shape)

@@ -16,6 +16,7 @@ from assistant.session.talk import session_of
 from assistant.trace import questions
 from knowledge.language import LANGUAGES, Text
 from rules.loader import load
+from tests.cases import each
 from tests.conftest import ROOT
 
 STARVED = str(ROOT / "assistant" / "demos" / "data-starved" / "rank0.json.gz")
@@ -38,14 +39,14 @@ def talk() -> Conversation:
     return found
 
 
-@pytest.mark.parametrize("lang", LANGUAGES)
-@pytest.mark.parametrize("name", EVERY)
+@each("lang", LANGUAGES)
+@each("name", EVERY)
 def test_each_question_is_understood(name: str, lang: str) -> None:
     assert understand(EVERY[name].in_(lang), lang=lang).intent is not Intent.UNKNOWN
 
 
-@pytest.mark.parametrize("lang", LANGUAGES)
-@pytest.mark.parametrize("name", EVERY)
+@each("lang", LANGUAGES)
+@each("name", EVERY)
 def test_each_question_is_answered_from_the_trace(talk: Conversation, name: str, lang: str) -> None:
     answer = talk.say(EVERY[name].in_(lang), Origin(inputs=(STARVED,)))
     assert answer.reply.headline or answer.reply.parts
@@ -70,8 +71,8 @@ def test_a_kernel_is_asked_about_by_what_it_does() -> None:
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_kernel"
 
 
-@pytest.mark.parametrize("lang", LANGUAGES)
-@pytest.mark.parametrize(("kind", "name"), [("kernel", GEMM), ("operator", "aten::mm")])
+@each("lang", LANGUAGES)
+@each(("kind", "name"), [("kernel", GEMM), ("operator", "aten::mm")])
 def test_one_that_is_named_is_spoken_of(talk: Conversation, kind: str, name: str, lang: str) -> None:
     meant = questions.query_of(kind, name, lang)
     read = understand(meant.text, lang=lang)
@@ -103,7 +104,7 @@ def test_one_that_takes_little_is_not_made_up(talk: Conversation) -> None:
     assert not reply.settled
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     [
         "which kernel is the worst?",

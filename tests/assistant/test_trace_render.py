@@ -16,9 +16,10 @@ from assistant.render.trace_plots import bar, binned, spark, stacked
 from assistant.render.trace_units import digits, duration, durations, number, share, signed, size
 from assistant.trace import options
 from assistant.trace.inputs import kind_of
+from tests.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("ns", "said"),
     [
         (None, "-"), (0, "0"), (1, "1 ns"), (999, "999 ns"), (1000, "1.00 µs"), (12_345, "12.3 µs"), (999_499, "999 µs"), (999_999, "1.00 ms"),
@@ -134,7 +135,7 @@ def test_json_of_half_a_character_can_be_written() -> None:
     as_json({"name": "\ud800"}).encode("utf-8")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "value"),
     [
         ("1GiB", 1 << 30),
@@ -150,7 +151,7 @@ def test_sizes(text: str, value: int) -> None:
     assert options.size(text) == value
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "text"),
     [
         (options.size, "1"), (options.size, "GiB"), (options.size, "-1GiB"), (options.size, "9999999999G"), (options.count, "0"), (options.count, "x"),
@@ -178,7 +179,7 @@ def test_values_that_are_understood() -> None:
     assert options.fraction("1%") == options.fraction("0.01") == 0.01
 
 
-@pytest.mark.parametrize(
+@each(
     ("start", "kind"),
     [
         (b'{"traceEvents": [', "trace"), (b"  [{", "trace"), (b"\xef\xbb\xbf{", "trace"), (b"SQLite format 3\0", "nsys"), (b"NVR\0...", "ncu-rep"),

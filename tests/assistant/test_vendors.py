@@ -20,11 +20,11 @@ from probes.parse import kernel_log
 from probes.registry import formats
 from rules.loader import load
 from rules.model import Severity, Usable
+from tests.cases import each
 from tests.conftest import ROOT, Gpudiag
 from tests.probes.amd_tree import machine, sicken
 
 CAPTURES = ROOT / "tests/captures/vendor"
-RULES = load()
 OF_ALL = {"core-near-slowdown", "hotter-than-peers"}  # rules that hold for a GPU of any vendor
 HEALTHY = {
     "amd": ("lspci-mi300x.txt", "amd-smi-static.json", "amd-smi-metric-healthy.json"),
@@ -69,7 +69,7 @@ def read(name: str) -> tuple[Observation, ...]:
 
 def judge(*names: str, more: Sequence[Observation] = ()) -> Diagnosis:
     found = [*chain.from_iterable(map(read, names)), *more]
-    return diagnose(derive(resolve(found)), RULES)
+    return diagnose(derive(resolve(found)), load())
 
 
 def see(fact: str, value: Value, subject: Subject) -> Observation:
@@ -92,7 +92,7 @@ def test_what_nothing_told_the_health_of_is_unknown(names: Sequence[str]) -> Non
     assert "健康" in d.verdict.text.zh
 
 
-@pytest.mark.parametrize("status", [s for s in Status if not s.answered])
+@each("status", [s for s in Status if not s.answered])
 def test_a_tool_that_did_not_answer_makes_no_health(status: Status) -> None:
     detail = "" if status is Status.NONE_SEEN else "dcmi module initialize failed"
     asked = Observation("node.gpus.amd", node("n1"), None, status, Source("amd-smi", "amd-smi"), detail=detail)
@@ -120,23 +120,23 @@ def test_gpus_of_nvidia_in_order_do_not_speak_for_the_others() -> None:
 # --- healthy and sick -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("names", HEALTHY.values(), ids=HEALTHY)
+@each("names", HEALTHY.values(), ids=HEALTHY)
 def test_healthy_outputs_raise_no_alarm(names: Sequence[str]) -> None:
     d = judge(*names)
     assert (d.verdict.state, d.exit) == (State.OK, Exit.OK)
     assert [f.rule.id for f in d.findings if f.severity.rank >= Severity.WARNING.rank] == []
 
 
-@pytest.mark.parametrize(("names", "expected"), SICK.values(), ids=SICK)
+@each(("names", "expected"), SICK.values(), ids=SICK)
 def test_sick_outputs_are_told(names: Sequence[str], expected: set[str]) -> None:
     d = judge(*names)
     assert (d.verdict.state, d.exit) == (State.UNHEALTHY, Exit.FINDING)
     assert {f.rule.id for f in d.findings} >= expected
 
 
-@pytest.mark.parametrize("line", LOGS, ids=LOGS.values())
+@each("line", LOGS, ids=LOGS.values())
 def test_logs_are_told(line: str) -> None:
-    d = diagnose(derive(resolve(kernel_log.parse(lines_of(f"[9.0] {line}"), Context("log", "n1")))), RULES)
+    d = diagnose(derive(resolve(kernel_log.parse(lines_of(f"[9.0] {line}"), Context("log", "n1")))), load())
     assert LOGS[line] in {f.rule.id for f in d.findings}
     assert d.exit is Exit.FINDING
     assert not [c for c in commands(d) if "nvidia" in c]
@@ -145,10 +145,10 @@ def test_logs_are_told(line: str) -> None:
 # --- nothing that is NVIDIA's ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("names", [*HEALTHY.values(), *(n for n, _ in SICK.values()), *UNJUDGED.values()], ids=" ".join)
+@each("names", [*HEALTHY.values(), *(n for n, _ in SICK.values()), *UNJUDGED.values()], ids=" ".join)
 def test_no_rule_and_no_command_of_nvidia(names: Sequence[str]) -> None:
     d = judge(*names)
-    own = {r.id for r in RULES.rules if r.area in ("vendor", "amd", "intel", "ascend")}
+    own = {r.id for r in load().rules if r.area in ("vendor", "amd", "intel", "ascend")}
     assert {f.rule.id for f in d.findings} <= own | OF_ALL
     assert not [c for c in commands(d) if "nvidia" in c or "dcgm" in c]
     for f in d.findings:
@@ -156,7 +156,7 @@ def test_no_rule_and_no_command_of_nvidia(names: Sequence[str]) -> None:
 
 
 def test_the_rules_of_vendors_speak_of_no_tool_of_nvidia() -> None:
-    for rule in RULES.rules:
+    for rule in load().rules:
         if rule.area in ("vendor", "amd", "intel", "ascend"):
             for text in (rule.title, rule.why):
                 assert "nvidia-smi" not in text.en + text.zh, rule.id

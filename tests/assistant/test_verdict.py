@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.diagnosis import Diagnosis, State, diagnose
@@ -11,8 +11,8 @@ from assistant.exits import Exit
 from knowledge.observation import Event, Observation, Origin, Scope, Source, Status, Subject, gpu, node
 from rules.loader import load
 from rules.model import Bucket, Usable
+from tests.cases import each
 
-RULES = load()
 CARD = gpu("0000:3b:00.0", "n1")
 
 
@@ -21,7 +21,7 @@ def see(fact: str, value: object, subject: Subject = CARD, **more: object) -> Ob
 
 
 def judge(*observations: Observation) -> Diagnosis:
-    return diagnose(observations, RULES)
+    return diagnose(observations, load())
 
 
 def test_nothing_read_is_unknown_and_not_fine() -> None:
@@ -34,7 +34,7 @@ def test_what_a_person_says_alone_settles_nothing() -> None:
     assert (d.verdict.state, d.exit) == (State.UNKNOWN, Exit.UNDECIDED)
 
 
-@pytest.mark.parametrize("status", [Status.UNSUPPORTED, Status.DENIED, Status.TIMEOUT, Status.FAILED, Status.NOT_ASKED])
+@each("status", [Status.UNSUPPORTED, Status.DENIED, Status.TIMEOUT, Status.FAILED, Status.NOT_ASKED])
 def test_only_missing_values_are_not_fine(status: Status) -> None:
     d = judge(see("gpu.row_remap.failure", None, status=status))
     assert (d.verdict.state, d.exit) == (State.UNKNOWN, Exit.UNDECIDED)
@@ -122,7 +122,6 @@ _POOL = (
 )
 
 
-@settings(deadline=None, max_examples=25)
 @given(st.permutations(_POOL))
 def test_order_of_observations_changes_nothing(order: list[Observation]) -> None:
     a, b = judge(*_POOL), judge(*order)

@@ -10,8 +10,8 @@ from assistant.diagnosis import Diagnosis, diagnose
 from assistant.sources import read
 from rules.engine import Role
 from rules.loader import load
+from tests.cases import each
 
-RULES = load()
 NVLINK = "CUDA error: uncorrectable NVLink error detected during the execution"
 CONTAINED = "CUDA error: Invalid access of peer GPU memory over nvlink or a hardware error"
 
@@ -26,7 +26,7 @@ def judge(folder: Path, kernel: list[str], *program: str) -> Diagnosis:
         app.write_text("".join(f"2026-03-03T04:05:07.000+00:00 n1 train[99]: {line}\n" for line in program))
         given.append(str(app))
     reading = read([], given)
-    return diagnose(reading.observations, RULES)
+    return diagnose(reading.observations, load())
 
 
 def xid(code: int, text: str) -> str:
@@ -36,7 +36,7 @@ def xid(code: int, text: str) -> str:
 NVLINK5 = "pid=1, name=python3, {unit} Nonfatal XC0 i0 Link 03 (0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)"
 
 
-@pytest.mark.parametrize(
+@each(
     ("kernel", "said", "effect"),
     [
         (xid(74, "pid='<unknown>', name=<unknown>, NVLink: fatal error detected on link 1(0x0, 0x1, 0x0, 0x0, 0x0, 0x0, 0x0)"),

@@ -8,15 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from pathlib import Path
-from typing import Any
-
-import pytest
-import yaml
 
 from assistant.diagnosis import Diagnosis, diagnose
 from assistant.sources import parse_text
@@ -25,40 +20,20 @@ from knowledge.observation import Event, Scope, Status
 from rules.engine import Finding, Role
 from rules.loader import load
 from rules.model import Severity
-
-RULES = load()
-
-
-@dataclass(frozen=True)
-class Case:
-    """One entry of kernel_cases.yaml."""
-
-    id: str
-    shape: str
-    log: str
-    events: Mapping[str, Sequence[int]]
-    root: Mapping[str, Any] | None
-    action: str = ""
-    others: Sequence[Sequence[Any]] = ()
-    symptoms: Sequence[str] = ()
-    quiet: bool = False
-
-    @property
-    def printed(self) -> set[tuple[str, int | None]]:
-        return {(normalise_pci(pci), code) for pci, codes in self.events.items() for code in codes}
+from tests.cases import each
+from tests.incidents.kernel_cases import Case, cases
 
 
-def _load() -> list[Case]:
-    text = Path(__file__).with_name("kernel_cases.yaml").read_text(encoding="utf-8")
-    return [Case(**entry) for entry in yaml.safe_load(text)]
+def loud() -> list[Case]:
+    return [c for c in cases() if not c.quiet]
 
 
-CASES = _load()
-LOUD = [c for c in CASES if not c.quiet]
+def quiet() -> list[Case]:
+    return [c for c in cases() if c.quiet]
 
 
 def judge(text: str) -> Diagnosis:
-    return diagnose(parse_text("kmsg", text), RULES)
+    return diagnose(parse_text("kmsg", text), load())
 
 
 def printed(d: Diagnosis) -> set[tuple[str, int | None]]:
@@ -76,13 +51,13 @@ def told(f: Finding) -> tuple[str, int | None, str, str]:
 
 
 def test_there_is_a_case_for_every_workflow_and_enough_that_are_quiet() -> None:
-    assert len({c.id for c in CASES}) == len(CASES) >= 160
-    assert len([c for c in CASES if c.quiet]) >= 30
-    codes = {code for c in CASES for _, code in c.printed}
+    assert len({c.id for c in cases()}) == len(cases()) >= 160
+    assert len(quiet()) >= 30
+    codes = {code for c in cases() for _, code in c.printed}
     assert codes >= {13, 31, 45, 48, 63, 64, 74, 79, 94, 95, 109, 119, 120, 137, 140, 143, 154, *range(144, 151)}
 
 
-@pytest.mark.parametrize("case", LOUD, ids=lambda c: c.id)
+@each("case", loud, ids=lambda c: c.id)
 def test_events_root_and_action(case: Case) -> None:
     d = judge(case.log)
     assert printed(d) == case.printed
@@ -97,7 +72,7 @@ def test_events_root_and_action(case: Case) -> None:
         assert Role.SYMPTOM in roles, (name, roles)
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.quiet], ids=lambda c: c.id)
+@each("case", quiet, ids=lambda c: c.id)
 def test_what_is_no_fault_stays_quiet(case: Case) -> None:
     d = judge(case.log)
     assert printed(d) == case.printed
@@ -208,7 +183,10 @@ QUOTES: Mapping[str, Shape] = {
 }  # fmt: skip
 # Those that are not one message a line, one node or one boot.
 _PLAIN = frozenset({"dmesg", "dmesg-thread", "dmesg-ctime", "syslog", "journal", "iso", "bare", "kmsg"})
-PLAIN = [c for c in LOUD if c.shape in _PLAIN and c.id not in ("two-nodes-same-slot", "two-boots")]
+
+
+def plain() -> list[Case]:
+    return [c for c in loud() if c.shape in _PLAIN and c.id not in ("two-nodes-same-slot", "two-boots")]
 
 
 def outcome(d: Diagnosis) -> tuple[object, ...]:
@@ -220,27 +198,49 @@ def expected(log: str) -> tuple[object, ...]:
     return outcome(judge(log))
 
 
-@pytest.mark.parametrize("case", PLAIN, ids=lambda c: c.id)
+_DRAWN: dict[tuple[object, ...], tuple[object, ...]] = {}
+
+
+def drawn(text: str) -> tuple[object, ...]:
+    """What follows from a log. Of logs that are read as the same observations one is judged, whatever their raw lines."""
+    seen = parse_text("kmsg", text)
+    said = tuple(
+        (o.fact, o.subject, repr(o.value), o.status, o.source, o.at, o.clock, o.window, o.detail, o.origin)
+        for o in seen
+    )
+    if said not in _DRAWN:
+        _DRAWN[said] = outcome(diagnose(seen, load()))
+    return _DRAWN[said]
+
+
+@each("case", plain, ids=lambda c: c.id)
+def test_the_raw_line_decides_nothing(case: Case) -> None:
+    """So `drawn` may leave it out."""
+    without = [replace(o, excerpt="") for o in parse_text("kmsg", case.log)]
+    assert outcome(diagnose(without, load())) == expected(case.log)
+
+
+@each("case", plain, ids=lambda c: c.id)
 def test_the_shape_of_the_lines_changes_nothing(case: Case) -> None:
     said = [m for m in messages(case.log) if m.kernel]
-    reference = outcome(judge("\n".join(map(SHAPES["dmesg"], said))))
+    reference = drawn("\n".join(map(SHAPES["dmesg"], said)))
     if len(said) == len(messages(case.log)):
         assert reference == expected(case.log)
     wrong = {}
     for name, shape in SHAPES.items():
-        got = outcome(judge("\n".join(map(shape, said)) + "\n"))
+        got = drawn("\n".join(map(shape, said)) + "\n")
         if got != reference:
             wrong[name] = got
     assert wrong == {}, reference
 
 
-@pytest.mark.parametrize("case", [c for c in PLAIN if c.events], ids=lambda c: c.id)
+@each("case", lambda: [c for c in plain() if c.events], ids=lambda c: c.id)
 def test_a_message_that_a_tool_passes_on_counts(case: Case) -> None:
     said = [m for m in messages(case.log) if m.kernel and "Xid" in m.text]
-    reference = outcome(judge("\n".join(map(SHAPES["dmesg"], said))))
+    reference = drawn("\n".join(map(SHAPES["dmesg"], said)))
     wrong = {}
     for name, shape in QUOTES.items():
-        got = outcome(judge("\n".join(map(shape, said)) + "\n"))
+        got = drawn("\n".join(map(shape, said)) + "\n")
         if got != reference:
             wrong[name] = got
     assert wrong == {}, reference
@@ -249,13 +249,13 @@ def test_a_message_that_a_tool_passes_on_counts(case: Case) -> None:
 _ADDRESS = re.compile(r"Xid \(PCI:([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2})\)")
 
 
-@pytest.mark.parametrize("case", [c for c in PLAIN if _ADDRESS.search(c.log)][::3], ids=lambda c: c.id)
+@each("case", lambda: [c for c in plain() if _ADDRESS.search(c.log)][::3], ids=lambda c: c.id)
 def test_the_spelling_of_an_address_changes_nothing(case: Case) -> None:
     for spelling in ("Xid ({0})", "Xid (PCI:{0}.0)", "Xid (PCI:0000{0})", "Xid (PCI:{0} GPU-I:05)"):
         respelled = _ADDRESS.sub(lambda m, s=spelling: s.format(m[1]), case.log)  # type: ignore[misc]
-        assert outcome(judge(respelled)) == expected(case.log), spelling
+        assert drawn(respelled) == expected(case.log), spelling
     upper = _ADDRESS.sub(lambda m: f"Xid (PCI:{m[1].upper()})", case.log)
-    assert outcome(judge(upper)) == expected(case.log)
+    assert drawn(upper) == expected(case.log)
 
 
 NOISE = (
@@ -270,32 +270,27 @@ NOISE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("case", PLAIN, ids=lambda c: c.id)
+@each("case", plain, ids=lambda c: c.id)
 def test_other_lines_in_between_change_nothing(case: Case) -> None:
     said = [m for m in messages(case.log) if m.kernel]
-    reference = outcome(judge("\n".join(map(SHAPES["dmesg"], said))))
+    reference = drawn("\n".join(map(SHAPES["dmesg"], said)))
     mixed: list[Message] = []
     for i, m in enumerate(said):
         mixed += [Message(m.after, NOISE[i % len(NOISE)]), m]
-    mixed += [Message(said[-1].after + i, text) for i, text in enumerate(NOISE * 40)]
-    assert outcome(judge("\n".join(map(SHAPES["dmesg"], mixed)))) == reference
-    assert outcome(judge("\n".join(map(SHAPES["syslog"], mixed)))) == reference
+    for shape, often in (("dmesg", 40), ("syslog", 2)):  # a long tail behind it, and a short one
+        tail = [Message(said[-1].after + i, text) for i, text in enumerate(NOISE * often)]
+        assert drawn("\n".join(map(SHAPES[shape], [*mixed, *tail]))) == reference, shape
 
 
-@pytest.mark.parametrize("case", PLAIN, ids=lambda c: c.id)
+@each("case", plain, ids=lambda c: c.id)
 def test_the_same_log_twice_says_the_same(case: Case) -> None:
     once = "\n".join(map(SHAPES["dmesg -T"], [m for m in messages(case.log) if m.kernel])) + "\n"
-    assert outcome(judge(once + once)) == outcome(judge(once))
+    assert drawn(once + once) == drawn(once)
 
 
-@dataclass
-class _Pairs:
-    made: list[tuple[Case, Case]] = field(default_factory=list)
-
-
-def _pairs() -> list[tuple[Case, Case]]:
+def pairs() -> list[tuple[Case, Case]]:
     """Each case with the next but six whose GPUs are others."""
-    known = [c for c in PLAIN if c.root is not None and c.root["xid"] is not None]
+    known = [c for c in plain() if c.root is not None and c.root["xid"] is not None]
     out = []
     for i, one in enumerate(known):
         for other in (*known[i + 6 :], *known):
@@ -305,7 +300,7 @@ def _pairs() -> list[tuple[Case, Case]]:
     return out
 
 
-@pytest.mark.parametrize("pair", _pairs(), ids=lambda p: f"{p[0].id}+{p[1].id}")
+@each("pair", pairs, ids=lambda p: f"{p[0].id}+{p[1].id}")
 def test_two_faults_on_two_gpus_give_two_roots(pair: tuple[Case, Case]) -> None:
     """A week apart, so that neither can be taken for the other's effect."""
     first, second = ([m for m in messages(c.log) if m.kernel] for c in pair)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 import yaml
 
 from assistant.diagnosis import Diagnosis, diagnose
@@ -13,9 +12,9 @@ from assistant.exits import Exit
 from assistant.sources import read
 from rules.loader import load
 from rules.model import Severity
+from tests.cases import each
 
 FOLDER = Path(__file__).with_name("tool_cases")
-RULES = load()
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ CAPTURES = [
 def judge(name: str) -> Diagnosis:
     reading = read([], [str(FOLDER / name)])
     assert reading.kinds, f"{name} was not recognised"
-    return diagnose(reading.observations, RULES)
+    return diagnose(reading.observations, load())
 
 
 def test_every_file_is_listed_once() -> None:
@@ -46,7 +45,7 @@ def test_every_file_is_listed_once() -> None:
     assert len([c for c in CAPTURES if c.quiet]) >= 15
 
 
-@pytest.mark.parametrize("capture", [c for c in CAPTURES if c.quiet], ids=lambda c: c.file)
+@each("capture", [c for c in CAPTURES if c.quiet], ids=lambda c: c.file)
 def test_a_healthy_machine_stays_at_info(capture: Capture) -> None:
     d = judge(capture.file)
     assert [(f.rule.id, f.severity) for f in d.findings if f.severity is not Severity.INFO] == []
@@ -54,7 +53,7 @@ def test_a_healthy_machine_stays_at_info(capture: Capture) -> None:
     assert d.verdict.state == "ok"
 
 
-@pytest.mark.parametrize("capture", [c for c in CAPTURES if not c.quiet], ids=lambda c: c.file)
+@each("capture", [c for c in CAPTURES if not c.quiet], ids=lambda c: c.file)
 def test_a_sick_machine_is_called_by_its_name(capture: Capture) -> None:
     d = judge(capture.file)
     said = {f.rule.id for f in d.findings if f.severity is not Severity.INFO}

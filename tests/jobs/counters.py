@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-# ruff: noqa: ANN001, ANN201, ANN202, ANN204, PTH123, UP031
+# ruff: noqa: ANN001, ANN201, ANN202, ANN204, PTH110, PTH118, PTH123, PTH208, UP031
 """What the jobs of the tests share: a file with their counters, and code that is run on their main thread on SIGUSR1.
 
 The file is four unsigned 64-bit numbers: iterations, the longest one (ns; a reader may set it to 0), the end of the last
@@ -34,10 +34,32 @@ class Counters:
         self._count += 1
         longest = struct.unpack_from("<Q", self._map, 8)[0]
         struct.pack_into("<QQQ", self._map, 0, self._count, max(longest, took), now)
+        rest()
 
     def note(self, number):
         """The number that a job may use."""
         struct.pack_into("<Q", self._map, 24, number)
+
+
+def rest():
+    """A pause of an iteration: GPUDIAG_JOB_PAUSE seconds.
+
+    Where GPUDIAG_JOB_CAPTURES names the folder of captures, each of which has its document when it is over, only while there is
+    none under way: a test pays for the window of a capture, and not for what is before and after.
+    """
+    pause = float(os.environ.get("GPUDIAG_JOB_PAUSE", "0"))
+    folder = os.environ.get("GPUDIAG_JOB_CAPTURES")
+    if pause and not (folder and _watched(folder)):
+        time.sleep(pause)
+
+
+def _watched(folder):
+    try:
+        return any(not os.path.exists(os.path.join(folder, name, "capture.json")) for name in os.listdir(folder))
+    except FileNotFoundError:
+        return False
+    except OSError:  # of another user: it cannot be seen
+        return True
 
 
 def ready():

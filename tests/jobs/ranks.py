@@ -10,7 +10,9 @@ import threading
 
 import torch
 import torch.distributed as dist
-from counters import Counters, burn, ready
+from counters import Counters, burn, ready, rest
+
+READY = 5  # iterations, without a fault
 
 
 def augment_slowly(seconds):
@@ -21,6 +23,7 @@ def augment_slowly(seconds):
 def score_in_background():
     """The planted fault of --gil: other threads of that rank want the interpreter's lock all the time."""
     while True:
+        rest()
         burn(0.05)
 
 
@@ -55,7 +58,7 @@ def main():
     counters = Counters()
     step = 0
     while True:
-        if rank == options.slow_rank:
+        if rank == options.slow_rank and step >= READY:
             augment_slowly(options.slow)
         if rank == options.hang and step == options.hang_after:
             print("hung", flush=True)
@@ -68,7 +71,7 @@ def main():
         optimizer.step()
         step += 1
         counters.tick()
-        if step == 5:
+        if step == READY:
             if rank == options.gil:  # not before: imports beside them take minutes
                 for _ in range(2):
                     threading.Thread(target=score_in_background, daemon=True).start()

@@ -11,7 +11,7 @@ import tempfile
 import threading
 
 import torch
-from counters import Counters, burn, ready
+from counters import Counters, burn, ready, rest
 from torch.utils.data import DataLoader, Dataset
 
 FAULTS = ("none", "data", "data-workers", "python", "gil", "sync", "checkpoint", "logging", "accumulate", "tiny-batch")
@@ -48,15 +48,16 @@ def tokenize_slowly(seconds):
 def score_in_background(stop):
     """The planted fault of `gil`: other Python threads that want the interpreter's lock all the time."""
     while not stop.is_set():
+        rest()
         burn(0.05)
 
 
-def read_every_value(tensors):
+def read_every_value(tensors, reads):
     """The planted fault of `sync`: one value after the other is fetched to the host."""
     total = 0.0
     for tensor in tensors:
         value = tensor.flatten()[0]
-        for _ in range(400):
+        for _ in range(reads):
             total += value.item()
     return total
 
@@ -104,7 +105,7 @@ def fetch(loader):
 def train(options, counters):
     """The loop: `loss` is its local."""
     faults = options.fault
-    workers = 2 if "data-workers" in faults else 0
+    workers = options.workers if "data-workers" in faults else 0
     slow = "data" in faults or "data-workers" in faults
     batch_size = 1 if "tiny-batch" in faults else options.batch
     per_sample = options.slow / batch_size if slow else 0.0
@@ -132,7 +133,7 @@ def train(options, counters):
             batch = next(batches)
             loss = train_step(model, batch, micro)
         if "sync" in faults:
-            read_every_value([p.grad for p in parameters if p.dim() == 2])
+            read_every_value([p.grad for p in parameters if p.dim() == 2], options.reads)
         for optimizer in optimizers:
             optimizer.step()
         for optimizer in optimizers:
@@ -156,6 +157,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--fault", default="none", help="of %s; several with a comma" % ", ".join(FAULTS))
     parser.add_argument("--slow", type=float, default=0.012, help="seconds an iteration that the fault takes")
+    parser.add_argument("--reads", type=int, default=400, help="of each tensor, with sync")
+    parser.add_argument("--workers", type=int, default=2, help="of the loader, with data-workers")
     parser.add_argument("--depth", type=int, default=16)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--batch", type=int, default=32)

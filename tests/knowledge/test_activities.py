@@ -10,12 +10,13 @@ from pydantic import ValidationError
 from knowledge.activities import WRAPPER, Activity, activities
 from knowledge.facts import vocabulary
 from knowledge.schema.activities import Entry
+from tests.cases import each
 
 ALL = list(activities().values())
 HAN = re.compile("[\u4e00-\u9fff]")
 
 
-@pytest.mark.parametrize("activity", ALL, ids=lambda a: a.id)
+@each("activity", ALL, ids=lambda a: a.id)
 def test_an_activity_has_both_names_and_something_to_be_known_by(activity: Activity) -> None:
     assert activity.title.en
     assert HAN.search(activity.title.zh)
@@ -35,7 +36,7 @@ def test_what_a_thread_waits_for_outranks_what_it_computes() -> None:
     assert sorted(order, key=lambda i: -rank[i]) == order
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         {"frames": [{"files": ["torch/"]}]},  # fits /home/ana/torch/train.py

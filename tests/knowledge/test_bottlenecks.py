@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.bottlenecks import Bottleneck, asked_about, bottlenecks, measures
 from knowledge.facts import vocabulary
 from rules.loader import load
+from tests.cases import each
 
 ALL = list(bottlenecks().values())
 HAN = re.compile("[\u4e00-\u9fff]")
 
 
-@pytest.mark.parametrize("entry", ALL, ids=lambda b: b.id)
+@each("entry", ALL, ids=lambda b: b.id)
 def test_an_entry_names_rules_and_facts_that_are_there(entry: Bottleneck) -> None:
     assert set(entry.rules) <= {r.id for r in load().rules}
     for name in (*entry.facts, *entry.same, *entry.whole, *entry.names):
@@ -25,7 +25,7 @@ def test_an_entry_names_rules_and_facts_that_are_there(entry: Bottleneck) -> Non
     assert not HAN.search(entry.title.en)
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "ids"),
     [
         ("is it compute bound or communication bound?", ["compute", "communication"]),

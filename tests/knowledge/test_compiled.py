@@ -13,6 +13,7 @@ import pytest
 from knowledge import compiled, yamlfile
 from knowledge.errors import FaultsError
 from knowledge.schema.facts import Entry
+from tests.cases import each
 
 
 class Counter:
@@ -95,7 +96,7 @@ def _spoilt(text: str) -> Callable[[Path], object]:
     return lambda path: path.write_text(text)
 
 
-@pytest.mark.parametrize(
+@each(
     "spoil",
     [
         _spoilt(""), _spoilt("{"), _spoilt("[]"), _spoilt("null"), _spoilt("7"), _spoilt('{"other": 1}'),
@@ -149,12 +150,11 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- shards -------------------------------------------------------------------------------
 
 
-def test_a_shipped_shard_is_preferred(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shipped_shard_is_preferred(cache: Path, tmp_path: Path) -> None:
     shipped = tmp_path / "shipped"
     shipped.mkdir()
-    monkeypatch.setattr(compiled, "SHIPPED", shipped)
     (shipped / "buckets.json").write_text(json.dumps([{"name": "FROM_THE_WHEEL"}]))
-    assert compiled.shard("buckets") == [{"name": "FROM_THE_WHEEL"}]
+    assert compiled.shard("buckets", shipped=shipped) == [{"name": "FROM_THE_WHEEL"}]
     assert not cache.exists()
 
 
@@ -168,8 +168,7 @@ def _fact(name: str, more: str = "") -> str:
     return f"- {{name: {name}, scope: gpu, type: int, kind: gauge, meaning: {{en: a, zh: 甲}}, says: {{en: b, zh: 乙}}{more}}}\n"
 
 
-def test_every_fault_of_every_file_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "ROOT", tmp_path / "knowledge")
+def test_every_fault_of_every_file_at_once(tmp_path: Path) -> None:
     folder = tmp_path / "knowledge"
     folder.mkdir()
     one, two, three = (folder / f"{n}.yaml" for n in ("one", "two", "three"))
@@ -177,7 +176,7 @@ def test_every_fault_of_every_file_at_once(tmp_path: Path, monkeypatch: pytest.M
     two.write_text(_fact("a.b") + "- 5\n", encoding="utf-8")
     three.write_text("not: a list\n")
     with pytest.raises(FaultsError) as caught:
-        compiled.build_shard("facts", [one, two, three])
+        compiled.build_shard("facts", [one, two, three], below=tmp_path)
     said = [(f.file.rpartition("/")[2], f.line) for f in caught.value.faults]
     assert said == [("one.yaml", 2), ("one.yaml", 3), ("three.yaml", 1), ("two.yaml", 1), ("two.yaml", 2)]
     assert any("did you mean unit" in f.hint for f in caught.value.faults)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,17 +11,18 @@ from knowledge.catalog import cuda
 from knowledge.catalog.cuda import Api, CudaStatus, Hardware, Sticky
 from knowledge.catalog.lookup import Family, find_signature
 from knowledge.compiled import shard
+from tests.cases import each
 
 HAN = re.compile("[\u4e00-\u9fff]")
-ALL = cuda.all_statuses()
-by_id = pytest.mark.parametrize("entry", ALL, ids=lambda e: e.id)
+of_each = each("entry", cuda.all_statuses, ids=lambda e: e.id)
+STATUSES = st.deferred(lambda: st.sampled_from(cuda.all_statuses()))
 
 
 def codes(text: str) -> list[str]:
     return [m.signature.id for m in find_signature(text) if m.signature.family is Family.CUDA]
 
 
-@by_id
+@of_each
 def test_an_entry_is_complete(entry: CudaStatus) -> None:
     for text in (entry.title, entry.cause, entry.check):
         assert text.en
@@ -31,14 +31,14 @@ def test_an_entry_is_complete(entry: CudaStatus) -> None:
     assert entry.bucket in {b["name"] for b in shard("buckets")}
 
 
-@by_id
+@of_each
 def test_an_entry_is_found_by_each_of_its_names_and_messages(entry: CudaStatus) -> None:
     for name in filter(None, (entry.name, entry.driver_name)):
         assert cuda.find(name) is entry
         assert cuda.find(name.upper()) is entry
         assert codes(f"kernel.cu:12: {name} at launch") == [entry.id]
         assert entry.id not in codes(f"{name}s")
-    same = {e.id for e in ALL if set(e.messages) & set(entry.messages)} | {entry.id}
+    same = {e.id for e in cuda.all_statuses() if set(e.messages) & set(entry.messages)} | {entry.id}
     for message in entry.messages if entry.code else ():
         assert set(codes(f"RuntimeError: CUDA error: {message}")) == same
         assert entry.id in codes(f"Triton Error [CUDA]: {message}")
@@ -82,15 +82,15 @@ def test_numbers_are_those_of_the_headers() -> None:
 def test_what_breaks_the_context_and_what_can_be_the_device() -> None:
     sticky = {e.code for e in cuda.all_statuses(Api.CUDA) if e.sticky is Sticky.YES}
     assert sticky == {226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911}
-    assert {e.code for e in ALL if e.sticky is Sticky.IN_PRACTICE} == {214, 220, 999}
-    assert {e.code for e in ALL if e.hardware is Hardware.YES} == {214, 220}
+    assert {e.code for e in cuda.all_statuses() if e.sticky is Sticky.IN_PRACTICE} == {214, 220, 999}
+    assert {e.code for e in cuda.all_statuses() if e.hardware is Hardware.YES} == {214, 220}
     possible = {e.code for e in cuda.all_statuses(Api.CUDA) if e.hardware is Hardware.POSSIBLE}
     assert {226, 714, 715, 716, 717, 718, 719, 999} <= possible
     assert not possible & {2, 9, 710}
 
 
 def test_the_check_says_that_errors_come_late_exactly_when_the_context_is_broken() -> None:
-    for entry in ALL:
+    for entry in cuda.all_statuses():
         assert ("CUDA_LAUNCH_BLOCKING" in entry.check.en) == entry.corrupts_context
         assert ("CUDA_LAUNCH_BLOCKING" in entry.check.zh) == entry.corrupts_context
 
@@ -108,9 +108,9 @@ def test_lookup_by_number_and_library() -> None:
 @given(st.text(max_size=60) | st.integers(-(10**12), 10**12).map(str))
 def test_any_word_is_answered(word: str) -> None:
     found = cuda.find(word)
-    assert found is None or found in ALL
+    assert found is None or found in cuda.all_statuses()
 
 
-@given(st.sampled_from(ALL), st.sampled_from(ALL))
+@given(STATUSES, STATUSES)
 def test_two_errors_on_two_lines_are_both_read(one: CudaStatus, two: CudaStatus) -> None:
     assert {one.id, two.id} == set(codes(f"a: {one.name}\nb: {two.name}"))

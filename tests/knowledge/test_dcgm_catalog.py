@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from knowledge.catalog.clock_events import ClockEvent, Fault
 from knowledge.catalog.dcgm import DcgmError, DcgmField, FieldKind
 from knowledge.compiled import shard
 from knowledge.observation import Status
+from tests.cases import each
 
 HAN = re.compile("[\u4e00-\u9fff]")
 FIELDS = list(dcgm.fields().values())
@@ -20,7 +20,7 @@ ERRORS = list(dcgm.errors().values())
 EVENTS = clock_events.all_events()
 
 
-@pytest.mark.parametrize("entry", FIELDS, ids=lambda f: f.name)
+@each("entry", FIELDS, ids=lambda f: f.name)
 def test_a_field_is_complete_and_found_by_every_name(entry: DcgmField) -> None:
     assert HAN.search(entry.meaning.zh)
     assert not HAN.search(entry.meaning.en)
@@ -52,7 +52,7 @@ def test_the_default_exporter_prints_these_and_no_others() -> None:
     assert {"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_DEV_RETIRED_PENDING"} <= off
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "number", "current"),
     [
         ("DCGM_FI_DEV_XID_ERROR", 230, "DCGM_FI_DEV_XID_ERRORS"),
@@ -98,7 +98,7 @@ def test_the_traps_that_people_fall_into_are_named() -> None:
     assert {f.kind for f in FIELDS if "PCIE_TX_BYTES" in f.name} == {FieldKind.GAUGE, FieldKind.COUNTER}
 
 
-@pytest.mark.parametrize("entry", ERRORS, ids=lambda e: e.name)
+@each("entry", ERRORS, ids=lambda e: e.name)
 def test_an_error_is_complete(entry: DcgmError) -> None:
     assert HAN.search(entry.meaning.zh)
     assert entry.sources
@@ -135,7 +135,7 @@ def test_advice_follows_the_sense_of_the_error() -> None:
     assert all(e.disagrees for e in ERRORS if e.action == "RESTART_VM" and e.bucket not in ("RESTART_VM", "RESTART_BM"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "status"),
     [
         (0x7FFFFFF0, Status.NOT_ASKED), (0x7FFFFFF2, Status.UNSUPPORTED), ("2147483635", Status.DENIED),
@@ -167,7 +167,7 @@ def test_any_word_is_answered(word: str) -> None:
     assert clock_events.find(word) in (None, *EVENTS)
 
 
-@pytest.mark.parametrize("entry", EVENTS, ids=lambda e: e.id)
+@each("entry", EVENTS, ids=lambda e: e.id)
 def test_a_clock_event_is_complete_and_found_by_every_name(entry: ClockEvent) -> None:
     for text in (entry.meaning, entry.fault_when, entry.check):
         assert HAN.search(text.zh)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.catalog.decode import decode, decode_sxid, text_belongs_to
 from knowledge.facts import vocabulary
 from knowledge.observation import Scalar
+from tests.cases import each
 
 Fields = dict[str, Scalar]
 
@@ -169,7 +169,7 @@ SAMPLES: list[tuple[int, str, Fields]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "text", "fields"), SAMPLES)
+@each(("code", "text", "fields"), SAMPLES)
 def test_bodies(code: int, text: str, fields: Fields) -> None:
     assert decode(code, text) == fields
 
@@ -192,7 +192,7 @@ def check_declared(fact: str, fields: Fields) -> None:
         assert type(value) is kinds[declared[name]], (name, value)
 
 
-@pytest.mark.parametrize(("code", "text", "fields"), SAMPLES)
+@each(("code", "text", "fields"), SAMPLES)
 def test_a_line_cut_between_words_never_says_something_else(code: int, text: str, fields: Fields) -> None:
     """A text value may be shorter; everything else is the same or absent."""
     cuts = [i for i, c in enumerate(text) if c == " "]
@@ -257,12 +257,12 @@ def test_the_number_of_154_counts(before: int, after: int) -> None:
     assert (fields["recovery_from"], fields["recovery_to"]) == (before, after)
 
 
-@pytest.mark.parametrize(("code", "text", "fields"), SAMPLES)
+@each(("code", "text", "fields"), SAMPLES)
 def test_each_text_is_known_as_its_own(code: int, text: str, fields: Fields) -> None:
     assert text_belongs_to(code, text) == fields.get("text_conflict")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "fields"),
     [
         ("Fatal, Link 28 sourcetrack timeout error (First)", {"severity_word": "Fatal", "link": 28, "first": True}),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.catalog.nvlink5 import CODES, Fatality, Layout, Mask, Row, decode_nvlink5, rows, why_not
+from tests.cases import each
 
 WORDS = st.integers(0, 0xFFFFFFFF)
 ROWS = rows()
@@ -74,7 +75,7 @@ def test_what_is_decoded_stands_in_the_sheet(code: int, unit: str, word: int | N
     assert not row.status or status in row.status
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "word", "status"),
     [
         (149, None, 0),  # no hex group

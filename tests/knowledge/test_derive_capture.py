@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.derive.capture import enrich
 from knowledge.observation import Observation, Origin, Scope, Source, Status, Subject, gpu, node
+from tests.cases import each
 
 HERE = node("n1")
 JOB = Subject(Scope.JOB, "7", HERE)
@@ -49,7 +49,7 @@ def test_the_slow_rank_is_one_process() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("named", [Status.NONE_SEEN, Status.DENIED, "rank:3", "nonsense", ""])
+@each("named", [Status.NONE_SEEN, Status.DENIED, "rank:3", "nonsense", ""])
 def test_without_a_process_nobody_is_late(named: Any) -> None:
     assert not derived(seen("job.slow_rank.is_process", named, JOB), seen("job.slow_rank.wait.share", 31.5, JOB))
 
@@ -61,7 +61,7 @@ def test_who_holds_up_the_job() -> None:
     assert not derived(tie, seen("job.hung", Status.FAILED, JOB))
 
 
-@pytest.mark.parametrize(
+@each(
     ("named", "number"),
     [("rank:3", 3), ("rank:0", 0), ("rank:", None), ("rank:x", None), ("rank:²", None), ("rank:-1", None)],
 )
@@ -70,7 +70,7 @@ def test_the_number_of_a_rank(named: str, number: int | None) -> None:
     assert found == ({("process.rank", process(1)): number} if number is not None else {})
 
 
-@pytest.mark.parametrize(
+@each(
     ("sync", "utilization", "cost"),
     [(80.0, 98.0, 2.0), (10.0, 40.0, 10.0), (60.0, 55.0, 45.0), (0.0, 0.0, 0.0), (50.0, 130.0, 0.0)],
 )
@@ -113,7 +113,7 @@ def test_what_a_gpu_waits_for_is_where_its_process_stands_longest() -> None:
     assert ("gpu.window.waits_for", A) not in derived(*waits(1, 10.0, "broadcast"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("generation", "width", "rate", "share"),
     [(4, 8, 7.876e9, 50.0), (1, 16, 1e9, 25.0), (5, 16, 63.008e9, 100.0), (9, 16, 1e9, None), (4, 0, 1e9, None)],
 )
@@ -177,7 +177,7 @@ READS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each(
     ("known", "share", "function"),
     [
         (READS, 40.0, "fetch (data.py:1)"),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.derive import derive
 from knowledge.derive.process import cpus, enrich
 from knowledge.observation import Observation, Origin, Scope, Source, Status, Subject, Value, gpu, node
+from tests.cases import each
 
 N = node("n1")
 A = gpu("0000:3b:00.0", "n1")
@@ -41,7 +41,7 @@ def derived(batch: list[Observation]) -> dict[tuple[str, Subject], Any]:
 # --- who shares ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("owners", "count", "batch"),
     [
         (["job 1", "job 1"], 1, 1),
@@ -96,7 +96,7 @@ def test_a_list_of_the_driver_alone_says_nothing_new() -> None:
     assert enrich(batch) == batch
 
 
-@pytest.mark.parametrize(
+@each(
     ("holder", "whole", "expected"),
     [(True, True, 1), (True, False, 1), (False, True, 0), (False, False, Status.DENIED)],
 )
@@ -107,6 +107,15 @@ def test_holders_that_the_driver_does_not_list(holder: bool, whole: bool, expect
         told("process.opens_gpu", f"gpu:{A.id}", process(1)),
     ]  # fmt: skip
     assert derived(batch)["gpu.unlisted_holders", A] == expected
+
+
+def test_sources_that_count_the_processes_differently_leave_the_holders_open() -> None:
+    batch = [
+        *alive(1), told("process.computes", False, process(1)), told("gpu.processes", 0, A),
+        told("node.processes.on_gpu", 4, N), told("node.processes.on_gpu", 2, N),
+    ]  # fmt: skip
+    (one,) = (o for o in enrich(batch) if o.fact == "gpu.unlisted_holders")
+    assert (one.status, one.value, one.detail) == (Status.FAILED, None, "sources disagree: 2 and 4")
 
 
 def test_by_the_number_of_the_device_file() -> None:
@@ -121,9 +130,7 @@ def test_by_the_number_of_the_device_file() -> None:
 # --- near ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("allowed", "share"), [("0-47", 100.0), ("0-95", 50.0), ("48-95", 0.0), ("47,48", 50.0), ("?", None)]
-)
+@each(("allowed", "share"), [("0-47", 100.0), ("0-95", 50.0), ("48-95", 0.0), ("47,48", 50.0), ("?", None)])
 def test_cpus_near_a_gpu(allowed: str, share: float | None) -> None:
     batch = [*alive(1, computes=True, cpus_allowed=allowed), told("gpu.cpu_affinity", "0-47", A)]
     assert derived(batch).get(("process.cpus_near_gpu", process(1))) == share

@@ -12,6 +12,7 @@ from knowledge.derive import derive
 from knowledge.derive.vendor import JUDGED_BY, enrich
 from knowledge.facts import vocabulary
 from knowledge.observation import Event, Observation, Origin, Scope, Source, Status, Subject, Value, gpu, node
+from tests.cases import each
 from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 N = node("n1")
@@ -54,7 +55,7 @@ def test_one_answer_judges(fact: str) -> None:
     assert node_facts(batch)["not_judged"] == (B,)
 
 
-@pytest.mark.parametrize("status", [s for s in Status if not s.answered])
+@each("status", [s for s in Status if not s.answered])
 def test_no_answer_judges_nothing(status: Status) -> None:
     batch = [*bus(A), told("gpu.ras.uncorrected", None, gpu(A, "n1"), status)]
     assert node_facts(batch)["not_judged"] == (A,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from knowledge.derive.benchmark import CHANGES
 from knowledge.expected import all_reduce, expected, host_copy, peer_copy, rdma_share
 from knowledge.gpus import spec
 from knowledge.observation import Observation, Scope, Source, Status, Subject, Value, gpu, node
+from tests.cases import each
 
 G = gpu("0000:3b:00.0", "n1")
 BUSBW = Subject(Scope.COLLECTIVE, "all_reduce", Subject(Scope.DOCUMENT, "x", node("n1")))
@@ -46,7 +46,7 @@ def test_what_is_not_known_is_not_guessed() -> None:
     assert all_reduce("NVIDIA H100 80GB HBM3", 4) is None
 
 
-@pytest.mark.parametrize(("gen", "width", "floor"), [(5, 16, 44.0), (4, 16, 20.8), (3, 16, 9.0), (5, 8, None)])
+@each(("gen", "width", "floor"), [(5, 16, 44.0), (4, 16, 20.8), (3, 16, 9.0), (5, 8, None)])
 def test_host_copies_are_held_against_the_link(gen: int, width: int, floor: float | None) -> None:
     got = values([seen("benchmark.h2d", 55.0), seen("gpu.pcie.gen.max", gen), seen("gpu.pcie.width.max", width)])
     assert got.get("benchmark.host_copy.floor") == floor

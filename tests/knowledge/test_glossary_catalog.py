@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.catalog.lookup import Term, find_term, glossary
+from tests.cases import each
 
 HAN = re.compile("[\u4e00-\u9fff]")
 ALL = list(glossary().values())
 
 
-@pytest.mark.parametrize("entry", ALL, ids=lambda t: t.id)
+@each("entry", ALL, ids=lambda t: t.id)
 def test_a_term_is_complete_and_found_by_its_names(entry: Term) -> None:
     assert HAN.search(entry.text.zh)
     assert not HAN.search(entry.text.en)

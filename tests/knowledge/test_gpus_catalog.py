@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from knowledge import gpus
 from knowledge.gpus import Certainty, Dtype, GpuSpec
+from tests.cases import each
 
-ALL = gpus.all_specs()
-by_id = pytest.mark.parametrize("model", ALL, ids=lambda m: m.id)
+of_each = each("model", gpus.all_specs, ids=lambda m: m.id)
 
 
 def get(identifier: str) -> GpuSpec:
@@ -21,7 +21,7 @@ def get(identifier: str) -> GpuSpec:
     return found
 
 
-@by_id
+@of_each
 def test_the_figures_of_a_model_agree(model: GpuSpec) -> None:
     p = model.peak
     fp32, half = p("fp32"), p("fp16")
@@ -77,7 +77,7 @@ def test_dense_peaks_of_the_reference_table() -> None:
     assert get("h800-sxm").peak("bf16") == get("h100-sxm").peak("bf16")
 
 
-@pytest.mark.parametrize(
+@each(
     ("identifier", "dtype", "knee"),
     [("v100-sxm2-16", "fp16", 139), ("a100-sxm-80", "bf16", 153), ("h100-sxm", "bf16", 295), ("h100-pcie", "bf16", 378),
      ("h200-sxm", "bf16", 206), ("b200", "bf16", 281), ("l40s", "bf16", 419), ("a10", "bf16", 208), ("mi300x", "bf16", 247)],
@@ -98,7 +98,7 @@ def test_successors_are_not_slower_than_what_they_replace() -> None:
     assert (get("h800-sxm").nvlink or gpus.Nvlink(0, 0, 0)).gbs < (get("h100-sxm").nvlink or gpus.Nvlink(0, 0, 0)).gbs
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "mib", "identifier"),
     [
         ("NVIDIA H100 80GB HBM3", 81559, "h100-sxm"), ("NVIDIA H100 PCIe", 81559, "h100-pcie"), ("NVIDIA H100 NVL", 95830, "h100-nvl"),
@@ -118,7 +118,7 @@ def test_driver_names_find_their_model(name: str, mib: float | None, identifier:
     assert found.id == identifier
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "mib", "expected"),
     [
         ("H100", None, {"h100-sxm", "h100-pcie", "h100-nvl"}),
@@ -144,13 +144,13 @@ def test_a_memory_size_that_does_not_fit_refuses_the_name() -> None:
 
 
 def test_the_collection_is_large_and_honest() -> None:
-    assert len(ALL) >= 30
-    assert len({m.id for m in ALL}) == len(ALL)
-    checked = {m.id for m in ALL if m.certainty is Certainty.CHECKED}
+    assert len(gpus.all_specs()) >= 30
+    assert len({m.id for m in gpus.all_specs()}) == len(gpus.all_specs())
+    checked = {m.id for m in gpus.all_specs() if m.certainty is Certainty.CHECKED}
     assert {"h100-sxm", "h200-sxm", "a100-sxm-80", "b200", "mi300x"} <= checked
     # Nobody has cross-checked these.
     assert not checked & {"a10", "t4", "v100-sxm2-16", "h100-pcie"}
-    assert all(len(m.sources) > 1 or "cross-checked" in m.sources[0] for m in ALL if m.id in checked)
+    assert all(len(m.sources) > 1 or "cross-checked" in m.sources[0] for m in gpus.all_specs() if m.id in checked)
 
 
 @given(st.text(max_size=80), st.none() | st.floats(0, 1e7))
@@ -159,7 +159,7 @@ def test_any_name_is_answered_and_find_agrees_with_candidates(name: str, mib: fl
     assert found is None or several == (found,)
 
 
-@given(st.sampled_from(ALL))
+@given(st.deferred(lambda: st.sampled_from(gpus.all_specs())))
 def test_the_reported_size_of_a_model_fits_it(model: GpuSpec) -> None:
     assert model.memory_gib is not None
     assert model.fits(model.memory_gib * 1024)

@@ -11,6 +11,7 @@ from assistant.topics import topic
 from knowledge.errors import UnknownNameError
 from knowledge.howto import howtos
 from knowledge.runbook import Risk, all_runbooks, placeholders
+from tests.cases import each
 
 HOWTOS = howtos()
 # Commands that change something for running work, or lose something: never marked as safe.
@@ -24,7 +25,7 @@ def test_enough() -> None:
     assert len(HOWTOS) >= 35
 
 
-@pytest.mark.parametrize("name", sorted(HOWTOS))
+@each("name", sorted(HOWTOS))
 def test_a_task(name: str) -> None:
     h = HOWTOS[name]
     assert all(source.startswith("https://") for source in h.sources)
@@ -43,7 +44,7 @@ def test_a_task(name: str) -> None:
         assert h.about.in_(lang).endswith((".", "。"))
 
 
-@pytest.mark.parametrize("name", sorted(HOWTOS))
+@each("name", sorted(HOWTOS))
 def test_its_page(name: str) -> None:
     for lang in ("en", "zh"):
         sheet = topic("howto").sheet([name], lang)

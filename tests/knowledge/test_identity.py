@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.identity import UNKNOWN_PCI, is_pci, normalise_pci, resolve
 from knowledge.observation import Observation, Scope, Source, Status, Subject, Value, gpu, node
+from tests.cases import each
 
 A, B = "0000:3b:00.0", "0000:86:00.0"
 UUID_A, UUID_B = "GPU-aaaaaaaa-0000-4000-8000-000000000001", "GPU-bbbbbbbb-0000-4000-8000-000000000002"
@@ -40,7 +40,7 @@ def originals(batch: list[Observation]) -> list[Observation]:
 # --- addresses ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("0000:3b:00.0", "0000:3b:00.0"),  # canonical already
@@ -68,13 +68,13 @@ def test_every_shape_of_an_address_is_one_name(text: str, expected: str) -> None
     assert is_pci(expected)
 
 
-@pytest.mark.parametrize("domain", range(1, 0x20))
+@each("domain", range(1, 0x20))
 def test_a_domain_is_never_lost(domain: int) -> None:
     for width in (4, 8):
         assert normalise_pci(f"{domain:0{width}X}:01:00.0") == f"{domain:04x}:01:00.0"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["", "PCI:0000:..:00", "0000:XX:00.0", "[N/A]", "0000:3b:00.0 extra", "0:3b:00.0", "GPU-1234", "000000000:3b:00.0",
      "0000:3b:00.", "0000:3b:00.10", "00:3b:00.0"],
@@ -210,7 +210,7 @@ def test_the_same_slot_of_two_hosts_is_two_gpus() -> None:
     assert names(resolve(batch)) == [A, "index:0"]
 
 
-@pytest.mark.parametrize("status", [s for s in Status if s is not Status.OK])
+@each("status", [s for s in Status if s is not Status.OK])
 def test_what_was_not_answered_ties_nothing(status: Status) -> None:
     batch = [told("gpu.pci", A, gpu(UUID_A, "n1"), status=status)]
     assert names(resolve(batch)) == [UUID_A]
@@ -249,7 +249,6 @@ def ties(draw: st.DrawFn) -> Observation:
     return told(fact, value, on)
 
 
-@settings(deadline=None, max_examples=300)
 @given(st.lists(ties(), max_size=8), st.randoms(use_true_random=False))
 def test_resolving_is_idempotent_and_free_of_order(batch: list[Observation], random: Any) -> None:
     once = resolve(batch)
@@ -259,7 +258,6 @@ def test_resolving_is_idempotent_and_free_of_order(batch: list[Observation], ran
     assert sorted(map(repr, resolve(mixed))) == sorted(map(repr, once))
 
 
-@settings(deadline=None, max_examples=300)
 @given(st.lists(ties(), max_size=8))
 def test_two_known_gpus_are_never_merged(batch: list[Observation]) -> None:
     """Two addresses, or two UUIDs, on one host are two GPUs; only names of different kinds meet."""
@@ -274,7 +272,6 @@ def test_two_known_gpus_are_never_merged(batch: list[Observation]) -> None:
         assert len({i for i in ids if i.startswith("GPU-")}) <= 1, subject
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.lists(ties(), max_size=8))
 def test_an_address_is_never_renamed(batch: list[Observation]) -> None:
     for before, after in zip(batch, originals(batch), strict=True):

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from knowledge.facts import Type, vocabulary
 from knowledge.metrics import Metric, metrics
 from knowledge.schema.metrics import Entry
+from tests.cases import each
 
 TABLE = metrics()
 
@@ -71,7 +72,7 @@ def test_names_and_units() -> None:
     assert TABLE.find("nvidia_gpu_exporter", "DCGM_FI_DEV_GPU_TEMP") is None
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         {"fact": ""},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 import re2
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,23 +11,30 @@ from hypothesis import strategies as st
 from knowledge.catalog import nccl
 from knowledge.catalog.lookup import Family, Signature, find_signature, nearest, signature, signatures
 from knowledge.compiled import shard
+from tests.cases import each
 
 HAN = re.compile("[\u4e00-\u9fff]")
-PRINTED = [s for s in signatures() if s.family is not Family.CUDA]
-by_id = pytest.mark.parametrize("entry", PRINTED, ids=lambda s: f"{s.family}:{s.id}")
+
+
+def printed() -> list[Signature]:
+    """What a log may hold."""
+    return [s for s in signatures() if s.family is not Family.CUDA]
+
+
+of_each = each("entry", printed, ids=lambda s: f"{s.family}:{s.id}")
 
 
 def found(text: str) -> list[str]:
     return [m.signature.id for m in find_signature(text)]
 
 
-@by_id
+@of_each
 def test_an_entry_matches_its_sample_and_not_its_near_miss(entry: Signature) -> None:
     assert entry.id in found(entry.sample)
     assert entry.id not in found(entry.near_miss)
 
 
-@by_id
+@of_each
 def test_no_entry_swallows_the_sample_of_a_more_precise_one(entry: Signature) -> None:
     others = {m.signature.id for m in find_signature(entry.sample) if not m.signature.broader} - {entry.id}
     assert others == set(entry.overlaps)
@@ -36,7 +42,7 @@ def test_no_entry_swallows_the_sample_of_a_more_precise_one(entry: Signature) ->
         assert not find_signature(entry.sample)[0].signature.broader
 
 
-@by_id
+@of_each
 def test_an_entry_is_complete_in_both_languages(entry: Signature) -> None:
     for text in (entry.title, entry.cause, entry.check):
         assert text.en
@@ -46,7 +52,7 @@ def test_an_entry_is_complete_in_both_languages(entry: Signature) -> None:
     assert entry.bucket in {b["name"] for b in shard("buckets")}
 
 
-@by_id
+@of_each
 def test_a_pattern_stays_cheap(entry: Signature) -> None:
     # Counted repetitions blow up the automaton that holds all patterns; a dot-star does not.
     assert not re.search(r"\{\d+,?\d*\}", entry.pattern)
@@ -83,7 +89,7 @@ def test_completion_states_carry_the_numbers_of_verbs() -> None:
     assert nccl.completion(0) is None
 
 
-@pytest.mark.parametrize("number", [s.number for s in nccl.completions()])
+@each("number", lambda: [s.number for s in nccl.completions()])
 def test_both_ways_of_printing_a_completion_are_read(number: int) -> None:
     entry = nccl.completion(number)
     assert entry is not None
@@ -131,10 +137,10 @@ def test_a_phrase_without_a_pattern_finds_its_neighbours() -> None:
 
 
 def test_all_samples_in_one_log_are_all_found() -> None:
-    text = "\n".join(s.sample for s in PRINTED)
+    text = "\n".join(s.sample for s in printed())
     seen = set(found(text))
     # Numbers decide between the kinds of shortage, so each message counts on its own.
-    assert {s.id for s in PRINTED} <= seen
+    assert {s.id for s in printed()} <= seen
 
 
 @given(st.text(max_size=400))
@@ -147,7 +153,11 @@ def test_no_text_is_too_odd_for_a_lookup(text: str) -> None:
     nccl.completion(text)
 
 
-@given(st.sampled_from(PRINTED), st.text(st.characters(exclude_characters="\r\n"), max_size=40), st.text(max_size=40))
+@given(
+    st.deferred(lambda: st.sampled_from(printed())),
+    st.text(st.characters(exclude_characters="\r\n"), max_size=40),
+    st.text(max_size=40),
+)
 def test_what_stands_around_a_line_does_not_hide_it(entry: Signature, before: str, after: str) -> None:
     if entry.when or entry.sample.startswith(" "):  # numbers that follow would belong to the message
         return

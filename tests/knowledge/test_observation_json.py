@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from knowledge.facts import vocabulary
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Series, Source, Status, Subject
-from knowledge.observation_json import plain, restored
+from knowledge.observation_json import UnknownFactError, plain, restored
+from tests.cases import each
 
+FACTS = sorted(spec.name for spec in vocabulary() if not spec.replaced_by)
 WORDS = st.text(max_size=12)
 SCALARS = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | WORDS
 TIMES = st.integers(-(2**62), 2**62)
@@ -32,7 +36,7 @@ def subjects(draw: st.DrawFn) -> Subject:
 
 
 OBSERVATIONS = st.builds(
-    Observation, WORDS, subjects(), VALUES, st.sampled_from(Status),
+    Observation, st.sampled_from(FACTS), subjects(), VALUES, st.sampled_from(Status),
     st.builds(Source, WORDS, WORDS, st.none() | st.integers(0, 9), st.integers(1, 9)),
     st.none() | TIMES, st.sampled_from(Clock), st.none() | st.tuples(TIMES, TIMES), WORDS, WORDS, st.sampled_from(Origin),
 )  # fmt: skip
@@ -43,12 +47,21 @@ def test_what_is_read_back_equals_what_was_written(o: Observation) -> None:
     assert restored(json.loads(json.dumps(plain(o)))) == o
 
 
-@pytest.mark.parametrize(
-    "text", ["null", "[]", "{}", '{"fact": 1}', '"x"', '{"fact": "a", "subject": [], "status": "ok", "source": {}}']
+@each(
+    "text",
+    ["null", "[]", "{}", '{"fact": "xid"}', '"x"', '{"fact": "xid", "subject": [], "status": "ok", "source": {}}'],
 )
 def test_what_is_no_observation_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no observation"):
         restored(json.loads(text))
+
+
+@given(OBSERVATIONS, WORDS)
+def test_a_fact_that_another_version_knew_is_told_as_such(o: Observation, name: str) -> None:
+    assume(name not in vocabulary())
+    with pytest.raises(UnknownFactError, match="is not known to this version of gpudiag") as caught:
+        restored(plain(replace(o, fact=name)))
+    assert caught.value.fact == name
 
 
 @given(OBSERVATIONS, st.data())

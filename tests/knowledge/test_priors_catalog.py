@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from knowledge import priors
 from knowledge.priors import CauseClass, Publication
+from tests.cases import each
 
 HAN = re.compile("[\u4e00-\u9fff]")
 ALL = list(priors.publications().values())
 
 
-@pytest.mark.parametrize("entry", ALL, ids=lambda p: p.id)
+@each("entry", ALL, ids=lambda p: p.id)
 def test_a_publication_is_complete(entry: Publication) -> None:
     assert entry.sources
     texts = [entry.title, entry.fleet, *(c.label for c in entry.causes), *(f.text for f in entry.figures)]

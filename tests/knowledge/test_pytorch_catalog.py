@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from knowledge.catalog.lookup import find_signature
 from knowledge.catalog.pytorch import OomKind, read_oom
+from tests.cases import each
 
 GIB = 1 << 30
 
@@ -22,7 +22,7 @@ def message(tried: float, total: float, free: float, process: float, allocated: 
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "kind", "first"),
     [
         (message(4, 44.5, 1.0, 43.4, 42.8, 0.1), OomKind.FULL, "oom-card-full"),
@@ -116,7 +116,7 @@ def test_no_text_around_the_head_makes_the_reader_fail(before: str, after: str) 
     read_oom(after)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "first"),
     [
         ("RuntimeError: CUDA error: unspecified launch failure\nCUDA kernel errors might be asynchronously reported", "cuda-719"),

@@ -14,6 +14,7 @@ from knowledge.errors import UnknownNameError
 from knowledge.facts import vocabulary
 from knowledge.ranges import ranges
 from rules.loader import shipped
+from tests.cases import each
 
 RANGES = ranges()
 BANDED = [r for r in RANGES.values() if r.bands]
@@ -34,7 +35,7 @@ def test_what_is_no_number_lies_in_none() -> None:
     assert all(r.band(math.nan) is None for r in BANDED)
 
 
-@pytest.mark.parametrize("name", sorted(RANGES))
+@each("name", sorted(RANGES))
 def test_a_range(name: str) -> None:
     r = RANGES[name]
     assert r.sources

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge import runbook
 from knowledge.errors import Fault, UnknownNameError
 from knowledge.runbook import PLACEHOLDERS, Consent, Risk, Runbook, Step, fill, placeholders
 from knowledge.schema import runbook as schema
+from tests.cases import each
 
 REPOSITORY = Path(runbook.__file__).parents[1]
 REQUIRED = {
@@ -252,7 +253,6 @@ def substitute(word: str, values: dict[str, str]) -> str:
     )
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_a_value_never_leaves_its_word(data: st.DataObject) -> None:
     value = st.one_of(
@@ -275,14 +275,14 @@ def test_every_printable_value_is_taken(value: str) -> None:
         assert taken == "kubectl cordon {node}"
 
 
-@pytest.mark.parametrize("value", ["a b", "$(id)", "`id`", "a;id", "it's", 'say "x"', "*", "~root", "!!", "#", "a\\"])
+@each("value", ["a b", "$(id)", "`id`", "a;id", "it's", 'say "x"', "*", "~root", "!!", "#", "a\\"])
 def test_a_real_shell_sees_one_word(value: str) -> None:
     script = "set -- " + fill("x {node} nodename={node}", {"node": value}) + '; printf "%s\\n" "$#" "$2" "$3"'
     done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True, timeout=20)
     assert done.stdout.split("\n")[:3] == ["3", value, f"nodename={value}"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "left"),
     [
         ({}, True),
@@ -351,7 +351,7 @@ ONE_FAULT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("old", "new", "at", "says"), [case[1:] for case in ONE_FAULT], ids=[c[0] for c in ONE_FAULT])
+@each(("old", "new", "at", "says"), [case[1:] for case in ONE_FAULT], ids=[c[0] for c in ONE_FAULT])
 def test_each_fault_is_seen_at_its_place(tmp_path: Path, old: str, new: str, at: str | None, says: str) -> None:
     assert GOOD.count(old) == 1
     text = GOOD.replace(old, new)
@@ -384,7 +384,7 @@ def test_ten_faults_are_ten(tmp_path: Path) -> None:
     assert faults == sorted(faults)
 
 
-@pytest.mark.parametrize("text", ["", "# just a page\n", "---\nid: x\n", "id: x\n---\n"])
+@each("text", ["", "# just a page\n", "---\nid: x\n", "id: x\n---\n"])
 def test_without_front_matter(tmp_path: Path, text: str) -> None:
     assert [(f.line, "front matter" in f.message) for f in lint_text(tmp_path, text)] == [(1, True)]
 
@@ -395,7 +395,7 @@ def test_broken_yaml_has_its_line(tmp_path: Path) -> None:
     assert faults[0].line in (4, 5)
 
 
-@pytest.mark.parametrize("front", ["- a\n- b", "just words", "steps: 7", "steps: [1, {id: {}}, []]", "id: [x]"])
+@each("front", ["- a\n- b", "just words", "steps: 7", "steps: [1, {id: {}}, []]", "id: [x]"])
 def test_odd_shapes_are_faults_not_crashes(tmp_path: Path, front: str) -> None:
     assert lint_text(tmp_path, f"---\n{front}\n---\n\n## English\n\na\n\n## 中文\n\n一\n")
 
@@ -410,7 +410,6 @@ def test_a_step_may_not_be_called_like_a_runbook(tmp_path: Path) -> None:
     assert [f.message for f in lint_text(tmp_path, text)] == ["step 'thermal' has the name of a runbook"]
 
 
-@settings(max_examples=150)
 @given(st.data())
 def test_damage_never_crashes_the_linter(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(GOOD)))

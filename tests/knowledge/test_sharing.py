@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.derive.sharing import enrich, percent, size_mib
 from knowledge.observation import Observation, Scope, Source, Status, Subject, node
+from tests.cases import each
 from tests.probes.parse.vocabulary_check import faults_of
 
 NODE = node("n1")
@@ -35,7 +35,7 @@ def derived(*observations: Observation) -> dict[tuple[str, str], Any]:
     return {(o.fact, o.subject.id): o.value if o.status is Status.OK else o.status for o in found}
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "mib"),
     [("4096m", 4096), ("1g", 1024), ("2G", 2048), ("1073741824", 1024), ("1048576k", 1024), ("1.5g", 1536), ("3 GiB", 3072),
      ("0", None), ("", None), ("many", None), ("-1g", None), ("1gg", None)],

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.catalog.sxid import Chip, DriverSeverity, GuideSeverity, advise, all_sxids, fatal_word, sxid
 from knowledge.catalog.xid import Severity
+from tests.cases import each
 
 BUCKETS = {"", "MONITOR", "RESET_GPU", "RESTART_VM", "RESTART_BM"}
 CODES = [e.code for e in all_sxids()]
@@ -34,7 +34,7 @@ def test_guide_and_driver_counts() -> None:
     assert sum(e.severity_guide is not GuideSeverity.BLANK for e in all_sxids()) == 93
 
 
-@pytest.mark.parametrize(
+@each(
     ("word", "said"),
     [("Fatal", True), ("fatal", True), ("Non-fatal", False), ("Nonfatal", False), ("non-fatal,", False), ("", None)],
 )

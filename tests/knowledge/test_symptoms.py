@@ -20,6 +20,7 @@ from knowledge.schema import symptoms as symptom_schema
 from knowledge.symptoms import Hypothesis, Symptom, hypotheses, hypotheses_of, rules_of, symptoms
 from rules.loader import load
 from rules.model import Rule, RuleStatus
+from tests.cases import each
 
 DATA = Path(__file__).parents[2] / "knowledge" / "data"
 HAN = re.compile("[\u4e00-\u9fff]")
@@ -49,7 +50,7 @@ def test_every_symptom_that_people_have_is_there() -> None:
     assert set(symptoms()) == ASKED_FOR
 
 
-@pytest.mark.parametrize("symptom", SYMPTOMS, ids=lambda s: s.id)
+@each("symptom", SYMPTOMS, ids=lambda s: s.id)
 def test_a_symptom_is_complete_in_both_languages(symptom: Symptom) -> None:
     for text in (symptom.title, symptom.text):
         assert HAN.search(text.zh)
@@ -63,7 +64,7 @@ def test_a_symptom_is_complete_in_both_languages(symptom: Symptom) -> None:
     assert (DATA / "symptoms" / f"{symptom.id}.yaml").is_file()
 
 
-@pytest.mark.parametrize("hypothesis", HYPOTHESES, ids=lambda h: h.id)
+@each("hypothesis", HYPOTHESES, ids=lambda h: h.id)
 def test_a_hypothesis_can_be_told_by_rules_or_by_a_person(hypothesis: Hypothesis) -> None:
     named = (*hypothesis.rules, *hypothesis.signs)
     assert [name for name in named if name not in RULES] == []
@@ -147,7 +148,7 @@ def test_where_a_person_has_to_look_silence_of_the_rules_rules_nothing_out() -> 
     assert hypotheses()["ecc-off"].decides == hypotheses()["ecc-off"].rules
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "complaint"),
     [
         ({"rules": [], "decides": [], "find_out": None}, "nor a person"),
@@ -164,7 +165,7 @@ def test_a_wrong_hypothesis_is_refused(change: dict[str, Any], complaint: str) -
         hypothesis_schema.Entry.model_validate(entry("hypotheses", "input-starved") | change)
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "value", "complaint"),
     [
         (("said", "en"), ["slow"], "at least 20"),

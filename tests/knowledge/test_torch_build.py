@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from knowledge.compatibility import (
 from knowledge.compiled import shard
 from knowledge.derive import derive
 from knowledge.observation import Observation, Scope, Source, Status, Subject, gpu, node
+from tests.cases import each
 
 FACT = "gpu.torch.has_kernels"
 HOST = "n1"
@@ -27,7 +27,7 @@ BOARDS = {"5.3", "6.2", "7.2", "8.7", "10.1", "11.0"}
 majors, minors = st.integers(5, 13), st.integers(0, 9)
 
 
-@pytest.mark.parametrize(
+@each(
     ("architectures", "capability", "expected"),
     [
         (("sm_80",), "8.0", True),
@@ -156,7 +156,7 @@ def test_a_published_list_can_say_no_and_never_yes() -> None:
     assert answers(*release, own) == {B200.id: True, H200.id: True}, "what the build says counts"
 
 
-@pytest.mark.parametrize(
+@each(
     "batch",
     [
         [seen("process.torch.architectures", ("sm_90",), process(7))],  # which GPU it uses is not known

@@ -11,15 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.language import NO_TEXT, Text
-from knowledge.text import clean, excerpt
+from knowledge.text import clean, digits, excerpt
 from knowledge.units import format_duration, parse_duration
+from tests.cases import each
 
 SECOND = 10**9
 
 # --- durations ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "seconds"),
     [("90s", 90), ("10m", 600), ("1h30m", 5400), ("24h", 86400), ("7d", 604800), ("2w", 1209600), ("0s", 0),
      ("0.1s", 0.1), ("2.5ms", 0.0025), ("1d12h", 129600), ("1.5h", 5400), ("1us", 1e-6)],
@@ -28,7 +29,7 @@ def test_durations_as_people_write_them(text: str, seconds: float) -> None:
     assert parse_duration(text) == round(seconds * SECOND)
 
 
-@pytest.mark.parametrize("text", ["", "5", "s", "-5s", "+5s", "1 h", " 5s", "5s ", "1h,", "5y", "1.s", ".5s", "1e3s", "5S",
+@each("text", ["", "5", "s", "-5s", "+5s", "1 h", " 5s", "5s ", "1h,", "5y", "1.s", ".5s", "1e3s", "5S",
                                   "5min", "٥s", "5s\n", "1h 30m", "9" * 5000 + "s"])  # fmt: skip
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration"):
@@ -56,7 +57,7 @@ def test_no_text_breaks_durations(text: str) -> None:
 # --- text ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("plain", "plain"),
@@ -108,6 +109,15 @@ def test_an_excerpt_is_one_line_within_its_limit(text: str, limit: int) -> None:
         assert line == clean(text).strip()
 
 
+@each(
+    ("text", "most", "expected"),
+    [("0", 18, 0), ("007", 18, 7), ("9" * 18, 18, 10**18 - 1), ("9" * 19, 18, None), ("123", 2, None), ("", 18, None),
+     ("-1", 18, None), ("+1", 18, None), ("1 ", 18, None), ("1_0", 18, None), ("²", 18, None), ("٣", 18, None), ("x", 18, None)],
+)  # fmt: skip
+def test_a_number_that_digits_spell(text: str, most: int, expected: int | None) -> None:
+    assert digits(text, most) == expected
+
+
 def test_a_long_line_keeps_both_ends() -> None:
     line = excerpt("begin " + "x" * 1000 + " end", 60)
     assert line.startswith("begin ")
@@ -118,7 +128,7 @@ def test_a_long_line_keeps_both_ends() -> None:
 # --- two languages ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("zh", "expected"),
     [
         ("设备的配置空间 读出全 1", "设备的配置空间读出全 1"),

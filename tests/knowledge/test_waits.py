@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge import waits
 from knowledge.facts import vocabulary
+from tests.cases import each
 
 # Stacks as the kernel has them, outermost first.
 STACKS = {
@@ -30,7 +30,7 @@ STACKS = {
 }
 
 
-@pytest.mark.parametrize("kind", STACKS)
+@each("kind", STACKS)
 def test_kind_of_a_stack(kind: str) -> None:
     stack = STACKS[kind].split()
     assert waits.kind(stack, "S") == kind

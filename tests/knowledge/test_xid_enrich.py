@@ -12,6 +12,7 @@ from knowledge.catalog.xid import Immediate
 from knowledge.derive.xid import enrich
 from knowledge.facts import vocabulary
 from knowledge.observation import Clock, Event, Observation, Origin, Scalar, Scope, Source, Status, Subject, gpu, node
+from tests.cases import each
 
 GPU = gpu("0000:4b:00.0", "lab-07")
 OTHER = gpu("0000:9d:00.0", "lab-07")
@@ -136,7 +137,7 @@ def test_a_text_of_another_code_is_flagged_and_the_code_keeps_its_action() -> No
     assert (e.get("text_conflict"), e.get("bucket"), e.get("link")) == (74, "RESTART_APP", 6)
 
 
-@pytest.mark.parametrize(
+@each(
     ("number", "bucket", "value"),
     [
         (0, "IGNORE", "none"), (1, "RESET_GPU", "gpu_reset"), (2, "RESTART_BM", "node_reboot"),

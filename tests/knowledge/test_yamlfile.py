@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from knowledge import yamlfile
 from knowledge.errors import FaultsError
 from knowledge.yamlfile import Document
+from tests.cases import each
 
 
 def read(text: str) -> Document:
@@ -34,14 +35,14 @@ def places(document: Document) -> list[tuple[int, int]]:
 # --- the core schema ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("word", ["off", "on", "no", "yes", "No", "Yes", "NO", "OFF", "y", "n", "tRUE", "nUll", "1:30",
+@each("word", ["off", "on", "no", "yes", "No", "Yes", "NO", "OFF", "y", "n", "tRUE", "nUll", "1:30",
                                   "1_000", "0b11", "2024-01-01", "2024-01-01T00:00:00Z", "<<", "=", "1e", "e3", ".", "+",
                                   "0x", "0o8", "0xg", "+0x1", "1.2.3", "0o17a"])  # fmt: skip
 def test_what_is_text_in_yaml_1_2_stays_text(word: str) -> None:
     assert plain(f"a: {word}") == {"a": word}
 
 
-@pytest.mark.parametrize(
+@each(
     ("word", "value"),
     [
         ("true", True), ("True", True), ("TRUE", True), ("false", False), ("False", False), ("FALSE", False),
@@ -60,7 +61,7 @@ def test_not_a_number() -> None:
     assert math.isnan(plain("a: .nan")["a"])
 
 
-@pytest.mark.parametrize("word", ["true", "~", "010", "1e3", ".nan", "off", ""])
+@each("word", ["true", "~", "010", "1e3", ".nan", "off", ""])
 def test_quotes_make_text(word: str) -> None:
     assert plain(f"a: '{word}'") == {"a": word}
     assert plain(f'a: "{word}"') == {"a": word}
@@ -96,7 +97,7 @@ def test_keys_are_text() -> None:
         assert places(document) == [(2, 3)], text
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "place"),
     [
         ("a: 1\nb: [1, 2\nc: 3\n", (3, 2)),
@@ -172,7 +173,7 @@ def test_a_value_that_holds_itself_is_a_fault(text: str, column: int) -> None:
 # --- nothing breaks it --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["[" * 10_000, "[" * 10_000 + "]" * 10_000, "{a: " * 10_000, "- " * 10_000 + "x",
+@each("text", ["[" * 10_000, "[" * 10_000 + "]" * 10_000, "{a: " * 10_000, "- " * 10_000 + "x",
                                   "\n".join(" " * i + "a:" for i in range(3_000)), "? " * 10_000, "!" * 10_000,
                                   "&a " * 5_000])  # fmt: skip
 def test_deep_nesting_is_a_fault(text: str) -> None:
@@ -193,7 +194,6 @@ _PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=400)
 @given(st.text() | st.lists(_PIECES, max_size=40).map("".join))
 @example("\ud800")
 @example("a: \U0001f600\n")
@@ -210,7 +210,6 @@ def test_no_text_raises(text: str) -> None:
         assert fault.message
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.binary(max_size=80))
 def test_no_file_raises(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "any.yaml"
@@ -232,7 +231,6 @@ _TREES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=200)
 @given(_TREES)
 def test_json_is_read_as_what_it_says(tree: Any) -> None:
     assert plain(json.dumps(tree)) == tree

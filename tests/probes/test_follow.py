@@ -18,6 +18,8 @@ from probes.hang_memory import HangMemory
 from probes.host import CallKind
 from tests import nvml_lab
 
+pytestmark = pytest.mark.process
+
 WORDS = ("--stream", "--every", "0.1")
 
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knowledge.facts import vocabulary
 from knowledge.language import Text
 from knowledge.observation import Event, Observation, Scope, Status, node
 from probes.bundle import BundleHost, write
@@ -68,23 +67,16 @@ def one(out: ProbeResult, fact: str) -> Observation:
 # --- the registry -------------------------------------------------------------------------
 
 
-def test_every_probe_is_described_in_the_vocabulary_and_in_both_languages() -> None:
+def test_every_probe_is_described_in_both_languages() -> None:
     specs = probes()
     assert [s.name for s in specs] == sorted({s.name for s in specs})
     assert len(specs) >= 6
     for spec in specs:
         assert spec.main
         assert set(spec.main) <= set(spec.provides), spec.name
-        assert all(fact in vocabulary() for fact in spec.provides), spec.name
         assert all(text.en and text.zh for text in (spec.title, *spec.side_effects)), spec.name
         assert spec.cost < Cost.HEAVY or not spec.default, "heavy probes are not run without being asked for"
         assert spec.instead_of == "" or spec.instead_of in {s.name for s in specs}
-
-
-def test_a_probe_gives_only_what_it_promises() -> None:
-    for out in run(ReplayHost("n1", machine())):
-        spec = next(s for s in probes() if s.name == out.probe)
-        assert {o.fact for o in out.observations} <= set(spec.provides), out.probe
 
 
 # --- laws ---------------------------------------------------------------------------------

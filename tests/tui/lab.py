@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from textual import events
 
 from assistant import cli, config
 from assistant.arguments import command_parser
@@ -27,7 +30,13 @@ DBE = (
     "--input",
     str(DEMOS / "double-bit-error" / "nvidia-smi-q.txt"),
 )
-BUS = ("--bundle", str(DEMOS / "off-the-bus" / "bundle"))
+DEMO_BUS = ("--bundle", str(DEMOS / "off-the-bus" / "bundle"))
+# The same machine, `thinned` to two GPUs: a look at it costs a tenth.
+BUS = ("--bundle", str(Path(__file__).parent / "recordings" / "off-the-bus"))
+BUS_GPUS = (0, 5)
+DEAR = {"pci", "rdma", "processes", "system", "ibstat", "lspci", "nvidia-smi", "nvlink"}
+_SIGNS = {"colon": ":", "slash": "/", "space": " "}
+_NAMES = {sign: name for name, sign in _SIGNS.items()}
 PATIENCE = 30.0  # seconds until something that must come is missed: machines are slow at times
 
 
@@ -42,16 +51,39 @@ def arguments(folder: Path, *words: str, lang: str = "en") -> argparse.Namespace
 
 @asynccontextmanager
 async def running(
-    folder: Path, *words: str, size: tuple[int, int] = (120, 40), lang: str = "en"
+    folder: Path, *words: str, size: tuple[int, int] = (120, 40), lang: str = "en", pause: float | None = None
 ) -> AsyncIterator[Pilot[int]]:
-    """The app in a terminal of `size`; the recording has been read when it is yielded."""
-    from tui.app import GpudiagApp
+    """The app in a terminal of `size`; the recording has been read when it is yielded. `pause`: of its dialogs, in seconds."""
+    from tui.app import PAUSE, GpudiagApp
 
-    app = GpudiagApp(arguments(folder, *words, lang=lang))
+    app = GpudiagApp(arguments(folder, *words, lang=lang), pause=PAUSE if pause is None else pause)
     async with app.run_test(size=size, notifications=True) as pilot:
         if words:
             await until(pilot, lambda: app.desk.picture.diagnosis is not None or bool(app.desk.picture.trouble))
         yield pilot
+
+
+def thinned(bundle: Path, target: Path, gpus: Collection[int]) -> Path:
+    """A recording of the demos with some of its GPUs, and without what the dear probes found."""
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["probes"] = [name for name in manifest["probes"] if name not in DEAR]
+    manifest["entries"] = [e for e in manifest["entries"] if e["kind"] != "snapshot" or e["call"][0] not in DEAR]
+    (target / "raw").mkdir(parents=True)
+    for entry in manifest["entries"]:
+        if entry["file"] is not None:
+            data = (bundle / entry["file"]).read_bytes()
+            (target / entry["file"]).write_bytes(_of_gpus(data, gpus) if entry["call"] == ["nvml"] else data)
+    (target / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
+    return target
+
+
+def _of_gpus(data: bytes, gpus: Collection[int]) -> bytes:
+    """The readings of these GPUs alone."""
+    snapshot = json.loads(data)
+    snapshot["devices"] = [d for d in snapshot["devices"] if d["index"] in gpus]
+    snapshot["proc_gpus"] = [pci for n, pci in enumerate(snapshot["proc_gpus"]) if n in gpus]
+    snapshot["calls"]["nvmlDeviceGetCount_v2"] = len(snapshot["devices"])
+    return json.dumps(snapshot).encode() + b"\n"
 
 
 async def until(pilot: Pilot[Any], condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
@@ -61,7 +93,14 @@ async def until(pilot: Pilot[Any], condition: Callable[[], bool], seconds: float
         if time.monotonic() > end:
             raise AssertionError("it did not come about:\n" + screen(pilot.app))
         await asyncio.sleep(0.02)
-        await pilot.pause()
+    await pilot.pause()
+
+
+async def typed(pilot: Pilot[Any], *keys: str) -> None:
+    """These keys in one burst, as a slow line brings them: `pilot.press` waits and draws after each of them."""
+    for key in keys:
+        sign = _SIGNS.get(key, key)
+        pilot.app.post_message(events.Key(_NAMES.get(sign, key), sign if len(sign) == 1 else None))
     await pilot.pause()
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from assistant.live.frames import LOST, SILENT, Frame, Gpu, Proc
 from assistant.live.recording import NAME, Recorder
 from knowledge.language import Text
-from tests.tui.lab import DEMOS
+from tests.tui.lab import DEMOS, thinned
 
 SECOND = 10**9
 END = 1783515944 * SECOND  # 2026-07-08T13:05:44Z: when the bundle was read
@@ -79,8 +78,7 @@ def lost(frame: Frame, number: int) -> Frame:
 
 def recording(folder: Path, seconds: int = 600, every: int = 1) -> str:
     """A bundle with these readings; its path."""
-    target = folder / "bundle"
-    shutil.copytree(DEMOS / "overheating" / "bundle", target)
+    target = thinned(DEMOS / "overheating" / "bundle", folder / "bundle", (0, 2))
     recorder = Recorder()
     for frame in frames(seconds, every=every):
         recorder.add(frame)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tests import live_story
 from tests.conftest import ROOT
-from tests.tui.lab import BUS, app_of, running, until
+from tests.tui.lab import DEMO_BUS, app_of, running, until
 
 FOLDER = ROOT / "docs" / "pictures"
 _FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # they would be fetched from the network
@@ -29,9 +29,9 @@ class Scene(NamedTuple):
 
 
 SCENES = {
-    "findings": Scene((*BUS, "--screen", "findings"), ("c", *"why?", "enter")),
+    "findings": Scene((*DEMO_BUS, "--screen", "findings"), ("c", *"why?", "enter")),
     "live": Scene(("--bundle", "STORY", "--screen", "live"), ("e",)),
-    "narrow": Scene((*BUS, "--screen", "log"), ("j",), (80, 24)),
+    "narrow": Scene((*DEMO_BUS, "--screen", "log"), ("j",), (80, 24)),
 }
 
 

@@ -6,13 +6,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from textual import events
 from textual.geometry import Offset
 from textual.selection import Selection
 
 from assistant.session.steps import Confirmed
-from tests.tui.lab import BUS, DBE, app_of, running, screen, understood, until
+from tests.tui.lab import BUS, DBE, app_of, running, screen, typed, understood, until
 from tui.chat import STARTERS, Chat
 from tui.widgets.consent import Consent
 from tui.widgets.rows import length
@@ -44,33 +43,24 @@ async def ask(pilot: Pilot[Any], text: str) -> Turn:
     return answered(pilot)[-1]
 
 
-@pytest.fixture(autouse=True)
-def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dialog takes an answer at once."""
-    monkeypatch.setattr(Consent, "PAUSE", 0.0)
-
-
 # --- answers --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
-async def test_a_question_is_answered_with_its_evidence(tmp_path: Path, size: tuple[int, int]) -> None:
-    async with running(tmp_path, *BUS, size=size) as pilot:
-        turn = await ask(pilot, "is this node healthy?")
-        assert turn.shown is not None
-        assert turn.echo.startswith("understood: ")
-        shown = screen(pilot.app)
-        assert "❯ is this node healthy?" in shown
-        assert "understood: " in shown
-        assert "fallen off the bus" in shown
-
-
-async def test_the_answer_begins_in_view_however_long_it_is(tmp_path: Path) -> None:
+async def test_a_question_is_answered_with_its_evidence_and_begins_in_view(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, size=(80, 24)) as pilot:
-        await ask(pilot, "is this node healthy?")
-        await ask(pilot, "what is xid 79?")
-        lines = screen(pilot.app).splitlines()
-        assert any("❯ what is xid 79?" in line for line in lines[:6])
+        for size in ((80, 24), (120, 40), (200, 60)):
+            await pilot.resize_terminal(*size)
+            turn = await ask(pilot, "is this node healthy?")
+            assert turn.shown is not None
+            assert turn.echo.startswith("understood: ")
+            shown = screen(pilot.app)
+            assert "❯ is this node healthy?" in shown
+            assert "understood: " in shown
+            assert "fallen off the bus" in shown
+            if size == (80, 24):
+                await ask(pilot, "what is xid 79?")
+                lines = screen(pilot.app).splitlines()
+                assert any("❯ what is xid 79?" in line for line in lines[:6]), "however long the answer is"
 
 
 async def test_resizing_keeps_the_place_and_fits_every_width(tmp_path: Path) -> None:
@@ -106,15 +96,7 @@ async def test_whoever_reads_further_up_is_not_scrolled_away(tmp_path: Path) -> 
         await until(pilot, lambda: said._heads[said.turns.index(turn)] >= said.scroll_y > 0)
 
 
-async def test_what_is_marked_with_the_mouse_can_be_copied(tmp_path: Path) -> None:
-    async with running(tmp_path, *DBE, size=(80, 24)) as pilot:
-        said = chat(pilot).transcript
-        found = said.get_selection(Selection(Offset(1, 0), Offset(4, 0)))
-        assert found is not None
-        assert found[0] == "Ask"
-
-
-async def test_a_finding_folds_by_key_and_by_mouse(tmp_path: Path) -> None:
+async def test_a_finding_folds_by_key_and_by_mouse_and_is_shown_whole(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, size=(120, 40)) as pilot:
         turn = await ask(pilot, "what is wrong?")
         said = chat(pilot).transcript
@@ -129,14 +111,8 @@ async def test_a_finding_folds_by_key_and_by_mouse(tmp_path: Path) -> None:
         row = said._places[folds[0]][0] - round(said.scroll_y)
         await pilot.click(type(said), offset=(8, row))
         assert len(said._rows) == before
-
-
-async def test_everything_is_shown_on_demand(tmp_path: Path) -> None:
-    async with running(tmp_path, *BUS) as pilot:
-        turn = await ask(pilot, "what is wrong?")
-        said = chat(pilot).transcript
         more = next(s for s in said._stops_of(turn) if s.kind == "more")
-        said._choose(turn, more)
+        said._choose(turn, more)  # everything is shown on demand
         await until(pilot, lambda: turn.full)
 
 
@@ -182,6 +158,9 @@ async def test_an_empty_page_greets_and_offers_questions_that_are_understood(tmp
         assert all(understood(text.in_(lang), lang) for text in STARTERS)
     async with running(tmp_path, *DBE) as pilot:
         assert "Ask in your own words" in screen(pilot.app)
+        found = chat(pilot).transcript.get_selection(Selection(Offset(1, 0), Offset(4, 0)))
+        assert found is not None, "what is marked with the mouse can be copied"
+        assert found[0] == "Ask"
         await pilot.press("alt+b")
         await until(pilot, lambda: bool(answered(pilot)))
         assert answered(pilot)[0].text == STARTERS[1].en
@@ -190,7 +169,7 @@ async def test_an_empty_page_greets_and_offers_questions_that_are_understood(tmp
 # --- suggestions and questions --------------------------------------------------------------
 
 
-async def test_a_suggestion_is_asked_by_its_letter(tmp_path: Path) -> None:
+async def test_a_suggestion_or_a_choice_is_taken_by_its_letter(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS) as pilot:
         turn = await ask(pilot, "what is xid 79?")
         assert turn.shown is not None
@@ -199,54 +178,56 @@ async def test_a_suggestion_is_asked_by_its_letter(tmp_path: Path) -> None:
         await until(pilot, lambda: len(answered(pilot)) == 2)
         assert answered(pilot)[-1].text == first
         assert chat(pilot).line.text == ""
-
-
-async def test_a_question_of_ours_is_answered_by_a_choice(tmp_path: Path) -> None:
-    async with running(tmp_path, *BUS) as pilot:
         turn = await ask(pilot, "is this node healthy?")
         assert turn.shown is not None
         assert turn.shown.choices
         assert turn.shown.question in " ".join(screen(pilot.app).split()) or turn.shown.question
         await pilot.press("alt+a")
-        await until(pilot, lambda: len(answered(pilot)) == 2)
+        await until(pilot, lambda: len(answered(pilot)) == 4)
         assert not turn.asked
         assert answered(pilot)[-1].text == turn.shown.choices[0].text
 
 
-async def existing(pilot: Pilot[Any], folder: Path) -> Path:
+async def existing(pilot: Pilot[Any], folder: Path, name: str = "report") -> Path:
     """An answer that is to be written over a file."""
-    path = folder / "report.md"
+    path = folder / f"{name}.md"
     path.write_text("mine")
-    await ask(pilot, "what is wrong?")
+    if not answered(pilot):
+        await ask(pilot, "what is wrong?")
     await ask(pilot, f"export to {path}")
     await until(pilot, lambda: isinstance(pilot.app.screen, Consent))
     return path
 
 
-async def test_consent_is_asked_in_a_dialog_and_a_yes_counts(tmp_path: Path) -> None:
-    async with running(tmp_path, *BUS) as pilot:
-        path = await existing(pilot, tmp_path)
+async def test_consent_is_asked_in_a_dialog_and_nothing_is_done_without_a_yes(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS, pause=0.0) as pilot:
+
+        async def told(key: str, more: int) -> None:
+            """The key closes the dialog, and so many turns come of it."""
+            turns = len(answered(pilot)) + more
+            await pilot.press(key)
+            await until(pilot, lambda: not isinstance(pilot.app.screen, Consent) and len(answered(pilot)) == turns)
+
+        path = await existing(pilot, tmp_path, "no")
         assert "Overwrite" in screen(pilot.app)
-        await pilot.press("y")
-        await until(pilot, lambda: len(answered(pilot)) == 3)
+        await told("n", 1)
+        assert path.read_text() == "mine"
+        assert not answered(pilot)[-2].asked
+        path = await existing(pilot, tmp_path, "enter")
+        await told("enter", 0)
+        assert path.read_text() == "mine"
+        path = await existing(pilot, tmp_path, "later")
+        await told("escape", 0)
+        assert path.read_text() == "mine"
+        assert answered(pilot)[-1].asked
+        await ask(pilot, "yes")  # "not now": the question can still be answered
+        assert path.read_text() != "mine"
+        path = await existing(pilot, tmp_path, "yes")
+        await told("y", 1)
         assert path.read_text() != "mine"
 
 
-@pytest.mark.parametrize(("key", "turns"), [("n", 3), ("escape", 2)])
-async def test_nothing_is_done_without_a_yes(tmp_path: Path, key: str, turns: int) -> None:
-    async with running(tmp_path, *BUS) as pilot:
-        path = await existing(pilot, tmp_path)
-        await pilot.press(key)
-        await until(pilot, lambda: not isinstance(pilot.app.screen, Consent) and len(answered(pilot)) == turns)
-        assert path.read_text() == "mine"
-        open_still = answered(pilot)[1].asked
-        assert open_still == (key == "escape")
-        if open_still:  # "not now": the question can still be answered
-            await ask(pilot, "yes")
-            assert path.read_text() != "mine"
-
-
-async def test_enter_is_no_consent(tmp_path: Path) -> None:
+async def test_enter_is_no_consent_to_what_has_just_come_up(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS) as pilot:
         path = await existing(pilot, tmp_path)
         await pilot.press("enter")
@@ -254,13 +235,10 @@ async def test_enter_is_no_consent(tmp_path: Path) -> None:
         assert path.read_text() == "mine"
 
 
-async def test_a_sentence_that_is_being_typed_consents_to_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
-    async with running(tmp_path, *BUS) as pilot:
+async def test_a_sentence_that_is_being_typed_consents_to_nothing(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS, pause=60.0) as pilot:
         path = await existing(pilot, tmp_path)
-        monkeypatch.setattr(Consent, "PAUSE", 60.0)
-        await pilot.press(*"how do you know")
+        await typed(pilot, *"how do you know")
         assert isinstance(pilot.app.screen, Consent)
         await pilot.press("escape")
         assert path.read_text() == "mine"
@@ -284,7 +262,7 @@ async def test_a_dialog_does_not_come_up_over_a_half_typed_sentence(tmp_path: Pa
 # --- one after the other, and given up -------------------------------------------------------
 
 
-async def test_what_is_said_meanwhile_waits_and_is_answered_in_order(tmp_path: Path) -> None:
+async def test_what_is_said_meanwhile_waits_is_shown_so_and_is_answered_in_order(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS) as pilot:
         talk = app_of(pilot).desk.talk
         for text in ("what is xid 79?", "what is xid 31?", "what is xid 63?"):
@@ -293,12 +271,9 @@ async def test_what_is_said_meanwhile_waits_and_is_answered_in_order(tmp_path: P
         await until(pilot, lambda: len(answered(pilot)) == 3)
         assert [t.text for t in answered(pilot)] == ["what is xid 79?", "what is xid 31?", "what is xid 63?"]
         assert not any(t.waits for t in chat(pilot).transcript.turns)
-
-
-async def test_what_waits_is_shown_as_waiting(tmp_path: Path) -> None:
-    async with running(tmp_path, *BUS) as pilot:
         from tui.talk import Heard, Waits
 
+        app_of(pilot).new_talk()
         page = chat(pilot)
         page.heard(Heard("first"))
         page.waits(Waits(("second", "third")))
@@ -358,10 +333,10 @@ async def test_tab_completes_sentences_nodes_and_codes(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS) as pilot:
         page = chat(pilot)
         await until(pilot, lambda: bool(page._names))
-        await pilot.press(*"is this n", "tab")
+        await typed(pilot, *"is this n", "tab")
         assert page.line.text == "is this node healthy?"
         page.line.put("")
-        await pilot.press(*"what is xid 7", "tab")
+        await typed(pilot, *"what is xid 7", "tab")
         assert page.line.text.startswith("what is xid 7")
         assert len(page.line.text) > len("what is xid 7")
 
@@ -379,13 +354,6 @@ async def test_a_pasted_log_is_one_sentence(tmp_path: Path) -> None:
         assert answered(pilot)[0].shown is not None
 
 
-async def test_several_lines_are_typed_and_the_line_grows(tmp_path: Path) -> None:
-    async with running(tmp_path, *BUS) as pilot:
-        await pilot.press(*"one", "ctrl+j", *"two")
-        await until(pilot, lambda: chat(pilot).line.size.height == 2)
-        assert chat(pilot).line.text == "one\ntwo"
-
-
 async def test_keys_of_one_burst_are_taken_in_their_order(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE) as pilot:
         for key in ("x", "ctrl+u", *"help", "enter", "a", "ctrl+j", "b", "left", "c"):
@@ -393,9 +361,14 @@ async def test_keys_of_one_burst_are_taken_in_their_order(tmp_path: Path) -> Non
         await until(pilot, lambda: bool(answered(pilot)))
         assert answered(pilot)[0].text == "help"
         assert chat(pilot).line.text == "a\ncb"
+        chat(pilot).line.put("")
+        await until(pilot, lambda: chat(pilot).line.size.height == 1)
+        await pilot.press(*"two", "ctrl+j", *"six")
+        await until(pilot, lambda: chat(pilot).line.size.height == 2)  # the line grows
+        assert chat(pilot).line.text == "two\nsix"
 
 
-async def test_a_command_typed_in_one_burst_is_a_command(tmp_path: Path) -> None:
+async def test_signs_on_an_empty_line_are_commands_also_in_one_burst(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS) as pilot:
         assert isinstance(pilot.app.focused, Sentence)
         for key in ("colon", *"go log"):
@@ -404,12 +377,10 @@ async def test_a_command_typed_in_one_burst_is_a_command(tmp_path: Path) -> None
         line = app_of(pilot).workspace.query_one("#command-line")
         await until(pilot, lambda: line.is_open and line.query_one("Input").value == "go log")  # type: ignore[attr-defined]
         assert chat(pilot).line.text == ""
-
-
-async def test_signs_on_an_empty_line_are_commands(tmp_path: Path) -> None:
-    async with running(tmp_path, *BUS) as pilot:
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.focused, Sentence))
         await pilot.press("colon")
-        assert app_of(pilot).workspace.query_one("#command-line").is_open  # type: ignore[attr-defined]
+        assert line.is_open  # type: ignore[attr-defined]
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(pilot.app.focused, Sentence))
         await pilot.press("a", "colon")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.render import text as shapes
@@ -14,12 +14,14 @@ from assistant.render.cells import Paint, width
 from assistant.session.driver import Answer
 from assistant.session.shown import Shown, in_full, shown
 from assistant.session.state import Origin
-from tests.assistant.session.test_core import OFF_BUS, ROW_REMAP, held, origin
+from tests.assistant.session.test_core import ROW_REMAP, held, origin
+from tests.tui.lab import BUS
 from tui.tones import Tone
 from tui.widgets.rows import NONE, Pen, Span, Stop, folded, length, plain
 from tui.widgets.turns import LINES, Turn
 
 LEFT_BEHIND = origin("left-behind")
+OFF_BUS = Origin(BUS[1])
 WORDS = st.text(st.sampled_from("abc /:-.，。（）显存错误 \n"), max_size=120)
 SENTENCES = (
     "what is wrong?", "is this node healthy?", "is gpu 3 ok?", "why is training slow?", "what is xid 79", "suppose there was no xid 79", "why?",
@@ -74,7 +76,6 @@ def test_chips_flow_without_losing_a_letter(texts: list[str], columns: int) -> N
         assert "".join(said.removeprefix("a ").split()) == "".join(text.split())
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.sampled_from(range(2 * len(SENTENCES))), st.integers(24, 130), st.booleans())
 def test_every_answer_fits_its_columns(which: int, columns: int, opened: bool) -> None:
     laid(answers()[which], columns, opened=opened)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Input, OptionList
 
-from tests.tui.lab import BUS, DBE, DEMOS, app_of, running, screen, understood, until
+from tests.tui.lab import BUS, DBE, DEMOS, app_of, running, screen, typed, understood, until
 from tui.screens.findings import FindingsPane
 from tui.widgets.grid import Grid
 from tui.widgets.tree import Branch, Piece, TreeView, laid
@@ -28,15 +28,20 @@ async def pane_of(pilot: Pilot[int]) -> FindingsPane:
     return app_of(pilot).workspace.query_one(FindingsPane)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
-async def test_the_cause_and_its_proof_are_on_the_screen(tmp_path: Path, size: tuple[int, int]) -> None:
-    async with running(tmp_path, *BUS, "--screen", "findings", size=size) as pilot:
+async def test_the_cause_and_its_proof_are_on_the_screen_of_any_size(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS, "--screen", "findings", size=(80, 24)) as pilot:
         pane = await pane_of(pilot)
-        text = screen(pilot.app)
-        assert "has fallen off the bus" in text
-        assert "Because" in text
-        assert "✔" in text
-        assert pane.query_one(Grid).row is not None
+        for size in ((80, 24), (120, 40), (200, 60)):
+            await pilot.resize_terminal(*size)
+            await until(pilot, lambda: "Because" in screen(pilot.app))
+            text = screen(pilot.app)
+            assert "has fallen off the bus" in text
+            assert "✔" in text
+            assert pane.query_one(Grid).row is not None
+        for size in ((40, 10), (200, 60), (80, 24), (20, 5), (160, 50)):
+            await pilot.resize_terminal(*size)
+            await pilot.press("tab", "j")
+        await until(pilot, lambda: "has fallen off the bus" in screen(pilot.app))
 
 
 async def test_every_row_answers_explain_this(tmp_path: Path) -> None:
@@ -87,7 +92,7 @@ async def test_a_value_is_edited_and_the_difference_shown_and_asked(tmp_path: Pa
         await until(pilot, lambda: "what if " in screen(pilot.app) and "Supposed: " in screen(pilot.app), 60)
 
 
-async def test_escape_supposes_nothing(tmp_path: Path) -> None:
+async def test_escape_supposes_nothing_and_what_was_chosen_is_kept(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
         pane = await pane_of(pilot)
         before = screen(pilot.app)
@@ -97,6 +102,12 @@ async def test_escape_supposes_nothing(tmp_path: Path) -> None:
         await until(pilot, lambda: not isinstance(pilot.app.screen, WhatIf))
         assert pane.query_one(Grid).row is not None
         assert screen(pilot.app) == before
+        await pilot.press("G")
+        await pilot.pause()
+        kept = pane.kept()
+        pane.restore({"chosen": 3, "folds": {"a": "b", "section undecided": False}})
+        pane.restore(kept)
+        assert pane.kept()["chosen"] == kept["chosen"]
 
 
 async def test_why_not_is_picked_by_its_words(tmp_path: Path) -> None:
@@ -104,18 +115,28 @@ async def test_why_not_is_picked_by_its_words(tmp_path: Path) -> None:
         await pane_of(pilot)
         await pilot.press("n")
         await until(pilot, lambda: isinstance(pilot.app.screen, WhyNot) and bool(pilot.app.screen.query_one(Grid).rows))
-        await pilot.press(*"fabric")
+        await typed(pilot, *"fabric")
         await until(pilot, lambda: "fabric" in pilot.app.screen.query_one(Grid).filtered)
         await pilot.press("enter")
         await until(pilot, lambda: "› why not fabric" in screen(pilot.app), 60)
 
 
-async def test_sections_fold_and_filters_look_into_them(tmp_path: Path) -> None:
+async def test_sections_and_the_proof_fold_and_filters_look_into_them(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "findings") as pilot:
         pane = await pane_of(pilot)
+        proof = pane.query_one(TreeView)
+        because = next(n for n, b in enumerate(proof.shown) if b.key == "because")
+        y = proof._first[because] + 1  # the line below the blank one
+        await pilot.click(TreeView, offset=(1, y + 1))  # and below the rule above the proof
+        await until(pilot, lambda: proof.branch is not None and proof.branch.key == "because")
+        n = len(proof.shown)
+        assert proof.is_folded(proof.shown[because])
+        await pilot.press("l")
+        await until(pilot, lambda: len(proof.shown) > n)
         grid = pane.query_one("#outline", Grid)
         section = next(r for r in grid.shown if str(r.data.kind) == "section")
         assert grid.select(section.key)
+        grid.focus()
         n = len(grid.shown)
         await pilot.press("enter")
         await until(pilot, lambda: len(grid.shown) > n)
@@ -134,17 +155,12 @@ async def test_nothing_found_is_told_with_what_was_looked_at(tmp_path: Path) -> 
         assert "Looked at" in text
 
 
-async def test_in_chinese_and_back(tmp_path: Path) -> None:
+async def test_in_chinese_and_back_and_a_target_is_shown_and_a_command_copied(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "findings", lang="zh") as pilot:
-        await pane_of(pilot)
+        pane = await pane_of(pilot)
         assert "依据" in screen(pilot.app)
         app_of(pilot).choose_language("en")
         await until(pilot, lambda: "Because" in screen(pilot.app))
-
-
-async def test_a_target_is_shown_and_a_command_copied(tmp_path: Path) -> None:
-    async with running(tmp_path, *BUS, "--screen", "findings") as pilot:
-        pane = await pane_of(pilot)
         picture = app_of(pilot).desk.picture
         assert picture.diagnosis is not None
         last = picture.diagnosis.findings[-1]
@@ -157,31 +173,6 @@ async def test_a_target_is_shown_and_a_command_copied(tmp_path: Path) -> None:
         assert proof.select("command")
         await pilot.pause()
         assert pane.copied() == next(b for b in proof.shown if b.key == "command").data.copy
-
-
-async def test_what_was_chosen_is_kept(tmp_path: Path) -> None:
-    async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
-        pane = await pane_of(pilot)
-        await pilot.press("G")
-        await pilot.pause()
-        kept = pane.kept()
-        pane.restore({"chosen": 3, "folds": {"a": "b", "section undecided": False}})
-        pane.restore(kept)
-        assert pane.kept()["chosen"] == kept["chosen"]
-
-
-async def test_the_mouse_walks_and_folds_the_proof(tmp_path: Path) -> None:
-    async with running(tmp_path, *BUS, "--screen", "findings") as pilot:
-        pane = await pane_of(pilot)
-        proof = pane.query_one(TreeView)
-        because = next(n for n, b in enumerate(proof.shown) if b.key == "because")
-        y = proof._first[because] + 1  # the line below the blank one
-        await pilot.click(TreeView, offset=(1, y + 1))  # and below the rule above the proof
-        await until(pilot, lambda: proof.branch is not None and proof.branch.key == "because")
-        n = len(proof.shown)
-        assert proof.is_folded(proof.shown[because])
-        await pilot.press("l")
-        await until(pilot, lambda: len(proof.shown) > n)
 
 
 async def test_another_look_leaves_the_cursor_where_it_is(tmp_path: Path) -> None:
@@ -199,15 +190,6 @@ async def test_another_look_leaves_the_cursor_where_it_is(tmp_path: Path) -> Non
         await until(pilot, lambda: proof.branch is not None and proof.branch.key == here.key)
         assert pane.query_one("#outline", Grid).row.key == row.key  # type: ignore[union-attr]
         assert proof.has_focus
-
-
-async def test_a_resize_at_any_moment(tmp_path: Path) -> None:
-    async with running(tmp_path, *BUS, "--screen", "findings") as pilot:
-        await pane_of(pilot)
-        for size in ((40, 10), (200, 60), (80, 24), (20, 5), (160, 50)):
-            await pilot.resize_terminal(*size)
-            await pilot.press("tab", "j")
-        await until(pilot, lambda: "has fallen off the bus" in screen(pilot.app))
 
 
 async def test_without_anything_read_it_says_why(tmp_path: Path) -> None:

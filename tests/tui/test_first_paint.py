@@ -11,6 +11,8 @@ import pytest
 from tests.conftest import ROOT
 from tests.tui.lab import BUS
 
+pytestmark = pytest.mark.process
+
 HEAVY = {
     "numpy", "sqlmodel", "sqlalchemy", "alembic", "pydantic", "plotly", "msgspec", "psutil", "re2", "yaml", "asyncssh", "dask",
     "prometheus_client", "textual_serve", "aiohttp", "sqlite3", "zstandard", "isal", "markdown_it", "pygments",

@@ -113,6 +113,7 @@ async def begun(pilot: Pilot[int], how: str = "") -> None:
     await until(pilot, lambda: isinstance(pilot.app.screen, WalkDialog))
 
 
+@pytest.mark.process
 async def test_walked_left_in_the_middle_and_gone_on_with(tmp_path: Path, history: str) -> None:
     book = Book(history)
     async with running(tmp_path, *BUS, "--screen", "incidents") as pilot:
@@ -182,6 +183,7 @@ async def test_why_it_cannot_be_walked_is_said(tmp_path: Path, history: str) -> 
         await until(pilot, lambda: pilot.app.screen.over)  # type: ignore[attr-defined]
 
 
+@pytest.mark.process
 async def test_the_app_ends_while_a_command_runs(tmp_path: Path, history: str) -> None:
     async with running(tmp_path, *BUS, "--screen", "incidents") as pilot:
         await shown(pilot, history)

@@ -124,29 +124,39 @@ async def test_a_history_that_breaks_leaves_what_was_known(tmp_path: Path, histo
         assert shown.incident == before
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-async def test_small_and_large(tmp_path: Path, history: str, size: tuple[int, int]) -> None:
-    async with running(tmp_path, *BUS, "--screen", "incidents", size=size) as pilot:
+async def test_small_and_large(tmp_path: Path, history: str) -> None:
+    async with running(tmp_path, *BUS, "--screen", "incidents", size=(200, 60)) as pilot:
         shown = await opened(pilot, history)
-        assert shown.query_one(Page).region.height > 2
-        assert shown.one.steps.region.height > 4
         log = shown.one.timeline
-        assert bool(log.region.height) == (size[1] > 30)
-        await pilot.press("t")
-        await until(pilot, lambda: log.region.height > 4)
-        assert "opened from what was found" in screen(pilot.app)
+        for size in ((200, 60), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert shown.query_one(Page).region.height > 2
+            assert shown.one.steps.region.height > 4
+            assert bool(log.region.height) == (size[1] > 30)
+            await pilot.press("t")
+            await until(pilot, lambda: log.region.height > 4)
+            assert "opened from what was found" in screen(pilot.app)
+            await pilot.press("t")
 
 
-async def test_everything_answers_to_explain(tmp_path: Path, history: str) -> None:
+async def test_everything_answers_to_explain_and_is_copied_and_exported(tmp_path: Path, history: str) -> None:
     async with running(tmp_path, *BUS, "--screen", "incidents") as pilot:
         shown = await opened(pilot, history)
+        assert shown.copied().startswith("journalctl -k -b")
+        sheet = shown.exported()
+        assert sheet is not None
+        assert sheet.data["incident"]["number"] == 1
         said = {shown.question()}
         shown.one.timeline.focus()
         await pilot.pause()
         shown.one.timeline.select("2")
         said.add(shown.question())
         await pilot.press("escape")
-        await pilot.pause()
+        await until(pilot, lambda: not shown.shown_kind)
+        sheet = shown.exported()
+        assert sheet is not None
+        assert [i["number"] for i in sheet.data["incidents"]] == [1]
         said.add(shown.question())
         shown.shelf.focus()
         await pilot.pause()
@@ -165,20 +175,6 @@ async def test_in_chinese_and_where_one_was_the_last_time(tmp_path: Path, histor
         shown = pane(pilot)
         shown.clerk.read()
         await until(pilot, lambda: shown.shown_kind == "incident")
-
-
-async def test_copied_and_exported(tmp_path: Path, history: str) -> None:
-    async with running(tmp_path, *BUS, "--screen", "incidents") as pilot:
-        shown = await opened(pilot, history)
-        assert shown.copied().startswith("journalctl -k -b")
-        sheet = shown.exported()
-        assert sheet is not None
-        assert sheet.data["incident"]["number"] == 1
-        await pilot.press("escape")
-        await until(pilot, lambda: not shown.shown_kind)
-        sheet = shown.exported()
-        assert sheet is not None
-        assert [i["number"] for i in sheet.data["incidents"]] == [1]
 
 
 async def test_from_any_screen_and_by_hand(tmp_path: Path, history: str) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.tui.lab import DBE, app_of, running, screen, understood, until
+from tests.tui.lab import DBE, app_of, running, screen, typed, understood, until
 from tui.screens.knowledge import KnowledgePane
 
 
@@ -25,30 +23,33 @@ async def opened(pilot: Any, name: str) -> None:
     await until(pilot, lambda: pane.reader.page is not None and pane.reader.page.name == name)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
-async def test_search_while_typing_read_follow_and_back(tmp_path: Path, size: tuple[int, int]) -> None:
-    async with running(tmp_path, *DBE, "--screen", "knowledge", size=size) as pilot:
+async def test_search_while_typing_read_follow_and_back(tmp_path: Path) -> None:
+    async with running(tmp_path, *DBE, "--screen", "knowledge", size=(80, 24)) as pilot:
         pane = await ready(pilot)
-        assert "XID codes" in screen(pilot.app)
-        await pilot.press("slash", *"xid 79")
-        await until(pilot, lambda: bool(pane.list.shown) and pane.list.shown[0].key == "xid 79")
-        await pilot.press("enter", "enter")
-        await opened(pilot, "xid 79")
-        assert "fallen off the bus" in screen(pilot.app)
-        assert understood(pane.question())
-        await pilot.press("n")
-        there = pane.reader.link
-        assert there
-        await pilot.press("enter")
-        await opened(pilot, there)
-        await pilot.press("b")
-        await opened(pilot, "xid 79")
-        await pilot.press("escape", "escape")
-        await until(pilot, lambda: "XID codes" in screen(pilot.app))
-        assert app_of(pilot).workspace.name_shown == "knowledge"
-        await pilot.press("escape")
-        await pilot.pause()
-        assert app_of(pilot).workspace.name_shown == "chat"
+        for size in ((80, 24), (120, 40), (200, 60)):
+            await pilot.resize_terminal(*size)
+            if app_of(pilot).workspace.name_shown != "knowledge":
+                await pilot.press("alt+8")
+            await until(pilot, lambda: "XID codes" in screen(pilot.app) and pane.list.has_focus)
+            await typed(pilot, "slash", *"xid 79")
+            await until(pilot, lambda: bool(pane.list.shown) and pane.list.shown[0].key == "xid 79")
+            await pilot.press("enter", "enter")
+            await opened(pilot, "xid 79")
+            assert "fallen off the bus" in screen(pilot.app)
+            assert understood(pane.question())
+            await pilot.press("n")
+            there = pane.reader.link
+            assert there
+            await pilot.press("enter")
+            await opened(pilot, there)
+            await pilot.press("b")
+            await opened(pilot, "xid 79")
+            await pilot.press("escape", "escape")
+            await until(pilot, lambda: "XID codes" in screen(pilot.app))
+            assert app_of(pilot).workspace.name_shown == "knowledge"
+            await pilot.press("escape")
+            await pilot.pause()
+            assert app_of(pilot).workspace.name_shown == "chat"
 
 
 async def test_a_kind_lists_its_pages(tmp_path: Path) -> None:
@@ -64,24 +65,19 @@ async def test_a_kind_lists_its_pages(tmp_path: Path) -> None:
         await until(pilot, lambda: app_of(pilot).workspace.name_shown == "chat")
 
 
-async def test_a_link_is_clicked(tmp_path: Path) -> None:
-    async with running(tmp_path, *DBE, "--screen", "knowledge", size=(80, 24)) as pilot:
-        pane = await ready(pilot)
-        pane.show_target("xid 48")
-        await opened(pilot, "xid 48")
-        await pilot.pause()
-        line, start, _, there = pane.reader._links[0]
-        await pilot.click(pane.reader, offset=(start + 1, line))
-        await opened(pilot, there)
-
-
-async def test_words_that_nobody_knows_and_a_page_that_is_none(tmp_path: Path) -> None:
+async def test_what_nobody_knows_is_said_and_a_link_is_clicked(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "knowledge", size=(80, 24)) as pilot:
         pane = await ready(pilot)
         pane.filter("zzqqxx")
         await until(pilot, lambda: "nothing is known" in screen(pilot.app))
         pane.show_target("xid 99999")
         await until(pilot, lambda: "There is no page" in screen(pilot.app))
+        pane.show_target("xid 48")
+        await opened(pilot, "xid 48")
+        await pilot.pause()
+        line, start, _, there = pane.reader._links[0]
+        await pilot.click(pane.reader, offset=(start + 1, line))
+        await opened(pilot, there)
 
 
 async def test_it_is_kept_and_speaks_chinese(tmp_path: Path) -> None:

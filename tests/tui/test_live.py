@@ -25,19 +25,31 @@ def pane_of(app: GpudiagApp) -> LivePane:
     return pane
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
-async def test_gpus_plots_and_processes_at_every_size(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_gpus_plots_and_processes_at_every_size_and_after_a_storm_of_them(tmp_path: Path) -> None:
     path = recording(tmp_path, 120, every=4)
-    async with running(tmp_path, "--bundle", path, "--screen", "live", size=size) as pilot:
+    async with running(tmp_path, "--bundle", path, "--screen", "live", size=(80, 24)) as pilot:
         app = app_of(pilot)
         await until(pilot, lambda: app.desk.player is not None and len(pane_of(app).gpus.rows) == 8)
-        shown = screen(app)
-        assert "61." in shown
-        assert "/700 W" in shown
-        assert "Power" in shown
-        assert "train.py" in shown
-        assert max(len(line) for line in shown.splitlines()) <= size[0]
-        assert all(p.x + p.cells <= pane_of(app).plots.size.width for p in pane_of(app).plots.places)
+        pane = pane_of(app)
+        for size in ((80, 24), (120, 40), (200, 60)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            shown = screen(app)
+            assert "61." in shown
+            assert "/700 W" in shown
+            assert "Power" in shown
+            assert "train.py" in shown
+            assert max(len(line) for line in shown.splitlines()) <= size[0]
+            assert all(p.x + p.cells <= pane.plots.size.width for p in pane.plots.places)
+        for size in ((20, 5), (300, 90), (41, 9), (80, 24), (7, 3), (110, 16), (200, 60)):
+            await pilot.resize_terminal(*size)
+            app.desk.player.step(-1)  # type: ignore[union-attr]
+            await pilot.pause()
+            lines = screen(app).split("\n")
+            assert len(lines) == size[1]
+            places = pane.plots.places
+            assert all(p.x + p.cells <= pane.plots.size.width for p in places) or not pane.plots.display
+        assert "train.py" in screen(app)
 
 
 async def test_a_driver_that_hangs_leaves_the_last_values_with_their_age(tmp_path: Path) -> None:
@@ -45,6 +57,10 @@ async def test_a_driver_that_hangs_leaves_the_last_values_with_their_age(tmp_pat
         app = app_of(pilot)
         pane = pane_of(app)
         await until(pilot, lambda: app.desk.player is not None and pane.gpu is not None)
+        moment = app.desk.feed.until
+        app.post_message(FrameCame(next(frames(end=END + 100 * SECOND))))  # of a stream that was closed meanwhile
+        await pilot.pause()
+        assert app.desk.feed.until == moment
         last = app.desk.feed.frame
         assert last is not None
         await show(pilot, in_trouble(last, 12))
@@ -117,23 +133,7 @@ async def test_a_place_in_a_plot_is_explained_with_what_was_known_then(tmp_path:
         assert app.workspace.name_shown == "chat"
 
 
-async def test_a_storm_of_sizes_leaves_what_fits(tmp_path: Path) -> None:
-    async with running(tmp_path, "--bundle", recording(tmp_path, 60), "--screen", "live") as pilot:
-        app = app_of(pilot)
-        pane = pane_of(app)
-        await until(pilot, lambda: app.desk.player is not None and pane.gpu is not None)
-        for size in ((20, 5), (300, 90), (41, 9), (80, 24), (7, 3), (110, 16), (200, 60)):
-            await pilot.resize_terminal(*size)
-            app.desk.player.step(-1)  # type: ignore[union-attr]
-            await pilot.pause()
-            lines = screen(app).split("\n")
-            assert len(lines) == size[1]
-            places = pane.plots.places
-            assert all(p.x + p.cells <= pane.plots.size.width for p in places) or not pane.plots.display
-        assert "train.py" in screen(app)
-
-
-async def test_one_metric_of_all_gpus(tmp_path: Path) -> None:
+async def test_one_metric_of_all_gpus_and_what_is_shown_written_to_a_file(tmp_path: Path) -> None:
     async with running(tmp_path, "--bundle", recording(tmp_path, 60), "--screen", "live", size=(200, 60)) as pilot:
         app = app_of(pilot)
         pane = pane_of(app)
@@ -147,6 +147,11 @@ async def test_one_metric_of_all_gpus(tmp_path: Path) -> None:
         await pilot.pause()
         assert "power" in screen(app).casefold()
         assert pane.kept()["all"] is True
+        for suffix in ("md", "json", "html", "txt"):
+            app.workspace.export(str(tmp_path / f"live.{suffix}"))
+            text = (tmp_path / f"live.{suffix}").read_text(encoding="utf-8")
+            assert "GiB" in text
+            assert "train.py" in text
 
 
 async def test_a_recording_of_one_moment_has_bars_and_nothing_to_play(tmp_path: Path) -> None:
@@ -155,27 +160,6 @@ async def test_a_recording_of_one_moment_has_bars_and_nothing_to_play(tmp_path: 
         await until(pilot, lambda: app.desk.player is not None and pane_of(app).gpu is not None)
         pane = pane_of(app)
         assert all(g.gauge is not None or g.note for g in pane.plots.panels.graphs)
-
-
-async def test_readings_of_a_machine_come_and_others_do_not_disturb(tmp_path: Path) -> None:
-    async with running(tmp_path, "--bundle", recording(tmp_path, 60), "--screen", "live") as pilot:
-        app = app_of(pilot)
-        await until(pilot, lambda: app.desk.player is not None)
-        moment = app.desk.feed.until
-        app.post_message(FrameCame(next(frames(end=END + 100 * SECOND))))  # of a stream that was closed meanwhile
-        await pilot.pause()
-        assert app.desk.feed.until == moment
-
-
-async def test_what_is_shown_is_written_to_a_file(tmp_path: Path) -> None:
-    async with running(tmp_path, "--bundle", recording(tmp_path, 60, every=4), "--screen", "live") as pilot:
-        app = app_of(pilot)
-        await until(pilot, lambda: app.desk.player is not None and pane_of(app).gpu is not None)
-        for suffix in ("md", "json", "html", "txt"):
-            app.workspace.export(str(tmp_path / f"live.{suffix}"))
-            text = (tmp_path / f"live.{suffix}").read_text(encoding="utf-8")
-            assert "GiB" in text
-            assert "train.py" in text
 
 
 @given(*(st.integers(least, most) for least, most in ((0, 100), (20, 250), (0, 16), (1, 16), (0, 40), (0, 3))))
@@ -196,7 +180,7 @@ def test_the_parts_never_take_more_lines_than_there_are(
 def test_every_question_is_understood(lang: str) -> None:
     *_, last = frames(60)
     hot = next(f for f in frames(60) if f.gpus[2].reasons)
-    for gpu in (*last.gpus, hot.gpus[2], in_trouble(last, 5).gpus[0], lost(last, 3).gpus[3]):
+    for gpu in (*last.gpus[::3], hot.gpus[2], in_trouble(last, 5).gpus[0], lost(last, 3).gpus[3]):
         said = [questions.of_gpu(gpu, lang), questions.of_reasons(gpu, lang)]
         said += [questions.of_metric(gpu, metric, lang) for metric in (*gpu.values, *gpu.missing)]
         assert not [q for q in set(said) if not understood(q, lang)]

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from textual import events
 from textual.pilot import Pilot
 
@@ -31,6 +32,8 @@ from tui.widgets.keys import KeyHints
 from tui.widgets.replay import ReplayBar
 from tui.widgets.sentence import Sentence
 from tui.widgets.tabs import ScreenTabs
+
+pytestmark = pytest.mark.process
 
 KEYS = [
     "escape",
@@ -140,6 +143,9 @@ WORDS = (
 )  # fmt: skip
 # Not pressed: what ends the app, what looks at the machine that the tests run on, and what writes where tests have no business.
 LEFT_OUT = {"quit", "live", "export"}
+# A walk is as long as most faults need; there are as many as the profile of hypothesis wants (`make fuzz`: 40).
+STEPS = 25
+SEEDS = max(2, settings().max_examples // STEPS)
 SEEN = 3  # characters of the verdict that stand in the narrowest terminal
 LEAVE = 1.0  # seconds that threads of ours may outlive the app
 
@@ -364,10 +370,10 @@ def _ours(before: set[threading.Thread]) -> list[threading.Thread]:
     return [t for t in threading.enumerate() if t not in before and not t.name.startswith("asyncio")]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(SEEDS))
 async def test_a_monkey_breaks_nothing(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    await walk(tmp_path, seed, 35)
+    await walk(tmp_path, seed, STEPS)
 
 
 def _main(first: int, seeds: int, steps: int) -> None:

@@ -14,6 +14,8 @@ from tui import commands
 from tui.screens.nodes import NodesPane
 from tui.widgets.grid import Grid
 
+pytestmark = pytest.mark.machine
+
 SOME = ("--probe", "system", "--probe", "kernel-log")
 
 
@@ -78,6 +80,6 @@ async def test_the_app_begins_with_another_machine(tmp_path: Path, inventory: Pa
         app = app_of(pilot)
         assert app.desk.picture.host == "gpu-12"
         assert app.desk.here is None
-        app.desk.talk.say("what is wrong?", about=app.desk.picture)
+        app.desk.talk.say("is this node healthy?", about=app.desk.picture)
         await until(pilot, lambda: any(t.shown is not None for t in app.workspace.chat.transcript.turns))
         assert "node gpu-12" in screen(app)

@@ -14,6 +14,8 @@ from tests.tui.lab import BUS, app_of, arguments, until
 from tui.app import GpudiagApp
 from tui.widgets.rows import LETTERED, LETTERS, plain
 
+pytestmark = pytest.mark.process
+
 TRUE = json.dumps({"sentences": [{"text": "{gpu_1} has fallen off the bus.", "cites": ["f1"]}]})
 SLOTS = json.dumps({"intent": "explain", "slots": {"xid": [79]}})
 LIE = json.dumps({"sentences": [{"text": "[bold]All is well.[/bold]", "cites": ["f1"]}]})
@@ -32,7 +34,7 @@ def with_model(server: Model, folder: Path) -> GpudiagApp:
     return GpudiagApp(args)
 
 
-async def test_it_appears_below_the_answer(server: Model, tmp_path: Path) -> None:
+async def test_it_appears_below_the_answer_and_what_was_meant_is_asked(server: Model, tmp_path: Path) -> None:
     server.text = TRUE
     app = with_model(server, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -53,26 +55,18 @@ async def test_it_appears_below_the_answer(server: Model, tmp_path: Path) -> Non
         added = "\n".join(after[len(before) :])
         assert "put together by openai/m" in added
         assert "GPU 0000:ba:00.0 has fallen off the bus." in added
-        server.text, asked = LIE, len(server.requests)
+        server.text, requests = LIE, len(server.requests)
         app.ask("can it be used?")
         await until(pilot, lambda: transcript.turns[-1].shown is not None and len(transcript.turns) > first + 1)
-        await until(pilot, lambda: len(server.requests) > asked, 60)
+        await until(pilot, lambda: len(server.requests) > requests, 60)
         await until(pilot, lambda: not any(j.running for j in app.jobs._jobs if j.thread.name == "narration"), 60)
         assert transcript.turns[-1].retold == ("", "")
         narrator = app.workspace.chat._narration._narrator
         assert narrator is not None
-    assert narrator._worker is not None
-    assert narrator._worker.pid is None  # its process ended with the app
-
-
-async def test_what_a_sentence_may_have_meant_is_asked_and_not_done(server: Model, tmp_path: Path) -> None:
-    server.text = SLOTS
-    app = with_model(server, tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: app.desk.picture.diagnosis is not None)
-        transcript = app.workspace.chat.transcript
+        # what a sentence may have meant is asked, and not done
+        server.text, turns = SLOTS, len(transcript.turns)
         app.ask("zork flum 79")
-        await until(pilot, lambda: transcript.turns[-1].shown is not None)
+        await until(pilot, lambda: len(transcript.turns) > turns and transcript.turns[-1].shown is not None)
         asked = transcript.turns[-1]
         before = [plain(row) for row in asked.rows(100, app.t, "en", live=True)[0]]
         await until(pilot, lambda: asked.meant is not None, 60)
@@ -86,3 +80,5 @@ async def test_what_a_sentence_may_have_meant_is_asked_and_not_done(server: Mode
         await until(pilot, lambda: transcript.turns[-1] is not asked and transcript.turns[-1].shown is not None)
         assert "XID 79" in "\n".join(plain(row) for row in transcript.turns[-1].rows(100, app.t, "en", live=True)[0])
         assert "Did you mean" not in "\n".join(plain(row) for row in asked.rows(100, app.t, "en", live=False)[0])
+    assert narrator._worker is not None
+    assert narrator._worker.pid is None  # its process ended with the app

@@ -76,6 +76,7 @@ async def served(folder: Path, environ: dict[str, str]) -> AsyncIterator[tuple[s
         await child.wait()
 
 
+@pytest.mark.process
 async def test_a_visitor_with_the_token_works_in_the_app(tmp_path: Path, clean_environment: dict[str, str]) -> None:
     async with (
         served(tmp_path, clean_environment) as (url, token, server),
@@ -104,6 +105,7 @@ async def test_a_visitor_with_the_token_works_in_the_app(tmp_path: Path, clean_e
         assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.process
 async def test_nobody_else_gets_in(tmp_path: Path, clean_environment: dict[str, str]) -> None:
     async with (
         served(tmp_path, clean_environment) as (url, token, server),

@@ -18,9 +18,12 @@ import psutil
 import pytest
 
 from tests import nvml_lab
-from tests.conftest import ROOT, Gpudiag, component
+from tests.components import component
+from tests.conftest import ROOT, Gpudiag
 from tests.tui.lab import BUS
 from tests.tui.tmux_lab import PATIENCE, PROMPT, Terminal, ended, family, terminal
+
+pytestmark = pytest.mark.machine
 
 MODES = ("#{alternate_on}", "#{cursor_flag}", "#{mouse_any_flag}", "#{wrap_flag}")
 
@@ -87,7 +90,7 @@ def test_alone_it_opens_the_app_on_this_machine_and_ends_while_it_looks(there: T
     assert ended(processes)
 
 
-def test_a_storm_of_sizes(there: Terminal) -> None:
+def test_a_storm_of_sizes_and_it_is_suspended_and_comes_back(there: Terminal) -> None:
     there.gpudiag("tui", *BUS, "--screen", "findings")
     there.wait("fallen off the bus")
     for n in range(40):
@@ -97,33 +100,27 @@ def test_a_storm_of_sizes(there: Terminal) -> None:
     lines = shown.split("\n")[:30]
     assert len(lines) == 30
     assert all(len(line) <= 100 for line in lines)
-    there.press("C-q")
-    there.wait(PROMPT)
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_ends_it_and_the_terminal_is_given_back(there: Terminal, tmp_path: Path, number: int) -> None:
-    stty, before = there.ask("stty -g"), modes(there)
-    there.gpudiag("tui", *BUS, "--screen", "findings")
-    there.wait("fallen off the bus")
-    processes = family(there.app())
-    processes[0].send_signal(number)
-    there.wait(PROMPT)
-    assert there.ask("echo $?") == str(128 + number)
-    assert ended(processes)
-    assert (there.ask("stty -g"), modes(there)) == (stty, before)
-    assert kept(tmp_path)["pane"] == "findings"
-
-
-def test_it_is_suspended_and_comes_back(there: Terminal) -> None:
-    there.gpudiag("tui", *BUS, "--screen", "findings")
-    there.wait("fallen off the bus")
     there.press("C-z")
     there.wait("Stopped")
     there.run("fg")
     there.wait(lambda s: "fallen off the bus" in s.splitlines()[0])
     there.press("C-q")
     there.wait(PROMPT)
+
+
+def test_a_signal_ends_it_and_the_terminal_is_given_back(there: Terminal, tmp_path: Path) -> None:
+    stty, before = there.ask("stty -g"), modes(there)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        (tmp_path / "state" / "tui.json").unlink(missing_ok=True)
+        there.gpudiag("tui", *BUS, "--screen", "findings")
+        there.wait("fallen off the bus")
+        processes = family(there.app())
+        processes[0].send_signal(number)
+        there.wait(PROMPT)
+        assert there.ask("echo $?") == str(128 + number)
+        assert ended(processes)
+        assert (there.ask("stty -g"), modes(there)) == (stty, before)
+        assert kept(tmp_path)["pane"] == "findings"
 
 
 def test_the_window_is_closed(there: Terminal, tmp_path: Path) -> None:
@@ -192,16 +189,13 @@ def test_a_terminal_that_cannot_be_drawn_on(there: Terminal) -> None:
     there.wait("usage:")
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-def test_without_colour_every_state_has_its_mark(
-    tmp_path: Path, clean_environment: dict[str, str], size: tuple[int, int]
-) -> None:
-    component("tmux")
-    with terminal(tmp_path, clean_environment, size) as there:
-        there.gpudiag("tui", *BUS, "--screen", "findings", prefix="NO_COLOR=1 ")
-        there.wait("fallen off the bus")
-        there.wait(lambda s: "✖" in s.splitlines()[0])
+def test_without_colour_every_state_has_its_mark(there: Terminal) -> None:
+    there.gpudiag("tui", *BUS, "--screen", "findings", prefix="NO_COLOR=1 ")
+    there.wait("fallen off the bus")
+    for width, height in ((80, 24), (200, 60)):
+        there.resize(width, height)
+        there.wait(lambda s: "✖" in s.splitlines()[0] and "Explain" in s.rstrip().splitlines()[-1])
         coloured = there.tmux("capture-pane", "-p", "-e")
         assert "\x1b[38;2;" not in coloured
-        there.press("C-q")
-        there.wait(PROMPT)
+    there.press("C-q")
+    there.wait(PROMPT)

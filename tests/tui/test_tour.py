@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import ROOT
 from tests.tui.lab import BUS, app_of, running
 from tui import commands
@@ -34,6 +36,7 @@ def test_every_key_is_told() -> None:
             assert SHOWN.get(key, key) in told, key
 
 
+@pytest.mark.process
 async def test_every_command_of_every_screen_is_told(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS) as pilot:
         app = app_of(pilot)

@@ -20,6 +20,8 @@ from tui.widgets.grid import Grid
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
+pytestmark = pytest.mark.process
+
 STARVED = str(DEMOS / "data-starved" / "rank0.json.gz")
 LATE = str(ROOT / "tests" / "traces" / "late-rank")
 
@@ -36,16 +38,29 @@ async def seen(pilot: Pilot[Any], *words: str) -> str:
     return screen(pilot.app)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
-async def test_a_trace_of_the_command_line_is_told_at_once(tmp_path: Path, size: tuple[int, int]) -> None:
-    async with running(tmp_path, "--trace", STARVED, *BUS, size=size) as pilot:
-        await seen(pilot, "DATA-BOUND", "computing", "waiting for data", "8 whole iterations", "71.6 %")
-        await pilot.press("w")
-        shown = await seen(pilot, "whole trace", "28.9 %")
-        assert "289.2 ms" in shown
+async def test_a_trace_of_the_command_line_is_told_at_once_at_any_size_in_any_language(tmp_path: Path) -> None:
+    async with running(tmp_path, "--trace", STARVED, *BUS, size=(80, 24)) as pilot:
+        for size in ((80, 24), (120, 40), (200, 60)):
+            await pilot.resize_terminal(*size)
+            await seen(pilot, "DATA-BOUND", "computing", "waiting for data", "8 whole iterations", "71.6 %")
+            await pilot.press("w")
+            shown = await seen(pilot, "whole trace", "28.9 %")
+            assert "289.2 ms" in shown
+            await pilot.press("w")
+        for view in ("flame", "iterations", "overview"):
+            pane(pilot).go(view)
+            for size in ((40, 10), (200, 60), (1, 1), (60, 15), (120, 40)):
+                await pilot.resize_terminal(*size)
+        await seen(pilot, "Where the time went", "waiting for data")
+        commands.run(app_of(pilot), "lang zh")
+        shown = await seen(pilot, "时间去向", "概览", "等待数据")
+        assert "Where the time went" not in shown
+        assert pane(pilot).question() == "是计算受限吗？"
+        pane(pilot).go("flame")
+        await seen(pilot, "算子")
 
 
-async def test_the_views_follow_each_other(tmp_path: Path) -> None:
+async def test_the_views_follow_each_other_and_are_exported(tmp_path: Path) -> None:
     async with running(tmp_path, "--trace", STARVED, *BUS, size=(200, 60)) as pilot:
         await seen(pilot, "DATA-BOUND")
         await pilot.press("v")
@@ -59,9 +74,19 @@ async def test_the_views_follow_each_other(tmp_path: Path) -> None:
         await seen(pilot, "GPU time", "kernel")
         await pilot.press("V", "V")
         await seen(pilot, "std dev")
+        target = tmp_path / "kernels.md"
+        await until(pilot, lambda: bool(pane(pilot).query(Grid)) and bool(pane(pilot).query_one(Grid).rows))
+        commands.run(app_of(pilot), f"export {target}")
+        await until(pilot, target.exists)
+        assert "gemm" in target.read_text()
+        pane(pilot).go("iterations")
+        await seen(pilot, "UNEVEN")
+        await pilot.press("d")  # two steps are compared
+        shown = await seen(pilot, "SLOWER", "difference")
+        assert "data loader" in shown
 
 
-async def test_the_flame_graph_zooms_and_searches(tmp_path: Path) -> None:
+async def test_the_flame_graph_zooms_by_key_and_by_click_and_searches(tmp_path: Path) -> None:
     async with running(tmp_path, "--trace", STARVED, *BUS, size=(120, 40)) as pilot:
         await seen(pilot, "DATA-BOUND")
         pane(pilot).go("flame")
@@ -94,20 +119,12 @@ async def test_the_flame_graph_zooms_and_searches(tmp_path: Path) -> None:
         assert app_of(pilot).workspace.name_shown == "traces"
         await pilot.press("g")
         assert first in {box.frame for row in flame.rows for box in row}
-
-
-async def test_a_click_zooms_and_a_click_on_a_caller_goes_back(tmp_path: Path) -> None:
-    async with running(tmp_path, "--trace", STARVED, *BUS, size=(120, 40)) as pilot:
-        await seen(pilot, "DATA-BOUND")
-        pane(pilot).go("flame")
-        await until(pilot, lambda: bool(pane(pilot).query(Flame)) and bool(pane(pilot).query_one(Flame).rows))
-        flame = pane(pilot).query_one(Flame)
         box = flame.rows[3][0]
         await pilot.click(Flame, offset=(box.x, 3))
         await pilot.pause()
         assert flame.focus_at == box.frame
         top = flame.rows[0][0].frame
-        await pilot.click(Flame, offset=(5, 0))
+        await pilot.click(Flame, offset=(5, 0))  # on a caller: back
         await pilot.pause()
         assert flame.focus_at == top
 
@@ -124,23 +141,14 @@ async def test_a_row_is_explained_from_the_trace_and_the_talk_goes_on_about_it(t
         pane(pilot).go("iterations")
         await seen(pilot, "UNEVEN")
         assert pane(pilot).question() == "why is step 6 slow?"
-
-
-async def test_two_steps_are_compared(tmp_path: Path) -> None:
-    async with running(tmp_path, "--trace", STARVED, *BUS, size=(120, 40)) as pilot:
-        await seen(pilot, "DATA-BOUND")
-        pane(pilot).go("iterations")
-        await seen(pilot, "UNEVEN")
-        await pilot.press("d")
-        shown = await seen(pilot, "SLOWER", "difference")
-        assert "data loader" in shown
-
-
-async def test_two_files_are_compared(tmp_path: Path) -> None:
-    fast, slow = (compute_bound(3).save(tmp_path / "fast.json"), data_bound(0.6).save(tmp_path / "slow.json"))
-    async with running(tmp_path, *BUS, "--screen", "traces") as pilot:
-        commands.run(app_of(pilot), f"diff {fast} {slow}")
-        await seen(pilot, "fast", "difference", "idle")
+        for view, kind in (("kernels", "kernel sm90_xmma_gemm"), ("operators", "operator aten::mm")):
+            pane(pilot).go(view)
+            asked = f"how much time does {kind}"
+            await until(pilot, lambda asked=asked: pane(pilot).question().startswith(asked))  # type: ignore[misc]
+            pane(pilot).explain()
+            each = "382 us" if view == "kernels" else "766 us"
+            await until(pilot, lambda each=each: not talk.busy and each in screen(pilot.app))  # type: ignore[misc]
+        assert "Nothing is known here" not in screen(pilot.app)
 
 
 async def test_ranks_are_compared_and_chosen(tmp_path: Path) -> None:
@@ -179,6 +187,21 @@ async def test_what_cannot_be_read_is_said_in_the_readers_words(tmp_path: Path) 
         await seen(pilot, "✖")
         commands.run(app_of(pilot), f"trace {tmp_path}/none.json")
         await seen(pilot, "none.json")
+
+
+async def test_stacks_and_reports_of_others_are_shown_and_two_files_compared(tmp_path: Path) -> None:
+    stacks, report = tmp_path / "stacks.txt", tmp_path / "report.csv"
+    stacks.write_text("main;train;step 7\nmain;load 3\n")
+    report.write_text(NCU)
+    fast, slow = (compute_bound(3).save(tmp_path / "fast.json"), data_bound(0.6).save(tmp_path / "slow.json"))
+    async with running(tmp_path, *BUS, "--screen", "traces") as pilot:
+        commands.run(app_of(pilot), f"diff {fast} {slow}")
+        await seen(pilot, "fast", "difference", "idle")
+        commands.run(app_of(pilot), f"trace {stacks}")
+        await seen(pilot, "train", "10 samples")
+        commands.run(app_of(pilot), f"trace {report}")
+        await seen(pilot, "LATENCY-BOUND", "softmax")
+        assert pane(pilot).question() == "which kernel is the worst?"
 
 
 async def test_reading_is_given_up(tmp_path: Path) -> None:
@@ -230,70 +253,3 @@ async def test_what_was_open_is_open_again(tmp_path: Path) -> None:
         )
         await pilot.press("o")
         await seen(pilot, "data-starved/rank0.json.gz", "DATA-BOUND")
-
-
-async def test_folded_stacks_are_a_flame_graph(tmp_path: Path) -> None:
-    path = tmp_path / "stacks.txt"
-    path.write_text("main;train;step 7\nmain;load 3\n")
-    async with running(tmp_path, "--trace", str(path), *BUS) as pilot:
-        await seen(pilot, "train", "10 samples")
-
-
-async def test_a_report_of_nsight_compute_is_shown_as_the_command_tells_it(tmp_path: Path) -> None:
-    path = tmp_path / "report.csv"
-    path.write_text(NCU)
-    async with running(tmp_path, "--trace", str(path), *BUS) as pilot:
-        await seen(pilot, "LATENCY-BOUND", "softmax")
-        assert pane(pilot).question() == "which kernel is the worst?"
-
-
-async def test_it_speaks_chinese(tmp_path: Path) -> None:
-    async with running(tmp_path, "--trace", STARVED, *BUS, lang="zh") as pilot:
-        await seen(pilot, "时间去向", "等待数据")
-        pane(pilot).go("flame")
-        await until(pilot, lambda: bool(pane(pilot).query(Flame)) and bool(pane(pilot).query_one(Flame).rows))
-        assert "算子" in screen(pilot.app)
-
-
-async def test_a_view_is_exported(tmp_path: Path) -> None:
-    target = tmp_path / "kernels.md"
-    async with running(tmp_path, "--trace", STARVED, *BUS) as pilot:
-        await seen(pilot, "DATA-BOUND")
-        pane(pilot).go("kernels")
-        await until(pilot, lambda: bool(pane(pilot).query(Grid)) and bool(pane(pilot).query_one(Grid).rows))
-        commands.run(app_of(pilot), f"export {target}")
-        await until(pilot, target.exists)
-    assert "gemm" in target.read_text()
-
-
-async def test_another_language_at_any_time(tmp_path: Path) -> None:
-    async with running(tmp_path, "--trace", STARVED, *BUS, size=(200, 60)) as pilot:
-        await seen(pilot, "DATA-BOUND", "Where the time went")
-        commands.run(app_of(pilot), "lang zh")
-        shown = await seen(pilot, "时间去向", "概览")
-        assert "Where the time went" not in shown
-        assert pane(pilot).question() == "是计算受限吗？"
-
-
-async def test_any_size_at_any_time(tmp_path: Path) -> None:
-    async with running(tmp_path, "--trace", STARVED, *BUS, size=(120, 40)) as pilot:
-        await seen(pilot, "DATA-BOUND")
-        for view in ("flame", "iterations", "overview"):
-            pane(pilot).go(view)
-            for size in ((40, 10), (200, 60), (1, 1), (60, 15), (120, 40)):
-                await pilot.resize_terminal(*size)
-        await seen(pilot, "Where the time went", "waiting for data")
-
-
-async def test_a_row_is_explained_by_its_name(tmp_path: Path) -> None:
-    async with running(tmp_path, "--trace", STARVED, *BUS, size=(160, 50)) as pilot:
-        await seen(pilot, "DATA-BOUND")
-        talk = app_of(pilot).desk.talk
-        for view, kind in (("kernels", "kernel sm90_xmma_gemm"), ("operators", "operator aten::mm")):
-            pane(pilot).go(view)
-            asked = f"how much time does {kind}"
-            await until(pilot, lambda asked=asked: pane(pilot).question().startswith(asked))  # type: ignore[misc]
-            pane(pilot).explain()
-            each = "382 us" if view == "kernels" else "766 us"
-            await until(pilot, lambda each=each: not talk.busy and each in screen(pilot.app))  # type: ignore[misc]
-        assert "Nothing is known here" not in screen(pilot.app)

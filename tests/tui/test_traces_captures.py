@@ -11,6 +11,8 @@ from tests.tui.lab import BUS, app_of, running, screen, understood, until
 from tui.traces.pane import TracesPane
 from tui.widgets.bars import Bars
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -19,9 +21,12 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return documents.written(tmp_path / "data" / "gpudiag" / "captures" / "20260102T030405-4242", documents.two_ranks())
 
 
-async def test_a_capture_is_listed_and_opened(tmp_path: Path, kept: Path) -> None:
+async def test_a_capture_is_listed_and_opened_and_each_line_explained_from_it(tmp_path: Path, kept: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "traces", size=(200, 60)) as pilot:
+        pane = app_of(pilot).workspace.pane
+        assert isinstance(pane, TracesPane)
         await until(pilot, lambda: kept.name in screen(pilot.app))
+        assert understood(pane.question())
         await pilot.press("enter")
         await until(
             pilot, lambda: "waiting for the data loader" in screen(pilot.app) or "collectives" in screen(pilot.app)
@@ -30,15 +35,6 @@ async def test_a_capture_is_listed_and_opened(tmp_path: Path, kept: Path) -> Non
         assert "rank 1 (pid 4243)" in shown
         assert "? torch: consent was not given · --yes agrees to it" in shown
         assert "one thread of kineto stays" in shown
-
-
-async def test_each_line_of_a_capture_is_explained_from_it(tmp_path: Path, kept: Path) -> None:
-    async with running(tmp_path, *BUS, "--screen", "traces", size=(200, 60)) as pilot:
-        pane = app_of(pilot).workspace.pane
-        assert isinstance(pane, TracesPane)
-        await until(pilot, lambda: kept.name in screen(pilot.app))
-        assert understood(pane.question())
-        await pilot.press("enter")
         await until(pilot, lambda: "Found" in screen(pilot.app))
         assert pane.opened.inputs == (f"{kept}/capture.json",)
         bars = pane.query_one("Capture Bars", Bars)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from textual import events
 
-from tests.tui.lab import BUS, DBE, DEMOS, app_of, running, screen, until
-from tui import commands
+from tests.tui.lab import BUS, DBE, DEMOS, app_of, arguments, running, screen, typed, until
+from tui import commands, memory
 from tui.themes import NAMES
 from tui.widgets.command_line import CommandLine
 
@@ -21,26 +20,27 @@ async def test_the_verdict_stands_in_the_first_line(tmp_path: Path) -> None:
         assert "✖" in first
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=["80x24", "120x40", "200x60"])
-async def test_one_side_or_both(tmp_path: Path, size: tuple[int, int]) -> None:
-    async with running(tmp_path, *BUS, "--screen", "findings", size=size) as pilot:
-        await pilot.pause()
-        workspace = app_of(pilot).workspace
-        both = size[0] >= 110
-        assert workspace.query_one("#right").display
-        assert bool(workspace.query_one("#left").region.width) == both
-        await pilot.press("c")
-        await pilot.pause()
-        assert workspace.name_shown == "chat"
-        assert bool(workspace.query_one("#right").region.width) == both
-        await pilot.press("escape")
-        await pilot.pause()
-        assert workspace.name_shown == "findings"
+async def test_one_side_or_both(tmp_path: Path) -> None:
+    async with running(tmp_path, *BUS, "--screen", "findings", size=(80, 24)) as pilot:
+        for size in ((80, 24), (200, 60), (110, 30)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            workspace = app_of(pilot).workspace
+            both = size[0] >= 110
+            assert workspace.query_one("#right").display
+            assert bool(workspace.query_one("#left").region.width) == both
+            await pilot.press("c")
+            await pilot.pause()
+            assert workspace.name_shown == "chat"
+            assert bool(workspace.query_one("#right").region.width) == both
+            await pilot.press("escape")
+            await pilot.pause()
+            assert workspace.name_shown == "findings"
 
 
 async def test_a_command_that_is_none_is_told_with_its_nearest(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
-        await pilot.press("colon", *"thme dark", "enter")
+        await typed(pilot, "colon", *"thme dark", "enter")
         await until(pilot, lambda: ":thme" in screen(pilot.app))
         assert "theme" in screen(pilot.app)
 
@@ -54,13 +54,14 @@ async def test_tab_completes_a_command(tmp_path: Path) -> None:
         assert commands.completions(app, "open /no/such/folder/") == []
 
 
-@pytest.mark.parametrize("theme", NAMES)
-async def test_themes(tmp_path: Path, theme: str) -> None:
+async def test_themes(tmp_path: Path) -> None:
+    assert len(NAMES) > 2
     async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
-        commands.run(app_of(pilot), f"theme {theme}")
-        await pilot.pause()
-        assert pilot.app.theme == theme
-        assert "double-bit ECC" in screen(pilot.app)
+        for theme in NAMES:
+            commands.run(app_of(pilot), f"theme {theme}")
+            await pilot.pause()
+            assert pilot.app.theme == theme
+            assert "double-bit ECC" in screen(pilot.app)
 
 
 async def test_another_language_at_once(tmp_path: Path) -> None:
@@ -70,24 +71,27 @@ async def test_another_language_at_once(tmp_path: Path) -> None:
         assert "双比特" in screen(pilot.app).splitlines()[0]
 
 
-@pytest.mark.parametrize("kind", ["md", "html", "json", "txt", "svg"])
-async def test_what_is_shown_can_be_written(tmp_path: Path, kind: str) -> None:
+async def test_what_is_shown_can_be_written(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
-        target = tmp_path / f"out.{kind}"
-        commands.run(app_of(pilot), f"export {target}")
-        text = target.read_text()
-        assert "double-bit" in text.replace("&#160;", " ")
-        if kind == "json":
-            assert json.loads(text)
-        await pilot.press("colon", *f"export {target}", "enter")  # what is there is not overwritten
-        await until(pilot, lambda: "exists already" in screen(pilot.app))
-        assert target.read_text() == text
+        for kind in ("md", "html", "json", "txt", "svg"):
+            target = tmp_path / f"out.{kind}"
+            commands.run(app_of(pilot), f"export {target}")
+            text = target.read_text()
+            assert "double-bit" in text.replace("&#160;", " "), kind
+            if kind == "json":
+                assert json.loads(text)
+            pilot.app.clear_notifications()
+            await pilot.press("colon")
+            app_of(pilot).workspace.query_one(CommandLine).line.value = f"export {target}"
+            await pilot.press("enter")  # what is there is not overwritten
+            await until(pilot, lambda: "exists already" in screen(pilot.app))
+            assert target.read_text() == text, kind
 
 
 async def test_another_recording_and_back(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
         app = app_of(pilot)
-        commands.run(app, f"open {DEMOS / 'off-the-bus' / 'bundle'}")
+        commands.run(app, f"open {BUS[1]}")
         await until(pilot, lambda: "fallen off the bus" in screen(app).splitlines()[0])
         await pilot.press("ctrl+o")
         await until(pilot, lambda: "double-bit" in screen(app).splitlines()[0])
@@ -97,7 +101,7 @@ async def test_another_recording_and_back(tmp_path: Path) -> None:
 
 async def test_a_file_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
-        await pilot.press("colon", *"open /no/such/file", "enter")
+        await typed(pilot, "colon", *"open /no/such/file", "enter")
         await until(pilot, lambda: "no such file" in screen(pilot.app))
         assert "double-bit" in screen(pilot.app).splitlines()[0]
 
@@ -119,12 +123,14 @@ async def test_where_one_was_is_kept(tmp_path: Path) -> None:
         assert app_of(pilot).workspace.pane_name == "log"
 
 
-@pytest.mark.parametrize(
-    "kept", ["", "{", "[]", '{"schema": "gpudiag/tui/1", "theme": 7, "pane": ["x"], "screen-log": 3}']
-)
-async def test_a_memory_that_is_none_is_no_trouble(tmp_path: Path, kept: str) -> None:
-    (tmp_path / "state").mkdir()
-    (tmp_path / "state" / "tui.json").write_text(kept)
+async def test_a_memory_that_is_none_is_no_trouble(tmp_path: Path) -> None:
+    file = tmp_path / "state" / "tui.json"
+    file.parent.mkdir()
+    for nothing in ("", "{", "[]", '{"schema": "other", "theme": "light"}'):
+        file.write_text(nothing)
+        assert memory.load(arguments(tmp_path).settings) == {}, nothing
+    file.write_text('{"schema": "gpudiag/tui/1", "theme": 7, "pane": ["x"], "screen-log": 3}')
+    assert memory.load(arguments(tmp_path).settings)
     async with running(tmp_path, *DBE) as pilot:
         assert "double-bit" in screen(pilot.app).splitlines()[0]
 
@@ -160,7 +166,7 @@ async def test_what_is_typed_in_one_burst_goes_into_the_command_line_each_time(t
 async def test_a_filter_is_told_while_it_is_in_force(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "findings", size=(80, 24)) as pilot:
         await pilot.pause()
-        await pilot.press("slash", *"gpu", "enter")
+        await typed(pilot, "slash", *"gpu", "enter")
         await until(pilot, lambda: "gpu  (Esc)" in screen(pilot.app).splitlines()[-1])
         await pilot.press("escape")
         await until(pilot, lambda: "(Esc)" not in screen(pilot.app).splitlines()[-1])

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from tests.conftest import ROOT, component
+from tests.components import component
+from tests.conftest import ROOT
 
 PATIENCE = 60.0  # seconds until something that must come is missed: machines are slow at times
 PROMPT = "there>"

@@ -18,6 +18,8 @@ import pytest
 from tests.conftest import ROOT, Answer, Gpudiag
 from tests.live_jobs import Job
 
+pytestmark = pytest.mark.process
+
 ME = str(os.getpid())
 NONSENSE = [
     ["--pid", "self"], ["--pid", "0"], ["--pid", "-1"], ["--pid", "1;rm"], ["--pid", "\x1b[31m1"], ["--pid", "١٢"], ["--pid", "9" * 5000],
@@ -54,6 +56,7 @@ def hostile() -> Iterator[Job]:
         yield job
 
 
+@pytest.mark.machine
 def test_what_a_job_calls_its_things_is_obeyed_by_no_terminal_and_no_page(
     hostile: Job, gpudiag: Gpudiag, tmp_path: Path
 ) -> None:
@@ -66,7 +69,7 @@ def test_what_a_job_calls_its_things_is_obeyed_by_no_terminal_and_no_page(
         "--with",
         "stacks,cpu",
         "--duration",
-        "1s",
+        "500ms",
         "--format",
         "json",
         "-o",
@@ -105,23 +108,13 @@ def _of(pid: int) -> list[str]:
 
 
 def test_killed_in_the_middle_nothing_of_it_goes_on(tmp_path: Path, clean_environment: dict[str, str]) -> None:
+    """In a fresh interpreter: what it leaves lies in its own TMPDIR."""
+    environment = clean_environment | {"XDG_DATA_HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
     with Job("loop.py") as job:
-        argv = [
-            sys.executable,
-            "-m",
-            "assistant",
-            "profile",
-            "--pid",
-            str(job.pid),
-            "--with",
-            "stacks,cpu",
-            "--duration",
-            "10s",
-        ]
-        environment = clean_environment | {"XDG_DATA_HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
-        with subprocess.Popen(
-            argv, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as child:
+        words = ("--pid", str(job.pid), "--with", "stacks,cpu", "--duration", "10s")
+        argv = [sys.executable, "-m", "assistant", "profile", *words]
+        nowhere = subprocess.DEVNULL
+        with subprocess.Popen(argv, cwd=ROOT, env=environment, stdout=nowhere, stderr=nowhere) as child:
             try:
                 until = time.monotonic() + 60
                 while len(_of(job.pid)) < 2:

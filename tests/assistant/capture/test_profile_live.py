@@ -6,8 +6,6 @@ import json
 import os
 import pty
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,10 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT, Answer, Gpudiag
-from tests.live_jobs import Job, Ranks, torch_python
+from tests.command_server import Command, CommandServer
+from tests.conftest import Answer, Gpudiag
+from tests.live_jobs import Job, Ranks, precede, torch_python
 
-pytestmark = pytest.mark.usefixtures("alone")
+pytestmark = [pytest.mark.machine, pytest.mark.usefixtures("alone")]
 Profile = Callable[..., Answer]
 
 
@@ -35,9 +34,11 @@ def profile(gpudiag: Gpudiag, tmp_path: Path) -> Profile:
 
 
 @pytest.fixture
-def job() -> Iterator[Job]:
-    """A training loop whose loader is slow."""
-    with Job("train.py", "--fault", "data", interpreter=torch_python()) as running:
+def job(tmp_path: Path) -> Iterator[Job]:
+    """A training loop whose loader is slow; it rests between captures, and comes before other work."""
+    captures = tmp_path / "gpudiag/captures"
+    with Job("train.py", "--fault", "data", interpreter=torch_python(), captures=captures) as running:
+        precede(running.pid, -12)
         yield running
 
 
@@ -55,7 +56,7 @@ def outcomes(found: dict[str, Any], target: int = 0) -> dict[str, str]:
 
 def test_from_outside_the_planted_function_is_named_and_nothing_is_touched(profile: Profile, job: Job) -> None:
     before = job.iterations
-    answer = profile("--pid", str(job.pid), "--duration", "1500ms", "--with", "stacks,cpu", "--format", "json")
+    answer = profile("--pid", str(job.pid), "--duration", "1s", "--with", "stacks,cpu", "--format", "json")
     found = data(answer)
     assert answer.code == 1, answer.err
     assert outcomes(found) == {"stacks": "ok", "cpu": "ok"}
@@ -77,19 +78,20 @@ def test_without_a_terminal_and_without_yes_only_the_gentle_part_is_done(profile
     assert "USDT" not in job.output
 
 
-def test_with_consent_operators_come_from_inside_and_the_job_goes_on(
-    profile: Profile, job: Job, tmp_path: Path
+def test_with_consent_operators_come_from_inside_a_fresh_interpreter_and_the_job_goes_on(
+    profile: Profile, tmp_path: Path
 ) -> None:
-    answer = profile(
-        "--pid", str(job.pid), "--yes", "--duration", "1s", "-o", str(tmp_path / "out"), "--format", "json"
-    )
-    found = data(answer)
-    assert outcomes(found)["torch"] in ("ok", "partial"), found
-    assert found["targets"][0]["iterations"]["count"] > 0
-    (trace,) = found["traces"]
-    assert Path(trace).is_file()
-    assert Path(trace).parent == tmp_path / "out"
-    job.advance(5)
+    with Job("train.py", "--fault", "data", interpreter=torch_python(), plain=True) as job:
+        answer = profile(
+            "--pid", str(job.pid), "--yes", "--duration", "700ms", "-o", str(tmp_path / "out"), "--format", "json"
+        )
+        found = data(answer)
+        assert outcomes(found)["torch"] in ("ok", "partial"), found
+        assert found["targets"][0]["iterations"]["count"] > 0
+        (trace,) = found["traces"]
+        assert Path(trace).is_file()
+        assert Path(trace).parent == tmp_path / "out"
+        job.advance(5)
     assert not [p for p in Path("/tmp").glob("gpudiag-*") if p.stat().st_uid == os.getuid() and str(job.pid) in p.name]
     raw = json.loads((tmp_path / "out" / "capture.json").read_text())
     assert [o for o in raw["observations"] if o["fact"] == "operator.hot"]
@@ -132,8 +134,8 @@ def test_a_dry_run_says_what_would_be_and_touches_nothing(profile: Profile, job:
     assert "kernels" in text.out
 
 
-def test_a_job_that_hangs_is_looked_at_and_the_guilty_rank_named(profile: Profile) -> None:
-    with Ranks("--hang", "1", "--hang-after", "20") as ranks:
+def test_a_job_that_hangs_in_fresh_interpreters_is_looked_at_and_the_guilty_rank_named(profile: Profile) -> None:
+    with Ranks("--hang", "1", "--hang-after", "20", plain=True) as ranks:
         ranks.jobs[1].wait("hung")
         time.sleep(0.5)
         answer = profile("--pid", str(ranks.jobs[0].pid), "--all-ranks", "--yes", "--format", "json")
@@ -146,10 +148,10 @@ def test_a_job_that_hangs_is_looked_at_and_the_guilty_rank_named(profile: Profil
         assert not any("USDT" in j.output for j in ranks.jobs)
 
 
-def test_the_rank_that_is_late_is_named_with_its_function(profile: Profile) -> None:
-    with Ranks("--slow-rank", "1", "--slow", "0.06") as ranks:
+def test_the_rank_that_is_late_is_named_with_its_function(profile: Profile, tmp_path: Path) -> None:
+    with Ranks("--slow-rank", "1", "--slow", "0.06", captures=tmp_path / "gpudiag/captures") as ranks:
         pids = ",".join(str(j.pid) for j in ranks.jobs)
-        answer = profile("--pid", pids, "--with", "stacks,cpu", "--format", "json")
+        answer = profile("--pid", pids, "--with", "stacks,cpu", "--duration", "1s", "--format", "json")
         found = data(answer)
         assert answer.code == 1
         assert found["verdict"]["text"].startswith("rank 1"), found["verdict"]
@@ -157,50 +159,31 @@ def test_the_rank_that_is_late_is_named_with_its_function(profile: Profile) -> N
 
 
 @contextmanager
-def capturing(pid: int, tmp_path: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+def capturing(server: CommandServer, job: Job, tmp_path: Path, environment: dict[str, str]) -> Iterator[Command]:
     """A capture of ten seconds that has begun."""
-    argv = [
-        sys.executable,
-        "-m",
-        "assistant",
-        "profile",
-        "--pid",
-        str(pid),
-        "--with",
-        "stacks,cpu",
-        "--duration",
-        "10s",
-        "--format",
-        "json",
-    ]
-    child = subprocess.Popen(
-        argv,
-        cwd=ROOT,
-        env=environment | {"XDG_DATA_HOME": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        until = time.monotonic() + 60
-        while not _children(child.pid, "py-spy"):
-            assert child.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.1)
-        time.sleep(2)
-        yield child
-    finally:
-        child.kill()
-        child.communicate()
+    words = ("profile", "--pid", str(job.pid), "--with", "stacks,cpu", "--duration", "10s", "--format", "json")
+    with server.start(words, env=environment | {"XDG_DATA_HOME": str(tmp_path)}) as command:
+        try:
+            until = time.monotonic() + 60
+            while not _children(command.pid, "py-spy"):
+                assert command.poll() is None
+                assert time.monotonic() < until
+                time.sleep(0.1)
+            time.sleep(0.5)
+            job.advance(10)
+            yield command
+        finally:
+            command.kill()
 
 
 def test_ctrl_c_ends_the_capture_and_keeps_what_was_got(
-    job: Job, tmp_path: Path, clean_environment: dict[str, str]
+    command_server: CommandServer, job: Job, tmp_path: Path, clean_environment: dict[str, str]
 ) -> None:
-    with capturing(job.pid, tmp_path, clean_environment) as child:
-        spies = _children(child.pid, "py-spy")
-        child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=60)
-    assert child.returncode == 130, err.decode()
+    with capturing(command_server, job, tmp_path, clean_environment) as command:
+        spies = _children(command.pid, "py-spy")
+        command.send_signal(signal.SIGINT)
+        out, err = command.communicate(timeout=60)
+    assert command.returncode == 130, err
     found = json.loads(out)
     assert outcomes(found)["stacks"] == "ok"
     assert found["seconds"] < 10
@@ -208,11 +191,13 @@ def test_ctrl_c_ends_the_capture_and_keeps_what_was_got(
     job.advance(3)
 
 
-def test_a_process_that_ends_in_between_is_told(job: Job, tmp_path: Path, clean_environment: dict[str, str]) -> None:
-    with capturing(job.pid, tmp_path, clean_environment) as child:
+def test_a_process_that_ends_in_between_is_told(
+    command_server: CommandServer, job: Job, tmp_path: Path, clean_environment: dict[str, str]
+) -> None:
+    with capturing(command_server, job, tmp_path, clean_environment) as command:
         os.kill(job.pid, signal.SIGKILL)
-        out, err = child.communicate(timeout=90)
-    assert child.returncode == 1, err.decode()
+        out, err = command.communicate(timeout=90)
+    assert command.returncode == 1, err
     assert json.loads(out)["targets"][0]["clean"] is False
 
 
@@ -231,29 +216,14 @@ def _children(pid: int, name: str) -> list[int]:
 
 @pytest.mark.parametrize(("said", "torch"), [("n", "declined"), ("y", "ok")], ids=["no", "yes"])
 def test_on_a_terminal_the_cost_is_said_and_consent_is_asked(
-    job: Job, tmp_path: Path, clean_environment: dict[str, str], said: str, torch: str
+    command_server: CommandServer, job: Job, tmp_path: Path, clean_environment: dict[str, str], said: str, torch: str
 ) -> None:
     ours, theirs = pty.openpty()
-    argv = [
-        sys.executable,
-        "-m",
-        "assistant",
-        "profile",
-        "--pid",
-        str(job.pid),
-        "--duration",
-        "500ms",
-        "--format",
-        "json",
-    ]
-    child = subprocess.Popen(
-        argv,
-        cwd=ROOT,
-        env=clean_environment | {"XDG_DATA_HOME": str(tmp_path)},
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-    )
+    words = ("profile", "--pid", str(job.pid), "--duration", "500ms", "--format", "json")
+    shown = tmp_path / "shown"
+    with shown.open("wb") as out:
+        environment = clean_environment | {"XDG_DATA_HOME": str(tmp_path)}
+        command = command_server.begin(words, [theirs, out.fileno(), theirs], env=environment)
     asked = ""
     try:
         os.close(theirs)
@@ -263,15 +233,14 @@ def test_on_a_terminal_the_cost_is_said_and_consent_is_asked(
         os.write(ours, f"{said}\n".encode())
         with ThreadPoolExecutor(1) as pool:
             rest = pool.submit(_drain, ours)
-            out, _ = child.communicate(timeout=120)
+            command.wait(120)
             rest.result()
     finally:
-        child.kill()
-        child.wait()
+        command.kill()
         os.close(ours)
     assert "150 ms" in asked
     assert "stderr" in asked
-    got = outcomes(json.loads(out))
+    got = outcomes(json.loads(shown.read_text()))
     assert got["stacks"] == "ok"
     assert got["torch"] in (torch, "partial" if torch == "ok" else torch)
     assert ("USDT" in job.output) == (said == "y")

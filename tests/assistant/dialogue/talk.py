@@ -7,9 +7,9 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from assistant.commands import demo
 from assistant.diagnosis import Diagnosis, diagnose
 from assistant.dialogue import Turn, answerer
+from assistant.intent.parse import understand
 from assistant.intent.query import Assumed, Intent, Query, Slots, Topic
 from assistant.planner import Plan
 from assistant.render.sheet import Code, Fields, Heading, Items, Paragraph, Table
@@ -17,6 +17,7 @@ from assistant.reply import Reply
 from assistant.sources import parse_text
 from knowledge.observation import Observation, Source, gpu, node
 from rules.loader import RuleSet, load
+from tests.diagnoses import incident, of_log, smaller
 
 OFF_BUS = "[100.0] NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
 MINE = (Intent.WHY, Intent.EVIDENCE, Intent.CONFIDENCE, Intent.WHYNOT, Intent.WHATIF, Intent.ALTERNATIVES, Intent.NEXT, Intent.VERDICT)  # fmt: skip
@@ -24,22 +25,14 @@ MINE = (Intent.WHY, Intent.EVIDENCE, Intent.CONFIDENCE, Intent.WHYNOT, Intent.WH
 NOTHING = Slots()
 
 
-@cache
 def rules() -> RuleSet:
     """The shipped rules."""
     return load()
 
 
-@cache
-def incident(name: str) -> Diagnosis:
-    """The diagnosis of a recorded incident."""
-    return demo.diagnosed(name, demo.load(name))
-
-
-@cache
 def log(text: str) -> Diagnosis:
     """The diagnosis of kernel log lines."""
-    return diagnose(parse_text("kmsg", text), rules())
+    return of_log(text)
 
 
 def query(
@@ -64,6 +57,23 @@ def ask(
 ) -> Reply:
     """The answer to a sentence."""
     return answerer(q.intent).answer(turn(diagnosis, q, focus=focus, plan=plan, base=base))
+
+
+@cache
+def understood(text: str, lang: str) -> Query:
+    """A sentence as the parser understands it."""
+    return understand(text, lang=lang)
+
+
+@cache
+def answered(name: str, q: Query, focus: str = "", base: Query | None = None) -> Reply:
+    """The answer about a recorded incident, worked out once for all laws."""
+    return ask(asked_of(name, q), q, focus=focus, base=base)
+
+
+def asked_of(name: str, q: Query) -> Diagnosis:
+    """What is asked about: an incident; of a smaller machine where a supposition has all of it concluded anew."""
+    return smaller(name) if q.assumed else incident(name)
 
 
 def texts(reply: Reply) -> list[str]:

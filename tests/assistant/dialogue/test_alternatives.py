@@ -6,7 +6,8 @@ from assistant.dialogue.alternatives import MOST
 from assistant.differential import SHUT
 from assistant.intent.query import Intent, Slots
 from assistant.render.sheet import Table
-from tests.assistant.dialogue.talk import OFF_BUS, ask, incident, log, query, said, texts
+from tests.assistant.dialogue.talk import OFF_BUS, ask, log, query, said, texts
+from tests.diagnoses import incident
 
 
 def test_what_is_ruled_out_and_why() -> None:

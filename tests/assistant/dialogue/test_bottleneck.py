@@ -16,8 +16,10 @@ from assistant.reply import Reply
 from assistant.sources import read
 from knowledge.bottlenecks import bottlenecks
 from tests import story_traces
-from tests.assistant.dialogue.talk import ask, incident, query, rules, said, turn
+from tests.assistant.dialogue.talk import ask, query, rules, said, turn
+from tests.cases import each
 from tests.conftest import Gpudiag
+from tests.diagnoses import incident
 from tests.trace_files import Job, comm_bound, compute_bound, data_bound, launch_bound, sync_bound
 
 JOBS: dict[str, Callable[[], Job]] = {
@@ -41,7 +43,7 @@ def asked(d: Diagnosis, sentence: str) -> Reply:
     return answerer(q.intent).answer(turn(d, q))
 
 
-@pytest.mark.parametrize(
+@each(
     ("of", "sentence", "begins"),
     [
         ("data", "is the data loader the problem?", "Yes. "),

@@ -11,7 +11,8 @@ from assistant.intent.query import Intent, Slots
 from assistant.sources import parse_text
 from knowledge.observation import Observation, gpu
 from rules.engine import Grade
-from tests.assistant.dialogue.talk import OFF_BUS, ask, incident, log, query, rules, said, texts
+from tests.assistant.dialogue.talk import OFF_BUS, ask, log, query, rules, said, texts
+from tests.diagnoses import incident
 
 
 def with_reach(value: bool | None) -> list[Observation]:

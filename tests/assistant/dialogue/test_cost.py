@@ -12,13 +12,14 @@ from assistant.dialogue.cost import figures
 from assistant.intent.query import Intent
 from assistant.reply import Reply
 from tests.assistant.dialogue.talk import ask, query, said
+from tests.cases import each
 
 
 def cost(text: str, lang: str = "en") -> Reply:
     return ask(None, query(Intent.COST, text, lang))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "hours", "total"),
     [
         ("64 GPUs idle for 12 hours at $2.5 per gpu hour", 768, 1920),
@@ -44,7 +45,7 @@ def test_without_a_price_there_is_no_money() -> None:
     assert not re.search(r"[$€£¥]", reply.headline)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "missing"),
     [
         ("what did this outage cost", 3),

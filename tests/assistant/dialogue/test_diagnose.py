@@ -9,7 +9,8 @@ from assistant.dialogue.diagnose import BESIDE
 from assistant.intent.query import Intent, Slots
 from assistant.render.sheet import Items, Table
 from rules.model import Usable
-from tests.assistant.dialogue.talk import ask, incident, query, texts
+from tests.assistant.dialogue.talk import ask, query, texts
+from tests.diagnoses import incident
 
 
 def test_the_whole_is_the_diagnosis_itself() -> None:

@@ -8,7 +8,8 @@ from assistant.intent.query import Intent, Slots
 from assistant.render.sheet import Items
 from assistant.sources import parse_text
 from knowledge.observation import Observation, Origin, Source, gpu
-from tests.assistant.dialogue.talk import OFF_BUS, ask, incident, log, query, rules, said
+from tests.assistant.dialogue.talk import OFF_BUS, ask, log, query, rules, said
+from tests.diagnoses import incident
 
 
 def test_rows() -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.dialogue import Turn
@@ -19,6 +19,7 @@ from assistant.render.sheet import Heading, Items, Table
 from assistant.reply import Reply
 from knowledge.catalog.xid import all_xids
 from tests.assistant.dialogue.talk import ask, query, rules, said
+from tests.cases import each
 
 ROOT = Path(__file__).parents[3]
 LANGUAGES = ("en", "zh")
@@ -28,8 +29,8 @@ def explain(text: str, lang: str = "en", *, slots: Slots = Slots(), topics: tupl
     return ask(None, query(Intent.EXPLAIN, text, lang, slots=slots, topics=topics))
 
 
-@pytest.mark.parametrize("lang", LANGUAGES)
-@pytest.mark.parametrize("code", [e.code for e in all_xids()][::9])
+@each("lang", LANGUAGES)
+@each("code", lambda: [e.code for e in all_xids()][::9])
 def test_a_code_is_answered_with_its_title_and_meaning(code: int, lang: str) -> None:
     reply = explain(f"xid {code}", lang, slots=Slots(xid=(code,)))
     entry = next(e for e in all_xids() if e.code == code)
@@ -41,7 +42,7 @@ def test_a_code_is_answered_with_its_title_and_meaning(code: int, lang: str) -> 
     assert 2 <= len(reply.suggestions) <= 3
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "topic"),
     [
         ("79?", "xid 79"),
@@ -65,7 +66,7 @@ def test_the_topic_that_is_named(text: str, topic: str) -> None:
     assert reply.settled
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "lang", "slots"),
     [
         ("difference between xid 94 and 95", "en", Slots(xid=(94, 95))),
@@ -108,9 +109,7 @@ def test_a_code_that_the_catalogue_lacks() -> None:
     assert not none.settled
 
 
-@pytest.mark.parametrize(
-    "text", ["what is the flux capacitor", "what is a gribble", "量子纠缠是什么意思", "explain my toaster"]
-)
+@each("text", ["what is the flux capacitor", "what is a gribble", "量子纠缠是什么意思", "explain my toaster"])
 def test_nothing_is_made_up(text: str) -> None:
     reply = explain(text, "zh" if text[0] > "z" else "en")
     assert not reply.settled
@@ -131,7 +130,7 @@ def test_what_is_unsure_is_asked() -> None:
     assert len(reply.suggestions) == 3
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "rating", "value"),
     [
         ("is 43 % MFU good", "good", 43),
@@ -165,7 +164,6 @@ def test_a_number_of_a_name_is_no_value() -> None:
     assert "value" not in explain("what is a normal nvlink 4 bandwidth").data
 
 
-@settings(max_examples=60)
 @given(
     st.text(max_size=120) | st.from_regex(r"(is|what|xid|difference between) ?[0-9]{0,6} ?(and|%|MFU|vs)? ?[0-9a-z]{0,6}\??", fullmatch=True),
     st.sampled_from(LANGUAGES), st.lists(st.integers(0, 200_000), max_size=3),
@@ -179,7 +177,7 @@ def test_any_text_is_answered(text: str, lang: str, codes: list[int]) -> None:
     json.dumps(reply.data, default=str)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["x " * 500_000, "79 " * 300_000, "difference between " + "a and " * 100_000, "is 1" + "0" * 400_000 + " MFU good"],
 )
@@ -204,8 +202,8 @@ def test_explaining_loads_neither_probes_nor_pydantic() -> None:
     assert "rules.engine" not in modules
 
 
-@pytest.mark.parametrize("lang", LANGUAGES)
-@pytest.mark.parametrize(
+@each("lang", LANGUAGES)
+@each(
     "topic", ["xid 79", "term mfu", "rule row-remap-pending", "nccl nccl-systemerror", "range mfu", "howto enable-ecc"]
 )
 def test_what_is_suggested_is_understood(topic: str, lang: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.dialogue import Turn
@@ -17,6 +17,7 @@ from knowledge.catalog.xid import all_xids
 from knowledge.howto import howtos
 from knowledge.runbook import runbook
 from tests.assistant.dialogue.talk import OFF_BUS, ask, log, query, rules, said
+from tests.cases import each
 
 NO_SLOTS = Slots()
 
@@ -25,7 +26,7 @@ def fix(text: str, lang: str = "en", *, slots: Slots = NO_SLOTS, topics: tuple[s
     return ask(None, query(Intent.FIX, text, lang, slots=slots, topics=topics))
 
 
-@pytest.mark.parametrize("entry", [e for e in all_xids() if e.immediate][::7], ids=lambda e: str(e.code))
+@each("entry", lambda: [e for e in all_xids() if e.immediate][::7], ids=lambda e: str(e.code))
 def test_the_action_of_a_code_is_nvidias(entry: object) -> None:
     code, word = entry.code, str(entry.immediate)  # type: ignore[attr-defined]
     for lang in ("en", "zh"):
@@ -53,7 +54,7 @@ def test_a_place_that_cannot_stand_in_a_command_stays_open() -> None:
     assert "--help" not in said(reply)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "lang", "task"),
     [
         ("how do I enable ECC", "en", "enable-ecc"),
@@ -75,14 +76,14 @@ def test_tasks(text: str, lang: str, task: str) -> None:
         assert "nvidia-smi -i 3 -e 1" in said(reply)
 
 
-@pytest.mark.parametrize("name", sorted(howtos()))
+@each("name", lambda: sorted(howtos()))
 def test_every_task_answers_to_its_first_phrase(name: str) -> None:
     h = howtos()[name]
     for text, lang in ((h.ask[0], "en"), (h.title.en, "en"), (h.title.zh, "zh")):
         assert fix(text, lang).data["topics"] == [f"howto {name}"], text
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "topic"),
     [
         ("what should I do about row remap pending", "rule row-remap-pending"),
@@ -128,7 +129,6 @@ def test_nothing_is_made_up(text: str) -> None:
     assert not any(isinstance(p, Code) for p in reply.parts)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.text(max_size=100), st.sampled_from(["en", "zh"]), st.booleans(), st.lists(st.integers(0, 99_999), max_size=2)
 )

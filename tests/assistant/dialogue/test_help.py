@@ -8,6 +8,7 @@ from assistant.dialogue.help import EXAMPLES, examples
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent
 from tests.assistant.dialogue.talk import ask, query, said
+from tests.cases import each
 
 KINDS = {
     "what is wrong": {Intent.DIAGNOSE, Intent.VERDICT, Intent.PROBE},
@@ -34,8 +35,8 @@ def test_help_shows_every_kind(lang: str) -> None:
     assert reply.suggestions == examples(lang)
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("kind", [k.en for k, _ in EXAMPLES])
+@each("lang", ["en", "zh"])
+@each("kind", [k.en for k, _ in EXAMPLES])
 def test_every_example_is_understood(kind: str, lang: str) -> None:
     sentences = next(s for k, s in EXAMPLES if k.en == kind)
     for sentence in sentences:

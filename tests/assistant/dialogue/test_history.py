@@ -23,11 +23,11 @@ from knowledge.language import Text
 from knowledge.observation import Clock, Event, Observation, Source, Status, Subject, gpu, node
 from probes.runner import ProbeResult
 from rules.loader import load as load_rules
+from tests.cases import each
 
 HOUR, DAY = 3600 * 10**9, 86_400 * 10**9
 NOW = int(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()) * 10**9
 HOST, OTHER = "gpu-12", "gpu-13"
-RULES = load_rules()
 
 
 def line(code: int, at: int, slot: str = "3b", clock: Clock = Clock.REALTIME, host: str = HOST) -> Observation:
@@ -86,10 +86,10 @@ def check(
                     window=whole,
                 )
             )
-    diagnosis = diagnose(found, RULES, as_of=at)
+    diagnosis = diagnose(found, load_rules(), as_of=at)
     results = [ProbeResult("kernel-log", (), status), ProbeResult("nvml", (), Status.OK)]
     url = settings(tmp_path).history.url
-    assert store.remember(url, host, diagnosis, results, origin, boot_id=boot, rules=RULES.rules) is None
+    assert store.remember(url, host, diagnosis, results, origin, boot_id=boot, rules=load_rules().rules) is None
     return diagnosis
 
 
@@ -100,7 +100,7 @@ def ask(
     query = Query(text, lang, Intent.HISTORY, slots, tuple(topics), symptoms, facts)
     rows, note = recall(settings(tmp_path), query, host, NOW)
     assert note is None
-    reply = answer(Turn(query, lang, RULES, base=base, focus=focus, host=host, recalled=rows))
+    reply = answer(Turn(query, lang, load_rules(), base=base, focus=focus, host=host, recalled=rows))
     assert reply.lang == lang
     return reply
 
@@ -169,7 +169,7 @@ def test_a_history_that_is_off_or_cannot_be_read_says_so(tmp_path: Path) -> None
 
     def said(url: str) -> str:
         rows, _ = recall(load_settings({}, {"GPUDIAG_HISTORY_URL": url}, ()), query, HOST, NOW)
-        reply = answer(Turn(query, "en", RULES, recalled=rows))
+        reply = answer(Turn(query, "en", load_rules(), recalled=rows))
         assert not reply.settled
         return reply.headline
 
@@ -349,7 +349,7 @@ def test_how_a_value_went(tmp_path: Path) -> None:
 # --- times --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "when"),
     [
         ("2h", "2026-11-21 16:30"),
@@ -382,7 +382,7 @@ def test_since_in_utc_and_since_the_boot() -> None:
     assert start_of("boot", NOW) is None
 
 
-@pytest.mark.parametrize("said", ["", "full moon", "25:99", "2026-13-45", "yesterday 26:00", "9" * 400 + "d", "\0"])
+@each("said", ["", "full moon", "25:99", "2026-13-45", "yesterday 26:00", "9" * 400 + "d", "\0"])
 def test_a_time_that_is_none(said: str) -> None:
     assert start_of(said, NOW) is None
 

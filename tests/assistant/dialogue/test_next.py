@@ -6,7 +6,8 @@ from assistant.diagnosis import diagnose
 from assistant.intent.query import Intent, Slots
 from assistant.planner import Plan, goal_of, plan
 from rules.engine import Role
-from tests.assistant.dialogue.talk import OFF_BUS, ask, incident, log, query, rules, said, texts
+from tests.assistant.dialogue.talk import OFF_BUS, ask, log, query, rules, said, texts
+from tests.diagnoses import incident
 
 
 def test_the_first_action() -> None:

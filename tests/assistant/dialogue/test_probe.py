@@ -15,8 +15,8 @@ from assistant.reply import Reply
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Source, Status, Subject, gpu, node
 from probes.live import probes
 from rules.loader import load
+from tests.cases import each
 
-RULES = load()
 HOST = "n1"
 GPUS = [gpu(f"0000:{bus}:00.0", HOST) for bus in ("1a", "3b", "4c", "5d")]
 AT = 1_783_515_944 * 10**9
@@ -33,8 +33,8 @@ WARM = [seen(CORE, t, g) for t, g in zip((40, 90, 41, 42), GPUS, strict=True)]
 
 
 def said(observations: Sequence[Observation], text: str = "", lang: str = "en", **query: object) -> Reply:
-    d = diagnose(list(observations), RULES, as_of=AT)
-    return answer(Turn(Query(text, lang, Intent.PROBE, **query), lang, RULES, d))  # type: ignore[arg-type]
+    d = diagnose(list(observations), load(), as_of=AT)
+    return answer(Turn(Query(text, lang, Intent.PROBE, **query), lang, load(), d))  # type: ignore[arg-type]
 
 
 def table(reply: Reply) -> Table:
@@ -85,7 +85,7 @@ def test_a_value_on_which_a_finding_stands_is_marked_and_only_there() -> None:
     assert set(marks) <= {f"GPU {GPUS[1].id}"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "detail", "lang", "why"),
     [
         (Status.DENIED, "", "en", "permission denied"),
@@ -162,7 +162,7 @@ def test_what_is_not_understood_offers_the_closest(lang: str) -> None:
 
 
 def test_before_anything_was_looked_at_there_is_nothing_to_show() -> None:
-    reply = answer(Turn(Query("", "en", Intent.PROBE, facts=(CORE,)), "en", RULES))
+    reply = answer(Turn(Query("", "en", Intent.PROBE, facts=(CORE,)), "en", load()))
     assert not reply.settled
 
 
@@ -186,7 +186,7 @@ def test_a_flood_is_cut() -> None:
     assert "460 more" in words(reply)
 
 
-@pytest.mark.parametrize(
+@each(
     ("facts", "text", "names"),
     [((CORE,), "", ("nvml",)), ((), "run nvidia-smi", ("nvidia-smi",)), (("gpu.power.share",), "", ("nvml",)),
      (("process.holds_gpu",), "", ("nvml", "processes")), ((), "hello", ()), (("gpu.peer.path",), "", ("nvidia-smi-topo",))],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.intent.query import Intent, Query, Slots
@@ -11,6 +11,7 @@ from assistant.render.sheet import Code, Heading
 from assistant.reply import Reply
 from knowledge.runbook import about, all_runbooks, runbook
 from tests.assistant.dialogue.talk import OFF_BUS, ask, log, query, said
+from tests.cases import each
 
 NO_SLOTS = Slots()
 
@@ -19,8 +20,8 @@ def steps(text: str, lang: str = "en", *, slots: Slots = NO_SLOTS, topics: tuple
     return ask(None, query(Intent.RUNBOOK, text, lang, slots=slots, topics=topics))
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("book", [b.id for b in all_runbooks()])
+@each("lang", ["en", "zh"])
+@each("book", lambda: [b.id for b in all_runbooks()])
 def test_every_runbook_by_its_name(book: str, lang: str) -> None:
     reply = steps(f"runbook {book}" if lang == "en" else f"处置手册 {book}", lang)
     assert reply.data["runbook"] == book
@@ -77,7 +78,6 @@ def test_none_fits(text: str) -> None:
     assert reply.headline == "No runbook fits that."
 
 
-@settings(max_examples=30)
 @given(st.text(max_size=100), st.sampled_from(["en", "zh"]), st.lists(st.integers(0, 99_999), max_size=2))
 def test_any_text(text: str, lang: str, codes: list[int]) -> None:
     reply = ask(None, Query(text, lang, Intent.RUNBOOK, Slots(xid=tuple(codes))))

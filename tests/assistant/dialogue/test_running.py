@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-import pytest
-
 from assistant.diagnosis import Diagnosis, State, diagnose
 from assistant.dialogue import _running, rerun
 from assistant.dialogue import diagnose as answers
@@ -19,6 +17,7 @@ from assistant.session.naming import known, mates, meant, options, whom
 from assistant.sources import read
 from knowledge.observation import Observation, Scope, Source, Subject, node
 from tests.assistant.dialogue.talk import rules, turn
+from tests.cases import each
 from tests.conftest import ROOT
 
 HERE = node("gpu-12")
@@ -69,11 +68,11 @@ def job_of(*pids: str) -> tuple[tuple[str, Subject, str], ...]:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "rule", "function"),
     [("python", "python-bound-loop", "tokenize_slowly"), ("data", "batches-made-in-training-process", "decode_slowly")],
 )
-@pytest.mark.parametrize(("text", "lang"), [("why is pid 4242 slow?", "en"), ("pid 4242 为什么慢？", "zh")])
+@each(("text", "lang"), [("why is pid 4242 slow?", "en"), ("pid 4242 为什么慢？", "zh")])
 def test_the_answer_leads_with_the_cause_its_function_its_share_and_the_change(
     name: str, rule: str, function: str, text: str, lang: str
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,15 +9,14 @@ from assistant.intent.query import Intent
 from assistant.reply import Reply
 from knowledge.text import clean
 from tests.assistant.dialogue.talk import ask, query
+from tests.cases import each
 
 
 def unknown(text: str, lang: str = "en") -> Reply:
     return ask(None, query(Intent.UNKNOWN, text, lang))
 
 
-@pytest.mark.parametrize(
-    "text", ["what is the weather", "write me a poem", "asdkjh", "今天天气怎么样", "sort a list in python"]
-)
+@each("text", ["what is the weather", "write me a poem", "asdkjh", "今天天气怎么样", "sort a list in python"])
 def test_nothing_near(text: str) -> None:
     reply = unknown(text, "zh" if text[0] > "z" else "en")
     assert text in reply.headline

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-
 from assistant.diagnosis import State, diagnose
 from assistant.intent.query import Intent, Slots
 from knowledge.observation import Observation, Origin, node
 from rules.model import Usable
-from tests.assistant.dialogue.talk import OFF_BUS, ask, incident, log, query, rules, said
+from tests.assistant.dialogue.talk import OFF_BUS, ask, log, query, rules, said
+from tests.cases import each
+from tests.diagnoses import incident
 
 FIRST = {"en": ("Yes", "No", "Not yet", "Cannot say"), "zh": ("可以", "不可以", "暂不可以", "无法判断")}
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "lang", "headline"),
     [
         ("off-the-bus", "en", "Not until the node has been rebooted and the GPU is back: GPU 0000:ba:00.0 has fallen off the bus."),
@@ -66,7 +66,7 @@ def test_an_unknown_gpu_is_answered_with_those_there_are() -> None:
     assert zh.headline.startswith("无法判断：未知的进程 1；已知的有：4200")
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "text", "start"),
     [
         ("off-the-bus", "should I reboot it?", "Yes: GPU 0000:ba:00.0 has fallen off the bus. RESTART_BM"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from assistant.dialogue._suppose import measured, suppose, value_of
@@ -15,9 +17,12 @@ from rules.condition import FactLeaf, leaves
 from rules.engine import run
 from rules.factbase import FactBase
 from rules.loader import RuleSet, load
-from tests.assistant.dialogue.talk import NOTHING, OFF_BUS, ask, incident, log, query, rules, said, texts
+from tests.assistant.dialogue.talk import NOTHING, OFF_BUS, ask, log, query, rules, said, texts
+from tests.cases import each
+from tests.diagnoses import incident
 
 
+@cache
 def suppose_in(name: str, *assumed: Assumed, lang: str = "en", slots: Slots = NOTHING, focus: str = "") -> Reply:
     d = log(OFF_BUS) if name == "small" else incident(name)
     return ask(d, query(Intent.WHATIF, lang=lang, assumed=assumed, slots=slots), focus=focus)
@@ -100,7 +105,7 @@ def test_none_seen() -> None:
 # --- events -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["xid", "xid 48", "XID48", "xid.48"])
+@each("name", ["xid", "xid 48", "XID48", "xid.48"])
 def test_no_such_xid(name: str) -> None:
     reply = suppose_in("double-bit-error", Assumed(name, "48" if name == "xid" else "", "none"))
     assert reply.headline == "Supposed: no XID 48 was seen. It would be DEGRADED instead of UNHEALTHY."
@@ -183,7 +188,7 @@ def test_what_a_site_changed_stays_changed() -> None:
 # --- what cannot be assumed ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("assumed", "start"),
     [
         (Assumed("gpu.temprature.core", "90"), "There is no fact or threshold called 'gpu.temprature.core'. Near to it: gpu.temperature.core"),
@@ -214,7 +219,7 @@ def test_an_unknown_gpu() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("fact", "word", "op", "value"),
     [
         ("gpu.ecc.mode", "OFF", "is", False), ("gpu.ecc.mode", "启用", "is", True), ("gpu.temperature.core", "90°C", "is", 90),

@@ -10,7 +10,8 @@ from assistant.planner import goal_of, plan
 from assistant.session.state import Pending
 from knowledge.language import Text
 from knowledge.observation import node
-from tests.assistant.dialogue.talk import OFF_BUS, ask, incident, log, query, rules, said, texts
+from tests.assistant.dialogue.talk import OFF_BUS, ask, log, query, rules, said, texts
+from tests.diagnoses import incident
 
 
 def test_the_chain() -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from assistant.diagnosis import diagnose
+from assistant.diagnosis import Diagnosis, diagnose
 from assistant.dialogue._meant import coded, meant
 from assistant.dialogue._standing import Stand, standings
 from assistant.intent.query import Intent, Query, Slots
 from knowledge.observation import Observation, node
-from tests.assistant.dialogue.talk import NOTHING, OFF_BUS, ask, incident, log, query, rules, said, texts
+from tests.assistant.dialogue.talk import NOTHING, OFF_BUS, ask, log, query, rules, said, texts
+from tests.cases import each
+from tests.diagnoses import incident
 
-LOST = incident("off-the-bus")
+
+def lost() -> Diagnosis:
+    return incident("off-the-bus")
 
 
 def why_not(
@@ -33,14 +37,14 @@ def why_not(
     ],
 )  # fmt: skip
 def test_by_code(code: int, stand: Stand, start: str) -> None:
-    reply = ask(LOST, why_not(f"why not xid {code}", slots=Slots(xid=(code,))))
+    reply = ask(lost(), why_not(f"why not xid {code}", slots=Slots(xid=(code,))))
     assert reply.headline.startswith(start)
     assert reply.data["rules"][0]["stand"] == stand
     assert bool(reply.focus) == (stand in (Stand.CONCLUDED, Stand.SYMPTOM))
 
 
 def test_in_chinese() -> None:
-    reply = ask(LOST, why_not("为什么不是 xid 48", "zh", Slots(xid=(48,))))
+    reply = ask(lost(), why_not("为什么不是 xid 48", "zh", Slots(xid=(48,))))
     assert reply.headline == "已检查，不成立：“不可纠正的显存错误（双比特 ECC）”。"
     assert texts(reply)[1] == "不符之处"
     assert texts(reply)[2].startswith("未见 XID 48（")
@@ -64,12 +68,12 @@ def test_the_value_that_was_seen_stands_beside_the_threshold() -> None:
 
 
 def test_ruled_out_names_the_observation() -> None:
-    reply = ask(LOST, why_not(topics=("rule gpu-lost-without-xid",)))
+    reply = ask(lost(), why_not(topics=("rule gpu-lost-without-xid",)))
     assert reply.headline.startswith("Ruled out: ")
     assert any(": 79, " in t and "kernel:11" in t for t in texts(reply)[2:])
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "suspect"),
     [("why not NCCL?", "nccl"), ("why did you rule out thermal", "cooling"), ("为什么不是过热", "cooling"), ("why not a pcie problem", "pcie"),
      ("why not a cable problem", "cables"), ("why not the power supply", "power"), ("为什么不是散热问题", "cooling")],
@@ -100,10 +104,10 @@ def test_codes_mean_the_rules_that_name_them() -> None:
 
 
 def test_no_rule_is_about_it() -> None:
-    reply = ask(LOST, why_not("why not the phase of qwzzk"))
+    reply = ask(lost(), why_not("why not the phase of qwzzk"))
     assert reply.headline.startswith("Nothing that a rule is about was named: ")
     assert not reply.settled
-    zh = ask(LOST, why_not("为什么不是 qwzzk", "zh"))
+    zh = ask(lost(), why_not("为什么不是 qwzzk", "zh"))
     assert zh.headline.startswith("没有指出任何规则所涉及的问题")
 
 
@@ -116,28 +120,28 @@ def test_nothing_of_the_kind_is_known() -> None:
 
 
 def test_an_unknown_gpu() -> None:
-    assert ask(LOST, why_not(slots=Slots(xid=(48,), gpu=(42,)))).headline.startswith("No GPU 42 is known")
+    assert ask(lost(), why_not(slots=Slots(xid=(48,), gpu=(42,)))).headline.startswith("No GPU 42 is known")
 
 
 def test_nearest_first() -> None:
     """What holds, then what lacks least."""
-    order = [s.order for s in standings(rules().rules, LOST)]
+    order = [s.order for s in standings(rules().rules, lost())]
     assert order == sorted(order)
-    stands = [s.stand for s in standings(rules().rules, LOST)]
+    stands = [s.stand for s in standings(rules().rules, lost())]
     assert stands[0] in (Stand.CONCLUDED, Stand.SYMPTOM)
     assert stands.index(Stand.CONCLUDED) < stands.index(Stand.SYMPTOM) < stands.index(Stand.NOT_MATCHED)
 
 
 def test_why_not_use_it_is_about_use() -> None:
-    reply = ask(LOST, query(Intent.WHYNOT, "why not use gpu 3?", slots=Slots(gpu=(3,))))
+    reply = ask(lost(), query(Intent.WHYNOT, "why not use gpu 3?", slots=Slots(gpu=(3,))))
     assert reply.headline.startswith("Yes, by itself")
-    assert ask(LOST, query(Intent.WHYNOT, "为什么不使用 5 号卡", "zh", slots=Slots(gpu=(5,)))).headline.startswith(
+    assert ask(lost(), query(Intent.WHYNOT, "为什么不使用 5 号卡", "zh", slots=Slots(gpu=(5,)))).headline.startswith(
         "暂不可以"
     )
 
 
 def test_a_rule_about_many_codes_is_called_by_the_code() -> None:
-    reply = ask(LOST, why_not("why not xid 8", slots=Slots(xid=(8,))))
+    reply = ask(lost(), why_not("why not xid 8", slots=Slots(xid=(8,))))
     assert "{" not in said(reply)
     assert "XID 8: Channel made no progress" in reply.headline
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.diagnosis import Diagnosis
@@ -17,7 +17,8 @@ from rules.condition import EventLeaf, FactLeaf, KnownLeaf, On, Op, Reference, T
 from rules.engine import what_if
 from rules.model import Rule
 from rules.proof import LeafProof, Truth
-from tests.assistant.dialogue.talk import STATES, XIDS, incident, rules, small
+from tests.assistant.dialogue.talk import STATES, XIDS, rules, small
+from tests.diagnoses import incident
 
 # --- why not: what it would take is enough --------------------------------------------------
 
@@ -146,7 +147,6 @@ def _holds(rule: Rule, subject: Subject, d: Diagnosis, made: Sequence[Observatio
     return any(f.rule.id == rule.id and f.subject == subject for f in (*result.findings, *result.ruled_out))
 
 
-@settings(deadline=None, max_examples=25)
 @given(
     XIDS,
     STATES,

@@ -16,7 +16,8 @@ import pytest
 from assistant.fleet.clusters import Where, parse
 from assistant.fleet.dask_ranks import Fleet, State, analyse, compare, digest_of, reasons
 from knowledge.errors import UsageError
-from tests.conftest import component
+from tests.components import component
+from tests.overlay import interpreter_without
 
 pytest.importorskip("distributed", reason="dask[distributed] is not installed (extra fleet)")
 
@@ -159,14 +160,33 @@ def test_no_places(text: str) -> None:
         parse(text)
 
 
-@pytest.mark.parametrize(
-    ("where", "module"),
-    [("ssh:localhost", "asyncssh"), ("slurm:1", "dask_jobqueue"), ("kubernetes:1", "dask_kubernetes")],
-)
-def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, module: str) -> None:
-    monkeypatch.setitem(sys.modules, module, None)  # as an import finds it where it is not installed
-    with pytest.raises(UsageError, match=module.replace("_", "-")):
-        analyse(files(tmp_path, a="one"), where, 5, work=behave)
+WANTED = {"ssh:localhost": "asyncssh", "slurm:1": "dask-jobqueue", "kubernetes:1": "dask-kubernetes"}
+MISSING = """
+import sys
+from assistant.fleet.dask_ranks import analyse
+from knowledge.errors import UsageError
+for where in sys.argv[1:]:
+    try:
+        analyse(["a"], where, 5)
+    except UsageError as error:
+        print(error.message, error.hint)
+"""
+
+
+@pytest.mark.process
+def test_a_missing_package_is_named(tmp_path: Path) -> None:
+    python, env = interpreter_without(tmp_path, *WANTED.values())
+    done = subprocess.run([*python, "-c", MISSING, *WANTED], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        f"{where.partition(':')[0]} needs the package {name} pip install '{name}'" for where, name in WANTED.items()
+    ]
+
+
+@pytest.mark.process
+def test_without_dask_it_is_named(tmp_path: Path) -> None:
+    python, env = interpreter_without(tmp_path, "dask", "distributed")
+    done = subprocess.run([*python, "-c", MISSING, "local:1"], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "Dask is not installed pip install 'gpudiag[fleet]'\n"
 
 
 @pytest.fixture

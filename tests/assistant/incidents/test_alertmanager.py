@@ -20,7 +20,8 @@ import pytest
 
 from assistant.incidents.book import Book
 from assistant.incidents.fold import Incident
-from tests.conftest import ROOT, component
+from tests.components import component
+from tests.conftest import ROOT
 
 TOKEN = "a-token-that-nobody-guesses"
 CONFIG = """

@@ -174,11 +174,11 @@ def test_what_nodes_share_is_read_from_the_subject_too() -> None:
 
 def test_a_diagnosis_keeps_what_a_report_asks_for() -> None:
     machine = Machine(more=[xid(79, LAB_T0)], uuid="GPU-5e1f")
-    broken = [*machine.observations(LAB_T0), seen("gpu.vbios.version", None, LAB_T0, status=Status.DENIED)]
+    broken = [*machine.observations(LAB_T0), seen("gpu.vbios", None, LAB_T0, status=Status.DENIED)]
     opened, finding, *_ = from_diagnosis(plain(broken, LAB_T0), HOST)
     assert opened.data["gpus"] == {HOST: 1}
     told = opened.data["coverage"]
-    assert [(g["facts"], g["n"]) for g in told["denied"]] == [(["gpu.vbios.version"], 1)]
+    assert [(g["facts"], g["n"]) for g in told["denied"]] == [(["gpu.vbios"], 1)]
     assert told["asked"] == told["answered"] + 1
     assert finding.data["parts"] == {"uuid": "GPU-5e1f"}
     moved = found("gpu-fell-off-bus", "n9", 7, parts={"uuid": "GPU-5e1f"})

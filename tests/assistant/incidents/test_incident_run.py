@@ -15,6 +15,7 @@ from assistant.journal import Journal
 from assistant.render.sheet import Part
 from knowledge.language import Text
 from tests.assistant.session.terminal_lab import Terminal
+from tests.command_server import CommandServer
 from tests.conftest import Gpudiag
 
 ALICE, BOB = Hand("alice", "cli"), Hand("bob", "tui")
@@ -72,10 +73,10 @@ def states(incident: Incident) -> dict[str, str]:
 
 
 def test_a_walk_with_a_pause_and_another_person(
-    clean_environment: dict[str, str], env: dict[str, str], tmp_path: Path
+    clean_environment: dict[str, str], command_server: CommandServer, env: dict[str, str], tmp_path: Path
 ) -> None:
     book, environ = opened(env), clean_environment | env
-    with Terminal(["incident", "run", "1", "--by", "alice"], environ) as one:
+    with Terminal(command_server, ["incident", "run", "1", "--by", "alice"], environ) as one:
         one.until("[q]uit")
         one.type("y\r")
         one.until("walked/look: done")
@@ -87,7 +88,7 @@ def test_a_walk_with_a_pause_and_another_person(
         event = None
         while event is None:  # the command runs: the step is in her hand, which the other sees
             event = claims.last(book.incident(1), "walked", "slow")
-        with Terminal(["incident", "run", "1", "--by", "bob"], environ) as other:
+        with Terminal(command_server, ["incident", "run", "1", "--by", "bob"], environ) as other:
             other.until("alice does step slow since")
             assert other.end() == 3
         one.interrupt("stopped, with all that it started")
@@ -96,7 +97,9 @@ def test_a_walk_with_a_pause_and_another_person(
     incident = book.incident(1)
     assert states(incident) == {"look": "done", "elsewhere": "skipped", "slow": "doing"}
     assert claims.holder(claims.last(incident, "walked", "slow"), "bob") is claims.Holder.LEFT
-    with Terminal(["incident", "run", "1", "--by", "bob", "--show-only", "--from", "slow"], environ) as other:
+    with Terminal(
+        command_server, ["incident", "run", "1", "--by", "bob", "--show-only", "--from", "slow"], environ
+    ) as other:
         other.until("[q]uit")
         other.type("y\r")
         other.until("Shown only.")
@@ -107,7 +110,7 @@ def test_a_walk_with_a_pause_and_another_person(
         other.until("walked/change")
         other.type("\x03")
         other.until("Left.")
-    with Terminal(["incident", "run", "1", "--by", "bob"], environ) as other:
+    with Terminal(command_server, ["incident", "run", "1", "--by", "bob"], environ) as other:
         other.until("[q]uit")
         other.type("y\r")
         other.until("Type the node's name (n1)")

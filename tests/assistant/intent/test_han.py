@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from assistant.intent import han
 from assistant.intent.parse import understand
 from assistant.intent.slots import slots
 from knowledge.compiled import shard
+from tests.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "meant"),
     [
         ("现存不够用了", "显存不够用了"),
@@ -26,9 +25,7 @@ def test_a_word_that_only_sounds_right_is_mended(written: str, meant: str) -> No
     assert han.repair(written)[0] == meant
 
 
-@pytest.mark.parametrize(
-    "right", ["显卡主要问题", "温度上限是多少", "始终正常", "用的是终端", "他回复了", "适用于哪些卡"]
-)
+@each("right", ["显卡主要问题", "温度上限是多少", "始终正常", "用的是终端", "他回复了", "适用于哪些卡"])
 def test_a_word_that_is_right_stays(right: str) -> None:
     assert han.repair(right) == (right, ())
 
@@ -51,7 +48,7 @@ def test_what_was_mended_is_told() -> None:
     assert ("现存", "显存") in understand("现存爆了").fixed
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "slot", "values"),
     [
         ("昨天下午三点掉的", "since", ("yesterday 15:00",)),

@@ -8,12 +8,12 @@ import sys
 import unicodedata
 from pathlib import Path
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent
+from tests.cases import each
 
 NUMBER = st.integers(0, 99999)
 ANY = st.text(st.characters(), max_size=300)  # surrogates and controls too
@@ -26,7 +26,6 @@ PLAIN = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
 @given(ANY)
 def test_no_text_raises_and_the_same_text_is_the_same_query(text: str) -> None:
     query = understand(text)
@@ -36,7 +35,7 @@ def test_no_text_raises_and_the_same_text_is_the_same_query(text: str) -> None:
     query.text.encode()
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "a" * 100_000, "xid " * 25_000, "gpu 0-" * 15_000, "[" * 50_000, "如果" * 50_000, "a-" * 50_000 + "1", "/" * 100_000,
     "\n" * 100_000, "\ud800" * 1000, "\u202e why \u200b?", "what if ecc is off and " * 4000, "a.b" * 30_000, "",
 ])  # fmt: skip
@@ -47,21 +46,19 @@ def test_hostile_texts(text: str) -> None:
 
 
 @given(NUMBER, st.sampled_from(["xid", "pid", "rank", "sxid"]))
-@settings(max_examples=60, deadline=None)
 def test_a_number_behind_its_word_is_that_slot(number: int, word: str) -> None:
     for text in (f"why {word} {number}", f"{word.upper()}{number}很慢", f"{word}: {number}?"):
         assert getattr(understand(text).slots, word) == (number,)
 
 
 @given(st.integers(0, 500), st.integers(0, 5000))
-@settings(max_examples=40, deadline=None)
 def test_ranges_are_counted_and_bounded(first: int, more: int) -> None:
     found = understand(f"gpus {first}-{first + more}").slots.gpu
     assert found[0] == first
     assert len(found) == min(more + 1, 1024)
 
 
-@pytest.mark.parametrize("text", PLAIN)
+@each("text", PLAIN)
 def test_case_and_width_do_not_matter(text: str) -> None:
     wide = "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)
     assert unicodedata.normalize("NFKC", wide) == text
@@ -70,7 +67,7 @@ def test_case_and_width_do_not_matter(text: str) -> None:
     assert understand(text.upper()).intent is understand(text).intent
 
 
-@pytest.mark.parametrize("text", [
+@each("text", [
     "8 GPUs are slow", "H100 80GB is throttling", "A100 overheats", "CUDA 12.4 fails", "driver 550.54 hangs", "PCIe x8 link",
     "gen 4 link is slow", "GPU at 43 %", "nccl port 8080 refused", "nan at step 300", "64 ranks hang", "gpu 90% busy",
     "llama-3 training is slow", "gpu util 99", "tokens/s dropped", "job on 16 nodes crashes",
@@ -79,7 +76,7 @@ def test_counts_models_and_versions_are_no_slots(text: str) -> None:
     assert dict(understand(text).slots.named()) == {}
 
 
-@pytest.mark.parametrize(("text", "lang"), [
+@each(("text", "lang"), [
     ("why is pid 4242 slow", "en"), ("pid4242很慢", "zh"), ("gpu 3 温度多少", "zh"), ("what does 显存 mean", "en"), ("79", "zh"),
 ])  # fmt: skip
 def test_the_language_is_that_of_the_sentence(text: str, lang: str) -> None:
@@ -114,7 +111,7 @@ def test_an_unknown_sentence_is_not_guessed() -> None:
     assert understand("my hovercraft is full of eels").intent is Intent.UNKNOWN
 
 
-@pytest.mark.parametrize("said", [
+@each("said", [
     "how do I fix it?", "how can I fix this", "fix it", "how to fix", "how do I fix that problem", "how should we resolve this issue",
     "how do I fix gpu 3", "怎么修复它", "怎么解决", "怎么处理这个问题", "如何修复", "怎么修 gpu 3",
 ])  # fmt: skip
@@ -125,7 +122,7 @@ def test_a_wish_for_a_remedy_of_what_is_spoken_of_asks_what_next(said: str) -> N
     assert not found.topics
 
 
-@pytest.mark.parametrize(("said", "topic"), [
+@each(("said", "topic"), [
     ("fix the clock", "howto lock-clocks"), ("how do I fix xid 79", "xid 79"), ("how do I fix the ECC errors", "symptom memory-errors"),
     ("怎么修复显存错误", "symptom memory-errors"),
 ])  # fmt: skip
@@ -135,7 +132,7 @@ def test_a_remedy_of_something_is_about_that(said: str, topic: str) -> None:
     assert topic in [t.id for t in found.topics]
 
 
-@pytest.mark.parametrize("said", [
+@each("said", [
     "what happens if I do nothing?", "and if we ignore it?", "what if we keep using it", "what happens if I don't do anything", "如果不管它会怎样",
 ])  # fmt: skip
 def test_what_comes_of_doing_nothing_stands_in_the_verdict(said: str) -> None:

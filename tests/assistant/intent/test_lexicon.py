@@ -8,6 +8,7 @@ from assistant.intent import grammar, phrases, typos
 from assistant.intent.query import Intent
 from knowledge.facts import vocabulary
 from knowledge.lexicon import lexicon
+from tests.cases import each
 
 
 def test_every_phrase_is_about_an_intent_and_can_begin() -> None:
@@ -26,7 +27,7 @@ def test_every_fact_that_has_a_name_exists() -> None:
     assert set(lexicon().facts.values()) <= known
 
 
-@pytest.mark.parametrize("text", ["(a|b", "a)", "[a", "a @nothing"])
+@each("text", ["(a|b", "a)", "[a", "a @nothing"])
 def test_a_broken_phrase_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"bracket|class"):
         phrases.parse(text, {})
@@ -47,7 +48,7 @@ def test_both_languages_have_each_intent() -> None:
         assert any(not t.isascii() for t in texts), intent
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "read"),
     [("trainning", "training"), ("solw", "slow"), ("persistance", "persistance"), ("weather", "weather"),
      ("kubernets", "kubernetes"), ("qwertyuiop", "qwertyuiop")],
@@ -56,14 +57,12 @@ def test_slips(written: str, read: str) -> None:
     assert typos.nearest(written) == read
 
 
-@pytest.mark.parametrize("text", ["/data/trainning/solw.txt", "node-trainning-1", "NCCL_DEBGU=INFO", "a@exmaple.com"])
+@each("text", ["/data/trainning/solw.txt", "node-trainning-1", "NCCL_DEBGU=INFO", "a@exmaple.com"])
 def test_names_and_paths_are_never_repaired(text: str) -> None:
     assert typos.repair(text) == (text, ())
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "slips"), [("slow", "solw", 1), ("ecc", "ecc", 0), ("hang", "hng", 1), ("abcd", "wxyz", 3)]
-)
+@each(("a", "b", "slips"), [("slow", "solw", 1), ("ecc", "ecc", 0), ("hang", "hng", 1), ("abcd", "wxyz", 3)])
 def test_distance(a: str, b: str, slips: int) -> None:
     assert typos.distance(a, b, 2) == typos.distance(b, a, 2) == slips
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent
 from knowledge.observation import Event, Origin
+from tests.cases import each
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
 
@@ -21,7 +20,7 @@ def test_a_pasted_line_is_read_by_the_parser() -> None:
     assert query.topics[0].id == "xid 79"
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "intent"),
     [
         (f"what does this mean: {XID}", Intent.EXPLAIN),
@@ -56,8 +55,6 @@ def test_codes_that_are_said_become_told_events() -> None:
     assert all("threw xid 48" in o.excerpt for o in query.observations)
 
 
-@pytest.mark.parametrize(
-    "said", ["what is xid 63", "has xid 63 happened before?", "how do I fix xid 79", "no xid 48 but training hangs"]
-)
+@each("said", ["what is xid 63", "has xid 63 happened before?", "how do I fix xid 79", "no xid 48 but training hangs"])
 def test_codes_that_are_only_asked_about_did_not_happen(said: str) -> None:
     assert understand(said).observations == ()

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from assistant.intent.parse import understand
 from assistant.intent.query import FOLLOW_UPS, Intent
 from knowledge import yamlfile
+from tests.cases import each
 
 HERE = Path(__file__).parent
 
 
-def _sentences() -> list[Any]:
-    out = []
+@cache
+def sentences() -> tuple[dict[str, Any], ...]:
+    """Every entry of the data files."""
+    out: list[dict[str, Any]] = []
     for path in sorted(HERE.glob("sentences_*.yaml")):
         document = yamlfile.load(path)
         assert not document.faults
-        out += [pytest.param(entry, id=f"{path.stem[10:]}: {entry['say'][:50]}") for entry in document.data]
-    return out
+        out += document.data
+    return tuple(out)
 
 
-SENTENCES = _sentences()
-
-
-@pytest.mark.parametrize("entry", SENTENCES)
+@each("entry", sentences, ids=lambda entry: entry["say"])
 def test_sentence(entry: dict[str, Any]) -> None:
     query = understand(entry["say"])
     assert str(query.intent) == entry["intent"]
@@ -37,7 +36,7 @@ def test_sentence(entry: dict[str, Any]) -> None:
 
 
 def test_there_are_enough_of_each_kind() -> None:
-    entries = [p.values[0] for p in SENTENCES]
+    entries = sentences()
     said = [e["say"] for e in entries]
     han = [s for s in said if any("\u4e00" <= c <= "\u9fff" for c in s)]
     assert len(set(said)) >= 260
@@ -53,7 +52,7 @@ def test_typos_are_told() -> None:
     assert understand("what is xid 79").fixed == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "assumed"),
     [
         ("what if ECC is off and persistence mode is on",

@@ -20,7 +20,8 @@ from knowledge.observation import Status
 from probes.remote.reach import BOOTSTRAP, FLAGS, Reach
 from probes.remote.remote_host import RemoteHost
 from probes.runner import Progress
-from tests.conftest import Gpudiag, component
+from tests.components import component
+from tests.conftest import Gpudiag
 from tests.probes.remote import kubectl_stand_in
 from tests.probes.remote.sshd_lab import Sshd, free_port
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import random
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -29,6 +28,7 @@ from assistant.store.server import file_engine, server_engine
 from assistant.store.write import Writer
 from knowledge.errors import InputError, UsageError
 from knowledge.facts import vocabulary
+from tests.command_server import Command, CommandServer
 
 ROOT = Path(__file__).parent.parent.parent.parent
 ALICE, BOB = Hand("alice", "cli"), Hand("bob", "slack")
@@ -132,8 +132,8 @@ def test_a_server_that_flushes_later_does_so_now(database: str) -> None:
     store.close()
 
 
-def test_an_older_history_gets_a_journal(url: str) -> None:
-    location = parse(url)
+def test_an_older_history_gets_a_journal(empty_url: str) -> None:
+    location = parse(empty_url)
     assert location is not None
     if location.path:
         create_file(location.path)
@@ -141,9 +141,9 @@ def test_an_older_history_gets_a_journal(url: str) -> None:
     with engine.begin() as c:
         migrate.upgrade(c, "0004")
         c.execute(text("INSERT INTO incident (uid, is_open, opened_at) VALUES ('u', true, 5)"))
-    assert Journal(url).records() == ()
-    Journal(url).append("a", ALICE, entry(1))
-    assert verified(Journal(url)).head.seq == 1
+    assert Journal(empty_url).records() == ()
+    Journal(empty_url).append("a", ALICE, entry(1))
+    assert verified(Journal(empty_url)).head.seq == 1
     with engine.connect() as c:
         assert c.execute(text("SELECT uid FROM incident")).scalar_one() == "u"
 
@@ -355,40 +355,34 @@ for n in range(count):
 """
 
 
-def writer(url: str, name: str, count: int) -> subprocess.Popen[str]:
-    argv = [sys.executable, "-c", WRITER, url, name, str(count)]
-    child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    assert child.stdout is not None
+def writer(server: CommandServer, url: str, name: str, count: int) -> Command:
+    child = server.start([url, name, str(count)], env=os.environ, program=WRITER)
     assert child.stdout.readline() == "ready\n"
     return child
 
 
-def go(children: list[subprocess.Popen[str]]) -> None:
+def go(children: list[Command]) -> None:
     for child in children:
-        assert child.stdin is not None
         child.stdin.write("\n")
         child.stdin.flush()
 
 
-def test_two_processes_at_once_keep_one_chain(url: str) -> None:
-    children = [writer(url, name, 25) for name in ("a", "b")]
+def test_two_processes_at_once_keep_one_chain(command_server: CommandServer, empty_url: str) -> None:
+    children = [writer(command_server, empty_url, name, 25) for name in ("a", "b")]
     go(children)
     told = [child.communicate(timeout=60)[0].split() for child in children]
     numbers = sorted(int(seq) for words in told for seq in words[::2])
     assert numbers == list(range(1, 51))
-    found = verified(Journal(url))
+    found = verified(Journal(empty_url))
     assert (found.fault, found.head.seq) == (None, 50)
 
 
-def test_no_acknowledged_record_is_lost_by_a_kill(url: str) -> None:
+def test_no_acknowledged_record_is_lost_by_a_kill(command_server: CommandServer, url: str) -> None:
     rng, acknowledged = random.Random(5), {}
     for _ in range(3):
-        children = [writer(url, name, 100_000) for name in ("a", "b")]
+        children = [writer(command_server, url, name, 100_000) for name in ("a", "b")]
         go(children)
-        heads = []
-        for child in children:  # the first one is there: the tables are made, and both are at it
-            assert child.stdout is not None
-            heads.append(child.stdout.readline())
+        heads = [child.stdout.readline() for child in children]  # both are at it
         time.sleep(rng.uniform(0.0, 0.2))
         for child in children:
             child.kill()

@@ -11,12 +11,16 @@ from hypothesis import strategies as st
 
 from assistant.narrate import postmortem, reword, slots
 from assistant.narrate.fence import LARGEST, Guard, Narration, Withheld, judge
-from assistant.narrate.material import Kind
+from assistant.narrate.material import Kind, Material
 from assistant.render.view import view
 from assistant.reply import Reply
 from tests.assistant.narrate.narrate_lab import diagnosis, faithful, made, say
 
-OFF = made("off-the-bus", "en")
+
+def off() -> Material:
+    return made("off-the-bus", "en")
+
+
 GOOD = {"text": "{gpu_1} has fallen off the bus ({xid_1}).", "cites": ["f1"]}
 FORMS = {
     "": Guard.EMPTY, " \n": Guard.EMPTY, "no": Guard.JSON, "[]": Guard.JSON, "{}": Guard.SHAPE, '{"sentences": []}': Guard.SHAPE,
@@ -31,33 +35,33 @@ FORMS = {
 
 @pytest.mark.parametrize("raw", FORMS, ids=range(len(FORMS)))
 def test_another_form_is_withheld_and_says_which_guard(raw: str) -> None:
-    found = judge(OFF, raw)
+    found = judge(off(), raw)
     assert isinstance(found, Withheld)
     assert found.guard is FORMS[raw]
 
 
 @given(st.text(max_size=200))
 def test_no_text_raises_or_passes_by_accident(text: str) -> None:
-    assert isinstance(judge(OFF, text), Withheld)
-    found = say(OFF, {"text": text, "cites": ["f1"]})
+    assert isinstance(judge(off(), text), Withheld)
+    found = say(off(), {"text": text, "cites": ["f1"]})
     assert isinstance(found, Withheld) or re.fullmatch(r"[A-Za-z ,.;:'\"()=-]+", text)
 
 
 @given(st.recursive(st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=8)),
                     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(["sentences", "text", "cites", "x"]), inner, max_size=3))))  # fmt: skip
 def test_no_json_raises(data: object) -> None:
-    assert isinstance(judge(OFF, json.dumps(data)), Withheld)
+    assert isinstance(judge(off(), json.dumps(data)), Withheld)
 
 
 def test_what_passes_is_filled_with_the_words_of_the_answer() -> None:
-    found = say(OFF, GOOD)
+    found = say(off(), GOOD)
     assert isinstance(found, Narration)
     assert found.text == "GPU 0000:ba:00.0 has fallen off the bus (XID 79)."
     assert found.sentences[0].cites == ("f1",)
     page = view(diagnosis("off-the-bus"), "en")
-    assert page.blocks[0].where == OFF.slots["gpu_1"].value
-    assert OFF.slots["cmd_1"].value in page.steps[0].commands
-    again = say(OFF, {"text": "The GPU {gpu_1} has fallen off the bus.", "cites": ["f1"]})
+    assert page.blocks[0].where == off().slots["gpu_1"].value
+    assert off().slots["cmd_1"].value in page.steps[0].commands
+    again = say(off(), {"text": "The GPU {gpu_1} has fallen off the bus.", "cites": ["f1"]})
     assert isinstance(again, Narration)
     assert again.text == "The GPU 0000:ba:00.0 has fallen off the bus."  # the word is said once
 
@@ -102,11 +106,11 @@ def test_faithful_narratives_pass() -> None:
 
 
 def test_ruled_out_and_unseen_are_told_as_such() -> None:
-    kinds = {i.kind: i for i in OFF.items}
+    kinds = {i.kind: i for i in off().items}
     ruled, unseen = kinds[Kind.RULED_OUT], kinds[Kind.UNSEEN]
-    assert isinstance(say(OFF, {"text": ruled.what + ".", "cites": [ruled.id]}), Withheld)
-    assert isinstance(say(OFF, {"text": f"{{{unseen.id}.what}}.", "cites": [unseen.id]}), Withheld)
-    assert isinstance(say(OFF, {"text": f"Not seen: {{{unseen.id}.what}}.", "cites": [unseen.id]}), Narration)
+    assert isinstance(say(off(), {"text": ruled.what + ".", "cites": [ruled.id]}), Withheld)
+    assert isinstance(say(off(), {"text": f"{{{unseen.id}.what}}.", "cites": [unseen.id]}), Withheld)
+    assert isinstance(say(off(), {"text": f"Not seen: {{{unseen.id}.what}}.", "cites": [unseen.id]}), Narration)
 
 
 def test_a_reply_goes_out_and_comes_back() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.assistant.session.terminal_lab import Terminal
+from tests.command_server import CommandServer
 from tests.conftest import ROOT, Gpudiag
 from tests.llm_lab import Model, llm_python, serving
 
@@ -40,10 +41,10 @@ def said(body: Mapping[str, Any]) -> str:
 
 
 def test_it_appears_above_an_empty_prompt_and_a_yes_is_needed(
-    server: Model, tmp_path: Path, clean_environment: dict[str, str]
+    server: Model, tmp_path: Path, command_server: CommandServer, clean_environment: dict[str, str]
 ) -> None:
     server.mode, server.text = "ok", said
-    with Terminal(["chat", *BUS], clean_environment | environment(tmp_path, server)) as there:
+    with Terminal(command_server, ["chat", *BUS], clean_environment | environment(tmp_path, server)) as there:
         there.prompt(0)
         before = len(there.seen)
         answer = there.say("is this node healthy?")

@@ -15,7 +15,6 @@ from assistant.narrate.wording import sentences
 from tests.assistant.narrate.narrate_lab import faithful, made, say
 
 CASES = sorted({(x["case"], x["lang"]) for x in faithful()})
-HANGS, BUS, THREE = made("driver-hangs", "en"), made("off-the-bus", "en"), made("three-gpus-three-faults", "en")
 NAME = "GSP firmware does not answer on {gpu_1}."
 RIGHT = (
     ("GSP firmware does not answer on {gpu_1} ({xid_1} at {f1.first}).",),
@@ -42,18 +41,30 @@ WRONG = (
 )  # fmt: skip
 
 
+def hangs() -> Material:
+    return made("driver-hangs", "en")
+
+
+def bus() -> Material:
+    return made("off-the-bus", "en")
+
+
+def three() -> Material:
+    return made("three-gpus-three-faults", "en")
+
+
 def told(m: Material, *texts: str, cites: tuple[str, ...] = ("f1",)) -> Narration | Withheld:
     return say(m, *({"text": t, "cites": list(cites)} for t in texts))
 
 
 @pytest.mark.parametrize("texts", RIGHT, ids=range(len(RIGHT)))
 def test_what_the_finding_says_passes(texts: tuple[str, ...]) -> None:
-    assert isinstance(told(HANGS, *texts), Narration)
+    assert isinstance(told(hangs(), *texts), Narration)
 
 
 @pytest.mark.parametrize("texts", WRONG, ids=range(len(WRONG)))
 def test_what_it_does_not_say_or_not_there_is_withheld(texts: tuple[str, ...]) -> None:
-    found = told(HANGS, *texts)
+    found = told(hangs(), *texts)
     assert isinstance(found, Withheld)
     assert found.guard is Guard.STATEMENT
 
@@ -152,32 +163,32 @@ def test_the_page_of_one_finding_does_not_stand_behind_another(data: st.DataObje
 
 
 def test_a_cause_stands_only_where_the_findings_say_so_and_in_one_form() -> None:
-    one, two = (next(i for i in HANGS.items if i.id == n) for n in ("f1", "f2"))
+    one, two = (next(i for i in hangs().items if i.id == n) for n in ("f1", "f2"))
     assert two.id in one.explains
     a, b = f"{one.what} on {one.where}", two.what[:1].lower() + two.what[1:]
     both = ("f1", "f2")
     for text in (f"{a}; this explains {b}.", f"{a}, which explains {b}."):
-        assert isinstance(told(HANGS, text, cites=both), Narration), text
+        assert isinstance(told(hangs(), text, cites=both), Narration), text
     assert isinstance(
-        say(HANGS, {"text": NAME, "cites": ["f1"]}, {"text": f"This explains {b}.", "cites": ["f1", "f2"]}), Narration
+        say(hangs(), {"text": NAME, "cites": ["f1"]}, {"text": f"This explains {b}.", "cites": ["f1", "f2"]}), Narration
     )
     for text in (f"{two.what} on {two.where}; this explains {a}.", f"{a}, so {b}.", f"{b} because {a}.", f"{a} caused {b}.",
                  f"{a}; this explains {b}, {b}."):  # fmt: skip
-        assert isinstance(told(HANGS, text, cites=both), Withheld), text
-    assert isinstance(told(HANGS, f"This explains {b}.", cites=both), Withheld)  # what does?
+        assert isinstance(told(hangs(), text, cites=both), Withheld), text
+    assert isinstance(told(hangs(), f"This explains {b}.", cites=both), Withheld)  # what does?
 
 
 def test_what_is_on_another_gpu_is_told_with_it_and_ends_the_talk_of_the_first() -> None:
     """f13 of this incident is of another GPU: without its name it would seem to be of the one that was lost."""
-    torn = next(i for i in BUS.items if i.id == "f13")
+    torn = next(i for i in bus().items if i.id == "f13")
     assert torn.where != "{gpu_1}"
     lost = "GPU has fallen off the bus on {gpu_1}; this explains "
     both = ["f1", "f13"]
     bare, placed = (f"{lost}{torn.what[:1].lower()}{torn.what[1:]}{x}." for x in ("", f", on {torn.where}"))
-    page = {"text": BUS.items[0].background[0], "cites": ["f1"]}
-    assert isinstance(say(BUS, {"text": bare, "cites": both}), Withheld)
-    assert isinstance(say(BUS, {"text": placed, "cites": both}), Narration)
-    assert isinstance(say(BUS, {"text": placed, "cites": both}, page), Withheld)
+    page = {"text": bus().items[0].background[0], "cites": ["f1"]}
+    assert isinstance(say(bus(), {"text": bare, "cites": both}), Withheld)
+    assert isinstance(say(bus(), {"text": placed, "cites": both}), Narration)
+    assert isinstance(say(bus(), {"text": placed, "cites": both}, page), Withheld)
 
 
 def test_what_is_to_be_done_belongs_to_a_name() -> None:
@@ -185,10 +196,10 @@ def test_what_is_to_be_done_belongs_to_a_name() -> None:
     none = {"text": "No action is needed now.", "cites": ["f3"]}
     name = {"text": "Corrected memory errors come too fast on {gpu_3}.", "cites": ["f3"]}
     other = {"text": "{gpu_1} has probably fallen off the bus.", "cites": ["f1"]}
-    assert isinstance(say(THREE, name, none), Narration)
-    assert isinstance(say(THREE, other, name, none), Narration)
+    assert isinstance(say(three(), name, none), Narration)
+    assert isinstance(say(three(), other, name, none), Narration)
     for lines in ((none,), (other, none), (name, other, none)):
-        assert isinstance(say(THREE, *lines), Withheld)
+        assert isinstance(say(three(), *lines), Withheld)
 
 
 def test_a_doubt_is_told_and_only_where_there_is_one() -> None:
@@ -198,10 +209,10 @@ def test_a_doubt_is_told_and_only_where_there_is_one() -> None:
         ("{gpu_1} has possibly fallen off the bus.", False), ("{gpu_1} has fallen off the bus, probably.", False),
         ("GPU has fallen off the probably bus on {gpu_1}.", False),
     ):  # fmt: skip
-        assert isinstance(say(THREE, {**sure, "text": text}), Narration) is good, text
-        assert isinstance(say(BUS, {**sure, "text": text}), Withheld)
-    assert isinstance(say(THREE, sure), Withheld)
-    assert isinstance(say(BUS, sure), Narration)
+        assert isinstance(say(three(), {**sure, "text": text}), Narration) is good, text
+        assert isinstance(say(bus(), {**sure, "text": text}), Withheld)
+    assert isinstance(say(three(), sure), Withheld)
+    assert isinstance(say(bus(), sure), Narration)
 
 
 def test_an_action_is_told_to_its_end() -> None:

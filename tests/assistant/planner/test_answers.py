@@ -11,6 +11,7 @@ from knowledge.answers import answer_words
 from knowledge.facts import FactSpec, vocabulary
 from knowledge.language import Text
 from knowledge.observation import node
+from tests.cases import each
 
 
 def question(kind: str, **more: object) -> Question:
@@ -22,7 +23,7 @@ ENUM = question("enum", values=("requests", "limits", "both", "hw_slowdown"),
                 labels=(("requests", Text("the requests key", "请求键")), ("both", Text("both of them", "两者"))))  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     ["yes", "Yes.", "y", "YES!", "yeah, since monday", "yes please", "correct", "it is", "of course", "是", "是的。", "对",
      "有的", "嗯", "没错", "正在维护", "是，今天早上开始", "ＹＥＳ"],
@@ -32,7 +33,7 @@ def test_yes(said: str) -> None:
     assert answer_value(BOOL, said, "zh") is True
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     ["no", "No.", "nope", "n", "nobody is", "no, nobody", "not that I know of", "it isn't", "never", "否", "不是", "没有",
      "没有人", "不", "没人在维护", "没有，谢谢"],
@@ -41,23 +42,23 @@ def test_no(said: str) -> None:
     assert answer_value(BOOL, said, "en") is False
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     ["i don't know", "I don’t know", "no idea", "not sure", "dunno", "sorry, no clue", "?", "hard to say", "maybe", "unknown",
      "skip", "不知道", "我不清楚", "不确定", "这个不好说", "可能吧"],
 )  # fmt: skip
-@pytest.mark.parametrize("asked", [BOOL, INT, FLOAT, STR, ENUM], ids=["bool", "int", "float", "str", "enum"])
+@each("asked", [BOOL, INT, FLOAT, STR, ENUM], ids=["bool", "int", "float", "str", "enum"])
 def test_dont_know(said: str, asked: Question) -> None:
     assert answer_value(asked, said) is DONT_KNOW
 
 
-@pytest.mark.parametrize("said", ["", "   ", "yes and no", "yes, no", "why do you ask?", "what is xid 79", "banana", "为什么", "8",
+@each("said", ["", "   ", "yes and no", "yes, no", "why do you ask?", "what is xid 79", "banana", "为什么", "8",
                                   "notebook", "yesterday", "nothingness", "norway"])  # fmt: skip
 def test_what_is_neither_yes_nor_no_is_not_understood(said: str) -> None:
     assert answer_value(BOOL, said) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "number"),
     [("8", 8), ("8 GPUs", 8), ("it should have 8", 8), ("eight", 8), ("there are sixteen of them", 16), ("8 H100", 8),
      ("1,024", 1024), ("0", 0), ("none", 0), ("8块", 8), ("八", 8), ("八块卡", 8), ("应该有 8 个", 8), ("十六", 16), ("8.0", 8)],
@@ -68,7 +69,7 @@ def test_whole_numbers(said: str, number: int) -> None:
     assert type(got) is int
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     ["7.5", "8 or 16", "8-16", "more than 8", "at least 8", "not 8", "不到 8", "8 或 16", "-8", "H100", "0.1.2", "50%", "two or three",
      "lots", "yes", "1,02,4", "三十五"],
@@ -77,7 +78,7 @@ def test_what_is_no_single_whole_number_is_not_understood(said: str) -> None:
     assert answer_value(INT, said) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "number"),
     [("35", 35.0), ("35%", 35.0), ("about 12.5 percent", 12.5), ("0.35%", 0.35), ("百分之 40", 40.0), ("0", 0.0)],
 )
@@ -85,12 +86,12 @@ def test_shares(said: str, number: float) -> None:
     assert answer_value(FLOAT, said) == number
 
 
-@pytest.mark.parametrize("said", ["0.35", "135", "200 ms", "35 or 40", "-5", "half"])
+@each("said", ["0.35", "135", "200 ms", "35 or 40", "-5", "half"])
 def test_a_share_that_could_mean_two_things_is_not_understood(said: str) -> None:
     assert answer_value(FLOAT, said) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "word"),
     [("limits", "limits"), ("it is LIMITS", "limits"), ("the requests key", "requests"), ("请求键", "requests"),
      ("hw slowdown", "hw_slowdown"), ("hw_slowdown", "hw_slowdown"), ("both", "both"), ("两者", "both")],
@@ -99,7 +100,7 @@ def test_words_of_an_enum(said: str, word: str) -> None:
     assert answer_value(ENUM, said) == word
 
 
-@pytest.mark.parametrize("said", ["requests or limits", "neither", "requestsomething", "1"])
+@each("said", ["requests or limits", "neither", "requestsomething", "1"])
 def test_an_enum_takes_one_word_of_its_own(said: str) -> None:
     assert answer_value(ENUM, said) is None
 
@@ -147,7 +148,7 @@ def test_yes_and_no_share_no_phrase() -> None:
     assert not set(words.no) & set(words.dont_know)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["16 %", "3", "about 8 gpus", "8 GPUs.", "it should have 8", "yes", "no, nobody", "约 5%", "大概 8 个", "是的", "没有",
      "I don't know", "around 40 percent of the step"],
@@ -156,7 +157,7 @@ def test_a_bare_answer_is_one(text: str) -> None:
     assert only_answer(text)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["what if the width were 16?", "show pcie status of gpu 4", "ok, what is xid 79", "why is pid 4242 slow", "gpu 3 fell off the bus",
      "yes but why do you think it is the cable", "no xid 79 was seen, right?", "3号卡温度多少", "what is MFU", "undo"],

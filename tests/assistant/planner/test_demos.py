@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import cache
 
-import pytest
-
-from assistant.commands.demo import FOLDER, load, names
+from assistant.commands.demo import load, names
 from assistant.diagnosis import Diagnosis, diagnose
 from assistant.intent.query import Intent, Query, Slots
-from assistant.machine import Look, bundle
 from assistant.planner import Goal, Plan, goal_of, plan
 from knowledge.observation import Observation
 from probes.live import ProbeSpec
 from probes.runner import select
 from rules.loader import load as load_rules
 from rules.model import Usable
+from tests.cases import Faults, each
+from tests.diagnoses import machine
 
-RULES = load_rules()
 DEMOS = [name for name in names() if load(name).get("bundle")]
 QUESTIONS = {
     "verdict": Query("", "en", Intent.VERDICT),
@@ -32,33 +30,40 @@ QUESTIONS = {
 }
 
 
+def probes(name: str) -> tuple[ProbeSpec, ...]:
+    """Those of the recording of a machine."""
+    look = machine(name)
+    return tuple(select(look.recording.probes) if look.recording else select())
+
+
+def told(name: str, ran: frozenset[str]) -> list[Observation]:
+    """What these probes say."""
+    return [o for r in machine(name).results if r.probe in ran for o in r.observations]
+
+
+def after(name: str, ran: Iterable[str]) -> Diagnosis:
+    """What is known and what follows once these probes ran; those that were not recorded tell nothing."""
+    return _after(name, frozenset(ran) & {r.probe for r in machine(name).results})
+
+
 @cache
-def machine(name: str) -> tuple[Look, tuple[ProbeSpec, ...], Diagnosis]:
-    """A recorded machine, with what all its probes say."""
-    _, look = bundle(str(FOLDER / name / load(name)["bundle"]))
-    specs = tuple(select(look.recording.probes) if look.recording else select())
-    return look, specs, diagnosed(look, look.observations)
+def _after(name: str, ran: frozenset[str]) -> Diagnosis:
+    return diagnose(told(name, ran), load_rules(), as_of=machine(name).as_of, whole=True)
 
 
-def diagnosed(look: Look, observations: Sequence[Observation]) -> Diagnosis:
-    return diagnose(observations, RULES, as_of=look.as_of, whole=True)
-
-
-@cache
-def after(name: str, ran: frozenset[str]) -> Diagnosis:
-    """What is known once these probes ran."""
-    look = machine(name)[0]
-    return diagnosed(look, [o for r in look.results if r.probe in ran for o in r.observations])
+def whole(name: str) -> Diagnosis:
+    """What follows from all that the probes say."""
+    return after(name, [r.probe for r in machine(name).results])
 
 
 def followed(name: str, query: Query) -> tuple[Goal, Plan, set[str], Diagnosis]:
     """The plan, round by round, until nothing runs unasked."""
-    specs = machine(name)[1]
+    specs = probes(name)
     ran: set[str] = set()
     for _ in range(len(specs) + 1):
-        d = after(name, frozenset(ran))
-        goal = goal_of(query, RULES, d.facts)
-        found = plan(goal, d.facts, RULES, specs, ran)
+        d = after(name, ran)
+        goal = goal_of(query, load_rules(), d.facts)
+        found = plan(goal, d.facts, load_rules(), specs, ran)
         if not found.batch:
             return goal, found, ran, d
         assert not ran & set(found.batch)
@@ -72,21 +77,28 @@ def said(goal: Goal, d: Diagnosis) -> set[tuple[str, str, str]]:
     return {(f.id, str(f.grade), str(f.advice.bucket)) for f in chosen}
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-@pytest.mark.parametrize("name", DEMOS)
+@each("question", QUESTIONS)
+@each("name", DEMOS)
 def test_the_plan_finds_what_all_probes_find(name: str, question: str) -> None:
     goal, _, _, d = followed(name, QUESTIONS[question])
-    whole = machine(name)[-1]
     if goal.verdict:
-        assert d.verdict.usable is whole.verdict.usable
+        assert d.verdict.usable is whole(name).verdict.usable
     if d.verdict.usable is Usable.YES or not goal.verdict:  # a no may be said before all of it is seen
-        assert said(goal, d) == said(goal, whole)
+        assert said(goal, d) == said(goal, whole(name))
 
 
-@pytest.mark.parametrize("name", DEMOS)
+def test_all_that_the_probes_say_is_all_that_a_look_tells() -> None:
+    with Faults() as faults:
+        for name in DEMOS:
+            with faults.of(name):
+                every = [o for r in machine(name).results for o in r.observations]
+                assert every == list(machine(name).observations)
+
+
+@each("name", DEMOS)
 def test_the_health_of_it_all_takes_the_probes_of_check_in_one_round(name: str) -> None:
-    specs, empty = machine(name)[1], after(name, frozenset())
-    first = plan(goal_of(QUESTIONS["verdict"], RULES, empty.facts), empty.facts, RULES, specs)
+    specs, nothing = probes(name), after(name, ()).facts
+    first = plan(goal_of(QUESTIONS["verdict"], load_rules(), nothing), nothing, load_rules(), specs)
     assert set(first.batch) == {s.name for s in specs if s.default}
 
 

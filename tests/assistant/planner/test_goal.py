@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from assistant.diagnosis import diagnose
@@ -13,16 +15,21 @@ from knowledge.observation import Event, Observation, Origin, Scope, Source, Sub
 from knowledge.symptoms import symptoms
 from probes.live import probes
 from rules.factbase import FactBase
-from rules.index import index
+from rules.index import Index, index
 from rules.loader import load
+from tests.cases import each
 
-RULES = load()
-CARDS = index(RULES.rules)
+
+@cache
+def cards() -> Index:
+    return index(load().rules)
+
+
 HOST = "n1"
 
 
 def goal(intent: Intent = Intent.DIAGNOSE, facts: FactBase | None = None, text: str = "", **query: object) -> Goal:
-    return goal_of(Query(text, "en", intent, **query), RULES, facts)  # type: ignore[arg-type]
+    return goal_of(Query(text, "en", intent, **query), load(), facts)  # type: ignore[arg-type]
 
 
 def machine() -> FactBase:
@@ -32,7 +39,7 @@ def machine() -> FactBase:
     ]
     seen.append(Observation("gpu.uuid", gpu("0000:3b:00.0", HOST), "GPU-1234", source=Source("t")))
     seen.append(Observation("process.state", Subject(Scope.PROCESS, "42", node(HOST)), "S", source=Source("t")))
-    return diagnose(seen, RULES).facts
+    return diagnose(seen, load()).facts
 
 
 def test_a_code_means_the_rules_that_name_it_their_causes_and_their_effects() -> None:
@@ -40,8 +47,8 @@ def test_a_code_means_the_rules_that_name_it_their_causes_and_their_effects() ->
     assert found.rules is not None
     assert "row-remap-recorded" in found.core
     assert "uncorrectable-ecc" in found.rules  # it causes a remapping
-    assert CARDS.effects("row-remap-recorded") <= found.rules
-    assert len(found.rules) < len(CARDS.cards) / 4
+    assert cards().effects("row-remap-recorded") <= found.rules
+    assert len(found.rules) < len(cards().cards) / 4
 
 
 def test_several_codes_mean_all_of_them() -> None:
@@ -54,13 +61,13 @@ def test_several_codes_mean_all_of_them() -> None:
 def test_a_code_that_no_rule_names_means_those_that_take_every_code() -> None:
     found = goal(slots=Slots(xid=(9999,)))
     assert "unknown-xid" in found.core
-    assert all(not CARDS.cards[r].any_code.isdisjoint({"xid", "xid_implied"}) for r in found.core)
+    assert all(not cards().cards[r].any_code.isdisjoint({"xid", "xid_implied"}) for r in found.core)
 
 
 def test_a_switch_code_is_another_matter() -> None:
     found = goal(slots=Slots(sxid=(20034,)))
     assert found.core
-    assert all("sxid" in CARDS.cards[r].asks for r in found.core)
+    assert all("sxid" in cards().cards[r].asks for r in found.core)
 
 
 def test_a_pasted_line_means_the_rules_about_what_stands_in_it() -> None:
@@ -68,13 +75,13 @@ def test_a_pasted_line_means_the_rules_about_what_stands_in_it() -> None:
     assert "gpu-fell-off-bus" in goal(observations=(line,)).core
 
 
-@pytest.mark.parametrize("name", sorted(symptoms()))
+@each("name", lambda: sorted(symptoms()))
 def test_a_symptom_means_its_rules_and_their_causes(name: str) -> None:
     found = goal(symptoms=(name,))
     assert found.rules is not None
     assert symptoms()[name].rules <= found.core
     for rule in found.core:
-        assert CARDS.causes(rule) <= found.rules
+        assert cards().causes(rule) <= found.rules
 
 
 @pytest.mark.parametrize(
@@ -131,7 +138,7 @@ def test_what_names_a_gpu_is_collected_with_the_value() -> None:
     assert wanted(Query("", "en", Intent.PROBE, Slots(gpu=(3,)))) == frozenset()
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "names"),
     [("run nvidia-smi", {"nvidia-smi"}), ("nvidia-smi topo -m", {"nvidia-smi-topo"}), ("check nvlink", {"nvlink"}),
      ("dcgmi diag", {"dcgm-diag"}), ("run dcgmi", {"dcgm-health"}), ("show dmesg", {"kernel-log"}),

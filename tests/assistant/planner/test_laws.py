@@ -12,7 +12,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.planner import Goal, plan
@@ -106,7 +106,6 @@ def goal(rules: Sequence[Rule]) -> Goal:
     return Goal(ids, core=ids)
 
 
-@settings(deadline=None, max_examples=120)
 @given(rule_sets(), WORLDS, offers(), st.sampled_from((0.5, 1.0, 5.0, None)))
 def test_a_look_that_stops_early_concludes_nothing_that_the_whole_look_would_not(
     rules: list[Rule], world: Told, probes: list[ProbeSpec], budget: float | None
@@ -126,7 +125,6 @@ def test_a_look_that_stops_early_concludes_nothing_that_the_whole_look_would_not
         ran += now
 
 
-@settings(deadline=None, max_examples=120)
 @given(rule_sets(), WORLDS, offers())
 def test_a_plan_run_to_its_end_finds_what_all_probes_find(
     rules: list[Rule], world: Told, probes: list[ProbeSpec]
@@ -145,7 +143,6 @@ def test_a_plan_run_to_its_end_finds_what_all_probes_find(
         assert findings(one, here) == findings(one, said(world, probes))
 
 
-@settings(deadline=None, max_examples=150)
 @given(rule_sets(), WORLDS, WORLDS, offers(), st.sets(st.integers(0, 3)), st.randoms(use_true_random=False))
 def test_a_rule_that_is_not_live_never_changes_whatever_is_told(
     rules: list[Rule], world: Told, other: Told, probes: list[ProbeSpec], done: set[int], chance: random.Random
@@ -192,7 +189,6 @@ def _completions(open_: Sequence[tuple[str, Subject]]) -> list[list[Observation]
     return [list(way) for way in itertools.product(*ways)]
 
 
-@settings(deadline=None, max_examples=80)
 @given(
     _SMALL,
     st.lists(_SMALL, max_size=1),
@@ -215,7 +211,6 @@ def test_liveness_against_every_answer_there_can_be(
         assert all(f == now for f in later)
 
 
-@settings(deadline=None, max_examples=60)
 @given(rule_sets(), WORLDS, offers(), st.sets(st.integers(0, 3)), st.randoms(use_true_random=False))
 def test_the_plan_depends_on_no_order(
     rules: list[Rule], world: Told, probes: list[ProbeSpec], done: set[int], chance: random.Random

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-
-import pytest
+from typing import Any
 
 from assistant.diagnosis import diagnose
 from assistant.intent.query import Intent, Query, Slots
@@ -19,7 +19,6 @@ from rules.factbase import FactBase
 from rules.index import index
 from rules.loader import load
 
-RULES = load()
 PROBES = probes()
 HOST = "n1"
 GPU = gpu("0000:3b:00.0", HOST)
@@ -27,7 +26,7 @@ EVERYTHING = Goal(None, verdict=True)
 
 
 def known(observations: Iterable[Observation]) -> FactBase:
-    return diagnose(list(observations), RULES).facts
+    return diagnose(list(observations), load()).facts
 
 
 def obs(fact: str, value: object, status: Status = Status.OK, on: object = None, **more: object) -> Observation:
@@ -50,13 +49,13 @@ def quiet(spec: ProbeSpec) -> list[Observation]:
 
 
 def asked(
-    goal: Goal, facts: FactBase, ran: Sequence[str] = (), available: Sequence[ProbeSpec] = PROBES, **more: float
+    goal: Goal, facts: FactBase, ran: Sequence[str] = (), available: Sequence[ProbeSpec] = PROBES, **more: Any
 ) -> Plan:
-    return plan(goal, facts, RULES, available, ran, **more)
+    return plan(goal, facts, load(), available, ran, **more)
 
 
 def of_codes(*codes: int, intent: Intent = Intent.DIAGNOSE) -> Goal:
-    return goal_of(Query("", "en", intent, Slots(xid=codes)), RULES)
+    return goal_of(Query("", "en", intent, Slots(xid=codes)), load())
 
 
 # --- what runs ----------------------------------------------------------------------------
@@ -89,7 +88,7 @@ def test_every_candidate_says_what_it_tells_and_who_waits() -> None:
         spec = next(s for s in PROBES if s.name == c.probe)
         assert c.settles
         rules = {rule for _, rule in c.settles}
-        assert rules <= set(index(RULES.rules).cards)
+        assert rules <= set(index(load().rules).cards)
         assert c.probe in c.reason.en
         assert c.probe in c.reason.zh
         assert c.cost > 0
@@ -145,21 +144,24 @@ def test_a_budget_leaves_out_what_takes_longer() -> None:
     assert asked(EVERYTHING, known([]), budget_s=0.0).batch == ()
 
 
-def test_without_the_privilege_a_probe_is_dearer_and_still_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_privilege_a_probe_is_dearer_and_still_listed() -> None:
     spec = next(s for s in PROBES if s.name == "pci")
-    monkeypatch.setattr("os.geteuid", lambda: 0)
-    root = ranking.cost(spec)
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    assert ranking.cost(spec) > root
-    assert "pci" in asked(EVERYTHING, known([])).batch
+    assert ranking.cost(spec, root=False) > ranking.cost(spec, root=True)
+    for root in (False, True):
+        found = asked(EVERYTHING, known([]), root=root)
+        candidate = found.candidate("pci")
+        assert "pci" in found.batch
+        assert candidate is not None
+        assert candidate.cost == ranking.cost(spec, root)
+    assert asked(EVERYTHING, known([])) == asked(EVERYTHING, known([]), root=os.geteuid() == 0)
 
 
 def test_costs_are_in_the_order_of_their_classes() -> None:
     plain = ProbeSpec("x", PROBES[0].title, (), (), lambda *_: [])
-    costs = [ranking.cost(replace(plain, cost=c)) for c in sorted(Cost)]
+    costs = [ranking.cost(replace(plain, cost=c), root=True) for c in sorted(Cost)]
     assert costs == sorted(costs)
     assert len(set(costs)) == len(costs)
-    assert ranking.cost(replace(plain, side_effects=(PROBES[0].title,))) > ranking.cost(plain)
+    assert ranking.cost(replace(plain, side_effects=(PROBES[0].title,)), root=True) > ranking.cost(plain, root=True)
 
 
 # --- when to stop -------------------------------------------------------------------------
@@ -234,7 +236,7 @@ def test_what_was_told_is_still_measured() -> None:
 
 
 def test_what_no_probe_can_tell_is_asked_of_a_person() -> None:
-    goal = goal_of(Query("", "en", Intent.DIAGNOSE, symptoms=("slow-training",)), RULES)
+    goal = goal_of(Query("", "en", Intent.DIAGNOSE, symptoms=("slow-training",)), load())
     every = [o for s in PROBES for o in quiet(s)]
     found = asked(goal, known(every), [s.name for s in PROBES])
     assert 0 < len(found.questions) <= 3
@@ -290,7 +292,7 @@ def test_a_machine_that_cannot_be_reached_has_no_plan() -> None:
 
 def test_facts_to_show_are_collected_and_nothing_else() -> None:
     query = Query("temperature of gpu 3", "en", Intent.PROBE, Slots(gpu=(3,)), facts=("gpu.temperature.core",))
-    goal = goal_of(query, RULES)
+    goal = goal_of(query, load())
     assert asked(goal, known([])).batch == ("nvml",)
     told = known([obs("gpu.temperature.core", 40), obs("gpu.index", 3)])
     assert asked(goal, told).batch == ()
@@ -298,9 +300,9 @@ def test_facts_to_show_are_collected_and_nothing_else() -> None:
 
 
 def test_a_named_tool_is_run_unless_it_needs_consent() -> None:
-    smi = goal_of(Query("run nvidia-smi", "en", Intent.PROBE), RULES)
+    smi = goal_of(Query("run nvidia-smi", "en", Intent.PROBE), load())
     assert asked(smi, known([])).batch == ("nvidia-smi",)
-    diag = asked(goal_of(Query("run dcgmi diag", "en", Intent.PROBE), RULES), known([]))
+    diag = asked(goal_of(Query("run dcgmi diag", "en", Intent.PROBE), load()), known([]))
     assert diag.batch == ()
     assert [(c.probe, c.consent) for c in diag.probes] == [("dcgm-diag", True)]
     assert not diag.decided

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
+
 import pytest
 
 from assistant.proofs.hypotheses import query as why_not
@@ -9,17 +12,27 @@ from assistant.proofs.outline import outline
 from assistant.proofs.supposing import query
 from assistant.proofs.tree import tree, walk
 from assistant.session.concluding import concluded
-from assistant.session.state import plain, restored
+from assistant.session.state import State, plain, restored
 from assistant.session.steps import Conclude, Said
 from tests.assistant.dialogue.talk import said
 from tests.assistant.proofs.test_supposing import value
 from tests.assistant.session.test_core import OFF_BUS, session
-from tests.assistant.session.test_pointed import adopted
+from tests.assistant.session.test_pointed import adopted, seen_of
+from tests.demo_lab import GPUS
+from tests.diagnoses import few_gpus
+
+
+@cache
+def of_few_gpus() -> State:
+    """A talk about a machine with a lost GPU and another one: something is supposed of it dozens of times."""
+    seen = seen_of(OFF_BUS)
+    told = few_gpus(seen.observations, GPUS[4:6])
+    return session().adopted(State(), replace(seen, observations=told), OFF_BUS)
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_what_if(lang: str) -> None:
-    state = adopted()
+    state = of_few_gpus()
     d = concluded(session(), state, state.frame.seen, ())
     found = {t.name: t for e in outline(d, lang) for _, n in walk(tree(e, d, lang)) for t in n.targets}
     assert len(found) > 10

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from assistant.diagnosis import diagnose
 from assistant.intent.parse import understand
@@ -14,13 +13,14 @@ from assistant.proofs.page import page
 from assistant.proofs.tree import Kind as Nodes
 from assistant.proofs.tree import tree, walk
 from rules.proof import Truth, leaf_proofs
-from tests.assistant.dialogue.talk import STATES, XIDS, ask, incident, rules, small
+from tests.assistant.dialogue.talk import STATES, XIDS, ask, rules, small
+from tests.cases import each
+from tests.diagnoses import incident
 
 INCIDENTS = ("off-the-bus", "driver-hangs", "healthy", "rail-down", "mig")
 
 
 @given(XIDS, STATES)
-@settings(max_examples=40, deadline=None)
 def test_every_finding_stands_in_the_tree_once(xids: list[int], states: dict[str, bool]) -> None:
     d = small(xids, states)
     entries = outline(d, "en")
@@ -35,8 +35,8 @@ def test_every_finding_stands_in_the_tree_once(xids: list[int], states: dict[str
             assert keys.index(e.under) < n
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("name", INCIDENTS)
+@each("lang", ["en", "zh"])
+@each("name", INCIDENTS)
 def test_everything_can_be_asked_about(name: str, lang: str) -> None:
     d = incident(name)
     asked = set()

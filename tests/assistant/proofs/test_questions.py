@@ -9,17 +9,19 @@ from assistant.intent.query import Intent
 from assistant.proofs import questions
 from assistant.topics import action, rule, runbook
 from knowledge.facts import vocabulary
+from tests.cases import each
 
-RULES = sorted(rule.names())[::11]
-FACTS = sorted(s.name for s in vocabulary() if "." in s.name and not s.replaced_by)[::29]
+NAMES = {
+    "rule": lambda: sorted(rule.names())[::11],
+    "fact": lambda: sorted(s.name for s in vocabulary() if "." in s.name and not s.replaced_by)[::29],
+    "runbook": lambda: sorted(runbook.names())[::4],
+}
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize(("kind", "names", "intent"), [
-    ("rule", RULES, Intent.EXPLAIN), ("fact", FACTS, Intent.EXPLAIN), ("runbook", sorted(runbook.names())[::4], Intent.RUNBOOK),
-])  # fmt: skip
-def test_a_page_is_asked_for_by_its_name(kind: str, names: list[str], intent: Intent, lang: str) -> None:
-    for name in names:
+@each("lang", ["en", "zh"])
+@each(("kind", "intent"), [("rule", Intent.EXPLAIN), ("fact", Intent.EXPLAIN), ("runbook", Intent.RUNBOOK)])
+def test_a_page_is_asked_for_by_its_name(kind: str, intent: Intent, lang: str) -> None:
+    for name in NAMES[kind]():
         q = understand(questions.of_topic(f"{kind} {name}", lang))
         assert (q.intent, q.lang) == (intent, lang), q.text
         if kind != "runbook":
@@ -34,7 +36,7 @@ def test_what_an_action_means(lang: str) -> None:
         assert q.topics[0].id == f"action {name}", q.text
 
 
-@pytest.mark.parametrize(
+@each(
     ("sentence", "intent"),
     [
         ("why did you conclude {}?", Intent.WHY), ("为什么判断是 {}？", Intent.WHY), ("why not {} on gpu 3?", Intent.WHYNOT),
@@ -42,7 +44,7 @@ def test_what_an_action_means(lang: str) -> None:
     ],
 )  # fmt: skip
 def test_a_rule_is_meant_by_its_id(sentence: str, intent: Intent) -> None:
-    for name in RULES:
+    for name in NAMES["rule"]():
         q = understand(sentence.format(name))
         assert q.intent is intent, q.text
         assert not q.symptoms, q.text  # "hung" in a name is no complaint

@@ -20,7 +20,9 @@ from knowledge.observation import Scope as S
 from rules.evaluate import evaluate
 from rules.loader import load
 from rules.proof import LeafProof, Proof, leaf_proofs
-from tests.assistant.dialogue.talk import OFF_BUS, ask, incident, log, rules, said
+from tests.assistant.dialogue.talk import OFF_BUS, ask, log, rules, said
+from tests.cases import each
+from tests.diagnoses import incident, smaller
 
 INCIDENTS = (
     "off-the-bus",
@@ -56,8 +58,8 @@ def value(target: Target, d: Diagnosis) -> str:
     return SOME.get(spec.type) or ", ".join(spec.values[:2]) or "a, b"
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
-@pytest.mark.parametrize("name", INCIDENTS)
+@each("lang", ["en", "zh"])
+@each("name", INCIDENTS)
 def test_an_edited_value_is_understood_as_it_is_said(name: str, lang: str) -> None:
     """Not one by one answered, that takes long: the same assumption of the same thing gives the same answer."""
     d = incident(name)
@@ -82,7 +84,7 @@ def _places(q: Query) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_and_the_answers_are_the_same(lang: str) -> None:
-    d = incident("overheating")
+    d = smaller("overheating")
     for target in list(targets(d))[:6]:
         pointed = query(target, value(target, d), d, lang)
         spoken = understand(pointed.text, lang=lang)
@@ -169,7 +171,7 @@ def test_what_is_not_known_can_be_supposed() -> None:
     assert supposed(d, rules(), query(unknown, "no", d, "en")).hypothetical
 
 
-@pytest.mark.parametrize(
+@each(
     ("sentence", "wanted"),
     [
         ("what if gpu 3 were at 95 C", ("gpu.temperature.core", "95")),

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import pty
 import re
 import select
-import signal
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 
-from tests.conftest import ROOT
+from tests.command_server import CommandServer
 
 WAIT = 60.0  # seconds until a test gives up: a machine that is busy is slow, never wrong
 PROMPT = "> "
@@ -23,23 +20,15 @@ _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[=>]|\r|\x07")
 class Terminal:
     """One process on a terminal of its own."""
 
-    def __init__(self, args: Sequence[str], env: Mapping[str, str], columns: int = 100) -> None:
-        argv = [sys.executable, "-m", "assistant", *args]
-        environ = {
-            **env,
-            "TERM": "xterm",
-            "COLUMNS": str(columns),
-            "PYTHONPATH": os.pathsep.join([str(ROOT), env.get("PYTHONPATH", "")]),
-        }
-        self._pid, self._master = pty.fork()
-        if self._pid == 0:
-            try:
-                os.execve(sys.executable, argv, environ)
-            finally:
-                os._exit(127)
+    def __init__(self, server: CommandServer, args: Sequence[str], env: Mapping[str, str], columns: int = 100) -> None:
+        environ = {**env, "TERM": "xterm", "COLUMNS": str(columns)}
+        self._master, screen = os.openpty()
+        try:
+            self._command = server.begin(args, [screen] * 3, env=environ, session=True)
+        finally:
+            os.close(screen)
         self.seen = ""  # everything that was on the screen, without escapes
         self._raw = b""
-        self._code: int | None = None
 
     def __enter__(self) -> Terminal:
         return self
@@ -47,9 +36,8 @@ class Terminal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._code is None:
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
+        self._command.kill()
+        self._command.wait()
         os.close(self._master)
 
     @property
@@ -98,9 +86,7 @@ class Terminal:
         while self._read():
             if time.monotonic() > until:
                 raise AssertionError(f"it did not end; this is on the screen: {self.seen!r}")
-        _, status = os.waitpid(self._pid, 0)
-        self._code = os.waitstatus_to_exitcode(status)
-        return self._code
+        return self._command.wait()
 
     def _wait(self, done: object, what: str, begin: int) -> str:
         assert callable(done)

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,11 +28,11 @@ from probes.remote import profiler
 from probes.remote.remote_host import RemoteHost
 from rules.loader import RuleSet
 from rules.loader import load as load_rules
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Gpudiag
 from tests.live_jobs import Job
 from tests.probes.remote.sshd_lab import Sshd
 
-pytestmark = pytest.mark.xdist_group("running-jobs")  # captures of several jobs at a time disturb one another
+pytestmark = pytest.mark.machine
 BUSY = """
 import sys
 def tokenize_slowly(n):
@@ -262,21 +261,15 @@ def test_what_cannot_be_asked_for_together(
     assert (captured.out, said in captured.err) == ("", True), captured.err
 
 
-def test_the_document_is_all_that_is_printed_and_nothing_is_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from assistant.cli import main
-
+def test_the_document_is_all_that_is_printed_and_nothing_is_kept(gpudiag_process: Gpudiag, tmp_path: Path) -> None:
     home, scratch = tmp_path / "home", tmp_path / "scratch"
     scratch.mkdir()
-    for name in ("GPUDIAG_STATE_DIR", "XDG_DATA_HOME", "HOME"):
-        monkeypatch.setenv(name, str(home))
-    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    env = {name: str(home) for name in ("GPUDIAG_STATE_DIR", "XDG_DATA_HOME", "HOME")} | {"TMPDIR": str(scratch)}
     with busy(tmp_path) as job:
-        assert main(["profile", "--pid", str(job.pid), "--outside", "--document", "--duration", "300ms"]) == 0
-    out, errors = capsys.readouterr()
-    document = json.loads(out)
-    assert errors == ""
+        words = ("--pid", str(job.pid), "--outside", "--document", "--duration", "300ms")
+        answer = gpudiag_process("profile", *words, env=env)
+    assert (answer.code, answer.err) == (0, "")
+    document = json.loads(answer.out)
     assert document["schema"] == "gpudiag/capture/1"
     assert {part["item"] for t in document["targets"] for part in t["parts"]} == {"stacks", "cpu"}
     assert not list(scratch.iterdir())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_server import CommandServer
 from tests.conftest import ROOT, Answer, Gpudiag
 
 DEMOS = ROOT / "assistant" / "demos"
@@ -28,22 +29,20 @@ def ask(gpudiag: Gpudiag, tmp_path: Path) -> Ask:
 
 
 @pytest.mark.parametrize("command", ["ask", "chat"])
-def test_bytes_that_are_no_text_cost_no_answer(gpudiag: Gpudiag, tmp_path: Path, command: str) -> None:
+def test_bytes_that_are_no_text_cost_no_answer(gpudiag_process: Gpudiag, tmp_path: Path, command: str) -> None:
     env = {"GPUDIAG_STATE_DIR": str(tmp_path), "PYTHONIOENCODING": "utf-8:strict"}
-    answer = gpudiag(command, stdin=b"what is xid 79 \xff\xfe\n", env=env)
+    answer = gpudiag_process(command, stdin=b"what is xid 79 \xff\xfe\n", env=env)
     assert answer.code == 0
     assert "fallen off the bus" in answer.out
 
 
-def test_standard_input_that_cannot_be_read_is_told(gpudiag: Gpudiag, tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
-    with open("/proc/self/mem", "rb") as unreadable:  # noqa: PTH123 - reading its first byte is an error
-        done = subprocess.run([sys.executable, "-m", "assistant", "ask", "-"], stdin=unreadable, capture_output=True,
-                              cwd=ROOT, env={**os.environ, "GPUDIAG_STATE_DIR": str(tmp_path)}, check=False)  # fmt: skip
-    assert done.returncode == 2
-    assert b"cannot be read" in done.stderr
+def test_standard_input_that_cannot_be_read_is_told(command_server: CommandServer, tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    env = {**os.environ, "GPUDIAG_STATE_DIR": str(tmp_path)}
+    with Path("/proc/self/mem").open("rb") as unreadable, said.open("wb") as told:  # reading its first byte is an error
+        streams = [unreadable.fileno(), told.fileno(), told.fileno()]
+        assert command_server.begin(["ask", "-"], streams, env=env).wait() == 2
+    assert "cannot be read" in said.read_text()
 
 
 def test_a_pipe_that_a_sentence_names_is_not_waited_for(ask: Ask, tmp_path: Path) -> None:
@@ -81,16 +80,10 @@ def test_a_recording_of_another_node_in_the_same_place_is_not_compared(ask: Ask,
     assert other.code == 0
 
 
-def test_what_goes_wrong_leaves_a_chat_where_it_was(gpudiag: Gpudiag, tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
+def test_what_goes_wrong_leaves_a_chat_where_it_was(command_server: CommandServer, tmp_path: Path) -> None:
     shutil.copy(DEMOS / "double-bit-error" / "kern.log", tmp_path / "kern.log")
-    env = {**os.environ, "GPUDIAG_STATE_DIR": str(tmp_path), "GPUDIAG_HISTORY_URL": "off", "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([sys.executable, "-m", "assistant", "chat", "--log", "kern.log"], stdin=subprocess.PIPE, env=env,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as chat:  # fmt: skip
-        assert chat.stdin is not None
-        assert chat.stdout is not None
+    env = {**os.environ, "GPUDIAG_STATE_DIR": str(tmp_path), "GPUDIAG_HISTORY_URL": "off"}
+    with command_server.start(["chat", "--log", "kern.log"], env=env, cwd=tmp_path) as chat:
         chat.stdin.write("what is wrong?\n")
         chat.stdin.flush()
         while "you could ask" not in (line := chat.stdout.readline()):

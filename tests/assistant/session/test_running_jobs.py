@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +16,14 @@ from typing import Any
 import pytest
 
 from tests.assistant.session.terminal_lab import Terminal
+from tests.command_server import CommandServer
 from tests.conftest import Answer, Gpudiag
 from tests.live_jobs import JOBS, Job, Ranks, torch_python
 
-pytestmark = pytest.mark.xdist_group("running-jobs")  # captures of several jobs at a time disturb one another
+pytestmark = pytest.mark.machine
 QUIET = ("services", "filesystems", "rdma", "dcgm-health", "service-log", "fabric-manager-log", "kernel-log", "pci")
+FEW = [word for name in QUIET for word in ("--without", name)]
+NOBODY = 65534
 
 
 class Asker:
@@ -31,8 +35,7 @@ class Asker:
 
     def ask(self, sentence: str, *words: str) -> Answer:
         """One turn as people read it."""
-        options = [w for name in QUIET for w in ("--without", name)]
-        return self._run("ask", sentence, *options, *words, env=self.env)
+        return self._run("ask", sentence, *FEW, *words, env=self.env)
 
     def data(self, sentence: str, *words: str) -> tuple[int, dict[str, Any]]:
         """One turn: its exit code, and its JSON."""
@@ -48,9 +51,9 @@ def talk(gpudiag: Gpudiag, tmp_path: Path) -> Asker:
     return Asker(gpudiag, tmp_path)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def slow() -> Iterator[Job]:
-    """A loop that spends its time in Python."""
+    """A loop that spends its time in Python: begun for each test, for it takes a processor while it runs."""
     with Job("train.py", "--fault", "python", "--slow", "0.08", interpreter=torch_python()) as job:
         yield job
 
@@ -188,15 +191,22 @@ def test_show_the_stack_and_profile_a_pid(talk: Asker, slow: Job) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_another_users_process_is_refused_with_the_reason(
-    talk: Asker, slow: Job, clean_environment: dict[str, str]
+    talk: Asker, slow: Job, clean_environment: dict[str, str], gpudiag: Gpudiag
 ) -> None:
     if shutil.which("setpriv") is None:
         pytest.skip("setpriv is not here")
-    env = clean_environment | talk.env | {"GPUDIAG_STATE_DIR": f"/tmp/gpudiag-w3-{os.getpid()}", "HOME": "/tmp"}
-    argv = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", sys.executable, "-m", "assistant", "ask",
-            "--yes", f"why is pid {slow.pid} slow?"]  # fmt: skip
-    done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=120, check=False)
-    shutil.rmtree(env["GPUDIAG_STATE_DIR"], ignore_errors=True)
+    gpudiag("--version")  # all is compiled by now, for him too
+    with tempfile.TemporaryDirectory(prefix="gpudiag-home-") as home:
+        os.chown(home, NOBODY, NOBODY)
+        shutil.copytree(clean_environment["GPUDIAG_CACHE_DIR"], f"{home}/cache")
+        env = (
+            clean_environment
+            | talk.env
+            | {"HOME": home, "GPUDIAG_STATE_DIR": home, "GPUDIAG_CACHE_DIR": f"{home}/cache"}
+        )
+        argv = ["setpriv", "--reuid", f"{NOBODY}", "--regid", f"{NOBODY}", "--clear-groups", sys.executable, "-m", "assistant",
+                "ask", "--yes", f"why is pid {slow.pid} slow?", *FEW]  # fmt: skip
+        done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=120, check=False)
     if "No module named" in done.stderr or "Permission denied" in done.stderr:
         pytest.skip("another user cannot run this interpreter")
     assert "Traceback" not in done.stderr, done.stderr
@@ -206,10 +216,11 @@ def test_another_users_process_is_refused_with_the_reason(
 
 
 def test_on_a_terminal_the_question_is_answered_there(
-    talk: Asker, slow: Job, clean_environment: dict[str, str]
+    command_server: CommandServer, talk: Asker, slow: Job, clean_environment: dict[str, str]
 ) -> None:
-    options = [w for name in QUIET for w in ("--without", name)]
-    with Terminal(["ask", f"why is pid {slow.pid} slow?", *options], clean_environment | talk.env) as screen:
+    with Terminal(
+        command_server, ["ask", f"why is pid {slow.pid} slow?", *FEW], clean_environment | talk.env
+    ) as screen:
         screen.until("[y/N]")
         screen.type("y\r")
         assert screen.end() == 1

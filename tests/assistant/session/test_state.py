@@ -94,6 +94,16 @@ def test_what_is_no_state_is_refused(data: dict[str, object]) -> None:
         restored(data)
 
 
+@pytest.mark.parametrize("place", ["seen", "told", "query"])
+def test_a_talk_about_a_fact_that_this_version_does_not_know_is_refused(place: str) -> None:
+    one = (Observation("widget.fault", node("n1"), True, source=Source("widget")),)
+    query = Query("is it?", "en", Intent.DIAGNOSE, observations=one if place == "query" else ())
+    frame = Frame(query, seen=(0,), told=one if place == "told" else ())
+    state = State((frame,), {0: Seen("n1", one if place == "seen" else ())}, 1)
+    with pytest.raises(ValueError, match=r"fact 'widget.fault' is not known to this version of gpudiag"):
+        restored(json.loads(json.dumps(plain(state))))
+
+
 def test_a_talk_does_not_grow_without_end() -> None:
     state = State()
     for n in range(50):

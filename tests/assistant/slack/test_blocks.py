@@ -32,7 +32,8 @@ from knowledge.errors import ConfigError, UnknownNameError
 from knowledge.language import NO_TEXT, Text
 from knowledge.text import clean
 from rules.engine import Finding
-from tests.assistant.dialogue.talk import OFF_BUS, ask, incident, log, query, texts
+from tests.assistant.dialogue.talk import OFF_BUS, ask, log, query, texts
+from tests.diagnoses import incident
 
 LANGS = ("en", "zh")
 BIDI = chr(0x202E)  # turns what follows around: an editor would show this file wrongly

@@ -26,7 +26,8 @@ from assistant.slack.heard import Place
 from assistant.slack.uploads import Uploads
 from knowledge.errors import UnknownNameError
 from knowledge.language import Text
-from tests.assistant.dialogue.talk import OFF_BUS, incident, rules
+from tests.assistant.dialogue.talk import OFF_BUS, rules
+from tests.diagnoses import incident
 
 ROOT = Path(__file__).parents[3]
 FORMATS = {"html": ".html", "markdown": ".md", "json": ".json", "text": ".txt"}

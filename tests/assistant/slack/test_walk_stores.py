@@ -12,11 +12,11 @@ from assistant.config import History
 from assistant.incidents import claims
 from assistant.incidents.events import Hand, Kind, StepState
 from tests.assistant.slack.walk_lab import WALKING, Walker, opened, people, runbooks, states
-from tests.assistant.store.conftest import database, postgres, url
+from tests.assistant.store.conftest import database_with_tables, postgres, url
 from tests.slack_bot import lab, settings
 from tests.slack_lab import Slack
 
-__all__ = ["database", "postgres", "url"]  # fixtures
+__all__ = ["database_with_tables", "postgres", "url"]  # fixtures
 
 
 async def test_a_walk_goes_on_from_a_terminal_and_ends_in_a_thread(url: str, tmp_path: Path) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
+from typing import TypeVar
 
 from assistant import store
 from assistant.changes import Changes
 from assistant.diagnosis import Diagnosis, diagnose
+from assistant.store import patience
 from assistant.store.location import parse
 from assistant.store.read import Reader, open_reader
 from knowledge.language import Text
 from knowledge.observation import Clock, Event, Observation, Source, Status, Subject, gpu, node
 from rules.loader import RuleSet, load
 
+T = TypeVar("T")
 SECOND = 10**9
 MINUTE = 60 * SECOND
 DAY = 86_400 * SECOND
@@ -94,18 +98,48 @@ def check(
 ) -> tuple[Diagnosis, Changes | Text]:
     """One check as the command does it: earlier samples, diagnosis, what changed, and then it is kept."""
     now = machine.observations(at)
-    before, why = store.earlier(url, HOST, now, rules().rules, as_of=at, boot_id=machine.boot)
+    before, why = earlier(url, now, at, machine.boot)
     assert why is None
     diagnosis = diagnose([*now, *before], rules(), as_of=at)
-    changes = store.since_last(url, diagnosis, HOST, boot_id=machine.boot)
+    changes = since_last(url, diagnosis, machine.boot)
     if keep:
         assert remember(url, diagnosis, machine.boot, origin) is None
     return diagnosis, changes
 
 
+def answered(url: str, ask: Callable[[], T]) -> T:
+    """What `ask` gives. A server on a machine with other work may miss its second: it is asked again, a few times."""
+    for _ in range(9):
+        found = ask()
+        why = found[1] if isinstance(found, tuple) else found
+        if not isinstance(why, str | Text) or "does not answer within" not in str(why):
+            return found
+        location = parse(url)
+        patience.answered(location.url if location else url)
+    return ask()
+
+
+def earlier(url: str, now: Sequence[Observation], at: int, boot: str = "") -> tuple[Sequence[Observation], Text | None]:
+    """What the history knows of before, and why not more."""
+    return answered(url, lambda: store.earlier(url, HOST, now, rules().rules, as_of=at, boot_id=boot))
+
+
+def since_last(url: str, diagnosis: Diagnosis, boot: str = "", good: bool = False) -> Changes | Text:
+    """What changed since the last check, or the last good one."""
+    return answered(url, lambda: store.since_last(url, diagnosis, HOST, boot_id=boot, good=good))
+
+
 def remember(url: str, diagnosis: Diagnosis, boot: str = "boot-1", origin: str = "live", days: int = 30) -> str | None:
     """Keep a diagnosis."""
-    return store.remember(url, HOST, diagnosis, (), origin, days=days, boot_id=boot, rules=rules().rules)
+    with closing(store.Recorder(url, days=days, rules=rules().rules)) as recorder:
+        return kept(url, recorder, diagnosis, boot, origin)
+
+
+def kept(
+    url: str, recorder: store.Recorder, diagnosis: Diagnosis, boot: str = "boot-1", origin: str = "live"
+) -> str | None:
+    """Keep a diagnosis with what has kept others before."""
+    return answered(url, lambda: recorder.remember(HOST, diagnosis, (), origin, boot_id=boot))
 
 
 def plain(observations: Iterable[Observation], at: int) -> Diagnosis:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from assistant.store.location import StoreError, parse
 from assistant.store.server import file_engine, server_engine
 from knowledge.errors import UnknownNameError, UsageError
 from tests.assistant.store.history_lab import HOST, T0, Machine, check, plain, reader, xid
+from tests.command_server import CommandServer
 
 ROOT = Path(__file__).parent.parent.parent.parent
 ALICE, BOB = Hand("alice", "cli"), Hand("bob", "tui")
@@ -134,25 +136,17 @@ for n in range(12):
 """
 
 
-def test_writers_at_the_same_time_lose_nothing(url: str) -> None:
+def test_writers_at_the_same_time_lose_nothing(command_server: CommandServer, url: str) -> None:
     """They open the same incident at once, and add to it at once; who is killed loses nothing that was acknowledged."""
     names = ["a", "b", "c"]
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, url, n], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
-        )
-        for n in names
-    ]
+    writers = [command_server.start([url, n], env=os.environ, program=WRITER) for n in names]
     for w in writers:
-        assert w.stdout is not None
         assert w.stdout.readline() == "ready\n"
     for w in writers:
-        assert w.stdin is not None
         w.stdin.write("\n")
         w.stdin.flush()
     kept: dict[str, int] = {}
     last = writers[-1]
-    assert last.stdout is not None
     assert last.stdout.readline() == "kept 0\n"
     last.kill()
     for name, w in zip(names, writers, strict=True):

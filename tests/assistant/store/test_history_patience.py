@@ -26,14 +26,16 @@ CHECK = ("check", "--probe", "system")
 def silent() -> Iterator[str]:
     """A server that accepts connections and never says a word."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listening:
-        yield f"postgresql://gpudiag:hunter2@127.0.0.1:{listening.getsockname()[1]}/x"
+        url = f"postgresql://gpudiag:hunter2@127.0.0.1:{listening.getsockname()[1]}/x"
+        yield url
+    forgotten(url)
 
 
-@pytest.fixture(autouse=True)
-def no_memory() -> Iterator[None]:
-    patience._failed.clear()
-    yield
-    patience._failed.clear()
+def forgotten(url: str) -> None:
+    """It may be asked again: in a process that lives as long as the tests do, an address may come again."""
+    location = parse(url)
+    assert location is not None
+    patience.answered(location.url)
 
 
 def test_a_silent_server_is_waited_for_once_and_briefly(silent: str) -> None:
@@ -48,13 +50,13 @@ def test_a_silent_server_is_waited_for_once_and_briefly(silent: str) -> None:
     again = store.since_last(silent, DIAGNOSIS, HOST)
     assert isinstance(again, Text)
     assert again.en == why.en
-    assert "does not answer" in (remember(silent, DIAGNOSIS) or "")
+    assert "does not answer" in (store.remember(silent, HOST, DIAGNOSIS, rules=rules().rules) or "")
     assert time.monotonic() - begun < 0.5, "it is not asked again"
 
 
 def test_writing_to_a_silent_server_takes_a_few_seconds_at_most(silent: str) -> None:
     begun = time.monotonic()
-    said = remember(silent, DIAGNOSIS)
+    said = store.remember(silent, HOST, DIAGNOSIS, rules=rules().rules)
     assert time.monotonic() - begun < patience.AFTER + 2
     assert said is not None
     assert "this check is not in the history" in said
@@ -108,15 +110,17 @@ def test_reading_a_locked_server_is_bounded_too(database: str) -> None:
         assert time.monotonic() - begun < patience.BEFORE + 1
     assert isinstance(said, Text)
     assert "does not answer within 1 s" in said.en
-    patience._failed.clear()
+    forgotten(database)
     assert not isinstance(store.since_last(database, plain(Machine().observations(later), later), HOST), Text)
 
 
-def test_a_failure_is_forgotten_after_a_while(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    patience.failed(silent, Text("x"))
-    assert patience.failure(silent) == Text("x")
-    monkeypatch.setattr(patience, "REST", 0.0)
-    assert patience.failure(silent) is None
+def test_a_failure_is_forgotten_after_a_while() -> None:
+    patience.failed("postgresql://n1/x", Text("x"))
+    assert patience.failure("postgresql://n1/x") == Text("x")
+    assert patience.failure("postgresql://n2/x") is None
+    assert patience.failure("postgresql://n1/x", rest=0.0) is None
+    patience.answered("postgresql://n1/x")
+    assert patience.failure("postgresql://n1/x") is None
 
 
 def test_what_a_call_raises_is_raised_where_it_is_waited_for() -> None:

@@ -25,7 +25,6 @@ from assistant.store.location import parse
 from assistant.store.read import HEAD, REVISIONS, VERSION_TABLE
 from assistant.store.server import file_engine, server_engine
 from assistant.store.tables import TABLES
-from assistant.store.write import opened
 from tests.assistant.store.history_lab import (
     DAY,
     GPU,
@@ -41,6 +40,8 @@ from tests.assistant.store.history_lab import (
     values,
     xid,
 )
+from tests.cases import each
+from tests.command_server import CommandServer
 
 ROOT = Path(__file__).parent.parent.parent.parent
 SQL = {
@@ -71,9 +72,6 @@ def engine_of(url: str) -> Engine:
 @pytest.fixture
 def made(url: str) -> Iterator[Connection]:
     """A connection to tables of the newest revision."""
-    location = parse(url)
-    assert location is not None
-    opened(location).close()
     with engine_of(url).connect() as connection:
         yield connection
 
@@ -90,8 +88,9 @@ def test_the_revisions_are_those_on_disk() -> None:
     assert list(REVISIONS) == sorted(REVISIONS), "an unknown greater one must be a newer one"
 
 
-@pytest.mark.parametrize("name", sorted(SQL))
+@each("name", sorted(SQL))
 def test_a_statement_runs_on_the_tables(made: Connection, name: str) -> None:
+    made.rollback()
     parameters = dict.fromkeys(re.findall(r"(?<!:):(\w+)", SQL[name]), 0) | {
         n: "x" for n in ("host", "fact", "subject", "rule", "kind", "who", "surface") if f":{n}" in SQL[name]
     }
@@ -99,7 +98,7 @@ def test_a_statement_runs_on_the_tables(made: Connection, name: str) -> None:
     assert made.execute(text(SQL[name]), parameters).fetchall() == alone.get(name, [])
 
 
-@pytest.mark.parametrize("name", sorted(set(SQL) - {"version"}))
+@each("name", sorted(set(SQL) - {"version"}))
 def test_every_column_of_a_statement_stands_in_the_tables(name: str) -> None:
     tables = {alias: table for table, alias in re.findall(r"(?:FROM|JOIN) (\w+) (\w)\b", SQL[name])}
     used = set(re.findall(r"\b([a-z])\.(\w+)", SQL[name]))
@@ -109,8 +108,9 @@ def test_every_column_of_a_statement_stands_in_the_tables(name: str) -> None:
     assert set(re.findall(r"(?:FROM|JOIN) (\w+)", SQL[name])) <= set(TABLES.tables)
 
 
-@pytest.mark.parametrize("name", sorted(STATEMENTS))
+@each("name", sorted(STATEMENTS))
 def test_a_writing_statement_runs_on_the_tables(made: Connection, name: str) -> None:
+    made.rollback()  # what the one before has written
     words = {c for columns in COLUMNS.values() for c in columns} | {"gone", "new_call"}
     whole = {"as_of", "at", "count", "code", "exit", "node_id", "run_id", "track_id", "xid", "num", "holds_from"}
     whole |= {"target_id", "process_id", "pid", "start", "parent", "length", "samples", "incident_id", "seq"}
@@ -124,7 +124,7 @@ def test_a_writing_statement_runs_on_the_tables(made: Connection, name: str) -> 
     made.execute(text(STATEMENTS[name]), parameters)
 
 
-@pytest.mark.parametrize("table", sorted(COLUMNS))
+@each("table", sorted(COLUMNS))
 def test_a_row_that_is_written_is_whole(table: str) -> None:
     columns = TABLES.tables[table].c
     assert set(COLUMNS[table]) == set(columns.keys()) - {"id"}
@@ -174,9 +174,9 @@ FINDING = (
 
 
 @pytest.fixture
-def first_version(url: str) -> str:
+def first_version(empty_url: str) -> str:
     """A history as the first revision wrote it."""
-    engine = engine_of(url)
+    engine = engine_of(empty_url)
     with engine.begin() as c:
         migrate.upgrade(c, "0001")
         for statement in (NODE, RUN, TRACK, SAMPLE, FINDING):
@@ -185,7 +185,7 @@ def first_version(url: str) -> str:
             for table in ("node", "run", "track", "finding"):
                 c.execute(text(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), 1)"))
     engine.dispose()
-    return url
+    return empty_url
 
 
 def test_an_old_history_is_read_and_goes_on(first_version: str) -> None:
@@ -215,10 +215,10 @@ def test_writing_upgrades_too(first_version: str) -> None:
         assert values(r, "gpu.pcie.replay") == (7, 9)
 
 
-def test_up_and_down_and_up(url: str) -> None:
+def test_up_and_down_and_up(empty_url: str) -> None:
     from alembic.operations import Operations
 
-    engine = engine_of(url)
+    engine = engine_of(empty_url)
     with engine.begin() as c:
         migrate.upgrade(c)
         script = ScriptDirectory(str(migrate.FOLDER))
@@ -253,26 +253,15 @@ def test_a_revision_that_fails_leaves_nothing_behind(first_version: str, tmp_pat
         assert "half" not in inspect(c).get_table_names()
 
 
-def test_two_processes_upgrade_at_once(first_version: str) -> None:
+def test_two_processes_upgrade_at_once(command_server: CommandServer, first_version: str) -> None:
     program = (
         "import sys; from assistant.store.write import opened; from assistant.store.location import parse\n"
         "print('ready', flush=True); sys.stdin.readline(); opened(parse(sys.argv[1])).close(); print('done')"
     )
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, first_version],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-        )
-        for _ in range(4)
-    ]
+    children = [command_server.start([first_version], env=os.environ, program=program) for _ in range(4)]
     for child in children:
-        assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
     for child in children:
-        assert child.stdin is not None
         child.stdin.write("\n")
         child.stdin.flush()
     assert [child.communicate(timeout=60)[0] for child in children] == ["done\n"] * 4

@@ -26,6 +26,8 @@ from tests.assistant.store.history_lab import (
     Machine,
     check,
     differing,
+    earlier,
+    kept,
     log,
     plain,
     reader,
@@ -33,6 +35,7 @@ from tests.assistant.store.history_lab import (
     rule_ids,
     rules,
     seen,
+    since_last,
     values,
     xid,
 )
@@ -71,11 +74,13 @@ def test_a_counter_over_several_checks_makes_a_rule_speak(url: str) -> None:
 
 def test_a_counter_that_stands_still_is_known_to(url: str) -> None:
     machine = Machine(replay=5)
+    recorder = store.Recorder(url, rules=rules().rules)
     for minute in range(40):
         at = T0 + minute * MINUTE
-        remember(url, plain(machine.observations(at), at))
+        assert kept(url, recorder, plain(machine.observations(at), at)) is None
+    recorder.close()
     at = T0 + 40 * MINUTE
-    found, _ = store.earlier(url, HOST, machine.observations(at), rules().rules, as_of=at, boot_id="boot-1")
+    found, _ = earlier(url, machine.observations(at), at, "boot-1")
     ends = [(o.at, o.value) for o in found if o.fact == "gpu.pcie.replay"]
     assert ends == [(at - 10 * MINUTE, 5), (at - MINUTE, 5)], "the ends of the rule's ten minutes are enough"
     from rules.evaluate import evaluate
@@ -93,10 +98,10 @@ def test_an_old_value_never_stands_for_a_failed_reading(url: str) -> None:
         check(url, machine, T0 + minute * MINUTE)
     at = T0 + 3 * MINUTE
     failed = [log(at), seen("gpu.pcie.replay", None, at, status=Status.FAILED)]
-    assert store.earlier(url, HOST, failed, rules().rules, as_of=at) == ([], None)
-    assert store.earlier(url, HOST, [log(at)], rules().rules, as_of=at) == ([], None)
+    assert earlier(url, failed, at) == ([], None)
+    assert earlier(url, [log(at)], at) == ([], None)
     other = replace(seen("gpu.pcie.replay", 9, at), source=Source("nvidia-smi-q", "nvidia-smi -q"))
-    assert store.earlier(url, HOST, [other], rules().rules, as_of=at) == ([], None), "another probe is another counter"
+    assert earlier(url, [other], at) == ([], None), "another probe is another counter"
 
 
 def test_another_gpu_in_the_slot_begins_anew(url: str) -> None:
@@ -106,12 +111,12 @@ def test_another_gpu_in_the_slot_begins_anew(url: str) -> None:
     machine.uuid, machine.replay = "GPU-bbbb", 3000
     at = T0 + 3 * MINUTE
     now = machine.observations(at)
-    assert store.earlier(url, HOST, now, rules().rules, as_of=at)[0] == []
+    assert earlier(url, now, at)[0] == []
     _, changes = check(url, machine, at)
     assert [(c.fact, c.before, c.after) for c in differing(changes).facts] == [("gpu.uuid", "GPU-aaaa", "GPU-bbbb")]
     assert differing(changes).counters == (), "its counters have nothing to do with the old one's"
     machine.replay = 3100
-    found, _ = store.earlier(url, HOST, machine.observations(at + MINUTE), rules().rules, as_of=at + MINUTE)
+    found, _ = earlier(url, machine.observations(at + MINUTE), at + MINUTE)
     assert [o.value for o in found] == [3000]
 
 
@@ -120,7 +125,7 @@ def test_counters_of_another_boot_are_left_out(url: str) -> None:
     check(url, machine, T0)
     machine.boot, machine.replay = "boot-2", 70
     at = T0 + MINUTE
-    assert store.earlier(url, HOST, machine.observations(at), rules().rules, as_of=at, boot_id="boot-2") == ([], None)
+    assert earlier(url, machine.observations(at), at, "boot-2") == ([], None)
     _, changes = check(url, machine, at)
     changes = differing(changes)
     assert changes.rebooted is True
@@ -180,10 +185,10 @@ def test_a_log_that_begins_later_clears_nothing_but_a_reboot_does(url: str) -> N
     check(url, machine, T0)
     at = T0 + MINUTE
     rotated = [log(at, since=T0), *Machine(log_read=False).observations(at)]
-    changes = differing(store.since_last(url, plain(rotated, at), HOST, boot_id="boot-1"))
+    changes = differing(since_last(url, plain(rotated, at), "boot-1"))
     assert len(changes.unseen) == 1
     assert not changes.cleared
-    changes = differing(store.since_last(url, plain(rotated, at), HOST, boot_id="boot-2"))
+    changes = differing(since_last(url, plain(rotated, at), "boot-2"))
     assert len(changes.cleared) == 1
     assert not changes.unseen
 
@@ -242,17 +247,17 @@ def test_changed_facts_of_the_machine(url: str) -> None:
 
 def test_the_software_that_changed_since_it_last_worked(url: str) -> None:
     machine = Machine(vbios="96.00.01")
-    first = store.since_last(url, plain(machine.observations(T0), T0), HOST, good=True)
+    first = since_last(url, plain(machine.observations(T0), T0), good=True)
     assert isinstance(first, Text)
     good, _ = check(url, machine, T0)
     assert good.verdict.state == "ok"
     machine.vbios, machine.more = "96.00.02", [xid(79, T0 + 30)]
     check(url, machine, T0 + MINUTE)
     now = plain(machine.observations(T0 + 2 * MINUTE), T0 + 2 * MINUTE)
-    against_last = differing(store.since_last(url, now, HOST))
+    against_last = differing(since_last(url, now))
     assert against_last.since == T0 + MINUTE
     assert not against_last.software
-    changes = differing(store.since_last(url, now, HOST, good=True))
+    changes = differing(since_last(url, now, good=True))
     assert changes.since == T0
     assert [(c.before, c.after) for c in changes.software] == [("96.00.01", "96.00.02")]
     assert "Since the last good check" in shown.text(changes, "en")
@@ -438,18 +443,20 @@ def rows_of(url: str, table: str) -> int:
 
 def test_what_is_too_old_goes_a_little_with_every_check(url: str) -> None:
     machine = Machine(more=[xid(79, T0)])
+    recorder = store.Recorder(url, days=2, rules=rules().rules)
     at = T0
     for number in range(2 * SLICES + 2):
         machine.replay = number
         if number == 1:
             machine.more = []
         at = T0 + number * DAY // 4
-        remember(url, plain(machine.observations(at), at), days=2)
+        assert kept(url, recorder, plain(machine.observations(at), at)) is None
+    recorder.close()
     with reader(url) as r:
-        kept = r.series("gpu.pcie.replay", GPU)
+        series = r.series("gpu.pcie.replay", GPU)
         runs = r.runs(limit=10_000)
     # Two days at a check every six hours are 8 runs; what waits for its turn is at most one round more.
-    assert len(kept.times) <= SLICES + 10
+    assert len(series.times) <= SLICES + 10
     assert runs[-1].as_of >= at - 2 * DAY - SLICES * DAY // 4
     assert rows_of(url, "event") == 0, "24 days are over"
     assert rows_of(url, "finding") == 0
@@ -497,10 +504,7 @@ def test_a_recorder_keeps_its_file_open(url: str, days: int) -> None:
     recorder = store.Recorder(url, days=days, rules=rules().rules)
     for minute in range(5):
         at = T0 + minute * MINUTE
-        assert (
-            recorder.remember(HOST, plain(Machine(replay=minute).observations(at), at), (), "watch", boot_id="b")
-            is None
-        )
+        assert kept(url, recorder, plain(Machine(replay=minute).observations(at), at), "b", "watch") is None
     recorder.close()
     with reader(url) as r:
         assert values(r, "gpu.pcie.replay") == (0, 1, 2, 3, 4)

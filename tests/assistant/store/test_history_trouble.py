@@ -19,6 +19,8 @@ from assistant.store.read import HEAD, VERSION_TABLE, open_reader
 from assistant.store.write import locked
 from knowledge.language import Text
 from tests.assistant.store.history_lab import HOST, MINUTE, T0, Machine, check, plain, reader, remember, values
+from tests.command_server import CommandServer
+from tests.overlay import interpreter_without
 from tests.probes.live.machine import NOBODY, need_open_checkout
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -230,22 +232,17 @@ def test_a_damaged_file_that_cannot_be_put_aside(public: Path) -> None:
     assert public.read_bytes() == before
 
 
-def test_two_processes_find_the_same_damage(kept: Path) -> None:
+def test_two_processes_find_the_same_damage(command_server: CommandServer, kept: Path) -> None:
     garbage(kept)
     program = (
         "import sys; from tests.assistant.store import history_lab as lab\n"
         "d = lab.plain(lab.Machine().observations(lab.T0 + int(sys.argv[2])), lab.T0 + int(sys.argv[2]))\n"
         "print('ready', flush=True); sys.stdin.readline(); print(lab.remember(sys.argv[1], d))"
     )
-    children = [
-        subprocess.Popen([sys.executable, "-c", program, url_of(kept), str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-        for n in range(4)
-    ]  # fmt: skip
+    children = [command_server.start([url_of(kept), str(n)], env=os.environ, program=program) for n in range(4)]
     for child in children:
-        assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
     for child in children:
-        assert child.stdin is not None
         child.stdin.write("\n")
         child.stdin.flush()
     said = [child.communicate(timeout=60)[0].strip() for child in children]
@@ -348,15 +345,16 @@ def test_a_server_that_another_one_locks(database: str) -> None:
     assert remember(database, LATER) is None
 
 
-def test_the_driver_is_an_extra(path: Path) -> None:
+@pytest.mark.process
+def test_the_driver_is_an_extra(path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     program = (
-        "import sys; sys.modules['psycopg'] = None\nfrom tests.assistant.store import history_lab as lab\n"
+        "import sys\nfrom tests.assistant.store import history_lab as lab\n"
         "d = lab.plain(lab.Machine().observations(lab.T0), lab.T0)\n"
         "print(lab.remember('postgresql://h/x', d)); print(lab.remember(sys.argv[1], d))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, url_of(path)], capture_output=True, text=True, check=True, cwd=ROOT, timeout=100
-    )
+    python, env = interpreter_without(tmp_path_factory.mktemp("packages"), "psycopg")
+    argv = [*python, "-c", program, url_of(path)]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True, timeout=100)
     first, second = done.stdout.splitlines()
     assert "pip install 'gpudiag[postgres]'" in first
     assert second == "None"

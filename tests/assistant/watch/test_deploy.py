@@ -18,8 +18,9 @@ import pytest
 import yaml
 
 from tests.assistant.watch.systemd_lab import ROOT, UNIT, lab, until
+from tests.components import cannot
 from tests.conftest import Gpudiag
-from tests.probes.live.machine import cannot, in_own_mounts, need_mounts
+from tests.probes.live.machine import in_own_mounts, need_mounts
 from tests.probes.live.test_kernel_log_probe import export
 
 DEPLOY = ROOT / "assistant" / "deploy"

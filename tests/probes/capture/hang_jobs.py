@@ -52,15 +52,28 @@ SCRIPTS = {
     # vfork: the parent sleeps in state D until the child ends; the child is in pause()
     "disk": "import ctypes\nlibc = ctypes.CDLL(None)\ndef save():\n    if libc.vfork() == 0:\n        libc.pause()\n" + READY + "save()\n",
 }  # fmt: skip
+RESTLESS = ("slow", "busy", "burn()")
 
 
 @contextmanager
 def program(name: str, folder: Path) -> Iterator[Target]:
-    """One of `SCRIPTS`, once it is ready."""
-    path = folder / f"{name}.py"
-    path.write_text(SCRIPTS[name])
-    with _running([sys.executable, str(path)], {}) as pid:
-        yield Target(Process(pid, 0, name))
+    """One of `SCRIPTS`, once it is ready, and stands still if it ever does."""
+    with programs(folder, name) as found:
+        yield found[name]
+
+
+@contextmanager
+def programs(folder: Path, *names: str) -> Iterator[dict[str, Target]]:
+    """Several of `SCRIPTS`, by name."""
+    with _all() as started:
+        for name in names:
+            path = folder / f"{name}.py"
+            path.write_text(SCRIPTS[name])
+            started.append(_start([sys.executable, str(path)], {}))
+        for child in started:
+            _ready(child)
+        settled(*(child.pid for child, name in zip(started, names, strict=True) if name not in RESTLESS))
+        yield {name: Target(Process(child.pid, 0, name)) for name, child in zip(names, started, strict=True)}
 
 
 @contextmanager
@@ -83,7 +96,7 @@ def ranks(folder: Path, *bodies: str, job: str = "standin") -> Iterator[list[Tar
             made.append(Target(Process(child.pid, 0, "python"), rank, rank, len(bodies), job))
         for child in started:
             _ready(child)
-        settled(*(child.pid for child in started))
+        settled(*(child.pid for child, body in zip(started, bodies, strict=True) if body not in RESTLESS))
         yield made
 
 
@@ -95,15 +108,6 @@ def _all() -> Iterator[list[subprocess.Popen[bytes]]]:
     finally:
         for child in started:
             _end(child)
-
-
-@contextmanager
-def _running(argv: list[str], env: Mapping[str, str]) -> Iterator[int]:
-    with _all() as started:
-        started.append(_start(argv, env))
-        _ready(started[0])
-        settled(started[0].pid)
-        yield started[0].pid
 
 
 def _start(argv: list[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:

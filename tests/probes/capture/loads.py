@@ -16,8 +16,8 @@ from probes.capture.model import Process, Target
 from probes.capture.readings import thread_facts
 from probes.capture.readings.samples import Recording, Samples
 from probes.live_host import LiveHost
+from tests.components import cannot
 from tests.probes.capture.real_processes import started
-from tests.probes.live.machine import cannot
 
 HOST = "gpu-1"
 PYTHON = [sys.executable, "-I", "-S", "-B", "-u", "-c"]
@@ -65,7 +65,7 @@ def subject(pid: int) -> Subject:
     return Subject(Scope.PROCESS, str(pid), node(HOST))
 
 
-def sampled(*pids: int, seconds: float = 1.5, until: Callable[[], bool] | None = None, hz: float = 50.0) -> Samples:
+def sampled(*pids: int, seconds: float = 1.0, until: Callable[[], bool] | None = None, hz: float = 50.0) -> Samples:
     """What the samplers tell of processes over a window."""
     runtimes = {pid: found for pid in pids if (found := interpreter.runtime_range(pid))}
     with LiveHost(HOST) as host:

@@ -14,7 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tests.probes.live.machine import NOBODY, SYSTEM_PYTHON, cannot, need_nobody, need_open_checkout
+from tests.components import cannot
+from tests.probes.live.machine import NOBODY, SYSTEM_PYTHON, need_nobody, need_open_checkout
 
 ROOT = Path(__file__).parents[3]
 # The interpreter itself and not the environment's link to it: some tests mount over the folder that the checkout lies in.

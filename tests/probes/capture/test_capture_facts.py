@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.facts import vocabulary
-from knowledge.observation import Observation, Scope, Status, Subject, node
+from knowledge.observation import Observation, Scope, Source, Status, Subject, node
+from knowledge.observation_json import plain
 from probes import registry
 from probes.base import Context
-from probes.capture import facts, manifest, provides
+from probes.capture import facts, manifest, trace_facts
 from probes.capture.model import SCHEMA, Process, Target
 from probes.parse import job_capture
 
@@ -117,10 +118,25 @@ def test_the_worst_iteration_is_no_better_than_the_usual_one(ends: list[int]) ->
 
 
 def test_every_fact_that_is_told_is_declared() -> None:
-    known = vocabulary()
-    assert [f for f in provides.FACTS if known.get(f) is None] == []
     found = facts.observations(document(aftermath={"worries": []}, iterations={"ends": [1, 2, 3], "loss": [1.0]}))
     assert {o.fact for o in found} <= set(job_capture.FORMAT.provides)
+
+
+def test_what_another_version_kept_of_a_trace_is_told_and_left_out() -> None:
+    kept = Observation("operator.hot", PID, "aten::mm", source=Source("trace", "trace.json", revision=1))
+    rows = [
+        plain(kept),
+        plain(replace(kept, fact="widget.fault")),
+        plain(replace(kept, fact="xid")),
+        {"fact": "operator.hot"},
+        7,
+    ]
+    whole = document(parts=[]) | {"observations": rows, "observations_revision": trace_facts.TRACE_REVISION}
+    found = facts.observations(whole)
+    assert [o for o in found if o.source.probe == "trace"] == [kept]
+    (lost,) = (o for o in found if o.status is Status.FAILED)
+    assert (lost.fact, lost.subject) == ("capture.parts.missing", PID)
+    assert lost.detail == "facts that this version of gpudiag does not take from a capture: widget.fault, xid"
 
 
 def test_the_same_document_gives_the_same_facts() -> None:

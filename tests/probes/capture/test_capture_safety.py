@@ -16,16 +16,17 @@ import pytest
 
 from probes.capture import _inroot, _kept, manifest
 from probes.capture.guest import _guest_folder
-from probes.capture.guest import guest as guest_module
 from probes.capture.guest._guest_folder import Folder
 from probes.capture.guest.guest import Guest
 from probes.capture.inject import inject, remote_exec
 from probes.capture.model import Item, Outcome, Process, Rung, Target, Window
 from probes.capture.serve import endpoints
-from probes.capture.whom import _room, identity
+from probes.capture.whom import identity
 from tests.live_jobs import JOBS, Job, pythons, torch_python
 from tests.probes.capture.guest.test_guest_folder import RESULT, TRACE, done
 from tests.probes.capture.guests import folders, guest, threads, wait
+
+pytestmark = pytest.mark.process
 
 TOLD: dict[str, Any] = dict(RESULT)
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do that")
@@ -54,6 +55,7 @@ def made(sleeper: Process) -> Iterator[Guest]:
 # --- processes that are forked in the middle ---------------------------------------------------------
 
 
+@pytest.mark.machine
 def test_a_process_that_is_forked_in_the_middle_records_nothing_and_keeps_nothing() -> None:
     with Job("forking.py", interpreter=torch_python()) as job:
         one = guest(job, [Item.TORCH], Window(duration_ns=60_000_000_000), events=10**9, stall_ms=10**6)
@@ -105,6 +107,7 @@ while True:
 """
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("version", [v for v, _ in pythons()], ids=lambda v: f"{v[0]}.{v[1]}")
 def test_of_each_python_a_forked_process_is_clean(version: tuple[int, int], tmp_path: Path) -> None:
     path = dict(pythons())[version]
@@ -215,10 +218,7 @@ def test_a_number_that_is_used_again_is_not_asked(sleeper: Process) -> None:
 # --- files of a hostile job --------------------------------------------------------------------------
 
 
-def test_a_trace_that_grows_while_it_is_read_is_not_read_for_ever(
-    made: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guest_module, "MOST_TRACE", len(TRACE))
+def test_a_trace_that_grows_while_it_is_read_is_not_read_for_ever(made: Guest, tmp_path: Path) -> None:
     folder = done(made, RESULT)
     (folder / "trace.json").write_bytes(TRACE)
     own = made._folder
@@ -264,52 +264,32 @@ def test_a_device_is_not_even_opened(tmp_path: Path) -> None:
         os.close(folder)
 
 
-def test_an_old_folder_in_the_place_of_the_new_one_is_not_handed_over(
-    sleeper: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_folder_in_the_place_of_the_new_one_is_not_handed_over(sleeper: Process, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.mkdir()
     (secret / "stop").write_text("a secret")
-    before = set(Path("/tmp").glob(f"{_guest_folder.PREFIX}*"))
-    make = os.mkdir
 
-    def swapped(path: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
-        make(path, mode, dir_fd=dir_fd)
+    def swapped(path: str, mode: int, *, dir_fd: int) -> None:
+        """The target is quick: as soon as the folder is there, an old one takes its place."""
+        os.mkdir(path, mode, dir_fd=dir_fd)
         os.rmdir(path, dir_fd=dir_fd)
         os.rename(secret, path, dst_dir_fd=dir_fd)
 
-    monkeypatch.setattr(os, "mkdir", swapped)
-    try:
-        with pytest.raises(OSError, match="taken by another"):
-            Folder(sleeper)
-    finally:
-        monkeypatch.undo()
-        (moved,) = set(Path("/tmp").glob(f"{_guest_folder.PREFIX}*")) - before
-        text = (moved / "stop").read_text() if (moved / "stop").exists() else ""
-        with suppress(OSError):
-            (moved / "stop").unlink()
-        moved.rmdir()
-    assert text == "a secret"
+    with pytest.raises(OSError, match="taken by another"):
+        Folder(sleeper, places=(str(tmp_path),), make=swapped)
+    (moved,) = tmp_path.glob(f"{_guest_folder.PREFIX}*")
+    assert (moved / "stop").read_text() == "a secret"
 
 
-def test_a_folder_with_very_many_files_is_not_swept_for_long(sleeper: Process, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
-    monkeypatch.setattr(_guest_folder, "MOST_SWEPT", 3)
-
-    def looked(at: int, name: str, *more: int) -> int:
-        seen.append(name)
-        return _inroot.file_in(at, name, *more)
-
-    monkeypatch.setattr(_guest_folder, "file_in", looked)
-    made = [Path("/tmp") / f"{_guest_folder.PREFIX}9-{os.getpid()}-{n}" for n in range(8)]
-    try:
-        for path in made:
-            path.mkdir()
-        Folder(sleeper).remove()
-        assert len(seen) <= 3
-    finally:
-        for path in made:
-            path.rmdir()
+def test_a_folder_with_very_many_files_is_not_swept_for_long(sleeper: Process, tmp_path: Path) -> None:
+    left = [tmp_path / f"{_guest_folder.PREFIX}9-{n}" for n in range(8)]
+    then = time.time() - 2 * _guest_folder.STALE
+    for path in left:
+        path.mkdir()
+        os.utime(path, (then, then))
+    for remain in (5, 2, 0):
+        Folder(sleeper, places=(str(tmp_path),), sweeps=3).remove()
+        assert sum(path.exists() for path in left) == remain
 
 
 def _deep(levels: int) -> Any:
@@ -361,6 +341,7 @@ def test_no_command_line_of_a_server_is_believed(words: tuple[str, str]) -> None
 # --- the target's own interpreter --------------------------------------------------------------------
 
 
+@pytest.mark.machine
 @root_only
 def test_the_program_of_a_container_is_not_run_outside_of_what_holds_it() -> None:
     setpriv = ["setpriv", "--bounding-set", "-all,+mknod,+chown", "--inh-caps", "-all"]
@@ -393,28 +374,28 @@ def test_a_strangers_record_does_not_name_what_is_deleted_with_it(tmp_path: Path
 # --- a disk that runs full in the middle -------------------------------------------------------------
 
 
+# The job gets a mount namespace of its own, in which nothing goes back to ours, and a small /dev/shm there.
+SMALL_DISK = """import ctypes; c = ctypes.CDLL(None, use_errno=True); NEWNS, PRIVATE = 0x20000, 0x44000
+done = [c.unshare(NEWNS), c.mount(None, b'/', None, PRIVATE, None), c.mount(b'none', b'/dev/shm', b'tmpfs', 0, b'size=70m')]
+print('small', done, ctypes.get_errno(), flush=True)"""
+
+
 @root_only
+@pytest.mark.machine
 def test_a_disk_that_runs_full_in_the_middle_is_told_and_nothing_stays(tmp_path: Path) -> None:
-    small = 'mount -t tmpfs -o size=70m none /dev/shm; exec "$@"'
-    with Job(
-        "train.py",
-        "--depth",
-        "2",
-        interpreter=torch_python(),
-        prefix=["unshare", "-m", "--propagation", "private", "sh", "-c", small, "sh"],
-    ) as job:
+    with Job("train.py", "--depth", "2", interpreter=torch_python(), pause=0.01) as job:
+        assert job.said(SMALL_DISK, "small") == "small [0, 0, 0] 0"
         process = identity.read(job.pid)
-        one = Guest(Target(process), [Item.TORCH], Window(duration_ns=60_000_000_000), events=10**9, stall_ms=10**6)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_room, "FOLDERS", ("/dev/shm",))
-            one.prepare()
+        window = Window(duration_ns=60_000_000_000)
+        one = Guest(Target(process), [Item.TORCH], window, events=10**9, stall_ms=10**6, places=("/dev/shm",))
+        one.prepare()
         try:
             inject.run(process, one.code)
             wait(one, lambda s: s.phase == "capturing")
             assert job.alive, (job.status, job.output[-500:])
             with (Path(process.root) / "dev/shm/fill").open("wb", buffering=0) as file, suppress(OSError):
                 while True:
-                    file.write(bytes(4096))
+                    file.write(bytes(1 << 20))
             own = one._folder
             assert own is not None
             os.close(os.open("stop", os.O_WRONLY | os.O_CREAT, 0o644, dir_fd=own._at))  # empty, it takes no room
@@ -430,9 +411,10 @@ def test_a_disk_that_runs_full_in_the_middle_is_told_and_nothing_stays(tmp_path:
 # --- compiled jobs -----------------------------------------------------------------------------------
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("what", ["step", "model"])
 def test_a_compiled_job_is_not_compiled_again(what: str, tmp_path: Path) -> None:
-    with Job("compiled.py", what, interpreter=torch_python()) as job:
+    with Job("compiled.py", what, interpreter=torch_python(), pause=0.005) as job:
         for window in (Window(duration_ns=300_000_000), Window(iterations=3)):
             process = identity.read(job.pid)
             one = Guest(Target(process), [Item.TORCH, Item.LOSS], window)

@@ -6,8 +6,11 @@ Every part can be made sick afterwards by writing over a file (`put`), or by a F
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
+import tempfile
+from functools import cache
 from pathlib import Path
 
 GPU, NVSWITCH, NIC = "10de:2330", "10de:22a3", "15b3:1021"
@@ -217,7 +220,49 @@ class Node:
 
 
 def healthy(root: Path) -> Node:
-    """Two sockets, each with four switches that carry a GPU and an adapter, and two NVSwitches."""
+    """Two sockets, each with four switches that carry a GPU and an adapter, and two NVSwitches.
+
+    Its two thousand files are written once a process and shared by hard links: `put`, `block` and `restrict` make a file
+    this tree's own before they change it.
+    """
+    first = _first()
+    node = Node(root)
+    node.gpus, node.nics, node.nvswitches = first.gpus[:], first.nics[:], first.nvswitches[:]
+    _share(first.root, root)
+    return node
+
+
+def restrict(path: Path, mode: int) -> None:
+    """Give a file other rights."""
+    put(path, path.read_bytes())
+    path.chmod(mode)
+
+
+@cache
+def _first() -> Node:
+    """The tree that the others share."""
+    folder = Path(tempfile.mkdtemp(prefix="gpudiag-sysfs-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return _healthy(folder)
+
+
+def _share(source: Path, target: Path) -> None:
+    """The same folders and links, and the same files."""
+    target.mkdir(exist_ok=True)
+    for entry in os.scandir(source):
+        there = target / entry.name
+        if entry.is_symlink():
+            there.symlink_to(os.readlink(entry.path))  # noqa: PTH115 - an entry is no Path
+        elif entry.is_dir():
+            _share(Path(entry.path), there)
+        elif not there.exists():
+            try:
+                os.link(entry.path, there)
+            except OSError:  # tests keep their folders on another file system
+                shutil.copyfile(entry.path, there)
+
+
+def _healthy(root: Path) -> Node:
     node = Node(root)
     for index in range(8):
         numa, bus = index // 4, 0x10 + 0x10 * index

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Observation, Status, Subject, gpu, node
@@ -20,7 +20,7 @@ from probes.parse.amdgpu_snapshot import FORMAT, RAS
 from tests.probes.amd_tree import GPUS, machine, sicken
 from tests.probes.collectors.collecting import FOLDER, collect, read, told
 from tests.probes.collectors.sysfs_tree import Node, block, put
-from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 HERE = node("gpu-1")
 FIRST = gpu(GPUS[0], "gpu-1")
@@ -37,6 +37,7 @@ def look(tree: Node, **more: Any) -> dict[tuple[str, Subject], Any]:
     return told(found)
 
 
+@pytest.mark.process
 def test_a_healthy_node(tree: Node) -> None:
     facts = look(tree)
     assert facts["node.gpus.amd", HERE] == 4
@@ -52,6 +53,7 @@ def test_a_healthy_node(tree: Node) -> None:
     assert ("gpu.temperature.core", FIRST) not in facts  # this GPU has no sensor at its edge
 
 
+@pytest.mark.process
 def test_errors_and_bad_pages(tree: Node) -> None:
     sicken(tree)
     facts, sick = look(tree), gpu(GPUS[2], "gpu-1")
@@ -60,18 +62,21 @@ def test_errors_and_bad_pages(tree: Node) -> None:
     assert (facts["gpu.bad_pages.retired", sick], facts["gpu.bad_pages.pending", sick]) == (1, 1)
 
 
+@pytest.mark.process
 def test_a_card_without_ras_counts_no_errors(tree: Node) -> None:
     shutil.rmtree(tree.pci(GPUS[0]) / "ras")
     facts = look(tree)
     assert {facts[fact, FIRST] for fact in RAS} == {Status.NOT_APPLICABLE}
 
 
+@pytest.mark.process
 def test_a_folder_of_ras_without_counters_is_no_answer(tree: Node) -> None:
     for path in (tree.pci(GPUS[0]) / "ras").glob("*_err_count"):
         path.unlink()
     assert {look(tree)[fact, FIRST] for fact in RAS} == {Status.UNSUPPORTED}
 
 
+@pytest.mark.process
 def test_a_gpu_that_sleeps_is_not_asked(tree: Node) -> None:
     put(tree.pci(GPUS[0]) / "power/runtime_status", "suspended")
     for path in (tree.pci(GPUS[0]) / "ras").glob("*"):
@@ -84,12 +89,14 @@ def test_a_gpu_that_sleeps_is_not_asked(tree: Node) -> None:
     assert ("gpu.utilization.core", FIRST) not in facts
 
 
+@pytest.mark.process
 def test_xgmi_is_never_read(tree: Node) -> None:
     put(tree.pci(GPUS[0]) / "xgmi_error", "2")
     block(tree.pci(GPUS[0]) / "xgmi_error")
     assert look(tree)["gpu.ras.uncorrected", FIRST] == 0
 
 
+@pytest.mark.process
 def test_one_gpu_that_hangs_hides_no_other(tree: Node) -> None:
     block(tree.pci(GPUS[1]) / "ras/gfx_err_count")
     facts = look(tree, deadline=2)
@@ -97,6 +104,7 @@ def test_one_gpu_that_hangs_hides_no_other(tree: Node) -> None:
     assert [facts["gpu.ras.uncorrected", gpu(GPUS[i], "gpu-1")] for i in (0, 2, 3)] == [0, 0, 0]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("said", ["", "no idea", "ue: 65535\nce: 65535"])
 def test_a_counter_that_cannot_be_read_makes_no_zero(tree: Node, said: str) -> None:
     put(tree.pci(GPUS[0]) / "ras/gfx_err_count", said)
@@ -105,6 +113,7 @@ def test_a_counter_that_cannot_be_read_makes_no_zero(tree: Node, said: str) -> N
     assert ("gpu.ras.uncorrected.blocks", FIRST) not in facts
 
 
+@pytest.mark.process
 def test_errors_that_were_read_are_told_beside_a_counter_that_was_not(tree: Node) -> None:
     put(tree.pci(GPUS[0]) / "ras/gfx_err_count", "no idea")
     put(tree.pci(GPUS[0]) / "ras/umc_err_count", "ue: 3\nce: 0")
@@ -112,6 +121,7 @@ def test_errors_that_were_read_are_told_beside_a_counter_that_was_not(tree: Node
     assert (facts["gpu.ras.uncorrected", FIRST], facts["gpu.ras.corrected", FIRST]) == (3, Status.FAILED)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user needs root")
 def test_counters_that_only_root_may_read(tree: Node) -> None:
     for path in (tree.pci(GPUS[0]) / "ras").glob("*"):
@@ -123,6 +133,7 @@ def test_counters_that_only_root_may_read(tree: Node) -> None:
     assert {facts[fact, FIRST] for fact in RAS} == {Status.DENIED}
 
 
+@pytest.mark.process
 def test_without_a_driver_there_is_a_reason(tmp_path: Path) -> None:
     found = read(FORMAT, collect("amdgpu", machine(tmp_path / "root", driver=False).root))
     (count,) = found
@@ -131,7 +142,6 @@ def test_without_a_driver_there_is_a_reason(tmp_path: Path) -> None:
 
 def test_any_python_that_a_node_may_have() -> None:
     assert ast.parse((FOLDER / "amdgpu.py").read_text(), feature_version=(3, 8))
-    assert_provides_exist(FORMAT)
 
 
 # --- the parser alone -----------------------------------------------------------------------
@@ -157,7 +167,6 @@ def parse(devices: Any) -> list[Observation]:
         ),
     )
 )
-@settings(max_examples=150, deadline=None)
 def test_any_record_of_a_device(record: dict[str, Any]) -> None:
     found = parse({GPUS[0]: record})
     assert_in_vocabulary(found, FORMAT)
@@ -169,6 +178,7 @@ def test_devices_that_are_none(devices: Any) -> None:
     assert [(o.fact, o.value) for o in parse(devices)] == [("node.gpus.amd", 0)]
 
 
+@pytest.mark.process
 def test_a_document_that_is_cut_says_nothing(tree: Node) -> None:
     text = collect("amdgpu", tree.root)
     assert FORMAT.parse(text[: len(text) // 2], Context("-", "gpu-1")) == []

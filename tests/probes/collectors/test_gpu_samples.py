@@ -17,6 +17,8 @@ import pytest
 from tests import nvml_lab as lab
 from tests.probes.collectors.collecting import FOLDER
 
+pytestmark = pytest.mark.process
+
 ADDRESSES = [f"0000:{bus:02x}:00.0" for bus in (0x1A, 0x3B, 0x4C, 0x5D, 0x9A, 0xBA, 0xCA, 0xDA)]
 ARGV = [sys.executable, "-I", "-B", str(FOLDER / "gpu_samples.py")]
 

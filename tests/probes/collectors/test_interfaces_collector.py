@@ -47,6 +47,7 @@ def interface(root: Path, name: str = "eth2", **files: str) -> Path:
     return folder
 
 
+@pytest.mark.process
 def test_a_tree_of_files(tmp_path: Path) -> None:
     interface(tmp_path)
     put(tmp_path / "sys/class/net/lo/operstate", "unknown")
@@ -64,6 +65,7 @@ def test_a_tree_of_files(tmp_path: Path) -> None:
     assert facts["node.roce.interfaces", HERE] == ("eth2",)
 
 
+@pytest.mark.process
 def test_addresses_of_bonds_stay_on_the_machine(tmp_path: Path) -> None:
     text = (
         "Bonding Mode: IEEE 802.3ad Dynamic link aggregation\nActive Aggregator Info:\n\tAggregator ID: 1\n"
@@ -79,6 +81,7 @@ def test_addresses_of_bonds_stay_on_the_machine(tmp_path: Path) -> None:
     assert [facts["bond.partner", Subject(Scope.NIC, name, HERE)] for name in ("bond0", "bond1")] == [True, False]
 
 
+@pytest.mark.process
 def test_what_hangs_is_named_and_the_rest_is_told(tmp_path: Path) -> None:
     interface(tmp_path)
     block(interface(tmp_path, "eth3") / "speed")
@@ -89,6 +92,7 @@ def test_what_hangs_is_named_and_the_rest_is_told(tmp_path: Path) -> None:
     assert any("eth3/speed" in o.detail for o in found)
 
 
+@pytest.mark.process
 def test_a_machine_without_any(tmp_path: Path) -> None:
     (tmp_path / "sys/class/net").mkdir(parents=True)
     facts = told(read(FORMAT, collect("interfaces", tmp_path)))
@@ -97,6 +101,7 @@ def test_a_machine_without_any(tmp_path: Path) -> None:
     assert missing["node.roce.interfaces", HERE] is Status.UNSUPPORTED
 
 
+@pytest.mark.process
 def test_this_machine() -> None:
     data = document(collect("interfaces", None, "--window", "0.05"))
     assert sorted(data["interfaces"]) == OWN
@@ -107,6 +112,7 @@ def test_this_machine() -> None:
     assert_in_vocabulary(read(FORMAT, collect("interfaces", None, "--window", "0")), FORMAT)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(
     not OWN or not shutil.which("ethtool"), reason="no interface with hardware behind it, or no ethtool"
 )

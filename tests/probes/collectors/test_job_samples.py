@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from probes.collectors import job_samples as collector
+from tests.cases import each
 from tests.live_jobs import Job, pythons
 from tests.probes.capture import loads
 from tests.probes.capture.loads import python
@@ -51,6 +54,7 @@ def aligned(found: dict[str, Any]) -> None:
                     assert values == sorted(values), name
 
 
+@pytest.mark.process
 def test_threads_that_come_and_go() -> None:
     with python(loads.COMES_AND_GOES) as pid:
         found = looked(pid, seconds=2.0)
@@ -64,6 +68,7 @@ def test_threads_that_come_and_go() -> None:
     assert rows[str(pid)]["state"][0]
 
 
+@pytest.mark.process
 def test_many_threads_are_looked_at_less_often() -> None:
     with Job("threads.py") as job:
         found = looked(job.pid, seconds=2.0)
@@ -78,6 +83,7 @@ def test_many_threads_are_looked_at_less_often() -> None:
     assert all(row["cpu"][0] is not None and row["cpu"][-1] is not None for row in rows.values())
 
 
+@pytest.mark.process
 def test_a_few_threads_are_looked_at_as_often_as_asked() -> None:
     with python("import time; print('ready', flush=True); time.sleep(60)") as pid:
         found = looked(pid, seconds=1.0)
@@ -91,6 +97,7 @@ def test_a_few_threads_are_looked_at_as_often_as_asked() -> None:
     assert found["clocks"][0]["monotonic"] <= found["at"][0] <= found["at"][-1] <= found["clocks"][1]["monotonic"]
 
 
+@pytest.mark.process
 def test_sigterm_ends_it_early_with_what_it_has() -> None:
     argv = [sys.executable, "-I", "-S", "-B", str(FOLDER / "job_samples.py"), "--pid", str(os.getpid()), "--seconds", "300",
             "--deadline", "300"]  # fmt: skip
@@ -107,6 +114,7 @@ def test_sigterm_ends_it_early_with_what_it_has() -> None:
     assert len(found["at"]) >= 2
 
 
+@pytest.mark.process
 def test_it_ends_at_a_moment_and_before_its_deadline() -> None:
     until = time.monotonic_ns() + 700_000_000
     found = looked(os.getpid(), more=("--until-mono", str(until)))
@@ -115,6 +123,7 @@ def test_it_ends_at_a_moment_and_before_its_deadline() -> None:
     assert found["at"]
 
 
+@pytest.mark.process
 def test_others_processes_are_denied_with_the_reason() -> None:
     need_nobody()
     with python(loads.BURN) as pid:
@@ -126,6 +135,7 @@ def test_others_processes_are_denied_with_the_reason() -> None:
     assert found["process"][str(pid)]["io"]["status"] == "denied"
 
 
+@pytest.mark.process
 def test_no_process_and_no_such_process() -> None:
     assert looked()["rows"] == {}
     found = looked(4_000_000)
@@ -133,6 +143,7 @@ def test_no_process_and_no_such_process() -> None:
     assert found["process"]["4000000"]["detail"].startswith("ENOENT")
 
 
+@pytest.mark.process
 def test_a_thread_is_named_as_it_is_at_the_end() -> None:
     code = "import time; print('ready', flush=True); time.sleep(0.5); open('/proc/self/comm', 'w').write('late'); time.sleep(60)"
     with python(code) as pid:
@@ -140,6 +151,7 @@ def test_a_thread_is_named_as_it_is_at_the_end() -> None:
     assert found["rows"][str(pid)][str(pid)]["comm"] == "late"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("minor", [9, 10, 12, 13, 14])
 def test_on_every_interpreter(minor: int) -> None:
     path = dict(pythons()).get((3, minor))
@@ -151,6 +163,7 @@ def test_on_every_interpreter(minor: int) -> None:
     aligned(json.loads(done.stdout))
 
 
+@pytest.mark.process
 def test_wrong_words_are_refused() -> None:
     argv = [sys.executable, "-I", "-S", str(FOLDER / "job_samples.py"), "--runtime", "7:xyz"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
@@ -174,6 +187,7 @@ def version_2(tree: Tree, pid: int) -> None:
         tree.file(f"sys/fs/cgroup/{path}/memory.max", "max\n")
 
 
+@pytest.mark.process
 def test_control_groups_of_version_2(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     version_2(tree, 4242)
@@ -193,6 +207,7 @@ def test_control_groups_of_version_2(tmp_path: Path) -> None:
     assert groups["memory"][own]["last"]["memory.events"]["high"] == 3
 
 
+@pytest.mark.process
 def test_rdma_counters(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.process(4242, "python3")
@@ -204,6 +219,7 @@ def test_rdma_counters(tmp_path: Path) -> None:
     assert looked(os.getpid())["rdma"] is not None
 
 
+@pytest.mark.process
 def test_an_old_or_strange_kernel(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.process(4242, "odd ) name", state="D")
@@ -219,6 +235,7 @@ def test_an_old_or_strange_kernel(tmp_path: Path) -> None:
     assert found["cgroup"]["of"]["4242"]["status"] == "unsupported"
 
 
+@pytest.mark.process
 def test_a_file_that_never_answers_costs_nothing_else(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.process(4242, "python3")
@@ -240,7 +257,7 @@ class Numbers:
         self.thread = collector.Thread(str(tmp), 1, 0)
         self.thread.ended = True
         self.job.past.append((1, self.thread))
-        self.fast = collector.Fast([self.job], str(tmp), 50.0)
+        self.fast = collector.Fast([self.job], str(tmp), 50.0, most=400)
         self.fast.dead = 1
         for i in range(5000):
             self.fast.at.append(i)
@@ -251,15 +268,14 @@ class Numbers:
             self.fast._bound()
 
 
-@pytest.mark.parametrize("stride", [1, 2, 3, 7])
-def test_dropping_samples_keeps_the_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stride: int) -> None:
-    monkeypatch.setattr(collector, "MAX_CELLS", 400)
-    numbers = Numbers(tmp_path, lambda i: i % stride != 0)
+@pytest.mark.parametrize(("stride", "first"), [(1, 0), (2, 0), (2, 1), (3, 0), (7, 0)])
+def test_dropping_samples_keeps_the_counters(tmp_path: Path, stride: int, first: int) -> None:
+    numbers = Numbers(tmp_path, lambda i: i % stride != first)
     row = numbers.fast.told()["rows"]["1"]["1"]
     at = numbers.fast.at
     assert len(at) <= 401
     known = [(t, v) for t, v in zip(at, row["cpu"], strict=True) if v is not None]
-    assert known[0] == (0, 0)
+    assert known[0] == (0, first)
     assert all(t <= v < t + (1 << numbers.fast.halved) for t, v in known)  # off by less than a sample
     assert len(known) > 20
 
@@ -276,12 +292,64 @@ def test_columns_are_as_long_as_the_times(looks: list[dict[str, Any]]) -> None:
 
 
 @given(st.binary(max_size=400))
+@example(b"7f00 default anon=3 N0=2 N1=1 kernelpagesize_kB=")
+@example(b"7f00 default anon=3 N0=2 N1=1 kernelpagesize_kB=4k")
 def test_nothing_that_a_kernel_writes_raises(data: bytes) -> None:
     collector.pairs(data)
     collector.mounts(data)
     collector.memberships(data)
     collector.after_name(data)
     collector._count(data, {})
+
+
+PAGES = "7f00 default anon=3 N0=2 N1=1 kernelpagesize_kB={}"
+
+
+@each(
+    ("size", "expected"), [("4", {"0": 8192, "1": 4096}), ("2048", {"0": 4 << 20, "1": 2 << 20}), ("", {}), ("x", {})]
+)
+def test_pages_of_a_size_that_is_not_told_are_not_counted(size: str, expected: dict[str, int]) -> None:
+    counted: dict[str, int] = {}
+    collector._count(PAGES.format(size).encode(), counted)
+    assert counted == expected
+
+
+FILES = {
+    "stat": "5 (x) S " + " ".join(["7"] * 50), "schedstat": "1 2 3\n", "syscall": "202 0x1010 0x80\n", "statm": "9 5 1\n",
+    "status": "Name:\tx\nVmSwap:\t 12 kB\nvoluntary_ctxt_switches:\t1\nnonvoluntary_ctxt_switches:\t2\n",
+    "numa_maps": PAGES.format("4") + "\n", "io": "rchar: 1\nread_bytes: 2\n",
+}  # fmt: skip
+
+
+@given(st.sampled_from(sorted(FILES)), st.integers(0, 60), st.sampled_from(["", "x", "-", "²", "9" * 5000]))
+@example("status", 0, "x")
+@example("status", 1, "")
+@example("schedstat", 0, "x")
+@example("stat", 41, "")
+@example("syscall", 2, "x")
+@example("numa_maps", 5, "")
+def test_a_number_that_is_none_costs_no_other(name: str, nth: int, odd: str) -> None:
+    """`odd` stands in the place of a number of one of the files that are read of a process and of its thread."""
+    with TemporaryDirectory() as folder:
+        for task in (Path(folder, "5"), Path(folder, "5/task/5")):
+            task.mkdir(parents=True)
+            for file, text in FILES.items():
+                numbers = list(re.finditer(r"\d+", text))
+                one = numbers[nth % len(numbers)]
+                (task / file).write_text(text[: one.start()] + odd + text[one.end() :] if file == name else text)
+        job = collector.Job(folder, 5, (0x1000, 0x2000))
+        whole = collector.Process(job)
+        whole.look()
+        thread = collector.Thread(f"{folder}/5/task", 5, 0)
+        thread.look((0x1000, 0x2000), collector.FUTEX["x86_64"], True, 0)
+        thread.close()
+        pages = collector.numa(f"{folder}/5", 2)
+    if name != "stat":
+        assert [len(column) for column in thread.columns] == [1] * len(collector.COLUMNS)
+        assert thread.columns[0] == ["S"]
+        assert whole.told()["rss"] == [7 * collector.PAGE]
+    if name not in ("statm", "numa_maps"):
+        assert pages["bytes"] == {"0": 8192, "1": 4096}
 
 
 @pytest.mark.parametrize(

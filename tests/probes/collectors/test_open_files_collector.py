@@ -16,7 +16,9 @@ from probes.parse.open_files_snapshot import FORMAT
 from tests.live_jobs import python
 from tests.probes.collectors.collecting import FOLDER, collect, document, read, told
 from tests.probes.collectors.sysfs_tree import block, put
-from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary
+
+pytestmark = pytest.mark.process
 
 HERE = node("gpu-1")
 GIB = 1 << 30
@@ -77,10 +79,6 @@ def process(pid: int) -> Subject:
 
 def place(point: str) -> Subject:
     return Subject(Scope.OBJECT, point, HERE)
-
-
-def test_promises_stand_in_the_vocabulary() -> None:
-    assert_provides_exist(FORMAT)
 
 
 def test_a_job_that_writes_a_checkpoint(root: Path) -> None:

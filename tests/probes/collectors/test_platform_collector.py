@@ -19,6 +19,8 @@ from tests.probes.collectors.sysfs_tree import block
 from tests.probes.live.machine import tree
 from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
+pytestmark = pytest.mark.process
+
 HERE = node("gpu-1")
 MACHINE = {
     "/proc/sys/kernel/hostname": "gpu-9\n", "/proc/sys/kernel/random/boot_id": "b\n", "/proc/meminfo": "MemTotal: 1048576 kB\nMemFree: 1 kB\n",

@@ -23,9 +23,11 @@ from probes.host import CallKind, ReplayHost, Reply
 from probes.live import ProbeRequest
 from probes.live.processes import ALWAYS, PROBE
 from probes.parse.processes_snapshot import FORMAT
+from tests.cases import each
+from tests.components import cannot
 from tests.probes.collectors.collecting import collect, document, read, told
 from tests.probes.collectors.process_tree import Tree, ranks
-from tests.probes.live.machine import cannot, need_mounts
+from tests.probes.live.machine import need_mounts
 
 HERE = node("gpu-1")
 # A /dev in which /dev/nvidia0 can be opened though there is no GPU; nobody else sees it.
@@ -67,6 +69,7 @@ def on_gpu(argv: Sequence[str], **more: Any) -> Any:
 # --- real processes -----------------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_a_rank_on_a_gpu(tmp_path: Path) -> None:
     secret = {"HF_TOKEN": "hf_verysecretverysecret", "DB_PASSWORD": "hunter2", "PATH": os.environ["PATH"]}
     env = {**secret, "RANK": "3", "LOCAL_RANK": "3", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8", "MASTER_ADDR": "10.0.0.1",
@@ -95,6 +98,7 @@ def test_a_rank_on_a_gpu(tmp_path: Path) -> None:
     assert facts["process.contained_by", process(pid)] in ("mount_namespace", Status.DENIED)
 
 
+@pytest.mark.process
 def test_a_busy_process_and_its_share_of_a_core() -> None:
     with running([sys.executable, "-c", "print('ready', flush=True)\nwhile True: pass"]) as pid:
         time.sleep(0.3)
@@ -107,6 +111,7 @@ def test_a_busy_process_and_its_share_of_a_core() -> None:
     assert facts["process.age", process(pid)] < 60
 
 
+@pytest.mark.process
 def test_a_process_that_was_asked_for() -> None:
     with running(SLEEP) as pid:
         facts = told(read(FORMAT, collect("processes", None, "--pid", str(pid), "--pid", "4194303")))
@@ -120,6 +125,7 @@ def test_a_process_that_was_asked_for() -> None:
     assert ("process.comm", process(4194303)) not in facts
 
 
+@pytest.mark.process
 def test_a_pid_namespace_of_its_own() -> None:
     need_mounts()
     argv = ["unshare", "--pid", "--fork", "--kill-child", *SLEEP]
@@ -131,6 +137,7 @@ def test_a_pid_namespace_of_its_own() -> None:
     assert one["namespaces"]["pid"] != found["reader"]["pid_namespace"]
 
 
+@pytest.mark.process
 def test_a_zombie() -> None:
     code = "import os, time\npid = os.fork()\nif pid == 0: os._exit(0)\nprint('ready', flush=True)\ntime.sleep(60)"
     with running([sys.executable, "-c", code]) as pid:
@@ -143,6 +150,7 @@ def test_a_zombie() -> None:
     assert facts["node.processes.zombie", HERE] >= 1
 
 
+@pytest.mark.process
 def test_a_thread_that_outlives_its_main_thread_keeps_the_gpu() -> None:
     code = (
         "import ctypes, threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n"
@@ -155,6 +163,7 @@ def test_a_thread_that_outlives_its_main_thread_keeps_the_gpu() -> None:
     assert facts["process.opens_gpu", process(pid)] == "gpu:minor:0"
 
 
+@pytest.mark.process
 def test_a_process_in_state_d_on_a_gpu(tmp_path: Path, require: Callable[[str], str]) -> None:
     """vfork(2) leaves the parent in an uninterruptible sleep until the child has ended."""
     source = tmp_path / "stuck.c"
@@ -176,6 +185,7 @@ def test_a_process_in_state_d_on_a_gpu(tmp_path: Path, require: Callable[[str], 
     assert facts["process.blocked_in", process(pid)] in ("kernel", Status.DENIED)
 
 
+@pytest.mark.process
 def test_as_nobody_what_is_denied_is_said() -> None:
     if os.geteuid() != 0:
         cannot("nobody", "another user needs root")
@@ -190,6 +200,7 @@ def test_as_nobody_what_is_denied_is_said() -> None:
     assert all("sudo gpudiag check" in why for why in reasons), reasons
 
 
+@pytest.mark.process
 def test_nobody_sees_its_own() -> None:
     if os.geteuid() != 0:
         cannot("nobody", "another user needs root")
@@ -211,12 +222,34 @@ def test_nobody_sees_its_own() -> None:
     assert facts["process.opens_gpu", process(pid)] is Status.NONE_SEEN
 
 
+@pytest.mark.process
 def test_the_check_itself_is_left_out() -> None:
     """This test is what started the collector: neither it nor its other child is told of."""
     with running([sys.executable, "-c", "print('ready', flush=True)\nwhile True: pass"]) as pid:
         time.sleep(0.3)
         found = document(collect("processes", None, "--skip-family"))
     assert {os.getpid(), pid}.isdisjoint({d["pid"] for d in found["details"]})
+
+
+@each(
+    ("text", "expected"), [("90.5 1.0\n", 90.5), ("x y\n", None), ("\n", None), ("", None), ({"error": "EACCES"}, None)]
+)
+def test_an_uptime_that_is_no_number_is_none(text: Any, expected: float | None) -> None:
+    assert collector.seconds_of(text) == expected
+
+
+def test_a_user_whose_number_is_none_is_nobody(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/passwd").write_text(f"a:x:²:\nb:x:٣:\nc:x:{'9' * 5000}:\nd:x:3:\ne:x\n")
+    assert collector.users_of(collector.Reading(str(tmp_path)), {2, 3}) == {"3": "d"}
+
+
+@each(
+    ("text", "expected"),
+    [("rchar: 12\nwchar: 3\n", {"rchar": 12, "wchar": 3}), (f"rchar: {'9' * 5000}\nwchar: \n", {})],
+)
+def test_counters_that_are_no_numbers_are_left_out(text: str, expected: dict[str, int]) -> None:
+    assert collector.io_of(text) == expected
 
 
 # --- recorded trees -----------------------------------------------------------------------
@@ -227,6 +260,7 @@ def look(tree: Tree, *args: str, deadline: float = 4) -> tuple[list[Observation]
     return found, told(found)
 
 
+@pytest.mark.process
 def test_a_job_on_a_node_of_eight(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     pids = ranks(tree, 8)
@@ -247,6 +281,7 @@ def test_a_job_on_a_node_of_eight(tmp_path: Path) -> None:
     assert facts["node.processes.view", HERE] == "whole"
 
 
+@pytest.mark.process
 def test_a_command_line_that_hangs_does_not_hang_the_collector(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     pids = ranks(tree, 2)
@@ -263,6 +298,7 @@ def test_a_command_line_that_hangs_does_not_hang_the_collector(tmp_path: Path) -
     assert facts["process.env", process(pids[0])]
 
 
+@pytest.mark.process
 def test_a_table_that_hangs_ends_at_the_deadline(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.hang("proc/uptime")
@@ -272,6 +308,7 @@ def test_a_table_that_hangs_ends_at_the_deadline(tmp_path: Path) -> None:
     assert {o.fact: o.status for o in found} == dict.fromkeys(PROBE.main, Status.TIMEOUT)
 
 
+@pytest.mark.process
 def test_a_driver_file_that_hangs_is_said(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     pids = ranks(tree, 1)
@@ -281,11 +318,13 @@ def test_a_driver_file_that_hangs_is_said(tmp_path: Path) -> None:
     assert [(o.status, "0000:1b:00.0" in o.detail) for o in found if o.fact == "gpu.minor"] == [(Status.TIMEOUT, True)]
 
 
+@pytest.mark.process
 def test_no_proc_at_all(tmp_path: Path) -> None:
     found = read(FORMAT, collect("processes", tmp_path, deadline=2))
     assert {o.fact: o.status for o in found} == dict.fromkeys(PROBE.main, Status.UNSUPPORTED)
 
 
+@pytest.mark.process
 def test_a_thread_of_a_rank_that_is_stuck_in_the_driver(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     stack = "[<0>] os_acquire_rwlock_write+0x35/0x50 [nvidia]\n[<0>] rm_ioctl+0x7d/0x400 [nvidia]\n"
@@ -298,6 +337,7 @@ def test_a_thread_of_a_rank_that_is_stuck_in_the_driver(tmp_path: Path) -> None:
     assert facts["process.wait_channel", process(4000)] == "os_acquire_rwlock_write"
 
 
+@pytest.mark.process
 def test_forked_workers_get_a_line(tmp_path: Path) -> None:
     """What a rank forks inherits its descriptors: hundreds of data loaders are not each looked into."""
     tree = Tree(tmp_path)
@@ -312,6 +352,7 @@ def test_forked_workers_get_a_line(tmp_path: Path) -> None:
     assert facts["job.ranks.here", Subject(Scope.JOB, "127.0.0.1:29500", HERE)] == 2
 
 
+@pytest.mark.process
 def test_what_a_rank_forks_and_what_it_executes() -> None:
     """Both inherit its devices; what was executed is another program, and looked into."""
     code = (
@@ -330,6 +371,7 @@ def test_what_a_rank_forks_and_what_it_executes() -> None:
     assert any("time.sleep(61)" in " ".join(d["cmdline"]) for d in full)
 
 
+@pytest.mark.process
 def test_other_programs_keep_their_arguments(tmp_path: Path) -> None:
     """Of what is only busy or idle no argument beyond the third is taken."""
     tree = Tree(tmp_path)
@@ -341,6 +383,7 @@ def test_other_programs_keep_their_arguments(tmp_path: Path) -> None:
 # --- the probe ----------------------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_a_recording_replays_byte_for_byte(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     ranks(tree, 4)

@@ -21,6 +21,8 @@ from probes.parse import system_snapshot
 from tests import system_trees as trees
 from tests.system_trees import COLLECTOR, Machine, healthy, snapshot
 
+pytestmark = pytest.mark.process
+
 WINDOW = ("--interval", "0.05")
 
 

@@ -16,17 +16,11 @@ from typing import Any
 import pytest
 
 import probes.collectors
+from tests.components import cannot
 
 COLLECTORS = Path(probes.collectors.__path__[0])
 SYSTEM_PYTHON = "/usr/bin/python3"
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-
-
-def cannot(what: str, why: str) -> None:
-    """Skip, or fail where GPUDIAG_REQUIRE names `what`."""
-    if what in os.environ.get("GPUDIAG_REQUIRE", "").split(","):
-        pytest.fail(f"{what} is required here (GPUDIAG_REQUIRE): {why}")
-    pytest.skip(why)
 
 
 @cache

@@ -15,6 +15,8 @@ from tests.probes.live.machine import tool
 from tests.probes.parse.smi_case import CAPTURES, all_of, events, one, status, value
 from tests.probes.parse.vocabulary_check import faults_of
 
+pytestmark = pytest.mark.process
+
 HEALTHY = """
 echo '{"body": {"Overall Health": {"value": "Healthy"}}, "header": ["Health Monitor Report"]}'
 """
@@ -60,7 +62,7 @@ def spec(request: pytest.FixtureRequest) -> ProbeSpec:
     [
         ("sleep 60", Status.TIMEOUT),
         ("trap '' TERM INT; sleep 60", Status.TIMEOUT),
-        ("head -c 2000000 /dev/urandom", Status.FAILED),
+        ("head -c 300000 /dev/urandom", Status.FAILED),
         ("exit 0", Status.FAILED),
         ("exit 226", Status.FAILED),
         ("kill -SEGV $$", Status.FAILED),

@@ -19,9 +19,12 @@ from probes.live import ProbeRequest
 from probes.live.filesystems import MAIN, PROBE
 from probes.live_host import LiveHost
 from probes.parse.filesystems_snapshot import FORMAT
-from tests.probes.live.machine import NOBODY, cannot, collect, collector, in_own_mounts, need_mounts, need_nobody, tree
+from tests.components import cannot
+from tests.probes.live.machine import NOBODY, collect, collector, in_own_mounts, need_mounts, need_nobody, tree
 from tests.probes.parse.smi_case import all_of, one, value
 from tests.probes.parse.vocabulary_check import assert_in_vocabulary
+
+pytestmark = pytest.mark.process
 
 ROOTFS = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw"
 

@@ -19,9 +19,11 @@ from probes.live import Cost, ProbeRequest, ProbeSpec, job_stacks, job_trace
 from probes.live_host import LiveHost
 
 BUSY = """
+import time
 def spin_for_ever():
     while True:
-        sum(range(2000))
+        sum(range(200000))
+        time.sleep(0.005)
 print("ready", flush=True)
 spin_for_ever()
 """
@@ -70,6 +72,7 @@ def test_what_runs_in_the_job_is_dearer() -> None:
     assert job_trace.PROBE.cost is Cost.HEAVY
 
 
+@pytest.mark.process
 def test_a_busy_process_is_seen_from_outside_and_again_from_the_recording(busy: int) -> None:
     with LiveHost() as live:
         host = RecordingHost(live)
@@ -84,6 +87,7 @@ def test_a_busy_process_is_seen_from_outside_and_again_from_the_recording(busy: 
     assert Path(f"/proc/{busy}").exists()
 
 
+@pytest.mark.process
 def test_a_process_that_is_gone_is_a_reason(busy: int) -> None:
     os.kill(busy, 9)
     time.sleep(0.2)

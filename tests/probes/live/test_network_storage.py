@@ -115,6 +115,7 @@ def test_a_tool_that_is_not_there_is_asked_once(status: Status, expected: Status
     assert sum(reply.kind is CallKind.COMMAND for reply in host.replies) == calls
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("probe", ALL, ids=lambda p: p.name)
 def test_this_machine_and_its_recording_say_the_same(probe: ProbeSpec) -> None:
     with LiveHost() as live:

@@ -24,6 +24,8 @@ from tests.probes.parse.vocabulary_check import faults_of
 from tests.systemd_pid1 import systemd as a_systemd
 from tests.systemd_pid1 import within
 
+pytestmark = pytest.mark.process
+
 FM = "node.service.fabric_manager.state"
 UNIT = "Id={0}.service\\nLoadState=loaded\\nActiveState={1}\\nSubState={2}\\nResult={3}\\nNRestarts=0\\n\\n"
 MANAGER = "printf '" + UNIT.format("nvidia-fabricmanager", "active", "running", "success") + "'\n"
@@ -127,6 +129,11 @@ def test_the_processes_of_a_machine_without_systemd(tmp_path: Path) -> None:
     assert value(got, "node.driver.version") == "470.256.02"
     assert {o.subject.host for o in got} == {"old-1"}
     assert [p["comm"] for p in document["processes"]["running"]] == ["slurmd", "containerd"]
+
+
+def test_an_uptime_that_is_no_number_is_not_told(tmp_path: Path) -> None:
+    document = collect("services", "--root", str(tree(tmp_path, {"/proc/uptime": "soon\n"})))
+    assert document["uptime_s"] is None
 
 
 def test_an_empty_root_is_no_machine(tmp_path: Path) -> None:

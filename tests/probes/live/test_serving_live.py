@@ -15,13 +15,15 @@ import pytest
 
 from knowledge.observation import Observation, Status
 from probes.base import Context
-from probes.collectors.serving import engine_of
+from probes.collectors.serving import engine_of, listening, port_of
 from probes.host import CallKind, RecordingHost, ReplayHost, Reply, listing
 from probes.live import ProbeRequest
 from probes.live.serving import DEVICES, MAIN, PROBE
 from probes.live_host import LiveHost
 from probes.parse.serving_snapshot import FORMAT
-from tests.probes.live.machine import NOBODY, cannot, collect, collector, need_nobody, tree
+from tests.cases import each
+from tests.components import cannot
+from tests.probes.live.machine import NOBODY, collect, collector, need_nobody, tree
 from tests.probes.parse.smi_case import CAPTURES, all_of, one, status, value
 from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 from tests.serving_lab import Lab
@@ -53,6 +55,7 @@ def mine(document: dict[str, Any], *pids: int) -> dict[str, Any]:
     return {**document, "servers": [one for one in document["servers"] if one["pid"] in pids]}
 
 
+@pytest.mark.process
 def test_a_server_is_found_and_read_twice(lab: Lab, tmp_path: Path) -> None:
     page = (PAGES / "vllm-healthy.prom").read_text()
     later = tmp_path / "later.prom"
@@ -81,6 +84,7 @@ def test_a_server_is_found_and_read_twice(lab: Lab, tmp_path: Path) -> None:
     assert "between two readings" in one(got, "serving.tokens.output.rate", subject).excerpt
 
 
+@pytest.mark.process
 def test_engines_are_known_by_their_command_lines(lab: Lab) -> None:
     pids = {
         engine: lab.serve(engine, [PAGES / f"{engine}-healthy.prom"])[0]
@@ -94,6 +98,7 @@ def test_engines_are_known_by_their_command_lines(lab: Lab) -> None:
     assert len(all_of(got, "serving.batch.mean")) == 3, "two models of Triton and TGI"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("mode", "state"), [("starting", "starting"), ("hang", "silent"), ("404", "no_metrics")])
 def test_a_server_that_tells_nothing_says_what_it_does(lab: Lab, mode: str, state: str) -> None:
     pid, _ = lab.serve("sglang", mode=mode)
@@ -104,6 +109,7 @@ def test_a_server_that_tells_nothing_says_what_it_does(lab: Lab, mode: str, stat
     assert not all_of(got, "serving.requests.running")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("mode", "why"), [("401", Status.DENIED), ("503", Status.FAILED), ("garbage", Status.FAILED)])
 def test_an_answer_that_cannot_be_used_has_its_reason(lab: Lab, mode: str, why: Status) -> None:
     pid, _ = lab.serve("vllm", mode=mode)
@@ -112,6 +118,7 @@ def test_an_answer_that_cannot_be_used_has_its_reason(lab: Lab, mode: str, why: 
     assert one(got, "serving.state").detail
 
 
+@pytest.mark.process
 def test_of_an_answer_that_breaks_off_half_a_line_is_not_read(lab: Lab) -> None:
     pid, _ = lab.serve("vllm", [PAGES / "vllm-healthy.prom"], mode="breaks")
     document = collect("serving", *QUICK)
@@ -121,6 +128,7 @@ def test_of_an_answer_that_breaks_off_half_a_line_is_not_read(lab: Lab) -> None:
     assert status(got, "serving.requests.waiting") is Status.UNSUPPORTED
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("options", "word"), [(("--ssl-certfile", "/etc/x.pem"), "TLS"), (("--uds=/run/x",), "Unix socket")]
 )
@@ -131,6 +139,7 @@ def test_a_server_that_cannot_be_asked_is_said_to_be_one(lab: Lab, options: tupl
     assert word in found.detail
 
 
+@pytest.mark.process
 def test_chunks_and_ipv6_are_read(lab: Lab) -> None:
     page = PAGES / "sglang-healthy.prom"
     first, _ = lab.serve("sglang", [page], mode="chunked")
@@ -142,6 +151,7 @@ def test_chunks_and_ipv6_are_read(lab: Lab) -> None:
     assert [o.value for o in all_of(got, "serving.requests.running")] == [21, 21]
 
 
+@pytest.mark.process
 def test_a_main_thread_that_never_rests(lab: Lab) -> None:
     pid, port = lab.serve("vllm", [PAGES / "vllm-healthy.prom"], mode="burn")
     got = read(mine(collect("serving", "--deadline", "5", "--between", "0.5"), pid))
@@ -150,12 +160,14 @@ def test_a_main_thread_that_never_rests(lab: Lab) -> None:
     assert 0 < used <= 1.2
 
 
+@pytest.mark.process
 def test_the_document_comes_by_the_deadline_whatever_the_server_does(lab: Lab) -> None:
     pid, _ = lab.serve("vllm", mode="hang")
     document = collect("serving", "--deadline", "0.8")
     assert entry(document, pid)["readings"][0]["hung"].endswith("/metrics")
 
 
+@pytest.mark.process
 def test_an_ordinary_user_asks_the_port_of_the_command_line(lab: Lab) -> None:
     python = need_nobody()
     pid, port = lab.serve("vllm", [PAGES / "vllm-healthy.prom"])
@@ -174,6 +186,7 @@ def test_an_ordinary_user_asks_the_port_of_the_command_line(lab: Lab) -> None:
     assert "root" in denied.detail
 
 
+@pytest.mark.process
 def test_a_server_in_a_network_namespace_of_its_own(lab: Lab, tmp_path: Path) -> None:
     if os.geteuid() != 0 or shutil.which("unshare") is None or shutil.which("ip") is None:
         cannot("netns", "a network namespace needs root, unshare and ip")
@@ -220,6 +233,7 @@ def test_a_server_is_known_by_how_it_is_started(words: list[str], engine: str) -
     assert engine_of(words) == engine
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("version", ["3.8", "3.9"])
 def test_it_runs_under_old_pythons(version: str, lab: Lab) -> None:
     found = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python"))
@@ -236,6 +250,7 @@ def test_it_runs_under_old_pythons(version: str, lab: Lab) -> None:
 # --- the probe --------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_without_an_accelerator_nothing_is_started() -> None:
     with LiveHost() as live:
         host = RecordingHost(live)
@@ -247,6 +262,24 @@ def test_without_an_accelerator_nothing_is_started() -> None:
     assert_in_vocabulary(got, FORMAT)
 
 
+@each("odd", ["²", "٣", "x", "", "9" * 5000])
+def test_a_number_of_a_command_line_that_is_none(odd: str) -> None:
+    start = ["python3", "-m", "vllm.entrypoints.openai.api_server"]
+    assert port_of([*start, "--port", odd], "vllm") == 0
+    assert engine_of([*start, "--node-rank", odd]) == "vllm"
+
+
+def test_a_socket_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    row = "   {}: {} 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 {} 1 0 100 0 0 10 0\n"
+    places = ("0100007F:1F40", "0100007F:", "xyz:1F41", ":1F42", "0100007F:xyz", "0100007F:1F43")
+    rows = "".join(row.format(n, place, 70 + n) for n, place in enumerate(places))
+    root = tree(tmp_path, {"proc/7/net/tcp": f"  sl  local_address rem_address   st\n{rows}"})
+    found = listening(f"{root}/proc", 7)
+    assert {8000, 8003} <= found.keys() <= {8000, 8002, 8003}
+    assert found[8003] == ("75", "127.0.0.1")
+
+
+@pytest.mark.process
 def test_a_machine_below_a_root_is_looked_at_through_the_probe(lab: Lab, tmp_path: Path) -> None:
     _, port = lab.serve("vllm", [PAGES / "vllm-healthy.prom"])
     row = f"   0: 0100007F:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 77 1 0 100 0 0 10 0"
@@ -277,6 +310,7 @@ def test_a_recording_that_does_not_hold_it_says_so() -> None:
     assert {(o.fact, o.status) for o in got} == {(fact, Status.NOT_ASKED) for fact in MAIN}
 
 
+@pytest.mark.process
 def test_a_recording_says_the_same(lab: Lab) -> None:
     pid, _ = lab.serve("vllm", [PAGES / "vllm-healthy.prom"])
     text = json.dumps(mine(collect("serving", *QUICK), pid))
@@ -303,12 +337,14 @@ def test_without_a_document_the_main_fact_says_why(reply: Reply, why: Status) ->
     assert {(o.fact, o.status) for o in got} == {(fact, why) for fact in MAIN}
 
 
+@pytest.mark.process
 def test_a_collector_without_proc_says_so(tmp_path: Path) -> None:
     document = collect("serving", "--root", str(tmp_path))
     assert document["error"].startswith("ENOENT")
     assert status(read(document), "node.serving.servers") is Status.UNSUPPORTED
 
 
+@pytest.mark.process
 def test_the_time_of_the_document_is_the_time_of_its_facts(lab: Lab) -> None:
     before = time.time_ns()
     document = collect("serving", *QUICK)

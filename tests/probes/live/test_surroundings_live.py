@@ -38,6 +38,7 @@ def test_where_there_is_nothing_the_reason_stands_at_each_main_fact(spec: ProbeS
     assert all(o.detail for o in found if not o.status.answered)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def test_on_this_machine_each_of_them_ends_and_says_something(spec: ProbeSpec) -> None:
     with LiveHost() as live:
@@ -146,6 +147,7 @@ def test_memory_modules_and_time() -> None:
     assert status(gone, "node.time.followed") is Status.FAILED
 
 
+@pytest.mark.process
 def test_a_stand_in_on_the_path_is_run_without_a_shell(tmp_path: Path) -> None:
     tool = tmp_path / "nvme"
     tool.write_text('#!/bin/sh\nprintf \'{"argv": "%s"}\' "$*"\n')

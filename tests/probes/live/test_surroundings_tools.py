@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -18,10 +17,12 @@ from probes.live._fetch import document
 from probes.live_host import LiveHost
 from probes.parse import ipmi_sel, ipmi_sensors, time_service
 from probes.registry import document_formats
+from tests.components import component
 from tests.probes.live.bmc_lab import CELSIUS, RPM, WATTS, analog, controller, discrete, logged
-from tests.probes.live.machine import cannot
 from tests.probes.parse.smi_case import CONTEXT, all_of, events, status, value
 from tests.probes.parse.vocabulary_check import assert_in_vocabulary
+
+pytestmark = pytest.mark.process
 
 NOW = 1_784_000_000  # 2026-07-14 03:33:20 UTC
 MACHINE = [
@@ -34,18 +35,10 @@ MACHINE = [
 ]  # fmt: skip
 
 
-def need(name: str) -> str:
-    """Where a tool lies; the test skips without it, and fails when GPUDIAG_REQUIRE names it."""
-    path = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-    if path is None:
-        cannot(name, f"{name} is not installed")
-    return path or ""
-
-
 @pytest.fixture(scope="module")
 def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    need("ipmi_sim")
-    need("ipmitool")
+    component("ipmi_sim")
+    component("ipmitool")
     with controller(tmp_path_factory.mktemp("bmc"), MACHINE) as found:
         yield found
 
@@ -54,7 +47,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 def host(words: list[str], tmp_path: Path) -> Iterator[LiveHost]:
     """This machine, with an ipmitool on the path that reaches the simulated controller."""
     stand_in = tmp_path / "ipmitool"
-    stand_in.write_text(f'#!/bin/sh\nexec {need("ipmitool")} {" ".join(words[1:])} "$@"\n')
+    stand_in.write_text(f'#!/bin/sh\nexec {component("ipmitool")} {" ".join(words[1:])} "$@"\n')
     stand_in.chmod(0o755)
     with LiveHost(environ={"PATH": f"{tmp_path}:/usr/bin:/bin"}) as live:
         yield live
@@ -109,7 +102,7 @@ def tracked(folder: Path, lines: str) -> list[Observation]:
     sock = folder / "chronyd.sock"
     text = f"{lines}\nport 0\ncmdport 0\nbindcmdaddress {sock}\npidfile {folder}/pid\ndriftfile {folder}/drift\n"
     (folder / "chrony.conf").write_text(text)
-    argv = [need("chronyd"), "-x", "-n", "-u", "root", "-f", str(folder / "chrony.conf")]
+    argv = [component("chronyd"), "-x", "-n", "-u", "root", "-f", str(folder / "chrony.conf")]
     with subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as running:
@@ -131,7 +124,7 @@ def tracked(folder: Path, lines: str) -> list[Observation]:
 
 @pytest.fixture
 def chrony(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need("chronyd")
+    component("chronyd")
     if os.geteuid() != 0:
         pytest.skip("chronyd needs root")
     return tmp_path_factory.mktemp("c")

@@ -39,6 +39,7 @@ def text_of(probe: ProbeSpec, machine: Node) -> str:
     return collect(probe.name, machine.root, *(("--window", "0.05") if probe is RDMA else ()))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("probe", BOTH, ids=lambda p: p.name)
 def test_a_recorded_snapshot(probe: ProbeSpec, machine: Node) -> None:
     found = probe.collect(REQUEST, recorded(probe, text_of(probe, machine)))
@@ -67,6 +68,7 @@ def test_without_a_document_the_main_facts_carry_the_reason(
     assert all(o.detail for o in found)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("probe", BOTH, ids=lambda p: p.name)
 def test_this_machine_and_its_recording_say_the_same(probe: ProbeSpec) -> None:
     with LiveHost() as live:
@@ -149,6 +151,7 @@ def test_an_ordinary_user_of_a_healthy_node_is_not_alarmed(machine: Node, check:
     assert check(machine) == {}
 
 
+@pytest.mark.process
 def test_a_mounted_machine_with_devices_that_hang(machine: Node) -> None:
     put(machine.root / "proc/sys/kernel/hostname", "gpu-1")
     block(machine.pci(machine.gpus[0]) / "config")

@@ -37,6 +37,7 @@ def collected(*replies: Reply) -> list[Observation]:
     return system.PROBE.collect(REQUEST, ReplayHost("n1", replies))
 
 
+@pytest.mark.process
 def test_a_sound_node() -> None:
     found = collected(reply(sound()))
     assert {o.fact for o in found} == set(system.PROBE.provides)
@@ -140,6 +141,7 @@ def full_tables() -> Machine:
     return healthy(Machine(files={"/proc/sys/fs/file-nr": "990\t0\t1000\n", "/proc/sys/kernel/pid_max": "1999\n"}))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("machine", "roots", "symptoms"),
     [

@@ -53,6 +53,7 @@ def values(found: Sequence[Observation]) -> dict[tuple[str, str], object]:
 # --- laws of all ----------------------------------------------------------------------------
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("probe", ALL, ids=lambda p: p.name)
 def test_without_a_device_nothing_is_started(probe: ProbeSpec) -> None:
     with LiveHost(root="/nonexistent") as live:
@@ -160,6 +161,7 @@ def test_a_table_that_was_cut_has_no_count() -> None:
 # --- files ----------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_the_driver_of_amd_needs_no_tool(tmp_path: Path) -> None:
     node = machine(tmp_path / "root")
     sicken(node)
@@ -172,6 +174,7 @@ def test_the_driver_of_amd_needs_no_tool(tmp_path: Path) -> None:
     assert [seen["gpu.ras.uncorrected", gpu(address, "gpu-1")] for address in GPUS] == [0, 0, 2, 0]
 
 
+@pytest.mark.process
 def test_a_recorded_snapshot_is_read_without_the_machine(tmp_path: Path) -> None:
     text = collect("amdgpu", machine(tmp_path / "root").root)
     found = amdgpu.PROBE.collect(
@@ -180,6 +183,7 @@ def test_a_recorded_snapshot_is_read_without_the_machine(tmp_path: Path) -> None
     assert [o.value for o in found if o.fact == "node.gpus.amd"] == [4]
 
 
+@pytest.mark.process
 def test_a_tool_on_the_path_is_run_as_it_is(tmp_path: Path) -> None:
     tool(tmp_path / "bin", "npu-smi", f"cat {CAPTURES / 'npu-smi-healthy.txt'}\n")
     with LiveHost(environ={"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}) as live:

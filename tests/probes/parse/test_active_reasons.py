@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from string import Formatter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.live_host import COLLECTORS
 from probes.parse._active_reasons import LONGEST, REASONS, spoken
+from tests.cases import each
 
 SOURCE = (COLLECTORS / "active.py").read_text(encoding="utf-8")
 AT_HOME = {"exit", "exit-said"}  # drawn from what the tool printed
@@ -28,7 +28,7 @@ def test_the_collectors_codes_are_those_that_have_words() -> None:
     assert codes == set(REASONS) - AT_HOME
 
 
-@pytest.mark.parametrize("code", sorted(REASONS))
+@each("code", sorted(REASONS))
 def test_a_reason_in_both_languages(code: str) -> None:
     text = REASONS[code]
     assert names(text.en) == names(text.zh)

@@ -16,6 +16,7 @@ from probes.parse._active_facts import OWN
 from probes.parse.active_run import FORMAT, OUTCOMES
 from probes.registry import sniff
 from tests.active_lab import CAPTURES, Lab
+from tests.cases import each
 from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 BEGAN, ENDED = 1_790_000_000_000_000_000, 1_790_000_030_000_000_000
@@ -97,7 +98,7 @@ def test_what_the_gpus_did_meanwhile() -> None:
     assert values(got, "gpu.active.slowed.power_brake.share") == {hot: 0.0, slow: 50.0}
 
 
-@pytest.mark.parametrize("outcome", [o for o in OUTCOMES if o not in ("ended", "timeout", "cancelled")])
+@each("outcome", [o for o in OUTCOMES if o not in ("ended", "timeout", "cancelled")])
 def test_nothing_is_drawn_from_what_measured_something_else(outcome: str) -> None:
     said = document(
         ["nvbandwidth"], text("nvbandwidth.healthy8.txt"), [gpu(0)], outcome=outcome, why="because", exit_code=None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from knowledge.observation import Clock
 from probes.base import Line, lines_of
 from probes.parse._app_lines import peel, peel_all
 from probes.parse._app_traceback import tracebacks
+from tests.cases import each
 
 CASES = [
     # line, text, rank, label
@@ -41,7 +40,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("line", "text", "rank", "label"), CASES)
+@each(("line", "text", "rank", "label"), CASES)
 def test_marks_are_taken_off_and_kept(line: str, text: str, rank: int | None, label: str) -> None:
     peeled = peel(Line(7, line))
     assert (peeled.text, peeled.rank, peeled.label, peeled.number) == (text, rank, label, 7)

@@ -14,8 +14,9 @@ from probes.parse import ipmi_sel, ipmi_sensors, redfish
 from probes.parse._ipmi_words import TYPES, meaning, split
 from probes.parse._sensor_parts import part_of
 from probes.registry import document_formats
+from tests.cases import each
 from tests.probes.parse.smi_case import CONTEXT, all_of, capture, events, one, parse, status, value
-from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 SEL, SENSORS, REDFISH = ipmi_sel.FORMAT, ipmi_sensors.FORMAT, redfish.FORMAT
 FILES = {
@@ -25,9 +26,8 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(("form", "name"), [(form, name) for form, names in FILES.items() for name in names])
+@each(("form", "name"), [(form, name) for form, names in FILES.items() for name in names])
 def test_each_capture_is_recognised_as_what_it_is(form: DocumentFormat, name: str) -> None:
-    assert_provides_exist(form)
     assert best(document_formats(), capture(f"bmc/{name}")[:65536]) is form
     assert parse(form, f"bmc/{name}")
 
@@ -91,7 +91,7 @@ def test_dates_that_contradict_each_other_bound_nothing() -> None:
     assert windows == [None, (day * 10**9, (day + 86400) * 10**9), None]
 
 
-@pytest.mark.parametrize(
+@each(
     ("created", "at", "window"),
     [
         ("2026-03-01T08:00:00Z", 1772352000, None),
@@ -136,7 +136,7 @@ def test_an_empty_log_is_an_answer_and_a_closed_device_is_none() -> None:
     assert status(SEL.parse(closed, CONTEXT), "bmc_event") is Status.FAILED
 
 
-@pytest.mark.parametrize("name", TYPES)
+@each("name", TYPES)
 def test_a_sensor_name_is_split_at_its_type(name: str) -> None:
     assert split(f"{name} X1") == (name, "X1")
     assert split(name) == (name, name)
@@ -150,7 +150,7 @@ def test_words_that_look_alike() -> None:
     assert split("Powerful X") == ("", "Powerful X")
 
 
-@pytest.mark.parametrize(
+@each(
     ("event", "kind", "severity"),
     [
         ("Drive Fault", "drive_fault", "error"), ("Rebuild Aborted", "drive_fault", "error"),
@@ -168,7 +168,7 @@ def test_a_spare_is_routine() -> None:
     ] * 3
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "kind", "entity", "context", "part"),
     [
         ("CPU1 Temp", "temperature", 3, "", "processor"), ("Temp", "temperature", 3, "", "processor"),

@@ -13,8 +13,9 @@ from knowledge.observation import Observation, Status
 from probes.base import Context, DocumentFormat, best
 from probes.parse import dmidecode, platform_snapshot, time_service
 from probes.registry import document_formats
+from tests.cases import each
 from tests.probes.parse.smi_case import CONTEXT, all_of, capture, parse, status, value
-from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 DMI, TIME, PLATFORM = dmidecode.FORMAT, time_service.FORMAT, platform_snapshot.FORMAT
 FILES = {
@@ -31,9 +32,8 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(("form", "name"), [(form, name) for form, names in FILES.items() for name in names])
+@each(("form", "name"), [(form, name) for form, names in FILES.items() for name in names])
 def test_each_capture_is_recognised_as_what_it_is(form: DocumentFormat, name: str) -> None:
-    assert_provides_exist(form)
     assert best(document_formats(), capture(f"board/{name}")[:65536]) is form
     assert parse(form, f"board/{name}")
 
@@ -58,7 +58,7 @@ def test_memory_that_is_as_it_should_be_and_a_missing_module() -> None:
     assert value(well, "node.memory.module_kinds") == ("64 GB DDR5",)
 
 
-@pytest.mark.parametrize(
+@each(
     ("bank", "locator", "place"),
     [
         ("P0 CHANNEL A", "DIMM 0", ("0", "A")), ("P1_Node1_Channel3_Dimm0", "CPU2_DIMM_D1", ("1", "3")), ("Not Specified", "A7", ("A", "7")),

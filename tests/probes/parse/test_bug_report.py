@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Event, node
 from probes.base import Context, lines_of
 from probes.parse import bug_report
+from tests.cases import each
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 REPORT = (CAPTURES / "app" / "nvidia-bug-report.log").read_text()
@@ -47,7 +47,7 @@ def test_an_event_that_two_logs_tell_counts_once_and_the_host_is_known() -> None
     assert [o.subject.host for o in xids] == ["node-d-04"]
 
 
-@pytest.mark.parametrize(
+@each(
     "head",
     [
         "===== {} =====",
@@ -82,7 +82,7 @@ def test_a_prompt_names_the_host() -> None:
     assert told == {"other"}
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         IBSTAT,
@@ -109,7 +109,6 @@ def test_unknown_sections_are_left_alone() -> None:
     assert {o.source.probe for o in bug_report.parse(text, Context("x"))} == {"ibstat"}
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.sampled_from(["a", "", "===== ibstat =====", "_" * 44, "*** /x/y", "$ lspci", "#" * 30, "# dmesg"]),

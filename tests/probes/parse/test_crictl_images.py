@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Observation, Status
 from probes.base import Context
 from probes.parse.crictl_images import FACT, FORMAT, parse, sniff
+from tests.cases import each
 from tests.probes.parse.smi_case import one, status, value
 from tests.probes.parse.vocabulary_check import faults_of
 
@@ -43,7 +43,7 @@ def read(text: str) -> list[Observation]:
     return found
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         (ps(container("nvcr.io/nvidia/k8s-device-plugin:v0.17.1")), "0.17.1"),
@@ -58,7 +58,7 @@ def test_the_tag_tells_the_release(text: str, expected: str) -> None:
     assert value(read(text), FACT) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected", "said"),
     [
         (ps(container(DIGEST)), Status.UNSUPPORTED, "digest"),
@@ -77,7 +77,7 @@ def test_what_does_not_tell_it_says_why(text: str, expected: Status, said: str) 
     assert said in one(found, FACT).detail
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"items": []}', '{"containers": []}', "CONTAINER  IMAGE  CREATED\n"])
+@each("text", ["", "[]", '{"items": []}', '{"containers": []}', "CONTAINER  IMAGE  CREATED\n"])
 def test_what_is_something_else(text: str) -> None:
     assert sniff(text) == 0
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from knowledge.observation import Event, Observation, Scope, Status
 from probes.base import Context, lines_of
 from probes.parse import cuda_error
 from probes.parse._app_cuda import STATUSES, classify
+from tests.cases import each
 
 CAPTURES = Path(__file__).parents[2] / "captures" / "app"
 
@@ -74,7 +73,7 @@ def test_assertions_without_an_exception_are_an_error_of_their_own() -> None:
     assert (event.get("kind"), event.get("threads"), event.get("kernel")) == ("device_assert", 5, "nll_loss")
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "kind", "code"),
     [
         ("RuntimeError: CUDA error: misaligned address", "misaligned_address", 716),
@@ -116,7 +115,7 @@ def test_every_framework_has_its_words(line: str, kind: str, code: int | None) -
     assert (event.get("kind"), event.code) == (kind, code)
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "RuntimeError: CUDA error: out of memory",  # cuda-oom's

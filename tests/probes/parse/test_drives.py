@@ -13,8 +13,9 @@ from probes.base import Context, DocumentFormat, best
 from probes.parse import nvme_smart_log, smartctl
 from probes.parse._drive_facts import WARNINGS
 from probes.registry import document_formats
+from tests.cases import each
 from tests.probes.parse.smi_case import CONTEXT, all_of, capture, parse, status, value
-from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 NVME, SMART = nvme_smart_log.FORMAT, smartctl.FORMAT
 FILES = {
@@ -23,9 +24,8 @@ FILES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("form", "name"), [(form, name) for form, names in FILES.items() for name in names])
+@each(("form", "name"), [(form, name) for form, names in FILES.items() for name in names])
 def test_each_capture_is_recognised_as_what_it_is(form: DocumentFormat, name: str) -> None:
-    assert_provides_exist(form)
     assert best(document_formats(), capture(f"drives/{name}")[:65536]) is form
     assert parse(form, f"drives/{name}")
 

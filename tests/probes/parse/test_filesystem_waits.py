@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from knowledge.observation import Observation, Status
 from probes.base import Context
 from probes.parse.filesystems_snapshot import FORMAT
+from tests.cases import each
 from tests.probes.parse.smi_case import all_of, status, value
 from tests.probes.parse.test_filesystems_snapshot import NUMBERS, document
 from tests.probes.parse.vocabulary_check import assert_in_vocabulary
@@ -85,7 +86,7 @@ def test_a_quiet_mount_has_no_round_trip_now() -> None:
 WRITE = "WRITE: 3 3 0 9 9 1 6 7 0"
 
 
-@pytest.mark.parametrize(
+@each(
     ("readings", "expected"),
     [
         ([(90, 80), (96, 80), (96, 80)], True),

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Clock, Observation, Status
 from probes.base import Context
 from probes.parse.filesystems_snapshot import FIGURES, FORMAT, PROVIDES
+from tests.cases import each
 from tests.probes.parse.smi_case import CONTEXT, all_of, one, status, value
-from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 LINE = "43 27 0:52 / /data rw,relatime - nfs4 filer-1:/data rw,vers=4.2,hard"
 XPRT = "xprt: tcp 731 0 1 0 0 40 40 0 40 0 2 0 0"
@@ -40,10 +40,6 @@ def mount(line: str = LINE, answer: Any = NUMBERS, **more: Any) -> list[Observat
     return got
 
 
-def test_its_promises_stand_in_the_vocabulary() -> None:
-    assert_provides_exist(FORMAT)
-
-
 def test_it_is_known_by_its_schema_alone() -> None:
     assert FORMAT.sniff(document()) == 100
     for other in ("", "{}", document().replace("filesystems", "services"), f"seen in a log: {document()}"):
@@ -67,7 +63,7 @@ def test_the_host_that_the_caller_knows_counts() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "state", "figures"),
     [
         ({"hung": "statvfs(/data)", "seconds": 1.0}, "hung", Status.TIMEOUT),
@@ -89,7 +85,7 @@ def test_what_does_not_answer_has_no_figures(answer: Any, state: str | Status, f
         assert "sudo" in found.detail
 
 
-@pytest.mark.parametrize(
+@each(
     ("own", "shared", "read_only", "turned"),
     [
         ("rw", "rw", False, False), ("ro", "rw", True, False), ("ro", "ro", True, False), ("rw", "ro", True, True),
@@ -181,7 +177,7 @@ def test_a_state_that_nobody_knows_is_not_understood() -> None:
     ) is (Status.FAILED)
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"schema": "gpudiag/filesystems/1"', "[]"])
+@each("text", ["", "{", '{"schema": "gpudiag/filesystems/1"', "[]"])
 def test_a_document_that_is_cut_is_a_failure(text: str) -> None:
     got = FORMAT.parse(text, CONTEXT)
     assert [o.status for o in got] == [Status.FAILED]

@@ -13,8 +13,9 @@ from knowledge.observation import Observation, Scope, Status, Subject, node
 from probes.base import Context
 from probes.parse import ethtool_stats, mlnx_qos
 from probes.parse.interfaces_snapshot import FORMAT
+from tests.cases import each
 from tests.probes.parse.smi_case import CAPTURES, CONTEXT, all_of, parse, status, value
-from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 HERE = node("n7")
 SECOND = 10**9
@@ -60,11 +61,6 @@ def rails(count: int = 8, **odd: Any) -> list[Observation]:
     return read(document(ports | {f"eth{count - 1}": port(**odd)}))
 
 
-@pytest.mark.parametrize("form", [FORMAT, ethtool_stats.FORMAT, mlnx_qos.FORMAT], ids=lambda f: f.name)
-def test_promises_stand_in_the_vocabulary(form: Any) -> None:
-    assert_provides_exist(form)
-
-
 def test_it_is_known_by_its_schema_alone() -> None:
     assert FORMAT.sniff(document()) == 100
     for other in ("", "{}", document().replace("interfaces/1", "services/1"), f"seen in a log: {document()}"):
@@ -86,7 +82,7 @@ def test_the_settings_of_a_port() -> None:
     assert facts["nic.flow_control.rx"] is False
 
 
-@pytest.mark.parametrize(
+@each(
     ("more", "expected"),
     [
         ({"dcb": {"pfc": 0, "apps": []}}, "pcp"),
@@ -121,7 +117,7 @@ def test_where_a_forced_class_travels(more: dict[str, Any], priority: int, prote
     assert (value(got, "nic.roce.priority"), value(got, "nic.roce.protected")) == (priority, protected)
 
 
-@pytest.mark.parametrize(
+@each(
     "more",
     [
         {},
@@ -248,7 +244,7 @@ Speed: 100000 Mbps
 Aggregator ID: 1"""
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "down", "outside", "slow", "partner"),
     [
         (LACP, (), (), (), True),

@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass, field
 
-import pytest
-
 from knowledge.facts import vocabulary
 from knowledge.observation import Event, Observation, Scalar, Status
 from probes.base import Context, lines_of
 from probes.parse import kernel_log
 from probes.parse.kernel_log import parse
 from probes.scan import scan
+from tests.cases import each
 
 FILLER = "Mar  3 12:00:00 gpu-07 systemd[1]: Started session-{n}.scope - Session {n} of User alice."
 
@@ -297,8 +296,11 @@ def of(found: list[Observation] | tuple[Observation, ...], fact: str) -> list[tu
     return [(o, o.value) for o in found if o.fact == fact and o.status is Status.OK and isinstance(o.value, Event)]
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda s: f"{s.fact}-{STORIES.index(s)}")
+of_each_story = each("story", STORIES, ids=lambda s: f"{s.fact}-{STORIES.index(s)}")
+
+
 class TestEvents:
+    @of_each_story
     def test_is_told_by_its_lines(self, story: Story) -> None:
         events = of(kernel_log.parse(lines_of(story.lines), Context("log", "gpu-07")), story.fact)
         assert len(events) == story.count
@@ -308,12 +310,14 @@ class TestEvents:
         assert {name: event.get(name) for name in story.fields} == story.fields
         assert observation.subject.host == "gpu-07"
 
+    @of_each_story
     def test_fits_the_vocabulary(self, story: Story) -> None:
         for o in kernel_log.parse(lines_of(story.lines), Context("log")):
             assert o.fact in kernel_log.PROVIDES
             if o.status is Status.OK:
                 assert vocabulary()[o.fact].accepts(o.value), o
 
+    @of_each_story
     def test_is_found_amid_other_lines(self, story: Story) -> None:
         """The triggers, and the parser's quick look at long logs, are supersets of what the recognisers know."""
         filler = [FILLER.format(n=n) for n in range(300)]
@@ -337,7 +341,7 @@ def test_bursts_of_two_failures_keep_their_own_reasons() -> None:
     assert [o.value.get("reason") for o in found if isinstance(o.value, Event)] == ["nouveau", "version_magic"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("place", "mig"),
     [("", None), (" GPU-I:05", "GPU-I:05"), (" GPU-I", "GPU-I"), (" GPU-I:01 GPU-CI:02", "GPU-I:01 GPU-CI:02")],
 )

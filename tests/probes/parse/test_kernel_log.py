@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from knowledge.observation import Clock, Event, Observation, Status
 from probes.base import Context, lines_of
 from probes.parse import kernel_log
+from tests.cases import each
 
 CAPTURES = Path(__file__).parents[2] / "captures" / "logs"
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=x, GPU has fallen off the bus."
@@ -69,7 +68,7 @@ def test_pstore_parts_are_newest_first() -> None:
     assert [o.at for o in found if o.fact == "xid" and o.at and o.value] == [7300900100000]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "LOG:  transaction xid 79 committed after Fix xid workaround",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from probes.base import Context, lines_of
 from probes.parse import kernel_log
 from probes.parse._kernel_shape import Kind, entries_of, parse_line
 from probes.parse._logtime import month_number
+from tests.cases import each
 
 MESSAGE = "NVRM: Xid (PCI:0000:3B:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
 
@@ -114,7 +114,7 @@ SHAPES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "at", "clock", "host"), SHAPES, ids=range(len(SHAPES)))
+@each(("line", "at", "clock", "host"), SHAPES, ids=range(len(SHAPES)))
 def test_shape(line: str, at: int | None, clock: Clock, host: str) -> None:
     [(observation, event)] = xids(line)
     assert observation.subject.id == "0000:3b:00.0"
@@ -123,7 +123,7 @@ def test_shape(line: str, at: int | None, clock: Clock, host: str) -> None:
     assert event.fields == {"text": "GPU has fallen off the bus."}
 
 
-@pytest.mark.parametrize(
+@each(
     ("inside", "address"),
     [
         ("PCI:0000:3b:00", "0000:3b:00.0"), ("PCI:0000:41:00 GPU-I:05", "0000:41:00.0"), ("0000:3b:00", "0000:3b:00.0"), ("0009:00", "0000:09:00.0"),
@@ -136,7 +136,7 @@ def test_addresses(inside: str, address: str) -> None:
     assert observation.subject.id == address
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "pid", "process", "text"),
     [
         ("pid=8494,   name=RenderThread, channel 0x0d", 8494, "RenderThread", "channel 0x0d"),
@@ -210,7 +210,7 @@ def test_deltas_add_up_only_while_no_line_is_missing() -> None:
     assert [o.at for o, _ in xids(text)] == [0, 500_000_000, 1_000_000_000]
 
 
-@pytest.mark.parametrize("word", ["Mär", "mars", "März", "мар", "3月", "3월", "bře", "MAR", "maalis"])
+@each("word", ["Mär", "mars", "März", "мар", "3月", "3월", "bře", "MAR", "maalis"])
 def test_march_in_many_languages(word: str) -> None:
     assert month_number(word) == 3
 

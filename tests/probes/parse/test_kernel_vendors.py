@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 
-import pytest
-
 from knowledge.facts import vocabulary
 from knowledge.observation import Observation, Status
 from probes.base import Context, lines_of
 from probes.parse import kernel_log
 from probes.scan import scan
+from tests.cases import each
 from tests.probes.parse.test_kernel_events import FILLER, Story, of
 
 A = "[9.0] amdgpu 0000:65:00.0: amdgpu: "
@@ -83,8 +82,11 @@ def told(text: str) -> list[Observation]:
     return [o for o in parse(text) if o.fact in kernel_log.VENDOR_EVENTS and o.status is not Status.NONE_SEEN]
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda s: f"{s.fact}-{STORIES.index(s)}")
+of_each_story = each("story", STORIES, ids=lambda s: f"{s.fact}-{STORIES.index(s)}")
+
+
 class TestEvents:
+    @of_each_story
     def test_is_told_by_its_lines(self, story: Story) -> None:
         events = of(parse(story.lines), story.fact)
         assert len(events) == story.count
@@ -92,11 +94,13 @@ class TestEvents:
         assert (str(observation.subject), observation.subject.host) == (story.subject, "gpu-07")
         assert {name: event.get(name) for name in story.fields} == story.fields
 
+    @of_each_story
     def test_fits_the_vocabulary(self, story: Story) -> None:
         for o in parse(story.lines):
             assert o.fact in kernel_log.PROVIDES
             assert o.status is not Status.OK or vocabulary()[o.fact].accepts(o.value), o
 
+    @of_each_story
     def test_is_found_amid_other_lines(self, story: Story) -> None:
         filler = [FILLER.format(n=n) for n in range(300)]
         text = "\n".join([*filler, story.lines, *filler])
@@ -107,6 +111,7 @@ class TestEvents:
         for amid in (of(scanned, story.fact), of(parse(text), story.fact)):
             assert [(o.subject, e) for o, e in amid] == [(o.subject, e) for o, e in alone]
 
+    @of_each_story
     def test_other_drivers_say_nothing(self, story: Story) -> None:
         found = {o.fact for o in parse(story.lines) if o.status is Status.OK and not o.fact.startswith("log.")}
         assert found <= set(kernel_log.VENDOR_EVENTS)
@@ -116,7 +121,7 @@ def test_every_event_has_a_story() -> None:
     assert {story.fact for story in STORIES} == set(kernel_log.VENDOR_EVENTS)
 
 
-@pytest.mark.parametrize("line", QUIET)
+@each("line", QUIET)
 def test_lines_that_tell_of_nothing(line: str) -> None:
     assert told(line) == []
 
@@ -158,7 +163,7 @@ def test_a_burst_is_one_event() -> None:
     assert len(of(parse(f"{lines[0]}\n{lines[0].replace('[9.0]', '[99.0]')}"), "amdgpu_fault")) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "speaks"),
     [
         (A + "SMU is initialized successfully!", "amdgpu_"),

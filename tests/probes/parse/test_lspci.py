@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from knowledge.observation import Observation, Scope, Status, Subject, gpu, node
 from probes.base import Context
 from probes.parse import lspci
+from tests.cases import each
 
 TEXT = (Path(__file__).parents[2] / "captures" / "network" / "lspci.gpu-gone.txt").read_text()
 
@@ -60,7 +59,7 @@ def test_without_privilege_the_link_is_denied_not_absent() -> None:
     assert told(TEXT)[pci("0000:19:00.0"), "pci.link.width"] is Status.DENIED
 
 
-@pytest.mark.parametrize(
+@each(
     "head",
     [
         "0000:17:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100 SXM5 80GB] [10de:2330] (rev a1)",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from knowledge.observation import Event, Observation, Scope, Status, Subject, node
 from probes.base import Context, lines_of
 from probes.parse import nccl_log
+from tests.cases import each
 
 CAPTURES = Path(__file__).parents[2] / "captures" / "app"
 DOCUMENT = Subject(Scope.DOCUMENT, "job.log", node())
@@ -41,7 +40,7 @@ COMPLETION = (
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("message", "fields"),
     [
         (
@@ -188,7 +187,7 @@ def test_a_rank_that_only_prints_its_status_counts_beside_timeouts() -> None:
     assert not events(read(status), "nccl_watchdog_timeout")
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "fields"),
     [
         ("     [1] finished collective #2, but didn't join collective #3 (count from 1)", {"state": "not_joined", "ranks": "1", "seq": 3}),

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Status
@@ -17,7 +17,7 @@ from tests.probes.parse.smi_case import (
     status,
     value,
 )  # fmt: skip
-from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 NAMES = ("smi/query-gpu.csv", "smi/query-apps.csv", "smi/query-pages.csv", "smi/dmon.txt", "smi/pmon.txt")
 FIRST, SECOND = "0000:3b:00.0", "0000:af:00.0"
@@ -107,17 +107,11 @@ def test_recognition() -> None:
         assert FORMAT.sniff(capture(other)) == 0, other
 
 
-def test_what_is_provided_exists() -> None:
-    assert_provides_exist(FORMAT)
-
-
-@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(NAMES), st.integers(0, 10**6))
 def test_any_cut_is_answered(name: str, at: int) -> None:
     check_cut(FORMAT, name, at)
 
 
-@settings(max_examples=60, deadline=None)
 @given(shuffled_lines(NAMES))
 def test_any_text_is_answered(text: str) -> None:
     check_any(FORMAT, text)

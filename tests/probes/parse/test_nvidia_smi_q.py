@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Clock, Scope, Status
 from probes.parse.nvidia_smi_q import FORMAT
+from tests.cases import each
 from tests.probes.parse import smi_pair
 from tests.probes.parse.smi_case import (
     CONTEXT,
@@ -19,7 +19,6 @@ from tests.probes.parse.smi_case import (
     status,
     value,
 )  # fmt: skip
-from tests.probes.parse.vocabulary_check import assert_provides_exist
 
 NAMES = ("hopper-590-sick.txt", "kepler-340.txt", "lost-535.txt", "mig-590.txt", "pages-only.txt")
 GPU = "0000:3b:00.0"
@@ -162,7 +161,7 @@ def test_a_healthy_gpu_has_no_failing_state() -> None:
         assert value(got, fact) is False
 
 
-@pytest.mark.parametrize(
+@each(
     ("printed", "wanted"),
     [
         ("[N/A]", Status.UNSUPPORTED),
@@ -211,17 +210,11 @@ def test_a_report_ends_where_the_next_output_begins() -> None:
     assert len(all_of(FORMAT.parse(twice, CONTEXT), "gpu.temperature.core")) == 1
 
 
-def test_what_is_provided_exists() -> None:
-    assert_provides_exist(FORMAT)
-
-
-@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(NAMES), st.integers(0, 10**6))
 def test_any_cut_is_answered(name: str, at: int) -> None:
     check_cut(FORMAT, f"smi/{name}", at)
 
 
-@settings(max_examples=60, deadline=None)
 @given(shuffled_lines([f"smi/{name}" for name in NAMES]))
 def test_any_text_is_answered(text: str) -> None:
     check_any(FORMAT, text)

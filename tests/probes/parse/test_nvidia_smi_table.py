@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import re
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Clock, Status
 from probes.parse.nvidia_smi_table import FORMAT
+from tests.cases import each
 from tests.probes.parse.smi_case import (
     CONTEXT,
     all_of,
@@ -20,7 +20,7 @@ from tests.probes.parse.smi_case import (
     status,
     value,
 )  # fmt: skip
-from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 NAMES = ("smi/table-590-mig.txt", "smi/table-384-sick.txt")
 
@@ -101,7 +101,7 @@ def test_the_list_of_gpus() -> None:
     assert value(got, "gpu.mig.devices") == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "state"),
     [
         ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that it runs.",
@@ -160,17 +160,11 @@ def test_recognition() -> None:
     assert FORMAT.sniff("GPU 0 is fine") == 0
 
 
-def test_what_is_provided_exists() -> None:
-    assert_provides_exist(FORMAT)
-
-
-@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(NAMES), st.integers(0, 10**6))
 def test_any_cut_is_answered(name: str, at: int) -> None:
     check_cut(FORMAT, name, at)
 
 
-@settings(max_examples=60, deadline=None)
 @given(shuffled_lines(NAMES))
 def test_any_text_is_answered(text: str) -> None:
     check_any(FORMAT, text)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Status
@@ -21,7 +21,7 @@ from tests.probes.parse.smi_case import (
     status,
     value,
 )  # fmt: skip
-from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 NAMES = ("hopper-590-sick.xml", "mig-590.xml", "vgpu-513.xml")
 LEAVES = [i for i, row in enumerate(smi_pair.LAYOUT) if row.value is not None]
@@ -35,7 +35,6 @@ def test_text_and_xml_of_one_machine_give_the_same_facts(name: str) -> None:
     assert plain(parse(nvidia_smi_q.FORMAT, f"smi/{name}.txt")) == plain(parse(FORMAT, f"smi/{name}.xml"))
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.dictionaries(st.sampled_from(LEAVES), st.sampled_from(PRINTED), max_size=25))
 def test_text_and_xml_agree_whatever_is_printed(values: dict[int, str]) -> None:
     text = nvidia_smi_q.FORMAT.parse(smi_pair.text(values), CONTEXT)
@@ -100,17 +99,11 @@ def test_recognition() -> None:
     assert FORMAT.sniff("<html><body>nvidia_smi_log</body></html>") == 0
 
 
-def test_what_is_provided_exists() -> None:
-    assert_provides_exist(FORMAT)
-
-
-@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(NAMES), st.integers(0, 10**6))
 def test_any_cut_is_answered(name: str, at: int) -> None:
     check_cut(FORMAT, f"smi/{name}", at)
 
 
-@settings(max_examples=60, deadline=None)
 @given(shuffled_lines([f"smi/{name}" for name in NAMES]))
 def test_any_text_is_answered(text: str) -> None:
     check_any(FORMAT, text)

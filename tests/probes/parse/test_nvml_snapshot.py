@@ -6,7 +6,6 @@ import copy
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from probes.base import Context
 from probes.parse import _nvml_values as values
 from probes.parse import nvml_snapshot
 from probes.parse._nvml_fields import GPU
+from tests.cases import each
 
 BASE: dict[str, Any] = {
     "schema": "gpudiag/nvml/1", "host": "n1", "at_ns": 1750000000000000000,
@@ -99,7 +99,7 @@ def test_no_error_becomes_a_value(row: Any, code: int) -> None:
     assert all(o.status is not Status.OK for o in told) or (row.fact, code) == ("gpu.reset_required", 16)
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "status"),
     [
         (3, Status.UNSUPPORTED),
@@ -116,12 +116,12 @@ def test_errors_have_their_status(code: int, status: Status) -> None:
     assert reading.status is status
 
 
-@pytest.mark.parametrize(("raw", "rate"), [(0xFFF, 15e-255), (0x50B, 5e-11), (0x10C, 1e-12), (0, 0.0)])
+@each(("raw", "rate"), [(0xFFF, 15e-255), (0x50B, 5e-11), (0x10C, 1e-12), (0, 0.0)])
 def test_bit_error_rates(raw: int, rate: float) -> None:
     assert values.ber(raw).value == rate
 
 
-@pytest.mark.parametrize("raw", [0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF, -1, 1 << 12, "1e-12", None, True, 0x101])
+@each("raw", [0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF, -1, 1 << 12, "1e-12", None, True, 0x101])
 def test_what_is_no_rate(raw: object) -> None:
     reading = values.ber(raw)
     assert reading.ok is (raw == 0x101)  # 1e-1 is a rate, a terrible one

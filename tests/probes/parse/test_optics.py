@@ -12,8 +12,9 @@ from knowledge.observation import Observation, Scope, Status
 from probes.base import Context
 from probes.parse import ethtool_module, mlxlink
 from probes.registry import document_formats
+from tests.cases import each
 from tests.probes.parse.smi_case import CAPTURES, all_of, capture, one, parse, status, value
-from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 FORMATS = (ethtool_module.FORMAT, mlxlink.FORMAT)
 LIGHT = ("optics.rx.power", "optics.rx.margin", "optics.tx.power", "optics.tx.margin")
@@ -27,12 +28,7 @@ def link(name: str) -> list[Observation]:
     return parse(mlxlink.FORMAT, f"network/mlxlink.{name}")
 
 
-@pytest.mark.parametrize("form", FORMATS, ids=lambda f: f.name)
-def test_promises_stand_in_the_vocabulary(form: object) -> None:
-    assert_provides_exist(form)  # type: ignore[arg-type] # one of FORMATS
-
-
-@pytest.mark.parametrize("path", sorted((CAPTURES / "network").glob("*")), ids=lambda p: p.name)
+@each("path", sorted((CAPTURES / "network").glob("*")), ids=lambda p: p.name)
 def test_each_is_known_by_its_own_parser_alone(path: object) -> None:
     text = path.read_text()  # type: ignore[attr-defined] # a path
     for form in FORMATS:
@@ -93,7 +89,7 @@ def test_a_module_of_one_lane() -> None:
     assert one(got, "optics.type").subject.id == "module of eno1"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("netlink error: Operation not supported\n", Status.UNSUPPORTED),
@@ -152,7 +148,7 @@ def test_a_port_without_a_cable_has_no_errors() -> None:
     assert not all_of(got, "port.link.speed")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("\x1b[31m\n-E- Failed to send access register: ICMD error 0x4\n\x1b[0m", Status.FAILED),

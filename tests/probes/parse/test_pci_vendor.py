@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.facts import vocabulary
 from probes.parse._pci_vendor import NAMES, NVIDIA, VENDORS, accelerator, may_be_gpu
+from tests.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("vendor", "class_", "driver", "word"),
     [
         ("1002", "1200", "amdgpu", "amd"),  # MI300X
@@ -32,7 +32,7 @@ def test_accelerators(vendor: str, class_: str, driver: str, word: str) -> None:
     assert accelerator(vendor, class_, "0000:3b:00.0", driver) == word
 
 
-@pytest.mark.parametrize(
+@each(
     ("vendor", "class_", "pci", "driver"),
     [
         ("10de", "0302", "0000:3b:00.0", "nvidia"),
@@ -69,7 +69,7 @@ def test_names_and_numbers_are_of_the_same_vendors() -> None:
     assert set(NAMES.values()) == set(VENDORS)
 
 
-@pytest.mark.parametrize(
+@each(
     ("vendor", "class_", "pci", "driver", "may"),
     [
         ("1002", "0300", "0000:3b:00.0", "", True), ("1002", "0300", "0000:3b:00.0", "radeon", True),

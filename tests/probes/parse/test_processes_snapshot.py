@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.facts import vocabulary
@@ -16,6 +16,7 @@ from probes.base import Context
 from probes.parse._process_facts import blocked, cpus
 from probes.parse._process_place import Place, place_of
 from probes.parse.processes_snapshot import FORMAT, MAIN
+from tests.cases import each
 
 HERE = node("n1")
 COLUMNS = [
@@ -82,7 +83,7 @@ def torch(rank: int, world: int = 2, local_world: int = 2, **more: Any) -> dict[
 # --- places -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "expected"),
     [
         (f"/docker/{ID}", Place(ID[:12], "docker")),
@@ -360,7 +361,7 @@ def test_rates() -> None:
     assert found["process.memory.resident", "process:41"] == 10
 
 
-@pytest.mark.parametrize(
+@each(
     ("looks", "seconds"),
     [
         ([("1 1 5", "D"), ("1 1 5", "D"), ("1 1 5", "D")], 2.0),
@@ -378,7 +379,7 @@ def test_blocked(looks: list[tuple[str, str] | None], seconds: float) -> None:
     assert blocked(plain)[0] == seconds
 
 
-@pytest.mark.parametrize(("text", "count"), [("0-3,8", 5), ("7", 1), ("", 0), ("3-1", 0), ("a", 0), ("0-99999,x", 0)])
+@each(("text", "count"), [("0-3,8", 5), ("7", 1), ("", 0), ("3-1", 0), ("a", 0), ("0-99999,x", 0)])
 def test_lists_of_cpus(text: str, count: int) -> None:
     assert len(cpus(text)) == count
 
@@ -410,7 +411,6 @@ def paths(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [here, *(p for k, v in inner for p in paths(v, (*here, k)))]
 
 
-@settings(deadline=None, max_examples=400)
 @given(st.data())
 def test_any_part_may_be_anything(data: st.DataObject) -> None:
     plain = json.loads(WHOLE)
@@ -423,7 +423,6 @@ def test_any_part_may_be_anything(data: st.DataObject) -> None:
     sound(FORMAT.parse(json.dumps(plain), Context("p.json", "n1")))
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.integers(0, len(WHOLE)))
 def test_a_cut_document_says_so(end: int) -> None:
     found = FORMAT.parse(WHOLE[:end], Context("p.json", "n1"))

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import math
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.base import lines_of
 from probes.parse._prometheus import exposition
+from tests.cases import each
 
 NAMES = st.from_regex(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,12}", fullmatch=True)
 LABELS = st.dictionaries(
@@ -34,7 +34,7 @@ def test_what_was_written_is_read(name: str, labels: dict[str, str], value: floa
     assert sample.at == (None if stamp is None else stamp * 10**6)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "value"),
     [("a 1", 1), ("a{} 1.5", 1.5), ("a +Inf", math.inf), ("a -Inf", -math.inf), ("a 9223372036854775794", 9223372036854775794),
      ('a{b="c",} 2e3', 2000.0), ('a{ b = "c" } .5', 0.5), ('a{b="x} y"} 7', 7), ("a\t3", 3)],
@@ -49,7 +49,7 @@ def test_not_a_number_is_a_value_of_its_own() -> None:
     assert math.isnan(exposition(lines_of("a NaN")).samples[0].value)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["a", "a{", 'a{b="c"', 'a{b="c} 1', 'a{b="\\x"} 1', "a{b=c} 1", 'a{b="1",b="2"} 1', "1a 1", "a one", "a 1 2 3", "a 1 soon",
      'a{b="c"}', "a1", "a 0x10", "a 1_000", 'a{,} 1', 'a{"b"="c"} 1'],
@@ -69,7 +69,6 @@ def test_comments_times_and_exemplars() -> None:
     assert not page.malformed
 
 
-@settings(max_examples=150)
 @given(st.text(max_size=200))
 def test_any_text_is_read(text: str) -> None:
     lines = lines_of(text)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from knowledge.observation import Event, Observation
 from probes.base import Context, lines_of
 from probes.parse import python_traceback
+from tests.cases import each
 
 CAPTURES = Path(__file__).parents[2] / "captures" / "app"
 
@@ -45,7 +44,7 @@ def test_a_task_number_is_a_label_and_no_rank() -> None:
     assert (event.get("file"), event.get("line_in_source")) == ("/proj/orchid/train.py", 12)
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "fields"),
     [
         ("RuntimeError: DataLoader worker (pid(s) 12) exited unexpectedly", {"kind": "dataloader_worker_killed", "pid": 12}),
@@ -76,7 +75,7 @@ def traceback(exception: str) -> str:
     return f'Traceback (most recent call last):\n  File "/proj/a.py", line 3, in f\n    x()\n{exception}\n'
 
 
-@pytest.mark.parametrize(
+@each(
     "exception",
     [
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
@@ -110,7 +109,7 @@ def test_a_loss_that_is_a_number_is_well() -> None:
     assert events("{'loss': 2.31}\nloss: 0.5 nano\nnan_to_num(loss)\nloss=inference", "python_error") == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "fields"),
     [
         ("E1115 api.py:833] failed (exitcode: -9) local_rank: 2 (pid: 1234) of binary: /usr/bin/python3", {"local_rank": 2, "signal": 9, "signal_name": "SIGKILL"}),
@@ -133,7 +132,7 @@ def test_a_process_of_the_summary_is_not_told_again() -> None:
     assert len(events(f"{again}\n{text}", "rank_failed")) == len(events(text, "rank_failed"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "reason", "signal"),
     [
         ("slurmstepd: error: Exceeded job memory limit at some point.", "oom_killed", None),
@@ -156,8 +155,6 @@ def test_jobs_end_for_a_reason(line: str, reason: str, signal: int | None) -> No
     assert (event.get("reason"), event.get("signal")) == (reason, signal)
 
 
-@pytest.mark.parametrize(
-    "line", ["Killed two birds", "the worker was Killed", "exit code 1", "slurmstepd: error: cannot cd to /x"]
-)
+@each("line", ["Killed two birds", "the worker was Killed", "exit code 1", "slurmstepd: error: cannot cd to /x"])
 def test_near_misses_end_nothing(line: str) -> None:
     assert events(line, "job_terminated") == []

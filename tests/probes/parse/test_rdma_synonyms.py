@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from knowledge.observation import Status
 from probes.base import Context
 from probes.parse._rdma_counters import HARDWARE, SYNONYMS
 from probes.parse.rdma_snapshot import FORMAT
+from tests.cases import each
 from tests.probes.parse.smi_case import all_of, status
 
 
@@ -22,7 +21,7 @@ def document(**counters: str) -> str:
     )
 
 
-@pytest.mark.parametrize(("listed", "name"), [(listed, name) for listed, names in SYNONYMS.items() for name in names])
+@each(("listed", "name"), [(listed, name) for listed, names in SYNONYMS.items() for name in names])
 def test_another_name_is_the_same_fact(listed: str, name: str) -> None:
     got = FORMAT.parse(document(**{name: "41"}), Context("x"))
     (found,) = all_of(got, HARDWARE[listed])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,8 +13,9 @@ from probes.base import Context, DocumentFormat
 from probes.parse import services_snapshot, systemctl_show, tool_versions
 from probes.parse._systemctl import BEST_FIRST, ROLE_OF, ROLES, best
 from probes.registry import sniff
+from tests.cases import each
 from tests.probes.parse.smi_case import CONTEXT, all_of, one, status, value
-from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 # As systemd 252 prints it: properties in its own order, a blank line between units, an alias as its unit.
 SHOWN = """\
@@ -107,11 +107,6 @@ def states(got: list[Observation]) -> dict[str, Any]:
     return {role: one(got, f"node.service.{role}.state").value for role in NAMES}
 
 
-@pytest.mark.parametrize("form", [services_snapshot.FORMAT, systemctl_show.FORMAT, tool_versions.FORMAT])
-def test_promises_stand_in_the_vocabulary(form: DocumentFormat) -> None:
-    assert_provides_exist(form)
-
-
 def test_units_and_their_roles() -> None:
     got = read(document(systemctl={"call": "systemctl show", "exit": 0, "text": SHOWN.splitlines()}))
     assert states(got) == NAMES
@@ -133,9 +128,7 @@ def test_a_capture_says_the_same_but_not_for_how_long() -> None:
     assert not all_of(got, "service.uptime")
 
 
-@pytest.mark.parametrize(
-    "other", ["", "Id=1\nActiveState=x", "unit docker.service is ActiveState=failed\n", "[Unit]\nId=a.service\n"]
-)
+@each("other", ["", "Id=1\nActiveState=x", "unit docker.service is ActiveState=failed\n", "[Unit]\nId=a.service\n"])
 def test_other_texts_are_no_capture(other: str) -> None:
     assert systemctl_show.FORMAT.sniff(other) == 0
 
@@ -184,7 +177,7 @@ def test_a_service_manager_that_hangs_or_refuses_is_not_a_stopped_service() -> N
     assert status(read(document(systemctl=denied, processes=blind)), "node.service.slurmd.state") is Status.DENIED
 
 
-@pytest.mark.parametrize(("bits", "synchronised"), [(0x1, True), (0x40, False), (0x2041, False), (0x2001, True)])
+@each(("bits", "synchronised"), [(0x1, True), (0x40, False), (0x2041, False), (0x2001, True)])
 def test_the_clock(bits: int, synchronised: bool) -> None:
     got = read(document(clock={"status": bits, "maxerror_us": 250_000}))
     assert (value(got, "node.clock.synchronised"), value(got, "node.clock.error")) == (synchronised, 0.25)
@@ -195,7 +188,7 @@ def test_a_clock_that_may_not_be_read() -> None:
     assert (found.status, "container" in found.detail) == (Status.DENIED, True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "version"),
     [
         ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024", "550.90.07"),
@@ -251,13 +244,13 @@ LINES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", LINES)
+@each("text", LINES)
 def test_version_lines(text: str) -> None:
     assert sniff(text) is tool_versions.FORMAT
     assert [(o.fact, o.value) for o in read(text, tool_versions.FORMAT)] == [LINES[text]]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Clock, Scope, Status
 from probes.base import best
 from probes.parse import dcgm_scrape, gpu_exporter_scrape
 from probes.parse.serving_scrape import FORMAT
+from tests.cases import each
 from tests.probes.parse.smi_case import (
     CAPTURES,
     CONTEXT,
@@ -24,17 +25,13 @@ from tests.probes.parse.smi_case import (
     status,
     value,
 )
-from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 PAGES = sorted(f"serving/{path.name}" for path in (CAPTURES / "serving").glob("*.prom"))
 SMALL = ["serving/triton-healthy.prom", "serving/triton-trtllm.prom", "serving/tgi-failing.prom"]
 
 
-def test_its_promises_stand_in_the_vocabulary() -> None:
-    assert_provides_exist(FORMAT)
-
-
-@pytest.mark.parametrize("name", PAGES)
+@each("name", PAGES)
 def test_each_page_is_recognised_and_told_in_the_vocabulary(name: str) -> None:
     text = capture(name)
     found = best([FORMAT, dcgm_scrape.FORMAT, gpu_exporter_scrape.FORMAT], text[:65536])
@@ -45,7 +42,7 @@ def test_each_page_is_recognised_and_told_in_the_vocabulary(name: str) -> None:
     assert {o.subject.host for o in got} == {"node-a"}
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "", "vllm is slow", "# HELP up Whether it is up", 'up{job="vllm"} 1', "node_load1 0.3", 'go_info{version="1"} 1',
@@ -307,13 +304,11 @@ def test_names_that_nobody_should_see_are_cleaned() -> None:
 # --- laws -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
 @given(st.sampled_from(SMALL), st.integers(0, 10**6))
 def test_a_cut_page_invents_nothing(name: str, at: int) -> None:
     check_cut(FORMAT, name, at)
 
 
-@settings(max_examples=40)
 @given(shuffled_lines(SMALL))
 def test_any_lines_are_answered_for(text: str) -> None:
     check_any(FORMAT, text)

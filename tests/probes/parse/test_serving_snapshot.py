@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Observation, Status
 from probes.base import Context
 from probes.parse.serving_snapshot import FORMAT
+from tests.cases import each
 from tests.probes.parse.smi_case import CONTEXT, all_of, capture, one, status, value
-from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 SECOND = 10**9
 
@@ -69,10 +69,6 @@ def read(*servers: Any, **more: Any) -> list[Observation]:
     return got
 
 
-def test_its_promises_stand_in_the_vocabulary() -> None:
-    assert_provides_exist(FORMAT)
-
-
 def test_it_is_known_by_its_schema_alone() -> None:
     assert FORMAT.sniff(document()) == 100
     for other in (
@@ -125,7 +121,7 @@ def test_two_models_of_one_port_are_two_subjects() -> None:
     assert value(got, "serving.requests.waiting", "vllm on port 8000 n") == 9
 
 
-@pytest.mark.parametrize(
+@each(
     ("one_", "state"),
     [
         (server(readings=[], listens=[]), "starting"),
@@ -141,7 +137,7 @@ def test_without_a_page_the_state_says_what_it_does(one_: dict[str, Any], state:
     assert value(got, "serving.engine") == "vllm"
 
 
-@pytest.mark.parametrize(
+@each(
     ("one_", "why", "word"),
     [
         (server(readings=[], listens=[], guessed=True), Status.DENIED, "root"),
@@ -162,7 +158,7 @@ def test_or_why_that_is_not_known(one_: dict[str, Any], why: Status, word: str) 
     assert word in found.detail
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "fact", "expected"),
     [
         ({"--max-num-seqs": "64"}, "requests.limit", 64),
@@ -206,7 +202,6 @@ ODD = st.recursive(
 FIELDS = ("engine", "pid", "pids", "port", "readings", "options", "ticks", "ticks_seconds", "age", "listens", "error")
 
 
-@settings(max_examples=60)
 @given(st.sampled_from(FIELDS), ODD, st.sampled_from(["lines", "status", "call", "hung", "monotonic_ns", "error"]), ODD)
 def test_whatever_stands_in_a_field_is_survived(field: str, odd: Any, inner: str, other: Any) -> None:
     one_ = server(answer(page(), 0), answer(page(5), SECOND), ticks=[{"41": 1}, {"41": 2}], ticks_seconds=1.0)

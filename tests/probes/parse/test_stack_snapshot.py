@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from probes.base import Context
 from probes.collectors.stack import Node, compiled_for
 from probes.live import driver_stack
 from probes.parse.stack_snapshot import FORMAT, _order, parse
+from tests.cases import each
 from tests.probes.collectors.collecting import collect, document, read
 from tests.probes.parse.smi_case import status, value
 from tests.probes.parse.vocabulary_check import faults_of
@@ -259,7 +259,7 @@ def built(root: Path, *pids: int, version: str = VERSION_PY, library: bytes = b"
     return {o.fact: o for o in found if o.fact.startswith("process.torch.")}
 
 
-@pytest.mark.parametrize("before", [0, 5000, (1 << 20) - 20, (1 << 20) - 1, 3 << 20])
+@each("before", [0, 5000, (1 << 20) - 20, (1 << 20) - 1, 3 << 20])
 def test_architectures_are_read_from_the_library_wherever_they_stand(tmp_path: Path, before: int) -> None:
     text = b"\0sm_50 sm_80 sm_90 compute_90\0"
     found = built(
@@ -269,7 +269,7 @@ def test_architectures_are_read_from_the_library_wherever_they_stand(tmp_path: P
     assert found["process.torch.cuda"].value == "12.4"
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "library", "cuda", "architectures"),
     [
         (VERSION_PY.replace("'12.4'", "None"), b"", Status.NOT_APPLICABLE, Status.NOT_APPLICABLE),

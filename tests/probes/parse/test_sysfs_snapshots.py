@@ -9,13 +9,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Observation, Scope, Status, Subject, gpu, node
 from probes.base import Context, DocumentFormat, best
 from probes.parse import pci_snapshot, rdma_snapshot
 from probes.registry import formats
+from tests.cases import each
 from tests.probes.collectors.collecting import collect
 from tests.probes.collectors.sysfs_tree import healthy
 from tests.probes.parse.vocabulary_check import assert_in_vocabulary
@@ -60,7 +61,6 @@ def parse(form: DocumentFormat, data: Any) -> list[Observation]:
 
 @pytest.mark.parametrize("name", FORMATS)
 @given(data=st.data())
-@settings(max_examples=120, deadline=None)
 def test_any_part_may_be_anything(name: str, data: st.DataObject) -> None:
     document = small(name)
     for _ in range(data.draw(st.integers(1, 3))):
@@ -77,7 +77,6 @@ def test_any_part_may_be_anything(name: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 @given(share=st.floats(0, 1))
-@settings(max_examples=30, deadline=None)
 def test_a_document_that_is_cut_says_nothing(name: str, share: float) -> None:
     text = text_of(name)
     assert FORMATS[name].parse(text[: int(share * (len(text) - 3))], CONTEXT) == []
@@ -85,7 +84,6 @@ def test_a_document_that_is_cut_says_nothing(name: str, share: float) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 @given(seed=st.randoms(use_true_random=False))
-@settings(max_examples=10, deadline=None)
 def test_the_order_of_a_document_says_nothing(name: str, seed: Any) -> None:
     def shuffled(value: Any) -> Any:
         if not isinstance(value, dict):
@@ -177,7 +175,7 @@ def test_an_adapter_that_hung_between_its_readings_is_no_adapter_that_does_not_c
     assert found["port.traffic.rx", subject].status is Status.TIMEOUT
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "value"),
     [("5 GT/s", 5.0), ("16.0 GT/s PCIe", 16.0), ("2.5 GT/s PCIe", 2.5), ("Unknown", None), ("64.0 GT/s PCIe", 64.0)],
 )

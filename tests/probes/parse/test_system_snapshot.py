@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from knowledge.facts import vocabulary
@@ -18,6 +18,7 @@ from knowledge.observation import Clock, Observation, Series, Status
 from probes.base import Context
 from probes.parse import _system_cpu, _system_doc, system_snapshot
 from tests import system_trees as trees
+from tests.cases import each
 from tests.system_trees import Machine, healthy, snapshot
 
 FORMAT = system_snapshot.FORMAT
@@ -87,7 +88,6 @@ VALUES = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_any_value_anywhere(data: st.DataObject) -> None:
     """Each entry of a document may be anything: no other one is lost, nothing raises."""
@@ -102,7 +102,6 @@ def test_any_value_anywhere(data: st.DataObject) -> None:
     check(parse(json.dumps(doc)))
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_any_words_in_a_file(data: st.DataObject) -> None:
     """Words of the kernel's files changed at random: a counter may go anywhere, a rate is never negative."""
@@ -136,7 +135,6 @@ def test_shares_of_any_two_lines(before: list[int], after: list[int]) -> None:
     )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_what_is_not_there_is_said(data: st.DataObject) -> None:
     """Without some files the same facts are named, and none of those that stood in them has a value."""
@@ -154,7 +152,7 @@ def test_what_is_not_there_is_said(data: st.DataObject) -> None:
     check(parse(doc))
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "status", "word"),
     [
         ("EACCES: Permission denied", Status.DENIED, "sudo"), ("ENOENT: No such file or directory", Status.UNSUPPORTED, "does not have it"),
@@ -169,7 +167,7 @@ def test_an_error_becomes_a_status(error: str, status: Status, word: str) -> Non
     assert word in seen.detail
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "old", "new", "fact"),
     [
         ("/proc/net/snmp", "1005000", "999", "node.tcp.segments.out"), ("/proc/stat", "ctxt 10004000", "ctxt 1", "node.context_switches"),
@@ -224,9 +222,7 @@ def test_a_document_that_is_cut_off_says_so() -> None:
     assert FORMAT.sniff(sound()[:100]) == 100
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{}", '{"schema": "gpudiag/nvml/1"}', 'log: {"schema": "gpudiag/system/1"', "Xid 79"]
-)
+@each("text", ["", "{}", '{"schema": "gpudiag/nvml/1"}', 'log: {"schema": "gpudiag/system/1"', "Xid 79"])
 def test_other_texts_are_not_recognised(text: str) -> None:
     assert FORMAT.sniff(text) == 0
 
@@ -249,7 +245,7 @@ def test_one_core_takes_all_interrupts_of_an_adapter(tmp_path: Path) -> None:
     assert (seen["node.interrupts.device"].value, seen["node.interrupts.device.cpu"].value) == ("mlx5@0000:0c:00.0", 3)
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "name"),
     [
         ("IR-PCI-MSI 524288-edge      nvidia", "nvidia"), ("PCI-MSI-edge eth0-TxRx-12", "eth0"), ("IO-APIC 2-edge timer", "timer"),
@@ -324,7 +320,7 @@ def test_where_gpus_are(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each(
     ("files", "kind"),
     [
         ({"/.dockerenv": ""}, "docker"), ({"/run/.containerenv": "x"}, "podman"),
@@ -343,7 +339,7 @@ def test_an_overlay_alone_tells_nothing(tmp_path: Path) -> None:
     assert seen["node.container"].status is Status.UNSUPPORTED
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "cpus"),
     [("0-3,8\n", (0, 1, 2, 3, 8)), ("", ()), ("5", (5,)), ("3-1", None), ("a", None), ("0-99999999", None)],
 )

@@ -10,6 +10,7 @@ from knowledge.observation import Status
 from probes.base import Context, best
 from probes.parse.torch_env import FORMAT, parse, sniff
 from probes.registry import formats
+from tests.cases import each
 from tests.probes.parse.smi_case import all_of, one, status, value
 from tests.probes.parse.vocabulary_check import assert_in_vocabulary, faults_of
 
@@ -108,7 +109,7 @@ def test_an_environment_that_is_cut_tells_what_it_has() -> None:
     assert not all_of(found, "node.gpu.count")
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from knowledge.observation import Event, Status
 from probes.base import Context, lines_of
 from probes.parse import torch_oom
+from tests.cases import each
 
 CAPTURES = Path(__file__).parents[2] / "captures" / "app"
 
@@ -75,7 +76,7 @@ def test_a_message_that_is_cut_gives_fewer_fields_and_no_zeros() -> None:
     assert set(event.fields) == {"requested", "total", "free", "gpu", "framework", "message"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "framework", "requested"),
     [
         (

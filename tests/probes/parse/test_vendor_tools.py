@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.identity import resolve
-from knowledge.observation import Observation, Status, gpu, node
+from knowledge.observation import Observation, Status, Subject, Value, gpu, node
 from probes.base import Context, DocumentFormat, best
 from probes.parse import amd_smi, hl_smi, mthreads_gmi, npu_smi, rocm_smi, xpu_smi
 from probes.parse._vendor_emit import MIB, PLAIN, WATTS, number, text_of
 from probes.registry import formats
+from tests.cases import each
 from tests.conftest import ROOT
-from tests.probes.parse.vocabulary_check import assert_in_vocabulary, assert_provides_exist
+from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
 CAPTURES = ROOT / "tests/captures/vendor"
 FORMATS: dict[str, DocumentFormat] = {
@@ -44,6 +45,7 @@ def text(name: str) -> str:
     return (CAPTURES / name).read_text()
 
 
+@cache
 def form_of(name: str) -> DocumentFormat:
     form = best(formats(), text(name)[: 64 << 10])
     assert form is not None
@@ -56,6 +58,12 @@ def read(name: str, edited: str | None = None) -> dict[tuple[str, str], Any]:
     return {(o.fact, o.subject.id): o.value if o.status is Status.OK else o.status for o in found}
 
 
+@cache
+def told(name: str) -> frozenset[tuple[str, Subject, Value]]:
+    """Everything that an output tells."""
+    return frozenset((o.fact, o.subject, o.value) for o in form_of(name).parse(text(name), CONTEXT))
+
+
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [path, *(p for key, child in items for p in places(child, (*path, key)))]
@@ -64,12 +72,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 # --- laws of all ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_the_facts_that_are_promised_exist(name: str) -> None:
-    assert_provides_exist(FORMATS[name])
-
-
-@pytest.mark.parametrize("name", OUTPUTS)
+@each("name", OUTPUTS)
 def test_each_output_has_one_reader_and_stays_in_the_vocabulary(name: str) -> None:
     head = text(name)[: 64 << 10]
     form = form_of(name)
@@ -78,9 +81,8 @@ def test_each_output_has_one_reader_and_stays_in_the_vocabulary(name: str) -> No
     assert_in_vocabulary(form.parse(text(name), CONTEXT), form)
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@each("name", DOCUMENTS)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
 def test_any_part_of_a_document_may_be_anything(name: str, data: st.DataObject) -> None:
     document = json.loads(text(name))
     if "gpu_data" in document:
@@ -98,9 +100,8 @@ def test_any_part_of_a_document_may_be_anything(name: str, data: st.DataObject) 
     assert_in_vocabulary(form.parse(json.dumps(document), CONTEXT), form)
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@each("name", DOCUMENTS)
 @given(share=st.floats(0, 1))
-@settings(max_examples=25, deadline=None)
 def test_a_document_that_is_cut_tells_of_no_gpu(name: str, share: float) -> None:
     whole = text(name).rstrip()
     found = form_of(name).parse(whole[: int(share * (len(whole) - 1))], CONTEXT)
@@ -108,22 +109,19 @@ def test_a_document_that_is_cut_tells_of_no_gpu(name: str, share: float) -> None
     assert found[0].fact.startswith("node.gpus.")
 
 
-@pytest.mark.parametrize("name", TABLES)
+@each("name", TABLES)
 @given(share=st.floats(0, 1))
-@settings(max_examples=40, deadline=None)
 def test_of_a_table_that_is_cut_the_whole_lines_are_told(name: str, share: float) -> None:
     whole, form = text(name), form_of(name)
     found = form.parse(whole[: int(share * len(whole))], CONTEXT)
     assert_in_vocabulary(found, form)
     if "health" not in name:  # the worst of a cut list of parts may be better than the worst of all
-        everything = {(o.fact, o.subject, o.value) for o in form.parse(whole, CONTEXT)}
         cut = {(o.fact, o.subject, o.value) for o in found if o.status is Status.OK and not o.fact.startswith("node.")}
-        assert cut <= everything
+        assert cut <= told(name)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@each("name", FORMATS)
 @given(said=st.text(max_size=200))
-@settings(max_examples=60, deadline=None)
 def test_of_any_text_nothing_is_invented(name: str, said: str) -> None:
     form = FORMATS[name]
     assert form.sniff(said) == 0
@@ -132,9 +130,8 @@ def test_of_any_text_nothing_is_invented(name: str, said: str) -> None:
     assert all(o.status is not Status.OK for o in found)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@each("name", TABLES)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
 def test_a_table_with_other_characters(name: str, data: st.DataObject) -> None:
     whole, form = text(name), form_of(name)
     at = data.draw(st.integers(0, len(whole) - 1))
@@ -142,7 +139,7 @@ def test_a_table_with_other_characters(name: str, data: st.DataObject) -> None:
     assert_in_vocabulary(form.parse(whole[:at] + put + whole[at + data.draw(st.integers(0, 6)) :], CONTEXT), form)
 
 
-@pytest.mark.parametrize("form", FORMATS.values(), ids=list(FORMATS))
+@each("form", FORMATS.values(), ids=list(FORMATS))
 def test_a_deep_document_is_no_document(form: DocumentFormat) -> None:
     found = form.parse('{"gpu":' + "[" * 200_000, CONTEXT)
     assert [o.status for o in found] == [Status.FAILED]
@@ -151,7 +148,7 @@ def test_a_deep_document_is_no_document(form: DocumentFormat) -> None:
 # --- printed quantities ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "units", "value", "status"),
     [
         ({"value": 41, "unit": "W"}, WATTS, 41.0, Status.OK),
@@ -279,7 +276,7 @@ def test_virtual_functions_are_shares() -> None:
     assert ("gpu.vendor", "0000:9a:00.0") not in found
 
 
-@pytest.mark.parametrize(
+@each(
     "document",
     [
         {"device_id": 4, "pci_bdf_address": "0000:41:00.0"},

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from probes.remote.reach import Reach
-from tests.conftest import component
+from tests.components import component
 
 
 def free_port() -> int:

@@ -55,12 +55,9 @@ def test_it_keeps_head_and_tail_of_errors(stream: list[bytes]) -> None:
 def test_a_program_in_parts_is_the_program(blocks: list[str]) -> None:
     source = "from __future__ import annotations\n\n" + "\n\n".join(blocks) + "\n"
     assert "".join(far.parts(source)).rstrip() == source.rstrip()
-    kept, far.PART = far.PART, 30
-    try:
-        one = type(sys)("one")
-        far.execute(source, "one.py", one)
-    finally:
-        far.PART = kept
+    assert "".join(far.parts(source, 30)).rstrip() == source.rstrip()
+    one = type(sys)("one")
+    far.execute(source, "one.py", one, part=30)
     other = type(sys)("other")
     exec(source, other.__dict__)
     plain = {k: v for k, v in other.__dict__.items() if isinstance(v, int | tuple)}
@@ -125,6 +122,7 @@ def ask(child: subprocess.Popen[bytes], **more: object) -> None:
     child.stdin.flush()
 
 
+@pytest.mark.process
 def test_it_ends_by_itself_though_nobody_reads_and_its_input_stays_open() -> None:
     mark = marked()
     with alone(2.0) as child:
@@ -136,6 +134,7 @@ def test_it_ends_by_itself_though_nobody_reads_and_its_input_stays_open() -> Non
     assert gone(mark, 5)
 
 
+@pytest.mark.process
 def test_its_children_end_though_it_is_killed() -> None:
     mark = marked()
     with alone(1.0) as child:
@@ -146,6 +145,7 @@ def test_its_children_end_though_it_is_killed() -> None:
     assert gone(mark, 20)
 
 
+@pytest.mark.process
 def test_questions_that_make_no_sense_end_it() -> None:
     with alone(20.0) as child:
         ask(child, id=1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,9 +15,12 @@ from knowledge.observation import Status
 from probes.remote import ConnectError
 from probes.remote.reach import Reach, Via
 from probes.remote.remote_host import RemoteHost
+from tests.components import component
 from tests.probes.remote import kubectl_stand_in
 from tests.probes.remote.api_server import ApiServer
 from tests.probes.remote.processes import gone, marked
+
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture
@@ -110,9 +112,9 @@ def test_what_runs_there_ends_with_the_line(stand_in: Path) -> None:
 
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
-    kubectl = shutil.which("kubectl")
-    if kubectl is None or not _speaks_websockets(kubectl):
-        pytest.skip("no kubectl of version 1.31 or newer is installed")
+    kubectl = component("kubectl")
+    if not _speaks_websockets(kubectl):
+        pytest.skip("kubectl is older than version 1.31")
     server = ApiServer(tmp_path)
     monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig))
     monkeypatch.setenv("HOME", str(tmp_path))  # where it caches what it discovers

@@ -7,6 +7,7 @@ import threading
 import time
 import tracemalloc
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,22 +17,23 @@ from hypothesis import strategies as st
 from knowledge.observation import Status
 from knowledge.text import clean
 from probes.host import REPLY_STATUS
-from probes.remote import ConnectError, remote_host
+from probes.remote import ConnectError
 from probes.remote.reach import Reach
-from probes.remote.remote_host import RemoteHost
+from probes.remote.remote_host import RemoteHost, Waits
+from tests.at_once import at_once
 from tests.probes.remote.liars import liar
 from tests.probes.remote.processes import gone, marked
 
+pytestmark = pytest.mark.process
 
-def host(body: str, *, budget: float = 20, timeout: float = 5) -> RemoteHost:
-    return RemoteHost(Reach("gpu-12", connect_timeout=timeout), budget=budget, command=liar(body), cap=1 << 16)
+# Each example is a process: half as many as the profile asks for.
+HALF = settings(max_examples=settings().max_examples // 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
+IMPATIENT = Waits(answer=0.7, start=1.0, read=0.5)
 
 
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_host, "PATIENCE", 0.7)
-    monkeypatch.setattr(remote_host, "STARTING", 1.0)
-    monkeypatch.setattr(remote_host, "READ_DEADLINE", 0.5)
+def host(body: str, *, budget: float = 20, timeout: float = 5, waits: Waits = IMPATIENT) -> RemoteHost:
+    reach = Reach("gpu-12", connect_timeout=timeout)
+    return RemoteHost(reach, budget=budget, command=liar(body), cap=1 << 16, waits=waits)
 
 
 # --- before they begin --------------------------------------------------------------------------
@@ -43,7 +45,7 @@ NEVER = {
     "closes its output and stays": ("os.close(1); time.sleep(60)", "no connection"),
     "floods": ("while True: raw(b'welcome! ' * 1000)", "prints without end"),
     "floods one line": ("raw(b'x' * 70000); time.sleep(60)", "prints without end"),
-    "complains without end": ("while True: os.write(2, b'tsk ' * 1000)", "no answer in"),
+    "complains without end": ("while True: os.write(2, b'tsk ' * 1000)", "no answer in 1 s"),
     "gibberish": ("raw(mark + b'\\xff' * 4096)", "makes no sense"),
     "no hello": ("raw(mark); frame({'id': 1})", "makes no sense"),
     "no JSON": ("raw(mark); frame(b'{')", "makes no sense"),
@@ -63,19 +65,23 @@ NEVER = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NEVER)
-def test_it_never_begins(name: str) -> None:
-    body, said = NEVER[name]
-    mark = marked()
-    began = time.monotonic()
-    with pytest.raises(ConnectError, match="gpu-12") as caught:
-        RemoteHost(Reach("gpu-12", connect_timeout=1), budget=20, command=[*liar(body), mark]).connect()
-    assert said in caught.value.message
-    assert gone(mark, 5)
-    assert time.monotonic() - began < 15  # a bound, no measurement
+def test_it_never_begins() -> None:
+    def law(name: str) -> None:
+        body, said = NEVER[name]
+        mark = marked()
+        began = time.monotonic()
+        reach = Reach("gpu-12", connect_timeout=1 if "in 1 s" in said else 10)
+        host = RemoteHost(reach, budget=20, command=[*liar(body), mark], waits=IMPATIENT)
+        with pytest.raises(ConnectError, match="gpu-12") as caught:
+            host.connect()
+        assert said in caught.value.message
+        assert gone(mark, 5)
+        assert time.monotonic() - began < 15  # a bound, no measurement
+
+    at_once(law, NEVER)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@HALF
 @given(noise=st.binary(max_size=300))
 def test_whatever_is_printed_before(tmp_path: Path, noise: bytes) -> None:
     (tmp_path / "noise").write_bytes(noise)
@@ -84,7 +90,7 @@ def test_whatever_is_printed_before(tmp_path: Path, noise: bytes) -> None:
         assert h.read("/x").data == b"fine"
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@HALF
 @given(said=st.binary(max_size=300))
 def test_whatever_is_said_after(tmp_path: Path, said: bytes) -> None:
     (tmp_path / "said").write_bytes(said)
@@ -132,32 +138,39 @@ LIES = {
 }
 
 
-@pytest.mark.parametrize("name", LIES)
-def test_a_lie_ends_the_line(name: str) -> None:
-    told = []
-    floods = name in ("a bomb", "more than was asked for", "errors without end")
-    if floods:
-        tracemalloc.start()  # makes everything slow
+FLOODS = ("a bomb", "more than was asked for", "errors without end")
+
+
+def test_a_lie_ends_the_line() -> None:
+    at_once(believe_nothing, [name for name in LIES if name not in FLOODS])
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_a_flood_ends_the_line(name: str) -> None:
+    tracemalloc.start()  # makes everything slow
     try:
-        with host(f"begin()\nfor ask in questions():\n {LIES[name]}") as h:
-            threads = [
-                threading.Thread(target=lambda: told.append(h.run(["sleep", "1"], deadline=8))) for _ in range(4)
-            ]
-            for t in threads:
-                t.start()
-            for t in threads:
-                t.join()
-            told += [h.read("/x"), h.run(["x"], deadline=1), h.snapshot("system", deadline=1)]
-            assert h.broken
-            with pytest.raises(ConnectError, match="broke"):
-                h.files("/*")
-            with pytest.raises(ConnectError, match="broke"):
-                h.which(["sh"])
-        assert {r.status for r in told} == {Status.FAILED}
-        assert all("the connection to gpu-12 broke: " in r.detail for r in told)
-        assert tracemalloc.get_traced_memory()[1] < 32 << 20  # nothing where it does not run
+        believe_nothing(name)
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
     finally:
         tracemalloc.stop()
+
+
+def believe_nothing(name: str) -> None:
+    told = []
+    with host(f"begin()\nfor ask in questions():\n {LIES[name]}") as h:
+        threads = [threading.Thread(target=lambda: told.append(h.run(["sleep", "1"], deadline=8))) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        told += [h.read("/x"), h.run(["x"], deadline=1), h.snapshot("system", deadline=1)]
+        assert h.broken
+        with pytest.raises(ConnectError, match="broke"):
+            h.files("/*")
+        with pytest.raises(ConnectError, match="broke"):
+            h.which(["sh"])
+    assert {r.status for r in told} == {Status.FAILED}
+    assert all("the connection to gpu-12 broke: " in r.detail for r in told)
 
 
 ANYTHING = st.recursive(
@@ -189,7 +202,7 @@ ENDS = st.dictionaries(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12)
+@HALF
 @given(ends=st.lists(ENDS, min_size=1, max_size=6))
 def test_however_they_say_that_it_ended(tmp_path: Path, ends: list[dict[str, object]]) -> None:
     """Whatever an answer looks like, a call comes to a reply, in words that are clean."""
@@ -249,12 +262,11 @@ def test_it_reads_nothing_more() -> None:
     assert time.monotonic() - began < 10  # a bound, no measurement
 
 
-def test_it_drips_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_host, "MARGIN", 0.5)
+def test_it_drips_for_ever() -> None:
     body = (
         "begin()\nfor ask in questions():\n while True: frame({'id': ask['id'], 'part': 'out'}, b'.'); time.sleep(0.05)"
     )
-    with host(body, budget=0.5, timeout=1) as h:
+    with host(body, budget=0.5, timeout=1, waits=replace(IMPATIENT, margin=0.5)) as h:
         reply = h.run(["x"], deadline=0.2)
         assert reply.status is Status.FAILED
         assert "was spent" in reply.detail

@@ -23,10 +23,13 @@ from probes.host import Host, RecordingHost, Reply
 from probes.live_host import COLLECTORS, LiveHost
 from probes.remote import ConnectError
 from probes.remote.reach import BOOTSTRAP, FLAGS, Reach
-from probes.remote.remote_host import RemoteHost
+from probes.remote.remote_host import RemoteHost, Waits
 from probes.runner import run, select
+from tests.at_once import at_once
 from tests.probes.remote.interpreters import far
 from tests.probes.remote.processes import gone, marked
+
+pytestmark = pytest.mark.process
 
 CAP = 1 << 16
 
@@ -53,7 +56,7 @@ def same(one: Reply, other: Reply) -> None:
 SIZES = st.sampled_from([0, 1, CAP // 2 - 1, CAP // 2, CAP // 2 + 1, CAP - 1, CAP, CAP + 1, 3 * CAP, (1 << 20) + CAP])
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(size=SIZES, line=st.integers(1, 5000), fill=st.binary(min_size=1, max_size=40))
 def test_every_file(both: tuple[Host, Host], tmp_path: Path, size: int, line: int, fill: bytes) -> None:
     path = tmp_path / "file"
@@ -62,7 +65,7 @@ def test_every_file(both: tuple[Host, Host], tmp_path: Path, size: int, line: in
     same(*(h.read(str(path)) for h in both))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(out=SIZES, errors=st.sampled_from([0, 10, 40_000, 100_000]), code=st.integers(0, 255), seed=st.integers(1, 1000))
 def test_every_command(both: tuple[Host, Host], out: int, errors: int, code: int, seed: int) -> None:
     program = (
@@ -75,7 +78,7 @@ def test_every_command(both: tuple[Host, Host], out: int, errors: int, code: int
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\x00"), min_size=1, max_size=20)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     names=st.lists(NAMES.filter(lambda n: n not in (".", "..") and len(n.encode()) < 200), max_size=5), data=st.data()
 )
@@ -116,9 +119,11 @@ CALLS: list[Callable[[Host], Reply]] = [
 ]
 
 
-@pytest.mark.parametrize("call", CALLS)
-def test_every_end(both: tuple[Host, Host], call: Callable[[Host], Reply]) -> None:
-    same(*(call(h) for h in both))
+def test_every_end(both: tuple[Host, Host]) -> None:
+    def law(number: int) -> None:
+        same(*(CALLS[number](h) for h in both))
+
+    at_once(law, range(len(CALLS)))
 
 
 def test_what_may_not_be_read(tmp_path: Path) -> None:
@@ -242,10 +247,9 @@ def test_closing_ends_what_runs() -> None:
     assert host.read("/proc/version").detail.endswith("the check was broken off")
 
 
-def test_the_time_limit_holds_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("probes.remote.remote_host.MARGIN", 0.3)
+def test_the_time_limit_holds_on_both_sides() -> None:
     mark = marked()
-    with over_pipe(budget=0.5) as host:
+    with over_pipe(budget=0.5, waits=Waits(margin=0.3)) as host:
         reply = host.run(["sleep", mark], deadline=30)
         assert reply.status is Status.FAILED
         assert "broke" in reply.detail

@@ -16,12 +16,18 @@ from probes.host import Reply
 from probes.remote import ConnectError
 from probes.remote.reach import Reach, Via
 from probes.remote.remote_host import RemoteHost
+from tests.components import component
 from tests.probes.remote.processes import gone, marked
 from tests.probes.remote.slurm_lab import Slurm
+
+pytestmark = pytest.mark.machine
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    component("slurm")
+    if os.geteuid() != 0:
+        pytest.skip("munge and slurmd are started as root")
     slurm = Slurm(tmp_path_factory.mktemp("slurm") / "lab")
     try:
         yield slurm.start()

@@ -22,6 +22,8 @@ from probes.remote.remote_host import RemoteHost
 from tests.probes.remote.processes import gone, marked
 from tests.probes.remote.sshd_lab import Sshd, free_port
 
+pytestmark = pytest.mark.machine
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:

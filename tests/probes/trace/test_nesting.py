@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.trace.columns import I64
@@ -41,14 +41,12 @@ def innermost(start: I64, end: I64) -> list[int]:
     return found
 
 
-@settings(deadline=None)
 @given(intervals)
 def test_parents_are_those_of_a_stack(items: list[tuple[int, int]]) -> None:
     start, end = columns(items)
     assert parents_of(start, end).tolist() == by_stack(start.tolist(), end.tolist())
 
 
-@settings(deadline=None)
 @given(st.lists(intervals, max_size=5))
 def test_threads_do_not_mix(threads: list[list[tuple[int, int]]]) -> None:
     parts = [columns(items) for items in threads if items]
@@ -64,7 +62,6 @@ def test_threads_do_not_mix(threads: list[list[tuple[int, int]]]) -> None:
     assert parents_of(start, end, first).tolist() == expected
 
 
-@settings(deadline=None)
 @given(intervals)
 def test_self_times_are_the_innermost_and_add_up_to_the_union(items: list[tuple[int, int]]) -> None:
     start, end = columns(items)

@@ -7,9 +7,10 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from probes.capture.guest.guest import BEAT, Guest
 from probes.capture.inject import inject
 from probes.capture.model import Item, Outcome, Target, Window
 from probes.capture.whom import identity
+from tests.command_server import Command, CommandServer
 from tests.live_jobs import ROOT, Job, Ranks, torch_python
 from tests.probes.capture.guests import capture, descriptors, folders, guest, threads, wait
 
+pytestmark = pytest.mark.machine
 SMALL = ("--depth", "2")  # about 600 events an iteration: five are never cut
 AFTER = "(sorted(k for k in [*vars(sys), *sys.modules, *map(str, __import__('threading').enumerate())] if 'gpudiag' in k), sys.modules['torch.optim.optimizer']._global_optimizer_post_hooks, torch.autograd.profiler._is_profiler_enabled, torch.autograd.profiler._prepare_profiler is torch.autograd._prepare_profiler)"  # fmt: skip
 
@@ -47,7 +50,7 @@ def clean(job: Job) -> None:
 
 
 def test_five_iterations_are_five(tmp_path: Path) -> None:
-    with Job("train.py", *SMALL, interpreter=torch_python()) as job:
+    with Job("train.py", *SMALL, interpreter=torch_python(), pause=0.01) as job:
         got = capture(job, [Item.TORCH, Item.LOSS, Item.GRADNORM], Window(iterations=5, skip=3), tmp_path)
         assert got.state.phase == "done", got.state
         assert got.phases[-1] == "done"
@@ -69,7 +72,7 @@ def test_five_iterations_are_five(tmp_path: Path) -> None:
 
 
 def test_marks_lie_on_the_loop_of_the_trace(tmp_path: Path) -> None:
-    with Job("train.py", *SMALL, interpreter=torch_python()) as job:
+    with Job("train.py", *SMALL, interpreter=torch_python(), pause=0.01) as job:
         capture(job, [Item.TORCH, Item.SHAPES], Window(iterations=4), tmp_path)
         found = events(tmp_path, job)
         steps = [e for e in found if e.get("name", "").startswith("ProfilerStep#")]
@@ -84,7 +87,7 @@ def test_marks_lie_on_the_loop_of_the_trace(tmp_path: Path) -> None:
 
 
 def test_a_duration_holds_the_backward_threads_too(tmp_path: Path) -> None:
-    with Job("train.py", *SMALL, interpreter=torch_python()) as job:
+    with Job("train.py", *SMALL, interpreter=torch_python(), pause=0.01) as job:
         got = capture(job, [Item.TORCH], Window(duration_ns=300_000_000), tmp_path)
         assert got.parts[Item.TORCH].outcome in (Outcome.OK, Outcome.PARTIAL)
         names = {e.get("name", "") for e in events(tmp_path, job)}
@@ -96,7 +99,9 @@ def test_a_duration_holds_the_backward_threads_too(tmp_path: Path) -> None:
 
 
 def test_micro_batches_and_two_optimizers(tmp_path: Path) -> None:
-    with Job("train.py", "--fault", "accumulate", "--optimizers", "2", *SMALL, interpreter=torch_python()) as job:
+    with Job(
+        "train.py", "--fault", "accumulate", "--optimizers", "2", *SMALL, interpreter=torch_python(), pause=0.01
+    ) as job:
         got = capture(job, [Item.TORCH], Window(iterations=5), tmp_path)
         assert got.iterations is not None
         assert set(got.iterations["batches"][1:]) == {4}
@@ -119,20 +124,21 @@ def test_the_window_is_cut_to_the_budget(tmp_path: Path) -> None:
 
 
 def test_ten_in_a_row_leave_nothing(tmp_path: Path) -> None:
-    with Job("train.py", *SMALL, interpreter=torch_python()) as job:
+    with Job("train.py", *SMALL, interpreter=torch_python(), pause=0.01) as job:
         capture(job, [Item.TORCH], Window(iterations=3), tmp_path)
+        clean(job)
         running, opened = len(threads(job)), descriptors(job)
         for _ in range(9):
             got = capture(job, [Item.TORCH], Window(iterations=3), tmp_path)
             assert got.state.phase == "done", got.state
+        clean(job)
         assert len(threads(job)) == running
         assert descriptors(job) == opened
-        clean(job)
 
 
 def test_without_a_profiler_of_all_threads(tmp_path: Path) -> None:
     """As with torch before 2.6: begun and ended by the loop's own thread."""
-    with Job("train.py", *SMALL, interpreter=torch_python()) as job:
+    with Job("train.py", *SMALL, interpreter=torch_python(), pause=0.01) as job:
         for window in (Window(iterations=5, skip=1), Window(duration_ns=200_000_000)):
             got = capture(job, [Item.TORCH], window, tmp_path, everywhere=False)
             assert got.state.phase == "done", got.state
@@ -143,7 +149,7 @@ def test_without_a_profiler_of_all_threads(tmp_path: Path) -> None:
 
 
 def test_cuda_is_never_begun_for_a_capture(tmp_path: Path) -> None:
-    with Job("train.py", *SMALL, interpreter=torch_python()) as job:
+    with Job("train.py", *SMALL, interpreter=torch_python(), pause=0.01) as job:
         got = capture(job, [Item.TORCH, Item.KERNELS, Item.MEMORY], Window(iterations=2), tmp_path)
         assert got.parts[Item.TORCH].outcome is Outcome.OK
         for item in (Item.KERNELS, Item.MEMORY):
@@ -191,7 +197,7 @@ def user(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize(("mode", "code"), [("active", "profiler-active"), ("warming", "profiler-active"), ("waiting", ""), ("over", "")])  # fmt: skip
 def test_the_jobs_own_profiler(mode: str, code: str, tmp_path: Path) -> None:
-    with Job(user(tmp_path), mode, interpreter=torch_python()) as job:
+    with Job(user(tmp_path), mode, interpreter=torch_python(), pause=0.005) as job:
         got = capture(job, [Item.TORCH], Window(duration_ns=100_000_000), tmp_path)
         assert got.state.code == code, got.state
         job.advance(5)
@@ -199,7 +205,7 @@ def test_the_jobs_own_profiler(mode: str, code: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("everywhere", [True, False])
 def test_gives_way_when_the_job_begins_to_profile(tmp_path: Path, everywhere: bool) -> None:
-    with Job(user(tmp_path), "starts", interpreter=torch_python()) as job:
+    with Job(user(tmp_path), "starts", interpreter=torch_python(), pause=0.005) as job:
         one = guest(
             job, [Item.TORCH], Window(duration_ns=60_000_000_000), events=10**9, everywhere=everywhere, stall_ms=10**6
         )
@@ -218,19 +224,19 @@ def test_gives_way_when_the_job_begins_to_profile(tmp_path: Path, everywhere: bo
 
 KILLED = """
 import sys, time
-sys.path.insert(0, {root!r})
-from tests.live_jobs import Job
 from probes.capture.inject import inject
 from probes.capture.whom import identity
 from probes.capture.guest.guest import Guest
 from probes.capture.model import Item, Target, Window
-target = Target(identity.read({pid}))
-one = Guest(target, [Item.TORCH], Window(duration_ns=400_000_000), start_at=time.monotonic_ns() + 1_500_000_000, linger=3.0)
+pid, stand = int(sys.argv[1]), sys.argv[2]
+target = Target(identity.read(pid))
+start = time.monotonic_ns() + 1_500_000_000 if stand == "waiting" else None
+one = Guest(target, [Item.TORCH], Window(duration_ns=400_000_000), start_at=start, linger=3.0)
 one.prepare()
 inject.run(target.process, one.code)
 while True:
     phase = one.poll().phase
-    if phase == {phase!r} or (phase and {phase!r} == "starting"):
+    if phase == stand or (phase and stand == "starting"):
         print("there", flush=True)
         time.sleep(3600)
     if one.poll().over:  # on a busy machine a phase can pass between two looks
@@ -239,31 +245,40 @@ while True:
         break
     time.sleep(0.005)
 """
+PHASES = ("starting", "pilot", "waiting", "capturing", "stopping", "writing")
 
 
-@pytest.mark.parametrize("phase", ["starting", "pilot", "waiting", "capturing", "stopping", "writing"])
-def test_our_side_is_killed(phase: str) -> None:
-    with Job("train.py", *SMALL, interpreter=torch_python()) as job:
-        code = KILLED.format(root=str(ROOT), pid=job.pid, phase=phase)
-        for _ in range(4):
-            ours = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-            try:
-                assert ours.stdout is not None
-                seen = ours.stdout.readline()
-            finally:
-                ours.kill()
-                ours.wait()
-            if seen != b"missed\n":
-                break
-        assert seen == b"there\n"
+def kill_our_side(job: Job, phase: str, start: Callable[..., Command]) -> None:
+    """When the agent has reached this phase."""
+    for _ in range(4):
+        ours = start([str(job.pid), phase], program=KILLED)
+        try:
+            seen = ours.stdout.readline()
+        finally:
+            ours.kill()
+            ours.communicate()
+        if seen != "missed\n":
+            break
+    assert seen == "there\n", (phase, seen)
+
+
+def test_our_side_is_killed_in_each_phase(command_server: CommandServer, clean_environment: dict[str, str]) -> None:
+    """Agents whose other side is gone end by themselves, after the same time for all: so all wait together."""
+    start = partial(command_server.start, env=clean_environment)
+    with ExitStack() as stack:
+        made = {p: Job("train.py", *SMALL, interpreter=torch_python(), pause=0.1) for p in PHASES}
+        jobs = {p: stack.enter_context(job) for p, job in made.items()}
+        for phase, job in jobs.items():
+            kill_our_side(job, phase, start)
         until = time.monotonic() + 20 * BEAT
-        while folders(job) and time.monotonic() < until:
-            time.sleep(0.1)
-        clean(job)
+        for job in jobs.values():
+            while folders(job) and time.monotonic() < until:
+                time.sleep(0.1)
+            clean(job)
 
 
 def test_cancelled(tmp_path: Path) -> None:
-    with Job("train.py", *SMALL, interpreter=torch_python()) as job:
+    with Job("train.py", *SMALL, interpreter=torch_python(), pause=0.01) as job:
         for abandon in (False, True):
             one = guest(job, [Item.TORCH], Window(duration_ns=60_000_000_000), events=10**9, stall_ms=10**6)
             try:
@@ -282,7 +297,7 @@ def test_cancelled(tmp_path: Path) -> None:
 
 
 def test_ranks_begin_together(tmp_path: Path) -> None:
-    with Ranks() as ranks:
+    with Ranks(pause=0.01) as ranks:
         start = time.monotonic_ns() + 2_500_000_000
         guests = [guest(j, [Item.TORCH], Window(duration_ns=300_000_000), start_at=start) for j in ranks.jobs]
         try:
@@ -300,7 +315,7 @@ def test_ranks_begin_together(tmp_path: Path) -> None:
 
 
 def test_through_the_injector(tmp_path: Path) -> None:
-    with Job("train.py", *SMALL, interpreter=torch_python()) as job:
+    with Job("train.py", *SMALL, interpreter=torch_python(), pause=0.01) as job:
         target = Target(identity.read(job.pid))
         one = Guest(target, [Item.TORCH], Window(iterations=3))
         one.prepare()
@@ -315,7 +330,7 @@ def test_through_the_injector(tmp_path: Path) -> None:
 
 
 def test_the_job_ends_within_the_window(tmp_path: Path) -> None:
-    with Job("train.py", *SMALL, interpreter=torch_python()) as job:
+    with Job("train.py", *SMALL, interpreter=torch_python(), pause=0.01) as job:
         one = guest(job, [Item.TORCH], Window(duration_ns=60_000_000_000), events=10**9, stall_ms=10**6)
         try:
             wait(one, lambda s: s.phase == "capturing")

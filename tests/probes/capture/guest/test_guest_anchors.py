@@ -11,12 +11,15 @@ from probes.capture.model import Item, Outcome, Window
 from tests.live_jobs import Job, python
 from tests.probes.capture.guests import capture, checked, descriptors, folders, guest, threads, wait
 
+pytestmark = pytest.mark.process
+
 VERSIONS = [(3, minor) for minor in range(8, 15)]
 # anchor, what the loss is at iteration n: its kind only, n is not known
 ANCHORS = ["loop:step", "__main__:decorated", "loop:closed", "loop:Trainer.run", "loop:Trainer.built", "loop:trainer", "loop:recursive",
            "loop:failing", "loop:partial"]  # fmt: skip
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("version", VERSIONS, ids=[f"{a}.{b}" for a, b in VERSIONS])
 def test_anchors_count_exactly_and_come_off(version: tuple[int, int], tmp_path: Path) -> None:
     with Job("loop.py", interpreter=python(*version)) as job:

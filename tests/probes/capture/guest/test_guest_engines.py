@@ -10,6 +10,8 @@ from probes.capture.model import Item, Window
 from tests.live_jobs import ROOT, Job, python
 from tests.probes.capture.guests import capture
 
+pytestmark = pytest.mark.process
+
 VLLM = """
 import time
 class EngineCore:

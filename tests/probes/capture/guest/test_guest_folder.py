@@ -26,6 +26,8 @@ from probes.capture.guest.guest import Guest, source
 from probes.capture.model import Item, Outcome, Process, Target, Window
 from probes.capture.whom import identity
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def sleeper() -> Iterator[Process]:

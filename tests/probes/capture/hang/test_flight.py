@@ -115,6 +115,7 @@ def test_real_dumps_of_ranks_in_different_groups() -> None:
     assert found.guilty == ()
 
 
+@pytest.mark.machine
 def test_real_dumps_of_torch_in_both_forms() -> None:
     with Ranks("--hang", "1", "--hang-after", "6") as job:
         code = "import os, torch._C._distributed_c10d as d; f = os.environ['TMPDIR']; " \
@@ -215,6 +216,7 @@ def listener(tmp_path: Path) -> Iterator[tuple[Target, Path]]:
             child.kill()
 
 
+@pytest.mark.process
 def test_a_job_is_asked_only_with_consent(listener: tuple[Target, Path]) -> None:
     target, folder = listener
     os.mkfifo(folder / "pipe_0.pipe")
@@ -242,6 +244,7 @@ def test_a_job_is_asked_only_with_consent(listener: tuple[Target, Path]) -> None
         os.close(end)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["file", "link", "nobody", "absent"])
 def test_what_only_looks_like_the_pipe_is_left_alone(listener: tuple[Target, Path], kind: str) -> None:
     target, folder = listener
@@ -259,6 +262,7 @@ def test_what_only_looks_like_the_pipe_is_left_alone(listener: tuple[Target, Pat
     assert kind != "file" or pipe.read_text() == "precious"
 
 
+@pytest.mark.process
 def test_a_dump_of_an_earlier_job_does_not_count(listener: tuple[Target, Path]) -> None:
     target, folder = listener
     (folder / "dump_0").write_bytes(pickle.dumps(dump(entry(1)), 2))
@@ -268,6 +272,7 @@ def test_a_dump_of_an_earlier_job_does_not_count(listener: tuple[Target, Path]) 
     assert flight_files.gather([known])["ranks"]["0"]["error"] == "the dump is older than the process"
 
 
+@pytest.mark.process
 def test_a_dump_that_is_a_device_or_damaged_is_said(listener: tuple[Target, Path]) -> None:
     target, folder = listener
     (folder / "dump_0").write_bytes(b"\x80\x02cos\nsystem\n.")

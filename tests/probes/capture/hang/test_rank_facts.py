@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ def test_every_fact_is_declared() -> None:
     assert {f for f in rank_facts.FACTS if f not in known} == set()
 
 
+@pytest.mark.process
 def test_a_hung_job_end_to_end(tmp_path: Path) -> None:
     with ranks(tmp_path, "all_reduce(end)", "all_reduce(end)", "stuck_in_tokenizer()") as targets:
         part = json.loads(json.dumps(hang.look(targets)))
@@ -76,6 +78,7 @@ def test_the_late_rank(tmp_path: Path) -> None:
     assert not told(found, "job.hung")
 
 
+@pytest.mark.process
 def test_flight_recorders_of_ranks_that_lost_step(tmp_path: Path) -> None:
     with ranks(tmp_path, "all_reduce(end)", "all_gather(end)") as targets:
         part = json.loads(json.dumps(hang.look(targets)))

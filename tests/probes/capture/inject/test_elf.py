@@ -39,6 +39,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (folder / "a.so").read_bytes()
 
 
+@pytest.mark.process
 def test_symbols_are_those_that_nm_tells() -> None:
     if shutil.which("nm") is None:
         pytest.skip("nm is not installed")
@@ -59,6 +60,7 @@ def test_symbols_are_those_that_nm_tells() -> None:
         assert "no_such_name" not in file.symbols(NAMES)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("style", ["gnu", "sysv", "both"])
 def test_both_kinds_of_hash_tables_and_no_section_headers(style: str, tmp_path: Path) -> None:
     if shutil.which("cc") is None:
@@ -111,6 +113,7 @@ def exercise(path: Path) -> None:
         pass
 
 
+@pytest.mark.process
 @settings(max_examples=300)
 @given(st.data())
 def test_law_a_changed_file_gives_symbols_or_an_elf_error(

@@ -24,6 +24,8 @@ from probes.capture.model import Process, Refusal, Rung
 from tests import live_jobs
 from tests.probes.live.machine import need_open_checkout
 
+pytestmark = pytest.mark.process
+
 HIT = "import os; f = os.open(os.environ['TMPDIR'] + '/hits', os.O_WRONLY | os.O_APPEND | os.O_CREAT); os.write(f, b'.'); os.close(f)"
 PATIENCE = 60.0
 traces = pytest.mark.skipif(
@@ -180,6 +182,7 @@ def test_a_stopped_and_a_traced_process_are_refused() -> None:
         job.advance(2)
 
 
+@pytest.mark.machine
 @as_root
 @traces
 def test_another_user_is_refused_and_root_may() -> None:
@@ -215,6 +218,7 @@ def test_another_user_is_refused_and_root_may() -> None:
             assert hits(job) == 2
 
 
+@pytest.mark.machine
 @as_root
 @traces
 def test_a_container_of_namespaces() -> None:
@@ -229,6 +233,7 @@ def test_a_container_of_namespaces() -> None:
         untouched(inner)
 
 
+@pytest.mark.machine
 @as_root
 def test_remote_exec_in_a_container_of_its_own_root() -> None:
     path = live_jobs.python(3, 14)
@@ -256,6 +261,7 @@ def test_remote_exec_in_a_container_of_its_own_root() -> None:
         assert not list(Path(root, "tmp").glob("gpudiag-*.py"))
 
 
+@pytest.mark.machine
 @as_root
 def test_remote_exec_that_is_switched_off() -> None:
     path = live_jobs.python(3, 14)

@@ -17,9 +17,12 @@ from probes.capture.inject import interpreter
 from probes.capture.inject.interpreter import Mapping
 from tests import live_jobs
 
+pytestmark = pytest.mark.process
+
 VERSIONS = [(3, minor) for minor in range(live_jobs.OLDEST[1], live_jobs.NEWEST[1] + 1)]
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda v: f"{v[0]}.{v[1]}")
 def test_each_version(version: tuple[int, int]) -> None:
     path = live_jobs.python(*version)
@@ -63,6 +66,7 @@ def test_no_python_and_no_process() -> None:
     assert interpreter.read(0) is None
 
 
+@pytest.mark.machine
 def test_torch_is_seen() -> None:
     with live_jobs.Job("train.py", interpreter=live_jobs.torch_python()) as job:
         found = interpreter.read(job.pid)

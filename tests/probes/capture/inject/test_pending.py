@@ -13,19 +13,22 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.capture.inject import _injector, _sigframe, pending, ptrace
-from probes.capture.inject._refusals import InjectError
 from probes.capture.model import Rung
 from tests import live_jobs
+from tests.probes.capture.injections import Injections
 
-pytestmark = pytest.mark.skipif(
-    not ptrace.supported() or not ptrace.allowed(), reason="ptrace of x86-64 is not possible here"
-)
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(not ptrace.supported() or not ptrace.allowed(), reason="ptrace of x86-64 is not possible here"),
+]
+Inject = Callable[..., object]
 PATIENCE = 60.0  # seconds; other work may hold the machine
 HIT = "import os; f = os.open(os.environ['TMPDIR'] + '/hits', os.O_WRONLY | os.O_APPEND | os.O_CREAT); os.write(f, b'.'); os.close(f)"
 VERSIONS = [(3, minor) for minor in range(live_jobs.OLDEST[1], live_jobs.NEWEST[1] + 1)]
@@ -37,28 +40,21 @@ def hits(job: live_jobs.Job) -> int:
     return file.stat().st_size if file.exists() else 0
 
 
-def inject(
-    pid: int, code: str = HIT, before: Callable[[str], None] = lambda _: None, seconds: float = PATIENCE
-) -> object:
-    """In a fork, as a process of its own: what `perform` answers, or the number of the signal that ended it."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            done = pending.inject(pid, code, until=time.monotonic() + seconds, before=before)
-            said: object = {"answered": done.answered, "how": done.how}
-        except InjectError as error:
-            said = error.refusal.code
-        except BaseException as error:  # noqa: BLE001 - a fork must not come back into pytest
-            said = repr(error)
-        os.write(writer, json.dumps(said).encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as file:
-        data = file.read()
-    _, status = os.waitpid(child, 0)
-    return json.loads(data) if data else -os.waitstatus_to_exitcode(status)
+@pytest.fixture(scope="module")
+def injections() -> Iterator[Injections]:
+    """Where injections are made."""
+    with Injections() as found:
+        yield found
+
+
+@pytest.fixture
+def inject(injections: Injections) -> Inject:
+    """What an injection answers: of `HIT`, and with `PATIENCE`, where nothing else is said."""
+
+    def run(pid: int, code: str = HIT, seconds: float = PATIENCE, **killed: Any) -> object:
+        return injections.inject(pid, code, seconds, **killed)
+
+    return run
 
 
 def at_peace(pid: int) -> None:
@@ -99,8 +95,9 @@ def script(text: str, interpreter: str = sys.executable) -> Iterator[subprocess.
                     pipe.close()
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda v: f"{v[0]}.{v[1]}")
-def test_each_version_in_the_storm(version: tuple[int, int]) -> None:
+def test_each_version_in_the_storm(inject: Inject, version: tuple[int, int]) -> None:
     with live_jobs.Job("storm.py", interpreter=live_jobs.python(*version)) as job:
         for turn in range(8):
             answer = inject(job.pid)
@@ -112,21 +109,13 @@ def test_each_version_in_the_storm(version: tuple[int, int]) -> None:
         assert job.output == "ready\n"
 
 
-@pytest.mark.parametrize("job", ["loop.py", "threads.py"])
-def test_death_before_each_request(job: str) -> None:
+@pytest.mark.parametrize("words", [("loop.py",), ("threads.py", "20")], ids=" ".join)
+def test_death_before_each_request(inject: Inject, words: tuple[str, ...]) -> None:
     """Killed before every single ptrace request, the target goes on, unharmed, and can be asked again."""
-    with live_jobs.Job(job, interpreter=sys.executable) as target:
+    with live_jobs.Job(*words, interpreter=sys.executable) as target:
         at, ended = 0, 0
         while ended == 0:
-            count = 0
-
-            def die(_: str, at: int = at) -> None:
-                nonlocal count
-                if count == at:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                count += 1
-
-            answer = inject(target.pid, before=die)
+            answer = inject(target.pid, killed_before=at)
             if isinstance(answer, dict):
                 ended = at
             else:
@@ -141,18 +130,10 @@ def test_death_before_each_request(job: str) -> None:
         assert hits(target) == before + 1
 
 
-def test_killed_at_random_moments() -> None:
+def test_killed_at_random_moments(inject: Inject) -> None:
     with live_jobs.Job("storm.py") as job:
         for turn in range(30):
-            killer: list[int] = []
-
-            def start(_: str, turn: int = turn, killer: list[int] = killer) -> None:
-                if not killer:
-                    killer.append(1)
-                    me = os.getpid()
-                    threading.Timer(turn * 0.0004, os.kill, (me, signal.SIGKILL)).start()
-
-            inject(job.pid, before=start)
+            inject(job.pid, killed_after=turn * 0.0004)
             at_peace(job.pid)
         job.advance(2)
         assert job.output == "ready\n"
@@ -174,9 +155,9 @@ BLOCKED = {
 
 
 @pytest.mark.parametrize("how", sorted(BLOCKED))
-def test_a_wait_with_a_time_goes_on(how: str) -> None:
+def test_a_wait_with_a_time_goes_on(inject: Inject, how: str) -> None:
     """The wait of the only thread is neither cut short nor reported as interrupted, though it is borrowed many times."""
-    seconds = 1.2
+    seconds = 0.8
     text = (
         "import os, time\nr, w = os.pipe()\nprint('ready', flush=True)\nat = time.monotonic()\n"
         f"try:\n {BLOCKED[how].format(s=seconds)}\n print('fine', time.monotonic() - at, flush=True)\n"
@@ -193,7 +174,7 @@ def test_a_wait_with_a_time_goes_on(how: str) -> None:
         at_peace(child.pid)
 
 
-def test_a_read_from_a_pipe_goes_on() -> None:
+def test_a_read_from_a_pipe_goes_on(inject: Inject) -> None:
     text = "import sys, os\nprint('ready', flush=True)\nprint('got', os.read(0, 100), flush=True)\nimport time; time.sleep(100)"
     with script(text) as child:
         for _ in range(4):
@@ -205,12 +186,12 @@ def test_a_read_from_a_pipe_goes_on() -> None:
         assert child.stdout.readline() == "got b'hello\\n'\n"
 
 
-def test_floating_point_and_vectors_are_kept() -> None:
+def test_floating_point_and_vectors_are_kept(inject: Inject) -> None:
     """A thread that computes is borrowed again and again; its sums come out right."""
     text = (
         "import time\nprint('ready', flush=True)\n"
         "def work():\n s = 0.0\n for i in range(200000): s += (i * 1.1) % 7.3\n return s\n"
-        "first = work()\nend = time.monotonic() + 3\nwhile time.monotonic() < end: assert work() == first\n"
+        "first = work()\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: assert work() == first\n"
         "print('same', flush=True)\ntime.sleep(100)"
     )
     with script(text) as child:
@@ -220,7 +201,7 @@ def test_floating_point_and_vectors_are_kept() -> None:
         assert child.stdout.readline() == "same\n"
 
 
-def test_signals_that_come_meanwhile_arrive() -> None:
+def test_signals_that_come_meanwhile_arrive(inject: Inject) -> None:
     """Each of many signals sent during injections is seen, and stopping and continuing the process does not derail it."""
     text = (
         "import signal, time\nseen = 0\ndef count(*_):\n global seen; seen += 1\n print('seen', seen, flush=True)\n"
@@ -237,7 +218,7 @@ def test_signals_that_come_meanwhile_arrive() -> None:
         at_peace(child.pid)
 
 
-def test_stop_and_continue_meanwhile() -> None:
+def test_stop_and_continue_meanwhile(inject: Inject) -> None:
     with live_jobs.Job("storm.py") as job:
         over = threading.Event()
 
@@ -259,7 +240,7 @@ def test_stop_and_continue_meanwhile() -> None:
         at_peace(job.pid)
 
 
-def test_a_stopped_process_stays_stopped() -> None:
+def test_a_stopped_process_stays_stopped(inject: Inject) -> None:
     with live_jobs.Job("loop.py") as job:
         os.kill(job.pid, signal.SIGSTOP)
         time.sleep(0.1)
@@ -269,7 +250,7 @@ def test_a_stopped_process_stays_stopped() -> None:
         job.advance(2)
 
 
-def test_the_target_ends_meanwhile() -> None:
+def test_the_target_ends_meanwhile(inject: Inject) -> None:
     for turn in range(6):
         with live_jobs.Job("loop.py") as job:
             killer = threading.Timer(0.004 * turn, os.kill, (job.pid, signal.SIGKILL))
@@ -279,7 +260,7 @@ def test_the_target_ends_meanwhile() -> None:
             assert isinstance(answer, dict) or answer in ("gone", "failed", "no-python", "no-pending-call"), answer
 
 
-def test_threads_that_end_all_the_time() -> None:
+def test_threads_that_end_all_the_time(inject: Inject) -> None:
     text = (
         "import threading, time\nprint('ready', flush=True)\n"
         "while True:\n ts = [threading.Thread(target=time.sleep, args=(0.001,)) for _ in range(8)]\n"
@@ -292,7 +273,7 @@ def test_threads_that_end_all_the_time() -> None:
         at_peace(child.pid)
 
 
-def test_the_borrowed_thread_ends_meanwhile() -> None:
+def test_the_borrowed_thread_ends_meanwhile(inject: Inject) -> None:
     """It is asked at most once, however the thread that was borrowed fares."""
     text = (
         "import threading, time, ctypes\nprint('ready', flush=True)\nc = ctypes.CDLL(None)\n"
@@ -307,7 +288,7 @@ def test_the_borrowed_thread_ends_meanwhile() -> None:
         at_peace(child.pid)
 
 
-def test_forks_do_not_run_it_again() -> None:
+def test_forks_do_not_run_it_again(inject: Inject) -> None:
     text = (
         "import os, time\nprint('ready', flush=True)\n"
         "while True:\n p = os.fork()\n if not p:\n  sum(range(1000)); os._exit(0)\n os.waitpid(p, 0)\n"
@@ -320,7 +301,7 @@ def test_forks_do_not_run_it_again() -> None:
         assert hits(job) == 10
 
 
-def test_repeated_injections_leave_one_mapping() -> None:
+def test_repeated_injections_leave_one_mapping(inject: Inject) -> None:
     with live_jobs.Job("loop.py") as job:
         for _ in range(12):
             assert isinstance(inject(job.pid), dict)
@@ -329,19 +310,19 @@ def test_repeated_injections_leave_one_mapping() -> None:
         assert [int(r.split()[0].split("-")[1], 16) - pending.BASE for r in ours] == [pending.SLOT]
 
 
-def test_calls_that_never_run_fill_the_places_and_are_refused() -> None:
+def test_calls_that_never_run_fill_the_places_and_are_refused(inject: Inject) -> None:
     with script("import ctypes\nprint('ready', flush=True)\nctypes.CDLL(None).sleep(100)") as child:
         said = [inject(child.pid, "pass", seconds=0.6) for _ in range(pending.SLOTS + 1)]
         assert [a["answered"] for a in said[:-1] if isinstance(a, dict)] == [False] * pending.SLOTS
         assert said[-1] == "queue-full"
 
 
-def test_two_at_once() -> None:
+def test_two_at_once(inject: Inject) -> None:
     with live_jobs.Job("loop.py") as job, pending._alone(job.pid):
         assert inject(job.pid) == "tracer"
 
 
-def test_what_is_run_leaves_no_name_and_raises_nothing() -> None:
+def test_what_is_run_leaves_no_name_and_raises_nothing(inject: Inject) -> None:
     text = "import time, sys\nprint('ready', flush=True)\nold = set(dir())\nold.add('old')\nwhile set(dir()) == old: time.sleep(0.01)\n"
     with script(text) as child:
         for code in ("x = 1", "raise SystemExit(3)", "1/0", "def broken(:", "raise KeyboardInterrupt"):
@@ -351,11 +332,11 @@ def test_what_is_run_leaves_no_name_and_raises_nothing() -> None:
         assert child.poll() is None
 
 
-def test_an_interpreter_that_starts_is_refused() -> None:
+def test_an_interpreter_that_starts_is_refused(inject: Inject) -> None:
     """Whatever the moment of the start, nothing breaks."""
     for turn in range(12):
         child = subprocess.Popen(
-            [sys.executable, "-c", "import time; time.sleep(1); print('fine')"], stdout=subprocess.PIPE
+            [sys.executable, "-c", "import time; time.sleep(0.3); print('fine')"], stdout=subprocess.PIPE
         )
         time.sleep(turn * 0.003)
         answer = inject(child.pid, "pass", seconds=5)
@@ -365,7 +346,7 @@ def test_an_interpreter_that_starts_is_refused() -> None:
         assert child.returncode == 0
 
 
-def test_an_interpreter_that_ends_is_not_harmed() -> None:
+def test_an_interpreter_that_ends_is_not_harmed(inject: Inject) -> None:
     for turn in range(12):
         child = subprocess.Popen(
             [sys.executable, "-c", "import time, json, asyncio, email; time.sleep(0.15)"], stderr=subprocess.PIPE

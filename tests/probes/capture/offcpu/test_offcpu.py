@@ -24,9 +24,10 @@ from probes.capture.offcpu.offcpu_document import OffCpuDoc, restored
 from probes.capture.offcpu.offcpu_join import Joined, join
 from probes.capture.stacks import stacks
 from probes.capture.stacks.stack_document import StackDoc
+from tests.components import cannot
 from tests.probes.capture.loads import python, subject, target
 from tests.probes.capture.real_processes import as_nobody, started, uninterruptible
-from tests.probes.live.machine import NOBODY, cannot, need_nobody
+from tests.probes.live.machine import NOBODY, need_nobody
 
 # Each thread waits for one thing, in a function of its own name, which is also its name in the kernel.
 WAITS = """
@@ -121,6 +122,7 @@ def waiting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 # --- real processes -----------------------------------------------------------------------
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("name", offcpu.TOOLS)
 def test_each_thread_is_seen_in_what_it_waits_for(waiting: int, name: str) -> None:
     with stacks.Recording([waiting], 50, 5.0) as python_stacks:
@@ -144,6 +146,7 @@ def test_each_thread_is_seen_in_what_it_waits_for(waiting: int, name: str) -> No
     )  # it was never switched: the records say nothing of it
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("name", offcpu.TOOLS)
 def test_a_reader_whose_file_is_not_in_memory_waits_for_storage(waiting: int, tmp_path: Path, name: str) -> None:
     if subprocess.run(
@@ -156,6 +159,7 @@ def test_a_reader_whose_file_is_not_in_memory_waits_for_storage(waiting: int, tm
     assert found.kernel_function("page_cache")
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("name", offcpu.TOOLS)
 def test_a_thread_in_state_d_all_the_time(tmp_path: Path, name: str) -> None:
     tool(name)
@@ -170,6 +174,7 @@ def test_a_thread_in_state_d_all_the_time(tmp_path: Path, name: str) -> None:
     assert told["offcpu.function"].status is Status.NOT_ASKED  # of Python nothing is known
 
 
+@pytest.mark.process
 def test_several_processes_are_one_recording(waiting: int) -> None:
     tool("perf")
     with python("import time; print('ready', flush=True)\nwhile True: time.sleep(0.02)") as other:
@@ -182,6 +187,7 @@ def test_several_processes_are_one_recording(waiting: int) -> None:
     assert facts(doc, None, other)["offcpu.kind"].value == "sleep"
 
 
+@pytest.mark.process
 def test_threads_that_are_switched_too_often_are_looked_at_from_outside() -> None:
     tool("perf")
     with python(PING_PONG) as pid:
@@ -193,6 +199,7 @@ def test_threads_that_are_switched_too_often_are_looked_at_from_outside() -> Non
     assert refusal.why.zh != refusal.why.en
 
 
+@pytest.mark.process
 def test_no_child_stays_and_a_second_stop_does_nothing(waiting: int) -> None:
     tool("perf")
     before = {p.pid for p in psutil.Process().children(recursive=True)}
@@ -204,6 +211,7 @@ def test_no_child_stays_and_a_second_stop_does_nothing(waiting: int) -> None:
     assert recording.stop() == doc
 
 
+@pytest.mark.process
 def test_what_has_ended_is_said_and_others_are_recorded_all_the_same(waiting: int) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
@@ -214,6 +222,7 @@ def test_what_has_ended_is_said_and_others_are_recorded_all_the_same(waiting: in
     assert doc["threads"]
 
 
+@pytest.mark.machine
 def test_a_user_who_may_not_use_perf_still_sees_the_functions(tmp_path: Path) -> None:
     need_nobody()
     if _offcpu_why.setting(_offcpu_why.PARANOID) in ("-1", "0", "1"):
@@ -251,6 +260,7 @@ def _as_nobody(pid: int) -> OffCpuDoc:
 # --- launches -----------------------------------------------------------------------------
 
 
+@pytest.mark.machine
 def test_calls_of_a_library_are_counted_by_thread(tmp_path: Path, require: Any) -> None:
     tool("bpftrace")
     library = tmp_path / "liblaunches.so.1"

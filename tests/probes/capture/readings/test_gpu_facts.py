@@ -15,6 +15,8 @@ from probes.capture.readings import gpu_facts
 from tests.probes.capture.loads import HOST, target
 from tests.probes.collectors.test_gpu_samples import ADDRESSES, looked
 
+pytestmark = pytest.mark.process
+
 ROWS = [[100, 7, 30, 0, 0, 0], [200, 7, 50, 0, 0, 0], [100, 9, 20, 0, 0, 0]]
 
 

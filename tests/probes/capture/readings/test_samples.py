@@ -14,6 +14,8 @@ from tests import nvml_lab as lab
 from tests.probes.capture import loads
 from tests.probes.collectors.test_gpu_samples import ADDRESSES
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module")
 def tmp(tmp_path_factory: pytest.TempPathFactory) -> Path:

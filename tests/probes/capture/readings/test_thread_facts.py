@@ -21,6 +21,8 @@ from tests.probes.capture import loads
 from tests.probes.capture.loads import facts, python, sampled, value
 from tests.probes.capture.real_processes import started, uninterruptible
 
+pytestmark = pytest.mark.process
+
 STORAGE = ("ext", "xfs", "btrfs", "f2fs")
 
 
@@ -38,7 +40,7 @@ def one_cpu() -> Iterator[int]:
 def test_a_cpu_quota_is_told_with_what_it_cost() -> None:
     with loads.quota(0.05) as group, python(loads.BURN) as pid:
         loads.put(group / "cgroup.procs", str(pid))
-        found = facts(sampled(pid, seconds=2.0).threads, pid)
+        found = facts(sampled(pid).threads, pid)
     assert value(found, "process.cgroup.cpu.limit") == 0.05
     assert (
         value(found, "process.cgroup.throttled.share") > 20
@@ -57,7 +59,7 @@ def test_the_quota_of_a_group_above_counts() -> None:
         except OSError as error:
             pytest.skip(f"no group within a group here: {error}")
         try:
-            found = facts(sampled(pid, seconds=1.0).threads, pid)
+            found = facts(sampled(pid).threads, pid)
         finally:
             loads.put(group / "cgroup.procs", str(pid))
             inner.rmdir()
@@ -81,7 +83,7 @@ def test_a_fight_for_the_interpreters_lock(minor: int) -> None:
     if path is None:
         pytest.skip(f"Python 3.{minor} is not here")
     with started([path, "-I", "-S", "-c", loads.FIGHT]) as pid:
-        threads = sampled(pid, seconds=2.0).threads
+        threads = sampled(pid, seconds=0.6).threads
         found = facts(threads, pid)
     assert value(found, "thread.gil_wait.share") > 5  # two thirds, less what it waits for a CPU
     assert "interpreter" in found["thread.gil_wait.share"].excerpt
@@ -111,7 +113,7 @@ def test_a_starved_run_queue(one_cpu: int) -> None:
         os.sched_setaffinity(0, {one_cpu})
         pids = [stack.enter_context(python(loads.BURN)) for _ in range(4)]
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
-        document = sampled(*pids, seconds=2.0).threads
+        document = sampled(*pids).threads
     for pid in pids:
         found = facts(document, pid)
         assert value(found, "thread.runqueue.share") > 40
@@ -133,7 +135,7 @@ def test_a_reader_that_misses_the_page_cache(tmp_path: Path) -> None:
         file.flush()
         os.fsync(file.fileno())
     with python(loads.READER, str(path)) as pid, python(loads.BURN) as idle:
-        document = sampled(pid, idle, seconds=2.0).threads
+        document = sampled(pid, idle).threads
     found = facts(document, pid)
     assert value(found, "process.window.read") > 1 << 20
     assert value(found, "process.window.read.miss.share") > 50
@@ -145,7 +147,7 @@ def test_a_reader_that_misses_the_page_cache(tmp_path: Path) -> None:
 
 def test_uninterruptible_sleep(tmp_path: Path) -> None:
     with uninterruptible(tmp_path) as pid:
-        found = facts(sampled(pid, seconds=1.0).threads, pid)
+        found = facts(sampled(pid).threads, pid)
     assert value(found, "thread.blocked_io.share") == 100
     assert value(found, "thread.cpu.share") == 0
 

@@ -21,6 +21,8 @@ from probes.capture.model import Item, Process, Window
 from probes.capture.serve import dynolog
 from tests.live_jobs import torch_python
 
+pytestmark = pytest.mark.process
+
 HEADER = struct.Struct("<Q32s")
 CLIENT = """
 import os, socket, struct, sys
@@ -46,8 +48,11 @@ import time, torch
 torch.set_num_threads(1)
 model = torch.nn.Linear(32, 32)
 best = torch.optim.SGD(model.parameters(), 1e-3)
-print("ready", flush=True)
+step = 0
 while True:
+    step += 1
+    if step == 5:  # the first iterations import for seconds
+        print("ready", flush=True)
     model(torch.randn(8, 32)).sum().backward()
     best.step()
     best.zero_grad()
@@ -111,6 +116,7 @@ def test_each_job_gets_its_own_order_once(children: list[Child]) -> None:
     assert [c.line() for c in children] == ["'A=0\\n'", "'A=1\\n'"]
 
 
+@pytest.mark.machine
 def test_a_job_in_namespaces_of_its_own(children: list[Child]) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root makes a network namespace")
@@ -175,18 +181,20 @@ def test_an_order_of_a_time_and_of_iterations() -> None:
         dynolog.order(Window(), frozenset(), "/tmp/a.json\nX=1.json")
 
 
-@pytest.mark.parametrize("window", [Window(300_000_000), Window(iterations=4)], ids=["time", "iterations"])
-def test_a_real_job_writes_its_trace(children: list[Child], tmp_path: Path, window: Window) -> None:
+@pytest.mark.machine
+def test_a_real_job_writes_its_trace_of_a_time_and_then_of_iterations(children: list[Child], tmp_path: Path) -> None:
     children.append(Child(JOB, python=torch_python()))
-    process, log = children[0].process, str(tmp_path / "t.json")
-    order = dynolog.Order(process, dynolog.order(window, frozenset({Item.TORCH}), log))
-    assert dynolog.hand_out([order]) is None
-    assert order.taken
-    file = Path(dynolog.written(log, process))
-    until = time.monotonic() + 60
-    while not file.exists() and time.monotonic() < until:
-        time.sleep(0.1)
-    events = json.loads(file.read_text())["traceEvents"]
-    steps = sum(str(e.get("name", "")).startswith("Optimizer.step") for e in events)
-    assert any(e.get("name") == "aten::addmm" for e in events)
-    assert not window.by_iterations or steps in (window.iterations, window.iterations + 1)
+    process = children[0].process
+    for window in (Window(300_000_000), Window(iterations=4)):
+        log = str(tmp_path / f"{window.iterations}.json")
+        order = dynolog.Order(process, dynolog.order(window, frozenset({Item.TORCH}), log))
+        assert dynolog.hand_out([order]) is None
+        assert order.taken
+        file = Path(dynolog.written(log, process))
+        until = time.monotonic() + 60
+        while not file.exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        events = json.loads(file.read_text())["traceEvents"]
+        steps = sum(str(e.get("name", "")).startswith("Optimizer.step") for e in events)
+        assert any(e.get("name") == "aten::addmm" for e in events)
+        assert not window.by_iterations or steps in (window.iterations, window.iterations + 1)

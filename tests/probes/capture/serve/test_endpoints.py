@@ -16,6 +16,8 @@ import pytest
 from probes.capture.model import Item, Process, Refusal, Window
 from probes.capture.serve import endpoints
 
+pytestmark = pytest.mark.process
+
 SERVER = '''
 """A server with the profiler endpoints of {engine}: it traces when told, and writes when it stops."""
 import http.server, json, os, pathlib, sys, threading, time
@@ -165,6 +167,7 @@ def test_vllm_configured_by_json_and_a_relative_folder(servers: list[Server], tm
     assert found(servers[0]).folder == str(tmp_path / "out")
 
 
+@pytest.mark.machine
 def test_a_server_in_a_network_of_its_own(servers: list[Server], tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root makes a network namespace")

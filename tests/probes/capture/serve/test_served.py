@@ -17,6 +17,8 @@ from probes.capture.model import Item, Outcome, Process, Rung, Target, Window
 from probes.capture.serve import served
 from probes.capture.whom import identity
 
+pytestmark = pytest.mark.process
+
 # Asks as libkineto does: a datagram socket of its own, a header and a request; then it writes where it was told.
 ASKS = """
 import json, os, socket, struct, sys, time

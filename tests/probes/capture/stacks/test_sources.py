@@ -10,8 +10,11 @@ import pytest
 
 from probes.capture.stacks import sources
 from probes.capture.stacks.stack_document import StackDoc
+from tests.components import cannot
 from tests.probes.capture.real_processes import SLEEP, started
-from tests.probes.live.machine import NOBODY, cannot, need_nobody
+from tests.probes.live.machine import NOBODY, need_nobody
+
+pytestmark = pytest.mark.process
 
 CODE = "import time\n\ndef step():\n    loss.item()   \n    x = 1\x1b[31m\n" + "    y = " + "1 + " * 200 + "1\n"
 
@@ -56,6 +59,7 @@ def test_a_relative_path_is_relative_to_the_target(program: Path) -> None:
         assert read(pid, ("train.py", 4)) == {"train.py:4": "loss.item()"}
 
 
+@pytest.mark.machine
 def test_links_of_a_container_stay_in_it(tmp_path: Path, program: Path) -> None:
     """As root we would see both files; the target means the one below its own root."""
     if os.geteuid() != 0:
@@ -73,6 +77,7 @@ def test_links_of_a_container_stay_in_it(tmp_path: Path, program: Path) -> None:
     assert found == {"/work/train.py:1": "inside", "/work/link.py:1": "inside"}
 
 
+@pytest.mark.machine
 def test_what_the_target_may_not_read_is_not_read(program: Path) -> None:
     python = need_nobody()
     for folder in (program.parent, *program.parents[1:-1]):

@@ -22,9 +22,12 @@ from hypothesis import strategies as st
 from knowledge.observation import Status
 from probes.capture.stacks import pyspy, stacks, thread_ids
 from probes.capture.stacks.stacks import Recording, StackDoc
+from tests.components import cannot
 from tests.live_jobs import JOBS, Job, pythons
 from tests.probes.capture.real_processes import started
-from tests.probes.live.machine import NOBODY, cannot, need_nobody
+from tests.probes.live.machine import NOBODY, need_nobody
+
+pytestmark = pytest.mark.process
 
 LOOP = JOBS / "two_functions.py"
 EVERY = [pytest.param(path, id=f"{v[0]}.{v[1]}") for v, path in pythons()]
@@ -63,10 +66,11 @@ def nothing_left(pid: int) -> None:
         assert not (b"record" in words and str(pid).encode() in words and b"py-spy" in words[0]), words
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("python", EVERY)
 def test_a_recording_has_every_thread_with_its_number_and_its_functions(python: str) -> None:
     with Job(LOOP.name, interpreter=python) as job:
-        doc = recorded(job.pid)[job.pid]
+        doc = recorded(job.pid, seconds=0.6)[job.pid]
         tids = tasks(job.pid)
         nothing_left(job.pid)
     assert doc["error"] == ""
@@ -79,6 +83,7 @@ def test_a_recording_has_every_thread_with_its_number_and_its_functions(python: 
     json.dumps(doc)
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("python", EVERY)
 def test_a_dump_has_every_thread_from_the_root(python: str) -> None:
     with Job(LOOP.name, interpreter=python) as job:
@@ -176,6 +181,7 @@ def test_what_is_no_python_is_told_in_plain_words(code: str, target: str) -> Non
     assert refusal.why.zh
 
 
+@pytest.mark.machine
 def test_no_permission_is_told_with_its_remedy(tmp_path: Path) -> None:
     need_nobody()
     path = pyspy.program()
@@ -252,6 +258,7 @@ def in_a_pid_namespace() -> Iterator[int]:
         yield int(Path(f"/proc/{parent}/task/{parent}/children").read_text().split()[0])
 
 
+@pytest.mark.machine
 def test_threads_in_a_container_have_our_numbers() -> None:
     with in_a_pid_namespace() as pid:
         doc = recorded(pid, seconds=0.6)[pid]

@@ -21,6 +21,8 @@ from probes.capture.whom.aftermath import compare, cores, settle, vital
 from tests.live_jobs import Job
 from tests.probes.capture import real_processes as real
 
+pytestmark = pytest.mark.process
+
 CALM = Vital(at=10**9, state="S", tracer=0, threads=8, descriptors=20, cpu_ticks=100, switches=50, resident=1 << 30,
              thread_names=("python",) * 8)  # fmt: skip
 LATER = replace(CALM, at=3 * 10**9, cpu_ticks=300)
@@ -78,6 +80,7 @@ print(json.dumps(asdict(aftermath.vital(identity.read(int(sys.argv[1]))))))
 """
 
 
+@pytest.mark.machine
 def test_what_nobody_may_not_count_is_not_nought() -> None:
     with real.sleeping() as pid:
         found = real.as_nobody(VITAL, str(pid))

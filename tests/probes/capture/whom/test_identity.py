@@ -21,9 +21,12 @@ from probes.capture.whom import identity
 from probes.capture.whom._kin import Kin, is_python, kind, trains
 from probes.host import CallKind, ReplayHost, Reply
 from probes.live_host import LiveHost
+from tests.components import cannot
 from tests.live_jobs import Job, python, torch_python
 from tests.probes.capture import real_processes as real
-from tests.probes.live.machine import NOBODY, cannot, need_mounts, need_nobody
+from tests.probes.live.machine import NOBODY, need_mounts, need_nobody
+
+pytestmark = pytest.mark.process
 
 TICK = 2.5 / os.sysconf("SC_CLK_TCK")  # seconds after which two starts differ for certain
 
@@ -155,12 +158,14 @@ def _reuse(orders: list[int]) -> dict[str, object]:
     return dict(json.loads(done.stdout))
 
 
+@pytest.mark.machine
 @settings(max_examples=6)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=24))
 def test_same_means_this_very_process_whatever_pids_are_used_again(orders: list[int]) -> None:
     assert _reuse(orders)["wrong"] == []
 
 
+@pytest.mark.machine
 def test_a_pid_that_is_used_again() -> None:
     assert _reuse([0, 0, 0, 1, 0, 1, 0]) == {"wrong": [], "used_again": 2}
 
@@ -181,6 +186,7 @@ def _unshared(*flags: str) -> list[str]:
     return ["unshare", *flags]
 
 
+@pytest.mark.machine
 def test_in_a_pid_and_mount_namespace() -> None:
     argv = _unshared("--pid", "--mount", "--fork", "--kill-child", "--mount-proc")
     with real.started([*argv, *real.PYTHON, "-c", real.SLEEP]) as outer:
@@ -190,6 +196,7 @@ def test_in_a_pid_and_mount_namespace() -> None:
     assert found.python is not None
 
 
+@pytest.mark.machine
 def test_in_a_user_namespace_it_is_whom_we_see() -> None:
     argv = [*NOBODY, *_unshared("--user", "--map-root-user"), need_nobody(), "-I", "-S", "-c", real.SLEEP]
     with real.started(argv) as pid:
@@ -198,6 +205,7 @@ def test_in_a_user_namespace_it_is_whom_we_see() -> None:
     assert (found.contained, found.inner_pid) == (False, pid)
 
 
+@pytest.mark.machine
 def test_in_a_file_system_of_its_own() -> None:
     root = os.environ.get("GPUDIAG_PYTHON314_ROOT", "").rstrip("/")
     if not root or os.geteuid() != 0:
@@ -217,12 +225,14 @@ def test_a_container_by_its_control_group() -> None:
     assert found.container == name[:12]
 
 
+@pytest.mark.machine
 def test_of_another_user() -> None:
     with real.of_nobody() as pid:
         found = identity.read(pid)
     assert (found.uid, found.user) == (65534, "nobody")
 
 
+@pytest.mark.machine
 def test_nobody_reads_what_everybody_may() -> None:
     code = (
         "import json, sys\nfrom probes.capture.whom import identity\np = identity.read(int(sys.argv[1]))\n"
@@ -243,6 +253,7 @@ except identity.NoProcessError as error:
 """
 
 
+@pytest.mark.machine
 def test_a_process_that_proc_hides() -> None:
     need_mounts()
     with real.sleeping() as pid:
@@ -318,11 +329,11 @@ class Slow(Dataset):
     def __len__(self): return 1 << 20
     def __getitem__(self, i): time.sleep(0.05); return torch.zeros(1)
 if __name__ == "__main__":
-    loader = DataLoader(Slow(), num_workers=2, multiprocessing_context=sys.argv[1])
+    loader = DataLoader(Slow(), num_workers=int(sys.argv[2]), multiprocessing_context=sys.argv[1])
     batches = iter(loader)
     next(batches)
     (torch.ones(3, requires_grad=True) * 2).sum().backward()
-    if len(sys.argv) > 2:
+    if sys.argv[1] == "fork":
         from torch._inductor.compile_worker.subproc_pool import SubprocPool
         pool = SubprocPool(1)
         print("compiler", pool.process.pid, flush=True)
@@ -332,11 +343,13 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_workers_of_a_data_loader(method: str, tmp_path: Path) -> None:
+@pytest.mark.machine
+@pytest.mark.parametrize(("method", "count"), [("fork", 2), ("spawn", 1), ("forkserver", 1)])  # those import torch each
+def test_workers_of_a_data_loader(method: str, count: int, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(LOADER)
-    with Job(str(script), method, *(["compile"] if method == "fork" else []), interpreter=torch_python()) as job:
+    with Job(str(script), method, str(count), interpreter=torch_python()) as job:
+        assert len(_pids(job, "workers")) == count
         assert sorted(p.pid for p in identity.helpers(job.pid)) == _pids(job, "workers")
         if method == "fork":
             with LiveHost() as host:
@@ -345,32 +358,12 @@ def test_workers_of_a_data_loader(method: str, tmp_path: Path) -> None:
             assert kinds[compiler] is Kin.COMPILER
 
 
-SPAWNED = """
-import os, sys, time, socket
-import torch, torch.distributed as dist, torch.multiprocessing as mp
-def rank(i, port):
-    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=i, world_size=2)
-    x = torch.ones(1, requires_grad=True); (x * 2).backward(); dist.all_reduce(x.grad)
-    dist.barrier()
-    if i == 0: print("ready", flush=True)
-    while True: time.sleep(1)
-if __name__ == "__main__":
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0)); port = s.getsockname()[1]
-    ranks = mp.spawn(rank, args=(port,), nprocs=2, join=False)
-    print("ranks", *ranks.pids(), flush=True)
-    ranks.join()
-"""
-
-
-def test_ranks_that_torch_spawned_are_no_workers(tmp_path: Path) -> None:
-    script = tmp_path / "ddp.py"
-    script.write_text(SPAWNED)
-    with Job(str(script), interpreter=torch_python()) as job:
-        with LiveHost() as host:
-            kinds = dict(identity.kin(job.pid, host))
-        assert sorted(pid for pid, k in kinds.items() if k is Kin.RANK) == _pids(job, "ranks")
-        assert identity.helpers(job.pid) == ()
+@pytest.mark.machine
+def test_ranks_that_torch_spawned_are_no_workers(spawned: Job) -> None:
+    with LiveHost() as host:
+        kinds = dict(identity.kin(spawned.pid, host))
+    assert sorted(pid for pid, k in kinds.items() if k is Kin.RANK) == _pids(spawned, "ranks")
+    assert identity.helpers(spawned.pid) == ()
 
 
 # --- what a child is, from its words --------------------------------------------------------------

@@ -18,9 +18,12 @@ from hypothesis import strategies as st
 from probes.capture.model import GENTLE, INJECTED, Item, Process, Refusal, Target
 from probes.capture.whom import _access, _room, _tools, identity, preflight
 from probes.live_host import LiveHost
+from tests.components import cannot
 from tests.live_jobs import Job, torch_python
 from tests.probes.capture import real_processes as real
-from tests.probes.live.machine import NOBODY, cannot, need_mounts, need_nobody
+from tests.probes.live.machine import NOBODY, need_mounts, need_nobody
+
+pytestmark = pytest.mark.process
 
 ALL = frozenset(Item)
 
@@ -46,8 +49,9 @@ def injected(code: str, **others: str) -> dict[str, str]:
 # --- a job that nothing is wrong with ----------------------------------------------------------
 
 
+@pytest.mark.machine
 def test_a_training_on_the_cpu_is_refused_nothing_but_kernels() -> None:
-    with Job("train.py", interpreter=torch_python()) as job:
+    with Job("train.py", interpreter=torch_python(), pause=0.01) as job:
         found = codes(job.pid)
         assert found == {"kernels": "no-cuda", "memory": "no-cuda"}
         assert set(found.values()) <= preflight.NOT_APPLICABLE
@@ -132,6 +136,7 @@ def test_one_that_waits_in_the_kernel(tmp_path: Path) -> None:
         assert codes(pid) == injected("state-d")
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("tool", ["strace", "gdb"])
 def test_one_that_is_traced(tool: str, tmp_path: Path) -> None:
     path = shutil.which(tool)
@@ -178,6 +183,7 @@ def as_nobody(pid: int, before: Sequence[str] = ()) -> Any:
     return {code for code, _, _ in found.values()}, found["torch"][1], found["torch"][2]
 
 
+@pytest.mark.machine
 def test_a_process_of_another_user() -> None:
     with real.sleeping() as pid:
         found, why, remedy = as_nobody(pid)
@@ -187,6 +193,7 @@ def test_a_process_of_another_user() -> None:
     assert "--cap-add SYS_PTRACE" in remedy
 
 
+@pytest.mark.machine
 def test_a_process_of_another_group() -> None:
     argv = ["setpriv", "--reuid=65534", "--regid=12345", "--clear-groups", need_nobody(), "-I", "-S", "-c", real.SLEEP]
     with real.started(argv) as pid:
@@ -195,6 +202,7 @@ def test_a_process_of_another_group() -> None:
     assert "another group" in why
 
 
+@pytest.mark.machine
 def test_a_process_that_may_not_be_dumped() -> None:
     code = "import ctypes; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); " + real.SLEEP
     with real.of_nobody(code) as pid:
@@ -204,6 +212,7 @@ def test_a_process_that_may_not_be_dumped() -> None:
     assert found == {"no-permission-dumpable"}
 
 
+@pytest.mark.machine
 def test_a_process_with_more_rights_than_ours() -> None:
     more = ["--inh-caps=+net_admin", "--ambient-caps=+net_admin"]
     with real.started([*NOBODY, *more, need_nobody(), "-I", "-S", "-c", real.SLEEP]) as pid:
@@ -212,6 +221,7 @@ def test_a_process_with_more_rights_than_ours() -> None:
     assert "capabilities" in why
 
 
+@pytest.mark.machine
 def test_rights_of_an_inner_user_namespace_count_nothing_outside() -> None:
     if shutil.which("unshare") is None:
         cannot("namespaces", "needs unshare")
@@ -222,6 +232,7 @@ def test_rights_of_an_inner_user_namespace_count_nothing_outside() -> None:
     assert "outside of the container" in remedy
 
 
+@pytest.mark.machine
 def test_ones_own_processes_may_be_looked_into() -> None:
     with real.of_nobody() as pid:
         found = real.as_nobody(CHECK, str(pid))
@@ -240,6 +251,7 @@ def test_the_sentence_on_yama(level: int) -> None:
 # --- room -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.machine
 def test_a_target_without_room_for_a_trace() -> None:
     need_mounts()
     full = 'for d in /tmp /dev/shm /var/tmp; do mount -t tmpfs -o size=1m none $d; done; exec "$@"'
@@ -255,6 +267,7 @@ def test_a_target_without_room_for_a_trace() -> None:
         assert _room.folder(process, need=4096) == "/tmp"
 
 
+@pytest.mark.machine
 def test_the_next_folder_is_taken_when_one_is_not_to_be_written() -> None:
     need_mounts()
     with real.started(["unshare", "-m", "--propagation", "private", "sh", "-euc", "mount -t tmpfs -o ro none /tmp; exec \"$@\"", "sh",

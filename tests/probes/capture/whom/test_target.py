@@ -17,9 +17,12 @@ from probes.capture.whom import target
 from probes.capture.whom._containers import means, named
 from probes.live_host import LiveHost
 from probes.parse._process_place import Place
+from tests.components import cannot
 from tests.live_jobs import Job, Ranks, torch_python
 from tests.probes.capture import real_processes as real
-from tests.probes.live.machine import cannot, need_mounts, tool
+from tests.probes.live.machine import need_mounts, tool
+
+pytestmark = pytest.mark.process
 
 
 def found(**asked: Any) -> list[int]:
@@ -144,7 +147,7 @@ def test_many_that_come_and_go(tmp_path: Path) -> None:
     path = script(tmp_path, unique("brief") + ".py", "")
     loop = f"echo ready; while true; do {sys.executable} -I -S {path}; done"
     with real.started(["sh", "-c", loop]), real.sleeping() as steady, LiveHost() as host:
-        for _ in range(20):
+        for _ in range(10):
             message = _refused_or_found([Path(path).name], host)
             assert Path(path).name in message or "ended" in message
             assert steady in found(pids=[steady], host=host)
@@ -153,8 +156,9 @@ def test_many_that_come_and_go(tmp_path: Path) -> None:
 # --- jobs -------------------------------------------------------------------------------------
 
 
+@pytest.mark.machine
 def test_the_ranks_of_a_job_from_one_of_them() -> None:
-    with Ranks() as ranks:
+    with Ranks(pause=0.05) as ranks:
         pids = [job.pid for job in ranks.jobs]
         for asked in ({"names": ["ranks.py"]}, {"pids": pids[:1], "whole_job": True}, {"jobs": [str(pids[1])]}):
             targets = [t for t in target.find(**asked) if t.process.pid in pids]  # another test may run ranks too
@@ -171,6 +175,7 @@ def test_the_ranks_of_a_job_from_one_of_them() -> None:
         assert [t.process.pid for t in target.find(pids[1:])] == pids[1:]
 
 
+@pytest.mark.machine
 def test_torchrun_starts_ranks_and_is_none(tmp_path: Path) -> None:
     run = Path(torch_python()).parent / "torchrun"
     if not run.exists():
@@ -201,30 +206,14 @@ def test_torchrun_starts_ranks_and_is_none(tmp_path: Path) -> None:
         child.wait()
 
 
-SPAWNED = """
-import socket, time
-import torch, torch.distributed as dist, torch.multiprocessing as mp
-def rank(i, port):
-    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=i, world_size=2)
-    x = torch.ones(1, requires_grad=True); (x * 2).backward(); dist.all_reduce(x.grad); dist.barrier()
-    if i == 0: print("ready", flush=True)
-    while True: time.sleep(1)
-if __name__ == "__main__":
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0)); port = s.getsockname()[1]
-    mp.spawn(rank, args=(port,), nprocs=2)
-"""
-
-
-def test_ranks_that_their_script_spawned(tmp_path: Path) -> None:
+@pytest.mark.machine
+def test_ranks_that_their_script_spawned(spawned: Job) -> None:
     """Their command lines do not name the script, and their environments no rank."""
-    path = script(tmp_path, unique("spawns") + ".py", SPAWNED)
-    with Job(path, interpreter=torch_python()) as job:
-        ranks = [p for p in real.children(job.pid) if "spawn_main" in Path(f"/proc/{p}/cmdline").read_text()]
-        assert len(ranks) == 2
-        assert found(names=[Path(path).name]) == ranks
-        assert found(pids=ranks[:1], whole_job=True) == found(pids=[job.pid], whole_job=True) == ranks
-        assert found(pids=ranks[:1]) == ranks[:1]
+    ranks = [p for p in real.children(spawned.pid) if "spawn_main" in Path(f"/proc/{p}/cmdline").read_text()]
+    assert len(ranks) == 2
+    assert found(names=[f"spawns_{os.getpid()}.py"]) == ranks
+    assert found(pids=ranks[:1], whole_job=True) == found(pids=[spawned.pid], whole_job=True) == ranks
+    assert found(pids=ranks[:1]) == ranks[:1]
 
 
 def _rank(folder: Path, **variables: str) -> Any:
@@ -270,6 +259,7 @@ print(json.dumps([one.process.uid, one.rank, [[n.en, n.zh] for n in one.notes]])
 """
 
 
+@pytest.mark.machine
 def test_a_rank_whose_environment_may_not_be_read(tmp_path: Path) -> None:
     with _rank(tmp_path, RANK="0", WORLD_SIZE="2") as pid:
         uid, rank, notes = real.as_nobody(DENIED, str(pid))
@@ -287,6 +277,7 @@ def _on_gpu(argv: Sequence[str]) -> Any:
     return real.started(["unshare", "-m", "--propagation", "private", "sh", "-euc", real.DEVICES, "sh", *argv])
 
 
+@pytest.mark.machine
 def test_whoever_computes_on_a_gpu(tmp_path: Path) -> None:
     code = "import os, time\npid = os.fork()\nif pid: print('ready', flush=True)\ntime.sleep(120)"
     with _on_gpu([*real.PYTHON, script(tmp_path, unique("gpu") + ".py", code)]) as pid, real.sleeping() as idle:
@@ -299,6 +290,7 @@ def test_whoever_computes_on_a_gpu(tmp_path: Path) -> None:
         assert targets[pid].process.contained is True
 
 
+@pytest.mark.machine
 def test_nobody_computes_here() -> None:
     """In a pid namespace of its own: other tests have processes that seem to."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:
@@ -340,6 +332,7 @@ def test_a_container_without_python() -> None:
     assert str(pid) in error.hint
 
 
+@pytest.mark.machine
 def test_a_pid_as_its_container_calls_it(tmp_path: Path) -> None:
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         cannot("namespaces", "a pid namespace needs root and unshare")

@@ -193,6 +193,7 @@ def test_two_ranks_of_a_job_on_processors() -> None:
     assert found.missing == ()
 
 
+HALF = settings(max_examples=settings().max_examples // 2)  # each example is a job of four ranks, written and read
 jobs = st.fixed_dictionaries({
     "compute": st.lists(st.integers(100, 9000), min_size=4, max_size=4),
     "loader": st.lists(st.integers(0, 3000), min_size=4, max_size=4),
@@ -213,7 +214,7 @@ def _renamed(d: RankDigest) -> RankDigest:
     return replace(d, file=Path(d.file).name)
 
 
-@settings(max_examples=12, deadline=None)
+@HALF
 @given(jobs)
 def test_all_waiting_is_somebodys_lateness(job: dict[str, Any]) -> None:
     found = compare(in_folder(**job))
@@ -222,7 +223,7 @@ def test_all_waiting_is_somebodys_lateness(job: dict[str, Any]) -> None:
     assert all(0 <= t.waits_ns <= t.span_ns for t in found.timings)
 
 
-@settings(max_examples=12, deadline=None)
+@HALF
 @given(jobs, st.integers(0, 3), st.integers(-(10**9), 10**9))
 def test_a_clock_that_is_off_changes_no_conclusion(job: dict[str, Any], rank: int, us: int) -> None:
     offset = [2 * 10**9] * 4
@@ -233,7 +234,7 @@ def test_a_clock_that_is_off_changes_no_conclusion(job: dict[str, Any], rank: in
         assert getattr(before, part) == getattr(after, part), part
 
 
-@settings(max_examples=12, deadline=None)
+@HALF
 @given(jobs, st.permutations(range(4)))
 def test_other_numbers_permute_the_result(job: dict[str, Any], numbers: list[int]) -> None:
     before = {t.file: t for t in compare(in_folder(**job)).timings}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.errors import InputError
@@ -25,7 +25,6 @@ def stats(file: TraceFile | Job, by: str = "name", **how: object) -> dict[str, K
     return {k.name: k for k in kernels.kernel_stats(read(file, kernels.NEEDS), by, **how)}  # type: ignore[arg-type]
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 50), st.integers(0, 10**9)), min_size=1, max_size=20))
 def test_statistics_are_those_of_the_events(rows: list[tuple[str, int, int]]) -> None:
     file = TraceFile()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.trace.breakdown.launches import NEEDS, launches
@@ -68,7 +68,6 @@ def test_nothing_is_known_without_calls() -> None:
     assert launches(read(TraceFile().kernel(GEMM, 0, 5).launch(0, 5), NEEDS)) is None  # neither bears an id
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9), st.integers(0, 60)), min_size=1, max_size=8))
 def test_the_queue_is_that_of_the_points(rows: list[tuple[int, int, int]]) -> None:
     file = TraceFile()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.trace.breakdown import kernels
@@ -59,7 +59,6 @@ def nodes(inner: st.SearchStrategy[list[Node]]) -> st.SearchStrategy[Node]:
 TREES = st.recursive(nodes(st.just([])), lambda children: nodes(st.lists(children, max_size=3)), max_leaves=8)
 
 
-@settings(max_examples=80)
 @given(st.lists(TREES, min_size=1, max_size=3))
 def test_statistics_are_those_of_the_tree(roots: list[Node]) -> None:
     file, at, expected = TraceFile(), 0, dict[str, list[int]]()

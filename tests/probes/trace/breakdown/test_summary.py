@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.trace.breakdown import summary
@@ -71,7 +71,6 @@ def add_up(found: RankSummary) -> None:
         assert 0 <= parts.after_sync_ns <= parts.host_ns + parts.launch_ns
 
 
-@settings(max_examples=80)
 @given(EVENTS)
 def test_the_breakdown_is_that_of_the_points(events: list[Event]) -> None:
     found = summary.summarise(trace_of(events))
@@ -85,7 +84,6 @@ def test_the_breakdown_is_that_of_the_points(events: list[Event]) -> None:
     add_up(found)
 
 
-@settings(max_examples=40)
 @given(EVENTS, st.integers(2_000_000, 9 * 10**17))
 def test_a_shift_of_all_times_changes_nothing(events: list[Event], shift: int) -> None:
     one, other = summary.summarise(trace_of(events)), summary.summarise(trace_of(events, shift))
@@ -95,7 +93,6 @@ def test_a_shift_of_all_times_changes_nothing(events: list[Event], shift: int) -
     assert one.idle == other.idle
 
 
-@settings(max_examples=40)
 @given(EVENTS, st.randoms(use_true_random=False))
 def test_the_order_in_the_file_does_not_matter(events: list[Event], random: object) -> None:
     file = file_of(events)
@@ -105,7 +102,6 @@ def test_the_order_in_the_file_does_not_matter(events: list[Event], random: obje
     assert one == other
 
 
-@settings(max_examples=40)
 @given(EVENTS, st.data())
 def test_a_kernel_in_two_touching_halves_is_as_long(events: list[Event], data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(events) - 1))
@@ -117,7 +113,6 @@ def test_a_kernel_in_two_touching_halves_is_as_long(events: list[Event], data: s
     assert one.classes == other.classes
 
 
-@settings(max_examples=60)
 @given(EVENTS, st.lists(st.integers(0, 80), max_size=4))
 def test_windows_that_part_the_trace_add_up_to_it(events: list[Event], cuts: list[int]) -> None:
     trace = trace_of(events)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.trace.breakdown import timeline, utilisation
@@ -47,7 +47,6 @@ def by_row(level: Level, values: I64, rows: int) -> list[int]:
 
 
 @given(EVENTS, EVENTS, st.integers(8, 60))
-@settings(max_examples=150, deadline=None)
 def test_no_level_loses_time_or_events(
     gpu: list[tuple[int, int, int, int]], ops: list[tuple[int, int, int, int]], budget: int
 ) -> None:
@@ -69,7 +68,6 @@ def test_no_level_loses_time_or_events(
 
 
 @given(EVENTS, EVENTS)
-@settings(max_examples=100, deadline=None)
 def test_a_lane_covers_what_its_events_cover(
     gpu: list[tuple[int, int, int, int]], ops: list[tuple[int, int, int, int]]
 ) -> None:
@@ -83,7 +81,6 @@ def test_a_lane_covers_what_its_events_cover(
 
 
 @given(EVENTS, st.integers(1, 37))
-@settings(max_examples=100, deadline=None)
 def test_bins_add_up_to_the_union(gpu: list[tuple[int, int, int, int]], bins: int) -> None:
     t = trace(gpu, [(0, 1, 0, 0)])
     row = utilisation.rank_row(t, "all", bins=bins)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.trace.breakdown import idle, kernels, summary
@@ -44,7 +44,6 @@ EVENTS = st.lists(
 )
 
 
-@settings(max_examples=150)
 @given(EVENTS)
 def test_odd_events_give_numbers_that_add_up(events: list[tuple[str, str, int, int, Any, dict[str, Any]]]) -> None:
     file = TraceFile()

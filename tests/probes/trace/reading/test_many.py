@@ -17,6 +17,8 @@ from probes.trace.columns import wanted
 from probes.trace.reading.many import Outcome, cores, read_many
 from probes.trace.reading.reader import Trace
 
+pytestmark = pytest.mark.process
+
 ASKED = wanted(gpu="")
 
 
@@ -35,7 +37,7 @@ def die_of_seven(trace: Trace) -> int:
 
 def sleep_on_three(trace: Trace) -> int:
     if len(trace.gpu) == 3:
-        time.sleep(60)
+        time.sleep(600)
     return len(trace.gpu)
 
 
@@ -53,8 +55,12 @@ def children() -> set[str]:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_results_in_order(paths: list[str], jobs: int) -> None:
-    assert [o.value for o in read_many(paths, count, ASKED, jobs=jobs)] == list(range(10))
+def test_results_in_order_and_progress(paths: list[str], jobs: int) -> None:
+    said: list[str] = []
+    found = read_many(paths, count, ASKED, jobs=jobs, progress=lambda path, *_: said.append(path))
+    assert [o.value for o in found] == list(range(10))
+    assert said
+    assert set(said) <= set(paths)
 
 
 def test_one_failure_stops_no_other(paths: list[str]) -> None:
@@ -68,20 +74,17 @@ def test_one_failure_stops_no_other(paths: list[str]) -> None:
 
 
 def test_a_deadline_gives_what_is_there(paths: list[str]) -> None:
-    found = read_many(paths[2:5], sleep_on_three, ASKED, jobs=2, deadline_s=8)
-    assert found == [Outcome(paths[2], 2), Outcome(paths[3], None, "not ready within 8 s"), Outcome(paths[4], 4)]
+    for seconds in (2, 8, 60):  # workers begin slowly on a machine that is busy
+        found = read_many(paths[2:5], sleep_on_three, ASKED, jobs=2, deadline_s=seconds)
+        if found[0].ok and found[2].ok:
+            break
+    late = f"not ready within {seconds} s"
+    assert found == [Outcome(paths[2], 2), Outcome(paths[3], None, late), Outcome(paths[4], 4)]
 
 
 def test_nothing_to_do() -> None:
     assert read_many([], count, ASKED) == []
     assert cores() >= 1
-
-
-def test_progress_of_several_files(paths: list[str]) -> None:
-    said: list[str] = []
-    read_many(paths[:3], count, ASKED, jobs=2, progress=lambda path, *_: said.append(path))
-    assert set(said) <= set(paths[:3])
-    assert said
 
 
 def test_an_interrupt_leaves_no_process(paths: list[str], tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.errors import InputError
@@ -189,7 +189,6 @@ def test_what_is_no_database_is_an_input_error(tmp_path: Path) -> None:
     assert not looks_like(b'{"a"')
 
 
-@settings(max_examples=40)
 @given(st.data())
 def test_damage_gives_a_trace_or_an_input_error(draw: st.DataObject) -> None:
     with TemporaryDirectory() as folder:
@@ -206,7 +205,6 @@ def test_damage_gives_a_trace_or_an_input_error(draw: st.DataObject) -> None:
 kernels = st.lists(st.tuples(st.integers(0, 10**12), st.integers(0, 10**9), st.integers(1, 3)), min_size=1, max_size=60)
 
 
-@settings(max_examples=30)
 @given(kernels)
 def test_every_kernel_is_there_once_and_in_order(rows: list[tuple[int, int, int]]) -> None:
     with TemporaryDirectory() as folder:

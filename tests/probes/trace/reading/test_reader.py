@@ -116,7 +116,7 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
 
 
 def test_events_behind_big_keys_and_in_several_lists(save: Save) -> None:
-    text = json.dumps({"blob": ["x{" * 10, {"traceEvents": 1}] * 100_000} | document())
+    text = json.dumps({"blob": ["x{" * 10, {"traceEvents": 1}] * 40_000} | document())
     assert len(read(save(text.encode()), ASKED).gpu) == 100
     twice = text[:-1] + ', "traceEvents": [' + json.dumps(event(500)) + '], "last": 1}'
     trace = read(save(twice.encode()), ASKED)
@@ -167,6 +167,7 @@ def test_an_argument_that_begins_late_is_absent_before(save: Save) -> None:
     assert (np.delete(device, 2500) == ABSENT).all()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("variable", ["", "python"])
 def test_spilled_columns_are_the_same(tmp_path: Path, variable: str) -> None:
     """A limit of a few kilobytes: several spills, a sort in parts, no file left behind."""
@@ -193,6 +194,7 @@ def test_spilled_columns_are_the_same(tmp_path: Path, variable: str) -> None:
     assert done.stdout.split()[1] == "[]"
 
 
+@pytest.mark.process
 def test_a_full_disk_is_said(save: Save, tmp_path: Path) -> None:
     """No place to spill to is an InputError with what to do, no traceback."""
     code = (
@@ -214,6 +216,7 @@ def test_a_full_disk_is_said(save: Save, tmp_path: Path) -> None:
     assert "TMPDIR" in done.stdout
 
 
+@pytest.mark.process
 def test_standard_input_and_pipes(save: Save) -> None:
     code = (
         "import sys; from probes.trace.reading.reader import read; from probes.trace.columns import wanted\n"
@@ -227,7 +230,7 @@ def test_standard_input_and_pipes(save: Save) -> None:
 
 def test_progress_reaches_the_end(save: Save) -> None:
     said: list[tuple[str, int, int | None]] = []
-    path = save(document(50_000))
+    path = save(document(10_000))  # more than a block
     read(path, ASKED, progress=lambda *what: said.append(what))
     assert [s[1] for s in said] == sorted(s[1] for s in said)
     assert said[-1] == (path, Path(path).stat().st_size, Path(path).stat().st_size)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.trace.columns import Group
@@ -33,7 +33,6 @@ def window(trace: Trace, iterations: int | None) -> Window:
     return replace(found, kind="iterations", iterations=iterations) if iterations else found
 
 
-@settings(deadline=None, max_examples=50)
 @given(traces(), traces(), st.integers(0, 3), st.integers(0, 3), st.integers(1, 4))
 def test_each_level_adds_up_to_its_whole(a: Trace, b: Trace, m: int, n: int, top: int) -> None:
     one, two = window(a, m or None), window(b, n or None)
@@ -53,7 +52,6 @@ def test_each_level_adds_up_to_its_whole(a: Trace, b: Trace, m: int, n: int, top
             assert sum(x.share for x in lines) == pytest.approx(1)
 
 
-@settings(deadline=None)
 @given(traces())
 def test_nothing_differs_from_itself(a: Trace) -> None:
     found = d.diff(a, a)
@@ -69,7 +67,6 @@ OPPOSITE = {Why.NEW: Why.GONE, Why.MORE: Why.FEWER, Why.SLOWER: Why.FASTER, Why.
 OPPOSITE |= {b: a for a, b in OPPOSITE.items()}
 
 
-@settings(deadline=None, max_examples=50)
 @given(traces(), traces(), st.integers(0, 2), st.integers(0, 2))
 def test_the_other_way_round_it_is_the_opposite(a: Trace, b: Trace, m: int, n: int) -> None:
     one, two = window(a, m or None), window(b, n or None)
@@ -89,7 +86,6 @@ def key(line: Difference) -> tuple[object, ...]:
     return line.path, line.kind, line.frames
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 10**12), max_size=20), st.integers(1, 9))
 def test_division_keeps_sums(values: list[int], by: int) -> None:
     parts = divided(values, by)

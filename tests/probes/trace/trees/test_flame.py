@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from probes.trace.columns import Group
 from probes.trace.reading.reader import Trace
@@ -26,7 +26,6 @@ from tests.probes.trace.stack_cases import build, host, kernel, traces
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-@settings(deadline=None)
 @given(traces())
 def test_boxes_lie_within_their_callers_and_side_by_side(trace: Trace) -> None:
     found = tree(trace)
@@ -46,7 +45,6 @@ def test_boxes_lie_within_their_callers_and_side_by_side(trace: Trace) -> None:
             assert all(left[1] <= right[0] for left, right in itertools.pairwise(row))
 
 
-@settings(deadline=None)
 @given(traces())
 def test_what_is_cut_is_told(trace: Trace) -> None:
     found = tree(trace)
@@ -125,6 +123,7 @@ def test_text_on_every_colour_has_enough_contrast() -> None:
         assert (light(colour) + 0.05) / (light("#111111") + 0.05) >= 7
 
 
+@pytest.mark.machine
 def test_zoom_and_search_work_in_a_browser(tmp_path: Path, require: Callable[[str], str]) -> None:
     chromium = require("chromium")
     drawing = svg(tree(stories()), "cpu")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.errors import InputError
@@ -39,7 +39,6 @@ def stacks_of(found: CallTree, time: Time) -> Counter[str]:
     return lines
 
 
-@settings(deadline=None)
 @given(traces())
 def test_folded_there_and_back(trace: Trace) -> None:
     found = tree(trace)
@@ -50,7 +49,6 @@ def test_folded_there_and_back(trace: Trace) -> None:
             assert stacks_of(from_folded(lines), "cpu") == stacks_of(found, time)
 
 
-@settings(deadline=None)
 @given(traces())
 def test_speedscope_there_and_back(trace: Trace) -> None:
     found = tree(trace)
@@ -76,7 +74,6 @@ def valid(document: dict[str, Any]) -> None:
         assert all(0 <= i < len(frames) for sample in profile["samples"] for i in sample)
 
 
-@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_escaping_there_and_back(text: str) -> None:
     shown = escaped(text)

@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 
 from probes.trace.columns import Group
 from probes.trace.intervals import clip, union
@@ -37,7 +37,6 @@ def paths(found: CallTree) -> dict[str, tuple[int, int, int]]:
     return {" > ".join(found.path(i)): row for i, row in enumerate(rows)}
 
 
-@settings(deadline=None)
 @given(traces())
 def test_totals_are_those_of_the_tables(trace: Trace) -> None:
     for forward in (False, True):
@@ -49,7 +48,6 @@ def test_totals_are_those_of_the_tables(trace: Trace) -> None:
         assert int(found.count.sum()) == sum(len(trace[g]) for g in HOST) + len(trace.gpu)
 
 
-@settings(deadline=None)
 @given(traces())
 def test_totals_of_windows_add_up(trace: Trace) -> None:
     edges = [-1000, 20_000, 41_000, 1 << 40]
@@ -59,7 +57,6 @@ def test_totals_of_windows_add_up(trace: Trace) -> None:
     assert sum(int(p.count.sum()) for p in parts) == int(tree(trace).count.sum())
 
 
-@settings(deadline=None)
 @given(traces())
 def test_siblings_differ_and_sums_grow_upwards(trace: Trace) -> None:
     found = tree(trace)

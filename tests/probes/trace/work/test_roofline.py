@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.trace.model import Roofline, Side, Window, Work
@@ -240,7 +240,6 @@ def test_only_kernels_of_the_window_count(tmp_path: Path) -> None:
     assert part.gemm_tflops == pytest.approx(2 * 2 * 512**3 / 2e-3 / 1e12)
 
 
-@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(st.sampled_from([8, 64, 1024, 8192]), st.integers(1, 3000), st.booleans()), min_size=1, max_size=12

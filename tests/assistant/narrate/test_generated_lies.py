@@ -1,4 +1,4 @@
-"""Narratives that say what was not found: none passes.
+"""Lies made from what is true, class by class: none passes.
 
 Made deterministically from the material of recorded incidents and from faithful sentences over them, class by class: each takes
 a true sentence and changes one thing, or states one thing that no finding holds.
@@ -7,8 +7,8 @@ a true sentence and changes one thing, or states one thing that no finding holds
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -18,7 +18,12 @@ from assistant.narrate.material import Item, Kind, Material
 from tests.assistant.narrate.narrate_lab import faithful, made, say
 
 Made = tuple[Material, dict[str, Any]]
-CASES = tuple(dict.fromkeys((o["case"], o["lang"]) for o in faithful()))
+
+
+@cache
+def cases() -> tuple[tuple[str, str], ...]:
+    """What there are faithful narratives of: cases and languages."""
+    return tuple(dict.fromkeys((o["case"], o["lang"]) for o in faithful()))
 
 
 def _sentences() -> Iterator[Made]:
@@ -36,7 +41,9 @@ def _told(m: Material, s: dict[str, Any]) -> Narration | Withheld:
     return say(m, *s.get("ahead", ()), {"text": s["text"], "cites": s["cites"]})
 
 
-TRUE = tuple(_sentences())
+@cache
+def true() -> tuple[Made, ...]:
+    return tuple(_sentences())
 
 
 def _texts(m: Material, cites: list[str]) -> str:
@@ -55,7 +62,7 @@ def _s(text: str, *cites: str) -> dict[str, Any]:
 
 
 def wrong_number() -> Iterator[Made]:
-    for n, (m, s) in enumerate(TRUE):
+    for n, (m, s) in enumerate(true()):
         found = re.findall(r"\{[^}]*\}", s["text"])
         if found:
             yield m, {**s, "text": s["text"].replace(found[-1], ("97 C", "12", "７", "2026-01-03", "3.5 GiB")[n % 5])}
@@ -80,8 +87,18 @@ def wrong_reading() -> Iterator[Made]:
         yield made(case, lang), _s(text, cites)
 
 
+def wrong_unit() -> Iterator[Made]:
+    """A value that has its unit already, beside another one."""
+    en = (" Fahrenheit", " hours", " gigabytes", " watts", " percent", "k")
+    zh = ("华氏度", "小时", "吉字节", "瓦", "个百分点", "万")
+    for n, (m, s) in enumerate(true()):
+        for value in re.findall(r"\{f\d+\.[^}]*\}", s["text"])[:1]:
+            tail = (zh if m.lang == "zh" else en)[n % 6]
+            yield m, {**s, "text": s["text"].replace(value, value + tail)}
+
+
 def wrong_code() -> Iterator[Made]:
-    for n, (m, s) in enumerate(TRUE):
+    for n, (m, s) in enumerate(true()):
         for code in re.findall(r"\{xid_\d+\}", s["text"])[:1]:
             yield m, {**s, "text": s["text"].replace(code, ("XID 48", "an ECC code", "SXid", "{xid_99}")[n % 4])}
             for other in m.slots.values():
@@ -90,7 +107,7 @@ def wrong_code() -> Iterator[Made]:
 
 
 def wrong_gpu() -> Iterator[Made]:
-    for m, s in TRUE:
+    for m, s in true():
         known = {i.where for i in m.items if i.id in s["cites"]} | {x for i in m.items for x in i.members}
         for old in re.findall(r"\{gpu_\d+\}", s["text"])[:1]:
             others = [x for x in m.slots if x.startswith("gpu_") and f"{{{x}}}" not in known | {old}]
@@ -100,11 +117,11 @@ def wrong_gpu() -> Iterator[Made]:
 
 
 def wrong_command() -> Iterator[Made]:
-    for m, s in TRUE:
+    for m, s in true():
         for cmd in re.findall(r"\{cmd_\d+\}", s["text"])[:1]:
             for new in ("nvidia-smi --gpu-reset", "`reboot`", "rm -rf /", "{cmd_9}", "kubectl delete node"):
                 yield m, {**s, "text": s["text"].replace(cmd, new)}
-    for case, lang in CASES:
+    for case, lang in cases():
         m = made(case, lang)
         own = [x for x in m.slots.values() if x.name.startswith("cmd_")]
         for x in own:
@@ -120,7 +137,7 @@ _AUXILIARY = re.compile(
 
 
 def negation() -> Iterator[Made]:
-    for m, s in TRUE:
+    for m, s in true():
         text = s["text"]
         if m.lang == "zh":
             for old, new in (("从总线上掉线", "没有从总线上掉线"), ("无响应", "有响应"), ("过热", "未过热"), ("出现", "未出现"),
@@ -155,7 +172,7 @@ def blame() -> Iterator[Made]:
         "{b} led to {a}.",
     )
     forms_zh = ("{b}导致{a}。", "由于{b}，{a}。", "{a}是{b}的后果。", "{a}由{b}引起。")
-    for n, (case, lang) in enumerate(CASES):
+    for n, (case, lang) in enumerate(cases()):
         m = made(case, lang)
         pairs = [(a, b) for a in m.items for b in m.items if b.id in a.explains and a.id not in b.explains]
         for k, (a, b) in enumerate(pairs[:6]):
@@ -189,14 +206,14 @@ _CAUSES_ZH = (
 
 
 def invented_cause() -> Iterator[Made]:
-    for n, (m, s) in enumerate(TRUE):
+    for n, (m, s) in enumerate(true()):
         causes = _CAUSES_ZH if m.lang == "zh" else _CAUSES_EN
         for k in range(2):
             key, tail = causes[(n + k * 4) % len(causes)]
             if all(w not in _texts(m, s["cites"]) for w in key.split()):
                 text = s["text"].rstrip(".。")
                 yield m, {**s, "text": f"{text}{tail}。" if m.lang == "zh" else f"{text} {tail}."}
-    for case, lang in CASES:
+    for case, lang in cases():
         m = made(case, lang)
         for i in _roots(m)[:1]:
             for key, text in (("power supply", "A power supply is failing."), ("heat", "The GPU overheats."), ("cable", "A cable is loose."),
@@ -227,7 +244,7 @@ def invented_action() -> Iterator[Made]:
         "必须格式化文件系统。",
         "请重装系统。",
     )
-    for case, lang in CASES:
+    for case, lang in cases():
         m = made(case, lang)
         for i in _roots(m)[:1]:
             for text in en if lang == "en" else zh:
@@ -235,7 +252,7 @@ def invented_action() -> Iterator[Made]:
 
 
 def other_evidence() -> Iterator[Made]:
-    for n, (m, s) in enumerate(TRUE):
+    for n, (m, s) in enumerate(true()):
         strange = [x.name for x in m.slots.values() if x.owners.isdisjoint(s["cites"])]
         if strange:
             name = strange[n % len(strange)]
@@ -244,7 +261,7 @@ def other_evidence() -> Iterator[Made]:
 
 
 def _appended(*tails: str) -> Iterator[Made]:
-    for n, (m, s) in enumerate(TRUE[:: max(1, len(TRUE) // 24)]):
+    for n, (m, s) in enumerate(true()[:: max(1, len(true()) // 24)]):
         tail = tails[n % len(tails)]
         yield m, {**s, "text": s["text"].rstrip(".。") + tail + ("。" if m.lang == "zh" else ".")}
 
@@ -303,7 +320,7 @@ def verdict_flip() -> Iterator[Made]:
     )
     bad_zh = ("节点健康。", "节点可以继续使用。", "GPU 运行正常。", "该节点可用。", "目前没有问题，一切正常。")
     good_zh = ("请勿使用该节点。", "节点不可用。", "GPU 已报废。", "节点暂不可用。", "该 GPU 不健康。")
-    for case, lang in CASES:
+    for case, lang in cases():
         m = made(case, lang)
         up = m.usable == "yes"
         texts = (good_en if up else bad_en) if lang == "en" else (good_zh if up else bad_zh)
@@ -313,7 +330,7 @@ def verdict_flip() -> Iterator[Made]:
 
 
 def hedging() -> Iterator[Made]:
-    for case, lang in CASES:
+    for case, lang in cases():
         m = made(case, lang)
         for i in m.items:
             if i.certainty in ("possible", "probable"):
@@ -324,7 +341,7 @@ def hedging() -> Iterator[Made]:
                             f"{i.what.rstrip('.。')}{tail if lang == 'en' else ''}{'.' if lang == 'en' else '。'}", i.id
                         ),
                     )
-    for m, s in TRUE:
+    for m, s in true():
         unsure = [i for i in m.items if i.id in s["cites"] and i.certainty in ("possible", "probable")]
         bare = re.sub(r"\b(may|possibly|probably|might) ", "", s["text"]).replace("可能", "")
         measured = {x.removesuffix(": yes") for i in unsure for x in i.seen}
@@ -338,7 +355,7 @@ def hedging() -> Iterator[Made]:
 
 
 def number_words() -> Iterator[Made]:
-    for n, (m, s) in enumerate(TRUE[::4]):
+    for n, (m, s) in enumerate(true()[::4]):
         text = s["text"].rstrip(".。")
         if m.lang == "zh":
             tail = ("，共三次", "，涉及两块 GPU", "，已有十分之一", "，影响八个节点", "，占一半")[n % 5]
@@ -369,7 +386,7 @@ def unseen_letters() -> Iterator[Made]:
         ("t", "t\u0301"),
         (" ", " \U000e0041"),
     )
-    for n, (m, s) in enumerate(TRUE[::3]):
+    for n, (m, s) in enumerate(true()[::3]):
         old, new = swaps[n % len(swaps)]
         bare = re.split(r"(\{[^}]*\})", s["text"])
         at = next((k for k, p in enumerate(bare) if not p.startswith("{") and old in p), None)
@@ -382,20 +399,25 @@ def unseen_letters() -> Iterator[Made]:
 
 
 CLASSES: tuple[Callable[[], Iterator[Made]], ...] = (
-    wrong_number, wrong_reading, wrong_code, wrong_gpu, wrong_command, negation, blame, invented_cause, invented_action, other_evidence, link,
+    wrong_number, wrong_reading, wrong_unit, wrong_code, wrong_gpu, wrong_command, negation, blame, invented_cause, invented_action, other_evidence, link,
     mention, markup, verdict_flip, hedging, number_words, unseen_letters,
 )  # fmt: skip
 
 
+@cache
+def lies(made_by: Callable[[], Iterator[Made]]) -> tuple[Made, ...]:
+    return tuple(made_by())
+
+
 @pytest.mark.parametrize("made_by", CLASSES, ids=lambda f: f.__name__)
-def test_nothing_invented_passes(made_by: Callable[[], Iterator[Made]]) -> None:
-    passed = [(s["text"], s["cites"]) for m, s in made_by() if not isinstance(_told(m, s), Withheld)]
+def test_none_passes(made_by: Callable[[], Iterator[Made]]) -> None:
+    passed = [(s["text"], s["cites"]) for m, s in lies(made_by) if not isinstance(_told(m, s), Withheld)]
     assert passed == []
 
 
 def test_there_are_enough_of_each_class() -> None:
-    count = Counter({f.__name__: sum(1 for _ in f()) for f in CLASSES})
-    assert sum(count.values()) >= 300
+    count = {f.__name__: len(lies(f)) for f in CLASSES}
+    assert sum(count.values()) >= 4500
     assert min(count.values()) >= 8, count
 
 

@@ -1,0 +1,112 @@
+"""Jobs with torch without its import (3 CPU seconds): forked from a process that has it, one for each interpreter.
+
+The server is `tests/jobs/served/sitecustomize.py`. What a look into the job finds is what it finds of any: program, command
+line, environment, folder, session, stacks. Where that cannot be had (no checkpoint-restore in the kernel), there is no server.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import json
+import os
+import secrets
+import select
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent / "jobs/served"
+_LONGEST = 1000  # characters of a script's path
+# Variables that are read when a process begins, or when torch is imported.
+_AT_START = ("PYTHON", "LD_", "OMP_", "OPENBLAS_", "MKL_", "KINETO_", "TORCH_", "CUDA_")
+_PRCTL = ctypes.CDLL(None).prctl
+
+
+def die_with_parent() -> None:
+    """A test run that is killed leaves no job behind (prctl PR_SET_PDEATHSIG)."""
+    _PRCTL(1, signal.SIGKILL)
+
+
+class ServedJob:
+    """A process that a server has forked, with what tests need of `subprocess.Popen`."""
+
+    def __init__(self, pid: int, said: socket.socket) -> None:
+        self.pid = pid
+        self._said = said
+        self._status: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit status, negative the signal; None while it runs."""
+        if self._status is None and not select.select([self._said], [], [], 0)[0]:
+            return None
+        return self.wait()
+
+    def wait(self) -> int:
+        """Until it has ended, and nobody has its pid."""
+        if self._status is None:
+            self._status = int(self._said.recv(16) or -signal.SIGKILL)  # silence: it ended with its server
+            self._said.close()
+        return self._status
+
+    def kill(self) -> None:
+        """End it."""
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+
+class _Server:
+    def __init__(self, interpreter: str, env: Mapping[str, str]) -> None:
+        """As a job is started, but for what the server needs, which no job sees."""
+        self.env = dict(env)
+        script = f"/{secrets.token_hex(_LONGEST // 2)}"
+        own = {"PYTHONPATH": str(_FOLDER), "JOB_SERVER_SCRIPT": script, "OPENBLAS_NUM_THREADS": "1"}
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [interpreter, script],
+                env=self.env | own,
+                stdin=theirs.fileno(),
+                start_new_session=True,
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - no thread of a test starts one
+            )
+        self.works = self._line.recv(16) == b"ready"
+        atexit.register(self.close)
+
+    def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, output: int) -> ServedJob | None:
+        """A job, whose standard output and error go to `output`; None where that cannot be."""
+        said, tell = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with tell, Path(os.devnull).open("rb") as nothing:
+            request = json.dumps({"argv": [*argv], "env": {**env}, "cwd": cwd}).encode()
+            socket.send_fds(self._line, [request], [nothing.fileno(), output, tell.fileno()])
+        word, _, number = said.recv(32).partition(b" ")
+        if word == b"pid":
+            return ServedJob(int(number), said)
+        said.close()
+        return None
+
+    def close(self) -> None:
+        """End it, and what it has forked."""
+        self._line.close()
+        self._process.wait()
+
+
+@functools.cache
+def _server(interpreter: str) -> _Server:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("GPUDIAG_")}
+    return _Server(interpreter, env | {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"})
+
+
+def served(argv: Sequence[str], env: Mapping[str, str], cwd: str | None, output: int) -> ServedJob | None:
+    """A job with torch, that is started as `argv` says; None where it has to be started by itself.
+
+    So it has to be when something of its environment counts from the beginning of a process.
+    """
+    server = _server(argv[0])
+    early = any(name.startswith(_AT_START) and server.env.get(name) != value for name, value in env.items())
+    return server.start(argv, env, cwd, output) if server.works and not early else None
