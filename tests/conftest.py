@@ -49,6 +49,7 @@ class Answer:
 Gpudiag = Callable[..., Answer]
 
 
+_READ_AT_START = ("PYTHON", "LC_", "LANG")  # variables that count when a process begins
 PROCESS_FIXTURES = {"gpudiag", "gpudiag_process", "command_server"}
 _BEGIN_PROCESSES = {
     "subprocess.Popen",
@@ -128,7 +129,8 @@ def gpudiag(clean_environment: dict[str, str], command_server: CommandServer) ->
         env: dict[str, str] | None = None,
         timeout: float = 120,
     ) -> Answer:
-        assert not any(name.startswith(("PYTHON", "LC_", "LANG")) for name in env or ()), "take gpudiag_process"
+        own = [name for name, value in (env or {}).items() if clean_environment.get(name) != value]
+        assert not any(name.startswith(_READ_AT_START) for name in own), f"take gpudiag_process: {own}"
         data = stdin.encode() if isinstance(stdin, str) else stdin or b""
         code, out, err = command_server.run(words, data, cwd or ROOT, clean_environment | (env or {}), timeout)
         return Answer(code, out.decode(), err.decode())

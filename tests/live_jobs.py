@@ -27,10 +27,12 @@ from typing import Any
 import pytest
 
 from tests import served_jobs
+from tests.components import cannot
 
 ROOT = Path(__file__).parent.parent
 JOBS = Path(__file__).parent / "jobs"
 OLDEST, NEWEST = (3, 8), (3, 14)
+MINORS = range(OLDEST[1], NEWEST[1] + 1)  # of Python 3
 
 
 def torch_python() -> str:
@@ -56,7 +58,7 @@ def pythons() -> tuple[tuple[tuple[int, int], str], ...]:
     paths = [p for p in os.environ.get("GPUDIAG_PYTHONS", "").split(":") if p]
     home = os.environ.get("PYENV_ROOT", "") or str(Path("~/.pyenv").expanduser())
     paths += sorted(str(p) for p in Path(home).glob("versions/*/bin/python3"))
-    paths += [shutil.which(f"python3.{minor}") or "" for minor in range(OLDEST[1], NEWEST[1] + 1)]
+    paths += [shutil.which(f"python3.{minor}") or "" for minor in MINORS]
     paths.append(sys.executable)
     found: dict[tuple[int, int], str] = {}
     for path in filter(None, paths):
@@ -76,7 +78,7 @@ def python(major: int, minor: int) -> str:
     """The interpreter of this version; the test skips without it."""
     path = dict(pythons()).get((major, minor))
     if path is None:
-        pytest.skip(f"Python {major}.{minor} is not here")
+        cannot(f"python{major}.{minor}", f"Python {major}.{minor} is not here")
     return path
 
 

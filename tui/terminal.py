@@ -64,6 +64,11 @@ class Terminal(LinuxDriver):
         self._file: Any = _Lenient(self._file)
 
     def _run_input_thread(self) -> None:
+        """Read keys in a daemon thread: where nobody told it to stop, Textual's own would keep the process alive."""
+        self._key_thread = Thread(target=self._read_keys, name="keys", daemon=True)
+        self._key_thread.start()
+
+    def _read_keys(self) -> None:
         """A terminal that cannot be read any more is no bug: the guard ends the app."""
         with suppress(OSError, ValueError):
             self.run_input_thread()

@@ -67,7 +67,7 @@ def test_earlier_samples_of_facts_of_another_version_are_told_and_left_out(
     write(path, "n1", [], 2, "0.1.0", extra={"history.jsonl": "\n".join(lines).encode()})
     assert main(["check", "--no-history", "--bundle", str(path)]) == 3
     said = capsys.readouterr()
-    assert "facts that this version does not know: widget.fault, widget.worn" in said.out
+    assert "facts that this version does not know: widget.fault, widget.worn" in " ".join(said.out.split())
     assert "bug" not in said.err
     _, look = machine.bundle(str(path))
     assert [o.fact for o in look.earlier] == ["gpu.pcie.replay"]

@@ -69,7 +69,7 @@ def save_checkpoint(model, ballast, path):
 
 def log_metrics(log, step, loss):
     """The planted fault of `logging`."""
-    for i in range(300):
+    for i in range(1500):
         log.info(json.dumps({"step": step, "metric": i, "loss": loss, "name": "value of number %d" % i}))
 
 

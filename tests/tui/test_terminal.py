@@ -158,6 +158,34 @@ def test_the_terminal_vanishes_and_nobody_says_so(tmp_path: Path, clean_environm
     assert ended(processes[1:])
 
 
+UNSTOPPED = """
+import asyncio
+from textual.app import App
+from tui.terminal import Terminal
+
+async def begin():
+    Terminal(App()).start_application_mode()
+    print("begun", flush=True)
+
+asyncio.run(begin())
+"""
+
+
+def test_what_still_reads_keys_keeps_no_process_alive(clean_environment: dict[str, str]) -> None:
+    """The app ended without stopping its driver, and its terminal is gone."""
+    argv = [sys.executable, "-P", "-c", UNSTOPPED]
+    pid, other = pty.fork()
+    if pid == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        os.chdir(ROOT)
+        os.execve(argv[0], argv, {**clean_environment, "TERM": "xterm-256color"})
+    seen = b""
+    while b"begun" not in seen:
+        seen += os.read(other, 1 << 16)
+    os.close(other)
+    assert ended([psutil.Process(pid)])
+
+
 def test_a_terminal_that_takes_nothing_keeps_it_from_nothing(tmp_path: Path, clean_environment: dict[str, str]) -> None:
     """A connection that hangs: every write waits, and the app with it. It ends all the same when it is told to."""
     pid, other = opened(tmp_path, clean_environment)

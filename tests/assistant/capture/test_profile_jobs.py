@@ -66,7 +66,15 @@ def captured(
     """What a short capture says, once it passes `check`; made again as people make it, twice, when it does not (see above)."""
 
     def made(duration: float) -> Found:
-        line = ("--pid", ",".join(map(str, pids)), *(words or GENTLE), "--duration", f"{duration}s", "--format", "json")
+        line = (
+            "--pid",
+            ",".join(map(str, pids)),
+            *(words or GENTLE),
+            "--duration",
+            f"{duration:g}s",
+            "--format",
+            "json",
+        )
         found = data(profile(*line))
         check(found)
         return found

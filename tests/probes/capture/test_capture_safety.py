@@ -22,7 +22,7 @@ from probes.capture.inject import inject, remote_exec
 from probes.capture.model import Item, Outcome, Process, Rung, Target, Window
 from probes.capture.serve import endpoints
 from probes.capture.whom import identity
-from tests.live_jobs import JOBS, Job, pythons, torch_python
+from tests.live_jobs import JOBS, MINORS, Job, python, torch_python
 from tests.probes.capture.guest.test_guest_folder import RESULT, TRACE, done
 from tests.probes.capture.guests import folders, guest, threads, wait
 
@@ -108,9 +108,9 @@ while True:
 
 
 @pytest.mark.machine
-@pytest.mark.parametrize("version", [v for v, _ in pythons()], ids=lambda v: f"{v[0]}.{v[1]}")
-def test_of_each_python_a_forked_process_is_clean(version: tuple[int, int], tmp_path: Path) -> None:
-    path = dict(pythons())[version]
+@pytest.mark.parametrize("minor", MINORS)
+def test_of_each_python_a_forked_process_is_clean(minor: int, tmp_path: Path) -> None:
+    path = python(3, minor)
     script = tmp_path / "forks.py"
     shutil.copy(JOBS / "counters.py", tmp_path / "counters.py")  # an interpreter in a root of its own gets both
     script.write_text(FORKS)

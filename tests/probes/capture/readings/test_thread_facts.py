@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from knowledge.facts import vocabulary
 from knowledge.observation import Scope, Status, Subject, node
 from probes.capture.readings import cgroup_facts, node_facts, thread_facts
-from tests.live_jobs import pythons
+from tests.live_jobs import python as interpreter
 from tests.probes.capture import loads
 from tests.probes.capture.loads import facts, python, sampled, value
 from tests.probes.capture.real_processes import started, uninterruptible
@@ -79,9 +79,7 @@ def test_without_a_quota_nothing_is_held_back() -> None:
 
 @pytest.mark.parametrize("minor", [8, 9, 10, 11, 12, 13])
 def test_a_fight_for_the_interpreters_lock(minor: int) -> None:
-    path = dict(pythons()).get((3, minor))
-    if path is None:
-        pytest.skip(f"Python 3.{minor} is not here")
+    path = interpreter(3, minor)
     with started([path, "-I", "-S", "-c", loads.FIGHT]) as pid:
         threads = sampled(pid, seconds=0.6).threads
         found = facts(threads, pid)

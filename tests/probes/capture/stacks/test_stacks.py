@@ -23,14 +23,13 @@ from knowledge.observation import Status
 from probes.capture.stacks import pyspy, stacks, thread_ids
 from probes.capture.stacks.stacks import Recording, StackDoc
 from tests.components import cannot
-from tests.live_jobs import JOBS, Job, pythons
+from tests.live_jobs import JOBS, MINORS, Job, python
 from tests.probes.capture.real_processes import started
 from tests.probes.live.machine import NOBODY, need_nobody
 
 pytestmark = pytest.mark.process
 
 LOOP = JOBS / "two_functions.py"
-EVERY = [pytest.param(path, id=f"{v[0]}.{v[1]}") for v, path in pythons()]
 
 
 @pytest.fixture(autouse=True)
@@ -67,9 +66,9 @@ def nothing_left(pid: int) -> None:
 
 
 @pytest.mark.machine
-@pytest.mark.parametrize("python", EVERY)
-def test_a_recording_has_every_thread_with_its_number_and_its_functions(python: str) -> None:
-    with Job(LOOP.name, interpreter=python) as job:
+@pytest.mark.parametrize("minor", MINORS)
+def test_a_recording_has_every_thread_with_its_number_and_its_functions(minor: int) -> None:
+    with Job(LOOP.name, interpreter=python(3, minor)) as job:
         doc = recorded(job.pid, seconds=0.6)[job.pid]
         tids = tasks(job.pid)
         nothing_left(job.pid)
@@ -84,9 +83,9 @@ def test_a_recording_has_every_thread_with_its_number_and_its_functions(python: 
 
 
 @pytest.mark.machine
-@pytest.mark.parametrize("python", EVERY)
-def test_a_dump_has_every_thread_from_the_root(python: str) -> None:
-    with Job(LOOP.name, interpreter=python) as job:
+@pytest.mark.parametrize("minor", MINORS)
+def test_a_dump_has_every_thread_from_the_root(minor: int) -> None:
+    with Job(LOOP.name, interpreter=python(3, minor)) as job:
         found = stacks.dump(job.pid)
         tids = set(map(int, tasks(job.pid)))
         nothing_left(job.pid)
