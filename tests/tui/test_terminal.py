@@ -12,6 +12,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -183,7 +184,12 @@ def test_what_still_reads_keys_keeps_no_process_alive(clean_environment: dict[st
     while b"begun" not in seen:
         seen += os.read(other, 1 << 16)
     os.close(other)
-    assert ended([psutil.Process(pid)])
+    process = psutil.Process(pid)
+    try:
+        assert ended([process])
+    finally:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def test_a_terminal_that_takes_nothing_keeps_it_from_nothing(tmp_path: Path, clean_environment: dict[str, str]) -> None:
