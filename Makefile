@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test quick fuzz check fmt docs learn llm lock bench build clean
+.PHONY: help demo test quick live fuzz check fmt docs learn llm lock bench build clean
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
 
@@ -24,6 +24,9 @@ test: $(READY)  ## run the tests on all cores
 
 quick: $(READY)  ## only the tests that start no process and no server
 	$(BIN)/python -m pytest -n auto --dist worksteal -m unit $(ARGS)
+
+live: $(READY)  ## capture the planted faults anew from real jobs, in place of the recordings that the tests read
+	GPUDIAG_LIVE=check $(BIN)/python -m pytest tests/assistant/capture/test_planted_faults.py $(ARGS)
 
 # What it finds is kept: as an @example at the law that failed.
 fuzz: $(READY)  ## search at random for what breaks the laws of the tests: no end of examples, make fuzz ARGS=tests/probes/parse

@@ -6,7 +6,7 @@ variables, closed streams), tests take a fresh interpreter: `conftest.gpudiag_pr
 
 The server has one thread and runs nothing itself after it has loaded. A client connects for each command, sends one JSON
 object ``{"argv", "cwd", "env", "program", "session"}`` with the three streams as descriptors, and gets the process
-id, then the exit status. What still runs when the server ends is killed.
+id, then the exit status. All workers of a test run share the server, which ends with the run; what still runs then is killed.
 """
 
 from __future__ import annotations
@@ -133,13 +133,19 @@ class Command:
 
 
 class CommandServer:
-    """One server; `run` answers as `subprocess.run` does. Close it when the tests are done."""
+    """The server whose socket is in `folder`, begun by whoever needs it first; `run` answers as `subprocess.run` does."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="gpudiag-server-")
-        self._path = f"{self._folder.name}/socket"
-        argv = [sys.executable, "-m", "tests.command_server", self._path]
-        self._process = subprocess.Popen(argv, env=dict(environment), cwd=ROOT, stdin=subprocess.PIPE)
+    def __init__(self, folder: Path, environment: Mapping[str, str], owner: int) -> None:
+        """`owner`: the process with which the server ends."""
+        self._path = str(folder / "socket")
+        with (folder / "begun").open("a+") as begun:
+            fcntl.flock(begun, fcntl.LOCK_EX)
+            begun.seek(0)
+            if not begun.read():
+                argv = [sys.executable, "-m", "tests.command_server", self._path, str(owner)]
+                begun.write(str(subprocess.Popen(argv, env=dict(environment), cwd=ROOT, stdin=subprocess.DEVNULL).pid))
+            begun.seek(0)
+            self._server = os.pidfd_open(int(begun.read()))
 
     def run(
         self, words: Sequence[str], stdin: bytes, cwd: Path, env: Mapping[str, str], timeout: float
@@ -191,18 +197,11 @@ class CommandServer:
                 line.connect(self._path)
             except OSError:
                 line.close()
-                if self._process.poll() is not None or time.monotonic() > until:
+                if select.select([self._server], [], [], 0)[0] or time.monotonic() > until:
                     raise RuntimeError("the server of commands did not start: its error stands above") from None
                 time.sleep(0.02)
             else:
                 return line
-
-    def close(self) -> None:
-        """End the server."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-        self._folder.cleanup()
 
 
 def _number(line: socket.socket) -> int:
@@ -241,18 +240,18 @@ def _load() -> None:
         sys.stdout, sys.stderr = kept
 
 
-def _serve(path: str) -> None:
-    """Take requests until standard input ends."""
+def _serve(path: str, owner: int) -> None:
+    """Take requests until the process `owner`, a pidfd, ends."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen(16)
     watched = selectors.DefaultSelector()
     watched.register(listener, selectors.EVENT_READ)
-    watched.register(0, selectors.EVENT_READ)
+    watched.register(owner, selectors.EVENT_READ)
     running: dict[int, tuple[int, socket.socket]] = {}
     while True:
         for key, _ in watched.select():
-            if key.fd == 0:
+            if key.fd == owner:
                 for pid, _ in running.values():
                     os.kill(pid, signal.SIGKILL)
                 return
@@ -262,7 +261,7 @@ def _serve(path: str) -> None:
                 request = json.loads(line.recv(struct.unpack("<i", size)[0], socket.MSG_WAITALL))
                 pid = os.fork()
                 if not pid:
-                    for fd in (*running, listener.fileno(), line.fileno()):
+                    for fd in (*running, owner, listener.fileno(), line.fileno()):
                         os.close(fd)
                     for _, other in running.values():
                         other.close()
@@ -333,7 +332,8 @@ def _run(program: str) -> int:
 
 
 if __name__ == "__main__":
+    ending = os.pidfd_open(int(sys.argv[2]))
     _load()
     gc.collect()
     gc.freeze()  # a child that looks for garbage would copy all that is loaded
-    _serve(sys.argv[1])
+    _serve(sys.argv[1], ending)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from knowledge.compiled import cache_dir
 from tests.command_server import CommandServer
 from tests.components import component
 
@@ -103,19 +104,16 @@ def clean_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
         for k, v in os.environ.items()
         if not k.startswith(("GPUDIAG_", "LC_", "LANG", "XDG_", "NO_COLOR", "COLUMNS"))
     }
-    home = tmp_path_factory.mktemp("home")
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    cache = str(shared / "gpudiag-cache")
-    return kept | {"HOME": str(home), "LANG": "C.UTF-8", "GPUDIAG_CACHE_DIR": cache, "PYTHONPATH": str(ROOT)}
+    home = str(tmp_path_factory.mktemp("home"))
+    return kept | {"HOME": home, "LANG": "C.UTF-8", "GPUDIAG_CACHE_DIR": str(cache_dir()), "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture(scope="session")
-def command_server(clean_environment: dict[str, str]) -> Iterator[CommandServer]:
+def command_server(tmp_path_factory: pytest.TempPathFactory, clean_environment: dict[str, str]) -> CommandServer:
     """The process that runs the commands of `gpudiag`."""
-    server = CommandServer(clean_environment)
-    yield server
-    server.close()
+    base = tmp_path_factory.getbasetemp()
+    worker = "PYTEST_XDIST_WORKER" in os.environ
+    return CommandServer(base.parent if worker else base, clean_environment, os.getppid() if worker else os.getpid())
 
 
 @pytest.fixture

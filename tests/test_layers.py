@@ -26,6 +26,7 @@ def loaded_by(names: list[str]) -> set[str]:
     return set(out.stdout.split()) & PACKAGES
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("package", "allowed"),
     [
@@ -41,6 +42,7 @@ def test_a_package_loads_nothing_above_or_beside_it(package: str, allowed: set[s
     assert loaded_by(names) == allowed
 
 
+@pytest.mark.process
 def test_the_contract_is_kept() -> None:
     tool = Path(sys.executable).parent / "lint-imports"
     if not tool.exists():

@@ -106,6 +106,7 @@ def test_the_scanner_is_compiled_where_a_compiler_is(require: Callable[[str], st
     assert (unpacked / "probes/trace/reading/scanner.c").read_bytes() == scanner.SOURCE.read_bytes()
 
 
+@pytest.mark.process
 def test_without_a_compiler_the_wheel_is_pure_python(tmp_path: Path) -> None:
     """Installing never fails for want of a compiler; one that fails is as good as none."""
     for name in ("cc", "gcc", "clang"):
@@ -123,15 +124,20 @@ def test_without_a_compiler_the_wheel_is_pure_python(tmp_path: Path) -> None:
         assert SCANNER not in archive.namelist()
 
 
-def run(unpacked: Path, tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run(unpacked: Path, tmp_path: Path, *words: str, cache: Path | None = None) -> subprocess.CompletedProcess[str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("GPUDIAG_", "PYTHONPATH", "LANG", "LC_"))}
-    env = kept | {"PYTHONPATH": str(unpacked), "HOME": str(tmp_path), "GPUDIAG_CACHE_DIR": str(tmp_path / "cache")}
+    env = kept | {
+        "PYTHONPATH": str(unpacked),
+        "HOME": str(tmp_path),
+        "GPUDIAG_CACHE_DIR": str(cache or tmp_path / "cache"),
+    }
     program = "import sys; from assistant.cli import main; sys.exit(main(sys.argv[1:]))"
     return subprocess.run(
         [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False, env=env, cwd=tmp_path
     )
 
 
+@pytest.mark.process
 def test_the_wheel_works_alone(unpacked: Path, tmp_path: Path) -> None:
     origin = run(unpacked, tmp_path, "explain", "xid", "79")
     assert origin.returncode == 0, origin.stderr
@@ -144,10 +150,11 @@ def test_the_wheel_works_alone(unpacked: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "cache").exists()  # nothing had to be compiled
 
 
+@pytest.mark.process
 def test_the_wheel_and_the_checkout_say_the_same(unpacked: Path, tmp_path: Path) -> None:
     for name in ("off-the-bus", "power-brake"):
         packed = json.loads(run(unpacked, tmp_path, "demo", name, "--format", "json").stdout)
-        here = json.loads(run(ROOT, tmp_path, "demo", name, "--format", "json").stdout)
+        here = json.loads(run(ROOT, tmp_path, "demo", name, "--format", "json", cache=compiled.cache_dir()).stdout)
         assert packed == here
 
 

@@ -45,6 +45,7 @@ def heavy(modules: set[str]) -> set[str]:
     return {m.split(".")[0] for m in modules} & HEAVY
 
 
+@pytest.mark.process
 def test_version_loads_nothing(clean_environment: dict[str, str]) -> None:
     empty = subprocess.run(
         [sys.executable, "-c", "import sys; print(*sys.modules)"],
@@ -60,6 +61,7 @@ def test_version_loads_nothing(clean_environment: dict[str, str]) -> None:
     }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "words",
     [
@@ -78,6 +80,7 @@ def test_explaining_loads_nothing_heavy(clean_environment: dict[str, str], words
     assert not {m for m in modules if m.startswith(("probes.parse", "rules"))}
 
 
+@pytest.mark.process
 def test_a_check_loads_no_schema_and_no_document_parser(clean_environment: dict[str, str], tmp_path: Path) -> None:
     log = tmp_path / "kern.log"
     log.write_text(DBE, encoding="utf-8")
@@ -88,11 +91,13 @@ def test_a_check_loads_no_schema_and_no_document_parser(clean_environment: dict[
     assert "probes.parse.nvidia_smi_q" not in modules
 
 
+@pytest.mark.process
 def test_only_the_chosen_command_is_loaded(clean_environment: dict[str, str]) -> None:
     modules = loaded(clean_environment, "config", "show")
     assert {m for m in modules if m.startswith("assistant.commands.")} == {"assistant.commands.config"}
 
 
+@pytest.mark.process
 def test_the_budgets_hold(tmp_path: Path) -> None:
     """Measured up to three times: the machine may be busy with the other tests."""
     startup = import_module("bench.startup")

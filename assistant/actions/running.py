@@ -7,9 +7,10 @@ import os
 import select
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -54,18 +55,16 @@ def environment(ours: Mapping[str, str] = os.environ) -> dict[str, str]:
 def run(argv: Sequence[str], seconds: float, stop: Callable[[], bool] = lambda: False) -> Result:
     """Run `argv` for at most `seconds`. Ctrl-C, and `stop`, end it with all that it started: that is a result, too."""
     begin = time.monotonic()
+    kept, child = _Kept(), None
     try:
-        child = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment(),
-            start_new_session=True, cwd="/",
-        )  # fmt: skip
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return Result(End.NOT_STARTED, None, 0.0, "", hashlib.sha256().hexdigest(), 0, f"{argv[0]}: {why}")
-    kept = _Kept()
-    try:
+        with _whole():
+            child = _started(argv)
+        if isinstance(child, str):
+            return Result(End.NOT_STARTED, None, 0.0, "", kept.hash.hexdigest(), 0, f"{argv[0]}: {child}")
         end = _followed(child, kept, begin + seconds, stop)
     except KeyboardInterrupt:
+        if not isinstance(child, subprocess.Popen):
+            raise
         end = End.STOPPED
     if end is not End.EXITED:
         _end(child.pid, child)
@@ -73,6 +72,37 @@ def run(argv: Sequence[str], seconds: float, stop: Callable[[], bool] = lambda: 
     assert child.stdout is not None  # PIPE
     child.stdout.close()
     return Result(end, child.returncode, time.monotonic() - begin, kept.text(), kept.hash.hexdigest(), kept.size)
+
+
+def _started(argv: Sequence[str]) -> subprocess.Popen[bytes] | str:
+    """The process, or why there is none."""
+    try:
+        return subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment(),
+            start_new_session=True, cwd="/",
+        )  # fmt: skip
+    except (OSError, ValueError) as error:
+        return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+
+
+@contextmanager
+def _whole() -> Iterator[None]:
+    """Ctrl-C counts afterwards: a process that has begun, and that nobody knows of yet, would run on."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    told: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before):  # it is ignored, or not ours
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda number, _: told.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if told:
+            before(told[0], None)
 
 
 def _followed(child: subprocess.Popen[bytes], kept: _Kept, until: float, stop: Callable[[], bool]) -> End:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from assistant.render.labels import scope_name
 from assistant.render.sheet import Fields, Items, Paragraph, Part, Sheet
@@ -26,8 +27,7 @@ def sheet(words: Sequence[str], lang: str) -> Sheet:
         raise UsageError("fact takes one name", hint="for example: gpudiag explain fact gpu.temperature.core")
     name = words[0].rstrip(".")
     spec = vocabulary().get(name)
-    below = [s for s in vocabulary() if s.name.startswith(f"{name}.")]
-    if spec is None and below:
+    if spec is None and (below := [s for s in vocabulary() if s.name.startswith(f"{name}.")]):
         items = tuple(f"{s.name}: {s.meaning.in_(lang)}" for s in below)
         title = Text(f"{len(below)} facts under {name}", f"{name} 下的 {len(below)} 项事实").in_(lang)
         return Sheet(title, (Items(items),), {"kind": KIND, "names": [s.name for s in below]})
@@ -76,10 +76,19 @@ def tellers(s: FactSpec, lang: str) -> list[str]:
 
 def users(name: str) -> list[str]:
     """Ids of the shipped rules that mention a fact."""
+    return _users().get(name, [])
+
+
+@cache
+def _users() -> dict[str, list[str]]:
     from rules.condition import facts_of
     from rules.loader import load
 
-    return [r.id for r in load().rules if any(name in facts_of(c) for c in (r.when, *r.confirms, *r.excludes))]
+    out: dict[str, list[str]] = {}
+    for rule in load().rules:
+        for fact in {f for c in (rule.when, *rule.confirms, *rule.excludes) for f in facts_of(c)}:
+            out.setdefault(fact, []).append(rule.id)
+    return out
 
 
 def value_words(s: FactSpec, lang: str) -> str:

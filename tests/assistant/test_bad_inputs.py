@@ -130,6 +130,7 @@ def test_nothing_but_missing_files_and_directories_stops(gpudiag: Gpudiag, tmp_p
     assert "is a directory" in both.err
 
 
+@pytest.mark.process
 def test_unreadable(clean_environment: dict[str, str]) -> None:
     """As another user when the tests run as root, who may read everything."""
     program = (
@@ -164,6 +165,7 @@ def test_strange_names(gpudiag: Gpudiag, tmp_path: Path) -> None:
         assert "\x1b" not in said(answer)
 
 
+@pytest.mark.process
 def test_a_pipe_is_read_once(tmp_path: Path, clean_environment: dict[str, str]) -> None:
     done = subprocess.run(
         ["bash", "-c", f'{sys.executable} -m assistant check --input <(printf "%s" "$1") --format json', "-", DBE],

@@ -111,6 +111,7 @@ def test_where_the_command_stands(words: list[str], index: int | None) -> None:
     assert _command_index(words) == index
 
 
+@pytest.mark.process
 def test_a_reader_that_leaves_is_no_error(clean_environment: dict[str, str]) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "assistant", "rules", "list"],
@@ -195,6 +196,7 @@ def test_words_without_a_parser_mean_the_same(gpudiag: Gpudiag, flags: list[str]
         assert (short.code, short.out, short.err) == (parsed.code, parsed.out, parsed.err)
 
 
+@pytest.mark.process
 def test_a_module_in_the_place_of_a_library_cannot_end_a_check_well(tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("import sys; sys.exit(0)\n")
     done = subprocess.run(

@@ -146,6 +146,7 @@ def test_kinds_of_errors_are_words_in_titles() -> None:
     assert [(t.en, t.zh) for t in titles] == [("NCCL error: the peer failed", "NCCL 错误：对端失败")]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["pci", "rdma", "nvml"])
 def test_collectors_name_the_machine_below_their_root(name: str, tmp_path: Path) -> None:
     import json

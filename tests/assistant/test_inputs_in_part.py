@@ -99,6 +99,7 @@ def test_files_need_no_flag(gpudiag: Gpudiag, tmp_path: Path) -> None:
     assert [e["code"] for e in piped["events"]] == [48, 63, 94, 45, 45]
 
 
+@pytest.mark.process
 @each("command", ["explain xid 79", "rules list", "--version"])
 @each(("where", "why"), [(">/dev/full", "No space left on device"), (">&-", "standard output is closed")])
 def test_an_answer_that_cannot_be_written(

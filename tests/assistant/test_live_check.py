@@ -114,6 +114,7 @@ def test_bad_wishes_are_one_sentence(gpudiag: Gpudiag, words: tuple[str, ...], s
     assert answer.out == ""
 
 
+@pytest.mark.process
 def test_without_any_privilege_it_says_what_is_denied(clean_environment: dict[str, str]) -> None:
     """Root without capabilities may not read the kernel's ring buffer when the machine restricts it."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:

@@ -39,6 +39,7 @@ def roots(found: Diagnosis) -> set[tuple[str, str]]:
     return {(f.rule.id, str((f.subject.up(Scope.GPU) or f.subject).id)) for f in root}
 
 
+@pytest.mark.process
 @each("scenario", ["healthy8", "mig", "unsupported", "restricted", "accounting", "slow", "hidden_memory"])
 def test_a_machine_without_a_fault_gets_no_finding(tmp: Path, scenario: str) -> None:
     found = diagnose(seen(lab.folder(tmp, scenario)), load())
@@ -46,6 +47,7 @@ def test_a_machine_without_a_fault_gets_no_finding(tmp: Path, scenario: str) -> 
     assert found.settled
 
 
+@pytest.mark.process
 @each(
     ("scenario", "cause"),
     [
@@ -69,18 +71,21 @@ def test_one_fault_is_one_cause(tmp: Path, scenario: str, cause: tuple[str, str]
     assert roots(diagnose(seen(lab.folder(tmp, scenario)), load())) == {cause}
 
 
+@pytest.mark.process
 def test_two_slow_gpus_are_told_apart(tmp: Path) -> None:
     found = roots(diagnose(seen(lab.folder(tmp, "throttled")), load()))
     assert {("hw-thermal-slowdown", "0000:3b:00.0"), ("power-brake-at-idle-clocks", "0000:ca:00.0")} <= found
     assert {subject for _, subject in found} == {"0000:3b:00.0", "0000:ca:00.0"}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("scenario", ["no_permission", "driver_not_loaded"])
 def test_what_could_not_be_seen_reassures_nobody(tmp: Path, scenario: str) -> None:
     found = diagnose(seen(lab.folder(tmp, scenario)), load())
     assert (found.findings, found.settled) == ((), False)
 
 
+@pytest.mark.process
 def test_errors_that_grow_between_two_snapshots(tmp: Path) -> None:
     place = lab.folder(tmp, "ecc_climbing")
     earlier = [replace(o, at=o.at - 40 * 60 * 10**9) for o in seen(place) if o.at]
@@ -88,6 +93,7 @@ def test_errors_that_grow_between_two_snapshots(tmp: Path) -> None:
     assert ("ecc-uncorrected-growing", "0000:4c:00.0") in roots(found)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("scenario", "xid", "rule"),
     [

@@ -7,6 +7,8 @@ import pty
 import sys
 from subprocess import PIPE, Popen
 
+import pytest
+
 from tests.conftest import ROOT
 
 SCRIPT = """
@@ -37,12 +39,14 @@ def shown(wait: float, quiet: bool = False) -> str:
     return out.decode()
 
 
+@pytest.mark.process
 def test_work_that_takes_long_is_named_though_nobody_calls_again() -> None:
     said = shown(1.0)
     assert "connecting to gpu-12" in said
     assert said.endswith("\x1b[K"), "the line is taken away"
 
 
+@pytest.mark.process
 def test_short_work_and_quiet_work_say_nothing() -> None:
     assert shown(0.0) == ""
     assert shown(1.0, quiet=True) == ""

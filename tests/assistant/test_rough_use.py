@@ -18,6 +18,7 @@ from tests.conftest import ROOT, Gpudiag
 HANGS = "#!/bin/sh\ntrap '' TERM INT HUP\nwhile :; do sleep 1; done\n"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_a_check_and_all_that_it_started(
     clean_environment: dict[str, str], tmp_path: Path, number: signal.Signals
@@ -108,6 +109,7 @@ def test_an_inventory_that_was_asked_for_and_lost_is_not_fine(gpudiag: Gpudiag) 
         assert answer.code == 3
 
 
+@pytest.mark.process
 def test_few_threads_are_enough(clean_environment: dict[str, str]) -> None:
     """A machine without memory for sixteen threads has an answer all the same."""
     argv = [

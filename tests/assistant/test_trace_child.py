@@ -22,6 +22,7 @@ class _GivenUp(BaseException):
     pass
 
 
+@pytest.mark.process
 def test_it_answers_as_the_command_does() -> None:
     told = child.run(("--format", "json", "trace", "summary", STARVED), lambda: None)
     assert told.code == 1
@@ -31,6 +32,7 @@ def test_it_answers_as_the_command_does() -> None:
     assert "69.4 %" in data["headline"]["text"]
 
 
+@pytest.mark.process
 def test_an_error_is_told_in_the_commands_own_words(tmp_path: Path) -> None:
     bad = tmp_path / "notes.json"
     bad.write_text("hello")
@@ -45,6 +47,7 @@ def test_what_is_no_json_is_told() -> None:
         child.Told(0, "half an ans", ("cut",)).data()
 
 
+@pytest.mark.process
 def test_giving_up_ends_the_process_and_leaves_nothing(tmp_path: Path) -> None:
     pipe = tmp_path / "never.json"
     os.mkfifo(pipe)  # nobody writes: it would wait for ever
@@ -89,6 +92,7 @@ def test_progress_is_the_last_that_was_said(piece: bytes, said: str) -> None:
     assert child._progress(piece) == said
 
 
+@pytest.mark.process
 def test_a_long_reading_tells_how_far_it_is(tmp_path: Path) -> None:
     """Progress is told on a terminal only: it is there that the command believes to be."""
     text = Path(data_bound(0.5, steps=20).save(tmp_path / "whole.json")).read_bytes()
@@ -111,6 +115,7 @@ def test_a_long_reading_tells_how_far_it_is(tmp_path: Path) -> None:
     assert any(line.startswith("reading rank0.json") for line in said)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("steps", "kind"), [(2, "trace"), (3, "iterations")])
 def test_the_window_is_that_of_the_steps_where_there_are_enough(tmp_path: Path, steps: int, kind: str) -> None:
     path = data_bound(0.5, steps=steps).save(tmp_path / "rank0.json")

@@ -180,6 +180,7 @@ def test_a_file_that_cannot_be_read_does_not_cost_the_others(ranks: list[str], t
     assert "rank3" in trace("kernels", *ranks, bad, "--format", "markdown").out
 
 
+@pytest.mark.process
 def test_standard_input(starved: str, clean_environment: dict[str, str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "assistant", "trace", "kernels", "-", "--format", "json"],
@@ -264,6 +265,7 @@ def test_names_of_strangers_are_harmless(tmp_path: Path) -> None:
                 assert max(map(len, out.splitlines()), default=0) < 1000
 
 
+@pytest.mark.process
 def test_the_fast_path_loads_nothing_heavy(starved: str, clean_environment: dict[str, str]) -> None:
     program = "import sys\nfrom assistant.cli import main\nmain(sys.argv[1:])\nprint(*sys.modules, file=sys.stderr)"
     words = ("trace", "summary", starved, "--format", "json")

@@ -101,6 +101,7 @@ def test_nothing_is_found_by_nothing() -> None:
     assert search(tree, "  ") == (frozenset(), 0)
 
 
+@pytest.mark.process
 def test_a_real_trace_becomes_a_tree_of_its_time() -> None:
     told = child.run(("--format", "json", "trace", "flame", "--min-share", "0.001", str(STARVED)), lambda: None)
     tree = icicle(told.data()["ranks"][0])
@@ -126,6 +127,7 @@ def test_what_is_no_tree_is_refused(said: dict[str, object]) -> None:
         icicle(said)
 
 
+@pytest.mark.process
 def test_a_folded_profile_is_a_tree_of_samples(tmp_path: Path) -> None:
     path = tmp_path / "stacks.txt"
     path.write_text("main;train;step 7\nmain;load 3\n")

@@ -154,6 +154,7 @@ def test_side_by_side_gives_the_same(tmp_path: Path) -> None:
     assert [f["file"] for f in one["failed"]] == [f["file"] for f in two["failed"]] == [str(tmp_path / "rank7.json")]
 
 
+@pytest.mark.process
 def test_ranks_are_read_by_dask_and_one_that_no_worker_sees_is_told(
     tmp_path: Path, clean_environment: dict[str, str]
 ) -> None:

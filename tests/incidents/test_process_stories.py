@@ -70,11 +70,13 @@ def test_a_healthy_job_is_silent(tmp_path: Path, cgroup: str) -> None:
     assert result.undecided == ()
 
 
+@pytest.mark.process
 def test_an_idle_node_is_silent(tmp_path: Path) -> None:
     result = judged(node(tmp_path), [])
     assert (found(result), result.undecided) == (set(), ())
 
 
+@pytest.mark.process
 def test_a_job_with_debugging_left_on_and_a_rank_in_the_driver(tmp_path: Path) -> None:
     tree = node(tmp_path)
     pids = ranks(tree, 8, CUDA_LAUNCH_BLOCKING="1", OMP_NUM_THREADS="96")
@@ -95,6 +97,7 @@ def test_a_job_with_debugging_left_on_and_a_rank_in_the_driver(tmp_path: Path) -
     assert {str(f.grade) for f in result.findings} == {"confirmed"}
 
 
+@pytest.mark.process
 def test_two_batch_jobs_on_one_gpu(tmp_path: Path) -> None:
     tree = node(tmp_path)
     ours = ranks(tree, 2, cgroup=SLURM.format(1))
@@ -105,6 +108,7 @@ def test_two_batch_jobs_on_one_gpu(tmp_path: Path) -> None:
     assert any("gpu-shared-with-batch-job" in cause for cause in shared.explained_by)
 
 
+@pytest.mark.process
 def test_a_rank_that_outlived_its_launcher(tmp_path: Path) -> None:
     tree = node(tmp_path)
     pids = ranks(tree, 1)
@@ -114,6 +118,7 @@ def test_a_rank_that_outlived_its_launcher(tmp_path: Path) -> None:
     assert found(judged(tree, listed(pids))) == {f"rank-outlived-its-launcher@{pids[0]}"}
 
 
+@pytest.mark.process
 def test_ranks_on_one_core(tmp_path: Path) -> None:
     tree = node(tmp_path)
     pids = ranks(tree, 4)

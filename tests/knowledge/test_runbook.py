@@ -275,6 +275,7 @@ def test_every_printable_value_is_taken(value: str) -> None:
         assert taken == "kubectl cordon {node}"
 
 
+@pytest.mark.process
 @each("value", ["a b", "$(id)", "`id`", "a;id", "it's", 'say "x"', "*", "~root", "!!", "#", "a\\"])
 def test_a_real_shell_sees_one_word(value: str) -> None:
     script = "set -- " + fill("x {node} nodename={node}", {"node": value}) + '; printf "%s\\n" "$#" "$2" "$3"'
@@ -437,12 +438,14 @@ def loaded_in_fresh_process(root: Path, cache: Path) -> list[str]:
     return names
 
 
+@pytest.mark.process
 def test_a_second_start_loads_nothing_heavy(tmp_path: Path) -> None:
     ids = [book.id for book in runbook.all_runbooks()]
     assert loaded_in_fresh_process(REPOSITORY, tmp_path)[: len(ids)] == ids
     assert loaded_in_fresh_process(REPOSITORY, tmp_path) == ids
 
 
+@pytest.mark.process
 def test_the_wheel_needs_neither_pages_nor_schema(tmp_path: Path) -> None:
     left_out = shutil.ignore_patterns("runbooks", "schema", "data", "_compiled", "__pycache__")
     shutil.copytree(REPOSITORY / "knowledge", tmp_path / "knowledge", ignore=left_out)

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from knowledge.catalog.xid import (
     Applies,
     Immediate,
@@ -138,6 +140,7 @@ def test_applicability() -> None:
     assert applicability(999, "NVIDIA H100") is Applies.UNKNOWN
 
 
+@pytest.mark.process
 def test_importing_is_light_and_a_built_catalogue_needs_no_yaml(tmp_path: Path) -> None:
     """With the shards built, neither the loader nor the schemas are wanted: nothing that is installed is."""
     shards = ("xid", "sxid", "nvlink5", "nvlink74")

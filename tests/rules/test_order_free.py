@@ -121,6 +121,7 @@ print([str(s.parent) for s in facts.related(job, Scope.PROCESS)])
 """
 
 
+@pytest.mark.process
 def test_the_hash_seed_of_the_process_changes_nothing() -> None:
     root = Path(__file__).parents[2]
     told = {

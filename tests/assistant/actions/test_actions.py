@@ -40,6 +40,7 @@ def living(group: int) -> list[int]:
     return out
 
 
+@pytest.mark.process
 def test_intent_before_and_result_after(tmp_path: Path) -> None:
     journal = Journal(f"sqlite:///{tmp_path}/h.db")
     acted = act(command("/bin/sh", "-c", "echo out; echo err >&2; exit 3"), HAND, journal, "incident-one")
@@ -71,6 +72,7 @@ def test_what_destroys_is_never_run(tmp_path: Path) -> None:
     assert journal.of("one") == ()
 
 
+@pytest.mark.process
 def test_a_deadline_ends_all_that_was_started(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     script = f"trap '' TERM; (trap '' TERM; echo $$ >> {pids}; sleep 60) & echo begun; sleep 60"
@@ -82,6 +84,7 @@ def test_a_deadline_ends_all_that_was_started(tmp_path: Path) -> None:
     assert living(int(pids.read_text().split()[0])) == []
 
 
+@pytest.mark.process
 def test_ctrl_c_ends_it_and_is_a_result(tmp_path: Path) -> None:
     script = (
         "import sys; from assistant.actions.acting import act; from assistant.journal import Journal; "
@@ -102,6 +105,7 @@ def test_ctrl_c_ends_it_and_is_a_result(tmp_path: Path) -> None:
     assert kinds == [("intent", None), ("result", "stopped")]
 
 
+@pytest.mark.process
 def test_much_output_keeps_its_head_and_its_tail() -> None:
     result = run([sys.executable, "-c", "print('A' * 100_000 + 'B' * 100_000)"], 30)
     assert result.size == 200_001
@@ -111,6 +115,7 @@ def test_much_output_keeps_its_head_and_its_tail() -> None:
     assert len(result.output) < 2 * HALF + 100
 
 
+@pytest.mark.process
 def test_no_shell_and_an_environment_of_its_own() -> None:
     assert run(["/bin/echo", "$HOME; id"], 10).output == "$HOME; id\n"
     seen = run(["/usr/bin/env"], 10).output
@@ -120,6 +125,7 @@ def test_no_shell_and_an_environment_of_its_own() -> None:
     assert "/evil" not in ours["PATH"]
 
 
+@pytest.mark.process
 def test_what_is_not_there_is_a_result() -> None:
     result = run(["/no/such/program"], 10)
     assert (result.end, result.exit_code) == (End.NOT_STARTED, None)

@@ -185,6 +185,7 @@ def test_a_paste_is_answered(text: str) -> None:
     assert explain(text).headline
 
 
+@pytest.mark.process
 def test_explaining_loads_neither_probes_nor_pydantic() -> None:
     from assistant.find import search
 

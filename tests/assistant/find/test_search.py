@@ -143,6 +143,7 @@ def test_the_index_is_plain_json() -> None:
     ]
 
 
+@pytest.mark.process
 def test_a_search_loads_neither_engine_nor_parsers(tmp_path: Path) -> None:
     """In a process of its own, with the index built: what start-up pays for."""
     own = os.environ | {"GPUDIAG_CACHE_DIR": str(tmp_path)}  # another checkout at work replaces a shared one

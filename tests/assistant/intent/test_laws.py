@@ -8,6 +8,7 @@ import sys
 import unicodedata
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,6 +94,7 @@ def test_names_of_the_inventory_are_nodes() -> None:
     assert understand("does it hang on gpu-burn", hosts=("gpu-12",)).slots.node == ()
 
 
+@pytest.mark.process
 def test_nothing_heavy_is_loaded_to_understand(tmp_path: Path) -> None:
     code = (
         "import sys; from assistant.intent.parse import understand; q = understand('waht is xdi 79'); "

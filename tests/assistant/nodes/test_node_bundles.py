@@ -58,6 +58,7 @@ def children() -> set[int]:
     return {child.pid for child in psutil.Process().children(recursive=True)}
 
 
+@pytest.mark.process
 def test_recordings_are_found_and_read_one_by_one(folder: Path) -> None:
     before = children()
     paths = found_in(str(folder))
@@ -71,6 +72,7 @@ def test_recordings_are_found_and_read_one_by_one(folder: Path) -> None:
     assert children() <= before
 
 
+@pytest.mark.process
 def test_who_gives_up_leaves_no_child(folder: Path) -> None:
     before = children()
 

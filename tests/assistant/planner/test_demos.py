@@ -9,13 +9,13 @@ from assistant.commands.demo import load, names
 from assistant.diagnosis import Diagnosis, diagnose
 from assistant.intent.query import Intent, Query, Slots
 from assistant.planner import Goal, Plan, goal_of, plan
-from knowledge.observation import Observation
+from knowledge.observation import Observation, Scope
 from probes.live import ProbeSpec
 from probes.runner import select
 from rules.loader import load as load_rules
 from rules.model import Usable
 from tests.cases import Faults, each
-from tests.diagnoses import machine
+from tests.diagnoses import few_gpus, incident, machine
 
 DEMOS = [name for name in names() if load(name).get("bundle")]
 QUESTIONS = {
@@ -36,9 +36,17 @@ def probes(name: str) -> tuple[ProbeSpec, ...]:
     return tuple(select(look.recording.probes) if look.recording else select())
 
 
-def told(name: str, ran: frozenset[str]) -> list[Observation]:
-    """What these probes say."""
-    return [o for r in machine(name).results if r.probe in ran for o in r.observations]
+def told(name: str, ran: frozenset[str]) -> tuple[Observation, ...]:
+    """What these probes say, of the GPUs that something was found about and of two others: it is concluded from often."""
+    said = [o for r in machine(name).results if r.probe in ran for o in r.observations]
+    return few_gpus(said, gpus(name))
+
+
+@cache
+def gpus(name: str) -> frozenset[str]:
+    d = incident(name)
+    sick = {part.id for f in d.findings for part in f.subject.ancestors() if part.scope is Scope.GPU}
+    return frozenset(sick | {g.id for g in sorted(d.facts.subjects(Scope.GPU), key=lambda g: g.id)[:2]})
 
 
 def after(name: str, ran: Iterable[str]) -> Diagnosis:

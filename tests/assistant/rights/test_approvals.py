@@ -220,6 +220,7 @@ except RightsError as error:
 """
 
 
+@pytest.mark.process
 def test_of_two_processes_one_wins(tmp_path: Path) -> None:
     url, where = f"sqlite:///{tmp_path}/history.db", tmp_path / "p.toml"
     where.write_text(text())

@@ -161,6 +161,7 @@ def test_a_sick_node(machine: Callable[[], Machine], roots: set[str], symptoms: 
     assert found == {"root": roots, "symptom": symptoms}
 
 
+@pytest.mark.process
 def test_small_shared_memory_explains_what_the_job_says() -> None:
     data = json.loads(sound())
     data["readings"][1]["/dev/shm"] |= {"size": 64 << 20, "free": 60 << 20, "mounted": True}

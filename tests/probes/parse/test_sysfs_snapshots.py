@@ -59,6 +59,7 @@ def parse(form: DocumentFormat, data: Any) -> list[Observation]:
     return form.parse(json.dumps(data), CONTEXT)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", FORMATS)
 @given(data=st.data())
 def test_any_part_may_be_anything(name: str, data: st.DataObject) -> None:
@@ -153,6 +154,7 @@ def test_a_card_that_nothing_computes_on_may_be_one() -> None:
     assert others(document).value == ("0000:7d:00.0",), "one is enough, whatever else is not told"
 
 
+@pytest.mark.process
 def test_the_collector_names_what_tells_no_class(tmp_path: Path) -> None:
     machine = healthy(tmp_path)
     (machine.pci(machine.nics[0]) / "class").unlink()
