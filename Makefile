@@ -26,7 +26,7 @@ quick: $(READY)  ## only the tests that start no process and no server
 	$(BIN)/python -m pytest -n auto --dist worksteal -m unit $(ARGS)
 
 live: $(READY)  ## capture the planted faults anew from real jobs, in place of the recordings that the tests read
-	GPUDIAG_LIVE=check $(BIN)/python -m pytest tests/assistant/capture/test_planted_faults.py $(ARGS)
+	GPUDIAG_LIVE=$${GPUDIAG_LIVE:-check} $(BIN)/python -m pytest tests/assistant/capture/test_planted_faults.py $(ARGS)
 
 # What it finds is kept: as an @example at the law that failed.
 fuzz: $(READY)  ## search at random for what breaks the laws of the tests: no end of examples, make fuzz ARGS=tests/probes/parse

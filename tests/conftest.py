@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -81,12 +82,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.unit)
 
 
+def pytest_collection_finish() -> None:
+    """A worker holds rules, catalogues and diagnoses for all its tests: garbage is not looked for among them each time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(200_000, 20, 100)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Where only `unit` tests were asked for, one that starts a process or listens fails: `make quick` stays quick anywhere."""
+    """A test that starts a process or listens says so by a mark: `make quick` stays quick anywhere."""
     before = len(_begun)
     yield
-    if item.config.option.markexpr == "unit" and _begun[before:]:
+    if _begun[before:] and item.get_closest_marker("unit"):
         pytest.fail(f"not a unit test (mark it process or machine): {', '.join(_begun[before:])}", pytrace=False)
 
 

@@ -1,16 +1,22 @@
 """A server of our own that speaks as OpenAI's does, over loopback, well and badly; and the interpreter that has litellm.
 
-litellm is looked for in GPUDIAG_LLM_PYTHON (an interpreter that has it), in `.llm/` of the checkout, and here itself.
+litellm is looked for in GPUDIAG_LLM_PYTHON (an interpreter that has it), in `.llm/` of the checkout, and here itself. Loading it
+takes 4 CPU seconds: where it is not the subject, `stand_in_python` has a small module of the tests in its place.
 """
 
 from __future__ import annotations
 
+import atexit
+import functools
 import importlib.util
 import json
 import os
+import shutil
 import sys
+import tempfile
 import threading
 import time
+import venv
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,6 +28,7 @@ from assistant.narrate.worker import Worker
 from tests.components import cannot
 
 ROOT = Path(__file__).parent.parent
+STAND_IN = Path(__file__).parent / "assistant/narrate/stand_in"
 FINE = '{"sentences": [{"text": "All is well.", "cites": ["f1"]}]}'
 
 
@@ -34,6 +41,21 @@ def llm_python() -> str:
     if importlib.util.find_spec("litellm") is not None:
         return sys.executable
     return cannot("litellm", "no interpreter with litellm: GPUDIAG_LLM_PYTHON, or make llm in the checkout")
+
+
+@functools.cache
+def stand_in_python() -> str:
+    """An interpreter in a virtual environment whose litellm is that of the tests (`narrate/stand_in`), made once."""
+    folder = Path(tempfile.mkdtemp(prefix="gpudiag-stand-in-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    venv.create(folder, symlinks=True)
+    packages = next(folder.glob("lib/python3*/site-packages"))
+    for module in STAND_IN.glob("*.py"):
+        (packages / module.name).symlink_to(module)
+    (packages / "litellm-1.106.2.dist-info").mkdir()
+    about = "Metadata-Version: 2.1\nName: litellm\nVersion: 1.106.2\n"
+    (packages / "litellm-1.106.2.dist-info/METADATA").write_text(about)
+    return str(folder / "bin/python")
 
 
 @dataclass(frozen=True, slots=True)

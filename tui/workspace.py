@@ -120,7 +120,7 @@ class Workspace(Screen[None]):
     @property
     def narrow(self) -> bool:
         """Whether there is room for one side only."""
-        return self.size.width < BOTH
+        return (self.size or self.app.size).width < BOTH  # it has none before it is laid out
 
     def go(self, name: str) -> None:
         """Show "chat" or a pane, and give it the keys. UsageError for an unknown name."""
@@ -186,9 +186,7 @@ class Workspace(Screen[None]):
 
     def _arrange(self) -> None:
         chat = self.name_shown == "chat"
-        self.set_class(self.narrow, "-narrow")
-        self.set_class(chat, "-chat")
-        self.set_class(not chat, "-pane")
+        self.update_classes({"-narrow": self.narrow, "-chat": chat, "-pane": not chat})
 
     def on_resize(self) -> None:
         """Another size: one side or both."""

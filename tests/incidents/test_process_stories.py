@@ -53,6 +53,7 @@ def found(result: Evaluation) -> set[str]:
 SLURM = "0::/system.slice/gpu-1_slurmstepd.scope/job_{}/step_0/user/task_0"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("cgroup", ["0::/user.slice", SLURM.format(4711), "0::/docker/" + "4c2f0a9b" * 8])
 def test_a_healthy_job_is_silent(tmp_path: Path, cgroup: str) -> None:
     tree = node(tmp_path)

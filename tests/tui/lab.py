@@ -57,6 +57,7 @@ async def running(
     from tui.app import PAUSE, GpudiagApp
 
     app = GpudiagApp(arguments(folder, *words, lang=lang), pause=PAUSE if pause is None else pause)
+    app.animation_level = "none"  # where something glides to is what counts
     async with app.run_test(size=size, notifications=True) as pilot:
         if words:
             await until(pilot, lambda: app.desk.picture.diagnosis is not None or bool(app.desk.picture.trouble))
@@ -89,10 +90,12 @@ def _of_gpus(data: bytes, gpus: Collection[int]) -> bytes:
 async def until(pilot: Pilot[Any], condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
     """Wait until `condition` holds; an AssertionError with the screen when it never does."""
     end = time.monotonic() + seconds
+    wait = 0.02
     while not condition():
         if time.monotonic() > end:
             raise AssertionError("it did not come about:\n" + screen(pilot.app))
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(wait)
+        wait = min(0.1, wait * 1.25)  # most conditions draw the screen: what takes long is looked at less often
     await pilot.pause()
 
 

@@ -58,13 +58,6 @@ async def test_every_row_answers_explain_this(tmp_path: Path) -> None:
         assert all(understood(q) for q in asked), asked
 
 
-async def test_explaining_a_finding_answers_in_the_chat(tmp_path: Path) -> None:
-    async with running(tmp_path, *BUS, "--screen", "findings") as pilot:
-        await pane_of(pilot)
-        await pilot.press("e")
-        await until(pilot, lambda: "It holds because" in screen(pilot.app), 60)
-
-
 async def test_a_value_is_edited_and_the_difference_shown_and_asked(tmp_path: Path) -> None:
     async with running(tmp_path, *HOT) as pilot:
         pane = await pane_of(pilot)
@@ -110,41 +103,52 @@ async def test_escape_supposes_nothing_and_what_was_chosen_is_kept(tmp_path: Pat
         assert pane.kept()["chosen"] == kept["chosen"]
 
 
-async def test_why_not_is_picked_by_its_words(tmp_path: Path) -> None:
+async def test_folded_and_asked_about(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "findings") as pilot:
-        await pane_of(pilot)
-        await pilot.press("n")
-        await until(pilot, lambda: isinstance(pilot.app.screen, WhyNot) and bool(pilot.app.screen.query_one(Grid).rows))
-        await typed(pilot, *"fabric")
-        await until(pilot, lambda: "fabric" in pilot.app.screen.query_one(Grid).filtered)
-        await pilot.press("enter")
-        await until(pilot, lambda: "› why not fabric" in screen(pilot.app), 60)
+        await explaining_a_finding_answers_in_the_chat(pilot)
+        await why_not_is_picked_by_its_words(pilot)
+        await sections_and_the_proof_fold_and_filters_look_into_them(pilot)
 
 
-async def test_sections_and_the_proof_fold_and_filters_look_into_them(tmp_path: Path) -> None:
-    async with running(tmp_path, *BUS, "--screen", "findings") as pilot:
-        pane = await pane_of(pilot)
-        proof = pane.query_one(TreeView)
-        because = next(n for n, b in enumerate(proof.shown) if b.key == "because")
-        y = proof._first[because] + 1  # the line below the blank one
-        await pilot.click(TreeView, offset=(1, y + 1))  # and below the rule above the proof
-        await until(pilot, lambda: proof.branch is not None and proof.branch.key == "because")
-        n = len(proof.shown)
-        assert proof.is_folded(proof.shown[because])
-        await pilot.press("l")
-        await until(pilot, lambda: len(proof.shown) > n)
-        grid = pane.query_one("#outline", Grid)
-        section = next(r for r in grid.shown if str(r.data.kind) == "section")
-        assert grid.select(section.key)
-        grid.focus()
-        n = len(grid.shown)
-        await pilot.press("enter")
-        await until(pilot, lambda: len(grid.shown) > n)
-        await pilot.press("enter")
-        await until(pilot, lambda: len(grid.shown) == n)
-        pane.filter("bus")
-        await pilot.pause()
-        assert all("bus" in grid.text(r) for r in grid.shown)
+async def sections_and_the_proof_fold_and_filters_look_into_them(pilot: Pilot[int]) -> None:
+    pane = await pane_of(pilot)
+    proof = pane.query_one(TreeView)
+    because = next(n for n, b in enumerate(proof.shown) if b.key == "because")
+    y = proof._first[because] + 1  # the line below the blank one
+    await pilot.click(TreeView, offset=(1, y + 1))  # and below the rule above the proof
+    await until(pilot, lambda: proof.branch is not None and proof.branch.key == "because")
+    n = len(proof.shown)
+    assert proof.is_folded(proof.shown[because])
+    await pilot.press("l")
+    await until(pilot, lambda: len(proof.shown) > n)
+    grid = pane.query_one("#outline", Grid)
+    section = next(r for r in grid.shown if str(r.data.kind) == "section")
+    assert grid.select(section.key)
+    grid.focus()
+    n = len(grid.shown)
+    await pilot.press("enter")
+    await until(pilot, lambda: len(grid.shown) > n)
+    await pilot.press("enter")
+    await until(pilot, lambda: len(grid.shown) == n)
+    pane.filter("bus")
+    await pilot.pause()
+    assert all("bus" in grid.text(r) for r in grid.shown)
+
+
+async def why_not_is_picked_by_its_words(pilot: Pilot[int]) -> None:
+    await pane_of(pilot)
+    await pilot.press("n")
+    await until(pilot, lambda: isinstance(pilot.app.screen, WhyNot) and bool(pilot.app.screen.query_one(Grid).rows))
+    await typed(pilot, *"fabric")
+    await until(pilot, lambda: "fabric" in pilot.app.screen.query_one(Grid).filtered)
+    await pilot.press("enter")
+    await until(pilot, lambda: "› why not fabric" in screen(pilot.app), 60)
+
+
+async def explaining_a_finding_answers_in_the_chat(pilot: Pilot[int]) -> None:
+    await pane_of(pilot)
+    await pilot.press("e")
+    await until(pilot, lambda: "It holds because" in screen(pilot.app), 60)
 
 
 async def test_nothing_found_is_told_with_what_was_looked_at(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assistant.config import Llm
-from tests.llm_lab import Model, llm_python, serving
+from tests.llm_lab import Model, serving, stand_in_python
 from tests.tui.lab import BUS, app_of, arguments, until
 from tui.app import GpudiagApp
 from tui.widgets.rows import LETTERED, LETTERS, plain
@@ -30,7 +30,7 @@ def server() -> Iterator[Model]:
 def with_model(server: Model, folder: Path) -> GpudiagApp:
     """The app on a recorded incident, with a model set."""
     args = arguments(folder, *BUS)
-    args.settings = args.settings._replace(llm=Llm("openai/m", server.base, python=llm_python(), deadline=60))
+    args.settings = args.settings._replace(llm=Llm("openai/m", server.base, python=stand_in_python(), deadline=60))
     return GpudiagApp(args)
 
 

@@ -60,95 +60,113 @@ async def test_a_trace_of_the_command_line_is_told_at_once_at_any_size_in_any_la
         await seen(pilot, "算子")
 
 
-async def test_the_views_follow_each_other_and_are_exported(tmp_path: Path) -> None:
+async def test_one_trace_in_all_its_views(tmp_path: Path) -> None:
     async with running(tmp_path, "--trace", STARVED, *BUS, size=(200, 60)) as pilot:
-        await seen(pilot, "DATA-BOUND")
-        await pilot.press("v")
-        shown = await seen(pilot, "UNEVEN", "median 48")
-        assert "░" in shown
-        await pilot.press("v")
-        await seen(pilot, "std dev", "gemm")
-        await pilot.press("v")
-        await seen(pilot, "host own", "aten::")
-        await pilot.press("v")
-        await seen(pilot, "GPU time", "kernel")
-        await pilot.press("V", "V")
-        await seen(pilot, "std dev")
-        target = tmp_path / "kernels.md"
-        await until(pilot, lambda: bool(pane(pilot).query(Grid)) and bool(pane(pilot).query_one(Grid).rows))
-        commands.run(app_of(pilot), f"export {target}")
-        await until(pilot, target.exists)
-        assert "gemm" in target.read_text()
-        pane(pilot).go("iterations")
-        await seen(pilot, "UNEVEN")
-        await pilot.press("d")  # two steps are compared
-        shown = await seen(pilot, "SLOWER", "difference")
-        assert "data loader" in shown
+        await views_follow_each_other_and_are_exported(pilot, tmp_path)
+        await the_flame_graph_zooms_by_key_and_by_click_and_searches(pilot)
+        await a_row_is_explained_from_the_trace_and_the_talk_goes_on_about_it(pilot)
+        pane(pilot).go("kernels")
+        await seen(pilot, "mean", "gemm")
+        await pilot.press("ctrl+q")
+    async with running(tmp_path, *BUS, "--screen", "traces") as pilot:  # what was open is open again
+        await seen(pilot, "mean", "gemm")
+        await until(pilot, lambda: has_keys(pilot))  # the kernels are drawn a moment before they have the keys
+        await pilot.press("o")
+        await seen(pilot, "data-starved/rank0.json.gz", "DATA-BOUND")
 
 
-async def test_the_flame_graph_zooms_by_key_and_by_click_and_searches(tmp_path: Path) -> None:
-    async with running(tmp_path, "--trace", STARVED, *BUS, size=(120, 40)) as pilot:
-        await seen(pilot, "DATA-BOUND")
-        pane(pilot).go("flame")
-        await until(pilot, lambda: bool(pane(pilot).query(Flame)) and pane(pilot).query_one(Flame).icicle is not None)
-        flame = pane(pilot).query_one(Flame)
-        assert flame.has_focus
-        tree = flame.icicle
-        assert tree is not None
-        first = flame.cursor
-        await pilot.press("j", "j", "enter")
-        await pilot.pause()
-        inner = flame.focus_at
-        assert inner == flame.cursor
-        assert tree.frames[inner].depth == 2
-        assert all(box.width == flame.rows[0][0].width for row in flame.rows[:3] for box in row)
-        await pilot.press("backspace")
-        await pilot.pause()
-        assert flame.focus_at == WHOLE
-        await pilot.press("slash", *"gemm", "enter")
-        shown = await seen(pilot, "/gemm:")
-        assert "found" in shown
-        count, time = flame.found
-        assert count
-        assert 0 < time <= tree.total
-        await pilot.press("n")
-        assert "gemm" in tree.frames[flame.cursor].name
-        await pilot.press("escape")
-        await pilot.pause()
-        assert not flame.words
-        assert app_of(pilot).workspace.name_shown == "traces"
-        await pilot.press("g")
-        assert first in {box.frame for row in flame.rows for box in row}
-        box = flame.rows[3][0]
-        await pilot.click(Flame, offset=(box.x, 3))
-        await pilot.pause()
-        assert flame.focus_at == box.frame
-        top = flame.rows[0][0].frame
-        await pilot.click(Flame, offset=(5, 0))  # on a caller: back
-        await pilot.pause()
-        assert flame.focus_at == top
+def has_keys(pilot: Pilot[Any]) -> bool:
+    """Whether keys go to the trace screen."""
+    return pilot.app.focused is not None and pane(pilot) in pilot.app.focused.ancestors_with_self
 
 
-async def test_a_row_is_explained_from_the_trace_and_the_talk_goes_on_about_it(tmp_path: Path) -> None:
-    async with running(tmp_path, "--trace", STARVED, *BUS, size=(200, 60)) as pilot:
-        await seen(pilot, "DATA-BOUND")
-        await pilot.press("j", "j", "j", "e")
-        await seen(pilot, "is the data loader the problem?", "Rank 0: Data-bound")
-        talk = app_of(pilot).desk.talk
-        await until(pilot, lambda: not talk.busy)
-        talk.say("why?", about=app_of(pilot).desk.picture)  # as a sentence that is typed
-        await seen(pilot, "understood: why", "DEGRADED")
-        pane(pilot).go("iterations")
-        await seen(pilot, "UNEVEN")
-        assert pane(pilot).question() == "why is step 6 slow?"
-        for view, kind in (("kernels", "kernel sm90_xmma_gemm"), ("operators", "operator aten::mm")):
-            pane(pilot).go(view)
-            asked = f"how much time does {kind}"
-            await until(pilot, lambda asked=asked: pane(pilot).question().startswith(asked))  # type: ignore[misc]
-            pane(pilot).explain()
-            each = "382 us" if view == "kernels" else "766 us"
-            await until(pilot, lambda each=each: not talk.busy and each in screen(pilot.app))  # type: ignore[misc]
-        assert "Nothing is known here" not in screen(pilot.app)
+async def views_follow_each_other_and_are_exported(pilot: Pilot[Any], folder: Path) -> None:
+    await seen(pilot, "DATA-BOUND")
+    await pilot.press("v")
+    shown = await seen(pilot, "UNEVEN", "median 48")
+    assert "░" in shown
+    await pilot.press("v")
+    await seen(pilot, "std dev", "gemm")
+    await pilot.press("v")
+    await seen(pilot, "host own", "aten::")
+    await pilot.press("v")
+    await seen(pilot, "GPU time", "kernel")
+    await pilot.press("V", "V")
+    await seen(pilot, "std dev")
+    target = folder / "kernels.md"
+    await until(pilot, lambda: bool(pane(pilot).query(Grid)) and bool(pane(pilot).query_one(Grid).rows))
+    commands.run(app_of(pilot), f"export {target}")
+    await until(pilot, target.exists)
+    assert "gemm" in target.read_text()
+    pane(pilot).go("iterations")
+    await seen(pilot, "UNEVEN")
+    await pilot.press("d")  # two steps are compared
+    shown = await seen(pilot, "SLOWER", "difference")
+    assert "data loader" in shown
+
+
+async def the_flame_graph_zooms_by_key_and_by_click_and_searches(pilot: Pilot[Any]) -> None:
+    pane(pilot).go("flame")
+    await until(pilot, lambda: bool(pane(pilot).query(Flame)) and pane(pilot).query_one(Flame).icicle is not None)
+    flame = pane(pilot).query_one(Flame)
+    assert flame.has_focus
+    tree = flame.icicle
+    assert tree is not None
+    first = flame.cursor
+    await pilot.press("j", "j", "enter")
+    await pilot.pause()
+    inner = flame.focus_at
+    assert inner == flame.cursor
+    assert tree.frames[inner].depth == 2
+    assert all(box.width == flame.rows[0][0].width for row in flame.rows[:3] for box in row)
+    await pilot.press("backspace")
+    await pilot.pause()
+    assert flame.focus_at == WHOLE
+    await pilot.press("slash", *"gemm", "enter")
+    shown = await seen(pilot, "/gemm:")
+    assert "found" in shown
+    count, time = flame.found
+    assert count
+    assert 0 < time <= tree.total
+    await pilot.press("n")
+    assert "gemm" in tree.frames[flame.cursor].name
+    await pilot.press("escape")
+    await pilot.pause()
+    assert not flame.words
+    assert app_of(pilot).workspace.name_shown == "traces"
+    await pilot.press("g")
+    assert first in {box.frame for row in flame.rows for box in row}
+    box = flame.rows[3][0]
+    await pilot.click(Flame, offset=(box.x, 3))
+    await pilot.pause()
+    assert flame.focus_at == box.frame
+    top = flame.rows[0][0].frame
+    await pilot.click(Flame, offset=(5, 0))  # on a caller: back
+    await pilot.pause()
+    assert flame.focus_at == top
+
+
+async def a_row_is_explained_from_the_trace_and_the_talk_goes_on_about_it(pilot: Pilot[Any]) -> None:
+    pane(pilot).go("overview")
+    await seen(pilot, "DATA-BOUND", "Where the time went")
+    await until(pilot, lambda: has_keys(pilot))
+    await pilot.press("j", "j", "j", "e")
+    await seen(pilot, "is the data loader the problem?", "Rank 0: Data-bound")
+    talk = app_of(pilot).desk.talk
+    await until(pilot, lambda: not talk.busy)
+    talk.say("why?", about=app_of(pilot).desk.picture)  # as a sentence that is typed
+    await seen(pilot, "understood: why", "DEGRADED")
+    pane(pilot).go("iterations")
+    await seen(pilot, "UNEVEN")
+    assert pane(pilot).question() == "why is step 6 slow?"
+    for view, kind in (("kernels", "kernel sm90_xmma_gemm"), ("operators", "operator aten::mm")):
+        pane(pilot).go(view)
+        asked = f"how much time does {kind}"
+        await until(pilot, lambda asked=asked: pane(pilot).question().startswith(asked))  # type: ignore[misc]
+        pane(pilot).explain()
+        each = "382 us" if view == "kernels" else "766 us"
+        await until(pilot, lambda each=each: not talk.busy and each in screen(pilot.app))  # type: ignore[misc]
+    assert "Nothing is known here" not in screen(pilot.app)
 
 
 async def test_ranks_are_compared_and_chosen(tmp_path: Path) -> None:
@@ -204,7 +222,7 @@ async def test_stacks_and_reports_of_others_are_shown_and_two_files_compared(tmp
         assert pane(pilot).question() == "which kernel is the worst?"
 
 
-async def test_reading_is_given_up(tmp_path: Path) -> None:
+async def test_reading_is_given_up_and_the_app_ends_while_a_trace_is_read_and_leaves_no_process(tmp_path: Path) -> None:
     pipe = tmp_path / "never.json"
     os.mkfifo(pipe)
     async with running(tmp_path, "--trace", str(pipe), *BUS) as pilot:
@@ -212,12 +230,8 @@ async def test_reading_is_given_up(tmp_path: Path) -> None:
         await pilot.press("escape")
         await seen(pilot, "stopped")
         assert app_of(pilot).workspace.name_shown == "traces"
-
-
-async def test_the_app_ends_while_a_trace_is_read_and_leaves_no_process(tmp_path: Path) -> None:
-    pipe = tmp_path / "never.json"
-    os.mkfifo(pipe)
-    async with running(tmp_path, "--trace", str(pipe), *BUS) as pilot:
+        await until(pilot, lambda: not readers(pipe))
+        commands.run(app_of(pilot), f"trace {pipe}")
         await seen(pilot, "Esc stops")
         await until(pilot, lambda: bool(readers(pipe)))
         await pilot.press("ctrl+q")
@@ -237,19 +251,3 @@ def readers(path: Path) -> list[str]:
             if str(path).encode() in words:
                 found.append(entry.name)
     return found
-
-
-async def test_what_was_open_is_open_again(tmp_path: Path) -> None:
-    async with running(tmp_path, "--trace", STARVED, *BUS) as pilot:
-        await seen(pilot, "DATA-BOUND")
-        pane(pilot).go("kernels")
-        await seen(pilot, "mean", "gemm")
-        await pilot.press("ctrl+q")
-    async with running(tmp_path, *BUS, "--screen", "traces") as pilot:
-        await seen(pilot, "mean", "gemm")
-        # The kernels are drawn a moment before they have the keys.
-        await until(
-            pilot, lambda: pilot.app.focused is not None and pane(pilot) in pilot.app.focused.ancestors_with_self
-        )
-        await pilot.press("o")
-        await seen(pilot, "data-starved/rank0.json.gz", "DATA-BOUND")

@@ -8,7 +8,6 @@ import pty
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,8 @@ import pytest
 from assistant.journal import Journal
 from tests import nvml_lab
 from tests.active_lab import Lab
-from tests.conftest import ROOT, Answer, Gpudiag
+from tests.command_server import CommandServer
+from tests.conftest import Answer, Gpudiag
 
 # A machine of its own has other findings: of its disks, its clock, its kernel log. What is judged here is what tests tell.
 AREAS = ("active.", "benchmark.", "gpu.active.", "node.dcgm.", "dcgm")
@@ -98,7 +98,9 @@ def test_a_dry_run_tells_the_cost_and_starts_nothing(run: Run, lab: Lab) -> None
     assert not lab.called()
 
 
-def test_healthy_hardware_has_nothing_above_info(run: Run) -> None:
+def test_what_hardware_reaches_is_judged_kept_compared_and_recorded(
+    run: Run, lab: Lab, tmp_path: Path, gpudiag: Gpudiag
+) -> None:
     got = run("nvbandwidth", "nccl-tests", "--yes", "--format", "json")
     said = json.loads(got.out)
     assert [t["outcomes"] for t in said["tests"]] == [["ended"], ["ended"]]
@@ -107,10 +109,16 @@ def test_healthy_hardware_has_nothing_above_info(run: Run) -> None:
     assert (busbw["typical"], busbw["value"] > 470) == (480, True)
     assert {m["typical"] for m in said["measured"] if m["fact"] == "benchmark.h2d"} == {55}
 
+    # what was begun, and how it ended
+    intent, result, *others = Journal(f"sqlite:///{tmp_path}/data/gpudiag/history.db").records()
+    assert (intent.kind, intent.data["what"], intent.data["consent"]) == ("intent", "test:nvbandwidth", "--yes")
+    assert "nvbandwidth" in str(intent.data["argv"])
+    assert (result.kind, result.subject, result.data["outcome"]) == ("result", intent.subject, "ended")
+    assert [(r.kind, r.subject == intent.subject) for r in others] == [("intent", False), ("result", False)]
 
-def test_sick_hardware_is_named_with_what_it_should_reach(run: Run, lab: Lab) -> None:
     lab.prints("nvbandwidth", "nvbandwidth.sick8.txt")
-    got = run("nvbandwidth", "--yes", "--format", "json")
+    bundle = tmp_path / "test.tar.gz"
+    got = run("nvbandwidth", "--yes", "--format", "json", "--record", str(bundle))
     assert got.code == 1
     said = json.loads(got.out)
     found = {(f["rule"], f["subject"]["id"], f["role"]) for f in ours(said["diagnosis"])}
@@ -118,32 +126,12 @@ def test_sick_hardware_is_named_with_what_it_should_reach(run: Run, lab: Lab) ->
     assert ("host-copy-slower-than-peers", "0000:9a:00.0", "symptom") in found
     assert ("peer-copy-below-nvlink", "0000:ca:00.0", "root") in found
     assert len({f for f in found if f[0] == "peer-copy-below-nvlink"}) == 1
-    text = run("nvbandwidth", "--yes").out
-    assert "24.1 (GPU 0000:9a:00.0) to 55.33 GB/s" in " ".join(text.split())
-    assert "about 55 GB/s" in text
-
-
-def test_the_history_tells_what_it_reached_before(run: Run, lab: Lab, tmp_path: Path) -> None:
-    assert run("nvbandwidth", "--yes").code in (0, 1, 3)
-    intent, result = Journal(
-        f"sqlite:///{tmp_path}/data/gpudiag/history.db"
-    ).records()  # what was begun, and how it ended
-    assert (intent.kind, intent.data["what"], intent.data["consent"]) == ("intent", "test:nvbandwidth", "--yes")
-    assert "nvbandwidth" in str(intent.data["argv"])
-    assert (result.kind, result.subject, result.data["outcome"]) == ("result", intent.subject, "ended")
-    lab.prints("nvbandwidth", "nvbandwidth.sick8.txt")
-    said = json.loads(run("nvbandwidth", "--yes", "--format", "json").out)
     changed = {m["subject"]["id"]: m["change_percent"] for m in said["measured"] if m["fact"] == "benchmark.h2d"}
     assert changed["0000:9a:00.0"] == pytest.approx(-56.4, abs=0.1)
     assert changed["0000:1a:00.0"] == 0
-    rules = {(f["rule"], f["subject"]["id"]) for f in ours(said["diagnosis"])}
+    rules = {(rule, gpu) for rule, gpu, _ in found}
     assert {("host-copy-slower-than-before", "0000:9a:00.0"), ("peer-copy-slower-than-before", "0000:ca:00.0")} <= rules
 
-
-def test_a_recording_gives_the_same_answer(run: Run, lab: Lab, tmp_path: Path, gpudiag: Gpudiag) -> None:
-    lab.prints("nvbandwidth", "nvbandwidth.sick8.txt")
-    bundle = tmp_path / "test.tar.gz"
-    said = json.loads(run("nvbandwidth", "--yes", "--format", "json", "--record", str(bundle)).out)
     again = json.loads(gpudiag("check", "--bundle", str(bundle), "--format", "json").out)
     assert again["findings"] == said["diagnosis"]["findings"]
     assert again["as_of"] == said["diagnosis"]["as_of"]
@@ -157,8 +145,6 @@ def test_gpus_in_use_are_left_alone_and_the_idle_ones_named(run: Run, lab: Lab) 
     assert "GPU 3 is in use" in got.out
     assert "--gpu 0,1,2,4,5,6,7 tests the idle ones" in got.out
     assert not lab.called()
-    assert run("nvbandwidth", "--yes", "--gpu", "0,1", "--gpu", "2").code in (0, 1, 3)
-    assert len(lab.called()) == 1
 
 
 def test_who_cannot_look_is_told_so(run: Run, lab: Lab) -> None:
@@ -183,9 +169,14 @@ def test_asked_wrongly(run: Run, lab: Lab, words: tuple[str, ...], hint: str) ->
     assert not lab.called()
 
 
-def test_a_tool_that_fails_is_no_result(run: Run, lab: Lab) -> None:
-    lab.tool("nvbandwidth", "echo 'CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected' >&2; exit 1")
-    got = run("nvbandwidth", "--yes", "--format", "json")
+def test_on_idle_gpus_beside_one_in_use_a_tool_that_fails_is_no_result(run: Run, lab: Lab) -> None:
+    lab.rows[3]["util"] = "88"
+    lab.write()
+    fails = "echo 'CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected' >&2; exit 1"
+    lab.tool("nvbandwidth", f"echo nvbandwidth >> {lab.state}/called; {fails}")
+    got = run("nvbandwidth", "--yes", "--gpu", "0,1", "--gpu", "2", "--format", "json")
+    assert got.code in (0, 1, 3)
+    assert len(lab.called()) == 1
     said = json.loads(got.out)
     assert "active-test-tool-failed" in {f["rule"] for f in ours(said["diagnosis"])}
     assert "CUDA_ERROR_NO_DEVICE" in said["tests"][0]["why"]
@@ -242,11 +233,10 @@ def test_in_a_conversation_a_yes_runs_it_and_its_findings_are_there(
 class Keyboard:
     """The command on a terminal."""
 
-    def __init__(self, env: dict[str, str], *words: str) -> None:
-        self.child, self.fd = pty.fork()
-        if self.child == 0:
-            os.chdir(ROOT)
-            os.execve(sys.executable, [sys.executable, "-m", "assistant", "test", *words], env)
+    def __init__(self, server: CommandServer, env: dict[str, str], *words: str) -> None:
+        self.fd, theirs = pty.openpty()
+        self.child = server.begin(["test", *words], [theirs] * 3, env=env, session=True)
+        os.close(theirs)
         self.seen = ""
 
     def until(self, text: str, seconds: float = 40.0) -> None:
@@ -268,7 +258,8 @@ class Keyboard:
                 self.seen += part.decode(errors="replace")
         except OSError:  # the terminal has gone
             pass
-        return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+        os.close(self.fd)
+        return self.child.wait()
 
 
 @pytest.fixture
@@ -277,8 +268,11 @@ def env(lab: Lab, nvml: str, tmp_path: Path, clean_environment: dict[str, str]) 
                                 "XDG_STATE_HOME": str(tmp_path / "s"), "TERM": "xterm"}  # fmt: skip
 
 
-def test_on_a_terminal_it_asks_and_no_is_the_default(lab: Lab, env: dict[str, str]) -> None:
-    keys = Keyboard(env, "nvbandwidth")
+@pytest.mark.process
+def test_on_a_terminal_it_asks_and_no_is_the_default(
+    lab: Lab, env: dict[str, str], command_server: CommandServer
+) -> None:
+    keys = Keyboard(command_server, env, "nvbandwidth")
     keys.until("Go on? [y/N]")
     assert "about 30 seconds" in keys.seen
     keys.type("\n")
@@ -287,23 +281,30 @@ def test_on_a_terminal_it_asks_and_no_is_the_default(lab: Lab, env: dict[str, st
     assert not lab.called()
 
 
-def test_a_typed_yes_starts_it_with_progress_of_its_own(lab: Lab, env: dict[str, str]) -> None:
-    lab.prints("nvbandwidth", "nvbandwidth.healthy8.txt", before="echo 'Running device_to_host_memcpy_ce.'; sleep 1.5")
-    keys = Keyboard(env, "nvbandwidth")
+@pytest.mark.process
+def test_a_typed_yes_starts_it_with_progress_of_its_own(
+    lab: Lab, env: dict[str, str], command_server: CommandServer
+) -> None:
+    lab.prints("nvbandwidth", "nvbandwidth.sick8.txt", before="echo 'Running device_to_host_memcpy_ce.'; sleep 1.5")
+    keys = Keyboard(command_server, env, "nvbandwidth")
     keys.until("Go on? [y/N]")
     keys.type("yes\n")
     keys.until("nvbandwidth (1/1) 33 %")
-    assert keys.end() in (0, 1, 3)
+    assert keys.end() == 1
     assert len(lab.called()) == 1
+    said = " ".join(keys.seen.split())
+    assert "24.1 (GPU 0000:9a:00.0) to 55.33 GB/s" in said
+    assert "about 55 GB/s" in said
 
 
-def test_ctrl_c_ends_all_of_it(lab: Lab, env: dict[str, str]) -> None:
+@pytest.mark.process
+def test_ctrl_c_ends_all_of_it(lab: Lab, env: dict[str, str], command_server: CommandServer) -> None:
     lab.prints(
         "nvbandwidth",
         "nvbandwidth.healthy8.txt",
         before=f"echo $$ >> {lab.state}/pids; sleep 90 & echo $! >> {lab.state}/pids; wait",
     )
-    keys = Keyboard(env, "nvbandwidth", "nccl-tests", "--yes")
+    keys = Keyboard(command_server, env, "nvbandwidth", "nccl-tests", "--yes")
     end = time.monotonic() + 40
     while not (lab.state / "pids").exists() or len((lab.state / "pids").read_text().split()) < 2:
         assert time.monotonic() < end
@@ -315,7 +316,8 @@ def test_ctrl_c_ends_all_of_it(lab: Lab, env: dict[str, str]) -> None:
     assert len(lab.called()) == 1  # no other test is begun
 
 
-def test_a_job_that_comes_ends_it(lab: Lab, env: dict[str, str]) -> None:
+@pytest.mark.process
+def test_a_job_that_comes_ends_it(lab: Lab, run: Run) -> None:
     other = subprocess.Popen(["sleep", "90"])
     try:
         lab.prints(
@@ -323,13 +325,12 @@ def test_a_job_that_comes_ends_it(lab: Lab, env: dict[str, str]) -> None:
             "nvbandwidth.healthy8.txt",
             before=f"echo 'GPU-00000002-1111-2222-3333-444444444444, {other.pid}, python3, 9' > {lab.state}/apps; sleep 90",
         )
-        done = subprocess.run([sys.executable, "-m", "assistant", "test", "nvbandwidth", "--yes", "--format", "json"], env=env,
-                              cwd=ROOT, capture_output=True, timeout=90, check=False)  # fmt: skip
+        done = run("nvbandwidth", "--yes", "--format", "json")
     finally:
         other.send_signal(signal.SIGKILL)
         other.wait()
-    said = json.loads(done.stdout)
+    said = json.loads(done.out)
     assert said["tests"][0]["outcomes"] == ["job"]
     assert f"process {other.pid} (python3)" in said["tests"][0]["why"]
     assert not said["measured"]
-    assert done.returncode in (1, 3)
+    assert done.code in (1, 3)

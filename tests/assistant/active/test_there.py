@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,8 @@ from probes.live_host import LiveHost
 from probes.remote.remote_host import RemoteHost
 from tests import nvml_lab
 from tests.active_lab import Lab
-from tests.conftest import ROOT, Gpudiag
+from tests.command_server import CommandServer
+from tests.conftest import Gpudiag
 from tests.probes.remote.sshd_lab import Sshd, free_port
 
 NVBANDWIDTH = next(t for t in all_tests() if t.name == "nvbandwidth")
@@ -131,34 +131,15 @@ def test_what_starts_nothing(
     assert not lab.called()
 
 
+@pytest.mark.process
 def test_ctrl_c_ends_it_there_and_keeps_what_there_is(
-    clean_environment: dict[str, str], env: dict[str, str], lab: Lab
+    command_server: CommandServer, clean_environment: dict[str, str], env: dict[str, str], lab: Lab
 ) -> None:
     lab.prints("nvbandwidth", "nvbandwidth.healthy8.txt", before=SLOW.format(lab.state))
-    words = [
-        sys.executable,
-        "-m",
-        "assistant",
-        "test",
-        "--host",
-        "gpu-12",
-        "nvbandwidth",
-        "--yes",
-        "--format",
-        "json",
-        "--budget",
-        "5",
-    ]
-    child = subprocess.Popen(
-        words,
-        env=clean_environment | env,
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+    words = ["test", "--host", "gpu-12", "nvbandwidth", "--yes", "--format", "json", "--budget", "5"]
+    child = command_server.start(words, env=clean_environment | env)
     until(lambda: len(pids(lab)) == 2)
-    os.kill(child.pid, signal.SIGINT)
+    child.send_signal(signal.SIGINT)
     out, errors = child.communicate(timeout=60)
     said = json.loads(out)
     assert [t["outcomes"] for t in said["tests"]] == [["cancelled"]], errors
@@ -177,6 +158,7 @@ def snapshot(host: RemoteHost, cancel: Event) -> dict[str, object]:
     return dict(json.loads(reply.text))
 
 
+@pytest.mark.process
 def test_a_job_that_appears_there_ends_it(server: Sshd, lab: Lab) -> None:
     lab.prints("nvbandwidth", "nvbandwidth.healthy8.txt", before=SLOW.format(lab.state))
     other = subprocess.Popen(["sleep", "90"])
@@ -198,6 +180,7 @@ def test_a_job_that_appears_there_ends_it(server: Sshd, lab: Lab) -> None:
     assert not pids(lab)
 
 
+@pytest.mark.process
 def test_what_was_printed_until_it_was_broken_off_is_kept(server: Sshd, lab: Lab) -> None:
     lab.prints("nvbandwidth", "nvbandwidth.healthy8.txt", before=SLOW.format(lab.state))
     cancel = Event()
@@ -218,6 +201,7 @@ def test_what_was_printed_until_it_was_broken_off_is_kept(server: Sshd, lab: Lab
     assert not pids(lab)
 
 
+@pytest.mark.process
 def test_a_line_that_ends_ends_the_test(server: Sshd, lab: Lab) -> None:
     lab.prints("nvbandwidth", "nvbandwidth.healthy8.txt", before=SLOW.format(lab.state))
     host = RemoteHost(server.reach("gpu-12"), budget=60).connect()

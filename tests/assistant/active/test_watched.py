@@ -22,6 +22,7 @@ def lab(tmp_path: Path) -> Lab:
     return Lab(tmp_path)
 
 
+@pytest.mark.process
 def test_lines_are_told_as_they_come_and_time_as_it_goes(lab: Lab) -> None:
     lab.prints("nvbandwidth", "nvbandwidth.two.txt", before="echo 'Running device_to_host_memcpy_ce.'; sleep 0.8")
     told: list[dict[str, Any]] = []
@@ -34,6 +35,7 @@ def test_lines_are_told_as_they_come_and_time_as_it_goes(lab: Lab) -> None:
     assert {} in told
 
 
+@pytest.mark.process
 def test_broken_off_it_gives_what_there_is(lab: Lab) -> None:
     lab.prints("nvbandwidth", "nvbandwidth.two.txt", before=f"echo $$ > {lab.state}/pid; sleep 60")
     cancel = threading.Event()
@@ -61,6 +63,7 @@ def test_other_collectors_and_files_are_those_of_the_machine() -> None:
     assert before <= host.as_of <= time.time_ns()
 
 
+@pytest.mark.process
 def test_a_collector_that_is_killed_is_a_failure_that_is_told(lab: Lab) -> None:
     lab.prints("nvbandwidth", "nvbandwidth.two.txt", before=f"echo $$ > {lab.state}/pid; kill -9 $PPID; sleep 60")
     reply = Watched(ReplayHost("n1"), lambda _: None, threading.Event(), lab.environ).snapshot(

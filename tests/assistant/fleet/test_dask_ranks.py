@@ -47,6 +47,7 @@ def states(fleet: Fleet) -> list[State]:
     return [s.state for s in fleet.statuses]
 
 
+@pytest.mark.process
 def test_ranks_are_compared_over_workers(tmp_path: Path) -> None:
     from tests.trace_jobs import Cluster
 
@@ -63,37 +64,35 @@ def test_ranks_are_compared_over_workers(tmp_path: Path) -> None:
     assert reasons(fleet) == {State.DONE: 3, State.FAILED: 1}
 
 
-def test_one_kills_its_worker_one_is_missing_one_raises(tmp_path: Path) -> None:
-    again = tmp_path / "again"
+@pytest.mark.process
+def test_one_kills_its_worker_one_is_missing_one_raises_and_some_name_a_host(tmp_path: Path) -> None:
+    again, here = tmp_path / "again", socket.gethostname()
     paths = files(tmp_path, a="one", c="die", d=f"die-once {again}", e="raise", f="two")
-    fleet = analyse([*paths, str(tmp_path / "none")], "local:3", 120, work=behave)
-    assert states(fleet) == [State.DONE, State.LOST, State.DONE, State.FAILED, State.DONE, State.INVISIBLE]
-    assert fleet.values == ("one", "die-once", "two")
+    none, elsewhere = str(tmp_path / "none"), f"elsewhere.example:{paths[0]}"
+    fleet = analyse(
+        [*paths, none, f"{here}:{paths[0]}", f"localhost:{paths[4]}", elsewhere], "local:2", 120, work=behave
+    )
+    assert states(fleet)[:6] == [State.DONE, State.LOST, State.DONE, State.FAILED, State.DONE, State.INVISIBLE]
+    assert states(fleet)[6:] == [State.DONE, State.DONE, State.INVISIBLE]
+    assert fleet.values == ("one", "die-once", "two", "one", "two")
+    assert fleet.statuses[6].host == here
     said = fleet.failed()
     assert "died 2 times" in said[paths[1]]
     assert said[paths[3]] == "ValueError: no such tensor"
-    assert "sees the file" in said[str(tmp_path / "none")]
+    assert "sees the file" in said[none]
+    assert "no worker runs on elsewhere.example" in said[elsewhere]
 
 
+@pytest.mark.process
 def test_one_hangs_and_the_others_are_kept(tmp_path: Path) -> None:
     paths = files(tmp_path, a="hang", b="one", c="two", d="hang", e="three")
     began = time.monotonic()
-    fleet = analyse(paths, "local:2", 15, work=behave)
+    fleet = analyse(paths, "local:2", 12, work=behave)
     assert states(fleet)[:3] == [State.LATE, State.DONE, State.DONE]
     assert states(fleet)[3:] == [State.LATE, State.LATE]  # both workers hang by then
     assert "not done" in fleet.failed()[paths[0]]
     assert "not begun" in fleet.failed()[paths[4]]
     assert time.monotonic() - began < 90  # hanging work ends with the cluster: a bound, no measurement
-
-
-def test_paths_on_hosts(tmp_path: Path) -> None:
-    (path,) = files(tmp_path, a="one")
-    fleet = analyse(
-        [f"{socket.gethostname()}:{path}", f"localhost:{path}", f"elsewhere.example:{path}"], "local:1", 30, work=behave
-    )
-    assert states(fleet) == [State.DONE, State.DONE, State.INVISIBLE]
-    assert fleet.statuses[0].host == socket.gethostname()
-    assert "no worker runs on elsewhere.example" in fleet.failed()[f"elsewhere.example:{path}"]
 
 
 @pytest.fixture
@@ -116,18 +115,14 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes
         process.wait()
 
 
-def test_a_scheduler_that_was_there_stays(scheduler: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path) -> None:
+def test_a_scheduler_that_was_there_stays_and_nobody_waits_for_workers_that_are_gone_for_good(
+    scheduler: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+) -> None:
     address, started = scheduler
     paths = files(tmp_path, a="one", b="two")
     for _ in range(2):
         assert analyse(paths, address, 60, work=behave).values == ("one", "two")
     assert all(p.poll() is None for p in started)
-
-
-def test_nobody_waits_for_workers_that_are_gone_for_good(
-    scheduler: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
-) -> None:
-    address, _ = scheduler
     paths = files(tmp_path, a="one", b="die", c="die", d="die")
     fleet = analyse(paths, address, 60, work=behave)
     assert fleet.statuses[0].state in (State.DONE, State.LOST)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +20,7 @@ import pytest
 
 from assistant.incidents.book import Book
 from assistant.incidents.fold import Incident
+from tests.command_server import Command, CommandServer
 from tests.components import component
 from tests.conftest import ROOT
 
@@ -101,6 +102,18 @@ def process(argv: list[str], log: Path, **more: Any) -> Iterator[subprocess.Pope
             child.kill()
 
 
+@contextmanager
+def listener(server: CommandServer, words: list[str], log: Path, environment: dict[str, str]) -> Iterator[Command]:
+    """``gpudiag WORDS``, with what it says in a file."""
+    with log.open("ab") as out, Path(os.devnull).open("rb") as nothing:
+        child = server.begin(words, [nothing.fileno(), out.fileno(), out.fileno()], env=environment)
+        try:
+            yield child
+        finally:
+            child.kill()
+            child.wait()
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> tuple[Path, int]:
     """A folder with the token, and the port for the listener."""
@@ -122,29 +135,20 @@ def manager(place: tuple[Path, int]) -> Iterator[Manager]:
         yield here
 
 
+@pytest.mark.process
 def test_grouped_repeated_resolved_and_after_an_outage(
-    manager: Manager, place: tuple[Path, int], clean_environment: dict[str, str]
+    manager: Manager, place: tuple[Path, int], clean_environment: dict[str, str], command_server: CommandServer
 ) -> None:
     folder, port = place
     address = f"sqlite:///{folder}/history.db"
     book, environment = Book(address), clean_environment | {"GPUDIAG_HISTORY_URL": address}
-    argv = [
-        sys.executable,
-        "-m",
-        "assistant",
-        "incident",
-        "listen",
-        "--address",
-        f"127.0.0.1:{port}",
-        "--token-file",
-        f"{folder}/token",
-    ]
+    words = ["incident", "listen", "--address", f"127.0.0.1:{port}", "--token-file", f"{folder}/token"]
 
     def state(number: int) -> tuple[str, int]:
         found = {i.number: i for i in book.incidents()}.get(number, Incident())
         return str(found.status), sum(e.kind == "alert" for e in found.events)
 
-    with process(argv, folder / "listen.log", env=environment, cwd=ROOT):
+    with listener(command_server, words, folder / "listen.log", environment):
         lost = {"rule": "gpu-fell-off-bus", "subject": "gpu 0000:3b:00.0", "xid": "79", "severity": "critical"}
         manager.fire("GpuLost", "gpu-12:9400", **lost)
         manager.fire("GpuLost", "gpu-13:9400", gpu="3")
@@ -164,7 +168,7 @@ def test_grouped_repeated_resolved_and_after_an_outage(
     failed = manager.sent("notification_requests_failed_total")
     until(lambda: manager.sent("notification_requests_failed_total") > failed, "nobody listens")
     assert state(1) == ("open", 3)
-    with process(argv, folder / "listen.log", env=environment, cwd=ROOT) as again:
+    with listener(command_server, words, folder / "listen.log", environment) as again:
         until(lambda: state(1) == ("mitigated", 4), "told again once somebody listens")
         manager.fire("GpuLost", "gpu-12:9400", **lost)
         until(lambda: state(1) == ("open", 5), "it fires again")
@@ -174,8 +178,9 @@ def test_grouped_repeated_resolved_and_after_an_outage(
     assert "refused" not in (folder / "listen.log").read_text()
 
 
+@pytest.mark.process
 def test_a_wrong_token_and_a_history_that_is_away_are_seen_in_its_metrics(
-    manager: Manager, place: tuple[Path, int], clean_environment: dict[str, str]
+    manager: Manager, place: tuple[Path, int], clean_environment: dict[str, str], command_server: CommandServer
 ) -> None:
     folder, port = place
     data = folder / "data"
@@ -183,14 +188,10 @@ def test_a_wrong_token_and_a_history_that_is_away_are_seen_in_its_metrics(
     environment = clean_environment | {"GPUDIAG_HISTORY_URL": f"sqlite:///{data}/history.db"}
     words = ["incident", "listen", "--address", f"127.0.0.1:{port}", "--token-file"]
     (folder / "other").write_text("another-token-than-that-one")
-    with process(
-        [sys.executable, "-m", "assistant", *words, f"{folder}/other"], folder / "listen.log", env=environment, cwd=ROOT
-    ):
+    with listener(command_server, [*words, f"{folder}/other"], folder / "listen.log", environment):
         manager.fire("GpuLost", "gpu-12:9400")
         until(lambda: "401" in (folder / "listen.log").read_text(), "the token is another one")
-    with process(
-        [sys.executable, "-m", "assistant", *words, f"{folder}/token"], folder / "listen.log", env=environment, cwd=ROOT
-    ):
+    with listener(command_server, [*words, f"{folder}/token"], folder / "listen.log", environment):
         until(lambda: "503" in (folder / "listen.log").read_text(), "the history cannot be used")
         data.unlink()
         until(lambda: len(Book(environment["GPUDIAG_HISTORY_URL"]).incidents()) == 1, "it was told again")
@@ -206,6 +207,7 @@ def blocks() -> tuple[str, str]:
     return receiver, rules
 
 
+@pytest.mark.process
 def test_the_receiver_of_the_page_is_one(tmp_path: Path) -> None:
     component("alertmanager")
     amtool = shutil.which("amtool")
@@ -217,6 +219,7 @@ def test_the_receiver_of_the_page_is_one(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.process
 def test_the_rule_of_the_page_gives_the_labels_that_are_read(tmp_path: Path) -> None:
     promtool = component("promtool")
     (tmp_path / "rules.yml").write_text(blocks()[1])

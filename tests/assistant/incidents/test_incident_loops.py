@@ -113,6 +113,7 @@ def state(book: Book) -> str:
     return str(book.incident(1).steps["looped", "wait"].state)
 
 
+@pytest.mark.process
 def test_a_loop_ends_once_it_holds(book: Book, tmp_path: Path) -> None:
     slept: list[float] = []
     person = Person("y")
@@ -121,6 +122,7 @@ def test_a_loop_ends_once_it_holds(book: Book, tmp_path: Path) -> None:
     assert person.said.count("waited") == 2
 
 
+@pytest.mark.process
 def test_a_loop_ends_at_its_bound_and_leads_on(book: Book, tmp_path: Path) -> None:
     slept: list[float] = []
     person = Person("y")
@@ -133,6 +135,7 @@ def test_a_loop_ends_at_its_bound_and_leads_on(book: Book, tmp_path: Path) -> No
     assert rounds == [1, 2, 3]
 
 
+@pytest.mark.process
 def test_what_is_not_known_leaves_nothing_out_and_makes_nothing_true(book: Book, tmp_path: Path) -> None:
     slept: list[float] = []
     person = Person("y")
@@ -150,6 +153,7 @@ def test_what_does_not_hold_is_left_out_with_its_reason(book: Book, tmp_path: Pa
     assert "does not hold (0)" in book.incident(1).steps["looped", "wait"].text
 
 
+@pytest.mark.process
 def test_without_a_journal_nothing_runs_and_the_step_is_left(book: Book, tmp_path: Path) -> None:
     person = Person("y")
     one = Walk(book, 1, ALICE, Journal("off"), Counting(1), person, Way("n1", True))

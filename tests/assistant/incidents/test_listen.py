@@ -8,8 +8,6 @@ import os
 import signal
 import socket
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +26,7 @@ from assistant.incidents.listen import PATH, WAITING, Intake, Listener, Manner, 
 from knowledge.errors import UsageError
 from knowledge.language import Text
 from tests.assistant.incidents.alert_lab import KNOWS, LOST, alert, message
+from tests.command_server import Command, CommandServer
 from tests.conftest import ROOT, Gpudiag
 
 TOKEN = "5f2c6a1b9d3e4f70"
@@ -75,6 +74,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         served.listener.close()
 
 
+@pytest.mark.process
 def test_from_the_first_message_to_a_new_incident(serve: Serve) -> None:
     s = serve()
     assert s.post(message([alert("a", **LOST)])) == (200, {"incident": 1, "new": True, "added": 3})
@@ -92,6 +92,7 @@ def test_from_the_first_message_to_a_new_incident(serve: Serve) -> None:
     assert [o.incident.number for o in s.taken] == [1, 1, 1, 1, 1, 1, 2, 3]
 
 
+@pytest.mark.process
 def test_a_listener_that_begins_anew_knows_its_groups(serve: Serve) -> None:
     first = serve()
     first.post(message([alert("a")]))
@@ -102,6 +103,7 @@ def test_a_listener_that_begins_anew_knows_its_groups(serve: Serve) -> None:
     assert second.post(message([alert("b", "resolved")], key="another"))[1] == {"incident": 2, "new": False, "added": 2}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("body", "headers", "status", "why"),
     [
@@ -134,6 +136,7 @@ def test_what_is_none_of_alertmanagers_messages_is_refused_for_good(
     assert s.post(message([alert("a")]))[0] == 200
 
 
+@pytest.mark.process
 def test_only_who_has_the_token_may_post(serve: Serve) -> None:
     s = serve(token=TOKEN)
     body = message([alert("a")])
@@ -149,6 +152,7 @@ def test_only_who_has_the_token_may_post(serve: Serve) -> None:
     assert s.post(None, "/-/healthy", "GET") == (200, {"status": "ok"})
 
 
+@pytest.mark.process
 def test_slow_and_silent_senders_hold_up_nobody(serve: Serve) -> None:
     s = serve(read=0.3, patience=2.0)
     lines = [socket.create_connection(("127.0.0.1", s.port)) for _ in range(60)]  # more than there may be at a time
@@ -174,6 +178,7 @@ def test_slow_and_silent_senders_hold_up_nobody(serve: Serve) -> None:
         line.close()
 
 
+@pytest.mark.process
 def test_many_at_once_lose_and_double_nothing(serve: Serve) -> None:
     s = serve()
     bodies = [message([alert(f"f{n}", "firing", n) for n in range(i % 8 + 1)], key=f"group {i % 6}") for i in range(48)]
@@ -189,6 +194,7 @@ def test_many_at_once_lose_and_double_nothing(serve: Serve) -> None:
         assert len(told) == len({(e.data["fingerprint"], e.data["starts"]) for e in told}) > 0
 
 
+@pytest.mark.process
 def test_no_more_wait_than_there_are_places_for(serve: Serve, tmp_path: Path) -> None:
     s = serve()
     s.post(message([alert("a")]))
@@ -205,6 +211,7 @@ def test_no_more_wait_than_there_are_places_for(serve: Serve, tmp_path: Path) ->
         assert sum(w.result()[0] == 200 for w in waiting) >= WAITING // 2
 
 
+@pytest.mark.process
 def test_it_comes_again_while_the_history_cannot_be_used(serve: Serve, tmp_path: Path) -> None:
     place = tmp_path / "data"
     place.write_text("a file, where a folder is wanted")
@@ -238,6 +245,7 @@ def test_two_listeners_make_one_incident_of_a_group(tmp_path: Path) -> None:
 # --- a check ------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_a_check_gives_the_incident_its_cause_once(tmp_path: Path, clean_environment: dict[str, str]) -> None:
     url = f"sqlite:///{tmp_path}/history.db"
     book, said = Book(url), list[Text]()
@@ -265,6 +273,7 @@ def test_a_check_gives_the_incident_its_cause_once(tmp_path: Path, clean_environ
     assert book.incident(2).events[-1].data == {"name": "check", "host": "gpu-12", "see": 1}
 
 
+@pytest.mark.process
 def test_a_check_that_fails_is_told_in_the_incident(tmp_path: Path, clean_environment: dict[str, str]) -> None:
     book, said = Book(f"sqlite:///{tmp_path}/history.db"), list[Text]()
     from assistant.incidents.alert_message import read
@@ -310,33 +319,30 @@ def test_loopback_is_what_only_this_machine_reaches() -> None:
 
 
 @contextmanager
-def listening(environment: dict[str, str], *words: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def listening(server: CommandServer, environment: dict[str, str], *words: str) -> Iterator[tuple[Command, int]]:
     """The command as a process of its own, and the port that it says it listens on."""
-    argv = [sys.executable, "-m", "assistant", "incident", "listen", "--address", "127.0.0.1:0", *words]
-    child = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True, cwd=ROOT)
-    try:
-        assert child.stderr is not None
-        line = child.stderr.readline()
-        yield child, int(line.rpartition(":")[2].partition("/")[0])
-    finally:
-        child.kill()
-        child.wait(10)
-        assert child.stderr is not None
-        child.stderr.close()
+    with server.start(["incident", "listen", "--address", "127.0.0.1:0", *words], env=environment) as child:
+        try:
+            line = child.stderr.readline()
+            yield child, int(line.rpartition(":")[2].partition("/")[0])
+        finally:
+            child.kill()
 
 
-def test_what_was_answered_survives_being_killed(tmp_path: Path, clean_environment: dict[str, str]) -> None:
+@pytest.mark.process
+def test_what_was_answered_survives_being_killed(
+    tmp_path: Path, clean_environment: dict[str, str], command_server: CommandServer
+) -> None:
     environment = clean_environment | {"GPUDIAG_HISTORY_URL": f"sqlite:///{tmp_path}/history.db"}
-    with listening(environment) as (child, port):
+    with listening(command_server, environment) as (child, port):
         assert request(port, message([alert("a")]))[0] == 200
         child.send_signal(signal.SIGKILL)
-    with listening(environment) as (child, port):
+    with listening(command_server, environment) as (child, port):
         assert request(port, message([alert("a", "resolved")]))[1] == {"incident": 1, "new": False, "added": 2}
         child.send_signal(signal.SIGTERM)
         assert child.wait(10) == 0
-        assert child.stderr is not None
         assert child.stderr.read() == "gpudiag: incident 1: 2 more events\n"
-    with listening(environment, "--lang", "zh") as (child, port):
+    with listening(command_server, environment, "--lang", "zh") as (child, port):
         os.kill(child.pid, signal.SIGINT)
         assert child.wait(10) == 0
     assert str(Book(environment["GPUDIAG_HISTORY_URL"]).incident(1).status) == "mitigated"

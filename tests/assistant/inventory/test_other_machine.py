@@ -171,21 +171,16 @@ def test_a_talk_about_two_machines(gpudiag: Gpudiag, inventory: dict[str, str], 
     found = json.loads(first.out)
     assert found["query"]["slots"]["node"] == ["gpu-12"], first.err
     assert found["coverage"]["answered"] > 20
+    # whatever the talk was about before, "it" is the machine that --host names
+    there = gpudiag("ask", "is it healthy?", "--host", "gpu-14", env=env)
+    assert there.out.startswith("gpu-14 was not looked at"), there.out
+    here = gpudiag("ask", "is it healthy?", "--host", "localhost", "--format", "json", *SOME, env=env)
+    assert json.loads(here.out)["query"]["slots"].get("node", []) == [], here.out
     second = gpudiag("ask", "what about gpu-14?", env=env)
     assert second.code == 3
     assert second.out.startswith("gpu-14 was not looked at: gpu-14 refuses connections")
     third = gpudiag("ask", "why?", "--format", "json", env=env)
     assert third.code in (0, 3), third.err
-
-
-def test_the_options_say_which_machine_is_meant(gpudiag: Gpudiag, inventory: dict[str, str], tmp_path: Path) -> None:
-    """Whatever the talk was about before: "it" is the machine that --host names."""
-    env = inventory | {"GPUDIAG_STATE_DIR": str(tmp_path)}
-    gpudiag("ask", "is gpu-12 healthy?", *SOME, env=env)
-    there = gpudiag("ask", "is it healthy?", "--host", "gpu-14", env=env)
-    assert there.out.startswith("gpu-14 was not looked at"), there.out
-    here = gpudiag("ask", "is it healthy?", "--host", "localhost", "--format", "json", *SOME, env=env)
-    assert json.loads(here.out)["query"]["slots"].get("node", []) == [], here.out
 
 
 def test_a_conversation_about_another_machine_is_held_again(
@@ -255,6 +250,7 @@ def test_a_machine_is_watched(gpudiag: Gpudiag, inventory: dict[str, str], tmp_p
     assert gpudiag("watch", "--host", "gpu-12", "--profile", "train.py", env=env).code == 2
 
 
+@pytest.mark.process
 def test_a_line_that_breaks_leaves_what_came(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     far_side = "import os,sys;open(sys.argv[1],'w').write(str(os.getpid()));os.execv(sys.argv[2],sys.argv[2:])"
@@ -279,6 +275,7 @@ def test_a_line_that_breaks_leaves_what_came(tmp_path: Path) -> None:
     assert again.observations == broken.observations
 
 
+@pytest.mark.process
 def test_what_hung_on_another_machine_is_remembered_apart(tmp_path: Path) -> None:
     settings = load_settings({}, {"GPUDIAG_STATE_DIR": str(tmp_path)}, ())
     with (

@@ -107,6 +107,7 @@ def machine(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.process
 def test_this_machine_is_read_and_its_boot_clock_placed(machine: Path) -> None:
     found = of(Origin(), str(machine))
     ring = next(log for log in found if log.title == "/dev/kmsg")
@@ -116,12 +117,14 @@ def test_this_machine_is_read_and_its_boot_clock_placed(machine: Path) -> None:
     assert made[-1].decoded is not None
 
 
+@pytest.mark.process
 def test_nothing_that_can_be_read_says_why(tmp_path: Path) -> None:
     found = of(Origin(), str(tmp_path))
     assert not [log for log in found if log.data and not log.title.startswith("dmesg")]
     assert all(log.why for log in found if not log.data)
 
 
+@pytest.mark.process
 def test_what_is_written_is_heard_once(machine: Path) -> None:
     path = machine / "dev" / "kmsg"
     tail = Tail(JUDGE, str(machine))

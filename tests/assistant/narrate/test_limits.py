@@ -130,6 +130,7 @@ def test_where_nothing_can_be_counted_nothing_is_sent(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.process
 def test_processes_at_once_never_go_over_together(tmp_path: Path) -> None:
     program = (
         "import sys\nfrom pathlib import Path\nfrom assistant.narrate.limits import Bounds, Limits\n"

@@ -11,7 +11,7 @@ import pytest
 from assistant.config import load
 from knowledge.errors import ConfigError
 from tests.conftest import Gpudiag
-from tests.llm_lab import Model, llm_python, serving
+from tests.llm_lab import Model, serving, stand_in_python
 
 TRUE = json.dumps({"sentences": [{"text": "{gpu_1} has fallen off the bus.", "cites": ["f1"]}]})
 FALSE = json.dumps({"sentences": [{"text": "A failing power supply broke {gpu_1}.", "cites": ["f1"]}]})
@@ -59,7 +59,7 @@ def test_the_status_shows_no_key_and_sends_nothing(gpudiag: Gpudiag, server: Mod
 def test_a_dry_run_is_what_a_run_sends(gpudiag: Gpudiag, server: Model, tmp_path: Path) -> None:
     server.requests.clear()
     server.text = TRUE
-    env = environment(tmp_path, server.base, GPUDIAG_LLM_PYTHON=llm_python(), GPUDIAG_LLM_DEADLINE="60")
+    env = environment(tmp_path, server.base, GPUDIAG_LLM_PYTHON=stand_in_python(), GPUDIAG_LLM_DEADLINE="60")
     dry = json.loads(gpudiag("llm", "test", "--dry-run", "--format", "json", env=env).out)
     assert (dry["result"], server.requests) == ("not-sent", [])
     got = gpudiag("llm", "test", "--show-redaction", "--format", "json", env=env)
@@ -78,7 +78,7 @@ def test_a_dry_run_is_what_a_run_sends(gpudiag: Gpudiag, server: Model, tmp_path
 
 def test_what_the_fence_refuses_is_shown_here_and_nowhere_else(gpudiag: Gpudiag, server: Model, tmp_path: Path) -> None:
     server.text = FALSE
-    env = environment(tmp_path, server.base, GPUDIAG_LLM_PYTHON=llm_python(), GPUDIAG_LLM_DEADLINE="60")
+    env = environment(tmp_path, server.base, GPUDIAG_LLM_PYTHON=stand_in_python(), GPUDIAG_LLM_DEADLINE="60")
     got = gpudiag("llm", "test", env=env)
     assert got.code == 3
     assert got.out.startswith("Narration withheld: the answer of gpudiag stands alone.")

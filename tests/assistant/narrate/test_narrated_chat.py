@@ -13,7 +13,7 @@ import pytest
 from tests.assistant.session.terminal_lab import Terminal
 from tests.command_server import CommandServer
 from tests.conftest import ROOT, Gpudiag
-from tests.llm_lab import Model, llm_python, serving
+from tests.llm_lab import Model, serving, stand_in_python
 
 BUS = ("--bundle", str(ROOT / "assistant/demos/off-the-bus/bundle"))
 TRUE = json.dumps({"sentences": [{"text": "{gpu_1} has fallen off the bus.", "cites": ["f1"]}]})
@@ -31,7 +31,7 @@ def server() -> Iterator[Model]:
 def environment(folder: Path, server: Model, **more: str) -> dict[str, str]:
     return {
         "GPUDIAG_STATE_DIR": str(folder), "GPUDIAG_LLM_MODEL": "openai/m", "GPUDIAG_LLM_BASE": server.base,
-        "GPUDIAG_LLM_PYTHON": llm_python(), "GPUDIAG_LLM_DEADLINE": "60", "GPUDIAG_HISTORY_URL": "off", **more,
+        "GPUDIAG_LLM_PYTHON": stand_in_python(), "GPUDIAG_LLM_DEADLINE": "60", "GPUDIAG_HISTORY_URL": "off", **more,
     }  # fmt: skip
 
 

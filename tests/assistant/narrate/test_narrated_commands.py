@@ -16,7 +16,7 @@ import pytest
 from assistant.narrate.asks import Retold
 from assistant.render import narration as render
 from tests.conftest import ROOT, Gpudiag
-from tests.llm_lab import Model, llm_python, serving
+from tests.llm_lab import Model, llm_python, serving, stand_in_python
 
 BUS = ("--bundle", str(ROOT / "assistant/demos/off-the-bus/bundle"))
 TRUE = json.dumps({"sentences": [{"text": "{gpu_1} has fallen off the bus.", "cites": ["f1"]}]})
@@ -39,6 +39,7 @@ def environment(folder: Path, base: str, python: str) -> dict[str, str]:
 
 
 def test_check_says_it_below(gpudiag: Gpudiag, server: Model, tmp_path: Path) -> None:
+    """With the real litellm, from the command to the server."""
     server.mode, server.text = "ok", TRUE
     env = environment(tmp_path, server.base, llm_python())
     off, on = gpudiag("check", *BUS, env=env), gpudiag("check", *BUS, "--narrate", env=env)
@@ -59,7 +60,7 @@ def test_a_model_that_is_down_changes_no_command(gpudiag: Gpudiag, tmp_path: Pat
 
 def test_a_sentence_that_nobody_understood_is_only_asked_about(gpudiag: Gpudiag, server: Model, tmp_path: Path) -> None:
     server.mode, server.text = "ok", SLOTS
-    env = environment(tmp_path, server.base, llm_python())
+    env = environment(tmp_path, server.base, stand_in_python())
     off = gpudiag("ask", "--new", "zork flum 79", env=env)
     on = gpudiag("ask", "--new", "zork flum 79", "--narrate", env=env, stdin="y\n")  # nobody sits there
     assert (on.code, on.out) == (off.code, off.out)
@@ -79,7 +80,7 @@ def test_ctrl_c_ends_the_wait_and_not_the_answer(
 ) -> None:
     """In a process of its own: a signal to this one would meet whatever the test runner does just then."""
     server.mode, server.seconds = "slow", 300.0
-    env = environment(tmp_path, server.base, llm_python())
+    env = environment(tmp_path, server.base, stand_in_python())
     words = ("check", *BUS, "--format", shape)
     off = gpudiag(*words, env=env)
     server.requests.clear()
@@ -108,7 +109,7 @@ def test_ctrl_c_ends_the_wait_and_not_the_answer(
 
 def test_a_report_has_a_draft_below_our_summary(gpudiag: Gpudiag, server: Model, tmp_path: Path) -> None:
     server.mode, server.text = "ok", TRUE
-    env = environment(tmp_path, server.base, llm_python())
+    env = environment(tmp_path, server.base, stand_in_python())
     dead = environment(tmp_path, DEAD, "/none/python")
     assert gpudiag("incident", "open", *BUS, env=env).code == 0
     assert gpudiag("incident", "close", "1", "rebooted", env=env).code == 0  # nothing of the report counts on

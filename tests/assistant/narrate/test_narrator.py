@@ -17,7 +17,7 @@ from assistant.narrate.log import NAME as LOG
 from assistant.narrate.narrator import Narrated, Narrator, Pending, Rewording, Withheld
 from assistant.narrate.reasons import NarrationError, Reason
 from assistant.reply import Reply
-from tests.llm_lab import FINE, Model, llm_python, serving
+from tests.llm_lab import FINE, Model, llm_python, serving, stand_in_python
 
 REPLY = Reply("en", "GPU 3 has fallen off the bus.")
 SECRET = "rack-7-secret-node"
@@ -65,10 +65,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def narrator(server: Model, folder: Path) -> Iterator[Narrator]:
-    """One for the file: loading litellm costs seconds."""
-    one = Narrator(
-        settings(folder, base=server.base, python=llm_python(), price="1/10", requests_per_minute=100), payload
-    )
+    """One for the file."""
+    llm = {"base": server.base, "python": stand_in_python(), "price": "1/10", "requests_per_minute": 100}
+    one = Narrator(settings(folder, **llm), payload)
     assert one.wait(120)
     yield one
     one.close()
@@ -158,6 +157,7 @@ def test_a_result_that_is_not_there_is_not_waited_for(narrator: Narrator, server
     assert isinstance(pending.result(60), Narrated)  # it is not lost: it came later
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("llm", "reason"),
     [
@@ -177,6 +177,7 @@ def test_what_will_never_work_is_said_at_once(tmp_path: Path, llm: dict[str, str
     assert lines(tmp_path)[0]["result"] == reason.value
 
 
+@pytest.mark.process
 def test_a_bug_of_ours_costs_the_narration_and_nothing_else(narrator: Narrator, folder: Path) -> None:
     def broken(reply: Reply, llm: Llm) -> Payload:
         raise KeyError("a bug")
@@ -189,8 +190,9 @@ def test_a_bug_of_ours_costs_the_narration_and_nothing_else(narrator: Narrator, 
     assert found.reason is Reason.BROKEN
 
 
+@pytest.mark.process
 def test_a_dead_model_is_known_for_one_and_nobody_waits_for_it(tmp_path: Path) -> None:
-    """Nobody listens there, and litellm is still being loaded: what it costs is `bench/narration.py`'s business."""
+    """Nobody listens there, and the real litellm is still being loaded: what it costs is `bench/narration.py`'s business."""
     narrator = Narrator(settings(tmp_path, base="http://127.0.0.1:9/v1", python=llm_python(), deadline=20), payload)
     pending = begun(narrator)
     found = pending.result(60)

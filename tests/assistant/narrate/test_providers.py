@@ -13,6 +13,7 @@ from tests.llm_lab import FINE, llm_python, loaded, serving
 ASK = [{"role": "user", "content": "Answer in JSON."}]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("name", "path", "told"),
     [("ollama_chat/qwen3", "/api/chat", "format"), ("anthropic/claude-3-5-haiku-latest", "/v1/messages", "messages")],

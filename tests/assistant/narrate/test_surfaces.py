@@ -20,7 +20,7 @@ from assistant.output import write
 from assistant.render.diagnosis import show
 from assistant.reply import Reply
 from tests.assistant.narrate.narrate_lab import diagnosis, faithful, made, say
-from tests.llm_lab import Model, llm_python, serving
+from tests.llm_lab import Model, llm_python, serving, stand_in_python
 
 STORIES = ("off-the-bus", "data-starved", "power-brake", "overheating", "nfs-hung", "cpu-limit", "driver-hangs")
 FORMATS = ("text", "markdown", "html", "json")
@@ -58,12 +58,12 @@ def server() -> Iterator[Model]:
 
 @pytest.fixture(scope="module")
 def at(server: Model, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return settings(tmp_path_factory.mktemp("state"), base=server.base, python=llm_python())
+    return settings(tmp_path_factory.mktemp("state"), base=server.base, python=stand_in_python())
 
 
 @pytest.fixture(scope="module")
 def beside(at: Settings) -> Iterator[Beside]:
-    """One for the file: loading litellm costs seconds."""
+    """One for the file."""
     one = Beside(at)
     yield one
     one.close()
@@ -117,6 +117,7 @@ def same(out: str, base: str, shape: str) -> dict[str, Any]:
     return added
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("shape", FORMATS)
 @pytest.mark.parametrize("lang", LANGS)
 def test_an_honest_model_adds_and_changes_nothing(
@@ -161,6 +162,7 @@ def test_a_model_that_lies_or_attacks_adds_nothing(
             assert "evil" not in got.err
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("llm", "reason"), [
     ({"base": DEAD, "python": "/none"}, "down"), ({"base": "http://127.0.0.1:{port}/v1", "python": "/none/python"}, "not-installed"),
     ({"base": "https://api.openai.com/v1"}, "host-not-allowed"), ({"base": ""}, "not-configured"), ({"model": ""}, "off"),
@@ -212,6 +214,7 @@ def test_an_environment_without_litellm_is_not_started(tmp_path: Path) -> None:
     (tmp_path / "pyvenv.cfg").write_text("include-system-site-packages = false\n")
     (tmp_path / "lib/python3.11/site-packages/litellm-1.106.2.dist-info").mkdir(parents=True)
     installed(str(tmp_path / "bin/python"))
+    installed(stand_in_python())
     installed(llm_python())
 
 

@@ -1,4 +1,7 @@
-"""The process that speaks to the model, with the real litellm and a server of our own: whatever either does, there is an answer or a reason."""
+"""The process that speaks to the model, with the real litellm and a server of our own: whatever either does, there is an answer or a reason.
+
+How a process ends and is begun again does not depend on what it has loaded: that is tried with the stand-in.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from assistant.narrate.hosts import place
 from assistant.narrate.process import FIXED, INHERITED, Child, refuse_malware
 from assistant.narrate.reasons import NarrationError, Reason
 from assistant.narrate.worker import WAITING, Worker
-from tests.llm_lab import FINE, ROOT, llm_python, loaded, serving
+from tests.llm_lab import FINE, ROOT, llm_python, loaded, serving, stand_in_python
 from tests.llm_lab import Model as Server
 
 ASK = [{"role": "system", "content": "Answer in JSON."}, {"role": "user", "content": "{f1.title}"}]
@@ -139,6 +142,7 @@ def test_a_flaky_server_fails_and_works_in_turn(worker: Worker, server: Server) 
     assert len(server.requests) == 2
 
 
+@pytest.mark.process
 def test_a_redirect_leads_nowhere(worker: Worker, server: Server) -> None:
     with serving() as other:
         for where in (other.base, f"http://localhost:{other.port}/v1", f"http://127.0.0.1:{server.port}/elsewhere"):
@@ -188,6 +192,7 @@ def test_the_child_sees_nothing_of_ours(worker: Worker) -> None:
     assert "CapPrm:\t0000000000000000\n" in state
 
 
+@pytest.mark.process
 def test_secrets_of_the_environment_do_not_reach_the_child(tmp_path: Path) -> None:
     """A whole process with secrets in its environment and a .env in its folder; the kernel tells what its child got."""
     (tmp_path / ".env").write_text("OPENAI_API_KEY=from-dotenv\n")
@@ -215,6 +220,7 @@ def test_secrets_of_the_environment_do_not_reach_the_child(tmp_path: Path) -> No
     assert done.stdout.endswith("[]\n")  # no .env there
 
 
+@pytest.mark.process
 def test_what_the_child_may_not_do(tmp_path: Path) -> None:
     """The fence of child.py in a bare interpreter: other hosts, other ports, names, programs; the one place is let through."""
     with serving() as server, serving() as other:
@@ -242,6 +248,7 @@ print(tried(lambda: subprocess.run(["true"])), tried(lambda: os.system("true")),
     assert done.stdout.split() == ["done", *["refused"] * 9]
 
 
+@pytest.mark.process
 def test_what_libraries_print_does_not_reach_the_protocol(tmp_path: Path) -> None:
     """A litellm that shouts on both streams, by descriptor and by print, while it is loaded and while it is asked."""
     package = tmp_path / "lib/litellm.py"
@@ -289,7 +296,9 @@ def ends(pid: int, within: float = 10.0) -> bool:
     return False
 
 
-def test_a_killed_child_is_begun_again(worker: Worker, server: Server) -> None:
+@pytest.mark.process
+def test_a_killed_child_is_begun_again(server: Server) -> None:
+    worker = loaded(Worker(Model(stand_in_python(), place(server.base, ""), "openai/test-model", KEY), LONG))
     child = settled(worker)
     server.requests.clear()
     server.mode = "slow"
@@ -303,17 +312,22 @@ def test_a_killed_child_is_begun_again(worker: Worker, server: Server) -> None:
     assert error.reason is Reason.DOWN
     server.mode = "ok"
     assert settled(worker) != child
+    worker.close()
 
 
+@pytest.mark.process
 def test_a_model_that_dribbles_is_killed_at_the_deadline(worker: Worker, server: Server) -> None:
-    """No read waits long, so litellm's own timeout never comes: the parent ends it, with its group."""
+    """No read waits long, so litellm's own timeout never comes: the parent ends it, with its group, and begins another."""
     child = settled(worker)
     server.mode, began = "dribble", time.monotonic()
     assert refused(worker, 1.0).reason is Reason.SLOW
     assert time.monotonic() - began < 4.0
     assert ends(child)
+    server.mode = "ok"
+    assert settled(worker) != child
 
 
+@pytest.mark.process
 def test_a_lost_child_is_begun_again_after_a_pause(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nexit 1\n")
@@ -325,11 +339,12 @@ def test_a_lost_child_is_begun_again_after_a_pause(tmp_path: Path) -> None:
     assert "begun again in" not in details[0]
 
 
+@pytest.mark.process
 def test_a_child_ends_with_the_process_that_began_it() -> None:
     """Killed outright: nothing of it can clean up."""
     hello = {"host": "127.0.0.1", "port": 9, "base": "http://127.0.0.1:9", "model": "openai/m", "key": ""}
     program = (
-        f"import time\nfrom assistant.narrate.process import Child\nchild = Child({llm_python()!r}, {hello!r})\n"
+        f"import time\nfrom assistant.narrate.process import Child\nchild = Child({stand_in_python()!r}, {hello!r})\n"
         "said = child.receive(time.monotonic() + 60)\nprint(child.pid, 'ready' in said, flush=True)\ntime.sleep(60)"
     )
     parent = subprocess.Popen(
@@ -347,10 +362,11 @@ def test_a_child_ends_with_the_process_that_began_it() -> None:
     assert not room.exists()
 
 
+@pytest.mark.process
 def test_closing_ends_all() -> None:
     with serving() as server:
         server.mode = "slow"
-        worker = Worker(Model(llm_python(), place(server.base, ""), "openai/m"), LONG)
+        worker = Worker(Model(stand_in_python(), place(server.base, ""), "openai/m"), LONG)
         future = worker.submit(ASK, 50)
         until = time.monotonic() + 10
         while worker.pid is None and time.monotonic() < until:
@@ -378,6 +394,7 @@ def test_an_environment_with_malware_is_not_even_started(tmp_path: Path, version
     refuse_malware(sys.executable)
 
 
+@pytest.mark.process
 def test_no_interpreter_and_no_litellm(tmp_path: Path) -> None:
     where = place("http://127.0.0.1:9/v1", "")
     worker = Worker(Model(str(tmp_path / "none"), where, "openai/m"), LONG)

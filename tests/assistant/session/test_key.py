@@ -7,6 +7,8 @@ import pty
 import subprocess
 import sys
 
+import pytest
+
 from assistant.session.key import Key, terminal_key
 from tests.conftest import ROOT
 
@@ -38,6 +40,7 @@ def on_a_terminal(times: int = 1) -> list[Key]:
     return [key_of(line) for line in out.splitlines()]
 
 
+@pytest.mark.process
 def test_processes_of_a_login_share_a_conversation_and_logins_do_not() -> None:
     first, second = on_a_terminal(2)
     (other,) = on_a_terminal()  # mostly on a terminal of the same name
@@ -47,6 +50,7 @@ def test_processes_of_a_login_share_a_conversation_and_logins_do_not() -> None:
     assert {first.user, other.user} == {str(os.getuid())}
 
 
+@pytest.mark.process
 def test_without_a_terminal_there_is_one_a_user() -> None:
     found = []
     for _ in range(2):

@@ -15,14 +15,15 @@ from typing import Any
 
 import pytest
 
+from probes.live import probes
 from tests.assistant.session.terminal_lab import Terminal
 from tests.command_server import CommandServer
 from tests.conftest import Answer, Gpudiag
 from tests.live_jobs import JOBS, Job, Ranks, torch_python
 
 pytestmark = pytest.mark.machine
-QUIET = ("services", "filesystems", "rdma", "dcgm-health", "service-log", "fabric-manager-log", "kernel-log", "pci")
-FEW = [word for name in QUIET for word in ("--without", name)]
+NEEDED = ("processes", "system", "driver-stack")
+FEW = [word for spec in probes() if spec.default and spec.name not in NEEDED for word in ("--without", spec.name)]
 NOBODY = 65534
 
 
@@ -51,11 +52,31 @@ def talk(gpudiag: Gpudiag, tmp_path: Path) -> Asker:
     return Asker(gpudiag, tmp_path)
 
 
-@pytest.fixture
-def slow() -> Iterator[Job]:
-    """A loop that spends its time in Python: begun for each test, for it takes a processor while it runs."""
-    with Job("train.py", "--fault", "python", "--slow", "0.08", interpreter=torch_python()) as job:
+@contextmanager
+def slow(script: str = "train.py", fault: str = "python", **more: Any) -> Iterator[Job]:
+    """A loop that spends most of its time in one function, and mostly rests until it is `busy`."""
+    with Job(script, "--fault", fault, "--slow", "0.08", interpreter=torch_python(), pause=0.02, **more) as job:
+        _pause(0.5, job)
         yield job
+
+
+def copied(folder: Path, name: str) -> str:
+    """The path of train.py under a name that no other process of this machine has."""
+    shutil.copy(JOBS / "counters.py", folder)
+    return str(shutil.copy(JOBS / "train.py", folder / name))
+
+
+@contextmanager
+def busy(*jobs: Job) -> Iterator[None]:
+    """While somebody looks into them."""
+    _pause(0.02, *jobs)
+    yield
+    _pause(0.5, *jobs)
+
+
+def _pause(seconds: float, *jobs: Job) -> None:
+    for job in jobs:
+        job.execute(f"os.environ['GPUDIAG_JOB_PAUSE'] = '{seconds}'")
 
 
 @contextmanager
@@ -74,73 +95,66 @@ def rules(found: dict[str, Any]) -> set[str]:
     return {f["rule"]["id"] if isinstance(f["rule"], dict) else f["rule"] for f in found["findings"]}
 
 
-def test_nothing_is_looked_into_before_somebody_agrees_and_then_the_function_is_named(talk: Asker, slow: Job) -> None:
-    first = talk.ask(f"why is pid {slow.pid} slow?")
-    assert first.code == 3, first.err
-    assert f"Run job-stacks on process {slow.pid} (train.py)" in " ".join(first.out.split())
-    assert "the job is not stopped" in " ".join(first.out.split())
-    assert "gpudiag ask yes" in first.err
-    assert "tokenize_slowly" not in first.out
-    before = slow.iterations
-    second = talk.ask("yes")
-    said = " ".join(second.out.split())
-    assert second.code == 1, second.err
-    assert "Python code in the loop takes the time: in burn" in said
-    assert "tokenize_slowly (train.py" in said
-    assert "explains" in said
-    assert "FIX_CODE" in said
-    assert "Run job-trace" not in said, "a cause was found: nobody is asked to let something run inside"
-    slow.advance()
-    assert slow.iterations > before
+def test_nothing_is_looked_into_before_somebody_agrees_and_then_the_function_is_named(
+    talk: Asker, tmp_path: Path
+) -> None:
+    script = copied(tmp_path, "w3_unique_loop.py")
+    with slow(script) as job:
+        first = talk.ask(f"why is pid {job.pid} slow?")
+        assert first.code == 3, first.err
+        assert f"Run job-stacks on process {job.pid} (w3_unique_loop.py)" in " ".join(first.out.split())
+        assert "the job is not stopped" in " ".join(first.out.split())
+        assert "gpudiag ask yes" in first.err
+        assert "tokenize_slowly" not in first.out
+        before = job.iterations
+        with busy(job):
+            second = talk.ask("yes")
+        job.advance()
+        assert job.iterations > before
+        said = " ".join(second.out.split())
+        assert second.code == 1, second.err
+        assert "Python code in the loop takes the time: in burn" in said
+        assert "tokenize_slowly (w3_unique_loop.py" in said
+        assert "explains" in said
+        assert "FIX_CODE" in said
+        assert "Run job-trace" not in said, "a cause was found: nobody is asked to let something run inside"
 
-    assert talk.ask("is it the gil?").out.startswith("No: ")
-    assert talk.ask("why not the data loader?").out.startswith("Because ")
-    assert talk.ask("what if the loader had more workers?").out.startswith("It would hardly help")
-    assert "python-bound-loop" in talk.ask("why?").out or "others-take-the-cpus" in talk.ask("why?").out
-    assert "py-spy record" in " ".join(talk.ask("which function?").out.split())
-    again = talk.ask("is it better now?")
-    assert "Question" not in again.out, "what was agreed to and disturbs nothing is not asked for twice"
-    assert "before" in again.out
-    assert "still: " in again.out
-    kept = Path(talk.env["GPUDIAG_STATE_DIR"]).parent / "answer.md"
-    assert talk.ask(f"save this to {kept}").code == 0
-    assert "tokenize" in kept.read_text()
+        assert talk.ask("is it the gil?").out.startswith("No: ")
+        kept = tmp_path / "answer.md"
+        assert talk.ask(f"save this to {kept}").code == 0
+        assert "tokenize" in kept.read_text()
 
-
-def test_yes_agrees_beforehand_and_the_table_is_of_the_application(talk: Asker, slow: Job) -> None:
-    code, found = talk.data(f"pid {slow.pid} 为什么慢？", "--yes")
-    assert code == 1
-    assert "python-bound-loop" in rules(found)
-    rows = {r["id"]: r for r in found["reply"]["data"]["differential"]}
-    assert rows["python-in-loop"]["state"] == "for"
-    text = talk.ask(f"pid {slow.pid} 为什么慢？", "--yes").out
-    assert "Python 代码耗时" in text
-    assert "已排除" in text
-    assert "循环在等数据" in text
-    assert rows["threads-share-interpreter"]["state"] == "against"
-
-
-def test_a_script_by_its_name_and_two_of_them(talk: Asker, tmp_path: Path) -> None:
-    for name in (*("counters.py", "train.py"), "w3_unique_loop.py"):
-        shutil.copy(JOBS / ("train.py" if name.startswith("w3") else name), tmp_path / name)
-    script = str(tmp_path / "w3_unique_loop.py")
-    with Job(script, "--fault", "data", "--slow", "0.05", interpreter=torch_python()) as one:
+        # by its name, and when there are two of that name
         code, found = talk.data("why is w3_unique_loop.py slow?", "--yes")
         assert code == 1
-        assert "batches-made-in-training-process" in rules(found)
-        with Job(script, interpreter=torch_python()) as two:
+        assert "python-bound-loop" in rules(found)
+        rows = {r["id"]: r for r in found["reply"]["data"]["differential"]}
+        assert rows["python-in-loop"]["state"] == "for"
+        assert rows["threads-share-interpreter"]["state"] == "against"
+        with slow(script) as two:
             asked = talk.ask("why is w3_unique_loop.py slow?", "--yes", "--new").out
             assert asked.startswith("Which one: ")
-            assert all(f"{job.pid} (w3_unique_loop.py)" in " ".join(asked.split()) for job in (one, two))
+            assert all(f"{j.pid} (w3_unique_loop.py)" in " ".join(asked.split()) for j in (job, two))
             assert talk.ask("why is w3_unique_loop slow?", "--yes").code in (1, 3)
 
 
+def test_yes_agrees_beforehand_to_a_look_at_the_stack(talk: Asker) -> None:
+    with Job("two_functions.py") as job:
+        shown = talk.ask(f"show me the stack of pid {job.pid}", "--yes").out
+    assert "spin (two_functions.py" in shown or "rest (two_functions.py" in shown, shown
+    assert "Where the time went" in shown
+    assert "hypothesis" not in shown
+    assert "Question" not in shown
+
+
 def test_all_ranks_of_the_job_are_looked_at_and_the_late_one_is_named(talk: Asker) -> None:
-    with Ranks("--slow-rank", "1", "--slow", "0.06") as job:
+    with Ranks("--slow-rank", "1", "--slow", "0.06", pause=0.02) as job:
+        _pause(0.5, *job.jobs)
         pids = [j.pid for j in job.jobs]
         asked = " ".join(talk.ask(f"why is pid {pids[0]} slow?").out.split())
         assert "ranks 0, 1 of job" in asked
-        said = " ".join(talk.ask("yes").out.split())
+        with busy(*job.jobs):
+            said = " ".join(talk.ask("yes").out.split())
         assert all(f"rank {rank}, {pid}" in said for rank, pid in enumerate(pids))
         assert "augment_slowly (ranks.py" in said
         held = " ".join(talk.ask("who holds it up?").out.split())
@@ -165,12 +179,6 @@ def test_what_is_not_there_is_said_and_nobody_is_asked(talk: Asker) -> None:
     assert "Question" not in answer.out
 
 
-def test_one_of_two_pids_is_gone_the_other_is_looked_into(talk: Asker, slow: Job) -> None:
-    said = " ".join(talk.ask(f"why are pids {slow.pid} and 4194303 slow?", "--yes").out.split())
-    assert "No process 4194303 was seen." in said
-    assert "tokenize_slowly" in said
-
-
 def test_a_process_that_is_no_python(talk: Asker) -> None:
     with sleeper() as pid:
         answer = talk.ask(f"what is pid {pid} doing?", "--yes")
@@ -179,24 +187,14 @@ def test_a_process_that_is_no_python(talk: Asker) -> None:
         assert "Traceback" not in answer.err
 
 
-def test_show_the_stack_and_profile_a_pid(talk: Asker, slow: Job) -> None:
-    shown = talk.ask(f"show me the stack of pid {slow.pid}", "--yes").out
-    assert "tokenize_slowly" in shown
-    assert "Where the time went" in shown
-    assert "hypothesis" not in shown
-    offered = " ".join(talk.ask(f"profile pid {slow.pid}", "--yes").out.split())
-    assert f"gpudiag profile --pid {slow.pid}" in offered
-    assert "asks before anything runs inside" in offered
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_another_users_process_is_refused_with_the_reason(
-    talk: Asker, slow: Job, clean_environment: dict[str, str], gpudiag: Gpudiag
+    talk: Asker, clean_environment: dict[str, str], gpudiag: Gpudiag
 ) -> None:
     if shutil.which("setpriv") is None:
         pytest.skip("setpriv is not here")
     gpudiag("--version")  # all is compiled by now, for him too
-    with tempfile.TemporaryDirectory(prefix="gpudiag-home-") as home:
+    with tempfile.TemporaryDirectory(prefix="gpudiag-home-") as home, Job("two_functions.py") as job:
         os.chown(home, NOBODY, NOBODY)
         shutil.copytree(clean_environment["GPUDIAG_CACHE_DIR"], f"{home}/cache")
         env = (
@@ -205,36 +203,60 @@ def test_another_users_process_is_refused_with_the_reason(
             | {"HOME": home, "GPUDIAG_STATE_DIR": home, "GPUDIAG_CACHE_DIR": f"{home}/cache"}
         )
         argv = ["setpriv", "--reuid", f"{NOBODY}", "--regid", f"{NOBODY}", "--clear-groups", sys.executable, "-m", "assistant",
-                "ask", "--yes", f"why is pid {slow.pid} slow?", *FEW]  # fmt: skip
+                "ask", "--yes", f"why is pid {job.pid} slow?", *FEW]  # fmt: skip
         done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=120, check=False)
     if "No module named" in done.stderr or "Permission denied" in done.stderr:
         pytest.skip("another user cannot run this interpreter")
     assert "Traceback" not in done.stderr, done.stderr
     assert "ould not be read" in done.stdout, done.stdout
     assert done.returncode == 3
-    assert "tokenize_slowly" not in done.stdout
+    assert "spin" not in done.stdout
 
 
-def test_on_a_terminal_the_question_is_answered_there(
-    command_server: CommandServer, talk: Asker, slow: Job, clean_environment: dict[str, str]
+def test_on_a_terminal_the_question_is_answered_there_and_a_pid_that_is_gone_is_told(
+    command_server: CommandServer, talk: Asker, clean_environment: dict[str, str]
 ) -> None:
-    with Terminal(
-        command_server, ["ask", f"why is pid {slow.pid} slow?", *FEW], clean_environment | talk.env
-    ) as screen:
-        screen.until("[y/N]")
-        screen.type("y\r")
-        assert screen.end() == 1
-        assert "tokenize_slowly" in screen.seen
+    with slow(fault="data") as job:
+        words = ["ask", f"why are pids {job.pid} and 4194303 slow?", *FEW]
+        with Terminal(command_server, words, clean_environment | talk.env) as screen:
+            screen.until("[y/N]")
+            with busy(job):
+                screen.type("y\r")
+                assert screen.end() == 1
+            seen = " ".join(screen.seen.split())
+    assert "No process 4194303 was seen." in seen
+    assert "decode_slowly" in seen
 
 
 def test_a_recorded_talk_is_held_again_without_the_job(talk: Asker, gpudiag: Gpudiag, tmp_path: Path) -> None:
-    with Job("train.py", "--fault", "python", "--slow", "0.08", interpreter=torch_python(),
-             env={"WANDB_API_KEY": "secret-of-the-job"}) as job:  # fmt: skip
-        said = f"why is pid {job.pid} slow?\nyes\nis it the gil?\nwhich function?\nagain\n为什么？\n"
-        answer = gpudiag("chat", "--record", "talk.txt", stdin=said, cwd=tmp_path, env=talk.env)
+    with slow(copied(tmp_path, "w5_unique_talk.py"), env={"WANDB_API_KEY": "secret-of-the-job"}) as job:
+        lines = (
+            "why is w5_unique_talk.py slow?", "yes", "is it the gil?", "why not the data loader?", "what if the loader had more workers?",
+            "why?", "which function?", f"profile pid {job.pid}", "is it better now?", "为什么？", f"pid {job.pid} 为什么慢？",
+        )  # fmt: skip
+        with busy(job):
+            answer = gpudiag("chat", "--record", "talk.txt", stdin="\n".join(lines) + "\n", cwd=tmp_path, env=talk.env)
         assert answer.code == 0, answer.err
     kept = (tmp_path / "talk.txt").read_text()
-    assert "tokenize_slowly" in kept
+    said = {(part := turn.partition("\n"))[0]: part[2] for turn in kept.split("\n> ")[1:]}
+    assert tuple(said) == lines
+    assert said["is it the gil?"].startswith("No: ")
+    assert said["why not the data loader?"].startswith("Because ")
+    assert said["what if the loader had more workers?"].startswith("It would hardly help")
+    assert "python-bound-loop" in said["why?"] or "others-take-the-cpus" in said["why?"]
+    assert "py-spy record" in " ".join(said["which function?"].split())
+    offered = " ".join(said[f"profile pid {job.pid}"].split())
+    assert f"gpudiag profile --pid {job.pid}" in offered
+    assert "asks before anything runs inside" in offered
+    again = said["is it better now?"]
+    assert "tokenize_slowly" in again
+    assert "Question" not in again, "what was agreed to and disturbs nothing is not asked for twice"
+    assert "before" in again
+    assert "still: " in again
+    chinese = said[f"pid {job.pid} 为什么慢？"]
+    assert "Python 代码耗时" in chinese
+    assert "已排除" in chinese
+    assert "循环在等数据" in chinese
     held = gpudiag("chat", "--replay", "talk.txt", cwd=tmp_path, env=talk.env)
     assert held.code == 0, held.out
     for file in tmp_path.glob("talk*"):

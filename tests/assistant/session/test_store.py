@@ -127,6 +127,7 @@ def child(code: str, *args: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code, *args], cwd=ROOT, stderr=subprocess.PIPE)
 
 
+@pytest.mark.process
 def test_no_turn_is_lost_when_many_speak_at_once(tmp_path: Path) -> None:
     running = [child(ADD, str(tmp_path), str(n), "8") for n in range(6)]
     for one in running:
@@ -138,6 +139,7 @@ def test_no_turn_is_lost_when_many_speak_at_once(tmp_path: Path) -> None:
         assert [t for t in kept["turns"] if t.startswith(f"{who}.")] == [f"{who}.{n}" for n in range(8)]
 
 
+@pytest.mark.process
 def test_killed_while_it_writes(tmp_path: Path) -> None:
     """Whenever it is killed, what is kept is one of the states that were put there, never less than before."""
     store, least = Dialogues(tmp_path), 0
@@ -170,6 +172,7 @@ with Dialogues(Path(sys.argv[1])).opened(Key("cli", "/dev/pts/3", "", "1000")) a
 """
 
 
+@pytest.mark.process
 def test_who_waits_too_long_goes_on_without_memory(tmp_path: Path) -> None:
     store = Dialogues(tmp_path)
     store.save(KEY, {"n": 1})
@@ -357,6 +360,7 @@ print(len(store.complaints), "cannot be written" in store.complaints[0].en)
 """
 
 
+@pytest.mark.process
 def test_a_folder_of_somebody_else_costs_the_memory_only(tmp_path: Path) -> None:
     if os.getuid() != 0:
         tmp_path.chmod(0o500)

@@ -25,6 +25,7 @@ async def test_a_command_begins_a_thread_and_ends_with_the_verdict(slack: Slack,
         assert "explain xid 79" in words(here.said()[root])
 
 
+@pytest.mark.process
 async def test_a_check_of_this_machine(slack: Slack, tmp_path: Path) -> None:
     async with lab(tmp_path, slack) as here:
         root = await here.command("check gpu-12")

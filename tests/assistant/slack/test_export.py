@@ -128,7 +128,7 @@ def test_an_answer_about_uploads_names_them_and_no_path(tmp_path: Path, what: st
     if what != "paste":
         home = uploads.paste(PLACE, "a bundle").with_name("gpu-07.tar.gz")
         with tarfile.open(home, "w:gz") as tar:
-            tar.add(ROOT / "assistant/demos/off-the-bus/bundle", "bundle")
+            tar.add(ROOT / "tests/tui/recordings/off-the-bus", "bundle")
         paths.append(home)
     held = talk(uploads)
     origin = uploads.origin(paths)

@@ -31,7 +31,7 @@ def slack() -> Iterator[Slack]:
 async def test_uploads_are_diagnosed_and_exported_under_their_names(slack: Slack, tmp_path: Path) -> None:
     folder = tmp_path / "only-here"
     with tarfile.open(tmp_path / "b.tar.gz", "w:gz") as tar:
-        tar.add(ROOT / "assistant/demos/off-the-bus/bundle", "bundle")
+        tar.add(ROOT / "tests/tui/recordings/off-the-bus", "bundle")
     files = [slack.add_file("node seven.tar.gz", (tmp_path / "b.tar.gz").read_bytes())]
     files[0]["url_private_download"] = f"{slack.root}/files-pri/{sent.TEAM}-{files[0]['id']}/x"
     async with lab(folder, slack) as here:

@@ -86,6 +86,7 @@ async def test_it_waits_as_long_as_slack_says(slack: Slack, tmp_path: Path) -> N
         assert taken[0].at - refused[-1].at >= 1.0
 
 
+@pytest.mark.process
 async def test_the_status_is_edited_no_more_than_once_a_pace_and_ends_with_the_verdict(
     slack: Slack, tmp_path: Path
 ) -> None:
@@ -131,6 +132,7 @@ async def test_a_turn_is_given_up_by_its_asker_alone(slack: Slack, tmp_path: Pat
         assert not [r for r in here.bot.journal.records() if r.kind == "intent"]  # nothing was run
 
 
+@pytest.mark.process
 async def test_the_same_look_is_shared(slack: Slack, tmp_path: Path) -> None:
     async with lab(tmp_path, slack) as here:
         roots = await asyncio.gather(*(here.mention("check gpu-12", user=user) for user in ("U1", "U2", "U1", "U2")))
@@ -185,6 +187,7 @@ async def test_fifty_people_at_once_each_have_their_own_answer(slack: Slack, tmp
         assert not here.said()
 
 
+@pytest.mark.process
 async def test_over_http_only_what_slack_signed_now_is_heard(slack: Slack, tmp_path: Path) -> None:
     async with lab(tmp_path, slack, http=True) as here, ClientSession() as session:
         payload = sent.slash_command("/gpudiag", "explain xid 79", response_url=slack.response_url())
@@ -228,6 +231,7 @@ def started(folder: Path, slack: Slack) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.process
 async def test_killed_in_the_middle_it_asks_again_and_says_so(slack: Slack, tmp_path: Path) -> None:
     here = Lab(slack, None, "")  # type: ignore[arg-type]  # the bot is a process of its own
     child = started(tmp_path, slack)
@@ -254,6 +258,7 @@ async def test_killed_in_the_middle_it_asks_again_and_says_so(slack: Slack, tmp_
         child.wait(20)
 
 
+@pytest.mark.process
 async def test_without_tokens_it_says_what_is_missing(slack: Slack, tmp_path: Path) -> None:
     env = {k: v for k, v in os.environ.items() if not k.startswith("GPUDIAG_SLACK")} | {
         "GPUDIAG_LANG": "en",

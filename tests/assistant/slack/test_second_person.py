@@ -34,6 +34,7 @@ async def asked(here: Lab) -> str:
     return thread
 
 
+@pytest.mark.process
 async def test_the_second_person_agrees_and_it_runs_once(slack: Slack, tools: Tools, tmp_path: Path) -> None:
     async with lab(tmp_path, slack) as here:
         thread = await asked(here)

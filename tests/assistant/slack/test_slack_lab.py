@@ -418,6 +418,7 @@ def test_a_synchronous_test_sends_and_waits(slack: Slack) -> None:
 # signed HTTP, with the real Bolt
 
 
+@pytest.mark.process
 async def test_bolt_accepts_only_what_slack_signed(slack: Slack) -> None:
     bot = Bot(slack)
 

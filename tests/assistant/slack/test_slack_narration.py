@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("slack_bolt")
 
 from assistant.config import Llm
-from tests.llm_lab import Model, llm_python, serving
+from tests.llm_lab import Model, serving, stand_in_python
 from tests.slack_blocks import faults
 from tests.slack_bot import KERNEL_LOG, lab, quiet, settings, words
 from tests.slack_lab import Slack
@@ -41,9 +41,10 @@ def said(body: Mapping[str, Any]) -> str:
     return SLOTS if '"slots"' in body["messages"][0]["content"] else TRUE
 
 
+@pytest.mark.process
 async def test_other_words_and_what_was_meant(slack: Slack, server: Model, tmp_path: Path) -> None:
     server.text = said
-    llm = Llm("openai/m", server.base, python=llm_python(), deadline=60)
+    llm = Llm("openai/m", server.base, python=stand_in_python(), deadline=60)
     given = settings(tmp_path, slack)._replace(llm=llm)
     async with lab(tmp_path, slack, given=given) as here:
         thread = await here.mention(f"what is this?\n```\n{KERNEL_LOG}```")

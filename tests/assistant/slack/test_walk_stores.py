@@ -19,6 +19,7 @@ from tests.slack_lab import Slack
 __all__ = ["database_with_tables", "postgres", "url"]  # fixtures
 
 
+@pytest.mark.process
 async def test_a_walk_goes_on_from_a_terminal_and_ends_in_a_thread(url: str, tmp_path: Path) -> None:
     with Slack() as slack, runbooks(tmp_path / "site"):
         people(slack)

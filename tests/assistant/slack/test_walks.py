@@ -45,6 +45,7 @@ async def begun(here: Lab, user: str = "U1") -> Walker:
     return Walker(here, await here.command("incident run 1", user=user), user)
 
 
+@pytest.mark.process
 async def test_a_walk_from_the_first_step_to_a_second_person_and_the_end(
     slack: Slack, tmp_path: Path, mark: Path
 ) -> None:
@@ -131,6 +132,7 @@ async def test_somebody_takes_over_and_leaves_and_a_terminal_goes_on(slack: Slac
         assert not [r for r in here.bot.journal.records() if r.kind == "intent"]
 
 
+@pytest.mark.process
 async def test_a_command_is_ended_when_its_walker_leaves(slack: Slack, tmp_path: Path, mark: Path) -> None:
     book = opened(url(tmp_path))
     async with lab(tmp_path, slack, policy=WALKING) as here:
@@ -150,6 +152,7 @@ async def test_a_command_is_ended_when_its_walker_leaves(slack: Slack, tmp_path:
         assert claims.holder(event, "anybody") is claims.Holder.LEFT
 
 
+@pytest.mark.process
 async def test_a_restart_leaves_the_walk_and_says_so(slack: Slack, tmp_path: Path, mark: Path) -> None:
     book = opened(url(tmp_path))
     async with lab(tmp_path, slack, policy=WALKING) as here:
@@ -225,6 +228,7 @@ async def test_who_may_not_run_it_is_shown_why(slack: Slack, tmp_path: Path, mar
         await one.says("Left.")
 
 
+@pytest.mark.process
 async def test_what_a_command_prints_is_for_who_may_see_other_users(slack: Slack, tmp_path: Path, mark: Path) -> None:
     book = opened(url(tmp_path))
     async with lab(tmp_path, slack, policy=WALKING) as here:

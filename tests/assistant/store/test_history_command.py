@@ -142,6 +142,7 @@ def test_prune(history: Gpudiag, url: str) -> None:
     assert "12" in history().out
 
 
+@pytest.mark.process
 def test_reading_is_light(clean_environment: dict[str, str], url: str) -> None:
     import subprocess
     import sys

@@ -210,6 +210,7 @@ Kept.TestCase.settings = settings(max_examples=12, stateful_step_count=12, deadl
 TestKept = Kept.TestCase
 
 
+@pytest.mark.process
 def test_a_file_is_read_and_added_to_without_sqlalchemy(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/history.db"
     book(url).open(ALICE, bus())

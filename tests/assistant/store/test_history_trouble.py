@@ -8,7 +8,9 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -180,29 +182,30 @@ AS_NOBODY = (
     "import sys; from pathlib import Path; from assistant import store\n"
     "from tests.assistant.store import history_lab as lab\n"
     "later = lab.plain(lab.Machine(replay=4).observations(lab.T0 + lab.MINUTE), lab.T0 + lab.MINUTE)\n"
-    "print(store.remember(sys.argv[1], lab.HOST, later)); said = store.since_last(sys.argv[1], later, lab.HOST)\n"
-    "print(getattr(said, 'en', None) or [c.increase for c in said.counters])"
+    "for url in sys.argv[1:]:\n"
+    "    print(store.remember(url, lab.HOST, later)); said = store.since_last(url, later, lab.HOST)\n"
+    "    print(getattr(said, 'en', None) or [c.increase for c in said.counters])"
 )
 
 
-def as_nobody(url: str) -> list[str]:
-    """What an ordinary user gets: of keeping a check, and of comparing with the last one."""
+def as_nobody(*files: Path) -> list[list[str]]:
+    """What an ordinary user gets of each file: of keeping a check, and of comparing with the last one."""
     need_open_checkout()
     lead = NOBODY if os.getuid() == 0 else []
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        [*lead, sys.executable, "-c", AS_NOBODY, url],
+        [*lead, sys.executable, "-c", AS_NOBODY, *map(url_of, files)],
         capture_output=True, text=True, check=False, env=environment, cwd=ROOT, timeout=100,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    said = done.stdout.splitlines()
+    assert len(said) == 2 * len(files), said
+    return [said[n : n + 2] for n in range(0, len(said), 2)]
 
 
-@pytest.fixture
+@contextmanager
 def public(kept: Path) -> Iterator[Path]:
     """The file where every user may go."""
-    import tempfile
-
     with tempfile.TemporaryDirectory(prefix="gpudiag-test-") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -212,24 +215,31 @@ def public(kept: Path) -> Iterator[Path]:
         folder.chmod(0o755)
 
 
-def test_a_read_only_file_and_folder(public: Path) -> None:
-    public.chmod(0o444)
-    public.parent.chmod(0o555)
-    kept, compared = as_nobody(url_of(public))
-    assert kept.startswith(f"this check is not in the history ({public}): ")
-    assert kept.endswith("Permission denied")
+@pytest.mark.process
+def test_of_files_that_are_not_ours(kept: Path) -> None:
+    with public(kept) as closed, public(kept) as damaged, public(kept) as theirs:
+        closed.chmod(0o444)
+        closed.parent.chmod(0o555)
+        garbage(damaged)
+        damaged.chmod(0o666)
+        damaged.parent.chmod(0o555)
+        before = damaged.read_bytes()
+        theirs.chmod(0o600 if os.getuid() == 0 else 0)
+        of_closed, of_damaged, of_theirs = as_nobody(closed, damaged, theirs)
+        assert damaged.read_bytes() == before
+
+    said, compared = of_closed  # it may be read, and so may its folder
+    assert said.startswith(f"this check is not in the history ({closed}): ")
+    assert said.endswith("Permission denied")
     assert compared == "[1.0]", "reading needs no right to write"
 
-
-def test_a_damaged_file_that_cannot_be_put_aside(public: Path) -> None:
-    garbage(public)
-    public.chmod(0o666)
-    public.parent.chmod(0o555)
-    before = public.read_bytes()
-    kept, compared = as_nobody(url_of(public))
-    assert kept.endswith("the file is damaged and cannot be put aside: Permission denied")
+    said, compared = of_damaged
+    assert said.endswith("the file is damaged and cannot be put aside: Permission denied")
     assert "the file is no database" in compared
-    assert public.read_bytes() == before
+
+    said, compared = of_theirs
+    assert said.endswith("Permission denied")
+    assert "cannot be opened" in compared
 
 
 def test_two_processes_find_the_same_damage(command_server: CommandServer, kept: Path) -> None:
@@ -250,15 +260,6 @@ def test_two_processes_find_the_same_damage(command_server: CommandServer, kept:
     assert said.count("None") == 3, said
     with reader(url_of(kept)) as r:
         assert len(r.runs()) == 4, "the new file was not taken for the damaged one"
-
-
-def test_a_file_of_somebody_else(public: Path) -> None:
-    public.chmod(0o600)
-    if os.getuid() != 0:
-        public.chmod(0)
-    kept, compared = as_nobody(url_of(public))
-    assert kept.endswith("Permission denied")
-    assert "cannot be opened" in compared
 
 
 # --- disks --------------------------------------------------------------------------------

@@ -80,6 +80,7 @@ def test_systemd_runs_it_as_shipped(tmp_path: Path, gpudiag: Gpudiag, clean_envi
         assert "Traceback" not in systemd.log()
 
 
+@pytest.mark.process
 def test_systemd_finds_no_fault_in_the_unit(require: Callable[[str], str]) -> None:
     analyze = shutil.which("systemd-analyze")
     if analyze is None:

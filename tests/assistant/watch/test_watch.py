@@ -25,6 +25,7 @@ from typing import Any
 
 import pytest
 
+from tests.command_server import Command, CommandServer
 from tests.conftest import Gpudiag
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -96,6 +97,7 @@ class Machine:
 
     folder: Path
     env: dict[str, str]
+    server: CommandServer
     name: str = "n1"
 
     def log(self, text: str) -> None:
@@ -104,29 +106,34 @@ class Machine:
         part.replace(self.folder / "log")
 
     @contextmanager
-    def watch(self, *words: str) -> Iterator[subprocess.Popen[str]]:
-        argv = [sys.executable, "-m", "assistant", "watch", "--probe", "kernel-log", "--interval", "0.3", *words]
+    def watch(self, *words: str, fresh: bool = False) -> Iterator[Command | subprocess.Popen[str]]:
+        """The command; `fresh`: in an interpreter of its own."""
+        argv = ["watch", "--probe", "kernel-log", "--interval", "0.3", *words]
         env = {"GPUDIAG_HISTORY_URL": "off"} | self.env | {"GPUDIAG_STATE_DIR": str(self.folder / "state"), "GPUDIAG_HOST_NAME": self.name,
                           "GPUDIAG_HOST_ROOT": str(self.folder / "root"),
                           "PATH": f"{self.folder}/bin:{os.environ['PATH']}"}  # fmt: skip
-        with subprocess.Popen(
-            argv, env=env, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as child:
+        with self._begun(argv, env, fresh) as child:
             try:
                 yield child
             finally:
                 child.kill()
 
+    def _begun(self, argv: list[str], env: dict[str, str], fresh: bool) -> Command | subprocess.Popen[str]:
+        if not fresh:
+            return self.server.start(argv, env=env)
+        whole = [sys.executable, "-m", "assistant", *argv]
+        return subprocess.Popen(whole, env=env, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
 
 @pytest.fixture
-def machine(tmp_path: Path, clean_environment: dict[str, str]) -> Machine:
+def machine(tmp_path: Path, clean_environment: dict[str, str], command_server: CommandServer) -> Machine:
     for name in ("bin", "root/proc/sys/kernel"):
         (tmp_path / name).mkdir(parents=True)
     for name, script in (("dmesg", f"cat {tmp_path}/log"), ("journalctl", "exit 1")):
         path = tmp_path / "bin" / name
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
-    here = Machine(tmp_path, clean_environment)
+    here = Machine(tmp_path, clean_environment, command_server)
     here.log(QUIET)
     return here
 
@@ -139,12 +146,13 @@ def get(port: int, path: str) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
-def stop(child: subprocess.Popen[str]) -> tuple[int, str, str]:
+def stop(child: Command | subprocess.Popen[str]) -> tuple[int, str, str]:
     child.send_signal(signal.SIGTERM)
     out, err = child.communicate(timeout=40)
-    return child.returncode, out, err
+    return child.wait(), out, err
 
 
+@pytest.mark.process
 def test_a_fault_is_said_served_and_sent_once(machine: Machine, receiver: Receiver) -> None:
     port = free_port()
     receiver.statuses = [503]
@@ -174,6 +182,7 @@ def test_a_fault_is_said_served_and_sent_once(machine: Machine, receiver: Receiv
     assert "Traceback" not in err
 
 
+@pytest.mark.process
 def test_a_restart_neither_forgets_nor_repeats(machine: Machine, receiver: Receiver) -> None:
     machine.log(QUIET + XID + "\n")
     hook = ("--webhook", receiver.url)
@@ -200,6 +209,7 @@ def test_a_restart_neither_forgets_nor_repeats(machine: Machine, receiver: Recei
     assert "FIRING" not in err
 
 
+@pytest.mark.process
 def test_a_log_that_cannot_be_read_any_more_clears_nothing(machine: Machine) -> None:
     machine.log(QUIET + XID + "\n")
     with machine.watch("--rounds", "1"):
@@ -213,6 +223,7 @@ def test_a_log_that_cannot_be_read_any_more_clears_nothing(machine: Machine) -> 
     assert json.loads((machine.folder / "state/watch.json").read_text())["book"]["alerts"]
 
 
+@pytest.mark.process
 def test_what_went_away_and_was_looked_for_is_resolved(machine: Machine, receiver: Receiver) -> None:
     machine.log(QUIET + XID + "\n")
     with machine.watch("--clear-after", "1", "--webhook", f"slack+{receiver.url}", "--rounds", "40") as child:
@@ -225,6 +236,7 @@ def test_what_went_away_and_was_looked_for_is_resolved(machine: Machine, receive
     assert resolved["text"].startswith("resolved: ")
 
 
+@pytest.mark.process
 def test_an_address_that_is_taken_is_one_sentence(machine: Machine) -> None:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -236,6 +248,7 @@ def test_an_address_that_is_taken_is_one_sentence(machine: Machine) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.process
 def test_systemd_is_told(machine: Machine) -> None:
     path = machine.folder / "notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
@@ -252,6 +265,7 @@ def test_systemd_is_told(machine: Machine) -> None:
     assert "WATCHDOG=1" in got
 
 
+@pytest.mark.process
 def test_a_real_prometheus_scrapes_it(machine: Machine, require: Callable[[str], str], tmp_path: Path) -> None:
     prometheus = require("prometheus")
     port, own = free_port(), free_port()
@@ -292,9 +306,10 @@ def query(port: int, text: str) -> list[dict[str, Any]]:
 # --- what goes wrong around it ------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_it_stops_within_seconds_though_a_probe_hangs(machine: Machine) -> None:
     (machine.folder / "bin/journalctl").write_text("#!/bin/sh\ntrap '' TERM\ntouch $0.runs\nsleep 600\n")
-    with machine.watch() as child:
+    with machine.watch(fresh=True) as child:
         until((machine.folder / "bin/journalctl.runs").exists)
         begun = time.monotonic()
         code, _, err = stop(child)
@@ -305,6 +320,7 @@ def test_it_stops_within_seconds_though_a_probe_hangs(machine: Machine) -> None:
     assert not left.stdout, "no child is left behind"
 
 
+@pytest.mark.process
 def test_a_receiver_that_never_answers_delays_neither_checks_nor_others_nor_the_end(
     machine: Machine, receiver: Receiver
 ) -> None:
@@ -330,6 +346,7 @@ def number(port: int, name: str) -> float:
     return next(float(line.split()[1]) for line in get(port, "/metrics")[1].splitlines() if line.startswith(name + " "))
 
 
+@pytest.mark.process
 def test_slow_clients_do_not_keep_others_out(machine: Machine) -> None:
     if not socket.has_ipv6:
         pytest.skip("there is no IPv6 here")
@@ -357,11 +374,12 @@ def test_slow_clients_do_not_keep_others_out(machine: Machine) -> None:
         stop(child)
 
 
+@pytest.mark.process
 def test_a_round_is_kept_in_the_history_by_another_process(machine: Machine) -> None:
     path = machine.folder / "history.db"
     machine.env = machine.env | {"GPUDIAG_HISTORY_URL": f"sqlite:///{path}"}
     machine.log(QUIET + XID + "\n")
-    with machine.watch() as child:
+    with machine.watch(fresh=True) as child:
         until(path.exists)
         until(lambda: kept(path) == [("n1", "watch", "gpu-fell-off-bus")])
         assert "sqlalchemy" not in Path(f"/proc/{child.pid}/maps").read_text(), "it is not loaded where it would stay"
@@ -382,6 +400,7 @@ def kept(path: Path) -> list[tuple[str, str, str]]:
     return []
 
 
+@pytest.mark.process
 def test_a_history_that_cannot_be_written_is_one_line(machine: Machine) -> None:
     (machine.folder / "no").write_text("a file, not a folder")
     machine.env = machine.env | {"GPUDIAG_HISTORY_URL": f"sqlite:///{machine.folder}/no/history.db"}
@@ -393,6 +412,7 @@ def test_a_history_that_cannot_be_written_is_one_line(machine: Machine) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.process
 def test_it_can_be_told_to_look_at_once(machine: Machine) -> None:
     port = free_port()
     with machine.watch("--listen", f"127.0.0.1:{port}", "--interval", "1000") as child:
@@ -403,6 +423,7 @@ def test_it_can_be_told_to_look_at_once(machine: Machine) -> None:
         assert child.wait(10) == 0
 
 
+@pytest.mark.process
 def test_a_second_watcher_says_so_and_stops(machine: Machine) -> None:
     with machine.watch() as first:
         until((machine.folder / "state/watch.json").exists)
@@ -417,6 +438,7 @@ def test_a_second_watcher_says_so_and_stops(machine: Machine) -> None:
     assert third.returncode == 0, "a lock does not outlive its owner"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -436,6 +458,7 @@ def test_a_state_that_is_not_understood_is_set_aside(machine: Machine, text: str
     assert json.loads((state / "watch.json").read_text())["schema"] == "gpudiag/watch/1"
 
 
+@pytest.mark.process
 def test_without_a_place_for_its_state_it_watches_and_says_so_once(machine: Machine) -> None:
     (machine.folder / "state").write_text("a file, not a folder")
     machine.log(QUIET + XID + "\n")
@@ -446,6 +469,7 @@ def test_without_a_place_for_its_state_it_watches_and_says_so_once(machine: Mach
     assert child.returncode == 1
 
 
+@pytest.mark.process
 def test_a_machine_that_gets_another_name_keeps_its_alerts(machine: Machine) -> None:
     machine.log(QUIET + XID + "\n")
     with machine.watch("--rounds", "1") as child:
@@ -479,6 +503,7 @@ def test_a_wrong_option_is_one_sentence(gpudiag: Gpudiag, words: tuple[str, ...]
     assert "Traceback" not in answer.err
 
 
+@pytest.mark.process
 def test_the_alert_rules_of_the_page_are_rules(require: Callable[[str], str], tmp_path: Path) -> None:
     page = (ROOT / "docs/watch.md").read_text()
     (block,) = (part.partition("```")[0] for part in page.split("```yaml\n")[1:])
@@ -490,6 +515,7 @@ def test_the_alert_rules_of_the_page_are_rules(require: Callable[[str], str], tm
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.process
 def test_the_page_names_the_metrics_that_there_are(machine: Machine) -> None:
     port = free_port()
     machine.log(QUIET + XID + "\n")

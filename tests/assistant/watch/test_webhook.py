@@ -151,6 +151,7 @@ def serving(answer: bytes, asked: list[bytes]) -> Iterator[str]:
         server.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [

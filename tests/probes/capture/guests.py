@@ -26,9 +26,9 @@ class Got:
     phases: list[str] = field(default_factory=list)
 
 
-def guest(job: Job, items: Sequence[Item], window: Window, **words: Any) -> Guest:
-    """Prepared, with its call made at a safe point of the main thread."""
-    made = Guest(Target(identity.read(job.pid)), items, window, **words)
+def guest(job: Job, items: Sequence[Item], window: Window, *, target: Target | None = None, **words: Any) -> Guest:
+    """Prepared, with its call made at a safe point of the main thread. `target`: the job, where it has been read."""
+    made = Guest(target or Target(identity.read(job.pid)), items, window, **words)
     made.prepare()
     job.execute(made.code)
     return made

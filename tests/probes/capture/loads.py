@@ -21,6 +21,7 @@ from tests.probes.capture.real_processes import started
 
 HOST = "gpu-1"
 PYTHON = [sys.executable, "-I", "-S", "-B", "-u", "-c"]
+SLEEP = "import time; print('ready'); time.sleep(60)"
 BURN = "print('ready')\nwhile True: pass"
 FIGHT = """
 import threading

@@ -119,6 +119,7 @@ def test_srun_and_kubectl() -> None:
     assert "--selector=app=gpudiag" in pods(Reach("n", Via.KUBERNETES, selector="app=gpudiag"))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("shell", ["sh", "bash", "dash", "zsh", "csh", "tcsh", "fish", "ksh"])
 def test_every_login_shell_hands_the_bootstrap_on(shell: str) -> None:
     if not shutil.which(shell):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.capture.model import Item, Outcome, Window
+from probes.capture.model import Item, Outcome, Target, Window
+from probes.capture.whom import identity
 from tests.live_jobs import Job, python
 from tests.probes.capture.guests import capture, checked, descriptors, folders, guest, threads, wait
 
@@ -24,8 +25,9 @@ ANCHORS = ["loop:step", "__main__:decorated", "loop:closed", "loop:Trainer.run",
 def test_anchors_count_exactly_and_come_off(version: tuple[int, int], tmp_path: Path) -> None:
     with Job("loop.py", interpreter=python(*version)) as job:
         before = descriptors(job)
+        target = Target(identity.read(job.pid))
         for anchor in ANCHORS:
-            got = capture(job, [Item.LOSS], Window(iterations=5, skip=3, anchor=anchor), tmp_path)
+            got = capture(job, [Item.LOSS], Window(iterations=5, skip=3, anchor=anchor), tmp_path, target=target)
             assert got.state.phase == "done", (anchor, got.state)
             assert got.iterations is not None
             ends, began, ended = got.iterations["ends"], got.iterations["began"], got.iterations["ended"]

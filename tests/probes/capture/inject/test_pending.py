@@ -99,7 +99,7 @@ def script(text: str, interpreter: str = sys.executable) -> Iterator[subprocess.
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda v: f"{v[0]}.{v[1]}")
 def test_each_version_in_the_storm(inject: Inject, version: tuple[int, int]) -> None:
     with live_jobs.Job("storm.py", interpreter=live_jobs.python(*version)) as job:
-        for turn in range(8):
+        for turn in range(4):
             answer = inject(job.pid)
             assert isinstance(answer, dict), answer
             assert answer["answered"]
@@ -109,31 +109,36 @@ def test_each_version_in_the_storm(inject: Inject, version: tuple[int, int]) -> 
         assert job.output == "ready\n"
 
 
-@pytest.mark.parametrize("words", [("loop.py",), ("threads.py", "20")], ids=" ".join)
+@pytest.mark.parametrize("words", [("loop.py",), ("threads.py", "8")], ids=" ".join)
 def test_death_before_each_request(inject: Inject, words: tuple[str, ...]) -> None:
-    """Killed before every single ptrace request, the target goes on, unharmed, and can be asked again."""
-    with live_jobs.Job(*words, interpreter=sys.executable) as target:
-        at, ended = 0, 0
-        while ended == 0:
+    """Killed before every single ptrace request, the target goes on, unharmed, and can be asked again.
+
+    A death may keep one of the slots that a target has for calls: where the last is taken, another target goes on.
+    """
+    at, ended = 0, 0
+    while not ended:
+        with live_jobs.Job(*words, interpreter=sys.executable) as target:
             answer = inject(target.pid, killed_before=at)
-            if isinstance(answer, dict):
-                ended = at
-            else:
-                assert answer == signal.SIGKILL, answer
-            target.advance(2)
-            at_peace(target.pid)
-            assert target.output.strip() == "ready"
-            at += 1
-        assert ended > 20  # all requests of one injection were reached
-        before = hits(target)
-        assert isinstance(inject(target.pid), dict)
-        assert hits(target) == before + 1
+            while answer == signal.SIGKILL:
+                target.advance(2)
+                at_peace(target.pid)
+                assert target.output.strip() == "ready"
+                at += 1
+                answer = inject(target.pid, killed_before=at)
+            if answer == "queue-full" and at > ended:
+                continue
+            assert isinstance(answer, dict), answer
+            ended = at
+            before = hits(target)
+            assert isinstance(inject(target.pid), dict)
+            assert hits(target) == before + 1
+    assert ended > 20  # all requests of one injection were reached
 
 
 def test_killed_at_random_moments(inject: Inject) -> None:
     with live_jobs.Job("storm.py") as job:
-        for turn in range(30):
-            inject(job.pid, killed_after=turn * 0.0004)
+        for turn in range(15):
+            inject(job.pid, killed_after=turn * 0.0008)
             at_peace(job.pid)
         job.advance(2)
         assert job.output == "ready\n"
@@ -189,15 +194,18 @@ def test_a_read_from_a_pipe_goes_on(inject: Inject) -> None:
 def test_floating_point_and_vectors_are_kept(inject: Inject) -> None:
     """A thread that computes is borrowed again and again; its sums come out right."""
     text = (
-        "import time\nprint('ready', flush=True)\n"
+        "import select, time\nprint('ready', flush=True)\n"
         "def work():\n s = 0.0\n for i in range(200000): s += (i * 1.1) % 7.3\n return s\n"
-        "first = work()\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: assert work() == first\n"
+        "first = work()\nwhile not select.select([0], [], [], 0)[0]: assert work() == first\n"
         "print('same', flush=True)\ntime.sleep(100)"
     )
     with script(text) as child:
         for _ in range(10):
             inject(child.pid, "pass", seconds=5)
+        assert child.stdin is not None
         assert child.stdout is not None
+        child.stdin.write("enough\n")
+        child.stdin.flush()
         assert child.stdout.readline() == "same\n"
 
 
@@ -231,7 +239,7 @@ def test_stop_and_continue_meanwhile(inject: Inject) -> None:
 
         teaser = threading.Thread(target=tease)
         teaser.start()
-        answers = [inject(job.pid) for _ in range(15)]
+        answers = [inject(job.pid) for _ in range(8)]
         over.set()
         teaser.join()
         assert all(isinstance(a, dict) or a in ("stopped", "failed") for a in answers), answers
@@ -347,11 +355,11 @@ def test_an_interpreter_that_starts_is_refused(inject: Inject) -> None:
 
 
 def test_an_interpreter_that_ends_is_not_harmed(inject: Inject) -> None:
-    for turn in range(12):
+    for turn in range(8):
         child = subprocess.Popen(
             [sys.executable, "-c", "import time, json, asyncio, email; time.sleep(0.15)"], stderr=subprocess.PIPE
         )
-        time.sleep(0.1 + turn * 0.012)
+        time.sleep(0.1 + turn * 0.018)
         inject(child.pid, "pass", seconds=2)
         _, errors = child.communicate(timeout=PATIENCE)
         assert (child.returncode, errors) == (0, b"")

@@ -56,6 +56,7 @@ def reader():
     while True:
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         for at in range(0, os.fstat(fd).st_size, 1 << 20): os.pread(fd, 1 << 20, at)
+        time.sleep(0.05)
 for work in (locker, piper, feeder, reader, sleeper):
     threading.Thread(target=work, daemon=True).start()
 time.sleep(0.2)

@@ -25,7 +25,7 @@ def tmp(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_threads_and_gpus_in_one_time_base(tmp: Path) -> None:
     env = lab.environment(lab.folder(tmp, "healthy8"))
-    with loads.python(loads.BURN) as pid, LiveHost(environ=env) as host:
+    with loads.python(loads.SLEEP) as pid, LiveHost(environ=env) as host:
         begun = time.monotonic_ns()
         recording = Recording(host, [pid], longest=60)
         recording.start()

@@ -80,7 +80,8 @@ def test_clocks_of_any_document(clocks: object) -> None:
 
 
 MARKS = """
-import json, sys, time, torch
+import json, sys, time
+import torch
 from torch.profiler import profile, record_function, ProfilerActivity
 sys.path.insert(0, sys.argv[2])
 from probes.capture.readings import timebase

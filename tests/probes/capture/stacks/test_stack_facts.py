@@ -74,22 +74,16 @@ def over(job: Job, seconds: float) -> dict[str, Observation]:
     return told(json.loads(json.dumps(documents)), target, sources=lines, threads=json.loads(json.dumps(threads)))
 
 
+# The other planted faults: `assistant/capture/test_profile_jobs`, from the job to the answer.
 @pytest.mark.machine
 @pytest.mark.parametrize(
     ("fault", "activity", "function", "least"),
-    [
-        ("data", "data_work", "decode_slowly", 25),
-        ("data-workers", "data_wait", "train.py", 10),
-        ("python", "python", "tokenize_slowly", 15),
-        ("sync", "sync", "read_every_value", 3),
-        ("checkpoint", "checkpoint", "save_checkpoint", 25),
-        ("logging", "logging", "log_metrics", 5),
-    ],
+    [("data-workers", "data_wait", "train.py", 10), ("sync", "sync", "read_every_value", 3)],
 )
 def test_a_planted_fault_is_found_with_its_function(fault: str, activity: str, function: str, least: int) -> None:
     if pyspy.program() is None:
         cannot("py-spy", "py-spy is not installed")
-    with Job("train.py", "--fault", fault, "--reads", "2000", interpreter=torch_python()) as job:
+    with Job("train.py", "--fault", fault, "--reads", "2000", "--slow", "0.03", interpreter=torch_python()) as job:
         found = captured(job)
     share, where = found[f"stack.{activity}.share"], found[f"stack.{activity}.function"]
     assert isinstance(share.value, float)

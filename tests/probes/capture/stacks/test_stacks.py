@@ -67,9 +67,10 @@ def nothing_left(pid: int) -> None:
 
 @pytest.mark.machine
 @pytest.mark.parametrize("minor", MINORS)
-def test_a_recording_has_every_thread_with_its_number_and_its_functions(minor: int) -> None:
+def test_a_recording_and_a_dump_have_every_thread_with_its_number_and_its_functions(minor: int) -> None:
     with Job(LOOP.name, interpreter=python(3, minor)) as job:
         doc = recorded(job.pid, seconds=0.6)[job.pid]
+        dump = stacks.dump(job.pid)
         tids = tasks(job.pid)
         nothing_left(job.pid)
     assert doc["error"] == ""
@@ -80,27 +81,18 @@ def test_a_recording_has_every_thread_with_its_number_and_its_functions(minor: i
     assert leaves(doc, str(job.pid)) >= {"spin", "rest"}
     assert "stand_by" in leaves(doc, other)
     json.dumps(doc)
-
-
-@pytest.mark.machine
-@pytest.mark.parametrize("minor", MINORS)
-def test_a_dump_has_every_thread_from_the_root(minor: int) -> None:
-    with Job(LOOP.name, interpreter=python(3, minor)) as job:
-        found = stacks.dump(job.pid)
-        tids = set(map(int, tasks(job.pid)))
-        nothing_left(job.pid)
-    assert found["error"] == ""
-    assert {t["tid"] for t in found["threads"]} == tids
-    main = next(t for t in found["threads"] if t["tid"] == job.pid)
+    assert dump["error"] == ""
+    assert {t["tid"] for t in dump["threads"]} == set(map(int, tids))
+    main = next(t for t in dump["threads"] if t["tid"] == job.pid)
     assert main["frames"][0][0] == "<module>"
     assert main["frames"][-1][0] in ("spin", "rest", "<module>", "wait_until")
-    assert all({"tid", "name", "active", "owns_gil", "frames"} <= set(t) for t in found["threads"])
+    assert all({"tid", "name", "active", "owns_gil", "frames"} <= set(t) for t in dump["threads"])
 
 
 def test_times_are_those_of_the_monotonic_clock() -> None:
     with Job(LOOP.name) as job:  # it changes its function at each whole tenth of a second
         began = time.monotonic_ns()
-        doc = recorded(job.pid, rate=500, seconds=1.5)[job.pid]
+        doc = recorded(job.pid, rate=500, seconds=1.0)[job.pid]
         ended = time.monotonic_ns()
     error = doc.get("clock_error", 0)
     assert 0 < error <= 100_000_000
@@ -118,8 +110,8 @@ def test_times_are_those_of_the_monotonic_clock() -> None:
 
 
 def test_several_processes_are_recorded_at_once() -> None:
-    with Job(LOOP.name) as a, Job(LOOP.name) as b, Job("storm.py") as c:
-        found = recorded(a.pid, b.pid, c.pid, a.pid)
+    with Job(LOOP.name) as a, Job(LOOP.name) as b, Job("threads.py", "20", pause=0.02) as c:
+        found = recorded(a.pid, b.pid, c.pid, a.pid, seconds=0.6)
     assert list(found) == [a.pid, b.pid, c.pid]
     assert [d["error"] for d in found.values()] == ["", "", ""]
     assert len({d["rate"] for d in found.values()}) == 1
@@ -128,8 +120,8 @@ def test_several_processes_are_recorded_at_once() -> None:
 
 
 def test_151_threads_are_all_seen() -> None:
-    with Job("threads.py", "150") as job:
-        doc = recorded(job.pid, rate=50)[job.pid]
+    with Job("threads.py", "150", pause=0.02) as job:
+        doc = recorded(job.pid, rate=50, seconds=0.6)[job.pid]
         assert set(doc["threads"]) == tasks(job.pid)
     assert len(doc["threads"]) == 151
     assert doc["rate"] == stacks.rate_for(151, 50)
