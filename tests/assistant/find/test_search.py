@@ -16,6 +16,7 @@ from assistant import find, topics
 from assistant.find import corpus
 from assistant.find.bm25 import PRIOR
 from assistant.find.index import Index, hints, wanted
+from tests.overlay import compiled_data
 
 ROOT = Path(__file__).parents[3]
 DOCS = corpus.documents()
@@ -146,7 +147,7 @@ def test_the_index_is_plain_json() -> None:
 @pytest.mark.process
 def test_a_search_loads_neither_engine_nor_parsers(tmp_path: Path) -> None:
     """In a process of its own, with the index built: what start-up pays for."""
-    own = os.environ | {"GPUDIAG_CACHE_DIR": str(tmp_path)}  # another checkout at work replaces a shared one
+    own = os.environ | {"GPUDIAG_CACHE_DIR": str(compiled_data(tmp_path))}
     program = (
         "import sys; from assistant.find import search; print(search('xid 79', 1)[0].id); print(' '.join(sys.modules))"
     )

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent
 from tests.cases import each
+from tests.overlay import compiled_data
 
 NUMBER = st.integers(0, 99999)
 ANY = st.text(st.characters(), max_size=300)  # surrogates and controls too
@@ -101,9 +102,7 @@ def test_nothing_heavy_is_loaded_to_understand(tmp_path: Path) -> None:
         "assert q.slots.xid == (79,); understand('why is pid 4242 slow?');"
         "print([m for m in ('pydantic', 'sqlmodel', 'rules.engine', 'textual', 'numpy', 'probes') if m in sys.modules])"
     )
-    env = os.environ | {
-        "GPUDIAG_CACHE_DIR": str(tmp_path)
-    }  # its own: another version at work would take the shards away
+    env = os.environ | {"GPUDIAG_CACHE_DIR": str(compiled_data(tmp_path))}
     for _ in range(2):  # the shards are built: from here on they are only read
         done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from assistant.narrate.asks import Retold
@@ -74,6 +75,15 @@ def test_monitoring_reads_one_line(gpudiag: Gpudiag, tmp_path: Path) -> None:
     assert got.out.count("\n") == 1
 
 
+def at_rest(pid: int) -> None:
+    """Until a process waits: the answer is made, and only the model is waited for."""
+    process = psutil.Process(pid)
+    used, until = -1.0, time.monotonic() + 60
+    while (now := sum(process.cpu_times()[:2])) > used and time.monotonic() < until:
+        used = now
+        time.sleep(0.5)
+
+
 @pytest.mark.parametrize("shape", ["text", "json"])
 def test_ctrl_c_ends_the_wait_and_not_the_answer(
     gpudiag: Gpudiag, server: Model, tmp_path: Path, clean_environment: dict[str, str], shape: str
@@ -97,6 +107,7 @@ def test_ctrl_c_ends_the_wait_and_not_the_answer(
         until = time.monotonic() + 60
         while not server.requests and time.monotonic() < until:
             time.sleep(0.05)
+        at_rest(process.pid)
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)

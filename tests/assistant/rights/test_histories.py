@@ -166,7 +166,10 @@ class Histories(RuleBasedStateMachine):
 
 
 Histories.TestCase.settings = settings(
-    max_examples=1000, stateful_step_count=14, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=10 * settings().max_examples,
+    stateful_step_count=14,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 TestHistories = Histories.TestCase
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -27,7 +25,6 @@ from assistant.store.location import parse
 from assistant.store.read import HEAD, REVISIONS, VERSION_TABLE
 from assistant.store.server import file_engine, server_engine
 from assistant.store.tables import TABLES
-from knowledge.compiled import cache_dir
 from tests.assistant.store.history_lab import (
     DAY,
     GPU,
@@ -45,6 +42,7 @@ from tests.assistant.store.history_lab import (
 )
 from tests.cases import each
 from tests.command_server import CommandServer
+from tests.overlay import compiled_data
 
 ROOT = Path(__file__).parent.parent.parent.parent
 SQL = {
@@ -147,10 +145,7 @@ def test_reading_loads_neither_sqlalchemy_nor_pydantic(tmp_path: Path) -> None:
         "print(len(store.earlier(url, 'n1', [o], rules.rules)[0]), bool(store.since_last(url, diagnose([o], rules, as_of=at), 'n1')))\n"
         "print(*sorted({m.split('.')[0] for m in sys.modules}), file=sys.stderr)"
     )
-    own = tmp_path / "cache"  # another version at work would take the shards away
-    with suppress(shutil.Error, OSError):
-        shutil.copytree(cache_dir(), own)
-    env = os.environ | {"GPUDIAG_CACHE_DIR": str(own)}
+    env = os.environ | {"GPUDIAG_CACHE_DIR": str(compiled_data(tmp_path))}
     argv = [sys.executable, "-c", program, url, str(T0 + 3 * MINUTE)]
     heavy = {"sqlalchemy", "sqlmodel", "alembic", "pydantic", "psycopg", "numpy", "platformdirs", "yaml"}
     for _ in range(2):  # where shards were missing, the first one builds them: the next only reads
