@@ -22,8 +22,8 @@ demo: $(READY)  ## replay a recorded incident on this machine; no GPU is needed
 test: $(READY)  ## run the tests on all cores
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
-quick: $(READY)  ## only the tests that start no process and no server
-	$(BIN)/python -m pytest -n auto --dist worksteal -m unit $(ARGS)
+quick: $(READY)  ## only the tests that start no process and no server, and take no while
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "unit and not slow" $(ARGS)
 
 live: $(READY)  ## capture the planted faults anew from real jobs, in place of the recordings that the tests read
 	GPUDIAG_LIVE=$${GPUDIAG_LIVE:-check} $(BIN)/python -m pytest tests/assistant/capture/test_planted_faults.py $(ARGS)

@@ -86,6 +86,7 @@ def rivals(formats: Sequence[Format], head: str) -> list[Format]:
     return top if len(top) > 1 and not all(isinstance(f, LogFormat) for f in top) else []
 
 
+@pytest.mark.slow
 def test_every_sample_is_recognised_by_one_document_format_before_all_others() -> None:
     with Faults() as faults:
         for path in (p for p in sorted(CAPTURES.rglob("*")) if p.is_file()):

@@ -81,6 +81,7 @@ def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
+@pytest.mark.slow
 def test_nothing_is_patched() -> None:
     files = [f for f in sorted(HERE.rglob("*.py")) if f.relative_to(HERE).parts[0] not in PROGRAMS]
     assert len(files) > 500

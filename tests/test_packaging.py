@@ -77,6 +77,7 @@ def test_data_files(wheel: Path) -> None:
         assert any(n.endswith(kind) for n in names), kind
 
 
+@pytest.mark.slow
 def test_shards(wheel: Path) -> None:
     """Each data file, the rules, the runbooks and the formats, compiled; the same as a checkout builds."""
     from assistant import find, formats

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
+import pytest
+
 from assistant.diagnosis import Diagnosis
 from assistant.intent.parse import understand
 from assistant.intent.query import Assumed, Intent
@@ -97,6 +99,7 @@ def faults(text: str, lang: str) -> list[str]:
     return [f"{law}: {text!r}" for law, pattern in laws.items() if re.search(pattern, text)]
 
 
+@pytest.mark.slow
 @each("lang", LANGUAGES)
 @each("name", STORIES)
 def test_nobody_stumbles(name: str, lang: str) -> None:

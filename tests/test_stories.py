@@ -26,6 +26,7 @@ def test_there_are_stories_in_both_languages() -> None:
     assert sum(any("\u4e00" <= c <= "\u9fff" for c in text) for text in said) >= 15
 
 
+@pytest.mark.slow
 @each("story", STORIES, ids=lambda p: p.stem)
 def test_a_story_is_told_again_word_for_word(story: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["chat", "--replay", str(story)])

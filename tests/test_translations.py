@@ -75,6 +75,7 @@ DATA = [*(ROOT / "knowledge" / "data").rglob("*.yaml"), *(ROOT / "rules" / "cata
         *(ROOT / "assistant" / "demos").glob("*/story.yaml")]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["knowledge", "rules", "assistant"])
 def test_every_sentence_in_data_is_translated(package: str) -> None:
     files = sorted(p for p in DATA if p.relative_to(ROOT).parts[0] == package)
@@ -88,6 +89,7 @@ def test_every_sentence_in_data_is_translated(package: str) -> None:
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.slow
 @each("package", PACKAGES)
 def test_every_sentence_in_code_is_translated(package: str) -> None:
     faults = [fault for path in sorted((ROOT / package).rglob("*.py")) for fault in _faults(path)]

@@ -40,6 +40,7 @@ def test_every_misspelt_action_is_recognised(name: str, action: str) -> None:
     assert action in near
 
 
+@pytest.mark.slow
 @each(("name", "action"), WITH_ACTIONS, ids=str)
 def test_a_misspelt_flag_of_an_action_suggests_its_own(name: str, action: str) -> None:
     """The complaint is that action's, and no flag of another one is in it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from assistant.diagnosis import Diagnosis, diagnose
 from assistant.sources import parse_text
 from knowledge.catalog.xid import all_xids
@@ -24,6 +26,7 @@ def test_the_catalogue_of_rules_is_there() -> None:
     assert len({rule.id for rule in load().rules}) == len(load().rules)
 
 
+@pytest.mark.slow
 @each("code", lambda: [entry.code for entry in all_xids()])
 def test_one_line_gives_one_root_with_the_catalogues_action(code: int) -> None:
     roots = [f for f in judge(f"{code}, pid=77, name=python3, something happened").findings if f.role is Role.ROOT]

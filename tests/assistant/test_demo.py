@@ -79,6 +79,7 @@ def shown(name: str, shape: str, lang: str = "en") -> str:
     return show(incident(name), Output(lang, shape, "never"), tells)
 
 
+@pytest.mark.slow
 @each("name", NAMES)
 def test_the_cause_is_found_and_nothing_beside_it(name: str) -> None:
     data = json.loads(shown(name, "json"))

@@ -53,6 +53,7 @@ def by_id(rows: tuple[Row, ...]) -> dict[str, Row]:
 # --- incidents ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @each(
     ("incident", "symptom", "first"),
     [
@@ -83,6 +84,7 @@ def test_the_cause_of_an_incident_stands_first(incident: str, symptom: str, firs
         assert rows[0].title in summary(rows, lang) or rows[0].title[1:] in summary(rows, lang)
 
 
+@pytest.mark.slow
 @each("incident", ["healthy", "mig"])
 @each("symptom", symptoms)
 def test_nothing_is_supported_on_a_healthy_node(incident: str, symptom: str) -> None:
@@ -349,6 +351,7 @@ def _open_rules(hypothesis: str, d: Diagnosis) -> set[str]:
     return out
 
 
+@pytest.mark.slow
 @each("incident", DEMOS)
 def test_every_incident_with_every_symptom(incident: str) -> None:
     """In one language, in turns."""
@@ -400,6 +403,7 @@ def values(kind: str, words: tuple[str, ...]) -> st.SearchStrategy[Value]:
             return st.none()
 
 
+@pytest.mark.slow
 @given(
     observed(), st.deferred(lambda: st.lists(st.sampled_from(sorted(symptoms())), min_size=1, max_size=3, unique=True))
 )

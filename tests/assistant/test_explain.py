@@ -19,6 +19,7 @@ KINDS = kinds()
 SHAPES = ("text", "json", "markdown", "html")
 
 
+@pytest.mark.slow
 @each("kind", KINDS)
 def test_every_entry_has_a_page_in_both_languages_and_all_shapes(kind: str) -> None:
     found = topic(kind)

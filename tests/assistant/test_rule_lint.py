@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from assistant.rulecheck import check
 from tests.rules.files import changed, write
 
@@ -28,6 +30,7 @@ tests:
 """
 
 
+@pytest.mark.slow
 def test_a_new_rule_that_contradicts_a_shipped_one(tmp_path: Path) -> None:
     file = write(tmp_path, AGAIN, "page-faults-again")
     count, (fault,) = check([file])
@@ -39,6 +42,7 @@ def test_a_new_rule_that_contradicts_a_shipped_one(tmp_path: Path) -> None:
     assert check([file]) == (1, [])
 
 
+@pytest.mark.slow
 def test_a_wider_rule_that_contradicts_shipped_ones_names_each(tmp_path: Path) -> None:
     text = AGAIN.replace(", count: {at_least: 5}, within: 1h", "").replace("DRAIN_AND_RESET", "IGNORE")
     _, faults = check([write(tmp_path, text, "page-faults-again")])

@@ -8,6 +8,8 @@ import pickle
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from tests.assistant.trace_lab import ONE_TRACE, said, trace
 from tests.cases import each
 from tests.trace_files import TraceFile, compute_bound, data_bound
@@ -15,6 +17,7 @@ from tests.trace_files import TraceFile, compute_bound, data_bound
 COMMANDS = (*ONE_TRACE, "ranks")
 
 
+@pytest.mark.slow
 @each("name", COMMANDS)
 @each(
     ("content", "sentence"),
@@ -83,6 +86,7 @@ def test_host_events_alone_still_tell_of_the_host(tmp_path: Path) -> None:
     assert "aten::mm" in trace("flame", "--time", "cpu", path).out
 
 
+@pytest.mark.slow
 @each("name", COMMANDS)
 def test_a_truncated_trace_gives_what_is_whole_of_it(tmp_path: Path, name: str) -> None:
     whole = Path(data_bound(steps=4, rank=0, world=1).save(tmp_path / "t.json"))
@@ -96,6 +100,7 @@ def test_a_truncated_trace_gives_what_is_whole_of_it(tmp_path: Path, name: str) 
         assert "ends before its end" in text or "cut off" in text or "incomplete" in text, text
 
 
+@pytest.mark.slow
 @each(
     ("words", "sentence"),
     [

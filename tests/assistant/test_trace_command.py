@@ -73,6 +73,7 @@ def busy(steps: int, **file: int) -> Job:
     return job
 
 
+@pytest.mark.slow
 @each("shape", FORMATS)
 @each("name", ONE_TRACE)
 def test_every_subcommand_in_every_format_and_both_languages(starved: str, name: str, shape: str) -> None:
@@ -237,6 +238,7 @@ def test_a_timeline_zooms(starved: str) -> None:
     assert step["end_ns"] < data["end_ns"]
 
 
+@pytest.mark.slow
 @each("columns", [40, 80, 140])
 @each("lang", ["en", "zh"])
 @each("name", [*ONE_TRACE, "ranks"])
@@ -249,6 +251,7 @@ def test_no_line_is_wider_than_the_terminal(
         assert width(line) <= columns + 2 or line.lstrip().startswith("$ ") or longest > columns // 2, line
 
 
+@pytest.mark.slow
 def test_names_of_strangers_are_harmless(tmp_path: Path) -> None:
     job = Job()
     with job.step(1):

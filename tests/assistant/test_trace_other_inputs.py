@@ -59,6 +59,7 @@ def export(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 @each("name", ["summary", "kernels", "timeline", "flame", "report"])
 def test_an_export_of_nsight_systems_is_a_trace(export: str, name: str) -> None:
     for shape in FORMATS:

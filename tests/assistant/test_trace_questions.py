@@ -45,6 +45,7 @@ def test_each_question_is_understood(name: str, lang: str) -> None:
     assert understand(EVERY[name].in_(lang), lang=lang).intent is not Intent.UNKNOWN
 
 
+@pytest.mark.slow
 @each("lang", LANGUAGES)
 @each("name", EVERY)
 def test_each_question_is_answered_from_the_trace(talk: Conversation, name: str, lang: str) -> None:

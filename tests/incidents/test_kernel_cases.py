@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
+import pytest
+
 from assistant.diagnosis import Diagnosis, diagnose
 from assistant.sources import parse_text
 from knowledge.identity import normalise_pci
@@ -57,6 +59,7 @@ def test_there_is_a_case_for_every_workflow_and_enough_that_are_quiet() -> None:
     assert codes >= {13, 31, 45, 48, 63, 64, 74, 79, 94, 95, 109, 119, 120, 137, 140, 143, 154, *range(144, 151)}
 
 
+@pytest.mark.slow
 @each("case", loud, ids=lambda c: c.id)
 def test_events_root_and_action(case: Case) -> None:
     d = judge(case.log)
@@ -213,6 +216,7 @@ def drawn(text: str) -> tuple[object, ...]:
     return _DRAWN[said]
 
 
+@pytest.mark.slow
 @each("case", plain, ids=lambda c: c.id)
 def test_the_raw_line_decides_nothing(case: Case) -> None:
     """So `drawn` may leave it out."""
@@ -220,6 +224,7 @@ def test_the_raw_line_decides_nothing(case: Case) -> None:
     assert outcome(diagnose(without, load())) == expected(case.log)
 
 
+@pytest.mark.slow
 @each("case", plain, ids=lambda c: c.id)
 def test_the_shape_of_the_lines_changes_nothing(case: Case) -> None:
     said = [m for m in messages(case.log) if m.kernel]
@@ -234,6 +239,7 @@ def test_the_shape_of_the_lines_changes_nothing(case: Case) -> None:
     assert wrong == {}, reference
 
 
+@pytest.mark.slow
 @each("case", lambda: [c for c in plain() if c.events], ids=lambda c: c.id)
 def test_a_message_that_a_tool_passes_on_counts(case: Case) -> None:
     said = [m for m in messages(case.log) if m.kernel and "Xid" in m.text]
@@ -249,6 +255,7 @@ def test_a_message_that_a_tool_passes_on_counts(case: Case) -> None:
 _ADDRESS = re.compile(r"Xid \(PCI:([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2})\)")
 
 
+@pytest.mark.slow
 @each("case", lambda: [c for c in plain() if _ADDRESS.search(c.log)][::3], ids=lambda c: c.id)
 def test_the_spelling_of_an_address_changes_nothing(case: Case) -> None:
     for spelling in ("Xid ({0})", "Xid (PCI:{0}.0)", "Xid (PCI:0000{0})", "Xid (PCI:{0} GPU-I:05)"):
@@ -270,6 +277,7 @@ NOISE = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @each("case", plain, ids=lambda c: c.id)
 def test_other_lines_in_between_change_nothing(case: Case) -> None:
     said = [m for m in messages(case.log) if m.kernel]
@@ -282,6 +290,7 @@ def test_other_lines_in_between_change_nothing(case: Case) -> None:
         assert drawn("\n".join(map(SHAPES[shape], [*mixed, *tail]))) == reference, shape
 
 
+@pytest.mark.slow
 @each("case", plain, ids=lambda c: c.id)
 def test_the_same_log_twice_says_the_same(case: Case) -> None:
     once = "\n".join(map(SHAPES["dmesg -T"], [m for m in messages(case.log) if m.kernel])) + "\n"
@@ -300,6 +309,7 @@ def pairs() -> list[tuple[Case, Case]]:
     return out
 
 
+@pytest.mark.slow
 @each("pair", pairs, ids=lambda p: f"{p[0].id}+{p[1].id}")
 def test_two_faults_on_two_gpus_give_two_roots(pair: tuple[Case, Case]) -> None:
     """A week apart, so that neither can be taken for the other's effect."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 import yaml
 
 from assistant.diagnosis import Diagnosis, diagnose
@@ -45,6 +46,7 @@ def test_every_file_is_listed_once() -> None:
     assert len([c for c in CAPTURES if c.quiet]) >= 15
 
 
+@pytest.mark.slow
 @each("capture", [c for c in CAPTURES if c.quiet], ids=lambda c: c.file)
 def test_a_healthy_machine_stays_at_info(capture: Capture) -> None:
     d = judge(capture.file)
@@ -53,6 +55,7 @@ def test_a_healthy_machine_stays_at_info(capture: Capture) -> None:
     assert d.verdict.state == "ok"
 
 
+@pytest.mark.slow
 @each("capture", [c for c in CAPTURES if not c.quiet], ids=lambda c: c.file)
 def test_a_sick_machine_is_called_by_its_name(capture: Capture) -> None:
     d = judge(capture.file)

@@ -158,6 +158,7 @@ def test_a_shipped_shard_is_preferred(cache: Path, tmp_path: Path) -> None:
     assert not cache.exists()
 
 
+@pytest.mark.slow
 def test_what_is_shipped_says_what_the_files_say(tmp_path: Path) -> None:
     (path,) = [p for p in compiled.write_shipped(tmp_path / "out", {"rules": {}}) if p.stem == "buckets"]
     assert json.loads(path.read_bytes()) == compiled.build_shard("buckets", compiled.shard_files("buckets"))

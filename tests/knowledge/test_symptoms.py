@@ -148,6 +148,7 @@ def test_where_a_person_has_to_look_silence_of_the_rules_rules_nothing_out() -> 
     assert hypotheses()["ecc-off"].decides == hypotheses()["ecc-off"].rules
 
 
+@pytest.mark.slow
 @each(
     ("change", "complaint"),
     [
@@ -165,6 +166,7 @@ def test_a_wrong_hypothesis_is_refused(change: dict[str, Any], complaint: str) -
         hypothesis_schema.Entry.model_validate(entry("hypotheses", "input-starved") | change)
 
 
+@pytest.mark.slow
 @each(
     ("path", "value", "complaint"),
     [

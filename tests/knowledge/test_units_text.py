@@ -94,6 +94,7 @@ def test_cleaned_text_cannot_steer_a_terminal(text: str) -> None:
     assert clean(out) == out
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(categories=("L", "N", "P", "S"))))
 def test_nothing_that_is_read_is_lost(text: str) -> None:
     assert clean(text) == text

@@ -231,6 +231,7 @@ _TREES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(_TREES)
 def test_json_is_read_as_what_it_says(tree: Any) -> None:
     assert plain(json.dumps(tree)) == tree

@@ -62,6 +62,7 @@ def contents(path: Path) -> dict[str, bytes]:
 # --- laws ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @given(
     told=replies(),
@@ -340,6 +341,7 @@ def test_bombs_are_refused(tmp_path: Path, form: str) -> None:
     assert "holds more than 16 MiB" in refused(tmp_path / form, limit=16 << 20).message
 
 
+@pytest.mark.slow
 def test_many_small_members_are_refused(tmp_path: Path) -> None:
     members = [(f"raw/{i}", b"") for i in range(20_100)]
     assert "more than 20016 files" in refused(packed(tmp_path / "b.tgz", *members)).message

@@ -89,6 +89,7 @@ def test_a_machine_that_answers_is_seen() -> None:
     assert {"xid", "gpu.temperature.core", "port.state", "gpu.on_bus", "link.state", "link.errors.replay"} <= seen
 
 
+@pytest.mark.slow
 @given(st.permutations(machine()), st.sets(st.integers(0, 6)))
 def test_a_bundle_gives_what_the_recording_gives(tmp_path_factory: pytest.TempPathFactory, replies: list[Reply], left_out: set[int]) -> None:  # fmt: skip
     kept = [r for i, r in enumerate(replies) if i not in left_out]

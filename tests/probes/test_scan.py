@@ -199,6 +199,7 @@ def test_damage_in_the_middle_is_told(pack: Callable[[bytes], bytes]) -> None:
     assert any(note.problem and "damaged" in note.text.en for note in result.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pack", "parts"),
     [(gzip.compress, 1), (zstandard.ZstdCompressor().compress, 1), (lzma.compress, 5), (bz2.compress, 50)],

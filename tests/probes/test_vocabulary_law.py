@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -88,6 +89,7 @@ def test_what_parsers_and_probes_promise_stands_in_the_vocabulary() -> None:
     assert silent == [MANY]
 
 
+@pytest.mark.slow
 def test_a_text_tells_only_what_its_format_promises() -> None:
     with Faults() as faults:
         for sample in samples():
@@ -96,6 +98,7 @@ def test_a_text_tells_only_what_its_format_promises() -> None:
                     hold(parsed(sample.format, sample), promised(sample.format))
 
 
+@pytest.mark.slow
 def test_so_it_does_where_a_format_is_given_the_text_of_another() -> None:
     with Faults() as faults:
         for sample in samples():
@@ -139,6 +142,7 @@ def damaged(text: str, nth: int, odd: object) -> str:
     return json.dumps(whole)
 
 
+@pytest.mark.slow
 @given(
     st.deferred(lambda: st.sampled_from([s.name for s in samples() if s.format is not None])), st.integers(0, 999), st.sampled_from(ODD)
 )  # fmt: skip
@@ -165,6 +169,7 @@ def test_an_odd_number_is_no_error_and_tells_nothing_else(name: str, nth: int, o
     hold(parsed(sample.format, sample._replace(text=damaged(sample.text, nth, odd))), promised(sample.format))
 
 
+@pytest.mark.slow
 def test_every_format_has_a_sample_that_tells_something() -> None:
     told = {
         sample.format.name
@@ -219,6 +224,7 @@ def told() -> dict[str, dict[object, Observation]]:
     return out
 
 
+@pytest.mark.slow
 def test_a_probe_tells_only_what_it_promises() -> None:
     found = told()
     with Faults() as faults:
@@ -233,6 +239,7 @@ def test_a_probe_tells_only_what_it_promises() -> None:
 # --- derivations --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_derived_is_declared() -> None:
     seen = [o for s in samples() if s.format is not None for o in parsed(s.format, s)]
     batch = derive(seen)

@@ -365,6 +365,7 @@ def test_a_rank_that_is_gone() -> None:
 # --- laws ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_the_answer_does_not_depend_on_the_order(random: Any) -> None:
     whole = world(

@@ -7,6 +7,7 @@ from functools import cache
 from itertools import combinations, product
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -135,6 +136,7 @@ def numbers_over_time(draw: st.DrawFn) -> list[Observation]:
     return out
 
 
+@pytest.mark.slow
 @given(worlds(), numbers_over_time())
 def test_no_facts_refute_what_is_said_of_one_fact(world: list[Observation], more: list[Observation]) -> None:
     for tree, told in families():
@@ -203,11 +205,13 @@ def happenings(draw: st.DrawFn) -> list[Observation]:
     return out
 
 
+@pytest.mark.slow
 @given(happenings())
 def test_no_events_refute_what_is_said(world: list[Observation]) -> None:
     assert refuted(*event_pairs(), world) == []
 
 
+@pytest.mark.slow
 @given(st.lists(CONDITIONS, min_size=2, max_size=4), st.lists(worlds(), min_size=3, max_size=3))
 def test_no_facts_refute_what_is_said_of_groups(plain: list[Plain], many: list[list[Observation]]) -> None:
     """Each against each, and each against what it is a part of."""
@@ -220,6 +224,7 @@ def test_no_facts_refute_what_is_said_of_groups(plain: list[Plain], many: list[l
         assert refuted(dict(enumerate(trees)), told, world) == []
 
 
+@pytest.mark.slow
 @given(happenings())
 def test_no_events_refute_what_is_said_of_the_node(world: list[Observation]) -> None:
     tree, told = event_pairs(of_node=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -102,6 +103,7 @@ def test_negation_stands_in_the_leaves_only(plain: dict[str, Any]) -> None:
         assert isinstance(twice, All) == isinstance(once, Any_)
 
 
+@pytest.mark.slow
 @given(LEAVES, worlds())
 def test_a_leaf_that_does_not_apply_is_false_negated_or_not(plain: dict[str, Any], world: list[Observation]) -> None:
     assume("known" not in plain and "event" not in plain)

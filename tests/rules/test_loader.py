@@ -163,6 +163,7 @@ def test_files_that_begin_with_an_underscore_are_no_rules(tmp_path: Path) -> Non
     assert loader.read_pack(tmp_path) == {}
 
 
+@pytest.mark.slow
 def test_a_later_pack_lies_over_an_earlier_one(tmp_path: Path) -> None:
     base = loader.load()
     write(tmp_path / "vendor")

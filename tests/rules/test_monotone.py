@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,6 +73,7 @@ def _never_turned(plain: dict[str, Any], before: list[Observation], after: list[
         assert first in (U, second), f"{first} became {second} on {subject}"
 
 
+@pytest.mark.slow
 @given(CONDITIONS, grown())
 def test_a_decided_condition_stays_when_gaps_are_filled(
     plain: dict[str, Any], pair: tuple[list[Observation], list[Observation]]
@@ -118,6 +120,7 @@ def test_peers_that_had_no_value_turn_nothing(
     assert first in (U, second)
 
 
+@pytest.mark.slow
 @given(CONDITIONS, st.lists(CONDITIONS, max_size=2), grown())
 def test_a_finding_stays_when_gaps_are_filled(
     when: Any, confirms: list[Any], pair: tuple[list[Observation], list[Observation]]

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -130,6 +131,7 @@ def alone(swap: tuple[str, str]) -> frozenset[tuple[int, int, str]]:
         return frozenset(told(Path(folder), changed(swap)))
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(sorted(MISTAKES)), min_size=2, unique=True))
 @example(sorted(MISTAKES))
 def test_mistakes_hide_nothing_of_each_other(swaps: list[tuple[str, str]]) -> None:

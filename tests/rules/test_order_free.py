@@ -63,6 +63,7 @@ def test_order_and_repetition_change_nothing(rules: list[Rule], world: list[Obse
     assert again == expected
 
 
+@pytest.mark.slow
 @given(worlds(), st.randoms(use_true_random=False))
 def test_every_fact_settles_alike_in_any_order(world: list[Observation], random: Any) -> None:
     mixed = list(world)

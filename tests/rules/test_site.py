@@ -107,6 +107,7 @@ def test_an_empty_site_file_changes_nothing(pack: Path) -> None:
     assert load(pack, "# nothing yet\n").rules == loader.load([pack]).rules
 
 
+@pytest.mark.slow
 @each(("today", "in_force"), [("2030-01-30", True), ("2030-01-31", True), ("2030-02-01", False), ("", True)])
 def test_an_entry_ends_with_its_day(pack: Path, today: str, in_force: bool) -> None:
     rules = load(pack, f"- {{rule: too-hot, params: {{limit: 70}}, severity: critical, {WHO}}}\n", today)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TypeAlias
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -118,6 +119,7 @@ _HYPOTHESES = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.lists(CONDITIONS, min_size=1, max_size=3), worlds(), _HYPOTHESES)
 def test_what_if_is_a_fresh_evaluation_and_touches_nothing(
     plains: list[object], world: list[Observation], overlay: list[Observation]

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from textual import events
 from textual.geometry import Offset
 from textual.selection import Selection
@@ -55,6 +56,7 @@ async def anew(pilot: Pilot[Any]) -> None:
 # --- answers --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_question_is_answered_with_its_evidence_and_begins_in_view(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, size=(80, 24)) as pilot:
         for size in ((80, 24), (120, 40), (200, 60)):
@@ -72,6 +74,7 @@ async def test_a_question_is_answered_with_its_evidence_and_begins_in_view(tmp_p
                 assert any("❯ what is xid 79?" in line for line in lines[:6]), "however long the answer is"
 
 
+@pytest.mark.slow
 async def test_resizing_keeps_the_place_and_fits_every_width(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, size=(120, 40)) as pilot:
         await ask(pilot, "what is wrong?")
@@ -88,6 +91,7 @@ async def test_resizing_keeps_the_place_and_fits_every_width(tmp_path: Path) -> 
         assert said.scroll_y == 0
 
 
+@pytest.mark.slow
 async def test_whoever_reads_further_up_is_not_scrolled_away(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, size=(80, 24)) as pilot:
         await ask(pilot, "what is wrong?")
@@ -105,6 +109,7 @@ async def test_whoever_reads_further_up_is_not_scrolled_away(tmp_path: Path) -> 
         await until(pilot, lambda: said._heads[said.turns.index(turn)] >= said.scroll_y > 0)
 
 
+@pytest.mark.slow
 async def test_what_an_answer_offers(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, size=(120, 40)) as pilot:
         await a_finding_folds_by_key_and_by_mouse_and_is_shown_whole(pilot)
@@ -173,6 +178,7 @@ async def a_suggestion_or_a_choice_is_taken_by_its_letter(pilot: Pilot[Any]) -> 
     assert answered(pilot)[-1].text == turn.shown.choices[0].text
 
 
+@pytest.mark.slow
 async def test_what_is_pointed_at_is_asked_in_the_chat(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "findings") as pilot:
         from tui.messages import Explain
@@ -185,6 +191,7 @@ async def test_what_is_pointed_at_is_asked_in_the_chat(tmp_path: Path) -> None:
         assert "fallen off the bus" in turn.shown.headline
 
 
+@pytest.mark.slow
 async def test_an_empty_page_greets_and_offers_questions_that_are_understood(tmp_path: Path) -> None:
     from assistant.session.phrases import HEALTHY
 
@@ -215,6 +222,7 @@ async def existing(pilot: Pilot[Any], folder: Path, name: str = "report") -> Pat
     return path
 
 
+@pytest.mark.slow
 async def test_consent_is_asked_in_a_dialog_and_nothing_is_done_without_a_yes(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, pause=0.0) as pilot:
 
@@ -243,6 +251,7 @@ async def test_consent_is_asked_in_a_dialog_and_nothing_is_done_without_a_yes(tm
         assert path.read_text() != "mine"
 
 
+@pytest.mark.slow
 async def test_nothing_is_agreed_to_by_accident(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS) as pilot:
         await enter_is_no_consent_to_what_has_just_come_up(pilot, tmp_path)
@@ -287,6 +296,7 @@ async def a_sentence_that_is_being_typed_consents_to_nothing(pilot: Pilot[Any], 
 # --- one after the other, and given up -------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_one_after_the_other_and_given_up(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS) as pilot:
         await what_is_said_meanwhile_waits_is_shown_so_and_is_answered_in_order(pilot)
@@ -347,6 +357,7 @@ async def an_error_is_told_and_the_talk_goes_on(pilot: Pilot[Any], folder: Path)
 # --- the line ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_earlier_sentences_come_back_also_in_the_next_start(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS) as pilot:
         await ask(pilot, "what is xid 79?")
@@ -360,6 +371,7 @@ async def test_earlier_sentences_come_back_also_in_the_next_start(tmp_path: Path
         assert chat(pilot).line.text == "help"
 
 
+@pytest.mark.slow
 async def test_the_line(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS) as pilot:
         await signs_on_an_empty_line_are_commands_also_in_one_burst(pilot)
@@ -428,6 +440,7 @@ async def keys_of_one_burst_are_taken_in_their_order(pilot: Pilot[Any]) -> None:
 # --- kept, copied, begun anew -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_talk_goes_on_in_the_next_start(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS) as pilot:
         await ask(pilot, "is this node healthy?")
@@ -437,6 +450,7 @@ async def test_a_talk_goes_on_in_the_next_start(tmp_path: Path) -> None:
         assert "fallen off the bus" in (await ask(pilot, "why?")).shown.headline  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 async def test_copied_begun_anew_and_told_of_another_recording(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS) as pilot:
         await new_begins_anew(pilot)

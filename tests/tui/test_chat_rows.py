@@ -76,6 +76,7 @@ def test_chips_flow_without_losing_a_letter(texts: list[str], columns: int) -> N
         assert "".join(said.removeprefix("a ").split()) == "".join(text.split())
 
 
+@pytest.mark.slow
 @given(st.sampled_from(range(2 * len(SENTENCES))), st.integers(24, 130), st.booleans())
 def test_every_answer_fits_its_columns(which: int, columns: int, opened: bool) -> None:
     laid(answers()[which], columns, opened=opened)
@@ -98,6 +99,7 @@ def told(origin: Origin) -> Shown:
     return shown(Answer(turn.reply, turn.state.said, None, turn.state.frame))
 
 
+@pytest.mark.slow
 def test_only_the_first_finding_is_open() -> None:
     answer, other = (told(o) for o in (LEFT_BEHIND, OFF_BUS))
     assert answer.view is not None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import ROOT
 from tests.tui.lab import DBE, app_of, running, screen, until
 
@@ -37,6 +39,7 @@ def test_one_without_is_found() -> None:
     assert not english_only("tui/x.py", 'raise UsageError("this", zh="两种")')
 
 
+@pytest.mark.slow
 async def test_toasts(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "findings", lang="zh") as pilot:
         app = app_of(pilot)

@@ -28,6 +28,7 @@ async def pane_of(pilot: Pilot[int]) -> FindingsPane:
     return app_of(pilot).workspace.query_one(FindingsPane)
 
 
+@pytest.mark.slow
 async def test_the_cause_and_its_proof_are_on_the_screen_of_any_size(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "findings", size=(80, 24)) as pilot:
         pane = await pane_of(pilot)
@@ -44,6 +45,7 @@ async def test_the_cause_and_its_proof_are_on_the_screen_of_any_size(tmp_path: P
         await until(pilot, lambda: "has fallen off the bus" in screen(pilot.app))
 
 
+@pytest.mark.slow
 async def test_every_row_answers_explain_this(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "findings") as pilot:
         pane = await pane_of(pilot)
@@ -58,6 +60,7 @@ async def test_every_row_answers_explain_this(tmp_path: Path) -> None:
         assert all(understood(q) for q in asked), asked
 
 
+@pytest.mark.slow
 async def test_a_value_is_edited_and_the_difference_shown_and_asked(tmp_path: Path) -> None:
     async with running(tmp_path, *HOT) as pilot:
         pane = await pane_of(pilot)
@@ -85,6 +88,7 @@ async def test_a_value_is_edited_and_the_difference_shown_and_asked(tmp_path: Pa
         await until(pilot, lambda: "what if " in screen(pilot.app) and "Supposed: " in screen(pilot.app), 60)
 
 
+@pytest.mark.slow
 async def test_escape_supposes_nothing_and_what_was_chosen_is_kept(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
         pane = await pane_of(pilot)
@@ -103,6 +107,7 @@ async def test_escape_supposes_nothing_and_what_was_chosen_is_kept(tmp_path: Pat
         assert pane.kept()["chosen"] == kept["chosen"]
 
 
+@pytest.mark.slow
 async def test_folded_and_asked_about(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "findings") as pilot:
         await explaining_a_finding_answers_in_the_chat(pilot)
@@ -151,6 +156,7 @@ async def explaining_a_finding_answers_in_the_chat(pilot: Pilot[int]) -> None:
     await until(pilot, lambda: "It holds because" in screen(pilot.app), 60)
 
 
+@pytest.mark.slow
 async def test_nothing_found_is_told_with_what_was_looked_at(tmp_path: Path) -> None:
     async with running(tmp_path, *HEALTHY) as pilot:
         await pane_of(pilot)
@@ -179,6 +185,7 @@ async def test_in_chinese_and_back_and_a_target_is_shown_and_a_command_copied(tm
         assert pane.copied() == next(b for b in proof.shown if b.key == "command").data.copy
 
 
+@pytest.mark.slow
 async def test_another_look_leaves_the_cursor_where_it_is(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
         pane = await pane_of(pilot)

@@ -152,6 +152,7 @@ async def test_walked_left_in_the_middle_and_gone_on_with(tmp_path: Path, histor
         assert (tmp_path / "touched").exists()
 
 
+@pytest.mark.slow
 async def test_nothing_typed_before_a_question_answers_it(tmp_path: Path, history: str) -> None:
     async with running(tmp_path, *BUS, "--screen", "incidents") as pilot:
         await shown(pilot, history)
@@ -171,6 +172,7 @@ async def test_nothing_typed_before_a_question_answers_it(tmp_path: Path, histor
         assert not [e for e in Book(history).incident(1).events if e.kind == Kind.ACTION]
 
 
+@pytest.mark.slow
 async def test_why_it_cannot_be_walked_is_said(tmp_path: Path, history: str) -> None:
     async with running(tmp_path, *BUS, "--screen", "incidents", lang="zh") as pilot:
         page = await shown(pilot, history)
@@ -196,6 +198,7 @@ async def test_the_app_ends_while_a_command_runs(tmp_path: Path, history: str) -
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 async def test_others_are_shown_with_their_reason_and_linked(tmp_path: Path, history: str) -> None:
     book = Book(history)
     book.open(ALICE, [*by_hand("it smells again", host=book.incident(1).hosts[0])])
@@ -220,6 +223,7 @@ async def test_others_are_shown_with_their_reason_and_linked(tmp_path: Path, his
         await until(pilot, lambda: now(page).number == 1)
 
 
+@pytest.mark.slow
 async def test_the_report_is_written(tmp_path: Path, history: str) -> None:
     async with running(tmp_path, *BUS, "--screen", "incidents") as pilot:
         await shown(pilot, history)
@@ -235,6 +239,7 @@ async def test_the_report_is_written(tmp_path: Path, history: str) -> None:
         await until(pilot, lambda: "walk the runbook" in screen(pilot.app))
 
 
+@pytest.mark.slow
 async def test_an_incident_of_what_was_found_asks_for_its_node(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/h.db"
     async with running(tmp_path, *BUS, "--screen", "incidents", size=(80, 24)) as pilot:

@@ -55,6 +55,7 @@ async def command(pilot: Pilot[int], line: str) -> None:
     await pilot.press("enter")
 
 
+@pytest.mark.slow
 async def test_from_the_finding_to_the_end(tmp_path: Path, history: str) -> None:
     async with running(tmp_path, *BUS, "--screen", "incidents") as pilot:
         shown = await opened(pilot, history)
@@ -81,6 +82,7 @@ async def test_from_the_finding_to_the_end(tmp_path: Path, history: str) -> None
         assert {e.surface for e in kept.events} == {"tui"}
 
 
+@pytest.mark.slow
 async def test_what_another_surface_writes_appears(tmp_path: Path, history: str) -> None:
     async with running(tmp_path, *BUS, "--screen", "incidents") as pilot:
         shown = await opened(pilot, history)
@@ -94,6 +96,7 @@ async def test_what_another_surface_writes_appears(tmp_path: Path, history: str)
         assert len(Book(history).incidents()) == 1, "the same finding opens no second one"
 
 
+@pytest.mark.slow
 async def test_without_a_history_the_runbooks_are_there(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "incidents") as pilot:
         shown = pane(pilot)
@@ -109,6 +112,7 @@ async def test_without_a_history_the_runbooks_are_there(tmp_path: Path) -> None:
         await until(pilot, lambda: not shown.shown_kind)
 
 
+@pytest.mark.slow
 async def test_a_history_that_breaks_leaves_what_was_known(tmp_path: Path, history: str) -> None:
     async with running(tmp_path, *BUS, "--screen", "incidents") as pilot:
         shown = await opened(pilot, history)
@@ -124,6 +128,7 @@ async def test_a_history_that_breaks_leaves_what_was_known(tmp_path: Path, histo
         assert shown.incident == before
 
 
+@pytest.mark.slow
 async def test_small_and_large(tmp_path: Path, history: str) -> None:
     async with running(tmp_path, *BUS, "--screen", "incidents", size=(200, 60)) as pilot:
         shown = await opened(pilot, history)
@@ -140,6 +145,7 @@ async def test_small_and_large(tmp_path: Path, history: str) -> None:
             await pilot.press("t")
 
 
+@pytest.mark.slow
 async def test_everything_answers_to_explain_and_is_copied_and_exported(tmp_path: Path, history: str) -> None:
     async with running(tmp_path, *BUS, "--screen", "incidents") as pilot:
         shown = await opened(pilot, history)
@@ -165,6 +171,7 @@ async def test_everything_answers_to_explain_and_is_copied_and_exported(tmp_path
         assert all(map(understood, said)), said
 
 
+@pytest.mark.slow
 async def test_in_chinese_and_where_one_was_the_last_time(tmp_path: Path, history: str) -> None:
     async with running(tmp_path, *BUS, "--screen", "incidents", lang="zh") as pilot:
         shown = await opened(pilot, history)
@@ -177,6 +184,7 @@ async def test_in_chinese_and_where_one_was_the_last_time(tmp_path: Path, histor
         await until(pilot, lambda: shown.shown_kind == "incident")
 
 
+@pytest.mark.slow
 async def test_from_any_screen_and_by_hand(tmp_path: Path, history: str) -> None:
     async with running(tmp_path, *BUS, "--screen", "findings") as pilot:
         keep(pilot, history)
@@ -203,6 +211,7 @@ async def test_from_any_screen_and_by_hand(tmp_path: Path, history: str) -> None
         await until(pilot, lambda: "the step failed, is skipped" in screen(pilot.app))
 
 
+@pytest.mark.slow
 async def test_an_earlier_incident_like_it_is_named_in_its_head(tmp_path: Path, history: str) -> None:
     alice = Hand("alice", "cli")
     Book(history).open(

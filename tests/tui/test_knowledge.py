@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.tui.lab import DBE, app_of, running, screen, typed, understood, until
 from tui.screens.knowledge import KnowledgePane
 
@@ -23,6 +25,7 @@ async def opened(pilot: Any, name: str) -> None:
     await until(pilot, lambda: pane.reader.page is not None and pane.reader.page.name == name)
 
 
+@pytest.mark.slow
 async def test_search_while_typing_read_follow_and_back(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "knowledge", size=(80, 24)) as pilot:
         pane = await ready(pilot)
@@ -52,6 +55,7 @@ async def test_search_while_typing_read_follow_and_back(tmp_path: Path) -> None:
             assert app_of(pilot).workspace.name_shown == "chat"
 
 
+@pytest.mark.slow
 async def test_a_kind_lists_its_pages(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "knowledge", size=(80, 24)) as pilot:
         pane = await ready(pilot)
@@ -65,6 +69,7 @@ async def test_a_kind_lists_its_pages(tmp_path: Path) -> None:
         await until(pilot, lambda: app_of(pilot).workspace.name_shown == "chat")
 
 
+@pytest.mark.slow
 async def test_what_nobody_knows_is_said_and_a_link_is_clicked(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "knowledge", size=(80, 24)) as pilot:
         pane = await ready(pilot)
@@ -80,6 +85,7 @@ async def test_what_nobody_knows_is_said_and_a_link_is_clicked(tmp_path: Path) -
         await opened(pilot, there)
 
 
+@pytest.mark.slow
 async def test_it_is_kept_and_speaks_chinese(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "knowledge", lang="zh") as pilot:
         pane = await ready(pilot)
@@ -95,6 +101,7 @@ async def test_it_is_kept_and_speaks_chinese(tmp_path: Path) -> None:
         assert understood(pane.question(), "zh")
 
 
+@pytest.mark.slow
 async def test_beside_the_list_stands_the_page_of_its_row(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "knowledge", size=(200, 60)) as pilot:
         pane = await ready(pilot)

@@ -25,6 +25,7 @@ def pane_of(app: GpudiagApp) -> LivePane:
     return pane
 
 
+@pytest.mark.slow
 async def test_gpus_plots_and_processes_at_every_size_and_after_a_storm_of_them(tmp_path: Path) -> None:
     path = recording(tmp_path, 120, every=4)
     async with running(tmp_path, "--bundle", path, "--screen", "live", size=(80, 24)) as pilot:
@@ -52,6 +53,7 @@ async def test_gpus_plots_and_processes_at_every_size_and_after_a_storm_of_them(
         assert "train.py" in screen(app)
 
 
+@pytest.mark.slow
 async def test_a_driver_that_hangs_leaves_the_last_values_with_their_age(tmp_path: Path) -> None:
     async with running(tmp_path, "--bundle", recording(tmp_path, 60), "--screen", "live") as pilot:
         app = app_of(pilot)
@@ -86,6 +88,7 @@ async def show(pilot: object, frame: Frame) -> None:
     await pilot.pause()
 
 
+@pytest.mark.slow
 async def test_everything_under_the_cursor_can_be_explained(tmp_path: Path) -> None:
     async with running(tmp_path, "--bundle", recording(tmp_path, every=5), "--screen", "live", size=(200, 60)) as pilot:
         app = app_of(pilot)
@@ -111,6 +114,7 @@ async def test_everything_under_the_cursor_can_be_explained(tmp_path: Path) -> N
         assert not [q for q in asked if not understood(q)]
 
 
+@pytest.mark.slow
 async def test_a_place_in_a_plot_is_explained_with_what_was_known_then(tmp_path: Path) -> None:
     async with running(tmp_path, "--bundle", recording(tmp_path, every=5), "--screen", "live", size=(200, 60)) as pilot:
         app = app_of(pilot)
@@ -133,6 +137,7 @@ async def test_a_place_in_a_plot_is_explained_with_what_was_known_then(tmp_path:
         assert app.workspace.name_shown == "chat"
 
 
+@pytest.mark.slow
 async def test_one_metric_of_all_gpus_and_what_is_shown_written_to_a_file(tmp_path: Path) -> None:
     async with running(tmp_path, "--bundle", recording(tmp_path, 60), "--screen", "live", size=(200, 60)) as pilot:
         app = app_of(pilot)
@@ -176,6 +181,7 @@ def test_the_parts_never_take_more_lines_than_there_are(
         assert shares.table >= min(gpus + 1, 12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_every_question_is_understood(lang: str) -> None:
     *_, last = frames(60)
@@ -189,6 +195,7 @@ def test_every_question_is_understood(lang: str) -> None:
     assert understood(questions.of_trouble(lang), lang)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lang", ["en", "zh"])
 async def test_mig_instances_have_rows_of_their_own(tmp_path: Path, lang: str) -> None:
     bundle = str(DEMOS / "mig" / "bundle")

@@ -23,6 +23,7 @@ async def ready(pilot: Any) -> LogPane:
     return pane_of(pilot)
 
 
+@pytest.mark.slow
 async def test_the_line_that_tells_of_trouble_is_in_view_with_its_meaning(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "log", size=(80, 24)) as pilot:
         pane = await ready(pilot)
@@ -42,6 +43,7 @@ async def test_the_line_that_tells_of_trouble_is_in_view_with_its_meaning(tmp_pa
             assert understood(pane.question())
 
 
+@pytest.mark.slow
 async def test_marks_filter_and_marked_only(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "log") as pilot:
         pane = await ready(pilot)
@@ -69,6 +71,7 @@ async def test_marks_filter_and_marked_only(tmp_path: Path) -> None:
         assert pane.lines.row.data.number == 1
 
 
+@pytest.mark.slow
 async def test_a_line_is_explained_in_the_chat_and_enter_opens_its_page(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "log") as pilot:
         await ready(pilot)
@@ -78,6 +81,7 @@ async def test_a_line_is_explained_in_the_chat_and_enter_opens_its_page(tmp_path
         await until(pilot, lambda: app_of(pilot).workspace.name_shown == "knowledge")
 
 
+@pytest.mark.slow
 async def test_a_long_log_comes_without_holding_up_the_keys(tmp_path: Path) -> None:
     path = tmp_path / "kern.log"
     lines = [f"[{n}.000000] usb 1-{n % 9}: something that happens all the time, number {n}" for n in range(1, 6_001)]
@@ -138,6 +142,7 @@ async def test_this_machine_s_log_grows_on_the_screen(tmp_path: Path) -> None:
         assert pane.lines.row.data.decoded.topic == "xid 79"
 
 
+@pytest.mark.slow
 async def test_another_source_and_another_language(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "log") as pilot:
         pane = await ready(pilot)
@@ -153,6 +158,7 @@ async def test_another_source_and_another_language(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 async def test_lines_after_the_moment_are_faint_and_the_cursor_goes_along(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "log") as pilot:
         pane = await ready(pilot)
@@ -172,6 +178,7 @@ async def test_lines_after_the_moment_are_faint_and_the_cursor_goes_along(tmp_pa
         await asyncio.sleep(0)
 
 
+@pytest.mark.slow
 async def test_any_size_at_any_moment(tmp_path: Path) -> None:
     path = tmp_path / "kern.log"
     path.write_text(

@@ -62,6 +62,7 @@ async def test_a_folder_of_recordings_and_the_way_down(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 async def test_every_size_shows_state_node_verdict_and_age_and_each_can_be_explained(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, *NODES, size=(80, 24)) as pilot:
         now = pane_of(pilot).now()
@@ -88,6 +89,7 @@ async def test_every_size_shows_state_node_verdict_and_age_and_each_can_be_expla
             assert understood(pane_of(pilot).question(), lang)
 
 
+@pytest.mark.slow
 async def test_a_history_that_cannot_be_read_and_512_nodes_walked_and_filtered(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, *NODES) as pilot:
         now = pane_of(pilot).now()
@@ -111,6 +113,7 @@ async def test_a_history_that_cannot_be_read_and_512_nodes_walked_and_filtered(t
         assert len(grid.shown) == 512
 
 
+@pytest.mark.slow
 async def test_the_checks_of_a_node_from_a_real_history(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/h.db"
     check(url, Machine(), T0)
@@ -135,6 +138,7 @@ async def test_the_checks_of_a_node_from_a_real_history(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 async def test_the_recorded_node_stands_among_them(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, *NODES) as pilot:
         app, host = app_of(pilot), "oak-h100-042"

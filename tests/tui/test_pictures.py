@@ -11,6 +11,7 @@ from tests.tui import pictures
 _IDS = re.compile(r"terminal-\d+")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(pictures.SCENES))
 async def test_a_picture_is_what_is_drawn(name: str) -> None:
     """Draw them again with ``python -m tests.tui.pictures``, and look at them."""

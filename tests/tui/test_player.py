@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual.pilot import Pilot
 from textual.widget import Widget
 
@@ -14,6 +15,7 @@ from tui.screens.live import LivePane
 from tui.widgets.replay import ReplayBar
 
 
+@pytest.mark.slow
 async def test_the_recording_is_played_and_the_verdict_goes_with_it(tmp_path: Path) -> None:
     path = recording(tmp_path, every=5)
     async with running(tmp_path, "--bundle", path, "--screen", "live") as pilot:
@@ -52,6 +54,7 @@ async def read(pilot: Pilot[int]) -> Player:
     return app.desk.player
 
 
+@pytest.mark.slow
 async def test_at_the_end_it_stops_and_the_whole_recording_is_back(tmp_path: Path) -> None:
     async with running(tmp_path, "--bundle", recording(tmp_path, 60), "--screen", "findings") as pilot:
         app, player = app_of(pilot), await read(pilot)
@@ -68,6 +71,7 @@ async def test_at_the_end_it_stops_and_the_whole_recording_is_back(tmp_path: Pat
         assert app.desk.picture.diagnosis is whole.diagnosis
 
 
+@pytest.mark.slow
 async def test_its_line_is_there_only_with_it_and_a_click_goes_to_the_time(tmp_path: Path) -> None:
     async with running(
         tmp_path, "--bundle", recording(tmp_path, 600, every=5), "--screen", "live", size=(80, 24)
@@ -83,6 +87,7 @@ async def test_its_line_is_there_only_with_it_and_a_click_goes_to_the_time(tmp_p
         assert app.desk.player is not player
 
 
+@pytest.mark.slow
 async def test_in_the_chat_its_keys_are_letters(tmp_path: Path) -> None:
     async with running(tmp_path, "--bundle", recording(tmp_path, 60), "--screen", "live") as pilot:
         app, player = app_of(pilot), await read(pilot)
@@ -93,6 +98,7 @@ async def test_in_the_chat_its_keys_are_letters(tmp_path: Path) -> None:
         assert "a [+<" in screen(app)
 
 
+@pytest.mark.slow
 async def test_a_pane_that_is_hidden_is_not_drawn_and_catches_up(tmp_path: Path) -> None:
     async with running(tmp_path, "--bundle", recording(tmp_path, 60), "--screen", "live") as pilot:
         app, player = app_of(pilot), await read(pilot)

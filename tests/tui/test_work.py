@@ -6,6 +6,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any, cast
 
+import pytest
+
 from knowledge.errors import UsageError
 from tests.tui.lab import BUS, DBE, app_of, running, screen, until
 from tui.work import Job
@@ -15,6 +17,7 @@ def _bug(job: Job) -> None:
     raise TypeError("3 is no GPU")
 
 
+@pytest.mark.slow
 async def test_a_thread_that_breaks_says_so_and_the_app_goes_on(tmp_path: Path) -> None:
     said = ["this is a bug in gpudiag (TypeError: 3 is no GPU)", "gpudiag 内部错误（TypeError: 3 is no GPU）"]
     async with running(tmp_path, *BUS) as pilot:
@@ -47,6 +50,7 @@ async def test_what_waits_for_a_thread_is_told_in_its_own_way(tmp_path: Path) ->
         assert not list(app._notifications)
 
 
+@pytest.mark.slow
 async def test_a_look_that_breaks_leaves_the_one_before(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE) as pilot:
         app = app_of(pilot)
@@ -59,6 +63,7 @@ async def test_a_look_that_breaks_leaves_the_one_before(tmp_path: Path) -> None:
         assert "the last look failed" in screen(app)
 
 
+@pytest.mark.slow
 async def test_a_turn_that_breaks_says_so_in_the_conversation(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS) as pilot:
         app = app_of(pilot)

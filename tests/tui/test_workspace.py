@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from textual import events
 
 from tests.tui.lab import BUS, DBE, DEMOS, app_of, arguments, running, screen, typed, until
@@ -23,6 +24,7 @@ async def nothing_told(pilot: Pilot[Any]) -> None:
     await pilot.pause()
 
 
+@pytest.mark.slow
 async def test_commands_and_what_they_do_at_once(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
         await the_verdict_stands_in_the_first_line(pilot)
@@ -104,6 +106,7 @@ async def another_language_at_once(pilot: Pilot[Any]) -> None:
     assert "双比特" in screen(pilot.app).splitlines()[0]
 
 
+@pytest.mark.slow
 async def test_one_side_or_both(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "findings", size=(80, 24)) as pilot:
         for size in ((80, 24), (200, 60), (110, 30)):
@@ -122,6 +125,7 @@ async def test_one_side_or_both(tmp_path: Path) -> None:
             assert workspace.name_shown == "findings"
 
 
+@pytest.mark.slow
 async def test_what_is_shown_can_be_written(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
         for kind in ("md", "html", "json", "txt", "svg"):
@@ -147,6 +151,7 @@ async def test_a_file_that_cannot_be_read_is_said_in_the_first_line(tmp_path: Pa
         assert str(broken)[-10:] in screen(pilot.app)
 
 
+@pytest.mark.slow
 async def test_where_one_was_is_kept(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "log") as pilot:
         commands.run(app_of(pilot), "theme light")
@@ -168,12 +173,14 @@ async def test_a_memory_that_is_none_is_no_trouble(tmp_path: Path) -> None:
         assert "double-bit" in screen(pilot.app).splitlines()[0]
 
 
+@pytest.mark.slow
 async def test_explaining_a_finding_asks_in_the_chat_and_rests_on_what_is_shown(tmp_path: Path) -> None:
     async with running(tmp_path, *DBE, "--screen", "findings") as pilot:
         await pilot.press("e")
         await until(pilot, lambda: not app_of(pilot).desk.talk.busy and "kern.log" in screen(pilot.app))
 
 
+@pytest.mark.slow
 async def test_keys_and_a_filter_where_there_is_little_room(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, "--screen", "findings", size=(80, 24)) as pilot:
         await what_is_typed_in_one_burst_goes_into_the_command_line_each_time(pilot)

@@ -117,6 +117,7 @@ def test_the_flame_graph_holds_all_samples(tmp_path: Path) -> None:
 junk = st.recursive(st.none() | st.booleans() | st.integers(-5, 1 << 40) | st.text(max_size=6), lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(max_size=6), x, max_size=3), max_leaves=8)  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(["stacks", "threads", "gpus", "hang", "window", "notes", "observations", "clocks"]), junk)
 def test_damaged_parts_never_raise(tmp_path: Path, key: str, value: Any) -> None:
@@ -125,6 +126,7 @@ def test_damaged_parts_never_raise(tmp_path: Path, key: str, value: Any) -> None
     page.data(found, "en")
 
 
+@pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(["parts", "aftermath", "iterations", "sources", "torch", "rank", "job", "gpus", "helpers"]), junk

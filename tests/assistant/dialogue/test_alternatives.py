@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from assistant.dialogue.alternatives import MOST
 from assistant.differential import SHUT
 from assistant.intent.query import Intent, Slots
@@ -20,6 +22,7 @@ def test_what_is_ruled_out_and_why() -> None:
     assert "Mistaken for it" in texts(reply)
 
 
+@pytest.mark.slow
 def test_the_order() -> None:
     order = ("beside", "possible", "open", "ruled_out")
     for name in ("off-the-bus", "double-bit-error", "left-behind", "power-brake", "driver-hangs", "nfs-hung"):

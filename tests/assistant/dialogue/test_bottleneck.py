@@ -43,6 +43,7 @@ def asked(d: Diagnosis, sentence: str) -> Reply:
     return answerer(q.intent).answer(turn(d, q))
 
 
+@pytest.mark.slow
 @each(
     ("of", "sentence", "begins"),
     [
@@ -94,6 +95,7 @@ def test_every_value_stands_with_its_fact() -> None:
     assert told > 30
 
 
+@pytest.mark.slow
 def test_the_late_rank_is_named_and_another_one_is_not(tmp_path: Path) -> None:
     story_traces.late_rank(tmp_path / "job")
     d = diagnose(read([], [str(tmp_path / "job")]).observations, rules())

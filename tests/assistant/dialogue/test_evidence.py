@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from assistant.diagnosis import diagnose
 from assistant.dialogue.evidence import ROWS
 from assistant.intent.query import Intent, Slots
@@ -32,6 +34,7 @@ def test_in_chinese() -> None:
     assert pending.startswith("GPU 0000:48:00.0 有待生效的行重映射：是")
 
 
+@pytest.mark.slow
 def test_every_row_is_an_observation_of_the_finding() -> None:
     for name in ("off-the-bus", "double-bit-error", "nfs-hung", "rail-down"):
         d = incident(name)

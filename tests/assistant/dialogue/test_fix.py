@@ -76,6 +76,7 @@ def test_tasks(text: str, lang: str, task: str) -> None:
         assert "nvidia-smi -i 3 -e 1" in said(reply)
 
 
+@pytest.mark.slow
 @each("name", lambda: sorted(howtos()))
 def test_every_task_answers_to_its_first_phrase(name: str) -> None:
     h = howtos()[name]

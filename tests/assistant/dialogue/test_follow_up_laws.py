@@ -57,6 +57,7 @@ def questions(d: Diagnosis, lang: str) -> Iterator[tuple[Query, str]]:
     yield query(Intent.ALTERNATIVES, lang=lang, symptoms=("slow-training",)), ""
 
 
+@pytest.mark.slow
 @each("name", DEMOS)
 def test_a_smaller_machine_has_the_same_troubles(name: str) -> None:
     """So what is supposed of it is supposed of the incident. What takes many peers may be lost."""
@@ -66,6 +67,7 @@ def test_a_smaller_machine_has_the_same_troubles(name: str) -> None:
     assert {f.id for f in part.findings} <= {f.id for f in whole.findings}
 
 
+@pytest.mark.slow
 @each("name", DEMOS)
 def test_they_touch_nothing_and_repeat_themselves(name: str) -> None:
     """Each question in one language, in turns: which, changes from one incident to the next."""
@@ -94,6 +96,7 @@ def test_they_are_short_and_lead_on(name: str) -> None:
         assert 1 <= len(reply.suggestions) <= 4
 
 
+@pytest.mark.slow
 @each("name", DEMOS)
 def test_why_not_any_rule(name: str) -> None:
     """All rules over all incidents: each has an answer, and one that agrees with the findings. In one language, in turns."""
@@ -112,6 +115,7 @@ def test_why_not_any_rule(name: str) -> None:
 # --- what if: the true values change nothing ------------------------------------------------
 
 
+@pytest.mark.slow
 @each("name", DEMOS)
 def test_the_true_values_change_nothing(name: str) -> None:
     """Supposing of every fact of a GPU or a rank and of its node what is known of it."""
@@ -179,6 +183,7 @@ def test_the_turn_is_all_they_need() -> None:
         assert said(answerer(intent).answer(t)) == said(answerer(intent).answer(t))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lang", LANGS)
 def test_what_is_suggested_is_understood(lang: str) -> None:
     for name in ("healthy", "off-the-bus", "double-bit-error", "overheating"):

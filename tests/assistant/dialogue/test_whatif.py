@@ -45,6 +45,7 @@ def test_maintenance_rules_it_out() -> None:
     assert reply.data["vanish"][0]["rule"] == "gpu-fell-off-bus"
 
 
+@pytest.mark.slow
 def test_in_chinese() -> None:
     reply = suppose_in("small", Assumed("node.maintenance.gpu_reset", "是"), lang="zh")
     assert reply.headline == "假设：本节点计划内维护：是。结论将为“正常”，而不是“异常”。"
@@ -76,6 +77,7 @@ def test_several_at_once() -> None:
     assert {"ecc-disabled", "core-near-slowdown"} <= rules_found
 
 
+@pytest.mark.slow
 def test_nothing_would_change_and_why() -> None:
     already = suppose_in("healthy", Assumed("gpu.ecc.mode", "on"))
     assert already.headline == "Supposed: ECC on 8 GPUs: yes. Nothing would change."
@@ -247,6 +249,7 @@ def test_values_of_every_fact_are_values_or_problems() -> None:
 # --- the law of the overlay ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_it_is_what_the_engine_says_of_such_facts() -> None:
     """The supposition gives the findings of a fresh run over the facts with that value in their place."""
     d = incident("healthy")

@@ -115,6 +115,7 @@ def overlay(lacking: Sequence[LeafProof], subject: Subject) -> list[Observation]
     return made if len(values) == len(plain_ones) else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["double-bit-error", "power-brake"])
 def test_what_it_would_take_is_enough(name: str) -> None:
     """Overlaid hypothetically, the leaves that why-not names make the rule hold: for every rule where they can be made."""

@@ -125,6 +125,7 @@ def own_words(text: str, name: str) -> str:
     return re.sub(r"\S*[/_=<>{}()0-9]\S*", " ", text)
 
 
+@pytest.mark.slow
 @each("lang", ["en", "zh"])
 @each("name", demo.names())
 def test_no_seams(name: str, lang: str) -> None:

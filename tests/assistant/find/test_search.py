@@ -42,6 +42,7 @@ def test_every_topic_has_a_page(kind: str) -> None:
             assert topics.topic(kind).sheet([d.id.partition(" ")[2]], lang).title
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_its_own_title_finds_a_page_first_or_second(lang: str) -> None:
     """Or pages of the same title do: a rule, its runbook and its XID often share one.
@@ -136,6 +137,7 @@ def test_named_weighs_what_is_not_known() -> None:
     assert max(find.named("my toaster burns the memory of bread").values(), default=0.0) < 0.5
 
 
+@pytest.mark.slow
 def test_the_index_is_plain_json() -> None:
     data = find.build()
     again = Index(json.loads(json.dumps(data)))

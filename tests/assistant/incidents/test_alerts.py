@@ -104,6 +104,7 @@ def test_what_is_known_adds_nothing(sent: list[list[tuple[str, int, str]]]) -> N
         assert adding(notification(*map(row, part)), incident, KNOWS, NOW) == []
 
 
+@pytest.mark.slow
 @given(anything | strange | own.map(lambda row: {**row, "schema": "gpudiag/alert/1"}))
 @settings(max_examples=200)
 def test_any_json_is_taken_or_refused_in_words(document: Any) -> None:

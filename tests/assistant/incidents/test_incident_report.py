@@ -363,6 +363,7 @@ def test_a_price_is_set_as_amount_and_currency() -> None:
         set_price("2.10")
 
 
+@pytest.mark.slow
 def test_ten_thousand_events_are_told_at_once() -> None:
     dice = random.Random(3)
     entries: list[tuple[int, tuple[str, dict[str, Any]]]] = [

@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from assistant.intent.parse import understand
 from assistant.intent.query import FOLLOW_UPS, Intent
 from knowledge import yamlfile
@@ -25,6 +27,7 @@ def sentences() -> tuple[dict[str, Any], ...]:
     return tuple(out)
 
 
+@pytest.mark.slow
 @each("entry", sentences, ids=lambda entry: entry["say"])
 def test_sentence(entry: dict[str, Any]) -> None:
     query = understand(entry["say"])

@@ -70,6 +70,7 @@ def keys_of(data: dict[str, Any], prefix: tuple[str, ...] = ()) -> set[tuple[str
     return out
 
 
+@pytest.mark.slow
 @given(st.text("[]ab=\"'#.\n ,{}\\1", max_size=60))
 def test_any_text_ends_and_valid_text_loses_no_key(text: str) -> None:
     found = places(text)

@@ -159,6 +159,7 @@ def test_off_and_unreachable_say_so(tmp_path: Path) -> None:
 # --- laws ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=5), st.text(max_size=5), st.lists(DATA, max_size=3)), max_size=5))
 def test_any_sequence_verifies(calls: list[tuple[str, str, list[dict[str, object]]]]) -> None:
@@ -189,6 +190,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     return path, export(journal)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 8), st.sampled_from(COLUMNS), st.integers(0, 500), st.integers(1, 255))
 def test_a_changed_byte_of_a_column_is_found(

@@ -66,6 +66,7 @@ def test_files_are_logs_or_left_to_others() -> None:
     assert read(same) == read(log)
 
 
+@pytest.mark.slow
 def test_of_a_log_that_is_too_long_the_end_is_held_and_every_event(tmp_path: Path) -> None:
     more, path = 4_000, tmp_path / "kern.log"
     with path.open("w") as out:

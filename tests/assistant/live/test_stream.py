@@ -24,6 +24,9 @@ from tests import nvml_lab
 from tests.conftest import Gpudiag
 from tests.probes.collectors.process_tree import Tree
 
+pytestmark = pytest.mark.process
+
+
 PATIENCE = 30.0  # seconds: the machine may be busy with other work
 Opened = Callable[..., tuple[Stream, list[Frame]]]
 
@@ -69,7 +72,6 @@ def until(frames: list[Frame], wanted: Callable[[Frame], object]) -> Frame:
     raise AssertionError(f"no such frame among {len(frames)}: {[f.trouble.en for f in frames[-3:]]}")
 
 
-@pytest.mark.process
 def test_gpus_that_are_slowed_down(opened: Opened) -> None:
     _, frames = opened("throttled")
     frame = until(frames, lambda f: len(f.gpus) == 8 and all("sm_activity" in g.values for g in f.gpus))
@@ -85,7 +87,6 @@ def test_gpus_that_are_slowed_down(opened: Opened) -> None:
     assert {p.pid for p in frame.processes} == set(range(4200, 4208))
 
 
-@pytest.mark.process
 def test_a_call_that_hangs_costs_one_gpu_only(opened: Opened) -> None:
     _, frames = opened("hung_call")
     frame = until(frames, lambda f: f.trouble)
@@ -95,7 +96,6 @@ def test_a_call_that_hangs_costs_one_gpu_only(opened: Opened) -> None:
     assert frame.gpus[4].values["power"] > 0
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("scenario", ["mig", "mig_user"])
 def test_mig_instances_with_their_memory_and_processes(opened: Opened, scenario: str) -> None:
     _, frames = opened(scenario)
@@ -109,7 +109,6 @@ def test_mig_instances_with_their_memory_and_processes(opened: Opened, scenario:
     assert [(p.pid, dict(p.instances)) for p in on.processes if p.instances] == [(4200, {whole.pci: "1"})]
 
 
-@pytest.mark.process
 def test_a_lost_gpu(opened: Opened) -> None:
     _, frames = opened("lost")
     frame = until(frames, lambda f: len(f.gpus) == 8 and f.gpus[5].state)
@@ -117,7 +116,6 @@ def test_a_lost_gpu(opened: Opened) -> None:
     assert "NVML_ERROR_GPU_IS_LOST" in frame.gpus[5].missing["power"]
 
 
-@pytest.mark.process
 def test_no_driver_is_one_frame_and_no_other_for_a_while(opened: Opened) -> None:
     _, frames = opened("driver_not_loaded")
     frame = until(frames, lambda f: f.trouble)
@@ -126,7 +124,6 @@ def test_no_driver_is_one_frame_and_no_other_for_a_while(opened: Opened) -> None
     assert len(frames) == 1
 
 
-@pytest.mark.process
 def test_a_collector_that_dies_is_started_again(opened: Opened) -> None:
     _, frames = opened("crash")
     until(frames, lambda f: "is started again in 1 s" in f.trouble.en)
@@ -143,7 +140,6 @@ def test_none_is_started_beside_one_that_hangs_in_the_driver(opened: Opened, tmp
     assert frame.trouble.en.startswith(f"driver unresponsive: process {os.getpid()} of an earlier run still hangs")
 
 
-@pytest.mark.process
 def test_one_that_is_killed_leaves_its_last_good_values(opened: Opened) -> None:
     stream, frames = opened("healthy8")
     until(frames, lambda f: f.gpus and f.gpus[7].values)
@@ -156,7 +152,6 @@ def test_one_that_is_killed_leaves_its_last_good_values(opened: Opened) -> None:
     until(frames, lambda f: f.at > broken.at and not f.trouble)
 
 
-@pytest.mark.process
 def test_one_that_stops_saying_anything(opened: Opened) -> None:
     stream, frames = opened("healthy8")
     until(frames, lambda f: f.gpus and f.gpus[0].values)
@@ -179,7 +174,6 @@ def _pid(stream: Stream) -> int:
     return child.pid
 
 
-@pytest.mark.process
 def test_closing_ends_the_child_and_starting_begins_anew(opened: Opened) -> None:
     stream, frames = opened("healthy8", every=5.0)
     until(frames, lambda f: f.gpus)
@@ -196,7 +190,6 @@ def test_closing_ends_the_child_and_starting_begins_anew(opened: Opened) -> None
     until(frames, lambda f: f.at > last.at and f.gpus)
 
 
-@pytest.mark.process
 def test_who_the_processes_are(opened: Opened, tmp_path: Path) -> None:
     tree = Tree(tmp_path / "root")
     container = "4c2f" * 16
@@ -218,7 +211,6 @@ def test_who_the_processes_are(opened: Opened, tmp_path: Path) -> None:
     assert not next(p for p in frame.processes if p.pid == 4202).name
 
 
-@pytest.mark.process
 def test_frames_over_a_time(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", str(nvml_lab.folder(lab, "healthy8")))
     told: list[float] = []

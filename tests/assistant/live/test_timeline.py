@@ -79,6 +79,7 @@ def test_states_belong_to_the_end_unless_a_frame_tells_them() -> None:
     assert [o.status for o in asked] == [Status.NOT_ASKED]
 
 
+@pytest.mark.slow
 @given(st.integers(-20, 320))
 def test_nothing_is_known_ahead_of_its_time(seconds: int) -> None:
     for line in (story(), Timeline.of(recorded("off-the-bus"))):
@@ -96,6 +97,7 @@ def _lasting(o: Observation) -> bool:
                               "node.boot_id", "node.driver.version", "log."))  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.integers(-20, 1000), st.integers(0, 100))
 def test_what_happened_stays_happened(seconds: int, later: int) -> None:
     line = Timeline.of(recorded("off-the-bus"))

@@ -79,6 +79,7 @@ def test_material_holds_no_digit_outside_of_placeholders(case: str, lang: str) -
                 assert item.id in m.slots[name].owners
 
 
+@pytest.mark.slow
 def test_every_number_of_a_narration_stands_in_the_table() -> None:
     shown = 0
     for o in faithful():

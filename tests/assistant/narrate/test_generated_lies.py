@@ -409,6 +409,7 @@ def lies(made_by: Callable[[], Iterator[Made]]) -> tuple[Made, ...]:
     return tuple(made_by())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made_by", CLASSES, ids=lambda f: f.__name__)
 def test_none_passes(made_by: Callable[[], Iterator[Made]]) -> None:
     passed = [(s["text"], s["cites"]) for m, s in lies(made_by) if not isinstance(_told(m, s), Withheld)]

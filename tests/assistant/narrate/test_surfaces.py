@@ -22,6 +22,9 @@ from assistant.reply import Reply
 from tests.assistant.narrate.narrate_lab import diagnosis, faithful, made, say
 from tests.llm_lab import Model, llm_python, serving, stand_in_python
 
+pytestmark = pytest.mark.process
+
+
 STORIES = ("off-the-bus", "data-starved", "power-brake", "overheating", "nfs-hung", "cpu-limit", "driver-hangs")
 FORMATS = ("text", "markdown", "html", "json")
 LANGS = ("en", "zh")
@@ -117,7 +120,6 @@ def same(out: str, base: str, shape: str) -> dict[str, Any]:
     return added
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("shape", FORMATS)
 @pytest.mark.parametrize("lang", LANGS)
 def test_an_honest_model_adds_and_changes_nothing(
@@ -162,7 +164,6 @@ def test_a_model_that_lies_or_attacks_adds_nothing(
             assert "evil" not in got.err
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(("llm", "reason"), [
     ({"base": DEAD, "python": "/none"}, "down"), ({"base": "http://127.0.0.1:{port}/v1", "python": "/none/python"}, "not-installed"),
     ({"base": "https://api.openai.com/v1"}, "host-not-allowed"), ({"base": ""}, "not-configured"), ({"model": ""}, "off"),

@@ -101,6 +101,7 @@ def test_all_of_a_finding_passes_in_its_order(case: str, lang: str) -> None:
         assert isinstance(found, Narration) or found.guard is Guard.SIGNS, (block(item, lang), found)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_one_word_less_more_or_moved_is_withheld(data: st.DataObject) -> None:
@@ -139,6 +140,7 @@ def test_one_word_less_more_or_moved_is_withheld(data: st.DataObject) -> None:
     assert isinstance(say(m, *told_of), Withheld), text
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_the_page_of_one_finding_does_not_stand_behind_another(data: st.DataObject) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
+import pytest
+
 from assistant.commands.demo import load, names
 from assistant.diagnosis import Diagnosis, diagnose
 from assistant.intent.query import Intent, Query, Slots
@@ -85,6 +87,7 @@ def said(goal: Goal, d: Diagnosis) -> set[tuple[str, str, str]]:
     return {(f.id, str(f.grade), str(f.advice.bucket)) for f in chosen}
 
 
+@pytest.mark.slow
 @each("question", QUESTIONS)
 @each("name", DEMOS)
 def test_the_plan_finds_what_all_probes_find(name: str, question: str) -> None:

@@ -12,6 +12,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,6 +107,7 @@ def goal(rules: Sequence[Rule]) -> Goal:
     return Goal(ids, core=ids)
 
 
+@pytest.mark.slow
 @given(rule_sets(), WORLDS, offers(), st.sampled_from((0.5, 1.0, 5.0, None)))
 def test_a_look_that_stops_early_concludes_nothing_that_the_whole_look_would_not(
     rules: list[Rule], world: Told, probes: list[ProbeSpec], budget: float | None
@@ -125,6 +127,7 @@ def test_a_look_that_stops_early_concludes_nothing_that_the_whole_look_would_not
         ran += now
 
 
+@pytest.mark.slow
 @given(rule_sets(), WORLDS, offers())
 def test_a_plan_run_to_its_end_finds_what_all_probes_find(
     rules: list[Rule], world: Told, probes: list[ProbeSpec]
@@ -143,6 +146,7 @@ def test_a_plan_run_to_its_end_finds_what_all_probes_find(
         assert findings(one, here) == findings(one, said(world, probes))
 
 
+@pytest.mark.slow
 @given(rule_sets(), WORLDS, WORLDS, offers(), st.sets(st.integers(0, 3)), st.randoms(use_true_random=False))
 def test_a_rule_that_is_not_live_never_changes_whatever_is_told(
     rules: list[Rule], world: Told, other: Told, probes: list[ProbeSpec], done: set[int], chance: random.Random
@@ -189,6 +193,7 @@ def _completions(open_: Sequence[tuple[str, Subject]]) -> list[list[Observation]
     return [list(way) for way in itertools.product(*ways)]
 
 
+@pytest.mark.slow
 @given(
     _SMALL,
     st.lists(_SMALL, max_size=1),

@@ -30,6 +30,7 @@ def of_few_gpus() -> State:
     return session().adopted(State(), replace(seen, observations=told), OFF_BUS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_what_if(lang: str) -> None:
     state = of_few_gpus()

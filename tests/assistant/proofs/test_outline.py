@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 
 from assistant.diagnosis import diagnose
@@ -35,6 +36,7 @@ def test_every_finding_stands_in_the_tree_once(xids: list[int], states: dict[str
             assert keys.index(e.under) < n
 
 
+@pytest.mark.slow
 @each("lang", ["en", "zh"])
 @each("name", INCIDENTS)
 def test_everything_can_be_asked_about(name: str, lang: str) -> None:
@@ -100,6 +102,7 @@ def test_where_nothing_was_found_it_says_so_and_what_is_open() -> None:
     assert outline(nothing, "zh")[0].severity == "unknown"
 
 
+@pytest.mark.slow
 def test_what_was_not_concluded_can_be_asked_for() -> None:
     d = incident("off-the-bus")
     every = hypotheses(d, rules(), "en")

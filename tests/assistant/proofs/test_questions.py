@@ -18,6 +18,7 @@ NAMES = {
 }
 
 
+@pytest.mark.slow
 @each("lang", ["en", "zh"])
 @each(("kind", "intent"), [("rule", Intent.EXPLAIN), ("fact", Intent.EXPLAIN), ("runbook", Intent.RUNBOOK)])
 def test_a_page_is_asked_for_by_its_name(kind: str, intent: Intent, lang: str) -> None:
@@ -36,6 +37,7 @@ def test_what_an_action_means(lang: str) -> None:
         assert q.topics[0].id == f"action {name}", q.text
 
 
+@pytest.mark.slow
 @each(
     ("sentence", "intent"),
     [

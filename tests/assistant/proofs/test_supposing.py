@@ -58,6 +58,7 @@ def value(target: Target, d: Diagnosis) -> str:
     return SOME.get(spec.type) or ", ".join(spec.values[:2]) or "a, b"
 
 
+@pytest.mark.slow
 @each("lang", ["en", "zh"])
 @each("name", INCIDENTS)
 def test_an_edited_value_is_understood_as_it_is_said(name: str, lang: str) -> None:
@@ -82,6 +83,7 @@ def _places(q: Query) -> tuple[object, ...]:
     return (q.slots.gpu, q.slots.node, q.slots.pid, q.slots.rank, q.slots.job)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_and_the_answers_are_the_same(lang: str) -> None:
     d = smaller("overheating")

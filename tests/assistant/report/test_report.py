@@ -218,6 +218,7 @@ def test_fields_are_the_same_in_both_languages() -> None:
         assert set(re.findall(r"{\w+}", text.en)) == set(re.findall(r"{\w+}", text.zh)), key
 
 
+@pytest.mark.slow
 def test_many_iterations_stay_readable(tmp_path: Path) -> None:
     file = TraceFile(rank=0)
     for i in range(900):
@@ -304,6 +305,7 @@ def test_the_numbers_stand_in_the_page_without_its_script(single: str) -> None:
     assert "sm90_xmma_gemm" in "".join(words.split())  # names may be broken at their joints
 
 
+@pytest.mark.slow
 def test_millions_of_events_stay_within_bounds() -> None:
     """Two million events of a thread and four streams, as tables: the bound of the page and of the memory beside them."""
     n = 500_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -81,6 +82,7 @@ class Whim:
         return self.judged.setdefault(step.id, self.data.draw(st.sampled_from(list(StepState))))
 
 
+@pytest.mark.slow
 @settings(max_examples=250)
 @given(books(), st.data())
 def test_every_walk_ends_within_its_bounds_and_takes_nothing_unknown_for_true(
@@ -125,6 +127,7 @@ def test_where_it_stands_follows_from_the_marks_alone(book: Runbook | None, data
     assert later.step.id == begin
 
 
+@pytest.mark.slow
 def test_books_that_lint_clean_are_drawn_at_all() -> None:
     found: list[Runbook] = []
 

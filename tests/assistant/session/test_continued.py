@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from assistant.session.continued import Continued
 from assistant.session.key import Key
 from assistant.session.state import State, plain
@@ -18,6 +20,7 @@ def talk(*sentences: str) -> State:
     return held(OFF_BUS, sentences)[-1].state
 
 
+@pytest.mark.slow
 def test_what_was_kept_is_taken_up_by_the_next_process(tmp_path: Path) -> None:
     state = talk("what is wrong?")
     Continued(Dialogues(tmp_path), KEY).keep(state)
@@ -30,6 +33,7 @@ def test_the_state_stays_the_same_object_while_nobody_else_speaks(tmp_path: Path
     assert talking.now() is state
 
 
+@pytest.mark.slow
 def test_what_another_process_said_meanwhile_counts(tmp_path: Path) -> None:
     talking, other = Continued(Dialogues(tmp_path), KEY), Continued(Dialogues(tmp_path), KEY)
     talking.keep(talk("what is wrong?"))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -149,6 +150,7 @@ INCIDENTS = st.sampled_from(demo.names()).map(origin)
 SOME = settings(max_examples=settings().max_examples // 4)
 
 
+@pytest.mark.slow
 @SOME
 @given(INCIDENTS, TALKS)
 def test_any_talk_goes_on_after_a_restart_as_if_there_had_been_none(about: Origin, sentences: list[str]) -> None:
@@ -161,6 +163,7 @@ def test_any_talk_goes_on_after_a_restart_as_if_there_had_been_none(about: Origi
         state = again.state
 
 
+@pytest.mark.slow
 @SOME
 @given(INCIDENTS, TALKS)
 def test_what_is_waited_for_is_what_was_asked_last(about: Origin, sentences: list[str]) -> None:
@@ -173,6 +176,7 @@ def test_what_is_waited_for_is_what_was_asked_last(about: Origin, sentences: lis
         )  # a question may stay open; consent stands right above its "yes"
 
 
+@pytest.mark.slow
 @SOME
 @given(INCIDENTS, TALKS, st.sampled_from(SENTENCES))
 def test_undo_takes_back_what_the_last_turn_did(about: Origin, sentences: list[str], last: str) -> None:
@@ -271,6 +275,7 @@ def test_a_yes_beside_another_recording_consents_to_nothing() -> None:
     assert not turn.state.frame.told
 
 
+@pytest.mark.slow
 def test_again_beside_another_recording_looks_at_that_one() -> None:
     (first,) = held(OFF_BUS, ["what is wrong?"])
     (other,) = held(ROW_REMAP, ["again"], first.state)
@@ -306,6 +311,7 @@ def test_a_thing_that_is_not_there_is_told_beside_one_of_which_nothing_is_known(
     assert "No GPU 77 is known" in shown(turn)
 
 
+@pytest.mark.slow
 @given(INCIDENTS, st.sampled_from(["what is wrong?", "is this node healthy?", "why is training slow?"]))
 @settings(max_examples=settings().max_examples // 6)
 def test_again_over_what_has_not_changed_finds_the_same(about: Origin, question: str) -> None:
@@ -344,6 +350,7 @@ def kept() -> str:
     return json.dumps(data)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_what_was_damaged_on_disk_is_refused_or_works(data: st.DataObject) -> None:

@@ -158,6 +158,7 @@ def test_the_other_node() -> None:
     assert other(Inventory(("gpu-1",), "gpu-1"), "gpu-1") == ""
 
 
+@pytest.mark.slow
 def test_ten_thousand_nodes_and_a_name_that_none_has() -> None:
     many = Inventory(tuple(f"rack{r:02}-gpu{n:03}" for r in range(20) for n in range(500)), "login")
     assert resolve("rack7-gpu12", many) == Known("rack07-gpu012")

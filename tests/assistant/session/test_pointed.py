@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+import pytest
+
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent
 from assistant.session import phrases
@@ -33,6 +35,7 @@ def adopted(origin: Origin = OFF_BUS, state: State = State()) -> State:  # noqa:
     return session().adopted(state, seen_of(origin), origin)
 
 
+@pytest.mark.slow
 def test_a_talk_that_adopts_a_look_answers_follow_ups_without_looking() -> None:
     turn = said(adopted(), "why?", OFF_BUS, session(), eyes())
     assert not turn.done
@@ -87,10 +90,12 @@ def test_what_the_talk_rests_on_is_not_adopted_again() -> None:
     assert not wants(adopted(), seen_of(OFF_BUS), OFF_BUS, pointed=True)
 
 
+@pytest.mark.slow
 def test_another_recording_is_adopted() -> None:
     assert wants(adopted(), seen_of(ROW_REMAP), ROW_REMAP)
 
 
+@pytest.mark.slow
 def test_a_newer_look_counts_for_what_is_pointed_at_but_does_not_break_a_talk() -> None:
     newer = replace(seen_of(OFF_BUS), as_of=2 * 10**18)
     asked = held(OFF_BUS, ["why is training slow?"])[0].state

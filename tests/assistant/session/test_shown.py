@@ -95,6 +95,7 @@ def test_what_stands_behind_a_finding_is_asked_about_by_its_rule() -> None:
         assert understand(subject.question).intent is Intent.WHY
 
 
+@pytest.mark.slow
 def test_a_hypothetical_answer_says_that_it_is_one() -> None:
     turns = held(OFF_BUS, ["is this node healthy?", "suppose there was no xid 79"])
     found = shown(Answer(turns[1].reply, turns[1].state.said, None, Frame()))

@@ -80,6 +80,7 @@ STATES = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(STATES)
 def test_what_is_read_back_is_what_was_written(state: State) -> None:
     assert restored(json.loads(json.dumps(plain(state)))) == state

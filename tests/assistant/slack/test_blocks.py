@@ -181,6 +181,7 @@ PART: st.SearchStrategy[Part] = st.one_of(
 OFFER = st.none() | st.builds(Offer, st.builds(Text, TEXT), st.builds(Text, TEXT))
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     headline=TEXT, parts=st.lists(PART, max_size=6).map(tuple), lang=st.sampled_from(LANGS), question=TEXT, offer=OFFER,
@@ -365,6 +366,7 @@ def test_a_probe_that_waits_for_consent_has_a_button_with_its_cost() -> None:
 # --- the other messages -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(words=TEXT, more=TEXT, lang=st.sampled_from(LANGS))
 @example(words=HOSTILE[0] * 100_000, more=HOSTILE[-1] * 3_000, lang="en")

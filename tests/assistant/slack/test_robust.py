@@ -157,6 +157,7 @@ async def test_nobody_has_more_than_their_share_under_way(slack: Slack, tmp_path
         assert all("under way" in words(m) for m in here.whispers("U1"))
 
 
+@pytest.mark.slow
 async def test_fifty_people_at_once_each_have_their_own_answer(slack: Slack, tmp_path: Path) -> None:
     people = [f"U{n}" for n in range(100, 150)]
     for user in people:

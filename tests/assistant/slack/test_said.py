@@ -122,6 +122,7 @@ LINES = st.sampled_from([
 ])  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.lists(LINES, max_size=9))
 @example(["```", XID, "```"])

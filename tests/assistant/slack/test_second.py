@@ -143,6 +143,7 @@ def kinds(card: Card) -> list[str]:
     return [r.kind for n in card.numbers for r in card.here.bot.journal.of(n)]
 
 
+@pytest.mark.slow
 async def test_one_asks_another_agrees_it_is_used_once(slack: Slack, tmp_path: Path) -> None:
     async with lab(tmp_path, slack, policy=POLICY) as here:
         card = await ask(here)

@@ -128,6 +128,7 @@ def seen_by(reading: int | str, at: int, probe_read: bool = True) -> dict[Key, S
     return other if reading in ("absent", "unread") else other | {KEY: Seen(cell_of(reading), at)}
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(READINGS, min_size=1, max_size=25), st.sampled_from([0, 150, 600]))
 def test_rows_follow_the_readings(readings: list[int | str], wait: int) -> None:
@@ -163,6 +164,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("laws") / "history.db"
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(READINGS, st.integers(1, 900)), min_size=1, max_size=12),

@@ -100,6 +100,7 @@ def test_what_is_kept_comes_back(url: str) -> None:
         ]
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.lists(st.tuples(st.integers(0, 12 * 24 * 60), stacks), min_size=1, max_size=12))
 def test_no_sample_is_lost_or_counted_twice(

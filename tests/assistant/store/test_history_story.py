@@ -50,6 +50,7 @@ def test_the_first_check_says_that_it_is_the_first(url: str) -> None:
     assert not changes
 
 
+@pytest.mark.slow
 def test_a_counter_over_several_checks_makes_a_rule_speak(url: str) -> None:
     # 100 replays a minute on Gen4 x16, where NVIDIA's limit is 16: one check cannot know, a history does.
     machine = Machine()
@@ -441,6 +442,7 @@ def rows_of(url: str, table: str) -> int:
         return int(c.rows(f"SELECT count(*) FROM {table}", {})[0][0])
 
 
+@pytest.mark.slow
 def test_what_is_too_old_goes_a_little_with_every_check(url: str) -> None:
     machine = Machine(more=[xid(79, T0)])
     recorder = store.Recorder(url, days=2, rules=rules().rules)

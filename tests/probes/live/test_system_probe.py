@@ -20,6 +20,9 @@ from rules.loader import load
 from tests import system_trees as trees
 from tests.system_trees import Machine, healthy, snapshot
 
+pytestmark = pytest.mark.process
+
+
 REQUEST = ProbeRequest(5.0)
 
 
@@ -37,7 +40,6 @@ def collected(*replies: Reply) -> list[Observation]:
     return system.PROBE.collect(REQUEST, ReplayHost("n1", replies))
 
 
-@pytest.mark.process
 def test_a_sound_node() -> None:
     found = collected(reply(sound()))
     assert {o.fact for o in found} == set(system.PROBE.provides)
@@ -141,7 +143,6 @@ def full_tables() -> Machine:
     return healthy(Machine(files={"/proc/sys/fs/file-nr": "990\t0\t1000\n", "/proc/sys/kernel/pid_max": "1999\n"}))
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("machine", "roots", "symptoms"),
     [
@@ -161,7 +162,6 @@ def test_a_sick_node(machine: Callable[[], Machine], roots: set[str], symptoms: 
     assert found == {"root": roots, "symptom": symptoms}
 
 
-@pytest.mark.process
 def test_small_shared_memory_explains_what_the_job_says() -> None:
     data = json.loads(sound())
     data["readings"][1]["/dev/shm"] |= {"size": 64 << 20, "free": 60 << 20, "mounted": True}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass, field
 
+import pytest
+
 from knowledge.facts import vocabulary
 from knowledge.observation import Event, Observation, Scalar, Status
 from probes.base import Context, lines_of
@@ -317,6 +319,7 @@ class TestEvents:
             if o.status is Status.OK:
                 assert vocabulary()[o.fact].accepts(o.value), o
 
+    @pytest.mark.slow
     @of_each_story
     def test_is_found_amid_other_lines(self, story: Story) -> None:
         """The triggers, and the parser's quick look at long logs, are supersets of what the recognisers know."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 
+import pytest
+
 from knowledge.facts import vocabulary
 from knowledge.observation import Observation, Status
 from probes.base import Context, lines_of
@@ -100,6 +102,7 @@ class TestEvents:
             assert o.fact in kernel_log.PROVIDES
             assert o.status is not Status.OK or vocabulary()[o.fact].accepts(o.value), o
 
+    @pytest.mark.slow
     @of_each_story
     def test_is_found_amid_other_lines(self, story: Story) -> None:
         filler = [FILLER.format(n=n) for n in range(300)]

@@ -24,6 +24,9 @@ from tests.probes.collectors.collecting import collect, document, read
 from tests.probes.parse.smi_case import status, value
 from tests.probes.parse.vocabulary_check import faults_of
 
+pytestmark = pytest.mark.process
+
+
 RUNNING = "6.8.0-45-generic"
 
 
@@ -54,7 +57,6 @@ def write(root: Path, name: str, text: str) -> None:
     path.write_text(text)
 
 
-@pytest.mark.process
 def test_a_node_in_order(tmp_path: Path) -> None:
     found = read(FORMAT, collect("stack", tree(tmp_path)))
     assert value(found, "node.driver.loaded_version") == "550.90.07"
@@ -67,13 +69,11 @@ def test_a_node_in_order(tmp_path: Path) -> None:
     assert not faults_of(found, FORMAT.provides)
 
 
-@pytest.mark.process
 def test_a_kernel_that_nobody_built_the_driver_for(tmp_path: Path) -> None:
     found = read(FORMAT, collect("stack", tree(tmp_path, built=False)))
     assert value(found, "node.kernel.newest.has_driver") is False
 
 
-@pytest.mark.process
 def test_kernels_that_cannot_be_booted_do_not_count(tmp_path: Path) -> None:
     tree(tmp_path, built=False)
     (tmp_path / "boot/vmlinuz-6.8.0-51-generic").unlink()
@@ -82,7 +82,6 @@ def test_kernels_that_cannot_be_booted_do_not_count(tmp_path: Path) -> None:
     assert value(found, "node.kernel.newest.has_driver") is True
 
 
-@pytest.mark.process
 def test_a_driver_that_a_container_brought_says_nothing_of_kernels(tmp_path: Path) -> None:
     tree(tmp_path, built=False)
     write(tmp_path, f"lib/modules/{RUNNING}/modules.dep", "kernel/fs/ext4/ext4.ko.zst:\n")
@@ -91,7 +90,6 @@ def test_a_driver_that_a_container_brought_says_nothing_of_kernels(tmp_path: Pat
     assert status(found, "node.driver.firmware_present") is Status.NOT_APPLICABLE
 
 
-@pytest.mark.process
 def test_a_node_without_anything(tmp_path: Path) -> None:
     found = read(FORMAT, collect("stack", tmp_path))
     assert {o.status for o in found} <= {Status.UNSUPPORTED, Status.NOT_APPLICABLE}
@@ -217,7 +215,6 @@ def test_a_branch_ends_after_its_last_day() -> None:
     assert branch_ended("535.183.01", last + 10 * day) == 10
 
 
-@pytest.mark.process
 def test_only_processes_that_hold_a_device_are_looked_into(tmp_path: Path) -> None:
     tree(tmp_path)
     line = "7f0000000000-7f0000001000 r-xp 00000000 08:01 12 {}\n"
@@ -266,7 +263,6 @@ def built(root: Path, *pids: int, version: str = VERSION_PY, library: bytes = b"
     return {o.fact: o for o in found if o.fact.startswith("process.torch.")}
 
 
-@pytest.mark.process
 @each("before", [0, 5000, (1 << 20) - 20, (1 << 20) - 1, 3 << 20])
 def test_architectures_are_read_from_the_library_wherever_they_stand(tmp_path: Path, before: int) -> None:
     text = b"\0sm_50 sm_80 sm_90 compute_90\0"
@@ -277,7 +273,6 @@ def test_architectures_are_read_from_the_library_wherever_they_stand(tmp_path: P
     assert found["process.torch.cuda"].value == "12.4"
 
 
-@pytest.mark.process
 @each(
     ("version", "library", "cuda", "architectures"),
     [
@@ -295,7 +290,6 @@ def test_a_build_that_does_not_tell_says_why(
     assert (found["process.torch.cuda"].status, found["process.torch.architectures"].status) == (cuda, architectures)
 
 
-@pytest.mark.process
 def test_a_pytorch_whose_files_are_gone(tmp_path: Path) -> None:
     program(tmp_path, 41, TORCH)
     found = read(FORMAT, collect("stack", tmp_path))
@@ -326,7 +320,6 @@ def test_a_library_that_is_not_read_in_time_says_so(tmp_path: Path) -> None:
     assert status(parse(text, Context()), "process.torch.architectures") is Status.TIMEOUT
 
 
-@pytest.mark.process
 def test_dcgm_is_told_by_the_name_of_its_library(tmp_path: Path) -> None:
     program(tmp_path, 41, "/usr/lib/x86_64-linux-gnu/libdcgm.so.3.3.9")  # in a container
     assert value(read(FORMAT, collect("stack", tmp_path)), "node.dcgm.version") == "3.3.9"
@@ -337,7 +330,6 @@ def test_dcgm_is_told_by_the_name_of_its_library(tmp_path: Path) -> None:
     assert status(read(FORMAT, collect("stack", tmp_path)), "node.dcgm.version") is Status.FAILED
 
 
-@pytest.mark.process
 def test_this_machine() -> None:
     text = collect("stack", None)
     read(FORMAT, text)

@@ -21,6 +21,9 @@ from tests.probes.collectors.collecting import collect
 from tests.probes.collectors.sysfs_tree import healthy
 from tests.probes.parse.vocabulary_check import assert_in_vocabulary
 
+pytestmark = pytest.mark.process
+
+
 FORMATS = {"pci": pci_snapshot.FORMAT, "rdma": rdma_snapshot.FORMAT}
 CONTEXT = Context("-", "gpu-1")
 JUNK = st.one_of(
@@ -59,7 +62,6 @@ def parse(form: DocumentFormat, data: Any) -> list[Observation]:
     return form.parse(json.dumps(data), CONTEXT)
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("name", FORMATS)
 @given(data=st.data())
 def test_any_part_may_be_anything(name: str, data: st.DataObject) -> None:
@@ -154,7 +156,6 @@ def test_a_card_that_nothing_computes_on_may_be_one() -> None:
     assert others(document).value == ("0000:7d:00.0",), "one is enough, whatever else is not told"
 
 
-@pytest.mark.process
 def test_the_collector_names_what_tells_no_class(tmp_path: Path) -> None:
     machine = healthy(tmp_path)
     (machine.pci(machine.nics[0]) / "class").unlink()

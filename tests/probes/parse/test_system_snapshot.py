@@ -21,6 +21,9 @@ from tests import system_trees as trees
 from tests.cases import each
 from tests.system_trees import Machine, healthy, snapshot
 
+pytestmark = pytest.mark.process
+
+
 FORMAT = system_snapshot.FORMAT
 CONTEXT = Context("a file", "")
 
@@ -67,7 +70,6 @@ def check(found: list[Observation]) -> None:
 # --- laws ---------------------------------------------------------------------------------
 
 
-@pytest.mark.process
 def test_every_fact_is_given_once() -> None:
     found = parse(sound())
     check(found)
@@ -236,7 +238,6 @@ def test_the_name_that_the_caller_knows_counts() -> None:
 # --- machines -----------------------------------------------------------------------------
 
 
-@pytest.mark.process
 def test_one_core_takes_all_interrupts_of_an_adapter(tmp_path: Path) -> None:
     machine = healthy(Machine(cores=16, per_core={3: {"softirq": 49, "idle": 1}}))
     name = "mlx5_comp12@pci:0000:0c:00.0"
@@ -259,7 +260,6 @@ def test_the_device_of_an_interrupt(words: str, name: str) -> None:
     assert _system_cpu.device_of(words.split()) == name
 
 
-@pytest.mark.process
 def test_memory_is_short_and_swaps(tmp_path: Path) -> None:
     machine = healthy(Machine(files={"/proc/meminfo": trees.meminfo(9000, SwapTotal=8000, SwapFree=1000),
                                      "/proc/pressure/memory": trees.pressure(60, 40, 1000)}))  # fmt: skip
@@ -277,7 +277,6 @@ def test_memory_is_short_and_swaps(tmp_path: Path) -> None:
     assert 5 < now <= 45, "20 ms of some 50"
 
 
-@pytest.mark.process
 def test_clocks_and_frequencies_of_a_sick_machine(tmp_path: Path) -> None:
     folder = trees.CPU
     machine = healthy(Machine(files={
@@ -297,7 +296,6 @@ def test_clocks_and_frequencies_of_a_sick_machine(tmp_path: Path) -> None:
     assert rate > 0
 
 
-@pytest.mark.process
 def test_adapters_that_drop_and_disks_that_wait(tmp_path: Path) -> None:
     machine = healthy()
     machine.later |= {
@@ -316,7 +314,6 @@ def test_adapters_that_drop_and_disks_that_wait(tmp_path: Path) -> None:
     assert (seen["node.disk.busiest"], seen["node.disk.busiest.await"]) == ("nvme0n1", 500.0)
 
 
-@pytest.mark.process
 def test_where_gpus_are(tmp_path: Path) -> None:
     machine = healthy(Machine(pci=3))
     machine.files["/sys/bus/pci/devices/0000:1c:00.0/numa_node"] = "-1\n"
@@ -326,7 +323,6 @@ def test_where_gpus_are(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.process
 @each(
     ("files", "kind"),
     [
@@ -340,7 +336,6 @@ def test_containers(tmp_path: Path, files: dict[str, str | None], kind: str) -> 
     assert (seen["node.container"].value, seen["node.container.kind"].value) == (True, kind)
 
 
-@pytest.mark.process
 def test_an_overlay_alone_tells_nothing(tmp_path: Path) -> None:
     mounts = trees.ROOT_MOUNT.replace("ext4", "overlay") + trees.V2_MOUNT
     seen = by_fact(snapshot(healthy(Machine(files={"/proc/self/mountinfo": mounts})), tmp_path))

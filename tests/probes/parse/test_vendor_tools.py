@@ -81,6 +81,7 @@ def test_each_output_has_one_reader_and_stays_in_the_vocabulary(name: str) -> No
     assert_in_vocabulary(form.parse(text(name), CONTEXT), form)
 
 
+@pytest.mark.slow
 @each("name", DOCUMENTS)
 @given(data=st.data())
 def test_any_part_of_a_document_may_be_anything(name: str, data: st.DataObject) -> None:

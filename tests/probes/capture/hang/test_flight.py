@@ -155,6 +155,7 @@ anything = st.recursive(
 fields = st.sampled_from(list(entry(1)))
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.integers(0, 5), st.lists(st.dictionaries(fields, anything), max_size=3), max_size=3), anything
 )

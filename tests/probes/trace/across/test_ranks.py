@@ -214,6 +214,7 @@ def _renamed(d: RankDigest) -> RankDigest:
     return replace(d, file=Path(d.file).name)
 
 
+@pytest.mark.slow
 @HALF
 @given(jobs)
 def test_all_waiting_is_somebodys_lateness(job: dict[str, Any]) -> None:
@@ -223,6 +224,7 @@ def test_all_waiting_is_somebodys_lateness(job: dict[str, Any]) -> None:
     assert all(0 <= t.waits_ns <= t.span_ns for t in found.timings)
 
 
+@pytest.mark.slow
 @HALF
 @given(jobs, st.integers(0, 3), st.integers(-(10**9), 10**9))
 def test_a_clock_that_is_off_changes_no_conclusion(job: dict[str, Any], rank: int, us: int) -> None:
@@ -234,6 +236,7 @@ def test_a_clock_that_is_off_changes_no_conclusion(job: dict[str, Any], rank: in
         assert getattr(before, part) == getattr(after, part), part
 
 
+@pytest.mark.slow
 @HALF
 @given(jobs, st.permutations(range(4)))
 def test_other_numbers_permute_the_result(job: dict[str, Any], numbers: list[int]) -> None:

@@ -64,6 +64,7 @@ def test_bare_list_and_missing_bracket(save: Save) -> None:
     assert (len(cut.gpu), cut.whole) == (5, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress])
 def test_cut_off_files_keep_what_is_whole(save: Save, pack: Callable[[bytes], bytes]) -> None:
     """Three megabytes of which the end is missing: most events are there, the head's keys too, and it is said."""
@@ -115,6 +116,7 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
             read(str(path), ASKED)
 
 
+@pytest.mark.slow
 def test_events_behind_big_keys_and_in_several_lists(save: Save) -> None:
     text = json.dumps({"blob": ["x{" * 10, {"traceEvents": 1}] * 40_000} | document())
     assert len(read(save(text.encode()), ASKED).gpu) == 100

@@ -161,6 +161,7 @@ def test_damaged(built: Any, text: bytes, cuts: list[int], data: st.DataObject) 
         alike(built, text, cuts)
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=200), cuts)
 def test_no_trace_at_all(built: Any, text: bytes, cuts: list[int]) -> None:
     alike(built, text, cuts)
@@ -173,6 +174,7 @@ def lines(count: int) -> list[bytes]:
     return [EVENT % (i % 7, 1000 + 10 * i, i) for i in range(count)]
 
 
+@pytest.mark.slow
 def test_truncated_at_every_byte(built: Any) -> None:
     event = b'{"ph": "X", "cat": "kernel", "name": "k", "ts": 1.125, "dur": 2, "args": {"stream": 7}}'
     text = event + b",\n" + event + b'\n], "traceName": "t"}'
@@ -183,6 +185,7 @@ def test_truncated_at_every_byte(built: Any) -> None:
         assert found["tally"].skipped == 0
 
 
+@pytest.mark.slow
 @each("fault", [b'"', b"}", b"{", b"]", b"\\", b":", b'"x', b"{{{{", b'"name": "a'])
 def test_a_fault_costs_little(built: Any, fault: bytes) -> None:
     """At most the three events around the fault, or, where it looks like the list's end, what follows."""
@@ -194,6 +197,7 @@ def test_a_fault_costs_little(built: Any, fault: bytes) -> None:
         assert found["tally"].events >= 9
 
 
+@pytest.mark.slow
 def test_long_events_and_portions(built: Any) -> None:
     """Longer than a portion of the scanner; names that span many; wide white space."""
     long = b'{"ph": "X", "cat": "cpu_op", "name": "%s", "ts": 1, "args": {"Input Dims": [%s1]}}' % (
@@ -224,6 +228,7 @@ def test_too_many_texts(built: Any) -> None:
     assert found["rows"][Group.GPU]["name"][-1] == TOO_MANY
 
 
+@pytest.mark.slow
 def test_deep_nesting(built: Any) -> None:
     """Deeper than any recursion; open brackets that are never closed."""
     deep = EVENT % (1, 2, 3)
@@ -234,6 +239,7 @@ def test_deep_nesting(built: Any) -> None:
     alike(built, b'},{"a":[' * 5_000, [])
 
 
+@pytest.mark.slow
 def test_numbers_are_exact(built: Any) -> None:
     times = {b"1666149715033200": 1666149715033200000, b"6057777712345678.9995": None, b"1.0005": 1001, b"-1.0005": -1001,
              b'"12.5"': 12500, b"1e3": 1_000_000, b"0.0004": 0, b"1.5e-3": 2, b"5.": 5000, b".5": 500, b"1e30": None, b"NaN": None,

@@ -203,6 +203,7 @@ def test_steps_that_update_are_no_outliers_among_those_that_accumulate(tmp_path:
     assert [i.number for i in found.items if i.outlier] == [8]
 
 
+@pytest.mark.slow
 def test_a_pattern_that_fits_every_operator_is_bounded() -> None:
     strings, count = Strings(), MOST + 3
     start = np.arange(count, dtype=np.int64) * 10

@@ -145,6 +145,7 @@ def test_a_comparison_of_ranks_holds_the_pipeline(tmp_path: Path) -> None:
     assert len(pairs) == 4  # each direction between neighbours
 
 
+@pytest.mark.slow
 @given(st.integers(2, 5), st.integers(1, 6), st.integers(50, 400), st.integers(50, 400))
 def test_a_bubble_is_no_longer_than_the_window(depth: int, micro: int, forward: int, backward: int) -> None:
     import tempfile

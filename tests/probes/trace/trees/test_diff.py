@@ -33,6 +33,7 @@ def window(trace: Trace, iterations: int | None) -> Window:
     return replace(found, kind="iterations", iterations=iterations) if iterations else found
 
 
+@pytest.mark.slow
 @given(traces(), traces(), st.integers(0, 3), st.integers(0, 3), st.integers(1, 4))
 def test_each_level_adds_up_to_its_whole(a: Trace, b: Trace, m: int, n: int, top: int) -> None:
     one, two = window(a, m or None), window(b, n or None)
@@ -67,6 +68,7 @@ OPPOSITE = {Why.NEW: Why.GONE, Why.MORE: Why.FEWER, Why.SLOWER: Why.FASTER, Why.
 OPPOSITE |= {b: a for a, b in OPPOSITE.items()}
 
 
+@pytest.mark.slow
 @given(traces(), traces(), st.integers(0, 2), st.integers(0, 2))
 def test_the_other_way_round_it_is_the_opposite(a: Trace, b: Trace, m: int, n: int) -> None:
     one, two = window(a, m or None), window(b, n or None)

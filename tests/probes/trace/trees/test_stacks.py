@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 
 from probes.trace.columns import Group
@@ -37,6 +38,7 @@ def paths(found: CallTree) -> dict[str, tuple[int, int, int]]:
     return {" > ".join(found.path(i)): row for i, row in enumerate(rows)}
 
 
+@pytest.mark.slow
 @given(traces())
 def test_totals_are_those_of_the_tables(trace: Trace) -> None:
     for forward in (False, True):
