@@ -144,8 +144,8 @@ WORDS = (
 # Not pressed: what ends the app, what looks at the machine that the tests run on, and what writes where tests have no business.
 LEFT_OUT = {"quit", "live", "export"}
 # A walk is as long as most faults need; there are as many as the profile of hypothesis wants (`make fuzz`: 40).
-STEPS = 18
-SEEDS = max(2, settings().max_examples // 25)
+STEPS = 25
+SEEDS = max(2, settings().max_examples // STEPS)
 SEEN = 3  # characters of the verdict that stand in the narrowest terminal
 LEAVE = 1.0  # seconds that threads of ours may outlive the app
 

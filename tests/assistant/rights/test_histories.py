@@ -166,7 +166,7 @@ class Histories(RuleBasedStateMachine):
 
 
 Histories.TestCase.settings = settings(
-    max_examples=10 * settings().max_examples,
+    max_examples=max(1000, settings().max_examples),
     stateful_step_count=14,
     deadline=None,
     suppress_health_check=list(HealthCheck),

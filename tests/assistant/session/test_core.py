@@ -147,7 +147,7 @@ def asks(turn: Turn) -> list[Step]:
 
 TALKS = st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=5)
 INCIDENTS = st.sampled_from(demo.names()).map(origin)
-SOME = settings(max_examples=settings().max_examples // 4)
+SOME = settings(max_examples=max(12, settings().max_examples // 4))
 
 
 @pytest.mark.slow
@@ -313,7 +313,7 @@ def test_a_thing_that_is_not_there_is_told_beside_one_of_which_nothing_is_known(
 
 @pytest.mark.slow
 @given(INCIDENTS, st.sampled_from(["what is wrong?", "is this node healthy?", "why is training slow?"]))
-@settings(max_examples=settings().max_examples // 6)
+@settings(max_examples=max(8, settings().max_examples // 6))
 def test_again_over_what_has_not_changed_finds_the_same(about: Origin, question: str) -> None:
     first, again, later = held(about, [question, "again", "can I use it?"])
     assert "Nothing changed" in shown(again)

@@ -165,7 +165,7 @@ class Tickets:
 TEXT = st.one_of(
     st.lists(st.sampled_from(HOSTILE), min_size=1, max_size=6).map(" ".join),
     st.text(max_size=40),
-    st.builds(lambda s, n: s * n, st.sampled_from(HOSTILE), st.sampled_from([300, 3_000, 50_000])),
+    st.builds(lambda s, n: s * n, st.sampled_from(HOSTILE), st.sampled_from([300, 3_000, 100_000])),
 )
 LINES = st.lists(TEXT, max_size=4).map(tuple)
 MANY = st.builds(lambda s, n: (s,) * n, st.sampled_from(HOSTILE), st.sampled_from([50, 5_000]))
@@ -367,9 +367,8 @@ def test_a_probe_that_waits_for_consent_has_a_button_with_its_cost() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=10)
+@settings(max_examples=15)
 @given(words=TEXT, more=TEXT, lang=st.sampled_from(LANGS))
-@example(words=HOSTILE[0] * 100_000, more=HOSTILE[-1] * 3_000, lang="en")
 def test_cards_of_any_text_are_messages(words: str, more: str, lang: str) -> None:
     tickets = Tickets()
     valid(cards.consent(Text(words), Text(more), lang, tickets, why=Text(words), command=more))

@@ -14,7 +14,7 @@ from tests.assistant.store.history_lab import T0, reader
 from tests.command_server import Command, CommandServer
 
 pytestmark = pytest.mark.machine
-ROUNDS = 3
+ROUNDS = 4
 # Each writer is a node of its own; two of them share one, as `watch` and a check by hand do. A line is printed
 # once `remember` has returned: that is the acknowledgement.
 WRITER = """

@@ -65,7 +65,7 @@ def test_every_file(both: tuple[Host, Host], tmp_path: Path, size: int, line: in
     same(*(h.read(str(path)) for h in both))
 
 
-@settings(max_examples=settings().max_examples // 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(out=SIZES, errors=st.sampled_from([0, 10, 40_000, 100_000]), code=st.integers(0, 255), seed=st.integers(1, 1000))
 def test_every_command(both: tuple[Host, Host], out: int, errors: int, code: int, seed: int) -> None:
     program = (

@@ -123,15 +123,12 @@ def test_hostile_documents_never_raise(name: str, value: Any, threads: Any) -> N
 # --- real ranks ----------------------------------------------------------------------------------------
 
 
-WINDOW = 1.2  # seconds
-
-
 def captured(jobs: Sequence[Job]) -> dict[str, Any]:
-    """Stacks and threads of a window, as a capture keeps them."""
+    """Stacks and threads of two seconds, as a capture keeps them."""
     threads = samples.Recording(LiveHost(), [j.pid for j in jobs], gpus=False)
     threads.start()
-    with stacks.Recording([j.pid for j in jobs], 50, WINDOW) as recording:
-        time.sleep(WINDOW)
+    with stacks.Recording([j.pid for j in jobs], 50, 2.0) as recording:
+        time.sleep(2)
     return {"stacks": {str(p): d for p, d in recording.documents.items()}, "threads": threads.stop().threads,
             "targets": [{"process": {"pid": j.pid}, "rank": i} for i, j in enumerate(jobs)]}  # fmt: skip
 
@@ -142,7 +139,7 @@ def of(jobs: Sequence[Job]) -> list[Member]:
 
 @pytest.mark.machine
 def test_a_slow_rank_over_gloo_is_named_with_its_function() -> None:
-    with Ranks("--slow-rank", "1", "--slow", "0.03", pause=0.01) as job:
+    with Ranks("--slow-rank", "1", "--slow", "0.03") as job:
         found = across.compare(captured(job.jobs), of(job.jobs))
         assert found is not None
         assert found.rank == 1

@@ -66,7 +66,7 @@ def test_a_rank_over_gloo_that_never_enters_all_reduce_is_named() -> None:
 
 
 @pytest.mark.machine
-@pytest.mark.parametrize("options", [(), ("--slow-rank", "0", "--slow", "1.5")])
+@pytest.mark.parametrize("options", [(), ("--slow-rank", "1", "--slow", "0.4"), ("--slow-rank", "0", "--slow", "1.5")])
 def test_a_job_that_moves_is_not_hung(options: tuple[str, ...]) -> None:
     with Ranks(*options, pause=0.05) as job:
         before = [j.iterations for j in job.jobs]

@@ -70,7 +70,7 @@ def test_the_quota_of_a_group_above_counts() -> None:
 
 def test_without_a_quota_nothing_is_held_back() -> None:
     with python(loads.BURN) as pid:
-        found = facts(sampled(pid, seconds=0.4).threads, pid)
+        found = facts(sampled(pid).threads, pid)
     if found["process.cgroup.cpu.limit"].status is Status.OK:
         pytest.skip("this test runs under a CPU quota itself")
     assert found["process.cgroup.cpu.limit"].status is Status.NOT_APPLICABLE
@@ -81,7 +81,7 @@ def test_without_a_quota_nothing_is_held_back() -> None:
 def test_a_fight_for_the_interpreters_lock(minor: int) -> None:
     path = interpreter(3, minor)
     with started([path, "-I", "-S", "-c", loads.FIGHT]) as pid:
-        threads = sampled(pid, seconds=0.4).threads
+        threads = sampled(pid, seconds=0.6).threads
         found = facts(threads, pid)
     assert value(found, "thread.gil_wait.share") > 5  # two thirds, less what it waits for a CPU
     assert "interpreter" in found["thread.gil_wait.share"].excerpt
@@ -89,7 +89,7 @@ def test_a_fight_for_the_interpreters_lock(minor: int) -> None:
 
 
 def test_who_sleeps_does_not_wait_for_the_interpreters_lock() -> None:
-    with python(loads.SLEEP) as pid:
+    with python("import time; print('ready', flush=True); time.sleep(60)") as pid:
         found = facts(sampled(pid).threads, pid)
     assert value(found, "thread.gil_wait.share") == 0
     assert value(found, "thread.cpu.share") < 1
@@ -111,7 +111,7 @@ def test_a_starved_run_queue(one_cpu: int) -> None:
         os.sched_setaffinity(0, {one_cpu})
         pids = [stack.enter_context(python(loads.BURN)) for _ in range(4)]
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
-        document = sampled(*pids, seconds=0.5).threads
+        document = sampled(*pids).threads
     for pid in pids:
         found = facts(document, pid)
         assert value(found, "thread.runqueue.share") > 40
@@ -132,8 +132,8 @@ def test_a_reader_that_misses_the_page_cache(tmp_path: Path) -> None:
             file.write(os.urandom(1 << 20))
         file.flush()
         os.fsync(file.fileno())
-    with python(loads.READER, str(path)) as pid, python(loads.SLEEP) as idle:
-        document = sampled(pid, idle, seconds=0.6).threads
+    with python(loads.READER, str(path)) as pid, python(loads.BURN) as idle:
+        document = sampled(pid, idle).threads
     found = facts(document, pid)
     assert value(found, "process.window.read") > 1 << 20
     assert value(found, "process.window.read.miss.share") > 50
@@ -180,7 +180,7 @@ def test_the_thread_that_drives_is_chosen() -> None:
     code = "import threading, time\ndef run():\n  while True: pass\nthreading.Thread(target=run, daemon=True).start()\n" \
            "print('ready', flush=True)\ntime.sleep(60)"  # fmt: skip
     with python(code) as pid:
-        document = sampled(pid, seconds=0.4).threads
+        document = sampled(pid).threads
     tid = thread_facts.busiest(document, pid)
     assert tid not in (None, pid)
     assert value(facts(document, pid, driving=tid), "thread.cpu.share") > value(
@@ -190,18 +190,18 @@ def test_the_thread_that_drives_is_chosen() -> None:
 
 
 def test_a_part_of_the_window_and_iterations() -> None:
-    code = "import time\nprint('ready', flush=True)\nwhile True:\n  time.sleep(0.25)\n  end = time.monotonic() + 0.25\n" \
+    code = "import time\nprint('ready', flush=True)\nwhile True:\n  time.sleep(0.5)\n  end = time.monotonic() + 0.5\n" \
            "  while time.monotonic() < end: pass"  # fmt: skip
     with python(code) as pid:
-        document = sampled(pid, seconds=1.3).threads
+        document = sampled(pid, seconds=2.5).threads
     at = document["at"]
     half = (at[0] + at[-1]) // 2
     whole = value(facts(document, pid), "thread.cpu.share")
     parts = [value(facts(document, pid, window=w), "thread.cpu.share") for w in ((at[0], half), (half, at[-1]))]
     assert min(parts) - 1 <= whole <= max(parts) + 1
-    spans = [(at[0] + i * 125_000_000, at[0] + (i + 1) * 125_000_000) for i in range(8)]
+    spans = [(at[0] + i * 250_000_000, at[0] + (i + 1) * 250_000_000) for i in range(8)]
     shares = thread_facts.in_windows(document, pid, pid, "cpu", spans)
-    assert shares.max() > 2 * max(shares.min(), 1)  # the eighths of a second in which it sleeps, and the others
+    assert shares.max() > 2 * max(shares.min(), 1)  # the quarters of a second in which it sleeps, and the others
     empty = facts(document, pid, window=(0, 1))
     assert empty["thread.cpu.share"].status is Status.FAILED
 
@@ -218,8 +218,8 @@ def test_every_fact_is_in_the_vocabulary() -> None:
         "node.window.nic.tx",
     }
     assert [fact for fact in told if fact not in known] == []
-    with python(loads.SLEEP) as pid:
-        document = sampled(pid, seconds=0.4).threads
+    with python(loads.BURN) as pid:
+        document = sampled(pid, seconds=0.6).threads
     for one in facts(document, pid).values():
         kinds = {"float": float, "int": int}[known[one.fact].type.value]
         assert one.value is None or isinstance(one.value, kinds), one

@@ -306,7 +306,7 @@ def _pids(job: Job, word: str) -> list[int]:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-@pytest.mark.parametrize("version", [(3, 8), (3, 13)], ids=lambda v: f"{v[0]}.{v[1]}")
+@pytest.mark.parametrize("version", [(3, minor) for minor in range(8, 14)], ids=lambda v: f"{v[0]}.{v[1]}")
 def test_workers_however_they_were_started(version: tuple[int, int], method: str, tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     script.write_text(WORKERS)

@@ -147,7 +147,7 @@ def test_many_that_come_and_go(tmp_path: Path) -> None:
     path = script(tmp_path, unique("brief") + ".py", "")
     loop = f"echo ready; while true; do {sys.executable} -I -S {path}; done"
     with real.started(["sh", "-c", loop]), real.sleeping() as steady, LiveHost() as host:
-        for _ in range(5):
+        for _ in range(10):
             message = _refused_or_found([Path(path).name], host)
             assert Path(path).name in message or "ended" in message
             assert steady in found(pids=[steady], host=host)
