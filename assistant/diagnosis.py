@@ -19,7 +19,7 @@ from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status
 from knowledge.text import excerpt
-from rules.engine import Evaluation, Finding, Grade, Role, Undecided, run
+from rules.engine import Evaluation, Finding, Role, Undecided, run
 from rules.factbase import FactBase
 from rules.loader import RuleSet
 from rules.model import Severity, Usable
@@ -89,9 +89,15 @@ class Diagnosis:
         return tuple(f for f in self.findings if f.role is Role.ROOT)
 
     @property
+    def leads(self) -> tuple[Finding, ...]:
+        """What is told and done first: symptoms that forbid more than their causes, then what nothing bad explains, then the rest of the roots."""
+        order = (*forbidding(self.findings), *bad_roots(self.findings))
+        return tuple({f.id: f for f in (*order, *self.roots)}.values())
+
+    @property
     def exit(self) -> Exit:
-        """DESIGN section 3. What a harmless root explains (a preempted job's ranks that failed) is as harmless."""
-        if bad_roots(self.findings):
+        """DESIGN section 3."""
+        if bad(self.findings):
             return Exit.FINDING
         return Exit.OK if self.settled else Exit.UNDECIDED
 
@@ -120,7 +126,9 @@ def diagnose(
     unseen = _unseen(facts) if whole else ()
     # what was cut off may hold anything; a trace without the GPU's side tells nothing of what bounds a job
     settled = _settled(facts) and not cut and not unseen and not traced.blind(result.findings)
-    settled = settled and vendors.not_judged(facts) is None and _undated(facts) is None
+    settled = (
+        settled and vendors.not_judged(facts) is None and _undated(facts) is None and _unread_errors(facts) is None
+    )
     return Diagnosis(
         as_of=as_of,
         ruleset=ruleset.fingerprint,
@@ -158,7 +166,6 @@ def _settled(facts: FactBase) -> bool:
 
 
 UNREACHED = "connection"  # the source of every fact of a machine that could not be reached
-_WORSE = {Usable.NO: 3, Usable.NOT_YET: 2, Usable.UNKNOWN: 1, Usable.YES: 0}
 
 
 # What the health of a machine rests on, with the facts of which one answers it.
@@ -186,23 +193,43 @@ def _undated(facts: FactBase) -> Text | None:
     return undated.faults(facts) if len(unread(facts)) == len(BASE) else None
 
 
-def bad_roots(findings: Sequence[Finding]) -> list[Finding]:
-    """Root findings of warning or worse that are at least probable: what verdict and exit code stand on."""
-    sure = (f for f in findings if f.role is Role.ROOT and f.grade in (Grade.CONFIRMED, Grade.PROBABLE))
-    return [f for f in sure if f.severity is not Severity.INFO]
+def bad(findings: Iterable[Finding]) -> list[Finding]:
+    """Those on which verdict and exit code stand."""
+    return [f for f in findings if f.counts]
+
+
+def bad_roots(findings: Iterable[Finding]) -> list[Finding]:
+    """Of the bad findings those behind which nothing bad stands: what an answer names first."""
+    return [f for f in findings if f.counts and not f.behind]
+
+
+def _gravity(f: Finding) -> tuple[int, int]:
+    return f.advice.usable.rank, f.severity.rank
+
+
+def forbidding(findings: Sequence[Finding]) -> list[Finding]:
+    """Bad findings that forbid more than all the bad roots do, worst first: their action comes before that of the cause.
+
+    A GPU that a power fault has thrown off the bus needs the reboot, and then the power supply.
+    """
+    roots = bad_roots(findings)
+    limit = max((f.advice.usable.rank for f in roots), default=0)
+    there = {f.id for f in roots}
+    graver = [f for f in bad(findings) if f.id not in there and f.advice.usable.rank > limit]
+    return sorted(graver, key=_gravity, reverse=True)
 
 
 def verdict_of(
     findings: Sequence[Finding], settled: bool, facts: FactBase, cut: Sequence[str] = (), unseen: Sequence[Text] = (),
     whole: Sequence[Finding] = (),
 ) -> Verdict:  # fmt: skip
-    """State and usability from the root findings that are at least probable.
+    """State and usability from all bad findings, the words from those that lead.
 
     `whole`: all that was found, where `findings` are the part that was asked about. Whether a node can be used follows from
     all that is wrong with it, whatever the question was.
     """
-    bad = bad_roots(findings)
-    if not bad:
+    first = bad_roots(findings)
+    if not first:
         if cut:
             names = ", ".join(cut)
             return Verdict(
@@ -227,7 +254,7 @@ def verdict_of(
             )
         if traced.blind(findings):
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, traced.quiet(findings))
-        if unjudged := vendors.not_judged(facts) or _undated(facts):
+        if unjudged := _unread_errors(facts) or vendors.not_judged(facts) or _undated(facts):
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, unjudged)
         if not settled:
             nothing = _one_reason(facts) or Text(
@@ -235,14 +262,35 @@ def verdict_of(
             )
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, nothing)
         return Verdict(State.OK, Usable.YES, NO_TEXT, traced.quiet(findings) or _quiet(facts))
-    hosts = {f.subject.host for f in bad}
-    judged = [*bad, *(f for f in bad_roots(whole) if f.subject.host in hosts)]
-    worst = max(judged, key=lambda f: (_WORSE[f.advice.usable], f.severity.rank))
+    found = bad(findings)
+    hosts = {f.subject.host for f in found}
+    worst = max([*found, *(f for f in bad(whole) if f.subject.host in hosts)], key=_gravity)
     usable = worst.advice.usable
-    serious = any(f.severity in (Severity.ERROR, Severity.CRITICAL) and f.advice.usable is not Usable.YES for f in bad)
-    state = State.UNHEALTHY if serious else State.DEGRADED
-    until = worst.advice.until if usable in (Usable.NOT_YET, Usable.NO) else NO_TEXT
-    return Verdict(state, usable, until, _headline(bad, usable, until, len(_hosts(facts))))
+    until = worst.advice.until if usable.rank >= Usable.IMPAIRED.rank else NO_TEXT
+    words = _headline(first, forbidding(findings), usable, until, len(_hosts(facts)))
+    return Verdict(judged(found, usable), usable, until, words)
+
+
+def _unread_errors(facts: FactBase) -> Text | None:
+    """Drivers that speak of failures in words that no parser knows: nobody may call that fine."""
+    lines = [
+        k.inner for k in facts.observations if k.fact == "log.driver.errors_not_read" and isinstance(k.inner.value, int)
+    ]
+    if not lines:
+        return None
+    n, first = sum(o.value for o in lines if isinstance(o.value, int)), excerpt(lines[0].excerpt, 160)
+    return Text(
+        f"Cannot say: nothing known is wrong, but {n} error line{'s' if n != 1 else ''} of drivers {'were' if n != 1 else 'was'} not understood, "
+        f"first: {first}",
+        f"无法判断：未发现已知问题，但有 {n} 行驱动错误未被理解，首行：{first}",
+    )
+
+
+def judged(findings: Sequence[Finding], usable: Usable) -> State:
+    """The state that some bad findings mean, of which the worst says `usable`: the two never contradict each other."""
+    limits = {Usable.YES: Severity.CRITICAL.rank + 1, Usable.IMPAIRED: Severity.CRITICAL.rank}
+    serious = any(f.severity.rank >= limits.get(f.advice.usable, Severity.ERROR.rank) for f in findings)
+    return State.UNHEALTHY if serious or usable.stops else State.DEGRADED
 
 
 def _one_reason(facts: FactBase) -> Text | None:
@@ -274,18 +322,20 @@ def _hosts(facts: FactBase) -> set[str]:
     return {s.id for s in facts.subjects(Scope.NODE) if s.id}
 
 
-def _headline(bad: Sequence[Finding], usable: Usable, until: Text, hosts: int) -> Text:
-    first = bad[0]
-    same = [f for f in bad if f.rule.id == first.rule.id and f.title == first.title]
+def _headline(bad: Sequence[Finding], graver: Sequence[Finding], usable: Usable, until: Text, hosts: int) -> Text:
+    """The first of what leads, and the worst of what it has done where that forbids more."""
+    same = _alike(bad)
     where = [f.subject for f in same]
     tail_en = {
         Usable.YES: "The node can go on being used.",
+        Usable.IMPAIRED: f"Impaired: give it no new work{f' until {until.en}' if until else ''}.",
         Usable.NOT_YET: f"Not usable {f'until {until.en}' if until else 'yet'}.",
         Usable.NO: f"Do not use {'it' if len(set(where)) == 1 else 'them'}{f' until {until.en}' if until else ''}.",
         Usable.UNKNOWN: "Whether it can be used is not known.",
     }[usable]
     tail_zh = {
         Usable.YES: "节点可以继续使用。",
+        Usable.IMPAIRED: f"性能或冗余受损：不要派新任务{_until(until)}。",
         Usable.NOT_YET: f"暂不可用{_until(until)}。",
         Usable.NO: f"请勿使用{_until(until)}。",
         Usable.UNKNOWN: "是否可用尚不清楚。",
@@ -296,8 +346,18 @@ def _headline(bad: Sequence[Finding], usable: Usable, until: Text, hosts: int) -
         others = len({f.rule.id for f in bad}) - 1  # the same on each rank is one thing
     more_en = f" (+{others} more)" if others else ""
     more_zh = f"（另有 {others} 项）" if others else ""
-    said_en, said_zh = (headline(first.title, where, lang, named=hosts > 1) for lang in ("en", "zh"))
+    said_en, said_zh = (headline(same[0].title, where, lang, named=hosts > 1) for lang in ("en", "zh"))
+    if graver:
+        worst = _alike(graver)
+        effect = [headline(worst[0].title, [f.subject for f in worst], lang, named=hosts > 1) for lang in ("en", "zh")]
+        said_en, said_zh = f"{effect[0]}. Cause: {said_en}", f"{effect[1]}。原因：{said_zh}"
     return Text(f"{said_en}{more_en}. {tail_en}".rstrip(), f"{said_zh}{more_zh}。{tail_zh}")
+
+
+def _alike(findings: Sequence[Finding]) -> list[Finding]:
+    """The first, and those that say the same of other subjects."""
+    first = findings[0]
+    return [f for f in findings if f.rule.id == first.rule.id and f.title == first.title]
 
 
 def _until(until: Text | None) -> str:

@@ -22,7 +22,7 @@ from knowledge.text import excerpt
 from rules.condition import EventLeaf, facts_of
 from rules.evaluate import evaluate
 from rules.factbase import FactBase
-from rules.model import FACT, Bucket, Explains, Rule, Rules, RuleStatus, Severity, Usable, facts_named
+from rules.model import FACT, Bucket, Effect, Explains, Rule, Rules, RuleStatus, Severity, Usable, facts_named
 from rules.proof import Missing, Proof, Truth, conjunction, deciding, evidence, leaf_proofs
 from rules.resolve import Advice, Case, advise, buckets
 from rules.values import follow
@@ -77,8 +77,20 @@ class Finding:
     explains: tuple[str, ...] = ()
     explained_by: tuple[str, ...] = ()
     may_explain: tuple[str, ...] = ()
+    ended: bool = False  # what explains it takes all of it away (`effect: ends` in its file)
+    behind: bool = False  # a finding that counts explains all of it: that one leads
     impact: Impact | None = None
     ending: Text = NO_TEXT  # the rule's `names` with its facts filled in; empty when one of them is not known
+
+    @property
+    def counts(self) -> bool:
+        """Whether verdict and exit code stand on it: of warning or worse, at least probable, a symptom too.
+
+        That a cause is known mends nothing, so more evidence never makes an answer milder; only what has ended with its
+        cause (a preempted job's ranks that failed) is over.
+        """
+        sure = self.grade in (Grade.CONFIRMED, Grade.PROBABLE)
+        return sure and self.severity is not Severity.INFO and not self.ended
 
     @property
     def title(self) -> Text:
@@ -314,8 +326,8 @@ def severity_of(rule: Rule, events: Sequence[Observation], advice: Advice) -> Se
         words = [o.value.get(rule.severity_from) for o in events if isinstance(o.value, Event)]
         known = [Severity(w) for w in words if isinstance(w, str) and w in list(Severity)]
         severity = max(known, key=lambda s: s.rank, default=severity)
-    stops = advice.usable in (Usable.NOT_YET, Usable.NO)
-    return Severity.WARNING if stops and severity is Severity.INFO else severity
+    hinders = advice.usable.rank >= Usable.IMPAIRED.rank
+    return Severity.WARNING if hinders and severity is Severity.INFO else severity
 
 
 def _xid(rule: Rule, events: Sequence[Observation], key: str) -> int | None:
@@ -347,6 +359,7 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
     edges: dict[str, set[str]] = {f.id: set() for f in findings}  # cause -> effects
     maybe: dict[str, set[str]] = {f.id: set() for f in findings}
     covered: dict[str, set[int]] = {f.id: set() for f in findings}
+    ended: dict[str, set[int] | None] = {f.id: None for f in findings}
     ordered = sorted(findings, key=_causal_order)
     reachable = _Reachable(ordered)
     for cause in ordered:
@@ -359,7 +372,7 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
             link = _link(cause, effect, facts)
             if link is None:
                 continue
-            reach, within = link
+            reach, within, becomes = link
             hit = covers(times, effect, within)
             if hit is None:
                 continue
@@ -368,13 +381,16 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
                 continue
             edges[cause.id].add(effect.id)
             covered[effect.id] |= hit
+            if becomes is Effect.ENDS:
+                ended[effect.id] = (ended[effect.id] or set()) | hit
     causes: dict[str, set[str]] = {f.id: set() for f in findings}
     for name, effects in edges.items():
         for effect_id in effects:
             causes[effect_id].add(name)
     out = []
     for f in findings:
-        explained = bool(causes[f.id]) and covered[f.id] >= set(range(len(f.events)))
+        every, over = set(range(len(f.events))), ended[f.id]
+        explained = bool(causes[f.id]) and covered[f.id] >= every
         out.append(
             replace(
                 f,
@@ -382,9 +398,14 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
                 explains=tuple(sorted(edges[f.id])),
                 explained_by=tuple(sorted(causes[f.id])),
                 may_explain=tuple(sorted(maybe[f.id])),
+                ended=over is not None and over >= every,
             )
         )
-    return out
+    counting = {f.id for f in out if f.counts}
+    return [
+        replace(f, behind=True) if f.role is Role.SYMPTOM and not counting.isdisjoint(f.explained_by) else f
+        for f in out
+    ]
 
 
 def accounts_for(cause: Finding, effect: Finding) -> bool:
@@ -448,17 +469,17 @@ def _reaches(edges: dict[str, set[str]], start: str, goal: str) -> bool:
     return False
 
 
-def _link(cause: Finding, effect: Finding, facts: FactBase) -> tuple[str, int] | None:
-    """How `cause` may explain `effect`: ("yes" or "unknown", window), or None. Any entry that says yes counts."""
-    perhaps: tuple[str, int] | None = None
+def _link(cause: Finding, effect: Finding, facts: FactBase) -> tuple[str, int, Effect | None] | None:
+    """How `cause` may explain `effect`: ("yes" or "unknown", window, what becomes of it), or None. Any entry that says yes counts."""
+    perhaps: tuple[str, int, Effect | None] | None = None
     for e in cause.rule.explains:
         if not _names(e, cause, effect):
             continue
         tied = conjunction([_agrees(e, cause, effect), _tied(e, cause, effect, facts)])
         if tied is Truth.TRUE:
-            return "yes", e.within
+            return "yes", e.within, e.effect
         if tied is Truth.UNKNOWN and perhaps is None:
-            perhaps = ("unknown", e.within)
+            perhaps = ("unknown", e.within, e.effect)
     return perhaps
 
 

@@ -31,7 +31,7 @@ from rules.condition import (
     leaves,
 )
 from rules.implies import bare
-from rules.model import Risk, Rule, Severity, facts_named
+from rules.model import Effect, Risk, Rule, Severity, Usable, facts_named
 from rules.overlap import overlaps
 from rules.resolve import buckets
 
@@ -79,9 +79,9 @@ def lint(
                 line, column = place(rule, found.path)
                 faults.append(Fault(rule.file, line, column, found.message, found.hint))
     faults += _cycles(rules)
-    faults += _overlaps(
-        rules, vocab, [r.id for r in rules if any(unsure((key,), faulty.get(r.file, ())) for key in _DECIDE)]
-    )
+    unread = [r.id for r in rules if any(unsure((key,), faulty.get(r.file, ())) for key in _DECIDE)]
+    faults += _graver(rules, unread)
+    faults += _overlaps(rules, vocab, unread)
     return sorted(faults)
 
 
@@ -294,6 +294,33 @@ def _cycles(rules: Sequence[Rule]) -> list[Fault]:
             message = f"explains goes round in a circle: {' -> '.join(names)}"
             faults.append(Fault(rule.file, *place(rule, ("explains",)), message))
             graph[names[0]].discard(names[1])  # and look for the next one
+
+
+def _graver(rules: Sequence[Rule], unread: Collection[str]) -> Iterator[Fault]:
+    """Causes that are milder than what they explain, and do not say what becomes of it: nobody may take it for over by accident."""
+    by_id = {r.id: r for r in rules if r.id not in unread}
+    for rule in by_id.values():
+        for i, e in enumerate(rule.explains):
+            effect = by_id.get(e.rule)
+            if e.effect is Effect.ENDS and not e.because.en:
+                message = f"nothing is left of {e.rule}, and no word why"
+                yield Fault(rule.file, *place(rule, ("explains", i)), message, "add because: {en: ..., zh: ...}")
+            if effect is None or e.effect is not None:
+                continue
+            ours, theirs = _use(rule), _use(effect)
+            if effect.severity.rank > rule.severity.rank or (ours and theirs and theirs.rank > ours.rank):
+                yield Fault(
+                    rule.file, *place(rule, ("explains", i)),
+                    f"explains {e.rule}, which is graver: what becomes of it when this is known?",
+                    "effect: stays (it counts as before), or effect: ends with because: {en: ..., zh: ...}",
+                )  # fmt: skip
+
+
+def _use(rule: Rule) -> Usable | None:
+    """What every finding of the rule says about use; None where it depends on more than the rule."""
+    if rule.action.usable or rule.action.bucket is None or rule.action.resolve:
+        return rule.action.usable
+    return buckets()[rule.action.bucket].usable
 
 
 def _overlaps(rules: Sequence[Rule], vocab: Vocabulary, unread: Collection[str]) -> Iterator[Fault]:

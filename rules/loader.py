@@ -27,6 +27,7 @@ from rules.condition import Path as DataPath
 from rules.model import (
     ActionSpec,
     Bucket,
+    Effect,
     Explains,
     ImpactSpec,
     Param,
@@ -381,7 +382,10 @@ def _present(parts: Mapping[DataPath, Condition | None], key: str) -> tuple[Cond
 def _explains(e: Mapping[str, Any]) -> Explains:
     via = tuple(Scope(s) for s in e.get("via", ()))
     within = parse_duration(e.get("within", "3m"))
-    return Explains(e.get("rule", ""), e.get("by", ""), e.get("on", "self"), via, tuple(e.get("same", ())), within)
+    return Explains(
+        e.get("rule", ""), e.get("by", ""), e.get("on", "self"), via, tuple(e.get("same", ())), within,
+        Effect(e["effect"]) if e.get("effect") else None, Text.of(e.get("because")),
+    )  # fmt: skip
 
 
 def _action(a: Mapping[str, Any]) -> ActionSpec:

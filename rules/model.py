@@ -72,12 +72,23 @@ class Risk(StrEnum):
 
 
 class Usable(StrEnum):
-    """Whether the thing can go on being used."""
+    """Whether the thing can go on being used. Impaired: it runs, slowly or without what it would fall back on; give it nothing new."""
 
     YES = "yes"
+    IMPAIRED = "impaired"
     NOT_YET = "not_yet"
     NO = "no"
     UNKNOWN = "unknown"
+
+    @property
+    def rank(self) -> int:
+        """0 for yes up to 4 for no: the worst of several is what an answer says."""
+        return ("yes", "unknown", "impaired", "not_yet", "no").index(self.value)
+
+    @property
+    def stops(self) -> bool:
+        """Whether it is not to be used now."""
+        return self in (Usable.NOT_YET, Usable.NO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +127,13 @@ class Param:
         return value
 
 
+class Effect(StrEnum):
+    """What becomes of a finding that another one explains."""
+
+    STAYS = "stays"  # it counts as if it stood alone: a cause mends nothing by being known
+    ENDS = "ends"  # there is nothing left of it to care about
+
+
 @dataclass(frozen=True, slots=True)
 class Explains:
     """This rule's finding can be the cause of another's."""
@@ -126,6 +144,8 @@ class Explains:
     via: tuple[Scope, ...] = ()
     same: tuple[str, ...] = ()  # fields in which an event of the effect must agree with one of the cause
     within: int = 180 * 10**9  # ns; a burst in NVIDIA's Fleet Intelligence ends after 3 minutes of silence
+    effect: Effect | None = None  # None: it stays, and nobody had to say so: the effect is no graver than the cause
+    because: Text = NO_TEXT  # why it ends
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from knowledge.observation import Scope
 from knowledge.schema import Strict
 from knowledge.units import parse_duration
-from rules.model import Bucket, Risk, RuleStatus, Severity, Usable
+from rules.model import Bucket, Effect, Risk, RuleStatus, Severity, Usable
 
 
 class Words(Strict):
@@ -38,6 +38,8 @@ class ExplainsFile(Strict):
     via: list[Scope] = Field(default=[], strict=False)
     same: list[str] = []
     within: str = "3m"
+    effect: Effect | None = Field(default=None, strict=False)
+    because: Words | None = None
 
     @field_validator("within")
     @classmethod

@@ -54,7 +54,10 @@ Gpudiag = Callable[..., Answer]
 
 
 _READ_AT_START = ("PYTHON", "LC_", "LANG")  # variables that count when a process begins
-PROCESS_FIXTURES = {"gpudiag", "gpudiag_process", "command_server"}
+PROCESS_FIXTURES = {
+    "gpudiag", "gpudiag_process", "command_server", "browser", "postgres", "scheduler", "ssh_host", "slack", "faulty", "silent",
+    "narrator", "worker", "small", "wheel", "unpacked",
+}  # fmt: skip
 _BEGIN_PROCESSES = {
     "subprocess.Popen",
     "os.fork",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from assistant.render.labels import led
 from knowledge.language import Text
-from rules.model import Bucket, Usable
+from rules.model import Bucket
 
 if TYPE_CHECKING:
     from assistant.dialogue._words import Words
@@ -93,7 +93,7 @@ def compared(w: Words, should: Should, about: Sequence[Finding], until: Text) ->
             f"{led('Not yet', title, 'en')}. First {action} What comes of it decides.",
             f"还不确定：{w.quoted(title)}。先 {action}由其结果决定。",
         )
-    if asked is Asked.DRAIN and f.advice.usable in (Usable.NO, Usable.NOT_YET):
+    if asked is Asked.DRAIN and f.advice.usable.stops:
         when = until.in_(w.lang)
         lead = f"Yes, keep new work away until {when or 'it is repaired'}"
         return w.t(f"{led(lead, title, 'en')}. {action}",

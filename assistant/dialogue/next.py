@@ -46,7 +46,7 @@ def _acting(turn: Turn) -> Finding | None:
         first = next(iter(causes_of(here, d)), here) if here.role is Role.SYMPTOM else here  # the cause goes first
         if first.advice.bucket not in _QUIET and _sure(first):
             return first
-    return next((f for f in d.roots if _sure(f) and f.severity is not Severity.INFO), None)
+    return next((f for f in d.leads if _sure(f) and f.severity is not Severity.INFO), None)
 
 
 def _sure(f: Finding) -> bool:
@@ -70,7 +70,7 @@ def _act(turn: Turn, w: Words, f: Finding) -> Reply:
         parts += _runbook(w, f, step)
     then = [t.in_(w.lang) for t in a.then]
     later = [
-        x.advice.bucket for x in w.d.roots if x.id != f.id and _sure(x) and x.advice.bucket not in (*_QUIET, a.bucket)
+        x.advice.bucket for x in w.d.leads if x.id != f.id and _sure(x) and x.advice.bucket not in (*_QUIET, a.bucket)
     ]
     if then:
         parts.append(Paragraph(w.t("Then: ", "然后：") + _joined(then, w.lang)))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from assistant.diagnosis import State, Verdict, bad_roots, unread
+from assistant.diagnosis import State, Verdict, bad_roots, judged, unread
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._scope import Scoped, called, scoped
 from assistant.dialogue._should import Should, asked_of, compared
@@ -34,10 +34,10 @@ REASONS, FACTS = 3, 4
 _NAMES = frozenset({"gpu.index", "gpu.uuid", "gpu.pci", "gpu.minor"})
 _FIRST = {
     Usable.YES: Text("Yes", "可以"), Usable.NO: Text("No", "不可以"), Usable.NOT_YET: Text("Not yet", "暂不可以"),
+    Usable.IMPAIRED: Text("Only for what runs already", "不要派新任务"),
     Usable.UNKNOWN: Text("Cannot say", "无法判断"),
 }  # fmt: skip
 _WHOLE_NODE = frozenset({Bucket.RESTART_BM, Bucket.RESTART_VM, Bucket.UPDATE_SWFW})  # actions that spare no GPU of it
-_WORSE = {Usable.NO: 3, Usable.NOT_YET: 2, Usable.UNKNOWN: 1, Usable.YES: 0}
 
 
 def answer(turn: Turn) -> Reply:
@@ -88,8 +88,7 @@ def of_scope(
     if usable is Usable.UNKNOWN and not about:
         state = State.UNKNOWN
     elif about:
-        serious = any(f.severity.rank >= Severity.ERROR.rank and f.advice.usable is not Usable.YES for f in about)
-        state = State.UNHEALTHY if serious else State.DEGRADED
+        state = judged(about, usable)
     text = Text(head(words_of(d, "en")), head(words_of(d, "zh")))
     return replace(d, verdict=Verdict(state, usable, until, text), settled=usable is not Usable.UNKNOWN)
 
@@ -108,7 +107,7 @@ def decisive(where: Scoped) -> list[Finding]:
 
 
 def _worst_first(findings: Sequence[Finding]) -> list[Finding]:
-    return sorted(findings, key=lambda f: (-_WORSE[f.advice.usable], -f.severity.rank))
+    return sorted(findings, key=lambda f: (-f.advice.usable.rank, -f.severity.rank))
 
 
 def usability(findings: Sequence[Finding]) -> tuple[Usable, Text]:
@@ -116,7 +115,7 @@ def usability(findings: Sequence[Finding]) -> tuple[Usable, Text]:
     if not findings:
         return Usable.YES, NO_TEXT
     worst = findings[0].advice
-    return worst.usable, worst.until if worst.usable in (Usable.NO, Usable.NOT_YET) else NO_TEXT
+    return worst.usable, worst.until if worst.usable.rank >= Usable.IMPAIRED.rank else NO_TEXT
 
 
 def _can(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable, until: Text) -> str:
@@ -165,7 +164,9 @@ def _base_unread(w: Words) -> str:
 
 
 def _until(usable: Usable, first: str, when: str) -> str:
-    """``Not until the GPU has been reset``, ``No, not until ...``."""
+    """``Not until the GPU has been reset``, ``No, not until ...``, ``Only for what runs already, no new work until ...``."""
+    if usable is Usable.IMPAIRED:
+        return f"{first}, no new work until {when}"
     return f"Not until {when}" if usable is Usable.NOT_YET else f"{first}, not until {when}"
 
 

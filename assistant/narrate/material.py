@@ -260,6 +260,7 @@ class _Writer:
         said = {
             Usable.YES: "可以继续使用" if zh else "can go on being used",
             Usable.NOT_YET: (f"暂不可用，直到{until}" if until else "暂不可用") if zh else (f"not usable until {until}" if until else "not usable yet"),
+            Usable.IMPAIRED: (f"受损运行，不要派新任务，直到{until}" if until else "受损运行，不要派新任务") if zh else (f"impaired: no new work until {until}" if until else "impaired: no new work"),
             Usable.NO: (f"请勿使用，直到{until}" if until else "请勿使用") if zh else (f"do not use until {until}" if until else "do not use"),
             Usable.UNKNOWN: "",
         }[f.advice.usable]  # fmt: skip

@@ -91,7 +91,7 @@ def look_of(d: Diagnosis, source: str, place: str = "") -> Look:
     """A diagnosis as a list shows it."""
     from assistant.store.codec import subject_text
 
-    findings = worst(Found(f.id, f.title, str(f.severity), subject_text(f.subject), _since(f.events)) for f in d.roots)
+    findings = worst(Found(f.id, f.title, str(f.severity), subject_text(f.subject), _since(f.events)) for f in d.leads)
     return Look(str(d.verdict.state), d.verdict.text, d.as_of, source, place, None, findings)
 
 

@@ -20,7 +20,7 @@ from probes.live import Cost, ProbeSpec
 from rules.factbase import FactBase
 from rules.index import Index, index
 from rules.loader import RuleSet
-from rules.model import Severity, Usable
+from rules.model import Severity
 
 if TYPE_CHECKING:
     from rules.engine import Finding
@@ -174,9 +174,6 @@ def _worth(
     return False
 
 
-_USE = {Usable.NO: 3, Usable.NOT_YET: 2, Usable.UNKNOWN: 1, Usable.YES: 0}
-
-
 def _forbidding(goal: Goal, facts: FactBase, ruleset: RuleSet, cards: Index) -> Finding | None:
     """The worst root about the goal, when it is confirmed and forbids use; None when the answer may still be a yes."""
     from assistant.diagnosis import bad_roots
@@ -186,8 +183,8 @@ def _forbidding(goal: Goal, facts: FactBase, ruleset: RuleSet, cards: Index) -> 
         return None
     chosen = ruleset.rules if goal.rules is None else [cards.rule(r) for r in sorted(goal.rules) if r in cards.cards]
     bad = [f for f in bad_roots(run(chosen, facts).findings) if _touches(f.subject, goal)]
-    worst = max(bad, key=lambda f: (_USE[f.advice.usable], f.severity.rank), default=None)
-    if worst is None or worst.grade is not Grade.CONFIRMED or worst.advice.usable not in (Usable.NO, Usable.NOT_YET):
+    worst = max(bad, key=lambda f: (f.advice.usable.rank, f.severity.rank), default=None)
+    if worst is None or worst.grade is not Grade.CONFIRMED or not worst.advice.usable.stops:
         return None
     return worst
 
@@ -205,10 +202,10 @@ def _of_verdict(worst: Finding, rules: Mapping[str, Waiting], cards: Index) -> M
     explain these; and those that could be worse.
     """
     above = cards.above([worst.rule.id])
-    limit = (_USE[worst.advice.usable], worst.severity.rank)
+    limit = (worst.advice.usable.rank, worst.severity.rank)
     return {r: w for r, w in rules.items() if r in above or _worst(w) > limit}
 
 
 def _worst(w: Waiting) -> tuple[int, int]:
     severity = Severity.CRITICAL if w.card.graded else w.card.severity
-    return _USE[worst_use(w.card)], severity.rank
+    return worst_use(w.card).rank, severity.rank

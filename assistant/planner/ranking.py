@@ -51,7 +51,7 @@ def weight(w: Waiting, goal: Goal, tags: Collection[str]) -> float:
         value *= _SYMPTOM
     if w.evidence:
         value *= _EVIDENCE
-    if goal.verdict and worst_use(card) in (Usable.NO, Usable.NOT_YET):
+    if goal.verdict and worst_use(card).stops:
         value *= _VERDICT
     return value
 

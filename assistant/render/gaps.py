@@ -19,7 +19,7 @@ from assistant.vendors import TOOLS
 from knowledge.observation import Scope, Status
 from knowledge.text import clean
 from rules.engine import Grade
-from rules.model import Severity, Usable
+from rules.model import Severity
 
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis, Gap
@@ -82,7 +82,7 @@ class Gaps:
         self._condemned = {
             f.subject
             for f in diagnosis.roots
-            if f.subject.scope is not Scope.NODE and f.grade in _SURE and f.advice.usable in (Usable.NO, Usable.NOT_YET)
+            if f.subject.scope is not Scope.NODE and f.grade in _SURE and f.advice.usable.stops
         }
 
     # --- what would tell ------------------------------------------------------------------

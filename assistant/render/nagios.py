@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from assistant.exits import Exit
 from knowledge.observation import Status
-from rules.engine import Grade
 from rules.model import Severity
 
 if TYPE_CHECKING:
@@ -17,9 +16,10 @@ _WORDS = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
 
 
 def code(diagnosis: Diagnosis) -> int:
-    """0 OK, 1 WARNING, 2 CRITICAL (an error or worse), 3 UNKNOWN. Symptoms and mere possibilities do not count."""
-    sure = [f for f in diagnosis.roots if f.grade in (Grade.CONFIRMED, Grade.PROBABLE)]
-    worst = max((f.severity.rank for f in sure), default=0)
+    """0 OK, 1 WARNING, 2 CRITICAL (an error or worse), 3 UNKNOWN. Mere possibilities do not count."""
+    from assistant.diagnosis import bad
+
+    worst = max((f.severity.rank for f in bad(diagnosis.findings)), default=0)
     if worst >= Severity.ERROR.rank:
         return CRITICAL
     if worst >= Severity.WARNING.rank:

@@ -149,7 +149,7 @@ class Builder:
     def build(self) -> View:
         """The whole answer."""
         d, lang = self.d, self.lang
-        groups = self._groups(d.roots)
+        groups = self._groups(d.leads)
         steps = self._steps(groups)
         steps_shown = len(steps) if self.verbose else STEPS
         undecided, unseen = self.gaps.undecided(), self.gaps.unseen()

@@ -45,7 +45,13 @@ if TYPE_CHECKING:
     from probes.runner import Progress
     from rules.loader import RuleSet
 
-_EXITS = {"yes": "OK", "no": "FINDING", "not_yet": "FINDING", "unknown": "UNDECIDED"}  # of "can it be used?"
+_EXITS = {
+    "yes": "OK",
+    "impaired": "FINDING",
+    "not_yet": "FINDING",
+    "no": "FINDING",
+    "unknown": "UNDECIDED",
+}  # of "can it be used?"
 # A yes or a no to a question of ours is answered by the diagnosis that it leads to.
 _DIAGNOSED = (Intent.DIAGNOSE, Intent.VERDICT, Intent.RERUN, Intent.CONFIRM, Intent.DENY)
 Told = Callable[[str, int, int | None], None]  # of a file: its name, bytes read, bytes in all

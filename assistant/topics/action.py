@@ -37,6 +37,7 @@ def sheet(words: Sequence[str], lang: str) -> Sheet:
     usable = {
         "yes": t("yes", "可以"),
         "no": t("no", "不可以"),
+        "impaired": t("nothing new", "不派新任务"),
         "not_yet": t("not yet", "暂不可以"),
         "unknown": t("unknown", "未知"),
     }

@@ -362,7 +362,7 @@ _WORDS = {What.FIRED: "告警", What.ESCALATED: "升级", What.CLEARED: "恢复"
 
 
 _STATES = ("ok", "unknown", "degraded", "unhealthy")  # from good to bad
-_USABLE = ("yes", "unknown", "not_yet", "no")
+_USABLE = ("yes", "unknown", "impaired", "not_yet", "no")
 
 
 def _said(diagnosis: Diagnosis, firing: Sequence[Alert]) -> tuple[str, str]:

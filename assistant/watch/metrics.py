@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from assistant.watch.alerts import Alert, Phase
 
 STATES = ("ok", "degraded", "unhealthy", "unknown")
-USABLE = ("yes", "not_yet", "no", "unknown")
+USABLE = ("yes", "impaired", "not_yet", "no", "unknown")
 
 
 @dataclass(frozen=True, slots=True)

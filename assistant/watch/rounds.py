@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from assistant.diagnosis import Diagnosis
+from assistant.diagnosis import Diagnosis, bad_roots
 from assistant.render import lines
 from assistant.watch.alerts import SECOND, Alert, Book, Policy, Sighting
 from knowledge.observation import Clock, Event, Observation, Scope, Status, Subject
-from rules.engine import Finding, Grade, Role
+from rules.engine import Finding
 from rules.factbase import FactBase
-from rules.model import Severity
 
 LOG = "log.kernel.readable"  # the fact that tells whether events of the kernel log could be seen
 LISTING = ("node.driver.state", "node.gpu.count")  # what tells that the driver's GPUs were listed
@@ -18,13 +17,9 @@ _CANNOT = frozenset({Status.FAILED, Status.TIMEOUT, Status.DENIED})
 
 
 def sightings(diagnosis: Diagnosis, boot: str = "") -> list[Sighting]:
-    """The root findings that are worth an alert: at least probable and worse than info. `boot` is the machine's now."""
+    """The findings that are worth an alert: they count, and no other of them explains them. `boot` is the machine's now."""
     titles = {f.id: f.title.en for f in diagnosis.findings}
-    return [
-        _sighting(f, titles, boot)
-        for f in diagnosis.findings
-        if f.role is Role.ROOT and f.severity is not Severity.INFO and f.grade in (Grade.CONFIRMED, Grade.PROBABLE)
-    ]
+    return [_sighting(f, titles, boot) for f in bad_roots(diagnosis.findings)]
 
 
 def _sighting(f: Finding, titles: Mapping[str, str], boot: str) -> Sighting:

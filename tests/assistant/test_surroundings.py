@@ -144,10 +144,10 @@ def test_one_drive_alone_does_not_take_a_node_away(event: str, usable: Usable) -
     assert diagnosed(SLOT.format(event)).verdict.usable is usable
 
 
-def test_a_drive_that_predicts_its_failure_still_works() -> None:
+def test_a_drive_that_predicts_its_failure_still_works_and_gets_nothing_new() -> None:
     d = diagnose(seen("drives/smartctl-sata-sick.json"), load())
     (predicted,) = (f for f in d.findings if f.rule.id == "drive-predicts-failure")
-    assert predicted.advice.usable is Usable.YES
+    assert predicted.advice.usable is Usable.IMPAIRED
     for text in (predicted.advice.text.en, predicted.rule.why.en):
         assert "when convenient" in text or "mdstat" in text
 

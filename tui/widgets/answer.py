@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from assistant.session.shown import Shown
 
 OPEN, CLOSED = "▾", "▸"
-_USABLE = {"yes": Tone.OK, "no": Tone.ERROR, "not_yet": Tone.WARNING, "unknown": Tone.UNKNOWN}
+_USABLE = {"yes": Tone.OK, "no": Tone.ERROR, "impaired": Tone.WARNING, "not_yet": Tone.WARNING, "unknown": Tone.UNKNOWN}
 _LONG = 14  # sections of a sheet that begin open; of longer sheets the later ones are folded
 _FIELD = 40  # characters of a raw field that is shown beside its sentence; a log line is found by its number
 _LINE = 240  # columns of a raw line, as on the command line

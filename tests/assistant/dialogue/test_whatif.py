@@ -110,7 +110,7 @@ def test_none_seen() -> None:
 @each("name", ["xid", "xid 48", "XID48", "xid.48"])
 def test_no_such_xid(name: str) -> None:
     reply = suppose_in("double-bit-error", Assumed(name, "48" if name == "xid" else "", "none"))
-    assert reply.headline == "Supposed: no XID 48 was seen. It would be DEGRADED instead of UNHEALTHY."
+    assert reply.headline == "Supposed: no XID 48 was seen. It would still be UNHEALTHY, for another reason."
     assert {f["rule"] for f in reply.data["vanish"]} == {"uncorrectable-ecc"}
 
 

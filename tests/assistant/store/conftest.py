@@ -186,7 +186,10 @@ def database_with_tables(postgres: str) -> str:
     return tables.address
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+BOTH = ["sqlite", pytest.param("postgres", marks=pytest.mark.process)]
+
+
+@pytest.fixture(params=BOTH)
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Address of a history with its tables and nothing in them, of each kind in turn."""
     if request.param == "sqlite":
@@ -196,7 +199,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return address
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=BOTH)
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Address of a history that nobody has begun, of each kind in turn."""
     if request.param == "sqlite":
