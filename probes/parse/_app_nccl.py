@@ -47,6 +47,7 @@ _BY_ERRNO = {24: "too_many_files", 28: "shm_no_space", 32: "connection_reset", 9
 # kind and the words that tell it, the more exact first
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ib_completion", lazy(r"Got completion from peer|Got CQE with error|Got completion with error|Transport retry count exceeded")),
+    ("ib_access_violation", lazy(r"access violation|invalid request local work queue")),
     ("ib_async_event", lazy(r"[Aa]sync(?:hronous)?(?: \w{1,20})? event|unknown event type")),
     ("ib_verbs", lazy(r"Call to (?:ibv_|mlx5dv_)|wrap_ibv_")),
     ("shm_no_space", lazy(r"No space left on device|shared memory segment|failed to extend /dev/shm|posix_fallocate failed|/dev/shm")),
@@ -69,6 +70,8 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("iommu_acs", lazy(r"iommu|\bACS\b", re.IGNORECASE)),
     ("invalid_usage", lazy(r"\b[Ii]nvalid\b|mismatch")),
 )  # fmt: skip
+
+_EXACT = next(i for i, (kind, _) in enumerate(_KINDS) if kind == "no_ib_device") + 1  # these go before an error number
 
 # Warnings after which NCCL works on: advice on the node's settings, news of a port that still works
 _ADVICE = lazy(
@@ -118,13 +121,13 @@ def result_of(text: str) -> int | None:
 
 def kind_of(text: str) -> str:
     """The kind of trouble that a message of NCCL tells; ``other`` when it is not known."""
-    for kind, words in _KINDS[:12]:
+    for kind, words in _KINDS[:_EXACT]:
         if words.search(text):
             return kind
     number = errno_of(text)
     if number is not None and number in _BY_ERRNO:
         return _BY_ERRNO[number]
-    return next((kind for kind, words in _KINDS[12:] if words.search(text)), "other")
+    return next((kind for kind, words in _KINDS[_EXACT:] if words.search(text)), "other")
 
 
 def errno_of(text: str) -> int | None:

@@ -19,7 +19,13 @@ from probes.parse._logtime import SECOND
 EVENTS = (
     "amdgpu_bad_pages", "amdgpu_fault", "amdgpu_init_failed", "amdgpu_lost", "amdgpu_ras", "amdgpu_reset", "amdgpu_ring_timeout",
 )  # fmt: skip
-TRIGGERS = (r"amdgpu \d{4,8}:", r"amdgpu_job_timedout", r"hardware errors detected in", r"VRAM is lost due to")
+TRIGGERS = (
+    r"amdgpu \d{4,8}:",
+    r"amdgpu_job_timedout",
+    r"GPU Recovery Failed",
+    r"hardware errors detected in",
+    r"VRAM is lost due to",
+)
 HINTS = ("amdgpu", "hardware errors detected", "VRAM is lost")
 _ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 # amdgpu 0000:03:00.0: amdgpu: ...        amdgpu 0000:03:00.0: [drm] ...
@@ -32,11 +38,17 @@ _RAS = (
     r"(?<![\d.])(\d{1,15}) (?:new )?(?:(uncorrectable|correctable|deferred) (?:hardware )?errors|(poison consumption)) detected in "
     r"(total in )?(\w{1,24}) block"
 )
+# {1}uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!      MI300: the commonest line of a fatal error
+_FATAL = r"uncorrectable hardware error ?\((?:ERREVENT_)?(\w{1,40}?)(?:_INTERRUPT)?\) detected"
+# {1}[Hardware Error]: aca entry[00].STATUS=0x98000800003e0000     one bank of AMD's Accelerator Check Architecture
+_ACA = r"aca entry\[\d{1,4}\]\.STATUS=0x([0-9a-fA-F]{1,16})"
+_ACA_KINDS = ((61, "uncorrected"), (44, "deferred"), (43, "poison"))  # bits of MCA_STATUS: UC, Deferred, Poison
 # RAS records:130 exceed threshold:128        Saved bad pages 256 reaches threshold value 256
 _PAGES = r"(?:RAS records:\s?(\d{1,9}) exceed threshold:\s?(\d{1,9})|Saved bad pages (\d{1,9}) reaches threshold value (\d{1,9}))"
 # GPU reset begin!    GPU reset begin!. Source:  1    GPU reset succeeded, trying to resume    GPU reset(2) failed
 # GPU reset end with ret = -110
-_RESET = r"GPU reset(?:\((\d{1,6})\))? ?(begin|succeeded|failed|end with ret = (-?\d{1,6}))"
+# [drm:amdgpu_job_timedout [amdgpu]] *ERROR* GPU Recovery Failed: -62
+_RESET = r"GPU (?:reset|Recovery)(?:\((\d{1,6})\))? ?(begin|succeeded|[Ff]ailed|end with ret = )(?:: )?(-?\d{1,6})?"
 _VRAM = "VRAM is lost due to GPU reset"
 # ring gfx_0.0.0 timeout, signaled seq=13441142, emitted seq=13441144       ring comp_1.0.1 timeout, but soft recovered
 _RING = r"\bring (\S{1,24}) timeout, (signaled seq=|but soft recovered)"
@@ -108,6 +120,18 @@ def _ras(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
             records, threshold = int(found[1] or found[3]), int(found[2] or found[4])
             fields: dict[str, Scalar] = {"records": records, "threshold": threshold, "text": body(entry.message)}
             reading.event("amdgpu_bad_pages", _subject(reading, index), entry, fields)
+        if "uncorrectable hardware error" in entry.message and (fatal := rx(_FATAL).search(entry.message)):
+            told: dict[str, Scalar] = {
+                "severity": "uncorrected", "count": 1, "block": fatal[1].lower(), "total": False, "text": body(entry.message),
+            }  # fmt: skip
+            reading.event("amdgpu_ras", _subject(reading, index), entry, told)
+            continue
+        if "aca entry" in entry.message and (bank := rx(_ACA).search(entry.message)):
+            status = int(bank[1], 16)
+            kind = next((name for bit, name in _ACA_KINDS if status >> bit & 1), "corrected")
+            told = {"severity": kind, "count": 1, "block": "aca", "total": False, "text": body(entry.message)}
+            reading.event("amdgpu_ras", _subject(reading, index), entry, told)
+            continue
         found = rx(_RAS).search(entry.message)
         if not found or not int(found[1]):
             continue
@@ -142,10 +166,10 @@ def _resets(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
             if found_ is not None and within(found_.entry, entry, 120 * SECOND):
                 found_.vram_lost = True
             continue
-        found = rx(_RESET).search(entry.message) if "GPU reset" in entry.message else None
+        found = rx(_RESET).search(entry.message) if "GPU re" in entry.message or "GPU Re" in entry.message else None
         if not found:
             continue
-        subject, word = _subject(reading, index), found[2]
+        subject, word = _subject(reading, index), found[2].lower()
         record = open_.get(subject)
         if record is None or word == "begin":
             record = open_[subject] = _Reset(entry, subject)

@@ -11,7 +11,7 @@ from knowledge.observation import Clock, Event, Observation, Scalar, Scope, Sour
 from knowledge.text import excerpt
 from probes.base import Context
 from probes.parse._kernel_shape import Entry, Kind
-from probes.parse._logtime import SECOND
+from probes.parse._logtime import SECOND, names_host
 
 # An address as drivers print it; not validated: a device "cd" occurs in virtual machines.
 PCI = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-9a-fA-F])?"
@@ -78,7 +78,7 @@ class Reading:
 
     def host(self, entry: Entry) -> str:
         """The host that the line names, else the one that the input was taken on."""
-        if entry.host and entry.host not in _NO_NAME:
+        if entry.host and entry.host not in _NO_NAME and names_host(entry.host):
             return entry.host
         return self.context.host
 

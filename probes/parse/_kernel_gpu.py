@@ -27,13 +27,14 @@ _INIT = r"RmInitAdapter failed|rm_init_adapter failed|osInitNvMapping|Cannot att
 _INIT_CODE = r"\((0x[0-9a-fA-F]{1,8}:0x[0-9a-fA-F]{1,8}:\d{1,8})\)"
 _MINOR = r"device minor number (\d{1,5})"
 # NVRM: GPU5 _kgspRpcRecvPoll: GSP RM heartbeat timed out
-_HEARTBEAT = r"GSP RM heartbeat timed ?out|heartbeat timed ?out"
+# NVRM: GPU6 _kgspIsHeartbeatTimedOut: Heartbeat timed out, currentTimeMs 812751949 heartbeat 1899482 ...
+_HEARTBEAT = r"(?i:heartbeat timed ?out)"
 # NVRM: _issueRpcAndWait: rpcRecvPoll timedout for fn 76 sequence 4129!
 # NVRM: nvAssertFailedNoLog: Assertion failed: Back to back GSP RPC timeout detected! GPU marked for reset @ ...
 # NVRM: Rate limiting GSP RPC error prints for GPU at PCI:0000:9b:00 (printing 1 of every 30).
 _RPC = (
     r"Back to back GSP RPC timeout|rpcRecvPoll timed ?out|_kgspRpcRecvPoll|Rate limiting GSP RPC|"
-    r"rpcSendMessage failed|Timeout while waiting for RPC"
+    r"rpcSendMessage failed|Timeout while waiting for RPC|_kgspLogRpcTimeout|\* GSP Timeout \*"
 )
 _RPC_CALL = r"(?:fn|function) (\d{1,6})(?: ?\((\w{1,60})\))?(?:!| sequence (\d{1,10}))?"
 # NVRM: kgspHealthCheck_TU102: ****************************** GSP-CrashCat Report ***...
@@ -51,6 +52,9 @@ _POWER = rf"(?:([\w-]{{1,40}}) )?({PCI}): (?:Refused|Unable) to change power sta
 _PEERMEM = r"nvidia[-_]peermem\b.{0,100}invalid context|nv_get_p2p_free_callback.{0,60}invalid context"
 # NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link mask!
 _NVLINK = r"NVRM: (?!\s*-?\d+ +\d+ )(?=.{0,300}?[nN][vV][lL]ink)(?=.{0,400}?(?:[Ff]ail|[Ee]rror|[Tt]imed? ?out|[Ff]ault|(?<!shut)down\b))"
+
+# NVRM: ... Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) ...
+_RESET = r"NV_ERR_RESET_REQUIRED|\b[Rr]eset required\b"
 
 # NVRM: API mismatch: the client has the version 535.104.05, but
 # NVRM: this kernel module has the version 535.86.10.  Please ...
@@ -236,7 +240,9 @@ def _nvrm(reading: Reading, index: int, entry: Entry) -> None:
     message = entry.message[start : start + 1500]
     if is_command(entry, start):
         return
-    if "ssert" in message and (found := rx(_ASSERT).match(message)):
+    if ("RESET_REQ" in message or "eset required" in message) and rx(_RESET).search(message):
+        reading.event("gpu_reset_demanded", reading.near_gpu(index), entry, {"text": body(message)})
+    elif "ssert" in message and (found := rx(_ASSERT).match(message)):
         if not rx(_RPC).search(message):
             fields = {"condition": body(found[1], 300), "location": found[2], "text": body(message)}
             reading.event("nvidia_assertion", reading.node(entry), entry, fields)

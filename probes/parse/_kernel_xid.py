@@ -44,7 +44,9 @@ _SERIAL = r"NVRM: GPU ([0-9a-fA-F:.]{7,18}): GPU serial number is (\w{1,32})"
 # NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023
 _VERSION = r"NVRM: loading NVIDIA UNIX .{0,60}?Kernel Module .{0,40}?(\d{2,4}\.\d{1,4}(?:\.\d{1,3})?)\b"
 # XidCriticalError: Xid=69 on Device=GPU-7540a9b3-eeb9-1214-1526-f93c9ea826a8, the device will go unhealthy.
-_REPORTED = r"XidCriticalError: Xid=(\d{1,4}) on Device=(GPU-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})"
+_REPORTED = (
+    r"XidCriticalError: Xid=(\d{1,4}) on Device=(GPU-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){0,3}(?:-[0-9a-fA-F]{12})?)\b"
+)
 _NEXT = r"\s*(?:<\d>)?(?:\[ *\d{1,10}\.\d{1,9}\])?\s*NVRM: "
 
 

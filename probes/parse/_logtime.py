@@ -32,7 +32,7 @@ _MONTHS = (
     "sep set sept september zář eyl сен вер syys wrz szept σεπ",
     "oct okt ott out october oktober říj eki окт жов loka paź οκτ",
     "nov november lis kas ноя marras νοε",
-    "dec dic dez déc december dezember des pro ara дек гру joulu gru δεκ",
+    "dec dic dez déc december dezember des dis diċ pro ara дек гру joulu gru δεκ",
 )
 _MONTH = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
 _CJK_MONTH = re.compile(r"(\d{1,2})(?:月|월)")
@@ -65,6 +65,14 @@ def month_number(word: str) -> int | None:
         number = int(found[1])
         return number if 1 <= number <= 12 else None
     return _MONTH.get(name) or _MONTH.get(name[:3])
+
+
+_NO_HOST = re.compile(r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?|[+-]?\d{1,20}(?:[.,]\d{1,20})?")
+
+
+def names_host(word: str) -> bool:
+    """Whether a word can be a host's name: a time, a number or a month is none (a pasted log may have lost its date)."""
+    return _NO_HOST.fullmatch(word) is None and word.strip(".,").lower() not in _MONTH
 
 
 def fraction(digits: str | None) -> int:

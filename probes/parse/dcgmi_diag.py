@@ -217,11 +217,14 @@ class _Row:
     line: Line
     messages: list[str] = field(default_factory=list)
     each: dict[int, str] = field(default_factory=dict)
+    also: list[str] = field(default_factory=list)  # further results: ``Pass - GPU: 1`` and below it ``Fail - GPU: 0``
 
     def more(self, word: str) -> None:
         """A continuation: the status of one GPU, or the rest of a message."""
         if found := _PER_GPU.fullmatch(word):
             self.each[int(found[1])] = found[2]
+        elif _CELL.fullmatch(word):
+            self.also.append(word)
         elif self.messages:
             self.messages[-1] = f"{self.messages[-1]} {word}"
 
@@ -229,10 +232,16 @@ class _Row:
 def _close(emit: Emitter, row: _Row | None, tally: _Tally) -> None:
     if row is None:
         return
-    found = _CELL.fullmatch(row.word)
+    for word in (row.word, *row.also):
+        mine = not row.also or not word.lower().startswith("pass")  # a message is about what did not pass
+        _told(emit, row, word, row.messages if mine else (), tally)
+
+
+def _told(emit: Emitter, row: _Row, word: str, said: Sequence[str], tally: _Tally) -> None:
+    found = _CELL.fullmatch(word)
     status = _STATUS.get(found[1].lower()) if found else None
-    messages: Iterable[dict[str, Scalar]] = [{"message": m[:400]} for m in row.messages]
-    quoted = f"{row.name}: {row.word} {' '.join(row.messages)}"
+    messages: Iterable[dict[str, Scalar]] = [{"message": m[:400]} for m in said]
+    quoted = f"{row.name}: {word} {' '.join(said)}"
     numbers = [int(n) for n in re.findall(r"\d{1,3}", found[2])] if found and found[2] else []
     if row.each:
         for index, printed in row.each.items():
@@ -242,7 +251,7 @@ def _close(emit: Emitter, row: _Row | None, tally: _Tally) -> None:
     else:
         everyone: list[int | None] = [*numbers] or [None]
         for number in everyone:
-            _result(emit, number, row.name, status, row.word, list(messages), row.line.number, quoted)
+            _result(emit, number, row.name, status, word, list(messages), row.line.number, quoted)
     if status is not None:
         tally.note(row.name, status)
 

@@ -23,6 +23,8 @@ from probes.parse import (
     _kernel_net,
     _kernel_oom,
     _kernel_pcie,
+    _kernel_slurm,
+    _kernel_unread,
     _kernel_xid,
 )
 from probes.parse._kernel_common import Reading, rx
@@ -35,7 +37,7 @@ SAMPLE = 64  # first and last lines that are always read
 
 KERNEL_EVENTS = (
     "aer", "boot", "cpu_throttled", "driver_library_mismatch", "driver_load_failed", "gpu_device_busy_removed",
-    "gpu_init_failed", "gpu_lost", "gpu_power_state_stuck", "gsp_crash", "gsp_heartbeat_timeout", "gsp_rpc_timeout",
+    "gpu_init_failed", "gpu_lost", "gpu_power_state_stuck", "gpu_reset_demanded", "gsp_crash", "gsp_heartbeat_timeout", "gsp_rpc_timeout",
     "hardware_error", "host_memory_error", "hung_task", "filesystem_stall", "io_error", "kernel_oops", "kernel_panic",
     "link_carrier", "machine_check", "nic_error", "nvidia_assertion", "nvlink_driver_message", "oom_kill",
     "pci_power_state_stuck", "pcie_bandwidth_limited", "pcie_containment", "pcie_link_down", "peermem_invalid_context",
@@ -43,14 +45,14 @@ KERNEL_EVENTS = (
 )  # fmt: skip
 DAEMON_EVENTS = (
     "fm_error", "fm_failed", "fm_nothing_to_do", "fm_version_mismatch", "hostengine_failed", "link_carrier",
-    "modprobe_failed", "nvidia_service_failed", "persistenced_failed",
+    "modprobe_failed", "nvidia_service_failed", "persistenced_failed", *_kernel_slurm.EVENTS,
 )  # fmt: skip
 VENDORS = (_kernel_amd, _kernel_intel, _kernel_ascend)  # drivers of other vendors' GPUs
 VENDOR_EVENTS = tuple(event for module in VENDORS for event in module.EVENTS)  # covered where the driver speaks at all
 UNCOVERED = ("power_event", "xid_reported")  # told by daemons that few nodes run: not seeing one says nothing
 PROVIDES = (
     *sorted({*KERNEL_EVENTS, *DAEMON_EVENTS, *UNCOVERED, *VENDOR_EVENTS}),
-    "gpu.serial", "gpu.uuid", "log.kernel.readable", "log.kernel.truncated_head", "node.driver.version",
+    "gpu.serial", "gpu.uuid", _kernel_unread.FACT, "log.kernel.readable", "log.kernel.truncated_head", "node.driver.version",
     "node.fabricmanager.version",
 )  # fmt: skip
 
@@ -76,6 +78,7 @@ TRIGGERS = (
     r"IPMI Watchdog", r"[Ww]atchdog2",
     # boots; journal messages that are printed as a list of bytes
     r"Linux version ", r"-- (?:Boot|Reboot)", r'"MESSAGE" ?: ?\[',
+    *_kernel_slurm.TRIGGERS,
     *(trigger for module in VENDORS for trigger in module.TRIGGERS),
 )  # fmt: skip
 # Plain words that stand in every line a trigger matches: a quick look before the full one.
@@ -86,6 +89,7 @@ _HINTS = (
     "general prot", "Comm: ", "LOCKUP", "stall", "blocked for", "nfs:", "Lustre", "I/O error", "nvme", "EXT4", "XFS",
     "segfault", "traps:", "arrier", "ink ", "connected", "mlx", "fabricmanager", "modprobe", "hostengine", "dcgm",
     "Failed to start", "ower ", "AC lost", "IPMI", "atchdog2", "Linux version", "-- ", "MESSAGE", "s lost", "s Lost",
+    *_kernel_slurm.HINTS,
     *(hint for module in VENDORS for hint in module.HINTS),
 )  # fmt: skip
 _BARE_STARTS = ("NVRM: ", "nvidia-nvswitch", "nvidia 0000:", "pcieport 0000:", "amdgpu 0000:", "xe 0000:", "i915 0000:",
@@ -98,12 +102,21 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     """Observations of one log, in line order, then what its window covers."""
     entries = _settled(entries_of(_selected(lines)))
     reading = Reading(entries, context, NAME, REVISION)
-    for module in (_kernel_xid, _kernel_gpu, _kernel_pcie, _kernel_oom, _kernel_host, _kernel_net, _kernel_fabric):
+    for module in (
+        _kernel_xid,
+        _kernel_gpu,
+        _kernel_pcie,
+        _kernel_oom,
+        _kernel_host,
+        _kernel_net,
+        _kernel_fabric,
+        _kernel_slurm,
+    ):
         module.read(reading)
     for vendor in VENDORS:
         vendor.read(reading)
     events = sorted(reading.found, key=lambda o: (o.source.line or 0, o.fact))
-    return [*events, *_coverage(reading, entries)]
+    return [*events, *_kernel_unread.read(reading, entries), *_coverage(reading, entries)]
 
 
 def _selected(lines: Sequence[Line]) -> Sequence[Line]:
@@ -211,7 +224,7 @@ def sniff(head: str) -> int:
         return round(30 + 60 * share) if share >= 0.1 else 20
     if daemons and share >= 0.5:
         return 40
-    return 15 if rx(r"NVRM: |Xid \([^)]{2,32}\): \d").search(head) else 0
+    return 15 if rx(r"NVRM: |Xid \([^)]{2,32}\): \d|XidCriticalError: Xid=\d").search(head) else 0
 
 
 FORMAT = LogFormat(

@@ -142,6 +142,8 @@ def _enrich(known: _Found, item: _Found) -> None:
 
 def _of_nccl(line: AppLine, said: re.Match[str], ranks: dict[tuple[str, str], int]) -> _Found:
     fields = {**_app_nccl.origin(line, said), **_app_nccl.details(said[8])}
+    if fields["kind"] == "cuda_failure" and str(fields["file"]).endswith("nvls.cc"):
+        fields["kind"] = "nvls"  # the words are general; the place is not
     rank = line.rank if line.rank is not None else ranks.get((said[1] or "", said[2] or ""))
     return _Found(line, rank, fields, _app_nccl.return_code(said[8]))
 

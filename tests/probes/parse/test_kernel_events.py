@@ -122,6 +122,16 @@ STORIES = [
         "gpu 0000:01:00.0", {"state": "from D3cold to D0, device inaccessible"},
     ),
     Story(
+        "gpu_reset_demanded",
+        "[9.0] NVRM: GPU 0000:01:00.0: gpuSanityCheck_IMPL: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062)",
+        "gpu 0000:01:00.0",
+    ),
+    Story(
+        "slurm_node_invalid",
+        "May 23 12:49:52 mgmt1 slurmctld[808]: error: Setting node gpu-07 state to INVAL with reason:gres/gpu count reported lower than configured (7 < 8)",
+        "node gpu-07", {"resource": "gres/gpu", "found": 7, "configured": 8},
+    ),
+    Story(
         "pci_power_state_stuck",
         "[9.0] pcieport 0000:00:01.0: Unable to change power state from D3hot to D0, device inaccessible",
         "pci 0000:00:01.0",

@@ -1,0 +1,79 @@
+"""Error lines of drivers and daemons that no reader took: what was not understood is never fine.
+
+A line counts when a driver or daemon of which this log is read says it and it has a word of failure that nothing in it takes back.
+Near what was understood (the lines of one failure belong together) it does not count.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from knowledge.observation import Event, Observation, Status, node
+from probes.parse._kernel_common import Reading, is_command, rx
+from probes.parse._kernel_shape import Entry, Kind
+
+FACT = "log.driver.errors_not_read"
+NEAR = 12  # lines of a fault that was understood
+_NO_FAULT = frozenset({"boot", "link_carrier"})
+# Drivers by what stands ahead of their words; daemons are known by their tag.
+_DRIVER = (
+    r"NVRM: |\bnvidia(?:[-_](?:nvswitch\d*|nvlink|modeset|uvm|drm|peermem|gpu))?\b[^:]{0,60}: |\bamdgpu\b|\bmlx[45]_(?:core|ib)\b|"
+    r"\bpcieport\b|\bAER: |\b(?:APEI|GHES)\b|\[Hardware Error\]|\b(?:i915|xe) [0-9a-f]{4}:"
+)
+_DAEMONS = ("nv-", "nvidia-", "dcgm", "slurmctld", "slurmd", "slurmstepd", "kubelet", "gpu-feature-discovery")
+_WORDS = ("NVRM", "nvidia", "amdgpu", "mlx", "pcieport", "AER", "APEI", "GHES", "Hardware Error", "i915", "xe ")
+_BAD = (
+    r"(?i)\bfail(?:ed|ure|s)?\b|\berrors?\b|\*error\*|\btimed? ?out\b|\bassert(?:ion)?\b|\bfatal\b|\buncorrect\w{0,6}\b|\bhang\b|\bhung\b|"
+    r"\bunrecoverable\b|\bcorrupt\w{0,4}\b|\bstuck\b|\bis lost\b|\bdead\b|\bunresponsive\b"
+)
+# What takes it back: counts of none, words about handling errors, notices of a start that goes on.
+_FINE = (
+    r"(?i)\b(?:no|0|zero|without|ignor\w{1,4})(?: \w{1,20}){0,3} (?:errors?|fail\w{0,4}|faults?|timeouts?)\b|"
+    r"\berrors? (?:handl|report|inject|polic|mask|recover|correct|count|poll|log|detect|contain)\w{0,8}\b|\bcorrect(?:ed|able)\b|"
+    r"\berrors?[=: ]{1,3}0+\b|\bret(?:urn\w{0,3})?[=: ]{1,3}0\b|\bAER: enabled\b|\btaint\w{0,3}\b|\bfirmware bug\b|\boptional\b|"
+    r"\btimeout (?:is |was )?(?:set|changed)\b|\btimeout ?[=:]|\bhang ?check\b|\bfailed with error -2\b"
+)
+
+
+def read(reading: Reading, entries: Sequence[Entry]) -> list[Observation]:
+    """How many such lines each host's log has, with the first; nothing where there is none."""
+    told = sorted(
+        {
+            o.source.line
+            for o in reading.found
+            if o.source.line and isinstance(o.value, Event) and o.fact not in _NO_FAULT
+        }
+    )
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if _failing(entry) and not _near(entry, told):
+            found.setdefault(reading.host(entry), []).append(entry)
+    out = []
+    for host, lines in sorted(found.items()):
+        first = lines[0]
+        source = reading.context.at(reading.probe, reading.revision, first.number)
+        out.append(
+            Observation(
+                FACT, node(host), len(lines), Status.OK, source, at=first.at, clock=first.clock, excerpt=first.raw.strip()[:300]
+            )
+        )  # fmt: skip
+    return out
+
+
+def _failing(entry: Entry) -> bool:
+    message = entry.message
+    if entry.kind is Kind.DAEMON:
+        spoken = entry.tag.startswith(_DAEMONS)
+    elif entry.kind in (Kind.KERNEL, Kind.BARE):
+        spoken = any(word in message for word in _WORDS) and rx(_DRIVER).match(message) is not None
+    else:
+        return False
+    if not spoken or not (found := rx(_BAD).search(message)) or rx(_FINE).search(message):
+        return False
+    return not is_command(entry, found.start())
+
+
+def _near(entry: Entry, told: Sequence[int]) -> bool:
+    place = bisect_left(told, entry.number - NEAR)
+    return place < len(told) and told[place] <= entry.number + NEAR
