@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import threading
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import re2
@@ -15,7 +16,8 @@ from probes.base import LogFormat
 MEMORY = 64 << 20  # for RE2's automaton: the alternation of all triggers never has to start over
 
 
-def compiled(triggers: Sequence[str]) -> Any:
+@cache
+def compiled(triggers: tuple[str, ...]) -> Any:
     """The alternation of `triggers` over bytes. Newlines never match; ``^`` and ``$`` are those of a line."""
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
@@ -32,7 +34,7 @@ class Matcher:
 
     def __init__(self, formats: Sequence[LogFormat], engine: str = "auto") -> None:
         self.own = [compiled(f.triggers) if f.triggers else None for f in formats]
-        triggers = [trigger for f in formats for trigger in f.triggers]
+        triggers = tuple(trigger for f in formats for trigger in f.triggers)
         self.any: Any = compiled(triggers) if triggers else None
         wanted = engine == "hyperscan" or (engine == "auto" and importlib.util.find_spec("hyperscan") is not None)
         self.fast = _Hyperscan(triggers) if wanted and triggers else None

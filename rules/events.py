@@ -119,6 +119,8 @@ def _candidates(leaf: EventLeaf, subject: Subject, facts: FactBase) -> tuple[lis
     """Events of the leaf's kind in its reach that satisfy `where`, and those that lack a field to tell."""
     sure: list[Observation] = []
     maybe: list[Observation] = []
+    if not facts.events(leaf.event):
+        return sure, maybe
     codes = _codes(leaf)
     tests = [t for t in leaf.where if not _asks_code(t)]
     for o in _in_reach(leaf, codes, subject, facts):

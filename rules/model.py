@@ -243,9 +243,13 @@ class Rules(Sequence[Rule]):
         cards: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:  # fmt: skip
         self._ids, self._build = sorted(ids), build
-        self._asks, self._back = asks, sorted(back)
+        self._back = sorted(back)
         self.cards: Mapping[str, Mapping[str, Any]] = cards or {}  # see rules.index
         self._built: dict[str, Rule] = {}
+        self._asking: dict[str, list[str]] = {}  # ids by fact
+        for name in self._ids:
+            for fact in asks[name]:
+                self._asking.setdefault(fact, []).append(name)
 
     def _one(self, rule_id: str) -> Rule:
         if rule_id not in self._built:
@@ -270,7 +274,7 @@ class Rules(Sequence[Rule]):
 
     def about(self, facts: frozenset[str]) -> list[Rule]:
         """Those whose `when` mentions one of `facts`."""
-        return [self._one(name) for name in self._ids if not facts.isdisjoint(self._asks[name])]
+        return [self._one(name) for name in sorted({name for fact in facts for name in self._asking.get(fact, ())})]
 
     def looking_back(self) -> list[Rule]:
         """Those with a condition on a fact over time."""

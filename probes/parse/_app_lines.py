@@ -203,6 +203,11 @@ def is_application_log(lines: Sequence[AppLine]) -> bool:
     return any(line.rank is not None or _APPLICATION.search(line.text) for line in lines)
 
 
+def matching(words: Iterable[re.Pattern[str]], head: str) -> list[re.Pattern[str]]:
+    """Those of `words` that stand anywhere in `head`: the others need not be looked for in each line of it."""
+    return [word for word in words if word.search(head)]
+
+
 def application_head(head: str) -> int:
     """20 for the log of a program on GPUs, whatever it holds: then "none seen" is an answer; 0 otherwise."""
     return 20 if _LAUNCHED.search(head) else 0

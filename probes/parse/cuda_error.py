@@ -17,7 +17,7 @@ from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
 from probes.parse._app_cuda import OUT_OF_MEMORY, Reading, classify
 from probes.parse._app_emit import Emitter, none_seen
-from probes.parse._app_lines import AppLine, application_head, peel_all, rank_subject
+from probes.parse._app_lines import AppLine, application_head, matching, peel_all, rank_subject
 from probes.parse._app_traceback import Frame, Traceback, tracebacks
 
 NAME = "cuda-error"
@@ -36,6 +36,7 @@ TRIGGERS = (
     r"out of resource: shared memory|not compiled with CUDA enabled|from cudaGetDeviceCount|CUDA driver version is insufficient",
 )
 _TRIGGER = lazy("|".join(f"(?:{t})" for t in TRIGGERS))
+_WORDS = tuple(lazy(trigger) for trigger in TRIGGERS)
 _NOT_OURS = lazy(r"NCCL (?:WARN|INFO|ERROR)|NCCL error in|ncclUnhandledCudaError|\bXid\b")
 _ADVICE = lazy(r"For debugging consider|Compile with|might be asynchronously reported|^Search for `")
 # ../aten/src/ATen/native/cuda/ScatterGatherKernel.cu:144: operator(): block: [0,0,0], thread: [32,0,0] Assertion `idx_dim >= 0 && idx_dim < index_size && "index out of bounds"` failed.
@@ -92,7 +93,7 @@ class _Found:
 
 def sniff(head: str) -> int:
     """60 when a line of `head` reports a CUDA error of a program."""
-    for line in head.splitlines():
+    for line in head.splitlines() if matching(_WORDS, head) else ():
         if _TRIGGER.search(line) and not _NOT_OURS.search(line) and not _ADVICE.search(line):
             reading = classify(line)
             if reading is not None and reading.kind != OUT_OF_MEMORY:

@@ -17,7 +17,7 @@ from probes.base import Context, Line, LogFormat
 from probes.parse import _app_exit
 from probes.parse._app_cuda import classify
 from probes.parse._app_emit import Emitter, none_seen
-from probes.parse._app_lines import AppLine, application_head, peel_all, rank_subject
+from probes.parse._app_lines import AppLine, application_head, matching, peel_all, rank_subject
 from probes.parse._app_traceback import Frame, Traceback, tracebacks
 
 NAME = "python-traceback"
@@ -57,6 +57,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     )),
     ("grad_overflow", lazy(r"(?i)gradient overflow|OVERFLOW! Rank|Minimum loss scale reached|loss scale already at minimum")),
 )  # fmt: skip
+_WORDS = tuple(lazy(trigger, re.MULTILINE) for trigger in TRIGGERS[1:])
 _STANDALONE = frozenset(kind for kind, _ in _KINDS) - {"disk_full", "nvml"}
 _OTHERS = lazy(
     r"NCCL|nccl(?:System|Internal|Remote|Unhandled|Invalid)|DistBackendError|ncclUniqueId|[Oo]ut of memory|RESOURCE_EXHAUSTED"
@@ -100,8 +101,9 @@ def sniff(head: str) -> int:
     """50 for a traceback or another line of these kinds; 0 when there is none."""
     if "Traceback (most recent call last)" in head:
         return 50
-    words = [lazy(t) for t in TRIGGERS[1:]]
-    found = any(word.search(line) for line in head.splitlines() for word in words)
+    lines = head.splitlines()
+    words = matching(_WORDS, "\n".join(lines))
+    found = any(word.search(line) for line in lines for word in words)
     return 45 if found else application_head(head)
 
 

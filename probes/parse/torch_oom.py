@@ -14,7 +14,7 @@ from knowledge.observation import Observation, Scalar
 from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
 from probes.parse._app_emit import Emitter, none_seen
-from probes.parse._app_lines import AppLine, application_head, peel_all, rank_subject
+from probes.parse._app_lines import AppLine, application_head, matching, peel_all, rank_subject
 from probes.parse._app_traceback import Traceback, tracebacks
 
 NAME = "cuda-oom"
@@ -31,6 +31,7 @@ TRIGGERS = (
 )
 _BARE = lazy(TRIGGERS[0])
 _OTHERS = lazy("|".join(f"(?:{t})" for t in TRIGGERS[1:-1]))
+_WORDS = tuple(lazy(trigger) for trigger in TRIGGERS[:-1])
 _NCCL = lazy(r"NCCL (?:WARN|INFO|ERROR)")
 
 _UNITS = {"b": 2**-20, "bytes": 2**-20, "byte": 2**-20, "kib": 2**-10, "mib": 1.0, "gib": 2**10, "tib": 2**20,
@@ -106,7 +107,8 @@ def amount(value: str, unit: str) -> float | None:
 
 def sniff(head: str) -> int:
     """65 when a line of `head` says that device memory ran out."""
-    return 65 if any(_is_oom(line) for line in head.splitlines()) else application_head(head)
+    found = matching(_WORDS, head) and any(_is_oom(line) for line in head.splitlines())
+    return 65 if found else application_head(head)
 
 
 def parse(lines: Sequence[Line], context: Context) -> list[Observation]:

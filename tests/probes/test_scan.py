@@ -59,7 +59,7 @@ def reference(data: bytes, recorder: Recorder, cap: int) -> list[Line]:
     lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
     if not lines[-1]:
         lines.pop()
-    trigger = compiled(recorder.triggers)
+    trigger = compiled(tuple(recorder.triggers))
 
     def matches(piece: bytes) -> bool:
         return trigger.search(piece) is not None
