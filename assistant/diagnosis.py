@@ -6,7 +6,6 @@ into text, Markdown, HTML or the JSON of schema ``gpudiag/diagnosis/1``.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -386,16 +385,20 @@ def _events(facts: FactBase) -> tuple[Observation, ...]:
 
 
 def _coverage(facts: FactBase) -> Coverage:
-    seen: Counter[bool] = Counter()
+    asked, answered = 0, 0
     denied, failed = [], []
     for k in facts.observations:
         o = k.inner
         if o.source.call.startswith("history:"):  # nobody asked for it now
             continue
-        seen[o.status.answered] += 1
-        gap = Gap(o.fact, str(o.subject), o.status, o.detail)
+        asked += 1
+        answered += o.status.answered
         if o.status is Status.DENIED:
-            denied.append(gap)
+            denied.append(_gap(o))
         elif o.status in (Status.FAILED, Status.TIMEOUT):
-            failed.append(gap)
-    return Coverage(sum(seen.values()), seen[True], tuple(denied), tuple(failed))
+            failed.append(_gap(o))
+    return Coverage(asked, answered, tuple(denied), tuple(failed))
+
+
+def _gap(o: Observation) -> Gap:
+    return Gap(o.fact, str(o.subject), o.status, o.detail)

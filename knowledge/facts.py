@@ -115,8 +115,8 @@ class FactSpec:
             words |= {"code": value.code, **{name: value.get(name) for name in named}}
         else:
             words["value"] = value
-            words["size"] = _size(value)
-        said = {name: _Word(word, self._word(word, language)) for name, word in words.items()}
+            words["size"] = _size(value) if "{size" in template else None
+        said = {n: _Word(word, self._word(word, language)) for n, word in words.items() if f"{{{n}" in template}
         return template.format_map(_Blank(said))
 
     def _word(self, value: Value, language: str) -> str:
@@ -203,6 +203,7 @@ class Vocabulary:
         self._entries = dict(specs)
         self._specs: dict[str, FactSpec] = {}
         self._former: dict[str, list[str]] | None = None
+        self._having: dict[tuple[str, str | None], list[FactSpec]] = {}
 
     def __getitem__(self, name: str) -> FactSpec:
         found = self.get(name)
@@ -240,8 +241,10 @@ class Vocabulary:
 
     def having(self, key: str, value: str | None = None) -> list[FactSpec]:
         """The facts of which attribute `key` says something, or says `value`. The others are not built."""
-        told = {n: getattr(e, key) if isinstance(e, FactSpec) else e.get(key) for n, e in self._entries.items()}
-        return [self[name] for name, said in told.items() if said and value in (None, said)]
+        if (key, value) not in self._having:
+            told = {n: getattr(e, key) if isinstance(e, FactSpec) else e.get(key) for n, e in self._entries.items()}
+            self._having[key, value] = [self[name] for name, said in told.items() if said and value in (None, said)]
+        return list(self._having[key, value])
 
     def former(self, name: str) -> list[str]:
         """The names that a fact had before."""

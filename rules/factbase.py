@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from heapq import merge
 from typing import NamedTuple
 
@@ -154,7 +155,7 @@ class FactBase:
             return Subject(scope, identifier)
         return Subject(scope, identifier, None if scope in _OFF_NODE else Subject(Scope.NODE, host))
 
-    @property
+    @cached_property
     def conflicts(self) -> tuple[Conflict, ...]:
         """Every contradiction between sources, whether or not a rule has asked for the fact."""
         for key in self._by_key:

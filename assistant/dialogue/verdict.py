@@ -236,13 +236,14 @@ def read_of(w: Words, n: int) -> str:
 
 def values_of(w: Words, where: Scoped) -> list[Observation]:
     """What was answered about the things named: not merely what they are called."""
+    named = set(where.subjects)
     return [
         k.inner
         for k in w.d.facts.observations
         if k.inner.status.answered
         and k.inner.origin is not Origin.TOLD
         and k.fact not in _NAMES
-        and any(s in where.subjects for s in k.inner.subject.ancestors())
+        and not named.isdisjoint(k.inner.subject.ancestors())
     ]
 
 

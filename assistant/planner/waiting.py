@@ -42,16 +42,17 @@ class Waiting:
 def live(goal: Goal, facts: FactBase, index: Index, tellers: Tellers) -> dict[str, Waiting]:
     """The live rules of a goal by id; and those that could be the cause of what holds among them."""
     chosen = set(index.cards) if goal.rules is None else set(goal.rules) & set(index.cards)
-    found, holding = _each(sorted(chosen), goal, facts, index, tellers)
+    others = tellers.of_others(facts)
+    found, holding = _each(sorted(chosen), goal, facts, index, tellers, others)
     causes = set[str]().union(*(index.causes(r) for r in holding)) - chosen if goal.rules is not None else set()
-    more, _ = _each(sorted(causes), goal, facts, index, tellers)
+    more, _ = _each(sorted(causes), goal, facts, index, tellers, others)
     return dict(sorted({**found, **more}.items()))
 
 
 def _each(
-    ids: Iterable[str], goal: Goal, facts: FactBase, index: Index, tellers: Tellers
+    ids: Iterable[str], goal: Goal, facts: FactBase, index: Index, tellers: Tellers, others: Tellers
 ) -> tuple[dict[str, Waiting], list[str]]:
-    places, others = _Places(goal, facts), tellers.of_others(facts)
+    places = _Places(goal, facts)
     out: dict[str, Waiting] = {}
     holding = []
     for rule_id in ids:
