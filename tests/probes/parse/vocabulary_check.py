@@ -47,7 +47,7 @@ def faults_of(
         if not o.source.probe:
             out.append(f"{o.fact} has no source")
         shown = [o.excerpt, o.detail, o.subject.id, *_words(o.value)]
-        if any(_CONTROL.search(text) for text in shown):
+        if _CONTROL.search("".join(shown)):
             out.append(f"{o.fact} shows control characters: {shown!r}")
         for language in ("en", "zh"):
             if not spec.sentence(o, language):
