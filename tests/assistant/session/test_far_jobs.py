@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -34,7 +35,10 @@ from tests.probes.remote.sshd_lab import Sshd
 
 pytestmark = pytest.mark.machine
 BUSY = """
-import sys
+import signal
+import time
+pauses = [0.0, 0.2]
+signal.signal(signal.SIGUSR1, lambda *_: pauses.pop())
 def tokenize_slowly(n):
     total = 0
     for i in range(n):
@@ -43,6 +47,8 @@ def tokenize_slowly(n):
 print("ready", flush=True)
 while True:
     tokenize_slowly(20000)
+    if pauses[-1]:
+        time.sleep(pauses[-1])
 """
 REAL = f'cd {ROOT} && exec {sys.executable} -m assistant "$@"'
 
@@ -95,7 +101,7 @@ def env(there: There, tmp_path: Path) -> dict[str, str]:
 
 
 def busy(folder: Path) -> Job:
-    """A loop in a session of its own that spends its time in one function; to be ended as soon as it was looked into."""
+    """A loop in a session of its own that spends its time in one function from SIGUSR1 on; before that it mostly rests."""
     script = folder / "train.py"
     script.write_text(BUSY)
     return Job(str(script))
@@ -136,6 +142,7 @@ def test_after_a_yes_the_function_is_named_and_the_recording_says_the_same(
         assert f"Run job-stacks on process {job.pid} (train.py)" in asked.question
         assert "the job is not stopped" in asked.question
         assert "tokenize_slowly" not in text(asked)
+        os.kill(job.pid, signal.SIGUSR1)
         found = live.say("yes")
     assert "tokenize_slowly (train.py" in text(found)
     assert "own machine" not in text(asked) + text(found)
