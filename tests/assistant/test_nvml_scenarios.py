@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +33,17 @@ def tmp(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def seen(place: Path, deadline: float = 5.0) -> list[Observation]:
     with LiveHost("n1", environ={**os.environ, "LD_LIBRARY_PATH": str(place)}) as host:
         return nvml.collect(ProbeRequest(deadline), host)
+
+
+HUNG = ("hung_call", "hung_init", "hung_all")
+
+
+@pytest.fixture(scope="module")
+def hung(tmp: Path) -> Mapping[str, tuple[Observation, ...]]:
+    """What is seen of a driver that never answers: each look waits until its deadline, so they wait together."""
+    places = [lab.folder(tmp, scenario) for scenario in HUNG]
+    with ThreadPoolExecutor(len(HUNG)) as pool:
+        return dict(zip(HUNG, map(tuple, pool.map(seen, places)), strict=True))
 
 
 def roots(found: Diagnosis) -> set[tuple[str, str]]:
@@ -67,8 +80,11 @@ def test_a_machine_without_a_fault_gets_no_finding(tmp: Path, scenario: str) -> 
         ("no_devices", ("no-gpu-found", "n1")),
     ],
 )
-def test_one_fault_is_one_cause(tmp: Path, scenario: str, cause: tuple[str, str]) -> None:
-    assert roots(diagnose(seen(lab.folder(tmp, scenario)), load())) == {cause}
+def test_one_fault_is_one_cause(
+    tmp: Path, hung: Mapping[str, tuple[Observation, ...]], scenario: str, cause: tuple[str, str]
+) -> None:
+    observed = hung[scenario] if scenario in HUNG else seen(lab.folder(tmp, scenario))
+    assert roots(diagnose(observed, load())) == {cause}
 
 
 @pytest.mark.process
@@ -94,7 +110,7 @@ def test_errors_that_grow_between_two_snapshots(tmp: Path) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
+@each(
     ("scenario", "xid", "rule"),
     [
         ("hung_call", "119, pid=7, name=python3, Timeout after 6s of waiting for RPC response from GPU3 GSP! Expected function 76 (GSP_RM_CONTROL)", "gsp-rpc-timeout"),
@@ -102,8 +118,10 @@ def test_errors_that_grow_between_two_snapshots(tmp: Path) -> None:
         ("hung_init", "120, GSP task timeout @ pc:0x1234, task: 1", "gsp-firmware-crash"),
     ],
 )  # fmt: skip
-def test_the_kernel_log_tells_why_nothing_answers(tmp: Path, scenario: str, xid: str, rule: str) -> None:
-    observed = seen(lab.folder(tmp, scenario))
+def test_the_kernel_log_tells_why_nothing_answers(
+    hung: Mapping[str, tuple[Observation, ...]], scenario: str, xid: str, rule: str
+) -> None:
+    observed = hung[scenario]
     at = next(o.at for o in observed if o.at)
 
     when = datetime.datetime.fromtimestamp(at / 1e9 - 60, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S+00:00")
