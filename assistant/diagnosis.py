@@ -18,6 +18,7 @@ from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status
 from knowledge.text import excerpt
+from probes.whole import END_KNOWN
 from rules.engine import Evaluation, Finding, Role, Undecided, run
 from rules.factbase import FactBase
 from rules.loader import RuleSet
@@ -159,6 +160,7 @@ def _settled(facts: FactBase) -> bool:
         k.inner.status.answered
         and k.inner.origin is not Origin.TOLD
         and not k.fact.startswith("log.")
+        and k.fact != END_KNOWN
         and not k.inner.source.call.startswith("history:")
         for k in facts.observations
     )
@@ -260,7 +262,10 @@ def verdict_of(
                 "Cannot say: nothing usable was read.", "无法判断：没有读到可用的信息。"
             )
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, nothing)
-        return Verdict(State.OK, Usable.YES, NO_TEXT, traced.quiet(findings) or _quiet(facts))
+        if of_trace := traced.quiet(findings):
+            return Verdict(State.OK, Usable.YES, NO_TEXT, of_trace)
+        less = _less_than_yes(facts)
+        return Verdict(State.OK, Usable.UNKNOWN if less else Usable.YES, NO_TEXT, _quiet(facts, less))
     found = bad(findings)
     hosts = {f.subject.host for f in found}
     worst = max([*found, *(f for f in bad(whole) if f.subject.host in hosts)], key=_gravity)
@@ -303,7 +308,25 @@ def _one_reason(facts: FactBase) -> Text | None:
     return Text(f"{name} was not looked at: {why}.", f"未能查看 {name}：{why}。")
 
 
-def _quiet(facts: FactBase) -> Text:
+def _less_than_yes(facts: FactBase) -> Text | None:
+    """What keeps "nothing wrong was found" from being a yes: a part of the base set was not read, or a text may go on."""
+    if names := unread(facts):
+        en, zh = " and ".join(n.en for n in names), "和".join(n.zh for n in names)
+        return Text(
+            f"Not enough for a yes: {en} {'was' if len(names) == 1 else 'were'} not read.",
+            f"尚不足以断定可用：未读取{' ' if zh[:1].isascii() else ''}{zh}。",
+        )
+    if any(k.fact == END_KNOWN and k.inner.value is False for k in facts.observations):
+        return Text("It is complete as far as its format shows.", "就其格式所示，内容是完整的。")
+    return None
+
+
+def _quiet(facts: FactBase, less: Text | None = None) -> Text:
+    said = _nothing_wrong(facts)
+    return Text(f"{said.en} {less.en}", f"{said.zh}{less.zh}") if less else said
+
+
+def _nothing_wrong(facts: FactBase) -> Text:
     gpus = len(facts.subjects(Scope.GPU))
     if gpus:
         return Text(
@@ -389,7 +412,7 @@ def _coverage(facts: FactBase) -> Coverage:
     denied, failed = [], []
     for k in facts.observations:
         o = k.inner
-        if o.source.call.startswith("history:"):  # nobody asked for it now
+        if o.source.call.startswith("history:") or o.fact == END_KNOWN:  # nobody asked for it
             continue
         asked += 1
         answered += o.status.answered

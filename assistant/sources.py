@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, BinaryIO
 from assistant import formats
 from knowledge.errors import InputError
 from knowledge.language import Text
-from knowledge.lazy import lazy
 from knowledge.observation import Observation, Origin, Source, Status, node
 from probes._scan_open import Reader, foreign, opened, unpacked
 from probes.base import Context, DocumentFormat, Format
 from probes.scan import Note, Scanned, scan
+from probes.whole import END_KNOWN, Whole, says_cut, whole
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -106,7 +106,7 @@ def told(host: str, expected_gpus: int | None, where: str = "--expect-gpus") -> 
 
 def provided() -> frozenset[str]:
     """Every fact that some input kind or some option can give."""
-    return formats.provided() | frozenset(TOLD)
+    return formats.provided() | frozenset((*TOLD, END_KNOWN))
 
 
 def tells(fact: str) -> str:
@@ -371,9 +371,14 @@ def _read_document(
     text = _text(bytes(data))
     if reader.problem is not None:
         g.lost(name, reader.problem)
-    elif why := _unfinished(text):
-        g.lost(name, why)
-    g.observations += found.parse(text, g.context(name))
+    told = found.parse(text, g.context(name))
+    state, why = whole(text)
+    missed = next((o.detail for o in told if o.status is Status.FAILED and says_cut(o.detail)), "")
+    if reader.problem is None and (state is Whole.BROKEN or missed):
+        g.lost(name, why or Text(f"is not whole: {missed}", f"不完整：{missed}"))
+    g.observations += told
+    if state is Whole.UNTOLD:
+        g.observations.append(Observation(END_KNOWN, node(g.host), False, source=Source(found.name, name)))
     g.kinds.append((name, (found.name,)))
 
 
@@ -384,29 +389,6 @@ def _read_together(g: _Gathering) -> None:
         before = set(g.cut)
         g.observations += found.files(paths, g.progress, g.lost)
         g.kinds += [(path, (found.name,)) for path in paths if path in before or path not in g.cut]
-
-
-_ATTACHED = lazy(r"(?m)^Attached GPUs {1,60}: (\d{1,4})\r?$")
-_GPU = lazy(r"(?m)^GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
-
-
-def _unfinished(text: str) -> Text | None:
-    """Why a document stops before its end, where that shows: announced GPUs or the closing mark are missing."""
-    start, end = text[:512].lstrip(), text[-512:].rstrip()
-    if "<nvidia_smi_log" in text[:4096] and not end.endswith("</nvidia_smi_log>"):
-        return Text("is cut off: the closing tag is missing", "不完整：缺少结束标签")
-    if start[:1] == "{" and end[-1:] not in ("}", "]") and "\n{" not in text:
-        return Text("is cut off: the JSON does not end", "不完整：JSON 没有结尾")
-    if "NVSMI LOG" not in text[:HEAD] or not (attached := _ATTACHED.search(text)):
-        return None
-    wanted, seen = int(attached[1]), len(_GPU.findall(text))
-    if seen < wanted:
-        return Text(f"is cut off: it announces {wanted} GPUs and shows {seen}",
-                    f"不完整：声明有 {wanted} 个 GPU，只列出 {seen} 个")  # fmt: skip
-    last = end.rpartition("\n")[2]
-    if last.startswith(" ") and ":" not in last and seen == wanted:
-        return Text("is cut off: its last section is empty", "不完整：最后一节没有内容")
-    return None
 
 
 def _fill(reader: Reader, size: int) -> bytes:

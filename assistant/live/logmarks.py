@@ -173,7 +173,8 @@ def label(fact: str) -> Text:
 LABELS: Mapping[str, tuple[str, str]] = {
     # NVIDIA's driver
     "gpu_lost": ("GPU lost", "GPU 丢失"), "gpu_init_failed": ("GPU init failed", "GPU 初始化失败"),
-    "gpu_device_busy_removed": ("GPU in use", "GPU 占用中"), "gpu_power_state_stuck": ("GPU power state", "GPU 电源状态"),
+    "gpu_device_busy_removed": ("GPU in use", "GPU 占用中"), "gpu_reset_demanded": ("reset required", "须复位"),
+    "slurmctld_inval": ("Slurm INVAL", "Slurm INVAL"), "gpu_power_state_stuck": ("GPU power state", "GPU 电源状态"),
     "gsp_crash": ("GSP crash", "GSP 崩溃"), "gsp_heartbeat_timeout": ("GSP silent", "GSP 无心跳"),
     "gsp_rpc_timeout": ("GSP timeout", "GSP 超时"), "pmu_halted": ("PMU halted", "PMU 停止"),
     "nvidia_assertion": ("driver assertion", "驱动断言"), "nvlink_driver_message": ("NVLink", "NVLink"),

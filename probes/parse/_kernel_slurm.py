@@ -5,7 +5,7 @@ from __future__ import annotations
 from knowledge.observation import Scalar, node
 from probes.parse._kernel_common import Reading, body, number, rx
 
-EVENTS = ("slurm_node_invalid",)
+EVENTS = ("slurmctld_inval",)
 TRIGGERS = (r"to INVAL with reason", r"reported lower than configured", r"Count changed on node")
 HINTS = ("INVAL", "lower than configured", "Count changed")
 # error: Setting node n1 state to INVAL with reason:gres/gpu count reported lower than configured (3 < 4)
@@ -25,4 +25,4 @@ def read(reading: Reading) -> None:
             "found": number(counts[2]) if counts else None, "configured": number(counts[3]) if counts else None,
             "text": body(entry.message),
         }  # fmt: skip
-        reading.event("slurm_node_invalid", node(found[1]), entry, fields)
+        reading.event("slurmctld_inval", node(found[1]), entry, fields)

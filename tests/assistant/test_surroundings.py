@@ -137,7 +137,7 @@ SLOT = "   1 | 03/09/26 | 17:57:40 UTC | Drive Slot / Bay Disk 3 | {} | Asserted
     ("event", "usable"),
     [
         ("Predictive Failure", Usable.YES), ("In Critical Array", Usable.YES), ("Drive Fault", Usable.UNKNOWN),
-        ("In Failed Array", Usable.NOT_YET), ("Hot Spare", Usable.YES),
+        ("In Failed Array", Usable.NOT_YET), ("Hot Spare", Usable.UNKNOWN),
     ],
 )  # fmt: skip
 def test_one_drive_alone_does_not_take_a_node_away(event: str, usable: Usable) -> None:

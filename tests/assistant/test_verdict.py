@@ -42,7 +42,12 @@ def test_only_missing_values_are_not_fine(status: Status) -> None:
 
 
 def test_a_healthy_value_is_ok() -> None:
-    d = judge(see("gpu.row_remap.failure", False))
+    healthy = see("gpu.row_remap.failure", False)
+    d = judge(healthy)
+    assert (d.verdict.state, d.verdict.usable, d.exit) == (State.OK, Usable.UNKNOWN, Exit.OK)
+    assert d.verdict.text.en.endswith("Not enough for a yes: the GPU inventory and the kernel log were not read.")
+    base = (see("node.gpu.count", 8, node("n1")), see("log.kernel.readable", True, node("n1")))
+    d = judge(healthy, *base)
     assert (d.verdict.state, d.verdict.usable, d.exit) == (State.OK, Usable.YES, Exit.OK)
 
 
@@ -68,7 +73,7 @@ def test_a_reset_channel_asks_for_nothing(codes: tuple[int, ...]) -> None:
     d = judge(*(xid(code) for code in codes))
     assert d.roots[0].xid == 43
     assert d.roots[0].advice.bucket is Bucket.IGNORE
-    assert (d.verdict.state, d.verdict.usable, d.exit) == (State.OK, Usable.YES, Exit.OK)
+    assert (d.verdict.state, d.verdict.usable, d.exit) == (State.OK, Usable.UNKNOWN, Exit.OK)
 
 
 def test_a_torn_down_channel_alone_is_not_nothing() -> None:

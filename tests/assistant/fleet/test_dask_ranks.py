@@ -234,6 +234,7 @@ def test_over_ssh(tmp_path: Path, ssh_host: str) -> None:
     assert states(fleet) == [State.DONE, State.DONE]
 
 
+@pytest.mark.process
 def test_a_host_that_does_not_answer_is_named(tmp_path: Path) -> None:
     pytest.importorskip("asyncssh", reason="asyncssh is not installed")
     with pytest.raises(UsageError, match="ssh"):

@@ -127,7 +127,7 @@ STORIES = [
         "gpu 0000:01:00.0",
     ),
     Story(
-        "slurm_node_invalid",
+        "slurmctld_inval",
         "May 23 12:49:52 mgmt1 slurmctld[808]: error: Setting node gpu-07 state to INVAL with reason:gres/gpu count reported lower than configured (7 < 8)",
         "node gpu-07", {"resource": "gres/gpu", "found": 7, "configured": 8},
     ),

@@ -1,0 +1,101 @@
+"""How whole a captured document is, as far as its shape tells: proven by its end, broken, or not tellable.
+
+What is cut may have held anything, so a broken document is no proof of health; nor is one whose end nothing marks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from enum import StrEnum
+from xml.parsers import expat
+
+from knowledge.language import NO_TEXT, Text
+from knowledge.lazy import lazy
+
+END_KNOWN = "input.end_known"  # the fact that is False for a document whose end nothing marks
+
+
+class Whole(StrEnum):
+    """What the shape of a text says of its end."""
+
+    PROVEN = "proven"  # an end mark, or a structure that closes
+    BROKEN = "broken"
+    UNTOLD = "untold"
+
+
+_XML = lazy(r"\s*(?:<\?xml|<!DOCTYPE|<[A-Za-z_][\w.-]*[\s>])")
+_FRAME = lazy(r"[ \t]*[+|╒╞╘├└│┌╭╰]")  # a line of a table that is drawn
+_CLOSED = lazy(r"[ \t]*(?:[+╘└╰][-=+═─┴╧┘╛╯ ]*[+╛┘╯]|\+[-=+]{3,})[ \t]*$")
+_ATTACHED = lazy(r"(?m)^Attached GPUs {1,60}: (\d{1,4})\r?$")
+_GPU = lazy(r"(?m)^GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
+
+
+def whole(text: str) -> tuple[Whole, Text]:
+    """How whole a document is; why, where it is broken."""
+    start = text.lstrip("\ufeff \t\r\n")
+    if start[:1] in ("{", "["):
+        return _json(start)
+    if _XML.match(start):
+        return _xml(start)
+    if why := _report(text):
+        return Whole.BROKEN, why
+    last = text.rstrip().rpartition("\n")[2]
+    if _FRAME.match(last) and not _CLOSED.match(last):
+        return Whole.BROKEN, Text("is cut off: its table does not end", "不完整：表格没有结尾")
+    if text.rstrip().endswith("# EOF"):  # OpenMetrics
+        return Whole.PROVEN, NO_TEXT
+    return Whole.UNTOLD, NO_TEXT
+
+
+def _json(text: str) -> tuple[Whole, Text]:
+    """One value or several behind each other (a line each, or pretty ones); words behind the last are a pasted prompt."""
+    decoder, at, found = json.JSONDecoder(strict=False), 0, 0
+    while at < len(text):
+        try:
+            _, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            if found and text[at] not in "{[":
+                return Whole.PROVEN, NO_TEXT
+            return Whole.BROKEN, Text("is cut off or damaged: the JSON does not end", "不完整或已损坏：JSON 没有结尾")
+        found += 1
+        while at < len(text) and text[at] in " \t\r\n,;":
+            at += 1
+    return Whole.PROVEN, NO_TEXT
+
+
+def _xml(text: str) -> tuple[Whole, Text]:
+    parser = expat.ParserCreate()
+    try:
+        parser.Parse(text.encode("utf-8", "replace"), True)
+    except expat.ExpatError as fault:
+        if fault.code == expat.errors.codes[expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT]:
+            return Whole.PROVEN, NO_TEXT
+        return Whole.BROKEN, Text(
+            f"is cut off or damaged: line {fault.lineno}", f"不完整或已损坏：第 {fault.lineno} 行"
+        )
+    return Whole.PROVEN, NO_TEXT
+
+
+def _report(text: str) -> Text | None:
+    """Of ``nvidia-smi -q``: GPUs that it announces and does not show, or a last section without content."""
+    if "NVSMI LOG" not in text[:65_536] or not (attached := _ATTACHED.search(text)):
+        return None
+    wanted, seen = int(attached[1]), len(_GPU.findall(text))
+    if seen < wanted:
+        return Text(
+            f"is cut off: it announces {wanted} GPUs and shows {seen}",
+            f"不完整：声明有 {wanted} 个 GPU，只列出 {seen} 个",
+        )
+    last = text[-512:].rstrip().rpartition("\n")[2]
+    if last.startswith(" ") and ":" not in last and seen == wanted:
+        return Text("is cut off: its last section is empty", "不完整：最后一节没有内容")
+    return None
+
+
+_SAYS = re.compile(r"\bends early\b|\bis cut\b|\bnot well formed\b")
+
+
+def says_cut(detail: str) -> bool:
+    """Whether a parser's reason says that it missed a part of its text."""
+    return _SAYS.search(detail) is not None
