@@ -174,6 +174,10 @@ class Workspace(Screen[None]):
     def _made(self, pane: Pane) -> None:
         from tui.memory import section
 
+        if not pane.is_mounted:  # what stands in the pane is made a moment later
+            if pane.is_attached:
+                self.set_timer(0.02, lambda: self._made(pane))
+            return
         pane.restore(section(self.app.kept, f"screen-{pane.NAME}"))
         if self.pane is pane:
             self._shown(pane)
