@@ -21,6 +21,8 @@ _INIT = lazy(
 )
 # NVML library version: 535.183
 _NVML = lazy(r"NVML library version: (\S{1,40})")
+# NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.173.02  Tue Jun 23 ...      cat /proc/driver/nvidia/version, pasted below
+_MODULE = lazy(r"NVRM version: .{1,80}?Kernel Module(?: for \S{1,20})? {1,4}(\d{1,5}(?:\.\d{1,5}){1,2})\b")
 # NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that ...
 _NO_DRIVER = lazy(r"NVIDIA-SMI has failed because (?:it couldn't|you are not|it could not)")
 # NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.
@@ -40,6 +42,7 @@ _ABSENT = lazy(r"(?:nvidia-smi: (?:command )?not found|command not found: nvidia
 PROVIDES = (
     "node.driver.state",
     "node.driver.nvml_version",
+    "node.driver.version",
     "node.gpu.count",
     "gpu.nvml.reachable",
     "gpu.inforom.valid",
@@ -68,6 +71,8 @@ def errors(emit: Emitter, lines: Sequence[Line]) -> bool:
             emit.add("node.driver.state", emit.node, "lost_gpu", line.number, text)
         elif found := _INIT.search(text):
             emit.add("node.driver.state", emit.node, _init_state(found[1]), line.number, text)
+        elif found := _MODULE.search(text):
+            emit.add("node.driver.version", emit.node, found[1], line.number, text)
         elif found := _NVML.search(text):
             emit.add("node.driver.nvml_version", emit.node, found[1], line.number, text)
         elif _NO_DRIVER.search(text):

@@ -30,6 +30,7 @@ TRIGGERS = (
     r"cudaError[A-Z]|CUDA_ERROR_[A-Z]|CUDA unknown error|Triton Error|GPUassert|Cuda Runtime \(",
     r"C(?:UBLAS|UDNN|USOLVER|USPARSE|UFFT|URAND)_(?:STATUS_)?[A-Z]",
     r"thread: \[\d+,\d+,\d+\] Assertion|CUDA_LAUNCH_BLOCKING=1",
+    r"system not yet initialized",
     r"an illegal memory access was encountered|device-side assert triggered|uncorrectable ECC error encountered",
     r"unspecified launch failure|misaligned address|no kernel image is available|failed call to cuInit",
     r"Found no NVIDIA driver|No CUDA GPUs are available|driver on your system is too old|is not compatible with the current PyTorch",
