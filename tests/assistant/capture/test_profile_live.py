@@ -23,6 +23,8 @@ from tests.live_jobs import Job, Ranks, precede, torch_python
 pytestmark = [pytest.mark.machine, pytest.mark.usefixtures("alone")]
 Profile = Callable[..., Answer]
 
+LOAD = ("others-take-the-cpus", "driving-thread-waits-for-cpu")  # true of a busy machine, and no fault of the job
+
 
 @pytest.fixture
 def profile(gpudiag: Gpudiag, tmp_path: Path) -> Profile:
@@ -73,8 +75,9 @@ def test_with_consent_operators_come_from_inside_a_fresh_interpreter_and_the_job
         )
         found = data(answer)
         assert outcomes(found)["torch"] in ("ok", "partial"), found
-        assert next(iter(roots(found)), None) == "batches-made-in-training-process", roots(found)
-        assert "decode_slowly" in found["verdict"]["text"]
+        own = [rule for rule in roots(found) if rule not in LOAD]
+        assert own[:1] == ["batches-made-in-training-process"], roots(found)
+        assert "decode_slowly" in json.dumps(found["diagnosis"]["findings"])
         assert found["targets"][0]["iterations"]["count"] > 0
         (trace,) = found["traces"]
         assert Path(trace).is_file()
