@@ -126,9 +126,7 @@ def diagnose(
     unseen = _unseen(facts) if whole else ()
     # what was cut off may hold anything; a trace without the GPU's side tells nothing of what bounds a job
     settled = _settled(facts) and not cut and not unseen and not traced.blind(result.findings)
-    settled = (
-        settled and vendors.not_judged(facts) is None and _undated(facts) is None and _unread_errors(facts) is None
-    )
+    settled = settled and _unjudged(facts) is None
     return Diagnosis(
         as_of=as_of,
         ruleset=ruleset.fingerprint,
@@ -255,7 +253,7 @@ def verdict_of(
             )
         if traced.blind(findings):
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, traced.quiet(findings))
-        if unjudged := _unread_errors(facts) or vendors.not_judged(facts) or _undated(facts):
+        if unjudged := _unjudged(facts):
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, unjudged)
         if not settled:
             nothing = _one_reason(facts) or Text(
@@ -272,7 +270,25 @@ def verdict_of(
     usable = worst.advice.usable
     until = worst.advice.until if usable.rank >= Usable.IMPAIRED.rank else NO_TEXT
     words = _headline(first, forbidding(findings), usable, until, len(_hosts(facts)))
+    if _no_gpu(facts) and not traced.only(first):
+        words = Text(f"No GPU is on the bus. {words.en}", f"总线上没有 GPU。{words.zh}")
     return Verdict(judged(found, usable), usable, until, words)
+
+
+def _unjudged(facts: FactBase) -> Text | None:
+    """Why nobody can say that all is well, although nothing wrong was found."""
+    if _no_gpu(facts):
+        return Text("No GPU is on the bus of this node, and nothing else wrong was found.",
+                    "该节点总线上没有 GPU，也未发现其他问题。")  # fmt: skip
+    return _unread_errors(facts) or vendors.not_judged(facts) or _undated(facts)
+
+
+def _no_gpu(facts: FactBase) -> bool:
+    """Whether a machine was asked for its GPUs and has none: what is not there is not healthy."""
+    counts = [
+        k.inner.value for k in facts.observations if k.fact == "node.pci.gpu_count" and k.inner.status is Status.OK
+    ]
+    return bool(counts) and not any(counts) and not facts.subjects(Scope.GPU)
 
 
 def _unread_errors(facts: FactBase) -> Text | None:
@@ -333,9 +349,6 @@ def _nothing_wrong(facts: FactBase) -> Text:
             f"Nothing wrong was found in what was given ({gpus} GPU{'s' if gpus != 1 else ''} seen).",
             f"在所给信息中未发现问题（看到 {gpus} 个 GPU）。",
         )
-    if any(k.fact == "node.pci.gpu_count" and k.inner.value == 0 for k in facts.observations):
-        return Text("No GPU is on the bus of this node, and nothing else wrong was found.",
-                    "该节点总线上没有 GPU，也未发现其他问题。")  # fmt: skip
     return Text("Nothing wrong was found in what was given.", "在所给信息中未发现问题。")
 
 

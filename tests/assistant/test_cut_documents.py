@@ -1,0 +1,68 @@
+"""A sick document that is cut anywhere, or has a hole, is never OK and usable, even beside a healthy kernel log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assistant.diagnosis import State, diagnose
+from assistant.sources import read
+from probes.whole import Whole, whole
+from rules.loader import load
+from rules.model import Usable
+from tests.cases import each
+
+CAPTURES = Path(__file__).parent.parent / "captures"
+SICK = sorted(p for p in CAPTURES.rglob("*sick*") if p.is_file())
+CALM = "[    1.000000] Linux version 6.8.0\n[   14.650646] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15\n"
+
+
+def verdict(folder: Path, text: bytes) -> tuple[State, Usable]:
+    """Of a document, beside a kernel log in which all is well."""
+    log, document = folder / "kernel.log", folder / "document"
+    log.write_text(CALM)
+    document.write_bytes(text)
+    found = read([str(log)], [str(document)])
+    said = diagnose(found.observations, load(), cut=found.cut).verdict
+    return said.state, said.usable
+
+
+@pytest.mark.slow
+@each("path", SICK, ids=lambda p: p.name)
+def test_a_sick_document_that_is_cut_is_no_yes(path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder, text = tmp_path_factory.mktemp("cut"), path.read_bytes()
+    if verdict(folder, text)[0] not in (State.DEGRADED, State.UNHEALTHY):
+        return  # sick in a way that is told in notes alone
+
+    @settings(max_examples=settings().max_examples // 2)
+    @given(end=st.integers(0, len(text)), hole=st.booleans(), size=st.integers(60, 60 + len(text) // 10))
+    def law(end: int, hole: bool, size: int) -> None:
+        cut = text[:end] + text[end + size :] if hole else text[:end]
+        assert verdict(folder, cut) != (State.OK, Usable.YES)
+
+    law()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a": [1, 2]}', Whole.PROVEN), ('{"a": [1, 2', Whole.BROKEN), ('{"a": 1}\n{"b": 2}\n', Whole.PROVEN),
+        ('{"a": 1}\n{"b": ', Whole.BROKEN), ('{"a": 1}\nroot@n1:~# ', Whole.PROVEN), ("[1, 2]", Whole.PROVEN),
+        ("<?xml version='1.0'?><a><b/></a>", Whole.PROVEN), ("<?xml version='1.0'?><a><b/>", Whole.BROKEN),
+        ("<?xml version='1.0'?><a><b></a>", Whole.BROKEN),
+        ("+---+---+\n| a | b |\n+---+---+\n", Whole.UNTOLD), ("+---+---+\n| a | b |\n", Whole.BROKEN),
+        ("CA 'mlx5_0'\n\tNumber of ports: 1\n", Whole.UNTOLD), ("a 1\n# EOF\n", Whole.PROVEN), ("", Whole.UNTOLD),
+    ],
+)  # fmt: skip
+def test_how_whole_a_text_is_stands_in_its_shape(text: str, expected: Whole) -> None:
+    assert whole(text)[0] is expected
+
+
+@given(st.text(max_size=200))
+def test_no_text_raises(text: str) -> None:
+    assert whole(text)[0] in Whole
+    assert whole("{" + text)[0] in Whole
+    assert whole("<a " + text)[0] in Whole
