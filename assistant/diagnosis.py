@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from assistant import traced, undated, vendors
 from assistant.exits import Exit
+from assistant.intent.paste import SOURCE as PASTED
 from assistant.render.labels import headline
 from knowledge.derive import derive
 from knowledge.facts import vocabulary
@@ -269,26 +270,43 @@ def verdict_of(
     worst = max([*found, *(f for f in bad(whole) if f.subject.host in hosts)], key=_gravity)
     usable = worst.advice.usable
     until = worst.advice.until if usable.rank >= Usable.IMPAIRED.rank else NO_TEXT
-    words = _headline(first, forbidding(findings), usable, until, len(_hosts(facts)))
-    if _no_gpu(facts) and not traced.only(first):
+    less = _less_than_yes(facts) if usable is Usable.YES and not traced.only(first) else None
+    if less:  # that a finding leaves the node usable says nothing of what was not read
+        usable, less = Usable.UNKNOWN, _not_known(facts)
+    words = _headline(first, forbidding(findings), usable, until, len(_hosts(facts)), less)
+    if no_gpu(facts) and not traced.only(first):
         words = Text(f"No GPU is on the bus. {words.en}", f"总线上没有 GPU。{words.zh}")
     return Verdict(judged(found, usable), usable, until, words)
 
 
 def _unjudged(facts: FactBase) -> Text | None:
     """Why nobody can say that all is well, although nothing wrong was found."""
-    if _no_gpu(facts):
+    if no_gpu(facts):
         return Text("No GPU is on the bus of this node, and nothing else wrong was found.",
                     "该节点总线上没有 GPU，也未发现其他问题。")  # fmt: skip
     return _unread_errors(facts) or vendors.not_judged(facts) or _undated(facts)
 
 
-def _no_gpu(facts: FactBase) -> bool:
+def no_gpu(facts: FactBase) -> bool:
     """Whether a machine was asked for its GPUs and has none: what is not there is not healthy."""
     counts = [
         k.inner.value for k in facts.observations if k.fact == "node.pci.gpu_count" and k.inner.status is Status.OK
     ]
-    return bool(counts) and not any(counts) and not facts.subjects(Scope.GPU)
+    return bool(counts) and not any(counts) and not _seen_gpus(facts)
+
+
+def _seen_gpus(facts: FactBase) -> int:
+    """How many GPUs were seen: one that somebody speaks of may be anywhere."""
+    every = [k.inner for k in facts.observations]
+    if not any(map(_spoken, every)):
+        return len(facts.subjects(Scope.GPU))
+    seen = (o for o in every if o.origin is not Origin.DERIVED and not _spoken(o))
+    return len({o.subject.up(Scope.GPU) for o in seen} - {None})
+
+
+def _spoken(o: Observation) -> bool:
+    """Whether somebody said it, or pasted the line into what was said."""
+    return o.origin is Origin.TOLD or o.source.call == PASTED
 
 
 def _unread_errors(facts: FactBase) -> Text | None:
@@ -337,13 +355,26 @@ def _less_than_yes(facts: FactBase) -> Text | None:
     return None
 
 
+def _not_known(facts: FactBase) -> Text:
+    """What to say of the node where a finding leaves it usable and not enough of it was read."""
+    if names := unread(facts):
+        en, zh = " and ".join(n.en for n in names), "和".join(n.zh for n in names)
+        return Text(
+            f"Whether the node can be used is not known: {en} {'was' if len(names) == 1 else 'were'} not read.",
+            f"节点是否可用尚不清楚：未读取{' ' if zh[:1].isascii() else ''}{zh}。",
+        )
+    return Text(
+        "Whether the node can be used is not known: the text may go on.", "节点是否可用尚不清楚：文本可能不完整。"
+    )
+
+
 def _quiet(facts: FactBase, less: Text | None = None) -> Text:
     said = _nothing_wrong(facts)
     return Text(f"{said.en} {less.en}", f"{said.zh}{less.zh}") if less else said
 
 
 def _nothing_wrong(facts: FactBase) -> Text:
-    gpus = len(facts.subjects(Scope.GPU))
+    gpus = _seen_gpus(facts)
     if gpus:
         return Text(
             f"Nothing wrong was found in what was given ({gpus} GPU{'s' if gpus != 1 else ''} seen).",
@@ -357,8 +388,10 @@ def _hosts(facts: FactBase) -> set[str]:
     return {s.id for s in facts.subjects(Scope.NODE) if s.id}
 
 
-def _headline(bad: Sequence[Finding], graver: Sequence[Finding], usable: Usable, until: Text, hosts: int) -> Text:
-    """The first of what leads, and the worst of what it has done where that forbids more."""
+def _headline(
+    bad: Sequence[Finding], graver: Sequence[Finding], usable: Usable, until: Text, hosts: int, less: Text | None = None
+) -> Text:
+    """The first of what leads, and the worst of what it has done where that forbids more; `less`: what keeps it from a yes."""
     same = _alike(bad)
     where = [f.subject for f in same]
     tail_en = {
@@ -366,14 +399,14 @@ def _headline(bad: Sequence[Finding], graver: Sequence[Finding], usable: Usable,
         Usable.IMPAIRED: f"Impaired: give it no new work{f' until {until.en}' if until else ''}.",
         Usable.NOT_YET: f"Not usable {f'until {until.en}' if until else 'yet'}.",
         Usable.NO: f"Do not use {'it' if len(set(where)) == 1 else 'them'}{f' until {until.en}' if until else ''}.",
-        Usable.UNKNOWN: "Whether it can be used is not known.",
+        Usable.UNKNOWN: less.en if less else "Whether it can be used is not known.",
     }[usable]
     tail_zh = {
         Usable.YES: "节点可以继续使用。",
         Usable.IMPAIRED: f"性能或冗余受损：不要派新任务{_until(until)}。",
         Usable.NOT_YET: f"暂不可用{_until(until)}。",
         Usable.NO: f"请勿使用{_until(until)}。",
-        Usable.UNKNOWN: "是否可用尚不清楚。",
+        Usable.UNKNOWN: less.zh if less else "是否可用尚不清楚。",
     }[usable]
     others = len(bad) - len(same)
     if traced.only(bad):

@@ -21,6 +21,22 @@ class Phrase(NamedTuple):
     text: str
 
 
+class Told(NamedTuple):
+    """A fact that a statement tells."""
+
+    fact: str
+    value: bool | int | float | str | None  # "<n>" and "<m>": the first and the second number of the sentence
+    where: Mapping[str, str]  # the fields of an event
+    others: str | None  # the value of the same fact on things of its kind that were not meant
+
+
+class Statement(NamedTuple):
+    """One way to state that something is so."""
+
+    text: str
+    tells: tuple[Told, ...]
+
+
 class Lexicon(NamedTuple):
     """Everything that the data files hold."""
 
@@ -32,6 +48,7 @@ class Lexicon(NamedTuple):
     heard: list[str]  # Han words that are meant when only the sound is right
     facts: dict[str, str]  # what people say -> name of the vocabulary
     values: dict[str, str]  # "enabled" -> "true"
+    statements: list[Statement]
 
 
 @cache
@@ -39,7 +56,7 @@ def lexicon() -> Lexicon:
     """All word lists. FaultsError when a file is damaged."""
     from knowledge.compiled import shard
 
-    out = Lexicon([], {}, {}, {}, {}, [], {}, {})
+    out = Lexicon([], {}, {}, {}, {}, [], {}, {}, [])
     for entry in shard("lexicon"):
         _ADD[entry["kind"]](out, entry)
     return out
@@ -83,6 +100,11 @@ def _value(out: Lexicon, entry: Mapping[str, Any]) -> None:
         out.values.setdefault(text, entry["value"])
 
 
+def _statement(out: Lexicon, entry: Mapping[str, Any]) -> None:
+    tells = tuple(Told(t["fact"], t.get("value"), t.get("where") or {}, t.get("others")) for t in entry["tells"])
+    out.statements.extend(Statement(text, tells) for text in _said(entry))
+
+
 _ADD = {
     "phrases": _phrases,
     "class": _class,
@@ -91,4 +113,5 @@ _ADD = {
     "sounds": _sounds,
     "fact": _fact,
     "value": _value,
+    "statement": _statement,
 }

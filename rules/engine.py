@@ -93,6 +93,12 @@ class Finding:
         return sure and self.severity is not Severity.INFO and not self.ended
 
     @property
+    def told(self) -> bool:
+        """Whether it stands on nothing but what a person said."""
+        origins = {o.origin for o in (*self.events, *self.because)}
+        return Origin.TOLD in origins and origins <= {Origin.TOLD, Origin.DERIVED}
+
+    @property
     def title(self) -> Text:
         """The rule's title with {code} and event fields filled in, and what the rule `names`."""
         title = self._filled

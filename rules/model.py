@@ -187,6 +187,9 @@ class RuleTest:
 NOTHING_KNOWN = "None known."  # of a rule's false positives
 
 
+_FIELD = re.compile(r"\s*[(（][^()（）]*\{[^()（）]*[)）]")
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A problem, how it is recognised, what it explains and what to do about it."""
@@ -219,6 +222,12 @@ class Rule:
     false_positives: Text = NO_TEXT
     references: tuple[str, ...] = ()
     tests: tuple[RuleTest, ...] = ()
+
+    @property
+    def name(self) -> Text:
+        """The title while nothing fills it in: without brackets that hold a field of an event, else the id in words."""
+        bare = Text(*(_FIELD.sub("", self.title.in_(lang)) for lang in ("en", "zh")))
+        return bare if "{" not in bare.en + bare.zh else Text(self.id.replace("-", " "), self.id)
 
     @property
     def mistaken(self) -> Text:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from assistant.dialogue._scope import Scoped
 from assistant.dialogue._suppose import SUPPOSED, Supposition, no_events, value_of
 from assistant.dialogue._thresholds import Threshold, meant_limit, threshold
-from assistant.dialogue._values import Problem, parse
 from assistant.render.labels import scope_name, sentence
 from assistant.render.meanings import meaning
+from assistant.values import Problem, parse
 from knowledge.errors import nearest_hint
 from knowledge.facts import FactSpec, Kind, vocabulary
 from knowledge.identity import is_pci

@@ -76,7 +76,7 @@ _STRONGER: dict[Asked, frozenset[Bucket]] = {
 
 def asked_of(query: Query) -> Should | None:
     """The action that a question is about; None for "can I use it"."""
-    text = query.text.casefold()
+    text = (query.asks or query.text).casefold()
     return next((should for should, pattern in _WORDS if pattern.search(text)), None)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from assistant.dialogue import _clauses
 from assistant.render.cells import cut
-from assistant.render.labels import aside, colon, headline, label, listed
+from assistant.render.labels import aside, colon, grade_word, headline, label, listed
 from assistant.render.meanings import meaning, plain
 from assistant.render.sheet import Heading, Items, Part
 from assistant.render.view import Builder
@@ -72,7 +72,7 @@ class Words:
 
     def grade(self, f: Finding) -> str:
         """The grade in a word."""
-        return label(str(f.grade), self.lang)
+        return grade_word(f, self.lang)
 
     def said_by(self, f: Finding) -> str:
         """Who decided the action."""
@@ -182,8 +182,6 @@ def _counted(p: LeafProof) -> bool:
 
 def filled(rule: Rule, code: int | None = None) -> Text:
     """A rule's title; of one about many codes that of `code`, else its id in words."""
-    if "{" not in rule.title.en:
-        return rule.title
     if code is not None:
         from knowledge.catalog.xid import xid
 
@@ -194,7 +192,7 @@ def filled(rule: Rule, code: int | None = None) -> Text:
         ))  # fmt: skip
         if "{" not in made.en + made.zh:
             return made
-    return Text(rule.id.replace("-", " "), rule.id)
+    return rule.name
 
 
 def words(turn: Turn) -> Words:

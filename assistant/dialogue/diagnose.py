@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, verdict_of
-from assistant.dialogue import Turn, _running
+from assistant.dialogue import Turn, _running, _told
 from assistant.dialogue._scope import Scoped, called, scoped
 from assistant.dialogue._traced import bottleneck, only_traces
 from assistant.dialogue._words import words
@@ -37,10 +37,14 @@ def answer(turn: Turn) -> Reply:
         return named
     if (running := _running.about(turn)) is not None:
         return _running.answer(turn, running)
+    if (told := _told.answer(turn, words(turn))) is not None:
+        return told
     if not turn.query.symptoms and (where := scoped(d, turn.query.slots)).narrow:
         return _of_part(turn, d, where)
     if not turn.query.symptoms:
-        return Reply(turn.lang, "", _remark(turn), d, settled=d.settled, suggestions=_next(turn, d))
+        return Reply(
+            turn.lang, "", (*_remark(turn), *_told.unread_line(turn)), d, settled=d.settled, suggestions=_next(turn, d)
+        )
     from assistant.differential import differential, summary, table
 
     rows = differential(turn.query.symptoms, d, turn.plan, turn.lang, turn.ruleset)
@@ -48,7 +52,7 @@ def answer(turn: Turn) -> Reply:
     said = Paragraph(summary(rows, turn.lang))
     parts: tuple[Part, ...] = (Heading(Text("Hypotheses", "可能的原因").in_(turn.lang)), said, table(rows, turn.lang))
     return Reply(
-        turn.lang, "", (*_remark(turn), *parts, *_beside(d, shown, turn.lang)), replace(d, settled=shown.settled), shown,
+        turn.lang, "", (*_remark(turn), *parts, *_told.unread_line(turn), *_beside(d, shown, turn.lang)), replace(d, settled=shown.settled), shown,
         focus=next((f.id for f in shown.roots if shown.settled), ""), settled=shown.settled,
         suggestions=_next(turn, shown), data={"differential": [_plain(r) for r in rows]},
     )  # fmt: skip
@@ -101,7 +105,9 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...]) -> Diagnosis
         )
         return replace(d, settled=True, verdict=Verdict(State.DEGRADED, Usable.YES, NO_TEXT, lead))
     open_ = sum(r.state in ("unknown", "possible") for r in rows)
-    if not open_:
+    if not d.facts.observations:
+        text = _by_prior(rows, title_en, title_zh, turn.lang)
+    elif not open_:
         text = Text(
             f"{title_en}: none of the {len(rows)} known causes holds here.",
             f"{title_zh}：{len(rows)} 种已知原因在此均不成立。",
@@ -112,6 +118,17 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...]) -> Diagnosis
             f"{title_zh}：尚未找到原因；{len(rows)} 种假设中已排除 {len(rows) - open_} 种，{open_} 种未定。",
         )
     return replace(d, settled=False, verdict=Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text))
+
+
+def _by_prior(rows: tuple[Row, ...], title_en: str, title_zh: str, lang: str) -> Text:
+    """What it most often is, and what decides that: of a machine that nobody looked at."""
+    usual = [r.title for r in rows[:2]]
+    then = {"zh": f"，其次是“{usual[1]}”"}.get(lang, f", then: {usual[1]}") if len(usual) > 1 else ""
+    step = rows[0].next.rstrip(".。")
+    if lang == "zh":
+        said = f"{title_zh}：未查看任何机器；最常见的是“{usual[0]}”{then}。判断方法：{step}。"
+        return Text("", said)
+    return Text(f"{title_en}: no machine was looked at; most often it is: {usual[0]}{then}. To decide: {step}.", "")
 
 
 def _beside(d: Diagnosis, shown: Diagnosis, lang: str) -> tuple[Part, ...]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import State, Verdict, bad_roots, judged, unread
+from assistant.dialogue import _told
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._scope import Scoped, called, scoped
 from assistant.dialogue._should import Should, asked_of, compared
@@ -47,22 +48,39 @@ def answer(turn: Turn) -> Reply:
     if (named := bottleneck(turn)) is not None:
         return named  # "should I use torch.compile?"
     w, where = words(turn), scoped(turn.diagnosis, turn.query.slots)
+    if (told := _told.answer(turn, w)) is not None:
+        return told
+    if not turn.diagnosis.facts.observations and turn.query.symptoms:
+        from assistant.dialogue import diagnose
+
+        return diagnose.answer(turn)  # of a machine that nobody looked at only what is known of such trouble
     if where.unknown and not where.subjects:
         return _unknown(turn, w, where)
     about = decisive(where)
     usable, until = usability(about)
     silent = not turn.diagnosis.settled or (where.narrow and not values_of(w, where))
-    if usable is Usable.YES and (silent or unread(turn.diagnosis.facts)):
+    if usable is Usable.YES and (silent or unread(turn.diagnosis.facts) or turn.query.unread):
         usable = Usable.UNKNOWN
+    doubted = _told.doubted(turn) if usable is Usable.YES and not about else ()
+    if doubted or (usable is Usable.YES and any(f.told for f in about)):
+        usable = Usable.UNKNOWN  # a word of warning is no ground for a yes
     should = asked_of(turn.query)
 
     def head(w: Words) -> str:
+        if doubted:
+            said = listed(dict.fromkeys(w.seen(o, places=False) for o in doubted[:FACTS]), w.lang, ";")
+            return w.t(f"Cannot say: nothing that was read confirms what you state: {said}.",
+                       f"无法判断：所读内容未能证实您所说的情况：{said}。")  # fmt: skip
+        if not about and turn.query.unread and turn.diagnosis is not None and turn.diagnosis.settled:
+            said = listed((f'"{c}"' for c in turn.query.unread[:2]), w.lang)
+            return w.t(f"Cannot say: {said} could not be taken as a fact; nothing else was found wrong.",
+                       f"无法判断：{said} 未能作为事实读取；此外未发现问题。")  # fmt: skip
         return _should(w, should, about, usable, until) if should is not None else _can(w, where, about, usable, until)
 
     return Reply(
         turn.lang,
         head(w),
-        tuple(_parts(w, where, about, usable)),
+        (*_parts(w, where, about, usable), *_told.unread_line(turn)),
         of_scope(turn.diagnosis, about, usable, until, head)
         if where.narrow or (usable is Usable.UNKNOWN and turn.diagnosis.settled)
         else None,

@@ -100,15 +100,17 @@ def weighed(
 def _order(weighed: Sequence[Weighed], diagnosis: Diagnosis) -> Callable[[Weighed], tuple[int, ...]]:
     """What is found in the order of the findings, what is open by how often such a thing is the cause; else as in the data.
 
-    Where something was found, the order of the symptom's own hypotheses says more than that of a fleet's failures.
+    Where something was found, and where no machine was looked at, the order of the symptom's own hypotheses says more
+    than that of a fleet's failures.
     """
+    looked = bool(diagnosis.facts.observations)
     found = {f.id: i for i, f in enumerate(diagnosis.findings)}
     prior = {cause: i for i, cause in enumerate(order(w.hypothesis.cause for w in weighed))}
     listed_as = {w.hypothesis.id: i for i, w in enumerate(weighed)}
 
     def key(w: Weighed) -> tuple[int, ...]:
         worst = min((found[f.id] for f in w.findings if f.id in found), default=len(found))
-        rank = prior[w.hypothesis.cause] if not w.findings else 0
+        rank = prior[w.hypothesis.cause] if looked and not w.findings else 0
         return list(Stand).index(w.stand), worst, rank, listed_as[w.hypothesis.id]
 
     return key

@@ -177,6 +177,8 @@ class Wording:
             return self._follows(w.causes)
         if w.stand is Stand.FOR:
             return clean(w.findings[0].advice.text.in_(self._lang))
+        if not self._d.facts.observations:  # no machine is here that a probe could be run on
+            return clean(h.find_out.in_(self._lang)) or self._question(h.ask, w.gaps) or self._given(w.gaps)
         if (probe := self._planned(w.gaps)) or (probe := self._unasked(w.gaps)):
             return self._with_cost(probe)
         if question := self._question(h.ask, w.gaps):

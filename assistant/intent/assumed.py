@@ -65,6 +65,13 @@ def assumed(said: str, words: Sequence[str], slots: Slots) -> tuple[Assumed, ...
     return tuple(dict.fromkeys(out))[:MOST]
 
 
+def written(said: str) -> Iterator[tuple[str, str]]:
+    """Facts of the vocabulary by their full names, each with the word behind it: ``gpu.row_remap.failure is true``."""
+    for found in _DIRECT.finditer(said):
+        if "." in found[1]:
+            yield found[1].lower(), _value(found)
+
+
 def short(said: str) -> tuple[str, str] | None:
     """A short name and its value, where a sentence supposes one thing by a word alone: ("width", "16") of "the width were 16", ("宽度", "16")."""
     found = _DIRECT.search(said)

@@ -50,11 +50,20 @@ def _line(query: Query, lang: str) -> str:
         word = _SLOTS[name].in_(lang) if name in _SLOTS else name
         parts.append(f"{word} {shown}")
     parts = [p for p in parts if p]
+    left = _unread(query, lang)
     if not parts:
-        return head
+        return f"{head}{left}"
     if zh:
-        return f"{head}：{'，'.join(parts)}"
-    return f"{head}{' ' if query.intent in _VERBS else ': '}{', '.join(parts)}"
+        return f"{head}：{'，'.join(parts)}{left}"
+    return f"{head}{' ' if query.intent in _VERBS else ': '}{', '.join(parts)}{left}"
+
+
+def _unread(query: Query, lang: str) -> str:
+    """What was stated and is no fact here, in the words in which it was said."""
+    if not query.unread:
+        return ""
+    said = ", ".join(f'"{clause}"' for clause in query.unread[:2])
+    return {"zh": f"；未能作为事实读取：{said}"}.get(lang, f"; not taken as a fact: {said}")
 
 
 def _about(query: Query, lang: str) -> list[str]:

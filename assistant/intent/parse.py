@@ -15,6 +15,7 @@ from assistant.intent.grammar import facts_of
 from assistant.intent.judge import decide
 from assistant.intent.query import Intent, Query, Slots
 from assistant.intent.reading import ends, read
+from assistant.intent.stated import Stated, stated
 from knowledge.lazy import lazy
 from knowledge.observation import Observation
 
@@ -57,12 +58,16 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     )
     known = (*outright, *r.known)
     best, unsure = topics.topics(intent, filled, said, known, signs, pasted.observations)
+    states = Stated()
+    if intent in told.TELLS and not r.raw:
+        states = stated(r.said, found, diagnosed=intent is Intent.DIAGNOSE)
     query = Query(
         text=norm.raw if len(norm.raw) <= normal.MAX_SAID else ends(norm.raw),
         lang=normal.language(_MARKS.sub(" ", found.marked), lang),
         intent=intent, slots=filled, topics=best, symptoms=signs if intent is not Intent.UNKNOWN else (), facts=facts,
         assumed=supposed,
-        observations=(*pasted.observations, *told.events(intent, r.said, found.slots)), fixed=r.fixed, unsure=unsure,
+        observations=(*pasted.observations, *told.events(intent, r.said, found.slots), *states.observations),
+        asks=states.asks, unread=states.unread, fixed=r.fixed, unsure=unsure,
     )  # fmt: skip
     return echo(query)
 

@@ -112,6 +112,8 @@ class Query:
     facts: tuple[str, ...] = ()  # names of facts that are asked about
     assumed: tuple[Assumed, ...] = ()  # of a what-if
     observations: tuple[Observation, ...] = ()  # of log lines and codes within the sentence, origin told
+    asks: str = ""  # the part of it that asks, where the rest states something
+    unread: tuple[str, ...] = ()  # what it states as so and that is no fact here: word for word
     fixed: tuple[tuple[str, str], ...] = ()  # typos: as written, as read
     echo: Text = NO_TEXT  # "diagnose slow training, pid 4242"
     unsure: bool = False  # several topics are as likely: show them, ask one question
@@ -132,6 +134,7 @@ class Query:
             "symptoms": list(self.symptoms),
             "facts": list(self.facts),
             "assumed": [a._asdict() for a in self.assumed],
+            "not_taken_as_fact": list(self.unread),
             "fixed": [list(pair) for pair in self.fixed],
             "unsure": self.unsure,
             "echo": self.echo.in_(self.lang),

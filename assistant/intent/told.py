@@ -15,7 +15,7 @@ from knowledge.text import excerpt
 
 TOLD = Source("told", "what was said")
 _WITH_PROCESS = ("xid", "oom_kill", "hung_task")  # lines that name a process as the one it happened to
-_TELLS = (Intent.DIAGNOSE, Intent.VERDICT)
+TELLS = (Intent.DIAGNOSE, Intent.VERDICT)
 _NO = lazy(
     r"(?:(?<![a-z])(?:no|without|not|never|isn't|hasn't|wasn't|any)(?:\s+(?:an?|the|any|more|seen|new))*|没有|没|无|未|不是)[^0-9A-Za-z]{0,3}s?xid",
     re.IGNORECASE,
@@ -24,7 +24,7 @@ _NO = lazy(
 
 def events(intent: Intent, said: str, named: Slots) -> tuple[Observation, ...]:
     """The codes that are said to have happened. None of a question that only asks about them."""
-    if intent not in _TELLS or not (named.xid or named.sxid) or _NO.search(said):
+    if intent not in TELLS or not (named.xid or named.sxid) or _NO.search(said):
         return ()
     host = named.node[0] if len(named.node) == 1 and "[" not in named.node[0] else ""
     line = excerpt(said)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from assistant.dialogue._assumed import called, reached
 from assistant.dialogue._scope import scoped
-from assistant.dialogue._values import Problem, parse
 from assistant.intent.query import Assumed, Intent, Query
 from assistant.proofs import questions
 from assistant.proofs.values import in_words
+from assistant.values import Problem, parse
 from knowledge.facts import FactSpec, Kind, Type, vocabulary
 from knowledge.language import Text
 from knowledge.observation import Event, Scope, Subject

@@ -113,6 +113,7 @@ class _Writer:
             "subject": subject(f.subject),
             "severity": str(f.severity),
             "grade": str(f.grade),
+            "told": f.told,
             "role": str(f.role),
             "xid": f.xid,
             "first": stamp(first, clock) if clock else None,

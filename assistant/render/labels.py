@@ -15,7 +15,9 @@ from knowledge.text import clean
 
 if TYPE_CHECKING:
     from knowledge.facts import FactSpec
-    from rules.engine import Impact
+    from rules.engine import Finding, Impact
+
+UNSAID = "unknown:?"  # the id of a thing of which somebody said no more than its kind
 
 _LABELS: dict[str, Text] = {
     # verdict
@@ -128,6 +130,11 @@ def label(key: str, lang: str) -> str:
     return _LABELS[key].in_(lang)
 
 
+def grade_word(f: Finding, lang: str) -> str:
+    """How sure a finding is; of one that stands on a person's word alone, that it does."""
+    return label("told" if f.told and f.grade in ("confirmed", "probable") else str(f.grade), lang)
+
+
 def impact_words(impact: Impact | None, lang: str, most: bool = False) -> str:
     """``explains 58.0 % of the traced window (540 ms)``; empty without an impact. `most`: of several the greatest."""
     if impact is None:
@@ -150,10 +157,16 @@ def subject_name(subject: Subject, lang: str) -> str:
         return {"zh": "本节点"}.get(lang, "this node")
     if subject.scope is Scope.LINK and subject.parent is not None:
         return f"{subject_name(subject.parent, lang)} {word} {subject.id}"
+    if subject.id == UNSAID and subject.scope is Scope.NODE:
+        return {"zh": "所述节点"}.get(lang, "the node described")
+    if subject.id == UNSAID and subject.scope is Scope.OBJECT:
+        return {"zh": "某个部件（未说明是哪个）"}.get(lang, "one part (which one was not said)")
     if subject.scope in (Scope.DOCUMENT, Scope.OBJECT) and subject.id:  # a file, a mount, a service: known by its name
         return subject.id
-    if subject.id == "unknown:?":  # of what somebody said
+    if subject.id == UNSAID:  # of what somebody said
         return {"zh": f"某个 {word}（未说明是哪个）"}.get(lang, f"one {word} (which one was not said)")
+    if subject.id.startswith("unknown:others"):
+        return {"zh": f"其他 {word}"}.get(lang, f"the other {word}s")
     if subject.scope is Scope.GPU and subject.id.startswith("unknown:"):
         return {"zh": "某个 GPU（地址未知）"}.get(lang, f"GPU at an unreadable address ({subject.id[8:]})")
     if subject.scope is Scope.GPU and subject.id.startswith("GPU-"):  # a UUID says the word itself

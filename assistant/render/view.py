@@ -18,6 +18,7 @@ from assistant.render.gaps import Gaps
 from assistant.render.labels import (
     aside,
     colon,
+    grade_word,
     impact_words,
     label,
     listed,
@@ -182,7 +183,7 @@ class Builder:
         """The same problem with the same action, whatever the subject; the order stays."""
         groups: dict[object, list[Finding]] = {}
         for f in findings:
-            key = (f.rule.id, f.title.en, f.severity, f.grade, f.advice.bucket, f.subject.scope)
+            key = (f.rule.id, f.title.en, f.severity, f.grade, f.told, f.advice.bucket, f.subject.scope)
             groups.setdefault(key, []).append(f)
         return list(groups.values())
 
@@ -215,7 +216,7 @@ class Builder:
         return Block(
             severity=str(f.severity),
             severity_label=label(str(f.severity), lang),
-            grade=label(str(f.grade), lang),
+            grade=grade_word(f, lang),
             title=clean(f.title.in_(lang)),
             where=self.where([g.subject for g in group]),
             bucket=str(f.advice.bucket),

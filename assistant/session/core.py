@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from assistant.intent.query import Intent, Query, Slots, of_process
+from assistant.render.labels import UNSAID
 from assistant.reply import Reply
 from assistant.session import phrases
 from assistant.session.concluding import concluded, planned, rooted
@@ -35,7 +36,7 @@ from assistant.session.steps import (
     Write,
     Written,
 )
-from assistant.session.whereabouts import about, cut_off, elsewhere, machine_of
+from assistant.session.whereabouts import about, about_elsewhere, answered, cut_off, elsewhere, machine_of, tells
 from knowledge.language import Text
 from knowledge.observation import Observation, Source, Status, Value
 from knowledge.observation import Origin as Who
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 Result = tuple[State, tuple[Step, ...]]
 ROUNDS = 8  # of looking for one question
 SAID = "what was said"
+BUS = "pci"  # the probe that tells whether a machine has a GPU, at no cost
 FIRST = "system"  # the probe that another machine is reached with, when none is asked for
 _AT_ONCE = frozenset({Intent.EXPLAIN, Intent.FIX, Intent.RUNBOOK, Intent.COST, Intent.HELP, Intent.UNKNOWN})
 _MAY_ANSWER = frozenset({Intent.UNKNOWN, Intent.CONFIRM, Intent.DENY})
@@ -240,8 +242,12 @@ class Session:
             return state, (Collect(frame.origin, (), self.budget),)
         if missing := not_again(self, state, frame):
             return state, (Collect(frame.origin, missing, self.budget),)
+        if not frame.seen and BUS not in self.without and tells(query) and about_elsewhere(frame.origin, query):
+            return state, (Collect(frame.origin, (BUS,), self.budget),)  # whose it is that was told depends on it
         there = elsewhere(self.inventory, query, frame.origin) or cut_off(state, frame, query.lang)
         diagnosis = concluded(self, state, frame.seen, frame.told)
+        if there is None and about_elsewhere(frame.origin, query) and _no_gpu_here(diagnosis):
+            return self._apart(state, frame, query)
         plan = planned(self, state, frame, diagnosis) if there is None else None
         if plan is not None and plan.batch and len(frame.seen) < ROUNDS:
             left = self.budget - sum(state.seen[n].seconds for n in frame.seen)
@@ -270,6 +276,15 @@ class Session:
         if gone:
             reply = phrases.noted(reply, phrases.another_node(gone, self._host(state, frame), query.lang))
         return self._conclude(state, frame, reply, plan)
+
+    def _apart(self, state: State, frame: Frame, query: Query) -> Result:
+        """A sentence about GPUs, where this machine has none: answered from what is said alone."""
+        told = tuple(o.about(rooted(o.subject, next(iter(query.slots.node), UNSAID))) for o in query.observations)
+        apart = replace(frame, seen=(), told=told)
+        reply = self._answer(state, apart, query, concluded(self, state, (), told), None)
+        return self._conclude(
+            state, apart, phrases.noted(reply, phrases.not_this_machine(self.inventory.here, query.lang))
+        )
 
     def _collected(self, state: State, seen: Seen) -> Result:
         frame = state.frame
@@ -312,7 +327,7 @@ class Session:
 
     def _reply(self, state: State, frame: Frame, query: Query) -> Result:
         """An answer from knowledge and from what is known already: nothing is looked at."""
-        known = concluded(self, state, frame.seen, frame.told) if frame.seen or frame.told else None
+        known = concluded(self, state, frame.seen, frame.told) if answered(frame) else None
         plan = planned(self, state, frame, known) if known is not None and frame.query is not None else None
         reply = self._answer(state, frame, query, known, plan)
         focus = reply.focus or frame.focus
@@ -343,7 +358,7 @@ class Session:
 
     def _follow_up(self, state: State, query: Query, event: Said) -> Result:
         frame = state.frame
-        if frame.query is None or not (frame.seen or frame.told):
+        if frame.query is None or not answered(frame):
             if query.intent is Intent.RERUN and frame.query is not None and frame.origin.live and frame.origin.host:
                 event = replace(event, origin=frame.origin)  # it could not be reached before
                 return self._begin(state, replace(frame.query, lang=query.lang), event)
@@ -482,6 +497,12 @@ def named_causes(text: str) -> bool:
     from knowledge.bottlenecks import asked_about
 
     return bool(asked_about(text))
+
+
+def _no_gpu_here(diagnosis: Diagnosis) -> bool:
+    from assistant.diagnosis import no_gpu
+
+    return no_gpu(diagnosis.facts)
 
 
 def _still_asked(frame: Frame) -> tuple[Step, ...]:

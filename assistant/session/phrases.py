@@ -34,6 +34,22 @@ HEALTHY = Text("is this node healthy?", "这个节点健康吗？")  # the quest
 BROKEN = Text("Broken off; the conversation is as it was before.", "已中断；对话保持在此之前的状态。")
 
 
+def this_machine(text: str) -> bool:
+    """Whether a sentence speaks of the machine that it is typed on ("this node", "here")."""
+    return _THIS_ONE.search(text) is not None
+
+
+def not_this_machine(host: str, lang: str) -> str:
+    """Why this machine was left out of an answer, and how the one that is meant can be looked at."""
+    name = f" ({host})" if host else ""
+    return Text(
+        f"This machine{name} has no GPU, so nothing of it is in this answer. To look at the machine meant: "
+        "gpudiag check --host NODE, --bundle FILE or --log FILE.",
+        f"本机{f'（{host}）' if host else ''}没有 GPU，因此本回答不含本机信息。要查看所指的机器："
+        "gpudiag check --host NODE、--bundle FILE 或 --log FILE。",
+    ).in_(lang)
+
+
 def _said(lang: str, en: str, zh: str, *, settled: bool = True, suggestions: Sequence[tuple[str, str]] = ()) -> Reply:
     offered = tuple(Text(*pair).in_(lang) for pair in suggestions)
     return Reply(lang, Text(en, zh).in_(lang), settled=settled, suggestions=offered)

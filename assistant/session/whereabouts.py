@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from assistant.intent.query import Intent, of_process
 from assistant.session import phrases
 from assistant.session.inventory import Inventory, Known, Unknown, resolve
 from assistant.session.looking import fresh
@@ -28,6 +29,33 @@ def machine_of(inventory: Inventory, state: State, query: Query, event: Said) ->
         return Origin(host=event.origin.host)
     goes_on = frame.origin.live and frame.origin.host and frame.seen and fresh(state, frame, event.at)
     return frame.origin if goes_on else Origin()
+
+
+# Trouble that a machine without a GPU has too.
+_OF_ANY_MACHINE = frozenset({"disk-trouble", "server-fault", "node-unreachable"})
+
+
+def tells(query: Query) -> bool:
+    """Whether a sentence states something as so."""
+    return bool(query.observations or query.unread)
+
+
+def about_elsewhere(origin: Origin, query: Query) -> bool:
+    """Whether a sentence can only be about a machine with a GPU, and does not say that it is this one.
+
+    Without a GPU here, nothing of this machine answers it.
+    """
+    if not origin.live or origin.host or query.intent not in (Intent.DIAGNOSE, Intent.VERDICT):
+        return False
+    if of_process(query) or phrases.this_machine(query.text):
+        return False
+    return tells(query) or bool(set(query.symptoms) - _OF_ANY_MACHINE)
+
+
+def answered(frame: Frame) -> bool:
+    """Whether there is something that a follow-up can be about: what was seen or told, or what is known of a symptom."""
+    known = frame.query is not None and bool(frame.query.symptoms) and bool(frame.headline)
+    return bool(frame.seen or frame.told) or known
 
 
 def about(query: Query, host: str) -> Query:

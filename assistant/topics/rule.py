@@ -78,13 +78,13 @@ def page(ruleset: RuleSet, rule_id: str, lang: str) -> Sheet:
         rows = tuple((p.name, f"{p.default} ({p.min} .. {p.max})") for p in r.params)
         parts += [Heading(t("A site may set", "站点可设参数")), Fields(rows)]
     parts += [Heading(t("Sources", "来源")), Items(r.references)]
-    return Sheet(r.title.in_(lang), tuple(parts), {"kind": KIND, **plain(r, lang)})
+    return Sheet(r.name.in_(lang), tuple(parts), {"kind": KIND, **plain(r, lang)})
 
 
 def plain(r: Rule, lang: str) -> dict[str, object]:
     """A rule as plain data."""
     return {
-        "id": r.id, "revision": r.revision, "title": r.title.in_(lang), "area": r.area, "status": str(r.status),
+        "id": r.id, "revision": r.revision, "title": r.name.in_(lang), "area": r.area, "status": str(r.status),
         "severity": str(r.severity), "scope": str(r.scope), "xid": r.xid, "why": r.why.in_(lang),
         "false_positives": r.false_positives.in_(lang), "references": list(r.references), "file": r.file,
         "when": describe.lines(r.when, "en"), "confirms": [describe.lines(c, "en") for c in r.confirms],

@@ -99,7 +99,29 @@ class Value(Strict):
     said: Said
 
 
+class Told(Strict):
+    """A fact that a statement tells. `value` may be a number of the sentence: ``<n>``, or ``<m>`` for the second one."""
+
+    fact: Line
+    value: bool | int | float | str | None = None
+    where: dict[str, str] = {}  # the fields of an event
+    others: str | None = None  # the value of the same fact on the things of its kind that were not meant: "one link is down"
+
+
+class Statement(Strict):
+    """How people state what is so: phrases, and the facts that they tell. ``<n>`` and ``<m>`` are numbers."""
+
+    kind: Literal["statement"]
+    id: Id
+    tells: Annotated[list[Told], Field(min_length=1)]
+    said: Said
+
+
 class Entry(
-    RootModel[Annotated[Phrases | Class | Words | Spellings | Sounds | Fact | Value, Field(discriminator="kind")]]
+    RootModel[
+        Annotated[
+            Phrases | Class | Words | Spellings | Sounds | Fact | Value | Statement, Field(discriminator="kind")
+        ]
+    ]
 ):
     """One list of words; see `knowledge.lexicon`."""

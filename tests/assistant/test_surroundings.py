@@ -136,11 +136,12 @@ SLOT = "   1 | 03/09/26 | 17:57:40 UTC | Drive Slot / Bay Disk 3 | {} | Asserted
 @each(
     ("event", "usable"),
     [
-        ("Predictive Failure", Usable.YES), ("In Critical Array", Usable.YES), ("Drive Fault", Usable.UNKNOWN),
+        ("Predictive Failure", Usable.UNKNOWN), ("In Critical Array", Usable.UNKNOWN), ("Drive Fault", Usable.UNKNOWN),
         ("In Failed Array", Usable.NOT_YET), ("Hot Spare", Usable.UNKNOWN),
     ],
 )  # fmt: skip
 def test_one_drive_alone_does_not_take_a_node_away(event: str, usable: Usable) -> None:
+    """What leaves the node usable says no more than that it does: of the node itself nothing was read."""
     assert diagnosed(SLOT.format(event)).verdict.usable is usable
 
 

@@ -59,8 +59,12 @@ def test_a_lost_gpu_makes_the_node_unusable_until_a_reboot() -> None:
 
 
 def test_an_application_fault_leaves_the_node_usable() -> None:
-    d = judge(see("xid", Event(31, {"text": "Ch 00000009, engmask 00000101, intr 10000000"})))
+    fault = see("xid", Event(31, {"text": "Ch 00000009, engmask 00000101, intr 10000000"}))
+    d = judge(fault, see("node.gpu.count", 1), see("log.kernel.readable", True))
     assert (d.verdict.state, d.verdict.usable, d.exit) == (State.DEGRADED, Usable.YES, Exit.FINDING)
+    alone = judge(fault)  # of the node itself nothing was read
+    assert (alone.verdict.state, alone.verdict.usable, alone.exit) == (State.DEGRADED, Usable.UNKNOWN, Exit.FINDING)
+    assert "not read" in alone.verdict.text.en
 
 
 def xid(code: int, **fields: object) -> Observation:

@@ -8,7 +8,7 @@ import pytest
 
 from assistant.dialogue._suppose import measured, suppose, value_of
 from assistant.dialogue._thresholds import Threshold, threshold
-from assistant.dialogue._values import Problem, parse
+from assistant.values import Problem, parse
 from assistant.intent.query import Assumed, Intent, Slots
 from assistant.reply import Reply
 from knowledge.facts import vocabulary

@@ -1,0 +1,186 @@
+"""What people state is evidence: read as facts where it can be, and never in the way of the truth where it cannot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from assistant.diagnosis import diagnose
+from assistant.dialogue import Turn, answerer
+from assistant.intent import phrases
+from assistant.intent.parse import understand
+from assistant.intent.query import Intent, Query
+from assistant.intent.stated import _rows
+from assistant.render.meanings import meaning
+from assistant.reply import Reply
+from assistant.session.concluding import rooted
+from assistant.values import Problem, parse
+from knowledge.facts import FactSpec, Kind, vocabulary
+from knowledge.lexicon import lexicon
+from knowledge.observation import Event, Observation, Origin, Source, gpu, node
+from rules.condition import FactLeaf, Op, leaves
+from rules.loader import RuleSet, load
+from rules.model import Severity
+from tests.cases import Faults, each
+
+HERE = Source("machine", "a look at it", "")
+
+
+def told(text: str) -> dict[str, Any]:
+    """The facts that a sentence tells, the first thing of each."""
+    out: dict[str, Any] = {}
+    for o in understand(text).observations:
+        out.setdefault(o.fact, dict(o.value.fields) if isinstance(o.value, Event) else o.value)
+    return out
+
+
+@each(("text", "facts"), [
+    ("volatile uncorrectable ecc is 3 on one A100, can I keep training on it?", {"gpu.ecc.volatile.uncorrected.total": 3}),
+    ("should I RMA this GPU? row remap failure is 1", {"gpu.row_remap.failure": True}),
+    ("nvlink 有一条 inactive，8 卡 H100，还能训练吗？", {"link.state": "inactive"}),
+    ("two of the nvlinks on gpu 3 are down, can I keep training?", {"link.state": "inactive"}),
+    ("pcie link of gpu 2 is at x8 instead of x16, can I use the node?", {"gpu.pcie.width": 8, "gpu.pcie.width.max": 16}),
+    ("only 7 of 8 gpus show up in nvidia-smi, is the node usable?", {"node.gpu.count": 7, "node.gpu.expected": 8}),
+    ("8卡 H100 只看到 7 张，还能用吗", {"node.gpu.count": 7, "node.gpu.expected": 8}),
+    ("gpu 3 has 5 uncorrectable ecc errors and a pending row remap, is it usable",
+     {"gpu.ecc.volatile.uncorrected.total": 5, "gpu.row_remap.pending": True}),
+    ("GPU 3 温度 95 度，可以继续训练吗", {"gpu.temperature.core": 95}),
+    ("fabric manager is not running, can I start the training?", {"node.service.fabric_manager.state": "stopped"}),
+    ("驱动没加载，可以用吗", {"node.driver.state": "not_loaded"}),
+    ("gpu.row_remap.failure is true, can I use it?", {"gpu.row_remap.failure": True}),
+    ("GPU 2 上 ECC 双比特错误 2 个还能用吗", {"gpu.ecc.volatile.uncorrected.total": 2}),
+    ("power brake is active on gpu 4, is it usable?", {"gpu.clock.event.hw_power_brake": True}),
+])  # fmt: skip
+def test_values_and_states_become_facts(text: str, facts: dict[str, Any]) -> None:
+    assert told(text).items() >= facts.items()
+    assert all(o.origin is Origin.TOLD for o in understand(text).observations)
+
+
+@each("text", [
+    "is the row remap pending on gpu 2?", "what is a row remap failure?", "is this node ok?", "can I use gpu 3?",
+    "no errors in dmesg, can I use the node?", "we start a new job tomorrow, is the node ok?", "这个节点健康吗？",
+    "is ecc on?", "how many GPUs are there?", "没有报错，这台机器可以用吗", "we have 8 H100 here, can I use the node?",
+])  # fmt: skip
+def test_a_question_states_nothing(text: str) -> None:
+    query = understand(text)
+    assert not query.observations
+    assert not query.unread
+
+
+@each(("text", "unread"), [
+    ("the chassis beeps and a strange led is on, can I use the node?", "the chassis beeps and a strange led is on"),
+    ("the whatsit counter is 17 on gpu 3, can I keep using it?", "the whatsit counter is 17 on gpu 3"),
+    ("那个灯一直在报警，还能用吗", "那个灯一直在报警"),
+])  # fmt: skip
+def test_what_is_no_fact_is_echoed_word_for_word(text: str, unread: str) -> None:
+    query = understand(text)
+    assert query.unread == (unread,)
+    assert unread in query.echo.in_(query.lang)
+
+
+def test_others_are_no_part_of_what_is_asked_about() -> None:
+    said = understand("7 of 8 GPUs at 1980 MHz and one at 345 MHz with 29 C, what is it?").observations
+    clocks = {o.subject.id: o.value for o in said if o.fact == "gpu.clock.sm"}
+    assert sorted(clocks.values()) == [345, *[1980] * 7]
+    assert [o.subject.id for o in said if o.fact == "gpu.temperature.core"] == [
+        i for i, v in clocks.items() if v == 345
+    ]
+
+
+def test_every_statement_can_be_read_and_tells_facts_that_exist() -> None:
+    known = vocabulary()
+    _, rows = _rows()
+    assert len(rows) == len(lexicon().statements)
+    for row, tells in rows:
+        assert phrases.firsts(row)
+        for one in tells:
+            spec = known[one.fact]
+            if spec.kind is Kind.EVENT:
+                assert set(one.where) <= set(spec.fields), one
+            elif one.value not in ("<n>", "<m>"):
+                assert not isinstance(parse(spec, str(one.value)), Problem), one
+                assert one.others is None or not isinstance(parse(spec, one.others), Problem), one
+
+
+# --- the law: no yes over a bad value -----------------------------------------------------
+
+
+def bad_values(ruleset: RuleSet) -> dict[str, set[str]]:
+    """Each fact that a rule of severity error or worse compares, with values for which it holds, as they would be said."""
+    out: dict[str, set[str]] = {}
+    for rule in ruleset.rules:
+        if rule.severity.rank < Severity.ERROR.rank:
+            continue
+        for leaf in leaves(rule.when):
+            if isinstance(leaf, FactLeaf) and (said := _said(leaf, vocabulary()[leaf.fact])):
+                out.setdefault(leaf.fact, set()).add(said)
+    return out
+
+
+def _said(leaf: FactLeaf, spec: FactSpec) -> str:
+    value = leaf.value
+    match leaf.op, value:
+        case Op.IS, bool():
+            return "yes" if value else "no"
+        case Op.IS, str() | int() | float():
+            return str(value).replace("_", " ")
+        case Op.IN, [first, *_]:
+            return str(first).replace("_", " ")
+        case ((Op.ABOVE | Op.AT_LEAST), (int() | float())):
+            return str(value + 1)
+        case ((Op.BELOW | Op.AT_MOST), (int() | float())) if value > 1:
+            return str(value - 1)
+    return ""
+
+
+@cache
+def _healthy() -> tuple[Observation, ...]:
+    """A node of which all that a yes rests on was read, and is fine."""
+    here = node("n1")
+    facts = {"node.driver.state": "ok", "node.gpu.count": 4, "node.pci.gpu_count": 4, "log.kernel.readable": True}
+    gpus = [gpu(f"0000:0{i}:00.0", "n1") for i in range(1, 5)]
+    return (
+        *(Observation(name, here, value, source=HERE) for name, value in facts.items()),
+        *(Observation("gpu.index", g, i, source=HERE) for i, g in enumerate(gpus)),
+        *(Observation("gpu.nvml.reachable", g, True, source=HERE) for g in gpus),
+    )
+
+
+def _asked(text: str, lang: str, seen: tuple[Observation, ...]) -> tuple[Query, Reply]:
+    query = understand(text, lang=lang)
+    said = [o.about(rooted(o.subject, "n1" if seen else "")) for o in query.observations]
+    turn = Turn(query, lang, load(), diagnose([*seen, *said], load(), whole=bool(seen)), host="n1")
+    return query, answerer(query.intent).answer(turn)
+
+
+def _sentences(fact: str, value: str) -> Iterator[tuple[str, str]]:
+    names = [name for name, of in lexicon().facts.items() if of == fact]
+    plain = re.sub(r"[._]", " ", fact)
+    english = next((n for n in names if n.isascii()), plain)
+    means = meaning(fact, vocabulary(), "zh").rstrip("。")
+    chinese = next((n for n in names if not n.isascii()), plain if re.search("[哪何么多查]", means) else means.replace("是否", ""))
+    yield "en", f"{english} is {value} on gpu 2, can I keep using the node?"
+    yield "en", f"can we train on this node? {fact} is {value}"
+    yield "zh", f"{chinese}是 {value}，这个节点还能用吗？"
+
+
+def test_the_harness_gets_a_yes_from_a_healthy_node() -> None:
+    assert _asked("can I keep using the node?", "en", _healthy())[1].data["usable"] == "yes"
+
+
+def test_no_stated_bad_value_gets_a_yes() -> None:
+    tried = 0
+    with Faults() as faults:
+        for fact, values in sorted(bad_values(load()).items()):
+            for value in sorted(values)[:2]:
+                for lang, text in _sentences(fact, value):
+                    for seen in ((), _healthy()):
+                        with faults.of(text):
+                            query, reply = _asked(text, lang, seen)
+                            if query.intent is Intent.VERDICT:
+                                tried += 1
+                                assert reply.data.get("usable") != "yes", reply.headline
+                            assert not reply.headline.startswith(("Yes", "可以")), reply.headline
+    assert tried > 400
