@@ -6,17 +6,17 @@ Facts only, gathered once; `assistant.commands.doctor` prints them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from knowledge.facts import vocabulary
+from knowledge.facts import Kind, vocabulary
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Status
 from probes.live import ProbeSpec
 from probes.runner import ProbeResult
-from rules.condition import facts_of
+from rules.condition import All, Any_, Condition, facts_of
 from rules.model import Rule
 
 PACKAGES = ("assistant", "rules", "probes", "knowledge", "tui")
@@ -52,6 +52,15 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """How much of what a look at a machine can decide can be decided on this one."""
+
+    rules: int = 0  # that the probes can answer between them
+    lost: int = 0  # of those, the ones that nothing here answers
+    no_gpu: bool = False  # the bus was read, and no GPU is on it
+
+
+@dataclass(frozen=True, slots=True)
 class Checkup:
     """Everything that `doctor` tells."""
 
@@ -59,6 +68,7 @@ class Checkup:
     rights: tuple[Row, ...]
     probes: tuple[Row, ...]
     host: str = ""  # another machine
+    reach: Reach = Reach()
 
     @property
     def broken(self) -> bool:
@@ -228,6 +238,39 @@ def sources(
             _remedy(r, spec, more), lost,
         ))  # fmt: skip
     return out
+
+
+def reach(results: Sequence[ProbeResult], specs: Sequence[ProbeSpec], rules: Sequence[Rule]) -> Reach:
+    """The rules that the probes can answer between them, and those of them that nothing on this machine answers."""
+    known = {spec.name: spec for spec in specs}
+    seen = [o for r in results for o in r.observations if o.status.answered]
+    told = {vocabulary().told(o).name for o in seen}
+    # A log that was read answers for the lines that are not in it.
+    told |= {name for r in results if r.status is Status.OK for name in known[r.probe].provides if _is_event(name)}
+    every = {name for spec in specs for name in spec.provides}
+    able = [rule for rule in rules if _answerable(rule.when, every)]
+    lost = sum(1 for rule in able if not _answerable(rule.when, told))
+    counts = [o.value for o in seen if o.fact == "node.pci.gpu_count"]
+    return Reach(len(able), lost, bool(counts) and not any(counts))
+
+
+def _is_event(name: str) -> bool:
+    spec = vocabulary().get(name)
+    return spec is not None and spec.kind is Kind.EVENT
+
+
+def _answerable(condition: Condition, told: Collection[str]) -> bool:
+    """Whether the condition can come true where only the facts `told` are known, or what is computed from them."""
+    if isinstance(condition, All):
+        return all(_answerable(child, told) for child in condition.children)
+    if isinstance(condition, Any_):
+        return any(_answerable(child, told) for child in condition.children)
+    return all(_tells(name, told) for name in facts_of(condition))
+
+
+def _tells(name: str, told: Collection[str]) -> bool:
+    spec = vocabulary().get(name)
+    return name in told or any(_tells(source, told) for source in (spec.derived_from if spec else ()))
 
 
 def _rules_lost(spec: ProbeSpec, answered: Iterable[str], rules: Sequence[Rule]) -> int:

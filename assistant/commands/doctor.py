@@ -56,6 +56,7 @@ def checkup(args: argparse.Namespace, bar: Progress) -> Checkup:
         tuple(doctor.installation(state_folder(settings), problems)),
         tuple(doctor.rights()),
         tuple(doctor.sources(look.results, probes(), rules)),
+        reach=doctor.reach(look.results, probes(), rules),
     )
 
 
@@ -110,13 +111,28 @@ def _sheet(found: Checkup, lang: str) -> Any:
     verdict = (
         t("Something is in the way.", "存在障碍。") if found.broken else t("Nothing is in the way.", "一切就绪。")
     )  # fmt: skip
+    r = found.reach
+    missing = []
+    if r.lost and r.no_gpu:
+        missing = [Paragraph(t(f"No GPU is on the bus: {r.lost} of the {r.rules} rules about a machine cannot be answered here.",
+                               f"总线上没有 GPU：{r.rules} 条关于机器的规则中有 {r.lost} 条在此无法判断。"))]  # fmt: skip
+    elif r.lost:
+        missing = [Paragraph(t(f"{r.lost} of the {r.rules} rules about a machine cannot be answered here.",
+                               f"{r.rules} 条关于机器的规则中有 {r.lost} 条在此无法判断。"))]  # fmt: skip
+    if r.no_gpu and not found.broken:
+        verdict = t("Nothing is in the way of what is here.", "现有的来源均可读取。")
     data = {
+        "rules": {"of_a_machine": r.rules, "not_answerable": r.lost},
         "ok": not found.broken,
         **({"host": found.host} if found.host else {}),
         **{n: [_row(r, lang) for r in getattr(found, n)] for n in ("installation", "rights", "probes")},
     }
     title = t("gpudiag doctor", "gpudiag 自检")
-    return Sheet(f"{title}: {found.host}" if found.host else title, (Paragraph(verdict), *parts), data)
+    return Sheet(
+        f"{title}: {found.host}" if found.host else title,
+        (*(missing if r.no_gpu else ()), Paragraph(verdict), *(() if r.no_gpu else missing), *parts),
+        data,
+    )
 
 
 def _sign(row: Row) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from assistant.doctor import INSTALL, Checkup, Row, rights_by, sources
+from assistant.doctor import INSTALL, Checkup, Row, reach, rights_by, sources
 from knowledge.language import NO_TEXT, Text
 from knowledge.text import excerpt
 
@@ -52,7 +52,8 @@ def checkup(
         return Checkup((Row("reached", False, error.why, error.advice),), (), (), other.name)
     if look.broken:
         rows.append(Row("line", False, look.ended))
-    return Checkup(tuple(rows), tuple(rights), tuple(sources(look.results, probes(), rules, more)), other.name)
+    seen = tuple(sources(look.results, probes(), rules, more))
+    return Checkup(tuple(rows), tuple(rights), seen, other.name, reach(look.results, probes(), rules))
 
 
 def _itself(far: RemoteHost) -> Row:

@@ -120,3 +120,30 @@ def test_a_state_folder_that_cannot_be_written(tmp_path: Path) -> None:
     assert rows["state"].ok is True
     problem = ("rules", Text("site.yaml:3:1: no such rule"), Text("gpudiag rules lint"))
     assert {r.name: r for r in doctor.installation(tmp_path, [problem])}["rules"].ok is False
+
+
+def test_what_cannot_be_answered_here_is_counted() -> None:
+    """A machine without a GPU answers few of the rules, and says so first; with one, what was read counts."""
+
+    def saw(name: str, value: object) -> Observation:
+        return Observation(name, node("n1"), value, source=Source(name, "f", 1))  # type: ignore[arg-type]
+
+    specs = [
+        spec("pci", "node.pci.gpu_count"),
+        spec("nvml", "gpu.row_remap.failure", "gpu.row_remap.pending"),
+        spec("kernel-log", "xid"),
+    ]
+    bare = [
+        result("pci", Status.OK, "", saw("node.pci.gpu_count", 0)),
+        result("nvml", Status.UNSUPPORTED, "no driver"),
+        result("kernel-log", Status.OK),
+    ]
+    here = doctor.reach(bare, specs, load().rules)
+    assert here.no_gpu
+    assert 0 < here.lost < here.rules, "the kernel log answers for the lines that are not in it"
+    full = doctor.reach(
+        [result("pci", Status.OK, "", saw("node.pci.gpu_count", 8)),
+         result("nvml", Status.OK, "", saw("gpu.row_remap.failure", False), saw("gpu.row_remap.pending", False)), result("kernel-log", Status.OK)],
+        specs, load().rules,
+    )  # fmt: skip
+    assert (full.rules, full.lost, full.no_gpu) == (here.rules, 0, False)
