@@ -25,6 +25,13 @@ DRAIN_GRACE = 0.2  # seconds that output of an ended process is waited for: some
 ERRORS_CAP = 64 << 10  # bytes of standard error that are kept
 LEAVE_GRACE = 1.0  # seconds between the end of its output and the end of a child
 _CHUNK = 1 << 18
+LOOK, LEAST_LOOK = (
+    0.25,
+    0.5,
+)  # the last share of a deadline, and at least so many seconds, in which a child is looked at
+STILL = 0.05  # of that while: a process that was awake for less stands still
+STARVED = 0.2  # of the deadline: one that waited longer for a CPU was kept from it
+BUSY = "it was still running"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,22 @@ class Outcome:
     exit_code: int | None  # None when the deadline ended it; negative: the signal that did
     timed_out: bool = False  # the deadline came before the end of its output
     stuck: Stuck | None = None
+    busy: str = (
+        ""  # of one that the deadline ended: that it was still running, or waiting for a CPU, and so did not hang
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds that the threads of a process have been on a CPU, and runnable without one, since they started."""
+
+    cpu: float
+    delay: float
+
+    @property
+    def total(self) -> float:
+        """Seconds for which it was not asleep."""
+        return self.cpu + self.delay
 
 
 class Kept:
@@ -107,9 +130,8 @@ def run(
     assert child.stderr is not None
     out, errors = Kept(cap), Kept(ERRORS_CAP)
     pipes = {child.stdout: out, child.stderr: errors}
-    until = time.monotonic() + max(deadline, 0.0)
-    ended = _drain(child, pipes, until)
-    stuck, said = None, not ended and time.monotonic() < until
+    ended, said, busy = _within(child, pipes, max(deadline, 0.0))
+    stuck = None
     if ended:
         kill_group(child.pid)  # whatever it left running in its session
     else:
@@ -124,7 +146,44 @@ def run(
         child.returncode if ended else None,
         not (ended or said),
         stuck,
+        "" if ended or said or stuck else busy,
     )
+
+
+def _within(child: subprocess.Popen[bytes], pipes: Mapping[IO[bytes], Kept], deadline: float) -> tuple[bool, bool, str]:
+    """Wait at most `deadline` seconds: whether it ended, whether it said all and cannot leave, and why it is not asleep.
+
+    One that was kept from the CPU gets once more as long as it waited for one: that time was not its own.
+    """
+    began = time.monotonic()
+    until, before = began + deadline, Spent(0.0, 0.0)
+    for end in (until - min(max(LOOK * deadline, LEAST_LOOK), deadline / 2), until):
+        before, at = spent(child.pid), time.monotonic()
+        if _drain(child, pipes, end):
+            return True, False, ""
+        if time.monotonic() < end:
+            return False, True, ""
+    now = spent(child.pid)
+    awake = now.total - before.total >= STILL * (time.monotonic() - at)
+    if awake and now.delay > STARVED * (time.monotonic() - began):
+        if _drain(child, pipes, time.monotonic() + min(now.delay, deadline)):
+            return True, False, ""
+        now = spent(child.pid)
+    if not awake:
+        stopped = next(iter(_stat(child.pid)), "") in ("T", "t")
+        return False, False, f"{BUSY}: somebody had stopped it" if stopped else ""
+    return False, False, f"{BUSY}: {now.cpu:.1f} s on a CPU, {now.delay:.1f} s waiting for one"
+
+
+def spent(pid: int) -> Spent:
+    """What a process has used of CPUs and waited for them, as its threads tell it (``/proc/PID/task/*/schedstat``); nothing when
+    it has gone or the kernel does not say."""
+    cpu = delay = 0
+    for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with suppress(OSError, ValueError, IndexError):
+            fields = path.read_text().split()
+            cpu, delay = cpu + int(fields[0]), delay + int(fields[1])
+    return Spent(cpu / 1e9, delay / 1e9)
 
 
 def _drain(child: subprocess.Popen[bytes], pipes: Mapping[IO[bytes], Kept], until: float) -> bool:

@@ -276,7 +276,7 @@ def told(blank: Reply, outcome: _children.Outcome, deadline: float) -> Reply:
     """`blank`, answered by a child that ended so, given `deadline` seconds."""
     data, details = outcome.head + outcome.tail, []
     if outcome.timed_out:
-        details.append(f"no end after {deadline:.3g} s")
+        details += [f"no end after {deadline:.3g} s", *([outcome.busy] if outcome.busy else [])]
     if outcome.stuck:
         details.append(f"process {outcome.stuck.pid} cannot be killed ({outcome.stuck.where})")
     if outcome.lost:

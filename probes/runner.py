@@ -8,9 +8,10 @@ that makes them (`probes.live_host`), since only a live one can hang.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import Empty, Queue
 from threading import Thread
 
@@ -23,6 +24,10 @@ from probes.live import ProbeRequest, ProbeSpec, probes
 # Bytes of one output that are kept. The kernel logs of long-lived nodes have tens of MiB; a tool's report of
 # 16 GPUs has less than one.
 OUTPUT_CAP = 64 << 20
+# Probes that read what the kernel has at hand and touch neither GPU nor disk: late only on a machine that is starved.
+UNRELATED = frozenset({"system", "interfaces", "platform"})
+HANGS = frozenset({"node.driver.state", "node.driver.hung_call", "gpu.nvml.hung_call", "gpu.nvml.reachable"})
+_WAITED = re.compile("no answer in|no end after")
 NO_TIME = "the time for probes was spent before it was this one's turn"
 
 
@@ -85,7 +90,24 @@ def run(
         ended = {r.probe: r.status for r in found}
         left = [s for s in second if ended[s.instead_of] not in (Status.OK, Status.TIMEOUT)]
         found += task.all(left, jobs, len(first) + len(left))
-    return sorted(found, key=lambda r: r.probe)
+    return sorted(_without_starved(found), key=lambda r: r.probe)
+
+
+def _without_starved(found: Sequence[ProbeResult]) -> list[ProbeResult]:
+    """The results, where a probe that touches no GPU was too late as well without a word of a driver that hangs: the machine
+    was slow for all of them. Only a process that sleeps in the kernel (state D) is then a hang."""
+    late = [r.probe for r in found if r.probe in UNRELATED and r.status is Status.TIMEOUT]
+    if not late:
+        return list(found)
+    return [replace(r, observations=tuple(_doubted(o, late) for o in r.observations)) for r in found]
+
+
+def _doubted(o: Observation, late: Sequence[str]) -> Observation:
+    hung = o.status is Status.OK and _WAITED.search(o.excerpt) is not None and "state D" not in o.excerpt
+    if o.fact not in HANGS or not hung:
+        return o
+    why = f"{o.excerpt}; {' and '.join(late)} had no answer in time either"
+    return replace(o, value=None, status=Status.TIMEOUT, detail=why)
 
 
 @dataclass

@@ -27,6 +27,7 @@ from typing import Any
 
 SCHEMA = "gpudiag/nvml/1"
 MARGIN = 0.15  # seconds kept for printing
+GLANCE = 0.1  # seconds for which threads that do not come back are looked at
 WINDOW = 0.3  # seconds between the two samples of a rate
 LOST = 15  # NVML_ERROR_GPU_IS_LOST: whatever is asked next answers the same, or not at all
 
@@ -680,7 +681,9 @@ def collect(options: argparse.Namespace, until: float) -> dict[str, Any]:
     out["hung"] = hung
     if not counted:
         call, since = first.now or ("nvmlInitWithFlags", time.monotonic())
-        hung.append({"device": None, "call": call, "seconds": round(time.monotonic() - since, 2)})
+        hung.append(
+            {"device": None, "call": call, "seconds": round(time.monotonic() - since, 2), **waits([opening])[0]}
+        )
         return out
     devices = [Device(nvml, i, options.quick, options.window) for i in range(counted[0] or 0)]
     threads = [threading.Thread(target=d.run, daemon=True) for d in devices]
@@ -689,16 +692,61 @@ def collect(options: argparse.Namespace, until: float) -> dict[str, Any]:
     for thread in threads:
         thread.join(max(until - time.monotonic(), 0))
     out["devices"] = []
+    late = [(d, t) for d, t in zip(devices, threads) if not d.done]  # noqa: B905  # Python 3.8
+    seen_of = dict(zip((d.index for d, _ in late), waits([t for _, t in late])))  # noqa: B905
     for device in devices:
         now, seen = device.now, copied(device.out)
         if not device.done:
             call, since = now or ("(between two calls)", time.monotonic())
-            hung.append({"device": device.index, "call": call, "seconds": round(time.monotonic() - since, 2)})
+            hung.append(
+                {
+                    "device": device.index,
+                    "call": call,
+                    "seconds": round(time.monotonic() - since, 2),
+                    **seen_of.get(device.index, {}),
+                }
+            )
         else:
             seen["seconds"] = round(device.seconds, 4)
             seen["slowest"] = {"call": device.slowest[0], "seconds": round(device.slowest[1], 4)}
         out["devices"].append(seen)
     return out
+
+
+def waits(threads: list[threading.Thread]) -> list[dict[str, Any]]:
+    """What each thread that does not come back does: its state, the kernel function in which it sleeps, and for what share of
+    a moment it was awake. One that runs, or waits for a CPU, hangs nowhere."""
+    folders = ["/proc/self/task/" + str(t.native_id) for t in threads]
+    began, before = time.monotonic(), [awake(f) for f in folders]
+    if threads:
+        time.sleep(GLANCE)
+    out = []
+    for folder, earlier in zip(folders, before):  # noqa: B905  # Python 3.8
+        now, took, state, where = (
+            awake(folder),
+            time.monotonic() - began,
+            read(folder + "/stat"),
+            read(folder + "/wchan"),
+        )
+        one: dict[str, Any] = {}
+        if isinstance(state, str):
+            one["state"] = state.rpartition(")")[2].strip()[:1]
+        if isinstance(where, str) and where not in ("", "0"):
+            one["where"] = where
+        if earlier is not None and now is not None and took > 0:
+            one["awake"] = round((now - earlier) / took, 3)
+        out.append(one)
+    return out
+
+
+def awake(folder: str) -> float | None:
+    """Seconds that a thread has been on a CPU or waited for one; None where the kernel does not say."""
+    try:
+        with open(folder + "/schedstat") as file:
+            fields = file.read().split()
+        return (int(fields[0]) + int(fields[1])) / 1e9
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def copied(value: Any) -> Any:

@@ -44,6 +44,10 @@ NAME, REVISION, SCHEMA = "nvml-snapshot", 1, "gpudiag/nvml/1"
 # Seconds without an answer after which a call hangs. Calls take microseconds to milliseconds; the first one after a
 # quiet time opens the GPU, which takes a second or two without persistence mode.
 HANGS_AFTER = 2.0
+# ... and of the first call of all, which opens every GPU in turn: eight without persistence mode take 8 to 16 s.
+OPENS_WITHIN = 20.0
+# Share of a moment for which a thread that waits in a driver is not asleep; less is the noise of a look.
+AWAKE = 0.05
 _INIT, _HANDLE = "nvmlInitWithFlags", "nvmlDeviceGetHandleByIndex_v2"
 _ACCOUNT = re.compile(r"nvmlDeviceGetAccountingStats\((\d{1,10})\)")
 _PROFILE = re.compile(r"MIG (\d{1,2}(?:c\.\d{1,2})?g\.\d{1,4}gb(?:\+[a-z.]{1,12})?)")
@@ -160,11 +164,22 @@ def _hangs(emit: _Emitter, wait: Mapping[str, Any]) -> None:
     call, seconds = _waited(wait)
     said = f"{call}: no answer in {seconds:g} s"
     emit.by(f"{call}()" if call.isidentifier() else call)
-    if seconds >= HANGS_AFTER:
+    enough = seconds >= (OPENS_WITHIN if wait.get("device") is None else HANGS_AFTER)
+    if _asleep(wait) and (enough or (wait.get("state") == "D" and seconds >= HANGS_AFTER)):
         emit.add("node.driver.hung_call", emit.node, call, None, said)
         emit.add("node.driver.state", emit.node, "unresponsive", None, said)
     else:
+        said += "" if _asleep(wait) else "; it was awake, and waits for a CPU or works"
         emit.add("node.driver.state", emit.node, Reading(None, Status.TIMEOUT, said), None, said)
+
+
+def _asleep(wait: Mapping[str, Any]) -> bool:
+    """Whether the thread that waits stands still: one that runs or waits for a CPU says nothing of the driver.
+
+    Documents of before the collector looked at its threads do not say; they are believed.
+    """
+    share = wait.get("awake")
+    return not (isinstance(share, int | float) and share >= AWAKE and wait.get("state") != "D")
 
 
 def _waited(wait: Mapping[str, Any]) -> tuple[str, float]:
@@ -349,7 +364,7 @@ def _device_hangs(emit: _Emitter, subject: Subject, calls: _Calls, wait: Mapping
     for fact in CORE:
         if not any(o.fact == fact and o.subject == subject for o in emit.out):
             emit.add(fact, subject, late, None, said)
-    if seconds < HANGS_AFTER:
+    if seconds < HANGS_AFTER or not _asleep(wait):
         emit.add("gpu.nvml.reachable", subject, late, None, said)
         return "late"
     emit.add("gpu.nvml.hung_call", subject, call, None, said)

@@ -63,7 +63,9 @@ class Job:
         self.tail = collections.deque()  # type: collections.deque[bytes]
         self.errors, self.errors_tail, self.said = b"", b"", b""
         self.code = None  # type: int | None
-        self.reaped = self.sent_term = self.sent_kill = self.timed_out = self.broken_off = self.quiet = False
+        self.reaped = self.sent_term = self.sent_kill = self.timed_out = self.broken_off = self.quiet = self.busy = (
+            False
+        )
         self.finished = False  # told to end with what it has
         self.grace = max(TERM_GRACE, min(float(ask.get("grace", 0.0)), 60.0))  # seconds from being told to being killed
         self.next = 0.0  # when the state changes by itself
@@ -364,6 +366,7 @@ class Far:
             if left > 0:
                 return left
             job.broken_off, job.timed_out = True, now >= job.until and not job.finished
+            job.busy = job.timed_out and where(job.pid)[6:7] in ("R", "T")
             job.sent_term, job.next = True, now + job.grace
             signal_group(job.pid, signal.SIGTERM, job.pid)
         elif now >= job.next and not job.sent_kill:
@@ -381,7 +384,7 @@ class Far:
         lost = job.total - job.passed - job.held
         job.end = {
             "id": job.id, "end": True, "exit": None if job.broken_off else job.code, "timed_out": job.timed_out,
-            "lost": lost, "head": job.passed, "stuck": stuck,
+            "lost": lost, "head": job.passed, "stuck": stuck, "busy": job.busy,
         }  # fmt: skip
         try:
             job.end["said"] = json.loads(job.said.decode())

@@ -420,7 +420,7 @@ def _answered(blank: Reply, answer: Answer, stuck: _children.Stuck | None, deadl
     ours = replace(stuck, where=excerpt(stuck.where, 120)) if stuck else None
     outcome = _children.Outcome(
         answer.out[:head], answer.out[head:], answer.errors[: _children.ERRORS_CAP], end.get("lost") or 0, end.get("exit"),
-        bool(end.get("timed_out")), ours,
+        bool(end.get("timed_out")), ours, f"{_children.BUSY} or stopped" if end.get("busy") is True and not ours else "",
     )  # fmt: skip
     return told(blank, outcome, deadline)
 

@@ -10,16 +10,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from knowledge.observation import Status
+from knowledge.observation import Observation, Source, Status, node
 from probes import _children
 from probes.hang_memory import HangMemory
 from probes.host import Call, CallKind, RecordingHost
+from probes.live._driver import unresponsive
 from probes.live_host import LiveHost
+from probes.parse import nvidia_smi_q
 
 pytestmark = pytest.mark.process
 
@@ -180,6 +183,51 @@ def test_what_hangs_is_ended_with_all_that_it_started(tmp_path: Path, script: st
     assert left == ""
 
 
+SPINS = "import os, time; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); os.nice(19)\nwhile True: pass"
+
+
+@pytest.mark.parametrize(
+    ("script", "busy"),
+    [
+        (f'exec {sys.executable} -c "{SPINS}"', "it was still running"),  # on a CPU, or waiting for one
+        ("kill -STOP $$", "somebody had stopped it"),
+        ("exec sleep 60", ""),  # asleep: this is what a hang looks like
+    ],
+)
+def test_a_time_out_says_whether_the_child_was_awake(tmp_path: Path, script: str, busy: str) -> None:
+    with with_tool(tmp_path, script) as host:
+        reply = host.run(["nvidia-smi", "-q"], deadline=1.0)
+    assert reply.status is Status.TIMEOUT
+    assert reply.detail.startswith("no end after 1 s")
+    assert busy in reply.detail
+    assert bool(busy) is ("it was still running" in reply.detail)
+    state = Observation("node.driver.state", node("n1"), "ok", source=Source("x", "y"))
+    long_ago = replace(reply, detail=reply.detail.replace("no end after 1 s", "no end after 25 s"))
+    (told,) = unresponsive([state], long_ago, host, nvidia_smi_q.FORMAT)
+    assert told.value == ("ok" if busy else "unresponsive")
+
+
+def test_time_spent_waiting_for_a_cpu_is_not_its_own(tmp_path: Path) -> None:
+    """A child that its neighbours keep from the CPU gets longer than its deadline, and ends well."""
+    here = min(os.sched_getaffinity(0))
+    work = f"import os, time; os.sched_setaffinity(0, {{{here}}}); os.nice(10)\nwhile time.process_time() < 0.5: pass\nprint('done')"
+    with busy_neighbours(here, 4), with_tool(tmp_path, f'exec {sys.executable} -c "{work}"') as host:
+        reply = host.run(["nvidia-smi", "-q"], deadline=1.5)
+    assert "done" in reply.text or "it was still running" in reply.detail
+
+
+@contextmanager
+def busy_neighbours(cpu: int, n: int) -> Iterator[None]:
+    spin = f"import os; os.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"
+    children = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(n)]
+    try:
+        yield
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+
+
 def test_a_child_that_left_something_running_is_not_waited_for(tmp_path: Path) -> None:
     with with_tool(tmp_path, "echo done; sleep 60 &") as host:
         begun = time.monotonic()
@@ -333,7 +381,9 @@ def test_a_call_that_we_broke_off_did_not_take_the_machine_down(tmp_path: Path) 
 
 LEAVES = """
 import os, sys, threading
+from probes.live._driver import unresponsive
 from probes.live_host import LiveHost
+from probes.parse import nvidia_smi_q
 host = LiveHost(environ={"PATH": os.environ["PATH"]})
 thread = threading.Thread(target=host.run, args=(["sleep", sys.argv[1]],), kwargs={"deadline": 60.0}, daemon=True)
 thread.start()

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from knowledge.observation import Observation, Status
 from probes.base import Context
@@ -166,9 +168,37 @@ def test_a_hanging_call_is_named_and_everything_else_is_there(waits: Waits) -> N
     ("scenario", "call"), [("hung_init", "nvmlInitWithFlags"), ("hung_all", "nvmlDeviceGetBoardPartNumber")]
 )
 def test_a_driver_that_answers_nobody_is_unresponsive(waits: Waits, scenario: str, call: str) -> None:
-    found = hung(waits, scenario, 3.0)
+    got = json.loads(waits[scenario, 3.0].result())
+    if scenario == "hung_init":
+        early = nvml_snapshot.parse(json.dumps(got), Context("-"))
+        assert of(early, "node.driver.state").status is Status.TIMEOUT, (
+            "eight GPUs without persistence mode take longer"
+        )
+        got["hung"][0]["seconds"] = 24.3
+    found = nvml_snapshot.parse(json.dumps(got), Context("-"))
     assert of(found, "node.driver.state").value == "unresponsive"
     assert of(found, "node.driver.hung_call").value == call
+    assert all(w["state"] == "S" and w["awake"] < 0.05 for w in got["hung"]), "the collector looked at its threads"
+
+
+@given(
+    device=st.sampled_from([None, 0]), seconds=st.floats(0, 60), awake=st.none() | st.floats(0, 1),
+    state=st.sampled_from(["R", "S", "D", None]),
+)  # fmt: skip
+def test_only_what_stands_still_for_long_hangs(
+    device: int | None, seconds: float, awake: float | None, state: str | None
+) -> None:
+    """The law of starvation: who is awake waits for a CPU, and nobody is accused."""
+    wait = {"device": device, "call": "nvmlX", "seconds": seconds, "state": state} | (
+        {} if awake is None else {"awake": awake}
+    )
+    calls = {"nvmlInitWithFlags": "NVML_SUCCESS"} if device is not None else {}
+    got = {"schema": "gpudiag/nvml/1", "host": "n1", "at_ns": 1, "calls": calls, "hung": [wait],
+           "devices": [] if device is None else [{"index": 0, "calls": {}}]}  # fmt: skip
+    told = of(nvml_snapshot.parse(json.dumps(got), Context("-")), "node.driver.state")
+    still = awake is None or awake < 0.05 or state == "D"
+    long = seconds >= (20 if device is None and state != "D" else 2)
+    assert (told.value == "unresponsive") is (still and long)
 
 
 def test_a_deadline_that_is_too_short_accuses_nobody(waits: Waits) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowledge.language import Text
-from knowledge.observation import Event, Observation, Scope, Status, node
+from knowledge.observation import Event, Observation, Scope, Source, Status, node
 from probes.bundle import BundleHost, write
 from probes.host import CallKind, Host, RecordingHost, ReplayHost, Reply
 from probes.live import Cost, ProbeRequest, ProbeSpec, ibstat, kernel_log, lspci, nvidia_smi, nvlink, probes
@@ -180,6 +180,43 @@ def test_a_probe_that_breaks_hides_no_other() -> None:
     assert broken.detail.startswith("the probe broke: KeyError: ")
     assert broken.detail.isprintable()
     assert one(broken, "node.gpu.count").status is Status.FAILED
+
+
+@pytest.mark.parametrize(
+    ("sibling", "status", "excerpt", "state"),
+    [
+        (
+            "system",
+            Status.TIMEOUT,
+            "nvmlInit: no answer in 24 s",
+            None,
+        ),  # the machine is starved: nothing is said of the driver
+        (
+            "system",
+            Status.TIMEOUT,
+            "no end after 25 s; process 7 cannot be killed (state D in nvidia_ioctl)",
+            "unresponsive",
+        ),
+        ("system", Status.OK, "nvmlInit: no answer in 24 s", "unresponsive"),
+        ("nvlink", Status.TIMEOUT, "nvmlInit: no answer in 24 s", "unresponsive"),  # it asks the same driver
+    ],
+)
+def test_a_hang_is_none_where_what_needs_no_gpu_was_late_too(
+    sibling: str, status: Status, excerpt: str, state: str | None
+) -> None:
+    hung = Observation(
+        "node.driver.state", node("n1"), "unresponsive", source=Source("nvml", "nvmlInit"), excerpt=excerpt
+    )
+    late = Observation("node.load.1m", node("n1"), None, status, Source("system", "x"))
+    late = late if status is Status.TIMEOUT else replace(late, value=1.0)
+    specs = [
+        replace(probe("nvml"), collect=lambda request, host: [hung]),
+        replace(probe(sibling), collect=lambda request, host: [late]),
+    ]
+    out = {r.probe: r for r in run(ReplayHost("n1"), specs)}["nvml"]
+    (told,) = out.observations
+    assert told.value == state
+    assert told.status is (Status.OK if state else Status.TIMEOUT)
 
 
 def test_our_own_stop_is_not_swallowed() -> None:
