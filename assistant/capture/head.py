@@ -13,7 +13,7 @@ from assistant.render.trace_units import share
 from knowledge.language import Text
 from knowledge.observation import Scope, Subject
 from knowledge.text import clean
-from probes.capture.manifest import mapping
+from probes.capture.manifest import mapping, rows, text
 from rules.engine import Grade
 from rules.model import Severity
 
@@ -31,6 +31,7 @@ _SURE = (Grade.CONFIRMED, Grade.PROBABLE)
 def head(seen: Seen, lang: str) -> Head:
     """The verdict of a capture, and who ended within it: that may be the news."""
     found = _head(seen, lang)
+    found = found._replace(text=found.text + _unknown_ranks(seen, lang))
     gone = [
         called(t, lang)
         for t, row in seen.targets
@@ -41,6 +42,18 @@ def head(seen: Seen, lang: str) -> Head:
     who = listed(gone[:_ENDED], lang) + (f" +{len(gone) - _ENDED}" if len(gone) > _ENDED else "")
     ended = Text(f" {who} ended during the capture.", f"{who} 在采集期间退出。").in_(lang)
     return found._replace(text=found.text + ended)
+
+
+def _unknown_ranks(seen: Seen, lang: str) -> str:
+    """That all ranks were asked for and which of them were captured is not sure: one process may stand for a job of many."""
+    asked = "--all-ranks" in str(seen.document.get("line") or "")
+    notes = [clean(text(n).in_(lang)).rstrip(".。") for _, row in seen.targets for n in rows(row.get("notes"))]
+    if not asked or (len(seen.targets) > 1 and not notes):
+        return ""
+    n = len(seen.targets)
+    why = f": {notes[0]}" if notes else ""
+    return Text(f" Of all ranks {n} {'was' if n == 1 else 'were'} captured{why}. Others may stand elsewhere.",
+                f"要求采集全部 rank，实际采集到 {n} 个{why}。其他 rank 可能处于不同状态。").in_(lang)  # fmt: skip
 
 
 def _head(seen: Seen, lang: str) -> Head:
@@ -148,7 +161,10 @@ def _hung(seen: Seen, lang: str) -> str:
         who, where = _rank(seen, job, "job.hung.rank", lang), _text(seen, "job.hung.function", job)
         waiting, what = seen.of("job.hung.ranks_waiting", job), _text(seen, "job.hung.collective", job)
         absent = seen.of("job.hung.absent", job)
-        if not who and isinstance(absent, tuple) and absent:
+        if (
+            isinstance(absent, tuple) and absent
+        ):  # a rank that has gone is waited for by those that stand, whoever stands worst
+            where = ""
             who = Text(
                 f"rank {', '.join(map(clean, absent[:4]))} (which is not there)",
                 f"rank {'、'.join(map(clean, absent[:4]))}（不存在）",

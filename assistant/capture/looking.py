@@ -16,7 +16,6 @@ from knowledge.errors import GpudiagError
 from knowledge.observation import Observation, Scope, Status, Subject
 from knowledge.text import clean
 from probes.capture import manifest
-from rules.model import Severity
 
 if TYPE_CHECKING:
     from assistant.config import Settings
@@ -72,11 +71,11 @@ class Seen:
     def groups(self) -> list[list[Finding]]:
         """What was found about those that were captured: each group the same finding on several subjects.
 
-        Those that explain most first; what is merely good to know stands behind what is wrong.
+        What is graver first, of the grave those that explain most; what is merely good to know stands behind.
         """
         ours = self._ours()
         found = [g for g in ranked(self.diagnosis, len(self.targets)) if any(f.id in ours for f in g)]
-        return sorted(found, key=lambda g: g[0].severity is Severity.INFO)
+        return sorted(found, key=lambda g: -g[0].severity.rank)
 
     @property
     def elsewhere(self) -> list[list[Finding]]:

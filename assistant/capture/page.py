@@ -273,7 +273,11 @@ def _paid(found: Mapping[str, Any], lang: str) -> list[str]:
     if mapping(found.get("after")).get("alive") is False:
         said.append(Text("it ended", "已退出"))
     elif not found.get("worries"):
-        said.append(Text("left as it was found: running, untraced", "已恢复原状：运行中、未被跟踪"))
+        stands = mapping(found.get("after")).get("state") in ("T", "t")
+        traced = bool(mapping(found.get("after")).get("tracer"))
+        state = Text("stopped" if stands else "running", "已停止" if stands else "运行中")
+        by = Text("traced as before" if traced else "untraced", "仍被跟踪" if traced else "未被跟踪")
+        said.append(Text(f"left as it was found: {state.en}, {by.en}", f"已恢复原状：{state.zh}、{by.zh}"))
     return [t.in_(lang) for t in said]
 
 
@@ -285,6 +289,11 @@ def _of_whom(seen: Seen, told: str, names: Sequence[str], lang: str) -> str:
 def _notes(seen: Seen, lang: str) -> list[Part]:
     """What happened on the way, and what of the inputs could not be used."""
     said = [manifest.text(n).in_(lang) for n in rows(seen.document.get("notes"))]
+    said += [
+        f"{called(t, lang)}{colon(lang)}{manifest.text(n).in_(lang)}"
+        for t, row in seen.targets
+        for n in rows(row.get("notes"))
+    ]
     said += [clean(n) for n in seen.diagnosis.notes]
     shown = tuple(map(clean, dict.fromkeys(t for t in said if t)))
     return [Heading(word("notes", lang)), Items(shown)] if shown else []

@@ -144,7 +144,8 @@ def _hung(say: _Say, verdict: JobStanding, flight: Flight, *, named: bool) -> No
         )
     _guilty(say, job, verdict, flight)
     if verdict.waiting:
-        say.put("job.hung.ranks_waiting", job, len(verdict.waiting), f"ranks {_ranks(verdict.waiting)}")
+        others = [s for s in verdict.waiting if s is not verdict.guilty]
+        say.put("job.hung.ranks_waiting", job, len(others), f"ranks {_ranks(others)}")
         differ = verdict.desync or (stuck is not None and stuck.mismatch == "collective")
         say.put("job.hung.desync", job, differ, _places(verdict.waiting))
     if verdict.collective:
