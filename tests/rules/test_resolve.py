@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from knowledge.language import Text
 from knowledge.observation import Clock, Observation, Scope, Subject
-from rules.model import ActionSpec, Bucket, Rule
-from rules.resolve import BURST, Advice, Case, advise, fill
+from rules.loader import load
+from rules.model import ActionSpec, Bucket, Rule, Severity, Usable
+from rules.resolve import BURST, Advice, Case, advise, buckets, fill
 from tests.cases import each
 from tests.rules.lab import GPU, GPUS, HERE, MINUTE, bang, base, rule, seen
 
@@ -187,3 +188,16 @@ def test_the_fields_of_a_case_are_not_changed_by_advice() -> None:
     a_case = case(48, [xid(48), xid(63)])
     assert advise(a_case) == advise(a_case)
     assert HERE.id == "n1"
+
+
+PROGRAM = {Bucket.FIX_CODE, Bucket.TUNE_JOB, Bucket.RESTART_APP, Bucket.CHANGE_SETTING}
+
+
+def test_an_error_leaves_a_node_usable_only_where_a_program_or_a_setting_is_to_blame() -> None:
+    """`usable` is about the machine: what a program did to itself says nothing against it; whoever is merely to watch or to ask does."""
+    for r in load().rules:
+        bucket = r.action.bucket
+        if r.severity.rank < Severity.ERROR.rank or bucket is None or r.action.resolve:
+            continue
+        usable = r.action.usable or buckets()[bucket].usable
+        assert usable is not Usable.YES or bucket in PROGRAM, r.id
