@@ -408,6 +408,8 @@ def _headline(
         Usable.NO: f"请勿使用{_until(until)}。",
         Usable.UNKNOWN: less.zh if less else "是否可用尚不清楚。",
     }[usable]
+    if usable is Usable.UNKNOWN and all(f.past for f in (*bad, *graver)):
+        tail_en, tail_zh = "Confirm that before it takes work again.", "重新接收任务前请先确认。"
     others = len(bad) - len(same)
     if traced.only(bad):
         tail_en, tail_zh = traced.tail(same).en, traced.tail(same).zh

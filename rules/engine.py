@@ -22,6 +22,7 @@ from knowledge.text import excerpt
 from rules.condition import EventLeaf, facts_of
 from rules.evaluate import evaluate
 from rules.factbase import FactBase
+from rules.life import Life, age, before, life_of, speaks
 from rules.model import FACT, Bucket, Effect, Explains, Rule, Rules, RuleStatus, Severity, Usable, facts_named
 from rules.proof import Missing, Proof, Truth, conjunction, deciding, evidence, leaf_proofs
 from rules.resolve import Advice, Case, advise, buckets
@@ -81,6 +82,13 @@ class Finding:
     behind: bool = False  # a finding that counts explains all of it: that one leads
     impact: Impact | None = None
     ending: Text = NO_TEXT  # the rule's `names` with its facts filled in; empty when one of them is not known
+    life: Life | None = None  # what ended it, or what it came back after
+    age: Text = NO_TEXT  # how long ago it was when its log ended, where that is long
+
+    @property
+    def past(self) -> bool:
+        """Whether something has cured it since: it is to be confirmed, and forbids nothing by itself."""
+        return self.life is not None and not self.life.again
 
     @property
     def counts(self) -> bool:
@@ -89,7 +97,10 @@ class Finding:
         That a cause is known mends nothing, so more evidence never makes an answer milder; only what has ended with its
         cause (a preempted job's ranks that failed) is over.
         """
-        sure = self.grade in (Grade.CONFIRMED, Grade.PROBABLE)
+        # A grave event has happened: that what could confirm it says otherwise takes nothing back, unless that look is
+        # the later one, and then it is past.
+        happened = bool(self.events) and (self.past or self.severity.rank >= Severity.ERROR.rank)
+        sure = self.grade in (Grade.CONFIRMED, Grade.PROBABLE) or (self.grade is Grade.POSSIBLE and happened)
         return sure and self.severity is not Severity.INFO and not self.ended
 
     @property
@@ -100,11 +111,11 @@ class Finding:
 
     @property
     def title(self) -> Text:
-        """The rule's title with {code} and event fields filled in, and what the rule `names`."""
-        title = self._filled
-        if not self.ending:
-            return title
-        return Text(f"{title.en}: {self.ending.en}", f"{title.in_('zh')}：{self.ending.in_('zh')}")
+        """The rule's title with {code} and event fields filled in, what the rule `names`, and what became of it."""
+        title, became = self._filled, self.life.words if self.life is not None else self.age
+        if self.ending:
+            title = Text(f"{title.en}: {self.ending.en}", f"{title.in_('zh')}：{self.ending.in_('zh')}")
+        return Text(f"{title.en}{became.en}", f"{title.in_('zh')}{became.zh}") if became else title
 
     @property
     def _filled(self) -> Text:
@@ -217,14 +228,21 @@ def _findings(rule: Rule, subject: Subject, proof: Proof, facts: FactBase) -> li
         own = {id(o) for o in group}
         others = [o for o in seen.observations if id(o) in own or id(o) not in elsewhere]
         others += [o for o in shown if id(o) not in {id(x) for x in others}]
-        advice = advise(Case(rule, subject, group, facts))
+        case = Case(rule, subject, group, facts)
+        advice = advise(case)
+        severity = severity_of(rule, group, advice)
+        doubts = _doubts(confirms) if grade is Grade.POSSIBLE else []
+        held = grade is not Grade.RULED_OUT
+        life = life_of(case, advice.bucket, _states(proof, confirms, advice), doubts) if held else None
+        if life is not None:
+            severity, advice = life.severity(severity), life.advice(advice, case)
         name = f"{rule.id}:{key}" if key else rule.id
         out.append(
             Finding(
                 f"{name}@{_place(subject)}",
                 rule,
                 subject,
-                severity_of(rule, group, advice),
+                severity,
                 grade,
                 proof,
                 tuple(group),
@@ -234,9 +252,26 @@ def _findings(rule: Rule, subject: Subject, proof: Proof, facts: FactBase) -> li
                 _xid(rule, group, key),
                 impact=impact,
                 ending=ending,
+                life=life,
+                age=age(group, facts) if held and severity is not Severity.INFO else NO_TEXT,
             )
         )
     return out
+
+
+def _doubts(confirms: Iterable[Proof]) -> list[Observation]:
+    """What was looked at to confirm a finding, and does not."""
+    return [o for c in confirms for p in leaf_proofs(c) if p.truth is Truth.FALSE for o in p.observations]
+
+
+def _states(proof: Proof, confirms: Sequence[Proof], advice: Advice) -> list[Observation]:
+    """What speaks for a finding beside the events that it is about: states, and whatever confirms it."""
+    true = [p for p in deciding(proof) if not isinstance(p.leaf, EventLeaf)]
+    for confirm in confirms:
+        if confirm.truth is Truth.TRUE:
+            true += [p for p in deciding(confirm) if not (isinstance(p.leaf, EventLeaf) and p.leaf.negated)]
+    seen = [o for p in true if p.truth is Truth.TRUE for o in p.observations]
+    return [o for o in (*seen, *advice.because) if speaks(o)]
 
 
 def _ending(rule: Rule, subject: Subject, facts: FactBase) -> Text:
@@ -369,7 +404,7 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
     ordered = sorted(findings, key=_causal_order)
     reachable = _Reachable(ordered)
     for cause in ordered:
-        if cause.grade is Grade.POSSIBLE:
+        if cause.grade is Grade.POSSIBLE and not cause.past:
             continue
         times = moments(cause)
         for effect in reachable.by(cause):
@@ -379,7 +414,7 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
             if link is None:
                 continue
             reach, within, becomes = link
-            hit = covers(times, effect, within)
+            hit = _lasting(cause, effect, covers(times, effect, within))
             if hit is None:
                 continue
             if reach == "unknown" or not accounts_for(cause, effect):
@@ -412,6 +447,17 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
         replace(f, behind=True) if f.role is Role.SYMPTOM and not counting.isdisjoint(f.explained_by) else f
         for f in out
     ]
+
+
+def _lasting(cause: Finding, effect: Finding, hit: set[int] | None) -> set[int] | None:
+    """Of the effect's events that the cause can have led to those that are not later than what ended the cause.
+
+    What holds now has no cause that is over.
+    """
+    if cause.life is None or cause.life.again or hit is None:
+        return hit
+    cure = cause.life.cure
+    return {i for i in hit if not before(cure, effect.events[i])} or None
 
 
 def accounts_for(cause: Finding, effect: Finding) -> bool:

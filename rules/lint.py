@@ -124,6 +124,7 @@ def _rule_faults(
     yield from _fields(rule, vocab)
     for condition in (rule.when, *rule.confirms, *rule.excludes):
         yield from _constant(condition)
+    yield from _life(rule)
     for key in rule.applies:
         if key not in _APPLIES:
             yield _Found(("applies", key), f"nothing looks at {key!r}", nearest_hint(key, _APPLIES))
@@ -199,6 +200,25 @@ def _action(rule: Rule, runbooks: Collection[str]) -> Iterator[_Found]:
         yield _Found(("action",), "a risky action or a severity of error and above needs a runbook", needs=needs)
     if book and book not in runbooks:
         yield _Found(runbook, f"no runbook {book!r}", nearest_hint(book, runbooks))
+
+
+def _life(rule: Rule) -> Iterator[_Found]:
+    """What ends a grave fault that events tell of has to be said, by its action or by the rule: else it would never be over."""
+    if (rule.uncured.en and not rule.uncured.zh) or (rule.action.again.en and not rule.action.again.zh):
+        key = ("uncured",) if rule.uncured.en and not rule.uncured.zh else ("action", "again")
+        yield _Found(key, f"{key[-1]} has no Chinese", needs=((*key, "zh"),))
+    if rule.uncured and rule.cured_by:
+        yield _Found(("uncured",), "says why nothing ends it, beside what ends it", needs=(("cured_by",), ("uncured",)))
+    if rule.cured_by is not None:
+        if not rule.cured_by and not rule.uncured:
+            yield _Found(("cured_by",), "nothing ends it, and no word why", "add uncured: {en: ..., zh: ...}", (("uncured",),))
+        return
+    events = any(isinstance(leaf, EventLeaf) and not leaf.negated for leaf in leaves(rule.when))
+    bucket = rule.action.bucket if not rule.action.resolve else None  # a resolver's word tells
+    if events and rule.severity in _SERIOUS and bucket is not None and buckets()[bucket].cured_by is None:
+        hint = "cured_by: [reset, reload, reboot, replace], or cured_by: [] with uncured: {en: ..., zh: ...}"
+        needs = (("cured_by",), ("severity",), ("action", "bucket"))
+        yield _Found(("action",), f"{bucket} does not say what ends the fault", hint, needs)
 
 
 def _fields(rule: Rule, vocab: Vocabulary) -> Iterator[_Found]:

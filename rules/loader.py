@@ -27,6 +27,7 @@ from rules.condition import Path as DataPath
 from rules.model import (
     ActionSpec,
     Bucket,
+    Cure,
     Effect,
     Explains,
     ImpactSpec,
@@ -323,6 +324,8 @@ def _assemble(
         impact=_impact(data.get("impact")), shows=tuple(data.get("shows", ())),
         names=Text.of(data.get("names")),
         severity_from=data.get("severity_from", ""), xid=data.get("xid"), action=_action(data["action"]),
+        cured_by=None if data.get("cured_by") is None else tuple(Cure(c) for c in data["cured_by"]),
+        uncured=Text.of(data.get("uncured")),
         false_positives=Text.of(data.get("false_positives")), references=tuple(data.get("references", ())),
         tests=tuple(_test(t) for t in data.get("tests", ())),
     )  # fmt: skip
@@ -397,6 +400,7 @@ def _action(a: Mapping[str, Any]) -> ActionSpec:
         risk=Risk(a["risk"]) if a.get("risk") else None,
         runbook=a.get("runbook", ""),
         then=tuple(Text.of(t) for t in a.get("then", ())),
+        again=Text.of(a.get("again")),
         usable=Usable(a["usable"]) if a.get("usable") else None,
         until=Text.of(a.get("until")),
     )

@@ -134,6 +134,15 @@ class Effect(StrEnum):
     ENDS = "ends"  # there is nothing left of it to care about
 
 
+class Cure(StrEnum):
+    """What ends a fault."""
+
+    RESET = "reset"  # of the GPU
+    RELOAD = "reload"  # of the driver
+    REBOOT = "reboot"  # of the node
+    REPLACE = "replace"  # of the part; no log tells of it
+
+
 @dataclass(frozen=True, slots=True)
 class Explains:
     """This rule's finding can be the cause of another's."""
@@ -168,6 +177,7 @@ class ActionSpec:
     risk: Risk | None = None
     runbook: str = ""
     then: tuple[Text, ...] = ()
+    again: Text = NO_TEXT  # what to do when it is seen again after what should have cured it; else what the bucket says
     usable: Usable | None = None
     until: Text = NO_TEXT  # when `usable` is not_yet: reads after "Not usable until"
 
@@ -218,6 +228,8 @@ class Rule:
     split_by: str = ""  # event field: one finding for each of its values
     severity_from: str = ""  # event field that holds the severity
     xid: int | None = None  # the XID this rule is about; split_by: code fills it in otherwise
+    cured_by: tuple[Cure, ...] | None = None  # what ends it; None: what its action says (`cured_by` of the bucket)
+    uncured: Text = NO_TEXT  # why nothing that a log tells ends it
     action: ActionSpec = field(default_factory=ActionSpec)
     false_positives: Text = NO_TEXT
     references: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ from knowledge.identity import TOOL_NUMBERS
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject
 from rules.factbase import FactBase
-from rules.model import ActionSpec, Bucket, Risk, Rule, Usable
+from rules.model import ActionSpec, Bucket, Cure, Risk, Rule, Usable
 
 BURST = 180 * 10**9  # ns of silence that ends a burst (NVIDIA Fleet Intelligence, "XID Bursts")
 STICKY = 3 * 3600 * 10**9  # ns for which a fault of the GPU itself stands (NVSentinel, sticky XIDs)
@@ -73,6 +73,7 @@ class BucketInfo:
     usable: Usable
     strength: int
     runbook: str
+    cured_by: tuple[Cure, ...] | None  # None: the word does not tell
 
 
 @cache
@@ -84,6 +85,7 @@ def buckets() -> Mapping[Bucket, BucketInfo]:
         Bucket(d["name"]): BucketInfo(
             Bucket(d["name"]), Text.of(d["text"]), Text.of(d.get("until")), d.get("command", ""),
             Risk(d["risk"]), Usable(d["usable"]), d["strength"], d.get("runbook", ""),
+            None if d.get("cured_by") is None else tuple(Cure(c) for c in d["cured_by"]),
         )
         for d in shard("buckets")
     }  # fmt: skip

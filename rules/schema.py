@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from knowledge.observation import Scope
 from knowledge.schema import Strict
 from knowledge.units import parse_duration
-from rules.model import Bucket, Effect, Risk, RuleStatus, Severity, Usable
+from rules.model import Bucket, Cure, Effect, Risk, RuleStatus, Severity, Usable
 
 
 class Words(Strict):
@@ -63,6 +63,7 @@ class ActionFile(Strict):
     risk: Risk | None = Field(default=None, strict=False)
     runbook: str = ""
     then: list[Words] = []
+    again: Words | None = None
     usable: Usable | None = Field(default=None, strict=False)
     until: Words | None = None
 
@@ -108,11 +109,18 @@ class RuleFile(Strict):
     shows: list[str] = []
     split_by: str = ""
     xid: int | None = None
+    cured_by: list[Cure] | None = Field(default=None, strict=False)
+    uncured: Words | None = None
     action: ActionFile
     why: Words
     false_positives: Words | None = None
     references: list[str] = []
     tests: list[TestFile] = []
+
+    @field_validator("cured_by", mode="before")
+    @classmethod
+    def _cures(cls, raw: Any) -> Any:
+        return [Cure(word) for word in raw] if isinstance(raw, list) else raw
 
 
 class SiteEntry(Strict):

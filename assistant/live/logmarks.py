@@ -178,7 +178,8 @@ LABELS: Mapping[str, tuple[str, str]] = {
     "gsp_crash": ("GSP crash", "GSP 崩溃"), "gsp_heartbeat_timeout": ("GSP silent", "GSP 无心跳"),
     "gsp_rpc_timeout": ("GSP timeout", "GSP 超时"), "pmu_halted": ("PMU halted", "PMU 停止"),
     "nvidia_assertion": ("driver assertion", "驱动断言"), "nvlink_driver_message": ("NVLink", "NVLink"),
-    "driver_load_failed": ("driver load", "驱动加载失败"), "driver_library_mismatch": ("driver mismatch", "驱动不匹配"),
+    "driver_load_failed": ("driver load", "驱动加载失败"), "driver_loaded": ("driver loaded", "驱动加载"),
+    "gpu_reset": ("GPU reset", "GPU 复位"), "driver_library_mismatch": ("driver mismatch", "驱动不匹配"),
     "peermem_invalid_context": ("peermem", "peermem"),
     # drivers of other makers
     "amdgpu_bad_pages": ("amdgpu pages", "amdgpu 坏页"), "amdgpu_fault": ("amdgpu fault", "amdgpu 故障"),

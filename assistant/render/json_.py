@@ -116,6 +116,7 @@ class _Writer:
             "told": f.told,
             "role": str(f.role),
             "xid": f.xid,
+            "life": self.life(f),
             "first": stamp(first, clock) if clock else None,
             "last": stamp(last, clock) if clock else None,
             "count": len(f.events),
@@ -139,6 +140,16 @@ class _Writer:
             "missing": [self.missing(m) for m in f.missing],
             "proof": self.proof(f.proof),
         }
+
+    def life(self, f: Finding) -> dict[str, Any] | None:
+        """What ended the fault, or what it came back after; null when nothing of the kind is known."""
+        if f.life is None:
+            return None
+        cure, quiet = f.life.cure, f.life.quiet
+        return {
+            "state": "again" if f.life.again else "past", "by": str(f.life.kind) if f.life.kind else "look",
+            "at": stamp(cure.at, cure.clock), "quiet_s": quiet // 10**9 if quiet is not None else None,
+        }  # fmt: skip
 
     def impact(self, f: Finding) -> dict[str, Any] | None:
         """How much time the finding explains; null when nobody knows."""

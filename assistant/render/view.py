@@ -343,7 +343,11 @@ class Builder:
 
         The quiet ones only when there is nothing else, or when the verdict's is one.
         """
-        sure = [g for g in groups if g[0].grade is not Grade.POSSIBLE and g[0].severity is not Severity.INFO]
+        sure = [
+            g
+            for g in groups
+            if g[0].counts or (g[0].grade is not Grade.POSSIBLE and g[0].severity is not Severity.INFO)
+        ]
         loud = [g for g in sure if g[0].advice.bucket not in _QUIET]
         merged: dict[object, list[Finding]] = {}
         for g in loud if loud and loud[0] is sure[0] else [*sure[:1], *(loud or sure[1:])]:

@@ -17,9 +17,12 @@ _CANNOT = frozenset({Status.FAILED, Status.TIMEOUT, Status.DENIED})
 
 
 def sightings(diagnosis: Diagnosis, boot: str = "") -> list[Sighting]:
-    """The findings that are worth an alert: they count, and no other of them explains them. `boot` is the machine's now."""
+    """The findings that are worth an alert: they count, are not past, and no other of them explains them.
+
+    `boot` is the machine's now.
+    """
     titles = {f.id: f.title.en for f in diagnosis.findings}
-    return [_sighting(f, titles, boot) for f in bad_roots(diagnosis.findings)]
+    return [_sighting(f, titles, boot) for f in bad_roots(diagnosis.findings) if not f.past]
 
 
 def _sighting(f: Finding, titles: Mapping[str, str], boot: str) -> Sighting:
@@ -72,7 +75,7 @@ def blind(book: Book, diagnosis: Diagnosis, boot: str = "", now: int = 0, policy
     """
     facts = diagnosis.facts
     answered = {(k.fact, str(k.inner.subject)) for k in facts.observations if k.inner.status.answered}
-    there = {_about(f.subject) + "|" + f.rule.id for f in diagnosis.findings}
+    there = {_about(f.subject) + "|" + f.rule.id for f in diagnosis.findings if not f.past}
     undecided = {(u.rule.id, str(u.subject)) for u in diagnosis.undecided}
     log = any(k.fact == LOG and k.inner.status is Status.OK for k in facts.observations)
     reach = _reach(k.inner for k in facts.observations)

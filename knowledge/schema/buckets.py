@@ -17,5 +17,6 @@ class Entry(Strict):
     risk: Literal["safe", "disruptive", "destructive"]
     usable: Literal["yes", "not_yet", "no"]
     strength: int
+    cured_by: list[Literal["reset", "reload", "reboot", "replace"]] | None = None
     runbook: str = ""
     source: str

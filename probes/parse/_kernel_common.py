@@ -24,6 +24,8 @@ _NAMES_GPU = (
 )
 # NVRM: GPU5 _kgspRpcRecvPoll: ...       ... waiting for RPC response from GPU4 GSP!
 _INSTANCE = r"\bGPU(\d{1,3})\b"
+# NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023
+LOADING = r"NVRM: loading NVIDIA UNIX .{0,60}?Kernel Module .{0,40}?(\d{2,4}\.\d{1,4}(?:\.\d{1,3})?)\b"
 # Words that make a mention of a message a command about it.
 _COMMAND = re.compile(r"\b(?:[efz]?grep|rg|awk|sed|echo|printf|logger)\b|\bCOMMAND=")
 # What stands ahead of a message that somebody writes about: a comment, source code, an example in prose.
@@ -50,10 +52,16 @@ def rx(pattern: str) -> re.Pattern[str]:
 
 
 class Reading:
-    """One log being read: its entries, the GPUs that it names, and the observations so far."""
+    """One log being read: its entries, the GPUs that it names, and the observations so far.
 
-    def __init__(self, entries: Sequence[Entry], context: Context, probe: str, revision: int) -> None:
+    `backwards`: its lines do not stand in the order of their times: ``journalctl -r`` on the boot clock, pstore.
+    """
+
+    def __init__(
+        self, entries: Sequence[Entry], context: Context, probe: str, revision: int, backwards: bool = False,
+    ) -> None:  # fmt: skip
         self.entries = entries
+        self.backwards = backwards
         self.context = context
         self.probe = probe
         self.revision = revision

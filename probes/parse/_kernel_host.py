@@ -1,4 +1,4 @@
-"""The host in the kernel log: memory and CPU errors, crashes, stalls, storage, power, boots."""
+"""The host in the kernel log: memory and CPU errors, crashes, stalls, storage, power."""
 
 from __future__ import annotations
 
@@ -69,8 +69,6 @@ _POWER = (
     r"AC lost|IPMI Watchdog.{0,60}(?:timeout|expired)|[Ww]atchdog2.{0,60}(?:[Pp]ower cycle|[Hh]ard reset|[Tt]imer expired)"
 )
 _POWER_TAGS = ("ipmievd", "ipmiseld", "ipmi-sel", "systemd-logind", "apcupsd", "acpid", "bmc")
-# Linux version 5.15.0-112-generic (buildd@lcy02) (gcc ...) #122-Ubuntu SMP ...
-_VERSION = r"Linux version (\S{1,120})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,6 @@ _RULES = (
     _Rule("cpu_throttled", "above threshold", _THROTTLE,
           lambda m: {"cpu": int(m[1]), "level": m[2].lower(), "count": number(m[3])}),
     _Rule("power_event", "critical temperature", _CRITICAL, lambda _: {"source": "thermal"}),
-    _Rule("boot", "Linux version", _VERSION, lambda m: {"version": m[1]}),
 )  # fmt: skip
 
 
@@ -128,7 +125,7 @@ def read(reading: Reading) -> None:
             if rule.hint not in entry.message:
                 continue
             found = rx(rule.pattern).search(entry.message)
-            if found and _says(entry, found.start()) and not (rule.fact == "boot" and found.start()):
+            if found and _says(entry, found.start()):
                 _one(reading, entry, rule, found)
                 break
     _summaries(reading)
@@ -165,8 +162,7 @@ def _one(reading: Reading, entry: Entry, rule: _Rule, found: re.Match[str]) -> N
         subject = Subject(Scope.PROCESS, str(fields["pid"]), reading.node(entry))
     else:
         subject = reading.node(entry)
-    if rule.fact not in ("boot",):
-        fields["text"] = body(entry.message)
+    fields["text"] = body(entry.message)
     reading.event(rule.fact, subject, entry, fields)
 
 

@@ -46,6 +46,8 @@ class Entry:
     host: str = ""
     tag: str = ""  # program name, for a daemon
     indented: bool = False
+    uptime: int | None = None  # ns since the boot, where the line tells them beside the time of a wall clock
+    boot_id: str = ""  # of the journal
     at: int | None = None  # settled time, ns of `clock`
     clock: Clock = Clock.NONE
 
@@ -53,6 +55,12 @@ class Entry:
     def boots(self) -> bool:
         """True for a line that opens a boot."""
         return self.message.startswith(BOOT_MARKS) and self.kind in (Kind.KERNEL, Kind.BARE)
+
+    @property
+    def ticks(self) -> int | None:
+        """ns since the boot, however the line tells them."""
+        told = self.stamp
+        return told.value if told is not None and told.clock is Clock.BOOT and not told.delta else self.uptime
 
 
 BOOT_MARKS = ("Linux version ", "-- Boot ", "-- Reboot --")
@@ -258,7 +266,12 @@ def _from_journal(number: int, raw: str, data: Mapping[str, Any]) -> Iterator[En
     for part in message.splitlines() or [""]:
         text = clean(part)
         kind = Kind.KERNEL if kernel else Kind.DAEMON
-        yield Entry(number, raw, _strip_seconds(text) if kernel else text, kind, stamp, host, "" if kernel else tag)
+        entry = Entry(
+            number, raw, text, kind, stamp, host, "" if kernel else tag, boot_id=str(data.get("_BOOT_ID") or "")
+        )
+        ticks = str(data.get("_SOURCE_MONOTONIC_TIMESTAMP") or "")
+        entry.uptime = int(ticks) * 1000 if ticks.isdecimal() and len(ticks) <= 16 else None
+        yield _said(entry, text) if kernel else entry
 
 
 def _json_stamp(data: Mapping[str, Any]) -> Stamp | None:
@@ -335,9 +348,8 @@ def _rfc5424(entry: Entry, found: re.Match[str], kernel: bool) -> Entry:
     tag = "" if found["tag"] == "-" else found["tag"]
     host = "" if found["host"] == "-" else found["host"]
     kernel = kernel or tag == "kernel"
-    message = _strip_seconds(found["msg"]) if kernel else found["msg"]
-    kind = Kind.KERNEL if kernel else Kind.DAEMON
-    return _with(entry, message=message, kind=kind, stamp=stamp, host=host, tag="" if kernel else tag)
+    entry = _with(entry, kind=Kind.KERNEL if kernel else Kind.DAEMON, stamp=stamp, host=host, tag="" if kernel else tag)
+    return _said(entry, found["msg"]) if kernel else _with(entry, message=found["msg"])
 
 
 def _talos(entry: Entry, found: re.Match[str]) -> Entry:
@@ -393,7 +405,7 @@ def _timed(entry: Entry, body: str, kernel: bool, nested: bool) -> Entry:
     if found := _UNIX.match(body):
         return _tagged(entry, body[found.end() :], Stamp(Clock.REALTIME, seconds(found[1])), kernel)
     if body.startswith("kernel: "):
-        return _with(entry, kind=Kind.KERNEL, message=_strip_seconds(body[8:]))
+        return _said(_with(entry, kind=Kind.KERNEL), body[8:])
     if _HOST_TAG.match(body):
         return _tagged(entry, body, None, kernel)
     if not nested and (found := _PARALLEL.match(body)):
@@ -425,12 +437,12 @@ def _tagged(entry: Entry, body: str, stamp: Stamp | None, kernel: bool) -> Entry
     entry = _with(entry, stamp=stamp)
     found = _TAG.match(body)
     if not found:
-        if inner := _SECONDS.match(body):
-            return _with(entry, message=body[inner.end() :], kind=Kind.KERNEL)
+        if _SECONDS.match(body):
+            return _said(_with(entry, kind=Kind.KERNEL), body)
         return _with(entry, message=body, kind=Kind.KERNEL if kernel else Kind.QUOTE)
     host, tag, rest = found["host"] or "", found["tag"], body[found.end() :]
     if tag == "kernel":
-        return _with(entry, message=_strip_seconds(rest), kind=Kind.KERNEL, host=host)
+        return _said(_with(entry, kind=Kind.KERNEL, host=host), rest)
     if not found["pid"] and _DRIVER_TAG.fullmatch(tag):
         return _with(entry, message=body[found.start("tag") :], kind=Kind.KERNEL, host=host)
     if kernel:
@@ -438,6 +450,7 @@ def _tagged(entry: Entry, body: str, stamp: Stamp | None, kernel: bool) -> Entry
     return _with(entry, message=rest, kind=Kind.DAEMON, host=host, tag=tag)
 
 
-def _strip_seconds(text: str) -> str:
+def _said(entry: Entry, text: str) -> Entry:
+    """The entry of a line of the kernel behind whose time `text` stands: perhaps the seconds since the boot, then the message."""
     found = _SECONDS.match(text)
-    return text[found.end() :] if found else text
+    return _with(entry, message=text[found.end() :], uptime=seconds(found[1])) if found else _with(entry, message=text)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from knowledge.identity import normalise_pci
 from knowledge.observation import Scope, Status, Subject, gpu
-from probes.parse._kernel_common import Reading, body, is_command, number, rx
+from probes.parse._kernel_common import LOADING, Reading, body, is_command, number, rx
 from probes.parse._kernel_shape import Entry, Kind
 
 # A redacted address ("0000:..:00", "...") is still the address of some GPU.
@@ -41,8 +41,6 @@ _UUID = r"NVRM: GPU at (?:PCI:)?([0-9a-fA-F:.]{7,18}): (GPU-[0-9a-fA-F]{8}(?:-[0
 # NVRM: GPU Board Serial Number: 1653723052734      NVRM: GPU 0000:91:00.0: GPU serial number is 1653723052734.
 _BOARD = r"NVRM: GPU Board Serial Number: ?(\w{1,32})"
 _SERIAL = r"NVRM: GPU ([0-9a-fA-F:.]{7,18}): GPU serial number is (\w{1,32})"
-# NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023
-_VERSION = r"NVRM: loading NVIDIA UNIX .{0,60}?Kernel Module .{0,40}?(\d{2,4}\.\d{1,4}(?:\.\d{1,3})?)\b"
 # XidCriticalError: Xid=69 on Device=GPU-7540a9b3-eeb9-1214-1526-f93c9ea826a8, the device will go unhealthy.
 _REPORTED = (
     r"XidCriticalError: Xid=(\d{1,4}) on Device=(GPU-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){0,3}(?:-[0-9a-fA-F]{12})?)\b"
@@ -230,5 +228,5 @@ def _identity(reading: Reading) -> None:
             once("gpu.serial", reading.gpu(entry, found[1]), entry, found[2])
         elif (found := rx(_BOARD).search(message)) and located and index - located[0] <= 2:
             once("gpu.serial", reading.gpu(entry, located[1]), entry, found[1])
-        elif found := rx(_VERSION).search(message):
+        elif found := rx(LOADING).search(message):
             once("node.driver.version", reading.node(entry), entry, found[1])

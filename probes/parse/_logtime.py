@@ -19,22 +19,34 @@ from knowledge.observation import Clock
 SECOND = 10**9
 DAY = 86_400 * SECOND
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-# The first letters of month names in the languages that syslog and `dmesg -T` are seen in.
-_MONTHS = (
-    "jan ene gen janv janvier januar january ian led oca янв січ tammi sty ιαν",
-    "feb fev févr fév fevr febr februar february úno şub фев лют helmi lut φεβ",
-    "mar mär mrz märz mars mrt march mär. bře мар бер maalis márc μαρ març",
-    "apr abr avr avril april dub nis апр кві huhti kwi ápr απρ",
-    "may mai mag maj mei kvě май мая тра touko máj μαϊ",
-    "jun giu juin june juni iun čen haz июн чер kesä cze jún ιουν",
-    "jul lug juil juillet july juli iul čec tem июл лип heinä lip júl ιουλ",
-    "aug ago août aout august srp ağu авг сер elo sie αυγ",
-    "sep set sept september zář eyl сен вер syys wrz szept σεπ",
-    "oct okt ott out october oktober říj eki окт жов loka paź οκτ",
-    "nov november lis kas ноя marras νοε",
-    "dec dic dez déc december dezember des dis diċ pro ara дек гру joulu gru δεκ",
+# Abbreviated month names of the languages that syslog, journalctl and `dmesg -T` are seen in: `abmon` and `ab_alt_mon` of
+# glibc's locales, each with what begins with it. Where two languages use one word for different months the commoner one
+# has it: Croatian lip, srp and lis are read as Polish lip (July), Czech srp (August) and Polish lis (November).
+MONTHS = (
+    "jan ene gen janv janvier januar january ian led oca янв січ tammi sty ιαν jän jaan saus sij xan urt yan яну јан сту "
+    "ينا ژانویه ינו जन იან հնվ қаң ม.ค",
+    "feb fev févr fév fevr febr februar february úno şub фев лют helmi lut φεβ veebr vas velj ots феб few "
+    "فبر فوریه פבר फ़र თებ փտր ақп ก.พ",
+    "mar mär mrz märz mars mrt march mär. bře мар бер maalis márc μαρ març μάρ kov ožu сак mac mäe "
+    "مار مارس מרץ मार მარ մար нау มี.ค",
+    "apr abr avr avril april dub nis апр кві huhti kwi ápr απρ bal tra api кра epr أبر آوریل אפר अप्रैल აპრ ապր сәу เม.ย",
+    "may mai mag maj mei kvě май мая тра touko máj μαϊ μαΐ μάι geg svi мај maí mej maý mee "
+    "ماي مه מאי मई მაი մայ мам พ.ค",
+    "jun giu juin june juni iun čen haz июн чер kesä cze jún ιουν ιούν jūn juuni birž xuñ eka юни јун чэр iyn i̇yn iýn "
+    "يون ژوئن יונ जून ივნ հնս мау มิ.ย",
+    "jul lug juil juillet july juli iul čec tem июл лип heinä lip júl ιουλ ιούλ jūl juuli liep xul uzt jui юли јул ліп iyl i̇yl iýl "
+    "يول ژوئیه יול जुल ივლ հլս шіл ก.ค",
+    "aug ago août aout august srp ağu авг сер elo sie αυγ αύγ rugp kol avg avq abu жні ágú agu ogos awg aoû "
+    "أغس اوت אוג अग აგვ օգս там ส.ค",
+    "sep set sept september zář eyl сен вер syys wrz szept σεπ rugs ruj ira сеп sen "
+    "سبت سپتامبر ספט सित სექ սեպ қыр ก.ย",
+    "oct okt ott out october oktober říj eki окт жов loka paź οκτ spal urr кас och أكت اكتبر אוק अक्तू ოქტ հոկ қаз ต.ค",
+    "nov november lis kas ноя marras νοε νοέ lapkr stu aza ное нов ліс лис nóv noy noý now "
+    "نوف نوامبر נוב नव ნოე նմբ қар พ.ย",
+    "dec dic dez déc december dezember des dis diċ pro ara дек гру joulu gru δεκ gruod dets abe avi дец сне dek "
+    "ديس دسامبر דצמ दिस დეკ դեկ жел ธ.ค",
 )
-_MONTH = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
+_MONTH = {name: number for number, names in enumerate(MONTHS, 1) for name in names.split()}
 _CJK_MONTH = re.compile(r"(\d{1,2})(?:月|월)")
 
 # 2025-01-21T04:41:44,283302+00:00   2024-05-01 10:00:00.5+0200   2026-04-22T21:30:51.526447914Z
@@ -70,9 +82,14 @@ def month_number(word: str) -> int | None:
 _NO_HOST = re.compile(r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?|[+-]?\d{1,20}(?:[.,]\d{1,20})?")
 
 
+# Months in some language, and hosts in many a rack.
+_NAMES_TOO = frozenset(["api", "mac", "now", "few", "bal", "tra", "sak", "vas", "pro", "led", "gen", "set", "out"])
+
+
 def names_host(word: str) -> bool:
     """Whether a word can be a host's name: a time, a number or a month is none (a pasted log may have lost its date)."""
-    return _NO_HOST.fullmatch(word) is None and word.strip(".,").lower() not in _MONTH
+    plain = word.strip(".,").lower()
+    return _NO_HOST.fullmatch(word) is None and (plain not in _MONTH or plain in _NAMES_TOO)
 
 
 def fraction(digits: str | None) -> int:
@@ -147,18 +164,18 @@ class Point:
     boots: bool = False  # the line opens a boot ("Linux version", "-- Boot ... --")
 
 
-def settle(points: Sequence[Point], ordered: bool = True) -> list[tuple[int | None, Clock]]:
+def settle(points: Sequence[Point], joined: bool = True) -> list[tuple[int | None, Clock]]:
     """The time of each line.
 
     * YEARLESS: a step back by half a year or more is New Year (December to January).
     * BOOT: seconds that start again, at a boot line or by themselves, go on behind the
       last second of the boot before, so that the order of the file is the order of times.
-      `ordered` False (pstore parts, newest first) keeps the seconds as printed.
+      `joined` False (lines that stand backwards) keeps the seconds as printed.
     * Deltas add up from the last absolute time, or from the first line on a MONOTONIC
       clock, as long as no line is missing between them.
     """
     years = _Years()
-    boots = _Boots(ordered and not _descending(points))
+    boots = _Boots(joined)
     deltas = _Deltas()
     out: list[tuple[int | None, Clock]] = []
     for point in points:
@@ -181,7 +198,7 @@ def settle(points: Sequence[Point], ordered: bool = True) -> list[tuple[int | No
     return out
 
 
-def _descending(points: Iterable[Point]) -> bool:
+def descending(points: Iterable[Point]) -> bool:
     """True when more steps of the boot clock go back than forth (``journalctl -r``)."""
     timed = [p for p in points if p.stamp is not None and p.stamp.clock is Clock.BOOT and not p.stamp.delta]
     steps = [b.stamp.value - a.stamp.value for a, b in pairwise(timed) if a.stamp and b.stamp and not b.boots]

@@ -16,6 +16,7 @@ from probes.base import Context, Line, LogFormat, lines_of
 from probes.parse import (
     _kernel_amd,
     _kernel_ascend,
+    _kernel_boots,
     _kernel_fabric,
     _kernel_gpu,
     _kernel_host,
@@ -27,16 +28,17 @@ from probes.parse import (
     _kernel_unread,
     _kernel_xid,
 )
+from probes.parse._kernel_boots import straighten
 from probes.parse._kernel_common import Reading, rx
 from probes.parse._kernel_shape import Entry, Kind, entries_of, is_record_file
-from probes.parse._logtime import SECOND, Point, settle
+from probes.parse._logtime import SECOND, Point, descending, settle
 
 NAME = "kernel-log"
-REVISION = 2
+REVISION = 3
 SAMPLE = 64  # first and last lines that are always read
 
 KERNEL_EVENTS = (
-    "aer", "boot", "cpu_throttled", "driver_library_mismatch", "driver_load_failed", "gpu_device_busy_removed",
+    "aer", "boot", "cpu_throttled", "driver_library_mismatch", "driver_load_failed", "driver_loaded", "gpu_device_busy_removed",
     "gpu_init_failed", "gpu_lost", "gpu_power_state_stuck", "gpu_reset_demanded", "gsp_crash", "gsp_heartbeat_timeout", "gsp_rpc_timeout",
     "hardware_error", "host_memory_error", "hung_task", "filesystem_stall", "io_error", "kernel_oops", "kernel_panic",
     "link_carrier", "machine_check", "nic_error", "nvidia_assertion", "nvlink_driver_message", "oom_kill",
@@ -77,7 +79,7 @@ TRIGGERS = (
     r'dcgm[a-z-]*(?:\.service|\[|")', r"Failed to start", r"[Pp]ower (?:[Ss]upply|key|button|[Uu]nit)", r"AC lost",
     r"IPMI Watchdog", r"[Ww]atchdog2",
     # boots; journal messages that are printed as a list of bytes
-    r"Linux version ", r"-- (?:Boot|Reboot)", r'"MESSAGE" ?: ?\[',
+    r"Linux version ", r"-- (?:Boot|Reboot)", r"PM: suspend", r'"MESSAGE" ?: ?\[',
     *_kernel_slurm.TRIGGERS,
     *(trigger for module in VENDORS for trigger in module.TRIGGERS),
 )  # fmt: skip
@@ -88,7 +90,7 @@ _HINTS = (
     "threshold", "critical temp", "oom", "process ", "result of limit", "panic", "crash", "sysrq", "BUG", "Oops",
     "general prot", "Comm: ", "LOCKUP", "stall", "blocked for", "nfs:", "Lustre", "I/O error", "nvme", "EXT4", "XFS",
     "segfault", "traps:", "arrier", "ink ", "connected", "mlx", "fabricmanager", "modprobe", "hostengine", "dcgm",
-    "Failed to start", "ower ", "AC lost", "IPMI", "atchdog2", "Linux version", "-- ", "MESSAGE", "s lost", "s Lost",
+    "Failed to start", "ower ", "AC lost", "IPMI", "atchdog2", "Linux version", "-- ", "PM: suspend", "MESSAGE", "s lost", "s Lost",
     *_kernel_slurm.HINTS,
     *(hint for module in VENDORS for hint in module.HINTS),
 )  # fmt: skip
@@ -100,9 +102,11 @@ NONE = "the log was read from end to end of this window; what is not listed did 
 
 def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     """Observations of one log, in line order, then what its window covers."""
-    entries = _settled(entries_of(_selected(lines)))
-    reading = Reading(entries, context, NAME, REVISION)
+    entries = entries_of(_selected(lines))
+    backwards = _settle(entries)
+    reading = Reading(entries, context, NAME, REVISION, backwards)
     for module in (
+        _kernel_boots,
         _kernel_xid,
         _kernel_gpu,
         _kernel_pcie,
@@ -132,13 +136,14 @@ def _selected(lines: Sequence[Line]) -> Sequence[Line]:
     return [lines[i] for i in sorted(keep)]
 
 
-def _settled(entries: list[Entry]) -> list[Entry]:
-    """The entries, now with their times."""
-    ordered = not any("Part" in e.message and rx(_PSTORE).match(e.message) for e in entries)
-    times = settle([Point(e.number, e.stamp, e.boots) for e in entries], ordered)
-    for entry, (at, clock) in zip(entries, times, strict=True):
+def _settle(entries: list[Entry]) -> bool:
+    """Give the entries their times; whether they stand backwards (pstore parts, ``journalctl -r``) on the boot clock."""
+    points = [Point(e.number, e.stamp, e.boots) for e in entries]
+    backwards = descending(points) or any("Part" in e.message and rx(_PSTORE).match(e.message) for e in entries)
+    for entry, (at, clock) in zip(entries, settle(points, joined=not backwards), strict=True):
         entry.at, entry.clock = at, clock
-    return entries
+    straighten(entries)
+    return backwards
 
 
 def _kernel_lines(reading: Reading, entries: Iterable[Entry]) -> list[Entry]:

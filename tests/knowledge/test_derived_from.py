@@ -138,6 +138,10 @@ BATCHES: dict[str, list[Observation]] = {
     "node.gpus.unbound": [AMD, seen("pci.accelerator.bound", False, ON_BUS)],
     "node.gpus.unlisted": [AMD, seen("gpu.vendor_index", "amd:0")],
     "xid_implied": [seen("xid", Event(45, {"text": "Ch 00000008, caused by previous Xid 31", "caused_by": 31}))],
+    "gpu_reset": [
+        seen("xid", Event(154, {"text": "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"})),
+        seen("amdgpu_reset", Event(None, {"stage": "succeeded"})),
+    ],
     "gpu.recovery_action": [seen("xid", Event(154, {"text": "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"}))],
 }  # fmt: skip
 

@@ -8,9 +8,9 @@ import pytest
 
 from assistant.dialogue._suppose import measured, suppose, value_of
 from assistant.dialogue._thresholds import Threshold, threshold
-from assistant.values import Problem, parse
 from assistant.intent.query import Assumed, Intent, Slots
 from assistant.reply import Reply
+from assistant.values import Problem, parse
 from knowledge.facts import vocabulary
 from knowledge.observation import Observation, Origin, Scope, Value
 from rules.condition import FactLeaf, leaves

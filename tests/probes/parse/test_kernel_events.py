@@ -254,6 +254,7 @@ STORIES = [
     ),
     Story("power_event", "Mar  3 12:00:01 gpu-07 ipmievd: Power Supply sensor PS1 Status - Failure detected asserted", fields={"source": "ipmievd"}),
     Story("power_event", "[9.0] thermal thermal_zone0: critical temperature reached (105 C), shutting down", fields={"source": "thermal"}, count=1),
+    Story("driver_loaded", "[8.1] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023", fields={"version": "535.104.05"}),
     Story("boot", "[    0.000000] Linux version 5.15.0-112-generic (x@y) (gcc 11) #122-Ubuntu SMP", fields={"version": "5.15.0-112-generic"}),
     Story("link_carrier", "Mar  3 12:00:01 gpu-07 systemd-networkd[53]: ib3: Lost carrier", "nic ib3", {"state": "down", "source": "systemd-networkd"}),
     Story("link_carrier", "[9.0] mlx5_core 0000:5d:00.0 ens1np0: Link up", "nic ens1np0", {"state": "up", "pci": "0000:5d:00.0"}),

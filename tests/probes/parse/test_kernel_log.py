@@ -53,7 +53,11 @@ def test_a_gpu_that_falls_off_the_bus() -> None:
 
 def test_a_clean_boot() -> None:
     found = read((CAPTURES / "dmesg-clean.log").read_text(), "gpu-9")
-    assert events(found) == [("boot", "gpu-9", None), ("link_carrier", "ens1np0", None)]
+    assert events(found) == [
+        ("boot", "gpu-9", None),
+        ("driver_loaded", "gpu-9", None),
+        ("link_carrier", "ens1np0", None),
+    ]
     assert [o.value for o in found if o.fact == "node.driver.version"] == ["570.86.15"]
     assert [o.value for o in found if o.fact == "log.kernel.truncated_head"] == [False]
     silent = none_seen(found)

@@ -12,7 +12,7 @@ from knowledge.observation import Clock, Event, Observation, Status
 from probes.base import Context, lines_of
 from probes.parse import kernel_log
 from probes.parse._kernel_shape import Kind, entries_of, parse_line
-from probes.parse._logtime import month_number
+from probes.parse._logtime import MONTHS, month_number
 from tests.cases import each
 
 MESSAGE = "NVRM: Xid (PCI:0000:3B:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
@@ -213,6 +213,27 @@ def test_deltas_add_up_only_while_no_line_is_missing() -> None:
 @each("word", ["Mär", "mars", "März", "мар", "3月", "3월", "bře", "MAR", "maalis"])
 def test_march_in_many_languages(word: str) -> None:
     assert month_number(word) == 3
+
+
+@each("word, number", [
+    ("Dis", 12), ("jūn", 6), ("liep.", 7), ("lapkr.", 11), ("jaan", 1), ("dets", 12), ("velj", 2), ("stu", 11), ("ное", 11),
+    ("мај", 5), ("сту", 1), ("xuñ", 6), ("urr", 10), ("ágú", 8), ("Agu", 8), ("İyn", 6), ("Μαΐ", 5), ("ינו", 1), ("พ.ย.", 11),
+])  # fmt: skip
+def test_months_of_further_languages(word: str, number: int) -> None:
+    assert month_number(word) == number
+
+
+def test_no_month_has_two_numbers() -> None:
+    words = [word for names in MONTHS for word in names.split()]
+    assert len(words) == len(set(words))
+
+
+def test_a_host_may_be_called_like_a_month_of_another_language() -> None:
+    assert [parse_line(1, f"Nov 22 14:56:44 {name} kernel: x").host for name in ("api", "mac", "lis")] == [
+        "api",
+        "mac",
+        "lis",
+    ]
 
 
 def test_the_x_server_is_not_the_kernel() -> None:

@@ -1,0 +1,261 @@
+"""Faults have a life: what a boot, a reset or a load of the driver has ended, what came back after it, what is long ago.
+
+A fault is past when each of its events lies before something that cures it, on a time line that both share, and the log
+that told of it was read beyond that. It came back when it was seen on both sides. Two times are compared when they were
+read from one clock of one source, where the order of the lines says the same; or in UTC, on one machine whose name is
+known. What cannot be compared cures nothing: a boot in the log of another machine, or of another year, is none of this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+from knowledge.language import NO_TEXT, Text
+from knowledge.observation import Clock, Event, Observation, Scope, Status, Subject
+from rules.factbase import FactBase
+from rules.model import Bucket, Cure, Risk, Rule, Severity, Usable
+from rules.resolve import Advice, Case, buckets, fill
+
+CURES: Mapping[str, Cure] = {"boot": Cure.REBOOT, "driver_loaded": Cure.RELOAD, "gpu_reset": Cure.RESET}
+# An event is told with its age from here on: whoever was on call when it happened has handed over since.
+LONG_AGO = 24 * 3600 * 10**9
+# What is left to do when it came back after this. gpud asks for an inspection of the hardware from the second reboot on.
+_NEXT: Mapping[Cure, Bucket] = {
+    Cure.RESET: Bucket.RESTART_BM, Cure.RELOAD: Bucket.RESTART_BM, Cure.REBOOT: Bucket.CHECK_MECHANICALS,
+}  # fmt: skip
+_NAMES: Mapping[Cure, Text] = {
+    Cure.RESET: Text("the reset", "复位"),
+    Cure.RELOAD: Text("the reload of the driver", "重新加载驱动"),
+    Cure.REBOOT: Text("the reboot", "重启"),
+}
+_LATER = Text("a look that shows otherwise", "结果相反的检查")
+_LOOK: Mapping[str, str] = {"nvidia": "nvidia-smi -q -i {gpu_pci}", "amd": "amd-smi metric --ecc --gpu {gpu_pci}"}
+_NODE_LOOK = "journalctl -k -b -p err"
+_CONFIRM = Text(
+    "Confirm that it is over before the node takes work: look at it with the command, then let it pass a diagnostic (dcgmi diag -r 2).",
+    "节点接收任务前先确认故障已消除：用该命令查看，再通过一次诊断（dcgmi diag -r 2）。",
+)
+_CONFIRM_NODE = Text(
+    "Confirm that it is over before the node takes work: the kernel must have nothing to say against it since the boot.",
+    "节点接收任务前先确认故障已消除：本次启动以来内核日志不应再有相关错误。",
+)
+
+Timeline: TypeAlias = tuple[Clock, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What became of a fault."""
+
+    cure: Observation  # what ended it, what it came back after, or the later look that shows otherwise
+    kind: Cure | None  # None: a later look
+    again: bool  # it was seen again
+    quiet: int | None = None  # ns for which the log goes on without it
+
+    @property
+    def words(self) -> Text:
+        """What its title goes on with."""
+        name, at = _NAMES[self.kind] if self.kind else _LATER, moment(self.cure)
+        en, zh = (f"{name.en} at {at}", f"{at} {name.zh}") if at else (name.en, name.zh)
+        if self.again:
+            return Text(f" again after {en}", f"（{zh}后再次发生）")
+        if self.quiet is None:
+            return Text(f": was, until {en}", f"：曾发生，至{zh}为止")
+        for_ = span(self.quiet)
+        return Text(
+            f": was, until {en}; not seen since, for {for_.en}", f"：曾发生，至{zh}为止；此后 {for_.zh}内未再出现"
+        )
+
+    def severity(self, severity: Severity) -> Severity:
+        """A fault that is past is no more than a warning."""
+        return severity if self.again or severity is Severity.INFO else Severity.WARNING
+
+    def advice(self, given: Advice, case: Case) -> Advice:
+        """What is past is to be confirmed first; what came back asks for more than what did not help."""
+        return _more(given, case, self) if self.again else _confirm(given, case, self)
+
+
+def _confirm(given: Advice, case: Case, life: Life) -> Advice:
+    device = case.subject.up(Scope.GPU) or next((g for o in case.events if (g := o.subject.up(Scope.GPU))), None)
+    vendor = case.facts.read_up("gpu.vendor", device)[1] if device is not None else None
+    known = str(vendor.value) if vendor is not None and vendor.status is Status.OK else "nvidia"
+    command = _NODE_LOOK if device is None else _LOOK.get(known, "")
+    usable = Usable.UNKNOWN if given.usable.rank > Usable.UNKNOWN.rank else given.usable
+    return replace(
+        given, bucket=Bucket.MONITOR, resolver="cure", text=_CONFIRM_NODE if device is None else _CONFIRM,
+        command=fill(command, case.subject, case.facts, case.events), risk=Risk.SAFE, usable=usable, until=NO_TEXT,
+        because=(*given.because, life.cure),
+    )  # fmt: skip
+
+
+def _more(given: Advice, case: Case, life: Life) -> Advice:
+    info = buckets()[_NEXT[life.kind or Cure.REBOOT]]
+    because = (*given.because, life.cure)
+    if info.strength <= buckets()[given.bucket].strength:
+        return replace(given, because=because)
+    own = case.rule.action.again if life.kind is Cure.REBOOT else NO_TEXT
+    usable = max(given.usable, info.usable, key=lambda u: u.rank)
+    return replace(
+        given, bucket=info.bucket, resolver="again", text=own or info.text, command=info.command, risk=info.risk,
+        usable=usable, until=info.until, runbook=given.runbook or info.runbook, then=(), because=because,
+    )  # fmt: skip
+
+
+def cures_of(rule: Rule, bucket: Bucket) -> frozenset[Cure]:
+    """What ends a finding of `rule` whose action is `bucket`."""
+    told = rule.cured_by if rule.cured_by is not None else buckets()[bucket].cured_by
+    return frozenset(told or ())
+
+
+def life_of(
+    case: Case, bucket: Bucket, rests_on: Iterable[Observation], contrary: Sequence[Observation] = ()
+) -> Life | None:
+    """What became of the fault of these events; None when nothing did that is known.
+
+    `rests_on`: what else speaks for it. A state that is not known to be older than the cure says that it is there.
+    `contrary`: all that could confirm it, and says that it is not there. Only a look that is later than the fault
+    tells of a cure that no log shows.
+    """
+    kinds = cures_of(case.rule, bucket) - {Cure.REPLACE}
+    if not kinds or not case.events:
+        return None
+    found = _found(case.events, kinds, case.facts)
+    again = [c for events, cures in found if (c := _came_back(events, cures)) is not None]
+    if again:
+        last = max(again, key=_place)
+        return Life(last, CURES[last.fact], again=True)
+    ended = [_ended(events, cures) for events, cures in found]
+    over = [c for c in ended if c is not None]
+    if len(over) < len(ended):
+        later = all(before(o, look) for o in case.events for look in contrary)
+        return Life(max(contrary, key=_place), None, again=False) if contrary and later else None
+    cure = max(over, key=_place)
+    own = {id(o) for o in case.events}
+    if any(not before(o, cure) for o in rests_on if id(o) not in own):
+        return None
+    quiet = [_quiet(o, cure, case.facts) for o in case.events]
+    known = [q for q in quiet if q is not None]
+    return Life(cure, CURES[cure.fact], again=False, quiet=min(known)) if known and len(known) == len(quiet) else None
+
+
+def _found(
+    events: Sequence[Observation], kinds: frozenset[Cure], facts: FactBase
+) -> list[tuple[list[Observation], list[Observation]]]:
+    """The events of one device on one time line each, in order, with the cures there that may have ended them."""
+    groups: dict[tuple[Timeline | None, Subject], list[Observation]] = {}
+    for o in events:
+        device = o.subject.up(Scope.GPU) or o.subject.up(Scope.NODE) or o.subject
+        groups.setdefault((_timeline(o), device), []).append(o)
+    out = []
+    for (timeline, device), group in groups.items():
+        here = [device, *([n] if (n := device.up(Scope.NODE)) is not None and n != device else [])]
+        cures = [
+            c for fact, kind in CURES.items() if kind in kinds for s in here for c in facts.events_at(fact, s)
+            if timeline is not None and _timeline(c) == timeline
+        ]  # fmt: skip
+        out.append((sorted(group, key=_place), sorted(cures, key=_place)))
+    return out
+
+
+def _timeline(o: Observation) -> Timeline | None:
+    """What makes times comparable; None for an observation without a time."""
+    if o.at is None or o.clock is Clock.NONE:
+        return None
+    shared = o.clock is Clock.REALTIME and bool(o.subject.host)
+    return o.clock, o.subject.host, "" if shared else o.source.call
+
+
+def _place(o: Observation) -> tuple[Clock, int, str, int]:
+    return o.clock, o.at if o.at is not None else -1, o.source.call, o.source.line or 0
+
+
+def before(one: Observation, other: Observation) -> bool:
+    """Whether `one` surely happened before `other`. In one source the order of the lines must say the same."""
+    timeline = _timeline(one)
+    if timeline is None or timeline != _timeline(other) or one.at is None or other.at is None:
+        return False
+    if one.source.call == other.source.call and one.source.line is not None and other.source.line is not None:
+        return one.at <= other.at and one.source.line < other.source.line
+    return one.at < other.at
+
+
+def _ended(events: Sequence[Observation], cures: Sequence[Observation]) -> Observation | None:
+    """The first cure that lies behind all `events`."""
+    if not cures or not all(before(o, cures[-1]) for o in events):
+        return None
+    first = next((c for c in cures if before(events[-1], c)), cures[-1])
+    return first if all(before(o, first) for o in events) else cures[-1]
+
+
+def _came_back(events: Sequence[Observation], cures: Sequence[Observation]) -> Observation | None:
+    """The last cure that has events on both sides."""
+    last = next((c for c in reversed(cures) if before(c, events[-1])), None)
+    return last if last is not None and before(events[0], last) else None
+
+
+def _covered(o: Observation, moment_: Observation, facts: FactBase) -> int | None:
+    """Until when the log that tells of events like `o` was read without a gap from `moment_` on; None when nobody knows."""
+    node = o.subject.up(Scope.NODE)
+    ends = [
+        s.window[1]
+        for s in (facts.silences(o.fact, node) if node is not None else ())
+        if s.status is Status.NONE_SEEN and s.window is not None and _shares(s, moment_)
+        and s.window[0] <= (moment_.at or 0) <= s.window[1]
+    ]  # fmt: skip
+    return max(ends, default=None)
+
+
+def _shares(silence: Observation, o: Observation) -> bool:
+    """Whether a window and a time are of one time line. A window over several sources names them all."""
+    if silence.clock is not o.clock:
+        return False
+    return silence.source.call == o.source.call or (o.clock is Clock.REALTIME and bool(o.subject.host))
+
+
+def _quiet(o: Observation, cure: Observation, facts: FactBase) -> int | None:
+    """ns for which the log goes on behind the cure without an event like `o`."""
+    end = _covered(o, cure, facts)
+    return None if end is None else end - (cure.at or 0)
+
+
+def age(events: Sequence[Observation], facts: FactBase) -> Text:
+    """How long ago the newest of the events was when its log ended, where that is long; empty where nobody knows."""
+    latest: dict[Timeline | None, Observation] = {}
+    for o in sorted(events, key=_place):
+        latest[_timeline(o)] = o
+    ages: list[tuple[int, Observation]] = []
+    for timeline, o in latest.items():
+        end = _covered(o, o, facts) if timeline is not None else None
+        if end is None:
+            return NO_TEXT
+        ages.append((end - (o.at or 0), o))
+    if not ages or (newest := min(ages, key=lambda a: a[0]))[0] < LONG_AGO:
+        return NO_TEXT
+    long, at = span(newest[0]), moment(newest[1])
+    when = (f" on {at}", f" {at}") if at else ("", "")
+    return Text(f", last seen{when[0]}, {long.en} before the log ends", f"，最后一次{when[1]}，距日志结束 {long.zh}")
+
+
+def moment(o: Observation) -> str:
+    """A time to the minute: ``2026-11-23 02:55 UTC``, ``11-23 02:55`` where the year is not told; empty on a machine's own clock."""
+    if o.at is None or o.clock not in (Clock.REALTIME, Clock.LOCAL, Clock.YEARLESS):
+        return ""
+    told = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=o.at // 10**9)
+    form = "%m-%d %H:%M" if o.clock is Clock.YEARLESS else "%Y-%m-%d %H:%M"
+    return told.strftime(form) + (" UTC" if o.clock is Clock.REALTIME else "")
+
+
+def span(ns: int) -> Text:
+    """A duration in its largest whole unit: ``19 d``, ``6 h``, ``12 s``."""
+    for size, en, zh in ((86_400, "d", "天"), (3600, "h", "小时"), (60, "min", "分钟")):
+        if ns >= 2 * size * 10**9 or (en != "min" and ns >= size * 10**9):
+            return Text(f"{ns // (size * 10**9)} {en}", f"{ns // (size * 10**9)} {zh}")
+    return Text(f"{ns // 10**9} s", f"{ns // 10**9} 秒")
+
+
+def speaks(o: Observation) -> bool:
+    """Whether an observation speaks for a fault that is there: an event, or a value that was read."""
+    return isinstance(o.value, Event) or o.status is Status.OK
