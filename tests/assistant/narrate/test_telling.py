@@ -123,6 +123,8 @@ def test_one_word_less_more_or_moved_is_withheld(data: st.DataObject) -> None:
     changed = list(tokens)
     how = data.draw(st.sampled_from(["less", "more", "moved"]))
     if how == "less":
+        if tokens[k] == "is":
+            return  # a headline without its verb says the same
         changed.pop(k)
     elif how == "more":
         changed.insert(
