@@ -124,6 +124,8 @@ def _answered(args: argparse.Namespace, sentence: str, narration: Narration | No
     with remembered(eyes, memory, key, new=args.new, agreed=args.yes) as talk:
         if args.host and origin.live and talk.state.frame.origin.live:
             talk.turn_to(origin)
+        elif not talk.state.frame.origin.live and (args.probe or args.with_ or args.without or args.again):
+            talk.turn_to(origin)  # options of a look at a machine mean the machine, whatever recording the talk was about
         answer = _told(args, bar, lambda: talk.say(sentence, origin), narration, talk)
         if narration is not None and narration.asks and (meant := narration.below()) is not None:
             answer = _told(args, bar, lambda: talk.say(sentence, origin, meant), narration, talk)
@@ -173,14 +175,29 @@ def _consent(args: argparse.Namespace, answer: Answer) -> bool | None:
         return None
     lang = answer.reply.lang
     if not interactive() or args.settings.output.format != "text":
-        said = Text(f"{', '.join(pending.probes)} was left out, for nobody agreed to it: gpudiag ask yes",
-                    f"因未获同意，略去 {'、'.join(pending.probes)}：gpudiag ask 是")  # fmt: skip
+        en, zh = _how_to_agree(args.thread)
+        said = Text(f"{', '.join(pending.probes)} was left out, for nobody agreed to it: {en}",
+                    f"因未获同意，略去 {'、'.join(pending.probes)}：{zh}")  # fmt: skip
         say(f"gpudiag: {said.in_(lang)}", args.quiet)
         return None
     sys.stderr.write(Text("Agree? [y/N] ", "同意？[y/N] ").in_(lang))
     sys.stderr.flush()
     word = sys.stdin.readline().strip().casefold()
     return True if word in ("y", "yes", "是", "好") else False if word in ("n", "no", "不", "否") else None
+
+
+def _how_to_agree(thread: str) -> tuple[str, str]:
+    """The command that says yes to what was asked; without a terminal only a conversation with a name waits for it."""
+    import shlex
+
+    from assistant.session.key import terminal_key
+
+    if thread:
+        named = f"gpudiag ask --thread {shlex.quote(thread)}"
+        return f"{named} yes", f"{named} 是"
+    if terminal_key().lasts:
+        return "gpudiag ask yes", "gpudiag ask 是"
+    return "without a terminal, ask with --yes or in a conversation with a name (--thread)", "没有终端时，请用 --yes，或用 --thread 命名对话"
 
 
 def tells(fact: str) -> str:

@@ -219,6 +219,8 @@ class Session:
         """ "Can I keep using it?" is about what the talk is about; so is "is it the GIL?", where that is a process. The query
         with that filled in, and whether it was."""
         base = frame.query
+        if not frame.origin.live and phrases.this_machine(query.text):
+            return query, False  # "is this node ok?" is about the machine that it is typed on
         if base is not None and query.intent is Intent.DIAGNOSE and not any(query.slots) and named_causes(query.text):
             return (replace(query, slots=base.slots), True) if of_process(base) else (query, False)
         if base is None or query.intent is not Intent.VERDICT or any(query.slots) or query.symptoms:

@@ -135,7 +135,8 @@ class Conversation:
 
     def turn_to(self, origin: Origin) -> None:
         """The options name another machine than the talk is about: "it" and "yes" mean nothing that was said of that one."""
-        if self.state.frame.origin.host != origin.host:
+        now = self.state.frame.origin
+        if now.host != origin.host or not now.live:
             self.state = self.state.pushed(Frame(origin=origin))
 
     def adopt(self, seen: Seen, origin: Origin) -> None:

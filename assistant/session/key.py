@@ -19,6 +19,9 @@ except ImportError:
 _OTHERS = re.compile("[^a-z0-9]+")
 
 
+NOBODY = "none"  # the channel of a process without a terminal
+
+
 class Key(NamedTuple):
     """Whose conversation it is. Any text: nothing of it is used as a path."""
 
@@ -26,6 +29,11 @@ class Key(NamedTuple):
     channel: str = ""  # a terminal, a channel
     thread: str = ""
     user: str = ""
+
+    @property
+    def lasts(self) -> bool:
+        """Whether anybody could go on with it."""
+        return self.channel != NOBODY
 
     @property
     def stem(self) -> str:
@@ -39,7 +47,8 @@ def terminal_key(thread: str = "", surface: str = "cli") -> Key:
     """The conversation of this terminal; with `thread` the one of that name, whatever the terminal.
 
     A terminal's name is used again by the next login: its session, with the time that began and the boot it is
-    of, tells the two apart. Without a terminal (cron, a pipe) there is one conversation a user.
+    of, tells the two apart. Without a terminal (cron, a pipe, a step of CI) nothing is remembered, unless the
+    conversation has a name: two jobs of one user would answer for each other's machines.
     """
     user = str(os.getuid())
     return Key(surface, "", thread, user) if thread else Key(surface, _terminal(), "", user)
@@ -55,7 +64,7 @@ def _terminal() -> str:
             name = f"device {os.fstat(stream).st_rdev}"
         session = os.getsid(0)
         return f"{name} {session} {_started(session)} {_boot()}"
-    return "none"
+    return NOBODY
 
 
 def _started(pid: int) -> str:

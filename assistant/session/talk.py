@@ -39,7 +39,13 @@ def remembered(
     eyes: Eyes, memory: Dialogues, key: Key, *, new: bool = False, agreed: bool = False,
     on_step: Callable[[Step], None] | None = None,
 ) -> Iterator[Conversation]:  # fmt: skip
-    """The conversation kept under `key`, kept again when the body ends; `new` begins another. `agreed`: see `Session.agreed`."""
+    """The conversation kept under `key`, kept again when the body ends; `new` begins another. `agreed`: see `Session.agreed`.
+
+    One that nobody could go on with is not kept.
+    """
+    if not key.lasts:
+        yield Conversation(session_of(eyes, agreed=agreed), eyes, State(), on_step)
+        return
     with memory.opened(key) as kept:
         state = State()
         if kept.data is not None and not new:

@@ -167,19 +167,19 @@ def test_a_machine_is_collected_without_names(gpudiag: Gpudiag, inventory: dict[
 
 def test_a_talk_about_two_machines(gpudiag: Gpudiag, inventory: dict[str, str], tmp_path: Path) -> None:
     env = inventory | {"GPUDIAG_STATE_DIR": str(tmp_path)}
-    first = gpudiag("ask", "is dgx3 healthy?", "--format", "json", *SOME, env=env)
+    first = gpudiag("ask", "--thread", "t", "is dgx3 healthy?", "--format", "json", *SOME, env=env)
     found = json.loads(first.out)
     assert found["query"]["slots"]["node"] == ["gpu-12"], first.err
     assert found["coverage"]["answered"] > 20
     # whatever the talk was about before, "it" is the machine that --host names
-    there = gpudiag("ask", "is it healthy?", "--host", "gpu-14", env=env)
+    there = gpudiag("ask", "--thread", "t", "is it healthy?", "--host", "gpu-14", env=env)
     assert there.out.startswith("gpu-14 was not looked at"), there.out
-    here = gpudiag("ask", "is it healthy?", "--host", "localhost", "--format", "json", *SOME, env=env)
+    here = gpudiag("ask", "--thread", "t", "is it healthy?", "--host", "localhost", "--format", "json", *SOME, env=env)
     assert json.loads(here.out)["query"]["slots"].get("node", []) == [], here.out
-    second = gpudiag("ask", "what about gpu-14?", env=env)
+    second = gpudiag("ask", "--thread", "t", "what about gpu-14?", env=env)
     assert second.code == 3
     assert second.out.startswith("gpu-14 was not looked at: gpu-14 refuses connections")
-    third = gpudiag("ask", "why?", "--format", "json", env=env)
+    third = gpudiag("ask", "--thread", "t", "why?", "--format", "json", env=env)
     assert third.code in (0, 3), third.err
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from assistant.commands.demo import FOLDER
 from tests.command_server import CommandServer
 from tests.conftest import ROOT, Answer, Gpudiag
 
@@ -92,3 +93,24 @@ def test_what_goes_wrong_leaves_a_chat_where_it_was(command_server: CommandServe
         out, err = chat.communicate("again\nwhy?\n", timeout=100)
     assert "no such file" in err
     assert "UNHEALTHY. GPU 0000:48:00.0: " in out
+
+
+def test_without_a_terminal_nothing_is_remembered_but_by_name(gpudiag: Gpudiag, tmp_path: Path) -> None:
+    """Two steps of CI of one user would answer for each other's machines."""
+    env = {"GPUDIAG_STATE_DIR": str(tmp_path / "state"), "GPUDIAG_HISTORY_URL": "off"}
+    sick = str(FOLDER / "double-bit-error" / "kern.log")
+    assert "UNHEALTHY" in gpudiag("ask", "--log", sick, "what is wrong?", env=env).out
+    assert "double-bit" not in gpudiag("ask", "why?", env=env).out
+    assert not list((tmp_path / "state").glob("dialogues/*"))
+    assert "UNHEALTHY" in gpudiag("ask", "--thread", "ci", "--log", sick, "what is wrong?", env=env).out
+    assert "double-bit" in gpudiag("ask", "--thread", "ci", "why?", env=env).out
+    here = gpudiag("ask", "--thread", "ci", "is this node healthy?", "--format", "json", env=env)
+    assert "double-bit" not in here.out, "this node is the one that it is typed on"
+
+
+def test_options_of_a_look_mean_the_machine(gpudiag: Gpudiag, tmp_path: Path) -> None:
+    env = {"GPUDIAG_STATE_DIR": str(tmp_path / "state"), "GPUDIAG_HISTORY_URL": "off"}
+    sick = str(FOLDER / "double-bit-error" / "kern.log")
+    gpudiag("ask", "--thread", "t", "--log", sick, "what is wrong?", env=env)
+    assert "double-bit" in gpudiag("ask", "--thread", "t", "can I keep using it?", env=env).out
+    assert "double-bit" not in gpudiag("ask", "--thread", "t", "--without", "system", "can I keep using it?", env=env).out

@@ -36,7 +36,7 @@ class Asker:
 
     def ask(self, sentence: str, *words: str) -> Answer:
         """One turn as people read it."""
-        return self._run("ask", sentence, *FEW, *words, env=self.env)
+        return self._run("ask", "--thread", "t", sentence, *FEW, *words, env=self.env)
 
     def data(self, sentence: str, *words: str) -> tuple[int, dict[str, Any]]:
         """One turn: its exit code, and its JSON."""
@@ -104,7 +104,7 @@ def test_nothing_is_looked_into_before_somebody_agrees_and_then_the_function_is_
         assert first.code == 3, first.err
         assert f"Run job-stacks on process {job.pid} (w3_unique_loop.py)" in " ".join(first.out.split())
         assert "the job is not stopped" in " ".join(first.out.split())
-        assert "gpudiag ask yes" in first.err
+        assert "gpudiag ask --thread t yes" in first.err
         assert "tokenize_slowly" not in first.out
         before = job.iterations
         with busy(job):
