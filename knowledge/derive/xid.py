@@ -19,7 +19,7 @@ from knowledge.catalog.decode import decode, decode_sxid
 from knowledge.catalog.decode_firmware import BUCKETS, Recovery
 from knowledge.catalog.nvlink5 import CODES as NVLINK5
 from knowledge.catalog.nvlink5 import Fatality, NvLink5Decode, decode_nvlink5, why_not
-from knowledge.catalog.sxid import advise, sxid
+from knowledge.catalog.sxid import advise, fatal_word, sxid
 from knowledge.catalog.xid import Area, Severity, XidEntry, xid
 from knowledge.observation import Event, Observation, Origin, Scalar, Status, Subject
 
@@ -151,14 +151,14 @@ def sxid_fields(code: int, word: str) -> Fields:
     }  # fmt: skip
     if advice.severity:
         fields["severity"] = str(advice.severity)
+    fatal = entry.fatal(word) if entry is not None else fatal_word(word)  # an unknown code: its line says it all the same
+    if fatal is not None:
+        fields["fatal"] = fatal
     if entry is not None:
-        fatal = entry.fatal(word)
         fields |= {
             "mnemonic": entry.mnemonic, "title": entry.title.en, "title_zh": entry.title.zh, "unit": str(entry.unit),
             "always_fatal": entry.always_fatal, "recovery": str(entry.recovery),
         }  # fmt: skip
-        if fatal is not None:
-            fields["fatal"] = fatal
     return MappingProxyType(fields)
 
 

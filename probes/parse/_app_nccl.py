@@ -50,6 +50,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("ib_access_violation", lazy(r"access violation|invalid request local work queue")),
     ("ib_async_event", lazy(r"[Aa]sync(?:hronous)?(?: \w{1,20})? event|unknown event type")),
     ("ib_verbs", lazy(r"Call to (?:ibv_|mlx5dv_)|wrap_ibv_")),
+    ("shm_not_shared", lazy(r"(?:shared memory|\bshm\b|/dev/shm/)[^\n]{0,200}No such file or directory")),
     ("shm_no_space", lazy(r"No space left on device|shared memory segment|failed to extend /dev/shm|posix_fallocate failed|/dev/shm")),
     ("duplicate_gpu", lazy(r"Duplicate GPU detected")),
     ("version_mismatch", lazy(r"Mismatched NCCL version|version mismatch", re.IGNORECASE)),
@@ -161,7 +162,7 @@ def details(text: str) -> dict[str, Scalar]:
         fields |= _cuda(text)
     elif kind == "duplicate_gpu" and (pair := _DUPLICATE.search(text)):
         fields |= {"ranks": f"{pair[1]},{pair[2]}", "cuda_device": pair[3]}
-    elif kind == "shm_no_space":
+    elif kind in ("shm_no_space", "shm_not_shared"):
         name, size = _SHM_FILE.search(text), _SIZE.search(text)
         fields |= {"shm_file": name[1] if name else None, "size": int(size[1] or size[2]) if size else None}
         fields["errno"] = errno_of(text)

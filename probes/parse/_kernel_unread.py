@@ -29,7 +29,7 @@ _BAD = (
 )
 # What takes it back: counts of none, words about handling errors, notices of a start that goes on.
 _FINE = (
-    r"(?i)\b(?:no|0|zero|without|ignor\w{1,4})(?: \w{1,20}){0,3} (?:errors?|fail\w{0,4}|faults?|timeouts?)\b|"
+    r"(?i)(?<![.:\w-])(?:no|0|zero|without|ignor\w{1,4})(?: \w{1,20}){0,3} (?:errors?|fail\w{0,4}|faults?|timeouts?)\b|"
     r"\berrors? (?:handl|report|inject|polic|mask|recover|correct|count|poll|log|detect|contain)\w{0,8}\b|\bcorrect(?:ed|able)\b|"
     r"\berrors?[=: ]{1,3}0+\b|\bret(?:urn\w{0,3})?[=: ]{1,3}0\b|\bAER: enabled\b|\btaint\w{0,3}\b|\bfirmware bug\b|\boptional\b|"
     r"\btimeout (?:is |was )?(?:set|changed)\b|\btimeout ?[=:]|\bhang ?check\b|\bfailed with error -2\b"
