@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -169,6 +170,7 @@ class Output(NamedTuple):
     lang: str = "en"
     format: str = "text"
     color: str = "auto"
+    now: int = 0  # ns UTC, for ages; 0 leaves them out
 
 
 class Rules(NamedTuple):
@@ -396,7 +398,7 @@ def _sections(found: Mapping[str, Setting], environ: Mapping[str, str], warnings
     packs = found["rule_packs"].value if "rule_packs" in found else ()
     books = found["runbook_dirs"].value if "runbook_dirs" in found else ()
     return Settings(
-        Output(system_language(environ) if lang == "auto" else lang, text("format"), text("color")),
+        Output(system_language(environ) if lang == "auto" else lang, text("format"), text("color"), time.time_ns()),
         Rules(path("site_file"), tuple(Path(p).expanduser() for p in packs)),
         Machine(text("host_root"), text("host_name"), path("state_dir")),
         path("cache_dir"),

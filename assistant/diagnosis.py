@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 
 from assistant import traced, undated, vendors
 from assistant.exits import Exit
 from assistant.intent.paste import SOURCE as PASTED
-from assistant.render.labels import headline
+from assistant.render.labels import gpu_numbers, headline
 from knowledge.derive import derive
 from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
@@ -65,6 +66,9 @@ class Coverage:
     failed: tuple[Gap, ...]
 
 
+Seen = Literal["live", "recorded", ""]
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Everything there is to say about a set of observations."""
@@ -83,6 +87,7 @@ class Diagnosis:
     settled: bool = True  # whether the asked question has an answer
     cut: tuple[str, ...] = ()  # inputs that were read only in part, or not at all
     query: Mapping[str, object] | None = field(default=None)
+    seen: Seen = ""
 
     @property
     def roots(self) -> tuple[Finding, ...]:
@@ -112,12 +117,14 @@ def diagnose(
     cut: Sequence[str] = (),
     as_of: int | None = None,
     whole: bool = False,
+    seen: Seen = "",
 ) -> Diagnosis:
     """The diagnosis of `observations`. Pure: the same observations in any order give the same result.
 
     `as_of` (ns UTC) is the time to judge by; without it the newest UTC time among the
     observations counts, and none when there is no such time. `whole` says that a machine was asked,
     not some outputs of it: then its GPU inventory and its kernel log, if it was asked for them, settle its health.
+    `seen`: "live" for a machine that was just looked at, "recorded" for what one told earlier, empty for files.
     """
     batch = derive(observations)
     if as_of is None:
@@ -142,6 +149,7 @@ def diagnose(
         sources=tuple(sources),
         settled=settled,
         cut=tuple(cut),
+        seen=seen,
     )
 
 
@@ -273,7 +281,7 @@ def verdict_of(
     less = _less_than_yes(facts) if usable is Usable.YES and not traced.only(first) else None
     if less:  # that a finding leaves the node usable says nothing of what was not read
         usable, less = Usable.UNKNOWN, _not_known(facts)
-    words = _headline(first, forbidding(findings), usable, until, len(_hosts(facts)), less)
+    words = _headline(first, forbidding(findings), usable, until, facts, less)
     if no_gpu(facts) and not traced.only(first):
         words = Text(f"No GPU is on the bus. {words.en}", f"总线上没有 GPU。{words.zh}")
     return Verdict(judged(found, usable), usable, until, words)
@@ -389,7 +397,12 @@ def _hosts(facts: FactBase) -> set[str]:
 
 
 def _headline(
-    bad: Sequence[Finding], graver: Sequence[Finding], usable: Usable, until: Text, hosts: int, less: Text | None = None
+    bad: Sequence[Finding],
+    graver: Sequence[Finding],
+    usable: Usable,
+    until: Text,
+    facts: FactBase,
+    less: Text | None = None,
 ) -> Text:
     """The first of what leads, and the worst of what it has done where that forbids more; `less`: what keeps it from a yes."""
     same = _alike(bad)
@@ -416,10 +429,12 @@ def _headline(
         others = len({f.rule.id for f in bad}) - 1  # the same on each rank is one thing
     more_en = f" (+{others} more)" if others else ""
     more_zh = f"（另有 {others} 项）" if others else ""
-    said_en, said_zh = (headline(same[0].title, where, lang, named=hosts > 1) for lang in ("en", "zh"))
+    several, numbers = len(_hosts(facts)) > 1, gpu_numbers(facts)
+    said_en, said_zh = (headline(same[0].title, where, lang, named=several, numbers=numbers) for lang in ("en", "zh"))
     if graver:
         worst = _alike(graver)
-        effect = [headline(worst[0].title, [f.subject for f in worst], lang, named=hosts > 1) for lang in ("en", "zh")]
+        about = [f.subject for f in worst]
+        effect = [headline(worst[0].title, about, lang, named=several, numbers=numbers) for lang in ("en", "zh")]
         said_en, said_zh = f"{effect[0]}. Cause: {said_en}", f"{effect[1]}。原因：{said_zh}"
     return Text(f"{said_en}{more_en}. {tail_en}".rstrip(), f"{said_zh}{more_zh}。{tail_zh}")
 

@@ -212,7 +212,12 @@ def _answer(
             say(f"gpudiag: {trouble}", args.quiet)
     expected = target.expected(other) if other is not None else []
     found = diagnose(
-        [*look.observations, *look.earlier, *expected], rules, notes=look.notes, as_of=look.as_of, whole=look.whole
+        [*look.observations, *look.earlier, *expected],
+        rules,
+        notes=look.notes,
+        as_of=look.as_of,
+        whole=look.whole,
+        seen="live",
     )
     left_out = consent.hindrances(replace(plan, gpus=()), lang)
     write(page.show(done, found, args.settings.output, tells, args.verbose, left_out))

@@ -90,6 +90,6 @@ def shown(args: argparse.Namespace, answer: Answer, output: Output) -> str:
 
 
 def plain_output(args: argparse.Namespace) -> Output:
-    """How answers stand in a recorded conversation: text without colour."""
+    """How answers stand in a recorded conversation: text without colour, and without ages, which change."""
     output: Output = args.settings.output
-    return output._replace(format="text", color="never")
+    return output._replace(format="text", color="never", now=0)

@@ -125,7 +125,9 @@ def _answered(args: argparse.Namespace, sentence: str, narration: Narration | No
         if args.host and origin.live and talk.state.frame.origin.live:
             talk.turn_to(origin)
         elif not talk.state.frame.origin.live and (args.probe or args.with_ or args.without or args.again):
-            talk.turn_to(origin)  # options of a look at a machine mean the machine, whatever recording the talk was about
+            talk.turn_to(
+                origin
+            )  # options of a look at a machine mean the machine, whatever recording the talk was about
         answer = _told(args, bar, lambda: talk.say(sentence, origin), narration, talk)
         if narration is not None and narration.asks and (meant := narration.below()) is not None:
             answer = _told(args, bar, lambda: talk.say(sentence, origin, meant), narration, talk)
@@ -158,7 +160,7 @@ def _tell(args: argparse.Namespace, answer: Answer, narration: Narration | None 
         say(render.echo(answer.query), args.quiet)
     text = render.show(
         answer.reply, args.settings.output, tells, question=answer.question, query=answer.query, verbose=args.verbose,
-        empty=lambda: nothing(args, answer.reply.headline),
+        empty=lambda: nothing(args, answer.reply.headline), alone=True,
     )  # fmt: skip
     write(narration.within(text) if narration is not None else text)
 
@@ -197,7 +199,10 @@ def _how_to_agree(thread: str) -> tuple[str, str]:
         return f"{named} yes", f"{named} 是"
     if terminal_key().lasts:
         return "gpudiag ask yes", "gpudiag ask 是"
-    return "without a terminal, ask with --yes or in a conversation with a name (--thread)", "没有终端时，请用 --yes，或用 --thread 命名对话"
+    return (
+        "without a terminal, ask with --yes or in a conversation with a name (--thread)",
+        "没有终端时，请用 --yes，或用 --thread 命名对话",
+    )
 
 
 def tells(fact: str) -> str:

@@ -299,6 +299,7 @@ def diagnosed(args: argparse.Namespace) -> Found:
         cut=reading.cut,
         as_of=look.as_of if look else None,
         whole=bool(look and look.whole),
+        seen="" if look is None else "recorded" if args.bundle else "live",
     )  # fmt: skip
     return Found(found, look, read_s, trouble)
 

@@ -18,7 +18,6 @@ from knowledge.text import clean, excerpt
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
     from assistant.dialogue import Turn
-    from assistant.dialogue._words import Words
     from rules.engine import Finding
     from rules.factbase import FactBase
 
@@ -101,16 +100,6 @@ def gpu_index(subject: Subject, facts: FactBase) -> int | None:
     """The index of a GPU, when the facts tell it."""
     o = facts.current("gpu.index", subject)
     return o.value if o is not None and o.status is Status.OK and isinstance(o.value, int) else None
-
-
-def called(w: Words, subjects: Sequence[Subject]) -> str:
-    """What was asked about, by the names that people use: ``GPU 3 (0000:5d:00.0)``."""
-    if len(subjects) == 1 and subjects[0].scope is Scope.GPU and is_pci(subjects[0].id):
-        number = gpu_index(subjects[0], w.d.facts)
-        if number is not None:
-            host = f"{clean(subjects[0].host)} " if not w.view.one_host else ""
-            return w.t(f"{host}GPU {number} ({subjects[0].id})", f"{host}GPU {number}（{subjects[0].id}）")
-    return w.view.where(subjects)
 
 
 def fine(turn: Turn) -> Scoped | None:

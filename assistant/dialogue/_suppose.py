@@ -53,9 +53,9 @@ def suppose(d: Diagnosis, ruleset: RuleSet, what: Sequence[Supposition]) -> Diag
 
 
 def _again(d: Diagnosis, ruleset: RuleSet, batch: Sequence[Observation]) -> Diagnosis:
-    then = diagnose(batch, ruleset, cut=d.cut, as_of=d.as_of, sources=d.sources)
+    then = diagnose(batch, ruleset, cut=d.cut, as_of=d.as_of, sources=d.sources, seen=d.seen)
     if not d.settled and not d.cut and then.settled:  # a machine of which a part of the base set was not read
-        return diagnose(batch, ruleset, cut=d.cut, as_of=d.as_of, sources=d.sources, whole=True)
+        return diagnose(batch, ruleset, cut=d.cut, as_of=d.as_of, sources=d.sources, whole=True, seen=d.seen)
     return then
 
 

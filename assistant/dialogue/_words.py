@@ -47,7 +47,7 @@ class Words:
 
     def title(self, f: Finding) -> str:
         """A finding as a clause with its subject: ``GPU 0000:3b:00.0 has fallen off the bus``."""
-        return clean(headline(f.title, [f.subject], self.lang, named=not self.view.one_host))
+        return clean(headline(f.title, [f.subject], self.lang, named=not self.view.one_host, numbers=self.view.numbers))
 
     def quoted(self, title: str) -> str:
         """A title that stands as a name within a sentence."""
@@ -64,7 +64,7 @@ class Words:
 
     def rule_title(self, title: Text, subjects: Sequence[Subject]) -> str:
         """What a rule would say of `subjects`."""
-        return clean(headline(title, subjects, self.lang, named=not self.view.one_host))
+        return clean(headline(title, subjects, self.lang, named=not self.view.one_host, numbers=self.view.numbers))
 
     def rule_name(self, rule: Rule, code: int | None = None) -> str:
         """What a rule is called while it has no subject."""

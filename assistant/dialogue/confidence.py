@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from assistant.dialogue import _clauses
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._opening import opening, placed
-from assistant.dialogue._scope import called, fine
+from assistant.dialogue._scope import fine
 from assistant.dialogue._words import CLAUSES, Words, causes_of, finding_data, suggest
 from assistant.render import describe
 from assistant.render.labels import colon, led, listed
@@ -136,7 +136,7 @@ def _silence(turn: Turn, w: Words) -> Reply:
     d = w.d
     unseen, waiting = w.unseen(3), w.view.gaps.undecided()
     where = fine(turn)
-    place = called(w, where.subjects) if where is not None else ""
+    place = w.view.where(where.subjects) if where is not None else ""
     on = w.t(f" on {place}", f"{place} ") if place else ""
     if not d.settled:
         head = w.t("Not sure at all: what was read does not settle it.", "无法确定：已读到的信息不足以下结论。")

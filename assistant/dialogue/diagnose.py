@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, verdict_of
 from assistant.dialogue import Turn, _running, _told
-from assistant.dialogue._scope import Scoped, called, scoped
+from assistant.dialogue._scope import Scoped, scoped
 from assistant.dialogue._traced import bottleneck, only_traces
 from assistant.dialogue._words import words
 from assistant.render.labels import led
@@ -66,7 +66,7 @@ def _of_part(turn: Turn, d: Diagnosis, where: Scoped) -> Reply:
         reply = verdict.answer(turn)
         if reply.data.get("usable") != Usable.YES:
             return reply
-        place = called(words(turn), where.subjects)
+        place = words(turn).view.where(where.subjects)
         said = Text(
             f"Nothing wrong was found on {place}.", f"{place}{' ' if place[-1:].isascii() else ''}未发现问题。"
         ).in_(turn.lang)
@@ -106,7 +106,7 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...]) -> Diagnosis
         return replace(d, settled=True, verdict=Verdict(State.DEGRADED, Usable.YES, NO_TEXT, lead))
     open_ = sum(r.state in ("unknown", "possible") for r in rows)
     if not d.facts.observations:
-        text = _by_prior(rows, title_en, title_zh, turn.lang)
+        text = _by_prior(rows, title_en, title_zh)
     elif not open_:
         text = Text(
             f"{title_en}: none of the {len(rows)} known causes holds here.",
@@ -120,15 +120,15 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...]) -> Diagnosis
     return replace(d, settled=False, verdict=Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text))
 
 
-def _by_prior(rows: tuple[Row, ...], title_en: str, title_zh: str, lang: str) -> Text:
-    """What it most often is, and what decides that: of a machine that nobody looked at."""
-    usual = [r.title for r in rows[:2]]
-    then = {"zh": f"，其次是“{usual[1]}”"}.get(lang, f", then: {usual[1]}") if len(usual) > 1 else ""
+def _by_prior(rows: tuple[Row, ...], title_en: str, title_zh: str) -> Text:
+    """What it most often is, and what decides that: of a machine that nobody looked at. `rows` are in the one language asked for."""
+    usual, *others = [r.title for r in rows[:2]]
     step = rows[0].next.rstrip(".。")
-    if lang == "zh":
-        said = f"{title_zh}：未查看任何机器；最常见的是“{usual[0]}”{then}。判断方法：{step}。"
-        return Text("", said)
-    return Text(f"{title_en}: no machine was looked at; most often it is: {usual[0]}{then}. To decide: {step}.", "")
+    then_en, then_zh = (f", then: {others[0]}", f"，其次是“{others[0]}”") if others else ("", "")
+    return Text(
+        f"{title_en}: no machine was looked at; most often it is: {usual}{then_en}. To decide: {step}.",
+        f"{title_zh}：未查看任何机器；最常见的是“{usual}”{then_zh}。判断方法：{step}。",
+    )
 
 
 def _beside(d: Diagnosis, shown: Diagnosis, lang: str) -> tuple[Part, ...]:

@@ -11,7 +11,7 @@ from assistant.dialogue._clauses import machine_made, opened
 from assistant.dialogue._looked import looked_at, missed
 from assistant.dialogue._named import chosen, named
 from assistant.dialogue._opening import placed
-from assistant.dialogue._scope import Scoped, called, fine
+from assistant.dialogue._scope import Scoped, fine
 from assistant.dialogue._words import LINE, Words, finding_data, nothing_yet, suggest, words
 from assistant.render import lines
 from assistant.render.cells import cut
@@ -182,7 +182,7 @@ def _of_part(turn: Turn, w: Words, where: Scoped) -> Reply:
     """The values that were read of the part that was asked about: how many, and those that tell its health."""
     from assistant.dialogue.verdict import elsewhere, read_of, values_of
 
-    every, what = values_of(w, where), called(w, where.subjects)
+    every, what = values_of(w, where), w.view.where(where.subjects)
     telling = list({o.fact: o for name in _TELLING for o in every if o.fact == name}.values())[:ROWS]
     gap = " " if what[-1:].isascii() else ""
     return Reply(

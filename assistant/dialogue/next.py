@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assistant.dialogue._named import chosen, named
-from assistant.dialogue._scope import Scoped, called, fine, gpu_index
+from assistant.dialogue._scope import Scoped, fine, gpu_index
 from assistant.dialogue._words import Words, causes_of, finding_data, nothing_yet, suggest, words
 from assistant.render.labels import aside, impact_words, label, listed
 from assistant.render.sheet import Code, Fields, Paragraph, Part
@@ -178,7 +178,7 @@ def _spared(turn: Turn, w: Words, where: Scoped) -> Reply:
     """Nothing for the part that was asked about; what the node needs elsewhere stands below."""
     from assistant.dialogue.verdict import elsewhere
 
-    what = called(w, where.subjects)
+    what = w.view.where(where.subjects)
     open_ = _look(turn)
     if open_ is not None and not w.d.settled:
         return open_

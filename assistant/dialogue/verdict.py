@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from assistant.diagnosis import State, Verdict, bad_roots, judged, unread
 from assistant.dialogue import _told
 from assistant.dialogue._looked import looked_at
-from assistant.dialogue._scope import Scoped, called, scoped
+from assistant.dialogue._scope import Scoped, scoped
 from assistant.dialogue._should import Should, asked_of, compared
 from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words, words_of
@@ -138,7 +138,7 @@ def usability(findings: Sequence[Finding]) -> tuple[Usable, Text]:
 
 def _can(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable, until: Text) -> str:
     first, d = _FIRST[usable].in_(w.lang), w.d
-    what = called(w, where.subjects) if where.subjects else ""
+    what = w.view.where(where.subjects) if where.subjects else ""
     if usable is Usable.UNKNOWN and about and d.settled and (lost := _base_unread(w)):
         return w.t(f"{first}: {w.quoted(w.title(about[0]))} would not forbid it, but {lost} not read.",
                    f"{first}：{w.quoted(w.title(about[0]))}本身不妨碍使用，但未读取{lost}。")  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._opening import opening
-from assistant.dialogue._scope import called, scoped
+from assistant.dialogue._scope import scoped
 from assistant.dialogue._words import CLAUSES, Words, causes_of, finding_data, suggest
 from assistant.render.labels import colon, label, led, listed
 from assistant.render.sheet import Fields, Paragraph, Part
@@ -145,7 +145,7 @@ def _fine(turn: Turn, w: Words) -> Reply:
     head = clean(d.verdict.text.in_(lang)).rstrip(".。")
     where = scoped(d, turn.base.slots) if turn.base is not None else None
     if where is not None and where.narrow:
-        place = called(w, where.subjects)
+        place = w.view.where(where.subjects)
         head = w.t(f"Nothing wrong was found on {place}", f"{place}{' ' if place[-1:].isascii() else ''}未发现问题")
     if d.settled:
         tail = w.t("no rule that could be decided found anything against it", "所有能判定的规则都未发现问题")

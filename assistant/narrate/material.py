@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from assistant.narrate.placeholders import PLACEHOLDER, Slot, Table, kind_of
 from assistant.narrate.wording import all_signs, sentences
+from assistant.render.labels import subject_name
 from knowledge.observation import Event, Scope, Status, Subject
 from knowledge.text import clean, excerpt
 
@@ -169,6 +170,7 @@ class _Writer:
             kind = str(here.scope) if str(here.scope).isalpha() else "name"
             if here.id:
                 self.table.known(self.b.name(here), kind)
+                self.table.known(subject_name(here, self.b.lang), kind, same_as=self.b.name(here))
                 self.table.known(str(here), kind)
                 if len(here.id) > 1:
                     self.table.known(here.id, kind)

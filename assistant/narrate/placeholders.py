@@ -58,6 +58,7 @@ class Table:
         self._owners: dict[str, set[str]] = {}
         self._kinds: dict[str, int] = {}
         self._literals: dict[str, str] = {}
+        self._same_as: dict[str, str] = {}  # another name of the same thing -> the one that it is given out by
         self._pattern: re.Pattern[str] | None = None
 
     @property
@@ -65,9 +66,11 @@ class Table:
         """Everything given out so far, by name."""
         return {name: Slot(name, value, frozenset(self._owners[name])) for name, value in self._values.items()}
 
-    def known(self, value: str, kind: str) -> None:
-        """`value` is a name of the site: it is hidden wherever a text holds it."""
+    def known(self, value: str, kind: str, same_as: str = "") -> None:
+        """`value` is a name of the site: it is hidden wherever a text holds it, behind the placeholder of `same_as` if that is given."""
         value = clean(value).strip()
+        if same_as and value and value != clean(same_as).strip():
+            self._same_as.setdefault(value, clean(same_as).strip())
         if value and value not in self._literals:
             self._literals[value] = kind
             self._pattern = None
@@ -109,7 +112,8 @@ class Table:
         if match["given"]:
             return match[0]
         kind = self._literals[match[0]] if group == "known" else _PATTERNS[int(group[1:])][0]
-        return self.slot(number if kind == "value" else kind, match[0].strip("`"), owner, own=kind in _OWN)
+        said = match[0].strip("`")
+        return self.slot(number if kind == "value" else kind, self._same_as.get(said, said), owner, own=kind in _OWN)
 
     def _compiled(self) -> re.Pattern[str]:
         longest = sorted(self._literals, key=lambda v: (-len(v), v))

@@ -80,7 +80,7 @@ def told_of(path: str, ruleset: RuleSet) -> Told:
 
     try:
         _, look = machine.bundle(path)
-        d = diagnose([*look.observations, *look.earlier], ruleset, as_of=look.as_of, whole=look.whole)
+        d = diagnose([*look.observations, *look.earlier], ruleset, as_of=look.as_of, whole=look.whole, seen="recorded")
     except (GpudiagError, OSError) as error:
         why = getattr(error, "message", str(error)).replace(path, Path(path).name)  # its folder is told elsewhere
         return Told(path, "", None, Text(why))

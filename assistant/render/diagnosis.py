@@ -30,7 +30,7 @@ def show(
         return json_.render(diagnosis, output.lang, tells, timing, changes)
     from assistant.render.view import view
 
-    page = view(diagnosis, output.lang, tells, verbose)
+    page = view(diagnosis, output.lang, tells, verbose, output.now)
     if output.format == "markdown":
         from assistant.render import markdown
 

@@ -16,6 +16,7 @@ _STYLE = """
 body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.5 system-ui,"Noto Sans","Noto Sans CJK SC","PingFang SC","Microsoft YaHei",sans-serif}
 main{max-width:60rem;margin:0 auto;padding:1.5rem 1.25rem 3rem}
 h1{font-size:1.25rem;line-height:1.4;margin:0 0 1.5rem;padding:.9rem 1.1rem;border-left:.4rem solid var(--c);background:var(--panel);font-weight:600}
+.about{margin:-1rem 0 1.5rem}
 h1 b{color:var(--c);margin-right:.6rem;letter-spacing:.02em}
 h2{font-size:.85rem;text-transform:uppercase;letter-spacing:.08em;color:var(--soft);margin:2rem 0 .6rem;font-weight:600}
 h3{font-size:1.05rem;margin:0;font-weight:600}
@@ -59,6 +60,7 @@ def render(page: View, below: str = "") -> str:
     lang = page.lang
     colour = _COLOUR.get(page.state, page.state)
     parts = [f'<h1 style="--c:var(--{colour})"><b>{escape(page.state_label)}</b>{escape(page.headline)}</h1>']
+    parts += [f'<p class="soft about">{escape(" · ".join(page.about))}</p>'] if page.about else []
     if page.steps:
         parts += [_heading("do_next", lang), "<ol>", *(_step(n, s, lang) for n, s in enumerate(page.steps, 1)), "</ol>"]
         if page.more:

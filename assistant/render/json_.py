@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from assistant.render import describe
+from assistant.render import describe, header
 from assistant.render.gaps import remedy
 from assistant.render.labels import localised, sentence
 from assistant.render.times import iso, stamp, when
@@ -48,6 +48,7 @@ def plain(diagnosis: Diagnosis, lang: str = "en", tells: Tells = lambda _: "") -
         "schema": SCHEMA,
         "as_of": iso(diagnosis.as_of) if diagnosis.as_of is not None else None,
         "ruleset": diagnosis.ruleset,
+        "subject": header.subject(diagnosis),
         "query": dict(diagnosis.query) if diagnosis.query is not None else None,
         "verdict": {
             "state": str(v.state),

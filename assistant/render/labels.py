@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from assistant.render.trace_units import duration, share
@@ -16,6 +17,7 @@ from knowledge.text import clean
 if TYPE_CHECKING:
     from knowledge.facts import FactSpec
     from rules.engine import Finding, Impact
+    from rules.factbase import FactBase
 
 UNSAID = "unknown:?"  # the id of a thing of which somebody said no more than its kind
 
@@ -152,13 +154,15 @@ def scope_name(scope: Scope, lang: str) -> str:
     return _SCOPES[scope].in_(lang)
 
 
-def subject_name(subject: Subject, lang: str) -> str:
-    """A subject as people call it: ``GPU 0000:3b:00.0``, ``this node``."""
+def subject_name(subject: Subject, lang: str, numbers: Mapping[Subject, int] | None = None) -> str:
+    """A subject as people call it: ``GPU 0000:3b:00.0``, ``this node``; ``GPU 5 (0000:3b:00.0)`` where `numbers` has it."""
+    if numbers and (number := numbers.get(subject)) is not None:
+        return f"{scope_name(subject.scope, lang)} {number}{aside(subject.id, lang)}"
     word = scope_name(subject.scope, lang)
     if subject.scope is Scope.NODE and not subject.id:
         return {"zh": "本节点"}.get(lang, "this node")
     if subject.scope is Scope.LINK and subject.parent is not None:
-        return f"{subject_name(subject.parent, lang)} {word} {subject.id}"
+        return f"{subject_name(subject.parent, lang, numbers)} {word} {subject.id}"
     if subject.id == UNSAID and subject.scope is Scope.NODE:
         return {"zh": "所述节点"}.get(lang, "the node described")
     if subject.id == UNSAID and subject.scope is Scope.OBJECT:
@@ -203,13 +207,29 @@ _OPENINGS: dict[Scope, str] = {
 _VERBS = "has|is|was|had|does|did|could|cannot|may|runs|reports|waits|receives|drops|counts|lowers|computes|copies|keeps|holds|lost"
 
 
-def headline(title: Text, subjects: Sequence[Subject], lang: str, *, named: bool = False) -> str:
-    """A finding in one clause: ``GPU 0000:3b:00.0 has fallen off the bus``, ``Node n1: Compute rails are down``.
+def gpu_numbers(facts: FactBase) -> dict[Subject, int]:
+    """The driver's number of each GPU that has one; none where two of a node claim the same."""
+    found = {
+        s: o.value
+        for s in facts.subjects(Scope.GPU)
+        if (o := facts.current("gpu.index", s)) is not None
+        and isinstance(o.value, int)
+        and not s.id.startswith("index:")
+    }
+    claims = Counter((s.host, n) for s, n in found.items())
+    return {s: n for s, n in found.items() if claims[s.host, n] == 1}
 
-    `named` puts the node's name ahead: where there are several.
+
+def headline(
+    title: Text, subjects: Sequence[Subject], lang: str, *, named: bool = False,
+    numbers: Mapping[Subject, int] | None = None,
+) -> str:  # fmt: skip
+    """A finding in one clause: ``GPU 5 (0000:3b:00.0) has fallen off the bus``, ``Node n1: Compute rails are down``.
+
+    `named` puts the node's name ahead: where there are several. `numbers`: see `gpu_numbers`.
     """
     about = list(dict.fromkeys(subjects))
-    where = clean(subject_name(about[0], lang) if len(about) == 1 else many(about, lang))
+    where = clean(subject_name(about[0], lang, numbers) if len(about) == 1 else many(about, lang))
     hosts = {s.host for s in about}
     if named and len(hosts) == 1 and about[0].scope is not Scope.NODE and (host := clean(min(hosts))):
         where = f"{host} {where}"

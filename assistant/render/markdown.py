@@ -37,6 +37,7 @@ def render(page: View) -> str:
     """The answer as one Markdown document."""
     lang = page.lang
     out = [f"# {page.state_label}{colon(lang)}{escape(page.headline)}", ""]
+    out += [escape(" · ".join(page.about)), ""] if page.about else []
     if page.steps:
         out += [f"## {label('do_next', lang)}", ""]
         for number, step in enumerate(page.steps, 1):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from assistant.render import sheet
 from assistant.render.cells import paint_for, terminal_width, wrap
+from assistant.render.header import header
 from assistant.render.sheet import Code, Fields, Heading, Items, Paragraph, Part, Sheet, Table
 from knowledge.language import Text
 
@@ -46,11 +47,14 @@ def echo(query: Query) -> str:
 
 def show(
     reply: Reply, output: Output, tells: Callable[[str], str] = lambda _: "", *, question: str = "",
-    query: Query | None = None, verbose: bool = False, empty: Callable[[], Diagnosis] | None = None,
+    query: Query | None = None, verbose: bool = False, empty: Callable[[], Diagnosis] | None = None, alone: bool = False,
 ) -> str:  # fmt: skip
     """The answer. `question`: what the person is asked below it; `empty` makes the object that JSON needs
-    when the answer rests on no diagnosis."""
+    when the answer rests on no diagnosis. `alone`: no talk stands around it, so that it names what it is about."""
     output = output._replace(lang=reply.lang)
+    if alone and output.format != "json" and reply.headline and reply.diagnosis is not None:
+        about = header(reply.diagnosis, reply.lang, output.now)
+        reply = replace(reply, parts=(Paragraph(" · ".join(about)), *reply.parts)) if about else reply
     match output.format:
         case "json":
             base = reply.diagnosis or (empty() if empty else None)
@@ -116,7 +120,7 @@ def _html(reply: Reply, output: Output, tells: Callable[[str], str], question: s
     from assistant.render import html
     from assistant.render.view import view
 
-    page = view(whole, reply.lang, tells, verbose)
+    page = view(whole, reply.lang, tells, verbose, output.now)
     return html.render(page, sheet.html_parts(below.parts))
 
 

@@ -35,6 +35,7 @@ class _Page:
         state = self.paint(p.state_label, *_STYLE[p.state])
         head = wrap(p.headline, self.columns, f"{p.state_label}  ", "  ")
         out = [head[0].replace(p.state_label, state, 1), *head[1:]]
+        out += [self.paint(x, "dim") for x in wrap(" · ".join(p.about), self.columns, "  ", "  ")] if p.about else []
         if p.steps:
             out += ["", self._heading("do_next"), *(x for n, s in enumerate(p.steps, 1) for x in self._step(n, s))]
         if p.more:

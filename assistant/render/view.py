@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 from assistant.render import lines
 from assistant.render.cells import cut
 from assistant.render.gaps import Gaps
+from assistant.render.header import header
 from assistant.render.labels import (
     aside,
     colon,
+    gpu_numbers,
     grade_word,
     impact_words,
     label,
@@ -28,7 +30,7 @@ from assistant.render.labels import (
     sentence,
     subject_name,
 )
-from assistant.render.times import iso, readable, when
+from assistant.render.times import readable, when
 from assistant.render.words import our_words
 from knowledge.observation import Event, Observation, Origin, Scope, Status, Subject
 from knowledge.text import clean
@@ -113,6 +115,7 @@ class View:
     unseen: tuple[str, ...]
     notes: tuple[str, ...]
     footer: tuple[str, ...]
+    about: tuple[str, ...] = ()  # node, GPUs, driver, source: see `assistant.render.header`
     more_steps: tuple[str, ...] = ()  # action words that are not shown
     unseen_more: int = 0
 
@@ -132,19 +135,22 @@ class View:
         return tuple((key, items, more.format(n=rest) if rest else "") for key, items, rest in every if items)
 
 
-def view(diagnosis: Diagnosis, lang: str, tells: Tells = lambda _: "", verbose: bool = False) -> View:
-    """`diagnosis` arranged for reading in `lang`."""
-    return Builder(diagnosis, lang, tells, verbose).build()
+def view(
+    diagnosis: Diagnosis, lang: str, tells: Tells = lambda _: "", verbose: bool = False, now: int = 0
+) -> View:  # fmt: skip
+    """`diagnosis` arranged for reading in `lang`; `now` (ns UTC) tells the age of what was recorded."""
+    return Builder(diagnosis, lang, tells, verbose, now).build()
 
 
 class Builder:
     """Arranges one diagnosis; the conversation uses its wording too, so that both say the same of the same."""
 
-    def __init__(self, diagnosis: Diagnosis, lang: str, tells: Tells, verbose: bool) -> None:
-        self.d, self.lang, self.tells, self.verbose = diagnosis, lang, tells, verbose
+    def __init__(self, diagnosis: Diagnosis, lang: str, tells: Tells, verbose: bool, now: int = 0) -> None:
+        self.d, self.lang, self.tells, self.verbose, self.now = diagnosis, lang, tells, verbose, now
         self.by_id = {f.id: f for f in diagnosis.findings}
         hosts = {s.host for s in diagnosis.facts.subjects(Scope.NODE)}
         self.one_host = len(hosts) <= 1
+        self.numbers = gpu_numbers(diagnosis.facts)
         self.gaps = Gaps(diagnosis, lang, tells, self.where, verbose)
 
     def build(self) -> View:
@@ -169,6 +175,7 @@ class Builder:
             unseen_more=max(0, len(unseen) - shown),
             notes=tuple(clean(n) for n in d.notes),
             footer=self._footer(),
+            about=header(d, lang, self.now),
             more_steps=tuple(dict.fromkeys(s.bucket for s in steps[steps_shown:])),
         )
 
@@ -196,13 +203,17 @@ class Builder:
         about = list(dict.fromkeys(subjects))
         count = many(about, self.lang)
         bare = gpus or all(s.scope is Scope.PROCESS for s in about)
-        short = [(s.id if bare and self.one_host else n) for s, n in zip(about, names, strict=True)]
+        short = [(self._short(s) if bare and self.one_host else n) for s, n in zip(about, names, strict=True)]
         shown = short if self.verbose or len(short) <= 8 else [*short[:NAMES], "..."]
-        return f"{count}{colon(self.lang)}{', '.join(shown)}"
+        return f"{count}{colon(self.lang)}{listed(shown, self.lang)}"
+
+    def _short(self, subject: Subject) -> str:
+        number = self.numbers.get(subject)
+        return subject.id if number is None else f"{number}{aside(subject.id, self.lang)}"
 
     def name(self, subject: Subject) -> str:
         """A subject, with its node where there are several."""
-        name = clean(subject_name(subject, self.lang))
+        name = clean(subject_name(subject, self.lang, self.numbers))
         if self.one_host or subject.scope is Scope.NODE or not subject.host:
             return name
         return f"{clean(subject.host)} {name}"
@@ -392,12 +403,8 @@ class Builder:
 
     def _footer(self) -> tuple[str, ...]:
         d, lang = self.d, self.lang
-        parts = []
-        if d.as_of is not None:
-            parts.append(label("as_of", lang).format(time=readable(iso(d.as_of - d.as_of % 10**9))))
-        parts.append(label("read", lang).format(answered=d.coverage.answered, asked=d.coverage.asked))
-        parts.append(label("ruleset", lang).format(hash=d.ruleset))
-        return tuple(parts)
+        read = label("read", lang).format(answered=d.coverage.answered, asked=d.coverage.asked)
+        return read, label("ruleset", lang).format(hash=d.ruleset)
 
 
 def symptoms(diagnosis: Diagnosis) -> tuple[Finding, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from assistant.session.looking import available, ran
 from assistant.session.naming import known
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
     from assistant.planner import Plan
     from assistant.session.core import Session
-    from assistant.session.state import Frame, State
+    from assistant.session.state import Frame, Seen, State
 
 UNNAMED = "unknown:?"  # a GPU of which somebody said no more than that it is one
 KEPT = 4
@@ -47,9 +47,15 @@ def concluded(session: Session, state: State, numbers: Sequence[int], told: tupl
         cut=list(dict.fromkeys(c for r in rounds for c in r.cut)),
         as_of=max((r.as_of for r in rounds if r.as_of is not None), default=None),
         whole=any(r.whole for r in rounds),
+        seen=_how(rounds),
     )
     _keep(_KEPT, key, ((rounds, told), found))
     return found
+
+
+def _how(rounds: Sequence[Seen]) -> Literal["live", "recorded", ""]:
+    ways = {r.how for r in rounds}
+    return "live" if "live" in ways else "recorded" if "recorded" in ways else ""
 
 
 def planned(session: Session, state: State, frame: Frame, diagnosis: Diagnosis) -> Plan:

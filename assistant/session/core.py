@@ -252,7 +252,10 @@ class Session:
             return self._apart(state, frame, query)
         plan = planned(self, state, frame, diagnosis) if there is None else None
         if plan is not None and plan.batch and len(frame.seen) < ROUNDS:
-            left = self.budget - sum(state.seen[n].seconds for n in frame.seen)
+            spent = (
+                sum(state.seen[n].seconds for n in frame.seen) if frame.origin.live else 0.0
+            )  # what was recorded is read whole
+            left = self.budget - spent
             if left > 0:
                 return state, (Collect(frame.origin, plan.batch, left, options(query, diagnosis.facts)),)
         if plan is not None and frame.origin.live and frame.origin.host and not frame.seen:

@@ -244,7 +244,8 @@ class Eyes:
             found = self._recorded(origin, probes)
         else:
             found = self._files(origin)
-        return replace(found, seconds=0.0 if self.replay else round(time.monotonic() - begun, 3))
+        how = "live" if origin.live else "recorded" if origin.bundle else ""
+        return replace(found, how=how, seconds=0.0 if self.replay else round(time.monotonic() - begun, 3))
 
     def _live(
         self, probes: Sequence[str], budget: float | None, options: Mapping[str, str], host: str = ""

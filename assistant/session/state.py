@@ -70,6 +70,7 @@ class Seen:
     seconds: float = 0.0
     absent: tuple[str, ...] = ()  # of another machine: probes that cannot run there
     lost: Text = NO_TEXT  # of another machine: why it could not be reached, or the connection ended too early
+    how: str = ""  # "live" or "recorded", of a machine; see `assistant.diagnosis.Diagnosis.seen`
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +281,7 @@ def _seen(data: Mapping[str, Any]) -> Seen:
         str(data.get("host", "")), _observations(data.get("observations", ())), _words(data, "probes"),
         _words(data, "offers"), None if as_of is None else int(as_of), _words(data, "notes"), _words(data, "sources"),
         _words(data, "cut"), bool(data.get("whole")), str(data.get("boot_id", "")), float(data.get("seconds", 0.0)),
-        _words(data, "absent"), _text(data.get("lost")),
+        _words(data, "absent"), _text(data.get("lost")), str(data.get("how", "")),
     )  # fmt: skip
 
 

@@ -94,6 +94,8 @@ def _diagnosed(found: Diagnosis, lang: str, tells: Callable[[str], str]) -> tupl
 
     shown = view(found, lang, tells)
     page = Page(lang, [span(f"{shown.state_label}{colon(lang)}", "bold"), span(shown.headline, "bold")])
+    if shown.about:
+        page.add(rich.section(span(page.cut(" · ".join(shown.about), PROSE))))
     _findings(page, shown)
     return page, [_unseen(page, shown)]
 

@@ -187,7 +187,7 @@ class Watcher:
         look = taken.look
         look = self._recalled(look, taken.full)
         facts = [*look.observations, *look.earlier, *told(look.host, self._plan.expect_gpus)]
-        diagnosis = diagnose(facts, self._ruleset, notes=look.notes, as_of=look.as_of, whole=look.whole)
+        diagnosis = diagnose(facts, self._ruleset, notes=look.notes, as_of=look.as_of, whole=look.whole, seen="live")
         changes = self._update(look, diagnosis, taken.full)
         self._save()
         for change in changes:

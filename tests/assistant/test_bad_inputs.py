@@ -75,7 +75,7 @@ def test_text_that_is_no_log_is_said_to_be_none(gpudiag: Gpudiag, tmp_path: Path
 
 
 def test_truncated_gzip_is_used_up_to_the_break(gpudiag: Gpudiag, tmp_path: Path) -> None:
-    filler = "".join(f"[{i:6d}.000000] usb 1-1: reset number {i * 7919 % 9973}\n" for i in range(20_000))
+    filler = "".join(f"[{900_000 + i}.000000] usb 1-1: reset number {i * 7919 % 9973}\n" for i in range(20_000))
     packed = gzip.compress((DBE + filler).encode())
     path = tmp_path / "kern.log.gz"
     path.write_bytes(packed[: len(packed) // 2])

@@ -182,7 +182,7 @@ def test_a_question_with_a_sign_stays() -> None:
 def test_what_was_ruled_out_is_told_by_its_code() -> None:
     page = view(incident("off-the-bus"), "en", tells)
     assert page.ruled_out == (
-        "A GPU does not answer, and no XID says why: GPU 0000:ba:00.0 (XID 79; journalctl _TRANSPORT=kernel:11)",
+        "A GPU does not answer, and no XID says why: GPU 5 (0000:ba:00.0) (XID 79; journalctl _TRANSPORT=kernel:11)",
     )
 
 

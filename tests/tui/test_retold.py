@@ -54,7 +54,7 @@ async def test_it_appears_below_the_answer_and_what_was_meant_is_asked(server: M
         assert after[: len(before)] == before
         added = "\n".join(after[len(before) :])
         assert "put together by openai/m" in added
-        assert "GPU 0000:ba:00.0 has fallen off the bus." in added
+        assert "GPU 5 (0000:ba:00.0) has fallen off the bus." in added
         server.text, requests = LIE, len(server.requests)
         app.ask("can it be used?")
         await until(pilot, lambda: transcript.turns[-1].shown is not None and len(transcript.turns) > first + 1)

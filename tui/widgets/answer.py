@@ -68,6 +68,8 @@ class Layout:
         tone = of_state(v.state)
         lead = (Span(f"{MARKS[tone]} {v.state_label}", tone), Span("  "))
         self.pen.text(v.headline, Tone.STRONG, lead=lead, hang=2)
+        if v.about:
+            self.pen.text(" · ".join(v.about), Tone.DIM, hang=2)
 
     def _steps(self) -> None:
         v = self.shown.view

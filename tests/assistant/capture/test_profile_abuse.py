@@ -39,7 +39,9 @@ SECRETS = ("s3cretTOKEN", "hunter2SECRET", "sk-LIVEKEY123", "envS3CRET", "hf_ENV
 
 @pytest.mark.parametrize("words", NONSENSE, ids=lambda words: " ".join(words)[:40].encode("unicode_escape").decode() or "nothing")  # fmt: skip
 def test_nonsense_is_told_in_a_line_with_what_to_do(words: list[str], gpudiag: Gpudiag, tmp_path: Path) -> None:
-    answer = gpudiag("profile", *(str(os.getpid()) if word == ME else word for word in words), env={"XDG_DATA_HOME": str(tmp_path)})
+    answer = gpudiag(
+        "profile", *(str(os.getpid()) if word == ME else word for word in words), env={"XDG_DATA_HOME": str(tmp_path)}
+    )
     assert answer.code == 2, answer.err
     assert "Traceback" not in answer.err
     assert "bug in gpudiag" not in answer.err

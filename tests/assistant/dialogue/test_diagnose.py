@@ -29,7 +29,7 @@ def test_of_a_part_only_what_concerns_it_is_shown(gpu: int, wrong: bool) -> None
         assert reply.diagnosis == d  # the data tell everything
     else:
         assert reply.headline == "Nothing wrong was found on GPU 4 (0000:9a:00.0)."
-        assert any(line.startswith("Elsewhere: GPU 0000:ba:00.0 has fallen off the bus") for line in texts(reply))
+        assert any(line.startswith("Elsewhere: GPU 5 (0000:ba:00.0) has fallen off the bus") for line in texts(reply))
 
 
 def test_a_symptom_without_a_cause_stays_open() -> None:

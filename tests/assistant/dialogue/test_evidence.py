@@ -27,7 +27,7 @@ def test_rows() -> None:
 
 def test_in_chinese() -> None:
     reply = ask(incident("double-bit-error"), query(Intent.EVIDENCE, lang="zh"))
-    assert reply.headline == "“GPU 0000:48:00.0：不可纠正的显存错误（双比特 ECC）”的依据有 4 条观测。"
+    assert reply.headline == "“GPU 2（0000:48:00.0）：不可纠正的显存错误（双比特 ECC）”的依据有 4 条观测。"
     shown = reply.parts[0]
     assert isinstance(shown, Items)
     (pending,) = [item for item in shown.items if "nvidia-smi-q.txt:435" in item]

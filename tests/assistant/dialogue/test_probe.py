@@ -10,6 +10,7 @@ from assistant.diagnosis import diagnose
 from assistant.dialogue import Turn
 from assistant.dialogue.probe import answer, wanted_probes
 from assistant.intent.query import Intent, Query, Slots
+from assistant.render.labels import aside
 from assistant.render.sheet import Fields, Items, Paragraph, Table
 from assistant.reply import Reply
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Source, Status, Subject, gpu, node
@@ -71,7 +72,9 @@ def test_many_values_are_a_table_with_place_time_and_source(lang: str) -> None:
     assert "40" in reply.headline
     assert "90 °C" in reply.headline
     rows = table(reply).rows
-    assert [r[:2] for r in rows] == [(f"GPU {g.id}", f"{t} °C") for g, t in zip(GPUS, (40, 90, 41, 42), strict=True)]
+    assert [r[:2] for r in rows] == [
+        (f"GPU {n}{aside(g.id, lang)}", f"{t} °C") for n, (g, t) in enumerate(zip(GPUS, (40, 90, 41, 42), strict=True))
+    ]
     assert all("2026-07-08" in r[2] for r in rows)
     assert all("nvmlDeviceGetTemperature" in r[3] for r in rows)
 
@@ -82,7 +85,7 @@ def test_a_value_on_which_a_finding_stands_is_marked_and_only_there() -> None:
     assert "row-remap-pending" in words(reply)
     hotter = said([*INDEXES, *WARM], facts=(CORE,))
     marks = {r[0]: r[-1] for r in table(hotter).rows if r[-1].startswith("!")}
-    assert set(marks) <= {f"GPU {GPUS[1].id}"}
+    assert set(marks) <= {f"GPU 1 ({GPUS[1].id})"}
 
 
 @each(

@@ -16,9 +16,9 @@ FIRST = {"en": ("Yes", "No", "Not yet", "Cannot say"), "zh": ("可以", "不可�
 @each(
     ("name", "lang", "headline"),
     [
-        ("off-the-bus", "en", "Not until the node has been rebooted and the GPU is back: GPU 0000:ba:00.0 has fallen off the bus."),
-        ("off-the-bus", "zh", "暂不可以，须等节点已重启且 GPU 恢复：“GPU 0000:ba:00.0：从总线上掉线”。"),
-        ("power-brake", "en", "Only for what runs already, no new work until the hardware has been inspected. GPU 0000:9a:00.0: Power brake holds the GPU at very low clocks."),
+        ("off-the-bus", "en", "Not until the node has been rebooted and the GPU is back: GPU 5 (0000:ba:00.0) has fallen off the bus."),
+        ("off-the-bus", "zh", "暂不可以，须等节点已重启且 GPU 恢复：“GPU 5（0000:ba:00.0）：从总线上掉线”。"),
+        ("power-brake", "en", "Only for what runs already, no new work until the hardware has been inspected. GPU 4 (0000:9a:00.0): Power brake holds the GPU at very low clocks."),
         ("cpu-limit", "en", "Yes, but look after this. Node vit-train-1: The CPU limit of the container holds it back."),
         ("healthy", "en", "Yes: nothing wrong was found in what was looked at."),
         ("healthy", "zh", "可以：所查看的内容未发现问题。"),
@@ -43,7 +43,7 @@ def test_one_gpu_of_a_node() -> None:
     d = incident("off-the-bus")
     good = ask(d, query(Intent.VERDICT, "is gpu 3 ok", slots=Slots(gpu=(3,))))
     assert good.headline.startswith("Yes, by itself: nothing wrong was found on GPU 3 (0000:5d:00.0). But RESTART_BM")
-    assert "Elsewhere: GPU 0000:ba:00.0 has fallen off the bus (RESTART_BM)" in said(good)
+    assert "Elsewhere: GPU 5 (0000:ba:00.0) has fallen off the bus (RESTART_BM)" in said(good)
     bad = ask(d, query(Intent.VERDICT, "is gpu 5 ok", slots=Slots(gpu=(5,))))
     assert bad.headline.startswith("Not until ")
     assert bad.focus == d.roots[0].id
@@ -69,7 +69,7 @@ def test_an_unknown_gpu_is_answered_with_those_there_are() -> None:
 @each(
     ("name", "text", "start"),
     [
-        ("off-the-bus", "should I reboot it?", "Yes: GPU 0000:ba:00.0 has fallen off the bus. RESTART_BM"),
+        ("off-the-bus", "should I reboot it?", "Yes: GPU 5 (0000:ba:00.0) has fallen off the bus. RESTART_BM"),
         ("off-the-bus", "should I drain the node", "Yes: "),
         ("off-the-bus", "do we need to replace the card?", "No, replacing it is not what this asks for"),
         ("off-the-bus", "is a gpu reset enough?", "No, that is not enough"),

@@ -53,8 +53,8 @@ def test_a_code_that_is_named_takes_the_focus() -> None:
     reply = ask(d, query(Intent.WHY, "why xid 63", slots=Slots(xid=(63,))))
     assert reply.focus == "row-remap-recorded@ash-a100-17/0000:48:00.0"
     assert reply.headline == (
-        "GPU 0000:48:00.0: A memory repair was recorded (confirmed). "
-        "It is a consequence of this. GPU 0000:48:00.0: Uncorrectable memory error (double-bit ECC)."
+        "GPU 2 (0000:48:00.0): A memory repair was recorded (confirmed). "
+        "It is a consequence of this. GPU 2 (0000:48:00.0): Uncorrectable memory error (double-bit ECC)."
     )
     again = ask(d, query(Intent.WHY), focus=reply.focus)
     assert again.headline == reply.headline

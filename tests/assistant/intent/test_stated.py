@@ -160,7 +160,9 @@ def _sentences(fact: str, value: str) -> Iterator[tuple[str, str]]:
     plain = re.sub(r"[._]", " ", fact)
     english = next((n for n in names if n.isascii()), plain)
     means = meaning(fact, vocabulary(), "zh").rstrip("。")
-    chinese = next((n for n in names if not n.isascii()), plain if re.search("[哪何么多查]", means) else means.replace("是否", ""))
+    chinese = next(
+        (n for n in names if not n.isascii()), plain if re.search("[哪何么多查]", means) else means.replace("是否", "")
+    )
     yield "en", f"{english} is {value} on gpu 2, can I keep using the node?"
     yield "en", f"can we train on this node? {fact} is {value}"
     yield "zh", f"{chinese}是 {value}，这个节点还能用吗？"

@@ -56,14 +56,14 @@ def test_no_json_raises(data: object) -> None:
 def test_what_passes_is_filled_with_the_words_of_the_answer() -> None:
     found = say(off(), GOOD)
     assert isinstance(found, Narration)
-    assert found.text == "GPU 0000:ba:00.0 has fallen off the bus (XID 79)."
+    assert found.text == "GPU 5 (0000:ba:00.0) has fallen off the bus (XID 79)."
     assert found.sentences[0].cites == ("f1",)
     page = view(diagnosis("off-the-bus"), "en")
     assert page.blocks[0].where == off().slots["gpu_1"].value
     assert off().slots["cmd_1"].value in page.steps[0].commands
     again = say(off(), {"text": "The GPU {gpu_1} has fallen off the bus.", "cites": ["f1"]})
     assert isinstance(again, Narration)
-    assert again.text == "The GPU 0000:ba:00.0 has fallen off the bus."  # the word is said once
+    assert again.text == "The GPU 5 (0000:ba:00.0) has fallen off the bus."  # the word is said once
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_reply_goes_out_and_comes_back() -> None:
     sent = json.dumps(list(done.messages))
     for name in ("oak-h100-042", "0000:ba:00.0", "systemctl reboot", "XID 79", "2026-08-19"):
         assert name not in sent
-    assert done.table["{gpu_1}"] == "GPU 0000:ba:00.0"
+    assert done.table["{gpu_1}"] == "GPU 5 (0000:ba:00.0)"
     assert isinstance(reword.finish(done, json.dumps({"sentences": [GOOD]})), Narration)
     assert isinstance(reword.finish(done, "sure!"), Withheld)
     assert reword.prepare(Reply("en", "hello"), "operator") is None

@@ -87,7 +87,7 @@ def test_over_a_pipe_it_is_waited_for_where_it_is_asked_for(gpudiag: Gpudiag, se
     assert on.code == off.code == 0
     blocks = on.out.partition(OTHER)
     assert off.out.startswith(blocks[0].rstrip("\n"))
-    assert blocks[2].partition(":\n\n")[2].startswith("GPU 0000:ba:00.0 has fallen off the bus.\n\n")
+    assert blocks[2].partition(":\n\n")[2].startswith("GPU 5 (0000:ba:00.0) has fallen off the bus.\n\n")
     assert on.out.count("Did you mean: ") == 1
     assert "understood: explain" not in on.err
     rows = gpudiag("chat", *BUS, "--new", "--narrate", "--format", "json", stdin=f"{GARBLED}\nyes\n", env=env).out

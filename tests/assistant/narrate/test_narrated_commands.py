@@ -21,7 +21,7 @@ from tests.llm_lab import Model, llm_python, serving, stand_in_python
 
 BUS = ("--bundle", str(ROOT / "assistant/demos/off-the-bus/bundle"))
 TRUE = json.dumps({"sentences": [{"text": "{gpu_1} has fallen off the bus.", "cites": ["f1"]}]})
-SAID = "GPU 0000:ba:00.0 has fallen off the bus."
+SAID = "GPU 5 (0000:ba:00.0) has fallen off the bus."
 SLOTS = json.dumps({"intent": "explain", "slots": {"xid": ["79"]}})
 DEAD = "http://127.0.0.1:9/v1"
 
@@ -132,7 +132,7 @@ def test_a_report_has_a_draft_below_our_summary(gpudiag: Gpudiag, server: Model,
         kept = on.out.replace(',\n "narration": {"withheld": "down"}\n}\n', "\n}\n") if shape == "json" else on.out
         assert kept == off.out
     off, on = (gpudiag("incident", "report", "1", *more, env=env) for more in ((), ("--narrate",)))
-    draft = f"Summary, drafted by openai/m (ours is above):\n\n{SAID}\n\n"
+    draft = f"Summary, drafted by openai/m (ours is above):\n\nGPU 0000:ba:00.0 has fallen off the bus.\n\n"
     assert on.out.replace(draft, "", 1) == off.out
     assert on.out.index("Summary\n") < on.out.index(draft) < on.out.index("Cause\n")
     page = gpudiag("incident", "report", "1", "--format", "html", env=env).out

@@ -113,4 +113,6 @@ def test_options_of_a_look_mean_the_machine(gpudiag: Gpudiag, tmp_path: Path) ->
     sick = str(FOLDER / "double-bit-error" / "kern.log")
     gpudiag("ask", "--thread", "t", "--log", sick, "what is wrong?", env=env)
     assert "double-bit" in gpudiag("ask", "--thread", "t", "can I keep using it?", env=env).out
-    assert "double-bit" not in gpudiag("ask", "--thread", "t", "--without", "system", "can I keep using it?", env=env).out
+    assert (
+        "double-bit" not in gpudiag("ask", "--thread", "t", "--without", "system", "can I keep using it?", env=env).out
+    )
