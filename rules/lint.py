@@ -211,7 +211,9 @@ def _life(rule: Rule) -> Iterator[_Found]:
         yield _Found(("uncured",), "says why nothing ends it, beside what ends it", needs=(("cured_by",), ("uncured",)))
     if rule.cured_by is not None:
         if not rule.cured_by and not rule.uncured:
-            yield _Found(("cured_by",), "nothing ends it, and no word why", "add uncured: {en: ..., zh: ...}", (("uncured",),))
+            yield _Found(
+                ("cured_by",), "nothing ends it, and no word why", "add uncured: {en: ..., zh: ...}", (("uncured",),)
+            )
         return
     events = any(isinstance(leaf, EventLeaf) and not leaf.negated for leaf in leaves(rule.when))
     bucket = rule.action.bucket if not rule.action.resolve else None  # a resolver's word tells

@@ -151,7 +151,9 @@ def sxid_fields(code: int, word: str) -> Fields:
     }  # fmt: skip
     if advice.severity:
         fields["severity"] = str(advice.severity)
-    fatal = entry.fatal(word) if entry is not None else fatal_word(word)  # an unknown code: its line says it all the same
+    fatal = (
+        entry.fatal(word) if entry is not None else fatal_word(word)
+    )  # an unknown code: its line says it all the same
     if fatal is not None:
         fields["fatal"] = fatal
     if entry is not None:

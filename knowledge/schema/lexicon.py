@@ -105,7 +105,9 @@ class Told(Strict):
     fact: Line
     value: bool | int | float | str | None = None
     where: dict[str, str] = {}  # the fields of an event
-    others: str | None = None  # the value of the same fact on the things of its kind that were not meant: "one link is down"
+    others: str | None = (
+        None  # the value of the same fact on the things of its kind that were not meant: "one link is down"
+    )
 
 
 class Statement(Strict):
@@ -119,9 +121,7 @@ class Statement(Strict):
 
 class Entry(
     RootModel[
-        Annotated[
-            Phrases | Class | Words | Spellings | Sounds | Fact | Value | Statement, Field(discriminator="kind")
-        ]
+        Annotated[Phrases | Class | Words | Spellings | Sounds | Fact | Value | Statement, Field(discriminator="kind")]
     ]
 ):
     """One list of words; see `knowledge.lexicon`."""

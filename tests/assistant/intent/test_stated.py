@@ -25,7 +25,7 @@ from rules.loader import RuleSet, load
 from rules.model import Severity
 from tests.cases import Faults, each
 
-HERE = Source("machine", "a look at it", "")
+HERE = Source("machine", "a look at it")
 
 
 def told(text: str) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def test_what_is_no_fact_is_echoed_word_for_word(text: str, unread: str) -> None
 
 def test_others_are_no_part_of_what_is_asked_about() -> None:
     said = understand("7 of 8 GPUs at 1980 MHz and one at 345 MHz with 29 C, what is it?").observations
-    clocks = {o.subject.id: o.value for o in said if o.fact == "gpu.clock.sm"}
+    clocks = {o.subject.id: o.value for o in said if o.fact == "gpu.clock.sm" and isinstance(o.value, int)}
     assert sorted(clocks.values()) == [345, *[1980] * 7]
     assert [o.subject.id for o in said if o.fact == "gpu.temperature.core"] == [
         i for i, v in clocks.items() if v == 345
@@ -139,7 +139,12 @@ def _said(leaf: FactLeaf, spec: FactSpec) -> str:
 def _healthy() -> tuple[Observation, ...]:
     """A node of which all that a yes rests on was read, and is fine."""
     here = node("n1")
-    facts = {"node.driver.state": "ok", "node.gpu.count": 4, "node.pci.gpu_count": 4, "log.kernel.readable": True}
+    facts: dict[str, bool | int | str] = {
+        "node.driver.state": "ok",
+        "node.gpu.count": 4,
+        "node.pci.gpu_count": 4,
+        "log.kernel.readable": True,
+    }
     gpus = [gpu(f"0000:0{i}:00.0", "n1") for i in range(1, 5)]
     return (
         *(Observation(name, here, value, source=HERE) for name, value in facts.items()),

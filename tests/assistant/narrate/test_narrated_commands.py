@@ -132,7 +132,7 @@ def test_a_report_has_a_draft_below_our_summary(gpudiag: Gpudiag, server: Model,
         kept = on.out.replace(',\n "narration": {"withheld": "down"}\n}\n', "\n}\n") if shape == "json" else on.out
         assert kept == off.out
     off, on = (gpudiag("incident", "report", "1", *more, env=env) for more in ((), ("--narrate",)))
-    draft = f"Summary, drafted by openai/m (ours is above):\n\nGPU 0000:ba:00.0 has fallen off the bus.\n\n"
+    draft = "Summary, drafted by openai/m (ours is above):\n\nGPU 0000:ba:00.0 has fallen off the bus.\n\n"
     assert on.out.replace(draft, "", 1) == off.out
     assert on.out.index("Summary\n") < on.out.index(draft) < on.out.index("Cause\n")
     page = gpudiag("incident", "report", "1", "--format", "html", env=env).out
