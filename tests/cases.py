@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
@@ -117,3 +118,9 @@ def _what(error: BaseException) -> str:
         trace = trace.tb_next
     said = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
     return "\n".join(f"    {line}" for line in f"{place}{said}".splitlines()[:20])
+
+
+def timeless(answer: str) -> str:
+    """`answer` without the word that it was seen now or recorded, and without how long ago that was."""
+    answer = re.sub(r"\s*(?:\(\d+\s+(?:days|years|h)\s+ago\)|（\d+ [年天小时]+前）)", "", answer)
+    return re.sub(r'("seen": )"\w+"|(?:seen|recorded|查看于|记录于) (?=\d{4}-)', r"\1", answer)

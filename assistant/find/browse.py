@@ -18,7 +18,7 @@ GLUE = "\u00a0"  # stands for a blank within a link, so that no line ends there
 _CODE = re.compile(r"\b(s?xid) (\d{1,5})\b", re.IGNORECASE)
 # gpu-fell-off-bus    gpu.temperature.core    CUDA_ERROR_ILLEGAL_ADDRESS
 _NAME = re.compile(r"(?<![\w./:-])[A-Za-z][A-Za-z0-9]*(?:[-_.][A-Za-z0-9]+)+(?![\w/-])")
-_BY_NAME = ("rule", "runbook", "fact", "cuda", "dcgm", "clock", "action", "nccl", "pytorch", "symptom", "howto", "range")  # fmt: skip
+_BY_NAME = ("rule", "runbook", "fact", "cuda", "dcgm", "clock", "status", "action", "nccl", "pytorch", "symptom", "howto", "range")  # fmt: skip
 
 
 class Kind(NamedTuple):
@@ -44,6 +44,7 @@ KINDS = (
     Kind("pytorch", Text("PyTorch messages", "PyTorch 消息"), Text("what the framework prints", "框架打印的消息")),
     Kind("dcgm", Text("DCGM fields", "DCGM 字段"), Text("metrics and errors of NVIDIA's data center manager", "NVIDIA DCGM 的指标与错误")),
     Kind("clock", Text("Clock events", "时钟事件"), Text("why a GPU runs slower than it could", "GPU 降频的原因")),
+    Kind("status", Text("Driver status", "驱动状态码"), Text("why NVIDIA's driver refused or failed", "NVIDIA 驱动拒绝或失败的原因")),
     Kind("gpu", Text("GPU models", "GPU 型号"), Text("memory, bandwidth, peak rates, power", "显存、带宽、峰值算力、功耗")),
     Kind("action", Text("Actions", "动作"), Text("the vendor's words for what to do", "厂商对处置动作的用语")),
 )  # fmt: skip

@@ -98,6 +98,13 @@ def _clock() -> Iterator[Doc]:
         yield Doc(f"clock {e['id']}", Text(e["label"], e["label"]), names, body=body)
 
 
+def _status() -> Iterator[Doc]:
+    for e in shard("nv_status"):
+        title = Text.of(e["title"]) if e.get("title") else Text(e["name"], e["name"])
+        names = (e["name"], f"status 0x{e['code']:x}", f"0x{e['code']:08x}")
+        yield Doc(f"status {e['name']}", title, names, body=_both(e.get("title")))
+
+
 def _dcgm() -> Iterator[Doc]:
     for e in (*shard("dcgm_fields"), *shard("dcgm_errors")):
         name = e["name"].replace("{n}", "0")  # one entry for a field of each link: its page is that of the first
@@ -184,7 +191,7 @@ def _range() -> Iterator[Doc]:
 
 _KINDS: Mapping[str, Callable[[], Iterator[Doc]]] = {
     "xid": _xid, "sxid": _sxid, "cuda": _cuda, "nccl": _signatures("nccl"), "pytorch": _signatures("pytorch"),
-    "clock": _clock, "dcgm": _dcgm, "gpu": _gpu, "action": _action, "term": _term, "fact": _fact, "rule": _rule,
+    "clock": _clock, "status": _status, "dcgm": _dcgm, "gpu": _gpu, "action": _action, "term": _term, "fact": _fact, "rule": _rule,
     "runbook": _runbook, "symptom": _symptom, "howto": _howto, "range": _range,
 }  # fmt: skip
 

@@ -175,6 +175,11 @@ def subject_name(subject: Subject, lang: str, numbers: Mapping[Subject, int] | N
         return {"zh": f"其他 {word}"}.get(lang, f"the other {word}s")
     if subject.scope is Scope.GPU and subject.id.startswith("unknown:"):
         return {"zh": "某个 GPU（地址未知）"}.get(lang, f"GPU at an unreadable address ({subject.id[8:]})")
+    if subject.scope is Scope.GPU and subject.id.startswith("instance:"):
+        number = subject.id.removeprefix("instance:")
+        return {"zh": f"GPU（驱动编号 {number}，地址未知）"}.get(
+            lang, f"GPU that the driver calls GPU{number} (address unknown)"
+        )
     if subject.scope is Scope.GPU and subject.id.startswith("GPU-"):  # a UUID says the word itself
         return subject.id
     return f"{word} {subject.id.removeprefix('index:')}"

@@ -6,6 +6,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from knowledge.catalog.nv_status import init_failure, status_in
+from knowledge.language import Text
 from knowledge.observation import Event, Observation, Scalar, Subject
 from probes.parse._kernel_common import PCI, Reading, body, from_kernel, is_command, number, rx, within
 from probes.parse._kernel_shape import Entry, Kind
@@ -13,17 +15,20 @@ from probes.parse._logtime import SECOND
 
 # NVRM: GPU 0000:91:00.0: GPU has fallen off the bus.
 # Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.  Reboot the system to recover this GPU
-_LOST = rf"(?:GPU ?(?:at )?(?:PCI:)?({PCI})?.{{0,80}}?)?(?:has fallen off the bus|GPU [Ii]s [Ll]ost)"
+_LOST = rf"(?:GPU ?(?:at )?(?:PCI:)?({PCI})?.{{0,80}}?)?(?:has fallen off the bus|GPU [Ii]s [Ll]ost|NV_ERR_GPU_IS_LOST)"
 # NVRM: The NVIDIA GPU 0000:b3:00.0
 # NVRM: (PCI ID: 10de:26b5) installed in this system has
 # NVRM: fallen off the bus and is not responding to commands.
 _GONE = r"NVRM: ()fallen off the bus and is not responding"
 _GONE_GPU = rf"NVRM: The NVIDIA GPU ({PCI})"
+_LOST_STATUS = ("NV_ERR_GPU_IS_LOST",)  # of which `_lost` tells
 _HANDLE = rf"Unable to determine the device handle for (?:GPU|gpu) ?({PCI})?"
 # NVRM: GPU 0000:09:00.0: RmInitAdapter failed! (0x22:0x56:894)
 # NVRM: GPU 0000:09:00.0: rm_init_adapter failed, device minor number 0
 # NVRM: osInitNvMapping: *** Cannot attach gpu     NVRM: RmInitAdapter: osInitNvMapping failed, bailing out of ...
 _INIT = r"RmInitAdapter failed|rm_init_adapter failed|osInitNvMapping|Cannot attach gpu|RmInitAdapter: "
+_NO_REASON = Text("the driver gave up", "驱动放弃")
+_NO_FIRMWARE = (0x60, 0x61)  # stages in which the files of the firmware are sought and loaded
 _INIT_CODE = r"\((0x[0-9a-fA-F]{1,8}:0x[0-9a-fA-F]{1,8}:\d{1,8})\)"
 _MINOR = r"device minor number (\d{1,5})"
 # NVRM: GPU5 _kgspRpcRecvPoll: GSP RM heartbeat timed out
@@ -44,7 +49,8 @@ _PMU = r"PMU has halted|EventPmuHalted"
 # NVRM: Attempting to remove device 0000:d4:00.0 with non-zero usage count!
 _BUSY = rf"Attempting to remove device ({PCI}) with non-zero usage count"
 # NVRM: nvAssertFailedNoLog: Assertion failed: <condition> @ kern_bus_vbar2.c:346
-_ASSERT = r"NVRM: .{0,80}?[Aa]ssert\w*(?: failed)?: (?:Assertion failed: )?(.{1,600}?)(?: @ ([\w./-]{1,120}:\d{1,7}))?$"
+# NVRM: GPU0 nvCheckOkFailedNoLog: Check failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST] (0x0000000F) returned from ... @ crashcat.c:216
+_ASSERT = r"NVRM: .{0,80}?(?:[Aa]ssert\w*|[Cc]heck)(?: failed)?: (?:Assertion failed: )?(.{1,600}?)(?: @ ([\w./-]{1,120}:\d{1,7}))?$"
 # nvidia-gpu 0000:09:00.3: Refused to change power state, currently in D3
 # nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, device inaccessible
 _POWER = rf"(?:([\w-]{{1,40}}) )?({PCI}): (?:Refused|Unable) to change power state,?\s*(.{{0,100}})"
@@ -178,8 +184,14 @@ def _init_event(reading: Reading, group: Sequence[int]) -> None:
     named = next((e for e in entries if _address(e)), None)
     subject = reading.gpu(named, _address(named)) if named else reading.near_gpu(group[0])
     code, minor = rx(_INIT_CODE).search(text), rx(_MINOR).search(text)
+    why = init_failure(text)
+    reason = why.reason if why is not None and why.reason else _NO_REASON
     fields = {
         "error": code[1] if code else None,
+        "status": why.status.name if why is not None and why.status is not None else None,
+        "firmware": why is not None and why.stage in _NO_FIRMWARE,
+        "reason": reason.en,
+        "reason_zh": reason.zh,
         "minor": number(minor[1]) if minor else None,
         "stage": "attach" if "Cannot attach gpu" in text or "osInitNvMapping" in text else None,
         "text": body(text),
@@ -242,9 +254,17 @@ def _nvrm(reading: Reading, index: int, entry: Entry) -> None:
         return
     if ("RESET_REQ" in message or "eset required" in message) and rx(_RESET).search(message):
         reading.event("gpu_reset_demanded", reading.near_gpu(index), entry, {"text": body(message)})
-    elif "ssert" in message and (found := rx(_ASSERT).match(message)):
-        if not rx(_RPC).search(message):
-            fields = {"condition": body(found[1], 300), "location": found[2], "text": body(message)}
+    elif ("ssert" in message or "heck failed" in message) and (found := rx(_ASSERT).match(message)):
+        status = status_in(found[1])
+        if not rx(_RPC).search(message) and (status is None or status.name not in _LOST_STATUS):
+            fields: dict[str, Scalar] = {"condition": body(found[1], 300), "location": found[2], "text": body(message)}
+            if status is not None:
+                fields |= {
+                    "status": status.name,
+                    "grave": status.grave,
+                    "reason": status.title.en,
+                    "reason_zh": status.title.zh,
+                }
             reading.event("nvidia_assertion", reading.node(entry), entry, fields)
     elif rx(_NVLINK).match(message):
         reading.event("nvlink_driver_message", reading.near_gpu(index), entry, {"text": body(message)})

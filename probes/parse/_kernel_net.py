@@ -33,8 +33,13 @@ _VIRTUAL = (
 # mlx5_core 0000:5d:00.0: mlx5_cmd_check:777:(pid 1234): ACCESS_REG(0x805) op_mod(0x0) failed, status bad parameter(0x3), syndrome (0x15c356)
 # mlx5_core 0000:5d:00.0: wait_func:1130:(pid 99): ENABLE_HCA(0x104) timeout. Will cause a leak of a command resource
 # mlx5_core 0000:5d:00.0: Port module event[error]: module 0, Cable error, High Temperature
+# mlx5_core 0000:5c:00.0: mlx5_pcie_event:299:(pid 268269): Detected insufficient power on the PCIe slot (27W).
+# mlx5_core: probe of 0000:01:00.0 failed with error -22     mlx5_core 0000:01:00.0: probe with driver mlx5_core failed with error -22
 _MLX = rf"mlx\d_core ({_FULL})(?: {_NAME})?:? (.{{0,400}})"
+_START = rf"mlx\d_core: probe of ({_FULL}) (failed with error -\d{{1,4}})"
 _KINDS = (
+    ("start", r"probe with driver mlx\d_core failed with error|failed with error -\d{1,4}$|(?:mlx\d_init_one|probe_one|mlx\d_load_one)\S{0,40} .{0,80}failed"),
+    ("power", r"[Dd]etected insufficient power on the PCIe slot"),
     ("health", r"health compromised|print_health_info|poll_health|device is in fatal|[Ff]atal (?:firmware |FW )?error|assert_var|synd(?:rome)? 0x\w+.{0,40}(?:error|fail)|firmware (?:fatal|assert|hang)"),
     ("command", r"mlx\d_cmd\w{0,30}.{0,80}(?:failed|timeout)|wait_func.{0,120}timeout|ACCESS_REG.{0,80}failed|Will cause a leak of a command"),
     ("module", r"Port module event(?:\[error\])?: module \d{1,3}, Cable (?:error|unplugged)"),
@@ -103,7 +108,7 @@ def _link(reading: Reading, entry: Entry) -> None:
 
 
 def _adapter(reading: Reading, entry: Entry) -> None:
-    found = rx(_MLX).search(entry.message)
+    found = rx(_START).search(entry.message) or rx(_MLX).search(entry.message)
     if not found:
         return
     kind = next((kind for kind, pattern in _KINDS if rx(pattern).search(found[2])), None)

@@ -62,6 +62,12 @@ def test_every_entry_has_a_page_in_both_languages_and_all_shapes(kind: str) -> N
         (["gpu", "NVIDIA H100 80GB HBM3"], "H100 SXM5"),
         (["clock", "0x80"], "HW Power Brake Slowdown"),
         (["clock", "0x84"], "0x84"),
+        (["status", "0x65"], "NV_ERR_TIMEOUT (0x65): the call timed out"),
+        (["NV_ERR_RESET_REQUIRED"], "NV_ERR_RESET_REQUIRED (0x62): a reset is required"),
+        (
+            ["status", "(0x62:0x65:1860)"],
+            "RmInitAdapter (0x62:0x65:1860): the GPU's firmware (GSP) did not start: the call timed out",
+        ),
         (["action", "reset-gpu"], "RESET_GPU"),
         (["fact", "gpu.temperature.core"], "gpu.temperature.core"),
         (["rule", "gpu-fell-off-bus"], "GPU has fallen off the bus"),

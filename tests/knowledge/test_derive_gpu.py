@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.derive import derive
+from knowledge.derive.app import BESIDE
 from knowledge.derive.gpu import REPLAYS_PER_LANE, replay_limit
 from knowledge.facts import vocabulary
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Source, Status, Subject, gpu, node
@@ -84,6 +86,15 @@ def oom(**fields: float) -> Event:
 def test_out_of_memory_tells_by_how_much() -> None:
     event = oom(requested=2048.0, free=10.0, total=24000.0, reserved_unallocated=240.0)
     assert (event.get("shortfall"), event.get("unallocated_share")) == (2038.0, 0.01)
+
+
+def test_out_of_memory_tells_what_others_hold_and_what_can_never_fit() -> None:
+    exact = oom(requested=512.0, free=100.0, total=24000.0, in_use_process=9000.0)
+    assert exact.get("elsewhere") == 14900.0
+    old_format = oom(requested=600.0, free=569.9, total=24105.0, reserved=12697.6)
+    assert old_format.get("elsewhere") == pytest.approx(24105.0 - 569.9 - 12697.6 - BESIDE)
+    assert oom(requested=600.0, free=10.0, total=24105.0, reserved=23500.0).get("elsewhere") == 0.0
+    assert oom(requested=48000.0, total=24000.0).get("request_share") == 2.0
 
 
 def test_out_of_memory_without_numbers_stays_without() -> None:

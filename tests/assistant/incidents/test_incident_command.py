@@ -133,7 +133,7 @@ def test_from_the_first_sign_to_the_post_mortem(incident: Incident, tmp_path: Pa
     assert incident("report", "2", "-o", str(written), "--price", "2.00", "EUR").code == 0
     page = written.read_text()
     first = page.splitlines()[0]
-    assert first.startswith("# CLOSED: GPU 5 (0000:ba:00.0) has fallen off the bus. Over ")
+    assert first.startswith("# CLOSED: GPU 0000:ba:00.0 has fallen off the bus. Over ")
     assert "GPU-hours (1 GPU), " in first
     assert first.endswith("EUR. Slot was bent.")
     for words in ("2026-08-19 02:40:56Z", "carol (\\#gpu-ops): rank 5 hangs", "GPU has fallen off the bus.", "kept as kern.log",

@@ -269,6 +269,13 @@ STORIES = [
         "[9.0] mlx5_core 0000:5d:00.0: mlx5_cmd_check:777:(pid 1): ACCESS_REG(0x805) op_mod(0x0) failed, status bad parameter(0x3), syndrome (0x15c356)",
         fields={"kind": "command", "syndrome": "0x15c356"},
     ),
+    Story("nic_error", "[9.0] mlx5_core: probe of 0000:01:00.0 failed with error -22", fields={"kind": "start"}),
+    Story("nic_error", "[9.0] mlx5_core 0000:01:00.0: probe with driver mlx5_core failed with error -110", fields={"kind": "start"}),
+    Story(
+        "nic_error",
+        "[9.0] mlx5_core 0000:5c:00.0: mlx5_pcie_event:299:(pid 268269): Detected insufficient power on the PCIe slot (27W).",
+        fields={"kind": "power"},
+    ),
     Story("nic_error", "[9.0] mlx5_core 0000:5d:00.0: Port module event: module 0, Cable unplugged", fields={"kind": "module"}),
     Story("fm_nothing_to_do", "Mar  3 12:00:01 gpu-07 nv-fabricmanager[41]: request failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]"),
     Story(
