@@ -430,7 +430,10 @@ def _headline(
     more_en = f" (+{others} more)" if others else ""
     more_zh = f"（另有 {others} 项）" if others else ""
     several, numbers = len(_hosts(facts)) > 1, gpu_numbers(facts)
-    said_en, said_zh = (headline(same[0].title, where, lang, named=several, numbers=numbers) for lang in ("en", "zh"))
+    title = same[0].title
+    if len(same) == 1 and (program := same[0].program) is not None:
+        title = Text(f"{title.en} in {program.words.en}", f"{title.in_('zh')}，程序为 {program.words.zh}")
+    said_en, said_zh = (headline(title, where, lang, named=several, numbers=numbers) for lang in ("en", "zh"))
     if graver:
         worst = _alike(graver)
         about = [f.subject for f in worst]

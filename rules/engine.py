@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import isfinite
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
@@ -104,6 +104,18 @@ class Finding:
         return sure and self.severity is not Severity.INFO and not self.ended
 
     @property
+    def program(self) -> Program | None:
+        """The one process that did it: where the action is the program's, and every event names the same one."""
+        if self.advice.bucket not in _OF_PROGRAMS or not self.events:
+            return None
+        named = {(o.value.get("process"), o.value.get("pid")) for o in self.events if isinstance(o.value, Event)}
+        pids = {pid for _, pid in named}
+        if len(pids) != 1 or not isinstance(pid := next(iter(pids)), int):
+            return None
+        names = sorted({name for name, _ in named if isinstance(name, str) and name and name[0] != "<"})
+        return Program(names[0] if len(names) == 1 else "", pid)
+
+    @property
     def told(self) -> bool:
         """Whether it stands on nothing but what a person said."""
         origins = {o.origin for o in (*self.events, *self.because)}
@@ -140,6 +152,23 @@ class Finding:
             return None, None
         same = [o.at for o in timed if o.clock is timed[0].clock and o.at is not None]
         return min(same), max(same)
+
+
+class Program(NamedTuple):
+    """A process as the lines of a log name it."""
+
+    name: str  # may be empty
+    pid: int
+
+    @property
+    def words(self) -> Text:
+        """``python3 (pid 4242)``."""
+        if not self.name:
+            return Text(f"pid {self.pid}", f"pid {self.pid}")
+        return Text(f"{self.name} (pid {self.pid})", f"{self.name}（pid {self.pid}）")
+
+
+_OF_PROGRAMS = (Bucket.RESTART_APP, Bucket.FIX_CODE, Bucket.TUNE_JOB)
 
 
 @dataclass(frozen=True, slots=True)

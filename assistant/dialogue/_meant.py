@@ -110,11 +110,14 @@ def _named(query: Query, rules: Sequence[Rule]) -> tuple[str, list[Rule]]:
 
 
 def coded(kind: str, code: int, rules: Sequence[Rule]) -> list[Rule]:
-    """The rules about a code: those that name it; without any, those that take every code of the kind, as if
-    they were about this one only (`xid` is the code then)."""
+    """The rules about a code: those that name it; where all of those ask for more than the code, those that take every code of
+    the kind, as if they were about this one only (`xid` is the code then)."""
     named = [r for r in rules if (kind == "xid" and r.xid == code) or any(_names(x, kind, code) for x in _own(r))]
+    plain = [r for r in named if r.xid == code or any(_names(x, kind, code) and _only_code(x) for x in _own(r))]
     every = [r for r in rules if r.split_by == "code" and any(_takes_all(x, kind, code) for x in _own(r))]
-    return named or [replace(r, xid=code, when=_only(r.when, kind, code)) for r in every]
+    if plain or not every:
+        return named
+    return [replace(r, xid=code, when=_only(r.when, kind, code)) for r in every]
 
 
 def _only(tree: Condition, kind: str, code: int) -> Condition:
@@ -138,6 +141,10 @@ def _names(leaf: Leaf, kind: str, code: int) -> bool:
         t.field == "code" and ((t.op is Op.IS and t.value == code) or (t.op is Op.IN and isinstance(t.value, tuple) and code in t.value))
         for t in leaf.where
     )  # fmt: skip
+
+
+def _only_code(leaf: Leaf) -> bool:
+    return isinstance(leaf, EventLeaf) and all(t.field == "code" for t in leaf.where)
 
 
 def _takes_all(leaf: Leaf, kind: str, code: int) -> bool:

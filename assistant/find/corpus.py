@@ -100,9 +100,9 @@ def _clock() -> Iterator[Doc]:
 
 def _status() -> Iterator[Doc]:
     for e in shard("nv_status"):
-        title = Text.of(e["title"]) if e.get("title") else Text(e["name"], e["name"])
-        names = (e["name"], f"status 0x{e['code']:x}", f"0x{e['code']:08x}")
-        yield Doc(f"status {e['name']}", title, names, body=_both(e.get("title")))
+        if e.get("title"):
+            names = (e["name"], f"status 0x{e['code']:x}", f"0x{e['code']:08x}")
+            yield Doc(f"status {e['name']}", Text.of(e["title"]), names)
 
 
 def _dcgm() -> Iterator[Doc]:

@@ -32,7 +32,7 @@ _GOOD = {
     "en": ("can go on", "goes on", "go on", "new job", "healthy", "can be used", "needs nothing", "nothing is lost", "no errors", "links up"),
     "zh": ("可以", "继续", "新作业", "健康", "无需", "正常", "无错误"),
 }  # fmt: skip
-ROOTS, SYMPTOMS, OTHERS, SEEN, LOG = 8, 12, 6, 4, 3  # findings of each kind, and lines of one, that are told at most
+ROOTS, SYMPTOMS, OTHERS, SEEN, LOG = 8, 13, 6, 4, 3  # findings of each kind, and lines of one, that are told at most
 
 
 class Kind(StrEnum):

@@ -176,9 +176,9 @@ def subject_name(subject: Subject, lang: str, numbers: Mapping[Subject, int] | N
     if subject.scope is Scope.GPU and subject.id.startswith("unknown:"):
         return {"zh": "某个 GPU（地址未知）"}.get(lang, f"GPU at an unreadable address ({subject.id[8:]})")
     if subject.scope is Scope.GPU and subject.id.startswith("instance:"):
-        number = subject.id.removeprefix("instance:")
-        return {"zh": f"GPU（驱动编号 {number}，地址未知）"}.get(
-            lang, f"GPU that the driver calls GPU{number} (address unknown)"
+        instance = subject.id.removeprefix("instance:")
+        return {"zh": f"GPU（驱动编号 {instance}，地址未知）"}.get(
+            lang, f"GPU that the driver calls GPU{instance} (address unknown)"
         )
     if subject.scope is Scope.GPU and subject.id.startswith("GPU-"):  # a UUID says the word itself
         return subject.id

@@ -229,7 +229,7 @@ class Builder:
             severity_label=label(str(f.severity), lang),
             grade=grade_word(f, lang),
             title=clean(f.title.in_(lang)),
-            where=self.where([g.subject for g in group]),
+            where=self.where([g.subject for g in group]) + self._program(group, ", "),
             bucket=str(f.advice.bucket),
             action=f.advice.text.in_(lang),
             said_by=label(spoke, lang),
@@ -244,6 +244,13 @@ class Builder:
             references=f.rule.references if self.verbose else (),
             impact=self._impact([g.impact for g in group if g.impact is not None]),
         )
+
+    def _program(self, group: Sequence[Finding], lead: str, end: str = "") -> str:
+        """The one process behind all of a group, between `lead` and `end`."""
+        programs = {f.program for f in group}
+        if len(programs) != 1 or (program := programs.pop()) is None:
+            return ""
+        return clean(f"{lead}{program.words.in_(self.lang)}{({'.': '。'}.get(end, end)) if self.lang == 'zh' else end}")
 
     def _impact(self, impacts: Sequence[Impact]) -> str:
         """What one finding explains; of several on different subjects the greatest, and that it is that."""
@@ -374,7 +381,8 @@ class Builder:
         then = dict.fromkeys(t.in_(self.lang) for f in group for t in f.advice.then)
         return Step(
             bucket=str(a.bucket),
-            text=a.text.in_(self.lang),
+            text=a.text.in_(self.lang)
+            + self._program(group, {"zh": "涉及的程序："}.get(self.lang, " The program: "), "."),
             commands=commands,
             risk=str(a.risk),
             risk_label=label(str(a.risk), self.lang),

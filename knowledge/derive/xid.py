@@ -2,6 +2,7 @@
 
 * Each `xid` and `sxid` event gets its name, action, severity and the decoded fields of its body.
 * A line "caused by previous Xid N" whose N has no line of its own on that GPU gives `xid_implied`.
+* Each `xid` event that names a process tells how many processes had the same code on that GPU in the same moment.
 * XID 154 gives `gpu.recovery_action`, the driver's latest word on the GPU, in each source.
 
 Everything is computed anew from code and text, so the order of the observations and a second pass
@@ -10,6 +11,7 @@ change nothing.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -21,15 +23,17 @@ from knowledge.catalog.nvlink5 import CODES as NVLINK5
 from knowledge.catalog.nvlink5 import Fatality, NvLink5Decode, decode_nvlink5, why_not
 from knowledge.catalog.sxid import advise, fatal_word, sxid
 from knowledge.catalog.xid import Area, Severity, XidEntry, xid
-from knowledge.observation import Event, Observation, Origin, Scalar, Status, Subject
+from knowledge.observation import Clock, Event, Observation, Origin, Scalar, Status, Subject
 
 Fields = Mapping[str, Scalar]
+MOMENT = 5 * 10**9  # ns: programs do not fail together by chance
 _DERIVED = ("xid_implied", "gpu.recovery_action")
 
 
 def enrich(observations: Sequence[Observation]) -> list[Observation]:
     """The batch with every XID and SXid event completed, then the derived observations."""
     batch = [_complete(o) for o in observations if not (o.fact in _DERIVED and o.origin is Origin.DERIVED)]
+    batch = _together(batch)
     events = [o for o in batch if _is_event(o, "xid")]
     return batch + _implied(events) + _recovery(events)
 
@@ -54,6 +58,38 @@ def _complete(o: Observation) -> Observation:
 
 
 # --- XID ----------------------------------------------------------------------------------
+
+
+def _together(batch: list[Observation]) -> list[Observation]:
+    """The batch, `programs` filled in: how many processes had this code on this GPU within `MOMENT` before or after."""
+    groups: dict[tuple[Subject, int | None, Clock], list[tuple[int, int, int]]] = defaultdict(list)
+    for i, o in enumerate(batch):
+        if (
+            _is_event(o, "xid")
+            and isinstance(o.value, Event)
+            and o.at is not None
+            and isinstance(pid := o.value.get("pid"), int)
+        ):
+            groups[o.subject, o.value.code, o.clock].append((o.at, pid, i))
+    out = list(batch)
+    for rows in groups.values():
+        if len({pid for _, pid, _ in rows}) < 2:
+            continue
+        rows.sort()
+        seen: Counter[int] = Counter()
+        first = last = 0
+        for at, _, i in rows:
+            while last < len(rows) and rows[last][0] <= at + MOMENT:
+                seen[rows[last][1]] += 1
+                last += 1
+            while rows[first][0] < at - MOMENT:
+                seen[rows[first][1]] -= 1
+                seen += Counter()  # without those that fell to none
+                first += 1
+            event = batch[i].value
+            assert isinstance(event, Event)
+            out[i] = replace(batch[i], value=Event(event.code, {**event.fields, "programs": len(seen)}))
+    return out
 
 
 @lru_cache(maxsize=4096)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from knowledge.lazy import lazy
@@ -246,10 +246,26 @@ def _missing(emit: Emitter, job: Subject, first: dict[str, Stop], group: Scalar,
     world = world_size(lines)
     ranks = {stop.rank for stop in first.values() if stop.rank is not None}
     whole = group is None or (isinstance(group, str) and (group == "0" or "default_pg" in group))
-    if world is None:
+    if world is None and whole and (gaps := _gaps(ranks)):
+        some = next(iter(first.values())).line
+        emit.fact(
+            name,
+            job,
+            gaps,
+            some.number,
+            some.raw,
+            detail=f"of the ranks up to {max(ranks)}, the highest that the log names",
+        )
+    elif world is None:
         emit.missing(name, job, Status.UNSUPPORTED, "the log does not say how many ranks the job has")
     elif not ranks or (not whole and len(ranks) * 2 <= world[0]):
         emit.missing(name, job, Status.UNSUPPORTED, f"the log does not say which ranks belong to process group {group}")
     elif world[0] <= 2**20:
         absent = tuple(str(rank) for rank in range(world[0]) if rank not in ranks)
         emit.fact(name, job, absent, world[1].number, world[1].raw, detail=f"of {world[0]} ranks")
+
+
+def _gaps(ranks: Collection[int]) -> tuple[str, ...]:
+    """The ranks below the highest that did not report, where most did: fewer may be one process group of many."""
+    every = max(ranks, default=0) + 1
+    return tuple(str(r) for r in range(every) if r not in ranks) if len(ranks) >= 3 and len(ranks) * 2 > every else ()

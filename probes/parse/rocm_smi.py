@@ -34,6 +34,7 @@ PROVIDES = (
     "gpu.utilization.core", "gpu.power.draw", "gpu.power.limit", "gpu.temperature.core", "gpu.temperature.hotspot",
     "gpu.temperature.memory", "gpu.memory.total", "gpu.memory.used", "gpu.pcie.replay",
 )  # fmt: skip
+_NONE = re.compile(r"No AMD GPUs? specified|No AMD GPUs? (?:found|detected)")
 _CARD = re.compile(r"card(\d{1,3})")
 _NUMBERS: tuple[tuple[str, str, Mapping[str, float], bool, str], ...] = (
     ("GPU use (%)", "gpu.utilization.core", PERCENT, True, ""),
@@ -62,7 +63,9 @@ _SIGNS = (
 
 
 def sniff(head: str) -> int:
-    """95 for an object with ``cardN`` and a key of the tool."""
+    """95 for an object with ``cardN`` and a key of the tool, or for its word that there is none."""
+    if _NONE.search(head):
+        return 95
     if opens(head) != "{" or not re.search(r'"card\d{1,3}":', head):
         return 0
     return 95 if any(sign in head for sign in _SIGNS) else 0
@@ -71,6 +74,8 @@ def sniff(head: str) -> int:
 def parse(text: str, context: Context) -> list[Observation]:
     """Observations of one document."""
     emit = VendorEmitter(NAME, REVISION, context, VENDOR)
+    if none := _NONE.search(text):
+        return emit.failed(none[0])
     document = table(load(text))
     cards = [(found[1], table(value)) for name, value in document.items() if (found := _CARD.fullmatch(str(name)))]
     if not cards:

@@ -81,7 +81,7 @@ def wrong_reading() -> Iterator[Made]:
         ("overheating", "en", "The core temperature of {gpu_1} is {f7.core_2}.", "f7"),
         ("overheating", "zh", "{gpu_1} 的 SM 时钟为 {f4.sm_2}。", "f4"),
         ("half-width", "en", "{gpu_2} runs with {f1.width_1} lanes of the PCIe link now.", "f1"),
-        ("off-the-bus", "en", "{f12.count} GPUs timed out.", "f12"),
+        ("off-the-bus", "en", "{f13.count} GPUs timed out.", "f13"),
         ("nfs-hung", "en", "The file system stopped answering first at {f3.last}.", "f3"),
     ):
         yield made(case, lang), _s(text, cites)
@@ -181,7 +181,7 @@ def blame() -> Iterator[Made]:
                 one, two = one[:1].lower() + one[1:], two[:1].lower() + two[1:]
             forms = forms_en if lang == "en" else forms_zh
             yield m, _s(forms[(n + k) % len(forms)].format(a=one, b=two), a.id, b.id)
-    swapped = (("off-the-bus", "The collective timeouts caused {gpu_1} to fall off the bus.", "f1", "f12"),
+    swapped = (("off-the-bus", "The collective timeouts caused {gpu_1} to fall off the bus.", "f1", "f13"),
                ("off-the-bus", "{gpu_1} fell off the bus because of the fatal NVSwitch error.", "f1", "f5"),
                ("nfs-hung", "The hung process led to the file system that does not answer.", "f1", "f4"),
                ("fabric-manager-down", "The fabric manager failed because {gpus_1} have not joined the NVLink fabric.", "f1", "f4"),

@@ -183,11 +183,11 @@ def test_a_cause_stands_only_where_the_findings_say_so_and_in_one_form() -> None
 
 
 def test_what_is_on_another_gpu_is_told_with_it_and_ends_the_talk_of_the_first() -> None:
-    """f13 of this incident is of another GPU: without its name it would seem to be of the one that was lost."""
-    torn = next(i for i in bus().items if i.id == "f13")
+    """f14 of this incident is of another GPU: without its name it would seem to be of the one that was lost."""
+    torn = next(i for i in bus().items if i.id == "f14")
     assert torn.where != "{gpu_1}"
     lost = "GPU has fallen off the bus on {gpu_1}; this explains "
-    both = ["f1", "f13"]
+    both = ["f1", "f14"]
     bare, placed = (f"{lost}{torn.what[:1].lower()}{torn.what[1:]}{x}." for x in ("", f", on {torn.where}"))
     page = {"text": bus().items[0].background[0], "cites": ["f1"]}
     assert isinstance(say(bus(), {"text": bare, "cites": both}), Withheld)

@@ -184,6 +184,15 @@ def test_without_a_world_size_missing_ranks_are_not_known() -> None:
     assert missing.detail
 
 
+def test_ranks_between_those_that_reported_are_missing_where_most_did() -> None:
+    def missing(*ranks: int) -> object:
+        return values(read("\n".join(STOP.format(rank=r, seq=7) for r in ranks))).get("job.nccl.timeout.missing_ranks")
+
+    assert missing(1, 2, 3, 5, 6, 7) == ("0", "4")
+    assert missing(0, 1, 2, 3) is None, "whether there are more is not known"
+    assert missing(0, 8, 16, 24) is None, "a process group of its own"
+
+
 def test_a_rank_that_only_prints_its_status_counts_beside_timeouts() -> None:
     status = "[rank3]:[E321 02:07:08.4 P.cpp:1664] [PG 1 Rank 3] Exception (either an error or timeout) detected by watchdog at work: 9, last enqueued NCCL work: 12, last completed NCCL work: 8."
     assert values(read(f"{STOP.format(rank=0, seq=9)}\n{status}"))["job.nccl.timeout.ranks"] == 2
