@@ -108,7 +108,8 @@ def _block(b: Block, lang: str) -> str:
         parts.append(f"<table>{''.join(_row(e, lang) for e in b.evidence)}</table>")
     if b.more:
         parts.append(f'<p class="soft">{escape(label("more_lines", lang).format(n=b.more))}</p>')
-    for key, items in (("explains", b.explains), ("may_explain", b.may_explain), ("would_confirm", b.missing)):
+    named = (("explains", b.explains), ("may_explain", b.may_explain), ("would_confirm", b.missing))
+    for key, items in (*named, *(("known_issue", (said,)) for said in b.known)):
         if items:
             parts.append(f"<p>{escape(label(key, lang) + listed(items, lang, ';'))}</p>")
     for key, text in (("why", b.why), ("false_positives", b.false_positives)):

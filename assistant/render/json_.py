@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from assistant.known import known
 from assistant.render import describe, header
 from assistant.render.gaps import remedy
 from assistant.render.labels import localised, sentence
@@ -75,7 +76,7 @@ def plain(diagnosis: Diagnosis, lang: str = "en", tells: Tells = lambda _: "") -
 class _Writer:
     def __init__(self, diagnosis: Diagnosis, lang: str, tells: Tells) -> None:
         self.lang, self.tells = lang, tells
-        self.vocabulary = diagnosis.facts.vocabulary
+        self.facts, self.vocabulary = diagnosis.facts, diagnosis.facts.vocabulary
         self.index = {id(o): i for i, o in enumerate(diagnosis.events)}  # one object each, shared with the findings
         self.subjects = {f.subject for f in (*diagnosis.findings, *diagnosis.ruled_out)}
 
@@ -137,6 +138,18 @@ class _Writer:
                 "runbook": a.runbook or None,
                 "then": [t.in_(self.lang) for t in a.then],
             },
+            "known_issues": [
+                {
+                    "id": k.issue.id,
+                    "component": k.issue.component,
+                    "version": k.version,
+                    "fixed_in": list(k.issue.fixed_in),
+                    "symptom": k.issue.symptom.in_(self.lang),
+                    "workaround": k.issue.workaround.in_(self.lang) or None,
+                    "source": k.issue.source,
+                }
+                for k in known(f, self.facts)
+            ],
             "because": [self.because(o) for o in (*f.events, *f.because)],
             "missing": [self.missing(m) for m in f.missing],
             "proof": self.proof(f.proof),

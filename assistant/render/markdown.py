@@ -80,7 +80,8 @@ def _block(b: Block, lang: str) -> list[str]:
         out.append(f"- {code(e.place)} {said}{raw}{note}".rstrip())
     if b.more:
         out.append(f"- {label('more_lines', lang).format(n=b.more)}")
-    for key, items in (("explains", b.explains), ("may_explain", b.may_explain), ("would_confirm", b.missing)):
+    named = (("explains", b.explains), ("may_explain", b.may_explain), ("would_confirm", b.missing))
+    for key, items in (*named, *(("known_issue", (said,)) for said in b.known)):
         if items:
             out.append(f"- {label(key, lang)}{escape(listed(items, lang, ';'))}")
     for key, text in (("why", b.why), ("false_positives", b.false_positives)):

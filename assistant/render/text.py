@@ -98,7 +98,8 @@ class _Page:
             last = e.place
         if b.more:
             out.append(self.paint(f"    {self._label('more_lines').format(n=b.more)}", "dim"))
-        for key, items in (("explains", b.explains), ("may_explain", b.may_explain), ("would_confirm", b.missing)):
+        named = (("explains", b.explains), ("may_explain", b.may_explain), ("would_confirm", b.missing))
+        for key, items in (*named, *(("known_issue", (said,)) for said in b.known)):
             if items:
                 out += wrap(self._label(key) + listed(items, self.page.lang, ";"), self.columns, "    ", "      ")
         if self.verbose:

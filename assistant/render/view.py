@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from assistant.known import known
 from assistant.render import lines
 from assistant.render.cells import cut
 from assistant.render.gaps import Gaps
@@ -97,6 +98,7 @@ class Block:
     false_positives: str
     references: tuple[str, ...]
     impact: str = ""  # how much time it explains
+    known: tuple[str, ...] = ()  # issues of the versions here that it may be
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,7 @@ class Builder:
             false_positives=f.rule.mistaken.in_(lang) if self.verbose else "",
             references=f.rule.references if self.verbose else (),
             impact=self._impact([g.impact for g in group if g.impact is not None]),
+            known=tuple(dict.fromkeys(k.words(lang) for g in group for k in known(g, self.d.facts))),
         )
 
     def _program(self, group: Sequence[Finding], lead: str, end: str = "") -> str:

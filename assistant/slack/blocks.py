@@ -127,6 +127,8 @@ def _finding(page: Page, b: Block, step: Step | None) -> list[Element]:
         span(f"{b.severity_label}{colon(page.lang)}", "bold"), span(page.cut(b.title, NAME), "bold"), span(about + impact)
     )  # fmt: skip
     out += _quoted(page, b.evidence[0]) if b.evidence else []
+    if b.known:
+        out += rich.section(span(page.cut(label("known_issue", page.lang) + b.known[0], PROSE)))
     out += rich.section(span(f"→ {b.bucket}", "bold"), span(f"  {page.cut(b.action, PROSE)}"))
     return out + (_commands(page, step) if step is not None else [])
 

@@ -135,7 +135,8 @@ class Layout:
             last = e.place
         if b.more:
             pen.text(label("more_lines", lang).format(n=b.more), Tone.DIM, lead=(Span("    "),))
-        for key, items in (("explains", b.explains), ("may_explain", b.may_explain), ("would_confirm", b.missing)):
+        named = (("explains", b.explains), ("may_explain", b.may_explain), ("would_confirm", b.missing))
+        for key, items in (*named, *(("known_issue", (said,)) for said in b.known)):
             if items:
                 self._named(key, listed(items, lang, ";"))
         if self.full:
