@@ -20,6 +20,7 @@ from knowledge.errors import InputError
 from knowledge.language import Text
 from knowledge.observation import Observation, Origin, Source, Status, node
 from probes._scan_open import Reader, foreign, opened, unpacked
+from probes.around import bare
 from probes.base import Context, DocumentFormat, Format
 from probes.scan import Note, Scanned, scan
 from probes.whole import END_KNOWN, Whole, says_cut, whole
@@ -286,9 +287,20 @@ def _kind_of(path: str) -> Format | None:
 
 
 def _sniff(head: str) -> Format | None:
+    return _recognised(head)[0]
+
+
+def _recognised(head: str) -> tuple[Format | None, bool]:
+    """What recognises the first part of an input, a document also with a prompt, quote signs or marks around it; and whether
+    the commands behind prompts are to be left out with them, since it is not recognised otherwise."""
     from probes import registry  # loads every parser
 
-    return registry.sniff(head)
+    for commands in (False, True):
+        plain = bare(head, commands)
+        found = registry.sniff(plain.text) if plain.found or not commands else None
+        if isinstance(found, DocumentFormat):
+            return found, commands
+    return registry.sniff(head), False
 
 
 def _binary(head: bytes) -> DocumentFormat | None:
@@ -330,12 +342,12 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
         else:
             g.lost(name, strange)
         return
-    found = _sniff(_text(head))
+    found, commands = _recognised(_text(head))
     if isinstance(found, DocumentFormat) and found.files is not None and again is not None:
         g.whole.setdefault(found, []).append(again)
         return
     if isinstance(found, DocumentFormat):
-        _read_document(found, name, head, reader, g, size)
+        _read_document(found, name, head, reader, g, size, commands)
         return
     source = again if again is not None else _joined(head, reader, name)
     result = scan([source], formats.log_formats(), g.context, g.progress)
@@ -357,7 +369,7 @@ def _unknown(name: str, notes: Sequence[Note], g: _Gathering) -> None:
 
 
 def _read_document(
-    found: DocumentFormat, name: str, head: bytes, reader: Reader, g: _Gathering, size: int | None
+    found: DocumentFormat, name: str, head: bytes, reader: Reader, g: _Gathering, size: int | None, commands: bool
 ) -> None:
     data = bytearray(head)
     while len(data) <= DOCUMENT_CAP and (part := reader.read(1 << 20)):
@@ -371,8 +383,12 @@ def _read_document(
     text = _text(bytes(data))
     if reader.problem is not None:
         g.lost(name, reader.problem)
+    plain = bare(text, commands)
+    if plain.found:
+        text = plain.text
+        g.notes.append(Note(name, plain.words))
     told = found.parse(text, g.context(name))
-    state, why = whole(text)
+    state, why = whole(bare(text).text)
     missed = next((o.detail for o in told if o.status is Status.FAILED and says_cut(o.detail)), "")
     if reader.problem is None and (state is Whole.BROKEN or missed):
         g.lost(name, why or Text(f"is not whole: {missed}", f"不完整：{missed}"))

@@ -164,8 +164,8 @@ class Program(NamedTuple):
     def words(self) -> Text:
         """``python3 (pid 4242)``."""
         if not self.name:
-            return Text(f"pid {self.pid}", f"pid {self.pid}")
-        return Text(f"{self.name} (pid {self.pid})", f"{self.name}（pid {self.pid}）")
+            return Text(f"pid {self.pid}", f"进程 {self.pid}")
+        return Text(f"{self.name} (pid {self.pid})", f"{self.name}（进程 {self.pid}）")
 
 
 _OF_PROGRAMS = (Bucket.RESTART_APP, Bucket.FIX_CODE, Bucket.TUNE_JOB)

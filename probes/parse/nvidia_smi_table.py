@@ -251,7 +251,8 @@ def _processes(emit: Emitter, lines: Sequence[Line], known: dict[str, Subject]) 
         elif (found := _PROCESS_NOT.match(text)) and str(int(found[1])) in known:
             reading = absent(found[2]) or Reading(None, Status.FAILED, found[2])
             emit.processes_unknown(known[str(int(found[1]))], reading)
-    if listing and any(line.text.strip().startswith("+") for line in lines[-3:]):
+    written = [line for line in lines if line.text.strip()]
+    if listing and any(line.text.strip().startswith("+") for line in written[-3:]):
         for subject in known.values():
             emit.no_processes(subject)  # a complete list that does not name the GPU
 

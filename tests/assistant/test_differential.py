@@ -324,7 +324,7 @@ def check(rows: tuple[Row, ...], d: Diagnosis, ids: list[str], lang: str) -> Non
 def known_absent(needs: str, d: Diagnosis) -> bool:
     """Whether each node told that it has none of what the hypothesis is about."""
     told = [d.facts.current(needs, n) for n in d.facts.subjects(Scope.NODE)] if needs else []
-    return bool(told) and all(o is not None and o.status is Status.OK and o.value == () for o in told)
+    return bool(told) and all(o is not None and o.status.answered and not o.value for o in told)
 
 
 @cache

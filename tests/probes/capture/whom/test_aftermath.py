@@ -53,7 +53,8 @@ def test_how_a_process_stands() -> None:
     assert second.switches > first.switches
     used = cores(first, second)
     assert used is not None
-    assert 0 <= used <= 4
+    seconds = (second.at - first.at) / 1e9
+    assert 0 <= used <= (os.cpu_count() or 1) + 151 * 0.01 / seconds, "each thread's time is counted in ticks of 10 ms"
     assert compare(first, second).clean
 
 
