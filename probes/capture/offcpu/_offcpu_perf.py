@@ -91,7 +91,8 @@ class Perf:
                 self.method = method
                 return True
             said = bytes(self._said).decode("utf-8", "replace")
-            code = _offcpu_why.code_of(said)
+            late = not said and self._child is not None and self._child.poll() is None
+            code = "timeout" if late else _offcpu_why.code_of(said)
             if not self.code or code == "not-permitted":  # what would help the most
                 self.code, self.detail = code, _first(said)
             self.kill()
@@ -139,17 +140,26 @@ class Perf:
         """Tells perf something, and whether it has done so."""
         import select
 
-        with suppress(OSError):
+        gone = False
+        try:
             os.write(self._tell, f"{word}\n".encode())
             now = time.monotonic_ns()
-            if select.select([self._hear], [], [], patience)[0] and os.read(self._hear, 16):
-                if word == "enable":
-                    self.began = time.monotonic_ns()
-                else:
-                    self.ended = now
-                return True
-        if self._reader is not None and self._child is not None and self._child.poll() is not None:
-            self._reader.join(1)
+            if select.select([self._hear], [], [], patience)[0]:
+                gone = not os.read(self._hear, 16)
+                if not gone:
+                    if word == "enable":
+                        self.began = time.monotonic_ns()
+                    else:
+                        self.ended = now
+                    return True
+        except OSError:
+            gone = True
+        if self._child is not None and self._reader is not None:
+            if gone:  # it hung up before it has ended: what it says why comes until then
+                with suppress(subprocess.TimeoutExpired):
+                    self._child.wait(patience)
+            if self._child.poll() is not None:
+                self._reader.join(1)
         return False
 
     def stop(self, patience: float = 5.0) -> bool:
