@@ -352,15 +352,18 @@ def _one_reason(facts: FactBase) -> Text | None:
 
 def _less_than_yes(facts: FactBase) -> Text | None:
     """What keeps "nothing wrong was found" from being a yes: a part of the base set was not read, or a text may go on."""
+    said = []
     if names := unread(facts):
         en, zh = " and ".join(n.en for n in names), "和".join(n.zh for n in names)
-        return Text(
-            f"Not enough for a yes: {en} {'was' if len(names) == 1 else 'were'} not read.",
-            f"尚不足以断定可用：未读取{' ' if zh[:1].isascii() else ''}{zh}。",
+        said.append(
+            Text(
+                f"Not enough for a yes: {en} {'was' if len(names) == 1 else 'were'} not read.",
+                f"尚不足以断定可用：未读取{' ' if zh[:1].isascii() else ''}{zh}。",
+            )
         )
     if any(k.fact == END_KNOWN and k.inner.value is False for k in facts.observations):
-        return Text("It is complete as far as its format shows.", "就其格式所示，内容是完整的。")
-    return None
+        said.append(Text("Complete as far as its format shows.", "就其格式所示，内容是完整的。"))
+    return Text(" ".join(t.en for t in said), "".join(t.zh for t in said)) if said else None
 
 
 def _not_known(facts: FactBase) -> Text:
