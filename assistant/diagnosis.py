@@ -24,7 +24,8 @@ from probes.whole import END_KNOWN
 from rules.engine import Evaluation, Finding, Role, Undecided, run
 from rules.factbase import FactBase
 from rules.loader import RuleSet
-from rules.model import Severity, Usable
+from rules.model import RESTARTS, Bucket, Severity, Usable
+from rules.resolve import buckets
 
 
 class State(StrEnum):
@@ -96,8 +97,9 @@ class Diagnosis:
 
     @property
     def leads(self) -> tuple[Finding, ...]:
-        """What is told and done first: symptoms that forbid more than their causes, then what nothing bad explains, then the rest of the roots."""
-        order = (*forbidding(self.findings), *bad_roots(self.findings))
+        """What is told and done first: symptoms that forbid more than their causes, then what nothing bad explains, then what
+        the driver orders for GPUs that the causes are not about, then the rest of the roots."""
+        order = (*forbidding(self.findings), *bad_roots(self.findings), *ordered(self.findings))
         return tuple({f.id: f for f in (*order, *self.roots)}.values())
 
     @property
@@ -211,6 +213,10 @@ def bad_roots(findings: Iterable[Finding]) -> list[Finding]:
     return [f for f in findings if f.counts and not f.behind]
 
 
+def _strength(f: Finding) -> int:
+    return buckets()[f.advice.bucket].strength
+
+
 def _gravity(f: Finding) -> tuple[int, int]:
     return f.advice.usable.rank, f.severity.rank
 
@@ -218,13 +224,42 @@ def _gravity(f: Finding) -> tuple[int, int]:
 def forbidding(findings: Sequence[Finding]) -> list[Finding]:
     """Bad findings that forbid more than all the bad roots do, worst first: their action comes before that of the cause.
 
-    A GPU that a power fault has thrown off the bus needs the reboot, and then the power supply.
+    A GPU that a power fault has thrown off the bus needs the reboot, and then the power supply. What the driver orders for
+    one GPU stands, whatever on another one has led to it.
     """
     roots = bad_roots(findings)
     limit = max((f.advice.usable.rank for f in roots), default=0)
+    strongest = max((_strength(f) for f in roots), default=0)
     there = {f.id for f in roots}
-    graver = [f for f in bad(findings) if f.id not in there and f.advice.usable.rank > limit]
+    graver = [
+        f
+        for f in bad(findings)
+        if f.id not in there
+        and (
+            f.advice.usable.rank > limit
+            or (f.advice.usable.rank == limit and f.advice.resolver == "recovery154" and _strength(f) > strongest)
+        )
+    ]
     return sorted(graver, key=_gravity, reverse=True)
+
+
+def ordered(findings: Sequence[Finding]) -> list[Finding]:
+    """Symptoms that carry the driver's own order for a GPU for which no bad root asks for as much.
+
+    One link event may explain what another GPU reports; that the other GPU has to be reset stays.
+    """
+    roots = bad_roots(findings)
+    there = {f.id for f in roots}
+    out: dict[object, Finding] = {}
+    for f in bad(findings):
+        same = [
+            r
+            for r in roots
+            if r.subject == f.subject or (r.advice.bucket is Bucket.RESTART_BM and r.subject.host == f.subject.host)
+        ]
+        if f.id not in there and f.advice.resolver == "recovery154" and all(_strength(r) < _strength(f) for r in same):
+            out.setdefault(f.subject, f)
+    return list(out.values())
 
 
 def verdict_of(
@@ -245,7 +280,7 @@ def verdict_of(
                 Usable.UNKNOWN,
                 NO_TEXT,
                 Text(
-                    f"Cannot say: nothing wrong stands in what could be read, but {names} could not be read whole.",
+                    f"Cannot say: nothing wrong was found in what could be read, but {names} could not be read in full.",
                     f"无法判断：已读部分未发现问题，但 {names} 未能完整读取。",
                 ),
             )
@@ -277,7 +312,11 @@ def verdict_of(
     hosts = {f.subject.host for f in found}
     worst = max([*found, *(f for f in bad(whole) if f.subject.host in hosts)], key=_gravity)
     usable = worst.advice.usable
-    until = worst.advice.until if usable.rank >= Usable.IMPAIRED.rank else NO_TEXT
+    until = (
+        _last_step(worst, (*first, *forbidding(found), *ordered(found))).advice.until
+        if usable.rank >= Usable.IMPAIRED.rank
+        else NO_TEXT
+    )
     less = _less_than_yes(facts) if usable is Usable.YES and not traced.only(first) else None
     if less:  # that a finding leaves the node usable says nothing of what was not read
         usable, less = Usable.UNKNOWN, _not_known(facts)
@@ -285,6 +324,12 @@ def verdict_of(
     if no_gpu(facts) and not traced.only(first):
         words = Text(f"No GPU is on the bus. {words.en}", f"总线上没有 GPU。{words.zh}")
     return Verdict(judged(found, usable), usable, until, words)
+
+
+def _last_step(worst: Finding, led: Sequence[Finding]) -> Finding:
+    """What has to be waited for: where one GPU needs a reset and another one the reboot, the reboot."""
+    alike = [f for f in led if f.advice.usable is worst.advice.usable and f.advice.bucket in RESTARTS]
+    return max([worst, *alike], key=_strength) if worst.advice.bucket in RESTARTS else worst
 
 
 def _unjudged(facts: FactBase) -> Text | None:

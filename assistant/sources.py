@@ -357,14 +357,20 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
     _take(result.observations, result.notes, result.inputs, g)
 
 
+_KNOWN_BY = ("nvidia-smi -q text", "dcgmi diag", "kernel log, system log or journal", "NCCL and torch.distributed logs")
+
+
 def _unknown(name: str, notes: Sequence[Note], g: _Gathering) -> None:
-    kinds = ", ".join(sorted(e.title for e in formats.index()))
+    """What nobody could read may hold anything."""
+    kinds = len(formats.index())
     _note_all(notes, g)
-    g.notes.append(
-        Note(
-            name,
-            Text(f"content not recognised; recognised kinds are: {kinds}", f"无法识别内容；可识别的类型有：{kinds}"),
-        )
+    g.lost(
+        name,
+        Text(
+            f"content not recognised: it is none of the {kinds} kinds that are read ({', '.join(_KNOWN_BY)}, ...); a log of any kind "
+            "is searched with --log",
+            f"无法识别内容：不属于可读取的 {kinds} 种类型（{'、'.join(_KNOWN_BY)} 等）；任何日志都可用 --log 搜索",
+        ),
     )
 
 

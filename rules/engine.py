@@ -20,6 +20,7 @@ from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject, Value
 from knowledge.text import excerpt
 from rules.condition import EventLeaf, facts_of
+from rules.disputes import worlds
 from rules.evaluate import evaluate
 from rules.factbase import FactBase
 from rules.life import Life, age, before, life_of, speaks
@@ -80,6 +81,7 @@ class Finding:
     may_explain: tuple[str, ...] = ()
     ended: bool = False  # what explains it takes all of it away (`effect: ends` in its file)
     behind: bool = False  # a finding that counts explains all of it: that one leads
+    against: tuple[Observation, ...] = ()  # what other sources say that contradicts it
     impact: Impact | None = None
     ending: Text = NO_TEXT  # the rule's `names` with its facts filled in; empty when one of them is not known
     life: Life | None = None  # what ended it, or what it came back after
@@ -127,6 +129,8 @@ class Finding:
         title, became = self._filled, self.life.words if self.life is not None else self.age
         if self.ending:
             title = Text(f"{title.en}: {self.ending.en}", f"{title.in_('zh')}：{self.ending.in_('zh')}")
+        if self.against:
+            title = Text(f"{title.en} (sources disagree)", f"{title.in_('zh')}（各来源说法不一）")
         return Text(f"{title.en}{became.en}", f"{title.in_('zh')}{became.zh}") if became else title
 
     @property
@@ -193,7 +197,23 @@ class Evaluation:
 
 
 def run(rules: Iterable[Rule], facts: FactBase) -> Evaluation:
-    """Evaluate all rules that mention anything known."""
+    """Evaluate all rules that mention anything known.
+
+    Where sources contradict each other, what holds if only one of them is right is found too, and no more than probable.
+    """
+    found, undecided, tried = _tried(rules, facts)
+    live = {f.id: f for f in found if f.grade is not Grade.RULED_OUT}
+    for world in worlds(facts):
+        disputed, _, _ = _tried(rules, world)
+        for f in disputed:
+            if f.grade is not Grade.RULED_OUT:
+                live.setdefault(f.id, _disputed(f, facts))
+    ruled_out = tuple(f for f in found if f.grade is Grade.RULED_OUT and f.id not in live)
+    return Evaluation(tuple(rank(relate(list(live.values()), facts))), ruled_out, tuple(undecided), tried)
+
+
+def _tried(rules: Iterable[Rule], facts: FactBase) -> tuple[list[Finding], list[Undecided], int]:
+    """What each rule finds of each subject, what it leaves undecided, and how many were asked."""
     found: list[Finding] = []
     undecided: list[Undecided] = []
     tried = 0
@@ -210,9 +230,14 @@ def run(rules: Iterable[Rule], facts: FactBase) -> Evaluation:
             elif proof.truth is Truth.UNKNOWN and _has_true_leaf(proof):
                 e = evidence(proof)
                 undecided.append(Undecided(rule, subject, proof, e.observations, e.missing))
-    live = [f for f in found if f.grade is not Grade.RULED_OUT]
-    ruled_out = tuple(f for f in found if f.grade is Grade.RULED_OUT)
-    return Evaluation(tuple(rank(relate(live, facts))), ruled_out, tuple(undecided), tried)
+    return found, undecided, tried
+
+
+def _disputed(f: Finding, facts: FactBase) -> Finding:
+    """`f`, which holds if one of the sources is right: probable at most, with what the others say."""
+    said = [(o, other) for o in f.because for other in facts.disputes.get((o.fact, o.subject), ())]
+    grade = Grade.PROBABLE if f.grade is Grade.CONFIRMED else f.grade
+    return replace(f, grade=grade, against=tuple(other for o, other in said if other.value != o.value))
 
 
 def _about(rules: Iterable[Rule], known: frozenset[str]) -> Iterable[Rule]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import merge
+from itertools import combinations
 from typing import NamedTuple
 
 from knowledge.facts import Kind, Vocabulary
@@ -232,21 +233,14 @@ class FactBase:
         if len(candidates) == 1:
             (only,) = candidates
             return self._aged(only) if only.status.answered else only
-        candidates = [o for o in candidates if o.origin is Origin.HYPOTHETICAL] or candidates
-        answered = [self._aged(o) for o in candidates if o.status.answered]
-        fresh = [o for o in answered if o.status.answered]
-        if not fresh:
-            return max(answered or candidates, key=sort_key)
-        rank = max(_RANK[o.origin] for o in fresh)
-        best = [o for o in fresh if _RANK[o.origin] == rank]
-        by_source: dict[str, list[Observation]] = defaultdict(list)
-        for o in best:  # what stands in one file is one source, whichever parser read it
-            by_source[o.source.call or o.source.probe].append(o)
-        newest = {source: latest(group) for source, group in by_source.items()}
-        chosen = max(newest.values(), key=sort_key)
-        if self.vocabulary[chosen.fact].kind is Kind.STATE and rank != _RANK[Origin.HYPOTHETICAL]:
-            for other in newest.values():
-                if other.value != chosen.value and other.status is chosen.status and _same_moment(other, chosen):
+        newest = self._newest(candidates)
+        if not newest:
+            candidates = [o for o in candidates if o.origin is Origin.HYPOTHETICAL] or candidates
+            return max([self._aged(o) for o in candidates if o.status.answered] or candidates, key=sort_key)
+        chosen = max(newest, key=sort_key)
+        if self.vocabulary[chosen.fact].kind is Kind.STATE and chosen.origin is not Origin.HYPOTHETICAL:
+            for other in newest:
+                if _contradicts(other, chosen):
                     self._conflicts[key] = Conflict(other, chosen)
                     return replace(
                         chosen,
@@ -255,6 +249,30 @@ class FactBase:
                         detail=f"sources disagree: {other.value} ({other.source}) and {chosen.value} ({chosen.source})",
                     )
         return chosen
+
+    def _newest(self, candidates: Sequence[Observation]) -> list[Observation]:
+        """Of each source that has an answer the newest, of the origin that counts most; what is in one file is one source."""
+        candidates = [o for o in candidates if o.origin is Origin.HYPOTHETICAL] or candidates
+        fresh = [o for o in map(self._aged, candidates) if o.status.answered]
+        rank = max((_RANK[o.origin] for o in fresh), default=0)
+        by_source: dict[str, list[Observation]] = defaultdict(list)
+        for o in fresh:
+            if _RANK[o.origin] == rank:
+                by_source[source_of(o)].append(o)
+        return [latest(group) for group in by_source.values()]
+
+    @cached_property
+    def disputes(self) -> Mapping[tuple[str, Subject], Sequence[Observation]]:
+        """What each source says last of a value of which two say different things of the same moment. Events do not dispute."""
+        found = {}
+        for key, group in self._by_key.items():
+            if len(group) > 1 and self.vocabulary[key[0]].kind not in (Kind.EVENT, Kind.RELATION):
+                newest = [o for o in self._newest(group) if o.origin is not Origin.HYPOTHETICAL]
+                if len(newest) > 1 and (
+                    any(_differ(a, b) for a, b in combinations(newest, 2)) or _samples_differ(group)
+                ):
+                    found[key] = newest
+        return found
 
     def _aged(self, o: Observation) -> Observation:
         max_age = self.vocabulary[o.fact].max_age
@@ -295,6 +313,31 @@ def _numbers(series: Series) -> Series:
         return series
     kept = [(t, v) for t, v in zip(series.times, series.values, strict=True) if not math.isnan(v)]
     return Series(tuple(t for t, _ in kept), tuple(v for _, v in kept))
+
+
+def source_of(o: Observation) -> str:
+    """What counts as one voice: a file or a call, whichever parser read it."""
+    return o.source.call or o.source.probe
+
+
+def _contradicts(a: Observation, b: Observation) -> bool:
+    return a.status is b.status and _differ(a, b)
+
+
+def _differ(a: Observation, b: Observation) -> bool:
+    """Whether two answers are not the same; that there is none of something is an answer."""
+    return (a.status, a.value) != (b.status, b.value) and _same_moment(a, b)
+
+
+def _samples_differ(group: Sequence[Observation]) -> bool:
+    """Whether two sources give different samples of one instant."""
+    at: dict[tuple[Clock, int], tuple[str, Value]] = {}
+    for o in group:
+        if o.at is not None and o.status is Status.OK:
+            source, value = at.setdefault((o.clock, o.at), (source_of(o), o.value))
+            if value != o.value and source != source_of(o):
+                return True
+    return False
 
 
 def _same_moment(a: Observation, b: Observation) -> bool:

@@ -71,6 +71,14 @@ class Risk(StrEnum):
     DESTRUCTIVE = "destructive"
 
 
+RESTARTS = (
+    Bucket.DRAIN_AND_RESET,
+    Bucket.RESET_GPU,
+    Bucket.RESTART_VM,
+    Bucket.RESTART_BM,
+)  # each does what those before it do
+
+
 class Usable(StrEnum):
     """Whether the thing can go on being used. Impaired: it runs, slowly or without what it would fall back on; give it nothing new."""
 

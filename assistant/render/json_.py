@@ -151,6 +151,7 @@ class _Writer:
                 for k in known(f, self.facts)
             ],
             "because": [self.because(o) for o in (*f.events, *f.because)],
+            "against": [self.because(o) for o in f.against],
             "missing": [self.missing(m) for m in f.missing],
             "proof": self.proof(f.proof),
         }

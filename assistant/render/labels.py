@@ -84,6 +84,7 @@ _LABELS: dict[str, Text] = {
     "on_gpus": Text("{n} GPUs", "{n} 个 GPU"),
     "on_places": Text("{n} places", "{n} 处"),
     "from": Text("from", "来源"),
+    "against": Text("but here: {text}", "但此处：{text}"),
     "known_issue": Text("may be a known issue: ", "可能是已知问题："),
     "ruleset": Text("rules {hash}", "规则集 {hash}"),
     "read": Text("{answered} of {asked} facts answered", "{asked} 项事实中有 {answered} 项得到答案"),

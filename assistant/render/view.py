@@ -36,7 +36,7 @@ from assistant.render.words import our_words
 from knowledge.observation import Event, Observation, Origin, Scope, Status, Subject
 from knowledge.text import clean
 from rules.engine import Grade, Role
-from rules.model import Bucket, Severity
+from rules.model import RESTARTS, Bucket, Severity
 from rules.resolve import buckets
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class Builder:
     def _block(self, group: Sequence[Finding]) -> Block:
         f, lang = group[0], self.lang
         evidence, more = self._evidence(group)
-        evidence += self._heard(group)
+        evidence += (*self._heard(group), *self._against(group))
         spoke = "rule_speaks" if f.advice.resolver == "rule" else f.advice.resolver
         unsure = f.grade in (Grade.PROBABLE, Grade.POSSIBLE)
         return Block(
@@ -284,6 +284,11 @@ class Builder:
                 alike = [o for o in effect.events if self._alike(o) == self._alike(effect.events[0])]
                 return (self._folded(alike),)
         return ()
+
+    def _against(self, group: Sequence[Finding]) -> tuple[Evidence, ...]:
+        """What other sources say that contradicts a finding, once each."""
+        said = dict.fromkeys(self.evidence(o) for f in group for o in f.against)
+        return tuple(replace(e, text=label("against", self.lang).format(text=e.text)) for e in said)
 
     def _alike(self, o: Observation) -> tuple[str, ...]:
         """What makes two pieces of evidence one: of log lines the message, of all else every word."""
@@ -374,9 +379,32 @@ class Builder:
         for g in loud if loud and loud[0] is sure[0] else [*sure[:1], *(loud or sure[1:])]:
             a = g[0].advice
             merged.setdefault((a.bucket, a.text.en), []).extend(g)
+
+        def strength(group: Sequence[Finding]) -> int:
+            return max(buckets()[f.advice.bucket].strength for f in group)
+
         first, *others = list(merged.values()) or [[]]
-        others.sort(key=lambda g: -max(buckets()[f.advice.bucket].strength for f in g))
-        return tuple(self._step(g) for g in (first, *others) if g)
+        restarts = sorted((g for g in merged.values() if g[0].advice.bucket in RESTARTS), key=strength)
+        covered: list[list[Finding]] = []
+        if restarts:
+            last = restarts.pop()
+            covered = [g for g in restarts if _covers(last, g)]
+            if first in covered or strength(first) < strength(last):
+                others = [first, *(g for g in others if g is not last)]
+                first = last
+            others = [g for g in others if g not in covered]
+        others.sort(key=lambda g: -strength(g))
+        steps = [self._step(g) for g in (first, *others) if g]
+        if covered:
+            more = [self._step(g) for g in covered]
+            place = next(i for i, step in enumerate(steps) if step.bucket == str(last[0].advice.bucket))
+            steps[place] = replace(
+                steps[place],
+                reasons=tuple(dict.fromkeys(r for s in (steps[place], *more) for r in s.reasons)),
+                then=tuple(dict.fromkeys(t for s in (steps[place], *more) for t in s.then)),
+                runbooks=tuple(dict.fromkeys(r for s in (steps[place], *more) for r in s.runbooks)),
+            )
+        return tuple(steps)
 
     def _step(self, group: Sequence[Finding]) -> Step:
         a = group[0].advice
@@ -416,6 +444,13 @@ class Builder:
         d, lang = self.d, self.lang
         read = label("read", lang).format(answered=d.coverage.answered, asked=d.coverage.asked)
         return read, label("ruleset", lang).format(hash=d.ruleset)
+
+
+def _covers(last: Sequence[Finding], group: Sequence[Finding]) -> bool:
+    """Whether a restart does what a lesser one would: a reboot all of its node, a reset the GPU itself."""
+    if last[0].advice.bucket in (Bucket.RESTART_VM, Bucket.RESTART_BM):
+        return {f.subject.host for f in group} <= {f.subject.host for f in last}
+    return {f.subject for f in group} <= {f.subject for f in last}
 
 
 def symptoms(diagnosis: Diagnosis) -> tuple[Finding, ...]:

@@ -56,7 +56,7 @@ def test_unrecognised_text_names_what_is(gpudiag: Gpudiag, tmp_path: Path) -> No
     answer = gpudiag("check", "--input", str(path))
     assert answer.code == 3
     flat = said(answer)
-    assert "notes.txt: content not recognised; recognised kinds are: " in flat
+    assert "notes.txt: content not recognised: it is none of the " in flat
     assert "nvidia-smi -q text" in flat
 
 

@@ -181,6 +181,11 @@ def _answer(gpudiag: Gpudiag, folder: Path, name: str) -> Any:
     return json.loads(gpudiag(*words, "--format", "json", cwd=folder).out)["findings"]
 
 
+def untimed(recorded: bytes) -> bytes:
+    """Without how long calls took: on a busy machine some take longer than the recorder's clock lets pass for none."""
+    return re.sub(rb'"slowest": \{[^}]*\}', b"", re.sub(rb'"seconds": [0-9.]+', b"", recorded))
+
+
 @pytest.mark.parametrize(("name", "places"), [("healthy", 1), ("rail-down", 2), ("small-shm", 1)])
 def test_recorded_again_it_is_the_same(gpudiag: Gpudiag, tmp_path: Path, name: str, places: int) -> None:
     component("cc")
@@ -189,7 +194,7 @@ def test_recorded_again_it_is_the_same(gpudiag: Gpudiag, tmp_path: Path, name: s
         into = tmp_path / str(place) / name
         into.mkdir(parents=True)
         demo_incidents.record(name, into, tmp_path / f"machines-{place}")
-        made.append({p.relative_to(into).as_posix(): p.read_bytes() for p in into.rglob("*") if p.is_file()})
+        made.append({p.relative_to(into).as_posix(): untimed(p.read_bytes()) for p in into.rglob("*") if p.is_file()})
     assert made[0] == made[-1]
     fresh = _answer(gpudiag, tmp_path / "0" / name, name)
     assert fresh == _answer(gpudiag, demo.FOLDER / name, name), "python -m tests.demo_incidents records them anew"
