@@ -23,7 +23,7 @@ from probes._scan_open import Reader, foreign, opened, unpacked
 from probes.around import bare
 from probes.base import Context, DocumentFormat, Format
 from probes.scan import Note, Scanned, scan
-from probes.whole import END_KNOWN, Whole, says_cut, whole
+from probes.whole import END_KNOWN, Whole, closed, says_cut, whole
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -395,6 +395,8 @@ def _read_document(
         g.notes.append(Note(name, plain.words))
     told = found.parse(text, g.context(name))
     state, why = whole(bare(text).text)
+    if state is Whole.BROKEN and not any(o.status is Status.OK for o in told) and (rest := closed(bare(text).text)):
+        told = [*told, *found.parse(rest, g.context(name))]  # what was still whole says what it says
     missed = next((o.detail for o in told if o.status is Status.FAILED and says_cut(o.detail)), "")
     if reader.problem is None and (state is Whole.BROKEN or missed):
         g.lost(name, why or Text(f"is not whole: {missed}", f"不完整：{missed}"))

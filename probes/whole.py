@@ -64,6 +64,34 @@ def _json(text: str) -> tuple[Whole, Text]:
     return Whole.PROVEN, NO_TEXT
 
 
+_TOKEN = lazy(r'"(?:[^"\\]|\\.)*"|[{}\[\],]')
+
+
+def closed(text: str) -> str:
+    """Of JSON that is cut off or damaged what can be read: up to its last whole value, with what was open closed. Empty when nothing can."""
+    start = text.lstrip("\ufeff \t\r\n")
+    if start[:1] not in ("{", "["):
+        return ""
+    try:
+        json.JSONDecoder(strict=False).raw_decode(start)
+    except json.JSONDecodeError as fault:
+        start = start[: fault.pos]
+    except RecursionError:
+        return ""
+    open_, end, still = [], 0, ""
+    for m in _TOKEN.finditer(start):
+        match m[0]:
+            case "{" | "[":
+                open_.append("}" if m[0] == "{" else "]")
+            case "}" | "]":
+                if not open_ or open_.pop() != m[0]:
+                    break
+                end, still = m.end(), "".join(reversed(open_))
+            case ",":
+                end, still = m.start(), "".join(reversed(open_))
+    return start[:end] + still
+
+
 def _xml(text: str) -> tuple[Whole, Text]:
     parser = expat.ParserCreate()
     try:

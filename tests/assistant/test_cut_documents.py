@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from assistant.diagnosis import State, diagnose
 from assistant.sources import read
-from probes.whole import Whole, whole
+from probes.whole import Whole, closed, whole
 from rules.loader import load
 from rules.model import Usable
 from tests.cases import each
@@ -66,3 +67,32 @@ def test_no_text_raises(text: str) -> None:
     assert whole(text)[0] in Whole
     assert whole("{" + text)[0] in Whole
     assert whole("<a " + text)[0] in Whole
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.lists(_VALUES, max_size=4), st.integers(0, 200))
+def test_of_cut_json_the_whole_values_are_read(value: list[object], at: int) -> None:
+    text = json.dumps(value)
+    rest = closed(text[:at])
+    assert not rest or isinstance(json.loads(rest), list)
+    assert json.loads(closed(text)) == value
+    kept = json.loads(rest) if rest else []
+    assert kept[:-1] == value[: max(0, len(kept) - 1)], "all but the last are as they were"
+
+
+def test_what_stands_before_the_cut_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "diag.json"
+    path.write_text(
+        '{"DCGM Diagnostic": {"test_categories": [{"category": "Hardware", "tests": [{"name": "GPU Memory", "results": '
+        '[{"gpu_id": "4", "status": "Fail", "warnings": [{"warning": "memory mismatch"}]}, {"gpu_id": "5", "stat'
+    )
+    reading = read([], [str(path)])
+    d = diagnose(reading.observations, load(), cut=reading.cut)
+    assert reading.cut
+    assert d.verdict.state is State.UNHEALTHY
