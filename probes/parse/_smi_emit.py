@@ -12,7 +12,7 @@ from knowledge.observation import Clock, Event, Observation, Scope, Status, Subj
 from knowledge.text import clean, digits
 from knowledge.text import excerpt as cut
 from probes.base import Context, Line
-from probes.parse._smi_values import Reading, text_value
+from probes.parse._smi_values import RESET, Reading, text_value
 
 _MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # "Tue Jul 14 08:12:38 2026"
@@ -132,6 +132,16 @@ class Emitter:
         """Share of the GPU's time that a process had in the last sample."""
         self.add("process.gpu_utilization", Subject(Scope.PROCESS, pid, self.node), reading, line, excerpt)
 
+    def answers(self, subject: Subject, seen: Sequence[Reading], line: int | None, excerpt: str) -> None:
+        """Whether the GPU answers: some of its readings came, or at least three were asked and none did.
+
+        A GPU of which the driver says that it requires a reset is reached; that is said instead.
+        """
+        if any(r.ok or RESET.search(r.detail) for r in seen):
+            self.add("gpu.nvml.reachable", subject, True, line, excerpt)
+        elif sum(r.status is Status.FAILED for r in seen) >= 3:
+            self.add("gpu.nvml.reachable", subject, False, line, f"only errors: {excerpt}")
+
     # -- processes --------------------------------------------------------------------------
 
     def no_processes(self, holder: Subject) -> None:
@@ -166,6 +176,7 @@ class Emitter:
 
     def finish(self) -> list[Observation]:
         """All observations; process facts come last, one figure a process over all its GPUs."""
+        self._wanted_resets()
         self._failed_readings()
         blind = not self._processes and self._busy()
         for holder, reading in self._counts.items():
@@ -175,12 +186,17 @@ class Emitter:
         self._processes, self._counts = {}, {}
         return self.out
 
+    def _wanted_resets(self) -> None:
+        """GPUs of which some value reads ``GPU requires reset``, whichever it is."""
+        for o in {o.subject: o for o in reversed(self.out) if _wants_reset(o)}.values():
+            self.add("gpu.reset_required", o.subject, True, o.source.line, o.excerpt)
+
     def _failed_readings(self) -> None:
         """Which of the core readings the tool could not get, for each GPU of which it printed several."""
         printed: dict[Subject, dict[str, bool]] = {}
         for o in self.out:
             if o.fact in CORE and o.subject.scope is Scope.GPU:
-                failed = o.status is Status.FAILED and o.detail.startswith("printed as ")
+                failed = o.status is Status.FAILED and o.detail.startswith("printed as ") and not _wants_reset(o)
                 printed.setdefault(o.subject, {}).setdefault(o.fact, failed)
         for subject, facts in printed.items():
             if len(facts) > 2:
@@ -212,6 +228,10 @@ class Emitter:
 # The "Type" column: C compute, G graphics, M an MPS client.
 _KINDS = {"C": ("compute",), "G": ("graphics",), "C+G": ("compute", "graphics"), "M+C": ("compute", "mps"),
           "M": ("mps",), "M+C+G": ("compute", "graphics", "mps")}  # fmt: skip
+
+
+def _wants_reset(o: Observation) -> bool:
+    return o.subject.scope is Scope.GPU and o.status is Status.FAILED and RESET.search(o.detail) is not None
 
 
 def _mib(reading: Reading) -> float:

@@ -9,7 +9,7 @@ from knowledge.lazy import lazy
 from knowledge.observation import Status
 from probes.base import Line
 from probes.parse._smi_emit import Emitter
-from probes.parse._smi_values import Reading
+from probes.parse._smi_values import RESET, Reading
 
 # Failed to initialize NVML: Driver/library version mismatch
 # Failed to initialize NVML: Insufficient Permissions
@@ -29,6 +29,7 @@ _NO_DRIVER = lazy(r"NVIDIA-SMI has failed because (?:it couldn't|you are not|it 
 _NO_LIBRARY = lazy(r"NVIDIA-SMI couldn't find (?:\S{0,60}libnvidia-ml|\S{0,60}nvml)")
 _NO_DEVICES = lazy(r"\s*No devices were found\s*")
 # Unable to determine the device handle for GPU 0000:BA:00.0: Unknown Error
+# Unable to determine the device handle for GPU 0000:BA:00.0: GPU requires reset
 # Unable to determine the device handle for GPU0: 0000:3B:00.0: GPU is lost.  Reboot the system to recover this GPU
 _HANDLE = lazy(
     r"Unable to determine the device handle for gpu\s{0,2}(?:\d{0,3}:\s{0,2})?([0-9a-f]{3,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])"
@@ -46,6 +47,7 @@ PROVIDES = (
     "node.gpu.count",
     "gpu.nvml.reachable",
     "gpu.inforom.valid",
+    "gpu.reset_required",
 )
 
 
@@ -65,7 +67,9 @@ def errors(emit: Emitter, lines: Sequence[Line]) -> bool:
         text = line.text
         if "N" not in text and "n" not in text:
             continue
-        if found := _HANDLE.search(text):
+        if (found := _HANDLE.search(text)) and RESET.search(found[2]):
+            emit.add("gpu.reset_required", emit.gpu(_widen(found[1])), True, line.number, text)
+        elif found:
             lost = True
             emit.add("gpu.nvml.reachable", emit.gpu(_widen(found[1])), False, line.number, text)
             emit.add("node.driver.state", emit.node, "lost_gpu", line.number, text)

@@ -150,11 +150,7 @@ def _reachable(emit: Emitter, subject: Subject, section: Node, readings: dict[st
         emit.add("gpu.nvml.reachable", subject, False, lost.line, lost.excerpt)
         return
     live = [readings[row.fact] for row in GPU if row.dynamic and row.fact in readings]
-    seen = live or list(readings.values())
-    if any(r.ok for r in seen):
-        emit.add("gpu.nvml.reachable", subject, True, section.line, section.label)
-    elif sum(r.status is Status.FAILED for r in seen) >= 3:
-        emit.add("gpu.nvml.reachable", subject, False, section.line, f"{section.label}: only errors")
+    emit.answers(subject, live or list(readings.values()), section.line, section.label)
 
 
 def _mig(emit: Emitter, subject: Subject, section: Node) -> None:

@@ -48,6 +48,8 @@ _PREFIXES = (
      Status.DENIED),
     (("gpu is lost", "gpu_is_lost", "unknown error", "gpu requires reset", "fell off the bus"), Status.FAILED),
 )  # fmt: skip
+# GPU requires reset (NVML_ERROR_RESET_REQUIRED), in the place of a value
+RESET = re.compile(r"gpu[ _]requires[ _]reset", re.IGNORECASE)
 LOST = re.compile(r"gpu[ _]is[ _]lost|fallen off the bus|fell off the bus", re.IGNORECASE)
 
 # value -> why; DCGM prints these numbers when it has no reading.

@@ -16,7 +16,7 @@ from probes.parse._smi_emit import Emitter, cleaned
 from probes.parse._smi_fields import GPU, HEAD, MASK_BITS, MASKS, Field, mebibytes
 from probes.parse._smi_values import LOST, Reading, absent, not_understood, text_value, unitless
 
-NAME, REVISION = "nvidia-smi-csv", 1
+NAME, REVISION = "nvidia-smi-csv", 2
 _UNIT = re.compile(r"\s?\[([^\]]{1,8})\]$")
 _APPS = {"pid", "process_name", "name", "used_gpu_memory", "used_memory", "gpu_util", "gpu_utilization",
          "mem_utilization", "max_memory_usage", "time"}  # fmt: skip
@@ -29,7 +29,7 @@ _FAMILIES = (
     "power.", "edpp_", "clocks_event_reasons", "clocks_throttle_reasons", "hostname", "reset_status.", "fabric.",
 )  # fmt: skip
 PROVIDES = tuple(sorted({
-    *(row.fact for row in (*HEAD, *GPU) if row.csv), "gpu.nvml.reachable", "gpu.fan.state", "gpu.processes",
+    *(row.fact for row in (*HEAD, *GPU) if row.csv), "gpu.nvml.reachable", "gpu.reset_required", "gpu.fan.state", "gpu.processes",
     "node.gpu.listed", "process.uses_gpu", "process.gpu_memory", "process.name", *_smi_errors.PROVIDES,
     *_smi_mon.PROVIDES,
 }))  # fmt: skip
@@ -183,10 +183,8 @@ def _reachable(
     lost = next((cell for cell in cells if LOST.search(cell)), None)
     if lost is not None:
         emit.add("gpu.nvml.reachable", subject, False, line.number, lost)
-    elif any(r.ok for r in live):
-        emit.add("gpu.nvml.reachable", subject, True, line.number, line.text)
-    elif sum(r.status is Status.FAILED for r in live) >= 3:
-        emit.add("gpu.nvml.reachable", subject, False, line.number, f"only errors: {line.text}")
+    else:
+        emit.answers(subject, live, line.number, line.text)
 
 
 def _apps(emit: Emitter, header: _Header, rows: Sequence[tuple[list[str], Line]]) -> None:

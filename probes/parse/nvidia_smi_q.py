@@ -15,7 +15,7 @@ from probes.parse._smi_emit import Emitter
 from probes.parse._smi_report import PROVIDES, report
 from probes.parse._smi_tree import GPU_HEAD, text_tree
 
-NAME, REVISION = "nvidia-smi-q", 1
+NAME, REVISION = "nvidia-smi-q", 2
 _RULE = re.compile(r"#{20,200}\s{0,4}")
 _FIELD = re.compile(r"^ {2,20}[A-Z][\w ./()-]{1,50}? {1,40}: \S", re.MULTILINE)
 # Headings that only this report has, for a piece without its headline.

@@ -17,7 +17,7 @@ from probes.parse._smi_emit import Emitter, cleaned, local_time, mig_id
 from probes.parse._smi_fields import celsius, compute_mode, count, mebibytes, percent, watts
 from probes.parse._smi_values import LOST, Reading, absent, boolean, not_understood, pstate, text_value
 
-NAME, REVISION = "nvidia-smi", 1
+NAME, REVISION = "nvidia-smi", 2
 
 # | NVIDIA-SMI 590.48.01              Driver Version: 590.48.01      CUDA Version: 13.1     |
 # | NVIDIA-SMI 384.59                 Driver Version: 384.59                    |
@@ -144,12 +144,8 @@ def _gpu(emit: Emitter, block: Sequence[Line], known: dict[str, Subject]) -> Non
     lost = next((line for line in block if LOST.search(line.text)), None)
     if lost is not None:
         emit.add("gpu.nvml.reachable", subject, False, lost.number, lost.text)
-    elif any(r.ok for r in seen):
-        emit.add("gpu.nvml.reachable", subject, True, line, quoted)
-    elif sum(r.status is Status.FAILED for r in seen) >= 3:
-        emit.add(
-            "gpu.nvml.reachable", subject, False, block[-1].number, f"only errors: {block[min(1, len(block) - 1)].text}"
-        )
+    else:
+        emit.answers(subject, seen, line, block[min(1, len(block) - 1)].text)
 
 
 def _ecc(emit: Emitter, subject: Subject, cell: str, line: Line) -> Reading:
@@ -304,7 +300,7 @@ PROVIDES = (
     "gpu.uuid", "gpu.persistence_mode", "gpu.display.active", "gpu.ecc.mode", "gpu.ecc.volatile.uncorrected.total",
     "gpu.fan.speed", "gpu.fan.state", "gpu.temperature.core", "gpu.performance_state", "gpu.power.draw",
     "gpu.power.limit", "gpu.memory.used", "gpu.memory.total", "gpu.utilization.core", "gpu.compute_mode",
-    "gpu.mig.mode", "gpu.mig.mode.pending", "gpu.mig.devices", "gpu.nvml.reachable", "gpu.readings.failed", "gpu.processes", "mig.index",
+    "gpu.mig.mode", "gpu.mig.mode.pending", "gpu.mig.devices", "gpu.nvml.reachable", "gpu.reset_required", "gpu.readings.failed", "gpu.processes", "mig.index",
     "mig.profile", "mig.uuid", "mig.memory.used", "mig.memory.total", "mig.sm_count",
     "mig.ecc.volatile.uncorrected.sram", "process.uses_gpu", "process.uses_mig", "process.gpu_memory",
     "process.name", "process.gpu_contexts", *_smi_errors.PROVIDES,

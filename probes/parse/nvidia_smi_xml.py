@@ -9,7 +9,7 @@ from probes.parse._smi_emit import Emitter
 from probes.parse._smi_report import PROVIDES, report
 from probes.parse._smi_tree import xml_tree
 
-NAME, REVISION = "nvidia-smi-xml", 1
+NAME, REVISION = "nvidia-smi-xml", 2
 
 
 def sniff(head: str) -> int:

@@ -115,3 +115,16 @@ def test_any_cut_is_answered(name: str, at: int) -> None:
 @given(shuffled_lines(NAMES))
 def test_any_text_is_answered(text: str) -> None:
     check_any(FORMAT, text)
+
+
+def test_requires_reset_in_the_place_of_any_value_is_the_drivers_word_and_an_answer() -> None:
+    rows = "0, 00000000:3B:00.0, 31, 0, 5 MiB\n1, 00000000:AF:00.0, {0}, {0}, {0}\n"
+    head = "index, pci.bus_id, temperature.gpu, ecc.errors.uncorrected.volatile.total, memory.used [MiB]\n"
+    for words in ("[GPU requires reset]", "GPU requires reset"):
+        got = FORMAT.parse(head + rows.format(words), CONTEXT)
+        assert_in_vocabulary(got, FORMAT)
+        assert value(got, "gpu.reset_required", SECOND) is value(got, "gpu.nvml.reachable", SECOND) is True
+        assert not all_of(got, "gpu.reset_required", FIRST)
+    other = FORMAT.parse(head + rows.format("[Unknown Error]"), CONTEXT)
+    assert value(other, "gpu.nvml.reachable", SECOND) is False
+    assert not all_of(other, "gpu.reset_required")
