@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from assistant.render.trace_units import duration, share
 from assistant.render.words import our_words
+from knowledge.identity import UNKNOWN_PCI
 from knowledge.language import Text
 from knowledge.lazy import lazy
 from knowledge.observation import Observation, Scope, Status, Subject
@@ -174,6 +175,8 @@ def subject_name(subject: Subject, lang: str, numbers: Mapping[Subject, int] | N
         return {"zh": f"某个 {word}（未说明是哪个）"}.get(lang, f"one {word} (which one was not said)")
     if subject.id.startswith("unknown:others"):
         return {"zh": f"其他 {word}"}.get(lang, f"the other {word}s")
+    if subject.scope is Scope.GPU and subject.id == f"{UNKNOWN_PCI}unnamed":
+        return {"zh": "某个 GPU（日志未说明是哪个）"}.get(lang, "a GPU (the log does not say which)")
     if subject.scope is Scope.GPU and subject.id.startswith("unknown:"):
         return {"zh": "某个 GPU（地址未知）"}.get(lang, f"GPU at an unreadable address ({subject.id[8:]})")
     if subject.scope is Scope.GPU and subject.id.startswith("instance:"):

@@ -187,6 +187,13 @@ _PHRASES = (
         "no_driver",
     ),
     (lazy(r"No CUDA GPUs are available|no CUDA GPU[s]? (?:is|are) (?:available|found|detected)"), "no_device"),
+    # ROCm: Memory access fault by GPU node-4 (Agent handle: 0x55d0c1f0) on address 0x7f1c2e400000. Reason: Page not present or ...
+    (
+        lazy(r"Memory access fault by GPU node-\d{1,4}\b|HSA_STATUS_ERROR_MEMORY_(?:APERTURE_VIOLATION|FAULT)"),
+        "illegal_access",
+    ),
+    # HSA_STATUS_ERROR_EXCEPTION: An HSAIL operation resulted in a hardware exception. code: 0x1016
+    (lazy(r"HSA_STATUS_ERROR_EXCEPTION|HSA_STATUS_ERROR_ILLEGAL_INSTRUCTION"), "launch_failure"),
     (lazy(r"NVIDIA driver on your system is too old"), "insufficient_driver"),
     (lazy(r"CUDA unknown error - this may be due to"), "unknown"),
     (lazy(r"with CUDA capability sm_\d{2,3}a? is not compatible with the current PyTorch"), "no_kernel_image"),

@@ -17,7 +17,7 @@ from probes.parse._kernel_shape import Entry
 from probes.parse._logtime import SECOND
 
 EVENTS = (
-    "amdgpu_bad_pages", "amdgpu_fault", "amdgpu_init_failed", "amdgpu_lost", "amdgpu_ras", "amdgpu_reset", "amdgpu_ring_timeout",
+    "amdgpu_bad_pages", "amdgpu_fault", "amdgpu_hang", "amdgpu_init_failed", "amdgpu_lost", "amdgpu_ras", "amdgpu_reset", "amdgpu_ring_timeout",
 )  # fmt: skip
 TRIGGERS = (
     r"amdgpu \d{4,8}:",
@@ -25,8 +25,10 @@ TRIGGERS = (
     r"GPU Recovery Failed",
     r"hardware errors detected in",
     r"VRAM is lost due to",
+    r"qcm fence wait",
+    r"RAS poison",
 )
-HINTS = ("amdgpu", "hardware errors detected", "VRAM is lost")
+HINTS = ("amdgpu", "qcm fence", "RAS poison", "hardware errors detected", "VRAM is lost")
 _ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 # amdgpu 0000:03:00.0: amdgpu: ...        amdgpu 0000:03:00.0: [drm] ...
 _DEVICE = rf"\bamdgpu ({_ADDRESS}): "
@@ -40,6 +42,15 @@ _RAS = (
 )
 # {1}uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!      MI300: the commonest line of a fatal error
 _FATAL = r"uncorrectable hardware error ?\((?:ERREVENT_)?(\w{1,40}?)(?:_INTERRUPT)?\) detected"
+# RAS poison consumption, fall back to gpu reset flow: client id 27       RAS poison is consumed in ...     poison is consumed by client 27, ...
+_POISON = r"(?i)\bpoison (?:consumption,|is consumed)(?! .{0,40}\bno\b).{0,120}?(?:client(?: id)? (\w{1,12}))?(?=,|$)"
+# SMU: I'm not done with your previous command: SMN_C2PMSG_66:0x0000000E SMN_C2PMSG_82:0x00000000
+# Msg issuing pre-check failed(0xffffffff) and SMU may be not in the right state!
+# qcm fence wait loop timeout expired          The cp might be in an unrecoverable state due to an unsuccessful queues preemption
+_HANGS = (
+    ("smu", r"SMU: I'm not done with your previous command|SMU may be not in the right state|SMU: response:0xFFFFFFFF"),
+    ("hws", r"qcm fence wait loop timeout expired|cp might be in an unrecoverable state|HWS hang"),
+)
 # {1}[Hardware Error]: aca entry[00].STATUS=0x98000800003e0000     one bank of AMD's Accelerator Check Architecture
 _ACA = r"aca entry\[\d{1,4}\]\.STATUS=0x([0-9a-fA-F]{1,16})"
 _ACA_KINDS = ((61, "uncorrected"), (44, "deferred"), (43, "poison"))  # bits of MCA_STATUS: UC, Deferred, Poison
@@ -130,6 +141,16 @@ def _ras(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
             status = int(bank[1], 16)
             kind = next((name for bit, name in _ACA_KINDS if status >> bit & 1), "corrected")
             told = {"severity": kind, "count": 1, "block": "aca", "total": False, "text": body(entry.message)}
+            reading.event("amdgpu_ras", _subject(reading, index), entry, told)
+            continue
+        if "oison" in entry.message and (used := rx(_POISON).search(entry.message)):
+            told = {
+                "severity": "poison",
+                "count": 1,
+                "block": used[1] or "memory",
+                "total": False,
+                "text": body(entry.message),
+            }
             reading.event("amdgpu_ras", _subject(reading, index), entry, told)
             continue
         found = rx(_RAS).search(entry.message)
@@ -223,8 +244,11 @@ def _simple(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
     for place, (index, entry) in enumerate(mine):
         message = entry.message
         fault = rx(_FAULT).search(message) if "page fault" in message else None
+        unit = next((unit for unit, pattern in _HANGS if rx(pattern).search(message)), "")
         fact = (
-            "amdgpu_lost"
+            "amdgpu_hang"
+            if unit
+            else "amdgpu_lost"
             if _LOST in message
             else "amdgpu_init_failed"
             if _INIT in message
@@ -240,7 +264,7 @@ def _simple(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
         if before is not None and within(before, entry, 10 * SECOND):
             continue
         count += 1
-        fields: dict[str, Scalar] = {"text": body(message)}
+        fields: dict[str, Scalar] = {"unit": unit, "text": body(message)}
         if fault:
             who = rx(_FAULT_OF).search(message)
             if who is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from knowledge.identity import normalise_pci
 from knowledge.observation import Scalar, Scope, Subject
-from probes.parse._kernel_common import Reading, body, number, rx, within
+from probes.parse._kernel_common import PCI, Reading, body, number, rx, within
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import SECOND
 
@@ -20,6 +20,24 @@ _MISMATCH = (
     r"[Ff]abric [Mm]anager.{0,60}version:? (\d{1,5}(?:\.\d{1,5}){1,2}) (?:don't|doesn't|does not|do not) match.{0,40}"
     r"driver version:? (\d{1,5}(?:\.\d{1,5}){1,2})"
 )
+# detected number of NVSwitches don't match with any supported system topology, aborting fabric manager
+# failed to initialize NVSwitch based system. fabric manager will exit
+# fabric manager is exiting as fabric manager fault tolerance config access link failure mode is abort
+_GAVE_UP = (
+    r"(?i)\babort\w* (?:the )?fabric ?manager|\bfabric ?manager (?:will|is|has to|must)? ?(?:now )?(?:exit|abort|terminat)|"
+    r"failed to initialize (?:the )?NVSwitch based system|number of NVSwitch\w* (?:don't|doesn't|do(?:es)? not) match"
+)
+_NO_SWITCH = (
+    r"(?i)number of NVSwitch|\bno NVSwitch|NVSwitch\w* (?:is |are )?(?:missing|not found)|supported system topology"
+)
+# Detected NVLink training failure between GPU pci bus id 00000000:5D:00.0 NVLink 4 and NVSwitch pci bus id 00000000:07:00.0 port 33
+# GPU 00000000:5D:00.0 with UUID GPU-... is excluded from the NVLink fabric because of access link failure
+_TRAINING = (
+    r"(?i)NVLink.{0,40}\btrain\w* (?:has )?fail|fail\w{0,4} (?:to |in |during )?(?:the )?train\w{0,4}.{0,60}NVLink|"
+    r"excluded from .{0,40}because of .{0,40}link fail"
+)
+_TRAINED_GPU = rf"\bGPU (?:(?:pci )?bus id:? )?({PCI})(?:.{{0,20}}?\b(?:NVLink|link)(?: index)? (\d{{1,3}})\b)?"
+_TRAINED_SWITCH = rf"\bNVSwitch (?:(?:pci )?bus id:? )?({PCI})(?:.{{0,30}}?\bport (\d{{1,3}})\b)?"
 # Fabric Manager version is : 535.104.05
 _VERSION = r"[Ff]abric [Mm]anager version is ?: ?(\d{1,5}(?:\.\d{1,5}){1,2})"
 # nvidia-fabricmanager.service: Control process exited, code=exited, status=1/FAILURE
@@ -50,8 +68,10 @@ def read(reading: Reading) -> None:
     last: dict[tuple[str, str], Entry] = {}
     for entry in reading.entries:
         if entry.tag.endswith("fabricmanager"):
-            told = rx(_LEVEL).search(entry.message)
-            fabric(reading, entry, (told[1] or "ERROR") if told else "INFO")
+            told = rx(_LEVEL).search(entry.message) or rx(_GAVE_UP).search(entry.message)
+            fabric(
+                reading, entry, (told[1] or "ERROR") if told and told.re is rx(_LEVEL) else "ERROR" if told else "INFO"
+            )
         elif entry.kind is Kind.KERNEL:
             if "nv-hostengine" in entry.message and (found := rx(_CRASH).search(entry.message)):
                 _service(reading, entry, "hostengine_failed", "nv-hostengine", body(found[0], 120), last)
@@ -79,6 +99,19 @@ def fabric(reading: Reading, entry: Entry, level: str) -> None:
         reading.event("fm_version_mismatch", reading.node(entry), entry, fields)
     elif found := rx(_VERSION).search(message):
         reading.add("node.fabricmanager.version", reading.node(entry), entry, found[1])
+    elif rx(_TRAINING).search(message) and (gpu := rx(_TRAINED_GPU).search(message)):
+        peer = rx(_TRAINED_SWITCH).search(message)
+        switch = normalise_pci(peer[1]) if peer else None
+        ends = (("NVLink", gpu[2]), ("NVSwitch", switch), ("port", peer[2] if peer else None))
+        where = " ".join(f"{word} {told}" for word, told in ends if told)
+        fields = {
+            "link": number(gpu[2]), "switch": switch, "port": number(peer[2]) if peer else None, "where": where or body(text, 120),
+            "text": text,
+        }  # fmt: skip
+        reading.event("nvlink_training_failed", reading.gpu(entry, gpu[1]), entry, fields)
+    elif level.upper() in _SEVERE and rx(_GAVE_UP).search(message):
+        why = "no_switch" if rx(_NO_SWITCH).search(message) else "start"
+        reading.event("fm_gave_up", reading.node(entry), entry, {"why": why, "text": text})
     elif level.upper() in _SEVERE:
         reading.event("fm_error", reading.node(entry), entry, {"severity": level.lower(), "text": text})
 

@@ -15,6 +15,7 @@ from probes.parse._logtime import SECOND
 
 # NVRM: GPU 0000:91:00.0: GPU has fallen off the bus.
 # Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.  Reboot the system to recover this GPU
+# slurmd: error: gpu_p_get_device_count: Failed to get device count: GPU is lost
 _LOST = rf"(?:GPU ?(?:at )?(?:PCI:)?({PCI})?.{{0,80}}?)?(?:has fallen off the bus|GPU [Ii]s [Ll]ost|NV_ERR_GPU_IS_LOST)"
 # NVRM: The NVIDIA GPU 0000:b3:00.0
 # NVRM: (PCI ID: 10de:26b5) installed in this system has
@@ -26,7 +27,9 @@ _HANDLE = rf"Unable to determine the device handle for (?:GPU|gpu) ?({PCI})?"
 # NVRM: GPU 0000:09:00.0: RmInitAdapter failed! (0x22:0x56:894)
 # NVRM: GPU 0000:09:00.0: rm_init_adapter failed, device minor number 0
 # NVRM: osInitNvMapping: *** Cannot attach gpu     NVRM: RmInitAdapter: osInitNvMapping failed, bailing out of ...
-_INIT = r"RmInitAdapter failed|rm_init_adapter failed|osInitNvMapping|Cannot attach gpu|RmInitAdapter: "
+# NVRM: GPU 0000:9b:00.0: request_irq() failed (-28)
+_INIT = r"request_irq\(\) failed|RmInitAdapter failed|rm_init_adapter failed|osInitNvMapping|Cannot attach gpu|RmInitAdapter: "
+_NO_INTERRUPT = Text("the kernel gave it no interrupt", "内核未能为其分配中断")
 _NO_REASON = Text("the driver gave up", "驱动放弃")
 _NO_FIRMWARE = (0x60, 0x61)  # stages in which the files of the firmware are sought and loaded
 _INIT_CODE = r"\((0x[0-9a-fA-F]{1,8}:0x[0-9a-fA-F]{1,8}:\d{1,8})\)"
@@ -53,7 +56,10 @@ _BUSY = rf"Attempting to remove device ({PCI}) with non-zero usage count"
 _ASSERT = r"NVRM: .{0,80}?(?:[Aa]ssert\w*|[Cc]heck)(?: failed)?: (?:Assertion failed: )?(.{1,600}?)(?: @ ([\w./-]{1,120}:\d{1,7}))?$"
 # nvidia-gpu 0000:09:00.3: Refused to change power state, currently in D3
 # nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, device inaccessible
-_POWER = rf"(?:([\w-]{{1,40}}) )?({PCI}): (?:Refused|Unable) to change power state,?\s*(.{{0,100}})"
+# nvidia 0000:5d:00.0: can't change power state from D3cold to D0 (config space inaccessible)
+_POWER = (
+    rf"(?:([\w-]{{1,40}}) )?({PCI}): (?:Refused to|Unable to|[Cc]an't|[Cc]annot) change power state,?\s*(.{{0,100}})"
+)
 # nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing
 _PEERMEM = r"nvidia[-_]peermem\b.{0,100}invalid context|nv_get_p2p_free_callback.{0,60}invalid context"
 # NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link mask!
@@ -61,6 +67,12 @@ _NVLINK = r"NVRM: (?!\s*-?\d+ +\d+ )(?=.{0,300}?[nN][vV][lL]ink)(?=.{0,400}?(?:[
 
 # NVRM: ... Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) ...
 _RESET = r"NV_ERR_RESET_REQUIRED|\b[Rr]eset required\b"
+
+# NVRM: nvidia-uvm: uvm_global_set_fatal_error: Global fatal error: NV_ERR_ECC_ERROR     uvm encountered global fatal error 0x3f, requiring
+_UVM = r"uvm_global_set_fatal_error\w*: (?:.{0,80}?(?:0x[0-9a-fA-F]{1,8}|NV_ERR_\w{1,50}))?|\buvm encountered (?:a )?global fatal error (?:0x[0-9a-fA-F]{1,8})?"
+# NVRM: GPU0 gpuHandleSanityCheckRegReadError_GH100: Possible bad register read: addr: 0x110804,  regvalue: 0xbadf4100,  error code: ...
+_BAD_READ = r"[Pp]ossible bad register read: .{0,60}?regvalue: (0xbad\w{1,8})"
+_BAD_READ_REASON = Text("a register reads as an error code", "寄存器读出错误码")
 
 # NVRM: API mismatch: the client has the version 535.104.05, but
 # NVRM: this kernel module has the version 535.86.10.  Please ...
@@ -159,7 +171,7 @@ def _init(reading: Reading) -> None:
             group.clear()
 
     for index, entry in enumerate(reading.entries):
-        found = rx(_INIT).search(entry.message) if "nit" in entry.message or "attach" in entry.message else None
+        found = rx(_INIT).search(entry.message) if any(w in entry.message for w in ("nit", "attach", "irq")) else None
         if not found or not _driver(entry, found.start()):
             continue
         if group:
@@ -185,7 +197,8 @@ def _init_event(reading: Reading, group: Sequence[int]) -> None:
     subject = reading.gpu(named, _address(named)) if named else reading.near_gpu(group[0])
     code, minor = rx(_INIT_CODE).search(text), rx(_MINOR).search(text)
     why = init_failure(text)
-    reason = why.reason if why is not None and why.reason else _NO_REASON
+    unsaid = _NO_INTERRUPT if "request_irq() failed" in text else _NO_REASON
+    reason = why.reason if why is not None and why.reason else unsaid
     fields = {
         "error": code[1] if code else None,
         "status": why.status.name if why is not None and why.status is not None else None,
@@ -243,6 +256,10 @@ def _simple(reading: Reading) -> None:
         elif "invalid context" in message and (found := rx(_PEERMEM).search(message)):
             if from_kernel(entry, found.start()):
                 reading.event("peermem_invalid_context", reading.node(entry), entry, {"text": body(message)})
+        elif "fatal" in message and (found := rx(_UVM).search(message)) and _driver(entry, found.start()):
+            status = status_in(found[0])
+            fields = {"status": status.name if status is not None else body(found[0], 80), "text": body(message)}
+            reading.event("uvm_fatal_error", reading.node(entry), entry, fields)
         elif "NVRM: " in message and "Xid (" not in message:
             _nvrm(reading, index, entry)
 
@@ -254,6 +271,11 @@ def _nvrm(reading: Reading, index: int, entry: Entry) -> None:
         return
     if ("RESET_REQ" in message or "eset required" in message) and rx(_RESET).search(message):
         reading.event("gpu_reset_demanded", reading.near_gpu(index), entry, {"text": body(message)})
+    elif "bad register read" in message and (found := rx(_BAD_READ).search(message)):
+        reading.event("nvidia_assertion", reading.node(entry), entry, {
+            "condition": body(message, 300), "status": found[1], "grave": True,
+            "reason": _BAD_READ_REASON.en, "reason_zh": _BAD_READ_REASON.zh, "text": body(message),
+        })  # fmt: skip
     elif ("ssert" in message or "heck failed" in message) and (found := rx(_ASSERT).match(message)):
         status = status_in(found[1])
         if not rx(_RPC).search(message) and (status is None or status.name not in _LOST_STATUS):

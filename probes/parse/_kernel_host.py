@@ -20,10 +20,22 @@ _MCE = r"\[Hardware Error\]: CPU:? ?(\d{1,5})(?:[: ].{0,40}?)(Machine Check(?: E
 _MCE_EVENTS = r"mce: CPU ?(\d{1,5})?.{0,40}(?:Machine check|machine check)|mce: \[Hardware Error\]: Machine check (?:events logged|error)"
 # EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#0_DIMM#0 (channel:0 slot:0 page:0x1 offset:0x0 ...)
 _EDAC = r"EDAC (?:\w{1,20} )?(MC\d{1,3}): (\d{1,9}) (CE|UE) ?(.{0,400})"
+# mce: Uncorrected hardware memory error in user-access at 3fff8040
+# Memory failure: 0x3fff8: Killing python3:3311 due to hardware memory corruption
+# Memory failure: 0x3fff8: recovery action for dirty LRU page: Recovered
+_POISON = (
+    r"mce: Uncorrected hardware memory error in (\S{1,30}) at \w{1,18}|"
+    r"Memory failure: (0x[0-9a-fA-F]{1,16}): (?:Killing .{1,64}:\d{1,10} due to|recovery action for|.{0,60}hardware memory corruption)"
+)
+# Uhhuh. NMI received for unknown reason 3d on CPU 0.        NMI: PCI system error (SERR) for reason b1 on CPU 0.
+# NMI: IOCK error (debug interrupt?) for reason 61 on CPU 12.
+_NMI = r"(?:NMI received for (unknown) reason|NMI: (PCI system error \(SERR\)|IOCK error).{0,40} for reason) ([0-9a-f]{2}) on CPU (\d{1,5})"
 # {1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 1
 # {1}[Hardware Error]: event severity: corrected            {1}[Hardware Error]:   section_type: memory error
-_APEI = r"\{(\d{1,9})\}\[Hardware Error\]: +(event severity|section_type|device_id): ([\w:. -]{1,60})"
-_APEI_OPEN = r"\{(\d{1,9})\}\[Hardware Error\]: Hardware error from APEI"
+# BERT: Error records from previous boot:      [Hardware Error]: event severity: fatal      the same without a number, after a boot
+# [Hardware Error]:   fru_text: CPU1_DIMM_C2   [Hardware Error]:   error_type: 3, multi-bit ECC
+_APEI = r"(?:\{(\d{1,9})\})?\[Hardware Error\]: +(event severity|section_type|device_id|fru_text|error_type): ([\w:.,() /-]{1,80})"
+_APEI_OPEN = r"\{(\d{1,9})\}\[Hardware Error\]: Hardware error from APEI|BERT: Error records from previous boot"
 # Kernel panic - not syncing: Fatal exception
 _PANIC = r"Kernel panic - not syncing: ?(.{0,200})"
 # sysrq: SysRq : Trigger a crash       sysrq: Trigger a crash
@@ -46,6 +58,14 @@ _HUNG = r"INFO: task (.{1,64}):(\d{1,10}) blocked for more than (\d{1,9}) second
 # nfs: server filer-1 not responding, still trying       nfs: server filer-1 OK        ... not responding, timed out
 _NFS = r"nfs: server (\S{1,255}) (not responding(?:, (?:still trying|timed out))?|OK)\b"
 # Lustre: scratch-OST0004-osc-ffff: Connection to scratch-OST0004 (at 10.0.0.4@o2ib) was lost; in progress ...
+# LustreError: 167-0: scratch-MDT0000-mdc-ffff9f: This client was evicted by scratch-MDT0000; in progress operations using ...
+# LustreError: 11-0: scratch-OST0004-osc-ffff9f: operation ost_statfs to node 10.0.0.4@o2ib failed: rc = -107
+_EVICTED = (
+    r"LustreError: .{0,160}?(?:This client was (evicted) by ([\w.-]{1,120})|"
+    r"([\w.-]{1,100}?)(?:-(?:osc|mdc|mgc)\S{0,40})?: operation \w{1,40} to node \S{1,80} failed: rc = -(?:107|108|110|113)\b)"
+)
+# CIFS: VFS: \\\\filer-2 has not responded in 180 seconds. Reconnecting...      ceph: mds0 hung      libceph: osd3 (1)10.0.0.7:6801 socket closed
+_OTHER_SERVER = r"(CIFS): (?:VFS: )?\\{0,4}(\S{1,120}) has not responded in \d{1,6} seconds|(?:lib)?(ceph): (?:\[\S{1,60}\]: )?((?:mds|mon|osd)\d{1,6}) .{0,80}?(?:hung|session lost|socket error|connect error|went away)"
 _LUSTRE = r"Lustre(?:Error)?: .{0,120}?Connection (to|restored to) (?:service )?([\w.-]{1,120})(?: \(at \S{1,100}\))?( was lost)?"
 # blk_update_request: I/O error, dev nvme0n1, sector 1953    I/O error, dev sda, sector 2048 op 0x0:(READ)
 _IO = r"I/O error, dev ([\w!-]{1,40}), sector (\d{1,20})(?: op \w{1,6}:\((\w{1,20})\))?"
@@ -92,6 +112,10 @@ _RULES = (
     _Rule("host_memory_error", "EDAC", _EDAC,
           lambda m: {"severity": "corrected" if m[3] == "CE" else "uncorrected", "count": int(m[2]),
                      "controller": m[1], "location": body(m[4], 300)}),
+    _Rule("host_memory_error", "emory ", _POISON,
+          lambda m: {"severity": "uncorrected", "location": m[2] or m[1], "count": 1}),
+    _Rule("nmi", "NMI", _NMI, lambda m: {"kind": "unknown" if m[1] else "serr" if "SERR" in m[2] else "iochk",
+                                         "reason": m[3], "cpu": int(m[4])}),
     _Rule("kernel_panic", "Kernel panic", _PANIC, lambda m: {"reason": body(m[1], 200)}),
     _Rule("sysrq_crash", "sysrq", _SYSRQ, _nothing),
     _Rule("soft_lockup", "soft lockup", _SOFT,
@@ -102,6 +126,10 @@ _RULES = (
           lambda m: {"process": m[1], "pid": int(m[2]), "seconds": int(m[3])}),
     _Rule("filesystem_stall", "nfs: server", _NFS,
           lambda m: {"filesystem": "nfs", "server": m[1], "state": "restored" if m[2] == "OK" else "lost"}),
+    _Rule("filesystem_stall", "LustreError", _EVICTED,
+          lambda m: {"filesystem": "lustre", "server": m[2] or m[3], "state": "evicted" if m[1] else "lost"}),
+    _Rule("filesystem_stall", "CIFS", _OTHER_SERVER, lambda m: {"filesystem": "cifs", "server": m[2], "state": "lost"}),
+    _Rule("filesystem_stall", "ceph", _OTHER_SERVER, lambda m: {"filesystem": "ceph", "server": m[4], "state": "lost"}),
     _Rule("filesystem_stall", "Lustre", _LUSTRE,
           lambda m: {"filesystem": "lustre", "server": m[2], "state": "restored" if "restored" in m[1] else "lost"}),
     _Rule("io_error", "I/O error, dev", _IO, lambda m: {"device": m[1], "sector": int(m[2]), "operation": m[3]}),
@@ -156,7 +184,7 @@ def _says(entry: Entry, start: int) -> bool:
 
 def _one(reading: Reading, entry: Entry, rule: _Rule, found: re.Match[str]) -> None:
     fields = rule.fields(found)
-    if rule.fact == "filesystem_stall" and rule.hint == "Lustre" and not (found[3] or "restored" in found[1]):
+    if rule.fact == "filesystem_stall" and rule.pattern is _LUSTRE and not (found[3] or "restored" in found[1]):
         return  # connection lines that tell neither loss nor return
     if rule.fact == "process_fault":
         subject = Subject(Scope.PROCESS, str(fields["pid"]), reading.node(entry))
@@ -171,25 +199,31 @@ def _near(lines: Sequence[int], line: int, span: int) -> bool:
     return place < len(lines) and lines[place] <= line + span
 
 
+_APEI_NAMES = {"event severity": "severity", "section_type": "section", "device_id": "device", "fru_text": "part",
+               "error_type": "error"}  # fmt: skip
+
+
 def _apei(reading: Reading) -> None:
-    """``{n}[Hardware Error]`` records of the firmware: one event each, PCIe sections with their device."""
+    """Records of the firmware, ``{n}[Hardware Error]`` or after ``BERT:``: one event each, PCIe sections with their device."""
     records: list[tuple[Entry, Fields]] = []
     latest: dict[tuple[str, str], Fields] = {}  # (host, number) of the record that a line belongs to
     for entry in reading.entries:
-        if "}[Hardware Error]" not in entry.message or not from_kernel(entry):
+        if ("[Hardware Error]" not in entry.message and "BERT: " not in entry.message) or not from_kernel(entry):
             continue
         opens, found = rx(_APEI_OPEN).search(entry.message), rx(_APEI).search(entry.message)
         told = opens or found
         if not told:
             continue
-        key = (reading.host(entry), told[1])
+        key = (reading.host(entry), told[1] or "")
         if opens or key not in latest:
             latest[key] = {"text": body(entry.message)}
             records.append((entry, latest[key]))
         if found:
-            name = {"event severity": "severity", "section_type": "section", "device_id": "device"}[found[2]]
+            name = _APEI_NAMES.get(found[2], found[2])
             latest[key].setdefault(name, found[3].strip())
     for entry, fields in records:
+        if not fields.keys() & {"severity", "section"}:
+            continue  # a heading alone
         device = str(fields.get("device", ""))
         subject = reading.device(entry, device) if device else reading.node(entry)
         reading.event("hardware_error", subject, entry, fields)

@@ -20,6 +20,9 @@ _MANAGER = rf"device \(({_NAME})\): (?:carrier: )?link (connected|disconnected)"
 # mlx5_core 0000:5d:00.0 ens1np0: Link up     mlx5_core 0000:5d:00.0: ens1np0: Link down
 # igb 0000:01:00.0 eth0: igb: eth0 NIC Link is Down      bnxt_en 0000:4b:00.0 eth2: NIC Link is Up, 100000 Mbps
 _DRIVER = rf"(\w{{1,24}}) ({_FULL}):? ({_NAME}): (?:\w{{1,24}}: )?(?:{_NAME} )?(?:NIC )?Link (?:is )?(?i:(up|down))\b"
+# bond0: (slave ens1f0np0): link status definitely down, disabling slave       bond0: link status definitely down for interface eth2, disabling it
+# bond0: (slave ens1f0np0): link status definitely up, 100000 Mbps full duplex
+_BOND = rf"^{_NAME}: (?:\(slave ({_NAME})\): )?link status definitely (up|down)(?: for interface ({_NAME}))?"
 # eth0: NIC Link is Down          ib0: link down
 _PLAIN = rf"^(?:(\w{{1,24}}): )?({_NAME}): (?:NIC )?[Ll]ink (?:is )?(?i:(up|down))\b"
 # infiniband mlx5_3: Port: 1 Link DOWN     mlx5_0: Port: 1 Link ACTIVE
@@ -37,11 +40,13 @@ _VIRTUAL = (
 # mlx5_core: probe of 0000:01:00.0 failed with error -22     mlx5_core 0000:01:00.0: probe with driver mlx5_core failed with error -22
 _MLX = rf"mlx\d_core ({_FULL})(?: {_NAME})?:? (.{{0,400}})"
 _START = rf"mlx\d_core: probe of ({_FULL}) (failed with error -\d{{1,4}})"
+# infiniband mlx5_3: create_mkey_callback:148:(pid 0): async reg mr failed. status -5       mlx5_3:wait_for_async_commands:...
+_IB_DEVICE = r"(?:infiniband )?\b(mlx\d_(?:bond_)?\d{1,3}): ?(\w{1,60}:\d{1,6}:\(pid \d{1,10}\): .{0,300})"
 _KINDS = (
     ("start", r"probe with driver mlx\d_core failed with error|failed with error -\d{1,4}$|(?:mlx\d_init_one|probe_one|mlx\d_load_one)\S{0,40} .{0,80}failed"),
     ("power", r"[Dd]etected insufficient power on the PCIe slot"),
     ("health", r"health compromised|print_health_info|poll_health|device is in fatal|[Ff]atal (?:firmware |FW )?error|assert_var|synd(?:rome)? 0x\w+.{0,40}(?:error|fail)|firmware (?:fatal|assert|hang)"),
-    ("command", r"mlx\d_cmd\w{0,30}.{0,80}(?:failed|timeout)|wait_func.{0,120}timeout|ACCESS_REG.{0,80}failed|Will cause a leak of a command"),
+    ("command", r"mlx\d_cmd\w{0,30}.{0,80}(?:failed|timeout)|wait_func.{0,120}timeout|ACCESS_REG.{0,80}failed|Will cause a leak of a command|async reg mr failed|create_mkey_callback|reg_mr_callback"),
     ("module", r"Port module event(?:\[error\])?: module \d{1,3}, Cable (?:error|unplugged)"),
     ("temperature", r"High temperature on sensors"),
     ("completion", r"(?:TX|Error) (?:timeout|cqe|CQE)|Error cqe on cqn|TX timeout"),
@@ -87,6 +92,8 @@ def _link(reading: Reading, entry: Entry) -> None:
         name, word = found[1], found[2]
     elif not from_kernel(entry):
         return
+    elif (found := rx(_BOND).search(message)) and (found[1] or found[3]):
+        name, word = found[1] or found[3], found[2]
     elif found := rx(_INFINIBAND).search(message):
         name, word = f"{found[1]}/{found[2]}", found[3]
     elif found := rx(_DRIVER).search(message):
@@ -108,7 +115,7 @@ def _link(reading: Reading, entry: Entry) -> None:
 
 
 def _adapter(reading: Reading, entry: Entry) -> None:
-    found = rx(_START).search(entry.message) or rx(_MLX).search(entry.message)
+    found = rx(_START).search(entry.message) or rx(_MLX).search(entry.message) or rx(_IB_DEVICE).search(entry.message)
     if not found:
         return
     kind = next((kind for kind, pattern in _KINDS if rx(pattern).search(found[2])), None)
@@ -118,5 +125,5 @@ def _adapter(reading: Reading, entry: Entry) -> None:
     fields: dict[str, Scalar] = {
         "kind": kind, "syndrome": syndrome[1] if syndrome else None, "text": body(entry.message),
     }  # fmt: skip
-    nic = Subject(Scope.NIC, normalise_pci(found[1]), reading.node(entry))
+    nic = Subject(Scope.NIC, normalise_pci(found[1]) if ":" in found[1] else found[1], reading.node(entry))
     reading.event("nic_error", nic, entry, fields)

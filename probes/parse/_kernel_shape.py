@@ -102,6 +102,10 @@ _ISO_HEAD = lazy(ISO)
 _SLASHED = lazy(r"(\d{4})/(\d\d)/(\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,9})?) ")
 # > [Fri Aug 30 11:43:09 2024] msg      +> [12.3] msg      **Nov 22 14:56:44 host kernel: msg**      (a pasted log)
 _PASTED = lazy(r"(?:[+-]?>|[+*|•-])(?: +|(?=\[))|\*\*(?=[\[<\w])")
+# [2025-11-12T10:22:44.101] error: Setting node gpu-b-031 state to DRAIN ...         slurmctld, slurmd, slurmstepd
+_SLURM = lazy(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?)\] (?=\S)")
+# I1112 08:03:11.442188       1 server.go:146] Registered device plugin for 'nvidia.com/gpu' with Kubelet
+_KLOG = lazy(r"[IWEF](\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{1,9}) +\d{1,10} [\w.-]{1,80}\.go:\d{1,6}\] ")
 # 1665755809.123456 host kernel: msg                 (journalctl short-unix)
 _UNIX = lazy(r"(\d{10}\.\d{1,9}) +")
 # 2024-05-01T10:00:00.1Z stdout F msg                (container runtime)
@@ -384,6 +388,10 @@ def _timed(entry: Entry, body: str, kernel: bool, nested: bool) -> Entry:
         return _with(entry, kind=Kind.KERNEL, message=body[found.end() :], stamp=stamp)
     if (found := _MINUTE.match(body)) and (stamp := calendar_stamp(found[1], found[2], found[3])):
         return _with(entry, kind=Kind.KERNEL, message=body[found.end() :], stamp=stamp)
+    if (found := _SLURM.match(body)) and (stamp := parse_iso(found[1])):
+        return _with(entry, message=body[found.end() :], kind=Kind.DAEMON, tag="slurm", stamp=stamp)
+    if (found := _KLOG.match(body)) and (stamp := calendar_stamp(f"{int(found[1])}月", found[2], found[3])):
+        return _with(entry, message=body[found.end() :], kind=Kind.DAEMON, tag="klog", stamp=stamp)
     start = found.end() if (found := _FULL.match(body)) else 0
     if (found := _ISO_HEAD.match(body, start)) and (stamp := iso_stamp(found)):
         end = found.end()

@@ -10,18 +10,21 @@ TRIGGERS = (r"to INVAL with reason", r"reported lower than configured", r"Count 
 HINTS = ("INVAL", "lower than configured", "Count changed")
 # error: Setting node n1 state to INVAL with reason:gres/gpu count reported lower than configured (3 < 4)
 # error: _validate_gres: ... gres/gpu count reported lower than configured (7 < 8)
-_INVALID = r"[Ss]etting node (\S{1,120}) state to INVAL(?: with reason: ?(.{1,200}))?"
+# error: Setting node n1 state to DRAIN with reason:gres/gpu count reported lower than configured (7 < 8)
+_INVALID = r"[Ss]etting node (\S{1,120}) state to (INVAL|DRAIN|DOWN)(?: with reason: ?(.{1,200}))?"
 _COUNTS = r"(\S{1,40}) count reported lower than configured \((\d{1,6}) < (\d{1,6})\)"
 
 
 def read(reading: Reading) -> None:
-    """One event for each line in which slurmctld sets a node to INVAL."""
+    """A node that slurmctld sets to INVAL, or takes out for what it registered with."""
     for entry in reading.entries:
-        if "INVAL" not in entry.message or (found := rx(_INVALID).search(entry.message)) is None:
+        if "state to" not in entry.message or (found := rx(_INVALID).search(entry.message)) is None:
             continue
-        counts = rx(_COUNTS).search(found[2] or "")
+        counts = rx(_COUNTS).search(found[3] or "")
+        if found[2] != "INVAL" and counts is None:
+            continue
         fields: dict[str, Scalar] = {
-            "reason": body((found[2] or "").strip()), "resource": counts[1] if counts else None,
+            "reason": body((found[3] or "").strip()), "resource": counts[1] if counts else None,
             "found": number(counts[2]) if counts else None, "configured": number(counts[3]) if counts else None,
             "text": body(entry.message),
         }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from knowledge.identity import normalise_pci
@@ -16,6 +16,8 @@ _ADDRESS = r"(?:PCI:)?([0-9a-fA-FxX.*#?_:-]{2,32})"
 # NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
 #   on a GPU that is cut into instances (MIG):  NVRM: Xid (PCI:0000:41:00 GPU-I:05): 94, ...
 _XID = rf"\bXid \({_ADDRESS}((?: GPU-[A-Z]{{1,3}}(?::\w{{1,8}})?){{0,3}})\): ?(\d{{1,6}})(?![\w.:%])"
+# nvrm: xid (pci:0000:9B:00) : 79 , pid=unknown, GPU has fallen off the bus.       typed, or read off a picture
+_LOOSE = r"(?i)(?:\bnvrm ?[:;] ?)?\bxid ?\( ?(?:pci ?: ?)?([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-9a-f])?) ?\) ?[:;] ?(\d{1,3})\b(?![\w.:%]) ?,?"
 # NVRM: Xid (PCI:0000:3b           cut before the code
 _CUT = r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{0,20})\)?:? ?$"
 _CODE = r"\d{1,3}, "  # ... and the next line, when a terminal broke it there
@@ -59,6 +61,14 @@ class _Xid:
     process: str
     text: str
     mig: str  # "GPU-I:05", "GPU-I:01 GPU-CI:02"; empty on a GPU that is not cut into instances
+
+
+def respell(entries: Iterable[Entry]) -> None:
+    """Give lines whose XID was typed, or read off a picture, the driver's spelling; what they show stays as it was."""
+    for entry in entries:
+        if "Xid (" not in entry.message and (found := rx(_LOOSE).search(entry.message)):
+            spelt = f"NVRM: Xid (PCI:{found[1].lower()}): {found[2]},"
+            entry.message = f"{entry.message[: found.start()]}{spelt}{entry.message[found.end() :]}"
 
 
 def read(reading: Reading) -> None:

@@ -21,7 +21,7 @@ from probes.parse._app_lines import AppLine, application_head, matching, peel_al
 from probes.parse._app_traceback import Frame, Traceback, tracebacks
 
 NAME = "cuda-error"
-REVISION = 1
+REVISION = 2
 MERGE_LINES = 400  # the same error of one process is printed by the traceback, the watchdog and std::terminate
 MAX_PLACES = 200  # different assertions kept; a kernel prints one line for each thread
 
@@ -32,6 +32,7 @@ TRIGGERS = (
     r"thread: \[\d+,\d+,\d+\] Assertion|CUDA_LAUNCH_BLOCKING=1",
     r"system not yet initialized",
     r"an illegal memory access was encountered|device-side assert triggered|uncorrectable ECC error encountered",
+    r"Memory access fault by GPU node-|HSA_STATUS_ERROR_(?:MEMORY|EXCEPTION|ILLEGAL)",
     r"unspecified launch failure|misaligned address|no kernel image is available|failed call to cuInit",
     r"Found no NVIDIA driver|No CUDA GPUs are available|driver on your system is too old|is not compatible with the current PyTorch",
     r"out of resource: shared memory|not compiled with CUDA enabled|from cudaGetDeviceCount|CUDA driver version is insufficient",

@@ -13,8 +13,8 @@ from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import calendar_stamp
 
 NAME = "fabricmanager-log"
-REVISION = 1
-EVENTS = ("fm_error", "fm_nothing_to_do", "fm_version_mismatch", "sxid")
+REVISION = 2
+EVENTS = ("fm_error", "fm_gave_up", "fm_nothing_to_do", "fm_version_mismatch", "nvlink_training_failed", "sxid")
 
 # [Feb 27 2025 15:10:02] [ERROR] [tid 12727] detected NVSwitch non-fatal error 12028 on fid 0 ...
 _LINE = (
@@ -72,6 +72,8 @@ FORMAT = LogFormat(
     triggers=(
         r"\] \[(?:ERROR|CRITICAL|FATAL|ALERT)\] \[tid ",
         r"detected NVSwitch",
+        r"raining fail",
+        r"excluded from",
         r"NV_WARN_NOTHING_TO_DO",
         r"match with driver version",
         r"abric [Mm]anager version",

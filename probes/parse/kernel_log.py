@@ -17,6 +17,7 @@ from probes.parse import (
     _kernel_amd,
     _kernel_ascend,
     _kernel_boots,
+    _kernel_device,
     _kernel_fabric,
     _kernel_gpu,
     _kernel_host,
@@ -34,7 +35,7 @@ from probes.parse._kernel_shape import Entry, Kind, entries_of, is_record_file
 from probes.parse._logtime import SECOND, Point, descending, settle
 
 NAME = "kernel-log"
-REVISION = 3
+REVISION = 4
 SAMPLE = 64  # first and last lines that are always read
 
 KERNEL_EVENTS = (
@@ -43,11 +44,12 @@ KERNEL_EVENTS = (
     "hardware_error", "host_memory_error", "hung_task", "filesystem_stall", "io_error", "kernel_oops", "kernel_panic",
     "link_carrier", "machine_check", "nic_error", "nvidia_assertion", "nvlink_driver_message", "oom_kill",
     "pci_power_state_stuck", "pcie_bandwidth_limited", "pcie_containment", "pcie_link_down", "peermem_invalid_context",
-    "pmu_halted", "process_fault", "soft_lockup", "sxid", "sysrq_crash", "xid",
+    "nmi", "pmu_halted", "process_fault", "soft_lockup", "sxid", "sysrq_crash", "uvm_fatal_error", "xid",
+    *_kernel_device.EVENTS,
 )  # fmt: skip
 DAEMON_EVENTS = (
-    "fm_error", "fm_failed", "fm_nothing_to_do", "fm_version_mismatch", "hostengine_failed", "link_carrier",
-    "modprobe_failed", "nvidia_service_failed", "persistenced_failed", *_kernel_slurm.EVENTS,
+    "fm_error", "fm_failed", "fm_gave_up", "fm_nothing_to_do", "fm_version_mismatch", "hostengine_failed", "link_carrier",
+    "modprobe_failed", "nvidia_service_failed", "nvlink_training_failed", "persistenced_failed", *_kernel_slurm.EVENTS,
 )  # fmt: skip
 VENDORS = (_kernel_amd, _kernel_intel, _kernel_ascend)  # drivers of other vendors' GPUs
 VENDOR_EVENTS = tuple(event for module in VENDORS for event in module.EVENTS)  # covered where the driver speaks at all
@@ -60,7 +62,7 @@ PROVIDES = (
 
 TRIGGERS = (
     # NVIDIA's driver
-    r"NVRM: ", r"Xid \(", r"XidCriticalError", r"off the bus", r"GPU [Ii]s [Ll]ost", r"device handle for", r"change power state",
+    r"NVRM: ", r"Xid \(", r"(?i:\bxid ?\()", r"XidCriticalError", r"off the bus", r"GPU [Ii]s [Ll]ost", r"device handle for", r"change power state",
     r"invalid context", r"nvidia[a-z_-]*: (?:probe of|Unknown sym|disagrees|version magic)",
     r"firmware load for nvidia", r"is rejected", r"unsigned module",
     # PCI Express and host hardware
@@ -80,17 +82,22 @@ TRIGGERS = (
     r"IPMI Watchdog", r"[Ww]atchdog2",
     # boots; journal messages that are printed as a list of bytes
     r"Linux version ", r"-- (?:Boot|Reboot)", r"PM: suspend", r'"MESSAGE" ?: ?\[',
+    # memory that failed, NMIs, bonds, servers, what the firmware kept
+    r"Memory failure", r"hardware memory error", r"NMI", r"slave ", r"fatal[ _]error", r"CIFS: ", r"ceph: ", r"infiniband mlx\d_", r"BERT: Error",
+    *_kernel_device.TRIGGERS,
     *_kernel_slurm.TRIGGERS,
     *(trigger for module in VENDORS for trigger in module.TRIGGERS),
 )  # fmt: skip
 # Plain words that stand in every line a trigger matches: a quick look before the full one.
 _HINTS = (
-    "NVRM", "Xid (", "XidCritical", "off the bus", "handle for", "power state", "invalid context", "nvidia",
+    "NVRM", "Xid (", "xid", "XID", "XidCritical", "off the bus", "handle for", "power state", "invalid context", "nvidia",
     "rejected", "unsigned", "AER", "PCIe", "error status", "DPC", "Slot(", "Hardware Error", "mce: ", "EDAC",
     "threshold", "critical temp", "oom", "process ", "result of limit", "panic", "crash", "sysrq", "BUG", "Oops",
     "general prot", "Comm: ", "LOCKUP", "stall", "blocked for", "nfs:", "Lustre", "I/O error", "nvme", "EXT4", "XFS",
     "segfault", "traps:", "arrier", "ink ", "connected", "mlx", "fabricmanager", "modprobe", "hostengine", "dcgm",
     "Failed to start", "ower ", "AC lost", "IPMI", "atchdog2", "Linux version", "-- ", "PM: suspend", "MESSAGE", "s lost", "s Lost",
+    "Memory failure", "memory error", "NMI", "slave", "fatal_error", "fatal error", "CIFS: ", "ceph: ", "BERT: ",
+    *_kernel_device.HINTS,
     *_kernel_slurm.HINTS,
     *(hint for module in VENDORS for hint in module.HINTS),
 )  # fmt: skip
@@ -103,6 +110,7 @@ NONE = "the log was read from end to end of this window; what is not listed did 
 def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     """Observations of one log, in line order, then what its window covers."""
     entries = entries_of(_selected(lines))
+    _kernel_xid.respell(entries)
     backwards = _settle(entries)
     reading = Reading(entries, context, NAME, REVISION, backwards)
     for module in (
@@ -110,6 +118,7 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
         _kernel_xid,
         _kernel_gpu,
         _kernel_pcie,
+        _kernel_device,
         _kernel_oom,
         _kernel_host,
         _kernel_net,
@@ -217,19 +226,29 @@ def _window(own: Iterable[Entry]) -> tuple[Clock, tuple[int, int] | None]:
     return clock, (min(times), max(times))
 
 
+# The shapes of Slurm's and Kubernetes' own logs are those of other programs too: what they speak of tells.
+_SPEAKERS = {
+    "slurm": r"(?i)slurm|\bgres\b|\bJobId=|\b(?:prolog|epilog)\b|drain_nodes|\bgpu_p_",
+    "klog": r"(?i)nvidia\.com/|device.?plugin|kubelet",
+}
+
+
 def sniff(head: str) -> int:
     """How sure it is that `head` is a kernel or system log; 0 when nothing speaks for it."""
     entries = entries_of([line for line in lines_of(head)[:400] if line.text.strip()])
     if not entries:
         return 0
     kernel = sum(e.kind is Kind.KERNEL or (e.kind is Kind.BARE and e.message.startswith(_BARE_STARTS)) for e in entries)
-    daemons = sum(e.kind is Kind.DAEMON and e.stamp is not None for e in entries)
+    ours = {tag for tag, words in _SPEAKERS.items() if rx(words).search(head)}
+    daemons = sum(
+        e.kind is Kind.DAEMON and e.stamp is not None and (e.tag not in _SPEAKERS or e.tag in ours) for e in entries
+    )
     share = (kernel + daemons) / len(entries)
     if kernel:
         return round(30 + 60 * share) if share >= 0.1 else 20
     if daemons and share >= 0.5:
         return 40
-    return 15 if rx(r"NVRM: |Xid \([^)]{2,32}\): \d|XidCriticalError: Xid=\d").search(head) else 0
+    return 15 if rx(r"NVRM: |(?i:\bxid ?\([^)]{2,32}\) ?[:;] ?\d)|XidCriticalError: Xid=\d").search(head) else 0
 
 
 FORMAT = LogFormat(

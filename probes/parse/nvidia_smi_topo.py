@@ -6,6 +6,7 @@ A pair is one link subject, named ``GPU0-GPU1`` or ``GPU0-mlx5_0`` in the order 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from probes.parse._smi_emit import Emitter, cleaned
 from probes.parse._smi_fields import count
 from probes.parse._smi_values import Reading, absent, enumeration, not_understood, text_value
 
-NAME, REVISION = "nvidia-smi-topo", 1
+NAME, REVISION = "nvidia-smi-topo", 2
 _DEVICE = re.compile(
     r"GPU\d{1,3}|NIC\d{1,3}|mlx\d{1,2}_\w{1,20}|bnxt_\w{1,20}|rdmap?\w{1,30}|irdma\d{1,3}|hfi\d\w{0,20}"
 )
@@ -37,7 +38,7 @@ _P2P = enumeration({
     "ns": "not_supported", "dr": "disabled", "u": "unknown",
 })  # fmt: skip
 PROVIDES = (
-    "gpu.peer.path", "gpu.peer.nvlinks", "gpu.peer.p2p", "nic.peer.path", "gpu.nearest_nic", "gpu.numa",
+    "gpu.peer.path", "gpu.peer.nvlinks", "gpu.peer.nvlinks.most", "gpu.peer.nvlinks.short", "gpu.peer.p2p", "nic.peer.path", "gpu.nearest_nic", "gpu.numa",
     "gpu.cpu_affinity", "gpu.index", "node.gpu.listed", *_smi_errors.PROVIDES,
 )  # fmt: skip
 
@@ -92,6 +93,31 @@ def read(emit: Emitter, lines: Sequence[Line]) -> None:
             _pair(emit, matrix, pair, cell, line, peers=peers)
         if device.startswith("GPU") and not peers:
             _own(emit, matrix, device, row, line)
+    if not peers:
+        _links_among(emit, matrix)
+
+
+def _links_among(emit: Emitter, matrix: _Matrix) -> None:
+    """Of each GPU how many NVLinks join it to its nearest peer, and how many fewer that are than at most of the GPUs.
+
+    "Most" is more than half of them, and at least three: below that nobody can say which one is odd.
+    """
+    most: dict[str, int] = {}
+    lines = {device: line for device, _, line in matrix.rows}
+    for device, row, _ in matrix.rows:
+        cells = [
+            c for other, c in zip(matrix.columns, row, strict=False) if other.startswith("GPU") and other != device
+        ]
+        if device.startswith("GPU") and cells and all(_BONDED.fullmatch(c) or path_word(c).ok for c in cells):
+            most[device] = max(int(found[1]) if (found := _BONDED.fullmatch(c)) else 0 for c in cells)
+    usual, count_ = Counter(most.values()).most_common(1)[0] if most else (0, 0)
+    if count_ < 3 or count_ * 2 <= len(most):
+        return
+    for device, links in most.items():
+        subject, line = gpu(f"index:{int(device[3:])}", emit.host), lines[device]
+        emit.add("gpu.peer.nvlinks.most", subject, links, line.number, line.text)
+        quoted = f"{device}: {links} NVLinks to a peer, {count_} of {len(most)} GPUs have {usual}"
+        emit.add("gpu.peer.nvlinks.short", subject, max(0, usual - links), line.number, quoted)
 
 
 def _matrix(lines: Iterable[Line]) -> _Matrix | None:

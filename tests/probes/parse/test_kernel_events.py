@@ -31,6 +31,103 @@ class Story:
 
 
 STORIES = [
+    Story(
+        "gpu_reset_failed",
+        "[33.0] nvidia 0000:2a:00.0: not ready 32767ms after FLR; waiting\n[65.5] nvidia 0000:2a:00.0: not ready 65535ms after FLR; giving up",
+        "gpu 0000:2a:00.0", {"reset": "FLR", "waited_ms": 65535},
+    ),
+    Story("pci_reset_failed", "[65.5] vfio-pci 0000:2a:00.0: not ready 65535ms after bus reset; giving up", "pci 0000:2a:00.0", {"reset": "bus reset"}),
+    Story(
+        "gpu_power_state_stuck",
+        "[9.0] nvidia 0000:5d:00.0: can't change power state from D3cold to D0 (config space inaccessible)", "gpu 0000:5d:00.0",
+    ),
+    Story(
+        "iommu_fault",
+        "[9.0] DMAR: [DMA Write NO_PASID] Request device [9b:00.0] fault addr 0x3fffc000 [fault reason 0x05] PTE Write access is not set\n"
+        "[9.1] DMAR: [DMA Read NO_PASID] Request device [9b:00.0] fault addr 0x3fffd000 [fault reason 0x06] PTE Read access is not set",
+        "pci 0000:9b:00.0", {"device": "0000:9b:00.0"},
+    ),
+    Story(
+        "iommu_fault",
+        "[8.0] NVRM: GPU at PCI:0000:9b:00: GPU-00000000-0000-0000-0000-0000000000aa\n"
+        "[9.0] nvidia 0000:9b:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0012 address=0x3fffc000 flags=0x0020]", "gpu 0000:9b:00.0",
+    ),
+    Story(
+        "iommu_fault",
+        "[9.0] arm-smmu-v3 arm-smmu-v3.9.auto: event: F_TRANSLATION client: 0009:01:00.0 sid: 0x10100 ssid: 0x0 iova: 0x0 ipa: 0x0",
+        "pci 0009:01:00.0",
+    ),
+    Story(
+        "pcie_link_down",
+        "[9.0] pcieport 0000:a0:01.0: broken device, retraining non-functional downstream link at 2.5GT/s\n"
+        "[9.1] pcieport 0000:a0:01.0: retraining failed",
+        "pci 0000:a0:01.0", {"what": "training_failed"},
+    ),
+    Story("pcie_link_down", "[9.0] pcieport 0000:5c:01.0: pciehp: Slot(5): Power fault", "pci 0000:5c:01.0", {"what": "power_fault", "slot": "5"}),
+    Story(
+        "driver_load_failed", "[1.0] pci 0000:5d:00.0: BAR 1 [mem size 0x2000000000 64bit pref]: can't assign; no space", "",
+        {"reason": "bar_invalid", "device": "0000:5d:00.0"},
+    ),
+    Story(
+        "host_memory_error",
+        "[9.0] Memory failure: 0x3fff8: Killing python3:3311 due to hardware memory corruption", "", {"severity": "uncorrected"},
+    ),
+    Story("nmi", "[9.0] Uhhuh. NMI received for unknown reason 3d on CPU 0.", "", {"kind": "unknown", "reason": "3d", "cpu": 0}),
+    Story("nmi", "[9.0] NMI: PCI system error (SERR) for reason b1 on CPU 4.", "", {"kind": "serr", "cpu": 4}),
+    Story(
+        "filesystem_stall",
+        "[9.0] LustreError: 167-0: scratch-MDT0000-mdc-ffff9f: This client was evicted by scratch-MDT0000; in progress operations "
+        "using this service will fail.",
+        "", {"filesystem": "lustre", "server": "scratch-MDT0000", "state": "evicted"},
+    ),
+    Story(
+        "filesystem_stall", "[9.0] CIFS: VFS: \\\\filer-2 has not responded in 180 seconds. Reconnecting...", "",
+        {"filesystem": "cifs", "server": "filer-2", "state": "lost"},
+    ),
+    Story(
+        "link_carrier", "[9.0] bond0: (slave ens1f0np0): link status definitely down, disabling slave", "nic ens1f0np0",
+        {"state": "down", "brief": False},
+    ),
+    Story(
+        "nic_error", "[9.0] infiniband mlx5_3: create_mkey_callback:148:(pid 0): async reg mr failed. status -5", "nic mlx5_3",
+        {"kind": "command"},
+    ),
+    Story(
+        "gpu_init_failed", "[9.0] NVRM: GPU 0000:9b:00.0: request_irq() failed (-28)", "gpu 0000:9b:00.0",
+        {"reason": "the kernel gave it no interrupt"},
+    ),
+    Story("uvm_fatal_error", "[9.0] NVRM: nvidia-uvm: uvm_global_set_fatal_error: NV_ERR_ECC_ERROR", "", {"status": "NV_ERR_ECC_ERROR"}),
+    Story("uvm_fatal_error", "[9.0] uvm encountered global fatal error 0x60, requiring os reboot to recover.", ""),
+    Story(
+        "nvidia_assertion",
+        "[9.0] NVRM: GPU0 gpuHandleSanityCheckRegReadError_GH100: Possible bad register read: addr: 0x110804,  regvalue: 0xbadf4100,  "
+        "error code: Unknown SYS_PRI_ERROR_CODE",
+        "", {"status": "0xbadf4100", "grave": True},
+    ),
+    Story(
+        "hardware_error",
+        "[2.0] BERT: Error records from previous boot:\n[2.0] [Hardware Error]: event severity: fatal\n"
+        "[2.0] [Hardware Error]:   section_type: PCIe error\n[2.0] [Hardware Error]:   device_id: 0000:9b:00.0",
+        "pci 0000:9b:00.0", {"severity": "fatal", "section": "PCIe error"},
+    ),
+    Story(
+        "slurmctld_inval",
+        "[2025-11-12T10:22:44.101] error: Setting node gpu-07 state to DRAIN with reason:gres/gpu count reported lower than configured (7 < 8)",
+        "node gpu-07", {"resource": "gres/gpu", "found": 7, "configured": 8},
+    ),
+    Story("gpu_lost", "[2025-11-12T10:22:44.200] error: gpu_p_get_device_count: Failed to get device count: GPU is lost"),
+    Story(
+        "fm_gave_up",
+        "Nov 12 10:22:44 gpu-07 nv-fabricmanager[8811]: detected number of NVSwitches don't match with any supported system topology, "
+        "aborting fabric manager",
+        "", {"why": "no_switch"},
+    ),
+    Story(
+        "nvlink_training_failed",
+        "Nov 12 10:22:44 gpu-07 nv-fabricmanager[8811]: [ERROR] Detected NVLink training failure between GPU pci bus id 00000000:5D:00.0 "
+        "NVLink 4 and NVSwitch pci bus id 00000000:07:00.0 port 33",
+        "gpu 0000:5d:00.0", {"link": 4, "switch": "0000:07:00.0", "port": 33},
+    ),
     Story("gpu_lost", "[77.1] NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.", "gpu 0000:3b:00.0", {"reporter": "NVRM"}),
     Story(
         "gpu_lost",
@@ -372,6 +469,60 @@ def test_the_instance_of_a_gpu_that_is_cut_into_instances_is_kept(place: str, mi
     assert isinstance(xid.value, Event)
     assert (xid.value.code, xid.value.get("mig"), xid.subject.id) == (94, mig, "0000:41:00.0")
     assert place in xid.excerpt
+
+
+@each(
+    "line",
+    [
+        "nvrm: xid (pci:0000:9B:00) : 79 , pid=unknown, GPU has fallen off the bus.",
+        "Nov 12 10:00:02 n1 kernel: NVRM: XID (PCI:0000:9b:00): 79, pid=7, GPU has fallen off the bus.",
+        "xid(0000:9b:00); 79, GPU has fallen off the bus.",
+    ],
+)
+def test_an_xid_that_was_typed_or_read_off_a_picture_is_one_and_its_line_is_shown_as_it_stands(line: str) -> None:
+    [xid] = [o for o in parse(lines_of(line), Context("x")) if o.fact == "xid" and isinstance(o.value, Event)]
+    assert isinstance(xid.value, Event)
+    assert (xid.value.code, xid.subject.id, xid.excerpt) == (79, "0000:9b:00.0", line)
+    assert kernel_log.sniff(line)
+
+
+def test_logs_of_slurm_and_kubernetes_are_told_by_what_they_speak_of() -> None:
+    slurm = "[2025-11-12T10:22:44.101] error: [job 88123] prolog failed status=1:0\n"
+    plugin = "I1112 08:03:11.914330       1 server.go:146] Registered device plugin for 'nvidia.com/gpu' with Kubelet\n"
+    assert kernel_log.sniff(slurm)
+    assert kernel_log.sniff(plugin)
+    assert not kernel_log.sniff("[2025-11-12T10:22:44.101] step 12 loss 3.4\n")
+    assert not kernel_log.sniff("I1112 08:03:11.914330       1 server.go:146] GET /index.html\n")
+
+
+QUIET = [
+    "[9.0] nvidia 0000:2a:00.0: not ready 1023ms after FLR; waiting",
+    "[9.0] pcieport 0000:a0:01.0: broken device, retraining non-functional downstream link at 2.5GT/s\n"
+    "[9.1] pcieport 0000:a0:01.0: removing 2.5GT/s downstream link speed restriction",
+    "[9.0] pcieport 0000:5c:01.0: Data Link Layer Link Active not cleared in 1000 msec",
+    "[9.0] pci 0000:5d:00.0: BAR 1: failed to assign [mem size 0x2000000000 64bit pref]\n"
+    "[9.1] pci 0000:5d:00.0: BAR 1: assigned [mem 0x20000000000-0x21fffffffff 64bit pref]",
+    "[9.0] pci 0000:17:00.0: BAR 7: failed to assign [mem size 0x00020000 64bit pref]",
+    "[9.0] pci 0000:17:00.0: BAR 0: failed to assign [mem size 0x00020000 64bit pref]",
+    "[9.0] DMAR: IOMMU enabled\n[9.0] DMAR: DRHD base: 0x000000d37fc000 flags: 0x0",
+    "[9.0] AMD-Vi: Interrupt remapping enabled",
+    "[9.0] soft offline: 0x3fff8: page already poisoned",
+    "[9.0] INFO: NMI handler (perf_event_nmi_handler) took too long to run: 1.2 msecs\n[9.1] NMI watchdog: Enabled. Permanently consumes one hw-PMU counter.",
+    "[9.0] bond0: (slave ens1f0np0): link status up again after 200 ms",
+    "[9.0] nvidia-uvm: Loaded the UVM driver, major device number 505.",
+    "[9.0] BERT: Boot Error Record Table support is disabled. Enable it by using bert_enable as kernel parameter.",
+    "Mar  3 12:00:01 gpu-07 runner[88]: the log had: Uhhuh. NMI received for unknown reason 3d on CPU 0.",
+    "[2025-11-12T10:22:44.101] error: Setting node gpu-07 state to DOWN with reason:Not responding",
+    'test_parse.py::test_xid79 PASSED: "NVRM: Xid (PCI:0000:00:00): 79, GPU has fallen off the bus"',
+    "we had xid (79) on 0000:9b:00 : 3 times",
+    "[Nov 12 2025 11:00:00] [INFO] [tid 88] received a signal to stop, fabric manager is exiting",
+]
+
+
+@each("text", QUIET)
+def test_lines_that_tell_of_nothing(text: str) -> None:
+    quiet = {*kernel_log.KERNEL_EVENTS, *kernel_log.DAEMON_EVENTS} - {"link_carrier"}
+    assert [o for o in parse(lines_of(text), Context("x")) if o.fact in quiet and o.status is Status.OK] == []
 
 
 def test_every_event_has_a_story() -> None:

@@ -26,6 +26,12 @@ STORIES = [
     Story("amdgpu_ras", A + "{12} socket: 0, die: 0, 5 deferred hardware errors detected in total in umc block", AMD,
           {"severity": "deferred", "count": 5, "total": True}),
     Story("amdgpu_ras", A + "1 new poison consumption detected in sdma block", AMD, {"severity": "poison", "block": "sdma"}),
+    Story("amdgpu_ras", A + "RAS poison consumption, fall back to gpu reset flow: client id 27", AMD, {"severity": "poison"}),
+    Story("amdgpu_hang", A + "SMU: I'm not done with your previous command: SMN_C2PMSG_66:0x0000000E SMN_C2PMSG_82:0x00000000", AMD,
+          {"unit": "smu"}),
+    Story("amdgpu_hang", A + "Msg issuing pre-check failed(0xffffffff) and SMU may be not in the right state!", AMD, {"unit": "smu"}),
+    Story("amdgpu_hang", "[9.0] amdgpu: qcm fence wait loop timeout expired\n[9.1] amdgpu: The cp might be in an unrecoverable state due to "
+          "an unsuccessful queues preemption\n" + A.replace("9.0", "9.2") + "GPU reset begin!", AMD, {"unit": "hws"}),
     Story("amdgpu_bad_pages", A + "RAS records:130 exceed threshold:128", AMD, {"records": 130, "threshold": 128}),
     Story("amdgpu_bad_pages", A + "Saved bad pages 256 reaches threshold value 256", AMD, {"records": 256}),
     Story("amdgpu_reset", A + "GPU reset begin!\n[12.0] amdgpu 0000:65:00.0: amdgpu: GPU reset succeeded, trying to resume\n"

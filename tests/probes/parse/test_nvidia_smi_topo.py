@@ -72,3 +72,21 @@ def test_any_cut_is_answered(name: str, at: int) -> None:
 @given(shuffled_lines(NAMES))
 def test_any_text_is_answered(text: str) -> None:
     check_any(FORMAT, text)
+
+
+def _matrix(*rows: str) -> str:
+    """A matrix of GPUs from the words of each row, ``X`` on the diagonal."""
+    head = "\t" + "\t".join(f"GPU{i}" for i in range(len(rows)))
+    return "\n".join([head, *(f"GPU{i}\t" + "\t".join(row.split()) for i, row in enumerate(rows))]) + "\n"
+
+
+def test_the_gpu_with_fewer_links_than_most_is_told_and_none_where_nobody_is_odd() -> None:
+    def short(*rows: str) -> list[object]:
+        return [o.value for o in all_of(FORMAT.parse(_matrix(*rows), CONTEXT), "gpu.peer.nvlinks.short")]
+
+    assert short("X NV18 NV18 NV16", "NV18 X NV18 NV16", "NV18 NV18 X NV16", "NV16 NV16 NV16 X") == [0, 0, 0, 2]
+    assert short("X NV4 SYS SYS", "NV4 X SYS SYS", "SYS SYS X NV4", "SYS SYS NV4 X") == [0, 0, 0, 0]  # two bridges
+    assert (
+        short("X NV4 SYS SYS", "NV4 X SYS SYS", "SYS SYS X PHB", "SYS SYS PHB X") == []
+    )  # one bridge, by design or not
+    assert short("X NV18", "NV18 X") == []
