@@ -23,7 +23,7 @@ from rules.condition import EventLeaf, facts_of
 from rules.disputes import worlds
 from rules.evaluate import evaluate
 from rules.factbase import FactBase
-from rules.life import Life, age, before, life_of, speaks
+from rules.life import FAILED, Life, age, before, life_of, speaks
 from rules.model import FACT, Bucket, Effect, Explains, Rule, Rules, RuleStatus, Severity, Usable, facts_named
 from rules.proof import Missing, Proof, Truth, conjunction, deciding, evidence, leaf_proofs
 from rules.resolve import Advice, Case, advise, buckets
@@ -529,17 +529,23 @@ class _Reachable:
         self._by_rule: dict[str, list[Finding]] = defaultdict(list)
         self._by_rule_node: dict[tuple[str, Subject | None], list[Finding]] = defaultdict(list)
         self._with_xid: dict[Subject | None, list[Finding]] = defaultdict(list)
+        self._failed: dict[int, list[Finding]] = defaultdict(list)
         for f in ordered:
             here = f.subject.up(Scope.NODE)
             self._by_rule[f.rule.id].append(f)
             self._by_rule_node[f.rule.id, here].append(f)
             if f.xid is not None:
                 self._with_xid[here].append(f)
+            for o in f.events:
+                if o.fact == FAILED:
+                    self._failed[id(o)].append(f)
 
     def by(self, cause: Finding) -> list[Finding]:
         """Every finding that an entry of the cause's `explains` may mean, in causal order."""
         here = cause.subject.up(Scope.NODE)
         found: dict[str, Finding] = {}
+        if cause.life is not None and cause.life.failed:
+            found.update({f.id: f for f in self._failed[id(cause.life.cure)]})
         for e in cause.rule.explains:
             if e.by:
                 group: Sequence[Finding] = self._with_xid[here]
@@ -578,6 +584,8 @@ def _reaches(edges: dict[str, set[str]], start: str, goal: str) -> bool:
 def _link(cause: Finding, effect: Finding, facts: FactBase) -> tuple[str, int, Effect | None] | None:
     """How `cause` may explain `effect`: ("yes" or "unknown", window, what becomes of it), or None. Any entry that says yes counts."""
     perhaps: tuple[str, int, Effect | None] | None = None
+    if cause.life is not None and cause.life.failed and any(o is cause.life.cure for o in effect.events):
+        return "yes", (cause.life.cure.at or 0), None  # the cause says itself that the reset failed
     for e in cause.rule.explains:
         if not _names(e, cause, effect):
             continue

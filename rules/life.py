@@ -17,11 +17,13 @@ from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Event, Observation, Scope, Status, Subject
 from rules.factbase import FactBase
 from rules.model import Bucket, Cure, Risk, Rule, Severity, Usable
-from rules.resolve import Advice, Case, buckets, fill
+from rules.resolve import OVER_SOON, Advice, Case, buckets, fill
 
 CURES: Mapping[str, Cure] = {"boot": Cure.REBOOT, "driver_loaded": Cure.RELOAD, "gpu_reset": Cure.RESET}
+FAILED = "gpu_reset_failed"  # a reset that did not cure what it should have
 # An event is told with its age from here on: whoever was on call when it happened has handed over since.
 LONG_AGO = 24 * 3600 * 10**9
+SHORT = 60 * 10**9  # silence of less says nothing: a job has not even started again
 # What is left to do when it came back after this. gpud asks for an inspection of the hardware from the second reboot on.
 _NEXT: Mapping[Cure, Bucket] = {
     Cure.RESET: Bucket.RESTART_BM, Cure.RELOAD: Bucket.RESTART_BM, Cure.REBOOT: Bucket.CHECK_MECHANICALS,
@@ -31,12 +33,21 @@ _NAMES: Mapping[Cure, Text] = {
     Cure.RELOAD: Text("the reload of the driver", "重新加载驱动"),
     Cure.REBOOT: Text("the reboot", "重启"),
 }
+_POWER_CYCLE = Text(
+    "The reset failed: drain the node and power it off and on (a warm reboot leaves the board powered). If the GPU does not come back, have it replaced (RMA).",
+    "复位失败：排空节点并断电再上电（热重启不会给板卡断电）。若 GPU 仍未恢复，申请更换（RMA）。",
+)
+_COLD = Text("the node has been powered off and on and the GPU is back", "节点已断电再上电且 GPU 恢复")
 _LATER = Text("a look that shows otherwise", "结果相反的检查")
 _LOOK: Mapping[str, str] = {"nvidia": "nvidia-smi -q -i {gpu_pci}", "amd": "amd-smi metric --ecc --gpu {gpu_pci}"}
 _NODE_LOOK = "journalctl -k -b -p err"
 _CONFIRM = Text(
     "Confirm that it is over before the node takes work: look at it with the command, then let it pass a diagnostic (dcgmi diag -r 2).",
     "节点接收任务前先确认故障已消除：用该命令查看，再通过一次诊断（dcgmi diag -r 2）。",
+)
+_CONFIRM_OTHER = Text(
+    "Confirm that it is over before the node takes work: look at it with the command, then let it pass the vendor's diagnostic.",
+    "节点接收任务前先确认故障已消除：用该命令查看，再通过一次厂商诊断。",
 )
 _CONFIRM_NODE = Text(
     "Confirm that it is over before the node takes work: the kernel must have nothing to say against it since the boot.",
@@ -52,18 +63,28 @@ class Life:
 
     cure: Observation  # what ended it, what it came back after, or the later look that shows otherwise
     kind: Cure | None  # None: a later look
-    again: bool  # it was seen again
+    again: bool  # it was seen again, or is still there
     quiet: int | None = None  # ns for which the log goes on without it
+    failed: bool = False  # the cure itself failed
+    kin: int | None = None  # the XID that it came back after, where that was another face of the same fault
 
     @property
     def words(self) -> Text:
         """What its title goes on with."""
         name, at = _NAMES[self.kind] if self.kind else _LATER, moment(self.cure)
         en, zh = (f"{name.en} at {at}", f"{at} {name.zh}") if at else (name.en, name.zh)
+        if self.failed:
+            return Text(f", and the reset{f' at {at}' if at else ''} failed", f"，且{at and f' {at} '}复位失败")
+        if self.kin is not None:
+            return Text(
+                f" after {en}, which was for XID {self.kin}", f"（发生于{zh}之后，该次{name.zh}针对 XID {self.kin}）"
+            )
         if self.again:
             return Text(f" again after {en}", f"（{zh}后再次发生）")
         if self.quiet is None:
             return Text(f": was, until {en}", f"：曾发生，至{zh}为止")
+        if self.quiet < SHORT:
+            return Text(f": was, until {en}, where the log ends", f"：曾发生，至{zh}为止，日志到此结束")
         for_ = span(self.quiet)
         return Text(
             f": was, until {en}; not seen since, for {for_.en}", f"：曾发生，至{zh}为止；此后 {for_.zh}内未再出现"
@@ -83,20 +104,26 @@ def _confirm(given: Advice, case: Case, life: Life) -> Advice:
     vendor = case.facts.read_up("gpu.vendor", device)[1] if device is not None else None
     known = str(vendor.value) if vendor is not None and vendor.status is Status.OK else "nvidia"
     command = _NODE_LOOK if device is None else _LOOK.get(known, "")
+    words = _CONFIRM_NODE if device is None else _CONFIRM if known == "nvidia" else _CONFIRM_OTHER
     usable = Usable.UNKNOWN if given.usable.rank > Usable.UNKNOWN.rank else given.usable
     return replace(
-        given, bucket=Bucket.MONITOR, resolver="cure", text=_CONFIRM_NODE if device is None else _CONFIRM,
+        given, bucket=Bucket.MONITOR, resolver="cure", text=case.rule.action.confirm or words,
         command=fill(command, case.subject, case.facts, case.events), risk=Risk.SAFE, usable=usable, until=NO_TEXT,
         because=(*given.because, life.cure),
     )  # fmt: skip
 
 
 def _more(given: Advice, case: Case, life: Life) -> Advice:
-    info = buckets()[_NEXT[life.kind or Cure.REBOOT]]
+    spec = case.rule.action
+    info = buckets()[spec.again_bucket or _NEXT[life.kind or Cure.REBOOT]]
+    if life.failed:
+        info = replace(
+            buckets()[Bucket.RESTART_BM], text=_POWER_CYCLE, until=_COLD, command="ipmitool chassis power cycle"
+        )
     because = (*given.because, life.cure)
     if info.strength <= buckets()[given.bucket].strength:
         return replace(given, because=because)
-    own = case.rule.action.again if life.kind is Cure.REBOOT else NO_TEXT
+    own = spec.again if not life.failed and (spec.again_bucket or life.kind is Cure.REBOOT) else NO_TEXT
     usable = max(given.usable, info.usable, key=lambda u: u.rank)
     return replace(
         given, bucket=info.bucket, resolver="again", text=own or info.text, command=info.command, risk=info.risk,
@@ -119,14 +146,20 @@ def life_of(
     `contrary`: all that could confirm it, and says that it is not there. Only a look that is later than the fault
     tells of a cure that no log shows.
     """
+    if not case.events:
+        return None
     kinds = cures_of(case.rule, bucket) - {Cure.REPLACE}
-    if not kinds or not case.events:
+    if (failed := _failed(case, bucket)) is not None:
+        return Life(failed, Cure.RESET, again=True, failed=True)
+    if not kinds:
         return None
     found = _found(case.events, kinds, case.facts)
     again = [c for events, cures in found if (c := _came_back(events, cures)) is not None]
     if again:
         last = max(again, key=_place)
         return Life(last, CURES[last.fact], again=True)
+    if (kin := _kin(case, found)) is not None:
+        return kin
     ended = [_ended(events, cures) for events, cures in found]
     over = [c for c in ended if c is not None]
     if len(over) < len(ended):
@@ -158,6 +191,42 @@ def _found(
         ]  # fmt: skip
         out.append((sorted(group, key=_place), sorted(cures, key=_place)))
     return out
+
+
+def _failed(case: Case, bucket: Bucket) -> Observation | None:
+    """The last reset that failed behind events that ask for one, with nothing behind it that cures more."""
+    if Cure.RESET not in (buckets()[bucket].cured_by or ()):
+        return None
+    out = []
+    for events, cures in _found(case.events, frozenset(Cure), case.facts):
+        device = events[0].subject.up(Scope.GPU)
+        tried = () if device is None else case.facts.events_at(FAILED, device)
+        out += [f for f in tried if before(events[0], f) and not any(before(f, c) for c in cures)]
+    return max(out, key=_place, default=None)
+
+
+def _kin(case: Case, found: Sequence[tuple[Sequence[Observation], Sequence[Observation]]]) -> Life | None:
+    """The cure of another face of the same fault, behind which all of these events lie.
+
+    Which codes are faces of one fault, NVIDIA's catalogue tells: those that explain each other (XID 48 and 95).
+    """
+    from knowledge.catalog.xid import xid
+
+    entry = xid(case.rule.xid) if case.rule.xid is not None else None
+    if entry is None:
+        return None
+    codes = frozenset({*entry.explains, *entry.explained_by}) - OVER_SOON
+    for events, cures in found:
+        own = [c for c in cures if before(c, events[0])]
+        device = events[0].subject.up(Scope.GPU)
+        if not own or device is None:
+            continue
+        for o in case.facts.events_coded("xid", device, codes):
+            code = o.value.code if isinstance(o.value, Event) else None
+            cure = next((c for c in own if before(o, c)), None)
+            if code in codes and code != 154 and cure is not None and o.subject == device:
+                return Life(cure, CURES[cure.fact], again=True, kin=code)
+    return None
 
 
 def _timeline(o: Observation) -> Timeline | None:

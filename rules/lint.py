@@ -204,9 +204,14 @@ def _action(rule: Rule, runbooks: Collection[str]) -> Iterator[_Found]:
 
 def _life(rule: Rule) -> Iterator[_Found]:
     """What ends a grave fault that events tell of has to be said, by its action or by the rule: else it would never be over."""
-    if (rule.uncured.en and not rule.uncured.zh) or (rule.action.again.en and not rule.action.again.zh):
-        key = ("uncured",) if rule.uncured.en and not rule.uncured.zh else ("action", "again")
-        yield _Found(key, f"{key[-1]} has no Chinese", needs=((*key, "zh"),))
+    said = {
+        ("uncured",): rule.uncured,
+        ("action", "again"): rule.action.again,
+        ("action", "confirm"): rule.action.confirm,
+    }
+    for key, text in said.items():
+        if text.en and not text.zh:
+            yield _Found(key, f"{key[-1]} has no Chinese", needs=((*key, "zh"),))
     if rule.uncured and rule.cured_by:
         yield _Found(("uncured",), "says why nothing ends it, beside what ends it", needs=(("cured_by",), ("uncured",)))
     if rule.cured_by is not None:

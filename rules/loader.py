@@ -400,7 +400,9 @@ def _action(a: Mapping[str, Any]) -> ActionSpec:
         risk=Risk(a["risk"]) if a.get("risk") else None,
         runbook=a.get("runbook", ""),
         then=tuple(Text.of(t) for t in a.get("then", ())),
+        confirm=Text.of(a.get("confirm")),
         again=Text.of(a.get("again")),
+        again_bucket=Bucket(a["again_bucket"]) if a.get("again_bucket") else None,
         usable=Usable(a["usable"]) if a.get("usable") else None,
         until=Text.of(a.get("until")),
     )

@@ -186,6 +186,8 @@ class ActionSpec:
     runbook: str = ""
     then: tuple[Text, ...] = ()
     again: Text = NO_TEXT  # what to do when it is seen again after what should have cured it; else what the bucket says
+    confirm: Text = NO_TEXT  # what shows that it is over, once something has cured it
+    again_bucket: Bucket | None = None  # the word for that, whatever it came back after
     usable: Usable | None = None
     until: Text = NO_TEXT  # when `usable` is not_yet: reads after "Not usable until"
 

@@ -22,7 +22,7 @@ from rules.model import ActionSpec, Bucket, Cure, Risk, Rule, Usable
 BURST = 180 * 10**9  # ns of silence that ends a burst (NVIDIA Fleet Intelligence, "XID Bursts")
 STICKY = 3 * 3600 * 10**9  # ns for which a fault of the GPU itself stands (NVSentinel, sticky XIDs)
 # Codes that NVIDIA answers with IGNORE or a restart of the application: nothing of them stays on the GPU.
-_OVER_SOON = frozenset({8, 13, 14, 31, 32, 37, 38, 43, 44, 45, 63, 66, 68, 69, 92, 94, 121, 137, 160})
+OVER_SOON = frozenset({8, 13, 14, 31, 32, 37, 38, 43, 44, 45, 63, 66, 68, 69, 92, 94, 121, 137, 160})
 
 # The driver's numbers of XID 154 (open kernel modules, NV2080_CTRL_GPU_RECOVERY_ACTION).
 RECOVERY: Mapping[str, Bucket] = {
@@ -160,7 +160,7 @@ def _dress(case: Case, answer: Answer, speaker: str) -> Advice:
         spec.risk or info.risk if own else info.risk,
         spec.usable or info.usable if own else info.usable,
         spec.until or info.until if own else info.until,
-        spec.runbook or info.runbook,
+        (info.runbook if case.rule.split_by == "code" else "") or spec.runbook or info.runbook,
         (*answer.then, *spec.then),
         answer.because,
     )
@@ -242,7 +242,7 @@ def _about(case: Case) -> Callable[[Observation], bool]:
     that is sick stays so, and the driver may say it later.
     """
     codes = {case.rule.xid, *(o.value.code for o in case.events if isinstance(o.value, Event) and "xid" in o.fact)}
-    return _near(case, BURST, BURST if codes & _OVER_SOON else STICKY)
+    return _near(case, BURST, BURST if codes & OVER_SOON else STICKY)
 
 
 def _near(case: Case, before: int, after: int) -> Callable[[Observation], bool]:
@@ -297,6 +297,32 @@ def _catalogue(case: Case) -> Answer | None:
     return Answer(Bucket(found[0]), (found[1],))
 
 
+_NO_WORD = Text(
+    "NVIDIA lists no action for this code. Keep new work off the GPU, look for the driver's own recovery action (XID 154; GPU Recovery Action in the command's output) and do that; ask NVIDIA's support when it comes again.",
+    "NVIDIA 未为该码列出处理动作。不要给该 GPU 派新任务，查看驱动自己的恢复动作（XID 154；命令输出中的 GPU Recovery Action）并照做；再次出现则联系 NVIDIA 支持。",
+)
+_NO_WORD_GRAVE = Text(
+    "NVIDIA lists no action for this code, and it is fatal: drain the node and look for the driver's own recovery action (XID 154, `nvidia-smi -q`). Without one, reboot; contact NVIDIA's support when it comes again.",
+    "NVIDIA 未为该致命码列出处理动作：排空节点，查看驱动自己的恢复动作（XID 154，`nvidia-smi -q`）。若没有则重启；再次出现则联系 NVIDIA 支持。",
+)
+
+
+def _unlisted(case: Case) -> Answer | None:
+    """A code without an action in NVIDIA's catalogue: that of the code it accompanies (171, 172: 48), else by how grave it is."""
+    if not case.events or not isinstance(event := case.events[-1].value, Event) or event.code is None:
+        return None
+    from knowledge.catalog.xid import xid
+
+    entry = xid(event.code)
+    if entry is not None and entry.companion_of is not None and (workflow := _WORKFLOWS.get(entry.companion_of)):
+        return workflow(case)
+    severity = event.get("severity")
+    if severity == "critical":
+        return Answer(Bucket.RESTART_BM, text=_NO_WORD_GRAVE)
+    look = "nvidia-smi -q -i {gpu_pci}"
+    return Answer(Bucket.ASK_PLATFORM, text=_NO_WORD, command=look) if severity == "error" else None
+
+
 def _workflow(case: Case) -> Answer | None:
     """NVIDIA's workflows that depend on what else happened on the same GPU in the burst."""
     if case.rule.xid is None:
@@ -320,20 +346,61 @@ def _workflow_48(case: Case) -> Answer:
     return Answer(Bucket.DRAIN_AND_RESET if repair else Bucket.RESET_GPU, repair, (field_diag,))
 
 
-def _workflow_45(case: Case) -> Answer:
-    """WORKFLOW_XID_45: follow the other XID; alone, restart the fabric manager.
+KILLED = 60 * 10**9  # ns from the end of a process to the teardown of its work: Slurm's KillWait is 30 s
+_ENDED = Text(
+    "The GPU needs nothing: the driver removes the work of a process that ended or was killed. {who}",
+    "GPU 无需处理：进程退出或被杀死后，驱动会清除其工作。{who}",
+)
+_BY_SOMEBODY = Text(
+    "Look for who ended it, in the scheduler's log, the kernel's OOM killer and the output of the program.",
+    "请查找是谁结束了它：调度器日志、内核 OOM killer、程序输出。",
+)
+_BY_MEMORY = Text("Here the kernel killed {name} for want of memory.", "此处为内核因内存不足杀死了 {name}。")
+_BY_SLURM = Text("Here Slurm ended step {name}.", "此处为 Slurm 结束了作业步 {name}。")
+_MANAGER = Text(
+    "Programs that cannot start on an NVSwitch system: look whether the fabric manager runs (systemctl status nvidia-fabricmanager) and restart it if it does not. NVIDIA's workflow for this XID alone names that.",
+    "若 NVSwitch 系统上程序无法启动：查看 fabric manager 是否在运行（systemctl status nvidia-fabricmanager），若未运行则重启。NVIDIA 对单独出现的该 XID 给出的流程即此。",
+)
 
-    A job on several GPUs is torn down on all of them: an XID of another GPU of the node counts too.
+
+def _workflow_45(case: Case) -> Answer:
+    """WORKFLOW_XID_45: follow the other XID; alone it is what is left of a process, and who ended that is named.
+
+    A job on several GPUs is torn down on all of them: an XID of another GPU of the node counts too. NVIDIA's table has the
+    fabric manager restarted for this code alone; on a fleet nearly every such line is a job that was ended (NVSentinel 1710),
+    and a fabric manager that is down tells of itself.
     """
     near = _near(case, BURST, BURST)
-    for o in case.facts.events_within("xid", case.subject.up(Scope.NODE) or case.subject):
+    where = case.subject.up(Scope.NODE) or case.subject
+    for o in case.facts.events_within("xid", where):
         if not isinstance(o.value, Event) or o.value.code in (45, None):
             continue
         if o.value.code == 154 and o.value.get("recovery") not in RECOVERY:
             continue
         if o.subject == case.subject or near(o):
             return Answer(Bucket.IGNORE)
-    return Answer(Bucket.RESTART_FM)
+    who, because = _killer(case, where)
+    text = Text(*(_ENDED.in_(lang).replace("{who}", who.in_(lang)) for lang in ("en", "zh")))
+    return Answer(Bucket.IGNORE, because, () if because else (_MANAGER,), text)
+
+
+def _killer(case: Case, where: Subject) -> tuple[Text, tuple[Observation, ...]]:
+    """Who ended the process of a teardown: the OOM killer (by its pid, or just before), or Slurm."""
+    pids = {o.value.get("pid") for o in case.events if isinstance(o.value, Event)} - {None}
+    for fact, said, field in (("oom_kill", _BY_MEMORY, "process"), ("slurm_step_ended", _BY_SLURM, "step")):
+        for o in case.facts.events_within(fact, where):
+            if isinstance(o.value, Event) and (o.value.get("pid") in pids or _just_before(case, o)):
+                name = str(o.value.get(field) or "?")
+                words = (said.in_(lang).replace("{name}", name) for lang in ("en", "zh"))
+                return Text(*words), (o,)
+    return _BY_SOMEBODY, ()
+
+
+def _just_before(case: Case, o: Observation) -> bool:
+    """Whether an event of the finding follows `o` within `KILLED`."""
+    return any(
+        e.at is not None and o.at is not None and e.clock is o.clock and 0 <= e.at - o.at <= KILLED for e in case.events
+    )
 
 
 _DIAGNOSE = Text(
@@ -381,11 +448,13 @@ RESOLVERS: Mapping[str, Callable[[Case], Answer | None]] = {
     "decoded": _decoded,
     "workflow": _workflow,
     "catalogue": _catalogue,
+    "unlisted": _unlisted,
 }
 # The facts that a resolver looks at beside the events of the finding: who knows them may change the advice.
 LOOKS_AT: Mapping[str, tuple[str, ...]] = {
     "recovery154": ("gpu.recovery_action", "xid"),
     "decoded": (),
-    "workflow": ("xid",),
+    "workflow": ("xid", "oom_kill", "slurm_step_ended"),
     "catalogue": (),
+    "unlisted": ("xid",),
 }

@@ -57,13 +57,15 @@ class ActionFile(Strict):
     """A bucket, or resolvers with a bucket to fall back to."""
 
     bucket: Bucket | None = Field(default=None, strict=False)
-    resolve: list[Literal["recovery154", "decoded", "workflow", "catalogue"]] = []
+    resolve: list[Literal["recovery154", "decoded", "workflow", "catalogue", "unlisted"]] = []
     text: Words | None = None
     command: str = ""
     risk: Risk | None = Field(default=None, strict=False)
     runbook: str = ""
     then: list[Words] = []
+    confirm: Words | None = None
     again: Words | None = None
+    again_bucket: Bucket | None = Field(default=None, strict=False)
     usable: Usable | None = Field(default=None, strict=False)
     until: Words | None = None
 

@@ -11,7 +11,7 @@ from probes.parse._kernel_common import PCI, Reading, body, from_kernel, number,
 from probes.parse._kernel_shape import Entry
 from probes.parse._logtime import SECOND
 
-EVENTS = ("gpu_reset_failed", "iommu_fault", "pci_reset_failed")
+EVENTS = ("iommu_fault", "pci_reset_failed")
 TRIGGERS = (r"; giving up", r"retraining", r"Link Active not set", r"Cannot train link", r"Power fault", r"speed restriction",
             r"\bBAR [0-5]\b", r"DMAR: ", r"Event logged \[", r"arm-smmu")  # fmt: skip
 HINTS = ("giving up", "retraining", "Link Active", "train link", "Power fault", "restriction", "BAR ", "DMAR", "Event logged",
@@ -63,12 +63,12 @@ def read(reading: Reading) -> None:
 
 
 def _reset(reading: Reading, entry: Entry, driver: str, address: str, waited: int, kind: str) -> None:
+    """Of anything but a GPU: what becomes of their resets is read in `_kernel_reset`."""
+    if driver in ("nvidia", "amdgpu") or reading.is_gpu(entry, address):
+        return
     fields: dict[str, Scalar] = {"reset": kind.strip(), "waited_ms": waited, "text": body(entry.message)}
-    if driver.startswith("nvidia") or reading.is_gpu(entry, address):
-        reading.event("gpu_reset_failed", reading.gpu(entry, address.partition(".")[0]), entry, fields)
-    else:
-        device = Subject(Scope.PCI, normalise_pci(address), reading.node(entry))
-        reading.event("pci_reset_failed", device, entry, fields)
+    device = Subject(Scope.PCI, normalise_pci(address), reading.node(entry))
+    reading.event("pci_reset_failed", device, entry, fields)
 
 
 def _fault(reading: Reading, entry: Entry, last: dict[Subject, Entry]) -> int:

@@ -15,7 +15,7 @@ from probes.parse._kernel_shape import Entry, Kind
 
 FACT = "log.driver.errors_not_read"
 NEAR = 12  # lines of a fault that was understood
-_NO_FAULT = frozenset({"boot", "driver_loaded", "gpu_reset", "link_carrier"})
+_NO_FAULT = frozenset({"boot", "driver_loaded", "link_carrier", "slurm_step_ended"})
 # Drivers by what stands ahead of their words; daemons are known by their tag.
 _DRIVER = (
     r"NVRM: |\bnvidia(?:[-_](?:nvswitch\d*|nvlink|modeset|uvm|drm|peermem|gpu))?\b[^:]{0,60}: |\bamdgpu\b|\bmlx[45]_(?:core|ib)\b|"

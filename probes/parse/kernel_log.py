@@ -25,6 +25,7 @@ from probes.parse import (
     _kernel_net,
     _kernel_oom,
     _kernel_pcie,
+    _kernel_reset,
     _kernel_slurm,
     _kernel_unread,
     _kernel_xid,
@@ -53,7 +54,11 @@ DAEMON_EVENTS = (
 )  # fmt: skip
 VENDORS = (_kernel_amd, _kernel_intel, _kernel_ascend)  # drivers of other vendors' GPUs
 VENDOR_EVENTS = tuple(event for module in VENDORS for event in module.EVENTS)  # covered where the driver speaks at all
-UNCOVERED = ("power_event", "xid_reported")  # told by daemons that few nodes run: not seeing one says nothing
+UNCOVERED = (
+    "gpu_reset_attempt",
+    "power_event",
+    "xid_reported",
+)  # told by daemons that few nodes run: not seeing one says nothing
 PROVIDES = (
     *sorted({*KERNEL_EVENTS, *DAEMON_EVENTS, *UNCOVERED, *VENDOR_EVENTS}),
     "gpu.serial", "gpu.uuid", _kernel_unread.FACT, "log.kernel.readable", "log.kernel.truncated_head", "node.driver.version",
@@ -85,6 +90,7 @@ TRIGGERS = (
     # memory that failed, NMIs, bonds, servers, what the firmware kept
     r"Memory failure", r"hardware memory error", r"NMI", r"slave ", r"fatal[ _]error", r"CIFS: ", r"ceph: ", r"infiniband mlx\d_", r"BERT: Error",
     *_kernel_device.TRIGGERS,
+    *_kernel_reset.TRIGGERS,
     *_kernel_slurm.TRIGGERS,
     *(trigger for module in VENDORS for trigger in module.TRIGGERS),
 )  # fmt: skip
@@ -98,6 +104,7 @@ _HINTS = (
     "Failed to start", "ower ", "AC lost", "IPMI", "atchdog2", "Linux version", "-- ", "PM: suspend", "MESSAGE", "s lost", "s Lost",
     "Memory failure", "memory error", "NMI", "slave", "fatal_error", "fatal error", "CIFS: ", "ceph: ", "BERT: ",
     *_kernel_device.HINTS,
+    *_kernel_reset.HINTS,
     *_kernel_slurm.HINTS,
     *(hint for module in VENDORS for hint in module.HINTS),
 )  # fmt: skip
@@ -117,6 +124,7 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
         _kernel_boots,
         _kernel_xid,
         _kernel_gpu,
+        _kernel_reset,
         _kernel_pcie,
         _kernel_device,
         _kernel_oom,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from knowledge.derive import derive
 from knowledge.facts import vocabulary
-from knowledge.observation import Event, Observation, Origin, Scope, Source, Status, Subject, gpu, node
+from knowledge.observation import Clock, Event, Observation, Origin, Scope, Source, Status, Subject, gpu, node
 from tests.cases import each
 from tests.probes.parse.vocabulary_check import faults_of
 
 HOST = "n1"
+SECOND = 10**9
 GPU = gpu("0000:3b:00.0", HOST)
 PROCESS = Subject(Scope.PROCESS, "42", node(HOST))
 BOTH = Source("nvml-snapshot", "nvml")
@@ -141,6 +143,13 @@ BATCHES: dict[str, list[Observation]] = {
     "gpu_reset": [
         seen("xid", Event(154, {"text": "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"})),
         seen("amdgpu_reset", Event(None, {"stage": "succeeded"})),
+        seen("gpu_reset_attempt", Event(None, {"stage": "succeeded", "reporter": "nvidia-smi"})),
+    ],
+    "gpu_reset_failed": [
+        seen("amdgpu_reset", Event(None, {"stage": "failed"})),
+        seen("gpu_reset_attempt", Event(None, {"stage": "failed", "reporter": "kernel"})),
+        replace(seen("gpu_reset_attempt", Event(None, {"stage": "begun"})), at=SECOND, clock=Clock.BOOT),
+        replace(seen("gpu_init_failed", Event(None, {"reason": "x", "reason_zh": "x"})), at=2 * SECOND, clock=Clock.BOOT),
     ],
     "gpu.recovery_action": [seen("xid", Event(154, {"text": "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"}))],
 }  # fmt: skip

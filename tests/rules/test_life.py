@@ -159,12 +159,40 @@ def test_what_came_back_after_a_reset_asks_for_the_reboot() -> None:
     assert found(seen(log[:2]), code=119)["n1", GPUS[0]].past
 
 
-@each("code", [48, 64, 95])
-def test_a_reboot_mends_no_memory(code: int) -> None:
+def test_a_repair_that_could_not_be_written_is_over_with_nothing() -> None:
     for cure in CURES:
-        f = found(seen([Happening(code), Happening(cure)]), code=code)["n1", GPUS[0]]
+        f = found(seen([Happening(64), Happening(cure)]), code=64)["n1", GPUS[0]]
         assert f.life is None
         assert f.advice.usable.stops
+
+
+@each("code", [48, 95])
+def test_bad_memory_is_mended_by_what_applies_the_repair_and_its_state_confirms_that(code: int) -> None:
+    for cure in CURES:
+        f = found(seen([Happening(code), Happening(cure)]), code=code)["n1", GPUS[0]]
+        assert f.past is (cure != "driver_loaded")
+        assert not f.past or (f.advice.usable is Usable.UNKNOWN and "remapped rows" in f.advice.text.en)
+
+
+def test_another_face_of_a_fault_behind_its_cure_is_the_fault_come_back() -> None:
+    f = found(seen([Happening(48), Happening("gpu_reset"), Happening(95)]), code=95)["n1", GPUS[0]]
+    assert f.life is not None and f.life.again
+    assert f.advice.bucket is Bucket.CONTACT_SUPPORT
+    assert "which was for XID 48" in f.title.en
+    other = [Happening(48, gpu=GPUS[1]), Happening("gpu_reset", gpu=GPUS[1]), Happening(95)]
+    assert found(seen(other), code=95)["n1", GPUS[0]].life is None
+
+
+@each("code", [48, 95, 109, 119])
+def test_a_reset_that_failed_asks_for_more_than_a_reset(code: int) -> None:
+    log = [Happening(code), Happening("gpu_reset_failed")]
+    f = found(seen(log), code=code)["n1", GPUS[0]]
+    assert not f.past
+    assert (f.advice.bucket, f.advice.command) == (Bucket.RESTART_BM, "ipmitool chassis power cycle")
+    after = found(seen([*log, REBOOT]), code=code)["n1", GPUS[0]]
+    assert after.past, "the reboot behind it did more"
+    elsewhere = [Happening(code), Happening("gpu_reset_failed", gpu=GPUS[1])]
+    assert found(seen(elsewhere), code=code)["n1", GPUS[0]].life is None
 
 
 def test_a_log_that_was_not_read_beyond_the_cure_says_nothing_about_it() -> None:

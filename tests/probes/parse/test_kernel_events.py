@@ -31,11 +31,6 @@ class Story:
 
 
 STORIES = [
-    Story(
-        "gpu_reset_failed",
-        "[33.0] nvidia 0000:2a:00.0: not ready 32767ms after FLR; waiting\n[65.5] nvidia 0000:2a:00.0: not ready 65535ms after FLR; giving up",
-        "gpu 0000:2a:00.0", {"reset": "FLR", "waited_ms": 65535},
-    ),
     Story("pci_reset_failed", "[65.5] vfio-pci 0000:2a:00.0: not ready 65535ms after bus reset; giving up", "pci 0000:2a:00.0", {"reset": "bus reset"}),
     Story(
         "gpu_power_state_stuck",
@@ -222,6 +217,31 @@ STORIES = [
         "gpu_reset_demanded",
         "[9.0] NVRM: GPU 0000:01:00.0: gpuSanityCheck_IMPL: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062)",
         "gpu 0000:01:00.0",
+    ),
+    Story(
+        "gpu_reset_attempt",
+        "[99.0] vfio-pci 0000:41:00.0: not ready 65535ms after bus reset; giving up\n[99.1] NVRM: GPU 0000:41:00.0: rm_x: done",
+        "gpu 0000:41:00.0", {"stage": "failed", "reason": "not ready 65 s after bus reset"},
+    ),
+    Story(
+        "gpu_reset_attempt",
+        "Mar  3 12:00:01 gpu-07 root: GPU 00000000:0C:00.0 was successfully reset.",
+        "gpu 0000:0c:00.0", {"stage": "succeeded", "reporter": "nvidia-smi"},
+    ),
+    Story(
+        "gpu_reset_attempt",
+        "The following GPUs could not be reset:\n  GPU 00000000:0C:00.0: In use by another client\n\n1 device is currently being used",
+        "gpu 0000:0c:00.0", {"stage": "refused"},
+    ),
+    Story(
+        "gpu_reset_attempt",
+        "Mar  3 12:00:01 gpu-07 sudo: ops : COMMAND=/usr/bin/nvidia-smi -r -i 0000:0c:00.0",
+        "gpu 0000:0c:00.0", {"stage": "begun"},
+    ),
+    Story(
+        "slurm_step_ended",
+        "Mar  3 12:00:01 gpu-07 slurmd[88]: error: *** STEP 4242.0 ON gpu-07 CANCELLED AT 2026-03-03T12:00:01 DUE TO TIME LIMIT ***",
+        "node gpu-07", {"step": "4242.0", "reason": "time limit"},
     ),
     Story(
         "slurmctld_inval",
@@ -446,6 +466,14 @@ class TestEvents:
         for amid in (of(scanned, story.fact), of(kernel_log.parse(lines_of(text), context), story.fact)):
             assert [(o.subject, e) for o, e in amid] == [(o.subject, e) for o, e in alone]
             assert [o.source.line for o, _ in amid] == [(o.source.line or 0) + 300 for o, _ in alone]
+
+
+def test_another_device_and_another_question_are_no_reset_of_a_gpu() -> None:
+    text = (
+        "Mar  3 12:00:00 gpu-07 kernel: mlx5_core 0000:41:00.0: not ready 65535ms after FLR; giving up\n"
+        "Mar  3 12:00:01 gpu-07 sudo: ops : COMMAND=/usr/bin/nvidia-smi -q -i 2"
+    )
+    assert not of(kernel_log.parse(lines_of(text), Context("log")), "gpu_reset_attempt")
 
 
 def test_bursts_of_two_failures_keep_their_own_reasons() -> None:
