@@ -131,6 +131,8 @@ class Answer:
     then: tuple[Text, ...] = ()
     text: Text = NO_TEXT  # instead of the bucket's own
     command: str = ""
+    usable: Usable | None = None
+    until: Text = NO_TEXT
 
 
 def advise(case: Case) -> Advice:
@@ -158,8 +160,8 @@ def _dress(case: Case, answer: Answer, speaker: str) -> Advice:
         answer.text or (spec.text if own and spec.text else info.text),
         fill(command, case.subject, case.facts, case.events),
         spec.risk or info.risk if own else info.risk,
-        spec.usable or info.usable if own else info.usable,
-        spec.until or info.until if own else info.until,
+        answer.usable or (spec.usable or info.usable if own else info.usable),
+        answer.until or (spec.until or info.until if own else info.until),
         (info.runbook if case.rule.split_by == "code" else "") or spec.runbook or info.runbook,
         (*answer.then, *spec.then),
         answer.because,
@@ -351,24 +353,21 @@ _ENDED = Text(
     "The GPU needs nothing: the driver removes the work of a process that ended or was killed. {who}",
     "GPU 无需处理：进程退出或被杀死后，驱动会清除其工作。{who}",
 )
-_BY_SOMEBODY = Text(
-    "Look for who ended it, in the scheduler's log, the kernel's OOM killer and the output of the program.",
-    "请查找是谁结束了它：调度器日志、内核 OOM killer、程序输出。",
-)
 _BY_MEMORY = Text("Here the kernel killed {name} for want of memory.", "此处为内核因内存不足杀死了 {name}。")
 _BY_SLURM = Text("Here Slurm ended step {name}.", "此处为 Slurm 结束了作业步 {name}。")
-_MANAGER = Text(
-    "Programs that cannot start on an NVSwitch system: look whether the fabric manager runs (systemctl status nvidia-fabricmanager) and restart it if it does not. NVIDIA's workflow for this XID alone names that.",
-    "若 NVSwitch 系统上程序无法启动：查看 fabric manager 是否在运行（systemctl status nvidia-fabricmanager），若未运行则重启。NVIDIA 对单独出现的该 XID 给出的流程即此。",
+_BY_NOBODY = Text(
+    "Find who ended the process: the scheduler's log, the OOM killer, the program's output. If somebody did, the GPU needs nothing. If nobody did and the node has NVSwitches, restart the fabric manager: NVIDIA's workflow for this XID alone.",
+    "请查明是谁结束了该进程：调度器日志、OOM killer、程序输出。若确有其因，GPU 无需处理；若没有且节点带 NVSwitch，则重启 fabric manager（NVIDIA 对单独出现的该 XID 的流程）。",
 )
+_UNTIL_KNOWN = Text("it is known what ended the process", "查明进程因何结束")
 
 
 def _workflow_45(case: Case) -> Answer:
     """WORKFLOW_XID_45: follow the other XID; alone it is what is left of a process, and who ended that is named.
 
-    A job on several GPUs is torn down on all of them: an XID of another GPU of the node counts too. NVIDIA's table has the
-    fabric manager restarted for this code alone; on a fleet nearly every such line is a job that was ended (NVSentinel 1710),
-    and a fabric manager that is down tells of itself.
+    A job on several GPUs is torn down on all of them: an XID of another GPU of the node counts too. Alone NVIDIA's table has
+    the fabric manager restarted. On a fleet nearly every such line is a job that was ended (NVSentinel 1710): so that is
+    looked for first, and only the GPU's new work waits for it.
     """
     near = _near(case, BURST, BURST)
     where = case.subject.up(Scope.NODE) or case.subject
@@ -379,12 +378,16 @@ def _workflow_45(case: Case) -> Answer:
             continue
         if o.subject == case.subject or near(o):
             return Answer(Bucket.IGNORE)
-    who, because = _killer(case, where)
+    killed = _killer(case, where)
+    if killed is None:
+        look = "systemctl status nvidia-fabricmanager"
+        return Answer(Bucket.RESTART_FM, text=_BY_NOBODY, command=look, usable=Usable.IMPAIRED, until=_UNTIL_KNOWN)
+    who, by = killed
     text = Text(*(_ENDED.in_(lang).replace("{who}", who.in_(lang)) for lang in ("en", "zh")))
-    return Answer(Bucket.IGNORE, because, () if because else (_MANAGER,), text)
+    return Answer(Bucket.IGNORE, (by,), text=text)
 
 
-def _killer(case: Case, where: Subject) -> tuple[Text, tuple[Observation, ...]]:
+def _killer(case: Case, where: Subject) -> tuple[Text, Observation] | None:
     """Who ended the process of a teardown: the OOM killer (by its pid, or just before), or Slurm."""
     pids = {o.value.get("pid") for o in case.events if isinstance(o.value, Event)} - {None}
     for fact, said, field in (("oom_kill", _BY_MEMORY, "process"), ("slurm_step_ended", _BY_SLURM, "step")):
@@ -392,8 +395,8 @@ def _killer(case: Case, where: Subject) -> tuple[Text, tuple[Observation, ...]]:
             if isinstance(o.value, Event) and (o.value.get("pid") in pids or _just_before(case, o)):
                 name = str(o.value.get(field) or "?")
                 words = (said.in_(lang).replace("{name}", name) for lang in ("en", "zh"))
-                return Text(*words), (o,)
-    return _BY_SOMEBODY, ()
+                return Text(*words), o
+    return None
 
 
 def _just_before(case: Case, o: Observation) -> bool:

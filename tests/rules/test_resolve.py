@@ -70,21 +70,32 @@ def test_a_repair_of_another_clock_may_lie_in_the_burst(repair: Observation) -> 
     assert bucket(48, [xid(48), repair]) is Bucket.DRAIN_AND_RESET
 
 
-def test_45_asks_for_nothing_and_alone_names_who_ended_the_process() -> None:
-    alone, followed = advice(45, [xid(45)]), advice(45, [xid(45), xid(31, BURST, GPUS[1])])
-    assert alone.bucket is followed.bucket is Bucket.IGNORE
-    assert "fabric manager" in alone.then[0].en, "what NVIDIA's workflow for it alone asks for, where it is down"
-    assert not followed.then
+def test_45_follows_another_xid_of_the_node_and_alone_asks_for_the_fabric_manager() -> None:
+    assert bucket(45, [xid(45)]) is Bucket.RESTART_FM
+    assert bucket(45, [xid(45), xid(31, 5 * HOUR)]) is Bucket.IGNORE, "the same GPU"
+    assert bucket(45, [xid(45), xid(31, BURST, GPUS[1])]) is Bucket.IGNORE, "its neighbour, in the same burst"
+    assert bucket(45, [xid(45), xid(31, BURST + 1, GPUS[1])]) is Bucket.RESTART_FM
+    assert bucket(45, [xid(45), xid(31, -5 * HOUR, GPUS[1], clock=Clock.BOOT)]) is Bucket.IGNORE, (
+        "may be the same burst"
+    )
+    there = Subject(Scope.GPU, GPU.id, Subject(Scope.NODE, "n2"))
+    assert bucket(45, [xid(45), xid(31, 0, there)]) is Bucket.RESTART_FM, "another node"
+    assert bucket(45, [xid(45), xid(45, 0, GPUS[1])]) is Bucket.RESTART_FM, "more of the same are no cause"
+
+
+def test_45_names_who_ended_the_process() -> None:
     killed = replace(xid(0, SECOND, HERE), fact="oom_kill", value=Event(None, {"pid": 7, "process": "train"}))
     step = replace(killed, fact="slurm_step_ended", value=Event(None, {"step": "88.0"}))
-    for torn, ended, said in [
-        (xid(45, SECOND * 9, pid=7), killed, "killed train"),
-        (xid(45, SECOND * 9), step, "step 88.0"),
-        (xid(45, SECOND * 90), step, "Look for who ended it"),
-        (xid(45), step, "Look for who ended it"),
+    for torn, ended, wanted, said in [
+        (xid(45, SECOND * 9, pid=7), killed, Bucket.IGNORE, "killed train"),
+        (xid(45, SECOND * 9), step, Bucket.IGNORE, "step 88.0"),
+        (xid(45, SECOND * 90), step, Bucket.RESTART_FM, "Find who ended the process"),
+        (xid(45), step, Bucket.RESTART_FM, "Find who ended the process"),
     ]:
         facts = FactBase([torn, ended], vocabulary())
-        assert said in advise(replace(case(45, [torn]), facts=facts)).text.en
+        got = advise(replace(case(45, [torn]), facts=facts))
+        assert got.bucket is wanted
+        assert said in got.text.en
 
 
 @each(("apart", "again"), [(BURST, False), (BURST + 1, True), (24 * HOUR, True), (24 * HOUR + 1, False)])
