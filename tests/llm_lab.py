@@ -51,7 +51,7 @@ def stand_in_python() -> str:
     venv.create(folder, symlinks=True)
     packages = next(folder.glob("lib/python3*/site-packages"))
     for module in STAND_IN.glob("*.py"):
-        (packages / module.name).symlink_to(module)
+        shutil.copy(module, packages)
     (packages / "litellm-1.106.2.dist-info").mkdir()
     about = "Metadata-Version: 2.1\nName: litellm\nVersion: 1.106.2\n"
     (packages / "litellm-1.106.2.dist-info/METADATA").write_text(about)

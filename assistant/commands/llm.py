@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from assistant.output import Progress, write
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from assistant.narrate.narrator import Narrated, Narrator, Withheld
     from assistant.narrate.pages import Look
     from assistant.narrate.reasons import NarrationError
@@ -76,15 +78,18 @@ def _test(args: argparse.Namespace) -> int:
         return _code(error) or Exit.USAGE  # a test was asked for, and there is nothing to test
     look = pages.Look(settings.llm, asked, show_redaction=args.show_redaction)
     if args.dry_run:
-        write(show(pages.tested(look, None, output.lang), output))
+        write(show(pages.tested(look, None, output.lang, None), output))
         return 0
-    found = _asked(args, reply, look)
-    write(show(pages.tested(look, found, output.lang), output))
+    found, walls = _asked(args, reply, look)
+    write(show(pages.tested(look, found, output.lang, walls), output))
     return _result(found)
 
 
-def _asked(args: argparse.Namespace, reply: Reply, look: Look) -> Narrated | Withheld:
-    """Waits for the model, as no answer ever does. What was shown as sent is what is sent: the same payload."""
+def _asked(args: argparse.Namespace, reply: Reply, look: Look) -> tuple[Narrated | Withheld, Mapping[str, bool] | None]:
+    """Waits for the model, as no answer ever does. What was shown as sent is what is sent: the same payload.
+
+    With which walls stood around its process.
+    """
     from assistant.narrate.narrator import Narrator
     from assistant.narrate.reasons import Reason
     from knowledge.language import Text
@@ -97,9 +102,9 @@ def _asked(args: argparse.Namespace, reply: Reply, look: Look) -> Narrated | Wit
         if pending is None:
             from assistant.narrate.narrator import Withheld
 
-            return Withheld(Reason.OFF, Reason.OFF.text)
+            return Withheld(Reason.OFF, Reason.OFF.text), None
         bar(Text("the model answers", "等待模型回答").in_(args.settings.output.lang))
-        return pending.result(args.settings.llm.deadline + LOADING)
+        return pending.result(args.settings.llm.deadline + LOADING), narrator.walls
     finally:
         bar.done()
         narrator.close()

@@ -15,6 +15,6 @@ Two halves that meet in `narrator`:
 
     narrator  Narrator(settings).begin(reply) -> Pending;  pending.result(timeout) -> Narrated | Withheld, never an exception
 
-The child knows nothing of gpudiag, has no tool to offer the model, no environment, no files, and one address that it can reach.
+The child knows nothing of gpudiag, has no tool to offer the model, no environment, and walls of the kernel around it (walls.py): it is handed its connections.
 Whatever goes wrong, the deterministic text stands, and one line in narration.log says why there is no other.
 """

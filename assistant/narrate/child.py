@@ -1,48 +1,37 @@
 """The process that speaks to the model: the only program of gpudiag that imports litellm.
 
-Run as ``PYTHON -I -B child.py`` by an interpreter that may have nothing but litellm: standard library, nothing of gpudiag.
+Run as ``PYTHON -ISB child.py NUMBER`` by an interpreter that may have nothing but litellm: standard library, nothing of gpudiag.
 JSON lines. In: first ``{"hello": {base, host, port, model, key}}``, then ``{"id", "messages", "max_tokens", "timeout"}``, one at a
-time. Out: ``{"ready": version, "price": [in, out] or null}``, then for each request ``{"id", "text", ...}`` or ``{"id", "error",
-"detail"}``. The key comes through the pipe: it stands in no argument list and no environment.
+time. Out: ``{"walls": {name: bool}}``, ``{"ready": version, "price": [in, out] or null}``, then for each request ``{"id", "text",
+...}`` or ``{"id", "error", "detail"}``. The key comes through the pipe: it stands in no argument list and no environment.
 
-What it may do is little: connect to the one host and port that it was told (an audit hook of the interpreter refuses every
-other connection and name, so that no redirect, telemetry or price list leaves), use no capability of root's, start no program, write no file above 1 MiB. It ends
-when its input does: with the process that began it, however that ended.
+What it may do is held by the kernel (walls.py), from before the first line of a stranger's package, a ``.pth`` file or a
+``sitecustomize`` is read. It cannot open a connection: NUMBER is the descriptor of a socket over which its parent hands it connections
+to the one host and port of the settings, already made (`Door`). It ends when its input does: with the process that began it, however
+that ended.
 """
 
 from __future__ import annotations
 
+import _socket
 import contextlib
-import ctypes
+import errno
 import json
 import os
 import queue
-import resource
+import site
 import socket
-import struct
 import sys
+import tempfile
 import threading
 import time
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import IO, Any
 
 CAP = 256 << 10  # characters of an answer that are handed on; more is no rewording of anything
-MEMORY = 2 << 30  # bytes of address space: litellm and its libraries map 0.5 GB of it
-OPEN_FILES = 256
-FILES = 1 << 20  # bytes of a file that it may write: the standard library tries whether its folder can be written
 BAD = ("1.82.7", "1.82.8", "1.107.0")  # carried malware, or are reported to
 LEAST = (1, 84, 0)  # older ones have known holes
-FORBIDDEN = (
-    "subprocess.Popen",
-    "os.system",
-    "os.exec",
-    "os.posix_spawn",
-    "os.spawn",
-    "os.fork",
-    "os.forkpty",
-    "pty.spawn",
-)
-NO_NEW_PRIVS, CAPABILITY_VERSION = 38, 0x20080522  # <linux/prctl.h>, <linux/capability.h>
 UNSET = "none"  # litellm wants a key where the server wants none
 
 
@@ -50,80 +39,83 @@ class Fenced(PermissionError):
     """Something that this process does not do."""
 
 
-class Network:
-    """One host and port; every other name and address is refused, and remembered."""
+class Door:
+    """Where connections come from: the parent makes them, to the one host and port. Other names and addresses are refused, and remembered."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, number: int, host: str, port: int) -> None:
         self.host, self.port, self.refused = host, port, ""
         self.status = 0  # of the last answer
-        self._known: set[Any] = set()  # addresses that the name stands for, as the resolver said
+        self._way, self._lock = socket.socket(fileno=number), threading.Lock()
 
-    def fence(self) -> None:
-        """From here on. A hook cannot be taken away again."""
-        resolve = socket.getaddrinfo
+    def open(self) -> None:
+        """From here on a TCP socket is a connection that was handed over, for every library that uses Python's sockets."""
+        door, plain_socket = self, socket.socket
 
-        def getaddrinfo(host: Any, port: Any, *rest: Any, **more: Any) -> Any:
-            found = resolve(host, port, *rest, **more)
-            self._known.update(entry[4][0] for entry in found)
-            return found
+        class Given(plain_socket):  # type: ignore[misc, valid-type]
+            def __init__(self, family: int = -1, type: int = -1, proto: int = -1, fileno: int | None = None) -> None:
+                internet = family in (-1, socket.AF_INET, socket.AF_INET6)
+                if (
+                    fileno is None and internet and type in (-1, socket.SOCK_STREAM)
+                ):  # one end of a pair holds its place
+                    kept, _ = _socket.socketpair()
+                    super().__init__(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, kept.detach())
+                else:
+                    super().__init__(family, type, proto, fileno)
 
-        socket.getaddrinfo = getaddrinfo
-        sys.addaudithook(self._hook)
+            def connect(self, address: Any) -> None:
+                """The one place there is, or OSError."""
+                if tuple(address[:2]) != (door.host, door.port):
+                    door.refuse(f"{address[0]}:{address[1]}")
+                made = door.connection()
+                os.dup2(made, self.fileno(), inheritable=False)
+                os.close(made)
+                self.settimeout(self.gettimeout())  # what it was before, of the new one
 
-    def _hook(self, event: str, args: Any) -> None:
-        if event == "socket.getaddrinfo" and not self._ours(args[0], args[1]):
-            self._refuse(f"{args[0]}:{args[1]}")
-        elif event == "socket.connect" and not self._reached(args[1]):
-            self._refuse(str(args[1]))
-        elif event in (
-            "socket.gethostbyname",
-            "socket.gethostbyaddr",
-            "socket.bind",
-            "socket.sendto",
-            "socket.sendmsg",
-        ):
-            self._refuse(event)
-        elif event in FORBIDDEN:
-            raise Fenced(f"{event} is not for this process")
+            def connect_ex(self, address: Any) -> int:
+                """As connect, with the number of the error."""
+                try:
+                    self.connect(address)
+                except OSError as error:
+                    return error.errno or errno.EPERM
+                return 0
 
-    def _ours(self, host: Any, port: Any) -> bool:
-        name = host.decode("ascii", "replace") if isinstance(host, bytes) else str(host)
-        return name.rstrip(".").lower() == self.host and str(port) == str(self.port)
+            def setsockopt(self, *what: Any) -> None:
+                """Not all is taken before there is a connection."""
+                with contextlib.suppress(OSError):
+                    super().setsockopt(*what)
 
-    def _reached(self, address: Any) -> bool:
-        if not isinstance(address, tuple) or len(address) < 2 or address[1] != self.port:
-            return False
-        if self.host == "localhost" and not (address[0] == "::1" or address[0].startswith("127.")):
-            return False
-        return address[0] == self.host or address[0] in self._known
+        def getaddrinfo(host: Any, port: Any, *_rest: Any, **_more: Any) -> Any:
+            name = host.decode("ascii", "replace") if isinstance(host, bytes) else str(host)
+            if name.strip("[]").rstrip(".").lower() != door.host or str(port) != str(door.port):
+                door.refuse(f"{name}:{port}")
+            return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (door.host, door.port))]
 
-    def _refuse(self, what: str) -> None:
+        socket.socket, socket.getaddrinfo = Given, getaddrinfo  # type: ignore[misc]
+
+    def connection(self) -> int:
+        """The descriptor of a new connection. OSError as the parent met it."""
+        with self._lock:
+            self._way.sendall(b"?")
+            told, given, _, _ = socket.recv_fds(self._way, 16, 1)
+        if given:
+            return given[0]
+        number = int(told or b"111")
+        raise OSError(number, os.strerror(number))
+
+    def refuse(self, what: str) -> None:
+        """PermissionError that says what was tried."""
         self.refused = what
         raise Fenced(f"{what} is not the address that was set")
 
 
-def limits() -> None:
-    """No core files, no large files, bounded memory."""
-    wanted = (
-        (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, FILES), (resource.RLIMIT_NOFILE, OPEN_FILES), (resource.RLIMIT_AS, MEMORY)
-    )  # fmt: skip
-    for which, most in wanted:
-        hard = resource.getrlimit(which)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(which, (most, most))
-
-
-def powerless() -> None:
-    """No capability, and no program that gives one: started by root it may not look at the machine as root's probes do."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(NO_NEW_PRIVS, 1, 0, 0, 0)
-    header, nothing = (
-        struct.pack("=Ii", CAPABILITY_VERSION, 0),
-        bytes(24),
-    )  # two sets of effective, permitted, inheritable
-    if libc.capset(header, nothing) != 0:
-        raise OSError(ctypes.get_errno(), "capset")
+def walls() -> Any:
+    """The module beside this one, which no path leads to: an isolated interpreter looks for none here."""
+    spec = spec_from_file_location("walls", Path(__file__).with_name("walls.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def wire() -> tuple[IO[bytes], int]:
@@ -143,9 +135,7 @@ def listen(stream: IO[bytes], requests: queue.Queue[bytes]) -> None:
 
 
 def leave() -> None:
-    """At once, and the empty folder goes as well: who made it may be gone."""
-    with contextlib.suppress(OSError):
-        Path(os.environ.get("HOME", "")).rmdir()
+    """At once."""
     os._exit(0)
 
 
@@ -172,7 +162,7 @@ def version_of(text: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def load(network: Network) -> tuple[Any, Any]:
+def load(door: Door) -> tuple[Any, Any]:
     """litellm, quiet and offline. (module, version), or (None, the error's name and a detail)."""
     from importlib import import_module, metadata
 
@@ -187,7 +177,7 @@ def load(network: Network) -> tuple[Any, Any]:
         litellm: Any = import_module("litellm")
     except Exception as error:  # whatever a stranger's package raises while it is loaded  # noqa: BLE001
         return None, ("not-installed", f"{type(error).__name__}: {error}")
-    httpx.Client.send = plain(httpx.Client.send, network)
+    httpx.Client.send = plain(httpx.Client.send, door)
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.drop_params = True  # a server that knows no response_format is asked without
@@ -196,7 +186,7 @@ def load(network: Network) -> tuple[Any, Any]:
     return litellm, version
 
 
-def plain(send: Any, network: Network) -> Any:
+def plain(send: Any, door: Door) -> Any:
     """`httpx.Client.send`, which follows no redirect (an answer, not an order) and does not tell what machine this is."""
 
     def sent(self: Any, request: Any, **more: Any) -> Any:
@@ -205,7 +195,7 @@ def plain(send: Any, network: Network) -> Any:
             del request.headers[name]
         request.headers["user-agent"] = "gpudiag"
         answer = send(self, request, **(more | {"follow_redirects": False}))
-        network.status = int(answer.status_code)
+        door.status = int(answer.status_code)
         request.headers.update(held)  # the client looks there for how it should read the answer
         return answer
 
@@ -240,18 +230,18 @@ def chain(error: BaseException | None) -> list[BaseException]:
     return seen
 
 
-def reason(error: BaseException, network: Network) -> str:
+def reason(error: BaseException, door: Door) -> str:
     """The word of the protocol for what went wrong: what the server said before what litellm makes of it."""
     causes = chain(error)
     names = [type(e).__name__ for e in causes]
-    if any(isinstance(e, Fenced) for e in causes) or (network.refused and not network.status):
+    if any(isinstance(e, Fenced) for e in causes) or (door.refused and not door.status):
         return "host-not-allowed"
     if "ReadTimeout" in names or "ConnectTimeout" in names:
         return "slow"
-    if network.status == 200:  # the server was content, and this is no completion
+    if door.status == 200:  # the server was content, and this is no completion
         return "malformed"
-    if network.status:
-        return "down" if network.status >= 500 else "refused"
+    if door.status:
+        return "down" if door.status >= 500 else "refused"
     if any(name in BODY_CUT for name in names):
         return "cut"
     for kind in type(error).__mro__:
@@ -261,9 +251,9 @@ def reason(error: BaseException, network: Network) -> str:
     return "malformed"
 
 
-def complete(litellm: Any, network: Network, hello: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+def complete(litellm: Any, door: Door, hello: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
     """One request, once: no retry, no tool, no stream, no fallback."""
-    network.refused, network.status = "", 0
+    door.refused, door.status = "", 0
     try:
         answer = litellm.completion(
             model=hello["model"], messages=request["messages"], api_base=hello["base"], api_key=hello["key"] or UNSET,
@@ -275,8 +265,8 @@ def complete(litellm: Any, network: Network, hello: dict[str, Any], request: dic
         return {"error": "huge", "detail": "more than the memory of the process"}
     except Exception as error:  # litellm raises what it likes  # noqa: BLE001
         told = f"{type(error).__name__}: {error}"
-        word = reason(error, network)
-        detail = f"refused: {network.refused}" if word == "host-not-allowed" else told
+        word = reason(error, door)
+        detail = f"refused: {door.refused}" if word == "host-not-allowed" else told
         return {"error": word, "detail": masked(detail, hello["key"])[:600]}
 
 
@@ -307,23 +297,24 @@ def main() -> None:
     """Listen, load, answer."""
     parent = os.getppid()
     given, out = wire()
+    stand = walls().put_up()
     requests: queue.Queue[bytes] = queue.Queue()
     threading.Thread(target=listen, args=(given, requests), daemon=True).start()
     threading.Thread(target=watch_parent, args=(parent,), daemon=True).start()
+    say(out, {"walls": stand})  # before anybody else's code could say it
     hello = json.loads(requests.get())["hello"]
-    limits()
-    if sys.platform == "linux":
-        powerless()
-    network = Network(hello["host"], hello["port"])
-    network.fence()
-    litellm, told = load(network)
+    door = Door(int(sys.argv[1]), hello["host"], hello["port"])
+    door.open()
+    tempfile.tempdir = os.environ["TMPDIR"]  # nothing can be written: do not try where
+    site.main()  # the packages, with whatever they run at every start
+    litellm, told = load(door)
     if litellm is None:
         say(out, {"error": told[0], "detail": told[1][:600]})
         os._exit(0)
     say(out, {"ready": told, "price": price(litellm, hello["model"])})
     while True:
         request = json.loads(requests.get())
-        say(out, {"id": request["id"]} | complete(litellm, network, hello, request))
+        say(out, {"id": request["id"]} | complete(litellm, door, hello, request))
 
 
 if __name__ == "__main__":

@@ -116,6 +116,11 @@ class Narrator:
         return self._worker is not None and self._worker.ready
 
     @property
+    def walls(self) -> Mapping[str, bool] | None:
+        """Which walls stand around the process of the model; None until it has told."""
+        return self._worker.walls if self._worker else None
+
+    @property
     def version(self) -> str:
         """Of litellm, once it is loaded."""
         return self._worker.version if self._worker else ""

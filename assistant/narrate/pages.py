@@ -13,6 +13,7 @@ from knowledge.language import Text
 from knowledge.text import clean
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from assistant.config import Llm
@@ -89,13 +90,20 @@ def status(found: Setup, used: Usage, folder: Path, lang: str) -> Sheet:
     return Sheet(title, (Fields(rows), Heading(t("Limits", "上限")), Table(header, limits), files), data)
 
 
-def tested(look: Look, found: Narrated | Withheld | None, lang: str) -> Sheet:
-    """One request: `found` is None when it was not sent."""
-    parts = [*_verdict(found, lang), *_sent(look, sent=found is not None, lang=lang), *_received(found, lang)]
+def tested(look: Look, found: Narrated | Withheld | None, lang: str, walls: Mapping[str, bool] | None) -> Sheet:
+    """One request: `found` is None when it was not sent, `walls` when the process of the model did not begin."""
+    parts = [
+        *_verdict(found, lang),
+        *_walls(walls, lang),
+        *_sent(look, sent=found is not None, lang=lang),
+        *_received(found, lang),
+    ]
     data: dict[str, Any] = {
         "result": _word(found), "model": look.llm.model, "base": look.llm.base, "messages": [dict(m) for m in look.asked.messages],
         "max_tokens": TOKENS_OUT, "temperature": 0, "response_format": "json_object",
     }  # fmt: skip
+    if walls is not None:
+        data["walls"] = {name: walls.get(name, False) for name in _WALLS}
     if isinstance(found, Withheld):
         data |= {"reason": found.reason.value, "detail": found.detail}
     got = found.completion if found is not None else None
@@ -129,6 +137,32 @@ def _verdict(found: Narrated | Withheld | None, lang: str) -> list[Part]:
         detail = clean(found.detail)
         return [Paragraph(found.said.in_(lang)), *([Code((detail,))] if detail else [])]
     return [Paragraph(found.narration.text)] if found is not None else []
+
+
+# What each wall keeps the process of the model from (walls.WALLS).
+_WALLS = {
+    "user": Text("it is not root", "它不是 root"),
+    "privileges": Text("it has no capability, and gets none", "它没有任何特权，也无法获得"),
+    "reads": Text("it reads its own packages and the certificates, no other file", "它只能读取自己的软件包与证书"),
+    "writes": Text("it writes no file", "它不能写任何文件"),
+    "programs": Text("it starts no program", "它不能启动任何程序"),
+    "sockets": Text("it opens no connection: it is handed those to the server", "它不能自行建立连接：只使用交给它的到服务器的连接"),
+    "processes": Text("it touches no other process", "它不能触及其他进程"),
+}  # fmt: skip
+
+
+def _walls(walls: Mapping[str, bool] | None, lang: str) -> list[Part]:
+    if walls is None:
+        return []
+
+    def t(en: str, zh: str) -> str:
+        return Text(en, zh).in_(lang)
+
+    holds = {True: t("stands", "有效"), False: t("DOES NOT STAND HERE", "此处无效")}
+    rows = tuple((text.in_(lang), holds[walls.get(name, False)]) for name, text in _WALLS.items())
+    return [Heading(t("Walls around the process of the model, each run against", "模型进程周围的隔离（逐项实测）")), Table(
+        (t("wall", "隔离"), t("held by the kernel", "由内核执行")), rows
+    )]  # fmt: skip
 
 
 def _sent(look: Look, *, sent: bool, lang: str) -> list[Part]:

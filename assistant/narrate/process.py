@@ -1,15 +1,19 @@
-"""One child: begun with an empty environment in an empty folder, spoken to in lines with a deadline, ended with all it started."""
+"""One child: begun with an empty environment, spoken to in lines with a deadline, ended with all it started.
+
+It cannot open a connection (walls.py). What it asks for over its door is a connection to the one host and port of the settings: that is
+made here, by a thread of the child's own, and its descriptor is handed over.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
-import shutil
 import signal
+import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -30,7 +34,10 @@ FIXED = {
     "LITELLM_MODE": "PRODUCTION",  # else it reads .env of the working folder
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it fetches a list of prices
     "LITELLM_TELEMETRY": "False", "HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1",
+    "HOME": "/nonexistent", "TMPDIR": "/nonexistent",  # it writes nothing, anywhere
 }  # fmt: skip
+CONNECT = 10.0  # seconds to wait for the server of the model
+PAUSE = 0.02  # seconds between two connections: one request takes one
 _BAD = ("1.82.7", "1.82.8", "1.107.0")
 
 
@@ -41,20 +48,25 @@ class Child:
         """NarrationError when there is no such interpreter, or when what it holds must not even be started."""
         refuse_malware(python)
         self.began, self.ready, self._ended = time.monotonic(), False, False
-        self._room = tempfile.mkdtemp(prefix="gpudiag-narrate-")
+        self.walls: Mapping[str, bool] | None = None  # as the child found them, before it loaded anything
         self._buffer, self._lock = bytearray(), threading.Lock()
+        ours, theirs = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [python, "-I", "-B", str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                env=environment(self._room), cwd=self._room, start_new_session=True, close_fds=True,
+                [python, "-ISB", str(PROGRAM), str(theirs.fileno())], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL, env=environment(), cwd="/", start_new_session=True, pass_fds=(theirs.fileno(),),
             )  # fmt: skip
         except OSError as error:
-            self._clear()
+            ours.close()
             raise NarrationError(
                 Reason.NOT_INSTALLED, f"{python}: {error.strerror}",
                 Text(f"{python} cannot be started ({error.strerror}): llm_python names the interpreter that has litellm.",
                      f"无法启动 {python}（{error.strerror}）：llm_python 应指向装有 litellm 的解释器。"),
             ) from error  # fmt: skip
+        finally:
+            theirs.close()
+        place = (str(hello.get("host", "")), int(hello.get("port", 0)))
+        threading.Thread(target=_hand_over, args=(ours, place), name="narration-door", daemon=True).start()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -130,20 +142,30 @@ class Child:
         self._signal(signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired), self._lock:
             self._process.wait(1.0)
-        self._clear()
 
     def _signal(self, number: int) -> None:
         """To its group, which bears its number: also after it has ended, for what it may have left."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
-    def _clear(self) -> None:
-        shutil.rmtree(self._room, ignore_errors=True)
 
-
-def environment(room: str) -> dict[str, str]:
+def environment() -> dict[str, str]:
     """All variables of the child."""
-    return {name: os.environ[name] for name in INHERITED if name in os.environ} | FIXED | {"HOME": room, "TMPDIR": room}
+    return {name: os.environ[name] for name in INHERITED if name in os.environ} | FIXED
+
+
+def _hand_over(door: socket.socket, place: tuple[str, int]) -> None:
+    """A connection to `place` for each byte that comes through `door`, or the number of the error; until the child has gone."""
+    with door, suppress(OSError):
+        while door.recv(1):
+            try:
+                with socket.create_connection(place, CONNECT) as connection:
+                    connection.setblocking(True)
+                    socket.send_fds(door, [b"0"], [connection.fileno()])
+            except OSError as error:  # a name that is not known and a silence have no number of the system's
+                known = (error.errno or 0) > 0 and not isinstance(error, socket.gaierror)
+                door.sendall(str(error.errno if known else errno.ETIMEDOUT).encode())
+            time.sleep(PAUSE)
 
 
 def refuse_malware(python: str) -> None:

@@ -12,6 +12,7 @@ import queue
 import threading
 import time
 import weakref
+from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ class Worker:
         self._lost, self._not_before, self._number = 0, 0.0, 0
         self.price: tuple[float, float] | None = None  # US dollars a token in and out, once the child has said so
         self.version = ""  # of litellm, once it is loaded
+        self.walls: Mapping[str, bool] | None = None  # of walls.WALLS, which stand; None until a child has told
         self.loaded = threading.Event()  # set once, when that is known, or never will be
         atexit.register(_closing, weakref.ref(self))
 
@@ -201,6 +203,9 @@ class Worker:
         if child.ready:
             return
         said = child.receive(until)
+        if said is not None and child.walls is None:  # its first line, before it loads anything
+            child.walls = self.walls = {str(name): held is True for name, held in dict(said.get("walls") or {}).items()}
+            said = child.receive(until)
         if said is None:
             if child.alive and time.monotonic() < child.began + START:
                 raise _Loading(Reason.SLOW, "litellm is still being loaded")

@@ -178,11 +178,8 @@ def test_the_child_sees_nothing_of_ours(worker: Worker) -> None:
     """Its real environment, arguments and folder, as the kernel has them."""
     process = Path(f"/proc/{settled(worker)}")
     variables = dict(v.split("=", 1) for v in process.joinpath("environ").read_text().split("\0") if v)
-    assert set(variables) <= {*FIXED, *INHERITED, "HOME", "TMPDIR"}
-    room = process.joinpath("cwd").readlink()
-    assert str(room) == variables["HOME"] == variables["TMPDIR"]
-    assert list(room.iterdir()) == []
-    assert room.stat().st_mode & 0o077 == 0
+    assert set(variables) <= {*FIXED, *INHERITED}
+    assert str(process.joinpath("cwd").readlink()) == "/"
     assert KEY not in process.joinpath("cmdline").read_text() + process.joinpath("environ").read_text()
     limits = process.joinpath("limits").read_text()
     assert "Max core file size        0 " in limits
@@ -203,7 +200,7 @@ def test_secrets_of_the_environment_do_not_reach_the_child(tmp_path: Path) -> No
         f"from assistant.narrate.process import Child\nchild = Child({str(python)!r}, {{}})\n"
         "import time\nuntil = time.monotonic() + 20\n"  # while one program takes the place of another nothing can be read of it
         "while not (got := open(f'/proc/{child.pid}/environ').read()) and time.monotonic() < until:\n    time.sleep(0.01)\n"
-        "print(got)\nprint(__import__('os').listdir(f'/proc/{child.pid}/cwd'))\nchild.kill()"
+        "print(got)\nprint(__import__('os').readlink(f'/proc/{child.pid}/cwd'))\nchild.kill()"
     )
     secrets = {
         "AWS_SECRET_ACCESS_KEY": "s3cret",
@@ -217,35 +214,7 @@ def test_secrets_of_the_environment_do_not_reach_the_child(tmp_path: Path) -> No
     )  # fmt: skip
     assert "LITELLM_MODE=PRODUCTION" in done.stdout
     assert "s3cret" not in done.stdout
-    assert done.stdout.endswith("[]\n")  # no .env there
-
-
-@pytest.mark.process
-def test_what_the_child_may_not_do(tmp_path: Path) -> None:
-    """The fence of child.py in a bare interpreter: other hosts, other ports, names, programs; the one place is let through."""
-    with serving() as server, serving() as other:
-        program = f"""
-import socket, subprocess, os, sys
-sys.path.insert(0, {str(ROOT / "assistant/narrate")!r})
-import child
-network = child.Network("127.0.0.1", {server.port})
-network.fence()
-def tried(what):
-    try: what()
-    except PermissionError: return "refused"
-    except OSError as error: return type(error).__name__
-    return "done"
-udp = lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", {server.port}))
-print(tried(lambda: socket.create_connection(("127.0.0.1", {server.port}))))
-print(tried(lambda: socket.create_connection(("127.0.0.1", {other.port}))))
-print(tried(lambda: socket.create_connection(("localhost", {server.port}))))
-print(tried(lambda: socket.socket().connect(("127.0.0.2", {server.port}))))
-print(tried(lambda: socket.socket(socket.AF_UNIX).connect("/run/none")))
-print(tried(lambda: socket.gethostbyname("example.org")), tried(udp))
-print(tried(lambda: subprocess.run(["true"])), tried(lambda: os.system("true")), tried(os.fork))
-"""
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stdout.split() == ["done", *["refused"] * 9]
+    assert done.stdout.endswith("\n/\n")  # no .env there
 
 
 @pytest.mark.process
@@ -267,7 +236,7 @@ def test_what_libraries_print_does_not_reach_the_protocol(tmp_path: Path) -> Non
     python = tmp_path / "python"
     python.write_text(
         f"#!/bin/sh\nexec {sys.executable} -I -c \"import sys, runpy; sys.path.insert(0, '{tmp_path}/lib'); "
-        'runpy.run_path(sys.argv[1], run_name=\'__main__\')" "$3"\n'
+        'del sys.argv[0]; runpy.run_path(sys.argv[0], run_name=\'__main__\')" "$2" "$3"\n'
     )
     python.chmod(0o755)
     worker = loaded(Worker(Model(str(python), place("http://127.0.0.1:9/v1", ""), "openai/m"), LONG))
@@ -345,21 +314,20 @@ def test_a_child_ends_with_the_process_that_began_it() -> None:
     hello = {"host": "127.0.0.1", "port": 9, "base": "http://127.0.0.1:9", "model": "openai/m", "key": ""}
     program = (
         f"import time\nfrom assistant.narrate.process import Child\nchild = Child({stand_in_python()!r}, {hello!r})\n"
-        "said = child.receive(time.monotonic() + 60)\nprint(child.pid, 'ready' in said, flush=True)\ntime.sleep(60)"
+        "child.receive(time.monotonic() + 60)\nsaid = child.receive(time.monotonic() + 60)\nprint(child.pid, 'ready' in said, flush=True)\ntime.sleep(60)"
     )
     parent = subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
     assert parent.stdout is not None
     number, ready = parent.stdout.readline().split()
-    child, room = int(number), Path(f"/proc/{int(number)}/cwd").readlink()
+    child = int(number)
     assert ready == b"True"
     assert not gone(child)
     parent.kill()
     parent.wait()
     parent.stdout.close()
     assert ends(child)
-    assert not room.exists()
 
 
 @pytest.mark.process
