@@ -148,6 +148,7 @@ def run(args: argparse.Namespace) -> int:
         from assistant.watch.keeper import Keeper
 
         watcher.remember = keeper = Keeper(settings, rules.rules, watcher.complain)
+        watcher.again = keeper.again
         watcher.recall = lambda look: remembering(settings, look, rules.rules)
     sampler = _sampler(args, watcher)
     _listen(watcher)

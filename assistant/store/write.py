@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -32,6 +33,10 @@ T = TypeVar("T")
 DAY = 86_400 * 10**9
 LONGER = 12  # events and findings are kept so many times as long as samples
 SLICES = 64  # one run in so many prunes a given track
+WITNESSES = 1000  # newest checks, in the order of writing, that together tell what time it is: a week of `watch`
+FLOOR = 32  # newest runs of a node, in the order of writing, that stay whatever the clocks say
+REACH = 4 * SLICES  # oldest runs within reach at once: what is kept goes at most four times as fast as it came
+BACK = DAY  # a clock that is set back by more is said
 
 # What each table takes; a test holds the columns against `assistant.store.tables`.
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -69,7 +74,10 @@ STATEMENTS: Mapping[str, str] = {
     "tracks": "SELECT id, fact, subject, probe, call FROM track WHERE node_id = :node",
     "moved": "UPDATE track SET call = :new_call WHERE id = :track",
     "node numbers": "SELECT id FROM node ORDER BY id",
-    "newest": "SELECT max(as_of) FROM run WHERE node_id = :node",
+    "witnesses": "SELECT as_of FROM run WHERE origin <> 'bundle' AND node_id = :node ORDER BY id DESC LIMIT :most",
+    "all witnesses": "SELECT as_of FROM run WHERE origin <> 'bundle' ORDER BY id DESC LIMIT :most",
+    "newest written": "SELECT id FROM run WHERE node_id = :node ORDER BY id DESC LIMIT :most",
+    "oldest written": "SELECT as_of FROM run WHERE node_id = :node ORDER BY id LIMIT :most",
     "seen again": (
         "UPDATE event SET last_seen = CASE WHEN last_seen < :seen_at THEN :seen_at ELSE last_seen END, "
         "count = CASE WHEN count < :times THEN :times ELSE count END WHERE id = :row"
@@ -86,7 +94,7 @@ STATEMENTS: Mapping[str, str] = {
     ),
     # the newest one stays: `since_last` is measured from it
     "old run": (
-        "DELETE FROM run WHERE node_id = :node AND as_of < :limit "
+        "DELETE FROM run WHERE node_id = :node AND as_of < :limit AND id < :floor "
         "AND as_of < (SELECT max(x.as_of) FROM run x WHERE x.node_id = :node)"
     ),
     "old event": "DELETE FROM event WHERE node_id = :node AND last_seen < :limit",
@@ -204,13 +212,17 @@ class Writer:
                 return int(number)
             before = None if last is None else int(last[1])
             late = before is not None and batch.as_of <= before
+            witnesses = _times(c, "witnesses", node, WITNESSES)
+            if witnesses and batch.origin != "bundle":
+                self._say_skew(batch.as_of - witnesses[0])
             number = _insert_run(c, node, batch, late)
             tracks = self._samples(c, node, number, batch, before)
             _events(c, node, batch)
             _findings(c, node, number, batch, late, "" if last is None else str(last[2]))
-            self._prune(
-                c, node, batch.as_of, [t for t in tracks if t % SLICES == number % SLICES], number % SLICES == 0
-            )
+            now = agreed([batch.as_of, *witnesses], self.days)
+            reached = max(_times(c, "oldest written", node, REACH))
+            mine = [t for t in tracks if t % SLICES == number % SLICES]
+            self._prune(c, node, now, mine, number % SLICES == 0, reached)
         return number
 
     def _samples(self, c: Transaction, node: int, run: int, batch: Batch, before: int | None) -> list[int]:
@@ -234,9 +246,29 @@ class Writer:
 
     # --- retention ------------------------------------------------------------------------
 
-    def _prune(self, c: Transaction, node: int, now: int, tracks: Sequence[int], rest: bool) -> dict[str, int]:
-        """Old samples of some tracks (what was in force at the edge stays), and now and then old rows of the rest."""
-        edge, far = now - self.days * DAY, now - self.days * LONGER * DAY
+    def _say_skew(self, ahead: int) -> None:
+        """This check's clock against that of the one before it, ns."""
+        days = (abs(ahead) + DAY // 2) // DAY
+        if ahead > self.days * DAY:
+            self.complaints.append(
+                Text(f"the clock is {days} days ahead of the last check: nothing is removed from the history for that",
+                     f"时钟比上次检查超前 {days} 天：历史不会因此删除任何内容")
+            )  # fmt: skip
+        elif ahead < -BACK:
+            self.complaints.append(
+                Text(f"the clock is {days} days behind the last check: one of the two was wrong; nothing is removed from the history",
+                     f"时钟比上次检查落后 {days} 天：其中一个有误；历史不会删除任何内容")
+            )  # fmt: skip
+
+    def _prune(
+        self, c: Transaction, node: int, now: int, tracks: Sequence[int], rest: bool, reached: int = FOREVER
+    ) -> dict[str, int]:
+        """Old samples of some tracks (what was in force at the edge stays), and now and then old rows of the rest.
+
+        `reached`: time up to which something may go in this turn, however late it is, ns UTC.
+        """
+        kept, longer = self.days * DAY, self.days * LONGER * DAY
+        edge, far = min(now - kept, reached), min(now, reached + kept) - longer
         taken = {"observation": 0, "run": 0, "event": 0, "finding": 0}
         for track in tracks:
             about = {"track": track, "edge": edge}
@@ -244,21 +276,43 @@ class Writer:
             taken["observation"] += c.touched(STATEMENTS["gone"], about | {"gone": str(Status.NOT_ASKED)})
             c.touched(STATEMENTS["empty"], {"track": track})
         if rest:
+            newest = c.rows(STATEMENTS["newest written"], {"node": node, "most": FLOOR})
+            floor = int(newest[-1][0]) if newest else 0
             for name, limit in (("run", edge), ("event", far), ("finding", far)):
-                taken[name] = c.touched(STATEMENTS[f"old {name}"], {"node": node, "limit": limit})
+                taken[name] = c.touched(
+                    STATEMENTS[f"old {name}"],
+                    {"node": node, "limit": limit, **({"floor": floor} if name == "run" else {})},
+                )
         return taken
 
     def _prune_all(self, store: Store) -> dict[str, int]:
         total = {"observation": 0, "run": 0, "event": 0, "finding": 0}
         with store.transaction() as c:
+            # Of all nodes: one that is gone is no reason to doubt this machine's clock.
+            now = agreed([time.time_ns(), *_times(c, "all witnesses", None, WITNESSES)], self.days)
             for (node,) in c.rows(STATEMENTS["node numbers"], {}):
-                ((newest,),) = c.rows(STATEMENTS["newest"], {"node": node})
                 tracks = [number for number, _ in _tracks(c, node).values()]
-                now = max(int(newest or 0), time.time_ns())
                 for name, count in self._prune(c, node, now, tracks, True).items():
                     total[name] += count
-            profiles.prune(c, time.time_ns())
+            profiles.prune(c, now)
         return total
+
+
+def agreed(times: Sequence[int], days: int) -> int:
+    """The time by which things are old, ns UTC: the newest of `times` behind which no gap of more than `days` lies.
+
+    Where a clock jumped, the earlier times count, until checks enough were written at the later ones: too much is kept and nothing lost.
+    """
+    ordered = sorted(times)
+    for one, following in pairwise(ordered):
+        if following - one > days * DAY:
+            return one
+    return ordered[-1]
+
+
+def _times(c: Transaction, statement: str, node: int | None, most: int) -> list[int]:
+    about = {"most": most} if node is None else {"node": node, "most": most}
+    return [int(as_of) for (as_of,) in c.rows(STATEMENTS[statement], about)]
 
 
 def _tracks(c: Transaction, node: int) -> dict[Key, tuple[int, str]]:

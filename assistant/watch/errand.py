@@ -1,17 +1,21 @@
 """Work in a short-lived process: what it needs for that would double what `watch` weighs.
 
 The process gets its orders on its standard input, pickled by ours, and prints a complaint, if it has one. Only one
-runs at a time, with a deadline: a history on a dead file system holds nobody up.
+runs at a time, with a deadline: a history on a dead file system holds nobody up. What was refused is tried again, in its order,
+when the next comes or `again` is called.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable
 from threading import Thread
 
 DEADLINE = 60.0  # seconds
+WAITING = 8  # orders that wait for a history that takes none; then the oldest is given up
+TRIES = 20  # of one order: what is refused for so long is refused for what it is
 
 
 class Errand:
@@ -22,19 +26,26 @@ class Errand:
         self._complain = complain
         self._thread: Thread | None = None
         self._child: subprocess.Popen[bytes] | None = None
+        self._waiting: deque[bytes] = deque()
+        self._tries = 0  # of the oldest
 
     @property
     def busy(self) -> bool:
         """Whether the last one is still under way."""
         return self._thread is not None and self._thread.is_alive()
 
-    def send(self, data: bytes) -> bool:
-        """Begin with `data`; False, and nothing happens, while one is under way."""
-        if self.busy:
-            return False
-        self._thread = Thread(target=self._run, args=(data,), name="history", daemon=True)
-        self._thread.start()
-        return True
+    def send(self, data: bytes) -> None:
+        """Do `data`, behind what waits already."""
+        if len(self._waiting) >= WAITING:
+            self._give_up("more waits for the history than is kept")
+        self._waiting.append(data)
+        self.again()
+
+    def again(self) -> None:
+        """Go on with what waits, if any does and none is under way."""
+        if self._waiting and not self.busy:
+            self._thread = Thread(target=self._work, name="history", daemon=True)
+            self._thread.start()
 
     def close(self, seconds: float) -> None:
         """Let the last one end."""
@@ -43,7 +54,25 @@ class Errand:
         if self._child is not None:
             self._child.kill()
 
-    def _run(self, data: bytes) -> None:
+    def _work(self) -> None:
+        while self._waiting:
+            data = self._waiting[0]
+            if not self._done(data):
+                self._tries += 1
+                if self._tries >= TRIES and self._waiting and self._waiting[0] is data:
+                    self._give_up(f"it was refused {TRIES} times")
+                return
+            if self._waiting and self._waiting[0] is data:  # else it was given up meanwhile
+                self._waiting.popleft()
+            self._tries = 0
+
+    def _give_up(self, why: str) -> None:
+        self._waiting.popleft()
+        self._tries = 0
+        self._complain(f"one round is missing in the history: {why}")
+
+    def _done(self, data: bytes) -> bool:
+        """Whether there was no complaint."""
         # -P and our own path: neither the current folder nor its absence decides what is imported.
         code = f"import sys; sys.path[:] = {sys.path!r}; from {self._module} import main; main()"
         argv = [sys.executable, "-P", "-c", code]
@@ -54,9 +83,11 @@ class Errand:
             except subprocess.TimeoutExpired:
                 child.kill()
                 self._complain(f"the history did not take a check within {DEADLINE:.0f} s")
-                return
+                return False
             finally:
                 self._child = None
         text = said.decode("utf-8", "replace").strip()
         if text or child.returncode:
             self._complain(text or f"the history could not be written: the process ended with {child.returncode}")
+            return False
+        return True

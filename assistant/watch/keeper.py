@@ -26,11 +26,13 @@ class Keeper:
         self._errand = Errand(__name__, complain)
 
     def __call__(self, look: Look, diagnosis: Diagnosis) -> None:
-        """Keep a round; nothing happens while the last one is still being written."""
-        if self._errand.busy:
-            return
+        """Keep a round, behind those that wait."""
         about = (self._history.url, look.host, diagnosis, look.results, self._history.days, look.boot_id)
         self._errand.send(pickle.dumps((*about, self._rules, self._lang)))
+
+    def again(self) -> None:
+        """Try what was refused once more."""
+        self._errand.again()
 
     def close(self, seconds: float) -> None:
         """Let the last one end."""

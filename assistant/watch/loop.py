@@ -73,6 +73,8 @@ class Watcher:
         self.recall: Callable[[machine.Look], tuple[machine.Look, str]] | None = None
         # Keeps a round in the history.
         self.remember: Callable[[machine.Look, Diagnosis], None] | None = None
+        # Tries once more what the history refused.
+        self.again: Callable[[], None] | None = None
         self._wake, self._stopped = Event(), Event()
         self._lock = Lock()  # guards book, outbox, totals, diagnosis, complaints
         self._saving = Lock()  # what is written later was so later
@@ -197,6 +199,8 @@ class Watcher:
         if self.remember is not None and look.reached and (changes or begun - self._remembered >= KEEP - 1.0):
             self._remembered = begun
             self.remember(look, diagnosis)
+        elif self.again is not None:
+            self.again()
         return changes
 
     def _recalled(self, look: machine.Look, full: bool) -> machine.Look:

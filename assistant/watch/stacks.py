@@ -118,8 +118,8 @@ class Sampler:
                 del rows[:-BACKLOG]
             return
         data = {name: rows for name, rows in self._waiting.items() if rows}
-        if self._errand.send(pickle.dumps((self._url, self._host or _host(), data))):
-            self._waiting = {}
+        self._errand.send(pickle.dumps((self._url, self._host or _host(), data)))
+        self._waiting = {}
 
 
 def _boot_id() -> str:
