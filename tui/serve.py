@@ -144,17 +144,19 @@ def door(port: int, token: str) -> Any:
 
     from aiohttp import web
 
+    from assistant.door import same
+
     name = f"{COOKIE}-{port}"  # a browser shares cookies between the ports of a machine
     refused = "The address that gpudiag printed holds a token; without it there is nothing here.\n"
 
     @web.middleware
     async def middleware(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        if request.path == "/" and _same(request.query.get("token", ""), token):
+        if request.path == "/" and same(request.query.get("token", ""), token):
             response = web.Response(status=302, headers={"Location": "/", "Referrer-Policy": "no-referrer"})
             response.set_cookie(name, token, httponly=True, samesite="Strict")
             return response
         origin = request.headers.get("Origin", "")
-        if not _same(request.cookies.get(name, ""), token) or (origin and urlsplit(origin).netloc != request.host):
+        if not same(request.cookies.get(name, ""), token) or (origin and urlsplit(origin).netloc != request.host):
             return web.Response(status=403, text=refused)
         response = await handler(request)
         if not response.prepared:
@@ -170,8 +172,3 @@ _CONTENT = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self' data:; connect-src 'self' ws: wss:; frame-ancestors 'none'"
 )
-
-
-def _same(given: str, wanted: str) -> bool:
-    """Compared in a time that tells nothing."""
-    return secrets.compare_digest(given.encode(errors="replace"), wanted.encode())

@@ -43,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"serve /metrics, /healthz, /readyz, /alerts, /diagnosis (a usual choice: 127.0.0.1:{PORT})",
     )
     add(
+        "--token-file",
+        default="",
+        metavar="FILE",
+        help="/alerts and /diagnosis want what stands in it as a bearer token; beyond loopback they are closed without one",
+    )
+    add(
         "--webhook",
         action="append",
         default=[],
@@ -216,6 +222,7 @@ def _settle() -> None:
 def plan(args: argparse.Namespace) -> Plan:
     """What the options say. UsageError for an address that is none."""
     from assistant.config import state_folder
+    from assistant.door import token_of
     from assistant.watch.alerts import Policy
     from assistant.watch.loop import Plan
     from assistant.watch.webhook import target
@@ -227,6 +234,7 @@ def plan(args: argparse.Namespace) -> Plan:
         wish=wish(args),
         policy=Policy(hold=args.clear_after),
         listen=args.listen,
+        token=token_of(args.token_file),
         targets=tuple(target(u) for u in dict.fromkeys(urls)),
         state=state_folder(args.settings) / (f"watch-{other.name}.json" if other is not None else "watch.json"),
         rounds=args.rounds,

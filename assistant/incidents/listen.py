@@ -6,23 +6,20 @@ the incident is on the disk, 503 while the history cannot be used, and 400 to wh
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
 import json
-import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 from threading import BoundedSemaphore, Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assistant.bounded import Bounded
+from assistant.door import Door, Refused
 from assistant.incidents.alert_message import PayloadError, read
 from assistant.store.location import StoreError
-from knowledge.errors import InputError, UsageError
+from knowledge.errors import UsageError
 from knowledge.language import Text
 from knowledge.text import excerpt
 
@@ -35,16 +32,7 @@ READ = 10.0  # seconds without a byte
 TURN = 10.0  # seconds that a message waits for those before it
 WAITING = 16  # messages at a time: one is written, the others wait; more are told to come again
 LEAVE = 5.0  # seconds for the message that is being written when the end comes
-SHORTEST = 16  # characters of a token: a shorter one can be guessed
 QUIET = 1.0  # seconds between two lines about messages that were refused
-
-
-class Refused(Exception):
-    """A request that is not served, and why; the status tells Alertmanager whether to come again."""
-
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
-        self.status, self.why = status, why
 
 
 class Reply(NamedTuple):
@@ -122,13 +110,14 @@ class Listener:
 
     def __init__(self, address: tuple[str, int], intake: Intake, manner: Manner) -> None:
         """UsageError when the address cannot be listened on, or must not be without a token."""
-        if not manner.token and not loopback(address[0]):
+        door = Door(address[0], manner.token)
+        if not door.token and not door.here:
             raise UsageError(
                 f"{address[0]} can be reached from other machines, and there is no token",
                 hint="give one with --token-file FILE, or listen on 127.0.0.1",
             )
         try:
-            self._server = Bounded(address, _handler(intake, manner), manner.patience)
+            self._server = Bounded(address, _handler(intake, manner, door), manner.patience)
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
             raise UsageError(
@@ -148,7 +137,7 @@ class Listener:
         self._intake.settle(LEAVE)
 
 
-def _handler(intake: Intake, manner: Manner) -> type[BaseHTTPRequestHandler]:
+def _handler(intake: Intake, manner: Manner, door: Door) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = manner.read
         server_version = "gpudiag"
@@ -190,12 +179,10 @@ def _handler(intake: Intake, manner: Manner) -> type[BaseHTTPRequestHandler]:
         def _unwanted(self) -> Refused | None:
             if self.path != PATH:
                 return Refused(404, f"messages go to {PATH}")
-            given = self.headers.get("Authorization", "")
-            wanted = f"Bearer {manner.token}"
-            if manner.token and not hmac.compare_digest(given.encode("latin-1", "replace"), wanted.encode()):
-                return Refused(401, "the token is another one" if given else "a token is wanted")
-            if "Origin" in self.headers:  # a page in somebody's browser may reach loopback; Alertmanager has no origin
-                return Refused(403, "pages of browsers are not served")
+            try:
+                door.admit(self.headers)  # Alertmanager has no origin
+            except Refused as no:
+                return no
             kind = self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
             return None if kind == "application/json" else Refused(415, "application/json is wanted")
 
@@ -230,28 +217,3 @@ def _handler(intake: Intake, manner: Manner) -> type[BaseHTTPRequestHandler]:
             """What matters is told elsewhere."""
 
     return Handler
-
-
-def loopback(host: str) -> bool:
-    """Whether only this machine reaches an address. UsageError for a name that means none."""
-    try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError) as error:
-        raise UsageError(f"cannot listen on {host}: {getattr(error, 'strerror', None) or error}") from None
-    return all(ipaddress.ip_address(str(row[4][0]).partition("%")[0]).is_loopback for row in found)
-
-
-def token_of(path: str) -> str:
-    """The token that a file holds, in one line. InputError when it cannot be read, UsageError when it is none."""
-    if not path:
-        return ""
-    try:
-        text = Path(path).read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or 'no text of letters and digits'}") from None
-    if len(text) < SHORTEST or not text.isprintable() or " " in text:
-        raise UsageError(
-            f"{path} holds no token: one word of at least {SHORTEST} characters is wanted",
-            hint=f"openssl rand -hex 32 > {path}",
-        )
-    return text

@@ -7,9 +7,10 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from assistant.door import token_of
 from assistant.incidents.alert_desk import Desk, Nodes, knowing
 from assistant.incidents.book import OFF, Book
-from assistant.incidents.listen import Intake, Listener, Manner, token_of
+from assistant.incidents.listen import Intake, Listener, Manner
 from assistant.output import say, write
 from knowledge.errors import UsageError
 from knowledge.language import Text

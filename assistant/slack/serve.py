@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
+import re
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
 
 from aiohttp import ClientSession
 from slack_sdk.web.async_client import AsyncWebClient
 
+from assistant.door import Refused
 from assistant.journal import Journal
 from assistant.rights import source
 from assistant.rights.approvals import Approvals
@@ -27,6 +31,7 @@ from assistant.watch.notify import Notify
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
+    from slack_sdk.signature import SignatureVerifier
 
     from assistant.config import Settings
     from assistant.rights.policy import Policy
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from rules.loader import RuleSet
 
 PATH = "/slack/events"
+STAMP, SIGNATURE = re.compile(r"[0-9]{1,12}"), re.compile(r"v0=[0-9a-f]{64}")
 DAILY = 86_400.0  # seconds between two rounds of forgetting
 log = logging.getLogger("gpudiag.slack")
 
@@ -79,7 +85,11 @@ async def _listening(
     )  # fmt: skip
     listening = app(client, tokens.signing, lambda: bot)
     try:
-        way = _http(listening, *http) if http is not None else _socket(listening, tokens.app, settings.slack.api)
+        way = (
+            _http(listening, tokens.signing, *http)
+            if http is not None
+            else _socket(listening, tokens.app, settings.slack.api)
+        )
         async with way as where:
             forgetting = asyncio.create_task(_forgetting(bot))
             await bot.recover()
@@ -111,11 +121,18 @@ async def _socket(listening: AsyncApp, token: str, api: str) -> AsyncIterator[st
 
 
 @asynccontextmanager
-async def _http(listening: AsyncApp, host: str, port: int) -> AsyncIterator[str]:
+async def _http(listening: AsyncApp, secret: str, host: str, port: int) -> AsyncIterator[str]:
     from aiohttp import web
     from slack_bolt.adapter.aiohttp import to_aiohttp_response, to_bolt_request
+    from slack_sdk.signature import SignatureVerifier
+
+    verifier = SignatureVerifier(secret)
 
     async def take(request: web.Request) -> web.Response:
+        try:
+            admit(verifier, request.headers, await request.read(), request.content_type)
+        except Refused as no:
+            return web.json_response({"error": no.why}, status=no.status)
         return await to_aiohttp_response(await listening.async_dispatch(await to_bolt_request(request)))
 
     server = web.Application(client_max_size=1 << 20)
@@ -129,6 +146,26 @@ async def _http(listening: AsyncApp, host: str, port: int) -> AsyncIterator[str]
         yield f"http://{at[0]}:{at[1]}{PATH}"
     finally:
         await runner.cleanup()
+
+
+def admit(verifier: SignatureVerifier, headers: Mapping[str, str], body: bytes, kind: str) -> None:
+    """Refused for what Slack did not sign just now, before anything is read of it, and for what holds nothing of Slack's."""
+    if "Origin" in headers:
+        raise Refused(403, "pages of browsers are not served")
+    stamp, signature = headers.get("X-Slack-Request-Timestamp", ""), headers.get("X-Slack-Signature", "")
+    formed = STAMP.fullmatch(stamp) and SIGNATURE.fullmatch(signature)
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        raise Refused(400, "no UTF-8") from None
+    if not formed or not verifier.is_valid(text, stamp, signature):
+        raise Refused(401, "not signed by Slack, or not just now")
+    try:
+        held = json.loads(text if kind == "application/json" else parse_qs(text).get("payload", ["{}"])[0])
+    except (ValueError, RecursionError):
+        held = None
+    if not isinstance(held, dict):
+        raise Refused(400, "none of Slack's requests")
 
 
 async def serve(

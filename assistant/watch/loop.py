@@ -51,6 +51,7 @@ class Plan:
     wish: machine.Wish = field(default_factory=machine.Wish)
     policy: Policy = field(default_factory=Policy)
     listen: tuple[str, int] | None = None
+    token: str = ""  # that opens more than numbers and health there
     targets: tuple[Target, ...] = ()
     state: Path | None = None  # where the alerts are kept
     rounds: int | None = None  # stop after so many; None: never
@@ -289,7 +290,7 @@ class Watcher:
         from assistant.watch.server import Server
 
         pages = {"/healthz": self._health, "/readyz": self._ready, "/alerts": self._alerts, "/diagnosis": self._answer}
-        server = Server(self._plan.listen, registry(self._collector), pages)
+        server = Server(self._plan.listen, registry(self._collector), pages, self._plan.token)
         self._say(f"metrics on {server.url}/metrics")
         return server
 

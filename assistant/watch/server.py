@@ -13,19 +13,25 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import CollectorRegistry
 
 from assistant.bounded import Bounded
+from assistant.door import Door, Refused
 from knowledge.errors import UsageError
 
 Answer = tuple[int, Any]  # HTTP status, JSON document
+OPEN = ("/", "/metrics", "/healthz", "/readyz")  # numbers and health: whoever reaches it may know them
 
 
 class Server:
     """Serves in a thread of its own until `close`."""
 
     def __init__(
-        self, address: tuple[str, int], registry: CollectorRegistry, pages: Mapping[str, Callable[[], Answer]]
+        self,
+        address: tuple[str, int],
+        registry: CollectorRegistry,
+        pages: Mapping[str, Callable[[], Answer]],
+        token: str = "",
     ) -> None:
-        """UsageError when the address cannot be listened on. `pages` are the JSON documents by path."""
-        handler = _handler(registry, pages)
+        """UsageError when the address cannot be listened on. `pages` are the JSON documents by path; `token` opens those not `OPEN`."""
+        handler = _handler(registry, pages, Door(address[0], token))
         try:
             self._server = Bounded(address, handler)
         except (OSError, OverflowError) as error:
@@ -45,17 +51,32 @@ class Server:
         self._server.server_close()
 
 
-def _handler(registry: CollectorRegistry, pages: Mapping[str, Callable[[], Answer]]) -> type[BaseHTTPRequestHandler]:
+def _handler(
+    registry: CollectorRegistry, pages: Mapping[str, Callable[[], Answer]], door: Door
+) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = 10  # seconds: a client that says nothing does not hold a thread
         server_version = "gpudiag"
         sys_version = ""
 
         def do_GET(self) -> None:
-            path = urlsplit(self.path).path
+            try:
+                path = urlsplit(self.path).path
+                door.admit(self.headers, secret=path not in OPEN)
+            except ValueError:
+                self._send(400, b"this is no address of a page\n", "text/plain")
+                return
+            except Refused as no:
+                self._send(no.status, f"{no.why}\n".encode(), "text/plain")
+                return
             if path == "/metrics":
-                encode, kind = choose_encoder(self.headers.get("Accept", ""))
-                self._send(200, encode(registry), kind)
+                try:
+                    encode, kind = choose_encoder(self.headers.get("Accept", ""))
+                    body = encode(registry)
+                except (ValueError, IndexError, TypeError):  # the version is no number
+                    self._send(400, b"this Accept cannot be read\n", "text/plain")
+                    return
+                self._send(200, body, kind)
             elif path in pages:
                 status, document = pages[path]()
                 self._send(status, (json.dumps(document, indent=1) + "\n").encode(), "application/json")
@@ -70,6 +91,8 @@ def _handler(registry: CollectorRegistry, pages: Mapping[str, Callable[[], Answe
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
+            if status == 401:
+                self.send_header("WWW-Authenticate", "Bearer")
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(body)

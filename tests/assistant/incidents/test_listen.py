@@ -18,11 +18,12 @@ from typing import Any
 
 import pytest
 
+from assistant.door import loopback
 from assistant.incidents.alert_check import Checker
 from assistant.incidents.alert_desk import Desk, Outcome
 from assistant.incidents.book import Book
 from assistant.incidents.events import Hand, closed
-from assistant.incidents.listen import PATH, WAITING, Intake, Listener, Manner, loopback
+from assistant.incidents.listen import PATH, WAITING, Intake, Listener, Manner
 from knowledge.errors import UsageError
 from knowledge.language import Text
 from tests.assistant.incidents.alert_lab import KNOWS, LOST, alert, message
