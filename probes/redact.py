@@ -51,11 +51,58 @@ _WORKLOAD = re.compile(
 )
 # Serial Number                         : 1650522003820     <serial>165...</serial>     "nvmlDeviceGetSerial": "165..."
 _SERIAL = re.compile(r'(?i)(serial(?: number|_number|number)?(?:\s*:\s*|>|"\s*:\s*"|\()\s*)([A-Z0-9]{6,40})\b')
-# --password=hunter2    token: abc    "api_key": "abc"    https://user:password@host/
-_SECRET = re.compile(
-    r"""(?i)((?:pass(?:word|wd|phrase)|secret|(?:access[_-]|auth[_-])?token|(?:api|secret|access)[_-]?key)["']?\s?[=:]\s?["']?)(?!\*)[^\s"'&,;]+"""
+# gpu-12:4242:4242 [0] NCCL INFO    Linux gpu-12 5.15.0-1    NodeName=gpu-12    http://prom-01:9090/    ops@gpu-12:    from gpu-12 port 22
+_HOST_LINE = re.compile(
+    r"(?m)(?<![\w.-])([A-Za-z][\w.-]{0,253}):\d{1,8}:\d{1,8} \[\d{1,4}\] NCCL |^Linux ([A-Za-z][\w.-]{0,253}) \d+\.\d+"
+    r"|\b(?:NodeName|NodeHostName|NodeAddr|BatchHost|nodeName|NodeList|SLURM_(?:JOB_)?NODELIST|SLURMD_NODENAME)[=:]\s?\"?([A-Za-z][\w.-]{0,253})"
+    r"|\b[a-z][a-z0-9+]{1,9}://(?:[\w.-]{1,64}@)?([A-Za-z][\w.-]{0,253})(?=[:/\s\"'?]|$)"
+    r"|\b[a-z_][\w-]{0,31}@([A-Za-z][\w.-]{0,253}):|\b(?:from|to) ([A-Za-z][\w.-]{0,253})(?: \(\d|:\d| port \d)"
 )
-_CREDENTIALS = re.compile(r"(?<=://)[^\s/@:]{1,128}:[^\s/@]{1,256}(?=@)")
+# A name below a domain: db-prod.corp.example. Endings that are those of files, modules and units as well are not here.
+_DOMAINS = (
+    "com net org edu gov mil int internal local localdomain corp lan intra intranet example test arpa eu cloud site"
+)
+_COUNTRIES = "de fr uk nl ch se fi dk pl cz jp cn kr sg au ca br ru tw hk il eu"
+_QUALIFIED = re.compile(
+    rf"(?<![\w./@-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{{0,62}})\.){{1,6}}(?:{'|'.join(_DOMAINS.split())})(?![\w-]|\.\w|\()"
+    rf"|(?<![\w./@-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{{0,62}})\.){{2,6}}(?:{'|'.join(_COUNTRIES.split())})(?![\w-]|\.\w|\()"
+)
+# Names of the public net that stand in everybody's logs.
+_PUBLIC = re.compile(
+    r"(?:.*\.)?(?:nvidia|github|githubusercontent|pytorch|huggingface|kernel|python|pypi|ubuntu|debian|redhat|centos|docker|gnu|freedesktop"
+    r"|sourceforge|kubernetes|systemd|intel|amd|openssh|anaconda|mellanox|prometheus|grafana)\.(?:com|org|net)|example\.(?:com|org|net)"
+)
+# /data/users/alice/run    /scratch/bsmith    where people have folders of their own beside /home
+_HOMELIKE = re.compile(
+    r"(/(?:home|homes|Users|users|user|usr/people|people|scratch|staff|students|members|nethome|u)/)(?!(?:shared?|public|common|tmp|local|projects?"
+    r"|data|models?|datasets?|software|apps?|slurm|nvidia)(?=[/\s\"':,]|$))([A-Za-z_][\w.-]{0,63})(?=[/\s\"':,)\]]|$)"
+)
+# --password=hunter2    --hf-token abc    token: abc    "api_key": "abc"    https://user:password@host/    Authorization: Bearer abc
+_SECRET = re.compile(
+    r"""(?i)((?:pass(?:word|wd|phrase)?|secret|credential|(?:access[_-]|auth[_-])?token|(?:api|secret|access|account|private|signing)[_-]?key|client-key-data|_auth)(?:\\?["'])?\s?[=:]\s?(?:\\?["'])?)(?!\*)(?:[^\s"'&,;\\]|\\[^\s"'&,;])+"""
+)
+_SECRET_OPTION = re.compile(
+    r"""(?i)(--?[\w-]{0,40}(?:pass(?:word|wd|phrase)?|secret|token|api-?key|access-?key|credentials?)(?:\\?["'])?,?\s{1,4}(?:\\?["'])?)(?![-*])(?:[^\s"'&,;\\]|\\[^\s"'&,;])+"""
+)
+_HEADER = re.compile(
+    r"(?i)((?:\b(?:Bearer|Basic|Token|Negotiate|Digest)|\b(?:Set-)?Cookie:|\bX-[\w-]{0,30}(?:Key|Token|Signature):)\s{1,4})(?!\*)[\w.~+/=:%-]{8,}(?:;[^\r\n\"']{0,500})?"
+)
+_QUERY = re.compile(
+    r"(?i)([?&;](?:sig|signature|sign|key|code|x-amz-signature|x-amz-security-token|x-goog-signature)=)(?!\*)[^\s\"'&]+"
+)
+_CREDENTIALS = re.compile(r"(?<=://)[^\s/@:]{0,128}:[^\s/@]{1,256}(?=@)")
+# Tokens that are known by how they begin, wherever they stand; the bodies of keys; the paths of webhooks.
+_TOKEN = re.compile(
+    r"(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{16,}|gh[opusr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|gl(?:pat|ptt|rt|dt)-[\w-]{16,}|(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}"
+    r"|xox[a-z]-[\w-]{8,}|xapp-[\w-]{8,}|sk-[\w-]{16,}|(?:sk|pk|rk)_(?:live|test)_\w{8,}|nvapi-[\w-]{16,}|AIza[\w-]{20,}|ya29\.[\w.-]{16,}|npm_[A-Za-z0-9]{16,}"
+    r"|pypi-[\w-]{16,}|dckr_pat_[\w-]{16,}|AGE-SECRET-KEY-1[A-Z0-9]{16,}|SG\.[\w-]{16,}\.[\w-]{16,}|hvs\.[\w-]{16,}|glsa_\w{16,}|dop_v1_[a-f0-9]{16,}|wandb_v1_\w{16,}"
+    r"|eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?)"
+)
+_KEY_BLOCK = re.compile(r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----)[A-Za-z0-9+/=\s\\:,.-]{1,16384}?(-----END|\Z)")
+_WEBHOOK = re.compile(
+    r"(?i)(\bhttps?://(?:hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/|(?:canary\.|ptb\.)?discord(?:app)?\.com/api/webhooks/|[\w.-]{1,100}\.webhook\.office\.com/webhookb2/"
+    r"|[\w.-]{1,100}/hooks/|events\.pagerduty\.com/integration/|api\.telegram\.org/bot))[^\s\"'<>]+"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +159,21 @@ class Redactor:
         """`key` is secret and of any length; the same key gives the same pseudonyms."""
         self._key = key
         self._names: dict[str, str] = {}  # what was learned -> its pseudonym
+        self._short: dict[
+            str, str
+        ] = {}  # those that are replaced only where a host is named: they may be parts of words
         self._seen: set[tuple[str, str]] = set()
         self._pattern: re.Pattern[str] | None = None
 
     @property
-    def count(self) -> int:
-        """Different names replaced so far."""
-        return len(self._seen)
+    def replaced(self) -> frozenset[str]:
+        """The names that were replaced so far."""
+        return frozenset(name for _, name in self._seen)
 
     def learn(self, texts: Iterable[str], host: str = "") -> None:
         """Take up the names that stand in `texts` where names stand; they are then replaced wherever they stand."""
+        if host and is_word(host) and host.lower() not in _WORDS:
+            self._short[host] = f"node-{self._digest('node', host).hex()[:6]}"
         found = names_in(texts, host)
         for name, kind in found:
             if name not in self._names:
@@ -132,6 +184,11 @@ class Redactor:
         """`text` with pseudonyms."""
         text = without_secrets(text)
         text = _SERIAL.sub(lambda m: m[1] + self._serial(m[2]), text)
+        text = _HOMELIKE.sub(self._home, text)
+        text = _QUALIFIED.sub(self._qualified, text)
+        if self._short:
+            for pattern in (_SYSLOG, _HOST_FIELD, _HOST_ENV, _HOST_LINE):
+                text = pattern.sub(self._where, text)
         for shape in _SHAPES:
             text = shape.pattern.sub(lambda m, s=shape: self._alias(s, m[0]), text)  # type: ignore[misc]  # bound now
         if self._names:
@@ -140,6 +197,32 @@ class Redactor:
                 self._pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, longest))})(?![\w-])")
             text = self._pattern.sub(self._name, text)
         return text
+
+    def host(self, name: str) -> str:
+        """The pseudonym of a name that is known to be a host's."""
+        return self._short.get(name) or self.text(name)
+
+    def _where(self, match: re.Match[str]) -> str:
+        """A place where a host is named: its whole text, with a short name replaced."""
+        index = next((i for i, group in enumerate(match.groups(), 1) if group), 0)
+        alias = self._short.get(match[index] or "") if index else None
+        if alias is None:
+            return match[0]
+        self._seen.add(("name", match[index]))
+        begin, end = match.start(index) - match.start(), match.end(index) - match.start()
+        return match[0][:begin] + alias + match[0][end:]
+
+    def _home(self, match: re.Match[str]) -> str:
+        if match[2].lower() in _WORDS or match[2] in self._names:  # the latter get their pseudonym below
+            return match[0]
+        self._seen.add(("name", match[2]))
+        return f"{match[1]}user-{self._digest('user', match[2]).hex()[:6]}"
+
+    def _qualified(self, match: re.Match[str]) -> str:
+        if match[0] in self._names or _PUBLIC.fullmatch(match[0].lower()):
+            return match[0]
+        self._seen.add(("name", match[0]))
+        return f"node-{self._digest('node', match[0].lower()).hex()[:6]}"
 
     def _name(self, match: re.Match[str]) -> str:
         self._seen.add(("name", match[0]))
@@ -168,13 +251,13 @@ def names_in(texts: Iterable[str], host: str = "") -> list[tuple[str, str]]:
     """The names that stand in `texts` where names stand, each with its kind: node, user, work. Words of the field are none."""
     found = list(_hosts(host))
     for text in texts:
-        for pattern, kind in ((_SYSLOG, "node"), (_HOST_FIELD, "node"), (_HOST_ENV, "node"), (_FILE_SERVER, "node"),
+        for pattern, kind in ((_SYSLOG, "node"), (_HOST_LINE, "node"), (_HOST_FIELD, "node"), (_HOST_ENV, "node"), (_FILE_SERVER, "node"),
                               (_USER_FIELD, "user"), (_USER_PATH, "user"), (_USER_OPTION, "user"), (_USER_BY_ID, "user"),
                               (_WORKLOAD, "work")):  # fmt: skip
             for match in pattern.finditer(text):
                 name = next((g for g in match.groups() if g), "")
                 found += _hosts(name) if kind == "node" else [(name, kind)]
-    return [(name, kind) for name, kind in dict.fromkeys(found) if not _is_word(name)]
+    return [(name, kind) for name, kind in dict.fromkeys(found) if not is_word(name)]
 
 
 def shapes() -> tuple[tuple[str, re.Pattern[str]], ...]:
@@ -183,18 +266,25 @@ def shapes() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 def without_secrets(text: str) -> str:
-    """`text` with passwords and tokens masked: they stand behind a telling name, or in an address."""
-    return _CREDENTIALS.sub("***", _SECRET.sub(r"\1***", text))
+    """`text` with passwords and tokens masked: by how they begin, by the name before them, or in an address."""
+    text = _KEY_BLOCK.sub(r"\1***\2", text)
+    for pattern in (_WEBHOOK, _HEADER, _SECRET, _SECRET_OPTION, _QUERY):
+        text = pattern.sub(r"\1***", text)
+    return _TOKEN.sub("***", _CREDENTIALS.sub("***", text))
 
 
-def _is_word(name: str) -> bool:
+def is_word(name: str) -> bool:
+    """Whether a name is none of a site's: a word of the field, a number, or too short to be told from a part of a word."""
     return bool(
         name.lower() in _WORDS or len(name) < _SHORTEST or name.isdigit() or _SHAPES[-1].pattern.fullmatch(name)
     )
 
 
 def _hosts(name: str) -> Iterator[tuple[str, str]]:
-    """A host name, and its first part when it is qualified."""
+    """A host name, and its first part when it is qualified. Names of the public net are nobody's."""
+    name = name.rstrip(".")
+    if name and _PUBLIC.fullmatch(name.lower()):
+        return
     if name:
         yield name, "node"
     if "." in name and not name.replace(".", "").isdigit():
@@ -203,8 +293,8 @@ def _hosts(name: str) -> Iterator[tuple[str, str]]:
 
 def redacted(
     host: str, replies: Sequence[Reply], key: bytes = b"", others: Sequence[bytes] = ()
-) -> tuple[str, list[Reply], list[bytes], int]:
-    """Host name, replies and `others` with pseudonyms, and how many different names were replaced.
+) -> tuple[str, list[Reply], list[bytes], frozenset[str]]:
+    """Host name, replies and `others` with pseudonyms, and the names that were replaced.
 
     Calls are renamed like outputs: a replay asks for what it reads. Without a `key` a random one is used and
     forgotten.
@@ -227,7 +317,7 @@ def redacted(
         )
         for reply, text in zip(replies, texts, strict=True)
     ]
-    return redactor.text(host), out, [hide(text) for text in more], redactor.count
+    return redactor.host(host), out, [hide(text) for text in more], redactor.replaced
 
 
 def _decoded(data: bytes) -> str:

@@ -7,7 +7,7 @@ import json
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from assistant.commands.check import add_probing, probing, wish
 from assistant.inventory.target import add_target
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from assistant.machine import Look
 
 NAME = "collect"
+SEEDS, PLANTED = "redaction.txt", 120  # what was planted, as it came out; three of each kind
 _KEY_BYTES = 16  # 128 bits: nobody tries all keys
 HELP = "record this machine, or another one, in a bundle, for `gpudiag check --bundle`"
 
@@ -90,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         frames = _frames(args, bar) if args.seconds else []
         look = _look(args, bar, other)
         bar("writing the bundle")
-        hidden = save(look, args.output, key, frames)
+        checked = save(look, args.output, key, frames)
     finally:
         bar.done()
     if args.seconds:
@@ -98,10 +99,30 @@ def run(args: argparse.Namespace) -> int:
     for note in look.notes:
         say(f"gpudiag: {note}", args.quiet)
     told = sum(1 for r in look.results if r.status.answered)
-    more = f", {hidden} names replaced by pseudonyms" if key is not None else ""
+    more = f", {checked.names} names replaced by pseudonyms" if checked is not None else ""
     say(f"gpudiag: {args.output}: {len(look.replies)} outputs of {told} probes that answered{more}", args.quiet)
+    if checked is not None:
+        _say_checked(checked, args)
     say(f"gpudiag: diagnose it anywhere with: gpudiag check --bundle {shlex.quote(args.output)}", args.quiet)
     return 3 if look.broken else 0  # what came before the connection broke is there, the rest is not
+
+
+def _say_checked(checked: Checked, args: argparse.Namespace) -> None:
+    """The count of the counter-test; what is left is never kept quiet."""
+    from knowledge.language import Text
+    from knowledge.text import excerpt
+
+    lang = args.settings.output.lang
+    found = Text(
+        f"looked for in the finished file: {checked.planted} planted secrets of {checked.kinds} kinds and {checked.names} names of this "
+        f"machine; {len(checked.left)} left",
+        f"已在成品文件中查找 {checked.kinds} 类共 {checked.planted} 个预置秘密和本机的 {checked.names} 个名称；残留 {len(checked.left)} 个",
+    )  # fmt: skip
+    say(f"gpudiag: {found.in_(lang)}", args.quiet and not checked.left)
+    if checked.left:
+        shown = ", ".join(excerpt(name, 60) for name in checked.left[:10])
+        kept = Text(f"do not share it before you have looked at: {shown}", f"分享之前请先检查：{shown}")
+        say(f"gpudiag: {kept.in_(lang)}")
 
 
 def _look(args: argparse.Namespace, bar: Progress, other: Node | None) -> Look:
@@ -179,29 +200,57 @@ def _key(args: argparse.Namespace) -> bytes | None:
     return key
 
 
-def save(look: Look, path: str, key: bytes | None = None, frames: Sequence[Frame] = ()) -> int:
-    """Write what was read of a machine, and `frames` beside it, with pseudonyms when there is a `key`; how many names were
-    replaced."""
+class Checked(NamedTuple):
+    """A counter-test of a redacted bundle."""
+
+    names: int  # that were replaced, and looked for in the finished file
+    planted: int  # secrets that were put in ahead of the redaction
+    kinds: int
+    left: tuple[str, ...]  # of both, what stands in it all the same
+
+
+def save(look: Look, path: str, key: bytes | None = None, frames: Sequence[Frame] = ()) -> Checked | None:
+    """Write what was read of a machine, and `frames` beside it, with pseudonyms when there is a `key`: then it is read again."""
     from assistant import __version__
     from assistant.machine import HISTORY
     from probes.bundle import write as write_bundle
     from probes.redact import redacted
 
-    host, replies, hidden = look.host, list(look.replies), 0
+    host, replies = look.host, list(look.replies)
     observations, earlier, live = look.observations, _lines(look.earlier), _recorded(frames, key is None)
     if key is not None:
         from assistant import machine
         from probes.host import ReplayHost
 
-        host, replies, (earlier, live), hidden = redacted(host, replies, key, (earlier, live))
+        host, replies, (earlier, live, seeds), names = redacted(host, replies, key, (earlier, live, _seeds()))
         observations = machine.recorded(ReplayHost(host, replies, look.as_of), look.recording).observations
+        sown = _seeds().decode().lower()
+        names = frozenset(name for name in names if name.lower() not in sown) | {look.host}
     extra = {"observations.jsonl": _lines(observations)} | ({HISTORY: earlier} if earlier else {})
     if live:
         from assistant.live.recording import NAME as LIVE
 
         extra[LIVE] = live
+    if key is not None:
+        extra[SEEDS] = seeds
     write_bundle(path, host, replies, look.as_of, __version__, look.recording, extra)
-    return hidden
+    return _checked(path, names) if key is not None else None
+
+
+def _seeds() -> bytes:
+    """Lines with secrets that nobody has. They go into the bundle as they come out of the redaction."""
+    from probes.planted import planted
+
+    return "\n".join(p.line for p in planted(PLANTED, 0)).encode()
+
+
+def _checked(path: str, names: Iterable[str]) -> Checked:
+    """What the finished bundle, read anew, still holds of the planted secrets and of the names that were replaced."""
+    from probes.planted import KINDS, planted
+    from probes.redact_check import left
+
+    secrets, wanted = [p.secret for p in planted(PLANTED, 0)], sorted(names)
+    return Checked(len(wanted), len(secrets), len(KINDS), tuple(left(path, [*secrets, *wanted])))
 
 
 def _recorded(frames: Sequence[Frame], commands: bool) -> bytes:

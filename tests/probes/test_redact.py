@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probes.bundle import write
 from probes.host import CallKind, ReplayHost, Reply
 from probes.live import kernel_log
+from probes.planted import planted
 from probes.redact import Redactor, redacted
+from probes.redact_check import left
 from probes.runner import run
 
 KEY = b"0123456789abcdef"
@@ -62,8 +68,8 @@ def test_a_redacted_recording_tells_the_same_faults() -> None:
         data=LOG.encode(),
         exit_code=0,
     )
-    host, replies, _, count = redacted("ash-gpu-17.corp.example.com", [reply], KEY)
-    assert count >= 6
+    host, replies, _, names = redacted("ash-gpu-17.corp.example.com", [reply], KEY)
+    assert len(names) >= 6
     assert host.startswith("node-")
     assert replies[0].data.count(b"\n") == LOG.count("\n")
     spec = kernel_log.PROBE
@@ -143,3 +149,43 @@ def test_the_map_of_users_and_short_options_of_a_snapshot() -> None:
     assert b"x1y2" not in out.data
     assert out.data.count(b"postgres") == 2, "a service's user names its programs"
     assert b'"-p..."' in out.data
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_of_500_planted_secrets_none_is_left(seed: int) -> None:
+    """Each in a line of a log, of a JSON document, and behind a prompt; the words around them stay."""
+    secrets = planted(500, seed)
+    assert len({p.kind for p in secrets}) >= 30
+    log = "\n".join(f"Jan  3 12:00:01 {'ab'} app[1]: {p.line}" for p in secrets)
+    document = json.dumps({"host": "ab", "lines": [p.line for p in secrets]})
+    replies = [
+        Reply(CallKind.COMMAND, ("dmesg",), data=text.encode())
+        for text in (log, document, "\n".join(p.line for p in secrets))
+    ]
+    host, out, _, _ = redacted("ab", replies, KEY)
+    left = [(p.kind, p.line) for p in secrets if any(p.secret.encode() in r.data for r in out)]
+    assert left == []
+    assert host != "ab"
+    assert not re.search(
+        rb"(?<![\w-])ab(?![\w-])", out[0].data + out[1].data
+    )  # a name of two letters, where hosts are named
+    for kept in (b"cannot connect to", b"--lr 0.1", b"NCCL INFO Bootstrap", b"ckpt.pt", b"12:00:01"):
+        assert kept in out[0].data
+
+
+def test_what_only_looks_like_a_secret_stays() -> None:
+    kept = (
+        "import torch.nn.functional as F", "libcuda.so.1 of 535.183.01", "docs at https://docs.nvidia.com/deploy/xid-errors/", "net.core.rmem_max = 1",
+        "token 12 of 4096", "/data/models/llama and /scratch/shared/x", "sk_buff leak in ip_rcv", "user 1000 pid 12",
+        "nvidia-fabricmanager.service: Failed", "0000:3b:00.0: link down, speed 8.0 GT/s", "train.py --batch-size 32",
+    )  # fmt: skip
+    for line in kept:
+        assert text_of(line, "gpu-12") == line
+
+
+def test_a_bundle_that_kept_a_name_is_found_out(tmp_path: Path) -> None:
+    """The counter-test of `collect --redact`, on bundles of each form: as a word of its own, in a file or in a file's name."""
+    reply = Reply(CallKind.COMMAND, ("uname",), data=b"Linux ash-gpu-17 5.15.0\nchannel ann_x alice.w:", exit_code=0)
+    for name in ("b.tar.gz", "b.zip", "folder"):
+        write(tmp_path / name, "n1", [reply], 1, "0")
+        assert left(tmp_path / name, ["ash-gpu-17", "ann", "alice.w", "n1", "bob", "node"]) == ["ash-gpu-17", "alice.w"]
