@@ -194,6 +194,8 @@ def _listen(watcher: Watcher) -> None:
     import socket
     from threading import Thread
 
+    from assistant.ending import within
+
     ear, mouth = socket.socketpair()
     mouth.setblocking(False)
 
@@ -203,6 +205,7 @@ def _listen(watcher: Watcher) -> None:
                 if number[0] == signal.SIGHUP:
                     watcher.wake()
                 elif number[0] in (signal.SIGTERM, signal.SIGINT):
+                    within()
                     watcher.stop()
 
     Thread(target=hear, name="signals", daemon=True).start()

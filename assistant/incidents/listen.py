@@ -31,7 +31,7 @@ LARGEST = 8 << 20  # bytes of a message: a thousand alerts with long annotations
 READ = 10.0  # seconds without a byte
 TURN = 10.0  # seconds that a message waits for those before it
 WAITING = 16  # messages at a time: one is written, the others wait; more are told to come again
-LEAVE = 5.0  # seconds for the message that is being written when the end comes
+LEAVE = 2.0  # seconds for the message that is being written when the end comes
 QUIET = 1.0  # seconds between two lines about messages that were refused
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assistant.door import token_of
+from assistant.ending import within
 from assistant.incidents.alert_desk import Desk, Nodes, knowing
 from assistant.incidents.book import OFF, Book
 from assistant.incidents.listen import Intake, Listener, Manner
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from assistant.incidents.alert_desk import Outcome
 
 UNIT = Path(__file__).parent.parent / "deploy" / "gpudiag-incidents.service"
-LEAVE = 5.0  # seconds for a check that is under way
+LEAVE = 2.0  # seconds for a check that is under way
 
 
 def listen(args: argparse.Namespace) -> int:
@@ -50,6 +51,7 @@ def listen(args: argparse.Namespace) -> int:
     told(Text(f"listens for Alertmanager on {listener.url}", f"在 {listener.url} 接收 Alertmanager 的告警"))
     try:
         ear.recv(1)  # it stays open: a second signal is heard by nobody, and disturbs nobody
+        within()
     finally:
         listener.close()
         if checker is not None:

@@ -18,6 +18,7 @@ from aiohttp import ClientSession
 from slack_sdk.web.async_client import AsyncWebClient
 
 from assistant.door import Refused
+from assistant.ending import within
 from assistant.journal import Journal
 from assistant.rights import source
 from assistant.rights.approvals import Approvals
@@ -108,16 +109,15 @@ async def _forgetting(bot: Bot) -> None:
 
 @asynccontextmanager
 async def _socket(listening: AsyncApp, token: str, api: str) -> AsyncIterator[str]:
-    from slack_bolt.adapter.socket_mode.aiohttp import AsyncSocketModeHandler
+    from assistant.slack.line import line
 
-    web = AsyncWebClient(token=token, base_url=api, timeout=SILENCE)
-    handler = AsyncSocketModeHandler(listening, token, web_client=web, logger=logging.getLogger("gpudiag.slack.socket"))
-    await handler.connect_async()  # type: ignore[no-untyped-call]  # Bolt's
+    made = line(listening, token, AsyncWebClient(token=token, base_url=api, timeout=SILENCE))
     try:
+        await made.connect()
         yield "Socket Mode"
     finally:
         with suppress(Exception):
-            await handler.close_async()  # type: ignore[no-untyped-call]  # Bolt's
+            await made.close()  # type: ignore[no-untyped-call]  # slack_sdk's
 
 
 @asynccontextmanager
@@ -168,20 +168,46 @@ def admit(verifier: SignatureVerifier, headers: Mapping[str, str], body: bytes, 
         raise Refused(400, "none of Slack's requests")
 
 
-async def serve(
-    settings: Settings, ruleset: RuleSet, tokens: Tokens, http: tuple[str, int] | None, tell: Callable[[str], None]
+async def _served(
+    settings: Settings, ruleset: RuleSet, tokens: Tokens, http: tuple[str, int] | None, tell: Callable[[str], None],
+    ended: asyncio.Event,
 ) -> None:  # fmt: skip
-    """Until SIGTERM or SIGINT."""
-    end = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, end.set)
+    """The bot: what it waits for before it listens is cut short by who cancels this."""
     async with running(settings, ruleset, tokens, http=http) as ready:
         tell(ready.where)
         systemd = Notify(os.environ)
         systemd("READY=1")
-        while not end.is_set():
+        while not ended.is_set():
             systemd.alive()
             with suppress(TimeoutError):
-                await asyncio.wait_for(end.wait(), systemd.every)
+                await asyncio.wait_for(ended.wait(), systemd.every)
         systemd("STOPPING=1")
+
+
+async def serve(
+    settings: Settings, ruleset: RuleSet, tokens: Tokens, http: tuple[str, int] | None, tell: Callable[[str], None]
+) -> None:  # fmt: skip
+    """Until SIGTERM or SIGINT, and at most a few seconds longer, also where it waits for Slack."""
+    ended = asyncio.Event()
+    listening: list[str] = []
+
+    def told(where: str) -> None:
+        listening.append(where)
+        tell(where)
+
+    loop = asyncio.get_running_loop()
+
+    def end() -> None:
+        within()
+        ended.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end)
+    serving = asyncio.create_task(_served(settings, ruleset, tokens, http, told, ended))
+    waiting = asyncio.create_task(ended.wait())
+    await asyncio.wait((serving, waiting), return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if not serving.done() and not listening:
+        serving.cancel()
+    with suppress(asyncio.CancelledError):
+        await serving

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rules.loader import RuleSet
 
 JUMP = 30.0  # seconds by which the clock may be set before it counts as a jump
-LEAVE = 3.0  # seconds that receivers and the history have at the end
+LEAVE = 1.2  # seconds that receivers, samples and the history each have at the end
 KEEP = 600.0  # seconds between two rounds that go into the history, while nothing changes
 AGAIN = 3600.0  # seconds until the same complaint is said again
 COMPLAINTS = 100  # that are remembered
