@@ -31,15 +31,23 @@ class Acted(NamedTuple):
     unrecorded: Text | None = None  # why its result does not stand in the journal
 
 
-def act(order: Order, hand: Hand, journal: Journal, subject: str, stop: Callable[[], bool] = lambda: False) -> Acted:
-    """Run `order`, with its intent in the journal before and its result after.
+def act(
+    order: Order, hand: Hand, journal: Journal, subject: str, stop: Callable[[], bool] = lambda: False,
+    begun: Callable[[int], None] = lambda _intent: None,
+) -> Acted:  # fmt: skip
+    """Run `order`, with its intent in the journal before and its result after. `begun` is called in between, right before the run.
 
-    StoreError when the intent cannot be written: then nothing was run. RefusedError for what destroys something.
+    StoreError when the intent cannot be written, or as `begun` raises it: then nothing was run. RefusedError for what destroys something.
     Whoever calls has the consent already; `hand` is whose it is.
     """
     if manner(order.risk) is Manner.SHOWN:
         raise RefusedError(f"{order.what} destroys something and is never run by gpudiag", hint="run it by hand")
     (intent,) = journal.append(subject, hand, Entry("intent", _intent(order)))
+    try:
+        begun(intent.seq)
+    except BaseException as error:
+        _noted(journal, subject, hand, intent.seq, order, _broken(error, End.NOT_STARTED))
+        raise
     try:
         result = run(order.argv, order.timeout / 1e9, stop)
     except BaseException as error:  # Ctrl-C too: the journal tells how it ended, then it is raised again
@@ -53,8 +61,8 @@ def excerpt(result: Result, length: int = EXCERPT) -> str:
     return clean(result.output.strip()[-length:]) or clean(result.detail)
 
 
-def _broken(error: BaseException) -> Result:
-    return Result(End.STOPPED, None, 0.0, "", "", 0, f"{type(error).__name__}: {error}")
+def _broken(error: BaseException, end: End = End.STOPPED) -> Result:
+    return Result(end, None, 0.0, "", "", 0, f"{type(error).__name__}: {error}")
 
 
 def _intent(order: Order) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from knowledge.errors import UsageError
+from knowledge.language import NO_TEXT, Text
 from knowledge.runbook import Risk, Runbook, Step, fill, placeholders
 
 TIMEOUT = 120 * 10**9  # ns that a command has, where its step says nothing
@@ -41,6 +42,7 @@ class Order:
     incident: int = 0
     rounds: int = 1
     verifies: bool = False  # it is the command that shows whether the step worked
+    before: Text = NO_TEXT  # that it may have run already, and nobody knows how that ended
 
     @property
     def what(self) -> str:

@@ -109,6 +109,7 @@ def link(book: Book, hand: Hand, args: argparse.Namespace) -> Incident:
 
 def report(book: Book, args: argparse.Namespace) -> int:
     """Write the post-mortem."""
+    from assistant.incidents.deeds import of_journal
     from assistant.incidents.report import report as made
     from assistant.incidents.similar import PAST, similar
 
@@ -117,7 +118,11 @@ def report(book: Book, args: argparse.Namespace) -> int:
     price = _price(args)
     incident = book.incident(args.number)
     likes = similar(incident, book.incidents(limit=PAST))
-    text = _with_draft(args, made(incident, likes, price), output._replace(format=shape))
+    text = _with_draft(
+        args,
+        made(incident, likes, price, of_journal(args.settings.history.url, incident)),
+        output._replace(format=shape),
+    )
     if not args.output:
         write(text)
         return 0

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any
 
+from assistant.incidents.deeds import deeds
 from assistant.incidents.events import Entry, Event, Kind, StepState, words_of
 from assistant.incidents.fold import Incident
 from knowledge.errors import GpudiagError
@@ -72,7 +73,7 @@ def runs(incident: Incident, runbook: str, step: str) -> tuple[Event, ...]:
         if (event.text("runbook"), event.text("step")) != (runbook, step):
             continue
         if event.kind == Kind.ACTION and not event.data.get("verifies"):
-            out.append(event)
+            out = [*deeds([*out, event])]
         elif event.kind == Kind.STEP and event.text("state") != StepState.DOING:
             out.clear()
     return tuple(out)

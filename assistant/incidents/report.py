@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from assistant.incidents.deeds import deeds
 from assistant.incidents.events import SEVERITIES, Event, Kind, Status, StepState
 from assistant.incidents.fold import Incident, Linked
 from assistant.incidents.impact import LATEST, Impact, Price, impact, whole
@@ -83,8 +84,10 @@ class Report:
     newer: int  # events of kinds that this version does not know
 
 
-def report(incident: Incident, likes: Sequence[Like] = (), price: Price | None = None) -> Report:
-    """The parts. Pure. `likes`: earlier incidents (`similar.similar`)."""
+def report(
+    incident: Incident, likes: Sequence[Like] = (), price: Price | None = None, more: Sequence[Event] = ()
+) -> Report:
+    """The parts. Pure. `likes`: earlier incidents (`similar.similar`); `more`: what only the journal has (`deeds.of_journal`)."""
     causes, loose = _causes(incident.findings)
     steps = [s for view in progress(incident) for s in view.steps]
 
@@ -93,11 +96,16 @@ def report(incident: Incident, likes: Sequence[Like] = (), price: Price | None =
 
     gaps, answered = _coverage(incident.events)
     return Report(
-        incident, causes, loose, impact(incident), price, tuple(e for e in incident.events if _acts(e)),
+        incident, causes, loose, impact(incident), price, _acted(incident, more),
         in_state(StepState.DONE), in_state(StepState.FAILED), in_state(StepState.SKIPPED),
         in_state(StepState.TODO, StepState.DOING), gaps, answered, tuple(likes),
         sum(e.kind not in list(Kind) for e in incident.events),
     )  # fmt: skip
+
+
+def _acted(incident: Incident, more: Sequence[Event]) -> tuple[Event, ...]:
+    own = [e for e in deeds(incident.events) if _acts(e)]
+    return tuple(sorted([*own, *more], key=lambda e: e.at)) if more else tuple(own)
 
 
 def _acts(e: Event) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from assistant.incidents import pages, words
+from assistant.incidents.deeds import NOT_KNOWN, open_ended
 from assistant.incidents.events import Event, Kind
 from assistant.incidents.fold import text_of
 from assistant.incidents.impact import whole
@@ -48,6 +49,8 @@ def what_of(e: Event) -> str:
 
 def outcome(e: Event, lang: str) -> str:
     """What came of it: state or result, exit code, words; empty when none was recorded."""
+    if open_ended(e):
+        return NOT_KNOWN.in_(lang)
     state, text = e.text("state"), e.text()
     said = [words.step_state(state, lang)] if state else []
     said += [excerpt(x) for name in ("outcome", "result") if (x := e.text(name))]

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from assistant.incidents import claims, pages, words
+from assistant.incidents.deeds import open_ended
 from assistant.incidents.events import Entry, Hand, Kind, StepState, runbook
 from assistant.incidents.progress import StepView, books_of, values_of
 from assistant.incidents.walk_parts import At, LeftError, Permit, Talk, Way, number_of, truth_of
 from assistant.incidents.walk_parts import subjects as subjects_of
-from assistant.incidents.walking import Commands
+from assistant.incidents.walking import Commands, may_have_run
 from assistant.runbooks.engine import Outcome, Stand, outcome, position
 from assistant.runbooks.judging import Judge, Judged, aligned, asked_of
 from assistant.runbooks.pages import why
@@ -42,7 +43,7 @@ class Walk:
         """`stop` says that the person leaves while a command runs: that ends it. `permit`: who else has a word about commands."""
         self._book, self._number, self._hand, self._sight = book, number, hand, sight
         self._talk, self._way, self._lang, self._sleep = talk, way, lang, sleep
-        self._commands = Commands(journal, hand, talk, way, stop, permit)
+        self._commands = Commands(journal, hand, talk, way, stop, permit, self._note)
         self._held: tuple[str, str, int] | None = None  # the step in hand, and the number of our word about it
         self._values: dict[str, str] = {}
         self._begin = dict([way.begin.split("/", 1)]) if way.begin else {}
@@ -83,6 +84,9 @@ class Walk:
         self._talk.say(Text(
             "Nothing was run: this is no terminal. --yes-safe runs the commands that only read.",
             "未运行任何命令：这不是终端。--yes-safe 运行只读命令。"))  # fmt: skip
+
+    def _note(self, entry: Entry) -> None:
+        self._book.add(self._number, self._hand, entry)
 
     def _shown(self, at: At, step: Step, incident: Incident) -> None:
         view = StepView(at.book.id, step.id, at.number, step, incident.steps.get((at.book.id, step.id)))
@@ -152,10 +156,15 @@ class Walk:
             self._write(at, step, StepState.SKIPPED, said, seen)
             return True
         self._shown(at, step, incident)
+        unsure = False
         for run in claims.runs(incident, at.book.id, step.id)[-1:]:
+            unsure = open_ended(run)
+            if unsure:
+                self._talk.say(may_have_run(run))
+                continue
             when, came = words.moment(run.at), run.text()
             self._talk.say(Text(f"Run already at {when} by {run.who}: {came}", f"{run.who} 已于 {when} 运行过：{came}"))
-        if not self._goes(step, gate):
+        if not self._goes(step, gate, ask=unsure):
             self._write(at, step, StepState.SKIPPED, "", seen)
             return True
         self._write(at, step, StepState.DOING, "", seen)
@@ -184,14 +193,14 @@ class Walk:
             raise LeftError
         return event.seq
 
-    def _goes(self, step: Step, gate: Judged | None) -> bool:
-        """Whether the person does the step; False leaves it out."""
+    def _goes(self, step: Step, gate: Judged | None, *, ask: bool) -> bool:
+        """Whether the person does the step; False leaves it out. `ask`: whatever runs by itself otherwise."""
         if gate is not None and gate.truth is Truth.UNKNOWN:
             told = {lang: why(gate, lang) for lang in ("en", "zh")}
             self._talk.say(
                 Text(f"Not known whether this step applies: {told['en']}", f"尚不清楚该步骤是否适用：{told['zh']}")
             )
-        elif self._way.yes_safe and step.risk == "safe" and not step.when:
+        elif self._way.yes_safe and not ask and step.risk == "safe" and not step.when:
             return True
         question = Text("Do this step? [y]es, [s]kip, [q]uit", "执行该步骤？[y] 是，[s] 跳过，[q] 离开")
         if self._commands.would_run(step, self._values):

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assistant.actions.acting import Acted, act, excerpt
 from assistant.actions.order import Manner, Order, by_name, checking, manner, missing, order
 from assistant.actions.running import End
+from assistant.incidents.claims import runs
+from assistant.incidents.deeds import BEGUN, open_ended
 from assistant.incidents.events import Entry, Kind
 from assistant.incidents.walk_parts import Permit
+from assistant.incidents.words import moment
 from knowledge.language import Text
 from knowledge.runbook import PLACEHOLDERS, ready
 from knowledge.text import clean
 
 if TYPE_CHECKING:
-    from assistant.incidents.events import Hand
+    from assistant.incidents.events import Event, Hand
     from assistant.incidents.fold import Incident
     from assistant.incidents.walk_parts import Talk, Way
     from assistant.journal import Journal
@@ -38,8 +42,10 @@ class Commands:
 
     def __init__(
         self, journal: Journal, hand: Hand, talk: Talk, way: Way, stop: Callable[[], bool] = lambda: False,
-        permit: Permit | None = None,
+        permit: Permit | None = None, note: Callable[[Entry], None] = lambda _entry: None,
     ) -> None:  # fmt: skip
+        """`note` writes an event of the incident: that a command begins, before it does."""
+        self._note = note
         self._journal, self._hand, self._talk, self._way, self._stop = journal, hand, talk, way, stop
         self._permit = permit or Permit()
         self._agreed: tuple[str, str] | None = None  # runbook and step whose loop was agreed to
@@ -55,6 +61,8 @@ class Commands:
             self._by_hand(reason, ready(step.command, values))
             return None
         wanted = order(book, step, values, self._way.node, incident.number, rounds)
+        if unsure := [e for e in runs(incident, book.id, step.id) if open_ended(e)]:
+            wanted = replace(wanted, before=may_have_run(unsure[-1]))
         if (reason := self._permit.ask(wanted)) is not None:
             self._by_hand(reason, ready(step.command, values))
             return None
@@ -65,8 +73,7 @@ class Commands:
         if (reason := self._permit.claim(wanted)) is not None:
             self._by_hand(reason, ready(step.command, values))
             return None
-        acted = act(wanted, self._hand, self._journal, incident.uid or str(incident.number), self._stop)
-        self._tell(acted)
+        acted = self._act(wanted, incident)
         return Ran(Entry(Kind.ACTION, self._data(wanted, acted)), acted.result.end is End.STOPPED)
 
     def would_run(self, step: Step, values: Mapping[str, str]) -> bool:
@@ -93,9 +100,18 @@ class Commands:
         if (reason := self._permit.claim(wanted)) is not None:
             self._talk.say(reason)
             return None
-        acted = act(wanted, self._hand, self._journal, incident.uid or str(incident.number), self._stop)
-        self._tell(acted)
+        acted = self._act(wanted, incident)
         return Entry(Kind.ACTION, self._data(wanted, acted))
+
+    def _act(self, wanted: Order, incident: Incident) -> Acted:
+        """Intent, event, command, result. StoreError when either of the first two cannot be written: nothing ran."""
+
+        def begun(intent: int) -> None:
+            self._note(Entry(Kind.ACTION, self._about(wanted, intent) | {"end": BEGUN}))
+
+        acted = act(wanted, self._hand, self._journal, incident.uid or str(incident.number), self._stop, begun)
+        self._tell(acted)
+        return acted
 
     def _near(self, command: str) -> bool:
         """Whether a command acts on the right machine when it is run here."""
@@ -174,8 +190,20 @@ class Commands:
         result = acted.result
         ended = f"exit code {result.exit_code}" if result.end is End.EXITED else str(result.end).replace("_", " ")
         tail = self._permit.output(excerpt(result, KEPT))
-        return {
-            "name": shlex.join(wanted.argv), "text": f"{ended}, {result.seconds:.1f} s" + (f": {tail}" if tail else ""),
-            "runbook": wanted.runbook, "step": wanted.step, "round": wanted.rounds, "node": wanted.node, "end": str(result.end),
-            "exit_code": result.exit_code, "journal": acted.intent, "verifies": wanted.verifies,
+        return self._about(wanted, acted.intent) | {
+            "text": f"{ended}, {result.seconds:.1f} s" + (f": {tail}" if tail else ""), "end": str(result.end),
+            "exit_code": result.exit_code,
         }  # fmt: skip
+
+    def _about(self, wanted: Order, intent: int) -> dict[str, Any]:
+        return {
+            "name": shlex.join(wanted.argv), "runbook": wanted.runbook, "step": wanted.step, "round": wanted.rounds,
+            "node": wanted.node, "journal": intent, "verifies": wanted.verifies,
+        }  # fmt: skip
+
+
+def may_have_run(event: Event) -> Text:
+    """What is to be said of a run that nobody knows the end of, before the same is run again."""
+    when = moment(event.at)
+    return Text(f"It may have run already: begun at {when} by {event.who}, and how it ended is not known.",
+                f"它可能已运行过：{event.who} 于 {when} 开始，结果未知。")  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from assistant.incidents.deeds import deeds
 from assistant.incidents.events import Event, Kind, Status, StepState
 from assistant.render.labels import aside, colon, label
 from assistant.render.times import iso, readable
@@ -154,7 +155,7 @@ class Told(NamedTuple):
 def story(incident: Incident, lang: str) -> list[Told]:
     """What happened, oldest first. Symptoms that came in with their root are one line: a lost GPU has many."""
     out: list[Told] = []
-    for event in incident.events:
+    for event in deeds(incident.events):
         last = out[-1].events if out else ()
         if last and _symptom(event) and _symptom(last[-1]) and (last[-1].at, last[-1].who) == (event.at, event.who):
             n = len(last) + 1

@@ -134,8 +134,8 @@ def as_seen(incident: Incident, asker: Asker) -> Incident:
 
 
 def _shown(event: Event) -> Event:
-    if event.kind == Kind.ACTION and event.text():
-        return replace(event, data={**event.data, "text": event.text().partition(": ")[0]})
+    if event.kind == Kind.ACTION:
+        return replace(event, data={**event.data, "text": event.text().partition(": ")[0], "excerpt": ""})
     if event.kind == Kind.FINDING and event.surface != "slack" and event.data.get("evidence"):
         return replace(event, data={**event.data, "evidence": []})
     return event
@@ -143,6 +143,7 @@ def _shown(event: Event) -> Event:
 
 def report(incident: Incident, others: Sequence[Incident], asker: Asker, settings: Settings) -> list[tuple[str, bytes]]:
     """The post-mortem as files: name and content, HTML first. UsageError for a price that is none."""
+    from assistant.incidents.deeds import of_journal
     from assistant.incidents.impact import set_price
     from assistant.incidents.report import report as made
     from assistant.incidents.report_html import render
@@ -151,7 +152,8 @@ def report(incident: Incident, others: Sequence[Incident], asker: Asker, setting
     from assistant.render.sheet import show
 
     lang = asker.lang
-    told = made(as_seen(incident, asker), similar(incident, others), set_price(settings.gpu_hour_price))
+    more = tuple(_shown(e) if not sees_all(asker) else e for e in of_journal(settings.history.url, incident))
+    told = made(as_seen(incident, asker), similar(incident, others), set_price(settings.gpu_hour_price), more)
     output = settings.output._replace(lang=lang, format="markdown", color="never")
     name = f"incident-{incident.number}"
     texts = ((f"{name}.html", render(told, lang)), (f"{name}.md", show(sheet(told, lang), output)))

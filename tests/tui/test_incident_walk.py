@@ -12,6 +12,7 @@ from textual.widgets import Input
 
 from assistant.incidents import events
 from assistant.incidents.book import Book
+from assistant.incidents.deeds import deeds
 from assistant.incidents.events import Hand, Kind, StepState
 from assistant.incidents.opening import by_hand
 from assistant.journal import Journal
@@ -133,7 +134,7 @@ async def test_walked_left_in_the_middle_and_gone_on_with(tmp_path: Path, histor
         assert [m.state for m in kept.steps.values()] == [StepState.DONE, StepState.DOING]
         assert kept.events[-1].data["left"] is True
         assert {e.surface for e in kept.events[2:]} == {"tui"}
-        assert [e.data["end"] for e in kept.events if e.kind == Kind.ACTION] == ["exited", "stopped"]
+        assert [e.data["end"] for e in deeds(kept.events) if e.kind == Kind.ACTION] == ["exited", "stopped"]
         # the third step alone: a name is typed, and another word is no consent
         await begun(pilot, "cut")
         await answer(pilot, "Do this step?", "y")

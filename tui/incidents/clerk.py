@@ -102,6 +102,7 @@ class Clerk:
 
     def _report(self, job: Job, desk: Desk, number: int, wanted: ReportOrder) -> None:
         from assistant.commands._incident import rendered
+        from assistant.incidents.deeds import of_journal
         from assistant.incidents.report import report
         from assistant.incidents.similar import PAST, similar
         from assistant.trace.flame import save
@@ -110,7 +111,10 @@ class Clerk:
         incident = book.incident(number)
         likes = similar(incident, book.incidents(limit=PAST))
         output = desk.settings.output._replace(format=wanted.shape, color="never", lang=desk.lang)
-        save(str(wanted.path), rendered(report(incident, likes, wanted.price), output))
+        save(
+            str(wanted.path),
+            rendered(report(incident, likes, wanted.price, of_journal(desk.settings.history.url, incident)), output),
+        )
         if not job.stopped:
             self._pane.post_message(ReportWritten(str(wanted.path)))
 

@@ -21,6 +21,7 @@ from assistant.incidents.events import Hand
 from assistant.journal import Journal
 from assistant.store.location import StoreError
 from knowledge.errors import UsageError
+from knowledge.language import Text
 from knowledge.runbook import Risk, all_runbooks, runbook
 
 HAND = Hand("alice", "cli")
@@ -149,3 +150,20 @@ def test_every_risk_has_its_manner() -> None:
     local = {s.command for b in all_runbooks() for s in b.steps if s.command and not by_name(s.command)}
     assert any(c.startswith("nvidia-smi --gpu-reset") for c in local)
     assert all(not c.startswith(("kubectl cordon", "scontrol update")) for c in local)
+
+
+def test_what_cannot_be_begun_is_not_run(tmp_path: Path) -> None:
+    """The event of the incident comes between intent and run; without it the journal says that nothing was started."""
+    marker, journal = tmp_path / "ran", Journal(f"sqlite:///{tmp_path}/h.db")
+    told: list[int] = []
+
+    def begun(intent: int) -> None:
+        told.append(intent)
+        raise StoreError(Text("no disk"))
+
+    with pytest.raises(StoreError):
+        act(command("/usr/bin/touch", str(marker)), HAND, journal, "one", begun=begun)
+    assert not marker.exists()
+    intent, result = journal.of("one")
+    assert told == [intent.seq] == [result.data["intent"]]
+    assert result.data["end"] == "not_started"

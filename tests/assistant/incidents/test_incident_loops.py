@@ -9,6 +9,7 @@ import pytest
 
 from assistant.incidents import events
 from assistant.incidents.book import Book
+from assistant.incidents.deeds import deeds
 from assistant.incidents.events import Hand, Kind
 from assistant.incidents.looking import Sight
 from assistant.incidents.opening import by_hand
@@ -131,7 +132,7 @@ def test_a_loop_ends_at_its_bound_and_leads_on(book: Book, tmp_path: Path) -> No
     assert person.said.count("waited") == 3
     assert book.incident(1).runbooks == ("looped", "contact-support")
     assert "It goes on in runbook contact-support." in person.said
-    rounds = [e.data["round"] for e in book.incident(1).events if e.kind == Kind.ACTION]
+    rounds = [e.data["round"] for e in deeds(book.incident(1).events) if e.kind == Kind.ACTION]
     assert rounds == [1, 2, 3]
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from assistant.incidents import claims, events
 from assistant.incidents.book import Book
+from assistant.incidents.deeds import deeds, journal_only
 from assistant.incidents.events import Hand, Kind, StepState
 from assistant.incidents.fold import Incident
 from assistant.incidents.opening import by_hand
-from assistant.journal import Journal
+from assistant.journal import Entry, Journal
 from assistant.render.sheet import Part
 from knowledge.language import Text
 from tests.assistant.session.terminal_lab import Terminal
@@ -131,7 +133,7 @@ def test_a_walk_with_a_pause_and_another_person(
         assert other.end() == 0
     incident = book.incident(1)
     assert set(states(incident).values()) == {"done", "skipped"}
-    ran = [e.data["step"] for e in incident.events if e.kind == Kind.ACTION]
+    ran = [e.data["step"] for e in deeds(incident.events) if e.kind == Kind.ACTION]
     assert ran == ["look", "slow", "change", "change"]
     assert {e.who for e in incident.events if e.kind == Kind.STEP} == {"alice", "bob"}
     kinds = [(r.kind, r.who) for r in Journal(env["GPUDIAG_HISTORY_URL"]).of(incident.uid)]
@@ -194,6 +196,69 @@ def test_rounds_count_over_a_pause_and_begin_anew_after_an_end(env: dict[str, st
     assert len(claims.runs(now, "walked", "look")) == 3
     now = book.add(1, ALICE, claims.step_entry("walked", "look", StepState.FAILED))
     assert claims.runs(now, "walked", "look") == ()
+
+
+KILLS = """\
+---
+id: walked
+title: {en: A walk, zh: 流程}
+applies: [thermal]
+summary: {en: Walk., zh: 执行。}
+steps:
+  - {id: once, title: TITLE, do: TITLE, command: "/bin/sh -c 'echo ran >> FILE; kill -9 $PPID'", risk: safe, consent: none, verify: TITLE}
+references: [https://example.org]
+---
+
+## English
+
+Quiet.
+
+## 中文
+
+静。
+"""
+
+
+@pytest.mark.process
+def test_killed_in_a_command_it_is_told_and_not_run_again_unasked(
+    gpudiag: Gpudiag, env: dict[str, str], tmp_path: Path
+) -> None:
+    """The command ends gpudiag itself. The report and the journal have it, and only a person can have it run once more."""
+    ran = tmp_path / "ran"
+    page = KILLS.replace("TITLE", TITLE).replace("FILE", str(ran))
+    (tmp_path / "site/walked.md").write_text(page, encoding="utf-8")
+    book = opened(env)
+    line = ("incident", "run", "1", "--yes-safe", "--by", "alice")
+    assert gpudiag(*line, env=env).code not in (0, 1, 2, 3)
+    for _ in range(2):
+        again = gpudiag(*line, env=env)
+        assert again.code == 3
+    again = gpudiag(*line[:-1], "bob", "--take-over", env=env)
+    assert "It may have run already: begun at" in again.out
+    assert ran.read_text() == "ran\n"
+    report = json.loads(gpudiag("incident", "report", "1", "--format", "json", env=env).out)["report"]
+    done = [a for a in report["actions"] if a["kind"] == "action"]
+    assert [(a["who"], a["result"]) for a in done] == [("alice", "begun; how it ended is not known")]
+    records = Journal(env["GPUDIAG_HISTORY_URL"]).of(book.incident(1).uid)
+    assert [r.kind for r in records] == ["intent"]
+
+
+def test_what_only_the_journal_has_stands_in_the_report(gpudiag: Gpudiag, env: dict[str, str]) -> None:
+    """Ended between the intent and the event: nothing ran, or nobody knows."""
+    book = opened(env)
+    uid, journal = book.incident(1).uid, Journal(env["GPUDIAG_HISTORY_URL"])
+    (intent,) = journal.append(
+        uid, BOB, Entry("intent", {"what": "step:walked/look", "argv": ["/bin/echo", "x"], "node": "n1"})
+    )
+    report = json.loads(gpudiag("incident", "report", "1", "--format", "json", env=env).out)["report"]
+    assert [(a["what"], a["result"]) for a in report["actions"]] == [
+        ("walked/look: /bin/echo x", "begun; how it ended is not known")
+    ]
+    journal.append(uid, BOB, Entry("result", {"intent": intent.seq, "end": "exited", "exit_code": 4}))
+    (event,) = journal_only(book.incident(1), journal.of(uid))
+    assert event.data["exit_code"] == 4
+    now = book.add(1, BOB, events.Entry(Kind.ACTION, {"journal": intent.seq, "end": "begun"}))
+    assert journal_only(now, journal.of(uid)) == ()
 
 
 def test_every_question_stands_in_both_languages() -> None:

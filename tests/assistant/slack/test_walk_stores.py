@@ -10,6 +10,7 @@ pytest.importorskip("slack_bolt")
 
 from assistant.config import History
 from assistant.incidents import claims
+from assistant.incidents.deeds import deeds
 from assistant.incidents.events import Hand, Kind, StepState
 from tests.assistant.slack.walk_lab import WALKING, Walker, opened, people, runbooks, states
 from tests.assistant.store.conftest import database_with_tables, postgres, url
@@ -43,7 +44,7 @@ async def test_a_walk_goes_on_from_a_terminal_and_ends_in_a_thread(url: str, tmp
             await two.says("No step is left.")
             incident = book.incident(1)
             assert states(incident) == {"look": "done"} | dict.fromkeys(("change", "secret", "lose", "slow"), "skipped")
-            (ran,) = [e for e in incident.events if e.kind == Kind.ACTION]
+            (ran,) = [e for e in deeds(incident.events) if e.kind == Kind.ACTION]
             records = here.bot.journal.of(incident.uid)
             assert [r.kind for r in records] == ["intent", "result"]
             assert (records[0].seq, records[0].who, records[0].surface) == (ran.data["journal"], "u1 (U1)", "slack")

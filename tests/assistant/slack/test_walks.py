@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("slack_bolt")
 
 from assistant.incidents import claims
+from assistant.incidents.deeds import deeds
 from assistant.incidents.events import Hand, Kind, StepState
 from assistant.journal import Entry, Journal
 from assistant.rights.fold import State
@@ -103,7 +104,7 @@ async def test_a_walk_from_the_first_step_to_a_second_person_and_the_end(
         }
         assert {e.who for e in incident.events if e.kind == Kind.STEP} == {"u1 (U1)"}
         assert {e.surface for e in incident.events if e.kind == Kind.STEP} == {"slack"}
-        ran = [e.data["step"] for e in incident.events if e.kind == Kind.ACTION]
+        ran = [e.data["step"] for e in deeds(incident.events) if e.kind == Kind.ACTION]
         assert ran == ["look", "change", "change"]
         kinds = [r.kind for r in here.bot.journal.of(incident.uid)]
         assert kinds == ["intent", "result"] * 3
@@ -240,7 +241,7 @@ async def test_what_a_command_prints_is_for_who_may_see_other_users(slack: Slack
         assert "exit code 0" in told
         # The verification's probe was denied to them: that is said, and they are asked.
         assert "no grant" in told.lower() or "may not" in told.lower()
-        (ran,) = [e for e in book.incident(1).events if e.kind == Kind.ACTION]
+        (ran,) = [e for e in deeds(book.incident(1).events) if e.kind == Kind.ACTION]
         assert "looked at" not in ran.text()
         await one.writes("离开")
         await one.says("Left.")
