@@ -175,11 +175,11 @@ def cached(name: str, files: Iterable[Path], build: Callable[[], Any]) -> Any:
 
 def _store(path: Path, data: Any) -> None:
     """Keep `data`; a cache that cannot be written costs time, never an answer."""
+    from knowledge.whole import private_folder, replace_file
+
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        temporary.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
-        temporary.replace(path)
+        private_folder(path.parent)
+        replace_file(path, json.dumps(data, ensure_ascii=False).encode())
         for old in path.parent.glob(f"{path.name.rsplit('-', 3)[0]}-*.json"):
             if old != path:
                 old.unlink(missing_ok=True)

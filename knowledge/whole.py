@@ -1,10 +1,22 @@
-"""Files that are replaced at once or not at all, whatever is killed on the way."""
+"""Files of our own: replaced at once or not at all, whatever is killed on the way, and nobody else's to read."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from pathlib import Path
+
+
+def private_folder(folder: Path) -> None:
+    """Make it, and those above it that are missing, for its owner only. OSError."""
+    for one in (*reversed(folder.parents), folder):
+        one.mkdir(mode=0o700, exist_ok=True)
+
+
+def private_lock(path: Path) -> int:
+    """The descriptor of a file to be locked, made with its folder where it is missing: whoever could open it could hold it. OSError."""
+    private_folder(path.parent)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def replace_file(target: Path, data: bytes) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import os
 import stat
 import struct
 import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO, Protocol
@@ -24,7 +25,10 @@ from knowledge.errors import InputError
 ENTRIES = 10_000
 FILES = 2 * ENTRIES + 16  # an output and a stderr for each entry; folders and the manifest
 UNPACKED = 1 << 30  # bytes
+# An archive may be so many times its packed size beyond a first part: logs that repeat themselves are 30 times, zeros 1,000 times.
+RATIO, SLACK = 100, 64 << 20  # bytes
 MANIFEST = "manifest.json"
+MANIFEST_CAP = 32 << 20  # bytes: 10,000 entries with long reasons have a third of it
 _PATH = 1024  # characters of a path within a bundle
 _MEMORY = 16 << 20  # bytes of the spool ahead of a temporary file
 _CHUNK = 1 << 20
@@ -171,9 +175,19 @@ def too_large(where: str, limit: int) -> InputError:
     return InputError(f"{where} holds more than {limit / 2**20:.4g} MiB", hint="do not trust this file")
 
 
-def _spooled(source: _Readable, out: Spool, where: str) -> None:
-    """Append `source` to the spool, as long as the limit allows."""
+def _whole_size(size: int, packed: int, where: str, limit: int) -> None:
+    """InputError for an archive that would be larger than `limit`, or out of proportion to what it is packed."""
+    if size > limit:
+        raise too_large(where, limit)
+    if size > SLACK + RATIO * packed:
+        raise InputError(f"{where} holds more than {RATIO} times its own size", hint="do not trust this file")
+
+
+def _spooled(source: _Readable, out: Spool, where: str, packed: Callable[[], int] | None = None) -> None:
+    """Append `source` to the spool, as long as the limit allows. `packed`: how much of the file was read for it."""
     while part := source.read(_CHUNK):
+        if packed is not None:
+            _whole_size(out.data.tell() + len(part), packed(), where, out.limit + FILES * 2 * _BLOCK)
         if out.data.tell() + len(part) > out.limit + FILES * 2 * _BLOCK:  # headers of a tar come on top
             raise too_large(where, out.limit)
         out.data.write(part)
@@ -186,7 +200,7 @@ def _spool() -> IO[bytes]:
 def _tar(stream: BinaryIO, where: str, limit: int) -> Spool:
     out = Spool(_spool(), limit)
     with gzip.open(stream) as plain:
-        _spooled(plain, out, where)
+        _spooled(plain, out, where, stream.tell)
     out.data.seek(0)
     for count, member in enumerate(_members(out.data)):
         if count > 2 * FILES:
@@ -227,7 +241,9 @@ def _members(data: IO[bytes]) -> Iterator[tarfile.TarInfo]:
 def _zip(stream: BinaryIO, where: str, limit: int) -> Spool:
     out = Spool(_spool(), limit)
     with contextlib.closing(zipfile.ZipFile(stream)) as archive:
-        for info in archive.infolist():
+        held = archive.infolist()  # what it says of itself: more than that is never read of a file
+        _whole_size(sum(info.file_size for info in held), os.fstat(stream.fileno()).st_size, where, limit)
+        for info in held:
             if info.is_dir():
                 continue
             mode = info.external_attr >> 16
@@ -235,6 +251,10 @@ def _zip(stream: BinaryIO, where: str, limit: int) -> Spool:
                 raise _unplain(where, info.filename)
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise NotImplementedError(f"{info.filename!r} is packed in a way that bundles do not use")
+            if info.filename.rpartition("/")[2] == MANIFEST and info.file_size > MANIFEST_CAP:
+                raise InputError(
+                    f"{where}: {MANIFEST} is larger than {MANIFEST_CAP >> 20} MiB", hint="do not trust this file"
+                )
             offset = out.data.tell()
             with archive.open(info) as member:
                 _spooled(member, out, where)

@@ -26,12 +26,11 @@ from knowledge.errors import InputError, UsageError
 from knowledge.observation import Status
 from knowledge.text import excerpt
 from knowledge.whole import replace_file
-from probes._bundle_store import ENTRIES, MANIFEST, UNPACKED, opened, safe, too_large
+from probes._bundle_store import ENTRIES, MANIFEST, MANIFEST_CAP, UNPACKED, opened, safe, too_large
 from probes.host import SINGLE, Call, CallKind, Recording, Reply, by_call, in_order, iso, listed, not_asked
 
 SCHEMA = "gpudiag/bundle/1"
 FOLDER = "gpudiag-bundle"  # what an archive unpacks into
-MANIFEST_CAP = 32 << 20  # bytes: 10,000 entries with long reasons have a third of it
 _SCHEMA = re.compile(r"gpudiag/bundle/(\d{1,6})")
 _ISO = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from knowledge.whole import replace_file
+from knowledge.whole import private_lock, replace_file
 from probes._children import Stuck, start_time
 from probes.host import Call, title
 
@@ -96,8 +97,7 @@ class HangMemory:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Between reading and writing nobody else does either: another thread, or a check that runs beside this one."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.with_suffix(".lock").open("w") as stream:
+        with os.fdopen(private_lock(self._path.with_suffix(".lock")), "w") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX)  # let go of when it is closed
             yield
 

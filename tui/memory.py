@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from assistant.config import state_folder
-from knowledge.whole import replace_file
+from knowledge.whole import private_folder, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ def save(settings: Settings, kept: Mapping[str, Any]) -> str:
     """Keep it; why that was not possible, for people."""
     path = state_folder(settings) / FILE
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(path.parent)
         replace_file(path, json.dumps({"schema": SCHEMA, **kept}, ensure_ascii=False).encode())
     except (OSError, TypeError, ValueError) as error:
         return f"{path}: {error}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from typing import Any
 
 from assistant.narrate.reasons import NarrationError, Reason
 from knowledge.language import Text
-from knowledge.whole import replace_file
+from knowledge.whole import private_lock, replace_file
 
 NAME = "llm-usage.json"
 SCHEMA = "gpudiag/llm-usage/1"
@@ -147,8 +148,7 @@ class Limits:
     def _alone(self) -> Iterator[None]:
         """Nobody else reads or writes meanwhile. NarrationError when the file cannot be had: uncounted, nothing is sent."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.with_suffix(".lock").open("w") as stream:
+            with os.fdopen(private_lock(self._path.with_suffix(".lock")), "w") as stream:
                 _lock(stream.fileno(), time.monotonic() + LOCK_WAIT)
                 yield
         except OSError as error:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from knowledge.whole import private_folder
+
 NAME = "narration.log"
 CAP = 256 << 10  # bytes; then it becomes narration.log.1, and the one before that goes
 
@@ -21,7 +23,7 @@ def note(folder: Path, fields: Mapping[str, object]) -> None:
         json.dumps({"at": at, **fields}, ensure_ascii=True, default=str).encode() + b"\n"
     )  # ASCII: nothing that moves a cursor
     with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
         if path.exists() and path.stat().st_size + len(line) > CAP:
             path.replace(path.with_name(f"{NAME}.1"))
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from assistant.session.terminal import FILE, REMEMBERED
+from knowledge.whole import private_folder
 
 LONGEST = 2000  # characters of a line that is kept: what is longer was pasted
 _SIZE = 4 << 20  # bytes that are read: the file of another program may have this name
@@ -41,7 +42,7 @@ class Past:
         if self._file is None or "\n" in text or len(text) > LONGEST:
             return
         with suppress(OSError):
-            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private_folder(self._file.parent)
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             handle = os.open(self._file, flags, 0o600)
             try:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from assistant.session.key import Key
 from knowledge.language import Text
-from knowledge.whole import replace_file
+from knowledge.whole import private_folder, replace_file
 
 if TYPE_CHECKING:
     from assistant.config import Settings
@@ -205,7 +205,7 @@ class Dialogues:
             yield False
             return
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(self.folder)
             if self.folder.stat().st_mode & 0o077:
                 self.folder.chmod(0o700)
         except OSError as error:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from assistant.session.reading import LIMIT
+from knowledge.whole import private_folder
 
 REMEMBERED = 1000  # lines
 FILE = "chat_history"
@@ -106,7 +107,7 @@ class Editor:
         if self._readline is None or self._file is None:
             return
         with suppress(OSError):
-            self._file.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(self._file.parent)
             os.close(os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
             self._file.chmod(0o600)
             self._readline.write_history_file(self._file)

@@ -20,6 +20,7 @@ from typing import Any
 from assistant.slack.heard import Place
 from knowledge.errors import GpudiagError
 from knowledge.language import Text
+from knowledge.whole import private_folder
 
 FILE = "slack.db"
 SECOND = 10**9  # ns
@@ -74,7 +75,7 @@ class Ledger:
         self._clock, self._lock = clock, Lock()
         self.path = folder / FILE
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(folder)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
             self._db = self._opened()
         except (OSError, sqlite3.Error) as error:

@@ -25,6 +25,7 @@ from assistant.slack.heard import File, Place
 from knowledge.errors import UsageError
 from knowledge.language import Text
 from knowledge.text import excerpt
+from knowledge.whole import private_folder
 
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
@@ -76,7 +77,7 @@ class Uploads:
         self._slots = asyncio.Semaphore(SIDE_BY_SIDE)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(self.folder)
             self.folder.chmod(0o700)
             self.prune()
         except OSError as error:

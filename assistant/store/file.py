@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from assistant.store.location import journal_mode, magic
 from assistant.store.read import TIMEOUT
+from knowledge.whole import private_folder
 
 VACUUM_FROM = 64 << 20  # bytes that must be free, and half of the file, before it is written anew
 
@@ -131,7 +132,7 @@ def _prepare(connection: sqlite3.Connection, wanted: str) -> None:
 
 def create_file(path: Path) -> None:
     """An empty file that only its owner can read, where there is none; SQLite's own files beside it follow suit."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(path.parent)
     new = not path.exists()
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     if new:  # its name is on the disk before anything in it can be

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from knowledge.errors import UsageError
-from knowledge.whole import replace_file
+from knowledge.whole import private_folder, private_lock, replace_file
 
 SCHEMA = "gpudiag/watch/1"
 
@@ -31,8 +31,7 @@ class StateFile:
             return
         path = self._path.with_suffix(".lock")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            handle = private_lock(path)
         except OSError:
             return
         try:
@@ -100,7 +99,7 @@ class StateFile:
             return ""
         text = json.dumps({"schema": SCHEMA, "machine": self._machine, **state})
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(self._path.parent)
             replace_file(self._path, text.encode())
         except OSError as error:
             return f"{self._path} cannot be written: {error.strerror}; alerts are not kept over a restart"

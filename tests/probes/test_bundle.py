@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from knowledge.errors import InputError, UsageError
 from knowledge.observation import Status
+from probes._bundle_store import UNPACKED, opened
 from probes.bundle import BundleHost, from_iso, write
 from probes.host import REPLY_STATUS, CallKind, Reply, iso
 
@@ -417,3 +418,27 @@ def test_a_member_that_leads_back_in_the_archive(tmp_path: Path) -> None:
     back.size = -1024
     (tmp_path / "b.tgz").write_bytes(gzip.compress(whole[:1024] + back.tobuf(tarfile.GNU_FORMAT)))
     assert "a size below zero" in refused(tmp_path / "b.tgz").message
+
+
+def test_a_zip_is_refused_by_its_directory(tmp_path: Path) -> None:
+    """Its sum and its proportion are looked at before a byte is unpacked: what it says it holds is damaged, and nobody notices."""
+    path = tmp_path / "b.zip"
+    for count, size, why in ((3, 1 << 20, "more than 2 MiB"), (1, 80 << 20, "times its own size")):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for number in range(count):
+                archive.writestr(f"b/{number}", bytes(size))
+        data = bytearray(path.read_bytes())
+        data[60:80] = b"\xff" * 20  # within the first member
+        path.write_bytes(data)
+        with pytest.raises(InputError, match=why):
+            opened(path, (2 << 20) if count == 3 else UNPACKED)
+
+
+def test_an_archive_out_of_proportion_is_refused_on_the_way(tmp_path: Path) -> None:
+    path = tmp_path / "b.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        info = tarfile.TarInfo("b/manifest.json")
+        info.size = 80 << 20
+        archive.addfile(info, io.BytesIO(bytes(info.size)))
+    with pytest.raises(InputError, match="times its own size"):
+        opened(path)
