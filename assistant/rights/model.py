@@ -98,6 +98,7 @@ class Ruling:
     why: Text
     rule: str  # the grant that allows it, by its name; where it is denied, the `Lack`
     approvers: frozenset[str] = frozenset()  # roles, of which a second person has to hold one
+    keepers: tuple[str, ...] = ()  # who can grant what is denied, in the policy's own words
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ def page(policy: Policy, lang: str, ruled: tuple[Person, Act, Ruling] | None = N
             for g in policy.grants
         ],
     }  # fmt: skip
+    data |= {"keepers": list(policy.keepers), "doubts": [str(d) for d in policy.doubts]}
     if not policy.file:
         return Sheet(NONE.in_(lang), (), data)
     return Sheet(title, _parts(policy, lang, data), data)
@@ -97,7 +98,7 @@ def _role(policy: Policy, name: str) -> dict[str, Any]:
 
 
 def _parts(policy: Policy, lang: str, data: dict[str, Any]) -> tuple[Any, ...]:
-    from assistant.render.sheet import Heading, Paragraph, Table
+    from assistant.render.sheet import Heading, Items, Paragraph, Table
 
     def t(en: str, zh: str) -> str:
         return Text(en, zh).in_(lang)
@@ -126,8 +127,12 @@ def _parts(policy: Policy, lang: str, data: dict[str, Any]) -> tuple[Any, ...]:
         for r in data["roles"]
     )
     channels = ", ".join(data["channels"]) or "-"
+    doubts = (
+        (Heading(t("Named, and not there", "已指定但不存在")), Items(tuple(data["doubts"]))) if data["doubts"] else ()
+    )
     return (
         Paragraph(policy.file),
+        *doubts,
         Paragraph(t(f"Asked for in: {channels}. What stands in no grant is denied.",
                     f"可提出请求的频道：{channels}。未授权的一律拒绝。")),
         Heading(t("Grants", "授权")),

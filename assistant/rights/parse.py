@@ -4,6 +4,8 @@
 
     channels = ["C024BE7LH", "direct"]     # where anything may be asked for; "direct": messages to the bot alone
 
+    keepers = ["Ann Lee", "#gpu-admins"]   # who can grant more: named in every denial
+
     [roles.oncall]
     users = ["U024BE7LH"]                  # ids, which nobody can give themselves
     groups = ["S0614TZR7"]
@@ -35,11 +37,11 @@ from assistant.inventory.places import place
 from assistant.inventory.words import NAME, NO_NAME, shown
 from assistant.rights.model import COSTS, DIRECT, ID, RISKS, Globs, Grant, Role, Sight, globs
 from assistant.rights.policy import Policy
-from assistant.rights.reach import acts_of, machines_of, tests_as_probes
-from knowledge.errors import nearest_hint
-from knowledge.text import excerpt
+from assistant.rights.reach import acts_of, machines_of, no_machine, no_runbook, tests_as_probes
+from knowledge.errors import Fault, nearest_hint
+from knowledge.text import clean, excerpt
 
-KEYS = ("channels", "roles", "grants", "people")
+KEYS = ("channels", "roles", "grants", "people", "keepers")
 ROLE_KEYS = ("users", "groups", "guests", "external", "see")
 GRANT_KEYS = ("roles", "run", "nodes", "cost", "risk", "privileged", "approvers", "second_person")
 NEEDED = ("roles", "run", "nodes", "cost")
@@ -66,7 +68,15 @@ def parse(text: str, file: str, hosts: Hosts | None = None) -> Policy:
 
 
 class _Reading(Document):
-    """One file: what was found in it, and what is wrong with it."""
+    """One file: what was found in it, what is wrong with it, and what it names in vain."""
+
+    def __init__(self, text: str, file: str) -> None:
+        super().__init__(text, file)
+        self.doubts: dict[Fault, None] = {}
+
+    def doubt(self, key: Sequence[str], message: str, hint: str) -> None:
+        """Something that is not wrong, and reaches nothing here."""
+        self.doubts.setdefault(Fault(self.file, *place(self.places, key), clean(message), clean(hint)))
 
     def policy(self, hosts: Hosts) -> Policy:
         """Everything that the file says."""
@@ -84,7 +94,10 @@ class _Reading(Document):
                     ("channels",), f"{excerpt(channel, 60)!r} is no id of a channel", f"C..., G..., D..., or {DIRECT}"
                 )
         people = tuple(self._person(name, value) for name, value in self._named("people", tables=False))
-        return Policy(frozenset(channels), roles, tuple(grants), people, hosts.called, tests_as_probes(), self.file)
+        keepers = tuple(excerpt(word, 80) for word in self._words(("keepers",), self.data.get("keepers", []))[:10])
+        return Policy(
+            frozenset(channels), roles, tuple(grants), people, hosts.called, tests_as_probes(), self.file, keepers, tuple(self.doubts)
+        )  # fmt: skip
 
     def _named(self, section: str, *, tables: bool = True) -> list[tuple[str, Any]]:
         """The entries of a section, by their names."""
@@ -191,6 +204,8 @@ class _Reading(Document):
         for word in words:
             if wrong := acts_of(word):
                 self.fault(key, *wrong)
+            elif vain := no_runbook(word):
+                self.doubt(key, *vain)
         return globs(words, words, within=":")
 
     def _nodes(self, key: Sequence[str], table: Mapping[str, Any], hosts: Hosts) -> Globs:
@@ -201,4 +216,6 @@ class _Reading(Document):
             names += found
             if wrong:
                 self.fault(key, *wrong)
+            elif vain := no_machine(word, found, hosts):
+                self.doubt(key, *vain)
         return globs(words, names)

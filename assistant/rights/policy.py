@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from assistant.rights import words
 from assistant.rights.model import DIRECT, ID, Act, Decision, Grant, Lack, Person, Role, Ruling, Sight
+
+if TYPE_CHECKING:
+    from knowledge.errors import Fault
 
 __all__ = ["Act", "Decision", "Grant", "Lack", "Person", "Policy", "Role", "Ruling", "Sight"]
 _ORDER = tuple(Lack)
@@ -27,12 +31,17 @@ class Policy:
     called: Mapping[str, str] = field(default_factory=dict)  # names and aliases of machines, and what each means
     acts: Mapping[str, str] = field(default_factory=dict)  # names of acts that have another one, which counts
     file: str = ""  # where it stands; empty when there is none
+    keepers: tuple[str, ...] = ()  # who keeps it: names, channels, addresses, for people
+    doubts: tuple[Fault, ...] = ()  # what it names that nothing here is called: it counts, and reaches nothing
 
     def decide(self, person: Person, act: Act, channel: str = "") -> Ruling:
         """Whether `person` may have `act` done when asking in `channel`; empty: nowhere that has a channel.
 
         `person` is as the surface knows them now. Never raises: what makes no sense is denied.
         """
+        return replace(self._decided(person, act, channel), keepers=self.keepers)
+
+    def _decided(self, person: Person, act: Act, channel: str) -> Ruling:
         roles = self.roles_of(person)
         if (lack := self._outside(person, roles, channel)) is not None:
             return _denied(lack)
@@ -74,6 +83,14 @@ class Policy:
         """Whether two ids are one person's, on whatever surface."""
         one, other = one.strip().casefold(), other.strip().casefold()
         return one == other or any({one, other} <= {i.casefold() for i in ids} for ids in self.people)
+
+    def may_approve(self, roles: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Ids of the users and of the user groups that hold one of `roles`."""
+        held = [self.roles[r] for r in sorted(roles) if r in self.roles]
+        users, groups = (
+            sorted(frozenset[str]().union(*sets)) for sets in ([r.users for r in held], [r.groups for r in held])
+        )
+        return tuple(users), tuple(groups)
 
     def allows(self, channel: str) -> bool:
         """Whether anything may be asked for in `channel`."""

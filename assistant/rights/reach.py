@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from assistant.inventory.model import Hosts
@@ -80,6 +80,29 @@ def _no_step(book: str, step: str) -> tuple[str, str] | None:
     if found is None or any(globs((step,), (step,)).has(s) for s in steps):
         return None
     return f"runbook {book} has no step {excerpt(step, 60)!r}", nearest_hint(step, steps)
+
+
+def no_runbook(word: str) -> tuple[str, str] | None:
+    """That no runbook here is called as `word`, a step, has it: it may be another site's, or on another machine."""
+    from knowledge.runbook import all_runbooks
+
+    book = word.removeprefix("step:").partition("/")[0]
+    known = [b.id for b in all_runbooks()]
+    if not word.startswith("step:") or "/" not in word or any(globs((book,), (book,)).has(b) for b in known):
+        return None
+    return f"no runbook here is called {excerpt(book, 60)!r}, so this grants nothing", nearest_hint(book, known)
+
+
+def no_machine(word: str, names: Sequence[str], hosts: Hosts) -> tuple[str, str] | None:
+    """That no machine of the inventory is called as `word` says; nothing where there is none."""
+    known = list(hosts.called.values())
+    if not known or any(globs((name,), (name,)).has(k) for name in names for k in known):
+        return None
+    near = nearest(word, tuple(hosts.called))
+    return (
+        f"no machine of the inventory is called {excerpt(word, 60)!r}",
+        f"did you mean {', '.join(near)}?" if near else "",
+    )
 
 
 def machines_of(word: str, hosts: Hosts) -> tuple[list[str], *tuple[str, ...]]:

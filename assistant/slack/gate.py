@@ -40,7 +40,15 @@ class DeniedError(GpudiagError):
     def of(cls, ruling: Ruling, node: str = "") -> DeniedError:
         """For a ruling about something on `node`."""
         del node  # the ruling names it where it matters
-        return cls(ruling.why)
+        if not ruling.keepers:
+            return cls(ruling.why)
+        names = ", ".join(ruling.keepers)
+        return cls(
+            ruling.why,
+            Text(
+                f"ask {names}: they keep the policy and can grant it", f"请联系 {names}：由其维护权限文件并可授予此权限"
+            ),
+        )
 
     def in_(self, language: str) -> str:
         """In a language."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 APPROVE, REFUSE = "approve", "refuse"
 KIND = "approval"  # of a card's own ticket, which nobody is given: it is spent by the press that ends the card
 PROSE = 600  # characters
+MENTIONS = 10  # people, and user groups, who are told of a card by name
 COMMANDS = 2_400  # of all commands of a card: nobody agrees to what cannot be shown whole
 LOOK = 5.0  # s between two looks at the journal: another surface may have answered
 _BUTTONS = {APPROVE: Text("Approve", "同意"), REFUSE: Text("Refuse", "拒绝")}
@@ -113,7 +114,7 @@ async def ask_second(
         own = bot.ledger.issue(Ticket(KIND, asker.place, person.id))
         card = Card(tuple(a.id for a in asked), what, cost, tuple(roles), asker.lang, then, own)
         tickets = {k: bot.ledger.issue(Ticket(k, asker.place, person.id, card.data)) for k in (APPROVE, REFUSE)}
-        ts = await bot.poster.post(asker.place, waiting(card, asked, tickets))
+        ts = await bot.poster.post(asker.place, waiting(card, asked, tickets, policy.may_approve(roles)))
     except (GpudiagError, StoreError):
         for approval in asked:  # nobody could answer: it stands for nothing
             with suppress(GpudiagError, StoreError):
@@ -168,11 +169,19 @@ def claim(bot: Bot, asker: Asker, numbers: Sequence[str], acts: Sequence[Act]) -
 # --- the card ---------------------------------------------------------------------------------------
 
 
-def waiting(card: Card, asked: Sequence[Approval], tickets: Mapping[str, str]) -> Rendered:
-    """The card while it waits."""
+def waiting(
+    card: Card,
+    asked: Sequence[Approval],
+    tickets: Mapping[str, str],
+    may: tuple[Sequence[str], Sequence[str]] = ((), ()),
+) -> Rendered:
+    """The card while it waits. `may`: ids of the users and user groups who may agree: Slack tells them."""
     page = _page(card, asked)
     until = min(a.expires for a in asked)
-    page.add(_field(page, _WHO, ", ".join(card.approvers)))
+    who = _field(page, _WHO, ", ".join(card.approvers))
+    told = [e for user in may[0] if user != asked[0].requester for e in _person(user)][: 2 * MENTIONS]
+    told += [e for group in may[1][:MENTIONS] for e in ({"type": "usergroup", "usergroup_id": group}, span(" "))]
+    page.add([*who, _section(*told)] if who and told else who)
     page.add(_field(page, _UNTIL, moment(until)))
     page.add(rich.section(span(_WEAKER.in_(card.lang), "italic")))
     return page.done((), [

@@ -75,7 +75,8 @@ async def _listening(
 
     folder = state_folder(settings)
     policy: Callable[[], Policy] = source(settings)
-    policy()  # its faults are told now
+    for doubt in policy().doubts:  # its faults are raised here
+        log.warning("%s", doubt)
     journal = Journal(settings.history.url)
     await asyncio.to_thread(journal.head)  # without it nothing may be run
     own = await called("auth.test", client.auth_test())

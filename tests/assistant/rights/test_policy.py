@@ -20,6 +20,7 @@ from assistant.rights.parse import parse
 from assistant.rights.policy import Act, Decision, Grant, Lack, Person, Policy, Role, Sight
 from assistant.rights.reach import known_acts
 from assistant.rights.sight import command_line, user
+from assistant.slack.gate import DeniedError
 from knowledge.errors import Fault, FaultsError, InputError
 from tests.assistant.rights.rights_lab import LOOK, RESET, hosts, policy, text
 from tests.conftest import Gpudiag
@@ -304,3 +305,24 @@ def test_the_command(gpudiag: Gpudiag, tmp_path: Path) -> None:
     assert (wrong.code, wrong.out) == (2, "")
     assert ":22:1: unknown key 'rules'" in wrong.err
     assert gpudiag("config", "rights", "--as", "U1", env=env).code == 2
+
+
+def test_what_it_names_in_vain_is_said_and_counts_no_less() -> None:
+    """No fault: it may be called so elsewhere. A known name, a wildcard and a policy without an inventory are silent."""
+    grant = "[grants.x]\nroles = 'lead'\nrun=['step:gpu-of-bus/reset', 'step:gpu-off-bus/*', 'step:*']\nnodes=['gpu-99', 'gpu-*', 'dgx3']\ncost='free'\n"
+    found = parse(text(more=grant), "p.toml", hosts())
+    said = [str(d) for d in found.doubts]
+    assert [s.partition(": ")[2].partition("'")[0] for s in said] == ["no runbook here is called ", "no machine of the inventory is called "]
+    assert "did you mean gpu-off-bus" in said[0]
+    assert "gpu-99" in said[1]
+    assert not [d for d in parse(text(more=grant), "p.toml").doubts if "machine" in d.message]
+
+
+def test_a_denial_names_who_keeps_the_policy() -> None:
+    policy = parse('keepers = ["Ann Lee", "#gpu-admins"]\n' + text(), "p.toml", hosts())
+    ruling = policy.decide(Person("U9"), LOOK)
+    assert ruling.keepers == ("Ann Lee", "#gpu-admins")
+    said = DeniedError.of(ruling)
+    assert "ask Ann Lee, #gpu-admins" in said.in_("en")
+    assert "Ann Lee, #gpu-admins" in said.in_("zh")
+    assert policy.may_approve(["lead", "nobody"]) == (("U3",), ("S3",))

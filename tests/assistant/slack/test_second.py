@@ -160,9 +160,11 @@ async def test_one_asks_another_agrees_it_is_used_once(slack: Slack, tmp_path: P
             "weaker",
         ):
             assert word in shown
-        assert {"type": "user", "user_id": "U1"} in [
-            e for b in card.message.blocks for p in b["elements"] for e in p.get("elements", [])
-        ]
+        named = [e for b in card.message.blocks for p in b["elements"] for e in p.get("elements", [])]
+        assert {"type": "user", "user_id": "U1"} in named  # who asked
+        users, groups = here.bot.policy().may_approve(["lead"])
+        assert {e["user_id"] for e in named if e["type"] == "user"} == {"U1", *users}  # and who may agree is told
+        assert {e["usergroup_id"] for e in named if e["type"] == "usergroup"} == set(groups)
         assert await claim(here, card) == Reason.WAITING
         waiting = asyncio.create_task(second.wait(here.bot, card.numbers))
         await card.press("approve", "U8")
