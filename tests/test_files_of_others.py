@@ -26,21 +26,21 @@ ROOT = Path(__file__).parent.parent
 RULES = sorted(ROOT.glob("rules/catalog/*/*.yaml"))[::40]
 PAGES = sorted(ROOT.glob("knowledge/runbooks/*.md"))[::12]
 SITE = """\
-params: {xid-flood: {within: 10m}}
-severity: {row-remap-pending: {severity: error, reason: we drain early, owner: ann, expires: 2030-01-01}}
-disable: {gpu-hot: {reason: tested elsewhere, owner: ann, expires: 2030-01-01}}
-suppress: [{rule: nic-down, subject: "mlx5_3", reason: not cabled, owner: ann, expires: 2030-01-01}]
+- {rule: row-remap-pending, severity: error, reason: we drain early, owner: ann, expires: '2030-01-31'}
+- rule: gpu-fell-off-bus
+  suppress_hosts: [n1]
+  reason: tested elsewhere
+  owner: ann
+  expires: '2030-01-31'
 """
 INVENTORY = """\
-[defaults]
-via = "ssh"
-user = "ops"
 [hosts."gpu-[1-4]"]
-aliases = ["dgx1"]
+via = "ssh"
 port = 22
 [hosts.head]
-via = "kubectl"
+via = "kubernetes"
 namespace = "gpu"
+aliases = ["dgx1"]
 [groups]
 training = ["gpu-[1-2]"]
 """
