@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from knowledge.catalog.nv_status import init_failure, status_in
 from knowledge.language import Text
-from knowledge.observation import Event, Observation, Scalar, Subject
-from probes.parse._kernel_common import PCI, Reading, body, from_kernel, is_command, number, rx, within
+from knowledge.observation import Event, Observation, Scalar, Scope, Subject
+from probes.parse._kernel_common import PCI, Reading, address_of, body, from_kernel, is_command, number, rx, within
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import SECOND
 
@@ -22,6 +22,10 @@ _LOST = rf"(?:GPU ?(?:at )?(?:PCI:)?({PCI})?.{{0,80}}?)?(?:has fallen off the bu
 # NVRM: fallen off the bus and is not responding to commands.
 _GONE = r"NVRM: ()fallen off the bus and is not responding"
 _GONE_GPU = rf"NVRM: The NVIDIA GPU ({PCI})"
+# nvidia-nvswitch1: Device 0000:06:00.0 has fallen off the bus
+_SWITCH_LOST = (
+    rf"\bnvidia-nvswitch(\d{{1,3}}): (?:[Dd]evice )?\(?(?:PCI:)?({PCI})?.{{0,80}}?(?:has fallen off the bus|is lost)"
+)
 _LOST_STATUS = ("NV_ERR_GPU_IS_LOST",)  # of which `_lost` tells
 _HANDLE = rf"Unable to determine the device handle for (?:GPU|gpu) ?({PCI})?"
 # NVRM: GPU 0000:09:00.0: RmInitAdapter failed! (0x22:0x56:894)
@@ -120,6 +124,9 @@ def _lost(reading: Reading) -> None:
         message = entry.message
         if "Xid (" in message or not ("off the bus" in message or "lost" in message.lower() or "handle" in message):
             continue
+        if "nvswitch" in message:
+            _switch_lost(reading, entry)
+            continue
         found = rx(_HANDLE).search(message) or rx(_LOST).search(message) or rx(_GONE).search(message)
         if not found or is_command(entry, found.start()) or not _names_gpu(entry, found):
             continue
@@ -131,6 +138,14 @@ def _lost(reading: Reading) -> None:
         if not told:
             reporter = "NVRM" if "NVRM" in message else entry.tag or entry.kind.value
             reading.event("gpu_lost", subject, entry, {"text": body(message), "reporter": reporter})
+
+
+def _switch_lost(reading: Reading, entry: Entry) -> None:
+    found = rx(_SWITCH_LOST).search(entry.message)
+    if found and from_kernel(entry, found.start()):
+        name = address_of(found[2]) if found[2] else f"nvidia-nvswitch{found[1]}"
+        switch = Subject(Scope.NVSWITCH, name, reading.node(entry))
+        reading.event("nvswitch_lost", switch, entry, {"text": body(entry.message)})
 
 
 def _gone(reading: Reading, index: int) -> str:

@@ -17,6 +17,7 @@ Fields = dict[str, Scalar]
 # mce: [Hardware Error]: CPU 17: Machine Check: 0 Bank 7: 8c00004000010091
 # mce: [Hardware Error]: CPU 2: Machine Check Exception: 5 Bank 5: be00000000800400
 _MCE = r"\[Hardware Error\]: CPU:? ?(\d{1,5})(?:[: ].{0,40}?)(Machine Check(?: Exception)?): ?\w{1,4} Bank (\d{1,4}): ?([0-9a-fA-F]{4,16})"
+_UNCORRECTED = 61  # the bit UC of MCi_STATUS, Intel SDM volume 3B, 16.3.2.2
 _MCE_EVENTS = r"mce: CPU ?(\d{1,5})?.{0,40}(?:Machine check|machine check)|mce: \[Hardware Error\]: Machine check (?:events logged|error)"
 # EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#0_DIMM#0 (channel:0 slot:0 page:0x1 offset:0x0 ...)
 _EDAC = r"EDAC (?:\w{1,20} )?(MC\d{1,3}): (\d{1,9}) (CE|UE) ?(.{0,400})"
@@ -107,8 +108,9 @@ def _nothing(_: re.Match[str]) -> Fields:
 
 _RULES = (
     _Rule("machine_check", "Machine Check", _MCE,
-          lambda m: {"cpu": int(m[1]), "bank": int(m[3]), "status": m[4].lower(), "corrected": m[2] == "Machine Check"}),
-    _Rule("machine_check", "achine check", _MCE_EVENTS, lambda m: {"cpu": number(m[1])}),
+          lambda m: {"cpu": int(m[1]), "bank": int(m[3]), "status": m[4].lower(),
+                     "severity": "uncorrected" if "Exception" in m[2] or int(m[4], 16) >> _UNCORRECTED & 1 else "corrected"}),
+    _Rule("machine_check", "achine check", _MCE_EVENTS, lambda m: {"cpu": number(m[1]), "severity": "untold"}),
     _Rule("host_memory_error", "EDAC", _EDAC,
           lambda m: {"severity": "corrected" if m[3] == "CE" else "uncorrected", "count": int(m[2]),
                      "controller": m[1], "location": body(m[4], 300)}),
@@ -163,9 +165,11 @@ def read(reading: Reading) -> None:
 
 
 def _summaries(reading: Reading) -> None:
-    """Drop "events logged" where the machine checks themselves stand in the log."""
+    """Drop "events logged" where the machine checks themselves, or the memory errors that they were, stand in the log."""
     checks = [o for o in reading.found if o.fact == "machine_check" and isinstance(o.value, Event)]
-    lines = sorted(o.source.line or 0 for o in checks if isinstance(o.value, Event) and "bank" in o.value.fields)
+    memory = [o for o in reading.found if o.fact == "host_memory_error" and isinstance(o.value, Event)]
+    banks = [o for o in checks if isinstance(o.value, Event) and "bank" in o.value.fields]
+    lines = sorted(o.source.line or 0 for o in (*banks, *memory))
     echoes = {
         id(o)
         for o in checks

@@ -47,7 +47,8 @@ _KINDS = (
     ("power", r"[Dd]etected insufficient power on the PCIe slot"),
     ("health", r"health compromised|print_health_info|poll_health|device is in fatal|[Ff]atal (?:firmware |FW )?error|assert_var|synd(?:rome)? 0x\w+.{0,40}(?:error|fail)|firmware (?:fatal|assert|hang)"),
     ("command", r"mlx\d_cmd\w{0,30}.{0,80}(?:failed|timeout)|wait_func.{0,120}timeout|ACCESS_REG.{0,80}failed|Will cause a leak of a command|async reg mr failed|create_mkey_callback|reg_mr_callback"),
-    ("module", r"Port module event(?:\[error\])?: module \d{1,3}, Cable (?:error|unplugged)"),
+    ("module", r"Port module event(?:\[error\])?: module \d{1,3}, Cable error"),
+    ("unplugged", r"Port module event(?:\[error\])?: module \d{1,3}, Cable unplugged"),
     ("temperature", r"High temperature on sensors"),
     ("completion", r"(?:TX|Error) (?:timeout|cqe|CQE)|Error cqe on cqn|TX timeout"),
 )  # fmt: skip

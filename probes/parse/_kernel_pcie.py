@@ -16,9 +16,11 @@ _FULL = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]"
 # pcieport 0000:00:03.1: AER: Correctable error message received from 0000:00:00.0
 # pcieport 0000:00:03.0: AER: Multiple Uncorrected (Fatal) error received: 0000:00:03.0
 _RECEIVED = (
-    rf"(?:(\S{{1,40}}) )?({_FULL}): AER: (?:Multiple )?((?:Un)?[Cc]orrect(?:ed|able)(?: \((?:Non-)?Fatal\))?) error "
+    rf"(?:(\S{{1,40}}) )?({_FULL}): AER: (Multiple )?((?:Un)?[Cc]orrect(?:ed|able)(?: \((?:Non-)?Fatal\))?) error "
     rf"(?:message )?received(?:: | from )?({PCI})?"
 )
+# aer_ratelimit: 4211 callbacks suppressed         as many more that were not printed
+_SUPPRESSED = r"\baer_\w{1,40}: (\d{1,9}) callbacks suppressed"
 # pcieport 0000:00:03.1: PCIe Bus Error: severity=Correctable, type=Data Link Layer, (Transmitter ID)
 _ERROR = (
     rf"(?:(\S{{1,40}}) )?({_FULL}): (?:AER: )?PCIe Bus Error: severity=([^,]{{1,40}}), type=([^,]{{1,40}}?)(?: Layer)?, "
@@ -70,6 +72,7 @@ class _Record:
     bits: list[str] = field(default_factory=list)
     stuck: str = ""  # a GPU that could not be recovered
     recovered: bool | None = None
+    count: int = 1  # errors that it stands for, as far as the log tells
     lines: list[Entry] = field(default_factory=list)
 
 
@@ -80,7 +83,13 @@ def read(reading: Reading) -> None:
     behind: dict[tuple[str, str], str] = {}  # (host, port) -> GPU that the log shows behind it
     for entry in reading.entries:
         message = entry.message
-        if "AER" in message or "PCIe Bus Error" in message or "error status/mask" in message or "] " in message:
+        if (
+            "AER" in message
+            or "aer_" in message
+            or "PCIe Bus Error" in message
+            or "error status/mask" in message
+            or "] " in message
+        ):
             _aer_line(reading, entry, records, orphans, behind)
         if "DPC" in message and (found := rx(_DPC).search(message)) and from_kernel(entry):
             fields: dict[str, Scalar] = {"status": found[2], "text": body(message)}
@@ -104,9 +113,13 @@ def _aer_line(
     if not from_kernel(entry):
         return
     if found := rx(_RECEIVED).search(message):
-        record = _Record(entry, host, normalise_pci(found[2]), severity_of(found[3]), lines=[entry])
-        record.origin = normalise_pci(found[4]) if found[4] else ""
+        record = _Record(entry, host, normalise_pci(found[2]), severity_of(found[4]), lines=[entry])
+        record.origin = normalise_pci(found[5]) if found[5] else ""
+        record.count = 2 if found[3] else 1
         records.append(record)
+    elif "suppressed" in message and (found := rx(_SUPPRESSED).search(message)):
+        if records and records[-1].host == host and within(records[-1].entry, entry, 60 * SECOND):
+            records[-1].count += int(found[1])
     elif found := rx(_ERROR).search(message):
         address = normalise_pci(found[2])
         record_ = _open(records, host, entry, lambda r: not r.layer and address in (r.port, r.origin))
@@ -184,6 +197,7 @@ def _emit(reading: Reading, record: _Record, behind: dict[tuple[str, str], str])
         "bits": ",".join(record.bits),
         "gpu": beyond or (subject.id if reading.is_gpu(record.entry, named) else ""),
         "recovered": record.recovered,
+        "count": record.count,
         "text": body(" | ".join(e.message for e in record.lines)),
     }
     # Of some five lines the one that names severity, layer and device is the one to show; `text` holds them all.

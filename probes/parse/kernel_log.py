@@ -43,7 +43,7 @@ KERNEL_EVENTS = (
     "aer", "boot", "cpu_throttled", "driver_library_mismatch", "driver_load_failed", "driver_loaded", "gpu_device_busy_removed",
     "gpu_init_failed", "gpu_lost", "gpu_power_state_stuck", "gpu_reset_demanded", "gsp_crash", "gsp_heartbeat_timeout", "gsp_rpc_timeout",
     "hardware_error", "host_memory_error", "hung_task", "filesystem_stall", "io_error", "kernel_oops", "kernel_panic",
-    "link_carrier", "machine_check", "nic_error", "nvidia_assertion", "nvlink_driver_message", "oom_kill",
+    "link_carrier", "machine_check", "nic_error", "nvidia_assertion", "nvlink_driver_message", "nvswitch_lost", "oom_kill",
     "pci_power_state_stuck", "pcie_bandwidth_limited", "pcie_containment", "pcie_link_down", "peermem_invalid_context",
     "nmi", "pmu_halted", "process_fault", "soft_lockup", "sxid", "sysrq_crash", "uvm_fatal_error", "xid",
     *_kernel_device.EVENTS,
@@ -71,7 +71,7 @@ TRIGGERS = (
     r"invalid context", r"nvidia[a-z_-]*: (?:probe of|Unknown sym|disagrees|version magic)",
     r"firmware load for nvidia", r"is rejected", r"unsigned module",
     # PCI Express and host hardware
-    r": AER: ", r"PCIe Bus Error", r"error status/mask", r"DPC: containment", r"\): (?:Link Down|Card not)",
+    r": AER: ", r"PCIe Bus Error", r"callbacks suppressed", r"error status/mask", r"DPC: containment", r"\): (?:Link Down|Card not)",
     r"available PCIe bandwidth", r"\[Hardware Error\]", r"mce: ", r"EDAC ", r"above threshold", r"critical temperature",
     # memory, crashes, stalls, storage
     r"oom-kill", r"oom_reaper", r"Kill(?:ed)? process ", r"as a result of limit", r"Kernel panic", r"Trigger a crash",
@@ -97,7 +97,7 @@ TRIGGERS = (
 # Plain words that stand in every line a trigger matches: a quick look before the full one.
 _HINTS = (
     "NVRM", "Xid (", "xid", "XID", "XidCritical", "off the bus", "handle for", "power state", "invalid context", "nvidia",
-    "rejected", "unsigned", "AER", "PCIe", "error status", "DPC", "Slot(", "Hardware Error", "mce: ", "EDAC",
+    "rejected", "unsigned", "AER", "aer_", "PCIe", "error status", "DPC", "Slot(", "Hardware Error", "mce: ", "EDAC",
     "threshold", "critical temp", "oom", "process ", "result of limit", "panic", "crash", "sysrq", "BUG", "Oops",
     "general prot", "Comm: ", "LOCKUP", "stall", "blocked for", "nfs:", "Lustre", "I/O error", "nvme", "EXT4", "XFS",
     "segfault", "traps:", "arrier", "ink ", "connected", "mlx", "fabricmanager", "modprobe", "hostengine", "dcgm",

@@ -49,6 +49,8 @@ _ENV = lazy(r"\b((?:NCCL|RCCL)_\w{1,60}) set by environment to (\S{1,200}?)\.?$"
 _NETWORK = lazy(r"Using network ([\w ./-]{1,60})")
 _DEVICES = lazy(r"\[\d{1,3}\]([\w-]{1,40}:\d{1,3}/\w{1,10})")
 _GDR = lazy(r"GPU Direct RDMA (Enabled|Disabled)")
+# ncclCommInitRank comm 0x55d0 rank 9 nRanks 16 nNodes 2 localRanks 8 localRank 1 MNNVL 0
+_NODES = lazy(r"\bnNodes (\d{1,6})\b")
 # comm 0x55d0 rank 3 nranks 8 cudaDev 3 nvmlDev 3 busId 5d000 commId 0x1 - Init COMPLETE
 _COMM = lazy(r"\brank (\d{1,7}) nranks (\d{1,7}) cudaDev (\d{1,3})(?: nvmlDev \d{1,3})? busId ([0-9a-f]{1,12})\b")
 
@@ -230,10 +232,19 @@ def _facts(emit: Emitter, app: Sequence[AppLine]) -> None:
         if "NET/IB : Using" in text:
             for device in _DEVICES.findall(text):
                 keep("job.nccl.ib.devices", device, line)
-        elif re.search(r"NET/IB ?: No device found", text):
+        if (said := _app_nccl.spoken(text)) and said[1]:
+            keep("hosts", said[1], line)
+        if nodes := _NODES.search(text):
+            keep("nodes", nodes[1], line)
+        if re.search(r"NET/IB ?: No device found", text):
             keep("job.nccl.ib.found", "no", line)
         if direct := _GDR.search(text):
             keep("job.nccl.gdr", direct[1].lower(), line)
+    hosts, counted = sets.pop("hosts", {}), sets.pop("nodes", {})
+    told = max((int(count) for count in counted), default=0)
+    if told or len(hosts) > 1:  # the lines of one node alone do not tell that there is no other
+        line = next(iter((counted if told >= len(hosts) else hosts).values()))
+        emit.fact("job.nccl.nodes", emit.document, max(told, len(hosts)), line.number, line.raw)
     for name, values in sets.items():
         line = next(iter(values.values()))
         if name == "job.nccl.ib.found":
@@ -288,6 +299,7 @@ FORMAT = LogFormat(
         "job.nccl.network",
         "job.nccl.ib.devices",
         "job.nccl.ib.found",
+        "job.nccl.nodes",
         "job.nccl.gdr",
         "job.ranks",
         "rank.uses_gpu",

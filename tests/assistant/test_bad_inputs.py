@@ -50,7 +50,7 @@ def test_what_cannot_be_read_is_said(
     assert answer.out.startswith("UNKNOWN  ")
 
 
-def test_unrecognised_text_names_what_is(gpudiag: Gpudiag, tmp_path: Path) -> None:
+def test_unrecognised_text_is_said_in_a_line(gpudiag: Gpudiag, tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("Dear diary,\nall is well.\n", encoding="utf-8")
     answer = gpudiag("check", "--input", str(path))
@@ -58,6 +58,7 @@ def test_unrecognised_text_names_what_is(gpudiag: Gpudiag, tmp_path: Path) -> No
     flat = said(answer)
     assert "notes.txt: content not recognised: it is none of the " in flat
     assert "nvidia-smi -q text" in flat
+    assert len(answer.out.splitlines()) <= 12
 
 
 def test_a_known_document_given_as_a_log_is_read_as_what_it_is(gpudiag: Gpudiag) -> None:

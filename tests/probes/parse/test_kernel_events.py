@@ -300,14 +300,30 @@ STORIES = [
     Story(
         "machine_check",
         "[9.0] mce: [Hardware Error]: CPU 17: Machine Check: 0 Bank 7: 8c00004000010091\n[9.0] mce: [Hardware Error]: Machine check events logged",
-        fields={"cpu": 17, "bank": 7, "status": "8c00004000010091", "corrected": True},
+        fields={"cpu": 17, "bank": 7, "status": "8c00004000010091", "severity": "corrected"},
     ),
     Story(
         "machine_check",
         "[9.0] mce: [Hardware Error]: CPU 2: Machine Check Exception: 5 Bank 5: be00000000800400",
-        fields={"corrected": False},
+        fields={"severity": "uncorrected"},
     ),
-    Story("machine_check", "[9.0] mce: [Hardware Error]: Machine check events logged"),
+    Story(
+        "aer",
+        "[9.0] pcieport 0000:5d:01.0: AER: Multiple Corrected error message received from 0000:5e:00.0\n"
+        "[9.0] mlx5_core 0000:5e:00.0: PCIe Bus Error: severity=Corrected, type=Data Link Layer, (Receiver ID)\n"
+        "[9.9] aer_ratelimit: 4211 callbacks suppressed",
+        "pci 0000:5e:00.0", {"severity": "corrected", "count": 4213},
+    ),
+    Story("machine_check", "[9.0] mce: [Hardware Error]: Machine check events logged", fields={"severity": "untold"}),
+    Story(
+        "host_memory_error",
+        "[9.0] mce: [Hardware Error]: Machine check events logged\n[9.1] EDAC MC2: 1 CE memory read error on CPU_SrcID#0_MC#2_Chan#1_DIMM#0 ()",
+        fields={"severity": "corrected"},
+    ),
+    Story("nic_error", "[9.0] mlx5_core 0000:5d:00.0: Port module event: module 0, Cable unplugged", "nic 0000:5d:00.0", {"kind": "unplugged"}),
+    Story(
+        "nvswitch_lost", "[9.0] nvidia-nvswitch1: Device 0000:06:00.0 has fallen off the bus", "nvswitch 0000:06:00.0",
+    ),
     Story(
         "host_memory_error",
         "[9.0] EDAC MC1: 3 UE memory read error on CPU_SrcID#1_MC#0_Chan#0_DIMM#0 (channel:0 slot:0)",
@@ -393,7 +409,7 @@ STORIES = [
         "[9.0] mlx5_core 0000:5c:00.0: mlx5_pcie_event:299:(pid 268269): Detected insufficient power on the PCIe slot (27W).",
         fields={"kind": "power"},
     ),
-    Story("nic_error", "[9.0] mlx5_core 0000:5d:00.0: Port module event: module 0, Cable unplugged", fields={"kind": "module"}),
+    Story("nic_error", "[9.0] mlx5_core 0000:5d:00.0: Port module event[error]: module 0, Cable error, Bus stuck", fields={"kind": "module"}),
     Story("fm_nothing_to_do", "Mar  3 12:00:01 gpu-07 nv-fabricmanager[41]: request failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]"),
     Story(
         "fm_failed",
