@@ -174,6 +174,8 @@ LABELS: Mapping[str, tuple[str, str]] = {
     # NVIDIA's driver
     "gpu_lost": ("GPU lost", "GPU 丢失"), "gpu_init_failed": ("GPU init failed", "GPU 初始化失败"),
     "gpu_device_busy_removed": ("GPU in use", "GPU 占用中"), "gpu_reset_demanded": ("reset required", "须复位"),
+    "gpu_reset_failed": ("GPU reset failed", "GPU 复位失败"), "uvm_fatal_error": ("UVM stopped", "UVM 停止"),
+    "nvlink_training_failed": ("NVLink training", "NVLink 训练失败"), "nvswitch_lost": ("NVSwitch lost", "NVSwitch 丢失"),
     "slurmctld_inval": ("Slurm INVAL", "Slurm INVAL"), "gpu_power_state_stuck": ("GPU power state", "GPU 电源状态"),
     "gsp_crash": ("GSP crash", "GSP 崩溃"), "gsp_heartbeat_timeout": ("GSP silent", "GSP 无心跳"),
     "gsp_rpc_timeout": ("GSP timeout", "GSP 超时"), "pmu_halted": ("PMU halted", "PMU 停止"),
@@ -182,6 +184,7 @@ LABELS: Mapping[str, tuple[str, str]] = {
     "gpu_reset": ("GPU reset", "GPU 复位"), "driver_library_mismatch": ("driver mismatch", "驱动不匹配"),
     "peermem_invalid_context": ("peermem", "peermem"),
     # drivers of other makers
+    "amdgpu_hang": ("amdgpu hang", "amdgpu 挂起"),
     "amdgpu_bad_pages": ("amdgpu pages", "amdgpu 坏页"), "amdgpu_fault": ("amdgpu fault", "amdgpu 故障"),
     "amdgpu_init_failed": ("amdgpu init", "amdgpu 初始化失败"), "amdgpu_lost": ("amdgpu GPU lost", "amdgpu GPU 丢失"),
     "amdgpu_ras": ("amdgpu RAS", "amdgpu RAS"), "amdgpu_reset": ("amdgpu reset", "amdgpu 复位"),
@@ -192,6 +195,7 @@ LABELS: Mapping[str, tuple[str, str]] = {
     "aer": ("PCIe error", "PCIe 错误"), "pcie_containment": ("PCIe contained", "PCIe 隔离"),
     "pcie_link_down": ("PCIe link down", "PCIe 断链"), "pcie_bandwidth_limited": ("PCIe bandwidth", "PCIe 带宽"),
     "pci_power_state_stuck": ("PCI power state", "PCI 电源状态"), "machine_check": ("machine check", "机器检查"),
+    "pci_reset_failed": ("PCI reset failed", "PCI 复位失败"), "iommu_fault": ("IOMMU fault", "IOMMU 错误"), "nmi": ("NMI", "NMI"),
     "host_memory_error": ("memory error", "内存错误"), "hardware_error": ("hardware error", "硬件错误"),
     "cpu_throttled": ("CPU throttled", "CPU 降频"), "power_event": ("power", "电源"),
     # the kernel
@@ -201,6 +205,7 @@ LABELS: Mapping[str, tuple[str, str]] = {
     "process_fault": ("process crash", "进程崩溃"), "filesystem_stall": ("file system", "文件系统停顿"),
     "io_error": ("disk error", "磁盘错误"), "link_carrier": ("link", "链路"), "nic_error": ("NIC error", "网卡错误"),
     # daemons
+    "fm_gave_up": ("fabric manager", "Fabric Manager"),
     "fm_error": ("fabric manager", "Fabric Manager"), "fm_failed": ("fabric manager", "Fabric Manager"),
     "fm_nothing_to_do": ("fabric manager", "Fabric Manager"), "fm_version_mismatch": ("fabric manager", "Fabric Manager"),
     "hostengine_failed": ("DCGM", "DCGM"), "modprobe_failed": ("modprobe", "modprobe"),

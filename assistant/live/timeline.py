@@ -35,6 +35,8 @@ _LASTING = frozenset({
 # Events whose severity is neither in a catalogue nor "warning".
 _SEVERITY = {
     "boot": "info", "driver_loaded": "info", "gpu_reset": "info", "fm_nothing_to_do": "info", "link_carrier": "warning", "gpu_lost": "critical", "gpu_init_failed": "error",
+    "gpu_reset_failed": "critical", "nvswitch_lost": "critical", "nvlink_training_failed": "error", "fm_gave_up": "error",
+    "uvm_fatal_error": "error", "pci_reset_failed": "error", "amdgpu_hang": "error",
     "gsp_heartbeat_timeout": "error", "gsp_rpc_timeout": "error", "gsp_crash": "error", "pmu_halted": "error",
     "kernel_panic": "critical", "kernel_oops": "critical", "machine_check": "error", "hardware_error": "error", "oom_kill": "error",
     "soft_lockup": "error", "hung_task": "error", "driver_load_failed": "error", "driver_library_mismatch": "error",

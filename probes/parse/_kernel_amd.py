@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from knowledge.identity import UNKNOWN_PCI
 from knowledge.observation import Scalar, Status, Subject, gpu
-from probes.parse._kernel_common import Reading, address_of, body, from_kernel, rx, within
+from probes.parse._kernel_common import Reading, address_of, body, from_kernel, number, rx, within
 from probes.parse._kernel_shape import Entry
 from probes.parse._logtime import SECOND
 
@@ -43,7 +43,7 @@ _RAS = (
 # {1}uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!      MI300: the commonest line of a fatal error
 _FATAL = r"uncorrectable hardware error ?\((?:ERREVENT_)?(\w{1,40}?)(?:_INTERRUPT)?\) detected"
 # RAS poison consumption, fall back to gpu reset flow: client id 27       RAS poison is consumed in ...     poison is consumed by client 27, ...
-_POISON = r"(?i)\bpoison (?:consumption,|is consumed)(?! .{0,40}\bno\b).{0,120}?(?:client(?: id)? (\w{1,12}))?(?=,|$)"
+_POISON = r"(?i)\bpoison (?:consumption,|is (?:consumed|created))(?! .{0,40}\bno\b).{0,120}?(?:client(?: id)? (\w{1,12}))?(?=,|$)"
 # SMU: I'm not done with your previous command: SMN_C2PMSG_66:0x0000000E SMN_C2PMSG_82:0x00000000
 # Msg issuing pre-check failed(0xffffffff) and SMU may be not in the right state!
 # qcm fence wait loop timeout expired          The cp might be in an unrecoverable state due to an unsuccessful queues preemption
@@ -54,8 +54,9 @@ _HANGS = (
 # {1}[Hardware Error]: aca entry[00].STATUS=0x98000800003e0000     one bank of AMD's Accelerator Check Architecture
 _ACA = r"aca entry\[\d{1,4}\]\.STATUS=0x([0-9a-fA-F]{1,16})"
 _ACA_KINDS = ((61, "uncorrected"), (44, "deferred"), (43, "poison"))  # bits of MCA_STATUS: UC, Deferred, Poison
+# bad page reach threshold, GPU will be RMA'd
 # RAS records:130 exceed threshold:128        Saved bad pages 256 reaches threshold value 256
-_PAGES = r"(?:RAS records:\s?(\d{1,9}) exceed threshold:\s?(\d{1,9})|Saved bad pages (\d{1,9}) reaches threshold value (\d{1,9}))"
+_PAGES = r"(?:RAS records:\s?(\d{1,9}) exceed threshold:\s?(\d{1,9})|Saved bad pages (\d{1,9}) reaches threshold value (\d{1,9})|bad pages? (?:count )?reach\w{0,3} (?:the )?threshold)"
 # GPU reset begin!    GPU reset begin!. Source:  1    GPU reset succeeded, trying to resume    GPU reset(2) failed
 # GPU reset end with ret = -110
 # [drm:amdgpu_job_timedout [amdgpu]] *ERROR* GPU Recovery Failed: -62
@@ -128,7 +129,7 @@ def _ras(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
     fresh: dict[tuple[Subject, str, str], Entry] = {}
     for index, entry in mine:
         if found := rx(_PAGES).search(entry.message):
-            records, threshold = int(found[1] or found[3]), int(found[2] or found[4])
+            records, threshold = number(found[1] or found[3]), number(found[2] or found[4])
             fields: dict[str, Scalar] = {"records": records, "threshold": threshold, "text": body(entry.message)}
             reading.event("amdgpu_bad_pages", _subject(reading, index), entry, fields)
         if "uncorrectable hardware error" in entry.message and (fatal := rx(_FATAL).search(entry.message)):

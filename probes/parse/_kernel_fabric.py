@@ -101,11 +101,11 @@ def fabric(reading: Reading, entry: Entry, level: str) -> None:
         reading.add("node.fabricmanager.version", reading.node(entry), entry, found[1])
     elif rx(_TRAINING).search(message) and (gpu := rx(_TRAINED_GPU).search(message)):
         peer = rx(_TRAINED_SWITCH).search(message)
-        switch = normalise_pci(peer[1]) if peer else None
-        ends = (("NVLink", gpu[2]), ("NVSwitch", switch), ("port", peer[2] if peer else None))
+        other = normalise_pci(peer[1]) if peer else None
+        ends = (("NVLink", gpu[2]), ("NVSwitch", other), ("port", peer[2] if peer else None))
         where = " ".join(f"{word} {told}" for word, told in ends if told)
         fields = {
-            "link": number(gpu[2]), "switch": switch, "port": number(peer[2]) if peer else None, "where": where or body(text, 120),
+            "link": number(gpu[2]), "switch": other, "port": number(peer[2]) if peer else None, "where": where or body(text, 120),
             "text": text,
         }  # fmt: skip
         reading.event("nvlink_training_failed", reading.gpu(entry, gpu[1]), entry, fields)

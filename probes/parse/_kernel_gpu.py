@@ -24,7 +24,7 @@ _GONE = r"NVRM: ()fallen off the bus and is not responding"
 _GONE_GPU = rf"NVRM: The NVIDIA GPU ({PCI})"
 # nvidia-nvswitch1: Device 0000:06:00.0 has fallen off the bus
 _SWITCH_LOST = (
-    rf"\bnvidia-nvswitch(\d{{1,3}}): (?:[Dd]evice )?\(?(?:PCI:)?({PCI})?.{{0,80}}?(?:has fallen off the bus|is lost)"
+    rf"\bnvidia-nvswitch(\d{{1,3}}): (?:[Dd]evice )?\(?(?:PCI:)?({PCI})?.{{0,80}}?(?:fallen off (?:the )?bus|is lost)"
 )
 _LOST_STATUS = ("NV_ERR_GPU_IS_LOST",)  # of which `_lost` tells
 _HANDLE = rf"Unable to determine the device handle for (?:GPU|gpu) ?({PCI})?"
@@ -73,7 +73,7 @@ _NVLINK = r"NVRM: (?!\s*-?\d+ +\d+ )(?=.{0,300}?[nN][vV][lL]ink)(?=.{0,400}?(?:[
 _RESET = r"NV_ERR_RESET_REQUIRED|\b[Rr]eset required\b"
 
 # NVRM: nvidia-uvm: uvm_global_set_fatal_error: Global fatal error: NV_ERR_ECC_ERROR     uvm encountered global fatal error 0x3f, requiring
-_UVM = r"uvm_global_set_fatal_error\w*: (?:.{0,80}?(?:0x[0-9a-fA-F]{1,8}|NV_ERR_\w{1,50}))?|\buvm encountered (?:a )?global fatal error (?:0x[0-9a-fA-F]{1,8})?"
+_UVM = r"uvm_global_set_fatal_error\w*\b.{0,160}|\buvm encountered (?:a )?global fatal error.{0,60}"
 # NVRM: GPU0 gpuHandleSanityCheckRegReadError_GH100: Possible bad register read: addr: 0x110804,  regvalue: 0xbadf4100,  error code: ...
 _BAD_READ = r"[Pp]ossible bad register read: .{0,60}?regvalue: (0xbad\w{1,8})"
 _BAD_READ_REASON = Text("a register reads as an error code", "寄存器读出错误码")
@@ -84,7 +84,7 @@ _MISMATCH = r"NVRM: API mismatch: the client"
 _VERSIONS = r"has the version (\d{1,5}\.\d{1,5}(?:\.\d{1,5})?)"
 # From the most specific reason to the least; the burst of lines around it is one failure.
 _LOAD = (
-    ("bar_invalid", r"This PCI I/O region assigned to your NVIDIA device is invalid|BAR\d is 0M @ 0x0 \(PCI:"),
+    ("bar_invalid", r"This PCI I/O region assigned to your NVIDIA device is invalid|system BIOS may have misconfigured your GPU|BAR\d is 0M @ 0x0 \(PCI:"),
     ("nouveau", r"already bound to nouveau|nouveau, rivafb|Try unloading the conflicting kernel module"),
     ("unsupported_gpu", r"NVIDIA GPU .{0,80}installed in this system is\s+not supported"),
     ("signature", r"(?:nvidia.{0,60}: |modprobe: )?(?:Loading of (?:unsigned )?module (?:nvidia\S* )?.{0,60}is rejected|"
@@ -122,7 +122,9 @@ def _lost(reading: Reading) -> None:
     said: dict[Subject, Entry] = {}
     for index, entry in enumerate(reading.entries):
         message = entry.message
-        if "Xid (" in message or not ("off the bus" in message or "lost" in message.lower() or "handle" in message):
+        if "Xid (" in message or not (
+            "off the bus" in message or "off bus" in message or "lost" in message.lower() or "handle" in message
+        ):
             continue
         if "nvswitch" in message:
             _switch_lost(reading, entry)

@@ -23,9 +23,10 @@ _MCE_EVENTS = r"mce: CPU ?(\d{1,5})?.{0,40}(?:Machine check|machine check)|mce: 
 _EDAC = r"EDAC (?:\w{1,20} )?(MC\d{1,3}): (\d{1,9}) (CE|UE) ?(.{0,400})"
 # mce: Uncorrected hardware memory error in user-access at 3fff8040
 # Memory failure: 0x3fff8: Killing python3:3311 due to hardware memory corruption
+# MCE: Killing python3:3311 due to hardware memory corruption fault at 7f1c2e400000
 # Memory failure: 0x3fff8: recovery action for dirty LRU page: Recovered
 _POISON = (
-    r"mce: Uncorrected hardware memory error in (\S{1,30}) at \w{1,18}|"
+    r"mce: Uncorrected hardware memory error in (\S{1,30}) at \w{1,18}|MCE: Killing .{1,64}:\d{1,10} due to hardware memory corruption|"
     r"Memory failure: (0x[0-9a-fA-F]{1,16}): (?:Killing .{1,64}:\d{1,10} due to|recovery action for|.{0,60}hardware memory corruption)"
 )
 # Uhhuh. NMI received for unknown reason 3d on CPU 0.        NMI: PCI system error (SERR) for reason b1 on CPU 0.
@@ -51,7 +52,7 @@ _IN_SYSRQ = r"sysrq_handle_crash|sysrq_trigger"
 _COMM = r"CPU: \d{1,5} (?:UID: \d{1,10} )?PID: (\d{1,10}) Comm: (.{1,64}?) (?:Tainted|Not tainted|Kdump)"
 # watchdog: BUG: soft lockup - CPU#12 stuck for 23s! [python3:4242]      NMI watchdog: Watchdog detected hard LOCKUP on cpu 3
 _SOFT = r"BUG: soft lockup - CPU#(\d{1,5}) stuck for (\d{1,9})s! \[(.{1,64}):(\d{1,10})\]"
-_HARD = r"Watchdog detected hard LOCKUP on cpu ?(\d{1,5})"
+_HARD = r"(?i)(?:Watchdog detected hard LOCKUP|BUG: hard lockup) on cpu ?#?(\d{1,5})"
 # rcu: INFO: rcu_sched self-detected stall on CPU       rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:
 _RCU = r"INFO: rcu_\w{1,20} (?:self-)?detected (?:expedited )?stalls? on CPU"
 # INFO: task python3:4242 blocked for more than 120 seconds.
@@ -122,7 +123,7 @@ _RULES = (
     _Rule("sysrq_crash", "sysrq", _SYSRQ, _nothing),
     _Rule("soft_lockup", "soft lockup", _SOFT,
           lambda m: {"kind": "soft", "cpu": int(m[1]), "seconds": int(m[2]), "process": m[3], "pid": int(m[4])}),
-    _Rule("soft_lockup", "LOCKUP", _HARD, lambda m: {"kind": "hard", "cpu": int(m[1])}),
+    _Rule("soft_lockup", "hard ", _HARD, lambda m: {"kind": "hard", "cpu": int(m[1])}),
     _Rule("soft_lockup", "rcu_", _RCU, lambda _: {"kind": "rcu"}),
     _Rule("hung_task", "blocked for more", _HUNG,
           lambda m: {"process": m[1], "pid": int(m[2]), "seconds": int(m[3])}),

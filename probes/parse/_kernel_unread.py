@@ -32,6 +32,7 @@ _FINE = (
     r"(?i)(?<![.:\w-])(?:no|0|zero|without|ignor\w{1,4})(?: \w{1,20}){0,3} (?:errors?|fail\w{0,4}|faults?|timeouts?)\b|"
     r"\berrors? (?:handl|report|inject|polic|mask|recover|correct|count|poll|log|detect|contain)\w{0,8}\b|\bcorrect(?:ed|able)\b|"
     r"\berrors?[=: ]{1,3}0+\b|\bret(?:urn\w{0,3})?[=: ]{1,3}0\b|\bAER: enabled\b|\btaint\w{0,3}\b|\bfirmware bug\b|\boptional\b|"
+    r"\bbridge window\b|\bVF BAR\b|\bBAR \d{1,2}\b.{0,60}\b(?:failed to assign|no space)\b|"
     r"\btimeout (?:is |was )?(?:set|changed)\b|\btimeout ?[=:]|\bhang ?check\b|\bfailed with error -2\b"
 )
 

@@ -67,7 +67,7 @@ PROVIDES = (
 
 TRIGGERS = (
     # NVIDIA's driver
-    r"NVRM: ", r"Xid \(", r"(?i:\bxid ?\()", r"XidCriticalError", r"off the bus", r"GPU [Ii]s [Ll]ost", r"device handle for", r"change power state",
+    r"NVRM: ", r"Xid \(", r"(?i:\bxid ?\()", r"XidCriticalError", r"off (?:the )?bus", r"GPU [Ii]s [Ll]ost", r"device handle for", r"change power state",
     r"invalid context", r"nvidia[a-z_-]*: (?:probe of|Unknown sym|disagrees|version magic)",
     r"firmware load for nvidia", r"is rejected", r"unsigned module",
     # PCI Express and host hardware
@@ -75,7 +75,7 @@ TRIGGERS = (
     r"available PCIe bandwidth", r"\[Hardware Error\]", r"mce: ", r"EDAC ", r"above threshold", r"critical temperature",
     # memory, crashes, stalls, storage
     r"oom-kill", r"oom_reaper", r"Kill(?:ed)? process ", r"as a result of limit", r"Kernel panic", r"Trigger a crash",
-    r"sysrq_", r"BUG: ", r"kernel BUG at", r"Oops: ", r"general protection", r" Comm: ", r"hard LOCKUP",
+    r"sysrq_", r"BUG: ", r"kernel BUG at", r"Oops: ", r"general protection", r" Comm: ", r"hard LOCKUP", r"hard lockup",
     r"detected .{0,10}stall", r"blocked for more than", r"nfs: server", r"Lustre", r"I/O error, dev", r"nvme nvme",
     r"EXT4-fs error", r"Remounting filesystem", r"XFS \([a-z0-9-]*\): (?:metadata|log|Corruption)", r"segfault at", r"traps: ",
     # network
@@ -88,7 +88,7 @@ TRIGGERS = (
     # boots; journal messages that are printed as a list of bytes
     r"Linux version ", r"-- (?:Boot|Reboot)", r"PM: suspend", r'"MESSAGE" ?: ?\[',
     # memory that failed, NMIs, bonds, servers, what the firmware kept
-    r"Memory failure", r"hardware memory error", r"NMI", r"slave ", r"fatal[ _]error", r"CIFS: ", r"ceph: ", r"infiniband mlx\d_", r"BERT: Error",
+    r"Memory failure", r"hardware memory (?:error|corruption)", r"NMI", r"slave ", r"fatal[ _]error", r"CIFS: ", r"ceph: ", r"infiniband mlx\d_", r"BERT: Error",
     *_kernel_device.TRIGGERS,
     *_kernel_reset.TRIGGERS,
     *_kernel_slurm.TRIGGERS,
@@ -96,13 +96,13 @@ TRIGGERS = (
 )  # fmt: skip
 # Plain words that stand in every line a trigger matches: a quick look before the full one.
 _HINTS = (
-    "NVRM", "Xid (", "xid", "XID", "XidCritical", "off the bus", "handle for", "power state", "invalid context", "nvidia",
+    "NVRM", "Xid (", "xid", "XID", "XidCritical", "off the bus", "off bus", "handle for", "power state", "invalid context", "nvidia",
     "rejected", "unsigned", "AER", "aer_", "PCIe", "error status", "DPC", "Slot(", "Hardware Error", "mce: ", "EDAC",
     "threshold", "critical temp", "oom", "process ", "result of limit", "panic", "crash", "sysrq", "BUG", "Oops",
     "general prot", "Comm: ", "LOCKUP", "stall", "blocked for", "nfs:", "Lustre", "I/O error", "nvme", "EXT4", "XFS",
     "segfault", "traps:", "arrier", "ink ", "connected", "mlx", "fabricmanager", "modprobe", "hostengine", "dcgm",
     "Failed to start", "ower ", "AC lost", "IPMI", "atchdog2", "Linux version", "-- ", "PM: suspend", "MESSAGE", "s lost", "s Lost",
-    "Memory failure", "memory error", "NMI", "slave", "fatal_error", "fatal error", "CIFS: ", "ceph: ", "BERT: ",
+    "Memory failure", "memory error", "memory corruption", "hard lockup", "NMI", "slave", "fatal_error", "fatal error", "CIFS: ", "ceph: ", "BERT: ",
     *_kernel_device.HINTS,
     *_kernel_reset.HINTS,
     *_kernel_slurm.HINTS,

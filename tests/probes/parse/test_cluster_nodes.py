@@ -8,26 +8,10 @@ from hypothesis import strategies as st
 from probes.base import Context, DocumentFormat
 from probes.parse import kubectl_node, sinfo_reasons
 from tests.cases import each
+from tests.probes.parse.smi_case import capture
 
-SINFO = """\
-REASON               USER      TIMESTAMP           NODELIST
-gres/gpu count repor slurm     2026-03-10T03:12:55 gpu[017,022-024]
-NVRM Xid 79 GPU5     root      2026-03-10T04:40:01 gpu031,login-1
-"""
-DESCRIBED = """\
-Name:               gpu-pool-7xk2
-Labels:             nvidia.com/gpu.count=8
-Conditions:
-  Type                 Status  LastHeartbeatTime                 Reason
-  MemoryPressure       False   Wed, 12 Nov 2025 09:02:11 +0000   KubeletHasSufficientMemory
-  Ready                False   Wed, 12 Nov 2025 09:02:11 +0000   KubeletNotReady
-Capacity:
-  cpu:                208
-  nvidia.com/gpu:     8
-Allocatable:
-  cpu:                207410m
-  nvidia.com/gpu:     6
-"""
+SINFO = capture("slurm/sinfo-reasons.txt")
+DESCRIBED = capture("other/kubectl-node.txt")
 
 
 def values(form: DocumentFormat, text: str) -> dict[tuple[str, str], object]:

@@ -67,6 +67,10 @@ STORIES = [
         "host_memory_error",
         "[9.0] Memory failure: 0x3fff8: Killing python3:3311 due to hardware memory corruption", "", {"severity": "uncorrected"},
     ),
+    Story("host_memory_error", "[9.0] MCE: Killing python3:3311 due to hardware memory corruption fault at 7f1c2e400000", "", {"severity": "uncorrected"}),
+    Story("soft_lockup", "[9.0] watchdog: BUG: hard lockup on CPU 44", "", {"kind": "hard", "cpu": 44}),
+    Story("driver_load_failed", "[9.0] NVRM: The system BIOS may have misconfigured your GPU.", "", {"reason": "bar_invalid"}),
+    Story("nvswitch_lost", "[9.0] nvidia-nvswitch1: NVSwitch device was fallen off bus, wont be usable", "nvswitch nvidia-nvswitch1"),
     Story("nmi", "[9.0] Uhhuh. NMI received for unknown reason 3d on CPU 0.", "", {"kind": "unknown", "reason": "3d", "cpu": 0}),
     Story("nmi", "[9.0] NMI: PCI system error (SERR) for reason b1 on CPU 4.", "", {"kind": "serr", "cpu": 4}),
     Story(
