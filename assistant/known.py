@@ -53,6 +53,8 @@ def _matching(f: Finding, facts: FactBase) -> Iterator[Known]:
 
 
 def _coded(f: Finding, issue: KnownIssue) -> bool:
+    if issue.words and not any(issue.words in f"{o.value}".lower() for o in f.events):
+        return False
     return not issue.codes or any(isinstance(o.value, Event) and o.value.code in issue.codes for o in f.events)
 
 

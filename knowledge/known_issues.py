@@ -36,6 +36,7 @@ class KnownIssue:
     gpus: str
     rules: frozenset[str]
     codes: frozenset[int]  # of XIDs; empty: any
+    words: str  # a word that the finding's own lines or title must hold; empty: any
     symptom: Text
     workaround: Text
     source: str
@@ -70,7 +71,8 @@ def known_issues() -> Sequence[KnownIssue]:
     return tuple(
         KnownIssue(
             e["id"], e["component"], numbers(e.get("since") or ""), numbers(e.get("until") or ""), tuple(e.get("fixed_in", ())),
-            e.get("gpus", ""), frozenset(e["rules"]), frozenset(e.get("codes", ())), Text.of(e["symptom"]),
+            e.get("gpus", ""), frozenset(e["rules"]), frozenset(e.get("codes", ())), e.get("words", ""),
+            Text.of(e["symptom"]),
             Text.of(e["workaround"]) if e.get("workaround") else NO_TEXT, e["source"],
         )
         for e in shard("known_issues")

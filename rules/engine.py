@@ -7,6 +7,7 @@ cause stands above its symptoms. Nothing here reads a clock, a file or the order
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,8 +24,20 @@ from rules.condition import EventLeaf, facts_of
 from rules.disputes import worlds
 from rules.evaluate import evaluate
 from rules.factbase import FactBase
-from rules.life import FAILED, Life, age, before, life_of, speaks
-from rules.model import FACT, Bucket, Effect, Explains, Rule, Rules, RuleStatus, Severity, Usable, facts_named
+from rules.life import FAILED, Life, age, before, life_of, span, speaks
+from rules.model import (
+    FACT,
+    IN_BRACKETS,
+    Bucket,
+    Effect,
+    Explains,
+    Rule,
+    Rules,
+    RuleStatus,
+    Severity,
+    Usable,
+    facts_named,
+)
 from rules.proof import Missing, Proof, Truth, conjunction, deciding, evidence, leaf_proofs
 from rules.resolve import Advice, Case, advise, buckets
 from rules.values import follow
@@ -32,6 +45,8 @@ from rules.values import follow
 SLACK = 2 * 10**9  # ns that a cause may be printed after its effect: log lines of one burst race
 
 _NAMED = 100  # characters of one value in a title
+_QUOTED = 160  # of a message of a tool
+_FIELD_NAME = re.compile(r"\{([a-z_]+)\}")
 _OWN_CLOCKS = (Clock.BOOT, Clock.MONOTONIC, Clock.TRACE)  # start with a machine
 
 
@@ -209,7 +224,7 @@ def run(rules: Iterable[Rule], facts: FactBase) -> Evaluation:
             if f.grade is not Grade.RULED_OUT:
                 live.setdefault(f.id, _disputed(f, facts))
     ruled_out = tuple(f for f in found if f.grade is Grade.RULED_OUT and f.id not in live)
-    return Evaluation(tuple(rank(relate(list(live.values()), facts))), ruled_out, tuple(undecided), tried)
+    return Evaluation(tuple(rank(_in_line(relate(list(live.values()), facts)))), ruled_out, tuple(undecided), tried)
 
 
 def _tried(rules: Iterable[Rule], facts: FactBase) -> tuple[list[Finding], list[Undecided], int]:
@@ -238,6 +253,27 @@ def _disputed(f: Finding, facts: FactBase) -> Finding:
     said = [(o, other) for o in f.because for other in facts.disputes.get((o.fact, o.subject), ())]
     grade = Grade.PROBABLE if f.grade is Grade.CONFIRMED else f.grade
     return replace(f, grade=grade, against=tuple(other for o, other in said if other.value != o.value))
+
+
+_LATER = Text(
+    "Restart the application once the GPU is well again: the other step for it comes first.",
+    "待该 GPU 恢复后再重启应用程序：先执行针对它的另一步骤。",
+)
+
+
+def _in_line(findings: Sequence[Finding]) -> list[Finding]:
+    """No GPU needs nothing beside something that keeps it from being used: the milder step follows the other one."""
+    kept_from = [
+        f.subject for f in findings if f.counts and f.advice.usable.stops and f.advice.bucket not in _OF_PROGRAMS
+    ]
+    ill = {g for s in kept_from if (g := s.up(Scope.GPU)) is not None}
+    mild = buckets()[Bucket.RESTART_APP].text
+    return [
+        replace(f, advice=replace(f.advice, text=_LATER))
+        if f.advice.text == mild and f.subject.up(Scope.GPU) in ill
+        else f
+        for f in findings
+    ]
 
 
 def _about(rules: Iterable[Rule], known: frozenset[str]) -> Iterable[Rule]:
@@ -305,7 +341,7 @@ def _findings(rule: Rule, subject: Subject, proof: Proof, facts: FactBase) -> li
                 advice,
                 _xid(rule, group, key),
                 impact=impact,
-                ending=ending,
+                ending=ending or _often(proof, group),
                 life=life,
                 age=age(group, facts) if held and severity is not Severity.INFO else NO_TEXT,
             )
@@ -339,6 +375,16 @@ def _ending(rule: Rule, subject: Subject, facts: FactBase) -> Text:
         if not known[name]:
             return NO_TEXT
     return Text(*(FACT.sub(lambda m: known.get(m[1], "-"), rule.names.in_(lang)) for lang in ("en", "zh")))
+
+
+def _often(proof: Proof, events: Sequence[Observation]) -> Text:
+    """How often in what time, for titles of what is a finding because it comes back."""
+    counted = any(isinstance(p.leaf, EventLeaf) and p.leaf.at_least > 1 and p.leaf.gap for p in deciding(proof))
+    times = [o.at for o in events if o.at is not None]
+    if not counted or len(times) < 2 or len({o.clock for o in events}) > 1:
+        return NO_TEXT
+    long = span(max(times) - min(times))
+    return Text(f"{len(times)} times in {long.en}", f"{long.zh}内 {len(times)} 次")
 
 
 def _plain(value: Value) -> str:
@@ -441,8 +487,13 @@ def _words(finding: Finding) -> dict[str, object]:
 
 
 def _fill(template: str, fields: dict[str, object]) -> str:
+    """The fields of an event put in; brackets around one that it does not tell are left out."""
+    for group in IN_BRACKETS.findall(template):
+        if not all(fields.get(name) for name in _FIELD_NAME.findall(group)):
+            template = template.replace(group, "")
     for name, value in fields.items():
-        template = template.replace("{" + name + "}", str(value if value is not None else "-"))
+        told = excerpt(value, _QUOTED) if isinstance(value, str) else str(value if value is not None else "-")
+        template = template.replace("{" + name + "}", told)
     return template
 
 

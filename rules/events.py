@@ -67,8 +67,9 @@ def event_leaf(leaf: EventLeaf, subject: Subject, facts: FactBase) -> LeafProof:
     low = len(crowd) if leaf.gap is None else max((_at_least(leaf, g, maybe) for g in groups.values()), default=0)
     high = max((_possible(leaf, g) for g in groups.values()), default=0) + len(maybe) if coverage else math.inf
     most = math.inf if leaf.at_most is None else leaf.at_most
-    enough = [c for c in crowds if len(c) >= leaf.at_least] or [crowd]
-    shown = tuple(sure) if leaf.at_least <= 1 and not leaf.same else tuple(o for c in enough for o in c)
+    enough = [g for g, c in zip(groups.values(), crowds, strict=True) if len(c) >= leaf.at_least]
+    every = [o for g in enough for o in (g if leaf.gap is None else bursts(g, leaf.gap))] or crowd
+    shown = tuple(sure) if leaf.at_least <= 1 and not leaf.same else tuple(every)
     seen = f"{len(crowd)} seen"
     if low >= leaf.at_least and high <= most:
         truth = Truth.TRUE

@@ -207,7 +207,7 @@ class RuleTest:
 NOTHING_KNOWN = "None known."  # of a rule's false positives
 
 
-_FIELD = re.compile(r"\s*[(（][^()（）]*\{[^()（）]*[)）]")
+IN_BRACKETS = re.compile(r"\s*[(（][^()（）]*\{[^()（）]*[)）]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class Rule:
     @property
     def name(self) -> Text:
         """The title while nothing fills it in: without brackets that hold a field of an event, else the id in words."""
-        bare = Text(*(_FIELD.sub("", self.title.in_(lang)) for lang in ("en", "zh")))
+        bare = Text(*(IN_BRACKETS.sub("", self.title.in_(lang)) for lang in ("en", "zh")))
         return bare if "{" not in bare.en + bare.zh else Text(self.id.replace("-", " "), self.id)
 
     @property

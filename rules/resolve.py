@@ -162,7 +162,7 @@ def _dress(case: Case, answer: Answer, speaker: str) -> Advice:
         spec.risk or info.risk if own else info.risk,
         answer.usable or (spec.usable or info.usable if own else info.usable),
         answer.until or (spec.until or info.until if own else info.until),
-        (info.runbook if case.rule.split_by == "code" else "") or spec.runbook or info.runbook,
+        (info.runbook if case.rule.split_by == "code" or speaker == "dcgm" else "") or spec.runbook or info.runbook,
         (*answer.then, *spec.then),
         answer.because,
     )
@@ -190,7 +190,7 @@ def fill(command: str, subject: Subject, facts: FactBase, events: Sequence[Obser
         index = facts.current("gpu.index", device)
         if index is not None and index.status is Status.OK:
             values["gpu_index"] = str(index.value)
-        elif values["gpu_pci"]:
+        elif values["gpu_pci"] and not command.startswith("dcgmi "):  # dcgmi takes a number and nothing else
             values["gpu_index"] = values["gpu_pci"]
     thing = subject.up(Scope.OBJECT)
     if thing is not None:  # a mount by its path, a unit by its name
@@ -297,6 +297,32 @@ def _catalogue(case: Case) -> Answer | None:
     if found is None or found[0] not in Bucket.__members__:
         return None
     return Answer(Bucket(found[0]), (found[1],))
+
+
+_TEST_AGAIN = Text(
+    "Then run the same test again ({command}): it has to pass.", "然后再次运行同一测试（{command}），须通过。"
+)
+
+
+def _dcgm(case: Case) -> Answer | None:
+    """What the message of a DCGM test or watch asks for, by what it speaks of; the strongest of several."""
+    from knowledge.catalog.dcgm import meant
+
+    spec, best = case.rule.action, None
+    for o in case.events:
+        number = o.value.get("error_id") if isinstance(o.value, Event) else None
+        message = str(o.value.get("message") or "") if isinstance(o.value, Event) else ""
+        found = meant(message, number if isinstance(number, int) else None)
+        if found is None or buckets()[Bucket(found.bucket)].strength <= buckets()[Bucket.ASK_PLATFORM].strength:
+            continue
+        info = buckets()[Bucket(found.bucket)]
+        if best is not None and info.strength <= buckets()[best.bucket].strength:
+            continue
+        usable = max(spec.usable or info.usable, info.usable, key=lambda u: u.rank)
+        text = Text(f"{found.meaning.en} {info.text.en}", f"{found.meaning.zh}{info.text.zh}")
+        again = Text(*(_TEST_AGAIN.in_(lang).replace("{command}", spec.command) for lang in ("en", "zh")))
+        best = Answer(info.bucket, (o,), (again,), text, usable=usable, until=info.until or spec.until)
+    return best
 
 
 _NO_WORD = Text(
@@ -452,6 +478,7 @@ RESOLVERS: Mapping[str, Callable[[Case], Answer | None]] = {
     "workflow": _workflow,
     "catalogue": _catalogue,
     "unlisted": _unlisted,
+    "dcgm": _dcgm,
 }
 # The facts that a resolver looks at beside the events of the finding: who knows them may change the advice.
 LOOKS_AT: Mapping[str, tuple[str, ...]] = {
@@ -460,4 +487,5 @@ LOOKS_AT: Mapping[str, tuple[str, ...]] = {
     "workflow": ("xid", "oom_kill", "slurm_step_ended"),
     "catalogue": (),
     "unlisted": ("xid",),
+    "dcgm": (),
 }

@@ -104,6 +104,7 @@ _LABELS: dict[str, Text] = {
     "decoded": Text("the decoded sub-code", "解码后的子码"),
     "workflow": Text("NVIDIA's workflow for this XID", "NVIDIA 针对该 XID 的处理流程"),
     "catalogue": Text("NVIDIA's catalogue", "NVIDIA 错误目录"),
+    "dcgm": Text("what DCGM's message says", "DCGM 消息所述"),
     "unlisted": Text("gpudiag, NVIDIA lists none", "gpudiag（NVIDIA 未列出）"),
     "rule_speaks": Text("the rule", "该规则"),
     "cure": Text("what has cured it since", "此后已采取的恢复动作"),

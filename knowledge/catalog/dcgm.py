@@ -5,6 +5,7 @@ Names and numbers are NVIDIA's (DCGM's headers, dcgm-exporter's counter files); 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +14,7 @@ from typing import Any
 
 from knowledge.catalog.cuda import Disagreement
 from knowledge.language import Text
+from knowledge.lazy import lazy
 from knowledge.observation import Status
 
 
@@ -130,6 +132,37 @@ def errors() -> Mapping[str, DcgmError]:
 @cache
 def _errors_by_code() -> Mapping[int, DcgmError]:
     return {e.code: e for e in errors().values() if e.code is not None and not e.alias_of}
+
+
+# What DCGM's messages are about; the words stay over versions, the numbers do not always. The most telling stands first.
+_SAID = (
+    # GPU 2 has uncorrectable memory errors and row remappings are pending. Reset the GPU or reboot
+    (lazy(r"\brow remap\w*\b.{0,40}\bpending\b|\bpending row remap", re.IGNORECASE), "PENDING_ROW_REMAP"),
+    (lazy(r"\bpage retirements?\b.{0,40}\bpending\b|\bpending page retirement", re.IGNORECASE), "PENDING_PAGE_RETIREMENTS"),
+    # GPU 1 had uncorrectable memory errors and row remapping failed. Run a field diagnostic on the GPU.
+    (lazy(r"\brow remap\w*\b.{0,40}\bfail", re.IGNORECASE), "ROW_REMAP_FAILURE"),
+    # A corrupt InfoROM has been detected in GPU 6. Flash the InfoROM to clear this corruption.
+    (lazy(r"\bcorrupt\w*\b.{0,20}\binforom\b", re.IGNORECASE), "CORRUPT_INFOROM"),
+    # A DBE was detected on GPU 4          Detected 3 volatile double-bit ECC error(s) in GPU 0.
+    (lazy(r"\bDBEs?\b|\bdouble-bit\b|\buncorrectable memory errors?\b", re.IGNORECASE), "VOLATILE_DBE_DETECTED"),
+    (lazy(r"\buncontained\b", re.IGNORECASE), "UNCONTAINED_ERROR"),
+    (lazy(r"\bfallen off the bus\b|\bGPU is lost\b", re.IGNORECASE), "FALLEN_OFF_BUS"),
+    # GPU 3's NvLink link 11 is currently down          Detected 2 NvLink errors on ... which exceeds threshold
+    (lazy(r"\bNvLink\b.{0,40}\b(?:is|are) (?:currently )?down\b", re.IGNORECASE), "NVLINK_DOWN"),
+    (lazy(r"\bNvLink\b.{0,80}\b(?:error|CRC|replay|recovery)", re.IGNORECASE), "NVLINK_ERROR_THRESHOLD"),
+    # PCIe replay rate is too high: 51.2 per minute          Detected more than 8 PCIe replays per minute for GPU 0: 12
+    (lazy(r"\bPCIe? replay", re.IGNORECASE), "PCI_REPLAY_RATE"),
+    (lazy(r"\bmemory\b.{0,60}\bmis(?:match|compare)", re.IGNORECASE), "MEMORY_MISMATCH"),
+    (lazy(r"\bthermal violation|\bdue to thermal|\btemperature\b.{0,60}\b(?:exceed|above|too high)", re.IGNORECASE), "TEMP_VIOLATION"),
+    (lazy(r"\bpersistence mode\b", re.IGNORECASE), "PERSISTENCE_MODE"),
+    (lazy(r"\bfabric manager\b", re.IGNORECASE), "FABRIC_MANAGER_TRAINING_ERROR"),
+)  # fmt: skip
+
+
+def meant(message: str, number: int | None = None) -> DcgmError | None:
+    """The error that a message speaks of, else the one of its number; None when neither tells."""
+    name = next((name for pattern, name in _SAID if pattern.search(message[:1000])), "")
+    return error(name) if name else error(number) if number is not None else None
 
 
 def error(word: str | int) -> DcgmError | None:

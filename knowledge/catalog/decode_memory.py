@@ -72,7 +72,7 @@ _FAILED = lazy(r"remapper error|retirement failed|unable to retire|remapping fai
 _FAILURES = (
     (lazy(r"all reserved rows for bank are remapped", re.IGNORECASE), "bank_full"),
     (lazy(r"remapping table is full", re.IGNORECASE), "table_full"),
-    (lazy(r"no spare for retirement", re.IGNORECASE), "no_spare"),
+    (lazy(r"\bno (?:more )?spare\b", re.IGNORECASE), "no_spare"),
     (lazy(r"full inforom object", re.IGNORECASE), "inforom_full"),
     (lazy(r"hw limit reached", re.IGNORECASE), "hardware_limit"),
     (lazy(r"disabled retirement", re.IGNORECASE), "disabled"),

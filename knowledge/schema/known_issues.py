@@ -22,6 +22,7 @@ class Entry(Strict):
     until: Version | None = None
     fixed_in: list[Version] = []
     gpus: str = ""
+    words: str = ""
     rules: Annotated[list[str], Field(min_length=1)]
     codes: list[int] = []
     symptom: Bilingual  # a phrase behind "known issue of NCCL 2.18.1": "a hang of ..."

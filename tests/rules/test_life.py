@@ -176,7 +176,8 @@ def test_bad_memory_is_mended_by_what_applies_the_repair_and_its_state_confirms_
 
 def test_another_face_of_a_fault_behind_its_cure_is_the_fault_come_back() -> None:
     f = found(seen([Happening(48), Happening("gpu_reset"), Happening(95)]), code=95)["n1", GPUS[0]]
-    assert f.life is not None and f.life.again
+    assert f.life is not None
+    assert f.life.again
     assert f.advice.bucket is Bucket.CONTACT_SUPPORT
     assert "which was for XID 48" in f.title.en
     other = [Happening(48, gpu=GPUS[1]), Happening("gpu_reset", gpu=GPUS[1]), Happening(95)]
