@@ -65,11 +65,15 @@ def assumed(said: str, words: Sequence[str], slots: Slots) -> tuple[Assumed, ...
     return tuple(dict.fromkeys(out))[:MOST]
 
 
-def written(said: str) -> Iterator[tuple[str, str]]:
-    """Facts of the vocabulary by their full names, each with the word behind it: ``gpu.row_remap.failure is true``."""
+def written(said: str) -> Iterator[tuple[str, str, list[str]]]:
+    """Facts of the vocabulary by their full names, each with the word behind it, and what follows: ``gpu.row_remap.failure is true``."""
     for found in _DIRECT.finditer(said):
         if "." in found[1]:
-            yield found[1].lower(), _value(found)
+            yield (
+                found[1].lower(),
+                _value(found),
+                re.split(r"[\s,;?!，。？]", said[found.end() : found.end() + 60].strip()),
+            )
 
 
 def short(said: str) -> tuple[str, str] | None:

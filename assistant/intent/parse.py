@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from assistant.intent import assumed, normal, told, topics
+from assistant.intent import assumed, normal, symptoms, told, topics
 from assistant.intent.echo import echo
-from assistant.intent.grammar import facts_of
+from assistant.intent.grammar import facts_of, words_of
 from assistant.intent.judge import decide
 from assistant.intent.query import Intent, Query, Slots
 from assistant.intent.reading import ends, read
@@ -25,6 +25,25 @@ _LEFT_ALONE = lazy(
     r"\bif (?:i|we|you|one|they) (?:just )?(?:do nothing|don'?t do anything|ignore|leave (?:it|this|that|things)|keep (?:going|running|using)|carry on|wait)\b"
     r"|(?:如果|要是|假如)?(?:不管|不处理|不理|放着|置之不理)",
     re.IGNORECASE,
+)
+_MAY_STATE = (*told.TELLS, Intent.EXPLAIN, Intent.FIX, Intent.NEXT, Intent.PROBE, Intent.UNKNOWN)
+# Asks what something is, whatever else is said.
+_MEANS = lazy(
+    r"\b(?:means?|meaning|explain|definition|differ\w*|what (?:is|are|does|do) (?:an? |the )?[a-z]+|what's an?|how (?:do|to|can) (?:i|we)?)\b|什么意思|是什么|含义|解释|区别|定义|如何|怎样",
+    re.IGNORECASE,
+)
+_WHY = lazy(r"\bwhy\b|为什么|为啥|为何|咋回事|怎么回事|原因", re.IGNORECASE)
+_WHAT_NOW = lazy(
+    r"\bwhat (?:now|next|should (?:i|we)|do (?:i|we))\b|怎么办|咋办|咋整|怎么半|怎么处理|怎么解决|怎么弄", re.IGNORECASE
+)
+_JUDGED = lazy(
+    r"\b(?:ok|okay|fine|normal|good|safe|bad|worry|wrong|right|too hot|rma|keep|carry|use|usable|ignore|matter|go)\b|正常|没问题|没事|要紧|行|可以|能|影响|吗|不$|吧",
+    re.IGNORECASE,
+)
+_PARTED = lazy(r"[,;:.!，；。：！]\s*\S|\b(?:is|are) (?:that|this|it|they)\b", re.IGNORECASE)
+# What goes wrong with a job: of "the fan is dead" and "stuck at x8" no job was spoken of.
+_OF_JOBS = frozenset(
+    ["hang", "crash", "startup-fails", "out-of-memory", "disk-trouble", "low-utilization", "slow-training"]
 )
 _ASKS_FACTS = (Intent.PROBE, Intent.WHATIF, Intent.EXPLAIN, Intent.FIX, Intent.DIAGNOSE, Intent.HISTORY)
 
@@ -51,6 +70,10 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     signs = r.signs
     if intent in (Intent.WHATIF, Intent.WHY, Intent.UNKNOWN) and not supposed and _LEFT_ALONE.search(said):
         intent, signs = Intent.DIAGNOSE, ()  # what comes of it stands in the verdict
+    states = Stated()
+    if intent in _MAY_STATE and not r.raw and not outright:
+        states = stated(r.said, found, diagnosed=intent is Intent.DIAGNOSE, fixed=r.fixed)
+        intent, signs = _wanted(intent, states, said), _signs(signs, states)
     filled = assumed.elsewhere(filled, supposed)
     written = [name.partition(" ")[2] for name in r.known if name.startswith("fact ")]
     facts = (
@@ -58,18 +81,43 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     )
     known = (*outright, *r.known)
     best, unsure = topics.topics(intent, filled, said, known, signs, pasted.observations)
-    states = Stated()
-    if intent in told.TELLS and not r.raw:
-        states = stated(r.said, found, diagnosed=intent is Intent.DIAGNOSE)
+    if intent not in told.TELLS:
+        states = Stated()
     query = Query(
         text=norm.raw if len(norm.raw) <= normal.MAX_SAID else ends(norm.raw),
         lang=normal.language(_MARKS.sub(" ", found.marked), lang),
         intent=intent, slots=filled, topics=best, symptoms=signs if intent is not Intent.UNKNOWN else (), facts=facts,
         assumed=supposed,
         observations=(*pasted.observations, *told.events(intent, r.said, found.slots), *states.observations),
-        asks=states.asks, unread=states.unread, fixed=r.fixed, unsure=unsure,
+        asks=states.asks, unread=states.unread, fine=states.fine, fixed=r.fixed, unsure=unsure,
     )  # fmt: skip
     return echo(query)
+
+
+def _wanted(intent: Intent, states: Stated, said: str) -> Intent:
+    """What is wanted of a sentence that states how something is: that it is judged, and no page about its words."""
+    if intent in told.TELLS or not (states.observations or (states.codes and states.fine)):
+        return intent
+    if intent is Intent.UNKNOWN and all(isinstance(o.value, int | float) for o in states.observations):
+        return intent  # a number and a unit may be of anything
+    if intent is Intent.EXPLAIN and len(states.observations) == 1 and not _PARTED.search(said):
+        return intent  # H100 温度 85 度正常吗: asked of a book
+    if _WHAT_NOW.search(said):
+        return Intent.DIAGNOSE
+    if _MEANS.search(said) or intent is Intent.FIX:
+        return intent
+    if _WHY.search(said) or intent in (Intent.NEXT, Intent.UNKNOWN):
+        return Intent.DIAGNOSE
+    return Intent.VERDICT if _JUDGED.search(said) else intent
+
+
+def _signs(signs: Sequence[str], states: Stated) -> tuple[str, ...]:
+    """The symptoms of a sentence, without those that only words held which were taken as facts of the hardware, or denied."""
+    if not signs or not (states.observations or states.denied):
+        return tuple(signs)
+    left = symptoms.find(words_of(states.left))
+    denied = symptoms.find(words_of(states.denied))
+    return tuple(s for s in signs if s in left or not (s in _OF_JOBS or s in denied))
 
 
 def _with_paste(said: Slots, observations: Sequence[Observation], raw: bool, text: str) -> Slots:

@@ -114,6 +114,7 @@ class Query:
     observations: tuple[Observation, ...] = ()  # of log lines and codes within the sentence, origin told
     asks: str = ""  # the part of it that asks, where the rest states something
     unread: tuple[str, ...] = ()  # what it states as so and that is no fact here: word for word
+    fine: tuple[str, ...] = ()  # what it says to be in order without a value: "no XIDs", "the driver is fine"
     fixed: tuple[tuple[str, str], ...] = ()  # typos: as written, as read
     echo: Text = NO_TEXT  # "diagnose slow training, pid 4242"
     unsure: bool = False  # several topics are as likely: show them, ask one question
@@ -135,6 +136,7 @@ class Query:
             "facts": list(self.facts),
             "assumed": [a._asdict() for a in self.assumed],
             "not_taken_as_fact": list(self.unread),
+            "said_to_be_fine": list(self.fine),
             "fixed": [list(pair) for pair in self.fixed],
             "unsure": self.unsure,
             "echo": self.echo.in_(self.lang),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from assistant.intent import grammar, han, intents, normal, paste, symptoms, topics, typos
+from assistant.intent.corrected import corrected
 from assistant.intent.slots import Named, pages_in, slots
 
 
@@ -14,7 +15,7 @@ class Reading(NamedTuple):
 
     normal: normal.Normal
     pasted: paste.Paste
-    said: str  # what is said beside log lines, slips mended
+    said: str  # what is said beside log lines, slips mended and without what is taken back
     fixed: tuple[tuple[str, str], ...]  # typos: as written, as read
     named: Named  # slots that are said
     found: Named  # ... and bare codes
@@ -34,6 +35,7 @@ def read(text: str, *, pending: bool = False, hosts: Sequence[str] = ()) -> Read
     if normal.has_han(said):
         said, misheard = han.repair(said)
         fixed += misheard
+    said = corrected(said)
     named = slots(said, hosts)
     raw = bool(pasted.observations or pasted.matches)
     found = topics.bare_codes(said, named) if not (raw or pending) else named

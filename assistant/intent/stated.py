@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
 from typing import NamedTuple
 
 from assistant.intent import phrases, symptoms
 from assistant.intent.assumed import written
-from assistant.intent.grammar import facts_of, words_of
+from assistant.intent.grammar import words_of
 from assistant.intent.query import Slots
-from assistant.intent.slots import Named
+from assistant.intent.readings import is_number, values
+from assistant.intent.slots import Named, slots
 from assistant.intent.told import TOLD
 from assistant.values import Problem, parse
 from knowledge.facts import FactSpec, Kind, Type, vocabulary
@@ -60,7 +60,6 @@ _BEGINS = lazy(
     r"(?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|should|shall|may|might|must)(?![a-z])", _I
 )
 _TAIL_ZH = "吗么呢"
-_NOT = frozenset(["no", "not", "without", "never", "none", "zero", "没", "无", "未", "不"])
 # States that nobody would mention of something in order.
 _BAD = lazy(
     r"(?<![a-z])(?:fail(?:s|ed|ing|ures?)?|errors?|err|faults?|faulty|down|dead|died|inactive|missing|lost|broken?|hangs?|hung|stuck|crash\w*|could not|cannot|can'?t|unable|won'?t|doesn'?t|does not|did not|flap(?:s|ped|ping)?|"
@@ -77,54 +76,138 @@ class Stated(NamedTuple):
     observations: tuple[Observation, ...] = ()  # of origin told
     asks: str = ""  # the clauses that ask, where others state
     unread: tuple[str, ...] = ()  # clauses that state something, and that no fact was read from
+    fine: tuple[str, ...] = ()  # clauses that say that something is in order, and tell no value of it
+    left: str = ""  # the sentence without the clauses that facts were read from
+    denied: str = ""  # ... and the clauses that deny something
+    codes: bool = False  # whether a code is reported, and not only asked about
 
 
-def stated(said: str, found: Named, *, diagnosed: bool = False) -> Stated:
+def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[tuple[str, str]] = ()) -> Stated:
     """The facts that a sentence states, about the things that it names.
 
-    `diagnosed`: what is wrong is asked, so a clause that names a symptom is understood as that.
+    `diagnosed`: what is wrong is asked, so a clause that names a symptom is understood as that. `fixed`: slips that
+    were mended in `said`; what is quoted is quoted as it was written.
     Of what it only asks, nothing: neither "is the row remap pending?" nor "what is a row remap failure?" states one.
     """
     if not _worth(found.marked):
         return Stated()
-    named = found.slots
     text, originals = _without_models(said, found)
     so_far: list[Observation] = []
-    unread: list[str] = []
-    asked: list[str] = []
+    asked, unread, fine, loose = list[str](), list[str](), list[str](), list[str]()
+    left, denied, codes = list[str](), list[str](), False
+    before, about = "", _About("", (), excerpt(said))
     for clause, asks in _clauses(text):
         words = _MARK.sub(lambda _: next(originals, ""), clause)
+        quoted = _as_written(excerpt(" ".join(words.split()), 120), fixed)
+        about = _about(clause, words, found.slots, about)
+        told: list[Observation] = []
+        if not asks and before.endswith((".width", ".gen")) and _SHOULD.search(clause):
+            told = [*_most(clause, before, about)]
+        elif not asks:
+            told = (
+                [*_written(words, about)]
+                or [*_told(clause, about, before)]
+                or [*_same_of_others(clause, so_far, about)]
+            )
+        elif _TOLD_IN_QUESTION.search(clause):
+            told = [*_told(clause, about, "")]
         if asks:
-            asked.append(" ".join(words.split()))
-        told = [] if asks and not _TOLD_IN_QUESTION.search(clause) else list(_told(clause, named, excerpt(said)))
-        if not asks:
-            told = [*_written(words, named)] or told or [*_same_of_others(clause, so_far)]
-        so_far += told
-        if not asks and not told and not _CODE.search(clause) and _states(clause, diagnosed):
-            unread.append(excerpt(" ".join(words.split()), 120))
-    return Stated(_once(so_far), ", ".join(asked) if so_far or unread else "", tuple(dict.fromkeys(unread)))
+            asked.append(quoted)
+        if _DENIES.search(clause) and not asks:
+            denied.append(clause)
+        if told:
+            so_far += told
+            before = told[-1].fact
+            continue
+        left.append(clause)
+        codes = codes or (not asks and _CODE.search(clause) is not None)
+        if asks or _CODE.search(clause) or (before and _MORE.fullmatch(clause)):
+            continue
+        if _states(clause, diagnosed):
+            unread.append(quoted)
+        elif _negated(clause) or _SAID_FINE.search(clause):
+            fine.append(quoted)
+        elif _says_something(clause):
+            loose.append(quoted)
+    if so_far or unread:  # beside what was read nothing may vanish
+        unread += loose
+    return Stated(
+        _once(so_far), ", ".join(asked) if so_far or unread else "", tuple(dict.fromkeys(unread)), tuple(dict.fromkeys(fine)),
+        ", ".join(left), ", ".join(denied), codes,
+    )  # fmt: skip
 
 
-def _same_of_others(clause: str, before: Sequence[Observation]) -> Iterator[Observation]:
-    """ "... and the others 65": the reading named last, of the GPUs that were not meant."""
+_DENIES = lazy(r"(?<![a-z])(?:no|not|without|never|none|isn't|aren't|wasn't|hasn't|haven't)(?![a-z])|没|无|未|不是", _I)
+# Of a reading that was told: growing | should be x16 | in the last hour
+_MORE = lazy(
+    r"\s*(?:(?:and |but |it is |it'?s |is |still |还在|还|一直)*(?:grow\w*|ris\w+|increas\w+|climb\w*|going up|stable|constant|涨|增长|上升|增加|稳定)|(?:but |and |it |they |而 ?)*(?:should|must|ought to)(?: normally)? (?:be|have|show|read|run)\b.{0,40}|.{0,4}(?:应该|应为|正常|本来|本应|原来)(?:应该)?(?:是|有|为)?.{0,24})\s*",
+    _I,
+)
+_SAID_FINE = lazy(
+    r"(?<![a-z])(?:ok|okay|fine|good|normal|healthy|clean|green|visible|there|present|consistent|match(?:es)?|idle|new)\s*$|正常|没问题|良好|都好|健康|都在|一致|没事",
+    _I,
+)
+# What is no word of a statement: pleasantries, when, where, and what the person does.
+_PLAIN = lazy(
+    r"(?<![a-z])(?:hi|hello|hey|team|all|guys|sorry|thanks?|please|pls|help|rma|what now|keep (?:going|using|on|training)\w*|go on|since \w+|today|yesterday|tonight|now|last (?:night|week|month)|this (?:morning|week)|"
+    r"(?:we|i|you|they|users?|people|customers?)(?:'ve|'re|'m|'d|'ll)? .*|on|of|in|at|for|from|after|before|during|with|under|our|my|the|a|an|one|this|that|these|it|is|are|was|node|gpus?|cards?|machine|server|box|cluster|host|h100s?|here|there|again|still|just|only|and|but|so|then|or|to|yes|no|also)(?![a-z'])"
+    r"|<[a-z]+>|[0-9]+|你好|大家好|请问|麻烦|谢谢|求助|今天|昨天|昨晚|刚才|现在|目前|最近|早上|我们?.*|这[台个块张]?|那[台个块张]?|机器|节点|服务器|显卡|卡|的|了|上|里|吧|呢|啊|但是?|不过|就是|只是|而且|还有?",
+    _I,
+)
+
+
+def _says_something(clause: str) -> bool:
+    """Whether a clause that no fact was read from holds more than pleasantries, times and places."""
+    rest = _PLAIN.sub(" ", _COUNT.sub(" ", clause))
+    return len(re.findall(r"[a-z]{2,}", rest, _I)) > 1 or len(re.findall("[\u4e00-\u9fff]", rest)) > 1
+
+
+_SHOULD = lazy(r"(?<![a-z])(?:should|must|ought)(?![a-z])|应该|应为|本应|本来", _I)
+
+
+def _most(clause: str, name: str, about: _About) -> Iterator[Observation]:
+    """ "it should be x16": what the link could have."""
+    numbers = re.findall("[0-9]+", clause)
+    spec = vocabulary()[f"{name}.max"]
+    if len(numbers) == 1 and not isinstance(read := parse(spec, numbers[0]), Problem):
+        yield from about.tell(spec, read)
+
+
+def _as_written(clause: str, fixed: Sequence[tuple[str, str]]) -> str:
+    """A clause with the spelling that it was written in."""
+    meant = {read.casefold(): said for said, read in fixed}
+    if not meant:
+        return clause
+    words = "|".join(map(re.escape, meant))
+    return re.sub(rf"(?<![A-Za-z])(?:{words})(?![A-Za-z])", lambda m: meant[m[0].casefold()], clause, flags=_I)
+
+
+def _about(clause: str, words: str, named: Slots, last: _About) -> _About:
+    """The things of a clause: the GPUs that it names; else the one of the sentence, else those of the clause before."""
+    host = named.node[0] if len(named.node) == 1 and "[" not in named.node[0] else ""
+    gpus = slots(words).slots.gpu if "<gpu>" in clause else named.gpu if len(named.gpu) == 1 else last.gpus
+    return _About(host, gpus, last.line)
+
+
+def _same_of_others(clause: str, before: Sequence[Observation], about: _About) -> Iterator[Observation]:
+    """ "... and the others 65", "and gpu 7 at 345": the reading named last, of the GPUs that are named now."""
     numbers = re.findall(r"[0-9]+(?:\.[0-9]+)?", _COUNT.sub(" ", clause))
     last = next(
         (o for o in reversed(before) if isinstance(o.value, int | float) and o.subject.scope is Scope.GPU), None
     )
-    if last is None or len(numbers) != 1 or not (others := _others(clause)):
+    if last is None or len(numbers) != 1 or isinstance(last.value, bool):
         return
-    read = parse(vocabulary()[last.fact], numbers[0])
-    if isinstance(read, Problem):
+    spec = vocabulary()[last.fact]
+    others = _others(clause)
+    if isinstance(read := parse(spec, numbers[0]), Problem) or not (others or _ONLY_AT.fullmatch(clause)):
         return
-    for n in range(others):
-        yield Observation(
-            last.fact,
-            gpu(f"{_OTHER}{n + 1}", last.subject.host),
-            read,
-            source=TOLD,
-            excerpt=last.excerpt,
-            origin=Origin.TOLD,
-        )
+    if others:
+        yield from (about.one(spec, read, f"{_OTHER}{n + 1}") for n in range(others))
+    else:
+        yield from about.tell(spec, read)
+
+
+_ONLY_AT = lazy(r"\s*(?:and |but |only |just |但|而|只有)*<gpu>\s*(?:is |at |has |shows |only |just |runs |sits |是|有|为|只有|却)*[0-9.]+\s*", _I)  # fmt: skip
 
 
 def _once(found: Sequence[Observation]) -> tuple[Observation, ...]:
@@ -215,37 +298,59 @@ def _negated(clause: str) -> bool:
 # --- facts of a clause --------------------------------------------------------------------
 
 
-def _written(said: str, named: Slots) -> Iterator[Observation]:
-    """Facts under their full names."""
-    for name, word in written(said):
+def _written(said: str, about: _About) -> Iterator[Observation]:
+    """Facts under their full names, each with the words behind it, as many as are one of its values."""
+    for name, word, rest in written(said):
         spec = vocabulary().get(name)
-        if spec is not None and spec.kind is not Kind.EVENT and not isinstance(read := parse(spec, word), Problem):
-            yield _observation(spec, read, _subject(spec.scope, named), excerpt(said))
+        if spec is None or spec.kind is Kind.EVENT:
+            continue
+        tries = [" ".join([word, *rest[:more]]) for more in (2, 1, 0)]
+        reads = [parse(spec, said) for said in (tries if spec.type is Type.ENUM else tries[2:])]
+        read = next((r for r in reads if not isinstance(r, Problem)), None)
+        if read is not None:
+            yield from about.tell(spec, read)
 
 
-def _told(clause: str, named: Slots, line: str) -> Iterator[Observation]:
-    rest = [w for w in words_of(clause) if w != "<model>"]
+def _told(clause: str, about: _About, before: str) -> Iterator[Observation]:
+    rest = [w for w in words_of(_numerals(clause)) if w != "<model>"]
     for start, end, tells in _statements(rest):
-        numbers = [w for w in rest[start:end] if _is_number(w)]
+        numbers = [w for w in rest[start:end] if is_number(w)]
         for one in tells:
-            yield from _of_statement(one, numbers, named, line)
+            yield from _of_statement(one, numbers, about)
         rest[start:end] = ["|"] * (end - start)
-    plain = words_of(
-        _HAN_COUNT.sub(
-            lambda m: f" {'一二三四五六七八九十'.find(m[1].replace('两', '二')) + 1} ", _COUNT.sub(" ", " ".join(rest))
-        )
-    )
+    plain = words_of(_COUNT.sub(" ", _LOADED.sub(" ", " ".join(rest))))
     others = _others(clause)
-    for name, value in _named_values(plain):
+    if _FULL.search(clause):
+        plain = [*plain, "|", "gpu", "utilization", "100", "%"]
+    for name, value in values(plain, before):
         spec = vocabulary()[name]
         if others and spec.scope is Scope.GPU:
             for n in range(others):
-                yield _observation(spec, value, _subject(spec.scope, named, f"{_OTHER}{n + 1}"), line)
+                yield about.one(spec, value, f"{_OTHER}{n + 1}")
         else:
-            yield _observation(spec, value, _subject(spec.scope, named), line)
+            yield from about.tell(spec, value)
 
 
-_HAN_COUNT = lazy("([一二两三四五六七八九十]) (?=[次个条])")
+# Under load it is meant, and no value of the load.
+_LOADED = lazy(r"(?:under|at|with)\s+(?:full\s+|heavy\s+|max\s+)?load|满 载|满 负 载|负 载 下|带 载", _I)
+_FULL = lazy(r"(?<![a-z])(?:under|at|with)\s+(?:full|heavy|max|100\s*%)\s+load(?![a-z])|满载|满负载|满负荷", _I)
+_HAN_DIGITS = "零一二三四五六七八九"
+_TIMES = {"百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
+# 8 万 | 三万多 | 250,000 | 两个 (一个都没有 says none)
+_BIG = lazy(r"([0-9]+(?:\.[0-9]+)?|[一二两三四五六七八九])\s*([万千百亿])")
+_GROUPED = lazy(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9,])")
+_HAN_COUNT = lazy(r"([一二两三四五六七八九十])\s*(?=[次个条页行](?!都没|都不|也没))")
+
+
+def _numerals(clause: str) -> str:
+    """Numbers as digits."""
+    clause = _GROUPED.sub(lambda m: m[0].replace(",", ""), clause)
+    clause = _BIG.sub(lambda m: f" {_plain(m[1]) * _TIMES[m[2]]:.0f} ", clause)
+    return _HAN_COUNT.sub(lambda m: f" {10 if m[1] == '十' else _plain(m[1]):.0f} ", clause)
+
+
+def _plain(said: str) -> float:
+    return float(said) if is_number(said) else _HAN_DIGITS.find(said.replace("两", "二"))
 
 
 def _others(clause: str) -> int:
@@ -260,7 +365,7 @@ def _others(clause: str) -> int:
 def _statements(words: Sequence[str]) -> list[tuple[int, int, tuple[Told, ...]]]:
     """Start, end and facts of each statement that the words hold, the longest first, none within another."""
     by_first, rows = _rows()
-    shape = ["<n>" if _is_number(w) else w for w in words]
+    shape = ["<n>" if is_number(w) else w for w in words]
     found = []
     for at, word in enumerate(shape):
         for number in by_first.get(word, ()):
@@ -298,12 +403,12 @@ def _ordered(text: str, tells: tuple[Told, ...]) -> tuple[Told, ...]:
     return tells
 
 
-def _of_statement(one: Told, numbers: Sequence[str], named: Slots, line: str) -> Iterator[Observation]:
+def _of_statement(one: Told, numbers: Sequence[str], about: _About) -> Iterator[Observation]:
     spec = vocabulary().get(one.fact)
     if spec is None:
         return
     if spec.kind is Kind.EVENT:
-        yield _observation(spec, Event(None, dict(one.where)), _subject(spec.scope, named), line)
+        yield from about.tell(spec, Event(None, dict(one.where)))
         return
     value: Value = one.value
     if value in ("<n>", "<m>"):
@@ -314,111 +419,36 @@ def _of_statement(one: Told, numbers: Sequence[str], named: Slots, line: str) ->
         if isinstance(read, Problem):
             return
         value = read
-    yield _observation(spec, value, _subject(spec.scope, named), line)
+    yield from about.tell(spec, value)
     if one.others is not None:
-        yield _observation(spec, one.others, _subject(spec.scope, named, _OTHER), line)
-
-
-def _named_values(words: Sequence[str]) -> Iterator[tuple[str, Value]]:
-    """Facts called by their names, each with the value that stands nearest behind it, else ahead of it."""
-    spans = facts_of(words)
-    for i, (start, end, name) in enumerate(spans):
-        spec = vocabulary().get(name)
-        if spec is None or spec.kind is Kind.EVENT:
-            continue
-        behind = words[end : spans[i + 1][0] if i + 1 < len(spans) else len(words)]
-        ahead = words[spans[i - 1][1] if i else 0 : start]
-        value = _value(spec, behind, ahead)
-        if value is not None:
-            yield name, value
-    if not spans:
-        yield from _by_unit(words)
-
-
-def _value(spec: FactSpec, behind: Sequence[str], ahead: Sequence[str]) -> Value:
-    """What is said of a fact; None when nothing is."""
-    if spec.type in (Type.INT, Type.FLOAT):
-        for words, backwards in ((behind, False), (ahead, True)):
-            numbers = [i for i, w in enumerate(words) if _is_number(w)]
-            if numbers:
-                at = numbers[-1] if backwards else numbers[0]
-                said = f"{words[at]} {words[at + 1]}" if at + 1 < len(words) and words[at + 1] in _UNITS else words[at]
-                read = parse(spec, said)
-                return None if isinstance(read, Problem) else read
-        return None
-    if spec.type is Type.BOOL:
-        return _yes_or_no(spec, behind, ahead)
-    if spec.type is Type.ENUM:
-        return next((v for v in (*_enums(spec, behind), *_enums(spec, ahead))), None)
-    return None
-
-
-# Readings that say by their name what is wrong: "a pending row remap", "power brake".
-_TROUBLE = lazy(r"\.(?:\w*pending|failure|failed|\w*exceeded|\w*required|hw_\w+|sw_thermal)$")
-_UNITS = frozenset(
-    ["c", "w", "mhz", "ghz", "gb", "mb", "gib", "mib", "%", "度", "瓦", "degrees", "watts", "kw", "percent", "ms", "s"]
-)
-
-
-def _yes_or_no(spec: FactSpec, behind: Sequence[str], ahead: Sequence[str]) -> Value:
-    number = next((w for w in (*behind, *reversed(ahead)) if _is_number(w)), "")
-    if number:
-        return float(number) > 0
-    said = [v for _, _, v in _words_for_values().find(behind)]
-    if said and said[0] in ("true", "false"):
-        return said[0] == "true"
-    if _TROUBLE.search(spec.name) is None:
-        return None  # "ecc": of a setting its name alone says nothing
-    return not (_NOT & {*behind, *ahead[-3:]})
-
-
-def _enums(spec: FactSpec, words: Sequence[str]) -> Iterator[str]:
-    text = f" {' '.join(words)} "
-    for value in sorted(spec.values, key=len, reverse=True):
-        label = spec.labels.get(value)
-        names = [value.replace("_", " "), *((label.en.casefold(), " ".join(label.zh)) if label else ())]
-        if any(f" {name} " in text for name in names):
-            yield value
-
-
-def _by_unit(words: Sequence[str]) -> Iterator[tuple[str, Value]]:
-    """Readings that have no name but their unit: "94 C", "345 MHz"."""
-    for number, unit in pairwise(words):
-        name = _MEASURES.get(unit) if _is_number(number) else None
-        spec = vocabulary().get(name) if name else None
-        if name and spec is not None and not isinstance(read := parse(spec, f"{number} {unit}"), Problem):
-            yield name, read
-
-
-_MEASURES = {
-    **dict.fromkeys(("c", "celsius", "degrees", "degree", "deg", "度"), "gpu.temperature.core"),
-    **dict.fromkeys(("w", "watts", "watt", "瓦"), "gpu.power.draw"), "mhz": "gpu.clock.sm",
-}  # fmt: skip
-
-
-@cache
-def _words_for_values() -> phrases.Runs:
-    return phrases.Runs(lexicon().values.items())
-
-
-def _is_number(word: str) -> bool:
-    return word[:1].isdecimal() and word.isascii()
+        yield about.one(spec, one.others, _OTHER)
 
 
 # --- whose --------------------------------------------------------------------------------
 
 
-def _observation(spec: FactSpec, value: Value, subject: Subject, line: str) -> Observation:
-    return Observation(spec.name, subject, value, source=TOLD, excerpt=line, origin=Origin.TOLD)
+class _About(NamedTuple):
+    """The things that a clause is about."""
 
+    host: str
+    gpus: tuple[int | str, ...]  # as they are named; empty when it was not said which
+    line: str
 
-def _subject(scope: Scope, named: Slots, called: str = _UNSAID) -> Subject:
-    """The thing that is meant: the one GPU or node that is named, else one of its kind of which nobody said which."""
-    host = node(named.node[0] if len(named.node) == 1 and "[" not in named.node[0] else "")
-    if scope is Scope.NODE:
-        return host
-    one = named.gpu[0] if len(named.gpu) == 1 else None
-    card = gpu(_UNSAID if one is None else f"index:{one}" if isinstance(one, int) else one, host.id)
-    if scope is Scope.GPU:
-        return card if called == _UNSAID else gpu(called, host.id)
-    return Subject(scope, called, card if scope is Scope.LINK else host)
+    def tell(self, spec: FactSpec, value: Value) -> Iterator[Observation]:
+        """The fact of each thing that is meant: the GPUs named, else one of which nobody said which."""
+        for called in (self.gpus if spec.scope in (Scope.GPU, Scope.LINK) else ())[:OTHERS] or (_UNSAID,):
+            yield self.one(spec, value, f"index:{called}" if isinstance(called, int) else called)
+
+    def one(self, spec: FactSpec, value: Value, called: str) -> Observation:
+        """The fact of one thing; of a link that is down the GPU is known, and rarely which link."""
+        host = node(self.host)
+        subject = host
+        if spec.scope is Scope.GPU:
+            subject = gpu(called, self.host)
+        elif spec.scope is Scope.LINK:
+            others = called == _OTHER
+            owner = next((f"index:{g}" if isinstance(g, int) else g for g in self.gpus), _UNSAID) if others else called
+            subject = Subject(Scope.LINK, _OTHER if others else _UNSAID, gpu(owner, self.host))
+        elif spec.scope is not Scope.NODE:
+            subject = Subject(spec.scope, called, host)
+        return Observation(spec.name, subject, value, source=TOLD, excerpt=self.line, origin=Origin.TOLD)

@@ -17,7 +17,7 @@ from knowledge import compiled
 
 SHARD = "understanding"
 ARTLESS = frozenset(["the", "and", "for", "was", "our", "has", "had", "its", "but", "not", "you", "are", "can", "did"])
-_DATA = ("lexicon", "symptoms", "glossary")
+_DATA = ("lexicon", "symptoms", "glossary", "facts")
 _CODE = ("tables.py", "phrases.py", "symptoms.py")
 
 
@@ -30,6 +30,9 @@ class Tables(TypedDict):
     signs: list[tuple[str, str, bool]]  # phrases of symptoms: the symptom, its words, whether they are Han characters
     sign_words: Mapping[str, list[int]]  # a word -> the phrases of symptoms that are looked at when it is said
     terms: Mapping[str, list[tuple[str, str]]]  # first word -> names of the glossary and their ids, the longest first
+    facts: Mapping[
+        str, list[tuple[str, str]]
+    ]  # first word -> what facts are called by their own words, the longest first
 
 
 @cache
@@ -46,7 +49,7 @@ def build() -> Tables:
     signs, sign_words = _signs()
     return Tables(
         firsts=_firsts(), lexical=" ".join(lexical), known=" ".join(known), signs=signs, sign_words=sign_words,
-        terms=_terms(),
+        terms=_terms(), facts=_facts(),
     )  # fmt: skip
 
 
@@ -117,6 +120,29 @@ def _terms() -> dict[str, list[tuple[str, str]]]:
             run = split(name.casefold()) if len(name) > 2 or name.isupper() else []
             if run:
                 out.setdefault(run[0], []).append((" ".join(run), data["id"]))
-    for runs in out.values():
-        runs.sort(key=lambda pair: -pair[0].count(" "))
-    return out
+    return _longest_first(out)
+
+
+def _longest_first(runs: dict[str, list[tuple[str, str]]]) -> dict[str, list[tuple[str, str]]]:
+    for some in runs.values():
+        some.sort(key=lambda pair: -pair[0].count(" "))
+    return runs
+
+
+def _facts() -> dict[str, list[tuple[str, str]]]:
+    """What facts are called by their own words, "gpu ecc mode" and what they mean in Chinese, where no other is called so."""
+    from assistant.intent.phrases import split
+
+    called: dict[str, set[str]] = {}
+    for data in compiled.shard("facts"):
+        if data["kind"] == "event" or data.get("replaced_by"):
+            continue
+        called.setdefault(" ".join(split(re.sub(r"[._]", " ", data["name"]))), set()).add(data["name"])
+        means = re.split(r"[，。；：（(、,]", data["meaning"]["zh"])[0].replace("是否", "").strip()
+        if 4 <= len(means) <= 32 and re.search("[哪何么多查是为不]", means) is None:
+            called.setdefault(" ".join(split(means.casefold())), set()).add(data["name"])
+    out: dict[str, list[tuple[str, str]]] = {}
+    for run, names in called.items():
+        if len(names) == 1 and " " in run:
+            out.setdefault(run.split(" ")[0], []).append((run, next(iter(names))))
+    return _longest_first(out)
