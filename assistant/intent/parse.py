@@ -100,8 +100,8 @@ def _wanted(intent: Intent, states: Stated, said: str) -> Intent:
         return intent
     if intent is Intent.UNKNOWN and all(isinstance(o.value, int | float) for o in states.observations):
         return intent  # a number and a unit may be of anything
-    if intent is Intent.EXPLAIN and len(states.observations) == 1 and not _PARTED.search(said):
-        return intent  # H100 温度 85 度正常吗: asked of a book
+    if intent in (Intent.EXPLAIN, Intent.FIX) and len(states.observations) == 1 and not _PARTED.search(said):
+        return intent  # H100 温度 85 度正常吗 | 行重映射 pending 怎么处理: asked of a book
     if _WHAT_NOW.search(said):
         return Intent.DIAGNOSE
     if _MEANS.search(said) or intent is Intent.FIX:

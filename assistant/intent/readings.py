@@ -6,7 +6,7 @@ The unit decides: "106 C" is never a count, "345 MHz" never a share, "5 per minu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -70,8 +70,11 @@ def is_number(word: str) -> bool:
     return word[:1].isdecimal() and word.isascii()
 
 
-def values(words: Sequence[str], before: str = "") -> Iterator[tuple[str, Value]]:
-    """The facts that the words of a clause tell, each with its value; `before`: the fact that was told last."""
+def values(words: Sequence[str], before: str = "", whole: Sequence[str] = ()) -> Iterator[tuple[str, Value]]:
+    """The facts that the words of a clause tell, each with its value.
+
+    `before`: the fact that was told last; `whole`: the words of the whole clause, where others of it were read already.
+    """
     free = {n.at: n for n in _numbers(words)}
     spans = [s for s in named_in(words) if _counts(s[2])]
     told: set[str] = set()
@@ -81,7 +84,7 @@ def values(words: Sequence[str], before: str = "") -> Iterator[tuple[str, Value]
         for fact, value in _of_name(name, words, behind, ahead, free, i + 1 < len(spans)):
             told.add(fact)
             yield fact, value
-    around = frozenset(words)
+    around = frozenset((*words, *whole, "port" if before.startswith("port.") else ""))
     for number in list(free.values()):
         fact = _by_unit(number, around)
         if fact and fact not in told and (value := _read(fact, number)) is not None:
@@ -119,7 +122,7 @@ def _of_name(name: str, words: Sequence[str], behind: range, ahead: range, free:
     if spec.type is Type.BOOL or name == "gpu.ecc.mode":
         value = _yes_or_no(spec, after, first, [free[i] for i in (*behind, *ahead) if i in free])
     elif spec.type is Type.ENUM:
-        value = next((v for v in (*_enums(spec, after), *_enums(spec, first))), None)
+        value = next((v for v in (*_enums(spec, after), *_enums(spec, first))), None) or _service(spec, after)
     else:
         value = None
     if value is not None:
@@ -249,6 +252,34 @@ def _enums(spec: FactSpec, words: Sequence[str]) -> Iterator[str]:
         names = [value.replace("_", " "), *((label.en.casefold(), " ".join(label.zh)) if label else ())]
         if any(f" {name} " in text for name in names):
             yield value
+
+
+# How people say that a service runs, or does not: words in a row, joined.
+_DOWN = lazy(
+    r"not (?:running|started|up|active|there)|(?:is|has|was|just|keeps)? ?(?:down|dead|died|stopped|off|inactive|killed|gone|dying)\b|没 有? ?[运启跑起在]|未 [运启]|停|挂|死|没 起|没 跑|没 在"
+)
+_FAILED = lazy(r"fail|crash|失 败|崩|报 错|出 错")
+_RUNS = lazy(r"running|active|\bup\b|works|started|在 跑|运 行|启 动|起 来|正 常|没 问 题|[好在] ")
+
+
+def _service(spec: FactSpec, behind: Sequence[str]) -> str | None:
+    """The state of a service as people say it: "is dead", "isn't failed", 没起来, 没挂."""
+    if not {"running", "stopped", "failed"} <= set(spec.values):
+        return None
+    said = f"{' '.join(behind[:8])} "
+    denied = _NOT_BAD.search(said) is not None
+    if denied:
+        return "running"
+    if _DOWN.search(said):
+        return "stopped"
+    if _FAILED.search(said):
+        return "failed"
+    return "running" if _RUNS.search(said) else None
+
+
+_NOT_BAD = lazy(
+    r"(?:not|never|no longer) (?:failed|down|dead|stopped|crashed|inactive|failing)|没 有? ?[挂停死崩]|未 [停崩]"
+)
 
 
 @cache

@@ -15,7 +15,7 @@ from assistant.intent import phrases, symptoms
 from assistant.intent.assumed import written
 from assistant.intent.grammar import words_of
 from assistant.intent.query import Slots
-from assistant.intent.readings import is_number, values
+from assistant.intent.readings import is_number, named_in, values
 from assistant.intent.slots import Named, slots
 from assistant.intent.told import TOLD
 from assistant.values import Problem, parse
@@ -49,8 +49,8 @@ _OTHERS = lazy(r"(?<![a-z])(?:the\s+)?(?:others?|rest)(?![a-z])|其他|其余|�
 _ASKS_EN = lazy(
     r"(?<![a-z'])(?:can (?:i|we|it|you|this|that|they|the)|could (?:i|we|it)|should (?:i|we|it|this|that|the)|shall (?:i|we)|may (?:i|we)|"
     r"is (?:it|this|that|the (?:node|gpu|machine|card|box|server|host|hardware|system)|my|our|there|everything|all)|are (?:we|they|the|these|those|my|our|there)|am i|do (?:i|we|you)|does (?:it|this|that)|did|"
-    r"will (?:it|this|that|the)|would (?:it|you|that)|what|why|how|which|when (?:can|should|will)|where|who|any (?:idea|advice)|"
-    r"(?:still )?(?:usable|safe|ok|okay|fine) (?:to|for)|still (?:ok|okay|fine|usable|good)|(?:ok|okay|safe|fine|usable|bad|normal|healthy)\s*\?|show|explain|tell me|check|look|run|list|give me|help)(?![a-z])",
+    r"will (?:it|this|that|the)|would (?:it|you|that)|what'?s?|why|hows?|which|too (?:hot|high|low|slow|much)(?=\s*\?)|good to go|when (?:can|should|will)|where|who|any (?:idea|advice)|"
+    r"(?:still )?(?:usable|safe|ok|okay|fine) (?:to|for)|still (?:ok|okay|fine|usable|good)|(?:ok|okay|safe|fine|usable|bad|normal|healthy)\s*\?|show(?!\s+up)|explain|tell me|check|look|run|list|give me|help)(?![a-z])",
     _I,
 )
 _ASKS_ZH = lazy(
@@ -59,7 +59,9 @@ _ASKS_ZH = lazy(
 _BEGINS = lazy(
     r"(?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|should|shall|may|might|must)(?![a-z])", _I
 )
-_TAIL_ZH = "吗么呢"
+_ASKS_LAST = lazy(
+    r"[吗么呢]$|(?:没问题|没事|不影响|可以|能用|能跑|正常|还好|要紧|行|好)吧$|[用要行好]不$|行不行|好不好|对不对|正常不|要不要紧|会不会|咋[办整弄样]|怎么半"
+)
 # States that nobody would mention of something in order.
 _BAD = lazy(
     r"(?<![a-z])(?:fail(?:s|ed|ing|ures?)?|errors?|err|faults?|faulty|down|dead|died|inactive|missing|lost|broken?|hangs?|hung|stuck|crash\w*|could not|cannot|can'?t|unable|won'?t|doesn'?t|does not|did not|flap(?:s|ped|ping)?|"
@@ -118,19 +120,28 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
         if told:
             so_far += told
             before = told[-1].fact
+            for part, said_so in _parts(clause, words):
+                if not [*_told(part, about, "")] and not _CODE.search(part):
+                    where = fine if _is_fine(part) else loose if _says_something(part) else []
+                    where.append(_as_written(said_so, fixed))
             continue
-        left.append(clause)
+        if asks or not _is_fine(clause):
+            left.append(clause)
         codes = codes or (not asks and _CODE.search(clause) is not None)
         if asks or _CODE.search(clause) or (before and _MORE.fullmatch(clause)):
             continue
-        if _states(clause, diagnosed):
-            unread.append(quoted)
-        elif _negated(clause) or _SAID_FINE.search(clause):
+        if _is_fine(clause):
             fine.append(quoted)
+        elif _states(clause, diagnosed):
+            unread.append(quoted)
         elif _says_something(clause):
             loose.append(quoted)
     if so_far or unread:  # beside what was read nothing may vanish
         unread += loose
+    if len(found.slots.gpu) == 1:  # "ecc is 5, can I use gpu 3": said once, it is what all of it is about
+        one = _named(found.slots.gpu[0])
+        if not any(owner.id == one for o in so_far if (owner := o.subject.up(Scope.GPU)) is not None):
+            so_far = [o.about(_of_gpu(o.subject, one)) for o in so_far]
     return Stated(
         _once(so_far), ", ".join(asked) if so_far or unread else "", tuple(dict.fromkeys(unread)), tuple(dict.fromkeys(fine)),
         ", ".join(left), ", ".join(denied), codes,
@@ -140,7 +151,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
 _DENIES = lazy(r"(?<![a-z])(?:no|not|without|never|none|isn't|aren't|wasn't|hasn't|haven't)(?![a-z])|没|无|未|不是", _I)
 # Of a reading that was told: growing | should be x16 | in the last hour
 _MORE = lazy(
-    r"\s*(?:(?:and |but |it is |it'?s |is |still |还在|还|一直)*(?:grow\w*|ris\w+|increas\w+|climb\w*|going up|stable|constant|涨|增长|上升|增加|稳定)|(?:but |and |it |they |而 ?)*(?:should|must|ought to)(?: normally)? (?:be|have|show|read|run)\b.{0,40}|.{0,4}(?:应该|应为|正常|本来|本应|原来)(?:应该)?(?:是|有|为)?.{0,24})\s*",
+    r"\s*(?:(?:and |but |it is |it'?s |is |still |还在|还|一直)*(?:grow\w*|ris\w+|increas\w+|climb\w*|going up|stable|constant|running|working|up|ok|okay|fine|active|涨|增长|上升|增加|稳定)|(?:but |and |it |they |而 ?)*(?:should|must|ought to)(?: normally)? (?:be|have|show|read|run)\b.{0,40}|.{0,4}(?:应该|应为|正常|本来|本应|原来)(?:应该)?(?:是|有|为)?.{0,24})\s*",
     _I,
 )
 _SAID_FINE = lazy(
@@ -156,10 +167,18 @@ _PLAIN = lazy(
 )
 
 
+def _is_fine(clause: str) -> bool:
+    """Whether a clause only says that something is in order, or that nothing is wrong."""
+    bare = re.sub(r"<([a-z]+)>", r" \1 ", _COUNT.sub(" ", clause))
+    if _NUMBER.search(bare):
+        return False
+    return _negated(bare) or (_SAID_FINE.search(bare) is not None and re.search(r"(?<![a-z])(?:not|no longer|never|n't)(?![a-z])|不(?!影响)(?!良)", bare, _I) is None)  # fmt: skip
+
+
 def _says_something(clause: str) -> bool:
     """Whether a clause that no fact was read from holds more than pleasantries, times and places."""
-    rest = _PLAIN.sub(" ", _COUNT.sub(" ", clause))
-    return len(re.findall(r"[a-z]{2,}", rest, _I)) > 1 or len(re.findall("[\u4e00-\u9fff]", rest)) > 1
+    rest = _PLAIN.sub(" ", _COUNT.sub(" ", _numerals(clause)))
+    return len(re.findall(r"[a-z]{2,}", rest, _I)) > 1 or len(re.findall("[\u4e00-\u9fff]", rest)) > 2
 
 
 _SHOULD = lazy(r"(?<![a-z])(?:should|must|ought)(?![a-z])|应该|应为|本应|本来", _I)
@@ -173,6 +192,36 @@ def _most(clause: str, name: str, about: _About) -> Iterator[Observation]:
         yield from about.tell(spec, read)
 
 
+def _parts(clause: str, words: str) -> Iterator[tuple[str, str]]:
+    """What "and" and "but" part within a clause, marked and as it was said; nothing where a part is too short to say anything."""
+    marked, said = _JOINS.split(clause), _JOINS.split(words)
+    if len(marked) > 1 and len(marked) == len(said):
+        for part, so in zip(marked, said, strict=True):
+            if len(part.split()) > 2 or len(part) > 4 > len(re.findall("[a-z]", part)):
+                yield part, excerpt(" ".join(so.split()), 120)
+
+
+_JOINS = lazy(
+    r"\s(?:and|but|while|though|although|plus)\s+(?!should|must|not|it is\b|growing|rising)|但是|但|而且|并且|以及", _I
+)
+
+
+_PORT = lazy(r"(?<![a-z0-9])(?:mlx[0-9]{1,2}_[0-9]{1,3}|ib[0-9]{1,3}|ibp[0-9a-z]{2,16}|hca[0-9]{1,2})(?![a-z0-9])", _I)
+
+
+def _of_gpu(subject: Subject, called: str) -> Subject:
+    """A thing of which nobody said whose it is, as one of the GPU `called`."""
+    if subject.scope is Scope.GPU and subject.id == _UNSAID:
+        return Subject(Scope.GPU, called, subject.parent)
+    if subject.scope is Scope.LINK and subject.parent is not None:
+        return Subject(Scope.LINK, subject.id, _of_gpu(subject.parent, called))
+    return subject
+
+
+def _named(one: int | str) -> str:
+    return f"index:{one}" if isinstance(one, int) else one
+
+
 def _as_written(clause: str, fixed: Sequence[tuple[str, str]]) -> str:
     """A clause with the spelling that it was written in."""
     meant = {read.casefold(): said for said, read in fixed}
@@ -183,10 +232,11 @@ def _as_written(clause: str, fixed: Sequence[tuple[str, str]]) -> str:
 
 
 def _about(clause: str, words: str, named: Slots, last: _About) -> _About:
-    """The things of a clause: the GPUs that it names; else the one of the sentence, else those of the clause before."""
+    """The things of a clause: the GPUs that it names, else those of the clause before."""
     host = named.node[0] if len(named.node) == 1 and "[" not in named.node[0] else ""
-    gpus = slots(words).slots.gpu if "<gpu>" in clause else named.gpu if len(named.gpu) == 1 else last.gpus
-    return _About(host, gpus, last.line)
+    gpus = slots(words).slots.gpu if "<gpu>" in clause else last.gpus
+    port = _PORT.search(words)
+    return _About(host, gpus, last.line, port[0].casefold() if port else last.port)
 
 
 def _same_of_others(clause: str, before: Sequence[Observation], about: _About) -> Iterator[Observation]:
@@ -225,9 +275,11 @@ _TOLD_IN_QUESTION = lazy(r"(?<![a-z])(?:that|which|whose|with|since|because|alth
 
 def _worth(marked: str) -> bool:
     """Whether a sentence can state anything: most hold neither a number nor a word of trouble, nor a name with a value."""
-    return _BAD.search(marked) is not None or bool(
-        re.search(r"[0-9]|(?<![a-z])(?:is|are|was|on|off|yes|true)(?![a-z])|是|有|没|未|不", marked, _I)
-    )
+    return (
+        _BAD.search(marked) is not None
+        or re.search(r"[0-9]|(?<![a-z])(?:is|are|was|on|off|yes|true|up|running|active)(?![a-z])|是|有|没|未|不|在|都", marked, _I) is not None
+        or bool(named_in(words_of(marked)))
+    )  # fmt: skip
 
 
 def _without_models(said: str, found: Named) -> tuple[str, Iterator[str]]:
@@ -253,7 +305,7 @@ def _clauses(text: str) -> Iterator[tuple[str, bool]]:
         for part in _ENDS.split(piece):
             part = part.strip(" ,?？，")
             if part:
-                yield part, asks or part[-1] in _TAIL_ZH or _BEGINS.match(part) is not None
+                yield part, asks or _ASKS_LAST.search(part) is not None or _BEGINS.match(part) is not None
                 asks = False
 
 
@@ -262,12 +314,19 @@ def _states(clause: str, diagnosed: bool) -> bool:
     if _negated(clause):
         return False
     bare = re.sub(r"<([a-z]+)>", r" \1 ", _COUNT.sub(" ", clause))
-    if symptoms.find(words_of(bare)):
-        return not diagnosed
-    read = _NUMBER.search(bare) is not None and _SAYS.search(bare) is not None
-    return read or _IS.search(bare) is not None or _BAD.search(bare) is not None
+    words = words_of(bare)
+    read = _NUMBER.search(bare) is not None and (_SAYS.search(bare) is not None or bool(named_in(words)))
+    if symptoms.find(words):
+        return not diagnosed or (read and bool(named_in(words)))
+    if read or _IS.search(bare) is not None or _BAD.search(bare) is not None or _LAST_NUMBER.search(bare) is not None:
+        return True
+    return _HAS.search(bare) is not None and any(_COUNTED.search(name) for _, _, name in named_in(words))
 
 
+# qps 抖动因子 7.2 | GPU 5 has the uncorrectable ecc
+_LAST_NUMBER = lazy(r"(?:[\u4e00-\u9fff]{2}|[a-z]{3}\s*[:=])\s*[0-9.]+\s*[a-z%/]{0,6}\s*$", _I)
+_HAS = lazy(r"(?<![a-z])(?:has|have|got|with|shows?|reports?)(?![a-z])|有|出现|报", _I)
+_COUNTED = lazy(r"error|uncorrect|retired|remap|replay|failure|pending")
 _NUMBER = lazy(r"(?<![a-z0-9_-])[0-9]")
 _SAYS = lazy(
     r"(?<![a-z])(?:is|are|was|were|at|shows?|reports?|says?|reads?|has|have|had|got|gets?|runs?|sits?|stays?|drops?|only|about|every|per)(?![a-z])|[=:]|是|为|有|报|显示|只|达|到|才",
@@ -284,15 +343,15 @@ _IS = lazy(
 
 
 def _negated(clause: str) -> bool:
-    """ "no errors in dmesg", "没有报错": nothing is wrong with what is not there."""
-    return (
-        re.search(
-            rf"(?:(?<![a-z])(?:no|without|zero|never|nothing)\s+(?:\w+\s+){{0,2}}|(?:没有?|无|未见?)[\u4e00-\u9fff]{{0,2}})(?:{_BAD.pattern})",
-            clause,
-            _I,
-        )
-        is not None
-    )
+    """ "no errors in dmesg", "没有报错", "xid 一个都没有": nothing is wrong with what is not there."""
+    return _NO_TROUBLE.search(clause) is not None
+
+
+_NO_TROUBLE = lazy(
+    rf"(?:(?<![a-z])(?:no|without|zero|never|nothing)\s+(?:\w+\s+){{0,2}}|(?:没有?|无|未见?|未报)[\u4e00-\u9fff]{{0,2}}\s*)(?:xids|sxid|{_BAD.pattern})"
+    r"|(?:xid|错误|报错|告警|异常|errors?|faults?)s?[^，,]{0,8}?(?:都没|没有|没出|未出|(?<![a-z])(?:none|zero)(?![a-z]))",
+    _I,
+)
 
 
 # --- facts of a clause --------------------------------------------------------------------
@@ -322,7 +381,7 @@ def _told(clause: str, about: _About, before: str) -> Iterator[Observation]:
     others = _others(clause)
     if _FULL.search(clause):
         plain = [*plain, "|", "gpu", "utilization", "100", "%"]
-    for name, value in values(plain, before):
+    for name, value in values(plain, before, words_of(clause)):
         spec = vocabulary()[name]
         if others and spec.scope is Scope.GPU:
             for n in range(others):
@@ -338,15 +397,19 @@ _HAN_DIGITS = "零一二三四五六七八九"
 _TIMES = {"百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
 # 8 万 | 三万多 | 250,000 | 两个 (一个都没有 says none)
 _BIG = lazy(r"([0-9]+(?:\.[0-9]+)?|[一二两三四五六七八九])\s*([万千百亿])")
+_WATTS = lazy(r"(?<=[0-9])\s*w(?![a-z0-9/])", _I)
 _GROUPED = lazy(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9,])")
-_HAN_COUNT = lazy(r"([一二两三四五六七八九十])\s*(?=[次个条页行](?!都没|都不|也没))")
+_HAN_COUNT = lazy(
+    r"([一二两三四五六七八九十])\s*(?=[次个条页行](?!都没|都不|也没))|(?<![0-9第])([二两三四五六七八九十])\s*(?=[张块]|卡(?!掉))"
+)
 
 
 def _numerals(clause: str) -> str:
     """Numbers as digits."""
+    clause = _WATTS.sub(" watts ", clause)  # "w" alone is "with"
     clause = _GROUPED.sub(lambda m: m[0].replace(",", ""), clause)
     clause = _BIG.sub(lambda m: f" {_plain(m[1]) * _TIMES[m[2]]:.0f} ", clause)
-    return _HAN_COUNT.sub(lambda m: f" {10 if m[1] == '十' else _plain(m[1]):.0f} ", clause)
+    return _HAN_COUNT.sub(lambda m: f" {10 if m[0][0] == '十' else _plain(m[0][0]):.0f} ", clause)
 
 
 def _plain(said: str) -> float:
@@ -433,11 +496,15 @@ class _About(NamedTuple):
     host: str
     gpus: tuple[int | str, ...]  # as they are named; empty when it was not said which
     line: str
+    port: str = ""  # ib3, mlx5_0
 
     def tell(self, spec: FactSpec, value: Value) -> Iterator[Observation]:
         """The fact of each thing that is meant: the GPUs named, else one of which nobody said which."""
+        if spec.scope is Scope.PORT and self.port:
+            yield self.one(spec, value, self.port)
+            return
         for called in (self.gpus if spec.scope in (Scope.GPU, Scope.LINK) else ())[:OTHERS] or (_UNSAID,):
-            yield self.one(spec, value, f"index:{called}" if isinstance(called, int) else called)
+            yield self.one(spec, value, _named(called) if not isinstance(called, str) else called)
 
     def one(self, spec: FactSpec, value: Value, called: str) -> Observation:
         """The fact of one thing; of a link that is down the GPU is known, and rarely which link."""
@@ -447,7 +514,7 @@ class _About(NamedTuple):
             subject = gpu(called, self.host)
         elif spec.scope is Scope.LINK:
             others = called == _OTHER
-            owner = next((f"index:{g}" if isinstance(g, int) else g for g in self.gpus), _UNSAID) if others else called
+            owner = next(map(_named, self.gpus), _UNSAID) if others else called
             subject = Subject(Scope.LINK, _OTHER if others else _UNSAID, gpu(owner, self.host))
         elif spec.scope is not Scope.NODE:
             subject = Subject(spec.scope, called, host)
