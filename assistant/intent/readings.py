@@ -37,6 +37,7 @@ _COUNTED = ("count", "")  # a number without a unit fits anything, one with a un
 _PER = ("per second", "per minute")
 _EACH = frozenset(["per", "a", "each", "every"])
 _SPANS = frozenset(["second", "minute", "min", "hour", "day", "week", "sec", "秒", "分", "时", "天", "日", "周"])
+_IS = frozenset(["is", "are", "was", "是", "为", "有", "只"])
 # Ahead of a number it is the index of a thing; "x16" are lanes and "gen 5" is a generation.
 _INDEXED = frozenset(
     ["nvlink", "nvlinks", "link", "links", "port", "slot", "psu", "lane", "rank", "bay", "bus", "switch", "nvswitch", "node", "no", "number", "rail", "号", "ib", "mlx", "nic", "dimm", "socket"]
@@ -78,6 +79,9 @@ def values(words: Sequence[str], before: str = "", whole: Sequence[str] = ()) ->
     free = {n.at: n for n in _numbers(words)}
     spans = [s for s in named_in(words) if _counts(s[2])]
     told: set[str] = set()
+    for _, end, name in tuple(spans):
+        if len(spans) > 1 and (upto := _enum_at(name, words, end)):  # "the kind is fan": a value that is a name too
+            spans = [s for s in spans if not end <= s[0] < upto]
     for i, (start, end, name) in enumerate(spans):
         behind = range(end, spans[i + 1][0] if i + 1 < len(spans) else len(words))
         ahead = range(start - 1, (spans[i - 1][1] if i else 0) - 1, -1)
@@ -103,7 +107,7 @@ def _counts(name: str) -> bool:
 def _of_name(name: str, words: Sequence[str], behind: range, ahead: range, free: dict[int, Number], more: bool) -> Iterator[tuple[str, Value]]:  # fmt: skip
     """A fact called by a name: the number that stands with it, or the word that says how it is."""
     spec = vocabulary()[name]
-    after, first = [words[i] for i in behind], [words[i] for i in reversed(ahead)]
+    after, first, end = [words[i] for i in behind], [words[i] for i in reversed(ahead)], behind.start
     if spec.type in (Type.INT, Type.FLOAT) or name == "gpu.ecc.mode":
         for place in (behind, ahead):
             for i in place:
@@ -119,12 +123,15 @@ def _of_name(name: str, words: Sequence[str], behind: range, ahead: range, free:
         if (said := _in_words(spec, after, first, more)) is not None:
             yield ("gpu.ecc.volatile.uncorrected.total" if name == "gpu.ecc.mode" else name), said
             return
+    value: Value = None
     if spec.type is Type.BOOL or name == "gpu.ecc.mode":
         value = _yes_or_no(spec, after, first, [free[i] for i in (*behind, *ahead) if i in free])
     elif spec.type is Type.ENUM:
+        after = [*after, *words[end : _enum_at(name, words, end)]]
         value = next((v for v in (*_enums(spec, after), *_enums(spec, first))), None) or _service(spec, after)
-    else:
-        value = None
+    elif spec.type is Type.STR and after[:1] and after[0] in _IS and len(after) > 1:
+        read = parse(spec, after[1])
+        value = None if isinstance(read, Problem) else read
     if value is not None:
         yield name, value
 
@@ -188,7 +195,10 @@ def _meant(name: str, number: Number, words: Sequence[str]) -> str | None:
     if number.kind == "gen":
         return name if ".gen" in name else None
     if not number.units or spec.unit in number.units:
-        return None if name == "gpu.nvlink.active" and not {"active", "up", "正", "激"} & set(words) else name
+        index = name == "gpu.nvlink.active" and not (
+            {"active", "up", "正", "激"} & set(words) or words[number.at - 1] in _IS
+        )
+        return None if index else name
     return {
         ("gpu.clock", _PERCENT): "gpu.clock.sm.share", ("gpu.power", _PERCENT): "gpu.power.share",
         ("gpu.memory", _PERCENT): "gpu.memory.share", ("gpu.memory", _C): "gpu.temperature.memory",
@@ -241,6 +251,14 @@ def _yes_or_no(spec: FactSpec, behind: Sequence[str], ahead: Sequence[str], numb
 
 
 _NOT = frozenset(["no", "not", "without", "never", "none", "zero", "isn't", "hasn't", "没", "无", "未", "不"])
+
+
+def _enum_at(name: str, words: Sequence[str], end: int) -> int:
+    """Where the value ends that is said right behind a name that ends at `end`: "... is infiniband"; 0 where none is."""
+    spec = vocabulary()[name]
+    if spec.type is not Type.ENUM or words[end : end + 1] == [] or words[end] not in _IS:
+        return 0
+    return end + 2 if next(_enums(spec, words[end + 1 : end + 2]), None) else 0
 
 
 def _enums(spec: FactSpec, words: Sequence[str]) -> Iterator[str]:

@@ -372,7 +372,10 @@ def _written(said: str, about: _About) -> Iterator[Observation]:
 
 def _told(clause: str, about: _About, before: str) -> Iterator[Observation]:
     rest = [w for w in words_of(_numerals(clause)) if w != "<model>"]
+    whole = [(a, b) for a, b, _ in named_in(rest) if b - a > _LONG]
     for start, end, tells in _statements(rest):
+        if any(a < end and start < b and (a < start or end < b) for a, b in whole):
+            continue  # words of a name that says more
         numbers = [w for w in rest[start:end] if is_number(w)]
         for one in tells:
             yield from _of_statement(one, numbers, about)
@@ -390,6 +393,7 @@ def _told(clause: str, about: _About, before: str) -> Iterator[Observation]:
             yield from about.tell(spec, value)
 
 
+_LONG = 2  # words of a name from which on a statement that shares some of them was not meant
 # Under load it is meant, and no value of the load.
 _LOADED = lazy(r"(?:under|at|with)\s+(?:full\s+|heavy\s+|max\s+)?load|满 载|满 负 载|负 载 下|带 载", _I)
 _FULL = lazy(r"(?<![a-z])(?:under|at|with)\s+(?:full|heavy|max|100\s*%)\s+load(?![a-z])|满载|满负载|满负荷", _I)

@@ -18,7 +18,7 @@ from knowledge import compiled
 SHARD = "understanding"
 ARTLESS = frozenset(["the", "and", "for", "was", "our", "has", "had", "its", "but", "not", "you", "are", "can", "did"])
 _DATA = ("lexicon", "symptoms", "glossary", "facts")
-_CODE = ("tables.py", "phrases.py", "symptoms.py")
+_CODE = ("tables.py", "phrases.py", "symptoms.py", "grammar.py")
 
 
 class Tables(TypedDict):
@@ -131,16 +131,16 @@ def _longest_first(runs: dict[str, list[tuple[str, str]]]) -> dict[str, list[tup
 
 def _facts() -> dict[str, list[tuple[str, str]]]:
     """What facts are called by their own words, "gpu ecc mode" and what they mean in Chinese, where no other is called so."""
-    from assistant.intent.phrases import split
+    from assistant.intent.grammar import words_of
 
     called: dict[str, set[str]] = {}
     for data in compiled.shard("facts"):
         if data["kind"] == "event" or data.get("replaced_by"):
             continue
-        called.setdefault(" ".join(split(re.sub(r"[._]", " ", data["name"]))), set()).add(data["name"])
+        called.setdefault(" ".join(words_of(re.sub(r"[._]", " ", data["name"]))), set()).add(data["name"])
         means = re.split(r"[，。；：（(、,]", data["meaning"]["zh"])[0].replace("是否", "").strip()
         if 4 <= len(means) <= 32 and re.search("[哪何么多查是为不]", means) is None:
-            called.setdefault(" ".join(split(means.casefold())), set()).add(data["name"])
+            called.setdefault(" ".join(words_of(means.casefold())), set()).add(data["name"])
     out: dict[str, list[tuple[str, str]]] = {}
     for run, names in called.items():
         if len(names) == 1 and " " in run:

@@ -13,7 +13,7 @@ from assistant.intent import phrases
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent, Query
 from assistant.intent.stated import _rows
-from assistant.render.meanings import meaning
+from assistant.intent.tables import tables
 from assistant.reply import Reply
 from assistant.session.concluding import rooted
 from assistant.values import Problem, parse
@@ -26,6 +26,7 @@ from rules.model import Severity
 from tests.cases import Faults, each
 
 HERE = Source("machine", "a look at it")
+WHICH = ("gpu.index", "sensor.kind")  # tell which thing is meant, not how it is
 
 
 def told(text: str) -> dict[str, Any]:
@@ -114,7 +115,7 @@ def bad_values(ruleset: RuleSet) -> dict[str, set[str]]:
         if rule.severity.rank < Severity.ERROR.rank:
             continue
         for leaf in leaves(rule.when):
-            if isinstance(leaf, FactLeaf) and (said := _said(leaf, vocabulary()[leaf.fact])):
+            if isinstance(leaf, FactLeaf) and leaf.fact not in WHICH and (said := _said(leaf, vocabulary()[leaf.fact])):
                 out.setdefault(leaf.fact, set()).add(said)
     return out
 
@@ -129,7 +130,7 @@ def _said(leaf: FactLeaf, spec: FactSpec) -> str:
         case Op.IN, [first, *_]:
             return str(first).replace("_", " ")
         case ((Op.ABOVE | Op.AT_LEAST), (int() | float())):
-            return str(value + 1)
+            return str(value + 1) if value >= 1 or isinstance(value, int) else "0.5"
         case ((Op.BELOW | Op.AT_MOST), (int() | float())) if value > 1:
             return str(value - 1)
     return ""
@@ -160,17 +161,34 @@ def _asked(text: str, lang: str, seen: tuple[Observation, ...]) -> tuple[Query, 
     return query, answerer(query.intent).answer(turn)
 
 
-def _sentences(fact: str, value: str) -> Iterator[tuple[str, str]]:
-    names = [name for name, of in lexicon().facts.items() if of == fact]
+def _names(fact: str) -> dict[str, list[str]]:
+    """What a fact is called in a sentence of each language: as people call it, else by its own words."""
+    said = [name for name, of in lexicon().facts.items() if of == fact]
     plain = re.sub(r"[._]", " ", fact)
-    english = next((n for n in names if n.isascii()), plain)
-    means = meaning(fact, vocabulary(), "zh").rstrip("。")
-    chinese = next(
-        (n for n in names if not n.isascii()), plain if re.search("[哪何么多查]", means) else means.replace("是否", "")
-    )
-    yield "en", f"{english} is {value} on gpu 2, can I keep using the node?"
+    means = [run.replace(" ", "") for runs in tables()["facts"].values() for run, of in runs if of == fact and not run.isascii()]  # fmt: skip
+    means = [run for run in means if re.search("[a-z0-9]", run) is None]  # the blanks around Latin words are lost
+    chinese = [name for name in (*said, *means) if not name.isascii()]
+    return {"en": [*[n for n in said if n.isascii()][:2], plain], "zh": chinese[:2] or [fact]}
+
+
+def _sentences(fact: str, value: str) -> Iterator[tuple[str, str]]:
+    names = _names(fact)
+    yield "en", f"{names['en'][0]} is {value} on gpu 2, can I keep using the node?"
     yield "en", f"can we train on this node? {fact} is {value}"
-    yield "zh", f"{chinese}是 {value}，这个节点还能用吗？"
+    yield "zh", f"{names['zh'][0]} 是 {value}，这个节点还能用吗？"
+
+
+def test_a_stated_bad_value_is_that_fact_with_that_value() -> None:
+    with Faults() as faults:
+        for fact, values in sorted(bad_values(load()).items()):
+            value = sorted(values)[0]
+            for lang, names in _names(fact).items():
+                for name in names:
+                    text = (
+                        f"{name} 是 {value}，还能用吗" if lang == "zh" else f"{name} is {value}, can I keep using it?"
+                    )
+                    with faults.of(text):
+                        assert told(text).get(fact) == parse(vocabulary()[fact], value)
 
 
 def test_the_harness_gets_a_yes_from_a_healthy_node() -> None:
