@@ -24,9 +24,10 @@ _LONG = 300  # characters: a question about one value is short
 # 43, 43%, 0.43, 1,200 GB/s, 85°C, 1e-12, 90 degrees; not the 4 of "NVLink4", not the 100 of "H100".
 _NUMBER = lazy(
     r"(?<![\w.])(?P<n>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)\s*"
-    r"(?P<u>%|percent|°\s*c\b|℃|celsius|degrees?|c\b|gb/s|gbps|gb/sec|tb/s|gb?/s|w\b|watts?|h\b|hours?|/s|/min|度|瓦|百分)?",
+    r"(?P<u>%|percent|°\s*c\b|℃|celsius|degrees?|c\b|gb/s|gbps|gb/sec|tb/s|gb?/s|w\b|watts?|mhz|ghz|h\b|hours?|/s|/min|度|瓦|百分)?",
     re.IGNORECASE,
 )
+_SHARE = 110  # a bare number above is no share in percent
 _UNITS = {
     "%": "%", "percent": "%", "百分": "%", "℃": "°C", "celsius": "°C", "degree": "°C", "degrees": "°C", "c": "°C", "度": "°C",
     "gb/s": "GB/s", "gb/sec": "GB/s", "gbps": "Gb/s", "w": "W", "watt": "W", "watts": "W", "瓦": "W", "h": "h", "hour": "h", "hours": "h",
@@ -86,7 +87,7 @@ def value_of(text: str, r: Range) -> Value | None:
     fitting = [v for v in values if v.unit == r.unit]
     if fitting:
         return fitting[0]
-    bare = [v for v in values if not v.unit]
+    bare = [v for v in values if not v.unit and not (r.unit == "%" and v.number > _SHARE)]
     return bare[0] if len(bare) == 1 else None
 
 

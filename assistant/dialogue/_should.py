@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from assistant.render.labels import led
 from knowledge.language import Text
@@ -15,7 +15,6 @@ from rules.model import Bucket
 if TYPE_CHECKING:
     from assistant.dialogue._words import Words
     from assistant.intent.query import Query
-    from rules.engine import Finding
 
 
 class Asked(StrEnum):
@@ -42,7 +41,7 @@ _WORDS: tuple[tuple[Should, re.Pattern[str]], ...] = tuple(
     (Should(asked, word, doing), re.compile(pattern))
     for asked, word, doing, pattern in (
         (Asked.REPLACE, Text("replace it", "更换"), Text("replacing it", "更换"),
-         r"\b(?:replac(?:e|ed|ing)|rma|swap(?:ped)?|return (?:it|the (?:gpu|card|board)))\b|更换|换掉|换卡|换新|返修|返厂|报修"),
+         r"(?<![a-z])(?:replac(?:e|ed|ing)|rma(?:'?d)?|swap(?:ped)?|(?:return|send back) (?:it|them|the (?:gpu|card|board)s?))(?![a-z])|更换|换掉|换卡|换新|换[吗么嘛不]|[要该得]换(?!驱动)|返修|返厂|报修|送修|要修|修吗"),
         (Asked.DRAIN, Text("drain the node", "排空节点"), Text("draining the node", "排空节点"), r"\b(?:un)?(?:drain|cordon)(?:ed|ing)?\b|排空|腾空|封锁|隔离|下线"),
         (Asked.RESET, Text("reset the GPU", "复位 GPU"), Text("resetting the GPU", "复位 GPU"), r"\b(?:gpu[- ]?)?reset(?:ting)?\b|复位|重置"),
         (Asked.REBOOT, Text("reboot the node", "重启节点"), Text("rebooting the node", "重启节点"),
@@ -80,20 +79,28 @@ def asked_of(query: Query) -> Should | None:
     return next((should for should, pattern in _WORDS if pattern.search(text)), None)
 
 
-def compared(w: Words, should: Should, about: Sequence[Finding], until: Text) -> str:
-    """Yes, no or not yet: the action that is asked about against the one that is advised for the first finding."""
-    f = about[0]
-    bucket, asked = f.advice.bucket, should.asked
-    title, action, doing = w.title(f), w.action(f), should.doing.in_(w.lang)
-    if any(x.advice.bucket in _INCLUDES[asked] for x in about):
-        f = next(x for x in about if x.advice.bucket in _INCLUDES[asked])
-        return w.t(f"{led('Yes', w.title(f), 'en')}. {w.action(f)}", f"需要：{w.quoted(w.title(f))}。{w.action(f)}")
+class Advised(NamedTuple):
+    """What is advised for one thing that is wrong."""
+
+    title: str
+    bucket: Bucket
+    action: str  # the word and its sentence
+    stops: bool  # whether the thing is not to be used until it is done
+
+
+def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) -> str:
+    """Yes, no or not yet: the action that is asked about against the one that is advised for the first thing that is wrong."""
+    first, asked, doing = about[0], should.asked, should.doing.in_(w.lang)
+    title, bucket, action = first.title, first.bucket, first.action
+    same = next((x for x in about if x.bucket in _INCLUDES[asked]), None)
+    if same is not None:
+        return w.t(f"{led('Yes', same.title, 'en')}. {same.action}", f"需要：{w.quoted(same.title)}。{same.action}")
     if bucket in _DECIDES.get(asked, ()):
         return w.t(
             f"{led('Not yet', title, 'en')}. First {action} What comes of it decides.",
             f"还不确定：{w.quoted(title)}。先 {action}由其结果决定。",
         )
-    if asked is Asked.DRAIN and f.advice.usable.stops:
+    if asked is Asked.DRAIN and first.stops:
         when = until.in_(w.lang)
         lead = f"Yes, keep new work away until {when or 'it is repaired'}"
         return w.t(f"{led(lead, title, 'en')}. {action}",

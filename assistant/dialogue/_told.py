@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import State, Verdict, bad
 from assistant.dialogue._pages import closest, distinct
+from assistant.dialogue._rated import Rated, rated, stands, to_do
+from assistant.dialogue._should import Advised, asked_of, compared
 from assistant.find import search
 from assistant.intent.paste import SOURCE
 from assistant.intent.query import Intent
 from assistant.render.labels import colon, headline, listed
-from assistant.render.sheet import Items, Paragraph, Part
+from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.language import NO_TEXT, Text
+from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Origin
+from knowledge.readings import Rating
 from rules.engine import Grade
-from rules.model import Usable
+from rules.model import Bucket, Usable
 
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
@@ -49,46 +54,103 @@ def stated(d: Diagnosis) -> list[Observation]:
 
 
 def doubted(turn: Turn) -> list[Observation]:
-    """What the person stated about a machine that was looked at, where no finding rests on it; empty when it is known to be good."""
-    from assistant.dialogue import _measure
-
+    """What the person stated about a machine that was looked at, where no finding rests on it; empty when all of it is usual."""
     assert turn.diagnosis is not None
     said = [k.inner for k in turn.diagnosis.facts.observations if k.inner.origin is Origin.TOLD]
     asked = {(o.fact, o.value if not isinstance(o.value, Event) else None) for o in turn.query.observations}
     said = [o for o in said if (o.fact, o.value if not isinstance(o.value, Event) else None) in asked]
-    measured = _measure.answer(turn.query, turn.lang) if said else None
-    return [] if measured is not None and measured.data.get("rating") == "good" else said
+    return [] if all(r.rating == Rating.GOOD for r in rated(turn.diagnosis, said)) else said
 
 
 def answer(turn: Turn, w: Words) -> Reply | None:
-    """What can be said of readings that no rule calls a fault by themselves; None where something was found or seen."""
+    """What can be said of stated readings that no rule calls a fault: the worst of them decides, and what was not understood
+    forbids a yes. None where a rule holds, or something was seen."""
     d = turn.diagnosis
     assert d is not None
-    if not only(d) or bad(d.findings) or not (d.facts.observations or turn.query.unread):
-        return None
-    if turn.query.symptoms and not stated(d):
-        return None  # the differential says more
-    if turn.query.symptoms and turn.query.intent is Intent.DIAGNOSE and not any(map(pasted, stated(d))):
-        return None
-    if noted := [f for f in d.roots if f.grade in (Grade.CONFIRMED, Grade.PROBABLE)]:
-        return _noted(turn, d, noted)
-    from assistant.dialogue import _measure
-
     said = stated(d)
-    head = _head(w, said, turn.query.unread)
-    measured = _measure.answer(turn.query, turn.lang) if said else None
+    if not only(d) or bad(d.findings) or not (said or turn.query.unread):
+        return None
+    if turn.query.symptoms and not said:
+        return None  # the differential says more
+    rows = rated(d, said)
+    worst = rows[0].rating if rows else Rating.OPEN
+    if worst is Rating.BAD:
+        return _bad(turn, w, rows)
+    if turn.query.symptoms and turn.query.intent is Intent.DIAGNOSE and not (any(map(pasted, said)) or _rates(turn)):
+        return None
+    if not turn.query.unread and (noted := [f for f in d.roots if f.grade in (Grade.CONFIRMED, Grade.PROBABLE)]):
+        return _noted(turn, d, noted)
+    head = _head(turn, w, rows)
     parts: list[Part] = []
-    if measured is not None and measured.headline:
-        lead = measured.data.get("rating") not in ("good", None)
-        parts = [Paragraph(head if lead else measured.headline), *measured.parts]
-        head = measured.headline if lead else head
+    if turn.query.unread and rows:
+        parts.append(Items(tuple(stands(w, r) for r in rows[:SHOWN])))
     if not said:
         parts += closest(distinct(search(turn.query.text))[:CLOSEST], turn.lang)
     lacks = dict.fromkeys(w.gaps(u.missing) for u in d.undecided[:3] if u.missing)
     parts += w.section("Would settle it", "可据此判断", [line for line in lacks if line])
-    verdict = Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, Text(head if turn.lang != "zh" else "", head))
-    return Reply(turn.lang, head, tuple(parts), replace(d, settled=False, verdict=verdict), settled=False,
-                 data={"answer": "told", "usable": "unknown", "told": [o.fact for o in said], "not_taken_as_fact": list(turn.query.unread)})  # fmt: skip
+    return _reply(turn, head, parts, Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, NO_TEXT), rows)
+
+
+def beside(turn: Turn, w: Words) -> tuple[Part, ...]:
+    """All that was stated, where a rule holds of some of it: each value with its limit, and what was not understood."""
+    return (*_as_stated(turn, w), *unread_line(turn))
+
+
+def of_trouble(turn: Turn, w: Words) -> tuple[Part, ...]:
+    """The same where the answer is about a symptom: the clause that names it was understood as that."""
+    from assistant.intent import symptoms
+    from assistant.intent.grammar import words_of
+
+    lost = tuple(c for c in turn.query.unread if not symptoms.find(words_of(c)))
+    return (*_as_stated(turn, w), *unread_line(replace(turn, query=replace(turn.query, unread=lost))))
+
+
+def _as_stated(turn: Turn, w: Words) -> tuple[Part, ...]:
+    d = turn.diagnosis
+    assert d is not None
+    rows = rated(d, stated(d)) if only(d) else []
+    shown = [r for r in rows if not isinstance(r.observation.value, Event)]
+    lines = Items(tuple(stands(w, r) for r in shown[:SHOWN]))
+    lead = w.t("As stated:", "所述情况：")
+    return (Paragraph(lead), lines) if shown else ()
+
+
+def _bad(turn: Turn, w: Words, rows: Sequence[Rated]) -> Reply:
+    """A stated value is bad by itself, though the rule about it would need to know more."""
+    first, d = rows[0], turn.diagnosis
+    assert d is not None
+    assert first.scale is not None
+    same = [r for r in rows if r.rating is Rating.BAD and r.scale is not None]
+    first = max(same, key=lambda r: Usable(r.scale.usable).rank if r.scale is not None else 0)
+    scale = first.scale
+    assert scale is not None
+    usable, action = Usable(scale.usable), to_do(w, scale)
+    if (should := asked_of(turn.query)) is not None:
+        head = compared(w, should, [Advised(stands(w, first), Bucket(scale.bucket), action, usable.stops)], NO_TEXT)
+    else:
+        why = first.meaning.text.in_(w.lang)
+        head = w.t(f"{first_word(turn)}: {stands(w, first)}. {why}", f"{first_word(turn)}：{stands(w, first)}。{why}")
+    rest = [stands(w, r) for r in rows if r is not first][:SHOWN]
+    parts: list[Part] = [
+        *unread_line(turn),
+        Fields((
+            (w.t("do", "动作"), action),
+            (w.t("also stated", "另外所述"), listed(rest, w.lang, ";")),
+            (w.t("not known", "未知"), w.t("whether more is wrong: nothing was looked at", "是否还有其他问题：没有查看任何机器")),
+            (w.t("runbook", "处置手册"), f"gpudiag runbook show {scale.runbook}" if scale.runbook else ""),
+        )),
+    ]  # fmt: skip
+    state = State.UNHEALTHY if usable.stops else State.DEGRADED
+    return _reply(turn, head, parts, Verdict(state, usable, NO_TEXT, NO_TEXT), rows)
+
+
+def _reply(turn: Turn, head: str, parts: Sequence[Part], verdict: Verdict, rows: Sequence[Rated]) -> Reply:
+    assert turn.diagnosis is not None
+    said = replace(verdict, text=Text(head if turn.lang != "zh" else "", head))
+    return Reply(turn.lang, head, tuple(parts), replace(turn.diagnosis, settled=False, verdict=said), settled=False,
+                 data={"answer": "told", "usable": str(verdict.usable), "told": [r.observation.fact for r in rows],
+                       "ratings": {r.observation.fact: r.rating for r in reversed(rows)},
+                       "not_taken_as_fact": list(turn.query.unread)})  # fmt: skip
 
 
 def _noted(turn: Turn, d: Diagnosis, noted: Sequence[Finding]) -> Reply:
@@ -103,20 +165,56 @@ def _noted(turn: Turn, d: Diagnosis, noted: Sequence[Finding]) -> Reply:
                  data={"answer": "told", "usable": "unknown", "told": [o.fact for o in stated(d)], "not_taken_as_fact": list(turn.query.unread)})  # fmt: skip
 
 
-def _head(w: Words, said: Sequence[Observation], unread: Sequence[str]) -> str:
-    if not said:
-        clauses = listed((f'"{c}"' for c in unread[:2]), w.lang)
+_WORRY = lazy(r"\b(?:worr\w{1,3}|matters?|bad|wrong|problems?|concern\w{0,3}|serious|broken|too (?:hot|high|low|slow))\b", re.IGNORECASE)
+_USE = lazy(r"\b(?:can|could|may|ok|okay|fine|normal|good|safe|usable|healthy|keep|ready|right|ignore|wait)\b", re.IGNORECASE)
+_WHY = lazy(r"\bwhy\b|\bhow come\b|为什么|为何|为啥|怎么回事", re.IGNORECASE)
+_RATED_ZH = lazy(r"正常|没问题|没事|要紧|太高|影响|坏了")
+_USE_ZH = lazy(r"能|可以|可否|行[吗不么]|行不行|[跑用训]")
+
+
+def _rates(turn: Turn) -> bool:
+    """Whether it is asked how good something is, and not what the reason of a trouble is."""
+    asked = turn.query.asks or turn.query.text
+    return not _WHY.search(asked) and any(p.search(asked) for p in (_WORRY, _USE, _USE_ZH, _RATED_ZH))
+
+
+def first_word(turn: Turn) -> str:
+    """What an answer begins with where something is bad: No to "can I use it", and never a yes to "is it bad?"."""
+    asked = turn.query.asks or turn.query.text
+    if turn.lang == "zh":
+        return "不可以" if _USE_ZH.search(asked) and "没问题" not in asked else "有问题"
+    if _WORRY.search(asked):
+        return "A problem"
+    return "No" if _USE.search(asked) else "Not in order"
+
+
+def _head(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:
+    """Nothing stated is bad: what is missing for a yes comes first, be it that it was not understood."""
+    unread = turn.query.unread
+    clauses = listed((w.quoted(c) for c in unread[:2]), w.lang)
+    if not rows:
         return w.t(f"Cannot say: {clauses} could not be taken as a fact, and nothing was looked at.",
                    f"无法判断：{clauses} 未能作为事实读取，也没有查看任何机器。")  # fmt: skip
-    shown = listed(dict.fromkeys(w.seen(o, places=False) for o in said[:SHOWN]), w.lang, ";")
-    return w.t(f"Cannot say from that alone: {shown}; nothing else was looked at.",
-               f"仅凭这些无法判断{colon('zh')}{shown}；没有查看其他信息。")  # fmt: skip
+    if unread:
+        return w.t(f"Cannot say: {clauses} was not understood, so this is no yes. What was understood:",
+                   f"无法判断：没有听懂{clauses}，因此不能给出肯定的回答。已听懂的内容：")  # fmt: skip
+    shown = listed(dict.fromkeys(stands(w, r) for r in rows[:SHOWN]), w.lang, ";")
+    if rows[0].rating is not Rating.GOOD:
+        why = rows[0].meaning.text.in_(w.lang)
+        return w.t(f"Cannot say from that alone: {shown}; nothing else was looked at. {why}".rstrip(),
+                   f"仅凭这些无法判断{colon('zh')}{shown}；没有查看其他信息。{why}")  # fmt: skip
+    should = asked_of(turn.query)
+    if should is not None:
+        return w.t(f"Nothing stated asks to {should.word.en}: {shown}. Nothing else was looked at.",
+                   f"所述情况不需要{should.word.in_('zh')}：{shown}。没有查看其他信息。")  # fmt: skip
+    return w.t(f"Nothing wrong in that: {shown}. That the machine can be used takes a look at it: gpudiag check on it.",
+               f"所述数值均正常：{shown}。要确认机器可用，还需查看机器本身：在其上运行 gpudiag check。")  # fmt: skip
 
 
 def unread_line(turn: Turn) -> tuple[Part, ...]:
     """What was stated and is no fact here, said beside an answer that does not rest on it."""
     if not turn.query.unread:
         return ()
-    en = "Not taken as a fact, so not in this answer:"
-    zh = "以下内容未能作为事实读取，未计入本回答："
-    return (Paragraph(zh if turn.lang == "zh" else en), Items(tuple(turn.query.unread[:3])))
+    quoted = listed((f"“{c}”" if turn.lang == "zh" else f'"{c}"' for c in turn.query.unread[:3]), turn.lang)
+    en, zh = f"Not understood, so not in this answer: {quoted}.", f"没有听懂，因此未计入本回答：{quoted}。"
+    return (Paragraph(zh if turn.lang == "zh" else en),)

@@ -37,13 +37,16 @@ def answer(turn: Turn) -> Reply:
         return named
     if (running := _running.about(turn)) is not None:
         return _running.answer(turn, running)
-    if (told := _told.answer(turn, words(turn))) is not None:
+    w = words(turn)
+    if (told := _told.answer(turn, w)) is not None:
         return told
-    if not turn.query.symptoms and (where := scoped(d, turn.query.slots)).narrow:
+    # A fault that is told answers, whatever else is known of such trouble.
+    settled_by_word = _told.only(d) and bool(bad_roots(d.findings)) and not any(map(_told.pasted, _told.stated(d)))
+    if not settled_by_word and not turn.query.symptoms and (where := scoped(d, turn.query.slots)).narrow:
         return _of_part(turn, d, where)
-    if not turn.query.symptoms:
+    if settled_by_word or not turn.query.symptoms:
         return Reply(
-            turn.lang, "", (*_remark(turn), *_told.unread_line(turn)), d, settled=d.settled, suggestions=_next(turn, d)
+            turn.lang, "", (*_remark(turn), *_told.beside(turn, w)), d, settled=d.settled, suggestions=_next(turn, d)
         )
     from assistant.differential import differential, summary, table
 
@@ -52,7 +55,7 @@ def answer(turn: Turn) -> Reply:
     said = Paragraph(summary(rows, turn.lang))
     parts: tuple[Part, ...] = (Heading(Text("Hypotheses", "可能的原因").in_(turn.lang)), said, table(rows, turn.lang))
     return Reply(
-        turn.lang, "", (*_remark(turn), *parts, *_told.unread_line(turn), *_beside(d, shown, turn.lang)), replace(d, settled=shown.settled), shown,
+        turn.lang, "", (*_remark(turn), *_told.of_trouble(turn, w), *parts, *_beside(d, shown, turn.lang)), replace(d, settled=shown.settled), shown,
         focus=next((f.id for f in shown.roots if shown.settled), ""), settled=shown.settled,
         suggestions=_next(turn, shown), data={"differential": [_plain(r) for r in rows]},
     )  # fmt: skip

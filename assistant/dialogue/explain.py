@@ -6,6 +6,7 @@ What no page knows is said to be unknown, with the closest topics: a meaning is 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.dialogue._pages import (
@@ -27,7 +28,8 @@ from assistant.dialogue._pages import (
 )
 from assistant.find import search, topic
 from assistant.intent.query import Topic
-from assistant.render.sheet import Items
+from assistant.render.labels import listed
+from assistant.render.sheet import Items, Paragraph
 from assistant.reply import Reply
 from knowledge.lazy import lazy
 
@@ -55,7 +57,7 @@ def answer(turn: Turn) -> Reply:
     from assistant.dialogue import _compare, _measure  # half of what this module costs to load, for other questions
 
     if measured := _measure.answer(query, lang):
-        return measured
+        return _with_unread(turn, measured)
     named = said or tuple(f"xid {n}" for n in (_compare.numbers(query) or bare_numbers(query)))
     if len(named) > 1:
         return _compare.codes(named, lang)
@@ -71,6 +73,19 @@ def answer(turn: Turn) -> Reply:
     if query.unsure and len(found) > 1:
         return choose(query, found, lang, "explain")
     return _one(turn, found)
+
+
+def _with_unread(turn: Turn, measured: Reply) -> Reply:
+    """A value that was judged beside something that was not understood: that comes first, and nobody calls the whole good."""
+    if not turn.query.unread:
+        return measured
+    from assistant.dialogue._told import unread_line
+
+    said = listed((f'"{c}"' for c in turn.query.unread[:2]), turn.lang)
+    head = text_in(turn.lang, f"Cannot say: {said} was not understood.", f"无法判断：没有听懂 {said}。")
+    data = {**measured.data, "rating": "open", "not_taken_as_fact": list(turn.query.unread)}
+    parts = (*unread_line(turn), Paragraph(measured.headline), *measured.parts)
+    return replace(measured, headline=head, parts=parts, settled=False, data=data)
 
 
 def _one(turn: Turn, found: tuple[Topic, ...]) -> Reply:

@@ -13,9 +13,10 @@ from assistant.diagnosis import State, Verdict, bad_roots, judged, unread
 from assistant.dialogue import _told
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._scope import Scoped, scoped
-from assistant.dialogue._should import Should, asked_of, compared
+from assistant.dialogue._should import Advised, Should, asked_of, compared
 from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words, words_of
+from assistant.intent.query import Slots
 from assistant.render.labels import aside, colon, label, led, listed
 from assistant.render.meanings import meaning
 from assistant.render.sheet import Fields, Items, Paragraph, Part
@@ -47,9 +48,11 @@ def answer(turn: Turn) -> Reply:
         return nothing_yet(turn)
     if (named := bottleneck(turn)) is not None:
         return named  # "should I use torch.compile?"
-    w, where = words(turn), scoped(turn.diagnosis, turn.query.slots)
+    w, said_only = words(turn), _told.only(turn.diagnosis)
     if (told := _told.answer(turn, w)) is not None:
         return told
+    # What is only told is all about what is asked, whatever its parts are called.
+    where = scoped(turn.diagnosis, Slots() if said_only else turn.query.slots)
     if not turn.diagnosis.facts.observations and turn.query.symptoms:
         from assistant.dialogue import diagnose
 
@@ -75,12 +78,15 @@ def answer(turn: Turn) -> Reply:
             said = listed((f'"{c}"' for c in turn.query.unread[:2]), w.lang)
             return w.t(f"Cannot say: {said} could not be taken as a fact; nothing else was found wrong.",
                        f"无法判断：{said} 未能作为事实读取；此外未发现问题。")  # fmt: skip
+        if said_only and about and usable is Usable.UNKNOWN and should is None:
+            title, action = w.title(about[0]), w.action(about[0])
+            return w.t(f"{led('Not a plain yes', title, 'en')}. {action}", f"不能简单说可以：{w.quoted(title)}。{action}")
         return _should(w, should, about, usable, until) if should is not None else _can(w, where, about, usable, until)
 
     return Reply(
         turn.lang,
         head(w),
-        (*_parts(w, where, about, usable), *_told.unread_line(turn)),
+        (*_told.beside(turn, w), *_parts(w, where, about, usable)),
         of_scope(turn.diagnosis, about, usable, until, head)
         if where.narrow or (usable is Usable.UNKNOWN and turn.diagnosis.settled)
         else None,
@@ -196,7 +202,8 @@ def _should(w: Words, should: Should, about: Sequence[Finding], usable: Usable, 
             f"No: nothing was found that asks to {should.word.en}.",
             f"不需要：没有发现需要{should.word.in_('zh')}的问题。",
         )
-    return compared(w, should, about, until)
+    advised = [Advised(w.title(f), f.advice.bucket, w.action(f), f.advice.usable.stops) for f in about]
+    return compared(w, should, advised, until)
 
 
 def _parts(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable) -> list[Part]:

@@ -12,7 +12,7 @@ from assistant.render.cells import cut
 from assistant.render.labels import aside, colon, label, listed, reason_name, sentence
 from assistant.render.words import source_name
 from knowledge.language import Text
-from knowledge.observation import Observation, Status
+from knowledge.observation import Observation, Origin, Status
 from knowledge.text import clean
 from rules.condition import FactLeaf, Op
 from rules.proof import LeafProof
@@ -139,7 +139,7 @@ class Wording:
 
     def _probe(self, fact: str) -> str:
         """A probe that runs by default and gives `fact`; without a plan, which would have named it."""
-        if self._plan is not None:
+        if self._plan is not None or not self._looked():
             return ""
         wanted = self._sources(fact)
         found = (name for name, s in self._probes().items() if s.default and not wanted.isdisjoint(s.provides))
@@ -177,7 +177,7 @@ class Wording:
             return self._follows(w.causes)
         if w.stand is Stand.FOR:
             return clean(w.findings[0].advice.text.in_(self._lang))
-        if not self._d.facts.observations:  # no machine is here that a probe could be run on
+        if not self._looked():  # no machine is here that a probe could be run on
             return clean(h.find_out.in_(self._lang)) or self._question(h.ask, w.gaps) or self._given(w.gaps)
         if (probe := self._planned(w.gaps)) or (probe := self._unasked(w.gaps)):
             return self._with_cost(probe)
@@ -218,6 +218,10 @@ class Wording:
         if self._here():  # it looked itself: looking once more tells no more
             names.pop(source_name("snapshot", self._lang), None)
         return {"zh": "需要："}.get(self._lang, "needs ") + listed(list(names)[:2], self._lang) if names else ""
+
+    def _looked(self) -> bool:
+        """Whether anything was seen, and not only said."""
+        return any(k.inner.origin not in (Origin.TOLD, Origin.DERIVED) for k in self._d.facts.observations)
 
     def _here(self) -> bool:
         """Whether a machine was looked at, live or recorded, not some outputs of it."""

@@ -192,8 +192,10 @@ class Session:
         inherited = frame.told if frame.origin == origin and not query.observations and seen else ()
         begun = Frame(query, origin, seen, told=(*inherited, *keeps), declined=frame.declined if seen else ())
         state = state.pushed(begun)
-        if (refused := elsewhere(self.inventory, query, origin)) is not None and not told:
-            return self._conclude(state, begun, refused)
+        if (refused := elsewhere(self.inventory, query, origin)) is not None:
+            if not (tells(query) or query.symptoms):
+                return self._conclude(state, begun, refused)
+            return self._apart(state, begun, query, refused)
         return self._advance(state)
 
     def _recorded_here(self, state: State, frame: Frame, query: Query) -> bool:
@@ -282,11 +284,16 @@ class Session:
             reply = phrases.noted(reply, phrases.another_node(gone, self._host(state, frame), query.lang))
         return self._conclude(state, frame, reply, plan)
 
-    def _apart(self, state: State, frame: Frame, query: Query) -> Result:
-        """A sentence about GPUs, where this machine has none: answered from what is said alone."""
+    def _apart(self, state: State, frame: Frame, query: Query, away: Reply | None = None) -> Result:
+        """A sentence about GPUs, where this machine has none, or is another one: answered from what is said alone.
+
+        `away`: why the machine that is named cannot be looked at, and how it could be.
+        """
         told = tuple(o.about(rooted(o.subject, next(iter(query.slots.node), UNSAID))) for o in query.observations)
         apart = replace(frame, seen=(), told=told)
         reply = self._answer(state, apart, query, concluded(self, state, (), told), None)
+        if away is not None:
+            return self._conclude(state, apart, phrases.beside(reply, away))
         return self._conclude(
             state, apart, phrases.noted(reply, phrases.not_this_machine(self.inventory.here, query.lang))
         )
