@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from rules.engine import Finding
 
 _ORDER = {Rating.BAD: 0, Rating.OPEN: 1, Rating.GOOD: 2}
-_WORDS = {Rating.BAD: ("bad", "异常"), Rating.GOOD: ("usual", "正常"), Rating.OPEN: ("not enough alone", "单凭此值无法判断")}
+_WORDS = {
+    Rating.BAD: ("bad", "异常"),
+    Rating.GOOD: ("usual", "正常"),
+    Rating.OPEN: ("not enough alone", "单凭此值无法判断"),
+}
 
 
 class Rated(NamedTuple):

@@ -165,8 +165,13 @@ def _noted(turn: Turn, d: Diagnosis, noted: Sequence[Finding]) -> Reply:
                  data={"answer": "told", "usable": "unknown", "told": [o.fact for o in stated(d)], "not_taken_as_fact": list(turn.query.unread)})  # fmt: skip
 
 
-_WORRY = lazy(r"\b(?:worr\w{1,3}|matters?|bad|wrong|problems?|concern\w{0,3}|serious|broken|too (?:hot|high|low|slow))\b", re.IGNORECASE)
-_USE = lazy(r"\b(?:can|could|may|ok|okay|fine|normal|good|safe|usable|healthy|keep|ready|right|ignore|wait)\b", re.IGNORECASE)
+_WORRY = lazy(
+    r"\b(?:worr\w{1,3}|matters?|bad|wrong|problems?|concern\w{0,3}|serious|broken|too (?:hot|high|low|slow))\b",
+    re.IGNORECASE,
+)
+_USE = lazy(
+    r"\b(?:can|could|may|ok|okay|fine|normal|good|safe|usable|healthy|keep|ready|right|ignore|wait)\b", re.IGNORECASE
+)
 _WHY = lazy(r"\bwhy\b|\bhow come\b|为什么|为何|为啥|怎么回事", re.IGNORECASE)
 _RATED_ZH = lazy(r"正常|没问题|没事|要紧|太高|影响|坏了")
 _USE_ZH = lazy(r"能|可以|可否|行[吗不么]|行不行|[跑用训]")

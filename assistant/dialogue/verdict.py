@@ -80,8 +80,14 @@ def answer(turn: Turn) -> Reply:
                        f"无法判断：{said} 未能作为事实读取；此外未发现问题。")  # fmt: skip
         if said_only and about and usable is Usable.UNKNOWN and should is None:
             title, action = w.title(about[0]), w.action(about[0])
-            return w.t(f"{led('Not a plain yes', title, 'en')}. {action}", f"不能简单说可以：{w.quoted(title)}。{action}")
-        return _should(w, should, about, usable, until) if should is not None else _can(w, where, about, usable, until)
+            return w.t(
+                f"{led('Not a plain yes', title, 'en')}. {action}", f"不能简单说可以：{w.quoted(title)}。{action}"
+            )
+        if should is not None:
+            return _should(w, should, about, usable, until)
+        can = _can(w, where, about, usable, until)
+        # Of what is only told the first line has the action too: nothing else is to come.
+        return f"{can}{w.t(' ', '')}{about[0].advice.text.in_(w.lang)}" if said_only and about else can
 
     return Reply(
         turn.lang,
