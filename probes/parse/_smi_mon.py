@@ -1,14 +1,16 @@
-"""Scrolling tables of ``nvidia-smi dmon`` and ``nvidia-smi pmon``: the last sample of each row counts."""
+"""Scrolling tables of ``nvidia-smi dmon`` and ``nvidia-smi pmon``: the last sample of each row counts, and of what tells
+work from waiting every sample, up to `SAMPLES` of each GPU."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 from knowledge.observation import Subject, gpu
 from knowledge.text import digits
 from probes.base import Line
 from probes.parse._smi_emit import Emitter
-from probes.parse._smi_fields import celsius, count, mebibytes, megahertz, percent, watts
+from probes.parse._smi_fields import celsius, count, gigabytes_per_second, mebibytes, megahertz, percent, watts
 from probes.parse._smi_values import Convert, Reading, absent, unitless
 
 # dmon column -> fact, how it is read, the unit of its second heading line
@@ -27,7 +29,11 @@ _DMON: dict[str, tuple[str, Convert, str]] = {
     "fb": ("gpu.memory.used", mebibytes, "MiB"),
     "bar1": ("gpu.bar1.used", mebibytes, "MiB"),
     "pci": ("gpu.pcie.replay", count, ""),
+    "rxpci": ("gpu.pcie.rx", gigabytes_per_second, "MB/s"),
+    "txpci": ("gpu.pcie.tx", gigabytes_per_second, "MB/s"),
 }
+_WORK = frozenset({"pwr", "sm", "mem", "pclk", "rxpci", "txpci"})
+SAMPLES = 600  # ten minutes of a sample a second
 _PMON = ("process.gpu_utilization", "process.uses_gpu", "process.gpu_memory", "process.name", "process.gpu_contexts")
 _COLUMNS = {*_DMON, "pid", "fb", "ccpm", "pviol", "tviol", "rxpci", "txpci"}
 PROVIDES = (*(fact for fact, _, _ in _DMON.values()), *_PMON, "gpu.processes", "gpu.readings.failed")
@@ -44,6 +50,7 @@ def monitor(emit: Emitter, lines: Sequence[Line]) -> bool:
     """Facts of a dmon or pmon listing; False when `lines` hold none."""
     columns: list[str] = []
     latest: dict[tuple[int, str], tuple[dict[str, str], Line]] = {}
+    before: dict[int, deque[tuple[dict[str, str], Line]]] = {}
     empty: dict[int, Line] = {}
     for line in lines:
         if (words := heading(line.text)) is not None:
@@ -57,12 +64,17 @@ def monitor(emit: Emitter, lines: Sequence[Line]) -> bool:
             if "pid" in row and digits(row["pid"]) is None:
                 empty[number] = line
             else:
-                latest[(number, row.get("pid", ""))] = (row, line)
+                key = (number, row.get("pid", ""))
+                if key in latest and not key[1]:
+                    before.setdefault(number, deque(maxlen=SAMPLES)).append(latest[key])
+                latest[key] = (row, line)
     for (number, pid), (row, line) in latest.items():
         subject = gpu(f"index:{number}", emit.host)
         if pid:
             _process(emit, subject, row, line)
         else:
+            for earlier, its_line in before.get(number, ()):
+                _device(emit, subject, earlier, its_line, _WORK)
             _device(emit, subject, row, line)
     for number in empty:
         if not any(key[0] == number for key in latest):
@@ -70,9 +82,11 @@ def monitor(emit: Emitter, lines: Sequence[Line]) -> bool:
     return bool(columns)
 
 
-def _device(emit: Emitter, subject: Subject, row: dict[str, str], line: Line) -> None:
+def _device(
+    emit: Emitter, subject: Subject, row: dict[str, str], line: Line, only: frozenset[str] = frozenset(_DMON)
+) -> None:
     for column, (fact, convert, unit) in _DMON.items():
-        if column in row:
+        if column in row and column in only:
             emit.add(fact, subject, unitless(convert, unit)(row[column]), line.number, line.text)
 
 

@@ -33,10 +33,10 @@ from probes.parse._vendor_emit import (
     words,
 )
 
-NAME, REVISION, VENDOR = "amd-smi", 1, "amd"
+NAME, REVISION, VENDOR = "amd-smi", 2, "amd"
 PROVIDES = (
     "node.gpus.amd", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.serial", "gpu.vbios", "gpu.driver.name",
-    "gpu.driver.version", "gpu.numa", "gpu.utilization.core", "gpu.power.draw", "gpu.power.limit", "gpu.clock.graphics",
+    "gpu.driver.version", "gpu.numa", "gpu.utilization.core", "gpu.utilization.memory", "gpu.power.draw", "gpu.power.limit", "gpu.clock.graphics",
     "gpu.temperature.core", "gpu.temperature.slowdown", "gpu.temperature.shutdown", "gpu.temperature.hotspot",
     "gpu.temperature.hotspot_slowdown", "gpu.temperature.hotspot_shutdown", "gpu.temperature.memory",
     "gpu.temperature.memory_slowdown", "gpu.memory.total", "gpu.memory.used", "gpu.pcie.replay", "gpu.ras.corrected",
@@ -47,6 +47,7 @@ _ERROR = re.compile(r"(?:Unable to detect any GPU devices|Unable to get devices,
 # (section, key) -> fact, units, whole number
 _METRICS: tuple[tuple[str, str, str, Mapping[str, float], bool], ...] = (
     ("usage", "gfx_activity", "gpu.utilization.core", PERCENT, True),
+    ("usage", "umc_activity", "gpu.utilization.memory", PERCENT, True),
     ("power", "socket_power", "gpu.power.draw", WATTS, False),
     ("temperature", "edge", "gpu.temperature.core", CELSIUS, True),
     ("temperature", "hotspot", "gpu.temperature.hotspot", CELSIUS, True),

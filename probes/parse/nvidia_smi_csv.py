@@ -115,8 +115,11 @@ def _result(emit: Emitter, header: _Header | None, rows: Sequence[tuple[list[str
     else:
         for position, (cells, line) in enumerate(rows):
             _gpu(emit, header, cells, line, position)
-        if rows:
-            emit.add("node.gpu.listed", emit.node, len(rows), rows[0][1].number, f"{len(rows)} rows")
+        if rows:  # with -l each GPU has a row for every look
+            listed = {_subject(emit, header, cells, position) for position, (cells, _) in enumerate(rows)}
+            emit.add(
+                "node.gpu.listed", emit.node, len(listed), rows[0][1].number, f"{len(listed)} GPUs in {len(rows)} rows"
+            )
 
 
 def _cell(header: _Header, cells: Sequence[str], *names: str) -> str:

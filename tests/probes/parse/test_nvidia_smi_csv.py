@@ -79,9 +79,9 @@ def test_an_empty_result_says_nothing_about_other_gpus() -> None:
     assert FORMAT.parse("pid, process_name, used_gpu_memory [MiB]\n", CONTEXT) == []
 
 
-def test_the_last_sample_of_a_listing_counts() -> None:
+def test_of_a_listing_the_last_sample_counts_and_those_that_tell_of_work_are_kept() -> None:
     got = parse(FORMAT, NAMES[3])
-    assert value(got, "gpu.power.draw", "index:0") == 71.0
+    assert [o.value for o in got if o.fact == "gpu.power.draw" and o.subject.id == "index:0"] == [69.0, 71.0]
     assert value(got, "gpu.temperature.core", "index:1") == 62
     assert status(got, "gpu.temperature.memory", "index:0") is Status.UNSUPPORTED
     assert value(got, "gpu.clock.graphics", "index:1") == 1980

@@ -1,0 +1,75 @@
+"""``dcgmi dmon``: the columns of its fields, a row a GPU (or MIG instance) and look; every sample counts, up to `SAMPLES`.
+
+The short names of columns are those of DCGM's field table (dcgm_fields.cpp): DRAMA is field 1005, its activity a ratio.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+
+from knowledge.observation import Observation, Status, gpu
+from knowledge.text import digits, excerpt
+from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.parse._prometheus import number_of
+from probes.parse._smi_values import Reading, absent, blank
+
+NAME, REVISION = "dcgmi-dmon", 1
+SAMPLES = 600
+# column -> fact, factor, whole number
+_COLUMNS: dict[str, tuple[str, float, bool]] = {
+    "SMCLK": ("gpu.clock.sm", 1, True), "MMCLK": ("gpu.clock.memory", 1, True), "TMPTR": ("gpu.temperature.core", 1, True),
+    "MMTMP": ("gpu.temperature.memory", 1, True), "POWER": ("gpu.power.draw", 1, False), "GPUTL": ("gpu.utilization.core", 1, True),
+    "MCUTL": ("gpu.utilization.memory", 1, True), "FBUSD": ("gpu.memory.used", 1, True), "GRACT": ("gpu.activity.graphics", 100, False),
+    "SMACT": ("gpu.activity.sm", 100, False), "SMOCC": ("gpu.activity.sm_occupancy", 100, False),
+    "TENSO": ("gpu.activity.tensor", 100, False), "DRAMA": ("gpu.activity.dram", 100, False), "FP64A": ("gpu.activity.fp64", 100, False),
+    "FP32A": ("gpu.activity.fp32", 100, False), "FP16A": ("gpu.activity.fp16", 100, False), "PCITX": ("gpu.pcie.tx", 1e-9, False),
+    "PCIRX": ("gpu.pcie.rx", 1e-9, False), "NVLTX": ("gpu.nvlink.tx", 1e-9, False), "NVLRX": ("gpu.nvlink.rx", 1e-9, False),
+}  # fmt: skip
+# #Entity   GPUTL  POWER    SMACT  TENSO  DRAMA
+_HEADING = re.compile(r"#\s{0,8}Entity((?:\s{1,20}[A-Z0-9_]{2,8}){1,40})\s{0,8}")
+# GPU 0     99     131.052  0.072  0.010  0.021
+_ROW = re.compile(r"\s{0,12}GPU (\d{1,4})((?:\s{1,20}\S{1,24}){1,40})\s{0,8}")
+
+
+def sniff(head: str) -> int:
+    """96 when one of the first lines is its heading."""
+    return 96 if any(_HEADING.fullmatch(line[:600]) for line in head.splitlines()[:30]) else 0
+
+
+def parse(text: str, context: Context) -> list[Observation]:
+    """Every sample of whole GPUs, in the order in which they were printed. Rows of other entities are left out."""
+    columns: list[str] = []
+    rows: dict[int, deque[tuple[list[str], list[str], Line]]] = {}
+    for line in lines_of(text):
+        if heading := _HEADING.fullmatch(line.text[:600]):
+            columns = heading[1].split()
+        elif columns and (row := _ROW.fullmatch(line.text[:1200])):
+            cells, number = row[2].split(), digits(row[1])
+            if number is not None and len(cells) == len(columns):
+                rows.setdefault(number, deque(maxlen=SAMPLES)).append((columns, cells, line))
+    return [o for number, found in sorted(rows.items()) for each in found for o in _row(number, *each, context)]
+
+
+def _row(number: int, columns: list[str], cells: list[str], line: Line, context: Context) -> list[Observation]:
+    subject, out = gpu(f"index:{number}", context.host), []
+    for column, cell in zip(columns, cells, strict=True):
+        if column not in _COLUMNS:
+            continue
+        fact, factor, whole = _COLUMNS[column]
+        reading = _reading(cell, factor, whole)
+        out.append(Observation(
+            fact, subject, reading.value, reading.status, context.at(NAME, REVISION, line.number),
+            excerpt=excerpt(f"{column} {cell}"), detail=reading.detail,
+        ))  # fmt: skip
+    return out
+
+
+def _reading(cell: str, factor: float, whole: bool) -> Reading:
+    value = number_of(cell)
+    if value is None:
+        return absent(cell) or Reading(None, Status.FAILED, f"{cell[:40]!r} is no number")
+    return blank(value) or Reading(round(value) if whole else float(f"{value * factor:.12g}"))
+
+
+FORMAT = DocumentFormat(NAME, "dcgmi dmon", REVISION, tuple(sorted(f for f, _, _ in _COLUMNS.values())), sniff, parse)

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowledge.observation import Observation, Status
+from probes.parse.dcgmi_dmon import FORMAT, SAMPLES
+from tests.probes.parse.smi_case import CONTEXT, capture, check_any, check_cut, parse, shuffled_lines
+
+NAME = "dcgm/dcgmi-dmon.txt"
+
+
+def of(got: list[Observation], fact: str, number: int) -> list[Observation]:
+    return [o for o in got if o.fact == fact and o.subject.id == f"index:{number}"]
+
+
+def test_every_sample_of_a_gpu_counts_in_its_unit() -> None:
+    got = parse(FORMAT, NAME)
+    assert [o.value for o in of(got, "gpu.activity.sm", 0)] == [7.2, 6.9]
+    assert [o.value for o in of(got, "gpu.pcie.rx", 0)] == [0.3104, 0.298]
+    assert [o.value for o in of(got, "gpu.utilization.core", 1)] == [100, 100]
+    assert {o.subject.id for o in got} == {"index:0", "index:1"}, "an instance is no GPU"
+
+
+def test_what_was_not_read_is_no_number() -> None:
+    got = parse(FORMAT, NAME)
+    assert [o.status for o in of(got, "gpu.power.draw", 0)] == [Status.OK, Status.UNSUPPORTED]
+    assert of(got, "gpu.pcie.rx", 1)[1].value is None
+
+
+def test_a_long_listing_keeps_its_end() -> None:
+    rows = "".join(f"GPU 0     {i % 100}\n" for i in range(3 * SAMPLES))
+    got = FORMAT.parse("#Entity   GPUTL\nID\n" + rows, CONTEXT)
+    assert len(got) == SAMPLES
+    assert got[-1].source.line == 3 * SAMPLES + 2
+
+
+def test_recognition() -> None:
+    assert FORMAT.sniff(capture(NAME)) == 96
+    for other in ("# gpu    pwr\n", "#Entity\n", "Entity GPUTL POWER\n", "GPU 0  99  131\n", ""):
+        assert FORMAT.sniff(other) == 0
+    assert FORMAT.parse("#Entity   GPUTL  POWER\nID\nGPU 0     99\n", CONTEXT) == [], "a row that was cut"
+
+
+@given(st.integers(0, 600))
+def test_cut_anywhere(at: int) -> None:
+    check_cut(FORMAT, NAME, at)
+
+
+@given(shuffled_lines((NAME,)))
+def test_lines_in_any_order(text: str) -> None:
+    check_any(FORMAT, text)
