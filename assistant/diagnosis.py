@@ -14,7 +14,8 @@ from typing import Literal
 from assistant import traced, undated, vendors
 from assistant.exits import Exit
 from assistant.intent.paste import SOURCE as PASTED
-from assistant.render.labels import gpu_numbers, headline
+from assistant.render.labels import gpu_numbers, headline, titled
+from assistant.render.working import at_work
 from knowledge.derive import derive
 from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
@@ -307,7 +308,7 @@ def verdict_of(
         if of_trace := traced.quiet(findings):
             return Verdict(State.OK, Usable.YES, NO_TEXT, of_trace)
         less = _less_than_yes(facts)
-        return Verdict(State.OK, Usable.UNKNOWN if less else Usable.YES, NO_TEXT, _quiet(facts, less))
+        return Verdict(State.OK, Usable.UNKNOWN if less else Usable.YES, NO_TEXT, _quiet(facts, at_work(facts), less))
     found = bad(findings)
     hosts = {f.subject.host for f in found}
     worst = max([*found, *(f for f in bad(whole) if f.subject.host in hosts)], key=_gravity)
@@ -424,9 +425,9 @@ def _not_known(facts: FactBase) -> Text:
     )
 
 
-def _quiet(facts: FactBase, less: Text | None = None) -> Text:
-    said = _nothing_wrong(facts)
-    return Text(f"{said.en} {less.en}", f"{said.zh}{less.zh}") if less else said
+def _quiet(facts: FactBase, *more: Text | None) -> Text:
+    said = [_nothing_wrong(facts), *(m for m in more if m)]
+    return Text(" ".join(s.en for s in said), "".join(s.zh for s in said))
 
 
 def _nothing_wrong(facts: FactBase) -> Text:
@@ -478,14 +479,14 @@ def _headline(
     more_en = f" (+{others} more)" if others else ""
     more_zh = f"（另有 {others} 项）" if others else ""
     several, numbers = len(_hosts(facts)) > 1, gpu_numbers(facts)
-    title = same[0].title
+    title = titled(same)
     if len(same) == 1 and (program := same[0].program) is not None:
         title = Text(f"{title.en} in {program.words.en}", f"{title.in_('zh')}，程序为 {program.words.zh}")
     said_en, said_zh = (headline(title, where, lang, named=several, numbers=numbers) for lang in ("en", "zh"))
     if graver:
         worst = _alike(graver)
         about = [f.subject for f in worst]
-        effect = [headline(worst[0].title, about, lang, named=several, numbers=numbers) for lang in ("en", "zh")]
+        effect = [headline(titled(worst), about, lang, named=several, numbers=numbers) for lang in ("en", "zh")]
         said_en, said_zh = f"{effect[0]}. Cause: {said_en}", f"{effect[1]}。原因：{said_zh}"
     return Text(f"{said_en}{more_en}. {tail_en}".rstrip(), f"{said_zh}{more_zh}。{tail_zh}")
 
@@ -526,7 +527,12 @@ def _coverage(facts: FactBase) -> Coverage:
     denied, failed = [], []
     for k in facts.observations:
         o = k.inner
-        if o.source.call.startswith("history:") or o.fact == END_KNOWN:  # nobody asked for it
+        # Nobody asked for it, or it sums up what was asked for and is counted there.
+        if (
+            o.source.call.startswith("history:")
+            or o.fact == END_KNOWN
+            or o.fact.startswith(("gpu.work.", "gpu.power.design"))
+        ):
             continue
         asked += 1
         answered += o.status.answered

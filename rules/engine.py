@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import isfinite
 from typing import NamedTuple, TypeAlias
@@ -95,6 +95,7 @@ class Finding:
     explained_by: tuple[str, ...] = ()
     may_explain: tuple[str, ...] = ()
     ended: bool = False  # what explains it takes all of it away (`effect: ends` in its file)
+    figures: Mapping[str, float] = field(default_factory=dict)  # the facts of the rule's `leads` that are known
     behind: bool = False  # a finding that counts explains all of it: that one leads
     against: tuple[Observation, ...] = ()  # what other sources say that contradicts it
     impact: Impact | None = None
@@ -311,6 +312,8 @@ def _findings(rule: Rule, subject: Subject, proof: Proof, facts: FactBase) -> li
     seen = evidence(proof, *confirms, *(excludes if grade is Grade.RULED_OUT else []))
     gaps = evidence(*confirms, *excludes).missing
     groups = _split(rule, events)
+    known = {name: _figure(name, subject, facts) for name in facts_named(rule.leads.en)}
+    figures = {name: value for name, value in known.items() if value is not None}
     elsewhere = {id(o) for o in events} if len(groups) > 1 else set()  # events of the other findings
     shown, impact, ending = _shown(rule, subject, facts), impact_of(rule, subject, facts), _ending(rule, subject, facts)
     out = []
@@ -342,6 +345,7 @@ def _findings(rule: Rule, subject: Subject, proof: Proof, facts: FactBase) -> li
                 _xid(rule, group, key),
                 impact=impact,
                 ending=ending or _often(proof, group),
+                figures=figures,
                 life=life,
                 age=age(group, facts) if held and severity is not Severity.INFO else NO_TEXT,
             )
@@ -366,15 +370,46 @@ def _states(proof: Proof, confirms: Sequence[Proof], advice: Advice) -> list[Obs
 
 def _ending(rule: Rule, subject: Subject, facts: FactBase) -> Text:
     """What the rule `names`, for titles; programs chose the words in it, so they are cut to a length that can be read."""
-    if not rule.names:
-        return NO_TEXT
-    known: dict[str, str] = {}
+    known: dict[str, Text] = {}
     for name in facts_named(rule.names.en):
         o = facts.read_up(name, subject)[1]
-        known[name] = excerpt(_plain(o.value), _NAMED) if o is not None and o.status is Status.OK else ""
-        if not known[name]:
-            return NO_TEXT
-    return Text(*(FACT.sub(lambda m: known.get(m[1], "-"), rule.names.in_(lang)) for lang in ("en", "zh")))
+        if o is not None and o.status is Status.OK and (word := excerpt(_plain(o.value), _NAMED)):
+            known[name] = facts.vocabulary[name].labels.get(word, Text(word))
+    return filled_in(rule.names, known)
+
+
+_PART = re.compile(r"\[([^\[\]]*)\]")
+
+
+def filled_in(template: Text, known: Mapping[str, Text]) -> Text:
+    """`names` or `leads` with its facts. Of a part in brackets that form stands of which all facts are known (``[{a} of {b}|{a}]``),
+    or none; where one outside of brackets is not known, nothing is said."""
+
+    def known_part(part: re.Match[str]) -> str:
+        return next((form for form in part[1].split("|") if known.keys() >= set(facts_named(form))), "")
+
+    def said(lang: str) -> str:
+        parts = _PART.sub(known_part, template.in_(lang))
+        whole = known.keys() >= set(facts_named(parts))
+        return FACT.sub(lambda m: known[m[1]].in_(lang), parts) if whole else ""
+
+    return Text(said("en"), said("zh"))
+
+
+def lead(findings: Sequence[Finding]) -> Text:
+    """The figures ahead of the title of one rule's findings, of several their ranges: ``busy 99 %, working 6 to 9 %``."""
+    return ranges(findings[0].rule.leads, [f.figures for f in findings])
+
+
+def ranges(template: Text, each: Sequence[Mapping[str, float]]) -> Text:
+    """`template` with the figures of several things, each as one number or from the least to the most."""
+    known: dict[str, Text] = {}
+    for name in each[0]:
+        if all(name in figures for figures in each):
+            ends = sorted(figures[name] for figures in each)
+            least, most = _plain(ends[0]), _plain(ends[-1])
+            known[name] = Text(least) if least == most else Text(f"{least} to {most}", f"{least} 至 {most}")
+    return filled_in(template, known)
 
 
 def _often(proof: Proof, events: Sequence[Observation]) -> Text:
@@ -390,12 +425,15 @@ def _often(proof: Proof, events: Sequence[Observation]) -> Text:
 def _plain(value: Value) -> str:
     if isinstance(value, tuple):
         return ", ".join(value)
-    return f"{value:.3g}" if isinstance(value, float) else "" if value is None else str(value)
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return "" if value is None else str(value)
 
 
 def _shown(rule: Rule, subject: Subject, facts: FactBase) -> list[Observation]:
     """What is known of the facts that the rule shows beside its proof."""
-    wanted = dict.fromkeys((*facts_named(rule.names.en), *rule.shows))
+    named = (n for n in facts_named(rule.names.en) if n not in rule.shows)
+    wanted = dict.fromkeys((*named, *rule.shows, *facts_named(rule.leads.en)))
     found = (facts.read_up(name, subject)[1] for name in wanted)
     return [o for o in found if o is not None and o.status is Status.OK]
 

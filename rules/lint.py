@@ -139,13 +139,14 @@ def _nobody_tells(name: str, vocab: Vocabulary, provided: Collection[str]) -> bo
 
 
 def _beside(rule: Rule, told: Collection[str], vocab: Vocabulary, provided: Collection[str]) -> Iterator[_Found]:
-    """Facts that stand beside the conditions: of `names`, `impact` and `shows`."""
+    """Facts that stand beside the conditions: of `names`, `leads`, `impact` and `shows`."""
     named: list[tuple[Path_, str]] = [(("shows", i), name) for i, name in enumerate(rule.shows)]
-    named += [(("names",), name) for name in facts_named(rule.names.en)]
-    if rule.names and not rule.names.zh:
-        yield _Found(("names",), "names has no Chinese", needs=(("names", "zh"),))
-    if set(facts_named(rule.names.en)) != set(facts_named(rule.names.zh or rule.names.en)):
-        yield _Found(("names",), "names tells other facts in Chinese")
+    for key, text in (("names", rule.names), ("leads", rule.leads)):
+        named += [((key,), name) for name in facts_named(text.en)]
+        if text and not text.zh:
+            yield _Found((key,), f"{key} has no Chinese", needs=((key, "zh"),))
+        if set(facts_named(text.en)) != set(facts_named(text.zh or text.en)):
+            yield _Found((key,), f"{key} tells other facts in Chinese")
     if rule.impact is not None:
         named += [(("impact", "share"), rule.impact.share), (("impact", "window"), rule.impact.window)]
         if not rule.impact.of.zh:

@@ -322,7 +322,7 @@ def _assemble(
         excludes=_present(parts, "excludes"),
         explains=tuple(_explains(e) for e in data.get("explains", ())), split_by=data.get("split_by", ""),
         impact=_impact(data.get("impact")), shows=tuple(data.get("shows", ())),
-        names=Text.of(data.get("names")),
+        names=Text.of(data.get("names")), leads=Text.of(data.get("leads")),
         severity_from=data.get("severity_from", ""), xid=data.get("xid"), action=_action(data["action"]),
         cured_by=None if data.get("cured_by") is None else tuple(Cure(c) for c in data["cured_by"]),
         uncured=Text.of(data.get("uncured")),
@@ -358,10 +358,11 @@ _UNITS = {"share": "percent", "window": "s"}  # of the facts of an `impact`
 
 
 def _shown_facts(data: Mapping[str, Any], vocab: Vocabulary, report: Report) -> None:
-    """The facts of `names`, `impact` and `shows` exist, and those of `impact` are numbers of the right unit."""
+    """The facts of `names`, `leads`, `impact` and `shows` exist, and those of `impact` are numbers of the right unit."""
     named: list[tuple[DataPath, str]] = [(("shows", i), name) for i, name in enumerate(data.get("shows", ()))]
-    for language, text in (data.get("names") or {}).items():
-        named += [(("names", language), name) for name in facts_named(text)]
+    for key in ("names", "leads"):
+        for language, text in (data.get(key) or {}).items():
+            named += [((key, language), name) for name in facts_named(text)]
     impact = data.get("impact") or {}
     named += [(("impact", key), impact[key]) for key in _UNITS if impact.get(key)]
     for path, name in named:

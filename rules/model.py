@@ -234,6 +234,7 @@ class Rule:
     names: Text = (
         NO_TEXT  # what the finding's title ends with once the facts in it are known: "in {stack.hot.function}"
     )
+    leads: Text = NO_TEXT  # figures ahead of the title: "busy {gpu.work.busy} %[, working {gpu.work.share} %]"
     shows: tuple[str, ...] = ()  # facts that decide nothing and stand under the finding when they are known
     split_by: str = ""  # event field: one finding for each of its values
     severity_from: str = ""  # event field that holds the severity

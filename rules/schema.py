@@ -108,6 +108,7 @@ class RuleFile(Strict):
     explains: list[ExplainsFile] = []
     impact: ImpactFile | None = None
     names: Words | None = None
+    leads: Words | None = None
     shows: list[str] = []
     split_by: str = ""
     xid: int | None = None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from assistant.capture.words import word
 from assistant.render.cells import cut
-from assistant.render.labels import aside, colon, headline, impact_words, label, listed
+from assistant.render.labels import aside, colon, headline, impact_words, label, listed, titled
 from assistant.render.sheet import Heading, Items, Paragraph
 from assistant.render.trace_page import Card, Part
 from assistant.render.view import Builder
@@ -36,7 +36,7 @@ def cards(seen: Seen, lang: str, verbose: bool = False) -> list[Part]:
 def elsewhere(seen: Seen, lang: str) -> list[Part]:
     """What else is to be said of the machine: one line each, for it does not explain what was asked."""
     lines = [
-        f"{label(str(g[0].severity), lang)}  {headline(g[0].title, [f.subject for f in g], lang)}"
+        f"{label(str(g[0].severity), lang)}  {headline(titled(g), [f.subject for f in g], lang)}"
         for g in seen.elsewhere
     ]
     shown = [clean(line) for line in lines[:_SHOWN]]

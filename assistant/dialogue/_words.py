@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from assistant.dialogue import _clauses
 from assistant.render.cells import cut
-from assistant.render.labels import aside, colon, grade_word, headline, label, listed
+from assistant.render.labels import aside, colon, grade_word, headline, label, listed, titled
 from assistant.render.meanings import meaning, plain
 from assistant.render.sheet import Heading, Items, Part
 from assistant.render.view import Builder
@@ -47,7 +47,9 @@ class Words:
 
     def title(self, f: Finding) -> str:
         """A finding as a clause with its subject: ``GPU 0000:3b:00.0 has fallen off the bus``."""
-        return clean(headline(f.title, [f.subject], self.lang, named=not self.view.one_host, numbers=self.view.numbers))
+        return clean(
+            headline(titled([f]), [f.subject], self.lang, named=not self.view.one_host, numbers=self.view.numbers)
+        )
 
     def quoted(self, title: str) -> str:
         """A title that stands as a name within a sentence."""

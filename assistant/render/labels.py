@@ -259,6 +259,18 @@ def headline(
     return f"{where}：{said}"
 
 
+def titled(findings: Sequence[Finding]) -> Text:
+    """The title of one rule's findings with the figures ahead of it that its file `leads` with."""
+    from rules.engine import lead
+
+    title, ahead = findings[0].title, lead(findings)
+    if not ahead:
+        return title
+    first, _, rest = title.en.partition(" ")
+    said = f"{first.lower()} {rest}" if first in ("A", "An", "The", "Its", "It") else title.en
+    return Text(f"{ahead.en}: {said}", f"{ahead.in_('zh')}：{title.in_('zh')}")
+
+
 def many(subjects: Sequence[Subject], lang: str) -> str:
     """How many, of what: ``3 GPUs``, ``2 processes``."""
     scopes, n = {s.scope for s in subjects}, len(subjects)

@@ -30,6 +30,7 @@ from assistant.render.labels import (
     reason_name,
     sentence,
     subject_name,
+    titled,
 )
 from assistant.render.times import readable, when
 from assistant.render.words import our_words
@@ -230,7 +231,7 @@ class Builder:
             severity=str(f.severity),
             severity_label=label(str(f.severity), lang),
             grade=grade_word(f, lang),
-            title=clean(f.title.in_(lang)),
+            title=clean(titled(group).in_(lang)),
             where=self.where([g.subject for g in group]) + self._program(group, ", "),
             bucket=str(f.advice.bucket),
             action=f.advice.text.in_(lang),

@@ -22,7 +22,7 @@ _INPUTS = frozenset({
 })  # fmt: skip
 
 # GB/s that a lane carries in one direction, by generation: its rate less the line code (PCI-SIG: 8b/10b, then 128b/130b).
-_LANE = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}
+LANE = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}
 _MUCH = 25.0  # percent of the window: what a process does for a good part of it
 _LITTLE = 10.0  # percent of the window: what it loses less to is rarely worth a change
 # Who is blocked in reads, from which share on; what the loop loses to it; the function that reads.
@@ -222,7 +222,7 @@ def _pcie(seen: _Seen) -> Iterator[Observation]:
         if fact != "gpu.window.pcie.rx" or None in told:
             continue
         sent, generation, width = (_number(t.value) for t in told if t is not None)
-        carries = _LANE.get(int(generation), 0.0) * width * 1e9
+        carries = LANE.get(int(generation), 0.0) * width * 1e9
         if carries > 0:
             said = f"{max(_number(o.value), sent) / 1e9:.3g} of {carries / 1e9:.3g} GB/s"
             yield _derived(

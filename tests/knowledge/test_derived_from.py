@@ -18,8 +18,8 @@ PROCESS = Subject(Scope.PROCESS, "42", node(HOST))
 BOTH = Source("nvml-snapshot", "nvml")
 
 
-def seen(fact: str, value: object, on: Subject = GPU, status: Status = Status.OK) -> Observation:
-    return Observation(fact, on, value, status, BOTH)  # type: ignore[arg-type]
+def seen(fact: str, value: object, on: Subject = GPU, status: Status = Status.OK, at: int | None = None) -> Observation:
+    return Observation(fact, on, value, status, BOTH, at)  # type: ignore[arg-type]
 
 
 JOB = Subject(Scope.JOB, "7", node(HOST))
@@ -49,6 +49,14 @@ ON_BUS = Subject(Scope.PCI, "0000:3b:00.0", node(HOST))
 AMD = seen("pci.accelerator", "amd", ON_BUS)
 
 
+# A GPU that is busy and does next to nothing, and what else is told of such a one.
+WORKING = [seen("gpu.utilization.core", 99), seen("gpu.activity.sm", 7.0)]
+DRAWING = [seen("gpu.utilization.core", 99), seen("gpu.power.draw", 131.0)]
+LINKED = [*WORKING, seen("gpu.name", "NVIDIA H100 80GB HBM3")]
+FOUR = [seen(fact, value, gpu(f"0000:0{i}:00.0", HOST)) for i in range(1, 5)
+        for fact, value in (("gpu.utilization.core", 99), ("gpu.activity.sm", 10.0 * i))]  # fmt: skip
+
+
 def before(fact: str, now: float, then: float, on: Subject = GPU) -> list[Observation]:
     """A test now, and one in the history."""
     return [seen(fact, now, on), Observation(fact, on, then, Status.OK, Source("active-run", "history:1"))]
@@ -61,6 +69,22 @@ BATCHES: dict[str, list[Observation]] = {
     "gpu.power.share": [seen("gpu.power.draw", 350.0), seen("gpu.power.limit", 700.0)],
     "gpu.memory.share": [seen("gpu.memory.used", 10.0), seen("gpu.memory.total", 80.0)],
     "gpu.clock.sm.share": [seen("gpu.clock.sm", 990), seen("gpu.clock.sm.max", 1980)],
+    "gpu.power.design": [*DRAWING, seen("gpu.name", "NVIDIA H100 80GB HBM3")],
+    "gpu.work.class": WORKING,
+    "gpu.work.busy": WORKING,
+    "gpu.work.share": WORKING,
+    "gpu.work.power": [*WORKING, DRAWING[1]],
+    "gpu.work.power.limit": [*DRAWING, seen("gpu.power.limit", 700.0)],
+    "gpu.work.samples": [WORKING[1], *(seen("gpu.utilization.core", 99 - i) for i in range(10))],
+    "gpu.work.cause": [*WORKING, seen("gpu.activity.dram", 1.0)],
+    "gpu.work.pcie.share": [*LINKED, seen("gpu.pcie.rx", 50.0)],
+    "gpu.work.nvlink.share": [*LINKED, seen("gpu.nvlink.rx", 50.0)],
+    "gpu.work.clock.lost": [seen("gpu.utilization.core", 99), seen("gpu.clock.sm", 345), seen("gpu.clock.sm.max", 1980)],
+    "gpu.work.idle.share": [seen("gpu.utilization.core", (99 - i) * (i % 2), at=i) for i in range(12)],
+    "gpu.work.lost.share": WORKING,
+    "gpu.work.at_stake": WORKING,
+    "gpu.work.peers.share": FOUR,
+    "gpu.work.peers.idle": FOUR,
     "process.holds_gpu": [STATE, USES],
     "process.cpus_near_gpu": [STATE, USES, seen("process.computes", True, PROCESS),
                               seen("process.cpus_allowed", "0-7", PROCESS), seen("gpu.cpu_affinity", "0-3")],

@@ -17,7 +17,7 @@ from knowledge.observation import Event, Observation, Scope, Series, Source, Sta
 from tests.cases import each
 
 GPU = gpu("0000:01:00.0", "n1")
-UNITS = {"", "C", "W", "MHz", "MiB", "MiB/s", "B/s", "GB/s", "GT/s", "count", "percent", "s", "ratio",
+UNITS = {"", "C", "W", "h", "MHz", "MiB", "MiB/s", "B/s", "GB/s", "GT/s", "count", "percent", "s", "ratio",
          "ms", "us", "ns", "Gb/s", "B", "J", "Gflop/s", "Tflop/s", "Mpps", "per minute", "per second"}  # fmt: skip
 
 

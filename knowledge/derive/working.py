@@ -1,0 +1,368 @@
+"""What a GPU really does: utilisation, activity of its parts, power, links and clocks of one source, read together.
+
+Utilisation is the share of time with any kernel on the GPU (nvidia-smi manual), so it proves idleness and nothing else. What
+tells work from waiting is SM active, the pipes and DRAM active (DCGM fields 1001-1008, NVML GPM), and where those were not
+read the power drawn. Several samples of a source are read as their mean, and as waves where they go up and down.
+Limits that the input does not name are those of the model (knowledge/gpus.py).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import pairwise
+from statistics import median
+
+from knowledge.derive.capture import LANE
+from knowledge.gpus import Dtype, GpuSpec, candidates, find
+from knowledge.observation import Observation, Origin, Scope, Source, Status, Subject, Value
+
+# fact -> (what it tells, factor to percent, W or GB/s); what a capture says of its window stands beside a single sample
+_LEVELS: Mapping[str, tuple[str, float]] = {
+    "gpu.utilization.core": ("busy", 1), "gpu.activity.graphics": ("engine", 1), "gpu.activity.sm": ("sm", 1),
+    "gpu.activity.tensor": ("tensor", 1), "gpu.activity.dram": ("dram", 1), "gpu.activity.fp16": ("fp16", 1),
+    "gpu.activity.fp32": ("fp32", 1), "gpu.activity.fp64": ("fp64", 1), "gpu.utilization.memory": ("copies", 1),
+    "gpu.power.draw": ("power", 1), "gpu.memory.used": ("held", 1), "gpu.clock.sm": ("clock", 1),
+    "gpu.pcie.rx": ("pcie_rx", 1), "gpu.pcie.tx": ("pcie_tx", 1), "gpu.nvlink.rx": ("nvlink_rx", 1), "gpu.nvlink.tx": ("nvlink_tx", 1),
+    "gpu.clock.event.hw_slowdown": ("slowed", 100), "gpu.clock.event.hw_thermal": ("hot", 100),
+    "gpu.clock.event.hw_power_brake": ("braked", 100), "gpu.clock.event.sw_thermal": ("warm", 100),
+    "gpu.window.utilization": ("busy", 1), "gpu.window.sm_activity": ("sm", 1), "gpu.window.tensor_activity": ("tensor", 1),
+    "gpu.window.memory_bandwidth": ("dram", 1), "gpu.window.power.share": ("power_share", 1),
+    "gpu.window.pcie.used.share": ("pcie_share", 1),
+    "gpu.window.hw_slowdown.share": ("slowed", 1), "gpu.window.thermal.share": ("hot", 1), "gpu.window.power_brake.share": ("braked", 1),
+}  # fmt: skip
+# What holds for the device whichever source names it.
+_STATIC = frozenset({
+    "gpu.power.limit", "gpu.power.limit.requested", "gpu.name", "gpu.window.waits_for", "gpu.pcie.gen", "gpu.pcie.width", "gpu.clock.sm.max", "gpu.processes", "gpu.mig.mode",
+    "gpu.memory.total",
+})  # fmt: skip
+
+# Thresholds in percent. SM active: NVIDIA's guide to the profiling metrics calls 0.5 and less ineffective and 0.8 necessary;
+# DRAM active: the same guide has about 0.8 as the most that is reached. Power: waits in NCCL are reported at 152 of 700 W (H100)
+# and 44 of 250 W (V100), 18 to 22 % of the limit (github.com/NVIDIA/nccl issues 968, 1550, 199). Tensor active of 38 is the
+# least that published training runs reach as MFU (knowledge/data/ranges.yaml). The others are our own, set between those.
+BUSY, FREE = 75.0, 5.0  # a kernel is there most of the time; hardly ever
+FEW_SMS, LITTLE_POWER, HALF_POWER = 25.0, 30.0, 60.0
+TENSOR_GOOD, TENSOR_SOME, TENSOR_NONE = 38.0, 20.0, 5.0
+DRAM_ROOF, DRAM_SOME, DRAM_LITTLE, DRAM_STILL = 50.0, 30.0, 25.0, 3.0
+PLAIN_PIPES = 20.0
+LINK_FULL = {"pcie": 60.0, "nvlink": 50.0}
+HELD_DOWN = 50.0  # of the samples, and of the highest clock
+HOLDS_MIB = 2048.0  # more than contexts and libraries take
+WINDOW = 10  # samples that make a window
+UP, DOWN, WAVES, PART = (
+    70.0,
+    20.0,
+    3,
+    15.0,
+)  # a sample is up or down; how often it must change; each side's share of the samples
+
+PEERS = 3  # others that are as busy: fewer have no middle
+_CALLED = {
+    "busy": "util", "engine": "engine", "sm": "SM", "tensor": "tensor", "dram": "DRAM", "fp32": "FP32", "fp64": "FP64",
+    "fp16": "FP16", "copies": "memory util", "power": "W", "power_share": "% of power", "pcie_rx": "PCIe in", "pcie_tx": "PCIe out",
+    "pcie_share": "PCIe", "nvlink_rx": "NVLink in", "nvlink_tx": "NVLink out", "clock": "MHz",
+}  # fmt: skip
+
+# Worst first: of sources that differ the worst counts, so more evidence is never milder.
+_ORDER = (
+    "throttled", "busy_idle", "pcie_bound", "nvlink_bound", "in_waves", "fp32_bound", "fp64_bound", "latency_bound",
+    "allocated_idle", "held_idle", "memory_bound", "tensor_bound", "working", "idle",
+)  # fmt: skip
+
+
+_Samples = dict[str, list[Observation]]  # what one source tells of one GPU, by what it is, in the order of time or line
+_Static = Mapping[str, Observation]
+
+
+def enrich(observations: Sequence[Observation]) -> list[Observation]:
+    """The batch with `gpu.work.*` of each GPU of which somebody told how busy it is."""
+    reads: dict[Subject, dict[str, _Samples]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    static: dict[Subject, dict[str, Observation]] = defaultdict(dict)
+    given: set[Subject] = set()
+    for o in observations:
+        if o.status is not Status.OK or o.source.call.startswith("history:"):
+            continue
+        if o.fact == "pod.uses_gpu" and isinstance(o.value, str):
+            given.add(Subject(Scope.GPU, o.value.removeprefix("gpu:"), o.subject.up(Scope.NODE)))
+        elif o.fact in _STATIC and o.subject.scope is Scope.GPU:
+            static[o.subject][o.fact] = max(static[o.subject].get(o.fact, o), o, key=_later)
+        elif o.fact in _LEVELS and o.subject.scope is Scope.GPU and isinstance(o.value, int | float):
+            reads[o.subject][_together(o)][_LEVELS[o.fact][0]].append(o)
+    works: dict[Subject, _Work] = {}
+    for gpu, sources in sorted(reads.items(), key=lambda item: str(item[0])):
+        told = (_Work(samples, static[gpu], gpu in given) for _, samples in sorted(sources.items()))
+        if judged := [w for w in told if w.samples and w.kind]:
+            works[gpu] = min(judged, key=lambda w: (_ORDER.index(w.kind), -len(w.over), -len(w.shown), w.shown))
+    alone = (o for gpu, work in works.items() for o in work.facts(gpu))
+    return [*observations, *alone, *_beside(works)]
+
+
+def _beside(works: Mapping[Subject, _Work]) -> Iterator[Observation]:
+    """How much each GPU works beside the others of its node that are as busy, where there are enough of them."""
+    busy = {g: sm for g, w in works.items() if w.busy >= BUSY and (sm := w.mean("sm")) is not None}
+    for gpu, own in busy.items():
+        others = [g for g in busy if g != gpu and g.host == gpu.host]
+        middle = median(busy[g] for g in others) if len(others) >= PEERS else 0.0
+        if middle > 0:
+            shown = f"SM {own:.4g} beside {middle:.4g}, the median of {len(others)} others"
+            yield works[gpu].told("gpu.work.peers.share", gpu, 100 * own / middle, shown)
+            idle = sum(works[g].kind == "busy_idle" for g in others)
+            yield works[gpu].told(
+                "gpu.work.peers.idle", gpu, 100 * idle / len(others), f"{idle} of {len(others)} others"
+            )
+
+
+def _together(o: Observation) -> str:
+    """What `o` was read with: the same output, the same capture, or the same collector at the same moment."""
+    if o.fact.startswith("gpu.window."):
+        return "window"
+    return o.source.probe if o.source.probe.endswith("-snapshot") else o.source.call
+
+
+def _later(o: Observation) -> tuple[int, int, str, str]:
+    return o.at or 0, o.source.line or 0, repr(o.value), repr(o.source)
+
+
+def _number(o: Observation) -> float:
+    return float(o.value) * _LEVELS[o.fact][1] if isinstance(o.value, int | float) else 0.0
+
+
+class _Work:
+    """What one source tells of one GPU, as figures, each None where it does not tell them."""
+
+    def __init__(self, samples: _Samples, static: _Static, given: bool) -> None:
+        self.samples, self.static, self.given = samples, static, given
+        for found in samples.values():
+            found.sort(key=_later)
+        told = samples.get("busy") or samples.get("engine") or []
+        self.over = [_number(o) for o in told]  # how busy it was, sample by sample
+        self.samples = samples if told else {}
+
+    def mean(self, name: str) -> float | None:
+        """The mean of the samples of `name`."""
+        found = self.samples.get(name)
+        return sum(_number(o) for o in found) / len(found) if found else None
+
+    def number(self, fact: str) -> float | None:
+        """A property of the device."""
+        o = self.static.get(fact)
+        return float(o.value) if o is not None and isinstance(o.value, int | float) else None
+
+    @property
+    def busy(self) -> float:
+        """Percent of the time with a kernel."""
+        return sum(self.over) / len(self.over)
+
+    @cached_property
+    def models(self) -> tuple[GpuSpec, ...]:
+        """The models that its name fits: one, or several where somebody said "H100"."""
+        o = self.static.get("gpu.name")
+        if o is None or not isinstance(o.value, str):
+            return ()
+        memory = self.number("gpu.memory.total")
+        one = find(o.value, memory) or find(o.value)
+        return (one,) if one else candidates(o.value, memory)
+
+    @property
+    def design(self) -> float | None:
+        """W that the model is built for; of several variants the most, of which less is drawn than of any other."""
+        known = [m.tdp_w for m in self.models if m.tdp_w]
+        return max(known) if known else None
+
+    @property
+    def limit(self) -> float | None:
+        """W that the power is held against."""
+        return self.told_limit or self.design
+
+    @property
+    def told_limit(self) -> float | None:
+        """W that the input names: the limit in force, else the one asked for."""
+        return self.number("gpu.power.limit") or self.number("gpu.power.limit.requested") or None
+
+    @property
+    def power_share(self) -> float | None:
+        """Percent of the power limit."""
+        power, limit = self.mean("power"), self.limit
+        return 100 * power / limit if power is not None and limit else self.mean("power_share")
+
+    @cached_property
+    def pcie(self) -> float | None:
+        """Percent of what the link carries in one direction; by model where the input names no generation or width."""
+        if (share := self.mean("pcie_share")) is not None:
+            return share
+        model = self.models[0].pcie_generation if len(self.models) == 1 else None
+        generation, width = self.number("gpu.pcie.gen") or model, self.number("gpu.pcie.width") or 16
+        return self._of_link("pcie", LANE.get(int(generation or 0), 0.0) * width)
+
+    @cached_property
+    def nvlink(self) -> float | None:
+        """Percent of what all NVLinks of the model carry in one direction."""
+        link = self.models[0].nvlink if len(self.models) == 1 else None
+        return self._of_link("nvlink", link.gbs / 2 if link else 0.0)
+
+    def _of_link(self, name: str, carries: float) -> float | None:
+        known = [v for way in ("rx", "tx") if (v := self.mean(f"{name}_{way}")) is not None]
+        return 100 * max(known) / carries if known and carries > 0 else None
+
+    @property
+    def clock_lost(self) -> float | None:
+        """Percent that the SM clock lies below its highest."""
+        clock, most = self.mean("clock"), self.number("gpu.clock.sm.max")
+        return min(100.0, max(0.0, 100 - 100 * clock / most)) if clock is not None and most else None
+
+    @property
+    def waves(self) -> bool:
+        """Whether it goes up and down: both sides for a good part of a window, and back and forth, not once as at a start."""
+        if len(self.over) < WINDOW:
+            return False
+        sides = [v >= UP for v in self.over if v >= UP or v <= DOWN]
+        least = PART * len(self.over) / 100
+        return sum(a != b for a, b in pairwise(sides)) >= WAVES and least <= sum(sides) <= len(sides) - least
+
+    @cached_property
+    def kind(self) -> str:
+        """Its class; empty where the figures do not tell."""
+        mig = self.static.get("gpu.mig.mode")
+        if mig is not None and mig.value is True:  # of a divided GPU its readings tell nobody's work
+            return ""
+        if self.waves:
+            return "in_waves"
+        if self.busy < FREE:
+            return self._idle()
+        if self.busy < BUSY:
+            return "working" if len(self.over) >= WINDOW else ""
+        held = max(self.mean(name) or 0.0 for name in ("slowed", "hot", "braked", "warm"))
+        if held >= HELD_DOWN or (self.clock_lost or 0.0) > HELD_DOWN:
+            return "throttled"
+        return self._bound() or self._doing_little()
+
+    def _idle(self) -> str:
+        if max(self.mean("sm") or 0.0, self.mean("tensor") or 0.0, self.mean("dram") or 0.0) >= FREE:
+            return ""
+        if (self.mean("held") or 0.0) >= HOLDS_MIB:
+            return "held_idle"
+        return "allocated_idle" if self.given or self.number("gpu.processes") else "idle"
+
+    def _bound(self) -> str:
+        """What a GPU that works is bound by; empty where nothing stands out."""
+        tensor, dram = self.mean("tensor"), self.mean("dram")
+        for name, share in (("pcie", self.pcie), ("nvlink", self.nvlink)):
+            if share is not None and share >= LINK_FULL[name] and (tensor or 0.0) < TENSOR_GOOD:
+                return f"{name}_bound"
+        if tensor is not None and tensor >= TENSOR_GOOD:
+            return "tensor_bound"
+        if dram is not None and dram >= DRAM_ROOF:
+            return "memory_bound"
+        for kind in (
+            "fp64",
+            "fp32",
+        ):  # NVIDIA's profiling counters need Volta, and every GPU with them has tensor cores
+            if (self.mean(kind) or 0.0) >= PLAIN_PIPES and tensor is not None and tensor < TENSOR_NONE:
+                return f"{kind}_bound"
+        return ""
+
+    def _doing_little(self) -> str:
+        """Of a GPU that is busy and that nothing binds: whether it does any work."""
+        sm, tensor, dram, power = self.mean("sm"), self.mean("tensor"), self.mean("dram"), self.power_share
+        quiet = (
+            (tensor or 0.0) < TENSOR_SOME and (dram or 0.0) < DRAM_LITTLE and (self.mean("copies") or 0.0) < DRAM_SOME
+        )
+        if sm is not None:
+            if sm < FEW_SMS and quiet and (power is None or power < HALF_POWER):
+                return "busy_idle"
+            pipes = max(self.mean(name) or 0.0 for name in ("fp64", "fp32", "fp16"))
+            waits = tensor is not None and dram is not None and quiet and pipes < PLAIN_PIPES
+            return "latency_bound" if waits and (power is None or power < HALF_POWER) else "working"
+        if power is not None and power < LITTLE_POWER and quiet:
+            return "busy_idle"
+        copies = self.mean("copies")
+        if power is None and copies is not None and copies <= DRAM_STILL and (tensor or 0.0) < TENSOR_NONE:
+            return "busy_idle"  # a kernel all the time, and memory is neither read nor written
+        if power is None and tensor is not None and dram is not None and max(tensor, dram) < TENSOR_NONE:
+            return "busy_idle"
+        return "working" if power is not None or tensor is not None else ""
+
+    @property
+    def cause(self) -> str:
+        """What keeps a GPU busy that does next to nothing: whether its kernels read and write memory at all. Where the call
+        is known in which its process waits, that says more."""
+        tensor = self.mean("tensor")
+        dram = self.mean("dram") if self.mean("dram") is not None else self.mean("copies")
+        if self.kind != "busy_idle" or dram is None or "gpu.window.waits_for" in self.static:
+            return ""
+        return "spins" if max(dram, tensor or 0.0) <= DRAM_STILL else "small_kernels"
+
+    @property
+    def lost(self) -> float | None:
+        """Percent of its time that is lost at most, by the counter that tells it; None where none does."""
+        sm, power = self.mean("sm"), self.power_share
+        match self.kind:
+            case "held_idle" | "allocated_idle":
+                return 100.0
+            case "in_waves":
+                return 100 - self.busy
+            case "throttled":
+                return self.clock_lost
+            case "busy_idle" | "pcie_bound" | "nvlink_bound":
+                known = sm if sm is not None else power
+            case "latency_bound":
+                known = max(self.mean(name) or 0.0 for name in ("tensor", "dram", "fp64", "fp32", "fp16"))
+            case "fp32_bound":
+                known = self._of_peak()
+            case _:
+                return None
+        return None if known is None else min(100.0, max(0.0, 100 - known))
+
+    def _of_peak(self) -> float | None:
+        """Percent of the TF32 peak that FP32 reaches on this model."""
+        peaks = [m.peaks for m in self.models]
+        plain, tensor = (peaks[0].get(Dtype.FP32), peaks[0].get(Dtype.TF32)) if len(peaks) == 1 else (None, None)
+        return 100 * plain / tensor if plain and tensor else None
+
+    @cached_property
+    def shown(self) -> str:
+        """The figures as they were read, for the excerpt."""
+        parts = [f"{word} {mean:.3g}" for name, word in _CALLED.items() if (mean := self.mean(name)) is not None]
+        of = f", mean of {len(self.over)}" if len(self.over) > 1 else ""
+        return ", ".join(parts) + of
+
+    def facts(self, gpu: Subject) -> Iterator[Observation]:
+        """What there is to say of it."""
+        told: dict[str, Value] = {
+            "gpu.work.class": self.kind,
+            "gpu.work.busy": self.busy,
+            "gpu.work.share": self.mean("sm"),
+        }
+        if self.mean("power") is not None:
+            model = None if self.told_limit else self.design
+            told |= {
+                "gpu.work.power": self.mean("power"),
+                "gpu.work.power.limit": self.limit,
+                "gpu.power.design": model,
+            }
+        told |= {"gpu.work.samples": len(self.over) if len(self.over) >= WINDOW else None, "gpu.work.cause": self.cause or None,
+                 "gpu.work.pcie.share": self.pcie, "gpu.work.nvlink.share": self.nvlink, "gpu.work.clock.lost": self.clock_lost,
+                 "gpu.work.idle.share": 100 * sum(v <= DOWN for v in self.over) / len(self.over) if self.waves else None,
+                 "gpu.work.lost.share": self.lost, "gpu.work.at_stake": None if self.lost is None else round(24 * self.lost / 100, 1)}  # fmt: skip
+        for fact, value in told.items():
+            if value is not None:
+                yield self.told(fact, gpu, value, self._from(fact))
+        if self.busy >= BUSY and len(self.over) < WINDOW:
+            why = f"{len(self.over)} of {WINDOW} samples, which is no window: run gpudiag profile --pid PID"
+            yield replace(self.told("gpu.work.samples", gpu, None, ""), status=Status.NOT_ASKED, detail=why)
+
+    def _from(self, fact: str) -> str:
+        """What one figure was read from."""
+        if fact in ("gpu.power.design", "gpu.work.power.limit") and (name := self.static.get("gpu.name")):
+            return str(name.value) if self.told_limit is None else ""
+        return self.shown if fact == "gpu.work.class" else ""
+
+    def told(self, fact: str, gpu: Subject, value: Value, shown: str) -> Observation:
+        """One fact, with the place of the newest sample."""
+        last = (self.samples.get("busy") or self.samples["engine"])[-1]
+        source = Source("derived", last.source.call, last.source.line)
+        value = round(value, 2) if isinstance(value, float) else value
+        return Observation(fact, gpu, value, source=source, at=last.at, clock=last.clock, excerpt=shown, origin=Origin.DERIVED)  # fmt: skip

@@ -1,0 +1,215 @@
+"""What a GPU really does, from planted counters of each source: the class stands in the first line, and healthy loads are quiet.
+
+A set is a source, a model and what the counters say; several values are samples, one after the other. The figures are ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+from assistant.diagnosis import Diagnosis, State, diagnose
+from assistant.sources import parse_text
+from knowledge.observation import Observation, Source, gpu
+from rules.loader import load
+from tests.cases import each
+
+Figures = Mapping[str, float | Sequence[float]]
+H100, A100, A100_PCIE = "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", "NVIDIA A100 80GB PCIe"
+V100, L4, T4, H200, B200, L40S = (
+    "Tesla V100-SXM2-32GB", "NVIDIA L4", "Tesla T4", "NVIDIA H200", "NVIDIA B200", "NVIDIA L40S",
+)  # fmt: skip
+DCGM = {
+    "util": ("DCGM_FI_DEV_GPU_UTIL", 1.0), "copies": ("DCGM_FI_DEV_MEM_COPY_UTIL", 1.0), "power": ("DCGM_FI_DEV_POWER_USAGE", 1.0),
+    "limit": ("DCGM_FI_DEV_ENFORCED_POWER_LIMIT", 1.0), "sm": ("DCGM_FI_PROF_SM_ACTIVE", 0.01), "held": ("DCGM_FI_DEV_FB_USED", 1.0),
+    "tensor": ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0.01), "dram": ("DCGM_FI_PROF_DRAM_ACTIVE", 0.01), "clock": ("DCGM_FI_DEV_SM_CLOCK", 1.0),
+    "fp32": ("DCGM_FI_PROF_PIPE_FP32_ACTIVE", 0.01), "fp64": ("DCGM_FI_PROF_PIPE_FP64_ACTIVE", 0.01), "rx": ("DCGM_FI_PROF_PCIE_RX_BYTES", 1e9),
+    "tx": ("DCGM_FI_PROF_PCIE_TX_BYTES", 1e9), "nvlink": ("DCGM_FI_PROF_NVLINK_TX_BYTES", 1e9), "engine": ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.01),
+    "most": ("DCGM_FI_DEV_MAX_SM_CLOCK", 1.0), "reasons": ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", 1.0),
+}  # fmt: skip
+DMON = {"util": "GPUTL", "copies": "MCUTL", "power": "POWER", "sm": "SMACT", "tensor": "TENSO", "dram": "DRAMA", "fp32": "FP32A", "fp64": "FP64A",
+        "rx": "PCIRX", "tx": "PCITX", "nvlink": "NVLTX", "clock": "SMCLK", "held": "FBUSD"}  # fmt: skip
+
+
+def rows(figures: Figures) -> list[dict[str, float]]:
+    """One row a sample; what has one value has it in each."""
+    n = max((len(v) for v in figures.values() if isinstance(v, Sequence)), default=1)
+    return [{k: v[i % len(v)] if isinstance(v, Sequence) else v for k, v in figures.items()} for i in range(n)]
+
+
+def scrape(model: str, figures: Figures) -> str:
+    """dcgm-exporter; several samples carry times, as Prometheus exports them."""
+    every, out = rows(figures), []
+    for i, row in enumerate(every):
+        stamp = f" {1_790_000_000_000 + 15_000 * i}" if len(every) > 1 else ""
+        for key, value in row.items():
+            name, factor = DCGM[key]
+            labels = f'gpu="0",UUID="GPU-7d0c1f2e-0000-4000-8000-000000000001",modelName="{model}",Hostname="oak-1"'
+            out.append(f"{name}{{{labels}}} {value * factor:g}{stamp}")
+    return "\n".join(out) + "\n"
+
+
+def dcgmi(model: str, figures: Figures) -> str:
+    keys = list(figures)
+    head = f"#Entity   {'  '.join(DMON[k] for k in keys)}\nID\n"
+    return head + "".join(f"GPU 0     {'  '.join(f'{r[k] * DCGM[k][1]:.6g}' for k in keys)}\n" for r in rows(figures))
+
+
+def smi_dmon(model: str, figures: Figures) -> str:
+    head = "# gpu    pwr  gtemp  mtemp     sm    mem    enc    dec   mclk   pclk\n# Idx      W      C      C      %      %      %      %    MHz    MHz\n"
+    return head + "".join(
+        f"    0    {r['power']:.0f}     51     62    {r['util']:.0f}     {r['copies']:.0f}      0      0   2619   1755\n"
+        for r in rows(figures)
+    )
+
+
+def csv(model: str, figures: Figures) -> str:
+    """nvidia-smi --query-gpu -l: a row for each look."""
+    head = "timestamp, name, pci.bus_id, utilization.gpu [%], utilization.memory [%], power.draw [W], power.limit [W], memory.used [MiB]\n"
+    return head + "".join(
+        f"2026/07/14 08:{i // 60:02d}:{i % 60:02d}.000, {model}, 00000000:3B:00.0, {r['util']:.0f} %, {r.get('copies', 5):.0f} %, "
+        f"{r['power']:.2f} W, {r['limit']:.2f} W, {r.get('held', 9000):.0f} MiB\n"
+        for i, r in enumerate(rows(figures))
+    )
+
+
+def smi_exporter(model: str, figures: Figures) -> str:
+    (row,) = rows(figures)
+    label = 'uuid="7d0c1f2e-0000-4000-8000-000000000001"'
+    return (
+        f'nvidia_smi_gpu_info{{index="0",name="{model}",pci_bus_id="00000000:3B:00.0",{label}}} 1\n'
+        f"nvidia_smi_utilization_gpu_ratio{{{label}}} {row['util'] / 100}\n"
+        f"nvidia_smi_utilization_memory_ratio{{{label}}} {row.get('copies', 4) / 100}\n"
+        f"nvidia_smi_power_draw_watts{{{label}}} {row['power']}\nnvidia_smi_enforced_power_limit_watts{{{label}}} {row['limit']}\n"
+    )
+
+
+def amd(model: str, figures: Figures) -> str:
+    (row,) = rows(figures)
+
+    def measured(value: float, unit: str) -> dict[str, object]:
+        return {"value": value, "unit": unit}
+
+    one = {
+        "gpu": 0, "usage": {"gfx_activity": measured(row["util"], "%"), "umc_activity": measured(row["copies"], "%")},
+        "power": {"socket_power": measured(row["power"], "W")}, "limit": {"socket_power": measured(row["limit"], "W")},
+    }  # fmt: skip
+    return json.dumps({"gpu_data": [one]})
+
+
+def capture(model: str, figures: Figures) -> list[Observation]:
+    """What NVML and GPM tell of a captured window."""
+    names = {
+        "util": "utilization",
+        "sm": "sm_activity",
+        "tensor": "tensor_activity",
+        "dram": "memory_bandwidth",
+        "power": "power.share",
+    }
+    (row,) = rows(figures)
+    source = Source("gpu-samples", "capture.json")
+    return [
+        Observation(f"gpu.window.{names[k]}", gpu("0000:3b:00.0", "oak-1"), float(v), source=source)
+        for k, v in row.items()
+    ]
+
+
+def nvml(model: str, figures: Figures) -> list[Observation]:
+    """One look of the live probe, with GPM."""
+    facts = {
+        "util": "gpu.utilization.core", "sm": "gpu.activity.sm", "tensor": "gpu.activity.tensor", "dram": "gpu.activity.dram",
+        "power": "gpu.power.draw", "limit": "gpu.power.limit",
+    }  # fmt: skip
+    (row,) = rows(figures)
+    card, source = gpu("0000:3b:00.0", "oak-1"), Source("nvml-snapshot", "nvmlDeviceGetUtilizationRates(0)")
+    told = [Observation(facts[k], card, int(v) if k == "util" else float(v), source=source) for k, v in row.items()]
+    return [*told, Observation("gpu.name", card, model, source=source)]
+
+
+WAVE = [99, 98, 99, 0, 1, 0, 97, 99, 98, 0, 0, 2, 99, 98, 97, 0]
+WARM = [0, 0, 0, *[99, 98] * 8]
+TEN = [99, 98] * 6
+
+SICK: tuple[tuple[str, Callable[[str, Figures], str | list[Observation]], str, Figures], ...] = (
+    ("gpu-busy-doing-nothing", scrape, H100, {"util": 99, "power": 131, "sm": 7, "tensor": 1, "dram": 2}),
+    ("gpu-busy-doing-nothing", scrape, A100, {"util": 100, "power": 88, "tensor": 0, "dram": 1}),
+    ("gpu-busy-doing-nothing", scrape, V100, {"util": 100, "power": 52, "copies": 1}),
+    ("gpu-busy-doing-nothing", scrape, B200, {"engine": 99, "power": 214, "sm": 11, "tensor": 0.4, "dram": 1.2}),
+    ("gpu-busy-doing-nothing", dcgmi, H100, {"util": TEN, "power": 128, "sm": 9, "tensor": 0, "dram": 1}),
+    ("gpu-busy-doing-nothing", smi_dmon, H100, {"util": TEN, "copies": 0, "power": 119}),
+    ("gpu-busy-doing-nothing", csv, H100, {"util": 100, "power": 130, "limit": 700}),
+    ("gpu-busy-doing-nothing", csv, L40S, {"util": TEN, "power": 92, "limit": 350}),
+    ("gpu-busy-doing-nothing", smi_exporter, A100, {"util": 100, "power": 84, "limit": 400}),
+    ("gpu-busy-doing-nothing", amd, "", {"util": 100, "copies": 0, "power": 168, "limit": 750}),
+    ("gpu-busy-doing-nothing", capture, H100, {"util": 99, "power": 20, "sm": 8}),
+    ("gpu-busy-doing-nothing", nvml, H200, {"util": 100, "power": 140, "limit": 700, "sm": 6, "tensor": 0, "dram": 1}),
+    ("gpu-waits-within-kernels", scrape, A100, {"util": 98, "sm": 64, "tensor": 3, "dram": 11, "fp32": 6, "power": 148}),
+    ("gpu-waits-within-kernels", dcgmi, L4, {"util": TEN, "sm": 55, "tensor": 6, "dram": 12, "fp32": 4}),
+    ("gpu-waits-within-kernels", nvml, H100, {"util": 99, "sm": 41, "tensor": 5, "dram": 9, "power": 208, "limit": 700}),
+    ("gpu-computes-without-tensor-cores", scrape, A100, {"util": 99, "sm": 92, "tensor": 0, "dram": 28, "fp32": 61, "power": 371}),
+    ("gpu-computes-without-tensor-cores", dcgmi, H100, {"util": TEN, "sm": 95, "tensor": 0, "dram": 22, "fp64": 47, "power": 560}),
+    ("gpu-computes-without-tensor-cores", scrape, T4, {"util": 99, "sm": 88, "tensor": 1, "dram": 40, "fp32": 52, "power": 69}),
+    ("gpu-bound-by-pcie", scrape, H100, {"util": 92, "sm": 22, "tensor": 6, "dram": 9, "rx": 49, "tx": 1, "power": 190}),
+    ("gpu-bound-by-pcie", scrape, A100_PCIE, {"util": 96, "tensor": 4, "dram": 12, "tx": 23, "rx": 0.2, "power": 110}),
+    ("gpu-bound-by-nvlink", scrape, H100, {"util": 99, "sm": 31, "tensor": 8, "dram": 24, "nvlink": 305, "power": 320}),
+    ("gpu-bound-by-nvlink", scrape, A100, {"util": [99] * 12, "sm": 28, "tensor": 9, "dram": 21, "nvlink": 205, "power": 170}),
+    ("gpu-starved-in-waves", smi_dmon, A100, {"util": WAVE, "copies": 30, "power": 250}),
+    ("gpu-starved-in-waves", scrape, H100, {"util": WAVE, "sm": 45, "power": 330}),
+    ("gpu-starved-in-waves", csv, T4, {"util": WAVE, "power": 45, "limit": 70}),
+    ("gpu-held-and-idle", csv, A100, {"util": [0] * 70, "power": 62, "limit": 400, "held": 61000}),
+    ("gpu-held-and-idle", scrape, H100, {"util": [0] * 70, "power": 112, "held": 71000}),
+    ("gpu-clock-low-under-load", scrape, H100, {"util": 99, "clock": 345, "most": 1980, "power": 140, "sm": 88, "tensor": 41}),
+    ("hw-slowdown-active", scrape, A100, {"util": 99, "clock": 420, "most": 1410, "power": 110, "reasons": 0x8}),
+)  # fmt: skip
+WELL: tuple[tuple[str, Callable[[str, Figures], str | list[Observation]], str, Figures], ...] = (
+    ("training at its power limit", scrape, H100, {"util": 100, "power": 698, "sm": 95, "tensor": 58, "dram": 41, "reasons": 0x4}),
+    ("training", dcgmi, A100, {"util": TEN, "power": 381, "sm": 91, "tensor": 52, "dram": 38}),
+    ("FP8 training", nvml, H200, {"util": 98, "power": 655, "limit": 700, "sm": 89, "tensor": 44, "dram": 47}),
+    ("decoding at few SMs", scrape, H100, {"util": 99, "power": 330, "sm": 24, "tensor": 3, "dram": 64}),
+    ("decoding of a small batch", scrape, L4, {"util": 97, "power": 61, "sm": 38, "tensor": 2, "dram": 71}),
+    ("decoding, over a window", capture, H100, {"util": 98, "power": 48, "sm": 30, "tensor": 4, "dram": 58}),
+    ("a full load without counters", csv, A100, {"util": 100, "copies": 44, "power": 396, "limit": 400}),
+    ("a full load on AMD", amd, "", {"util": 100, "copies": 38, "power": 702, "limit": 750}),
+    ("a small card at full load", csv, T4, {"util": 100, "copies": 52, "power": 68, "limit": 70}),
+    ("a warm-up", scrape, H100, {"util": WARM, "power": 610, "sm": 92, "tensor": 50, "dram": 35}),
+    ("one look at an idle server", csv, A100, {"util": 0, "power": 61, "limit": 400, "held": 61000}),
+    ("an empty GPU", scrape, H100, {"util": [0] * 70, "power": 70, "held": 4}),
+    ("exposed communication beside work", scrape, H100, {"util": 99, "power": 520, "sm": 71, "tensor": 33, "dram": 30, "nvlink": 190}),
+    ("vision at half of the tensor cores", scrape, A100, {"util": 96, "power": 310, "sm": 82, "tensor": 27, "dram": 55}),
+    ("data processing that is bound by memory", scrape, A100, {"util": 99, "power": 270, "sm": 70, "tensor": 0, "dram": 68, "fp32": 14}),
+    ("half busy at one look", smi_dmon, A100, {"util": 46, "copies": 12, "power": 170}),
+)  # fmt: skip
+
+
+def judged(source: Callable[[str, Figures], str | list[Observation]], model: str, figures: Figures) -> Diagnosis:
+    given = source(model, figures)
+    return diagnose(parse_text("input", given) if isinstance(given, str) else given, load())
+
+
+def test_there_are_sets_of_each_source() -> None:
+    assert len(SICK) + len(WELL) >= 40
+    assert {s[1] for s in SICK} == {scrape, dcgmi, smi_dmon, csv, smi_exporter, amd, capture, nvml}
+
+
+@each("planted", SICK, ids=lambda p: f"{p[0]} {p[1].__name__} {p[2]} {p[3]}")
+def test_what_it_does_stands_in_the_first_line(
+    planted: tuple[str, Callable[[str, Figures], str | list[Observation]], str, Figures],
+) -> None:
+    name, source, model, figures = planted
+    d = judged(source, model, figures)
+    first = d.leads[0]
+    assert first.rule.id == name
+    assert d.verdict.state is not State.OK
+    title = first.title.en[1:]
+    assert title in d.verdict.text.en
+    several = any(isinstance(v, Sequence) for v in figures.values()) or source is capture
+    assert several or first.grade != "confirmed" or not first.figures or name == "gpu-clock-low-under-load"
+
+
+@each("planted", WELL, ids=lambda p: p[0])
+def test_a_healthy_load_is_quiet(
+    planted: tuple[str, Callable[[str, Figures], str | list[Observation]], str, Figures],
+) -> None:
+    d = judged(*planted[1:])
+    assert d.verdict.state is (State.UNKNOWN if planted[1] is amd else State.OK), d.verdict.text.en
+    assert not [f for f in d.findings if f.counts]
