@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
 
-$(READY): requirements.txt pyproject.toml hatch_build.py probes/trace/reading/scanner.c
+$(READY): requirements.txt pyproject.toml hatch_build.py probes/trace/reading/scanner.c probes/fold.c
 	@test -n "$(PYTHON)" || { echo "gpudiag needs Python 3.11 or newer: none was found; name one with make PYTHON=/path/to/python3"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt

@@ -1,11 +1,12 @@
-"""Build hook: compiled data files, and the compiled trace scanner where there is a C compiler.
+"""Build hook: compiled data files, and what is compiled from C where there is a compiler.
 
 The wheel carries every data file as JSON, so that no YAML is read at start: the shards are built into a temporary
 folder and go into the wheel as ``knowledge/_compiled/<shard>.json``. An editable install gets none: a checkout
 compiles by content when it runs.
 
-`probes/trace/reading/scanner.c` becomes ``_scanner.so`` next to it, for the wheel (which then is for this platform) and for
-an editable install. Without a compiler, or when it fails, the wheel is pure Python and msgspec reads the traces.
+Each C file of LIBRARIES becomes a shared library next to it, for the wheel (which then is for this platform) and for an
+editable install. Without a compiler, or when it fails, the wheel is pure Python: msgspec reads the traces, and equal lines of
+logs are told by `probes/_scan_fold.py`.
 """
 
 from __future__ import annotations
@@ -25,37 +26,42 @@ from typing import Any, Final
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SCANNER: Final = "probes/trace/reading/_scanner.so"
-SOURCE: Final = "probes/trace/reading/scanner.c"
+LIBRARIES: Final = {
+    "probes/trace/reading/scanner.c": "probes/trace/reading/_scanner.so",
+    "probes/fold.c": "probes/_fold.so",
+}
 FLAGS: Final = ("-std=c99", "-O3", "-fPIC", "-shared", "-fvisibility=hidden")
 
 
 class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic over the builder's configuration, unused here
-    """Compile facts, catalogues, rules, runbooks and the index of formats."""
+    """Compile facts, catalogues, rules, runbooks, the index of formats, and LIBRARIES."""
 
     PLUGIN_NAME = "custom"
     folder: Path | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the shards and the scanner and hand them to the wheel. FaultsError stops the build with every fault."""
+        """Build the shards and the libraries and hand them to the wheel. FaultsError stops the build with every fault."""
         root = Path(self.root)
         if version == "editable":
-            if not build_scanner(root / SOURCE, root / SCANNER):
-                self.app.display_warning("no C compiler: traces are read by msgspec, about ten times slower")
+            built = [compiled(root / source, root / library) for source, library in LIBRARIES.items()]
+            if not all(built):
+                self.app.display_warning("no C compiler: traces and logs are read by Python, about ten times slower")
             return
         sys.path.insert(0, self.root)
         try:
             from assistant import find, formats
             from assistant.intent import tables
-            from knowledge import compiled, runbook
+            from knowledge import compiled as shards
+            from knowledge import runbook
             from rules import loader
 
             self.folder = Path(tempfile.mkdtemp(prefix="gpudiag-"))
-            library = self.folder / "_scanner.so"
-            if build_scanner(root / SOURCE, library):
-                build_data["force_include"][str(library)] = SCANNER
-                build_data["pure_python"] = False
-                build_data["tag"] = f"py3-none-{platform_tag()}"
+            for source, target in LIBRARIES.items():
+                library = self.folder / Path(target).name
+                if compiled(root / source, library):
+                    build_data["force_include"][str(library)] = target
+                    build_data["pure_python"] = False
+                    build_data["tag"] = f"py3-none-{platform_tag()}"
             extra = {
                 "formats": formats.build(),
                 "rules": loader.compile_catalog(),
@@ -63,7 +69,7 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
                 "topics": find.build(),
                 tables.SHARD: tables.build(),
             }
-            for path in compiled.write_shipped(self.folder, extra):
+            for path in shards.write_shipped(self.folder, extra):
                 build_data["force_include"][str(path)] = f"knowledge/_compiled/{path.name}"
         finally:
             sys.path.remove(self.root)
@@ -88,7 +94,7 @@ def compilers() -> Iterator[list[str]]:
             yield words
 
 
-def build_scanner(source: Path, library: Path) -> bool:
+def compiled(source: Path, library: Path) -> bool:
     """Compile `source` to `library`, which is replaced at once or left as it is. Whether a compiler could."""
     text = source.read_bytes()
     mark = f'-DSOURCE_HASH="{hashlib.sha256(text).hexdigest()}"'

@@ -74,7 +74,7 @@ def _as_past(f: Finding, at: int) -> PastFinding:
     stands = tuple(sorted({(o.fact, subject_text(o.subject)) for o in (*f.events, *f.because)}))
     return PastFinding(
         f.id, f.rule.id, f.xid, f.subject, f.title, str(f.severity), str(f.grade), str(f.role), str(f.advice.bucket),
-        f.explained_by, len(f.events), first, last, clock, at, at, 0, "", stands,
+        f.explained_by, f.count, first, last, clock, at, at, 0, "", stands,
     )  # fmt: skip
 
 
@@ -254,7 +254,7 @@ def _shift(past: PastFinding, f: Finding) -> tuple[tuple[tuple[str, str, str], .
     ranks = (
         ("severity", past.severity, str(f.severity), _severity(past.severity), _severity(str(f.severity))),
         ("grade", past.grade, str(f.grade), _grade(past.grade), _grade(str(f.grade))),
-        ("count", str(past.count), str(len(f.events)), past.count, len(f.events)),
+        ("count", str(past.count), str(f.count), past.count, f.count),
     )
     for name, old, new, a, b in ranks:
         if a != b:

@@ -7,7 +7,7 @@ the raw text that a person can check.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
@@ -194,11 +194,15 @@ class Observation:
     source: Source = Source("")
     at: int | None = None  # ns of `clock`
     clock: Clock = Clock.NONE
-    # ns of `clock`: for NONE_SEEN what was looked at; for an event without `at` the time in which it happened
+    # ns of `clock`: for NONE_SEEN what was looked at; for an event without `at`, or one that stands for several, the time in
+    # which it happened
     window: tuple[int, int] | None = None
     excerpt: str = ""  # the raw line or field, cleaned of control characters
     detail: str = ""  # why there is no value, when there is none
     origin: Origin = Origin.MEASURED
+    times: int = (
+        1  # of an event: how many equal ones, one right behind the other, it stands for; it is the last of them
+    )
 
     def about(self, subject: Subject) -> Observation:
         """The same observation, about another name of the same thing."""
@@ -206,8 +210,13 @@ class Observation:
             return self
         return Observation(  # three times as fast as `replace`, and every observation of a check is renamed
             self.fact, subject, self.value, self.status, self.source, self.at, self.clock, self.window, self.excerpt,
-            self.detail, self.origin,
+            self.detail, self.origin, self.times,
         )  # fmt: skip
+
+
+def how_many(events: Iterable[Observation]) -> int:
+    """How many events these stand for."""
+    return sum(o.times for o in events)
 
 
 def latest(samples: Sequence[Observation]) -> Observation:

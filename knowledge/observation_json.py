@@ -57,6 +57,8 @@ def plain(o: Observation) -> dict[str, Any]:
             row[name] = text
     if o.origin is not Origin.MEASURED:
         row["origin"] = str(o.origin)
+    if o.times != 1:
+        row["times"] = o.times
     return row
 
 
@@ -74,6 +76,7 @@ def restored(row: Any) -> Observation:
             _number(row.get("at")), Clock(row.get("clock", "none")),
             None if window is None else (int(window[0]), int(window[1])),
             str(row.get("excerpt", "")), str(row.get("detail", "")), Origin(row.get("origin", "measured")),
+            _number(row.get("times")) or 1,
         )  # fmt: skip
     except (KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError) as error:
         raise ValueError(f"no observation: {error!r:.100}") from None

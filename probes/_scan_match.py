@@ -5,39 +5,68 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import threading
+from array import array
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import re2
 
+from probes._scan_fold import lines_at
 from probes.base import LogFormat
 
+MUCH = 24 << 20  # bytes: setting up Hyperscan takes as long as RE2 takes longer for these
 MEMORY = 64 << 20  # for RE2's automaton: the alternation of all triggers never has to start over
 
 
 @cache
 def compiled(triggers: tuple[str, ...]) -> Any:
     """The alternation of `triggers` over bytes. Newlines never match; ``^`` and ``$`` are those of a line."""
+    pattern = "|".join(f"(?:{trigger})" for trigger in triggers)
+    return re2.compile(f"(?m){pattern}".encode(), _latin())
+
+
+def _latin() -> Any:
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.never_capture = True
     options.never_nl = True
     options.log_errors = False
     options.max_mem = MEMORY
-    pattern = "|".join(f"(?:{trigger})" for trigger in triggers)
-    return re2.compile(f"(?m){pattern}".encode(), options)
+    return options
+
+
+@cache
+def _every(triggers: tuple[tuple[str, ...], ...]) -> Any:
+    """The triggers of all formats, each apart: one search tells whose a line is."""
+    found = re2.Set.SearchSet(_latin())
+    for own in triggers:
+        found.Add(f"(?m){'|'.join(f'(?:{t})' for t in own)}".encode())
+    found.Compile()
+    return found
 
 
 class Matcher:
     """Finds the lines in which any trigger of any format matches, and tells whose they are."""
 
     def __init__(self, formats: Sequence[LogFormat], engine: str = "auto") -> None:
-        self.own = [compiled(f.triggers) if f.triggers else None for f in formats]
-        triggers = tuple(trigger for f in formats for trigger in f.triggers)
-        self.any: Any = compiled(triggers) if triggers else None
-        wanted = engine == "hyperscan" or (engine == "auto" and importlib.util.find_spec("hyperscan") is not None)
-        self.fast = _Hyperscan(triggers) if wanted and triggers else None
+        self.places = [i for i, f in enumerate(formats) if f.triggers]
+        self.own: Any = _every(tuple(f.triggers for f in formats if f.triggers))
+        self.triggers = tuple(trigger for f in formats for trigger in f.triggers)
+        self.any: Any = compiled(self.triggers) if self.triggers else None
+        self.fast: _Hyperscan | None = None
+        self.ahead = 0 if engine == "hyperscan" else MUCH  # bytes that RE2 is to search yet
+        self.only = engine == "re2" or not self.triggers
+
+    def expect(self, size: int) -> None:
+        """So many bytes are to come: a search that takes a while to set up pays from MUCH on."""
+        if self.only or self.fast is not None:
+            return
+        self.ahead -= size
+        if self.ahead <= 0:
+            self.only = importlib.util.find_spec("hyperscan") is None
+            self.fast = None if self.only else _Hyperscan(self.triggers)
 
     def matches(self, line: bytes) -> bool:
         """True when some trigger matches in this line or piece of a line."""
@@ -45,17 +74,18 @@ class Matcher:
 
     def whose(self, line: bytes) -> tuple[int, ...]:
         """Places, in the sequence of formats, of those with a trigger that matches."""
-        if len(self.own) == 1:
-            return (0,)
-        return tuple(i for i, own in enumerate(self.own) if own is not None and own.search(line) is not None)
+        return tuple(self.places[i] for i in sorted(self.own.Match(line)))
 
-    def lines(self, data: bytes, start: int, end: int) -> list[tuple[int, int]]:
-        """Start and end, without the newline, of each matching line within ``data[start:end]``."""
+    def lines(self, data: bytes, start: int, end: int) -> array[int]:
+        """Start and end, without the newline, of each matching line within ``data[start:end]``, one behind the other.
+
+        Hyperscan may name a line too many: `whose` says that nobody wants it.
+        """
         if self.any is None:
-            return []
+            return array("q")
         if self.fast is not None:
-            return list(self._confirmed(data, start, end))
-        return list(self._searched(data, start, end))
+            return lines_at(data, start, end, self.fast.ends(data, start, end))
+        return array("q", chain.from_iterable(self._searched(data, start, end)))
 
     def _searched(self, data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
         position = start
@@ -66,20 +96,6 @@ class Matcher:
             tail = end if tail < 0 else tail
             yield head, tail
             position = tail + 1
-
-    def _confirmed(self, data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Lines in which Hyperscan reports the end of a match, checked by RE2: the same answer."""
-        assert self.fast is not None
-        done = start
-        for last in self.fast.ends(data, start, end):
-            if last < done:
-                continue
-            head = data.rfind(b"\n", start, max(start, last - 1)) + 1 or start
-            tail = data.find(b"\n", max(start, last - 1), end)
-            tail = end if tail < 0 else tail
-            done = tail + 1
-            if self.any.search(data, head, tail) is not None:
-                yield head, tail
 
 
 class _Hyperscan:

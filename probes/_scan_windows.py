@@ -1,10 +1,18 @@
-"""Which lines of one file each log format gets: those that matched, their neighbours, both ends."""
+"""Which lines of one file each log format gets: those that matched, their neighbours, both ends.
+
+Of equal lines (`_scan_fold`) a format gets some, and the last of each run with the number of those that it stands for. No line
+that matched is lost: where room ends, neighbours go first, then what a line says, and what went is counted.
+"""
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from probes import _scan_fold
+from probes._scan_fold import FIRST, KEPT, Fold, Run
 from probes._scan_lines import LongLine, Region, cut
 from probes._scan_match import Matcher
 from probes.base import Line, LogFormat
@@ -12,7 +20,8 @@ from probes.base import Line, LogFormat
 EDGE = 64  # first and last lines of a file that every format gets
 RECORD_REACH = 32  # lines around a match in a file whose records span lines (journal export)
 SNIFF = 65_536
-KEEP = 64 << 20  # bytes of one file's lines that are kept for the formats
+KEEP = 32 << 20  # bytes of one file's lines that are kept for the formats, with what each takes beside its text
+LINE_COST = 200  # bytes: that; the objects that a parser makes of a line come on top, once per format
 
 Row = tuple[int, bytes | LongLine]  # line number and content
 
@@ -20,10 +29,16 @@ Row = tuple[int, bytes | LongLine]  # line number and content
 class Windows:
     """Gathers lines while the regions of one file pass by, in order."""
 
-    def __init__(self, formats: Sequence[LogFormat], matcher: Matcher, cap: int, keep: int = KEEP) -> None:
+    def __init__(
+        self, formats: Sequence[LogFormat], matcher: Matcher, cap: int, keep: int = KEEP, fold: Fold | None = None
+    ) -> None:
         self.matcher = matcher
         self.cap = cap
+        self.fold = fold or _scan_fold.new()
         self.room = keep
+        self.spare = keep // 4  # bytes that only lines that match may take
+        self.folded: dict[int, int] = {}  # number of a line that was folded and may be kept all the same -> what into
+        self.times: dict[int, int] = {}  # number of a line -> how many equal ones it stands for
         self.before = [f.before for f in formats]
         self.after = [f.after for f in formats]
         self.kept: list[dict[int, tuple[str, ...]]] = [{} for _ in formats]
@@ -32,8 +47,10 @@ class Windows:
         self.memory = max([EDGE, RECORD_REACH, *self.before])
         self.recent: deque[Row] = deque(maxlen=self.memory)  # the last lines seen
         self.head = bytearray()
+        self.begins: dict[int, int] = {}  # ... and the number of the first of them
         self.next = 1  # number of the next line
         self.dropped = 0  # matching lines that found no room
+        self.alone = 0  # neighbours that found none
         self.long: dict[int, LongLine] = {}  # long lines that were kept
 
     @property
@@ -41,26 +58,40 @@ class Windows:
         """Lines read so far."""
         return self.next - 1
 
-    def region(self, region: Region, spans: Sequence[tuple[int, int]]) -> None:
-        """The next lines of the file, and the places of those that match."""
+    def region(self, region: Region, places: array[int]) -> None:
+        """The next lines of the file, and start and end of each that matches, one behind the other."""
         data, start, end = region
         self._look(data[start : min(end, start + SNIFF)])
-        heads = {head for head, _ in spans}
+        codes, last = self.fold.lines(data, start, end, places, self.next)
+        heads = places[::2]
+        owners: dict[int, tuple[int, ...]] = {}
+        spans = []
+        for i, code in enumerate(codes):
+            if code < 0:
+                head, tail = heads[i], places[2 * i + 1]
+                if tail - head <= self.cap:
+                    owners[head] = self.matcher.whose(data[head:tail])
+                spans.append((head, tail))
         at = start
-        for low, high in self._zones(region, spans):
+        for low, high in self._zones(region, spans, owners):
             self.next += data.count(b"\n", at, low)
-            rows = [(n, line) for n, (_, line) in enumerate(_lines(data, low, high), self.next)]
-            hits = [offset in heads for offset, _ in _lines(data, low, high)]
-            self._take(rows, hits, follows=low == start)
+            rows, found = [], []
+            for number, (offset, line) in enumerate(_lines(data, low, high), self.next):
+                became = _code(heads, codes, offset)
+                rows.append((number, line))
+                found.append(min(became or 0, 0))
+                if became is not None and became >= 0:
+                    self.folded[number] = became
+            self._take(rows, found, [owners.get(offset) for offset, _ in _lines(data, low, high)], follows=low == start)
             self.next += len(rows)
             at = high
-        self.next += data.count(b"\n", at, end) + (1 if end > at and data[end - 1] != 0x0A else 0)
-        self._remember(region)
+        self.next = last + (1 if end > start and data[end - 1] != 0x0A else 0)
+        self._remember(region, heads, codes)
 
     def long_line(self, line: LongLine) -> None:
         """The next line of the file, which was too long to be held in one piece."""
         self._look(line.pieces[0][:SNIFF] + b"\n")
-        self._take([(self.next, line)], [bool(line.hits)], follows=True)
+        self._take([(self.next, line)], [KEPT if line.hits else 0], [None], follows=True)
         self.recent.append((self.next, line))
         self.next += 1
 
@@ -68,8 +99,33 @@ class Windows:
         """The lines for each format, in order."""
         for row in list(self.recent)[-EDGE:]:
             for i in range(len(self.kept)):
-                self._keep(i, row)
+                self._keep(i, row, must=True)
+        shown: dict[int, list[int]] = {}
+        for number, entry in self.folded.items():
+            if any(number in kept for kept in self.kept):
+                shown.setdefault(entry, []).append(number)
+        for run in self.fold.runs():
+            self._run(run, shown.get(run.entry, ()))
         return [[Line(n, text) for n, texts in sorted(kept.items()) for text in texts] for kept in self.kept]
+
+    def _run(self, run: Run, shown: Sequence[int]) -> None:
+        """The ends of a run; the last stands for all that are not kept themselves."""
+        (first, _), (last, _) = run.first, run.last
+        owners: tuple[int, ...] = ()
+        for number, line in dict((run.first, run.last)).items():
+            owners = self.matcher.whose(line)
+            for i in owners:
+                self.hits[i] += 1
+                self._keep(i, (number, line), must=True)
+        alone = {first, last, *(number for number in shown if first <= number <= last)}
+        if owners and run.times > len(alone):
+            self.times[last] = 1 + run.times - len(alone)
+            self.begins[last] = first
+
+    @property
+    def lost(self) -> int:
+        """Lines that matched and are told neither by themselves nor by an equal one."""
+        return self.dropped + self.fold.lost
 
     def sniffed(self) -> str:
         """The beginning of the file as text."""
@@ -83,32 +139,47 @@ class Windows:
             self.before = [max(n, RECORD_REACH) for n in self.before]
             self.after = [max(n, RECORD_REACH) for n in self.after]
 
-    def _zones(self, region: Region, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    def _zones(
+        self, region: Region, spans: Sequence[tuple[int, int]], owners: Mapping[int, Sequence[int]]
+    ) -> Iterator[tuple[int, int]]:
         """Places of consecutive lines that may be wanted, apart from each other and in order."""
         data, start, end = region
-        before, after = max(self.before, default=0), max(self.after, default=0)
+        every = range(len(self.before))
         low = start
         high = _forward(data, start, end, max(self.due, default=0) - self.next + 1)
-        end_of_last = -1
-        for place, (head, tail) in enumerate(spans):
-            if head != end_of_last + 1:  # the line behind one that matches lies in its zone
+        reach = -1  # lines wanted behind the span before, as far as is known without counting them
+        last = -1
+        for head, tail in spans:
+            own = owners.get(head, every)
+            before = max((self.before[i] for i in own), default=0)
+            after = max((self.after[i] for i in own), default=0)
+            if head != last + 1 or reach < 1:
+                high = max(high, _forward(data, min(last + 1, end), end, reach)) if last >= 0 else high
                 back = _back(data, start, head, before) if head > high else high
                 if back > high:
                     if high > low:
                         yield low, high
                     low = back
-            end_of_last = tail
-            if place + 1 == len(spans) or spans[place + 1][0] != tail + 1:  # else the next one reaches further
-                high = max(high, _forward(data, min(tail + 1, end), end, after))
+                high = max(high, min(tail + 1, end))
+                reach = after
+            else:
+                reach = max(reach - 1, after)
+            last = tail
+        if last >= 0:
+            high = max(high, min(last + 1, end), _forward(data, min(last + 1, end), end, reach))
         if high > low:
             yield low, high
 
-    def _take(self, rows: Sequence[Row], hits: Sequence[bool], follows: bool) -> None:
-        """Consecutive lines; `follows` when they come right behind those remembered."""
-        for place, ((number, raw), hit) in enumerate(zip(rows, hits, strict=True)):
+    def _take(
+        self, rows: Sequence[Row], codes: Sequence[int], known: Sequence[Sequence[int] | None], follows: bool
+    ) -> None:
+        """Consecutive lines, of those that match KEPT or FIRST and whose they are, where that is known; `follows` when they
+        come right behind those remembered.
+        """
+        for place, ((number, raw), hit, own) in enumerate(zip(rows, codes, known, strict=True)):
             if hit and isinstance(raw, bytes) and len(raw) > self.cap:
                 raw = cut(raw, self.cap, self.matcher.matches)
-            owners = self._owners(raw) if hit else {}
+            owners = {} if not hit else self._owners(raw) if own is None else dict.fromkeys(own, ())
             for i, pieces in owners.items():
                 self.hits[i] += 1
                 before = self.before[i]
@@ -117,23 +188,23 @@ class Windows:
                         self._keep(i, row)
                 for row in rows[max(0, place - before) : place]:
                     self._keep(i, row)
-                self._keep(i, (number, raw), pieces)
+                self._keep(i, (number, raw), pieces, hit=True, must=hit == FIRST)
                 self.due[i] = max(self.due[i], number + self.after[i])
             for i, due in enumerate(self.due):
                 if number <= due and i not in owners:
                     self._keep(i, (number, raw))
 
-    def _owners(self, raw: bytes | LongLine) -> dict[int, list[bytes]]:
+    def _owners(self, raw: bytes | LongLine) -> dict[int, Sequence[bytes]]:
         """The formats with a trigger in the line, and for a long one which pieces are theirs."""
         if isinstance(raw, bytes):
-            return {i: [] for i in self.matcher.whose(raw)}
+            return dict.fromkeys(self.matcher.whose(raw), ())
         owners: dict[int, list[bytes]] = {}
         for j in raw.hits:
             for i in self.matcher.whose(raw.pieces[j]):
                 owners.setdefault(i, []).append(raw.pieces[j])
         return dict(sorted(owners.items()))
 
-    def _keep(self, i: int, row: Row, pieces: Sequence[bytes] = ()) -> None:
+    def _keep(self, i: int, row: Row, pieces: Sequence[bytes] = (), *, hit: bool = False, must: bool = False) -> None:
         number, raw = row
         if number in self.kept[i] and not pieces:
             return
@@ -144,20 +215,31 @@ class Windows:
             self.long[number] = raw._replace(pieces=(), hits=())
         else:
             texts = (raw,)
-        size = sum(map(len, texts))
-        if size > self.room:
-            self.dropped += 1
+        size = sum(map(len, texts)) + LINE_COST
+        if size > self.room - (0 if hit else self.spare) and not (must and size < 2 * LINE_COST + _scan_fold.LOOKED):
+            if hit:
+                self.dropped += 1
+            else:
+                self.alone += 1
             return
         self.room -= size
         self.kept[i][number] = tuple(text.decode("utf-8", "replace") for text in texts)
 
-    def _remember(self, region: Region) -> None:
+    def _remember(self, region: Region, heads: Sequence[int], codes: Sequence[int]) -> None:
         """Keep the last lines at hand, for windows that reach back and for the end of the file."""
         data, start, end = region
         low = _back(data, start, end, self.memory)
-        lines = [line for _, line in _lines(data, low, end)]
-        for number, line in enumerate(lines, self.next - len(lines)):
+        lines = list(_lines(data, low, end))
+        for number, (offset, line) in enumerate(lines, self.next - len(lines)):
+            if (code := _code(heads, codes, offset)) is not None and code >= 0:
+                self.folded[number] = code
             self.recent.append((number, line if len(line) <= self.cap else cut(line, self.cap, _never)))
+
+
+def _code(heads: Sequence[int], codes: Sequence[int], offset: int) -> int | None:
+    """What became of the line at `offset`; None when it does not match."""
+    place = bisect_left(heads, offset)
+    return codes[place] if place < len(heads) and heads[place] == offset else None
 
 
 def _in_order(line: LongLine, pieces: Sequence[bytes]) -> tuple[bytes, ...]:

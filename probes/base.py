@@ -7,8 +7,8 @@ observation with a status and a reason, or is left out when it says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from knowledge.language import Text
@@ -30,6 +30,8 @@ class Context:
 
     source: str = "-"  # file name or command, as shown to people
     host: str = ""  # node the text was taken on, when known
+    # Of a log: number of a line -> how many equal ones it stands for, of which the others are not among the lines.
+    times: Mapping[int, int] = field(default_factory=dict)
 
     def at(self, probe: str, revision: int, line: int | None = None) -> Source:
         """The `Source` of an observation from this input."""
@@ -61,6 +63,9 @@ class LogFormat:
     The scanner hands over every line that matches a trigger together with `before` lines
     ahead of it and `after` lines behind it (windows that touch are joined), and the first
     and last lines of the file, in order, each line once. All log formats share one pass.
+
+    Of a burst of equal lines it gets some: ``Context.times`` tells how many a line stands for. The scanner puts that into
+    the events of that line (`Observation.times`); what a parser counts itself it adds up from there.
     """
 
     name: str
@@ -72,6 +77,7 @@ class LogFormat:
     parse: Callable[[Sequence[Line], Context], list[Observation]]
     before: int = 0
     after: int = 0
+    counts: bool = False  # its events say themselves how many lines they stand for
 
 
 Format: TypeAlias = DocumentFormat | LogFormat

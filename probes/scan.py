@@ -8,8 +8,9 @@ What could not be read is said in a note, and whatever stands ahead of a break i
 from __future__ import annotations
 
 import os
+from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from knowledge.errors import InputError
 from knowledge.language import Text
-from knowledge.observation import Observation, Status
+from knowledge.observation import Event, Observation, Status
+from probes._scan_fold import Fold
 from probes._scan_lines import LongLine, Region, regions
 from probes._scan_match import Matcher
 from probes._scan_open import foreign, opened, unpacked
@@ -76,12 +78,13 @@ def scan(
     line: int = LINE,
     keep: int = KEEP,
     engine: str = "auto",
+    fold: Callable[[], Fold] | None = None,
 ) -> ScanResult:
     """Read logs (files, ``-`` for standard input, open streams; plain, gzip, zstd, xz or bzip2).
 
     `context_for` gives the context of an input by its name. `block`, `line` and `keep` are bytes
     searched at once, of a line in one piece, and of one input's lines that are kept. `engine` is ``re2``, ``hyperscan``
-    or ``auto``; the answer is the same. InputError when none of the inputs can be opened.
+    or ``auto``; the answer is the same. `fold` makes what folds the equal lines of an input. InputError when none of the inputs can be opened.
     """
     matcher = Matcher(formats, engine)
     observations: list[Observation] = []
@@ -95,7 +98,7 @@ def scan(
             failures.append(error)
             notes.append(Note(str(item), Text(str(error), str(error))))
             continue
-        job = _Job(name, stream, size, formats, matcher, progress, block, line, keep)
+        job = _Job(name, stream, size, formats, matcher, progress, block, line, keep, fold and fold())
         try:
             job.run()
         finally:
@@ -117,7 +120,7 @@ class _Job:
 
     def __init__(
         self, name: str, stream: BinaryIO, size: int | None, formats: Sequence[LogFormat], matcher: Matcher,
-        progress: Progress | None, block: int, line: int, keep: int,
+        progress: Progress | None, block: int, line: int, keep: int, fold: Fold | None,
     ) -> None:  # fmt: skip
         self.name = name
         self.size = size
@@ -127,7 +130,8 @@ class _Job:
         self.block = block
         self.line = line
         self.reader = unpacked(stream)
-        self.windows = Windows(formats, matcher, line, keep)
+        self.windows = Windows(formats, matcher, line, keep, fold)
+        matcher.expect(size or 0)
         self.foreign: Text | None = None
         self.empty = True
 
@@ -171,7 +175,7 @@ class _Job:
         if first is None or second is None:  # small: not worth a thread
             self._inline(iter([first] if first is not None else []))
             return
-        waiting: deque[tuple[Region | LongLine, Future[list[tuple[int, int]]] | None]] = deque()
+        waiting: deque[tuple[Region | LongLine, Future[array[int]] | None]] = deque()
         from concurrent.futures import ThreadPoolExecutor  # loads logging: a small log has no use for it
 
         with ThreadPoolExecutor(WORKERS, "scan") as pool:
@@ -186,7 +190,7 @@ class _Job:
             while waiting:
                 self._settle(*waiting.popleft())
 
-    def _settle(self, part: Region | LongLine, future: Future[list[tuple[int, int]]] | None) -> None:
+    def _settle(self, part: Region | LongLine, future: Future[array[int]] | None) -> None:
         if isinstance(part, Region):
             self.windows.region(part, future.result() if future else self.matcher.lines(*part))
         else:
@@ -196,6 +200,7 @@ class _Job:
         """What the formats make of the lines, and what there is to say about the input."""
         windows = self.windows
         lines = windows.finish()
+        context = replace(context, times=windows.times)
         notes = [Note(self.name, text, problem) for text, problem in self._remarks()]
         chosen = _choose(self.formats, windows)
         observations: list[Observation] = []
@@ -203,22 +208,22 @@ class _Job:
             found = self.formats[i].parse(lines[i], context)
             if not claimed:  # another format knows this file: this one only adds what it found
                 found = [o for o in found if o.status is Status.OK]
-            observations += self._honest(found)
+            observations += self._honest(found if self.formats[i].counts else _repeated(found, windows))
         names = tuple(self.formats[i].name for i, _ in chosen)
         return observations, notes, Scanned(self.name, windows.lines, sum(windows.hits), names)
 
-    def _honest(self, found: Sequence[Observation]) -> list[Observation]:
+    def _honest(self, found: Iterable[Observation]) -> list[Observation]:
         """ "None seen" is not said of a file of which matching lines had to be left out."""
         unread = f" {self.foreign.en}" if self.foreign else ""
         if not unread and self.empty:  # packed data that breaks ahead of its first byte is not empty
             unread = f": {self.reader.problem.en}" if self.reader.problem else " the file is empty"
-        lost = self.windows.dropped or any(line.lost for line in self.windows.long.values())
+        lost = self.windows.lost or any(line.lost for line in self.windows.long.values())
         out = []
         for o in found:
             if o.status is Status.FAILED and unread:
                 out.append(replace(o, detail=f"{self.name}{unread}"))
             elif o.status is Status.NONE_SEEN and lost:
-                detail = "the log holds more matching lines than could be kept"
+                detail = "the log holds more different lines that match than can be told apart"
                 out.append(replace(o, status=Status.FAILED, detail=detail, window=None))
             else:
                 out.append(o)
@@ -243,14 +248,38 @@ class _Job:
                 ),
                 any(entry.lost for entry in windows.long.values()),
             )
-        if windows.dropped:
+        if windows.lost:
             yield (
                 Text(
-                    f"{windows.dropped} lines were left out: more lines match than can be kept",
-                    f"匹配行过多，有 {windows.dropped} 行未使用",
+                    f"{windows.lost} lines were only counted: more different lines match than can be told apart",
+                    f"匹配的不同行过多，有 {windows.lost} 行只计数、未逐行区分",
                 ),
                 True,
             )
+        if windows.alone:
+            yield (
+                Text(
+                    f"{windows.alone} lines around those that match were left out: there are more than can be kept",
+                    f"匹配行周围有 {windows.alone} 行未使用：数量超出可保留的范围",
+                ),
+                True,
+            )
+
+
+def _repeated(found: Sequence[Observation], windows: Windows) -> Sequence[Observation]:
+    """Each event as often as its line stands for, in the time since the first of those lines."""
+    if not windows.times:
+        return found
+    begun = {(o.fact, o.source.line): o for o in found}
+    out = []
+    for o in found:
+        if isinstance(o.value, Event) and (times := windows.times.get(o.source.line or 0)):
+            first = begun.get((o.fact, windows.begins[o.source.line or 0]))
+            timed = first is not None and first.at is not None and o.at is not None and first.clock is o.clock
+            start = first.at if first is not None and timed else None  # not known: it may lie anywhere before
+            o = replace(o, times=times, window=None if o.at is None else (min(start or 0, o.at), o.at))
+        out.append(o)
+    return out
 
 
 def _choose(formats: Sequence[LogFormat], windows: Windows) -> list[tuple[int, bool]]:

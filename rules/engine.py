@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
-from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject, Value
+from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject, Value, how_many
 from knowledge.text import excerpt
 from rules.condition import EventLeaf, facts_of
 from rules.disputes import worlds
@@ -102,6 +102,11 @@ class Finding:
     ending: Text = NO_TEXT  # the rule's `names` with its facts filled in; empty when one of them is not known
     life: Life | None = None  # what ended it, or what it came back after
     age: Text = NO_TEXT  # how long ago it was when its log ended, where that is long
+
+    @property
+    def count(self) -> int:
+        """How many events it stands on."""
+        return how_many(self.events)
 
     @property
     def past(self) -> bool:

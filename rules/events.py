@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
-from knowledge.observation import Clock, Event, Observation, Scalar, Scope, Status, Subject
+from knowledge.observation import Clock, Event, Observation, Scalar, Scope, Status, Subject, how_many
 from rules.compare import field_holds
 from rules.condition import EventLeaf, FieldTest, On, Op
 from rules.factbase import FactBase
@@ -63,14 +65,14 @@ def event_leaf(leaf: EventLeaf, subject: Subject, facts: FactBase) -> LeafProof:
     for o in sure:
         groups.setdefault(_group(leaf, o), []).append(o)
     crowds = [_crowd(leaf, g) for g in groups.values()]
-    crowd = max(crowds, key=len, default=[])
-    low = len(crowd) if leaf.gap is None else max((_at_least(leaf, g, maybe) for g in groups.values()), default=0)
-    high = max((_possible(leaf, g) for g in groups.values()), default=0) + len(maybe) if coverage else math.inf
+    count, crowd = max(crowds, key=lambda c: c[0], default=(0, []))
+    low = count if leaf.gap is None else max((_at_least(leaf, g, maybe) for g in groups.values()), default=0)
+    high = max((_possible(leaf, g) for g in groups.values()), default=0) + how_many(maybe) if coverage else math.inf
     most = math.inf if leaf.at_most is None else leaf.at_most
-    enough = [g for g, c in zip(groups.values(), crowds, strict=True) if len(c) >= leaf.at_least]
+    enough = [g for g, (n, _) in zip(groups.values(), crowds, strict=True) if n >= leaf.at_least]
     every = [o for g in enough for o in (g if leaf.gap is None else bursts(g, leaf.gap))] or crowd
     shown = tuple(sure) if leaf.at_least <= 1 and not leaf.same else tuple(every)
-    seen = f"{len(crowd)} seen"
+    seen = f"{count} seen"
     if low >= leaf.at_least and high <= most:
         truth = Truth.TRUE
     elif high < leaf.at_least or low > most:
@@ -138,10 +140,13 @@ def _group(leaf: EventLeaf, o: Observation) -> tuple[Scalar, ...]:
     return tuple(o.value.get(name) for name in leaf.same) if isinstance(o.value, Event) else ()
 
 
-def _crowd(leaf: EventLeaf, events: Sequence[Observation]) -> list[Observation]:
-    """The largest group of events in one span of time, bursts taken as one."""
-    separate = events if leaf.gap is None else bursts(events, leaf.gap)
-    return densest(separate, leaf.within if leaf.at_least > 1 else None)
+def _crowd(leaf: EventLeaf, events: Sequence[Observation]) -> tuple[int, list[Observation]]:
+    """How many events are in one span of time for certain, bursts taken as one; and those."""
+    within = leaf.within if leaf.at_least > 1 else None
+    if leaf.gap is None and any(o.times > 1 for o in events):
+        return heaviest(events, within)
+    crowd = densest(events if leaf.gap is None else bursts(events, leaf.gap), within)
+    return len(crowd), crowd
 
 
 def _at_least(leaf: EventLeaf, events: Sequence[Observation], maybe: Sequence[Observation]) -> int:
@@ -152,14 +157,20 @@ def _at_least(leaf: EventLeaf, events: Sequence[Observation], maybe: Sequence[Ob
 
 
 def _possible(leaf: EventLeaf, events: Sequence[Observation]) -> int:
-    """How many can stand in one span: what tells no time, or the time of another clock, may stand in any."""
-    if leaf.gap is None and (leaf.within is None or leaf.at_least <= 1):
-        return len(events)
+    """How many can stand in one span: what tells no time, or the time of another clock, may stand in any.
+
+    What one event stands for may lie anywhere since the one before: in a span, and a burst apart.
+    """
+    many = [o for o in events if o.times > 1]
+    if leaf.gap is None and (leaf.within is None or leaf.at_least <= 1 or many):
+        return how_many(events)
+    gap = leaf.gap or 0
+    hidden = sum(o.times - 1 for o in many if o.at is not None and o.at - _begin(o) > gap)
     by_clock: dict[Clock, list[Observation]] = {}
     for o in events:
         if o.at is not None:
             by_clock.setdefault(o.clock, []).append(o)
-    return sum(len(_crowd(leaf, group)) for group in by_clock.values()) + sum(o.at is None for o in events)
+    return sum(_crowd(leaf, group)[0] for group in by_clock.values()) + sum(o.at is None for o in events) + hidden
 
 
 def _recent(found: list[Observation], leaf: EventLeaf, facts: FactBase) -> tuple[list[Observation], list[Observation]]:
@@ -236,6 +247,33 @@ def densest(events: Sequence[Observation], within: int | None) -> list[Observati
     return timed[best[0] : best[1]] or [o for o in events if o.at is None][:1]
 
 
+def _begin(o: Observation) -> int:
+    """When the first of those happened that an event with a time stands for."""
+    assert o.at is not None
+    return o.window[0] if o.times > 1 and o.window is not None else o.at
+
+
+def heaviest(events: Sequence[Observation], within: int | None) -> tuple[int, list[Observation]]:
+    """`densest` of events that stand for several: how many lie in one span wherever those lie that are not told one by one."""
+    if within is None:
+        return how_many(events), list(events)
+    best: tuple[int, list[Observation]] = (0, [])
+    for clock in {o.clock for o in events if o.at is not None}:
+        timed = sorted((o for o in events if o.at is not None and o.clock is clock), key=lambda o: o.at or 0)
+        ats = [o.at or 0 for o in timed]
+        sums = [0, *accumulate(o.times for o in timed)]
+        across = [0] * (len(timed) + 1)  # changes of: what began ahead of a time, and may lie behind it or not
+        for i, o in enumerate(timed):
+            if (begun := bisect_right(ats, _begin(o))) <= i:
+                across[begun] += o.times - 1
+                across[i + 1] -= o.times - 1
+        for first, (at, before) in enumerate(zip(ats, accumulate(across), strict=False)):
+            last = bisect_right(ats, at + within)
+            if (count := sums[last] - sums[first] - before) > best[0]:
+                best = (count, timed[first:last])
+    return best if best[0] else (min(1, len(events)), list(events[:1]))
+
+
 def bursts(events: Sequence[Observation], gap: int, bridges: Sequence[Observation] = ()) -> list[Observation]:
     """The first event of each burst; a burst ends when nothing follows for `gap` ns, no bridge either.
 
@@ -247,7 +285,7 @@ def bursts(events: Sequence[Observation], gap: int, bridges: Sequence[Observatio
     begun: dict[Clock, bool] = {}
     for o in sorted((o for o in (*events, *bridges) if o.at is not None), key=lambda o: o.at or 0):
         assert o.at is not None
-        if o.clock not in last or o.at - last[o.clock] > gap:
+        if o.clock not in last or _begin(o) - last[o.clock] > gap:
             begun[o.clock] = False
         last[o.clock] = o.at
         if id(o) in counted and not begun[o.clock]:

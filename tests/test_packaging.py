@@ -17,7 +17,7 @@ from knowledge import compiled
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = {"assistant", "rules", "probes", "knowledge", "tui"}
-SCANNER = "probes/trace/reading/_scanner.so"
+COMPILED = ("probes/trace/reading/_scanner.so", "probes/_fold.so")
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +47,7 @@ def test_names(wheel: Path) -> None:
     from hatch_build import platform_tag
 
     with zipfile.ZipFile(wheel) as archive:
-        tag = platform_tag() if SCANNER in archive.namelist() else "any"
+        tag = platform_tag() if COMPILED[0] in archive.namelist() else "any"
     assert wheel.name == f"gpudiag-{__version__}-py3-none-{tag}.whl"
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -70,7 +70,9 @@ def test_data_files(wheel: Path) -> None:
         p for package in PACKAGES for p in (ROOT / package).rglob("*") if p.is_file() and "__pycache__" not in p.parts
     ]
     missing = {
-        str(p.relative_to(ROOT)) for p in wanted if "_compiled" not in p.parts and not p.name.startswith("_scanner.so")
+        str(p.relative_to(ROOT))
+        for p in wanted
+        if "_compiled" not in p.parts and not p.name.startswith(("_scanner.so", "_fold.so"))
     } - names
     assert missing == set()
     for kind in (".yaml", ".md", ".log", ".txt"):
@@ -98,12 +100,13 @@ def test_shards(wheel: Path) -> None:
     assert shards[tables.SHARD] == json.loads(json.dumps(tables.build()))
 
 
-def test_the_scanner_is_compiled_where_a_compiler_is(require: Callable[[str], str], unpacked: Path) -> None:
+def test_what_is_in_c_is_compiled_where_a_compiler_is(require: Callable[[str], str], unpacked: Path) -> None:
+    from probes import _scan_fold
     from probes.trace.reading import scanner
 
     require("cc")
-    built = unpacked / SCANNER
-    assert scanner.library(built) is not None
+    assert scanner.library(unpacked / COMPILED[0]) is not None
+    assert _scan_fold.library(unpacked / COMPILED[1]) is not None
     assert (unpacked / "probes/trace/reading/scanner.c").read_bytes() == scanner.SOURCE.read_bytes()
 
 
@@ -122,7 +125,7 @@ def test_without_a_compiler_the_wheel_is_pure_python(tmp_path: Path) -> None:
     (built,) = (tmp_path / "dist").glob("*.whl")
     assert built.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(built) as archive:
-        assert SCANNER not in archive.namelist()
+        assert not set(COMPILED) & set(archive.namelist())
 
 
 def run(unpacked: Path, tmp_path: Path, *words: str, cache: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -113,7 +113,7 @@ def _finding(f: Finding, host: str, parts: Mapping[str, str]) -> Entry:
         "key": f.id, "rule": f.rule.id, "revision": f.rule.revision, "xid": f.xid, "host": f.subject.host or host,
         "subject": subject_text(f.subject), "title": {"en": f.title.en, "zh": f.title.in_("zh")},
         "severity": str(f.severity), "grade": str(f.grade), "role": str(f.role), "explains": list(f.explains),
-        "events": len(f.events), "first": first, "last": last,
+        "events": f.count, "first": first, "last": last,
         "clock": next((str(o.clock) for o in f.events if o.at is not None), "none"),
         "evidence": [{"line": excerpt(o.excerpt, LINE), "source": excerpt(str(o.source), LINE)} for o in lines[:EVIDENCE] if o.excerpt],
         "action": {"bucket": str(f.advice.bucket), "en": f.advice.text.en, "zh": f.advice.text.in_("zh"), "command": f.advice.command},

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from assistant.narrate.placeholders import PLACEHOLDER, Slot, Table, kind_of
 from assistant.narrate.wording import all_signs, sentences
 from assistant.render.labels import subject_name
-from knowledge.observation import Event, Scope, Status, Subject
+from knowledge.observation import Event, Scope, Status, Subject, how_many
 from knowledge.text import clean, excerpt
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class _Writer:
             commands=self._commands(group, own) if root else (),
             then=tuple(dict.fromkeys(t.hide(x.in_(self.lang), own) for g in group for x in g.advice.then)) if root else (),
             standing=self._standing(f, own) if root else "",
-            count=t.named("count", str(len(events)), own) if len(events) > 1 else "",
+            count=t.named("count", str(how_many(events)), own) if how_many(events) > 1 else "",
             times=self._times(events, own), log=self._log(group) if self.log else (), findings=tuple(g.id for g in group),
         )  # fmt: skip
 

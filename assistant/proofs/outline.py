@@ -198,7 +198,7 @@ def _title(w: Words, group: Sequence[Finding], about: Subject | None = None) -> 
     known = subjects[0] == about or (subjects[0].scope is Scope.NODE and w.view.one_host)
     bare = len(group) == 1 and known
     said = clean(localised(f.title.in_(w.lang), f.subject, w.lang)) if bare else w.rule_title(f.title, subjects)
-    times = sum(len(g.events) for g in group)
+    times = sum(g.count for g in group)
     if times > len(group):
         said += ("" if said.endswith("）") else " ") + label("copies", w.lang).format(n=times)
     return said

@@ -99,6 +99,7 @@ class _Writer:
             "line": o.source.line,
             "source": o.source.call or o.source.probe,
             "text": o.excerpt,
+            **({"times": o.times} if o.times > 1 else {}),
             "decoded": {k: v for k, v in o.value.fields.items() if k != "text" and v is not None},
         }
 
@@ -121,7 +122,7 @@ class _Writer:
             "life": self.life(f),
             "first": stamp(first, clock) if clock else None,
             "last": stamp(last, clock) if clock else None,
-            "count": len(f.events),
+            "count": f.count,
             "events": sorted(i for o in f.events if (i := self.index.get(id(o))) is not None),
             "explains": list(f.explains),
             "explained_by": list(f.explained_by),

@@ -335,7 +335,7 @@ class Builder:
             f = self.by_id.get(i)
             if f is not None:
                 name = f"XID {f.xid}" if f.xid is not None else clean(f.title.in_(self.lang))
-                counts[name] += max(1, len(f.events))
+                counts[name] += max(1, f.count)
                 found.setdefault(name, []).append(f)
         return tuple(self._effect(name, n, found[name]) for name, n in counts.items())
 

@@ -428,7 +428,7 @@ def _finding_row(f: Finding, node: int, run: int, at: int) -> dict[str, Any]:
         "node_id": node, "key": f.id, "rule": f.rule.id, "xid": f.xid, "subject": subject_text(f.subject),
         "title_en": storable(f.title.en), "title_zh": storable(f.title.zh), "severity": str(f.severity),
         "grade": str(f.grade), "role": str(f.role), "bucket": str(f.advice.bucket),
-        "explained_by": json.dumps(list(f.explained_by)), "count": len(f.events), "first_event": first,
+        "explained_by": json.dumps(list(f.explained_by)), "count": f.count, "first_event": first,
         "last_event": last, "clock": clock, "opened_at": at, "first_run": run, "first_at": at, "last_run": run,
         "last_at": at, "how": "", "stands_on": json.dumps(stands, ensure_ascii=False),
     }  # fmt: skip

@@ -23,7 +23,7 @@ from knowledge.catalog.nvlink5 import CODES as NVLINK5
 from knowledge.catalog.nvlink5 import Fatality, NvLink5Decode, decode_nvlink5, why_not
 from knowledge.catalog.sxid import advise, fatal_word, sxid
 from knowledge.catalog.xid import Area, Severity, XidEntry, xid
-from knowledge.observation import Clock, Event, Observation, Origin, Scalar, Status, Subject
+from knowledge.observation import Clock, Event, Observation, Origin, Scalar, Status, Subject, how_many
 
 Fields = Mapping[str, Scalar]
 MOMENT = 5 * 10**9  # ns: programs do not fail together by chance
@@ -227,7 +227,7 @@ def _implied(events: Iterable[Observation]) -> list[Observation]:
         if (subject, code) in printed:
             continue
         first = min(lines, key=_stable)
-        fields = implied_fields(code) | {"named_by": 45, "lines": len(lines)}
+        fields = implied_fields(code) | {"named_by": 45, "lines": how_many(lines)}
         out.append(replace(first, fact="xid_implied", value=Event(code, fields), origin=Origin.DERIVED))
     return sorted(out, key=lambda o: (str(o.subject.host), o.subject.id, _stable(o), str(o.value)))
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from knowledge.lazy import lazy
 from knowledge.observation import Clock, Scope, Subject
 from knowledge.text import clean
-from probes.base import Line
+from probes.base import Context, Line
 from probes.parse._json import loaded
 
 MAX_LINE = 8192  # characters looked at; longer lines are base64 or dumps
@@ -58,9 +58,10 @@ class AppLine:
     host: str = ""
     at: int | None = None  # ns of `clock`
     clock: Clock = Clock.NONE
+    times: int = 1  # how many equal ones it stands for
 
 
-def peel(line: Line) -> AppLine:
+def peel(line: Line, times: int = 1) -> AppLine:
     """`line` without the marks of launchers and runtimes."""
     raw = clean(line.text[:MAX_LINE])
     text, labels = _unwrap(raw), []
@@ -96,12 +97,13 @@ def peel(line: Line) -> AppLine:
     if at is None and (found := _GLOG.search(text[:200])):
         at, clock = _glog(found)
     key = f"rank{rank}" if rank is not None else " ".join(labels)
-    return AppLine(line.number, raw, text, key, rank, host, at, clock)
+    return AppLine(line.number, raw, text, key, rank, host, at, clock, times)
 
 
-def peel_all(lines: Iterable[Line]) -> list[AppLine]:
+def peel_all(lines: Iterable[Line], context: Context) -> list[AppLine]:
     """Every line without its marks, in order."""
-    return [peel(line) for line in lines]
+    times = context.times
+    return [peel(line, times.get(line.number, 1)) for line in lines]
 
 
 def rank_subject(rank: int | None, document: Subject) -> Subject:

@@ -50,13 +50,13 @@ def read(reading: Reading, entries: Sequence[Entry]) -> list[Observation]:
     for entry in entries:
         if _failing(entry) and not _near(entry, told):
             found.setdefault(reading.host(entry), []).append(entry)
-    out = []
+    out, times = [], reading.context.times
     for host, lines in sorted(found.items()):
         first = lines[0]
         source = reading.context.at(reading.probe, reading.revision, first.number)
         out.append(
             Observation(
-                FACT, node(host), len(lines), Status.OK, source, at=first.at, clock=first.clock, excerpt=first.raw.strip()[:300]
+                FACT, node(host), sum(times.get(e.number, 1) for e in lines), Status.OK, source, at=first.at, clock=first.clock, excerpt=first.raw.strip()[:300]
             )
         )  # fmt: skip
     return out

@@ -106,7 +106,7 @@ def sniff(head: str) -> int:
 def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     """Every CUDA error of the windows, one event for each process and kind."""
     emit = Emitter(NAME, REVISION, context)
-    app = peel_all(lines)
+    app = peel_all(lines, context)
     blocking = any(_BLOCKING.search(line.text) and not _ADVICE.search(line.text) for line in app)
     asserts = _assertions(app)
     for found in _errors(app, asserts):
@@ -126,9 +126,9 @@ def _assertions(app: Sequence[AppLine]) -> list[_Assert]:
             continue
         key = (line.label, where[1], int(where[2]), what[1])
         if key in groups:
-            groups[key].threads += 1
+            groups[key].threads += line.times
         elif len(groups) < MAX_PLACES:
-            groups[key] = _Assert(where[1], int(where[2]), where[3].strip(" :"), what[1], line)
+            groups[key] = _Assert(where[1], int(where[2]), where[3].strip(" :"), what[1], line, line.times)
     return list(groups.values())
 
 
@@ -168,7 +168,7 @@ def _of_traceback(traceback: Traceback) -> _Found | None:
     if reading is None or reading.kind == OUT_OF_MEMORY:
         return None
     at, clock = traceback.at
-    found = _Found(reading, end, traceback.text, at, clock, traceback.user_frame, last=end.number)
+    found = _Found(reading, end, traceback.text, at, clock, traceback.user_frame, count=end.times, last=end.number)
     code = [traceback.text, *(frame.code for frame in reversed(traceback.frames))]
     operator = next((o[1] for o in map(_OPERATOR.search, code) if o), "")
     found.operator = "backward" if operator == "run_backward" else operator
@@ -184,7 +184,7 @@ def _of_line(line: AppLine) -> _Found | None:
         return None
     if reading.kind == "other" and not re.search(r"(?:CUDA|HIP) (?:driver )?error: \S|cudaError|CUDA_ERROR_", text):
         return None
-    return _Found(reading, line, text, line.at, line.clock, last=line.number)
+    return _Found(reading, line, text, line.at, line.clock, count=line.times, last=line.number)
 
 
 def _merge(found: Sequence[_Found]) -> list[_Found]:
@@ -198,7 +198,7 @@ def _merge(found: Sequence[_Found]) -> list[_Found]:
             known = item
             out.append(item)
         else:
-            known.count += 1
+            known.count += item.count
             known.last = item.line.number
             known.frame = known.frame or item.frame
             known.operator = known.operator or item.operator
@@ -263,4 +263,5 @@ FORMAT = LogFormat(
     parse=parse,
     before=80,
     after=40,
+    counts=True,
 )

@@ -23,7 +23,7 @@ TRIGGERS = (
     r"NCCL (?:WARN|ERROR|ABORT)|NCCL (?:communicator )?[Ee]rror|NCCL communicator was aborted",
     r"nccl(?:System|Internal|Remote|UnhandledCuda)Error|ncclInvalid(?:Usage|Argument)|unhandled (?:cuda|system) error",
     r"NCCL INFO \S+:\d+ -> [1-8]|setting up NCCL communicator|Transport retry count exceeded",
-    r"[NR]CCL version [0-9]|set by environment to|NET/IB ?: |NET/OFI|NET/Socket : Using|Using network|GPU Direct RDMA|cudaDev \d+",
+    r"[NR]CCL version [0-9]|set by environment to|NET/IB ?: (?:[^N]|N[^C])|NET/OFI|NET/Socket : Using|Using network|GPU Direct RDMA|cudaDev \d+",
     *_app_watchdog.TRIGGERS,
 )
 _SNIFF = lazy(
@@ -74,7 +74,7 @@ def sniff(head: str) -> int:
 def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     """Errors, timeouts and disagreements, and what NCCL says about version, network and ranks."""
     emit = Emitter(NAME, REVISION, context)
-    app = peel_all(lines)
+    app = peel_all(lines, context)
     ranks = _ranks(app)
     for found in _errors(app, ranks):
         _emit(emit, found)
@@ -130,7 +130,7 @@ def _add(found: dict[tuple[Scalar, ...], _Found], item: _Found) -> _Found:
     key = (get("pid") or item.line.label, kind, get("peer"), get("wc_status"), what)
     known = found.setdefault(key, item)
     if known is not item:
-        known.count += 1
+        known.count += item.count
         known.code = known.code or item.code
     return known
 
@@ -147,7 +147,7 @@ def _of_nccl(line: AppLine, said: re.Match[str], ranks: dict[tuple[str, str], in
     if fields["kind"] == "cuda_failure" and str(fields["file"]).endswith("nvls.cc"):
         fields["kind"] = "nvls"  # the words are general; the place is not
     rank = line.rank if line.rank is not None else ranks.get((said[1] or "", said[2] or ""))
-    return _Found(line, rank, fields, _app_nccl.return_code(said[8]))
+    return _Found(line, rank, fields, _app_nccl.return_code(said[8]), line.times)
 
 
 def _of_torch(app: Sequence[AppLine], index: int, taken: set[int]) -> tuple[_Found, list[str]]:
@@ -183,7 +183,7 @@ def _of_torch(app: Sequence[AppLine], index: int, taken: set[int]) -> tuple[_Fou
         rank = rank if rank is not None else int(aborted[1])
         fields["kind"] = "aborted"
     fields["message"] = excerpt(text)
-    return _Found(line, rank, fields, code), [part.strip() for part in spoken[1:]]
+    return _Found(line, rank, fields, code, line.times), [part.strip() for part in spoken[1:]]
 
 
 def _code(text: str) -> int | None:
@@ -311,4 +311,5 @@ FORMAT = LogFormat(
     parse=parse,
     before=3,
     after=12,
+    counts=True,
 )

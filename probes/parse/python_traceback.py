@@ -110,7 +110,7 @@ def sniff(head: str) -> int:
 def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     """`python_error`, `rank_failed` and `job_terminated` events of the windows."""
     emit = Emitter(NAME, REVISION, context)
-    app = peel_all(lines)
+    app = peel_all(lines, context)
     for found in _failures(app):
         _emit(emit, found)
     _app_exit.rank_failures(emit, app)
@@ -127,7 +127,7 @@ def _failures(app: Sequence[AppLine]) -> list[_Found]:
         if found := _of_traceback(traceback):
             raw.append(found)
     raw += [
-        _Found(kind, line, line.text, line.at, line.clock)
+        _Found(kind, line, line.text, line.at, line.clock, count=line.times)
         for line in app
         if line.number not in inside and (kind := _kind(line.text)) in _STANDALONE
     ]
@@ -136,7 +136,7 @@ def _failures(app: Sequence[AppLine]) -> list[_Found]:
         # a loop that prints "loss: nan" says one thing; two different exceptions say two
         key = (found.line.label, found.kind, _which(found))
         if key in merged:
-            merged[key].count += 1
+            merged[key].count += found.count
             merged[key].frame = merged[key].frame or found.frame
             merged[key].exception = merged[key].exception or found.exception
         else:
@@ -169,7 +169,7 @@ def _of_traceback(traceback: Traceback) -> _Found | None:
             return None
         kind = "exception"
     at, clock = traceback.at
-    return _Found(kind, end, text, at, clock, traceback.exception, traceback.user_frame)
+    return _Found(kind, end, text, at, clock, traceback.exception, traceback.user_frame, end.times)
 
 
 def _emit(emit: Emitter, found: _Found) -> None:
@@ -219,4 +219,5 @@ FORMAT = LogFormat(
     parse=parse,
     before=6,
     after=80,
+    counts=True,
 )

@@ -114,7 +114,7 @@ def sniff(head: str) -> int:
 def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     """One `cuda_oom` event for each process that ran out of device memory."""
     emit = Emitter(NAME, REVISION, context)
-    app = peel_all(lines)
+    app = peel_all(lines, context)
     segments = next((m[1] == "True" for m in (_SEGMENTS.search(line.text) for line in app) if m), None)
     owners = {n: traceback for traceback in tracebacks(app) for n in traceback.numbers}
     last: dict[str, tuple[int, str]] = {}

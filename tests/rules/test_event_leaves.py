@@ -186,6 +186,32 @@ def test_a_count_within_a_span(times: list[int], count: int, minutes: int) -> No
     assert truth(leaf(count={"at_least": count, "at_most": count}, within=within), world) is (T if most == count else F)
 
 
+@given(
+    st.lists(st.lists(st.integers(-20, 0), min_size=1, max_size=6).map(sorted), max_size=4),
+    st.integers(1, 6),
+    st.integers(1, 10),
+    st.booleans(),
+)
+def test_events_that_stand_for_several_decide_as_each_of_them(
+    runs: list[list[int]], count: int, minutes: int, gap: bool
+) -> None:
+    """Of a run the first and the last are told with their times; what is concluded holds wherever the others lie."""
+    told = []
+    for line, times in enumerate(runs):
+        first, last = bang(times[0] * MINUTE, line=2 * line + 1), bang(times[-1] * MINUTE, line=2 * line + 2)
+        told += [first] if len(times) == 1 else [first, last]
+        if len(times) > 2:
+            told[-1] = replace(last, times=len(times) - 1, window=(first.at or 0, last.at or 0))
+    every = [bang(t * MINUTE, line=line) for line, t in enumerate((t for times in runs for t in times), 1)]
+    asked = leaf(count={"at_least": count}, within=f"{minutes}m") | ({"gap": "3m"} if gap else {})
+    found, true = truth(asked, [*told, quiet()]), truth(asked, [*every, quiet()])
+    assert found in (true, U)
+    assert found is true or len(told) < len(every)
+    assert truth(leaf(count={"at_least": count}), [*told, quiet()]) is truth(
+        leaf(count={"at_least": count}), [*every, quiet()]
+    )
+
+
 def test_spans_never_reach_over_two_clocks() -> None:
     world = [bang(0), bang(0, clock=Clock.BOOT)]
     assert len(densest(world, 100)) == 1

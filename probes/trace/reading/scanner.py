@@ -7,7 +7,6 @@ it was built from: an older one is not used. Without it msgspec does the work, a
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import weakref
 from functools import cache
@@ -17,6 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from probes import native
 from probes.trace.columns import (
     ABSENT,
     ARGS,
@@ -72,22 +72,10 @@ _SIGNATURES: Final = {
 }  # fmt: skip
 
 
-def source_hash() -> str:
-    """What a library built from the present source carries."""
-    return hashlib.sha256(SOURCE.read_bytes()).hexdigest()
-
-
 @cache
 def library(path: Path = LIBRARY) -> ctypes.CDLL | None:
     """The compiled scanner; None when it is not there, does not load, or was built from another source."""
-    try:
-        found = ctypes.CDLL(str(path))
-        for name, (result, arguments) in _SIGNATURES.items():
-            function = getattr(found, name)
-            function.restype, function.argtypes = result, arguments
-        return found if found.scanner_source() == source_hash().encode() else None
-    except (OSError, AttributeError):
-        return None
+    return native.loaded(path, SOURCE, _SIGNATURES)
 
 
 class Scanner:

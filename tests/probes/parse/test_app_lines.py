@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from knowledge.observation import Clock
-from probes.base import Line, lines_of
+from probes.base import Context, Line, lines_of
 from probes.parse._app_lines import peel, peel_all
 from probes.parse._app_traceback import tracebacks
 from tests.cases import each
@@ -73,7 +73,7 @@ INTERLEAVED = """\
 
 
 def test_tracebacks_of_two_ranks_are_told_apart() -> None:
-    first, second = tracebacks(peel_all(lines_of(INTERLEAVED)))
+    first, second = tracebacks(peel_all(lines_of(INTERLEAVED), Context()))
     assert (first.rank, first.exception, first.message[0]) == (0, "KeyError", "'first'")
     assert (second.rank, second.exception, second.message[0]) == (1, "ValueError", "second")
     assert first.user_frame is not None
@@ -86,5 +86,5 @@ def test_an_exception_that_was_handled_is_marked() -> None:
         "During handling of the above exception, another exception occurred:\n\n"
         'Traceback (most recent call last):\n  File "a.py", line 2, in g\n    y\nValueError: 2\n'
     )
-    first, second = tracebacks(peel_all(lines_of(text)))
+    first, second = tracebacks(peel_all(lines_of(text), Context()))
     assert (first.caught, second.caught) == (True, False)

@@ -1,0 +1,430 @@
+"""Equal lines of a log, counted as they pass: a burst of a hundred thousand lines becomes a few lines and a count.
+
+Lines are equal when nothing tells them apart but their time, a program's pid and long numbers (pids, pointers, counters); what
+names a device, a rank, a code or a place stays. Of equal lines the first ones are kept as they are, and some more whose text is new;
+the others become runs: the first and the last line of a span of time with the number of lines between them. Spans grow from a minute
+to an hour, a day and the whole log when there are too many of them.
+
+A line that has a word of trouble, or is about what such a line was about, is telling; the others are routine, and fewer of them are
+kept. What is equal in all but its numbers is a kind: when a kind has too many different lines, the others are folded as one. Of
+telling lines that is a loss, which is counted and said.
+
+`fold.c` decides alike on every line, and is used where it was compiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+from probes import native
+
+SOURCE: Final = Path(__file__).with_name("fold.c")
+LIBRARY: Final = Path(__file__).with_name("_fold.so")
+VARIABLE: Final = "GPUDIAG_LOG_FOLD"  # python: never the compiled one
+LOOKED: Final = 4096  # bytes: longer lines are not folded
+KEPT: Final = -1  # what becomes of a line, else the number of what it is folded into
+FIRST: Final = -2  # kept, and one of the first of its kind
+_NO_MEMORY: Final = -3
+_WORDS: Final = 4  # names with a digit that tell what a line is about
+
+# A line that holds one of these, as a part of any word, tells of trouble, or of what no rank may lose.
+TROUBLE: Final = (
+    "abnormal", "abort", "assert", "blocked", "broken", "bug", "cannot", "carrier", "corrupt", "crash", "critical",
+    "dead", "degraded", "denied", "disagree", "disconnect", "down", "dropped", "dump", "emerg", "erro", "exceed",
+    "exception", "exit", "expired", "fail", "fatal", "fault", "fell", "forced", "halt", "hang", "hung", "illegal",
+    "impossible", "insufficient", "interrupted", "invalid", "kill", "lagging", "lockup", "lost", "mismatch",
+    "missing", "nan", "not", "nranks", "off", "oom", "oops", "out", "overflow", "panic", "power", "refused",
+    "reject", "remap", "reset", "retired", "retry", "segv", "signal", "stall", "stop", "stuck", "syndrome",
+    "terminated", "throttl", "timed", "timeout", "traceback", "unable", "uncontained", "uncorrect", "unexpected",
+    "unhandled", "unknown", "unreachable", "unrecover", "unresponsive", "violation", "warn", "wrong", "xid",
+)  # fmt: skip
+_TROUBLE = re.compile(rb"(?i)" + b"|".join(word.encode() for word in TROUBLE))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is kept, in lines where nothing else is said."""
+
+    any: int = 32  # of equal telling lines
+    fresh: int = 32  # more of them whose text is new
+    runs: int = 16  # of equal telling lines, of which the first and the last line are kept
+    calm: int = 8  # of equal routine lines
+    calm_runs: int = 2  # of equal routine lines
+    kinds: int = 8192
+    entries: int = 65_536  # different lines, of all kinds
+    routine: int = 256  # different routine lines of a kind
+    telling: int = 4096  # and telling ones: of as many ranks a log is read in full
+    signs: int = 65_536  # things that were in trouble; when there are more, each counts as one
+    stored: int = 16 << 20  # bytes of the lines of runs: above, one run each
+    first: int = 4  # of a kind, that are kept whatever else there is
+
+
+class Run(NamedTuple):
+    """Equal lines in a span of time: how many, and the number and the text of the first and the last."""
+
+    entry: int
+    times: int
+    first: tuple[int, bytes]
+    last: tuple[int, bytes]
+
+
+class Fold(Protocol):
+    """What folds the lines of one log."""
+
+    def lines(self, data: bytes, start: int, end: int, places: array[int], number: int) -> tuple[Sequence[int], int]:
+        """What becomes of each line: KEPT, FIRST, or the entry that it is folded into; and the number of the line at `end`.
+
+        `places` are their starts and ends within ``data[start:end]``, one behind the other; `number` is that of the line at
+        `start`.
+        """
+        ...
+
+    def runs(self) -> list[Run]:
+        """The folded lines."""
+        ...
+
+    @property
+    def lost(self) -> int:
+        """Telling lines that were not told apart."""
+        ...
+
+
+# --- what a line looks like -----------------------------------------------------------------
+
+_CLOCK = re.compile(rb"(?<![:\d])\d\d:\d\d:\d\d(?![:\d])")
+_FRACTION = re.compile(rb"[.,]\d+")
+_DATE = re.compile(rb"\d{4}([-/])\d\d\1\d\d(?!\d)")
+_KMSG = re.compile(rb"\d{1,3},\d{1,18},(\d{1,18})(?=,)")
+_WORD = re.compile(rb"[0-9A-Za-z]+")
+_NUMBERED = re.compile(rb"[A-Za-z]*[0-9][0-9A-Za-z]*")
+_SECONDS = re.compile(rb"\.\d{6,9}(?!\d)")
+_NAME = re.compile(rb"[0-9A-Za-z_.:/-]+")
+_DEVICE = re.compile(rb":[0-9A-Fa-f]{2}:")
+
+
+class Look(NamedTuple):
+    """A line as it is compared: the whole text, without long numbers, without any number; what it is about, and when."""
+
+    text: bytes
+    near: bytes
+    far: bytes
+    sign: tuple[bytes, ...]
+    buckets: tuple[object, object, object, object]
+    grave: bool
+
+
+def look(line: bytes) -> Look:
+    """Take a line of at most LOOKED bytes apart, as `look` of fold.c does."""
+    text, near = bytearray(), bytearray()
+    hidden: list[tuple[int, int]] = []
+    when, seconds, at = -1, None, 0
+
+    def mask(mark: bytes, end: int) -> int:
+        for out in (text, near):
+            out.extend(mark)
+        hidden.append((at, end))
+        return end
+
+    while at < len(line):
+        word = _WORD.match(line, at)
+        if word is None:
+            for out in (text, near):
+                out.append(line[at])
+            at += 1
+            continue
+        if at == 0 and (kmsg := _KMSG.match(line)):
+            seconds = int(kmsg[1]) // 1_000_000
+            at = mask(b"\1", kmsg.end())
+            continue
+        if clock := _CLOCK.match(line, at):
+            when = at if when < 0 else when
+            fraction = _FRACTION.match(line, clock.end())
+            at = mask(b"\2", fraction.end() if fraction else clock.end())
+            continue
+        if date := _DATE.match(line, at):
+            end = date.end()
+            at = mask(b"\3", end + 1 if line[end : end + 1] == b"T" and _CLOCK.match(line, end + 1) else end)
+            continue
+        here, end = word[0], word.end()
+        before, behind = line[at - 1 : at] if at else b"", line[end : end + 1]
+        if here.isdigit():
+            if len(here) <= 2 and before == b" " == behind and _CLOCK.match(line, end + 1):
+                at = mask(b"\4", end)
+                continue
+            if len(here) <= 10 and (fraction := _SECONDS.match(line, end)):
+                seconds = int(here) if seconds is None else seconds
+                at = mask(b"\5", fraction.end())
+                continue
+            if len(here) == 16 and here[:1] == b"1":
+                seconds = int(here) // 1_000_000 if seconds is None else seconds
+                at = mask(b"\6", end)
+                continue
+            named = at >= 2 and (line[at - 2 : at - 1].isalnum() or line[at - 2 : at - 1] in (b"_", b"-"))
+            if before == b"[" and line[end : end + 2] == b"]:" and named:
+                at = mask(b"\7", end)
+                continue
+        text += here
+        if _is_long(line, at, end, here):
+            near += b"#"
+            hidden.append((at, end))
+        else:
+            near += here
+        at = end
+    low = max(0, when - 11)
+    span = seconds or 0
+    buckets = (
+        (line[low : when + 5], line[low : when + 2], line[low:when], 0)
+        if when >= 0
+        else (span // 60, span // 3600, span // 86_400, 0)
+    )
+    return Look(
+        bytes(text),
+        bytes(near),
+        _NUMBERED.sub(b"#", bytes(text)),
+        _sign(line, hidden),
+        buckets,
+        _TROUBLE.search(line) is not None,
+    )
+
+
+def _is_long(line: bytes, at: int, end: int, here: bytes) -> bool:
+    """Whether a word is a number that tells nothing but one of many: no device's address, no UUID of a GPU, no code."""
+    if len(here) >= 7 and here[:2] in (b"0x", b"0X"):
+        return True
+    hexa = all(c in b"0123456789abcdefABCDEF" for c in here)
+    if here.isdigit():
+        code = at >= 3 and line[at - 3 : at] == b"): "
+        if len(here) < 4 or code:
+            return False
+    elif not hexa or len(here) < 5 or here.isalpha():
+        return False
+    device = hexa and len(here) in (4, 8) and _DEVICE.match(line, end) is not None
+    return not device and line[max(0, at - 4) : at] not in (b"GPU-", b"MIG-")
+
+
+def _sign(line: bytes, hidden: Sequence[tuple[int, int]]) -> tuple[bytes, ...]:
+    """The first names with a digit, times and long numbers apart: what a line is about."""
+    out: list[bytes] = []
+    for found in _NAME.finditer(line):
+        name = found[0].rstrip(b".:/-")
+        if any(48 <= c <= 57 for c in name) and not any(a < found.end() and found.start() < b for a, b in hidden):
+            out.append(name)
+            if len(out) == _WORDS:
+                break
+    return tuple(out)
+
+
+# --- in Python ------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Run:
+    buckets: tuple[object, ...]
+    count: int
+    first: tuple[int, bytes]
+    last: tuple[int, bytes]
+    room: int = 0  # bytes that the last line may take without more memory
+
+
+@dataclass(slots=True)
+class _Entry:
+    any: int = 0
+    fresh: int = 0
+    level: int = 0
+    texts: set[bytes] = field(default_factory=set)
+    runs: list[_Run] = field(default_factory=list)
+    sign: tuple[bytes, ...] = ()  # of the line that it was made for
+    grave: bool = False
+
+
+@dataclass(slots=True)
+class _Kind:
+    distinct: int = 0
+    entry: int = -1
+
+
+class PlainFold:
+    """The same in Python, for where nothing was compiled."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.most = limits or Limits()
+        self.kinds: dict[bytes | None, _Kind] = {}
+        self.own: dict[bytes, int] = {}
+        self.entries: list[_Entry] = []
+        self.signs: set[tuple[bytes, ...]] = set()
+        self.lost = 0
+        self.stored = 0
+
+    def lines(self, data: bytes, start: int, end: int, places: array[int], number: int) -> tuple[Sequence[int], int]:
+        """See `Fold`."""
+        out, at = [], start
+        for head, tail in zip(places[::2], places[1::2], strict=True):
+            number += data.count(b"\n", at, head)
+            at = head
+            out.append(KEPT if tail - head > LOOKED else self._take(data[head:tail], number))
+        return out, number + data.count(b"\n", at, end)
+
+    def _take(self, line: bytes, number: int) -> int:
+        seen, most = look(line), self.most
+        found, first, alone = self.own.get(seen.near), False, False
+        known = self.entries[found] if found is not None else None
+        sign, grave = (known.sign, known.grave) if known is not None else (seen.sign, seen.grave)
+        full = len(self.signs) >= most.signs
+        telling = grave or (bool(sign) and (full or sign in self.signs))
+        if found is None:
+            if grave and sign and not full:
+                self.signs.add(sign)
+            fits = seen.far in self.kinds or len(self.kinds) < most.kinds
+            kind = self.kinds.setdefault(seen.far if fits else None, _Kind())  # None: all that are too many
+            if kind.distinct < (most.telling if telling else most.routine) and len(self.entries) < most.entries:
+                found = self.own[seen.near] = self._new(sign, grave)
+                kind.distinct += 1
+                first = kind.distinct <= most.first
+            else:
+                kind.entry = self._new((), False) if kind.entry < 0 else kind.entry
+                found, alone = kind.entry, True
+        entry = self.entries[found]
+        any_ = entry.any < (most.any if telling else most.calm)
+        if any_ or (telling and seen.text not in entry.texts and entry.fresh < most.fresh):
+            entry.any += any_
+            entry.fresh += not any_
+            entry.texts.add(seen.text)
+            return FIRST if first else KEPT
+        self.lost += alone and telling
+        self._fold(entry, seen, telling, (number, line))
+        return found
+
+    def _new(self, sign: tuple[bytes, ...], grave: bool) -> int:
+        self.entries.append(_Entry(sign=sign, grave=grave))
+        return len(self.entries) - 1
+
+    def _fold(self, entry: _Entry, seen: Look, telling: bool, line: tuple[int, bytes]) -> None:
+        runs, most = entry.runs, self.most.runs if telling else self.most.calm_runs
+        most = 1 if self.stored > self.most.stored else most
+        while (
+            runs
+            and entry.level < 3
+            and len(runs) >= most
+            and (len(runs) > most or runs[-1].buckets[entry.level] != seen.buckets[entry.level])
+        ):
+            entry.level += 1
+            merged = runs[:1]
+            for run in runs[1:]:
+                if merged[-1].buckets[entry.level] == run.buckets[entry.level]:
+                    merged[-1].count += run.count
+                    self.stored -= merged[-1].room + len(run.first[1])
+                    merged[-1].last, merged[-1].room = run.last, run.room
+                else:
+                    merged.append(run)
+            runs[:] = merged
+        if runs and runs[-1].buckets[entry.level] == seen.buckets[entry.level]:
+            runs[-1].count += 1
+            runs[-1].last = line
+            self.stored += max(0, len(line[1]) - runs[-1].room)
+            runs[-1].room = max(runs[-1].room, len(line[1]))
+        else:
+            runs.append(_Run(seen.buckets, 1, line, line, len(line[1])))
+            self.stored += 2 * len(line[1])
+
+    def runs(self) -> list[Run]:
+        """See `Fold`."""
+        return [Run(i, r.count, r.first, r.last) for i, e in enumerate(self.entries) for r in e.runs]
+
+
+# --- compiled -------------------------------------------------------------------------------
+
+_pointer, _i64, _u64 = ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64
+_SIGNATURES: Final[Mapping[str, tuple[Any, Sequence[Any]]]] = {
+    "fold_source": (ctypes.c_char_p, []),
+    "fold_new": (_pointer, [_u64, _u64, _pointer, ctypes.c_char_p, _i64]),
+    "fold_free": (None, [_pointer]),
+    "fold_spans": (_i64, [ctypes.c_char_p, _i64, _i64, _pointer, _i64, _pointer]),
+    "fold_lines": (_i64, [_pointer, ctypes.c_char_p, _i64, _i64, _pointer, _i64, _i64, _pointer]),
+    "fold_lost": (_i64, [_pointer]),
+    "fold_runs": (_i64, [_pointer]),
+    "fold_run": (None, [_pointer, _i64, _pointer, _pointer]),
+}  # fmt: skip
+
+
+@cache
+def library(path: Path = LIBRARY) -> ctypes.CDLL | None:
+    """The compiled half; None where there is none."""
+    return native.loaded(path, SOURCE, _SIGNATURES)
+
+
+class CompiledFold:
+    """`PlainFold`, a hundred times as fast."""
+
+    def __init__(self, lib: ctypes.CDLL, limits: Limits | None = None) -> None:
+        self._lib = lib
+        numbers = array("q", astuple(limits or Limits()))
+        words = b"".join(word.encode() + b"\0" for word in TROUBLE)
+        seeds = [int.from_bytes(os.urandom(8), "little") for _ in range(2)]
+        self._at: int | None = lib.fold_new(*seeds, numbers.buffer_info()[0], words, len(TROUBLE))
+        if self._at is None:
+            raise MemoryError
+
+    def __del__(self) -> None:
+        if getattr(self, "_at", None) is not None:
+            self._lib.fold_free(self._at)
+
+    def lines(self, data: bytes, start: int, end: int, places: array[int], number: int) -> tuple[Sequence[int], int]:
+        """See `Fold`. MemoryError when there is none left."""
+        codes = array("q", bytes(4 * len(places) * places.itemsize // 8))
+        at, out = places.buffer_info()[0], codes.buffer_info()[0]
+        last = self._lib.fold_lines(self._at, data, start, end, at, len(codes), number, out)
+        if last < 0:
+            raise MemoryError
+        return codes, last
+
+    def runs(self) -> list[Run]:
+        """See `Fold`."""
+        out = []
+        numbers, texts = (_i64 * 6)(), (_pointer * 2)()
+        for i in range(self._lib.fold_runs(self._at)):
+            self._lib.fold_run(self._at, i, numbers, texts)
+            entry, count, first, size, last, end = numbers
+            one, other = (ctypes.string_at(p, n) if n else b"" for p, n in zip(texts, (size, end), strict=True))
+            out.append(Run(entry, count, (first, one), (last, other)))
+        return out
+
+    @property
+    def lost(self) -> int:
+        """See `Fold`."""
+        return int(self._lib.fold_lost(self._at))
+
+
+def lines_at(data: bytes, start: int, end: int, ends: Sequence[int]) -> array[int]:
+    """Start and end, one behind the other, of each line within ``data[start:end]`` that holds an end of a match.
+
+    `ends` ascend; each lies behind the last byte of a match.
+    """
+    if lib := library():
+        given, places = array("q", ends), array("q", bytes(16 * len(ends)))
+        found = lib.fold_spans(data, start, end, given.buffer_info()[0], len(given), places.buffer_info()[0])
+        return places[: 2 * found]
+    out, done = array("q"), start
+    for last in ends:
+        if last < done:
+            continue
+        inside = max(start, last - 1)
+        head = data.rfind(b"\n", start, inside) + 1 or start
+        tail = data.find(b"\n", inside, end)
+        tail = end if tail < 0 else tail
+        out.extend((head, tail))
+        done = tail + 1
+    return out
+
+
+def new(limits: Limits | None = None) -> Fold:
+    """A fold for one log: compiled where that can be had."""
+    lib = library() if os.environ.get(VARIABLE) != "python" else None
+    return CompiledFold(lib, limits) if lib is not None else PlainFold(limits)

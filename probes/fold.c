@@ -1,0 +1,588 @@
+/* Equal lines of a log, counted as they pass: the compiled half of `_scan_fold.py`, which tells what is equal and why.
+
+   Both decide alike on every line (tests/probes/test_scan_fold.py). Nothing here reads past the lines that it is given; text that
+   is kept is a copy. A key is a keyed hash of a masked line: who writes a log cannot make two lines look equal. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define API __attribute__((visibility("default")))
+typedef uint8_t u8;
+typedef uint64_t u64;
+typedef int64_t i64;
+
+enum { LEVELS = 4, WORDS = 4, LOOKED = 4096 };
+
+typedef struct { i64 any, fresh, runs, calm, calm_runs, kinds, entries, routine, telling, signs, stored, first; } Limits;
+
+typedef struct { i64 number; i64 size, room; u8 *text; } Kept;
+typedef struct { u64 bucket[LEVELS]; i64 count; Kept first, last; } Run;
+typedef struct {
+  i64 any, fresh, level, runs, places, texts, room;
+  u64 sign;
+  int named, grave;
+  u64 *text; /* hashes of the different lines that were kept */
+  Run *run;
+} Entry;
+typedef struct { i64 distinct, entry; } Kind;
+typedef struct { u64 *key; i64 *value; i64 size, used; } Table;
+
+typedef struct {
+  u64 seed[2];
+  Limits most;
+  u8 **word;
+  i64 *word_size;
+  i64 words;
+  i64 begins[257]; /* of the words with a first letter, which are sorted */
+  u8 pairs[256 * 256 / 8]; /* of the first two letters of a word, in either case */
+  Table kinds, entries, signs;
+  Kind *kind;
+  Entry *entry;
+  i64 kind_count, entry_count, stored, lost;
+  i64 *order; /* (entry, run) of each run, once they are asked for */
+  i64 ordered;
+} Fold;
+
+typedef struct {
+  u8 text[LOOKED + 1], near[LOOKED + 1];
+  u8 hidden[LOOKED / 8 + 1]; /* bits of the bytes that are masked as a time or a number */
+  i64 texts, nears, when;
+  u64 seconds;
+} Look;
+
+#ifndef SOURCE_HASH
+#define SOURCE_HASH ""
+#endif
+API const char *fold_source(void) { return SOURCE_HASH; }
+
+/* --- hashing -------------------------------------------------------------------------------- */
+
+static u64 mix(u64 a, u64 b) {
+  unsigned __int128 r = (unsigned __int128)a * b;
+  return (u64)r ^ (u64)(r >> 64);
+}
+
+static u64 hash(const Fold *f, const u8 *p, i64 n, u64 salt) {
+  u64 h = f->seed[0] ^ mix(salt ^ 0x9e3779b97f4a7c15ull, f->seed[1] | 1);
+  i64 left = n;
+  while (left >= 16) {
+    u64 a, b;
+    memcpy(&a, p, 8);
+    memcpy(&b, p + 8, 8);
+    h = mix(a ^ f->seed[1], b ^ h);
+    p += 16;
+    left -= 16;
+  }
+  u64 tail[2] = {0, 0};
+  memcpy(tail, p, (size_t)left);
+  h = mix(tail[0] ^ f->seed[1], tail[1] ^ h);
+  h = mix(h ^ (u64)n, 0xbf58476d1ce4e5b9ull ^ f->seed[0]);
+  return h ? h : 1;
+}
+
+static i64 *slot(Table *t, u64 key, int *fresh) { /* NULL without memory */
+  if (2 * (t->used + 1) > t->size) {
+    i64 size = t->size ? 2 * t->size : 1024;
+    u64 *keys = calloc((size_t)size, sizeof *keys);
+    i64 *values = calloc((size_t)size, sizeof *values);
+    if (!keys || !values) {
+      free(keys);
+      free(values);
+      return NULL;
+    }
+    for (i64 i = 0; i < t->size; i++)
+      if (t->key[i]) {
+        i64 at = (i64)(t->key[i] & (u64)(size - 1));
+        while (keys[at]) at = (at + 1) & (size - 1);
+        keys[at] = t->key[i];
+        values[at] = t->value[i];
+      }
+    free(t->key);
+    free(t->value);
+    t->key = keys;
+    t->value = values;
+    t->size = size;
+  }
+  i64 at = (i64)(key & (u64)(t->size - 1));
+  while (t->key[at] && t->key[at] != key) at = (at + 1) & (t->size - 1);
+  *fresh = !t->key[at];
+  if (*fresh) {
+    t->key[at] = key;
+    t->used++;
+  }
+  return &t->value[at];
+}
+
+static i64 find(const Table *t, u64 key) { /* -1: not there */
+  if (!t->size) return -1;
+  i64 at = (i64)(key & (u64)(t->size - 1));
+  while (t->key[at] && t->key[at] != key) at = (at + 1) & (t->size - 1);
+  return t->key[at] == key ? t->value[at] : -1;
+}
+
+/* --- what a line looks like ------------------------------------------------------------------- */
+
+static int digit(int c) { return c >= '0' && c <= '9'; }
+static int hexa(int c) { return digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+static int alnum(int c) { return digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+static int at(const u8 *p, i64 n, i64 i) { return i >= 0 && i < n ? p[i] : 0; }
+
+static int clock_at(const u8 *p, i64 n, i64 a) { /* 03:00:01 */
+  if (a + 8 > n) return 0;
+  for (int i = 0; i < 8; i++)
+    if (i == 2 || i == 5 ? p[a + i] != ':' : !digit(p[a + i])) return 0;
+  int before = at(p, n, a - 1), behind = at(p, n, a + 8);
+  return before != ':' && !digit(before) && behind != ':' && !digit(behind);
+}
+
+static int date_at(const u8 *p, i64 n, i64 a) { /* 2026-11-21 */
+  if (a + 10 > n) return 0;
+  int mark = p[a + 4];
+  if ((mark != '-' && mark != '/') || p[a + 7] != mark || digit(at(p, n, a + 10))) return 0;
+  for (int i = 0; i < 10; i++)
+    if (i != 4 && i != 7 && !digit(p[a + i])) return 0;
+  return 1;
+}
+
+static i64 digits(const u8 *p, i64 n, i64 a) {
+  i64 b = a;
+  while (b < n && digit(p[b])) b++;
+  return b - a;
+}
+
+static u64 value_of(const u8 *p, i64 n) {
+  u64 v = 0;
+  for (i64 i = 0; i < n; i++) v = 10 * v + (u64)(p[i] - '0');
+  return v;
+}
+
+static int grave(const Fold *f, const u8 *p, i64 n) {
+  for (i64 i = 0; i + 1 < n; i++) {
+    int pair = p[i] << 8 | p[i + 1];
+    if (!(f->pairs[pair >> 3] >> (pair & 7) & 1)) continue;
+    int c = p[i] >= 'A' && p[i] <= 'Z' ? p[i] + 32 : p[i];
+    for (i64 w = f->begins[c]; w < f->begins[c + 1]; w++) {
+      i64 size = f->word_size[w], k = 1;
+      if (size > n - i) continue;
+      while (k < size) {
+        int d = p[i + k];
+        if ((d >= 'A' && d <= 'Z' ? d + 32 : d) != f->word[w][k]) break;
+        k++;
+      }
+      if (k == size) return 1;
+    }
+  }
+  return 0;
+}
+
+static int in_name(int c) { return alnum(c) || c == '_' || c == '.' || c == ':' || c == '/' || c == '-'; }
+
+static void look(const u8 *p, i64 n, Look *out) {
+  u8 *text = out->text, *near = out->near, *hidden = out->hidden;
+  memset(hidden, 0, (size_t)(n / 8 + 1));
+  i64 nt = 0, nn = 0, when = -1, a = 0;
+  u64 seconds = 0;
+  int told = 0;
+  text[0] = near[0] = 0;
+#define HIDE(from, to) for (i64 q = (from); q < (to); q++) hidden[q >> 3] |= (u8)(1 << (q & 7))
+#define MASK(mark, to) { text[nt++] = near[nn++] = (mark); HIDE(a, to); a = (to); continue; }
+  while (a < n) {
+    if (!alnum(p[a])) {
+      text[nt++] = near[nn++] = p[a++];
+      continue;
+    }
+    if (a == 0 && digit(p[0])) { /* 6,3973,227996636,-;text */
+      i64 one = digits(p, n, 0), two = at(p, n, one) == ',' ? digits(p, n, one + 1) : 0;
+      i64 third = one + two + 2, three = two && at(p, n, third - 1) == ',' ? digits(p, n, third) : 0;
+      if (three && one <= 3 && two <= 18 && three <= 18 && at(p, n, third + three) == ',') {
+        told = 1;
+        seconds = value_of(p + third, three) / 1000000;
+        MASK(1, third + three);
+      }
+    }
+    if (digit(p[a])) {
+      if (clock_at(p, n, a)) {
+        i64 end = a + 8;
+        if (when < 0) when = a;
+        if ((at(p, n, end) == '.' || at(p, n, end) == ',') && digit(at(p, n, end + 1))) end += 1 + digits(p, n, end + 1);
+        MASK(2, end);
+      }
+      if (date_at(p, n, a)) {
+        i64 end = a + 10;
+        if (at(p, n, end) == 'T' && clock_at(p, n, end + 1)) end++;
+        MASK(3, end);
+      }
+    }
+    i64 b = a, tens = 0, hexes = 0;
+    while (b < n && alnum(p[b])) {
+      tens += digit(p[b]);
+      hexes += hexa(p[b]);
+      b++;
+    }
+    i64 size = b - a;
+    int decimal = tens == size, before = at(p, n, a - 1), behind = at(p, n, b);
+    if (decimal) {
+      if (size <= 2 && before == ' ' && behind == ' ' && clock_at(p, n, b + 1)) MASK(4, b);
+      i64 fraction = behind == '.' ? digits(p, n, b + 1) : 0;
+      if (fraction >= 6 && fraction <= 9 && size <= 10) {
+        if (!told) seconds = value_of(p + a, size);
+        told = 1;
+        MASK(5, b + 1 + fraction);
+      }
+      if (size == 16 && p[a] == '1') {
+        if (!told) seconds = value_of(p + a, size) / 1000000;
+        told = 1;
+        MASK(6, b);
+      }
+      int named = alnum(at(p, n, a - 2)) || at(p, n, a - 2) == '_' || at(p, n, a - 2) == '-';
+      if (before == '[' && behind == ']' && at(p, n, b + 1) == ':' && named) MASK(7, b);
+    }
+    memcpy(text + nt, p + a, (size_t)size);
+    nt += size;
+    int device = (size == 4 || size == 8) && hexes == size && behind == ':' && hexa(at(p, n, b + 1)) && hexa(at(p, n, b + 2)) && at(p, n, b + 3) == ':';
+    int unit = before == '-' && a >= 4 && (!memcmp(p + a - 4, "GPU-", 4) || !memcmp(p + a - 4, "MIG-", 4));
+    int code = before == ' ' && a >= 3 && p[a - 2] == ':' && p[a - 3] == ')';
+    int pointer = size >= 7 && p[a] == '0' && (p[a + 1] == 'x' || p[a + 1] == 'X');
+    int number = decimal ? size >= 4 && !code : tens > 0 && hexes == size && size >= 5;
+    if (pointer || (number && !device && !unit)) {
+      near[nn++] = '#';
+      HIDE(a, b);
+    } else {
+      memcpy(near + nn, p + a, (size_t)size);
+      nn += size;
+    }
+    a = b;
+  }
+#undef MASK
+#undef HIDE
+  out->texts = nt;
+  out->nears = nn;
+  out->when = when;
+  out->seconds = seconds;
+}
+
+static u64 kind_of(const Fold *f, const Look *l) { /* without any number */
+  u8 far[LOOKED + 1];
+  i64 n = 0, a = 0;
+  far[0] = 0;
+  while (a < l->texts) {
+    i64 b = a;
+    int number = 0;
+    while (b < l->texts && alnum(l->text[b])) number |= digit(l->text[b++]);
+    if (b == a) far[n++] = l->text[a++];
+    else if (number) far[n++] = '#';
+    else {
+      memcpy(far + n, l->text + a, (size_t)(b - a));
+      n += b - a;
+    }
+    a = b > a ? b : a;
+  }
+  return hash(f, far, n, 3);
+}
+
+static u64 sign_of(const Fold *f, const u8 *p, i64 n, const Look *l, int *named) { /* the first names with a digit: what it is about */
+  u64 sign = 5;
+  int words = 0;
+  for (i64 a = 0; a < n && words < WORDS;) {
+    if (!in_name(p[a])) {
+      a++;
+      continue;
+    }
+    i64 b = a;
+    int plain = 1, number = 0;
+    while (b < n && in_name(p[b])) {
+      number |= digit(p[b]);
+      plain &= !(l->hidden[b >> 3] >> (b & 7) & 1);
+      b++;
+    }
+    i64 end = b;
+    while (end > a && !alnum(p[end - 1]) && p[end - 1] != '_') end--;
+    if (plain && number && end > a) {
+      sign = hash(f, p + a, end - a, sign);
+      words++;
+    }
+    a = b;
+  }
+  *named = words > 0;
+  return sign;
+}
+
+static u64 bucket(const Fold *f, const u8 *p, const Look *l, i64 level) { /* the minute, the hour, the day, all */
+  static const i64 behind[] = {5, 2, 0}, seconds[] = {60, 3600, 86400};
+  if (level == LEVELS - 1) return 0;
+  if (l->when < 0) return l->seconds / (u64)seconds[level];
+  i64 low = l->when > 11 ? l->when - 11 : 0;
+  return hash(f, p + low, l->when + behind[level] - low, 7 + (u64)level);
+}
+
+/* --- folding --------------------------------------------------------------------------------- */
+
+static int keep(Fold *f, Kept *k, const u8 *p, i64 n, i64 number) {
+  if (n > k->room) {
+    u8 *text = realloc(k->text, (size_t)n);
+    if (!text) return 0;
+    f->stored += n - k->room;
+    k->text = text;
+    k->room = n;
+  }
+  if (n) memcpy(k->text, p, (size_t)n);
+  k->size = n;
+  k->number = number;
+  return 1;
+}
+
+static void drop(Fold *f, Kept *k) {
+  f->stored -= k->room;
+  free(k->text);
+  k->text = NULL;
+  k->room = 0;
+}
+
+static void coarsen(Fold *f, Entry *e) { /* runs that lie in one longer span become one */
+  i64 to = 0;
+  e->level++;
+  for (i64 i = 1; i < e->runs; i++) {
+    Run *into = &e->run[to], *run = &e->run[i];
+    if (into->bucket[e->level] == run->bucket[e->level]) {
+      into->count += run->count;
+      drop(f, &into->last);
+      drop(f, &run->first);
+      into->last = run->last;
+    } else if (++to != i) e->run[to] = *run;
+  }
+  e->runs = to + 1;
+}
+
+static int fold(Fold *f, Entry *e, const Look *l, int telling, const u8 *p, i64 n, i64 number) {
+  i64 most = f->stored > f->most.stored ? 1 : telling ? f->most.runs : f->most.calm_runs;
+  while (e->runs && e->level + 1 < LEVELS && e->runs >= most && (e->runs > most || e->run[e->runs - 1].bucket[e->level] != bucket(f, p, l, e->level)))
+    coarsen(f, e);
+  Run *last = e->runs ? &e->run[e->runs - 1] : NULL;
+  if (last && last->bucket[e->level] == bucket(f, p, l, e->level)) {
+    last->count++;
+    return keep(f, &last->last, p, n, number);
+  }
+  if (e->runs == e->places) {
+    Run *grown = realloc(e->run, (size_t)(e->places ? 2 * e->places : 1) * sizeof *grown);
+    if (!grown) return 0;
+    e->run = grown;
+    e->places = e->places ? 2 * e->places : 1;
+  }
+  Run *run = &e->run[e->runs++];
+  memset(run, 0, sizeof *run);
+  for (i64 level = 0; level < LEVELS; level++) run->bucket[level] = bucket(f, p, l, level);
+  run->count = 1;
+  return keep(f, &run->first, p, n, number) && keep(f, &run->last, p, n, number);
+}
+
+static Entry *new_entry(Fold *f) {
+  if ((f->entry_count & (f->entry_count - 1)) == 0) {
+    i64 room = f->entry_count ? 2 * f->entry_count : 1;
+    Entry *grown = realloc(f->entry, (size_t)room * sizeof *grown);
+    if (!grown) return NULL;
+    f->entry = grown;
+  }
+  Entry *e = &f->entry[f->entry_count++];
+  memset(e, 0, sizeof *e);
+  return e;
+}
+
+/* -1: kept; -2: kept, and one of the first of its kind; -3: no memory; else the number of the entry that it is folded into */
+static i64 take(Fold *f, const u8 *p, i64 n, i64 number) {
+  Look l;
+  int fresh, named, is_grave, first = 0, alone = 0;
+  u64 sign;
+  look(p, n, &l);
+  u64 near = hash(f, l.near, l.nears, 2);
+  i64 found = find(&f->entries, near);
+  if (found >= 0) {
+    sign = f->entry[found].sign;
+    named = f->entry[found].named;
+    is_grave = f->entry[found].grave;
+  } else {
+    sign = sign_of(f, p, n, &l, &named);
+    is_grave = grave(f, p, n);
+  }
+  int full = f->signs.used >= f->most.signs, telling = is_grave || (named && (full || find(&f->signs, sign) >= 0));
+  if (found < 0) {
+    if (is_grave && named && !full && !slot(&f->signs, sign, &fresh)) return -3;
+    u64 far = kind_of(f, &l);
+    if (f->kind_count >= f->most.kinds && find(&f->kinds, far) < 0) far = 1; /* all that are too many */
+    i64 *place = slot(&f->kinds, far, &fresh);
+    if (!place) return -3;
+    if (fresh) {
+      if ((f->kind_count & (f->kind_count - 1)) == 0) {
+        Kind *grown = realloc(f->kind, (size_t)(f->kind_count ? 2 * f->kind_count : 1) * sizeof *grown);
+        if (!grown) return -3;
+        f->kind = grown;
+      }
+      *place = f->kind_count++;
+      f->kind[*place] = (Kind){0, -1};
+    }
+    Kind *k = &f->kind[*place];
+    if (k->distinct < (telling ? f->most.telling : f->most.routine) && f->entry_count < f->most.entries) {
+      i64 *e = slot(&f->entries, near, &fresh);
+      if (!e) return -3;
+      *e = found = f->entry_count;
+      if (!new_entry(f)) return -3;
+      f->entry[found].sign = sign;
+      f->entry[found].named = named;
+      f->entry[found].grave = is_grave;
+      first = k->distinct++ < f->most.first;
+    } else {
+      if (k->entry < 0) {
+        k->entry = f->entry_count;
+        if (!new_entry(f)) return -3;
+      }
+      found = k->entry;
+      alone = 1;
+    }
+  }
+  Entry *e = &f->entry[found];
+  int any = e->any < (telling ? f->most.any : f->most.calm), told = 0;
+  if (any || (telling && e->fresh < f->most.fresh)) {
+    u64 text = hash(f, l.text, l.texts, 1);
+    for (i64 i = 0; i < e->texts && !told; i++) told = e->text[i] == text;
+    if (any || !told) {
+      *(any ? &e->any : &e->fresh) += 1;
+      if (!told) {
+        if (e->texts == e->room) {
+          i64 room = e->room ? 2 * e->room : 2;
+          u64 *grown = realloc(e->text, (size_t)room * sizeof *grown);
+          if (!grown) return -3;
+          e->text = grown;
+          e->room = room;
+        }
+        e->text[e->texts++] = text;
+      }
+      return first ? -2 : -1;
+    }
+  }
+  if (alone && telling) f->lost++;
+  if (!fold(f, e, &l, telling, p, n, number)) return -3;
+  return found;
+}
+
+/* --- what Python calls ------------------------------------------------------------------------ */
+
+API void fold_free(Fold *f) {
+  if (!f) return;
+  for (i64 i = 0; i < f->entry_count; i++) {
+    for (i64 r = 0; r < f->entry[i].runs; r++) {
+      free(f->entry[i].run[r].first.text);
+      free(f->entry[i].run[r].last.text);
+    }
+    free(f->entry[i].run);
+    free(f->entry[i].text);
+  }
+  for (i64 i = 0; f->word && i < f->words; i++) free(f->word[i]);
+  Table *tables[3] = {&f->kinds, &f->entries, &f->signs};
+  for (int i = 0; i < 3; i++) {
+    free(tables[i]->key);
+    free(tables[i]->value);
+  }
+  free(f->word);
+  free(f->word_size);
+  free(f->kind);
+  free(f->entry);
+  free(f->order);
+  free(f);
+}
+
+/* `words`: two letters and more in lower case, sorted, each with a zero byte behind it */
+API Fold *fold_new(u64 seed, u64 other, const Limits *most, const u8 *words, i64 count) {
+  Fold *f = calloc(1, sizeof *f);
+  if (!f) return NULL;
+  f->seed[0] = seed;
+  f->seed[1] = other;
+  f->most = *most;
+  f->word = calloc((size_t)count + 1, sizeof *f->word);
+  f->word_size = calloc((size_t)count + 1, sizeof *f->word_size);
+  if (!f->word || !f->word_size) {
+    fold_free(f);
+    return NULL;
+  }
+  for (; f->words < count; f->words++) {
+    i64 size = (i64)strlen((const char *)words);
+    f->word[f->words] = malloc((size_t)size + 1);
+    if (!f->word[f->words]) {
+      fold_free(f);
+      return NULL;
+    }
+    memcpy(f->word[f->words], words, (size_t)size + 1);
+    f->word_size[f->words] = size;
+    for (int both = 0; both < 4; both++) {
+      int pair = (words[0] - (both & 1 ? 32 : 0)) << 8 | (words[1] - (both & 2 ? 32 : 0));
+      f->pairs[pair >> 3] |= (u8)(1 << (pair & 7));
+    }
+    words += size + 1;
+  }
+  i64 w = 0;
+  for (int c = 0; c <= 256; c++) {
+    while (w < count && f->word[w][0] < c) w++;
+    f->begins[c] = w;
+  }
+  return f;
+}
+
+/* Lines that hold an end of a match: their places as pairs; how many. `ends` ascend; an end lies behind a match's last byte. */
+API i64 fold_spans(const u8 *data, i64 start, i64 end, const i64 *ends, i64 count, i64 *spans) {
+  i64 found = 0, done = start;
+  for (i64 i = 0; i < count; i++) {
+    i64 last = ends[i];
+    if (last < done) continue;
+    i64 inside = last > start ? last - 1 : start, head = inside;
+    while (head > start && data[head - 1] != '\n') head--;
+    const u8 *tail = inside < end ? memchr(data + inside, '\n', (size_t)(end - inside)) : NULL;
+    i64 stop = tail ? tail - data : end;
+    spans[2 * found] = head;
+    spans[2 * found + 1] = stop;
+    found++;
+    done = stop + 1;
+  }
+  return found;
+}
+
+/* Of each line of `spans` what becomes of it (see `take`); `number` is that of the line at `start`. The number of the line at
+   `end`, or -1 without memory. */
+API i64 fold_lines(Fold *f, const u8 *data, i64 start, i64 end, const i64 *spans, i64 count, i64 number, i64 *codes) {
+  i64 at = start;
+  for (i64 i = 0; i < count; i++) {
+    i64 head = spans[2 * i], size = spans[2 * i + 1] - head;
+    for (; at < head; at++) number += data[at] == '\n';
+    codes[i] = size > LOOKED ? -1 : take(f, data + head, size, number);
+    if (codes[i] == -3) return -1;
+  }
+  for (; at < end; at++) number += data[at] == '\n';
+  return number;
+}
+
+API i64 fold_lost(const Fold *f) { return f->lost; }
+
+API i64 fold_runs(Fold *f) {
+  i64 count = 0;
+  for (i64 i = 0; i < f->entry_count; i++) count += f->entry[i].runs;
+  free(f->order);
+  f->order = calloc((size_t)count + 1, 2 * sizeof *f->order);
+  f->ordered = 0;
+  for (i64 i = 0; f->order && i < f->entry_count; i++)
+    for (i64 r = 0; r < f->entry[i].runs; r++) {
+      f->order[2 * f->ordered] = i;
+      f->order[2 * f->ordered + 1] = r;
+      f->ordered++;
+    }
+  return f->ordered;
+}
+
+/* entry, count, number and size of the first, number and size of the last; their texts */
+API void fold_run(const Fold *f, i64 i, i64 *numbers, const u8 **texts) {
+  const Run *r = &f->entry[f->order[2 * i]].run[f->order[2 * i + 1]];
+  numbers[0] = f->order[2 * i];
+  numbers[1] = r->count;
+  numbers[2] = r->first.number;
+  numbers[3] = r->first.size;
+  numbers[4] = r->last.number;
+  numbers[5] = r->last.size;
+  texts[0] = r->first.text;
+  texts[1] = r->last.text;
+}

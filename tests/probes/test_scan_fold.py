@@ -1,0 +1,202 @@
+"""Equal lines that are counted: the same in C and in Python, none lost, and the same conclusions as from every line."""
+
+from __future__ import annotations
+
+import io
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assistant.diagnosis import Diagnosis, diagnose
+from knowledge.observation import Observation, how_many
+from probes._scan_fold import CompiledFold, Fold, Limits, PlainFold, library, lines_at, look
+from probes.base import Context, Line, LogFormat
+from probes.registry import log_formats
+from probes.scan import scan
+from rules.loader import load
+from tests.cases import each
+from tests.components import cannot
+
+EVERY = Limits(any=1 << 40, calm=1 << 40)  # folds nothing
+
+
+@pytest.fixture(scope="module")
+def built() -> Any:
+    """The library; required where a C compiler is required."""
+    return library() or cannot("cc", "the compiled fold was not built from this source")
+
+
+PARTS = st.sampled_from([
+    b"12:00:01", b"2026-11-21", b"2026-11-21T03:00:01.5Z", b"Nov 21 03:00:01 ", b"gpu0001", b"0000:3b:00.0", b"Xid (PCI:0000:3b:00): ",
+    b"79", b"): 24007", b"1700000000123456", b"[ 123.456789]", b"6,12,1234567,-;", b"python[123]:", b"[3]", b"0x7f1234567",
+    b"GPU-7540a9b3", b"deadbeef1", b" ", b":", b".", b"fail", b"Link up", b"Link down", b"ab12cd", b"1234", b"12:00:01:02",
+    b"00:12:00:01", b"\xff", b"T", b"21T03:00:01", b"-", b"/", b"_", b"\xc4",
+])  # fmt: skip
+WORDS = st.lists(PARTS, max_size=8).map(b"".join) | st.binary(max_size=40).map(lambda b: b.replace(b"\n", b""))
+TIMES = st.builds(lambda d, h, m, s: b"Nov %d %02d:%02d:%02d h%d " % (d, h, m, s, h % 2),
+                  st.integers(1, 2), st.integers(0, 2), st.integers(0, 3), st.integers(0, 59))  # fmt: skip
+SMALL = st.integers(1, 3)
+LIMITS = st.builds(
+    Limits, SMALL, st.integers(0, 2), SMALL, st.integers(1, 2), st.integers(1, 2), st.integers(1, 5), st.integers(1, 8), SMALL, SMALL,
+    st.integers(0, 3), st.sampled_from([100, 300, 1 << 20]), st.integers(0, 2),
+)  # fmt: skip
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> bytes:
+    """Lines of few sorts, at times, with numbers."""
+    sorts = draw(st.lists(WORDS, min_size=1, max_size=5))
+    one = st.tuples(
+        st.just(b"") | TIMES, st.sampled_from(sorts), st.sampled_from([b"", b" 1", b" 2", b" 34567", b" 45678"])
+    )
+    return b"\n".join(b"".join(parts) for parts in draw(st.lists(one, max_size=60)))
+
+
+def folded(fold: Fold, text: bytes) -> tuple[list[int], Any, int]:
+    places, at = array("q"), 0
+    for line in text.split(b"\n"):
+        places.extend((at, at + len(line)))
+        at += len(line) + 1
+    codes, last = fold.lines(text, 0, len(text), places, 1)
+    assert last == 1 + text.count(b"\n")
+    return list(codes), fold.runs(), fold.lost
+
+
+@given(texts(), LIMITS)
+def test_the_compiled_fold_decides_as_the_plain_one(built: Any, text: bytes, limits: Limits) -> None:
+    assert folded(CompiledFold(built, limits), text) == folded(PlainFold(limits), text)
+
+
+@given(texts(), LIMITS)
+def test_each_line_is_kept_or_in_one_run(text: bytes, limits: Limits) -> None:
+    codes, runs, lost = folded(PlainFold(limits), text)
+    assert sum(code < 0 for code in codes) + sum(run.times for run in runs) == len(codes)
+    for run in runs:
+        own = [
+            number
+            for number, code in enumerate(codes, 1)
+            if code == run.entry and run.first[0] <= number <= run.last[0]
+        ]
+        assert (len(own), own[0], own[-1]) == (run.times, run.first[0], run.last[0])
+    assert lost <= sum(run.times for run in runs)
+
+
+@given(st.binary(max_size=200), st.lists(st.integers(0, 200)), st.integers(0, 60), st.integers(0, 60))
+def test_lines_around_ends_are_whole(data: bytes, ends: list[int], low: int, cut: int) -> None:
+    start = data.rfind(b"\n", 0, min(low, len(data))) + 1
+    end = max(start, len(data) - cut)
+    inside = sorted({e for e in ends if start < e <= end})
+    places = lines_at(data, start, end, inside)
+    found = list(zip(places[::2], places[1::2], strict=True))
+    lines, at = [], start
+    for line in data[start:end].split(b"\n"):
+        lines.append((at, at + len(line)))
+        at += len(line) + 1
+    assert found == [(a, b) for a, b in lines if any(a < e <= b + 1 for e in inside)]
+
+
+SAME = [
+    (
+        "Nov 21 03:00:01 n1 kernel: NVRM: Xid (PCI:0000:3b:00): 31, pid=4242, name=x",
+        "Nov 22 04:10:59 n1 kernel: NVRM: Xid (PCI:0000:3b:00): 31, pid=52431, name=x",
+        True,
+    ),
+    ("NVRM: Xid (PCI:0000:3b:00): 31, pid=4242", "NVRM: Xid (PCI:0000:5d:00): 31, pid=4242", False),
+    ("NVRM: Xid (PCI:0008:01:00): 31, pid=4242", "NVRM: Xid (PCI:0009:01:00): 31, pid=4242", False),
+    ("SXid (PCI:0000:06:00.0): 12028, Non-fatal, Link 3", "SXid (PCI:0000:06:00.0): 12029, Non-fatal, Link 3", False),
+    ("[rank3]: RuntimeError: x", "[rank4]: RuntimeError: x", False),
+    ("Device=GPU-7540a9b3-eeb9-1214-1526-f93c9ea826a8", "Device=GPU-8540a9b3-eeb9-1214-1526-f93c9ea826a8", False),
+    (
+        "2026-11-21T03:00:01.123+00:00 n1 x[12]: a 0x7f0012345678",
+        "2026-11-21T03:00:02.5+00:00 n1 x[7]: a 0x7f0087654321",
+        True,
+    ),
+    ("[ 1112.345678] mlx5_core 0000:5d:00.0: a", "[ 9912.345678] mlx5_core 0000:5d:00.0: a", True),
+    ("6,397,227996636,-;a", "6,9871,9227996636,-;a", True),
+]
+
+
+@each("one, other, equal", SAME)
+def test_what_is_equal(one: str, other: str, equal: bool) -> None:
+    assert (look(one.encode()).near == look(other.encode()).near) is equal
+
+
+# --- the whole way ---------------------------------------------------------------------------
+
+
+@dataclass
+class Recorder:
+    """A log format that keeps what it is given."""
+
+    lines: list[Line] = field(default_factory=list)
+    context: Context = field(default_factory=Context)
+
+    def parse(self, lines: Sequence[Line], context: Context) -> list[Observation]:
+        self.lines, self.context = list(lines), context
+        return []
+
+
+@given(texts(), LIMITS, st.integers(1, 400), st.sampled_from([(0, 0), (2, 3), (0, 90)]))
+def test_lines_and_counts_add_up(text: bytes, limits: Limits, block: int, around: tuple[int, int]) -> None:
+    """A line that a format gets stands for one, or for as many as it is told; together they are all that matched."""
+    got = Recorder()
+    own = LogFormat("one", "one", 1, (), lambda _: 1, ("fail|Link|Xid|gpu",), got.parse, *around)
+    scan([io.BytesIO(text)], [own], block=block, fold=lambda: PlainFold(limits))
+    words = ("fail", "Link", "Xid", "gpu")
+    matched = [
+        line
+        for line in text.replace(b"\r", b"\n").decode("utf-8", "replace").split("\n")
+        if any(w in line for w in words)
+    ]
+    kept = [line for line in got.lines if any(w in line.text for w in words)]
+    assert sum(got.context.times.get(line.number, 1) for line in kept) == len(matched)
+
+
+NAMES = ("0000:3b:00", "0000:5d:00")
+EVENTS = st.sampled_from([
+    *(f"NVRM: Xid (PCI:{pci}): {code}, pid={pid}, name=python, text" for pci in NAMES for code in (13, 31, 63, 94, 79) for pid in (4242, 5151)),
+    "mlx5_core 0000:49:00.0 ib0: Link down", "mlx5_core 0000:49:00.0 ib0: Link up", "mlx5_core 0000:4a:00.0 ib1: Link up",
+    "pcieport 0000:00:01.1: AER: Corrected error received: 0000:00:01.1", "NVRM: something failed here",
+])  # fmt: skip
+BURSTS = st.lists(st.tuples(EVENTS, st.integers(1, 25), st.sampled_from([0, 1, 20, 400, 4000])), min_size=1, max_size=8)
+
+
+def kernel_text(bursts: Sequence[tuple[str, int, int]]) -> bytes:
+    at, out = 0, []
+    for message, times, apart in bursts:
+        for _ in range(times):
+            at += apart
+            clock = f"Nov {1 + at // 86400:2d} {at // 3600 % 24:02d}:{at // 60 % 60:02d}:{at % 60:02d}"
+            out.append(f"{clock} n1 kernel: {message}")
+        at += 1
+    return "\n".join(out).encode() + b"\n"
+
+
+def concluded(text: bytes, limits: Limits) -> Diagnosis:
+    return diagnose(scan([io.BytesIO(text)], log_formats(), fold=lambda: PlainFold(limits)).observations, load())
+
+
+@given(BURSTS)
+def test_rules_see_the_same_in_a_burst_that_was_folded(bursts: list[tuple[str, int, int]]) -> None:
+    """Verdict, findings, their grades, roles and counts are those of a log of which every line is an event."""
+    text = kernel_text(bursts)
+    every, few = concluded(text, EVERY), concluded(text, Limits(any=4, fresh=4, calm=2))
+    assert few.verdict == every.verdict
+    assert [(f.id, f.grade, f.role, f.severity, f.count, f.times) for f in few.findings] == [
+        (f.id, f.grade, f.role, f.severity, f.count, f.times) for f in every.findings
+    ]
+    assert how_many(few.events) == len(every.events)
+
+
+def test_a_burst_is_a_few_events() -> None:
+    text = kernel_text(
+        [("NVRM: Xid (PCI:0000:3b:00): 94, pid=7, name=x, Contained: SM (0x1). RST: No, D-RST: No", 20_000, 1)]
+    )
+    found = [o for o in scan([io.BytesIO(text)], log_formats()).observations if o.fact == "xid" and o.value is not None]
+    assert how_many(found) == 20_000
+    assert len(found) < 200
