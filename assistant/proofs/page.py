@@ -29,7 +29,7 @@ def page(d: Diagnosis, entries: Sequence[Entry], chosen: Entry | None, lang: str
     ]
     if chosen is not None and (chosen.findings or chosen.undecided):
         parts += _proof(tree(chosen, d, lang))
-    return Sheet(clean(d.verdict.text.in_(lang)), tuple(parts), {"diagnosis": plain(d, lang, tells)})
+    return Sheet(clean(d.verdict.text.in_(lang)), tuple(parts), {"diagnosis": plain(d, lang, tells, verbose=True)})
 
 
 def _line(e: Entry) -> str:

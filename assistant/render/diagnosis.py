@@ -27,7 +27,7 @@ def show(
     if output.format == "json":
         from assistant.render import json_
 
-        return json_.render(diagnosis, output.lang, tells, timing, changes)
+        return json_.render(diagnosis, output.lang, tells, timing, changes, verbose)
     from assistant.render.view import view
 
     page = view(diagnosis, output.lang, tells, verbose, output.now)

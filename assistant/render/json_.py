@@ -23,15 +23,16 @@ if TYPE_CHECKING:
 
 SCHEMA = "gpudiag/diagnosis/1"
 Tells = Callable[[str], str]  # fact -> the input kinds that tell it, for people
+QUOTED = 16  # events of a finding that are quoted under it; all of them stand in `events`
 _SLOTS = (Scope.GPU, Scope.NVSWITCH, Scope.PCI, Scope.NIC)
 
 
 def render(
     diagnosis: Diagnosis, lang: str = "en", tells: Tells = lambda _: "", timing: Mapping[str, float] | None = None,
-    changes: Changes | None = None,
+    changes: Changes | None = None, verbose: bool = False,
 ) -> str:  # fmt: skip
     """The object as text, one line end at the end."""
-    data = plain(diagnosis, lang, tells)
+    data = plain(diagnosis, lang, tells, verbose)
     if timing is not None:
         data["timing"] = dict(timing)
     if changes is not None:
@@ -41,9 +42,9 @@ def render(
     return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def plain(diagnosis: Diagnosis, lang: str = "en", tells: Tells = lambda _: "") -> dict[str, Any]:
-    """The object as plain data."""
-    writer = _Writer(diagnosis, lang, tells)
+def plain(diagnosis: Diagnosis, lang: str = "en", tells: Tells = lambda _: "", verbose: bool = False) -> dict[str, Any]:
+    """The object as plain data. `verbose` adds proofs, what the undecided stand on, and a sentence for each event of a burst."""
+    writer = _Writer(diagnosis, lang, tells, verbose)
     v = diagnosis.verdict
     return {
         "schema": SCHEMA,
@@ -74,8 +75,8 @@ def plain(diagnosis: Diagnosis, lang: str = "en", tells: Tells = lambda _: "") -
 
 
 class _Writer:
-    def __init__(self, diagnosis: Diagnosis, lang: str, tells: Tells) -> None:
-        self.lang, self.tells = lang, tells
+    def __init__(self, diagnosis: Diagnosis, lang: str, tells: Tells, verbose: bool) -> None:
+        self.lang, self.tells, self.verbose = lang, tells, verbose
         self.facts, self.vocabulary = diagnosis.facts, diagnosis.facts.vocabulary
         self.index = {id(o): i for i, o in enumerate(diagnosis.events)}  # one object each, shared with the findings
         self.subjects = {f.subject for f in (*diagnosis.findings, *diagnosis.ruled_out)}
@@ -151,10 +152,10 @@ class _Writer:
                 }
                 for k in known(f, self.facts)
             ],
-            "because": [self.because(o) for o in (*f.events, *f.because)],
+            "because": [self.because(o) for o in (*self.quoted(f.events), *f.because)],
             "against": [self.because(o) for o in f.against],
             "missing": [self.missing(m) for m in f.missing],
-            "proof": self.proof(f.proof),
+            "proof": self.proof(f.proof) if self.verbose else None,
         }
 
     def life(self, f: Finding) -> dict[str, Any] | None:
@@ -187,10 +188,16 @@ class _Writer:
             "title": u.rule.title.in_(self.lang),
             "subject": subject(u.subject),
             "severity": str(u.rule.severity),
-            "because": [self.because(o) for o in u.because],
+            "because": [self.because(o) for o in u.because] if self.verbose else [],
             "missing": [self.missing(m) for m in u.missing],
-            "proof": self.proof(u.proof),
+            "proof": self.proof(u.proof) if self.verbose else None,
         }
+
+    def quoted(self, events: Sequence[Observation]) -> Sequence[Observation]:
+        """The events that are quoted: of many the first and the last ones."""
+        if self.verbose or len(events) <= QUOTED:
+            return events
+        return [*events[: QUOTED // 2], *events[-QUOTED // 2 :]]
 
     def because(self, o: Observation) -> dict[str, Any]:
         """A sentence and the observation under it."""

@@ -58,7 +58,7 @@ def show(
     match output.format:
         case "json":
             base = reply.diagnosis or (empty() if empty else None)
-            data = _plain(reply, base, tells, question, query)
+            data = _plain(reply, base, tells, question, query, verbose)
             return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False, default=str) + "\n"
         case "markdown":
             return _page(reply, output, tells, question, verbose)
@@ -125,11 +125,11 @@ def _html(reply: Reply, output: Output, tells: Callable[[str], str], question: s
 
 
 def _plain(
-    reply: Reply, base: Diagnosis | None, tells: Callable[[str], str], question: str, query: Query | None
+    reply: Reply, base: Diagnosis | None, tells: Callable[[str], str], question: str, query: Query | None, verbose: bool
 ) -> Mapping[str, Any]:
     from assistant.render import json_
 
-    data: dict[str, Any] = json_.plain(base, reply.lang, tells) if base is not None else {}
+    data: dict[str, Any] = json_.plain(base, reply.lang, tells, verbose) if base is not None else {}
     data["query"] = dict(query.plain()) if query is not None else None
     data["reply"] = {
         "lang": reply.lang,

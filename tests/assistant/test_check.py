@@ -53,7 +53,8 @@ def test_nothing_wrong_is_0(gpudiag: Gpudiag, tmp_path: Path) -> None:
 
 
 def test_json_has_every_field_of_the_schema(gpudiag: Gpudiag, tmp_path: Path) -> None:
-    answer = gpudiag("check", "--log", write(tmp_path, "kern.log", DBE), "--format", "json")
+    log = write(tmp_path, "kern.log", DBE)
+    answer = gpudiag("check", "--log", log, "--format", "json", "--verbose")
     data = json.loads(answer.out)
     assert answer.code == data["exit"] == 1
     assert set(data) >= TOP_KEYS
@@ -85,6 +86,12 @@ def test_json_has_every_field_of_the_schema(gpudiag: Gpudiag, tmp_path: Path) ->
         assert all(b["text"] and b["observation"]["source"] for b in finding["because"])
         assert tree_is_sound(finding["proof"])
     assert [f["role"] for f in data["findings"]] == sorted(f["role"] for f in data["findings"])  # roots come first
+    brief = json.loads(gpudiag("check", "--log", log, "--format", "json").out)
+    without = [f | {"proof": None} for f in data["findings"]]
+    assert brief == data | {
+        "findings": without,
+        "undecided": [u | {"because": [], "proof": None} for u in data["undecided"]],
+    }
 
 
 def tree_is_sound(proof: dict[str, object]) -> bool:

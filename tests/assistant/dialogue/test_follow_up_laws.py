@@ -72,7 +72,7 @@ def test_a_smaller_machine_has_the_same_troubles(name: str) -> None:
 def test_they_touch_nothing_and_repeat_themselves(name: str) -> None:
     """Each question in one language, in turns: which, changes from one incident to the next."""
     d, small_one = incident(name), smaller(name)
-    before = plain(d), plain(small_one)
+    before = plain(d, verbose=True), plain(small_one, verbose=True)
     for n, both in enumerate(zip(*(questions(d, lang) for lang in LANGS), strict=True), DEMOS.index(name)):
         (q, focus), lang = both[n % 2], LANGS[n % 2]
         base = understood(OPENING[lang], lang) if q.assumed else None  # as in `test_wording`: worked out once
@@ -84,7 +84,7 @@ def test_they_touch_nothing_and_repeat_themselves(name: str) -> None:
             assert q.intent in (Intent.VERDICT, Intent.WHYNOT)
             assert first.diagnosis.verdict.text.in_(lang) == first.headline
             assert first.diagnosis.findings == d.findings
-    assert (plain(d), plain(small_one)) == before
+    assert (plain(d, verbose=True), plain(small_one, verbose=True)) == before
 
 
 @each("name", DEMOS)
