@@ -53,8 +53,8 @@ _TROUBLE = re.compile(rb"(?i)" + b"|".join(word.encode() for word in TROUBLE))
 class Limits:
     """How much is kept, in lines where nothing else is said."""
 
-    any: int = 32  # of equal telling lines
-    fresh: int = 32  # more of them whose text is new
+    any: int = 16  # of equal telling lines
+    fresh: int = 16  # more of them whose text is new
     runs: int = 16  # of equal telling lines, of which the first and the last line are kept
     calm: int = 8  # of equal routine lines
     calm_runs: int = 2  # of equal routine lines

@@ -17,6 +17,7 @@ from probes._scan_fold import lines_at
 from probes.base import LogFormat
 
 MUCH = 24 << 20  # bytes: setting up Hyperscan takes as long as RE2 takes longer for these
+MATCH = 2048  # bytes: as long as RE2 takes longer for a line that matches
 MEMORY = 64 << 20  # for RE2's automaton: the alternation of all triggers never has to start over
 
 
@@ -56,15 +57,16 @@ class Matcher:
         self.triggers = tuple(trigger for f in formats for trigger in f.triggers)
         self.any: Any = compiled(self.triggers) if self.triggers else None
         self.fast: _Hyperscan | None = None
+        self.turn = threading.Lock()
         self.ahead = 0 if engine == "hyperscan" else MUCH  # bytes that RE2 is to search yet
         self.only = engine == "re2" or not self.triggers
 
     def expect(self, size: int) -> None:
-        """So many bytes are to come: a search that takes a while to set up pays from MUCH on."""
-        if self.only or self.fast is not None:
-            return
-        self.ahead -= size
-        if self.ahead <= 0:
+        """So many bytes are to be searched, or were: a search that takes a while to set up pays from MUCH on."""
+        with self.turn:
+            self.ahead -= size
+            if self.ahead > 0 or self.only or self.fast is not None:
+                return
             self.only = importlib.util.find_spec("hyperscan") is None
             self.fast = None if self.only else _Hyperscan(self.triggers)
 
@@ -85,7 +87,9 @@ class Matcher:
             return array("q")
         if self.fast is not None:
             return lines_at(data, start, end, self.fast.ends(data, start, end))
-        return array("q", chain.from_iterable(self._searched(data, start, end)))
+        found = array("q", chain.from_iterable(self._searched(data, start, end)))
+        self.expect(end - start + MATCH * len(found) // 2)
+        return found
 
     def _searched(self, data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
         position = start

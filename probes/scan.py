@@ -21,7 +21,7 @@ from knowledge.language import Text
 from knowledge.observation import Event, Observation, Status
 from probes._scan_fold import Fold
 from probes._scan_lines import LongLine, Region, regions
-from probes._scan_match import Matcher
+from probes._scan_match import MUCH, Matcher
 from probes._scan_open import foreign, opened, unpacked
 from probes._scan_windows import KEEP, SNIFF, Windows
 from probes.base import Context, LogFormat
@@ -131,7 +131,8 @@ class _Job:
         self.line = line
         self.reader = unpacked(stream)
         self.windows = Windows(formats, matcher, line, keep, fold)
-        matcher.expect(size or 0)
+        if size is not None and size >= MUCH:
+            matcher.expect(size)
         self.foreign: Text | None = None
         self.empty = True
 

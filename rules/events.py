@@ -283,11 +283,11 @@ def bursts(events: Sequence[Observation], gap: int, bridges: Sequence[Observatio
     firsts: dict[Clock, list[Observation]] = {}
     last: dict[Clock, int] = {}
     begun: dict[Clock, bool] = {}
-    for o in sorted((o for o in (*events, *bridges) if o.at is not None), key=lambda o: o.at or 0):
+    for o in sorted((o for o in (*events, *bridges) if o.at is not None), key=lambda o: (_begin(o), o.at or 0)):
         assert o.at is not None
         if o.clock not in last or _begin(o) - last[o.clock] > gap:
             begun[o.clock] = False
-        last[o.clock] = o.at
+        last[o.clock] = max(o.at, last.get(o.clock, o.at))
         if id(o) in counted and not begun[o.clock]:
             firsts.setdefault(o.clock, []).append(o)
             begun[o.clock] = True

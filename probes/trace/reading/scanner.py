@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import weakref
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -47,7 +48,7 @@ _MISSING: Final = {"i": ABSENT, "f": float("nan")}  # by numpy's kinds; of texts
 Values: TypeAlias = np.ndarray[tuple[int], np.dtype[np.generic]]
 
 _pointer, _size, _int = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-_SIGNATURES: Final = {
+_SIGNATURES: Final[Mapping[str, tuple[Any, Sequence[Any]]]] = {
     "scanner_source": (ctypes.c_char_p, []),
     "scanner_new": (_pointer, [ctypes.c_uint64, _size, _int, _size, _size, _size]),
     "scanner_free": (None, [_pointer]),
