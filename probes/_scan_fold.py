@@ -76,14 +76,21 @@ class Run(NamedTuple):
     last: tuple[int, bytes]
 
 
+class Folded(NamedTuple):
+    """Of each line KEPT, FIRST or the entry that it is folded into, and its number; the number of the line behind all of them."""
+
+    codes: array[int]
+    numbers: array[int]
+    next: int
+
+
 class Fold(Protocol):
     """What folds the lines of one log."""
 
-    def lines(self, data: bytes, start: int, end: int, places: array[int], number: int) -> tuple[Sequence[int], int]:
-        """What becomes of each line: KEPT, FIRST, or the entry that it is folded into; and the number of the line at `end`.
+    def lines(self, data: bytes, start: int, end: int, places: array[int], number: int) -> Folded:
+        """What becomes of the lines whose starts and ends within ``data[start:end]`` are `places`, one behind the other.
 
-        `places` are their starts and ends within ``data[start:end]``, one behind the other; `number` is that of the line at
-        `start`.
+        `number` is that of the line at `start`.
         """
         ...
 
@@ -263,14 +270,15 @@ class PlainFold:
         self.lost = 0
         self.stored = 0
 
-    def lines(self, data: bytes, start: int, end: int, places: array[int], number: int) -> tuple[Sequence[int], int]:
+    def lines(self, data: bytes, start: int, end: int, places: array[int], number: int) -> Folded:
         """See `Fold`."""
-        out, at = [], start
+        out, numbers, at = array("q"), array("q"), start
         for head, tail in zip(places[::2], places[1::2], strict=True):
             number += data.count(b"\n", at, head)
             at = head
+            numbers.append(number)
             out.append(KEPT if tail - head > LOOKED else self._take(data[head:tail], number))
-        return out, number + data.count(b"\n", at, end)
+        return Folded(out, numbers, number + data.count(b"\n", at, end))
 
     def _take(self, line: bytes, number: int) -> int:
         seen, most = look(line), self.most
@@ -347,7 +355,7 @@ _SIGNATURES: Final[Mapping[str, tuple[Any, Sequence[Any]]]] = {
     "fold_new": (_pointer, [_u64, _u64, _pointer, ctypes.c_char_p, _i64]),
     "fold_free": (None, [_pointer]),
     "fold_spans": (_i64, [ctypes.c_char_p, _i64, _i64, _pointer, _i64, _pointer]),
-    "fold_lines": (_i64, [_pointer, ctypes.c_char_p, _i64, _i64, _pointer, _i64, _i64, _pointer]),
+    "fold_lines": (_i64, [_pointer, ctypes.c_char_p, _i64, _i64, _pointer, _i64, _i64, _pointer, _pointer]),
     "fold_lost": (_i64, [_pointer]),
     "fold_runs": (_i64, [_pointer]),
     "fold_run": (None, [_pointer, _i64, _pointer, _pointer]),
@@ -376,14 +384,15 @@ class CompiledFold:
         if getattr(self, "_at", None) is not None:
             self._lib.fold_free(self._at)
 
-    def lines(self, data: bytes, start: int, end: int, places: array[int], number: int) -> tuple[Sequence[int], int]:
+    def lines(self, data: bytes, start: int, end: int, places: array[int], number: int) -> Folded:
         """See `Fold`. MemoryError when there is none left."""
-        codes = array("q", bytes(4 * len(places) * places.itemsize // 8))
-        at, out = places.buffer_info()[0], codes.buffer_info()[0]
-        last = self._lib.fold_lines(self._at, data, start, end, at, len(codes), number, out)
+        codes = array("q", bytes(4 * len(places)))
+        numbers = array("q", bytes(8 * len(codes)))
+        at, *out = (a.buffer_info()[0] for a in (places, codes, numbers))
+        last = self._lib.fold_lines(self._at, data, start, end, at, len(codes), number, *out)
         if last < 0:
             raise MemoryError
-        return codes, last
+        return Folded(codes, numbers, last)
 
     def runs(self) -> list[Run]:
         """See `Fold`."""

@@ -62,7 +62,7 @@ class Windows:
         """The next lines of the file, and start and end of each that matches, one behind the other."""
         data, start, end = region
         self._look(data[start : min(end, start + SNIFF)])
-        codes, last = self.fold.lines(data, start, end, places, self.next)
+        codes, numbers, last = self.fold.lines(data, start, end, places, self.next)
         heads = places[::2]
         owners: dict[int, tuple[int, ...]] = {}
         spans = []
@@ -74,7 +74,10 @@ class Windows:
                 spans.append((head, tail))
         at = start
         for low, high in self._zones(region, spans, owners):
-            self.next += data.count(b"\n", at, low)
+            if (first := bisect_left(heads, low)) < len(heads) and heads[first] < high:
+                self.next = numbers[first] - data.count(b"\n", low, heads[first])
+            else:
+                self.next += data.count(b"\n", at, low)
             rows, found = [], []
             for number, (offset, line) in enumerate(_lines(data, low, high), self.next):
                 became = _code(heads, codes, offset)

@@ -543,13 +543,15 @@ API i64 fold_spans(const u8 *data, i64 start, i64 end, const i64 *ends, i64 coun
   return found;
 }
 
-/* Of each line of `spans` what becomes of it (see `take`); `number` is that of the line at `start`. The number of the line at
+/* Of each line of `spans` what becomes of it (see `take`), and its number; `number` is that of the line at `start`. The number of the line at
    `end`, or -1 without memory. */
-API i64 fold_lines(Fold *f, const u8 *data, i64 start, i64 end, const i64 *spans, i64 count, i64 number, i64 *codes) {
+API i64 fold_lines(Fold *f, const u8 *data, i64 start, i64 end, const i64 *spans, i64 count, i64 number, i64 *codes,
+                   i64 *numbers) {
   i64 at = start;
   for (i64 i = 0; i < count; i++) {
     i64 head = spans[2 * i], size = spans[2 * i + 1] - head;
     for (; at < head; at++) number += data[at] == '\n';
+    numbers[i] = number;
     codes[i] = size > LOOKED ? -1 : take(f, data + head, size, number);
     if (codes[i] == -3) return -1;
   }

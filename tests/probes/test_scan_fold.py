@@ -62,9 +62,10 @@ def folded(fold: Fold, text: bytes) -> tuple[list[int], Any, int]:
     for line in text.split(b"\n"):
         places.extend((at, at + len(line)))
         at += len(line) + 1
-    codes, last = fold.lines(text, 0, len(text), places, 1)
-    assert last == 1 + text.count(b"\n")
-    return list(codes), fold.runs(), fold.lost
+    found = fold.lines(text, 0, len(text), places, 1)
+    assert list(found.numbers) == list(range(1, len(found.codes) + 1))
+    assert found.next == 1 + text.count(b"\n")
+    return list(found.codes), fold.runs(), fold.lost
 
 
 @given(texts(), LIMITS)
