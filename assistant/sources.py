@@ -12,6 +12,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -22,7 +23,7 @@ from knowledge.observation import Observation, Origin, Source, Status, node
 from probes._scan_open import Reader, foreign, opened, unpacked
 from probes.around import bare
 from probes.base import Context, DocumentFormat, Format
-from probes.scan import Note, Scanned, scan
+from probes.scan import Note, Scanned, ScanResult, scan
 from probes.whole import END_KNOWN, Whole, closed, says_cut, whole
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 EMPTY = Text("is empty", "为空文件")
 HEAD = 65_536  # bytes that a format is recognised by (probes.base.DocumentFormat.sniff)
 DOCUMENT_CAP = 256 << 20  # bytes of a document: the largest bug reports are a tenth of it
+AT_ONCE = 64 << 20  # bytes: a log of so many is worth a process of its own, where there are several and a core is free
 TOLD = ("node.gpu.expected",)  # facts that options of the command line give
 Progress = Callable[[str, int, int | None], None]
 
@@ -55,6 +57,7 @@ class _Gathering:
     kinds: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     cut: dict[str, None] = field(default_factory=dict)
     whole: dict[DocumentFormat, list[str]] = field(default_factory=dict)  # files that are read together, at the end
+    scanned: dict[str, ScanResult] = field(default_factory=dict)  # logs that were read ahead, in processes of their own
 
     def lost(self, name: str, why: Text) -> None:
         """Note that a part of `name` could not be read."""
@@ -65,10 +68,17 @@ class _Gathering:
         return Context(name, self.host)
 
 
-def read(logs: Sequence[str], inputs: Sequence[str], host: str = "", progress: Progress | None = None) -> Reading:
+def read(
+    logs: Sequence[str],
+    inputs: Sequence[str],
+    host: str = "",
+    progress: Progress | None = None,
+    *,
+    at_once: int = AT_ONCE,
+) -> Reading:
     """Read all inputs; ``-`` is standard input. A file that is named twice is read once; a folder of traces is read whole.
 
-    What cannot be opened is named in a note; InputError names it when nothing could be opened.
+    Several logs of `at_once` bytes and more are read side by side where cores are free. What cannot be opened is named in a note; InputError names it when nothing could be opened.
     """
     wanted, repeated = _once([*((p, False) for p in logs), *((p, True) for p in _inside(inputs))])
     g = _Gathering(host, progress)
@@ -81,6 +91,7 @@ def read(logs: Sequence[str], inputs: Sequence[str], host: str = "", progress: P
         Note(p, Text("was named twice and is read once", "重复给出，只读取一次"), problem=False) for p in repeated
     ]
     names = [path for path, _ in wanted if path not in faults]
+    g.scanned = _ahead([path for path, sniffed in wanted if not sniffed and path not in faults], g, at_once)
     late: list[InputError] = []
     for path, sniffed in wanted:
         if path in faults:
@@ -240,7 +251,7 @@ def _is_terminal(path: Path) -> bool:
 
 def _read_log(path: str, g: _Gathering) -> None:
     """Read as a log, unless no line of it means anything and the content is that of a known document."""
-    result = scan([path], formats.log_formats(), g.context, g.progress)
+    result = g.scanned.pop(path, None) or scan([path], formats.log_formats(), g.context, g.progress)
     if any(i.matches for i in result.inputs) or not result.inputs:
         _take(result.observations, result.notes, result.inputs, g)
         return
@@ -257,6 +268,23 @@ def _read_log(path: str, g: _Gathering) -> None:
     if kind is None and not any(n.problem for n in result.notes):
         g.notes.append(_note(path, "no line of a known log was found in it; it was searched for known messages only",
                              "其中没有已知日志格式的行，仅按已知消息检索"))  # fmt: skip
+
+
+def _ahead(paths: Sequence[str], g: _Gathering, size: int) -> dict[str, ScanResult]:
+    """Large logs, where there are several and more than one core: each in a process of its own. What fails is read again here."""
+    large = [path for path in paths if path != "-" and Path(path).is_file() and Path(path).stat().st_size >= size]
+    if len(large) < 2:
+        return {}
+    from probes.many import cores, in_processes
+
+    if cores() < 2:
+        return {}
+    found = in_processes(large, partial(_scanned, g.host), progress=g.progress)
+    return {outcome.path: outcome.value for outcome in found if outcome.value is not None}
+
+
+def _scanned(host: str, path: str, progress: Progress | None) -> ScanResult:
+    return scan([path], formats.log_formats(), partial(Context, host=host), progress)
 
 
 def _take(observations: Sequence[Observation], notes: Sequence[Note], done: Sequence[Scanned], g: _Gathering) -> None:

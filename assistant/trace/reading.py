@@ -109,7 +109,7 @@ def _at_once(args: argparse.Namespace, names: Sequence[str]) -> int:
     asked: int | None = getattr(args, "jobs", 1)
     if asked == 1 or len(names) < 2 or "-" in names:
         return 1
-    from probes.trace.reading.many import cores
+    from probes.many import cores
 
     size = sum(Path(n).stat().st_size * (_PACKED if n.endswith(".gz") else 1) for n in names if Path(n).is_file())
     return min(asked or (cores() if size > _WORTH else 1), len(names))

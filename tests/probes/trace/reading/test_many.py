@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from knowledge.errors import InputError
+from probes.many import Outcome, cores
 from probes.trace.columns import wanted
-from probes.trace.reading.many import Outcome, cores, read_many
+from probes.trace.reading.many import read_many
 from probes.trace.reading.reader import Trace
 
 pytestmark = pytest.mark.process
