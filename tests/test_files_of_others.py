@@ -108,7 +108,10 @@ def rule(text: str) -> None:
 READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
     "rule": (tuple(p.read_text(encoding="utf-8") for p in RULES), rule),
     "site": ((SITE,), lambda text: load((), written(text, "site.yaml"), "2026-01-01")),
-    "runbook": (tuple(p.read_text(encoding="utf-8") for p in PAGES), lambda text: runbook.lint(written(text, "x.md").parent)),
+    "runbook": (
+        tuple(p.read_text(encoding="utf-8") for p in PAGES),
+        lambda text: runbook.lint(written(text, "x.md").parent),
+    ),
     "inventory": ((INVENTORY,), lambda text: inventory(text, "hosts.toml")),
     "policy": ((POLICY,), lambda text: policy(text, "policy.toml")),
 }
@@ -132,6 +135,9 @@ def test_each_odd_thing_alone_and_behind_each_key(kind: str) -> None:
     for number, odd in enumerate(ODD):
         at = number % len(lines)
         head = lines[at].partition(":")[0] if ":" in lines[at] else lines[at].partition("=")[0] + "="
-        for text in (odd, "\n".join([*lines[:at], f"{head}: {odd}" if ":" in lines[at] else f"{head} {odd}", *lines[at + 1 :]])):
+        for text in (
+            odd,
+            "\n".join([*lines[:at], f"{head}: {odd}" if ":" in lines[at] else f"{head} {odd}", *lines[at + 1 :]]),
+        ):
             with suppress(GpudiagError):
                 read(text)

@@ -312,7 +312,10 @@ def test_what_it_names_in_vain_is_said_and_counts_no_less() -> None:
     grant = "[grants.x]\nroles = 'lead'\nrun=['step:gpu-of-bus/reset', 'step:gpu-off-bus/*', 'step:*']\nnodes=['gpu-99', 'gpu-*', 'dgx3']\ncost='free'\n"
     found = parse(text(more=grant), "p.toml", hosts())
     said = [str(d) for d in found.doubts]
-    assert [s.partition(": ")[2].partition("'")[0] for s in said] == ["no runbook here is called ", "no machine of the inventory is called "]
+    assert [s.partition(": ")[2].partition("'")[0] for s in said] == [
+        "no runbook here is called ",
+        "no machine of the inventory is called ",
+    ]
     assert "did you mean gpu-off-bus" in said[0]
     assert "gpu-99" in said[1]
     assert not [d for d in parse(text(more=grant), "p.toml").doubts if "machine" in d.message]
