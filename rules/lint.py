@@ -31,7 +31,7 @@ from rules.condition import (
     leaves,
 )
 from rules.implies import bare
-from rules.model import Effect, Risk, Rule, Severity, Usable, facts_named
+from rules.model import Bucket, Effect, Risk, Rule, Severity, Usable, facts_named
 from rules.overlap import overlaps
 from rules.resolve import buckets
 
@@ -186,6 +186,10 @@ def _tests(rule: Rule) -> Iterator[_Found]:
             yield _Found(("tests",), f"the tests lack {meaning} (expect: {kind})", needs=needs)
 
 
+# Words that are no instruction without the rule's own.
+_SAYS_NOTHING = (Bucket.CHANGE_SETTING, Bucket.TUNE_JOB, Bucket.UPDATE_SWFW)
+
+
 def _action(rule: Rule, runbooks: Collection[str]) -> Iterator[_Found]:
     spec = rule.action
     bucket, resolve, runbook = (("action", key) for key in ("bucket", "resolve", "runbook"))
@@ -199,6 +203,9 @@ def _action(rule: Rule, runbooks: Collection[str]) -> Iterator[_Found]:
     if (risky or rule.severity in _SERIOUS) and not book:
         needs = (bucket, runbook, ("action", "risk"), ("severity",))
         yield _Found(("action",), "a risky action or a severity of error and above needs a runbook", needs=needs)
+    if spec.bucket in _SAYS_NOTHING and rule.severity in _SERIOUS and not spec.text:
+        hint = "add action.text: {en: ..., zh: ...}"
+        yield _Found(("action",), f"{spec.bucket} alone does not say what to do", hint, (("action", "text"), bucket))
     if book and book not in runbooks:
         yield _Found(runbook, f"no runbook {book!r}", nearest_hint(book, runbooks))
 

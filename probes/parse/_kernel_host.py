@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from knowledge.observation import Event, Scalar, Scope, Subject
 from probes.parse._kernel_common import Reading, body, from_kernel, number, rx, within
@@ -159,10 +159,31 @@ def read(reading: Reading) -> None:
             if found and _says(entry, found.start()):
                 _one(reading, entry, rule, found)
                 break
+    _frames(reading)
     _summaries(reading)
     _apei(reading)
     _crashes(reading)
     _power(reading)
+
+
+#  os_acquire_rwlock_write+0x3c/0x60 [nvidia]
+_FRAME = r"^\s*(?:\? )?[\w.]{1,100}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8} \[(\w{1,60})\b"
+_STACK = 40  # lines that the kernel prints of one process
+
+
+def _frames(reading: Reading) -> None:
+    """Name the module in which a hung process waits: that of the first frame below it that stands in any."""
+    hung = {o.source.line: i for i, o in enumerate(reading.found) if o.fact == "hung_task"}
+    place: int | None = None
+    begun = 0
+    for entry in reading.entries:
+        if entry.number in hung:
+            place, begun = hung[entry.number], entry.number
+        elif place is not None and entry.number - begun <= _STACK and (found := rx(_FRAME).search(entry.message)):
+            o = reading.found[place]
+            if isinstance(o.value, Event):
+                reading.found[place] = replace(o, value=Event(None, {**o.value.fields, "module": found[1]}))
+            place = None
 
 
 def _summaries(reading: Reading) -> None:
