@@ -21,7 +21,7 @@ _DRIVER = (
     r"NVRM: |\bnvidia(?:[-_](?:nvswitch\d*|nvlink|modeset|uvm|drm|peermem|gpu))?\b[^:]{0,60}: |\bamdgpu\b|\bmlx[45]_(?:core|ib)\b|"
     r"\bpcieport\b|\bAER: |\b(?:APEI|GHES)\b|\[Hardware Error\]|\b(?:i915|xe) [0-9a-f]{4}:"
 )
-_DAEMONS = ("nv-", "nvidia-", "dcgm", "slurmctld", "slurmd", "slurmstepd", "kubelet", "gpu-feature-discovery")
+_DAEMONS = ("nv-", "nvidia-", "dcgm", "slurm", "klog", "kubelet", "gpu-feature-discovery")
 _WORDS = ("NVRM", "nvidia", "amdgpu", "mlx", "pcieport", "AER", "APEI", "GHES", "Hardware Error", "i915", "xe ")
 _BAD = (
     r"(?i)\bfail(?:ed|ure|s)?\b|\berrors?\b|\*error\*|\btimed? ?out\b|\bassert(?:ion)?\b|\bfatal\b|\buncorrect\w{0,6}\b|\bhang\b|\bhung\b|"

@@ -66,7 +66,8 @@ class _Xid:
 def respell(entries: Iterable[Entry]) -> None:
     """Give lines whose XID was typed, or read off a picture, the driver's spelling; what they show stays as it was."""
     for entry in entries:
-        if "Xid (" not in entry.message and (found := rx(_LOOSE).search(entry.message)):
+        plain = "Xid (" in entry.message and rx(_XID).search(entry.message) is not None
+        if not plain and (found := rx(_LOOSE).search(entry.message)):
             spelt = f"NVRM: Xid (PCI:{found[1].lower()}): {found[2]},"
             entry.message = f"{entry.message[: found.start()]}{spelt}{entry.message[found.end() :]}"
 

@@ -525,6 +525,7 @@ def test_the_instance_of_a_gpu_that_is_cut_into_instances_is_kept(place: str, mi
         "nvrm: xid (pci:0000:9B:00) : 79 , pid=unknown, GPU has fallen off the bus.",
         "Nov 12 10:00:02 n1 kernel: NVRM: XID (PCI:0000:9b:00): 79, pid=7, GPU has fallen off the bus.",
         "xid(0000:9b:00); 79, GPU has fallen off the bus.",
+        "NVRM : Xid ( PCI:0000:9b:00 ) : 79, GPU has fallen off the bus.",
     ],
 )
 def test_an_xid_that_was_typed_or_read_off_a_picture_is_one_and_its_line_is_shown_as_it_stands(line: str) -> None:
