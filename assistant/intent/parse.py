@@ -96,6 +96,13 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
 
 def _wanted(intent: Intent, states: Stated, said: str) -> Intent:
     """What is wanted of a sentence that states how something is: that it is judged, and no page about its words."""
+    if (
+        intent is Intent.EXPLAIN
+        and states.unread
+        and _PARTED.search(said)
+        and not (_MEANS.search(said) or _WHY.search(said))
+    ):
+        return Intent.VERDICT if _JUDGED.search(said) else intent
     if intent in told.TELLS or not (states.observations or (states.codes and states.fine)):
         return intent
     if intent is Intent.UNKNOWN and all(isinstance(o.value, int | float) for o in states.observations):

@@ -55,6 +55,7 @@ _PCIE = frozenset(["pcie", "pci", "lanes", "lane", "width", "gen"])
 _TROUBLE = lazy(r"\.(?:\w*pending|failure|failed|\w*exceeded|\w*required|hw_\w+|sw_thermal|died|hung|\w*unhealthy)$")
 _OK = frozenset(["ok", "fine", "good", "normal", "clean", "healthy", "正", "好"])
 _UNITS = frozenset(_BEHIND)
+_LONG = 2  # words of a name beyond which no other thing is meant: a word is its value, "driver is loaded" is no version
 
 
 class Number(NamedTuple):
@@ -123,15 +124,15 @@ def _of_name(name: str, words: Sequence[str], behind: range, ahead: range, free:
         if (said := _in_words(spec, after, first, more)) is not None:
             yield ("gpu.ecc.volatile.uncorrected.total" if name == "gpu.ecc.mode" else name), said
             return
-    value: Value = None
+    value = None
     if spec.type is Type.BOOL or name == "gpu.ecc.mode":
         value = _yes_or_no(spec, after, first, [free[i] for i in (*behind, *ahead) if i in free])
     elif spec.type is Type.ENUM:
         after = [*after, *words[end : _enum_at(name, words, end)]]
         value = next((v for v in (*_enums(spec, after), *_enums(spec, first))), None) or _service(spec, after)
-    elif spec.type is Type.STR and after[:1] and after[0] in _IS and len(after) > 1:
-        read = parse(spec, after[1])
-        value = None if isinstance(read, Problem) else read
+    elif spec.type is Type.STR and end - ahead.start - 1 > _LONG and after[:1] and after[0] in _IS and len(after) > 1:
+        text = parse(spec, after[1])
+        value = None if isinstance(text, Problem) else text
     if value is not None:
         yield name, value
 
@@ -174,6 +175,8 @@ def _numbers(words: Sequence[str]) -> Iterator[Number]:
             units = _PER
         if any(tuple(words[max(0, at - gap - len(d)) : at - gap]) == d for d in _DENIED for gap in (0, 1)):
             kind = "denied"
+        elif last in ("from", "从") and {"to", "到"} & set(after[:4]):
+            kind = "denied"  # from 3 to 12000: what it was
         elif last in _INDEXED and not units and not kind:
             kind = "index"
         yield Number(at, f"{word} {after[0]}" if after[0] in _UNITS and units is not _PER else word, units, kind)

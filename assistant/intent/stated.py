@@ -49,7 +49,7 @@ _OTHERS = lazy(r"(?<![a-z])(?:the\s+)?(?:others?|rest)(?![a-z])|其他|其余|�
 _ASKS_EN = lazy(
     r"(?<![a-z'])(?:can (?:i|we|it|you|this|that|they|the)|could (?:i|we|it)|should (?:i|we|it|this|that|the)|shall (?:i|we)|may (?:i|we)|"
     r"is (?:it|this|that|the (?:node|gpu|machine|card|box|server|host|hardware|system)|my|our|there|everything|all)|are (?:we|they|the|these|those|my|our|there)|am i|do (?:i|we|you)|does (?:it|this|that)|did|"
-    r"will (?:it|this|that|the)|would (?:it|you|that)|what'?s?|why|hows?|which|too (?:hot|high|low|slow|much)(?=\s*\?)|good to go|when (?:can|should|will)|where|who|any (?:idea|advice)|"
+    r"will (?:it|this|that|the)|would (?:it|you|that)|what'?s?|why|hows?|which|ready (?:for|to)|too (?:hot|high|low|slow|much)(?=\s*\?)|good to go|when (?:can|should|will)|where|who|any (?:idea|advice)|"
     r"(?:still )?(?:usable|safe|ok|okay|fine) (?:to|for)|still (?:ok|okay|fine|usable|good)|(?:ok|okay|safe|fine|usable|bad|normal|healthy)\s*\?|show(?!\s+up)|explain|tell me|check|look|run|list|give me|help)(?![a-z])",
     _I,
 )
@@ -104,7 +104,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
         about = _about(clause, words, found.slots, about)
         told: list[Observation] = []
         if not asks and before.endswith((".width", ".gen")) and _SHOULD.search(clause):
-            told = [*_most(clause, before, about)]
+            told = [*_most(clause, about)]
         elif not asks:
             told = (
                 [*_written(words, about)]
@@ -184,18 +184,21 @@ def _says_something(clause: str) -> bool:
 _SHOULD = lazy(r"(?<![a-z])(?:should|must|ought)(?![a-z])|应该|应为|本应|本来", _I)
 
 
-def _most(clause: str, name: str, about: _About) -> Iterator[Observation]:
-    """ "it should be x16": what the link could have."""
-    numbers = re.findall("[0-9]+", clause)
-    spec = vocabulary()[f"{name}.max"]
-    if len(numbers) == 1 and not isinstance(read := parse(spec, numbers[0]), Problem):
-        yield from about.tell(spec, read)
+def _most(clause: str, about: _About) -> Iterator[Observation]:
+    """ "it should be gen5 x16": what the link could have."""
+    for name, number in (("gpu.pcie.width.max", r"x\s*([0-9]+)"), ("gpu.pcie.gen.max", r"gen\s*([0-9]+)")):
+        found = re.search(number, clause, _I)
+        if found and not isinstance(read := parse(spec := vocabulary()[name], found[1]), Problem):
+            yield from about.tell(spec, read)
 
 
 def _parts(clause: str, words: str) -> Iterator[tuple[str, str]]:
     """What "and" and "but" part within a clause, marked and as it was said; nothing where a part is too short to say anything."""
     marked, said = _JOINS.split(clause), _JOINS.split(words)
-    if len(marked) > 1 and len(marked) == len(said):
+    whole = len(_statements(words_of(_numerals(clause)))) == sum(
+        len(_statements(words_of(_numerals(m)))) for m in marked
+    )
+    if len(marked) > 1 and len(marked) == len(said) and whole:
         for part, so in zip(marked, said, strict=True):
             if len(part.split()) > 2 or len(part) > 4 > len(re.findall("[a-z]", part)):
                 yield part, excerpt(" ".join(so.split()), 120)
@@ -329,7 +332,7 @@ _HAS = lazy(r"(?<![a-z])(?:has|have|got|with|shows?|reports?)(?![a-z])|有|出�
 _COUNTED = lazy(r"error|uncorrect|retired|remap|replay|failure|pending")
 _NUMBER = lazy(r"(?<![a-z0-9_-])[0-9]")
 _SAYS = lazy(
-    r"(?<![a-z])(?:is|are|was|were|at|shows?|reports?|says?|reads?|has|have|had|got|gets?|runs?|sits?|stays?|drops?|only|about|every|per)(?![a-z])|[=:]|是|为|有|报|显示|只|达|到|才",
+    r"(?<![a-z])(?:is|are|was|were|at|went|goes|rose|grew|jumped|fell|shows?|reports?|says?|reads?|has|have|had|got|gets?|runs?|sits?|stays?|drops?|only|about|every|per)(?![a-z])|[=:]|是|为|有|报|显示|只|达|到|才",
     _I,
 )
 
@@ -344,7 +347,10 @@ _IS = lazy(
 
 def _negated(clause: str) -> bool:
     """ "no errors in dmesg", "没有报错", "xid 一个都没有": nothing is wrong with what is not there."""
-    return _NO_TROUBLE.search(clause) is not None
+    if _NO_TROUBLE.search(clause) is not None:
+        return True
+    words = words_of(clause)
+    return any(_denied(words, start, end) for start, end, _ in _statements(words))
 
 
 _NO_TROUBLE = lazy(
@@ -376,6 +382,9 @@ def _told(clause: str, about: _About, before: str) -> Iterator[Observation]:
     for start, end, tells in _statements(rest):
         if any(a < end and start < b and (a < start or end < b) for a, b in whole):
             continue  # words of a name that says more
+        if _denied(rest, start, end):
+            rest[start:end] = ["|"] * (end - start)
+            continue
         numbers = [w for w in rest[start:end] if is_number(w)]
         for one in tells:
             yield from _of_statement(one, numbers, about)
@@ -394,6 +403,7 @@ def _told(clause: str, about: _About, before: str) -> Iterator[Observation]:
 
 
 _LONG = 2  # words of a name from which on a statement that shares some of them was not meant
+_NO = frozenset(["no", "not", "without", "never", "neither", "nor", "没", "无", "未"])
 # Under load it is meant, and no value of the load.
 _LOADED = lazy(r"(?:under|at|with)\s+(?:full\s+|heavy\s+|max\s+)?load|满 载|满 负 载|负 载 下|带 载", _I)
 _FULL = lazy(r"(?<![a-z])(?:under|at|with)\s+(?:full|heavy|max|100\s*%)\s+load(?![a-z])|满载|满负载|满负荷", _I)
@@ -418,6 +428,12 @@ def _numerals(clause: str) -> str:
 
 def _plain(said: str) -> float:
     return float(said) if is_number(said) else _HAN_DIGITS.find(said.replace("两", "二"))
+
+
+def _denied(words: Sequence[str], start: int, end: int) -> bool:
+    """Whether a statement stands behind a word that denies it: "no smoke comes out", 没有冒烟."""
+    ahead = [w for w in words[max(0, start - 3) : start] if w not in ("|", ",")]
+    return bool(_NO & set(ahead[-2:])) and not _NO & set(words[start:end])
 
 
 def _others(clause: str) -> int:

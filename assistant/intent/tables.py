@@ -88,7 +88,8 @@ def _words() -> tuple[list[str], list[str]]:
     texts += [*data.facts, *data.values]
     lexical = set(re.findall("[a-z]{2,}", " ".join(texts)))
     known = set(lexical)
-    for some in (data.roles.get("common", ()), data.spellings, ARTLESS):
+    stated = (s.text for s in data.statements)
+    for some in (data.roles.get("common", ()), data.spellings, ARTLESS, stated):
         known.update(part for text in some for part in re.findall("[a-z]+", text))
     return sorted(lexical), sorted(known)
 

@@ -48,6 +48,8 @@ _WISH = lazy(
     r"|怎么办|怎么|如何|怎样|修复|修好|修理|修|解决|处理|搞定|问题|这个|那个|它|该|要|呢|吗|啊|吧|一下|应该|应|我们|我|可以|能|才|好|请|现在|节点|作业|进程|机器|(?:gpu|卡) ?\d*",
     re.IGNORECASE,
 )
+# "Is that ok?" asks for no code, though one is called so: a code that says that nothing is wrong is meant only as it is written.
+_NO_ERROR = lazy(r"(?:_OK|Success|_SUCCESS)$")
 _LINES = 4  # log lines whose words are searched for
 _LIFT = {Intent.FIX: {"howto": 1.25, "runbook": 1.1}, Intent.RUNBOOK: {"runbook": 1.8}, Intent.PROBE: {"fact": 1.2},
          Intent.EXPLAIN: {"term": 1.1, "range": 1.05}}  # fmt: skip
@@ -174,6 +176,8 @@ def _found(intent: Intent, said: str) -> list[Topic]:
         return []
     lift = _LIFT.get(intent, {})
     found = search(_CAMEL.sub(" ", said) if _CAMEL.search(said) else said, 2 * LIMIT)
+    written = said.casefold()
+    found = [t for t in found if not _NO_ERROR.search(t.name) or t.name.casefold() in written]
     return sorted((t._replace(score=t.score * lift.get(t.kind, 1.0)) for t in found), key=lambda t: -t.score)
 
 
