@@ -118,6 +118,8 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
         if _DENIES.search(clause) and not asks:
             denied.append(clause)
         if told:
+            if any(o.fact == b.fact and o.subject == b.subject and o.value != b.value for o in told for b in so_far):
+                unread.append(quoted)  # another value of the same: the first is kept, and this one does not vanish
             so_far += told
             before = told[-1].fact
             for part, said_so in _parts(clause, words):

@@ -53,6 +53,17 @@ def told(text: str) -> dict[str, Any]:
     ("gpu.row_remap.failure is true, can I use it?", {"gpu.row_remap.failure": True}),
     ("GPU 2 上 ECC 双比特错误 2 个还能用吗", {"gpu.ecc.volatile.uncorrected.total": 2}),
     ("power brake is active on gpu 4, is it usable?", {"gpu.clock.event.hw_power_brake": True}),
+    ("nvlink 4 on gpu 0 is inactive, can I train?", {"link.state": "inactive"}),
+    ("3号卡易失性不可纠正ECC有7个，还能接着训吗", {"gpu.ecc.volatile.uncorrected.total": 7}),
+    ("ecc 0, retired pages 0, HBM 106 C. is that ok?",
+     {"gpu.ecc.volatile.uncorrected.total": 0, "gpu.retired_pages.double_bit": 0, "gpu.temperature.memory": 106}),
+    ("temp is not 67 but 97, ok?", {"gpu.temperature.core": 97}),
+    ("说错了，温度不是 97 度是 67 度，还用管吗", {"gpu.temperature.core": 67}),
+    ("有一张卡 pcie 只有 x4，应该是 x16，能凑合用吗", {"gpu.pcie.width": 4, "gpu.pcie.width.max": 16}),
+    ("fabricmanager 没挂，nvlink 也没断，可以跑吧", {"node.service.fabric_manager.state": "running", "link.state": "active"}),
+    ("机箱冒烟了，ecc 是 0，能继续跑吗", {"node.hazard": "smoke", "gpu.ecc.volatile.uncorrected.total": 0}),
+    ("remapped rows pending no, failure no, can I use the card?", {"gpu.row_remap.pending": False, "gpu.row_remap.failure": False}),
+    ("一个电源模块坏了，机器还能用吗", {"psu.state": "failed"}),
 ])  # fmt: skip
 def test_values_and_states_become_facts(text: str, facts: dict[str, Any]) -> None:
     assert told(text).items() >= facts.items()
@@ -74,11 +85,31 @@ def test_a_question_states_nothing(text: str) -> None:
     ("the chassis beeps and a strange led is on, can I use the node?", "the chassis beeps and a strange led is on"),
     ("the whatsit counter is 17 on gpu 3, can I keep using it?", "the whatsit counter is 17 on gpu 3"),
     ("那个灯一直在报警，还能用吗", "那个灯一直在报警"),
+    ("temp 60 C, ecc 0, and the wobbulator says RED. ok?", "and the wobbulator says RED"),
+    ("pcie replay 5 per minute, temp 50 C, ok?", "pcie replay 5 per minute"),
+    ("one gpu is at 60 C, another at 99 C, ok?", "another at 99 C"),
 ])  # fmt: skip
 def test_what_is_no_fact_is_echoed_word_for_word(text: str, unread: str) -> None:
     query = understand(text)
     assert query.unread == (unread,)
     assert unread in query.echo.in_(query.lang)
+
+
+@each(("text", "denied"), [
+    ("no smoke comes out and temp is 60 C, can I use it?", "node.hazard"), ("没有冒烟，温度 60 度，可以用吗", "node.hazard"),
+    ("fabric manager isn't failed, it's running. good to go?", "failed"), ("I never said the link is down; it's pcie x8, is it ok?", "link.state"),
+])  # fmt: skip
+def test_what_is_denied_is_no_fact(text: str, denied: str) -> None:
+    facts = told(text)
+    assert facts
+    assert denied not in {*facts, *map(str, facts.values())}
+
+
+def test_a_thing_is_what_its_own_clause_names() -> None:
+    said = understand("gpu 0-2 are at 1980 MHz and gpu 7 at 345, why?").observations
+    assert {o.subject.id: o.value for o in said} == {"index:0": 1980, "index:1": 1980, "index:2": 1980, "index:7": 345}
+    said = understand("ib0 active, ib3 down, keep on?").observations
+    assert {o.subject.id: o.value for o in said} == {"ib0": "active", "ib3": "down"}
 
 
 def test_others_are_no_part_of_what_is_asked_about() -> None:
