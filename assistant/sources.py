@@ -117,8 +117,11 @@ def told(host: str, expected_gpus: int | None, where: str = "--expect-gpus") -> 
 
 
 def provided() -> frozenset[str]:
-    """Every fact that some input kind or some option can give."""
-    return formats.provided() | frozenset((*TOLD, END_KNOWN))
+    """Every fact that some input kind, some option or what a person states can give."""
+    from knowledge.lexicon import lexicon
+
+    stated = (t.fact for s in lexicon().statements for t in s.tells)
+    return formats.provided() | frozenset((*TOLD, END_KNOWN, *stated))
 
 
 def tells(fact: str) -> str:

@@ -322,7 +322,7 @@ def _states(clause: str, diagnosed: bool) -> bool:
     words = words_of(bare)
     read = _NUMBER.search(bare) is not None and (_SAYS.search(bare) is not None or bool(named_in(words)))
     if symptoms.find(words):
-        return not diagnosed or (read and bool(named_in(words)))
+        return not diagnosed or (read and any(_COUNTED.search(name) for _, _, name in named_in(words)))
     if read or _IS.search(bare) is not None or _BAD.search(bare) is not None or _LAST_NUMBER.search(bare) is not None:
         return True
     return _HAS.search(bare) is not None and any(_COUNTED.search(name) for _, _, name in named_in(words))
