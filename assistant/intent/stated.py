@@ -103,7 +103,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
         quoted = _as_written(excerpt(" ".join(words.split()), 120), fixed)
         about = _about(clause, words, found.slots, about)
         told: list[Observation] = []
-        if not asks and before.endswith((".width", ".gen")) and _SHOULD.search(clause):
+        if not asks and before and _SHOULD.search(clause):  # what would be right is no reading
             told = [*_most(clause, about)]
         elif not asks:
             told = (
