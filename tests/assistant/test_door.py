@@ -82,6 +82,7 @@ def ask(port: int, path: str, *headers: str) -> tuple[int, bytes]:
     return int(got.split()[1]), got
 
 
+@pytest.mark.process
 def test_what_watch_tells_a_page(served: int) -> None:
     assert ask(served, "/diagnosis", "Host: 127.0.0.1")[0] == 200
     for headers in (("Host: evil.example",), ("Host: 127.0.0.1", "Origin: http://evil.example")):
@@ -95,6 +96,7 @@ def test_what_watch_tells_a_page(served: int) -> None:
         ]  # fmt: skip
 
 
+@pytest.mark.process
 @given(st.one_of(
     st.binary(max_size=300),
     st.builds(lambda path, accept, host: b"GET " + path + b" HTTP/1.1\r\nAccept: " + accept + b"\r\nHost: " + host + b"\r\n\r\n",
