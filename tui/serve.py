@@ -124,6 +124,7 @@ def _server(where: Address, words: Sequence[str], token: str) -> Any:
         async def _make_app(self) -> Any:
             app = await super()._make_app()
             app.middlewares.append(door(where.port, token))
+            app.on_shutdown.append(_leaving)
             return app
 
         @aiohttp_jinja2.template("app_index.html")
@@ -136,6 +137,13 @@ def _server(where: Address, words: Sequence[str], token: str) -> Any:
             }  # fmt: skip
 
     return Guarded()
+
+
+async def _leaving(_: Any) -> None:
+    """Told to end: a visitor's open page holds it no longer than a few seconds."""
+    from assistant.ending import within
+
+    within()
 
 
 def door(port: int, token: str) -> Any:

@@ -31,6 +31,7 @@ from assistant.slack.uploads import Uploads
 from assistant.watch.notify import Notify
 
 if TYPE_CHECKING:
+    from aiohttp import web
     from slack_bolt.async_app import AsyncApp
     from slack_sdk.signature import SignatureVerifier
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 PATH = "/slack/events"
 STAMP, SIGNATURE = re.compile(r"[0-9]{1,12}"), re.compile(r"v0=[0-9a-f]{64}")
+CONNECTIONS = 64  # open at a time
 DAILY = 86_400.0  # seconds between two rounds of forgetting
 log = logging.getLogger("gpudiag.slack")
 
@@ -140,13 +142,24 @@ async def _http(listening: AsyncApp, secret: str, host: str, port: int) -> Async
     server.router.add_post(PATH, take)
     runner = web.AppRunner(server, access_log=None, shutdown_timeout=2.0)
     await runner.setup()
+    bounding = asyncio.create_task(bounded(runner))
     try:
         site = web.TCPSite(runner, host, port)
         await site.start()
         at: Any = runner.addresses[0]
         yield f"http://{at[0]}:{at[1]}{PATH}"
     finally:
+        bounding.cancel()
         await runner.cleanup()
+
+
+async def bounded(runner: web.AppRunner, most: int = CONNECTIONS, look: float = 0.2) -> None:
+    """Where more than `most` connections are open, the oldest end: whoever opens many and says nothing keeps nobody out."""
+    while True:
+        await asyncio.sleep(look)
+        held = runner.server.connections if runner.server is not None else []
+        for one in held[: max(0, len(held) - most)]:
+            one.force_close()
 
 
 def admit(verifier: SignatureVerifier, headers: Mapping[str, str], body: bytes, kind: str) -> None:

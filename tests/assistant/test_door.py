@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 
 import pytest
+from aiohttp import ClientSession, web
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from prometheus_client.registry import CollectorRegistry
@@ -16,7 +18,7 @@ from slack_sdk.signature import SignatureVerifier
 
 from assistant.door import Door, Refused
 from assistant.incidents.alert_message import PayloadError, read
-from assistant.slack.serve import admit
+from assistant.slack.serve import admit, bounded
 from assistant.watch.server import Server
 
 TOKEN = "5f2c6a1b9d3e4f70"
@@ -150,6 +152,34 @@ def test_what_slack_did_not_sign_or_never_sends(body: bytes, kind: str) -> None:
     ):
         assert slack(good | wrong, text, kind) == 401
     assert slack(good | {"Origin": "http://evil.example"}, text, kind) == 403
+
+
+@pytest.mark.process
+async def test_connections_that_say_nothing_keep_nobody_out() -> None:
+    async def fine(_: web.Request) -> web.Response:
+        return web.Response(text="fine")
+
+    app = web.Application()
+    app.router.add_get("/", fine)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port = runner.addresses[0][1]
+    bounding = asyncio.create_task(bounded(runner, 4, 0.01))
+    silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(12)]
+    ended = [asyncio.create_task(reader.read()) for reader, _ in silent]
+    while sum(task.done() for task in ended) < 8:
+        await asyncio.sleep(0.01)
+    assert runner.server is not None
+    assert len(runner.server.connections) <= 4
+    async with ClientSession() as session, session.get(f"http://127.0.0.1:{port}/") as got:
+        assert await got.text() == "fine"
+    bounding.cancel()
+    for task in ended:
+        task.cancel()
+    for _, writer in silent:
+        writer.close()
+    await runner.cleanup()
 
 
 def test_what_slack_sends_is_admitted() -> None:
