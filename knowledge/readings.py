@@ -40,7 +40,8 @@ class Scale:
     fact: str
     bands: tuple[tuple[Rating, Band], ...] = ()  # with limits and text
     words: Mapping[str, tuple[Rating, Text]] | None = None
-    same_as: str = ""
+    same_as: str = ""  # the fact that it has to equal
+    under_load: bool = False  # a bad value is bad only while the thing works
     bucket: str = ""
     usable: str = ""
     runbook: str = ""
@@ -70,6 +71,6 @@ def _of(d: Mapping[str, Any]) -> Scale:
     of_range = [(_OF_RANGES[b.rating], b) for b in ranges()[d["range"]].bands] if d.get("range") else []
     words = {w: (Rating(b["rating"]), Text.of(b["text"])) for b in bands for w in b.get("is", ())}
     return Scale(
-        d["name"], (*own, *of_range), words, d.get("same_as", ""), d.get("bucket", ""), d.get("usable", ""),
+        d["name"], (*own, *of_range), words, d.get("same_as", ""), d.get("under_load", False), d.get("bucket", ""), d.get("usable", ""),
         d.get("runbook", ""), Text.of(d.get("do")),
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,6 +10,7 @@ from assistant.diagnosis import bad
 from assistant.dialogue import _clauses
 from assistant.render.labels import aside
 from assistant.topics.range import bounds
+from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Status
 from knowledge.readings import Meaning, Rating, Scale, scales
 from knowledge.units import symbol
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from assistant.dialogue._words import Words
     from rules.engine import Finding
 
+_IDLE = lazy(r"\b(?:idle\w{0,3}|at rest|no load|without load|unloaded)\b|空闲|空载|待机|没有负载|无负载", re.IGNORECASE)
 _ORDER = {Rating.BAD: 0, Rating.OPEN: 1, Rating.GOOD: 2}
 _WORDS = {
     Rating.BAD: ("bad", "异常"),
@@ -55,6 +58,8 @@ def rated(d: Diagnosis, said: Sequence[Observation]) -> list[Rated]:
     for o in said:
         scale = scales().get(o.fact)
         meaning = scale.meaning(o.value) if scale is not None and o.status is Status.OK else Meaning(Rating.OPEN)
+        if scale is not None and scale.under_load and meaning.rating is Rating.BAD and _IDLE.search(o.excerpt):
+            meaning = meaning._replace(rating=Rating.OPEN)
         if scale is not None and scale.same_as and values.get((scale.same_as, o.subject)) == o.value:
             meaning = Meaning(Rating.GOOD)
         rows.append(Rated(o, meaning, scale, by_value.get((o.fact, o.subject))))

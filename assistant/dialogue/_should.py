@@ -95,6 +95,11 @@ def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) ->
     same = next((x for x in about if x.bucket in _INCLUDES[asked]), None)
     if same is not None:
         return w.t(f"{led('Yes', same.title, 'en')}. {same.action}", f"需要：{w.quoted(same.title)}。{same.action}")
+    if asked is Asked.REPLACE and bucket is Bucket.CONTACT_SUPPORT:
+        return w.t(
+            f"{led('Likely, and the vendor decides', title, 'en')}. {action}",
+            f"很可能需要，由厂商判定：{w.quoted(title)}。{action}",
+        )
     if bucket in _DECIDES.get(asked, ()):
         return w.t(
             f"{led('Not yet', title, 'en')}. First {action} What comes of it decides.",

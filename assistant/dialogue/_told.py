@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import State, Verdict, bad
+from assistant.dialogue._clauses import opened
 from assistant.dialogue._pages import closest, distinct
 from assistant.dialogue._rated import Rated, rated, stands, to_do
 from assistant.dialogue._should import Advised, asked_of, compared
@@ -68,7 +69,7 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     d = turn.diagnosis
     assert d is not None
     said = stated(d)
-    if not only(d) or bad(d.findings) or not (said or turn.query.unread):
+    if not only(d) or bad(d.findings) or not (said or turn.query.unread or turn.query.fine):
         return None
     if turn.query.symptoms and not said:
         return None  # the differential says more
@@ -76,7 +77,7 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     worst = rows[0].rating if rows else Rating.OPEN
     if worst is Rating.BAD:
         return _bad(turn, w, rows)
-    if turn.query.symptoms and turn.query.intent is Intent.DIAGNOSE and not (any(map(pasted, said)) or _rates(turn)):
+    if turn.query.symptoms and turn.query.intent is Intent.DIAGNOSE and not (any(map(pasted, said)) or rates(turn)):
         return None
     if not turn.query.unread and (noted := [f for f in d.roots if f.grade in (Grade.CONFIRMED, Grade.PROBABLE)]):
         return _noted(turn, d, noted)
@@ -84,7 +85,7 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     parts: list[Part] = []
     if turn.query.unread and rows:
         parts.append(Items(tuple(stands(w, r) for r in rows[:SHOWN])))
-    if not said:
+    if not said and turn.query.unread:
         parts += closest(distinct(search(turn.query.text))[:CLOSEST], turn.lang)
     lacks = dict.fromkeys(w.gaps(u.missing) for u in d.undecided[:3] if u.missing)
     parts += w.section("Would settle it", "可据此判断", [line for line in lacks if line])
@@ -126,7 +127,9 @@ def _bad(turn: Turn, w: Words, rows: Sequence[Rated]) -> Reply:
     assert scale is not None
     usable, action = Usable(scale.usable), to_do(w, scale)
     if (should := asked_of(turn.query)) is not None:
-        head = compared(w, should, [Advised(stands(w, first), Bucket(scale.bucket), action, usable.stops)], NO_TEXT)
+        head = compared(
+            w, should, [Advised(opened(stands(w, first)), Bucket(scale.bucket), action, usable.stops)], NO_TEXT
+        )
     else:
         why = first.meaning.text.in_(w.lang)
         head = w.t(f"{first_word(turn)}: {stands(w, first)}. {why}", f"{first_word(turn)}：{stands(w, first)}。{why}")
@@ -177,7 +180,7 @@ _RATED_ZH = lazy(r"正常|没问题|没事|要紧|太高|影响|坏了")
 _USE_ZH = lazy(r"能|可以|可否|行[吗不么]|行不行|[跑用训]")
 
 
-def _rates(turn: Turn) -> bool:
+def rates(turn: Turn) -> bool:
     """Whether it is asked how good something is, and not what the reason of a trouble is."""
     asked = turn.query.asks or turn.query.text
     return not _WHY.search(asked) and any(p.search(asked) for p in (_WORRY, _USE, _USE_ZH, _RATED_ZH))
@@ -197,6 +200,10 @@ def _head(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:
     """Nothing stated is bad: what is missing for a yes comes first, be it that it was not understood."""
     unread = turn.query.unread
     clauses = listed((w.quoted(c) for c in unread[:2]), w.lang)
+    if not rows and not unread:
+        fine = listed((w.quoted(c) for c in turn.query.fine[:SHOWN]), w.lang)
+        return w.t(f"Cannot say from that alone: {fine} speaks for it, and nothing was looked at. A yes takes a look: gpudiag check on it.",
+                   f"仅凭这些无法判断：{fine}是好的迹象，但没有查看任何机器。要得到肯定的回答，请在其上运行 gpudiag check。")  # fmt: skip
     if not rows:
         return w.t(f"Cannot say: {clauses} could not be taken as a fact, and nothing was looked at.",
                    f"无法判断：{clauses} 未能作为事实读取，也没有查看任何机器。")  # fmt: skip

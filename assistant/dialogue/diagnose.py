@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, verdict_of
 from assistant.dialogue import Turn, _running, _told
 from assistant.dialogue._scope import Scoped, scoped
+from assistant.dialogue._should import asked_of
 from assistant.dialogue._traced import bottleneck, only_traces
 from assistant.dialogue._words import words
 from assistant.render.labels import led
@@ -42,6 +43,10 @@ def answer(turn: Turn) -> Reply:
         return told
     # A fault that is told answers, whatever else is known of such trouble.
     settled_by_word = _told.only(d) and bool(bad_roots(d.findings)) and not any(map(_told.pasted, _told.stated(d)))
+    if settled_by_word and (_told.rates(turn) or asked_of(turn.query) is not None):
+        from assistant.dialogue import verdict
+
+        return verdict.answer(turn)
     if not settled_by_word and not turn.query.symptoms and (where := scoped(d, turn.query.slots)).narrow:
         return _of_part(turn, d, where)
     if settled_by_word or not turn.query.symptoms:

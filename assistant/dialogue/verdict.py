@@ -87,7 +87,7 @@ def answer(turn: Turn) -> Reply:
             return _should(w, should, about, usable, until)
         can = _can(w, where, about, usable, until)
         # Of what is only told the first line has the action too: nothing else is to come.
-        return f"{can}{w.t(' ', '')}{about[0].advice.text.in_(w.lang)}" if said_only and about else can
+        return f"{can}{'' if w.lang == 'zh' else ' '}{about[0].advice.text.in_(w.lang)}" if said_only and about else can
 
     return Reply(
         turn.lang,

@@ -165,6 +165,9 @@ def subject_name(subject: Subject, lang: str, numbers: Mapping[Subject, int] | N
     word = scope_name(subject.scope, lang)
     if subject.scope is Scope.NODE and not subject.id:
         return {"zh": "本节点"}.get(lang, "this node")
+    if subject.scope is Scope.LINK and subject.parent is not None and subject.id == UNSAID:
+        whose = subject_name(subject.parent, lang, numbers)
+        return {"zh": f"{whose} 的某条{word}"}.get(lang, f"one {word} of {whose}")
     if subject.scope is Scope.LINK and subject.parent is not None:
         return f"{subject_name(subject.parent, lang, numbers)} {word} {subject.id}"
     if subject.id == UNSAID and subject.scope is Scope.NODE:

@@ -11,6 +11,7 @@ from assistant.session.inventory import Inventory, Known, Unknown, resolve
 from assistant.session.looking import fresh
 from assistant.session.nodeset import expand, is_set
 from assistant.session.state import Frame, Origin, State
+from knowledge.observation import Scope
 
 if TYPE_CHECKING:
     from assistant.intent.query import Query
@@ -37,7 +38,7 @@ _OF_ANY_MACHINE = frozenset({"disk-trouble", "server-fault", "node-unreachable"}
 
 def tells(query: Query) -> bool:
     """Whether a sentence states something as so."""
-    return bool(query.observations or query.unread)
+    return bool(query.observations or query.unread or query.fine)
 
 
 def about_elsewhere(origin: Origin, query: Query) -> bool:
@@ -47,7 +48,8 @@ def about_elsewhere(origin: Origin, query: Query) -> bool:
     """
     if not origin.live or origin.host or query.intent not in (Intent.DIAGNOSE, Intent.VERDICT):
         return False
-    if of_process(query) or phrases.this_machine(query.text):
+    of_gpus = any(o.subject.up(Scope.GPU) is not None for o in query.observations)
+    if of_process(query) or (phrases.this_machine(query.text) and not of_gpus):
         return False
     return tells(query) or bool(set(query.symptoms) - _OF_ANY_MACHINE)
 

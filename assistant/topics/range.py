@@ -65,7 +65,7 @@ def page(r: Range, lang: str) -> Sheet:
 
 def bounds(b: Band, unit: str, lang: str) -> str:
     """``38 .. 56 %``, ``below 20 %``, ``from 87 °C``."""
-    low, high = (None if x is None else f"{x:.6g}" for x in (b.low, _whole(b.high)))
+    low, high = (None if x is None else _number(x) for x in (b.low, _whole(b.high)))
     unit = f" {unit}" if unit else ""
     if low is None:
         return Text(f"below {high}{unit}", f"低于 {high}{unit}").in_(lang)
@@ -74,6 +74,10 @@ def bounds(b: Band, unit: str, lang: str) -> str:
             return Text(f"above {_whole(b.low):g}{unit}", f"高于 {_whole(b.low):g}{unit}").in_(lang)
         return Text(f"from {low}{unit}", f"{low}{unit} 及以上").in_(lang)
     return f"{low} .. {high}{unit}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1e6 else f"{value:.6g}"
 
 
 def _whole(value: float | None) -> float | None:

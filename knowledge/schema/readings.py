@@ -26,6 +26,7 @@ class Entry(Strict):
     name: str  # of the fact
     range: str = ""
     same_as: str = ""  # the fact that it has to equal
+    under_load: bool = False
     bands: list[Band] = []
     bucket: str = ""
     usable: Literal["", "no", "not_yet", "impaired"] = ""
