@@ -20,6 +20,7 @@ from assistant.values import Problem, parse
 from knowledge.facts import FactSpec, Kind, vocabulary
 from knowledge.lexicon import lexicon
 from knowledge.observation import Event, Observation, Origin, Source, gpu, node
+from knowledge.readings import Rating, scales
 from rules.condition import FactLeaf, Op, leaves
 from rules.loader import RuleSet, load
 from rules.model import Severity
@@ -147,7 +148,9 @@ def bad_values(ruleset: RuleSet) -> dict[str, set[str]]:
             continue
         for leaf in leaves(rule.when):
             if isinstance(leaf, FactLeaf) and leaf.fact not in WHICH and (said := _said(leaf, vocabulary()[leaf.fact])):
-                out.setdefault(leaf.fact, set()).add(said)
+                # What a rule reads beside the bad one ("another link is active") is usual by itself.
+                if leaf.fact not in scales() or scales()[leaf.fact].meaning(said).rating is not Rating.GOOD:
+                    out.setdefault(leaf.fact, set()).add(said)
     return out
 
 
