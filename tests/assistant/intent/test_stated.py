@@ -147,10 +147,13 @@ def bad_values(ruleset: RuleSet) -> dict[str, set[str]]:
         if rule.severity.rank < Severity.ERROR.rank:
             continue
         for leaf in leaves(rule.when):
-            if isinstance(leaf, FactLeaf) and leaf.fact not in WHICH and (said := _said(leaf, vocabulary()[leaf.fact])):
-                # What a rule reads beside the bad one ("another link is active") is usual by itself.
-                if leaf.fact not in scales() or scales()[leaf.fact].meaning(said).rating is not Rating.GOOD:
-                    out.setdefault(leaf.fact, set()).add(said)
+            if not isinstance(leaf, FactLeaf) or leaf.fact in WHICH:
+                continue
+            said = _said(leaf, vocabulary()[leaf.fact])
+            # What a rule reads beside the bad one ("another link is active") is usual by itself.
+            usual = leaf.fact in scales() and scales()[leaf.fact].meaning(said).rating is Rating.GOOD
+            if said and not usual:
+                out.setdefault(leaf.fact, set()).add(said)
     return out
 
 
