@@ -77,7 +77,8 @@ class Answer:
         from assistant.exits import Exit
 
         d, usable = self.reply.diagnosis, self.reply.data.get("usable")
-        if self.query is not None and self.query.intent is Intent.VERDICT and usable in _EXITS:
+        judged = self.query is not None and self.query.intent is Intent.VERDICT
+        if (judged or self.reply.data.get("answer") == "told") and usable in _EXITS:
             return Exit[_EXITS[usable]]
         asked = self.query is not None and self.query.intent in _DIAGNOSED
         if d is not None and asked and not self.reply.hypothetical:
