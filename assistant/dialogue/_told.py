@@ -71,6 +71,8 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     said = stated(d)
     if not only(d) or bad(d.findings) or not (said or turn.query.unread or turn.query.fine):
         return None
+    if not said and len(turn.query.unread) == 1 and (measured := _of_measure(turn)) is not None:
+        return measured
     if turn.query.symptoms and not said:
         return None  # the differential says more
     rows = rated(d, said)
@@ -90,6 +92,18 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     lacks = dict.fromkeys(w.gaps(u.missing) for u in d.undecided[:3] if u.missing)
     parts += w.section("Would settle it", "可据此判断", [line for line in lacks if line])
     return _reply(turn, head, parts, Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, NO_TEXT), rows)
+
+
+def _of_measure(turn: Turn) -> Reply | None:
+    """What is known of a measure that is no fact here ("busbw 180 GB/s"): what is usual, and never that it is good."""
+    from assistant.dialogue import _measure
+
+    found = _measure.answer(turn.query, turn.lang)
+    if found is None or found.data.get("rating") == "good":
+        return None
+    return replace(
+        found, settled=False, data={**found.data, "usable": "unknown", "not_taken_as_fact": list(turn.query.unread)}
+    )
 
 
 def beside(turn: Turn, w: Words) -> tuple[Part, ...]:
