@@ -58,13 +58,13 @@ class Limits:
     runs: int = 16  # of equal telling lines, of which the first and the last line are kept
     calm: int = 8  # of equal routine lines
     calm_runs: int = 2  # of equal routine lines
-    kinds: int = 8192
-    entries: int = 65_536  # different lines, of all kinds
+    kinds: int = 4096
+    entries: int = 16_384  # different lines, of all kinds
     routine: int = 256  # different routine lines of a kind
     telling: int = 4096  # and telling ones: of as many ranks a log is read in full
     signs: int = 65_536  # things that were in trouble; when there are more, each counts as one
     stored: int = 16 << 20  # bytes of the lines of runs: above, one run each
-    first: int = 4  # of a kind, that are kept whatever else there is
+    first: int = 2  # of a kind, that are kept whatever else there is
 
 
 class Run(NamedTuple):

@@ -20,8 +20,9 @@ from probes.base import Line, LogFormat
 EDGE = 64  # first and last lines of a file that every format gets
 RECORD_REACH = 32  # lines around a match in a file whose records span lines (journal export)
 SNIFF = 65_536
-KEEP = 32 << 20  # bytes of one file's lines that are kept for the formats, with what each takes beside its text
-LINE_COST = 200  # bytes: that; the objects that a parser makes of a line come on top, once per format
+KEEP = 64 << 20  # bytes of one file's lines that are kept for the formats, with what each takes beside its text
+LINE_COST = 500  # bytes: that, with the objects that a parser makes of it while it reads
+SHARED_COST = 100  # bytes: what a line takes for each further format
 
 Row = tuple[int, bytes | LongLine]  # line number and content
 
@@ -37,6 +38,7 @@ class Windows:
         self.fold = fold or _scan_fold.new()
         self.room = keep
         self.spare = keep // 4  # bytes that only lines that match may take
+        self.texts: dict[int, tuple[str, ...]] = {}  # lines that are kept, the same for all formats
         self.folded: dict[int, int] = {}  # number of a line that was folded and may be kept all the same -> what into
         self.times: dict[int, int] = {}  # number of a line -> how many equal ones it stands for
         self.before = [f.before for f in formats]
@@ -51,6 +53,7 @@ class Windows:
         self.next = 1  # number of the next line
         self.dropped = 0  # matching lines that found no room
         self.alone = 0  # neighbours that found none
+        self.refused = 0  # number of the last of them
         self.long: dict[int, LongLine] = {}  # long lines that were kept
 
     @property
@@ -115,11 +118,15 @@ class Windows:
         """The ends of a run; the last stands for all that are not kept themselves."""
         (first, _), (last, _) = run.first, run.last
         owners: tuple[int, ...] = ()
+        kept = True
         for number, line in dict((run.first, run.last)).items():
             owners = self.matcher.whose(line)
             for i in owners:
                 self.hits[i] += 1
-                self._keep(i, (number, line), must=True)
+                kept = self._keep(i, (number, line), hit=True) and kept
+        if not kept:  # no room: it is counted, as a whole
+            self.dropped += run.times
+            return
         alone = {first, last, *(number for number in shown if first <= number <= last)}
         if owners and run.times > len(alone):
             self.times[last] = 1 + run.times - len(alone)
@@ -183,19 +190,27 @@ class Windows:
             if hit and isinstance(raw, bytes) and len(raw) > self.cap:
                 raw = cut(raw, self.cap, self.matcher.matches)
             owners = {} if not hit else self._owners(raw) if own is None else dict.fromkeys(own, ())
-            for i, pieces in owners.items():
+            for i in owners:
                 self.hits[i] += 1
                 before = self.before[i]
                 if follows and before > place:
                     for row in list(self.recent)[place - before :]:
-                        self._keep(i, row)
+                        self._beside(i, row)
                 for row in rows[max(0, place - before) : place]:
-                    self._keep(i, row)
-                self._keep(i, (number, raw), pieces, hit=True, must=hit == FIRST)
+                    self._beside(i, row)
                 self.due[i] = max(self.due[i], number + self.after[i])
+            first = hit == FIRST
+            lost = [i for i, p in owners.items() if not self._keep(i, (number, raw), p, hit=True, must=first)]
+            self.dropped += bool(lost)
             for i, due in enumerate(self.due):
                 if number <= due and i not in owners:
-                    self._keep(i, (number, raw))
+                    self._beside(i, (number, raw))
+
+    def _beside(self, i: int, row: Row) -> None:
+        """Keep a neighbour; where there is no room, count it once."""
+        if not self._keep(i, row) and row[0] > self.refused:
+            self.refused = row[0]
+            self.alone += 1
 
     def _owners(self, raw: bytes | LongLine) -> dict[int, Sequence[bytes]]:
         """The formats with a trigger in the line, and for a long one which pieces are theirs."""
@@ -207,26 +222,26 @@ class Windows:
                 owners.setdefault(i, []).append(raw.pieces[j])
         return dict(sorted(owners.items()))
 
-    def _keep(self, i: int, row: Row, pieces: Sequence[bytes] = (), *, hit: bool = False, must: bool = False) -> None:
+    def _keep(self, i: int, row: Row, pieces: Sequence[bytes] = (), *, hit: bool = False, must: bool = False) -> bool:
+        """Keep a line for a format, where there is room; whether it is kept."""
         number, raw = row
         if number in self.kept[i] and not pieces:
-            return
+            return True
         if isinstance(raw, bytes) and len(raw) > self.cap:
             raw = cut(raw, self.cap, _never)
-        if isinstance(raw, LongLine):
-            texts = _in_order(raw, pieces)
-            self.long[number] = raw._replace(pieces=(), hits=())
-        else:
-            texts = (raw,)
-        size = sum(map(len, texts)) + LINE_COST
-        if size > self.room - (0 if hit else self.spare) and not (must and size < 2 * LINE_COST + _scan_fold.LOOKED):
-            if hit:
-                self.dropped += 1
-            else:
-                self.alone += 1
-            return
+        shared = self.texts.get(number) if isinstance(raw, bytes) else None
+        parts = _in_order(raw, pieces) if isinstance(raw, LongLine) else (raw,)
+        size = SHARED_COST if shared is not None else sum(map(len, parts)) + LINE_COST
+        if size > self.room - (0 if hit else self.spare) and not (must and size <= LINE_COST + _scan_fold.LOOKED):
+            return False
         self.room -= size
-        self.kept[i][number] = tuple(text.decode("utf-8", "replace") for text in texts)
+        if isinstance(raw, LongLine):
+            self.long[number] = raw._replace(pieces=(), hits=())
+        texts = tuple(part.decode("utf-8", "replace") for part in parts) if shared is None else shared
+        if isinstance(raw, bytes):
+            self.texts[number] = texts
+        self.kept[i][number] = texts
+        return True
 
     def _remember(self, region: Region, heads: Sequence[int], codes: Sequence[int]) -> None:
         """Keep the last lines at hand, for windows that reach back and for the end of the file."""
