@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,21 +18,26 @@ from hypothesis import strategies as st
 
 from assistant.diagnosis import Diagnosis, diagnose
 from knowledge.observation import Observation, how_many
-from probes._scan_fold import CompiledFold, Fold, Limits, PlainFold, library, lines_at, look
+from probes import native
+from probes._scan_fold import LIBRARY, SOURCE, CompiledFold, Fold, Limits, PlainFold, library, lines_at, look
 from probes.base import Context, Line, LogFormat
 from probes.registry import log_formats
 from probes.scan import scan
 from rules.loader import load
 from tests.cases import each
 from tests.components import cannot
+from tests.conftest import ROOT
 
+OTHER = "GPUDIAG_TEST_FOLD"  # a library that is built in another way
 EVERY = Limits(any=1 << 40, calm=1 << 40)  # folds nothing
 
 
 @pytest.fixture(scope="module")
 def built() -> Any:
     """The library; required where a C compiler is required."""
-    return library() or cannot("cc", "the compiled fold was not built from this source")
+    return library(Path(os.environ.get(OTHER, LIBRARY))) or cannot(
+        "cc", "the compiled fold was not built from this source"
+    )
 
 
 PARTS = st.sampled_from([
@@ -71,6 +80,43 @@ def folded(fold: Fold, text: bytes) -> tuple[list[int], Any, int]:
 @given(texts(), LIMITS)
 def test_the_compiled_fold_decides_as_the_plain_one(built: Any, text: bytes, limits: Limits) -> None:
     assert folded(CompiledFold(built, limits), text) == folded(PlainFold(limits), text)
+
+
+@pytest.mark.process
+def test_the_compiled_fold_touches_no_memory_but_its_own(tmp_path: Path, require: Callable[[str], str]) -> None:
+    """The test before this one, with a library that address and undefined-behaviour sanitizers watch."""
+    compiler, made = require("cc"), tmp_path / "_fold.so"
+    watch = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+    mark = f'-DSOURCE_HASH="{native.source_hash(SOURCE)}"'
+    build = [
+        compiler,
+        "-std=c99",
+        "-g",
+        "-O1",
+        "-fPIC",
+        "-shared",
+        "-fvisibility=hidden",
+        *watch,
+        mark,
+        "-o",
+        str(made),
+        str(SOURCE),
+    ]
+    watcher = subprocess.run(
+        [compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    if subprocess.run(build, capture_output=True, check=False).returncode or not Path(watcher).is_absolute():
+        pytest.skip("this compiler has no sanitizers")
+    env = os.environ | {
+        OTHER: str(made),
+        "LD_PRELOAD": watcher,
+        "ASAN_OPTIONS": "detect_leaks=0",
+    }  # Python's own are many
+    one = f"{__file__}::{test_the_compiled_fold_decides_as_the_plain_one.__name__}"
+    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", one]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, env=env, cwd=ROOT)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    assert "1 passed" in done.stdout
 
 
 @given(texts(), LIMITS)
