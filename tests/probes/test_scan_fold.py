@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assistant.diagnosis import Diagnosis, diagnose
@@ -29,6 +29,7 @@ from tests.components import cannot
 from tests.conftest import ROOT
 
 OTHER = "GPUDIAG_TEST_FOLD"  # a library that is built in another way
+HALF = settings(max_examples=settings().max_examples // 2)  # each example is two diagnoses
 EVERY = Limits(any=1 << 40, calm=1 << 40)  # folds nothing
 
 
@@ -228,6 +229,7 @@ def concluded(text: bytes, limits: Limits) -> Diagnosis:
     return diagnose(scan([io.BytesIO(text)], log_formats(), fold=lambda: PlainFold(limits)).observations, load())
 
 
+@HALF
 @given(BURSTS)
 def test_rules_see_the_same_in_a_burst_that_was_folded(bursts: list[tuple[str, int, int]]) -> None:
     """Verdict, findings, their grades, roles and counts are those of a log of which every line is an event."""
