@@ -23,6 +23,7 @@ FORMATS = ("text", "json", "markdown", "html")
 _PLATFORM: str = sys.platform  # through a name: the type checker would drop the branches of other platforms
 NOT_SETTINGS = (
     "GPUDIAG_DEBUG",
+    "GPUDIAG_LOG_FOLD",
     "GPUDIAG_PYTHON314_ROOT",
     "GPUDIAG_PYTHONS",
     "GPUDIAG_REQUIRE",

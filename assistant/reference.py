@@ -192,7 +192,7 @@ def configuration() -> Iterator[str]:
     yield from (
         "",
         "`GPUDIAG_DEBUG=1` shows where a bug happened; `GPUDIAG_WEBHOOKS` holds addresses for [watch](../watch.md); "
-        "`GPUDIAG_TRACE_SCANNER=python` reads traces without the compiled scanner; "
+        "`GPUDIAG_TRACE_SCANNER=python` reads traces without the compiled scanner, `GPUDIAG_LOG_FOLD=python` logs without compiled code; "
         "`GPUDIAG_REQUIRE` is for the test suite (CONTRIBUTING.md).",
     )
 

