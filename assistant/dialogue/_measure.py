@@ -86,9 +86,18 @@ def value_of(text: str, r: Range) -> Value | None:
     values = [_scaled(v, r) for v in values]
     fitting = [v for v in values if v.unit == r.unit]
     if fitting:
-        return fitting[0]
+        return fitting[0] if len(fitting) == 1 else min(fitting, key=lambda v: _away(plain, v, r))
     bare = [v for v in values if not v.unit and not (r.unit == "%" and v.number > _SHARE)]
     return bare[0] if len(bare) == 1 else None
+
+
+def _away(plain: str, v: Value, r: Range) -> int:
+    """How many characters lie between a value and the measure's name."""
+    number = f"{v.number:g}"
+    places = [m.start() for m in re.finditer(rf"(?<![\w.]){re.escape(number)}(?![\w])", plain)]
+    names = [(m.start(), m.end()) for name in r.aliases for m in re.finditer(re.escape(name.casefold()), plain)]
+    gaps = [max(start - at - len(number), at - end) for start, end in names for at in places]
+    return min(gaps, default=_LONG)
 
 
 def _unit(word: str | None) -> str:

@@ -15,8 +15,9 @@ from assistant.dialogue._should import Advised, asked_of, compared
 from assistant.find import search
 from assistant.intent.paste import SOURCE
 from assistant.intent.query import Intent
-from assistant.render.labels import colon, headline, listed
+from assistant.render.labels import colon, headline, listed, titled
 from assistant.render.sheet import Fields, Items, Paragraph, Part
+from assistant.render.working import TOLD, at_work
 from assistant.reply import Reply
 from knowledge.language import NO_TEXT, Text
 from knowledge.lazy import lazy
@@ -50,7 +51,7 @@ def stated(d: Diagnosis) -> list[Observation]:
     return [
         k.inner
         for k in d.facts.observations
-        if k.inner.origin is not Origin.DERIVED and "others" not in k.inner.subject.id
+        if k.inner.origin is not Origin.DERIVED and k.fact != "gpu.name" and "others" not in k.inner.subject.id
     ]
 
 
@@ -79,6 +80,8 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     worst = rows[0].rating if rows else Rating.OPEN
     if worst is Rating.BAD:
         return _bad(turn, w, rows)
+    if not turn.query.unread and (working := at_work(d.facts, (*TOLD, "working"))):
+        return _at_work(turn, d, working)
     if turn.query.symptoms and turn.query.intent is Intent.DIAGNOSE and not (any(map(pasted, said)) or rates(turn)):
         return None
     if not turn.query.unread and (noted := [f for f in d.roots if f.grade in (Grade.CONFIRMED, Grade.PROBABLE)]):
@@ -170,12 +173,20 @@ def _reply(turn: Turn, head: str, parts: Sequence[Part], verdict: Verdict, rows:
                        "not_taken_as_fact": list(turn.query.unread)})  # fmt: skip
 
 
+def _at_work(turn: Turn, d: Diagnosis, working: Text) -> Reply:
+    """What the readings mean together, where nothing is wrong with them."""
+    text = Text(f"{working.en} Nothing else was looked at.", f"{working.in_('zh')}没有查看其他信息。")
+    shown = replace(d, settled=False, verdict=Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text))
+    return Reply(turn.lang, text.in_(turn.lang), unread_line(turn), shown, settled=False,
+                 data={"answer": "told", "usable": "unknown", "told": [o.fact for o in stated(d)], "not_taken_as_fact": list(turn.query.unread)})  # fmt: skip
+
+
 def _noted(turn: Turn, d: Diagnosis, noted: Sequence[Finding]) -> Reply:
     """What was said is known and no fault by itself: the finding, and that nothing else was looked at."""
     first = noted[0]
     text = Text(
-        f"{headline(first.title, [first.subject], 'en')}: no fault by itself. Nothing else was looked at.",
-        f"{headline(first.title, [first.subject], 'zh')}：其本身不是故障。没有查看其他信息。",
+        f"{headline(titled([first]), [first.subject], 'en')}: no fault by itself. Nothing else was looked at.",
+        f"{headline(titled([first]), [first.subject], 'zh')}：其本身不是故障。没有查看其他信息。",
     )
     shown = replace(d, settled=False, verdict=Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text))
     return Reply(turn.lang, "", unread_line(turn), shown, shown, focus=first.id, settled=False,

@@ -113,8 +113,8 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...]) -> Diagnosis
         )
         return replace(d, settled=True, verdict=Verdict(State.DEGRADED, Usable.YES, NO_TEXT, lead))
     open_ = sum(r.state in ("unknown", "possible") for r in rows)
-    if not d.facts.observations:
-        text = _by_prior(rows, title_en, title_zh)
+    if not d.facts.observations or _told.only(d):
+        text = _by_prior(rows, title_en, title_zh, _says(turn))
     elif not open_:
         text = Text(
             f"{title_en}: none of the {len(rows)} known causes holds here.",
@@ -128,8 +128,13 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...]) -> Diagnosis
     return replace(d, settled=False, verdict=Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text))
 
 
-def _by_prior(rows: tuple[Row, ...], title_en: str, title_zh: str) -> Text:
-    """What it most often is, and what decides that: of a machine that nobody looked at. `rows` are in the one language asked for."""
+def _by_prior(rows: tuple[Row, ...], title_en: str, title_zh: str, says: Text) -> Text:
+    """What it most often is, and what decides that: of a machine that nobody looked at. `rows` are in the one language asked for.
+
+    `says`: what such a symptom means at all, where its readings deceive.
+    """
+    if says:
+        return says
     usual, *others = [r.title for r in rows[:2]]
     step = rows[0].next.rstrip(".。")
     then_en, then_zh = (f", then: {others[0]}", f"，其次是“{others[0]}”") if others else ("", "")
@@ -154,6 +159,14 @@ def _beside(d: Diagnosis, shown: Diagnosis, lang: str) -> tuple[Part, ...]:
     if len(others) > BESIDE:
         lines.append(label("more_lines", lang).format(n=len(others) - BESIDE))
     return (Heading(Text("Also found here", "此外还发现").in_(lang)), Items(tuple(lines)))
+
+
+def _says(turn: Turn) -> Text:
+    """What the symptom asked about means, where that is the answer: the page of a reading that misleads."""
+    from knowledge.symptoms import symptoms
+
+    first = symptoms().get(turn.query.symptoms[0]) if turn.query.symptoms else None
+    return first.text if first is not None and "busy" in first.tags else NO_TEXT
 
 
 def _titles(turn: Turn) -> tuple[str, str]:

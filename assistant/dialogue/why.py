@@ -12,6 +12,7 @@ from assistant.dialogue._scope import scoped
 from assistant.dialogue._words import CLAUSES, Words, causes_of, finding_data, suggest
 from assistant.render.labels import colon, label, led, listed
 from assistant.render.sheet import Fields, Paragraph, Part
+from assistant.render.working import at_work
 from assistant.reply import Reply
 from knowledge.text import clean
 from rules.engine import Grade, Role
@@ -142,7 +143,8 @@ def _fine(turn: Turn, w: Words) -> Reply:
              *w.section("Could not be seen", "未能查看", w.unseen(CLAUSES))]  # fmt: skip
     if waiting := w.view.gaps.undecided()[:2]:
         parts += w.section("Still open", "尚未确定", waiting)
-    head = clean(d.verdict.text.in_(lang)).rstrip(".。")
+    text, work = d.verdict.text.in_(lang), at_work(d.facts)  # what the GPUs do is no reason
+    head = clean(text.replace(work.in_(lang), "") if work else text).strip().rstrip(".。")
     where = scoped(d, turn.base.slots) if turn.base is not None else None
     if where is not None and where.narrow:
         place = w.view.where(where.subjects)

@@ -15,7 +15,7 @@ from assistant.intent.grammar import facts_of, words_of
 from assistant.intent.judge import decide
 from assistant.intent.query import Intent, Query, Slots
 from assistant.intent.reading import ends, read
-from assistant.intent.stated import Stated, stated
+from assistant.intent.stated import Stated, of_readings, stated
 from knowledge.lazy import lazy
 from knowledge.observation import Observation
 
@@ -48,6 +48,9 @@ _OF_JOBS = frozenset(
 _ASKS_FACTS = (Intent.PROBE, Intent.WHATIF, Intent.EXPLAIN, Intent.FIX, Intent.DIAGNOSE, Intent.HISTORY)
 
 
+_READS = (Intent.EXPLAIN, Intent.UNKNOWN)  # of these a sentence with readings of one GPU asks what is wrong with it
+
+
 def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Sequence[str] = ()) -> Query:
     """What `text` asks. Never raises on text; the same text gives the same query.
 
@@ -74,6 +77,9 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     if intent in _MAY_STATE and not r.raw and not outright:
         states = stated(r.said, found, diagnosed=intent is Intent.DIAGNOSE, fixed=r.fixed)
         intent, signs = _wanted(intent, states, said), _signs(signs, states)
+        asked, signs = signs, of_readings(states.observations, signs)
+        if intent in _READS and signs != asked:  # what readings mean together no page about one of them tells
+            intent = Intent.DIAGNOSE
     filled = assumed.elsewhere(filled, supposed)
     written = [name.partition(" ")[2] for name in r.known if name.startswith("fact ")]
     facts = (

@@ -140,6 +140,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
             loose.append(quoted)
     if so_far or unread:  # beside what was read nothing may vanish
         unread += loose
+    so_far += _models(so_far, found.marked)
     if len(found.slots.gpu) == 1:  # "ecc is 5, can I use gpu 3": said once, it is what all of it is about
         one = _named(found.slots.gpu[0])
         if not any(owner.id == one for o in so_far if (owner := o.subject.up(Scope.GPU)) is not None):
@@ -244,6 +245,32 @@ def _about(clause: str, words: str, named: Slots, last: _About) -> _About:
     return _About(host, gpus, last.line, port[0].casefold() if port else last.port)
 
 
+_WORK = frozenset({"gpu.power.draw", "gpu.activity.sm", "gpu.activity.tensor", "gpu.activity.dram"})
+_BUSY = 75  # percent of the time with a kernel, as in knowledge/derive/working.py
+
+
+def of_readings(told: Sequence[Observation], signs: tuple[str, ...]) -> tuple[str, ...]:
+    """The symptoms, that of a GPU that is busy ahead of what the words alone made of it: where its utilisation is stated beside
+    what tells work from waiting ("shows 100 % but draws only 130 W" misses no GPU), or that the job is slow."""
+    busy = any(o.fact == "gpu.utilization.core" and isinstance(o.value, int) and o.value >= _BUSY for o in told)
+    if not busy or ("slow-training" not in signs and _WORK.isdisjoint(o.fact for o in told)):
+        return signs
+    return ("busy-but-slow", *(s for s in signs if s in ("hang", "slow-training", "straggler", "slow-data-loading")))
+
+
+def _models(told: Sequence[Observation], said: str) -> Iterator[Observation]:
+    """What the GPU of a reading is called: the one model that the sentence names."""
+    about = dict.fromkeys(o.subject for o in told if o.subject.scope is Scope.GPU)
+    words = {m[0].strip().upper() for m in _MODEL.finditer(said)} if about else set()
+    from knowledge.gpus import candidates
+
+    named = {name for word in words if (name := next((n for n in (word, word.removesuffix("S")) if candidates(n)), ""))}
+    if len(named) == 1:
+        name = named.pop()
+        for subject in about:
+            yield Observation("gpu.name", subject, name, source=TOLD, excerpt=excerpt(said), origin=Origin.TOLD)
+
+
 def _same_of_others(clause: str, before: Sequence[Observation], about: _About) -> Iterator[Observation]:
     """ "... and the others 65", "and gpu 7 at 345": the reading named last, of the GPUs that are named now."""
     numbers = re.findall(r"[0-9]+(?:\.[0-9]+)?", _COUNT.sub(" ", clause))
@@ -271,6 +298,7 @@ def _once(found: Sequence[Observation]) -> tuple[Observation, ...]:
     return tuple(o for o in found if first[o.fact, o.subject] is o)[:MOST]
 
 
+_WATTS = lazy(r"(?<=[0-9])\s?w(?![a-z/])", _I)  # "w" alone is how people write "with"
 _MARK = lazy(r"<[a-z]+>")
 _CODE = lazy("<s?xid>")  # told as an event already
 
@@ -297,7 +325,8 @@ def _without_models(said: str, found: Named) -> tuple[str, Iterator[str]]:
         originals.append(next(slots, "") if slot else m[0])
         return m[0] if slot else " <model> "
 
-    text = re.sub(rf"{_MARK.pattern}|{_MODEL.pattern}", mark, found.marked, flags=_I)
+    plain = _WATTS.sub(" watts", found.marked)
+    text = re.sub(rf"{_MARK.pattern}|{_MODEL.pattern}", mark, plain, flags=_I)
     return text, iter(originals)
 
 

@@ -27,6 +27,7 @@ _LEVELS: Mapping[str, tuple[str, float]] = {
     "gpu.power.draw": ("power", 1), "gpu.memory.used": ("held", 1), "gpu.clock.sm": ("clock", 1),
     "gpu.pcie.rx": ("pcie_rx", 1), "gpu.pcie.tx": ("pcie_tx", 1), "gpu.nvlink.rx": ("nvlink_rx", 1), "gpu.nvlink.tx": ("nvlink_tx", 1),
     "gpu.clock.event.hw_slowdown": ("slowed", 100), "gpu.clock.event.hw_thermal": ("hot", 100),
+    "gpu.clock.event.app_clocks": ("set", 100), "gpu.clock.event.sw_power_cap": ("capped", 100),
     "gpu.clock.event.hw_power_brake": ("braked", 100), "gpu.clock.event.sw_thermal": ("warm", 100),
     "gpu.window.utilization": ("busy", 1), "gpu.window.sm_activity": ("sm", 1), "gpu.window.tensor_activity": ("tensor", 1),
     "gpu.window.memory_bandwidth": ("dram", 1), "gpu.window.power.share": ("power_share", 1),
@@ -60,6 +61,7 @@ UP, DOWN, WAVES, PART = (
 )  # a sample is up or down; how often it must change; each side's share of the samples
 
 PEERS = 3  # others that are as busy: fewer have no middle
+ALIKE, IN_STEP = 0.3, 0.75  # how near to their middle, and what share of them: ranks of one job do the same
 _CALLED = {
     "busy": "util", "engine": "engine", "sm": "SM", "tensor": "tensor", "dram": "DRAM", "fp32": "FP32", "fp64": "FP64",
     "fp16": "FP16", "copies": "memory util", "power": "W", "power_share": "% of power", "pcie_rx": "PCIe in", "pcie_tx": "PCIe out",
@@ -101,13 +103,19 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
 
 
 def _beside(works: Mapping[Subject, _Work]) -> Iterator[Observation]:
-    """How much each GPU works beside the others of its node that are as busy, where there are enough of them."""
-    busy = {g: sm for g, w in works.items() if w.busy >= BUSY and (sm := w.mean("sm")) is not None}
-    for gpu, own in busy.items():
-        others = [g for g in busy if g != gpu and g.host == gpu.host]
-        middle = median(busy[g] for g in others) if len(others) >= PEERS else 0.0
-        if middle > 0:
-            shown = f"SM {own:.4g} beside {middle:.4g}, the median of {len(others)} others"
+    """How much each GPU works beside the others of its node that are as busy, where there are enough of them: by SM active, and
+    where that was read of fewer than the power, by power. Others that are not alike do not work in step: nothing is compared."""
+    busy = {g: w for g, w in works.items() if w.busy >= BUSY}
+    by = {name: {g: v for g, w in busy.items() if (v := w.mean(name)) is not None} for name in ("sm", "power")}
+    what = "sm" if len(by["sm"]) >= len(by["power"]) else "power"
+    for gpu, own in by[what].items():
+        if works[gpu].kind == "throttled" or (works[gpu].held and (works[gpu].clock_lost or 0.0) > ALIKE * 100):
+            continue  # why it does less is known
+        others = [g for g in by[what] if g != gpu and g.host == gpu.host]
+        middle = median(by[what][g] for g in others) if len(others) >= PEERS else 0.0
+        alike = sum(abs(by[what][g] - middle) <= ALIKE * middle for g in others)
+        if middle > 0 and alike >= IN_STEP * len(others):
+            shown = f"{_CALLED[what]} {own:.4g} beside {middle:.4g}, the median of {len(others)} others"
             yield works[gpu].told("gpu.work.peers.share", gpu, 100 * own / middle, shown)
             idle = sum(works[g].kind == "busy_idle" for g in others)
             yield works[gpu].told(
@@ -234,10 +242,15 @@ class _Work:
             return self._idle()
         if self.busy < BUSY:
             return "working" if len(self.over) >= WINDOW else ""
-        held = max(self.mean(name) or 0.0 for name in ("slowed", "hot", "braked", "warm"))
-        if held >= HELD_DOWN or (self.clock_lost or 0.0) > HELD_DOWN:
+        if (self.clock_lost or 0.0) > HELD_DOWN and not self.held:  # where a reason is told, that is the finding
             return "throttled"
         return self._bound() or self._doing_little()
+
+    @property
+    def held(self) -> bool:
+        """Whether the driver says most of the time what holds its clocks down."""
+        told = ("slowed", "hot", "braked", "warm", "set", "capped")
+        return max(self.mean(name) or 0.0 for name in told) >= HELD_DOWN
 
     def _idle(self) -> str:
         if max(self.mean("sm") or 0.0, self.mean("tensor") or 0.0, self.mean("dram") or 0.0) >= FREE:
@@ -267,17 +280,18 @@ class _Work:
     def _doing_little(self) -> str:
         """Of a GPU that is busy and that nothing binds: whether it does any work."""
         sm, tensor, dram, power = self.mean("sm"), self.mean("tensor"), self.mean("dram"), self.power_share
-        quiet = (
-            (tensor or 0.0) < TENSOR_SOME and (dram or 0.0) < DRAM_LITTLE and (self.mean("copies") or 0.0) < DRAM_SOME
-        )
+        reads = (
+            self.mean("copies") or 0.0
+        ) >= DRAM_SOME and not self.held  # of a slow clock the same reads take longer
+        quiet = (tensor or 0.0) < TENSOR_SOME and (dram or 0.0) < DRAM_LITTLE and not reads
+        if power is not None and power < LITTLE_POWER and quiet:
+            return "busy_idle"  # whatever the SMs hold: a kernel that spins on all of them draws as little
         if sm is not None:
             if sm < FEW_SMS and quiet and (power is None or power < HALF_POWER):
                 return "busy_idle"
             pipes = max(self.mean(name) or 0.0 for name in ("fp64", "fp32", "fp16"))
             waits = tensor is not None and dram is not None and quiet and pipes < PLAIN_PIPES
             return "latency_bound" if waits and (power is None or power < HALF_POWER) else "working"
-        if power is not None and power < LITTLE_POWER and quiet:
-            return "busy_idle"
         copies = self.mean("copies")
         if power is None and copies is not None and copies <= DRAM_STILL and (tensor or 0.0) < TENSOR_NONE:
             return "busy_idle"  # a kernel all the time, and memory is neither read nor written
@@ -291,7 +305,7 @@ class _Work:
         is known in which its process waits, that says more."""
         tensor = self.mean("tensor")
         dram = self.mean("dram") if self.mean("dram") is not None else self.mean("copies")
-        if self.kind != "busy_idle" or dram is None or "gpu.window.waits_for" in self.static:
+        if self.kind != "busy_idle" or self.held or dram is None or "gpu.window.waits_for" in self.static:
             return ""
         return "spins" if max(dram, tensor or 0.0) <= DRAM_STILL else "small_kernels"
 

@@ -9,7 +9,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from assistant.diagnosis import Diagnosis, State, diagnose
+from assistant.intent.parse import understand
+from assistant.intent.query import Intent
 from assistant.sources import parse_text
+from knowledge.derive import derive
 from knowledge.observation import Observation, Source, gpu
 from rules.loader import load
 from tests.cases import each
@@ -145,7 +148,7 @@ SICK: tuple[tuple[str, Callable[[str, Figures], str | list[Observation]], str, F
     ("gpu-busy-doing-nothing", nvml, H200, {"util": 100, "power": 140, "limit": 700, "sm": 6, "tensor": 0, "dram": 1}),
     ("gpu-waits-within-kernels", scrape, A100, {"util": 98, "sm": 64, "tensor": 3, "dram": 11, "fp32": 6, "power": 148}),
     ("gpu-waits-within-kernels", dcgmi, L4, {"util": TEN, "sm": 55, "tensor": 6, "dram": 12, "fp32": 4}),
-    ("gpu-waits-within-kernels", nvml, H100, {"util": 99, "sm": 41, "tensor": 5, "dram": 9, "power": 208, "limit": 700}),
+    ("gpu-waits-within-kernels", nvml, H100, {"util": 99, "sm": 41, "tensor": 5, "dram": 9, "power": 248, "limit": 700}),
     ("gpu-computes-without-tensor-cores", scrape, A100, {"util": 99, "sm": 92, "tensor": 0, "dram": 28, "fp32": 61, "power": 371}),
     ("gpu-computes-without-tensor-cores", dcgmi, H100, {"util": TEN, "sm": 95, "tensor": 0, "dram": 22, "fp64": 47, "power": 560}),
     ("gpu-computes-without-tensor-cores", scrape, T4, {"util": 99, "sm": 88, "tensor": 1, "dram": 40, "fp32": 52, "power": 69}),
@@ -184,6 +187,40 @@ WELL: tuple[tuple[str, Callable[[str, Figures], str | list[Observation]], str, F
 def judged(source: Callable[[str, Figures], str | list[Observation]], model: str, figures: Figures) -> Diagnosis:
     given = source(model, figures)
     return diagnose(parse_text("input", given) if isinstance(given, str) else given, load())
+
+
+# What people state of a GPU, and what that makes of it: in both languages, the model by its name.
+SAID = {
+    "nvidia-smi shows 100 % utilization but power is only 130 W on an H100, what does it mean?": "busy_idle",
+    "my A100 draws 90 W at 100 % utilization": "busy_idle",
+    "V100 44W at 100% util": "busy_idle",
+    "99 % util, 131 W of power, SM active 7 %": "busy_idle",
+    "gpu utilization 99 % sm active 8 % tensor 1 % dram 2 %": "busy_idle",
+    "H100 利用率 99%，功耗 131W，SM 活跃度 7%": "busy_idle",
+    "nvidia-smi 显示 100% 利用率但 H100 功耗只有 130W，是什么意思？": "busy_idle",
+    "利用率 99%，SM 活跃度 8%，tensor 1%": "busy_idle",
+    "tensor active is 3 % and SM active 90 % while util is 99 %, fp32 active 60 %": "fp32_bound",
+    "H100 at 98% util, dram active 66%, sm active 30% - is that a problem?": "memory_bound",
+    "gpu util 99%, tensor active 55%, power 690 W on H100, is that good?": "tensor_bound",
+    "H100 at 99% util, 700 W, is that healthy?": "working",
+}
+# Of a GPU that is busy and slow, with nothing that tells which: the answer is what utilisation is.
+ASKED = (
+    "gpu is 99 % busy but training is slow, why?", "why is my gpu power low at full utilization?", "gpu busy but doing nothing",
+    "GPU 利用率 99% 但训练很慢，为什么？", "功耗低但利用率满是什么原因？",
+)  # fmt: skip
+
+
+@each("said", SAID)
+def test_readings_in_a_sentence_are_read_together(said: str) -> None:
+    query = understand(said)
+    told = [o.value for o in derive(query.observations) if o.fact == "gpu.work.class"]
+    assert (query.intent in (Intent.DIAGNOSE, Intent.VERDICT), told) == (True, [SAID[said]])
+
+
+@each("asked", ASKED)
+def test_busy_and_slow_is_understood(asked: str) -> None:
+    assert understand(asked).symptoms[:1] == ("busy-but-slow",)
 
 
 def test_there_are_sets_of_each_source() -> None:

@@ -54,7 +54,7 @@ WORKING = [seen("gpu.utilization.core", 99), seen("gpu.activity.sm", 7.0)]
 DRAWING = [seen("gpu.utilization.core", 99), seen("gpu.power.draw", 131.0)]
 LINKED = [*WORKING, seen("gpu.name", "NVIDIA H100 80GB HBM3")]
 FOUR = [seen(fact, value, gpu(f"0000:0{i}:00.0", HOST)) for i in range(1, 5)
-        for fact, value in (("gpu.utilization.core", 99), ("gpu.activity.sm", 10.0 * i))]  # fmt: skip
+        for fact, value in (("gpu.utilization.core", 99), ("gpu.activity.sm", 60.0 + i))]  # fmt: skip
 
 
 def before(fact: str, now: float, then: float, on: Subject = GPU) -> list[Observation]:

@@ -20,7 +20,8 @@ SECOND = 10**9
 OLD = 5 * SECOND  # a value that is older is shown with its age
 # Readings that have a column where any GPU tells them; those with 0 always, for their absence is worth seeing.
 _METRICS = (
-    ("utilization", "util", "利用率", 6, 0), ("sm_activity", "SM", "SM", 5, 4), ("memory_used", "memory", "显存", 11, 0),
+    ("utilization", "util", "利用率", 6, 0), ("sm_activity", "SM", "SM", 5, 4),
+    ("tensor_activity", "tensor", "tensor", 6, 9), ("memory_bandwidth", "DRAM", "DRAM", 5, 10), ("memory_used", "memory", "显存", 11, 0),
     ("power", "power", "功耗", 9, 0), ("temperature", "temp", "温度", 8, 0), ("sm_clock", "clock", "时钟", 8, 2),
     ("pcie_rx", "PCIe in", "PCIe 入", 9, 6), ("nvlink_rx", "NVLink in", "NVLink 入", 9, 7), ("ecc_uncorrected", "ECC", "ECC", 3, 5),
 )  # fmt: skip
