@@ -51,6 +51,7 @@ DRAM_ROOF, DRAM_SOME, DRAM_LITTLE, DRAM_STILL = 50.0, 30.0, 25.0, 3.0
 PLAIN_PIPES = 20.0
 LINK_FULL = {"pcie": 60.0, "nvlink": 50.0}
 HELD_DOWN = 50.0  # of the samples, and of the highest clock
+CONTEXT_MIB = 64.0  # less than any CUDA context takes (some 100 to 500 MiB)
 HOLDS_MIB = 2048.0  # more than contexts and libraries take
 WINDOW = 10  # samples that make a window
 UP, DOWN, WAVES, PART = (
@@ -238,6 +239,8 @@ class _Work:
             return ""
         if self.waves:
             return "in_waves"
+        if self.busy >= BUSY and (held := self.mean("held")) is not None and held < CONTEXT_MIB:
+            return ""  # no program is on it: some drivers say so of a GPU that they have just woken to be asked
         if self.busy < FREE:
             return self._idle()
         if self.busy < BUSY:
