@@ -77,9 +77,9 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     if intent in _MAY_STATE and not r.raw and not outright:
         states = stated(r.said, found, diagnosed=intent is Intent.DIAGNOSE, fixed=r.fixed)
         intent, signs = _wanted(intent, states, said), _signs(signs, states)
-        asked, signs = signs, of_readings(states.observations, signs)
-        if intent in _READS and signs != asked:  # what readings mean together no page about one of them tells
-            intent = Intent.DIAGNOSE
+        signs = of_readings(states.observations, signs)
+        if intent in _READS and signs[:1] == ("busy-but-slow",) and len(states.observations) > 1:
+            intent = Intent.DIAGNOSE  # what readings mean together no page about one of them tells
     filled = assumed.elsewhere(filled, supposed)
     written = [name.partition(" ")[2] for name in r.known if name.startswith("fact ")]
     facts = (
@@ -113,7 +113,8 @@ def _wanted(intent: Intent, states: Stated, said: str) -> Intent:
         return intent
     if intent is Intent.UNKNOWN and all(isinstance(o.value, int | float) for o in states.observations):
         return intent  # a number and a unit may be of anything
-    if intent in (Intent.EXPLAIN, Intent.FIX) and len(states.observations) == 1 and not _PARTED.search(said):
+    read = [o for o in states.observations if o.fact != "gpu.name"]  # a model is what is asked about, and no reading
+    if intent in (Intent.EXPLAIN, Intent.FIX) and len(read) == 1 and not _PARTED.search(said):
         return intent  # H100 温度 85 度正常吗 | 行重映射 pending 怎么处理: asked of a book
     if _WHAT_NOW.search(said):
         return Intent.DIAGNOSE

@@ -124,6 +124,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
             before = told[-1].fact
             for part, said_so in _parts(clause, words):
                 if not [*_told(part, about, "")] and not _CODE.search(part):
+                    left.append(part)
                     where = fine if _is_fine(part) else loose if _says_something(part) else []
                     where.append(_as_written(said_so, fixed))
             continue
@@ -203,7 +204,7 @@ def _parts(clause: str, words: str) -> Iterator[tuple[str, str]]:
     )
     if len(marked) > 1 and len(marked) == len(said) and whole:
         for part, so in zip(marked, said, strict=True):
-            if len(part.split()) > 2 or len(part) > 4 > len(re.findall("[a-z]", part)):
+            if len(part.split()) > 2 or len(re.findall("[\u4e00-\u9fff]", part)) > 3:
                 yield part, excerpt(" ".join(so.split()), 120)
 
 

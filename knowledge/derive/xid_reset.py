@@ -47,6 +47,8 @@ def _failures(kept: Sequence[Observation]) -> list[Observation]:
     asked = [o for o in kept if o.fact == "gpu_reset_attempt" and _stage(o) == "begun"]
     for o in kept:
         event = o.value
+        if o.fact == "pci_reset_failed" and o.status is Status.NONE_SEEN:  # the kernel was heard, and gave none up
+            out.append(replace(o, fact="gpu_reset_failed", origin=Origin.DERIVED))
         if not isinstance(event, Event):
             continue
         if _stage(o) == "failed" and o.fact in ("gpu_reset_attempt", "amdgpu_reset"):
