@@ -484,7 +484,7 @@ RESOLVERS: Mapping[str, Callable[[Case], Answer | None]] = {
 LOOKS_AT: Mapping[str, tuple[str, ...]] = {
     "recovery154": ("gpu.recovery_action", "xid"),
     "decoded": (),
-    "workflow": ("xid", "oom_kill", "slurm_step_ended"),
+    "workflow": ("xid",),  # of XID 45 also who ended the process, which nobody goes looking for because of another code
     "catalogue": (),
     "unlisted": ("xid",),
     "dcgm": (),

@@ -110,7 +110,9 @@ def _of_name(name: str, words: Sequence[str], behind: range, ahead: range, free:
     spec = vocabulary()[name]
     after, first, end = [words[i] for i in behind], [words[i] for i in reversed(ahead)], behind.start
     if spec.type in (Type.INT, Type.FLOAT) or name == "gpu.ecc.mode":
-        unit = ahead.start in free and words[ahead.start + 1] in _UNITS  # "90 watts at 100 %": the name is the number's unit
+        unit = (
+            ahead.start in free and words[ahead.start + 1] in _UNITS
+        )  # "90 watts at 100 %": the name is the number's unit
         for place in (ahead, behind) if unit else (behind, ahead):
             for i in place:
                 if (number := free.get(i)) is None or (number.kind in ("index", "denied")):

@@ -174,6 +174,7 @@ LABELS: Mapping[str, tuple[str, str]] = {
     # NVIDIA's driver
     "gpu_lost": ("GPU lost", "GPU 丢失"), "gpu_init_failed": ("GPU init failed", "GPU 初始化失败"),
     "gpu_device_busy_removed": ("GPU in use", "GPU 占用中"), "gpu_reset_demanded": ("reset required", "须复位"),
+    "gpu_reset_attempt": ("GPU reset asked", "请求复位 GPU"), "slurm_step_ended": ("Slurm ended job", "Slurm 结束作业"),
     "gpu_reset_failed": ("GPU reset failed", "GPU 复位失败"), "uvm_fatal_error": ("UVM stopped", "UVM 停止"),
     "nvlink_training_failed": ("NVLink training", "NVLink 训练失败"), "nvswitch_lost": ("NVSwitch lost", "NVSwitch 丢失"),
     "slurmctld_inval": ("Slurm INVAL", "Slurm INVAL"), "gpu_power_state_stuck": ("GPU power state", "GPU 电源状态"),

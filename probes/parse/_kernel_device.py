@@ -13,7 +13,7 @@ from probes.parse._logtime import SECOND
 
 EVENTS = ("iommu_fault", "pci_reset_failed")
 TRIGGERS = (r"; giving up", r"retraining", r"Link Active not set", r"Cannot train link", r"Power fault", r"speed restriction",
-            r"\bBAR [0-5]\b", r"DMAR: ", r"Event logged \[", r"arm-smmu")  # fmt: skip
+            r"BAR [0-5]", r"DMAR: ", r"Event logged \[", r"arm-smmu")  # fmt: skip
 HINTS = ("giving up", "retraining", "Link Active", "train link", "Power fault", "restriction", "BAR ", "DMAR", "Event logged",
          "arm-smmu")  # fmt: skip
 _FULL = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]"

@@ -10,7 +10,7 @@ from probes.parse._kernel_common import PCI, Reading, body, from_kernel, rx
 from probes.parse._kernel_shape import Entry
 
 TRIGGERS = (
-    r"giving up", r"gpu-reset", r"nvidia-smi .{0,80}-r\b", r"reset GPU", r"successfully reset", r"could not be reset", r"couldn't run", r"GPU 0000[0-9A-Fa-f]{4}:",
+    r"giving up", r"gpu-reset", r"nvidia-smi .{0,80}-r", r"reset GPU", r"successfully reset", r"could not be reset", r"couldn't run", r"GPU 0000[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]: [A-Z]",
     r"\d: (?:resetting|reset done)",
 )  # fmt: skip
 HINTS = ("giving up", "gpu-reset", "nvidia-smi", "reset", "GPU 0000")

@@ -59,15 +59,19 @@ def sniff(head: str) -> int:
     return 95 if found or any(_NO_DEVICES.fullmatch(line) for line in head.splitlines()) else 0
 
 
-def errors(emit: Emitter, lines: Sequence[Line]) -> bool:
-    """Facts of the error sentences among `lines`; False when there are none."""
+def errors(emit: Emitter, lines: Sequence[Line], resets: bool = True) -> bool:
+    """Facts of the error sentences among `lines`; False when there are none.
+
+    Without `resets` a GPU that is refused because it wants a reset is one that does not answer: of an output that nobody
+    would ask for that.
+    """
     before = len(emit.out)
     lost = False
     for line in lines:
         text = line.text
         if "N" not in text and "n" not in text:
             continue
-        if (found := _HANDLE.search(text)) and RESET.search(found[2]):
+        if (found := _HANDLE.search(text)) and resets and RESET.search(found[2]):
             emit.add("gpu.reset_required", emit.gpu(_widen(found[1])), True, line.number, text)
         elif found:
             lost = True

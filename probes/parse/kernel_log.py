@@ -68,7 +68,7 @@ PROVIDES = (
 
 TRIGGERS = (
     # NVIDIA's driver
-    r"NVRM: ", r"Xid \(", r"(?i:\bxid ?\()", r"XidCriticalError", r"off (?:the )?bus", r"GPU [Ii]s [Ll]ost", r"device handle for", r"change power state",
+    r"NVRM: ", r"Xid \(", r"(?i:xid ?\()", r"XidCriticalError", r"off (?:the )?bus", r"GPU [Ii]s [Ll]ost", r"device handle for", r"change power state",
     r"invalid context", r"nvidia[a-z_-]*: (?:probe of|Unknown sym|disagrees|version magic)",
     r"firmware load for nvidia", r"is rejected", r"unsigned module",
     # PCI Express and host hardware
@@ -89,7 +89,7 @@ TRIGGERS = (
     # boots; journal messages that are printed as a list of bytes
     r"Linux version ", r"-- (?:Boot|Reboot)", r"PM: suspend", r'"MESSAGE" ?: ?\[',
     # memory that failed, NMIs, bonds, servers, what the firmware kept
-    r"Memory failure", r"hardware memory (?:error|corruption)", r"NMI", r"slave ", r"fatal[ _]error", r"CIFS: ", r"ceph: ", r"infiniband mlx\d_", r"BERT: Error",
+    r"Memory failure", r"hardware memory (?:error|corruption)", r"NMI", r"slave ", r"set_fatal_error", r"uvm encountered", r"CIFS: ", r"ceph: ", r"infiniband mlx\d_", r"BERT: Error",
     *_kernel_device.TRIGGERS,
     *_kernel_reset.TRIGGERS,
     *_kernel_slurm.TRIGGERS,
@@ -103,7 +103,7 @@ _HINTS = (
     "general prot", "Comm: ", "LOCKUP", "stall", "blocked for", "nfs:", "Lustre", "I/O error", "nvme", "EXT4", "XFS",
     "segfault", "traps:", "arrier", "ink ", "connected", "mlx", "fabricmanager", "modprobe", "hostengine", "dcgm",
     "Failed to start", "ower ", "AC lost", "IPMI", "atchdog2", "Linux version", "-- ", "PM: suspend", "MESSAGE", "s lost", "s Lost",
-    "Memory failure", "memory error", "memory corruption", "hard lockup", "NMI", "slave", "fatal_error", "fatal error", "CIFS: ", "ceph: ", "BERT: ",
+    "Memory failure", "memory error", "memory corruption", "hard lockup", "NMI", "slave", "set_fatal_error", "uvm encountered", "CIFS: ", "ceph: ", "BERT: ",
     *_kernel_device.HINTS,
     *_kernel_reset.HINTS,
     *_kernel_slurm.HINTS,

@@ -39,7 +39,7 @@ _P2P = enumeration({
 })  # fmt: skip
 PROVIDES = (
     "gpu.peer.path", "gpu.peer.nvlinks", "gpu.peer.nvlinks.most", "gpu.peer.nvlinks.short", "gpu.peer.p2p", "nic.peer.path", "gpu.nearest_nic", "gpu.numa",
-    "gpu.cpu_affinity", "gpu.index", "node.gpu.listed", *_smi_errors.PROVIDES,
+    "gpu.cpu_affinity", "gpu.index", "node.gpu.listed", *(fact for fact in _smi_errors.PROVIDES if fact != "gpu.reset_required"),
 )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def parse(text: str, context: Context) -> list[Observation]:
 
 def read(emit: Emitter, lines: Sequence[Line]) -> None:
     """Add the facts of one matrix to `emit`."""
-    _smi_errors.errors(emit, lines)
+    _smi_errors.errors(emit, lines, resets=False)
     matrix = _matrix(lines)
     if matrix is None:
         return
