@@ -38,13 +38,22 @@ def seen(place: Path, deadline: float = 5.0) -> list[Observation]:
 HUNG = ("hung_call", "hung_init", "hung_all")
 
 
+def seen_to_hang(place: Path, deadline: float) -> list[Observation]:
+    """A look that was kept from the CPU proves no hang and says so: then it is made again."""
+    for _ in range(4):
+        observed = seen(place, deadline)
+        if any(o.at for o in observed):
+            break
+    return observed
+
+
 @pytest.fixture(scope="module")
 def hung(tmp: Path) -> Mapping[str, tuple[Observation, ...]]:
     """What is seen of a driver that never answers: each look waits until its deadline, so they wait together."""
     places = [lab.folder(tmp, scenario) for scenario in HUNG]
     with ThreadPoolExecutor(len(HUNG)) as pool:
         # a driver that does not open is given the time that opening eight GPUs takes before it counts as hung
-        return dict(zip(HUNG, map(tuple, pool.map(seen, places, (5.0, 25.0, 25.0))), strict=True))
+        return dict(zip(HUNG, map(tuple, pool.map(seen_to_hang, places, (5.0, 25.0, 25.0))), strict=True))
 
 
 def roots(found: Diagnosis) -> set[tuple[str, str]]:
