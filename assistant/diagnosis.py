@@ -321,8 +321,11 @@ def verdict_of(
     less = _less_than_yes(facts) if usable is Usable.YES and not traced.only(first) else None
     if less:  # that a finding leaves the node usable says nothing of what was not read
         usable, less = Usable.UNKNOWN, _not_known(facts)
+    absent = no_gpu(facts) and not traced.only(first)
+    if absent and usable in (Usable.YES, Usable.UNKNOWN):
+        usable, less = Usable.UNKNOWN, Text("Nothing can be said of GPUs here.", "对 GPU 无从判断。")
     words = _headline(first, forbidding(findings), usable, until, facts, less)
-    if no_gpu(facts) and not traced.only(first):
+    if absent:
         words = Text(f"No GPU is on the bus. {words.en}", f"总线上没有 GPU。{words.zh}")
     return Verdict(judged(found, usable), usable, until, words)
 

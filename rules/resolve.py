@@ -17,7 +17,7 @@ from knowledge.identity import TOOL_NUMBERS
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject
 from rules.factbase import FactBase
-from rules.model import ActionSpec, Bucket, Cure, Risk, Rule, Usable
+from rules.model import ActionSpec, Bucket, Cure, Risk, Rule, Severity, Usable
 
 BURST = 180 * 10**9  # ns of silence that ends a burst (NVIDIA Fleet Intelligence, "XID Bursts")
 STICKY = 3 * 3600 * 10**9  # ns for which a fault of the GPU itself stands (NVSentinel, sticky XIDs)
@@ -74,6 +74,7 @@ class BucketInfo:
     strength: int
     runbook: str
     cured_by: tuple[Cure, ...] | None  # None: the word does not tell
+    of_program: bool  # it mends a program, and nothing of the machine
 
 
 @cache
@@ -86,6 +87,7 @@ def buckets() -> Mapping[Bucket, BucketInfo]:
             Bucket(d["name"]), Text.of(d["text"]), Text.of(d.get("until")), d.get("command", ""),
             Risk(d["risk"]), Usable(d["usable"]), d["strength"], d.get("runbook", ""),
             None if d.get("cured_by") is None else tuple(Cure(c) for c in d["cured_by"]),
+            d.get("mends") == "program",
         )
         for d in shard("buckets")
     }  # fmt: skip
@@ -160,12 +162,38 @@ def _dress(case: Case, answer: Answer, speaker: str) -> Advice:
         answer.text or (spec.text if own and spec.text else info.text),
         fill(command, case.subject, case.facts, case.events),
         spec.risk or info.risk if own else info.risk,
-        answer.usable or (spec.usable or info.usable if own else info.usable),
+        _at_least(answer.usable or (spec.usable or info.usable if own else info.usable), case.rule, info),
         answer.until or (spec.until or info.until if own else info.until),
         (info.runbook if case.rule.split_by == "code" or speaker == "dcgm" else "") or spec.runbook or info.runbook,
         (*answer.then, *spec.then),
         answer.because,
     )
+
+
+# Of what is run, not of what it runs on. A log is what a program has written; a setting that it asks for is its own.
+_OF_PROGRAMS = frozenset(
+    {
+        Scope.PROCESS,
+        Scope.CONTAINER,
+        Scope.POD,
+        Scope.JOB,
+        Scope.RANK,
+        Scope.COLLECTIVE,
+        Scope.OPERATOR,
+        Scope.KERNEL,
+        Scope.ITERATION,
+        Scope.DOCUMENT,
+        Scope.OBJECT,
+    }
+)
+
+
+def _at_least(usable: Usable, rule: Rule, info: BucketInfo) -> Usable:
+    """`usable`, and never a yes for an error of the machine: only where a program is what failed does the rest go on as before."""
+    if usable is not Usable.YES or rule.severity.rank < Severity.ERROR.rank:
+        return usable
+    of_program = info.of_program or (info.bucket is Bucket.CHANGE_SETTING and rule.scope in _OF_PROGRAMS)
+    return usable if of_program and rule.severity is Severity.ERROR else Usable.IMPAIRED
 
 
 def _general(command: str, case: Case) -> str:

@@ -16,6 +16,7 @@ class Entry(Strict):
     command: str = ""
     risk: Literal["safe", "disruptive", "destructive"]
     usable: Literal["yes", "not_yet", "no"]
+    mends: Literal["program", "machine"] = "machine"
     strength: int
     cured_by: list[Literal["reset", "reload", "reboot", "replace"]] | None = None
     runbook: str = ""

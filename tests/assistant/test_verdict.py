@@ -41,6 +41,16 @@ def test_only_missing_values_are_not_fine(status: Status) -> None:
     assert not d.findings
 
 
+def test_a_machine_without_gpus_is_no_yes_whatever_else_is_found() -> None:
+    here = node("n1")
+    bare = [see("node.pci.gpu_count", 0, here), see("node.gpu.count", 0, here), see("log.kernel.readable", True, here)]
+    load_ = {"node.cpu.busy": 99, "node.load.per_cpu": 20.0, "node.pressure.cpu.some.avg60": 90.0}
+    d = judge(*bare, *(see(fact, value, here) for fact, value in load_.items()))
+    assert [f.rule.id for f in d.findings] == ["cpu-starved"]
+    assert (d.verdict.state, d.verdict.usable) == (State.DEGRADED, Usable.UNKNOWN)
+    assert d.verdict.text.en.startswith("No GPU is on the bus. Node n1: The CPUs are overloaded")
+
+
 def test_a_healthy_value_is_ok() -> None:
     healthy = see("gpu.row_remap.failure", False)
     d = judge(healthy)
