@@ -173,6 +173,9 @@ def cached(name: str, files: Iterable[Path], build: Callable[[], Any]) -> Any:
     return data
 
 
+_KEPT = 4  # versions of one thing: of two checkouts that are used in turn, neither makes the other build anew
+
+
 def _store(path: Path, data: Any) -> None:
     """Keep `data`; a cache that cannot be written costs time, never an answer."""
     from knowledge.whole import private_folder, replace_file
@@ -180,9 +183,9 @@ def _store(path: Path, data: Any) -> None:
     try:
         private_folder(path.parent)
         replace_file(path, json.dumps(data, ensure_ascii=False).encode())
-        for old in path.parent.glob(f"{path.name.rsplit('-', 3)[0]}-*.json"):
-            if old != path:
-                old.unlink(missing_ok=True)
+        every = path.parent.glob(f"{path.name.rsplit('-', 3)[0]}-*.json")
+        for old in sorted(every, key=lambda p: p.stat().st_mtime_ns, reverse=True)[_KEPT:]:
+            old.unlink(missing_ok=True)
     except OSError:
         pass
 

@@ -78,6 +78,13 @@ def _note_process(event: str, args: tuple[object, ...]) -> None:
 sys.addaudithook(_note_process)
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A case of a megabyte is named by how it begins: each worker sends the names of all its tests."""
+    if isinstance(val, str | bytes) and len(val) > 80:
+        return f"{ascii(val[:60])[:70]}...{len(val)}"
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test is `unit` unless it is marked, or takes a fixture that starts processes."""
     for item in items:

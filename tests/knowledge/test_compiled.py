@@ -55,13 +55,14 @@ def test_the_same_content_is_built_once(cache: Path, source: Path) -> None:
     assert len(list(cache.iterdir())) == 1
 
 
-def test_other_content_is_built_again_and_replaces_the_old(cache: Path, source: Path) -> None:
-    assert compiled.cached("s", [source], Counter([1])) == [1]
-    source.write_text("- b\n")  # the same length
-    build = Counter([2])
-    assert compiled.cached("s", [source], build) == [2]
-    assert build.calls == 1
-    assert len(list(cache.iterdir())) == 1
+def test_other_content_is_built_again_and_the_oldest_goes(cache: Path, source: Path) -> None:
+    """Two checkouts that are used in turn leave each other's alone; of many versions a few stay."""
+    build = Counter(list(range(9)))
+    for letter in "abababcdefg":
+        source.write_text(f"- {letter}\n")  # the same length
+        compiled.cached("s", [source], build)
+    assert build.calls == len("abcdefg")
+    assert len(list(cache.iterdir())) == 4
 
 
 def test_a_file_that_came_went_or_was_renamed_counts(cache: Path, source: Path, tmp_path: Path) -> None:
