@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +21,14 @@ FIRST = "off-the-bus"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """``demo [NAME | list]``."""
+    """``demo [NAME] [--list] [--extract DIR]``."""
     parser.add_argument(
-        "name", nargs="?", default=FIRST, metavar="NAME", help=f"which one (default: {FIRST}); list names them all"
+        "name", nargs="?", default=FIRST, metavar="NAME", help=f"which one (default: {FIRST}); --list names them all"
+    )
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--list", action="store_true", help="name them all; in JSON with the arguments of each")
+    instead.add_argument(
+        "--extract", metavar="DIR", type=Path, help="lay its files out in DIR, which is made, instead of answering"
     )
     parser.add_argument(
         "--verbose", action="store_true", help="everything: all evidence, the rule's page, all that is undecided"
@@ -40,16 +46,18 @@ def run(args: argparse.Namespace) -> int:
     from assistant.sources import tells
 
     output = args.settings.output
-    if args.name == "list":
+    if args.list:
         return _list(args)
     story = load(args.name)
+    if args.extract:
+        return _extract(args, story)
     say(_told(args.name, story, output.lang), args.quiet)
     diagnosis = diagnosed(args.name, story, args.settings)
     write(show(diagnosis, output, tells, verbose=args.verbose))
     if output.format == "text":
         many = len(names()) - 1
-        more = {"zh": f"另有 {many} 个事件：gpudiag demo list"}.get(
-            output.lang, f"{many} more incidents: gpudiag demo list"
+        more = {"zh": f"另有 {many} 个事件：gpudiag demo --list"}.get(
+            output.lang, f"{many} more incidents: gpudiag demo --list"
         )
         say(f"\n{more}", args.quiet)
     return 0
@@ -61,8 +69,8 @@ def load(name: str) -> dict[str, Any]:
     from knowledge.errors import UnknownNameError
 
     if name not in names():
-        error = UnknownNameError("demo", name, [*names(), "list"])
-        error.hint = error.hint or "gpudiag demo list names them all"
+        error = UnknownNameError("demo", name, names())
+        error.hint = error.hint or "gpudiag demo --list names them all"
         raise error
     document = yamlfile.load(FOLDER / name / "story.yaml")
     document.raise_faults()
@@ -107,9 +115,47 @@ def _told(name: str, story: dict[str, Any], lang: str) -> str:
     from knowledge.language import Text
 
     text = Text.of(story["story"]).in_(lang)
-    folder = FOLDER / name
+    return "\n".join([*wrap(text, terminal_width()), "", *_shell(FOLDER / name, story), ""])
+
+
+def _shell(folder: Path, story: dict[str, Any]) -> list[str]:
+    """The two lines that ask the same of the files in `folder`."""
     here = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
-    return "\n".join([*wrap(text, terminal_width()), "", f"$ cd {shlex.quote(str(here))}", f"$ {command(story)}", ""])
+    return [f"$ cd {shlex.quote(str(here))}", f"$ {command(story)}"]
+
+
+def _extract(args: argparse.Namespace, story: dict[str, Any]) -> int:
+    """Copy what the incident is asked with, and print how. InputError where the folder holds something, or cannot be written."""
+    from shutil import copy, copytree
+
+    from knowledge.errors import InputError
+
+    target: Path = args.extract
+    try:
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            message, hint = f"{target} is there already, and not empty", "name a folder that is not there yet"
+            raise InputError(message, hint=hint, zh=f"{target} 已存在且非空", hint_zh="请指定一个尚不存在的目录")
+        target.mkdir(parents=True, exist_ok=True)
+        for part in files(args.name):
+            source = FOLDER / args.name / part
+            (copytree if source.is_dir() else copy)(source, target / part)
+    except OSError as error:
+        message = f"{error.filename or target} cannot be written: {error.strerror}"
+        raise InputError(message, zh=f"无法写入 {error.filename or target}：{error.strerror}") from error
+    if args.settings.output.format == "json":
+        write(
+            json.dumps(
+                {"demo": args.name, "folder": str(target), "arguments": ["check", *_words(story)]}, ensure_ascii=False
+            )
+        )
+    else:
+        write("\n".join(_shell(target, story)))
+    return 0
+
+
+def files(name: str) -> list[str]:
+    """What lies in the folder of an incident beside its story: files, and the folder of a bundle."""
+    return sorted(p.name for p in (FOLDER / name).iterdir() if p.name != "story.yaml")
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -117,7 +163,9 @@ def _list(args: argparse.Namespace) -> int:
     from knowledge.language import Text
 
     lang = args.settings.output.lang
-    titles = {n: Text.of(load(n)["title"]).in_(lang) for n in names()}
+    stories = {n: load(n) for n in names()}
+    titles = {n: Text.of(story["title"]).in_(lang) for n, story in stories.items()}
+    data = {n: {"title": titles[n], "arguments": ["check", *_words(story)]} for n, story in stories.items()}
     title = Text("Recorded incidents", "已记录的事件").in_(lang)
-    write(show(Sheet(title, (Fields(tuple(titles.items())),), {"demos": titles}), args.settings.output))
+    write(show(Sheet(title, (Fields(tuple(titles.items())),), {"demos": data}), args.settings.output))
     return 0

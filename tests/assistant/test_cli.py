@@ -77,7 +77,7 @@ def test_unknown_command_names_the_nearest(gpudiag: Gpudiag) -> None:
         (("runbook", "show", "gpu-of-bus"), "gpu-off-bus"),
         (("check", "--probe", "nvmll"), "nvml"),
         (("check", "--bundle", "x.tar"), "no such file"),
-        (("demo", "nope"), "gpudiag demo list"),
+        (("demo", "nope"), "gpudiag demo --list"),
     ],
 )
 def test_asked_wrongly(gpudiag: Gpudiag, words: tuple[str, ...], part: str) -> None:

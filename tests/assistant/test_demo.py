@@ -127,13 +127,29 @@ def test_the_story_stands_before_the_answer(gpudiag: Gpudiag) -> None:
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_list(gpudiag: Gpudiag, lang: str) -> None:
-    shown = gpudiag("demo", "list", "--lang", lang).out
+    shown = gpudiag("demo", "--list", "--lang", lang).out
     rows = {
         line.split()[0]: line.split(maxsplit=1)[1]
         for line in shown.splitlines()
         if line.split()[:1] and line.split()[0] in NAMES
     }
     assert rows == {name: demo.load(name)["title"][lang] for name in NAMES}
+
+
+def test_each_is_laid_out_with_what_it_is_asked_with(gpudiag: Gpudiag, tmp_path: Path) -> None:
+    listed = json.loads(gpudiag("demo", "--list", "--format", "json").out)["demos"]
+    assert sorted(listed) == NAMES
+    for name in NAMES:
+        folder = tmp_path / name
+        told = gpudiag("demo", name, "--extract", str(folder))
+        assert (told.code, told.err) == (0, "")
+        assert {p.name for p in folder.iterdir()} == {*demo.files(name)}
+        assert told.out.splitlines()[1] == "$ " + shlex.join(["gpudiag", *listed[name]["arguments"]])
+    with_it = gpudiag(*listed["power-brake"]["arguments"], cwd=tmp_path / "power-brake")
+    assert with_it.out.split()[:20] == shown("power-brake", "text").split()[:20]
+    again = gpudiag("demo", "healthy", "--extract", str(tmp_path / "healthy"))
+    assert (again.code, "not empty" in again.err) == (2, True)
+    assert gpudiag("demo", "--extract", str(tmp_path / "healthy" / "bundle" / "manifest.json" / "x")).code == 2
 
 
 def test_a_page(gpudiag: Gpudiag) -> None:
