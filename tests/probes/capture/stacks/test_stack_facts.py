@@ -48,9 +48,12 @@ def told(documents: Mapping[str, Any], target: Target = TARGET, **more: Any) -> 
 
 
 def captured(job: Job) -> dict[str, Observation]:
-    """A short window; where the machine let py-spy look too seldom for shares, a longer one."""
-    found = over(job, 0.7)
-    return found if found["stack.hot.share"].status is Status.OK else over(job, 4.0)
+    """A short window; where the machine let py-spy look too seldom for shares, longer ones."""
+    for seconds in (0.7, 4.0, 8.0, 16.0):
+        found = over(job, seconds)
+        if found["stack.hot.share"].status is Status.OK:
+            break
+    return found
 
 
 def over(job: Job, seconds: float) -> dict[str, Observation]:
