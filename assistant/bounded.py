@@ -1,19 +1,28 @@
-"""An HTTP server with an end to every connection: neither many clients nor slow ones hold more than a few threads.
+"""HTTP servers with an end to every connection: neither many clients nor slow ones hold more than a few threads or sockets.
 
-`watch` serves its metrics with it, `incident listen` takes alerts.
+`watch` serves its metrics with `Bounded`, `incident listen` takes alerts; the app in a browser and Slack's requests are `serving`.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import socket
 import time
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Container
+
+    from aiohttp import web
 
 CLIENTS = 32  # connections at a time; one more ends the oldest
+CONNECTIONS = 64  # as much, where a connection costs no thread
+LEAVE = 2.0  # seconds that requests under way have when the end comes
 PATIENCE = 20.0  # seconds that a connection may last, whatever it does
 
 
@@ -73,3 +82,43 @@ class Bounded(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away in the middle is no news."""
+
+
+@asynccontextmanager
+async def serving(app: web.Application, host: str, port: int, guests: Container[object] = ()) -> AsyncIterator[Any]:
+    """aiohttp's server at an address, while the body runs, which gets the address. OSError when it cannot be listened on."""
+    from aiohttp import web
+
+    runner = web.AppRunner(app, access_log=None, logger=_faults(), shutdown_timeout=LEAVE)
+    await runner.setup()
+    bounding = asyncio.create_task(bounded(runner, guests=guests))
+    try:
+        await web.TCPSite(runner, host, port).start()
+        yield runner.addresses[0]
+    finally:
+        bounding.cancel()
+        await runner.cleanup()
+
+
+def _faults() -> logging.Logger:
+    """Where aiohttp says what broke: bugs of ours, and not each request that is none."""
+    from aiohttp.http_exceptions import HttpProcessingError
+
+    def wanted(record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+    log = logging.getLogger("gpudiag.http")
+    log.filters[:] = [wanted]
+    return log
+
+
+async def bounded(
+    runner: web.AppRunner, most: int = CONNECTIONS, look: float = 0.2, guests: Container[object] = ()
+) -> None:
+    """Where more than `most` connections are open, the oldest end, but those of `guests`: whoever opens many and says nothing
+    keeps nobody out, and puts nobody out who was let in."""
+    while True:
+        await asyncio.sleep(look)
+        held = [c for c in (runner.server.connections if runner.server is not None else ()) if c not in guests]
+        for one in held[: max(0, len(held) - most)]:
+            one.force_close()

@@ -3,13 +3,16 @@
 What runs there has the rights of who started it, on a machine that others may be logged in to. So it listens on the loopback
 interface unless told otherwise; a visitor needs the token that stands in the printed address; and pages of other sites cannot
 reach it through somebody's browser (the names in Host and Origin are compared). The command that is run is made here once: nothing that a
-visitor sends becomes a part of it.
+visitor sends becomes a part of it. What a browser sends is bounded and checked before the app hears of it.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 import secrets
 import shlex
+import signal
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,11 +20,13 @@ from knowledge.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 HERE = ("127.0.0.1", "localhost", "::1")
 PORT = 8000
 COOKIE = "gpudiag"
+VISITORS = 16  # at a time: each has a process of the app
+MOST = 1000  # cells of a window, each way
 
 
 class Address(NamedTuple):
@@ -87,19 +92,35 @@ def run(args: argparse.Namespace) -> int:
             zh=f"浏览器方式需要 {error.name}，尚未安装",
             hint_zh="安装 gpudiag 的附加组件：gpudiag[web]",
         ) from None
-    from assistant.output import say
-
-    say(f"gpudiag: http://{where.shown}/?token={server.token} (Ctrl-C ends it)")
-    if where.host not in HERE:
-        say(
-            "gpudiag: others can reach this address, and it is not encrypted: whoever has the token acts with your rights"
-        )
     try:
-        server.serve()
+        asyncio.run(_serve(server, where))
     except OSError as error:
         why = error.strerror or error
         raise UsageError(f"--serve {where.shown}: {why}", zh=f"--serve {where.shown}：{why}") from None
     return 0
+
+
+async def _serve(server: Any, where: Address) -> None:
+    """Until SIGTERM or SIGINT, and at most a few seconds longer. OSError when the address cannot be listened on."""
+    from assistant.bounded import serving
+    from assistant.ending import within
+    from assistant.output import say
+
+    ended = asyncio.Event()
+
+    def end() -> None:
+        within()
+        ended.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, end)
+    async with serving(await server._make_app(), where.host, where.port, server.guests):
+        say(f"gpudiag: http://{where.shown}/?token={server.token} (Ctrl-C ends it)")
+        if where.host not in HERE:
+            say(
+                "gpudiag: others can reach this address, and it is not encrypted: whoever has the token acts with your rights"
+            )
+        await ended.wait()
 
 
 def _server(where: Address, words: Sequence[str], token: str) -> Any:
@@ -114,17 +135,19 @@ def _server(where: Address, words: Sequence[str], token: str) -> Any:
             # A shell runs this line: every word is quoted, and none comes from a visitor.
             super().__init__(shlex.join(words), where.host, where.port, "gpudiag")
             self.token = token
-
-        def initialize_logging(self) -> None:
-            """No log of ours stands between a person and the address."""
+            self.guests: set[object] = set()  # connections of visitors that have an app
+            self._sockets: set[Any] = set()
 
         async def on_startup(self, app: Any) -> None:
-            """Said already."""
+            """Said elsewhere."""
+
+        async def on_shutdown(self, app: Any) -> None:
+            """The pages are told, and with them their apps."""
+            await asyncio.gather(*(one.close() for one in self._sockets), return_exceptions=True)
 
         async def _make_app(self) -> Any:
             app = await super()._make_app()
-            app.middlewares.append(door(where.port, token))
-            app.on_shutdown.append(_leaving)
+            app.middlewares.append(door(where.port, token, self.guests))
             return app
 
         @aiohttp_jinja2.template("app_index.html")
@@ -136,26 +159,72 @@ def _server(where: Address, words: Sequence[str], token: str) -> Any:
                 "config": {"static": {"url": "/static/"}}, "application": {"name": "gpudiag"},
             }  # fmt: skip
 
+        async def _process_messages(self, websocket: Any, app_service: Any) -> None:
+            """What the page sends, to its app."""
+            heard: Any = _Heard(websocket)
+            self._sockets.add(websocket)
+            try:
+                await super()._process_messages(heard, app_service)
+            finally:
+                self._sockets.discard(websocket)
+
     return Guarded()
 
 
-async def _leaving(_: Any) -> None:
-    """Told to end: a visitor's open page holds it no longer than a few seconds."""
-    from assistant.ending import within
+class _Heard:
+    """A visitor's socket, of which nothing is heard but what the page says."""
 
-    within()
+    def __init__(self, websocket: Any) -> None:
+        self._websocket = websocket
+        self.send_json = websocket.send_json
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        async for message in self._websocket:
+            if isinstance(message.data, str) and spoken(message.data):
+                yield message
 
 
-def door(port: int, token: str) -> Any:
-    """Lets nobody in without the token: it comes in the address once, then as a cookie that other sites cannot use."""
-    from urllib.parse import urlsplit
+def spoken(data: str) -> bool:
+    """Whether the page says such a thing: keys, a size, whether somebody is there, whether it is looked at."""
+    try:
+        match json.loads(data):
+            case ["stdin", str(text)]:
+                return bool(text.encode())
+            case ["resize", {"width": int(width), "height": int(height)}]:
+                return sized(str(width), str(height))
+            case ["ping", str()] | ["blur" | "focus"]:
+                return True
+    except (ValueError, RecursionError):  # no JSON; half a character
+        pass
+    return False
 
+
+def sized(width: str, height: str) -> bool:
+    """Whether these are the cells of a window: an app draws every one of them."""
+    return all(n.isascii() and n.isdecimal() and 0 < int(n[:9]) <= MOST for n in (width, height))
+
+
+def door(port: int, token: str, guests: set[object]) -> Any:
+    """Lets nobody in without the token: it comes in the address once, then as a cookie that other sites cannot use. `guests` are the
+    connections that have an app, `VISITORS` at most."""
     from aiohttp import web
 
     from assistant.door import same
 
     name = f"{COOKIE}-{port}"  # a browser shares cookies between the ports of a machine
     refused = "The address that gpudiag printed holds a token; without it there is nothing here.\n"
+
+    async def visit(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        size = (request.query.get("width", "80"), request.query.get("height", "24"))
+        if not sized(*size) or not web.WebSocketResponse().can_prepare(request).ok:
+            return web.Response(status=400, text="No page of gpudiag asks so.\n")
+        if len(guests) >= VISITORS:
+            return web.Response(status=503, text=f"{VISITORS} visitors are here already.\n")
+        guests.add(request.protocol)
+        try:
+            return await handler(request)
+        finally:
+            guests.discard(request.protocol)
 
     @web.middleware
     async def middleware(request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -164,9 +233,9 @@ def door(port: int, token: str) -> Any:
             response.set_cookie(name, token, httponly=True, samesite="Strict")
             return response
         origin = request.headers.get("Origin", "")
-        if not same(request.cookies.get(name, ""), token) or (origin and urlsplit(origin).netloc != request.host):
+        if not same(request.cookies.get(name, ""), token) or (origin and origin.partition("://")[2] != request.host):
             return web.Response(status=403, text=refused)
-        response = await handler(request)
+        response = await (visit(request, handler) if request.path == "/ws" else handler(request))
         if not response.prepared:
             response.headers["Content-Security-Policy"] = _CONTENT
             response.headers["Referrer-Policy"] = "no-referrer"

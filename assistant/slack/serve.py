@@ -11,12 +11,13 @@ import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from aiohttp import ClientSession
 from slack_sdk.web.async_client import AsyncWebClient
 
+from assistant.bounded import serving
 from assistant.door import Refused
 from assistant.ending import within
 from assistant.journal import Journal
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 PATH = "/slack/events"
 STAMP, SIGNATURE = re.compile(r"[0-9]{1,12}"), re.compile(r"v0=[0-9a-f]{64}")
-CONNECTIONS = 64  # open at a time
 DAILY = 86_400.0  # seconds between two rounds of forgetting
 log = logging.getLogger("gpudiag.slack")
 
@@ -133,33 +133,25 @@ async def _http(listening: AsyncApp, secret: str, host: str, port: int) -> Async
 
     async def take(request: web.Request) -> web.Response:
         try:
-            admit(verifier, request.headers, await request.read(), request.content_type)
+            admit(verifier, request.headers, await _body(request), request.content_type)
         except Refused as no:
             return web.json_response({"error": no.why}, status=no.status)
         return await to_aiohttp_response(await listening.async_dispatch(await to_bolt_request(request)))
 
     server = web.Application(client_max_size=1 << 20)
     server.router.add_post(PATH, take)
-    runner = web.AppRunner(server, access_log=None, shutdown_timeout=2.0)
-    await runner.setup()
-    bounding = asyncio.create_task(bounded(runner))
-    try:
-        site = web.TCPSite(runner, host, port)
-        await site.start()
-        at: Any = runner.addresses[0]
+    async with serving(server, host, port) as at:
         yield f"http://{at[0]}:{at[1]}{PATH}"
-    finally:
-        bounding.cancel()
-        await runner.cleanup()
 
 
-async def bounded(runner: web.AppRunner, most: int = CONNECTIONS, look: float = 0.2) -> None:
-    """Where more than `most` connections are open, the oldest end: whoever opens many and says nothing keeps nobody out."""
-    while True:
-        await asyncio.sleep(look)
-        held = runner.server.connections if runner.server is not None else []
-        for one in held[: max(0, len(held) - most)]:
-            one.force_close()
+async def _body(request: web.Request) -> bytes:
+    """All that was sent. Refused when it cannot be unpacked, or ends in the middle."""
+    from aiohttp import web
+
+    try:
+        return await request.read()
+    except (web.RequestPayloadError, ConnectionError):
+        raise Refused(400, "no whole request") from None
 
 
 def admit(verifier: SignatureVerifier, headers: Mapping[str, str], body: bytes, kind: str) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession, web
@@ -16,14 +18,22 @@ from hypothesis import strategies as st
 from prometheus_client.registry import CollectorRegistry
 from slack_sdk.signature import SignatureVerifier
 
+from assistant.bounded import bounded
 from assistant.door import Door, Refused
+from assistant.incidents.alert_desk import Desk, Outcome
 from assistant.incidents.alert_message import PayloadError, read
-from assistant.slack.serve import admit, bounded
+from assistant.incidents.book import Book
+from assistant.incidents.listen import Intake, Listener, Manner
+from assistant.slack.serve import admit
 from assistant.watch.server import Server
+from tests.assistant.incidents.alert_lab import KNOWS
+from tests.slack_bot import lab
+from tests.slack_lab import Slack
 
 TOKEN = "5f2c6a1b9d3e4f70"
 GOOD = {"Authorization": f"Bearer {TOKEN}"}
 EVIL = {"Host": "evil.example"}
+PACKED = gzip.compress(bytes(32 << 20), 1)
 
 
 def status(door: Door, headers: dict[str, str], *, secret: bool = True) -> int:
@@ -79,6 +89,33 @@ def raw(port: int, data: bytes) -> bytes:
         return b"".join(parts)
 
 
+# No request of anybody's, and requests with an end that never comes.
+JUNK = {
+    "no text": b"\xff\xfe\x00\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64),
+    "a version of tomorrow": b"GET / HTTP/9.9\r\n\r\n",
+    "no address": b"GET //[ HTTP/1.1\r\nHost: [\r\nOrigin: http://[\r\n\r\n",
+    "a path that is no text": b"POST /%ff%00\xff HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a long path": b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n\r\n",
+    "many headers": b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(5_000)) + b"\r\n",
+    "less than nothing": b"POST /slack/events HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+    "two lengths": b"POST /alertmanager HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    "more than there is": b"POST /slack/events HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n{}",
+    "a part that is none": b"POST /slack/events HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
+    "cut off in a part": b"POST /slack/events HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nab",
+    "packed, and is not": b"POST /slack/events HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd",
+    "packed a thousandfold": b"POST /slack/events HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
+    % len(PACKED)
+    + PACKED,
+    "cookies": b"GET /ws HTTP/1.1\r\nHost: x\r\nCookie: =;\xff=\xfe; gpudiag-1=\r\nUpgrade: websocket\r\n\r\n",
+}
+
+
+def answered(port: int) -> dict[str, bytes]:
+    """What each of them gets, to the first blank."""
+    return {name: raw(port, data)[9:12] for name, data in JUNK.items()}
+
+
 def ask(port: int, path: str, *headers: str) -> tuple[int, bytes]:
     got = raw(port, "\r\n".join((f"GET {path} HTTP/1.1", "Connection: close", *headers, "", "")).encode("latin-1"))
     return int(got.split()[1]), got
@@ -112,6 +149,27 @@ def test_any_bytes_get_a_status_or_an_end(served: int, data: bytes) -> None:
     got = raw(served, data)
     assert got or not (data.startswith(b"GET ") and data.endswith(b"\r\n\r\n"))
     assert ask(served, "/healthz", "Host: 127.0.0.1")[0] == 404
+
+
+@pytest.mark.process
+async def test_junk_is_a_refusal_and_no_line_of_a_log(
+    served: int, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """At every door (that of the app in a browser is in its own process, in `tests/tui/test_serve.py`)."""
+    taken: list[Outcome] = []
+    desk = Desk(Book(f"sqlite:///{tmp_path}/history.db"), KNOWS)
+    with (
+        closing(Listener(("127.0.0.1", 0), Intake(desk, lambda _: None, taken.append), Manner())) as listener,
+        Slack() as there,
+    ):
+        async with lab(tmp_path, there, http=True) as bot:
+            bots = int(bot.where.split(":")[2].partition("/")[0])
+            for port in (served, listener.port, bots):
+                got = await asyncio.to_thread(answered, port)
+                assert b"500" not in got.values(), got
+    assert not taken
+    assert not [r for r in caplog.records if r.name != "asyncio"]
+    assert "Traceback" not in capfd.readouterr().err
 
 
 VERIFIER = SignatureVerifier("0123456789abcdef")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import shlex
+import signal
 import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import aiohttp
@@ -18,9 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.errors import UsageError
+from tests.assistant.test_door import answered
 from tests.tui.lab import BUS, PATIENCE, arguments
 from tests.tui.tmux_lab import ended, family
-from tui.serve import Address, address, command
+from tui.serve import MOST, Address, address, command, spoken
 
 
 @pytest.mark.parametrize(
@@ -64,15 +67,14 @@ async def served(folder: Path, environ: dict[str, str]) -> AsyncIterator[tuple[s
         line = (await asyncio.wait_for(child.stderr.readline(), PATIENCE)).decode()
         found = re.search(r"(http://127\.0\.0\.1:\d+)/\?token=(\S+)", line)
         assert found is not None, line
-        for _ in range(int(PATIENCE / 0.1)):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            await asyncio.sleep(0.1)
         yield found[1], found[2], psutil.Process(child.pid)
-    finally:
-        if child.returncode is None:
+        with suppress(ProcessLookupError):
             child.terminate()
+        assert await asyncio.wait_for(child.wait(), PATIENCE) == 0
+        assert await child.stderr.read() == b""
+    finally:
+        with suppress(ProcessLookupError):
+            child.kill()
         await child.wait()
 
 
@@ -86,7 +88,7 @@ async def test_a_visitor_with_the_token_works_in_the_app(tmp_path: Path, clean_e
             assert page.status == 200
             assert "token" not in str(page.url)
             assert f"ws://{url.removeprefix('http://')}/ws" in await page.text()
-        async with visitor.ws_connect(f"{url}/ws?width=120&height=40;touch%20{tmp_path}/x", origin=url) as socket_:
+        async with visitor.ws_connect(f"{url}/ws?width=120&height=40", origin=url) as socket_:
             seen = b""
 
             async def until(wanted: bytes) -> None:
@@ -102,7 +104,6 @@ async def test_a_visitor_with_the_token_works_in_the_app(tmp_path: Path, clean_e
             await socket_.send_json(["stdin", "?"])
             await until(b"Ctrl-P finds")
         assert await asyncio.to_thread(ended, apps)
-        assert not (tmp_path / "x").exists()
 
 
 @pytest.mark.process
@@ -119,3 +120,60 @@ async def test_nobody_else_gets_in(tmp_path: Path, clean_environment: dict[str, 
         with pytest.raises(aiohttp.WSServerHandshakeError):  # ... is used by a page of another site
             await stranger.ws_connect(f"{url}/ws", origin="http://elsewhere.example")
         assert not family(server)[1:]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_junk_and_crowds_at_the_door_and_the_end(
+    number: signal.Signals, tmp_path: Path, clean_environment: dict[str, str]
+) -> None:
+    """A visitor is not put out by them, finds the app, and is told when it ends; nothing stays."""
+    async with (
+        served(tmp_path, clean_environment) as (url, token, server),
+        aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as visitor,
+    ):
+        port = int(url.rpartition(":")[2])
+        async with visitor.get(f"{url}/", params={"token": token}):
+            pass
+        async with visitor.ws_connect(f"{url}/ws", origin=url) as page:
+            await asyncio.wait_for(page.receive(), PATIENCE)
+            crowd = [await asyncio.open_connection("127.0.0.1", port) for _ in range(100)]
+            ended_first = asyncio.gather(*(reader.read() for reader, _ in crowd[:36]))
+            await asyncio.wait_for(ended_first, PATIENCE)
+            assert b"500" not in (await asyncio.to_thread(answered, port)).values()
+            for query in ("?width=99999999&height=24", "?width=-3", "?width=x", f"?height=40;touch%20{tmp_path}/x"):
+                with pytest.raises(aiohttp.WSServerHandshakeError, match="400"):
+                    await visitor.ws_connect(f"{url}/ws{query}", origin=url)
+            async with visitor.get(f"{url}/ws") as no_socket:
+                assert no_socket.status == 400
+            for junk in ("x", "[]", '["stdin", 5]', '["resize", {}]', "[" * 50_000, '["stdin", "\\ud800"]'):
+                await page.send_str(junk)
+            await page.send_json(["ping", "still there?"])
+            while (message := await asyncio.wait_for(page.receive(), PATIENCE)).type is not aiohttp.WSMsgType.TEXT:
+                assert message.type is aiohttp.WSMsgType.BINARY
+            assert message.json() == ["pong", "still there?"]
+            apps = family(server)[1:]
+            server.send_signal(number)
+            while (message := await asyncio.wait_for(page.receive(), PATIENCE)).type is not aiohttp.WSMsgType.CLOSED:
+                pass
+        assert await asyncio.to_thread(ended, [server, *apps])
+        assert not (tmp_path / "x").exists()
+        for _, writer in crowd:
+            writer.close()
+
+
+def test_a_page_says_nothing_else() -> None:
+    assert all(
+        map(
+            spoken,
+            ('["stdin", "q"]', '["resize", {"width": 80, "height": 24}]', '["ping", "1"]', '["blur"]', '["focus"]'),
+        )
+    )
+    for size in (0, -1, MOST + 1, 1.5, "80", None, True):
+        assert not spoken(json.dumps(["resize", {"width": 80, "height": size}]))
+
+
+@given(st.text(max_size=40) | st.recursive(st.none() | st.integers() | st.text(max_size=8), lambda inner: st.lists(inner, max_size=3)
+       | st.dictionaries(st.sampled_from(["width", "height"]), inner), max_leaves=6).map(json.dumps))  # fmt: skip
+def test_whatever_a_page_says_is_heard_or_not(data: str) -> None:
+    assert spoken(data) in (True, False)
