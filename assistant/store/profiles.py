@@ -2,6 +2,9 @@
 
 A target (what `watch --profile NAME` samples on a node) has one call tree, kept frame by frame; a bucket is a packed table
 of places in that tree and how often they were met. A process that is sampled once a second takes about a megabyte a day.
+
+What is old is told by the checks of the node, as in the rest of the history. What is rolled up keeps every sample; hours are the last
+grain, so they go one at a time, and the newest ones never.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+from assistant.store.clock import agreed, witnesses
 from assistant.store.codec import storable
 from assistant.store.file import Store, Transaction
 from assistant.store.read import FOREVER
@@ -20,6 +24,8 @@ K = TypeVar("K")
 S = 1_000_000_000
 RAW, MINUTE, HOUR = 10, 60, 3600  # seconds of a bucket
 KEPT = {RAW: 3600 * S, MINUTE: 7 * 86_400 * S, HOUR: 92 * 86_400 * S}  # ns: an hour, a week, a quarter
+GAP = 7  # days: a clock that is as far ahead of the checks ages nothing
+FLOOR = 32  # hours of a target's newest processes, in the order of writing, that stay whatever the clocks say
 FRAMES = 200_000  # places of one target; beyond, samples are charged to the caller that is known
 DEPTH = 128  # frames of a stack, the outermost
 Stack = tuple[str, ...]  # outermost first
@@ -46,7 +52,8 @@ STATEMENTS: Mapping[str, str] = {
         "AND at >= :since AND at < :until ORDER BY at"
     ),
     "all targets": "SELECT id FROM profile_target ORDER BY id",
-    "first": "SELECT min(at) FROM profile_bucket WHERE process_id = :process AND length = :length AND at >= :since",
+    "first": "SELECT min(at) FROM profile_bucket WHERE process_id = :process AND length = :length",
+    "newest hours": "SELECT at FROM profile_bucket WHERE process_id = :process AND length = :length ORDER BY at DESC LIMIT :most",
     "old": "DELETE FROM profile_bucket WHERE process_id = :process AND length = :length AND at < :edge",
     "all processes": "SELECT id FROM profile_process WHERE target_id = :target ORDER BY id",
     "gone": (
@@ -184,7 +191,7 @@ def keep(store: Store, host: str, name: str, sampled: Sequence[Sampled]) -> None
             cells = added({tree.place(c, stack): count} for stack, count in one.stacks.items() if count > 0)
             for length in (RAW, MINUTE):
                 _add(c, process, length, one.at, cells)
-        _roll(c, target, max(s.at for s in sampled))
+        _roll(c, target, agreed([max(s.at for s in sampled), *witnesses(c, node)], GAP), step=HOUR * S)
 
 
 def prune(c: Transaction, now: int) -> None:
@@ -224,24 +231,47 @@ def _add(c: Transaction, process: int, length: int, at: int, cells: Mapping[int,
         c.touched(_INSERT["profile_bucket"], {**row, "length": length, "at": about["at"]})
 
 
-def _roll(c: Transaction, target: int, now: int) -> None:
-    """Hours out of the minutes that are about to go; then what is older than its kind is kept goes."""
-    for (process,) in c.rows(STATEMENTS["all processes"], {"target": target}):
-        edge = now - KEPT[MINUTE]
-        edge -= edge % (HOUR * S)  # whole hours only
-        about = {"process": process, "length": MINUTE, "since": 0}
-        ((first,),) = c.rows(STATEMENTS["first"], about)
-        while first is not None and first < edge:
-            hour = first - first % (HOUR * S)
-            rows = c.rows(STATEMENTS["inside"], about | {"since": hour, "until": hour + HOUR * S})
-            _add(c, process, HOUR, hour, added(unpacked(bytes(r[2])) for r in rows))
-            c.touched(STATEMENTS["old"], {"process": process, "length": MINUTE, "edge": hour + HOUR * S})
-            ((first,),) = c.rows(STATEMENTS["first"], about)
-        for length in (RAW, HOUR):
-            c.touched(STATEMENTS["old"], {"process": process, "length": length, "edge": now - KEPT[length]})
+def _roll(c: Transaction, target: int, now: int, step: int = FOREVER) -> None:
+    """Hours out of the minutes that are about to go; then what is older than its kind is kept goes, of the hours no more than `step` ns."""
+    processes = [int(row[0]) for row in c.rows(STATEMENTS["all processes"], {"target": target})]
+    for process in processes:
+        _hours(c, process, (now - KEPT[MINUTE]) // (HOUR * S) * HOUR * S)
+        c.touched(STATEMENTS["old"], {"process": process, "length": RAW, "edge": now - KEPT[RAW]})
+    may_go = _beyond_floor(c, processes)
+    edge = min([now - KEPT[HOUR], *(first + step for first, _ in may_go.values())])
+    for process, (_, until) in may_go.items():
+        c.touched(STATEMENTS["old"], {"process": process, "length": HOUR, "edge": min(edge, until)})
     gone = c.touched(STATEMENTS["gone"], {"target": target, "edge": now - KEPT[HOUR]})
     if gone and not c.rows(STATEMENTS["all processes"], {"target": target}):
         c.touched(STATEMENTS["lost frames"], {"target": target})
+
+
+def _beyond_floor(c: Transaction, processes: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """The processes, in the order of writing, whose hours are not all among the `FLOOR` newest: the first hour that may go, and up to which."""
+    out, left = {}, FLOOR
+    for process in reversed(processes):
+        about = {"process": process, "length": HOUR, "most": left}
+        stay = [int(row[0]) for row in c.rows(STATEMENTS["newest hours"], about)] if left else []
+        left -= len(stay)
+        first, until = _first(c, process, HOUR), stay[-1] if stay else FOREVER
+        if first is not None and first < until:
+            out[process] = (first, until)
+    return out
+
+
+def _hours(c: Transaction, process: int, edge: int) -> None:
+    """The minutes before `edge` (a whole hour, ns UTC) become hours."""
+    while (first := _first(c, process, MINUTE)) is not None and first < edge:
+        hour = first - first % (HOUR * S)
+        about = {"process": process, "length": MINUTE, "since": hour, "until": hour + HOUR * S}
+        _add(c, process, HOUR, hour, added(unpacked(bytes(r[2])) for r in c.rows(STATEMENTS["inside"], about)))
+        c.touched(STATEMENTS["old"], {"process": process, "length": MINUTE, "edge": hour + HOUR * S})
+
+
+def _first(c: Transaction, process: int, length: int) -> int | None:
+    """Where the oldest bucket of a grain begins, ns UTC; None without one."""
+    ((at,),) = c.rows(STATEMENTS["first"], {"process": process, "length": length})
+    return None if at is None else int(at)
 
 
 # --- reading ------------------------------------------------------------------------------

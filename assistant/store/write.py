@@ -13,12 +13,12 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from assistant import __version__
 from assistant.store import profiles
+from assistant.store.clock import DAY, agreed, witnesses
 from assistant.store.codec import Cell, Key, Last, Row, Seen, every, identity, plan, storable, subject_text
 from assistant.store.file import FileStore, Store, Transaction, create_file
 from assistant.store.location import Location, StoreError
@@ -30,10 +30,8 @@ from knowledge.observation import Event, Observation, Status
 from rules.engine import Finding
 
 T = TypeVar("T")
-DAY = 86_400 * 10**9
 LONGER = 12  # events and findings are kept so many times as long as samples
 SLICES = 64  # one run in so many prunes a given track
-WITNESSES = 1000  # newest checks, in the order of writing, that together tell what time it is: a week of `watch`
 FLOOR = 32  # newest runs of a node, in the order of writing, that stay whatever the clocks say
 REACH = 4 * SLICES  # oldest runs within reach at once: what is kept goes at most four times as fast as it came
 BACK = DAY  # a clock that is set back by more is said
@@ -74,8 +72,6 @@ STATEMENTS: Mapping[str, str] = {
     "tracks": "SELECT id, fact, subject, probe, call FROM track WHERE node_id = :node",
     "moved": "UPDATE track SET call = :new_call WHERE id = :track",
     "node numbers": "SELECT id FROM node ORDER BY id",
-    "witnesses": "SELECT as_of FROM run WHERE origin <> 'bundle' AND node_id = :node ORDER BY id DESC LIMIT :most",
-    "all witnesses": "SELECT as_of FROM run WHERE origin <> 'bundle' ORDER BY id DESC LIMIT :most",
     "newest written": "SELECT id FROM run WHERE node_id = :node ORDER BY id DESC LIMIT :most",
     "oldest written": "SELECT as_of FROM run WHERE node_id = :node ORDER BY id LIMIT :most",
     "seen again": (
@@ -212,15 +208,15 @@ class Writer:
                 return int(number)
             before = None if last is None else int(last[1])
             late = before is not None and batch.as_of <= before
-            witnesses = _times(c, "witnesses", node, WITNESSES)
-            if witnesses and batch.origin != "bundle":
-                self._say_skew(batch.as_of - witnesses[0])
+            seen_at = witnesses(c, node)
+            if seen_at and batch.origin != "bundle":
+                self._say_skew(batch.as_of - seen_at[0])
             number = _insert_run(c, node, batch, late)
             tracks = self._samples(c, node, number, batch, before)
             _events(c, node, batch)
             _findings(c, node, number, batch, late, "" if last is None else str(last[2]))
-            now = agreed([batch.as_of, *witnesses], self.days)
-            reached = max(_times(c, "oldest written", node, REACH))
+            now = agreed([batch.as_of, *seen_at], self.days)
+            reached = max(int(row[0]) for row in c.rows(STATEMENTS["oldest written"], {"node": node, "most": REACH}))
             mine = [t for t in tracks if t % SLICES == number % SLICES]
             self._prune(c, node, now, mine, number % SLICES == 0, reached)
         return number
@@ -289,30 +285,13 @@ class Writer:
         total = {"observation": 0, "run": 0, "event": 0, "finding": 0}
         with store.transaction() as c:
             # Of all nodes: one that is gone is no reason to doubt this machine's clock.
-            now = agreed([time.time_ns(), *_times(c, "all witnesses", None, WITNESSES)], self.days)
+            now = agreed([time.time_ns(), *witnesses(c)], self.days)
             for (node,) in c.rows(STATEMENTS["node numbers"], {}):
                 tracks = [number for number, _ in _tracks(c, node).values()]
                 for name, count in self._prune(c, node, now, tracks, True).items():
                     total[name] += count
             profiles.prune(c, now)
         return total
-
-
-def agreed(times: Sequence[int], days: int) -> int:
-    """The time by which things are old, ns UTC: the newest of `times` behind which no gap of more than `days` lies.
-
-    Where a clock jumped, the earlier times count, until checks enough were written at the later ones: too much is kept and nothing lost.
-    """
-    ordered = sorted(times)
-    for one, following in pairwise(ordered):
-        if following - one > days * DAY:
-            return one
-    return ordered[-1]
-
-
-def _times(c: Transaction, statement: str, node: int | None, most: int) -> list[int]:
-    about = {"most": most} if node is None else {"node": node, "most": most}
-    return [int(as_of) for (as_of,) in c.rows(STATEMENTS[statement], about)]
 
 
 def _tracks(c: Transaction, node: int) -> dict[Key, tuple[int, str]]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assistant.store.clock import agreed
 from assistant.store.codec import Cell, Key, Seen
 from assistant.store.location import parse
-from assistant.store.write import SLICES, Batch, Writer, agreed
+from assistant.store.write import SLICES, Batch, Writer
 from knowledge.facts import vocabulary
 from knowledge.language import Text
 from knowledge.observation import Status

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from assistant.store.location import parse
 from assistant.store.profiles import (
     DEPTH,
+    FLOOR,
     HOUR,
     KEPT,
     MINUTE,
@@ -30,6 +31,8 @@ from assistant.store.profiles import (
 )
 from assistant.store.read import FOREVER, Reader, open_reader
 from assistant.store.write import opened
+from tests.assistant.store.history_lab import DAY
+from tests.assistant.store.test_history_clock import written
 
 T0 = 1_790_000_000 * S // (HOUR * S) * (HOUR * S)  # a whole hour
 NAME, HOST = "train.py", "n1"
@@ -135,9 +138,51 @@ def test_grains_grow_with_age_and_end(url: str) -> None:
     write(url, one(T0 + KEPT[MINUTE] + HOUR * S, {stack: 1}))
     assert lengths() == {HOUR}
     assert total(url)[stack] == 7
-    write(url, one(T0 + KEPT[HOUR] + HOUR * S, {stack: 1}))
+    for n in range(FLOOR):
+        write(url, one(T0 + KEPT[HOUR] + n * HOUR * S, {stack: 1}))
+    assert lengths() == {HOUR}, "the newest hours stay"
+    write(url, one(T0 + KEPT[HOUR] + KEPT[MINUTE] + 2 * FLOOR * HOUR * S, {stack: 1}))
     assert lengths() == set()
-    assert total(url)[stack] == 3  # the second is an hour old, and in an hour that has just begun to be too old
+    assert total(url)[stack] == FLOOR + 3  # one hour a turn: that of the second stays for now
+
+
+def hours(url: str) -> list[int]:
+    with reading(url) as r:
+        (target,) = targets(r.ask)
+        return [s.at for s in slices(r.ask, target, 0, FOREVER)]
+
+
+@pytest.mark.parametrize("ahead", [480 * DAY, -480 * DAY])
+def test_a_clock_that_jumps_and_comes_back_takes_no_sample(tmp_path: Path, ahead: int) -> None:
+    """It is told by the checks that `watch` writes beside the samples; and the fine grain is there afterwards, too."""
+    url = f"sqlite:///{tmp_path}/history.db"
+    stack = ("MainThread", "main")
+    before = [T0 + n * 10 * MINUTE * S for n in range(FLOOR * 6 + 60)]
+    jumped = [before[-1] + ahead + n * 10 * MINUTE * S for n in range(1, 16)]
+    after = [before[-1] + n * 10 * MINUTE * S for n in range(16, 20)]
+    written(url, before[-20:])
+    write(url, *(one(at, {stack: 1}) for at in before))
+    for at in [*jumped, *after]:
+        written(url, [at])
+        write(url, one(at, {stack: 1}, start=2 if at in jumped else 1))
+    assert total(url)[stack] == len(before) + len(jumped) + len(after)
+    with reading(url) as r:
+        (target,) = targets(r.ask)
+        assert {s.length for s in slices(r.ask, target, before[-1], before[-1] + MINUTE * S)} <= {RAW, MINUTE}
+
+
+def test_a_clock_that_stays_wrong_takes_an_hour_a_turn_and_leaves_the_newest(tmp_path: Path) -> None:
+    """Whatever else is known of the time: here nothing is."""
+    url = f"sqlite:///{tmp_path}/history.db"
+    stack, future = ("MainThread", "main"), T0 + 480 * DAY
+    write(url, *(one(T0 + n * HOUR * S, {stack: 1}, pid=n % 3) for n in range(FLOOR + 10)))
+    left = []
+    for turn in range(12):
+        write(url, one(future + turn * 10 * S, {stack: 1}, pid=9))
+        left.append(sum(at < future for at in hours(url)))
+    assert left == [*range(FLOOR + 9, FLOOR - 1, -1), FLOOR, FLOOR]
+    write(url, *(one(future + n * HOUR * S, {stack: 1}, pid=9) for n in range(1, 200)))
+    assert max(hours(url)) == future + 199 * HOUR * S
 
 
 def test_a_stack_without_end_is_cut(url: str) -> None:

@@ -19,7 +19,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from assistant.journal.chain import GENESIS
 from assistant.nodes import past
-from assistant.store import incidents, journal, migrate, profiles, read, write
+from assistant.store import clock, incidents, journal, migrate, profiles, read, write
 from assistant.store.file import create_file
 from assistant.store.location import parse
 from assistant.store.read import HEAD, REVISIONS, VERSION_TABLE
@@ -53,7 +53,7 @@ SQL = {
     **{f"nodes {n}": said for n, said in past.SQL.items()},
 }
 STATEMENTS = {
-    **write.STATEMENTS, **{f"profile {n}": s for n, s in profiles.STATEMENTS.items()},
+    **write.STATEMENTS, **clock.STATEMENTS, **{f"profile {n}": s for n, s in profiles.STATEMENTS.items()},
     **{f"incident {n}": s for n, s in incidents.STATEMENTS.items()},
     **{f"journal {n}": s for n, s in journal.STATEMENTS.items()},
 }  # fmt: skip
