@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assistant.active.there import tools
+from assistant.journal.unended import unended
 from knowledge.errors import UsageError, nearest_hint
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Status
@@ -53,6 +54,7 @@ class Plan:
     only: tuple[int, ...]  # their indices, as tests are told them
     blind: Text = NO_TEXT  # why nobody knows whether they are idle
     there: str = ""  # another machine that they are of
+    before: Text = NO_TEXT  # that some may have run already, and nobody knows how that ended
 
     @property
     def runs(self) -> tuple[Choice, ...]:
@@ -82,7 +84,8 @@ def planned(args: argparse.Namespace, host: Host, there: str = "") -> Plan:
     told = tuple(g.index for g in gpus)  # the recorded call names them: a replay asks the same
     have = tools(host, sorted({b for t in wanted for b in t.binaries}))
     choices = tuple(_choice(t, host, told, have, part=bool(only) and not args.names) for t in wanted)
-    return Plan(choices, gpus, told, blind, there)
+    before = unended(args.settings.history.url, there or host.name, [t.name for t in wanted])
+    return Plan(choices, gpus, told, blind, there, before)
 
 
 def _gpus(given: Sequence[str]) -> tuple[int, ...]:

@@ -35,7 +35,12 @@ def asked(plan: Plan, args: argparse.Namespace) -> bool:
     for choice in plan.runs:
         lines += wrap(f"{_takes(choice.seconds, lang)}; {choice.test.cost.in_(lang)}", terminal_width(),
                       f"  {choice.test.name}{colon(lang)}", "    ")  # fmt: skip
-    lines += wrap(DRAIN.in_(lang), terminal_width(), "  ", "  ")
+    lines += [
+        line
+        for said in (plan.before.in_(lang), DRAIN.in_(lang))
+        for line in wrap(said, terminal_width(), "  ", "  ")
+        if said
+    ]
     sys.stderr.write("\n".join(map(clean, lines)) + "\n" + Text("Go on? [y/N] ", "继续？[y/N] ").in_(lang))
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes", "是")
@@ -69,7 +74,8 @@ def parts(plan: Plan, lang: str) -> list[Part]:
             Fields(tuple((c.test.name, f"{_takes(c.seconds, lang)}; {c.test.cost.in_(lang)}") for c in plan.runs))
         )
         commands = tuple(clean(shlex.join(s.argv)) for c in plan.runs for s in c.steps)
-        out += [Heading(Text("What would run", "将运行").in_(lang)), Code(commands), Paragraph(DRAIN.in_(lang))]
+        out += [Heading(Text("What would run", "将运行").in_(lang)), Code(commands)]
+        out += [Paragraph(said) for said in (plan.before.in_(lang), DRAIN.in_(lang)) if said]
     else:
         out.append(Paragraph(_none(plan).in_(lang)))
     if refused := hindrances(plan, lang):
@@ -100,6 +106,7 @@ def data(plan: Plan, lang: str) -> dict[str, Any]:
         "host": plan.there or None,
         "gpus": [{"index": g.index, "name": g.name, "pci": g.pci, "idle": not g.busy, "why": g.busy.in_(lang) or None} for g in plan.gpus],
         "blind": plan.blind.in_(lang) or None,
+        "before": plan.before.in_(lang) or None,
         "seconds": plan.seconds,
         "tests": [
             {

@@ -45,6 +45,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.yes and not consent.asked(plan, args):
         say(Text("gpudiag: nothing was started", "gpudiag: 未启动任何内容").in_(lang), args.quiet)
         return Exit.UNDECIDED
+    if args.yes and plan.before.en:
+        say(f"gpudiag: {plan.before.in_(lang)}", args.quiet)
     with _machine(args, other, plan) as host, interruptible(cancel):
         done, look = _tested(plan, args, host, cancel)
     code = _answer(plan, args, done, look, other)

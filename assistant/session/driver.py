@@ -132,6 +132,8 @@ class Conversation:
             assert answer is not None  # a session that wants nothing done has said something
             pending = next((s.pending for s in steps if isinstance(s, Ask | Confirm)), None)
             frame = self.state.frame
+            if pending is not None and pending.probes and frame.origin.live:
+                pending = replace(pending, before=self.eyes.unended(pending.probes, frame.origin.host))
             return Answer(answer, self.state.said, pending, frame)
 
     def turn_to(self, origin: Origin) -> None:
@@ -185,6 +187,18 @@ class Eyes:
         from assistant.session.inventory import configured
 
         return configured(self.settings)
+
+    def unended(self, probes: Sequence[str], host: str) -> Text:
+        """What the journal knows to have been begun there, and not to have ended."""
+        from assistant.journal.unended import unended
+
+        if self.replay or not self.history:
+            return Text("")
+        return unended(self.settings.history.url, self._named(host), probes)
+
+    def _named(self, host: str) -> str:
+        """As the journal calls a machine."""
+        return host or self.settings.machine.name or os.uname().nodename
 
     def hang_up(self) -> None:
         """End the connections to other machines: the turn is over."""
@@ -291,7 +305,7 @@ class Eyes:
             return
         from assistant.journal.noting import Noting
 
-        noting = Noting(self.settings, host or self.settings.machine.name or os.uname().nodename, surface="talk")
+        noting = Noting(self.settings, self._named(host), surface="talk")
         chosen = {name: dict(options[name]) for name in heavy if name in options}
         said = {"options": chosen, "risk": "disruptive", "consent": "agreed to in the talk"}
         noting.intent(", ".join(f"probe:{name}" for name in heavy), said)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 YES, NO, UNKNOWN = Text("yes", "是"), Text("no", "否"), Text("I don't know", "不知道")
 _MOST = 9  # words of an enumeration that are offered: of longer ones the question itself names them
 _TAKES, _TOUCHES, _WHY = Text("Takes", "耗时"), Text("Does to it", "影响"), Text("Why", "原因")
+_BEFORE = Text("Before", "此前")
 
 
 class Choice(NamedTuple):
@@ -157,7 +158,9 @@ def terms(pending: Pending, lang: str) -> Terms | None:
     sign = "？" if lang == "zh" else "? "
     # What stands behind the question, the price in one sentence, stands in the rows.
     question = text if pending.path or sign not in text else text.partition(sign)[0] + sign.strip()
-    return Terms(question, tuple(rows + ([(_WHY.in_(lang), why)] if why else [])))
+    rows += [(_WHY.in_(lang), why)] if why else []
+    rows += [(_BEFORE.in_(lang), pending.before.in_(lang))] if pending.before.en else []
+    return Terms(question, tuple(rows))
 
 
 def _costs(pending: Pending, lang: str) -> list[tuple[str, str]]:

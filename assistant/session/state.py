@@ -85,6 +85,7 @@ class Pending:
     kind: str = ""  # of the fact's value, for the answer's parser
     node: str = ""  # which node was meant: the sentence to say again
     path: str = ""  # a file that would be overwritten
+    before: Text = field(default_factory=lambda: Text(""))  # that it may have run already; of an answer, never kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,9 @@ class SlackEyes(Eyes):
 
         return known(self.settings, others=self.others).here
 
+    def _named(self, host: str) -> str:
+        return host or self._here
+
     def _kept(self, step: Write) -> Written:
         from assistant.session.export import format_of, usual_name
 

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from assistant.journal.unended import unended
 from assistant.session.steps import Confirmed
 from assistant.slack import answers, blocks, cards, gate
 from assistant.slack.eyes import Consent
@@ -58,6 +59,8 @@ async def _agreed(bot: Bot, asker: Asker, ticket: Ticket, pending: Pending, base
     then = {"do": "turn", "place": list(ticket.place), "user": asker.person.id, "asked": base.asked,
             "waits": list(pending.probes), "second": names}  # fmt: skip
     here = asker._replace(place=ticket.place)
+    before = await asyncio.to_thread(unended, bot.settings.history.url, node, names)
+    pending = replace(pending, before=before)
     offer = answers.offered(pending, second=False)
     cost = Text(answers.terms(pending, "en") or offer.cost.en, answers.terms(pending, "zh") or offer.cost.in_("zh"))
     await second.ask_second(bot, here, acts, offer.what, cost, then)

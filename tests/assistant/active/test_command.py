@@ -334,3 +334,33 @@ def test_a_job_that_comes_ends_it(lab: Lab, run: Run) -> None:
     assert f"process {other.pid} (python3)" in said["tests"][0]["why"]
     assert not said["measured"]
     assert done.code in (1, 3)
+
+
+# What a tool does the first time: it ends gpudiag, the parent of its collector, as the machine's memory or a power button would.
+KILLS = (
+    "if mkdir {0}/killed 2>/dev/null; then echo $$ > {0}/pid; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 600; fi"
+)
+
+
+@pytest.mark.process
+def test_killed_in_a_test_it_is_told_and_nothing_runs_again_unasked(run: Run, lab: Lab, tmp_path: Path) -> None:
+    lab.prints("nvbandwidth", "nvbandwidth.healthy8.txt", before=KILLS.format(lab.state))
+    assert run("nvbandwidth", "--yes").code not in (0, 1, 2, 3)
+    ended(int((lab.state / "pid").read_text()))  # the load has gone with it
+    journal = Journal(f"sqlite:///{tmp_path}/data/gpudiag/history.db")
+    assert [(r.kind, r.text("what")) for r in journal.records()] == [("intent", "test:nvbandwidth")]
+    plan = json.loads(run("nvbandwidth", "--dry-run", "--format", "json").out)
+    assert plan["before"].startswith("nvbandwidth may have run already: begun at ")
+    assert "nvbandwidth 可能已运行过" in run("nvbandwidth", "--dry-run", "--lang", "zh").out
+    assert len(lab.called()) == 1
+    again = run("nvbandwidth", "--yes")
+    assert "nvbandwidth may have run already" in again.err
+    assert len(lab.called()) == 2
+    assert json.loads(run("nvbandwidth", "--dry-run", "--format", "json").out)["before"] is None
+
+
+def ended(pid: int) -> None:
+    until = time.monotonic() + 60
+    while Path(f"/proc/{pid}").exists() and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < until
+        time.sleep(0.05)

@@ -218,14 +218,14 @@ async def test_over_http_only_what_slack_signed_now_is_heard(slack: Slack, tmp_p
 # --- killed -------------------------------------------------------------------------------
 
 
-def started(folder: Path, slack: Slack) -> subprocess.Popen[str]:
+def started(folder: Path, slack: Slack, policy: str = POLICY, **environ: str) -> subprocess.Popen[str]:
     """`gpudiag slack` as users run it."""
-    given = settings(folder, slack, POLICY)
+    given = settings(folder, slack, policy)
     env = os.environ | {
         "GPUDIAG_SLACK_BOT_TOKEN": slack.bot_token, "GPUDIAG_SLACK_APP_TOKEN": slack.app_token,
         "GPUDIAG_SLACK_API": slack.base_url, "GPUDIAG_POLICY_FILE": str(given.policy_file),
         "GPUDIAG_INVENTORY": str(given.inventory), "GPUDIAG_STATE_DIR": str(folder / "state"),
-        "GPUDIAG_HISTORY_URL": given.history.url, "GPUDIAG_HOST_NAME": "gpu-12", "GPUDIAG_LANG": "en",
+        "GPUDIAG_HISTORY_URL": given.history.url, "GPUDIAG_HOST_NAME": "gpu-12", "GPUDIAG_LANG": "en", **environ,
     }  # fmt: skip
     return subprocess.Popen(
         [sys.executable, "-m", "assistant", "slack"], cwd=ROOT, env=env, text=True, stderr=subprocess.PIPE

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("slack_bolt")
 
+from assistant.journal import Journal
 from tests import nvml_lab
 from tests.active_lab import Lab as Tools
+from tests.assistant.active.test_command import KILLS
+from tests.assistant.slack.test_robust import started
 from tests.slack_bot import Lab, buttons, lab, quiet, words
 from tests.slack_lab import Slack
 
@@ -66,3 +70,38 @@ async def test_refused_it_never_runs(slack: Slack, tools: Tools, tmp_path: Path)
         await slack.until(lambda: here.whispers("U9"), 20)
         await quiet()
         assert not tools.called()
+
+
+@pytest.mark.process
+async def test_killed_in_a_test_a_second_card_says_so_and_nothing_runs_again(
+    slack: Slack, tools: Tools, tmp_path: Path
+) -> None:
+    """The test itself ends the bot. Of an old card nothing comes any more; a new one says what may have run already."""
+    tools.prints("nvbandwidth", "nvbandwidth.healthy8.txt", before=KILLS.format(tools.state))
+    here = Lab(slack, None, "")  # type: ignore[arg-type]  # the bot is a process of its own
+    child = started(tmp_path, slack)
+    try:
+        await slack.until(lambda: slack.connected, 60)
+        thread = await asked(here)
+        card = next(m for m in here.said("C1", thread).values() if buttons(m, "approve"))
+        (approve,) = buttons(card, "approve")
+        assert "may have run" not in words(card)
+        await here.press(card, "approve", user="U9")
+        await slack.until(lambda: child.poll() is not None, 90)
+        assert child.returncode == -signal.SIGKILL
+        child = started(tmp_path, slack)
+        await slack.until(lambda: any("restart" in words(m) or "cut off" in words(m) for m in [*slack.messages]), 60)
+        before = len(here.whispers("U9"))
+        await here.press(card, "approve", user="U9", old=approve)
+        await slack.until(lambda: len(here.whispers("U9")) > before, 30)
+        again = await asked(here)
+        second = next(m for m in here.said("C1", again).values() if buttons(m, "approve"))
+        assert "nvbandwidth may have run already: begun at" in words(second)
+        assert len(tools.called()) == 1
+    finally:
+        child.kill()
+        child.wait(60)
+    records = Journal(f"sqlite:///{tmp_path}/history.db").records()
+    assert len([r for r in records if "nvbandwidth" in r.data.get("probes", ()) and r.kind == "intent"]) == 1
+    (intent,) = [r for r in records if "nvbandwidth" in r.data.get("probes", ())]
+    assert not [r for r in records if r.data.get("intent") == intent.seq]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 pytest.importorskip("slack_bolt")
 
 from assistant.incidents import claims
-from assistant.incidents.deeds import deeds
+from assistant.incidents.deeds import deeds, open_ended
 from assistant.incidents.events import Hand, Kind, StepState
 from assistant.journal import Entry, Journal
 from assistant.rights.fold import State
@@ -19,6 +20,7 @@ from assistant.slack.heard import Place
 from assistant.slack.walk_talk import ThreadTalk, choices, understood
 from assistant.slack.walks import Walks
 from knowledge.language import Text
+from tests.assistant.slack.test_robust import started
 from tests.assistant.slack.walk_lab import WALKING, Walker, opened, people, runbooks, states
 from tests.slack_blocks import faults
 from tests.slack_bot import Lab, buttons, lab, quiet, words
@@ -180,6 +182,44 @@ async def test_a_restart_leaves_the_walk_and_says_so(slack: Slack, tmp_path: Pat
         await here.press(told, "walk")
         await again.asked("Do this step?")
         assert not mark.exists()
+
+
+@pytest.mark.process
+async def test_killed_in_a_command_the_next_card_says_that_it_may_have_run(
+    slack: Slack, tmp_path: Path, mark: Path
+) -> None:
+    """The command itself kills the bot. What was begun stands in the report and in the journal, and nobody runs it again unasked."""
+    book, page = opened(url(tmp_path)), tmp_path / "site/walked.md"
+    page.write_text(page.read_text().replace("; echo changed'", "; kill -9 $PPID'"), encoding="utf-8")
+    here, site = Lab(slack, None, ""), str(tmp_path / "site")  # type: ignore[arg-type]  # the bot is a process of its own
+    child = started(tmp_path, slack, WALKING, GPUDIAG_RUNBOOK_DIRS=site)
+    try:
+        await slack.until(lambda: slack.connected, 60)
+        one = await begun(here)
+        await one.press(await one.asked("Run this command?", 60), "Skip")
+        await one.press(await one.asked("Do this step?", 60), "Yes")
+        card = await one.says("A second person has to agree", 60, having="approve")
+        assert "may have run" not in words(card)
+        await here.press(card, "approve", user="U9")
+        await one.asked("Type the node's name (gpu-12)", 60)
+        await one.writes("gpu-12")
+        await slack.until(lambda: child.poll() is not None, 60)
+        assert child.returncode == -signal.SIGKILL
+        child = started(tmp_path, slack, WALKING, GPUDIAG_RUNBOOK_DIRS=site)
+        again = Walker(here, one.thread)
+        told = await again.says("gpudiag was restarted", 60, having="walk")
+        assert "It is not known how this ended: step:walked/change" in words(told)
+        await here.press(told, "walk")
+        await again.press(await again.asked("Do this step?", 60), "Yes")
+        await slack.until(lambda: "may have run already" in words(again.newest("A second person has to agree")), 60)
+    finally:
+        child.kill()
+        child.wait(60)
+    assert mark.read_text() == "changed\n"
+    incident = book.incident(1)
+    assert [r.kind for r in Journal(url(tmp_path)).of(incident.uid)] == ["intent"]
+    ran = [e for e in deeds(incident.events) if e.kind == Kind.ACTION]
+    assert [(e.data["step"], open_ended(e)) for e in ran] == [("change", True)]
 
 
 async def test_a_right_that_is_lost_after_the_approval_is_lost(slack: Slack, tmp_path: Path, mark: Path) -> None:

@@ -102,6 +102,12 @@ class Walker:
         said = self.here.said(self.channel, self.thread).values()
         return next((m for m in reversed(list(said)) if such(m)), None)
 
+    def newest(self, text: str) -> Message:
+        """The newest message with `text`."""
+        found = self._open(lambda m: text in words(m))
+        assert found is not None
+        return found
+
     async def asked(self, text: str, seconds: float = 30.0) -> Message:
         """The question that stands open and says `text`."""
 
