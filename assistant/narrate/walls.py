@@ -1,7 +1,8 @@
 """Walls around the process that speaks to the model, held by the kernel and not by the interpreter that they hold.
 
 Put up once, by a process that has one thread and has loaded nothing but the standard library. What stands afterwards is tried out
-and not believed (`standing`): a kernel may lack Landlock (before 5.13) or system call filters, and a container may forbid either.
+and not believed (`standing`): a kernel may lack Landlock (before 5.13) or system call filters, and a container may forbid either. Without
+Landlock a root folder of its own, with what may be read and nothing else, stands for the wall around files, where namespaces are allowed.
 
 A process behind them reads its own interpreter, its packages and the certificates of this system; writes nothing; starts no program;
 has no socket but those it is handed; looks into no process and signals none. Standard library only, as child.py.
@@ -19,7 +20,7 @@ import socket
 import ssl
 import struct
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +31,12 @@ FIRST_USER, USERS = 61184, 4336
 # <linux/prctl.h>, <linux/capability.h>, <linux/seccomp.h>
 NO_NEW_PRIVS, SET_SECCOMP, CAPABILITY_VERSION, FILTER = 38, 22, 0x20080522, 2
 WALLS = ("user", "privileges", "reads", "writes", "programs", "sockets", "processes")
+
+# <linux/sched.h>, <linux/mount.h>: namespaces of mounts and users; what mount is asked for.
+NEW_MOUNTS, NEW_USER = 0x20000, 0x10000000
+BIND, PRIVATE, RECURSIVE, DETACH = 0x1000, 1 << 18, 0x4000, 2
+ROOM = "/tmp"  # a folder of every system, over which the root of its own is made, for this process alone
+OUTSIDE = ("/proc/version", "/etc/passwd")  # open to all, and none of its business
 
 # <linux/landlock.h>: all that can be done to files, by the version of the interface that knows it.
 CREATE, ADD, RESTRICT = 444, 445, 446  # the same on every architecture
@@ -87,18 +94,20 @@ FASTOPEN = 0x20000000  # connects without connect
 
 def put_up() -> dict[str, bool]:
     """All walls that this kernel offers; which of `WALLS` were found to stand. Raises nothing: a wall that is missing is told."""
+    outside = [path for path in OUTSIDE if _open_to_us(path)]
     limits()
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
         libc.syscall.restype = ctypes.c_long
         readable = readable_paths()
         steps: tuple[Callable[[], None], ...] = (
-            partial(leave_root, readable), partial(powerless, libc), partial(close_files, libc, readable), partial(close_calls, libc)
+            partial(own_root, libc, readable), partial(leave_root, readable), partial(powerless, libc), partial(close_files, libc, readable),
+            partial(close_calls, libc),
         )  # fmt: skip
         for step in steps:
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 step()
-    return standing()
+    return standing(outside)
 
 
 def limits() -> None:
@@ -129,6 +138,41 @@ def readable_paths() -> list[str]:
     here = str(Path(__file__).parent)
     found = [*own, here, *(p for p in sys.path if p != "/"), *(c for c in certificates if c), *READABLE]
     return [path for path in dict.fromkeys(found) if path.startswith("/") and os.path.exists(path)]  # noqa: PTH110
+
+
+def own_root(libc: ctypes.CDLL, readable: Iterable[str]) -> None:
+    """Where there is no Landlock: a root folder with what is `readable` alone, in namespaces of this process. Nothing of it lies on a disk."""
+    if libc.syscall(CREATE, None, 0, 1) >= 1:
+        return
+    user, group, column = os.geteuid(), os.getegid(), ARCHITECTURES[platform.machine()][1]
+    _zero(libc.unshare(NEW_MOUNTS if user == 0 else NEW_MOUNTS | NEW_USER))
+    if user != 0:
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            Path(f"/proc/self/{name}").write_text(text, encoding="ascii")
+    _zero(libc.mount(None, b"/", None, RECURSIVE | PRIVATE, None))
+    places = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in readable if _open_to_us(path)}
+    try:
+        _zero(libc.mount(b"none", ROOM.encode(), b"tmpfs", 0, b"size=1m,mode=755"))
+        for path, place in places.items():
+            target = Path(ROOM + path)
+            (target if Path(f"/proc/self/fd/{place}").is_dir() else target.parent).mkdir(parents=True, exist_ok=True)
+            if not target.exists():
+                target.touch()
+            _zero(libc.mount(f"/proc/self/fd/{place}".encode(), str(target).encode(), None, BIND | RECURSIVE, None))
+        os.chdir(ROOM)
+        pivot_root = REFUSED["pivot_root"][column]
+        assert pivot_root is not None
+        _called(libc, pivot_root, b".", b".")
+        _zero(libc.umount2(b".", DETACH))
+        os.chdir("/")
+    finally:
+        for place in places.values():
+            os.close(place)
+
+
+def _zero(got: int) -> None:
+    if got != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def leave_root(readable: Iterable[str]) -> None:
@@ -275,12 +319,12 @@ def _where(number: int, argument: int, bits: int) -> list[bytes]:
             _line(RETURN, ALLOW)]  # fmt: skip
 
 
-def standing() -> dict[str, bool]:
-    """Which of `WALLS` hold, found out by running against each."""
+def standing(outside: Sequence[str] = OUTSIDE) -> dict[str, bool]:
+    """Which of `WALLS` hold, found out by running against each. `outside`: files that could be read before the walls were put up."""
     return {
         "user": os.getuid() != 0,
         "privileges": _powers() == 0,
-        "reads": _stopped(lambda: os.close(os.open("/proc/version", os.O_RDONLY))),
+        "reads": bool(outside) and not any(map(_open_to_us, outside)),
         "writes": _stopped(lambda: os.close(os.open("/dev/null", os.O_WRONLY))),
         "programs": _stopped(lambda: os.execv("/nonexistent", ["none"])),
         "sockets": all(_stopped(partial(socket.socket, *kind)) for kind in SOCKETS),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import platform
 import shutil
 import socket
 import struct
@@ -89,10 +90,33 @@ def hostile(tmp_path: Path) -> str:
     return str(tmp_path / "env/bin/python")
 
 
+# Makes of this kernel one without Landlock: its calls do not exist there. NAMESPACES is a number: unshare, where that is refused as well.
+OLD = """
+import ctypes, os, struct, sys
+code = b"".join(struct.pack("=HBBI", *line) for line in
+    [(0x20, 0, 0, 0), (0x15, 0, 1, NAMESPACES), (0x06, 0, 0, 0x50000 | 1),
+     (0x35, 0, 2, 444), (0x25, 1, 0, 446), (0x06, 0, 0, 0x50000 | 38), (0x06, 0, 0, 0x7FFF0000)])
+held = ctypes.create_string_buffer(code, len(code))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, struct.pack("@HP", len(code) // 8, ctypes.addressof(held)), 0, 0) == 0
+"""
+OLDER = f"""#!{sys.executable} -I
+{OLD.replace("NAMESPACES", "9999")}
+beside = os.path.join(os.path.dirname(sys.argv[0]), "python")
+os.execv(beside, [beside, *sys.argv[1:]])
+"""
+
+
 @pytest.mark.process
-def test_a_hostile_package_does_nothing(hostile: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kernel", ["this", "before 5.13"])
+def test_a_hostile_package_does_nothing(kernel: str, hostile: str, tmp_path: Path) -> None:
     """While it is loaded, at the interpreter's start, and while it is asked: none of the acts, and the one server is still reached."""
     packages = next((tmp_path / "env").glob("lib/python3*/site-packages"))
+    if kernel != "this":
+        older = Path(hostile).with_name("older")
+        older.write_text(OLDER)
+        older.chmod(0o755)
+        hostile = str(older)
     with serving() as server, closing(socket.socket(socket.AF_UNIX)) as service, closing(socket.socket()) as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -112,6 +136,8 @@ def test_a_hostile_package_does_nothing(hostile: str, tmp_path: Path) -> None:
         try:
             if not (worker.walls or {}).get("programs"):
                 cannot("seccomp", "this kernel has no system call filters")
+            if kernel != "this" and not (worker.walls or {}).get("reads"):
+                cannot("namespaces", "nobody may have a root of their own here")
             assert json.loads(worker.complete([{"role": "user", "content": "?"}], 50).text) == {"done": []}
             assert len(server.requests) == 1
         finally:
@@ -148,6 +174,17 @@ def test_a_wall_that_is_not_there_is_not_claimed() -> None:
     assert list(stand) == list(walls.WALLS) == list(_WALLS)
     assert not any(stand[name] for name in ("reads", "writes", "programs", "sockets", "processes"))
     assert stand["user"] is (os.getuid() != 0)
+
+
+@pytest.mark.process
+def test_without_landlock_and_namespaces_reading_is_not_claimed() -> None:
+    """As in many containers on an old kernel. The other walls stand."""
+    unshare = walls.REFUSED["unshare"][walls.ARCHITECTURES[platform.machine()][1]]
+    code = OLD.replace("NAMESPACES", str(unshare))
+    code += f"sys.path.insert(0, {str(Path(walls.__file__).parent)!r})\nimport walls, json\nprint(json.dumps(walls.put_up()))"
+    done = subprocess.run([sys.executable, "-IB", "-c", code], capture_output=True, text=True, check=True)
+    stand = json.loads(done.stdout)
+    assert {name for name, holds in stand.items() if not holds} - {"user"} == {"reads"}
 
 
 def _run(program: bytes, machine: int, number: int, *arguments: int) -> int:
