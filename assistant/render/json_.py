@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from io import StringIO
+from itertools import chain, islice
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -32,18 +34,42 @@ def render(
     changes: Changes | None = None, verbose: bool = False,
 ) -> str:  # fmt: skip
     """The object as text, one line end at the end."""
-    data = plain(diagnosis, lang, tells, verbose)
+    data = plain(diagnosis, lang, tells, verbose, _Passing)
     if timing is not None:
         data["timing"] = dict(timing)
     if changes is not None:
         from assistant.render.changes import plain as changes_plain
 
         data["changes"] = changes_plain(changes, lang)
-    return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    text = StringIO()  # and not a list of all pieces: an answer about a thousand GPUs has a million of them
+    text.writelines(json.JSONEncoder(ensure_ascii=False, indent=1, allow_nan=False).iterencode(data))
+    text.write("\n")
+    return text.getvalue()
 
 
-def plain(diagnosis: Diagnosis, lang: str = "en", tells: Tells = lambda _: "", verbose: bool = False) -> dict[str, Any]:
-    """The object as plain data. `verbose` adds proofs, what the undecided stand on, and a sentence for each event of a burst."""
+class _Passing(list[Any]):
+    """A list for the encoder whose items are made one by one, and gone once they are written."""
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        held = iter(items)
+        super().__init__(islice(held, 1))  # an empty list is written in another way
+        self._rest = held
+
+    def __iter__(self) -> Iterator[Any]:
+        return chain(super().__iter__(), self._rest)
+
+
+def plain(
+    diagnosis: Diagnosis,
+    lang: str = "en",
+    tells: Tells = lambda _: "",
+    verbose: bool = False,
+    several: Callable[[Iterable[Any]], list[Any]] = list,
+) -> dict[str, Any]:
+    """The object as plain data. `verbose` adds proofs, what the undecided stand on, and a sentence for each event of a burst.
+
+    `several` makes a list of events, of findings and of the undecided.
+    """
     writer = _Writer(diagnosis, lang, tells, verbose)
     v = diagnosis.verdict
     return {
@@ -58,10 +84,10 @@ def plain(diagnosis: Diagnosis, lang: str = "en", tells: Tells = lambda _: "", v
             "until": v.until.in_(lang) or None,
             "text": writer.words(v.text.in_(lang)),
         },
-        "events": [writer.event(o) for o in diagnosis.events],
-        "findings": [writer.finding(f) for f in diagnosis.findings],
-        "undecided": [writer.undecided(u) for u in diagnosis.undecided],
-        "ruled_out": [writer.finding(f) for f in diagnosis.ruled_out],
+        "events": several(writer.event(o) for o in diagnosis.events),
+        "findings": several(writer.finding(f) for f in diagnosis.findings),
+        "undecided": several(writer.undecided(u) for u in diagnosis.undecided),
+        "ruled_out": several(writer.finding(f) for f in diagnosis.ruled_out),
         "coverage": {
             "asked": diagnosis.coverage.asked,
             "answered": diagnosis.coverage.answered,
@@ -152,7 +178,7 @@ class _Writer:
                 }
                 for k in known(f, self.facts)
             ],
-            "because": [self.because(o) for o in (*self.quoted(f.events), *f.because)],
+            "because": [self.because(o) for o in self.quoted(f.events, f.because)],
             "against": [self.because(o) for o in f.against],
             "missing": [self.missing(m) for m in f.missing],
             "proof": self.proof(f.proof) if self.verbose else None,
@@ -193,11 +219,12 @@ class _Writer:
             "proof": self.proof(u.proof) if self.verbose else None,
         }
 
-    def quoted(self, events: Sequence[Observation]) -> Sequence[Observation]:
-        """The events that are quoted: of many the first and the last ones."""
-        if self.verbose or len(events) <= QUOTED:
-            return events
-        return [*events[: QUOTED // 2], *events[-QUOTED // 2 :]]
+    def quoted(self, events: Sequence[Observation], states: Iterable[Observation]) -> Iterable[Observation]:
+        """Events, of many the first and the last ones, and what else speaks for a finding; each once."""
+        few = self.verbose or len(events) <= QUOTED
+        shown = events if few else [*events[: QUOTED // 2], *events[-QUOTED // 2 :]]
+        own = {id(o) for o in events}
+        return [*shown, *(o for o in states if id(o) not in own)]
 
     def because(self, o: Observation) -> dict[str, Any]:
         """A sentence and the observation under it."""
