@@ -14,6 +14,8 @@ $(READY): requirements.txt pyproject.toml hatch_build.py probes/trace/reading/sc
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m compileall -q assistant knowledge probes rules tui
+	$(BIN)/python -m assistant.precompiled
 	@touch $(READY)
 
 demo: $(READY)  ## replay a recorded incident on this machine; no GPU is needed

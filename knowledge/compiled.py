@@ -2,7 +2,9 @@
 
 The wheel carries each shard as ``knowledge/_compiled/<shard>.json``. In a checkout a shard
 is rebuilt when the content of its YAML files or of its schema changes, and kept in the
-user's cache directory. Never pickle: a cache file can be read, and cannot run anything.
+user's cache directory; those that ``make`` built (`assistant.precompiled`) lie in
+``knowledge/_compiled`` as well, named by their content. Never pickle: a cache file can be
+read, and cannot run anything.
 """
 
 from __future__ import annotations
@@ -164,26 +166,35 @@ def cached(name: str, files: Iterable[Path], build: Callable[[], Any]) -> Any:
         path = cache_dir() / f"{name}-{fingerprint(files)}.json"
     except RuntimeError:  # nobody's home: pathlib finds no directory to keep anything in
         return json.loads(json.dumps(build()))
-    try:
-        return json.loads(path.read_bytes())["data"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        pass  # absent, unreadable or damaged: built again, and replaced below
+    for place in (path, SHIPPED / path.name):
+        try:
+            return json.loads(place.read_bytes())["data"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            pass  # absent, unreadable or damaged: built again, and replaced below
     data = json.loads(json.dumps(build()))
-    _store(path, {"data": data})
+    keep(path, json.dumps({"data": data}, ensure_ascii=False).encode())
     return data
 
 
 _KEPT = 4  # versions of one thing: of two checkouts that are used in turn, neither makes the other build anew
 
 
-def _store(path: Path, data: Any) -> None:
-    """Keep `data`; a cache that cannot be written costs time, never an answer."""
+def kept(name: str, key: bytes) -> Path | None:
+    """Where bytes that were made from `key` are kept (see `keep`); None when nobody has a home."""
+    try:
+        return cache_dir() / f"{name}-{zlib.crc32(key):08x}-{zlib.adler32(key):08x}-{len(key):x}.bin"
+    except RuntimeError:
+        return None
+
+
+def keep(path: Path, data: bytes) -> None:
+    """Keep `data`, in the place of the oldest of what was made from other keys; a cache that cannot be written costs time, never an answer."""
     from knowledge.whole import private_folder, replace_file
 
     try:
         private_folder(path.parent)
-        replace_file(path, json.dumps(data, ensure_ascii=False).encode())
-        every = path.parent.glob(f"{path.name.rsplit('-', 3)[0]}-*.json")
+        replace_file(path, data)
+        every = path.parent.glob(f"{path.name.rsplit('-', 3)[0]}-*{path.suffix}")
         for old in sorted(every, key=lambda p: p.stat().st_mtime_ns, reverse=True)[_KEPT:]:
             old.unlink(missing_ok=True)
     except OSError:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.compiled import _store
+from knowledge.compiled import keep
 from knowledge.whole import private_folder, private_lock, replace_file
 
 
@@ -40,5 +40,5 @@ def test_files_locks_and_folders(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("umask")
 def test_a_shard_of_the_cache(tmp_path: Path) -> None:
-    _store(tmp_path / "cache/words-a-b-c.json", {"data": 1})
+    keep(tmp_path / "cache/words-a-b-c.json", b"{}")
     assert [mode(p) for p in (tmp_path / "cache", tmp_path / "cache/words-a-b-c.json")] == [0o700, 0o600]

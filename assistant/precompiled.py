@@ -1,0 +1,32 @@
+"""What a checkout compiles when it first runs, compiled at once: ``python -m assistant.precompiled``, by ``make``.
+
+The files lie in ``knowledge/_compiled``, named by the content they were made from: after a change of that, they are not read, and
+the user's cache has what takes their place (`knowledge.compiled`). The wheel carries the same without (`hatch_build.py`).
+"""
+
+from __future__ import annotations
+
+import os
+
+from knowledge import compiled
+
+
+def main() -> None:
+    """Compile. FaultsError with every fault."""
+    os.environ["GPUDIAG_CACHE_DIR"] = str(compiled.SHIPPED)
+    from assistant import find, formats
+    from assistant.intent import tables
+    from knowledge import runbook
+    from rules import loader
+
+    compiled.SHIPPED.mkdir(exist_ok=True)
+    for name in compiled.shard_names():
+        compiled.shard(name)
+    for load in (loader.shipped, formats.index, runbook.all_runbooks, find.known_words, tables.tables):
+        load()
+    for path in compiled.SHIPPED.glob("*.json"):
+        path.chmod(0o644)  # a checkout is read by everybody on the machine
+
+
+if __name__ == "__main__":
+    main()
