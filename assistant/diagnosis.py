@@ -251,14 +251,15 @@ def ordered(findings: Sequence[Finding]) -> list[Finding]:
     """
     roots = bad_roots(findings)
     there = {f.id for f in roots}
+    strongest: dict[object, int] = {}  # of a subject; of a node, of what it has to be started again for
+    for r in roots:
+        for key in (r.subject, r.subject.host if r.advice.bucket is Bucket.RESTART_BM else r.subject):
+            strongest[key] = max(strongest.get(key, -1), _strength(r))
     out: dict[object, Finding] = {}
     for f in bad(findings):
-        same = [
-            r
-            for r in roots
-            if r.subject == f.subject or (r.advice.bucket is Bucket.RESTART_BM and r.subject.host == f.subject.host)
-        ]
-        if f.id not in there and f.advice.resolver == "recovery154" and all(_strength(r) < _strength(f) for r in same):
+        if f.id in there or f.advice.resolver != "recovery154":
+            continue
+        if max(strongest.get(f.subject, -1), strongest.get(f.subject.host, -1)) < _strength(f):
             out.setdefault(f.subject, f)
     return list(out.values())
 
