@@ -26,7 +26,7 @@ REVISION = 1
 TRIGGERS = (
     r"Traceback \(most recent call last\)",
     r"DataLoader worker|bus error encountered in worker|Too many open files|received 0 items of ancdata",
-    r"(?:lib\w+\.so[.\d]*: cannot open shared object|undefined symbol: |NVMLError_|NVML Shared Library Not Found)",
+    r"(?:lib[\w+-]+\.so[.\d]*: (?:cannot open shared object|version )|undefined symbol: |NVMLError_|NVML Shared Library Not Found)",
     r"Cannot re-initialize CUDA in forked subprocess|unable to (?:open shared memory object|mmap|write to file) ",
     r"(?i)loss is (?:nan|inf)|found nan|nan (?:values )?in |returned nan values|loss['\"]?\s*[:=]\s*-?(?:nan|inf)\b|number of nan iterations:\s*[1-9]",
     r"(?i)gradient overflow|OVERFLOW! Rank|Minimum loss scale reached|loss scale already at minimum",
