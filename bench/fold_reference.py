@@ -1,0 +1,142 @@
+"""Answers from folded logs, next to those of a slow reader that keeps every line.
+
+    python bench/fold_reference.py --logs 2000
+
+makes seeded logs of what the rules' own tests are given: kernel lines and job output in bursts, of several nodes and GPUs, among
+chatter. Each log is read twice, with the folds and limits of ``check`` and with a fold that folds nothing, and both are diagnosed.
+Verdict, findings with grade, role, severity, first and last time, what is undecided, what was ruled out and the number of events
+must be the same; counts as well, apart from rules that count bursts: of those that are far apart in a long log some are one.
+A seed whose answers differ is printed with the difference; ``--seed N --logs 1 --print`` shows its log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import random
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from assistant.diagnosis import Diagnosis, diagnose  # noqa: E402  the checkout comes first on the path
+from knowledge.observation import how_many  # noqa: E402
+from probes._scan_fold import Limits, PlainFold, new  # noqa: E402
+from probes.registry import log_formats  # noqa: E402
+from probes.scan import KEEP, scan  # noqa: E402
+from rules.loader import load, shipped  # noqa: E402
+
+MUCH = 1 << 40
+EVERY = Limits(any=MUCH, calm=MUCH, crowd=MUCH)
+STAMP = re.compile(r"^(?:\[ *\d+\.\d+\] |<\d+>|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ )")
+TAGGED = re.compile(r"[a-z][a-z0-9_-]*(\[\d+\])?: ")
+CHATTER = (
+    "kernel: docker0: port {n}(veth{x:x}) entered forwarding state",
+    "kernel: mlx5_core 0000:{c:02x}:00.0 ibp{n}s0: Link up",
+    "systemd[1]: Started Session {x} of User user{n}.",
+    "nv-hostengine[2901]: INFO: watched fields updated for group {n}",
+    "kernel: NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.{n}.08",
+)
+
+
+def given() -> tuple[list[list[str]], list[list[str]]]:
+    """Kernel lines without their times, and output of jobs, of each test of a rule."""
+    kernel, job = [], []
+    for _, data in shipped().values():
+        for test in data.get("tests", ()):
+            for kind, texts in (("kmsg", kernel), ("log", job)):
+                if isinstance(text := test["given"].get(kind), str) and text.strip():
+                    lines = text.rstrip("\n").split("\n")
+                    texts.append([STAMP.sub("", line) for line in lines] if kind == "kmsg" else lines)
+    return kernel, job
+
+
+def stamped(at: int, host: str, line: str) -> str:
+    """A line of syslog."""
+    clock = f"Nov {1 + at // 86400:2d} {at // 3600 % 24:02d}:{at // 60 % 60:02d}:{at % 60:02d}"
+    return f"{clock} {host} {line if TAGGED.match(line) else f'kernel: {line}'}"
+
+
+def made(seed: int, kernel: list[list[str]], job: list[list[str]]) -> Iterator[str]:
+    """One log."""
+    r = random.Random(seed)
+    at = r.randrange(80_000)
+    hosts = [f"n{i}" for i in range(r.choice((1, 1, 2, 5)))]
+    chosen = r.sample(kernel, r.randrange(4)) + r.sample(job, r.randrange(3))
+    for block in r.choices(chosen, k=r.randrange(1, 8)) if chosen else [[]]:
+        own, apart = block in kernel, r.choice((0, 1, 7, 60, 900, 5000))
+        times = r.choice((1, 1, 3, 20, 60, 200)) if len(block) < 8 else r.choice((1, 1, 3, 20))
+        host = r.choice(hosts)
+        for _ in range(times):
+            at = min(at + apart, 28 * 86_400)
+            for line in block:
+                fresh = re.sub(r"pid=\d+", f"pid={r.randrange(1000, 99_999)}", line)
+                yield stamped(at, host, fresh) if own else fresh
+        for _ in range(r.choice((0, 0, 3, 40, 400))):
+            at = min(at + r.randrange(3), 28 * 86_400)
+            words = {"n": r.randrange(30), "x": r.randrange(1 << 24), "c": r.randrange(99)}
+            yield stamped(at, r.choice(hosts), r.choice(CHATTER).format(**words))
+
+
+def concluded(text: bytes, every: bool) -> Diagnosis:
+    """The answer, from all lines or from those that are kept."""
+    fold = (lambda: PlainFold(EVERY)) if every else new
+    read = scan([io.BytesIO(text)], log_formats(), fold=fold, keep=MUCH if every else KEEP)
+    return diagnose(read.observations, load(), notes=[str(n) for n in read.notes])
+
+
+def told(d: Diagnosis) -> dict[str, object]:
+    """What has to be the same."""
+    counted = [f for f in d.findings if not re.search(r"gap=\d", repr(f.rule.when))]  # their titles tell how many, too
+    return {
+        "verdict": d.verdict,
+        "findings": [(f.id, f.grade, f.role, f.severity, f.advice.bucket) for f in d.findings],
+        "titles": [(f.id, f.title) for f in counted],
+        "times": [(f.id, f.times) for f in d.findings],
+        "counts": [(f.id, f.count) for f in counted],
+        "undecided": sorted((u.rule.id, str(u.subject)) for u in d.undecided),
+        "ruled out": sorted(f.id for f in d.ruled_out),
+        "events": how_many(d.events),
+        "notes": list(d.notes),
+    }
+
+
+def main() -> int:
+    """Compare and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--logs", type=int, default=2000, help="how many logs (2000)")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
+    parser.add_argument("--print", action="store_true", help="show the logs")
+    options = parser.parse_args()
+    kernel, job = given()
+    lines = folded = differ = 0
+    for seed in range(options.seed, options.seed + options.logs):
+        text = "\n".join(made(seed, kernel, job)).encode() + b"\n"
+        if options.print:
+            sys.stdout.write(text.decode())
+        lines += text.count(b"\n")
+        every, few = concluded(text, every=True), concluded(text, every=False)
+        folded += len(few.events) < len(every.events)
+        slow, fast = told(every), told(few)
+        for name in slow:
+            if slow[name] != fast[name]:
+                differ += 1
+                print(
+                    f"seed {seed}, {name}:\n  every line {_only(slow[name], fast[name])}\n  folded     {_only(fast[name], slow[name])}",
+                    flush=True,
+                )
+                break
+    print(f"{options.logs} logs, {lines} lines; events were folded in {folded}; answers differ in {differ}")
+    return 1 if differ else 0
+
+
+def _only(one: object, other: object) -> object:
+    """Of two lists what the first has alone."""
+    return [x for x in one if x not in other] if isinstance(one, list) and isinstance(other, list) else one
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
