@@ -33,6 +33,9 @@ LOOKED: Final = 4096  # bytes: longer lines are not folded
 KEPT: Final = -1  # what becomes of a line, else the number of what it is folded into
 FIRST: Final = -2  # kept, and one of the first of its kind
 _NO_MEMORY: Final = -3
+_HOST: Final = 64  # bytes of the name of a host
+_ZONE: Final = 12  # bytes between a time and a host: "+00:00 "
+_OF_HOST: Final = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.")
 _WORDS: Final = 4  # names with a digit that tell what a line is about
 
 # A line that holds one of these, as a part of any word, tells of trouble, or of what no rank may lose.
@@ -65,6 +68,10 @@ class Limits:
     signs: int = 65_536  # things that were in trouble; when there are more, each counts as one
     stored: int = 16 << 20  # bytes of the lines of runs: above, one run each
     first: int = 2  # of a kind, that are kept whatever else there is
+    crowd: int = (
+        64  # different lines of a kind, behind which of equal ones fewer are kept: of a hundred GPUs few lines each
+    )
+    each: int = 4  # of these, and as many runs
 
 
 class Run(NamedTuple):
@@ -179,7 +186,7 @@ def look(line: bytes) -> Look:
                 at = mask(b"\7", end)
                 continue
         text += here
-        if _is_long(line, at, end, here):
+        if _is_long(line, at, end, here) and not (before in (b"-", b"_", b".") and _of_host(line, at, hidden)):
             near += b"#"
             hidden.append((at, end))
         else:
@@ -202,6 +209,11 @@ def look(line: bytes) -> Look:
     )
 
 
+def tells_trouble(line: str) -> bool:
+    """Whether a line has one of the words of TROUBLE."""
+    return _TROUBLE.search(line.encode("utf-8", "surrogatepass")) is not None
+
+
 def _is_long(line: bytes, at: int, end: int, here: bytes) -> bool:
     """Whether a word is a number that tells nothing but one of many: no device's address, no UUID of a GPU, no code."""
     if len(here) >= 7 and here[:2] in (b"0x", b"0X"):
@@ -215,6 +227,26 @@ def _is_long(line: bytes, at: int, end: int, here: bytes) -> bool:
         return False
     device = hexa and len(here) in (4, 8) and _DEVICE.match(line, end) is not None
     return not device and line[max(0, at - 4) : at] not in (b"GPU-", b"MIG-")
+
+
+def _of_host(line: bytes, at: int, hidden: Sequence[tuple[int, int]]) -> bool:
+    """Whether a number is part of the name of a host: at the start of a line, behind its time, or as a journal names it."""
+
+    def time(place: int) -> bool:
+        return any(a <= place < b for a, b in hidden)
+
+    start = at
+    while start > 0 and at - start < _HOST and line[start - 1] in _OF_HOST:
+        start -= 1
+    if start == at or not line[start : start + 1].isalpha():
+        return False
+    before = line[start - 1 : start] if start else b""
+    if before != b" ":
+        return not before or (before == b'"' and b"HOSTNAME" in line[max(0, start - 16) : start])
+    behind = start - 2
+    while behind >= 0 and behind > start - _ZONE and line[behind] != 0x20 and not time(behind):
+        behind -= 1
+    return behind >= 0 and line[behind] != 0x20 and time(behind)
 
 
 def _sign(line: bytes, hidden: Sequence[tuple[int, int]]) -> tuple[bytes, ...]:
@@ -250,6 +282,7 @@ class _Entry:
     runs: list[_Run] = field(default_factory=list)
     sign: tuple[bytes, ...] = ()  # of the line that it was made for
     grave: bool = False
+    crowded: bool = False  # there were many different ones of its kind before
 
 
 @dataclass(slots=True)
@@ -293,15 +326,15 @@ class PlainFold:
             fits = seen.far in self.kinds or len(self.kinds) < most.kinds
             kind = self.kinds.setdefault(seen.far if fits else None, _Kind())  # None: all that are too many
             if kind.distinct < (most.telling if telling else most.routine) and len(self.entries) < most.entries:
-                found = self.own[seen.near] = self._new(sign, grave)
+                found = self.own[seen.near] = self._new(sign, grave, kind.distinct >= most.crowd)
                 kind.distinct += 1
                 first = kind.distinct <= most.first
             else:
-                kind.entry = self._new((), False) if kind.entry < 0 else kind.entry
+                kind.entry = self._new((), False, False) if kind.entry < 0 else kind.entry
                 found, alone = kind.entry, True
         entry = self.entries[found]
-        any_ = entry.any < (most.any if telling else most.calm)
-        if any_ or (telling and seen.text not in entry.texts and entry.fresh < most.fresh):
+        any_ = entry.any < self._of(entry, most.any if telling else most.calm)
+        if any_ or (telling and seen.text not in entry.texts and entry.fresh < self._of(entry, most.fresh)):
             entry.any += any_
             entry.fresh += not any_
             entry.texts.add(seen.text)
@@ -310,12 +343,15 @@ class PlainFold:
         self._fold(entry, seen, telling, (number, line))
         return found
 
-    def _new(self, sign: tuple[bytes, ...], grave: bool) -> int:
-        self.entries.append(_Entry(sign=sign, grave=grave))
+    def _new(self, sign: tuple[bytes, ...], grave: bool, crowded: bool) -> int:
+        self.entries.append(_Entry(sign=sign, grave=grave, crowded=crowded))
         return len(self.entries) - 1
 
+    def _of(self, entry: _Entry, most: int) -> int:
+        return min(most, self.most.each) if entry.crowded else most
+
     def _fold(self, entry: _Entry, seen: Look, telling: bool, line: tuple[int, bytes]) -> None:
-        runs, most = entry.runs, self.most.runs if telling else self.most.calm_runs
+        runs, most = entry.runs, self._of(entry, self.most.runs if telling else self.most.calm_runs)
         most = 1 if self.stored > self.most.stored else most
         while (
             runs

@@ -1,4 +1,4 @@
-"""One search for the triggers of all log formats: RE2, or Hyperscan where its module is installed."""
+"""One search for the triggers of all log formats: RE2, or Hyperscan where its module is installed and it pays."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from array import array
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import re2
 
+from knowledge import compiled as compiled_data
 from probes._scan_fold import lines_at
 from probes.base import LogFormat
 
-MUCH = 24 << 20  # bytes: setting up Hyperscan takes as long as RE2 takes longer for these
+MUCH = 24 << 20  # bytes: making Hyperscan's database takes as long as RE2 takes longer for these
+SOME = 4 << 20  # bytes: the same of loading it, and the database that was kept
 MATCH = 2048  # bytes: as long as RE2 takes longer for a line that matches
 MEMORY = 64 << 20  # for RE2's automaton: the alternation of all triggers never has to start over
 
@@ -58,17 +61,20 @@ class Matcher:
         self.any: Any = compiled(self.triggers) if self.triggers else None
         self.fast: _Hyperscan | None = None
         self.turn = threading.Lock()
-        self.ahead = 0 if engine == "hyperscan" else MUCH  # bytes that RE2 is to search yet
+        self.searched = 0  # bytes, by RE2
         self.only = engine == "re2" or not self.triggers
+        if engine == "hyperscan":
+            self.expect(MUCH)
 
     def expect(self, size: int) -> None:
-        """So many bytes are to be searched, or were: a search that takes a while to set up pays from MUCH on."""
+        """So many bytes are to be searched yet: with those that were, a search that takes a while to set up may pay."""
         with self.turn:
-            self.ahead -= size
-            if self.ahead > 0 or self.only or self.fast is not None:
+            size += self.searched
+            if self.only or self.fast is not None or size < SOME:
                 return
             self.only = importlib.util.find_spec("hyperscan") is None
-            self.fast = None if self.only else _Hyperscan(self.triggers)
+            if not self.only and (size >= MUCH or _Hyperscan.is_kept(self.triggers)):
+                self.fast = _Hyperscan(self.triggers)
 
     def matches(self, line: bytes) -> bool:
         """True when some trigger matches in this line or piece of a line."""
@@ -88,7 +94,9 @@ class Matcher:
         if self.fast is not None:
             return lines_at(data, start, end, self.fast.ends(data, start, end))
         found = array("q", chain.from_iterable(self._searched(data, start, end)))
-        self.expect(end - start + MATCH * len(found) // 2)
+        with self.turn:
+            self.searched += end - start + MATCH * len(found) // 2
+        self.expect(0)
         return found
 
     def _searched(self, data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -102,20 +110,49 @@ class Matcher:
             position = tail + 1
 
 
+def _place(triggers: Sequence[str]) -> Path | None:
+    """Where their database is kept. Hyperscan refuses that of another version or processor, and what is damaged."""
+    return compiled_data.kept("triggers", "\n".join(triggers).encode())
+
+
 class _Hyperscan:
     """A database of all triggers in block mode; a superset of what RE2 finds."""
 
     def __init__(self, triggers: Sequence[str]) -> None:
-        hyperscan = importlib.import_module("hyperscan")
+        self.library = importlib.import_module("hyperscan")
         self.turn = threading.Lock()
-        self.database = hyperscan.Database()
-        flags = hyperscan.HS_FLAG_MULTILINE
-        self.database.compile(
+        self.database = self._kept(triggers) or self._made(triggers)
+
+    @staticmethod
+    def is_kept(triggers: Sequence[str]) -> bool:
+        """Whether a database of these was made before."""
+        path = _place(triggers)
+        return path is not None and path.is_file()
+
+    def _kept(self, triggers: Sequence[str]) -> Any:
+        """The database that was made before; None when there is none, or none that this version and this processor take."""
+        path = _place(triggers)
+        try:
+            found = self.library.loadb(path.read_bytes(), self.library.HS_MODE_BLOCK) if path is not None else None
+        except (OSError, self.library.error):
+            return None
+        if found is not None:
+            found.scratch = self.library.Scratch(found)
+        return found
+
+    def _made(self, triggers: Sequence[str]) -> Any:
+        """A new database, which is kept."""
+        made = self.library.Database()
+        flags = self.library.HS_FLAG_MULTILINE
+        made.compile(
             expressions=[trigger.encode() for trigger in triggers],
             ids=list(range(len(triggers))),
             elements=len(triggers),
             flags=[flags] * len(triggers),
         )
+        if (path := _place(triggers)) is not None:
+            compiled_data.keep(path, self.library.dumpb(made))
+        return made
 
     def ends(self, data: bytes, start: int, end: int) -> list[int]:
         """Offsets in `data` behind each match, ascending."""

@@ -20,7 +20,7 @@ from probes.base import Line, LogFormat
 EDGE = 64  # first and last lines of a file that every format gets
 RECORD_REACH = 32  # lines around a match in a file whose records span lines (journal export)
 SNIFF = 65_536
-KEEP = 64 << 20  # bytes of one file's lines that are kept for the formats, with what each takes beside its text
+KEEP = 24 << 20  # bytes of one file's lines that are kept for the formats, with what each takes beside its text
 LINE_COST = 500  # bytes: that, with the objects that a parser makes of it while it reads
 SHARED_COST = 100  # bytes: what a line takes for each further format
 

@@ -11,16 +11,17 @@ typedef uint8_t u8;
 typedef uint64_t u64;
 typedef int64_t i64;
 
-enum { LEVELS = 4, WORDS = 4, LOOKED = 4096 };
+enum { LEVELS = 4, WORDS = 4, LOOKED = 4096, HOST = 64, ZONE = 12 };
+enum { DIGIT = 1, HEXA = 2, ALNUM = 4, NAME = 8 }; /* what a byte is */
 
-typedef struct { i64 any, fresh, runs, calm, calm_runs, kinds, entries, routine, telling, signs, stored, first; } Limits;
+typedef struct { i64 any, fresh, runs, calm, calm_runs, kinds, entries, routine, telling, signs, stored, first, crowd, each; } Limits;
 
 typedef struct { i64 number; i64 size, room; u8 *text; } Kept;
 typedef struct { u64 bucket[LEVELS]; i64 count; Kept first, last; } Run;
 typedef struct {
   i64 any, fresh, level, runs, places, texts, room;
   u64 sign;
-  int named, grave;
+  int named, grave, crowded;
   u64 *text; /* hashes of the different lines that were kept */
   Run *run;
 } Entry;
@@ -35,6 +36,7 @@ typedef struct {
   i64 words;
   i64 begins[257]; /* of the words with a first letter, which are sorted */
   u8 pairs[256 * 256 / 8]; /* of the first two letters of a word, in either case */
+  u8 sort[256]; /* of a byte: DIGIT, HEXA, ALNUM, NAME */
   Table kinds, entries, signs;
   Kind *kind;
   Entry *entry;
@@ -175,9 +177,23 @@ static int grave(const Fold *f, const u8 *p, i64 n) {
   return 0;
 }
 
-static int in_name(int c) { return alnum(c) || c == '_' || c == '.' || c == ':' || c == '/' || c == '-'; }
+/* Whether the number at `a` is part of the name of a host: at the start of a line, behind its time, or as a journal names it. */
+static int of_host(const u8 *p, i64 a, const u8 *hidden) {
+  i64 s = a, t;
+  while (s > 0 && a - s < HOST && (alnum(p[s - 1]) || p[s - 1] == '-' || p[s - 1] == '_' || p[s - 1] == '.')) s--;
+  if (s == a || digit(p[s]) || !alnum(p[s])) return 0;
+  if (s == 0) return 1;
+  if (p[s - 1] == '"') {
+    for (t = s - 8; t >= 0 && t >= s - 16; t--)
+      if (!memcmp(p + t, "HOSTNAME", 8)) return 1;
+    return 0;
+  }
+  if (p[s - 1] != ' ') return 0;
+  for (t = s - 2; t >= 0 && t > s - ZONE && p[t] != ' ' && !(hidden[t >> 3] >> (t & 7) & 1); t--) continue;
+  return t >= 0 && p[t] != ' ' && hidden[t >> 3] >> (t & 7) & 1;
+}
 
-static void look(const u8 *p, i64 n, Look *out) {
+static void look(const u8 *sort, const u8 *p, i64 n, Look *out) {
   u8 *text = out->text, *near = out->near, *hidden = out->hidden;
   memset(hidden, 0, (size_t)(n / 8 + 1));
   i64 nt = 0, nn = 0, when = -1, a = 0;
@@ -187,7 +203,7 @@ static void look(const u8 *p, i64 n, Look *out) {
 #define HIDE(from, to) for (i64 q = (from); q < (to); q++) hidden[q >> 3] |= (u8)(1 << (q & 7))
 #define MASK(mark, to) { text[nt++] = near[nn++] = (mark); HIDE(a, to); a = (to); continue; }
   while (a < n) {
-    if (!alnum(p[a])) {
+    if (!(sort[p[a]] & ALNUM)) {
       text[nt++] = near[nn++] = p[a++];
       continue;
     }
@@ -213,14 +229,14 @@ static void look(const u8 *p, i64 n, Look *out) {
         MASK(3, end);
       }
     }
-    i64 b = a, tens = 0, hexes = 0;
-    while (b < n && alnum(p[b])) {
-      tens += digit(p[b]);
-      hexes += hexa(p[b]);
-      b++;
+    i64 b = a;
+    int every = DIGIT | HEXA, some = 0;
+    while (b < n && sort[p[b]] & ALNUM) {
+      every &= sort[p[b]];
+      some |= sort[p[b++]];
     }
     i64 size = b - a;
-    int decimal = tens == size, before = at(p, n, a - 1), behind = at(p, n, b);
+    int decimal = every & DIGIT, hexes = every & HEXA, before = at(p, n, a - 1), behind = at(p, n, b);
     if (decimal) {
       if (size <= 2 && before == ' ' && behind == ' ' && clock_at(p, n, b + 1)) MASK(4, b);
       i64 fraction = behind == '.' ? digits(p, n, b + 1) : 0;
@@ -239,12 +255,13 @@ static void look(const u8 *p, i64 n, Look *out) {
     }
     memcpy(text + nt, p + a, (size_t)size);
     nt += size;
-    int device = (size == 4 || size == 8) && hexes == size && behind == ':' && hexa(at(p, n, b + 1)) && hexa(at(p, n, b + 2)) && at(p, n, b + 3) == ':';
+    int device = (size == 4 || size == 8) && hexes && behind == ':' && hexa(at(p, n, b + 1)) && hexa(at(p, n, b + 2)) && at(p, n, b + 3) == ':';
     int unit = before == '-' && a >= 4 && (!memcmp(p + a - 4, "GPU-", 4) || !memcmp(p + a - 4, "MIG-", 4));
     int code = before == ' ' && a >= 3 && p[a - 2] == ':' && p[a - 3] == ')';
     int pointer = size >= 7 && p[a] == '0' && (p[a + 1] == 'x' || p[a + 1] == 'X');
-    int number = decimal ? size >= 4 && !code : tens > 0 && hexes == size && size >= 5;
-    if (pointer || (number && !device && !unit)) {
+    int number = decimal ? size >= 4 && !code : some & DIGIT && hexes && size >= 5;
+    int joined = before == '-' || before == '_' || before == '.';
+    if (pointer || (number && !device && !unit && !(joined && of_host(p, a, hidden)))) {
       near[nn++] = '#';
       HIDE(a, b);
     } else {
@@ -268,7 +285,7 @@ static u64 kind_of(const Fold *f, const Look *l) { /* without any number */
   while (a < l->texts) {
     i64 b = a;
     int number = 0;
-    while (b < l->texts && alnum(l->text[b])) number |= digit(l->text[b++]);
+    while (b < l->texts && f->sort[l->text[b]] & ALNUM) number |= f->sort[l->text[b++]] & DIGIT;
     if (b == a) far[n++] = l->text[a++];
     else if (number) far[n++] = '#';
     else {
@@ -284,14 +301,14 @@ static u64 sign_of(const Fold *f, const u8 *p, i64 n, const Look *l, int *named)
   u64 sign = 5;
   int words = 0;
   for (i64 a = 0; a < n && words < WORDS;) {
-    if (!in_name(p[a])) {
+    if (!(f->sort[p[a]] & NAME)) {
       a++;
       continue;
     }
     i64 b = a;
     int plain = 1, number = 0;
-    while (b < n && in_name(p[b])) {
-      number |= digit(p[b]);
+    while (b < n && f->sort[p[b]] & NAME) {
+      number |= f->sort[p[b]] & DIGIT;
       plain &= !(l->hidden[b >> 3] >> (b & 7) & 1);
       b++;
     }
@@ -353,8 +370,10 @@ static void coarsen(Fold *f, Entry *e) { /* runs that lie in one longer span bec
   e->runs = to + 1;
 }
 
+static i64 of(const Fold *f, const Entry *e, i64 most) { return e->crowded && most > f->most.each ? f->most.each : most; }
+
 static int fold(Fold *f, Entry *e, const Look *l, int telling, const u8 *p, i64 n, i64 number) {
-  i64 most = f->stored > f->most.stored ? 1 : telling ? f->most.runs : f->most.calm_runs;
+  i64 most = f->stored > f->most.stored ? 1 : of(f, e, telling ? f->most.runs : f->most.calm_runs);
   while (e->runs && e->level + 1 < LEVELS && e->runs >= most && (e->runs > most || e->run[e->runs - 1].bucket[e->level] != bucket(f, p, l, e->level)))
     coarsen(f, e);
   Run *last = e->runs ? &e->run[e->runs - 1] : NULL;
@@ -392,7 +411,7 @@ static i64 take(Fold *f, const u8 *p, i64 n, i64 number) {
   Look l;
   int fresh, named, is_grave, first = 0, alone = 0;
   u64 sign;
-  look(p, n, &l);
+  look(f->sort, p, n, &l);
   u64 near = hash(f, l.near, l.nears, 2);
   i64 found = find(&f->entries, near);
   if (found >= 0) {
@@ -428,6 +447,7 @@ static i64 take(Fold *f, const u8 *p, i64 n, i64 number) {
       f->entry[found].sign = sign;
       f->entry[found].named = named;
       f->entry[found].grave = is_grave;
+      f->entry[found].crowded = k->distinct >= f->most.crowd;
       first = k->distinct++ < f->most.first;
     } else {
       if (k->entry < 0) {
@@ -439,8 +459,8 @@ static i64 take(Fold *f, const u8 *p, i64 n, i64 number) {
     }
   }
   Entry *e = &f->entry[found];
-  int any = e->any < (telling ? f->most.any : f->most.calm), told = 0;
-  if (any || (telling && e->fresh < f->most.fresh)) {
+  int any = e->any < of(f, e, telling ? f->most.any : f->most.calm), told = 0;
+  if (any || (telling && e->fresh < of(f, e, f->most.fresh))) {
     u64 text = hash(f, l.text, l.texts, 1);
     for (i64 i = 0; i < e->texts && !told; i++) told = e->text[i] == text;
     if (any || !told) {
@@ -496,6 +516,8 @@ API Fold *fold_new(u64 seed, u64 other, const Limits *most, const u8 *words, i64
   f->seed[0] = seed;
   f->seed[1] = other;
   f->most = *most;
+  for (int c = 0; c < 256; c++)
+    f->sort[c] = (u8)((digit(c) ? DIGIT : 0) | (hexa(c) ? HEXA : 0) | (alnum(c) ? ALNUM | NAME : 0) | (c && strchr("_.:/-", c) ? NAME : 0));
   f->word = calloc((size_t)count + 1, sizeof *f->word);
   f->word_size = calloc((size_t)count + 1, sizeof *f->word_size);
   if (!f->word || !f->word_size) {
@@ -543,6 +565,21 @@ API i64 fold_spans(const u8 *data, i64 start, i64 end, const i64 *ends, i64 coun
   return found;
 }
 
+static i64 newlines(const u8 *p, i64 n) { /* in lanes of bytes, which compilers make vectors of */
+  enum { LANES = 64, ROUNDS = 255 };
+  i64 total = 0;
+  while (n >= LANES) {
+    u8 lane[LANES] = {0};
+    i64 rounds = n / LANES < ROUNDS ? n / LANES : ROUNDS;
+    for (i64 r = 0; r < rounds; r++, p += LANES)
+      for (int k = 0; k < LANES; k++) lane[k] += p[k] == '\n';
+    for (int k = 0; k < LANES; k++) total += lane[k];
+    n -= rounds * LANES;
+  }
+  for (i64 i = 0; i < n; i++) total += p[i] == '\n';
+  return total;
+}
+
 /* Of each line of `spans` what becomes of it (see `take`), and its number; `number` is that of the line at `start`. The number of the line at
    `end`, or -1 without memory. */
 API i64 fold_lines(Fold *f, const u8 *data, i64 start, i64 end, const i64 *spans, i64 count, i64 number, i64 *codes,
@@ -550,13 +587,13 @@ API i64 fold_lines(Fold *f, const u8 *data, i64 start, i64 end, const i64 *spans
   i64 at = start;
   for (i64 i = 0; i < count; i++) {
     i64 head = spans[2 * i], size = spans[2 * i + 1] - head;
-    for (; at < head; at++) number += data[at] == '\n';
+    number += newlines(data + at, head - at);
+    at = head;
     numbers[i] = number;
     codes[i] = size > LOOKED ? -1 : take(f, data + head, size, number);
     if (codes[i] == -3) return -1;
   }
-  for (; at < end; at++) number += data[at] == '\n';
-  return number;
+  return number + newlines(data + at, end - at);
 }
 
 API i64 fold_lost(const Fold *f) { return f->lost; }

@@ -21,8 +21,9 @@ from knowledge.language import Text
 from knowledge.observation import Event, Observation, Status
 from probes._scan_fold import Fold
 from probes._scan_lines import LongLine, Region, regions
-from probes._scan_match import MUCH, Matcher
+from probes._scan_match import Matcher
 from probes._scan_open import foreign, opened, unpacked
+from probes._scan_subjects import Subjects
 from probes._scan_windows import KEEP, SNIFF, Windows
 from probes.base import Context, LogFormat
 
@@ -131,8 +132,9 @@ class _Job:
         self.line = line
         self.reader = unpacked(stream)
         self.windows = Windows(formats, matcher, line, keep, fold)
-        if size is not None and size >= MUCH:
+        if size is not None:
             matcher.expect(size)
+        self.subjects = Subjects()
         self.foreign: Text | None = None
         self.empty = True
 
@@ -202,14 +204,16 @@ class _Job:
         windows = self.windows
         lines = windows.finish()
         context = replace(context, times=windows.times)
-        notes = [Note(self.name, text, problem) for text, problem in self._remarks()]
         chosen = _choose(self.formats, windows)
-        observations: list[Observation] = []
+        parts: list[Sequence[Observation]] = []
         for i, claimed in chosen:
             found = self.formats[i].parse(lines[i], context)
+            lines[i] = []
             if not claimed:  # another format knows this file: this one only adds what it found
                 found = [o for o in found if o.status is Status.OK]
-            observations += self._honest(found if self.formats[i].counts else _repeated(found, windows))
+            parts.append(self.subjects.told(found if self.formats[i].counts else _repeated(found, windows)))
+        observations = [o for part in parts for o in self._honest(part)]
+        notes = [Note(self.name, text, problem) for text, problem in self._remarks()]
         names = tuple(self.formats[i].name for i, _ in chosen)
         return observations, notes, Scanned(self.name, windows.lines, sum(windows.hits), names)
 
@@ -218,7 +222,7 @@ class _Job:
         unread = f" {self.foreign.en}" if self.foreign else ""
         if not unread and self.empty:  # packed data that breaks ahead of its first byte is not empty
             unread = f": {self.reader.problem.en}" if self.reader.problem else " the file is empty"
-        lost = self.windows.lost or any(line.lost for line in self.windows.long.values())
+        lost = self.windows.lost or self.subjects.refused or any(line.lost for line in self.windows.long.values())
         out = []
         for o in found:
             if o.status is Status.FAILED and unread:
@@ -254,6 +258,15 @@ class _Job:
                 Text(
                     f"{windows.lost} lines were only counted: more different lines match than can be told apart",
                     f"匹配的不同行过多，有 {windows.lost} 行只计数、未逐行区分",
+                ),
+                True,
+            )
+        if self.subjects.refused:
+            yield (
+                Text(
+                    f"{self.subjects.refused} lines were only counted: they are about more GPUs, ports and nodes than one answer tells apart "
+                    "(read the log of one node for those)",
+                    f"有 {self.subjects.refused} 行只计数：涉及的 GPU、端口和节点数量超出一次回答可区分的范围（请单独读取某个节点的日志）",
                 ),
                 True,
             )

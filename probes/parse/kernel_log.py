@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from knowledge.observation import Clock, Observation, Status, node
 from probes.base import Context, Line, LogFormat, lines_of
@@ -113,6 +114,8 @@ _HINT = "|".join(map(re.escape, _HINTS))
 _BARE_STARTS = ("NVRM: ", "nvidia-nvswitch", "nvidia 0000:", "pcieport 0000:", "amdgpu 0000:", "xe 0000:", "i915 0000:",
                 "[ascend] [")  # fmt: skip
 _PSTORE = r"(?:Panic|Oops|Emergency|Shutdown|Restart|Halt)#\d{1,6} Part\d{1,4}"
+HOSTS = 512  # of a log of more nodes, those with events and the first ones are told of: fifty facts each
+CROWD = f"the log is of more than {HOSTS} nodes: that of one node tells what did not occur on it"
 NONE = "the log was read from end to end of this window; what is not listed did not occur in it"
 
 
@@ -187,12 +190,17 @@ def _coverage(reading: Reading, entries: Sequence[Entry]) -> Iterator[Observatio
         detail = "no line of kernel output among those read" if seen else "the log is empty"
         yield Observation("log.kernel.readable", node(context.host), None, Status.FAILED, source, detail=detail)
     own, said, all_ = _by_host(reading, kernel), _by_host(reading, daemons), _by_host(reading, entries)
+    hosts = dict.fromkeys(o.subject.host for o in reading.found) | dict.fromkeys(own) | dict.fromkeys(said)
+    told = set(islice(hosts, HOSTS))
     for host in sorted(own):
+        if host not in told:
+            yield Observation("log.kernel.readable", node(host), None, Status.FAILED, source, detail=CROWD)
+            continue
         yield Observation("log.kernel.readable", node(host), True, source=source)
         yield from _head(own[host], host, context)
         speaking = [event for module in VENDORS if any(map(module.named, own[host])) for event in module.EVENTS]
         yield from _none_seen((*KERNEL_EVENTS, *speaking), all_[host], host, context)
-    for host in sorted(said):
+    for host in sorted(told & set(said)):
         facts = [f for f in DAEMON_EVENTS if host not in own or f not in KERNEL_EVENTS]
         yield from _none_seen(facts, all_[host], host, context)
 

@@ -28,6 +28,7 @@ from probes._scan_match import Matcher, compiled
 from probes._scan_windows import EDGE
 from probes.base import Context, Line, LogFormat, lines_of
 from probes.parse import fabricmanager_log, kernel_log
+from probes.registry import log_formats
 from probes.scan import ScanResult, scan
 from tests.conftest import ROOT
 
@@ -393,6 +394,34 @@ def test_hyperscan_gives_the_same_lines() -> None:
     formats = [kernel_log.FORMAT, fabricmanager_log.FORMAT]
     plain, fast = Matcher(formats, "re2"), Matcher(formats, "hyperscan")
     assert fast.lines(data, 0, len(data)) == plain.lines(data, 0, len(data))
+
+
+def test_a_database_that_was_kept_is_used_and_a_damaged_one_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("hyperscan")
+    monkeypatch.setenv("GPUDIAG_CACHE_DIR", str(tmp_path))
+    data = b"\n".join(b"NVRM: Xid (PCI:0000:3b:00): 79, x" if i % 9 == 0 else b"all is well" for i in range(99))
+    found = []
+    for spoil in (lambda _: None, lambda _: None, lambda kept: kept.write_bytes(kept.read_bytes()[:-1000])):
+        for kept in tmp_path.iterdir():
+            spoil(kept)
+        found.append(Matcher(log_formats(), "hyperscan").lines(data, 0, len(data)))
+    assert found == [Matcher(log_formats(), "re2").lines(data, 0, len(data))] * 3
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_of_a_fleet_s_log_as_much_is_told_apart_as_fits_and_nothing_is_reassured() -> None:
+    """A late fault of a sort of its own is found, whatever came before."""
+    line = "Aug 27 03:{m:02d}:{s:02d} node-{n:04d} kernel: NVRM: Xid (PCI:0000:3b:00): {x}, pid=7, name=python, failed"
+    lines = [line.format(m=n // 60, s=n % 60, n=n, x=94) for n in range(700)]
+    text = "\n".join([*lines, line.format(m=20, s=0, n=9999, x=95)]).encode()
+    result = scan([io.BytesIO(text)], log_formats())
+    told = [o.value.code for o in result.observations if o.fact == "xid" and isinstance(o.value, Event)]
+    assert 500 < len(told) < 600
+    assert told[-1] == 95
+    assert not [o for o in result.observations if o.status is Status.NONE_SEEN]
+    assert [n for n in result.notes if n.problem and f"{701 - len(told)} lines were only counted" in n.text.en]
 
 
 def test_subjects_are_of_the_file_s_host() -> None:

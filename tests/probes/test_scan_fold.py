@@ -31,7 +31,7 @@ from tests.conftest import ROOT
 
 OTHER = "GPUDIAG_TEST_FOLD"  # a library that is built in another way
 HALF = settings(max_examples=settings().max_examples // 2)  # each example is two diagnoses
-EVERY = Limits(any=1 << 40, calm=1 << 40)  # folds nothing
+EVERY = Limits(any=1 << 40, calm=1 << 40, crowd=1 << 40)  # folds nothing
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ PARTS = st.sampled_from([
     b"12:00:01", b"2026-11-21", b"2026-11-21T03:00:01.5Z", b"Nov 21 03:00:01 ", b"gpu0001", b"0000:3b:00.0", b"Xid (PCI:0000:3b:00): ",
     b"79", b"): 24007", b"1700000000123456", b"[ 123.456789]", b"6,12,1234567,-;", b"python[123]:", b"[3]", b"0x7f1234567",
     b"GPU-7540a9b3", b"deadbeef1", b" ", b":", b".", b"fail", b"Link up", b"Link down", b"ab12cd", b"1234", b"12:00:01:02",
-    b"00:12:00:01", b"\xff", b"T", b"21T03:00:01", b"-", b"/", b"_", b"\xc4",
+    b"00:12:00:01", b"\xff", b"T", b"21T03:00:01", b"node-0001", b'"_HOSTNAME":"', b"+00:00", b"-", b"/", b"_", b"\xc4",
 ])  # fmt: skip
 WORDS = st.lists(PARTS, max_size=8).map(b"".join) | st.binary(max_size=40).map(lambda b: b.replace(b"\n", b""))
 TIMES = st.builds(lambda d, h, m, s: b"Nov %d %02d:%02d:%02d h%d " % (d, h, m, s, h % 2),
@@ -54,7 +54,7 @@ TIMES = st.builds(lambda d, h, m, s: b"Nov %d %02d:%02d:%02d h%d " % (d, h, m, s
 SMALL = st.integers(1, 3)
 LIMITS = st.builds(
     Limits, SMALL, st.integers(0, 2), SMALL, st.integers(1, 2), st.integers(1, 2), st.integers(1, 5), st.integers(1, 8), SMALL, SMALL,
-    st.integers(0, 3), st.sampled_from([100, 300, 1 << 20]), st.integers(0, 2),
+    st.integers(0, 3), st.sampled_from([100, 300, 1 << 20]), st.integers(0, 2), st.integers(0, 3), st.integers(1, 2),
 )  # fmt: skip
 
 
@@ -167,6 +167,12 @@ SAME = [
     ),
     ("[ 1112.345678] mlx5_core 0000:5d:00.0: a", "[ 9912.345678] mlx5_core 0000:5d:00.0: a", True),
     ("6,397,227996636,-;a", "6,9871,9227996636,-;a", True),
+    ("Nov 21 03:00:01 node-0001 kernel: a", "Nov 21 03:00:01 node-0002 kernel: a", False),
+    ("2026-11-21T03:00:01.5+00:00 ip-10-0-1-1234 x[1]: a", "2026-11-21T03:00:01.5+00:00 ip-10-0-1-4321 x[1]: a", False),
+    ("node-0001:4242:4343 [3] a", "node-0002:4242:4343 [3] a", False),
+    ("node-0001:4242:4343 [3] a", "node-0001:5252:5353 [3] a", True),
+    ('{"_HOSTNAME":"node-0001","MESSAGE":"a"}', '{"_HOSTNAME":"node-0002","MESSAGE":"a"}', False),
+    ("Nov 21 03:00:01 n1 kernel: job-0001 a", "Nov 21 03:00:01 n1 kernel: job-0002 a", True),
 ]
 
 
