@@ -17,14 +17,14 @@ from statistics import median
 
 from knowledge.derive.capture import LANE
 from knowledge.gpus import Dtype, GpuSpec, candidates, find
-from knowledge.observation import Observation, Origin, Scope, Source, Status, Subject, Value
+from knowledge.observation import Clock, Observation, Origin, Scope, Source, Status, Subject, Value
 
 # fact -> (what it tells, factor to percent, W or GB/s); what a capture says of its window stands beside a single sample
 _LEVELS: Mapping[str, tuple[str, float]] = {
     "gpu.utilization.core": ("busy", 1), "gpu.activity.graphics": ("engine", 1), "gpu.activity.sm": ("sm", 1),
     "gpu.activity.tensor": ("tensor", 1), "gpu.activity.dram": ("dram", 1), "gpu.activity.fp16": ("fp16", 1),
     "gpu.activity.fp32": ("fp32", 1), "gpu.activity.fp64": ("fp64", 1), "gpu.utilization.memory": ("copies", 1),
-    "gpu.power.draw": ("power", 1), "gpu.memory.used": ("held", 1), "gpu.clock.sm": ("clock", 1),
+    "gpu.power.draw": ("power", 1), "gpu.memory.used": ("held", 1), "gpu.clock.sm": ("clock", 1), "gpu.clock.graphics": ("clock", 1),
     "gpu.pcie.rx": ("pcie_rx", 1), "gpu.pcie.tx": ("pcie_tx", 1), "gpu.nvlink.rx": ("nvlink_rx", 1), "gpu.nvlink.tx": ("nvlink_tx", 1),
     "gpu.clock.event.hw_slowdown": ("slowed", 100), "gpu.clock.event.hw_thermal": ("hot", 100),
     "gpu.clock.event.app_clocks": ("set", 100), "gpu.clock.event.sw_power_cap": ("capped", 100),
@@ -33,6 +33,10 @@ _LEVELS: Mapping[str, tuple[str, float]] = {
     "gpu.window.memory_bandwidth": ("dram", 1), "gpu.window.power.share": ("power_share", 1),
     "gpu.window.pcie.used.share": ("pcie_share", 1),
     "gpu.window.hw_slowdown.share": ("slowed", 1), "gpu.window.thermal.share": ("hot", 1), "gpu.window.power_brake.share": ("braked", 1),
+    "gpu.violation.power.share": ("by_power", 1), "gpu.violation.thermal.now": ("by_heat", 100),
+    "gpu.violation.power": ("power_time", 1), "gpu.violation.thermal": ("heat_time", 1),
+    "gpu.clock.event_time.sw_power_cap": ("power_time", 1), "gpu.clock.event_time.hw_power_brake": ("brake_time", 1),
+    "gpu.clock.event_time.hw_thermal": ("heat_time", 1), "gpu.clock.event_time.sw_thermal": ("heat_time", 1),
 }  # fmt: skip
 # What holds for the device whichever source names it.
 _STATIC = frozenset({
@@ -51,6 +55,8 @@ DRAM_ROOF, DRAM_SOME, DRAM_LITTLE, DRAM_STILL = 50.0, 30.0, 25.0, 3.0
 PLAIN_PIPES = 20.0
 LINK_FULL = {"pcie": 60.0, "nvlink": 50.0}
 HELD_DOWN = 50.0  # of the samples, and of the highest clock
+# What holds clocks down: shares of samples, of the time between two, and counters of time.
+_HOLDS = {"power": ("capped", "by_power", "power_time"), "heat": ("hot", "by_heat", "heat_time"), "brake": ("braked", "", "brake_time")}  # fmt: skip
 CONTEXT_MIB = 64.0  # less than any CUDA context takes (some 100 to 500 MiB)
 HOLDS_MIB = 2048.0  # more than contexts and libraries take
 WINDOW = 10  # samples that make a window
@@ -195,7 +201,37 @@ class _Work:
     def power_share(self) -> float | None:
         """Percent of the power limit."""
         power, limit = self.mean("power"), self.limit
+        if self.told_limit is None and self.capped:
+            return None  # it is at a limit that nobody told, not far below that of its model
         return 100 * power / limit if power is not None and limit else self.mean("power_share")
+
+    @property
+    def capped(self) -> bool:
+        """Whether a power limit holds its clocks down most of the time."""
+        return (self.held_by("power") or self.mean("capped") or 0.0) >= HELD_DOWN
+
+    def held_by(self, what: str) -> float | None:
+        """Percent of the time that power, heat or the brake held its clocks down: by a counter of time, by what is told of the
+        time between samples, or by the samples of a window. None where nobody tells, or of one moment alone."""
+        flag, share, counter = _HOLDS[what]
+        flags = [flag, "warm"] if what == "heat" else [flag]
+        told = [self.mean(share), self._grown(counter)]
+        told += [self.mean(name) for name in flags if len(self.samples.get(name, ())) >= WINDOW]
+        return max((v for v in told if v is not None), default=None)
+
+    def _grown(self, counter: str) -> float | None:
+        """Percent of the time between its first and last reading by which a counter of microseconds grew. It begins anew with the
+        driver, so only growth counts; one that grows faster than time is in another unit."""
+        shares = []
+        for fact in {o.fact for o in self.samples.get(counter, ())}:
+            timed = [
+                o for o in self.samples[counter] if o.fact == fact and o.at is not None and o.clock is Clock.REALTIME
+            ]
+            span = (timed[-1].at or 0) - (timed[0].at or 0) if timed else 0
+            grown = sum(max(0.0, _number(b) - _number(a)) for a, b in pairwise(timed))
+            if span > 0 and (share := 100_000 * grown / span) <= 105:
+                shares.append(min(100.0, share))
+        return max(shares, default=None)
 
     @cached_property
     def pcie(self) -> float | None:
@@ -253,7 +289,8 @@ class _Work:
     def held(self) -> bool:
         """Whether the driver says most of the time what holds its clocks down."""
         told = ("slowed", "hot", "braked", "warm", "set", "capped")
-        return max(self.mean(name) or 0.0 for name in told) >= HELD_DOWN
+        shares = [self.mean(name) for name in told] + [self.held_by(what) for what in _HOLDS]
+        return max(share or 0.0 for share in shares) >= HELD_DOWN
 
     def _idle(self) -> str:
         if max(self.mean("sm") or 0.0, self.mean("tensor") or 0.0, self.mean("dram") or 0.0) >= FREE:
@@ -296,11 +333,14 @@ class _Work:
             waits = tensor is not None and dram is not None and quiet and pipes < PLAIN_PIPES
             return "latency_bound" if waits and (power is None or power < HALF_POWER) else "working"
         copies = self.mean("copies")
+        if power is None and self.capped:
+            return "working"  # what is held at a power limit draws all that it may
         if power is None and copies is not None and copies <= DRAM_STILL and (tensor or 0.0) < TENSOR_NONE:
             return "busy_idle"  # a kernel all the time, and memory is neither read nor written
         if power is None and tensor is not None and dram is not None and max(tensor, dram) < TENSOR_NONE:
             return "busy_idle"
-        return "working" if power is not None or tensor is not None else ""
+        told = power is not None or tensor is not None or any(self.held_by(what) is not None for what in _HOLDS)
+        return "working" if told else ""
 
     @property
     def cause(self) -> str:
@@ -330,7 +370,9 @@ class _Work:
             case "fp32_bound":
                 known = self._of_peak()
             case _:
-                return None
+                known = None
+        if known is None and self.busy >= BUSY and any(self.held_by(what) for what in ("heat", "brake")):
+            return self.clock_lost
         return None if known is None else min(100.0, max(0.0, 100 - known))
 
     def _of_peak(self) -> float | None:
@@ -361,9 +403,11 @@ class _Work:
                 "gpu.power.design": model,
             }
         told |= {"gpu.work.samples": len(self.over) if len(self.over) >= WINDOW else None, "gpu.work.cause": self.cause or None,
-                 "gpu.work.pcie.share": self.pcie, "gpu.work.nvlink.share": self.nvlink, "gpu.work.clock.lost": self.clock_lost,
+                 "gpu.work.pcie.share": self.pcie, "gpu.work.nvlink.share": self.nvlink,
+                 "gpu.work.clock.lost": self.clock_lost if self.busy >= BUSY else None,  # an idle one lowers its clocks itself
                  "gpu.work.idle.share": 100 * sum(v <= DOWN for v in self.over) / len(self.over) if self.waves else None,
                  "gpu.work.lost.share": self.lost, "gpu.work.at_stake": None if self.lost is None else round(24 * self.lost / 100, 1)}  # fmt: skip
+        told |= {f"gpu.work.held.{what}": self.held_by(what) for what in _HOLDS}
         for fact, value in told.items():
             if value is not None:
                 yield self.told(fact, gpu, value, self._from(fact))

@@ -11,7 +11,10 @@ from knowledge.text import digits
 from probes.base import Line
 from probes.parse._smi_emit import Emitter
 from probes.parse._smi_fields import celsius, count, gigabytes_per_second, mebibytes, megahertz, percent, watts
-from probes.parse._smi_values import Convert, Reading, absent, unitless
+from probes.parse._smi_values import Convert, Reading, absent, boolean, quantity, unitless
+
+_share = quantity({"%": 1})
+_gpm_rate = quantity({"MiB/s": 2**20 / 1e9})  # NVML counts MiB/s here, whatever the heading calls them
 
 # dmon column -> fact, how it is read, the unit of its second heading line
 _DMON: dict[str, tuple[str, Convert, str]] = {
@@ -31,17 +34,35 @@ _DMON: dict[str, tuple[str, Convert, str]] = {
     "pci": ("gpu.pcie.replay", count, ""),
     "rxpci": ("gpu.pcie.rx", gigabytes_per_second, "MB/s"),
     "txpci": ("gpu.pcie.tx", gigabytes_per_second, "MB/s"),
+    "pviol": ("gpu.violation.power.share", percent, "%"),
+    "tviol": ("gpu.violation.thermal.now", boolean, ""),
 }
-_WORK = frozenset({"pwr", "sm", "mem", "pclk", "rxpci", "txpci"})
+# --gpm-metrics (Hopper and newer): heading "GPM:%", a dash until two samples are there
+_GPM: dict[str, tuple[str, Convert, str]] = {
+    "gract": ("gpu.activity.graphics", _share, "%"),
+    "smutil": ("gpu.activity.sm", _share, "%"),
+    "smocc": ("gpu.activity.sm_occupancy", _share, "%"),
+    "mmaact": ("gpu.activity.tensor", _share, "%"),
+    "dram": ("gpu.activity.dram", _share, "%"),
+    "fp64": ("gpu.activity.fp64", _share, "%"),
+    "fp32": ("gpu.activity.fp32", _share, "%"),
+    "fp16": ("gpu.activity.fp16", _share, "%"),
+    "pcirx": ("gpu.pcie.rx", _gpm_rate, "MiB/s"),
+    "pcitx": ("gpu.pcie.tx", _gpm_rate, "MiB/s"),
+    "nvlrx": ("gpu.nvlink.rx", _gpm_rate, "MiB/s"),
+    "nvltx": ("gpu.nvlink.tx", _gpm_rate, "MiB/s"),
+}
+_DMON |= _GPM
+_WORK = frozenset({"pwr", "sm", "mem", "pclk", "fb", "rxpci", "txpci", "pviol", "tviol", *_GPM})
 SAMPLES = 600  # ten minutes of a sample a second
 _PMON = ("process.gpu_utilization", "process.uses_gpu", "process.gpu_memory", "process.name", "process.gpu_contexts")
-_COLUMNS = {*_DMON, "pid", "fb", "ccpm", "pviol", "tviol", "rxpci", "txpci"}
-PROVIDES = (*(fact for fact, _, _ in _DMON.values()), *_PMON, "gpu.processes", "gpu.readings.failed")
+_COLUMNS = {*_DMON, "pid", "ccpm"}
+PROVIDES = (*dict.fromkeys(fact for fact, _, _ in _DMON.values()), *_PMON, "gpu.processes", "gpu.readings.failed")
 
 
 def heading(text: str) -> list[str] | None:
-    """Column names of a ``# gpu ...`` line; None for other lines."""
-    words = text.replace("#", " ").lower().split() if text.lstrip().startswith("#") else []
+    """Column names of a ``# gpu ...`` line, with commas (--format csv) or without; None for other lines."""
+    words = text.replace("#", " ").replace(",", " ").lower().split() if text.lstrip().startswith("#") else []
     known = len(words) >= 2 and words[0] in ("gpu", "date", "time") and "gpu" in words and _COLUMNS & set(words)
     return words if known else None
 
@@ -49,14 +70,15 @@ def heading(text: str) -> list[str] | None:
 def monitor(emit: Emitter, lines: Sequence[Line]) -> bool:
     """Facts of a dmon or pmon listing; False when `lines` hold none."""
     columns: list[str] = []
+    comma: str | None = None
     latest: dict[tuple[int, str], tuple[dict[str, str], Line]] = {}
     before: dict[int, deque[tuple[dict[str, str], Line]]] = {}
     empty: dict[int, Line] = {}
     for line in lines:
         if (words := heading(line.text)) is not None:
-            columns = words
+            columns, comma = words, "," if "," in line.text else None
         elif columns and not line.text.lstrip().startswith("#"):
-            cells = line.text.split(None, len(columns) - 1)
+            cells = line.text.split(comma, len(columns) - 1)
             row = dict(zip(columns, (c.strip() for c in cells), strict=False))
             number = digits(row.get("gpu", ""))
             if number is None or len(cells) < len(columns) - 1:

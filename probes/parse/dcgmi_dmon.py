@@ -14,7 +14,7 @@ from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._prometheus import number_of
 from probes.parse._smi_values import Reading, absent, blank
 
-NAME, REVISION = "dcgmi-dmon", 1
+NAME, REVISION = "dcgmi-dmon", 2
 SAMPLES = 600
 # column -> fact, factor, whole number
 _COLUMNS: dict[str, tuple[str, float, bool]] = {
@@ -25,6 +25,10 @@ _COLUMNS: dict[str, tuple[str, float, bool]] = {
     "TENSO": ("gpu.activity.tensor", 100, False), "DRAMA": ("gpu.activity.dram", 100, False), "FP64A": ("gpu.activity.fp64", 100, False),
     "FP32A": ("gpu.activity.fp32", 100, False), "FP16A": ("gpu.activity.fp16", 100, False), "PCITX": ("gpu.pcie.tx", 1e-9, False),
     "PCIRX": ("gpu.pcie.rx", 1e-9, False), "NVLTX": ("gpu.nvlink.tx", 1e-9, False), "NVLRX": ("gpu.nvlink.rx", 1e-9, False),
+    # fields 240 to 245: time in ns since the driver was loaded
+    "PVIOL": ("gpu.violation.power", 1e-3, True), "TVIOL": ("gpu.violation.thermal", 1e-3, True),
+    "SBVIO": ("gpu.violation.sync_boost", 1e-3, True), "BLVIO": ("gpu.violation.board_limit", 1e-3, True),
+    "LUVIO": ("gpu.violation.low_utilization", 1e-3, True), "RVIOL": ("gpu.violation.reliability", 1e-3, True),
 }  # fmt: skip
 # #Entity   GPUTL  POWER    SMACT  TENSO  DRAMA
 _HEADING = re.compile(r"#\s{0,8}Entity((?:\s{1,20}[A-Z0-9_]{2,8}){1,40})\s{0,8}")
@@ -69,7 +73,7 @@ def _reading(cell: str, factor: float, whole: bool) -> Reading:
     value = number_of(cell)
     if value is None:
         return absent(cell) or Reading(None, Status.FAILED, f"{cell[:40]!r} is no number")
-    return blank(value) or Reading(round(value) if whole else float(f"{value * factor:.12g}"))
+    return blank(value) or Reading(round(value * factor) if whole else float(f"{value * factor:.12g}"))
 
 
 FORMAT = DocumentFormat(NAME, "dcgmi dmon", REVISION, tuple(sorted(f for f, _, _ in _COLUMNS.values())), sniff, parse)

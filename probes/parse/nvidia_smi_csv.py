@@ -16,7 +16,7 @@ from probes.parse._smi_emit import Emitter, cleaned
 from probes.parse._smi_fields import GPU, HEAD, MASK_BITS, MASKS, Field, mebibytes
 from probes.parse._smi_values import LOST, Reading, absent, not_understood, text_value, unitless
 
-NAME, REVISION = "nvidia-smi-csv", 2
+NAME, REVISION = "nvidia-smi-csv", 3
 _UNIT = re.compile(r"\s?\[([^\]]{1,8})\]$")
 _APPS = {"pid", "process_name", "name", "used_gpu_memory", "used_memory", "gpu_util", "gpu_utilization",
          "mem_utilization", "max_memory_usage", "time"}  # fmt: skip

@@ -240,7 +240,8 @@ def test_what_it_does_stands_in_the_first_line(
     title = first.title.en[1:]
     assert title in d.verdict.text.en
     several = any(isinstance(v, Sequence) for v in figures.values()) or source is capture
-    assert several or first.grade != "confirmed" or not first.figures or name == "gpu-clock-low-under-load"
+    told = name in ("gpu-clock-low-under-load", "hw-slowdown-active")  # by the driver, or by the clock itself
+    assert several or first.grade != "confirmed" or told
 
 
 @each("planted", WELL, ids=lambda p: p[0])

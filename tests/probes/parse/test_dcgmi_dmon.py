@@ -50,3 +50,9 @@ def test_cut_anywhere(at: int) -> None:
 @given(shuffled_lines((NAME,)))
 def test_lines_in_any_order(text: str) -> None:
     check_any(FORMAT, text)
+
+
+def test_times_of_violations_are_microseconds() -> None:
+    (heat, power) = FORMAT.parse("#Entity   TVIOL  PVIOL\nID\nGPU 0     6000000000  9223372036854775794\n", CONTEXT)
+    assert (heat.fact, heat.value) == ("gpu.violation.thermal", 6_000_000)
+    assert (power.fact, power.status) == ("gpu.violation.power", Status.UNSUPPORTED)

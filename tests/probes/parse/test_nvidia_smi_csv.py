@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.observation import Status
 from probes.parse.nvidia_smi_csv import FORMAT
+from tests.cases import each
 from tests.probes.parse.smi_case import (
     CONTEXT,
     all_of,
@@ -128,3 +130,26 @@ def test_requires_reset_in_the_place_of_any_value_is_the_drivers_word_and_an_ans
     other = FORMAT.parse(head + rows.format("[Unknown Error]"), CONTEXT)
     assert value(other, "gpu.nvml.reachable", SECOND) is False
     assert not all_of(other, "gpu.reset_required")
+
+
+VIOLATIONS = """# gpu    pwr     sm    mem   pclk  pviol  tviol     smutil     mmaact       dram      pcirx
+# Idx      W      %      %    MHz      %   bool      GPM:%      GPM:%      GPM:%   GPM:MB/s
+    0    128     99      1   1980      3      0          -          -          -          -
+    0    131     98      1   1980     97      1       7.25          1          2       1000
+"""
+
+
+@each("comma", ("", ","))
+def test_dmon_tells_violations_and_profiling_metrics(comma: str) -> None:
+    text = "\n".join(
+        line if not comma else "#" * line.startswith("#") + ", ".join(line.strip("# ").split())
+        for line in VIOLATIONS.splitlines()
+    )
+    got = FORMAT.parse(text + "\n", CONTEXT)
+    told = {f: [o.value for o in got if o.fact == f] for f in (o.fact for o in got)}
+    assert told["gpu.violation.power.share"] == [3, 97]
+    assert told["gpu.violation.thermal.now"] == [False, True]
+    assert told["gpu.activity.sm"] == [None, 7.25], "a dash is no number"
+    assert told["gpu.activity.tensor"][1] == 1
+    assert told["gpu.pcie.rx"][1] == pytest.approx(1.048576)  # NVML counts MiB, whatever the heading says
+    assert told["gpu.utilization.core"] == [99, 98]
