@@ -535,7 +535,7 @@ def _coverage(facts: FactBase) -> Coverage:
         if (
             o.source.call.startswith("history:")
             or o.fact == END_KNOWN
-            or o.fact.startswith(("gpu.work.", "gpu.power.design"))
+            or o.fact.startswith(("gpu.work.", "mig.work.", "gpu.power.design"))
         ):
             continue
         asked += 1

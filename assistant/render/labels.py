@@ -170,6 +170,12 @@ def subject_name(subject: Subject, lang: str, numbers: Mapping[Subject, int] | N
         return {"zh": f"{whose} 的某条{word}"}.get(lang, f"one {word} of {whose}")
     if subject.scope is Scope.LINK and subject.parent is not None:
         return f"{subject_name(subject.parent, lang, numbers)} {word} {subject.id}"
+    if (
+        subject.scope is Scope.MIG and subject.parent is not None and subject.id != UNSAID
+    ):  # each GPU counts its own from 0
+        number = (numbers or {}).get(subject.parent)
+        whose = subject_name(subject.parent, lang) if number is None else f"GPU {number}"
+        return {"zh": f"{whose} 的 {word} {subject.id}"}.get(lang, f"{word} {subject.id} of {whose}")
     if subject.id == UNSAID and subject.scope is Scope.NODE:
         return {"zh": "所述节点"}.get(lang, "the node described")
     if subject.id == UNSAID and subject.scope is Scope.OBJECT:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from knowledge.observation import Observation, Origin, Scope, Source, Status, Subject, Value
 from knowledge.text import digits
 
-_MPS = "nvidia-cuda-mps"  # the server that works for its clients, as the kernel cuts its name
+MPS_SERVER = "nvidia-cuda-mps"  # the server that works for its clients, as the kernel cuts its name
 _UNITS = {"": 2.0**-20, "b": 2.0**-20, "k": 2.0**-10, "m": 1.0, "g": 1024.0, "t": 1048576.0}  # to MiB
 # 4096m   1g   1073741824   2G
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,6})?)\s?([bkmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -97,7 +97,7 @@ class _Seen:
     def is_mps_server(self, subject: Subject) -> bool:
         """Whether the process is the server of MPS."""
         names = (self.one("process.comm", subject), self.one("process.name", subject))
-        return any(o is not None and _MPS in str(o.value) for o in names)
+        return any(o is not None and MPS_SERVER in str(o.value) for o in names)
 
     def contexts(self, subject: Subject) -> tuple[str, ...]:
         """Kinds of context of the process; empty when they are not known."""

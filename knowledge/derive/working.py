@@ -16,6 +16,7 @@ from itertools import pairwise
 from statistics import median
 
 from knowledge.derive.capture import LANE
+from knowledge.derive.sharing import MPS_SERVER
 from knowledge.gpus import Dtype, GpuSpec, candidates, find
 from knowledge.observation import Clock, Observation, Origin, Scope, Source, Status, Subject, Value
 
@@ -44,12 +45,14 @@ _STATIC = frozenset({
     "gpu.memory.total",
 })  # fmt: skip
 
+_PART = frozenset({"mig.profile", "mig.uuid", "mig.memory.total"})  # what tells that a GPU has this instance
+
 # Thresholds in percent. SM active: NVIDIA's guide to the profiling metrics calls 0.5 and less ineffective and 0.8 necessary;
 # DRAM active: the same guide has about 0.8 as the most that is reached. Power: waits in NCCL are reported at 152 of 700 W (H100)
 # and 44 of 250 W (V100), 18 to 22 % of the limit (github.com/NVIDIA/nccl issues 968, 1550, 199). Tensor active of 38 is the
 # least that published training runs reach as MFU (knowledge/data/ranges.yaml). The others are our own, set between those.
 BUSY, FREE = 75.0, 5.0  # a kernel is there most of the time; hardly ever
-FEW_SMS, LITTLE_POWER, HALF_POWER = 25.0, 30.0, 60.0
+FEW_SMS, MANY_SMS, LITTLE_POWER, HALF_POWER = 25.0, 80.0, 30.0, 60.0
 TENSOR_GOOD, TENSOR_SOME, TENSOR_NONE = 38.0, 20.0, 5.0
 DRAM_ROOF, DRAM_SOME, DRAM_LITTLE, DRAM_STILL = 50.0, 30.0, 25.0, 3.0
 PLAIN_PIPES = 20.0
@@ -87,26 +90,60 @@ _Static = Mapping[str, Observation]
 
 
 def enrich(observations: Sequence[Observation]) -> list[Observation]:
-    """The batch with `gpu.work.*` of each GPU of which somebody told how busy it is."""
+    """The batch with `gpu.work.*` of each GPU of which somebody told how busy it is, and `mig.work.*` of each part of one that is divided."""
     reads: dict[Subject, dict[str, _Samples]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     static: dict[Subject, dict[str, Observation]] = defaultdict(dict)
     given: set[Subject] = set()
+    parts: dict[Subject, Observation] = {}
+    users: dict[Subject, set[Subject]] = defaultdict(set)
+    servers: set[Subject] = set()  # of MPS: they work for others
     for o in observations:
         if o.status is not Status.OK or o.source.call.startswith("history:"):
             continue
+        if o.subject.scope is Scope.MIG and (o.fact in _PART or _level(o)):
+            parts.setdefault(o.subject, o)
         if o.fact == "pod.uses_gpu" and isinstance(o.value, str):
             given.add(Subject(Scope.GPU, o.value.removeprefix("gpu:"), o.subject.up(Scope.NODE)))
+        elif o.fact == "process.uses_gpu" and isinstance(o.value, str):
+            users[Subject(Scope.GPU, o.value.removeprefix("gpu:"), o.subject.up(Scope.NODE))].add(o.subject)
+        elif o.fact in ("process.name", "process.comm") and MPS_SERVER in str(o.value):
+            servers.add(o.subject)
         elif o.fact in _STATIC and o.subject.scope is Scope.GPU:
             static[o.subject][o.fact] = max(static[o.subject].get(o.fact, o), o, key=_later)
-        elif o.fact in _LEVELS and o.subject.scope is Scope.GPU and isinstance(o.value, int | float):
-            reads[o.subject][_together(o)][_LEVELS[o.fact][0]].append(o)
+        elif (level := _level(o)) and o.subject.scope in (Scope.GPU, Scope.MIG) and isinstance(o.value, int | float):
+            reads[o.subject][_together(o)][level[0]].append(o)
     works: dict[Subject, _Work] = {}
     for gpu, sources in sorted(reads.items(), key=lambda item: str(item[0])):
-        told = (_Work(samples, static[gpu], gpu in given) for _, samples in sorted(sources.items()))
+        programs = len(users[gpu] - servers)
+        told = (_Work(samples, static[gpu], gpu in given, programs) for _, samples in sorted(sources.items()))
         if judged := [w for w in told if w.samples and w.kind]:
             works[gpu] = min(judged, key=lambda w: (_ORDER.index(w.kind), -len(w.over), -len(w.shown), w.shown))
-    alone = (o for gpu, work in works.items() for o in work.facts(gpu))
-    return [*observations, *alone, *_beside(works)]
+    alone = (o for subject, work in works.items() for o in work.facts(subject))
+    return [
+        *observations,
+        *alone,
+        *_beside({g: w for g, w in works.items() if g.scope is Scope.GPU}),
+        *_silent(parts, works),
+    ]
+
+
+def _level(o: Observation) -> tuple[str, float] | None:
+    """What an observation tells and its factor; of a MIG instance what the same reading of a GPU tells."""
+    return _LEVELS.get(f"gpu.{o.fact[4:]}" if o.fact.startswith("mig.") else o.fact)
+
+
+def _silent(parts: Mapping[Subject, Observation], works: Mapping[Subject, _Work]) -> Iterator[Observation]:
+    """Of GPUs that are divided by MIG, how many instances there are of which nobody told how busy they are."""
+    divided: dict[Subject, list[Subject]] = defaultdict(list)
+    for part in sorted(parts, key=str):
+        if (whole := part.up(Scope.GPU)) is not None:
+            divided[whole].append(part)
+    for whole, its in divided.items():
+        first, silent = parts[its[0]], [part for part in its if part not in works]
+        said = ", ".join(part.id for part in silent[:16])
+        source = Source("derived", first.source.call, first.source.line)
+        yield Observation("gpu.mig.unprofiled", whole, len(silent), source=source, at=first.at, clock=first.clock,
+                          excerpt=said, origin=Origin.DERIVED)  # fmt: skip
 
 
 def _beside(works: Mapping[Subject, _Work]) -> Iterator[Observation]:
@@ -142,14 +179,15 @@ def _later(o: Observation) -> tuple[int, int, str, str]:
 
 
 def _number(o: Observation) -> float:
-    return float(o.value) * _LEVELS[o.fact][1] if isinstance(o.value, int | float) else 0.0
+    level = _level(o)
+    return float(o.value) * level[1] if level and isinstance(o.value, int | float) else 0.0
 
 
 class _Work:
     """What one source tells of one GPU, as figures, each None where it does not tell them."""
 
-    def __init__(self, samples: _Samples, static: _Static, given: bool) -> None:
-        self.samples, self.static, self.given = samples, static, given
+    def __init__(self, samples: _Samples, static: _Static, given: bool, programs: int) -> None:
+        self.samples, self.static, self.given, self.programs = samples, static, given, programs
         for found in samples.values():
             found.sort(key=_later)
         told = samples.get("busy") or samples.get("engine") or []
@@ -330,7 +368,8 @@ class _Work:
             if sm < FEW_SMS and quiet and (power is None or power < HALF_POWER):
                 return "busy_idle"
             pipes = max(self.mean(name) or 0.0 for name in ("fp64", "fp32", "fp16"))
-            waits = tensor is not None and dram is not None and quiet and pipes < PLAIN_PIPES
+            blind = sm >= MANY_SMS and power is None and not any(name in self.samples for name in ("fp64", "fp32"))
+            waits = tensor is not None and dram is not None and quiet and pipes < PLAIN_PIPES and not blind
             return "latency_bound" if waits and (power is None or power < HALF_POWER) else "working"
         copies = self.mean("copies")
         if power is None and self.capped:
@@ -389,7 +428,14 @@ class _Work:
         return ", ".join(parts) + of
 
     def facts(self, gpu: Subject) -> Iterator[Observation]:
-        """What there is to say of it."""
+        """What there is to say of it, or of a MIG instance."""
+        if gpu.scope is Scope.MIG:
+            own: dict[str, Value] = {"class": self.kind, "busy": self.busy, "share": self.mean("sm"), "lost.share": self.lost,
+                   "samples": len(self.over) if len(self.over) >= WINDOW else None}  # fmt: skip
+            for name, value in own.items():
+                if value is not None:
+                    yield self.told(f"mig.work.{name}", gpu, value, self.shown if name == "class" else "")
+            return
         told: dict[str, Value] = {
             "gpu.work.class": self.kind,
             "gpu.work.busy": self.busy,
@@ -407,6 +453,7 @@ class _Work:
                  "gpu.work.clock.lost": self.clock_lost if self.busy >= BUSY else None,  # an idle one lowers its clocks itself
                  "gpu.work.idle.share": 100 * sum(v <= DOWN for v in self.over) / len(self.over) if self.waves else None,
                  "gpu.work.lost.share": self.lost, "gpu.work.at_stake": None if self.lost is None else round(24 * self.lost / 100, 1)}  # fmt: skip
+        told["gpu.work.programs"] = self.programs if self.programs > 1 else None
         told |= {f"gpu.work.held.{what}": self.held_by(what) for what in _HOLDS}
         for fact, value in told.items():
             if value is not None:

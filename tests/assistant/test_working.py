@@ -52,6 +52,11 @@ def scrape(model: str, figures: Figures) -> str:
     return "\n".join(out) + "\n"
 
 
+def mig(model: str, figures: Figures) -> str:
+    """dcgm-exporter of a GPU that MIG divides: profiling fields by instance."""
+    return scrape(model, figures).replace(',Hostname="', ',GPU_I_PROFILE="3g.40gb",GPU_I_ID="3",Hostname="')
+
+
 def dcgmi(model: str, figures: Figures) -> str:
     keys = list(figures)
     head = f"#Entity   {'  '.join(DMON[k] for k in keys)}\nID\n"
@@ -63,6 +68,14 @@ def smi_dmon(model: str, figures: Figures) -> str:
     return head + "".join(
         f"    0    {r['power']:.0f}     51     62    {r['util']:.0f}     {r['copies']:.0f}      0      0   2619   1755\n"
         for r in rows(figures)
+    )
+
+
+def violations(model: str, figures: Figures) -> str:
+    """nvidia-smi dmon -s puv."""
+    head = "# gpu    pwr     sm  pviol  tviol\n# Idx      W      %      %   bool\n"
+    return head + "".join(
+        f"    0 {r['power']:.0f} {r['util']:.0f} {r['pviol']:.0f} {r['tviol']:.0f}\n" for r in rows(figures)
     )
 
 
@@ -159,6 +172,9 @@ SICK: tuple[tuple[str, Callable[[str, Figures], str | list[Observation]], str, F
     ("gpu-starved-in-waves", smi_dmon, A100, {"util": WAVE, "copies": 30, "power": 250}),
     ("gpu-starved-in-waves", scrape, H100, {"util": WAVE, "sm": 45, "power": 330}),
     ("gpu-starved-in-waves", csv, T4, {"util": WAVE, "power": 45, "limit": 70}),
+    ("mig-instance-does-little", mig, A100, {"engine": 99, "sm": 7, "tensor": 0, "dram": 1, "held": 9000}),
+    ("mig-instance-does-little", mig, H100, {"engine": WAVE, "sm": 45, "held": 9000}),
+    ("gpu-held-down-by-heat", violations, A100, {"util": TEN, "power": 210, "pviol": 0, "tviol": [1, 0]}),
     ("gpu-held-and-idle", csv, A100, {"util": [0] * 70, "power": 62, "limit": 400, "held": 61000}),
     ("gpu-held-and-idle", scrape, H100, {"util": [0] * 70, "power": 112, "held": 71000}),
     ("gpu-clock-low-under-load", scrape, H100, {"util": 99, "clock": 345, "most": 1980, "power": 140, "sm": 88, "tensor": 41}),
@@ -174,6 +190,8 @@ WELL: tuple[tuple[str, Callable[[str, Figures], str | list[Observation]], str, F
     ("a full load without counters", csv, A100, {"util": 100, "copies": 44, "power": 396, "limit": 400}),
     ("a full load on AMD", amd, "", {"util": 100, "copies": 38, "power": 702, "limit": 750}),
     ("a small card at full load", csv, T4, {"util": 100, "copies": 52, "power": 68, "limit": 70}),
+    ("an instance that works", mig, A100, {"engine": 99, "sm": 88, "tensor": 46, "dram": 30, "held": 29000}),
+    ("violations of the power limit at full load", violations, A100, {"util": TEN, "power": 398, "pviol": 97, "tviol": 0}),
     ("a warm-up", scrape, H100, {"util": WARM, "power": 610, "sm": 92, "tensor": 50, "dram": 35}),
     ("one look at an idle server", csv, A100, {"util": 0, "power": 61, "limit": 400, "held": 61000}),
     ("an empty GPU", scrape, H100, {"util": [0] * 70, "power": 70, "held": 4}),
@@ -225,7 +243,7 @@ def test_busy_and_slow_is_understood(asked: str) -> None:
 
 def test_there_are_sets_of_each_source() -> None:
     assert len(SICK) + len(WELL) >= 40
-    assert {s[1] for s in SICK} == {scrape, dcgmi, smi_dmon, csv, smi_exporter, amd, capture, nvml}
+    assert {s[1] for s in SICK} == {scrape, mig, dcgmi, smi_dmon, violations, csv, smi_exporter, amd, capture, nvml}
 
 
 @each("planted", SICK, ids=lambda p: f"{p[0]} {p[1].__name__} {p[2]} {p[3]}")

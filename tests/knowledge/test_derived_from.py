@@ -53,6 +53,11 @@ AMD = seen("pci.accelerator", "amd", ON_BUS)
 WORKING = [seen("gpu.utilization.core", 99), seen("gpu.activity.sm", 7.0)]
 DRAWING = [seen("gpu.utilization.core", 99), seen("gpu.power.draw", 131.0)]
 LINKED = [*WORKING, seen("gpu.name", "NVIDIA H100 80GB HBM3")]
+PART = [
+    seen("mig.activity.graphics", 99.0, MIG),
+    seen("mig.activity.sm", 6.0, MIG),
+    seen("mig.activity.dram", 1.0, MIG),
+]
 FOUR = [seen(fact, value, gpu(f"0000:0{i}:00.0", HOST)) for i in range(1, 5)
         for fact, value in (("gpu.utilization.core", 99), ("gpu.activity.sm", 60.0 + i))]  # fmt: skip
 
@@ -83,6 +88,13 @@ BATCHES: dict[str, list[Observation]] = {
     "gpu.work.held.power": [WORKING[0], seen("gpu.violation.power.share", 99)],
     "gpu.work.held.heat": [WORKING[0], seen("gpu.violation.thermal.now", True)],
     "gpu.work.held.brake": [WORKING[0], *(seen("gpu.clock.event.hw_power_brake", True, at=i) for i in range(12))],
+    "mig.work.class": PART,
+    "mig.work.busy": PART[:2],
+    "mig.work.share": PART[:2],
+    "mig.work.lost.share": PART,
+    "mig.work.samples": [PART[1], *(seen("mig.activity.graphics", 99.0 - i, MIG) for i in range(10))],
+    "gpu.work.programs": [*WORKING, USES, seen("process.uses_gpu", "gpu:0000:3b:00.0", OTHER)],
+    "gpu.mig.unprofiled": [seen("mig.profile", "1g.10gb", MIG)],
     "gpu.work.idle.share": [seen("gpu.utilization.core", (99 - i) * (i % 2), at=i) for i in range(12)],
     "gpu.work.lost.share": WORKING,
     "gpu.work.at_stake": WORKING,
