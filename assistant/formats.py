@@ -72,8 +72,8 @@ def provided() -> frozenset[str]:
 def tellers(fact: str) -> tuple[str, ...]:
     """Titles of the formats that give `fact`: captured outputs before logs, the most telling first.
 
-    Snapshots of our own collectors come last: nobody has one lying about.
+    Snapshots of our own collectors and answers to queries come last: nobody has one lying about.
     """
     found = (e for e in index() if fact in e.provides)
-    known = sorted(found, key=lambda e: (e.name.endswith("-snapshot"), e.log, -len(e.provides), e.name))
+    known = sorted(found, key=lambda e: (e.name.endswith(("-snapshot", "-answer")), e.log, -len(e.provides), e.name))
     return tuple(e.title for e in known)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from knowledge.metrics import Match, metrics
 from knowledge.observation import Clock, Event, Observation, Scope, Status, Subject, Value, node
 from knowledge.text import excerpt
-from probes.base import Context, Line
-from probes.parse._prometheus import Exposition, Sample, exposition
+from probes.base import Context
+from probes.parse._prometheus import Exposition, Sample
 from probes.parse._smi_values import Reading, blank
 
 
 class Scrape:
     """Collects the observations of one scrape; a fact that several series repeat stands once."""
 
-    def __init__(self, context: Context, exporter: str, probe: str, revision: int, lines: Iterable[Line]) -> None:
+    def __init__(self, context: Context, exporter: str, probe: str, revision: int, page: Exposition) -> None:
         self.context, self.exporter, self.probe, self.revision = context, exporter, probe, revision
-        self.page: Exposition = exposition(lines)
+        self.page = page
         self.out: list[Observation] = []
-        self._seen: dict[tuple[str, Subject], list[tuple[Value, Status, int | None]]] = {}
+        self._seen: dict[tuple[str, Subject], set[tuple[Value, Status, int | None]]] = {}
 
     def add(
         self, fact: str, subject: Subject, reading: Reading | Value, sample: Sample | None = None, *, timed: bool = True
@@ -31,11 +31,11 @@ class Scrape:
             else (reading, Status.OK, "")
         )
         at = sample.at if sample is not None and timed else None
-        known = self._seen.setdefault((fact, subject), [])
+        known = self._seen.setdefault((fact, subject), set())
         if not isinstance(value, Event):
             if (value, status, at) in known:
                 return
-            known.append((value, status, at))
+            known.add((value, status, at))
         self.out.append(
             Observation(
                 fact, subject, value, status,

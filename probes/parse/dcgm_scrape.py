@@ -13,7 +13,7 @@ from knowledge.identity import UNKNOWN_PCI, normalise_pci
 from knowledge.observation import Event, Observation, Scope, Status, Subject, gpu, node
 from knowledge.text import clean, digits
 from probes.base import Context, DocumentFormat, lines_of
-from probes.parse._prometheus import Sample
+from probes.parse._prometheus import Exposition, Sample, exposition
 from probes.parse._scrape import Scrape
 from probes.parse._scrape_facts import DCGM_FACTS
 from probes.parse._smi_values import Reading, blank, text_value
@@ -38,8 +38,12 @@ def sniff(head: str) -> int:
 
 def parse(text: str, context: Context) -> list[Observation]:
     """Observations of one scrape."""
-    reader = _Reader(Scrape(context, "dcgm", NAME, REVISION, lines_of(text)))
-    return reader.read()
+    return observed(exposition(lines_of(text)), context)
+
+
+def observed(page: Exposition, context: Context) -> list[Observation]:
+    """What the series of a page tell that are DCGM's."""
+    return _Reader(Scrape(context, "dcgm", NAME, REVISION, page)).read()
 
 
 _POD_LABELS = ("pod", "exported_pod", "pod_name", "kubernetes_pod_name")

@@ -11,7 +11,7 @@ from knowledge.identity import UNKNOWN_PCI, normalise_pci
 from knowledge.observation import Observation, Scope, Status, Subject, gpu, node
 from knowledge.text import clean, digits
 from probes.base import Context, DocumentFormat, lines_of
-from probes.parse._prometheus import Sample
+from probes.parse._prometheus import Exposition, Sample, exposition
 from probes.parse._scrape import Scrape
 from probes.parse._scrape_facts import GPU_EXPORTER_FACTS
 from probes.parse._smi_emit import Emitter
@@ -37,7 +37,12 @@ def sniff(head: str) -> int:
 
 def parse(text: str, context: Context) -> list[Observation]:
     """Observations of one scrape."""
-    scrape = Scrape(context, "nvidia_gpu_exporter", NAME, REVISION, lines_of(text))
+    return observed(exposition(lines_of(text)), context)
+
+
+def observed(page: Exposition, context: Context) -> list[Observation]:
+    """What the series of a page tell that are nvidia_gpu_exporter's."""
+    scrape = Scrape(context, "nvidia_gpu_exporter", NAME, REVISION, page)
     processes = Emitter(context, NAME, REVISION)
     known = _devices(scrape, context)
     commands: dict[tuple[str, str], Sample] = {}

@@ -28,7 +28,7 @@ DCGM = {
     "tensor": ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", 0.01), "dram": ("DCGM_FI_PROF_DRAM_ACTIVE", 0.01), "clock": ("DCGM_FI_DEV_SM_CLOCK", 1.0),
     "fp32": ("DCGM_FI_PROF_PIPE_FP32_ACTIVE", 0.01), "fp64": ("DCGM_FI_PROF_PIPE_FP64_ACTIVE", 0.01), "rx": ("DCGM_FI_PROF_PCIE_RX_BYTES", 1e9),
     "tx": ("DCGM_FI_PROF_PCIE_TX_BYTES", 1e9), "nvlink": ("DCGM_FI_PROF_NVLINK_TX_BYTES", 1e9), "engine": ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.01),
-    "most": ("DCGM_FI_DEV_MAX_SM_CLOCK", 1.0), "reasons": ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", 1.0),
+    "most": ("DCGM_FI_DEV_MAX_SM_CLOCK", 1.0), "heat": ("DCGM_FI_DEV_THERMAL_VIOLATION", 1.0), "reasons": ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", 1.0),
 }  # fmt: skip
 DMON = {"util": "GPUTL", "copies": "MCUTL", "power": "POWER", "sm": "SMACT", "tensor": "TENSO", "dram": "DRAMA", "fp32": "FP32A", "fp64": "FP64A",
         "rx": "PCIRX", "tx": "PCITX", "nvlink": "NVLTX", "clock": "SMCLK", "held": "FBUSD"}  # fmt: skip
@@ -50,6 +50,23 @@ def scrape(model: str, figures: Figures) -> str:
             labels = f'gpu="0",UUID="GPU-7d0c1f2e-0000-4000-8000-000000000001",modelName="{model}",Hostname="oak-1"'
             out.append(f"{name}{{{labels}}} {value * factor:g}{stamp}")
     return "\n".join(out) + "\n"
+
+
+def queried(model: str, figures: Figures) -> str:
+    """What Prometheus answers to query_range, a sample in 15 s."""
+    every, series = rows(figures), []
+    for key in figures:
+        name, factor = DCGM[key]
+        labels = {
+            "__name__": name,
+            "gpu": "0",
+            "UUID": "GPU-7d0c1f2e-0000-4000-8000-000000000001",
+            "modelName": model,
+            "Hostname": "oak-1",
+        }
+        values = [[1_790_000_000 + 15 * i, f"{row[key] * factor:g}"] for i, row in enumerate(every)]
+        series.append({"metric": labels, "values": values})
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": series}})
 
 
 def mig(model: str, figures: Figures) -> str:
@@ -171,6 +188,8 @@ SICK: tuple[tuple[str, Callable[[str, Figures], str | list[Observation]], str, F
     ("gpu-bound-by-nvlink", scrape, A100, {"util": [99] * 12, "sm": 28, "tensor": 9, "dram": 21, "nvlink": 205, "power": 170}),
     ("gpu-starved-in-waves", smi_dmon, A100, {"util": WAVE, "copies": 30, "power": 250}),
     ("gpu-starved-in-waves", scrape, H100, {"util": WAVE, "sm": 45, "power": 330}),
+    ("gpu-starved-in-waves", queried, H200, {"util": WAVE, "power": 380}),
+    ("gpu-held-down-by-heat", queried, A100, {"util": TEN, "power": 260, "clock": 700, "most": 1410, "heat": [i * 9e9 for i in range(12)]}),
     ("gpu-starved-in-waves", csv, T4, {"util": WAVE, "power": 45, "limit": 70}),
     ("mig-instance-does-little", mig, A100, {"engine": 99, "sm": 7, "tensor": 0, "dram": 1, "held": 9000}),
     ("mig-instance-does-little", mig, H100, {"engine": WAVE, "sm": 45, "held": 9000}),
@@ -243,7 +262,19 @@ def test_busy_and_slow_is_understood(asked: str) -> None:
 
 def test_there_are_sets_of_each_source() -> None:
     assert len(SICK) + len(WELL) >= 40
-    assert {s[1] for s in SICK} == {scrape, mig, dcgmi, smi_dmon, violations, csv, smi_exporter, amd, capture, nvml}
+    assert {s[1] for s in SICK} == {
+        scrape,
+        queried,
+        mig,
+        dcgmi,
+        smi_dmon,
+        violations,
+        csv,
+        smi_exporter,
+        amd,
+        capture,
+        nvml,
+    }
 
 
 @each("planted", SICK, ids=lambda p: f"{p[0]} {p[1].__name__} {p[2]} {p[3]}")
