@@ -45,21 +45,26 @@ def earlier(
     store_url: str, host: str, observations: Sequence[Observation], rules: Iterable[Rule], *, as_of: int | None = None,
     boot_id: str = "",
 ) -> tuple[list[Observation], Text | None]:  # fmt: skip
-    """Samples from before that continue `observations`, as far back as `rules` look; and why not, if not.
+    """Samples from before that continue `observations`, as far back as `rules` and windows of work look; and why not, if not.
 
     The result is to be added to `observations` before `diagnose`. `as_of` defaults to their newest time.
     """
     if store_url.strip() == NO_HISTORY:
         return [], None
-    from assistant.store.read import beside, over_time
+    from assistant.store.codec import GAUGE_EVERY
+    from assistant.store.read import Wanted, beside, over_time
+    from knowledge.derive.working import BEFORE, OVER_TIME
     from knowledge.identity import resolve
     from knowledge.observation import Clock, Status
     from rules.model import looking_back
 
     wanted = over_time(c for r in looking_back(rules) for c in (r.when, *r.confirms, *r.excludes))
+    for name, gauge in OVER_TIME.items():
+        known = wanted.get(name, Wanted(0, every=GAUGE_EVERY))
+        wanted[name] = Wanted(max(known.window, BEFORE), known.each or gauge, known.every if gauge else 0)
     batch = [o for o in observations if o.at is not None and o.clock is Clock.REALTIME]
     when = as_of if as_of is not None else max((o.at or 0 for o in batch), default=None)
-    if not wanted or when is None:
+    if when is None:
         return [], None
     reader, why = _reader(store_url)
     if reader is None:

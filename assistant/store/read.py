@@ -192,10 +192,11 @@ class Looks(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """How far back a rule looks at a fact, and whether it needs each sample or only where the value changed."""
+    """How far back somebody looks at a fact, and whether each sample is needed or only where the value changed."""
 
     window: int  # ns
     each: bool = False
+    every: int = 0  # ns: of samples within one such stretch the newest is enough
 
 
 class _Moment(NamedTuple):
@@ -392,7 +393,7 @@ class Reader:
     def history_observations(
         self, host: str, as_of: int, facts: Mapping[str, Wanted], boot_id: str = "", uuids: Mapping[Subject, str] = {}
     ) -> list[Observation]:
-        """Earlier samples of the facts that rules look at over time, as far back as each rule looks.
+        """Earlier samples of the facts that are looked at over time, as far back as each is looked at.
 
         Left out is what came before a GPU was replaced by another one in its slot (`uuids`: those of now), and,
         of counters that begin anew with each boot, what another boot than `boot_id` counted.
@@ -407,7 +408,8 @@ class Reader:
             since = as_of - wanted.window
             for name in self.names(fact):
                 for key, _, found in self._expanded(node, name, "", since, as_of - 1, moments, wanted.each):
-                    out += self._observations(fact, key, found, boot_id, replaced)
+                    fewer = {s.at // wanted.every: s for s in found}.values() if wanted.every else found
+                    out += self._observations(fact, key, tuple(fewer), boot_id, replaced)
         return out
 
     def _observations(

@@ -59,10 +59,30 @@ PLAIN_PIPES = 20.0
 LINK_FULL = {"pcie": 60.0, "nvlink": 50.0}
 HELD_DOWN = 50.0  # of the samples, and of the highest clock
 # What holds clocks down: shares of samples, of the time between two, and counters of time.
-_HOLDS = {"power": ("capped", "by_power", "power_time"), "heat": ("hot", "by_heat", "heat_time"), "brake": ("braked", "", "brake_time")}  # fmt: skip
+_HOLDS = {
+    "power": ("capped", "by_power", "power_time"),
+    "heat": ("hot", "by_heat", "heat_time"),
+    "brake": ("braked", "", "brake_time"),
+}
 CONTEXT_MIB = 64.0  # less than any CUDA context takes (some 100 to 500 MiB)
 HOLDS_MIB = 2048.0  # more than contexts and libraries take
+STEADY = 0.8  # of the most: a caching allocator keeps what it has
 WINDOW = 10  # samples that make a window
+# Of earlier checks: as many looks as make a window, where a gauge is kept once in ten minutes (assistant/store/codec.py), and some more.
+BEFORE = 3 * 3600 * 10**9  # ns
+OVER_TIME: Mapping[
+    str, bool
+] = {  # and whether it is a gauge, of which samples count; of counters of time the ends tell
+    "gpu.utilization.core": True,
+    "gpu.activity.sm": True,
+    "gpu.activity.tensor": True,
+    "gpu.activity.dram": True,
+    "gpu.power.draw": True,
+    "gpu.memory.used": True,
+    "gpu.clock.event_time.hw_thermal": False,
+    "gpu.clock.event_time.sw_thermal": False,
+    "gpu.clock.event_time.hw_power_brake": False,
+}
 UP, DOWN, WAVES, PART = (
     70.0,
     20.0,
@@ -91,40 +111,74 @@ _Static = Mapping[str, Observation]
 
 def enrich(observations: Sequence[Observation]) -> list[Observation]:
     """The batch with `gpu.work.*` of each GPU of which somebody told how busy it is, and `mig.work.*` of each part of one that is divided."""
-    reads: dict[Subject, dict[str, _Samples]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
-    static: dict[Subject, dict[str, Observation]] = defaultdict(dict)
-    given: set[Subject] = set()
-    parts: dict[Subject, Observation] = {}
-    users: dict[Subject, set[Subject]] = defaultdict(set)
-    servers: set[Subject] = set()  # of MPS: they work for others
-    for o in observations:
-        if o.status is not Status.OK or o.source.call.startswith("history:"):
-            continue
-        if o.subject.scope is Scope.MIG and (o.fact in _PART or _level(o)):
-            parts.setdefault(o.subject, o)
-        if o.fact == "pod.uses_gpu" and isinstance(o.value, str):
-            given.add(Subject(Scope.GPU, o.value.removeprefix("gpu:"), o.subject.up(Scope.NODE)))
-        elif o.fact == "process.uses_gpu" and isinstance(o.value, str):
-            users[Subject(Scope.GPU, o.value.removeprefix("gpu:"), o.subject.up(Scope.NODE))].add(o.subject)
-        elif o.fact in ("process.name", "process.comm") and MPS_SERVER in str(o.value):
-            servers.add(o.subject)
-        elif o.fact in _STATIC and o.subject.scope is Scope.GPU:
-            static[o.subject][o.fact] = max(static[o.subject].get(o.fact, o), o, key=_later)
-        elif (level := _level(o)) and o.subject.scope in (Scope.GPU, Scope.MIG) and isinstance(o.value, int | float):
-            reads[o.subject][_together(o)][level[0]].append(o)
+    seen = _Seen(observations)
     works: dict[Subject, _Work] = {}
-    for gpu, sources in sorted(reads.items(), key=lambda item: str(item[0])):
-        programs = len(users[gpu] - servers)
-        told = (_Work(samples, static[gpu], gpu in given, programs) for _, samples in sorted(sources.items()))
-        if judged := [w for w in told if w.samples and w.kind]:
-            works[gpu] = min(judged, key=lambda w: (_ORDER.index(w.kind), -len(w.over), -len(w.shown), w.shown))
+    for subject in sorted(seen.reads, key=str):
+        if judged := [w for w in seen.works(subject) if w.samples and w.kind]:
+            works[subject] = min(judged, key=lambda w: (_ORDER.index(w.kind), -len(w.over), -len(w.shown), w.shown))
     alone = (o for subject, work in works.items() for o in work.facts(subject))
-    return [
-        *observations,
-        *alone,
-        *_beside({g: w for g, w in works.items() if g.scope is Scope.GPU}),
-        *_silent(parts, works),
-    ]
+    gpus = {g: w for g, w in works.items() if g.scope is Scope.GPU}
+    return [*observations, *alone, *_beside(gpus), *_silent(seen.parts, works)]
+
+
+class _Seen:
+    """What was told: readings of each GPU by their source, what holds for the device whoever says so, and who is on it."""
+
+    def __init__(self, observations: Sequence[Observation]) -> None:
+        self.reads: dict[Subject, dict[str, _Samples]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+        self.past: dict[Subject, dict[str, list[Observation]]] = defaultdict(lambda: defaultdict(list))
+        self.static: dict[Subject, dict[str, Observation]] = defaultdict(dict)
+        self.given: set[Subject] = set()
+        self.parts: dict[Subject, Observation] = {}
+        self.users: dict[Subject, set[Subject]] = defaultdict(set)
+        self.servers: set[Subject] = set()  # of MPS: they work for others
+        for o in observations:
+            if o.status is Status.OK:
+                self._take(o)
+
+    def _take(self, o: Observation) -> None:
+        level = _level(o) if o.subject.scope in (Scope.GPU, Scope.MIG) else None
+        if o.source.call.startswith("history:"):
+            if level:
+                self.past[o.subject][o.source.probe].append(o)
+            return
+        if o.subject.scope is Scope.MIG and (level or o.fact in _PART):
+            self.parts.setdefault(o.subject, o)
+        if o.fact == "pod.uses_gpu":
+            self.given.add(_used(o))
+        elif o.fact == "process.uses_gpu":
+            self.users[_used(o)].add(o.subject)
+        elif o.fact in ("process.name", "process.comm") and MPS_SERVER in str(o.value):
+            self.servers.add(o.subject)
+        elif o.fact in _STATIC and o.subject.scope is Scope.GPU:
+            known = self.static[o.subject]
+            known[o.fact] = max(known.get(o.fact, o), o, key=_later)
+        elif level and isinstance(o.value, int | float):
+            self.reads[o.subject][_together(o)][level[0]].append(o)
+
+    def works(self, subject: Subject) -> Iterator[_Work]:
+        """What each source tells of `subject`; then each together with what it told before, as far as it held its memory all the time."""
+        static, given, programs = self.static[subject], subject in self.given, len(self.users[subject] - self.servers)
+        for _, samples in sorted(self.reads[subject].items()):
+            yield _Work(samples, static, given, programs)
+        for probe, before in sorted(self.past[subject].items()):
+            whole: _Samples = defaultdict(list)
+            now = (o for its in self.reads[subject].values() for found in its.values() for o in found)
+            for o in (*before, *(o for o in now if o.source.probe == probe)):
+                whole[_LEVELS[f"gpu.{o.fact[4:]}"][0]].append(o)
+            if _steady(whole.get("held", ())):
+                yield _Work(whole, static, given, programs)
+
+
+def _used(o: Observation) -> Subject:
+    """The GPU that a pod or process uses."""
+    return Subject(Scope.GPU, str(o.value).removeprefix("gpu:"), o.subject.up(Scope.NODE))
+
+
+def _steady(held: Sequence[Observation]) -> bool:
+    """Whether the same memory was held over a window: looks far apart are of one program then, not of one after the other."""
+    sizes = [_number(o) for o in held]
+    return len(sizes) >= WINDOW and min(sizes) >= max(HOLDS_MIB, STEADY * max(sizes))
 
 
 def _level(o: Observation) -> tuple[str, float] | None:
@@ -142,8 +196,16 @@ def _silent(parts: Mapping[Subject, Observation], works: Mapping[Subject, _Work]
         first, silent = parts[its[0]], [part for part in its if part not in works]
         said = ", ".join(part.id for part in silent[:16])
         source = Source("derived", first.source.call, first.source.line)
-        yield Observation("gpu.mig.unprofiled", whole, len(silent), source=source, at=first.at, clock=first.clock,
-                          excerpt=said, origin=Origin.DERIVED)  # fmt: skip
+        yield Observation(
+            "gpu.mig.unprofiled",
+            whole,
+            len(silent),
+            source=source,
+            at=first.at,
+            clock=first.clock,
+            excerpt=said,
+            origin=Origin.DERIVED,
+        )
 
 
 def _beside(works: Mapping[Subject, _Work]) -> Iterator[Observation]:
@@ -297,6 +359,13 @@ class _Work:
         return min(100.0, max(0.0, 100 - 100 * clock / most)) if clock is not None and most else None
 
     @property
+    def seconds(self) -> float:
+        """Time between the first and last sample, as far as their times are told."""
+        told = self.samples.get("busy") or self.samples["engine"]
+        timed = [o.at for o in told if o.at is not None and o.clock is told[-1].clock]
+        return (max(timed) - min(timed)) / 10**9 if timed else 0.0
+
+    @property
     def waves(self) -> bool:
         """Whether it goes up and down: both sides for a good part of a window, and back and forth, not once as at a start."""
         if len(self.over) < WINDOW:
@@ -430,8 +499,13 @@ class _Work:
     def facts(self, gpu: Subject) -> Iterator[Observation]:
         """What there is to say of it, or of a MIG instance."""
         if gpu.scope is Scope.MIG:
-            own: dict[str, Value] = {"class": self.kind, "busy": self.busy, "share": self.mean("sm"), "lost.share": self.lost,
-                   "samples": len(self.over) if len(self.over) >= WINDOW else None}  # fmt: skip
+            own: dict[str, Value] = {
+                "class": self.kind,
+                "busy": self.busy,
+                "share": self.mean("sm"),
+                "lost.share": self.lost,
+                "samples": len(self.over) if len(self.over) >= WINDOW else None,
+            }
             for name, value in own.items():
                 if value is not None:
                     yield self.told(f"mig.work.{name}", gpu, value, self.shown if name == "class" else "")
@@ -448,7 +522,8 @@ class _Work:
                 "gpu.work.power.limit": self.limit,
                 "gpu.power.design": model,
             }
-        told |= {"gpu.work.samples": len(self.over) if len(self.over) >= WINDOW else None, "gpu.work.cause": self.cause or None,
+        window = len(self.over) >= WINDOW
+        told |= {"gpu.work.seconds": self.seconds if window else None, "gpu.work.samples": len(self.over) if window else None, "gpu.work.cause": self.cause or None,
                  "gpu.work.pcie.share": self.pcie, "gpu.work.nvlink.share": self.nvlink,
                  "gpu.work.clock.lost": self.clock_lost if self.busy >= BUSY else None,  # an idle one lowers its clocks itself
                  "gpu.work.idle.share": 100 * sum(v <= DOWN for v in self.over) / len(self.over) if self.waves else None,

@@ -81,6 +81,10 @@ def _samples(one: Any) -> Iterator[Sample]:
 
 
 FORMAT = DocumentFormat(
-    NAME, "answer of Prometheus (query or query_range)", REVISION, tuple(dict.fromkeys((*DCGM_FACTS, *GPU_EXPORTER_FACTS))),
-    sniff, parse,
-)  # fmt: skip
+    NAME,
+    "answer of Prometheus (query or query_range)",
+    REVISION,
+    tuple(dict.fromkeys((*DCGM_FACTS, *GPU_EXPORTER_FACTS))),
+    sniff,
+    parse,
+)

@@ -93,6 +93,28 @@ def test_a_counter_that_stands_still_is_known_to(url: str) -> None:
     assert evaluate(rule.when, GPU, plain(machine.observations(at), at).facts).truth is Truth.UNKNOWN
 
 
+@pytest.mark.slow
+def test_looks_of_hours_make_a_window_of_a_gpu_that_holds_the_same_memory(url: str) -> None:
+    """Full, nothing, full again at looks ten minutes apart: of one program it is work in waves; of jobs that come and go it is not."""
+    said = {}
+    for name, held in (("one program", (61_000, 60_500)), ("one job after the other", (61_000, 300))):
+        machine = Machine()
+        for look in range(13):
+            at = T0 + DAY * len(said) + 10 * look * MINUTE
+            machine.more = [
+                seen("gpu.utilization.core", 99 * (look % 2), at),
+                seen("gpu.memory.used", held[look % 2], at),
+            ]
+            diagnosis, _ = check(url, machine, at)
+        said[name] = "gpu-starved-in-waves" in rule_ids(diagnosis)
+    assert said == {"one program": True, "one job after the other": False}
+    for look in range(13):
+        at = T0 + 3 * DAY + 10 * look * MINUTE
+        machine.more = [seen("gpu.utilization.core", 0, at), seen("gpu.memory.used", 61_000, at)]
+        diagnosis, _ = check(url, machine, at)
+    assert "gpu-held-and-idle" in rule_ids(diagnosis), "two hours of nothing"
+
+
 def test_an_old_value_never_stands_for_a_failed_reading(url: str) -> None:
     machine = Machine(replay=5)
     for minute in range(3):
