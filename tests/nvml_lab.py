@@ -58,6 +58,7 @@ SCENARIOS = {
     "crash": "nvmlInit ends the process",
     "capped": "GPU 2 is at its power limit",
     "busy_nothing": "GPU 1 is in use all the time, its SMs are not",
+    "sawtooth": "GPU 2 is full and empty by turns, an eighth of a second each",
     "neighbour": "GPU 3 is shared with process 7777",
     "swinging": "the SM clock of GPU 0 falls every other tenth of a second",
     "no_gpm": "8 GPUs of the Ampere generation: no GPM",

@@ -30,7 +30,7 @@ _LEVELS: Mapping[str, tuple[str, float]] = {
     "gpu.clock.event.hw_slowdown": ("slowed", 100), "gpu.clock.event.hw_thermal": ("hot", 100),
     "gpu.clock.event.app_clocks": ("set", 100), "gpu.clock.event.sw_power_cap": ("capped", 100),
     "gpu.clock.event.hw_power_brake": ("braked", 100), "gpu.clock.event.sw_thermal": ("warm", 100),
-    "gpu.window.utilization": ("busy", 1), "gpu.window.sm_activity": ("sm", 1), "gpu.window.tensor_activity": ("tensor", 1),
+    "gpu.window.waves": ("waves", 100), "gpu.window.utilization": ("busy", 1), "gpu.window.sm_activity": ("sm", 1), "gpu.window.tensor_activity": ("tensor", 1),
     "gpu.window.memory_bandwidth": ("dram", 1), "gpu.window.power.share": ("power_share", 1),
     "gpu.window.pcie.used.share": ("pcie_share", 1),
     "gpu.window.hw_slowdown.share": ("slowed", 1), "gpu.window.thermal.share": ("hot", 1), "gpu.window.power_brake.share": ("braked", 1),
@@ -168,6 +168,15 @@ class _Seen:
                 whole[_LEVELS[f"gpu.{o.fact[4:]}"][0]].append(o)
             if _steady(whole.get("held", ())):
                 yield _Work(whole, static, given, programs)
+
+
+def in_waves(busy: Sequence[float]) -> bool:
+    """Whether percentages over time go up and down: both sides for a good part of a window, and back and forth, not once as at a start."""
+    if len(busy) < WINDOW:
+        return False
+    sides = [v >= UP for v in busy if v >= UP or v <= DOWN]
+    least = PART * len(busy) / 100
+    return sum(a != b for a, b in pairwise(sides)) >= WAVES and least <= sum(sides) <= len(sides) - least
 
 
 def _used(o: Observation) -> Subject:
@@ -367,12 +376,8 @@ class _Work:
 
     @property
     def waves(self) -> bool:
-        """Whether it goes up and down: both sides for a good part of a window, and back and forth, not once as at a start."""
-        if len(self.over) < WINDOW:
-            return False
-        sides = [v >= UP for v in self.over if v >= UP or v <= DOWN]
-        least = PART * len(self.over) / 100
-        return sum(a != b for a, b in pairwise(sides)) >= WAVES and least <= sum(sides) <= len(sides) - least
+        """Whether it goes up and down, by its samples, or by those of a captured window."""
+        return in_waves(self.over) or (self.mean("waves") or 0.0) >= HELD_DOWN
 
     @cached_property
     def kind(self) -> str:
@@ -427,9 +432,8 @@ class _Work:
     def _doing_little(self) -> str:
         """Of a GPU that is busy and that nothing binds: whether it does any work."""
         sm, tensor, dram, power = self.mean("sm"), self.mean("tensor"), self.mean("dram"), self.power_share
-        reads = (
-            self.mean("copies") or 0.0
-        ) >= DRAM_SOME and not self.held  # of a slow clock the same reads take longer
+        # Memory utilisation is time with any read or write, so it tells less than how many there are. Of a slow clock the same take longer.
+        reads = dram is None and (self.mean("copies") or 0.0) >= DRAM_SOME and not self.held
         quiet = (tensor or 0.0) < TENSOR_SOME and (dram or 0.0) < DRAM_LITTLE and not reads
         if power is not None and power < LITTLE_POWER and quiet:
             return "busy_idle"  # whatever the SMs hold: a kernel that spins on all of them draws as little
@@ -526,7 +530,7 @@ class _Work:
         told |= {"gpu.work.seconds": self.seconds if window else None, "gpu.work.samples": len(self.over) if window else None, "gpu.work.cause": self.cause or None,
                  "gpu.work.pcie.share": self.pcie, "gpu.work.nvlink.share": self.nvlink,
                  "gpu.work.clock.lost": self.clock_lost if self.busy >= BUSY else None,  # an idle one lowers its clocks itself
-                 "gpu.work.idle.share": 100 * sum(v <= DOWN for v in self.over) / len(self.over) if self.waves else None,
+                 "gpu.work.idle.share": 100 * sum(v <= DOWN for v in self.over) / len(self.over) if in_waves(self.over) else None,
                  "gpu.work.lost.share": self.lost, "gpu.work.at_stake": None if self.lost is None else round(24 * self.lost / 100, 1)}  # fmt: skip
         told["gpu.work.programs"] = self.programs if self.programs > 1 else None
         told |= {f"gpu.work.held.{what}": self.held_by(what) for what in _HOLDS}

@@ -14,7 +14,7 @@ _STACK: Final = (
     "hot.share", "hot.function", "workers", "workers.busy.share", "workers.function", "workers.cpu.share", "workers.read.share",
 )  # fmt: skip
 _GPU: Final = (
-    "utilization", "sm_activity", "tensor_activity", "memory_bandwidth", "power.share", "clock.share", "thermal.share",
+    "utilization", "waves", "sm_activity", "tensor_activity", "memory_bandwidth", "power.share", "clock.share", "thermal.share",
     "power_cap.share", "hw_slowdown.share", "power_brake.share", "pcie.rx", "pcie.tx", "nvlink.rx", "nvlink.tx",
     "temperature.max", "others.share", "others.memory",
 )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from knowledge.derive.working import in_waves
 from knowledge.observation import Observation, Status, Subject, gpu
 from knowledge.text import clean, digits
 from probes.capture.model import Target
@@ -33,7 +34,7 @@ REASONS = (
     ("gpu.window.power_brake.share", 0x80, ("hw_power_brake",)),
 )
 FACTS = (
-    *(m[0] for m in MEANS), *(r[0] for r in REASONS), "gpu.window.power.share", "gpu.window.clock.share",
+    *(m[0] for m in MEANS), "gpu.window.waves", *(r[0] for r in REASONS), "gpu.window.power.share", "gpu.window.clock.share",
     "gpu.window.temperature.max", "gpu.window.others.share", "gpu.window.others.memory",
 )  # fmt: skip
 FOREIGN = "NVML counts processes by numbers of another pid namespace: run gpudiag on the node itself"
@@ -80,6 +81,9 @@ def _device(
         values = known(series.get(name), keep) * factor
         told: Told = float(values.mean()) if len(values) else _why(series, name, device)
         tell.add(fact, subject, told, call, _shown(name, values))
+    busy = known(series.get("utilization"), keep)
+    up_and_down: Told = in_waves(busy.tolist()) if len(busy) else _why(series, "utilization", device)
+    tell.add("gpu.window.waves", subject, up_and_down, MEANS[0][3], _shown("utilization", busy))
     _share(tell, subject, series, keep, device)
     for fact, bits, counters in REASONS:
         masks = known(series.get("reasons"), keep).astype(np.int64)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from knowledge.derive import derive
 from knowledge.facts import vocabulary
 from knowledge.observation import Observation, Status
 from probes.capture.readings import gpu_facts
@@ -70,7 +71,11 @@ def test_a_healthy_gpu(tmp: Path) -> None:
                 "clock.share": pytest.approx(71.2, abs=0.1),
             },
         ),
-        ("busy_nothing", 1, {"utilization": 100, "sm_activity": 3.5, "power.share": pytest.approx(18.6, abs=0.1)}),
+        (
+            "busy_nothing",
+            1,
+            {"utilization": 100, "waves": False, "sm_activity": 3.5, "power.share": pytest.approx(18.6, abs=0.1)},
+        ),
         ("no_gpm", 0, {"sm_activity": Status.UNSUPPORTED, "utilization": 87}),
         ("restricted", 0, {"sm_activity": Status.DENIED, "others.share": Status.DENIED}),
         ("mig", 0, {"utilization": Status.UNSUPPORTED, "others.share": Status.UNSUPPORTED}),
@@ -156,3 +161,11 @@ def test_no_document_raises(document: dict[str, Any], device: object) -> None:
     ):
         assert (one.value is None) == (one.status is not Status.OK)
         assert one.status is Status.OK or one.detail
+
+
+def test_what_a_window_of_a_load_shows_of_its_work(tmp: Path) -> None:
+    """Full and empty by turns is work in waves, a kernel without SMs is none, and neighbours that work are neither."""
+    found = looked(tmp, "sawtooth", "--seconds", "2.5")
+    every = [o for i in (2, 3) for o in facts(found, i).values()] + [*facts(looked(tmp, "busy_nothing"), 1).values()]
+    told = {str(o.subject.id): o.value for o in derive(every) if o.fact == "gpu.work.class"}
+    assert told == {ADDRESSES[2]: "in_waves", ADDRESSES[3]: "tensor_bound", ADDRESSES[1]: "busy_idle"}
