@@ -23,7 +23,7 @@ PROFILES = frozenset({"profiles", "flame", "diff", "heat"})  # actions on sample
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """``history [list] | show [RUN] | fact NAME | profiles | flame | diff | heat NAME | prune``."""
+    """``history [list] | show [RUN] | fact NAME | work | profiles | flame | diff | heat NAME | prune``."""
     parser.set_defaults(host="", limit=ROWS, action="list")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions (default: list)")
     runs = actions.add_parser("list", help="the newest checks, with verdict and findings")
@@ -33,13 +33,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fact.add_argument("name", metavar="NAME", help="name of the fact, such as gpu.temperature.core")
     fact.add_argument("--subject", default="", metavar="S", help="only about this, such as a GPU's address")
     fact.add_argument("--since", default="7d", metavar="TIME", help="how far back, such as 2h or 7d (default: 7d)")
+    work = actions.add_parser("work", help="what each GPU did: busy beside working, and what most looks show")
+    work.add_argument("--since", default="1d", metavar="TIME", help="how far back, such as 2h or 7d (default: 1d)")
     actions.add_parser("prune", help="remove what is older than history_days, and give the space back")
     stacks = _add_profiles(actions)
     for child in (runs, fact, stacks["heat"]):
         child.add_argument(
             "--limit", type=rows, default=ROWS, metavar="N", help=f"at most so many rows (default: {ROWS})"
         )
-    for child in (runs, one, fact, *stacks.values()):
+    for child in (runs, one, fact, work, *stacks.values()):
         child.add_argument("--host", default="", metavar="NAME", help="only this node")
 
 
@@ -111,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
 def _page(reader: Reader, location: Location, args: argparse.Namespace, lang: str) -> Sheet:
     if not reader.runs(limit=1):
         return _empty(location, lang)
-    return {"list": _list, "show": _show, "fact": _fact}[args.action](reader, args, lang)
+    return {"list": _list, "show": _show, "fact": _fact, "work": _work}[args.action](reader, args, lang)
 
 
 def _prune(location: Location, days: int, args: argparse.Namespace) -> int:
@@ -270,14 +272,10 @@ def _fact(reader: Reader, args: argparse.Namespace, lang: str) -> Sheet:
 
     from assistant.render.sheet import Sheet
     from knowledge.errors import UsageError
-    from knowledge.units import parse_duration
 
     spec = reader.vocabulary[args.name]
     host = _host(reader, args.host)
-    try:
-        back = parse_duration(args.since)
-    except ValueError as error:
-        raise UsageError(f"--since: {args.since!r} is no length of time", hint="for example 90m, 2h, 7d") from error
+    back = _back(args.since)
     last = reader.last_run(host)
     until = max(time_ns(), last.as_of if last else 0)
     lines = [line for line in reader.lines(host, args.name, since=until - back) if _is_about(line, args.subject)]
@@ -294,6 +292,61 @@ def _fact(reader: Reader, args: argparse.Namespace, lang: str) -> Sheet:
         "series": [_series(reader, line) for line in lines],
     }
     return Sheet(f"{spec.name}{f' ({spec.unit})' if spec.unit else ''}", tuple(parts), data)
+
+
+def _back(since: str) -> int:
+    from knowledge.errors import UsageError
+    from knowledge.units import parse_duration
+
+    try:
+        return parse_duration(since)
+    except ValueError as error:
+        raise UsageError(f"--since: {since!r} is no length of time", hint="for example 90m, 2h, 7d") from error
+
+
+def _work(reader: Reader, args: argparse.Namespace, lang: str) -> Sheet:
+    from time import time_ns
+
+    from assistant.render.labels import subject_name
+    from assistant.render.sheet import Sheet, Table
+    from assistant.store.course import sparkline
+    from assistant.store.worked import worked
+    from knowledge.errors import UsageError
+    from knowledge.facts import vocabulary
+    from knowledge.language import Text
+
+    host, words = _host(reader, args.host), vocabulary()["gpu.work.class"].labels
+    last = reader.last_run(host)
+    until = max(time_ns(), last.as_of if last else 0)
+    found = worked(reader, host, until - _back(args.since))
+    if not found:
+        hint = "gpudiag watch keeps a look each round, and check one"
+        raise UsageError(f"nobody read how busy the GPUs of {host} were since {args.since} ago", hint=hint)
+
+    def figure(value: float | None, unit: str) -> str:
+        return "-" if value is None else f"{value:.0f} {unit}"
+
+    rows = tuple(
+        (
+            subject_name(w.gpu, lang), str(len(w.busy)), figure(w.mean_busy, "%"), figure(w.mean_sm, "%"), figure(w.mean_power, "W"),
+            "; ".join(f"{share:.0f} % {words[kind].in_(lang)}" for kind, share in w.classes[:3]) or "-", sparkline(w.busy),
+        )
+        for w in found
+    )  # fmt: skip
+    header = (
+        Text("GPU"), Text("looks", "次数"), Text("busy", "忙碌"), Text("working", "工作"), Text("power", "功耗"),
+        Text("of the looks", "各次所见"), Text("busy over time", "忙碌变化"),
+    )  # fmt: skip
+    data = {
+        "host": host,
+        "gpus": [
+            {"gpu": w.gpu.id, "looks": len(w.busy), "busy": round(w.mean_busy, 1), "working": w.mean_sm, "power": w.mean_power,
+             "classes": {kind: round(share, 1) for kind, share in w.classes}}
+            for w in found
+        ],
+    }  # fmt: skip
+    title = Text("What the GPUs did", "GPU 实际做了什么").in_(lang)
+    return Sheet(title, (Table(tuple(h.in_(lang) for h in header), rows),), data)
 
 
 def _is_about(line: Line, wanted: str) -> bool:

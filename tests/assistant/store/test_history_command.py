@@ -173,3 +173,26 @@ def test_reading_is_light(clean_environment: dict[str, str], url: str) -> None:
             "yaml",
             "platformdirs",
         }
+
+
+def test_what_gpus_did_stands_busy_beside_working(gpudiag: Gpudiag, tmp_path: Path) -> None:
+    address, machine = f"sqlite:///{tmp_path}/history.db", Machine()
+    for look in range(4):
+        at = T0 + 10 * look * MINUTE
+        sm = 7.0 if look == 3 else 91.0
+        told = {
+            "gpu.utilization.core": 99,
+            "gpu.activity.sm": sm,
+            "gpu.activity.tensor": 52.0 * (look < 3),
+            "gpu.power.draw": 650.0 if look < 3 else 130.0,
+            "gpu.power.limit": 700.0,
+        }
+        machine.more = [seen(fact, value, at) for fact, value in told.items()]
+        check(address, machine, at)
+    answer = gpudiag("history", "work", "--since", "3650d", "--format", "json", env={"GPUDIAG_HISTORY_URL": address})
+    (work,) = json.loads(answer.out)["gpus"]
+    assert (work["looks"], work["busy"], work["working"]) == (4, 99, 70)
+    assert work["classes"] == {"tensor_bound": 75, "busy_idle": 25}
+    none = gpudiag("history", "work", "--since", "1h", env={"GPUDIAG_HISTORY_URL": address})
+    assert (none.code, none.out) == (2, "")
+    assert "nobody read how busy" in none.err
