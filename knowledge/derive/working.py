@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from statistics import median
 
 from knowledge.derive.capture import LANE
@@ -45,6 +45,12 @@ _STATIC = frozenset({
     "gpu.memory.total",
 })  # fmt: skip
 
+_RANK_SETTINGS = (
+    "RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "PMI_RANK",
+    "SLURM_PROCID",
+)  # torchrun, MPI, Slurm: the first that is set
 _PART = frozenset({"mig.profile", "mig.uuid", "mig.memory.total"})  # what tells that a GPU has this instance
 
 # Thresholds in percent. SM active: NVIDIA's guide to the profiling metrics calls 0.5 and less ineffective and 0.8 necessary;
@@ -132,6 +138,7 @@ class _Seen:
         self.parts: dict[Subject, Observation] = {}
         self.users: dict[Subject, set[Subject]] = defaultdict(set)
         self.servers: set[Subject] = set()  # of MPS: they work for others
+        self.ranks: dict[Subject, set[str]] = defaultdict(set)  # of a process, and of a GPU where its rank names it
         for o in observations:
             if o.status is Status.OK:
                 self._take(o)
@@ -148,6 +155,13 @@ class _Seen:
             self.given.add(_used(o))
         elif o.fact == "process.uses_gpu":
             self.users[_used(o)].add(o.subject)
+        elif o.fact == "rank.uses_gpu":
+            self.ranks[_used(o)].add(o.subject.id)
+        elif o.fact == "process.is_rank":
+            self.ranks[o.subject].add(str(o.value).removeprefix("rank:"))
+        elif o.fact == "process.env" and isinstance(o.value, tuple):
+            set_to = dict(str(v).split("=", 1) for v in o.value if "=" in str(v))
+            self.ranks[o.subject] |= set(islice((set_to[name] for name in _RANK_SETTINGS if name in set_to), 1))
         elif o.fact in ("process.name", "process.comm") and MPS_SERVER in str(o.value):
             self.servers.add(o.subject)
         elif o.fact in _STATIC and o.subject.scope is Scope.GPU:
@@ -159,15 +173,17 @@ class _Seen:
     def works(self, subject: Subject) -> Iterator[_Work]:
         """What each source tells of `subject`; then each together with what it told before, as far as it held its memory all the time."""
         static, given, programs = self.static[subject], subject in self.given, len(self.users[subject] - self.servers)
+        ranks = self.ranks[subject].union(*(self.ranks[p] for p in self.users[subject]))
+        rank = next(iter(ranks)) if len(ranks) == 1 else None
         for _, samples in sorted(self.reads[subject].items()):
-            yield _Work(samples, static, given, programs)
+            yield _Work(samples, static, given, programs, rank)
         for probe, before in sorted(self.past[subject].items()):
             whole: _Samples = defaultdict(list)
             now = (o for its in self.reads[subject].values() for found in its.values() for o in found)
             for o in (*before, *(o for o in now if o.source.probe == probe)):
                 whole[_LEVELS[f"gpu.{o.fact[4:]}"][0]].append(o)
             if _steady(whole.get("held", ())):
-                yield _Work(whole, static, given, programs)
+                yield _Work(whole, static, given, programs, rank)
 
 
 def in_waves(busy: Sequence[float]) -> bool:
@@ -257,8 +273,8 @@ def _number(o: Observation) -> float:
 class _Work:
     """What one source tells of one GPU, as figures, each None where it does not tell them."""
 
-    def __init__(self, samples: _Samples, static: _Static, given: bool, programs: int) -> None:
-        self.samples, self.static, self.given, self.programs = samples, static, given, programs
+    def __init__(self, samples: _Samples, static: _Static, given: bool, programs: int, rank: str | None) -> None:
+        self.samples, self.static, self.given, self.programs, self.rank = samples, static, given, programs, rank
         for found in samples.values():
             found.sort(key=_later)
         told = samples.get("busy") or samples.get("engine") or []
@@ -532,6 +548,7 @@ class _Work:
                  "gpu.work.clock.lost": self.clock_lost if self.busy >= BUSY else None,  # an idle one lowers its clocks itself
                  "gpu.work.idle.share": 100 * sum(v <= DOWN for v in self.over) / len(self.over) if in_waves(self.over) else None,
                  "gpu.work.lost.share": self.lost, "gpu.work.at_stake": None if self.lost is None else round(24 * self.lost / 100, 1)}  # fmt: skip
+        told["gpu.work.rank"] = self.rank
         told["gpu.work.programs"] = self.programs if self.programs > 1 else None
         told |= {f"gpu.work.held.{what}": self.held_by(what) for what in _HOLDS}
         for fact, value in told.items():

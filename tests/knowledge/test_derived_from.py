@@ -81,6 +81,7 @@ BATCHES: dict[str, list[Observation]] = {
     "gpu.work.power": [*WORKING, DRAWING[1]],
     "gpu.work.power.limit": [*DRAWING, seen("gpu.power.limit", 700.0)],
     "gpu.work.samples": [WORKING[1], *(seen("gpu.utilization.core", 99 - i) for i in range(10))],
+    "gpu.work.rank": [*WORKING, USES, seen("process.env", ("RANK=5",), PROCESS)],
     "gpu.work.seconds": [WORKING[1], *(seen("gpu.utilization.core", 99 - i, at=i * SECOND) for i in range(10))],
     "gpu.work.cause": [*WORKING, seen("gpu.activity.dram", 1.0)],
     "gpu.work.pcie.share": [*LINKED, seen("gpu.pcie.rx", 50.0)],
