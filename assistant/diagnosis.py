@@ -6,15 +6,17 @@ into text, Markdown, HTML or the JSON of schema ``gpudiag/diagnosis/1``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
 from assistant import traced, undated, vendors
 from assistant.exits import Exit
 from assistant.intent.paste import SOURCE as PASTED
-from assistant.render.labels import gpu_numbers, headline, titled
+from assistant.render.labels import headline, known_as, titled
+from assistant.render.words import our_words
 from assistant.render.working import at_work
 from knowledge.derive import derive
 from knowledge.facts import vocabulary
@@ -22,10 +24,10 @@ from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status
 from knowledge.text import excerpt
 from probes.whole import END_KNOWN
-from rules.engine import Evaluation, Finding, Role, Undecided, run
+from rules.engine import Evaluation, Finding, Grade, Role, Undecided, run
 from rules.factbase import FactBase
 from rules.loader import RuleSet
-from rules.model import RESTARTS, Bucket, Severity, Usable
+from rules.model import FACT, RESTARTS, Bucket, Severity, Usable
 from rules.resolve import buckets
 
 
@@ -72,6 +74,15 @@ Seen = Literal["live", "recorded", ""]
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """What was asked of the observations, where it is no machine's health: what has to be known to say that all is well."""
+
+    facts: tuple[str, ...]  # one of them answers it
+    quiet: Text  # what is said when nothing is wrong; facts in braces are filled in
+    open: Text  # and when nothing answers: "Who waits for whom is not known"
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Everything there is to say about a set of observations."""
 
@@ -90,6 +101,7 @@ class Diagnosis:
     cut: tuple[str, ...] = ()  # inputs that were read only in part, or not at all
     query: Mapping[str, object] | None = field(default=None)
     seen: Seen = ""
+    question: Question | None = None
 
     @property
     def roots(self) -> tuple[Finding, ...]:
@@ -121,6 +133,7 @@ def diagnose(
     as_of: int | None = None,
     whole: bool = False,
     seen: Seen = "",
+    question: Question | None = None,
 ) -> Diagnosis:
     """The diagnosis of `observations`. Pure: the same observations in any order give the same result.
 
@@ -128,6 +141,7 @@ def diagnose(
     observations counts, and none when there is no such time. `whole` says that a machine was asked,
     not some outputs of it: then its GPU inventory and its kernel log, if it was asked for them, settle its health.
     `seen`: "live" for a machine that was just looked at, "recorded" for what one told earlier, empty for files.
+    `question`: what was asked, where it is not what is wrong with whatever was given.
     """
     batch = derive(observations)
     if as_of is None:
@@ -135,13 +149,13 @@ def diagnose(
     facts = FactBase(batch, vocabulary(), as_of)
     result = _without_suppressed(run(ruleset.rules, facts), ruleset)
     unseen = _unseen(facts) if whole else ()
-    # what was cut off may hold anything; a trace without the GPU's side tells nothing of what bounds a job
-    settled = _settled(facts) and not cut and not unseen and not traced.blind(result.findings)
-    settled = settled and _unjudged(facts) is None
+    # what was cut off may hold anything
+    settled = _settled(facts) and not cut and not unseen and not gaps(result.findings)
+    settled = settled and (_unjudged(facts) is None if question is None else _answered(question, facts) is not None)
     return Diagnosis(
         as_of=as_of,
         ruleset=ruleset.fingerprint,
-        verdict=verdict_of(result.findings, settled, facts, cut, unseen),
+        verdict=verdict_of(result.findings, settled, facts, cut, unseen, question=question),
         events=_events(facts),
         findings=result.findings,
         ruled_out=result.ruled_out,
@@ -153,7 +167,14 @@ def diagnose(
         settled=settled,
         cut=tuple(cut),
         seen=seen,
+        question=question,
     )
+
+
+def about(d: Diagnosis, findings: Sequence[Finding]) -> Diagnosis:
+    """The same, with the verdict that follows from those `findings` that are about what was asked; the others stay known to it."""
+    judged_ = verdict_of(findings, d.settled, d.facts, d.cut, whole=d.findings, question=d.question)
+    return replace(d, findings=tuple(findings), ruled_out=(), undecided=(), verdict=judged_)
 
 
 def _without_suppressed(result: Evaluation, ruleset: RuleSet) -> Evaluation:
@@ -214,6 +235,36 @@ def bad_roots(findings: Iterable[Finding]) -> list[Finding]:
     return [f for f in findings if f.counts and not f.behind]
 
 
+def gaps(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings that say that what was seen is not the whole, worst first, each once."""
+    return [f for f in findings if f.rule.leaves_open and f.grade in (Grade.CONFIRMED, Grade.PROBABLE)]
+
+
+def noticed(findings: Sequence[Finding]) -> list[Finding]:
+    """What somebody notices first of what the first bad root has led to: its cause is told behind it.
+
+    Of a chain of such the one that is nearest to the cause: it names the culprit.
+    """
+    first = bad_roots(findings)[:1]
+    by_id, found, todo = {f.id: f for f in findings}, list[Finding](), [*first]
+    reached = {f.id for f in first}
+    while todo:
+        for i in todo.pop(0).explains:
+            if i not in reached and i in by_id:
+                reached.add(i)
+                todo.append(by_id[i])
+                found += [by_id[i]] if by_id[i].counts and by_id[i].rule.consequence else []
+    worst = max((f.severity.rank for f in found), default=0)
+    grave = {f.id: f for f in found if f.severity.rank == worst}
+    return [f for f in grave.values() if grave.keys().isdisjoint(f.explained_by)]
+
+
+def _effect(findings: Sequence[Finding]) -> list[Finding]:
+    """What is told ahead of its cause: what forbids more than that, else what is noticed of it."""
+    graver, seen = forbidding(findings), noticed(findings)
+    return graver if graver and (not seen or _gravity(graver[0]) > _gravity(seen[0])) else seen
+
+
 def _strength(f: Finding) -> int:
     return buckets()[f.advice.bucket].strength
 
@@ -241,7 +292,13 @@ def forbidding(findings: Sequence[Finding]) -> list[Finding]:
             or (f.advice.usable.rank == limit and f.advice.resolver == "recovery154" and _strength(f) > strongest)
         )
     ]
-    return sorted(graver, key=_gravity, reverse=True)
+    return sorted((f for f in graver if not any(_covers(g, f) for g in graver)), key=_gravity, reverse=True)
+
+
+def _covers(cause: Finding, effect: Finding) -> bool:
+    """Whether what a finding says and asks for is in what its cause says and asks for."""
+    milder = _gravity(effect) <= _gravity(cause) and _strength(effect) <= _strength(cause)
+    return cause.id in effect.explained_by and milder
 
 
 def ordered(findings: Sequence[Finding]) -> list[Finding]:
@@ -266,7 +323,7 @@ def ordered(findings: Sequence[Finding]) -> list[Finding]:
 
 def verdict_of(
     findings: Sequence[Finding], settled: bool, facts: FactBase, cut: Sequence[str] = (), unseen: Sequence[Text] = (),
-    whole: Sequence[Finding] = (),
+    whole: Sequence[Finding] = (), question: Question | None = None,
 ) -> Verdict:  # fmt: skip
     """State and usability from all bad findings, the words from those that lead.
 
@@ -297,19 +354,22 @@ def verdict_of(
                     f"无法判断：未发现问题，但无法读取{' ' if lost_zh[:1].isascii() else ''}{lost_zh}。",
                 ),
             )
-        if traced.blind(findings):
-            return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, traced.quiet(findings))
-        if unjudged := _unjudged(facts):
+        if open_ := gaps(findings):
+            return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, _named(open_, facts))
+        if question is not None and _answered(question, facts) is None:
+            return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, _why_open(question, facts))
+        if question is None and (unjudged := _unjudged(facts)):
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, unjudged)
         if not settled:
             nothing = _one_reason(facts) or Text(
                 "Cannot say: nothing usable was read.", "无法判断：没有读到可用的信息。"
             )
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, nothing)
-        if of_trace := traced.quiet(findings):
-            return Verdict(State.OK, Usable.YES, NO_TEXT, of_trace)
         less = _less_than_yes(facts)
-        return Verdict(State.OK, Usable.UNKNOWN if less else Usable.YES, NO_TEXT, _quiet(facts, at_work(facts), less))
+        usable = Usable.UNKNOWN if less else Usable.YES
+        said = [_filled(question.quiet, facts)] if question is not None else []
+        said += [of_trace] if (of_trace := traced.quiet(findings)) else []
+        return Verdict(State.OK, usable, NO_TEXT, _joined(said or [_nothing_wrong(facts), at_work(facts), less]))
     found = bad(findings)
     hosts = {f.subject.host for f in found}
     worst = max([*found, *(f for f in bad(whole) if f.subject.host in hosts)], key=_gravity)
@@ -319,16 +379,59 @@ def verdict_of(
         if usable.rank >= Usable.IMPAIRED.rank
         else NO_TEXT
     )
-    less = _less_than_yes(facts) if usable is Usable.YES and not traced.only(first) else None
+    less = _less_than_yes(facts) if usable is Usable.YES else None
     if less:  # that a finding leaves the node usable says nothing of what was not read
         usable, less = Usable.UNKNOWN, _not_known(facts)
     absent = no_gpu(facts) and not traced.only(first)
     if absent and usable in (Usable.YES, Usable.UNKNOWN):
         usable, less = Usable.UNKNOWN, Text("Nothing can be said of GPUs here.", "对 GPU 无从判断。")
-    words = _headline(first, forbidding(findings), usable, until, facts, less)
+    words = _headline(first, _effect(findings), usable, until, facts, less)
+    if open_ := gaps(findings):
+        rest = _named(open_, facts)
+        words = Text(f"{words.en} Not the whole: {rest.en}", f"{words.zh}并非全部：{rest.zh}")
     if absent:
         words = Text(f"No GPU is on the bus. {words.en}", f"总线上没有 GPU。{words.zh}")
     return Verdict(judged(found, usable), usable, until, words)
+
+
+def _named(findings: Sequence[Finding], facts: FactBase) -> Text:
+    """The first of some findings in a sentence, with how many more there are."""
+    same = _alike(findings)
+    about, others = [f.subject for f in same], len({f.rule.id for f in findings}) - 1
+    said = [
+        headline(titled(same), about, lang, named=len(_hosts(facts)) > 1, called=known_as(facts))
+        for lang in ("en", "zh")
+    ]
+    more = (f" (+{others} more)", f"（另有 {others} 项）") if others else ("", "")
+    return Text(f"{said[0]}{more[0]}.", f"{said[1]}{more[1]}。")
+
+
+def _answered(question: Question, facts: FactBase) -> Observation | None:
+    """What answers the question; None where nothing does."""
+    told = (k.inner for k in facts.observations if k.fact in question.facts and k.inner.status.answered)
+    return next((o for o in told if o.status is Status.OK), None)
+
+
+def _why_open(question: Question, facts: FactBase) -> Text:
+    """That the question stays open, with the reason that a source gave."""
+    said = (k.inner.detail for k in facts.observations if k.fact in question.facts and k.inner.detail)
+    why = excerpt(next(said, ""), 300).rstrip(".")
+    en, zh = (our_words(why, lang) for lang in ("en", "zh"))
+    return Text(f"{question.open.en}{f': {en}' if why else ''}.", f"{question.open.zh}{f'：{zh}' if why else ''}。")
+
+
+def _filled(text: Text, facts: FactBase) -> Text:
+    """A text with the values of the facts that stand in it in braces; of several subjects from the least to the greatest."""
+    known: dict[str, set[float]] = {}
+    for k in facts.observations:
+        if isinstance(k.inner.value, int | float) and not isinstance(k.inner.value, bool):
+            known.setdefault(k.fact, set()).add(float(k.inner.value))
+
+    def value(found: re.Match[str], between: str) -> str:
+        here = known.get(found[1], set())
+        return between.join(f"{n:g}" for n in sorted({min(here), max(here)})) if here else "?"
+
+    return Text(FACT.sub(lambda m: value(m, " to "), text.en), FACT.sub(lambda m: value(m, " 至 "), text.zh))
 
 
 def _last_step(worst: Finding, led: Sequence[Finding]) -> Finding:
@@ -429,9 +532,8 @@ def _not_known(facts: FactBase) -> Text:
     )
 
 
-def _quiet(facts: FactBase, *more: Text | None) -> Text:
-    said = [_nothing_wrong(facts), *(m for m in more if m)]
-    return Text(" ".join(s.en for s in said), "".join(s.zh for s in said))
+def _joined(said: Sequence[Text | None]) -> Text:
+    return Text(" ".join(t.en for t in said if t), "".join(t.zh for t in said if t))
 
 
 def _nothing_wrong(facts: FactBase) -> Text:
@@ -482,15 +584,20 @@ def _headline(
         others = len({f.rule.id for f in bad}) - 1  # the same on each rank is one thing
     more_en = f" (+{others} more)" if others else ""
     more_zh = f"（另有 {others} 项）" if others else ""
-    several, numbers = len(_hosts(facts)) > 1, gpu_numbers(facts)
+    several, called = len(_hosts(facts)) > 1, known_as(facts)
     title = titled(same)
     if len(same) == 1 and (program := same[0].program) is not None:
         title = Text(f"{title.en} in {program.words.en}", f"{title.in_('zh')}，程序为 {program.words.zh}")
-    said_en, said_zh = (headline(title, where, lang, named=several, numbers=numbers) for lang in ("en", "zh"))
+    said_en, said_zh = (headline(title, where, lang, named=several, called=called) for lang in ("en", "zh"))
     if graver:
         worst = _alike(graver)
         about = [f.subject for f in worst]
-        effect = [headline(titled(worst), about, lang, named=several, numbers=numbers) for lang in ("en", "zh")]
+        effect = [headline(titled(worst), about, lang, named=several, called=called) for lang in ("en", "zh")]
+        if set(about) == set(where):  # whose cause it is goes without saying
+            here, there = same[0].ending, worst[0].ending
+            said_en, said_zh = title.en, title.in_("zh")
+            if here == there:
+                said_en, said_zh = said_en.removesuffix(f": {here.en}"), said_zh.removesuffix(f"：{here.in_('zh')}")
         said_en, said_zh = f"{effect[0]}. Cause: {said_en}", f"{effect[1]}。原因：{said_zh}"
     return Text(f"{said_en}{more_en}. {tail_en}".rstrip(), f"{said_zh}{more_zh}。{tail_zh}")
 

@@ -9,19 +9,11 @@ from knowledge.language import NO_TEXT, Text
 from rules.engine import Finding, Role
 
 AREAS = frozenset({"trace", "capture"})  # of rules/catalog: how a job spends its time
-# Rules that say of a whole trace that it does not tell what bounds the job.
-_BLIND = frozenset({"trace-without-gpu-activity"})
 
 
 def only(findings: Sequence[Finding]) -> bool:
     """Whether all of some findings are about how a job spends its time."""
     return bool(findings) and all(f.rule.area in AREAS for f in findings)
-
-
-def blind(findings: Sequence[Finding]) -> bool:
-    """Whether a trace was given that cannot tell what bounds the job, and nothing else was found."""
-    roots = [f for f in findings if f.role is Role.ROOT]
-    return only(roots) and any(f.rule.id in _BLIND for f in roots)
 
 
 def tail(same: Sequence[Finding]) -> Text:

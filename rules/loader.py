@@ -326,6 +326,7 @@ def _assemble(
         severity_from=data.get("severity_from", ""), xid=data.get("xid"), action=_action(data["action"]),
         cured_by=None if data.get("cured_by") is None else tuple(Cure(c) for c in data["cured_by"]),
         uncured=Text.of(data.get("uncured")),
+        leaves_open=data.get("leaves_open", False), consequence=data.get("consequence", False),
         false_positives=Text.of(data.get("false_positives")), references=tuple(data.get("references", ())),
         tests=tuple(_test(t) for t in data.get("tests", ())),
     )  # fmt: skip

@@ -238,6 +238,12 @@ class Rule:
     shows: tuple[str, ...] = ()  # facts that decide nothing and stand under the finding when they are known
     split_by: str = ""  # event field: one finding for each of its values
     severity_from: str = ""  # event field that holds the severity
+    leaves_open: bool = (
+        False  # what was seen is not the whole: while it holds, that nothing wrong was found is no answer
+    )
+    consequence: bool = (
+        False  # what somebody notices: where its cause is known too, it is told first and the cause behind it
+    )
     xid: int | None = None  # the XID this rule is about; split_by: code fills it in otherwise
     cured_by: tuple[Cure, ...] | None = None  # what ends it; None: what its action says (`cured_by` of the bucket)
     uncured: Text = NO_TEXT  # why nothing that a log tells ends it

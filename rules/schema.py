@@ -111,6 +111,8 @@ class RuleFile(Strict):
     leads: Words | None = None
     shows: list[str] = []
     split_by: str = ""
+    leaves_open: bool = False
+    consequence: bool = False
     xid: int | None = None
     cured_by: list[Cure] | None = Field(default=None, strict=False)
     uncured: Words | None = None

@@ -8,9 +8,7 @@ from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from assistant.capture import findings
 from assistant.capture import page as page_
-from assistant.capture.head import head
 from assistant.capture.looking import Seen, called
 from assistant.capture.words import word
 from assistant.render.sheet import Code, Fields, Heading, Items, Paragraph
@@ -19,7 +17,6 @@ from knowledge.errors import GpudiagError
 from probes.capture.manifest import mapping
 
 if TYPE_CHECKING:
-    from assistant.diagnosis import Diagnosis
     from assistant.report.inputs import Flame
 
 _FLAMES = 8  # processes whose stacks are drawn
@@ -32,8 +29,8 @@ def page(args: argparse.Namespace, seen: Seen) -> str:
 
     lang = args.settings.output.lang
     own: dict[str, Any] = {
-        "verdict": head(seen, lang), "trees": flames(seen), "title": _title(seen, lang), "above": sections(seen, lang), "diff": None,
-        "diagnosis": _ours(seen), "kicker": word("kicker", lang),
+        "trees": flames(seen), "title": _title(seen, lang), "above": sections(seen, lang), "diff": None,
+        "diagnosis": seen.about, "kicker": word("kicker", lang),
     }  # fmt: skip
     if seen.traces:
         try:
@@ -52,14 +49,6 @@ def _with_traces(args: argparse.Namespace, seen: Seen, own: dict[str, Any]) -> s
         window="trace", marker="", jobs=None, top=50, gpu="", parameters=None, tokens_per_second=None,
     )  # fmt: skip
     return report.html(like, job(like, like.top), **own)
-
-
-def _ours(seen: Seen) -> Diagnosis:
-    """The diagnosis with the findings about those that were captured; the others stand in a list of their own."""
-    kept = {id(f) for g in seen.groups for f in g}
-    explained = {i for g in seen.groups for f in g for i in f.explains}
-    findings = tuple(f for f in seen.diagnosis.findings if id(f) in kept or f.id in explained)
-    return replace(seen.diagnosis, findings=findings)
 
 
 def _title(seen: Seen, lang: str) -> str:
@@ -128,7 +117,7 @@ def sections(seen: Seen, lang: str) -> list[str]:
         ("standing", word("stands", lang), page_._standing(seen, lang)), ("activities", word("did", lang), page_._activities(seen, lang, False)),
         ("gpus", word("gpus", lang), page_._gpus(seen, lang)), ("loop", word("counted", lang), page_._iterations(seen, lang, 8)),
         ("captured", word("captured", lang), page_._captured(seen, lang, False)), ("cost", word("cost", lang), page_._cost(seen, lang)),
-        ("elsewhere", word("elsewhere", lang), findings.elsewhere(seen, lang)),
+        ("elsewhere", word("elsewhere", lang), page_.elsewhere(seen, lang)),
         ("capture-notes", word("notes", lang), page_._notes(seen, lang)),
     ]  # fmt: skip
     return [_section(name, title, parts, lang) for name, title, parts in groups if parts]

@@ -11,11 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assistant.trace.verdict_parts import ranked
 from knowledge.errors import GpudiagError
+from knowledge.language import Text
 from knowledge.observation import Observation, Scope, Status, Subject
 from knowledge.text import clean
 from probes.capture import manifest
+from probes.capture.subjects import process_subject, script
 
 if TYPE_CHECKING:
     from assistant.config import Settings
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rules.engine import Finding
     from rules.loader import RuleSet
 
+NO_LOOK = Text("nothing is known of the machine at the same time", "当时机器的情况未知")
 AREA = "capture"  # of rules/catalog: about how a job spends its time, as seen while it runs
 
 
@@ -63,25 +65,21 @@ class Seen:
 
     def process(self, pid: int) -> Subject:
         """The subject of a process of this capture."""
-        from probes.capture.subjects import process_subject
-
         return process_subject(pid, str(self.document.get("host") or ""))
 
     @property
-    def groups(self) -> list[list[Finding]]:
-        """What was found about those that were captured: each group the same finding on several subjects.
+    def about(self) -> Diagnosis:
+        """What was found about those that were captured, with the verdict that follows from it."""
+        from assistant.diagnosis import about
 
-        What is graver first, of the grave those that explain most; what is merely good to know stands behind.
-        """
         ours = self._ours()
-        found = [g for g in ranked(self.diagnosis, len(self.targets)) if any(f.id in ours for f in g)]
-        return sorted(found, key=lambda g: -g[0].severity.rank)
+        return about(self.diagnosis, [f for f in self.diagnosis.findings if f.id in ours])
 
     @property
-    def elsewhere(self) -> list[list[Finding]]:
+    def elsewhere(self) -> tuple[Finding, ...]:
         """What else was found on the machine, and explains nothing of it."""
         ours = self._ours()
-        return [g for g in ranked(self.diagnosis, len(self.targets)) if not any(f.id in ours for f in g)]
+        return tuple(f for f in self.diagnosis.roots if f.id not in ours)
 
     def _ours(self) -> set[str]:
         """Ids of findings about the processes, their ranks, jobs and GPUs, and of those that may explain one."""
@@ -116,14 +114,6 @@ def called(target: Target, lang: str = "en") -> str:
     return f"{who}（pid {target.process.pid}）" if lang == "zh" else f"{who} (pid {target.process.pid})"
 
 
-def script(target: Target) -> str:
-    """The script that a process runs, without its folder; empty when none shows."""
-    words = list(target.process.command[1:])
-    if "-m" in words[:4] and words.index("-m") + 1 < len(words):
-        return words[words.index("-m") + 1]
-    return next((w.rsplit("/", 1)[-1] for w in words if w.endswith((".py", ".sh"))), "")
-
-
 def load(folder: Path, settings: Settings) -> Seen:
     """The record in `folder`, concluded from again. InputError when it cannot be read."""
     document = manifest.read(folder)
@@ -154,15 +144,24 @@ def _rules(packs: tuple[Path, ...], site_file: Path | None) -> RuleSet:
 
 def conclude(folder: Path, document: Mapping[str, Any], settings: Settings, look: Look | None) -> Seen:
     """What follows from a capture, together with what the machine told at the same time."""
-    from assistant.diagnosis import diagnose
+    from assistant.diagnosis import Question, diagnose
     from probes.capture import facts
 
+    asked = Question(
+        ("capture.enough",),
+        Text(
+            "Nothing that slows it was seen in {capture.window.seconds} s.",
+            "在 {capture.window.seconds} 秒内未发现拖慢它的因素。",
+        ),
+        Text("Nothing could be seen of what was asked about", "未能看到所询问对象的任何信息"),
+    )
     host = str(document.get("host") or "")
-    told = facts.observations(document, folder, host)
+    told = facts.observations(document, folder, host, source=manifest.NAME)
     found = diagnose(
         [*(look.observations if look else []), *told],
         _rules(settings.rules.packs, settings.rules.site_file),
-        notes=look.notes if look else (),
+        notes=look.notes if look else (NO_LOOK.in_(settings.output.lang),),
         sources=[str(folder / manifest.NAME)],
+        question=asked,
     )
     return Seen(folder, document, tuple(manifest.targets(document)), found, tuple(told))

@@ -7,25 +7,28 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assistant.capture import words
-from assistant.capture.findings import cards
-from assistant.capture.head import head
 from assistant.capture.looking import Seen, called
 from assistant.capture.words import word
 from assistant.render.cells import pad, width
-from assistant.render.labels import aside, colon, listed
+from assistant.render.labels import aside, colon, headline, label, listed, titled
 from assistant.render.sheet import Code, Fields, Heading, Items, Paragraph
 from assistant.render.trace_page import Bar, Bars, Column, Grid, Part, Plot, squeezed
 from assistant.render.trace_plots import binned, spark
 from assistant.render.trace_units import digits, duration, durations
+from assistant.trace.answer import headline as first_line
+from assistant.trace.answer import judged
 from knowledge.language import Text
 from knowledge.observation import Subject
 from knowledge.text import clean, excerpt
 from probes.capture import manifest
 from probes.capture.manifest import mapping, rows, whole
 from probes.capture.model import Target
+
+if TYPE_CHECKING:
+    from rules.engine import Finding
 
 _TARGETS = 4  # of which each has bars of its own; of more the worst
 _LEAST = 0.5  # percent: less is not worth a bar
@@ -35,12 +38,28 @@ _SPARK = 40  # characters of a line over time
 _NEXT = 3  # traces that a command names
 
 
-def parts(seen: Seen, lang: str, verbose: bool = False, top: int = 8) -> list[Part]:
+def parts(seen: Seen, lang: str, verbose: bool = False, top: int = 8, now: int = 0) -> list[Part]:
     """Everything, for people."""
     return [
-        head(seen, lang), *cards(seen, lang, verbose), *_standing(seen, lang), *_activities(seen, lang, verbose), *_gpus(seen, lang),
+        judged(seen.about, lang, verbose, now), *elsewhere(seen, lang), *_standing(seen, lang), *_activities(seen, lang, verbose), *_gpus(seen, lang),
         *_iterations(seen, lang, top), *_captured(seen, lang, verbose), *_cost(seen, lang), *_notes(seen, lang), *_next(seen, lang),
     ]  # fmt: skip
+
+
+_ELSEWHERE = 6  # findings
+
+
+def elsewhere(seen: Seen, lang: str) -> list[Part]:
+    """What else is to be said of the machine: one line each, for it does not explain what was asked."""
+    alike: dict[object, list[Finding]] = {}
+    for f in seen.elsewhere:
+        alike.setdefault((f.rule.id, f.title, f.severity), []).append(f)
+    lines = [
+        clean(f"{label(str(g[0].severity), lang)}  {headline(titled(g), [f.subject for f in g], lang)}")
+        for g in alike.values()
+    ]
+    more = [label("more_lines", lang).format(n=len(lines) - _ELSEWHERE)] if len(lines) > _ELSEWHERE else []
+    return [Heading(word("elsewhere", lang)), Items((*lines[:_ELSEWHERE], *more))] if lines else []
 
 
 # --- where the time went -------------------------------------------------------------------------
@@ -346,10 +365,10 @@ def data(seen: Seen, lang: str) -> dict[str, Any]:
     from assistant.render.json_ import plain
     from assistant.sources import tells
 
-    said = head(seen, lang)
+    about = seen.about
     return {
         "id": seen.id, "folder": str(seen.folder), "host": seen.document.get("host"), "as_of": seen.document.get("as_of"),
-        "seconds": round(seen.seconds, 6), "verdict": {"state": said.state, "text": said.text},
+        "seconds": round(seen.seconds, 6), "verdict": first_line(judged(about, lang), about),
         "window": seen.document.get("window"), "items": seen.document.get("items"),
         "targets": [_target(seen, t, row, lang) for t, row in seen.targets],
         "traces": [str(p) for p in seen.traces], "size": manifest.size(seen.folder) if seen.folder.is_dir() else None,

@@ -119,9 +119,9 @@ def _below(folder: Path) -> list[Path]:
 def _row(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """One line of the list. A record that cannot be read is one that says so."""
     from assistant.capture import looking
-    from assistant.capture.head import head
     from assistant.render.times import iso, readable
     from assistant.render.trace_units import duration, size
+    from assistant.trace.answer import judged
 
     lang = args.settings.output.lang
     kept = manifest.size(folder)
@@ -144,12 +144,12 @@ def _row(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     longest = [
         n for _, r in seen.targets if isinstance(n := manifest.mapping(r.get("aftermath")).get("longest_ns"), int)
     ]
-    said = head(seen, lang)
+    said = judged(seen.about, lang).view
     return row | {
         "time": readable(iso(as_of - as_of % 10**9)) if as_of else "",
         "from": ", ".join(names[:2]) + (f" +{len(names) - 2}" if len(names) > 2 else ""),
         "cost": f"<= {duration(max(longest))}" if longest else "-",
-        "verdict": f"{said.label}  {said.text}",
+        "verdict": f"{said.state_label}  {said.headline}",
     }
 
 

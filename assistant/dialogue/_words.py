@@ -48,7 +48,7 @@ class Words:
     def title(self, f: Finding) -> str:
         """A finding as a clause with its subject: ``GPU 0000:3b:00.0 has fallen off the bus``."""
         return clean(
-            headline(titled([f]), [f.subject], self.lang, named=not self.view.one_host, numbers=self.view.numbers)
+            headline(titled([f]), [f.subject], self.lang, named=not self.view.one_host, called=self.view.called)
         )
 
     def quoted(self, title: str) -> str:
@@ -66,7 +66,7 @@ class Words:
 
     def rule_title(self, title: Text, subjects: Sequence[Subject]) -> str:
         """What a rule would say of `subjects`."""
-        return clean(headline(title, subjects, self.lang, named=not self.view.one_host, numbers=self.view.numbers))
+        return clean(headline(title, subjects, self.lang, named=not self.view.one_host, called=self.view.called))
 
     def rule_name(self, rule: Rule, code: int | None = None) -> str:
         """What a rule is called while it has no subject."""

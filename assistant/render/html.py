@@ -55,8 +55,8 @@ def document(title: str, body: str, lang: str) -> str:
     )
 
 
-def render(page: View, below: str = "") -> str:
-    """The answer as one self-contained page. `below` is HTML that stands under it."""
+def answer(page: View) -> list[str]:
+    """The verdict, what to do, and what it stands on: what every page of an answer begins with."""
     lang = page.lang
     colour = _COLOUR.get(page.state, page.state)
     parts = [f'<h1 style="--c:var(--{colour})"><b>{escape(page.state_label)}</b>{escape(page.headline)}</h1>']
@@ -67,6 +67,12 @@ def render(page: View, below: str = "") -> str:
             parts.append(f'<p class="soft">{escape(page.more)}</p>')
     if page.blocks:
         parts += [_heading("found", lang), *(_block(b, lang) for b in page.blocks)]
+    return parts
+
+
+def render(page: View, below: str = "") -> str:
+    """The answer as one self-contained page. `below` is HTML that stands under it."""
+    lang, parts = page.lang, answer(page)
     for key, items, more in page.lists:
         parts += [_heading(key, lang), _list([*items, *([more] if more else [])])]
     parts += [below] if below else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from assistant.render.trace_units import duration, share
 from assistant.render.words import our_words
@@ -158,22 +158,30 @@ def scope_name(scope: Scope, lang: str) -> str:
     return _SCOPES[scope].in_(lang)
 
 
-def subject_name(subject: Subject, lang: str, numbers: Mapping[Subject, int] | None = None) -> str:
-    """A subject as people call it: ``GPU 0000:3b:00.0``, ``this node``; ``GPU 5 (0000:3b:00.0)`` where `numbers` has it."""
-    if numbers and (number := numbers.get(subject)) is not None:
-        return f"{scope_name(subject.scope, lang)} {number}{aside(subject.id, lang)}"
+Called: TypeAlias = Mapping[Subject, int | str]  # GPU -> the driver's number; process -> its rank, or what it runs
+
+
+def subject_name(subject: Subject, lang: str, called: Called | None = None) -> str:
+    """A subject as people call it: ``GPU 0000:3b:00.0``, ``this node``; where `called` has it ``GPU 5 (0000:3b:00.0)``,
+    ``rank 1 (pid 4243)``, ``process 4242 (train.py)``."""
+    if called and (known := called.get(subject)) is not None:
+        if subject.scope is not Scope.PROCESS:
+            return f"{scope_name(subject.scope, lang)} {known}{aside(subject.id, lang)}"
+        if isinstance(known, int):
+            return f"{scope_name(Scope.RANK, lang)} {known}{aside(f'pid {subject.id}', lang)}"
+        return f"{scope_name(subject.scope, lang)} {subject.id}{aside(known, lang)}"
     word = scope_name(subject.scope, lang)
     if subject.scope is Scope.NODE and not subject.id:
         return {"zh": "本节点"}.get(lang, "this node")
     if subject.scope is Scope.LINK and subject.parent is not None and subject.id == UNSAID:
-        whose = subject_name(subject.parent, lang, numbers)
+        whose = subject_name(subject.parent, lang, called)
         return {"zh": f"{whose} 的某条{word}"}.get(lang, f"one {word} of {whose}")
     if subject.scope is Scope.LINK and subject.parent is not None:
-        return f"{subject_name(subject.parent, lang, numbers)} {word} {subject.id}"
+        return f"{subject_name(subject.parent, lang, called)} {word} {subject.id}"
     if (
         subject.scope is Scope.MIG and subject.parent is not None and subject.id != UNSAID
     ):  # each GPU counts its own from 0
-        number = (numbers or {}).get(subject.parent)
+        number = (called or {}).get(subject.parent)
         whose = subject_name(subject.parent, lang) if number is None else f"GPU {number}"
         return {"zh": f"{whose} 的 {word} {subject.id}"}.get(lang, f"{word} {subject.id} of {whose}")
     if subject.id == UNSAID and subject.scope is Scope.NODE:
@@ -182,6 +190,8 @@ def subject_name(subject: Subject, lang: str, numbers: Mapping[Subject, int] | N
         return {"zh": "某个部件（未说明是哪个）"}.get(lang, "one part (which one was not said)")
     if subject.scope in (Scope.DOCUMENT, Scope.OBJECT) and subject.id:  # a file, a mount, a service: known by its name
         return subject.id
+    if subject.scope is Scope.RANK and not subject.id.isdigit() and subject.id != UNSAID:  # a trace that names no rank
+        return {"zh": f"轨迹 {subject.id}"}.get(lang, f"trace {subject.id}")
     if subject.id == UNSAID:  # of what somebody said
         return {"zh": f"某个 {word}（未说明是哪个）"}.get(lang, f"one {word} (which one was not said)")
     if subject.id.startswith("unknown:others"):
@@ -222,9 +232,9 @@ def localised(text: str, subject: Subject | None, lang: str) -> str:
 _OPENINGS: dict[Scope, str] = {
     Scope.GPU: "GPU", Scope.NODE: "node", Scope.PROCESS: "process", Scope.JOB: "job", Scope.CONTAINER: "container",
     Scope.PORT: "(?:RDMA |InfiniBand )?port", Scope.NIC: "network (?:interface|adapter)", Scope.LINK: "NVLink",
-    Scope.MIG: "MIG instance", Scope.PCI: "device",
+    Scope.MIG: "MIG instance", Scope.PCI: "device", Scope.RANK: "(?:trace|rank)",
 }  # fmt: skip
-_VERBS = "has|is|was|had|does|did|could|cannot|may|runs|reports|waits|receives|drops|counts|lowers|computes|copies|keeps|holds|lost"
+_VERBS = "has|is|was|had|does|did|could|cannot|may|runs|reports|waits|receives|drops|counts|ended|lowers|computes|copies|keeps|holds|lost"
 
 
 def gpu_numbers(facts: FactBase) -> dict[Subject, int]:
@@ -240,16 +250,27 @@ def gpu_numbers(facts: FactBase) -> dict[Subject, int]:
     return {s: n for s, n in found.items() if claims[s.host, n] == 1}
 
 
+def known_as(facts: FactBase) -> dict[Subject, int | str]:
+    """What people call GPUs and processes: the driver's number, the rank of a job, the script that runs."""
+    out: dict[Subject, int | str] = {**gpu_numbers(facts)}
+    for s in facts.subjects(Scope.PROCESS):
+        for fact in ("process.script", "process.rank"):  # a rank says more
+            o = facts.current(fact, s)
+            if o is not None and o.status is Status.OK and isinstance(o.value, int | str):
+                out[s] = o.value
+    return out
+
+
 def headline(
     title: Text, subjects: Sequence[Subject], lang: str, *, named: bool = False,
-    numbers: Mapping[Subject, int] | None = None,
+    called: Called | None = None,
 ) -> str:  # fmt: skip
     """A finding in one clause: ``GPU 5 (0000:3b:00.0) has fallen off the bus``, ``Node n1: Compute rails are down``.
 
-    `named` puts the node's name ahead: where there are several. `numbers`: see `gpu_numbers`.
+    `named` puts the node's name ahead: where there are several. `called`: see `known_as`.
     """
     about = list(dict.fromkeys(subjects))
-    where = clean(subject_name(about[0], lang, numbers) if len(about) == 1 else many(about, lang))
+    where = clean(subject_name(about[0], lang, called) if len(about) == 1 else many(about, lang))
     hosts = {s.host for s in about}
     if named and len(hosts) == 1 and about[0].scope is not Scope.NODE and (host := clean(min(hosts))):
         where = f"{host} {where}"

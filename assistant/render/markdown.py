@@ -33,8 +33,8 @@ def fence(lines: list[str], language: str = "") -> list[str]:
     return [tick + language, *lines, tick]
 
 
-def render(page: View) -> str:
-    """The answer as one Markdown document."""
+def answer(page: View) -> list[str]:
+    """The verdict, what to do, and what it stands on, each line ended by a blank one: what every page of an answer begins with."""
     lang = page.lang
     out = [f"# {page.state_label}{colon(lang)}{escape(page.headline)}", ""]
     out += [escape(" · ".join(page.about)), ""] if page.about else []
@@ -48,6 +48,12 @@ def render(page: View) -> str:
         out += [f"## {label('found', lang)}", ""]
         for block in page.blocks:
             out += [*_block(block, lang), ""]
+    return out
+
+
+def render(page: View) -> str:
+    """The answer as one Markdown document."""
+    lang, out = page.lang, answer(page)
     for key, items, more in page.lists:
         out += [f"## {label(key, lang)}", "", *(f"- {escape(i)}" for i in (*items, more) if i), ""]
     out.append("---")

@@ -25,12 +25,17 @@ def render(page: View, columns: int, paint: Paint, verbose: bool = False) -> str
     return "\n".join(_Page(page, columns, paint, verbose).lines()) + "\n"
 
 
+def answer(page: View, columns: int, paint: Paint, verbose: bool = False) -> list[str]:
+    """The verdict, what to do, and what it stands on: the part that every page of an answer begins with."""
+    return _Page(page, columns, paint, verbose).answer()
+
+
 class _Page:
     def __init__(self, page: View, columns: int, paint: Paint, verbose: bool) -> None:
         self.page, self.columns, self.paint, self.verbose = page, columns, paint, verbose
 
-    def lines(self) -> list[str]:
-        """Everything, top to bottom."""
+    def answer(self) -> list[str]:
+        """Verdict, actions and findings."""
         p = self.page
         state = self.paint(p.state_label, *_STYLE[p.state])
         head = wrap(p.headline, self.columns, f"{p.state_label}  ", "  ")
@@ -42,7 +47,12 @@ class _Page:
             out += wrap(p.more, self.columns, "  ")
         if p.blocks:
             out += ["", self._heading("found"), *(x for b in p.blocks for x in self._block(b))]
-        for key, items, more in p.lists:
+        return out
+
+    def lines(self) -> list[str]:
+        """Everything, top to bottom."""
+        out = self.answer()
+        for key, items, more in self.page.lists:
             out += ["", self._heading(key), *(x for i in items for x in wrap(i, self.columns, "  - ", "    "))]
             if more:
                 out.append("  " + self.paint(more, "dim"))

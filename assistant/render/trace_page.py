@@ -17,6 +17,7 @@ from assistant.render.trace_units import NONE, share
 
 if TYPE_CHECKING:
     from assistant.config import Output
+    from assistant.render.view import View
 
 _NAME = 30  # columns that the name in a table keeps before columns of numbers are left out
 _BAR = 24  # columns of the longest bar
@@ -69,18 +70,14 @@ class Head(NamedTuple):
     text: str
 
 
-class Card(NamedTuple):
-    """A finding: how bad, what, how much it explains, what to change, and the lines that prove it."""
+class Judged(NamedTuple):
+    """What follows from a diagnosis: state, headline, what to do, findings; drawn as `check` draws them."""
 
-    state: str
-    label: str
-    title: str
-    impact: str
-    action: str
-    lines: tuple[str, ...]
+    view: View
+    verbose: bool = False
 
 
-Part: TypeAlias = SheetPart | Bars | Grid | Plot | Head | Card
+Part: TypeAlias = SheetPart | Bars | Grid | Plot | Head | Judged
 
 _STYLE: Mapping[str, tuple[str, ...]] = {
     "ok": ("green", "bold"), "info": ("blue", "bold"), "warning": ("yellow", "bold"), "error": ("red", "bold"),
@@ -139,14 +136,15 @@ def _text(parts: Sequence[Part], paint: Paint) -> list[str]:
     columns, fine = terminal_width(), drawable()
     out: list[str] = []
     closed = True  # no blank line is needed ahead
-    before: Part | None = None
     for part in parts:
         match part:
             case Head(state, label, text):
                 lines = wrap(text, columns, f"{label}  ", "  ")
                 lines[0] = lines[0].replace(label, paint(label, *_STYLE[state]), 1)
-            case Card():
-                lines = _card(part, columns, paint)
+            case Judged(view, verbose):
+                from assistant.render.text import answer
+
+                lines = answer(view, columns, paint, verbose)
             case Heading(text):
                 lines = [paint(line, "bold") for line in wrap(text, columns)]
             case Bars(rows):
@@ -161,19 +159,11 @@ def _text(parts: Sequence[Part], paint: Paint) -> list[str]:
                 lines = text_part(part, columns)
         if not lines:
             continue
-        if out and not (closed and (not isinstance(before, Card) or isinstance(part, Card))):
+        if out and not closed:
             out.append("")
         out += lines
-        closed, before = isinstance(part, Heading | Card), part
+        closed = isinstance(part, Heading)
     return out
-
-
-def _card(card: Card, columns: int, paint: Paint) -> list[str]:
-    out = wrap(card.title, columns, f"  {card.label}  ", "    ")
-    out[0] = out[0].replace(card.label, paint(card.label, *_STYLE[card.state]), 1)
-    out += wrap(card.impact, columns, "    ", "      ") if card.impact else []
-    out += wrap(card.action, columns, "    -> ", "       ") if card.action else []
-    return [*out, *(paint(x, "dim") for line in card.lines for x in wrap(line, columns, "    ", "      "))]
 
 
 def _bars(rows: Sequence[Bar], columns: int, paint: Paint, fine: bool) -> list[str]:
@@ -235,7 +225,7 @@ def squeezed(name: str, columns: int, ending: float = 1 / 3) -> str:
 # --- Markdown and HTML --------------------------------------------------------------------
 
 
-def _plain(part: Part, lang: str) -> SheetPart:
+def _plain(part: SheetPart | Bars | Grid | Plot, lang: str) -> SheetPart:
     """What only text draws, as a part that every page has."""
     match part:
         case Bars(rows):
@@ -250,8 +240,6 @@ def _plain(part: Part, lang: str) -> SheetPart:
             )
         case Plot(draw):
             return Code(tuple(draw(100, True)))
-        case Head(_, label, text) | Card(_, label, text):
-            return Heading(f"{label}: {text}")
         case _:
             return part
 
@@ -263,9 +251,10 @@ def _markdown(parts: Sequence[Part], lang: str) -> list[str]:
     for part in parts:
         if isinstance(part, Head):
             out += [f"# {escape(part.label)}: {escape(part.text)}", ""]
-        elif isinstance(part, Card):
-            said = (part.impact, part.action, *part.lines)
-            out += [f"### {escape(part.label)}: {escape(part.title)}", "", *(f"- {escape(t)}" for t in said if t), ""]
+        elif isinstance(part, Judged):
+            from assistant.render.markdown import answer
+
+            out += answer(part.view)
         else:
             out += markdown_parts((_plain(part, lang),))
     return out
@@ -282,10 +271,11 @@ def _html(parts: Sequence[Part], lang: str) -> str:
             title = f"{part.label}: {part.text}"
             tone = {"ok": "ok", "unknown": "unknown"}.get(part.state, part.state)
             out.append(f'<h1 style="--c:var(--{tone})"><b>{escape(part.label)}</b>{escape(part.text)}</h1>')
-        elif isinstance(part, Card):
-            said = "".join(f"<li>{escape(t)}</li>" for t in (part.impact, part.action, *part.lines) if t)
-            out.append(f'<section class="card" style="--c:var(--{part.state})"><h3><span class="tag">{escape(part.label)}</span>'
-                       f"{escape(part.title)}</h3><ul>{said}</ul></section>")  # fmt: skip
+        elif isinstance(part, Judged):
+            from assistant.render.html import answer
+
+            title = f"{part.view.state_label}: {part.view.headline}"
+            out += answer(part.view)
         else:
             out.append(html_parts((_plain(part, lang),)))
     return document(title, "\n".join(out), lang)

@@ -20,14 +20,15 @@ from assistant.render.header import header
 from assistant.render.labels import (
     aside,
     colon,
-    gpu_numbers,
     grade_word,
     impact_words,
+    known_as,
     label,
     listed,
     localised,
     many,
     reason_name,
+    scope_name,
     sentence,
     subject_name,
     titled,
@@ -153,7 +154,7 @@ class Builder:
         self.by_id = {f.id: f for f in diagnosis.findings}
         hosts = {s.host for s in diagnosis.facts.subjects(Scope.NODE)}
         self.one_host = len(hosts) <= 1
-        self.numbers = gpu_numbers(diagnosis.facts)
+        self.called = known_as(diagnosis.facts)
         self.gaps = Gaps(diagnosis, lang, tells, self.where, verbose)
 
     def build(self) -> View:
@@ -211,12 +212,18 @@ class Builder:
         return f"{count}{colon(self.lang)}{listed(shown, self.lang)}"
 
     def _short(self, subject: Subject) -> str:
-        number = self.numbers.get(subject)
-        return subject.id if number is None else f"{number}{aside(subject.id, self.lang)}"
+        known = self.called.get(subject)
+        if known is None:
+            return subject.id
+        if subject.scope is Scope.PROCESS:
+            return subject_name(subject, self.lang, self.called).removeprefix(
+                f"{scope_name(Scope.PROCESS, self.lang)} "
+            )
+        return f"{known}{aside(subject.id, self.lang)}"
 
     def name(self, subject: Subject) -> str:
         """A subject, with its node where there are several."""
-        name = clean(subject_name(subject, self.lang, self.numbers))
+        name = clean(subject_name(subject, self.lang, self.called))
         if self.one_host or subject.scope is Scope.NODE or not subject.host:
             return name
         return f"{clean(subject.host)} {name}"

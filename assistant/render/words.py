@@ -27,6 +27,15 @@ _ZH: tuple[tuple[str, str], ...] = (
     (r"not (?:active|up): (.{1,300})", r"未激活：\1"),
     (r"slower: (.{1,300})", r"速率较低：\1"),
     (r"(\d+) of (\d+) devices gave a handle", r"\2 个设备中有 \1 个给出句柄"),
+    # traces
+    (
+        r"the trace of one rank was given: compare the traces of several",
+        "只给出了一个 rank 的轨迹：请比较多个 rank 的轨迹",
+    ),
+    (r"no collective was recorded that two of the ranks took part in", "没有记录到两个 rank 共同参与的集合通信"),
+    (r"fewer than three whole iterations", "完整迭代不足三个"),
+    (r"the trace holds no mark of iterations", "轨迹中没有迭代标记"),
+    (r"the report holds no such metric: record with ncu --set full", "报告没有该指标：请用 ncu --set full 采集"),
     # denials of the policy for chats (assistant.rights.words)
     (r"no grant of yours covers (\S{1,80})", r"您的授权均不包含 \1"),
     (r"you may have (\S{1,80}) run, but not on (\S{1,80})", r"您可以运行 \1，但不可在 \2 上"),

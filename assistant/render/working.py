@@ -32,12 +32,12 @@ def at_work(facts: FactBase, told: Sequence[str] = TOLD) -> Text | None:
         return None
     kind = max(found, key=lambda k: (len(found[k]), -told.index(k)))
     figures = ranges(FIGURES, [_known(facts, gpu) for gpu in found[kind]])
-    words, numbers = vocabulary()["gpu.work.class"].labels[kind], gpu_numbers(facts)
+    words, called = vocabulary()["gpu.work.class"].labels[kind], gpu_numbers(facts)
     said = Text(f"{figures.en}: {words.en}", f"{figures.in_('zh')}：{words.in_('zh')}")
     named = len({s.id for s in facts.subjects(Scope.NODE) if s.id}) > 1
     return Text(
         *(
-            f"{headline(said, found[kind], lang, named=named, numbers=numbers)}{end}"
+            f"{headline(said, found[kind], lang, named=named, called=called)}{end}"
             for lang, end in (("en", "."), ("zh", "。"))
         )
     )

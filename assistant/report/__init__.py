@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
-    from assistant.render.trace_page import Head
     from assistant.report.inputs import Digest, Flame, Inputs
     from probes.trace.breakdown.timeline import Timeline
     from probes.trace.breakdown.utilisation import HeatRow
@@ -31,7 +30,6 @@ def build(
     title: str = "",
     files: Sequence[str] = (),
     about: str = "",
-    verdict: Head | None = None,
     above: Sequence[str] = (),
     kicker: str = "",
 ) -> str:
@@ -40,7 +38,7 @@ def build(
     `trees`: laid out call trees; `heat`: streams of one trace, `rank_heat`: ranks
     (`probes.trace.breakdown.utilisation`); `kernels` and `ops`: all rows of the tables, else the summary's top ones;
     `files`: the traces as they were named, for the commands that the page shows; `about`: whose timeline, trees, kernels
-    and ops these are (the first digest's); `verdict`: the first line, in the words of ``trace summary`` (None: the diagnosis' own); `above`: sections of HTML behind the findings; `kicker`: what kind of page it is. What is empty is left out. `assistant.report.parts` makes them of a trace.
+    and ops these are (the first digest's); `above`: sections of HTML behind the findings; `kicker`: what kind of page it is. What is empty is left out. `assistant.report.parts` makes them of a trace.
     """
     from assistant.report.inputs import Inputs
 
@@ -59,7 +57,6 @@ def build(
             lang,
             title,
             files,
-            verdict,
             above,
             kicker,
             about,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis
-    from assistant.render.trace_page import Head
     from probes.trace.breakdown.timeline import Timeline
     from probes.trace.breakdown.utilisation import HeatRow
     from probes.trace.model import (
@@ -77,7 +76,6 @@ class Inputs:
     lang: str = "en"
     title: str = ""
     files: Sequence[str] = ()  # as they were given: the commands name them
-    verdict: Head | None = None  # the first line; None: that of the diagnosis
     above: Sequence[str] = ()  # sections of the caller's own, as HTML: they stand behind the findings
     kicker: str = ""  # what kind of page it is; empty: a trace report
     about: str = ""  # whose timeline, stacks, kernels and operators these are, where there are several traces

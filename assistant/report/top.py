@@ -39,7 +39,7 @@ def around(inputs: Inputs, seen: View, parts: Sequence[str]) -> str:
     links = [(m[1], _text(m[2])) for p in parts if (m := _SECTION.match(p))]
     head = (
         f'<a class="skip" href="#findings">{escape(word("skip", lang))}</a>\n<header>\n<p class="kicker">{escape(inputs.kicker or word("title", lang))}</p>\n'
-        f"<h1>{escape(_heading(inputs))}</h1>\n{verdict.headline(inputs, seen)}\n{_facts(inputs)}\n</header>\n"
+        f"<h1>{escape(_heading(inputs))}</h1>\n{verdict.headline(seen)}\n{_facts(inputs)}\n</header>\n"
         f'<nav aria-label="{escape(word("contents", lang))}"><ul>{"".join(contents(links))}</ul></nav>\n'
     )
     foot = " | ".join([*seen.footer, word("made", lang, version=__version__)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from html import escape
 from pathlib import PurePath
 
@@ -28,34 +27,22 @@ def seen(inputs: Inputs) -> View:
     return view(inputs.diagnosis, inputs.lang, verbose=True)
 
 
-def headline(inputs: Inputs, page: View) -> str:
+def headline(page: View) -> str:
     """State and sentence."""
-    if (said := inputs.verdict) is not None:
-        return f'<p class="verdict s-{said.state}"><b>{escape(said.label)}</b> {escape(said.text)}</p>'
     state = {"degraded": "warning", "unhealthy": "critical"}.get(page.state, page.state)
     return f'<p class="verdict s-{state}"><b>{escape(page.state_label)}</b> {escape(page.headline)}</p>'
 
 
 def findings(inputs: Inputs, page: View) -> str:
-    """One card a finding, those that explain most first (as the diagnosis ranks them)."""
+    """One card a finding, in the order of the answer."""
     lang = inputs.lang
     proofs = _proofs(inputs)
-    blocks = _ordered(inputs, page.blocks)
-    cards = [_card(inputs, b, proofs.get((b.rule, b.title), []), n == 0) for n, b in enumerate(blocks)]
+    cards = [_card(inputs, b, proofs.get((b.rule, b.title), []), n == 0) for n, b in enumerate(page.blocks)]
     if not cards:
         cards = [f"<p>{escape(word('no_findings', lang))}</p>"]
     rest = [(word(key, lang), items) for key, items in (("ruled_out", page.ruled_out), ("undecided", page.undecided))]
     cards += [folded(f"{title} ({len(items)})", bullets(items[:LISTED])) for title, items in rest if items]
     return section("findings", word("findings", lang), *cards)
-
-
-def _ordered(inputs: Inputs, blocks: Sequence[Block]) -> list[Block]:
-    """Those that explain most time first, as ``trace summary`` has them."""
-    from assistant.trace.verdict_parts import ranked
-
-    groups = ranked(inputs.diagnosis, len(inputs.digests))
-    place = {(g[0].rule.id, clean(g[0].title.in_(inputs.lang))): n for n, g in reversed([*enumerate(groups)])}
-    return sorted(blocks, key=lambda b: place.get((b.rule, b.title), len(place)))
 
 
 def _proofs(inputs: Inputs) -> dict[tuple[str, str], list[Finding]]:

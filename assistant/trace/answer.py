@@ -10,17 +10,43 @@ from assistant.exits import Exit
 from assistant.output import write
 from assistant.render.labels import label
 from assistant.render.sheet import Code, Heading, Items
-from assistant.render.trace_page import Head, Page, Part, show
+from assistant.render.trace_page import Head, Judged, Page, Part, show
 from assistant.trace.reading import Results, note_failures
 from assistant.trace.words import word
 from knowledge.language import Text
 from knowledge.text import clean
 
 if TYPE_CHECKING:
+    from assistant.diagnosis import Diagnosis, Question
+    from knowledge.observation import Observation
     from probes.trace.reading.reader import Trace
 
 T = TypeVar("T")
 _NOTES = 10  # of hundreds of ranks each may have its own
+
+
+def judge(
+    args: argparse.Namespace,
+    observations: Iterable[Observation],
+    sources: Sequence[str],
+    failed: Iterable[str] = (),
+    question: Question | None = None,
+) -> Diagnosis:
+    """What the rules in force conclude from what traces told; `failed`: the files that told nothing."""
+    from assistant.diagnosis import diagnose
+    from rules.loader import load
+
+    rules = args.settings.rules
+    found = load(rules.packs, rules.site_file)
+    return diagnose(observations, found, sources=sources, cut=[clean(f) for f in failed], question=question)
+
+
+def judged(diagnosis: Diagnosis, lang: str, verbose: bool = False, now: int = 0) -> Judged:
+    """The beginning of every page that judges."""
+    from assistant.render.view import view
+    from assistant.sources import tells
+
+    return Judged(view(diagnosis, lang, tells, verbose, now), verbose)
 
 
 def answer(
@@ -29,29 +55,44 @@ def answer(
     data: Mapping[str, Any],
     parts: Callable[[], Sequence[Part]],
     code: int = Exit.OK,
+    diagnosis: Diagnosis | None = None,
 ) -> int:
     """Writes the page of ``gpudiag/trace-<subcommand>/1``; returns the exit code.
 
-    Of a page that begins with a sentence the data hold it as ``headline``: every surface says the same.
+    Of an answer that judges (`diagnosis`) state, headline, what to do and exit code are those of every other answer. Of a
+    page that begins with a sentence the data hold it as ``headline``: every surface says the same.
     """
-    lang = args.settings.output.lang
-    text = args.settings.output.format == "text"
+    output = args.settings.output
+    text = output.format == "text"
+    first = judged(diagnosis, output.lang, now=output.now) if diagnosis is not None else None
 
     def whole() -> list[Part]:
-        return [*parts(), *([] if text else unread(results, lang))]
+        return [*([first] if first else []), *parts(), *([] if text else unread(results, output.lang))]
 
     body = {**data, "failed": [{"file": clean(f), "why": clean(w)} for f, w in results.failed.items()]}
-    if args.settings.output.format == "json" and (said := _head(parts())) is not None:
-        body["headline"] = {"state": said.state, "label": said.label, "text": said.text}
-    write(show(Page(f"gpudiag/trace-{args.action}/1", body, whole), args.settings.output))
+    if output.format == "json" and (said := headline(first or next(iter(parts()), None), diagnosis)):
+        body["headline"] = said
+    write(show(Page(f"gpudiag/trace-{args.action}/1", body, whole), output))
     if text:
         note_failures(results, quiet=False)
-    return results.code(code)
+    return results.code(code if diagnosis is None else diagnosis.exit)
 
 
-def _head(parts: Sequence[Part]) -> Head | None:
-    first = next(iter(parts), None)
-    return first if isinstance(first, Head) else None
+def headline(part: Part | None, diagnosis: Diagnosis | None) -> dict[str, str]:
+    """The first line for programs; empty where a page has none."""
+    if isinstance(part, Judged) and diagnosis is not None:
+        usable = str(diagnosis.verdict.usable)
+        return {"state": part.view.state, "label": part.view.state_label, "text": part.view.headline, "usable": usable}
+    return {"state": part.state, "label": part.label, "text": part.text} if isinstance(part, Head) else {}
+
+
+def findings(diagnosis: Diagnosis, lang: str) -> list[dict[str, Any]]:
+    """Finding objects of ``gpudiag/diagnosis/1``, in the order of the answer."""
+    from assistant.render.json_ import plain
+
+    found: list[dict[str, Any]] = plain(diagnosis, lang)["findings"]
+    place = {f.id: n for n, f in enumerate(diagnosis.leads)}
+    return sorted(found, key=lambda f: place.get(f["id"], len(place)))
 
 
 class Counted(Protocol):

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from assistant.exits import Exit
+from assistant.diagnosis import Question
 from assistant.render.labels import aside
 from assistant.render.sheet import Fields, Heading, Paragraph
-from assistant.render.trace_page import Column, Grid, Head, Part, Plot
+from assistant.render.trace_page import Column, Grid, Part, Plot
 from assistant.render.trace_plots import binned, drawable, spark, stacked
 from assistant.render.trace_units import digits, duration, durations, ratio, share
-from assistant.trace.answer import answer, commands, notes, quoted, unknown
+from assistant.trace.answer import answer, commands, judge, notes, quoted
 from assistant.trace.reading import Results, each
 from assistant.trace.words import rank_name, word
 from knowledge.language import Text
-from knowledge.text import excerpt
+from knowledge.text import clean, excerpt
 from probes.trace.model import Iteration, Iterations, plain
 from probes.trace.reading.reader import Trace
 
@@ -36,6 +36,14 @@ _BLAMED = {
 }
 
 
+_QUESTION = Question(
+    ("trace.iteration.slow",),
+    Text(
+        "{trace.iterations} iterations, {trace.iteration.median_ms} ms in the median.",
+        "{trace.iterations} 个迭代，中位数 {trace.iteration.median_ms} ms。",
+    ),
+    Text("What is ordinary among the iterations is not known", "迭代是否正常尚不清楚"),
+)
 _OF_DEVICE = ("compute_ns", "comm_ns", "exposed_comm_ns", "mem_ns", "idle_ns", "kernels")  # not known without its work
 
 
@@ -49,12 +57,14 @@ class _Ranked(NamedTuple):
 def run(args: argparse.Namespace) -> int:
     """Read, cut, print."""
     from probes.trace.steps import iterations
+    from probes.trace.verdict.facts import iteration_observations
 
     results = each(args, iterations.NEEDS, partial(_one, args))
     lang = args.settings.output.lang
+    told = iteration_observations([r.found for r in results.found])
+    diagnosis = judge(args, told, [r.found.file for r in results.found], results.failed, _QUESTION)
     data = {"ranks": [_plain(r, lang) for r in results.found]}
-    empty = not any(r.found.items for r in results.found)
-    return answer(args, results, data, lambda: _parts(args, results), Exit.UNDECIDED if empty else Exit.OK)
+    return answer(args, results, data, lambda: _parts(args, results), diagnosis=diagnosis)
 
 
 def _one(args: argparse.Namespace, trace: Trace) -> _Ranked:
@@ -117,7 +127,7 @@ def _over_ranks(found: Sequence[Iterations], most: int, lang: str) -> list[Part]
 
 def section(args: argparse.Namespace, found: Iterations) -> list[Part]:
     """The iterations of one trace as a part of a longer page."""
-    return _of_rank(args, _Ranked(found, ()))[1:]
+    return _of_rank(args, _Ranked(found, ()))
 
 
 def _of_rank(args: argparse.Namespace, r: _Ranked) -> list[Part]:
@@ -127,7 +137,7 @@ def _of_rank(args: argparse.Namespace, r: _Ranked) -> list[Part]:
         zh = f"与 {args.marker!r} 匹配的" if args.marker else ""
         text = Text(f"{r.found.file} holds no iterations{what}: mark them with prof.step() or record_function, or name an annotation with --marker.",
                     f"{r.found.file} 中没有{zh}迭代：请用 prof.step() 或 record_function 标记，或用 --marker 指定注释。")  # fmt: skip
-        return [unknown(text, lang), *notes(r.notes, lang)]
+        return [Paragraph(clean(text.in_(lang))), *notes(r.notes, lang)]
     shown = _chosen(items, args.top)
     marks = _MARKS if drawable() else _ASCII
     rest = len(items) - len(shown)
@@ -149,7 +159,7 @@ def _of_rank(args: argparse.Namespace, r: _Ranked) -> list[Part]:
         lang,
     )
     curve = [Plot(partial(_curve, items, r.found.median_ns, lang))] if len(items) > _FEW else []
-    return [_head(r.found, lang), Heading(title), _spread(r.found, lang), *curve, _grid(shown, marks if r.found.device else (), lang), *more,
+    return [Heading(title), _spread(r.found, lang), *curve, _grid(shown, marks if r.found.device else (), lang), *more,
             *([Paragraph("  ".join(f"{m} {word(key, lang)}" for m, key in zip(marks, ("compute", "exposed_comm", "mem", "idle"), strict=True)))] if r.found.device else []),
             *notes(r.notes, lang)]  # fmt: skip
 
@@ -158,27 +168,6 @@ def _clock(clock: str, lang: str) -> str:
     return (
         Text("on the device's clock", "按设备时钟") if clock == "gpu" else Text("on the host's clock", "按主机时钟")
     ).in_(lang)
-
-
-def _head(found: Iterations, lang: str) -> Head:
-    """The outliers, or that there are none."""
-    items, median = found.items, found.median_ns or 0
-    out = [i for i in items if i.outlier]
-    n = len(items)
-    if n == 1:
-        return Head("unknown", word("few", lang), Text(f"1 iteration of {duration(median)}: with one alone nobody knows what is ordinary.",
-                                                       f"只有 1 个迭代，{duration(median)}：仅凭一个无法判断是否正常。").in_(lang))  # fmt: skip
-    if not out:
-        low, high = duration(min(i.span_ns for i in items)), duration(max(i.span_ns for i in items))
-        return Head("ok" if n > 3 else "unknown", word("even" if n > 3 else "few", lang), Text(
-            f"{n} iterations of {low} to {high}, {duration(median)} in the median; none is out of the ordinary.",
-            f"{n} 个迭代，{low} 至 {high}，中位数 {duration(median)}；没有异常的迭代。").in_(lang))  # fmt: skip
-    worst = max(out, key=lambda i: i.span_ns)
-    part = word(_BLAMED.get(worst.outlier, "idle"), lang) if worst.outlier in _BLAMED else worst.outlier
-    times = digits(worst.span_ns / median) if median else "?"
-    return Head("warning", word("uneven", lang), Text(
-        f"{len(out)} of {n} iterations {'is' if len(out) == 1 else 'are'} out of the ordinary: iteration {worst.number} took {duration(worst.span_ns)}, {times} times the median; it is the {part} that differs.",
-        f"{n} 个迭代中有 {len(out)} 个异常：迭代 {worst.number} 耗时 {duration(worst.span_ns)}，为中位数的 {times} 倍；差别在于{part}。").in_(lang))  # fmt: skip
 
 
 def _spread(found: Iterations, lang: str) -> Fields:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from assistant.trace.reading import Results, each
 from assistant.trace.words import rank_name
+from knowledge.language import Text
 from probes.trace.columns import both
 from probes.trace.reading.reader import Trace
 
@@ -65,7 +66,7 @@ def job(args: argparse.Namespace, top: int) -> Job:
     timed = [o.timed for o in results.found if o.timed is not None]
     several = len(timed) > 1 or any(t.world_size and t.world_size > 1 for t in timed)
     compared = ranks.compare(timed, results.failed) if several else None
-    return Job(results, compared, conclude(args, [o.digest for o in results.found], compared))
+    return Job(results, compared, conclude(args, [o.digest for o in results.found], compared, results.failed))
 
 
 def _one(args: argparse.Namespace, top: int, trace: Trace) -> Looked:
@@ -88,13 +89,17 @@ def _one(args: argparse.Namespace, top: int, trace: Trace) -> Looked:
     return Looked(found, timed, rank_row(trace, rank_name(trace.rank, trace.path), found.window))
 
 
-def conclude(args: argparse.Namespace, digests: Sequence[RankDigest], compared: Ranks | None) -> Diagnosis:
+def conclude(
+    args: argparse.Namespace, digests: Sequence[RankDigest], compared: Ranks | None, failed: Iterable[str] = ()
+) -> Diagnosis:
     """What the rules in force say of the facts that the traces told."""
-    from assistant.diagnosis import diagnose
+    from assistant.diagnosis import Question
+    from assistant.trace.answer import judge
     from probes.trace.verdict.facts import observations
-    from rules.loader import load
 
-    rules = args.settings.rules
-    return diagnose(
-        observations(digests, compared), load(rules.packs, rules.site_file), sources=[d.file for d in digests]
+    asked = Question(
+        ("trace.gpu_events",),
+        Text("Nothing that slows the job was found.", "未发现拖慢作业的因素。"),
+        Text("What bounds the job is not known", "作业受什么限制尚不清楚"),
     )
+    return judge(args, observations(digests, compared), [d.file for d in digests], failed, asked)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from assistant.exits import Exit
+from assistant.diagnosis import Question
 from assistant.render.sheet import Fields, Heading
-from assistant.render.trace_page import Column, Grid, Head, Part, Plot
+from assistant.render.trace_page import Column, Grid, Part, Plot
 from assistant.render.trace_plots import spark
 from assistant.render.trace_units import duration, number, share, size
-from assistant.trace.answer import answer, notes
+from assistant.trace.answer import answer, findings, judge, notes
 from assistant.trace.reading import Results, place
 from assistant.trace.words import word
 from knowledge.errors import GpudiagError
@@ -23,13 +23,21 @@ from probes.trace.model import plain
 if TYPE_CHECKING:
     from probes.trace.model import MemoryUse
 
-_SPLIT = 0.25  # of reserved memory that is free in pieces: worth a sentence (PyTorch's own advice on expandable segments speaks of such)
+_QUESTION = Question(
+    ("trace.allocator.fragmentation",),
+    Text(
+        "At most {trace.allocator.peak} MiB were allocated; {trace.allocator.fragmentation} % of the reserved memory is free in pieces.",
+        "最多分配 {trace.allocator.peak} MiB；已保留显存中 {trace.allocator.fragmentation} % 为零碎空闲。",
+    ),
+    Text("Whether memory is fragmented is not known", "显存是否碎片化尚不清楚"),
+)
 _HOLDERS = 8
 
 
 def run(args: argparse.Namespace, names: Sequence[str]) -> int:
     """``gpudiag trace summary`` of memory snapshots."""
     from probes.trace.allocator.snapshot import read_snapshot
+    from probes.trace.verdict.snapshot_facts import memory_observations
 
     results: Results[tuple[str, tuple[MemoryUse, ...]]] = Results()
     for name in names:
@@ -40,18 +48,21 @@ def run(args: argparse.Namespace, names: Sequence[str]) -> int:
                 raise
             results.failed[name] = error.message
     lang = args.settings.output.lang
+    told = [o for f, m in results.found for o in memory_observations(f, m)]
+    diagnosis = judge(args, told, [f for f, _ in results.found], results.failed, _QUESTION)
     data = {
         "source": "snapshot",
         "ranks": [],
-        "verdicts": [],
+        "verdicts": findings(diagnosis, lang),
         "snapshots": [{"file": f, "memory": plain(m, lang)} for f, m in results.found],
     }
-    return answer(args, results, data, lambda: [p for f, m in results.found for p in _parts(f, m, lang)], Exit.OK)
+    return answer(
+        args, results, data, lambda: [p for f, m in results.found for p in _parts(f, m, lang)], diagnosis=diagnosis
+    )
 
 
 def _parts(file: str, uses: Sequence[MemoryUse], lang: str) -> list[Part]:
     return [
-        _head(uses, lang),
         Heading(excerpt(file, 200)),
         *(p for use in uses for p in section(use, lang)),
         *notes([n for use in uses for n in use.notes], lang),
@@ -60,21 +71,6 @@ def _parts(file: str, uses: Sequence[MemoryUse], lang: str) -> list[Part]:
 
 # A snapshot shows the free pieces; events only that at the peak of what is allocated more was reserved.
 _UNUSED = {True: Text("fragmentation", "碎片率"), False: Text("reserved, not in use", "已保留未使用")}
-
-
-def _head(uses: Sequence[MemoryUse], lang: str) -> Head:
-    """The device that holds most, and how much of that is of no use."""
-    use = max(uses, key=lambda u: u.end_reserved)
-    split = use.fragmentation or 0.0
-    top = use.top[0] if use.top else None
-    who_en = f" Most is held by {excerpt(clean(top[0]), 120)} ({size(top[1])})." if top else ""
-    who_zh = f"占用最多的是 {excerpt(clean(top[0]), 120)}（{size(top[1])}）。" if top else ""
-    text = Text(
-        f"{clean(use.device)}: {size(use.end_allocated)} allocated of {size(use.end_reserved)} reserved at the end, at most {size(use.peak_allocated)}; {share(split)} of it is free in pieces.{who_en}",
-        f"{clean(use.device)}：结束时已分配 {size(use.end_allocated)}，保留 {size(use.end_reserved)}，峰值 {size(use.peak_allocated)}；其中 {share(split)} 为碎片。{who_zh}").in_(lang)  # fmt: skip
-    if split >= _SPLIT:
-        return Head("warning", Text("FRAGMENTED", "碎片化").in_(lang), text)
-    return Head("info", Text("MEMORY", "显存").in_(lang), text)
 
 
 def section(use: MemoryUse, lang: str, holders: int = _HOLDERS) -> list[Part]:

@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from assistant.exits import Exit
+from assistant.diagnosis import Question
 from assistant.render.labels import colon, listed
 from assistant.render.sheet import Fields, Heading, Items, Paragraph
-from assistant.render.trace_page import Column, Grid, Head, Part
+from assistant.render.trace_page import Column, Grid, Part
 from assistant.render.trace_units import digits, duration, number, share, size
-from assistant.trace.answer import answer
+from assistant.trace.answer import answer, judge
 from assistant.trace.reading import Results, place
 from assistant.trace.words import short, word
 from knowledge.errors import GpudiagError
@@ -25,17 +25,23 @@ if TYPE_CHECKING:
 _DETAILS = 3  # launches that are shown in full
 _STALLS, _LINES = 4, 5
 _BOUNDS = {
-    "compute": (Text("COMPUTE-BOUND", "算力受限"), Text("the arithmetic units are the limit", "算术单元是瓶颈")),
-    "memory": (Text("MEMORY-BOUND", "显存受限"), Text("the memory system is the limit", "存储系统是瓶颈")),
-    "balanced": (Text("BALANCED", "均衡"), Text("arithmetic and memory are both near their limits", "算术与存储均接近上限")),
-    "latency": (Text("LATENCY-BOUND", "延迟受限"), Text("neither arithmetic nor memory is busy: warps wait", "算术与存储都不忙：warp 在等待")),
-    "unknown": (Text("UNKNOWN", "未知"), Text("the report holds no throughput figures: collect with --set full", "报告没有吞吐数据：请用 --set full 采集")),
-}  # fmt: skip
+    "compute": Text("compute-bound", "算力受限"),
+    "memory": Text("memory-bound", "显存受限"),
+    "balanced": Text("balanced", "均衡"),
+    "latency": Text("latency-bound", "延迟受限"),
+    "unknown": Text("unknown", "未知"),
+}
+_QUESTION = Question(
+    ("ncu.bound",),
+    Text("Nothing that holds the kernels back was found.", "未发现限制 kernel 的因素。"),
+    Text("What limits the kernels is not known", "kernel 受什么限制尚不清楚"),
+)
 
 
 def run(args: argparse.Namespace, names: Sequence[str]) -> int:
     """Read and print the reports `names`."""
     from probes.trace.nsight.ncu import read_ncu
+    from probes.trace.verdict.kernel_facts import profile_observations
 
     results: Results[tuple[str, tuple[KernelProfile, ...]]] = Results()
     for name in names:
@@ -47,33 +53,21 @@ def run(args: argparse.Namespace, names: Sequence[str]) -> int:
             results.failed[name] = error.message
     lang = args.settings.output.lang
     data = {"source": "ncu", "reports": [{"file": f, "launches": plain(p[: args.top], lang)} for f, p in results.found]}
-    known = any(p.bound != "unknown" for _, profiles in results.found for p in profiles)
+    told = [o for f, p in results.found for o in profile_observations(f, p)]
+    diagnosis = judge(args, told, [f for f, _ in results.found], results.failed, _QUESTION)
     return answer(
         args,
         results,
         data,
         lambda: [x for f, p in results.found for x in _parts(args, f, p, lang)],
-        Exit.OK if known else Exit.UNDECIDED,
+        diagnosis=diagnosis,
     )
 
 
 def _parts(args: argparse.Namespace, file: str, profiles: Sequence[KernelProfile], lang: str) -> list[Part]:
     longest = sorted(profiles, key=lambda p: -(p.duration_ns or 0))
-    return [_head(longest[0], len(profiles), lang), Heading(excerpt(file, 200)), _table(longest[: args.top], lang),
+    return [Heading(excerpt(file, 200)), _table(longest[: args.top], lang),
             *(part for p in longest[:_DETAILS] for part in _details(p, lang))]  # fmt: skip
-
-
-def _head(p: KernelProfile, launches: int, lang: str) -> Head:
-    title, why = _BOUNDS[str(p.bound)]
-    state = "unknown" if p.bound == "unknown" else "info"
-    advice = p.advice[0].text.in_(lang) if p.advice else ""
-    who = (
-        Text(f"Of {launches} launches the longest", f"{launches} 次启动中最长的").in_(lang)
-        if launches > 1
-        else Text("The launch", "该启动").in_(lang)
-    )
-    text = f"{who}{'，' if lang == 'zh' else ', '}{short(p.name)}{colon(lang)}{why.in_(lang)}{'。' if lang == 'zh' else '. '}{clean(advice)}"
-    return Head(state, title.in_(lang), text.strip())
 
 
 def _table(profiles: Sequence[KernelProfile], lang: str) -> Grid:
@@ -81,7 +75,7 @@ def _table(profiles: Sequence[KernelProfile], lang: str) -> Grid:
               (Text("registers", "寄存器"), 4), (Text("grid", "网格"), 5), (Text("block", "线程块"), 5), (Text("limit", "瓶颈"), 0))  # fmt: skip
     rows = tuple(
         (duration(p.duration_ns), _percent(p.compute_pct), _percent(p.memory_pct), _percent(p.occupancy_achieved_pct), number(p.registers),
-         _dims(p.grid), _dims(p.block), _BOUNDS[str(p.bound)][0].in_(lang).lower(), short(p.name))
+         _dims(p.grid), _dims(p.block), _BOUNDS[str(p.bound)].in_(lang), short(p.name))
         for p in profiles
     )  # fmt: skip
     return Grid((*(Column(t.in_(lang), d) for t, d in titles), Column(word("name", lang))), rows)

@@ -8,24 +8,31 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assistant.exits import Exit
-from assistant.render.labels import colon, label, listed
+from assistant.diagnosis import Question
+from assistant.render.labels import colon, label
 from assistant.render.sheet import Heading, Items, Paragraph
-from assistant.render.trace_page import Bar, Bars, Column, Grid, Head, Part
-from assistant.render.trace_units import digits, duration, durations, number, ratio, share, size
-from assistant.trace.answer import answer, commands, notes, quoted
+from assistant.render.trace_page import Bar, Bars, Column, Grid, Part
+from assistant.render.trace_units import digits, duration, durations, number, share, size
+from assistant.trace.answer import answer, commands, findings, judge, notes, quoted
 from assistant.trace.reading import Results, each, needs_of, window
 from assistant.trace.words import rank_name, short, word
 from knowledge.errors import UsageError
 from knowledge.language import Text
-from knowledge.text import clean, excerpt
+from knowledge.text import clean
 from probes.trace.model import Collective, Ranks, RankTiming, plain
 from probes.trace.reading.reader import Trace
 
 if TYPE_CHECKING:
     from probes.trace.across.ranks import RankDigest
 
-_BIG = 0.05  # of the span: waiting that is worth a warning
+_QUESTION = Question(
+    ("job.collective.wait.share",),
+    Text(
+        "{job.trace.ranks} ranks keep pace: {job.collective.wait.share} % of their time is waiting for the last.",
+        "{job.trace.ranks} 个 rank 步调一致：{job.collective.wait.share} % 的时间在等待最后到达者。",
+    ),
+    Text("Who waits for whom is not known", "谁在等谁尚不清楚"),
+)
 _NAMES = 8
 _DEADLINE = 300.0
 
@@ -33,17 +40,16 @@ _DEADLINE = 300.0
 def run(args: argparse.Namespace) -> int:
     """Read, match, print."""
     from probes.trace.across.ranks import compare
+    from probes.trace.verdict.facts import compared_observations
 
     if args.deadline is not None and not args.dask:
         raise UsageError("--deadline is about reading through Dask", hint="give --dask WHERE as well, or leave it out")
     results = _through_dask(args) if args.dask else _here(args)
     found = compare(results.found, results.failed)
     lang = args.settings.output.lang
-    undecided = len(found.timings) < 2 and not found.missing
-    late = bool(found.stragglers) and _lost(found) > _BIG
-    bad = late or bool(found.missing) or any(c.slow_link for c in found.collectives)
-    code = Exit.FINDING if bad else Exit.UNDECIDED if undecided else Exit.OK
-    return answer(args, results, plain(found, lang) | {"failed": []}, lambda: _parts(args, found), code)
+    diagnosis = judge(args, compared_observations(found), [t.file for t in found.timings], results.failed, _QUESTION)
+    data = plain(found, lang) | {"verdicts": findings(diagnosis, lang), "failed": []}
+    return answer(args, results, data, lambda: _parts(args, found), diagnosis=diagnosis)
 
 
 def _here(args: argparse.Namespace) -> Results[RankDigest]:
@@ -75,18 +81,13 @@ def _through_dask(args: argparse.Namespace) -> Results[RankDigest]:
     return Results(list(fleet.values), fleet.failed(args.settings.output.lang))
 
 
-def _lost(found: Ranks) -> float:
-    """The share of all ranks' time that is waiting for the last."""
-    return ratio(sum(t.waits_ns for t in found.timings), sum(t.span_ns for t in found.timings)) or 0.0
-
-
 # --- text ----------------------------------------------------------------------------------
 
 
 def _parts(args: argparse.Namespace, found: Ranks) -> list[Part]:
     lang = args.settings.output.lang
-    out: list[Part] = [_head(found, lang)]
-    if found.stragglers:
+    out: list[Part] = []
+    if len(found.stragglers) > 1:
         said = tuple(f"{rank_name(s.rank, s.file)}{colon(lang)}{clean(s.why.in_(lang))}" for s in found.stragglers[:3])
         out.append(Items(said))
     out += _timings(found, args.top, lang)
@@ -94,52 +95,6 @@ def _parts(args: argparse.Namespace, found: Ranks) -> list[Part]:
     out += _collectives(found.collectives[: args.top], lang)
     out += notes(found.notes, lang)
     return [*out, *commands(_next(found), lang)]
-
-
-def _head(found: Ranks, lang: str) -> Head:
-    """The straggler, the missing ranks, the slow link, or that all keep pace."""
-    n = len(found.timings)
-    said = [_straggler(found, lang), _absent(found, lang)]
-    if any(said):
-        return Head("warning", label("warning", lang), ("" if lang == "zh" else " ").join(s for s in said if s))
-    slow = next((c for c in found.collectives if c.slow_link), None)
-    if slow is not None:
-        return Head("warning", label("warning", lang), Text(
-            f"A link is slow: {excerpt(slow.name, 80)} among ranks {_members(slow, lang)} transfers {digits(slow.slower or 0)} times as slowly as its like, and nobody is late.",
-            f"链路缓慢：rank {_members(slow, lang)} 之间的 {excerpt(slow.name, 80)} 传输耗时为同类的 {digits(slow.slower or 0)} 倍，且没有 rank 迟到。").in_(lang))  # fmt: skip
-    if n < 2:
-        return Head("unknown", label("unknown", lang), Text(
-            "One rank alone: who waits for whom takes the traces of several ranks of one job.",
-            "只有一个 rank：需要同一作业多个 rank 的轨迹才能判断谁在等谁。").in_(lang))  # fmt: skip
-    if not found.collectives:
-        return Head("unknown", label("unknown", lang), Text(
-            f"{n} ranks, and no collective that two of them took part in.", f"{n} 个 rank，但没有两个 rank 共同参与的集合通信。").in_(lang))  # fmt: skip
-    return Head("ok", label("ok", lang), Text(f"{n} ranks keep pace: {share(_lost(found))} of their time is waiting for the last.",
-                                              f"{n} 个 rank 步调一致：{share(_lost(found))} 的时间在等待最后到达者。").in_(lang))  # fmt: skip
-
-
-def _straggler(found: Ranks, lang: str) -> str:
-    """The rank that the others wait for, when that costs enough."""
-    if not found.stragglers or _lost(found) <= _BIG:
-        return ""
-    s = found.stragglers[0]
-    name, lost = rank_name(s.rank, s.file), share(_lost(found))
-    return Text(
-        f"The other ranks wait for {name}: {lost} of all ranks' time is waiting, {share(s.share)} of that for it.",
-        f"其他 rank 在等待 {name}：全部 rank 时间的 {lost} 用于等待，其中 {share(s.share)} 是等它。").in_(lang)  # fmt: skip
-
-
-def _absent(found: Ranks, lang: str) -> str:
-    """The ranks without a trace."""
-    if not found.missing:
-        return ""
-    names = listed([str(r) for r in found.missing[:_NAMES]], lang) + (" ..." if len(found.missing) > _NAMES else "")
-    count, of = len(found.missing), found.world_size or len(found.timings) + len(found.missing)
-    return Text(f"{count} of {of} ranks left no trace: {names}.", f"{of} 个 rank 中有 {count} 个没有轨迹：{names}。").in_(lang)  # fmt: skip
-
-
-def _members(c: Collective, lang: str) -> str:
-    return listed([str(r) for r in c.ranks[:_NAMES]], lang) + (" ..." if len(c.ranks) > _NAMES else "")
 
 
 def _timings(found: Ranks, most: int, lang: str) -> list[Part]:

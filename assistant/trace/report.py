@@ -6,11 +6,10 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from assistant.exits import Exit
 from assistant.output import say, write
 from assistant.render.trace_page import Part, as_json, render
-from assistant.trace import iterations, summary, timeline, verdict_parts
-from assistant.trace.answer import unread
+from assistant.trace import iterations, summary, timeline
+from assistant.trace.answer import judged, unread
 from assistant.trace.flame import save
 from assistant.trace.looking import Job, Looked, job
 from assistant.trace.reading import load, names_of, note_failures, over
@@ -48,8 +47,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         write(text)
     note_failures(found.results, quiet=False)
-    code = Exit.FINDING if found.diagnosis.exit is Exit.FINDING else Exit.UNDECIDED if found.empty else Exit.OK
-    return found.results.code(code)
+    return found.results.code(found.diagnosis.exit)
 
 
 def _shape(args: argparse.Namespace) -> str:
@@ -97,7 +95,6 @@ def html(args: argparse.Namespace, found: Job, **own: Any) -> str:
         **rest,
         **own,
     }
-    whole.setdefault("verdict", verdict_parts.head(found, lang))
     return build(digests, trees=trees, **whole)
 
 
@@ -154,7 +151,8 @@ def _lanes(args: argparse.Namespace, main: Looked, bins: int) -> Lanes:
 
 
 def _sections(args: argparse.Namespace, found: Job, main: Looked | None, lanes: Lanes | None) -> list[Part]:
-    out = summary.body(found, args.settings.output.lang)
+    output = args.settings.output
+    out = [judged(found.diagnosis, output.lang, now=output.now), *summary.body(found, output.lang)]
     for d in found.digests[:_FEW]:
         if len(d.iterations.items) > 1:
             out += iterations.section(args, d.iterations)

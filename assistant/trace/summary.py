@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from assistant.exits import Exit
 from assistant.render.labels import colon, label, listed
 from assistant.render.sheet import Fields, Heading, Paragraph
 from assistant.render.trace_page import Column, Grid, Part
 from assistant.render.trace_units import durations, number, ratio, share
 from assistant.trace import breakdown, memory
-from assistant.trace.answer import answer, commands, notes, quoted
+from assistant.trace.answer import answer, commands, findings, notes, quoted
 from assistant.trace.looking import Job, Looked, job
 from assistant.trace.reading import all_of
-from assistant.trace.verdict_parts import head, plain_findings, verdicts
 from assistant.trace.words import rank_name, word
 from knowledge.language import Text
 from probes.trace.model import plain
@@ -49,15 +47,14 @@ def run(args: argparse.Namespace) -> int:
         return memory.run(args, names)
     found = job(args, args.top)
     lang = args.settings.output.lang
-    code = Exit.FINDING if found.diagnosis.exit is Exit.FINDING else Exit.UNDECIDED if found.empty else Exit.OK
-    return answer(args, found.results, data(found, lang), lambda: parts(args, found), code)
+    return answer(args, found.results, data(found, lang), lambda: parts(args, found), diagnosis=found.diagnosis)
 
 
 def data(found: Job, lang: str) -> dict[str, Any]:
     """``gpudiag/trace-summary/1`` without its schema."""
     return {
         "ranks": [_rank(d, lang) for d in found.digests],
-        "verdicts": plain_findings(found.diagnosis, lang, len(found.digests)),
+        "verdicts": findings(found.diagnosis, lang),
         "comparison": plain(found.ranks, lang),
     }
 
@@ -77,15 +74,15 @@ def _rank(d: RankDigest, lang: str) -> dict[str, Any]:
 
 
 def parts(args: argparse.Namespace, found: Job) -> list[Part]:
-    """The verdict, then where the time went, then what to run next."""
+    """Where the time went, then what to run next: what stands under the verdict."""
     lang = args.settings.output.lang
     return [*body(found, lang), *commands(_next(args, [o for o in found.results.found if not o.empty]), lang)]
 
 
 def body(found: Job, lang: str) -> list[Part]:
-    """The page without what to run next."""
+    """Where the time went, without what to run next."""
     looked = [o for o in found.results.found if not o.empty]
-    out: list[Part] = [head(found, lang), *verdicts(found, lang)]
+    out: list[Part] = []
     if found.empty:
         return out
     if len(looked) > 1:

@@ -15,12 +15,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from knowledge.observation import Clock, Observation, Source, Status, Subject, Value
+from knowledge.observation import Clock, Observation, Source, Status, Subject, Value, node
 from knowledge.text import clean, excerpt
 from probes.capture import manifest, trace_facts
 from probes.capture.manifest import mapping, rows, whole
 from probes.capture.model import Target
-from probes.capture.subjects import job_subject, process_subject, rank_subject
+from probes.capture.subjects import job_subject, process_subject, rank_subject, script
 from probes.parse._process_rows import STATES
 
 NAME: Final = "capture"
@@ -40,6 +40,7 @@ def observations(
     called = source or (str(folder / manifest.NAME) if folder is not None else manifest.NAME)
     emit = Emit(host, _moment(document), called)
     found = manifest.targets(document)
+    _of_all(emit, document, found)
     for target, row in found:
         _about(emit, document, target, row)
     _of_stacks(emit, document, found)
@@ -47,6 +48,7 @@ def observations(
     _of_samples(emit, document, found)
     _of_ranks(emit, document)
     _of_traces(emit, document, folder, found)
+    _enough(emit, document, found)
     return _once(emit.out)
 
 
@@ -96,6 +98,15 @@ def _once(found: Iterable[Observation]) -> list[Observation]:
 # --- the capture and its targets -----------------------------------------------------------------
 
 
+def _of_all(emit: Emit, document: Mapping[str, Any], found: Sequence[tuple[Target, Mapping[str, Any]]]) -> None:
+    """How many processes there are, and whether they are all that were asked for: one may stand for a job of many ranks."""
+    subject = node(emit.host)
+    emit.put("capture.targets", subject, len(found))
+    if "--all-ranks" in str(document.get("line") or ""):
+        notes = [clean(manifest.text(n).en) for _, row in found for n in rows(row.get("notes"))]
+        emit.put("capture.ranks.whole", subject, len(found) > 1 and not notes, "; ".join(dict.fromkeys(notes)))
+
+
 def _about(emit: Emit, document: Mapping[str, Any], target: Target, row: Mapping[str, Any]) -> None:
     subject = process_subject(target.process.pid, emit.host)
     window = mapping(document.get("window"))
@@ -106,7 +117,9 @@ def _about(emit: Emit, document: Mapping[str, Any], target: Target, row: Mapping
     missing = sorted({str(p.get("item")) for p in parts if p.get("outcome") not in ("ok", "partial", "declined")})
     emit.put("capture.parts.missing", subject, tuple(clean(m) for m in missing), "; ".join(f"{m}" for m in missing))
     after = mapping(row.get("aftermath"))
+    emit.put("process.script", subject, script(target) or None)
     if after:
+        emit.put("capture.ended", subject, mapping(after.get("after")).get("alive") is False)
         worries = [manifest.text(w).en for w in rows(after.get("worries"))]
         if mapping(after.get("after")).get("alive") is False:
             emit.lack("capture.left_clean", subject, Status.FAILED, "the process ended")
@@ -115,6 +128,18 @@ def _about(emit: Emit, document: Mapping[str, Any], target: Target, row: Mapping
         _paid(emit, subject, after)
     _relations(emit, target, subject)
     _steps(emit, subject, row, mapping(document.get("window")))
+
+
+def _enough(emit: Emit, document: Mapping[str, Any], found: Sequence[tuple[Target, Mapping[str, Any]]]) -> None:
+    """Whether it is known of a process what it did: that nothing was found says something only then."""
+    items = document.get("items")
+    stacks = isinstance(items, list) and "stacks" in items
+    wanted = ("stack.python.share", "process.hung") if stacks else ("thread.cpu.share", "capture.samples")
+    seen = (o for o in emit.out if o.fact in wanted and o.status is Status.OK)
+    told = {o.subject for o in seen if o.fact != "capture.samples" or o.value}
+    for target, _ in found:
+        subject = process_subject(target.process.pid, emit.host)
+        emit.put("capture.enough", subject, subject in told)
 
 
 def _samples(document: Mapping[str, Any], target: Target) -> int:

@@ -20,10 +20,11 @@ _GPU: Final = (
 )  # fmt: skip
 CAPTURE: Final = (
     "capture.window.seconds", "capture.samples", "capture.parts.missing", "capture.left_clean", "capture.iteration.longest",
-    "capture.rate.loss",
+    "capture.rate.loss", "capture.targets", "capture.ranks.whole", "capture.ended", "capture.enough",
 )  # fmt: skip
 RELATIONS: Final = (
     "process.uses_gpu", "process.state", "process.in_job", "process.is_rank", "rank.is_process", "rank.uses_gpu",
+    "process.script",
 )  # fmt: skip
 STEPS: Final = (
     "step.count", "step.median", "step.worst", "step.worst.ratio", "step.batches", "step.loss.last", "step.loss.nan",

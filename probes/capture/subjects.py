@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from knowledge.observation import Scope, Subject, node
+from knowledge.text import excerpt
 from probes.capture.model import Target
 
 
@@ -20,3 +21,11 @@ def rank_subject(target: Target, host: str) -> Subject | None:
     """The rank that a target is."""
     job = job_subject(target, host)
     return Subject(Scope.RANK, str(target.rank), job) if job is not None and target.rank is not None else None
+
+
+def script(target: Target) -> str:
+    """The script or module that a process runs, without its folder; empty when none shows."""
+    words = list(target.process.command[1:])
+    if "-m" in words[:4] and words.index("-m") + 1 < len(words):
+        return excerpt(words[words.index("-m") + 1], 60)
+    return excerpt(next((w.rsplit("/", 1)[-1] for w in words if w.endswith((".py", ".sh"))), ""), 60)

@@ -35,9 +35,8 @@ def told(request: ProbeRequest, host: Host, main: Sequence[str], *words: str) ->
     why = _why(reply, host.name)
     if why:
         return missing(main, host, reply, job_capture.FORMAT, why=why)
-    return job_capture.FORMAT.parse(reply.text, Context(reply.title, host.name)) or missing(
-        main, host, reply, job_capture.FORMAT
-    )
+    found = job_capture.FORMAT.parse(reply.text, Context(reply.title, host.name))
+    return found if not {o.fact for o in found}.isdisjoint(main) else missing(main, host, reply, job_capture.FORMAT)
 
 
 def _why(reply: Reply, name: str) -> str:

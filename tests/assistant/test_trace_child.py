@@ -28,7 +28,8 @@ def test_it_answers_as_the_command_does() -> None:
     assert told.code == 1
     data = told.data()
     assert data["schema"] == "gpudiag/trace-summary/1"
-    assert data["headline"]["label"] == "DATA-BOUND"
+    assert data["headline"]["label"] == "DEGRADED"
+    assert "Data-bound: " in data["headline"]["text"]
     assert "69.4 %" in data["headline"]["text"]
 
 

@@ -146,7 +146,7 @@ def test_without_gpu_activity_the_verdict_is_unknown(gpudiag: Gpudiag, tmp_path:
     path = TraceFile().op("aten::mul", 0, 10).save(tmp_path / "cpu.json")
     answer = gpudiag("check", "--input", path)
     assert answer.code == 3
-    assert answer.out.startswith("UNKNOWN  Unknown: the trace holds no GPU activity")
+    assert answer.out.startswith("UNKNOWN  Trace cpu holds no GPU activity")
 
 
 def test_a_trace_that_is_cut_off_says_so(gpudiag: Gpudiag, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from assistant.config import Output
 from assistant.render.cells import width
-from assistant.render.trace_page import Bar, Bars, Card, Column, Grid, Head, Page, Part, Plot, as_json, show, squeezed
+from assistant.render.sheet import Items
+from assistant.render.trace_page import Bar, Bars, Column, Grid, Head, Page, Part, Plot, as_json, show, squeezed
 from assistant.render.trace_plots import bar, binned, spark, stacked
 from assistant.render.trace_units import digits, duration, durations, number, share, signed, size
 from assistant.trace import options
@@ -98,7 +99,7 @@ def test_a_name_fits_and_keeps_its_ends(name: str, columns: int, ending: float) 
 def page() -> Page:
     parts: list[Part] = [
         Head("warning", "SLOW", "it <is> `slow` | so"),
-        Card("error", "ERROR", "a [title](x)", "explains 3 %", "do *this*", ("line <b>",)),
+        Items(("a [title](x)", "line <b>")),
         Bars((Bar("computing", "3 ms", 0.75), Bar("部分", "1 ms", 0.25, 1))),
         Grid((Column("share"), Column("mean", 3), Column("name")), (("75 %", "1 ms", "void kernel<float>(x)" * 9), ("25 %", "2 ms", "b"))),
         Plot(partial(lambda columns, fine: ["#" * columns if not fine else "█" * columns])),

@@ -147,7 +147,7 @@ def test_heat_makes_a_rank_late_and_the_others_wait() -> None:
     late = next(f for f in result.findings if f.rule.id == "rank-late")
     assert (late.subject, late.title.en.partition(": the other ranks wait for this one: ")[2]) == (
         process(3),
-        "rank 3, in forward (model.py:88)",
+        "in forward (model.py:88)",
     )
     spinning = next(f for f in result.findings if f.rule.id == "gpu-busy-doing-nothing")
     assert "all_reduce (train.py:42)" in spinning.title.en
@@ -320,7 +320,7 @@ def test_a_hang_names_the_guilty_rank() -> None:
     (root,) = roots(result)
     assert (root.rule.id, root.subject) == ("process-hung-in-lock", process(3))
     guilty = next(f for f in result.findings if f.rule.id == "rank-holds-up-job")
-    assert guilty.title.en.endswith("rank 3, in stuck_in_data_loader (data.py:77)")
+    assert guilty.title.en.endswith(": in stuck_in_data_loader (data.py:77)")
     assert {"rank-holds-up-job", "job-hung", "process-hung"} <= below(result, root)
 
 

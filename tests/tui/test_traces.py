@@ -42,7 +42,7 @@ async def test_a_trace_of_the_command_line_is_told_at_once_at_any_size_in_any_la
     async with running(tmp_path, "--trace", STARVED, *BUS, size=(80, 24)) as pilot:
         for size in ((80, 24), (120, 40), (200, 60)):
             await pilot.resize_terminal(*size)
-            await seen(pilot, "DATA-BOUND", "computing", "waiting for data", "8 whole iterations", "71.6 %")
+            await seen(pilot, "DEGRADED", "computing", "waiting for data", "8 whole iterations", "71.6 %")
             await pilot.press("w")
             shown = await seen(pilot, "whole trace", "28.9 %")
             assert "289.2 ms" in shown
@@ -72,7 +72,7 @@ async def test_one_trace_in_all_its_views(tmp_path: Path) -> None:
         await seen(pilot, "mean", "gemm")
         await until(pilot, lambda: has_keys(pilot))  # the kernels are drawn a moment before they have the keys
         await pilot.press("o")
-        await seen(pilot, "data-starved/rank0.json.gz", "DATA-BOUND")
+        await seen(pilot, "data-starved/rank0.json.gz", "DEGRADED")
 
 
 def has_keys(pilot: Pilot[Any]) -> bool:
@@ -81,9 +81,9 @@ def has_keys(pilot: Pilot[Any]) -> bool:
 
 
 async def views_follow_each_other_and_are_exported(pilot: Pilot[Any], folder: Path) -> None:
-    await seen(pilot, "DATA-BOUND")
+    await seen(pilot, "DEGRADED")
     await pilot.press("v")
-    shown = await seen(pilot, "UNEVEN", "median 48")
+    shown = await seen(pilot, "Iterations differ", "median 48")
     assert "░" in shown
     await pilot.press("v")
     await seen(pilot, "std dev", "gemm")
@@ -99,7 +99,7 @@ async def views_follow_each_other_and_are_exported(pilot: Pilot[Any], folder: Pa
     await until(pilot, target.exists)
     assert "gemm" in target.read_text()
     pane(pilot).go("iterations")
-    await seen(pilot, "UNEVEN")
+    await seen(pilot, "Iterations differ")
     await pilot.press("d")  # two steps are compared
     shown = await seen(pilot, "SLOWER", "difference")
     assert "data loader" in shown
@@ -148,7 +148,7 @@ async def the_flame_graph_zooms_by_key_and_by_click_and_searches(pilot: Pilot[An
 
 async def a_row_is_explained_from_the_trace_and_the_talk_goes_on_about_it(pilot: Pilot[Any]) -> None:
     pane(pilot).go("overview")
-    await seen(pilot, "DATA-BOUND", "Where the time went")
+    await seen(pilot, "DEGRADED", "Where the time went")
     await until(pilot, lambda: has_keys(pilot))
     await pilot.press("j", "j", "j", "e")
     await seen(pilot, "is the data loader the problem?", "Rank 0: Data-bound")
@@ -157,7 +157,7 @@ async def a_row_is_explained_from_the_trace_and_the_talk_goes_on_about_it(pilot:
     talk.say("why?", about=app_of(pilot).desk.picture)  # as a sentence that is typed
     await seen(pilot, "understood: why", "DEGRADED")
     pane(pilot).go("iterations")
-    await seen(pilot, "UNEVEN")
+    await seen(pilot, "Iterations differ")
     assert pane(pilot).question() == "why is step 6 slow?"
     for view, kind in (("kernels", "kernel sm90_xmma_gemm"), ("operators", "operator aten::mm")):
         pane(pilot).go(view)
@@ -218,7 +218,7 @@ async def test_stacks_and_reports_of_others_are_shown_and_two_files_compared(tmp
         commands.run(app_of(pilot), f"trace {stacks}")
         await seen(pilot, "train", "10 samples")
         commands.run(app_of(pilot), f"trace {report}")
-        await seen(pilot, "LATENCY-BOUND", "softmax")
+        await seen(pilot, "Latency-bound", "softmax")
         assert pane(pilot).question() == "which kernel is the worst?"
 
 

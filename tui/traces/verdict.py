@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 
 _LEAST = {Tone.UNKNOWN: 3, Tone.ERROR: 4}  # lines in which it is told why there is no answer
 _READABLE = 100  # columns of a sentence
-_TONES = {"ok": Tone.OK, "info": Tone.INFO, "warning": Tone.WARNING, "error": Tone.ERROR, "critical": Tone.CRITICAL}
+_TONES = {
+    "ok": Tone.OK,
+    "degraded": Tone.WARNING,
+    "unhealthy": Tone.CRITICAL,
+    "info": Tone.INFO,
+    "warning": Tone.WARNING,
+    "error": Tone.ERROR,
+    "critical": Tone.CRITICAL,
+}
 
 
 class Verdict(Widget):

@@ -51,9 +51,7 @@ class View(Container):
         if cls.FORMAT != "json":
             return None
         data = told.data()
-        found = data.get("headline") or (
-            {"label": "", **data["verdict"]} if isinstance(data.get("verdict"), dict) else None
-        )
+        found = data.get("headline") or data.get("verdict")
         return found if isinstance(found, dict) and {"state", "label", "text"} <= set(found) else None
 
     def show(self, opened: Opened, answer: Any) -> None:

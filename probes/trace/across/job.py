@@ -29,13 +29,16 @@ CAUSES: Final = (
 def job_facts(digests: Sequence[RankDigest], ranks: Ranks | None, job: Subject) -> list[Observation]:
     """Means over ranks, the rank that the others wait for, slow links, and what is missing."""
     out = _steps(digests, job)
-    source = Source("trace", digests[0].file if len(digests) == 1 else job.id) if digests else Source("trace")
+    source = Source("trace", digests[0].file if len(digests) == 1 else job.id)
 
     def put(fact: str, value: Value, excerpt: str = "") -> None:
         if value is not None:
             out.append(Observation(fact, job, value, source=source, clock=Clock.TRACE, excerpt=excerpt))
 
-    put("job.trace.ranks", len(digests))
+    def none(fact: str, why: str) -> None:
+        out.append(Observation(fact, job, None, Status.NOT_APPLICABLE, source, detail=why))
+
+    put("job.trace.ranks", len(digests) or (len(ranks.timings) if ranks is not None else 0))
     _pipeline(digests, put)
     if ranks is None or len(ranks.timings) < 2:
         out += [Observation(fact, job, None, Status.UNSUPPORTED, source, detail=_ONE)
@@ -44,7 +47,7 @@ def job_facts(digests: Sequence[RankDigest], ranks: Ranks | None, job: Subject) 
         return out
     put("job.trace.missing", tuple(str(r) for r in ranks.missing))
     put("job.trace.failed", tuple(clean(f"{file}: {why}") for file, why in sorted(ranks.failed.items())))
-    _waiting(ranks, put)
+    _waiting(ranks, put, none)
     _links(ranks, put)
     return out
 
@@ -85,11 +88,12 @@ def _pipeline(digests: Sequence[RankDigest], put: _Put) -> None:
     put("job.pipeline.ideal.share", round(100 * found.ideal, 2) if found.ideal is not None else None)
 
 
-def _waiting(ranks: Ranks, put: _Put) -> None:
+def _waiting(ranks: Ranks, put: _Put, none: Callable[[str, str], None]) -> None:
     """Who waits for whom in collectives."""
     span = fmean(t.span_ns for t in ranks.timings)
     put("job.compute.imbalance", round(100 * ranks.imbalance, 2) if ranks.imbalance is not None else None)
     if not ranks.collectives or span <= 0:
+        none("job.collective.wait.share", "no collective was recorded that two of the ranks took part in")
         return
     waits = fmean(t.waits_ns for t in ranks.timings)
     put("job.collective.wait.share", round(100 * waits / span, 2), f"{waits / _MS:.3f} ms / {span / _MS:.3f} ms")

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
 from statistics import median
-from typing import Final
+from typing import Final, Protocol
 
 from knowledge.observation import Clock, Observation, Scope, Source, Status, Subject, Value
 from knowledge.text import clean
 from probes.trace.across.job import job_facts
-from probes.trace.model import Idle, Iteration, Launches, Ranks, RankTiming
+from probes.trace.model import Idle, Iteration, Iterations, Launches, Ranks, RankTiming, Window
 from probes.trace.verdict.digest import RankDigest
 from probes.trace.verdict.named_facts import named_observations
 from probes.trace.verdict.provides import RANK_FACTS
@@ -25,11 +25,12 @@ from probes.trace.verdict.untold import NAMES, reason
 
 REVISION: Final = 1
 _MS: Final = 1_000_000
+_OF_ITERATIONS: Final = ("trace.iterations", "trace.iteration.slow")
 
 
 def observations(digests: Sequence[RankDigest], ranks: Ranks | None = None) -> list[Observation]:
     """Everything that the traces of a job told, rank by rank and of the ranks together."""
-    job = Subject(Scope.JOB, _job(digests))
+    job = Subject(Scope.JOB, _job([d.file for d in digests]))
     subjects = dict(zip(map(id, digests), _subjects(digests, job), strict=True))
     out: list[Observation] = []
     timings = {t.file: t for t in ranks.timings} if ranks is not None and ranks.collectives else {}
@@ -38,15 +39,56 @@ def observations(digests: Sequence[RankDigest], ranks: Ranks | None = None) -> l
     return out + job_facts(digests, ranks, job)
 
 
-def _job(digests: Sequence[RankDigest]) -> str:
+def compared_observations(ranks: Ranks) -> list[Observation]:
+    """What the comparison alone told, of ranks of which nothing else was read."""
+    job = Subject(Scope.JOB, _job([t.file for t in ranks.timings]))
+    out: list[Observation] = []
+    for t, subject in zip(ranks.timings, _subjects(ranks.timings, job), strict=True):
+        emit = _Emit(t.file, Window("trace", 0, t.span_ns), subject)
+        if ranks.collectives:
+            emit.share("trace.collective_wait.share", t.waits_ns)
+        out += emit.out
+    return out + job_facts((), ranks, job)
+
+
+def iteration_observations(found: Sequence[Iterations]) -> list[Observation]:
+    """What the iterations alone told, of traces of which nothing else was read."""
+    job = Subject(Scope.JOB, _job([f.file for f in found]))
+    out = []
+    for f, subject in zip(found, _subjects(found, job), strict=True):
+        begin, end = (f.items[0].start_ns, f.items[-1].end_ns) if f.items else (0, 0)
+        emit = _Emit(f.file, Window("iterations", begin, end, len(f.items), f.marker), subject)
+        if f.items:
+            emit.put("trace.window.seconds", round(emit.span / 1e9, 9))
+        _iterations(emit, f)
+        told = {o.fact for o in emit.out}
+        for fact in (f for f in _OF_ITERATIONS if f not in told):
+            emit.none(fact, "the trace holds no mark of iterations")
+        out += emit.out
+    return out
+
+
+def _job(files: Sequence[str]) -> str:
     """What the job is called: the folder of its traces, or the trace's own name when it is one."""
-    if len(digests) == 1:
-        return stem(digests[0].file)
-    folders = {str(Path(d.file).resolve().parent) for d in digests}
+    if len(files) == 1:
+        return stem(files[0])
+    folders = {str(Path(f).resolve().parent) for f in files}
     return clean(PurePath(os.path.commonpath(folders)).name if folders else "") or "traces"
 
 
-def _subjects(digests: Sequence[RankDigest], job: Subject) -> list[Subject]:
+class _OfRank(Protocol):
+    """Anything that is of one trace."""
+
+    @property
+    def rank(self) -> int | None:
+        """Which rank's it is, where that is known."""
+
+    @property
+    def file(self) -> str:
+        """The trace."""
+
+
+def _subjects(digests: Sequence[_OfRank], job: Subject) -> list[Subject]:
     """A rank by its number where it is known and stands for one file; else by the name of the file, or its path."""
     numbers = Counter(d.rank for d in digests)
     stems = Counter(stem(d.file) for d in digests)
@@ -60,7 +102,7 @@ def _subjects(digests: Sequence[RankDigest], job: Subject) -> list[Subject]:
 
 def rank_observations(d: RankDigest, subject: Subject, timing: RankTiming | None = None) -> list[Observation]:
     """What one trace told, and why it did not tell the rest. `timing`: beside the other ranks."""
-    emit = _Emit(d, subject)
+    emit = _Rank(d, subject)
     emit.put("trace.whole", d.whole)
     emit.put("trace.gpu_events", d.gpu_events)
     emit.put("trace.stacks", d.stacks)
@@ -74,7 +116,7 @@ def rank_observations(d: RankDigest, subject: Subject, timing: RankTiming | None
         _candidates(emit)
     if timing is not None:
         emit.share("trace.collective_wait.share", timing.waits_ns, timing.span_ns)
-    _iterations(emit)
+    _iterations(emit, d.iterations)
     _memory(emit)
     return [*emit.out, *emit.missing(), *named_observations(d, subject, emit.source)]
 
@@ -82,16 +124,16 @@ def rank_observations(d: RankDigest, subject: Subject, timing: RankTiming | None
 class _Emit:
     """Collects the observations of one rank."""
 
-    def __init__(self, d: RankDigest, subject: Subject) -> None:
-        self.d, self.subject = d, subject
-        self.span = d.window.end_ns - d.window.start_ns
+    def __init__(self, file: str, window: Window, subject: Subject) -> None:
+        self.window, self.subject = window, subject
+        self.span = window.end_ns - window.start_ns
         self.out: list[Observation] = []
-        self.source = Source("trace", d.file, revision=REVISION)
+        self.source = Source("trace", file, revision=REVISION)
 
     def put(self, fact: str, value: Value, excerpt: str = "") -> None:
         """A value; None is none."""
         if value is not None:
-            w = self.d.window
+            w = self.window
             self.out.append(Observation(fact, self.subject, value, source=self.source, at=w.start_ns, clock=Clock.TRACE,
                                         window=(w.start_ns, w.end_ns), excerpt=excerpt))  # fmt: skip
 
@@ -110,6 +152,14 @@ class _Emit:
         """A fact that there is nothing to tell of."""
         self.out.append(Observation(fact, self.subject, None, Status.NOT_APPLICABLE, self.source, detail=why))
 
+
+class _Rank(_Emit):
+    """Those of a rank of which everything was read."""
+
+    def __init__(self, d: RankDigest, subject: Subject) -> None:
+        super().__init__(d.file, d.window, subject)
+        self.d = d
+
     def missing(self) -> Iterable[Observation]:
         """For each fact that was not told, why."""
         told = {o.fact for o in self.out}
@@ -119,7 +169,7 @@ class _Emit:
                 yield Observation(fact, self.subject, None, Status.UNSUPPORTED, self.source, detail=why)
 
 
-def _times(emit: _Emit) -> None:
+def _times(emit: _Rank) -> None:
     s = emit.d.summary
     emit.put("trace.window", emit.d.window.kind)
     emit.put("trace.window.seconds", round(emit.span / 1e9, 9))
@@ -136,7 +186,7 @@ def _times(emit: _Emit) -> None:
         _idle(emit, s.idle, max(1, emit.d.host.devices if emit.d.host else 1))
 
 
-def _idle(emit: _Emit, idle: Idle, devices: int) -> None:
+def _idle(emit: _Rank, idle: Idle, devices: int) -> None:
     """Causes of idleness; of several devices in one file the mean."""
     emit.share("trace.idle.unknown.share", idle.unknown_ns / devices)
     if idle.total_ns and idle.unknown_ns == idle.total_ns:
@@ -147,7 +197,7 @@ def _idle(emit: _Emit, idle: Idle, devices: int) -> None:
         emit.share(f"trace.idle.{name}.share", ns / devices)
 
 
-def _host(emit: _Emit) -> None:
+def _host(emit: _Rank) -> None:
     h = emit.d.host
     if h is None:
         return
@@ -167,7 +217,7 @@ def _host(emit: _Emit) -> None:
         emit.put("trace.sync.per_kernel", round(h.sync_calls / emit.d.summary.kernels, 4))
 
 
-def _launches(emit: _Emit) -> None:
+def _launches(emit: _Rank) -> None:
     s = emit.d.summary
     emit.put("trace.kernels", s.kernels)
     x: Launches | None = s.launches
@@ -181,7 +231,7 @@ def _launches(emit: _Emit) -> None:
     emit.put("trace.graph.kernels.share", percent(x.graph_kernels / s.kernels), f"{x.graph_kernels} / {s.kernels}")
 
 
-def _work(emit: _Emit) -> None:
+def _work(emit: _Rank) -> None:
     m, s = emit.d.mix, emit.d.summary
     if m is not None:
         emit.part("trace.kernels.tiny.share", m.tiny)
@@ -201,7 +251,7 @@ def _work(emit: _Emit) -> None:
     _roofline(emit)
 
 
-def _roofline(emit: _Emit) -> None:
+def _roofline(emit: _Rank) -> None:
     r = emit.d.roofline
     if r is None or not emit.d.shapes:
         return
@@ -223,7 +273,7 @@ def _roofline(emit: _Emit) -> None:
         emit.put("trace.gemm.batch_factor", round(sum(n * ns for n, ns in grown) / spent, 2))
 
 
-def _candidates(emit: _Emit) -> None:
+def _candidates(emit: _Rank) -> None:
     c = emit.d.candidates
     if c is None:
         return
@@ -253,8 +303,7 @@ def _candidates(emit: _Emit) -> None:
         )
 
 
-def _iterations(emit: _Emit) -> None:
-    found = emit.d.iterations
+def _iterations(emit: _Emit, found: Iterations) -> None:
     if not found.items:
         return
     emit.put("trace.iterations", len(found.items))
@@ -262,7 +311,7 @@ def _iterations(emit: _Emit) -> None:
         emit.put("trace.iteration.median_ms", round(found.median_ns / _MS, 3))
         slow = [i for i in found.items if i.outlier and i.span_ns > found.median_ns]
         if len(found.items) < 3:
-            for fact in ("trace.iteration.first", "trace.iteration.slow.share"):
+            for fact in ("trace.iteration.first", "trace.iteration.slow", "trace.iteration.slow.share"):
                 emit.none(fact, "fewer than three whole iterations")
         else:
             emit.put("trace.iteration.slow", tuple(_slow(i) for i in slow[:5]))
@@ -275,7 +324,7 @@ def _slow(i: Iteration) -> str:
     return word(f"{i.name[:120]} ({i.span_ns / _MS:.1f} ms: {i.outlier})") or ""
 
 
-def _memory(emit: _Emit) -> None:
+def _memory(emit: _Rank) -> None:
     used = max((m for m in emit.d.memory if m.device != "CPU"), key=lambda m: m.peak_allocated, default=None)
     if used is None:
         return

@@ -78,7 +78,7 @@ def test_a_question_by_name_is_answered_with_the_value(of: str, sentence: str, b
 def test_a_no_names_what_was_found_instead_and_the_talk_goes_on_about_it() -> None:
     d = job("data")
     reply = asked(d, "is it communication bound?")
-    assert "Something else was found. Rank trace: " in said(reply)
+    assert "Something else was found. Trace trace: " in said(reply)
     assert reply.focus == d.roots[0].id
     assert reply.data["asked"][0]["holds"] == "no"
 

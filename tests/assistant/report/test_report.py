@@ -270,7 +270,7 @@ def test_of_many_ranks_the_odd_ones_are_drawn(gpudiag: Callable[..., Any], tmp_p
     gpudiag("trace", "report", "-o", str(target), str(tmp_path / "job"))
     page = target.read_text(encoding="utf-8")
     verdict = page[page.index('<p class="verdict') :].split("</p>")[0]
-    assert "IMBALANCE" in verdict
+    assert "Imbalance" in verdict
     assert "rank 17" in verdict
     bars = page[page.index('<div id="bars"') :].split("</figure>")[0]
     assert bars.count('class="end"') == 16

@@ -286,5 +286,5 @@ def test_a_slow_iteration_is_named_with_what_grew() -> None:
 
 def test_two_iterations_are_too_few_to_call_one_slow() -> None:
     found = told(compute_bound(steps=2))
-    assert found["trace.iteration.first"].status is Status.NOT_APPLICABLE
-    assert "trace.iteration.slow" not in found
+    for fact in ("trace.iteration.first", "trace.iteration.slow"):
+        assert found[fact].status is Status.NOT_APPLICABLE
