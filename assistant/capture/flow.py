@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 # What of the machine stands beside a capture: cheap probes, whose answers the causal chain needs.
 PROBES = ("processes", "nvml", "system", "pci", "kernel-log")
 BUDGET = 4.0  # seconds for them
+PATIENCE = (
+    30.0  # s more until the look is over: with twenty times more to run than CPUs, what is not a probe took that long
+)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -265,7 +268,7 @@ class _Beside:
     def result(self) -> Look | None:
         """What was seen; None when it was not to be had in time."""
         if self._thread is not None:
-            self._thread.join(BUDGET + 2)
+            self._thread.join(BUDGET + PATIENCE)
         return self._look
 
 
