@@ -187,7 +187,14 @@ def _tests(rule: Rule) -> Iterator[_Found]:
 
 
 # Words that are no instruction without the rule's own.
-_SAYS_NOTHING = (Bucket.CHANGE_SETTING, Bucket.TUNE_JOB, Bucket.UPDATE_SWFW)
+_SAYS_NOTHING = (
+    Bucket.ASK_PLATFORM,
+    Bucket.CHANGE_SETTING,
+    Bucket.FIX_CODE,
+    Bucket.INSPECT_NETWORK,
+    Bucket.TUNE_JOB,
+    Bucket.UPDATE_SWFW,
+)
 
 
 def _action(rule: Rule, runbooks: Collection[str]) -> Iterator[_Found]:
