@@ -8,9 +8,9 @@ from probes.parse._kernel_common import PCI, Reading, body, number, rx, within
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import SECOND
 
-# detected NVSwitch non-fatal error 12028 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61
+# detected NVSwitch non-fatal error 12028 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61      ... NVSwitch pci 0000:c6:00.0 ...
 _SXID = (
-    r"detected NVSwitch (non-fatal|fatal) error (\d{1,6})\b.{0,60}?pci bus id ([0-9a-fA-F:.]{7,16})"
+    r"detected NVSwitch (non-fatal|fatal) error (\d{1,6})\b.{0,60}?pci (?:bus id:? )?([0-9a-fA-F:.]{7,16})"
     r"(?: physical id \d{1,4})?(?: port (\d{1,4}))?"
 )
 # request to query NVSwitch device information from NVSwitch driver failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]

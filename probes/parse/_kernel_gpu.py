@@ -69,8 +69,9 @@ _PEERMEM = r"nvidia[-_]peermem\b.{0,100}invalid context|nv_get_p2p_free_callback
 # NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link mask!
 _NVLINK = r"NVRM: (?!\s*-?\d+ +\d+ )(?=.{0,300}?[nN][vV][lL]ink)(?=.{0,400}?(?:[Ff]ail|[Ee]rror|[Tt]imed? ?out|[Ff]ault|(?<!shut)down\b))"
 
-# NVRM: ... Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) ...
+# NVRM: ... Reset required [NV_ERR_RESET_REQUIRED] (0x00000062) ...      nvidia-uvm: ... Reset required [NV_ERR_RESET_REQUIRED]
 _RESET = r"NV_ERR_RESET_REQUIRED|\b[Rr]eset required\b"
+_UVM_RESET = r"nvidia-(?:uvm|modeset|drm): .{0,300}NV_ERR_RESET_REQUIRED"
 
 # NVRM: nvidia-uvm: uvm_global_set_fatal_error: Global fatal error: NV_ERR_ECC_ERROR     uvm encountered global fatal error 0x3f, requiring
 _UVM = r"uvm_global_set_fatal_error\w*\b.{0,160}|\buvm encountered (?:a )?global fatal error.{0,60}"
@@ -277,6 +278,8 @@ def _simple(reading: Reading) -> None:
             status = status_in(found[0])
             fields = {"status": status.name if status is not None else body(found[0], 80), "text": body(message)}
             reading.event("uvm_fatal_error", reading.node(entry), entry, fields)
+        elif "RESET_REQ" in message and (found := rx(_UVM_RESET).search(message)) and _driver(entry, found.start()):
+            reading.event("gpu_reset_demanded", reading.near_gpu(index), entry, {"text": body(message)})
         elif "NVRM: " in message and "Xid (" not in message:
             _nvrm(reading, index, entry)
 

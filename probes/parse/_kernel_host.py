@@ -73,10 +73,17 @@ _LUSTRE = r"Lustre(?:Error)?: .{0,120}?Connection (to|restored to) (?:service )?
 _IO = r"I/O error, dev ([\w!-]{1,40}), sector (\d{1,20})(?: op \w{1,6}:\((\w{1,20})\))?"
 # nvme nvme0: I/O 523 QID 4 timeout, aborting       nvme nvme0: controller is down; will reset: CSTS=0xffffffff
 _NVME = r"nvme (nvme\d{1,4}): (?:I/O .{0,40}timeout|controller is down|Device not ready|Removing after probe failure|Abort status).{0,120}"
-# EXT4-fs error (device sda1): ...     XFS (nvme0n1): metadata I/O error ...     ... Remounting filesystem read-only
-_FILESYSTEM = (
-    r"(?:EXT4-fs error \(device ([\w-]{1,40})\)|XFS \(([\w-]{1,40})\): (?:metadata I/O error|log I/O error|Corruption)|"
-    r"EXT4-fs \(([\w-]{1,40})\): Remounting filesystem read-only)"
+# XFS (nvme0n1): metadata I/O error in "xfs_read_agf" at daddr 0x1 len 1 error 5      XFS (dm-3): log I/O error -5
+_XFS_IO = r"XFS \(([\w-]{1,40})\): (?:metadata|log) I/O error"
+# EXT4-fs error (device sda1): ...      EXT4-fs (sda1): Remounting filesystem read-only      Aborting journal on device md0-8.
+# XFS (dm-3): Metadata CRC error detected at ...      XFS (dm-3): Unmount and run xfs_repair      XFS (dm-3): Corruption of in-memory data
+# XFS (dm-3): metadata I/O error in "xfs_read_agf+0x9c" at daddr 0x1 len 1 error 74: EFSBADCRC (117: EFSCORRUPTED), no error of the drive
+# BTRFS error (device nvme1n1: state EA): ...      BTRFS critical (device sdb): corrupt leaf: ...
+_DAMAGE = (
+    r"EXT4-fs error \(device ([\w-]{1,40})\)|EXT4-fs \(([\w-]{1,40})\): Remounting filesystem read-only|"
+    r"Aborting journal on device ([\w-]{1,36})-\d{1,4}\b|XFS \(([\w-]{1,40})\): (?:Metadata (?:CRC error|corruption) detected|Corruption|"
+    r"Internal error|Unmount and run xfs_repair|metadata I/O error .{0,200}\berror (?:74|117)\b)|"
+    r"BTRFS (?:error|critical) \(device ([\w-]{1,40})[):]"
 )
 # python3[4242]: segfault at 0 ip 00007f3a sp 00007ffd error 4 in libcuda.so.535.104.05[7f3a+1000]
 _SEGFAULT = r"(.{1,64}?)\[(\d{1,10})\]: segfault at [0-9a-fA-F]{1,16} ip \S{1,20} sp \S{1,20} error \d{1,9}(?: in (\S{1,120}?)\[)?"
@@ -137,8 +144,9 @@ _RULES = (
           lambda m: {"filesystem": "lustre", "server": m[2], "state": "restored" if "restored" in m[1] else "lost"}),
     _Rule("io_error", "I/O error, dev", _IO, lambda m: {"device": m[1], "sector": int(m[2]), "operation": m[3]}),
     _Rule("io_error", "nvme nvme", _NVME, lambda m: {"device": m[1]}),
-    _Rule("io_error", "-fs ", _FILESYSTEM, lambda m: {"device": m[1] or m[2] or m[3]}),
-    _Rule("io_error", "XFS (", _FILESYSTEM, lambda m: {"device": m[1] or m[2] or m[3]}),
+    *(_Rule("filesystem_damaged", hint, _DAMAGE, lambda m: {"device": next(filter(None, m.groups()), None)})
+      for hint in ("EXT4-fs", "Aborting journal", "XFS (", "BTRFS ")),
+    _Rule("io_error", "XFS (", _XFS_IO, lambda m: {"device": m[1]}),
     _Rule("process_fault", "segfault at", _SEGFAULT,
           lambda m: {"process": m[1].strip(), "pid": int(m[2]), "library": m[3], "kind": "segfault"}),
     _Rule("process_fault", "traps: ", _TRAP,

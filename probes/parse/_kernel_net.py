@@ -22,6 +22,8 @@ _MANAGER = rf"device \(({_NAME})\): (?:carrier: )?link (connected|disconnected)"
 _DRIVER = rf"(\w{{1,24}}) ({_FULL}):? ({_NAME}): (?:\w{{1,24}}: )?(?:{_NAME} )?(?:NIC )?Link (?:is )?(?i:(up|down))\b"
 # bond0: (slave ens1f0np0): link status definitely down, disabling slave       bond0: link status definitely down for interface eth2, disabling it
 # bond0: (slave ens1f0np0): link status definitely up, 100000 Mbps full duplex
+# bond0: now running without any active interface!       bond0: active interface up!
+_BOND_ALL = rf"^({_NAME}): (?:now running without any (active) interface|(active interface up))!"
 _BOND = rf"^{_NAME}: (?:\(slave ({_NAME})\): )?link status definitely (up|down)(?: for interface ({_NAME}))?"
 # eth0: NIC Link is Down          ib0: link down
 _PLAIN = rf"^(?:(\w{{1,24}}): )?({_NAME}): (?:NIC )?[Ll]ink (?:is )?(?i:(up|down))\b"
@@ -59,7 +61,7 @@ def read(reading: Reading) -> None:
     """Link changes and adapter errors."""
     for entry in reading.entries:
         message = entry.message
-        if "arrier" in message or "ink" in message:
+        if "arrier" in message or "ink" in message or "active interface" in message:
             _link(reading, entry)
         if "mlx" in message and from_kernel(entry):
             _adapter(reading, entry)
@@ -95,6 +97,8 @@ def _link(reading: Reading, entry: Entry) -> None:
         return
     elif (found := rx(_BOND).search(message)) and (found[1] or found[3]):
         name, word = found[1] or found[3], found[2]
+    elif found := rx(_BOND_ALL).search(message):
+        name, word = found[1], "down" if found[2] else "up"
     elif found := rx(_INFINIBAND).search(message):
         name, word = f"{found[1]}/{found[2]}", found[3]
     elif found := rx(_DRIVER).search(message):

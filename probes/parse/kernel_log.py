@@ -38,13 +38,13 @@ from probes.parse._kernel_shape import Entry, Kind, entries_of, is_record_file
 from probes.parse._logtime import SECOND, Point, descending, settle
 
 NAME = "kernel-log"
-REVISION = 4
+REVISION = 5
 SAMPLE = 64  # first and last lines that are always read
 
 KERNEL_EVENTS = (
     "aer", "boot", "cpu_throttled", "driver_library_mismatch", "driver_load_failed", "driver_loaded", "gpu_device_busy_removed",
     "gpu_init_failed", "gpu_lost", "gpu_power_state_stuck", "gpu_reset_demanded", "gsp_crash", "gsp_heartbeat_timeout", "gsp_rpc_timeout",
-    "hardware_error", "host_memory_error", "hung_task", "filesystem_stall", "io_error", "kernel_oops", "kernel_panic",
+    "hardware_error", "host_memory_error", "hung_task", "filesystem_damaged", "filesystem_stall", "io_error", "kernel_oops", "kernel_panic",
     "link_carrier", "machine_check", "nic_error", "nvidia_assertion", "nvlink_driver_message", "nvswitch_lost", "oom_kill",
     "pci_power_state_stuck", "pcie_bandwidth_limited", "pcie_containment", "pcie_link_down", "peermem_invalid_context",
     "nmi", "pmu_halted", "process_fault", "soft_lockup", "sxid", "sysrq_crash", "uvm_fatal_error", "xid",
@@ -69,7 +69,7 @@ PROVIDES = (
 
 TRIGGERS = (
     # NVIDIA's driver
-    r"NVRM: ", r"Xid \(", r"(?i:xid ?\()", r"XidCriticalError", r"off (?:the )?bus", r"GPU [Ii]s [Ll]ost", r"device handle for", r"change power state",
+    r"NVRM: ", r"NV_ERR_RESET_REQUIRED", r"Xid \(", r"(?i:xid ?\()", r"XidCriticalError", r"off (?:the )?bus", r"GPU [Ii]s [Ll]ost", r"device handle for", r"change power state",
     r"invalid context", r"nvidia[a-z_-]*: (?:probe of|Unknown sym|disagrees|version magic)",
     r"firmware load for nvidia", r"is rejected", r"unsigned module",
     # PCI Express and host hardware
@@ -79,10 +79,10 @@ TRIGGERS = (
     r"oom-kill", r"oom_reaper", r"Kill(?:ed)? process ", r"as a result of limit", r"Kernel panic", r"Trigger a crash",
     r"sysrq_", r"BUG: ", r"kernel BUG at", r"Oops: ", r"general protection", r" Comm: ", r"hard LOCKUP", r"hard lockup",
     r"detected .{0,10}stall", r"blocked for more than", r"nfs: server", r"Lustre", r"I/O error, dev", r"nvme nvme",
-    r"EXT4-fs error", r"Remounting filesystem", r"XFS \([a-z0-9-]*\): (?:metadata|log|Corruption)", r"segfault at", r"traps: ",
+    r"EXT4-fs error", r"Remounting filesystem", r"Aborting journal", r"BTRFS (?:error|critical)", r"XFS \([A-Za-z0-9_-]*\): (?:[Mm]etadata|log|Corruption|Internal|Unmount)", r"segfault at", r"traps: ",
     # network
     r"(?:ost|ained) carrier", r"link (?:dis)?connected",
-    r"[Ll]ink (?:is )?(?:[Uu]p|[Dd]own|UP|DOWN|ACTIVE|INIT)", r"mlx\d_core",
+    r"[Ll]ink (?:is )?(?:[Uu]p|[Dd]own|UP|DOWN|ACTIVE|INIT)", r"active interface", r"mlx\d_core",
     # daemons
     r"fabricmanager", r"nvidia-persistenced", r'modprobe[\[":]', r"nv-hostengine", r"nvidia-[a-z-]*\.service: ",
     r'dcgm[a-z-]*(?:\.service|\[|")', r"Failed to start", r"[Pp]ower (?:[Ss]upply|key|button|[Uu]nit)", r"AC lost",
@@ -101,7 +101,7 @@ _HINTS = (
     "NVRM", "Xid (", "xid", "XID", "XidCritical", "off the bus", "off bus", "handle for", "power state", "invalid context", "nvidia",
     "rejected", "unsigned", "AER", "aer_", "PCIe", "error status", "DPC", "Slot(", "Hardware Error", "mce: ", "EDAC",
     "threshold", "critical temp", "oom", "process ", "result of limit", "panic", "crash", "sysrq", "BUG", "Oops",
-    "general prot", "Comm: ", "LOCKUP", "stall", "blocked for", "nfs:", "Lustre", "I/O error", "nvme", "EXT4", "XFS",
+    "general prot", "Comm: ", "LOCKUP", "stall", "blocked for", "nfs:", "Lustre", "I/O error", "nvme", "EXT4", "XFS", "BTRFS", "Aborting", "NV_ERR_RESET", "active interface",
     "segfault", "traps:", "arrier", "ink ", "connected", "mlx", "fabricmanager", "modprobe", "hostengine", "dcgm",
     "Failed to start", "ower ", "AC lost", "IPMI", "atchdog2", "Linux version", "-- ", "PM: suspend", "MESSAGE", "s lost", "s Lost",
     "Memory failure", "memory error", "memory corruption", "hard lockup", "NMI", "slave", "set_fatal_error", "uvm encountered", "CIFS: ", "ceph: ", "BERT: ",
