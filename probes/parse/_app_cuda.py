@@ -183,10 +183,18 @@ def _of(status: CudaStatus, name: str = "") -> Reading:
 # what frameworks say in words of their own
 _PHRASES = (
     (
-        lazy(r"Found no NVIDIA driver on your system|libcuda\.so(?:\.1)?: cannot open|No NVIDIA GPU detected"),
+        # rocminfo: ROCk module is NOT loaded, possibly no GPU devices
+        lazy(
+            r"Found no NVIDIA driver on your system|libcuda\.so(?:\.1)?: cannot open|No NVIDIA GPU detected|ROCk module is NOT loaded"
+        ),
         "no_driver",
     ),
-    (lazy(r"No CUDA GPUs are available|no CUDA GPU[s]? (?:is|are) (?:available|found|detected)"), "no_device"),
+    (
+        lazy(
+            r"No CUDA GPUs are available|torch\.cuda\.is_available\(\) is False|no ROCm-capable device is detected|no CUDA GPU[s]? (?:is|are) (?:available|found|detected)"
+        ),
+        "no_device",
+    ),
     # ROCm: Memory access fault by GPU node-4 (Agent handle: 0x55d0c1f0) on address 0x7f1c2e400000. Reason: Page not present or ...
     (
         lazy(r"Memory access fault by GPU node-\d{1,4}\b|HSA_STATUS_ERROR_MEMORY_(?:APERTURE_VIOLATION|FAULT)"),

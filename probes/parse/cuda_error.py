@@ -36,6 +36,7 @@ TRIGGERS = (
     r"unspecified launch failure|misaligned address|no kernel image is available|failed call to cuInit",
     r"Found no NVIDIA driver|No CUDA GPUs are available|driver on your system is too old|is not compatible with the current PyTorch",
     r"out of resource: shared memory|not compiled with CUDA enabled|from cudaGetDeviceCount|CUDA driver version is insufficient",
+    r"ROCk module is NOT loaded|torch\.cuda\.is_available\(\) is False",
 )
 _TRIGGER = lazy("|".join(f"(?:{t})" for t in TRIGGERS))
 _WORDS = tuple(lazy(trigger) for trigger in TRIGGERS)

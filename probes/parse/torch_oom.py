@@ -26,6 +26,8 @@ TRIGGERS = (
     r"Allocation on device|RESOURCE_EXHAUSTED: .*(?:[Oo]ut of memory|[Ff]ailed to allocate)|OOM when allocating|ran out of memory trying to allocate",
     r"No available memory for the cache blocks|Free memory on device|larger than the (?:maximum number of tokens|available KV cache)",
     r"Out of memory allocating|cudaMalloc failed: out of memory|Not enough memory\. Please try",
+    # TensorRT: Error Code 1: Cuda Runtime (out of memory)     Requested amount of GPU memory (34359738368 bytes) could not be allocated.
+    r"Cuda Runtime \(out of memory\)|Requested amount of GPU memory \(",
     r"Unable to allocate (?:CUDA|CUDA\d*) .*buffer",
     r"expandable_segments:(?:True|False)",  # a setting, kept with the event
 )
@@ -48,6 +50,7 @@ _AMOUNTS = {
         rf"[Tt]ried to allocate {_AMOUNT}",
         rf"Requested +: {_AMOUNT}",
         rf"trying to allocate {_AMOUNT}",
+        rf"Requested amount of GPU memory \({_AMOUNT}\)",
         rf"Out of memory allocating {_AMOUNT}",
         rf"[Ff]ailed to allocate (?:request for )?{_AMOUNT}",
         rf"allocating {_AMOUNT} on device",
