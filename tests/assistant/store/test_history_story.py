@@ -96,7 +96,7 @@ def test_a_counter_that_stands_still_is_known_to(url: str) -> None:
 @pytest.mark.slow
 def test_looks_of_hours_make_a_window_of_a_gpu_that_holds_the_same_memory(url: str) -> None:
     """Full, nothing, full again at looks ten minutes apart: of one program it is work in waves; of jobs that come and go it is not."""
-    said = {}
+    said: dict[str, bool] = {}
     for name, held in (("one program", (61_000, 60_500)), ("one job after the other", (61_000, 300))):
         machine = Machine()
         for look in range(13):
