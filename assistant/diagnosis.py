@@ -355,7 +355,7 @@ def verdict_of(
                 ),
             )
         if open_ := gaps(findings):
-            return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, _named(open_, facts))
+            return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, sentence_of(open_, facts))
         if question is not None and _answered(question, facts) is None:
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, _why_open(question, facts))
         if question is None and (unjudged := _unjudged(facts)):
@@ -387,14 +387,14 @@ def verdict_of(
         usable, less = Usable.UNKNOWN, Text("Nothing can be said of GPUs here.", "对 GPU 无从判断。")
     words = _headline(first, _effect(findings), usable, until, facts, less)
     if open_ := gaps(findings):
-        rest = _named(open_, facts)
+        rest = sentence_of(open_, facts)
         words = Text(f"{words.en} Not the whole: {rest.en}", f"{words.zh}并非全部：{rest.zh}")
     if absent:
         words = Text(f"No GPU is on the bus. {words.en}", f"总线上没有 GPU。{words.zh}")
     return Verdict(judged(found, usable), usable, until, words)
 
 
-def _named(findings: Sequence[Finding], facts: FactBase) -> Text:
+def sentence_of(findings: Sequence[Finding], facts: FactBase) -> Text:
     """The first of some findings in a sentence, with how many more there are."""
     same = _alike(findings)
     about, others = [f.subject for f in same], len({f.rule.id for f in findings}) - 1

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, verdict_of
+from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, gaps, sentence_of, verdict_of
 from assistant.dialogue._scope import scoped
 from assistant.intent.query import Intent, Slots, of_process
 from assistant.render.labels import colon, listed, reason_name
@@ -126,13 +126,15 @@ def _verdict(processes: Sequence[Subject], seen: Sequence[Subject], found: Seque
     if not seen:
         text = Text(f"What {_small(who.en)} does was not looked into.", f"尚未查看{who.zh}在做什么。")
         return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text)
+    if (open_ := gaps(own)) and not bad_roots(found):
+        return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, sentence_of(open_, d.facts))
     most = _most(seen, d)
     if (kind := _ok("process.hung.kind", seen[0], d)) and _ok("process.hung", seen[0], d) is True:
         from assistant.capture.words import word
 
         text = Text(f"{who.en} stands still. It waits for: {word(str(kind), 'en')}.",
                     f"{who.zh}停住不动，等待：{word(str(kind), 'zh')}。")  # fmt: skip
-        return Verdict(State.OK, Usable.YES, NO_TEXT, text)
+        return Verdict(State.OK, Usable.UNKNOWN, NO_TEXT, text)
     text = Text(
         f"{who.en}: nothing that holds {'them' if len(processes) > 1 else 'it'} up was seen{most.en}.",
         f"{who.zh}：未发现拖慢它的因素{most.zh}。",
@@ -140,7 +142,7 @@ def _verdict(processes: Sequence[Subject], seen: Sequence[Subject], found: Seque
     if bad_roots(found):  # the node alone
         verdict = verdict_of(found, True, d.facts)
         return replace(verdict, text=Text(f"{text.en} {verdict.text.en}", f"{text.zh}{verdict.text.zh}"))
-    return Verdict(State.OK, Usable.YES, NO_TEXT, text)
+    return Verdict(State.OK, Usable.UNKNOWN, NO_TEXT, text)
 
 
 def _titled(text: Text, processes: Sequence[Subject], d: Diagnosis) -> Text:

@@ -175,12 +175,12 @@ def _diff_head(target: Target, found: growth.Growth, lang: str) -> Head:
         return Head("unknown", Text("UNKNOWN", "未知").in_(lang), said.in_(lang))
     if c is None:
         said = Text(f"{target.name}: no function grew", f"{target.name}：没有函数明显增长")
-        return Head("ok", Text("OK", "正常").in_(lang), said.in_(lang))
+        return Head("info", Text("SAME", "相同").in_(lang), said.in_(lang))
     said = Text(
         f"{c.name} grew: {share(c.before)} of the samples of {target.name} before, {share(c.after)} after",
         f"{c.name} 增长：占 {target.name} 样本的比例由 {share(c.before)} 变为 {share(c.after)}",
     )
-    return Head("warning", Text("GREW", "增长").in_(lang), said.in_(lang))
+    return Head("info", Text("GREW", "增长").in_(lang), said.in_(lang))
 
 
 def _drawn(target: Target, sums: list[dict[Stack, int]], args: argparse.Namespace) -> int:

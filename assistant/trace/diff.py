@@ -170,7 +170,7 @@ def _path(path: str, lang: str) -> str:
 
 
 def _head(d: Diff, a: str, b: str, lang: str) -> Head:
-    """How much longer, and which part of the time explains most of it."""
+    """How much longer, and which part of the time explains most of it: a comparison, and no verdict."""
     gap = d.b_ns - d.a_ns
     of = ratio(abs(gap), d.a_ns)
     if not d.parts or of is None or abs(gap) <= _SAME * max(d.a_ns, d.b_ns):
@@ -178,7 +178,7 @@ def _head(d: Diff, a: str, b: str, lang: str) -> Head:
             f"{b} takes as long as {a}: {duration(d.b_ns)} and {duration(d.a_ns)}.",
             f"{b} 与 {a} 用时相同：{duration(d.b_ns)} 与 {duration(d.a_ns)}。",
         )
-        return Head("ok", word("same", lang), clean(text.in_(lang)))
+        return Head("info", word("same", lang), clean(text.in_(lang)))
     part = max(d.parts, key=lambda p: (p.b_ns - p.a_ns) * (1 if gap > 0 else -1))
     name = _part_names(d, lang)[d.parts.index(part)]
     culprit = _culprit(d, part, lang)
@@ -195,7 +195,7 @@ def _head(d: Diff, a: str, b: str, lang: str) -> Head:
     text = Text(
         f"{b} takes {duration(d.b_ns)}{each_en}, {a} {duration(d.a_ns)} ({signed(gap)}, {share(of)} {'more' if slower else 'less'}): {why_en}.{culprit}",
         f"{b} {each_zh}用时 {duration(d.b_ns)}，{a} 为 {duration(d.a_ns)}（{signed(gap)}，{'多' if slower else '少'} {share(of)}）：{why_zh}。{culprit}")  # fmt: skip
-    return Head("warning" if slower else "ok", word("slower" if slower else "faster", lang), clean(text.in_(lang)))
+    return Head("info", word("slower" if slower else "faster", lang), clean(text.in_(lang)))
 
 
 def _culprit(d: Diff, part: Difference, lang: str) -> str:
