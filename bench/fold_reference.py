@@ -4,8 +4,8 @@
 
 makes seeded logs of what the rules' own tests are given: kernel lines and job output in bursts, of several nodes and GPUs, among
 chatter. Each log is read twice, with the folds and limits of ``check`` and with a fold that folds nothing, and both are diagnosed.
-Verdict, findings with grade, role, severity, first and last time, what is undecided, what was ruled out and the number of events
-must be the same; counts as well, apart from rules that count bursts: of those that are far apart in a long log some are one.
+Verdict, findings with grade, role, severity, what is undecided, what was ruled out and the number of events must be the same;
+counts, first and last times as well, apart from rules that count bursts: of those that are far apart in a long log some are one.
 A seed whose answers differ is printed with the difference; ``--seed N --logs 1 --print`` shows its log.
 """
 
@@ -90,12 +90,12 @@ def concluded(text: bytes, every: bool) -> Diagnosis:
 
 def told(d: Diagnosis) -> dict[str, object]:
     """What has to be the same."""
-    counted = [f for f in d.findings if not re.search(r"gap=\d", repr(f.rule.when))]  # their titles tell how many, too
+    counted = [f for f in d.findings if not re.search(r"gap=\d", repr(f.rule.when))]
     return {
         "verdict": d.verdict,
         "findings": [(f.id, f.grade, f.role, f.severity, f.advice.bucket) for f in d.findings],
         "titles": [(f.id, f.title) for f in counted],
-        "times": [(f.id, f.times) for f in d.findings],
+        "times": [(f.id, f.times) for f in counted],
         "counts": [(f.id, f.count) for f in counted],
         "undecided": sorted((u.rule.id, str(u.subject)) for u in d.undecided),
         "ruled out": sorted(f.id for f in d.ruled_out),
