@@ -36,6 +36,8 @@ _NO_MEMORY: Final = -3
 _HOST: Final = 64  # bytes of the name of a host
 _ZONE: Final = 12  # bytes between a time and a host: "+00:00 "
 _OF_HOST: Final = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.")
+_MOMENT: Final = 5  # s: programs do not fail together by chance (knowledge.derive.xid)
+_PIDS: Final = 4  # programs that are told apart in a moment
 _WORDS: Final = 4  # names with a digit that tell what a line is about
 
 # A line that holds one of these, as a part of any word, tells of trouble, or of what no rank may lose.
@@ -72,6 +74,7 @@ class Limits:
         64  # different lines of a kind, behind which of equal ones fewer are kept: of a hundred GPUs few lines each
     )
     each: int = 4  # of these, and as many runs
+    late: int = 64  # of equal telling ones, of another program than one just before: several that fail at once are seen
 
 
 class Run(NamedTuple):
@@ -119,6 +122,7 @@ _DATE = re.compile(rb"\d{4}([-/])\d\d\1\d\d(?!\d)")
 _KMSG = re.compile(rb"\d{1,3},\d{1,18},(\d{1,18})(?=,)")
 _WORD = re.compile(rb"[0-9A-Za-z]+")
 _NUMBERED = re.compile(rb"[A-Za-z]*[0-9][0-9A-Za-z]*")
+_PID = re.compile(rb"pid=(\d+)")
 _SECONDS = re.compile(rb"\.\d{6,9}(?!\d)")
 _NAME = re.compile(rb"[0-9A-Za-z_.:/-]+")
 _DEVICE = re.compile(rb":[0-9A-Fa-f]{2}:")
@@ -132,6 +136,7 @@ class Look(NamedTuple):
     far: bytes
     sign: tuple[bytes, ...]
     buckets: tuple[object, object, object, object]
+    second: int  # of the day, or on the clock of the machine
     grave: bool
 
 
@@ -205,13 +210,19 @@ def look(line: bytes) -> Look:
         _NUMBERED.sub(b"#", bytes(text)),
         _sign(line, hidden),
         buckets,
+        _second(line, when) if when >= 0 else span,
         _TROUBLE.search(line) is not None,
     )
 
 
-def tells_trouble(line: str) -> bool:
+def _second(line: bytes, when: int) -> int:
+    hour, minute, second = (int(line[when + i : when + i + 2]) for i in (0, 3, 6))
+    return 3600 * hour + 60 * minute + second
+
+
+def tells_trouble(line: bytes) -> bool:
     """Whether a line has one of the words of TROUBLE."""
-    return _TROUBLE.search(line.encode("utf-8", "surrogatepass")) is not None
+    return _TROUBLE.search(line) is not None
 
 
 def _is_long(line: bytes, at: int, end: int, here: bytes) -> bool:
@@ -219,6 +230,8 @@ def _is_long(line: bytes, at: int, end: int, here: bytes) -> bool:
     if len(here) >= 7 and here[:2] in (b"0x", b"0X"):
         return True
     hexa = all(c in b"0123456789abcdefABCDEF" for c in here)
+    if hexa and line[max(0, at - 3) : at] == b";i=":  # a cursor of the journal: s=...;i=3e8;b=...
+        return True
     if here.isdigit():
         code = at >= 3 and line[at - 3 : at] == b"): "
         if len(here) < 4 or code:
@@ -283,6 +296,26 @@ class _Entry:
     sign: tuple[bytes, ...] = ()  # of the line that it was made for
     grave: bool = False
     crowded: bool = False  # there were many different ones of its kind before
+    late: int = 0
+    apart: bool = False  # the next run begins anew
+    begun: int = 0  # second
+    programs: list[int] = field(default_factory=list)  # pids of the lines within _MOMENT of it
+
+
+def _another(entry: _Entry, line: bytes, second: int) -> bool:
+    """Whether another program than one just before it is at fault: several at once share what only they together show."""
+    found = _PID.search(line)
+    if found is None or len(found[1]) > 10:
+        return False
+    pid, own = int(found[1]), entry.programs
+    if not own or not entry.begun <= second <= entry.begun + _MOMENT:
+        entry.begun = second
+        own.clear()
+    if pid in own:
+        return False
+    if len(own) < _PIDS:
+        own.append(pid)
+    return len(own) > 1
 
 
 @dataclass(slots=True)
@@ -333,12 +366,17 @@ class PlainFold:
                 kind.entry = self._new((), False, False) if kind.entry < 0 else kind.entry
                 found, alone = kind.entry, True
         entry = self.entries[found]
+        other = telling and _another(entry, line, seen.second)
         any_ = entry.any < self._of(entry, most.any if telling else most.calm)
         if any_ or (telling and seen.text not in entry.texts and entry.fresh < self._of(entry, most.fresh)):
             entry.any += any_
             entry.fresh += not any_
             entry.texts.add(seen.text)
             return FIRST if first else KEPT
+        if other and entry.late < most.late:
+            entry.late += 1
+            entry.apart = True  # the line ahead of it stays the last of its run
+            return KEPT
         self.lost += alone and telling
         self._fold(entry, seen, telling, (number, line))
         return found
@@ -369,7 +407,9 @@ class PlainFold:
                 else:
                     merged.append(run)
             runs[:] = merged
-        if runs and runs[-1].buckets[entry.level] == seen.buckets[entry.level]:
+        apart = entry.apart and len(runs) < most
+        entry.apart = False
+        if runs and not apart and runs[-1].buckets[entry.level] == seen.buckets[entry.level]:
             runs[-1].count += 1
             runs[-1].last = line
             self.stored += max(0, len(line[1]) - runs[-1].room)

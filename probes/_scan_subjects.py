@@ -33,7 +33,7 @@ class Subjects:
         return [o for o in found if not isinstance(o.value, Event) or self._takes(o, o.value)]
 
     def _takes(self, o: Observation, event: Event) -> bool:
-        if not tells_trouble(o.excerpt):
+        if not tells_trouble(o.excerpt.encode("utf-8", "surrogatepass")):
             if o.subject not in self._grave and o.subject not in self._calm:
                 beside = o.subject.scope is Scope.NODE and o.subject.host in self._hosts
                 if not beside and len(self._calm) >= self._most:

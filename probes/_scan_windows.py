@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from probes import _scan_fold
-from probes._scan_fold import FIRST, KEPT, Fold, Run
+from probes._scan_fold import FIRST, KEPT, Fold, Run, tells_trouble
 from probes._scan_lines import LongLine, Region, cut
 from probes._scan_match import Matcher
 from probes.base import Line, LogFormat
@@ -40,11 +40,13 @@ class Windows:
         self.spare = keep // 4  # bytes that only lines that match may take
         self.texts: dict[int, tuple[str, ...]] = {}  # lines that are kept, the same for all formats
         self.folded: dict[int, int] = {}  # number of a line that was folded and may be kept all the same -> what into
-        self.times: dict[int, int] = {}  # number of a line -> how many equal ones it stands for
+        # Of each format: number of a line -> how many equal ones it stands for, of which the format has none itself
+        self.times: list[dict[int, int]] = [{} for _ in formats]
         self.before = [f.before for f in formats]
         self.after = [f.after for f in formats]
         self.kept: list[dict[int, tuple[str, ...]]] = [{} for _ in formats]
         self.hits = [0] * len(formats)
+        self.records = False  # lines of a record tell only together
         self.due = [EDGE] * len(formats)  # every line up to this number is wanted
         self.memory = max([EDGE, RECORD_REACH, *self.before])
         self.recent: deque[Row] = deque(maxlen=self.memory)  # the last lines seen
@@ -104,6 +106,8 @@ class Windows:
     def finish(self) -> list[list[Line]]:
         """The lines for each format, in order."""
         for row in list(self.recent)[-EDGE:]:
+            if row[0] in self.folded:
+                continue  # alone it would be torn out of what the lines ahead of it tell; the end of its run is kept
             for i in range(len(self.kept)):
                 self._keep(i, row, must=True)
         shown: dict[int, list[int]] = {}
@@ -115,8 +119,11 @@ class Windows:
         return [[Line(n, text) for n, texts in sorted(kept.items()) for text in texts] for kept in self.kept]
 
     def _run(self, run: Run, shown: Sequence[int]) -> None:
-        """The ends of a run; the last stands for all that are not kept themselves."""
-        (first, _), (last, _) = run.first, run.last
+        """The ends of a run; to a format the last stands for all that it does not get themselves."""
+        (first, _), (last, text) = run.first, run.last
+        if self.records:  # the record around the line has passed by
+            self.dropped += run.times if tells_trouble(text) else 0
+            return
         owners: tuple[int, ...] = ()
         kept = True
         for number, line in dict((run.first, run.last)).items():
@@ -127,10 +134,11 @@ class Windows:
         if not kept:  # no room: it is counted, as a whole
             self.dropped += run.times
             return
-        alone = {first, last, *(number for number in shown if first <= number <= last)}
-        if owners and run.times > len(alone):
-            self.times[last] = 1 + run.times - len(alone)
-            self.begins[last] = first
+        for i in owners:
+            alone = {first, last, *(number for number in shown if first <= number <= last and number in self.kept[i])}
+            if run.times > len(alone):
+                self.times[i][last] = 1 + run.times - len(alone)
+                self.begins[last] = first
 
     @property
     def lost(self) -> int:
@@ -146,6 +154,7 @@ class Windows:
             return
         self.head += first[: SNIFF - len(self.head)]
         if self.next == 1 and _records(bytes(self.head)):
+            self.records = True
             self.before = [max(n, RECORD_REACH) for n in self.before]
             self.after = [max(n, RECORD_REACH) for n in self.after]
 

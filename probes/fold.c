@@ -12,16 +12,19 @@ typedef uint64_t u64;
 typedef int64_t i64;
 
 enum { LEVELS = 4, WORDS = 4, LOOKED = 4096, HOST = 64, ZONE = 12 };
+enum { PIDS = 4, MOMENT = 5 }; /* programs that are told apart in so many seconds */
 enum { DIGIT = 1, HEXA = 2, ALNUM = 4, NAME = 8 }; /* what a byte is */
 
-typedef struct { i64 any, fresh, runs, calm, calm_runs, kinds, entries, routine, telling, signs, stored, first, crowd, each; } Limits;
+typedef struct { i64 any, fresh, runs, calm, calm_runs, kinds, entries, routine, telling, signs, stored, first, crowd, each, late; } Limits;
 
 typedef struct { i64 number; i64 size, room; u8 *text; } Kept;
 typedef struct { u64 bucket[LEVELS]; i64 count; Kept first, last; } Run;
 typedef struct {
   i64 any, fresh, level, runs, places, texts, room;
   u64 sign;
-  int named, grave, crowded;
+  int named, grave, crowded, apart;
+  i64 late, begun, programs;
+  i64 pid[PIDS]; /* of the lines within MOMENT of `begun` */
   u64 *text; /* hashes of the different lines that were kept */
   Run *run;
 } Entry;
@@ -259,7 +262,8 @@ static void look(const u8 *sort, const u8 *p, i64 n, Look *out) {
     int unit = before == '-' && a >= 4 && (!memcmp(p + a - 4, "GPU-", 4) || !memcmp(p + a - 4, "MIG-", 4));
     int code = before == ' ' && a >= 3 && p[a - 2] == ':' && p[a - 3] == ')';
     int pointer = size >= 7 && p[a] == '0' && (p[a + 1] == 'x' || p[a + 1] == 'X');
-    int number = decimal ? size >= 4 && !code : some & DIGIT && hexes && size >= 5;
+    int cursor = before == '=' && hexes && a >= 3 && p[a - 2] == 'i' && p[a - 3] == ';'; /* of the journal: s=...;i=3e8;b=... */
+    int number = cursor || (decimal ? size >= 4 && !code : some & DIGIT && hexes && size >= 5);
     int joined = before == '-' || before == '_' || before == '.';
     if (pointer || (number && !device && !unit && !(joined && of_host(p, a, hidden)))) {
       near[nn++] = '#';
@@ -377,7 +381,9 @@ static int fold(Fold *f, Entry *e, const Look *l, int telling, const u8 *p, i64 
   while (e->runs && e->level + 1 < LEVELS && e->runs >= most && (e->runs > most || e->run[e->runs - 1].bucket[e->level] != bucket(f, p, l, e->level)))
     coarsen(f, e);
   Run *last = e->runs ? &e->run[e->runs - 1] : NULL;
-  if (last && last->bucket[e->level] == bucket(f, p, l, e->level)) {
+  int apart = e->apart && e->runs < most;
+  e->apart = 0;
+  if (last && !apart && last->bucket[e->level] == bucket(f, p, l, e->level)) {
     last->count++;
     return keep(f, &last->last, p, n, number);
   }
@@ -392,6 +398,30 @@ static int fold(Fold *f, Entry *e, const Look *l, int telling, const u8 *p, i64 
   for (i64 level = 0; level < LEVELS; level++) run->bucket[level] = bucket(f, p, l, level);
   run->count = 1;
   return keep(f, &run->first, p, n, number) && keep(f, &run->last, p, n, number);
+}
+
+static i64 second(const u8 *p, const Look *l) { /* of the day, or on the clock of the machine */
+  if (l->when < 0) return (i64)l->seconds;
+  i64 s = 0;
+  for (int i = 0; i < 8; i += 3) s = 60 * s + 10 * (p[l->when + i] - '0') + (p[l->when + i + 1] - '0');
+  return s;
+}
+
+/* Whether another program than one just before it is at fault (pid=4242): several at once share what only they together show. */
+static int another(Entry *e, const u8 *p, i64 n, const Look *l) {
+  i64 a = 0, pid, now = second(p, l);
+  while (a + 4 < n && (memcmp(p + a, "pid=", 4) || !digit(p[a + 4]))) a++;
+  i64 size = a + 4 < n ? digits(p, n, a + 4) : 0;
+  if (!size || size > 10) return 0;
+  pid = (i64)value_of(p + a + 4, size);
+  if (!e->programs || now < e->begun || now > e->begun + MOMENT) {
+    e->begun = now;
+    e->programs = 0;
+  }
+  for (i64 i = 0; i < e->programs; i++)
+    if (e->pid[i] == pid) return 0;
+  if (e->programs < PIDS) e->pid[e->programs++] = pid;
+  return e->programs > 1;
 }
 
 static Entry *new_entry(Fold *f) {
@@ -459,6 +489,7 @@ static i64 take(Fold *f, const u8 *p, i64 n, i64 number) {
     }
   }
   Entry *e = &f->entry[found];
+  int other = telling && another(e, p, n, &l);
   int any = e->any < of(f, e, telling ? f->most.any : f->most.calm), told = 0;
   if (any || (telling && e->fresh < of(f, e, f->most.fresh))) {
     u64 text = hash(f, l.text, l.texts, 1);
@@ -477,6 +508,11 @@ static i64 take(Fold *f, const u8 *p, i64 n, i64 number) {
       }
       return first ? -2 : -1;
     }
+  }
+  if (other && e->late < f->most.late) {
+    e->late++;
+    e->apart = 1; /* the line ahead of it stays the last of its run */
+    return -1;
   }
   if (alone && telling) f->lost++;
   if (!fold(f, e, &l, telling, p, n, number)) return -3;

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from knowledge.errors import InputError
 from knowledge.language import Text
-from knowledge.observation import Event, Observation, Status
+from knowledge.observation import Event, Observation, Status, Subject
 from probes._scan_fold import Fold
 from probes._scan_lines import LongLine, Region, regions
 from probes._scan_match import Matcher
@@ -203,15 +203,16 @@ class _Job:
         """What the formats make of the lines, and what there is to say about the input."""
         windows = self.windows
         lines = windows.finish()
-        context = replace(context, times=windows.times)
         chosen = _choose(self.formats, windows)
         parts: list[Sequence[Observation]] = []
         for i, claimed in chosen:
-            found = self.formats[i].parse(lines[i], context)
+            found: Sequence[Observation] = self.formats[i].parse(lines[i], replace(context, times=windows.times[i]))
             lines[i] = []
             if not claimed:  # another format knows this file: this one only adds what it found
                 found = [o for o in found if o.status is Status.OK]
-            parts.append(self.subjects.told(found if self.formats[i].counts else _repeated(found, windows)))
+            if not self.formats[i].counts:
+                found = _repeated(found, windows.times[i], windows.begins, self.formats[i].bursts)
+            parts.append(self.subjects.told(found))
         observations = [o for part in parts for o in self._honest(part)]
         notes = [Note(self.name, text, problem) for text, problem in self._remarks()]
         names = tuple(self.formats[i].name for i, _ in chosen)
@@ -280,18 +281,26 @@ class _Job:
             )
 
 
-def _repeated(found: Sequence[Observation], windows: Windows) -> Sequence[Observation]:
-    """Each event as often as its line stands for, in the time since the first of those lines."""
-    if not windows.times:
+def _repeated(
+    found: Sequence[Observation], stands_for: Mapping[int, int], begins: Mapping[int, int], bursts: Mapping[str, int]
+) -> Sequence[Observation]:
+    """Each event as often as its line stands for, in the time since the first of those lines; of `bursts` one each."""
+    if not stands_for:
         return found
     begun = {(o.fact, o.source.line): o for o in found}
+    told: set[tuple[str, Subject]] = set()
     out = []
     for o in found:
-        if isinstance(o.value, Event) and (times := windows.times.get(o.source.line or 0)):
-            first = begun.get((o.fact, windows.begins[o.source.line or 0]))
+        if isinstance(o.value, Event) and (times := stands_for.get(o.source.line or 0)):
+            first = begun.get((o.fact, begins[o.source.line or 0]))
             timed = first is not None and first.at is not None and o.at is not None and first.clock is o.clock
             start = first.at if first is not None and timed else None  # not known: it may lie anywhere before
-            o = replace(o, times=times, window=None if o.at is None else (min(start or 0, o.at), o.at))
+            near = o.at is None or start is None or o.at - start <= times * bursts.get(o.fact, -1)
+            if o.fact not in bursts or not near:
+                o = replace(o, times=times, window=None if o.at is None else (min(start or 0, o.at), o.at))
+            elif (o.fact, o.subject) in told:
+                continue  # the burst goes on
+        told.add((o.fact, o.subject))
         out.append(o)
     return out
 

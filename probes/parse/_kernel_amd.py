@@ -19,6 +19,9 @@ from probes.parse._logtime import SECOND
 EVENTS = (
     "amdgpu_bad_pages", "amdgpu_fault", "amdgpu_hang", "amdgpu_init_failed", "amdgpu_lost", "amdgpu_ras", "amdgpu_reset", "amdgpu_ring_timeout",
 )  # fmt: skip
+BURSTS = dict.fromkeys(
+    ("amdgpu_fault", "amdgpu_hang", "amdgpu_init_failed", "amdgpu_lost"), 10 * SECOND
+)  # `LogFormat.bursts`
 TRIGGERS = (
     r"amdgpu \d{4,8}:",
     r"amdgpu_job_timedout",

@@ -12,6 +12,7 @@ from probes.parse._kernel_shape import Entry
 from probes.parse._logtime import SECOND
 
 EVENTS = ("ascend_driver_error",)
+BURSTS = dict.fromkeys(EVENTS, 10 * SECOND)  # `LogFormat.bursts`
 TRIGGERS = (r"\[ascend\] \[",)
 HINTS = ("[ascend]",)
 # [ascend] [devmm] [ERROR] [devmm_pin_user_pages_fast 124] <VLLM::Worker_TP:670605,670605> Get_user_pages_fast fail. (va=...)

@@ -12,6 +12,7 @@ from probes.parse._kernel_shape import Entry
 from probes.parse._logtime import SECOND
 
 EVENTS = ("iommu_fault", "pci_reset_failed")
+BURSTS = {"iommu_fault": 10 * SECOND}  # `LogFormat.bursts`
 TRIGGERS = (r"; giving up", r"retraining", r"Link Active not set", r"Cannot train link", r"Power fault", r"speed restriction",
             r"BAR [0-5]", r"DMAR: ", r"Event logged \[", r"arm-smmu")  # fmt: skip
 HINTS = ("giving up", "retraining", "Link Active", "train link", "Power fault", "restriction", "BAR ", "DMAR", "Event logged",

@@ -50,6 +50,8 @@ _UNIT = (
 _START = r"Failed to start (.{0,60}?(?:NVIDIA|nvidia|DCGM).{0,60})"
 _UNITS = (("abric", "fm_failed"), ("ersistence", "persistenced_failed"), ("dcgm", "hostengine_failed"),
           ("DCGM", "hostengine_failed"), ("hostengine", "hostengine_failed"))  # fmt: skip
+_SERVICES = ("fm_failed", "hostengine_failed", "modprobe_failed", "nvidia_service_failed", "persistenced_failed")
+BURSTS = dict.fromkeys(_SERVICES, 10 * SECOND)  # `LogFormat.bursts`
 # nvidia-persistenced[812]: Failed to query NVIDIA devices. Please ensure that the NVIDIA device files (/dev/nvidia*) exist
 _PERSISTENCE = (
     r"[Ff]ailed to (?:query|open|set|enable|initialize|lock|unlock|chown).{0,300}|persistence mode .{0,40}failed"

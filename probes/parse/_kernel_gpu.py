@@ -13,6 +13,8 @@ from probes.parse._kernel_common import PCI, Reading, address_of, body, from_ker
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import SECOND
 
+BURSTS = {"gpu_lost": 10 * SECOND}  # `LogFormat.bursts`
+
 # NVRM: GPU 0000:91:00.0: GPU has fallen off the bus.
 # Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.  Reboot the system to recover this GPU
 # slurmd: error: gpu_p_get_device_count: Failed to get device count: GPU is lost

@@ -13,6 +13,7 @@ from probes.parse._kernel_shape import Entry
 from probes.parse._logtime import SECOND
 
 EVENTS = ("intel_gpu_hang", "intel_gpu_hardware_error", "intel_gpu_wedged")
+BURSTS = dict.fromkeys(EVENTS, 2 * SECOND)  # `LogFormat.bursts`
 TRIGGERS = (r"xe \d{4,8}:", r"i915 \d{4,8}:")
 HINTS = ("xe 0", "i915 0")
 _ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"

@@ -278,4 +278,5 @@ FORMAT = LogFormat(
     triggers=TRIGGERS,
     parse=parse,
     after=1,
+    bursts=dict(row for m in (_kernel_device, _kernel_fabric, _kernel_gpu, *VENDORS) for row in m.BURSTS.items()),
 )

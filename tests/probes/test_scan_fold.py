@@ -46,7 +46,7 @@ PARTS = st.sampled_from([
     b"12:00:01", b"2026-11-21", b"2026-11-21T03:00:01.5Z", b"Nov 21 03:00:01 ", b"gpu0001", b"0000:3b:00.0", b"Xid (PCI:0000:3b:00): ",
     b"79", b"): 24007", b"1700000000123456", b"[ 123.456789]", b"6,12,1234567,-;", b"python[123]:", b"[3]", b"0x7f1234567",
     b"GPU-7540a9b3", b"deadbeef1", b" ", b":", b".", b"fail", b"Link up", b"Link down", b"ab12cd", b"1234", b"12:00:01:02",
-    b"00:12:00:01", b"\xff", b"T", b"21T03:00:01", b"node-0001", b'"_HOSTNAME":"', b"+00:00", b"-", b"/", b"_", b"\xc4",
+    b"00:12:00:01", b"\xff", b"T", b"21T03:00:01", b"node-0001", b";i=", b'"_HOSTNAME":"', b"+00:00", b"-", b"/", b"_", b"\xc4",
 ])  # fmt: skip
 WORDS = st.lists(PARTS, max_size=8).map(b"".join) | st.binary(max_size=40).map(lambda b: b.replace(b"\n", b""))
 TIMES = st.builds(lambda d, h, m, s: b"Nov %d %02d:%02d:%02d h%d " % (d, h, m, s, h % 2),
@@ -54,7 +54,7 @@ TIMES = st.builds(lambda d, h, m, s: b"Nov %d %02d:%02d:%02d h%d " % (d, h, m, s
 SMALL = st.integers(1, 3)
 LIMITS = st.builds(
     Limits, SMALL, st.integers(0, 2), SMALL, st.integers(1, 2), st.integers(1, 2), st.integers(1, 5), st.integers(1, 8), SMALL, SMALL,
-    st.integers(0, 3), st.sampled_from([100, 300, 1 << 20]), st.integers(0, 2), st.integers(0, 3), st.integers(1, 2),
+    st.integers(0, 3), st.sampled_from([100, 300, 1 << 20]), st.integers(0, 2), st.integers(0, 3), st.integers(1, 2), st.integers(0, 3),
 )  # fmt: skip
 
 
@@ -62,9 +62,8 @@ LIMITS = st.builds(
 def texts(draw: st.DrawFn) -> bytes:
     """Lines of few sorts, at times, with numbers."""
     sorts = draw(st.lists(WORDS, min_size=1, max_size=5))
-    one = st.tuples(
-        st.just(b"") | TIMES, st.sampled_from(sorts), st.sampled_from([b"", b" 1", b" 2", b" 34567", b" 45678"])
-    )
+    ends = [b"", b" 1", b" 2", b" 34567", b" 45678", b" pid=7", b" pid=4242", b" fail pid=5151"]
+    one = st.tuples(st.just(b"") | TIMES, st.sampled_from(sorts), st.sampled_from(ends))
     return b"\n".join(b"".join(parts) for parts in draw(st.lists(one, max_size=60)))
 
 
@@ -172,6 +171,7 @@ SAME = [
     ("node-0001:4242:4343 [3] a", "node-0002:4242:4343 [3] a", False),
     ("node-0001:4242:4343 [3] a", "node-0001:5252:5353 [3] a", True),
     ('{"_HOSTNAME":"node-0001","MESSAGE":"a"}', '{"_HOSTNAME":"node-0002","MESSAGE":"a"}', False),
+    ('{"__CURSOR":"s=a;i=3e8;b=c"}', '{"__CURSOR":"s=a;i=f;b=c"}', True),
     ("Nov 21 03:00:01 n1 kernel: job-0001 a", "Nov 21 03:00:01 n1 kernel: job-0002 a", True),
 ]
 
@@ -255,6 +255,14 @@ def test_rules_see_the_same_in_a_burst_that_was_folded(bursts: list[tuple[str, i
         else:
             assert (one.count, one.times) == (other.count, other.times)
     assert how_many(few.events) == len(every.events)
+
+
+@each("programs, found", [(1, False), (2, True), (8, True)])  # with the one just before
+def test_programs_that_fail_at_once_are_seen_behind_many_that_failed_alone(programs: int, found: bool) -> None:
+    crash = "NVRM: Xid (PCI:0000:3b:00): 43, pid={}, name=python, Ch 00000008"
+    alone = [(crash.format(10_000 + i), 1, 60) for i in range(400)]
+    text = kernel_text([*alone, *((crash.format(20_000 + i), 1, 0) for i in range(programs)), *alone])
+    assert ("many-programs-fail-at-once" in {f.rule.id for f in concluded(text, Limits()).findings}) is found
 
 
 def test_a_burst_is_a_few_events() -> None:
