@@ -160,13 +160,13 @@ def fingerprint(files: Iterable[Path]) -> str:
     return f"{sys.version_info[0]}{sys.version_info[1]}-{low:08x}{high:08x}-{length:x}"
 
 
-def cached(name: str, files: Iterable[Path], build: Callable[[], Any]) -> Any:
-    """`build()`, or its result kept from an earlier run over the same contents."""
+def cached(name: str, files: Iterable[Path], build: Callable[[], Any], *, shipped: Path = SHIPPED) -> Any:
+    """`build()`, or its result kept from an earlier run over the same contents: of the user, or in the folder `shipped`."""
     try:
         path = cache_dir() / f"{name}-{fingerprint(files)}.json"
     except RuntimeError:  # nobody's home: pathlib finds no directory to keep anything in
         return json.loads(json.dumps(build()))
-    for place in (path, SHIPPED / path.name):
+    for place in (path, shipped / path.name):
         try:
             return json.loads(place.read_bytes())["data"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):

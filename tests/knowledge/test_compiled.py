@@ -143,16 +143,16 @@ def test_cold_and_warm_give_the_same_shape(cache: Path, source: Path) -> None:
 def test_what_make_built_is_read_by_its_content_alone(
     tmp_path: Path, cache: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiled, "SHIPPED", tmp_path / "made")
+    made = tmp_path / "made"
     with monkeypatch.context() as make:
-        make.setenv("GPUDIAG_CACHE_DIR", str(tmp_path / "made"))
+        make.setenv("GPUDIAG_CACHE_DIR", str(made))
         compiled.cached("s", [source], Counter([1]))
     unused = Counter([2])
-    assert compiled.cached("s", [source], unused) == [1]
+    assert compiled.cached("s", [source], unused, shipped=made) == [1]
     assert unused.calls == 0
     assert not cache.exists()
     source.write_text("- b\n")
-    assert compiled.cached("s", [source], Counter([3])) == [3]
+    assert compiled.cached("s", [source], Counter([3]), shipped=made) == [3]
 
 
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
