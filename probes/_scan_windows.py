@@ -10,14 +10,16 @@ from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from probes import _scan_fold
-from probes._scan_fold import FIRST, KEPT, Fold, Run, tells_trouble
+from probes._scan_fold import FIRST, KEPT, LOOKED, Fold, Run, look, tells_trouble
 from probes._scan_lines import LongLine, Region, cut
 from probes._scan_match import Matcher
 from probes.base import Line, LogFormat
 
 EDGE = 64  # first and last lines of a file that every format gets
+TORN = 16  # first ones of these last lines, of which those of one moment may belong to lines ahead of them
 RECORD_REACH = 32  # lines around a match in a file whose records span lines (journal export)
 SNIFF = 65_536
 KEEP = 24 << 20  # bytes of one file's lines that are kept for the formats, with what each takes beside its text
@@ -105,9 +107,11 @@ class Windows:
 
     def finish(self) -> list[list[Line]]:
         """The lines for each format, in order."""
-        for row in list(self.recent)[-EDGE:]:
-            if row[0] in self.folded:
-                continue  # alone it would be torn out of what the lines ahead of it tell; the end of its run is kept
+        edge = list(self.recent)[-EDGE:]
+        torn = _torn(edge)
+        for place, row in enumerate(edge):
+            if place < torn and row[0] in self.folded:
+                continue  # without the lines ahead of it; the end of its run is kept
             for i in range(len(self.kept)):
                 self._keep(i, row, must=True)
         shown: dict[int, list[int]] = {}
@@ -300,6 +304,12 @@ def _forward(data: bytes, position: int, end: int, count: int) -> int:
         position = end if tail < 0 else tail + 1
         count -= 1
     return position
+
+
+def _torn(rows: Sequence[Row]) -> int:
+    """How many of the first rows may be of a moment that began before them."""
+    seconds = [look(raw).second for _, raw in rows[:TORN] if isinstance(raw, bytes) and len(raw) <= LOOKED]
+    return next((i for i, (one, other) in enumerate(pairwise(seconds), 1) if one != other), 0)
 
 
 def _never(_: bytes) -> bool:
