@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from probes.host import CallKind, Reply
 
@@ -24,7 +25,7 @@ _SHORTEST = 3  # characters of a name that is looked for in running text: shorte
 _WORDS = frozenset("""
 root nobody daemon bin sys sync mail www-data messagebus systemd-network systemd-resolve systemd-timesync sshd dbus syslog nvidia
 localhost kernel gpu node host server master worker main python python3 bash user users admin ubuntu centos rocky debian docker
-containerd kubelet slurm slurmd munge none null true false default unknown train test data work job home cuda nccl
+containerd kubelet slurm slurmd munge none null true false default unknown x86_64 aarch64 train test data work job home cuda nccl
 """.split())  # noqa: SIM905  # fmt: skip
 _HEX = r"[0-9a-fA-F]"
 _UUID = rf"{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}"
@@ -33,15 +34,30 @@ _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _SYSLOG = re.compile(
     r"(?m)^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.,]{8,18}(?:Z|[+-]\d\d:?\d\d)?) ([\w.-]{1,255}) [\w./-]{1,80}(?:\[\d+\])?:"
 )
-_HOST_FIELD = re.compile(r'(?i)"(?:host|hostname|nodename|_HOSTNAME|node_desc)"\s*:\s*"([\w.-]{1,255})(?: [^"]*)?"')
-_HOST_ENV = re.compile(r'\b(?:MASTER_ADDR|HOSTNAME|SLURMD_NODENAME|NODE_NAME)(?:=|"\s*:\s*")([\w.-]{1,255})')
+_HOST_FIELD = re.compile(
+    r'(?i)"(?:host|hostname|node|node_?name|machine|fqdn|instance|_HOSTNAME|node_desc)"\s*:\s*"([\w.-]{1,255})(?: [^"]*)?"'
+)
+_HOST_ENV = re.compile(
+    r'(?i)\b(?:(?:MASTER_ADDR|HOSTNAME|SLURMD_NODENAME|NODE_NAME)(?:=|"?\s?:\s?"?)|(?:node|host|rdzv[-_]endpoint|nodelist)=)["\']?([A-Za-z][\w.-]{0,254})'
+)
 _USER_FIELD = re.compile(r'(?i)"(?:user|username|owner|SLURM_JOB_USER)"\s*:\s*"([\w.@-]{1,64})"')
 _USER_PATH = re.compile(r"/(?:home|Users)/([\w.-]{1,64})(?=[/\s\"':,]|$)")
 # filer7:/export/ml /mnt/ml nfs4 ...    ... - nfs4 filer7:/export/ml rw    device filer7:/export/ml mounted on ...
 _FILE_SERVER = re.compile(
     r"(?m)(?:\bdevice |\b(?:nfs4?|cifs|smb3?) |(?:^|(?<=[\"\n]))(?=\S+ /\S* (?:nfs4?|cifs|smb3?) ))(?://)?([A-Za-z][\w.-]{1,254})(?=:/|/)"
 )
-_USER_OPTION = re.compile(r"\b(?:username|user)=([A-Za-z_][\w.@-]{0,63})")
+_USER_OPTION = re.compile(r"(?i)\b(?:username|user|logname|ruser)=([A-Za-z_][\w.@-]{0,63})")
+# Where programs of every system name who: sshd, PAM, sudo, Slurm, LDAP, keys, listings of files, processes and jobs.
+_USER_LINE = re.compile(
+    r"(?m)\b(?:Accepted|Failed) [\w/-]{1,40} for (?:invalid user )?([A-Za-z_][\w.-]{0,63}) from |(?i:\b(?:for|of|by) user) ([A-Za-z_][\w.-]{0,63})(?=[\s(,:]|$)"
+    r"|\bCRON\[\d+\]: \(([A-Za-z_][\w.-]{0,63})\) |\bname=([A-Za-z_][\w.-]{0,63}), UID=|\bsubmitted by ([A-Za-z_][\w.-]{0,63})(?=[\s,.]|$)"
+    r"|(?<![\w.-])([A-Za-z_][\w.-]{0,63}) {1,12}(?:pts/|tty)\d{1,4} "
+    r"|\bsudo(?:\[\d+\])?:\s{1,20}([A-Za-z_][\w.-]{0,63}) : |\bUserId=([A-Za-z_][\w.-]{0,63})\(|\b(?:uid|cn)=([A-Za-z_][\w.-]{0,63}),\s?\w{1,10}="
+    r"|\bssh-[\w-]{2,20} [A-Za-z0-9+/=]{4,} ([A-Za-z_][\w.-]{0,63})@|(?<![\w/~])~([A-Za-z_][\w.-]{0,63})(?=/)|(?i:[A-Z]:\\{1,2}Users\\{1,2})([A-Za-z_][\w.-]{0,63})(?=\\)"
+    r"|(?<![\w-])[-dlbcps](?:[-r][-w][-xsStT]){3}[.+@]?\s{1,8}\d{1,9}\s{1,4}([A-Za-z_][\w.-]{0,63})\s{1,20}\S{1,64}\s{1,20}\d"
+    r"|(?<![\w.-])([A-Za-z_][\w.+-]{0,63})\s{1,12}\d{1,9}\s{1,8}\d{1,4}\.\d\s{1,8}\d{1,3}\.\d\s{1,12}\d{1,12}\s{1,12}\d{1,12}\s"
+    r"|(?<!\w)\d{1,12}(?:_\d{1,8})?\s{1,20}\S{1,64}\s{1,20}\S{1,64}\s{1,20}([A-Za-z_][\w.-]{0,63})\s{1,20}(?:R|PD|CG|CD|F|S|CF|TO|OOM)\s{1,20}\d"
+)
 _USER_BY_ID = re.compile(
     r'"[1-9]\d{3,9}"\s*:\s*"([A-Za-z_][\w.@-]{0,63})"'
 )  # "1000": "alice"; services have smaller ids
@@ -56,7 +72,12 @@ _HOST_LINE = re.compile(
     r"(?m)(?<![\w.-])([A-Za-z][\w.-]{0,253}):\d{1,8}:\d{1,8} \[\d{1,4}\] NCCL |^Linux ([A-Za-z][\w.-]{0,253}) \d+\.\d+"
     r"|\b(?:NodeName|NodeHostName|NodeAddr|BatchHost|nodeName|NodeList|SLURM_(?:JOB_)?NODELIST|SLURMD_NODENAME)[=:]\s?\"?([A-Za-z][\w.-]{0,253})"
     r"|\b[a-z][a-z0-9+]{1,9}://(?:[\w.-]{1,64}@)?([A-Za-z][\w.-]{0,253})(?=[:/\s\"'?]|$)"
-    r"|\b[a-z_][\w-]{0,31}@([A-Za-z][\w.-]{0,253}):|\b(?:from|to) ([A-Za-z][\w.-]{0,253})(?: \(\d|:\d| port \d)"
+    r"|\b[a-z_][\w-]{0,31}@([A-Za-z][\w.-]{0,253}):|\b(?:from|to) (?:host )?([A-Za-z][\w.-]{0,253})(?: \(\d|:\d| port \d)"
+    r"|(?<![\w.-])([A-Za-z][\w.-]{0,253}): (?:Name or service not known|Temporary failure in name resolution|nodename nor servname|No address associated)"
+    r"|(?i:\bresolve (?:host|hostname|address)):? '?([A-Za-z][\w.-]{0,253})|^PING ([A-Za-z][\w.-]{0,253}) \(|\bassigned \S{1,200} to ([A-Za-z][\w.-]{0,253})(?=\s|$)"
+    r"|(?<![\w.-])([A-Za-z][\w.-]{0,253})<\d{2,5}>|\brank ?\d{1,6} on ([A-Za-z][\w.-]{0,253})|'([A-Za-z][\w.-]{0,253}) (?:mlx\d|hfi|HCA)"
+    r"|\bsrun: error: ([A-Za-z][\w.-]{0,253}):|^([A-Za-z][\w.-]{0,253}): (?=NVRM: |\[ {0,8}\d+\.\d+\] )|^<\d{1,3}>1 \S{1,40} ([A-Za-z][\w.-]{0,253}) |^Node:\s{1,20}([A-Za-z][\w.-]{0,253})/\d"
+    r"|(?<![\w\\\\])(?:\\\\){1,2}\\\\([A-Za-z][\w.-]{0,253})(?=\\\\)"
 )
 # A name below a domain: db-prod.corp.example. Endings that are those of files, modules and units as well are not here.
 _DOMAINS = (
@@ -64,7 +85,7 @@ _DOMAINS = (
 )
 _COUNTRIES = "de fr uk nl ch se fi dk pl cz jp cn kr sg au ca br ru tw hk il eu"
 _QUALIFIED = re.compile(
-    rf"(?<![\w./@-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{{0,62}})\.){{1,6}}(?:{'|'.join(_DOMAINS.split())})(?![\w-]|\.\w|\()"
+    rf"(?i)(?<![\w./@-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{{0,62}})\.){{1,6}}(?:{'|'.join(_DOMAINS.split())})(?![\w-]|\.\w|\()"
     rf"|(?<![\w./@-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{{0,62}})\.){{2,6}}(?:{'|'.join(_COUNTRIES.split())})(?![\w-]|\.\w|\()"
 )
 # Names of the public net that stand in everybody's logs.
@@ -74,18 +95,33 @@ _PUBLIC = re.compile(
 )
 # /data/users/alice/run    /scratch/bsmith    where people have folders of their own beside /home
 _HOMELIKE = re.compile(
-    r"(/(?:home|homes|Users|users|user|usr/people|people|scratch|staff|students|members|nethome|u)/)(?!(?:shared?|public|common|tmp|local|projects?"
+    r"(/(?:home|homes|Users|users|user|usr/people|people|scratch|staff|students|members|nethome|work|u)/)(?!(?:shared?|public|common|tmp|local|projects?"
     r"|data|models?|datasets?|software|apps?|slurm|nvidia)(?=[/\s\"':,]|$))([A-Za-z_][\w.-]{0,63})(?=[/\s\"':,)\]]|$)"
 )
-# --password=hunter2    --hf-token abc    token: abc    "api_key": "abc"    https://user:password@host/    Authorization: Bearer abc
-_SECRET = re.compile(
-    r"""(?i)((?:pass(?:word|wd|phrase)?|secret|credential|(?:access[_-]|auth[_-])?token|(?:api|secret|access|account|private|signing)[_-]?key|client-key-data|_auth)(?:\\?["'])?\s?[=:]\s?(?:\\?["'])?)(?!\*)(?:[^\s"'&,;\\]|\\[^\s"'&,;])+"""
-)
+# --password=hunter2    --hf-token abc    token: abc    "api_key": "abc"    <password>abc</password>    https://user:password@host/
+_NAME = r"(?:pass(?:word|wd|phrase|code)?|pwd(?!\W{1,5}/)|psk|secret|credentials?|(?:access[_-]|auth[_-]|session[_-])?token|(?:api|secret|access|account|private|signing|munge)[_-]?key(?:[_-]id)?|client-key-data|_auth)"
+_VALUE = r"""(?!\*)(?:[^\s"'&,;<>\\]|\\[^\s"'&,;])+"""
+_SECRET = re.compile(rf"""(?i)({_NAME}(?:\\?["'])?(?:[ \t]?[=:]|>)[ \t]?(?:\\?["'])?){_VALUE}""")
 _SECRET_OPTION = re.compile(
-    r"""(?i)(--?[\w-]{0,40}(?:pass(?:word|wd|phrase)?|secret|token|api-?key|access-?key|credentials?)(?:\\?["'])?,?\s{1,4}(?:\\?["'])?)(?![-*])(?:[^\s"'&,;\\]|\\[^\s"'&,;])+"""
+    rf"""(?i)((?<![\w-])--?[\w-]{{0,40}}(?:pass(?:word|wd|phrase)?|secret|token|api-?key|access-?key|credentials?)(?:\\?["'])?,?\s{{1,4}}(?:\\?["'])?)(?!-){_VALUE}"""
+)
+# the password is hunter2    requirepass hunter2: with a digit, for a word would be one of a sentence
+_SECRET_WORD = re.compile(
+    rf"""(?i)(\b(?:\w{{0,20}}pass(?:word|wd|phrase)?|masterauth|[\w-]{{0,20}}psk)(?:\s(?:is|was))?\s{{1,4}})(?=\S{{0,60}}\d)(?=\S{{6}}){_VALUE}"""
+)
+# munge_key=..., "auth": "...", wandb_key='...': what ends so may be anything, unless it is long and of letters and digits
+_SECRET_LONG = re.compile(
+    r"""(?i)((?<![A-Za-z])(?:[\w-]{0,40}[_-])?(?:key|auth|cookie|signature|login)(?:\\?["'])?(?:[ \t]?[=:][ \t]?|[ \t])(?:\\?["'])?)(?=[A-Za-z+/_-]{0,60}\d)[A-Za-z0-9+/_-]{20,}={0,2}(?![\w.])"""
+)
+_SECRET_HEX = re.compile(r"(?i)(\b(?:key|token|secret)\b[^\n:=]{0,60}[:=]\s?)[0-9a-f]{32,}(?![\w-])")
+# sshpass -p hunter2    ipmitool -U admin -P hunter2    curl -u admin:hunter2: programs whose short options carry one
+_SHORT_OPTION = re.compile(
+    r"""(\b(?:sshpass|ipmitool|docker|podman|nerdctl|helm|mysql\w*|mariadb\w*|psql|redis-cli|ldap\w+|curl|smbclient|snmp\w+|mongo\w*|rclone|bmcweb|racadm)\b[^\n|;]{0,200}?\s(?:-[pPwac]\s?|(?:-u|--user)[ =]["']?[^\s:"']{1,64}:)["']?)"""
+    r"""(?![-*])[^\s"',;]{4,}"""
 )
 _HEADER = re.compile(
-    r"(?i)((?:\b(?:Bearer|Basic|Token|Negotiate|Digest)|\b(?:Set-)?Cookie:|\bX-[\w-]{0,30}(?:Key|Token|Signature):)\s{1,4})(?!\*)[\w.~+/=:%-]{8,}(?:;[^\r\n\"']{0,500})?"
+    r"(?i)((?:\bAuthorization(?:\\?[\"'])?\s?[:=]\s?(?:\\?[\"'])?(?:[A-Za-z][\w-]{1,30}\s{1,4})?|(?:\b(?:Bearer|Basic|Token|Negotiate|Digest|ApiKey)(?=\s{1,4}(?:\S{0,60}\d|\S{24}))"
+    r"|\b(?:Set-)?Cookie:|\bX-[\w-]{0,30}(?:Key|Token|Signature):)\s{1,4}))(?!\*)[A-Za-z0-9_.~+/=:%-]{8,}(?:;[^\r\n\"']{0,500})?"
 )
 _QUERY = re.compile(
     r"(?i)([?&;](?:sig|signature|sign|key|code|x-amz-signature|x-amz-security-token|x-goog-signature)=)(?!\*)[^\s\"'&]+"
@@ -95,8 +131,15 @@ _CREDENTIALS = re.compile(r"(?<=://)[^\s/@:]{0,128}:[^\s/@]{1,256}(?=@)")
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{16,}|gh[opusr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|gl(?:pat|ptt|rt|dt)-[\w-]{16,}|(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}"
     r"|xox[a-z]-[\w-]{8,}|xapp-[\w-]{8,}|sk-[\w-]{16,}|(?:sk|pk|rk)_(?:live|test)_\w{8,}|nvapi-[\w-]{16,}|AIza[\w-]{20,}|ya29\.[\w.-]{16,}|npm_[A-Za-z0-9]{16,}"
-    r"|pypi-[\w-]{16,}|dckr_pat_[\w-]{16,}|AGE-SECRET-KEY-1[A-Z0-9]{16,}|SG\.[\w-]{16,}\.[\w-]{16,}|hvs\.[\w-]{16,}|glsa_\w{16,}|dop_v1_[a-f0-9]{16,}|wandb_v1_\w{16,}"
-    r"|eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?)"
+    r"|pypi-[\w-]{16,}|dckr_pat_[\w-]{16,}|AGE-SECRET-KEY-1[A-Z0-9]{16,}|SG\.[\w-]{16,}\.[\w-]{16,}|hvs\.[\w-]{16,}|glsa_\w{16,}|dop_v1_[a-f0-9]{16,}|wandb_v1_\w{16,}|(?:gsk|r8|lin_api|shp(?:at|ss|ca))_[A-Za-z0-9]{16,}"
+    r"|eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?|[A-Za-z]{2,8}[_-]?[0-9a-f]{32}(?![0-9A-Za-z]))"
+)
+# What looks like chance: sixteen letters and digits of both cases without a sign between them, and what goes on around it.
+_CHANCE = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
+_RUN = re.compile(r"[A-Za-z0-9]{16,}")
+_NAMED = re.compile(r"_{0,2}Z[A-Z0-9]|_{1,2}R[A-Z]")  # a function as C++ and Rust write it
+_CHANGES = (
+    0.36  # of neighbours that are of another kind (upper, lower, digit): 0.6 by chance, 0.3 in names of functions
 )
 _KEY_BLOCK = re.compile(r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----)[A-Za-z0-9+/=\s\\:,.-]{1,16384}?(-----END|\Z)")
 _WEBHOOK = re.compile(
@@ -252,11 +295,11 @@ def names_in(texts: Iterable[str], host: str = "") -> list[tuple[str, str]]:
     found = list(_hosts(host))
     for text in texts:
         for pattern, kind in ((_SYSLOG, "node"), (_HOST_LINE, "node"), (_HOST_FIELD, "node"), (_HOST_ENV, "node"), (_FILE_SERVER, "node"),
-                              (_USER_FIELD, "user"), (_USER_PATH, "user"), (_USER_OPTION, "user"), (_USER_BY_ID, "user"),
+                              (_USER_FIELD, "user"), (_USER_PATH, "user"), (_USER_OPTION, "user"), (_USER_LINE, "user"), (_USER_BY_ID, "user"),
                               (_WORKLOAD, "work")):  # fmt: skip
             for match in pattern.finditer(text):
                 name = next((g for g in match.groups() if g), "")
-                found += _hosts(name) if kind == "node" else [(name, kind)]
+                found += _hosts(name) if kind == "node" else [(name.rstrip("."), kind)]
     return [(name, kind) for name, kind in dict.fromkeys(found) if not is_word(name)]
 
 
@@ -268,9 +311,30 @@ def shapes() -> tuple[tuple[str, re.Pattern[str]], ...]:
 def without_secrets(text: str) -> str:
     """`text` with passwords and tokens masked: by how they begin, by the name before them, or in an address."""
     text = _KEY_BLOCK.sub(r"\1***\2", text)
-    for pattern in (_WEBHOOK, _HEADER, _SECRET, _SECRET_OPTION, _QUERY):
+    for pattern in (
+        _WEBHOOK,
+        _HEADER,
+        _SECRET,
+        _SECRET_OPTION,
+        _SHORT_OPTION,
+        _SECRET_WORD,
+        _SECRET_LONG,
+        _SECRET_HEX,
+        _QUERY,
+    ):
         text = pattern.sub(r"\1***", text)
-    return _TOKEN.sub("***", _CREDENTIALS.sub("***", text))
+    text = _TOKEN.sub("***", _CREDENTIALS.sub("***", text))
+    return _CHANCE.sub(
+        lambda m: m[0] if _NAMED.match(m[0]) or not any(map(by_chance, _RUN.findall(m[0]))) else "***", text
+    )
+
+
+def by_chance(word: str) -> bool:
+    """Whether a word of letters and digits looks drawn and not named: both cases and digits, changing all the time."""
+    kinds = [c.isdigit() * 2 + c.isupper() for c in word]
+    mixed = min(kinds.count(kind) for kind in (0, 1, 2)) >= 2
+    changes = sum(one != other for one, other in pairwise(kinds))
+    return mixed and changes >= _CHANGES * len(word)
 
 
 def is_word(name: str) -> bool:
