@@ -15,8 +15,11 @@ from typing import Any
 
 from knowledge.errors import UndeclaredFactError, UnknownNameError
 from knowledge.language import Text
+from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Scope, Series, Value
 from knowledge.units import TIMES, parse_duration, span, symbol
+
+_FIELDS = lazy(r"\{(\w{1,40})")
 
 
 class Kind(StrEnum):
@@ -58,6 +61,7 @@ class FactSpec:
     values: tuple[str, ...] = ()  # of an ENUM or SET: what may stand there
     labels: Mapping[str, Text] = field(default_factory=dict)  # how a sentence calls a word of `values` or of a field
     fields: Mapping[str, str] = field(default_factory=dict)  # of an EVENT: name -> bool|int|float|str
+    which: tuple[Text, ...] = ()  # of an EVENT: the parts that say in a headline which of the like it is
     max_age: int | None = None  # ns; an older value is STALE on a live host
     ask: Text | None = None  # how to ask a person who can know it
     derived: bool = False  # computed in knowledge/derive
@@ -73,6 +77,7 @@ class FactSpec:
         return cls(
             name=data["name"], scope=Scope(data["scope"]), type=Type(data["type"]), kind=Kind(data["kind"]),
             meaning=Text.of(data["meaning"]), says=Text.of(data["says"]), unit=data.get("unit", ""),
+            which=tuple(Text.of(part) for part in data.get("which", ())),
             values=tuple(data.get("values", ())), fields=dict(data.get("fields", {})),
             labels={word: Text.of(said) for word, said in data.get("labels", {}).items()},
             max_age=parse_duration(age) if age else None, ask=Text.of(ask) if ask else None,
@@ -118,6 +123,16 @@ class FactSpec:
             words["size"] = _size(value) if "{size" in template else None
         said = {n: _Word(word, self._word(word, language)) for n, word in words.items() if f"{{{n}" in template}
         return template.format_map(_Blank(said))
+
+    def place(self, event: Event, language: str = "en") -> list[str]:
+        """The parts of `which` whose fields the event tells."""
+        out = []
+        for part in self.which:
+            told = {name: event.get(name) for name in _FIELDS.findall(part.en)}
+            if not any(value is None or value == "" for value in told.values()):
+                said = {name: _Word(value, self._word(value, language)) for name, value in told.items()}
+                out.append(part.in_(language).format_map(_Blank(said)))
+        return out
 
     def _word(self, value: Value, language: str) -> str:
         """A value as a sentence calls it."""

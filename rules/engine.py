@@ -147,7 +147,16 @@ class Finding:
     @property
     def title(self) -> Text:
         """The rule's title with {code} and event fields filled in, what the rule `names`, and what became of it."""
+        return self.titled(NO_TEXT)
+
+    def titled(self, place: Text) -> Text:
+        """The title with `place`, which says of many like things which one it is."""
         title, became = self._filled, self.life.words if self.life is not None else self.age
+        if place:
+            title = Text(
+                _aside(title.en, f" ({place.en})", f": {place.en}"),
+                _aside(title.in_("zh"), f"（{place.zh}）", f"：{place.zh}"),
+            )
         if self.ending:
             title = Text(f"{title.en}: {self.ending.en}", f"{title.in_('zh')}：{self.ending.in_('zh')}")
         if self.against:
@@ -538,6 +547,11 @@ def _fill(template: str, fields: dict[str, object]) -> str:
         told = excerpt(value, _QUOTED) if isinstance(value, str) else str(value if value is not None else "-")
         template = template.replace("{" + name + "}", told)
     return template
+
+
+def _aside(title: str, bracketed: str, bare: str) -> str:
+    """`title` with an aside; behind one that ends with brackets it needs none of its own."""
+    return f"{title}{bare if title[-1:] in ')）' else bracketed}"
 
 
 # --- causes -------------------------------------------------------------------------------

@@ -104,6 +104,7 @@ _LABELS: dict[str, Text] = {
     "decoded": Text("the decoded sub-code", "解码后的子码"),
     "workflow": Text("NVIDIA's workflow for this XID", "NVIDIA 针对该 XID 的处理流程"),
     "catalogue": Text("NVIDIA's catalogue", "NVIDIA 错误目录"),
+    "cuda": Text("what CUDA's error code says", "CUDA 错误码所述"),
     "dcgm": Text("what DCGM's message says", "DCGM 消息所述"),
     "unlisted": Text("gpudiag, NVIDIA lists none", "gpudiag（NVIDIA 未列出）"),
     "rule_speaks": Text("the rule", "该规则"),
@@ -291,9 +292,10 @@ def headline(
 
 def titled(findings: Sequence[Finding]) -> Text:
     """The title of one rule's findings with the figures ahead of it that its file `leads` with."""
+    from assistant.render.which import which
     from rules.engine import lead
 
-    title, ahead = findings[0].title, lead(findings)
+    title, ahead = findings[0].titled(which(findings)), lead(findings)
     if not ahead:
         return title
     first, _, rest = title.en.partition(" ")

@@ -96,6 +96,7 @@ class Block:
     may_explain: tuple[str, ...]
     missing: tuple[str, ...]
     rule: str
+    findings: tuple[str, ...]  # their ids
     why: str
     false_positives: str
     references: tuple[str, ...]
@@ -249,6 +250,7 @@ class Builder:
             may_explain=self.effects([e for g in group for e in g.may_explain]),
             missing=self.gaps.needs(m for g in group for m in g.missing) if unsure else (),
             rule=f.rule.id,
+            findings=tuple(g.id for g in group),
             why=f.rule.why.in_(lang) if self.verbose else "",
             false_positives=f.rule.mistaken.in_(lang) if self.verbose else "",
             references=f.rule.references if self.verbose else (),

@@ -36,20 +36,13 @@ def headline(page: View) -> str:
 def findings(inputs: Inputs, page: View) -> str:
     """One card a finding, in the order of the answer."""
     lang = inputs.lang
-    proofs = _proofs(inputs)
-    cards = [_card(inputs, b, proofs.get((b.rule, b.title), []), n == 0) for n, b in enumerate(page.blocks)]
+    proofs = {f.id: f for f in inputs.diagnosis.findings}
+    cards = [_card(inputs, b, [proofs[i] for i in b.findings], n == 0) for n, b in enumerate(page.blocks)]
     if not cards:
         cards = [f"<p>{escape(word('no_findings', lang))}</p>"]
     rest = [(word(key, lang), items) for key, items in (("ruled_out", page.ruled_out), ("undecided", page.undecided))]
     cards += [folded(f"{title} ({len(items)})", bullets(items[:LISTED])) for title, items in rest if items]
     return section("findings", word("findings", lang), *cards)
-
-
-def _proofs(inputs: Inputs) -> dict[tuple[str, str], list[Finding]]:
-    found: dict[tuple[str, str], list[Finding]] = {}
-    for f in inputs.diagnosis.findings:
-        found.setdefault((f.rule.id, clean(f.title.in_(inputs.lang))), []).append(f)
-    return found
 
 
 def _card(inputs: Inputs, b: Block, findings_: list[Finding], first: bool) -> str:

@@ -85,7 +85,7 @@ def shown(answer: Answer, tells: Callable[[str], str] = lambda _: "", *, verbose
         answer=answer,
         echo=words.echo(answer.query) if answer.query is not None else "",
         view=view,
-        subjects=_subjects(whole, view, reply.lang) if whole is not None and view is not None else (),
+        subjects=_subjects(view, reply.lang) if view is not None else (),
         headline=reply.headline,
         parts=reply.parts,
         usable=usable if isinstance(usable, str) else "",
@@ -116,18 +116,13 @@ def _view(whole: Diagnosis, lang: str, tells: Callable[[str], str], verbose: boo
     return view(whole, lang, tells, verbose)
 
 
-def _subjects(whole: Diagnosis, view: View, lang: str) -> tuple[Subject, ...]:
-    return tuple(_subject(whole, block, lang) for block in view.blocks)
+def _subjects(view: View, lang: str) -> tuple[Subject, ...]:
+    return tuple(_subject(block, lang) for block in view.blocks)
 
 
-def _subject(whole: Diagnosis, block: Block, lang: str) -> Subject:
-    """The first finding of a block: those of one block share rule and title."""
-    from knowledge.text import clean
-
-    for f in whole.roots:
-        if f.rule.id == block.rule and clean(f.title.in_(lang)) == block.title:
-            return Subject(f.id, Text(f"why do you say {f.rule.id}?", f"为什么说 {f.rule.id}？").in_(lang))
-    return Subject("", "")
+def _subject(block: Block, lang: str) -> Subject:
+    """The first finding of a block."""
+    return Subject(block.findings[0], Text(f"why do you say {block.rule}?", f"为什么说 {block.rule}？").in_(lang))
 
 
 # --- what is asked ------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def nvlink5(text: str) -> Fields:
     """XID 144-150 and 155: what the line prints. What it means is `knowledge.catalog.nvlink5`.
 
     ``XC`` is cross-containment (work on other GPUs is hit), ``i`` an injected error, a link of -1
-    no particular link.
+    no particular link: none is told.
     """
     head = _HEAD.match(text)
     if head is None:
@@ -88,7 +88,7 @@ def nvlink5(text: str) -> Fields:
     return present(
         unit=head[1], printed_severity=head[2].replace("-", ""),
         cross_contained=int(xc[1]) != 0 if xc else None, injected=int(injected[1]) != 0 if injected else None,
-        link=int(link[1] or link[2]) if link else None,
+        link=number if link and (number := int(link[1] or link[2])) >= 0 else None,
         intrinfo=words[0] if words else None, error_status=words[1] if len(words) > 1 else None,
         debug_data=" ".join(words[2:]) or None,
         down_while_active=True if "Link Down While Active" in text else None,

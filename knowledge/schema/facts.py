@@ -27,6 +27,7 @@ class Entry(Strict):
     values: list[str] = []
     labels: dict[str, Words] = {}
     fields: dict[str, str] = {}
+    which: list[Words] = []
     max_age: str | None = None
     meaning: Words
     says: Words
@@ -64,15 +65,17 @@ class Entry(Strict):
             raise ValueError("only events have fields")
         if bad := set(self.fields.values()) - {"bool", "int", "float", "str"}:
             raise ValueError(f"field types are bool, int, float, str; not {', '.join(sorted(bad))}")
-        allowed = {"value", "size", "unit", "subject", "code", *self.fields}
-        for language in ("en", "zh"):
-            for _, word, forms, _ in string.Formatter().parse(getattr(self.says, language)):
-                if word is not None and word not in allowed:
-                    raise ValueError(f"says.{language} fills in {{{word}}}, which is not a field")
-                if forms and forms not in TIMES and forms.count("|") != 1:
-                    raise ValueError(
-                        f"says.{language} has {forms!r}: write {{{word}:one|many}}, or a unit of time ({', '.join(TIMES)})"
-                    )
+        said = [("says", self.says, {"value", "size", "unit", "subject", "code", *self.fields})]
+        said += [("which", part, set(self.fields)) for part in self.which]
+        for key, text, allowed in said:
+            for language in ("en", "zh"):
+                for _, word, forms, _ in string.Formatter().parse(getattr(text, language)):
+                    if word is not None and word not in allowed:
+                        raise ValueError(f"{key}.{language} fills in {{{word}}}, which is not a field")
+                    if forms and forms not in TIMES and forms.count("|") != 1:
+                        raise ValueError(
+                            f"{key}.{language} has {forms!r}: write {{{word}:one|many}}, or a unit of time ({', '.join(TIMES)})"
+                        )
         if self.values and (bad := set(self.labels) - set(self.values)):
             raise ValueError(f"labels of what is no value: {', '.join(sorted(bad))}")
         if self.labels and not self.values and self.type is not Type.EVENT:

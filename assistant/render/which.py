@@ -1,0 +1,61 @@
+"""Which of many like things a problem is at: the port, rank, link or part that the lines of its finding name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from assistant.render.labels import listed, subject_name
+from knowledge.facts import vocabulary
+from knowledge.language import NO_TEXT, Text
+from knowledge.observation import Event, Observation, Scope
+from knowledge.text import clean, excerpt
+
+if TYPE_CHECKING:
+    from rules.engine import Finding
+
+_ROOM = 60  # characters for all places of a headline; the first one stands whatever it takes
+_WORDS = 100  # characters of one part: a message may be long
+_MOST = 500  # events of one finding that are looked at
+
+
+def which(findings: Sequence[Finding]) -> Text:
+    """``PCI device 0000:5d:01.0``, ``rank 27, mlx5_3, peer 10.4.0.19``: the first ones, then how many there are more.
+    Empty where the lines name nothing, or several findings name different things: their subjects tell them apart."""
+    each = {tuple(_places(f)) for f in findings}
+    places = next(iter(each)) if len(each) == 1 else ()
+    if not places:
+        return NO_TEXT
+    shown = places[:1]
+    while len(shown) < len(places) and sum(len(p.en) + 2 for p in places[: len(shown) + 1]) <= _ROOM:
+        shown = places[: len(shown) + 1]
+    rest = len(places) - len(shown)
+    en, zh = listed((p.en for p in shown), "en", ";"), listed((p.in_("zh") for p in shown), "zh", ";")
+    return Text(f"{en} and {rest} more", f"{zh} 等 {len(places)} 处") if rest else Text(en, zh)
+
+
+def _places(f: Finding) -> list[Text]:
+    title = f.title.in_("en") + f.title.in_("zh")
+    return [place for place in dict.fromkeys(_place(o, f, title) for o in f.events[:_MOST]) if place]
+
+
+def _place(o: Observation, f: Finding, title: str) -> Text:
+    """What the event tells of its place that neither the title nor the name of the finding's subject says."""
+    known = {s.id for s in f.subject.ancestors()}
+    kept: list[tuple[str, str]] = []
+    for en, zh in zip(_parts(o, f, "en"), _parts(o, f, "zh"), strict=True):
+        said = en.lower() in title.lower() or en.rpartition(" ")[2] in known or any(en in other for other, _ in kept)
+        kept += [] if said else [(en, zh)]
+    return Text(listed((en for en, _ in kept), "en"), listed((zh for _, zh in kept), "zh")) if kept else NO_TEXT
+
+
+def _parts(o: Observation, f: Finding, lang: str) -> Iterator[str]:
+    """The event's own subject, where it is a part of the finding's, then what its fact says `which` it is."""
+    part = o.subject != f.subject and f.subject in o.subject.ancestors()
+    named = o.subject.scope is Scope.PROCESS and f.program is not None  # the program is named beside the title
+    if part and not named and o.subject.id and o.subject.id not in f.title.en:
+        yield subject_name(o.subject, lang)
+    spec = vocabulary().get(o.fact)
+    if spec is not None and isinstance(o.value, Event):
+        for text in spec.place(o.value, lang):
+            yield clean(excerpt(text, _WORDS))

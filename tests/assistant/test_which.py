@@ -1,0 +1,50 @@
+"""The decisive detail stands in the headline: which port, rank, link or part, for every rule that reads events."""
+
+from __future__ import annotations
+
+from assistant.render.labels import headline, titled
+from assistant.sources import parse_text
+from knowledge.facts import vocabulary
+from knowledge.observation import Event
+from knowledge.text import clean, excerpt
+from rules.engine import Finding, run
+from rules.loader import load
+from rules.testing import facts_of_case
+from tests.cases import Faults
+
+# What tells one thing from others of its kind, wherever it stands among the fields of an event.
+NAMES = {"device", "interface", "hca", "slot", "server", "ring", "cpu", "sensor", "link", "host"}
+TITLES = [r.title.en for r in load().rules]
+
+
+def told(f: Finding) -> list[str]:
+    """What the first event of a finding tells of its place."""
+    o = f.events[0]
+    out = (
+        [clean(excerpt(part, 100)) for part in vocabulary()[o.fact].place(o.value)]
+        if isinstance(o.value, Event)
+        else []
+    )
+    part = o.subject != f.subject and f.subject in o.subject.ancestors()
+    return [*out, o.subject.id] if part and o.subject.id else out
+
+
+def test_every_rule_says_which_of_many_it_is() -> None:
+    with Faults() as faults:
+        for r in load().rules:
+            for case in r.tests:
+                if case.expect != "matched":
+                    continue
+                for f in run([r], facts_of_case(case, parse_text)).findings:
+                    if f.events:
+                        with faults.of(f"{r.id}: {case.name}"):
+                            said = headline(titled([f]), [f.subject], "en") + (f.program.words.en if f.program else "")
+                            assert [
+                                word for word in told(f) if word.rpartition(" ")[2].lower() not in said.lower()
+                            ] == []
+
+
+def test_every_event_that_names_a_thing_says_how_a_headline_calls_it() -> None:
+    for spec in vocabulary():
+        said = " ".join([*(part.en for part in spec.which), *TITLES])
+        assert [n for n in NAMES & spec.fields.keys() if f"{{{n}" not in said] == [], spec.name
