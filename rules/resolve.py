@@ -319,12 +319,21 @@ def _decoded(case: Case) -> Answer | None:
     return best
 
 
+_SUPPORT = Text(
+    "When it comes again, NVIDIA's catalogue has support look into it (nvidia-bug-report.sh).",
+    "若再次出现，NVIDIA 错误目录建议联系支持（nvidia-bug-report.sh）。",
+)
+
+
 def _catalogue(case: Case) -> Answer | None:
     """NVIDIA's immediate action for the code, as the catalogue lists it."""
     found = _field(case, "bucket")
     if found is None or found[0] not in Bucket.__members__:
         return None
-    return Answer(Bucket(found[0]), (found[1],))
+    event = found[1].value
+    deeper = event.get("investigate") if isinstance(event, Event) and event.get("severity") != "info" else None
+    later = (_SUPPORT,) if found[0] == Bucket.IGNORE and deeper == Bucket.CONTACT_SUPPORT else ()
+    return Answer(Bucket(found[0]), (found[1],), later)
 
 
 _TEST_AGAIN = Text(
@@ -351,6 +360,26 @@ def _dcgm(case: Case) -> Answer | None:
         again = Text(*(_TEST_AGAIN.in_(lang).replace("{command}", spec.command) for lang in ("en", "zh")))
         best = Answer(info.bucket, (o,), (again,), text, usable=usable, until=info.until or spec.until)
     return best
+
+
+_SOUND = Text("nvidia-smi and a small CUDA program work on the node", "节点上的 nvidia-smi 与简单 CUDA 程序可正常运行")
+
+
+def _cuda(case: Case) -> Answer | None:
+    """What CUDA's own code asks for, of lines that only pass it on. The GPU is suspect where NVIDIA's text says so."""
+    from knowledge.catalog.cuda import Hardware, status
+
+    found = _field(case, "cuda_code")
+    entry = status(found[0]) if found is not None and isinstance(found[0], int) else None
+    if found is None or entry is None:
+        return None
+    info = buckets()[Bucket(entry.bucket)]
+    sick = entry.hardware is Hardware.YES or (
+        entry.hardware is Hardware.POSSIBLE and info.bucket is Bucket.ASK_PLATFORM
+    )
+    text = Text(f"{entry.cause.en} {info.text.en}", f"{entry.cause.zh}{info.text.zh}")
+    usable = max(info.usable, Usable.NOT_YET if sick else info.usable, key=lambda u: u.rank)
+    return Answer(info.bucket, (found[1],), text=text, usable=usable, until=info.until or (_SOUND if sick else NO_TEXT))
 
 
 _NO_WORD = Text(
@@ -507,6 +536,7 @@ RESOLVERS: Mapping[str, Callable[[Case], Answer | None]] = {
     "catalogue": _catalogue,
     "unlisted": _unlisted,
     "dcgm": _dcgm,
+    "cuda": _cuda,
 }
 # The facts that a resolver looks at beside the events of the finding: who knows them may change the advice.
 LOOKS_AT: Mapping[str, tuple[str, ...]] = {
@@ -516,4 +546,5 @@ LOOKS_AT: Mapping[str, tuple[str, ...]] = {
     "catalogue": (),
     "unlisted": ("xid",),
     "dcgm": (),
+    "cuda": (),
 }

@@ -382,7 +382,8 @@ class Builder:
         sure = [
             g
             for g in groups
-            if g[0].counts or (g[0].grade is not Grade.POSSIBLE and g[0].severity is not Severity.INFO)
+            if g[0].counts
+            or (g[0].grade is not Grade.POSSIBLE and (g[0].severity is not Severity.INFO or g[0].advice.then))
         ]
         loud = [g for g in sure if g[0].advice.bucket not in _QUIET]
         merged: dict[object, list[Finding]] = {}
