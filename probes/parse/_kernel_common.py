@@ -30,9 +30,11 @@ LOADING = r"NVRM: loading NVIDIA UNIX .{0,60}?Kernel Module .{0,40}?(\d{2,4}\.\d
 _COMMAND = re.compile(r"\b(?:[efz]?grep|rg|awk|sed|echo|printf|logger)\b|\bCOMMAND=")
 # What stands ahead of a message that somebody writes about: a comment, source code, an example in prose.
 #     # NVRM: Xid (PCI:0000:3b:00): 79, ...        line = "NVRM: Xid ..."        parse("NVRM: Xid ...")
+#     When a node reports `NVRM: Xid ...` drain it.        XID 48 ("NVRM: Xid ...") asks for a reset.
 #     The message looks like this: `NVRM: Xid ...`      test_parse.py::test_xid79 PASSED: "NVRM: Xid ..."
 _MENTION = re.compile(
     r"^\s*(?:#|//)|\bassert\b|::test_\w|\b(?:PASSED|FAILED|SKIPPED|XFAIL|XPASS)\b.{0,40}[\"'`]|\w\s{1,4}(?::=|==?)\s{1,4}[bfru]{0,2}[\"'`]|\w\(\s{0,4}[bfru]{0,2}[\"'`]|"
+    r"(?:\w\s{1,2}\(?|\w（|[\u4e00-\u9fff]\s{0,2}[(（]?)[`\"“「『](?:NVRM: )?$|"
     r"\b(?:[Ee]\.g\.|(?:[Ff]or )?[Ee]xample|[Ll]ooks? like|[Ss]uch as|of the form)\b.{0,40}$"
 )
 _NO_NAME = frozenset({"localhost", "localhost.localdomain", "(none)", "-"})

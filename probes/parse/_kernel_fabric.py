@@ -36,7 +36,8 @@ _TRAINING = (
     r"(?i)NVLink.{0,40}\btrain\w* (?:has )?fail|fail\w{0,4} (?:to |in |during )?(?:the )?train\w{0,4}.{0,60}NVLink|"
     r"excluded from .{0,40}because of .{0,40}link fail"
 )
-_TRAINED_GPU = rf"\bGPU (?:(?:pci )?bus id:? )?({PCI})(?:.{{0,20}}?\b(?:NVLink|link)(?: index)? (\d{{1,3}})\b)?"
+# failing GPU with UUID GPU-aa0e9f2d-1111-2222-3333-444455556666 due to NVLink training failure
+_TRAINED_GPU = rf"\bGPU (?:(?:pci )?bus id:? |with UUID )?({PCI}|GPU-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})(?:.{{0,20}}?\b(?:NVLink|link)(?: index)? (\d{{1,3}})\b)?"
 _TRAINED_SWITCH = rf"\bNVSwitch (?:(?:pci )?bus id:? )?({PCI})(?:.{{0,30}}?\bport (\d{{1,3}})\b)?"
 # Fabric Manager version is : 535.104.05
 _VERSION = r"[Ff]abric [Mm]anager version is ?: ?(\d{1,5}(?:\.\d{1,5}){1,2})"

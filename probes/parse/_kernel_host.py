@@ -70,9 +70,12 @@ _EVICTED = (
 _OTHER_SERVER = r"(CIFS): (?:VFS: )?\\{0,4}(\S{1,120}) has not responded in \d{1,6} seconds|(?:lib)?(ceph): (?:\[\S{1,60}\]: )?((?:mds|mon|osd)\d{1,6}) .{0,80}?(?:hung|session lost|socket error|connect error|went away)"
 _LUSTRE = r"Lustre(?:Error)?: .{0,120}?Connection (to|restored to) (?:service )?([\w.-]{1,120})(?: \(at \S{1,100}\))?( was lost)?"
 # blk_update_request: I/O error, dev nvme0n1, sector 1953    I/O error, dev sda, sector 2048 op 0x0:(READ)
-_IO = r"I/O error, dev ([\w!-]{1,40}), sector (\d{1,20})(?: op \w{1,6}:\((\w{1,20})\))?"
+# blk_update_request: critical medium error, dev sda, sector 1221312 op 0x0:(READ)
+_IO = r"(?:I/O|critical medium|critical target|critical nexus|protection|timeout|recoverable transport) error, dev ([\w!-]{1,40}), sector (\d{1,20})(?: op \w{1,6}:\((\w{1,20})\))?"
 # nvme nvme0: I/O 523 QID 4 timeout, aborting       nvme nvme0: controller is down; will reset: CSTS=0xffffffff
 _NVME = r"nvme (nvme\d{1,4}): (?:I/O .{0,40}timeout|controller is down|Device not ready|Removing after probe failure|Abort status).{0,120}"
+# md/raid1:md0: Disk failure on nvme0n1p2, disabling device.
+_RAID = r"md/raid\w{1,4}:\w{1,20}: Disk failure on ([\w-]{1,40})"
 # XFS (nvme0n1): metadata I/O error in "xfs_read_agf" at daddr 0x1 len 1 error 5      XFS (dm-3): log I/O error -5
 _XFS_IO = r"XFS \(([\w-]{1,40})\): (?:metadata|log) I/O error"
 # EXT4-fs error (device sda1): ...      EXT4-fs (sda1): Remounting filesystem read-only      Aborting journal on device md0-8.
@@ -142,11 +145,12 @@ _RULES = (
     _Rule("filesystem_stall", "ceph", _OTHER_SERVER, lambda m: {"filesystem": "ceph", "server": m[4], "state": "lost"}),
     _Rule("filesystem_stall", "Lustre", _LUSTRE,
           lambda m: {"filesystem": "lustre", "server": m[2], "state": "restored" if "restored" in m[1] else "lost"}),
-    _Rule("io_error", "I/O error, dev", _IO, lambda m: {"device": m[1], "sector": int(m[2]), "operation": m[3]}),
+    _Rule("io_error", " error, dev ", _IO, lambda m: {"device": m[1], "sector": int(m[2]), "operation": m[3]}),
     _Rule("io_error", "nvme nvme", _NVME, lambda m: {"device": m[1]}),
     *(_Rule("filesystem_damaged", hint, _DAMAGE, lambda m: {"device": next(filter(None, m.groups()), None)})
       for hint in ("EXT4-fs", "Aborting journal", "XFS (", "BTRFS ")),
     _Rule("io_error", "XFS (", _XFS_IO, lambda m: {"device": m[1]}),
+    _Rule("io_error", "Disk failure on", _RAID, lambda m: {"device": m[1]}),
     _Rule("process_fault", "segfault at", _SEGFAULT,
           lambda m: {"process": m[1].strip(), "pid": int(m[2]), "library": m[3], "kind": "segfault"}),
     _Rule("process_fault", "traps: ", _TRAP,
@@ -168,6 +172,7 @@ def read(reading: Reading) -> None:
                 _one(reading, entry, rule, found)
                 break
     _frames(reading)
+    _returns(reading)
     _summaries(reading)
     _apei(reading)
     _crashes(reading)
@@ -192,6 +197,28 @@ def _frames(reading: Reading) -> None:
             if isinstance(o.value, Event):
                 reading.found[place] = replace(o, value=Event(None, {**o.value.fields, "module": found[1]}))
             place = None
+
+
+def _returns(reading: Reading) -> None:
+    """Say of a file server that was lost after how long it answered again."""
+    lost: dict[tuple[object, ...], list[int]] = {}
+    for place, o in enumerate(reading.found):
+        if o.fact != "filesystem_stall" or not isinstance(o.value, Event):
+            continue
+        key = (o.subject, o.value.get("filesystem"), o.value.get("server"))
+        if o.value.get("state") != "restored":
+            lost.setdefault(key, []).append(place)
+            continue
+        for earlier in lost.pop(key, []):
+            before = reading.found[earlier]
+            if (
+                isinstance(before.value, Event)
+                and before.at is not None
+                and o.at is not None
+                and o.clock is before.clock
+            ):
+                away = {"away_ms": max(0, o.at - before.at) // 10**6}
+                reading.found[earlier] = replace(before, value=Event(None, {**before.value.fields, **away}))
 
 
 def _summaries(reading: Reading) -> None:

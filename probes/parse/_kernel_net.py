@@ -54,6 +54,8 @@ _KINDS = (
     ("temperature", r"High temperature on sensors"),
     ("completion", r"(?:TX|Error) (?:timeout|cqe|CQE)|Error cqe on cqn|TX timeout"),
 )  # fmt: skip
+# NETDEV WATCHDOG: ens1f0np0 (mlx5_core): transmit queue 3 timed out           ib0: transmit timeout: latency 2210 msecs
+_STUCK = rf"NETDEV WATCHDOG: ({_NAME}) \(\w{{1,24}}\): transmit queue \d{{1,6}} timed out|({_NAME}): transmit timeout: latency \d"
 _SYNDROME = r"synd(?:rome)?[ :=]*\(?(0x[0-9a-fA-F]{1,8})"
 
 
@@ -63,7 +65,10 @@ def read(reading: Reading) -> None:
         message = entry.message
         if "arrier" in message or "ink" in message or "active interface" in message:
             _link(reading, entry)
-        if "mlx" in message and from_kernel(entry):
+        if "transmit " in message and (found := rx(_STUCK).match(message)) and from_kernel(entry):
+            fields: dict[str, Scalar] = {"kind": "completion", "text": body(message)}
+            reading.event("nic_error", Subject(Scope.NIC, found[1] or found[2], reading.node(entry)), entry, fields)
+        elif "mlx" in message and from_kernel(entry):
             _adapter(reading, entry)
     reading.found = _with_brief(reading.found)
 

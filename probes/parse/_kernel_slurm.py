@@ -1,13 +1,30 @@
-"""What Slurm's daemons say of a node in a system log or in their own: registered with less than it should have, or refused."""
+"""What Slurm's daemons say of a node in a system log or in their own: registered with less than it should have, refused, or lost."""
 
 from __future__ import annotations
 
 from knowledge.observation import Scalar, node
 from probes.parse._kernel_common import Reading, body, number, rx
+from probes.parse._kernel_shape import Entry
+from probes.parse.sinfo_reasons import nodes
 
 EVENTS = ("slurm_step_ended", "slurmctld_inval")
-TRIGGERS = (r"CANCELLED AT", r"to INVAL with reason", r"reported lower than configured", r"Count changed on node")
-HINTS = ("CANCELLED AT", "INVAL", "lower than configured", "Count changed")
+STATES = ("node.slurm.held", "node.slurm.reason")
+TRIGGERS = (
+    r"CANCELLED AT", r"to INVAL with reason", r"reported lower than configured", r"Count changed on node",
+    r"[Nn]odes? \S{1,200} (?:not|now) responding", r"node \S{1,120} (?:returned to service|state set to)", r"Low \w{1,40} \(reported:", r"etting node \S{1,120} state to D",
+)  # fmt: skip
+_HINTS = (" responding", "to service", "state set to", "(reported:", "state to D")
+HINTS = ("CANCELLED AT", "INVAL", "lower than configured", "Count changed", *_HINTS)
+# error: Nodes n[1-2] not responding           error: Nodes n1 not responding, setting DOWN
+_SILENT = r"\b[Nn]odes? (\S{1,4000}) (not responding)(?:, (setting DOWN))?"
+# Node n1 now responding           node n1 returned to service           update_node: node n1 state set to IDLE
+_BACK = r"\b[Nn]ode (\S{1,120}) (?:now responding|returned to service|state set to (?:IDLE|RESUME)\b)"
+# drain_nodes: node n1 state set to DRAIN           update_node: node n1 state set to DOWN
+_TAKEN = r"\bnode (\S{1,120}) (state set to (?:DRAIN\w{0,4}|DOWN|FAIL\w{0,4}))"
+# error: Setting node n1 state to DOWN with reason:Not responding
+_SET = r"\b[Ss]etting node (\S{1,120}) state to (?:DOWN|DRAIN)\b(?: with reason: ?(.{1,200}))?"
+# error: _slurm_rpc_node_registration node=n1: Low RealMemory (reported:1548012 < 100.00% of configured:2063000)
+_SHORT = r"\bnode[= ](\S{1,120}): (Low \w{1,40} \(reported:.{1,100}?\))"
 # error: Setting node n1 state to INVAL with reason:gres/gpu count reported lower than configured (3 < 4)
 # error: _validate_gres: ... gres/gpu count reported lower than configured (7 < 8)
 # error: Setting node n1 state to DRAIN with reason:gres/gpu count reported lower than configured (7 < 8)
@@ -19,6 +36,7 @@ _CANCELLED = r"\*\*\* (?:JOB|STEP) (\S{1,60}) ON \S{1,120} CANCELLED AT \S{1,40}
 
 def read(reading: Reading) -> None:
     """One event for each node that slurmctld sets to INVAL, or takes out for what it registered with, and for each step that was ended."""
+    _states(reading)
     for entry in reading.entries:
         if "CANCELLED AT" in entry.message and (ended := rx(_CANCELLED).search(entry.message)):
             told: dict[str, Scalar] = {
@@ -38,3 +56,27 @@ def read(reading: Reading) -> None:
             "text": body(entry.message),
         }  # fmt: skip
         reading.event("slurmctld_inval", node(found[1]), entry, fields)
+
+
+def _states(reading: Reading) -> None:
+    """Whether Slurm gives a node work, as the last line about it says; why it does not, in the words of the first one since."""
+    held: dict[str, tuple[Entry, str]] = {}
+    last: dict[str, tuple[Entry, bool]] = {}
+    for entry in reading.entries:
+        text = entry.message
+        if not any(hint in text for hint in _HINTS):
+            continue
+        back, taken = rx(_BACK).search(text), (_SILENT, _SHORT, _SET, _TAKEN)
+        if found := back or next((m for pattern in taken if (m := rx(pattern).search(text))), None):
+            for name in nodes(found[1]):
+                last[name] = entry, back is None
+                if back:
+                    held.pop(name, None)
+                elif "setting DOWN" in text:
+                    held[name] = entry, "not responding, set to DOWN"
+                else:
+                    held.setdefault(name, (entry, body(found[2] or found[0])))
+    for name, (entry, is_held) in last.items():
+        reading.add("node.slurm.held", node(name), entry, is_held)
+        if is_held:
+            reading.add("node.slurm.reason", node(name), held[name][0], held[name][1])

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from knowledge.observation import Event, Observation, Status, node
 from probes.parse._kernel_common import Reading, is_command, rx
 from probes.parse._kernel_shape import Entry, Kind
+from probes.parse._kernel_slurm import STATES
 
 FACT = "log.driver.errors_not_read"
 NEAR = 12  # lines of a fault that was understood
@@ -43,7 +44,7 @@ def read(reading: Reading, entries: Sequence[Entry]) -> list[Observation]:
         {
             o.source.line
             for o in reading.found
-            if o.source.line and isinstance(o.value, Event) and o.fact not in _NO_FAULT
+            if o.source.line and (isinstance(o.value, Event) or o.fact in STATES) and o.fact not in _NO_FAULT
         }
     )
     found: dict[str, list[Entry]] = {}

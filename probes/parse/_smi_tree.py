@@ -62,6 +62,9 @@ class Node:
         return f"{self.label}: {shown}"[:300]
 
 
+_RENAMED = {"row_remapper": "remapped_rows"}  # the name of its display option stands over the section in some copies
+
+
 def key(label: str) -> str:
     """One spelling for the labels of all drivers: ``Clocks Throttle Reasons`` -> ``clocks_event_reasons``."""
     word = slug(label)
@@ -71,7 +74,7 @@ def key(label: str) -> str:
             if rest in ("s", "s_counters"):
                 return f"clocks_event_reasons{rest[1:]}"
             return rest.removeprefix("s_counters_").removeprefix("_")
-    return word
+    return _RENAMED.get(word, word)
 
 
 # "GPU 00000000:3B:00.0"; before driver 367 "GPU 0000:3B:00.0"

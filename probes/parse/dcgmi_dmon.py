@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from dataclasses import replace
 
 from knowledge.observation import Observation, Status, gpu
 from knowledge.text import digits, excerpt
@@ -30,6 +31,14 @@ _COLUMNS: dict[str, tuple[str, float, bool]] = {
     "SBVIO": ("gpu.violation.sync_boost", 1e-3, True), "BLVIO": ("gpu.violation.board_limit", 1e-3, True),
     "LUVIO": ("gpu.violation.low_utilization", 1e-3, True), "RVIOL": ("gpu.violation.reliability", 1e-3, True),
 }  # fmt: skip
+# what is no measurement: whether it is so, or how often
+_COLUMNS |= {
+    "XIDER": ("gpu.xid.last", 1, True), "EDVTL": ("gpu.ecc.volatile.uncorrected.total", 1, True),
+    "EDVDV": ("gpu.ecc.volatile.uncorrected.dram", 1, True), "EDATL": ("gpu.ecc.aggregate.uncorrected.total", 1, True),
+    "ESVTL": ("gpu.ecc.volatile.corrected.total", 1, True), "URMPS": ("gpu.row_remap.uncorrectable", 1, True),
+    "CRMPS": ("gpu.row_remap.correctable", 1, True), "RRF": ("gpu.row_remap.failure", 1, True), "RRP": ("gpu.row_remap.pending", 1, True),
+}  # fmt: skip
+_FLAGS = ("RRF", "RRP")
 # #Entity   GPUTL  POWER    SMACT  TENSO  DRAMA
 _HEADING = re.compile(r"#\s{0,8}Entity((?:\s{1,20}[A-Z0-9_]{2,8}){1,40})\s{0,8}")
 # GPU 0     99     131.052  0.072  0.010  0.021
@@ -62,6 +71,8 @@ def _row(number: int, columns: list[str], cells: list[str], line: Line, context:
             continue
         fact, factor, whole = _COLUMNS[column]
         reading = _reading(cell, factor, whole)
+        if column in _FLAGS and reading.ok:
+            reading = replace(reading, value=reading.value != 0)
         out.append(Observation(
             fact, subject, reading.value, reading.status, context.at(NAME, REVISION, line.number),
             excerpt=excerpt(f"{column} {cell}"), detail=reading.detail,

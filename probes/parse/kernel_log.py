@@ -62,6 +62,7 @@ UNCOVERED = (
     "xid_reported",
 )  # told by daemons that few nodes run: not seeing one says nothing
 PROVIDES = (
+    *_kernel_slurm.STATES,
     *sorted({*KERNEL_EVENTS, *DAEMON_EVENTS, *UNCOVERED, *VENDOR_EVENTS}),
     "gpu.serial", "gpu.uuid", _kernel_unread.FACT, "log.kernel.readable", "log.kernel.truncated_head", "node.driver.version",
     "node.fabricmanager.version",
@@ -78,7 +79,7 @@ TRIGGERS = (
     # memory, crashes, stalls, storage
     r"oom-kill", r"oom_reaper", r"Kill(?:ed)? process ", r"as a result of limit", r"Kernel panic", r"Trigger a crash",
     r"sysrq_", r"BUG: ", r"kernel BUG at", r"Oops: ", r"general protection", r" Comm: ", r"hard LOCKUP", r"hard lockup",
-    r"detected .{0,10}stall", r"blocked for more than", r"nfs: server", r"Lustre", r"I/O error, dev", r"nvme nvme",
+    r"detected .{0,10}stall", r"blocked for more than", r"nfs: server", r"Lustre", r" error, dev ", r"Disk failure on", r"NETDEV WATCHDOG", r": transmit timeout: ", r"nvme nvme",
     r"EXT4-fs error", r"Remounting filesystem", r"Aborting journal", r"BTRFS (?:error|critical)", r"XFS \([A-Za-z0-9_-]*\): (?:[Mm]etadata|log|Corruption|Internal|Unmount)", r"segfault at", r"traps: ",
     # network
     r"(?:ost|ained) carrier", r"link (?:dis)?connected",
@@ -101,7 +102,7 @@ _HINTS = (
     "NVRM", "Xid (", "xid", "XID", "XidCritical", "off the bus", "off bus", "handle for", "power state", "invalid context", "nvidia",
     "rejected", "unsigned", "AER", "aer_", "PCIe", "error status", "DPC", "Slot(", "Hardware Error", "mce: ", "EDAC",
     "threshold", "critical temp", "oom", "process ", "result of limit", "panic", "crash", "sysrq", "BUG", "Oops",
-    "general prot", "Comm: ", "LOCKUP", "stall", "blocked for", "nfs:", "Lustre", "I/O error", "nvme", "EXT4", "XFS", "BTRFS", "Aborting", "NV_ERR_RESET", "active interface",
+    "general prot", "Comm: ", "LOCKUP", "stall", "blocked for", "nfs:", "Lustre", " error, dev ", "I/O error", "Disk failure", "NETDEV", "transmit timeout", "nvme", "EXT4", "XFS", "BTRFS", "Aborting", "NV_ERR_RESET", "active interface",
     "segfault", "traps:", "arrier", "ink ", "connected", "mlx", "fabricmanager", "modprobe", "hostengine", "dcgm",
     "Failed to start", "ower ", "AC lost", "IPMI", "atchdog2", "Linux version", "-- ", "PM: suspend", "MESSAGE", "s lost", "s Lost",
     "Memory failure", "memory error", "memory corruption", "hard lockup", "NMI", "slave", "set_fatal_error", "uvm encountered", "CIFS: ", "ceph: ", "BERT: ",

@@ -16,7 +16,7 @@ from probes.parse._app_emit import Emitter, none_seen
 from probes.parse._app_lines import AppLine, application_head, peel_all, rank_subject
 
 NAME = "nccl-log"
-REVISION = 1
+REVISION = 2
 MAX_RANKS = 4096  # relations kept
 
 TRIGGERS = (
@@ -24,6 +24,7 @@ TRIGGERS = (
     r"nccl(?:System|Internal|Remote|UnhandledCuda)Error|ncclInvalid(?:Usage|Argument)|unhandled (?:cuda|system) error",
     r"NCCL INFO \S+:\d+ -> [1-8]|setting up NCCL communicator|Transport retry count exceeded",
     r"[NR]CCL version [0-9]|set by environment to|NET/IB ?: (?:[^N]|N[^C])|NET/OFI|NET/Socket : Using|Using network|GPU Direct RDMA|cudaDev \d+",
+    r"\] \[(?:send|receive)\] via NET/",
     *_app_watchdog.TRIGGERS,
 )
 _SNIFF = lazy(
@@ -236,11 +237,15 @@ def _facts(emit: Emitter, app: Sequence[AppLine]) -> None:
             keep("hosts", said[1], line)
         if nodes := _NODES.search(text):
             keep("nodes", nodes[1], line)
+        if "] via NET/" in text:
+            keep("between", text, line)
         if re.search(r"NET/IB ?: No device found", text):
             keep("job.nccl.ib.found", "no", line)
         if direct := _GDR.search(text):
             keep("job.nccl.gdr", direct[1].lower(), line)
     hosts, counted = sets.pop("hosts", {}), sets.pop("nodes", {})
+    if between := sets.pop("between", {}):  # the network is for ranks on other nodes
+        counted.setdefault("2", next(iter(between.values())))
     told = max((int(count) for count in counted), default=0)
     if told or len(hosts) > 1:  # the lines of one node alone do not tell that there is no other
         line = next(iter((counted if told >= len(hosts) else hosts).values()))

@@ -15,12 +15,12 @@ from probes.parse._smi_emit import Emitter
 from probes.parse._smi_report import PROVIDES, report
 from probes.parse._smi_tree import GPU_HEAD, text_tree
 
-NAME, REVISION = "nvidia-smi-q", 2
+NAME, REVISION = "nvidia-smi-q", 3
 _RULE = re.compile(r"#{20,200}\s{0,4}")
 _FIELD = re.compile(r"^ {2,20}[A-Z][\w ./()-]{1,50}? {1,40}: \S", re.MULTILINE)
 # Headings that only this report has, for a piece without its headline.
 _SECTIONS = re.compile(
-    r"^ {0,12}(?:Retired Pages|Remapped Rows|Clocks (?:Throttle|Event) Reasons|FB Memory Usage|ECC Errors|"
+    r"^ {0,12}(?:Retired Pages|Remapped Rows|Row Remapper|Clocks (?:Throttle|Event) Reasons|FB Memory Usage|ECC Errors|"
     r"(?:GPU )?Power Readings|Bank Remap Availability Histogram|GPU Link Info)\s{0,60}$",
     re.MULTILINE,
 )

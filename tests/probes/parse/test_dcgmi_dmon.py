@@ -28,6 +28,15 @@ def test_what_was_not_read_is_no_number() -> None:
     assert of(got, "gpu.pcie.rx", 1)[1].value is None
 
 
+def test_what_is_no_measurement_is_read_too() -> None:
+    text = "#Entity   XIDER  EDVDV  RRF  RRP\nID\nGPU 0     0  0  0  0\nGPU 1     79  2  1  0\n"
+    got = {(o.subject.id, o.fact): o.value for o in FORMAT.parse(text, CONTEXT)}
+    assert got["index:1", "gpu.xid.last"] == 79
+    assert got["index:1", "gpu.ecc.volatile.uncorrected.dram"] == 2
+    assert (got["index:1", "gpu.row_remap.failure"], got["index:1", "gpu.row_remap.pending"]) == (True, False)
+    assert got["index:0", "gpu.row_remap.failure"] is False
+
+
 def test_a_long_listing_keeps_its_end() -> None:
     rows = "".join(f"GPU 0     {i % 100}\n" for i in range(3 * SAMPLES))
     got = FORMAT.parse("#Entity   GPUTL\nID\n" + rows, CONTEXT)

@@ -376,6 +376,7 @@ STORIES = [
     ),
     Story("filesystem_stall", "[9.0] nfs: server filer-1 not responding, still trying", fields={"filesystem": "nfs", "server": "filer-1", "state": "lost"}),
     Story("filesystem_stall", "[9.0] nfs: server filer-1 OK", fields={"state": "restored"}),
+    Story("filesystem_stall", "[9.0] nfs: server filer-1 not responding, still trying\n[69.0] nfs: server filer-1 OK", fields={"state": "lost", "away_ms": 60000}, count=2),
     Story(
         "filesystem_stall",
         "[9.0] Lustre: scratch-OST0004-osc-ff: Connection to scratch-OST0004 (at 10.0.0.4@o2ib) was lost; in progress operations wait",
@@ -390,6 +391,10 @@ STORIES = [
     Story("gpu_reset_demanded", "[9.0] nvidia-uvm: encountered unexpected error: Reset required [NV_ERR_RESET_REQUIRED]"),
     Story("link_carrier", "[9.0] bond2: now running without any active interface!", "nic bond2", {"state": "down"}),
     Story("link_carrier", "[9.0] bond2: active interface up!", "nic bond2", {"state": "up"}),
+    Story("io_error", "[9.0] blk_update_request: critical medium error, dev sda, sector 122 op 0x0:(READ) flags 0x0", fields={"device": "sda", "sector": 122}),
+    Story("io_error", "[9.0] md/raid1:md0: Disk failure on nvme0n1p2, disabling device.", fields={"device": "nvme0n1p2"}),
+    Story("nic_error", "[9.0] NETDEV WATCHDOG: ens1f0np0 (mlx5_core): transmit queue 3 timed out", "nic ens1f0np0", {"kind": "completion"}),
+    Story("nic_error", "[9.0] ib0: transmit timeout: latency 2210 msecs", "nic ib0", {"kind": "completion"}),
     Story("io_error", "[9.0] XFS (nvme0n1): metadata I/O error in \"x\" at daddr 0x1", fields={"device": "nvme0n1"}),
     Story(
         "process_fault", "[9.0] python3[4242]: segfault at 0 ip 00007f3a sp 00007ffd error 4 in libcuda.so.535.104.05[7f3a+1000]",
@@ -569,6 +574,8 @@ QUIET = [
     "Mar  3 12:00:01 gpu-07 runner[88]: the log had: Uhhuh. NMI received for unknown reason 3d on CPU 0.",
     "[2025-11-12T10:22:44.101] error: Setting node gpu-07 state to DOWN with reason:Not responding",
     'test_parse.py::test_xid79 PASSED: "NVRM: Xid (PCI:0000:00:00): 79, GPU has fallen off the bus"',
+    "When a node reports `NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', GPU has fallen off the bus.` drain it.",
+    '再次看到 XID 48（"NVRM: Xid (PCI:0000:1a:00): 48, pid=1, Double Bit ECC Error"）时复位。',
     "we had xid (79) on 0000:9b:00 : 3 times",
     "[Nov 12 2025 11:00:00] [INFO] [tid 88] received a signal to stop, fabric manager is exiting",
 ]
