@@ -42,7 +42,6 @@ _DMON: dict[str, tuple[str, Convert, str]] = {
     "fb": ("gpu.memory.used", mebibytes, "MiB"),
     "bar1": ("gpu.bar1.used", mebibytes, "MiB"),
     "pci": ("gpu.pcie.replay", count, ""),
-    "tviol": ("gpu.clock.event.sw_thermal", flag, ""),  # limited by heat, by whichever of the two
     "rxpci": ("gpu.pcie.rx", gigabytes_per_second, "MB/s"),
     "txpci": ("gpu.pcie.tx", gigabytes_per_second, "MB/s"),
     "pviol": ("gpu.violation.power.share", percent, "%"),
