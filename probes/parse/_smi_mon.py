@@ -41,6 +41,9 @@ _DMON: dict[str, tuple[str, Convert, str]] = {
     "pclk": ("gpu.clock.graphics", megahertz, "MHz"),
     "fb": ("gpu.memory.used", mebibytes, "MiB"),
     "bar1": ("gpu.bar1.used", mebibytes, "MiB"),
+    # "number of aggregated single bit, double bit ecc errors" (nvidia-smi dmon -h)
+    "sbecc": ("gpu.ecc.aggregate.corrected.total", count, ""),
+    "dbecc": ("gpu.ecc.aggregate.uncorrected.total", count, ""),
     "pci": ("gpu.pcie.replay", count, ""),
     "rxpci": ("gpu.pcie.rx", gigabytes_per_second, "MB/s"),
     "txpci": ("gpu.pcie.tx", gigabytes_per_second, "MB/s"),

@@ -1,13 +1,13 @@
 """``dcgmi dmon``: the columns of its fields, a row a GPU (or MIG instance) and look; every sample counts, up to `SAMPLES`.
 
-The short names of columns are those of DCGM's field table (dcgm_fields.cpp): DRAMA is field 1005, its activity a ratio.
+The short names of columns are those of DCGM's field table (dcgm_fields.cpp): DRAMA is field 1005, its activity a ratio; XIDER is
+the last XID (0: none), which DCGM keeps.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import replace
 
 from knowledge.observation import Observation, Status, gpu
 from knowledge.text import digits, excerpt
@@ -31,16 +31,20 @@ _COLUMNS: dict[str, tuple[str, float, bool]] = {
     "SBVIO": ("gpu.violation.sync_boost", 1e-3, True), "BLVIO": ("gpu.violation.board_limit", 1e-3, True),
     "LUVIO": ("gpu.violation.low_utilization", 1e-3, True), "RVIOL": ("gpu.violation.reliability", 1e-3, True),
 }  # fmt: skip
-# what is no measurement: whether it is so, or how often
 _COLUMNS |= {
-    "XIDER": ("gpu.xid.last", 1, True), "EDVTL": ("gpu.ecc.volatile.uncorrected.total", 1, True),
-    "EDVDV": ("gpu.ecc.volatile.uncorrected.dram", 1, True), "EDATL": ("gpu.ecc.aggregate.uncorrected.total", 1, True),
-    "ESVTL": ("gpu.ecc.volatile.corrected.total", 1, True), "URMPS": ("gpu.row_remap.uncorrectable", 1, True),
-    "CRMPS": ("gpu.row_remap.correctable", 1, True), "RRF": ("gpu.row_remap.failure", 1, True), "RRP": ("gpu.row_remap.pending", 1, True),
-}  # fmt: skip
-_FLAGS = ("RRF", "RRP")
+    "XIDER": ("gpu.xid.last", 1, True),
+    "ESVTL": ("gpu.ecc.volatile.corrected.total", 1, True),
+    "EDVTL": ("gpu.ecc.volatile.uncorrected.total", 1, True),
+    "ESVDV": ("gpu.ecc.volatile.corrected.dram", 1, True),
+    "EDVDV": ("gpu.ecc.volatile.uncorrected.dram", 1, True),
+    "ESATL": ("gpu.ecc.aggregate.corrected.total", 1, True),
+    "URMPS": ("gpu.row_remap.uncorrectable", 1, True),
+    "CRMPS": ("gpu.row_remap.correctable", 1, True),
+    "EDATL": ("gpu.ecc.aggregate.uncorrected.total", 1, True),
+}
+_FLAGS = {"RRF": "gpu.row_remap.failure", "RRP": "gpu.row_remap.pending"}  # 0 or 1
 # #Entity   GPUTL  POWER    SMACT  TENSO  DRAMA
-_HEADING = re.compile(r"#\s{0,8}Entity((?:\s{1,20}[A-Z0-9_]{2,8}){1,40})\s{0,8}")
+_HEADING = re.compile(r"\s{0,8}#\s{0,8}Entity((?:\s{1,20}[A-Z0-9_]{2,8}){1,40})\s{0,8}")
 # GPU 0     99     131.052  0.072  0.010  0.021
 _ROW = re.compile(r"\s{0,12}GPU (\d{1,4})((?:\s{1,20}\S{1,24}){1,40})\s{0,8}")
 
@@ -67,12 +71,14 @@ def parse(text: str, context: Context) -> list[Observation]:
 def _row(number: int, columns: list[str], cells: list[str], line: Line, context: Context) -> list[Observation]:
     subject, out = gpu(f"index:{number}", context.host), []
     for column, cell in zip(columns, cells, strict=True):
-        if column not in _COLUMNS:
+        if column in _FLAGS:
+            fact, reading = _FLAGS[column], _reading(cell, 1, whole=True)
+            reading = reading if reading.value is None else Reading(bool(reading.value))
+        elif column in _COLUMNS:
+            fact, factor, whole = _COLUMNS[column]
+            reading = _reading(cell, factor, whole)
+        else:
             continue
-        fact, factor, whole = _COLUMNS[column]
-        reading = _reading(cell, factor, whole)
-        if column in _FLAGS and reading.ok:
-            reading = replace(reading, value=reading.value != 0)
         out.append(Observation(
             fact, subject, reading.value, reading.status, context.at(NAME, REVISION, line.number),
             excerpt=excerpt(f"{column} {cell}"), detail=reading.detail,
@@ -87,4 +93,6 @@ def _reading(cell: str, factor: float, whole: bool) -> Reading:
     return blank(value) or Reading(round(value * factor) if whole else float(f"{value * factor:.12g}"))
 
 
-FORMAT = DocumentFormat(NAME, "dcgmi dmon", REVISION, tuple(sorted(f for f, _, _ in _COLUMNS.values())), sniff, parse)
+FORMAT = DocumentFormat(
+    NAME, "dcgmi dmon", REVISION, tuple(sorted({*(f for f, _, _ in _COLUMNS.values()), *_FLAGS.values()})), sniff, parse
+)

@@ -1,36 +1,42 @@
-"""``kubectl describe node``: how many GPUs the kubelet counts, how many it gives to pods, and whether the node is ready."""
+"""``kubectl describe node``: how many GPUs the kubelet counts, how many it gives to pods, whether the node is ready and open
+for new pods, and what its conditions tell."""
 
 from __future__ import annotations
 
 import re
 
-from knowledge.observation import Observation, Status, Subject, Value, node
+from knowledge.observation import Event, Observation, Status, Subject, Value, node
 from knowledge.text import clean, digits, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 
 NAME, REVISION = "kubectl-node", 2
 PROVIDES = (
-    "node.kubernetes.gpus", "node.kubernetes.gpus.allocatable", "node.kubernetes.gpus.withheld", "node.kubernetes.ready",
-    "node.kubernetes.pressure", "node.kubernetes.problems", "node.kubernetes.cordoned",
-)  # fmt: skip
+    "kubernetes_condition",
+    "node.kubernetes.gpus",
+    "node.kubernetes.gpus.allocatable",
+    "node.kubernetes.gpus.withheld",
+    "node.kubernetes.ready",
+    "node.kubernetes.schedulable",
+    "node.kubernetes.taints",
+)
 _NAME = re.compile(r"Name:\s{1,40}(\S{1,253})\s{0,20}")
 _SECTION = re.compile(r"([A-Z][A-Za-z ]{2,40}):\s{0,20}")
 #   nvidia.com/gpu:     8
 _GPUS = re.compile(
     r"\s{1,8}((?:nvidia|amd|habana|gpu\.intel)\.(?:com|ai)/(?:gpu|gaudi|i915|xe)):\s{1,40}(\d{1,6})\s{0,20}"
 )
-#   nvidia.com/mig-1g.10gb:     7           nvidia.com/gpu.shared:     32
-_OTHER = re.compile(r"\s{1,8}\w{1,20}\.com/(?:mig-|gpu\.shared|gpu-)[\w.-]{0,40}:\s{1,40}(\d{1,6})\s{0,20}")
+#   nvidia.com/mig-1g.10gb:  7        nvidia.com/gpu.shared:  32        GPUs that are given under another name
+_OTHER_NAME = re.compile(r"\s{1,8}nvidia\.com/(?:mig-|gpu\.shared|pgpu)\S{0,40}:\s{1,40}0*[1-9]\d{0,6}\s{0,20}")
 #   Ready                True    Wed, 12 Nov 2025 09:02:11 +0000 ...
-_READY = re.compile(r"\s{1,8}Ready\s{1,40}(True|False|Unknown)\b.{0,2000}")
-
-#   DiskPressure         False   ...
-_PRESSURE = re.compile(r"\s{1,8}(Memory|Disk|PID)Pressure\s{1,40}(True|False)\b.{0,2000}")
-#   GPUUnhealthy         True    Tue, 24 Nov 2026 ...   Tue, ...   XidError79   GPU 3 has fallen off the bus
-_PROBLEM = re.compile(r"\s{1,8}([A-Z]\w{2,60})\s{1,40}(True|False)\s{1,20}(.{0,2000})")
-_GOOD = ("Ready", "Healthy", "Available", "OK")  # how the name of a condition ends that is to be True
-# Unschedulable:      true
-_CORDON = re.compile(r"Unschedulable:\s{1,40}(true|false)\s{0,20}")
+#   DiskPressure         True    Tue, 24 Nov 2026 10:11:01 +0000   Tue, 24 Nov 2026 10:01:01 +0000   KubeletHasDiskPressure   kubelet has disk pressure
+_CONDITION = re.compile(r"\s{1,8}([A-Z]\w{1,80})\s{1,60}(True|False|Unknown)\b(.{0,2000})")
+# Conditions that are good when they are true; of all others True is trouble (node-problem-detector, the kubelet's pressures).
+_GOOD = re.compile(r"\w*(?:Ready|Healthy|Available|Initialized|Voter)")
+# Taints:             nvidia.com/gpu.unhealthy=xid79:NoSchedule        Unschedulable:      true        node.kubernetes.io/unschedulable:NoSchedule
+_TAINT = re.compile(r"(?:Taints:)?\s{1,60}([\w./-]{1,250}(?:=[\w.-]{0,70})?:No(?:Schedule|Execute))\s{0,20}")
+_CLOSED = re.compile(r"Unschedulable:\s{1,40}(true|false)\s{0,20}")
+#                     nvidia.com/gpu.present=true      a label of gpu-feature-discovery
+_LABELLED = re.compile(r"(?:Labels:)?\s{1,60}nvidia\.com/gpu\.present=true\s{0,20}")
 
 
 def sniff(head: str) -> int:
@@ -44,9 +50,6 @@ def parse(text: str, context: Context) -> list[Observation]:
     """Facts of each node that is described."""
     out: list[Observation] = []
     here, section = node(context.host), ""
-    problems: dict[Subject, list[tuple[str, Line]]] = {}  # conditions of other checkers that are True
-    pressures: dict[Subject, dict[str, tuple[bool, Line]]] = {}
-    shared: set[Subject] = set()  # nodes that give their GPUs out under another name too
     counts: dict[tuple[Subject, str], dict[str, tuple[int, Line]]] = {}
 
     def add(fact: str, subject: Subject, value: Value, line: Line, shown: str = "") -> None:
@@ -55,48 +58,64 @@ def parse(text: str, context: Context) -> list[Observation]:
             Observation(fact, subject, value, Status.OK, context.at(NAME, REVISION, line.number), excerpt=quoted)
         )
 
+    labels: dict[Subject, Line] = {}
+    otherwise: set[Subject] = set()
+    sections: dict[Subject, set[str]] = {}
+    taints: dict[Subject, list[tuple[str, Line]]] = {}
     for line in lines_of(text):
         if named := _NAME.fullmatch(line.text[:400]):
             here, section = node(clean(named[1])), ""
-        elif cordon := _CORDON.fullmatch(line.text[:80]):
-            add("node.kubernetes.cordoned", here, cordon[1] == "true", line)
         elif titled := _SECTION.fullmatch(line.text[:80]):
             section = titled[1]
+            sections.setdefault(here, set()).add(section)
+        elif taint := _TAINT.fullmatch(line.text[:400]):
+            taints.setdefault(here, []).append((taint[1], line))
+        elif closed := _CLOSED.fullmatch(line.text[:80]):
+            add("node.kubernetes.schedulable", here, closed[1] == "false", line)
+        elif _LABELLED.fullmatch(line.text[:200]):
+            labels[here] = line
+        elif _OTHER_NAME.fullmatch(line.text[:200]):
+            otherwise.add(here)
         elif (found := _GPUS.fullmatch(line.text[:200])) and section in ("Capacity", "Allocatable"):
             if (number := digits(found[2])) is not None:
                 counts.setdefault((here, found[1]), {}).setdefault(section, (number, line))
-        elif (found := _OTHER.fullmatch(line.text[:200])) and section == "Capacity" and digits(found[1]):
-            shared.add(here)
-        elif section == "Conditions" and (ready := _READY.fullmatch(line.text[:2100])):
-            add("node.kubernetes.ready", here, ready[1] == "True", line)
-        elif section == "Conditions" and (pressed := _PRESSURE.fullmatch(line.text[:2100])):
-            pressures.setdefault(here, {})[pressed[1].lower()] = pressed[2] == "True", line
-        elif section == "Conditions" and (found := _PROBLEM.fullmatch(line.text[:2100])):
-            problems.setdefault(here, [])
-            if found[2] == "True" and not found[1].endswith(_GOOD):
-                said = re.split(r"\s{2,}", found[3].strip())
-                problems[here].append((excerpt(clean(" ".join([f"{found[1]}:", *said[2:]])), 160), line))
-    for subject, bad in problems.items():
-        if bad:
-            add("node.kubernetes.problems", subject, tuple(words for words, _ in bad), bad[0][1])
-    for subject, pressed_by in pressures.items():
-        short = [name for name, (is_so, _) in pressed_by.items() if is_so]
-        add(
-            "node.kubernetes.pressure",
-            subject,
-            tuple(short),
-            pressed_by[short[0] if short else next(iter(pressed_by))][1],
-        )
-    for (subject, resource), told in counts.items():
-        if "Capacity" in told and (told["Capacity"][0] or subject not in shared):
-            add("node.kubernetes.gpus", subject, *told["Capacity"])
-        if "Allocatable" in told:
-            add("node.kubernetes.gpus.allocatable", subject, *told["Allocatable"])
-        if len(told) == 2:
-            (all_, _), (given, line) = told["Capacity"], told["Allocatable"]
+        elif section == "Conditions" and (told := _CONDITION.fullmatch(line.text[:2100])):
+            _condition(out, here, told, line, context)
+    troubled = {o.subject for o in out if o.fact == "kubernetes_condition"}
+    for subject in (s for s, titles in sections.items() if "Conditions" in titles and s not in troubled):
+        source = context.at(NAME, REVISION)
+        out.append(Observation("kubernetes_condition", subject, None, Status.NONE_SEEN, source))
+    for subject, found in taints.items():
+        add("node.kubernetes.taints", subject, ", ".join(taint for taint, _ in found)[:300], found[0][1])
+    for subject, line in labels.items():
+        if "Allocatable" in sections.get(subject, ()) and not any(key[0] == subject for key in counts):
+            counts[subject, "nvidia.com/gpu"] = {"Capacity": (0, line)}
+    counts = {
+        key: value for key, value in counts.items() if key[0] not in otherwise or any(n for n, _ in value.values())
+    }
+    for (subject, resource), number in counts.items():
+        if "Capacity" in number:
+            add("node.kubernetes.gpus", subject, *number["Capacity"])
+        if "Allocatable" in number:
+            add("node.kubernetes.gpus.allocatable", subject, *number["Allocatable"])
+        if len(number) == 2:
+            (all_, _), (given, line) = number["Capacity"], number["Allocatable"]
             shown = f"{resource}: capacity {all_}, allocatable {given}"
             add("node.kubernetes.gpus.withheld", subject, max(0, all_ - given), line, shown)
     return out
+
+
+def _condition(out: list[Observation], here: Subject, told: re.Match[str], line: Line, context: Context) -> None:
+    """Ready as a state of the node; of all other conditions those that tell of trouble."""
+    source, shown = context.at(NAME, REVISION, line.number), excerpt(clean(line.text.strip()), 300)
+    name, status = told[1], told[2]
+    trouble = "False" if _GOOD.fullmatch(name) else "True"
+    if name == "Ready":
+        out.append(Observation("node.kubernetes.ready", here, status == "True", Status.OK, source, excerpt=shown))
+    elif status == trouble:
+        _, _, reason, message, *_ = (*re.split(r"\s{2,}", clean(told[3]).strip()), "", "", "", "")  # after two times
+        fields = {"condition": name, "reason": excerpt(reason, 100), "message": excerpt(message, 200)}
+        out.append(Observation("kubernetes_condition", here, Event(None, fields), Status.OK, source, excerpt=shown))
 
 
 FORMAT = DocumentFormat(NAME, "kubectl describe node", REVISION, PROVIDES, sniff, parse)

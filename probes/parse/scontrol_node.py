@@ -12,14 +12,23 @@ from knowledge.observation import Event, Observation, Scalar, Status, Subject, V
 from knowledge.text import clean, digits, excerpt
 from probes.base import Context, DocumentFormat
 
-NAME, REVISION = "scontrol-node", 1
-PROVIDES = ("node.slurm.state", "node.slurm.held", "node.slurm.reason", "node.slurm.gpus", "slurmctld_inval")
+NAME, REVISION = "scontrol-node", 2
+PROVIDES = (
+    "node.slurm.state",
+    "node.slurm.held",
+    "node.slurm.reason",
+    "node.slurm.gpus",
+    "node.slurm.answers",
+    "slurmctld_inval",
+)
 _NAME = re.compile(r"(?m)^\s*NodeName=(\S{1,120})")
 _STATE = re.compile(r"(?m)^\s*State=([A-Z][A-Z_+*~#!%$@^-]{1,200})")
 _GRES = re.compile(r"\bGres=(\S{0,300})")
 _GPUS = re.compile(r"(?:^|,)gpu(?::[^:,()\s]{1,60})?:(\d{1,4})")
 _REASON = re.compile(r"(?m)^\s*Reason=(.{1,400}?)(?: \[[^\]\n]{1,80}\])?\s*$")
 _COUNTS = re.compile(r"(\S{1,40}) count reported lower than configured \((\d{1,6}) < (\d{1,6})\)")
+# The reason that slurmctld gives a node that it set to DOWN by itself.
+SILENT = re.compile(r"(?i)not responding\b")
 # A node with one of these gets no new job.
 HELD = (
     "DRAIN",
@@ -62,7 +71,9 @@ def _node(out: list[Observation], here: Subject, block: str, line: int, context:
     flags = [flag.rstrip("*~#!%$@^-") for flag in state[1].split("+")] if state else []
     if state:
         add("node.slurm.state", "+".join(flags), state.start())
-        add("node.slurm.held", any(flag in HELD for flag in flags), state.start())
+        silent = "*" in state[1] or "NOT_RESPONDING" in flags or (reason and SILENT.match(reason[1]) is not None)
+        add("node.slurm.held", silent or any(flag in HELD for flag in flags), state.start())
+        add("node.slurm.answers", not silent, state.start())
     if gres and (counts := [n for c in _GPUS.findall(gres[1]) if (n := digits(c)) is not None]):
         add("node.slurm.gpus", sum(counts), gres.start())
     said = clean(reason[1]).strip() if reason else ""

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from knowledge.observation import Observation, Status, node
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.parse.scontrol_node import SILENT
 
-NAME, REVISION = "sinfo-reasons", 1
-PROVIDES = ("node.slurm.held", "node.slurm.reason")
+NAME, REVISION = "sinfo-reasons", 2
+PROVIDES = ("node.slurm.answers", "node.slurm.held", "node.slurm.reason")
 # REASON               USER      TIMESTAMP           NODELIST
 _HEAD = re.compile(r"\s{0,8}REASON\s{1,200}USER\S{0,10}\s{1,60}TIMESTAMP\s{1,60}(?:STATE\s{1,40})?NODELIST\s{0,20}")
 # gres/gpu count repor slurm     2025-11-10T03:12:55 gpu[017,022]
@@ -42,6 +43,8 @@ def parse(text: str, context: Context) -> list[Observation]:
 def _facts(name: str, reason: str, line: Line, context: Context) -> Iterator[Observation]:
     source, shown = context.at(NAME, REVISION, line.number), excerpt(clean(line.text.strip()), 300)
     yield Observation("node.slurm.held", node(name), True, Status.OK, source, excerpt=shown)
+    if SILENT.match(reason):
+        yield Observation("node.slurm.answers", node(name), False, Status.OK, source, excerpt=shown)
     yield Observation("node.slurm.reason", node(name), excerpt(reason, 200), Status.OK, source, excerpt=shown)
 
 

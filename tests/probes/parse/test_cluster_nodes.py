@@ -1,12 +1,13 @@
-"""What schedulers say of nodes: ``sinfo``, slurmctld's log and ``kubectl describe node``."""
+"""What schedulers say of nodes: ``sinfo``, ``sinfo -R``, ``kubectl get nodes`` and ``kubectl describe node``."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from knowledge.observation import Event
 from probes.base import Context, DocumentFormat, lines_of
-from probes.parse import kernel_log, kubectl_node, sinfo_nodes, sinfo_reasons
+from probes.parse import kernel_log, kubectl_get_nodes, kubectl_node, sinfo_nodes, sinfo_reasons
 from tests.cases import each
 from tests.probes.parse.smi_case import capture
 
@@ -29,29 +30,69 @@ def test_each_node_of_a_list_has_its_reason() -> None:
 def test_gpus_that_the_kubelet_withholds() -> None:
     got = values(kubectl_node.FORMAT, DESCRIBED)
     assert got == {
+        ("gpu-pool-7xk2", "kubernetes_condition"): None,
         ("gpu-pool-7xk2", "node.kubernetes.ready"): False,
-        ("gpu-pool-7xk2", "node.kubernetes.pressure"): (),
         ("gpu-pool-7xk2", "node.kubernetes.gpus"): 8,
         ("gpu-pool-7xk2", "node.kubernetes.gpus.allocatable"): 6,
         ("gpu-pool-7xk2", "node.kubernetes.gpus.withheld"): 2,
     }
 
 
-STATES = capture("slurm/sinfo.txt")
-LONG = """\
-Tue Mar 10 03:10:01 2026
-NODELIST   NODES PARTITION       STATE CPUS    S:C:T MEMORY TMP_DISK WEIGHT AVAIL_FE REASON
-gpu001         1      gpu*   allocated 192    2:48:2 206300        0      1     h100 none
-gpu009         1      gpu*    draining 192    2:48:2 206300        0      1     h100 Kill task failed
-"""
+def test_states_that_a_table_of_nodes_shortens() -> None:
+    got = values(sinfo_nodes.FORMAT, capture("slurm/sinfo.txt"))
+    held = {name for (name, fact), value in got.items() if fact == "node.slurm.held" and value}
+    assert held == {"node07", "node11", "node12", "node13"}
+    assert {name for (name, fact), value in got.items() if fact == "node.slurm.answers" and not value} == {"node07"}
+    assert len({name for name, _ in got}) == 12
+    long = values(sinfo_nodes.FORMAT, capture("slurm/sinfo-long.txt"))
+    assert long["node07", "node.slurm.reason"] == "fan 4 failed"
+    assert not long["node11", "node.slurm.answers"]
+    assert ("node01", "node.slurm.reason") not in long
 
 
-def test_states_of_nodes_say_which_are_held_and_why() -> None:
-    got = values(sinfo_nodes.FORMAT, STATES)
-    assert {name for (name, fact), held in got.items() if fact == "node.slurm.held" and held} == {"gpu017", "gpu003"}
-    assert got["gpu017", "node.slurm.reason"] == "drain, does not answer"
-    assert values(sinfo_nodes.FORMAT, LONG)["gpu009", "node.slurm.reason"] == "Kill task failed"
-    assert not values(sinfo_nodes.FORMAT, LONG)["gpu001", "node.slurm.held"]
+def test_nodes_that_are_not_ready_or_closed() -> None:
+    got = values(kubectl_get_nodes.FORMAT, capture("other/kubectl-get-nodes.txt"))
+    assert {name for (name, fact), value in got.items() if fact.endswith("ready") and not value} == {
+        "pool-a-2",
+        "pool-a-3",
+    }
+    assert {name for (name, fact), value in got.items() if fact.endswith("schedulable") and not value} == {
+        "pool-a-3",
+        "pool-a-4",
+    }
+
+
+def test_a_condition_that_is_good_when_it_is_true_is_no_trouble() -> None:
+    head = "Name:  n1\nTaints:  a.b/bad=x1:NoSchedule\nConditions:\n"
+    times = "Wed, 12 Nov 2025 09:02:11 +0000   Mon, 03 Nov 2025 11:00:58 +0000"
+    rows = [
+        ("DiskPressure", "True"),
+        ("NetworkUnavailable", "False"),
+        ("AcceleratedHardwareReady", "False"),
+        ("EtcdIsVoter", "True"),
+        ("Ready", "True"),
+    ]
+    text = head + "".join(f"  {name}  {status}  {times}   Why{name}   its words\n" for name, status in rows)
+    found = kubectl_node.FORMAT.parse(text, Context("x"))
+    told = [o.value.fields for o in found if o.fact == "kubernetes_condition" and isinstance(o.value, Event)]
+    assert [(f["condition"], f["reason"]) for f in told] == [
+        (n, f"Why{n}") for n in ("DiskPressure", "AcceleratedHardwareReady")
+    ]
+    assert ("n1", "node.kubernetes.taints") in {(o.subject.id, o.fact) for o in found}
+
+
+@each(("form", "text"), [(sinfo_reasons.FORMAT, SINFO), (kubectl_node.FORMAT, DESCRIBED)])
+def test_it_knows_its_own_and_is_quiet_about_others(form: DocumentFormat, text: str) -> None:
+    other = DESCRIBED if text == SINFO else SINFO
+    assert form.sniff(text) >= 90
+    assert not form.sniff(other)
+    assert form.parse(other, Context("x")) == []
+    assert not form.sniff("the node has 8 GPUs\n")
+
+
+@given(st.text(st.sampled_from("gpu01[],-9 "), max_size=60))
+def test_a_list_of_nodes_is_bounded_and_never_fails(listed: str) -> None:
+    assert len(sinfo_reasons.nodes(listed)) <= 2000
 
 
 LINES: list[tuple[str, dict[str, str]]] = [
@@ -77,26 +118,3 @@ def test_the_last_line_about_a_node_tells_whether_slurm_gives_it_work(log: str, 
     assert {o.subject.id: o.value for o in got if o.fact == "node.slurm.reason"} == held
     assert {o.subject.id for o in got if o.fact == "node.slurm.held" and o.value} == set(held)
     assert not [o for o in got if o.fact == "log.driver.errors_not_read"]
-
-
-def test_the_kubelet_says_what_is_short_and_gpus_cut_up_are_not_none() -> None:
-    text = "Name: n1\nConditions:\n  DiskPressure   True  x\n  PIDPressure  False  x\nCapacity:\n  nvidia.com/gpu: 0\n{}Allocatable:\n"
-    got = values(kubectl_node.FORMAT, text.format(""))
-    assert got["n1", "node.kubernetes.pressure"] == ("disk",)
-    assert got["n1", "node.kubernetes.gpus"] == 0
-    cut_up = values(kubectl_node.FORMAT, text.format("  nvidia.com/mig-1g.10gb: 7\n"))
-    assert ("n1", "node.kubernetes.gpus") not in cut_up
-
-
-@each(("form", "text"), [(sinfo_reasons.FORMAT, SINFO), (kubectl_node.FORMAT, DESCRIBED)])
-def test_it_knows_its_own_and_is_quiet_about_others(form: DocumentFormat, text: str) -> None:
-    other = DESCRIBED if text == SINFO else SINFO
-    assert form.sniff(text) >= 90
-    assert not form.sniff(other)
-    assert form.parse(other, Context("x")) == []
-    assert not form.sniff("the node has 8 GPUs\n")
-
-
-@given(st.text(st.sampled_from("gpu01[],-9 "), max_size=60))
-def test_a_list_of_nodes_is_bounded_and_never_fails(listed: str) -> None:
-    assert len(sinfo_reasons.nodes(listed)) <= 2000

@@ -35,7 +35,8 @@ def test_two_nodes_one_of_them_held() -> None:
     event = got["gpu017", "slurmctld_inval"]
     assert isinstance(event, Event)
     assert (event.get("resource"), event.get("found"), event.get("configured")) == ("gres/gpu", 7, 8)
-    assert got["gpu018", "node.slurm.held"] is False
+    assert got["gpu018", "node.slurm.held"] is True, "a node that does not answer gets no work"
+    assert got["gpu018", "node.slurm.answers"] is False
     assert ("gpu018", "node.slurm.gpus") not in got
     assert ("gpu018", "node.slurm.reason") not in got
 
