@@ -31,6 +31,7 @@ FACTS = (
     "node.ib.rails.down_ports",
     "node.ib.rails.slow_ports",
     "node.ib.others_down",
+    "node.ib.unsorted.down_ports",
 )
 
 STATES = {"active": "active", "down": "down", "initializing": "init", "init": "init", "armed": "armed",
@@ -168,8 +169,11 @@ def rails(emit: Emitter, ports: Sequence[Port]) -> None:
     node = emit.node
     best, *others = groups(ports)
     if best.rate <= 0:
-        detail = "no port is active and the adapter model is not known: which ports are compute rails cannot be told"
+        detail = "neither rates nor the adapter model are known: which ports are compute rails cannot be told"
         emit.missing("node.ib.rails_down", node, Status.FAILED, detail, line=best.ports[0].line)
+        down = [port for port in ports if not port.active]
+        names, first = tuple(sorted(port.name for port in down)), (down or best.ports)[0]
+        emit.fact("node.ib.unsorted.down_ports", node, names, first.line, first.excerpt, detail=detail)
         return
     full = [port for port in best.ports if port.active and port.rate in (None, best.rate)]
     slow = [port for port in best.ports if port.active and port.rate not in (None, best.rate)]
