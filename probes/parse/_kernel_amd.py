@@ -30,6 +30,7 @@ TRIGGERS = (
     r"VRAM is lost due to",
     r"qcm fence wait",
     r"RAS poison",
+    r"amdgpu: probe of ",
 )
 HINTS = ("amdgpu", "qcm fence", "RAS poison", "hardware errors detected", "VRAM is lost")
 _ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
@@ -75,7 +76,12 @@ _PROCESS = r"\bProcess (?:information: process )?(.{1,40}?) pid (\d{1,10}) threa
 _FAULT = r"\[(gfxhub\d?|mmhub\d?)\] (?:no-retry |retry )?page fault \(src_id"
 _FAULT_OF = r"for process (.{1,40}?) pid (\d{1,10}) thread"
 _LOST = "device lost from bus!"
-_INIT = "Fatal error during GPU init"
+# amdgpu 0000:83:00.0: amdgpu: Fatal error during GPU init        amdgpu 0000:83:00.0: amdgpu: hw_init of IP block <psp> failed -22
+# amdgpu: probe of 0000:83:00.0 failed with error -22        amdgpu 0000:83:00.0: probe with driver amdgpu failed with error -22
+_INIT = (
+    rf"Fatal error during GPU init|\b[hs]w_init of IP block <\w{{1,20}}> failed|amdgpu: probe of {_ADDRESS} failed with error -\d|"
+    r"probe with driver amdgpu failed with error -\d"
+)
 _CHANNEL = 0xFFFF
 _MOST = 400  # events of one kind
 _SEVERITY = {"uncorrectable": "uncorrected", "correctable": "corrected", "deferred": "deferred"}
@@ -255,7 +261,7 @@ def _simple(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
             else "amdgpu_lost"
             if _LOST in message
             else "amdgpu_init_failed"
-            if _INIT in message
+            if rx(_INIT).search(message)
             else "amdgpu_fault"
             if fault
             else ""

@@ -1,0 +1,49 @@
+"""What people paste of a host: ``systemctl --failed`` and ``/proc/mdstat``."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes.parse import mdstat, systemctl_list
+from tests.cases import each
+from tests.probes.parse.smi_case import CONTEXT, capture, check_cut
+
+FORMS = {
+    "drives/mdstat.txt": mdstat.FORMAT,
+    "other/systemctl-failed.txt": systemctl_list.FORMAT,
+}
+
+
+def values(name: str, fact: str) -> dict[str, object]:
+    return {o.subject.id: o.value for o in FORMS[name].parse(capture(name), CONTEXT) if o.fact == fact}
+
+
+def test_the_array_that_lacks_a_member() -> None:
+    assert values("drives/mdstat.txt", "raid.members.missing") == {"md127": 0, "md3": 1}
+    assert values("drives/mdstat.txt", "raid.action") == {"md3": "recover"}
+
+
+def test_services_that_failed() -> None:
+    assert values("other/systemctl-failed.txt", "service.state") == {
+        "nvidia-dcgm.service": "failed",
+        "slurmd.service": "failed",
+    }
+
+
+@each("name", sorted(FORMS))
+def test_recognition(name: str) -> None:
+    assert FORMS[name].sniff(capture(name)) == 94
+    for other in (
+        "UNIT LOAD\n",
+        "md0 : active raid1\n",
+        "sshd.service - OpenSSH\n",
+        "Active: failed (Result: x)\n",
+        "",
+    ):
+        assert FORMS[name].sniff(other) == 0
+
+
+@given(st.sampled_from(sorted(FORMS)), st.integers(0, 700))
+def test_cut_anywhere(name: str, at: int) -> None:
+    check_cut(FORMS[name], name, at)
