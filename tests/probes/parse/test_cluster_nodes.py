@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from knowledge.observation import Event
 from probes.base import Context, DocumentFormat, lines_of
-from probes.parse import kernel_log, kubectl_get_nodes, kubectl_node, sinfo_nodes, sinfo_reasons
+from probes.parse import kernel_log, kubectl_get_nodes, kubectl_node, kubectl_pods, sinfo_nodes, sinfo_reasons
 from tests.cases import each
 from tests.probes.parse.smi_case import capture
 
@@ -60,6 +60,18 @@ def test_nodes_that_are_not_ready_or_closed() -> None:
         "pool-a-3",
         "pool-a-4",
     }
+
+
+def test_pods_that_fail_and_whose_they_are() -> None:
+    def failing(name: str) -> dict[object, tuple[object, object]]:
+        found = [o.value for o in kubectl_pods.FORMAT.parse(capture(name), Context("x")) if o.fact == "pod_failing"]
+        return {v.get("pod"): (v.get("reason"), v.get("infrastructure")) for v in found if isinstance(v, Event)}
+
+    assert failing("other/kubectl-get-pods.txt") == {
+        "gpu-operator/nvidia-driver-daemonset-8kq2x": ("CrashLoopBackOff", True),
+        "ml/trainer-2": ("ImagePullBackOff", False),
+    }
+    assert failing("other/kubectl-describe-pod.txt") == {"monitoring/dcgm-exporter-q7w2z": ("CrashLoopBackOff", True)}
 
 
 def test_a_condition_that_is_good_when_it_is_true_is_no_trouble() -> None:
