@@ -85,21 +85,21 @@ def parse(text: str, context: Context) -> list[Observation]:
     for subject in (s for s, titles in sections.items() if "Conditions" in titles and s not in troubled):
         source = context.at(NAME, REVISION)
         out.append(Observation("kubernetes_condition", subject, None, Status.NONE_SEEN, source))
-    for subject, found in taints.items():
-        add("node.kubernetes.taints", subject, ", ".join(taint for taint, _ in found)[:300], found[0][1])
+    for subject, kept in taints.items():
+        add("node.kubernetes.taints", subject, ", ".join(taint for taint, _ in kept)[:300], kept[0][1])
     for subject, line in labels.items():
         if "Allocatable" in sections.get(subject, ()) and not any(key[0] == subject for key in counts):
             counts[subject, "nvidia.com/gpu"] = {"Capacity": (0, line)}
     counts = {
         key: value for key, value in counts.items() if key[0] not in otherwise or any(n for n, _ in value.values())
     }
-    for (subject, resource), number in counts.items():
-        if "Capacity" in number:
-            add("node.kubernetes.gpus", subject, *number["Capacity"])
-        if "Allocatable" in number:
-            add("node.kubernetes.gpus.allocatable", subject, *number["Allocatable"])
-        if len(number) == 2:
-            (all_, _), (given, line) = number["Capacity"], number["Allocatable"]
+    for (subject, resource), by_section in counts.items():
+        if "Capacity" in by_section:
+            add("node.kubernetes.gpus", subject, *by_section["Capacity"])
+        if "Allocatable" in by_section:
+            add("node.kubernetes.gpus.allocatable", subject, *by_section["Allocatable"])
+        if len(by_section) == 2:
+            (all_, _), (given, line) = by_section["Capacity"], by_section["Allocatable"]
             shown = f"{resource}: capacity {all_}, allocatable {given}"
             add("node.kubernetes.gpus.withheld", subject, max(0, all_ - given), line, shown)
     return out
