@@ -25,7 +25,8 @@ _LEVELS: Mapping[str, tuple[str, float]] = {
     "gpu.utilization.core": ("busy", 1), "gpu.activity.graphics": ("engine", 1), "gpu.activity.sm": ("sm", 1),
     "gpu.activity.tensor": ("tensor", 1), "gpu.activity.dram": ("dram", 1), "gpu.activity.fp16": ("fp16", 1),
     "gpu.activity.fp32": ("fp32", 1), "gpu.activity.fp64": ("fp64", 1), "gpu.utilization.memory": ("copies", 1),
-    "gpu.power.draw": ("power", 1), "gpu.memory.used": ("held", 1), "gpu.clock.sm": ("clock", 1), "gpu.clock.graphics": ("clock", 1),
+    "gpu.power.draw": ("power", 1), "gpu.memory.used": ("held", 1), "gpu.memory.share": ("held_share", 1),
+    "gpu.clock.sm": ("clock", 1), "gpu.clock.graphics": ("clock", 1),
     "gpu.pcie.rx": ("pcie_rx", 1), "gpu.pcie.tx": ("pcie_tx", 1), "gpu.nvlink.rx": ("nvlink_rx", 1), "gpu.nvlink.tx": ("nvlink_tx", 1),
     "gpu.clock.event.hw_slowdown": ("slowed", 100), "gpu.clock.event.hw_thermal": ("hot", 100),
     "gpu.clock.event.app_clocks": ("set", 100), "gpu.clock.event.sw_power_cap": ("capped", 100),
@@ -73,6 +74,7 @@ _HOLDS = {
 CONTEXT_MIB = 64.0  # less than any CUDA context takes (some 100 to 500 MiB)
 HOLDS_MIB = 2048.0  # more than contexts and libraries take
 STEADY = 0.8  # of the most: a caching allocator keeps what it has
+HELD_SHARE = 50.0  # percent of the memory, where nobody says how much that is: the same on any data-centre GPU
 WINDOW = 10  # samples that make a window
 # Of earlier checks: as many looks as make a window, where a gauge is kept once in ten minutes (assistant/store/codec.py), and some more.
 BEFORE = 3 * 3600 * 10**9  # ns
@@ -278,6 +280,9 @@ class _Work:
         for found in samples.values():
             found.sort(key=_later)
         told = samples.get("busy") or samples.get("engine") or []
+        if not told and (sm := samples.get("sm")) and all(_number(o) >= BUSY for o in sm):
+            told = sm  # an SM that has a warp has a kernel
+        self.told_by = told
         self.over = [_number(o) for o in told]  # how busy it was, sample by sample
         self.samples = samples if told else {}
 
@@ -423,7 +428,7 @@ class _Work:
     def _idle(self) -> str:
         if max(self.mean("sm") or 0.0, self.mean("tensor") or 0.0, self.mean("dram") or 0.0) >= FREE:
             return ""
-        if (self.mean("held") or 0.0) >= HOLDS_MIB:
+        if (self.mean("held") or 0.0) >= HOLDS_MIB or (self.mean("held_share") or 0.0) >= HELD_SHARE:
             return "held_idle"
         return "allocated_idle" if self.given or self.number("gpu.processes") else "idle"
 
@@ -566,7 +571,7 @@ class _Work:
 
     def told(self, fact: str, gpu: Subject, value: Value, shown: str) -> Observation:
         """One fact, with the place of the newest sample."""
-        last = (self.samples.get("busy") or self.samples["engine"])[-1]
+        last = self.told_by[-1]
         source = Source("derived", last.source.call, last.source.line)
         value = round(value, 2) if isinstance(value, float) else value
         return Observation(fact, gpu, value, source=source, at=last.at, clock=last.clock, excerpt=shown, origin=Origin.DERIVED)  # fmt: skip
