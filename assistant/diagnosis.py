@@ -14,7 +14,7 @@ from typing import Literal
 
 from assistant import traced, undated, vendors
 from assistant.exits import Exit
-from assistant.intent.paste import SOURCE as PASTED
+from assistant.intent.query import PASTED
 from assistant.render.labels import headline, known_as, titled
 from assistant.render.words import our_words
 from assistant.render.working import at_work

@@ -47,6 +47,12 @@ class Rated(NamedTuple):
         return Rating.BAD if self.finding is not None else self.meaning.rating
 
 
+def usual(o: Observation) -> Rating:
+    """How a stated value is by its scale alone; what has none is good."""
+    scale = scales().get(o.fact)
+    return scale.meaning(o.value).rating if scale is not None and o.status is Status.OK else Rating.GOOD
+
+
 def rated(d: Diagnosis, said: Sequence[Observation]) -> list[Rated]:
     """Every stated value, those that are bad first. What no rule and no scale knows is open."""
     values = {(o.fact, o.subject): o.value for o in said}

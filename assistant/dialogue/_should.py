@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from assistant.render.labels import led
 from knowledge.language import Text
+from knowledge.lazy import lazy
 from rules.model import Bucket
 
 if TYPE_CHECKING:
@@ -73,9 +74,16 @@ _STRONGER: dict[Asked, frozenset[Bucket]] = {
 }  # fmt: skip
 
 
+_ASKS = lazy(
+    r"[?？吗么]|要不要|需不需要|是否|该不该|(?<![a-z])(?:should|shall|must|need|do (?:i|we)|can (?:i|we)|rma|replace)(?![a-z])"
+)
+
+
 def asked_of(query: Query) -> Should | None:
     """The action that a question is about; None for "can I use it"."""
     text = (query.asks or query.text).casefold()
+    if not query.asks and query.observations and not _ASKS.search(text):
+        return None  # "recovery action is reboot" tells what the driver says, and asks for nothing
     return next((should for should, pattern in _WORDS if pattern.search(text)), None)
 
 

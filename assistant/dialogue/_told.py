@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from assistant.diagnosis import State, Verdict, bad
 from assistant.dialogue._clauses import opened
 from assistant.dialogue._pages import closest, distinct
-from assistant.dialogue._rated import Rated, rated, stands, to_do
+from assistant.dialogue._rated import Rated, rated, stands, to_do, usual
 from assistant.dialogue._should import Advised, asked_of, compared
 from assistant.find import search
-from assistant.intent.paste import SOURCE
-from assistant.intent.query import Intent
+from assistant.intent.query import PASTED, Intent
 from assistant.render.labels import colon, headline, listed, titled
 from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.render.working import TOLD, at_work
@@ -43,15 +42,17 @@ def only(d: Diagnosis) -> bool:
 
 def pasted(o: Observation) -> bool:
     """Whether it was read from lines within what a person said."""
-    return o.source.call == SOURCE
+    return o.source.call == PASTED
 
 
 def stated(d: Diagnosis) -> list[Observation]:
-    """What the person said of the thing in question."""
+    """What the person said, and of the others beside the thing in question only what is not usual."""
     return [
         k.inner
         for k in d.facts.observations
-        if k.inner.origin is not Origin.DERIVED and k.fact != "gpu.name" and "others" not in k.inner.subject.id
+        if k.inner.origin is not Origin.DERIVED
+        and k.fact != "gpu.name"
+        and ("others" not in k.inner.subject.id or usual(k.inner) is not Rating.GOOD)
     ]
 
 
@@ -202,7 +203,7 @@ _USE = lazy(
 )
 _WHY = lazy(r"\bwhy\b|\bhow come\b|为什么|为何|为啥|怎么回事", re.IGNORECASE)
 _RATED_ZH = lazy(r"正常|没问题|没事|要紧|太高|影响|坏了")
-_USE_ZH = lazy(r"能|可以|可否|行[吗不么]|行不行|[跑用训]")
+_USE_ZH = lazy(r"能|可以|可否|行[吗不么]|行不行|(?:继续|接着|还|再)[跑用训]|[跑用训](?:吗|么|不|得)")
 
 
 def rates(turn: Turn) -> bool:

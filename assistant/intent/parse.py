@@ -15,6 +15,7 @@ from assistant.intent.grammar import facts_of, words_of
 from assistant.intent.judge import decide
 from assistant.intent.query import Intent, Query, Slots
 from assistant.intent.reading import ends, read
+from assistant.intent.slots import slots
 from assistant.intent.stated import Stated, of_readings, stated
 from knowledge.lazy import lazy
 from knowledge.observation import Observation
@@ -26,7 +27,7 @@ _LEFT_ALONE = lazy(
     r"|(?:如果|要是|假如)?(?:不管|不处理|不理|放着|置之不理)",
     re.IGNORECASE,
 )
-_MAY_STATE = (*told.TELLS, Intent.EXPLAIN, Intent.FIX, Intent.NEXT, Intent.PROBE, Intent.UNKNOWN)
+_MAY_STATE = (*told.TELLS, Intent.EXPLAIN, Intent.FIX, Intent.NEXT, Intent.PROBE, Intent.HISTORY, Intent.UNKNOWN)
 # Asks what something is, whatever else is said.
 _MEANS = lazy(
     r"\b(?:means?|meaning|explain|definition|differ\w*|what (?:is|are|does|do) (?:an? |the )?[a-z]+|what's an?|how (?:do|to|can) (?:i|we)?)\b|什么意思|是什么|含义|解释|区别|定义|如何|怎样",
@@ -48,6 +49,16 @@ _OF_JOBS = frozenset(
 _ASKS_FACTS = (Intent.PROBE, Intent.WHATIF, Intent.EXPLAIN, Intent.FIX, Intent.DIAGNOSE, Intent.HISTORY)
 
 
+_WORKS = (
+    "gpu.utilization",
+    "gpu.activity",
+    "gpu.power.draw",
+    "gpu.clock.sm",
+    "gpu.memory.share",
+    "gpu.memory.used",
+    "gpu.pcie.rx",
+    "gpu.pcie.tx",
+)
 _READS = (Intent.EXPLAIN, Intent.UNKNOWN)  # of these a sentence with readings of one GPU asks what is wrong with it
 
 
@@ -70,15 +81,19 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     ):
         intent = Intent.NEXT
     supposed = assumed.assumed(r.said, r.words, found.slots) if intent is Intent.WHATIF else ()
+    if intent is Intent.WHATIF and not supposed_at_all(r.said) and stated(r.said, found).codes:
+        intent = Intent.DIAGNOSE  # "no xid 79, but xid 48": what is so, and nothing that might be
+    supposed = supposed if intent is Intent.WHATIF else ()
     signs = r.signs
     if intent in (Intent.WHATIF, Intent.WHY, Intent.UNKNOWN) and not supposed and _LEFT_ALONE.search(said):
         intent, signs = Intent.DIAGNOSE, ()  # what comes of it stands in the verdict
     states = Stated()
-    if intent in _MAY_STATE and not r.raw and not outright:
-        states = stated(r.said, found, diagnosed=intent is Intent.DIAGNOSE, fixed=r.fixed)
+    if intent in _MAY_STATE and not outright and not (r.raw and pasted.observations):
+        text, of = (r.said, found) if r.said else (norm.text, slots(norm.text, hosts))  # a line alone is what is stated
+        states = stated(text, of, diagnosed=intent is Intent.DIAGNOSE, fixed=r.fixed)
         intent, signs = _wanted(intent, states, said), _signs(signs, states)
         signs = of_readings(states.observations, signs)
-        if intent in _READS and signs[:1] == ("busy-but-slow",) and len(states.observations) > 1:
+        if intent in _READS and len({o.fact for o in states.observations if o.fact.startswith(_WORKS)}) > 1:
             intent = Intent.DIAGNOSE  # what readings mean together no page about one of them tells
     filled = assumed.elsewhere(filled, supposed)
     written = [name.partition(" ")[2] for name in r.known if name.startswith("fact ")]
@@ -94,27 +109,46 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         lang=normal.language(_MARKS.sub(" ", found.marked), lang),
         intent=intent, slots=filled, topics=best, symptoms=signs if intent is not Intent.UNKNOWN else (), facts=facts,
         assumed=supposed,
-        observations=(*pasted.observations, *told.events(intent, r.said, found.slots), *states.observations),
-        asks=states.asks, unread=states.unread, fine=states.fine, fixed=r.fixed, unsure=unsure,
+        observations=(*pasted.observations, *told.events(intent, r.said, found), *states.observations),
+        pasted=r.raw, asks=states.asks, unread=states.unread, fine=states.fine, fixed=r.fixed, unsure=unsure,
     )  # fmt: skip
     return echo(query)
 
 
+_SUPPOSES = lazy(
+    r"(?<![a-z])(?:if|suppose|supposing|assum\w+|imagine|were|would|without|pretend|ignoring)(?![a-z])|如果|假如|假设|要是|若|的话|万一|当作|就算|除去|排除|忽略|不算|去掉",
+    re.IGNORECASE,
+)
+
+
+def supposed_at_all(said: str) -> bool:
+    """Whether a sentence has a word that supposes something."""
+    return _SUPPOSES.search(said) is not None
+
+
+_REPORTS = lazy(
+    r"(?<![a-z])(?:but|except|got|threw|throws|had|has|have|saw|seen|see|shows?|reports?|logged)(?![a-z])|有|报|出现|看到",
+    re.IGNORECASE,
+)
+
+
 def _wanted(intent: Intent, states: Stated, said: str) -> Intent:
     """What is wanted of a sentence that states how something is: that it is judged, and no page about its words."""
-    if (
-        intent is Intent.EXPLAIN
-        and states.unread
-        and _PARTED.search(said)
-        and not (_MEANS.search(said) or _WHY.search(said))
-    ):
-        return Intent.VERDICT if _JUDGED.search(said) else intent
+    book = _MEANS.search(said) or _WHY.search(said)
+    parted, judged = _PARTED.search(said) is not None, _JUDGED.search(said) is not None
+    told_so = (states.unread and parted) or (states.codes and _REPORTS.search(said))
+    if intent is Intent.EXPLAIN and not book and (told_so or (states.counts and not judged)):
+        return Intent.VERDICT if judged else Intent.DIAGNOSE if states.counts else intent
+    reports = bool(states.observations) or states.counts or (states.codes and _REPORTS.search(said) is not None)
+    if intent in (Intent.PROBE, Intent.HISTORY) and reports and not states.shown:
+        return Intent.DIAGNOSE  # a sentence that reports something, and asks to be shown nothing
     if intent in told.TELLS or not (states.observations or (states.codes and states.fine)):
         return intent
     if intent is Intent.UNKNOWN and all(isinstance(o.value, int | float) for o in states.observations):
         return intent  # a number and a unit may be of anything
     read = [o for o in states.observations if o.fact != "gpu.name"]  # a model is what is asked about, and no reading
-    if intent in (Intent.EXPLAIN, Intent.FIX) and len(read) == 1 and not _PARTED.search(said):
+    asked = judged or book or intent is Intent.FIX
+    if intent in (Intent.EXPLAIN, Intent.FIX) and len(read) == 1 and asked and not parted:
         return intent  # H100 温度 85 度正常吗 | 行重映射 pending 怎么处理: asked of a book
     if _WHAT_NOW.search(said):
         return Intent.DIAGNOSE
@@ -122,7 +156,9 @@ def _wanted(intent: Intent, states: Stated, said: str) -> Intent:
         return intent
     if _WHY.search(said) or intent in (Intent.NEXT, Intent.UNKNOWN):
         return Intent.DIAGNOSE
-    return Intent.VERDICT if _JUDGED.search(said) else intent
+    if judged:
+        return Intent.VERDICT
+    return Intent.DIAGNOSE if read and not states.shown else intent  # what is only stated asks what is wrong with it
 
 
 def _signs(signs: Sequence[str], states: Stated) -> tuple[str, ...]:

@@ -9,13 +9,13 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from assistant.intent.query import PASTED
 from knowledge.lazy import lazy
 from knowledge.observation import Observation, Source, Status
 
 if TYPE_CHECKING:
     from knowledge.catalog.lookup import Match
 
-SOURCE = "the message"
 MOST = 200  # observations kept of one message
 _I = re.IGNORECASE
 # What the lines of logs look like. Each begins with something that no sentence has.
@@ -26,7 +26,7 @@ _LINE = lazy(
     r"AER: |pcieport [0-9a-f]{4}:|mlx5_core [0-9a-f]{4}:|mce: \[|EDAC |segfault at |Out of memory: Kill|oom-kill:|soft lockup|blocked for more than|"
     r"^\[ *[0-9]{1,9}\.[0-9]{3,9}\]|^[A-Z][a-z]{2} [ 0-9][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2} |^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}|"
     r"\[rank[0-9]+\]:|^[A-Za-z0-9.-]{1,64}:[0-9]{2,8}:[0-9]{2,8} \[[0-9]+\]|File \"[^\"]{1,200}\", line [0-9]|"
-    r"slurmstepd: error|slurmd: error|srun: error|DUE TO TIME LIMIT|exitcode *: |Signal 9|nvidia-nvswitch[0-9]|No devices were found|"
+    r"EXT4-fs (?:error|warning)|slurmstepd: error|slurmd: error|srun: error|DUE TO TIME LIMIT|exitcode *: |Signal 9|nvidia-nvswitch[0-9]|No devices were found|"
     r"Unable to determine the device handle|Failed to initialize NVML|couldn't communicate with the NVIDIA driver|bash: line [0-9]",
     re.MULTILINE,
 )
@@ -65,7 +65,7 @@ def take(raw: str, said: str) -> Paste:
 
 
 def _source(source: Source) -> Source:
-    return replace(source, call=SOURCE)
+    return replace(source, call=PASTED)
 
 
 def _apart(raw: str) -> tuple[list[str], list[str]]:

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Observation
 
+PASTED = "the message"  # the source of what was read from lines within a sentence
+
 
 class Intent(StrEnum):
     """What somebody wants. The names are those of DESIGN section 3."""
@@ -115,6 +117,7 @@ class Query:
     asks: str = ""  # the part of it that asks, where the rest states something
     unread: tuple[str, ...] = ()  # what it states as so and that is no fact here: word for word
     fine: tuple[str, ...] = ()  # what it says to be in order without a value: "no XIDs", "the driver is fine"
+    pasted: bool = False  # whether lines of a log stood in it
     fixed: tuple[tuple[str, str], ...] = ()  # typos: as written, as read
     echo: Text = NO_TEXT  # "diagnose slow training, pid 4242"
     unsure: bool = False  # several topics are as likely: show them, ask one question
@@ -144,5 +147,7 @@ class Query:
 
 
 def of_process(query: Query) -> bool:
-    """Whether it is asked what certain processes do, which no reading of a whole machine tells."""
-    return query.intent in (Intent.DIAGNOSE, Intent.PROBE) and bool(query.slots.pid or query.slots.process)
+    """Whether it is asked what certain processes do, which no reading of a whole machine tells. What a line that somebody
+    pasted names ran wherever that line was written."""
+    asked = query.intent in (Intent.DIAGNOSE, Intent.PROBE) and bool(query.slots.pid or query.slots.process)
+    return asked and not any(o.source.call == PASTED for o in query.observations)

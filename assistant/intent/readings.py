@@ -1,18 +1,21 @@
 """Facts of one clause: called by their names, or told by the unit of a number. A number belongs to one fact, the one it stands with.
 
 The unit decides: "106 C" is never a count, "345 MHz" never a share, "5 per minute" never a total. What is an index
-("link 4", "slot 4") or is denied ("not 97") is nobody's value.
+("link 4", "slot 4") or is denied ("not 97") is nobody's value; nor is a number of something else: of a word that stands
+between it and the name ("row remap histogram shows 3"), or right behind it ("3 banks"), or of a part that is none of the
+GPU ("inlet", "chassis fan"). What no fact took is open, and who reads the clause has to say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from assistant.find.tokens import STOP
 from assistant.intent import phrases
-from assistant.intent.grammar import facts_of
+from assistant.intent.grammar import facts_of, runs
 from assistant.intent.tables import tables
 from assistant.values import Problem, parse
 from knowledge.facts import FactSpec, Kind, Type, vocabulary
@@ -31,16 +34,24 @@ _BEHIND: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("gib", "mib", "mb", "tib"), _SIZE), "gb": (*_SIZE, *_RATE), "g": (*_SIZE, *_RATE),
     **dict.fromkeys(("gbps", "gbit", "gbits"), _RATE),
     **dict.fromkeys(("ms", "seconds", "secs", "minutes", "mins", "hours", "秒", "分", "us"), _TIME),
-    "s": _TIME,
+    "s": _TIME, **dict.fromkeys(("rpm", "gt", "mw", "khz", "volts", "volt", "v", "amps", "tflops", "转"), ("none of ours",)),
 }  # fmt: skip
 _COUNTED = ("count", "")  # a number without a unit fits anything, one with a unit no count
 _PER = ("per second", "per minute")
-_EACH = frozenset(["per", "a", "each", "every"])
-_SPANS = frozenset(["second", "minute", "min", "hour", "day", "week", "sec", "秒", "分", "时", "天", "日", "周"])
+_EACH = frozenset(["per", "a", "an", "each", "every"])
+_SPANS = {
+    **dict.fromkeys(("second", "sec", "s", "秒"), 1.0),
+    **dict.fromkeys(("minute", "min", "分"), 60.0),
+    **dict.fromkeys(("hour", "hr", "h", "时"), 3600.0),
+    **dict.fromkeys(("day", "天", "日", "晚"), 86400.0),
+    **dict.fromkeys(("week", "周"), 604800.0),
+}
+# Counters of which a rate means something by itself.
+_RATES = {"gpu.pcie.replay": "gpu.pcie.replay.rate", "gpu.nvlink.errors.crc_flit": "gpu.nvlink.crc.rate"}
 _IS = frozenset(["is", "are", "was", "是", "为", "有", "只"])
 # Ahead of a number it is the index of a thing; "x16" are lanes and "gen 5" is a generation.
 _INDEXED = frozenset(
-    ["nvlink", "nvlinks", "link", "links", "port", "slot", "psu", "lane", "rank", "bay", "bus", "switch", "nvswitch", "node", "no", "number", "rail", "号", "ib", "mlx", "nic", "dimm", "socket"]
+    ["nvlink", "nvlinks", "link", "links", "port", "slot", "psu", "lane", "rank", "bay", "bus", "switch", "nvswitch", "node", "no", "number", "rail", "号", "ib", "mlx", "nic", "dimm", "socket", "fan", "fans", "pump"]
 )  # fmt: skip
 _DENIED = (("not",), ("isn't",), ("wasn't",), ("never",), ("不", "是"), ("并", "非"))
 _NOUGHT = frozenset(["no", "zero", "without", "没", "无", "零", "未"])
@@ -48,13 +59,18 @@ _COUNTS = {
     w: n for n, w in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
 }
 # What the words around a number mean when its unit is not that of the fact that they name.
-_MEMORY = frozenset(["hbm", "vram", "memory", "显", "dram"])
+_MEMORY = frozenset(["hbm", "vram", "memory", "mem", "显", "dram", "gddr"])
+_CORE = frozenset(["core", "die", "gpu", "junction", "edge", "核", "芯", "结"])
+# Of these a part that is no GPU has one too.
+_SHARED = ("gpu.temperature.", "gpu.fan.", "gpu.power.", "gpu.clock.", "gpu.utilization.")
 _LIMITED = frozenset(["capped", "cap", "limited", "limit", "限"])
 _PORT = frozenset(["ib", "infiniband", "port", "mlx", "ndr", "hdr", "端", "rdma", "roce"])
 _PCIE = frozenset(["pcie", "pci", "lanes", "lane", "width", "gen"])
 _TROUBLE = lazy(r"\.(?:\w*pending|failure|failed|\w*exceeded|\w*required|hw_\w+|sw_thermal|died|hung|\w*unhealthy)$")
 _OK = frozenset(["ok", "fine", "good", "normal", "clean", "healthy", "正", "好"])
 _UNITS = frozenset(_BEHIND)
+_CUTS = frozenset([",", "|", "and", "but", "while", "plus", "和", "而", "但", "且"])
+_HAN_OTHERS = 5  # Han characters between a name and a number from which on they say something else
 _LONG = 2  # words of a name beyond which no other thing is meant: a word is its value, "driver is loaded" is no version
 
 
@@ -64,7 +80,8 @@ class Number(NamedTuple):
     at: int
     said: str  # as a value of its unit is parsed: "1.2 ghz"
     units: tuple[str, ...]  # of the vocabulary that it can be in; empty: it has none
-    kind: str = ""  # "x" of lanes, "gen" of a generation, "index", "denied"
+    kind: str = ""  # "x" of lanes, "gen" of a generation, "index", "denied", "other"
+    every: float = 0.0  # of a rate: the seconds in which there are so many
 
 
 def is_number(word: str) -> bool:
@@ -72,32 +89,167 @@ def is_number(word: str) -> bool:
     return word[:1].isdecimal() and word.isascii()
 
 
-def values(words: Sequence[str], before: str = "", whole: Sequence[str] = ()) -> Iterator[tuple[str, Value]]:
-    """The facts that the words of a clause tell, each with its value.
+class Taken(NamedTuple):
+    """A fact that a clause tells."""
 
-    `before`: the fact that was told last; `whole`: the words of the whole clause, where others of it were read already.
+    fact: str
+    values: tuple[Value, ...]  # several where they are listed: one of each thing of its kind
+    places: frozenset[int]  # the words that told it
+
+
+class Values(NamedTuple):
+    """What the words of a clause tell."""
+
+    taken: tuple[Taken, ...]
+    open: tuple[int, ...]  # where numbers stand that are of nothing known
+
+
+def values(words: Sequence[str], before: str = "", whole: Sequence[str] = (), *, foreign: bool = False) -> Values:
+    """The facts that the words of a clause tell, each with its value, and the numbers that none of them took.
+
+    `before`: the fact that was told last; `whole`: the words of the whole clause, where others of it were read already;
+    `foreign`: it goes on about a part that is none of a GPU's.
     """
-    free = {n.at: n for n in _numbers(words)}
+    every = {n.at: n for n in _numbers(words)}
+    free = dict(every)
     spans = [s for s in named_in(words) if _counts(s[2])]
-    told: set[str] = set()
+    told: dict[str, Taken] = {}
     for _, end, name in tuple(spans):
         if len(spans) > 1 and (upto := _enum_at(name, words, end)):  # "the kind is fan": a value that is a name too
             spans = [s for s in spans if not end <= s[0] < upto]
     for i, (start, end, name) in enumerate(spans):
         behind = range(end, spans[i + 1][0] if i + 1 < len(spans) else len(words))
         ahead = range(start - 1, (spans[i - 1][1] if i else 0) - 1, -1)
-        for fact, value in _of_name(name, words, behind, ahead, free, i + 1 < len(spans)):
-            told.add(fact)
-            yield fact, value
+        if (name.startswith(_SHARED) and (foreign or _foreign(words, start, spans))) or _left_of_it(name, words, start):
+            continue
+        if (one := _of_name(name, words, behind, ahead, free, i + 1 < len(spans))) is not None and one.fact not in told:
+            told[one.fact] = one._replace(places=one.places | frozenset(range(start, end)))
     around = frozenset((*words, *whole, "port" if before.startswith("port.") else ""))
     for number in list(free.values()):
-        fact = _by_unit(number, around)
-        if fact and fact not in told and (value := _read(fact, number)) is not None:
-            del free[number.at]
-            told.add(fact)
-            yield fact, value
+        fact = _by_unit(number, _near(words, number, every, around), around)
+        if (
+            fact
+            and fact not in told
+            and not (foreign or _foreign(words, number.at, spans))
+            and (value := _read(fact, number)) is not None
+        ):
+            told[fact] = _listed(fact, value, number, words, free)
     if not told and before:
-        yield from _of_family(before, words)
+        for fact, value in _of_family(before, words):
+            told[fact] = Taken(fact, (value,), frozenset(range(len(words))))
+    return Values(
+        tuple(told.values()), tuple(n.at for n in free.values() if n.kind not in ("index", "denied") and not _lasts(n))
+    )
+
+
+# "spare rows", 剩余可重映射行: of a counter, how much room is left, which is the contrary.
+_LEFT = frozenset(["spare", "remaining", "available", "remappable", "unused"])
+
+
+def _left_of_it(name: str, words: Sequence[str], at: int) -> bool:
+    """Whether it is said how many of a thing that is counted are left, and not how many there were."""
+    if vocabulary()[name].kind is not Kind.COUNTER:
+        return False
+    ahead = words[max(0, at - 4) : at]
+    return bool(_LEFT & set(ahead)) or any(
+        part in " ".join(ahead) for part in ("剩 余", "剩 下", "可 用", "还 剩", "余 量")
+    )
+
+
+def _lasts(number: Number) -> bool:
+    """Whether it is how long something took, or when: nothing was measured."""
+    return number.units == _TIME or number.kind == "span"
+
+
+def _listed(fact: str, value: Value, number: Number, words: Sequence[str], free: dict[int, Number]) -> Taken:
+    """A value, with those that are listed behind it ("61 63 60 91"), out of what is free."""
+    found, used, at = [value], {number.at}, number.at
+    free.pop(number.at, None)
+    while (at := _next(words, at)) in free and free[at].kind == number.kind:
+        if number.units and free[at].units not in ((), number.units):
+            break
+        if (more := _read(fact, free[at])) is None:
+            break
+        found.append(more)
+        used.add(at)
+        del free[at]
+    upto = _next(words, max(used))
+    return Taken(fact, tuple(found), frozenset({*used, *range(min(used), upto)}))
+
+
+def _next(words: Sequence[str], at: int) -> int:
+    """The word behind a number and its unit."""
+    at += 1
+    while at < len(words) and (words[at] in _UNITS or words[at] == "s"):
+        at += 1
+    return at
+
+
+def _segment(words: Sequence[str], at: int) -> range:
+    """The words around a place, up to where another thing begins: "and", "but", a comma."""
+    start = next((i + 1 for i in range(at - 1, -1, -1) if words[i] in _CUTS), 0)
+    return range(start, next((i for i in range(at, len(words)) if words[i] in _CUTS), len(words)))
+
+
+def _foreign(words: Sequence[str], at: int, spans: Sequence[tuple[int, int, str]]) -> bool:
+    """Whether a part is named there that is none of a GPU, and no GPU: "cpu temp", 机箱风扇. A word within a name is none (电源刹车)."""
+    named = {i for start, end, _ in spans for i in range(start, end)}
+    said = ["|" if i in named else words[i] for i in _segment(words, at)]
+    beside = [words[i] for i in range(max(0, at - 2), at) if i not in named]  # "gpu 3 coolant temp": the coolant's
+    found = bool(runs("otherpart").find(said))
+    return found and ("<gpu>" not in said or bool(runs("otherpart").find(beside)))
+
+
+def _near(words: Sequence[str], number: Number, every: Mapping[int, Number], around: frozenset[str]) -> frozenset[str]:
+    """The words that say of what a number is: those of its segment, and of these, where it holds several numbers, those
+    ahead of it where the first one has some there ("hbm 103 C core 88 C") or the last one none behind it ("88 C hbm 103 C"),
+    else those behind it ("101 C on the memory 70 C on the core")."""
+    segment = _segment(words, number.at)
+    inside = [at for at in sorted(every) if at in segment]
+    start, stop = segment.start, segment.stop
+    if len(inside) > 1:
+        which = inside.index(number.at)
+        parts, behind = _MEMORY | _CORE, words[_next(words, inside[0]) : inside[1]]
+        after = bool(parts & set(words[_next(words, inside[-1]) : stop])) or behind[:1] in (
+            ["on"],
+            ["at"],
+            ["of"],
+            ["in"],
+            ["for"],
+        )
+        if parts & set(words[start : inside[0]]) or not after:
+            start, stop = (inside[which - 1] + 1 if which else start), number.at
+        else:
+            start, stop = (number.at if which else start), (inside[which + 1] if which + 1 < len(inside) else stop)
+    said = frozenset(words[start:stop])
+    return said if (_MEMORY | _CORE) & said or len(every) > 1 else said | around
+
+
+def _apart(words: Sequence[str], between: range, name: str) -> bool:
+    """Whether words stand between a name and a number that are something else, whose number it is."""
+    said = [words[i] for i in between]
+    han = sum(not w.isascii() and w not in _linking() for w in said)
+    return han >= _HAN_OTHERS or any(_is_thing(w, name) for w in said)
+
+
+@cache
+def _linking() -> frozenset[str]:
+    """Words that may stand between a name and its number, and behind a number, and are not what is counted or measured."""
+    return STOP.union(lexicon().roles["linking"])
+
+
+def _is_thing(word: str, name: str) -> bool:
+    """Whether a word is the name of a thing: no word that links, and none of the name of the fact."""
+    if not is_content(word):
+        return False
+    if name.startswith("gpu.ecc.") and word in ("sram", "dram", "bit", "ecc"):
+        return False
+    return word.rstrip("s") not in name and word not in _MEMORY and word not in _CORE
+
+
+def is_content(word: str) -> bool:
+    """Whether a Latin word is the name of something, and none of those that link a name and a number."""
+    return word.isascii() and word.isalpha() and len(word) > 2 and word not in _linking() and word not in _UNITS
 
 
 def _counts(name: str) -> bool:
@@ -105,28 +257,19 @@ def _counts(name: str) -> bool:
     return spec is not None and spec.kind is not Kind.EVENT
 
 
-def _of_name(name: str, words: Sequence[str], behind: range, ahead: range, free: dict[int, Number], more: bool) -> Iterator[tuple[str, Value]]:  # fmt: skip
+def _of_name(
+    name: str, words: Sequence[str], behind: range, ahead: range, free: dict[int, Number], more: bool
+) -> Taken | None:
     """A fact called by a name: the number that stands with it, or the word that says how it is."""
     spec = vocabulary()[name]
     after, first, end = [words[i] for i in behind], [words[i] for i in reversed(ahead)], behind.start
     if spec.type in (Type.INT, Type.FLOAT) or name == "gpu.ecc.mode":
-        unit = (
-            ahead.start in free and words[ahead.start + 1] in _UNITS
-        )  # "90 watts at 100 %": the name is the number's unit
-        for place in (ahead, behind) if unit else (behind, ahead):
-            for i in place:
-                if (number := free.get(i)) is None or (number.kind in ("index", "denied")):
-                    continue
-                fact = _meant(name, number, words)
-                if fact is not None and (value := _read(fact, number)) is not None:
-                    del free[i]
-                    yield fact, value
-                    return
-                if place is behind:
-                    break
+        for place in (ahead, behind) if _unit_ahead(words, ahead, end, free) else (behind, ahead):
+            if (one := _number_of(name, words, place, free)) is not None:
+                return one
         if (said := _in_words(spec, after, first, more)) is not None:
-            yield ("gpu.ecc.volatile.uncorrected.total" if name == "gpu.ecc.mode" else name), said
-            return
+            fact = "gpu.ecc.volatile.uncorrected.total" if name == "gpu.ecc.mode" else name
+            return Taken(fact, (said,), _with(words, behind, ahead))
     value = None
     if spec.type is Type.BOOL or name == "gpu.ecc.mode":
         value = _yes_or_no(spec, after, first, [free[i] for i in (*behind, *ahead) if i in free])
@@ -136,8 +279,106 @@ def _of_name(name: str, words: Sequence[str], behind: range, ahead: range, free:
     elif spec.type is Type.STR and end - ahead.start - 1 > _LONG and after[:1] and after[0] in _IS and len(after) > 1:
         text = parse(spec, after[1])
         value = None if isinstance(text, Problem) else text
-    if value is not None:
-        yield name, value
+    if value is None:
+        return None
+    if spec.type is not Type.ENUM:
+        for i in (*behind, *ahead):
+            if i in free and not free[i].units and not free[i].kind:
+                del free[i]  # "row remap failure is 1"
+                break
+    return Taken(name, (value,), _with(words, behind, ahead))
+
+
+def _with(words: Sequence[str], behind: range, ahead: range) -> frozenset[int]:
+    """The words with a name that say how it is: those up to where another thing begins, and two ahead."""
+    upto = next((i for i in behind if words[i] in _CUTS), behind.stop)
+    return frozenset((*range(behind.start, upto), *ahead[:2]))
+
+
+def _unit_ahead(words: Sequence[str], ahead: range, end: int, free: Mapping[int, Number]) -> bool:
+    """Whether a name says of what the number ahead of it is: "at 100 % power", "101 C on the memory"."""
+    at = ahead.start
+    while at in ahead and words[at] in ("on", "of", "in", "for", "the", "its", "at"):
+        at -= 1
+    while at in ahead and words[at] in _UNITS:
+        at -= 1
+    if at not in free or words[at + 1] not in _UNITS:
+        return False
+    return end not in free or _named_behind(words, end)
+
+
+def _named_behind(words: Sequence[str], at: int) -> bool:
+    """Whether the last number of a segment has its name behind it, as then all have: "101 C memory 70 C core", not "88 C hbm 103 C"."""
+    segment = _segment(words, at)
+    last = next(i for i in reversed(segment) if is_number(words[i]))
+    rest = words[_next(words, last) : segment.stop]
+    return bool((_MEMORY | _CORE) & set(rest)) or bool(named_in(rest))
+
+
+def _in_words_of(name: str, words: Sequence[str], between: range) -> str:
+    """An ECC counter with what the words beside its name say of it: corrected, aggregate, of which memory."""
+    said = {words[i] for i in between}
+    text = " ".join(words[i] for i in between)
+    if not name.startswith("gpu.ecc.") or name.count(".") != 4:
+        return name
+    _, _, life, kind, where = name.split(".")
+    if where not in ("total", "dram", "sram"):
+        return name
+    if {"aggregate", "lifetime"} & said or "累 计" in text or "聚 合" in text:
+        life = "aggregate"
+    elif {"volatile"} & said or "易 失" in text:
+        life = "volatile"
+    if {"corrected", "correctable", "sbe", "sbes", "single"} & said or "单 比 特" in text or _MENDED.search(text):
+        kind = "corrected"
+    if {"uncorrected", "uncorrectable", "dbe", "dbes", "double"} & said or "双 比 特" in text:
+        kind = "uncorrected"
+    where = "sram" if "sram" in said else "dram" if {"dram", "hbm"} & said else where
+    meant = f"gpu.ecc.{life}.{kind}.{where}"
+    return meant if meant in vocabulary() else name
+
+
+_MENDED = lazy(r"(?<!不)(?<!不 )(?<!未 )(?<!未)(?<!法 )(?:可 纠 正|已 纠 正|(?<!可 )纠 正|可 修 复)")
+
+
+def _number_of(name: str, words: Sequence[str], place: range, free: dict[int, Number]) -> Taken | None:
+    """The number on one side of a name that is of it."""
+    behind = place.step > 0
+    for i in place:
+        if (number := free.get(i)) is None or number.kind in ("index", "denied", "other"):
+            if number is not None and number.kind == "other" and behind:
+                return None
+            continue
+        between = range(place.start, i) if behind else range(i + 1, place.start + 1)
+        if _apart(words, between, name) or (behind and _of_other(words, number, name)):
+            return None
+        if name == "node.memory.available" and _USED & {words[w] for w in _segment(words, i)}:
+            return None  # what is used is not what is left
+        around = range(_after_number(words, min(i, *place)), max(i, place.start) + 1)
+        fact = _meant(_in_words_of(name, words, around), number, words)
+        if fact is not None and (value := _read(fact, number)) is not None:
+            return _listed(fact, value, number, words, free)
+        if behind:
+            return None
+    return None
+
+
+_USED = frozenset(["used", "use", "full", "用", "占", "满"])
+
+
+def _after_number(words: Sequence[str], at: int) -> int:
+    """Where the words begin that say of what the number there, or the one behind, is: behind the number before it."""
+    before = next((i for i in range(at - 1, -1, -1) if is_number(words[i]) or words[i] in _CUTS), -1)
+    return before + 1
+
+
+def _of_other(words: Sequence[str], number: Number, name: str) -> bool:
+    """Whether the word right behind a number without a unit is what it counts, and that is nothing of the name: "3 banks"."""
+    at = number.at + 1
+    return not number.units and at < len(words) and _is_thing(words[at], name) and not _starts_name(words, at)
+
+
+def _starts_name(words: Sequence[str], at: int) -> bool:
+    return any(start == at for start, _, _ in named_in(words[: at + 8]))
 
 
 def _in_words(spec: FactSpec, behind: Sequence[str], ahead: Sequence[str], more: bool) -> int | None:
@@ -172,23 +413,32 @@ def _numbers(words: Sequence[str]) -> Iterator[Number]:
         after = [*words[at + 1 : at + 4], "", "", ""]
         kind = "x" if last == "x" else "gen" if last == "gen" or (last == "pcie" and "." in word) else ""
         units = _BEHIND.get(after[0], ())
-        if after[0] in ("gb", "mb", "gib") and after[1] == "s":
+        said, every = f"{word} {after[0]}" if after[0] in _UNITS else word, 0.0
+        if after[0] in ("gb", "mb", "gib", "tb") and after[1] == "s":
             units = _RATE
-        if _each(words, at):
-            units = _PER
-        if any(tuple(words[max(0, at - gap - len(d)) : at - gap]) == d for d in _DENIED for gap in (0, 1)):
+            said = f"{word} {after[0]}/s"
+        if every := _each(words, at):
+            units, said = _PER, word
+        if last in ("minus", "default", "expected", "otherwise", "normally", "默", "认"):
+            kind = "other"  # below nought, or what it would be: no reading
+        elif any(tuple(words[max(0, at - gap - len(d)) : at - gap]) == d for d in _DENIED for gap in (0, 1)):
             kind = "denied"
         elif last in ("from", "从") and {"to", "到"} & set(after[:4]):
             kind = "denied"  # from 3 to 12000: what it was
-        elif last in _INDEXED and not units and not kind:
+        elif (last in _INDEXED and not units and not kind) or words[at - 2 : at - 1] == ["mlx"]:
             kind = "index"
-        yield Number(at, f"{word} {after[0]}" if after[0] in _UNITS and units is not _PER else word, units, kind)
+        yield Number(at, said, units, kind, every)
 
 
-def _each(words: Sequence[str], at: int) -> bool:
-    """Whether so much comes every minute: "90000 per hour", "每分钟 300"."""
-    after = words[at + 1 : at + 5]
-    return any(a in _EACH and b in _SPANS for a, b in pairwise(after)) or "每" in words[max(0, at - 4) : at]  # fmt: skip
+def _each(words: Sequence[str], at: int) -> float:
+    """The seconds in which there are so many: "90000 per hour", "每分钟 300"; 0 of a number that is no rate."""
+    after, first = words[at + 1 : at + 5], words[max(0, at - 4) : at]
+    span = next((b for a, b in pairwise(after) if a in _EACH and b in _SPANS), "")
+    if not span:
+        span = next((b for a, b in pairwise(first) if a in ("每", "一", "1") and b in _SPANS), "")
+    if not span and "每" in first:  # 每 10 分钟 has a number of its own
+        span = next((w for w in first[first.index("每") :] if w in _SPANS), "")
+    return _SPANS.get(span, 0.0)
 
 
 def _meant(name: str, number: Number, words: Sequence[str]) -> str | None:
@@ -200,6 +450,8 @@ def _meant(name: str, number: Number, words: Sequence[str]) -> str | None:
         return name if name.endswith((".width", ".width.max")) else None
     if number.kind == "gen":
         return name if ".gen" in name else None
+    if number.every:
+        return _RATES.get(name, name if spec.unit in _PER else None)
     if not number.units or spec.unit in number.units:
         index = name == "gpu.nvlink.active" and not (
             {"active", "up", "正", "激"} & set(words) or words[number.at - 1] in _IS
@@ -213,21 +465,21 @@ def _meant(name: str, number: Number, words: Sequence[str]) -> str | None:
     }.get((".".join(name.split(".")[:2]), number.units))  # fmt: skip
 
 
-def _by_unit(number: Number, words: frozenset[str]) -> str:
-    """The fact of a number that nothing names: "94 C", "hbm 106 C", "x8", "capped at 150 W"."""
-    if number.kind in ("index", "denied"):
+def _by_unit(number: Number, words: frozenset[str], around: frozenset[str]) -> str:
+    """The fact of a number that nothing names: "94 C", "hbm 106 C", "x8", "capped at 150 W". `words` stand with it, `around` in its clause."""
+    if number.kind in ("index", "denied", "other"):
         return ""
     if number.kind == "x":
         return "gpu.pcie.width" if number.said in ("1", "2", "4", "8", "16") else ""
     if number.kind == "gen":
-        return "gpu.pcie.gen" if words & _PCIE else ""
+        return f"gpu.pcie.gen{'.max' if {'max', 'maximum', 'capable', '最'} & words else ''}" if around & _PCIE else ""
     if number.units == _C:
         return "gpu.temperature.memory" if words & _MEMORY else "gpu.temperature.core"
     if number.units == _W:
         return "gpu.power.limit" if words & _LIMITED else "gpu.power.draw"
     if number.units == _MHZ:
         return "gpu.clock.memory" if words & _MEMORY else "gpu.clock.sm"
-    return "port.rate" if set(_RATE) <= set(number.units) and words & _PORT else ""
+    return "port.rate" if set(_RATE) <= set(number.units) and around & _PORT else ""
 
 
 def _read(fact: str, number: Number) -> Value:
@@ -236,6 +488,9 @@ def _read(fact: str, number: Number) -> Value:
         return None
     if number.units and spec.unit not in number.units:
         return None
+    if number.every:
+        within = {"per second": 1.0, "per minute": 60.0}[spec.unit]
+        return float(number.said) * within / number.every if spec.type is Type.FLOAT else None
     read = parse(spec, number.said)
     if isinstance(read, Problem):
         read = parse(spec, number.said.split(" ")[0]) if not number.units else read

@@ -30,8 +30,12 @@ _TO = r"-|~|–|—|\.{2,3}|(?<![a-z])(?:to|through|thru|till|up to)(?![a-z])|�
 # Behind these a number counts or measures: "gpu 3, 80 GB used", "xid 79 and 8 GPUs".
 _COUNTS = (
     r"(?!\s*(?:%|°|(?:gi?b|mi?b|ki?b|tb|watts?|w|degrees?|c|percent|mhz|ghz|gpus?|nodes?|ranks?|hosts?|times|ms|s|secs?|"
-    r"seconds?|min|mins|minutes?|hours?|hrs?|h|days?|x|steps?|errors?|processes|jobs?)(?![A-Za-z0-9_])|度|块|张|台|次|倍|小时|分钟|秒|天)"
+    r"seconds?|min|mins|minutes?|hours?|hrs?|h|days?|x|steps?|errors?|processes|jobs?)(?![A-Za-z0-9_])|度|块|张|台|次|倍|小时|分钟|秒|天|\s*号)"
     r"|[.:][0-9])"
+)
+_COUNTED_AHEAD = lazy(
+    r"(?<![A-Za-z0-9_])(?:[0-9]{1,4}|per|each|every|all|across|two|three|four|eight|sixteen)\s+(?:the\s+)?$",
+    _I,
 )
 _NEXT = lazy(rf"\s*(?:(?P<to>{_TO})|(?:(?:{_AND})\s*){{1,3}})\s*#?", _I)
 _SPACE = lazy(r"\s+(?=[0-9])")
@@ -63,7 +67,8 @@ _HAN_GPU = lazy(
 # 第二块掉了 | 5号呢: the noun left out
 _HAN_BARE = lazy(
     rf"第\s*(?P<one>{_HAN_NUMBER})\s*(?:卡|[块张])(?!\s*(?:硬盘|磁盘|盘|网卡|主板|电源|内存|板|图|表|ssd|nvme))"
-    r"|(?<![0-9月第-])(?P<two>[0-9]|1[0-5]|[零一二三四五六七八九十])\s*号(?=呢|也|还能|能不能|怎么样|又|那[张块])",
+    r"|(?<![0-9月第-])(?P<two>[0-9]|1[0-5]|[零一二三四五六七八九十])\s*号(?=呢|也|还能|能不能|怎么样|又|那[张块])"
+    r"|(?<![0-9.])(?P<zero>0)\s*卡(?![0-9])",
     _I,
 )
 # 4242号进程 | 4242这个进程 | 881号作业
@@ -181,6 +186,8 @@ def _numbered(slot: str, pattern: re.Pattern[str], *hints: str) -> Callable[[Rea
         if not any(hint in r.low for hint in hints):
             return  # a pattern is compiled when it is first needed
         for found in pattern.finditer(r.text):
+            if slot == "gpu" and _COUNTED_AHEAD.search(r.text, max(0, found.start() - 24), found.start()):
+                continue  # "on the 8 cards 58 60 59", "per gpu: 0 0 3"
             name = f"s{slot}" if found.groupdict().get("s") else slot
             spaced = found[0].rstrip(" :#=").lower().endswith("s")
             values, end = numbers(r.text, found.end(), pattern, spaced)
@@ -239,7 +246,7 @@ def _han_gpus(r: Reader) -> None:
             values += range(values[-1] + 1, min(value, values[-1] + MOST) + 1) if part["to"] and values else [value]
         r.take(slot, *found.span(), values)
     for found in _HAN_BARE.finditer(r.text) if not r.text.isascii() else ():
-        r.take("gpu", *found.span(), [_han_number(found["one"] or found["two"])])
+        r.take("gpu", *found.span(), [_han_number(found["one"] or found["two"] or found["zero"])])
 
 
 def _han_numbered(r: Reader) -> None:

@@ -11,50 +11,40 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from assistant.intent import phrases, symptoms
+from assistant.intent import phrases, symptoms, things
 from assistant.intent.assumed import written
 from assistant.intent.grammar import words_of
-from assistant.intent.query import Slots
-from assistant.intent.readings import is_number, named_in, values
-from assistant.intent.slots import Named, slots
+from assistant.intent.numerals import in_a_row, numerals
+from assistant.intent.readings import is_content, is_number, named_in, values
+from assistant.intent.slots import Named
+from assistant.intent.things import About
 from assistant.intent.told import TOLD
 from assistant.values import Problem, parse
-from knowledge.facts import FactSpec, Kind, Type, vocabulary
-from knowledge.identity import UNKNOWN_PCI
+from knowledge.facts import Kind, Type, vocabulary
 from knowledge.lazy import lazy
 from knowledge.lexicon import Told, lexicon
-from knowledge.observation import Event, Observation, Origin, Scope, Subject, Value, gpu, node
+from knowledge.observation import Event, Observation, Origin, Scope, Value
 from knowledge.text import excerpt
 
-MOST, OTHERS = 32, 16  # facts of one sentence, and GPUs that one clause is about
+MOST = 32  # facts of one sentence
 _I = re.IGNORECASE
-_UNSAID = f"{UNKNOWN_PCI}?"
-_OTHER = f"{UNKNOWN_PCI}others"
-# A100, H100s, MI300X, GB200: a number within a name counts nothing.
-_MODEL = lazy(
-    r"(?<![a-z0-9])(?:rtx|gtx|tesla|quadro)?\s?(?:[abghlvtp]|gb|gh|mi|rtx|gtx|rx)[0-9]{2,4}[a-z]{0,3}(?![a-z0-9])|(?<![a-z0-9])[0-9]{1,3}\s?x(?=\s+[a-z])",
-    _I,
-)
-# 8 GPUs | 8 卡 | 8xH100: how many there are is no reading of any.
-_COUNT = lazy(
-    r"(?<![a-z0-9.])(?:(?P<some>[0-9]{1,6})\s*(?:(?:out\s+)?of|/)\s*(?:the|our|my|its)?\s*)?[0-9]{1,6}\s*(?:-\s*)?(?:<model>|gpus?|nodes?|cards?|machines?|hosts?|ranks?|jobs?)(?![a-z])|[0-9]{1,6}\s*(?:块|张|台|个节点|个gpu|卡)",
-    _I,
-)
 _ENDS = lazy(
-    r"[;?。；！？\n，]|\.(?=\s|$)|,(?![0-9])|(?<![0-9]),|!(?=\s+[A-Z])|(?<![a-z])(?:and|but|while|whereas)\s+(?=(?:only\s+)?(?:one|an?other|the\s+others?|others|the\s+rest|<gpu>|[0-9]+\s+of)(?![a-z]))|(?=其他|其余|另外)",
+    r"[;?。；！？\n，]|(?<=what now):|(?<=[a-z]):(?=\s+(?:ok|fine|good|xid|sxid|<xid>|<sxid>))|\.(?=\s|$)|,(?![0-9])|(?<![0-9]),|!(?=\s+[A-Z])|(?<![a-z])(?:and|but|while|whereas)\s+(?=(?:only\s+)?(?:one|an?other|the\s+others?|others|the\s+rest|<gpu>|[0-9]+\s+of)(?![a-z]))|(?=其他|其余|另外)",
     _I,
 )
-_OTHERS = lazy(r"(?<![a-z])(?:the\s+)?(?:others?|rest)(?![a-z])|其他|其余|另外|别的", _I)
 # What a question begins with; what stands ahead of it is a clause of its own, with or without a comma.
 _ASKS_EN = lazy(
     r"(?<![a-z'])(?:can (?:i|we|it|you|this|that|they|the)|could (?:i|we|it)|should (?:i|we|it|this|that|the)|shall (?:i|we)|may (?:i|we)|"
     r"is (?:it|this|that|the (?:node|gpu|machine|card|box|server|host|hardware|system)|my|our|there|everything|all)|are (?:we|they|the|these|those|my|our|there)|am i|do (?:i|we|you)|does (?:it|this|that)|did|"
-    r"will (?:it|this|that|the)|would (?:it|you|that)|what'?s?|why|hows?|which|ready (?:for|to)|too (?:hot|high|low|slow|much)(?=\s*\?)|good to go|when (?:can|should|will)|where|who|any (?:idea|advice)|"
-    r"(?:still )?(?:usable|safe|ok|okay|fine) (?:to|for)|still (?:ok|okay|fine|usable|good)|(?:ok|okay|safe|fine|usable|bad|normal|healthy)\s*\?|show(?!\s+up)|explain|tell me|check|look|run|list|give me|help)(?![a-z])",
+    r"will (?:it|this|that|the)|would (?:it|you|that)|what'?s?|why|hows?|which(?!\s+(?:is|are|was|has|shows?|runs?|sits?|draws?|reads?)\s+(?:at|on|in|only|just|stuck|down|[0-9]))|ready (?:for|to)|too (?:hot|high|low|slow|much)(?=\s*\?)|good to go|(?:since )?when (?:can|should|will|was|were|did|is)|where(?=\s+(?:is|are|do|does|can|did|should))|who|any (?:idea|advice)|"
+    r"(?:(?:memory|compute|latency|bandwidth|io|cpu|network|communication)[ -]?(?:bound)? or (?:memory|compute|latency|bandwidth|io|cpu|network|communication)[ -]?bound)|(?:good|ready) to (?:go|train|run|use)|"
+    r"(?:still )?(?:usable|safe|ok|okay|fine) (?:to|for)|still (?:ok|okay|fine|usable|good)|(?:ok|okay|safe|fine|usable|bad|normal|healthy)\s*\?)(?![a-z])"
+    # what is wished for stands first, or behind a word that wishes; "all gpus run at 99 C" wishes for nothing
+    r"|(?:^\s*|(?<=[,.;:!?]\s)|(?<=please\s)|(?<=you\s)|(?<=then\s)|(?<=to\s))(?:show(?!\s+up)|explain|tell me|check|look|run|list|give me|help)(?![a-z])",
     _I,
 )
 _ASKS_ZH = lazy(
-    "还?能不能|能否|可否|可不可以|要不要|该不该|是不是|是否|需不需要|还可以|还能|可以(?!看到)|能(?:继续|用|跑)|需要(?!复位)|要换|该换|应该怎|怎么|如何|为什么|为何|为啥|什么|哪|正常吗|有问题吗|有没有|多少|请(?:看|查|解释)|查看|看看|解释"
+    "能(?=[训上接撑开启起凑扛])|还?能不能|能否|可否|可不可以|要不要|该不该|是不是|是否|需不需要|还可以|还能|可以(?!看到)|能(?:继续|用|跑)|需要(?!复位)|要换|该换|应该怎|怎么|如何|为什么|为何|为啥|什么|哪|正常吗|有问题吗|有没有|多少|请(?:看|查|解释)|查看|看看|解释"
 )
 _BEGINS = lazy(
     r"(?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|should|shall|may|might|must)(?![a-z])", _I
@@ -66,8 +56,8 @@ _ASKS_LAST = lazy(
 _BAD = lazy(
     r"(?<![a-z])(?:fail(?:s|ed|ing|ures?)?|errors?|err|faults?|faulty|down|dead|died|inactive|missing|lost|broken?|hangs?|hung|stuck|crash\w*|could not|cannot|can'?t|unable|won'?t|doesn'?t|does not|did not|flap(?:s|ped|ping)?|"
     r"degraded|unhealthy|wrong|hot|slow(?:er|ly)?|timeouts?|timed out|drops?|dropped|corrupt(?:ed|ion)?|panic(?:s|ked)?|unstable|disconnect(?:s|ed)?|unresponsive|zombie|leak(?:s|ed|ing)?|"
-    r"throttl(?:es|ed|ing)|overheat(?:s|ed|ing)?|unreachable|refus(?:es|ed)|killed|gone|disappear(?:s|ed)|mismatch|exceed(?:s|ed)|bad|weird|strange|drained|tainted|nan|oom|xid|pending)(?![a-z])|"
-    r"坏|失败|错|掉|断|丢|异常|挂|死|慢|卡住|超时|故障|不见|不通|不动|没反应|无响应|降频|过热|烫|泄漏|崩|报警|告警|不一致|不匹配|缺|少了",
+    r"throttl(?:es|ed|ing)|overheat(?:s|ed|ing)?|unreachable|refus(?:es|ed)|killed|gone|disappear(?:s|ed)|mismatch|exceed(?:s|ed)|bad|weird|strange|drained|tainted|nan|oom|xid|pending|full|exhausted|rejected|vanished|fell off)(?![a-z])|"
+    r"坏|失败|满|溢|错|掉|断|丢|异常|挂|死|慢|卡住|超时|故障|不见|不通|不动|没反应|无响应|降频|过热|烫|泄漏|崩|报警|告警|不一致|不匹配|缺|少了",
     _I,
 )
 
@@ -82,6 +72,8 @@ class Stated(NamedTuple):
     left: str = ""  # the sentence without the clauses that facts were read from
     denied: str = ""  # ... and the clauses that deny something
     codes: bool = False  # whether a code is reported, and not only asked about
+    shown: bool = False  # whether a clause of it asks something
+    counts: bool = False  # whether a number stands in what was not read
 
 
 def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[tuple[str, str]] = ()) -> Stated:
@@ -96,23 +88,20 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     text, originals = _without_models(said, found)
     so_far: list[Observation] = []
     asked, unread, fine, loose = list[str](), list[str](), list[str](), list[str]()
-    left, denied, codes = list[str](), list[str](), False
-    before, about = "", _About("", (), excerpt(said))
+    left, denied, codes, counts = list[str](), list[str](), False, False
+    before, about = "", About("", (), excerpt(said))
     for clause, asks in _clauses(text):
         words = _MARK.sub(lambda _: next(originals, ""), clause)
         quoted = _as_written(excerpt(" ".join(words.split()), 120), fixed)
-        about = _about(clause, words, found.slots, about)
-        told: list[Observation] = []
+        about = things.about(numerals(clause), words, found.slots, about)
+        read = Read()
         if not asks and before and _SHOULD.search(clause):  # what would be right is no reading
-            told = [*_most(clause, about)]
+            read = Read([*_most(clause, before, about)])
         elif not asks:
-            told = (
-                [*_written(words, about)]
-                or [*_told(clause, about, before)]
-                or [*_same_of_others(clause, so_far, about)]
-            )
+            read = _written(words, about) or _told(clause, about, before) or _same_of_others(clause, so_far, about)
         elif _TOLD_IN_QUESTION.search(clause):
-            told = [*_told(clause, about, "")]
+            read = _told(clause, about, "")._replace(rest="", open=False)
+        told = read.observations
         if asks:
             asked.append(quoted)
         if _DENIES.search(clause) and not asks:
@@ -122,11 +111,16 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
                 unread.append(quoted)  # another value of the same: the first is kept, and this one does not vanish
             so_far += told
             before = told[-1].fact
+            apart = False
             for part, said_so in _parts(clause, words):
-                if not [*_told(part, about, "")] and not _CODE.search(part):
-                    left.append(part)
+                if not _told(part, about, "").observations and not _CODE.search(part):
                     where = fine if _is_fine(part) else loose if _says_something(part) else []
+                    if where is not fine:
+                        left.append(part)
                     where.append(_as_written(said_so, fixed))
+                    apart = apart or where is loose
+            if not apart and (read.open or _says_more(read.rest, diagnosed)):
+                loose.append(quoted)
             continue
         if asks or not _is_fine(clause):
             left.append(clause)
@@ -137,18 +131,19 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
             fine.append(quoted)
         elif _states(clause, diagnosed):
             unread.append(quoted)
+            counts = counts or _NUMBER.search(things.without_counts(clause)) is not None
         elif _says_something(clause):
             loose.append(quoted)
-    if so_far or unread:  # beside what was read nothing may vanish
+    if so_far or unread or fine:  # beside what was read nothing may vanish
         unread += loose
     so_far += _models(so_far, found.marked)
     if len(found.slots.gpu) == 1:  # "ecc is 5, can I use gpu 3": said once, it is what all of it is about
-        one = _named(found.slots.gpu[0])
+        one = things.named(found.slots.gpu[0])
         if not any(owner.id == one for o in so_far if (owner := o.subject.up(Scope.GPU)) is not None):
-            so_far = [o.about(_of_gpu(o.subject, one)) for o in so_far]
+            so_far = [o.about(things.of_gpu(o.subject, one)) for o in so_far]
     return Stated(
         _once(so_far), ", ".join(asked) if so_far or unread else "", tuple(dict.fromkeys(unread)), tuple(dict.fromkeys(fine)),
-        ", ".join(left), ", ".join(denied), codes,
+        ", ".join(left), ", ".join(denied), codes, bool(asked), counts,
     )  # fmt: skip
 
 
@@ -173,7 +168,7 @@ _PLAIN = lazy(
 
 def _is_fine(clause: str) -> bool:
     """Whether a clause only says that something is in order, or that nothing is wrong."""
-    bare = re.sub(r"<([a-z]+)>", r" \1 ", _COUNT.sub(" ", clause))
+    bare = re.sub(r"<([a-z]+)>", r" \1 ", things.without_counts(numerals(clause)))
     if _NUMBER.search(bare):
         return False
     return _negated(bare) or (_SAID_FINE.search(bare) is not None and re.search(r"(?<![a-z])(?:not|no longer|never|n't)(?![a-z])|不(?!影响)(?!良)", bare, _I) is None)  # fmt: skip
@@ -181,27 +176,60 @@ def _is_fine(clause: str) -> bool:
 
 def _says_something(clause: str) -> bool:
     """Whether a clause that no fact was read from holds more than pleasantries, times and places."""
-    rest = _PLAIN.sub(" ", _COUNT.sub(" ", _numerals(clause)))
+    rest = _PLAIN.sub(" ", things.without_counts(numerals(clause)))
     return len(re.findall(r"[a-z]{2,}", rest, _I)) > 1 or len(re.findall("[\u4e00-\u9fff]", rest)) > 2
 
 
 _SHOULD = lazy(r"(?<![a-z])(?:should|must|ought)(?![a-z])|应该|应为|本应|本来", _I)
 
 
-def _most(clause: str, about: _About) -> Iterator[Observation]:
+# In a reading these tell how it is, and name no trouble of their own.
+_LEVELS = lazy(
+    r"(?<![a-z])(?:stuck|hot|slow(?:er)?|drop(?:s|ped)|down|exceed(?:s|ed)|degraded|bad|weird|wrong|errors?|err|throttl\w+|pending|failed|failure|xid)(?![a-z])|错|慢|烫|掉|降频|过热|异常|少了",
+    _I,
+)
+
+
+def _says_more(rest: str, diagnosed: bool) -> bool:
+    """Whether the words of a clause that told none of its facts name a trouble, or say something else."""
+    if not rest or _negated(rest):
+        return False
+    bare = _LEVELS.sub(
+        " ", " ".join(w for w in rest.split(" ") if not w.isascii() or w == "|" or is_content(w) or _BAD.search(w))
+    )
+    if _BAD.search(bare) is not None and not (diagnosed and symptoms.find(words_of(rest))):
+        return True
+    return len(re.findall(r"[a-z]{3,}", _PLAIN.sub(" ", _CONTEXT.sub(" ", bare)), _I)) > 3
+
+
+# during the night run | under our llama training | on a PCIe card: where and when, and nothing of how it is
+_CONTEXT = lazy(
+    r"(?<![a-z])(?:during|while|after|before|since|for|under|in|on|at|with|from|because of|according to|via|per)\s+[^,;]{1,60}",
+    _I,
+)
+
+
+# of what was read just now: the fact that says how much it should be
+_SHOULD_BE = {"node.gpu.count": (("node.gpu.expected", r"(?<![0-9.a-z])([0-9]+)"),)}
+
+
+def _most(clause: str, before: str, about: About) -> Iterator[Observation]:
     """ "it should be gen5 x16": what the link could have."""
-    for name, number in (("gpu.pcie.width.max", r"x\s*([0-9]+)"), ("gpu.pcie.gen.max", r"gen\s*([0-9]+)")):
-        found = re.search(number, clause, _I)
+    said = numerals(clause)
+    for name, number in (
+        ("gpu.pcie.width.max", r"x\s*([0-9]+)"),
+        ("gpu.pcie.gen.max", r"gen\s*([0-9]+)"),
+        *_SHOULD_BE.get(before, ()),
+    ):
+        found = re.search(number, said, _I)
         if found and not isinstance(read := parse(spec := vocabulary()[name], found[1]), Problem):
-            yield from about.tell(spec, read)
+            yield from about.tell(spec, (read,))
 
 
 def _parts(clause: str, words: str) -> Iterator[tuple[str, str]]:
     """What "and" and "but" part within a clause, marked and as it was said; nothing where a part is too short to say anything."""
     marked, said = _JOINS.split(clause), _JOINS.split(words)
-    whole = len(_statements(words_of(_numerals(clause)))) == sum(
-        len(_statements(words_of(_numerals(m)))) for m in marked
-    )
+    whole = len(_statements(words_of(numerals(clause)))) == sum(len(_statements(words_of(numerals(m)))) for m in marked)
     if len(marked) > 1 and len(marked) == len(said) and whole:
         for part, so in zip(marked, said, strict=True):
             if len(part.split()) > 2 or len(re.findall("[\u4e00-\u9fff]", part)) > 3:
@@ -213,22 +241,6 @@ _JOINS = lazy(
 )
 
 
-_PORT = lazy(r"(?<![a-z0-9])(?:mlx[0-9]{1,2}_[0-9]{1,3}|ib[0-9]{1,3}|ibp[0-9a-z]{2,16}|hca[0-9]{1,2})(?![a-z0-9])", _I)
-
-
-def _of_gpu(subject: Subject, called: str) -> Subject:
-    """A thing of which nobody said whose it is, as one of the GPU `called`."""
-    if subject.scope is Scope.GPU and subject.id == _UNSAID:
-        return Subject(Scope.GPU, called, subject.parent)
-    if subject.scope is Scope.LINK and subject.parent is not None:
-        return Subject(Scope.LINK, subject.id, _of_gpu(subject.parent, called))
-    return subject
-
-
-def _named(one: int | str) -> str:
-    return f"index:{one}" if isinstance(one, int) else one
-
-
 def _as_written(clause: str, fixed: Sequence[tuple[str, str]]) -> str:
     """A clause with the spelling that it was written in."""
     meant = {read.casefold(): said for said, read in fixed}
@@ -236,14 +248,6 @@ def _as_written(clause: str, fixed: Sequence[tuple[str, str]]) -> str:
         return clause
     words = "|".join(map(re.escape, meant))
     return re.sub(rf"(?<![A-Za-z])(?:{words})(?![A-Za-z])", lambda m: meant[m[0].casefold()], clause, flags=_I)
-
-
-def _about(clause: str, words: str, named: Slots, last: _About) -> _About:
-    """The things of a clause: the GPUs that it names, else those of the clause before."""
-    host = named.node[0] if len(named.node) == 1 and "[" not in named.node[0] else ""
-    gpus = slots(words).slots.gpu if "<gpu>" in clause else last.gpus
-    port = _PORT.search(words)
-    return _About(host, gpus, last.line, port[0].casefold() if port else last.port)
 
 
 _WORK = frozenset({"gpu.power.draw", "gpu.activity.sm", "gpu.activity.tensor", "gpu.activity.dram"})
@@ -262,7 +266,7 @@ def of_readings(told: Sequence[Observation], signs: tuple[str, ...]) -> tuple[st
 def _models(told: Sequence[Observation], said: str) -> Iterator[Observation]:
     """What the GPU of a reading is called: the one model that the sentence names."""
     about = dict.fromkeys(o.subject for o in told if o.subject.scope is Scope.GPU)
-    words = {m[0].strip().upper() for m in _MODEL.finditer(said)} if about else set()
+    words = {m[0].strip().upper() for m in things.MODEL.finditer(said)} if about else set()
     from knowledge.gpus import candidates
 
     named = {name for word in words if (name := next((n for n in (word, word.removesuffix("S")) if candidates(n)), ""))}
@@ -272,25 +276,24 @@ def _models(told: Sequence[Observation], said: str) -> Iterator[Observation]:
             yield Observation("gpu.name", subject, name, source=TOLD, excerpt=excerpt(said), origin=Origin.TOLD)
 
 
-def _same_of_others(clause: str, before: Sequence[Observation], about: _About) -> Iterator[Observation]:
+def _same_of_others(clause: str, before: Sequence[Observation], about: About) -> Read:
     """ "... and the others 65", "and gpu 7 at 345": the reading named last, of the GPUs that are named now."""
-    numbers = re.findall(r"[0-9]+(?:\.[0-9]+)?", _COUNT.sub(" ", clause))
+    numbers = re.findall(r"[0-9]+(?:\.[0-9]+)?", things.without_counts(numerals(clause), about.counted))
     last = next(
         (o for o in reversed(before) if isinstance(o.value, int | float) and o.subject.scope is Scope.GPU), None
     )
     if last is None or len(numbers) != 1 or isinstance(last.value, bool):
-        return
+        return Read()
     spec = vocabulary()[last.fact]
-    others = _others(clause)
-    if isinstance(read := parse(spec, numbers[0]), Problem) or not (others or _ONLY_AT.fullmatch(clause)):
-        return
-    if others:
-        yield from (about.one(spec, read, f"{_OTHER}{n + 1}") for n in range(others))
-    else:
-        yield from about.tell(spec, read)
+    if isinstance(read := parse(spec, numbers[0]), Problem) or not (about.others or _ONLY_AT.fullmatch(clause)):
+        return Read()
+    return Read([*about.tell(spec, (read,))])
 
 
-_ONLY_AT = lazy(r"\s*(?:and |but |only |just |但|而|只有)*<gpu>\s*(?:is |at |has |shows |only |just |runs |sits |是|有|为|只有|却)*[0-9.]+\s*", _I)  # fmt: skip
+_ONLY_AT = lazy(
+    r"\s*(?:and |but |only |just |但|而|只有)*(?:<gpu>|which|that one|it)\s*(?:is |at |has |shows |only |just |runs |sits |是|有|为|只有|却)*[0-9.]+\s*",
+    _I,
+)
 
 
 def _once(found: Sequence[Observation]) -> tuple[Observation, ...]:
@@ -299,7 +302,6 @@ def _once(found: Sequence[Observation]) -> tuple[Observation, ...]:
     return tuple(o for o in found if first[o.fact, o.subject] is o)[:MOST]
 
 
-_WATTS = lazy(r"(?<=[0-9])\s?w(?![a-z/])", _I)  # "w" alone is how people write "with"
 _MARK = lazy(r"<[a-z]+>")
 _CODE = lazy("<s?xid>")  # told as an event already
 
@@ -326,8 +328,8 @@ def _without_models(said: str, found: Named) -> tuple[str, Iterator[str]]:
         originals.append(next(slots, "") if slot else m[0])
         return m[0] if slot else " <model> "
 
-    plain = _WATTS.sub(" watts", found.marked)
-    text = re.sub(rf"{_MARK.pattern}|{_MODEL.pattern}", mark, plain, flags=_I)
+    plain = in_a_row(found.marked)
+    text = re.sub(rf"{_MARK.pattern}|{things.MODEL.pattern}", mark, plain, flags=_I)
     return text, iter(originals)
 
 
@@ -346,9 +348,11 @@ def _clauses(text: str) -> Iterator[tuple[str, bool]]:
 
 def _states(clause: str, diagnosed: bool) -> bool:
     """Whether a clause says that something is not in order, or how much of something there is."""
+    if not _VERSION.search(clause) and values(words_of(things.without_counts(numerals(clause)))).open:
+        return True  # a number that nothing known took
     if _negated(clause):
         return False
-    bare = re.sub(r"<([a-z]+)>", r" \1 ", _COUNT.sub(" ", clause))
+    bare = re.sub(r"<([a-z]+)>", r" \1 ", things.without_counts(numerals(clause)))
     words = words_of(bare)
     read = _NUMBER.search(bare) is not None and (_SAYS.search(bare) is not None or bool(named_in(words)))
     if symptoms.find(words):
@@ -358,6 +362,10 @@ def _states(clause: str, diagnosed: bool) -> bool:
     return _HAS.search(bare) is not None and any(_COUNTED.search(name) for _, _, name in named_in(words))
 
 
+_VERSION = lazy(
+    r"(?<![a-z])(?:cuda|driver|pytorch|torch|python|nccl|ubuntu|rhel|version|kernel|vllm|sglang|firmware|v)\s*[0-9]|版本",
+    _I,
+)
 # qps 抖动因子 7.2 | GPU 5 has the uncorrectable ecc
 _LAST_NUMBER = lazy(r"(?:[\u4e00-\u9fff]{2}|[a-z]{3}\s*[:=])\s*[0-9.]+\s*[a-z%/]{0,6}\s*$", _I)
 _HAS = lazy(r"(?<![a-z])(?:has|have|got|with|shows?|reports?)(?![a-z])|有|出现|报", _I)
@@ -395,8 +403,23 @@ _NO_TROUBLE = lazy(
 # --- facts of a clause --------------------------------------------------------------------
 
 
-def _written(said: str, about: _About) -> Iterator[Observation]:
+_MODELS = lazy(r"(?<![0-9.])[0-9]{1,5}\s*x?\s*<model>")  # 8 H100
+
+
+class Read(NamedTuple):
+    """What a clause tells."""
+
+    observations: list[Observation] = []
+    rest: str = ""  # its words that told none of that
+    open: bool = False  # whether a number is among these
+
+    def __bool__(self) -> bool:
+        return bool(self.observations)
+
+
+def _written(said: str, about: About) -> Read:
     """Facts under their full names, each with the words behind it, as many as are one of its values."""
+    out: list[Observation] = []
     for name, word, rest in written(said):
         spec = vocabulary().get(name)
         if spec is None or spec.kind is Kind.EVENT:
@@ -405,11 +428,13 @@ def _written(said: str, about: _About) -> Iterator[Observation]:
         reads = [parse(spec, said) for said in (tries if spec.type is Type.ENUM else tries[2:])]
         read = next((r for r in reads if not isinstance(r, Problem)), None)
         if read is not None:
-            yield from about.tell(spec, read)
+            out += about.tell(spec, (read,))
+    return Read(out)
 
 
-def _told(clause: str, about: _About, before: str) -> Iterator[Observation]:
-    rest = [w for w in words_of(_numerals(clause)) if w != "<model>"]
+def _told(clause: str, about: About, before: str) -> Read:
+    out: list[Observation] = []
+    rest = [w for w in words_of(_MODELS.sub(" ", numerals(clause))) if w != "<model>"]
     whole = [(a, b) for a, b, _ in named_in(rest) if b - a > _LONG]
     for start, end, tells in _statements(rest):
         if any(a < end and start < b and (a < start or end < b) for a, b in whole):
@@ -419,19 +444,16 @@ def _told(clause: str, about: _About, before: str) -> Iterator[Observation]:
             continue
         numbers = [w for w in rest[start:end] if is_number(w)]
         for one in tells:
-            yield from _of_statement(one, numbers, about)
+            out += _of_statement(one, numbers, about)
         rest[start:end] = ["|"] * (end - start)
-    plain = words_of(_COUNT.sub(" ", _LOADED.sub(" ", " ".join(rest))))
-    others = _others(clause)
+    plain = words_of(things.without_counts(_LOADED.sub(" ", " ".join(rest)), about.counted))
     if _FULL.search(clause):
         plain = [*plain, "|", "gpu", "utilization", "100", "%"]
-    for name, value in values(plain, before, words_of(clause)):
-        spec = vocabulary()[name]
-        if others and spec.scope is Scope.GPU:
-            for n in range(others):
-                yield about.one(spec, value, f"{_OTHER}{n + 1}")
-        else:
-            yield from about.tell(spec, value)
+    read = values(plain, before, words_of(clause), foreign=about.foreign)
+    for fact, told, _ in read.taken:
+        out += about.tell(vocabulary()[fact], told)
+    used = frozenset[int]().union(*(t.places for t in read.taken))
+    return Read(out, " ".join(w for n, w in enumerate(plain) if n not in used and w != "|"), bool(read.open))
 
 
 _LONG = 2  # words of a name from which on a statement that shares some of them was not meant
@@ -439,42 +461,12 @@ _NO = frozenset(["no", "not", "without", "never", "neither", "nor", "没", "无"
 # Under load it is meant, and no value of the load.
 _LOADED = lazy(r"(?:under|at|with)\s+(?:full\s+|heavy\s+|max\s+)?load|满 载|满 负 载|负 载 下|带 载", _I)
 _FULL = lazy(r"(?<![a-z])(?:under|at|with)\s+(?:full|heavy|max|100\s*%)\s+load(?![a-z])|满载|满负载|满负荷", _I)
-_HAN_DIGITS = "零一二三四五六七八九"
-_TIMES = {"百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
-# 8 万 | 三万多 | 250,000 | 两个 (一个都没有 says none)
-_BIG = lazy(r"([0-9]+(?:\.[0-9]+)?|[一二两三四五六七八九])\s*([万千百亿])")
-_WATTS = lazy(r"(?<=[0-9])\s*w(?![a-z0-9/])", _I)
-_GROUPED = lazy(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9,])")
-_HAN_COUNT = lazy(
-    r"([一二两三四五六七八九十])\s*(?=[次个条页行](?!都没|都不|也没))|(?<![0-9第])([二两三四五六七八九十])\s*(?=[张块]|卡(?!掉))"
-)
-
-
-def _numerals(clause: str) -> str:
-    """Numbers as digits."""
-    clause = _WATTS.sub(" watts ", clause)  # "w" alone is "with"
-    clause = _GROUPED.sub(lambda m: m[0].replace(",", ""), clause)
-    clause = _BIG.sub(lambda m: f" {_plain(m[1]) * _TIMES[m[2]]:.0f} ", clause)
-    return _HAN_COUNT.sub(lambda m: f" {10 if m[0][0] == '十' else _plain(m[0][0]):.0f} ", clause)
-
-
-def _plain(said: str) -> float:
-    return float(said) if is_number(said) else _HAN_DIGITS.find(said.replace("两", "二"))
 
 
 def _denied(words: Sequence[str], start: int, end: int) -> bool:
     """Whether a statement stands behind a word that denies it: "no smoke comes out", 没有冒烟."""
     ahead = [w for w in words[max(0, start - 3) : start] if w not in ("|", ",")]
     return bool(_NO & set(ahead[-2:])) and not _NO & set(words[start:end])
-
-
-def _others(clause: str) -> int:
-    """How many GPUs a clause is about that are not the one in question: "the others 65" of at least two, "7 of 8 GPUs"."""
-    counted = _COUNT.search(clause)
-    some = int(counted["some"]) if counted and counted["some"] else 0
-    if some > 1:
-        return min(some, OTHERS)
-    return 2 if _OTHERS.search(clause) else 0
 
 
 def _statements(words: Sequence[str]) -> list[tuple[int, int, tuple[Told, ...]]]:
@@ -518,14 +510,18 @@ def _ordered(text: str, tells: tuple[Told, ...]) -> tuple[Told, ...]:
     return tells
 
 
-def _of_statement(one: Told, numbers: Sequence[str], about: _About) -> Iterator[Observation]:
+def _of_statement(one: Told, numbers: Sequence[str], about: About) -> Iterator[Observation]:
     spec = vocabulary().get(one.fact)
     if spec is None:
         return
     if spec.kind is Kind.EVENT:
-        yield from about.tell(spec, Event(None, dict(one.where)))
+        yield from about.tell(spec, (Event(None, dict(one.where)),))
         return
     value: Value = one.value
+    if value == "<m-n>":
+        if len(numbers) < 2:
+            return
+        value = abs(int(float(numbers[1])) - int(float(numbers[0])))
     if value in ("<n>", "<m>"):
         at = 0 if value == "<n>" else 1
         if len(numbers) <= at:
@@ -534,40 +530,6 @@ def _of_statement(one: Told, numbers: Sequence[str], about: _About) -> Iterator[
         if isinstance(read, Problem):
             return
         value = read
-    yield from about.tell(spec, value)
+    yield from about.tell(spec, (value,))
     if one.others is not None:
-        yield about.one(spec, one.others, _OTHER)
-
-
-# --- whose --------------------------------------------------------------------------------
-
-
-class _About(NamedTuple):
-    """The things that a clause is about."""
-
-    host: str
-    gpus: tuple[int | str, ...]  # as they are named; empty when it was not said which
-    line: str
-    port: str = ""  # ib3, mlx5_0
-
-    def tell(self, spec: FactSpec, value: Value) -> Iterator[Observation]:
-        """The fact of each thing that is meant: the GPUs named, else one of which nobody said which."""
-        if spec.scope is Scope.PORT and self.port:
-            yield self.one(spec, value, self.port)
-            return
-        for called in (self.gpus if spec.scope in (Scope.GPU, Scope.LINK) else ())[:OTHERS] or (_UNSAID,):
-            yield self.one(spec, value, _named(called) if not isinstance(called, str) else called)
-
-    def one(self, spec: FactSpec, value: Value, called: str) -> Observation:
-        """The fact of one thing; of a link that is down the GPU is known, and rarely which link."""
-        host = node(self.host)
-        subject = host
-        if spec.scope is Scope.GPU:
-            subject = gpu(called, self.host)
-        elif spec.scope is Scope.LINK:
-            others = called == _OTHER
-            owner = next(map(_named, self.gpus), _UNSAID) if others else called
-            subject = Subject(Scope.LINK, _OTHER if others else _UNSAID, gpu(owner, self.host))
-        elif spec.scope is not Scope.NODE:
-            subject = Subject(spec.scope, called, host)
-        return Observation(spec.name, subject, value, source=TOLD, excerpt=self.line, origin=Origin.TOLD)
+        yield about.one(spec, one.others, things.OTHER)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from assistant.intent.query import Intent, Slots
-from assistant.intent.slots import slots
+from assistant.intent.slots import Named, slots
 from knowledge.identity import UNKNOWN_PCI, is_pci
 from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Origin, Scope, Source, Subject, gpu, node
@@ -16,32 +16,76 @@ from knowledge.text import excerpt
 TOLD = Source("told", "what was said")
 _WITH_PROCESS = ("xid", "oom_kill", "hung_task")  # lines that name a process as the one it happened to
 TELLS = (Intent.DIAGNOSE, Intent.VERDICT)
+_I = re.IGNORECASE
 _NO = lazy(
-    r"(?:(?<![a-z])(?:no|without|not|never|isn't|hasn't|wasn't|any)(?:\s+(?:an?|the|any|more|seen|new))*|没有|没|无|未|不是)[^0-9A-Za-z]{0,3}s?xid",
-    re.IGNORECASE,
+    r"(?:(?<![a-z])(?:no|without|not|never|isn't|hasn't|wasn't|any)(?:\s+(?:an?|the|any|single|more|seen|new))*|没有|没|无|未|不是)[^0-9A-Za-z]{0,3}$",
+    _I,
 )
+_NONE = lazy(r"^[^,.;，。；]{0,6}(?:都没|没有|没出|未出|(?<![a-z])(?:none|zero)(?![a-z]))", _I)
+# Where another thing begins, from the strongest to the weakest.
+_PARTS = lazy(r"[,;.!?，；。！？\n]|(?<![a-z])(?:and|but|while)(?![a-z])|但是?|而且?", _I)
+_CLAUSES = lazy(r"[,;!?，；。！？\n]|\.(?=\s)|(?<![a-z])but(?![a-z])|但是?", _I)
 
 
-def events(intent: Intent, said: str, named: Slots) -> tuple[Observation, ...]:
-    """The codes that are said to have happened. None of a question that only asks about them."""
-    if intent not in TELLS or not (named.xid or named.sxid) or _NO.search(said):
+def events(intent: Intent, said: str, named: Named) -> tuple[Observation, ...]:
+    """The codes that are said to have happened, each of the GPUs that stand with it. None of a question that only asks about them."""
+    if intent not in TELLS or not (named.slots.xid or named.slots.sxid):
         return ()
-    host = named.node[0] if len(named.node) == 1 and "[" not in named.node[0] else ""
-    line = excerpt(said)
-    device = _device(named, host)
-    switch = Subject(Scope.NVSWITCH, f"{UNKNOWN_PCI}?", node(host))
-    pairs = [("xid", device, code) for code in named.xid] + [("sxid", switch, code) for code in named.sxid]
-    return tuple(
-        Observation(fact, subject, Event(code), source=TOLD, excerpt=line, origin=Origin.TOLD)
-        for fact, subject, code in pairs
-    )
+    filled = named.slots
+    host = node(filled.node[0] if len(filled.node) == 1 and "[" not in filled.node[0] else "")
+    line, out = excerpt(said), list[Observation]()
+    for kind, codes in (("xid", filled.xid), ("sxid", filled.sxid)):
+        spans = [(start, end) for start, end, slot in named.spans if slot == kind]
+        for code in codes:
+            whole = re.compile(rf"(?<![0-9]){code}(?![0-9])")
+            told = [span for span in spans if whole.search(said, *span)]
+            if told and all(_NO.search(said[max(0, s - 40) : s]) or _NONE.search(said[e : e + 12]) for s, e in told):
+                continue
+            clause = _clause(said, told[0]) if told else ""
+            fields, of = {}, [Subject(Scope.NVSWITCH, f"{UNKNOWN_PCI}?", host)]
+            if kind == "xid":
+                of = [
+                    gpu(called, host.id) for called in (_beside(said, told[0], named) if told else (f"{UNKNOWN_PCI}?",))
+                ]
+            elif _FATAL.search(clause):
+                fields = {"severity_word": "Fatal"}
+            out += [
+                Observation(kind, s, Event(code, fields), source=TOLD, excerpt=line, origin=Origin.TOLD) for s in of
+            ]
+    return tuple(out)
 
 
-def _device(named: Slots, host: str) -> Subject:
-    if len(named.gpu) == 1:
-        one = named.gpu[0]
-        return gpu(f"index:{one}" if isinstance(one, int) else one, host)
-    return gpu(f"{UNKNOWN_PCI}?", host)
+# of a switch's error its own word decides, where the catalogue has none
+_FATAL = lazy(r"(?<![a-z-])(?<!not )(?<!non )fatal(?![a-z])|(?<![非不])致命", _I)
+
+
+def _clause(said: str, code: tuple[int, int]) -> str:
+    """The clause that names a code."""
+    places = [m.start() for m in _CLAUSES.finditer(said)]
+    start = max((p for p in places if p < code[0]), default=0)
+    return said[start : min((p for p in places if p >= code[1]), default=len(said))]
+
+
+def _beside(said: str, code: tuple[int, int], named: Named) -> tuple[str, ...]:
+    """The GPUs that a code is told of, by their ids: those that stand in the same part of its clause, else in its clause, else
+    the only ones named, else so many of which nobody said which ("on all 8 GPUs")."""
+    from assistant.intent.numerals import numerals
+    from assistant.intent.things import UNSAID, group
+    from assistant.intent.things import named as called
+
+    spans = [(start, end) for start, end, slot in named.spans if slot == "gpu"]
+    for cuts in (_PARTS, _CLAUSES):
+        places = [m.start() for m in cuts.finditer(said) if not any(s <= m.start() < e for s, e in (*spans, code))]
+        start = max((p for p in places if p < code[0]), default=0)
+        stop = min((p for p in places if p >= code[1]), default=len(said))
+        inside = [s for s in spans if start <= s[0] < stop]
+        if inside:
+            near = min(inside, key=lambda s: (min(abs(s[0] - code[1]), abs(code[0] - s[1])), s))
+            return tuple(map(called, slots(said[near[0] : near[1]]).slots.gpu))
+    if len(spans) == 1:
+        return tuple(map(called, named.slots.gpu))
+    some = group(numerals(_clause(said, code)))
+    return (f"{UNSAID}x{some.some}" if some is not None and some.some > 1 else UNSAID,)
 
 
 def with_lines(said: Slots, observations: Sequence[Observation], text: str) -> Slots:

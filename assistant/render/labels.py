@@ -193,6 +193,12 @@ def subject_name(subject: Subject, lang: str, called: Called | None = None) -> s
         return subject.id
     if subject.scope is Scope.RANK and not subject.id.isdigit() and subject.id != UNSAID:  # a trace that names no rank
         return {"zh": f"轨迹 {subject.id}"}.get(lang, f"trace {subject.id}")
+    if subject.id.startswith(f"{UNSAID}x"):  # so many of what somebody said
+        many = subject.id.removeprefix(f"{UNSAID}x")
+        return {"zh": f"{many} 个 {word}（未说明是哪几个）"}.get(lang, f"{many} {word}s (which ones was not said)")
+    if subject.id.startswith(UNSAID) and " of " in subject.id:
+        one, _, many = subject.id.removeprefix(UNSAID).partition(" of ")
+        return {"zh": f"所列 {many} 个 {word} 中的第 {one} 个"}.get(lang, f"{word} {one} of the {many} listed")
     if subject.id == UNSAID:  # of what somebody said
         return {"zh": f"某个 {word}（未说明是哪个）"}.get(lang, f"one {word} (which one was not said)")
     if subject.id.startswith("unknown:others"):

@@ -98,7 +98,7 @@ def _unseen(told: Sequence[Observation], seen: Sequence[Observation]) -> list[Ob
     nodes = {host for _, _, host in lines}
 
     def seen_there(o: Observation) -> bool:
-        if not isinstance(o.value, Line) or o.subject.id != UNNAMED:
+        if not isinstance(o.value, Line) or not o.subject.id.startswith(UNNAMED):
             return False
         hosts = {o.subject.host} if o.subject.host else nodes
         return any((o.fact, o.value.code, host) in lines for host in (*hosts, ""))

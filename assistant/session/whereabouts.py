@@ -48,10 +48,21 @@ def about_elsewhere(origin: Origin, query: Query) -> bool:
     """
     if not origin.live or origin.host or query.intent not in (Intent.DIAGNOSE, Intent.VERDICT):
         return False
-    of_gpus = any(o.subject.up(Scope.GPU) is not None for o in query.observations)
+    of_gpus = any(o.subject.up(Scope.GPU) is not None or o.fact.startswith("node.gpu.") for o in query.observations)
     if of_process(query) or (phrases.this_machine(query.text) and not of_gpus):
         return False
-    return tells(query) or bool(set(query.symptoms) - _OF_ANY_MACHINE)
+    return tells(query) or bool(set(query.symptoms) - _OF_ANY_MACHINE) or _of_its_own(query)
+
+
+def _of_its_own(query: Query) -> bool:
+    """Whether a question names something that is none of a machine without a GPU: a GPU, a code, a line that was pasted, a
+    reading of GPUs, a model ("A100 40 GB or 80 GB, which has more bandwidth")."""
+    if query.intent is not Intent.DIAGNOSE:
+        return False  # of a GPU that is not there a verdict says so itself
+    from assistant.intent.things import MODEL
+
+    named = query.slots.gpu or query.slots.xid or query.slots.sxid or query.pasted
+    return bool(named) or any(name.startswith("gpu.") for name in query.facts) or MODEL.search(query.text) is not None
 
 
 def answered(frame: Frame) -> bool:

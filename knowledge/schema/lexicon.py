@@ -53,7 +53,9 @@ class Words(Strict):
 
     kind: Literal["words"]
     id: Id
-    role: Literal["field", "weak", "elsewhere", "never", "filler", "common", "program", "nothost"]
+    role: Literal[
+        "field", "weak", "elsewhere", "never", "filler", "common", "program", "nothost", "linking", "otherpart"
+    ]
     said: Said
 
 

@@ -87,7 +87,7 @@ def test_a_question_states_nothing(text: str) -> None:
     ("the whatsit counter is 17 on gpu 3, can I keep using it?", "the whatsit counter is 17 on gpu 3"),
     ("那个灯一直在报警，还能用吗", "那个灯一直在报警"),
     ("temp 60 C, ecc 0, and the wobbulator says RED. ok?", "and the wobbulator says RED"),
-    ("pcie replay 5 per minute, temp 50 C, ok?", "pcie replay 5 per minute"),
+    ("retired pages grow by 5 per minute, temp 50 C, ok?", "retired pages grow by 5 per minute"),
     ("one gpu is at 60 C, another at 99 C, ok?", "another at 99 C"),
 ])  # fmt: skip
 def test_what_is_no_fact_is_echoed_word_for_word(text: str, unread: str) -> None:
@@ -132,7 +132,7 @@ def test_every_statement_can_be_read_and_tells_facts_that_exist() -> None:
             spec = known[one.fact]
             if spec.kind is Kind.EVENT:
                 assert set(one.where) <= set(spec.fields), one
-            elif one.value not in ("<n>", "<m>"):
+            elif one.value not in ("<n>", "<m>", "<m-n>"):
                 assert not isinstance(parse(spec, str(one.value)), Problem), one
                 assert one.others is None or not isinstance(parse(spec, one.others), Problem), one
 

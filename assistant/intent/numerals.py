@@ -1,0 +1,125 @@
+"""Numbers as people write them, as digits with a unit behind: 三万多, 2.3 million, 40/min, 2.5 GT/s, "7 of 8", 131/700 W."""
+
+from __future__ import annotations
+
+import re
+
+from assistant.intent.readings import is_number
+from knowledge.lazy import lazy
+
+_I = re.IGNORECASE
+_HAN_DIGITS = "零一二三四五六七八九"
+_TIMES = {"百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
+# 8 万 | 三万多 | 250,000 | 两个 (一个都没有 says none)
+_BIG = lazy(r"([0-9]+(?:\.[0-9]+)?|[一二两三四五六七八九])\s*([万千百亿])")
+_WATTS = lazy(r"(?<=[0-9])\s*w(?![a-z0-9/])", _I)  # "w" alone is how people write "with"
+_GROUPED = lazy(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9,])")
+_HAN_COUNT = lazy(
+    r"([一二两三四五六七八九十])\s*(?=[次个条页行根](?!都没|都不|也没))|(?<![0-9第])([一二两三四五六七八九十])\s*(?=[张块])|(?<![0-9第])([二两三四五六七八九十])\s*(?=卡(?!掉)|号)"
+)
+_WORDED = (
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+)
+# three GPUs | two of the eight cards | both power supplies
+_COUNTED_EN = lazy(
+    rf"(?<![a-z-])(?:{'|'.join(_WORDED)}|both)(?=\s+(?:(?:out\s+)?of\s+(?:the\s+|our\s+|its\s+|my\s+)?|other\s+|more\s+|different\s+)?(?:{'|'.join(_WORDED)}|[0-9]+\s+)?\s*(?:gpus?|cards?|<model>|nvlinks?|links?|ports?|psus?|fans?|nodes?|power\s+supplies|retired|pages|rows|uncorrect\w+|correct\w+|double|single|ecc|dbes?|errors)(?![a-z]))",
+    _I,
+)
+_GREAT = lazy(r"([0-9]+(?:\.[0-9]+)?)\s*(million|mio|thousand|k|m)(?![a-z0-9/])", _I)
+_FACTORS = {"million": 1_000_000, "mio": 1_000_000, "m": 1_000_000, "thousand": 1000, "k": 1000}
+_NONE_OF = lazy(
+    r"(?<![0-9.])(?:0|zero|none)\s+(?:out\s+)?of\s+(?:the\s+|our\s+|its\s+)?(?:[0-9]+\s+)?(?:gpus?\s+|cards?\s+)?(?=[a-z])",
+    _I,
+)  # 0 of 8 GPUs
+_KILL = lazy(r"(?<![a-z])(?:kill|signal|sig)\s*-?\s*(?:9|15)(?![0-9])", _I)
+_SHARE = lazy(
+    r"(?<![0-9./])([0-9]{1,3})\s*/\s*([0-9]{1,3})(?![0-9./])(?=\s*(?:[a-z]{3}|<gpu>|<model>|[\u4e00-\u9fff]))", _I
+)  # 11/12 links
+# 40/min | 120 次/分 | 3/s
+_EVERY = lazy(
+    r"(?<=[0-9次个])\s*/\s*(seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|秒|分钟?|小时|天)(?![a-z])", _I
+)
+_SHORT = {
+    "s": "second",
+    "m": "minute",
+    "min": "minute",
+    "h": "hour",
+    "hr": "hour",
+    "d": "day",
+    "分": "minute",
+    "分钟": "minute",
+    "秒": "second",
+    "小时": "hour",
+    "天": "day",
+}
+_TRANSFERS = lazy(r"(?<![0-9.])([0-9]{1,2}(?:\.[0-9])?)\s*gt\s*/\s*s(?![a-z])", _I)
+_GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}  # PCI Express: transfers a second of a lane
+# 78 of 80 GB used | 显存 81080/81559 MiB
+_USED_OF = lazy(
+    r"(?<![0-9.])([0-9]+(?:\.[0-9]+)?)\s*(gi?b|mi?b|ti?b)?\s*(?:(?:out\s+)?of|/)\s*([0-9]+(?:\.[0-9]+)?)\s*(gi?b|mi?b|ti?b)(?![a-z/])",
+    _I,
+)
+
+
+_DRAWS_OF = lazy(
+    r"(?<![0-9.])([0-9]+(?:\.[0-9]+)?)\s*(?:watts?)?\s*(?:(?:out\s+)?of|/)\s*([0-9]+(?:\.[0-9]+)?)\s*watts?(?![a-z])",
+    _I,
+)  # 131 of 700 W
+
+
+def _used_of(m: re.Match[str]) -> str:
+    """So much of so much, as two readings of the GPU's memory; what is the host's is left as it stands."""
+    ahead = m.string[max(0, m.start() - 24) : m.start()]
+    if re.search(r"host|ram|system|swap|disk|内存|主机|硬盘|磁盘", ahead, _I):
+        return m[0]
+    return f" | memory used {m[1]} {m[2] or m[4]} | total memory {m[3]} {m[4]} | "
+
+
+_MINUS = lazy(r"(?<![A-Za-z0-9_.)-])-(?=[0-9])")
+# 61, 63, 60 | 61/63/60: one row of readings
+_ROW = lazy(
+    r"(?<![0-9.,/])[0-9]{1,9}(?:\.[0-9])?\s?(?:c|%|w|mhz)?(?:(?:\s*[,/、]\s*|,?\s*(?:and|和)\s*)[0-9]{1,9}(?:\.[0-9])?\s?(?:c|%|w|mhz)?){2,}(?![0-9/]|\s*[a-z]{4})",
+    _I,
+)
+
+
+def numerals(clause: str) -> str:
+    """A clause with its numbers as digits and its units as words."""
+    clause = _WATTS.sub(" watts ", clause)  # "w" alone is "with"
+    clause = _GROUPED.sub(lambda m: m[0].replace(",", ""), clause)
+    clause = _KILL.sub("kill", _NONE_OF.sub("no ", clause))
+    clause = _SHARE.sub(r"\1 of \2 ", clause)
+    clause = _EVERY.sub(lambda m: f" per {_SHORT.get(m[1].casefold(), m[1])} ", clause)
+    clause = _TRANSFERS.sub(lambda m: f" gen {_GENERATIONS.get(float(m[1]), m[1])} ", clause)
+    clause = _DRAWS_OF.sub(r" | power draw \1 watts | power limit \2 watts | ", _USED_OF.sub(_used_of, clause))
+    clause = _MINUS.sub(" minus ", clause)
+    clause = _GREAT.sub(lambda m: f"{float(m[1]) * _FACTORS[m[2].casefold()]:.0f}", clause)
+    clause = _COUNTED_EN.sub(
+        lambda m: str({"both": 2}.get(m[0].casefold()) or _WORDED.index(m[0].casefold()) + 2), clause
+    )
+    for _ in range(2):  # 一百万
+        clause = _BIG.sub(lambda m: f" {_plain(m[1]) * _TIMES[m[2]]:.0f} ", clause)
+    return _HAN_COUNT.sub(lambda m: f" {10 if m[0][:1] == '十' else _plain(m[0][0]):.0f} " if m[0] else "", clause)
+
+
+def _plain(said: str) -> float:
+    return float(said) if is_number(said) else _HAN_DIGITS.find(said.replace("两", "二"))
+
+
+def in_a_row(text: str) -> str:
+    """Readings that are listed ("61, 63/60") with nothing but blanks between."""
+    return _ROW.sub(lambda m: re.sub(r"\s*(?:[,/、]|and|和)\s*", " ", m[0]), text)

@@ -1,0 +1,173 @@
+"""The things that a clause is about: GPUs that it names, so many of which nobody said which ("three GPUs", 7 of 8), a port, a node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from assistant.intent.query import Slots
+from assistant.intent.slots import slots
+from assistant.intent.told import TOLD
+from knowledge.facts import FactSpec
+from knowledge.identity import UNKNOWN_PCI
+from knowledge.lazy import lazy
+from knowledge.observation import Observation, Origin, Scope, Subject, Value, gpu, node
+
+OTHERS = 16  # GPUs that one clause is about, at most
+UNSAID = f"{UNKNOWN_PCI}?"
+OTHER = f"{UNKNOWN_PCI}others"
+_I = re.IGNORECASE
+# A100, H100s, MI300X, GB200, H100 80GB: a number within a name counts nothing.
+MODEL = lazy(
+    r"(?<![a-z0-9])(?:rtx|gtx|tesla|quadro)?\s?(?:[abghlvtp]|gb|gh|mi|rtx\s?|gtx\s?|rx\s?(?=[0-9]{4}))[0-9]{2,4}[a-z]{0,3}(?:[ -](?:40|80|96|141|192)\s?gi?b)?(?![a-z0-9])|(?<![a-z0-9])[0-9]{1,3}\s?x(?=\s+[a-z])",
+    _I,
+)
+_THINGS = r"(?:<model>|gpus?|nodes?|cards?|machines?|hosts?|ranks?|jobs?|devices)(?![a-z])"
+# 8 GPUs | 8 卡 | 8xH100 | 7 of 8 GPUs | 8 张卡里 7 张: how many there are is no reading of any.
+COUNT = lazy(
+    r"(?<![a-z])(?:all|each of the|on all)\s+(?P<every>[0-9]{1,3}|eight|four|sixteen)(?=\s+(?:at|on|are|is|have|show|run|under)(?![a-z]))|"
+    rf"(?<![a-z0-9.])(?:(?P<some>[0-9]{{1,6}})\s*(?:(?:out\s+)?of|/)\s*(?:the|our|my|its)?\s*)?(?P<all>[0-9]{{1,6}})\s*(?:-\s*)?(?:other\s+)?{_THINGS}"
+    r"|(?<![0-9.])(?P<whole>[0-9]{1,6})\s*[块张]?\s*(?:<model>|卡|gpu)?\s*(?:(?:里面?|中|当中|之中)\s*(?:有|只有)?|有(?=\s*[0-9]+\s*[块张]))\s*(?P<part>[0-9]{1,6})\s*[块张个]?\s*(?:卡|gpu)?|(?<![0-9.])(?P<han>[0-9]{1,6})\s*(?:[块张]\s*(?:<model>|卡|gpu)?|台|个\s*(?:节\s*点|gpu|卡)|卡(?!\s*[里的]?\s*第))",
+    _I,
+)
+# ... 3 at x16, 1 at x4: of those that were counted just now
+_SO_MANY = lazy(
+    r"^\s*(?:and |but |only |just |the other )*(?P<n>[0-9]{1,4})\s+(?:(?:of (?:them|these|those)|others?)\s+)?(?=(?:at|on|is|are|has|have|shows?|runs?|sits?|reads?|draws?|only)(?![a-z]))",
+    _I,
+)
+_OTHERS = lazy(
+    r"(?<![a-z])(?:the\s+|all\s+|everyone\s+)?(?:others?|rest)(?![a-z])|everyone else|其\s?他|其\s?余|另\s?外|别\s?的",
+    _I,
+)
+_BUT = lazy(
+    r"(?<![a-z])(?:all|every\w*|each)\s+(?:gpus?\s+)?(?:but|except)\s+<gpu>|除\s*了?\s*<gpu>\s*[以之]?\s*外", _I
+)  # all but GPU 3
+_FOREIGN = lazy(
+    r"(?<![a-z])(?:nvme[0-9n]*|ssds?|disks?|drives?|cpus?|psus?|power suppl\w+|inlet|transceivers?|optics?|nics?|hcas?|bmc|dimms?|switch)(?![a-z])|硬盘|电源(?!刹车|限)|网卡|光模块|交换机",
+    _I,
+)
+_OF_GPUS = lazy(
+    r"<gpu>|<model>|(?<![a-z])(?:gpus?|cards?|hbm|vram|sm|nvlinks?|ecc|core)(?![a-z])|显存|显卡|[张块号]\s*卡", _I
+)
+PORT = lazy(r"(?<![a-z0-9])(?:mlx[0-9]{1,2}_[0-9]{1,3}|ib[0-9]{1,3}|ibp[0-9a-z]{2,16}|hca[0-9]{1,2})(?![a-z0-9])", _I)
+
+
+class Group(NamedTuple):
+    """So many GPUs of which nobody said which."""
+
+    some: int
+    of: int = 0  # of how many; 0: that was not said
+
+
+def group(clause: str, counted: bool = False) -> Group | None:
+    """How many GPUs a clause is about: "3 of 8 GPUs", "three GPUs", 八张卡里七张. None where it does not say so, or of one.
+
+    `counted`: GPUs were counted ahead of it, so "3 at x16" are three of them.
+    """
+    for found in COUNT.finditer(clause):
+        if found["some"]:
+            return Group(int(found["some"]), int(found["all"]))
+        if found["part"]:
+            return Group(int(found["part"]), int(found["whole"]))
+        if found["every"]:
+            return None  # of all of them
+        if re.search(r"gpu|card|[块张卡]", found[0], _I):
+            return Group(int(found["all"] or found["han"]))
+    some = _SO_MANY.search(clause) if counted else None
+    return Group(int(some["n"])) if some else None
+
+
+def without_counts(clause: str, counted: bool = False) -> str:
+    """A clause without the numbers that count things."""
+    return COUNT.sub(" ", _SO_MANY.sub(" ", clause) if counted else clause)
+
+
+def of_others(clause: str, many: Group | None) -> int:
+    """How many GPUs a clause is about that are not the ones in question: "the others" of at least two, most of those there."""
+    if many is not None and many.some > 1 and 2 * many.some > many.of > 0:
+        return min(many.some, OTHERS)
+    if _OTHERS.search(clause) or _BUT.search(clause):
+        return min(max(many.some, 1), OTHERS) if many is not None else 2
+    return 0
+
+
+def named(one: int | str) -> str:
+    """The id of a GPU that is called by a number, an address or a UUID."""
+    return f"index:{one}" if isinstance(one, int) else one
+
+
+def of_gpu(subject: Subject, called: str) -> Subject:
+    """A thing of which nobody said whose it is, as one of the GPU `called`."""
+    if subject.scope is Scope.GPU and subject.id == UNSAID:
+        return Subject(Scope.GPU, called, subject.parent)
+    if subject.scope is Scope.LINK and subject.parent is not None:
+        return Subject(Scope.LINK, subject.id, of_gpu(subject.parent, called))
+    return subject
+
+
+class About(NamedTuple):
+    """The things that a clause is about."""
+
+    host: str
+    gpus: tuple[int | str, ...]  # as they are named; empty when it was not said which
+    line: str
+    port: str = ""  # ib3, mlx5_0
+    many: int = 1  # how many GPUs, where nobody said which
+    others: int = 0  # GPUs that are not in question
+    counted: bool = False  # whether GPUs were counted in it or ahead of it
+    foreign: bool = False  # whether it is about a drive, a CPU, a power supply, and no GPU
+
+    def tell(self, spec: FactSpec, values: Sequence[Value]) -> Iterator[Observation]:
+        """The fact of each thing that is meant: the GPUs named, else one or some of which nobody said which; of values that
+        are listed each of its own."""
+        if spec.scope is Scope.PORT and self.port:
+            yield self.one(spec, values[0], self.port)
+            return
+        gpus = tuple(map(named, self.gpus)) if spec.scope in (Scope.GPU, Scope.LINK) else ()
+        if len(values) > 1:
+            ids = (
+                gpus
+                if len(gpus) == len(values)
+                else [f"{UNSAID}{n} of {len(values)}" for n in range(1, len(values) + 1)]
+            )
+            yield from (self.one(spec, value, called) for value, called in zip(values, ids, strict=True))
+        elif self.others and spec.scope is Scope.GPU:
+            yield from (self.one(spec, values[0], f"{OTHER}{n + 1}") for n in range(self.others))
+        else:
+            some = f"{UNSAID}x{self.many}" if self.many > 1 and spec.scope is Scope.GPU else UNSAID
+            yield from (self.one(spec, values[0], called) for called in gpus[:OTHERS] or (some,))
+
+    def one(self, spec: FactSpec, value: Value, called: str) -> Observation:
+        """The fact of one thing; of a link that is down the GPU is known, and rarely which link."""
+        host = node(self.host)
+        subject = host
+        if spec.scope is Scope.GPU:
+            subject = gpu(called, self.host)
+        elif spec.scope is Scope.LINK:
+            others = called == OTHER
+            owner = next(map(named, self.gpus), UNSAID) if others else called
+            subject = Subject(Scope.LINK, OTHER if others else UNSAID, gpu(owner, self.host))
+        elif spec.scope is not Scope.NODE:
+            subject = Subject(spec.scope, called, host)
+        return Observation(spec.name, subject, value, source=TOLD, excerpt=self.line, origin=Origin.TOLD)
+
+
+def about(clause: str, words: str, slots_: Slots, last: About) -> About:
+    """The things of a clause: the GPUs that it names, else those of the clause before. `words` is it as it was said."""
+    host = slots_.node[0] if len(slots_.node) == 1 and "[" not in slots_.node[0] else ""
+    port = PORT.search(words)
+    many = group(clause, last.counted)
+    others = of_others(clause, many)
+    gpus = slots(words).slots.gpu if "<gpu>" in clause else () if many is not None or others else last.gpus
+    so_many = many.some if many is not None and not others else 1
+    return About(
+        host,
+        gpus,
+        last.line,
+        port[0].casefold() if port else last.port,
+        so_many,
+        0 if "<gpu>" in clause and not _BUT.search(clause) else others,
+        last.counted or many is not None,
+        _FOREIGN.search(clause) is not None if _FOREIGN.search(clause) or _OF_GPUS.search(clause) else last.foreign,
+    )

@@ -1,0 +1,181 @@
+"""Every number of a statement is the value of one thing, or it is quoted: none goes to another thing, and none vanishes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from assistant.intent.parse import understand
+from assistant.intent.query import Intent
+from knowledge.facts import Kind, Type, vocabulary
+from knowledge.lexicon import lexicon
+from knowledge.observation import Event, Scope, Value
+from knowledge.readings import Rating, scales
+from tests.cases import Faults, each
+
+THINGS = {
+    "en": ("on three gpus ", "on 2 of 8 gpus ", "gpus 0-2 are fine, gpu 3: "),
+    "zh": ("三张卡", "8张卡里有两张", "0号卡正常，3号卡"),
+}
+
+
+QUESTION = {"en": ", can I keep using it?", "zh": "，还能用吗"}
+
+
+def said(text: str) -> list[tuple[str, str, Value]]:
+    """Fact, subject and value of all that a sentence tells."""
+    found = understand(text).observations
+    return [(o.fact, o.subject.id, o.value.code if isinstance(o.value, Event) else o.value) for o in found]
+
+
+def measured() -> Iterator[tuple[str, str, str, str, int, int]]:
+    """Each fact of a GPU with a scale of numbers that people have a name for: its name, language, unit, a usual and a bad value."""
+    known = vocabulary()
+    unit = {"C": " C", "percent": " %", "MHz": " MHz"}
+    for fact, scale in scales().items():
+        spec = known[fact]
+        if (
+            spec.scope is not Scope.GPU
+            or spec.type not in (Type.INT, Type.FLOAT)
+            or ".pcie." in fact
+            or ".nvlink." in fact
+        ):
+            continue
+        bands = {rating: (band.low or 0, band.high) for rating, band in scale.bands if rating is not Rating.OPEN}
+        if {Rating.GOOD, Rating.BAD} <= set(bands):
+            value = {r: int(low if high is None else (low + high) // 2) for r, (low, high) in bands.items()}
+            for name in [n for n, of in lexicon().facts.items() if of == fact][:12:6]:
+                lang = "en" if name.isascii() else "zh"
+                yield fact, name, lang, unit.get(spec.unit, ""), value[Rating.GOOD], value[Rating.BAD]
+
+
+def test_there_are_facts_to_try_in_both_languages() -> None:
+    assert len({fact for fact, *_ in measured()}) > 8
+    assert len({lang for _, _, lang, *_ in measured()}) == 2
+
+
+def test_of_values_in_a_row_each_is_one_gpus() -> None:
+    with Faults() as faults:
+        for fact, name, lang, unit, good, bad in measured():
+            row = [good, good, bad, good]
+            for between in (" ", ", ", "/"):
+                text = f"{name} {between.join(map(str, row))}{unit}{QUESTION[lang]}"
+                with faults.of(text):
+                    assert [(f, v) for f, _, v in said(text)] == [(fact, v) for v in row]
+
+
+def test_what_is_told_of_some_gpus_is_told_of_these() -> None:
+    with Faults() as faults:
+        for (fact, name, lang, unit, _, bad), which in product(measured(), range(3)):
+            text = f"{THINGS[lang][which]}{name} {'是' if lang == 'zh' else 'is'} {bad}{unit}{QUESTION[lang]}"
+            with faults.of(text):
+                assert said(text) == [(fact, ("unknown:?x3", "unknown:?x2", "index:3")[which], bad)]
+
+
+def test_a_number_of_something_else_is_no_value_and_is_quoted() -> None:
+    with Faults() as faults:
+        for fact, name, lang, _, _, bad in measured():
+            if lang != "en":
+                continue
+            for text in (f"{name} of the wobbulator shows {bad} gizmos", f"{name} shows {bad} gizmos"):
+                with faults.of(text):
+                    query = understand(f"{text}, can I keep using it?")
+                    assert fact not in {o.fact for o in query.observations}
+                    assert query.unread == (text,)
+
+
+def test_what_is_left_of_a_counter_is_not_what_was_counted() -> None:
+    with Faults() as faults:
+        for fact, name, lang, *_ in measured():
+            if vocabulary()[fact].kind is Kind.COUNTER:
+                text = f"剩余{name} 0，还能用吗" if lang == "zh" else f"spare {name} 0, can I use it?"
+                with faults.of(text):
+                    assert understand(text).observations == ()
+                    assert understand(text).unread
+
+
+@each(
+    ("text", "facts"),
+    [
+        (
+            "gpu 5 was at 101 C on the memory and 70 C on the core, ok?",
+            [("gpu.temperature.memory", "index:5", 101), ("gpu.temperature.core", "index:5", 70)],
+        ),
+        (
+            "88c hbm 103c, ok?",
+            [("gpu.temperature.core", "unknown:?", 88), ("gpu.temperature.memory", "unknown:?", 103)],
+        ),
+        (
+            "hbm 103 C core 88 C",
+            [("gpu.temperature.memory", "unknown:?", 103), ("gpu.temperature.core", "unknown:?", 88)],
+        ),
+        ("pcie replays 40 a minute", [("gpu.pcie.replay.rate", "unknown:?", 40.0)]),
+        ("pcie 重传每小时 600 次", [("gpu.pcie.replay.rate", "unknown:?", 10.0)]),
+        ("2 GB/s all-reduce on 8 H100", [("benchmark.collective.busbw.largest", "unknown:?", 2.0)]),
+        (
+            "gpu 2 nvlink 17 of 18 links active",
+            [("gpu.nvlink.active", "index:2", 17), ("gpu.nvlink.inactive", "index:2", 1)],
+        ),
+        ("node17 has 6 of 8 gpus", [("node.gpu.count", "node17", 6), ("node.gpu.expected", "node17", 8)]),
+        (
+            "gpu 1 link runs at 2.5GT/s, max 32GT/s",
+            [("gpu.pcie.gen", "index:1", 1), ("gpu.pcie.gen.max", "index:1", 5)],
+        ),
+        ("gpu 3 corrected ecc is 2.3 million", [("gpu.ecc.volatile.corrected.total", "index:3", 2300000)]),
+        ("6号卡累计不可纠正ECC 27 个", [("gpu.ecc.aggregate.uncorrected.total", "index:6", 27)]),
+        (
+            "sm clock 1980 on all but gpu 3, which is at 300",
+            [("gpu.clock.sm", "unknown:?", 1980), ("gpu.clock.sm", "index:3", 300)],
+        ),
+        ("gpus 0,1 fine, gpu 3 xid 79, gpus 4-7 fine", [("xid", "index:3", 79)]),
+        ("no xid 79 but xid 48 on gpu 3", [("xid", "index:3", 48)]),
+        ("没有xid 79，但是有xid 48，gpu 2", [("xid", "index:2", 48)]),
+        ("xid 74 on gpus 2 and 5", [("xid", "index:2", 74), ("xid", "index:5", 74)]),
+        ("1号卡没事，2号卡掉卡了", [("gpu_lost", "index:2", None)]),
+        (
+            "三张卡里两张 65 度，一张只有 99 度",
+            [
+                ("gpu.temperature.core", "unknown:others1", 65),
+                ("gpu.temperature.core", "unknown:others2", 65),
+                ("gpu.temperature.core", "unknown:?", 99),
+            ],
+        ),
+        ("two gpus run at 101 C", [("gpu.temperature.core", "unknown:?x2", 101)]),
+        ("0 of 8 gpus throttling", [("gpu.clock.event.hw_slowdown", "unknown:?", False)]),
+    ],
+)
+def test_a_number_goes_to_the_thing_that_it_stands_with(text: str, facts: list[tuple[str, str, Value]]) -> None:
+    assert sorted((one for one in said(text) if one[0] != "gpu.name"), key=str) == sorted(facts, key=str)
+
+
+@each(
+    "text",
+    [
+        "fan 2 of 6 in the chassis reads 0 rpm",
+        "cpu temp is 97 C",
+        "gpu 3 coolant temp 62 C",
+        "gpu 2 temp -3 C",
+        "power limit default 700 W",
+        "机箱3号风扇转速为0",
+        "温度-5度",
+        "host ram 1003 of 1007 GB used",
+        "zorp count 17 on gpu 5",
+    ],
+)
+def test_what_is_of_no_gpu_or_no_reading_is_quoted(text: str) -> None:
+    query = understand(f"{text}, ok?")
+    assert not query.observations
+    assert query.unread
+
+
+@each(
+    "text",
+    [
+        "all ok but xid 79, ok?",
+        "gpu 3 had xid 48, fine?",
+        "dmesg里有 Xid 94,是4号卡",
+        "3 AER fatal errors on gpu 2 today",
+    ],
+)
+def test_a_report_is_judged_and_not_explained(text: str) -> None:
+    assert understand(text).intent in (Intent.VERDICT, Intent.DIAGNOSE)
