@@ -301,6 +301,10 @@ def _query(data: Mapping[str, Any]) -> Query:
             for a in data.get("assumed", ())
         ),
         observations=_observations(data.get("observations", ())),
+        asks=str(data.get("asks", "")),
+        unread=_words(data, "unread"),
+        fine=_words(data, "fine"),
+        pasted=bool(data.get("pasted")),
         fixed=tuple((str(a), str(b)) for a, b in data.get("fixed", ())),
         echo=_text(data.get("echo")),
         unsure=bool(data.get("unsure")),
