@@ -328,23 +328,39 @@ def _work(reader: Reader, args: argparse.Namespace, lang: str) -> Sheet:
 
     rows = tuple(
         (
-            subject_name(w.gpu, lang), str(len(w.busy)), figure(w.mean_busy, "%"), figure(w.mean_sm, "%"), figure(w.mean_power, "W"),
-            "; ".join(f"{share:.0f} % {words[kind].in_(lang)}" for kind, share in w.classes[:3]) or "-", sparkline(w.busy),
+            subject_name(w.gpu, lang),
+            str(len(w.busy)),
+            figure(w.mean_busy, "%"),
+            figure(w.mean_sm, "%"),
+            figure(w.mean_power, "W"),
+            "; ".join(f"{share:.0f} % {words[kind].in_(lang)}" for kind, share in w.classes[:3]) or "-",
+            sparkline(w.busy),
         )
         for w in found
-    )  # fmt: skip
+    )
     header = (
-        Text("GPU"), Text("looks", "次数"), Text("busy", "忙碌"), Text("working", "工作"), Text("power", "功耗"),
-        Text("of the looks", "各次所见"), Text("busy over time", "忙碌变化"),
-    )  # fmt: skip
+        Text("GPU"),
+        Text("looks", "次数"),
+        Text("busy", "忙碌"),
+        Text("working", "工作"),
+        Text("power", "功耗"),
+        Text("of the looks", "各次所见"),
+        Text("busy over time", "忙碌变化"),
+    )
     data = {
         "host": host,
         "gpus": [
-            {"gpu": w.gpu.id, "looks": len(w.busy), "busy": round(w.mean_busy, 1), "working": w.mean_sm, "power": w.mean_power,
-             "classes": {kind: round(share, 1) for kind, share in w.classes}}
+            {
+                "gpu": w.gpu.id,
+                "looks": len(w.busy),
+                "busy": round(w.mean_busy, 1),
+                "working": w.mean_sm,
+                "power": w.mean_power,
+                "classes": {kind: round(share, 1) for kind, share in w.classes},
+            }
             for w in found
         ],
-    }  # fmt: skip
+    }
     title = Text("What the GPUs did", "GPU 实际做了什么").in_(lang)
     return Sheet(title, (Table(tuple(h.in_(lang) for h in header), rows),), data)
 

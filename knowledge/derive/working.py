@@ -177,6 +177,8 @@ class _Seen:
         static, given, programs = self.static[subject], subject in self.given, len(self.users[subject] - self.servers)
         ranks = self.ranks[subject].union(*(self.ranks[p] for p in self.users[subject]))
         rank = next(iter(ranks)) if len(ranks) == 1 else None
+        if not any(part.parent == subject for part in self.parts):  # the mode alone divides nothing
+            static = {fact: o for fact, o in static.items() if fact != "gpu.mig.mode"}
         for _, samples in sorted(self.reads[subject].items()):
             yield _Work(samples, static, given, programs, rank)
         for probe, before in sorted(self.past[subject].items()):

@@ -96,6 +96,15 @@ def violations(model: str, figures: Figures) -> str:
     )
 
 
+def gpm(model: str, figures: Figures) -> str:
+    """nvidia-smi dmon --gpm-metrics 2,5,10,12."""
+    head = "# gpu    pwr     sm    mem   smutil   mmaact     dram     fp32\n# Idx      W      %      %    GPM:%    GPM:%    GPM:%    GPM:%\n"
+    return head + "".join(
+        f"    1    {r['power']:.0f}    {r['util']:.0f}     12   {r['sm']:.1f}   {r['tensor']:.1f}   {r['dram']:.1f}   {r['fp32']:.1f}\n"
+        for r in rows(figures)
+    )
+
+
 def csv(model: str, figures: Figures) -> str:
     """nvidia-smi --query-gpu -l: a row for each look."""
     head = "timestamp, name, pci.bus_id, utilization.gpu [%], utilization.memory [%], power.draw [W], power.limit [W], memory.used [MiB]\n"
@@ -194,6 +203,9 @@ SICK: tuple[tuple[str, Callable[[str, Figures], str | list[Observation]], str, F
     ("mig-instance-does-little", mig, A100, {"engine": 99, "sm": 7, "tensor": 0, "dram": 1, "held": 9000}),
     ("mig-instance-does-little", mig, H100, {"engine": WAVE, "sm": 45, "held": 9000}),
     ("gpu-held-down-by-heat", violations, A100, {"util": TEN, "power": 210, "pviol": 0, "tviol": [1, 0]}),
+    ("gpu-busy-doing-nothing", gpm, H200, {"util": TEN, "power": 141, "sm": 11, "tensor": 0, "dram": 2, "fp32": 1}),
+    ("gpu-waits-within-kernels", gpm, H200, {"util": TEN, "power": 240, "sm": 49, "tensor": 3, "dram": 12, "fp32": 7}),
+    ("gpu-computes-without-tensor-cores", gpm, H200, {"util": TEN, "power": 520, "sm": 93, "tensor": 0.4, "dram": 19, "fp32": 58}),
     ("gpu-held-and-idle", csv, A100, {"util": [0] * 70, "power": 62, "limit": 400, "held": 61000}),
     ("gpu-held-and-idle", scrape, H100, {"util": [0] * 70, "power": 112, "held": 71000}),
     ("gpu-clock-low-under-load", scrape, H100, {"util": 99, "clock": 345, "most": 1980, "power": 140, "sm": 88, "tensor": 41}),
@@ -211,6 +223,7 @@ WELL: tuple[tuple[str, Callable[[str, Figures], str | list[Observation]], str, F
     ("a small card at full load", csv, T4, {"util": 100, "copies": 52, "power": 68, "limit": 70}),
     ("an instance that works", mig, A100, {"engine": 99, "sm": 88, "tensor": 46, "dram": 30, "held": 29000}),
     ("violations of the power limit at full load", violations, A100, {"util": TEN, "power": 398, "pviol": 97, "tviol": 0}),
+    ("decoding, by GPM", gpm, H200, {"util": TEN, "power": 360, "sm": 28, "tensor": 4, "dram": 66, "fp32": 2}),
     ("a warm-up", scrape, H100, {"util": WARM, "power": 610, "sm": 92, "tensor": 50, "dram": 35}),
     ("one look at an idle server", csv, A100, {"util": 0, "power": 61, "limit": 400, "held": 61000}),
     ("an empty GPU", scrape, H100, {"util": [0] * 70, "power": 70, "held": 4}),
@@ -262,19 +275,8 @@ def test_busy_and_slow_is_understood(asked: str) -> None:
 
 def test_there_are_sets_of_each_source() -> None:
     assert len(SICK) + len(WELL) >= 40
-    assert {s[1] for s in SICK} == {
-        scrape,
-        queried,
-        mig,
-        dcgmi,
-        smi_dmon,
-        violations,
-        csv,
-        smi_exporter,
-        amd,
-        capture,
-        nvml,
-    }
+    sources = {scrape, queried, mig, dcgmi, smi_dmon, violations, gpm, csv, smi_exporter, amd, capture, nvml}
+    assert {s[1] for s in SICK} == sources
 
 
 @each("planted", SICK, ids=lambda p: f"{p[0]} {p[1].__name__} {p[2]} {p[3]}")
