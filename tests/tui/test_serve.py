@@ -54,8 +54,10 @@ def test_a_name_stays_a_name_through_the_shell(name: str) -> None:
 
 
 @asynccontextmanager
-async def served(folder: Path, environ: dict[str, str]) -> AsyncIterator[tuple[str, str, psutil.Process]]:
-    """A server on a free port: its address, its token, its process."""
+async def served(
+    folder: Path, environ: dict[str, str], *, ends: bool = False
+) -> AsyncIterator[tuple[str, str, psutil.Process]]:
+    """A server on a free port: its address, its token, its process. `ends`: the body tells it to."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -68,7 +70,7 @@ async def served(folder: Path, environ: dict[str, str]) -> AsyncIterator[tuple[s
         found = re.search(r"(http://127\.0\.0\.1:\d+)/\?token=(\S+)", line)
         assert found is not None, line
         yield found[1], found[2], psutil.Process(child.pid)
-        with suppress(ProcessLookupError):
+        if not ends:
             child.terminate()
         assert await asyncio.wait_for(child.wait(), PATIENCE) in (
             0,
@@ -132,7 +134,7 @@ async def test_junk_and_crowds_at_the_door_and_the_end(
 ) -> None:
     """A visitor is not put out by them, finds the app, and is told when it ends; nothing stays."""
     async with (
-        served(tmp_path, clean_environment) as (url, token, server),
+        served(tmp_path, clean_environment, ends=True) as (url, token, server),
         aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as visitor,
     ):
         port = int(url.rpartition(":")[2])
