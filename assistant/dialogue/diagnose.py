@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from assistant.dialogue._scope import Scoped, scoped
 from assistant.dialogue._should import asked_of
 from assistant.dialogue._traced import bottleneck, only_traces
 from assistant.dialogue._words import words
+from assistant.intent.grammar import words_of
+from assistant.intent.symptoms import pointed
 from assistant.render.labels import led
 from assistant.render.sheet import Heading, Items, Paragraph, Part
 from assistant.reply import Reply
@@ -55,8 +58,9 @@ def answer(turn: Turn) -> Reply:
         )
     from assistant.differential import differential, summary, table
 
-    rows = differential(turn.query.symptoms, d, turn.plan, turn.lang, turn.ruleset)
-    shown = _about_symptom(d, turn, rows)
+    meant = pointed(words_of(turn.query.text))
+    rows = differential(turn.query.symptoms, d, turn.plan, turn.lang, turn.ruleset, meant)
+    shown = _about_symptom(d, turn, rows, meant)
     said = Paragraph(summary(rows, turn.lang))
     parts: tuple[Part, ...] = (Heading(Text("Hypotheses", "可能的原因").in_(turn.lang)), said, table(rows, turn.lang))
     return Reply(
@@ -93,8 +97,11 @@ def _plain(row: Row) -> dict[str, object]:
     return asdict(row)
 
 
-def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...]) -> Diagnosis:
-    """The diagnosis as the answer to "why": its findings are those that speak for a hypothesis, with their effects."""
+def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Sequence[str]) -> Diagnosis:
+    """The diagnosis as the answer to "why": its findings are those that speak for a hypothesis, with their effects.
+
+    `meant`: ids of hypotheses that the words point at.
+    """
     ids = {name for r in rows if r.state in ("for", "possible") for name in (*r.findings, *r.causes)}
     known = {f.id: f for f in d.findings}
     ids |= {e for name in ids if name in known for e in known[name].explains}
@@ -114,7 +121,7 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...]) -> Diagnosis
         return replace(d, settled=True, verdict=Verdict(State.DEGRADED, Usable.YES, NO_TEXT, lead))
     open_ = sum(r.state in ("unknown", "possible") for r in rows)
     if not d.facts.observations or _told.only(d):
-        text = _by_prior(rows, title_en, title_zh, _says(turn))
+        text = _by_prior(rows, title_en, title_zh, _says(turn), bool(rows) and rows[0].id in meant)
     elif not open_:
         text = Text(
             f"{title_en}: none of the {len(rows)} known causes holds here.",
@@ -128,16 +135,21 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...]) -> Diagnosis
     return replace(d, settled=False, verdict=Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text))
 
 
-def _by_prior(rows: tuple[Row, ...], title_en: str, title_zh: str, says: Text) -> Text:
+def _by_prior(rows: tuple[Row, ...], title_en: str, title_zh: str, says: Text, meant: bool) -> Text:
     """What it most often is, and what decides that: of a machine that nobody looked at. `rows` are in the one language asked for.
 
-    `says`: what such a symptom means at all, where its readings deceive.
+    `says`: what such a symptom means at all, where its readings deceive; `meant`: whether the words point at the first row.
     """
-    if says:
+    if says and not meant:
         return says
     usual, *others = [r.title for r in rows[:2]]
     step = rows[0].next.rstrip(".。")
     then_en, then_zh = (f", then: {others[0]}", f"，其次是“{others[0]}”") if others else ("", "")
+    if meant:
+        return Text(
+            f"{title_en}: no machine was looked at; what is said points to: {usual}{then_en}. To decide: {step}.",
+            f"{title_zh}：未查看任何机器；所述情况指向“{usual}”{then_zh}。判断方法：{step}。",
+        )
     return Text(
         f"{title_en}: no machine was looked at; most often it is: {usual}{then_en}. To decide: {step}.",
         f"{title_zh}：未查看任何机器；最常见的是“{usual}”{then_zh}。判断方法：{step}。",

@@ -67,25 +67,28 @@ class Row:
 
 
 def differential(
-    symptom_ids: Sequence[str], diagnosis: Diagnosis, plan: Plan | None, lang: str, ruleset: RuleSet | None = None
-) -> tuple[Row, ...]:
+    symptom_ids: Sequence[str], diagnosis: Diagnosis, plan: Plan | None, lang: str, ruleset: RuleSet | None = None,
+    pointed: Sequence[str] = (),
+) -> tuple[Row, ...]:  # fmt: skip
     """The hypotheses of `symptom_ids` in the light of `diagnosis`: supported, open by their prior, ruled out.
+
+    `pointed`: ids of hypotheses that the words of the complaint point at, the surest first; they lead those that are open.
 
     `plan` names the probes and questions that can still tell something; without it every probe and input counts.
     `ruleset` is the one that the diagnosis was made with, the shipped one by default.
     """
     known = symptoms()
     tags = {tag for name in symptom_ids if name in known for tag in known[name].tags}
-    return weighed(hypotheses_of(symptom_ids), tags, diagnosis, plan, lang, ruleset)
+    return weighed(hypotheses_of(symptom_ids), tags, diagnosis, plan, lang, ruleset, pointed=pointed)
 
 
 def weighed(
     hypotheses: Iterable[Hypothesis], tags: Collection[str], diagnosis: Diagnosis, plan: Plan | None, lang: str,
-    ruleset: RuleSet | None = None, about: Collection[Subject] = (),
+    ruleset: RuleSet | None = None, about: Collection[Subject] = (), pointed: Sequence[str] = (),
 ) -> tuple[Row, ...]:  # fmt: skip
     """Hypotheses in the light of `diagnosis`, in the same order; `tags` are the words of a symptom that rules carry.
 
-    `about`: the processes, ranks, jobs and GPUs that count; empty: all.
+    `about`: the processes, ranks, jobs and GPUs that count; empty: all. `pointed`: see `differential`.
     """
     if ruleset is None:
         from rules.loader import load
@@ -94,11 +97,14 @@ def weighed(
     scales = Scales(diagnosis, ruleset, about)
     every = [scales.weigh(h, tags) for h in hypotheses]
     words = Wording(diagnosis, plan, lang)
-    return tuple(_row(w, words, lang) for w in sorted(every, key=_order(every, diagnosis)))
+    return tuple(_row(w, words, lang) for w in sorted(every, key=_order(every, diagnosis, pointed)))
 
 
-def _order(weighed: Sequence[Weighed], diagnosis: Diagnosis) -> Callable[[Weighed], tuple[int, ...]]:
-    """What is found in the order of the findings, what is open by how often such a thing is the cause; else as in the data.
+def _order(
+    weighed: Sequence[Weighed], diagnosis: Diagnosis, pointed: Sequence[str]
+) -> Callable[[Weighed], tuple[int, ...]]:
+    """What is found in the order of the findings; what is open as the words point, then by how often such a thing is the
+    cause; else as in the data.
 
     Where something was found, and where no machine was looked at, the order of the symptom's own hypotheses says more
     than that of a fleet's failures.
@@ -111,7 +117,10 @@ def _order(weighed: Sequence[Weighed], diagnosis: Diagnosis) -> Callable[[Weighe
     def key(w: Weighed) -> tuple[int, ...]:
         worst = min((found[f.id] for f in w.findings if f.id in found), default=len(found))
         rank = prior[w.hypothesis.cause] if looked and not w.findings else 0
-        return list(Stand).index(w.stand), worst, rank, listed_as[w.hypothesis.id]
+        is_open = w.stand in (Stand.POSSIBLE, Stand.UNKNOWN)
+        meant = pointed.index(w.hypothesis.id) if is_open and w.hypothesis.id in pointed else len(pointed)
+        shut = list(Stand).index(w.stand)
+        return (1 if is_open else 2 * (w.stand is Stand.AGAINST)), meant, shut, worst, rank, listed_as[w.hypothesis.id]
 
     return key
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from assistant.find.tokens import STOP, stem
@@ -22,17 +22,30 @@ _SAME = ("slow", "hang", "crash", "train")  # classes of the lexicon whose words
 
 def find(words: Sequence[str]) -> tuple[str, ...]:
     """Ids of the symptoms that the words of a sentence name, the fullest match first."""
-    english = _content([w.strip("<>") for w in words if w.isascii() and w not in ("<xid>", "<sxid>")])
+    return _found(words, tables()["signs"], tables()["sign_words"], _synonyms())
+
+
+def pointed(words: Sequence[str]) -> tuple[str, ...]:
+    """Ids of the hypotheses that the words point at, the fullest match first. No synonyms: "kill task failed" is no crash."""
+    return _found(words, tables()["points"], tables()["point_words"], {})
+
+
+def _found(
+    words: Sequence[str],
+    phrases: Sequence[tuple[str, str, bool]],
+    by_word: Mapping[str, list[int]],
+    same: Mapping[str, str],
+) -> tuple[str, ...]:
+    english = _content([w.strip("<>") for w in words if w.isascii() and w not in ("<xid>", "<sxid>")], same)
     han = [w for w in words if not w.isascii() or w.isalpha()]
-    phrases, by_word = tables()["signs"], tables()["sign_words"]
     best: dict[str, int] = {}
     for number in sorted({n for word in {*english, *han} for n in by_word.get(word, ())}):
-        symptom, joined, is_han = phrases[number]
+        entry, joined, is_han = phrases[number]
         phrase = joined.split(" ")
-        if best.get(symptom, 0) >= len(phrase):
+        if best.get(entry, 0) >= len(phrase):
             continue
         if _in_order(phrase, han) if is_han else _near(phrase, english):
-            best[symptom] = len(phrase)
+            best[entry] = len(phrase)
     return tuple(sorted(best, key=lambda name: -best[name]))
 
 
@@ -73,16 +86,22 @@ def _in_order(phrase: Sequence[str], words: Sequence[str]) -> bool:
     return False
 
 
-def content(phrase: str, lang: str) -> list[str]:
-    """The words of a phrase of the data that a sentence must hold; none when they are too few to tell anything."""
+def content(phrase: str, lang: str, *, merged: bool = True) -> list[str]:
+    """The words of a phrase of the data that a sentence must hold; none when they are too few to tell anything.
+
+    `merged`: synonyms are one word.
+    """
     raw = split(phrase.casefold())
-    words = [w for w in raw if w not in _PARTICLES] if lang == "zh" else list(dict.fromkeys(_content(raw)))
+    words = (
+        [w for w in raw if w not in _PARTICLES]
+        if lang == "zh"
+        else list(dict.fromkeys(_content(raw, _synonyms() if merged else {})))
+    )
     return words if len(words) >= (2 if lang == "zh" else 1) else []
 
 
-def _content(words: Sequence[str]) -> list[str]:
+def _content(words: Sequence[str], same: Mapping[str, str]) -> list[str]:
     """The words that say something, each as the one that stands for its synonyms."""
-    same = _synonyms()
     said = [w for w in words if w not in _SMALL and w.isalpha()]
     return [w if w in _STATES else same.get(w) or same.get(stem(w)) or stem(w) for w in said]
 

@@ -17,7 +17,7 @@ from knowledge import compiled
 
 SHARD = "understanding"
 ARTLESS = frozenset(["the", "and", "for", "was", "our", "has", "had", "its", "but", "not", "you", "are", "can", "did"])
-_DATA = ("lexicon", "symptoms", "glossary", "facts")
+_DATA = ("lexicon", "symptoms", "hypotheses", "glossary", "facts")
 _CODE = ("tables.py", "phrases.py", "symptoms.py", "grammar.py")
 
 
@@ -29,6 +29,8 @@ class Tables(TypedDict):
     known: str  # ... and those of everyday English: right as they are
     signs: list[tuple[str, str, bool]]  # phrases of symptoms: the symptom, its words, whether they are Han characters
     sign_words: Mapping[str, list[int]]  # a word -> the phrases of symptoms that are looked at when it is said
+    points: list[tuple[str, str, bool]]  # the same of hypotheses
+    point_words: Mapping[str, list[int]]
     terms: Mapping[str, list[tuple[str, str]]]  # first word -> names of the glossary and their ids, the longest first
     facts: Mapping[
         str, list[tuple[str, str]]
@@ -46,10 +48,11 @@ def tables() -> Tables:
 def build() -> Tables:
     """The indexes as plain data (the wheel's ``_compiled/understanding.json``)."""
     lexical, known = _words()
-    signs, sign_words = _signs()
+    signs, sign_words = _phrases_of("symptoms")
+    points, point_words = _phrases_of("hypotheses")
     return Tables(
         firsts=_firsts(), lexical=" ".join(lexical), known=" ".join(known), signs=signs, sign_words=sign_words,
-        terms=_terms(), facts=_facts(),
+        points=points, point_words=point_words, terms=_terms(), facts=_facts(),
     )  # fmt: skip
 
 
@@ -94,14 +97,14 @@ def _words() -> tuple[list[str], list[str]]:
     return sorted(lexical), sorted(known)
 
 
-def _signs() -> tuple[list[tuple[str, str, bool]], dict[str, list[int]]]:
-    """Phrases of symptoms; and each under the word of it that fewest others hold."""
+def _phrases_of(shard: str) -> tuple[list[tuple[str, str, bool]], dict[str, list[int]]]:
+    """Phrases of symptoms or of hypotheses; and each under the word of it that fewest others hold."""
     from assistant.intent.symptoms import content
 
     out: list[tuple[str, str, bool]] = []
-    for entry in compiled.shard("symptoms"):
-        for lang, said in entry["said"].items():
-            every = filter(None, (content(text, lang) for text in said))
+    for entry in compiled.shard(shard):
+        for lang, said in (entry.get("said") or {}).items():
+            every = filter(None, (content(text, lang, merged=shard == "symptoms") for text in said))
             out += [(entry["id"], " ".join(words), not "".join(words).isascii()) for words in every]
     split = [words.split(" ") for _, words, _ in out]
     held = Counter(word for words in split for word in set(words))

@@ -17,11 +17,19 @@ Slug = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 FactName = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)*$")]
 
 
+class Said(Strict):
+    """Words of a complaint that point at it, where the complaint alone would leave it one of many."""
+
+    en: Annotated[list[Line], Field(min_length=1)]
+    zh: Annotated[list[Line], Field(min_length=1)]
+
+
 class Entry(Strict):
     """See `knowledge.symptoms.Hypothesis`."""
 
     id: Slug
     title: Bilingual
+    said: Said | None = None
     cause: Annotated[str, Field(pattern=rf"^({'|'.join(CauseClass)})$")]
     rules: list[Slug] = []  # one that holds speaks for it
     signs: list[Slug] = []  # rules that fit it and others as well
