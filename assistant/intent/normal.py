@@ -14,6 +14,7 @@ MAX_SAID = 1200  # characters of the sentence itself: beyond that nobody asks, s
 
 _HAN = lazy("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _LATIN = lazy("[A-Za-z]{2,}")
+_FRAME = lazy("[了被吗呢吧是的在报没还能]")  # what holds a Chinese sentence together
 # <@U0AB12CD>, <#C01|ops>, <https://host/page|text>: how Slack writes what is shown as @gpudiag, #ops, text
 _MENTION = lazy(r"<[@#!][A-Za-z0-9^]{1,40}(?:\|[^<>\n]{0,80})?>")
 _LINK = lazy(r"<(?:https?|mailto):[^<>\s|]{1,500}(?:\|([^<>\n]{0,200}))?>")
@@ -116,13 +117,14 @@ def language(text: str, fallback: str) -> str:
     """``zh`` or ``en`` by the words of `text`; `fallback` when it has none of its own language.
 
     Half as many Han characters as Latin words is English with a term in it; terms that both languages
-    write in Latin letters do not count.
+    write in Latin letters do not count. What is quoted in English within a Chinese frame ("... 报 bus error 了") is Chinese.
     """
     han = 0 if text.isascii() else len(_HAN.findall(text))
     if not han:
         return "en" if any(_plain_word(w) for w in _LATIN.findall(text)) else fallback
     words = sum(_plain_word(w) for w in _LATIN.findall(text))
-    return "zh" if han > words else "en"
+    framed = han > 2 and _FRAME.search(text) is not None
+    return "zh" if han * (3 if framed else 1) > words else "en"
 
 
 def _plain_word(word: str) -> bool:

@@ -217,7 +217,7 @@ def subject_name(subject: Subject, lang: str, called: Called | None = None) -> s
     return f"{word} {subject.id.removeprefix('index:')}"
 
 
-_BETWEEN_HAN = lazy("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")  # a Chinese word filled into a Chinese sentence
+_BETWEEN_HAN = lazy("(?<=[\u4e00-\u9fff\uff09]) (?=[\u4e00-\u9fff])")  # a Chinese word filled into a Chinese sentence
 _SAID = frozenset(Scope) - {Scope.DOCUMENT, Scope.OBJECT}  # of which the name begins with a word of ours
 
 
@@ -281,7 +281,7 @@ def headline(
     hosts = {s.host for s in about}
     if named and len(hosts) == 1 and about[0].scope is not Scope.NODE and (host := clean(min(hosts))):
         where = f"{host} {where}"
-    elif lang != "zh" and about[0].scope in _SAID:
+    elif lang != "zh" and (about[0].scope in _SAID or about[0].id == UNSAID):
         where = where[:1].upper() + where[1:]
     if lang != "zh":
         opening = _OPENINGS.get(about[0].scope, "") if len(about) == 1 else ""
