@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from assistant.intent.query import Query
 
 
+_CLAUSE = lazy(r"[^,;.!?，。；！？]+[?？]?")
+
+
 class Asked(StrEnum):
     """An action that somebody asks about."""
 
@@ -80,11 +83,16 @@ _ASKS = lazy(
 
 
 def asked_of(query: Query) -> Should | None:
-    """The action that a question is about; None for "can I use it"."""
-    text = (query.asks or query.text).casefold()
-    if not query.asks and query.observations and not _ASKS.search(text):
-        return None  # "recovery action is reboot" tells what the driver says, and asks for nothing
+    """The action that a question is about; None for "can I use it", and for an action that is only told of ("the reset failed")."""
+    text = asked_in(query).casefold()
     return next((should for should, pattern in _WORDS if pattern.search(text)), None)
+
+
+def asked_in(query: Query) -> str:
+    """The words of a sentence that ask; all of it where it states nothing."""
+    if query.asks or not query.observations:
+        return query.asks or query.text
+    return " ".join(clause for clause in _CLAUSE.findall(query.text) if _ASKS.search(clause.casefold()))
 
 
 class Advised(NamedTuple):

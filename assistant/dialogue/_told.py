@@ -11,7 +11,7 @@ from assistant.diagnosis import State, Verdict, bad
 from assistant.dialogue._clauses import opened
 from assistant.dialogue._pages import closest, distinct
 from assistant.dialogue._rated import Rated, rated, stands, to_do, usual
-from assistant.dialogue._should import Advised, asked_of, compared
+from assistant.dialogue._should import Advised, asked_in, asked_of, compared
 from assistant.find import search
 from assistant.intent.query import PASTED, Intent
 from assistant.render.labels import colon, headline, listed, titled
@@ -83,7 +83,8 @@ def answer(turn: Turn, w: Words) -> Reply | None:
         return _bad(turn, w, rows)
     if not turn.query.unread and (working := at_work(d.facts, (*TOLD, "working"))):
         return _at_work(turn, d, working)
-    if turn.query.symptoms and turn.query.intent is Intent.DIAGNOSE and not (any(map(pasted, said)) or rates(turn)):
+    judged = any(map(pasted, said)) or rates(turn) or asked_of(turn.query) is not None
+    if turn.query.symptoms and turn.query.intent is Intent.DIAGNOSE and not judged:
         return None
     if not turn.query.unread and (noted := [f for f in d.roots if f.grade in (Grade.CONFIRMED, Grade.PROBABLE)]):
         return _noted(turn, d, noted)
@@ -214,7 +215,7 @@ def rates(turn: Turn) -> bool:
 
 def first_word(turn: Turn) -> str:
     """What an answer begins with where something is bad: No to "can I use it", and never a yes to "is it bad?"."""
-    asked = turn.query.asks or turn.query.text
+    asked = asked_in(turn.query)
     if turn.lang == "zh":
         return "不可以" if _USE_ZH.search(asked) and "没问题" not in asked else "有问题"
     if _WORRY.search(asked):
