@@ -451,7 +451,9 @@ def _unjudged(facts: FactBase) -> Text | None:
 def no_gpu(facts: FactBase) -> bool:
     """Whether a machine was asked for its GPUs and has none: what is not there is not healthy."""
     counts = [
-        k.inner.value for k in facts.observations if k.fact == "node.pci.gpu_count" and k.inner.status is Status.OK
+        k.inner.value
+        for k in facts.observations
+        if k.fact == "node.pci.gpu_count" and k.inner.status is Status.OK and not _spoken(k.inner)
     ]
     return bool(counts) and not any(counts) and not _seen_gpus(facts)
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from knowledge.language import NO_TEXT, Text
-from knowledge.observation import Clock, Event, Observation, Scope, Status, Subject
+from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject
 from rules.factbase import FactBase
 from rules.model import Bucket, Cure, Risk, Rule, Severity, Usable
 from rules.resolve import OVER_SOON, Advice, Case, buckets, fill
@@ -169,6 +169,8 @@ def life_of(
     own = {id(o) for o in case.events}
     if any(not before(o, cure) for o in rests_on if id(o) not in own):
         return None
+    if all(o.origin is Origin.TOLD for o in (*case.events, cure)):
+        return Life(cure, CURES[cure.fact], again=False)  # who says both has no log that goes on
     quiet = [_quiet(o, cure, case.facts) for o in case.events]
     known = [q for q in quiet if q is not None]
     return Life(cure, CURES[cure.fact], again=False, quiet=min(known)) if known and len(known) == len(quiet) else None

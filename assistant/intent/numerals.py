@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from assistant.intent import parts
 from assistant.intent.readings import is_number
 from knowledge.lazy import lazy
 
@@ -99,6 +100,7 @@ _ROW = lazy(
 
 def numerals(clause: str) -> str:
     """A clause with its numbers as digits and its units as words."""
+    clause = parts.plain(clause)
     clause = _WATTS.sub(" watts ", clause)  # "w" alone is "with"
     clause = _GROUPED.sub(lambda m: m[0].replace(",", ""), clause)
     clause = _KILL.sub("kill", _NONE_OF.sub("no ", clause))

@@ -13,12 +13,13 @@ from assistant.intent import assumed, normal, symptoms, told, topics
 from assistant.intent.echo import echo
 from assistant.intent.grammar import facts_of, words_of
 from assistant.intent.judge import decide
+from assistant.intent.order import ordered
 from assistant.intent.query import Intent, Query, Slots
 from assistant.intent.reading import ends, read
 from assistant.intent.slots import slots
 from assistant.intent.stated import Stated, of_readings, stated
 from knowledge.lazy import lazy
-from knowledge.observation import Observation
+from knowledge.observation import Event, Observation
 
 _MARKS = lazy(r"<([a-z]+)>")
 # what happens if I do nothing | and if we ignore it | 如果不管它会怎样
@@ -41,6 +42,7 @@ _JUDGED = lazy(
     r"\b(?:ok|okay|fine|normal|good|safe|bad|worry|wrong|right|too hot|rma|keep|carry|use|usable|ignore|matter|go)\b|正常|没问题|没事|要紧|行|可以|能|影响|吗|不$|吧",
     re.IGNORECASE,
 )
+_PLACED = lazy(r"[0-9]|\b(?:gpu|node)\b")  # how often, or where: nobody asks that of a book
 _PARTED = lazy(r"[,;:.!，；。：！]\s*\S|\b(?:is|are) (?:that|this|it|they)\b", re.IGNORECASE)
 # What goes wrong with a job: of "the fan is dead" and "stuck at x8" no job was spoken of.
 _OF_JOBS = frozenset(
@@ -112,7 +114,7 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         observations=(*pasted.observations, *told.events(intent, r.said, found), *states.observations),
         pasted=r.raw, asks=states.asks, unread=states.unread, fine=states.fine, fixed=r.fixed, unsure=unsure,
     )  # fmt: skip
-    return echo(query)
+    return echo(ordered(query))
 
 
 _SUPPOSES = lazy(
@@ -148,17 +150,21 @@ def _wanted(intent: Intent, states: Stated, said: str) -> Intent:
         return intent  # a number and a unit may be of anything
     read = [o for o in states.observations if o.fact != "gpu.name"]  # a model is what is asked about, and no reading
     asked = judged or book or intent is Intent.FIX
-    if intent in (Intent.EXPLAIN, Intent.FIX) and len(read) == 1 and asked and not parted:
+    happened = any(isinstance(o.value, Event) for o in read) and _PLACED.search(said) is not None
+    if intent in (Intent.EXPLAIN, Intent.FIX) and len(read) == 1 and asked and not happened and not parted:
         return intent  # H100 温度 85 度正常吗 | 行重映射 pending 怎么处理: asked of a book
     if _WHAT_NOW.search(said):
         return Intent.DIAGNOSE
+    if intent is Intent.FIX and _PARTED.search(said):
+        return Intent.DIAGNOSE  # what is stated has a remedy of its own
     if _MEANS.search(said) or intent is Intent.FIX:
         return intent
     if _WHY.search(said) or intent in (Intent.NEXT, Intent.UNKNOWN):
         return Intent.DIAGNOSE
     if judged:
         return Intent.VERDICT
-    return Intent.DIAGNOSE if read and not states.shown else intent  # what is only stated asks what is wrong with it
+    # what is only stated asks what is wrong with it
+    return Intent.DIAGNOSE if happened or (read and not states.shown) else intent
 
 
 def _signs(signs: Sequence[str], states: Stated) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from assistant.intent import phrases, symptoms, things
+from assistant.intent import parts, phrases, symptoms, things
 from assistant.intent.assumed import written
 from assistant.intent.grammar import words_of
 from assistant.intent.numerals import in_a_row, numerals
@@ -298,6 +298,7 @@ _ONLY_AT = lazy(
 
 def _once(found: Sequence[Observation]) -> tuple[Observation, ...]:
     """Each fact of a thing once: of two values nobody can tell which is meant."""
+    found = [parts.called(o) for o in parts.of_maker(found)]
     first = {(o.fact, o.subject): o for o in reversed(found)}
     return tuple(o for o in found if first[o.fact, o.subject] is o)[:MOST]
 

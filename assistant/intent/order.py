@@ -1,0 +1,43 @@
+"""What came after what, where a sentence says that a reboot ended it: "xid 79 on gpu 6, node back up after a reboot"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from assistant.intent.query import Query
+from knowledge.lazy import lazy
+from knowledge.observation import Clock, Event, Observation, Origin, Scope, Subject, node
+
+_WELL = r"(?:back|fine|ok(?:ay)?|gone|good|normal|clean|healthy|working|works|up|recovered)"
+# back up after a reboot | after the reboot it is fine | rebooted and clean since | 重启以后又好了
+_ENDED = lazy(
+    rf"(?<![a-z]){_WELL}(?: again)? (?:after|since)(?: an?| the)? (?:reboot|power cycle|restart)"
+    rf"|(?<![a-z])(?:after|since)(?: an?| the)? (?:reboot|power cycle|restart),?(?: \w+){{0,3}} {_WELL}(?![a-z])"
+    rf"|(?<![a-z])(?:rebooted|power cycled)(?: it| the node| the host| the machine)?,?(?: and| since| now)?(?: \w+){{0,4}} {_WELL}(?![a-z])"
+    r"|重启(?:以后|之后|过后|后|完|过)?[,，]?(?:又|就|都|已经?|现在|它|节点|机器|卡){0,3}(?:好了|正常|恢复|没事|没再|没有再|起来了)",
+    re.IGNORECASE,
+)
+_AGAIN = lazy(
+    r"(?<![a-z])(?:again|came back|comes back|reappear\w*|still there) (?:after|since)|又(?:报|出现|掉)", re.IGNORECASE
+)
+
+
+def ordered(query: Query) -> Query:
+    """`query`, its events put ahead of the reboot that ended them, where one is told of."""
+    told = [o for o in query.observations if o.origin is Origin.TOLD and isinstance(o.value, Event)]
+    if not told or not _ENDED.search(query.text) or _AGAIN.search(query.text):
+        return query
+    hosts = dict.fromkeys(o.subject.up(Scope.NODE) or node() for o in told)
+    return replace(
+        query,
+        unread=tuple(clause for clause in query.unread if not _ENDED.search(clause)),
+        observations=(
+            *(replace(o, at=1, clock=Clock.MONOTONIC) if o in told else o for o in query.observations),
+            *(_boot(told[0], host) for host in hosts),
+        ),
+    )
+
+
+def _boot(like: Observation, host: Subject) -> Observation:
+    return replace(like, fact="boot", subject=host, value=Event(None, {}), at=2, clock=Clock.MONOTONIC)

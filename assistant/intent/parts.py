@@ -1,0 +1,107 @@
+"""Whose a stated value is, where the sentence calls the part by its name, and what a register's bits say in words.
+
+A drive, a mount, a power supply or a PCI device that is named once is the one that is meant; of several, none. A GPU of
+another maker than NVIDIA has that maker's facts, so that no tool of NVIDIA is advised for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from knowledge.identity import UNKNOWN_PCI, normalise_pci
+from knowledge.lazy import lazy
+from knowledge.observation import Event, Observation, Scope, Subject
+
+_I = re.IGNORECASE
+_UNSAID = f"{UNKNOWN_PCI}?"
+# Beginning of a fact -> how a sentence calls the part that it is about.
+_NAMES = {
+    "drive.": lazy(r"(?<![a-z0-9])(nvme[0-9]{1,3}|sd[a-z]{1,2}|md[0-9]{1,3})(?=n[0-9]|p[0-9]|[^a-z0-9]|$)", _I),
+    "fs.": lazy(r"(?<![A-Za-z0-9_.])(/(?:[A-Za-z0-9_.-]{1,40}/?){1,6})(?<!/)(?![A-Za-z0-9/])"),
+    "psu.": lazy(r"(?<![a-z])((?:psu|power supply)\s?#?[0-9]{1,2})(?![0-9])", _I),
+    "part.": lazy(r"(?<![a-z])((?:pump|fan)\s?#?[0-9]{1,2})(?!\s*(?:of|/)\s*[0-9]|[0-9])", _I),
+    "aer": lazy(r"(?<![0-9a-f:])((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?)(?![0-9a-f:])", _I),
+}
+_ROOT = lazy(r"(?<![a-z])root (?:fs|disk|file ?system|partition|volume)|根分区|根目录", _I)
+_KIND = lazy(r"(?<![a-z])(lustre|nfs|gpfs|beegfs|weka|ceph|cephfs)(?![a-z])", _I)
+
+
+def called(o: Observation) -> Observation:
+    """`o`, about the part that its sentence names where it was not said which; as it is where none or several are named."""
+    pattern = next((p for begins, p in _NAMES.items() if o.fact.startswith(begins)), None)
+    if pattern is None or o.subject.id != _UNSAID:
+        return o
+    found = [m[1] for m in pattern.finditer(o.excerpt)]
+    names = set(found) if o.fact.startswith("fs.") else {name.casefold() for name in found}  # of paths capitals count
+    if not names and o.fact.startswith("fs."):
+        names = {"/"} if _ROOT.search(o.excerpt) else {m[1].casefold() for m in _KIND.finditer(o.excerpt)}
+    if len(names) != 1:
+        return o
+    name = names.pop()
+    if o.subject.scope is Scope.PCI and not (name := normalise_pci(name) or ""):
+        return o
+    return o.about(Subject(o.subject.scope, name, o.subject.parent))
+
+
+_MAKERS = {
+    "amd": lazy(r"(?<![a-z])(?:amd(?:gpu)?|instinct|radeon|rocm|mi[0-9]{2,3}[ax]?)(?![a-z])", _I),
+    "huawei": lazy(r"(?<![a-z])(?:ascend|npu)(?![a-z])|昇腾", _I),
+    "habana": lazy(r"(?<![a-z])(?:gaudi ?[0-9]?|habana)(?![a-z])", _I),
+}
+_NVIDIA = lazy(r"(?<![a-z])(?:nvidia|nvml|nvrm|xid|[ahb][0-9]{3}s?)(?![a-z0-9])", _I)
+
+
+def of_maker(found: Sequence[Observation]) -> Iterator[Observation]:
+    """`found`, memory errors of a GPU of another maker as that maker counts them, and whose GPU it is."""
+    told: dict[Subject, Observation] = {}
+    for o in found:
+        maker = next((name for name, words in _MAKERS.items() if words.search(o.excerpt)), "")
+        if o.subject.scope is not Scope.GPU or not maker or _NVIDIA.search(o.excerpt):
+            yield o
+            continue
+        told.setdefault(o.subject, replace(o, fact="gpu.vendor", value=maker))
+        kind = re.match(r"gpu\.ecc\.[a-z]+\.((?:un)?corrected)\.", o.fact)
+        if kind:
+            o = replace(o, fact=f"gpu.ras.{kind[1]}")
+        elif maker == "amd" and o.fact == "gpu_reset_failed":
+            o = replace(o, fact="amdgpu_reset", value=Event(None, {"stage": "failed"}))
+        yield o
+    yield from told.values()
+
+
+# NVMe specification, SMART / Health Information, byte 0: what each bit of "Critical Warning" says.
+_BITS = ("low spare", "temperature", "reliability", "read only", "backup")
+_WARNING = lazy(r"critical[ _]?warnings?\s*(?:is|are|of|was|=|:|为|是)?\s*(0x[0-9a-f]{1,2}|[0-9]{1,3})(?![0-9a-z])", _I)
+
+
+_DRIVE = lazy(r"(?<![a-z0-9])(nvme)[0-9]{1,3}(?:n[0-9]{1,3})?(?:p[0-9]{1,3})?(?![a-z0-9])", _I)
+
+
+# aggregate dram uncorrectable | lifetime double bit errors | 累计ECC双比特错误: a history, however it is put
+_HISTORY = lazy(
+    r"(?:aggregated?|lifetime)\s+(?:(?:dram|sram|hbm|ecc|memory|gpu|total)\s+){0,3}(?P<en>un)?correct(?:able|ed)(?:\s+(?:ecc|dram|sram|memory|errors?|count)){0,4}"
+    r"|(?P<un>un)correct(?:able|ed)\s+(?:(?:ecc|dram|errors?)\s+){0,3}(?:aggregate|lifetime)(?:\s+count)?"
+    r"|(?:aggregated?|lifetime)\s+(?:(?:dram|ecc|memory)\s+){0,2}(?P<dbe>double[- ]bit|dbes?)(?:\s+(?:ecc|errors?)){0,2}"
+    r"|(?:累计|历史累计|历史上?)的?(?:ecc|显存)?的?(?P<zh>不可纠正|双比特|双bit)的?(?:ecc)?(?:错误)?(?:数|计数)?",
+    _I,
+)
+_LINKS = lazy(r"(?<![a-z])(nvlinks?)(?![a-z])(?P<rest>.{0,80})", _I)
+_OF_LINKS = lazy(r"(?<![a-z])(?<!pcie )(?:nvlink )?(replays?|recover(?:y|ies)|crc)(?: errors?)?(?![a-z])", _I)
+
+
+def plain(clause: str) -> str:
+    """`clause` in the words of the facts: a drive without the numbers of its name, the bits of an NVMe critical warning
+    as words (``0x04`` is "drive warns of reliability"), counts of a history and of NVLinks by their whole names."""
+    clause = _WARNING.sub(_in_words, _DRIVE.sub(r"\1", clause))
+    clause = _HISTORY.sub(lambda m: f"aggregate {'' if m.lastgroup is None else 'un'}correctable ecc errors ", clause)
+    return _LINKS.sub(lambda m: m[1] + _OF_LINKS.sub(r"nvlink \1 errors", m["rest"]), clause, count=1)
+
+
+def _in_words(m: re.Match[str]) -> str:
+    number = int(m[1], 0) if m[1][:2].casefold() == "0x" else int(m[1])
+    if number >> len(_BITS):
+        return m[0]
+    said = [f"drive warns of {_BITS[n]}" for n in range(len(_BITS)) if number >> n & 1] or ["drive warns of nothing"]
+    return f" {' | '.join(said)} "
