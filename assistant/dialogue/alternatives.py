@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assistant.dialogue._named import chosen, named
+from assistant.dialogue._pointed import pointed
 from assistant.dialogue._standing import Stand, Standing, standings
 from assistant.dialogue._words import Words, nothing_yet, suggest, words
-from assistant.intent.grammar import words_of
 from assistant.intent.query import Intent
-from assistant.intent.symptoms import pointed
 from assistant.render.labels import label
 from assistant.render.sheet import Paragraph, Part, Table
 from assistant.reply import Reply
@@ -169,9 +168,7 @@ def _differential(turn: Turn, symptoms: Iterable[str]) -> Reply:
     from assistant.differential import differential, summary, table
 
     assert turn.diagnosis is not None
-    rows = differential(
-        tuple(symptoms), turn.diagnosis, turn.plan, turn.lang, turn.ruleset, pointed(words_of(turn.query.text))
-    )
+    rows = differential(tuple(symptoms), turn.diagnosis, turn.plan, turn.lang, turn.ruleset, pointed(turn.query))
     parts: list[Part] = [table(rows, turn.lang, ROWS)]
     head = summary(rows, turn.lang)
     if (first := _first(turn, rows)) is not None:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, verdict_of
 from assistant.dialogue import Turn, _running, _told
+from assistant.dialogue._pointed import pointed
 from assistant.dialogue._scope import Scoped, scoped
 from assistant.dialogue._should import asked_of
 from assistant.dialogue._traced import bottleneck, only_traces
 from assistant.dialogue._words import words
-from assistant.intent.grammar import words_of
-from assistant.intent.symptoms import pointed
 from assistant.render.labels import led
 from assistant.render.sheet import Heading, Items, Paragraph, Part
 from assistant.reply import Reply
@@ -58,7 +57,7 @@ def answer(turn: Turn) -> Reply:
         )
     from assistant.differential import differential, summary, table
 
-    meant = pointed(words_of(turn.query.text))
+    meant = pointed(turn.query)
     rows = differential(turn.query.symptoms, d, turn.plan, turn.lang, turn.ruleset, meant)
     shown = _about_symptom(d, turn, rows, meant)
     said = Paragraph(summary(rows, turn.lang))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from assistant.intent import assumed, normal, symptoms, told, topics
+from assistant.intent import assumed, normal, parts, symptoms, told, topics
 from assistant.intent.echo import echo
 from assistant.intent.grammar import facts_of, words_of
 from assistant.intent.judge import decide
@@ -19,7 +19,7 @@ from assistant.intent.reading import ends, read
 from assistant.intent.slots import slots
 from assistant.intent.stated import Stated, of_readings, stated
 from knowledge.lazy import lazy
-from knowledge.observation import Event, Observation
+from knowledge.observation import Event, Observation, Scope
 
 _MARKS = lazy(r"<([a-z]+)>")
 # what happens if I do nothing | and if we ignore it | 如果不管它会怎样
@@ -114,7 +114,7 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         observations=(*pasted.observations, *told.events(intent, r.said, found), *states.observations),
         pasted=r.raw, asks=states.asks, unread=states.unread, fine=states.fine, fixed=r.fixed, unsure=unsure,
     )  # fmt: skip
-    return echo(ordered(query))
+    return echo(ordered(parts.mounts(query)))
 
 
 _SUPPOSES = lazy(
@@ -146,11 +146,13 @@ def _wanted(intent: Intent, states: Stated, said: str) -> Intent:
         return Intent.DIAGNOSE  # a sentence that reports something, and asks to be shown nothing
     if intent in told.TELLS or not (states.observations or (states.codes and states.fine)):
         return intent
-    if intent is Intent.UNKNOWN and all(isinstance(o.value, int | float) for o in states.observations):
+    if intent is Intent.UNKNOWN and all(
+        isinstance(o.value, int | float) and not _of_part(o) for o in states.observations
+    ):
         return intent  # a number and a unit may be of anything
     read = [o for o in states.observations if o.fact != "gpu.name"]  # a model is what is asked about, and no reading
     asked = judged or book or intent is Intent.FIX
-    happened = any(isinstance(o.value, Event) for o in read) and _PLACED.search(said) is not None
+    happened = any(isinstance(o.value, Event) or _of_part(o) for o in read) and _PLACED.search(said) is not None
     if intent in (Intent.EXPLAIN, Intent.FIX) and len(read) == 1 and asked and not happened and not parted:
         return intent  # H100 温度 85 度正常吗 | 行重映射 pending 怎么处理: asked of a book
     if _WHAT_NOW.search(said):
@@ -165,6 +167,11 @@ def _wanted(intent: Intent, states: Stated, said: str) -> Intent:
         return Intent.VERDICT
     # what is only stated asks what is wrong with it
     return Intent.DIAGNOSE if happened or (read and not states.shown) else intent
+
+
+def _of_part(o: Observation) -> bool:
+    """Whether a reading is of a part that has to be called by its name: a drive, a mount, a power supply."""
+    return o.subject.scope is Scope.OBJECT
 
 
 def _signs(signs: Sequence[str], states: Stated) -> tuple[str, ...]:

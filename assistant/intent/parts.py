@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from assistant.intent.query import Query
 from knowledge.identity import UNKNOWN_PCI, normalise_pci
 from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Scope, Subject
@@ -43,6 +44,13 @@ def called(o: Observation) -> Observation:
     if o.subject.scope is Scope.PCI and not (name := normalise_pci(name) or ""):
         return o
     return o.about(Subject(o.subject.scope, name, o.subject.parent))
+
+
+def mounts(query: Query) -> Query:
+    """`query`; a path of which its sentence says how full it is ("/home at 99 %") is no file to be read."""
+    paths = {o.subject.id.rstrip("/") for o in query.observations if o.fact.startswith("fs.")}
+    kept = tuple(file for file in query.slots.file if file.rstrip("/") not in paths)
+    return replace(query, slots=query.slots._replace(file=kept)) if kept != query.slots.file else query
 
 
 _MAKERS = {

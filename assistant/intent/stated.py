@@ -171,7 +171,7 @@ def _is_fine(clause: str) -> bool:
     bare = re.sub(r"<([a-z]+)>", r" \1 ", things.without_counts(numerals(clause)))
     if _NUMBER.search(bare):
         return False
-    return _negated(bare) or (_SAID_FINE.search(bare) is not None and re.search(r"(?<![a-z])(?:not|no longer|never|n't)(?![a-z])|不(?!影响)(?!良)", bare, _I) is None)  # fmt: skip
+    return negated(bare) or (_SAID_FINE.search(bare) is not None and re.search(r"(?<![a-z])(?:not|no longer|never|n't)(?![a-z])|不(?!影响)(?!良)", bare, _I) is None)  # fmt: skip
 
 
 def _says_something(clause: str) -> bool:
@@ -192,7 +192,7 @@ _LEVELS = lazy(
 
 def _says_more(rest: str, diagnosed: bool) -> bool:
     """Whether the words of a clause that told none of its facts name a trouble, or say something else."""
-    if not rest or _negated(rest):
+    if not rest or negated(rest):
         return False
     bare = _LEVELS.sub(
         " ", " ".join(w for w in rest.split(" ") if not w.isascii() or w == "|" or is_content(w) or _BAD.search(w))
@@ -351,7 +351,7 @@ def _states(clause: str, diagnosed: bool) -> bool:
     """Whether a clause says that something is not in order, or how much of something there is."""
     if not _VERSION.search(clause) and values(words_of(things.without_counts(numerals(clause)))).open:
         return True  # a number that nothing known took
-    if _negated(clause):
+    if negated(clause):
         return False
     bare = re.sub(r"<([a-z]+)>", r" \1 ", things.without_counts(numerals(clause)))
     words = words_of(bare)
@@ -386,7 +386,7 @@ _IS = lazy(
 )
 
 
-def _negated(clause: str) -> bool:
+def negated(clause: str) -> bool:
     """ "no errors in dmesg", "没有报错", "xid 一个都没有": nothing is wrong with what is not there."""
     if _NO_TROUBLE.search(clause) is not None:
         return True

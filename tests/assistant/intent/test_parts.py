@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assistant.diagnosis import diagnose
+from assistant.dialogue._pointed import pointed as hinted
 from assistant.intent.grammar import words_of
 from assistant.intent.parse import understand
 from assistant.intent.symptoms import pointed
@@ -71,3 +72,8 @@ def test_a_reboot_that_is_told_ends_what_a_reboot_cures(text: str, over: bool) -
     roots = diagnose(list(query.observations), load()).roots
     assert [("reboot" in f.title.en, str(f.severity) == "critical") for f in roots] == [(over, not over)]
     assert not [clause for clause in query.unread if "reboot" in clause or "重启" in clause] or not over
+
+
+def test_what_is_denied_points_at_nothing() -> None:
+    assert "network-link-down" in hinted(understand("ib端口今天闪断了37次"))
+    assert "network-link-down" not in hinted(understand("ib八个口都是400G Active,没有闪断"))
