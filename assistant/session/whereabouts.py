@@ -32,8 +32,8 @@ def machine_of(inventory: Inventory, state: State, query: Query, event: Said) ->
     return frame.origin if goes_on else Origin()
 
 
-# Trouble that a machine without a GPU has too.
-_OF_ANY_MACHINE = frozenset({"disk-trouble", "server-fault", "node-unreachable"})
+# Trouble that a machine without a GPU has too; one that does not answer is none that is typed on.
+_OF_ANY_MACHINE = frozenset({"disk-trouble"})
 
 
 def tells(query: Query) -> bool:
