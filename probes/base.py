@@ -79,7 +79,7 @@ class LogFormat:
     after: int = 0
     counts: bool = False  # its events say themselves how many lines they stand for
     # Facts of which lines are one event that follow each other within so many ns: equal lines are not more of them.
-    bursts: Mapping[str, int] = field(default_factory=dict)
+    bursts: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 Format: TypeAlias = DocumentFormat | LogFormat

@@ -245,7 +245,10 @@ def _recovery154(case: Case) -> Answer | None:
     """The driver's own word on this GPU: the latest XID 154 that can be about the finding, else what a tool reads."""
     lines = [o for o in _here(case, 154) if isinstance(o.value, Event) and o.value.get("recovery")]
     about = _about(case)
-    near = [o for o in lines if about(o)]
+    told_by = {e.source.call for e in case.events}
+    clocks = {e.clock for e in case.events if e.at is not None}
+    # without a time in common only the same text says that the two belong together
+    near = [o for o in lines if about(o) and (o.source.call in told_by or (o.at is not None and o.clock in clocks))]
     if near:
         last = max(near, key=lambda o: (o.at is not None, o.at or 0, o.source.line or 0))
         bucket = RECOVERY.get(str(last.value.get("recovery"))) if isinstance(last.value, Event) else None

@@ -128,6 +128,11 @@ def supposed_at_all(said: str) -> bool:
     return _SUPPOSES.search(said) is not None
 
 
+# when was the last time ... | how often did it | 上次是什么时候: a question about what was, whatever it mentions
+_ASKS_WHEN = lazy(
+    r"(?<![a-z])(?:when (?:was|were|did|has|have|is)|last time|how (?:often|many times)|ever)(?![a-z])|上次|上一次|什么时候|何时|几次|多少次|多久",
+    re.IGNORECASE,
+)
 _REPORTS = lazy(
     r"(?<![a-z])(?:but|except|got|threw|throws|had|has|have|saw|seen|see|shows?|reports?|logged)(?![a-z])|有|报|出现|看到",
     re.IGNORECASE,
@@ -142,6 +147,8 @@ def _wanted(intent: Intent, states: Stated, said: str) -> Intent:
     if intent is Intent.EXPLAIN and not book and (told_so or (states.counts and not judged)):
         return Intent.VERDICT if judged else Intent.DIAGNOSE if states.counts else intent
     reports = bool(states.observations) or states.counts or (states.codes and _REPORTS.search(said) is not None)
+    if intent is Intent.HISTORY and _ASKS_WHEN.search(said):
+        return intent
     if intent in (Intent.PROBE, Intent.HISTORY) and reports and not states.shown:
         return Intent.DIAGNOSE  # a sentence that reports something, and asks to be shown nothing
     if intent in told.TELLS or not (states.observations or (states.codes and states.fine)):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from assistant.narrate.placeholders import PLACEHOLDER, Slot, Table, kind_of
 from assistant.narrate.wording import all_signs, sentences
-from assistant.render.labels import subject_name
+from assistant.render.labels import colon, subject_name
 from knowledge.observation import Event, Scope, Status, Subject, how_many
 from knowledge.text import clean, excerpt
 
@@ -135,8 +135,8 @@ class _Writer:
         items = [self._finding(f"f{n}", g) for n, g in enumerate(self.groups, 1)]
         for n, group in enumerate(b._groups(d.ruled_out)[:OTHERS], 1):
             f, own = group[0], f"r{n}"
-            title, ids = t.hide(f.title.in_(self.lang), own), tuple(g.id for g in group)
-            items.append(Item(own, Kind.RULED_OUT, title, self._where(group, own), findings=ids))
+            ids = tuple(g.id for g in group)
+            items.append(Item(own, Kind.RULED_OUT, self._title(f, own), self._where(group, own), findings=ids))
         for n, line in enumerate(b.gaps.undecided()[:OTHERS], 1):
             items.append(Item(f"u{n}", Kind.UNDECIDED, t.named("what", line, f"u{n}")))
         unseen = (
@@ -213,11 +213,13 @@ class _Writer:
         )  # fmt: skip
 
     def _title(self, f: Finding, own: str) -> str:
-        """The title; what programs chose in it is a placeholder, whatever words it is made of."""
+        """The title; what programs chose in it is a placeholder, whatever words it is made of and whatever stands behind it."""
         title, ending = f.title.in_(self.lang), f.ending.in_(self.lang)
-        if ending and title.endswith(ending):
-            return self.table.hide(title[: -len(ending)], own) + self.table.named("of", ending, own)
-        return self.table.hide(title, own)
+        name, found, became = title.rpartition(colon(self.lang) + ending) if ending else (title, "", "")
+        if not found:
+            return self.table.hide(title, own)
+        named = self.table.named("of", ending, own)
+        return self.table.hide(name, own) + colon(self.lang) + named + self.table.hide(became, own)
 
     def _others(self, own: str, ids: Iterable[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self.ids[i] for i in ids if i in self.ids and self.ids[i] != own))

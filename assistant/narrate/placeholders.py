@@ -21,11 +21,11 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("xid", r"(?<![A-Za-z])(?:[SX]+ID|[SX]+id) ?\d+"),
     ("time", r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?[\d.,]*(?:Z|[+-]\d\d:?\d\d)?)?|(?<![\d:])\d\d:\d\d:\d\d[\d.,]*Z?"),
     ("cmd", r"`[^`]{1,300}`"),
-    ("path", r"(?<![\w/.])(?:~|\.{1,2})?/[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]*)*"),
+    ("path", r"(?<![A-Za-z0-9_/.])(?:~|\.{1,2})?/[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]*)*"),
     ("name", r"https?://\S+"),
     ("value", rf"(?<![A-Za-z0-9_.:/-])[-+]?\d[\d.,]*(?<![.,])(?: ?{_SIGNS}| ?{_UNITS}(?![A-Za-z0-9]))?(?![A-Za-z0-9_:/])"),
     ("name", r"(?<![A-Za-z0-9_])[A-Za-z0-9_.:/@-]*\d[A-Za-z0-9_:/@%-]*(?:\.[A-Za-z0-9_]+)*"),
-    ("name", r"(?<![A-Za-z0-9_])(?:--?[A-Za-z][\w-]*(?:=\S+)?|[A-Za-z0-9]*_[A-Za-z0-9_]*|[a-z]+\.[a-z_.]*[a-z])"),
+    ("name", r"(?<![A-Za-z0-9_])(?:--?[A-Za-z][\w-]*(?:=\S+)?|[A-Za-z0-9]*_[A-Za-z0-9_]*|[a-z]+(?:-[a-z]+){0,4}\.[a-z_.]*[a-z])"),
     ("name", r"\d+"),
 )  # fmt: skip
 _OWN = frozenset({"value", "name"})  # of a finding: the same number of another finding is another placeholder

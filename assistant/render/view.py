@@ -377,13 +377,17 @@ class Builder:
     def _steps(self, groups: Sequence[Sequence[Finding]]) -> tuple[Step, ...]:
         """Actions of the roots that are sure enough, once each: the verdict's first, then by strength.
 
-        The quiet ones only when there is nothing else, or when the verdict's is one.
+        The quiet ones only when there is nothing else, or when the verdict's is one. What leaves the answer open tells how to
+        close it.
         """
         sure = [
             g
             for g in groups
             if g[0].counts
-            or (g[0].grade is not Grade.POSSIBLE and (g[0].severity is not Severity.INFO or g[0].advice.then))
+            or (
+                g[0].grade is not Grade.POSSIBLE
+                and (g[0].severity is not Severity.INFO or g[0].advice.then or g[0].rule.leaves_open)
+            )
         ]
         loud = [g for g in sure if g[0].advice.bucket not in _QUIET]
         merged: dict[object, list[Finding]] = {}

@@ -117,6 +117,18 @@ def test_the_driver_s_word_goes_first() -> None:
     assert advice(48, [xid(48)]).resolver == "workflow"
 
 
+def test_the_driver_s_word_in_another_text_needs_a_time_in_common() -> None:
+    """An XID without a stamp is not followed by whatever another log says of the same slot."""
+
+    def other(at: int | None) -> Observation:
+        told = xid(154, at, recovery="gpu_reset")
+        return replace(told, source=replace(told.source, call="another.log"))
+
+    assert bucket(79, [xid(79, None), other(None)]) is not Bucket.RESET_GPU
+    assert bucket(79, [xid(79, None), xid(154, None, recovery="gpu_reset")]) is Bucket.RESET_GPU
+    assert bucket(79, [xid(79, 0), other(MINUTE)]) is Bucket.RESET_GPU
+
+
 def test_the_latest_word_counts() -> None:
     words = [xid(154, MINUTE, recovery="node_reboot"), xid(154, 2 * MINUTE, recovery="gpu_reset")]
     assert bucket(48, [xid(48), *words]) is bucket(48, [xid(48), *words[::-1]]) is Bucket.RESET_GPU

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from rules.model import Severity
 from tests.conftest import Answer
 from tests.live_jobs import precede
 
@@ -71,6 +72,11 @@ def rules(found: Found) -> set[str]:
     return {f["rule"] for f in about(found)}
 
 
+def gravest(found: Found) -> str:
+    """The severity of the worst of what was found, explained or not."""
+    return max((f["severity"] for f in about(found)), key=lambda s: Severity(s).rank, default="")
+
+
 def said(found: Found, rule: str) -> str:
     """The title of a finding and its evidence."""
     return " ".join(
@@ -85,7 +91,8 @@ def late_rank(function: str) -> Check:
     """Rank 1 is late, for the Python code of `function`; what the others show follows from it."""
 
     def check(found: Found) -> None:
-        assert found["verdict"]["text"].startswith("rank 1"), found["verdict"]
+        assert found["verdict"]["text"].startswith("Rank 1 (pid "), found["verdict"]
+        assert "the other ranks wait for this one" in found["verdict"]["text"], found["verdict"]
         assert function in found["verdict"]["text"]
         assert next(iter(roots(found)), None) == "python-bound-loop", roots(found)
         assert {"rank-late", "rank-waits-in-collective"}.isdisjoint(roots(found))
@@ -98,8 +105,9 @@ def hung_rank(function: str) -> Check:
     """Rank 1 hangs the job, in `function`; nothing else is to blame."""
 
     def check(found: Found) -> None:
-        assert found["verdict"]["state"] == "error"
-        assert "rank 1" in found["verdict"]["text"]
+        assert (found["verdict"]["state"], gravest(found)) == ("unhealthy", "error"), found["verdict"]
+        assert found["verdict"]["text"].startswith("Rank 1 (pid "), found["verdict"]
+        assert "The job hangs because of this rank" in found["verdict"]["text"], found["verdict"]
         assert function in found["verdict"]["text"]
         assert "sleep-or-lock-in-loop" not in roots(found)
         assert len([f for f in about(found) if f["role"] == "root" and f["severity"] != "info"]) == 1, roots(found)
@@ -129,6 +137,6 @@ def planted(fault: str) -> Check:
         assert roots(found)[rule] >= share
         assert function in said(found, rule)
         assert function in found["verdict"]["text"]
-        assert found["verdict"]["state"] == "warning"
+        assert (found["verdict"]["state"], gravest(found)) == ("degraded", "warning"), found["verdict"]
 
     return check

@@ -168,10 +168,13 @@ def test_of_two_faults_both_are_found_and_the_dearer_stands_first(
         assert set(expected) <= set(shares), shares
         for rule, function in expected.items():
             assert function in said(found, rule)
-            assert function in found["verdict"]["text"], found["verdict"]
+        told = [f["rule"] for f in found["diagnosis"]["findings"] if f["rule"] in shares]
         first, second = sorted(expected, key=lambda r: -shares[r])
+        assert told[0] == first, told
+        assert told.index(second) > 0, told
         text = found["verdict"]["text"]
-        assert text.index(expected[first]) < text.index(expected[second])
+        assert f"{expected[first]} (" in text, text
+        assert f" (+{len(shares) - 1} more). It explains {100 * shares[first]:.1f} %" in text, text
 
     capture(f"faults-{faults.replace(',', '-')}", training("--fault", faults, "--slow", "0.015"), check)
 
@@ -231,7 +234,8 @@ def test_the_rank_that_is_late_is_named(capture: Capture) -> None:
 
 def test_a_late_rank_whose_threads_fight_for_the_interpreter(capture: Capture) -> None:
     def check(found: Found) -> None:
-        assert found["verdict"]["text"].startswith("rank 1"), found["verdict"]
+        assert found["verdict"]["text"].startswith("Rank 1 (pid "), found["verdict"]
+        assert "the other ranks wait for this one" in found["verdict"]["text"], found["verdict"]
         assert "score_in_background" in said(found, "interpreter-lock-contended")
         assert "score_in_background" in found["verdict"]["text"]
         assert "rank-late" not in roots(found)

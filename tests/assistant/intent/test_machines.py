@@ -7,9 +7,13 @@ from hypothesis import strategies as st
 
 from assistant.intent.machines import is_strange, means_itself
 from assistant.intent.parse import understand
+from assistant.intent.times import times
 from knowledge.lexicon import lexicon
 
-EVERYDAY = sorted(w for w in lexicon().roles["common"] if w.isascii() and w.isalpha() and not means_itself(w))
+# a day is a time, whatever a machine is called
+EVERYDAY = sorted(
+    w for w in lexicon().roles["common"] if w.isascii() and w.isalpha() and not means_itself(w) and not any(times(w))
+)
 FRAMES = (
     "is {} healthy?", "why is {} slow?", "what about {}", "how about {} now", "and {}?", "what's wrong with {}", "can I still use {}?",
     "please check {}", "tell me whether {} is ok", "is {} up, and why not?", "show me {}'s temperature", "state of {}?", "{} 健康吗",

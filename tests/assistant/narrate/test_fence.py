@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from assistant.narrate import postmortem, reword, slots
 from assistant.narrate.fence import LARGEST, Guard, Narration, Withheld, judge
-from assistant.narrate.material import Kind, Material
+from assistant.narrate.material import Kind, Material, of_diagnosis
+from assistant.narrate.placeholders import Table
 from assistant.render.view import view
 from assistant.reply import Reply
 from tests.assistant.narrate.narrate_lab import diagnosis, faithful, made, say
@@ -77,6 +79,31 @@ def test_material_holds_no_digit_outside_of_placeholders(case: str, lang: str) -
             assert not any(c.isdigit() for c in re.sub(r"\{[a-z0-9._]+\}", "", text)), text
             for name in re.findall(r"\{([a-z0-9._]+)\}", text):
                 assert item.id in m.slots[name].owners
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_names_in_a_title_are_hidden_whatever_stands_behind_them(lang: str) -> None:
+    found = diagnosis("data-starved")
+    first = next(f for f in found.findings if f.ending)
+    other = replace(first, against=first.because[:1])
+    disputed = replace(found, findings=tuple(other if f is first else f for f in found.findings))
+    m = of_diagnosis(disputed, lang)
+    assert other.title.in_(lang) != first.title.in_(lang)
+    plain = next(i for i in made("data-starved", lang).items if first.id in i.findings)
+    told = next(i for i in m.items if first.id in i.findings)
+    assert m.slots[f"{told.id}.of"].value == first.ending.in_(lang)
+    assert told.what == plain.what + other.title.in_(lang).removeprefix(first.title.in_(lang))
+
+
+def test_paths_and_scripts_are_hidden_whole() -> None:
+    table = Table()
+    for text, hidden in (
+        ("直到/dev/shm 足够大", "直到{path_1} 足够大"),
+        ("until /dev/shm is large enough", "until {path_1} is large enough"),
+        ("look into it (nvidia-bug-report.sh)", "look into it ({f1.name_1})"),
+    ):
+        assert table.hide(text, "f1") == hidden
+    assert table.slots["f1.name_1"].value == "nvidia-bug-report.sh"
 
 
 @pytest.mark.slow
