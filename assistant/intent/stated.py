@@ -306,8 +306,11 @@ def _once(found: Sequence[Observation]) -> tuple[Observation, ...]:
 _MARK = lazy(r"<[a-z]+>")
 _CODE = lazy("<s?xid>")  # told as an event already
 
-# "can I use a GPU that has fallen off the bus" states it; "is the link down?" does not.
-_TOLD_IN_QUESTION = lazy(r"(?<![a-z])(?:that|which|whose|with|since|because|although|when|if)(?![a-z])|的", _I)
+# "can I use a GPU that has fallen off the bus" states it, and so does "why is gpu 2 at 150 W"; "is the link down?" does not.
+_TOLD_IN_QUESTION = lazy(
+    r"(?<![a-z])(?:that|which|whose|with|since|because|although|when|if)(?![a-z])|的|(?<![a-z])why\b[^?]{0,200}[0-9]|为(?:什么|何|啥)[^？]{0,200}[0-9]",
+    _I,
+)
 
 
 def _worth(marked: str) -> bool:

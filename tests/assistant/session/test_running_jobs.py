@@ -165,7 +165,7 @@ def test_a_job_that_hangs_tells_the_guilty_rank(talk: Asker) -> None:
     with Ranks("--hang", "1", "--hang-after", "5") as job:
         job.jobs[1].wait("hung")
         said = " ".join(talk.ask(f"pid {job.jobs[0].pid} hangs, why?", "--yes").out.split())
-        assert f"Process {job.jobs[1].pid} (ranks.py)" in said
+        assert f"Rank 1 (pid {job.jobs[1].pid}): The job hangs because of this rank" in said
         assert "stuck_in_data_loader (ranks.py" in said
         assert "stands in all_reduce" in said
         assert "waits for a lock" in said
