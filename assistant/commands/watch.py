@@ -165,7 +165,7 @@ def run(args: argparse.Namespace) -> int:
         if sampler is not None:
             sampler.close(LEAVE)
         if keeper is not None:
-            keeper.close(LEAVE)
+            keeper.close(LEAVE, lambda: not watcher.told_to_stop)
 
 
 def _sampler(args: argparse.Namespace, watcher: Watcher) -> Sampler | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Callable
 from threading import Thread
@@ -28,6 +29,7 @@ class Errand:
         self._child: subprocess.Popen[bytes] | None = None
         self._waiting: deque[bytes] = deque()
         self._tries = 0  # of the oldest
+        self._closed = False
 
     @property
     def busy(self) -> bool:
@@ -47,12 +49,19 @@ class Errand:
             self._thread = Thread(target=self._work, name="history", daemon=True)
             self._thread.start()
 
-    def close(self, seconds: float) -> None:
-        """Let the last one end."""
-        if self._thread is not None:
-            self._thread.join(seconds)
-        if self._child is not None:
-            self._child.kill()
+    def close(self, seconds: float, patient: Callable[[], bool] = lambda: False) -> None:
+        """Let the last one end within `seconds`; within DEADLINE while `patient` says that nobody waits for the end. What is lost is said."""
+        began, thread = time.monotonic(), self._thread
+        while thread is not None and thread.is_alive():
+            if time.monotonic() - began >= (DEADLINE if patient() else seconds):
+                break
+            thread.join(0.1)
+        self._closed = True
+        if (child := self._child) is not None:
+            child.kill()
+        if left := len(self._waiting):
+            said = "one round is" if left == 1 else f"{left} rounds are"
+            self._complain(f"{said} missing in the history: the watch ended before that was written")
 
     def _work(self) -> None:
         while self._waiting:
@@ -78,6 +87,8 @@ class Errand:
         argv = [sys.executable, "-P", "-c", code]
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
             self._child = child
+            if self._closed:
+                child.kill()
             try:
                 said, _ = child.communicate(data, DEADLINE)
             except subprocess.TimeoutExpired:
@@ -87,7 +98,7 @@ class Errand:
             finally:
                 self._child = None
         text = said.decode("utf-8", "replace").strip()
-        if text or child.returncode:
+        if (text or child.returncode) and not self._closed:
             self._complain(text or f"the history could not be written: the process ended with {child.returncode}")
             return False
         return True

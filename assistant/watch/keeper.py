@@ -34,9 +34,9 @@ class Keeper:
         """Try what was refused once more."""
         self._errand.again()
 
-    def close(self, seconds: float) -> None:
-        """Let the last one end."""
-        self._errand.close(seconds)
+    def close(self, seconds: float, patient: Callable[[], bool]) -> None:
+        """Let the last one end (see `Errand.close`)."""
+        self._errand.close(seconds, patient)
 
 
 def main() -> None:

@@ -77,6 +77,7 @@ class Watcher:
         # Tries once more what the history refused.
         self.again: Callable[[], None] | None = None
         self._wake, self._stopped = Event(), Event()
+        self.told_to_stop = False  # and has not ended by itself: somebody waits for the end
         self._lock = Lock()  # guards book, outbox, totals, diagnosis, complaints
         self._saving = Lock()  # what is written later was so later
         self.totals = Totals()
@@ -110,6 +111,7 @@ class Watcher:
 
     def stop(self) -> None:
         """End. A look that is under way is given up."""
+        self.told_to_stop = True
         self._stopped.set()
         self._wake.set()
 

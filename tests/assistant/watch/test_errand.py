@@ -53,3 +53,28 @@ def test_what_waits_is_bounded_and_what_is_given_up_is_said(tmp_path: Path) -> N
         "one round is missing in the history: more waits for the history than is kept"
     ]
     errand.close(1.0)
+
+
+@pytest.mark.process
+def test_a_slow_history_is_waited_for_while_nobody_waits_for_the_end(tmp_path: Path) -> None:
+    complaints: list[str] = []
+    go = tmp_path / "go"
+
+    def begun(line: str) -> Errand:
+        errand = Errand("tests.assistant.watch.errand_lab", complaints.append)
+        errand.send(json.dumps({"folder": str(tmp_path), "line": line, "after": str(go)}).encode())
+        return errand
+
+    begun("hurried").close(0.0)
+    assert complaints == ["one round is missing in the history: the watch ended before that was written"]
+    asked: list[None] = []
+
+    def patient() -> bool:
+        asked.append(None)
+        if len(asked) == 3:
+            go.touch()
+        return True
+
+    begun("slow").close(0.0, patient)
+    assert (tmp_path / "lines").read_text() == "slow"
+    assert len(complaints) == 1
