@@ -67,9 +67,13 @@ class Row:
 
 
 def differential(
-    symptom_ids: Sequence[str], diagnosis: Diagnosis, plan: Plan | None, lang: str, ruleset: RuleSet | None = None,
+    symptom_ids: Sequence[str],
+    diagnosis: Diagnosis,
+    plan: Plan | None,
+    lang: str,
+    ruleset: RuleSet | None = None,
     pointed: Sequence[str] = (),
-) -> tuple[Row, ...]:  # fmt: skip
+) -> tuple[Row, ...]:
     """The hypotheses of `symptom_ids` in the light of `diagnosis`: supported, open by their prior, ruled out.
 
     `pointed`: ids of hypotheses that the words of the complaint point at, the surest first; they lead those that are open.

@@ -30,7 +30,6 @@ _LINE = lazy(
     r"Unable to determine the device handle|Failed to initialize NVML|couldn't communicate with the NVIDIA driver|bash: line [0-9]",
     re.MULTILINE,
 )
-_SHORT_LINE = 600  # a line of a sentence; logs are seldom longer either, but then they are whole lines
 
 
 class Paste(NamedTuple):

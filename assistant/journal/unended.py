@@ -41,8 +41,11 @@ def unended(store_url: str, node: str, probes: Collection[str]) -> Text:
     ended = {record.data.get("intent") for record in records if record.kind == "result"}
     newest = {name: record for record in records for name in begun(record) if name in probes}
     said = [
-        Text(f"{name} may have run already: begun at {moment(r.at)} by {r.who}, and how it ended is not known.",
-             f"{name} 可能已运行过：{r.who} 于 {moment(r.at)} 开始，结果未知。")
-        for name, r in sorted(newest.items()) if r.seq not in ended
-    ]  # fmt: skip
+        Text(
+            f"{name} may have run already: begun at {moment(r.at)} by {r.who}, and how it ended is not known.",
+            f"{name} 可能已运行过：{r.who} 于 {moment(r.at)} 开始，结果未知。",
+        )
+        for name, r in sorted(newest.items())
+        if r.seq not in ended
+    ]
     return Text(" ".join(s.en for s in said), "".join(s.in_("zh") for s in said))

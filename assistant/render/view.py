@@ -33,7 +33,6 @@ from assistant.render.labels import (
     subject_name,
     titled,
 )
-from assistant.render.times import readable, when
 from assistant.render.words import our_words
 from knowledge.observation import Event, Observation, Origin, Scope, Status, Subject
 from knowledge.text import clean
@@ -471,8 +470,3 @@ def _covers(last: Sequence[Finding], group: Sequence[Finding]) -> bool:
 def symptoms(diagnosis: Diagnosis) -> tuple[Finding, ...]:
     """Findings that another one explains."""
     return tuple(f for f in diagnosis.findings if f.role is Role.SYMPTOM)
-
-
-def events_table(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
-    """Every event as (time, place, raw line), for the long forms."""
-    return [(readable(when(o)), clean(str(o.source)), clean(o.excerpt)) for o in diagnosis.events]

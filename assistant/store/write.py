@@ -366,8 +366,6 @@ def _event_row(node: int, name: str, group: Sequence[Observation], batch: Batch)
 
 # --- findings -----------------------------------------------------------------------------
 
-_SAME = ("severity", "grade", "role", "bucket", "explained_by")
-
 
 def _findings(c: Transaction, node: int, run: int, batch: Batch, late: bool, boot: str) -> None:
     """Go on with the stretches that stay as they are, end the others, begin new ones."""

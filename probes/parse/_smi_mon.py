@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from knowledge.observation import Status, Subject, gpu
+from knowledge.observation import Subject, gpu
 from knowledge.text import digits
 from probes.base import Line
 from probes.parse._smi_emit import Emitter
@@ -15,15 +15,6 @@ from probes.parse._smi_values import Convert, Reading, absent, boolean, quantity
 
 _share = quantity({"%": 1})
 _gpm_rate = quantity({"MiB/s": 2**20 / 1e9})  # NVML counts MiB/s here, whatever the heading calls them
-
-
-def flag(text: str) -> Reading:
-    """The column that is 0 or 1; older tools print other things there."""
-    return absent(text) or (
-        Reading(text.strip() == "1")
-        if text.strip() in ("0", "1")
-        else Reading(None, Status.FAILED, f"{text[:40]!r} is no flag")
-    )
 
 
 # dmon column -> fact, how it is read, the unit of its second heading line

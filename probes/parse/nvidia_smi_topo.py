@@ -27,7 +27,6 @@ _HEAD = re.compile(r"\s{1,16}(?:GPU\d{1,3}|NIC\d{1,3})(?:\s{1,12}\S.{0,4000})?")
 _LEGEND = re.compile(r"\s{0,8}(NIC\d{1,3}):\s{1,6}(\S{1,40})\s*")
 _BONDED = re.compile(r"NV(\d{1,3})")
 _CPUS = re.compile(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*")
-_NUMA = re.compile(r"\d{1,4}(?:-\d{1,4})?(?:,\d{1,4})*")
 
 # Nearest first; the order decides which adapter is nearest.
 _ORDER = ("nvlink", "c2c", "pix", "pxb", "phb", "node", "sys")

@@ -178,7 +178,13 @@ def test_a_page_says_nothing_else() -> None:
         assert not spoken(json.dumps(["resize", {"width": 80, "height": size}]))
 
 
-@given(st.text(max_size=40) | st.recursive(st.none() | st.integers() | st.text(max_size=8), lambda inner: st.lists(inner, max_size=3)
-       | st.dictionaries(st.sampled_from(["width", "height"]), inner), max_leaves=6).map(json.dumps))  # fmt: skip
+@given(
+    st.text(max_size=40)
+    | st.recursive(
+        st.none() | st.integers() | st.text(max_size=8),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["width", "height"]), inner),
+        max_leaves=6,
+    ).map(json.dumps)
+)
 def test_whatever_a_page_says_is_heard_or_not(data: str) -> None:
     assert spoken(data) in (True, False)
