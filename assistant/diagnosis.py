@@ -453,7 +453,7 @@ def no_gpu(facts: FactBase) -> bool:
     counts = [
         k.inner.value
         for k in facts.observations
-        if k.fact == "node.pci.gpu_count" and k.inner.status is Status.OK and not _spoken(k.inner)
+        if k.fact == "node.pci.gpu_count" and k.inner.status is Status.OK and not spoken(k.inner)
     ]
     return bool(counts) and not any(counts) and not _seen_gpus(facts)
 
@@ -461,15 +461,20 @@ def no_gpu(facts: FactBase) -> bool:
 def _seen_gpus(facts: FactBase) -> int:
     """How many GPUs were seen: one that somebody speaks of may be anywhere."""
     every = [k.inner for k in facts.observations]
-    if not any(map(_spoken, every)):
+    if not any(map(spoken, every)):
         return len(facts.subjects(Scope.GPU))
-    seen = (o for o in every if o.origin is not Origin.DERIVED and not _spoken(o))
+    seen = (o for o in every if o.origin is not Origin.DERIVED and not spoken(o))
     return len({o.subject.up(Scope.GPU) for o in seen} - {None})
 
 
-def _spoken(o: Observation) -> bool:
+def spoken(o: Observation) -> bool:
     """Whether somebody said it, or pasted the line into what was said."""
     return o.origin is Origin.TOLD or o.source.call == PASTED
+
+
+def only_said(facts: FactBase) -> bool:
+    """Whether everything that is known was said by a person, or computed from that: no machine was looked at."""
+    return all(k.inner.origin is Origin.DERIVED or spoken(k.inner) for k in facts.observations)
 
 
 def _unread_errors(facts: FactBase) -> Text | None:

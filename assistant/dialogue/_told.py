@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from assistant.diagnosis import State, Verdict, bad
+from assistant.diagnosis import State, Verdict, bad, only_said
 from assistant.dialogue._clauses import opened
 from assistant.dialogue._pages import closest, distinct
 from assistant.dialogue._rated import Rated, rated, stands, to_do, usual
 from assistant.dialogue._should import Advised, asked_in, asked_of, compared
 from assistant.find import search
 from assistant.intent.query import PASTED, Intent
+from assistant.intent.symptoms import without
 from assistant.render.labels import colon, headline, listed, titled
 from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.render.working import TOLD, at_work
@@ -33,11 +34,6 @@ if TYPE_CHECKING:
 
 CLOSEST = 3  # pages that are named where nothing was understood
 SHOWN = 4  # readings that a first line names
-
-
-def only(d: Diagnosis) -> bool:
-    """Whether everything that is known was said by a person, or computed from that."""
-    return all(k.inner.origin in (Origin.TOLD, Origin.DERIVED) or pasted(k.inner) for k in d.facts.observations)
 
 
 def pasted(o: Observation) -> bool:
@@ -71,7 +67,7 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     d = turn.diagnosis
     assert d is not None
     said = stated(d)
-    if not only(d) or bad(d.findings) or not (said or turn.query.unread or turn.query.fine):
+    if not only_said(d.facts) or bad(d.findings) or not (said or turn.query.unread or turn.query.fine):
         return None
     if not said and len(turn.query.unread) == 1 and (measured := _of_measure(turn)) is not None:
         return measured
@@ -84,7 +80,10 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     if not turn.query.unread and (working := at_work(d.facts, (*TOLD, "working"))):
         return _at_work(turn, d, working)
     judged = any(map(pasted, said)) or rates(turn) or asked_of(turn.query) is not None
-    if turn.query.symptoms and turn.query.intent is Intent.DIAGNOSE and not judged:
+    reported = len(without(turn.query.unread)) < len(
+        turn.query.unread
+    )  # a clause of its own says that something is wrong
+    if turn.query.symptoms and turn.query.intent is Intent.DIAGNOSE and (reported or not judged):
         return None
     if not turn.query.unread and (noted := [f for f in d.roots if f.grade in (Grade.CONFIRMED, Grade.PROBABLE)]):
         return _noted(turn, d, noted)
@@ -118,17 +117,14 @@ def beside(turn: Turn, w: Words) -> tuple[Part, ...]:
 
 def of_trouble(turn: Turn, w: Words) -> tuple[Part, ...]:
     """The same where the answer is about a symptom: the clause that names it was understood as that."""
-    from assistant.intent import symptoms
-    from assistant.intent.grammar import words_of
-
-    lost = tuple(c for c in turn.query.unread if not symptoms.find(words_of(c)))
+    lost = without(turn.query.unread)
     return (*_as_stated(turn, w), *unread_line(replace(turn, query=replace(turn.query, unread=lost))))
 
 
 def _as_stated(turn: Turn, w: Words) -> tuple[Part, ...]:
     d = turn.diagnosis
     assert d is not None
-    rows = rated(d, stated(d)) if only(d) else []
+    rows = rated(d, stated(d)) if only_said(d.facts) else []
     shown = [r for r in rows if not isinstance(r.observation.value, Event)]
     lines = Items(tuple(stands(w, r) for r in shown[:SHOWN]))
     lead = w.t("As stated:", "所述情况：")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, verdict_of
+from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, only_said, verdict_of
 from assistant.dialogue import Turn, _running, _told
-from assistant.dialogue._pointed import pointed
+from assistant.dialogue._pointed import denied, pointed
 from assistant.dialogue._scope import Scoped, scoped
 from assistant.dialogue._should import asked_of
 from assistant.dialogue._traced import bottleneck, only_traces
@@ -44,7 +44,7 @@ def answer(turn: Turn) -> Reply:
     if (told := _told.answer(turn, w)) is not None:
         return told
     # A fault that is told answers, whatever else is known of such trouble.
-    settled_by_word = _told.only(d) and bool(bad_roots(d.findings)) and not any(map(_told.pasted, _told.stated(d)))
+    settled_by_word = only_said(d.facts) and bool(bad_roots(d.findings)) and not any(map(_told.pasted, _told.stated(d)))
     if settled_by_word and (_told.rates(turn) or asked_of(turn.query) is not None):
         from assistant.dialogue import verdict
 
@@ -58,7 +58,8 @@ def answer(turn: Turn) -> Reply:
     from assistant.differential import differential, summary, table
 
     meant = pointed(turn.query)
-    rows = differential(turn.query.symptoms, d, turn.plan, turn.lang, turn.ruleset, meant)
+    doubted = denied(turn.query, _told.stated(d)) if only_said(d.facts) else ()
+    rows = differential(turn.query.symptoms, d, turn.plan, turn.lang, turn.ruleset, meant, doubted)
     shown = _about_symptom(d, turn, rows, meant)
     said = Paragraph(summary(rows, turn.lang))
     parts: tuple[Part, ...] = (Heading(Text("Hypotheses", "可能的原因").in_(turn.lang)), said, table(rows, turn.lang))
@@ -119,7 +120,7 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Seque
         )
         return replace(d, settled=True, verdict=Verdict(State.DEGRADED, Usable.YES, NO_TEXT, lead))
     open_ = sum(r.state in ("unknown", "possible") for r in rows)
-    if not d.facts.observations or _told.only(d):
+    if not d.facts.observations or only_said(d.facts):
         text = _by_prior(rows, title_en, title_zh, _says(turn), bool(rows) and rows[0].id in meant)
     elif not open_:
         text = Text(
@@ -135,7 +136,7 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Seque
 
 
 def _by_prior(rows: tuple[Row, ...], title_en: str, title_zh: str, says: Text, meant: bool) -> Text:
-    """What it most often is, and what decides that: of a machine that nobody looked at. `rows` are in the one language asked for.
+    """What to suspect first, and what decides that: of a machine that nobody looked at. `rows` are in the one language asked for.
 
     `says`: what such a symptom means at all, where its readings deceive; `meant`: whether the words point at the first row.
     """
@@ -150,8 +151,8 @@ def _by_prior(rows: tuple[Row, ...], title_en: str, title_zh: str, says: Text, m
             f"{title_zh}：未查看任何机器；所述情况指向“{usual}”{then_zh}。判断方法：{step}。",
         )
     return Text(
-        f"{title_en}: no machine was looked at; most often it is: {usual}{then_en}. To decide: {step}.",
-        f"{title_zh}：未查看任何机器；最常见的是“{usual}”{then_zh}。判断方法：{step}。",
+        f"{title_en}: no machine was looked at; suspect first: {usual}{then_en}. To decide: {step}.",
+        f"{title_zh}：未查看任何机器；首先怀疑“{usual}”{then_zh}。判断方法：{step}。",
     )
 
 

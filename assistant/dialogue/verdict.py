@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from assistant.diagnosis import State, Verdict, bad_roots, judged, unread
+from assistant.diagnosis import State, Verdict, bad_roots, judged, no_gpu, only_said, unread
 from assistant.dialogue import _told
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._scope import Scoped, scoped
@@ -48,7 +48,7 @@ def answer(turn: Turn) -> Reply:
         return nothing_yet(turn)
     if (named := bottleneck(turn)) is not None:
         return named  # "should I use torch.compile?"
-    w, said_only = words(turn), _told.only(turn.diagnosis)
+    w, said_only = words(turn), only_said(turn.diagnosis.facts)
     if (told := _told.answer(turn, w)) is not None:
         return told
     # What is only told is all about what is asked, whatever its parts are called.
@@ -151,6 +151,9 @@ def usability(findings: Sequence[Finding]) -> tuple[Usable, Text]:
 def _can(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable, until: Text) -> str:
     first, d = _FIRST[usable].in_(w.lang), w.d
     what = w.view.where(where.subjects) if where.subjects else ""
+    if usable is Usable.UNKNOWN and about and not where.narrow and no_gpu(d.facts):
+        return w.t(f"{first}: no GPU is on the bus of this node. {w.title(about[0])}.",
+                   f"{first}：该节点总线上没有 GPU。另外：{w.quoted(w.title(about[0]))}。")  # fmt: skip
     if usable is Usable.UNKNOWN and about and d.settled and (lost := _base_unread(w)):
         return w.t(f"{first}: {w.quoted(w.title(about[0]))} would not forbid it, but {lost} not read.",
                    f"{first}：{w.quoted(w.title(about[0]))}本身不妨碍使用，但未读取{lost}。")  # fmt: skip

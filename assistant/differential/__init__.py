@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from assistant.diagnosis import only_said
 from assistant.differential.weigh import Scales, Stand, Weighed
 from assistant.differential.words import Wording
 from assistant.render.cells import cut, wrap
@@ -73,26 +74,29 @@ def differential(
     lang: str,
     ruleset: RuleSet | None = None,
     pointed: Sequence[str] = (),
+    denied: Collection[str] = (),
 ) -> tuple[Row, ...]:
     """The hypotheses of `symptom_ids` in the light of `diagnosis`: supported, open by their prior, ruled out.
 
     `pointed`: ids of hypotheses that the words of the complaint point at, the surest first; they lead those that are open.
+    `denied`: ids of those that it speaks against without ruling them out; they come last of the open ones.
 
     `plan` names the probes and questions that can still tell something; without it every probe and input counts.
     `ruleset` is the one that the diagnosis was made with, the shipped one by default.
     """
     known = symptoms()
     tags = {tag for name in symptom_ids if name in known for tag in known[name].tags}
-    return weighed(hypotheses_of(symptom_ids), tags, diagnosis, plan, lang, ruleset, pointed=pointed)
+    return weighed(hypotheses_of(symptom_ids), tags, diagnosis, plan, lang, ruleset, pointed=pointed, denied=denied)
 
 
 def weighed(
     hypotheses: Iterable[Hypothesis], tags: Collection[str], diagnosis: Diagnosis, plan: Plan | None, lang: str,
     ruleset: RuleSet | None = None, about: Collection[Subject] = (), pointed: Sequence[str] = (),
+    denied: Collection[str] = (),
 ) -> tuple[Row, ...]:  # fmt: skip
     """Hypotheses in the light of `diagnosis`, in the same order; `tags` are the words of a symptom that rules carry.
 
-    `about`: the processes, ranks, jobs and GPUs that count; empty: all. `pointed`: see `differential`.
+    `about`: the processes, ranks, jobs and GPUs that count; empty: all. `pointed`, `denied`: see `differential`.
     """
     if ruleset is None:
         from rules.loader import load
@@ -101,11 +105,11 @@ def weighed(
     scales = Scales(diagnosis, ruleset, about)
     every = [scales.weigh(h, tags) for h in hypotheses]
     words = Wording(diagnosis, plan, lang)
-    return tuple(_row(w, words, lang) for w in sorted(every, key=_order(every, diagnosis, pointed)))
+    return tuple(_row(w, words, lang) for w in sorted(every, key=_order(every, diagnosis, pointed, denied)))
 
 
 def _order(
-    weighed: Sequence[Weighed], diagnosis: Diagnosis, pointed: Sequence[str]
+    weighed: Sequence[Weighed], diagnosis: Diagnosis, pointed: Sequence[str], denied: Collection[str]
 ) -> Callable[[Weighed], tuple[int, ...]]:
     """What is found in the order of the findings; what is open as the words point, then by how often such a thing is the
     cause; else as in the data.
@@ -113,7 +117,7 @@ def _order(
     Where something was found, and where no machine was looked at, the order of the symptom's own hypotheses says more
     than that of a fleet's failures.
     """
-    looked = bool(diagnosis.facts.observations)
+    looked = not only_said(diagnosis.facts)
     found = {f.id: i for i, f in enumerate(diagnosis.findings)}
     prior = {cause: i for i, cause in enumerate(order(w.hypothesis.cause for w in weighed))}
     listed_as = {w.hypothesis.id: i for i, w in enumerate(weighed)}
@@ -124,7 +128,8 @@ def _order(
         is_open = w.stand in (Stand.POSSIBLE, Stand.UNKNOWN)
         meant = pointed.index(w.hypothesis.id) if is_open and w.hypothesis.id in pointed else len(pointed)
         shut = list(Stand).index(w.stand)
-        return (1 if is_open else 2 * (w.stand is Stand.AGAINST)), meant, shut, worst, rank, listed_as[w.hypothesis.id]
+        place = (1 if is_open else 2 * (w.stand is Stand.AGAINST)), meant, is_open and w.hypothesis.id in denied
+        return *place, shut, worst, rank, listed_as[w.hypothesis.id]
 
     return key
 

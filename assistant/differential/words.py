@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from assistant import formats
+from assistant.diagnosis import only_said
 from assistant.differential.weigh import Stand
 from assistant.render.cells import cut
 from assistant.render.labels import aside, colon, label, listed, reason_name, sentence
 from assistant.render.words import source_name
 from knowledge.language import Text
-from knowledge.observation import Observation, Origin, Status
+from knowledge.observation import Observation, Status
 from knowledge.text import clean
 from rules.condition import FactLeaf, Op
 from rules.proof import LeafProof
@@ -221,7 +222,7 @@ class Wording:
 
     def _looked(self) -> bool:
         """Whether anything was seen, and not only said."""
-        return any(k.inner.origin not in (Origin.TOLD, Origin.DERIVED) for k in self._d.facts.observations)
+        return not only_said(self._d.facts)
 
     def _here(self) -> bool:
         """Whether a machine was looked at, live or recorded, not some outputs of it."""

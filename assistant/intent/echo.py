@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from assistant.intent.query import Assumed, Intent, Query
+from assistant.intent.symptoms import without
 from knowledge.language import Text
 
 _INTENTS = {
@@ -60,9 +61,17 @@ def _line(query: Query, lang: str) -> str:
 
 def _unread(query: Query, lang: str) -> str:
     """What was stated and is no fact here, in the words in which it was said."""
-    if not query.unread:
+    named = (
+        set()
+        if query.intent is not Intent.DIAGNOSE or not query.symptoms
+        else {*query.unread} - {*without(query.unread)}
+    )
+    left = [
+        c for c in query.unread if c not in named or any(map(str.isdigit, c))
+    ]  # a symptom was understood, a value was not
+    if not left:
         return ""
-    said = ", ".join(f'"{clause}"' for clause in query.unread[:2])
+    said = ", ".join(f'"{clause}"' for clause in left[:2])
     return {"zh": f"；未能作为事实读取：{said}"}.get(lang, f"; not taken as a fact: {said}")
 
 

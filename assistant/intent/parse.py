@@ -17,7 +17,7 @@ from assistant.intent.order import ordered
 from assistant.intent.query import Intent, Query, Slots
 from assistant.intent.reading import ends, read
 from assistant.intent.slots import slots
-from assistant.intent.stated import Stated, of_readings, stated
+from assistant.intent.stated import NO, Stated, of_readings, stated
 from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Scope
 
@@ -181,12 +181,22 @@ def _of_part(o: Observation) -> bool:
     return o.subject.scope is Scope.OBJECT
 
 
+_PIECES = lazy(r"[,;，；。]|\b(?:but|yet|however)\b|但是?|不过|却")
+
+
 def _signs(signs: Sequence[str], states: Stated) -> tuple[str, ...]:
     """The symptoms of a sentence, without those that only words held which were taken as facts of the hardware, or denied."""
     if not signs or not (states.observations or states.denied):
         return tuple(signs)
-    left = symptoms.find(words_of(states.left))
-    denied = symptoms.find(words_of(states.denied))
+    affirmed, denied = states.left, set[str]()
+    for piece in _PIECES.split(states.denied):
+        words = words_of(piece)
+        bare = [w for w in words if w not in NO]
+        if len(bare) < len(words) and (
+            named := symptoms.find(bare)
+        ):  # "no packet loss"; "no gpu is visible" names one by its "no"
+            affirmed, denied = affirmed.replace(piece, ""), denied.union(named)
+    left = symptoms.find(words_of(affirmed))
     return tuple(s for s in signs if s in left or not (s in _OF_JOBS or s in denied))
 
 

@@ -461,7 +461,7 @@ def _told(clause: str, about: About, before: str) -> Read:
 
 
 _LONG = 2  # words of a name from which on a statement that shares some of them was not meant
-_NO = frozenset(["no", "not", "without", "never", "neither", "nor", "没", "无", "未"])
+NO = frozenset(["no", "not", "without", "never", "neither", "nor", "没", "无", "未"])
 # Under load it is meant, and no value of the load.
 _LOADED = lazy(r"(?:under|at|with)\s+(?:full\s+|heavy\s+|max\s+)?load|满 载|满 负 载|负 载 下|带 载", _I)
 _FULL = lazy(r"(?<![a-z])(?:under|at|with)\s+(?:full|heavy|max|100\s*%)\s+load(?![a-z])|满载|满负载|满负荷", _I)
@@ -470,7 +470,7 @@ _FULL = lazy(r"(?<![a-z])(?:under|at|with)\s+(?:full|heavy|max|100\s*%)\s+load(?
 def _denied(words: Sequence[str], start: int, end: int) -> bool:
     """Whether a statement stands behind a word that denies it: "no smoke comes out", 没有冒烟."""
     ahead = [w for w in words[max(0, start - 3) : start] if w not in ("|", ",")]
-    return bool(_NO & set(ahead[-2:])) and not _NO & set(words[start:end])
+    return bool(NO & set(ahead[-2:])) and not NO & set(words[start:end])
 
 
 def _statements(words: Sequence[str]) -> list[tuple[int, int, tuple[Told, ...]]]:

@@ -2,51 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
 from assistant.find.tokens import STOP, stem
 from assistant.intent.phrases import split
 from assistant.intent.tables import tables
+from knowledge.lazy import lazy
 from knowledge.lexicon import lexicon
 
+LONG = (
+    5  # characters of a Han phrase that may go over a comma: a shorter one is made of pieces of two clauses too easily
+)
+_CLAUSES = lazy("[,;.，；。]|但是?|不过|却")
 _SLACK = 5  # words that may stand between those of a phrase
 _PARTICLES = frozenset("的了吗呢啊呀吧很太好都就又还在有个这那一直总老是地得着过我我们")
 _SMALL = STOP - {"up", "who"} | frozenset(
     ["my", "our", "very", "so", "really", "just", "keep", "keeps", "kept", "get", "gets", "getting", "got"]
 )
 _STATES = frozenset(["drained", "cordoned", "tainted"])  # how a node is found, not what is to be done with it
+_ITSELF = frozenset(["0", "100"])  # numbers that a phrase means as they are: nothing, and all of it
+_CODED = frozenset(["code", "exitcode", "error", "signal", "status"])  # words before a number that is a name
+ANY = "<n>"  # what any other number of a phrase stands for
 _SERVERS = frozenset(["vllm", "sglang", "tritonserver", "trtllm"])  # programs that do nothing but serve models
 _SAME = ("slow", "hang", "crash", "train")  # classes of the lexicon whose words stand for one another
 
 
-def find(words: Sequence[str]) -> tuple[str, ...]:
-    """Ids of the symptoms that the words of a sentence name, the fullest match first."""
-    return _found(words, tables()["signs"], tables()["sign_words"], _synonyms())
+def find(words: Sequence[str], text: str = "") -> tuple[str, ...]:
+    """Ids of the symptoms that the words of a sentence name, the fullest match first. `text`: the sentence, where it may be
+    more than a clause."""
+    return _found(words, text, tables()["signs"], tables()["sign_words"], _synonyms())
 
 
-def pointed(words: Sequence[str]) -> tuple[str, ...]:
+def without(clauses: Sequence[str]) -> tuple[str, ...]:
+    """The clauses that name no symptom."""
+    from assistant.intent.grammar import words_of
+
+    return tuple(c for c in clauses if not find(words_of(c)))
+
+
+def pointed(words: Sequence[str], text: str = "") -> tuple[str, ...]:
     """Ids of the hypotheses that the words point at, the fullest match first. No synonyms: "kill task failed" is no crash."""
-    return _found(words, tables()["points"], tables()["point_words"], {})
+    return _found(words, text, tables()["points"], tables()["point_words"], {})
 
 
 def _found(
     words: Sequence[str],
+    text: str,
     phrases: Sequence[tuple[str, str, bool]],
     by_word: Mapping[str, list[int]],
     same: Mapping[str, str],
 ) -> tuple[str, ...]:
+    from assistant.intent.grammar import words_of
+
     english = _content([w.strip("<>") for w in words if w.isascii() and w not in ("<xid>", "<sxid>")], same)
-    han = [w for w in words if not w.isascii() or w.isalpha()]
+    han = [_in_han(words)]
+    clauses = [_in_han(words_of(c)) for c in _CLAUSES.split(text)] if not text.isascii() else han
+    numbers = {w for w in words if w[:1].isdigit()}
+    if numbers or any(w[:1] == "<" for w in words):
+        numbers.add(ANY)
     best: dict[str, int] = {}
-    for number in sorted({n for word in {*english, *han} for n in by_word.get(word, ())}):
+    for number in sorted({n for word in {*english, *han[0], *numbers} for n in by_word.get(word, ())}):
         entry, joined, is_han = phrases[number]
         phrase = joined.split(" ")
         if best.get(entry, 0) >= len(phrase):
             continue
-        if _in_order(phrase, han) if is_han else _near(phrase, english):
+        within = clauses if len(phrase) < LONG else han
+        if any(_in_order(phrase, w) for w in within) if is_han else _near(phrase, english, numbers):
             best[entry] = len(phrase)
     return tuple(sorted(best, key=lambda name: -best[name]))
+
+
+def _in_han(words: Sequence[str]) -> list[str]:
+    return [w for w in words if not w.isascii() or w.isalpha()]
 
 
 def served(found: Sequence[str], words: Sequence[str], programs: Sequence[str]) -> tuple[str, ...]:
@@ -57,10 +85,11 @@ def served(found: Sequence[str], words: Sequence[str], programs: Sequence[str]) 
     return ("slow-serving", *found)
 
 
-def _near(phrase: Sequence[str], words: Sequence[str]) -> bool:
-    """All words of the phrase close to one another, in whatever order."""
-    if not all(w in words for w in phrase):
+def _near(phrase: Sequence[str], words: Sequence[str], numbers: Collection[str]) -> bool:
+    """All words of the phrase close to one another, in whatever order, and its numbers somewhere."""
+    if not all(w in words or w in numbers for w in phrase):
         return False
+    phrase = [w for w in phrase if w.isalpha()]
     wide = len(phrase) + _SLACK
     if len(words) <= wide:
         return True
@@ -97,7 +126,16 @@ def content(phrase: str, lang: str, *, merged: bool = True) -> list[str]:
         if lang == "zh"
         else list(dict.fromkeys(_content(raw, _synonyms() if merged else {})))
     )
-    return words if len(words) >= (2 if lang == "zh" else 1) else []
+    if lang != "zh" and words:
+        words += dict.fromkeys(map(_number, raw, ("", *raw)) if merged else ())
+    return [w for w in words if w] if len(words) >= (2 if lang == "zh" else 1) else []
+
+
+def _number(word: str, before: str) -> str:
+    """What a number in a phrase asks for: itself where it says something, else any number; nothing for a word."""
+    if not word[:1].isdigit():
+        return ""
+    return word if word in _ITSELF or before in _CODED else ANY
 
 
 def _content(words: Sequence[str], same: Mapping[str, str]) -> list[str]:

@@ -99,7 +99,7 @@ def _words() -> tuple[list[str], list[str]]:
 
 def _phrases_of(shard: str) -> tuple[list[tuple[str, str, bool]], dict[str, list[int]]]:
     """Phrases of symptoms or of hypotheses; and each under the word of it that fewest others hold."""
-    from assistant.intent.symptoms import content
+    from assistant.intent.symptoms import ANY, content
 
     out: list[tuple[str, str, bool]] = []
     for entry in compiled.shard(shard):
@@ -110,7 +110,7 @@ def _phrases_of(shard: str) -> tuple[list[tuple[str, str, bool]], dict[str, list
     held = Counter(word for words in split for word in set(words))
     index: dict[str, list[int]] = {}
     for number, words in enumerate(split):
-        index.setdefault(min(words, key=lambda w: (held[w], w)), []).append(number)
+        index.setdefault(min((w for w in words if w != ANY), key=lambda w: (held[w], w)), []).append(number)
     return out, index
 
 

@@ -291,6 +291,8 @@ class Session:
         """
         told = tuple(o.about(rooted(o.subject, next(iter(query.slots.node), UNSAID))) for o in query.observations)
         apart = replace(frame, seen=(), told=told)
+        if away is None and not (told or query.symptoms or query.unread or query.fine):
+            return self._conclude(state, apart, phrases.nothing_said(self.inventory.here, query.text, query.lang))
         reply = self._answer(state, apart, query, concluded(self, state, (), told), None)
         if away is not None:
             return self._conclude(state, apart, phrases.beside(reply, away))

@@ -27,9 +27,10 @@ _FEW = 6  # names of nodes that are told, where nobody can say which was meant
 _THIS_ONE = re.compile(
     r"\b(?:here|this (?:node|machine|host|server|box))\b|本机|本节点|这台|这个节点|这里", re.IGNORECASE
 )
-_GPU_MEANT = re.compile(r"\b(?:gpu|card)s?\b|显卡|卡", re.IGNORECASE)
+_GPU_MEANT = re.compile(r"(?<![a-z0-9-])(?:gpu|card)s?(?![a-z0-9-])|显卡|[张块号]卡", re.IGNORECASE)
 
 
+PAGES = 3  # of what is known, that come closest to a question
 HEALTHY = Text("is this node healthy?", "这个节点健康吗？")  # the question that a look at the whole machine answers
 BROKEN = Text("Broken off; the conversation is as it was before.", "已中断；对话保持在此之前的状态。")
 
@@ -48,6 +49,28 @@ def not_this_machine(host: str, lang: str) -> str:
         f"本机{f'（{host}）' if host else ''}没有 GPU，因此本回答不含本机信息。要查看所指的机器："
         "gpudiag check --host NODE、--bundle FILE 或 --log FILE。",
     ).in_(lang)
+
+
+def nothing_said(host: str, text: str, lang: str) -> Reply:
+    """A question about a GPU where there is none, that states nothing which could be judged: what comes closest stands below."""
+    from assistant.dialogue._pages import closest, distinct
+    from assistant.find import search
+
+    name = f" ({host})" if host else ""
+    reply = _said(
+        lang,
+        f"Cannot say: this machine{name} has no GPU, and nothing was said of how the one meant is. "
+        "Look at it: gpudiag check --host NODE, --bundle FILE or --log FILE; or tell what it shows, for instance an XID, a temperature, a line of its log.",
+        f"无法判断：本机{f'（{host}）' if host else ''}没有 GPU，也没有说明所指的 GPU 是什么情况。"
+        "要查看它：gpudiag check --host NODE、--bundle FILE 或 --log FILE；或说明看到了什么，例如 XID、温度、一行日志。",
+        settled=False,
+    )
+    return replace(reply, parts=(*closest(distinct(search(text))[:PAGES], lang),))
+
+
+def speaks_of_gpus(text: str) -> bool:
+    """Whether a sentence speaks of GPUs or of cards."""
+    return _GPU_MEANT.search(text) is not None
 
 
 def _said(lang: str, en: str, zh: str, *, settled: bool = True, suggestions: Sequence[tuple[str, str]] = ()) -> Reply:
@@ -268,7 +291,7 @@ def other_target(text: str, inventory: Inventory, base: Query, now: str = "") ->
     lang = base.lang
     if now and _THIS_ONE.search(text):
         return inventory.here
-    if not _GPU_MEANT.search(text):
+    if not speaks_of_gpus(text):
         from assistant.session.inventory import other
 
         current = now or (base.slots.node[0] if base.slots.node else inventory.here)

@@ -57,12 +57,14 @@ def about_elsewhere(origin: Origin, query: Query) -> bool:
 def _of_its_own(query: Query) -> bool:
     """Whether a question names something that is none of a machine without a GPU: a GPU, a code, a line that was pasted, a
     reading of GPUs, a model ("A100 40 GB or 80 GB, which has more bandwidth")."""
-    if query.intent is not Intent.DIAGNOSE:
-        return False  # of a GPU that is not there a verdict says so itself
+    if query.slots.gpu and query.intent is not Intent.DIAGNOSE:
+        return False  # that no such GPU is known the verdict says itself
     from assistant.intent.things import MODEL
 
     named = query.slots.gpu or query.slots.xid or query.slots.sxid or query.pasted
-    return bool(named) or any(name.startswith("gpu.") for name in query.facts) or MODEL.search(query.text) is not None
+    if named or any(name.startswith("gpu.") for name in query.facts):
+        return True
+    return MODEL.search(query.text) is not None or phrases.speaks_of_gpus(query.text)
 
 
 def answered(frame: Frame) -> bool:

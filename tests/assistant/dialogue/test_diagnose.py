@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from assistant.diagnosis import State
+from assistant.diagnosis import State, diagnose
+from assistant.dialogue import Turn, answerer
 from assistant.dialogue.diagnose import BESIDE
+from assistant.intent.parse import understand
 from assistant.intent.query import Intent, Slots
 from assistant.render.sheet import Items, Table
+from rules.loader import load
 from rules.model import Usable
 from tests.assistant.dialogue.talk import ask, query, texts
 from tests.diagnoses import incident
@@ -49,3 +52,24 @@ def test_what_else_is_wrong_stands_beside_in_a_line_each() -> None:
     assert 1 <= len(beside.items) <= BESIDE + 1
     assert reply.shown is not None
     assert {f.id for f in reply.shown.findings} < {f.id for f in d.findings}
+
+
+def suspects(text: str, lang: str = "en") -> str:
+    """What is suspected first of a machine that nobody looked at."""
+    asked = understand(text, lang=lang)
+    reply = answerer(asked.intent).answer(Turn(asked, lang, load(), diagnose(asked.observations, load())))
+    assert reply.shown is not None
+    return reply.shown.verdict.text.in_(lang)
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("training got slower this week", "suspect first: The GPU is too hot"),
+        ("temps are 55 C, but training got slower this week", "suspect first: Power holds the clocks down"),
+        ("no xid, ecc is 0, but nccl hangs at init", "suspect first: A rank is missing or late"),
+    ],
+)
+def test_what_was_said_to_be_usual_is_suspected_last(text: str, first: str) -> None:
+    """The order is the symptom's own, not that of a fleet's failures: nobody looked; what a usual reading speaks against comes last."""
+    assert first in suspects(text)

@@ -141,3 +141,23 @@ def test_what_comes_of_doing_nothing_stands_in_the_verdict(said: str) -> None:
     assert found.intent is Intent.DIAGNOSE
     assert not found.symptoms
     assert understand("what if there was no xid 79").intent is Intent.WHATIF
+
+
+@each(("said", "symptom", "never"), [
+    ("the job ended with exit code 137", "out-of-memory", ""), ("exit code 139 in rank 3", "crash", "out-of-memory"),
+    ("cuda out of memory even though nvidia-smi shows 30 GB free", "out-of-memory", "gpu-missing"),
+])  # fmt: skip
+def test_a_number_of_a_symptom_is_heard(said: str, symptom: str, never: str) -> None:
+    """Codes stand for themselves: 137 is not 139; and a number of GPUs is not any number."""
+    found = understand(said).symptoms
+    assert symptom in found
+    assert never not in found
+
+
+@each(("said", "symptoms"), [
+    ("no packet loss but nccl hangs", ("hang",)), ("nccl hangs, no packet loss, all ports active", ("hang",)),
+    ("没有掉卡,但是训练变慢", ("slow-training",)), ("训练卡住,没有丢包", ("hang",)), ("no gpu is visible", ("gpu-missing",)),
+])  # fmt: skip
+def test_what_is_denied_is_no_symptom(said: str, symptoms: tuple[str, ...]) -> None:
+    """A symptom that lies in the "no" itself stays one; and none is made of pieces of two clauses."""
+    assert understand(said).symptoms == symptoms

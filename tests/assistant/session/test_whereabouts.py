@@ -81,6 +81,27 @@ def test_which_machine_is_looked_at(sentence: str, given: str, looks: str) -> No
     assert where(say(sentence, origin=Origin(host=given))) == looks
 
 
+@pytest.mark.parametrize(
+    ("sentence", "away"),
+    [
+        ("is my gpu ok", True), ("should I replace the card?", True), ("the gpu came back after the reboot, was it broken?", True),
+        ("这张卡还能用吗", True), ("is this node ok", False), ("is login-7 healthy?", False), ("what is wrong with the gpus here", False),
+    ],
+)  # fmt: skip
+def test_a_gpu_is_never_judged_by_a_machine_that_has_none(sentence: str, away: bool) -> None:
+    state, steps = say(sentence)
+    while isinstance(steps[0], Collect):
+        none = Observation("node.pci.gpu_count", node("login-7"), 0, source=Source("pci"))
+        state, steps = session().step(
+            state, Collected(Seen("login-7", (none,), steps[0].probes, as_of=NOW, whole=True))
+        )
+    (end,) = [s for s in steps if isinstance(s, Conclude)]
+    assert end.reply.headline.startswith("Cannot say: this machine (login-7) has no GPU") is (
+        away and sentence.isascii()
+    )
+    assert (end.reply.diagnosis is None) is away
+
+
 def test_several_machines_are_looked_at_one_by_one() -> None:
     _, (step, *_) = say("what is wrong with gpu-[12-13] and gpu-20?")
     assert isinstance(step, Conclude)
