@@ -142,17 +142,21 @@ def _by_prior(rows: tuple[Row, ...], title_en: str, title_zh: str, says: Text, m
     """
     if says and not meant:
         return says
+    from assistant.differential.words import NEEDS
+
     usual, *others = [r.title for r in rows[:2]]
     step = rows[0].next.rstrip(".。")
+    lacks = next((step.removeprefix(n) for n in (NEEDS.en, NEEDS.zh) if step.startswith(n)), "")
+    decide = (
+        Text(f"To decide it takes {lacks}.", f"判断需要：{lacks}。")
+        if lacks
+        else Text(f"To decide: {step}.", f"判断方法：{step}。")
+    )
     then_en, then_zh = (f", then: {others[0]}", f"，其次是“{others[0]}”") if others else ("", "")
-    if meant:
-        return Text(
-            f"{title_en}: no machine was looked at; what is said points to: {usual}{then_en}. To decide: {step}.",
-            f"{title_zh}：未查看任何机器；所述情况指向“{usual}”{then_zh}。判断方法：{step}。",
-        )
+    first = Text("what is said points to", "所述情况指向") if meant else Text("suspect first", "首先怀疑")
     return Text(
-        f"{title_en}: no machine was looked at; suspect first: {usual}{then_en}. To decide: {step}.",
-        f"{title_zh}：未查看任何机器；首先怀疑“{usual}”{then_zh}。判断方法：{step}。",
+        f"{title_en}: no machine was looked at; {first.en}: {usual}{then_en}. {decide.en}",
+        f"{title_zh}：未查看任何机器；{first.zh}“{usual}”{then_zh}。{decide.zh}",
     )
 
 

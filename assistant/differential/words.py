@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from assistant.planner import Plan
     from probes.live import ProbeSpec
 
+NEEDS = Text("needs ", "需要：")  # before the inputs that would tell it
 SENTENCES = 3  # of one kind of evidence, at most
 _FIRST_CLAUSE = re.compile(r"[;；。]|[.,(（](?: |$)| \(|，")  # what ends the first clause of a fact's meaning
 LINE = 160  # columns of one sentence, at most
@@ -218,7 +219,7 @@ class Wording:
         names.pop("", None)
         if self._here():  # it looked itself: looking once more tells no more
             names.pop(source_name("snapshot", self._lang), None)
-        return {"zh": "需要："}.get(self._lang, "needs ") + listed(list(names)[:2], self._lang) if names else ""
+        return NEEDS.in_(self._lang) + listed(list(names)[:2], self._lang) if names else ""
 
     def _looked(self) -> bool:
         """Whether anything was seen, and not only said."""

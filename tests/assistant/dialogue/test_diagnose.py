@@ -65,8 +65,8 @@ def suspects(text: str, lang: str = "en") -> str:
 @pytest.mark.parametrize(
     ("text", "first"),
     [
-        ("training got slower this week", "suspect first: The GPU is too hot"),
-        ("temps are 55 C, but training got slower this week", "suspect first: Power holds the clocks down"),
+        ("training got slower this week", "then: The GPU is too hot"),
+        ("temps are 55 C, but training got slower this week", "then: Power holds the clocks down"),
         ("no xid, ecc is 0, but nccl hangs at init", "suspect first: A rank is missing or late"),
     ],
 )
