@@ -93,21 +93,29 @@ def run(args: argparse.Namespace) -> int:
         if args.action == "prune":
             return _prune(location, settings.days, args)
         reader = open_reader(location)
+        if args.action in PROFILES:
+            return _profiles(reader, args)
         if reader is None:
             page = _empty(location, lang)
         else:
             with reader:
-                if args.action in PROFILES:
-                    from time import time_ns
-
-                    from assistant.profiles import pages
-
-                    return pages.run(reader, args, time_ns())
                 page = _page(reader, location, args, lang)
     except StoreError as error:
         raise UsageError(error.said.in_(lang)) from error
     write(show(page, args.settings.output))
     return 0
+
+
+def _profiles(reader: Reader | None, args: argparse.Namespace) -> int:
+    """Of no history at all, as of one in which nothing was sampled."""
+    from time import time_ns
+
+    from assistant.profiles import pages
+
+    if reader is None:
+        return pages.run(lambda *_: [], args, time_ns())
+    with reader:
+        return pages.run(reader.ask, args, time_ns())
 
 
 def _page(reader: Reader, location: Location, args: argparse.Namespace, lang: str) -> Sheet:

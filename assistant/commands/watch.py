@@ -162,10 +162,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         return watcher.run()
     finally:
-        if sampler is not None:
-            sampler.close(LEAVE)
-        if keeper is not None:
-            keeper.close(LEAVE, lambda: not watcher.told_to_stop)
+        for kept in (sampler, keeper):
+            if kept is not None:
+                kept.close(LEAVE, lambda: not watcher.told_to_stop)
 
 
 def _sampler(args: argparse.Namespace, watcher: Watcher) -> Sampler | None:

@@ -15,14 +15,13 @@ from assistant.render.sheet import Heading, Paragraph
 from assistant.render.times import iso
 from assistant.render.trace_page import Column, Grid, Head, Page, Part, Plot, show
 from assistant.render.trace_units import share
-from assistant.store.profiles import S, Slice, Stack, Target, added, slices, targets
+from assistant.store.profiles import Ask, S, Slice, Stack, Target, added, slices, targets
 from assistant.trace.answer import commands, quoted
 from knowledge.errors import UsageError, nearest_hint
 from knowledge.language import Text
 from knowledge.text import excerpt
 
 if TYPE_CHECKING:
-    from assistant.store.read import Reader
     from probes.trace.trees.calltree import CallTree
 
 ROWS = 15
@@ -30,13 +29,13 @@ _COLUMNS = 60  # of a heat map for machines and pages; a terminal says how many 
 _LEAST_DRAWN = 20
 
 
-def run(reader: Reader, args: argparse.Namespace, now: int) -> int:
-    """The page that the action names. UsageError for a target that was never sampled."""
-    found = targets(reader.ask, args.host)
+def run(ask: Ask, args: argparse.Namespace, now: int) -> int:
+    """The page that the action names, from the history that `ask` reads. UsageError for a target that was never sampled."""
+    found = targets(ask, args.host)
     if args.action == "profiles":
         return _list(found, args)
     page = {"flame": _flame, "diff": _diff, "heat": _heat}[args.action]
-    return page(reader, _chosen(found, args.name), args, now)
+    return page(ask, _chosen(found, args.name), args, now)
 
 
 def _chosen(found: list[Target], name: str) -> Target:
@@ -85,13 +84,13 @@ def _when(at: int | None) -> str:
 # --- flame graph --------------------------------------------------------------------------
 
 
-def _flame(reader: Reader, target: Target, args: argparse.Namespace, now: int) -> int:
+def _flame(ask: Ask, target: Target, args: argparse.Namespace, now: int) -> int:
     """Drawn as `trace flame` draws."""
     from assistant.trace import flame
     from assistant.trace.reading import Results
 
     since, until = windows.window(args.window, now)
-    stacks = added(s.stacks for s in slices(reader.ask, target, since, until))
+    stacks = added(s.stacks for s in slices(ask, target, since, until))
     tree = _tree(stacks, target.name)
     note = Text(
         f"{sum(stacks.values())} samples between {_when(since)} and {_when(until)}; a width is a number of samples",
@@ -114,10 +113,10 @@ def _tree(stacks: Mapping[Stack, int], title: str) -> CallTree:
 # --- difference ---------------------------------------------------------------------------
 
 
-def _diff(reader: Reader, target: Target, args: argparse.Namespace, now: int) -> int:
+def _diff(ask: Ask, target: Target, args: argparse.Namespace, now: int) -> int:
     after = windows.window(args.after, now)
     before = windows.window(args.before, now) if args.before else windows.ahead(*after)
-    sums = [added(s.stacks for s in slices(reader.ask, target, *w)) for w in (before, after)]
+    sums = [added(s.stacks for s in slices(ask, target, *w)) for w in (before, after)]
     found = growth.compared(*sums)
     if args.export == "svg" or args.output.endswith(".svg"):
         return _drawn(target, sums, args)
@@ -206,9 +205,9 @@ def _drawn(target: Target, sums: list[dict[Stack, int]], args: argparse.Namespac
 # --- heat map -----------------------------------------------------------------------------
 
 
-def _heat(reader: Reader, target: Target, args: argparse.Namespace, now: int) -> int:
+def _heat(ask: Ask, target: Target, args: argparse.Namespace, now: int) -> int:
     since, until = windows.window(args.window, now)
-    found = slices(reader.ask, target, since, until)
+    found = slices(ask, target, since, until)
     lang = args.settings.output.lang
 
     def made(columns: int) -> Heat:

@@ -20,11 +20,12 @@ TRIES = 20  # of one order: what is refused for so long is refused for what it i
 
 
 class Errand:
-    """Runs `main` of `module` on what it is given; `complain` hears of trouble, in a thread."""
+    """Runs `main` of `module` on what it is given; `complain` hears of trouble, in a thread. `one`, `many`: what an order is called."""
 
-    def __init__(self, module: str, complain: Callable[[str], None]) -> None:
+    def __init__(self, module: str, complain: Callable[[str], None], one: str = "round", many: str = "rounds") -> None:
         self._module = module
         self._complain = complain
+        self._one, self._many = one, many
         self._thread: Thread | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._waiting: deque[bytes] = deque()
@@ -51,16 +52,18 @@ class Errand:
 
     def close(self, seconds: float, patient: Callable[[], bool] = lambda: False) -> None:
         """Let the last one end within `seconds`; within DEADLINE while `patient` says that nobody waits for the end. What is lost is said."""
-        began, thread = time.monotonic(), self._thread
-        while thread is not None and thread.is_alive():
+        began = time.monotonic()
+        while self._waiting and (self.busy or not self._tries):
             if time.monotonic() - began >= (DEADLINE if patient() else seconds):
                 break
-            thread.join(0.1)
+            self.again()  # an order that came while the one before it ended is not begun yet
+            if (thread := self._thread) is not None:
+                thread.join(0.1)
         self._closed = True
         if (child := self._child) is not None:
             child.kill()
         if left := len(self._waiting):
-            said = "one round is" if left == 1 else f"{left} rounds are"
+            said = f"one {self._one} is" if left == 1 else f"{left} {self._many} are"
             self._complain(f"{said} missing in the history: the watch ended before that was written")
 
     def _work(self) -> None:
@@ -78,7 +81,7 @@ class Errand:
     def _give_up(self, why: str) -> None:
         self._waiting.popleft()
         self._tries = 0
-        self._complain(f"one round is missing in the history: {why}")
+        self._complain(f"one {self._one} is missing in the history: {why}")
 
     def _done(self, data: bytes) -> bool:
         """Whether there was no complaint."""

@@ -40,7 +40,7 @@ class Sampler:
         self._url, self._host = settings.history.url, settings.machine.name
         self._names, self._rate, self._minute = tuple(dict.fromkeys(names)), rate, minute
         self._complain = complain
-        self._errand: Errand = Errand(__name__, complain)
+        self._errand: Errand = Errand(__name__, complain, "batch of stacks", "batches of stacks")
         self._ended = Event()
         self._known: dict[str, dict[int, Process]] = {}
         self._waiting: dict[str, list[Sampled]] = {}
@@ -50,14 +50,19 @@ class Sampler:
         """Begin, in a thread."""
         self._thread.start()
 
-    def close(self, seconds: float) -> None:
-        """End; what was sampled is written."""
+    def close(self, seconds: float, patient: Callable[[], bool]) -> None:
+        """End; what was sampled is written, as long as `Errand.close` waits. What is lost is said."""
+        from assistant.watch.errand import DEADLINE
+
         self._ended.set()
-        until = time.monotonic() + seconds
-        self._thread.join(seconds)
-        self._errand.close(max(0.0, until - time.monotonic()))
-        self._write()
-        self._errand.close(max(1.0, until - time.monotonic()))
+        began = time.monotonic()
+        while self._thread.is_alive() and time.monotonic() - began < (DEADLINE if patient() else seconds):
+            self._thread.join(0.1)
+        if self._thread.is_alive():
+            self._complain("--profile: the watch ended before the newest stacks were read")
+        if any(self._waiting.values()):
+            self._send()
+        self._errand.close(max(1.0, began + seconds - time.monotonic()), patient)
 
     def _work(self) -> None:
         rounds = 0
@@ -113,13 +118,16 @@ class Sampler:
         return {p.pid: p for p in sorted(found, key=lambda p: (p.start, p.pid))[:PROCESSES]}
 
     def _write(self) -> None:
-        if not any(self._waiting.values()) or self._errand.busy:
+        if self._errand.busy:
             for rows in self._waiting.values():
                 del rows[:-BACKLOG]
-            return
-        data = {name: rows for name, rows in self._waiting.items() if rows}
+        elif any(self._waiting.values()):
+            self._send()
+
+    def _send(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        data = {name: rows for name, rows in waiting.items() if rows}
         self._errand.send(pickle.dumps((self._url, self._host or _host(), data)))
-        self._waiting = {}
 
 
 def _boot_id() -> str:
