@@ -47,13 +47,26 @@ def one(pid: int, tid: int) -> Standing | None:
     """How one thread stands; None when it is gone."""
     folder = f"/proc/{pid}/task/{tid}"
     try:
-        head, _, tail = Path(f"{folder}/stat").read_text("utf-8", "replace").rpartition(")")
-        state, ran = tail.split()[0], -1
-        with suppress(OSError, ValueError, IndexError):
-            ran = int(Path(f"{folder}/schedstat").read_text("ascii").split()[0])
-        return Standing(pid, head.partition("(")[2], state, ran, () if state in "RXZ" else _functions(folder))
+        stood = _stood(folder, pid)
+        if stood.state in "RXZ":
+            return stood
+        if functions := _functions(folder):
+            return stood._replace(functions=functions)
+        # A thread on a CPU has no stack to be read: it may have woken since its state was read.
+        now = _stood(folder, pid)
+        if now.state in "RXZ" or now == stood:
+            return now
+        return now._replace(state="R")
     except (OSError, IndexError):
         return None
+
+
+def _stood(folder: str, pid: int) -> Standing:
+    head, _, tail = Path(f"{folder}/stat").read_text("utf-8", "replace").rpartition(")")
+    ran = -1
+    with suppress(OSError, ValueError, IndexError):
+        ran = int(Path(f"{folder}/schedstat").read_text("ascii").split()[0])
+    return Standing(pid, head.partition("(")[2], tail.split()[0], ran, ())
 
 
 def _functions(folder: str) -> tuple[str, ...]:

@@ -192,7 +192,7 @@ def test_several_processes_are_one_recording(waiting: int) -> None:
 def test_threads_that_are_switched_too_often_are_looked_at_from_outside() -> None:
     tool("perf")
     with python(PING_PONG) as pid:
-        doc = recorded([pid], seconds=0.3, busiest=0)
+        doc = recorded([pid], seconds=0.3, busiest=-1)  # it may not come onto a CPU at all while it is looked at
     assert (doc["method"], doc["code"]) == ("samples", "busy")
     assert "times a second" in doc["error"]
     refusal = offcpu.failure(doc)
