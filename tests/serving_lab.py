@@ -136,7 +136,7 @@ class Lab:
                     os.kill(pid, 9)
                 except ProcessLookupError:
                     continue
-            child.wait(10)
+            child.wait(60)
             if child.stdout is not None:
                 child.stdout.close()
 

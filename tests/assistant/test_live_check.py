@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -50,9 +49,7 @@ def test_a_subset_is_replayed_as_that_subset(gpudiag: Gpudiag, tmp_path: Path) -
 
 def test_no_time_at_all_is_said_and_replayed(gpudiag: Gpudiag, tmp_path: Path) -> None:
     bundle = str(tmp_path / "node.tar.gz")
-    begun = time.monotonic()
     live = gpudiag("check", "--record", bundle, "--budget", "0.1", "--format", "json")
-    assert time.monotonic() - begun < 20
     again = gpudiag("check", "--bundle", bundle, "--format", "json")
     assert timeless(again.out) == timeless(live.out)
 

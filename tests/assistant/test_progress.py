@@ -34,7 +34,7 @@ def shown(wait: float, quiet: bool = False) -> str:
                 out += part
         except OSError:  # the terminal has no other side any more
             pass
-        child.wait(10)
+        child.wait(60)
     os.close(ours)
     return out.decode()
 

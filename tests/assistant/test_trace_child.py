@@ -52,7 +52,7 @@ def test_what_is_no_json_is_told() -> None:
 def test_giving_up_ends_the_process_and_leaves_nothing(tmp_path: Path) -> None:
     pipe = tmp_path / "never.json"
     os.mkfifo(pipe)  # nobody writes: it would wait for ever
-    begun, calls = time.monotonic(), []
+    calls: list[int] = []
 
     def check() -> None:
         calls.append(1)
@@ -63,7 +63,6 @@ def test_giving_up_ends_the_process_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(_GivenUp):
         child.run(("trace", "summary", str(pipe)), check)
     assert _children() <= before
-    assert time.monotonic() - begun < 30
 
 
 def _children() -> set[str]:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,9 +60,7 @@ def test_nobody_waits_longer_than_he_wants(child: Follower) -> None:
             continue
         assert child.line(0.0) is None
         threading.Timer(0.1, child.wake).start()
-        begun = time.monotonic()
-        assert child.line(20) is None
-        assert time.monotonic() - begun < 10
+        assert child.line(3600) is None
     finally:
         os.kill(child.pid, signal.SIGCONT)
 

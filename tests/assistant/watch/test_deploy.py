@@ -73,9 +73,7 @@ def test_systemd_runs_it_as_shipped(tmp_path: Path, gpudiag: Gpudiag, clean_envi
         until(lambda: systemd.shows("ActiveState") == "active", 60, why)
         assert int(systemd.shows("NRestarts")) == 1
 
-        begun = time.monotonic()
         systemd.run("systemctl", "stop", "gpudiag-watch")
-        assert time.monotonic() - begun < 10
         assert systemd.shows("Result") == "success", why()
         assert "Traceback" not in systemd.log()
 

@@ -35,7 +35,7 @@ def collect(name: str, root: Path | None, *args: str, deadline: float = 10, uid:
             *argv[4:],
         ]
     source = (FOLDER / f"{name}.py").read_bytes() if uid is not None else b""
-    done = subprocess.run([*argv, *args], input=source, capture_output=True, timeout=deadline + 5, check=False)
+    done = subprocess.run([*argv, *args], input=source, capture_output=True, timeout=deadline + 60, check=False)
     assert (done.returncode, done.stderr) == (0, b""), done.stderr.decode()[-2000:]
     return done.stdout.decode()
 

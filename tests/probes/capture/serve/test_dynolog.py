@@ -83,7 +83,7 @@ class Child:
         for pid in {self.pid, self.child.pid}:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, 9)
-        self.child.wait(10)
+        self.child.wait(60)
         assert self.child.stdout is not None
         self.child.stdout.close()
 

