@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from probes.capture.model import Process, Target
+from tests.probes.capture.real_processes import state
 
 LIBRARY = '''
 import os
@@ -120,12 +121,12 @@ def _ready(child: subprocess.Popen[bytes]) -> None:
     assert child.stdout.readline() == b"ready\n"
 
 
-def settled(*pids: int, seconds: float = 3.0) -> None:
-    """Until no main thread of these has run for a while; programs that never rest are left after `seconds`."""
+def settled(*pids: int, seconds: float = 10.0) -> None:
+    """Until no main thread of these has run, or wanted to, for a while; programs that never rest are left after `seconds`."""
     until, last, since = time.monotonic() + seconds, "", time.monotonic()
     while time.monotonic() < until and time.monotonic() - since < 0.4:
         now = "".join(Path(f"/proc/{pid}/schedstat").read_text() for pid in pids)
-        if now != last:
+        if now != last or any(state(pid) == "R" for pid in pids):
             last, since = now, time.monotonic()
         time.sleep(0.05)
 

@@ -48,7 +48,7 @@ while True:
     for t in threads: t.join()
     time.sleep(0.1)
 """
-ENDS = "import time; print('ready', flush=True); time.sleep(0.8)"
+ENDS = "import os, sys, time; print('ready', flush=True)\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.02)"
 
 
 def python(code: str, *words: str) -> Any:

@@ -56,7 +56,7 @@ def sleeping(*words: str, env: Mapping[str, str] | None = None) -> Any:
     return started([*PYTHON, "-c", SLEEP, *words], env=env)
 
 
-def until(true: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
+def until(true: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
     """Wait for something that comes soon. AssertionError when it does not."""
     end = time.monotonic() + seconds
     while not true():
@@ -70,6 +70,17 @@ def state(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return ""
+
+
+def catches(pid: int, number: int) -> None:
+    """Wait until a process has a handler for a signal: sent any earlier, it would just end."""
+
+    def caught() -> bool:
+        status = Path(f"/proc/{pid}/status").read_text()
+        mask = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+        return bool(int(mask.split()[1], 16) >> (number - 1) & 1)
+
+    until(caught, f"process {pid} does not catch signal {number}")
 
 
 def in_state(pid: int, *states: str) -> None:

@@ -24,6 +24,7 @@ from tests.live_jobs import Job
 from tests.live_jobs import python as interpreter
 from tests.probes.capture import loads
 from tests.probes.capture.loads import python
+from tests.probes.capture.real_processes import catches
 from tests.probes.collectors.collecting import FOLDER, collect, document
 from tests.probes.collectors.process_tree import Tree
 from tests.probes.live.machine import need_nobody
@@ -106,7 +107,8 @@ def test_sigterm_ends_it_early_with_what_it_has() -> None:
             "--deadline", "300"]  # fmt: skip
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as child:
         try:
-            time.sleep(0.8)
+            catches(child.pid, signal.SIGTERM)
+            time.sleep(0.3)
             child.send_signal(signal.SIGTERM)
             out, _ = child.communicate(timeout=30)
         finally:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -26,7 +27,7 @@ from probes.capture.stacks import stacks
 from probes.capture.stacks.stack_document import StackDoc
 from tests.components import cannot
 from tests.probes.capture.loads import python, subject, target
-from tests.probes.capture.real_processes import as_nobody, started, uninterruptible
+from tests.probes.capture.real_processes import as_nobody, in_state, started, uninterruptible
 from tests.probes.live.machine import NOBODY, need_nobody
 
 # Each thread waits for one thing, in a function of its own name, which is also its name in the kernel.
@@ -276,7 +277,10 @@ def test_calls_of_a_library_are_counted_by_thread(tmp_path: Path, require: Any) 
         assert _offcpu_bpf.library_of(pid, wanted) == (str(library), "liblaunches.so")
         with offcpu.Recording([pid], 1.0, libraries=wanted, tools=("samples",)) as recording:
             time.sleep(1.0)
+            os.kill(pid, signal.SIGSTOP)  # else it goes on while one count is printed and then the other
+            in_state(pid, "T")
         doc = recording.document
+        os.kill(pid, signal.SIGCONT)
         found = doc["launches"][str(pid)]
         assert not found["error"], found
         assert [[tid, name] for tid, name, _ in found["counts"]] == [[pid, "launch_it"]]
