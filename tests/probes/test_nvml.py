@@ -39,7 +39,7 @@ def document(tmp: Path, scenario: str, *more: str, deadline: float = 10.0) -> di
     return out
 
 
-HANG = (("hung_call", 3.0), ("hung_init", 3.0), ("hung_all", 3.0), ("hung_init", 1.0))  # scenario and deadline
+HANG = (("hung_call", 6.0), ("hung_init", 6.0), ("hung_all", 6.0), ("hung_init", 1.0))  # scenario and deadline
 Waits = dict[tuple[str, float], Future[str]]
 
 
@@ -151,10 +151,10 @@ def test_gpus_without_a_handle_are_named_by_what_the_driver_holds(tmp: Path, tmp
 
 
 def test_a_hanging_call_is_named_and_everything_else_is_there(waits: Waits) -> None:
-    got = json.loads(waits["hung_call", 3.0].result())
+    got = json.loads(waits["hung_call", 6.0].result())
     (call,) = got["hung"]
     assert (call["device"], call["call"]) == (3, "nvmlDeviceGetMemoryInfo_v2")
-    assert 1.5 < call["seconds"] < 3, "it is given up ahead of the deadline"
+    assert 1.5 < call["seconds"] < 6, "it is given up ahead of the deadline"
     assert all("fields" in d for d in got["devices"] if d["index"] != 3)
     found = nvml_snapshot.parse(json.dumps(got), Context("-"))
     gone = of(found, "gpu.nvml.reachable", "0000:5d:00.0")
@@ -168,7 +168,7 @@ def test_a_hanging_call_is_named_and_everything_else_is_there(waits: Waits) -> N
     ("scenario", "call"), [("hung_init", "nvmlInitWithFlags"), ("hung_all", "nvmlDeviceGetBoardPartNumber")]
 )
 def test_a_driver_that_answers_nobody_is_unresponsive(waits: Waits, scenario: str, call: str) -> None:
-    got = json.loads(waits[scenario, 3.0].result())
+    got = json.loads(waits[scenario, 6.0].result())
     if scenario == "hung_init":
         early = nvml_snapshot.parse(json.dumps(got), Context("-"))
         assert of(early, "node.driver.state").status is Status.TIMEOUT, (
@@ -388,7 +388,7 @@ def test_a_child_that_was_given_up_is_evidence() -> None:
 
 def test_a_whole_document_of_a_child_that_cannot_end_is_used(waits: Waits) -> None:
     """A thread that sleeps in the driver keeps the process, after it has printed everything."""
-    text = waits["hung_call", 3.0].result().encode()
+    text = waits["hung_call", 6.0].result().encode()
     stuck = Reply(CallKind.SNAPSHOT, ("nvml",), Status.TIMEOUT, text, detail="process 7 cannot be killed (state D)")
     found = nvml.collect(ProbeRequest(4.0), ReplayHost("n1", [stuck]))
     assert of(found, "node.driver.state").value == "ok"

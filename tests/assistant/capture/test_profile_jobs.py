@@ -69,13 +69,22 @@ def test_a_planted_fault_is_the_root_and_its_function_is_named(profile: Profile,
             assert "tokenize_slowly" in text.split("\n\n")[0].replace("\n ", "")
 
 
+def waited(pid: int) -> int:
+    """How long its main thread has waited for a CPU so far, ns."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+
+
 @pytest.mark.parametrize("words", [GENTLE, ("--yes",)], ids=["outside", "inside"])
 def test_a_healthy_job_stays_quiet(profile: Profile, words: tuple[str, ...], captures: Path) -> None:
     def check(found: Found) -> None:
-        assert roots(found) == {}, found["verdict"]
-        assert found["verdict"]["state"] in ("ok", "info")
+        seen = set(roots(found))
+        if (waited(job.pid) - before) / (time.monotonic_ns() - began) > 0.05:  # then it is true, and nothing else is
+            seen.discard("others-take-the-cpus")
+        assert not seen, found["verdict"]
+        assert roots(found) or found["verdict"]["state"] in ("ok", "info")
 
     with Job("train.py", interpreter=torch_python(), captures=captures) as job:
+        before, began = waited(job.pid), time.monotonic_ns()
         favoured(job.pid)
         captured(profile, [job.pid], check, *words)
         job.advance(3)

@@ -91,15 +91,22 @@ def test_without_a_model_there_is_nothing_to_say(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def spent(folder: Path) -> tuple[int, int]:
+    """Tokens and millionths of a dollar so far."""
+    file = folder / USAGE
+    used = json.loads(file.read_bytes()) if file.exists() else {"tokens": 0, "micros": 0}
+    return used["tokens"], used["micros"]
+
+
 def test_an_answer_that_passes(narrator: Narrator, server: Model, folder: Path) -> None:
+    tokens, micros = spent(folder)
     found = begun(narrator).result(60)
     assert isinstance(found, Narrated)
     assert (found.narration, found.completion.prompt_tokens) == (FINE, 100)
     assert narrator.ready
     (line,) = lines(folder)
     assert (line["result"], line["tokens_in"], line["tokens_out"]) == ("narrated", 100, 20)
-    used = json.loads((folder / USAGE).read_bytes())
-    assert (used["tokens"], used["micros"]) == (120, 300)  # 100 at 1 and 20 at 10 dollars a million
+    assert spent(folder) == (tokens + 120, micros + 300)  # 100 at 1 and 20 at 10 dollars a million
 
 
 def test_an_answer_that_does_not_pass_comes_with_what_it_was(narrator: Narrator, server: Model, folder: Path) -> None:
