@@ -116,7 +116,7 @@ def test_a_read_that_hangs_is_named_and_the_others_are_read(machine: Node, file:
 def test_a_bus_that_hangs_altogether_ends_before_the_deadline(machine: Node) -> None:
     for address in machine.gpus + machine.nics + machine.nvswitches:
         block(machine.pci(address) / "config")
-    _, facts = look(machine, deadline=2)
+    _, facts = look(machine, deadline=4)
     assert facts["node.pci.gpu_count", HERE] == 8
     assert facts["node.pci.gone", HERE] is Status.TIMEOUT
     statuses = {facts["gpu.on_bus", gpu(a, "gpu-1")] for a in machine.gpus}
@@ -125,7 +125,7 @@ def test_a_bus_that_hangs_altogether_ends_before_the_deadline(machine: Node) -> 
 
 def test_a_listing_that_hangs(machine: Node) -> None:
     block(machine.pci(machine.gpus[0]) / "vendor")
-    _, facts = look(machine, deadline=2)
+    _, facts = look(machine, deadline=4)
     assert facts["node.pci.gpu_count", HERE] is Status.TIMEOUT
     assert facts["node.driver.version", HERE] == "550.54.15"
     assert ("node.driver.gpus_gone", HERE) not in facts
