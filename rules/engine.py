@@ -66,6 +66,7 @@ class Impact:
     share: float  # 0..1
     seconds: float | None
     of: Text  # what the share is of
+    hours: float | None = None  # GPU-hours that a day like this loses at most
 
 
 class Role(StrEnum):
@@ -459,7 +460,8 @@ def impact_of(rule: Rule, subject: Subject, facts: FactBase) -> Impact | None:
         return None
     whole = _figure(spec.window, subject, facts) if spec.window else None
     share = min(1.0, max(0.0, share / 100))  # facts give shares in percent
-    return Impact(share, share * whole if whole is not None else None, spec.of)
+    hours = _figure(spec.hours, subject, facts) if spec.hours else None
+    return Impact(share, share * whole if whole is not None else None, spec.of, hours)
 
 
 def _figure(fact: str, subject: Subject, facts: FactBase) -> float | None:

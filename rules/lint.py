@@ -148,7 +148,7 @@ def _beside(rule: Rule, told: Collection[str], vocab: Vocabulary, provided: Coll
         if set(facts_named(text.en)) != set(facts_named(text.zh or text.en)):
             yield _Found((key,), f"{key} tells other facts in Chinese")
     if rule.impact is not None:
-        named += [(("impact", "share"), rule.impact.share), (("impact", "window"), rule.impact.window)]
+        named += [(("impact", key), getattr(rule.impact, key)) for key in ("share", "window", "hours")]
         if not rule.impact.of.zh:
             yield _Found(("impact", "of"), "of has no Chinese", needs=(("impact", "of", "zh"),))
     for path, name in named:

@@ -355,7 +355,7 @@ def _values(
     return values
 
 
-_UNITS = {"share": "percent", "window": "s"}  # of the facts of an `impact`
+_UNITS = {"share": "percent", "window": "s", "hours": "h"}  # of the facts of an `impact`
 
 
 def _shown_facts(data: Mapping[str, Any], vocab: Vocabulary, report: Report) -> None:
@@ -377,7 +377,9 @@ def _shown_facts(data: Mapping[str, Any], vocab: Vocabulary, report: Report) -> 
 
 
 def _impact(plain: Mapping[str, Any] | None) -> ImpactSpec | None:
-    return ImpactSpec(plain["share"], plain.get("window", ""), Text.of(plain["of"])) if plain else None
+    if not plain:
+        return None
+    return ImpactSpec(plain["share"], plain.get("window", ""), Text.of(plain["of"]), plain.get("hours", ""))
 
 
 def _present(parts: Mapping[DataPath, Condition | None], key: str) -> tuple[Condition, ...]:

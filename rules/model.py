@@ -172,6 +172,7 @@ class ImpactSpec:
     share: str  # a number in percent
     window: str = ""  # the s that it is a share of; empty: the rule tells no seconds
     of: Text = NO_TEXT  # what the share is of: "the traced window"
+    hours: str = ""  # the GPU-hours that a day like this loses; empty: the rule tells none
 
 
 @dataclass(frozen=True, slots=True)

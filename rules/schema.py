@@ -71,11 +71,13 @@ class ActionFile(Strict):
 
 
 class ImpactFile(Strict):
-    """What share of the time a finding explains, in percent, and the seconds that it is a share of: facts of its subject."""
+    """What share of the time a finding explains, in percent, the seconds that it is a share of, and the GPU-hours that a day
+    like this loses: facts of its subject."""
 
     share: str
     window: str = ""
     of: Words
+    hours: str = ""
 
 
 class TestFile(Strict):

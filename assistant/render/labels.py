@@ -63,6 +63,8 @@ _LABELS: dict[str, Text] = {
     "explains": Text("explains: ", "解释了："),
     "impact": Text("explains {share} % of {of}", "占{of}的 {share} %"),
     "impact_most": Text("explains up to {share} % of {of}", "最多占{of}的 {share} %"),
+    "impact_hours": Text(", {n} hours of it a day", "，每天 {n} 小时"),
+    "impact_hours_most": Text(", {n} GPU-hours a day in all", "，合计每天 {n} GPU 小时"),
     "may_explain": Text("may explain: ", "可能解释："),
     "for": Text("for: ", "针对："),
     "would_confirm": Text("would settle it: ", "可据此确认："),
@@ -151,7 +153,12 @@ def impact_words(impact: Impact | None, lang: str, most: bool = False) -> str:
     said = label("impact_most" if most else "impact", lang).format(
         share=share(impact.share).removesuffix(" %"), of=clean(impact.of.in_(lang))
     )
-    return said if impact.seconds is None else said + aside(duration(impact.seconds * 1e9), lang)
+    said += "" if impact.seconds is None else aside(duration(impact.seconds * 1e9), lang)
+    return (
+        said
+        if impact.hours is None
+        else f"{said}{label('impact_hours_most' if most else 'impact_hours', lang).format(n=f'{impact.hours:.3g}')}"
+    )
 
 
 def scope_name(scope: Scope, lang: str) -> str:

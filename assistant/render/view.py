@@ -267,6 +267,8 @@ class Builder:
     def _impact(self, impacts: Sequence[Impact]) -> str:
         """What one finding explains; of several on different subjects the greatest, and that it is that."""
         greatest = max(impacts, key=lambda i: i.share, default=None)
+        if greatest is not None and greatest.hours is not None:
+            greatest = replace(greatest, hours=sum(i.hours or 0.0 for i in impacts))
         return impact_words(greatest, self.lang, most=len(impacts) > 1)
 
     def _evidence(self, group: Sequence[Finding]) -> tuple[tuple[Evidence, ...], int]:

@@ -11,14 +11,16 @@ from knowledge.language import Text
 from knowledge.observation import Scope, Status, Subject
 from rules.engine import ranges
 from rules.factbase import FactBase
+from rules.model import facts_named
 
 FIGURES = Text(
-    "busy {gpu.work.busy} %[, working {gpu.work.share} %][ ({gpu.work.power} of {gpu.work.power.limit} W)| ({gpu.work.power} W)]",
-    "忙碌 {gpu.work.busy} %[，工作 {gpu.work.share} %][（{gpu.work.power}/{gpu.work.power.limit} W）|（{gpu.work.power} W）]",
+    "[busy {gpu.work.busy} %, working {gpu.work.share} %|busy {gpu.work.busy} %|working {gpu.work.share} %|tensor active {gpu.activity.tensor} %, DRAM active {gpu.activity.dram} %|DRAM active {gpu.activity.dram} %|tensor active {gpu.activity.tensor} %][ ({gpu.work.power} of {gpu.work.power.limit} W)| ({gpu.work.power} W)]",
+    "[忙碌 {gpu.work.busy} %，工作 {gpu.work.share} %|忙碌 {gpu.work.busy} %|工作 {gpu.work.share} %|tensor active {gpu.activity.tensor} %，DRAM active {gpu.activity.dram} %|DRAM active {gpu.activity.dram} %|tensor active {gpu.activity.tensor} %][（{gpu.work.power}/{gpu.work.power.limit} W）|（{gpu.work.power} W）]",
 )
-_NAMES = ("gpu.work.busy", "gpu.work.share", "gpu.work.power", "gpu.work.power.limit")
+_NAMES = facts_named(FIGURES.en)
 # Worth a word; that a GPU works, or is idle and free, goes without saying.
-TOLD = ("tensor_bound", "memory_bound", "held_idle", "allocated_idle")
+HELD = ("held_idle", "allocated_idle")
+TOLD = ("tensor_bound", "memory_bound", *HELD)
 
 
 def at_work(facts: FactBase, told: Sequence[str] = TOLD) -> Text | None:

@@ -42,7 +42,7 @@ _LEVELS: Mapping[str, tuple[str, float]] = {
 }  # fmt: skip
 # What holds for the device whichever source names it.
 _STATIC = frozenset({
-    "gpu.power.limit", "gpu.power.limit.requested", "gpu.name", "gpu.window.waits_for", "gpu.pcie.gen", "gpu.pcie.width", "gpu.clock.sm.max", "gpu.processes", "gpu.mig.mode",
+    "gpu.power.limit", "gpu.power.limit.requested", "gpu.name", "gpu.window.waits_for", "gpu.pcie.gen", "gpu.pcie.width", "gpu.clock.sm.max", "gpu.processes",
     "gpu.memory.total",
 })  # fmt: skip
 
@@ -52,6 +52,7 @@ _RANK_SETTINGS = (
     "PMI_RANK",
     "SLURM_PROCID",
 )  # torchrun, MPI, Slurm: the first that is set
+_PARTS = ("waves", "sm", "tensor", "dram", "fp32", "fp64")  # what works in a GPU
 _PART = frozenset({"mig.profile", "mig.uuid", "mig.memory.total"})  # what tells that a GPU has this instance
 
 # Thresholds in percent. SM active: NVIDIA's guide to the profiling metrics calls 0.5 and less ineffective and 0.8 necessary;
@@ -87,6 +88,11 @@ OVER_TIME: Mapping[
     "gpu.activity.dram": True,
     "gpu.power.draw": True,
     "gpu.memory.used": True,
+    "mig.activity.graphics": True,
+    "mig.activity.sm": True,
+    "mig.activity.tensor": True,
+    "mig.activity.dram": True,
+    "mig.memory.used": True,
     "gpu.clock.event_time.hw_thermal": False,
     "gpu.clock.event_time.sw_thermal": False,
     "gpu.clock.event_time.hw_power_brake": False,
@@ -121,11 +127,14 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     """The batch with `gpu.work.*` of each GPU of which somebody told how busy it is, and `mig.work.*` of each part of one that is divided."""
     seen = _Seen(observations)
     works: dict[Subject, _Work] = {}
+    gpus: dict[Subject, _Work] = {}
     for subject in sorted(seen.reads, key=str):
-        if judged := [w for w in seen.works(subject) if w.samples and w.kind]:
+        told = [w for w in seen.works(subject) if w.samples]
+        if judged := [w for w in told if w.kind]:
             works[subject] = min(judged, key=lambda w: (_ORDER.index(w.kind), -len(w.over), -len(w.shown), w.shown))
+        if subject.scope is Scope.GPU and told:
+            gpus[subject] = works.get(subject, told[0])
     alone = (o for subject, work in works.items() for o in work.facts(subject))
-    gpus = {g: w for g, w in works.items() if g.scope is Scope.GPU}
     return [*observations, *alone, *_beside(gpus), *_silent(seen.parts, works)]
 
 
@@ -177,17 +186,16 @@ class _Seen:
         static, given, programs = self.static[subject], subject in self.given, len(self.users[subject] - self.servers)
         ranks = self.ranks[subject].union(*(self.ranks[p] for p in self.users[subject]))
         rank = next(iter(ranks)) if len(ranks) == 1 else None
-        if not any(part.parent == subject for part in self.parts):  # the mode alone divides nothing
-            static = {fact: o for fact, o in static.items() if fact != "gpu.mig.mode"}
+        divided = any(part.parent == subject for part in self.parts)  # the mode alone divides nothing
         for _, samples in sorted(self.reads[subject].items()):
-            yield _Work(samples, static, given, programs, rank)
+            yield _Work(samples, static, given, programs, rank, divided)
         for probe, before in sorted(self.past[subject].items()):
             whole: _Samples = defaultdict(list)
             now = (o for its in self.reads[subject].values() for found in its.values() for o in found)
             for o in (*before, *(o for o in now if o.source.probe == probe)):
                 whole[_LEVELS[f"gpu.{o.fact[4:]}"][0]].append(o)
             if _steady(whole.get("held", ())):
-                yield _Work(whole, static, given, programs, rank)
+                yield _Work(whole, static, given, programs, rank, divided)
 
 
 def in_waves(busy: Sequence[float]) -> bool:
@@ -240,14 +248,17 @@ def _silent(parts: Mapping[Subject, Observation], works: Mapping[Subject, _Work]
 def _beside(works: Mapping[Subject, _Work]) -> Iterator[Observation]:
     """How much each GPU works beside the others of its node that are as busy, where there are enough of them: by SM active, and
     where that was read of fewer than the power, by power. Others that are not alike do not work in step: nothing is compared."""
-    busy = {g: w for g, w in works.items() if w.busy >= BUSY}
+    busy = {g: w for g, w in works.items() if w.busy >= BUSY or w.least}
     by = {name: {g: v for g, w in busy.items() if (v := w.mean(name)) is not None} for name in ("sm", "power")}
     what = "sm" if len(by["sm"]) >= len(by["power"]) else "power"
     for gpu, own in by[what].items():
         if works[gpu].kind == "throttled" or (works[gpu].held and (works[gpu].clock_lost or 0.0) > ALIKE * 100):
             continue  # why it does less is known
         others = [g for g in by[what] if g != gpu and g.host == gpu.host]
-        middle = median(by[what][g] for g in others) if len(others) >= PEERS else 0.0
+        enough = (
+            PEERS if works[gpu].told_by[-1].origin is not Origin.TOLD else 2
+        )  # who says "the others" means all of them
+        middle = median(by[what][g] for g in others) if len(others) >= enough else 0.0
         alike = sum(abs(by[what][g] - middle) <= ALIKE * middle for g in others)
         if middle > 0 and alike >= IN_STEP * len(others):
             shown = f"{_CALLED[what]} {own:.4g} beside {middle:.4g}, the median of {len(others)} others"
@@ -274,16 +285,27 @@ def _number(o: Observation) -> float:
     return float(o.value) * level[1] if level and isinstance(o.value, int | float) else 0.0
 
 
+def _mean(found: Sequence[Observation]) -> float:
+    """The mean of some samples, 0 of none."""
+    return sum(map(_number, found)) / max(1, len(found))
+
+
 class _Work:
     """What one source tells of one GPU, as figures, each None where it does not tell them."""
 
-    def __init__(self, samples: _Samples, static: _Static, given: bool, programs: int, rank: str | None) -> None:
+    def __init__(
+        self, samples: _Samples, static: _Static, given: bool, programs: int, rank: str | None, divided: bool
+    ) -> None:
         self.samples, self.static, self.given, self.programs, self.rank = samples, static, given, programs, rank
+        self.divided = divided
         for found in samples.values():
             found.sort(key=_later)
         told = samples.get("busy") or samples.get("engine") or []
         if not told and (sm := samples.get("sm")) and all(_number(o) >= BUSY for o in sm):
             told = sm  # an SM that has a warp has a kernel
+        self.least = not told  # nobody says how busy it was: what works in it has a kernel, so for as long at least
+        if self.least:
+            told = max((samples.get(name, []) for name in _PARTS), key=_mean)
         self.told_by = told
         self.over = [_number(o) for o in told]  # how busy it was, sample by sample
         self.samples = samples if told else {}
@@ -291,7 +313,7 @@ class _Work:
     def mean(self, name: str) -> float | None:
         """The mean of the samples of `name`."""
         found = self.samples.get(name)
-        return sum(_number(o) for o in found) / len(found) if found else None
+        return _mean(found) if found else None
 
     def number(self, fact: str) -> float | None:
         """A property of the device."""
@@ -300,7 +322,7 @@ class _Work:
 
     @property
     def busy(self) -> float:
-        """Percent of the time with a kernel."""
+        """Percent of the time with a kernel, at least."""
         return sum(self.over) / len(self.over)
 
     @cached_property
@@ -405,17 +427,18 @@ class _Work:
     @cached_property
     def kind(self) -> str:
         """Its class; empty where the figures do not tell."""
-        mig = self.static.get("gpu.mig.mode")
-        if mig is not None and mig.value is True:  # of a divided GPU its readings tell nobody's work
+        if self.divided:  # its own readings tell nobody's work
             return ""
         if self.waves:
             return "in_waves"
+        if self.least:
+            return self._bound()
         if self.busy >= BUSY and (held := self.mean("held")) is not None and held < CONTEXT_MIB:
             return ""  # no program is on it: some drivers say so of a GPU that they have just woken to be asked
         if self.busy < FREE:
             return self._idle()
         if self.busy < BUSY:
-            return "working" if len(self.over) >= WINDOW else ""
+            return self._linked() or ("working" if len(self.over) >= WINDOW else "")
         if (self.clock_lost or 0.0) > HELD_DOWN and not self.held:  # where a reason is told, that is the finding
             return "throttled"
         return self._bound() or self._doing_little()
@@ -437,9 +460,8 @@ class _Work:
     def _bound(self) -> str:
         """What a GPU that works is bound by; empty where nothing stands out."""
         tensor, dram = self.mean("tensor"), self.mean("dram")
-        for name, share in (("pcie", self.pcie), ("nvlink", self.nvlink)):
-            if share is not None and share >= LINK_FULL[name] and (tensor or 0.0) < TENSOR_GOOD:
-                return f"{name}_bound"
+        if linked := self._linked():
+            return linked
         if tensor is not None and tensor >= TENSOR_GOOD:
             return "tensor_bound"
         if dram is not None and dram >= DRAM_ROOF:
@@ -450,6 +472,13 @@ class _Work:
         ):  # NVIDIA's profiling counters need Volta, and every GPU with them has tensor cores
             if (self.mean(kind) or 0.0) >= PLAIN_PIPES and tensor is not None and tensor < TENSOR_NONE:
                 return f"{kind}_bound"
+        return ""
+
+    def _linked(self) -> str:
+        """Which of its links is full while its tensor cores do little; empty where none is."""
+        for name, share in (("pcie", self.pcie), ("nvlink", self.nvlink)):
+            if share is not None and share >= LINK_FULL[name] and (self.mean("tensor") or 0.0) < TENSOR_GOOD:
+                return f"{name}_bound"
         return ""
 
     def _doing_little(self) -> str:
@@ -495,7 +524,7 @@ class _Work:
             case "held_idle" | "allocated_idle":
                 return 100.0
             case "in_waves":
-                return 100 - self.busy
+                return None if self.least else 100 - self.busy
             case "throttled":
                 return self.clock_lost
             case "busy_idle" | "pcie_bound" | "nvlink_bound":
@@ -528,7 +557,7 @@ class _Work:
         if gpu.scope is Scope.MIG:
             own: dict[str, Value] = {
                 "class": self.kind,
-                "busy": self.busy,
+                "busy": None if self.least else self.busy,
                 "share": self.mean("sm"),
                 "lost.share": self.lost,
                 "samples": len(self.over) if len(self.over) >= WINDOW else None,
@@ -539,7 +568,7 @@ class _Work:
             return
         told: dict[str, Value] = {
             "gpu.work.class": self.kind,
-            "gpu.work.busy": self.busy,
+            "gpu.work.busy": None if self.least else self.busy,
             "gpu.work.share": self.mean("sm"),
         }
         if self.mean("power") is not None:
@@ -561,7 +590,7 @@ class _Work:
         for fact, value in told.items():
             if value is not None:
                 yield self.told(fact, gpu, value, self._from(fact))
-        if self.busy >= BUSY and len(self.over) < WINDOW:
+        if (self.busy >= BUSY or self.least) and len(self.over) < WINDOW:
             why = f"{len(self.over)} of {WINDOW} samples, which is no window: run gpudiag profile --pid PID"
             yield replace(self.told("gpu.work.samples", gpu, None, ""), status=Status.NOT_ASKED, detail=why)
 

@@ -78,6 +78,7 @@ def monitor(emit: Emitter, lines: Sequence[Line]) -> bool:
     latest: dict[tuple[int, str], tuple[dict[str, str], Line]] = {}
     before: dict[int, deque[tuple[dict[str, str], Line]]] = {}
     empty: dict[int, Line] = {}
+    programs: dict[int, dict[str, deque[tuple[dict[str, str], Line]]]] = {}
     for line in lines:
         if (words := heading(line.text)) is not None:
             columns, comma = words, "," if "," in line.text else None
@@ -91,6 +92,8 @@ def monitor(emit: Emitter, lines: Sequence[Line]) -> bool:
                 empty[number] = line
             else:
                 key = (number, row.get("pid", ""))
+                if key[1]:
+                    programs.setdefault(number, {}).setdefault(key[1], deque(maxlen=SAMPLES)).append((row, line))
                 if key in latest and not key[1]:
                     before.setdefault(number, deque(maxlen=SAMPLES)).append(latest[key])
                 latest[key] = (row, line)
@@ -102,6 +105,9 @@ def monitor(emit: Emitter, lines: Sequence[Line]) -> bool:
             for earlier, its_line in before.get(number, ()):
                 _device(emit, subject, earlier, its_line, _WORK)
             _device(emit, subject, row, line)
+    for number, its in programs.items():
+        for row, line in next(iter(its.values())) if len(its) == 1 else ():  # what its only program does, the GPU does
+            _device(emit, gpu(f"index:{number}", emit.host), row, line, frozenset({"sm", "mem"}))
     for number in empty:
         if not any(key[0] == number for key in latest):
             emit.no_processes(gpu(f"index:{number}", emit.host))

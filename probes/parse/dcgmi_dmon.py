@@ -1,7 +1,8 @@
 """``dcgmi dmon``: the columns of its fields, a row a GPU (or MIG instance) and look; every sample counts, up to `SAMPLES`.
 
 The short names of columns are those of DCGM's field table (dcgm_fields.cpp): DRAMA is field 1005, its activity a ratio; XIDER is
-the last XID (0: none), which DCGM keeps.
+the last XID (0: none), which DCGM keeps. A MIG instance has an entity number of DCGM's own, which is neither NVML's instance
+id nor its place: divided by 8 (DCGM_MAX_INSTANCES_PER_GPU) it gives its GPU, as DCGM's tests of its cache manager hold.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import re
 from collections import deque
 
-from knowledge.observation import Observation, Status, gpu
+from knowledge.observation import Observation, Scope, Status, Subject, gpu
 from knowledge.text import digits, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._prometheus import number_of
 from probes.parse._smi_values import Reading, absent, blank
 
-NAME, REVISION = "dcgmi-dmon", 2
+NAME, REVISION = "dcgmi-dmon", 3
+PER_GPU = 8  # entity numbers of instances that DCGM keeps for each GPU
 SAMPLES = 600
 # column -> fact, factor, whole number
 _COLUMNS: dict[str, tuple[str, float, bool]] = {
@@ -45,8 +47,12 @@ _COLUMNS |= {
 _FLAGS = {"RRF": "gpu.row_remap.failure", "RRP": "gpu.row_remap.pending"}  # 0 or 1
 # #Entity   GPUTL  POWER    SMACT  TENSO  DRAMA
 _HEADING = re.compile(r"\s{0,8}#\s{0,8}Entity((?:\s{1,20}[A-Z0-9_]{2,8}){1,40})\s{0,8}")
+# What DCGM reads of a GPU instance or compute instance; power, clocks and links are the whole GPU's.
+_PARTS = ("graphics", "sm", "sm_occupancy", "tensor", "dram", "fp64", "fp32", "fp16")
+_OF_PARTS = {f"gpu.activity.{part}": f"mig.activity.{part}" for part in _PARTS} | {"gpu.memory.used": "mig.memory.used"}
 # GPU 0     99     131.052  0.072  0.010  0.021
-_ROW = re.compile(r"\s{0,12}GPU (\d{1,4})((?:\s{1,20}\S{1,24}){1,40})\s{0,8}")
+# GPU-I 9   0.994  0.062
+_ROW = re.compile(r"\s{0,12}(GPU|GPU-I|GPU-CI) (\d{1,4})((?:\s{1,20}\S{1,24}){1,40})\s{0,8}")
 
 
 def sniff(head: str) -> int:
@@ -55,21 +61,31 @@ def sniff(head: str) -> int:
 
 
 def parse(text: str, context: Context) -> list[Observation]:
-    """Every sample of whole GPUs, in the order in which they were printed. Rows of other entities are left out."""
+    """Every sample of GPUs and of their MIG instances, in the order in which they were printed; rows of other entities are left
+    out, and of compute instances those on a GPU whose GPU instances have rows too."""
     columns: list[str] = []
-    rows: dict[int, deque[tuple[list[str], list[str], Line]]] = {}
+    rows: dict[tuple[str, int], deque[tuple[list[str], list[str], Line]]] = {}
     for line in lines_of(text):
         if heading := _HEADING.fullmatch(line.text[:600]):
             columns = heading[1].split()
         elif columns and (row := _ROW.fullmatch(line.text[:1200])):
-            cells, number = row[2].split(), digits(row[1])
+            cells, number = row[3].split(), digits(row[2])
             if number is not None and len(cells) == len(columns):
-                rows.setdefault(number, deque(maxlen=SAMPLES)).append((columns, cells, line))
-    return [o for number, found in sorted(rows.items()) for each in found for o in _row(number, *each, context)]
+                rows.setdefault((row[1], number), deque(maxlen=SAMPLES)).append((columns, cells, line))
+    divided = {number // PER_GPU for kind, number in rows if kind == "GPU-I"}
+    kept = [(e, found) for e, found in sorted(rows.items()) if e[0] != "GPU-CI" or e[1] // PER_GPU not in divided]
+    return [o for e, found in kept for each in found for o in _row(_subject(*e, context.host), *each, context)]
 
 
-def _row(number: int, columns: list[str], cells: list[str], line: Line, context: Context) -> list[Observation]:
-    subject, out = gpu(f"index:{number}", context.host), []
+def _subject(kind: str, number: int, host: str) -> Subject:
+    """A GPU by DCGM's number, or an instance by DCGM's entity number on the GPU that holds it."""
+    if kind == "GPU":
+        return gpu(f"index:{number}", host)
+    return Subject(Scope.MIG, f"{kind} {number}", gpu(f"index:{number // PER_GPU}", host))
+
+
+def _row(subject: Subject, columns: list[str], cells: list[str], line: Line, context: Context) -> list[Observation]:
+    out = []
     for column, cell in zip(columns, cells, strict=True):
         if column in _FLAGS:
             fact, reading = _FLAGS[column], _reading(cell, 1, whole=True)
@@ -79,6 +95,10 @@ def _row(number: int, columns: list[str], cells: list[str], line: Line, context:
             reading = _reading(cell, factor, whole)
         else:
             continue
+        if subject.scope is Scope.MIG:
+            if fact not in _OF_PARTS:
+                continue
+            fact = _OF_PARTS[fact]
         out.append(Observation(
             fact, subject, reading.value, reading.status, context.at(NAME, REVISION, line.number),
             excerpt=excerpt(f"{column} {cell}"), detail=reading.detail,
@@ -94,5 +114,10 @@ def _reading(cell: str, factor: float, whole: bool) -> Reading:
 
 
 FORMAT = DocumentFormat(
-    NAME, "dcgmi dmon", REVISION, tuple(sorted({*(f for f, _, _ in _COLUMNS.values()), *_FLAGS.values()})), sniff, parse
+    NAME,
+    "dcgmi dmon",
+    REVISION,
+    tuple(sorted({*(f for f, _, _ in _COLUMNS.values()), *_FLAGS.values(), *_OF_PARTS.values()})),
+    sniff,
+    parse,
 )

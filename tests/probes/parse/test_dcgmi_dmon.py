@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.observation import Observation, Status
+from knowledge.observation import Observation, Scope, Status, Subject, gpu
 from probes.parse.dcgmi_dmon import FORMAT, SAMPLES
 from tests.probes.parse.smi_case import CONTEXT, capture, check_any, check_cut, parse, shuffled_lines
 
@@ -19,7 +19,12 @@ def test_every_sample_of_a_gpu_counts_in_its_unit() -> None:
     assert [o.value for o in of(got, "gpu.activity.sm", 0)] == [7.2, 6.9]
     assert [o.value for o in of(got, "gpu.pcie.rx", 0)] == [0.3104, 0.298]
     assert [o.value for o in of(got, "gpu.utilization.core", 1)] == [100, 100]
-    assert {o.subject.id for o in got} == {"index:0", "index:1"}, "an instance is no GPU"
+    assert {o.subject for o in got if o.subject.scope is Scope.MIG} == {
+        Subject(Scope.MIG, "GPU-I 3", gpu("index:0", CONTEXT.host))
+    }
+    assert {o.subject.id for o in got if o.subject.scope is Scope.GPU} == {"index:0", "index:1"}, (
+        "an instance is no GPU"
+    )
 
 
 def test_what_was_not_read_is_no_number() -> None:
