@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 from knowledge.compiled import shard
 from knowledge.language import NO_TEXT, Text
+from knowledge.workloads import GENERAL, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +20,19 @@ class Band:
     high: float | None
     rating: str  # good, fair, poor, bad; open: the value alone does not tell
     text: Text
+    cases: Mapping[str, tuple[str, Text]] = field(default_factory=dict)  # rating and text for a kind of work, by its id
 
     def holds(self, value: float) -> bool:
         """Whether `value` lies in it."""
         return (self.low is None or value >= self.low) and (self.high is None or value < self.high)
+
+    def among(self, kinds: Sequence[Workload]) -> tuple[Band, Workload | None]:
+        """The band with what it is for the first of the kinds of work of which something is said, and that kind."""
+        for kind in kinds:
+            case = self.cases.get(kind.id) or self.cases.get(GENERAL.get(kind.id, ""))
+            if case is not None:
+                return replace(self, rating=case[0], text=case[1]), kind
+        return self, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +65,11 @@ def _of(d: Mapping[str, Any]) -> Range:
     return Range(
         id=d["id"], title=Text.of(d["title"]), unit=d["unit"],
         aliases=(*d["aliases"]["en"], *d["aliases"]["zh"]), about=Text.of(d["about"]), depends=Text.of(d.get("depends")),
-        bands=tuple(Band(b.get("from"), b.get("below"), b["rating"], Text.of(b["text"])) for b in d.get("bands", ())),
+        bands=tuple(
+            Band(b.get("from"), b.get("below"), b["rating"], Text.of(b["text"]),
+                 {kind: (c["rating"], Text.of(c["text"])) for kind, c in (b.get("for") or {}).items()})
+            for b in d.get("bands", ())
+        ),
         rows=tuple((r["case"], r["value"]) for r in d.get("rows", ())),
         shown_by=tuple(d.get("shown_by", ())), sources=tuple(d["sources"]),
     )  # fmt: skip

@@ -22,6 +22,7 @@ class Rating(StrEnum):
     BAD = "bad"
 
 
+_OF_MEASURES = {"good": Rating.GOOD}
 _OF_RANGES = {"good": Rating.GOOD, "fair": Rating.OPEN, "open": Rating.OPEN, "poor": Rating.BAD, "bad": Rating.BAD}
 
 
@@ -40,6 +41,7 @@ class Scale:
     fact: str
     bands: tuple[tuple[Rating, Band], ...] = ()  # with limits and text
     words: Mapping[str, tuple[Rating, Text]] | None = None
+    measure: str = ""  # the id of the measure (ranges.yaml) whose values it has
     same_as: str = ""  # the fact that it has to equal
     under_load: bool = False  # a bad value is bad only while the thing works
     bucket: str = ""
@@ -68,9 +70,10 @@ def _of(d: Mapping[str, Any]) -> Scale:
         for b in bands
         if not b.get("is")
     ]
-    of_range = [(_OF_RANGES[b.rating], b) for b in ranges()[d["range"]].bands] if d.get("range") else []
+    measure, ratings = (d["range"], _OF_RANGES) if d.get("range") else (d.get("measure", ""), _OF_MEASURES)
+    of_range = [(ratings.get(b.rating, Rating.OPEN), b) for b in ranges()[measure].bands] if measure else []
     words = {w: (Rating(b["rating"]), Text.of(b["text"])) for b in bands for w in b.get("is", ())}
     return Scale(
-        d["name"], (*own, *of_range), words, d.get("same_as", ""), d.get("under_load", False), d.get("bucket", ""), d.get("usable", ""),
+        d["name"], (*own, *of_range), words, measure, d.get("same_as", ""), d.get("under_load", False), d.get("bucket", ""), d.get("usable", ""),
         d.get("runbook", ""), Text.of(d.get("do")),
     )  # fmt: skip

@@ -13,9 +13,10 @@ from assistant.find.tokens import terms
 from assistant.intent.query import Topic
 from assistant.render.sheet import Paragraph
 from assistant.reply import Reply
-from assistant.topics.range import RATINGS, bounds, page
+from assistant.topics.range import bounds, judged, page
 from knowledge.lazy import lazy
 from knowledge.ranges import Band, Range, ranges
+from knowledge.workloads import Workload, named
 
 if TYPE_CHECKING:
     from assistant.intent.query import Query
@@ -24,7 +25,7 @@ _LONG = 300  # characters: a question about one value is short
 # 43, 43%, 0.43, 1,200 GB/s, 85°C, 1e-12, 90 degrees; not the 4 of "NVLink4", not the 100 of "H100".
 _NUMBER = lazy(
     r"(?<![\w.])(?P<n>[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)\s*"
-    r"(?P<u>%|percent|°\s*c\b|℃|celsius|degrees?|c\b|gb/s|gbps|gb/sec|tb/s|gb?/s|w\b|watts?|mhz|ghz|h\b|hours?|/s|/min|度|瓦|百分)?",
+    r"(?P<u>%|percent|°\s*c\b|℃|celsius|degrees?|c\b|gb/s|gbps|gb/sec|tb/s|gb?/s|w\b|watts?|mhz|ghz|h\b|hours?|/s|/min|度|瓦|百分)?(?![a-z0-9])",
     re.IGNORECASE,
 )
 _SHARE = 110  # a bare number above is no share in percent
@@ -49,11 +50,15 @@ def answer(query: Query, lang: str) -> Reply | None:
     if found is None:
         return None
     value = value_of(read(query), found)
+    if value is not None and _of_another(read(query), value, found):
+        value = None  # "does occupancy matter if SM active is 95 %"
     asks = "range" in hints(read(query))
     if value is None and not asks and not (query.topics and query.topics[0].kind == "range"):
         return None
     band = found.band(value.number) if value is not None and value.unit in ("", found.unit) else None
-    return _judged(found, value, band, lang) if band is not None and value is not None else _bands(found, lang)
+    if band is not None and value is not None:
+        return _judged(found, value, *band.among(named(query.text)), lang)
+    return _bands(found, lang)
 
 
 def _measured(query: Query) -> Range | None:
@@ -100,6 +105,16 @@ def _away(plain: str, v: Value, r: Range) -> int:
     return min(gaps, default=_LONG)
 
 
+def _of_another(text: str, value: Value, r: Range) -> bool:
+    """Whether the name of another measure stands right beside a value, and that of `r` does not."""
+    plain = unicodedata.normalize("NFKC", text[:_LONG]).casefold()
+    near = {other.id: _away(plain, value, other) for other in ranges().values() if other.unit == r.unit}
+    return near[r.id] > _BESIDE and any(gap <= _BESIDE for name, gap in near.items() if name != r.id)
+
+
+_BESIDE = 5  # characters between a name and its value: " is ", "达到"
+
+
 def _unit(word: str | None) -> str:
     plain = re.sub(r"^°\s*", "", (word or "").casefold())
     return _UNITS.get(plain, plain)
@@ -114,14 +129,8 @@ def _scaled(v: Value, r: Range) -> Value:
     return v
 
 
-def _judged(r: Range, value: Value, band: Band, lang: str) -> Reply:
-    shown = f"{value.number:.6g}{f' {r.unit}' if r.unit else ''}"
-    rating = RATINGS[band.rating].in_(lang)
-    headline = text_in(
-        lang,
-        f"{r.title.en} of {shown}: {rating}. {band.text.en}",
-        f"{r.title.zh}{' ' if r.title.zh[-1:].isascii() else ''}{shown}：{rating}。{band.text.zh}",
-    )
+def _judged(r: Range, value: Value, band: Band, kind: Workload | None, lang: str) -> Reply:
+    headline = judged(r, value.number, band, kind).in_(lang)
     sheet = page(r, lang)
     here = text_in(lang, f"The band is {bounds(band, r.unit, lang)}.", f"所在区间：{bounds(band, r.unit, lang)}。")
     return Reply(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import State, Verdict, bad, only_said
+from assistant.dialogue import _counters
 from assistant.dialogue._clauses import opened
 from assistant.dialogue._pages import closest, distinct
 from assistant.dialogue._rated import Rated, rated, stands, to_do, usual
@@ -17,12 +18,13 @@ from assistant.intent.query import PASTED, Intent
 from assistant.intent.symptoms import without
 from assistant.render.labels import colon, headline, listed, titled
 from assistant.render.sheet import Fields, Items, Paragraph, Part
-from assistant.render.working import TOLD, at_work
+from assistant.render.working import HELD, TOLD, at_work
 from assistant.reply import Reply
 from knowledge.language import NO_TEXT, Text
 from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Origin
 from knowledge.readings import Rating
+from knowledge.workloads import named
 from rules.engine import Grade
 from rules.model import Bucket, Usable
 
@@ -67,9 +69,12 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     d = turn.diagnosis
     assert d is not None
     said = stated(d)
+    lost = [c for c in turn.query.unread if not _of_symptom(c)]
+    if only_said(d.facts) and not bad(d.findings) and not lost and (usual_there := _counters.quiet(turn, said)) is not None:
+        return _meant(turn, d, usual_there)
     if not only_said(d.facts) or bad(d.findings) or not (said or turn.query.unread or turn.query.fine):
         return None
-    if not said and len(turn.query.unread) == 1 and (measured := _of_measure(turn)) is not None:
+    if not said and 1 <= len(turn.query.unread) <= SHOWN and (measured := _of_measure(turn)) is not None:
         return measured
     if turn.query.symptoms and not said:
         return None  # the differential says more
@@ -77,8 +82,8 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     worst = rows[0].rating if rows else Rating.OPEN
     if worst is Rating.BAD:
         return _bad(turn, w, rows)
-    if not turn.query.unread and (working := at_work(d.facts, (*TOLD, "working"))):
-        return _at_work(turn, d, working)
+    if (together := _of_counters(turn, w, said, lost)) is not None:
+        return together
     judged = any(map(pasted, said)) or rates(turn) or asked_of(turn.query) is not None
     reported = len(without(turn.query.unread)) < len(
         turn.query.unread
@@ -96,6 +101,28 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     lacks = dict.fromkeys(w.gaps(u.missing) for u in d.undecided[:3] if u.missing)
     parts += w.section("Would settle it", "可据此判断", [line for line in lacks if line])
     return _reply(turn, head, parts, Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, NO_TEXT), rows)
+
+
+def _of_counters(turn: Turn, w: Words, said: Sequence[Observation], lost: Sequence[str]) -> Reply | None:
+    """What readings of a GPU's work mean together; nothing that reassures beside clauses that were `lost`."""
+    d = w.d
+    if (held := _counters.clock(turn, said)) is not None:
+        return _meant(turn, d, held)
+    if (drawn := _counters.by_power(turn, said)) is not None:
+        return _meant(turn, d, drawn, _counters.parts(w, ()))
+    counters = _counters.headline(turn, said)
+    if counters is not None and counters[2] and not counters[1] and not lost:
+        return _meant(
+            turn, d, counters[0], _counters.parts(w, ())
+        )  # at its power limit, which says more than "at work"
+    partly = counters is not None and _counters.in_doubt(counters[1])  # "at work" would say too much
+    kinds = HELD if lost else TOLD if partly else (*TOLD, "working")  # that it is held and idle reassures nobody
+    if working := at_work(d.facts, kinds):
+        text = Text(f"{working.en} Nothing else was looked at.", f"{working.in_('zh')}没有查看其他信息。")
+        return _meant(turn, d, text, _advised(w))
+    if counters is not None and not (counters[2] and lost):
+        return _meant(turn, d, counters[0], _counters.parts(w, counters[1]))
+    return None
 
 
 def _of_measure(turn: Turn) -> Reply | None:
@@ -117,8 +144,19 @@ def beside(turn: Turn, w: Words) -> tuple[Part, ...]:
 
 def of_trouble(turn: Turn, w: Words) -> tuple[Part, ...]:
     """The same where the answer is about a symptom: the clause that names it was understood as that."""
-    lost = without(turn.query.unread)
+    lost = tuple(c for c in turn.query.unread if not _of_symptom(c))
     return (*_as_stated(turn, w), *unread_line(replace(turn, query=replace(turn.query, unread=lost))))
+
+
+def _of_symptom(clause: str) -> bool:
+    """Whether a clause names a trouble or a kind of work, and was understood as that; that something is slow is one."""
+    from assistant.intent import symptoms
+    from assistant.intent.grammar import words_of
+
+    return bool(symptoms.find(words_of(clause)) or named(clause)) or _SLOW.search(clause) is not None
+
+
+_SLOW = lazy(r"\bslow(?:er|ly)?\b|很慢|变慢|太慢", re.IGNORECASE)
 
 
 def _as_stated(turn: Turn, w: Words) -> tuple[Part, ...]:
@@ -171,11 +209,24 @@ def _reply(turn: Turn, head: str, parts: Sequence[Part], verdict: Verdict, rows:
                        "not_taken_as_fact": list(turn.query.unread)})  # fmt: skip
 
 
-def _at_work(turn: Turn, d: Diagnosis, working: Text) -> Reply:
+def _advised(w: Words) -> tuple[Part, ...]:
+    """What is to be done about what GPUs do, as the rules about it say: also those that wait for a longer look."""
+    known = dict.fromkeys([f.rule.id for f in w.d.findings] + [u.rule.id for u in w.d.undecided])
+    texts = {f.rule.id: f.advice.text for f in w.d.findings} | {u.rule.id: u.rule.action.text for u in w.d.undecided}
+    said = [texts[name].in_(w.lang) for name in known if name in _OF_WORK and texts[name]]
+    stakes = [o for o in w.d.facts.observations if o.fact == "gpu.work.at_stake"]
+    lost = tuple(w.seen(o.inner, places=False) for o in stakes[:1])
+    return (*([Items(lost)] if lost else []), *w.section("Do next", "下一步", said))
+
+
+_OF_WORK = ("gpu-bound-by-memory-bandwidth", "gpu-bound-by-tensor-cores", "gpu-held-and-idle")
+
+
+def _meant(turn: Turn, d: Diagnosis, text: Text, parts: tuple[Part, ...] = ()) -> Reply:
     """What the readings mean together, where nothing is wrong with them."""
-    text = Text(f"{working.en} Nothing else was looked at.", f"{working.in_('zh')}没有查看其他信息。")
+    turn = replace(turn, query=replace(turn.query, unread=tuple(c for c in turn.query.unread if not _of_symptom(c))))
     shown = replace(d, settled=False, verdict=Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text))
-    return Reply(turn.lang, text.in_(turn.lang), unread_line(turn), shown, settled=False,
+    return Reply(turn.lang, text.in_(turn.lang), (*parts, *unread_line(turn)), shown, settled=False,
                  data={"answer": "told", "usable": "unknown", "told": [o.fact for o in stated(d)], "not_taken_as_fact": list(turn.query.unread)})  # fmt: skip
 
 

@@ -16,18 +16,44 @@ if TYPE_CHECKING:
     from assistant.dialogue import Turn
 
 _LONG = 1000  # characters that are read
-_N = r"(?<![\w.])(?P<n>[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,12}(?:\.[0-9]{1,6})?)(?P<k>k\b)?"
+_N = r"(?<![a-z0-9_.])(?P<n>[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,12}(?:\.[0-9]{1,6})?)(?P<k>k\b)?"
 _MODEL = r"(?:gb[23]00|b[23]00|h[128]00|a[18]00|l40s?|v100|mi[23][0-9]{2}x?)s?"
 _GPUS = lazy(
     rf"{_N}\s*x?\s*(?:块|张|个|台)?\s*(?:nvidia |idle |空闲的?)?(?:{_MODEL}[- ]?)?(?:gpus?\b|cards?\b|gpu|显卡|卡)"
 )
 _MODELS = lazy(rf"{_N}\s*x?\s*(?:块|张|个)?\s*{_MODEL}\b")
-_TIME = lazy(rf"{_N}\s*-?(?P<u>minutes?|mins?|m\b|hours?|hrs?|hr|h\b|days?|d\b|weeks?|w\b|个?小时|分钟|天|周)")
+_TIME = lazy(
+    rf"{_N}\s*-?(?:个|整)?(?P<u>minutes?|mins?|m\b|hours?|hrs?|hr|h\b|days?|d\b|weeks?|w\b|个?小时|分钟|天|周)"
+)
 _NODES = lazy(rf"{_N}\s*(?:个|台)?\s*(?:nodes?|hosts?|servers?|machines?|节点|机器|服务器)")
 _CURRENCY = r"usd|eur|gbp|cny|rmb|dollars?|euros?|yuan|[$€£¥]|美元|欧元|人民币|元"
 _AMOUNT = r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,9}(?:\.[0-9]{1,6})?"
 _PRICE = lazy(rf"(?P<c>{_CURRENCY})\s*(?P<a>{_AMOUNT})|(?<![\w.])(?P<b>{_AMOUNT})\s*(?P<d>{_CURRENCY})")
 _HOURS = {"m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0, "分": 1 / 60, "小": 1.0, "个": 1.0, "天": 24.0, "周": 168.0}
+
+
+_COUNT = {
+    w: n
+    for n, row in enumerate(
+        (
+            ("one", "一"),
+            ("two", "两"),
+            ("three", "三"),
+            ("four", "四"),
+            ("five", "五"),
+            ("six", "六"),
+            ("seven", "七"),
+            ("eight", "八"),
+        ),
+        1,
+    )
+    for w in row
+}
+# two days | 两天 | eight GPUs
+_SPELLED = lazy(
+    rf"(?<![a-z])(?:{'|'.join(w for w in _COUNT if w.isascii())})(?=\s+(?:days?|hours?|weeks?|gpus?|cards?|minutes?)(?![a-z]))|[{''.join(w for w in _COUNT if not w.isascii())}](?=\s*(?:天|个?小时|周|分钟|块|张))",
+    re.IGNORECASE,
+)
 
 
 class Figures(NamedTuple):
@@ -43,7 +69,9 @@ class Figures(NamedTuple):
 def answer(turn: Turn) -> Reply:
     """GPU hours, and money when a price is given; else which figures are needed."""
     lang = turn.lang
-    f = figures(turn.query.text)
+    f = figures(_SPELLED.sub(lambda m: str(_COUNT[m[0].casefold()]), turn.query.text[:_LONG]))
+    if f.price is None and (lost := _wasted(turn, f)) is not None:
+        return lost
     if f.gpus is None or f.hours is None:
         return _ask(f, lang)
     spent = f.gpus * f.hours
@@ -67,6 +95,54 @@ def answer(turn: Turn) -> Reply:
     worked = f"{counted}; × {_n(f.price)} {f.currency} = {money}"
     parts: tuple[Part, ...] = (Paragraph(worked), Paragraph(_caveat(lang)))
     return Reply(lang, headline, parts, suggestions=(_idle(lang),), data={**data, "total": total})
+
+
+def _wasted(turn: Turn, f: Figures) -> Reply | None:
+    """GPU-hours that a stated utilisation leaves unused, or how the loss of a GPU that is slowed down is read; None where neither is told."""
+    from assistant.intent.grammar import words_of
+    from assistant.intent.numerals import numerals
+    from assistant.intent.readings import values
+    from assistant.intent.slots import slots
+    from assistant.intent.stated import stated
+
+    text, lang = turn.query.text[:_LONG], turn.lang
+    told = {o.fact: float(o.value) for o in stated(text, slots(text)).observations if isinstance(o.value, int | float)}
+    asked = values(
+        words_of(numerals(text))
+    ).taken  # "how many hours do we lose at 20 % utilization": asked, and told all the same
+    told |= {t.fact: float(v) for t in asked for v in t.values[:1] if t.fact not in told and isinstance(v, int | float)}
+    used = next((told[name] for name in ("gpu.activity.sm", "gpu.utilization.core") if name in told), None)
+    if used is None and "mfu" in text.casefold():
+        return None
+    if used is not None and 0 <= used <= 100:
+        gpus, hours = f.gpus or 1, f.hours or 24
+        lost = gpus * hours * (100 - used) / 100
+        counted = f"{_n(gpus)} GPU × {_n(hours)} h × {_n(100 - used)} % = {_n(lost)} GPU h"
+        busy = "gpu.activity.sm" not in told and used > 0
+        headline = text_in(
+            lang,
+            f"{_n(100 - used)} % of the time{' at least' if used else ''}: {_n(lost)} GPU-hours in {_n(hours)} h on {'each GPU' if f.gpus is None else f'{_n(gpus)} GPUs'}."
+            + (" The rest was busy, which is not working yet: SM active tells." if busy else ""),
+            f"{'至少 ' if used else ''}{_n(100 - used)} % 的时间：{'每块' if f.gpus is None else f'{_n(gpus)} 块'} GPU 在 {_n(hours)} 小时内损失 {_n(lost)} GPU 小时。"
+            + ("其余时间只是忙碌，是否在工作要看 SM active。" if busy else ""),
+        )
+        data = data_of("cost", [], gpus=f.gpus, hours=f.hours, gpu_hours=lost)
+        return Reply(lang, headline, (Paragraph(counted),), settled=False, suggestions=(_idle(lang),), data=data)
+    return _slowed(lang) if _SLOWED.search(text) else None
+
+
+_SLOWED = lazy(r"throttl|slow(?:ed|s)? down|power[- ]?cap|power brake|降频|限频|功率墙|功耗墙|时钟被", re.IGNORECASE)
+
+
+def _slowed(lang: str) -> Reply:
+    """How much a GPU loses whose clocks are held down, and how that is read."""
+    look = "nvidia-smi --query-gpu=clocks.sm,clocks.max.sm,clocks_event_reasons.active --format=csv -l 1"
+    headline = text_in(
+        lang,
+        f"As much as its SM clock falls, for work bound by computing (1200 of 1980 MHz are 39 %), less for work bound by memory; in a job that works in step all ranks lose it. Read it under load: {look}.",
+        f"计算受限的任务按 SM 时钟下降的比例损失（1200/1980 MHz 即 39 %），访存受限的损失较小；同步作业中所有 rank 一起变慢。在负载下读取：{look}。",
+    )
+    return Reply(lang, headline, (), settled=False, data=data_of("cost", []))
 
 
 def figures(text: str) -> Figures:

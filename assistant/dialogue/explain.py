@@ -54,8 +54,14 @@ def answer(turn: Turn) -> Reply:
         return _shown(name, lang)
     if len(said := codes(query)) == 1:
         return _code(said[0], True, lang)
-    from assistant.dialogue import _compare, _measure  # half of what this module costs to load, for other questions
+    from assistant.dialogue import (
+        _compare,
+        _counters,
+        _measure,
+    )  # half of what this module costs to load, for other questions
 
+    if not query.unread and (usual := _counters.quiet(turn, query.observations)) is not None:
+        return Reply(lang, usual.in_(lang), settled=False, data=data_of("explain", [], unread=[]))
     if measured := _measure.answer(query, lang):
         return _with_unread(turn, measured)
     named = said or tuple(f"xid {n}" for n in (_compare.numbers(query) or bare_numbers(query)))

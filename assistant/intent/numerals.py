@@ -13,7 +13,7 @@ _HAN_DIGITS = "零一二三四五六七八九"
 _TIMES = {"百": 100, "千": 1000, "万": 10_000, "亿": 100_000_000}
 # 8 万 | 三万多 | 250,000 | 两个 (一个都没有 says none)
 _BIG = lazy(r"([0-9]+(?:\.[0-9]+)?|[一二两三四五六七八九])\s*([万千百亿])")
-_WATTS = lazy(r"(?<=[0-9])\s*w(?![a-z0-9/])", _I)  # "w" alone is how people write "with"
+_WATTS = lazy(r"(?<=[0-9])\s*w(?![a-z0-9]|/(?![0-9]))", _I)  # "w" alone is how people write "with"
 _GROUPED = lazy(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9,])")
 _HAN_COUNT = lazy(
     r"([一二两三四五六七八九十])\s*(?=[次个条页行根](?!都没|都不|也没))|(?<![0-9第])([一二两三四五六七八九十])\s*(?=[张块])|(?<![0-9第])([二两三四五六七八九十])\s*(?=卡(?!掉)|号)"
@@ -37,7 +37,7 @@ _WORDED = (
 )
 # three GPUs | two of the eight cards | both power supplies
 _COUNTED_EN = lazy(
-    rf"(?<![a-z-])(?:{'|'.join(_WORDED)}|both)(?=\s+(?:(?:out\s+)?of\s+(?:the\s+|our\s+|its\s+|my\s+)?|other\s+|more\s+|different\s+)?(?:{'|'.join(_WORDED)}|[0-9]+\s+)?\s*(?:gpus?|cards?|<model>|nvlinks?|links?|ports?|psus?|fans?|nodes?|power\s+supplies|retired|pages|rows|uncorrect\w+|correct\w+|double|single|ecc|dbes?|errors)(?![a-z]))",
+    rf"(?<![a-z-])(?:{'|'.join(_WORDED)}|both)(?=\s+(?:(?:out\s+)?of\s+(?:the\s+|our\s+|its\s+|my\s+)?|other\s+|more\s+|different\s+)?(?:{'|'.join(_WORDED)}|[0-9]+\s+)?\s*(?:gpus?|cards?|<model>|nvlinks?|links?|ports?|psus?|fans?|nodes?|power\s+supplies|(?:<?[a-z]+>?\s+)?(?:processes|servers|programs|containers|pods|notebooks|models|engines|instances|jobs)|retired|pages|rows|uncorrect\w+|correct\w+|double|single|ecc|dbes?|errors)(?![a-z]))",
     _I,
 )
 _GREAT = lazy(r"([0-9]+(?:\.[0-9]+)?)\s*(million|mio|thousand|k|m)(?![a-z0-9/])", _I)
@@ -82,6 +82,13 @@ _DRAWS_OF = lazy(
 )  # 131 of 700 W
 
 
+# power 210/700
+_POWER_OF = lazy(
+    r"(?<![a-z])(power(?:\s+draw)?|功耗|功率)\s*[:=为是]?\s*([0-9]{2,4})\s*(?:of|/)\s*([0-9]{2,4})(?![0-9.]|\s*(?:%|w|mhz))",
+    _I,
+)
+
+
 def _used_of(m: re.Match[str]) -> str:
     """So much of so much, as two readings of the GPU's memory; what is the host's is left as it stands."""
     ahead = m.string[max(0, m.start() - 24) : m.start()]
@@ -107,6 +114,7 @@ def numerals(clause: str) -> str:
     clause = _SHARE.sub(r"\1 of \2 ", clause)
     clause = _EVERY.sub(lambda m: f" per {_SHORT.get(m[1].casefold(), m[1])} ", clause)
     clause = _TRANSFERS.sub(lambda m: f" gen {_GENERATIONS.get(float(m[1]), m[1])} ", clause)
+    clause = _POWER_OF.sub(r"\1 \2/\3 watts ", clause)
     clause = _DRAWS_OF.sub(r" | power draw \1 watts | power limit \2 watts | ", _USED_OF.sub(_used_of, clause))
     clause = _MINUS.sub(" minus ", clause)
     clause = _GREAT.sub(lambda m: f"{float(m[1]) * _FACTORS[m[2].casefold()]:.0f}", clause)

@@ -65,6 +65,32 @@ _CORE = frozenset(["core", "die", "gpu", "junction", "edge", "核", "芯", "结"
 _SHARED = ("gpu.temperature.", "gpu.fan.", "gpu.power.", "gpu.clock.", "gpu.utilization.")
 _LIMITED = frozenset(["capped", "cap", "limited", "limit", "限"])
 _PORT = frozenset(["ib", "infiniband", "port", "mlx", "ndr", "hdr", "端", "rdma", "roce"])
+_SIZES, _HELD = (
+    _BEHIND["gb"],
+    frozenset(["allocated", "held", "occupied", "taken", "reserved", "holds", "holding", "occupies", "takes"]),
+)
+_SMI = frozenset(["smi", "nvtop", "nvitop", "gpustat"])  # what they show in percent is utilisation
+_AT = frozenset(
+    [
+        "",
+        "at",
+        "runs",
+        "running",
+        "sits",
+        "shows",
+        "is",
+        "gpu",
+        "<gpu>",
+        "<model>",
+        "the",
+        "my",
+        "our",
+        "a",
+        "an",
+        "this",
+        "card",
+    ]
+)
 _PCIE = frozenset(["pcie", "pci", "lanes", "lane", "width", "gen"])
 _TROUBLE = lazy(r"\.(?:\w*pending|failure|failed|\w*exceeded|\w*required|hw_\w+|sw_thermal|died|hung|\w*unhealthy)$")
 _OK = frozenset(["ok", "fine", "good", "normal", "clean", "healthy", "正", "好"])
@@ -110,9 +136,10 @@ def values(words: Sequence[str], before: str = "", whole: Sequence[str] = (), *,
     `before`: the fact that was told last; `whole`: the words of the whole clause, where others of it were read already;
     `foreign`: it goes on about a part that is none of a GPU's.
     """
-    every = {n.at: n for n in _numbers(words)}
+    spans = [s for s in named_in(words) if _counts(s[2]) and not _is_unit(words, *s[:2])]
+    named = {i for start, end, _ in spans for i in range(start, end)}  # the 32 of "fp32 pipe" is no number
+    every = {n.at: n for n in _numbers(words) if n.at not in named}
     free = dict(every)
-    spans = [s for s in named_in(words) if _counts(s[2])]
     told: dict[str, Taken] = {}
     for _, end, name in tuple(spans):
         if len(spans) > 1 and (upto := _enum_at(name, words, end)):  # "the kind is fan": a value that is a name too
@@ -120,6 +147,8 @@ def values(words: Sequence[str], before: str = "", whole: Sequence[str] = (), *,
     for i, (start, end, name) in enumerate(spans):
         behind = range(end, spans[i + 1][0] if i + 1 < len(spans) else len(words))
         ahead = range(start - 1, (spans[i - 1][1] if i else 0) - 1, -1)
+        if _loose(name, words, start, end, spans, before, every):
+            continue
         if (name.startswith(_SHARED) and (foreign or _foreign(words, start, spans))) or _left_of_it(name, words, start):
             continue
         if (one := _of_name(name, words, behind, ahead, free, i + 1 < len(spans))) is not None and one.fact not in told:
@@ -140,6 +169,35 @@ def values(words: Sequence[str], before: str = "", whole: Sequence[str] = (), *,
     return Values(
         tuple(told.values()), tuple(n.at for n in free.values() if n.kind not in ("index", "denied") and not _lasts(n))
     )
+
+
+# Names of a part that are names of more than its activity: "dram errors 3", "SM 90", "fp32".
+_OF_MORE = frozenset(["sm", "sms", "dram", "tensor", "tensor core", "tensor cores", "fp 32", "fp 64"])
+_WHOLE = 100.0
+_WORK = ("gpu.activity.", "gpu.utilization.", "gpu.power.")
+
+
+def _loose(
+    name: str,
+    words: Sequence[str],
+    start: int,
+    end: int,
+    spans: Sequence[tuple[int, int, str]],
+    before: str,
+    numbers: Mapping[int, Number],
+) -> bool:
+    """Whether a name of a part stands beside no share, and nowhere near other counters of work: then it is of something else."""
+    if not name.startswith("gpu.activity.") or " ".join(words[start:end]) not in _OF_MORE:
+        return False
+    if before.startswith(_WORK) or any(n.startswith(_WORK) for a, _, n in spans if a != start):
+        return False
+    near = [n for n in numbers.values() if n.at in _segment(words, start)]
+    return not any(n.units == _PERCENT or "." in n.said for n in near)
+
+
+def _is_unit(words: Sequence[str], start: int, end: int) -> bool:
+    """Whether a name is the unit of the number ahead: the watts of "limit 700 watts" name no draw."""
+    return end - start == 1 and words[start] in _UNITS and start > 0 and is_number(words[start - 1])
 
 
 # "spare rows", 剩余可重映射行: of a counter, how much room is left, which is the contrary.
@@ -458,7 +516,7 @@ def _meant(name: str, number: Number, words: Sequence[str]) -> str | None:
         )
         return None if index else name
     return {
-        ("gpu.clock", _PERCENT): "gpu.clock.sm.share", ("gpu.power", _PERCENT): "gpu.power.share",
+        ("gpu.clock", _PERCENT): "gpu.clock.sm.share", ("gpu.power", _PERCENT): "gpu.power.share", ("gpu.nvlink", _RATE): "gpu.nvlink.tx",
         ("gpu.memory", _PERCENT): "gpu.memory.share", ("gpu.memory", _C): "gpu.temperature.memory",
         ("gpu.memory", _MHZ): "gpu.clock.memory", ("port.state", _BEHIND["gb"]): "port.rate", ("port.state", _RATE): "port.rate",
         ("port.state", _BEHIND["g"]): "port.rate",
@@ -479,15 +537,24 @@ def _by_unit(number: Number, words: frozenset[str], around: frozenset[str]) -> s
         return "gpu.power.limit" if words & _LIMITED else "gpu.power.draw"
     if number.units == _MHZ:
         return "gpu.clock.memory" if words & _MEMORY else "gpu.clock.sm"
+    model = "<model>" in around and bool(words & _AT) and words <= _AT | {number.said.split(" ")[0]} | _UNITS
+    if number.units == _PERCENT and (words & _SMI or model):
+        return "gpu.utilization.core"
+    if number.units in (_SIZE, _SIZES) and words & _HELD:
+        return "gpu.memory.used"
     return "port.rate" if set(_RATE) <= set(number.units) and around & _PORT else ""
 
 
 def _read(fact: str, number: Number) -> Value:
     spec = vocabulary().get(fact)
+    if fact.startswith("gpu.activity.") and not number.units and "." in number.said and 0 < float(number.said) <= 1:
+        number = number._replace(said=f"{100 * float(number.said):g}")  # as DCGM prints it: 0.35 of the cycles
     if spec is None or spec.type not in (Type.INT, Type.FLOAT):
         return None
     if number.units and spec.unit not in number.units:
         return None
+    if fact.startswith("gpu.activity.") and float(number.said.split(" ")[0]) > _WHOLE:
+        return None  # no share of cycles
     if number.every:
         within = {"per second": 1.0, "per minute": 60.0}[spec.unit]
         return float(number.said) * within / number.every if spec.type is Type.FLOAT else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from assistant.intent import parts, phrases, symptoms, things
@@ -34,7 +35,7 @@ _ENDS = lazy(
 )
 # What a question begins with; what stands ahead of it is a clause of its own, with or without a comma.
 _ASKS_EN = lazy(
-    r"(?<![a-z'])(?:can (?:i|we|it|you|this|that|they|the)|could (?:i|we|it)|should (?:i|we|it|this|that|the)|shall (?:i|we)|may (?:i|we)|"
+    r"(?<![a-z'])(?<!why )(?:can (?:i|we|it|you|this|that|they|the)|could (?:i|we|it)|should (?:i|we|it|this|that|the)|shall (?:i|we)|may (?:i|we)|"
     r"is (?:it|this|that|the (?:node|gpu|machine|card|box|server|host|hardware|system)|my|our|there|everything|all)|are (?:we|they|the|these|those|my|our|there)|am i|do (?:i|we|you)|does (?:it|this|that)|did|"
     r"will (?:it|this|that|the)|would (?:it|you|that)|what'?s?|why|hows?|which(?!\s+(?:is|are|was|has|shows?|runs?|sits?|draws?|reads?)\s+(?:at|on|in|only|just|stuck|down|[0-9]))|ready (?:for|to)|too (?:hot|high|low|slow|much)(?=\s*\?)|good to go|(?:since )?when (?:can|should|will|was|were|did|is)|where(?=\s+(?:is|are|do|does|can|did|should))|who|any (?:idea|advice)|"
     r"(?:(?:memory|compute|latency|bandwidth|io|cpu|network|communication)[ -]?(?:bound)? or (?:memory|compute|latency|bandwidth|io|cpu|network|communication)[ -]?bound)|(?:good|ready) to (?:go|train|run|use)|"
@@ -44,7 +45,7 @@ _ASKS_EN = lazy(
     _I,
 )
 _ASKS_ZH = lazy(
-    "能(?=[训上接撑开启起凑扛])|还?能不能|能否|可否|可不可以|要不要|该不该|是不是|是否|需不需要|还可以|还能|可以(?!看到)|能(?:继续|用|跑)|需要(?!复位)|要换|该换|应该怎|怎么|如何|为什么|为何|为啥|什么|哪|正常吗|有问题吗|有没有|多少|请(?:看|查|解释)|查看|看看|解释"
+    "瓶颈(?:是|在)?(?:哪|什么)|能(?=[训上接撑开启起凑扛])|还?能不能|能否|可否|可不可以|要不要|该不该|是不是|是否|需不需要|还可以|还能|可以(?!看到)|能(?:继续|用|跑)|需要(?!复位)|要换|该换|应该怎|怎么|如何|为什么|为何|为啥|什么|哪|正常吗|有问题吗|有没有|多少|请(?:看|查|解释)|查看|看看|解释"
 )
 _BEGINS = lazy(
     r"(?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|should|shall|may|might|must)(?![a-z])", _I
@@ -86,6 +87,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     if not _worth(found.marked):
         return Stated()
     text, originals = _without_models(said, found)
+    text = _curve_named(text)
     so_far: list[Observation] = []
     asked, unread, fine, loose = list[str](), list[str](), list[str](), list[str]()
     left, denied, codes, counts = list[str](), list[str](), False, False
@@ -248,6 +250,26 @@ def _as_written(clause: str, fixed: Sequence[tuple[str, str]]) -> str:
         return clause
     words = "|".join(map(re.escape, meant))
     return re.sub(rf"(?<![A-Za-z])(?:{words})(?![A-Za-z])", lambda m: meant[m[0].casefold()], clause, flags=_I)
+
+
+_SERIES = lazy(
+    r"(?<![0-9.])[0-9]{1,3}\s*%?(?:\s*(?:,|，|、|/|->|→|then|and then|再|然后)?\s*(?:back to |到)?(?<![0-9])[0-9]{1,3}\s*%?){3,40}",
+    _I,
+)
+_CURVE = lazy(r"graph|curve|chart|plot|comb|saw|over time|goes|looks like|曲线|图|锯齿|梳子|波形|走势", _I)
+_OF_UTILISATION = lazy(r"(?<![a-z])(?:util\w*|usage|busy|load)(?![a-z])|利用率|使用率|占用率|负载", _I)
+
+
+def _curve_named(text: str) -> str:
+    """A text in which utilisation over time that goes up and down is called that: "the curve is a comb: 90, 5, 92, 3, 95, 4"."""
+    if not (_CURVE.search(text) and _OF_UTILISATION.search(text)):
+        return text
+
+    def named(series: re.Match[str]) -> str:
+        sides = [v >= 70 for n in re.findall("[0-9]+", series[0]) if (v := int(n)) >= 70 or v <= 20]
+        return " sawtooth " if sum(a != b for a, b in pairwise(sides)) >= 3 else series[0]
+
+    return _SERIES.sub(named, text)
 
 
 _WORK = frozenset({"gpu.power.draw", "gpu.activity.sm", "gpu.activity.tensor", "gpu.activity.dram"})
@@ -464,7 +486,10 @@ _LONG = 2  # words of a name from which on a statement that shares some of them 
 NO = frozenset(["no", "not", "without", "never", "neither", "nor", "没", "无", "未"])
 # Under load it is meant, and no value of the load.
 _LOADED = lazy(r"(?:under|at|with)\s+(?:full\s+|heavy\s+|max\s+)?load|满 载|满 负 载|负 载 下|带 载", _I)
-_FULL = lazy(r"(?<![a-z])(?:under|at|with)\s+(?:full|heavy|max|100\s*%)\s+load(?![a-z])|满载|满负载|满负荷", _I)
+_FULL = lazy(
+    r"(?<![a-z])(?:under|at|with)\s+(?:full|heavy|max|100\s*%)\s+(?:load|utili[sz]ation|usage)(?![a-z])|^\s*(?:at |under )?full load\s*$|满载|满负载|满负荷|满利用率",
+    _I,
+)
 
 
 def _denied(words: Sequence[str], start: int, end: int) -> bool:

@@ -20,7 +20,7 @@ OTHER = f"{UNKNOWN_PCI}others"
 _I = re.IGNORECASE
 # A100, H100s, MI300X, GB200, H100 80GB: a number within a name counts nothing.
 MODEL = lazy(
-    r"(?<![a-z0-9])(?:rtx|gtx|tesla|quadro)?\s?(?:[abghlvtp]|gb|gh|mi|rtx\s?|gtx\s?|rx\s?(?=[0-9]{4}))[0-9]{2,4}[a-z]{0,3}(?:[ -](?:40|80|96|141|192)\s?gi?b)?(?![a-z0-9])|(?<![a-z0-9])[0-9]{1,3}\s?x(?=\s+[a-z])",
+    r"(?<![a-z0-9-])(?:nvidia\s)?(?:[lt]4)(?![a-z0-9])|(?<![a-z0-9])(?:rtx|gtx|tesla|quadro)?\s?(?:[abghlvtp]|gb|gh|mi|rtx\s?|gtx\s?|rx\s?(?=[0-9]{4}))[0-9]{2,4}[a-z]{0,3}(?:[ -](?:40|80|96|141|192)\s?gi?b)?(?![a-z0-9])|(?<![a-z0-9])[0-9]{1,3}\s?x(?=\s+[a-z])",
     _I,
 )
 _THINGS = r"(?:<model>|gpus?|nodes?|cards?|machines?|hosts?|ranks?|jobs?|devices)(?![a-z])"

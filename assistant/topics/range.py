@@ -10,13 +10,14 @@ from assistant.topics._common import sources
 from knowledge.errors import UnknownNameError
 from knowledge.language import Text
 from knowledge.ranges import Band, Range, ranges
+from knowledge.workloads import Workload
 
 KIND = "range"
 HELP = "what is a good value: MFU, GPU utilization, temperature, PCIe bandwidth, ..."
 RATINGS = {
     "good": Text("good", "良好"),
     "fair": Text("fair", "一般"),
-    "poor": Text("poor", "偏差"),
+    "poor": Text("poor", "较差"),
     "bad": Text("bad", "异常"),
     "open": Text("it depends", "视情况"),
 }
@@ -61,6 +62,17 @@ def page(r: Range, lang: str) -> Sheet:
     parts.append(Fields(((t("also called", "又称"), ", ".join(r.aliases)),)))
     parts += sources(r.sources, lang)
     return Sheet(r.title.in_(lang), tuple(parts), {"kind": KIND, "entry": asdict(r)})
+
+
+def judged(r: Range, value: float, band: Band, kind: Workload | None) -> Text:
+    """``Tensor active of 8 %: poor for training. Low: ...``: a value with what its band says, of the kind of work where that counts."""
+    shown, rating = f"{value:.6g}{f' {r.unit}' if r.unit else ''}", RATINGS[band.rating]
+    en, zh = (f" for {kind.title.en}", f"（{kind.title.in_('zh')}）") if kind else ("", "")
+    title = r.title.in_("zh")
+    return Text(
+        f"{r.title.en} of {shown}: {rating.en}{en}. {band.text.en}",
+        f"{title}{'' if title[-1:] == '）' else ' '}{shown}：{rating.in_('zh')}{zh}。{band.text.in_('zh')}",
+    )
 
 
 def bounds(b: Band, unit: str, lang: str) -> str:

@@ -11,6 +11,13 @@ from knowledge.schema.glossary import Bilingual, Line, Sourced
 from knowledge.schema.howto import Phrases
 
 
+class Case(Strict):
+    """What the values of a band are for one kind of work."""
+
+    rating: Literal["good", "fair", "poor", "open"]
+    text: Bilingual
+
+
 class Band(Strict):
     """Values from `from` (included) to `below` (not included); open where a bound is absent."""
 
@@ -18,6 +25,7 @@ class Band(Strict):
     below: float | None = Field(default=None, strict=False)
     rating: Literal["good", "fair", "poor", "bad", "open"]  # open: the value alone does not tell
     text: Bilingual
+    for_: dict[str, Case] = Field(default={}, alias="for")  # by the id of a workload
 
 
 class Row(Strict):

@@ -25,6 +25,7 @@ class Entry(Strict):
 
     name: str  # of the fact
     range: str = ""
+    measure: str = ""  # the same where a poor value is no fault by itself
     same_as: str = ""  # the fact that it has to equal
     under_load: bool = False
     bands: list[Band] = []
@@ -35,7 +36,7 @@ class Entry(Strict):
 
     @model_validator(mode="after")
     def _bad_ones_say_what_to_do(self) -> Self:
-        if self.range and self.bands:
+        if sum(map(bool, (self.range, self.measure, self.bands))) > 1:
             raise ValueError("bands of its own and those of a measure: one of them is meant")
         if (self.range or any(b.rating == "bad" for b in self.bands)) and not (self.bucket and self.usable):
             raise ValueError("a bad value has no bucket, or does not say whether the thing can be used")

@@ -9,8 +9,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from assistant.diagnosis import Diagnosis, State, diagnose
+from assistant.dialogue import Turn, answerer
 from assistant.intent.parse import understand
-from assistant.intent.query import Intent
+from assistant.intent.query import Intent, Query
+from assistant.render.view import view
 from assistant.sources import parse_text
 from knowledge.derive import derive
 from knowledge.observation import Observation, Source, gpu
@@ -19,8 +21,8 @@ from tests.cases import each
 
 Figures = Mapping[str, float | Sequence[float]]
 H100, A100, A100_PCIE = "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", "NVIDIA A100 80GB PCIe"
-V100, L4, T4, H200, B200, L40S = (
-    "Tesla V100-SXM2-32GB", "NVIDIA L4", "Tesla T4", "NVIDIA H200", "NVIDIA B200", "NVIDIA L40S",
+V100, L4, T4, H200, B200, L40S, A30, A40 = (
+    "Tesla V100-SXM2-32GB", "NVIDIA L4", "Tesla T4", "NVIDIA H200", "NVIDIA B200", "NVIDIA L40S", "NVIDIA A30", "NVIDIA A40",
 )  # fmt: skip
 DCGM = {
     "util": ("DCGM_FI_DEV_GPU_UTIL", 1.0), "copies": ("DCGM_FI_DEV_MEM_COPY_UTIL", 1.0), "power": ("DCGM_FI_DEV_POWER_USAGE", 1.0),
@@ -31,7 +33,7 @@ DCGM = {
     "most": ("DCGM_FI_DEV_MAX_SM_CLOCK", 1.0), "heat": ("DCGM_FI_DEV_THERMAL_VIOLATION", 1.0), "reasons": ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", 1.0),
 }  # fmt: skip
 DMON = {"util": "GPUTL", "copies": "MCUTL", "power": "POWER", "sm": "SMACT", "tensor": "TENSO", "dram": "DRAMA", "fp32": "FP32A", "fp64": "FP64A",
-        "rx": "PCIRX", "tx": "PCITX", "nvlink": "NVLTX", "clock": "SMCLK", "held": "FBUSD"}  # fmt: skip
+        "engine": "GRACT", "rx": "PCIRX", "tx": "PCITX", "nvlink": "NVLTX", "clock": "SMCLK", "held": "FBUSD"}  # fmt: skip
 
 
 def rows(figures: Figures) -> list[dict[str, float]]:
@@ -78,6 +80,25 @@ def dcgmi(model: str, figures: Figures) -> str:
     keys = list(figures)
     head = f"#Entity   {'  '.join(DMON[k] for k in keys)}\nID\n"
     return head + "".join(f"GPU 0     {'  '.join(f'{r[k] * DCGM[k][1]:.6g}' for k in keys)}\n" for r in rows(figures))
+
+
+def instances(model: str, figures: Figures) -> str:
+    """dcgmi dmon of two MIG instances, of which the second works."""
+    keys = list(figures)
+    head = f"#Entity   {'  '.join(DMON[k] for k in keys)}\nID\n"
+    return head + "".join(
+        f"GPU-I 9   {'  '.join(f'{r[k] * DCGM[k][1]:.6g}' for k in keys)}\nGPU-I 10   {'  '.join('0.52' if k == 'tensor' else '0.93' for k in keys)}\n"
+        for r in rows(figures)
+    )
+
+
+def pmon(model: str, figures: Figures) -> str:
+    """nvidia-smi pmon of a GPU with one program."""
+    head = "# gpu         pid   type     sm    mem    enc    dec    command\n# Idx           #    C/G      %      %      %      %    name\n"
+    return head + "".join(
+        f"    0       4242     C     {r['util']:.0f}     {r['copies']:.0f}      -      -    python\n"
+        for r in rows(figures)
+    )
 
 
 def smi_dmon(model: str, figures: Figures) -> str:
@@ -206,6 +227,10 @@ SICK: tuple[tuple[str, Callable[[str, Figures], str | list[Observation]], str, F
     ("gpu-busy-doing-nothing", gpm, H200, {"util": TEN, "power": 141, "sm": 11, "tensor": 0, "dram": 2, "fp32": 1}),
     ("gpu-waits-within-kernels", gpm, H200, {"util": TEN, "power": 240, "sm": 49, "tensor": 3, "dram": 12, "fp32": 7}),
     ("gpu-computes-without-tensor-cores", gpm, H200, {"util": TEN, "power": 520, "sm": 93, "tensor": 0.4, "dram": 19, "fp32": 58}),
+    ("mig-instance-does-little", instances, A30, {"engine": TEN, "sm": 6, "tensor": 0, "dram": 1}),
+    ("gpu-busy-doing-nothing", pmon, "", {"util": TEN, "copies": 0}),
+    ("gpu-bound-by-pcie", scrape, A40, {"util": 45, "sm": 18, "tensor": 3, "dram": 9, "rx": 0.4, "tx": 21, "power": 110}),
+    ("gpu-computes-without-tensor-cores", scrape, A30, {"sm": 66, "tensor": 0.5, "dram": 21, "fp32": 44}),
     ("gpu-held-and-idle", csv, A100, {"util": [0] * 70, "power": 62, "limit": 400, "held": 61000}),
     ("gpu-held-and-idle", scrape, H100, {"util": [0] * 70, "power": 112, "held": 71000}),
     ("gpu-clock-low-under-load", scrape, H100, {"util": 99, "clock": 345, "most": 1980, "power": 140, "sm": 88, "tensor": 41}),
@@ -230,8 +255,19 @@ WELL: tuple[tuple[str, Callable[[str, Figures], str | list[Observation]], str, F
     ("exposed communication beside work", scrape, H100, {"util": 99, "power": 520, "sm": 71, "tensor": 33, "dram": 30, "nvlink": 190}),
     ("vision at half of the tensor cores", scrape, A100, {"util": 96, "power": 310, "sm": 82, "tensor": 27, "dram": 55}),
     ("data processing that is bound by memory", scrape, A100, {"util": 99, "power": 270, "sm": 70, "tensor": 0, "dram": 68, "fp32": 14}),
+    ("an instance that works, by dcgmi", instances, A30, {"engine": TEN, "sm": 88, "tensor": 42, "dram": 30}),
+    ("a program that works, by pmon", pmon, "", {"util": TEN, "copies": 33}),
+    ("half busy with some traffic", scrape, A40, {"util": 45, "sm": 30, "tensor": 12, "dram": 9, "rx": 0.4, "tx": 4, "power": 150}),
     ("half busy at one look", smi_dmon, A100, {"util": 46, "copies": 12, "power": 170}),
 )  # fmt: skip
+
+
+def answered(query: Query) -> str:
+    """What stands first in the answer to a sentence about a machine that nobody looked at."""
+    d = diagnose(derive(query.observations), load())
+    reply = answerer(query.intent).answer(Turn(query, query.lang, load(), d))
+    shown = reply.shown or reply.diagnosis
+    return reply.headline or (shown.verdict.text.in_(reply.lang) if shown is not None else "")
 
 
 def judged(source: Callable[[str, Figures], str | list[Observation]], model: str, figures: Figures) -> Diagnosis:
@@ -261,6 +297,43 @@ ASKED = (
 )  # fmt: skip
 
 
+# What stated counters mean by the kind of work, the model and the phase: words of the first line, that answer what was asked.
+MEANT = {
+    "tensor active 9 % on an H200 while we pretrain, is that fine?": "Tensor active of 9 %: poor for training",
+    "SM active 22 % while decoding with sglang, ok?": "SM active of 22 %: it depends for decoding",
+    "dram active 11 % in decode, normal?": "poor for decoding",
+    "GPU util 100 % at 160 W, is it ok?": "next to no work on H100",
+    "power draw 398 W, limit 400 W on an A100, is that bad?": "Usual at full load",
+    "utilization is 0 while the model is compiling, normal?": "Usual while a job starts",
+    "four jobs share one gpu and all are slow": "4 programs share the GPU",
+    "DCGM_FI_PROF_SM_ACTIVE is 0.31, should I worry?": "SM active of 31 %",
+    "夜间利用率为 0 正常吗": "推理服务没有请求时属常见",
+    "训练时 tensor 活跃度 7%，正常吗": "较差（训练）",
+    "MIG 实例利用率 98% 但是很慢": "MIG 实例只有 profiling 字段能说明",
+    "平均利用率 40%，浪费了多少卡时": "60 % 的时间",
+}
+
+
+# Names of a part that are names of more: no share, and nothing else of a GPU's work beside them.
+NO_COUNTERS = (
+    "dram errors 3",
+    "SM 90 architecture",
+    "dram 纠错 12 次",
+    "SM active 130 %",
+    "we train in fp32 on 16 nodes",
+)
+
+
+@each("said", NO_COUNTERS)
+def test_a_part_without_a_share_is_no_counter(said: str) -> None:
+    assert not [o for o in understand(said).observations if o.fact.startswith("gpu.activity.")]
+
+
+@each("said", MEANT)
+def test_stated_counters_are_judged_for_what_is_at_work(said: str) -> None:
+    assert MEANT[said] in answered(understand(said))
+
+
 @each("said", SAID)
 def test_readings_in_a_sentence_are_read_together(said: str) -> None:
     query = understand(said)
@@ -275,7 +348,22 @@ def test_busy_and_slow_is_understood(asked: str) -> None:
 
 def test_there_are_sets_of_each_source() -> None:
     assert len(SICK) + len(WELL) >= 40
-    sources = {scrape, queried, mig, dcgmi, smi_dmon, violations, gpm, csv, smi_exporter, amd, capture, nvml}
+    sources = {
+        scrape,
+        queried,
+        mig,
+        instances,
+        pmon,
+        dcgmi,
+        smi_dmon,
+        violations,
+        gpm,
+        csv,
+        smi_exporter,
+        amd,
+        capture,
+        nvml,
+    }
     assert {s[1] for s in SICK} == sources
 
 
@@ -293,6 +381,15 @@ def test_what_it_does_stands_in_the_first_line(
     several = any(isinstance(v, Sequence) for v in figures.values()) or source is capture
     told = name in ("gpu-clock-low-under-load", "hw-slowdown-active")  # by the driver, or by the clock itself
     assert several or first.grade != "confirmed" or told
+
+
+def test_what_several_gpus_lose_is_told_in_all() -> None:
+    one = scrape(H100, {"util": TEN, "power": 131, "sm": 7, "tensor": 1, "dram": 2})
+    other = one.replace('gpu="0"', 'gpu="1"').replace("000000000001", "000000000002")
+    page = view(diagnose(parse_text("input", one + other), load()), "en")
+    assert [b.impact for b in page.blocks] == [
+        "explains up to 93.0 % of this GPU's time at most, 44.6 GPU-hours a day in all"
+    ]
 
 
 @each("planted", WELL, ids=lambda p: p[0])
