@@ -33,6 +33,10 @@ _WORDS = {
 }
 
 
+_PLURAL = {"is": "are", "has": "have", "goes": "go", "runs": "run", "draws": "draw", "counts": "count", "was": "were"}
+_MANY = lazy(r"(\(which ones was not said\) )(is|has|goes|runs|draws|counts|was)(?![a-z])")
+
+
 class Rated(NamedTuple):
     """One stated value with what is known of it."""
 
@@ -76,6 +80,8 @@ def rated(d: Diagnosis, said: Sequence[Observation]) -> list[Rated]:
 def stands(w: Words, r: Rated) -> str:
     """A stated value as a clause, with its limit: ``the core temperature of GPU 1 is 104 °C (bad: from 87 °C)``."""
     said = w.seen(r.observation, places=False)
+    if w.lang != "zh":
+        said = _MANY.sub(lambda m: f"{m[1]}{_PLURAL[m[2]]}", said)
     if isinstance(r.observation.value, Event):
         return said
     word = w.t(*_WORDS[r.rating])

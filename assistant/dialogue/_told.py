@@ -38,6 +38,9 @@ CLOSEST = 3  # pages that are named where nothing was understood
 SHOWN = 4  # readings that a first line names
 
 
+_WHAT = {"sensor.kind": "sensor.state", "part.kind": "part.health"}  # of what something was said, beside how it is
+
+
 def pasted(o: Observation) -> bool:
     """Whether it was read from lines within what a person said."""
     return o.source.call == PASTED
@@ -45,11 +48,13 @@ def pasted(o: Observation) -> bool:
 
 def stated(d: Diagnosis) -> list[Observation]:
     """What the person said, and of the others beside the thing in question only what is not usual."""
+    of = {(k.fact, k.inner.subject) for k in d.facts.observations}
     return [
         k.inner
         for k in d.facts.observations
         if k.inner.origin is not Origin.DERIVED
         and k.fact != "gpu.name"
+        and (_WHAT.get(k.fact, ""), k.inner.subject) not in of
         and ("others" not in k.inner.subject.id or usual(k.inner) is not Rating.GOOD)
     ]
 
@@ -70,7 +75,12 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     assert d is not None
     said = stated(d)
     lost = [c for c in turn.query.unread if not _of_symptom(c)]
-    if only_said(d.facts) and not bad(d.findings) and not lost and (usual_there := _counters.quiet(turn, said)) is not None:
+    if (
+        only_said(d.facts)
+        and not bad(d.findings)
+        and not lost
+        and (usual_there := _counters.quiet(turn, said)) is not None
+    ):
         return _meant(turn, d, usual_there)
     if not only_said(d.facts) or bad(d.findings) or not (said or turn.query.unread or turn.query.fine):
         return None
@@ -297,10 +307,29 @@ def _head(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:
                f"所述数值均正常：{shown}。要确认机器可用，还需查看机器本身：在其上运行 gpudiag check。")  # fmt: skip
 
 
-def unread_line(turn: Turn) -> tuple[Part, ...]:
-    """What was stated and is no fact here, said beside an answer that does not rest on it."""
-    if not turn.query.unread:
+_KIND = lazy(
+    r"uncorr|unrecover|\b(?:dbes?|ue)\b|double|volatile uncorr|不可纠正|未纠正|无法纠正|不可修复|双比特|双bit",
+    re.IGNORECASE,
+)
+
+
+def _assumed(turn: Turn) -> tuple[Part, ...]:
+    """That ECC errors were taken as uncorrected ones, where some are stated and nobody said of which kind."""
+    some = any(
+        o.fact.startswith("gpu.ecc.volatile.uncorrected") and o.value and o.origin is Origin.TOLD
+        for o in turn.query.observations
+    )
+    if not some or _KIND.search(turn.query.text):
         return ()
+    en = "Taken as uncorrected errors, as which kind was not said: corrected ones were repaired and need nothing. nvidia-smi -q -d ECC tells."
+    zh = "未说明是哪一种 ECC 错误，此处按不可纠正错误处理：可纠正的已被修复，无需处理。由 nvidia-smi -q -d ECC 可知。"
+    return (Paragraph(zh if turn.lang == "zh" else en),)
+
+
+def unread_line(turn: Turn) -> tuple[Part, ...]:
+    """What was stated and is no fact here, said beside an answer that does not rest on it; and what was taken for something."""
+    if not turn.query.unread:
+        return _assumed(turn)
     quoted = listed((f"“{c}”" if turn.lang == "zh" else f'"{c}"' for c in turn.query.unread[:3]), turn.lang)
     en, zh = f"Not understood, so not in this answer: {quoted}.", f"没有听懂，因此未计入本回答：{quoted}。"
-    return (Paragraph(zh if turn.lang == "zh" else en),)
+    return (Paragraph(zh if turn.lang == "zh" else en), *_assumed(turn))

@@ -48,6 +48,17 @@ _PRODUCT = lazy(
 _HOSTLIKE_MODEL = lazy(r"[abhlptv][0-9]{1,3}-(?:0[0-9]{1,3}|[0-9]{1,2}|[a-z]*node[a-z0-9-]*)", _I)  # h100-003
 _INDEX_RANGE = lazy(r"gpus?[0-9]{1,3}-[0-9]{1,3}", _I)
 
+# drives, partitions, interfaces, switches, file systems of the kernel log
+_PART = lazy(
+    r"nvme[0-9]{1,3}(?:c[0-9]{1,3})?(?:n[0-9]{1,3}(?:p[0-9]{1,3})?)?|sd[a-z]{1,2}[0-9]{0,3}|(?:dm|md|loop)-?[0-9]{1,3}|(?:eth|bond|ens|eno|enp|ibp|ibs|br|veth)[0-9][0-9a-z]{0,15}|"
+    r"nvswitch-?[0-9]{1,3}|(?:ext[234]|xfs|btrfs)-?(?:fs)?|psu-?[0-9]{1,2}|fan-?[0-9]{1,2}|dimm-?[0-9a-z]{1,4}|pod-[0-9]{1,4}"
+)
+# Behind these a name is of a thing that runs on a machine.
+_OF_WORK = lazy(
+    rf"(?:{_L}(?:pods?|containers?|deployments?|statefulsets?|daemonsets?|namespaces?|replicasets?|services?|pvcs?|volumes?|images?|queues?|partitions?)(?:\s+(?:called|named))?|容器|命名空间|镜像|队列|分区)[\s:#=]*$",
+    _I,
+)
+
 _FILE = lazy(
     r"(?<![A-Za-z0-9_./~-])(?:~?/|\.{1,2}/)[A-Za-z0-9_@%+=:,./-]{1,400}"
     r"|(?<![A-Za-z0-9_./~-])(?:[A-Za-z0-9_@%+=-]+[/.])*[A-Za-z0-9_@%+=-]+\.(?:log|txt|json|jsonl|xml|csv|html?|md|pdf|out|err|dmesg|tar|tgz|"
@@ -64,7 +75,13 @@ _PROCESS = lazy(
     _I,
 )
 _WANTED = lazy(rf"{_L}(?:run|start|launch|execute)\s+(?:an?\s+|the\s+)?$|(?:运行|启动|执行|跑)(?:一下|一次)?\s*$", _I)
-_DEVICES = ("/dev/", "/proc/", "/sys/", "/gpudiag", "/s", "/sec", "/step")
+_DEVICES = lazy(r"/(?:dev|proc|sys)/.*|/gpudiag.*|/(?:s|sec|step)")
+# Behind these a path is what is to be read or written; elsewhere one without the ending of a file is a place: "/home is full".
+_READ = lazy(
+    r"(?:(?<![a-z])(?:read|open|see|from|to|into|as|file|log|logs|bundle|recording|input|folder|diagnose|check|analy[sz]e|inspect|parse|load|look(?:ing)? (?:at|into)|use|with|save|export|write|attached)|文件|日志|录制|读取?|打开|分析|看看?|查看|检查|诊断|导出到?|保存到?|写到|存到|用)[\s:：\"'`]*$",
+    _I,
+)
+_LOGS = ("/var/log/", "./", "../", "~")
 
 
 def is_job(name: str, called: bool) -> bool:
@@ -79,7 +96,7 @@ def is_job(name: str, called: bool) -> bool:
 
 
 def files(text: str) -> Iterator[Place]:
-    """Paths and names of files; a script is the process that runs it."""
+    """Paths and names of files, places ("path") where nothing is to be read; a script is the process that runs it."""
     if "." not in text and "/" not in text:
         return  # most sentences: no pattern is compiled for them
     for found in _SCRIPT.finditer(text):
@@ -87,8 +104,10 @@ def files(text: str) -> Iterator[Place]:
         yield "process", found.start() - (len(ahead[0].lstrip()) if ahead else 0), found.end(), found[1]
     for found in _FILE.finditer(text):
         name = found[0].rstrip(".,:")
-        if not name.lower().startswith(_DEVICES) and len(name) > 3:
-            yield "file", found.start(), found.start() + len(name), name
+        if not _DEVICES.fullmatch(name.casefold()) and len(name) > 3:
+            place = "." not in name.rpartition("/")[2] and not name.startswith(_LOGS)
+            place = place and not _READ.search(text[max(0, found.start() - 24) : found.start()])
+            yield "path" if place else "file", found.start(), found.start() + len(name), name
 
 
 def find(text: str, hosts: Mapping[str, str]) -> Iterator[Place]:
@@ -118,6 +137,8 @@ def is_node(name: str, ahead: str, hosts: Mapping[str, str] = {}, behind: str = 
         return low not in _common() or _meant(low, ahead, behind)
     if hosts and _PLACED.search(ahead) and not _PRODUCT.fullmatch(low) and _sibling(low, hosts):
         return True
+    if _PART.fullmatch(low) or (_OF_WORK.search(ahead) and not _MACHINE.search(ahead)):
+        return False
     digit = any(c.isdigit() for c in low)
     if not digit and low not in _common() | _not_hosts() and machines.only_machine(low, ahead, behind):
         return True

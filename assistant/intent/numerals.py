@@ -89,10 +89,30 @@ _POWER_OF = lazy(
 )
 
 
+_SIZES = {"m": 1, "g": 1024, "t": 1024 * 1024}
+_OF_HOST = lazy(r"(?:host|system|main|node)(?: memory)?|ram|swap|内存|主机", _I)
+_OF_DISK = lazy(r"disk|硬盘|磁盘|分区|<path>|/[a-z]", _I)
+# 内存 1T 用了 1020G
+_USED_ZH = lazy(
+    r"(?P<what>内存|swap|交换分区|交换空间)[^0-9,，。;；]{0,6}(?P<all>[0-9]+(?:\.[0-9]+)?)\s*(?P<u>[mgt])i?b?[^0-9,，。;；]{0,4}(?:用|占)(?:了|掉|到)?\s*(?P<used>[0-9]+(?:\.[0-9]+)?)\s*(?P<v>[mgt])i?b?",
+    _I,
+)
+
+
+def _share_of_host(m: re.Match[str]) -> str:
+    share = 100 * float(m["used"]) * _SIZES[m["v"].casefold()] / (float(m["all"]) * _SIZES[m["u"].casefold()] or 1)
+    return f" | {'ram' if m['what'] == '内存' else 'swap'} {min(share, 100):.0f} % used | "
+
+
 def _used_of(m: re.Match[str]) -> str:
-    """So much of so much, as two readings of the GPU's memory; what is the host's is left as it stands."""
+    """So much of so much: of the host's memory as a share, of the GPU's as two readings; of a disk it is left as it stands."""
     ahead = m.string[max(0, m.start() - 24) : m.start()]
-    if re.search(r"host|ram|system|swap|disk|内存|主机|硬盘|磁盘", ahead, _I):
+    host = [*_OF_HOST.finditer(ahead)]
+    if host:
+        unit = _SIZES[m[4][0].casefold()]
+        share = 100 * float(m[1]) * _SIZES[(m[2] or m[4])[0].casefold()] / (float(m[3]) * unit or 1)
+        return f" | {'swap' if host[-1][0].casefold() == 'swap' else 'ram'} {min(share, 100):.0f} % used | "
+    if _OF_DISK.search(ahead):
         return m[0]
     return f" | memory used {m[1]} {m[2] or m[4]} | total memory {m[3]} {m[4]} | "
 
@@ -105,9 +125,18 @@ _ROW = lazy(
 )
 
 
+_FLAG = lazy(
+    r"(?<=\s)--?[a-z][a-z-]{0,20}[ =]?[0-9]+(?:,[0-9]+)*(?![0-9.])(?!\s*(?:c|w|mhz|%|度|瓦)(?![a-z]))", _I
+)  # dcgmi diag -r 3
+
+
+# In how much time it came to be so stands between a name and its number, and is neither.
+_WHEN = lazy(r"一夜之间|一夜间?|一晚上?|(?:昨|今|前)(?:天|晚|夜)|这[几两]天|短短|突然")
+
+
 def numerals(clause: str) -> str:
     """A clause with its numbers as digits and its units as words."""
-    clause = parts.plain(clause)
+    clause = _WHEN.sub(" ", _FLAG.sub(" ", parts.plain(clause)))
     clause = _WATTS.sub(" watts ", clause)  # "w" alone is "with"
     clause = _GROUPED.sub(lambda m: m[0].replace(",", ""), clause)
     clause = _KILL.sub("kill", _NONE_OF.sub("no ", clause))
@@ -115,6 +144,7 @@ def numerals(clause: str) -> str:
     clause = _EVERY.sub(lambda m: f" per {_SHORT.get(m[1].casefold(), m[1])} ", clause)
     clause = _TRANSFERS.sub(lambda m: f" gen {_GENERATIONS.get(float(m[1]), m[1])} ", clause)
     clause = _POWER_OF.sub(r"\1 \2/\3 watts ", clause)
+    clause = _USED_ZH.sub(_share_of_host, clause)
     clause = _DRAWS_OF.sub(r" | power draw \1 watts | power limit \2 watts | ", _USED_OF.sub(_used_of, clause))
     clause = _MINUS.sub(" minus ", clause)
     clause = _GREAT.sub(lambda m: f"{float(m[1]) * _FACTORS[m[2].casefold()]:.0f}", clause)

@@ -9,13 +9,16 @@ from assistant.intent.query import Query
 from knowledge.lazy import lazy
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Subject, node
 
-_WELL = r"(?:back|fine|ok(?:ay)?|gone|good|normal|clean|healthy|working|works|up|recovered)"
+_WELL = r"(?:back|fine|ok(?:ay)?|good|normal|clean|healthy|working|works|up|recovered)"
 # back up after a reboot | after the reboot it is fine | rebooted and clean since | 重启以后又好了
 _ENDED = lazy(
     rf"(?<![a-z]){_WELL}(?: again)? (?:after|since)(?: an?| the)? (?:reboot|power cycle|restart)"
     rf"|(?<![a-z])(?:after|since)(?: an?| the)? (?:reboot|power cycle|restart),?(?: \w+){{0,3}} {_WELL}(?![a-z])"
+    r"|(?:errors?|xids?|it|they|that|problems?|issues?|messages?|fault)\s+(?:is|are|was|were|has|have|went|all|been|now)?\s*gone (?:after|since|with)(?: an?| the)? (?:reboot|power cycle|restart)"
     rf"|(?<![a-z])(?:rebooted|power cycled)(?: it| the node| the host| the machine)?,?(?: and| since| now)?(?: \w+){{0,4}} {_WELL}(?![a-z])"
-    r"|重启(?:以后|之后|过后|后|完|过)?[,，]?(?:又|就|都|已经?|现在|它|节点|机器|卡){0,3}(?:好了|正常|恢复|没事|没再|没有再|起来了)",
+    r"|(?<![a-z])(?:before|until|prior to)(?: the| a| our| last| yesterday's| this morning's){0,2} (?:reboot|power cycle|restart)"
+    r"|重启(?:以后|之后|过后|后|完|过|了)?[,，]?(?:又|就|都|也|已经?|现在|它|节点|机器|卡|一切|目前|到现在|至今|再){0,4}(?:好了|正常|恢复|没事|没再|没有再|没有了|没出现|未再|起来了)"
+    r"|重启(?:以|之)?前",
     re.IGNORECASE,
 )
 _AGAIN = lazy(

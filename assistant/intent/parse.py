@@ -9,19 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from assistant.intent import assumed, normal, parts, symptoms, told, topics
+from assistant.intent import assumed, normal, symptoms, told, topics
 from assistant.intent.echo import echo
 from assistant.intent.grammar import facts_of, words_of
 from assistant.intent.judge import decide
 from assistant.intent.order import ordered
 from assistant.intent.query import Intent, Query, Slots
 from assistant.intent.reading import ends, read
-from assistant.intent.slots import slots
+from assistant.intent.slots import Named, slots
 from assistant.intent.stated import NO, Stated, of_readings, stated
 from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Scope
 
 _MARKS = lazy(r"<([a-z]+)>")
+_NO_HAN = lazy("[^\u4e00-\u9fff]+")
 # what happens if I do nothing | and if we ignore it | 如果不管它会怎样
 _LEFT_ALONE = lazy(
     r"\bif (?:i|we|you|one|they) (?:just )?(?:do nothing|don'?t do anything|ignore|leave (?:it|this|that|things)|keep (?:going|running|using)|carry on|wait)\b"
@@ -31,7 +32,7 @@ _LEFT_ALONE = lazy(
 _MAY_STATE = (*told.TELLS, Intent.EXPLAIN, Intent.FIX, Intent.NEXT, Intent.PROBE, Intent.HISTORY, Intent.UNKNOWN)
 # Asks what something is, whatever else is said.
 _MEANS = lazy(
-    r"\b(?:means?|meaning|explain|definition|differ\w*|what (?:is|are|does|do) (?:an? |the )?[a-z]+|what's an?|how (?:do|to|can) (?:i|we)?)\b|什么意思|是什么|含义|解释|区别|定义|如何|怎样",
+    r"\b(?:means?|meaning|explain|definition|differ\w*|what (?:is|are|does|do) (?:an? |the )?[a-z]+|what's an?|how (?:do|to|can) (?:i|we)?)\b|什么意思|是什么|含义|解释|区别|不一样|不同|差别|定义|如何|怎样",
     re.IGNORECASE,
 )
 _WHY = lazy(r"\bwhy\b|为什么|为啥|为何|咋回事|怎么回事|原因", re.IGNORECASE)
@@ -39,7 +40,7 @@ _WHAT_NOW = lazy(
     r"\bwhat (?:now|next|should (?:i|we)|do (?:i|we))\b|怎么办|咋办|咋整|怎么半|怎么处理|怎么解决|怎么弄", re.IGNORECASE
 )
 _JUDGED = lazy(
-    r"\b(?:ok|okay|fine|normal|good|safe|bad|worry|wrong|right|too hot|rma|keep|carry|use|usable|ignore|matter|go)\b|正常|没问题|没事|要紧|行|可以|能|影响|吗|不$|吧",
+    r"\b(?:ok|okay|fine|normal|good|safe|bad|worry|wrong|right|too hot|rma|keep|carry|use|usable|ignore|matter|go|a problem|an issue)\b|正常|没问题|没事|要紧|行|可以|能|影响|吗|不$|吧",
     re.IGNORECASE,
 )
 _PLACED = lazy(r"[0-9]|\b(?:gpu|node)\b")  # how often, or where: nobody asks that of a book
@@ -95,6 +96,9 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         states = stated(text, of, diagnosed=intent is Intent.DIAGNOSE, fixed=r.fixed)
         intent, signs = _wanted(intent, states, said), _signs(signs, states)
         signs = of_readings(states.observations, signs)
+        stands = signs or states.observations or states.unread or pasted.observations or any(filled)
+        if intent is Intent.DIAGNOSE and r.known and not stands and _WHY.search(said):
+            intent = Intent.EXPLAIN  # why it is so of the thing itself: nothing is said to be wrong
         if intent in _READS and len({o.fact for o in states.observations if o.fact.startswith(_WORKS)}) > 1:
             intent = Intent.DIAGNOSE  # what readings mean together no page about one of them tells
     filled = assumed.elsewhere(filled, supposed)
@@ -108,13 +112,19 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         states = Stated()
     query = Query(
         text=norm.raw if len(norm.raw) <= normal.MAX_SAID else ends(norm.raw),
-        lang=normal.language(_MARKS.sub(" ", found.marked), lang),
+        lang=normal.language(_without_names(r.said, found), lang),
         intent=intent, slots=filled, topics=best, symptoms=signs if intent is not Intent.UNKNOWN else (), facts=facts,
         assumed=supposed,
         observations=(*pasted.observations, *told.events(intent, r.said, found), *states.observations),
         pasted=r.raw, asks=states.asks, unread=states.unread, fine=states.fine, fixed=r.fixed, unsure=unsure,
     )  # fmt: skip
-    return echo(ordered(parts.mounts(query)))
+    return echo(ordered(query))
+
+
+def _without_names(said: str, found: Named) -> str:
+    """The words of a sentence that tell its language: of what it names only the Han characters (3号卡)."""
+    han = "".join(_NO_HAN.sub("", said[start:end]) for start, end, _ in found.spans)
+    return f"{_MARKS.sub(' ', found.marked)} {han}"
 
 
 _SUPPOSES = lazy(
@@ -134,7 +144,7 @@ _ASKS_WHEN = lazy(
     re.IGNORECASE,
 )
 _REPORTS = lazy(
-    r"(?<![a-z])(?:but|except|got|threw|throws|had|has|have|saw|seen|see|shows?|reports?|logged)(?![a-z])|有|报|出现|看到",
+    r"(?<![a-z])(?:but|except|got|threw|throws|had|has|have|saw|seen|see|shows?|reports?|logged)(?![a-z])|nvswitch\s?#?[0-9]|有|报|出现|看到",
     re.IGNORECASE,
 )
 
@@ -154,7 +164,7 @@ def _wanted(intent: Intent, states: Stated, said: str) -> Intent:
     if intent in told.TELLS or not (states.observations or (states.codes and states.fine)):
         return intent
     if intent is Intent.UNKNOWN and all(
-        isinstance(o.value, int | float) and not _of_part(o) for o in states.observations
+        isinstance(o.value, int | float) and o.subject.up(Scope.GPU) is not None for o in states.observations
     ):
         return intent  # a number and a unit may be of anything
     read = [o for o in states.observations if o.fact != "gpu.name"]  # a model is what is asked about, and no reading

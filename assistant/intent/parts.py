@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from assistant.intent.query import Query
 from knowledge.identity import UNKNOWN_PCI, normalise_pci
 from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Scope, Subject
@@ -21,8 +20,15 @@ _UNSAID = f"{UNKNOWN_PCI}?"
 _NAMES = {
     "drive.": lazy(r"(?<![a-z0-9])(nvme[0-9]{1,3}|sd[a-z]{1,2}|md[0-9]{1,3})(?=n[0-9]|p[0-9]|[^a-z0-9]|$)", _I),
     "fs.": lazy(r"(?<![A-Za-z0-9_.])(/(?:[A-Za-z0-9_.-]{1,40}/?){1,6})(?<!/)(?![A-Za-z0-9/])"),
-    "psu.": lazy(r"(?<![a-z])((?:psu|power supply)\s?#?[0-9]{1,2})(?![0-9])", _I),
-    "part.": lazy(r"(?<![a-z])((?:pump|fan)\s?#?[0-9]{1,2})(?!\s*(?:of|/)\s*[0-9]|[0-9])", _I),
+    "psu.": lazy(
+        r"(?<![a-z])((?:psu|power supply)\s?#?[0-9]{1,2})(?!\s*/\s*[0-9]|[0-9])|(?:电源(?:模块)?)\s?[0-9]{1,2}(?![0-9个])|[0-9]{1,2}\s?号\s?电源(?:模块)?",
+        _I,
+    ),
+    "part.": lazy(r"(?<![a-z])((?:pump)\s?#?[0-9]{1,2})(?!\s*(?:of|/)\s*[0-9]|[0-9])", _I),
+    "sensor.": lazy(
+        r"(?<![a-z])(fan\s?#?[0-9]{1,2}(?![0-9])|[0-9]{1,2}\s?号?\s?(?:风扇|风机)|(?:风扇|风机)\s?[0-9]{1,2}(?![0-9]))",
+        _I,
+    ),
     "aer": lazy(r"(?<![0-9a-f:])((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?)(?![0-9a-f:])", _I),
 }
 _ROOT = lazy(r"(?<![a-z])root (?:fs|disk|file ?system|partition|volume)|根分区|根目录", _I)
@@ -34,7 +40,7 @@ def called(o: Observation) -> Observation:
     pattern = next((p for begins, p in _NAMES.items() if o.fact.startswith(begins)), None)
     if pattern is None or o.subject.id != _UNSAID:
         return o
-    found = [m[1] for m in pattern.finditer(o.excerpt)]
+    found = [m[1] or m[0] for m in pattern.finditer(o.excerpt)]
     names = set(found) if o.fact.startswith("fs.") else {name.casefold() for name in found}  # of paths capitals count
     if not names and o.fact.startswith("fs."):
         names = {"/"} if _ROOT.search(o.excerpt) else {m[1].casefold() for m in _KIND.finditer(o.excerpt)}
@@ -46,11 +52,20 @@ def called(o: Observation) -> Observation:
     return o.about(Subject(o.subject.scope, name, o.subject.parent))
 
 
-def mounts(query: Query) -> Query:
-    """`query`; a path of which its sentence says how full it is ("/home at 99 %") is no file to be read."""
-    paths = {o.subject.id.rstrip("/") for o in query.observations if o.fact.startswith("fs.")}
-    kept = tuple(file for file in query.slots.file if file.rstrip("/") not in paths)
-    return replace(query, slots=query.slots._replace(file=kept)) if kept != query.slots.file else query
+def per_core(found: Sequence[Observation]) -> Iterator[Observation]:
+    """`found`, a load on so many CPUs as the load of each; how many CPUs there are is no reading by itself."""
+    cores = {o.subject: o.value for o in found if o.fact == "node.cpu.online"}
+    for o in found:
+        if (
+            o.fact == "node.load.1m"
+            and isinstance(of := cores.get(o.subject), int)
+            and isinstance(o.value, float)
+            and of
+        ):
+            yield o
+            o = replace(o, fact="node.load.per_cpu", value=o.value / of)
+        if o.fact != "node.cpu.online":
+            yield o
 
 
 _MAKERS = {

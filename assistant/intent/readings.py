@@ -33,7 +33,7 @@ _BEHIND: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("%", "percent", "pct"), _PERCENT),
     **dict.fromkeys(("gib", "mib", "mb", "tib"), _SIZE), "gb": (*_SIZE, *_RATE), "g": (*_SIZE, *_RATE),
     **dict.fromkeys(("gbps", "gbit", "gbits"), _RATE),
-    **dict.fromkeys(("ms", "seconds", "secs", "minutes", "mins", "hours", "秒", "分", "us"), _TIME),
+    **dict.fromkeys(("ms", "seconds", "secs", "sec", "second", "minutes", "mins", "minute", "min", "hours", "hour", "秒", "分", "us"), _TIME),
     "s": _TIME, **dict.fromkeys(("rpm", "gt", "mw", "khz", "volts", "volt", "v", "amps", "tflops", "转"), ("none of ours",)),
 }  # fmt: skip
 _COUNTED = ("count", "")  # a number without a unit fits anything, one with a unit no count
@@ -45,6 +45,11 @@ _SPANS = {
     **dict.fromkeys(("hour", "hr", "h", "时"), 3600.0),
     **dict.fromkeys(("day", "天", "日", "晚"), 86400.0),
     **dict.fromkeys(("week", "周"), 604800.0),
+}
+_SECONDS = {
+    **dict.fromkeys(("seconds", "secs", "sec", "second", "秒"), 1.0),
+    **dict.fromkeys(("minutes", "mins", "minute", "min", "分"), 60.0),
+    **dict.fromkeys(("hours", "hour"), 3600.0),
 }
 # Counters of which a rate means something by itself.
 _RATES = {"gpu.pcie.replay": "gpu.pcie.replay.rate", "gpu.nvlink.errors.crc_flit": "gpu.nvlink.crc.rate"}
@@ -94,9 +99,10 @@ _AT = frozenset(
 _PCIE = frozenset(["pcie", "pci", "lanes", "lane", "width", "gen"])
 _TROUBLE = lazy(r"\.(?:\w*pending|failure|failed|\w*exceeded|\w*required|hw_\w+|sw_thermal|died|hung|\w*unhealthy)$")
 _OK = frozenset(["ok", "fine", "good", "normal", "clean", "healthy", "正", "好"])
-_UNITS = frozenset(_BEHIND)
+UNITS = frozenset(_BEHIND)
 _CUTS = frozenset([",", "|", "and", "but", "while", "plus", "和", "而", "但", "且"])
 _HAN_OTHERS = 5  # Han characters between a name and a number from which on they say something else
+_NEAR = 3  # words ahead of a name among which its state stands: "a failed fabric manager", not "failed to start inside docker"
 _LONG = 2  # words of a name beyond which no other thing is meant: a word is its value, "driver is loaded" is no version
 
 
@@ -153,7 +159,7 @@ def values(words: Sequence[str], before: str = "", whole: Sequence[str] = (), *,
             continue
         if (one := _of_name(name, words, behind, ahead, free, i + 1 < len(spans))) is not None and one.fact not in told:
             told[one.fact] = one._replace(places=one.places | frozenset(range(start, end)))
-    around = frozenset((*words, *whole, "port" if before.startswith("port.") else ""))
+    around = frozenset((*words, *whole, "port" if before.startswith(("port.", "node.ib.")) else ""))
     for number in list(free.values()):
         fact = _by_unit(number, _near(words, number, every, around), around)
         if (
@@ -197,7 +203,7 @@ def _loose(
 
 def _is_unit(words: Sequence[str], start: int, end: int) -> bool:
     """Whether a name is the unit of the number ahead: the watts of "limit 700 watts" name no draw."""
-    return end - start == 1 and words[start] in _UNITS and start > 0 and is_number(words[start - 1])
+    return end - start == 1 and words[start] in UNITS and start > 0 and is_number(words[start - 1])
 
 
 # "spare rows", 剩余可重映射行: of a counter, how much room is left, which is the contrary.
@@ -238,7 +244,7 @@ def _listed(fact: str, value: Value, number: Number, words: Sequence[str], free:
 def _next(words: Sequence[str], at: int) -> int:
     """The word behind a number and its unit."""
     at += 1
-    while at < len(words) and (words[at] in _UNITS or words[at] == "s"):
+    while at < len(words) and (words[at] in UNITS or words[at] == "s"):
         at += 1
     return at
 
@@ -307,7 +313,7 @@ def _is_thing(word: str, name: str) -> bool:
 
 def is_content(word: str) -> bool:
     """Whether a Latin word is the name of something, and none of those that link a name and a number."""
-    return word.isascii() and word.isalpha() and len(word) > 2 and word not in _linking() and word not in _UNITS
+    return word.isascii() and word.isalpha() and len(word) > 2 and word not in _linking() and word not in UNITS
 
 
 def _counts(name: str) -> bool:
@@ -333,7 +339,7 @@ def _of_name(
         value = _yes_or_no(spec, after, first, [free[i] for i in (*behind, *ahead) if i in free])
     elif spec.type is Type.ENUM:
         after = [*after, *words[end : _enum_at(name, words, end)]]
-        value = next((v for v in (*_enums(spec, after), *_enums(spec, first))), None) or _service(spec, after)
+        value = next((v for v in (*_enums(spec, after), *_enums(spec, first[-_NEAR:]))), None) or _service(spec, after)
     elif spec.type is Type.STR and end - ahead.start - 1 > _LONG and after[:1] and after[0] in _IS and len(after) > 1:
         text = parse(spec, after[1])
         value = None if isinstance(text, Problem) else text
@@ -358,9 +364,9 @@ def _unit_ahead(words: Sequence[str], ahead: range, end: int, free: Mapping[int,
     at = ahead.start
     while at in ahead and words[at] in ("on", "of", "in", "for", "the", "its", "at"):
         at -= 1
-    while at in ahead and words[at] in _UNITS:
+    while at in ahead and words[at] in UNITS:
         at -= 1
-    if at not in free or words[at + 1] not in _UNITS:
+    if at not in free or words[at + 1] not in UNITS:
         return False
     return end not in free or _named_behind(words, end)
 
@@ -409,6 +415,8 @@ def _number_of(name: str, words: Sequence[str], place: range, free: dict[int, Nu
         between = range(place.start, i) if behind else range(i + 1, place.start + 1)
         if _apart(words, between, name) or (behind and _of_other(words, number, name)):
             return None
+        if not behind and not number.units and words[place.start + 1] in _CORE:
+            return None  # a 64 core box
         if name == "node.memory.available" and _USED & {words[w] for w in _segment(words, i)}:
             return None  # what is used is not what is left
         around = range(_after_number(words, min(i, *place)), max(i, place.start) + 1)
@@ -471,7 +479,9 @@ def _numbers(words: Sequence[str]) -> Iterator[Number]:
         after = [*words[at + 1 : at + 4], "", "", ""]
         kind = "x" if last == "x" else "gen" if last == "gen" or (last == "pcie" and "." in word) else ""
         units = _BEHIND.get(after[0], ())
-        said, every = f"{word} {after[0]}" if after[0] in _UNITS else word, 0.0
+        said, every = f"{word} {after[0]}" if after[0] in UNITS else word, 0.0
+        if word_s := _SECONDS.get(after[0]):
+            said = f"{float(word) * word_s:g} s"
         if after[0] in ("gb", "mb", "gib", "tb") and after[1] == "s":
             units = _RATE
             said = f"{word} {after[0]}/s"
@@ -483,7 +493,7 @@ def _numbers(words: Sequence[str]) -> Iterator[Number]:
             kind = "denied"
         elif last in ("from", "从") and {"to", "到"} & set(after[:4]):
             kind = "denied"  # from 3 to 12000: what it was
-        elif (last in _INDEXED and not units and not kind) or words[at - 2 : at - 1] == ["mlx"]:
+        elif (last in _INDEXED and not units and not kind) or after[0] == "号" or words[at - 2 : at - 1] == ["mlx"]:
             kind = "index"
         yield Number(at, said, units, kind, every)
 
@@ -504,6 +514,8 @@ def _meant(name: str, number: Number, words: Sequence[str]) -> str | None:
     spec = vocabulary()[name]
     if name == "gpu.ecc.mode":
         return None if number.units else "gpu.ecc.volatile.uncorrected.total"
+    if name == "gpu.utilization.core" and not number.units and float(number.said) > 100:
+        return "node.load.1m"  # 负载 480: no share is more than all of it
     if number.kind == "x":
         return name if name.endswith((".width", ".width.max")) else None
     if number.kind == "gen":
@@ -537,7 +549,7 @@ def _by_unit(number: Number, words: frozenset[str], around: frozenset[str]) -> s
         return "gpu.power.limit" if words & _LIMITED else "gpu.power.draw"
     if number.units == _MHZ:
         return "gpu.clock.memory" if words & _MEMORY else "gpu.clock.sm"
-    model = "<model>" in around and bool(words & _AT) and words <= _AT | {number.said.split(" ")[0]} | _UNITS
+    model = "<model>" in around and bool(words & _AT) and words <= _AT | {number.said.split(" ")[0]} | UNITS
     if number.units == _PERCENT and (words & _SMI or model):
         return "gpu.utilization.core"
     if number.units in (_SIZE, _SIZES) and words & _HELD:
@@ -561,7 +573,11 @@ def _read(fact: str, number: Number) -> Value:
     read = parse(spec, number.said)
     if isinstance(read, Problem):
         read = parse(spec, number.said.split(" ")[0]) if not number.units else read
-    return None if isinstance(read, Problem) else read
+    if isinstance(read, Problem) or (
+        spec.unit == "percent" and isinstance(read, float) and read > 100 and fact.startswith("gpu.")
+    ):
+        return None
+    return read
 
 
 def _yes_or_no(spec: FactSpec, behind: Sequence[str], ahead: Sequence[str], numbers: Sequence[Number]) -> Value:

@@ -300,7 +300,7 @@ def _names(r: Reader) -> None:
 def _files(r: Reader) -> None:
     for slot, start, end, value in names.files(r.text):
         if TAKEN not in r.text[start:end]:
-            r.take(slot, start, end, [value])
+            r.take(slot, start, end, [value]) if slot != "path" else r.hide(slot, start, end)
 
 
 def _of_traces(r: Reader) -> None:

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from assistant.intent import parts, phrases, symptoms, things
+from assistant.intent import parts, phrases, shares, symptoms, things
 from assistant.intent.assumed import written
 from assistant.intent.grammar import words_of
 from assistant.intent.numerals import in_a_row, numerals
@@ -21,7 +21,7 @@ from assistant.intent.slots import Named
 from assistant.intent.things import About
 from assistant.intent.told import TOLD
 from assistant.values import Problem, parse
-from knowledge.facts import Kind, Type, vocabulary
+from knowledge.facts import FactSpec, Kind, Type, vocabulary
 from knowledge.lazy import lazy
 from knowledge.lexicon import Told, lexicon
 from knowledge.observation import Event, Observation, Origin, Scope, Value
@@ -30,7 +30,7 @@ from knowledge.text import excerpt
 MOST = 32  # facts of one sentence
 _I = re.IGNORECASE
 _ENDS = lazy(
-    r"[;?。；！？\n，]|(?<=what now):|(?<=[a-z]):(?=\s+(?:ok|fine|good|xid|sxid|<xid>|<sxid>))|\.(?=\s|$)|,(?![0-9])|(?<![0-9]),|!(?=\s+[A-Z])|(?<![a-z])(?:and|but|while|whereas)\s+(?=(?:only\s+)?(?:one|an?other|the\s+others?|others|the\s+rest|<gpu>|[0-9]+\s+of)(?![a-z]))|(?=其他|其余|另外)",
+    r"[;?。；！？\n，]|(?<=what now):|(?<=[a-z]):(?=\s+(?:ok|fine|good|xid|sxid|<xid>|<sxid>))|\.(?=\s|$)|,(?![0-9])|(?<![0-9]),|!(?=\s+[A-Z])|(?<![a-z])(?:and|but|while|whereas)\s+(?=(?:only\s+)?(?:one|an?other|(?:all\s+)?(?:the\s+)?others?|(?:all\s+)?the\s+rest|<gpu>|[0-9]+\s+of)(?![a-z]))|(?=其他|其余|另外)",
     _I,
 )
 # What a question begins with; what stands ahead of it is a clause of its own, with or without a comma.
@@ -45,7 +45,7 @@ _ASKS_EN = lazy(
     _I,
 )
 _ASKS_ZH = lazy(
-    "瓶颈(?:是|在)?(?:哪|什么)|能(?=[训上接撑开启起凑扛])|还?能不能|能否|可否|可不可以|要不要|该不该|是不是|是否|需不需要|还可以|还能|可以(?!看到)|能(?:继续|用|跑)|需要(?!复位)|要换|该换|应该怎|怎么|如何|为什么|为何|为啥|什么|哪|正常吗|有问题吗|有没有|多少|请(?:看|查|解释)|查看|看看|解释"
+    "瓶颈(?:是|在)?(?:哪|什么)|能(?=[训上接撑开启起凑扛])|还?能不能|能否|可否|可不可以|要不要|该不该|是不是|是否|需不需要|还可以|还能|可以(?!看到)|能(?:继续|用|跑)|需要(?!复位)|要换|该换|应该怎|怎么|如何|为什么|为何|为啥|什么|有啥|哪|正常吗|有问题吗|有没有|多少|请(?:看|查|解释)|查看|看看|解释"
 )
 _BEGINS = lazy(
     r"(?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|should|shall|may|might|must)(?![a-z])", _I
@@ -57,8 +57,8 @@ _ASKS_LAST = lazy(
 _BAD = lazy(
     r"(?<![a-z])(?:fail(?:s|ed|ing|ures?)?|errors?|err|faults?|faulty|down|dead|died|inactive|missing|lost|broken?|hangs?|hung|stuck|crash\w*|could not|cannot|can'?t|unable|won'?t|doesn'?t|does not|did not|flap(?:s|ped|ping)?|"
     r"degraded|unhealthy|wrong|hot|slow(?:er|ly)?|timeouts?|timed out|drops?|dropped|corrupt(?:ed|ion)?|panic(?:s|ked)?|unstable|disconnect(?:s|ed)?|unresponsive|zombie|leak(?:s|ed|ing)?|"
-    r"throttl(?:es|ed|ing)|overheat(?:s|ed|ing)?|unreachable|refus(?:es|ed)|killed|gone|disappear(?:s|ed)|mismatch|exceed(?:s|ed)|bad|weird|strange|drained|tainted|nan|oom|xid|pending|full|exhausted|rejected|vanished|fell off)(?![a-z])|"
-    r"坏|失败|满|溢|错|掉|断|丢|异常|挂|死|慢|卡住|超时|故障|不见|不通|不动|没反应|无响应|降频|过热|烫|泄漏|崩|报警|告警|不一致|不匹配|缺|少了",
+    r"throttl(?:es|ed|ing)|overheat(?:s|ed|ing)?|unreachable|refus(?:es|ed)|killed|gone|disappear(?:s|ed)|mismatch|exceed(?:s|ed)|bad|weird|strange|drained|tainted|nan|oom|xid|pending|full|exhausted|used up|rejected|vanished|fell off)(?![a-z])|"
+    r"坏|失败|满|用完|用光|耗尽|溢|错|掉|断|丢|异常|挂|死|慢|卡住|超时|故障|不见|不通|不动|没反应|无响应|降频|过热|烫|泄漏|崩|报警|告警|不一致|不匹配|缺|少了",
     _I,
 )
 
@@ -86,16 +86,18 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     """
     if not _worth(found.marked):
         return Stated()
-    text, originals = _without_models(said, found)
+    text, originals, counted = _without_models(said, found)
     text = _curve_named(text)
     so_far: list[Observation] = []
     asked, unread, fine, loose = list[str](), list[str](), list[str](), list[str]()
-    left, denied, codes, counts = list[str](), list[str](), False, False
+    left, denied, codes, counts, shared = list[str](), list[str](), False, False, False
     before, about = "", About("", (), excerpt(said))
     for clause, asks in _clauses(text):
         words = _MARK.sub(lambda _: next(originals, ""), clause)
         quoted = _as_written(excerpt(" ".join(words.split()), 120), fixed)
         about = things.about(numerals(clause), words, found.slots, about)
+        shared = "<share>" in clause or (shared and _THE_REST.fullmatch(clause) is not None)
+        clause = _SHARE.sub(lambda _: f" | {next(counted).phrase} | ", clause)
         read = Read()
         if not asks and before and _SHOULD.search(clause):  # what would be right is no reading
             read = Read([*_most(clause, before, about)])
@@ -127,7 +129,12 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
         if asks or not _is_fine(clause):
             left.append(clause)
         codes = codes or (not asks and _CODE.search(clause) is not None)
-        if asks or _CODE.search(clause) or (before and _MORE.fullmatch(clause)):
+        if (
+            asks
+            or _CODE.search(clause)
+            or (before and _MORE.fullmatch(clause))
+            or (shared and _THE_REST.fullmatch(clause))
+        ):
             continue
         if _is_fine(clause):
             fine.append(quoted)
@@ -150,9 +157,15 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
 
 
 _DENIES = lazy(r"(?<![a-z])(?:no|not|without|never|none|isn't|aren't|wasn't|hasn't|haven't)(?![a-z])|没|无|未|不是", _I)
+# Of a share that was told: what the rest is follows from it.
+_THE_REST = lazy(
+    r"\s*(?:and |but |while )?(?:all |the )*(?:others?|rest|remaining(?: ones| one)?|other (?:one|ones|two|three|four|ports?|links?|fans?|psus?))\s+(?:is|are|were|was|stay|show)\s+(?:all |still )?(?:up|active|ok|okay|fine|good|working|down|inactive|dead|failed|broken|missing|gone|not (?:up|active|working|visible))\s*"
+    r"|\s*(?:其他|其余|另外|剩下|剩余)的?(?:[一二两三四五六七八九0-9]+[个条张块根])?(?:都|全|全部|是|为)*(?:正常|好的?|通|亮|在|坏了?|断了?|不通|挂了?|故障|没亮|down|up|active)\s*",
+    _I,
+)
 # Of a reading that was told: growing | should be x16 | in the last hour
 _MORE = lazy(
-    r"\s*(?:(?:and |but |it is |it'?s |is |still |还在|还|一直)*(?:grow\w*|ris\w+|increas\w+|climb\w*|going up|stable|constant|running|working|up|ok|okay|fine|active|涨|增长|上升|增加|稳定)|(?:but |and |it |they |而 ?)*(?:should|must|ought to)(?: normally)? (?:be|have|show|read|run)\b.{0,40}|.{0,4}(?:应该|应为|正常|本来|本应|原来)(?:应该)?(?:是|有|为)?.{0,24})\s*",
+    r"\s*(?:(?:and |but |it is |it'?s |is |still |还在|还|一直)*(?:grow\w*|ris\w+|increas\w+|climb\w*|going up|stable|constant|running|working|up|ok|okay|fine|active|涨|增长|上升|增加|稳定)|(?:but |and |it |they |而 ?)*(?:should|must|ought to)(?: normally)? (?:be|have|show|read|run)\b.{0,40}|.{0,4}(?:应该|应为|正常|本来|本应|原来)(?:应该)?(?:是|有|为)?.{0,24}|(?:而)?不是.{1,16}|(?:and )?not .{1,16})\s*",
     _I,
 )
 _SAID_FINE = lazy(
@@ -161,9 +174,9 @@ _SAID_FINE = lazy(
 )
 # What is no word of a statement: pleasantries, when, where, and what the person does.
 _PLAIN = lazy(
-    r"(?<![a-z])(?:hi|hello|hey|team|all|guys|sorry|thanks?|please|pls|help|rma|what now|keep (?:going|using|on|training)\w*|go on|since \w+|today|yesterday|tonight|now|last (?:night|week|month)|this (?:morning|week)|"
-    r"(?:we|i|you|they|users?|people|customers?)(?:'ve|'re|'m|'d|'ll)? .*|on|of|in|at|for|from|after|before|during|with|under|our|my|the|a|an|one|this|that|these|it|is|are|was|node|gpus?|cards?|machine|server|box|cluster|host|h100s?|here|there|again|still|just|only|and|but|so|then|or|to|yes|no|also)(?![a-z'])"
-    r"|<[a-z]+>|[0-9]+|你好|大家好|请问|麻烦|谢谢|求助|今天|昨天|昨晚|刚才|现在|目前|最近|早上|我们?.*|这[台个块张]?|那[台个块张]?|机器|节点|服务器|显卡|卡|的|了|上|里|吧|呢|啊|但是?|不过|就是|只是|而且|还有?",
+    r"(?<![a-z])(?:hi|hello|hey|team|all|guys|sorry|thanks?|please|pls|help|rma|what now|(?:keep|carry|go) (?:going|using|on|training|running|working)\w*|since \w+|today|yesterday|tonight|now|last (?:night|week|month)|this (?:morning|week)|"
+    r"(?:we|i|you|they|users?|people|customers?)(?:'ve|'re|'m|'d|'ll)? .*|on|of|in|at|for|from|after|before|during|with|under|our|my|the|a|an|one|this|that|these|it|is|are|was|node|gpus?|cards?|machine|server|box|cluster|host|h100s?|here|there|same (?:job|load|workload|node|model|run)|again|still|just|only|and|but|so|then|or|to|yes|no|also)(?![a-z'])"
+    r"|<[a-z]+>|[0-9]+|你好|大家好|请问|麻烦|谢谢|求助|今天|昨天|昨晚|刚才|现在|目前|最近|早上|我们?.*|这[台个块张]?|那[台个块张]?|同一个?(?:任务|作业|节点|负载)|机器|节点|服务器|显卡|卡|的|了|上|里|吧|呢|啊|但是?|不过|就是|只是|而且|还有?",
     _I,
 )
 
@@ -182,7 +195,9 @@ def _says_something(clause: str) -> bool:
     return len(re.findall(r"[a-z]{2,}", rest, _I)) > 1 or len(re.findall("[\u4e00-\u9fff]", rest)) > 2
 
 
-_SHOULD = lazy(r"(?<![a-z])(?:should|must|ought)(?![a-z])|应该|应为|本应|本来", _I)
+_SHOULD = lazy(
+    r"(?<![a-z])(?:should|must|ought)(?![a-z])|^\s*(?:and )?not (?=x|gen)|应该|应为|本应|本来|^\s*而?不是", _I
+)
 
 
 # In a reading these tell how it is, and name no trouble of their own.
@@ -320,17 +335,18 @@ _ONLY_AT = lazy(
 
 def _once(found: Sequence[Observation]) -> tuple[Observation, ...]:
     """Each fact of a thing once: of two values nobody can tell which is meant."""
-    found = [parts.called(o) for o in parts.of_maker(found)]
+    found = [parts.called(o) for o in parts.of_maker([*parts.per_core(found)])]
     first = {(o.fact, o.subject): o for o in reversed(found)}
     return tuple(o for o in found if first[o.fact, o.subject] is o)[:MOST]
 
 
 _MARK = lazy(r"<[a-z]+>")
+_SHARE = lazy("<share>")
 _CODE = lazy("<s?xid>")  # told as an event already
 
 # "can I use a GPU that has fallen off the bus" states it, and so does "why is gpu 2 at 150 W"; "is the link down?" does not.
 _TOLD_IN_QUESTION = lazy(
-    r"(?<![a-z])(?:that|which|whose|with|since|because|although|when|if)(?![a-z])|的|(?<![a-z])why\b[^?]{0,200}[0-9]|为(?:什么|何|啥)[^？]{0,200}[0-9]",
+    r"(?<![a-z])(?:that|which|whose|with|since|because|although|when|if)(?![a-z])|的|^is\b(?=.*[0-9]).{1,80}(?:a problem|an issue|enough|normal|too (?:low|slow|high|hot)|slower|expected|wrong)\b|(?<![a-z])why\b[^?]{0,200}[0-9]|为(?:什么|何|啥)[^？]{0,200}[0-9]",
     _I,
 )
 
@@ -339,29 +355,39 @@ def _worth(marked: str) -> bool:
     """Whether a sentence can state anything: most hold neither a number nor a word of trouble, nor a name with a value."""
     return (
         _BAD.search(marked) is not None
-        or re.search(r"[0-9]|(?<![a-z])(?:is|are|was|on|off|yes|true|up|running|active)(?![a-z])|是|有|没|未|不|在|都", marked, _I) is not None
+        or re.search(r"[0-9]|(?<![a-z])(?:is|are|was|on|off|yes|true|up|running|active)(?![a-z])|是|有|没|未|不|在|都|全", marked, _I) is not None
         or bool(named_in(words_of(marked)))
     )  # fmt: skip
 
 
-def _without_models(said: str, found: Named) -> tuple[str, Iterator[str]]:
-    """The sentence with a mark for each slot and each name of a product, and what stood in their places."""
+def _without_models(said: str, found: Named) -> tuple[str, Iterator[str], Iterator[shares.Share]]:
+    """The sentence with a mark for each slot, each name of a product and each share, what stood in their places, and the shares."""
     spans = [said[start:end] for start, end, _ in found.spans]
-    slots, originals = iter(spans), list[str]()
+    slots, originals, plain = iter(spans), list[str](), found.marked
+    counted, of_share = shares.shares(plain), dict[str, str]()
+    for n, one in reversed([*enumerate(counted)]):
+        of_share[f"<share{n}>"] = plain[one.start : one.end]
+        plain = f"{plain[: one.start]} <share{n}> {plain[one.end :]}"
 
     def mark(m: re.Match[str]) -> str:
+        if m[0] in of_share:
+            originals.append(_MARK.sub(lambda _: next(slots, ""), of_share[m[0]]))
+            return "<share>"
         slot = m[0].startswith("<")
         originals.append(next(slots, "") if slot else m[0])
         return m[0] if slot else " <model> "
 
-    plain = in_a_row(found.marked)
-    text = re.sub(rf"{_MARK.pattern}|{things.MODEL.pattern}", mark, plain, flags=_I)
-    return text, iter(originals)
+    text = re.sub(rf"<share[0-9]{{1,2}}>|{_MARK.pattern}|{things.MODEL.pattern}", mark, in_a_row(plain), flags=_I)
+    return text, iter(originals), iter(counted)
+
+
+_ONLY_ASKS = lazy(r"\s*(?:why|how|what|when|where|and|so)\s*", _I)
 
 
 def _clauses(text: str) -> Iterator[tuple[str, bool]]:
     """The clauses of a sentence, each with whether it asks."""
     cuts = sorted({m.start() for pattern in (_ASKS_EN, _ASKS_ZH) for m in pattern.finditer(text)})
+    cuts = [b for a, b in zip([-1, *cuts], cuts, strict=False) if a < 0 or not _ONLY_ASKS.fullmatch(text[a:b])]
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     for piece in pieces:
         asks = _ASKS_EN.match(piece) is not None or _ASKS_ZH.match(piece) is not None
@@ -469,8 +495,9 @@ def _told(clause: str, about: About, before: str) -> Read:
             rest[start:end] = ["|"] * (end - start)
             continue
         numbers = [w for w in rest[start:end] if is_number(w)]
+        of = about._replace(many=many, parts=True) if (many := shares.many(rest[start:end])) else about
         for one in tells:
-            out += _of_statement(one, numbers, about)
+            out += _of_statement(one, numbers, of)
         rest[start:end] = ["|"] * (end - start)
     plain = words_of(things.without_counts(_LOADED.sub(" ", " ".join(rest)), about.counted))
     if _FULL.search(clause):
@@ -502,12 +529,16 @@ def _statements(words: Sequence[str]) -> list[tuple[int, int, tuple[Told, ...]]]
     """Start, end and facts of each statement that the words hold, the longest first, none within another."""
     by_first, rows = _rows()
     shape = ["<n>" if is_number(w) else w for w in words]
+    noughts = [
+        "0" if w in ("0", "0.0") else s for w, s in zip(words, shape, strict=True)
+    ]  # "at 0 rpm" says more than a number
     found = []
-    for at, word in enumerate(shape):
-        for number in by_first.get(word, ()):
-            row, tells = rows[number]
-            if ends := phrases.ends(row, shape, [at]):
-                found.append((at, max(ends), tells))
+    for said in (shape, noughts) if "0" in noughts else (shape,):
+        for at, word in enumerate(said):
+            for number in by_first.get(word, ()):
+                row, tells = rows[number]
+                if ends := phrases.ends(row, said, [at]):
+                    found.append((at, max(ends), tells))
     found.sort(key=lambda one: (one[0] - one[1], one[0]))
     out: list[tuple[int, int, tuple[Told, ...]]] = []
     for start, end, tells in found:
@@ -539,6 +570,11 @@ def _ordered(text: str, tells: tuple[Told, ...]) -> tuple[Told, ...]:
     return tells
 
 
+# the first or the second number, the second without the first, what is left of a hundred; with its unit, where the words say it
+_VALUE = lazy(r"<(n|m|m-n|100-n)>(?: (s|ms|min))?")
+_MINUTE = 60  # seconds
+
+
 def _of_statement(one: Told, numbers: Sequence[str], about: About) -> Iterator[Observation]:
     spec = vocabulary().get(one.fact)
     if spec is None:
@@ -546,19 +582,22 @@ def _of_statement(one: Told, numbers: Sequence[str], about: About) -> Iterator[O
     if spec.kind is Kind.EVENT:
         yield from about.tell(spec, (Event(None, dict(one.where)),))
         return
-    value: Value = one.value
-    if value == "<m-n>":
-        if len(numbers) < 2:
-            return
-        value = abs(int(float(numbers[1])) - int(float(numbers[0])))
-    if value in ("<n>", "<m>"):
-        at = 0 if value == "<n>" else 1
-        if len(numbers) <= at:
-            return
-        read = parse(spec, numbers[at])
-        if isinstance(read, Problem):
-            return
-        value = read
+    value = _value_of(one, spec, numbers)
+    if value is None or isinstance(value, Problem):
+        return
     yield from about.tell(spec, (value,))
     if one.others is not None:
         yield about.one(spec, one.others, things.OTHER)
+
+
+def _value_of(one: Told, spec: FactSpec, numbers: Sequence[str]) -> Value | Problem:
+    """The value that a statement tells with these numbers; none where it needs more of them."""
+    if not isinstance(one.value, str) or (which := _VALUE.fullmatch(one.value)) is None:
+        return parse(spec, one.value) if spec.type is Type.SET and isinstance(one.value, str) else one.value
+    if len(numbers) < 1 + ("m" in which[1]):
+        return None
+    n, m = float(numbers[0]), float(numbers[-1 if len(numbers) < 2 else 1])
+    if which[1] in ("m-n", "100-n"):
+        return parse(spec, f"{abs(m - n) if which[1] == 'm-n' else max(100 - n, 0):g}")
+    said = numbers["nm".index(which[1])]
+    return parse(spec, f"{float(said) * _MINUTE:g} s" if which[2] == "min" else f"{said} {which[2] or ''}".strip())

@@ -26,7 +26,7 @@ MODEL = lazy(
 _THINGS = r"(?:<model>|gpus?|nodes?|cards?|machines?|hosts?|ranks?|jobs?|devices)(?![a-z])"
 # 8 GPUs | 8 卡 | 8xH100 | 7 of 8 GPUs | 8 张卡里 7 张: how many there are is no reading of any.
 COUNT = lazy(
-    r"(?<![a-z])(?:all|each of the|on all)\s+(?P<every>[0-9]{1,3}|eight|four|sixteen)(?=\s+(?:at|on|are|is|have|show|run|under)(?![a-z]))|"
+    r"(?<![a-z])(?:all|each of the|on all)\s+(?P<every>[0-9]{1,3}|eight|four|sixteen)(?=\s+(?:at|on|are|is|have|show|run|under)(?![a-z])|\s*(?:[,.;?]|$))|"
     rf"(?<![a-z0-9.])(?:(?P<some>[0-9]{{1,6}})\s*(?:(?:out\s+)?of|/)\s*(?:the|our|my|its)?\s*)?(?P<all>[0-9]{{1,6}})\s*(?:-\s*)?(?:other\s+)?{_THINGS}"
     r"|(?<![0-9.])(?P<whole>[0-9]{1,6})\s*[块张]?\s*(?:<model>|卡|gpu)?\s*(?:(?:里面?|中|当中|之中)\s*(?:有|只有)?|有(?=\s*[0-9]+\s*[块张]))\s*(?P<part>[0-9]{1,6})\s*[块张个]?\s*(?:卡|gpu)?|(?<![0-9.])(?P<han>[0-9]{1,6})\s*(?:[块张]\s*(?:<model>|卡|gpu)?|台|个\s*(?:节\s*点|gpu|卡)|卡(?!\s*[里的]?\s*第))",
     _I,
@@ -117,6 +117,7 @@ class About(NamedTuple):
     others: int = 0  # GPUs that are not in question
     counted: bool = False  # whether GPUs were counted in it or ahead of it
     foreign: bool = False  # whether it is about a drive, a CPU, a power supply, and no GPU
+    parts: bool = False  # whether ports, drives, power supplies are what was counted
 
     def tell(self, spec: FactSpec, values: Sequence[Value]) -> Iterator[Observation]:
         """The fact of each thing that is meant: the GPUs named, else one or some of which nobody said which; of values that
@@ -135,7 +136,12 @@ class About(NamedTuple):
         elif self.others and spec.scope is Scope.GPU:
             yield from (self.one(spec, values[0], f"{OTHER}{n + 1}") for n in range(self.others))
         else:
-            some = f"{UNSAID}x{self.many}" if self.many > 1 and spec.scope is Scope.GPU else UNSAID
+            gpus_own = spec.scope in (Scope.GPU, Scope.LINK)
+            some = (
+                f"{UNSAID}x{self.many}"
+                if self.many > 1 and (spec.scope is Scope.GPU if not self.parts else not gpus_own)
+                else UNSAID
+            )
             yield from (self.one(spec, values[0], called) for called in gpus[:OTHERS] or (some,))
 
     def one(self, spec: FactSpec, value: Value, called: str) -> Observation:

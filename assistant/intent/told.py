@@ -47,14 +47,17 @@ def events(intent: Intent, said: str, named: Named) -> tuple[Observation, ...]:
                 of = [
                     gpu(called, host.id) for called in (_beside(said, told[0], named) if told else (f"{UNKNOWN_PCI}?",))
                 ]
-            elif _FATAL.search(clause):
-                fields = {"severity_word": "Fatal"}
+            else:
+                fields = {"severity_word": "Fatal"} if _FATAL.search(clause) else {}
+                if switch := _SWITCH.search(clause):
+                    of = [Subject(Scope.NVSWITCH, f"index:{switch[1]}", host)]
             out += [
                 Observation(kind, s, Event(code, fields), source=TOLD, excerpt=line, origin=Origin.TOLD) for s in of
             ]
     return tuple(out)
 
 
+_SWITCH = lazy(r"nvswitch[ #-]?([0-9]{1,3})(?![0-9])", _I)
 # of a switch's error its own word decides, where the catalogue has none
 _FATAL = lazy(r"(?<![a-z-])(?<!not )(?<!non )fatal(?![a-z])|(?<![非不])致命", _I)
 

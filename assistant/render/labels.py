@@ -179,6 +179,7 @@ def subject_name(subject: Subject, lang: str, called: Called | None = None) -> s
             return f"{scope_name(Scope.RANK, lang)} {known}{aside(f'pid {subject.id}', lang)}"
         return f"{scope_name(subject.scope, lang)} {subject.id}{aside(known, lang)}"
     word = scope_name(subject.scope, lang)
+    gap = " " if word[:1].isascii() else ""
     if subject.scope is Scope.NODE and not subject.id:
         return {"zh": "本节点"}.get(lang, "this node")
     if subject.scope is Scope.LINK and subject.parent is not None and subject.id == UNSAID:
@@ -194,20 +195,22 @@ def subject_name(subject: Subject, lang: str, called: Called | None = None) -> s
         return {"zh": f"{whose} 的 {word} {subject.id}"}.get(lang, f"{word} {subject.id} of {whose}")
     if subject.id == UNSAID and subject.scope is Scope.NODE:
         return {"zh": "所述节点"}.get(lang, "the node described")
-    if subject.id == UNSAID and subject.scope is Scope.OBJECT:
-        return {"zh": "某个部件（未说明是哪个）"}.get(lang, "one part (which one was not said)")
-    if subject.scope in (Scope.DOCUMENT, Scope.OBJECT) and subject.id:  # a file, a mount, a service: known by its name
+    if subject.id.startswith(UNSAID) and subject.scope is Scope.OBJECT:
+        word, gap = ("部件", "") if lang == "zh" else ("part", " ")
+    elif (
+        subject.scope in (Scope.DOCUMENT, Scope.OBJECT) and subject.id
+    ):  # a file, a mount, a service: known by its name
         return subject.id
     if subject.scope is Scope.RANK and not subject.id.isdigit() and subject.id != UNSAID:  # a trace that names no rank
         return {"zh": f"轨迹 {subject.id}"}.get(lang, f"trace {subject.id}")
     if subject.id.startswith(f"{UNSAID}x"):  # so many of what somebody said
         many = subject.id.removeprefix(f"{UNSAID}x")
-        return {"zh": f"{many} 个 {word}（未说明是哪几个）"}.get(lang, f"{many} {word}s (which ones was not said)")
+        return {"zh": f"{many} 个{gap}{word}（未说明是哪几个）"}.get(lang, f"{many} {word}s (which ones was not said)")
     if subject.id.startswith(UNSAID) and " of " in subject.id:
         one, _, many = subject.id.removeprefix(UNSAID).partition(" of ")
-        return {"zh": f"所列 {many} 个 {word} 中的第 {one} 个"}.get(lang, f"{word} {one} of the {many} listed")
+        return {"zh": f"所列 {many} 个{gap}{word} 中的第 {one} 个"}.get(lang, f"{word} {one} of the {many} listed")
     if subject.id == UNSAID:  # of what somebody said
-        return {"zh": f"某个 {word}（未说明是哪个）"}.get(lang, f"one {word} (which one was not said)")
+        return {"zh": f"某个{gap}{word}（未说明是哪个）"}.get(lang, f"one {word} (which one was not said)")
     if subject.id.startswith("unknown:others"):
         return {"zh": f"其他 {word}"}.get(lang, f"the other {word}s")
     if subject.scope is Scope.GPU and subject.id == f"{UNKNOWN_PCI}unnamed":

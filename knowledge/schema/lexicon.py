@@ -54,7 +54,28 @@ class Words(Strict):
     kind: Literal["words"]
     id: Id
     role: Literal[
-        "field", "weak", "elsewhere", "never", "filler", "common", "program", "nothost", "linking", "otherpart"
+        "field",
+        "weak",
+        "elsewhere",
+        "never",
+        "filler",
+        "common",
+        "program",
+        "nothost",
+        "linking",
+        "otherpart",
+        "counted-port",
+        "counted-nvlink",
+        "counted-link",
+        "counted-psu",
+        "counted-fan",
+        "counted-pump",
+        "counted-memory",
+        "counted-drive",
+        "counted-gpu",
+        "well",
+        "ill",
+        "absent",
     ]
     said: Said
 

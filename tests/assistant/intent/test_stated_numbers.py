@@ -114,7 +114,12 @@ def test_what_is_left_of_a_counter_is_not_what_was_counted() -> None:
         ("2 GB/s all-reduce on 8 H100", [("benchmark.collective.busbw.largest", "unknown:?", 2.0)]),
         (
             "gpu 2 nvlink 17 of 18 links active",
-            [("gpu.nvlink.active", "index:2", 17), ("gpu.nvlink.inactive", "index:2", 1)],
+            [
+                ("gpu.nvlink.active", "index:2", 17),
+                ("gpu.nvlink.inactive", "index:2", 1),
+                ("link.state", "unknown:?", "inactive"),
+                ("link.state", "unknown:others", "active"),
+            ],
         ),
         ("node17 has 6 of 8 gpus", [("node.gpu.count", "node17", 6), ("node.gpu.expected", "node17", 8)]),
         (
@@ -141,6 +146,13 @@ def test_what_is_left_of_a_counter_is_not_what_was_counted() -> None:
             ],
         ),
         ("two gpus run at 101 C", [("gpu.temperature.core", "unknown:?x2", 101)]),
+        (
+            "fan 2 of 6 in the chassis reads 0 rpm",
+            [("sensor.kind", "fan 2", "fan"), ("sensor.state", "fan 2", "critical")],
+        ),
+        ("机箱3号风扇转速为0", [("sensor.kind", "3号风扇", "fan"), ("sensor.state", "3号风扇", "critical")]),
+        ("power limit default 700 W", [("gpu.power.limit.default", "unknown:?", 700.0)]),
+        ("host ram 1003 of 1007 GB used", [("node.memory.available.share", "", 0.0)]),
         ("0 of 8 gpus throttling", [("gpu.clock.event.hw_slowdown", "unknown:?", False)]),
     ],
 )
@@ -151,14 +163,10 @@ def test_a_number_goes_to_the_thing_that_it_stands_with(text: str, facts: list[t
 @each(
     "text",
     [
-        "fan 2 of 6 in the chassis reads 0 rpm",
         "cpu temp is 97 C",
         "gpu 3 coolant temp 62 C",
         "gpu 2 temp -3 C",
-        "power limit default 700 W",
-        "机箱3号风扇转速为0",
         "温度-5度",
-        "host ram 1003 of 1007 GB used",
         "zorp count 17 on gpu 5",
     ],
 )
