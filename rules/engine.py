@@ -515,13 +515,16 @@ def _split(rule: Rule, events: list[Observation]) -> list[tuple[str, list[Observ
 
 
 def severity_of(rule: Rule, events: Sequence[Observation], advice: Advice) -> Severity:
-    """The rule's, or the worst that its events carry; what keeps a thing from being used is no mere information."""
+    """The rule's, or the worst that its events carry; what keeps a thing from being used is no mere information, and
+    what takes half of its speed is an error."""
     severity = rule.severity
     if rule.severity_from:
         words = [o.value.get(rule.severity_from) for o in events if isinstance(o.value, Event)]
         known = [Severity(w) for w in words if isinstance(w, str) and w in list(Severity)]
         severity = max(known, key=lambda s: s.rank, default=severity)
     hinders = advice.usable.rank >= Usable.IMPAIRED.rank
+    if hinders and rule.action.impairs:
+        return max(severity, Severity.ERROR, key=lambda s: s.rank)
     return Severity.WARNING if hinders and severity is Severity.INFO else severity
 
 

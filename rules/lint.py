@@ -108,6 +108,7 @@ def _rule_faults(
     yield from _page(rule)
     yield from _tests(rule)
     yield from _action(rule, runbooks)
+    yield from _gravity(rule)
     for i, e in enumerate(rule.explains):
         if e.rule and e.rule not in ids:
             yield _Found(("explains", i, "rule"), f"explains {e.rule!r}, which is no rule", nearest_hint(e.rule, ids))
@@ -139,7 +140,7 @@ def _nobody_tells(name: str, vocab: Vocabulary, provided: Collection[str]) -> bo
 
 
 def _beside(rule: Rule, told: Collection[str], vocab: Vocabulary, provided: Collection[str]) -> Iterator[_Found]:
-    """Facts that stand beside the conditions: of `names`, `leads`, `impact` and `shows`."""
+    """Facts that stand beside the conditions: of `names`, `leads`, `impact`, `shows` and of what an action `impairs`."""
     named: list[tuple[Path_, str]] = [(("shows", i), name) for i, name in enumerate(rule.shows)]
     for key, text in (("names", rule.names), ("leads", rule.leads)):
         named += [((key,), name) for name in facts_named(text.en)]
@@ -151,6 +152,8 @@ def _beside(rule: Rule, told: Collection[str], vocab: Vocabulary, provided: Coll
         named += [(("impact", key), getattr(rule.impact, key)) for key in ("share", "window", "hours")]
         if not rule.impact.of.zh:
             yield _Found(("impact", "of"), "of has no Chinese", needs=(("impact", "of", "zh"),))
+    if rule.action.impairs:
+        named.append((("action", "impairs"), rule.action.impairs))
     for path, name in named:
         if name not in told and _nobody_tells(name, vocab, provided):
             yield _Found(path, _NOBODY.format(name))
@@ -356,6 +359,12 @@ def _graver(rules: Sequence[Rule], unread: Collection[str]) -> Iterator[Fault]:
                     f"explains {e.rule}, which is graver: what becomes of it when this is known?",
                     "effect: stays (it counts as before), or effect: ends with because: {en: ..., zh: ...}",
                 )  # fmt: skip
+
+
+def _gravity(rule: Rule) -> Iterator[_Found]:
+    """What may still run is no critical fault: the state of an answer and whether the thing can be used say the same."""
+    if rule.severity is Severity.CRITICAL and _use(rule) in (Usable.YES, Usable.IMPAIRED):
+        yield _Found(("severity",), f"critical, and usable: {_use(rule)}", "severity: error, or usable: not_yet or no")
 
 
 def _use(rule: Rule) -> Usable | None:

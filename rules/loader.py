@@ -355,17 +355,20 @@ def _values(
     return values
 
 
-_UNITS = {"share": "percent", "window": "s", "hours": "h"}  # of the facts of an `impact`
+# units of the facts of an `impact` and of an action
+_UNITS = {"share": "percent", "window": "s", "hours": "h", "impairs": "percent"}
 
 
 def _shown_facts(data: Mapping[str, Any], vocab: Vocabulary, report: Report) -> None:
-    """The facts of `names`, `leads`, `impact` and `shows` exist, and those of `impact` are numbers of the right unit."""
+    """The facts of `names`, `leads`, `impact`, `shows` and of what an action `impairs` exist, with the right unit where one is due."""
     named: list[tuple[DataPath, str]] = [(("shows", i), name) for i, name in enumerate(data.get("shows", ()))]
     for key in ("names", "leads"):
         for language, text in (data.get(key) or {}).items():
             named += [((key, language), name) for name in facts_named(text)]
     impact = data.get("impact") or {}
     named += [(("impact", key), impact[key]) for key in _UNITS if impact.get(key)]
+    if impairs := (data.get("action") or {}).get("impairs"):
+        named.append((("action", "impairs"), impairs))
     for path, name in named:
         spec = vocab.get(name)
         unit = _UNITS.get(str(path[-1]), "")
@@ -408,6 +411,7 @@ def _action(a: Mapping[str, Any]) -> ActionSpec:
         again=Text.of(a.get("again")),
         again_bucket=Bucket(a["again_bucket"]) if a.get("again_bucket") else None,
         usable=Usable(a["usable"]) if a.get("usable") else None,
+        impairs=a.get("impairs", ""),
         until=Text.of(a.get("until")),
     )
 

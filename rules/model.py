@@ -191,6 +191,7 @@ class ActionSpec:
     again_bucket: Bucket | None = None  # the word for that, whatever it came back after
     usable: Usable | None = None
     until: Text = NO_TEXT  # when `usable` is not_yet: reads after "Not usable until"
+    impairs: str = ""  # the speed that is lost, in percent: from half of it on the finding is an error that impairs
 
 
 @dataclass(frozen=True, slots=True)

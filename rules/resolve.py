@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -23,37 +23,65 @@ BURST = 180 * 10**9  # ns of silence that ends a burst (NVIDIA Fleet Intelligenc
 STICKY = 3 * 3600 * 10**9  # ns for which a fault of the GPU itself stands (NVSentinel, sticky XIDs)
 # Codes that NVIDIA answers with IGNORE or a restart of the application: nothing of them stays on the GPU.
 OVER_SOON = frozenset({8, 13, 14, 31, 32, 37, 38, 43, 44, 45, 63, 66, 68, 69, 92, 94, 121, 137, 160})
+HALF = (
+    50.0  # percent of its speed: a GPU at its power limit keeps more, and NVIDIA's hardware slowdown takes this or more
+)
 
-# The driver's numbers of XID 154 (open kernel modules, NV2080_CTRL_GPU_RECOVERY_ACTION).
-RECOVERY: Mapping[str, Bucket] = {
-    "gpu_reset": Bucket.RESET_GPU,
-    "node_reboot": Bucket.RESTART_BM,
-    "drain_p2p": Bucket.DRAIN_AND_RESET,
-    "drain_and_reset": Bucket.DRAIN_AND_RESET,
-    "recover_imex": Bucket.RESTART_FM,
-    "bus_reset": Bucket.RESTART_BM,
-    "system_reboot": Bucket.RESTART_BM,
-}
-# Where NVIDIA's word stands for something else than usual.
-_SPECIAL: Mapping[str, tuple[Text, str]] = {
-    "recover_imex": (
-        Text("Restart the IMEX service on the nodes of the domain.", "在该域的各节点上重启 IMEX 服务。"),
-        "systemctl restart nvidia-imex",
-    ),
-    "drain_p2p": (
-        Text(
-            "Stop the peer-to-peer work of this GPU and look at the recovery action again; reset the GPU when it stays.",
-            "停止该 GPU 的点对点作业，再查看恢复动作；若仍存在则复位 GPU。",
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A resolver's word."""
+
+    bucket: Bucket
+    because: tuple[Observation, ...] = ()
+    then: tuple[Text, ...] = ()
+    text: Text = NO_TEXT  # instead of the bucket's own
+    command: str = ""
+    usable: Usable | None = None
+    until: Text = NO_TEXT
+    risk: Risk | None = None
+    runbook: str = ""  # instead of the rule's
+
+
+# The driver's numbers of XID 154 (open kernel modules, NV2080_CTRL_GPU_RECOVERY_ACTION); words where the bucket's say something else.
+RECOVERY: Mapping[str, Answer] = {
+    "gpu_reset": Answer(Bucket.RESET_GPU),
+    "node_reboot": Answer(Bucket.RESTART_BM),
+    "drain_p2p": Answer(
+        Bucket.ASK_PLATFORM,
+        text=Text(
+            "Stop the programs that use this GPU together with others (NVLink, peer to peer) and read the recovery action again; reset the GPU only when it stays.",
+            "停止与其他 GPU 协同使用该 GPU 的程序（NVLink、点对点），再读一次恢复动作；仍存在时才复位 GPU。",
         ),
-        "nvidia-smi -q -i {gpu_pci}",
+        command="nvidia-smi -q -i {gpu_pci}",
+        usable=Usable.NOT_YET,
+        until=Text(
+            "its peer-to-peer work has ended and the driver asks for nothing more",
+            "其点对点作业已结束且驱动不再要求恢复动作",
+        ),
+        risk=Risk.DISRUPTIVE,
     ),
-    "bus_reset": (
-        Text(
-            "The driver asks for a reset of the GPU's PCIe bus: drain and reboot the node unless the platform can reset the slot.",
+    "drain_and_reset": Answer(Bucket.DRAIN_AND_RESET),
+    "recover_imex": Answer(
+        Bucket.ASK_PLATFORM,
+        text=Text(
+            "Restart the IMEX service on all nodes of the NVLink domain, then see that each is connected to each (`nvidia-imex-ctl -N`). The GPU itself needs no reset.",
+            "在该 NVLink 域的所有节点上重启 IMEX 服务，再确认各节点两两连通（`nvidia-imex-ctl -N`）。GPU 本身无需复位。",
+        ),
+        command="systemctl restart nvidia-imex",
+        usable=Usable.NOT_YET,
+        until=Text("the IMEX domain is up again", "IMEX 域恢复"),
+        risk=Risk.DISRUPTIVE,
+        runbook="fabric-manager",
+    ),
+    "bus_reset": Answer(
+        Bucket.RESTART_BM,
+        text=Text(
+            "The driver asks for a reset of the GPU's PCIe bus: drain and reboot the node, unless the platform can reset the slot.",
             "驱动要求复位 GPU 的 PCIe 总线：除非平台支持复位插槽，否则排空并重启节点。",
         ),
-        "systemctl reboot",
     ),
+    "system_reboot": Answer(Bucket.RESTART_BM),
 }
 
 
@@ -124,19 +152,6 @@ class Case:
     facts: FactBase
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A resolver's word."""
-
-    bucket: Bucket
-    because: tuple[Observation, ...] = ()
-    then: tuple[Text, ...] = ()
-    text: Text = NO_TEXT  # instead of the bucket's own
-    command: str = ""
-    usable: Usable | None = None
-    until: Text = NO_TEXT
-
-
 def advise(case: Case) -> Advice:
     """The action of a finding. A rule without a bucket falls back to MONITOR."""
     spec = case.rule.action
@@ -148,7 +163,17 @@ def advise(case: Case) -> Advice:
             break
     if answer is None:
         answer = Answer(spec.bucket or Bucket.MONITOR)
-    return _dress(case, answer, speaker)
+    advice = _dress(case, answer, speaker)
+    return replace(advice, usable=max(advice.usable, Usable.IMPAIRED, key=lambda u: u.rank)) if _slow(case) else advice
+
+
+def _slow(case: Case) -> bool:
+    """Whether half of the speed or more is lost, by the fact that the rule says it `impairs`: whatever holds it down."""
+    if not case.rule.action.impairs:
+        return False
+    lost = case.facts.read_up(case.rule.action.impairs, case.subject)[1]
+    known = lost is not None and lost.status is Status.OK and isinstance(lost.value, int | float)
+    return known and lost is not None and float(lost.value) >= HALF  # type: ignore[arg-type]
 
 
 def _dress(case: Case, answer: Answer, speaker: str) -> Advice:
@@ -161,10 +186,13 @@ def _dress(case: Case, answer: Answer, speaker: str) -> Advice:
         speaker,
         answer.text or (spec.text if own and spec.text else info.text),
         fill(command, case.subject, case.facts, case.events),
-        spec.risk or info.risk if own else info.risk,
+        answer.risk or (spec.risk or info.risk if own else info.risk),
         _at_least(answer.usable or (spec.usable or info.usable if own else info.usable), case.rule, info),
         answer.until or (spec.until or info.until if own else info.until),
-        (info.runbook if case.rule.split_by == "code" or speaker == "dcgm" else "") or spec.runbook or info.runbook,
+        answer.runbook
+        or (info.runbook if case.rule.split_by == "code" or speaker == "dcgm" else "")
+        or spec.runbook
+        or info.runbook,
         (*answer.then, *spec.then),
         answer.because,
     )
@@ -251,15 +279,15 @@ def _recovery154(case: Case) -> Answer | None:
     near = [o for o in lines if about(o) and (o.source.call in told_by or (o.at is not None and o.clock in clocks))]
     if near:
         last = max(near, key=lambda o: (o.at is not None, o.at or 0, o.source.line or 0))
-        bucket = RECOVERY.get(str(last.value.get("recovery"))) if isinstance(last.value, Event) else None
-        return Answer(bucket, (last,)) if bucket else None
+        answer = RECOVERY.get(str(last.value.get("recovery"))) if isinstance(last.value, Event) else None
+        return replace(answer, because=(last,)) if answer else None
     found = case.facts.read_up("gpu.recovery_action", case.subject)[1]
     if found is None or found.status is not Status.OK or not isinstance(found.value, str):
         return None
-    bucket = RECOVERY.get(found.value)
-    if bucket is None or (lines and found.origin is Origin.DERIVED) or not about(found):
+    answer = RECOVERY.get(found.value)
+    if answer is None or (lines and found.origin is Origin.DERIVED) or not about(found):
         return None
-    return Answer(bucket, (found,))
+    return replace(answer, because=(found,))
 
 
 def _here(case: Case, *codes: int) -> list[Observation]:

@@ -66,6 +66,7 @@ class ActionFile(Strict):
     confirm: Words | None = None
     again: Words | None = None
     again_bucket: Bucket | None = Field(default=None, strict=False)
+    impairs: str = ""
     usable: Usable | None = Field(default=None, strict=False)
     until: Words | None = None
 

@@ -314,8 +314,8 @@ def titled(findings: Sequence[Finding]) -> Text:
     title, ahead = findings[0].titled(which(findings)), lead(findings)
     if not ahead:
         return title
-    first, _, rest = title.en.partition(" ")
-    said = f"{first.lower()} {rest}" if first in ("A", "An", "The", "Its", "It") else title.en
+    said = re.sub("^GPU (?:is )?", "", title.en)  # whose figures they are stands ahead of them
+    said = said if said[:2].isupper() else said[:1].lower() + said[1:]
     return Text(f"{ahead.en}: {said}", f"{ahead.in_('zh')}：{title.in_('zh')}")
 
 

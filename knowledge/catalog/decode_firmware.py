@@ -108,16 +108,15 @@ class Recovery(StrEnum):
     UNKNOWN = "unknown"  # a number that a newer driver brought: an action is due, and only the line says which
 
 
-# DRAIN_P2P: stop the peer-to-peer work and ask again; NVIDIA resets the GPU when the state stays, hence the
-# bucket that drains first. RECOVER_IMEX: the IMEX domain comes back with its service, which is a restart of
-# a fabric service and of nothing on the GPU.
+# DRAIN_P2P: stop the peer-to-peer work and ask again; a reset only when the state stays. RECOVER_IMEX: the domain
+# comes back with its service. Neither is one of NVIDIA's words, so a person is asked; `rules.resolve` has the steps.
 BUCKETS: Mapping[Recovery, str] = {
     Recovery.NONE: "IGNORE",
     Recovery.GPU_RESET: "RESET_GPU",
     Recovery.NODE_REBOOT: "RESTART_BM",
-    Recovery.DRAIN_P2P: "DRAIN_AND_RESET",
+    Recovery.DRAIN_P2P: "ASK_PLATFORM",
     Recovery.DRAIN_AND_RESET: "DRAIN_AND_RESET",
-    Recovery.RECOVER_IMEX: "RESTART_FM",
+    Recovery.RECOVER_IMEX: "ASK_PLATFORM",
     Recovery.BUS_RESET: "RESTART_BM",
     Recovery.SYSTEM_REBOOT: "RESTART_BM",
     Recovery.UNKNOWN: "",

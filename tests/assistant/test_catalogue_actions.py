@@ -6,10 +6,13 @@ import pytest
 
 from assistant.diagnosis import Diagnosis, diagnose
 from assistant.sources import parse_text
+from knowledge.catalog.decode_firmware import recovery_action
 from knowledge.catalog.xid import all_xids
+from knowledge.facts import vocabulary
+from knowledge.observation import Observation, gpu
 from rules.engine import Role
 from rules.loader import load
-from rules.model import Bucket
+from rules.model import Bucket, Usable
 from tests.cases import each
 
 # Codes whose action depends on what the line says or on what stands around it (NVIDIA's workflows).
@@ -50,3 +53,23 @@ def test_the_driver_s_own_word_outranks_the_catalogue(code: int) -> None:
     root = next(f for f in d.roots if f.xid == code)
     assert root.advice.bucket is Bucket.RESTART_BM
     assert [f.xid for f in d.roots] == [code]
+
+
+@each("number", list(range(1, 9)))
+def test_each_recovery_action_is_named_asks_for_what_it_says_and_reads_alike_from_every_tool(number: int) -> None:
+    """The driver's own line, and the state that nvidia-smi reads: one name, one command, and no reset where none is asked for."""
+    word = str(recovery_action(number))
+    line = f"154, GPU recovery action changed from 0x0 (None) to 0x{number:x} (Some Words)"
+    logged, read = judge(line), diagnose((Observation("gpu.recovery_action", gpu("0000:3b:00.0", "n1"), word),), load())
+    wanted = {
+        "gpu_reset": "nvidia-smi --gpu-reset", "drain_and_reset": "nvidia-smi --gpu-reset", "drain_p2p": "nvidia-smi -q", "unknown": "nvidia-smi -q",
+        "recover_imex": "systemctl restart nvidia-imex",
+    }.get(word, "systemctl reboot")  # fmt: skip
+    named = vocabulary()["gpu.recovery_action"].labels[word]
+    assert f"recovery action: {named.en}. Not usable until" in logged.verdict.text.en
+    for got in (logged, read):
+        first = got.findings[0].advice
+        assert first.command.startswith(wanted)
+        assert (first.usable, got.verdict.usable) == (Usable.NOT_YET, Usable.NOT_YET)
+    if word != "unknown":  # of a line it may be cut off too
+        assert logged.findings[0].advice.text == read.findings[0].advice.text

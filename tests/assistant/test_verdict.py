@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assistant.diagnosis import Diagnosis, State, diagnose
+from assistant.diagnosis import Diagnosis, State, diagnose, judged
 from assistant.exits import Exit
+from assistant.sources import parse_text
+from knowledge.facts import vocabulary
 from knowledge.observation import Event, Observation, Origin, Scope, Source, Status, Subject, gpu, node
+from rules.condition import leaves
+from rules.engine import run
+from rules.factbase import FactBase
 from rules.loader import load
-from rules.model import Bucket, Usable
+from rules.model import Bucket, Rule, Severity, Usable
+from rules.testing import facts_of_case
 from tests.cases import each
 
 CARD = gpu("0000:3b:00.0", "n1")
@@ -148,3 +157,41 @@ def test_order_of_observations_changes_nothing(order: list[Observation]) -> None
     assert [(f.id, f.role, f.grade, f.because) for f in a.findings] == [
         (f.id, f.role, f.grade, f.because) for f in b.findings
     ]
+
+
+# What a rule reads that holds the clocks of a GPU down, now, over a while, in a captured window or under an active test.
+HOLDS = re.compile(
+    r"gpu\.(clock\.event\.(hw_\w+|sw_thermal|app_clocks)|work\.held\.(heat|brake)|window\.(thermal|power_brake|hw_slowdown)\.share"
+    r"|active\.slowed\.\w+\.share|throttle\.reasons)"
+)
+SLOWED = [
+    r for r in load().rules
+    if r.scope is Scope.GPU and r.severity is not Severity.INFO and r.action.bucket is not Bucket.MONITOR
+    and any(HOLDS.fullmatch(str(getattr(leaf, "fact", ""))) and not getattr(leaf, "negated", False) for leaf in leaves(r.when))
+]  # fmt: skip
+
+
+@each("rule", SLOWED)
+def test_what_loses_the_same_share_of_the_clock_says_the_same_whatever_takes_it(rule: Rule) -> None:
+    """At 345 of 1980 MHz a GPU is as slow for heat as for the brake, seen in one look, by a counter or in a window."""
+    case = next(t for t in rule.tests if t.expect == "matched" and "facts" in t.given)
+    told = [k.inner for k in facts_of_case(case, parse_text).observations]
+    lost = [replace(told[0], fact=fact, value=83.0) for fact in ("gpu.work.clock.lost", "gpu.window.clock.lost.share")]
+    (f,) = run(
+        [rule], FactBase([*(o for o in told if o.fact not in {x.fact for x in lost}), *lost], vocabulary())
+    ).findings
+    assert (f.severity, f.advice.usable, judged([f], f.advice.usable)) == (
+        Severity.ERROR,
+        Usable.IMPAIRED,
+        State.DEGRADED,
+    )
+
+
+def test_those_are_all_kinds_of_slowdown() -> None:
+    kinds = {
+        m[1].split(".")[0]
+        for r in SLOWED
+        for leaf in leaves(r.when)
+        if (m := HOLDS.fullmatch(str(getattr(leaf, "fact", ""))))
+    }
+    assert kinds == {"clock", "work", "window", "active", "throttle"}

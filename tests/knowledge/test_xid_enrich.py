@@ -141,7 +141,7 @@ def test_a_text_of_another_code_is_flagged_and_the_code_keeps_its_action() -> No
     ("number", "bucket", "value"),
     [
         (0, "IGNORE", "none"), (1, "RESET_GPU", "gpu_reset"), (2, "RESTART_BM", "node_reboot"),
-        (3, "DRAIN_AND_RESET", "drain_p2p"), (4, "DRAIN_AND_RESET", "drain_and_reset"), (5, "RESTART_FM", "recover_imex"),
+        (3, "ASK_PLATFORM", "drain_p2p"), (4, "DRAIN_AND_RESET", "drain_and_reset"), (5, "ASK_PLATFORM", "recover_imex"),
     ],
 )  # fmt: skip
 def test_154_by_number(number: int, bucket: str, value: str) -> None:

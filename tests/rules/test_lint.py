@@ -125,7 +125,6 @@ _LINES = {t.split("name: ")[1].split(",")[0]: f"{t}\n" for t in GOOD.splitlines(
         ("{bucket: MONITOR}", "{bucket: MONITOR, runbook: gpu-of-bus}", 13, "no runbook 'gpu-of-bus'"),
         ("{bucket: MONITOR}", "{bucket: MONITOR, risk: destructive}", 13, "needs a runbook"),
         ("severity: warning", "severity: error", 13, "needs a runbook"),
-        ("severity: warning", "severity: critical", 13, "needs a runbook"),
         ("why:", "explains: [{rule: too-hott}]\nwhy:", 14, "which is no rule"),
         ("why:", "explains: [{within: 5m}]\nwhy:", 14, "names a rule or a catalogue"),
         ("why:", "split_by: gpc\nwhy:", 14, "has a field 'gpc'"),
@@ -136,6 +135,14 @@ _LINES = {t.split("name: ")[1].split(",")[0]: f"{t}\n" for t in GOOD.splitlines(
 def test_one_fault_at_its_line(check: Check, old: str, new: str, line: int, words: str) -> None:
     found = check(changed((old, new)))
     assert [(f.line, words in f.message) for f in found] == [(line, True)], found
+
+
+def test_what_may_still_run_is_not_critical(check: Check) -> None:
+    grave, runbook = ("severity: warning", "severity: critical"), ", runbook: gpu-off-bus"
+    for word in ("", ", usable: impaired"):
+        (fault,) = check(changed(grave, ("{bucket: MONITOR}", f"{{bucket: MONITOR{word}{runbook}}}")))
+        assert "critical, and usable" in fault.message
+    assert check(changed(grave, ("{bucket: MONITOR}", f"{{bucket: MONITOR, usable: not_yet{runbook}}}"))) == []
 
 
 def test_the_nearest_names_are_told(check: Check) -> None:

@@ -87,7 +87,7 @@ def test_a_part_without_a_finding_is_about_its_silence(intent: Intent) -> None:
     assert "nothing wrong was found on GPU 3 (0000:5d:00.0)" in said(ask(d, fine, base=query(Intent.VERDICT))).replace(
         "Nothing", "nothing"
     )
-    hot = "GPU 1 (0000:3b:00.0): throttled, 82.6 % of the clock lost: GPU is slowed down by its hardware: too hot"
+    hot = "GPU 1 (0000:3b:00.0): throttled, 82.6 % of the clock lost: slowed down by its hardware because it is too hot"
     assert hot in said(ask(d, bad, base=query(Intent.VERDICT)))
     nowhere = ask(d, query(intent, slots=Slots(gpu=(42,))), base=query(Intent.VERDICT))
     assert nowhere.headline == "There is no finding about gpu 42."

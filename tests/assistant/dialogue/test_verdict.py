@@ -18,7 +18,7 @@ FIRST = {"en": ("Yes", "No", "Not yet", "Cannot say"), "zh": ("可以", "不可�
     [
         ("off-the-bus", "en", "Not until the node has been rebooted and the GPU is back: GPU 5 (0000:ba:00.0) has fallen off the bus."),
         ("off-the-bus", "zh", "暂不可以，须等节点已重启且 GPU 恢复：“GPU 5（0000:ba:00.0）：从总线上掉线”。"),
-        ("power-brake", "en", "Only for what runs already, no new work until the hardware has been inspected. GPU 4 (0000:9a:00.0): throttled, 82.6 % of the clock lost: Power brake holds the GPU at very low clocks."),
+        ("power-brake", "en", "Only for what runs already, no new work until the hardware has been inspected. GPU 4 (0000:9a:00.0): throttled, 82.6 % of the clock lost: power brake holds the GPU at very low clocks."),
         ("cpu-limit", "en", "Yes, but look after this. Node vit-train-1: The CPU limit of the container holds it back."),
         ("healthy", "en", "Yes: nothing wrong was found in what was looked at."),
         ("healthy", "zh", "可以：所查看的内容未发现问题。"),
