@@ -27,7 +27,7 @@ from probes.whole import END_KNOWN
 from rules.engine import Evaluation, Finding, Grade, Role, Undecided, run
 from rules.factbase import FactBase
 from rules.loader import RuleSet
-from rules.model import FACT, RESTARTS, Bucket, Severity, Usable
+from rules.model import FACT, RESTARTS, Bucket, Effect, Severity, Usable
 from rules.resolve import buckets
 
 
@@ -369,7 +369,8 @@ def verdict_of(
         usable = Usable.UNKNOWN if less else Usable.YES
         said = [_filled(question.quiet, facts)] if question is not None else []
         said += [of_trace] if (of_trace := traced.quiet(findings)) else []
-        return Verdict(State.OK, usable, NO_TEXT, _joined(said or [_nothing_wrong(facts), at_work(facts), less]))
+        fine = [_ended(findings, facts), _nothing_wrong(facts), at_work(facts), less]
+        return Verdict(State.OK, usable, NO_TEXT, _joined(said or fine))
     found = bad(findings)
     hosts = {f.subject.host for f in found}
     worst = max([*found, *(f for f in bad(whole) if f.subject.host in hosts)], key=_gravity)
@@ -404,6 +405,14 @@ def sentence_of(findings: Sequence[Finding], facts: FactBase) -> Text:
     ]
     more = (f" (+{others} more)", f"（另有 {others} 项）") if others else ("", "")
     return Text(f"{said[0]}{more[0]}.", f"{said[1]}{more[1]}。")
+
+
+def _ended(findings: Sequence[Finding], facts: FactBase) -> Text | None:
+    """Why a job ended although nothing is wrong: its time was over, somebody cancelled it."""
+    ends = [
+        f for f in findings if f.rule.scope is Scope.DOCUMENT and any(e.effect is Effect.ENDS for e in f.rule.explains)
+    ]
+    return sentence_of(ends, facts) if ends else None
 
 
 def _answered(question: Question, facts: FactBase) -> Observation | None:

@@ -190,6 +190,9 @@ def rails(emit: Emitter, ports: Sequence[Port]) -> None:
         assumed += "; ports of that model that are down are counted as rails"
     if slow and (len(full) + len(lost)) not in COMPLETE and (len(full) + len(lost) + len(slow)) in COMPLETE:
         assumed += f"; the {len(slow)} active at a lower rate complete the set"
+    elif len(slow) == 1 and len(full) > 1 and not lost and len(full) not in COMPLETE:
+        # storage ports of the same model come in pairs, or beside a whole set: one that stands alone has lost lanes
+        assumed += "; the only one of that model at a lower rate is taken for one of them"
     elif slow:
         assumed += f"; {len(slow)} of that model active at a lower rate are taken for others"
         slow = []

@@ -78,6 +78,8 @@ _NVME = r"nvme (nvme\d{1,4}): (?:I/O .{0,40}timeout|controller is down|Device no
 _RAID = r"md/raid\w{1,4}:\w{1,20}: Disk failure on ([\w-]{1,40})"
 # XFS (nvme0n1): metadata I/O error in "xfs_read_agf" at daddr 0x1 len 1 error 5      XFS (dm-3): log I/O error -5
 _XFS_IO = r"XFS \(([\w-]{1,40})\): (?:metadata|log) I/O error"
+# nf_conntrack: nf_conntrack: table full, dropping packet          neighbour: arp_cache: neighbor table overflow!
+_TABLE = r"nf_conntrack: .{0,40}table full|(neighbo).{0,40}table overflow"
 # EXT4-fs error (device sda1): ...      EXT4-fs (sda1): Remounting filesystem read-only      Aborting journal on device md0-8.
 # XFS (dm-3): Metadata CRC error detected at ...      XFS (dm-3): Unmount and run xfs_repair      XFS (dm-3): Corruption of in-memory data
 # XFS (dm-3): metadata I/O error in "xfs_read_agf+0x9c" at daddr 0x1 len 1 error 74: EFSBADCRC (117: EFSCORRUPTED), no error of the drive
@@ -124,7 +126,8 @@ _RULES = (
     _Rule("machine_check", "achine check", _MCE_EVENTS, lambda m: {"cpu": number(m[1]), "severity": "untold"}),
     _Rule("host_memory_error", "EDAC", _EDAC,
           lambda m: {"severity": "corrected" if m[3] == "CE" else "uncorrected", "count": int(m[2]),
-                     "controller": m[1], "location": body(m[4], 300)}),
+                     "controller": m[1], "location": body(m[4], 300).partition(" (")[0]}),
+    _Rule("network_table_full", "table ", _TABLE, lambda m: {"table": "neighbours" if m[1] else "connections"}),
     _Rule("host_memory_error", "emory ", _POISON,
           lambda m: {"severity": "uncorrected", "location": m[2] or m[1], "count": 1}),
     _Rule("nmi", "NMI", _NMI, lambda m: {"kind": "unknown" if m[1] else "serr" if "SERR" in m[2] else "iochk",

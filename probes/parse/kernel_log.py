@@ -29,6 +29,7 @@ from probes.parse import (
     _kernel_pcie,
     _kernel_reset,
     _kernel_slurm,
+    _kernel_units,
     _kernel_unread,
     _kernel_xid,
 )
@@ -45,7 +46,7 @@ KERNEL_EVENTS = (
     "aer", "boot", "cpu_throttled", "driver_library_mismatch", "driver_load_failed", "driver_loaded", "gpu_device_busy_removed",
     "gpu_init_failed", "gpu_lost", "gpu_power_state_stuck", "gpu_reset_demanded", "gsp_crash", "gsp_heartbeat_timeout", "gsp_rpc_timeout",
     "hardware_error", "host_memory_error", "hung_task", "filesystem_damaged", "filesystem_stall", "io_error", "kernel_oops", "kernel_panic",
-    "link_carrier", "machine_check", "nic_error", "nvidia_assertion", "nvlink_driver_message", "nvswitch_lost", "oom_kill",
+    "link_carrier", "machine_check", "network_table_full", "nic_error", "nvidia_assertion", "nvlink_driver_message", "nvswitch_lost", "oom_kill",
     "pci_power_state_stuck", "pcie_bandwidth_limited", "pcie_containment", "pcie_link_down", "peermem_invalid_context",
     "nmi", "pmu_halted", "process_fault", "soft_lockup", "sxid", "sysrq_crash", "uvm_fatal_error", "xid",
     *_kernel_device.EVENTS,
@@ -63,6 +64,7 @@ UNCOVERED = (
 )  # told by daemons that few nodes run: not seeing one says nothing
 PROVIDES = (
     *_kernel_slurm.STATES,
+    *_kernel_units.STATES,
     *sorted({*KERNEL_EVENTS, *DAEMON_EVENTS, *UNCOVERED, *VENDOR_EVENTS}),
     "gpu.serial", "gpu.uuid", _kernel_unread.FACT, "log.kernel.readable", "log.kernel.truncated_head", "node.driver.version",
     "node.fabricmanager.version",
@@ -87,7 +89,7 @@ TRIGGERS = (
     # daemons
     r"fabricmanager", r"nvidia-persistenced", r'modprobe[\[":]', r"nv-hostengine", r"nvidia-[a-z-]*\.service: ",
     r'dcgm[a-z-]*(?:\.service|\[|")', r"Failed to start", r"[Pp]ower (?:[Ss]upply|key|button|[Uu]nit)", r"AC lost",
-    r"IPMI Watchdog", r"[Ww]atchdog2",
+    r"IPMI Watchdog", r"table full, dropping", r"table overflow", r"[Ww]atchdog2",
     # boots; journal messages that are printed as a list of bytes
     r"Linux version ", r"-- (?:Boot|Reboot)", r"PM: suspend", r'"MESSAGE" ?: ?\[',
     # memory that failed, NMIs, bonds, servers, what the firmware kept
@@ -95,6 +97,7 @@ TRIGGERS = (
     *_kernel_device.TRIGGERS,
     *_kernel_reset.TRIGGERS,
     *_kernel_slurm.TRIGGERS,
+    *_kernel_units.TRIGGERS,
     *(trigger for module in VENDORS for trigger in module.TRIGGERS),
 )  # fmt: skip
 # Plain words that stand in every line a trigger matches: a quick look before the full one.
@@ -104,11 +107,12 @@ _HINTS = (
     "threshold", "critical temp", "oom", "process ", "result of limit", "panic", "crash", "sysrq", "BUG", "Oops",
     "general prot", "Comm: ", "LOCKUP", "stall", "blocked for", "nfs:", "Lustre", " error, dev ", "I/O error", "Disk failure", "NETDEV", "transmit timeout", "nvme", "EXT4", "XFS", "BTRFS", "Aborting", "NV_ERR_RESET", "active interface",
     "segfault", "traps:", "arrier", "ink ", "connected", "mlx", "fabricmanager", "modprobe", "hostengine", "dcgm",
-    "Failed to start", "ower ", "AC lost", "IPMI", "atchdog2", "Linux version", "-- ", "PM: suspend", "MESSAGE", "s lost", "s Lost",
+    "Failed to start", "ower ", "AC lost", "IPMI", "table full", "table overflow", "atchdog2", "Linux version", "-- ", "PM: suspend", "MESSAGE", "s lost", "s Lost",
     "Memory failure", "memory error", "memory corruption", "hard lockup", "NMI", "slave", "set_fatal_error", "uvm encountered", "CIFS: ", "ceph: ", "BERT: ",
     *_kernel_device.HINTS,
     *_kernel_reset.HINTS,
     *_kernel_slurm.HINTS,
+    *_kernel_units.HINTS,
     *(hint for module in VENDORS for hint in module.HINTS),
 )  # fmt: skip
 _HINT = "|".join(map(re.escape, _HINTS))
@@ -138,6 +142,7 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
         _kernel_net,
         _kernel_fabric,
         _kernel_slurm,
+        _kernel_units,
     ):
         module.read(reading)
     for vendor in VENDORS:

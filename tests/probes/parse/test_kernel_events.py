@@ -425,6 +425,8 @@ STORIES = [
         fields={"kind": "power"},
     ),
     Story("nic_error", "[9.0] mlx5_core 0000:5d:00.0: Port module event[error]: module 0, Cable error, Bus stuck", fields={"kind": "module"}),
+    Story("network_table_full", "[9.0] nf_conntrack: nf_conntrack: table full, dropping packet", fields={"table": "connections"}),
+    Story("network_table_full", "[9.0] neighbour: ndisc_cache: neighbor table overflow!", fields={"table": "neighbours"}),
     Story("fm_nothing_to_do", "Mar  3 12:00:01 gpu-07 nv-fabricmanager[41]: request failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]"),
     Story(
         "fm_failed",
