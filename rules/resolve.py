@@ -188,7 +188,7 @@ def _dress(case: Case, answer: Answer, speaker: str) -> Advice:
         fill(command, case.subject, case.facts, case.events),
         answer.risk or (spec.risk or info.risk if own else info.risk),
         _at_least(answer.usable or (spec.usable or info.usable if own else info.usable), case.rule, info),
-        answer.until or (spec.until or info.until if own else info.until),
+        answer.until or (spec.until if own else NO_TEXT) or _general_until(info, case),
         answer.runbook
         or (info.runbook if case.rule.split_by == "code" or speaker == "dcgm" else "")
         or spec.runbook
@@ -222,6 +222,17 @@ def _at_least(usable: Usable, rule: Rule, info: BucketInfo) -> Usable:
         return usable
     of_program = info.of_program or (info.bucket is Bucket.CHANGE_SETTING and rule.scope in _OF_PROGRAMS)
     return usable if of_program and rule.severity is Severity.ERROR else Usable.IMPAIRED
+
+
+_REBOOTED = Text("the node has been rebooted", "节点已重启")
+
+
+def _general_until(info: BucketInfo, case: Case) -> Text:
+    """Until when, in the words of the bucket; of a reboot that is for no GPU, without the GPU."""
+    told = (o.value.get("gpu") for o in case.events if isinstance(o.value, Event))
+    of_gpu = any(s.up(Scope.GPU) for s in (case.subject, *(o.subject for o in case.events))) or any(told)
+    gone = not case.events or "gpu-missing" in case.rule.symptoms and not any(o.fact == "aer" for o in case.events)
+    return info.until if info.bucket is not Bucket.RESTART_BM or of_gpu or gone else _REBOOTED
 
 
 def _general(command: str, case: Case) -> str:

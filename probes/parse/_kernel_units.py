@@ -8,12 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from knowledge.observation import Scope, Subject
-from probes.parse._kernel_common import Reading, rx, within
+from probes.parse._kernel_common import Reading, is_command, rx, within
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import SECOND
+from probes.parse._smi_errors import init_state
 from probes.parse._systemctl import ROLE_OF
 
-STATES = ("node.kubernetes.plugin.state", "node.time.offset", "service.result", "service.role", "service.state")
+STATES = (
+    "node.driver.state",
+    "node.kubernetes.plugin.state",
+    "node.time.offset",
+    "service.result",
+    "service.role",
+    "service.state",
+)
 _OURS = sorted((unit for unit in ROLE_OF if not unit.startswith(("nvidia-", "dcgm"))), key=len, reverse=True)
 _NAMES = "|".join(_OURS)
 # How distributions describe the units: a systemd before 249 names one that it started by nothing else.
@@ -25,6 +33,7 @@ _DESCRIBED = {
 TRIGGERS = (
     rf"\b(?:{_NAMES})\.service\b", rf"(?:Started|Stopped) (?:{'|'.join(_DESCRIBED)})", r"System clock w(?:rong|as stepped)",
     r"No devices found\. Waiting", r"Registered device plugin", r"egistration request from device plugin", r"device-plugins/nvidia",
+    r"\.mount: Failed", r"systemd\[.{1,20}Mounted ", r"nvidia-container-cli: init",
 )  # fmt: skip
 HINTS = (
     *(f"{unit}.service" for unit in _OURS),
@@ -33,6 +42,9 @@ HINTS = (
     "device plugin",
     "No devices found",
     "device-plugins/nvidia",
+    ".mount: Failed",
+    "Mounted ",
+    "nvidia-container-cli",
 )
 LOOP, STEADY = 3, 600 * SECOND  # restarts that are a loop until it has run for so long (`service-restart-loop`)
 # slurmd.service: Main process exited, code=killed, status=9/KILL       containerd.service: Failed with result 'oom-kill'.
@@ -41,6 +53,10 @@ _SAID = (
     rf"^({_NAMES})\.service: (?:(?:Main|Control) process exited, code=(\w{{1,20}}), status=(\S{{1,30}})|Failed with result '([\w-]{{1,40}})'|"
     r"(Start request repeated too quickly)|(?:Deactivated successfully|Succeeded)\b)"
 )
+# home.mount: Failed with result 'exit-code'.            Mounted /home.       Mounted home.mount - /home.
+_MOUNT = r"^([\w@.\\-]{1,120}\.mount): Failed with result '([\w-]{1,40})'|^Mounted (?:([\w@.\\-]{1,120}\.mount)\b|(/\S{1,120}?)\.?$)"
+# ... nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown       (containerd, dockerd, kubelet)
+_CONTAINER = r"nvidia-container-cli: initialization error: (.{1,120})"
 # kubelet.service: Scheduled restart job, restart counter is at 12.
 _AGAIN = rf"^({_NAMES})\.service: Scheduled restart job, restart counter is at (\d{{1,9}})"
 # Started slurmd.service - Slurm node daemon.           Stopped Slurm node daemon.
@@ -84,9 +100,9 @@ def read(reading: Reading) -> None:
             continue
         if state == "running" and restarts.get(key, 0) >= LOOP and within(entry, ends[key[0]], STEADY):
             state = "restarting"
-        subject = Subject(Scope.OBJECT, f"{key[1]}.service", reading.node(entry))
+        subject = Subject(Scope.OBJECT, key[1] if "." in key[1] else f"{key[1]}.service", reading.node(entry))
         reading.add("service.state", subject, entry, state)
-        reading.add("service.role", subject, entry, ROLE_OF[key[1]])
+        reading.add("service.role", subject, entry, ROLE_OF.get(key[1], "other"))
         if state != "running":
             reading.add("service.result", subject, *ended[key])
 
@@ -98,6 +114,9 @@ def _told(message: str) -> tuple[str, str, str] | None:
             return None if found[3] in _IN_ORDER else (found[1], "failed", f"{found[2]}, status {found[3]}")
         result = "start-limit-hit" if found[5] else found[4]
         return (found[1], "failed", result) if result else (found[1], "stopped", "")
+    if "ount" in message and (found := rx(_MOUNT).search(message)):
+        unit = found[1] or found[3] or f"{found[4].strip('/').replace('-', 'x2d').replace('/', '-') or '-'}.mount"
+        return unit, "failed" if found[2] else "running", found[2] or ""
     if found := rx(_STARTED).search(message):
         unit = found[2] or _DESCRIBED.get(found[3], "")
         return (unit, "running" if found[1] == "Started" else "stopped", "") if unit else None
@@ -108,17 +127,31 @@ def _daemons(reading: Reading, ends: Mapping[str, Entry]) -> None:
     """How far the clock is off at the end of the log, and whether the device plugin serves, by the last word of each."""
     offsets: dict[str, tuple[Entry, float]] = {}
     plugins: dict[str, tuple[Entry, str]] = {}
+    drivers: dict[str, tuple[Entry, str]] = {}
     for entry in reading.entries:
         host, message = reading.host(entry), entry.message
         if entry.boots:
             offsets.pop(host, None)
             plugins.pop(host, None)
+            drivers.pop(host, None)
+        elif message.startswith("NVRM: loading NVIDIA"):
+            drivers.pop(host, None)
         elif "System clock w" in message and entry.kind is Kind.DAEMON and (found := rx(_WRONG).search(message)):
             offsets[host] = entry, abs(float(found[1] or 0))
+        elif (
+            "nvidia-container-cli" in message
+            and (found := rx(_CONTAINER).search(message))
+            and not is_command(entry, found.start())
+        ):
+            drivers[host] = entry, found[1]
         elif ("device" in message) and entry.kind is not Kind.KERNEL and (found := rx(_PLUGIN).search(message)):
             plugins[host] = entry, "found_none" if found[1] else "silent" if found[2] else "serves"
     for host, (entry, off) in sorted(offsets.items()):
         if within(entry, ends[host], int(off * SLEW * SECOND)) and off:
             reading.add("node.time.offset", reading.node(entry), entry, round(off * 1000, 6))
+    for _, (entry, reason) in sorted(drivers.items()):
+        told = init_state(reason)
+        if told.value is not None:
+            reading.add("node.driver.state", reading.node(entry), entry, str(told.value))
     for _, (entry, state) in sorted(plugins.items()):
         reading.add("node.kubernetes.plugin.state", reading.node(entry), entry, state)

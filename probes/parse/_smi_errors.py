@@ -38,10 +38,16 @@ _HANDLE = lazy(
 )
 # WARNING: infoROM is corrupted at gpu 0000:3B:00.0
 _INFOROM = lazy(r"infoROM is corrupted at gpu ([0-9a-f]{3,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])", re.IGNORECASE)
+# nvidia/550.90.07, 5.15.0-119-generic, x86_64: installed            nvidia, 550.90.07, 5.15.0-119-generic, x86_64: installed      (dkms status)
+_DKMS = lazy(r"nvidia(?:/|, )[\d.]{3,20}, ([\w.+-]{3,80}), \w{3,20}: installed\b.{0,80}")
+# 5.15.0-124-generic        (uname -r)
+_RELEASE = lazy(r"\s*(\d{1,2}\.\d{1,3}\.\d{1,3}(?:[-.][\w.+-]{1,60})?)\s*")
 _ABSENT = lazy(r"(?:nvidia-smi: (?:command )?not found|command not found: nvidia-smi)")
 
 PROVIDES = (
+    "node.driver.module.fits",
     "node.driver.state",
+    "node.kernel.version",
     "node.driver.nvml_version",
     "node.driver.version",
     "node.gpu.count",
@@ -67,6 +73,7 @@ def errors(emit: Emitter, lines: Sequence[Line], resets: bool = True) -> bool:
     """
     before = len(emit.out)
     lost = False
+    module_fits(emit, lines)
     for line in lines:
         text = line.text
         if "N" not in text and "n" not in text:
@@ -78,7 +85,7 @@ def errors(emit: Emitter, lines: Sequence[Line], resets: bool = True) -> bool:
             emit.add("gpu.nvml.reachable", emit.gpu(_widen(found[1])), False, line.number, text)
             emit.add("node.driver.state", emit.node, "lost_gpu", line.number, text)
         elif found := _INIT.search(text):
-            emit.add("node.driver.state", emit.node, _init_state(found[1]), line.number, text)
+            emit.add("node.driver.state", emit.node, init_state(found[1]), line.number, text)
         elif found := _MODULE.search(text):
             emit.add("node.driver.version", emit.node, found[1], line.number, text)
         elif found := _NVML.search(text):
@@ -100,13 +107,33 @@ def errors(emit: Emitter, lines: Sequence[Line], resets: bool = True) -> bool:
     return len(emit.out) > before
 
 
+def module_fits(emit: Emitter, lines: Sequence[Line]) -> None:
+    """Whether DKMS has the module for the kernel that runs, where both were pasted; nothing where one is missing."""
+    built = [(line, found[1]) for line in lines if "installed" in line.text and (found := _DKMS.search(line.text))]
+    running = [
+        (line, found[1]) for line in lines if line.text[:1].isdigit() and (found := _RELEASE.fullmatch(line.text))
+    ]
+    if len(running) != 1 or not built:
+        return
+    line, release = running[0]
+    fits = release in {kernel for _, kernel in built}
+    emit.add("node.kernel.version", emit.node, release, line.number, line.text)
+    emit.add(
+        "node.driver.module.fits",
+        emit.node,
+        fits,
+        built[0][0].number,
+        f"{built[0][0].text.strip()}; running: {release}",
+    )
+
+
 def _widen(address: str) -> str:
     """Some drivers print three digits of the PCI domain."""
     domain, rest = address.split(":", 1)
     return f"{domain.rjust(4, '0')}:{rest}"
 
 
-def _init_state(reason: str) -> Reading:
+def init_state(reason: str) -> Reading:
     """State of the driver from NVML's reason."""
     words = reason.strip().lower().replace("_", " ")
     if "mismatch" in words:

@@ -30,6 +30,8 @@ from dataclasses import dataclass, replace
 
 from knowledge.observation import Event, Observation
 from probes.base import Context, DocumentFormat, Format, Line, LogFormat, best, lines_of
+from probes.parse._smi_emit import Emitter
+from probes.parse._smi_errors import module_fits
 
 NAME = "output-bundle"
 REVISION = 1
@@ -210,11 +212,14 @@ def parse(text: str, context: Context) -> list[Observation]:
     formats = [format_ for format_ in registry.formats() if format_.name != NAME]
     found = _UNAME.search(text[:HEAD])
     host = context.host or (found[1] if found else "")
+    sections = split(text)
     parts = [
-        _section(section, formats, replace(context, host=context.host or section.host or host))
-        for section in split(text)
+        _section(section, formats, replace(context, host=context.host or section.host or host)) for section in sections
     ]
-    return _once(parts)
+    host = host or next((section.host for section in sections if section.host), "")
+    across = Emitter(replace(context, host=host), NAME, REVISION)  # what only two sections tell together
+    module_fits(across, lines_of(text[:HEAD]))
+    return _once([*parts, across.out])
 
 
 def _section(section: Section, formats: Sequence[Format], context: Context) -> list[Observation]:
