@@ -73,9 +73,12 @@ _LUSTRE = r"Lustre(?:Error)?: .{0,120}?Connection (to|restored to) (?:service )?
 # blk_update_request: critical medium error, dev sda, sector 1221312 op 0x0:(READ)
 _IO = r"(?:I/O|critical medium|critical target|critical nexus|protection|timeout|recoverable transport) error, dev ([\w!-]{1,40}), sector (\d{1,20})(?: op \w{1,6}:\((\w{1,20})\))?"
 # nvme nvme0: I/O 523 QID 4 timeout, aborting       nvme nvme0: controller is down; will reset: CSTS=0xffffffff
-_NVME = r"nvme (nvme\d{1,4}): (?:I/O .{0,40}timeout|controller is down|Device not ready|Removing after probe failure|Abort status).{0,120}"
+_NVME = r"nvme (nvme\d{1,4}): (?:I/O .{0,40}timeout|controller is down|Device not ready|Removing after probe failure|Disabling device after reset failure|Abort status).{0,120}"
 # md/raid1:md0: Disk failure on nvme0n1p2, disabling device.
-_RAID = r"md/raid\w{1,4}:\w{1,20}: Disk failure on ([\w-]{1,40})"
+# md/raid0:md0: Disk failure on nvme0n1p2 detected, failing array.       One with redundancy goes on (`_kernel_units`).
+_RAID = r"md/raid0:\w{1,20}: Disk failure on ([\w-]{1,40})"
+# sd 0:0:0:0: [sda] tag#12 FAILED Result: hostbyte=DID_BAD_TARGET driverbyte=DRIVER_OK cmd_age=0s
+_SCSI = r"\[(sd[a-z]{1,3})\] tag#\d{1,6} FAILED Result: hostbyte=DID_(BAD_TARGET|NO_CONNECT|TIME_OUT|TRANSPORT_DISRUPTED|ERROR)\b"
 # XFS (nvme0n1): metadata I/O error in "xfs_read_agf" at daddr 0x1 len 1 error 5      XFS (dm-3): log I/O error -5
 _XFS_IO = r"XFS \(([\w-]{1,40})\): (?:metadata|log) I/O error"
 # nf_conntrack: nf_conntrack: table full, dropping packet          neighbour: arp_cache: neighbor table overflow!
@@ -149,7 +152,8 @@ _RULES = (
     _Rule("filesystem_stall", "Lustre", _LUSTRE,
           lambda m: {"filesystem": "lustre", "server": m[2], "state": "restored" if "restored" in m[1] else "lost"}),
     _Rule("io_error", " error, dev ", _IO, lambda m: {"device": m[1], "sector": int(m[2]), "operation": m[3]}),
-    _Rule("io_error", "nvme nvme", _NVME, lambda m: {"device": m[1]}),
+    _Rule("io_error", "nvme nvme", _NVME, lambda m: {"device": m[1], "gone": "timeout" not in m[0]}),
+    _Rule("io_error", "hostbyte=", _SCSI, lambda m: {"device": m[1], "gone": m[2] in ("BAD_TARGET", "NO_CONNECT")}),
     *(_Rule("filesystem_damaged", hint, _DAMAGE, lambda m: {"device": next(filter(None, m.groups()), None)})
       for hint in ("EXT4-fs", "Aborting journal", "XFS (", "BTRFS ")),
     _Rule("io_error", "XFS (", _XFS_IO, lambda m: {"device": m[1]}),
@@ -254,6 +258,8 @@ def _one(reading: Reading, entry: Entry, rule: _Rule, found: re.Match[str]) -> N
         subject = Subject(Scope.PROCESS, str(fields["pid"]), reading.node(entry))
     else:
         subject = reading.node(entry)
+    if rule.fact == "io_error":
+        fields.setdefault("gone", False)
     fields["text"] = body(entry.message)
     reading.event(rule.fact, subject, entry, fields)
 

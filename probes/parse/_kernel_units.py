@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from knowledge.observation import Scope, Subject
-from probes.parse._kernel_common import Reading, is_command, rx, within
+from probes.parse._kernel_common import Reading, from_kernel, is_command, rx, within
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import SECOND
 from probes.parse._smi_errors import init_state
@@ -18,6 +18,8 @@ STATES = (
     "node.driver.state",
     "node.kubernetes.plugin.state",
     "node.time.offset",
+    "raid.members.failed",
+    "raid.members.missing",
     "service.result",
     "service.role",
     "service.state",
@@ -71,6 +73,8 @@ _PLUGIN = (
     r"(No devices found\. Waiting indefinitely)|(device-plugins/nvidia\S{0,40}\.sock.{0,60}(?:connection refused|no such file))|"
     r"Registered device plugin for '?nvidia\.com/|registration request from device plugin .{0,60}nvidia\.com/"
 )
+# md/raid1:md0: Disk failure on nvme1n1p2, disabling device.            md: md0: recovery done.
+_ARRAY = r"md/raid(?:1|4|5|6|10|456):(\w{1,20}): Disk failure on ([\w-]{1,40})|^md: (\w{1,20}): recovery done"
 _IN_ORDER = ("0/SUCCESS", "15/TERM")  # ended by itself, or on request
 
 
@@ -95,6 +99,7 @@ def read(reading: Reading) -> None:
                 if told[2]:
                     ended[key] = entry, told[2]
     _daemons(reading, ends)
+    _arrays(reading)
     for key, (entry, state) in sorted(last.items()):
         if key not in ended:
             continue
@@ -155,3 +160,17 @@ def _daemons(reading: Reading, ends: Mapping[str, Entry]) -> None:
             reading.add("node.driver.state", reading.node(entry), entry, str(told.value))
     for _, (entry, state) in sorted(plugins.items()):
         reading.add("node.kubernetes.plugin.state", reading.node(entry), entry, state)
+
+
+def _arrays(reading: Reading) -> None:
+    """Which members a software array with redundancy has dropped, until it was rebuilt."""
+    failed: dict[Subject, tuple[Entry, dict[str, None]]] = {}
+    for entry in reading.entries:
+        if "md" in entry.message and from_kernel(entry) and (found := rx(_ARRAY).search(entry.message)):
+            array = Subject(Scope.OBJECT, found[1] or found[3], reading.node(entry))
+            members = failed.get(array, (entry, {}))[1] | {found[2]: None} if found[2] else {}
+            failed[array] = entry, members
+    for array, (entry, members) in failed.items():
+        reading.add("raid.members.missing", array, entry, len(members))
+        if members:
+            reading.add("raid.members.failed", array, entry, ", ".join(sorted(members)))

@@ -81,7 +81,7 @@ TRIGGERS = (
     # memory, crashes, stalls, storage
     r"oom-kill", r"oom_reaper", r"Kill(?:ed)? process ", r"as a result of limit", r"Kernel panic", r"Trigger a crash",
     r"sysrq_", r"BUG: ", r"kernel BUG at", r"Oops: ", r"general protection", r" Comm: ", r"hard LOCKUP", r"hard lockup",
-    r"detected .{0,10}stall", r"blocked for more than", r"nfs: server", r"Lustre", r" error, dev ", r"Disk failure on", r"NETDEV WATCHDOG", r": transmit timeout: ", r"nvme nvme",
+    r"detected .{0,10}stall", r"blocked for more than", r"nfs: server", r"Lustre", r" error, dev ", r"Disk failure on", r"md: \w{1,20}: recovery done", r"hostbyte=DID_", r"NETDEV WATCHDOG", r": transmit timeout: ", r"nvme nvme",
     r"EXT4-fs error", r"Remounting filesystem", r"Aborting journal", r"BTRFS (?:error|critical)", r"XFS \([A-Za-z0-9_-]*\): (?:[Mm]etadata|log|Corruption|Internal|Unmount)", r"segfault at", r"traps: ",
     # network
     r"(?:ost|ained) carrier", r"link (?:dis)?connected",
@@ -105,7 +105,7 @@ _HINTS = (
     "NVRM", "Xid (", "xid", "XID", "XidCritical", "off the bus", "off bus", "handle for", "power state", "invalid context", "nvidia",
     "rejected", "unsigned", "AER", "aer_", "PCIe", "error status", "DPC", "Slot(", "Hardware Error", "mce: ", "EDAC",
     "threshold", "critical temp", "oom", "process ", "result of limit", "panic", "crash", "sysrq", "BUG", "Oops",
-    "general prot", "Comm: ", "LOCKUP", "stall", "blocked for", "nfs:", "Lustre", " error, dev ", "I/O error", "Disk failure", "NETDEV", "transmit timeout", "nvme", "EXT4", "XFS", "BTRFS", "Aborting", "NV_ERR_RESET", "active interface",
+    "general prot", "Comm: ", "LOCKUP", "stall", "blocked for", "nfs:", "Lustre", " error, dev ", "I/O error", "Disk failure", "recovery done", "hostbyte=", "NETDEV", "transmit timeout", "nvme", "EXT4", "XFS", "BTRFS", "Aborting", "NV_ERR_RESET", "active interface",
     "segfault", "traps:", "arrier", "ink ", "connected", "mlx", "fabricmanager", "modprobe", "hostengine", "dcgm",
     "Failed to start", "ower ", "AC lost", "IPMI", "table full", "table overflow", "atchdog2", "Linux version", "-- ", "PM: suspend", "MESSAGE", "s lost", "s Lost",
     "Memory failure", "memory error", "memory corruption", "hard lockup", "NMI", "slave", "set_fatal_error", "uvm encountered", "CIFS: ", "ceph: ", "BERT: ",
