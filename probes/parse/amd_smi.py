@@ -1,4 +1,4 @@
-"""``amd-smi list|static|metric --json``: AMD's GPUs as AMD's own tool sees them.
+"""``amd-smi list|static|metric``, with ``--json`` or without, and ``amd-smi monitor``: AMD's GPUs as AMD's own tool sees them.
 
 Source of the fields: the CLI of ROCm/amdsmi (amdsmi_cli, ROCm 6.0 to 7.2) and its documentation at
 rocm.docs.amd.com/projects/amdsmi. Up to ROCm 6 the output is a list of GPUs, from ROCm 7 an object with ``gpu_data``;
@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from knowledge.observation import Observation, Status, Subject
-from probes.base import Context, DocumentFormat
+from knowledge.text import clean
+from probes.base import Context, DocumentFormat, lines_of
+from probes.parse._columns import cells
 from probes.parse._smi_values import Reading, not_understood
 from probes.parse._vendor_emit import (
     CELSIUS,
@@ -33,7 +35,7 @@ from probes.parse._vendor_emit import (
     words,
 )
 
-NAME, REVISION, VENDOR = "amd-smi", 2, "amd"
+NAME, REVISION, VENDOR = "amd-smi", 3, "amd"
 PROVIDES = (
     "node.gpus.amd", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.serial", "gpu.vbios", "gpu.driver.name",
     "gpu.driver.version", "gpu.numa", "gpu.utilization.core", "gpu.utilization.memory", "gpu.power.draw", "gpu.power.limit", "gpu.clock.graphics",
@@ -78,8 +80,33 @@ _ACTIVE = {"active": True, "true": True, "not active": False, "false": False}
 _ALL_ONES = 0xFFFF  # what a channel's 16-bit counter reads as while the GPU sleeps
 
 
+# GPU  POWER  GPU_TEMP  MEM_TEMP  GFX_UTIL  GFX_CLOCK  ...      GPU  XCP  POWER  GPU_T  MEM_T  GFX_CLK  GFX%  MEM%  ...
+_MONITOR = re.compile(r"\s{0,4}GPU(?: {2,20}[A-Z][A-Z0-9_%]{1,24}){2,40}\s{0,8}")
+_COLUMNS = {
+    "POWER": ("power", "socket_power"), "POWER_USAGE": ("power", "socket_power"),
+    "GPU_TEMP": ("temperature", "hotspot"), "GPU_T": ("temperature", "hotspot"), "HOTSPOT_TEMPERATURE": ("temperature", "hotspot"),
+    "MEM_TEMP": ("temperature", "mem"), "MEM_T": ("temperature", "mem"), "MEMORY_TEMPERATURE": ("temperature", "mem"),
+    "GFX_UTIL": ("usage", "gfx_activity"), "GFX%": ("usage", "gfx_activity"),
+    "MEM_UTIL": ("usage", "umc_activity"), "MEM%": ("usage", "umc_activity"),
+    "GFX_CLOCK": ("clock", "gfx_0"), "GFX_CLK": ("clock", "gfx_0"),
+    "SINGLE_ECC": ("ecc", "total_correctable_count"), "ECC_CORR": ("ecc", "total_correctable_count"),
+    "DOUBLE_ECC": ("ecc", "total_uncorrectable_count"), "ECC_UNCORR": ("ecc", "total_uncorrectable_count"),
+    "PCIE_REPLAY": ("pcie", "replay_count"), "VRAM_USED": ("mem_usage", "used_vram"), "VRAM_TOTAL": ("mem_usage", "total_vram"),
+}  # fmt: skip
+# GPU: 0                             HOTSPOT: 41 °C
+_GPU = re.compile(r"(?m)^GPU: \d{1,4}\s{0,8}$")
+_PAIR = re.compile(r"( {0,60})([A-Z][A-Z0-9_]{1,60}):\s{0,20}(.{0,300}?)\s{0,20}")
+_SECTIONS = re.compile(
+    r"(?m)^ {4}(?:USAGE|POWER|CLOCK|TEMPERATURE|PCIE|ECC|ECC_BLOCKS|MEM_USAGE|ASIC|BUS|VBIOS|DRIVER|KFD_ID|BDF):"
+)
+
+
 def sniff(head: str) -> int:
     """95 for a document of the tool, 90 for the sentence that it prints instead."""
+    if _GPU.search(head) and _SECTIONS.search(head):
+        return 95
+    if heading := next((line.text for line in lines_of(head)[:20] if _MONITOR.fullmatch(line.text[:600])), ""):
+        return 95 if any(name in _COLUMNS for name in heading.split()) else 0
     if opens(head) in ("[", "{") and '"gpu":' in head:
         signs = ('"gfx_activity"', '"total_uncorrectable_count"', '"market_name"', '"kfd_id"', '"socket_power"', '"total_vram"',
                  '"ppt_violation_status"')  # fmt: skip
@@ -91,7 +118,7 @@ def sniff(head: str) -> int:
 def parse(text: str, context: Context) -> list[Observation]:
     """Observations of one document."""
     emit = VendorEmitter(NAME, REVISION, context, VENDOR)
-    document = load(text)
+    document = load(text) or [*_indented(text), *_monitored(text)]
     records = tables(table(document).get("gpu_data", document))
     records = [r for r in records if isinstance(r.get("gpu"), int) and not isinstance(r["gpu"], bool)]
     if not records:
@@ -101,6 +128,50 @@ def parse(text: str, context: Context) -> list[Observation]:
     for record in records:
         _gpu(emit, record)
     return emit.out
+
+
+def _indented(text: str) -> list[Mapping[str, Any]]:
+    """The records of ``GPU: 0`` with its sections below it, by the keys of the JSON."""
+    records: list[Mapping[str, Any]] = []
+    stack: list[tuple[int, dict[str, Any]]] = []
+    for raw in text.splitlines():
+        found = _PAIR.fullmatch(clean(raw[:400]).rstrip())
+        if found is None:
+            continue
+        indent, key, value = len(found[1]), found[2].lower(), found[3].replace("\u00b0", "")
+        if key == "gpu" and not indent and value.isascii() and value.isdigit():
+            record: dict[str, Any] = {"gpu": int(value[:4])}
+            records.append(record)
+            stack = [(0, record)]
+            continue
+        while len(stack) > 1 and stack[-1][0] >= indent:
+            stack.pop()
+        if stack and indent and len(stack) < 16:
+            inner: dict[str, Any] = {}
+            stack[-1][1][key] = value or inner
+            if not value:
+                stack.append((indent, inner))
+    return records
+
+
+def _monitored(text: str) -> list[Mapping[str, Any]]:
+    """The records of ``amd-smi monitor``; of several rounds of it the last."""
+    records: dict[int, Mapping[str, Any]] = {}
+    columns: list[str] = []
+    for line in lines_of(text):
+        if _MONITOR.fullmatch(line.text[:600]):
+            columns = line.text.split()
+            continue
+        row = cells(line.text.replace("\u00b0", ""), columns, columns[-1], gap=True) if columns else {}
+        if not re.fullmatch(r"\d{1,4}", row.get("GPU", "")):
+            continue
+        record: dict[str, Any] = {"gpu": int(row["GPU"])}
+        for name, (section, key) in _COLUMNS.items():
+            if name in row:
+                value: object = {"clk": row[name]} if section == "clock" else row[name]
+                record.setdefault(section, {})[key] = value
+        records[record["gpu"]] = record
+    return list(records.values())
 
 
 def _gpu(emit: VendorEmitter, record: Mapping[str, Any]) -> None:
@@ -195,4 +266,4 @@ def _throttle(emit: VendorEmitter, subject: Subject, part: Mapping[str, Any]) ->
         emit.missing("gpu.throttle.reasons", subject, Status.UNSUPPORTED, "the GPU tells no violation status")
 
 
-FORMAT = DocumentFormat(NAME, "amd-smi --json", REVISION, PROVIDES, sniff, parse)
+FORMAT = DocumentFormat(NAME, "amd-smi", REVISION, PROVIDES, sniff, parse)

@@ -46,13 +46,13 @@ _COLUMNS |= {
 }
 _FLAGS = {"RRF": "gpu.row_remap.failure", "RRP": "gpu.row_remap.pending"}  # 0 or 1
 # #Entity   GPUTL  POWER    SMACT  TENSO  DRAMA
-_HEADING = re.compile(r"\s{0,8}#\s{0,8}Entity((?:\s{1,20}[A-Z0-9_]{2,8}){1,40})\s{0,8}")
+_HEADING = re.compile(r"\s{0,8}#\s{0,8}Entity((?:\s{1,60}[A-Z0-9_]{2,8}){1,40})\s{0,8}")
 # What DCGM reads of a GPU instance or compute instance; power, clocks and links are the whole GPU's.
 _PARTS = ("graphics", "sm", "sm_occupancy", "tensor", "dram", "fp64", "fp32", "fp16")
 _OF_PARTS = {f"gpu.activity.{part}": f"mig.activity.{part}" for part in _PARTS} | {"gpu.memory.used": "mig.memory.used"}
 # GPU 0     99     131.052  0.072  0.010  0.021
 # GPU-I 9   0.994  0.062
-_ROW = re.compile(r"\s{0,12}(GPU|GPU-I|GPU-CI) (\d{1,4})((?:\s{1,20}\S{1,24}){1,40})\s{0,8}")
+_ROW = re.compile(r"\s{0,12}(GPU|GPU-I|GPU-CI) (\d{1,4})((?:\s{1,60}\S{1,24}){1,40})\s{0,8}")
 
 
 def sniff(head: str) -> int:

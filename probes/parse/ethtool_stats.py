@@ -20,16 +20,26 @@ from probes.parse._interface_counters import Reading, emit_counters
 from probes.parse._sysfs import Sheet
 from probes.parse._whose import interface
 
-NAME, REVISION = "ethtool-stats", 1
+NAME, REVISION = "ethtool-stats", 2
 _HEAD = re.compile(r"^\s{0,8}NIC statistics:\s{0,8}$", re.MULTILINE)
+# $ ethtool -S ens2np0 | egrep 'phy|err'        a filter took the headline away
+_ASKED = re.compile(
+    r"(?m)^[^\n]{0,120}\bethtool (?:-S|--statistics) [\w.:@-]{1,40}\b[^\n]{0,200}\n {1,12}[\w.\[\]-]{1,60}: \d{1,20}\s{0,4}$"
+)
 _LINE = re.compile(r"\s{1,12}([\w.\[\]-]{1,60})(?: \(.{0,20}\))?: (\d{1,20})\s{0,4}")
+# Damage that error correction did not mend, and links that were lost -> how many are many: for the links what ibqueryerrors takes
+# for many of InfiniBand's, for damage a packet in a thousand seconds of a month.
+_MANY = {
+    **dict.fromkeys(("rx_crc_errors_phy", "rx_symbol_err_phy", "rx_pcs_symbol_err_phy", "rx_crc_errors", "rx_fcs_err_frames", "rx_crc_errors.nic"), 2600),
+    **dict.fromkeys(("link_down_events_phy", "link_down_events"), 10),
+}  # fmt: skip
 _ERROR = re.compile(r"(?:netlink error|Cannot get stats (?:strings )?(?:information|count)): (.{1,120})")
 _MOST = 20_000
 
 
 def sniff(head: str) -> int:
-    """90 on the headline."""
-    return 90 if _HEAD.search(head) else 0
+    """90 on the headline, or on the command with a counter below it."""
+    return 90 if _HEAD.search(head) or _ASKED.search(head) else 0
 
 
 def parse(text: str, context: Context) -> list[Observation]:
@@ -48,6 +58,10 @@ def parse(text: str, context: Context) -> list[Observation]:
         sheet.missing("nic.pause.rx", subject, Status.UNSUPPORTED if found else Status.FAILED, why, context.source)
         return sheet.out
     emit_counters(sheet, subject, {}, [Reading(None, None, values)])
+    if judged := [(name, value) for name, value in values.items() if name in _MANY]:
+        over = tuple(sorted(f"{name} {value}" for name, value in judged if value >= _MANY[name]))
+        shown = ", ".join(f"{name}: {value}" for name, value in judged)
+        sheet.fact("nic.counters.over", subject, over, context.source, shown)
     return [replace(o, source=replace(o.source, call=context.source, line=_line(o, lines))) for o in sheet.out]
 
 
@@ -55,4 +69,4 @@ def _line(o: Observation, lines: dict[str, int]) -> int | None:
     return lines.get(o.excerpt.partition(":")[0])
 
 
-FORMAT = DocumentFormat(NAME, "ethtool -S", REVISION, _interface_counters.FACTS, sniff, parse)
+FORMAT = DocumentFormat(NAME, "ethtool -S", REVISION, (*_interface_counters.FACTS, "nic.counters.over"), sniff, parse)

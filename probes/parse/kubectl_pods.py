@@ -30,8 +30,8 @@ _CODE = re.compile(r"\s{2,20}Exit Code:\s{1,40}(\d{1,4})\s{0,20}")
 _UNPLACED = re.compile(
     r"\s{1,12}Warning\s{1,12}FailedScheduling\s{1,12}.{0,80}?(\d{1,6}/\d{1,6} nodes are available: .{1,1500})"
 )
-_SHORT = re.compile(r"Insufficient ((?:nvidia|amd|habana|gpu\.intel)\.(?:com|ai)/[\w.-]{1,40})")
-_INFRA = re.compile(
+SHORT = re.compile(r"Insufficient ((?:nvidia|amd|habana|gpu\.intel)\.(?:com|ai)/[\w.-]{1,40})")
+INFRASTRUCTURE = re.compile(
     r"nvidia-|gpu-operator|gpu-feature-discovery|dcgm|amd-gpu|amdgpu-|rocm-|k8s-device-plugin|network-operator|mofed-|node-problem-detector"
 )
 
@@ -76,7 +76,7 @@ def _listed(lines: list[Line], context: Context) -> list[Observation]:
             "pod": name,
             "reason": row[5].removeprefix("Init:"),
             "restarts": digits(row[6]),
-            "infrastructure": _INFRA.search(name) is not None,
+            "infrastructure": INFRASTRUCTURE.search(name) is not None,
         }
         out.append(_event("pod_failing", name, fields, line, context))
     return out
@@ -104,7 +104,7 @@ def _described(lines: list[Line], context: Context) -> list[Observation]:
             "pod": name,
             "reason": failing[0],
             "exitcode": code,
-            "infrastructure": _INFRA.search(name) is not None,
+            "infrastructure": INFRASTRUCTURE.search(name) is not None,
         }
         out.append(_event("pod_failing", name, fields, failing[1], context))
     if (
@@ -113,7 +113,7 @@ def _described(lines: list[Line], context: Context) -> list[Observation]:
         and (told.get("Node", "<none>") == "<none>")
         and (why := _UNPLACED.fullmatch(unplaced.text[:2000]))
     ):
-        short = _SHORT.search(why[1])
+        short = SHORT.search(why[1])
         fields = {"pod": name, "short": short[1] if short else None, "message": excerpt(clean(why[1]), 300)}
         out.append(_event("pod_unplaced", name, fields, unplaced, context))
     return out

@@ -21,14 +21,14 @@ from probes.parse._app_lines import AppLine, application_head, matching, peel_al
 from probes.parse._app_traceback import Frame, Traceback, tracebacks
 
 NAME = "python-traceback"
-REVISION = 1
+REVISION = 2
 
 TRIGGERS = (
     r"Traceback \(most recent call last\)",
     r"DataLoader worker|bus error encountered in worker|Too many open files|received 0 items of ancdata",
     r"(?:lib[\w+-]+\.so[.\d]*: (?:cannot open shared object|version )|undefined symbol: |NVMLError_|NVML Shared Library Not Found)",
     r"Cannot re-initialize CUDA in forked subprocess|unable to (?:open shared memory object|mmap|write to file) ",
-    r"(?i)loss is (?:nan|inf)|found nan|nan (?:values )?in |returned nan values|loss['\"]?\s*[:=]\s*-?(?:nan|inf)\b|number of nan iterations:\s*[1-9]",
+    r"(?i)loss is (?:nan|inf)|found nan|nan (?:values )?in |returned nan values|(?:loss|grad_norm)['\"]?\s*[:= ]\s*-?(?:nan|inf)\b|number of nan iterations:\s*[1-9]",
     r"(?i)gradient overflow|OVERFLOW! Rank|Minimum loss scale reached|loss scale already at minimum",
     r"client socket has timed out|waiting for clients\.|store based barrier|Rendezvous\w*Error|EADDRINUSE|address already in use",
     r"Connection closed by peer \[",
@@ -53,7 +53,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("gloo", lazy(r"Connection closed by peer \[|gloo/transport")),
     ("nan_loss", lazy(
         r"(?i)\bloss is (?:nan|inf)|found nan|\bnan (?:values )?in (?:local |the )?(?:forward|loss|grad|output|tensor|backward)|returned nan values"
-        r"|\bloss['\"]?\s*[:=]\s*-?(?:nan|inf)\b|number of nan iterations:\s*[1-9]"
+        r"|\b(?:loss|grad_norm)['\"]?\s*[:= ]\s*-?(?:nan|inf)\b|number of nan iterations:\s*[1-9]"
     )),
     ("grad_overflow", lazy(r"(?i)gradient overflow|OVERFLOW! Rank|Minimum loss scale reached|loss scale already at minimum")),
 )  # fmt: skip

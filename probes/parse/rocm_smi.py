@@ -1,7 +1,9 @@
-"""``rocm-smi ... --json``: AMD's older tool, one object ``cardN`` for each GPU and one ``system``.
+"""``rocm-smi``, with ``--json`` or without: AMD's older tool, one object ``cardN`` for each GPU and one ``system``.
 
 Source of the keys: rocm_smi.py of ROCm/rocm_smi_lib, as printed by ROCm 5 to 7 (``--showallinfo``, ``-a``): values are
-texts, the keys carry the unit. ``cardN`` is a number of the kernel's graphics cards, not that of amd-smi.
+texts, the keys carry the unit. ``cardN`` is a number of the kernel's graphics cards, not that of amd-smi. Without ``--json`` the
+same keys stand behind ``GPU[N]``; the short table has a row for each GPU, ``--showrasinfo`` and ``--showpagesinfo`` one for
+each block and page. The log has an end mark.
 """
 
 from __future__ import annotations
@@ -10,10 +12,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from knowledge.observation import Observation, Subject
-from probes.base import Context, DocumentFormat
+from knowledge.identity import normalise_pci
+from knowledge.observation import Observation, Status, Subject, gpu
+from knowledge.text import clean
+from probes.base import Context, DocumentFormat, lines_of
+from probes.parse._smi_values import Reading
 from probes.parse._vendor_emit import (
     CELSIUS,
+    MHZ,
     MIB,
     NONE_LISTED,
     PERCENT,
@@ -28,11 +34,13 @@ from probes.parse._vendor_emit import (
     words,
 )
 
-NAME, REVISION, VENDOR = "rocm-smi", 1, "amd"
+NAME, REVISION, VENDOR = "rocm-smi", 2, "amd"
 PROVIDES = (
     "node.gpus.amd", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.serial", "gpu.vbios", "gpu.driver.version",
     "gpu.utilization.core", "gpu.power.draw", "gpu.power.limit", "gpu.temperature.core", "gpu.temperature.hotspot",
     "gpu.temperature.memory", "gpu.memory.total", "gpu.memory.used", "gpu.pcie.replay",
+    "gpu.clock.graphics", "gpu.readings.absent", "gpu.ras.corrected", "gpu.ras.uncorrected", "gpu.ras.uncorrected.blocks",
+    "gpu.xgmi.state", "gpu.bad_pages.retired", "gpu.bad_pages.pending", "gpu.bad_pages.failed",
 )  # fmt: skip
 _NONE = re.compile(r"No AMD GPUs? specified|No AMD GPUs? (?:found|detected)")
 _CARD = re.compile(r"card(\d{1,3})")
@@ -60,11 +68,40 @@ _SIGNS = (
     '"Card series"',
     "Graphics Package Power",
 )
+_BANNER = re.compile(r"(?m)^=+ ROCm System Management Interface =+\s{0,8}$")
+_END = re.compile(r"(?m)^=+ End of ROCm SMI Log =+")
+# Values are not to be had while a card sleeps: WARNING: AMD GPU device(s) is/are in a low-power state. Check power control/runtime_status
+_ASLEEP = re.compile(r"in a low-power state")
+# GPU[0]          : Temperature (Sensor junction) (C): 41.0
+_LINE = re.compile(r"GPU\[(\d{1,3})\]\s{0,20}:(?:\s{1,20}(\S.{0,100}?): (\S.{0,200}))?(.{0,300})")
+# Device  Node  IDs              Temp        Power     Partitions          SCLK    MCLK    Fan  Perf  PwrCap  VRAM%  GPU%
+_SHORT = re.compile(r"(?:Device|GPU)\s{1,20}(?=.{0,200}\bTemp\b)(?=.{0,200}\bSCLK\b).{10,300}\bGPU%\s{0,20}")
+#            UMC     ENABLED                   12                    3       corrected ahead of uncorrected, in every version
+_BLOCK = re.compile(
+    r"(?:GPU\[\d{1,3}\]\s{0,20}:)?\s{1,40}([A-Z][A-Z0-9_]{1,20})\s{1,40}(?:ENABLED|SINGLE_CORRECTABLE|MULTI_UNCORRECTABLE|POISON)\s{1,40}(\d{1,12})\s{1,40}(\d{1,12})\s{0,20}"
+)
+#     0x0000000012345000      0x1000      reserved
+_PAGE = re.compile(
+    r"(?:GPU\[\d{1,3}\]\s{0,20}:)?\s{1,40}0x[0-9a-fA-F]{1,16}\s{1,40}0x[0-9a-fA-F]{1,16}\s{1,40}(reserved|pending|unreservable)\s{0,20}"
+)
+_PAGES = {
+    "reserved": "gpu.bad_pages.retired",
+    "pending": "gpu.bad_pages.pending",
+    "unreservable": "gpu.bad_pages.failed",
+}
+_TABLE: tuple[tuple[str, str, Mapping[str, float], bool], ...] = (
+    ("Power", "gpu.power.draw", WATTS, False), ("AvgPwr", "gpu.power.draw", WATTS, False), ("SCLK", "gpu.clock.graphics", MHZ, True),
+    ("PwrCap", "gpu.power.limit", WATTS, False), ("GPU%", "gpu.utilization.core", PERCENT, True),
+)  # fmt: skip
+_XGMI = {"0": "ok", "1": "error", "2": "multiple_errors"}
+_NO_VALUE = frozenset({"n/a", "none", "unsupported", "unknown"})
 
 
 def sniff(head: str) -> int:
-    """95 for an object with ``cardN`` and a key of the tool, or for its word that there is none."""
+    """95 for the banner of the text, an object with ``cardN`` and a key of the tool, or for its word that there is none."""
     if _NONE.search(head):
+        return 95
+    if _BANNER.search(head):
         return 95
     if opens(head) != "{" or not re.search(r'"card\d{1,3}":', head):
         return 0
@@ -76,6 +113,8 @@ def parse(text: str, context: Context) -> list[Observation]:
     emit = VendorEmitter(NAME, REVISION, context, VENDOR)
     if none := _NONE.search(text):
         return emit.failed(none[0])
+    if opens(text) != "{":
+        return _text(emit, text)
     document = table(load(text))
     cards = [(found[1], table(value)) for name, value in document.items() if (found := _CARD.fullmatch(str(name)))]
     if not cards:
@@ -90,6 +129,84 @@ def parse(text: str, context: Context) -> list[Observation]:
     return emit.out
 
 
+def _text(emit: VendorEmitter, text: str) -> list[Observation]:
+    """Observations of what is printed without ``--json``."""
+    cards: dict[str, dict[str, Any]] = {}
+    rows: dict[str, tuple[list[str], str]] = {}
+    blocks: dict[str, dict[str, tuple[int, int]]] = {}
+    pages: dict[str, list[str]] = {}
+    sensor, columns, current = "", list[str](), ""
+    ended = _END.search(text) is not None
+    for line in lines_of(text)[: None if ended else -1]:  # what stands behind the last line end may be half a line
+        told = clean(line.text[:800]).expandtabs(8).rstrip()
+        if found := _LINE.fullmatch(told):
+            current = found[1]
+            card = cards.setdefault(current, {})
+            if found[2]:
+                card.setdefault(found[2], found[3])
+        if block := _BLOCK.fullmatch(told):
+            blocks.setdefault(current, {})[block[1]] = int(block[2]), int(block[3])
+        elif page := _PAGE.fullmatch(told):
+            pages.setdefault(current, []).append(page[1])
+        elif _SHORT.fullmatch(told):
+            columns, sensor = re.sub(r" \([^)]{0,40}\)", "", told).split(), told
+        elif columns and "(Junction)" in told:
+            sensor = told
+        elif columns and (row := re.match(r"(\d{1,3})\s{2,}", told)):
+            rows[row[1]] = re.split(r"\s{2,}", told), told
+            cards.setdefault(row[1], {})
+    if not cards or not ended:
+        emit.failed("the listing ends early: its end mark is missing" if cards else NONE_LISTED)
+    else:
+        emit.count(len(cards))
+    blind = {index for index, (found, _) in rows.items() if not any(_celsius(cell).ok for cell in found)}
+    for index, card in cards.items():
+        subject = emit.device(f"card{index}")  # under its number: the address stands far below, and may be cut off
+        if address := words(card.get("PCI Bus")):
+            shown = f"PCI Bus: {address}"
+            emit.fact("gpu.vendor_index", gpu(normalise_pci(address), emit.context.host), subject.id, excerpt=shown)
+        _card(emit, subject, card)
+        if index in rows:
+            _row(emit, subject, columns, *rows[index], sensor)
+            if len(blind) < len(rows) and not _ASLEEP.search(text):
+                emit.fact("gpu.readings.absent", subject, index in blind, excerpt=rows[index][1])
+        if not ended and index == current:  # more of its blocks and pages may have stood behind
+            continue
+        if counted := blocks.get(index):
+            bad = tuple(sorted(name.lower() for name, (_, lost) in counted.items() if lost))
+            shown = ", ".join(
+                f"{name} {fixed} corrected, {lost} uncorrected"
+                for name, (fixed, lost) in counted.items()
+                if fixed or lost
+            )
+            shown = shown or f"{len(counted)} blocks without errors"
+            emit.fact("gpu.ras.corrected", subject, sum(fixed for fixed, _ in counted.values()), excerpt=shown)
+            emit.fact("gpu.ras.uncorrected", subject, sum(lost for _, lost in counted.values()), excerpt=shown)
+            emit.fact("gpu.ras.uncorrected.blocks", subject, bad, excerpt=shown)
+        for word, fact in _PAGES.items():
+            if index in pages:
+                emit.fact(fact, subject, pages[index].count(word), excerpt=f"{pages[index].count(word)} pages {word}")
+    return emit.out
+
+
+def _celsius(cell: str) -> Reading:
+    """A temperature; why not, for every other cell."""
+    if not re.fullmatch(r"\d{1,3}(?:\.\d{1,2})?\s?\u00b0?[cC]", cell):
+        return Reading(None, Status.UNSUPPORTED, "not told")
+    return number(cell.replace("\u00b0", ""), CELSIUS, whole=True)
+
+
+def _row(emit: VendorEmitter, subject: Subject, columns: list[str], found: list[str], shown: str, sensor: str) -> None:
+    """One row of the short table. Cells are counted from the right: the ids at the left hold blanks."""
+    row = dict(zip(reversed(columns), reversed(found), strict=False))
+    fact = "gpu.temperature.hotspot" if "(Junction)" in sensor else "gpu.temperature.core"
+    if (degrees := _celsius(row.get("Temp", ""))).ok:
+        emit.put(fact, subject, degrees, shown=shown)
+    for column, name, units, whole in _TABLE:
+        if column in row and row[column].lower() not in _NO_VALUE:
+            emit.put(name, subject, number(row[column], units, whole=whole), shown=shown)
+
+
 def _card(emit: VendorEmitter, subject: Subject, card: Mapping[str, Any]) -> None:
     done: set[str] = set()
     for key, fact, units, whole, unit in _NUMBERS:
@@ -101,6 +218,8 @@ def _card(emit: VendorEmitter, subject: Subject, card: Mapping[str, Any]) -> Non
         if key in card and fact not in done:
             done.add(fact)
             emit.put(fact, subject, text_of(card[key]), shown=f"{key}: {card[key]}")
+    if state := _XGMI.get(words(str(card.get("XGMI Error count", "")))[:1]):
+        emit.fact("gpu.xgmi.state", subject, state, excerpt=f"XGMI Error count: {card['XGMI Error count']}")
 
 
-FORMAT = DocumentFormat(NAME, "rocm-smi --json", REVISION, PROVIDES, sniff, parse)
+FORMAT = DocumentFormat(NAME, "rocm-smi", REVISION, PROVIDES, sniff, parse)

@@ -1,7 +1,7 @@
-"""``smartctl -j -x`` (or ``-a``): what a SATA, SAS or NVMe drive says of its health, as JSON.
+"""``smartctl -x`` (or ``-a``, ``-H``), with ``-j`` or without: what a SATA, SAS or NVMe drive says of its health.
 
 Keys are those that smartctl 7.0 and later print (atacmds/scsiprint/nvmeprint.cpp of smartmontools; ``json_format_version``
-1.0). Attribute numbers: 5 reallocated, 197 pending, 198 uncorrectable, 199 transfer errors. Bits of the exit status:
+1.0); the text is read into the same keys. Attribute numbers: 5 reallocated, 197 pending, 198 uncorrectable, 199 transfer errors. Bits of the exit status:
 0 and 1 mean that the drive did not answer, 2 that some command failed.
 """
 
@@ -17,7 +17,7 @@ from probes.base import Context, DocumentFormat
 from probes.parse._drive_facts import LOG_FACTS, Sheet, count, health_log
 from probes.parse._json import loaded
 
-NAME, REVISION = "smartctl", 1
+NAME, REVISION = "smartctl", 2
 _ATTRIBUTES = {5: "drive.sectors.reallocated", 197: "drive.sectors.pending", 198: "drive.sectors.uncorrectable",
                199: "drive.cable_errors"}  # fmt: skip
 PROVIDES = (
@@ -37,15 +37,39 @@ _NVME = {
 }
 
 
+# smartctl 7.2 2020-12-30 r5155 [x86_64-linux-5.15.0-119-generic] (local build)
+_BANNER = re.compile(r"(?m)^smartctl (?:pre-)?\d{1,2}\.\d{1,3} \d{4}-\d\d-\d\d .{0,200}$")
+# Percentage Used:                    3%            SMART overall-health self-assessment test result: FAILED!
+_LINE = re.compile(r"([A-Z][\w ./-]{2,60}):\s{1,40}(\S.{0,200}?)\s{0,20}")
+#   5 Reallocated_Sector_Ct   0x0033   100   100   010    Pre-fail  Always       -       0
+#   5 Reallocated_Sector_Ct   PO--CK   100   100   010    -    0                      of -x
+_ATTRIBUTE = re.compile(
+    r"\s{0,4}(\d{1,3}) ([\w/-]{3,60})\s{1,30}(0x[0-9a-f]{4}|[PO.SRCK-]{6,7})\s{1,8}(?:\d{3}\s{1,8}){2}(?:\d{3}|---)\s{1,8}"
+    r"(?:(Pre-fail|Old_age)\s{1,8}\w{4,12}\s{1,12})?(-|FAILING_NOW|In_the_past|NOW|Past)\s{1,12}((\d{1,20}).{0,60})"
+)
+_HEALTH = ("SMART overall-health self-assessment test result", "SMART Health Status")
+_DEVICE = re.compile(r"\bsmartctl(?: [\w=,.-]{1,40}){0,8} (/dev/[\w/.-]{1,60})")
+_NAMED = re.compile(r"(?<![A-Za-z0-9])(sd[a-z]{1,2}|nvme\d{1,3}(?:n\d{1,3})?)(?![A-Za-z0-9])")
+_LOG = {
+    "Available Spare": "available_spare", "Available Spare Threshold": "available_spare_threshold",
+    "Percentage Used": "percentage_used", "Media and Data Integrity Errors": "media_errors",
+    "Error Information Log Entries": "num_err_log_entries", "Unsafe Shutdowns": "unsafe_shutdowns",
+    "Power On Hours": "power_on_hours", "Temperature": "temperature", "Warning  Comp. Temperature Time": "warning_temp_time",
+    "Critical Comp. Temperature Time": "critical_comp_time",
+}  # fmt: skip
+
+
 def sniff(head: str) -> int:
-    """95 for the JSON of smartctl about a device."""
+    """95 for the JSON of smartctl about a device, or for its banner with a word of the drive's health."""
     if not head.lstrip("\ufeff \r\n\t").startswith("{"):
-        return 0
+        return 95 if _BANNER.search(head) and any(f"{word}:" in head for word in (*_HEALTH, "Critical Warning")) else 0
     return 95 if '"json_format_version"' in head and '"smartctl"' in head else 0
 
 
 def parse(text: str, context: Context) -> list[Observation]:
     """Facts of the drive, or why it did not tell them."""
+    if _BANNER.search(text):
+        return _printed(text, Sheet(context, NAME, REVISION), context)
     try:
         found = loaded(text)
     except (ValueError, RecursionError):
@@ -61,6 +85,53 @@ def parse(text: str, context: Context) -> list[Observation]:
     if isinstance(name, str) and name:
         _drive(sheet, sheet.drive(name), found)
     return sheet.out
+
+
+def _printed(text: str, sheet: Sheet, context: Context) -> list[Observation]:
+    """Facts of each drive that the text tells of. Its name stands only in the command or in the name of the file; else it is the serial number."""
+    starts = [m.start() for m in _BANNER.finditer(text)]
+    asked = _DEVICE.search(text) or _NAMED.search(context.source.rpartition("/")[2])
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        found = _read(text[start:end])
+        serial = found.get("serial_number")
+        name = asked[1] if asked and len(starts) == 1 else serial if isinstance(serial, str) else "-"
+        _drive(sheet, sheet.drive(name), found)
+    return sheet.out
+
+
+def _read(text: str) -> Mapping[str, Any]:
+    """The keys of the JSON for what one text tells."""
+    found: dict[str, Any] = {}
+    log: dict[str, object] = {}
+    rows: list[Mapping[str, Any]] = []
+    for raw in text.splitlines():
+        line = clean(raw[:400]).rstrip()
+        if row := _ATTRIBUTE.fullmatch(line):
+            failed = {"FAILING_NOW": "now", "NOW": "now"}.get(row[5], "")
+            early = row[4] == "Pre-fail" or (row[4] is None and row[3].startswith("P"))
+            rows.append({"id": int(row[1]), "name": row[2], "when_failed": failed, "flags": {"prefailure": early},
+                         "raw": {"value": int(row[7]), "string": row[6]}})  # fmt: skip
+        elif pair := _LINE.fullmatch(line):
+            key, value = pair[1], pair[2]
+            if key in _HEALTH:
+                found["smart_status"] = {"passed": value.rstrip("!") in ("PASSED", "OK")}
+            elif key in ("Device Model", "Model Number", "Product"):
+                found["model_name"] = value
+            elif key == "Firmware Version":
+                found["firmware_version"] = value
+            elif key == "Serial Number":
+                found["serial_number"] = value
+            elif key == "Critical Warning" and re.fullmatch(r"0x[0-9a-fA-F]{1,4}", value):
+                log["critical_warning"] = int(value, 16)
+            elif key in _LOG:
+                log[_LOG[key]] = value.split()[0].rstrip("%")
+            elif key == "Elements in grown defect list":
+                found["scsi_grown_defect_list"] = value
+    if rows:
+        found["ata_smart_attributes"] = {"table": rows}
+    if "critical_warning" in log:
+        found["nvme_smart_health_information_log"] = log
+    return found
 
 
 def _map(value: object) -> Mapping[str, Any]:
@@ -147,4 +218,4 @@ def _scsi(sheet: Sheet, subject: Subject, found: Mapping[str, Any]) -> None:
         sheet.put("drive.wear", subject, float(used), f"scsi_percentage_used_endurance_indicator: {used}")
 
 
-FORMAT = DocumentFormat(NAME, "smartctl -j", REVISION, PROVIDES, sniff, parse)
+FORMAT = DocumentFormat(NAME, "smartctl", REVISION, PROVIDES, sniff, parse)

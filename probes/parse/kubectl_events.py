@@ -1,0 +1,106 @@
+"""``kubectl get events`` and ``kubectl events``: what Kubernetes warns of, by the object that it is about.
+
+A pod that waits or fails, a node that is not ready: as the other outputs of kubectl tell them; every other warning as it
+stands. Of several events of a node the youngest counts.
+"""
+
+from __future__ import annotations
+
+import re
+
+from knowledge.observation import Event, Observation, Scalar, Scope, Status, Subject, Value, node
+from knowledge.text import clean, excerpt
+from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.parse._columns import cells
+from probes.parse.container_runtime import EVENT as REFUSED
+from probes.parse.container_runtime import refused
+from probes.parse.kubectl_pods import INFRASTRUCTURE, SHORT
+
+NAME, REVISION = "kubectl-events", 1
+PROVIDES = ("pod_failing", "pod_unplaced", "pod_refused", "kubernetes_warning", REFUSED, "node.kubernetes.ready")
+# LAST SEEN   TYPE      REASON             OBJECT                    MESSAGE           NAMESPACE ahead of them, more with -o wide
+_HEAD = re.compile(
+    r"(?:NAMESPACE\s{1,80})?LAST SEEN\s{1,40}TYPE\s{1,40}REASON\s{1,80}OBJECT\s{1,260}.{0,200}\bMESSAGE\b.{0,200}"
+)
+_AGE = re.compile(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?")
+_FAILING = frozenset(
+    {"BackOff", "Failed", "FailedCreatePodSandBox", "InspectFailed", "ErrImageNeverPull", "FailedPostStartHook"}
+)
+_PASSED = frozenset({"Rebooted", "InvalidDiskCapacity"})  # a boot that is over; a moment of each start of the kubelet
+_READY = {"NodeReady": True, "NodeNotReady": False}
+_REFUSED = re.compile(r"\b([\w.-]{1,60}/[\w.-]{1,60})\. Requested: (\d{1,6}), Available: (\d{1,6})")
+
+
+def sniff(head: str) -> int:
+    """95 for the heading."""
+    return 95 if any(_HEAD.fullmatch(line.text[:600].rstrip()) for line in lines_of(head)[:20]) else 0
+
+
+def parse(text: str, context: Context) -> list[Observation]:
+    """An observation for each warning; none seen of the kinds of which the list holds none."""
+    out: list[Observation] = []
+    columns: list[str] = []
+    ready: dict[str, tuple[int, Observation]] = {}
+    for line in lines_of(text):
+        if _HEAD.fullmatch(line.text[:600].rstrip()):
+            columns = line.text.replace("LAST SEEN", "LAST_SEEN").replace("FIRST SEEN", "FIRST_SEEN").split()
+            continue
+        row = cells(line.text, columns, "MESSAGE") if columns else {}
+        kind, _, name = row.get("OBJECT", "").partition("/")
+        if row.get("TYPE") not in ("Normal", "Warning") or not name:
+            continue
+        if kind.lower() == "node" and row["REASON"] in _READY:
+            age = _seconds(row["LAST_SEEN"])
+            told = _told("node.kubernetes.ready", node(name), _READY[row["REASON"]], line, context)
+            if name not in ready or age < ready[name][0]:
+                ready[name] = age, told
+        elif row["TYPE"] == "Warning" and row["REASON"] not in _PASSED:
+            out.append(_warning(row, kind.lower(), name, line, context))
+    seen = {o.fact for o in out}
+    absent = [f for f in PROVIDES if columns and f not in seen and not f.startswith("node.")]
+    here, source = node(context.host), context.at(NAME, REVISION)
+    out += [Observation(fact, here, None, Status.NONE_SEEN, source) for fact in absent]
+    return [*out, *(told for _, told in ready.values())]
+
+
+def _seconds(age: str) -> int:
+    """How long ago, of ``2m11s`` or ``3d``; 0 for anything else."""
+    found = _AGE.fullmatch(age)
+    parts = [int(part or 0) for part in found.groups()] if found else [0, 0, 0, 0]
+    return ((parts[0] * 24 + parts[1]) * 60 + parts[2]) * 60 + parts[3]
+
+
+def _warning(row: dict[str, str], kind: str, name: str, line: Line, context: Context) -> Observation:
+    reason, message = row["REASON"], excerpt(row["MESSAGE"], 300)
+    full = f"{row['NAMESPACE']}/{name}" if row.get("NAMESPACE") else name
+    pod = Subject(Scope.POD, full, node(context.host))
+    fields: dict[str, Scalar]
+    if kind == "pod" and reason == "FailedScheduling":
+        short = SHORT.search(message)
+        fields = {"pod": full, "short": short[1] if short else None, "message": message}
+        return _told("pod_unplaced", pod, Event(None, fields), line, context)
+    if kind == "pod" and (found := _REFUSED.search(message)):
+        fields = {"pod": full, "resource": found[1], "requested": int(found[2]), "available": int(found[3])}
+        return _told("pod_refused", pod, Event(None, fields), line, context)
+    if kind == "pod" and reason in _FAILING and not refused(message):
+        fields = {"pod": full, "reason": reason, "infrastructure": INFRASTRUCTURE.search(full) is not None}
+        return _told("pod_failing", pod, Event(None, fields), line, context)
+    if why := refused(message):
+        return _told(
+            REFUSED,
+            node(context.host),
+            Event(None, {"kind": why[0], "message": why[1], "pod": full}),
+            line,
+            context,
+        )
+    fields = {"reason": reason, "object": f"{kind}/{full}", "message": message}
+    subject = node(name if kind == "node" else context.host)
+    return _told("kubernetes_warning", subject, Event(None, fields), line, context)
+
+
+def _told(fact: str, subject: Subject, value: Value, line: Line, context: Context) -> Observation:
+    shown = excerpt(clean(line.text.strip()), 300)
+    return Observation(fact, subject, value, Status.OK, context.at(NAME, REVISION, line.number), excerpt=shown)
+
+
+FORMAT = DocumentFormat(NAME, "kubectl get events", REVISION, PROVIDES, sniff, parse)

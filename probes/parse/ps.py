@@ -1,0 +1,97 @@
+"""``ps`` with a column of states: processes that sleep where no signal reaches them, and where in the kernel that is.
+
+One look: a process may stand in state D for a moment and be well. The wait channel names a function of the kernel, which tells
+the driver; ``ps`` shortens it to its column.
+"""
+
+from __future__ import annotations
+
+import re
+
+from knowledge.observation import Observation, Scope, Status, Subject, Value, node
+from knowledge.text import clean, excerpt
+from probes.base import Context, DocumentFormat, lines_of
+from probes.parse._columns import cells
+
+NAME, REVISION = "ps", 1
+PROVIDES = ("process.blocked_in", "process.comm", "process.state", "process.wait_channel")
+#   PID    PPID STAT WCHAN                            COMMAND             ELAPSED        USER  PID %CPU %MEM  VSZ RSS TTY STAT START TIME COMMAND
+_HEAD = re.compile(r"(?=.{0,400}\bPID\b)(?=.{0,400}\b(?:STAT|S)\b)(?=.{0,400}\b(?:COMMAND|CMD)\b)[A-Z%_ ]{6,400}")
+# $ ps -eo pid,ppid,stat,wchan:32,etime,cmd | awk '$3 ~ /D/'        a filter took the heading away; the command still names the columns
+_ASKED = re.compile(
+    r"\bps (?:-?[A-Za-z]{1,8} ){0,3}-?[A-Za-z]{0,6}o[ ]?((?:[a-z%]{1,12}(?::\d{1,4})?,){1,30}[a-z%]{1,12}(?::\d{1,4})?)\b"
+)
+_TITLES = {
+    "stat": "STAT",
+    "state": "S",
+    "s": "S",
+    "cmd": "CMD",
+    "args": "COMMAND",
+    "command": "COMMAND",
+    "comm": "COMMAND",
+    "ucmd": "CMD",
+}
+_STATES = {
+    "R": "running",
+    "S": "sleeping",
+    "D": "blocked",
+    "I": "idle",
+    "T": "stopped",
+    "t": "traced",
+    "Z": "zombie",
+    "X": "dead",
+}
+# Functions of the kernel by how they begin -> the module that they are of
+_MODULES = (
+    ("nvidia_uvm", re.compile(r"uvm_|nv_uvm_|nvUvm")),
+    ("nvidia", re.compile(r"nvidia_|nvkms_|nv_|_nv0|rm_|os_acquire_|os_wait_|os_delay")),
+    ("amdgpu", re.compile(r"amdgpu_|kfd_|svm_range_|amdttm_")),
+    ("nfs", re.compile(r"_?nfs\d{0,2}_|__nfs_|rpc_|__rpc_")),
+    ("lustre", re.compile(r"ll_|vvp_|lov_|osc_|ldlm_|mdc_|ptlrpc_|cl_sync_io_")),
+)
+
+
+def sniff(head: str) -> int:
+    """91 for a heading with a process id, a state and a command."""
+    lines = [line.text[:500].strip() for line in lines_of(head)[:20]]
+    return 91 if any(_HEAD.fullmatch(line) or _HEAD.fullmatch(" ".join(_asked(line))) for line in lines) else 0
+
+
+def _asked(line: str) -> list[str]:
+    """The columns that a command asks for, by the titles of their headings; empty for any other line."""
+    found = _ASKED.search(line)
+    return [_TITLES.get(name, name.upper()) for name in re.sub(r":\d+", "", found[1]).split(",")] if found else []
+
+
+def parse(text: str, context: Context) -> list[Observation]:
+    """State of each process; the module that those which are blocked sleep in, where a wait channel tells it."""
+    out: list[Observation] = []
+    columns: list[str] = []
+    for line in lines_of(text):
+        if _HEAD.fullmatch(line.text[:500].strip()):
+            columns = line.text.split()
+            continue
+        if not columns and (asked := _asked(line.text[:500])):
+            columns = asked
+            continue
+        command = "COMMAND" if "COMMAND" in columns else "CMD"
+        row = cells(line.text, columns, command) if columns else {}
+        state = _STATES.get((row.get("STAT") or row.get("S") or "-")[0])
+        if state is None or not re.fullmatch(r"\d{1,10}", row.get("PID", "")):
+            continue
+        subject = Subject(Scope.PROCESS, row["PID"], node(context.host))
+        values: dict[str, Value] = {
+            "process.state": state,
+            "process.comm": row[command].split()[0].rpartition("/")[2].strip("[]")[:40],
+        }
+        channel = row.get("WCHAN", "-")
+        if state == "blocked" and re.fullmatch(r"[A-Za-z_]\w{2,80}", channel):
+            values["process.wait_channel"] = channel
+            if module := next((name for name, begins in _MODULES if begins.match(channel)), ""):
+                values["process.blocked_in"] = module
+        source, shown = context.at(NAME, REVISION, line.number), excerpt(clean(line.text.strip()), 300)
+        out += [Observation(fact, subject, value, Status.OK, source, excerpt=shown) for fact, value in values.items()]
+    return out
+
+
+FORMAT = DocumentFormat(NAME, "ps", REVISION, PROVIDES, sniff, parse)

@@ -1,0 +1,143 @@
+"""``squeue``, ``sacct`` and ``scontrol show job``: jobs that Slurm ended, and jobs that wait for what does not come by itself.
+
+States and reasons: man squeue (JOB STATE CODES, JOB REASON CODES), man sacct. sacct shortens a word to its column and marks
+that with a plus sign (``OUT_OF_ME+``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+from knowledge.observation import Event, Observation, Scalar, Scope, Status, Subject, node
+from knowledge.text import clean, excerpt
+from probes.base import Context, DocumentFormat, Line, lines_of
+from probes.parse._columns import cells, ruled
+from probes.parse.sinfo_reasons import nodes
+
+NAME, REVISION = "slurm-jobs", 1
+PROVIDES = ("job_terminated", "slurm_job_waits", "node.slurm.held")
+#              JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)
+_QUEUE = re.compile(r"(?=.{0,400}\bJOBID\b)(?=.{0,400}\bST(?:ATE)?\b).{0,400}\bNODELIST\(REASON\)\s{0,20}")
+# JobID           JobName  Partition    Account  AllocCPUS      State ExitCode
+_ACCOUNT = re.compile(r"\s{0,40}(?=.{0,400}\bJobID(?:Raw)?\b)(?=.{0,400}\bState\b).{0,400}")
+# JobID|JobName|Partition|Account|AllocCPUS|State|ExitCode|       of sacct -p and -P
+_PIPED = re.compile(r"(?=.{0,400}\bJobID(?:Raw)?\|)(?=.{0,400}\bState\b)[\w|]{1,400}")
+# JobId=991240 ArrayJobId=991238 ArrayTaskId=2 JobName=train7b          JobState=NODE_FAIL Reason=NodeDown Dependency=(null)
+_SHOWN = re.compile(r"(?m)^\s{0,20}JobId=(\d{1,12})\b")
+_STATE = re.compile(r"\bJobState=([A-Z_]{2,20})(?: Reason=(\S{1,300}))?")
+_HOSTS = re.compile(r"(?m)^\s{0,20}NodeList=(\S{1,2000})")
+_ENDS = {
+    "NODE_FAIL": "node_failure", "BOOT_FAIL": "node_failure", "OUT_OF_MEMORY": "oom_killed", "TIMEOUT": "time_limit",
+    "DEADLINE": "time_limit", "PREEMPTED": "preempted",
+}  # fmt: skip
+_CODES = {"NF": "NODE_FAIL", "BF": "BOOT_FAIL", "OOM": "OUT_OF_MEMORY", "TO": "TIMEOUT", "DL": "DEADLINE",
+          "PR": "PREEMPTED", "PD": "PENDING"}  # fmt: skip
+# Reasons that nothing but a person ends; Priority, Resources, Dependency, limits and a hold of the user's own end by themselves.
+_STUCK = re.compile(
+    r"ReqNodeNotAvail|launch failed|JobLaunchFailure|JobHeldAdmin|BadConstraints|DependencyNeverSatisfied|PartitionDown|PartitionInactive|"
+    r"PartitionNodeLimit|PartitionTimeLimit|InvalidAccount|InvalidQOS|NonExistent|NodeDown|RaisedSignal|Nodes required for job are DOWN|"
+    r"Nodes_required_for_job_are_DOWN"
+)
+# ReqNodeNotAvail, UnavailableNodes:gpu[017-018]      nodes that are down, drained or do not answer
+_UNAVAILABLE = re.compile(r"UnavailableNodes:([\w.\[\],-]{1,2000})")
+
+
+def sniff(head: str) -> int:
+    """94 for a heading of the queue or of the accounts, or for a job with its state."""
+    lines = [clean(line.text[:800]) for line in lines_of(head)[:40]]
+    if any(_QUEUE.fullmatch(line) or _PIPED.fullmatch(line) for line in lines):
+        return 94
+    dashed = any(_ACCOUNT.fullmatch(one) and re.fullmatch(r"[- ]{4,800}", two) for one, two in pairwise(lines))
+    return 94 if dashed or (_SHOWN.search(head) and _STATE.search(head)) else 0
+
+
+def parse(text: str, context: Context) -> list[Observation]:
+    """What became of each job that is listed; none seen of what a list of jobs holds none of."""
+    out: list[Observation] = []
+    document = Subject(Scope.DOCUMENT, context.source, node(context.host))
+    listed = False
+    told: set[tuple[str, str]] = set()
+    for row, line in _rows(text):
+        job, state = row.get("job", ""), row.get("state", "")
+        if not re.fullmatch(r"[\w.+\[\]%,-]{1,60}", job) or not re.fullmatch(r"[A-Z_]{2,20}\+?(?: by \d{1,9})?", state):
+            continue
+        listed = True
+        full = _full(state)
+        number, _, step = job.partition(".")
+        if (number, full) in told:  # its steps end as it does
+            continue
+        told.add((number, full))
+        out += _job(number, step, full, row, line, context)
+    for fact in ("job_terminated", "slurm_job_waits"):
+        if listed and not any(o.fact == fact for o in out):
+            out.append(Observation(fact, document, None, Status.NONE_SEEN, context.at(NAME, REVISION)))
+    return out
+
+
+def _full(state: str) -> str:
+    word = state.partition(" ")[0]
+    short = word.rstrip("+")
+    return _CODES.get(word) or (next((s for s in _ENDS if s.startswith(short)), word) if word != short else word)
+
+
+def _job(
+    number: str, step: str, state: str, row: Mapping[str, str], line: Line, context: Context
+) -> Iterator[Observation]:
+    here = node(context.host)
+    subject = Subject(Scope.JOB, number, Subject(Scope.DOCUMENT, context.source, here))
+    source, shown = context.at(NAME, REVISION, line.number), excerpt(clean(line.text.strip()), 300)
+    why, hosts = row.get("why", "").strip("()"), row.get("hosts", "")
+    if reason := _ENDS.get(state):
+        fields: dict[str, Scalar] = {"reason": reason, "job": number, "step": step or None, "message": shown,
+                                     "host": None if hosts in ("", "(null)", "None assigned") else excerpt(hosts, 120)}  # fmt: skip
+        event = Event(None, {key: value for key, value in fields.items() if value is not None})
+        yield Observation("job_terminated", subject, event, Status.OK, source, excerpt=shown)
+    elif state == "PENDING" and _STUCK.search(why):
+        event = Event(None, {"job": number, "reason": excerpt(clean(why.replace("_", " ")), 200)})
+        yield Observation("slurm_job_waits", subject, event, Status.OK, source, excerpt=shown)
+        if found := _UNAVAILABLE.search(why):
+            for name in nodes(found[1]):
+                yield Observation("node.slurm.held", node(name), True, Status.OK, source, excerpt=shown)
+
+
+def _rows(text: str) -> Iterator[tuple[dict[str, str], Line]]:
+    """Job, state, why it waits and its nodes, of each row or block."""
+    lines = lines_of(text)
+    columns: list[str] = []
+    bar = ""
+    for line in lines:
+        told = clean(line.text[:4000])
+        if _QUEUE.fullmatch(told[:800]) or _PIPED.fullmatch(told[:800].strip()):
+            bar = "" if _QUEUE.fullmatch(told[:800]) else "|"
+            columns = told.strip().split(bar or None)
+        elif columns and bar:
+            yield _named(dict(zip(columns, told.strip().split(bar), strict=False))), line
+        elif columns and (row := cells(told, columns, columns[-1])):
+            yield _named(row), line
+    for row, line in ruled(lines):
+        yield _named(row), line
+    starts = [*_SHOWN.finditer(text)]
+    for found, end in zip(starts, [*(s.start() for s in starts[1:]), len(text)], strict=False):
+        block = text[found.start() : end]
+        if state := _STATE.search(block):
+            at = text.count("\n", 0, found.start() + state.start())
+            hosts = _HOSTS.search(block)
+            yield (
+                {"job": found[1], "state": state[1], "why": state[2] or "", "hosts": hosts[1] if hosts else ""},
+                Line(at + 1, lines[at].text if at < len(lines) else state[0]),
+            )
+
+
+def _named(row: Mapping[str, str]) -> dict[str, str]:
+    last = row.get("NODELIST(REASON)", "")
+    return {
+        "job": row.get("JOBID") or row.get("JobID") or row.get("JobIDRaw") or "",
+        "state": row.get("ST") or row.get("STATE") or row.get("State") or "",
+        "why": last if last.startswith("(") else "",
+        "hosts": row.get("NodeList") or (last if not last.startswith("(") else ""),
+    }
+
+
+FORMAT = DocumentFormat(NAME, "squeue, sacct and scontrol show job", REVISION, PROVIDES, sniff, parse)

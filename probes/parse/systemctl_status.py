@@ -1,0 +1,66 @@
+"""``systemctl status UNIT``: the state of a service, and what the last lines of its journal say.
+
+The journal's lines are read as those of a log, but prove nothing by what they lack: they are ten.
+"""
+
+from __future__ import annotations
+
+import re
+
+from knowledge.observation import Event, Observation, Status
+from knowledge.text import clean
+from probes.base import Context, DocumentFormat, lines_of
+from probes.parse import kernel_log
+from probes.parse._host_snapshot import Snapshot
+from probes.parse._systemctl import Unit
+from probes.parse.services_snapshot import OF_UNIT, STATES, tell
+
+NAME, REVISION = "systemctl-status", 1
+_UNREAD = "log.driver.errors_not_read"
+PROVIDES = (*STATES, *(fact for fact in OF_UNIT if fact != "service.uptime"), *kernel_log.FORMAT.provides)
+# \u25cf nvidia-fabricmanager.service - NVIDIA fabric manager service
+_NAME = re.compile(r"[ *x\u25cf\u00d7\u25cb\u21bb]{0,4}([\w@:.\\-]{1,200}\.service)(?: - .{0,200})?")
+#      Loaded: loaded (/lib/systemd/system/slurmd.service; enabled; vendor preset: enabled)
+_LOADED = re.compile(
+    r"\s{1,12}Loaded: (loaded|not-found|masked|error|bad-setting)\b(?: \([^;)]{0,300}; ([\w-]{2,40}))?.{0,300}"
+)
+#      Active: failed (Result: exit-code) since Tue 2026-11-24 00:31:12 UTC; 42min ago        activating (auto-restart) (Result: ...)
+_ACTIVE = re.compile(r"\s{1,12}Active: ([a-z-]{3,20})(?: \(([a-z-]{2,30})\))?.{0,300}")
+_RESULT = re.compile(r"\(Result: ([a-z-]{2,40})\)")
+
+
+def sniff(head: str) -> int:
+    """94 for a unit with its state below it."""
+    lines = [line.text[:600] for line in lines_of(head)[:400]]
+    named = any(_NAME.fullmatch(line.rstrip()) for line in lines)
+    return (
+        94
+        if named and any(_ACTIVE.fullmatch(line) for line in lines) and any(_LOADED.fullmatch(line) for line in lines)
+        else 0
+    )
+
+
+def parse(text: str, context: Context) -> list[Observation]:
+    """Facts of each service, and the events of its journal's lines."""
+    emit = Snapshot(context, NAME, REVISION, {})
+    found: list[dict[str, str]] = []
+    lines = lines_of(text)
+    places: list[int] = []
+    for line in lines:
+        told = clean(line.text[:900]).rstrip()
+        if named := _NAME.fullmatch(told):
+            found.append({"Id": named[1]})
+            places.append(line.number)
+        elif found and (loaded := _LOADED.fullmatch(told)):
+            found[-1] |= {"LoadState": loaded[1], "UnitFileState": loaded[2] or ""}
+        elif found and (active := _ACTIVE.fullmatch(told)):
+            result = _RESULT.search(told)
+            sub = active[2] or ("failed" if active[1] == "failed" else "")
+            found[-1] |= {"ActiveState": active[1], "SubState": sub, "Result": result[1] if result else ""}
+    units = [Unit(words, at) for words, at in zip(found, places, strict=True) if "ActiveState" in words]
+    tell(emit, units, "systemctl status", None)
+    logged = kernel_log.parse(lines, context)
+    return emit.out + [o for o in logged if o.status is Status.OK and (isinstance(o.value, Event) or o.fact == _UNREAD)]
+
+
+FORMAT = DocumentFormat(NAME, "systemctl status", REVISION, PROVIDES, sniff, parse)

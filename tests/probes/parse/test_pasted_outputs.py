@@ -1,0 +1,202 @@
+"""Outputs as operators paste them: what each format takes from a sick one, and that a healthy one tells of no trouble."""
+
+from __future__ import annotations
+
+import pytest
+
+from knowledge.observation import Event, Observation, Status
+from probes.base import Context, DocumentFormat, lines_of
+from probes.parse import (
+    amd_smi,
+    container_runtime,
+    df,
+    ethtool_link,
+    ethtool_stats,
+    ib_errors,
+    iblinkinfo,
+    imex_status,
+    kubectl_events,
+    nvsm_health,
+    ps,
+    python_traceback,
+    rocm_smi,
+    slurm_jobs,
+    smartctl,
+    systemctl_status,
+)
+from probes.parse._columns import cells
+from tests.cases import each
+from tests.probes.parse.smi_case import capture
+
+
+def read(form: DocumentFormat, text: str) -> list[Observation]:
+    assert form.sniff(text) >= 90
+    return form.parse(text, Context("x"))
+
+
+def told(form: DocumentFormat, text: str, *facts: str) -> dict[tuple[str, str], object]:
+    """Values by subject and fact; of an event its fields."""
+    found = {(o.subject.id, o.fact): o.value for o in read(form, text) if o.fact in facts}
+    return {key: dict(v.fields) if isinstance(v, Event) else v for key, v in found.items()}
+
+
+SICK: list[tuple[DocumentFormat, str, dict[tuple[str, str], object]]] = [
+    (slurm_jobs.FORMAT, "slurm/squeue.txt", {
+        ("node07", "node.slurm.held"): True, ("node08", "node.slurm.held"): True,
+        ("4711", "slurm_job_waits"): {"job": "4711", "reason": "ReqNodeNotAvail, UnavailableNodes:node[07-08]"},
+        ("4713", "slurm_job_waits"): {"job": "4713", "reason": "launch failed requeued held"}}),
+    (rocm_smi.FORMAT, "vendor/rocm-smi-table.txt", {
+        ("amd:card0", "gpu.readings.absent"): False, ("amd:card1", "gpu.readings.absent"): False,
+        ("amd:card2", "gpu.readings.absent"): True, ("amd:card3", "gpu.readings.absent"): False}),
+    (rocm_smi.FORMAT, "vendor/rocm-smi-sections.txt", {
+        ("amd:card0", "gpu.ras.uncorrected"): 0, ("amd:card1", "gpu.ras.uncorrected"): 2,
+        ("amd:card1", "gpu.ras.uncorrected.blocks"): ("umc",), ("amd:card0", "gpu.ras.uncorrected.blocks"): (),
+        ("amd:card1", "gpu.bad_pages.pending"): 1, ("amd:card1", "gpu.xgmi.state"): "multiple_errors",
+        ("amd:card0", "gpu.xgmi.state"): "ok"}),
+    (amd_smi.FORMAT, "vendor/amd-smi-monitor.txt", {
+        ("amd:0", "gpu.ras.uncorrected"): 0, ("amd:1", "gpu.ras.uncorrected"): 3,
+        ("amd:0", "gpu.temperature.hotspot"): 44, ("amd:1", "gpu.temperature.hotspot"): 45}),
+    (amd_smi.FORMAT, "vendor/amd-smi-metric.txt", {
+        ("amd:0", "gpu.ras.uncorrected"): 0, ("amd:1", "gpu.ras.uncorrected"): 1, ("amd:1", "gpu.ras.uncorrected.blocks"): ("umc",),
+        ("amd:0", "gpu.clock.graphics"): 132}),
+    (ib_errors.FORMAT, "network/ibqueryerrors.txt", {
+        ("mlx5_3/1", "port.counters.over"): ("LinkErrorRecoveryCounter 12", "SymbolErrorCounter 1233"),
+        ("leaf-3/12", "port.counters.over"): ("SymbolErrorCounter 88121",), ("leaf-3/14", "port.counters.over"): ()}),
+    (iblinkinfo.FORMAT, "network/iblinkinfo.txt", {
+        ("mlx5_3/1", "port.link.could_be"): "runs at 1X 106.25 Gbps a lane; could be 4X",
+        ("leaf-3/12", "port.link.could_be"): "runs at 1X 106.25 Gbps a lane; could be 4X",
+        ("node08", "node.ib.unsorted.down_ports"): ("mlx5_0/1",), ("node07", "node.ib.unsorted.down_ports"): ()}),
+    (ethtool_link.FORMAT, "network/ethtool.txt", {
+        ("ens2f0np0", "nic.speed"): 25.0, ("ens2f0np0", "nic.speed.best"): 100.0, ("ens2f0np0", "nic.link.detected"): True,
+        ("ens2f1np1", "nic.link.detected"): False, ("ens2f1np1", "nic.link.why"): "No cable"}),
+    (smartctl.FORMAT, "drives/smartctl-nvme.txt", {
+        ("EX0NVME0001", "drive.healthy"): False, ("EX0NVME0001", "drive.media_errors"): 1822, ("EX0NVME0001", "drive.wear"): 103.0}),
+    (smartctl.FORMAT, "drives/smartctl-sata.txt", {
+        ("EX0SATA0002", "drive.healthy"): True, ("EX0SATA0002", "drive.attributes.failing"): ("Reallocated Sector Ct",),
+        ("EX0SATA0002", "drive.sectors.pending"): 8}),
+    (df.FORMAT, "other/df-inodes.txt", {
+        ("/", "fs.inodes.used.share"): 100.0, ("/run", "fs.inodes.used.share"): 1.0, ("/scratch", "fs.inodes.used.share"): 1.0}),
+    (ps.FORMAT, "other/ps.txt", {
+        ("88123", "process.blocked_in"): "nvidia_uvm", ("91221", "process.blocked_in"): "nvidia",
+        ("88123", "process.state"): "blocked", ("88130", "process.state"): "zombie", ("91221", "process.state"): "blocked",
+        ("1204", "process.state"): "sleeping"}),
+    (imex_status.FORMAT, "other/imex-status.txt", {
+        ("", "node.imex.domain"): "DEGRADED", ("", "node.imex.absent"): ("192.0.2.13 UNAVAILABLE",)}),
+    (systemctl_status.FORMAT, "other/systemctl-status.txt", {
+        ("nvidia-fabricmanager.service", "service.state"): "failed", ("", "node.service.fabric_manager.state"): "failed"}),
+]  # fmt: skip
+
+
+@each(("form", "name", "wanted"), SICK)
+def test_a_sick_output_tells_what_and_where(
+    form: DocumentFormat, name: str, wanted: dict[tuple[str, str], object]
+) -> None:
+    assert told(form, capture(name), *{fact for _, fact in wanted}) == wanted
+
+
+def test_why_slurm_ended_each_job() -> None:
+    ends = told(slurm_jobs.FORMAT, capture("slurm/sacct.txt"), "job_terminated")
+    assert {job: (v["reason"], v.get("host")) for (job, _), v in ends.items() if isinstance(v, dict)} == {
+        "4601": ("node_failure", "node[01-04,07]"),
+        "4602": ("oom_killed", "node03"),
+        "4603": ("time_limit", "node05"),
+    }
+    shown = told(slurm_jobs.FORMAT, capture("slurm/scontrol-job.txt"), "job_terminated")
+    assert [v["reason"] for v in shown.values() if isinstance(v, dict)] == ["node_failure"]
+
+
+def test_the_youngest_event_of_a_node_counts_and_each_warning_is_told() -> None:
+    found = read(kubectl_events.FORMAT, capture("other/kubectl-events.txt"))
+    ready = {o.subject.id: o.value for o in found if o.fact == "node.kubernetes.ready"}
+    assert ready == {"pool-a-2": True, "pool-a-3": False}
+    pods = {(o.subject.id, o.fact) for o in found if o.subject.id.startswith("ml/")}
+    assert pods == {("ml/trainer-9", "pod_unplaced"), ("ml/trainer-3", "pod_refused"), ("ml/trainer-1", "pod_failing")}
+    rest = [o.value for o in found if o.fact == "kubernetes_warning"]
+    assert [v.get("object") for v in rest if isinstance(v, Event)] == ["pod/ml/trainer-5"]
+
+
+def test_an_image_that_is_full_is_read_only() -> None:
+    found = told(df.FORMAT, capture("other/df.txt"), "fs.read_only", "fs.used.share", "fs.available")
+    assert found["/snap/core20/2318", "fs.read_only"] is True
+    assert ("/", "fs.read_only") not in found
+    assert (found["/", "fs.used.share"], found["/", "fs.available"]) == (100.0, 0)
+    assert found["/scratch", "fs.available"] == round(5.8 * 1024 * 1024)
+
+
+def test_checks_of_the_vendor_that_failed_with_their_words() -> None:
+    found = [o.value for o in read(nvsm_health.FORMAT, capture("other/nvsm-health.txt"))]
+    assert [(v.get("check"), v.get("message")) for v in found if isinstance(v, Event)] == [
+        ("GPU link width [0000:01:00.0][x16]", ""),
+        ("Verify power supply PSU3", "Power supply PSU3 has lost input power"),
+    ]
+
+
+HEALTHY: list[tuple[DocumentFormat, str]] = [
+    (slurm_jobs.FORMAT, "  JOBID PARTITION  NAME  USER ST  TIME  NODES NODELIST(REASON)\n    7  gpu  a  b PD  0:00  2 (Resources)\n"),
+    (slurm_jobs.FORMAT, "JobID|State|ExitCode\n7|COMPLETED|0:0\n8|CANCELLED by 1000|0:0\n"),
+    (kubectl_events.FORMAT, "LAST SEEN   TYPE     REASON    OBJECT      MESSAGE\n2m   Normal   Pulled   pod/a   Successfully pulled image\n"),
+    (ib_errors.FORMAT, "## Summary: 41 nodes checked, 0 bad nodes found\n"),
+    (nvsm_health.FORMAT, "Verify PSU1........ Healthy\n1 out of 1 checks are healthy\nOverall system status is healthy\n"),
+]  # fmt: skip
+
+
+@each(("form", "text"), HEALTHY)
+def test_of_a_healthy_list_it_is_said_that_nothing_was_seen(form: DocumentFormat, text: str) -> None:
+    found = read(form, text)
+    assert {o.status for o in found} == {Status.NONE_SEEN}
+
+
+@each(("form", "name", "end"), [(rocm_smi.FORMAT, "vendor/rocm-smi-table.txt", "==== End"), (imex_status.FORMAT, "other/imex-status.txt", "Domain State"),
+                                (nvsm_health.FORMAT, "other/nvsm-health.txt", "Verify installed")])  # fmt: skip
+def test_a_text_that_lacks_its_end_says_so(form: DocumentFormat, name: str, end: str) -> None:
+    text = capture(name)
+    cut = text[: text.index(end)] + ("Verify a............ Healthy\n" * 3 if form is nvsm_health.FORMAT else "")
+    assert [o for o in read(form, cut) if o.status is Status.FAILED and "ends early" in o.detail]
+
+
+def test_a_filter_that_took_the_heading_away_leaves_the_command() -> None:
+    text = "$ ps -eo pid,stat,wchan:32,cmd | awk '$2 ~ /D/'\n 4711 D    os_acquire_rwlock_write   nvidia-smi -q -x\n"
+    assert told(ps.FORMAT, text, "process.blocked_in") == {("4711", "process.blocked_in"): "nvidia"}
+    counted = "$ ethtool -S ens2np0 | grep phy\n     rx_crc_errors_phy: 1882301\n"
+    assert told(ethtool_stats.FORMAT, counted, "nic.counters.over") == {
+        ("ens2np0", "nic.counters.over"): ("rx_crc_errors_phy 1882301",)
+    }
+
+
+def test_what_refused_a_container_its_gpus() -> None:
+    said = {
+        'could not select device driver "nvidia" with capabilities: [[gpu]]': "unconfigured",
+        'failed to get sandbox runtime: no runtime for "nvidia" is configured': "unconfigured",
+        "nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown": "driver",
+        "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update your driver": "requirement",
+        "nvidia-container-cli: device error: 7: unknown device: unknown": "device",
+        "CDI device injection failed: unresolvable CDI devices nvidia.com/gpu=all": "cdi",
+    }
+    for text, kind in said.items():
+        for line in (
+            f"docker: Error response from daemon: {text}.",
+            f'Nov 12 22:11:40 n1 containerd[9]: level=error error="{text}"',
+        ):
+            found = container_runtime.parse(lines_of(line), Context("x"))
+            assert [o.value.get("kind") for o in found if isinstance(o.value, Event)] == [kind]
+    assert container_runtime.parse(lines_of("nvidia-container-toolkit is installed"), Context("x")) == []
+
+
+def test_a_log_of_training_is_one_whatever_it_prints_between() -> None:
+    text = capture("app/training-loss.txt")
+    assert python_traceback.FORMAT.sniff(text)
+    found = python_traceback.parse(lines_of(text), Context("x"))
+    assert [o.value.get("kind") for o in found if o.fact == "python_error" and isinstance(o.value, Event)] == [
+        "nan_loss"
+    ]
+    healthy = "\n".join(text.splitlines()[:2])
+    assert python_traceback.FORMAT.sniff(healthy)
+    assert not [o for o in python_traceback.parse(lines_of(healthy), Context("x")) if o.status is Status.OK]
+
+
+@pytest.mark.parametrize("text", ["a b c", "a b c d e f", "a", ""])
+def test_what_is_too_much_in_a_row_belongs_to_the_loose_column(text: str) -> None:
+    row = cells(text, ["A", "B", "C"], "B")
+    words = text.split()
+    wanted = {"A": words[0], "B": " ".join(words[1:-1]), "C": words[-1]} if len(words) >= 3 else {}
+    assert row == wanted
