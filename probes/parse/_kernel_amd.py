@@ -31,6 +31,7 @@ TRIGGERS = (
     r"qcm fence wait",
     r"RAS poison",
     r"amdgpu: probe of ",
+    r"amdgpu: (?:HIQ MQD|Failed to (?:evict|remove|quiesce) queue|failed to (?:add|remove) hardware queue)",
 )
 HINTS = ("amdgpu", "qcm fence", "RAS poison", "hardware errors detected", "VRAM is lost")
 _ADDRESS = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
@@ -50,10 +51,16 @@ _FATAL = r"uncorrectable hardware error ?\((?:ERREVENT_)?(\w{1,40}?)(?:_INTERRUP
 _POISON = r"(?i)\bpoison (?:consumption,|is (?:consumed|created))(?! .{0,40}\bno\b).{0,120}?(?:client(?: id)? (\w{1,12}))?(?=,|$)"
 # SMU: I'm not done with your previous command: SMN_C2PMSG_66:0x0000000E SMN_C2PMSG_82:0x00000000
 # Msg issuing pre-check failed(0xffffffff) and SMU may be not in the right state!
+# HIQ MQD's queue_doorbell_id0 is not 0, Queue preemption time out        failed to remove hardware queue from MES, doorbell=0x1002
+# Failed to evict queues of process 8812        Failed to remove queue 2 just after adding a new queue
 # qcm fence wait loop timeout expired          The cp might be in an unrecoverable state due to an unsuccessful queues preemption
 _HANGS = (
     ("smu", r"SMU: I'm not done with your previous command|SMU may be not in the right state|SMU: response:0xFFFFFFFF"),
-    ("hws", r"qcm fence wait loop timeout expired|cp might be in an unrecoverable state|HWS hang"),
+    (
+        "hws",
+        r"qcm fence wait loop timeout expired|cp might be in an unrecoverable state|HWS hang|\bHIQ MQD\b.{0,60}[Qq]ueue preemption time out|"
+        r"[Ff]ailed to (?:add|remove) hardware queue|Failed to (?:evict|quiesce) (?:process )?queues?|Failed to remove queue \d",
+    ),
 )
 # {1}[Hardware Error]: aca entry[00].STATUS=0x98000800003e0000     one bank of AMD's Accelerator Check Architecture
 _ACA = r"aca entry\[\d{1,4}\]\.STATUS=0x([0-9a-fA-F]{1,16})"

@@ -83,16 +83,28 @@ _ALL_ONES = 0xFFFF  # what a channel's 16-bit counter reads as while the GPU sle
 # GPU  POWER  GPU_TEMP  MEM_TEMP  GFX_UTIL  GFX_CLOCK  ...      GPU  XCP  POWER  GPU_T  MEM_T  GFX_CLK  GFX%  MEM%  ...
 _MONITOR = re.compile(r"\s{0,4}GPU(?: {2,20}[A-Z][A-Z0-9_%]{1,24}){2,40}\s{0,8}")
 _COLUMNS = {
-    "POWER": ("power", "socket_power"), "POWER_USAGE": ("power", "socket_power"),
-    "GPU_TEMP": ("temperature", "hotspot"), "GPU_T": ("temperature", "hotspot"), "HOTSPOT_TEMPERATURE": ("temperature", "hotspot"),
-    "MEM_TEMP": ("temperature", "mem"), "MEM_T": ("temperature", "mem"), "MEMORY_TEMPERATURE": ("temperature", "mem"),
-    "GFX_UTIL": ("usage", "gfx_activity"), "GFX%": ("usage", "gfx_activity"),
-    "MEM_UTIL": ("usage", "umc_activity"), "MEM%": ("usage", "umc_activity"),
-    "GFX_CLOCK": ("clock", "gfx_0"), "GFX_CLK": ("clock", "gfx_0"),
-    "SINGLE_ECC": ("ecc", "total_correctable_count"), "ECC_CORR": ("ecc", "total_correctable_count"),
-    "DOUBLE_ECC": ("ecc", "total_uncorrectable_count"), "ECC_UNCORR": ("ecc", "total_uncorrectable_count"),
-    "PCIE_REPLAY": ("pcie", "replay_count"), "VRAM_USED": ("mem_usage", "used_vram"), "VRAM_TOTAL": ("mem_usage", "total_vram"),
-}  # fmt: skip
+    "POWER": ("power", "socket_power"),
+    "POWER_USAGE": ("power", "socket_power"),
+    "GPU_TEMP": ("temperature", "hotspot"),
+    "GPU_T": ("temperature", "hotspot"),
+    "HOTSPOT_TEMPERATURE": ("temperature", "hotspot"),
+    "MEM_TEMP": ("temperature", "mem"),
+    "MEM_T": ("temperature", "mem"),
+    "MEMORY_TEMPERATURE": ("temperature", "mem"),
+    "GFX_UTIL": ("usage", "gfx_activity"),
+    "GFX%": ("usage", "gfx_activity"),
+    "MEM_UTIL": ("usage", "umc_activity"),
+    "MEM%": ("usage", "umc_activity"),
+    "GFX_CLOCK": ("clock", "gfx_0"),
+    "GFX_CLK": ("clock", "gfx_0"),
+    "SINGLE_ECC": ("ecc", "total_correctable_count"),
+    "ECC_CORR": ("ecc", "total_correctable_count"),
+    "DOUBLE_ECC": ("ecc", "total_uncorrectable_count"),
+    "ECC_UNCORR": ("ecc", "total_uncorrectable_count"),
+    "PCIE_REPLAY": ("pcie", "replay_count"),
+    "VRAM_USED": ("mem_usage", "used_vram"),
+    "VRAM_TOTAL": ("mem_usage", "total_vram"),
+}
 # GPU: 0                             HOTSPOT: 41 °C
 _GPU = re.compile(r"(?m)^GPU: \d{1,4}\s{0,8}$")
 _PAIR = re.compile(r"( {0,60})([A-Z][A-Z0-9_]{1,60}):\s{0,20}(.{0,300}?)\s{0,20}")

@@ -14,8 +14,15 @@ from probes.parse._columns import cells
 
 NAME, REVISION = "df", 1
 PROVIDES = (
-    "fs.mount_point", "fs.source", "fs.type", "fs.size", "fs.available", "fs.used.share", "fs.inodes.used.share", "fs.read_only",
-)  # fmt: skip
+    "fs.mount_point",
+    "fs.source",
+    "fs.type",
+    "fs.size",
+    "fs.available",
+    "fs.used.share",
+    "fs.inodes.used.share",
+    "fs.read_only",
+)
 # Filesystem      Size  Used Avail Use% Mounted on        Filesystem     1K-blocks      Used Available Use% Mounted on
 # Filesystem      Inodes  IUsed   IFree IUse% Mounted on
 _HEAD = re.compile(

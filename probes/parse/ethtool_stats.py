@@ -30,9 +30,19 @@ _LINE = re.compile(r"\s{1,12}([\w.\[\]-]{1,60})(?: \(.{0,20}\))?: (\d{1,20})\s{0
 # Damage that error correction did not mend, and links that were lost -> how many are many: for the links what ibqueryerrors takes
 # for many of InfiniBand's, for damage a packet in a thousand seconds of a month.
 _MANY = {
-    **dict.fromkeys(("rx_crc_errors_phy", "rx_symbol_err_phy", "rx_pcs_symbol_err_phy", "rx_crc_errors", "rx_fcs_err_frames", "rx_crc_errors.nic"), 2600),
+    **dict.fromkeys(
+        (
+            "rx_crc_errors_phy",
+            "rx_symbol_err_phy",
+            "rx_pcs_symbol_err_phy",
+            "rx_crc_errors",
+            "rx_fcs_err_frames",
+            "rx_crc_errors.nic",
+        ),
+        2600,
+    ),
     **dict.fromkeys(("link_down_events_phy", "link_down_events"), 10),
-}  # fmt: skip
+}
 _ERROR = re.compile(r"(?:netlink error|Cannot get stats (?:strings )?(?:information|count)): (.{1,120})")
 _MOST = 20_000
 

@@ -43,8 +43,15 @@ def parse(text: str, context: Context) -> list[Observation]:
             kind, (device, host) = owner[1], named(owner[2], context)
         elif found := _LINK.fullmatch(line.text[:800]):
             shown = line.text.strip()[:200]
-            port = Port(device, found[1], line.number, STATES.get(found[4].lower()), PHYS_STATES.get(found[5].lower()),
-                        layer="infiniband", excerpt=shown)  # fmt: skip
+            port = Port(
+                device,
+                found[1],
+                line.number,
+                STATES.get(found[4].lower()),
+                PHYS_STATES.get(found[5].lower()),
+                layer="infiniband",
+                excerpt=shown,
+            )
             emit = Emitter(NAME, REVISION, replace(context, host=host))
             emit_port(emit, port)
             if could := _COULD.search(found[6]):

@@ -31,7 +31,7 @@ _OTHER_NAME = re.compile(r"\s{1,8}nvidia\.com/(?:mig-|gpu\.shared|pgpu)\S{0,40}:
 #   DiskPressure         True    Tue, 24 Nov 2026 10:11:01 +0000   Tue, 24 Nov 2026 10:01:01 +0000   KubeletHasDiskPressure   kubelet has disk pressure
 _CONDITION = re.compile(r"\s{1,8}([A-Z]\w{1,80})\s{1,60}(True|False|Unknown)\b(.{0,2000})")
 # Conditions that are good when they are true; of all others True is trouble (node-problem-detector, the kubelet's pressures).
-_GOOD = re.compile(r"\w*(?:Ready|Healthy|Available|Initialized|Voter)")
+GOOD = re.compile(r"\w*(?:Ready|Healthy|Available|Initialized|Voter)")
 # Taints:             nvidia.com/gpu.unhealthy=xid79:NoSchedule        Unschedulable:      true        node.kubernetes.io/unschedulable:NoSchedule
 _TAINT = re.compile(r"(?:Taints:)?\s{1,60}([\w./-]{1,250}(?:=[\w.-]{0,70})?:No(?:Schedule|Execute))\s{0,20}")
 _CLOSED = re.compile(r"Unschedulable:\s{1,40}(true|false)\s{0,20}")
@@ -109,7 +109,7 @@ def _condition(out: list[Observation], here: Subject, told: re.Match[str], line:
     """Ready as a state of the node; of all other conditions those that tell of trouble."""
     source, shown = context.at(NAME, REVISION, line.number), excerpt(clean(line.text.strip()), 300)
     name, status = told[1], told[2]
-    trouble = "False" if _GOOD.fullmatch(name) else "True"
+    trouble = "False" if GOOD.fullmatch(name) else "True"
     if name == "Ready":
         out.append(Observation("node.kubernetes.ready", here, status == "True", Status.OK, source, excerpt=shown))
     elif status == trouble:

@@ -8,7 +8,7 @@ from knowledge.observation import Event, Observation, Scalar, Scope, Status, Sub
 from knowledge.text import clean, digits, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 
-NAME, REVISION = "kubectl-pods", 1
+NAME, REVISION = "kubectl-pods", 2
 PROVIDES = ("pod_failing", "pod_unplaced")
 # NAMESPACE      NAME                                  READY   STATUS             RESTARTS        AGE
 _HEAD = re.compile(r"(NAMESPACE\s{1,80})?NAME\s{1,260}READY\s{1,20}STATUS\s{1,80}RESTARTS\s{1,40}AGE\b.{0,400}")
@@ -93,7 +93,9 @@ def _described(lines: list[Line], context: Context) -> list[Observation]:
         if field := _FIELD.fullmatch(text):
             told.setdefault(field[1], field[2])
         elif reason := _REASON.fullmatch(text):
-            failing = failing or ((reason[1], line) if _FAILED.fullmatch(reason[1]) else None)
+            # why it ended stands below that it is tried again; Error says less than that
+            said = failing is not None and (failing[0] != "CrashLoopBackOff" or reason[1] == "Error")
+            failing = (reason[1], line) if _FAILED.fullmatch(reason[1]) and not said else failing
         elif exited := _CODE.fullmatch(text):
             code = int(exited[1])
         elif _UNPLACED.fullmatch(text):

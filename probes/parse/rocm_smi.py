@@ -90,9 +90,12 @@ _PAGES = {
     "unreservable": "gpu.bad_pages.failed",
 }
 _TABLE: tuple[tuple[str, str, Mapping[str, float], bool], ...] = (
-    ("Power", "gpu.power.draw", WATTS, False), ("AvgPwr", "gpu.power.draw", WATTS, False), ("SCLK", "gpu.clock.graphics", MHZ, True),
-    ("PwrCap", "gpu.power.limit", WATTS, False), ("GPU%", "gpu.utilization.core", PERCENT, True),
-)  # fmt: skip
+    ("Power", "gpu.power.draw", WATTS, False),
+    ("AvgPwr", "gpu.power.draw", WATTS, False),
+    ("SCLK", "gpu.clock.graphics", MHZ, True),
+    ("PwrCap", "gpu.power.limit", WATTS, False),
+    ("GPU%", "gpu.utilization.core", PERCENT, True),
+)
 _XGMI = {"0": "ok", "1": "error", "2": "multiple_errors"}
 _NO_VALUE = frozenset({"n/a", "none", "unsupported", "unknown"})
 

@@ -29,11 +29,22 @@ _SHOWN = re.compile(r"(?m)^\s{0,20}JobId=(\d{1,12})\b")
 _STATE = re.compile(r"\bJobState=([A-Z_]{2,20})(?: Reason=(\S{1,300}))?")
 _HOSTS = re.compile(r"(?m)^\s{0,20}NodeList=(\S{1,2000})")
 _ENDS = {
-    "NODE_FAIL": "node_failure", "BOOT_FAIL": "node_failure", "OUT_OF_MEMORY": "oom_killed", "TIMEOUT": "time_limit",
-    "DEADLINE": "time_limit", "PREEMPTED": "preempted",
-}  # fmt: skip
-_CODES = {"NF": "NODE_FAIL", "BF": "BOOT_FAIL", "OOM": "OUT_OF_MEMORY", "TO": "TIMEOUT", "DL": "DEADLINE",
-          "PR": "PREEMPTED", "PD": "PENDING"}  # fmt: skip
+    "NODE_FAIL": "node_failure",
+    "BOOT_FAIL": "node_failure",
+    "OUT_OF_MEMORY": "oom_killed",
+    "TIMEOUT": "time_limit",
+    "DEADLINE": "time_limit",
+    "PREEMPTED": "preempted",
+}
+_CODES = {
+    "NF": "NODE_FAIL",
+    "BF": "BOOT_FAIL",
+    "OOM": "OUT_OF_MEMORY",
+    "TO": "TIMEOUT",
+    "DL": "DEADLINE",
+    "PR": "PREEMPTED",
+    "PD": "PENDING",
+}
 # Reasons that nothing but a person ends; Priority, Resources, Dependency, limits and a hold of the user's own end by themselves.
 _STUCK = re.compile(
     r"ReqNodeNotAvail|launch failed|JobLaunchFailure|JobHeldAdmin|BadConstraints|DependencyNeverSatisfied|PartitionDown|PartitionInactive|"
@@ -90,8 +101,13 @@ def _job(
     source, shown = context.at(NAME, REVISION, line.number), excerpt(clean(line.text.strip()), 300)
     why, hosts = row.get("why", "").strip("()"), row.get("hosts", "")
     if reason := _ENDS.get(state):
-        fields: dict[str, Scalar] = {"reason": reason, "job": number, "step": step or None, "message": shown,
-                                     "host": None if hosts in ("", "(null)", "None assigned") else excerpt(hosts, 120)}  # fmt: skip
+        fields: dict[str, Scalar] = {
+            "reason": reason,
+            "job": number,
+            "step": step or None,
+            "message": shown,
+            "host": None if hosts in ("", "(null)", "None assigned") else excerpt(hosts, 120),
+        }
         event = Event(None, {key: value for key, value in fields.items() if value is not None})
         yield Observation("job_terminated", subject, event, Status.OK, source, excerpt=shown)
     elif state == "PENDING" and _STUCK.search(why):

@@ -51,12 +51,17 @@ _HEALTH = ("SMART overall-health self-assessment test result", "SMART Health Sta
 _DEVICE = re.compile(r"\bsmartctl(?: [\w=,.-]{1,40}){0,8} (/dev/[\w/.-]{1,60})")
 _NAMED = re.compile(r"(?<![A-Za-z0-9])(sd[a-z]{1,2}|nvme\d{1,3}(?:n\d{1,3})?)(?![A-Za-z0-9])")
 _LOG = {
-    "Available Spare": "available_spare", "Available Spare Threshold": "available_spare_threshold",
-    "Percentage Used": "percentage_used", "Media and Data Integrity Errors": "media_errors",
-    "Error Information Log Entries": "num_err_log_entries", "Unsafe Shutdowns": "unsafe_shutdowns",
-    "Power On Hours": "power_on_hours", "Temperature": "temperature", "Warning  Comp. Temperature Time": "warning_temp_time",
+    "Available Spare": "available_spare",
+    "Available Spare Threshold": "available_spare_threshold",
+    "Percentage Used": "percentage_used",
+    "Media and Data Integrity Errors": "media_errors",
+    "Error Information Log Entries": "num_err_log_entries",
+    "Unsafe Shutdowns": "unsafe_shutdowns",
+    "Power On Hours": "power_on_hours",
+    "Temperature": "temperature",
+    "Warning  Comp. Temperature Time": "warning_temp_time",
     "Critical Comp. Temperature Time": "critical_comp_time",
-}  # fmt: skip
+}
 
 
 def sniff(head: str) -> int:
@@ -109,8 +114,15 @@ def _read(text: str) -> Mapping[str, Any]:
         if row := _ATTRIBUTE.fullmatch(line):
             failed = {"FAILING_NOW": "now", "NOW": "now"}.get(row[5], "")
             early = row[4] == "Pre-fail" or (row[4] is None and row[3].startswith("P"))
-            rows.append({"id": int(row[1]), "name": row[2], "when_failed": failed, "flags": {"prefailure": early},
-                         "raw": {"value": int(row[7]), "string": row[6]}})  # fmt: skip
+            rows.append(
+                {
+                    "id": int(row[1]),
+                    "name": row[2],
+                    "when_failed": failed,
+                    "flags": {"prefailure": early},
+                    "raw": {"value": int(row[7]), "string": row[6]},
+                }
+            )
         elif pair := _LINE.fullmatch(line):
             key, value = pair[1], pair[2]
             if key in _HEALTH:

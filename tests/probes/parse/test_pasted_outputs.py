@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from knowledge.observation import Event, Observation, Status
@@ -12,10 +14,13 @@ from probes.parse import (
     df,
     ethtool_link,
     ethtool_stats,
+    free,
     ib_errors,
     iblinkinfo,
     imex_status,
+    kubectl_conditions,
     kubectl_events,
+    kubectl_pods,
     nvsm_health,
     ps,
     python_traceback,
@@ -41,50 +46,155 @@ def told(form: DocumentFormat, text: str, *facts: str) -> dict[tuple[str, str], 
 
 
 SICK: list[tuple[DocumentFormat, str, dict[tuple[str, str], object]]] = [
-    (slurm_jobs.FORMAT, "slurm/squeue.txt", {
-        ("node07", "node.slurm.held"): True, ("node08", "node.slurm.held"): True,
-        ("4711", "slurm_job_waits"): {"job": "4711", "reason": "ReqNodeNotAvail, UnavailableNodes:node[07-08]"},
-        ("4713", "slurm_job_waits"): {"job": "4713", "reason": "launch failed requeued held"}}),
-    (rocm_smi.FORMAT, "vendor/rocm-smi-table.txt", {
-        ("amd:card0", "gpu.readings.absent"): False, ("amd:card1", "gpu.readings.absent"): False,
-        ("amd:card2", "gpu.readings.absent"): True, ("amd:card3", "gpu.readings.absent"): False}),
-    (rocm_smi.FORMAT, "vendor/rocm-smi-sections.txt", {
-        ("amd:card0", "gpu.ras.uncorrected"): 0, ("amd:card1", "gpu.ras.uncorrected"): 2,
-        ("amd:card1", "gpu.ras.uncorrected.blocks"): ("umc",), ("amd:card0", "gpu.ras.uncorrected.blocks"): (),
-        ("amd:card1", "gpu.bad_pages.pending"): 1, ("amd:card1", "gpu.xgmi.state"): "multiple_errors",
-        ("amd:card0", "gpu.xgmi.state"): "ok"}),
-    (amd_smi.FORMAT, "vendor/amd-smi-monitor.txt", {
-        ("amd:0", "gpu.ras.uncorrected"): 0, ("amd:1", "gpu.ras.uncorrected"): 3,
-        ("amd:0", "gpu.temperature.hotspot"): 44, ("amd:1", "gpu.temperature.hotspot"): 45}),
-    (amd_smi.FORMAT, "vendor/amd-smi-metric.txt", {
-        ("amd:0", "gpu.ras.uncorrected"): 0, ("amd:1", "gpu.ras.uncorrected"): 1, ("amd:1", "gpu.ras.uncorrected.blocks"): ("umc",),
-        ("amd:0", "gpu.clock.graphics"): 132}),
-    (ib_errors.FORMAT, "network/ibqueryerrors.txt", {
-        ("mlx5_3/1", "port.counters.over"): ("LinkErrorRecoveryCounter 12", "SymbolErrorCounter 1233"),
-        ("leaf-3/12", "port.counters.over"): ("SymbolErrorCounter 88121",), ("leaf-3/14", "port.counters.over"): ()}),
-    (iblinkinfo.FORMAT, "network/iblinkinfo.txt", {
-        ("mlx5_3/1", "port.link.could_be"): "runs at 1X 106.25 Gbps a lane; could be 4X",
-        ("leaf-3/12", "port.link.could_be"): "runs at 1X 106.25 Gbps a lane; could be 4X",
-        ("node08", "node.ib.unsorted.down_ports"): ("mlx5_0/1",), ("node07", "node.ib.unsorted.down_ports"): ()}),
-    (ethtool_link.FORMAT, "network/ethtool.txt", {
-        ("ens2f0np0", "nic.speed"): 25.0, ("ens2f0np0", "nic.speed.best"): 100.0, ("ens2f0np0", "nic.link.detected"): True,
-        ("ens2f1np1", "nic.link.detected"): False, ("ens2f1np1", "nic.link.why"): "No cable"}),
-    (smartctl.FORMAT, "drives/smartctl-nvme.txt", {
-        ("EX0NVME0001", "drive.healthy"): False, ("EX0NVME0001", "drive.media_errors"): 1822, ("EX0NVME0001", "drive.wear"): 103.0}),
-    (smartctl.FORMAT, "drives/smartctl-sata.txt", {
-        ("EX0SATA0002", "drive.healthy"): True, ("EX0SATA0002", "drive.attributes.failing"): ("Reallocated Sector Ct",),
-        ("EX0SATA0002", "drive.sectors.pending"): 8}),
-    (df.FORMAT, "other/df-inodes.txt", {
-        ("/", "fs.inodes.used.share"): 100.0, ("/run", "fs.inodes.used.share"): 1.0, ("/scratch", "fs.inodes.used.share"): 1.0}),
-    (ps.FORMAT, "other/ps.txt", {
-        ("88123", "process.blocked_in"): "nvidia_uvm", ("91221", "process.blocked_in"): "nvidia",
-        ("88123", "process.state"): "blocked", ("88130", "process.state"): "zombie", ("91221", "process.state"): "blocked",
-        ("1204", "process.state"): "sleeping"}),
-    (imex_status.FORMAT, "other/imex-status.txt", {
-        ("", "node.imex.domain"): "DEGRADED", ("", "node.imex.absent"): ("192.0.2.13 UNAVAILABLE",)}),
-    (systemctl_status.FORMAT, "other/systemctl-status.txt", {
-        ("nvidia-fabricmanager.service", "service.state"): "failed", ("", "node.service.fabric_manager.state"): "failed"}),
-]  # fmt: skip
+    (
+        slurm_jobs.FORMAT,
+        "slurm/squeue.txt",
+        {
+            ("node07", "node.slurm.held"): True,
+            ("node08", "node.slurm.held"): True,
+            ("4711", "slurm_job_waits"): {"job": "4711", "reason": "ReqNodeNotAvail, UnavailableNodes:node[07-08]"},
+            ("4713", "slurm_job_waits"): {"job": "4713", "reason": "launch failed requeued held"},
+        },
+    ),
+    (
+        rocm_smi.FORMAT,
+        "vendor/rocm-smi-table.txt",
+        {
+            ("amd:card0", "gpu.readings.absent"): False,
+            ("amd:card1", "gpu.readings.absent"): False,
+            ("amd:card2", "gpu.readings.absent"): True,
+            ("amd:card3", "gpu.readings.absent"): False,
+        },
+    ),
+    (
+        rocm_smi.FORMAT,
+        "vendor/rocm-smi-sections.txt",
+        {
+            ("amd:card0", "gpu.ras.uncorrected"): 0,
+            ("amd:card1", "gpu.ras.uncorrected"): 2,
+            ("amd:card1", "gpu.ras.uncorrected.blocks"): ("umc",),
+            ("amd:card0", "gpu.ras.uncorrected.blocks"): (),
+            ("amd:card1", "gpu.bad_pages.pending"): 1,
+            ("amd:card1", "gpu.xgmi.state"): "multiple_errors",
+            ("amd:card0", "gpu.xgmi.state"): "ok",
+        },
+    ),
+    (
+        amd_smi.FORMAT,
+        "vendor/amd-smi-monitor.txt",
+        {
+            ("amd:0", "gpu.ras.uncorrected"): 0,
+            ("amd:1", "gpu.ras.uncorrected"): 3,
+            ("amd:0", "gpu.temperature.hotspot"): 44,
+            ("amd:1", "gpu.temperature.hotspot"): 45,
+        },
+    ),
+    (
+        amd_smi.FORMAT,
+        "vendor/amd-smi-metric.txt",
+        {
+            ("amd:0", "gpu.ras.uncorrected"): 0,
+            ("amd:1", "gpu.ras.uncorrected"): 1,
+            ("amd:1", "gpu.ras.uncorrected.blocks"): ("umc",),
+            ("amd:0", "gpu.clock.graphics"): 132,
+        },
+    ),
+    (
+        ib_errors.FORMAT,
+        "network/ibqueryerrors.txt",
+        {
+            ("mlx5_3/1", "port.counters.over"): ("LinkErrorRecoveryCounter 12", "SymbolErrorCounter 1233"),
+            ("leaf-3/12", "port.counters.over"): ("SymbolErrorCounter 88121",),
+            ("leaf-3/14", "port.counters.over"): (),
+        },
+    ),
+    (
+        iblinkinfo.FORMAT,
+        "network/iblinkinfo.txt",
+        {
+            ("mlx5_3/1", "port.link.could_be"): "runs at 1X 106.25 Gbps a lane; could be 4X",
+            ("leaf-3/12", "port.link.could_be"): "runs at 1X 106.25 Gbps a lane; could be 4X",
+            ("node08", "node.ib.unsorted.down_ports"): ("mlx5_0/1",),
+            ("node07", "node.ib.unsorted.down_ports"): (),
+        },
+    ),
+    (
+        ethtool_link.FORMAT,
+        "network/ethtool.txt",
+        {
+            ("ens2f0np0", "nic.speed"): 25.0,
+            ("ens2f0np0", "nic.speed.best"): 100.0,
+            ("ens2f0np0", "nic.link.detected"): True,
+            ("ens2f1np1", "nic.link.detected"): False,
+            ("ens2f1np1", "nic.link.why"): "No cable",
+        },
+    ),
+    (
+        smartctl.FORMAT,
+        "drives/smartctl-nvme.txt",
+        {
+            ("EX0NVME0001", "drive.healthy"): False,
+            ("EX0NVME0001", "drive.media_errors"): 1822,
+            ("EX0NVME0001", "drive.wear"): 103.0,
+        },
+    ),
+    (
+        smartctl.FORMAT,
+        "drives/smartctl-sata.txt",
+        {
+            ("EX0SATA0002", "drive.healthy"): True,
+            ("EX0SATA0002", "drive.attributes.failing"): ("Reallocated Sector Ct",),
+            ("EX0SATA0002", "drive.sectors.pending"): 8,
+        },
+    ),
+    (
+        df.FORMAT,
+        "other/df-inodes.txt",
+        {
+            ("/", "fs.inodes.used.share"): 100.0,
+            ("/run", "fs.inodes.used.share"): 1.0,
+            ("/scratch", "fs.inodes.used.share"): 1.0,
+        },
+    ),
+    (
+        ps.FORMAT,
+        "other/ps.txt",
+        {
+            ("88123", "process.blocked_in"): "nvidia_uvm",
+            ("91221", "process.blocked_in"): "nvidia",
+            ("88123", "process.state"): "blocked",
+            ("88130", "process.state"): "zombie",
+            ("91221", "process.state"): "blocked",
+            ("1204", "process.state"): "sleeping",
+        },
+    ),
+    (
+        imex_status.FORMAT,
+        "other/imex-status.txt",
+        {("", "node.imex.domain"): "DEGRADED", ("", "node.imex.absent"): ("192.0.2.13 UNAVAILABLE",)},
+    ),
+    (free.FORMAT, "other/free.txt", {("", "node.memory.available.share"): 0.2, ("", "node.swap.used.share"): 100.0}),
+    (
+        kubectl_conditions.FORMAT,
+        "other/kubectl-conditions.json",
+        {
+            ("", "node.kubernetes.ready"): False,
+            ("", "kubernetes_condition"): {
+                "condition": "DiskPressure",
+                "reason": "KubeletHasDiskPressure",
+                "message": "kubelet has disk pressure",
+            },
+        },
+    ),
+    (
+        systemctl_status.FORMAT,
+        "other/systemctl-status.txt",
+        {
+            ("nvidia-fabricmanager.service", "service.state"): "failed",
+            ("", "node.service.fabric_manager.state"): "failed",
+        },
+    ),
+]
 
 
 @each(("form", "name", "wanted"), SICK)
@@ -132,12 +242,21 @@ def test_checks_of_the_vendor_that_failed_with_their_words() -> None:
 
 
 HEALTHY: list[tuple[DocumentFormat, str]] = [
-    (slurm_jobs.FORMAT, "  JOBID PARTITION  NAME  USER ST  TIME  NODES NODELIST(REASON)\n    7  gpu  a  b PD  0:00  2 (Resources)\n"),
+    (
+        slurm_jobs.FORMAT,
+        "  JOBID PARTITION  NAME  USER ST  TIME  NODES NODELIST(REASON)\n    7  gpu  a  b PD  0:00  2 (Resources)\n",
+    ),
     (slurm_jobs.FORMAT, "JobID|State|ExitCode\n7|COMPLETED|0:0\n8|CANCELLED by 1000|0:0\n"),
-    (kubectl_events.FORMAT, "LAST SEEN   TYPE     REASON    OBJECT      MESSAGE\n2m   Normal   Pulled   pod/a   Successfully pulled image\n"),
+    (
+        kubectl_events.FORMAT,
+        "LAST SEEN   TYPE     REASON    OBJECT      MESSAGE\n2m   Normal   Pulled   pod/a   Successfully pulled image\n",
+    ),
     (ib_errors.FORMAT, "## Summary: 41 nodes checked, 0 bad nodes found\n"),
-    (nvsm_health.FORMAT, "Verify PSU1........ Healthy\n1 out of 1 checks are healthy\nOverall system status is healthy\n"),
-]  # fmt: skip
+    (
+        nvsm_health.FORMAT,
+        "Verify PSU1........ Healthy\n1 out of 1 checks are healthy\nOverall system status is healthy\n",
+    ),
+]
 
 
 @each(("form", "text"), HEALTHY)
@@ -146,8 +265,14 @@ def test_of_a_healthy_list_it_is_said_that_nothing_was_seen(form: DocumentFormat
     assert {o.status for o in found} == {Status.NONE_SEEN}
 
 
-@each(("form", "name", "end"), [(rocm_smi.FORMAT, "vendor/rocm-smi-table.txt", "==== End"), (imex_status.FORMAT, "other/imex-status.txt", "Domain State"),
-                                (nvsm_health.FORMAT, "other/nvsm-health.txt", "Verify installed")])  # fmt: skip
+@each(
+    ("form", "name", "end"),
+    [
+        (rocm_smi.FORMAT, "vendor/rocm-smi-table.txt", "==== End"),
+        (imex_status.FORMAT, "other/imex-status.txt", "Domain State"),
+        (nvsm_health.FORMAT, "other/nvsm-health.txt", "Verify installed"),
+    ],
+)
 def test_a_text_that_lacks_its_end_says_so(form: DocumentFormat, name: str, end: str) -> None:
     text = capture(name)
     cut = text[: text.index(end)] + ("Verify a............ Healthy\n" * 3 if form is nvsm_health.FORMAT else "")
@@ -161,6 +286,42 @@ def test_a_filter_that_took_the_heading_away_leaves_the_command() -> None:
     assert told(ethtool_stats.FORMAT, counted, "nic.counters.over") == {
         ("ens2np0", "nic.counters.over"): ("rx_crc_errors_phy 1882301",)
     }
+
+
+def test_a_whole_list_of_nodes_keeps_them_apart() -> None:
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
+    lost = {
+        "type": "Ready",
+        "status": "Unknown",
+        "reason": "NodeStatusUnknown",
+        "message": "Kubelet stopped posting node status.",
+    }
+    nodes = [
+        {"metadata": {"name": name}, "spec": {"unschedulable": name == "b"}, "status": {"conditions": [one]}}
+        for name, one in (("a", ready), ("b", lost))
+    ]
+    got = told(
+        kubectl_conditions.FORMAT,
+        json.dumps({"kind": "List", "items": nodes}),
+        "node.kubernetes.ready",
+        "node.kubernetes.schedulable",
+    )
+    assert got == {
+        ("a", "node.kubernetes.ready"): True,
+        ("a", "node.kubernetes.schedulable"): True,
+        ("b", "node.kubernetes.ready"): False,
+        ("b", "node.kubernetes.schedulable"): False,
+    }
+
+
+def test_why_a_container_ended_stands_above_that_it_is_tried_again() -> None:
+    text = (
+        "Name:  t-0\nNamespace:  ml\nNode:  n1/10.0.0.2\nContainers:\n  t:\n    State:          Waiting\n      Reason:       CrashLoopBackOff\n"
+        "    Last State:     Terminated\n      Reason:       OOMKilled\n      Exit Code:    137\n"
+    )
+    got = told(kubectl_pods.FORMAT, text, "pod_failing")["ml/t-0", "pod_failing"]
+    assert isinstance(got, dict)
+    assert (got["reason"], got["exitcode"]) == ("OOMKilled", 137)
 
 
 def test_what_refused_a_container_its_gpus() -> None:
