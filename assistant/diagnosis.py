@@ -209,15 +209,14 @@ BASE: tuple[tuple[Text, tuple[str, ...]], ...] = (
 
 def _unseen(facts: FactBase) -> tuple[Text, ...]:
     """The parts of the base set that were asked for and that nothing told."""
-    asked = {k.fact for k in facts.observations}
-    told = {k.fact for k in facts.observations if k.inner.status is Status.OK}
-    return tuple(name for name, any_of in BASE if asked.intersection(any_of) and not told.intersection(any_of))
+    return tuple(
+        name for name, any_of in BASE if not facts.facts.isdisjoint(any_of) and facts.valued.isdisjoint(any_of)
+    )
 
 
 def unread(facts: FactBase) -> tuple[Text, ...]:
     """The parts of the base set that nothing told, whether or not they were asked for: without them nobody says yes."""
-    told = {k.fact for k in facts.observations if k.inner.status is Status.OK}
-    return tuple(name for name, any_of in BASE if told.isdisjoint(any_of))
+    return tuple(name for name, any_of in BASE if facts.valued.isdisjoint(any_of))
 
 
 def _undated(facts: FactBase) -> Text | None:
@@ -652,14 +651,12 @@ def _events(facts: FactBase) -> tuple[Observation, ...]:
 def _coverage(facts: FactBase) -> Coverage:
     asked, answered = 0, 0
     denied, failed = [], []
+    # Nobody asked for it, or it sums up what was asked for and is counted there.
+    sums = ("gpu.work.", "mig.work.", "gpu.power.design")
+    others = {fact for fact in facts.facts if fact == END_KNOWN or fact.startswith(sums)}
     for k in facts.observations:
         o = k.inner
-        # Nobody asked for it, or it sums up what was asked for and is counted there.
-        if (
-            o.source.call.startswith("history:")
-            or o.fact == END_KNOWN
-            or o.fact.startswith(("gpu.work.", "mig.work.", "gpu.power.design"))
-        ):
+        if k.fact in others or o.source.call.startswith("history:"):
             continue
         asked += 1
         answered += o.status.answered

@@ -54,10 +54,10 @@ class Status(StrEnum):
     STALE = "stale"  # the value is older than the fact allows
     NOT_ASKED = "not_asked"  # nobody looked
 
-    @property
-    def answered(self) -> bool:
-        """True when a rule may draw a conclusion from the observation."""
-        return self in (Status.OK, Status.NONE_SEEN, Status.NOT_APPLICABLE)
+    answered: bool  # True when a rule may draw a conclusion from the observation
+
+    def __init__(self, word: str) -> None:
+        self.answered = word in ("ok", "none_seen", "not_applicable")
 
 
 class Origin(StrEnum):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import isfinite
 from typing import NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary
 
 from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
@@ -227,11 +228,17 @@ class Evaluation:
     rules_tried: int = 0
 
 
+# The plan of a turn asks again what its diagnosis asked: of each fact base the last evaluation, which its diagnosis holds anyway.
+_EVALUATED: WeakKeyDictionary[FactBase, tuple[Iterable[Rule], Evaluation]] = WeakKeyDictionary()
+
+
 def run(rules: Iterable[Rule], facts: FactBase) -> Evaluation:
     """Evaluate all rules that mention anything known.
 
     Where sources contradict each other, what holds if only one of them is right is found too, and no more than probable.
     """
+    if isinstance(rules, Rules | tuple) and (known := _EVALUATED.get(facts)) is not None and known[0] is rules:
+        return known[1]
     found, undecided, tried = _tried(rules, facts)
     live = {f.id: f for f in found if f.grade is not Grade.RULED_OUT}
     for world in worlds(facts):
@@ -240,7 +247,10 @@ def run(rules: Iterable[Rule], facts: FactBase) -> Evaluation:
             if f.grade is not Grade.RULED_OUT:
                 live.setdefault(f.id, _disputed(f, facts))
     ruled_out = tuple(f for f in found if f.grade is Grade.RULED_OUT and f.id not in live)
-    return Evaluation(tuple(rank(_in_line(relate(list(live.values()), facts)))), ruled_out, tuple(undecided), tried)
+    findings = tuple(rank(_in_line(relate(list(live.values()), facts))))
+    result = Evaluation(findings, ruled_out, tuple(undecided), tried)
+    _EVALUATED[facts] = rules, result
+    return result
 
 
 def _tried(rules: Iterable[Rule], facts: FactBase) -> tuple[list[Finding], list[Undecided], int]:

@@ -57,6 +57,8 @@ def _asks_code(test: FieldTest) -> bool:
 
 def event_leaf(leaf: EventLeaf, subject: Subject, facts: FactBase) -> LeafProof:
     """The leaf is decided when the number of events cannot leave its bounds, whatever is not told."""
+    if leaf.at_least and not facts.events(leaf.event):
+        return _none_known(leaf, subject, facts)
     sure, maybe, silent = _matching(leaf, subject, facts)
     coverage = _coverage(leaf, subject, facts)
     if not sure and not maybe and coverage and all(o.status is Status.NOT_APPLICABLE for o in coverage):
@@ -83,6 +85,17 @@ def event_leaf(leaf: EventLeaf, subject: Subject, facts: FactBase) -> LeafProof:
             gap = gap_of(leaf.event, subject, _unanswered(leaf, subject, facts))
         return LeafProof(leaf, Truth.UNKNOWN, shown, (gap,), seen)
     return LeafProof(leaf, ~truth if leaf.negated else truth, shown or tuple(coverage), (), seen)
+
+
+def _none_known(leaf: EventLeaf, subject: Subject, facts: FactBase) -> LeafProof:
+    """`event_leaf` where no event of its kind is known of anything, as of most kinds: only who looked counts."""
+    coverage = tuple(_coverage(leaf, subject, facts))
+    if not coverage:
+        gap = gap_of(leaf.event, subject, _unanswered(leaf, subject, facts))
+        return LeafProof(leaf, Truth.UNKNOWN, missing=(gap,), seen="0 seen")
+    if all(o.status is Status.NOT_APPLICABLE for o in coverage):
+        return LeafProof(leaf, Truth.FALSE, coverage, seen="not applicable")  # negated or not
+    return LeafProof(leaf, Truth.TRUE if leaf.negated else Truth.FALSE, coverage, seen="0 seen")
 
 
 def _matching(

@@ -79,11 +79,13 @@ class FactBase:
         self._relations: dict[Subject, set[Subject]] = defaultdict(set)
         self._conflicts: dict[tuple[str, Subject], Conflict] = {}
         self._current: dict[tuple[str, Subject], Observation | None] = {}
+        self._series: dict[tuple[str, Subject], tuple[Series, list[Observation]]] = {}
         self._subjects: dict[Scope, list[Subject]] = {}
         self._undone = {
             key
             for key, group in groups.items()
-            if any(o.origin is Origin.HYPOTHETICAL and o.status is Status.NONE_SEEN for o in group)
+            for o in group
+            if o.origin is Origin.HYPOTHETICAL and o.status is Status.NONE_SEEN
         }
         for subject in {subject: None for _, subject in groups}:
             self._place(subject)
@@ -163,6 +165,11 @@ class FactBase:
             self.current(*key)
         return tuple(self._conflicts[key] for key in self._by_key if key in self._conflicts)
 
+    @cached_property
+    def valued(self) -> frozenset[str]:
+        """The facts of which anybody gave a value."""
+        return frozenset(k.fact for k in self.observations if k.inner.status is Status.OK)
+
     def subjects(self, scope: Scope) -> Sequence[Subject]:
         """All subjects of `scope` that any observation is about, or part of."""
         if scope not in self._subjects:
@@ -215,9 +222,11 @@ class FactBase:
 
     def read_up(self, fact: str, subject: Subject) -> tuple[Subject, Observation | None]:
         """The settled observation of `fact` on the subject or the nearest enclosing one that has any."""
-        for s in subject.ancestors():
-            if (fact, s) in self._by_key:
-                return s, self.current(fact, s)
+        here: Subject | None = subject
+        while here is not None:
+            if (fact, here) in self._by_key:
+                return here, self.current(fact, here)
+            here = here.parent
         return subject, None
 
     def current(self, fact: str, subject: Subject) -> Observation | None:
@@ -291,20 +300,28 @@ class FactBase:
 
         Samples of two sources never stand in one series: the step from one to the other is no change.
         """
-        here = [o for o in self._by_key.get((fact, subject), ()) if o.status is Status.OK]
-        for o in here:
-            if isinstance(o.value, Series):
-                return _numbers(o.value), [o]
-        groups: dict[tuple[int, Clock, str], dict[int, Observation]] = defaultdict(dict)
-        for o in here:
-            if o.at is not None and isinstance(o.value, int | float):
-                groups[_RANK[o.origin], o.clock, o.source.probe][o.at] = o  # sorted: the last one of a time stays
-        if not groups:
-            return Series((), ()), here
-        best = max(groups, key=lambda g: (g[0], len(groups[g]), g))
-        kept = [o for _, o in sorted(groups[best].items())]
-        times = tuple(sorted(groups[best]))
-        return Series(times, tuple(float(o.value) for o in kept if isinstance(o.value, int | float))), kept
+        key = (fact, subject)
+        if key not in self._series:
+            self._series[key] = _sampled(self._by_key.get(key, ()))
+        return self._series[key]
+
+
+def _sampled(group: Sequence[Observation]) -> tuple[Series, list[Observation]]:
+    """`FactBase.series` of what is told of one fact of one subject."""
+    here = [o for o in group if o.status is Status.OK]
+    for o in here:
+        if isinstance(o.value, Series):
+            return _numbers(o.value), [o]
+    groups: dict[tuple[int, Clock, str], dict[int, Observation]] = defaultdict(dict)
+    for o in here:
+        if o.at is not None and isinstance(o.value, int | float):
+            groups[_RANK[o.origin], o.clock, o.source.probe][o.at] = o  # sorted: the last one of a time stays
+    if not groups:
+        return Series((), ()), here
+    best = max(groups, key=lambda g: (g[0], len(groups[g]), g))
+    kept = [o for _, o in sorted(groups[best].items())]
+    times = tuple(sorted(groups[best]))
+    return Series(times, tuple(float(o.value) for o in kept if isinstance(o.value, int | float))), kept
 
 
 def _numbers(series: Series) -> Series:

@@ -21,6 +21,8 @@ def fact_leaf(leaf: FactLeaf, subject: Subject, facts: FactBase) -> LeafProof:
     """The truth of a fact leaf about `subject`, over all subjects that it looks at."""
     if leaf.peer_ratio:
         return _ratio(leaf, subject, facts)
+    if leaf.on is On.SELF and leaf.each is None:  # as most leaves
+        return _signed(leaf, _on(leaf, facts.read_up(leaf.fact, subject)[0], facts))
     targets, broken = _targets(leaf, subject, facts)
     proofs = [_on(leaf, t, facts) for t in targets] + [_unknown(leaf, s, None) for s in broken]
     if not proofs:
@@ -80,11 +82,7 @@ def quantify(each: Quantifier, truths: Sequence[Truth]) -> Truth:
 def _targets(leaf: FactLeaf, subject: Subject, facts: FactBase) -> tuple[list[Subject], list[Subject]]:
     """Subjects that a leaf looks at, and those at which a relation that it follows is not known."""
     scope = facts.vocabulary[leaf.fact].scope
-    if leaf.on is On.SELF:
-        if leaf.each is not None:
-            return facts.below(subject, scope), []
-        return [facts.read_up(leaf.fact, subject)[0]], []
-    if leaf.on is On.BELOW:
+    if leaf.on in (On.SELF, On.BELOW):
         return facts.below(subject, scope), []
     if leaf.on is On.VIA:
         return follow(subject, leaf.via, facts)
@@ -106,7 +104,6 @@ def follow(subject: Subject, path: Iterable[Scope], facts: FactBase) -> tuple[li
 
 
 def _on(leaf: FactLeaf, subject: Subject, facts: FactBase) -> LeafProof:
-    spec = facts.vocabulary[leaf.fact]
     seen = facts.current(leaf.fact, subject)
     if seen is None or not seen.status.answered:
         return _unknown(leaf, subject, seen)
@@ -118,7 +115,8 @@ def _on(leaf: FactLeaf, subject: Subject, facts: FactBase) -> LeafProof:
     if any(o.status is Status.NOT_APPLICABLE for o in other):
         return LeafProof(leaf, Truth.FALSE, (seen, *other))
     if seen.status is Status.NONE_SEEN:
-        truth = Truth.TRUE if compare(_EMPTY[spec.type], leaf.op, wanted) else Truth.FALSE
+        none = _EMPTY[facts.vocabulary[leaf.fact].type]
+        truth = Truth.TRUE if compare(none, leaf.op, wanted) else Truth.FALSE
         return LeafProof(leaf, truth, (seen, *other), seen="none seen")
     if leaf.take is not Take.LAST:
         return over_time(leaf, subject, facts, wanted, other)
