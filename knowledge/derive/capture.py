@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from knowledge.derive._added import with_added
 from knowledge.observation import Observation, Origin, Scope, Source, Status, Subject, Value
 
 _INPUTS = frozenset({
@@ -52,13 +53,12 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
             )  # of several captures the last
     if not seen:
         return list(observations)
-    have = {(o.fact, o.subject) for o in observations}
-    added = [
+    added = (
         *_late(seen), *_holding_up(seen), *_ranks(seen), *_links(seen), *_pcie(seen), *_clocks(seen),
         *_idle(seen, uses), *_no_gpu(seen, uses, without), *_waits_for(seen, uses), *_seconds(seen, uses),
         *_reading(seen), *_together(seen),
-    ]  # fmt: skip
-    return [*observations, *(o for o in added if (o.fact, o.subject) not in have)]
+    )  # fmt: skip
+    return with_added(observations, added)
 
 
 _Seen = Mapping[tuple[str, Subject], Observation]

@@ -33,6 +33,8 @@ _RULES: tuple[_Rule, ...] = (
     ("gpu.memory.share", ("gpu.memory.used", "gpu.memory.total"), _share),
     ("gpu.clock.sm.share", ("gpu.clock.sm", "gpu.clock.sm.max"), _share),
 )
+_WORKED_OUT = frozenset(fact for fact, _, _ in _RULES)
+_INPUTS = frozenset(name for _, inputs, _ in _RULES for name in inputs)
 
 
 def enrich(observations: Sequence[Observation]) -> list[Observation]:
@@ -42,8 +44,10 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     long as all inputs come from the same source.
     """
     groups: dict[tuple[Subject, str], dict[str, list[Observation]]] = defaultdict(lambda: defaultdict(list))
-    have = {(o.fact, o.subject) for o in observations}
+    have = {(o.fact, o.subject) for o in observations if o.fact in _WORKED_OUT}
     for o in observations:
+        if o.fact not in _INPUTS:
+            continue
         if o.source.call.startswith("history:"):  # samples of earlier checks: nothing is worked out from them
             continue
         if o.subject.scope is Scope.GPU and o.status is Status.OK and isinstance(o.value, int | float):

@@ -9,9 +9,11 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from knowledge.derive._added import with_added
 from knowledge.observation import Observation, Origin, Scope, Source, Status, Subject, Value
 
 _MPS = "nvidia-cuda-mps"  # the server that works for its clients, as the kernel cuts its name
+_JOINED = frozenset({Scope.PROCESS, Scope.GPU, Scope.NODE, Scope.MIG})
 _RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
 
 
@@ -31,9 +33,7 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     seen = _Seen(observations)
     if not seen.told:
         return list(observations)
-    have = {(o.fact, o.subject) for o in observations}
-    added = [*_holds(seen), *_near(seen), *_owners(seen), *_unlisted(seen)]
-    return [*observations, *(o for o in added if (o.fact, o.subject) not in have)]
+    return with_added(observations, (*_holds(seen), *_near(seen), *_owners(seen), *_unlisted(seen)))
 
 
 class _Seen:
@@ -45,7 +45,7 @@ class _Seen:
         self.opens: dict[Subject, list[Subject]] = defaultdict(list)
         processes: dict[Subject, None] = {}
         for o in observations:
-            if o.subject.scope not in (Scope.PROCESS, Scope.GPU, Scope.NODE, Scope.MIG):
+            if o.subject.scope not in _JOINED:
                 continue
             self.by[o.fact, o.subject].append(o)
             if o.fact == "process.state" and o.status is Status.OK:

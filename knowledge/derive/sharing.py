@@ -11,9 +11,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from knowledge.derive._added import with_added
 from knowledge.observation import Observation, Origin, Scope, Source, Status, Subject, Value
 from knowledge.text import digits
 
+_JOINED = frozenset({Scope.PROCESS, Scope.GPU, Scope.MIG})
 MPS_SERVER = "nvidia-cuda-mps"  # the server that works for its clients, as the kernel cuts its name
 _UNITS = {"": 2.0**-20, "b": 2.0**-20, "k": 2.0**-10, "m": 1.0, "g": 1024.0, "t": 1048576.0}  # to MiB
 # 4096m   1g   1073741824   2G
@@ -28,9 +30,8 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     seen = _Seen(observations)
     if not seen.programs and not seen.migs:
         return list(observations)
-    have = {(o.fact, o.subject) for o in observations}
-    made = [*_migs(seen), *(o for p in seen.programs for o in _program(seen, p)), *_gpus(seen)]
-    return [*observations, *(o for o in made if (o.fact, o.subject) not in have)]
+    of_programs = (o for p in seen.programs for o in _program(seen, p))
+    return with_added(observations, (*_migs(seen), *of_programs, *_gpus(seen)))
 
 
 def size_mib(text: str) -> float | None:
@@ -59,7 +60,7 @@ class _Seen:
         self.migs: list[Subject] = []
         programs: dict[Subject, None] = {}
         for o in observations:
-            if o.subject.scope not in (Scope.PROCESS, Scope.GPU, Scope.MIG) or o.source.call.startswith("history:"):
+            if o.subject.scope not in _JOINED or o.source.call.startswith("history:"):
                 continue
             self.by[o.fact, o.subject].append(o)
             if o.fact == "mig.memory.total" and o.status is Status.OK:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from knowledge.derive._added import with_added
 from knowledge.observation import Observation, Origin, Scope, Source, Status, Subject, gpu, node
 
 # One of these, answered, is what the health of a device is judged by. That a card has no error counters is an answer.
@@ -23,9 +24,7 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     seen = _Seen(observations)
     if not (seen.vendor or seen.spoke or seen.clear):
         return list(observations)
-    have = {(o.fact, o.subject) for o in observations}
-    added = [o for o in _derived(seen) if (o.fact, o.subject) not in have]
-    return [*observations, *added]
+    return with_added(observations, _derived(seen))
 
 
 class _Seen:
