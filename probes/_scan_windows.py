@@ -308,7 +308,7 @@ def _forward(data: bytes, position: int, end: int, count: int) -> int:
 
 def _torn(rows: Sequence[Row]) -> int:
     """How many of the first rows may be of a moment that began before them."""
-    seconds = [look(raw).second for _, raw in rows[:TORN] if isinstance(raw, bytes) and len(raw) <= LOOKED]
+    seconds = (look(raw).second for _, raw in rows[:TORN] if isinstance(raw, bytes) and len(raw) <= LOOKED)
     return next((i for i, (one, other) in enumerate(pairwise(seconds), 1) if one != other), 0)
 
 

@@ -263,10 +263,8 @@ def sniff(head: str) -> int:
     if not entries:
         return 0
     kernel = sum(e.kind is Kind.KERNEL or (e.kind is Kind.BARE and e.message.startswith(_BARE_STARTS)) for e in entries)
-    ours = {tag for tag, words in _SPEAKERS.items() if rx(words).search(head)}
-    daemons = sum(
-        e.kind is Kind.DAEMON and e.stamp is not None and (e.tag not in _SPEAKERS or e.tag in ours) for e in entries
-    )
+    tags = Counter(e.tag for e in entries if e.kind is Kind.DAEMON and e.stamp is not None)
+    daemons = sum(n for tag, n in tags.items() if tag not in _SPEAKERS or rx(_SPEAKERS[tag]).search(head))
     share = (kernel + daemons) / len(entries)
     if kernel:
         return round(30 + 60 * share) if share >= 0.1 else 20
