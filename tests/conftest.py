@@ -75,7 +75,10 @@ def _note_process(event: str, args: tuple[object, ...]) -> None:
         _begun.append(f"{event} {args[0] if args else ''}")
 
 
-sys.addaudithook(_note_process)
+def pytest_configure(config: pytest.Config) -> None:
+    """Only a run of unit tests is told what they start: each import, file and attribute is an event of it, too."""
+    if "unit" in config.option.markexpr:
+        sys.addaudithook(_note_process)
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
@@ -95,10 +98,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One more for every two CPUs: a third of the time a worker waits, for a capture, a server or a deadline."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One for each CPU where tests only compute. Of a whole run a worker waits half of its time, for a capture, a server or
+    a deadline: five for two CPUs, and at most eight more than there are.
+    """
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cpus + cpus // 2
+    return cpus if "unit" in config.option.markexpr else min(cpus * 5 // 2, cpus + 8)
 
 
 def pytest_collection_finish() -> None:
@@ -106,11 +111,18 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(200_000, 20, 100)
+    gc.enable()
 
 
 def pytest_collection(session: pytest.Session) -> None:
-    """What a fresh checkout compiles (30 CPU seconds) is shared by the workers: each begins with other modules."""
+    """What a fresh checkout compiles (30 CPU seconds) is shared by the workers: each begins with other modules.
+
+    What is collected stays: until the end of it no garbage is looked for.
+    """
     worker = getattr(session.config, "workerinput", None)
+    if worker is None and getattr(session.config.option, "numprocesses", None):
+        return  # the workers collect
+    gc.disable()
     if worker is None or [Path(a).resolve() for a in session.config.args] != [ROOT / "tests"]:
         return
     modules = [".".join(f.relative_to(ROOT).with_suffix("").parts) for f in sorted((ROOT / "tests").rglob("test_*.py"))]
