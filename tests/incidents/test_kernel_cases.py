@@ -38,6 +38,12 @@ def judge(text: str) -> Diagnosis:
     return diagnose(parse_text("kmsg", text), load())
 
 
+@cache
+def judged(log: str) -> Diagnosis:
+    """What follows from the log of a case, as it stands: several laws ask for it."""
+    return judge(log)
+
+
 def printed(d: Diagnosis) -> set[tuple[str, int | None]]:
     """Every XID of the diagnosis' events, by GPU."""
     return {
@@ -62,7 +68,7 @@ def test_there_is_a_case_for_every_workflow_and_enough_that_are_quiet() -> None:
 @pytest.mark.slow
 @each("case", loud, ids=lambda c: c.id)
 def test_events_root_and_action(case: Case) -> None:
-    d = judge(case.log)
+    d = judged(case.log)
     assert printed(d) == case.printed
     assert case.root is not None
     _, xid, rule, bucket = told(d.roots[0])
@@ -77,7 +83,7 @@ def test_events_root_and_action(case: Case) -> None:
 
 @each("case", quiet, ids=lambda c: c.id)
 def test_what_is_no_fault_stays_quiet(case: Case) -> None:
-    d = judge(case.log)
+    d = judged(case.log)
     assert printed(d) == case.printed
     assert [told(f) for f in d.findings if f.severity is not Severity.INFO] == []
 
@@ -198,7 +204,7 @@ def outcome(d: Diagnosis) -> tuple[object, ...]:
 
 @cache
 def expected(log: str) -> tuple[object, ...]:
-    return outcome(judge(log))
+    return outcome(judged(log))
 
 
 _DRAWN: dict[tuple[object, ...], tuple[object, ...]] = {}
@@ -240,7 +246,7 @@ def test_the_shape_of_the_lines_changes_nothing(case: Case) -> None:
 
 
 def ended(case: Case) -> bool:
-    return any(f.past for f in judge(case.log).findings)
+    return any(f.past for f in judged(case.log).findings)
 
 
 @pytest.mark.slow
@@ -248,9 +254,9 @@ def ended(case: Case) -> bool:
 def test_what_a_tool_passes_on_tells_no_cure(case: Case) -> None:
     """Nobody knows what it left out: a fault that the kernel's own log shows to be past stays there."""
     said = [m for m in messages(case.log) if m.kernel and "Xid" in m.text]
-    judged = [judge("\n".join(map(shape, said)) + "\n") for shape in QUOTES.values()]
+    quotes = [judge("\n".join(map(shape, said)) + "\n") for shape in QUOTES.values()]
     quoted = [
-        d for d in judged if not any(k.fact == "log.kernel.readable" and k.inner.value for k in d.facts.observations)
+        d for d in quotes if not any(k.fact == "log.kernel.readable" and k.inner.value for k in d.facts.observations)
     ]
     assert quoted
     assert not any(f.past for d in quoted for f in d.findings)

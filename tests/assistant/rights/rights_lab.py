@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from assistant.incidents.events import Hand
 from assistant.inventory.model import Hosts
@@ -54,8 +55,9 @@ approvers = ["lead"]
 """
 
 
+@cache
 def policy(oncall: Sequence[str] = ("U1", "U2"), lead: Sequence[str] = ("U3",), more: str = "") -> Policy:
-    """What that file says."""
+    """What that file says, read once: a policy is frozen, and histories begin with it a thousand times."""
     return parse(text(oncall, lead, more), "p.toml", hosts())
 
 
