@@ -271,13 +271,15 @@ def read_of(w: Words, n: int) -> str:
 def values_of(w: Words, where: Scoped) -> list[Observation]:
     """What was answered about the things named: not merely what they are called."""
     named = set(where.subjects)
+    seen = w.d.facts.observations
+    about = {s for s in {k.inner.subject for k in seen} if not named.isdisjoint(s.ancestors())}
     return [
         k.inner
-        for k in w.d.facts.observations
+        for k in seen
         if k.inner.status.answered
         and k.inner.origin is not Origin.TOLD
         and k.fact not in _NAMES
-        and not named.isdisjoint(k.inner.subject.ancestors())
+        and k.inner.subject in about
     ]
 
 

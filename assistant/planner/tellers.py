@@ -7,7 +7,8 @@ every subject there is, if only why it cannot: what one probe has told of some, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from knowledge.facts import Kind, Vocabulary
 from knowledge.observation import Origin, Scope, Status
@@ -41,12 +42,31 @@ def _silent(spec: ProbeSpec, facts: FactBase) -> bool:
     return not any(status.answered or status is Status.TIMEOUT for status in seen)
 
 
+@lru_cache(maxsize=4)
+def _bases(vocabulary: Vocabulary) -> Mapping[str, frozenset[str]]:
+    """Of each fact that is worked out those that it is worked out from, the ones in between left out."""
+    inputs = {spec.name: spec.derived_from for spec in vocabulary.having("derived_from")}
+    found = {}
+    for fact in inputs:
+        bases, stack, seen = set[str](), [fact], set[str]()
+        while stack:
+            here = stack.pop()
+            if here in seen:
+                continue
+            seen.add(here)
+            stack += inputs.get(here, ())
+            if here != fact and not inputs.get(here):
+                bases.add(here)
+        found[fact] = frozenset(bases)
+    return found
+
+
 class Tellers:
     """Facts that somebody can still tell."""
 
     def __init__(self, probes: Iterable[ProbeSpec], facts: FactBase, vocabulary: Vocabulary) -> None:
         self._provides = {spec.name: frozenset(spec.provides) for spec in probes}
-        self._from = {spec.name: spec.derived_from for spec in vocabulary.having("derived_from")}
+        self._bases = _bases(vocabulary)
         self._vocabulary = vocabulary
         told = {o.fact for o in facts.observations if o.inner.origin is Origin.TOLD}
         self.asked = {s.name for s in vocabulary.having("ask") if s.name not in told}
@@ -57,8 +77,8 @@ class Tellers:
         for name, provides in self._provides.items():
             for fact in provides:
                 self._by.setdefault(fact, set()).add(name)
-        for name in self._from:
-            given = set[str]().union(*(self._by.get(base, ()) for base in self._bases(name)))
+        for name in self._bases:
+            given = set[str]().union(*(self._by.get(base, ()) for base in self._bases[name]))
             if given:
                 self._by[name] = self._by.get(name, set()) | given
         self._ties = [s for s in self._vocabulary.having("kind", Kind.RELATION) if s.name in self._by]
@@ -75,22 +95,8 @@ class Tellers:
         told = {name for name in measured if (spec := self._vocabulary.get(name)) and spec.kind is not Kind.EVENT}
         out = object.__new__(Tellers)
         out._provides = {name: provides - told for name, provides in self._provides.items()}
-        out._from, out._vocabulary, out.asked = self._from, self._vocabulary, self.asked
+        out._bases, out._vocabulary, out.asked = self._bases, self._vocabulary, self.asked
         out._fill()
-        return out
-
-    def _bases(self, fact: str) -> set[str]:
-        """The facts that `fact` is worked out from, those in between left out."""
-        out, stack, seen = set[str](), [fact], set[str]()
-        while stack:
-            here = stack.pop()
-            if here in seen:
-                continue
-            seen.add(here)
-            inputs = self._from.get(here, ())
-            stack += inputs
-            if here != fact and not inputs:
-                out.add(here)
         return out
 
     def of_scope(self, scope: Scope) -> frozenset[str]:
@@ -111,7 +117,7 @@ class Tellers:
         provides = self._provides[probe]
         if fact in provides:
             return [fact]
-        return sorted(self._bases(fact) & provides) if fact in self._from else []
+        return sorted(self._bases.get(fact, frozenset()) & provides)
 
     def ties(self, path: Iterable[Scope], start: Scope) -> set[str]:
         """Relations that a path goes along and that a probe can still tell."""
