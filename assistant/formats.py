@@ -69,6 +69,7 @@ def provided() -> frozenset[str]:
     return frozenset(name for entry in index() for name in entry.provides)
 
 
+@cache
 def tellers(fact: str) -> tuple[str, ...]:
     """Titles of the formats that give `fact`: captured outputs before logs, the most telling first.
 
