@@ -170,10 +170,10 @@ def test_secrets_of_ours_do_not_reach_a_child() -> None:
 def test_what_hangs_is_ended_with_all_that_it_started(tmp_path: Path, script: str) -> None:
     marker = f"gpudiag-{os.getpid()}-{abs(hash(script))}"
     with with_tool(tmp_path, f"echo half; exec 9<{tmp_path}; MARK={marker}; {script}") as host:
-        reply = host.run(["nvidia-smi"], deadline=0.5)
+        reply = host.run(["nvidia-smi"], deadline=1.5)
     assert reply.status is Status.TIMEOUT
     assert reply.data.startswith(b"half\n"), "what had been printed is kept"
-    assert "no end after 0.5 s" in reply.detail
+    assert "no end after 1.5 s" in reply.detail
     left = subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, text=True, check=False).stdout
     assert left == ""
 

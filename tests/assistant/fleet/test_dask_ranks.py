@@ -70,7 +70,7 @@ def test_one_kills_its_worker_one_is_missing_one_raises_and_some_name_a_host(tmp
     paths = files(tmp_path, a="one", c="die", d=f"die-once {again}", e="raise", f="two")
     none, elsewhere = str(tmp_path / "none"), f"elsewhere.example:{paths[0]}"
     fleet = analyse(
-        [*paths, none, f"{here}:{paths[0]}", f"localhost:{paths[4]}", elsewhere], "local:2", 120, work=behave
+        [*paths, none, f"{here}:{paths[0]}", f"localhost:{paths[4]}", elsewhere], "local:2", 240, work=behave
     )
     assert states(fleet)[:6] == [State.DONE, State.LOST, State.DONE, State.FAILED, State.DONE, State.INVISIBLE]
     assert states(fleet)[6:] == [State.DONE, State.DONE, State.INVISIBLE]
@@ -86,7 +86,10 @@ def test_one_kills_its_worker_one_is_missing_one_raises_and_some_name_a_host(tmp
 @pytest.mark.process
 def test_one_hangs_and_the_others_are_kept(tmp_path: Path) -> None:
     paths = files(tmp_path, a="hang", b="one", c="two", d="hang", e="three")
-    fleet = analyse(paths, "local:2", 12, work=behave)
+    for seconds in (12, 60):  # where others hold the CPUs it takes long until workers are there
+        fleet = analyse(paths, "local:2", seconds, work=behave)
+        if states(fleet)[1:3] == [State.DONE, State.DONE]:
+            break
     assert states(fleet)[:3] == [State.LATE, State.DONE, State.DONE]
     assert states(fleet)[3:] == [State.LATE, State.LATE]  # both workers hang by then
     assert "not done" in fleet.failed()[paths[0]]
@@ -107,10 +110,13 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes
     work = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard",
             "--local-directory", str(tmp_path / "scratch")]  # fmt: skip
     started += [subprocess.Popen(work, **quiet) for _ in range(2)]  # type: ignore[call-overload]
-    yield address, started
-    for process in started:
-        process.kill()
-        process.wait()
+    try:
+        _answers(port)
+        yield address, started
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
 
 
 def test_a_scheduler_that_was_there_stays_and_nobody_waits_for_workers_that_are_gone_for_good(
@@ -219,12 +225,13 @@ def ssh_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def _answers(port: int) -> None:
-    for _ in range(100):
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
         with socket.socket() as s:
             if s.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.05)
-    raise AssertionError("sshd does not listen")
+    raise AssertionError("nobody listens")
 
 
 def test_over_ssh(tmp_path: Path, ssh_host: str) -> None:

@@ -163,7 +163,7 @@ def test_a_main_thread_that_never_rests(lab: Lab) -> None:
 @pytest.mark.process
 def test_the_document_comes_by_the_deadline_whatever_the_server_does(lab: Lab) -> None:
     pid, _ = lab.serve("vllm", mode="hang")
-    document = collect("serving", "--deadline", "0.8")
+    document = collect("serving", "--deadline", "4")
     assert entry(document, pid)["readings"][0]["hung"].endswith("/metrics")
 
 
