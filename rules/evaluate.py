@@ -6,6 +6,9 @@ makes it unknown, and the proof says what and why.
 
 from __future__ import annotations
 
+from collections import deque
+from weakref import ref
+
 from knowledge.observation import Subject
 from rules.condition import All, Condition, EventLeaf, FactLeaf, KnownLeaf
 from rules.events import event_leaf
@@ -27,6 +30,28 @@ def evaluate(condition: Condition, subject: Subject, facts: FactBase) -> Proof:
     if isinstance(condition, All):
         return GroupProof("all", conjunction(truths), children)
     return GroupProof("any", disjunction(truths), children)
+
+
+_KEPT, _MOST = 4, 20_000  # fact bases whose proofs are kept, and proofs of one
+_holders: deque[ref[FactBase]] = deque()
+
+
+def proof_of(condition: Condition, subject: Subject, facts: FactBase) -> Proof:
+    """`evaluate`, remembered: the plans and differentials of a talk ask the same of the same facts, turn after turn.
+
+    The proofs of the last few fact bases are kept: a talk goes on about one of them.
+    """
+    found = facts.proofs.get((id(condition), subject))
+    if found is not None:
+        return found[1]
+    proof = evaluate(condition, subject, facts)
+    if not facts.proofs:
+        _holders.append(ref(facts))
+        if len(_holders) > _KEPT and (oldest := _holders.popleft()()) is not None:
+            oldest.proofs.clear()
+    if len(facts.proofs) < _MOST:
+        facts.proofs[id(condition), subject] = condition, proof  # while it is held, no other has its id
+    return proof
 
 
 def _known(leaf: KnownLeaf, subject: Subject, facts: FactBase) -> LeafProof:

@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 from knowledge.facts import Kind, Vocabulary
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Series, Status, Subject, Value, latest
+from rules.condition import Condition
+from rules.proof import Proof
 
 # What is not part of one node; a relation that names such a thing says nothing about where it is.
 _OFF_NODE = frozenset(
@@ -81,6 +83,7 @@ class FactBase:
         self._current: dict[tuple[str, Subject], Observation | None] = {}
         self._series: dict[tuple[str, Subject], tuple[Series, list[Observation]]] = {}
         self._subjects: dict[Scope, list[Subject]] = {}
+        self.proofs: dict[tuple[int, Subject], tuple[Condition, Proof]] = {}  # see `evaluate.proof_of`
         self._undone = {
             key
             for key, group in groups.items()

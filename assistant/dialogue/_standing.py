@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from knowledge.observation import Event
 from rules.condition import FactLeaf
 from rules.engine import Finding, Role, applies
-from rules.evaluate import evaluate
+from rules.evaluate import proof_of
 from rules.model import Rule, RuleStatus
 from rules.proof import LeafProof, Proof, Truth, flips, leaf_proofs
 
@@ -83,7 +83,7 @@ def standing(rule: Rule, subject: Subject, d: Diagnosis) -> Standing:
             return Standing(Stand.RULED_OUT, rule, subject, f, f.proof)
     if not applies(rule, subject, d.facts):
         return Standing(Stand.INAPPLICABLE, rule, subject)
-    proof = evaluate(rule.when, subject, d.facts)
+    proof = proof_of(rule.when, subject, d.facts)
     kind = Stand.UNKNOWN if proof.truth is Truth.UNKNOWN else Stand.NOT_MATCHED
     return Standing(kind, rule, subject, None, proof, lacking=tuple(flips(proof, Truth.TRUE)))
 

@@ -12,7 +12,7 @@ from knowledge.observation import Event, Observation, Scope, Subject, node
 from knowledge.symptoms import Hypothesis
 from rules.condition import EventLeaf, FactLeaf, Op, facts_of, leaves
 from rules.engine import Finding, Grade, Role, Undecided, applies
-from rules.evaluate import evaluate
+from rules.evaluate import evaluate, proof_of
 from rules.model import Rule, Rules, RuleStatus, Severity
 from rules.proof import GroupProof, LeafProof, Missing, Proof, Truth, deciding, gap_of
 
@@ -166,7 +166,7 @@ class Scales:
         for subject in subjects:
             if not applies(rule, subject, self._facts):
                 continue
-            proof = evaluate(rule.when, subject, self._facts)
+            proof = proof_of(rule.when, subject, self._facts)
             if proof.truth is Truth.FALSE:
                 out.leaves += deciding(proof)
             elif (rule.id, subject) in self._excluded:

@@ -15,7 +15,7 @@ from assistant.planner.outcomes import Outlook, outlook, shape_towards
 from assistant.planner.tellers import Tellers
 from knowledge.observation import Scope, Subject, node
 from rules.engine import applies
-from rules.evaluate import evaluate
+from rules.evaluate import proof_of
 from rules.factbase import FactBase
 from rules.index import Card, Index
 from rules.model import Rule, RuleStatus
@@ -92,7 +92,7 @@ def _seen(w: Waiting, rule: Rule, places: _Places, facts: FactBase, tellers: Tel
         if not applies(rule, subject, facts):
             continue
         if told_out:
-            w.holds = w.holds or evaluate(rule.when, subject, facts).truth is Truth.TRUE
+            w.holds = w.holds or proof_of(rule.when, subject, facts).truth is Truth.TRUE
         else:
             _on(w, rule, subject, facts, tellers)
     if w.holds:
@@ -101,7 +101,7 @@ def _seen(w: Waiting, rule: Rule, places: _Places, facts: FactBase, tellers: Tel
     if told_out and not turning_up:
         return
     for subject in places.unseen(rule.scope):
-        proof = evaluate(rule.when, subject, facts)
+        proof = proof_of(rule.when, subject, facts)
         if proof.truth is Truth.TRUE:  # whoever names such a subject makes it hold there
             w.now |= turning_up
         else:
@@ -113,7 +113,7 @@ def _seen(w: Waiting, rule: Rule, places: _Places, facts: FactBase, tellers: Tel
 
 def _on(w: Waiting, rule: Rule, subject: Subject, facts: FactBase, tellers: Tellers) -> None:
     """What the rule waits for on one known subject."""
-    proof = evaluate(rule.when, subject, facts)
+    proof = proof_of(rule.when, subject, facts)
     seen = outlook(proof, subject, facts, tellers)
     if proof.truth is Truth.TRUE:
         w.holds = w.evidence = True
@@ -143,8 +143,8 @@ def _some_true(proof: Proof) -> bool:
 
 def _grade(rule: Rule, subject: Subject, facts: FactBase, tellers: Tellers) -> frozenset[str]:
     """What can still change the grade of a rule that holds (see `rules.engine.grade_of`)."""
-    excludes = [outlook(evaluate(c, subject, facts), subject, facts, tellers) for c in rule.excludes]
-    confirms = [outlook(evaluate(c, subject, facts), subject, facts, tellers) for c in rule.confirms]
+    excludes = [outlook(proof_of(c, subject, facts), subject, facts, tellers) for c in rule.excludes]
+    confirms = [outlook(proof_of(c, subject, facts), subject, facts, tellers) for c in rule.confirms]
     if any(_surely(e, Truth.TRUE) for e in excludes):
         return frozenset()
     open_ = [e for e in excludes if Truth.TRUE in e.may]

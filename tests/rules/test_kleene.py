@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from knowledge.observation import Observation, Status
 from rules.condition import All, Any_, Quantifier, leaves
-from rules.evaluate import evaluate
+from rules.evaluate import evaluate, proof_of
 from rules.proof import Truth, conjunction, disjunction, leaf_proofs
 from rules.values import quantify
 from tests.cases import each
@@ -148,3 +148,17 @@ def test_a_group_proof_keeps_every_child() -> None:
     plain = {"any": [{"fact": "good", "op": "is", "value": True}, {"known": "level"}, {"event": "bang"}]}
     full = evaluate(condition(plain), GPU, base([seen("good", True)]))
     assert [p.truth for p in leaf_proofs(full)] == [T, U, U], "no short cuts: the proof shows all of it"
+
+
+def test_a_proof_is_kept_while_one_talks_about_its_facts() -> None:
+    """That of a condition about a subject; of the last few fact bases, so that what is long over takes no memory."""
+    hot, cold = (condition({"fact": "level", "op": op, "value": 50}) for op in ("above", "below"))
+    bases = [base([seen("level", 40 + n, on=GPU), seen("level", 90, on=GPUS[1])]) for n in range(9)]
+    for facts in bases:
+        for part, subject in itertools.product((hot, cold), GPUS):
+            first = proof_of(part, subject, facts)
+            assert first == evaluate(part, subject, facts)
+            assert proof_of(part, subject, facts) is first
+    kept = [bool(facts.proofs) for facts in bases]
+    assert kept == sorted(kept)
+    assert 1 <= sum(kept) < len(kept)
