@@ -137,8 +137,13 @@ def is_node(name: str, ahead: str, hosts: Mapping[str, str] = {}, behind: str = 
         return low not in _common() or _meant(low, ahead, behind)
     if hosts and _PLACED.search(ahead) and not _PRODUCT.fullmatch(low) and _sibling(low, hosts):
         return True
-    if _PART.fullmatch(low) or (_OF_WORK.search(ahead) and not _MACHINE.search(ahead)):
+    if not _looks_like_node(low, ahead, hosts, behind):
         return False
+    return not _PART.fullmatch(low) and (_MACHINE.search(ahead) is not None or not _OF_WORK.search(ahead))
+
+
+def _looks_like_node(low: str, ahead: str, hosts: Mapping[str, str], behind: str) -> bool:
+    """Whether a name that no inventory holds has the form, or the place, of a machine's."""
     digit = any(c.isdigit() for c in low)
     if not digit and low not in _common() | _not_hosts() and machines.only_machine(low, ahead, behind):
         return True

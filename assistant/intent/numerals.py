@@ -125,6 +125,7 @@ _ROW = lazy(
 )
 
 
+_PERCENT = lazy(r"(?<=[0-9])\s*(?:percent|per cent|pct)(?![a-z])", _I)
 _FLAG = lazy(
     r"(?<=\s)--?[a-z][a-z-]{0,20}[ =]?[0-9]+(?:,[0-9]+)*(?![0-9.])(?!\s*(?:c|w|mhz|%|度|瓦)(?![a-z]))", _I
 )  # dcgmi diag -r 3
@@ -136,7 +137,13 @@ _WHEN = lazy(r"一夜之间|一夜间?|一晚上?|(?:昨|今|前)(?:天|晚|夜)
 
 def numerals(clause: str) -> str:
     """A clause with its numbers as digits and its units as words."""
-    clause = _WHEN.sub(" ", _FLAG.sub(" ", parts.plain(clause)))
+    clause = parts.plain(clause)
+    if "-" in clause:
+        clause = _FLAG.sub(" ", clause)
+    if "pct" in clause or "per" in clause:
+        clause = _PERCENT.sub(" % ", clause)
+    if not clause.isascii():
+        clause = _USED_ZH.sub(_share_of_host, _WHEN.sub(" ", clause))
     clause = _WATTS.sub(" watts ", clause)  # "w" alone is "with"
     clause = _GROUPED.sub(lambda m: m[0].replace(",", ""), clause)
     clause = _KILL.sub("kill", _NONE_OF.sub("no ", clause))
@@ -144,7 +151,6 @@ def numerals(clause: str) -> str:
     clause = _EVERY.sub(lambda m: f" per {_SHORT.get(m[1].casefold(), m[1])} ", clause)
     clause = _TRANSFERS.sub(lambda m: f" gen {_GENERATIONS.get(float(m[1]), m[1])} ", clause)
     clause = _POWER_OF.sub(r"\1 \2/\3 watts ", clause)
-    clause = _USED_ZH.sub(_share_of_host, clause)
     clause = _DRAWS_OF.sub(r" | power draw \1 watts | power limit \2 watts | ", _USED_OF.sub(_used_of, clause))
     clause = _MINUS.sub(" minus ", clause)
     clause = _GREAT.sub(lambda m: f"{float(m[1]) * _FACTORS[m[2].casefold()]:.0f}", clause)

@@ -22,7 +22,9 @@ _ENDED = lazy(
     re.IGNORECASE,
 )
 _AGAIN = lazy(
-    r"(?<![a-z])(?:again|came back|comes back|reappear\w*|still there) (?:after|since)|又(?:报|出现|掉)", re.IGNORECASE
+    r"(?<![a-z])(?:again|reappear\w*|still there|recurr\w*) (?:after|since|on)|(?:s?xids?|errors?|faults?|it)\s*(?:[0-9]+\s*)?(?:came|comes|has come|is|was) back"
+    r"|(?:after|since)[a-z ]{0,24}(?:reboot|restart)[^.;]{0,30}(?<![a-z])again(?![a-z])|又(?:报|出现|掉)",
+    re.IGNORECASE,
 )
 
 

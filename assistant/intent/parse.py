@@ -40,7 +40,7 @@ _WHAT_NOW = lazy(
     r"\bwhat (?:now|next|should (?:i|we)|do (?:i|we))\b|怎么办|咋办|咋整|怎么半|怎么处理|怎么解决|怎么弄", re.IGNORECASE
 )
 _JUDGED = lazy(
-    r"\b(?:ok|okay|fine|normal|good|safe|bad|worry|wrong|right|too hot|rma|keep|carry|use|usable|ignore|matter|go|a problem|an issue)\b|正常|没问题|没事|要紧|行|可以|能|影响|吗|不$|吧",
+    r"\b(?:ok|okay|fine|normal|good|healthy|safe|bad|worry|wrong|right|too hot|rma|keep|carry|use|usable|ignore|matter|go|a problem|an issue)\b|正常|健康|没问题|没事|要紧|行|可以|能|影响|吗|不$|吧",
     re.IGNORECASE,
 )
 _PLACED = lazy(r"[0-9]|\b(?:gpu|node)\b")  # how often, or where: nobody asks that of a book

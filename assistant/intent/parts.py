@@ -52,16 +52,17 @@ def called(o: Observation) -> Observation:
     return o.about(Subject(o.subject.scope, name, o.subject.parent))
 
 
+_LOAD = lazy(r"(?:负载|(?<![a-z])load)\s*(?:是|为|达到?|is|at|of)?\s*[0-9.]+(?![0-9.]|\s*(?:%|percent))", _I)
+
+
 def per_core(found: Sequence[Observation]) -> Iterator[Observation]:
     """`found`, a load on so many CPUs as the load of each; how many CPUs there are is no reading by itself."""
     cores = {o.subject: o.value for o in found if o.fact == "node.cpu.online"}
     for o in found:
-        if (
-            o.fact == "node.load.1m"
-            and isinstance(of := cores.get(o.subject), int)
-            and isinstance(o.value, float)
-            and of
-        ):
+        if o.fact == "gpu.utilization.core" and cores and isinstance(o.value, int | float) and _LOAD.search(o.excerpt):
+            o = replace(o, fact="node.load.1m", subject=next(iter(cores)), value=float(o.value))  # 负载 20, 96 核
+        of = cores.get(o.subject)
+        if o.fact == "node.load.1m" and isinstance(of, int) and isinstance(o.value, float) and of:
             yield o
             o = replace(o, fact="node.load.per_cpu", value=o.value / of)
         if o.fact != "node.cpu.online":
@@ -84,6 +85,8 @@ def of_maker(found: Sequence[Observation]) -> Iterator[Observation]:
         if o.subject.scope is not Scope.GPU or not maker or _NVIDIA.search(o.excerpt):
             yield o
             continue
+        if o.fact.endswith((".seen", ".growing")):
+            continue  # what is advised of these is NVIDIA's: the symptom says more
         told.setdefault(o.subject, replace(o, fact="gpu.vendor", value=maker))
         kind = re.match(r"gpu\.ecc\.[a-z]+\.((?:un)?corrected)\.", o.fact)
         if kind:

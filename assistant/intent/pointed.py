@@ -16,7 +16,7 @@ _LIST_EN = r"[0-9]{1,3}(?:\s*(?:,\s*and|,|and|&)\s*[0-9]{1,3}){0,15}"
 _LIST_ZH = r"[0-9]{1,3}号?(?:\s*(?:和|与|跟|、|,|，|还有)\s*[0-9]{1,3}号?){0,15}"
 # two of the eight gpus are at 95 C, namely 2 and 7 | three cards report ECC errors (1, 4, 6)
 _NAMELY_EN = lazy(
-    rf"(?<![a-z])(?P<some>{'|'.join(_EN)}|[2-8]|one|1|some|several|a few)\s+(?:(?:out\s+)?of\s+(?:(?:the|our|my|its)\s+)?(?:[a-z]{{3,5}}\s+|[0-9]{{1,2}}\s+)?)?(?:gpus?|cards?|accelerators?|devices)"
+    rf"(?<![a-z])(?P<some>{'|'.join(_EN)}|[2-8]|one|1|a single|some|several|a few)\s+(?:(?:out\s+)?of\s+(?:(?:the|our|my|its)\s+)?(?:[a-z]{{3,5}}\s+|[0-9]{{1,2}}\s+)?)?(?:gpus?|cards?|accelerators?|devices)"
     rf"(?P<rest>(?:\s[^.;?!:(]{{2,120}}?)?)\s*(?:[,;:(]|\s[-–—])\s*(?P<word>namely|specifically|i\.?\s?e\.?|(?:they|these|those) are|which are|that is|to be exact)?\s*,?\s*(?:(?:gpus?|cards?|numbers?|nr|indices|index|ids?)\s*)?#?(?P<list>{_LIST_EN})(?:\)|(?=\s*(?:[,.;:?!]|$)))",
     _I,
 )
@@ -54,7 +54,7 @@ def pointed(said: str) -> str:
 
 def _en(m: re.Match[str]) -> str:
     some = m["some"].casefold()
-    many = int(some) if some.isdecimal() else _EN.get(some, 1 if some == "one" else 0)
+    many = int(some) if some.isdecimal() else _EN.get(some, 1 if some in ("one", "a single") else 0)
     return f"gpus {m['list']}{m['rest']}" if _fits(many, m) else m[0]
 
 

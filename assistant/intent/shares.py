@@ -119,9 +119,10 @@ class _Word(NamedTuple):
 
 def shares(text: str) -> list[Share]:
     """What `text` (with marks for its slots) says of how many of a kind are in order, from left to right; none within another."""
-    words = [w for w in _words(text) if w.letter != "W"]
-    if not any(w.kind for w in words):
+    low = text.casefold()
+    if not any(word in low for kind in _KINDS for word in lexicon().roles[f"counted-{kind}"]):
         return []
+    words = [w for w in _words(text) if w.letter != "W"]
     shape = "".join(w.letter for w in words)
     out: list[Share] = []
     for found in _SHAPES.finditer(shape):

@@ -381,6 +381,7 @@ def _without_models(said: str, found: Named) -> tuple[str, Iterator[str], Iterat
     return text, iter(originals), iter(counted)
 
 
+_ASKED_FIRST = lazy(r"(?<=[a-z\u4e00-\u9fff])[:：]\s+", _I)  # can I schedule on it: kubelet stopped
 _ONLY_ASKS = lazy(r"\s*(?:why|how|what|when|where|and|so)\s*", _I)
 
 
@@ -391,7 +392,7 @@ def _clauses(text: str) -> Iterator[tuple[str, bool]]:
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     for piece in pieces:
         asks = _ASKS_EN.match(piece) is not None or _ASKS_ZH.match(piece) is not None
-        for part in _ENDS.split(piece):
+        for part in _ENDS.split(_ASKED_FIRST.sub("; ", piece, count=1) if asks else piece):
             part = part.strip(" ,?？，")
             if part:
                 yield part, asks or _ASKS_LAST.search(part) is not None or _BEGINS.match(part) is not None

@@ -132,6 +132,9 @@ def test_gpus_that_are_named_later_stand_where_they_are_meant(said: str, meant: 
             "gpus 1 and 5 report uncorrectable errors",
             {("gpu.ecc.uncorrected.seen", f"index:{n}", True) for n in (1, 5)},
         ),
+        ("负载 20,机器 96 核,健康吗", {("node.load.1m", "", 20.0), ("node.load.per_cpu", "", 20 / 96)}),
+        ("2 号卡 nvlink crc 错误不断增加", {("gpu.nvlink.errors.growing", "index:2", True)}),
+        ("2 号电源没有输入", {("psu.state", "2 号电源", "input_lost")}),
         # nothing of these was said: no share above all of it, no number of a flag, no state of a server that is only named
         ("dcgmi diag -r 3 在5号卡内存测试失败", {("dcgm_diag", "index:5", None)}),
         ("checkpoint takes 11 minutes since we moved to the new nfs server", set()),
