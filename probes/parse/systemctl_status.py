@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from knowledge.observation import Event, Observation, Status
+from knowledge.observation import Observation, Status
 from knowledge.text import clean
 from probes.base import Context, DocumentFormat, lines_of
 from probes.parse import kernel_log
@@ -16,8 +16,19 @@ from probes.parse._systemctl import Unit
 from probes.parse.services_snapshot import OF_UNIT, STATES, tell
 
 NAME, REVISION = "systemctl-status", 1
-_UNREAD = "log.driver.errors_not_read"
-PROVIDES = (*STATES, *(fact for fact in OF_UNIT if fact != "service.uptime"), *kernel_log.FORMAT.provides)
+# What daemons say in their own journal, and how many of their errors were not understood; the kernel says nothing there.
+_LOGGED = (
+    "fm_error",
+    "fm_failed",
+    "fm_gave_up",
+    "fm_nothing_to_do",
+    "fm_version_mismatch",
+    "hostengine_failed",
+    "log.driver.errors_not_read",
+    "nvidia_service_failed",
+    "persistenced_failed",
+)
+PROVIDES = (*STATES, *(fact for fact in OF_UNIT if fact != "service.uptime"), *_LOGGED)
 # \u25cf nvidia-fabricmanager.service - NVIDIA fabric manager service
 _NAME = re.compile(r"[ *x\u25cf\u00d7\u25cb\u21bb]{0,4}([\w@:.\\-]{1,200}\.service)(?: - .{0,200})?")
 #      Loaded: loaded (/lib/systemd/system/slurmd.service; enabled; vendor preset: enabled)
@@ -59,8 +70,7 @@ def parse(text: str, context: Context) -> list[Observation]:
             found[-1] |= {"ActiveState": active[1], "SubState": sub, "Result": result[1] if result else ""}
     units = [Unit(words, at) for words, at in zip(found, places, strict=True) if "ActiveState" in words]
     tell(emit, units, "systemctl status", None)
-    logged = kernel_log.parse(lines, context)
-    return emit.out + [o for o in logged if o.status is Status.OK and (isinstance(o.value, Event) or o.fact == _UNREAD)]
+    return emit.out + [o for o in kernel_log.parse(lines, context) if o.status is Status.OK and o.fact in _LOGGED]
 
 
 FORMAT = DocumentFormat(NAME, "systemctl status", REVISION, PROVIDES, sniff, parse)
