@@ -231,7 +231,7 @@ def _general_until(info: BucketInfo, case: Case) -> Text:
     """Until when, in the words of the bucket; of a reboot that is for no GPU, without the GPU."""
     told = (o.value.get("gpu") for o in case.events if isinstance(o.value, Event))
     of_gpu = any(s.up(Scope.GPU) for s in (case.subject, *(o.subject for o in case.events))) or any(told)
-    gone = not case.events or "gpu-missing" in case.rule.symptoms and not any(o.fact == "aer" for o in case.events)
+    gone = not case.events or ("gpu-missing" in case.rule.symptoms and not any(o.fact == "aer" for o in case.events))
     return info.until if info.bucket is not Bucket.RESTART_BM or of_gpu or gone else _REBOOTED
 
 
