@@ -14,6 +14,8 @@ from knowledge.language import NO_TEXT, Text
 from knowledge.lazy import lazy
 
 END_KNOWN = "input.end_known"  # the fact that is False for a document whose end nothing marks
+LAYOUT_KNOWN = "input.layout_known"  # and the one that is False for an input that no parser reads
+OF_INPUTS = (END_KNOWN, LAYOUT_KNOWN)  # they tell of what was given, not of the machine
 
 
 class Whole(StrEnum):
@@ -28,6 +30,14 @@ _XML = lazy(r"\s*(?:<\?xml|<!DOCTYPE|<[A-Za-z_][\w.-]*[\s>])")
 _FRAME = lazy(r"[ \t]*[+|╒╞╘├└│┌╭╰]")  # a line of a table that is drawn
 _CLOSED = lazy(r"[ \t]*(?:[+╘└╰][-=+═─┴╧┘╛╯ ]*[+╛┘╯]|\+[-=+]{3,})[ \t]*$")
 _ATTACHED = lazy(r"(?m)^Attached GPUs {1,60}: (\d{1,4})\r?$")
+_KEY = lazy(r"[ \t]{1,40}[^:]{1,120}:[ \t]*$")  # of a report a line whose value is missing
+# The keys of one GPU down to its processes, of which each has its own; with how far they are set in.
+_NAMED = lazy(r"(?m)^( +)(\w[^:\r\n]{0,80}?) *(?::.*)?\r?$")
+_PROCESSES = lazy(r"(?m)^ {4}(?:Compute )?Processes\b")
+# What stands last: of drivers since 560 the capabilities, whose only line is EGM; before that the processes.
+_LAST = lazy(
+    r"(?m)^ {4}(?:(?:Compute )?Processes *: None|Capabilities\r?\n {8}EGM *: \S+)\r?\s*\Z|^ {12}Used GPU Memory *: (?:N/A|\d+ MiB)\r?\s*\Z"
+)
 _GPU = lazy(r"(?m)^GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]")
 
 
@@ -43,7 +53,7 @@ def whole(text: str) -> tuple[Whole, Text]:
     last = text.rstrip().rpartition("\n")[2]
     if _FRAME.match(last) and not _CLOSED.match(last):
         return Whole.BROKEN, Text("is cut off: its table does not end", "不完整：表格没有结尾")
-    if text.rstrip().endswith("# EOF"):  # OpenMetrics
+    if text.rstrip().endswith("# EOF") or _every_section(text):  # OpenMetrics
         return Whole.PROVEN, NO_TEXT
     return Whole.UNTOLD, NO_TEXT
 
@@ -106,9 +116,12 @@ def _xml(text: str) -> tuple[Whole, Text]:
 
 
 def _report(text: str) -> Text | None:
-    """Of ``nvidia-smi -q``: GPUs that it announces and does not show, or a last section without content."""
-    if "NVSMI LOG" not in text[:65_536] or not (attached := _ATTACHED.search(text)):
+    """Of ``nvidia-smi -q``: GPUs that it announces and does not show, a last section or a last line without content."""
+    if "NVSMI LOG" not in text[:65_536]:
         return None
+    attached = _ATTACHED.search(text)
+    if attached is None:
+        return Text("is cut off: it does not say how many GPUs there are", "不完整：没有说明有多少个 GPU")
     wanted, seen = int(attached[1]), len(_GPU.findall(text))
     if seen < wanted:
         return Text(
@@ -118,7 +131,25 @@ def _report(text: str) -> Text | None:
     last = text[-512:].rstrip().rpartition("\n")[2]
     if last.startswith(" ") and ":" not in last and seen == wanted:
         return Text("is cut off: its last section is empty", "不完整：最后一节没有内容")
+    if _KEY.match(last):
+        return Text("is cut off: its last line has no value", "不完整：最后一行没有值")
     return None
+
+
+def _every_section(text: str) -> bool:
+    """Whether a report of ``nvidia-smi -q`` goes to its last section and says as much of each GPU as of every other one.
+
+    Of a single GPU nothing betrays a hole: ``nvidia-smi -q -x`` has an end.
+    """
+    if "NVSMI LOG" not in text[:65_536] or not _LAST.search(text[-512:]):
+        return False
+    starts = [m.start() for m in _GPU.finditer(text)]
+    gpus = [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
+    ends = [_PROCESSES.search(gpu) for gpu in gpus]
+    if len(gpus) < 2 or not all(ends):
+        return False
+    named = [_NAMED.findall(gpu[: end.start()]) for gpu, end in zip(gpus, ends, strict=True) if end]
+    return ("    ", "Product Name") in named[0] and all(n == named[0] for n in named)
 
 
 _SAYS = re.compile(r"\bends early\b|\bis cut\b|\bnot well formed\b")

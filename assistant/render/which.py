@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rules.engine import Finding
 
 _ROOM = 60  # characters for all places of a headline; the first one stands whatever it takes
-_WORDS = 100  # characters of one part: a message may be long
+_WORDS = 160  # characters of one part: a message may be long, and both ends of a link stand in it
 _MOST = 500  # events of one finding that are looked at
 
 
@@ -36,7 +36,10 @@ def which(findings: Sequence[Finding]) -> Text:
 
 def _places(f: Finding) -> list[Text]:
     title = f.title.in_("en") + f.title.in_("zh")
-    return [place for place in dict.fromkeys(_place(o, f, title) for o in f.events[:_MOST]) if place]
+    places = [place for place in dict.fromkeys(_place(o, f, title) for o in f.events[:_MOST]) if place]
+    return [
+        p for p in places if not any(other.en.startswith(f"{p.en}, ") for other in places)
+    ]  # another says it and more
 
 
 def _place(o: Observation, f: Finding, title: str) -> Text:

@@ -36,7 +36,7 @@ _NMI = r"(?:NMI received for (unknown) reason|NMI: (PCI system error \(SERR\)|IO
 # {1}[Hardware Error]: event severity: corrected            {1}[Hardware Error]:   section_type: memory error
 # BERT: Error records from previous boot:      [Hardware Error]: event severity: fatal      the same without a number, after a boot
 # [Hardware Error]:   fru_text: CPU1_DIMM_C2   [Hardware Error]:   error_type: 3, multi-bit ECC
-_APEI = r"(?:\{(\d{1,9})\})?\[Hardware Error\]: +(event severity|section_type|device_id|fru_text|error_type): ([\w:.,() /-]{1,80})"
+_APEI = r"(?:\{(\d{1,9})\})?\[Hardware Error\]: +(event severity|section_type|device_id|fru_text|error_type|DIMM location): ([\w:.,() /-]{1,80})"
 _APEI_OPEN = r"\{(\d{1,9})\}\[Hardware Error\]: Hardware error from APEI|BERT: Error records from previous boot"
 # Kernel panic - not syncing: Fatal exception
 _PANIC = r"Kernel panic - not syncing: ?(.{0,200})"
@@ -146,7 +146,8 @@ _RULES = (
     _Rule("filesystem_stall", "nfs: server", _NFS,
           lambda m: {"filesystem": "nfs", "server": m[1], "state": "restored" if m[2] == "OK" else "lost"}),
     _Rule("filesystem_stall", "LustreError", _EVICTED,
-          lambda m: {"filesystem": "lustre", "server": m[2] or m[3], "state": "evicted" if m[1] else "lost"}),
+          lambda m: {"filesystem": "lustre", "server": m[2] or m[3], "state": "evicted" if m[1] else "lost",
+                     "client": "evicted" if m[1] else None}),
     _Rule("filesystem_stall", "CIFS", _OTHER_SERVER, lambda m: {"filesystem": "cifs", "server": m[2], "state": "lost"}),
     _Rule("filesystem_stall", "ceph", _OTHER_SERVER, lambda m: {"filesystem": "ceph", "server": m[4], "state": "lost"}),
     _Rule("filesystem_stall", "Lustre", _LUSTRE,
@@ -207,7 +208,10 @@ def _frames(reading: Reading) -> None:
 
 
 def _returns(reading: Reading) -> None:
-    """Say of a file server that was lost after how long it answered again."""
+    """Say of a file server that was lost after how long it answered again: that is no more than information."""
+    for place, o in enumerate(reading.found):
+        if o.fact == "filesystem_stall" and isinstance(o.value, Event) and o.value.get("state") != "restored":
+            reading.found[place] = replace(o, value=Event(None, {**o.value.fields, "severity": "warning"}))
     lost: dict[tuple[object, ...], list[int]] = {}
     for place, o in enumerate(reading.found):
         if o.fact != "filesystem_stall" or not isinstance(o.value, Event):
@@ -224,7 +228,9 @@ def _returns(reading: Reading) -> None:
                 and o.at is not None
                 and o.clock is before.clock
             ):
-                away = {"away_ms": max(0, o.at - before.at) // 10**6}
+                away: dict[str, Scalar] = {"away_ms": max(0, o.at - before.at) // 10**6}
+                if before.value.get("state") == "lost":  # a client that was evicted has lost data, back or not
+                    away["severity"] = "info"
                 reading.found[earlier] = replace(before, value=Event(None, {**before.value.fields, **away}))
 
 
@@ -270,7 +276,7 @@ def _near(lines: Sequence[int], line: int, span: int) -> bool:
 
 
 _APEI_NAMES = {"event severity": "severity", "section_type": "section", "device_id": "device", "fru_text": "part",
-               "error_type": "error"}  # fmt: skip
+               "error_type": "error", "DIMM location": "part"}  # fmt: skip
 
 
 def _apei(reading: Reading) -> None:
@@ -290,7 +296,10 @@ def _apei(reading: Reading) -> None:
             records.append((entry, latest[key]))
         if found:
             name = _APEI_NAMES.get(found[2], found[2])
-            latest[key].setdefault(name, found[3].strip())
+            said = found[3].strip()
+            latest[key].setdefault(
+                name, said.partition(", ")[2] or said if name == "error" else said
+            )  # 3, multi-bit ECC
     for entry, fields in records:
         if not fields.keys() & {"severity", "section"}:
             continue  # a heading alone

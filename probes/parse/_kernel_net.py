@@ -56,6 +56,8 @@ _KINDS = (
 )  # fmt: skip
 # NETDEV WATCHDOG: ens1f0np0 (mlx5_core): transmit queue 3 timed out           ib0: transmit timeout: latency 2210 msecs
 _STUCK = rf"NETDEV WATCHDOG: ({_NAME}) \(\w{{1,24}}\): transmit queue \d{{1,6}} timed out|({_NAME}): transmit timeout: latency \d"
+# synd 0x1: firmware internal error
+_CAUSE = r"\bsynd(?:rome)? 0x[0-9a-fA-F]{1,8}: [\w ,-]{3,80}"
 _SYNDROME = r"synd(?:rome)?[ :=]*\(?(0x[0-9a-fA-F]{1,8})"
 
 
@@ -74,7 +76,10 @@ def read(reading: Reading) -> None:
 
 
 def _with_brief(found: list[Observation]) -> list[Observation]:
-    """Each loss of a link marked `brief` when its return follows soon in the same log."""
+    """Each loss of a link with how long it was `away`, where its return follows in the same log; `brief` when that is soon.
+
+    What is up again is no more than information: whoever needs the link has it.
+    """
     back: dict[Subject, Observation] = {}
     out = []
     for o in reversed(found):
@@ -84,8 +89,13 @@ def _with_brief(found: list[Observation]) -> list[Observation]:
             else:
                 up = back.get(o.subject)
                 timed = up is not None and up.clock is o.clock and up.at is not None and o.at is not None
-                brief = timed and up is not None and (up.at or 0) - (o.at or 0) <= BRIEF
-                o = replace(o, value=Event(None, {**o.value.fields, "brief": brief}))
+                away = (up.at or 0) - (o.at or 0) if timed and up is not None else None
+                told: dict[str, Scalar] = {
+                    "brief": away is not None and away <= BRIEF,
+                    "away_ms": away // 1_000_000 if away is not None else None,
+                    "severity": "warning" if up is None else "info",
+                }
+                o = replace(o, value=Event(None, {**o.value.fields, **told}))
         out.append(o)
     return out[::-1]
 
@@ -131,9 +141,9 @@ def _adapter(reading: Reading, entry: Entry) -> None:
     kind = next((kind for kind, pattern in _KINDS if rx(pattern).search(found[2])), None)
     if kind is None:
         return
-    syndrome = rx(_SYNDROME).search(found[2])
+    syndrome, cause = rx(_SYNDROME).search(found[2]), rx(_CAUSE).search(found[2])
     fields: dict[str, Scalar] = {
-        "kind": kind, "syndrome": syndrome[1] if syndrome else None, "text": body(entry.message),
+        "kind": kind, "syndrome": syndrome[1] if syndrome else None, "cause": cause[0] if cause else None, "text": body(entry.message),
     }  # fmt: skip
     nic = Subject(Scope.NIC, normalise_pci(found[1]) if ":" in found[1] else found[1], reading.node(entry))
     reading.event("nic_error", nic, entry, fields)

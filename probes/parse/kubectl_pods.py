@@ -116,7 +116,14 @@ def _described(lines: list[Line], context: Context) -> list[Observation]:
         and (why := _UNPLACED.fullmatch(unplaced.text[:2000]))
     ):
         short = SHORT.search(why[1])
-        fields = {"pod": name, "short": short[1] if short else None, "message": excerpt(clean(why[1]), 300)}
+        said = clean(why[1])
+        reasons = excerpt(said.partition(" preemption: ")[0].rstrip(". "), 160)
+        fields = {
+            "pod": name,
+            "short": short[1] if short else None,
+            "reasons": reasons,
+            "message": excerpt(said, 300),
+        }
         out.append(_event("pod_unplaced", name, fields, unplaced, context))
     return out
 

@@ -96,3 +96,30 @@ def test_what_stands_before_the_cut_is_found(tmp_path: Path) -> None:
     d = diagnose(reading.observations, load(), cut=reading.cut)
     assert reading.cut
     assert d.verdict.state is State.UNHEALTHY
+
+
+def report(gpus: int) -> str:
+    """``nvidia-smi -q`` of so many healthy GPUs, with the sections that end one."""
+    one = (
+        "GPU 00000000:{n:02X}:00.0\n    Product Name                          : NVIDIA H100\n    ECC Errors\n        Volatile\n"
+        "            DRAM Uncorrectable            : 0\n    Remapped Rows\n        Pending                           : No\n"
+        "    Processes                             : None\n\n"
+    )
+    head = f"==============NVSMI LOG==============\n\nAttached GPUs                             : {gpus}\n"
+    return head + "".join(one.replace("{n:02X}", f"{n + 16:02X}") for n in range(gpus))
+
+
+@given(st.integers(1, 8), st.data())
+def test_a_report_is_whole_only_when_each_gpu_says_what_the_others_say(gpus: int, data: st.DataObject) -> None:
+    text = report(gpus)
+    assert whole(text)[0] is (Whole.UNTOLD if gpus == 1 else Whole.PROVEN), "of a single GPU nothing betrays a hole"
+    lines = text.splitlines(keepends=True)
+    first = data.draw(st.integers(2, len(lines) - 1))
+    held = data.draw(st.integers(first + 1, len(lines)))
+    if any("NVIDIA" not in line and line.strip() and "Processes" not in line for line in lines[first:held]):
+        assert whole("".join([*lines[:first], *lines[held:]]))[0] is not Whole.PROVEN
+
+
+@each("text", ["==============NVSMI LOG==============\n\nAttached GPUs      ", report(1).partition(" No\n")[0]])
+def test_a_report_that_ends_at_a_key_is_broken(text: str) -> None:
+    assert whole(text)[0] is Whole.BROKEN
