@@ -23,7 +23,7 @@ from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status
 from knowledge.text import excerpt
-from probes.whole import END_KNOWN
+from probes.whole import END_KNOWN, LAYOUT_KNOWN, OF_INPUTS
 from rules.engine import Evaluation, Finding, Grade, Role, Undecided, run
 from rules.factbase import FactBase
 from rules.loader import RuleSet
@@ -155,7 +155,7 @@ def diagnose(
     return Diagnosis(
         as_of=as_of,
         ruleset=ruleset.fingerprint,
-        verdict=verdict_of(result.findings, settled, facts, cut, unseen, question=question),
+        verdict=verdict_of(result.findings, settled, facts, cut, unseen, question=question, seen=seen),
         events=_events(facts),
         findings=result.findings,
         ruled_out=result.ruled_out,
@@ -173,7 +173,7 @@ def diagnose(
 
 def about(d: Diagnosis, findings: Sequence[Finding]) -> Diagnosis:
     """The same, with the verdict that follows from those `findings` that are about what was asked; the others stay known to it."""
-    judged_ = verdict_of(findings, d.settled, d.facts, d.cut, whole=d.findings, question=d.question)
+    judged_ = verdict_of(findings, d.settled, d.facts, d.cut, whole=d.findings, question=d.question, seen=d.seen)
     return replace(d, findings=tuple(findings), ruled_out=(), undecided=(), verdict=judged_)
 
 
@@ -191,7 +191,7 @@ def _settled(facts: FactBase) -> bool:
         k.inner.status.answered
         and k.inner.origin is not Origin.TOLD
         and not k.fact.startswith("log.")
-        and k.fact != END_KNOWN
+        and k.fact not in OF_INPUTS
         and not k.inner.source.call.startswith("history:")
         for k in facts.observations
     )
@@ -322,7 +322,7 @@ def ordered(findings: Sequence[Finding]) -> list[Finding]:
 
 def verdict_of(
     findings: Sequence[Finding], settled: bool, facts: FactBase, cut: Sequence[str] = (), unseen: Sequence[Text] = (),
-    whole: Sequence[Finding] = (), question: Question | None = None,
+    whole: Sequence[Finding] = (), question: Question | None = None, seen: Seen = "",
 ) -> Verdict:  # fmt: skip
     """State and usability from all bad findings, the words from those that lead.
 
@@ -332,16 +332,7 @@ def verdict_of(
     first = bad_roots(findings)
     if not first:
         if cut:
-            names = ", ".join(cut)
-            return Verdict(
-                State.UNKNOWN,
-                Usable.UNKNOWN,
-                NO_TEXT,
-                Text(
-                    f"Cannot say: nothing wrong was found in what could be read, but {names} could not be read in full.",
-                    f"无法判断：已读部分未发现问题，但 {names} 未能完整读取。",
-                ),
-            )
+            return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, _not_whole(cut, facts))
         if unseen:
             lost_en, lost_zh = " and ".join(t.en for t in unseen), "、".join(t.zh for t in unseen)
             return Verdict(
@@ -364,11 +355,11 @@ def verdict_of(
                 "Cannot say: nothing usable was read.", "无法判断：没有读到可用的信息。"
             )
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, nothing)
-        less = _less_than_yes(facts)
+        less = _less_than_yes(facts, seen)
         usable = Usable.UNKNOWN if less else Usable.YES
         said = [_filled(question.quiet, facts)] if question is not None else []
         said += [of_trace] if (of_trace := traced.quiet(findings)) else []
-        fine = [_ended(findings, facts), _nothing_wrong(facts), at_work(facts), less]
+        fine = [_ended(findings, facts), _nothing_wrong(facts), _over(findings, facts), at_work(facts), less]
         return Verdict(State.OK, usable, NO_TEXT, _joined(said or fine))
     found = bad(findings)
     hosts = {f.subject.host for f in found}
@@ -379,9 +370,9 @@ def verdict_of(
         if usable.rank >= Usable.IMPAIRED.rank
         else NO_TEXT
     )
-    less = _less_than_yes(facts) if usable is Usable.YES else None
+    less = _less_than_yes(facts, seen) if usable is Usable.YES else None
     if less:  # that a finding leaves the node usable says nothing of what was not read
-        usable, less = Usable.UNKNOWN, _not_known(facts)
+        usable, less = Usable.UNKNOWN, _not_known(facts, seen)
     absent = no_gpu(facts) and not traced.only(first)
     if absent and usable in (Usable.YES, Usable.UNKNOWN):
         usable, less = Usable.UNKNOWN, Text("Nothing can be said of GPUs here.", "对 GPU 无从判断。")
@@ -392,6 +383,30 @@ def verdict_of(
     if absent:
         words = Text(f"No GPU is on the bus. {words.en}", f"总线上没有 GPU。{words.zh}")
     return Verdict(judged(found, usable), usable, until, words)
+
+
+def _not_whole(cut: Sequence[str], facts: FactBase) -> Text:
+    """What of the inputs was not read: of one in no known layout nothing was, and that nothing is wrong in it nobody can say."""
+    known = {k.inner.source.call: k.fact != LAYOUT_KNOWN for k in facts.observations}
+    strange = [name for name in cut if not known.get(name, True)]
+    partly = [name for name in cut if name not in strange]
+    en, zh = [], []
+    if partly:
+        en.append(f"{', '.join(partly)} could not be read in full")
+        zh.append(f"{', '.join(partly)} 未能完整读取")
+    if strange:
+        en.append(f"{', '.join(strange)} {'were' if len(strange) > 1 else 'was'} not read: no known layout")
+        zh.append(f"{', '.join(strange)} 未被读取：不是已知格式")
+    found = ("nothing wrong was found in what could be read, but ", "已读部分未发现问题，但 ")
+    before = found if _settled(facts) else ("", "")
+    said = Text(f"Cannot say: {before[0]}{', and '.join(en)}.", f"无法判断：{before[1]}{'，且 '.join(zh)}。")
+    return said if partly else _joined([said, _GIVE])
+
+
+_GIVE = Text(
+    "Give `nvidia-smi -q` and the kernel log (`journalctl -k -b`) of the node as well.",
+    "请同时提供该节点的 `nvidia-smi -q` 和内核日志（`journalctl -k -b`）。",
+)
 
 
 def sentence_of(findings: Sequence[Finding], facts: FactBase) -> Text:
@@ -518,32 +533,42 @@ def _one_reason(facts: FactBase) -> Text | None:
     return Text(f"{name} was not looked at: {why}.", f"未能查看 {name}：{why}。")
 
 
-def _less_than_yes(facts: FactBase) -> Text | None:
+def _less_than_yes(facts: FactBase, seen: Seen) -> Text | None:
     """What keeps "nothing wrong was found" from being a yes: a part of the base set was not read, or a text may go on."""
     said = []
-    if names := unread(facts):
-        en, zh = " and ".join(n.en for n in names), "和".join(n.zh for n in names)
-        said.append(
-            Text(
-                f"Not enough for a yes: {en} {'was' if len(names) == 1 else 'were'} not read.",
-                f"尚不足以断定可用：未读取{' ' if zh[:1].isascii() else ''}{zh}。",
-            )
-        )
+    if why := _why_not_yes(facts, seen):
+        said.append(Text(f"Not enough for a yes: {why.en}.", f"尚不足以断定可用：{why.zh}。"))
     if any(k.fact == END_KNOWN and k.inner.value is False for k in facts.observations):
+        said += [] if said else [_GAP]
         said.append(Text("Complete as far as its format shows.", "就其格式所示，内容是完整的。"))
-    return Text(" ".join(t.en for t in said), "".join(t.zh for t in said)) if said else None
+    return _joined(said) if said else None
 
 
-def _not_known(facts: FactBase) -> Text:
+_GAP = Text(
+    "Not enough for a yes: the text may have a gap (`nvidia-smi -q -x` shows its own end).",
+    "尚不足以断定可用：文本可能有缺失（`nvidia-smi -q -x` 的输出能证明自身完整）。",
+)
+
+
+def _not_known(facts: FactBase, seen: Seen) -> Text:
     """What to say of the node where a finding leaves it usable and not enough of it was read."""
+    why = _why_not_yes(facts, seen) or Text("the text may go on", "文本可能不完整")
+    return Text(f"Whether the node can be used is not known: {why.en}.", f"节点是否可用尚不清楚：{why.zh}。")
+
+
+def _why_not_yes(facts: FactBase, seen: Seen) -> Text | None:
+    """Which parts of the base set are missing, or that a log that was given does not go back to the boot."""
     if names := unread(facts):
         en, zh = " and ".join(n.en for n in names), "和".join(n.zh for n in names)
-        return Text(
-            f"Whether the node can be used is not known: {en} {'was' if len(names) == 1 else 'were'} not read.",
-            f"节点是否可用尚不清楚：未读取{' ' if zh[:1].isascii() else ''}{zh}。",
-        )
+        blank = " " if zh[:1].isascii() else ""
+        return Text(f"{en} {'was' if len(names) == 1 else 'were'} not read", f"未读取{blank}{zh}")
+    if seen or any(k.fact == "boot" and k.inner.status is Status.OK for k in facts.observations):
+        return None
+    if any(k.fact == "log.kernel.truncated_head" and k.inner.value is False for k in facts.observations):
+        return None
     return Text(
-        "Whether the node can be used is not known: the text may go on.", "节点是否可用尚不清楚：文本可能不完整。"
+        "the kernel log does not go back to the boot (`journalctl -k -b` does)",
+        "内核日志没有追溯到启动时（`journalctl -k -b` 可以）",
     )
 
 
@@ -559,6 +584,15 @@ def _nothing_wrong(facts: FactBase) -> Text:
             f"在所给信息中未发现问题（看到 {gpus} 个 GPU）。",
         )
     return Text("Nothing wrong was found in what was given.", "在所给信息中未发现问题。")
+
+
+def _over(findings: Sequence[Finding], facts: FactBase) -> Text | None:
+    """What was wrong until something cured it, longer ago than anybody has to confirm."""
+    over = [f for f in findings if f.life is not None and f.life.over and f.rule.severity is not Severity.INFO]
+    if not over:
+        return None
+    said = sentence_of(over, facts)
+    return Text(f"Past: {said.en}", f"已过去：{said.zh}")
 
 
 def _hosts(facts: FactBase) -> set[str]:
@@ -592,17 +626,12 @@ def _headline(
         Usable.UNKNOWN: less.zh if less else "是否可用尚不清楚。",
     }[usable]
     if usable is Usable.UNKNOWN and all(f.past for f in (*bad, *graver)):
-        tail_en, tail_zh = "Confirm that before it takes work again.", "重新接收任务前请先确认。"
-    others = len(bad) - len(same)
+        tail_en, tail_zh = "Confirm that it is over before more work goes there.", "派发新任务前请先确认故障已消除。"
     if traced.only(bad):
         tail_en, tail_zh = traced.tail(same).en, traced.tail(same).zh
-        others = len({f.rule.id for f in bad}) - 1  # the same on each rank is one thing
-    more_en = f" (+{others} more)" if others else ""
-    more_zh = f"（另有 {others} 项）" if others else ""
+    more = _more(bad, same, facts)
     several, called = len(_hosts(facts)) > 1, known_as(facts)
-    title = titled(same)
-    if len(same) == 1 and (program := same[0].program) is not None:
-        title = Text(f"{title.en} in {program.words.en}", f"{title.in_('zh')}，程序为 {program.words.zh}")
+    title = titled(same, program=True)
     said_en, said_zh = (headline(title, where, lang, named=several, called=called) for lang in ("en", "zh"))
     if graver:
         worst = _alike(graver)
@@ -614,7 +643,34 @@ def _headline(
             if here == there:
                 said_en, said_zh = said_en.removesuffix(f": {here.en}"), said_zh.removesuffix(f"：{here.in_('zh')}")
         said_en, said_zh = f"{effect[0]}. Cause: {said_en}", f"{effect[1]}。原因：{said_zh}"
-    return Text(f"{said_en}{more_en}. {tail_en}".rstrip(), f"{said_zh}{more_zh}。{tail_zh}")
+    return Text(f"{said_en}{more.en}. {tail_en}".rstrip(), f"{said_zh}{more.zh}。{tail_zh}")
+
+
+_ROOM = 110  # characters for what else is wrong: the head stays two lines of a terminal
+
+
+def _more(bad: Sequence[Finding], same: Sequence[Finding], facts: FactBase) -> Text:
+    """What else is wrong beside the first thing: named where there is room, counted where there is not."""
+    left = [f for f in bad if all(f is not s for s in same)]
+    if not left:
+        return NO_TEXT
+    if traced.only(bad):  # the same on each rank of a trace is one thing, and what follows is about the first
+        return _counted(len({f.rule.id for f in left}))
+    second = _alike(left)
+    where, title = [f.subject for f in second], titled(second)
+    if {f.subject for f in second} == {f.subject for f in same}:
+        said = [title.en, title.in_("zh")]
+    else:
+        several, called = len(_hosts(facts)) > 1, known_as(facts)
+        said = [headline(title, where, lang, named=several, called=called) for lang in ("en", "zh")]
+    if len(said[0]) > _ROOM:
+        return _counted(len(left))
+    rest = _counted(len(left) - len(second))
+    return Text(f". Also: {said[0]}{rest.en}", f"。此外：{said[1]}{rest.zh}")
+
+
+def _counted(n: int) -> Text:
+    return Text(f" (+{n} more)", f"（另有 {n} 项）") if n else NO_TEXT
 
 
 def _alike(findings: Sequence[Finding]) -> list[Finding]:
@@ -653,7 +709,7 @@ def _coverage(facts: FactBase) -> Coverage:
     denied, failed = [], []
     # Nobody asked for it, or it sums up what was asked for and is counted there.
     sums = ("gpu.work.", "mig.work.", "gpu.power.design")
-    others = {fact for fact in facts.facts if fact == END_KNOWN or fact.startswith(sums)}
+    others = {fact for fact in facts.facts if fact in OF_INPUTS or fact.startswith(sums)}
     for k in facts.observations:
         o = k.inner
         if k.fact in others or o.source.call.startswith("history:"):

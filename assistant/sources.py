@@ -24,7 +24,7 @@ from probes._scan_open import Reader, foreign, opened, unpacked
 from probes.around import bare
 from probes.base import Context, DocumentFormat, Format
 from probes.scan import Note, Scanned, ScanResult, scan
-from probes.whole import END_KNOWN, Whole, closed, says_cut, whole
+from probes.whole import END_KNOWN, LAYOUT_KNOWN, OF_INPUTS, Whole, closed, says_cut, whole
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -121,7 +121,7 @@ def provided() -> frozenset[str]:
     from knowledge.lexicon import lexicon
 
     stated = (t.fact for s in lexicon().statements for t in s.tells)
-    return formats.provided() | frozenset((*TOLD, END_KNOWN, *stated))
+    return formats.provided() | frozenset((*TOLD, *OF_INPUTS, *stated))
 
 
 def tells(fact: str) -> str:
@@ -403,6 +403,7 @@ def _unknown(name: str, notes: Sequence[Note], g: _Gathering) -> None:
             f"无法识别内容：不属于可读取的 {kinds} 种类型（{'、'.join(_KNOWN_BY)} 等）；任何日志都可用 --log 搜索",
         ),
     )
+    g.observations.append(Observation(LAYOUT_KNOWN, node(g.host), False, source=Source("", name)))
 
 
 def _read_document(

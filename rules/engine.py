@@ -25,7 +25,7 @@ from rules.condition import EventLeaf, facts_of
 from rules.disputes import worlds
 from rules.evaluate import evaluate
 from rules.factbase import FactBase
-from rules.life import FAILED, Life, age, before, life_of, span, speaks
+from rules.life import FAILED, Life, age, before, life_of, past_tense, span, speaks
 from rules.model import (
     FACT,
     IN_BRACKETS,
@@ -151,9 +151,11 @@ class Finding:
         """The rule's title with {code} and event fields filled in, what the rule `names`, and what became of it."""
         return self.titled(NO_TEXT)
 
-    def titled(self, place: Text) -> Text:
-        """The title with `place`, which says of many like things which one it is."""
+    def titled(self, place: Text, program: Program | None = None) -> Text:
+        """The title with `place`, which says of many like things which one it is, and the `program` that did it."""
         title, became = self._filled, self.life.words if self.life is not None else self.age
+        if self.past:
+            title = Text(past_tense(title.en), title.in_("zh"))
         if place:
             title = Text(
                 _aside(title.en, f" ({place.en})", f": {place.en}"),
@@ -163,6 +165,8 @@ class Finding:
             title = Text(f"{title.en}: {self.ending.en}", f"{title.in_('zh')}：{self.ending.in_('zh')}")
         if self.against:
             title = Text(f"{title.en} (sources disagree)", f"{title.in_('zh')}（各来源说法不一）")
+        if program is not None and f"pid {program.pid}" not in title.en:
+            title = Text(f"{title.en} in {program.words.en}", f"{title.in_('zh')}，程序为 {program.words.zh}")
         return Text(f"{title.en}{became.en}", f"{title.in_('zh')}{became.zh}") if became else title
 
     @property
@@ -270,6 +274,8 @@ def _tried(rules: Iterable[Rule], facts: FactBase) -> tuple[list[Finding], list[
                 found.extend(_findings(rule, subject, proof, facts))
             elif proof.truth is Truth.UNKNOWN and _has_true_leaf(proof):
                 e = evidence(proof)
+                if not e.missing:  # nothing that could be read would decide it
+                    continue
                 undecided.append(Undecided(rule, subject, proof, e.observations, e.missing))
     return found, undecided, tried
 
@@ -354,6 +360,9 @@ def _findings(rule: Rule, subject: Subject, proof: Proof, facts: FactBase) -> li
         life = life_of(case, advice.bucket, _states(proof, confirms, advice), doubts) if held else None
         if life is not None:
             severity, advice = life.severity(severity), life.advice(advice, case)
+        long_ago = age(group, facts) if held and severity is not Severity.INFO else NO_TEXT
+        if long_ago and life is None and advice.bucket in _OF_PROGRAMS and advice.usable is Usable.YES:
+            severity = Severity.INFO  # of a program that was at fault a day ago and more nothing is left to do here
         name = f"{rule.id}:{key}" if key else rule.id
         out.append(
             Finding(
@@ -372,7 +381,7 @@ def _findings(rule: Rule, subject: Subject, proof: Proof, facts: FactBase) -> li
                 ending=ending or _often(proof, group),
                 figures=figures,
                 life=life,
-                age=age(group, facts) if held and severity is not Severity.INFO else NO_TEXT,
+                age=long_ago,
             )
         )
     return out

@@ -8,6 +8,7 @@ known. What cannot be compared cures nothing: a boot in the log of another machi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -70,7 +71,7 @@ class Life:
 
     @property
     def words(self) -> Text:
-        """What its title goes on with."""
+        """What its title goes on with; of what is past the title itself is in the past (`past_tense`)."""
         name, at = _NAMES[self.kind] if self.kind else _LATER, moment(self.cure)
         en, zh = (f"{name.en} at {at}", f"{at} {name.zh}") if at else (name.en, name.zh)
         if self.failed:
@@ -81,18 +82,30 @@ class Life:
             )
         if self.again:
             return Text(f" again after {en}", f"（{zh}后再次发生）")
+        when = f" of {at}" if at else ""
+        blank = " " if zh[:1].isascii() else ""
+        if self.kind is None:
+            return Text(f", until {name.en}{when}", f"，直到{blank}{zh}")
         if self.quiet is None:
-            return Text(f": was, until {en}", f"：曾发生，至{zh}为止")
+            return Text(f" before {name.en}{when}", f"（在{blank}{zh}之前）")
         if self.quiet < SHORT:
-            return Text(f": was, until {en}, where the log ends", f"：曾发生，至{zh}为止，日志到此结束")
-        for_ = span(self.quiet)
+            return Text(f" before {name.en}{when}, where the log ends", f"（在{blank}{zh}之前，日志到此结束）")
+        en, zh_long = _long(self.quiet)
         return Text(
-            f": was, until {en}; not seen since, for {for_.en}", f"：曾发生，至{zh}为止；此后 {for_.zh}内未再出现"
+            f" before {name.en}{when}; nothing of it in the {en} since",
+            f"（在{blank}{zh}之前；此后 {zh_long}内未再出现）",
         )
 
+    @property
+    def over(self) -> bool:
+        """Whether it is past and the log goes on for a day without it: who was to confirm that has had the time."""
+        return not self.again and self.quiet is not None and self.quiet >= LONG_AGO
+
     def severity(self, severity: Severity) -> Severity:
-        """A fault that is past is no more than a warning."""
-        return severity if self.again or severity is Severity.INFO else Severity.WARNING
+        """A fault that is past is no more than a warning, and after a day of silence no more than information."""
+        if self.again:
+            return severity
+        return Severity.INFO if self.over or severity is Severity.INFO else Severity.WARNING
 
     def advice(self, given: Advice, case: Case) -> Advice:
         """What is past is to be confirmed first; what came back asks for more than what did not help."""
@@ -108,8 +121,8 @@ def _confirm(given: Advice, case: Case, life: Life) -> Advice:
     usable = Usable.UNKNOWN if given.usable.rank > Usable.UNKNOWN.rank else given.usable
     return replace(
         given, bucket=Bucket.MONITOR, resolver="cure", text=case.rule.action.confirm or words,
-        command=fill(command, case.subject, case.facts, case.events), risk=Risk.SAFE, usable=usable, until=NO_TEXT,
-        because=(*given.because, life.cure),
+        command=fill(command, case.subject, case.facts, case.events), risk=Risk.SAFE,
+        usable=Usable.YES if life.over else usable, until=NO_TEXT, then=(), because=(*given.because, life.cure),
     )  # fmt: skip
 
 
@@ -308,6 +321,43 @@ def age(events: Sequence[Observation], facts: FactBase) -> Text:
     long, at = span(newest[0]), moment(newest[1])
     when = (f" on {at}", f" {at}") if at else ("", "")
     return Text(f", last seen{when[0]}, {long.en} before the log ends", f"，最后一次{when[1]}，距日志结束 {long.zh}")
+
+
+_WAS: Mapping[str, str] = {
+    "has": "had",
+    "have": "had",
+    "is": "was",
+    "are": "were",
+    "does": "did",
+    "do": "did",
+    "cannot": "could not",
+    "asks": "asked",
+    "fails": "failed",
+    "finds": "found",
+    "hangs": "hung",
+    "holds": "held",
+    "keeps": "kept",
+    "marks": "marked",
+    "recommends": "recommended",
+    "reports": "reported",
+    "runs": "ran",
+    "says": "said",
+    "waits": "waited",
+}
+_VERB = re.compile(rf"\b(?:{'|'.join(_WAS)})\b(?![^(]*\))")  # not what stands in brackets
+
+
+def past_tense(title: str) -> str:
+    """An English title in the past: ``GPU had fallen off the bus``."""
+    return _VERB.sub(lambda m: _WAS[m[0]], title, count=1)
+
+
+def _long(ns: int) -> tuple[str, str]:
+    """A duration in words: ``4 days``, ``1 hour``."""
+    said = span(ns)
+    number, _, unit = said.en.partition(" ")
+    word = {"d": "day", "h": "hour", "min": "minute", "s": "second"}[unit]
+    return f"{number} {word}{'' if number == '1' else 's'}", said.zh
 
 
 def moment(o: Observation) -> str:

@@ -492,7 +492,7 @@ def _workflow_45(case: Case) -> Answer:
 
     A job on several GPUs is torn down on all of them: an XID of another GPU of the node counts too. Alone NVIDIA's table has
     the fabric manager restarted. On a fleet nearly every such line is a job that was ended (NVSentinel 1710): so that is
-    looked for first, and only the GPU's new work waits for it.
+    looked for first, and only where several processes ended does the GPU's new work wait for it.
     """
     near = _near(case, BURST, BURST)
     where = case.subject.up(Scope.NODE) or case.subject
@@ -506,6 +506,9 @@ def _workflow_45(case: Case) -> Answer:
     killed = _killer(case, where)
     if killed is None:
         look = "systemctl status nvidia-fabricmanager"
+        pids = {o.value.get("pid") for o in case.events if isinstance(o.value, Event)}
+        if len(pids) == 1 and None not in pids:  # one process, with all its channels: what a killed job leaves
+            return Answer(Bucket.RESTART_FM, text=_BY_NOBODY, command=look, usable=Usable.YES)
         return Answer(Bucket.RESTART_FM, text=_BY_NOBODY, command=look, usable=Usable.IMPAIRED, until=_UNTIL_KNOWN)
     who, by = killed
     text = Text(*(_ENDED.in_(lang).replace("{who}", who.in_(lang)) for lang in ("en", "zh")))

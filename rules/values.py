@@ -173,6 +173,8 @@ def _ratio(leaf: FactLeaf, subject: Subject, facts: FactBase) -> LeafProof:
     silent = tuple(gap_of(leaf.fact, s, o) for s, o in peers if o is None or _level(o) is None)
     mine = _level(own)
     if mine is None or len(known) < leaf.min_peers:
+        if mine is not None and not silent:  # no reading is missing: there are too few to compare it with
+            return LeafProof(leaf, Truth.UNKNOWN, (own,))
         reason = f"only {len(known)} peers with a value, {leaf.min_peers} needed"
         return LeafProof(leaf, Truth.UNKNOWN, (own,), (Missing(leaf.fact, subject, reason), *silent))
     wanted = None if isinstance(leaf.value, Reference) else leaf.value

@@ -41,6 +41,7 @@ _LABELS: dict[str, Text] = {
     # risks
     "safe": Text("safe", "安全"),
     "disruptive": Text("disruptive: interrupts or holds off work there", "有影响：会中断或阻止该处的任务"),
+    "command_reads": Text("the command only reads; what follows it is {risk}", "该命令只读取；后续操作{risk}"),
     "bundle_empty": Text("nothing that a probe can read was recorded in it", "其中没有任何探针可读的记录"),
     "not_recorded": Text("nothing was recorded for: {names}", "没有以下来源的记录：{names}"),
     "newer_probes": Text(
@@ -287,7 +288,7 @@ def headline(
     `named` puts the node's name ahead: where there are several. `called`: see `known_as`.
     """
     about = list(dict.fromkeys(subjects))
-    where = clean(subject_name(about[0], lang, called) if len(about) == 1 else many(about, lang))
+    where = clean(subject_name(about[0], lang, called) if len(about) == 1 else _those(about, lang))
     hosts = {s.host for s in about}
     if named and len(hosts) == 1 and about[0].scope is not Scope.NODE and (host := clean(min(hosts))):
         where = f"{host} {where}"
@@ -306,12 +307,13 @@ def headline(
     return f"{where}：{said}"
 
 
-def titled(findings: Sequence[Finding]) -> Text:
-    """The title of one rule's findings with the figures ahead of it that its file `leads` with."""
+def titled(findings: Sequence[Finding], program: bool = False) -> Text:
+    """The title of one rule's findings with the figures ahead of it that its file `leads` with; of one, if wanted, its program."""
     from assistant.render.which import which
     from rules.engine import lead
 
-    title, ahead = findings[0].titled(which(findings)), lead(findings)
+    of = findings[0].program if program and len(findings) == 1 else None
+    title, ahead = findings[0].titled(which(findings), of), lead(findings)
     if not ahead:
         return title
     said = re.sub("^GPU (?:is )?", "", title.en)  # whose figures they are stands ahead of them
@@ -328,6 +330,18 @@ def many(subjects: Sequence[Subject], lang: str) -> str:
     if lang == "zh":
         return f"{n} 个{' ' if word[:1].isascii() else ''}{word}"
     return f"{n} {word}{'es' if word.endswith(('s', 'ch')) else 's'}"
+
+
+_FEW = 3  # nodes and parts of which a headline gives the names
+
+
+def _those(about: Sequence[Subject], lang: str) -> str:
+    """``2 nodes (gpu-117, gpu-119)``, ``12 places (FAN1, FAN2, FAN3, ...)``: what has a short name of its own is named."""
+    count = many(about, lang)
+    if {s.scope for s in about} - {Scope.NODE, Scope.OBJECT} or not all(s.id for s in about):
+        return count
+    names = [s.id for s in about[:_FEW]] + (["..."] if len(about) > _FEW else [])
+    return count + aside(listed(names, lang), lang)
 
 
 def colon(lang: str) -> str:

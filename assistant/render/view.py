@@ -48,6 +48,11 @@ Tells = Callable[[str], str]
 EVIDENCE, UNDECIDED, NAMES, STEPS = 3, 4, 4, 3  # of each, at most, without --verbose: one screen at 3 a.m.
 PROCESSES = 3  # of those that a cause explains so many are named, not counted
 _FRAME = re.compile(r"(?:\[<\w{1,20}>\] )?(\w{1,80})\+0x")  # [<0>] os_acquire_rwlock_write+0x33/0x50 [nvidia]
+# Commands that change nothing, whatever else their step asks for.
+_READS = re.compile(
+    r"(?:timeout \d+ )?(?:nvidia-smi(?: -i \S+)?(?: (?:nvlink -[a-z]+|-q|-L|topo|--query)\b.*)?$|systemctl status |ipmitool (?:sdr|sel|sensor|fru) |"
+    r"scontrol show |sinfo|kubectl (?:get|describe|logs) |dcgmi (?:health|discovery|nvlink) |(?:cat|journalctl|dmesg|lspci|ibstat|fuser -v) ?)"
+)
 _QUIET = (Bucket.IGNORE, Bucket.MONITOR)
 
 
@@ -432,12 +437,19 @@ class Builder:
             + self._program(group, {"zh": "涉及的程序："}.get(self.lang, " The program: "), "."),
             commands=commands,
             risk=str(a.risk),
-            risk_label=label(str(a.risk), self.lang),
+            risk_label=self._risk(str(a.risk), commands),
             then=tuple(then),
             runbooks=tuple(dict.fromkeys(f.advice.runbook for f in group if f.advice.runbook)),
             where=self.where([f.subject for f in group]),
             reasons=tuple(dict.fromkeys(clean(f.title.in_(self.lang)) for f in group)),
         )
+
+    def _risk(self, risk: str, commands: Sequence[str]) -> str:
+        """What a step risks; where its commands only read, that they do."""
+        said = label(risk, self.lang)
+        if risk == "safe" or not commands or not all(map(_READS.match, commands)):
+            return said
+        return label("command_reads", self.lang).format(risk=said)
 
     # --- what is not known ----------------------------------------------------------------
 

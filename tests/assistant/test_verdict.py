@@ -26,7 +26,7 @@ CARD = gpu("0000:3b:00.0", "n1")
 
 
 def see(fact: str, value: object, subject: Subject = CARD, **more: object) -> Observation:
-    return Observation(fact, subject, value, source=Source("test", "f", 1), **more)  # type: ignore[arg-type]
+    return Observation(fact, subject, value, **{"source": Source("test", "f", 1), **more})  # type: ignore[arg-type]
 
 
 def judge(*observations: Observation) -> Diagnosis:
@@ -67,6 +67,9 @@ def test_a_healthy_value_is_ok() -> None:
     assert d.verdict.text.en.endswith("Not enough for a yes: the GPU inventory and the kernel log were not read.")
     base = (see("node.gpu.count", 8, node("n1")), see("log.kernel.readable", True, node("n1")))
     d = judge(healthy, *base)
+    assert d.verdict.usable is Usable.UNKNOWN, "the log may begin after the fault"
+    assert "does not go back to the boot" in d.verdict.text.en
+    d = judge(healthy, *base, see("log.kernel.truncated_head", False, node("n1")))
     assert (d.verdict.state, d.verdict.usable, d.exit) == (State.OK, Usable.YES, Exit.OK)
 
 
@@ -79,7 +82,9 @@ def test_a_lost_gpu_makes_the_node_unusable_until_a_reboot() -> None:
 
 def test_an_application_fault_leaves_the_node_usable() -> None:
     fault = see("xid", Event(31, {"text": "Ch 00000009, engmask 00000101, intr 10000000"}))
-    d = judge(fault, see("node.gpu.count", 1), see("log.kernel.readable", True))
+    d = judge(
+        fault, see("node.gpu.count", 1), see("log.kernel.readable", True), see("log.kernel.truncated_head", False)
+    )
     assert (d.verdict.state, d.verdict.usable, d.exit) == (State.DEGRADED, Usable.YES, Exit.FINDING)
     alone = judge(fault)  # of the node itself nothing was read
     assert (alone.verdict.state, alone.verdict.usable, alone.exit) == (State.DEGRADED, Usable.UNKNOWN, Exit.FINDING)
@@ -195,3 +200,14 @@ def test_those_are_all_kinds_of_slowdown() -> None:
         if (m := HOLDS.fullmatch(str(getattr(leaf, "fact", ""))))
     }
     assert kinds == {"clock", "work", "window", "active", "throttle"}
+
+
+def test_an_input_that_no_parser_reads_is_said_not_to_have_been_read() -> None:
+    strange = see("input.layout_known", False, node(""), source=Source("", "page.txt"))
+    d = diagnose([strange], load(), cut=["page.txt"])
+    assert d.verdict.text.en.startswith("Cannot say: page.txt was not read: no known layout. Give ")
+    d = diagnose([strange, see("gpu.row_remap.failure", False)], load(), cut=["page.txt", "f"])
+    assert (
+        "nothing wrong was found in what could be read, but f could not be read in full, and page.txt"
+        in d.verdict.text.en
+    )

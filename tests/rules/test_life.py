@@ -129,12 +129,22 @@ def test_a_past_fault_is_told_with_what_ended_it_and_confirmed_first() -> None:
     assert (f.life.kind, f.life.quiet) == (Cure.REBOOT, 2 * HOUR)
     assert (
         f.title.en
-        == "GPU has fallen off the bus: was, until the reboot at 1970-01-01 01:00 UTC; not seen since, for 2 h"
+        == "GPU had fallen off the bus before the reboot of 1970-01-01 01:00 UTC; nothing of it in the 2 hours since"
     )
-    assert f.title.zh == "GPU 从总线上掉线：曾发生，至1970-01-01 01:00 UTC 重启为止；此后 2 小时内未再出现"
+    assert f.title.zh == "GPU 从总线上掉线（在 1970-01-01 01:00 UTC 重启之前；此后 2 小时内未再出现）"
     assert (f.severity, f.advice.usable, f.advice.bucket) == (Severity.WARNING, Usable.UNKNOWN, Bucket.MONITOR)
     assert f.advice.command == f"nvidia-smi -q -i {GPUS[0]}"
     assert f.life.cure in f.advice.because
+
+
+@pytest.mark.parametrize(("hours", "over"), [(23, False), (25, True)])
+def test_a_day_of_silence_behind_the_cure_ends_the_alarm(hours: int, over: bool) -> None:
+    log = [replace(o, window=(0, (hours + 1) * HOUR)) if o.window else o for o in seen([FAULT, REBOOT])]
+    f = found(log)["n1", GPUS[0]]
+    assert f.life is not None
+    assert (f.past, f.life.over, f.counts) == (True, over, not over)
+    assert f.severity is (Severity.INFO if over else Severity.WARNING)
+    assert "had fallen off the bus before the reboot" in f.title.en
 
 
 def test_what_came_back_after_the_reboot_asks_for_an_inspection() -> None:
