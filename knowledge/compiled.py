@@ -142,7 +142,13 @@ def cache_dir() -> Path:
     return Path.home() / ".cache" / "gpudiag"
 
 
-def fingerprint(files: Iterable[Path]) -> str:
+def files_under(folder: Path, ending: str) -> list[str]:
+    """The files below `folder` whose names end so, in the order of their parts: to make a `Path` takes as long as to read a file."""
+    found = (f"{at}{os.sep}{name}" for at, _, names in os.walk(folder) for name in names if name.endswith(ending))
+    return sorted(found, key=lambda name: name.replace(os.sep, "\0"))
+
+
+def fingerprint(files: Iterable[Path | str]) -> str:
     """Hash of names and contents of `files`: two checksums and the length, 64 bits and more.
 
     zlib and not hashlib: loading OpenSSL would cost a tenth of the whole start of `explain`, and
@@ -155,12 +161,12 @@ def fingerprint(files: Iterable[Path]) -> str:
                 content = file.read()
         except OSError:
             content = b""
-        for part in (path.name.encode(), content):
+        for part in (os.path.basename(path).encode(), content):  # noqa: PTH119 - of both
             low, high, length = zlib.crc32(part, low), zlib.adler32(part, high), length + len(part)
     return f"{sys.version_info[0]}{sys.version_info[1]}-{low:08x}{high:08x}-{length:x}"
 
 
-def cached(name: str, files: Iterable[Path], build: Callable[[], Any], *, shipped: Path = SHIPPED) -> Any:
+def cached(name: str, files: Iterable[Path | str], build: Callable[[], Any], *, shipped: Path = SHIPPED) -> Any:
     """`build()`, or its result kept from an earlier run over the same contents: of the user, or in the folder `shipped`."""
     try:
         path = cache_dir() / f"{name}-{fingerprint(files)}.json"

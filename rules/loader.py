@@ -8,7 +8,6 @@ suppresses, each entry with a reason, an owner and a date on which it ends.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -146,7 +145,9 @@ def _compiled() -> dict[str, Any]:
         return data
     here = Path(__file__).parent
     ours = [here / f"{name}.py" for name in ("schema", "condition", "builder", "index", "loader")]
-    data = compiled.cached("rules", [*rule_files(CATALOG), *ours, *compiled.shard_files("facts")], compile_catalog)
+    data = compiled.cached(
+        "rules", [*compiled.files_under(CATALOG, ".yaml"), *ours, *compiled.shard_files("facts")], compile_catalog
+    )
     return data
 
 
@@ -174,8 +175,8 @@ def _leaves(rule: Rule) -> Iterator[Leaf]:
 
 def rule_files(folder: Path) -> list[Path]:
     """Every rule file of a pack."""
-    found = (Path(at, name) for at, _, names in os.walk(folder) for name in names)
-    return sorted(p for p in found if p.suffix == ".yaml" and not p.name.startswith("_"))
+    found = map(Path, compiled.files_under(folder, ".yaml"))
+    return [p for p in found if not p.name.startswith("_")]
 
 
 def read_pack(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:

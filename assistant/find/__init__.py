@@ -7,7 +7,6 @@ from the data once and kept as JSON; nothing of the engine, the parsers or pydan
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
@@ -90,15 +89,9 @@ def _numbers() -> Mapping[str, int]:
     return {name.casefold(): number for number, name in enumerate(_index().ids)}
 
 
-def _files() -> list[Path]:
+def _files() -> list[str]:
     """What the index is made from: data, rules, runbooks and the code that reads them."""
-    root = compiled.ROOT.parent
-    data = (p for p in _under(compiled.DATA, ".yaml") if p.parent.name not in _NO_TOPICS)
-    rules = _under(root / "rules" / "catalog", ".yaml")
-    return [*data, *rules, *_under(compiled.ROOT / "runbooks", ".md"), *_under(Path(__file__).parent, ".py")]
-
-
-def _under(folder: Path, ending: str) -> list[Path]:
-    """The files below `folder`, in an order that does not change."""
-    found = (f"{at}{os.sep}{name}" for at, _, names in os.walk(folder) for name in names if name.endswith(ending))
-    return [Path(name) for name in sorted(found)]
+    root, under = compiled.ROOT.parent, compiled.files_under
+    data = (name for name in under(compiled.DATA, ".yaml") if Path(name).parent.name not in _NO_TOPICS)
+    rules, books = under(root / "rules" / "catalog", ".yaml"), under(compiled.ROOT / "runbooks", ".md")
+    return [*data, *rules, *books, *under(Path(__file__).parent, ".py")]
