@@ -1,9 +1,9 @@
 """Equal lines of a log, counted as they pass: a burst of a hundred thousand lines becomes a few lines and a count.
 
 Lines are equal when nothing tells them apart but their time, a program's pid and long numbers (pids, pointers, counters); what
-names a device, a rank, a code or a place stays. Of equal lines the first ones are kept as they are, and some more whose text is new;
-the others become runs: the first and the last line of a span of time with the number of lines between them. Spans grow from a minute
-to an hour, a day and the whole log when there are too many of them.
+names a device, a rank, a code or a place stays. A log that is not flooded is kept as it is. Of one that is, the first of equal
+lines are kept, and some more whose text is new; the others become runs: the first and the last line of a span of time with the number of
+lines between them. Spans grow from a minute to an hour, a day and the whole log when there are too many of them.
 
 A line that has a word of trouble, or is about what such a line was about, is telling; the others are routine, and fewer of them are
 kept. What is equal in all but its numbers is a kind: when a kind has too many different lines, the others are folded as one. Of
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from probes import native
+from probes._trouble import TROUBLE, tells_trouble
 
 SOURCE: Final = Path(__file__).with_name("fold.c")
 LIBRARY: Final = Path(__file__).with_name("_fold.so")
@@ -37,21 +38,9 @@ _HOST: Final = 64  # bytes of the name of a host
 _ZONE: Final = 12  # bytes between a time and a host: "+00:00 "
 _OF_HOST: Final = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.")
 _MOMENT: Final = 5  # s: programs do not fail together by chance (knowledge.derive.xid)
+_SILENCE: Final = 180  # s: what follows is another burst (the `gap` of the rules that count bursts)
 _PIDS: Final = 4  # programs that are told apart in a moment
 _WORDS: Final = 4  # names with a digit that tell what a line is about
-
-# A line that holds one of these, as a part of any word, tells of trouble, or of what no rank may lose.
-TROUBLE: Final = (
-    "abnormal", "abort", "assert", "blocked", "broken", "bug", "cannot", "carrier", "corrupt", "crash", "critical",
-    "dead", "degraded", "denied", "disagree", "disconnect", "down", "dropped", "dump", "emerg", "erro", "exceed",
-    "exception", "exit", "expired", "fail", "fatal", "fault", "fell", "forced", "halt", "hang", "hung", "illegal",
-    "impossible", "insufficient", "interrupted", "invalid", "kill", "lagging", "lockup", "lost", "mismatch",
-    "missing", "nan", "not", "nranks", "off", "oom", "oops", "out", "overflow", "panic", "power", "refused",
-    "reject", "remap", "reset", "retired", "retry", "segv", "signal", "stall", "stop", "stuck", "syndrome",
-    "terminated", "throttl", "timed", "timeout", "traceback", "unable", "uncontained", "uncorrect", "unexpected",
-    "unhandled", "unknown", "unreachable", "unrecover", "unresponsive", "violation", "warn", "wrong", "xid",
-)  # fmt: skip
-_TROUBLE = re.compile(rb"(?i)" + b"|".join(word.encode() for word in TROUBLE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +63,11 @@ class Limits:
         64  # different lines of a kind, behind which of equal ones fewer are kept: of a hundred GPUs few lines each
     )
     each: int = 4  # of these, and as many runs
-    late: int = 64  # of equal telling ones, of another program than one just before: several that fail at once are seen
+    late: int = 64  # of equal telling ones, of another program than one just before, or behind a silence: each is something anew
+    # Parsers and rules tell apart what lies seconds, minutes and a few lines apart. Of a log that is not flooded they get every line:
+    early: int = 1024  # of equal lines, as long as of the whole log
+    whole: int = 2048  # telling ones
+    calm_whole: int = 1024  # or routine ones were kept
 
 
 class Run(NamedTuple):
@@ -211,18 +204,13 @@ def look(line: bytes) -> Look:
         _sign(line, hidden),
         buckets,
         _second(line, when) if when >= 0 else span,
-        _TROUBLE.search(line) is not None,
+        tells_trouble(line),
     )
 
 
 def _second(line: bytes, when: int) -> int:
     hour, minute, second = (int(line[when + i : when + i + 2]) for i in (0, 3, 6))
     return 3600 * hour + 60 * minute + second
-
-
-def tells_trouble(line: bytes) -> bool:
-    """Whether a line has one of the words of TROUBLE."""
-    return _TROUBLE.search(line) is not None
 
 
 def _is_long(line: bytes, at: int, end: int, here: bytes) -> bool:
@@ -299,23 +287,28 @@ class _Entry:
     late: int = 0
     apart: bool = False  # the next run begins anew
     begun: int = 0  # second
+    heard: int = 0  # second of the last line
     programs: list[int] = field(default_factory=list)  # pids of the lines within _MOMENT of it
 
 
-def _another(entry: _Entry, line: bytes, second: int) -> bool:
-    """Whether another program than one just before it is at fault: several at once share what only they together show."""
+def _anew(entry: _Entry, line: bytes, second: int) -> bool:
+    """Whether another program than one just before it is at fault (several at once share what only they together show), or a
+    silence is over.
+    """
+    silent = not entry.heard <= second <= entry.heard + _SILENCE
+    entry.heard = second
     found = _PID.search(line)
     if found is None or len(found[1]) > 10:
-        return False
+        return silent
     pid, own = int(found[1]), entry.programs
     if not own or not entry.begun <= second <= entry.begun + _MOMENT:
         entry.begun = second
         own.clear()
     if pid in own:
-        return False
+        return silent
     if len(own) < _PIDS:
         own.append(pid)
-    return len(own) > 1
+    return silent or len(own) > 1
 
 
 @dataclass(slots=True)
@@ -335,6 +328,7 @@ class PlainFold:
         self.signs: set[tuple[bytes, ...]] = set()
         self.lost = 0
         self.stored = 0
+        self.kept = [0, 0]  # routine lines, telling ones
 
     def lines(self, data: bytes, start: int, end: int, places: array[int], number: int) -> Folded:
         """See `Fold`."""
@@ -366,14 +360,16 @@ class PlainFold:
                 kind.entry = self._new((), False, False) if kind.entry < 0 else kind.entry
                 found, alone = kind.entry, True
         entry = self.entries[found]
-        other = telling and _another(entry, line, seen.second)
-        any_ = entry.any < self._of(entry, most.any if telling else most.calm)
+        anew = telling and _anew(entry, line, seen.second)
+        early = self.kept[telling] < (most.whole if telling else most.calm_whole)
+        any_ = entry.any < max(early and most.early, self._of(entry, most.any if telling else most.calm))
         if any_ or (telling and seen.text not in entry.texts and entry.fresh < self._of(entry, most.fresh)):
             entry.any += any_
             entry.fresh += not any_
             entry.texts.add(seen.text)
+            self.kept[telling] += 1
             return FIRST if first else KEPT
-        if other and entry.late < most.late:
+        if anew and entry.late < most.late:
             entry.late += 1
             entry.apart = True  # the line ahead of it stays the last of its run
             return KEPT
@@ -395,7 +391,7 @@ class PlainFold:
             runs
             and entry.level < 3
             and len(runs) >= most
-            and (len(runs) > most or runs[-1].buckets[entry.level] != seen.buckets[entry.level])
+            and (len(runs) > most or entry.apart or runs[-1].buckets[entry.level] != seen.buckets[entry.level])
         ):
             entry.level += 1
             merged = runs[:1]

@@ -161,8 +161,7 @@ class _Hyperscan:
         def note(_id: int, _from: int, to: int, _flags: int, _context: object) -> None:
             found.append(start + to)
 
-        part = data[start:end] if start or end != len(data) else data
         with self.turn:  # a database has one scratch space
-            self.database.scan(part, match_event_handler=note)
+            self.database.scan(memoryview(data)[start:end], match_event_handler=note)
         found.sort()
         return found

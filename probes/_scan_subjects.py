@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from knowledge.observation import Event, Observation, Scope, Subject
-from probes._scan_fold import tells_trouble
+from probes._trouble import tells_trouble
 
 MOST: Final = 512  # things in trouble, and as many others: the GPUs of 64 nodes
 FIRST: Final = 2  # events of a sort that are kept whatever else there is

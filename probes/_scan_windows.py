@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from probes import _scan_fold
-from probes._scan_fold import FIRST, KEPT, LOOKED, Fold, Run, look, tells_trouble
+from probes._scan_fold import FIRST, KEPT, LOOKED, Fold, Run, look
 from probes._scan_lines import LongLine, Region, cut
 from probes._scan_match import Matcher
+from probes._trouble import tells_trouble
 from probes.base import Line, LogFormat
 
 EDGE = 64  # first and last lines of a file that every format gets

@@ -12,10 +12,10 @@ typedef uint64_t u64;
 typedef int64_t i64;
 
 enum { LEVELS = 4, WORDS = 4, LOOKED = 4096, HOST = 64, ZONE = 12 };
-enum { PIDS = 4, MOMENT = 5 }; /* programs that are told apart in so many seconds */
+enum { PIDS = 4, MOMENT = 5, SILENCE = 180 }; /* programs that are told apart in so many seconds; seconds that part bursts */
 enum { DIGIT = 1, HEXA = 2, ALNUM = 4, NAME = 8 }; /* what a byte is */
 
-typedef struct { i64 any, fresh, runs, calm, calm_runs, kinds, entries, routine, telling, signs, stored, first, crowd, each, late; } Limits;
+typedef struct { i64 any, fresh, runs, calm, calm_runs, kinds, entries, routine, telling, signs, stored, first, crowd, each, late, early, whole, calm_whole; } Limits;
 
 typedef struct { i64 number; i64 size, room; u8 *text; } Kept;
 typedef struct { u64 bucket[LEVELS]; i64 count; Kept first, last; } Run;
@@ -23,7 +23,7 @@ typedef struct {
   i64 any, fresh, level, runs, places, texts, room;
   u64 sign;
   int named, grave, crowded, apart;
-  i64 late, begun, programs;
+  i64 late, begun, heard, programs;
   i64 pid[PIDS]; /* of the lines within MOMENT of `begun` */
   u64 *text; /* hashes of the different lines that were kept */
   Run *run;
@@ -44,14 +44,15 @@ typedef struct {
   Kind *kind;
   Entry *entry;
   i64 kind_count, entry_count, stored, lost;
+  i64 kept[2]; /* routine lines, telling ones */
   i64 *order; /* (entry, run) of each run, once they are asked for */
   i64 ordered;
 } Fold;
 
 typedef struct {
-  u8 text[LOOKED + 1], near[LOOKED + 1];
+  u8 text[LOOKED + 1], near[LOOKED + 1], far[LOOKED + 1]; /* as it stands, without long numbers, without any number */
   u8 hidden[LOOKED / 8 + 1]; /* bits of the bytes that are masked as a time or a number */
-  i64 texts, nears, when;
+  i64 texts, nears, fars, when;
   u64 seconds;
 } Look;
 
@@ -197,17 +198,17 @@ static int of_host(const u8 *p, i64 a, const u8 *hidden) {
 }
 
 static void look(const u8 *sort, const u8 *p, i64 n, Look *out) {
-  u8 *text = out->text, *near = out->near, *hidden = out->hidden;
+  u8 *text = out->text, *near = out->near, *far = out->far, *hidden = out->hidden;
   memset(hidden, 0, (size_t)(n / 8 + 1));
-  i64 nt = 0, nn = 0, when = -1, a = 0;
+  i64 nt = 0, nn = 0, nf = 0, when = -1, a = 0;
   u64 seconds = 0;
   int told = 0;
-  text[0] = near[0] = 0;
+  text[0] = near[0] = far[0] = 0;
 #define HIDE(from, to) for (i64 q = (from); q < (to); q++) hidden[q >> 3] |= (u8)(1 << (q & 7))
-#define MASK(mark, to) { text[nt++] = near[nn++] = (mark); HIDE(a, to); a = (to); continue; }
+#define MASK(mark, to) { text[nt++] = near[nn++] = far[nf++] = (mark); HIDE(a, to); a = (to); continue; }
   while (a < n) {
     if (!(sort[p[a]] & ALNUM)) {
-      text[nt++] = near[nn++] = p[a++];
+      text[nt++] = near[nn++] = far[nf++] = p[a++];
       continue;
     }
     if (a == 0 && digit(p[0])) { /* 6,3973,227996636,-;text */
@@ -234,12 +235,21 @@ static void look(const u8 *sort, const u8 *p, i64 n, Look *out) {
     }
     i64 b = a;
     int every = DIGIT | HEXA, some = 0;
-    while (b < n && sort[p[b]] & ALNUM) {
+    for (; b < n && sort[p[b]] & ALNUM; b++) { /* stays only as far as `nt`, `nn` and `nf` go on */
+      text[nt + b - a] = near[nn + b - a] = far[nf + b - a] = p[b];
       every &= sort[p[b]];
-      some |= sort[p[b++]];
+      some |= sort[p[b]];
     }
     i64 size = b - a;
     int decimal = every & DIGIT, hexes = every & HEXA, before = at(p, n, a - 1), behind = at(p, n, b);
+    int cursor = before == '=' && hexes && a >= 3 && p[a - 2] == 'i' && p[a - 3] == ';'; /* of the journal: s=...;i=3e8;b=... */
+    if (!(some & DIGIT || cursor)) {
+      nt += size;
+      nn += size;
+      nf += size;
+      a = b;
+      continue;
+    }
     if (decimal) {
       if (size <= 2 && before == ' ' && behind == ' ' && clock_at(p, n, b + 1)) MASK(4, b);
       i64 fraction = behind == '.' ? digits(p, n, b + 1) : 0;
@@ -256,49 +266,28 @@ static void look(const u8 *sort, const u8 *p, i64 n, Look *out) {
       int named = alnum(at(p, n, a - 2)) || at(p, n, a - 2) == '_' || at(p, n, a - 2) == '-';
       if (before == '[' && behind == ']' && at(p, n, b + 1) == ':' && named) MASK(7, b);
     }
-    memcpy(text + nt, p + a, (size_t)size);
     nt += size;
+    if (some & DIGIT) far[nf++] = '#';
+    else nf += size;
     int device = (size == 4 || size == 8) && hexes && behind == ':' && hexa(at(p, n, b + 1)) && hexa(at(p, n, b + 2)) && at(p, n, b + 3) == ':';
     int unit = before == '-' && a >= 4 && (!memcmp(p + a - 4, "GPU-", 4) || !memcmp(p + a - 4, "MIG-", 4));
     int code = before == ' ' && a >= 3 && p[a - 2] == ':' && p[a - 3] == ')';
     int pointer = size >= 7 && p[a] == '0' && (p[a + 1] == 'x' || p[a + 1] == 'X');
-    int cursor = before == '=' && hexes && a >= 3 && p[a - 2] == 'i' && p[a - 3] == ';'; /* of the journal: s=...;i=3e8;b=... */
-    int number = cursor || (decimal ? size >= 4 && !code : some & DIGIT && hexes && size >= 5);
+    int number = cursor || (decimal ? size >= 4 && !code : hexes && size >= 5);
     int joined = before == '-' || before == '_' || before == '.';
     if (pointer || (number && !device && !unit && !(joined && of_host(p, a, hidden)))) {
       near[nn++] = '#';
       HIDE(a, b);
-    } else {
-      memcpy(near + nn, p + a, (size_t)size);
-      nn += size;
-    }
+    } else nn += size;
     a = b;
   }
 #undef MASK
 #undef HIDE
   out->texts = nt;
   out->nears = nn;
+  out->fars = nf;
   out->when = when;
   out->seconds = seconds;
-}
-
-static u64 kind_of(const Fold *f, const Look *l) { /* without any number */
-  u8 far[LOOKED + 1];
-  i64 n = 0, a = 0;
-  far[0] = 0;
-  while (a < l->texts) {
-    i64 b = a;
-    int number = 0;
-    while (b < l->texts && f->sort[l->text[b]] & ALNUM) number |= f->sort[l->text[b++]] & DIGIT;
-    if (b == a) far[n++] = l->text[a++];
-    else if (number) far[n++] = '#';
-    else {
-      memcpy(far + n, l->text + a, (size_t)(b - a));
-      n += b - a;
-    }
-    a = b > a ? b : a;
-  }
-  return hash(f, far, n, 3);
 }
 
 static u64 sign_of(const Fold *f, const u8 *p, i64 n, const Look *l, int *named) { /* the first names with a digit: what it is about */
@@ -378,7 +367,7 @@ static i64 of(const Fold *f, const Entry *e, i64 most) { return e->crowded && mo
 
 static int fold(Fold *f, Entry *e, const Look *l, int telling, const u8 *p, i64 n, i64 number) {
   i64 most = f->stored > f->most.stored ? 1 : of(f, e, telling ? f->most.runs : f->most.calm_runs);
-  while (e->runs && e->level + 1 < LEVELS && e->runs >= most && (e->runs > most || e->run[e->runs - 1].bucket[e->level] != bucket(f, p, l, e->level)))
+  while (e->runs && e->level + 1 < LEVELS && e->runs >= most && (e->runs > most || e->apart || e->run[e->runs - 1].bucket[e->level] != bucket(f, p, l, e->level)))
     coarsen(f, e);
   Run *last = e->runs ? &e->run[e->runs - 1] : NULL;
   int apart = e->apart && e->runs < most;
@@ -407,21 +396,24 @@ static i64 second(const u8 *p, const Look *l) { /* of the day, or on the clock o
   return s;
 }
 
-/* Whether another program than one just before it is at fault (pid=4242): several at once share what only they together show. */
-static int another(Entry *e, const u8 *p, i64 n, const Look *l) {
+/* Whether another program than one just before it is at fault (pid=4242): several at once share what only they together show; or
+   whether a silence is over. */
+static int anew(Entry *e, const u8 *p, i64 n, const Look *l) {
   i64 a = 0, pid, now = second(p, l);
+  int silent = now < e->heard || now > e->heard + SILENCE;
+  e->heard = now;
   while (a + 4 < n && (memcmp(p + a, "pid=", 4) || !digit(p[a + 4]))) a++;
   i64 size = a + 4 < n ? digits(p, n, a + 4) : 0;
-  if (!size || size > 10) return 0;
+  if (!size || size > 10) return silent;
   pid = (i64)value_of(p + a + 4, size);
   if (!e->programs || now < e->begun || now > e->begun + MOMENT) {
     e->begun = now;
     e->programs = 0;
   }
   for (i64 i = 0; i < e->programs; i++)
-    if (e->pid[i] == pid) return 0;
+    if (e->pid[i] == pid) return silent;
   if (e->programs < PIDS) e->pid[e->programs++] = pid;
-  return e->programs > 1;
+  return silent || e->programs > 1;
 }
 
 static Entry *new_entry(Fold *f) {
@@ -455,7 +447,7 @@ static i64 take(Fold *f, const u8 *p, i64 n, i64 number) {
   int full = f->signs.used >= f->most.signs, telling = is_grave || (named && (full || find(&f->signs, sign) >= 0));
   if (found < 0) {
     if (is_grave && named && !full && !slot(&f->signs, sign, &fresh)) return -3;
-    u64 far = kind_of(f, &l);
+    u64 far = hash(f, l.far, l.fars, 3);
     if (f->kind_count >= f->most.kinds && find(&f->kinds, far) < 0) far = 1; /* all that are too many */
     i64 *place = slot(&f->kinds, far, &fresh);
     if (!place) return -3;
@@ -489,8 +481,9 @@ static i64 take(Fold *f, const u8 *p, i64 n, i64 number) {
     }
   }
   Entry *e = &f->entry[found];
-  int other = telling && another(e, p, n, &l);
-  int any = e->any < of(f, e, telling ? f->most.any : f->most.calm), told = 0;
+  int begins = telling && anew(e, p, n, &l);
+  int early = f->kept[telling] < (telling ? f->most.whole : f->most.calm_whole) && e->any < f->most.early;
+  int any = early || e->any < of(f, e, telling ? f->most.any : f->most.calm), told = 0;
   if (any || (telling && e->fresh < of(f, e, f->most.fresh))) {
     u64 text = hash(f, l.text, l.texts, 1);
     for (i64 i = 0; i < e->texts && !told; i++) told = e->text[i] == text;
@@ -506,10 +499,11 @@ static i64 take(Fold *f, const u8 *p, i64 n, i64 number) {
         }
         e->text[e->texts++] = text;
       }
+      f->kept[telling]++;
       return first ? -2 : -1;
     }
   }
-  if (other && e->late < f->most.late) {
+  if (begins && e->late < f->most.late) {
     e->late++;
     e->apart = 1; /* the line ahead of it stays the last of its run */
     return -1;
@@ -583,14 +577,25 @@ API Fold *fold_new(u64 seed, u64 other, const Limits *most, const u8 *words, i64
   return f;
 }
 
+static i64 begin_of(const u8 *data, i64 start, i64 inside) { /* of the line that `inside` lies in, by eight bytes that hold no newline */
+  const u64 ones = 0x0101010101010101ull;
+  i64 head = inside;
+  for (u64 v; head - start >= 8; head -= 8) {
+    memcpy(&v, data + head - 8, 8);
+    v ^= ones * '\n';
+    if ((v - ones) & ~v & ones << 7) break;
+  }
+  while (head > start && data[head - 1] != '\n') head--;
+  return head;
+}
+
 /* Lines that hold an end of a match: their places as pairs; how many. `ends` ascend; an end lies behind a match's last byte. */
 API i64 fold_spans(const u8 *data, i64 start, i64 end, const i64 *ends, i64 count, i64 *spans) {
   i64 found = 0, done = start;
   for (i64 i = 0; i < count; i++) {
     i64 last = ends[i];
     if (last < done) continue;
-    i64 inside = last > start ? last - 1 : start, head = inside;
-    while (head > start && data[head - 1] != '\n') head--;
+    i64 inside = last > start ? last - 1 : start, head = begin_of(data, start, inside);
     const u8 *tail = inside < end ? memchr(data + inside, '\n', (size_t)(end - inside)) : NULL;
     i64 stop = tail ? tail - data : end;
     spans[2 * found] = head;

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from knowledge.observation import Event, Observation, Status, node
+from probes._trouble import tells_trouble
 from probes.parse._kernel_common import Reading, is_command, rx
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._kernel_slurm import STATES
@@ -71,7 +72,9 @@ def _failing(entry: Entry) -> bool:
         spoken = any(word in message for word in _WORDS) and rx(_DRIVER).match(message) is not None
     else:
         return False
-    if not spoken or not (found := rx(_BAD).search(message)) or rx(_FINE).search(message):
+    if not spoken or not tells_trouble(message.encode("utf-8", "surrogatepass")):  # of which words _BAD's are some
+        return False
+    if not (found := rx(_BAD).search(message)) or rx(_FINE).search(message):
         return False
     return not is_command(entry, found.start())
 

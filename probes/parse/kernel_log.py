@@ -8,7 +8,6 @@ listed, none occurred in that window. A text without a line of the kernel covers
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -115,7 +114,6 @@ _HINTS = (
     *_kernel_units.HINTS,
     *(hint for module in VENDORS for hint in module.HINTS),
 )  # fmt: skip
-_HINT = "|".join(map(re.escape, _HINTS))
 _BARE_STARTS = ("NVRM: ", "nvidia-nvswitch", "nvidia 0000:", "pcieport 0000:", "amdgpu 0000:", "xe 0000:", "i915 0000:",
                 "[ascend] [")  # fmt: skip
 _PSTORE = r"(?:Panic|Oops|Emergency|Shutdown|Restart|Halt)#\d{1,6} Part\d{1,4}"
@@ -157,7 +155,7 @@ def _selected(lines: Sequence[Line]) -> Sequence[Line]:
         return lines
     keep: set[int] = set(range(SAMPLE)) | set(range(len(lines) - SAMPLE, len(lines)))
     for index, line in enumerate(lines):
-        if rx(_HINT).search(line.text):
+        if any(hint in line.text for hint in _HINTS):
             keep.add(index)
             if _kernel_xid.unfinished(line.text.rstrip()) and index + 1 < len(lines):
                 keep.add(index + 1)

@@ -331,7 +331,7 @@ def test_what_has_no_room_is_counted_and_takes_back_none_seen() -> None:
     """Different lines of trouble without end: the last kind is found all the same, and nothing is said to be absent."""
     words = ("alpha", "beta", "gamma", "delta")
     many = b"".join(b"NVRM: %s fault %d %d\n" % (words[i % 4].encode(), i // 1000, i % 1000) for i in range(4000))
-    few = Limits(any=2, fresh=2, telling=20)
+    few = Limits(any=2, fresh=2, telling=20, whole=0)
     whole = scan([io.BytesIO(many + log())], [kernel_log.FORMAT])
     assert {o.status for o in whole.observations if o.fact == "oom_kill"} == {Status.NONE_SEEN}
     for part in (
