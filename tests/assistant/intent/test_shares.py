@@ -38,7 +38,7 @@ _THINGS_EN = {
     "memory": "dimms",
 }
 _THINGS_ZH = {"port": "IB口", "nvlink": "nvlink", "psu": "电源", "fan": "风扇", "memory": "内存条"}
-_STATES = {
+_STATES: dict[str, dict[bool, tuple[str, ...]]] = {
     "en": {True: ("up", "ok", "fine"), False: ("down", "dead", "failed")},
     "zh": {True: ("正常",), False: ("坏", "故障")},
 }
