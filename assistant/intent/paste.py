@@ -27,7 +27,8 @@ _LINE = lazy(
     r"^\[ *[0-9]{1,9}\.[0-9]{3,9}\]|^[A-Z][a-z]{2} [ 0-9][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2} |^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}|"
     r"\[rank[0-9]+\]:|^[A-Za-z0-9.-]{1,64}:[0-9]{2,8}:[0-9]{2,8} \[[0-9]+\]|File \"[^\"]{1,200}\", line [0-9]|"
     r"EXT4-fs (?:error|warning)|slurmstepd: error|slurmd: error|srun: error|DUE TO TIME LIMIT|exitcode *: |Signal 9|nvidia-nvswitch[0-9]|No devices were found|"
-    r"Unable to determine the device handle|Failed to initialize NVML|couldn't communicate with the NVIDIA driver|bash: line [0-9]",
+    r"Unable to determine the device handle|Failed to initialize NVML|couldn't communicate with the NVIDIA driver|bash: line [0-9]|"
+    r"(?<![Nn]o )(?<!is )(?<!没有)(?<!没有 )\b(?i:cuda|hip) (?i:error)(?: code)?[ :=(#]{1,2}[0-9]{1,3}\b",
     re.MULTILINE,
 )
 

@@ -611,7 +611,10 @@ def _enums(spec: FactSpec, words: Sequence[str]) -> Iterator[str]:
         return
     for value in sorted(spec.values, key=len, reverse=True):
         label = spec.labels.get(value)
-        names = [value.replace("_", " "), *((label.en.casefold(), " ".join(label.zh)) if label else ())]
+        names = [
+            " ".join(phrases.split(value.replace("_", " "))),
+            *((label.en.casefold(), " ".join(label.zh)) if label else ()),
+        ]
         if any(f" {name} " in text for name in names):
             yield value
 

@@ -292,6 +292,11 @@ class Session:
         told = tuple(o.about(rooted(o.subject, next(iter(query.slots.node), UNSAID))) for o in query.observations)
         apart = replace(frame, seen=(), told=told)
         if away is None and not (told or query.symptoms or query.unread or query.fine):
+            if query.pasted and query.topics:  # a message that is known, and nothing else: its page is the answer
+                page = replace(query, intent=Intent.EXPLAIN)
+                return self._conclude(
+                    state, apart, self._answer(state, apart, page, concluded(self, state, (), ()), None)
+                )
             return self._conclude(state, apart, phrases.nothing_said(self.inventory.here, query.text, query.lang))
         reply = self._answer(state, apart, query, concluded(self, state, (), told), None)
         if away is not None:

@@ -33,7 +33,7 @@ _DESCRIBED = {
     "NTP client/server": "chronyd", "chrony, an NTP client/server": "chrony", "Network Time Service": "ntpd",
 }  # fmt: skip
 TRIGGERS = (
-    rf"\b(?:{_NAMES})\.service\b", rf"(?:Started|Stopped) (?:{'|'.join(_DESCRIBED)})", r"System clock w(?:rong|as stepped)",
+    rf"(?:{_NAMES})\.service", rf"(?:Started|Stopped) (?:{'|'.join(_DESCRIBED)})", r"System clock w(?:rong|as stepped)",
     r"No devices found\. Waiting", r"Registered device plugin", r"egistration request from device plugin", r"device-plugins/nvidia",
     r"\.mount: Failed", r"systemd\[.{1,20}Mounted ", r"nvidia-container-cli: init",
 )  # fmt: skip

@@ -59,7 +59,7 @@ EXPECTED = {
     "off-the-bus": expect("unhealthy", "RESTART_BM", ("gpu-fell-off-bus", GPUS[5])),
     "overheating": expect("degraded", "CHECK_MECHANICALS", ("hw-thermal-slowdown", GPUS[1])),
     "power-brake": expect(
-        "unhealthy", "CHECK_MECHANICALS", ("power-brake-at-idle-clocks", "0000:9a:00.0"),
+        "degraded", "CHECK_MECHANICALS", ("power-brake-at-idle-clocks", "0000:9a:00.0"),
         ("power-brake-at-idle-clocks", "0000:ab:00.0"),
     ),
     "rail-down": expect("unhealthy", "INSPECT_NETWORK", ("compute-rail-link-down", "ibp3s0")),

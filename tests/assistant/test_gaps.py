@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,11 +125,7 @@ def test_nothing_that_was_not_seen_is_lost(told: list[tuple[str, Subject, Status
     d, everything = page(world, verbose=True)
     short = page(world)[1]
     missing = {g.fact for g in (*d.coverage.denied, *d.coverage.failed)}
-    assert missing <= {
-        name.strip(" []")
-        for line in everything.unseen
-        for name in line.replace(":", ",").replace("[", ",").replace("]", ",").split(",")
-    }
+    assert missing <= {name for line in everything.unseen for name in re.findall(r"[a-z0-9_]+(?:\.[a-z0-9_]+)+", line)}
     assert len(short.unseen) <= UNDECIDED
     assert short.unseen_more == max(0, len(everything.unseen) - UNDECIDED)
     gaps = [*plain(d)["coverage"]["denied"], *plain(d)["coverage"]["failed"]]

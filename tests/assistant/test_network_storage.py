@@ -19,7 +19,7 @@ from tests.probes.parse import test_filesystems_snapshot
 from tests.probes.parse.smi_case import capture
 from tests.probes.parse.test_interfaces_snapshot import document, port
 
-LINKS = ("mlxlink.healthy-optical.txt", "mlxlink.healthy-copper.txt", "mlxlink.no-cable.json", "ethtool-m.healthy.txt",
+LINKS = ("mlxlink.healthy-optical.txt", "mlxlink.healthy-copper.txt", "ethtool-m.healthy.txt",
          "ethtool-m.half-used.txt", "ethtool-m.copper.txt", "ethtool-m.sfp.txt", "ethtool-m.dark.txt", "ethtool-S.healthy-mlx5.txt",
          "ethtool-S.healthy-bnxt.txt", "mlnx_qos.lossless.txt")  # fmt: skip
 
@@ -37,6 +37,10 @@ def filesystems(**more: Any) -> str:
 @each("name", LINKS)
 def test_nothing_is_wrong_with_a_healthy_link(name: str) -> None:
     assert check(capture(f"network/{name}")) == {}
+
+
+def test_a_port_that_was_asked_about_and_has_no_cable_is_said() -> None:
+    assert check(capture("network/mlxlink.no-cable.json")) == {"adapter-names-why-link-is-down": Role.ROOT}
 
 
 def test_a_dark_port_is_a_hint() -> None:

@@ -124,7 +124,7 @@ def test_what_was_not_understood_comes_first_and_forbids_praise() -> None:
 
 
 @each(("told", "begins", "holds"), [
-    (Told("gpu.temperature.memory", 104), "No: ", "104 °C (bad: from 95 °C)"),
+    (Told("gpu.temperature.memory", 104), "Only for what runs already", "104 °C"),
     (Told("node.service.fabric_manager.state", "stopped"), "No: ", "RESTART_FM"),
     (Told("port.state", "down"), "No: ", "INSPECT_NETWORK"),
     (Told("gpu.fan.speed", 0), "No: ", "CHECK_MECHANICALS"),

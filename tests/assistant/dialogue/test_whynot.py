@@ -32,7 +32,7 @@ def why_not(
     ("code", "stand", "start"),
     [
         (79, Stand.CONCLUDED, "It is among the findings: GPU 5 (0000:ba:00.0) has fallen off the bus (confirmed)."),
-        (154, Stand.SYMPTOM, "It holds, but as a consequence: GPU 5 (0000:ba:00.0): The driver asks for a recovery action; the cause is"),
+        (154, Stand.SYMPTOM, "It holds, but as a consequence: GPU 5 (0000:ba:00.0): The driver asks for a recovery action: reboot the node; the cause is"),
         (48, Stand.NOT_MATCHED, "It was looked at, and it is not so: Uncorrectable memory error (double-bit ECC)."),
     ],
 )  # fmt: skip

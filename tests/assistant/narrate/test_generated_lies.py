@@ -75,11 +75,11 @@ def wrong_number() -> Iterator[Made]:
 def wrong_reading() -> Iterator[Made]:
     """A reading of the right finding beside the wrong GPU, or in the place of another reading."""
     for case, lang, text, cites in (
-        ("overheating", "en", "The SM clock of {gpu_1} is {f4.sm_2}.", "f4"),
-        ("overheating", "en", "{gpu_2} runs at an SM clock of {f4.sm_1}.", "f4"),
-        ("overheating", "en", "The core of {gpu_1} is at {f5.slowdown_1}.", "f5"),
-        ("overheating", "en", "The core temperature of {gpu_1} is {f7.core_2}.", "f7"),
-        ("overheating", "zh", "{gpu_1} 的 SM 时钟为 {f4.sm_2}。", "f4"),
+        ("overheating", "en", "The SM clock of {gpu_1} is {f5.sm_2}.", "f5"),
+        ("overheating", "en", "{gpu_2} runs at an SM clock of {f5.sm_1}.", "f5"),
+        ("overheating", "en", "The core of {gpu_1} is at {f6.slowdown_1}.", "f6"),
+        ("overheating", "en", "The core temperature of {gpu_1} is {f8.core_2}.", "f8"),
+        ("overheating", "zh", "{gpu_1} 的 SM 时钟为 {f5.sm_2}。", "f5"),
         ("half-width", "en", "{gpu_2} runs with {f1.width_1} lanes of the PCIe link now.", "f1"),
         ("off-the-bus", "en", "{f13.count} GPUs timed out.", "f13"),
         ("nfs-hung", "en", "The file system stopped answering first at {f3.last}.", "f3"),

@@ -102,6 +102,18 @@ def test_a_gpu_is_never_judged_by_a_machine_that_has_none(sentence: str, away: b
     assert (end.reply.diagnosis is None) is away
 
 
+def test_a_known_message_alone_is_answered_by_its_page() -> None:
+    """Of a container on another machine no look at this one tells anything."""
+    state, steps = say("Failed to initialize NVML: Unknown Error inside docker after systemctl daemon-reload")
+    while isinstance(steps[0], Collect):
+        none = Observation("node.pci.gpu_count", node("login-7"), 0, source=Source("pci"))
+        state, steps = session().step(
+            state, Collected(Seen("login-7", (none,), steps[0].probes, as_of=NOW, whole=True))
+        )
+    (end,) = [s for s in steps if isinstance(s, Conclude)]
+    assert end.reply.headline.startswith("A running container lost its GPU devices: ")
+
+
 def test_several_machines_are_looked_at_one_by_one() -> None:
     _, (step, *_) = say("what is wrong with gpu-[12-13] and gpu-20?")
     assert isinstance(step, Conclude)
