@@ -204,7 +204,10 @@ LABELS: Mapping[str, tuple[str, str]] = {
     "kernel_oops": ("kernel oops", "内核异常"), "sysrq_crash": ("sysrq crash", "sysrq 崩溃"),
     "soft_lockup": ("CPU lockup", "CPU 锁死"), "hung_task": ("task hung", "任务挂起"),
     "process_fault": ("process crash", "进程崩溃"), "filesystem_stall": ("file system", "文件系统停顿"),
-    "io_error": ("disk error", "磁盘错误"), "filesystem_damaged": ("file system", "文件系统损坏"), "network_table_full": ("network table", "网络表已满"), "link_carrier": ("link", "链路"), "nic_error": ("NIC error", "网卡错误"),
+    "io_error": ("disk error", "磁盘错误"), "filesystem_damaged": ("file system", "文件系统损坏"), "network_table_full": ("network table", "网络表已满"),
+    "page_allocation_failure": ("memory pieces", "内存碎片"), "daemon_disk_full": ("disk full", "磁盘已满"),
+    "slurm_failure": ("Slurm error", "Slurm 错误"), "kubelet_runtime_silent": ("runtime silent", "运行时无应答"),
+    "link_carrier": ("link", "链路"), "nic_error": ("NIC error", "网卡错误"),
     # daemons
     "fm_gave_up": ("fabric manager", "Fabric Manager"),
     "fm_error": ("fabric manager", "Fabric Manager"), "fm_failed": ("fabric manager", "Fabric Manager"),

@@ -43,6 +43,7 @@ _SEVERITY = {
     "pcie_link_down": "error", "pcie_containment": "error", "fm_failed": "error", "fm_version_mismatch": "error",
     "cuda_oom": "error", "cuda_error": "error", "nccl_error": "error", "nccl_watchdog_timeout": "error", "rank_failed": "error",
     "job_terminated": "error", "process_fault": "error", "io_error": "error", "filesystem_damaged": "error", "network_table_full": "error",
+    "slurm_failure": "error", "kubelet_runtime_silent": "error", "daemon_disk_full": "error",
 }  # fmt: skip
 _NAMED = frozenset({"hw_thermal_slowdown", "hw_power_brake_slowdown"})  # they say why there is an `hw_slowdown`
 

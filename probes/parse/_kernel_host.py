@@ -81,6 +81,8 @@ _RAID = r"md/raid0:\w{1,20}: Disk failure on ([\w-]{1,40})"
 _SCSI = r"\[(sd[a-z]{1,3})\] tag#\d{1,6} FAILED Result: hostbyte=DID_(BAD_TARGET|NO_CONNECT|TIME_OUT|TRANSPORT_DISRUPTED|ERROR)\b"
 # XFS (nvme0n1): metadata I/O error in "xfs_read_agf" at daddr 0x1 len 1 error 5      XFS (dm-3): log I/O error -5
 _XFS_IO = r"XFS \(([\w-]{1,40})\): (?:metadata|log) I/O error"
+# python3: page allocation failure: order:9, mode:0x40dc0(GFP_KERNEL|__GFP_COMP|__GFP_ZERO), nodemask=(null)
+_PAGES = r"(.{1,64}?): page allocation failure[:.] order:(\d{1,2}), mode:0x[0-9a-fA-F]{1,8}(?:\(([\w|]{1,200})\))?"
 # nf_conntrack: nf_conntrack: table full, dropping packet          neighbour: arp_cache: neighbor table overflow!
 _TABLE = r"nf_conntrack: .{0,40}table full|(neighbo).{0,40}table overflow"
 # EXT4-fs error (device sda1): ...      EXT4-fs (sda1): Remounting filesystem read-only      Aborting journal on device md0-8.
@@ -122,6 +124,18 @@ def _nothing(_: re.Match[str]) -> Fields:
     return {}
 
 
+def _pages(found: re.Match[str]) -> Fields:
+    """Pages are of 4 KiB. Whoever may not wait for a single one tries again: the network's receive path does it under load."""
+    passing = found[2] == "0" and "GFP_ATOMIC" in (found[3] or "")
+    size = 4 << min(int(found[2]), 20)
+    return {
+        "process": found[1].strip(),
+        "order": int(found[2]),
+        "size_kib": size,
+        "severity": "info" if passing else "warning",
+    }
+
+
 _RULES = (
     _Rule("machine_check", "Machine Check", _MCE,
           lambda m: {"cpu": int(m[1]), "bank": int(m[3]), "status": m[4].lower(),
@@ -131,6 +145,7 @@ _RULES = (
           lambda m: {"severity": "corrected" if m[3] == "CE" else "uncorrected", "count": int(m[2]),
                      "controller": m[1], "location": body(m[4], 300).partition(" (")[0]}),
     _Rule("network_table_full", "table ", _TABLE, lambda m: {"table": "neighbours" if m[1] else "connections"}),
+    _Rule("page_allocation_failure", "page allocation", _PAGES, _pages),
     _Rule("host_memory_error", "emory ", _POISON,
           lambda m: {"severity": "uncorrected", "location": m[2] or m[1], "count": 1}),
     _Rule("nmi", "NMI", _NMI, lambda m: {"kind": "unknown" if m[1] else "serr" if "SERR" in m[2] else "iochk",

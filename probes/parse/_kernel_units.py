@@ -1,4 +1,4 @@
-"""Services that start jobs on a node or keep its clock: what became of them, in systemd's lines, and what chronyd and NVIDIA's device plugin say.
+"""Services that start jobs on a node, keep its clock or mount its file systems: what became of them, in systemd's lines, and what chronyd and NVIDIA's device plugin say.
 
 NVIDIA's daemons have events of their own (`_kernel_fabric`); of other units nothing is said: on a sound machine some fail as a habit.
 """
@@ -24,7 +24,10 @@ STATES = (
     "service.role",
     "service.state",
 )
-_OURS = sorted((unit for unit in ROLE_OF if not unit.startswith(("nvidia-", "dcgm"))), key=len, reverse=True)
+_STORAGE = ("beegfs-client", "beegfs-helperd", "gpfs", "weka-agent")  # clients of parallel file systems
+_OURS = sorted(
+    (*(unit for unit in ROLE_OF if not unit.startswith(("nvidia-", "dcgm"))), *_STORAGE), key=len, reverse=True
+)
 _NAMES = "|".join(_OURS)
 # How distributions describe the units: a systemd before 249 names one that it started by nothing else.
 _DESCRIBED = {

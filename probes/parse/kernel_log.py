@@ -15,6 +15,7 @@ from itertools import islice
 from knowledge.observation import Clock, Observation, Status, node
 from probes.base import Context, Line, LogFormat, lines_of
 from probes.parse import (
+    _kernel_agents,
     _kernel_amd,
     _kernel_ascend,
     _kernel_boots,
@@ -38,25 +39,26 @@ from probes.parse._kernel_shape import Entry, Kind, entries_of, is_record_file
 from probes.parse._logtime import SECOND, Point, descending, settle
 
 NAME = "kernel-log"
-REVISION = 5
+REVISION = 6
 SAMPLE = 64  # first and last lines that are always read
 
 KERNEL_EVENTS = (
     "aer", "boot", "cpu_throttled", "driver_library_mismatch", "driver_load_failed", "driver_loaded", "gpu_device_busy_removed",
     "gpu_init_failed", "gpu_lost", "gpu_power_state_stuck", "gpu_reset_demanded", "gsp_crash", "gsp_heartbeat_timeout", "gsp_rpc_timeout",
     "hardware_error", "host_memory_error", "hung_task", "filesystem_damaged", "filesystem_stall", "io_error", "kernel_oops", "kernel_panic",
-    "link_carrier", "machine_check", "network_table_full", "nic_error", "nvidia_assertion", "nvlink_driver_message", "nvswitch_lost", "oom_kill",
+    "link_carrier", "machine_check", "network_table_full", "nic_error", "nvidia_assertion", "nvlink_driver_message", "nvswitch_lost", "oom_kill", "page_allocation_failure",
     "pci_power_state_stuck", "pcie_bandwidth_limited", "pcie_containment", "pcie_link_down", "peermem_invalid_context",
     "nmi", "pmu_halted", "process_fault", "soft_lockup", "sxid", "sysrq_crash", "uvm_fatal_error", "xid",
     *_kernel_device.EVENTS,
 )  # fmt: skip
 DAEMON_EVENTS = (
     "fm_error", "fm_failed", "fm_gave_up", "fm_nothing_to_do", "fm_version_mismatch", "hostengine_failed", "link_carrier",
-    "modprobe_failed", "nvidia_service_failed", "nvlink_training_failed", "persistenced_failed", *_kernel_slurm.EVENTS,
+    "modprobe_failed", "nvidia_service_failed", "nvlink_training_failed", "persistenced_failed", *_kernel_agents.EVENTS, *_kernel_slurm.EVENTS,
 )  # fmt: skip
 VENDORS = (_kernel_amd, _kernel_intel, _kernel_ascend)  # drivers of other vendors' GPUs
 VENDOR_EVENTS = tuple(event for module in VENDORS for event in module.EVENTS)  # covered where the driver speaks at all
 UNCOVERED = (
+    *_kernel_agents.UNCOVERED,
     "gpu_reset_attempt",
     "power_event",
     "xid_reported",
@@ -93,6 +95,8 @@ TRIGGERS = (
     r"Linux version ", r"-- (?:Boot|Reboot)", r"PM: suspend", r'"MESSAGE" ?: ?\[',
     # memory that failed, NMIs, bonds, servers, what the firmware kept
     r"Memory failure", r"hardware memory (?:error|corruption)", r"NMI", r"slave ", r"set_fatal_error", r"uvm encountered", r"CIFS: ", r"ceph: ", r"infiniband mlx\d_", r"BERT: Error",
+    r"page allocation failure",
+    *_kernel_agents.TRIGGERS,
     *_kernel_device.TRIGGERS,
     *_kernel_reset.TRIGGERS,
     *_kernel_slurm.TRIGGERS,
@@ -108,6 +112,8 @@ _HINTS = (
     "segfault", "traps:", "arrier", "ink ", "connected", "mlx", "fabricmanager", "modprobe", "hostengine", "dcgm",
     "Failed to start", "ower ", "AC lost", "IPMI", "table full", "table overflow", "atchdog2", "Linux version", "-- ", "PM: suspend", "MESSAGE", "s lost", "s Lost",
     "Memory failure", "memory error", "memory corruption", "hard lockup", "NMI", "slave", "set_fatal_error", "uvm encountered", "CIFS: ", "ceph: ", "BERT: ",
+    "page allocation",
+    *_kernel_agents.HINTS,
     *_kernel_device.HINTS,
     *_kernel_reset.HINTS,
     *_kernel_slurm.HINTS,
@@ -141,6 +147,7 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
         _kernel_fabric,
         _kernel_slurm,
         _kernel_units,
+        _kernel_agents,
     ):
         module.read(reading)
     for vendor in VENDORS:

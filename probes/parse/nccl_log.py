@@ -52,6 +52,9 @@ _DEVICES = lazy(r"\[\d{1,3}\]([\w-]{1,40}:\d{1,3}/\w{1,10})")
 _GDR = lazy(r"GPU Direct RDMA (Enabled|Disabled)")
 # ncclCommInitRank comm 0x55d0 rank 9 nRanks 16 nNodes 2 localRanks 8 localRank 1 MNNVL 0
 _NODES = lazy(r"\bnNodes (\d{1,6})\b")
+# comm 0x5581a0 rank 8 nranks 16 cudaDev 0 nvmlDev 0 busId 1b000: launchers number the ranks of a node after its GPUs, and start anew on the next
+_PLACE = lazy(r"\brank (\d{1,7}) nranks (\d{1,7}) cudaDev \d{1,3} nvmlDev (\d{1,3})\b")
+_LARGEST, _BOARD = 16, 8  # GPUs of the largest node, and of the common one
 # comm 0x55d0 rank 3 nranks 8 cudaDev 3 nvmlDev 3 busId 5d000 commId 0x1 - Init COMPLETE
 _COMM = lazy(r"\brank (\d{1,7}) nranks (\d{1,7}) cudaDev (\d{1,3})(?: nvmlDev \d{1,3})? busId ([0-9a-f]{1,12})\b")
 
@@ -215,6 +218,14 @@ def _emit(emit: Emitter, found: _Found) -> None:
     emit.event("nccl_error", subject, fields, line.number, line.raw, code=found.code, at=line.at, clock=line.clock)
 
 
+def _is_elsewhere(text: str) -> bool:
+    """Whether some rank of this communicator must be on another node than the first."""
+    if not (found := _PLACE.search(text)):
+        return False
+    rank, ranks, device = (int(number) for number in found.groups())
+    return ranks > _LARGEST or (rank >= _BOARD and device == rank % _BOARD)
+
+
 def _facts(emit: Emitter, app: Sequence[AppLine]) -> None:
     """Version, settings and network, each once for the log."""
     sets: dict[str, dict[str, AppLine]] = {}
@@ -239,6 +250,8 @@ def _facts(emit: Emitter, app: Sequence[AppLine]) -> None:
             keep("nodes", nodes[1], line)
         if "] via NET/" in text:
             keep("between", text, line)
+        if _is_elsewhere(text):
+            keep("beyond", text, line)
         if re.search(r"NET/IB ?: No device found", text):
             keep("job.nccl.ib.found", "no", line)
         if direct := _GDR.search(text):
@@ -246,6 +259,8 @@ def _facts(emit: Emitter, app: Sequence[AppLine]) -> None:
     hosts, counted = sets.pop("hosts", {}), sets.pop("nodes", {})
     if between := sets.pop("between", {}):  # the network is for ranks on other nodes
         counted.setdefault("2", next(iter(between.values())))
+    if (beyond := sets.pop("beyond", {})) and not counted:
+        counted["2"] = next(iter(beyond.values()))
     told = max((int(count) for count in counted), default=0)
     if told or len(hosts) > 1:  # the lines of one node alone do not tell that there is no other
         line = next(iter((counted if told >= len(hosts) else hosts).values()))

@@ -428,6 +428,27 @@ STORIES = [
     Story("nic_error", "[9.0] mlx5_core 0000:5d:00.0: Port module event[error]: module 0, Cable error, Bus stuck", fields={"kind": "module"}),
     Story("network_table_full", "[9.0] nf_conntrack: nf_conntrack: table full, dropping packet", fields={"table": "connections"}),
     Story("network_table_full", "[9.0] neighbour: ndisc_cache: neighbor table overflow!", fields={"table": "neighbours"}),
+    Story("page_allocation_failure", "[9.0] cat: page allocation failure: order:4, mode:0xdc0(GFP_KERNEL|__GFP_ZERO)", fields={"size_kib": 64, "severity": "warning"}),
+    Story("nic_error", "[9.0] NETDEV WATCHDOG: ens2f1 (bnxt_en): transmit queue 3 timed out", "nic ens2f1", {"kind": "queue", "driver": "bnxt_en"}),
+    Story(
+        "kubelet_runtime_silent",
+        'Mar  3 12:00:01 gpu-07 kubelet[18]: E0303 12:00:01.1 18 kubelet.go:2419] "Skipping pod synchronization" '
+        'err="PLEG is not healthy: pleg was last seen active 4m2.1s ago; threshold is 3m0s"',
+        fields={"since": "4m2.1s"},
+    ),
+    Story(
+        "kubernetes_condition",
+        'Mar  3 12:00:01 gpu-07 kubelet[18]: E0303 12:00:01.1 18 eviction_manager.go:366] "Eviction manager: must evict pod(s) to reclaim" resourceName="memory"',
+        fields={"condition": "MemoryPressure"},
+    ),
+    Story(
+        "slurm_failure",
+        "Mar  3 12:00:01 gpu-07 slurmd[22]: error: /etc/slurm/prolog.sh: exited with status 0x0200\n"
+        "Mar  3 12:00:01 gpu-07 slurmd[22]: error: [job 4711] prolog failed status=2:0",
+        fields={"kind": "prolog", "script": "/etc/slurm/prolog.sh", "exit_code": 2, "job": "4711"},
+    ),
+    Story("daemon_disk_full", "Mar  3 12:00:01 gpu-07 rsyslogd[8]: file '/var/log/messages'[7] write error: No space left on device", fields={"path": "/var/log/messages"}),
+    Story("filesystem_stall", "Mar  3 12:00:01 gpu-07 mmfs[91]: [N] mmfsd is shutting down.", fields={"filesystem": "gpfs", "state": "down"}),
     Story("fm_nothing_to_do", "Mar  3 12:00:01 gpu-07 nv-fabricmanager[41]: request failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]"),
     Story(
         "fm_failed",
