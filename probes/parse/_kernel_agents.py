@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from knowledge.observation import Scalar
+from knowledge.observation import Scalar, node
 from probes.parse._kernel_common import Reading, body, is_command, rx
 from probes.parse._kernel_shape import Entry, Kind
 
@@ -14,12 +14,12 @@ EVENTS = ("daemon_disk_full", "kubelet_runtime_silent", "slurm_failure")
 UNCOVERED = ("kubernetes_condition",)  # told by the API server too: a log alone does not say that there is none
 TRIGGERS = (
     r"PLEG is not healthy", r"[Ee]viction manager: (?:must|able)", r"Attempting to reclaim", r"NodeReady", r"Munge (?:en|de)code failed",
-    r"ENCODED: ", r"DECODED: ", r"(?:[Pp]rolog|[Ee]pilog).{0,60} failed", r": exited with status 0x", r"fatal: ", r"slurm\w{1,5} version \S{1,20} started",
-    r"No space left on device", r"mmfsd is shutting down", r"unmounted by the system", r"Command: successful mount", r"mmfsd ready",
+    r"ENCODED: ", r"DECODED: ", r"(?:[Pp]rolog|[Ee]pilog).{0,60} failed", r"epilog error on ", r": exited with status 0x", r"fatal: ", r"slurm\w{1,5} version \S{1,20} started",
+    r"[Nn]o space left on device", r"mmfsd is shutting down", r"unmounted by the system", r"Command: successful mount", r"mmfsd ready",
 )  # fmt: skip
 HINTS = (
     "PLEG", "viction manager", "to reclaim", "NodeReady", "Munge ", "CODED: ", "rolog", "pilog", "exited with status 0x", "fatal: ", " started",
-    "No space left", "mmfsd", "unmounted by", "successful mount",
+    "o space left", "mmfsd", "unmounted by", "successful mount",
 )  # fmt: skip
 # "Skipping pod synchronization" err="PLEG is not healthy: pleg was last seen active 3m11.2s ago; threshold is 3m0s"
 # ... PLEG is not healthy: pleg has yet to be successful        that is how each start of the kubelet begins
@@ -41,6 +41,8 @@ _PEER = r"\[\[([\w.-]{1,120})\]:\d{1,5}\] auth_g_verify"
 # error: [job 91002] prolog failed status=1:0        error: Prolog for job 91002 failed        error: epilog failed status=1
 _PROLOG = r"(?i)\b(prolog|epilog)\b.{0,60}? failed\b"
 _JOB = r"(?i)\bjob(?:id)?[ =]{0,2}(\d{1,12})\b"
+# slurmctld: error: _slurm_rpc_epilog_complete: epilog error on n7, draining the node
+_EPILOG_OF = r"\bepilog error on ([\w.-]{1,120}), draining"
 # error: /etc/slurm/prolog.d/50-gpucheck.sh: exited with status 0x0100
 _SCRIPT = r"(/\S{1,300}): exited with status (0x[0-9a-fA-F]{4})"
 # fatal: We were configured to autodetect nvml functionality, but ...        slurmd: fatal: Unable to determine this slurmd's NodeName
@@ -48,7 +50,7 @@ _FATAL = r"^(?:slurm\w{1,8}: )?fatal: (.{1,300})"
 # slurmd version 23.11.4 started        slurmctld version 23.11.4 started on cluster c1
 _STARTED = r"\bslurm(?:d|ctld|dbd) version \S{1,20} started\b"
 # error: Unable to write /var/spool/slurmd/cred_state: No space left on device
-_FULL = r"\bNo space left on device\b"
+_FULL = r"\b[Nn]o space left on device\b"
 _PATH = r"(?:^|[\s'\"(=])(/[\w.+@/-]{2,200})"
 # Words of limits that answer with the same error number: watches of files, cgroups, semaphores, shared memory.
 _NO_DISK = r"(?i)inotify|fanotify|\bwatch|cgroup|semaphore|semget|shmget|/dev/shm|/sys/|epoll|\brdma\b|\bqueue pair"
@@ -75,7 +77,7 @@ def _disks(reading: Reading) -> None:
     for entry in reading.entries:
         if (
             entry.kind is not Kind.DAEMON
-            or not _said(entry, "No space left", _FULL)
+            or not _said(entry, "o space left", _FULL)
             or rx(_NO_DISK).search(entry.message)
         ):
             continue
@@ -142,6 +144,8 @@ def _slurm(reading: Reading) -> None:
             fatal[host] = entry, {"kind": "fatal", "reason": body(found[1], 120), "text": text}
         elif _said(entry, " started", _STARTED):
             fatal.pop(host, None)
+        elif found := _said(entry, "epilog error", _EPILOG_OF):
+            reading.event("slurm_failure", node(found[1]), entry, {"kind": "epilog", "text": text})
         elif entry.tag != "slurmctld" and (found := _said(entry, "ailed", _PROLOG)):
             job = rx(_JOB).search(entry.message)
             fields: dict[str, Scalar] = {"kind": found[1].lower(), "job": job[1] if job else None, "text": text}

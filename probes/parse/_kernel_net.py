@@ -55,7 +55,11 @@ _KINDS = (
     ("completion", r"(?:TX|Error) (?:timeout|cqe|CQE)|Error cqe on cqn|TX timeout"),
 )  # fmt: skip
 # NETDEV WATCHDOG: ens1f0np0 (mlx5_core): transmit queue 3 timed out           ib0: transmit timeout: latency 2210 msecs
-_STUCK = rf"NETDEV WATCHDOG: ({_NAME}) \((\w{{1,24}})\): transmit queue \d{{1,6}} timed out|({_NAME}): transmit timeout: latency \d"
+# bnxt_en 0000:31:00.0 ens1f0np0: NETDEV WATCHDOG: CPU: 3: transmit queue 3 timed out 5120 ms           from kernel 6.5 on
+_STUCK = (
+    rf"NETDEV WATCHDOG: ({_NAME}) \((\w{{1,24}})\): transmit queue \d{{1,6}} timed out|({_NAME}): transmit timeout: latency \d|"
+    rf"(\w{{1,24}}) {_FULL} ({_NAME}): NETDEV WATCHDOG: .{{0,20}}transmit queue \d{{1,6}} timed out"
+)
 # synd 0x1: firmware internal error
 _CAUSE = r"\bsynd(?:rome)? 0x[0-9a-fA-F]{1,8}: [\w ,-]{3,80}"
 _SYNDROME = r"synd(?:rome)?[ :=]*\(?(0x[0-9a-fA-F]{1,8})"
@@ -68,9 +72,10 @@ def read(reading: Reading) -> None:
         if "arrier" in message or "ink" in message or "active interface" in message:
             _link(reading, entry)
         if "transmit " in message and (found := rx(_STUCK).match(message)) and from_kernel(entry):
-            kind = "completion" if (found[2] or "mlx").startswith(("mlx", "ib_")) else "queue"
-            fields: dict[str, Scalar] = {"kind": kind, "driver": found[2], "text": body(message)}
-            reading.event("nic_error", Subject(Scope.NIC, found[1] or found[3], reading.node(entry)), entry, fields)
+            driver, name = found[2] or found[4], found[1] or found[3] or found[5]
+            kind = "completion" if (driver or "mlx").startswith(("mlx", "ib_")) else "queue"
+            fields: dict[str, Scalar] = {"kind": kind, "driver": driver, "text": body(message)}
+            reading.event("nic_error", Subject(Scope.NIC, name, reading.node(entry)), entry, fields)
         elif "mlx" in message and from_kernel(entry):
             _adapter(reading, entry)
     reading.found = _with_brief(reading.found)

@@ -429,6 +429,12 @@ STORIES = [
     Story("network_table_full", "[9.0] nf_conntrack: nf_conntrack: table full, dropping packet", fields={"table": "connections"}),
     Story("network_table_full", "[9.0] neighbour: ndisc_cache: neighbor table overflow!", fields={"table": "neighbours"}),
     Story("page_allocation_failure", "[9.0] cat: page allocation failure: order:4, mode:0xdc0(GFP_KERNEL|__GFP_ZERO)", fields={"size_kib": 64, "severity": "warning"}),
+    Story(
+        "nic_error", "[9.0] ice 0000:31:00.0 ens2f1: NETDEV WATCHDOG: CPU: 3: transmit queue 3 timed out 5120 ms",
+        "nic ens2f1", {"kind": "queue", "driver": "ice"},
+    ),
+    Story("nic_error", "[9.0] mlx5_core 0000:31:00.0 ens2f1: NETDEV WATCHDOG: CPU: 3: transmit queue 3 timed out 5120 ms", "nic ens2f1", {"kind": "completion"}),
+    Story("slurm_failure", "Mar  3 12:00:01 mgmt slurmctld[9]: error: _slurm_rpc_epilog_complete: epilog error on gpu-07, draining the node", "node gpu-07", {"kind": "epilog"}),
     Story("nic_error", "[9.0] NETDEV WATCHDOG: ens2f1 (bnxt_en): transmit queue 3 timed out", "nic ens2f1", {"kind": "queue", "driver": "bnxt_en"}),
     Story(
         "kubelet_runtime_silent",
