@@ -213,7 +213,6 @@ LABELS: Mapping[str, tuple[str, str]] = {
     "fm_gave_up": ("fabric manager", "Fabric Manager"),
     "fm_error": ("fabric manager", "Fabric Manager"), "fm_failed": ("fabric manager", "Fabric Manager"),
     "fm_nothing_to_do": ("fabric manager", "Fabric Manager"), "fm_version_mismatch": ("fabric manager", "Fabric Manager"),
-    "container_gpus_refused": ("container GPUs", "容器 GPU"),
     "hostengine_failed": ("DCGM", "DCGM"), "modprobe_failed": ("modprobe", "modprobe"),
     "nvidia_service_failed": ("NVIDIA service", "NVIDIA 服务"), "persistenced_failed": ("persistenced", "persistenced"),
     # jobs
