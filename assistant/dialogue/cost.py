@@ -22,6 +22,22 @@ _GPUS = lazy(
     rf"{_N}\s*x?\s*(?:块|张|个|台)?\s*(?:nvidia |idle |空闲的?)?(?:{_MODEL}[- ]?)?(?:gpus?\b|cards?\b|gpu|显卡|卡)"
 )
 _MODELS = lazy(rf"{_N}\s*x?\s*(?:块|张|个)?\s*{_MODEL}\b")
+_THINGS = rf"[0-9][0-9,]{{0,8}}\s*x?\s*(?:块|张|个|台)?\s*(?:nvidia\s*)?(?:(?:{_MODEL}[- ]?)?(?:gpus?\b|cards?\b|gpu|显卡|卡)|{_MODEL}\b)"
+_THE = r"(?:(?:all|the|our|my|its|these|those|a total)\s+(?:of\s+)?){0,2}"
+# 24 of our 64 GPUs | 64 GPUs, 24 of them | of 64 GPUs 24 | 64 张卡里有 24 张: of these, and not of all
+_PART = lazy(
+    rf"{_N}\s*(?:(?:out\s+)?of\s+|/\s*){_THE}{_THINGS}"
+    rf"|{_THINGS}[^.;。；0-9]{{0,24}}{_N.replace('?P<n>', '?P<n2>').replace('?P<k>', '?P<k2>')}\s*of\s+(?:them|which|those|these)\b"
+    rf"|(?<![a-z])of\s+{_THE}{_THINGS}\s*,?\s*(?:only\s+|just\s+)?(?P<n3>[0-9]{{1,6}})(?![0-9.,]|\s*-?(?:h|m|d|w|小时|天|周|分|个))"
+    rf"|{_THINGS}\s*(?:里面?|中|之中|当中|，?其中)\s*(?:只?有\s*)?(?P<n4>[0-9]{{1,6}})\s*(?:张|块|个(?!小时|半小时|月))"
+)
+_HALF = lazy(
+    rf"(?<![a-z])half\s+(?:of\s+)?{_THE}(?P<of>{_THINGS})|(?P<of2>{_THINGS})\s*(?:里面?|中|的)?\s*(?:有\s*)?一半"
+)
+# how many is not said
+_SOME = lazy(
+    rf"(?<![a-z])(?:some|most|many|few|several|part|third|quarter|thirds|quarters|%|percent)\s+of\s+{_THE}{_THINGS}|%\s+of\s+{_THE}{_THINGS}|{_THINGS}\s*(?:里面?|中)?\s*(?:有\s*)?(?:一些|部分|大部分|多数|好几|几张|几块)"
+)
 _TIME = lazy(
     rf"{_N}\s*-?(?:个|整)?(?P<u>minutes?|mins?|m\b|hours?|hrs?|hr|h\b|days?|d\b|weeks?|w\b|个?小时|分钟|天|周)"
 )
@@ -51,7 +67,7 @@ _COUNT = {
 }
 # two days | 两天 | eight GPUs
 _SPELLED = lazy(
-    rf"(?<![a-z])(?:{'|'.join(w for w in _COUNT if w.isascii())})(?=\s+(?:days?|hours?|weeks?|gpus?|cards?|minutes?)(?![a-z]))|[{''.join(w for w in _COUNT if not w.isascii())}](?=\s*(?:天|个?小时|周|分钟|块|张))",
+    rf"(?<![a-z])(?:{'|'.join(w for w in _COUNT if w.isascii())})(?=\s+(?:days?|hours?|weeks?|gpus?|cards?|minutes?|(?:out\s+)?of)(?![a-z]))|(?<=for )an?(?=\s+(?:day|hour|week)(?![a-z]))|[{''.join(w for w in _COUNT if not w.isascii())}](?=\s*(?:天|个?小时|周|分钟|块|张))",
     re.IGNORECASE,
 )
 
@@ -69,7 +85,7 @@ class Figures(NamedTuple):
 def answer(turn: Turn) -> Reply:
     """GPU hours, and money when a price is given; else which figures are needed."""
     lang = turn.lang
-    f = figures(_SPELLED.sub(lambda m: str(_COUNT[m[0].casefold()]), turn.query.text[:_LONG]))
+    f = figures(_SPELLED.sub(lambda m: str(_COUNT.get(m[0].casefold(), 1)), turn.query.text[:_LONG]))
     if f.price is None and (lost := _wasted(turn, f)) is not None:
         return lost
     if f.gpus is None or f.hours is None:
@@ -149,10 +165,20 @@ def figures(text: str) -> Figures:
     """The figures of a sentence. A price counts as that of a GPU hour: nothing else is asked for."""
     plain = unicodedata.normalize("NFKC", text[:_LONG]).casefold()
     price, currency, plain = _price(plain)
-    gpus = _GPUS.search(plain) or _MODELS.search(plain)
     nodes, time = _NODES.search(plain), _TIME.search(plain)
     hours = _number(time) * _HOURS[time["u"][0]] if time is not None else None
-    return Figures(_number(gpus) if gpus else None, hours, price, currency, _number(nodes) if nodes else None)
+    return Figures(_gpus(plain), hours, price, currency, _number(nodes) if nodes else None)
+
+
+def _gpus(plain: str) -> float | None:
+    """How many GPUs it is about: of "24 of our 64" the 24; None where only how many there are in all is said."""
+    if part := _PART.search(plain):
+        said = next(part[name] for name in ("n", "n2", "n3", "n4") if part[name])
+        return float(said.replace(",", "")) * (1000 if part["k"] or part["k2"] else 1)
+    if _SOME.search(plain):
+        return None
+    found = _GPUS.search(plain) or _MODELS.search(plain)
+    return None if found is None else _number(found) / (2 if _HALF.search(plain) else 1)
 
 
 def _price(plain: str) -> tuple[float | None, str, str]:

@@ -46,6 +46,31 @@ def test_without_a_price_there_is_no_money() -> None:
 
 
 @each(
+    ("text", "gpus"),
+    [
+        ("24 of our 64 GPUs had 0% util for 6 hours overnight, how much did we waste?", 24),
+        ("12 out of 64 H100s sat idle for 10 hours, how many GPU-hours is that?", 12),
+        ("64 GPUs, 12 of them idle for 10 hours", 12),
+        ("of our 64 GPUs 12 sat idle for 10 hours", 12),
+        ("eight of the 64 GPUs idle for a day", 8),
+        ("64 张卡里有 24 张空闲 6 小时，浪费多少", 24),
+        ("half of our 64 GPUs idle for 6 hours", 32),
+        ("64 张卡一半空闲 6 小时", 32),
+        ("most of our 64 GPUs idle for 6 hours", None),
+        ("64 GPUs idle for 12 hours", 64),
+        ("64 块 GPU 空闲 12 小时", 64),
+    ],
+)
+def test_of_a_part_of_the_gpus_only_these_are_counted(text: str, gpus: float | None) -> None:
+    reply = cost(text, "en" if text.isascii() else "zh")
+    assert reply.data.get("gpus") == gpus
+    if gpus is None:
+        assert len(reply.data["missing"]) == 2
+    else:
+        assert reply.data["gpu_hours"] == pytest.approx(gpus * (24 if "a day" in text else reply.data["hours"]))
+
+
+@each(
     ("text", "missing"),
     [
         ("what did this outage cost", 3),
