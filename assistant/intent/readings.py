@@ -143,6 +143,7 @@ def values(words: Sequence[str], before: str = "", whole: Sequence[str] = (), *,
     `foreign`: it goes on about a part that is none of a GPU's.
     """
     spans = [s for s in named_in(words) if _counts(s[2]) and not _is_unit(words, *s[:2])]
+    spans = [s for s in spans if not _is_heading(s, words, spans)]
     named = {i for start, end, _ in spans for i in range(start, end)}  # the 32 of "fp32 pipe" is no number
     every = {n.at: n for n in _numbers(words) if n.at not in named}
     free = dict(every)
@@ -169,9 +170,11 @@ def values(words: Sequence[str], before: str = "", whole: Sequence[str] = (), *,
             and (value := _read(fact, number)) is not None
         ):
             told[fact] = _listed(fact, value, number, words, free)
-    if not told and before:
-        for fact, value in _of_family(before, words):
-            told[fact] = Taken(fact, (value,), frozenset(range(len(words))))
+    if (over := _threshold(words, before)) is not None:
+        told.setdefault(over.fact, over)
+    family = dict(_of_family(before, words)) if before and (not told or (before in _REMAPS and len(words) == 2)) else {}
+    if family:
+        return Values(tuple(Taken(f, (v,), frozenset(range(len(words)))) for f, v in family.items()), ())
     return Values(
         tuple(told.values()), tuple(n.at for n in free.values() if n.kind not in ("index", "denied") and not _lasts(n))
     )
@@ -206,6 +209,18 @@ def _is_unit(words: Sequence[str], start: int, end: int) -> bool:
     return end - start == 1 and words[start] in UNITS and start > 0 and is_number(words[start - 1])
 
 
+def _is_heading(span: tuple[int, int, str], words: Sequence[str], spans: Sequence[tuple[int, int, str]]) -> bool:
+    """Whether "clocks event reasons" only heads what is said: a reason that is named itself, or the mask of them all."""
+    _, end, name = span
+    if not name.startswith(_REASONS) or words[end - 1] not in ("reason", "reasons"):
+        return False
+    behind = words[end : end + 3]
+    other_thing = behind and is_content(behind[0]) and not _NOT & {*behind} and not _words_for_values().find(behind)
+    mask = any(is_number(w) for w in behind)  # 0x4
+    return mask or bool(other_thing) or any(other != span and other[2].startswith(_REASONS) for other in spans)
+
+
+_REASONS = "gpu.clock.event."
 # "spare rows", 剩余可重映射行: of a counter, how much room is left, which is the contrary.
 _LEFT = frozenset(["spare", "remaining", "available", "remappable", "unused"])
 
@@ -383,6 +398,8 @@ def _in_words_of(name: str, words: Sequence[str], between: range) -> str:
     """An ECC counter with what the words beside its name say of it: corrected, aggregate, of which memory."""
     said = {words[i] for i in between}
     text = " ".join(words[i] for i in between)
+    if name == "gpu.row_remap.uncorrectable" and _CORRECTED & said:
+        return "gpu.row_remap.correctable"
     if not name.startswith("gpu.ecc.") or name.count(".") != 4:
         return name
     _, _, life, kind, where = name.split(".")
@@ -392,7 +409,7 @@ def _in_words_of(name: str, words: Sequence[str], between: range) -> str:
         life = "aggregate"
     elif {"volatile"} & said or "易 失" in text:
         life = "volatile"
-    if {"corrected", "correctable", "sbe", "sbes", "single"} & said or "单 比 特" in text or _MENDED.search(text):
+    if _CORRECTED & said or "单 比 特" in text or _MENDED.search(text):
         kind = "corrected"
     if {"uncorrected", "uncorrectable", "dbe", "dbes", "double"} & said or "双 比 特" in text:
         kind = "uncorrected"
@@ -401,6 +418,7 @@ def _in_words_of(name: str, words: Sequence[str], between: range) -> str:
     return meant if meant in vocabulary() else name
 
 
+_CORRECTED = frozenset(["corrected", "correctable", "sbe", "sbes", "single"])
 _MENDED = lazy(r"(?<!不)(?<!不 )(?<!未 )(?<!未)(?<!法 )(?:可 纠 正|已 纠 正|(?<!可 )纠 正|可 修 复)")
 
 
@@ -420,7 +438,10 @@ def _number_of(name: str, words: Sequence[str], place: range, free: dict[int, Nu
         if name == "node.memory.available" and _USED & {words[w] for w in _segment(words, i)}:
             return None  # what is used is not what is left
         around = range(_after_number(words, min(i, *place)), max(i, place.start) + 1)
-        fact = _meant(_in_words_of(name, words, around), number, words)
+        called = _in_words_of(name, words, around)
+        if name in _REMAPS and _CORRECTED & set(words[i + 1 : i + 2]):  # "row remapper shows 1 correctable"
+            called = "gpu.row_remap.correctable"
+        fact = _meant(called, number, words)
         if fact is not None and (value := _read(fact, number)) is not None:
             return _listed(fact, value, number, words, free)
         if behind:
@@ -462,13 +483,53 @@ def _in_words(spec: FactSpec, behind: Sequence[str], ahead: Sequence[str], more:
 def _of_family(before: str, words: Sequence[str]) -> Iterator[tuple[str, Value]]:
     """ "... and pending is yes", "failure no", "it's 14": of what was spoken of last."""
     family = before.rpartition(".")[0]
-    for word, part in (("pending", "pending"), ("failure", "failure"), ("failed", "failure"), ("失", "failure"), ("待", "pending")):  # fmt: skip
+    for said, part in (
+        ("pending", "pending"),
+        ("待", "pending"),
+        ("failure", "failure"),
+        ("failed", "failure"),
+        ("失", "failure"),
+    ):
         spec = vocabulary().get(f"{family}.{part}")
-        if word in words and spec is not None and spec.type is Type.BOOL:
-            at = list(words).index(word)
-            if (value := _yes_or_no(spec, words[at + 1 :], words[:at], ())) is not None:
-                yield spec.name, value
-            return
+        if said not in words or spec is None or spec.type is not Type.BOOL:
+            continue
+        at = list(words).index(said)
+        ahead, behind = words[max(0, at - 1) : at], words[at + 1 : at + 4]
+        number = next((w for w in (*ahead, *behind) if is_number(w)), None)  # "0 pending", "待处理 0"
+        value = float(number) > 0 if number is not None else _yes_or_no(spec, words[at + 1 :], words[:at], ())
+        if value is not None:
+            yield spec.name, value
+    if (
+        before in _REMAPS
+        and len(words) == 2
+        and is_number(words[0])
+        and words[1] in (*_CORRECTED, "uncorrectable", "uncorrected")
+    ):
+        yield _REMAPS[words[1] in _CORRECTED], int(float(words[0]))
+
+
+_REMAPS = ("gpu.row_remap.uncorrectable", "gpu.row_remap.correctable")
+
+
+def _threshold(words: Sequence[str], before: str) -> Taken | None:
+    """Whether the replacement threshold of SRAM errors is exceeded, said beside their number: "2 with threshold exceeded yes"."""
+    at = next((n for n, w in enumerate(words) if w in ("threshold", "阈")), -1)
+    if at < 0 or not ("sram" in words or before.endswith(".sram")):
+        return None
+    ahead, behind = words[max(0, at - 3) : at], words[at + 1 : at + 6]
+    said = next(iter(_words_for_values().find(behind)), None)
+    if any(is_number(w) for w in behind) or not (said or _OVER & {*ahead, *behind}):
+        return None
+    spec = vocabulary()["gpu.ecc.sram_threshold_exceeded"]
+    value = not _UNDER & {*ahead} and _yes_or_no(spec, behind, ahead, ())
+    places = frozenset(range(max(0, at - 3), min(len(words), at + 6)))
+    return None if value is None else Taken(spec.name, (value,), places)
+
+
+_OVER = frozenset(
+    ["exceeded", "exceeds", "exceed", "exceeding", "over", "above", "past", "beyond", "reached", "超", "达"]
+)
+_UNDER = frozenset(["below", "under", "within", "低", "没", "未"])
 
 
 def _numbers(words: Sequence[str]) -> Iterator[Number]:
@@ -584,9 +645,9 @@ def _yes_or_no(spec: FactSpec, behind: Sequence[str], ahead: Sequence[str], numb
     plain = next((n for n in numbers if not n.units and not n.kind), None)
     if plain is not None:
         return float(plain.said.split(" ")[0]) > 0
-    said = [v for _, _, v in _words_for_values().find(behind)]
-    if said and said[0] in ("true", "false"):
-        return said[0] == "true"
+    said = next(iter(_words_for_values().find(behind)), None)
+    if said is not None and said[2] in ("true", "false"):
+        return (said[2] == "true") != bool(_NOT & set(behind[max(0, said[0] - 2) : said[0]]))
     if _TROUBLE.search(spec.name) is None:
         return None  # "ecc": of a setting its name alone says nothing
     if _OK & set(behind[:3]):

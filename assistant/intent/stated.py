@@ -30,7 +30,7 @@ from knowledge.text import excerpt
 MOST = 32  # facts of one sentence
 _I = re.IGNORECASE
 _ENDS = lazy(
-    r"[;?。；！？\n，]|(?<=what now):|(?<=[a-z]):(?=\s+(?:ok|fine|good|xid|sxid|<xid>|<sxid>))|\.(?=\s|$)|,(?![0-9])|(?<![0-9]),|!(?=\s+[A-Z])|(?<![a-z])(?:and|but|while|whereas)\s+(?=(?:only\s+)?(?:one|an?other|(?:all\s+)?(?:the\s+)?others?|(?:all\s+)?the\s+rest|<gpu>|[0-9]+\s+of)(?![a-z]))|(?=其他|其余|另外)",
+    r"[;?。；！？\n，]|(?<=what now):|(?<=[a-z]):(?=\s+(?:ok|fine|good|xid|sxid|<xid>|<sxid>))|\.(?=\s|$)|,(?![0-9])|(?<![0-9]),|!(?=\s+[A-Z])|(?<![a-z])(?:and|but|while|whereas)\s+(?=(?:only\s+)?(?:one|an?other|(?:all\s+)?(?:the\s+)?others?|(?:all\s+)?the\s+rest|<gpu>|[0-9]+\s+of|[0-9]+\s+(?:are\s+|is\s+)?(?:inactive|down))(?![a-z]))|(?=其他|其余|另外)",
     _I,
 )
 # What a question begins with; what stands ahead of it is a clause of its own, with or without a comma.
@@ -95,14 +95,19 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     for clause, asks in _clauses(text):
         words = _MARK.sub(lambda _: next(originals, ""), clause)
         quoted = _as_written(excerpt(" ".join(words.split()), 120), fixed)
-        about = things.about(numerals(clause), words, found.slots, about)
+        links, about = about, things.about(numerals(clause), words, found.slots, about)
         shared = "<share>" in clause or (shared and _THE_REST.fullmatch(clause) is not None)
         clause = _SHARE.sub(lambda _: f" | {next(counted).phrase} | ", clause)
         read = Read()
         if not asks and before and _SHOULD.search(clause):  # what would be right is no reading
             read = Read([*_most(clause, before, about)])
         elif not asks:
-            read = _written(words, about) or _told(clause, about, before) or _same_of_others(clause, so_far, about)
+            read = (
+                _written(words, about)
+                or _links_down(clause, links, before)
+                or _told(clause, about, before)
+                or _same_of_others(clause, so_far, about)
+            )
         elif _TOLD_IN_QUESTION.search(clause):
             read = _told(clause, about, "")._replace(rest="", open=False)
         told = read.observations
@@ -327,6 +332,20 @@ def _same_of_others(clause: str, before: Sequence[Observation], about: About) ->
     return Read([*about.tell(spec, (read,))])
 
 
+def _links_down(clause: str, about: About, before: str) -> Read:
+    """ "12 are active, 另外 6 条 inactive": the other NVLinks of the GPU that was spoken of, not links of other GPUs."""
+    found = _INACTIVE.fullmatch(numerals(clause)) if before == "gpu.nvlink.active" else None
+    if found is None:
+        return Read()
+    known = vocabulary()
+    down = about.tell(known["gpu.nvlink.inactive"], (int(found[1]),)) if int(found[1]) else ()
+    return Read([*down, *(about.tell(known["link.state"], ("inactive",)) if down else ())])
+
+
+_INACTIVE = lazy(
+    r"\s*(?:(?:and|but|while|the|other|others|remaining|another)\s+){0,4}(?:另外|其他|其余|剩下|还有|有|的|但){0,3}\s*([0-9]{1,2})\s*(?:条|根|个)?\s*(?:nvlinks?|links?|链路)?\s*(?:are|is|都|是|为|全|处于|已|show|shows)?\s*(?:inactive|down|not active|off|断开?|不通|未激活|没起来|掉)\s*了?\s*",
+    _I,
+)
 _ONLY_AT = lazy(
     r"\s*(?:and |but |only |just |但|而|只有)*(?:<gpu>|which|that one|it)\s*(?:is |at |has |shows |only |just |runs |sits |是|有|为|只有|却)*[0-9.]+\s*",
     _I,

@@ -19,7 +19,7 @@ from assistant.session.concluding import rooted
 from assistant.values import Problem, parse
 from knowledge.facts import FactSpec, Kind, vocabulary
 from knowledge.lexicon import lexicon
-from knowledge.observation import Event, Observation, Origin, Source, gpu, node
+from knowledge.observation import Event, Observation, Origin, Scope, Source, gpu, node
 from knowledge.readings import Rating, scales
 from rules.condition import FactLeaf, Op, leaves
 from rules.loader import RuleSet, load
@@ -65,6 +65,11 @@ def told(text: str) -> dict[str, Any]:
     ("机箱冒烟了，ecc 是 0，能继续跑吗", {"node.hazard": "smoke", "gpu.ecc.volatile.uncorrected.total": 0}),
     ("remapped rows pending no, failure no, can I use the card?", {"gpu.row_remap.pending": False, "gpu.row_remap.failure": False}),
     ("一个电源模块坏了，机器还能用吗", {"psu.state": "failed"}),
+    ("SRAM uncorrectable 2 with threshold exceeded yes",
+     {"gpu.ecc.volatile.uncorrected.sram": 2, "gpu.ecc.sram_threshold_exceeded": True}),
+    ("SRAM 不可纠正 2，阈值未超过", {"gpu.ecc.volatile.uncorrected.sram": 2, "gpu.ecc.sram_threshold_exceeded": False}),
+    ("SRAM 不可纠正错误 2 个，已超过阈值", {"gpu.ecc.sram_threshold_exceeded": True}),
+    ("throttle reasons: none", {"gpu.clock.event.hw_slowdown": False}),
 ])  # fmt: skip
 def test_values_and_states_become_facts(text: str, facts: dict[str, Any]) -> None:
     assert told(text).items() >= facts.items()
@@ -80,6 +85,62 @@ def test_a_question_states_nothing(text: str) -> None:
     query = understand(text)
     assert not query.observations
     assert not query.unread
+
+
+@each(
+    ("text", "facts"),
+    [
+        (
+            "row remapper shows 1 correctable remap, 0 pending, no failure. RMA?",
+            {"correctable": 1, "pending": False, "failure": False},
+        ),
+        (
+            "row remapper: 1 correctable, 0 uncorrectable, 0 pending, 1 failed",
+            {"correctable": 1, "uncorrectable": 0, "pending": False, "failure": True},
+        ),
+        ("remapped rows 1, pending no, failure yes", {"uncorrectable": 1, "pending": False, "failure": True}),
+        (
+            "remapped rows: 2 uncorrectable, 1 pending, 0 failed",
+            {"uncorrectable": 2, "pending": True, "failure": False},
+        ),
+        ("行重映射 1 次，待处理 0，失败 0", {"uncorrectable": 1, "pending": False, "failure": False}),
+    ],
+)
+def test_in_a_list_a_nought_is_of_its_own_fact(text: str, facts: dict[str, Any]) -> None:
+    assert told(text) == {f"gpu.row_remap.{name}": value for name, value in facts.items()}
+    assert not understand(text).unread
+
+
+@each(
+    ("text", "facts"),
+    [
+        ("clocks_event_reasons.sw_power_cap is Active during the run, bad?", {"sw_power_cap": True}),
+        ("clocks_throttle_reasons.hw_thermal_slowdown is Active", {"hw_thermal": True}),
+        ("clocks_event_reasons.hw_slowdown: Not Active", {"hw_slowdown": False}),
+        ("clocks_event_reasons.sw_thermal_slowdown: Active", {"sw_thermal": True}),
+        ("clocks_throttle_reasons.gpu_idle is Active", {"idle": True}),
+        ("clocks_event_reasons.active is 0x0000000000000004", {}),
+    ],
+)
+def test_a_field_of_nvidia_smi_is_its_own_reason(text: str, facts: dict[str, Any]) -> None:
+    assert told(text) == {f"gpu.clock.event.{name}": value for name, value in facts.items()}
+
+
+@each(
+    "text",
+    [
+        "GPU 5 的 NVLink 只有 12 条是 active，另外 6 条 inactive，要返修吗？",
+        "GPU 5 has 12 active NVLinks and 6 inactive",
+        "GPU 5: 12 nvlinks active, 6 down",
+    ],
+)
+def test_links_that_are_down_are_of_the_same_gpu(text: str) -> None:
+    found = {(o.fact, o.subject.up(Scope.GPU).id, o.value) for o in understand(text).observations}  # type: ignore[union-attr]
+    assert found == {
+        ("gpu.nvlink.active", "index:5", 12),
+        ("gpu.nvlink.inactive", "index:5", 6),
+        ("link.state", "index:5", "inactive"),
+    }
 
 
 @each(("text", "unread"), [
