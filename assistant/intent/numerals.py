@@ -99,6 +99,16 @@ _USED_ZH = lazy(
 )
 
 
+# 内存 2T 只剩 3G: what is left is told, and how much there is beside it
+_LEFT_ZH = lazy(
+    r"(?:主机|系统)?内存[^0-9,，。;；]{0,6}[0-9]+(?:\.[0-9]+)?\s*[mgt]i?b?[^0-9,，。;；]{0,3}(?:只剩|还剩|剩下?|可用|空闲)[^0-9,，。;；]{0,4}(?=[0-9])",
+    _I,
+)
+# 64M of /dev/shm, 2T of memory: of a size these are units of bytes, and no millions
+_OF_SIZE = lazy(r"shm|memory|(?<![a-z])(?:ram|swap|vram|hbm|disk)(?![a-z])|内存|显存|硬盘|磁盘|空间|缓存", _I)
+_BARE_SIZE = lazy(r"(?<![a-z0-9_.-])([0-9]+(?:\.[0-9]+)?)\s*([MT])(?![A-Za-z0-9/])")
+
+
 def _share_of_host(m: re.Match[str]) -> str:
     share = 100 * float(m["used"]) * _SIZES[m["v"].casefold()] / (float(m["all"]) * _SIZES[m["u"].casefold()] or 1)
     return f" | {'ram' if m['what'] == '内存' else 'swap'} {min(share, 100):.0f} % used | "
@@ -144,6 +154,9 @@ def numerals(clause: str) -> str:
         clause = _PERCENT.sub(" % ", clause)
     if not clause.isascii():
         clause = _USED_ZH.sub(_share_of_host, _WHEN.sub(" ", clause))
+        clause = _LEFT_ZH.sub(" 剩余内存 ", clause)
+    if _OF_SIZE.search(clause):
+        clause = _BARE_SIZE.sub(lambda m: f"{m[1]} {m[2].casefold()}ib ", clause)
     clause = _WATTS.sub(" watts ", clause)  # "w" alone is "with"
     clause = _GROUPED.sub(lambda m: m[0].replace(",", ""), clause)
     clause = _KILL.sub("kill", _NONE_OF.sub("no ", clause))

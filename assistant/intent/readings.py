@@ -59,6 +59,24 @@ _INDEXED = frozenset(
     ["nvlink", "nvlinks", "link", "links", "port", "slot", "psu", "lane", "rank", "bay", "bus", "switch", "nvswitch", "node", "no", "number", "rail", "号", "ib", "mlx", "nic", "dimm", "socket", "fan", "fans", "pump"]
 )  # fmt: skip
 _DENIED = (("not",), ("isn't",), ("wasn't",), ("never",), ("不", "是"), ("并", "非"))
+# What it should be is no reading: "350 W instead of 700 W", "should be at 400 but is at 200".
+_WANTED = (
+    ("instead", "of"),
+    ("rather", "than"),
+    ("should", "be"),
+    ("should", "have"),
+    ("should", "run"),
+    ("supposed", "to", "be"),
+    ("meant", "to", "be"),
+    ("ought", "to", "be"),
+    ("应", "该", "是"),
+    ("应", "该", "有"),
+    ("应", "为"),
+    ("应", "是"),
+    ("应", "该"),
+    ("本", "来", "是"),
+    ("原", "来", "是"),
+)
 _NOUGHT = frozenset(["no", "zero", "without", "没", "无", "零", "未"])
 _COUNTS = {
     w: n for n, w in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
@@ -300,7 +318,7 @@ def _near(words: Sequence[str], number: Number, every: Mapping[int, Number], aro
             start, stop = (inside[which - 1] + 1 if which else start), number.at
         else:
             start, stop = (number.at if which else start), (inside[which + 1] if which + 1 < len(inside) else stop)
-    said = frozenset(words[start:stop])
+    said = frozenset(words[start:stop]) | (_LIMITED & {*words[(at := _next(words, number.at)) : at + 1]})  # 350 W cap
     return said if (_MEMORY | _CORE) & said or len(every) > 1 else said | around
 
 
@@ -437,6 +455,8 @@ def _number_of(name: str, words: Sequence[str], place: range, free: dict[int, Nu
             return None  # a 64 core box
         if name == "node.memory.available" and _USED & {words[w] for w in _segment(words, i)}:
             return None  # what is used is not what is left
+        if name == "node.memory.available" and not behind and not _REST & {words[w] for w in _segment(words, i)}:
+            return None  # how much there is in all
         around = range(_after_number(words, min(i, *place)), max(i, place.start) + 1)
         called = _in_words_of(name, words, around)
         if name in _REMAPS and _CORRECTED & set(words[i + 1 : i + 2]):  # "row remapper shows 1 correctable"
@@ -449,6 +469,7 @@ def _number_of(name: str, words: Sequence[str], place: range, free: dict[int, Nu
     return None
 
 
+_REST = frozenset(["available", "free", "left", "remaining", "only", "剩", "余", "可", "空", "闲", "只", "仅"])
 _USED = frozenset(["used", "use", "full", "用", "占", "满"])
 
 
@@ -500,6 +521,10 @@ def _of_family(before: str, words: Sequence[str]) -> Iterator[tuple[str, Value]]
         if value is not None:
             yield spec.name, value
     if (
+        before.startswith(_REASONS) and len(words) < _SHORT and {"active", "inactive"} & {*words}
+    ):  # "... not active now"
+        yield before, "active" in words and not _NOT & {*words}
+    if (
         before in _REMAPS
         and len(words) == 2
         and is_number(words[0])
@@ -508,6 +533,7 @@ def _of_family(before: str, words: Sequence[str]) -> Iterator[tuple[str, Value]]
         yield _REMAPS[words[1] in _CORRECTED], int(float(words[0]))
 
 
+_SHORT = 6  # words
 _REMAPS = ("gpu.row_remap.uncorrectable", "gpu.row_remap.correctable")
 
 
@@ -550,6 +576,8 @@ def _numbers(words: Sequence[str]) -> Iterator[Number]:
             units, said = _PER, word
         if last in ("minus", "default", "expected", "otherwise", "normally", "默", "认"):
             kind = "other"  # below nought, or what it would be: no reading
+        elif any(tuple(words[max(0, at - gap - len(w)) : at - gap]) == w for w in _WANTED for gap in (0, 1)):
+            kind = "other"
         elif any(tuple(words[max(0, at - gap - len(d)) : at - gap]) == d for d in _DENIED for gap in (0, 1)):
             kind = "denied"
         elif last in ("from", "从") and {"to", "到"} & set(after[:4]):

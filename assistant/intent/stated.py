@@ -91,6 +91,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     so_far: list[Observation] = []
     asked, unread, fine, loose = list[str](), list[str](), list[str](), list[str]()
     left, denied, codes, counts, shared = list[str](), list[str](), False, False, False
+    now = _NOW.search(said) is not None
     before, about = "", About("", (), excerpt(said))
     for clause, asks in _clauses(text):
         words = _MARK.sub(lambda _: next(originals, ""), clause)
@@ -110,6 +111,11 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
             )
         elif _TOLD_IN_QUESTION.search(clause):
             read = _told(clause, about, "")._replace(rest="", open=False)
+        wanted = not asks and not read and bool(before and _SHOULD.search(clause) and _NUMBER.search(numerals(clause)))
+        read, before, past = _of_now(read, words, before) if now else (read, before, False)
+        if wanted or past:
+            unread.append(quoted)  # neither what it was nor what it should be is how it is
+            counts = True
         told = read.observations
         if asks:
             asked.append(quoted)
@@ -136,6 +142,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
         codes = codes or (not asks and _CODE.search(clause) is not None)
         if (
             asks
+            or past
             or _CODE.search(clause)
             or (before and _MORE.fullmatch(clause))
             or (shared and _THE_REST.fullmatch(clause))
@@ -330,6 +337,29 @@ def _same_of_others(clause: str, before: Sequence[Observation], about: About) ->
     if isinstance(read := parse(spec, numbers[0]), Problem) or not (about.others or _ONLY_AT.fullmatch(clause)):
         return Read()
     return Read([*about.tell(spec, (read,))])
+
+
+def _of_now(read: Read, words: str, before: str) -> tuple[Read, str, bool]:
+    """What a clause of a sentence that tells of now says of now, the fact spoken of last, and whether readings of another day were left out.
+
+    What happened and what was counted stays: "xid 79 yesterday" is in the log today.
+    """
+    if not read or not _PAST.search(words):
+        return read, before, False
+    known = vocabulary()
+    keeps = [o for o in read.observations if known[o.fact].kind in (Kind.EVENT, Kind.COUNTER)]
+    past = len(keeps) < len(read.observations)
+    return read._replace(observations=keeps), read.observations[-1].fact if past else before, past
+
+
+_NOW = lazy(
+    r"(?<![a-z])(?:now|today|currently|at the moment|right now)(?![a-z])|现在|目前|今天|今日|今早|当前|此刻|眼下", _I
+)
+# since yesterday it is so: that is no past
+_PAST = lazy(
+    r"(?<![a-z])(?<!since )(?<!from )(?:yesterday|last (?:night|week|month)|(?:days?|weeks?|hours?) ago|earlier)(?![a-z])|(?<![从自])(?:昨天|昨晚|昨夜|昨日|前天|上周|上个?月)(?!开始|起|以来|到)",
+    _I,
+)
 
 
 def _links_down(clause: str, about: About, before: str) -> Read:

@@ -143,6 +143,49 @@ def test_links_that_are_down_are_of_the_same_gpu(text: str) -> None:
     }
 
 
+@each(
+    ("text", "facts", "unread"),
+    [
+        ("GPU 0 was at 93C yesterday, today it's 61C, ok?", {"gpu.temperature.core": 61}, "GPU 0 was at 93C yesterday"),
+        ("昨天 GPU 4 温度 93 度，今天 61 度，还要管吗", {"gpu.temperature.core": 61}, "昨天 GPU 4 温度 93 度"),
+        (
+            "HW thermal slowdown was active yesterday, not active now, fixed?",
+            {"gpu.clock.event.hw_thermal": False},
+            "HW thermal slowdown was active yesterday",
+        ),
+        ("gpu 3 was 93 C yesterday, xid 79 now", {"xid": {}}, "gpu 3 was 93 C yesterday"),
+        ("gpu 3 was 93 C yesterday and is 61 C today, ok?", {}, "gpu 3 was 93 C yesterday and is 61 C today"),
+        ("the port should be at 400G but is at 200G, ok?", {"port.rate": 200}, "the port should be at 400G"),
+        ("端口速率 200G，应该是 400G，能用吗？", {"port.rate": 200}, "应该是 400G"),
+        (
+            "gpu 3 shows a 350W cap instead of 700W, ok?",
+            {"gpu.power.limit": 350},
+            "gpu 3 shows a 350W cap instead of 700W",
+        ),
+        ("gpu 2 温度应该是 60 度，实际 92 度，能用吗", {"gpu.temperature.core": 92}, "gpu 2 温度应该是 60 度"),
+    ],
+)
+def test_what_was_or_should_be_is_not_how_it_is(text: str, facts: dict[str, Any], unread: str) -> None:
+    assert told(text) == facts
+    assert understand(text).unread == (unread,)
+
+
+@each(
+    ("text", "facts"),
+    [
+        ("温度从昨天开始一直 93 度，现在还是", {"gpu.temperature.core": 93}),
+        ("since yesterday gpu 3 is at 95 C, now it is slow", {"gpu.temperature.core": 95}),
+        ("/dev/shm is 64M", {"node.shm.size": 64}),
+        ("/dev/shm 只有 64M", {"node.shm.size": 64}),
+        ("内存 2T 只剩 3G，还能跑吗", {"node.memory.available": 3072}),
+        ("服务器 2T 内存，可用只剩 3G", {}),
+        ("corrected ecc errors 2M", {"gpu.ecc.volatile.corrected.total": 2_000_000}),
+    ],
+)
+def test_a_time_and_a_unit_are_what_they_are_beside(text: str, facts: dict[str, Any]) -> None:
+    assert told(text) == facts
+
+
 @each(("text", "unread"), [
     ("the chassis beeps and a strange led is on, can I use the node?", "the chassis beeps and a strange led is on"),
     ("the whatsit counter is 17 on gpu 3, can I keep using it?", "the whatsit counter is 17 on gpu 3"),
