@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -258,6 +259,12 @@ def _runbook_asks(name: str, lang: str) -> list[str]:
     return [text_in(lang, f"runbook for {name}", f"{name} 的处置手册")] if about(name) else []
 
 
+# how do I drain a node: any, and not the one that is asked on
+_ANY_NODE = lazy(
+    r"(?<![a-z])(?:an?|any|some|another)\s+(?:[a-z]+\s+)?(?:node|host|machine|server)(?![a-z])", re.IGNORECASE
+)
+
+
 def slot_values(turn: Turn) -> dict[str, str | int]:
     """What the sentence, and the finding in focus, say for the placeholders of commands."""
     values: dict[str, str | int] = {}
@@ -274,7 +281,8 @@ def slot_values(turn: Turn) -> dict[str, str | int]:
             values["gpu_index"] = gpu
         elif ":" in gpu:
             values["gpu_pci"] = gpu
-    values |= {"node": s.node[0]} if s.node else ({"node": turn.host} if turn.host and "node" not in values else {})
+    here = "" if "node" in values or _ANY_NODE.search(turn.query.text) else turn.host
+    values |= {"node": s.node[0]} if s.node else {"node": here} if here else {}
     values |= {"pid": s.pid[0]} if s.pid else {}
     values |= {"job": s.job[0]} if s.job else {}
     return values

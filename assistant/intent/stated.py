@@ -404,7 +404,7 @@ def _worth(marked: str) -> bool:
     """Whether a sentence can state anything: most hold neither a number nor a word of trouble, nor a name with a value."""
     return (
         _BAD.search(marked) is not None
-        or re.search(r"[0-9]|(?<![a-z])(?:is|are|was|on|off|yes|true|up|running|active)(?![a-z])|是|有|没|未|不|在|都|全", marked, _I) is not None
+        or re.search(r"[0-9]|(?<![a-z])(?:(?:is|are|was)(?:n't)?|on|off|yes|true|up|running|active)(?![a-z])|是|有|没|未|不|在|都|全", marked, _I) is not None
         or bool(named_in(words_of(marked)))
     )  # fmt: skip
 
@@ -482,7 +482,7 @@ _SAYS = lazy(
 # "the port is polling": whatever it is, somebody thought it worth saying. What is said to be fine is no doubt.
 _FINE = r"(?:all |completely |running |still |also )?(?:ok|okay|fine|good|normal|healthy|up|running|working|new|clean|green|idle|ready|there|here|正常|没问题|好的|健康|空闲|新的|干净)"
 _IS = lazy(
-    rf"(?<![a-z])(?!(?:it|this|that|there|he|she|what|which|who)(?![a-z]))[a-z0-9)\]/%-]+\s+(?:is|are|was|were)\s+(?!{_FINE}(?![a-z]))\S|[\u4e00-\u9fffa-z0-9]\s*[是为]\s*(?!{_FINE})[^否不什\s]",
+    rf"(?<![a-z])(?!(?:it|this|that|there|he|she|what|which|who)(?![a-z]))[a-z0-9_)\]/%-]+\s+(?:is|are|was|were)(?:n't)?\s+(?!{_FINE}(?![a-z]))\S|[\u4e00-\u9fffa-z0-9]\s*[是为]\s*(?!{_FINE})[^否不什\s]",
     _I,
 )
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from assistant.dialogue import Turn
 from assistant.dialogue.fix import answer
+from assistant.intent.parse import understand
 from assistant.intent.query import Intent, Query, Slots
 from assistant.render.sheet import Code, Heading
 from assistant.reply import Reply
@@ -46,6 +47,12 @@ def test_the_first_steps_of_its_runbook() -> None:
     assert not any("{gpu_pci}" in c for c in commands)
     assert "disruptive" in said(reply)
     assert f"show runbook {book.id}" in reply.suggestions
+
+
+@each(("text", "node"), [("how do I drain a node in slurm", "NODE"), ("how do I drain this node in slurm", "n1")])
+def test_any_node_is_not_the_one_that_is_asked_on(text: str, node: str) -> None:
+    reply = answer(Turn(understand(text), "en", rules(), None, host="n1"))
+    assert f"nodename={node} " in " ".join(line for p in reply.parts if isinstance(p, Code) for line in p.lines)
 
 
 def test_a_place_that_cannot_stand_in_a_command_stays_open() -> None:
