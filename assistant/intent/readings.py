@@ -190,7 +190,7 @@ def values(words: Sequence[str], before: str = "", whole: Sequence[str] = (), *,
             told[fact] = _listed(fact, value, number, words, free)
     if (over := _threshold(words, before)) is not None:
         told.setdefault(over.fact, over)
-    family = dict(_of_family(before, words)) if before and (not told or (before in _REMAPS and len(words) == 2)) else {}
+    family = dict(_of_family(before, words)) if before and (not told or _counts_remaps(before, words)) else {}
     if family:
         return Values(tuple(Taken(f, (v,), frozenset(range(len(words)))) for f, v in family.items()), ())
     return Values(
@@ -455,9 +455,12 @@ def _number_of(name: str, words: Sequence[str], place: range, free: dict[int, Nu
             return None  # a 64 core box
         if name == "node.memory.available" and _USED & {words[w] for w in _segment(words, i)}:
             return None  # what is used is not what is left
-        if name == "node.memory.available" and not behind and not _REST & {words[w] for w in _segment(words, i)}:
+        if name == "node.memory.available" and not _REST & {words[w] for w in _segment(words, i)}:
             return None  # how much there is in all
         around = range(_after_number(words, min(i, *place)), max(i, place.start) + 1)
+        if name in _REMAPS and (part := _PARTS.get(words[i - 1]) or _PARTS.get(" ".join(words[i + 1 : i + 2]))):
+            del free[i]  # "failure 1 for row remapping": not so many rows
+            return Taken(f"gpu.row_remap.{part}", (float(number.said) > 0,), frozenset((i - 1, i, i + 1)))
         called = _in_words_of(name, words, around)
         if name in _REMAPS and _CORRECTED & set(words[i + 1 : i + 2]):  # "row remapper shows 1 correctable"
             called = "gpu.row_remap.correctable"
@@ -524,16 +527,27 @@ def _of_family(before: str, words: Sequence[str]) -> Iterator[tuple[str, Value]]
         before.startswith(_REASONS) and len(words) < _SHORT and {"active", "inactive"} & {*words}
     ):  # "... not active now"
         yield before, "active" in words and not _NOT & {*words}
-    if (
-        before in _REMAPS
-        and len(words) == 2
-        and is_number(words[0])
-        and words[1] in (*_CORRECTED, "uncorrectable", "uncorrected")
-    ):
+    if _counts_remaps(before, words):
         yield _REMAPS[words[1] in _CORRECTED], int(float(words[0]))
 
 
+def _counts_remaps(before: str, words: Sequence[str]) -> bool:
+    """Whether a clause behind row remaps counts more of them: "0 uncorrectable", "2 uncorrectable remaps"."""
+    if (
+        len(words) not in (2, 3)
+        or not is_number(words[0])
+        or words[1] not in {*_CORRECTED, "uncorrectable", "uncorrected"}
+    ):
+        return False
+    return (
+        before in _REMAPS
+        if len(words) == 2
+        else before.startswith("gpu.row_remap.") and words[2] in ("remap", "remaps", "rows")
+    )
+
+
 _SHORT = 6  # words
+_PARTS = {"pending": "pending", "failure": "failure", "failures": "failure", "failed": "failure"}
 _REMAPS = ("gpu.row_remap.uncorrectable", "gpu.row_remap.correctable")
 
 
@@ -672,6 +686,8 @@ def _read(fact: str, number: Number) -> Value:
 def _yes_or_no(spec: FactSpec, behind: Sequence[str], ahead: Sequence[str], numbers: Sequence[Number]) -> Value:
     plain = next((n for n in numbers if not n.units and not n.kind), None)
     if plain is not None:
+        if spec.name.endswith("threshold_exceeded") and plain.said not in ("0", "1"):
+            return None  # where the threshold is
         return float(plain.said.split(" ")[0]) > 0
     said = next(iter(_words_for_values().find(behind)), None)
     if said is not None and said[2] in ("true", "false"):

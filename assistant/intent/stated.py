@@ -333,6 +333,8 @@ def _same_of_others(clause: str, before: Sequence[Observation], about: About) ->
     )
     if last is None or len(numbers) != 1 or isinstance(last.value, bool):
         return Read()
+    if last.fact == "gpu.nvlink.active" and _BAD.search(clause):
+        return Read()  # so many that are not active
     spec = vocabulary()[last.fact]
     if isinstance(read := parse(spec, numbers[0]), Problem) or not (about.others or _ONLY_AT.fullmatch(clause)):
         return Read()
@@ -373,7 +375,7 @@ def _links_down(clause: str, about: About, before: str) -> Read:
 
 
 _INACTIVE = lazy(
-    r"\s*(?:(?:and|but|while|the|other|others|remaining|another)\s+){0,4}(?:另外|其他|其余|剩下|还有|有|的|但){0,3}\s*([0-9]{1,2})\s*(?:条|根|个)?\s*(?:nvlinks?|links?|链路)?\s*(?:are|is|都|是|为|全|处于|已|show|shows)?\s*(?:inactive|down|not active|off|断开?|不通|未激活|没起来|掉)\s*了?\s*",
+    r"\s*(?:(?:and|but|while|the|other|others|remaining|another)\s+){0,4}(?:另外|其他|其余|剩下|还有|有|的|但){0,3}\s*([0-9]{1,2})\s*(?:条|根|个|others?|more|of them)?\s*(?:nvlinks?|links?|链路)?\s*(?:are|is|都|是|为|全|处于|已|show|shows)?\s*(?:inactive|down|not active|off|断开?|不通|未激活|没起来|掉)\s*了?\s*",
     _I,
 )
 _ONLY_AT = lazy(

@@ -103,6 +103,8 @@ def test_a_question_states_nothing(text: str) -> None:
             "remapped rows: 2 uncorrectable, 1 pending, 0 failed",
             {"uncorrectable": 2, "pending": True, "failure": False},
         ),
+        ("no row remap pending, 2 uncorrectable remaps", {"pending": False, "uncorrectable": 2}),
+        ("failure 1 for row remapping", {"failure": True}),
         ("行重映射 1 次，待处理 0，失败 0", {"uncorrectable": 1, "pending": False, "failure": False}),
     ],
 )
@@ -179,6 +181,12 @@ def test_what_was_or_should_be_is_not_how_it_is(text: str, facts: dict[str, Any]
         ("/dev/shm 只有 64M", {"node.shm.size": 64}),
         ("内存 2T 只剩 3G，还能跑吗", {"node.memory.available": 3072}),
         ("服务器 2T 内存，可用只剩 3G", {}),
+        ("host RAM 2T, only 3G free", {}),
+        (
+            "16 nvlinks active, 2 other links down",
+            {"gpu.nvlink.active": 16, "gpu.nvlink.inactive": 2, "link.state": "inactive"},
+        ),
+        ("sram threshold is 10, errors 2", {}),
         ("corrected ecc errors 2M", {"gpu.ecc.volatile.corrected.total": 2_000_000}),
     ],
 )
