@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +29,17 @@ def server() -> Iterator[Model]:
         yield model
 
 
+def held(text: str) -> tuple[Callable[[Mapping[str, Any]], str], threading.Event]:
+    """What the model says, once it may: what was on the screen before has then been looked at."""
+    may = threading.Event()
+
+    def said(_: Mapping[str, Any]) -> str:
+        may.wait(60)
+        return text
+
+    return said, may
+
+
 def with_model(server: Model, folder: Path) -> GpudiagApp:
     """The app on a recorded incident, with a model set."""
     args = arguments(folder, *BUS)
@@ -35,7 +48,7 @@ def with_model(server: Model, folder: Path) -> GpudiagApp:
 
 
 async def test_it_appears_below_the_answer_and_what_was_meant_is_asked(server: Model, tmp_path: Path) -> None:
-    server.text = TRUE
+    server.text, may = held(TRUE)
     app = with_model(server, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         assert app_of(pilot) is app
@@ -49,6 +62,7 @@ async def test_it_appears_below_the_answer_and_what_was_meant_is_asked(server: M
         await until(pilot, lambda: transcript.turns[-1].shown is not None)
         first = len(transcript.turns) - 1
         before = rows(first)
+        may.set()
         await until(pilot, lambda: bool(transcript.turns[first].retold[1]), 60)
         after = rows(first)
         assert after[: len(before)] == before
@@ -64,11 +78,13 @@ async def test_it_appears_below_the_answer_and_what_was_meant_is_asked(server: M
         narrator = app.workspace.chat._narration._narrator
         assert narrator is not None
         # what a sentence may have meant is asked, and not done
-        server.text, turns = SLOTS, len(transcript.turns)
+        server.text, may = held(SLOTS)
+        turns = len(transcript.turns)
         app.ask("zork flum 79")
         await until(pilot, lambda: len(transcript.turns) > turns and transcript.turns[-1].shown is not None)
         asked = transcript.turns[-1]
         before = [plain(row) for row in asked.rows(100, app.t, "en", live=True)[0]]
+        may.set()
         await until(pilot, lambda: asked.meant is not None, 60)
         after = [plain(row) for row in asked.rows(100, app.t, "en", live=True)[0]]
         assert after[: len(before)] == before
