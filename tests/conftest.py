@@ -100,10 +100,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """One for each CPU where tests only compute. Of a whole run a worker waits half of its time, for a capture, a server or
-    a deadline: five for two CPUs, and at most eight more than there are.
+    a deadline: three for two CPUs, and at most eight more than there are. With five the captures got too little of a CPU.
     """
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cpus if "unit" in config.option.markexpr else min(cpus * 5 // 2, cpus + 8)
+    return cpus if "unit" in config.option.markexpr else min(cpus * 3 // 2, cpus + 8)
 
 
 def pytest_collection_finish() -> None:
