@@ -172,8 +172,9 @@ def _slow(case: Case) -> bool:
     if not case.rule.action.impairs:
         return False
     lost = case.facts.read_up(case.rule.action.impairs, case.subject)[1]
-    known = lost is not None and lost.status is Status.OK and isinstance(lost.value, int | float)
-    return known and lost is not None and float(lost.value) >= HALF  # type: ignore[arg-type]
+    if lost is None or lost.status is not Status.OK or not isinstance(lost.value, int | float):
+        return False
+    return lost.value >= HALF
 
 
 def _dress(case: Case, answer: Answer, speaker: str) -> Advice:

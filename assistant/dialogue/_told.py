@@ -95,9 +95,8 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     if (together := _of_counters(turn, w, said, lost)) is not None:
         return together
     judged = any(map(pasted, said)) or rates(turn) or asked_of(turn.query) is not None
-    reported = len(without(turn.query.unread)) < len(
-        turn.query.unread
-    )  # a clause of its own says that something is wrong
+    # a clause of its own says that something is wrong
+    reported = len(without(turn.query.unread)) < len(turn.query.unread)
     if turn.query.symptoms and turn.query.intent is Intent.DIAGNOSE and (reported or not judged):
         return None
     if not turn.query.unread and (noted := [f for f in d.roots if f.grade in (Grade.CONFIRMED, Grade.PROBABLE)]):

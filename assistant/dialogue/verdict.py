@@ -152,8 +152,11 @@ def _can(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable, unti
     first, d = _FIRST[usable].in_(w.lang), w.d
     what = w.view.where(where.subjects) if where.subjects else ""
     if usable is Usable.UNKNOWN and about and not where.narrow and no_gpu(d.facts):
-        return w.t(f"{first}: no GPU is on the bus of this node. {w.title(about[0])}.",
-                   f"{first}：该节点总线上没有 GPU。另外：{w.quoted(w.title(about[0]))}。")  # fmt: skip
+        title = w.title(about[0])
+        return w.t(
+            f"{first}: no GPU is on the bus of this node. {title}.",
+            f"{first}：该节点总线上没有 GPU。另外：{w.quoted(title)}。",
+        )
     if usable is Usable.UNKNOWN and about and d.settled and (lost := _base_unread(w)):
         return w.t(f"{first}: {w.quoted(w.title(about[0]))} would not forbid it, but {lost} not read.",
                    f"{first}：{w.quoted(w.title(about[0]))}本身不妨碍使用，但未读取{lost}。")  # fmt: skip

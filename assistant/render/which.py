@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.render.labels import listed, subject_name
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _ROOM = 60  # characters for all places of a headline; the first one stands whatever it takes
 _WORDS = 160  # characters of one part: a message may be long, and both ends of a link stand in it
+_AWAY = "away_ms"
 _MOST = 500  # events of one finding that are looked at
 
 
@@ -36,10 +38,26 @@ def which(findings: Sequence[Finding]) -> Text:
 
 def _places(f: Finding) -> list[Text]:
     title = f.title.in_("en") + f.title.in_("zh")
-    places = [place for place in dict.fromkeys(_place(o, f, title) for o in f.events[:_MOST]) if place]
-    return [
-        p for p in places if not any(other.en.startswith(f"{p.en}, ") for other in places)
-    ]  # another says it and more
+    places = [place for place in dict.fromkeys(_place(o, f, title) for o in _as_left(f)) if place]
+    # another says it and more
+    return [p for p in places if not any(other.en.startswith(f"{p.en}, ") for other in places)]
+
+
+def _as_left(f: Finding) -> Iterator[Observation]:
+    """The events as the last one of each thing leaves it: that it came back once is not said where it went away again."""
+    events = f.events[:_MOST]
+    gone = [_gone(o) for o in events]
+    things = [(o.fact, *_parts(o, f, "en")) for o in gone]
+    last = dict(zip(things, events, strict=True))
+    for o, away, thing in zip(events, gone, things, strict=True):
+        yield away if last[thing] == _gone(last[thing]) else o
+
+
+def _gone(o: Observation) -> Observation:
+    """The event without how long it was away (`away_ms`), as of something that has not come back."""
+    if not isinstance(o.value, Event) or o.value.get(_AWAY) is None:
+        return o
+    return replace(o, value=replace(o.value, fields={k: v for k, v in o.value.fields.items() if k != _AWAY}))
 
 
 def _place(o: Observation, f: Finding, title: str) -> Text:

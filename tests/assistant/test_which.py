@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assistant.diagnosis import diagnose
 from assistant.render.labels import headline, titled
 from assistant.sources import parse_text
 from knowledge.facts import vocabulary
@@ -48,3 +49,15 @@ def test_every_event_that_names_a_thing_says_how_a_headline_calls_it() -> None:
     for spec in vocabulary():
         said = " ".join([*(part.en for part in spec.which), *TITLES])
         assert [n for n in NAMES & spec.fields.keys() if f"{{{n}" not in said] == [], spec.name
+
+
+LINK = "2026-06-16T16:{}+00:00 n1 kernel: mlx5_core 0000:5e:00.0 ens5: Link {}\n"
+
+
+def test_what_went_away_again_is_not_said_to_be_back() -> None:
+    """The last word about a thing counts, however often it came back before."""
+    once = LINK.format("50:10", "down") + LINK.format("58:31", "up")
+    for log, back in ((once, True), (once + LINK.format("59:50", "down"), False)):
+        d = diagnose(parse_text("log", log), load())
+        (f,) = [f for f in d.findings if f.rule.id == "link-went-down"]
+        assert ("up again after" in titled([f]).en) is back, titled([f]).en
