@@ -321,7 +321,7 @@ async def test_bolt_acknowledges_commands_buttons_dialogs_and_events(slack: Slac
         url = slack.response_url()
         ack = await slack.envelope("slash_commands", sent.slash_command("/gpudiag", "gpu 3", response_url=url))
         assert ack.payload == {"text": "checking gpu 3"}
-        assert ack.seconds > 0
+        assert 0 < ack.seconds < 3  # Slack gives up then
         await slack.until(lambda: slack.answers(url))
         assert slack.answers(url)[0]["text"] == "all well"
 

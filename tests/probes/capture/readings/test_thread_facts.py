@@ -70,11 +70,14 @@ def test_the_quota_of_a_group_above_counts() -> None:
 
 def test_without_a_quota_nothing_is_held_back() -> None:
     with python(loads.BURN) as pid:
-        found = facts(sampled(pid).threads, pid)
+        for _ in range(8):  # where others hold the CPUs it may get little of one while it is looked at
+            found = facts(sampled(pid).threads, pid)
+            if value(found, "process.window.cpu") > 0.1:
+                break
     if found["process.cgroup.cpu.limit"].status is Status.OK:
         pytest.skip("this test runs under a CPU quota itself")
     assert found["process.cgroup.cpu.limit"].status is Status.NOT_APPLICABLE
-    assert value(found, "process.window.cpu") > 0
+    assert value(found, "process.window.cpu") > 0.1
 
 
 @pytest.mark.parametrize("minor", [8, 9, 10, 11, 12, 13])
