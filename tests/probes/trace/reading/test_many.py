@@ -96,7 +96,7 @@ def test_an_interrupt_leaves_no_process(paths: list[str], tmp_path: Path) -> Non
         "from probes.trace.columns import wanted\n"
         "from probes.trace.reading.many import read_many\n"
         "def stay(trace):\n"
-        "    print(os.getpid(), flush=True)\n"
+        "    os.write(1, f'{os.getpid()}\\n'.encode())\n"  # whole: two workers write at once
         "    time.sleep(60)\n"
         "if __name__ == '__main__':\n"
         "    read_many(sys.argv[1:], stay, wanted(gpu=''), jobs=2)\n"
