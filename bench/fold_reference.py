@@ -6,27 +6,32 @@ makes seeded logs of what the rules' own tests are given: kernel lines and job o
 chatter. Each log is read twice, with the folds and limits of ``check`` and with a fold that folds nothing, and both are diagnosed.
 Verdict, findings with grade, role, severity, what is undecided, what was ruled out and the number of events must be the same;
 counts, first and last times as well, apart from rules that count bursts: of those that are far apart in a long log some are one.
-A seed whose answers differ is printed with the difference; ``--seed N --logs 1 --print`` shows its log. Processes may share the work,
-each from a ``--seed`` of its own. ``--flood`` folds as behind the lines that a log keeps whole: how far answers go apart in a flood.
+A seed whose answers differ is printed with the difference; ``--seed N --logs 1 --print`` shows its log. ``--jobs`` processes share
+the work. ``--flood`` folds as behind the lines that a log keeps whole: how far answers go apart in a flood. Where both readers hand the
+formats the same lines nothing else is compared: an answer depends on nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import multiprocessing
 import random
 import re
 import sys
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from assistant.diagnosis import Diagnosis, diagnose  # noqa: E402  the checkout comes first on the path
-from knowledge.observation import how_many  # noqa: E402
+from knowledge.observation import Observation, how_many  # noqa: E402
 from probes._scan_fold import KEPT, Fold, Folded, Limits, Run, new  # noqa: E402
+from probes.base import Context, Line, LogFormat  # noqa: E402
 from probes.registry import log_formats  # noqa: E402
 from probes.scan import KEEP, ScanResult, scan  # noqa: E402
 from rules.loader import load, shipped  # noqa: E402
@@ -102,6 +107,18 @@ def seen(text: bytes, fold: Callable[[], Fold], keep: int) -> ScanResult:
     return scan([io.BytesIO(text)], log_formats(), fold=fold, keep=keep)
 
 
+def handed(text: bytes, fold: Callable[[], Fold], keep: int) -> tuple[object, ...]:
+    """The lines that each format gets, how many each stands for, and the notes: all that a reader's answer depends on."""
+    got: list[object] = []
+
+    def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
+        got.append((lines, context.times))
+        return []
+
+    formats: list[LogFormat] = [replace(f, sniff=lambda _: 1, parse=parse) for f in log_formats()]
+    return (got, scan([io.BytesIO(text)], formats, fold=fold, keep=keep).notes)
+
+
 def concluded(read: ScanResult) -> Diagnosis:
     """The answer."""
     return diagnose(read.observations, load(), notes=[str(n) for n in read.notes])
@@ -123,35 +140,54 @@ def told(d: Diagnosis) -> dict[str, object]:
     }
 
 
+Texts = list[list[str]]
+Compared = tuple[int, int, bool, str]  # seed, lines, whether lines were folded, the difference
+
+
+def compared(limits: Limits, kernel: Texts, job: Texts, seed: int) -> Compared:
+    """One log, read twice."""
+    text = "\n".join(made(seed, kernel, job)).encode() + b"\n"
+    lines = text.count(b"\n")
+    ways: tuple[tuple[Callable[[], Fold], int], ...] = ((Every, MUCH), (partial(new, limits), KEEP))
+    every, folded = (handed(text, *way) for way in ways)
+    if every == folded:
+        return seed, lines, False, ""
+    whole, part = (seen(text, *way) for way in ways)
+    if (whole.observations, whole.notes) == (part.observations, part.notes):
+        return seed, lines, True, ""
+    slow, fast = (told(concluded(read)) for read in (whole, part))
+    apart = (
+        f"seed {seed}, {name}:\n  every line {_only(slow[name], fast[name])}\n  folded     {_only(fast[name], slow[name])}"
+        for name in slow
+        if slow[name] != fast[name]
+    )
+    return seed, lines, True, "\n".join(apart)
+
+
 def main() -> int:
     """Compare and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--logs", type=int, default=2000, help="how many logs (2000)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the work (1)")
     parser.add_argument("--print", action="store_true", help="show the logs")
     parser.add_argument("--flood", action="store_true", help="keep no lines whole")
     options = parser.parse_args()
     limits = Limits(whole=0, calm_whole=0) if options.flood else Limits()
     kernel, job = given()
+    seeds = range(options.seed, options.seed + options.logs)
+    if options.print:
+        for seed in seeds:
+            sys.stdout.write("\n".join(made(seed, kernel, job)) + "\n")
+    load()  # once, ahead of the fork
     lines = folded = differ = 0
-    for seed in range(options.seed, options.seed + options.logs):
-        text = "\n".join(made(seed, kernel, job)).encode() + b"\n"
-        if options.print:
-            sys.stdout.write(text.decode())
-        lines += text.count(b"\n")
-        whole, part = seen(text, Every, MUCH), seen(text, lambda: new(limits), KEEP)
-        if (whole.observations, whole.notes) == (part.observations, part.notes):
-            continue  # an answer depends on nothing else
-        folded += 1
-        slow, fast = told(concluded(whole)), told(concluded(part))
-        for name in slow:
-            if slow[name] != fast[name]:
+    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
+        for _, many, some, difference in pool.imap_unordered(partial(compared, limits, kernel, job), seeds):
+            lines += many
+            folded += some
+            if difference:
                 differ += 1
-                print(
-                    f"seed {seed}, {name}:\n  every line {_only(slow[name], fast[name])}\n  folded     {_only(fast[name], slow[name])}",
-                    flush=True,
-                )
-                break
+                print(difference, flush=True)
     print(f"{options.logs} logs, {lines} lines; lines were folded in {folded}; answers differ in {differ}")
     return 1 if differ else 0
 
