@@ -64,6 +64,8 @@ class Limits:
     )
     each: int = 4  # of these, and as many runs
     late: int = 64  # of equal telling ones, of another program than one just before, or behind a silence: each is something anew
+    later: int = 2048  # of them, as long as of the whole log
+    anew: int = 4096  # such ones were kept
     # Parsers and rules tell apart what lies seconds, minutes and a few lines apart. Of a log that is not flooded they get every line:
     early: int = 1024  # of equal lines, as long as of the whole log
     whole: int = 2048  # telling ones
@@ -272,6 +274,7 @@ class _Run:
     first: tuple[int, bytes]
     last: tuple[int, bytes]
     room: int = 0  # bytes that the last line may take without more memory
+    apart: bool = False  # begins behind a silence, or with another program
 
 
 @dataclass(slots=True)
@@ -329,6 +332,7 @@ class PlainFold:
         self.lost = 0
         self.stored = 0
         self.kept = [0, 0]  # routine lines, telling ones
+        self.late = 0
 
     def lines(self, data: bytes, start: int, end: int, places: array[int], number: int) -> Folded:
         """See `Fold`."""
@@ -369,8 +373,9 @@ class PlainFold:
             entry.texts.add(seen.text)
             self.kept[telling] += 1
             return FIRST if first else KEPT
-        if anew and entry.late < most.late:
+        if anew and (entry.late < most.late or (entry.late < most.later and self.late < most.anew)):
             entry.late += 1
+            self.late += 1
             entry.apart = True  # the line ahead of it stays the last of its run
             return KEPT
         self.lost += alone and telling
@@ -385,24 +390,15 @@ class PlainFold:
         return min(most, self.most.each) if entry.crowded else most
 
     def _fold(self, entry: _Entry, seen: Look, telling: bool, line: tuple[int, bytes]) -> None:
-        runs, most = entry.runs, self._of(entry, self.most.runs if telling else self.most.calm_runs)
-        most = 1 if self.stored > self.most.stored else most
+        runs, full = entry.runs, self.stored > self.most.stored
+        most = 1 if full else self._of(entry, self.most.runs if telling else self.most.calm_runs) + entry.late
         while (
             runs
-            and entry.level < 3
             and len(runs) >= most
+            and (entry.level < 3 or (full and len(runs) > 1))
             and (len(runs) > most or entry.apart or runs[-1].buckets[entry.level] != seen.buckets[entry.level])
         ):
-            entry.level += 1
-            merged = runs[:1]
-            for run in runs[1:]:
-                if merged[-1].buckets[entry.level] == run.buckets[entry.level]:
-                    merged[-1].count += run.count
-                    self.stored -= merged[-1].room + len(run.first[1])
-                    merged[-1].last, merged[-1].room = run.last, run.room
-                else:
-                    merged.append(run)
-            runs[:] = merged
+            self._coarsen(entry, full)
         apart = entry.apart and len(runs) < most
         entry.apart = False
         if runs and not apart and runs[-1].buckets[entry.level] == seen.buckets[entry.level]:
@@ -411,8 +407,21 @@ class PlainFold:
             self.stored += max(0, len(line[1]) - runs[-1].room)
             runs[-1].room = max(runs[-1].room, len(line[1]))
         else:
-            runs.append(_Run(seen.buckets, 1, line, line, len(line[1])))
+            runs.append(_Run(seen.buckets, 1, line, line, len(line[1]), apart))
             self.stored += 2 * len(line[1])
+
+    def _coarsen(self, entry: _Entry, every: bool) -> None:
+        """Make runs that lie in one longer span one; those that begin apart only where `every` one has to."""
+        level = entry.level = min(3, entry.level + 1)
+        merged = entry.runs[:1]
+        for run in entry.runs[1:]:
+            if merged[-1].buckets[level] == run.buckets[level] and (every or not run.apart):
+                merged[-1].count += run.count
+                self.stored -= merged[-1].room + len(run.first[1])
+                merged[-1].last, merged[-1].room = run.last, run.room
+            else:
+                merged.append(run)
+        entry.runs[:] = merged
 
     def runs(self) -> list[Run]:
         """See `Fold`."""

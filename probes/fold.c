@@ -15,10 +15,10 @@ enum { LEVELS = 4, WORDS = 4, LOOKED = 4096, HOST = 64, ZONE = 12 };
 enum { PIDS = 4, MOMENT = 5, SILENCE = 180 }; /* programs that are told apart in so many seconds; seconds that part bursts */
 enum { DIGIT = 1, HEXA = 2, ALNUM = 4, NAME = 8 }; /* what a byte is */
 
-typedef struct { i64 any, fresh, runs, calm, calm_runs, kinds, entries, routine, telling, signs, stored, first, crowd, each, late, early, whole, calm_whole; } Limits;
+typedef struct { i64 any, fresh, runs, calm, calm_runs, kinds, entries, routine, telling, signs, stored, first, crowd, each, late, later, anew, early, whole, calm_whole; } Limits;
 
 typedef struct { i64 number; i64 size, room; u8 *text; } Kept;
-typedef struct { u64 bucket[LEVELS]; i64 count; Kept first, last; } Run;
+typedef struct { u64 bucket[LEVELS]; i64 count; Kept first, last; int apart; } Run; /* apart: begins behind a silence, or with another program */
 typedef struct {
   i64 any, fresh, level, runs, places, texts, room;
   u64 sign;
@@ -43,7 +43,7 @@ typedef struct {
   Table kinds, entries, signs;
   Kind *kind;
   Entry *entry;
-  i64 kind_count, entry_count, stored, lost;
+  i64 kind_count, entry_count, stored, lost, late;
   i64 kept[2]; /* routine lines, telling ones */
   i64 *order; /* (entry, run) of each run, once they are asked for */
   i64 ordered;
@@ -348,12 +348,12 @@ static void drop(Fold *f, Kept *k) {
   k->room = 0;
 }
 
-static void coarsen(Fold *f, Entry *e) { /* runs that lie in one longer span become one */
+static void coarsen(Fold *f, Entry *e, int all) { /* runs that lie in one longer span become one; of those that begin apart only `all` */
   i64 to = 0;
-  e->level++;
+  if (e->level + 1 < LEVELS) e->level++;
   for (i64 i = 1; i < e->runs; i++) {
     Run *into = &e->run[to], *run = &e->run[i];
-    if (into->bucket[e->level] == run->bucket[e->level]) {
+    if (into->bucket[e->level] == run->bucket[e->level] && (all || !run->apart)) {
       into->count += run->count;
       drop(f, &into->last);
       drop(f, &run->first);
@@ -366,9 +366,11 @@ static void coarsen(Fold *f, Entry *e) { /* runs that lie in one longer span bec
 static i64 of(const Fold *f, const Entry *e, i64 most) { return e->crowded && most > f->most.each ? f->most.each : most; }
 
 static int fold(Fold *f, Entry *e, const Look *l, int telling, const u8 *p, i64 n, i64 number) {
-  i64 most = f->stored > f->most.stored ? 1 : of(f, e, telling ? f->most.runs : f->most.calm_runs);
-  while (e->runs && e->level + 1 < LEVELS && e->runs >= most && (e->runs > most || e->apart || e->run[e->runs - 1].bucket[e->level] != bucket(f, p, l, e->level)))
-    coarsen(f, e);
+  int full = f->stored > f->most.stored;
+  i64 most = full ? 1 : of(f, e, telling ? f->most.runs : f->most.calm_runs) + e->late;
+  while (e->runs && e->runs >= most && (e->level + 1 < LEVELS || (full && e->runs > 1)) &&
+         (e->runs > most || e->apart || e->run[e->runs - 1].bucket[e->level] != bucket(f, p, l, e->level)))
+    coarsen(f, e, full);
   Run *last = e->runs ? &e->run[e->runs - 1] : NULL;
   int apart = e->apart && e->runs < most;
   e->apart = 0;
@@ -386,6 +388,7 @@ static int fold(Fold *f, Entry *e, const Look *l, int telling, const u8 *p, i64 
   memset(run, 0, sizeof *run);
   for (i64 level = 0; level < LEVELS; level++) run->bucket[level] = bucket(f, p, l, level);
   run->count = 1;
+  run->apart = apart;
   return keep(f, &run->first, p, n, number) && keep(f, &run->last, p, n, number);
 }
 
@@ -503,8 +506,9 @@ static i64 take(Fold *f, const u8 *p, i64 n, i64 number) {
       return first ? -2 : -1;
     }
   }
-  if (begins && e->late < f->most.late) {
+  if (begins && (e->late < f->most.late || (e->late < f->most.later && f->late < f->most.anew))) {
     e->late++;
+    f->late++;
     e->apart = 1; /* the line ahead of it stays the last of its run */
     return -1;
   }

@@ -56,7 +56,7 @@ SMALL = st.integers(1, 3)
 LIMITS = st.builds(
     Limits, SMALL, st.integers(0, 2), SMALL, st.integers(1, 2), st.integers(1, 2), st.integers(1, 5), st.integers(1, 8), SMALL, SMALL,
     st.integers(0, 3), st.sampled_from([100, 300, 1 << 20]), st.integers(0, 2), st.integers(0, 3), st.integers(1, 2), st.integers(0, 3),
-    st.integers(0, 3), st.integers(0, 4), st.integers(0, 4),
+    st.integers(0, 3), st.integers(0, 5), st.integers(0, 4), st.integers(0, 4), st.integers(0, 4),
 )  # fmt: skip
 
 
