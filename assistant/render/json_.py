@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import chain, islice
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assistant.known import known
 from assistant.render import describe, header
 from assistant.render.gaps import remedy
 from assistant.render.labels import localised, sentence
 from assistant.render.times import iso, stamp, when
-from knowledge.observation import Event, Observation, Scope, Series, Subject
+from knowledge.observation import Event, Observation, Scope, Series, Subject, how_many
 from rules.condition import EventLeaf, KnownLeaf
 from rules.proof import LeafProof, Missing, Proof
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 SCHEMA = "gpudiag/diagnosis/1"
 Tells = Callable[[str], str]  # fact -> the input kinds that tell it, for people
-QUOTED = 16  # events of a finding that are quoted under it; all of them stand in `events`
+QUOTED = 16  # events of a finding that are quoted under it; `events` has all, or all of a flood in few entries
+SAMPLED = 32  # events of one kind and code of one thing, each of which stands in `events`: the first and the last; of more, see `told`
+SORTS = 32  # of those in between, that words in their fields tell apart
 _SLOTS = (Scope.GPU, Scope.NVSWITCH, Scope.PCI, Scope.NIC)
 
 
@@ -66,7 +68,7 @@ def plain(
     verbose: bool = False,
     several: Callable[[Iterable[Any]], list[Any]] = list,
 ) -> dict[str, Any]:
-    """The object as plain data. `verbose` adds proofs, what the undecided stand on, and a sentence for each event of a burst.
+    """The object as plain data. `verbose` adds proofs, what the undecided stand on, each event of a flood, and a sentence for each.
 
     `several` makes a list of events, of findings and of the undecided.
     """
@@ -84,7 +86,7 @@ def plain(
             "until": v.until.in_(lang) or None,
             "text": writer.words(v.text.in_(lang)),
         },
-        "events": several(writer.event(o) for o in diagnosis.events),
+        "events": several(writer.event(t) for t in writer.events),
         "findings": several(writer.finding(f) for f in diagnosis.findings),
         "undecided": several(writer.undecided(u) for u in diagnosis.undecided),
         "ruled_out": several(writer.finding(f) for f in diagnosis.ruled_out),
@@ -100,11 +102,63 @@ def plain(
     }
 
 
+class Told(NamedTuple):
+    """An entry of `events`: the last of the events that it stands for, how many, and when the first was; None where nobody knows."""
+
+    event: Observation
+    times: int
+    since: int | None
+
+
+def told(events: Sequence[Observation]) -> tuple[list[Told], dict[int, int]]:
+    """The entries for `events`, in order, and the place of each event's own by the event's `id`.
+
+    Of a flood (more than SAMPLED of one kind, code and thing) the first and the last have entries of their own; what lies between
+    has one for each sort, that of the sort's last event.
+    """
+    crowds: dict[object, list[Observation]] = {}
+    for o in events:
+        crowds.setdefault((o.fact, o.subject, o.value.code if isinstance(o.value, Event) else None), []).append(o)
+    lead = {id(o): last for crowd in crowds.values() for o, last in _sampled(crowd)}
+    groups: dict[int, list[Observation]] = {}
+    for o in events:
+        groups.setdefault(id(lead[id(o)]), []).append(o)
+    leads = [o for o in events if lead[id(o)] is o]
+    place = {id(o): i for i, o in enumerate(leads)}
+    return [_together(groups[id(o)]) for o in leads], {id(o): place[id(lead[id(o)])] for o in events}
+
+
+def _sampled(crowd: Sequence[Observation]) -> Iterator[tuple[Observation, Observation]]:
+    """Each event and the one whose entry stands for it."""
+    if len(crowd) <= SAMPLED:
+        yield from zip(crowd, crowd, strict=True)
+        return
+    half = SAMPLED // 2
+    sorts: dict[tuple[object, ...], list[Observation]] = {}
+    for o in crowd[half:-half]:
+        fields = o.value.fields if isinstance(o.value, Event) else {}
+        words = (o.clock, *((k, v) for k, v in sorted(fields.items()) if k != "text" and isinstance(v, str)))
+        sorts.setdefault(words if words in sorts or len(sorts) < SORTS else (), []).append(o)
+    yield from ((o, o) for o in (*crowd[:half], *crowd[-half:]))
+    yield from ((o, sort[-1]) for sort in sorts.values() for o in sort)
+
+
+def _together(events: Sequence[Observation]) -> Told:
+    """One entry for `events`, which are in order."""
+    begins = [o.window[0] if o.times > 1 and o.window is not None else o.at for o in events]
+    known = [at for at in begins if at is not None]
+    same = len(known) == len(events) and len({o.clock for o in events}) == 1
+    return Told(events[-1], how_many(events), min(known) if same else None)
+
+
 class _Writer:
     def __init__(self, diagnosis: Diagnosis, lang: str, tells: Tells, verbose: bool) -> None:
         self.lang, self.tells, self.verbose = lang, tells, verbose
         self.facts, self.vocabulary = diagnosis.facts, diagnosis.facts.vocabulary
-        self.index = {id(o): i for i, o in enumerate(diagnosis.events)}  # one object each, shared with the findings
+        every = [_together([o]) for o in diagnosis.events], {id(o): i for i, o in enumerate(diagnosis.events)}
+        self.events, self.index = (
+            every if verbose else told(diagnosis.events)
+        )  # one object each, shared with the findings
         self.subjects = {f.subject for f in (*diagnosis.findings, *diagnosis.ruled_out)}
 
     def words(self, text: str) -> str:
@@ -113,8 +167,9 @@ class _Writer:
             text = localised(text, subject, self.lang)
         return text
 
-    def event(self, o: Observation) -> dict[str, Any]:
-        """One line of a log that means something."""
+    def event(self, told: Told) -> dict[str, Any]:
+        """One line of a log that means something, and how many equal ones it stands for since when."""
+        o = told.event
         assert isinstance(o.value, Event)
         slot = next((s for s in o.subject.ancestors() if s.scope in _SLOTS), None)
         return {
@@ -126,7 +181,7 @@ class _Writer:
             "line": o.source.line,
             "source": o.source.call or o.source.probe,
             "text": o.excerpt,
-            **({"times": o.times} if o.times > 1 else {}),
+            **({"times": told.times, "since": stamp(told.since, o.clock)} if told.times > 1 else {}),
             "decoded": {k: v for k, v in o.value.fields.items() if k != "text" and v is not None},
         }
 
@@ -150,7 +205,7 @@ class _Writer:
             "first": stamp(first, clock) if clock else None,
             "last": stamp(last, clock) if clock else None,
             "count": f.count,
-            "events": sorted(i for o in f.events if (i := self.index.get(id(o))) is not None),
+            "events": sorted({i for o in f.events if (i := self.index.get(id(o))) is not None}),
             "explains": list(f.explains),
             "explained_by": list(f.explained_by),
             "may_explain": list(f.may_explain),
