@@ -78,6 +78,8 @@ class LogFormat:
     before: int = 0
     after: int = 0
     counts: bool = False  # its events say themselves how many lines they stand for
+    # Whether an event tells how things stand, once however many lines say it; of any other there are as many as lines.
+    stands: Callable[[Observation], bool] = lambda _: False
     # Facts of which lines are one event that follow each other within so many ns: equal lines are not more of them.
     bursts: Mapping[str, int] = field(default_factory=dict, hash=False)
 

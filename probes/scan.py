@@ -211,7 +211,7 @@ class _Job:
             if not claimed:  # another format knows this file: this one only adds what it found
                 found = [o for o in found if o.status is Status.OK]
             if not self.formats[i].counts:
-                found = _repeated(found, windows.times[i], windows.begins, self.formats[i].bursts)
+                found = _repeated(found, windows.times[i], windows.begins, self.formats[i])
             parts.append(self.subjects.told(found))
         observations = [o for part in parts for o in self._honest(part)]
         notes = [Note(self.name, text, problem) for text, problem in self._remarks()]
@@ -282,16 +282,17 @@ class _Job:
 
 
 def _repeated(
-    found: Sequence[Observation], stands_for: Mapping[int, int], begins: Mapping[int, int], bursts: Mapping[str, int]
+    found: Sequence[Observation], stands_for: Mapping[int, int], begins: Mapping[int, int], of: LogFormat
 ) -> Sequence[Observation]:
-    """Each event as often as its line stands for, in the time since the first of those lines; of `bursts` one each."""
+    """Each event as often as its line stands for, in the time since the first of those lines; of bursts and states one each."""
     if not stands_for:
         return found
     begun = {(o.fact, o.source.line): o for o in found}
     told: set[tuple[str, Subject]] = set()
     out = []
+    bursts = of.bursts
     for o in found:
-        if isinstance(o.value, Event) and (times := stands_for.get(o.source.line or 0)):
+        if isinstance(o.value, Event) and not of.stands(o) and (times := stands_for.get(o.source.line or 0)):
             first = begun.get((o.fact, begins[o.source.line or 0]))
             timed = first is not None and first.at is not None and o.at is not None and first.clock is o.clock
             start = first.at if first is not None and timed else None  # not known: it may lie anywhere before

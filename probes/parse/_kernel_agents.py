@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from knowledge.observation import Scalar, node
+from knowledge.observation import Event, Observation, Scalar, node
 from probes.parse._kernel_common import Reading, body, is_command, rx
 from probes.parse._kernel_shape import Entry, Kind
 
@@ -60,6 +60,7 @@ _GPFS = (
     r"\[[A-Z]\] (?:File system (\S{1,100}) unmounted by the system|(mmfsd is shutting down)|"
     r"Command: successful mount (\S{1,100})|(mmfsd ready))"
 )
+_EACH = ("prolog", "epilog")  # kinds of Slurm's failures of which each line is one
 _AROUND = 6  # lines in which Slurm tells one failure
 
 
@@ -69,6 +70,16 @@ def read(reading: Reading) -> None:
     _slurm(reading)
     _gpfs(reading)
     _disks(reading)
+
+
+def stands(o: Observation) -> bool:
+    """Whether an event tells how a daemon stands, once however often it says so; see `LogFormat.stands`."""
+    if not isinstance(o.value, Event):
+        return False
+    if o.fact == "slurm_failure":
+        return o.value.get("kind") not in _EACH
+    gpfs = o.fact == "filesystem_stall" and o.value.get("filesystem") == "gpfs"
+    return gpfs or o.fact in ("daemon_disk_full", "kubelet_runtime_silent", *UNCOVERED)
 
 
 def _disks(reading: Reading) -> None:

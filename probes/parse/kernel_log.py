@@ -287,5 +287,6 @@ FORMAT = LogFormat(
     triggers=TRIGGERS,
     parse=parse,
     after=1,
+    stands=_kernel_agents.stands,
     bursts=dict(row for m in (_kernel_device, _kernel_fabric, _kernel_gpu, *VENDORS) for row in m.BURSTS.items()),
 )

@@ -22,6 +22,7 @@ from knowledge.observation import Observation, how_many
 from probes import native
 from probes._scan_fold import LIBRARY, SOURCE, CompiledFold, Fold, Limits, PlainFold, library, lines_at, look
 from probes._scan_open import foreign
+from probes._scan_windows import EDGE
 from probes.base import Context, Line, LogFormat
 from probes.registry import log_formats
 from probes.scan import scan
@@ -275,3 +276,32 @@ def test_a_burst_is_a_few_events() -> None:
     found = [o for o in scan([io.BytesIO(text)], log_formats()).observations if o.fact == "xid" and o.value is not None]
     assert how_many(found) == 20_000
     assert len(found) < 1200
+
+
+STATES = [
+    (
+        'n1 kubelet[1810]: E0302 02:13:41.100001    1810 kubelet.go:2419] "Skipping pod synchronization" '
+        'err="PLEG is not healthy: pleg was last seen active 5m7.9s ago; threshold is 3m0s"',
+        1,
+    ),
+    ("n1 rsyslogd[812]: file '/var/log/messages': write error - No space left on device", 1),
+    ("n1 slurmd[4021]: fatal: Unable to find slurmstepd file at /usr/sbin/slurmstepd", 1),
+    ("n1 slurmd[4021]: error: [job 4242] prolog failed status=1:0", 150),
+]
+
+
+@each("line, events", STATES)
+def test_what_a_daemon_says_again_and_again_is_one_state(line: str, events: int) -> None:
+    told = [f"Nov  1 00:{i // 60:02d}:{i % 60:02d} {line}\n" for i in range(150)]
+    text = "".join(
+        [*told, *["Nov  1 01:00:00 n1 systemd[1]: Started a session.\n"] * EDGE]
+    ).encode()  # ends are kept whole
+    few = Limits(any=4, fresh=4, whole=0, calm_whole=0)
+    for limits in (EVERY, few):
+        found = scan([io.BytesIO(text)], log_formats(), fold=lambda limits=limits: PlainFold(limits)).observations
+        own = [
+            o
+            for o in found
+            if o.value is not None and o.fact in {"slurm_failure", "daemon_disk_full", "kubelet_runtime_silent"}
+        ]
+        assert how_many(own) == events
