@@ -18,6 +18,11 @@ CHANGES: Mapping[str, str] = {
     PEER_COPY: "benchmark.d2d.change", "benchmark.burn.gflops": "benchmark.burn.change",
     BUSBW: "benchmark.collective.busbw.change",
 }  # fmt: skip
+LARGE = 1 << 28  # bytes of a message from which on the links, not the latency, set the pace
+# What else runs over the same links: busbw is made to be comparable between collectives (PERFORMANCE.md of nccl-tests). Without
+# the sums in the switch, or with fewer GPUs, half of what an all-reduce of the whole node must reach is asked for.
+RINGS = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall"})
+WHOLE_NODE, LEAST_RANKS = 8, 4
 _ANY = frozenset({*CHANGES, RDMA})
 _Known = Mapping[tuple[str, Subject], Observation]
 
@@ -54,8 +59,7 @@ def _held_against(fact: str, subject: Subject, o: Observation, known: _Known) ->
             "benchmark.peer_copy", subject, o, peer_copy(str(name.value)) if name else None, [name] if name else []
         )
     if fact == BUSBW:
-        found, parts = _of_group(subject, known)
-        return _bounds("benchmark.collective.busbw", subject, o, found, parts)
+        return _of_group(subject, o, known)
     if fact == RDMA:
         return _of_port(subject, o, known)
     return []
@@ -71,18 +75,34 @@ def _of_link(subject: Subject, known: _Known) -> tuple[Expected | None, list[Obs
     return (host_copy(int(told[0].value), int(told[1].value)), told) if len(told) == 2 else (None, [])  # type: ignore[arg-type]
 
 
-def _of_group(subject: Subject, known: _Known) -> tuple[Expected | None, list[Observation]]:
-    """By the model of the GPUs, where all of the node are one model and the test ran on this node alone."""
-    ranks = known.get(("benchmark.collective.ranks", subject))
-    nodes = known.get(("benchmark.collective.nodes", subject))
-    op = known.get(("benchmark.collective.op", subject))
-    if ranks is None or nodes is None or nodes.value != 1 or op is None or op.value != "all_reduce":
-        return None, []
+def _of_group(subject: Subject, o: Observation, known: _Known) -> list[Observation]:
+    """By the model of the GPUs, where all that took part are one model and the test ran on one node alone.
+
+    The output itself may name it; else all GPUs of the node must be alike. A table that ends with small messages tells of
+    latency, and is held against nothing.
+    """
+    told = [known.get((f"benchmark.collective.{name}", subject)) for name in ("ranks", "nodes", "op", "largest")]
+    ranks, nodes, op, largest = told
+    if ranks is None or nodes is None or nodes.value != 1 or op is None or not isinstance(ranks.value, int):
+        return []
+    small = largest is not None and isinstance(largest.value, int) and largest.value < LARGE
+    model = None if small else _one_model(subject, known)
+    if model is None:
+        return []
+    name, parts = "benchmark.collective.busbw", [model, ranks]
+    if op.value == "all_reduce" and (found := all_reduce(str(model.value), ranks.value)):
+        return _bounds(name, subject, o, found, parts)
+    whole = all_reduce(str(model.value), WHOLE_NODE) if op.value in RINGS and ranks.value >= LEAST_RANKS else None
+    return [_derived(f"{name}.floor", subject, whole.floor / 2, o, [*parts, op])] if whole else []
+
+
+def _one_model(subject: Subject, known: _Known) -> Observation | None:
+    """What names the model of the GPUs that took part; None where that is not known, or where there are several."""
+    if named := known.get(("benchmark.collective.gpu", subject)):
+        return named
     home = subject.up(Scope.NODE)
     names = [o for (fact, s), o in known.items() if fact == "gpu.name" and s.up(Scope.NODE) == home]
-    if len({o.value for o in names}) != 1 or not isinstance(ranks.value, int):
-        return None, []
-    return all_reduce(str(names[0].value), ranks.value), [names[0], ranks]
+    return names[0] if len({o.value for o in names}) == 1 else None
 
 
 def _of_port(subject: Subject, o: Observation, known: _Known) -> list[Observation]:

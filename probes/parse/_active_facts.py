@@ -28,6 +28,7 @@ NCCL_TESTS = (
     "benchmark.collective.op",
     "benchmark.collective.ranks",
     "benchmark.collective.nodes",
+    "benchmark.collective.gpu",
     "benchmark.collective.nccl",
     "benchmark.collective.busbw.avg",
     "benchmark.collective.busbw.max",

@@ -7,6 +7,7 @@ kind is inferred from its siblings: the ports of the same adapter model and link
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -52,6 +53,8 @@ MODELS = {
 }  # fmt: skip
 # As many rails as GPUs: 8 in HGX and DGX systems, 16 in HGX-2. Smaller numbers say nothing.
 COMPLETE = (8, 16)
+# rate:            100 Gb/sec (1X NDR)
+_LANES = re.compile(r"\((\d{1,2})X [A-Z]{2,5}\d{0,4}\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Port:
     firmware: str = ""
     lid: int | None = None
     guid: str = ""
+    lanes: int | None = None  # 4 of ``(4X NDR)``
     excerpt: str = ""
 
     @property
@@ -80,6 +84,18 @@ class Port:
     def active(self) -> bool:
         """True for a port that carries traffic."""
         return self.state == "active"
+
+    @property
+    def on_one_lane(self) -> bool:
+        """True for an InfiniBand port that carries traffic on a single lane. Split cables have two lanes an end; of Ethernet one
+        lane is a speed like any other (25GbE prints 1X EDR)."""
+        return self.active and self.lanes == 1 and self.layer == "infiniband"
+
+
+def lanes(rate: str) -> int | None:
+    """The lanes of ``100 Gb/sec (1X NDR)``; None where they are not told."""
+    found = _LANES.search(rate[:200])
+    return int(found[1]) if found else None
 
 
 def emit_port(emit: Emitter, port: Port, unknown: Iterable[tuple[str, str]] = ()) -> None:
@@ -175,8 +191,10 @@ def rails(emit: Emitter, ports: Sequence[Port]) -> None:
         names, first = tuple(sorted(port.name for port in down)), (down or best.ports)[0]
         emit.fact("node.ib.unsorted.down_ports", node, names, first.line, first.excerpt, detail=detail)
         return
-    full = [port for port in best.ports if port.active and port.rate in (None, best.rate)]
-    slow = [port for port in best.ports if port.active and port.rate not in (None, best.rate)]
+    active = [port for port in best.ports if port.active]
+    narrow = [port for port in active if port.on_one_lane]
+    full = [port for port in active if port not in narrow and port.rate in (None, best.rate)]
+    slow = [port for port in active if port not in narrow and port.rate not in (None, best.rate)]
     lost = [port for port in best.ports if not port.active]
     rest = [port for group in others for port in group.ports if not port.active]
     assumed = f"the compute rails are taken to be the {best.title} ports at {best.rate:g} Gb/s"
@@ -196,7 +214,9 @@ def rails(emit: Emitter, ports: Sequence[Port]) -> None:
     elif slow:
         assumed += f"; {len(slow)} of that model active at a lower rate are taken for others"
         slow = []
-    _emit_rails(emit, best.rate, full, slow, lost, rest, assumed)
+    if narrow:
+        assumed += f"; a port on one lane of its cable has lost the others: {', '.join(port.name for port in narrow)}"
+    _emit_rails(emit, best.rate, full, slow + narrow, lost, rest, assumed)
 
 
 def _emit_rails(

@@ -16,7 +16,7 @@ from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._prometheus import number_of
 from probes.parse._smi_values import Reading, absent, blank
 
-NAME, REVISION = "dcgmi-dmon", 3
+NAME, REVISION = "dcgmi-dmon", 4
 PER_GPU = 8  # entity numbers of instances that DCGM keeps for each GPU
 SAMPLES = 600
 # column -> fact, factor, whole number
@@ -46,18 +46,18 @@ _COLUMNS |= {
 }
 _FLAGS = {"RRF": "gpu.row_remap.failure", "RRP": "gpu.row_remap.pending"}  # 0 or 1
 # #Entity   GPUTL  POWER    SMACT  TENSO  DRAMA
-_HEADING = re.compile(r"\s{0,8}#\s{0,8}Entity((?:\s{1,60}[A-Z0-9_]{2,8}){1,40})\s{0,8}")
+_HEADING = re.compile(r"\s{0,8}#\s{0,8}Entity((?:\s{1,60}[A-Za-z0-9_%./-]{1,24}){1,40})\s{0,60}")
 # What DCGM reads of a GPU instance or compute instance; power, clocks and links are the whole GPU's.
 _PARTS = ("graphics", "sm", "sm_occupancy", "tensor", "dram", "fp64", "fp32", "fp16")
 _OF_PARTS = {f"gpu.activity.{part}": f"mig.activity.{part}" for part in _PARTS} | {"gpu.memory.used": "mig.memory.used"}
 # GPU 0     99     131.052  0.072  0.010  0.021
 # GPU-I 9   0.994  0.062
-_ROW = re.compile(r"\s{0,12}(GPU|GPU-I|GPU-CI) (\d{1,4})((?:\s{1,60}\S{1,24}){1,40})\s{0,8}")
+_ROW = re.compile(r"\s{0,12}(GPU|GPU-I|GPU-CI) (\d{1,4})((?:\s{1,60}\S{1,24}){1,40})\s{0,60}")
 
 
 def sniff(head: str) -> int:
     """96 when one of the first lines is its heading."""
-    return 96 if any(_HEADING.fullmatch(line[:600]) for line in head.splitlines()[:30]) else 0
+    return 96 if any(_HEADING.fullmatch(line[:1200]) for line in head.splitlines()[:30]) else 0
 
 
 def parse(text: str, context: Context) -> list[Observation]:
@@ -66,7 +66,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     columns: list[str] = []
     rows: dict[tuple[str, int], deque[tuple[list[str], list[str], Line]]] = {}
     for line in lines_of(text):
-        if heading := _HEADING.fullmatch(line.text[:600]):
+        if heading := _HEADING.fullmatch(line.text[:1200]):
             columns = heading[1].split()
         elif columns and (row := _ROW.fullmatch(line.text[:1200])):
             cells, number = row[3].split(), digits(row[2])

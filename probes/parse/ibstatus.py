@@ -8,10 +8,10 @@ from dataclasses import replace
 from knowledge.observation import Observation
 from probes.base import Context, DocumentFormat
 from probes.parse._app_emit import Emitter, clean_lines, number
-from probes.parse._app_ib import FACTS, LAYERS, PHYS_STATES, STATES, Port, emit_node, emit_port
+from probes.parse._app_ib import FACTS, LAYERS, PHYS_STATES, STATES, Port, emit_node, emit_port, lanes
 
 NAME = "ibstatus"
-REVISION = 1
+REVISION = 2
 
 # Infiniband device 'mlx5_0' port 1 status:
 _HEAD = re.compile(r"\s{0,8}Infiniband device '([^']{1,80})' port (\d{1,4}) status:")
@@ -83,7 +83,7 @@ def _read(port: Port, name: str, code: str, value: str, unknown: list[tuple[str,
             phys = PHYS_STATES.get(lowered) or _PHYS_NUMBERS.get(code)
             fact, read, port = "port.phys_state", phys, replace(port, phys_state=phys)
         case "rate":
-            fact, read, port = "port.rate", number(value), replace(port, rate=number(value))
+            fact, read, port = "port.rate", number(value), replace(port, rate=number(value), lanes=lanes(value))
         case _:
             fact, read, port = "port.link_layer", LAYERS.get(lowered), replace(port, layer=LAYERS.get(lowered))
     if read is None:

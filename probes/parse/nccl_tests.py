@@ -12,13 +12,16 @@ from probes.parse._active_facts import NCCL_TESTS as FACTS
 from probes.parse._app_emit import Emitter, clean_lines, whole
 
 NAME = "nccl-tests"
-REVISION = 1
+REVISION = 2
 
 #       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
 _HEADER = re.compile(r"#\s{1,12}size\s{1,30}count\s{1,30}type\b.{0,200}busbw")
 _ROW = re.compile(r"\s{0,30}(\d{1,18})\s{1,30}(\d{1,18})\s{1,20}([a-z]\w{1,20})\s(.{1,200})")
 # #  Rank  0 Group  0 Pid 305376 on inst-1 device  0 [0000:0f:00] NVIDIA A100-SXM4-40GB
-_RANK = re.compile(r"#\s{1,8}Rank\s{1,8}(\d{1,7})\s.{0,60}?Pid\s{1,8}\d{1,9} on\s{1,40}(\S{1,100})\s{1,8}device")
+_RANK = re.compile(
+    r"#\s{1,8}Rank\s{1,8}(\d{1,7})\s.{0,60}?Pid\s{1,8}\d{1,9} on\s{1,40}(\S{1,100})\s{1,8}device"
+    r"(?:\s{1,8}\d{1,4} \[[0-9a-fA-Fx:.]{2,16}\] (\S.{0,80}))?"
+)
 _START = re.compile(r"# Collective test starting: (\w{2,40})")
 _COMMAND = re.compile(
     r"\b((?:all_reduce|all_gather|reduce_scatter|alltoall|broadcast|reduce|sendrecv|gather|scatter|hypercube)_perf)\b"
@@ -48,7 +51,8 @@ class _Run:
     op: str = ""
     op_line: Line | None = None
     rows: list[_Row] = field(default_factory=list)
-    ranks: dict[int, str] = field(default_factory=dict)
+    ranks: dict[int, str] = field(default_factory=dict)  # rank -> host
+    models: dict[int, str] = field(default_factory=dict)  # rank -> name of its GPU
     version: tuple[str, Line] | None = None
     average: tuple[float, Line] | None = None
     bounds: tuple[int, str, Line] | None = None
@@ -90,12 +94,13 @@ def _runs(text: str) -> list[_Run]:
             run.op, run.op_line = start[1], line
         elif _HEADER.match(body):
             if run.header and run.rows:
-                runs.append(run := _Run(ranks=dict(run.ranks)))
+                runs.append(run := _Run(ranks=dict(run.ranks), models=dict(run.models)))
             run.header, run.columns = line, max(1, body.count("busbw"))
         elif rank := _RANK.match(body):
             if run.rows:
                 runs.append(run := _Run())
             run.ranks[int(rank[1])] = rank[2]
+            run.models[int(rank[1])] = (rank[3] or "").strip()
         elif row := _ROW.match(line.text):
             if run.header and (read := _row(row, line, run.columns)):
                 run.rows.append(read)
@@ -151,6 +156,9 @@ def _emit(emit: Emitter, run: _Run, index: int) -> None:
         place = run.header.number if run.header else None
         emit.fact("benchmark.collective.ranks", subject, len(run.ranks), place, shown)
         emit.fact("benchmark.collective.nodes", subject, len(set(run.ranks.values())), place, shown)
+        models = set(run.models.values())
+        if len(models) == 1 and all(models):
+            emit.fact("benchmark.collective.gpu", subject, *models, place, f"{shown}, each on {', '.join(models)}")
     if run.version:
         emit.fact("benchmark.collective.nccl", subject, run.version[0], run.version[1].number, run.version[1].text)
     _totals(emit, subject, run)

@@ -70,3 +70,10 @@ def test_times_of_violations_are_microseconds() -> None:
     (heat, power) = FORMAT.parse("#Entity   TVIOL  PVIOL\nID\nGPU 0     6000000000  9223372036854775794\n", CONTEXT)
     assert (heat.fact, heat.value) == ("gpu.violation.thermal", 6_000_000)
     assert (power.fact, power.status) == ("gpu.violation.power", Status.UNSUPPORTED)
+
+
+@given(st.integers(0, 60), st.sampled_from(["", "  NVLCRCERR", "  some_name", "  X%/y"]))
+def test_padding_and_columns_of_other_names_take_nothing_away(blanks: int, other: str) -> None:
+    text = f"#Entity   POWER{other}{' ' * blanks}\nID        W{' ' * blanks}\nGPU 3     131.052{'  7' if other else ''}{' ' * blanks}\n"
+    assert FORMAT.sniff(text) == 96
+    assert [(o.subject.id, o.value) for o in FORMAT.parse(text, CONTEXT)] == [("index:3", 131.052)]

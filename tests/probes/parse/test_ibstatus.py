@@ -31,3 +31,20 @@ def test_an_error_ends_the_counting() -> None:
     text = (CAPTURES / "ibstatus.one-init.txt").read_text() + "Fatal error: device 'mlx5_9': sys files not found\n"
     found = [o for o in ibstatus.parse(text, Context()) if o.fact == "node.ib.rails_down"]
     assert [o.status for o in found] == [Status.FAILED]
+
+
+def test_a_port_on_one_lane_is_slow_whatever_its_siblings_are() -> None:
+    def port(name: str, rate: str, layer: str) -> str:
+        return f"Infiniband device '{name}' port 1 status:\n\tstate:\t\t 4: ACTIVE\n\trate:\t\t {rate}\n\tlink_layer:\t {layer}\n\n"
+
+    def slow(text: str) -> list[object]:
+        return [o.value for o in ibstatus.parse(text, Context()) if o.fact == "node.ib.rails.slow_ports"]
+
+    narrow, full = (
+        port(name, rate, "InfiniBand") for name, rate in (("a", "100 Gb/sec (1X NDR)"), ("b", "400 Gb/sec (4X NDR)"))
+    )
+    assert slow(narrow + full) == slow(narrow) == [("a/1",)]
+    assert slow(full) == slow(port("a", "25 Gb/sec (1X EDR)", "Ethernet")) == [()], "25GbE is one lane"
+    assert slow(
+        full + port("c", "200 Gb/sec (2X NDR)", "InfiniBand") + port("d", "200 Gb/sec (2X NDR)", "InfiniBand")
+    ) == [()]
