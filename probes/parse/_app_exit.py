@@ -20,6 +20,7 @@ TRIGGERS = (
     r"\bOOMKilled\b|The node was low on resource|[Rr]eason:? +(?:Evicted|Preempt\w*|DeadlineExceeded)|exit code 137\b",
     r"SignalException: Process|Fatal Python error: |TERM_(?:MEMLIMIT|RUNLIMIT|OWNER)|PBS: job killed",
     r"line \d+: +\d+ (?:Killed|Terminated|Segmentation fault|Aborted|Bus error|Illegal instruction)",
+    r"due to the node running low on memory|killed due to memory pressure \(OOM\)",
     r"^(?:\[[^\]]{1,40}\]:? ?)?(?:Killed|Segmentation fault|Bus error|Aborted)(?: \(core dumped\))?\s*$",
 )
 
@@ -151,6 +152,13 @@ _JOB = lazy(r"\b(?:JOB|STEP|StepId=|step) ?(\d{1,12})(?:\.(\w{1,20}))?")
 _ON = lazy(r"\bON ([\w.\[\],-]{1,80})|Node failure on ([\w.-]{1,80})")
 # reason and the line that tells it, the more exact first
 _ENDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    # Task was killed due to the node running low on memory.        3 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed
+    (
+        "node_memory_low",
+        lazy(
+            r"(?<!\b0 )(?:killed due to the node running low on memory|Workers \(tasks / actors\) killed due to memory pressure \(OOM\))"
+        ),
+    ),
     (
         "oom_killed",
         lazy(r"oom[_-]kill event|Exceeded (?:job|step) memory limit|OOM [Kk]illed|\bOOMKilled\b|TERM_MEMLIMIT"),

@@ -1,4 +1,4 @@
-"""``amd-smi list|static|metric``, with ``--json`` or without, and ``amd-smi monitor``: AMD's GPUs as AMD's own tool sees them.
+"""``amd-smi``, ``amd-smi list|static|metric``, with ``--json`` or without, and ``amd-smi monitor``: AMD's GPUs as AMD's own tool sees them.
 
 Source of the fields: the CLI of ROCm/amdsmi (amdsmi_cli, ROCm 6.0 to 7.2) and its documentation at
 rocm.docs.amd.com/projects/amdsmi. Up to ROCm 6 the output is a list of GPUs, from ROCm 7 an object with ``gpu_data``;
@@ -15,6 +15,7 @@ from typing import Any
 from knowledge.observation import Observation, Status, Subject
 from knowledge.text import clean
 from probes.base import Context, DocumentFormat, lines_of
+from probes.parse import _amd_box
 from probes.parse._columns import cells
 from probes.parse._smi_values import Reading, not_understood
 from probes.parse._vendor_emit import (
@@ -35,7 +36,7 @@ from probes.parse._vendor_emit import (
     words,
 )
 
-NAME, REVISION, VENDOR = "amd-smi", 3, "amd"
+NAME, REVISION, VENDOR = "amd-smi", 4, "amd"
 PROVIDES = (
     "node.gpus.amd", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.serial", "gpu.vbios", "gpu.driver.name",
     "gpu.driver.version", "gpu.numa", "gpu.utilization.core", "gpu.utilization.memory", "gpu.power.draw", "gpu.power.limit", "gpu.clock.graphics",
@@ -115,7 +116,7 @@ _SECTIONS = re.compile(
 
 def sniff(head: str) -> int:
     """95 for a document of the tool, 90 for the sentence that it prints instead."""
-    if _GPU.search(head) and _SECTIONS.search(head):
+    if (_GPU.search(head) and _SECTIONS.search(head)) or _amd_box.heads(head):
         return 95
     if heading := next((line.text for line in lines_of(head)[:20] if _MONITOR.fullmatch(line.text[:600])), ""):
         return 95 if any(name in _COLUMNS for name in heading.split()) else 0
@@ -130,7 +131,7 @@ def sniff(head: str) -> int:
 def parse(text: str, context: Context) -> list[Observation]:
     """Observations of one document."""
     emit = VendorEmitter(NAME, REVISION, context, VENDOR)
-    document = load(text) or [*_indented(text), *_monitored(text)]
+    document = load(text) or [*_indented(text), *_monitored(text), *_amd_box.records(text)]
     records = tables(table(document).get("gpu_data", document))
     records = [r for r in records if isinstance(r.get("gpu"), int) and not isinstance(r["gpu"], bool)]
     if not records:
@@ -227,6 +228,8 @@ def _errors(emit: VendorEmitter, subject: Subject, record: Mapping[str, Any]) ->
     ecc = table(record["ecc"])
     asleep = all_ones(ecc.get("total_correctable_count"), ecc.get("total_uncorrectable_count"))
     for key, fact in _ECC:
+        if key not in ecc and len(ecc) == 1:  # a table with a single column for errors says nothing of the other kinds
+            continue
         reading = asleep or number(ecc.get(key), PLAIN, whole=True)
         emit.put(fact, subject, reading, shown=_shown("ecc", key, ecc.get(key)))
     blocks = record.get("ecc_blocks")

@@ -10,11 +10,11 @@ import re
 
 from knowledge.observation import Observation, Scope, Status, Subject, Value, node
 from knowledge.text import clean, excerpt
-from probes.base import Context, DocumentFormat, lines_of
+from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._columns import cells
 
-NAME, REVISION = "ps", 1
-PROVIDES = ("process.blocked_in", "process.comm", "process.state", "process.wait_channel")
+NAME, REVISION = "ps", 2
+PROVIDES = ("node.gpu_tools.blocked", "process.blocked_in", "process.comm", "process.state", "process.wait_channel")
 #   PID    PPID STAT WCHAN                            COMMAND             ELAPSED        USER  PID %CPU %MEM  VSZ RSS TTY STAT START TIME COMMAND
 _HEAD = re.compile(r"(?=.{0,400}\bPID\b)(?=.{0,400}\b(?:STAT|S)\b)(?=.{0,400}\b(?:COMMAND|CMD)\b)[A-Z%_ ]{6,400}")
 # $ ps -eo pid,ppid,stat,wchan:32,etime,cmd | awk '$3 ~ /D/'        a filter took the heading away; the command still names the columns
@@ -49,6 +49,13 @@ _MODULES = (
     ("nfs", re.compile(r"_?nfs\d{0,2}_|__nfs_|rpc_|__rpc_")),
     ("lustre", re.compile(r"ll_|vvp_|lov_|osc_|ldlm_|mdc_|ptlrpc_|cl_sync_io_")),
 )
+# Programs that do nothing but ask the driver of the GPU. The kernel cuts names at 15 characters.
+_TOOLS = re.compile(
+    r"nvidia-smi|nvidia-persiste\w{0,4}|nvidia-debugdu\w{0,2}|nvidia-bug-rep\S{0,10}|nvidia-modprobe|nvidia-device-\w{0,6}|nv-hostengine|"
+    r"dcgmi|dcgm-exporter|dcgm_exporter|nvsm|nvitop|gpustat|nvtop|rocm-smi|rocm_smi\.py|amd-smi|gpu-feature-dis\w{0,7}"
+)
+_INTERPRETER = re.compile(r"python[\d.]{0,5}")
+_STORAGE = ("nfs", "lustre")  # a tool that waits for these does not wait for the driver
 
 
 def sniff(head: str) -> int:
@@ -64,8 +71,11 @@ def _asked(line: str) -> list[str]:
 
 
 def parse(text: str, context: Context) -> list[Observation]:
-    """State of each process; the module that those which are blocked sleep in, where a wait channel tells it."""
+    """State of each process; the module that those which are blocked sleep in, where a wait channel tells it; how many tools of
+    the GPU's driver are blocked."""
     out: list[Observation] = []
+    stuck: list[Line] = []
+    tools = False
     columns: list[str] = []
     for line in lines_of(text):
         if _HEAD.fullmatch(line.text[:500].strip()):
@@ -89,9 +99,29 @@ def parse(text: str, context: Context) -> list[Observation]:
             values["process.wait_channel"] = channel
             if module := next((name for name, begins in _MODULES if begins.match(channel)), ""):
                 values["process.blocked_in"] = module
+        if _is_tool(row[command]):
+            tools = True
+            if state == "blocked" and values.get("process.blocked_in") not in _STORAGE:
+                stuck.append(line)
         source, shown = context.at(NAME, REVISION, line.number), excerpt(clean(line.text.strip()), 300)
         out += [Observation(fact, subject, value, Status.OK, source, excerpt=shown) for fact, value in values.items()]
+    if tools:
+        shown = "; ".join(clean(line.text.strip())[:120] for line in stuck) or "none of them in state D"
+        at = context.at(NAME, REVISION, stuck[0].number if stuck else None)
+        out.append(
+            Observation(
+                "node.gpu_tools.blocked", node(context.host), len(stuck), Status.OK, at, excerpt=excerpt(shown, 400)
+            )
+        )
     return out
+
+
+def _is_tool(command: str) -> bool:
+    """Whether a command line runs a tool of the driver, by itself or in its interpreter."""
+    names = [word.rpartition("/")[2].strip("[]") for word in command.split()[:2]]
+    if len(names) == 2 and _INTERPRETER.fullmatch(names[0]):
+        return _TOOLS.fullmatch(names[1]) is not None
+    return bool(names) and _TOOLS.fullmatch(names[0]) is not None
 
 
 FORMAT = DocumentFormat(NAME, "ps", REVISION, PROVIDES, sniff, parse)

@@ -21,7 +21,7 @@ from probes.parse._app_lines import AppLine, application_head, matching, peel_al
 from probes.parse._app_traceback import Frame, Traceback, tracebacks
 
 NAME = "python-traceback"
-REVISION = 2
+REVISION = 3
 
 TRIGGERS = (
     r"Traceback \(most recent call last\)",
@@ -32,6 +32,10 @@ TRIGGERS = (
     r"(?i)gradient overflow|OVERFLOW! Rank|Minimum loss scale reached|loss scale already at minimum",
     r"client socket has timed out|waiting for clients\.|store based barrier|Rendezvous\w*Error|EADDRINUSE|address already in use",
     r"Connection closed by peer \[",
+    r"(?i)falling back to (?:the )?cpu|Skipping registering GPU devices|Cannot dlopen some GPU libraries|GPU will not be used|no usable GPU found",
+    r"Failed to create (?:CUDA|Tensorrt|ROCM|MIGraphX)ExecutionProvider|Specified provider '(?:CUDA|Tensorrt|ROCM|MIGraphX)ExecutionProvider' is not in available",
+    r"device_type of 'cuda', but CUDA is not available",
+    r"engine plan file is (?:generated on an incompatible device|not compatible with this version of TensorRT)",
     *_app_exit.TRIGGERS,
 )
 
@@ -56,6 +60,21 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
         r"|\b(?:loss|grad_norm)['\"]?\s*[:= ]\s*-?(?:nan|inf)\b|number of nan iterations:\s*[1-9]"
     )),
     ("grad_overflow", lazy(r"(?i)gradient overflow|OVERFLOW! Rank|Minimum loss scale reached|loss scale already at minimum")),
+    # JAX: An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed. Falling back to cpu.
+    # TensorFlow: Cannot dlopen some GPU libraries. ... Skipping registering GPU devices...        Could not find cuda drivers on your machine, GPU will not be used.
+    # llama.cpp: warning: no usable GPU found, --gpu-layers option will be ignored        onnxruntime: Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*.
+    # What a single operator does on the CPU is another matter: the line has to speak of the device.
+    ("cpu_fallback", lazy(
+        r"CUDA-enabled jaxlib is not installed|No GPU/TPU found, falling back to CPU|Skipping registering GPU devices|Cannot dlopen some GPU libraries"
+        r"|Could not find cuda drivers on your machine, GPU will not be used|no usable GPU found, --gpu-layers|device_type of 'cuda', but CUDA is not available"
+        r"|Failed to create (?:CUDA|Tensorrt|ROCM|MIGraphX)ExecutionProvider"
+        r"|Specified provider '(?:CUDA|Tensorrt|ROCM|MIGraphX)ExecutionProvider' is not in available"
+        r"|\b(?:CUDA|GPU|ROCm|HIP)\b(?: requested but| is| was)? ?(?:not available|unavailable|not found|not detected).{0,80}[Ff]alling back to (?:the )?(?:CPU|cpu)"
+    )),
+    # [TRT] [E] ... The engine plan file is generated on an incompatible device, expecting compute 8.0 got compute 9.0, please rebuild.
+    ("engine_mismatch", lazy(
+        r"engine plan file is (?:generated on an incompatible device|not compatible with this version of TensorRT)"
+    )),
 )  # fmt: skip
 _WORDS = tuple(lazy(trigger, re.MULTILINE) for trigger in TRIGGERS[1:])
 _STANDALONE = frozenset(kind for kind, _ in _KINDS) - {"disk_full", "nvml"}
