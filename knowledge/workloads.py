@@ -40,6 +40,6 @@ def named(text: str) -> tuple[Workload, ...]:
 
 def _stands(name: str, plain: str) -> bool:
     """Whether a name stands in a text, of Latin letters as words of their own."""
-    if not name.isascii():
+    if name not in plain or not name.isascii():  # a page was pasted: few names stand in it at all
         return name in plain
     return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", plain) is not None
