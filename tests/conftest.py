@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from knowledge.compiled import cache_dir
 from tests.command_server import CommandServer
@@ -26,7 +27,8 @@ _ALWAYS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], 
 settings.register_profile("dev", _ALWAYS, max_examples=25, derandomize=True, database=None)
 settings.register_profile("ci", _ALWAYS, max_examples=50, derandomize=True, database=None)
 settings.register_profile("fuzz", _ALWAYS, max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+_PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "dev")
+settings.load_profile(_PROFILE)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # thousands of processes would compile everything anew
 sys.dont_write_bytecode = False
 # A shell's job in the background, or nohup: what these signals do is tested all the same.
@@ -88,8 +90,16 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     return None
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test is `unit` unless it is marked, or takes a fixture that starts processes."""
+    """A test is `unit` unless it is marked, or takes a fixture that starts processes.
+
+    Hypothesis, next in turn, would read the numbers and words of every module that is loaded, to draw them now and then: two
+    CPU seconds a worker, twelve in a fresh checkout, and other examples wherever other modules are loaded. Only a search at
+    random is given them.
+    """
+    if _PROFILE != "fuzz":
+        providers._seen_modules.update(map(id, sys.modules.values()))
     for item in items:
         if PROCESS_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.process)
