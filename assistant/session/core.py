@@ -57,7 +57,9 @@ _AT_ONCE = frozenset({Intent.EXPLAIN, Intent.FIX, Intent.RUNBOOK, Intent.COST, I
 _MAY_ANSWER = frozenset({Intent.UNKNOWN, Intent.CONFIRM, Intent.DENY})
 _LOOKED = frozenset({Intent.DIAGNOSE, Intent.VERDICT, Intent.PROBE})
 # Follow-ups that files which are given can answer at once: what was concluded from them, or not.
-_OF_FINDINGS = frozenset({Intent.WHYNOT, Intent.WHATIF, Intent.NEXT, Intent.ALTERNATIVES, Intent.CONFIDENCE})
+_OF_FINDINGS = frozenset(
+    {Intent.WHY, Intent.EVIDENCE, Intent.WHYNOT, Intent.WHATIF, Intent.NEXT, Intent.ALTERNATIVES, Intent.CONFIDENCE}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +383,8 @@ class Session:
             if query.intent is Intent.RERUN and frame.query is not None and frame.origin.live and frame.origin.host:
                 event = replace(event, origin=frame.origin)  # it could not be reached before
                 return self._begin(state, replace(frame.query, lang=query.lang), event)
-            if query.intent is Intent.RETARGET:  # "and on gpu-13?" with nothing before: a question of its own
+            given_first = query.intent is Intent.RERUN and not event.origin.live  # "is it ok", "check it" of files
+            if query.intent is Intent.RETARGET or given_first:  # "and on gpu-13?" with nothing before: its own question
                 return self._begin(state, replace(query, intent=Intent.VERDICT), event)
             if not event.origin.live and query.intent in _OF_FINDINGS:  # of files that were given nothing was asked yet
                 return self._begin(state, query, event)

@@ -61,7 +61,16 @@ def test_a_talk_goes_on_about_the_same_file_in_another_folder(ask: Ask, tmp_path
     again = ask("again", cwd=tmp_path / "other")
     assert "Nothing changed" in again.out
     given = ask("why?", "--log", "kern.log", cwd=tmp_path / "other")
-    assert "no answer yet" in given.out
+    assert "UNHEALTHY" not in given.out
+    assert "from kern.log" in given.out
+
+
+@pytest.mark.parametrize("follow_up", ["why", "prove it", "check again", "为什么"])
+def test_a_follow_up_over_a_file_that_is_missing_says_so(ask: Ask, tmp_path: Path, follow_up: str) -> None:
+    answer = ask(follow_up, "--log", str(tmp_path / "absent.log"))
+    assert answer.code == 2
+    assert "absent.log" in answer.err
+    assert answer.out == ""
 
 
 def test_a_recording_of_another_node_in_the_same_place_is_not_compared(ask: Ask, tmp_path: Path) -> None:
