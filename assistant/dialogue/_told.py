@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from assistant.diagnosis import State, Verdict, bad, only_said
 from assistant.dialogue import _counters
 from assistant.dialogue._clauses import opened
+from assistant.dialogue._of_run import decided, meanwhile, nothing_wrong, of_run
 from assistant.dialogue._pages import closest, distinct
 from assistant.dialogue._rated import Rated, rated, stands, to_do, usual
 from assistant.dialogue._should import Advised, asked_in, asked_of, compared
@@ -94,7 +95,7 @@ def answer(turn: Turn, w: Words) -> Reply | None:
         return _bad(turn, w, rows)
     if (together := _of_counters(turn, w, said, lost)) is not None:
         return together
-    judged = any(map(pasted, said)) or rates(turn) or asked_of(turn.query) is not None
+    judged = any(map(pasted, said)) or rates(turn) or asked_of(turn.query) is not None or of_run(turn.query) is not None
     # a clause of its own says that something is wrong
     reported = len(without(turn.query.unread)) < len(turn.query.unread)
     if turn.query.symptoms and turn.query.intent is Intent.DIAGNOSE and (reported or not judged):
@@ -188,7 +189,9 @@ def _bad(turn: Turn, w: Words, rows: Sequence[Rated]) -> Reply:
     scale = first.scale
     assert scale is not None
     usable, action = Usable(scale.usable), to_do(w, scale)
-    if (should := asked_of(turn.query)) is not None:
+    if (run := of_run(turn.query)) is not None:
+        head = decided(w, run, [Advised(opened(stands(w, first)), Bucket(scale.bucket), action, usable.stops)], usable)
+    elif (should := asked_of(turn.query)) is not None:
         head = compared(
             w, should, [Advised(opened(stands(w, first)), Bucket(scale.bucket), action, usable.stops)], NO_TEXT
         )
@@ -296,8 +299,11 @@ def _head(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:
     shown = listed(dict.fromkeys(stands(w, r) for r in rows[:SHOWN]), w.lang, ";")
     if rows[0].rating is not Rating.GOOD:
         why = rows[0].meaning.text.in_(w.lang)
-        return w.t(f"Cannot say from that alone: {shown}; nothing else was looked at. {why}".rstrip(),
-                   f"仅凭这些无法判断{colon('zh')}{shown}；没有查看其他信息。{why}")  # fmt: skip
+        on = meanwhile(w) if of_run(turn.query) is not None else ""
+        return w.t(f"Cannot say from that alone: {shown}; nothing else was looked at. {why} {on}".rstrip(),
+                   f"仅凭这些无法判断{colon('zh')}{shown}；没有查看其他信息。{why}{on}")  # fmt: skip
+    if (run := of_run(turn.query)) is not None:
+        return nothing_wrong(w, run, shown)
     should = asked_of(turn.query)
     if should is not None:
         return w.t(f"Nothing stated asks to {should.word.en}: {shown}. Nothing else was looked at.",

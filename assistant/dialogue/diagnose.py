@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, only_said, verdict_of
 from assistant.dialogue import Turn, _running, _told
+from assistant.dialogue._of_run import of_run
 from assistant.dialogue._pointed import denied, pointed
 from assistant.dialogue._scope import Scoped, scoped
 from assistant.dialogue._should import asked_of
@@ -45,7 +46,7 @@ def answer(turn: Turn) -> Reply:
         return told
     # A fault that is told answers, whatever else is known of such trouble.
     settled_by_word = only_said(d.facts) and bool(bad_roots(d.findings)) and not any(map(_told.pasted, _told.stated(d)))
-    if settled_by_word and (_told.rates(turn) or asked_of(turn.query) is not None):
+    if settled_by_word and (_told.rates(turn) or asked_of(turn.query) is not None or of_run(turn.query) is not None):
         from assistant.dialogue import verdict
 
         return verdict.answer(turn)

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from assistant.diagnosis import State, Verdict, bad_roots, judged, no_gpu, only_said, unread
 from assistant.dialogue import _told
 from assistant.dialogue._looked import looked_at
+from assistant.dialogue._of_run import decided, goes_on, meanwhile, of_run
 from assistant.dialogue._scope import Scoped, scoped
 from assistant.dialogue._should import Advised, Should, asked_of, compared
 from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words, words_of
+from assistant.intent.of_run import Run
 from assistant.intent.query import Slots
 from assistant.render.labels import aside, colon, label, led, listed
 from assistant.render.meanings import meaning
@@ -67,9 +69,22 @@ def answer(turn: Turn) -> Reply:
     doubted = _told.doubted(turn) if usable is Usable.YES and not about else ()
     if doubted or (usable is Usable.YES and any(f.told for f in about)):
         usable = Usable.UNKNOWN  # a word of warning is no ground for a yes
-    should = asked_of(turn.query)
+    run = of_run(turn.query)
+    should = asked_of(turn.query) if run is None else None
 
     def head(w: Words) -> str:
+        return of_the_run(w, run) if run is not None else of_the_machine(w)
+
+    def of_the_run(w: Words, run: Run) -> str:
+        effect = usability(about)[0]
+        if about and (said_only or effect is not Usable.YES or usable is Usable.YES):
+            return decided(w, run, _advised(w, about), effect)
+        said = of_the_machine(w)
+        if usable is Usable.YES:
+            return goes_on(w, run, said.partition(colon(w.lang).strip())[2].strip())
+        return f"{said}{'' if w.lang == 'zh' else ' '}{meanwhile(w)}"
+
+    def of_the_machine(w: Words) -> str:
         if doubted:
             said = listed(dict.fromkeys(w.seen(o, places=False) for o in doubted[:FACTS]), w.lang, ";")
             return w.t(f"Cannot say: nothing that was read confirms what you state: {said}.",
@@ -100,7 +115,7 @@ def answer(turn: Turn) -> Reply:
         settled=usable is not Usable.UNKNOWN,
         suggestions=suggest(turn.lang, "why", "next", "confidence") if about else suggest(turn.lang, "evidence", "confidence"),
         data={"answer": "verdict", "usable": str(usable), "until": until.in_(turn.lang) or None,
-              "asked": str(should.asked) if should else None, "advised": str(about[0].advice.bucket) if about else None,
+              "asked": "stop_run" if run is not None else str(should.asked) if should else None, "advised": str(about[0].advice.bucket) if about else None,
               "subjects": [str(s) for s in where.subjects], "reasons": [finding_data(f, turn.lang) for f in about[:REASONS]],
               "unknown": [{"slot": u.slot, "value": u.value, "known": list(u.known)}
                           for u in where.unknown]},
@@ -214,8 +229,11 @@ def _should(w: Words, should: Should, about: Sequence[Finding], usable: Usable, 
             f"No: nothing was found that asks to {should.word.en}.",
             f"不需要：没有发现需要{should.word.in_('zh')}的问题。",
         )
-    advised = [Advised(w.title(f), f.advice.bucket, w.action(f), f.advice.usable.stops) for f in about]
-    return compared(w, should, advised, until)
+    return compared(w, should, _advised(w, about), until)
+
+
+def _advised(w: Words, about: Sequence[Finding]) -> list[Advised]:
+    return [Advised(w.title(f), f.advice.bucket, w.action(f), f.advice.usable.stops) for f in about]
 
 
 def _parts(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable) -> list[Part]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from assistant.intent import assumed, normal, symptoms, told, topics
+from assistant.intent import assumed, normal, of_run, symptoms, told, topics
 from assistant.intent.echo import echo
 from assistant.intent.grammar import facts_of, words_of
 from assistant.intent.judge import decide
@@ -62,6 +62,8 @@ _WORKS = (
     "gpu.pcie.rx",
     "gpu.pcie.tx",
 )
+# Whatever else a sentence seems to want: who asks whether to stop a run asks for a yes or a no.
+_OF_RUN = (Intent.DIAGNOSE, Intent.EXPLAIN, Intent.FIX, Intent.PROBE, Intent.HISTORY, Intent.UNKNOWN, Intent.NEXT)
 _READS = (Intent.EXPLAIN, Intent.UNKNOWN)  # of these a sentence with readings of one GPU asks what is wrong with it
 
 
@@ -83,6 +85,8 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         and topics.only_wishes(said)
     ):
         intent = Intent.NEXT
+    if intent in _OF_RUN and of_run.asked(r.said) is not None and not outright:
+        intent = Intent.VERDICT
     supposed = assumed.assumed(r.said, r.words, found.slots) if intent is Intent.WHATIF else ()
     if intent is Intent.WHATIF and not supposed_at_all(r.said) and stated(r.said, found).codes:
         intent = Intent.DIAGNOSE  # "no xid 79, but xid 48": what is so, and nothing that might be

@@ -40,6 +40,7 @@ _ASKS_EN = lazy(
     r"will (?:it|this|that|the)|would (?:it|you|that)|what'?s?|why|hows?|which(?!\s+(?:is|are|was|has|shows?|runs?|sits?|draws?|reads?)\s+(?:at|on|in|only|just|stuck|down|[0-9]))|ready (?:for|to)|too (?:hot|high|low|slow|much)(?=\s*\?)|good to go|(?:since )?when (?:can|should|will|was|were|did|is)|where(?=\s+(?:is|are|do|does|can|did|should))|who|any (?:idea|advice)|"
     r"(?:(?:memory|compute|latency|bandwidth|io|cpu|network|communication)[ -]?(?:bound)? or (?:memory|compute|latency|bandwidth|io|cpu|network|communication)[ -]?bound)|(?:good|ready) to (?:go|train|run|use)|"
     r"(?:still )?(?:usable|safe|ok|okay|fine) (?:to|for)|still (?:ok|okay|fine|usable|good)|(?:ok|okay|safe|fine|usable|bad|normal|healthy)\s*\?)(?![a-z])"
+    r"|(?:^\s*|(?<=[-,.;:!?]\s))(?:stop|kill|abort|pause|interrupt|keep|continue|let|leave|wait|finish)(?=[^,;.!?]{1,60}(?<![a-z])or(?![a-z]))(?![a-z])"
     # what is wished for stands first, or behind a word that wishes; "all gpus run at 99 C" wishes for nothing
     r"|(?:^\s*|(?<=[,.;:!?]\s)|(?<=please\s)|(?<=you\s)|(?<=then\s)|(?<=to\s))(?:show(?!\s+up)|explain|tell me|check|look|run|list|give me|help)(?![a-z])",
     _I,
