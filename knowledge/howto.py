@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from knowledge.compiled import shard
 from knowledge.language import NO_TEXT, Text
@@ -24,6 +24,13 @@ class Step:
     note: Text = NO_TEXT
 
 
+class Does(NamedTuple):
+    """What a task does to what: ids of any of its verbs, and of all of its things."""
+
+    verbs: frozenset[str]
+    things: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Howto:
     """One task."""
@@ -33,6 +40,7 @@ class Howto:
     about: Text  # the answer in one sentence
     steps: tuple[Step, ...]
     ask: tuple[str, ...]  # phrases, both languages
+    does: tuple[Does, ...] = ()
     verify: Text = NO_TEXT  # what is seen when it worked
     verify_command: str = ""
     runbook: str = ""  # id of the full procedure
@@ -50,6 +58,13 @@ def howtos() -> Mapping[str, Howto]:
     return {d["id"]: _of(d) for d in shard("howto")}
 
 
+def spoken(kind: str) -> Iterator[tuple[str, str]]:
+    """Words of ``data/tasks.yaml`` and the id of the `kind` ("verb" or "thing") that they mean."""
+    for e in shard("tasks"):
+        if e["kind"] == kind:
+            yield from ((said, e["id"]) for lang in ("en", "zh") for said in e["said"][lang])
+
+
 def _of(d: Mapping[str, Any]) -> Howto:
     verify = d.get("verify") or {}
     return Howto(
@@ -57,6 +72,7 @@ def _of(d: Mapping[str, Any]) -> Howto:
         steps=tuple(
             Step(Text.of(s["do"]), s.get("command") or "", Risk(s.get("risk", "safe")), Text.of(s.get("note"))) for s in d["steps"]
         ),
-        ask=(*d["ask"]["en"], *d["ask"]["zh"]), verify=Text.of(verify.get("see")), verify_command=verify.get("command") or "",
+        ask=(*d["ask"]["en"], *d["ask"]["zh"]), does=tuple(Does(frozenset(x["verb"]), frozenset(x["thing"])) for x in d.get("does", ())),
+        verify=Text.of(verify.get("see")), verify_command=verify.get("command") or "",
         runbook=d.get("runbook", ""), sources=tuple(d["sources"]),
     )  # fmt: skip

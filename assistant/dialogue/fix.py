@@ -64,7 +64,7 @@ def _finding(turn: Turn) -> Reply:
 def _one(turn: Turn, topic: Topic, others: tuple[Topic, ...]) -> Reply:
     lang = turn.lang
     if topic.kind == "howto":
-        return _task(turn, topic)
+        return task(turn, topic)
     remedy = _remedy.of(topic.id, turn.ruleset, lang)
     if remedy is None:
         if topic.kind in ("xid", "sxid"):
@@ -78,7 +78,7 @@ def _one(turn: Turn, topic: Topic, others: tuple[Topic, ...]) -> Reply:
     )  # fmt: skip
 
 
-def _task(turn: Turn, topic: Topic) -> Reply:
+def task(turn: Turn, topic: Topic) -> Reply:
     """A task: the command in the first sentence, then the steps."""
     from assistant.topics.howto import page
     from knowledge.howto import howtos

@@ -63,12 +63,26 @@ def answer(turn: Turn) -> Reply:
     w = words(turn)
     where = scoped(turn.diagnosis, turn.query.slots)
     strange = [u for u in where.unknown if u.known or u.slot != "node"]  # nothing was looked at: no node is known yet
+    if strange and not where.subjects and (task := _found_out(turn)) is not None:
+        return task
     if strange and not where.subjects:
         return _nowhere(turn, w, where)
     rows = _rows(w, facts or _told_by(named, turn.diagnosis.facts), where)
     if not rows:
         return _nothing_told(turn, w, facts, named)
     return _shown(turn, w, facts, rows, named)
+
+
+def _found_out(turn: Turn) -> Reply | None:
+    """Who uses a GPU that is none of this machine's: how that is found out there."""
+    from assistant.dialogue import fix
+    from assistant.intent.query import Topic
+    from assistant.intent.slots import slots
+    from assistant.intent.tasks import asked_who
+
+    text = turn.query.text
+    task = asked_who(text, slots(text).marked)
+    return fix.task(turn, Topic(f"howto {task}", 0.0)) if task else None
 
 
 # --- what there is ------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from assistant.intent import assumed, normal, of_run, symptoms, told, topics
+from assistant.intent import assumed, normal, of_run, symptoms, tasks, told, topics
 from assistant.intent.echo import echo
 from assistant.intent.grammar import facts_of, words_of
 from assistant.intent.judge import decide
@@ -62,6 +62,8 @@ _WORKS = (
     "gpu.pcie.rx",
     "gpu.pcie.tx",
 )
+# "How do I know if ...", "how do I undo that": of the talk itself, or supposed, and no task.
+_NO_TASK = (Intent.WHATIF, Intent.UNDO, Intent.CANCEL, Intent.EXPORT, Intent.HELP, Intent.COST, Intent.RUNBOOK, Intent.CONFIRM, Intent.DENY)  # fmt: skip
 # Whatever else a sentence seems to want: who asks whether to stop a run asks for a yes or a no.
 _OF_RUN = (Intent.DIAGNOSE, Intent.EXPLAIN, Intent.FIX, Intent.PROBE, Intent.HISTORY, Intent.UNKNOWN, Intent.NEXT)
 _READS = (Intent.EXPLAIN, Intent.UNKNOWN)  # of these a sentence with readings of one GPU asks what is wrong with it
@@ -79,9 +81,11 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     intent = Intent.EXPLAIN if outright else decide(r)
     filled = _with_paste(found.slots, pasted.observations, r.raw, pasted.pasted)
     said = _MARKS.sub(r"\1", found.marked)
+    task = "" if outright or r.raw or intent in _NO_TASK else tasks.asked_how(r.said, found.marked)
+    intent = Intent.FIX if task else intent
     if (
         intent is Intent.FIX
-        and not (filled.xid or filled.sxid or r.known or pasted.observations)
+        and not (filled.xid or filled.sxid or r.known or pasted.observations or task)
         and topics.only_wishes(said)
     ):
         intent = Intent.NEXT
@@ -110,7 +114,7 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     facts = (
         tuple(dict.fromkeys((*written, *(name for _, _, name in facts_of(r.words))))) if intent in _ASKS_FACTS else ()
     )
-    known = (*outright, *r.known)
+    known = (*((f"howto {task}",) if task and intent is Intent.FIX else ()), *outright, *r.known)
     best, unsure = topics.topics(intent, filled, said, known, signs, pasted.observations)
     if intent not in told.TELLS:
         states = Stated()

@@ -46,12 +46,31 @@ class Verify(Command):
     see: Bilingual
 
 
+class Does(Strict):
+    """What a task does to what, by the words of ``tasks.yaml``: any of the verbs, and all of the things."""
+
+    verb: list[str] = Field(min_length=1)
+    thing: list[str] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        from knowledge.compiled import shard
+
+        known = {(e["kind"], e["id"]) for e in shard("tasks")}
+        for kind, names in (("verb", self.verb), ("thing", self.thing)):
+            for name in names:
+                if (kind, name) not in known:
+                    raise ValueError(f"{name!r} is no {kind} of tasks.yaml")
+        return self
+
+
 class Entry(Sourced):
     """One task; see `knowledge.howto.Howto`."""
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")
     title: Bilingual
     ask: Phrases
+    does: list[Does] = []  # by which it is found however a sentence puts them together
     about: Bilingual  # the answer in one sentence
     steps: list[Step] = Field(min_length=1)
     verify: Verify | None = None

@@ -1,0 +1,75 @@
+"""Which task a sentence asks how to do: by a verb and the things that it is done to, however they are put together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from assistant.intent.grammar import words_of
+from assistant.intent.phrases import Runs
+from knowledge.howto import Howto, howtos, spoken
+from knowledge.lazy import lazy
+
+# how do I | what is the command to | steps to | where do I look for | 怎么查 | 用什么命令
+_HOW = lazy(
+    r"(?<![a-z])how (?:do|can|could|should|would|might) (?:i|we|you|one|somebody)(?![a-z])|(?<![a-z])how to(?![a-z])|(?<![a-z])(?:steps|procedure|way|commands?|cmd|instructions?) (?:to|for)(?![a-z])|(?<![a-z])(?:which|what(?:'s| is| are)?(?: the)?) (?:commands?|cmd|tool|steps?|way)(?![a-z])|(?<![a-z])where (?:do|can|should) (?:i|we|you)(?![a-z])|(?<![a-z])(?:show|tell|teach) me how(?![a-z])"
+    r"|怎么(?!办|回事|样|了|会|这|又|老|总|一直|突然)|如何|怎样|咋(?!办|回事|了|样)|用什么|什么命令|哪个命令|哪条命令|啥命令|命令是|有没有命令|步骤",
+    re.IGNORECASE,
+)
+# Asked of this machine where it can tell; elsewhere it is a task.
+_WHO = lazy(
+    r"(?<![a-z])(?:who|whose|(?:which|what) (?:process|processes|program|pid|job|user))(?![a-z])|谁|(?:哪个|哪些|什么)(?:进程|程序|任务|作业|用户)",
+    re.IGNORECASE,
+)
+_WORRIES = lazy(
+    r"(?<![a-z])(?:why|how come|because)(?![a-z])|为什么|为何|为啥|怎么会", re.IGNORECASE
+)  # asks for the reason of something
+_LONG = 300  # characters: who asks for a task says little else
+
+
+def asked_how(said: str, marked: str) -> str:
+    """The id of the task that a sentence asks how to do; empty where it asks for none. `marked`: it with its slots marked."""
+    return _best(marked) if len(said) <= _LONG and _HOW.search(said) and not _WORRIES.search(said) else ""
+
+
+def asked_who(said: str, marked: str) -> str:
+    """The id of the task by which it is found out who uses something, where that is asked; empty for any other question."""
+    return _best(marked) if len(said) <= _LONG and _WHO.search(said) and not _WORRIES.search(said) else ""
+
+
+def _best(marked: str) -> str:
+    """The task with one of its verbs and all of its things in the words; of several the one whose things say most."""
+    words = words_of(marked)
+    verbs, things = _named("verb", words), _named("thing", words)
+    fitting = [
+        (sum(things[t] for t in d.things), len(d.things), h)
+        for h in howtos().values()
+        for d in h.does
+        if d.verbs & verbs.keys() and d.things <= things.keys()
+    ]
+    return max(fitting, key=_rank)[2].id if fitting else ""
+
+
+def _rank(one: tuple[int, int, Howto]) -> tuple[int, int, str]:
+    said, things, howto = one
+    return things, said, howto.id
+
+
+def _named(kind: str, words: Sequence[str]) -> dict[str, int]:
+    """The verbs or things that are named anywhere in the words, each with the words of its longest name."""
+    found: dict[str, int] = {}
+    runs = _runs(kind)
+    for name, one in runs.items():
+        for start, end, _ in one.find(words):
+            found[name] = max(found.get(name, 0), end - start)
+    return found
+
+
+@cache
+def _runs(kind: str) -> dict[str, Runs]:
+    """The words of each verb or thing: one word may mean several ("look at", 查)."""
+    by_id: dict[str, list[tuple[str, str]]] = {}
+    for said, name in spoken(kind):
+        by_id.setdefault(name, []).append((said, name))
+    return {name: Runs(said) for name, said in by_id.items()}

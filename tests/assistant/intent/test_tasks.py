@@ -1,0 +1,64 @@
+"""Tasks are found by a verb and the things that it is done to, in whatever order and company."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assistant.dialogue import Turn, answerer
+from assistant.intent.parse import understand
+from assistant.intent.query import Intent
+from assistant.intent.tasks import asked_how, asked_who
+from knowledge.howto import Does, Howto, howtos, spoken
+from rules.loader import load
+
+TASKS = [(h, d) for h in howtos().values() for d in h.does]
+FRAMES = ("how do I {} the {}", "what is the command to {} {}", "please, steps to {} my {} quickly")
+NO_TASKS = ("why is the gpu lost, how come I see that", "how much memory does gpu 3 use", "see nvlink", "怎么办，掉卡了", "how do I fix it", "how are you")  # fmt: skip
+
+
+def words(kind: str, name: str) -> list[str]:
+    """The English words of a verb or thing, slots left out."""
+    return [said for said, of in spoken(kind) if of == name and said.isascii() and "<" not in said]
+
+
+@given(st.sampled_from(TASKS), st.sampled_from(FRAMES), st.data())
+def test_every_task_is_found_by_its_verb_and_things(one: tuple[Howto, Does], frame: str, data: st.DataObject) -> None:
+    howto, does = one
+    verb = data.draw(st.sampled_from(words("verb", data.draw(st.sampled_from(sorted(does.verbs))))))
+    things = [data.draw(st.sampled_from(words("thing", t))) for t in sorted(does.things)]
+    found = asked_how(said := frame.format(verb, " of the ".join(things)), said)
+    assert found
+    assert found == howto.id or max(len(d.things) for d in howtos()[found].does) >= len(does.things)
+
+
+@pytest.mark.parametrize("said", NO_TASKS)
+def test_what_asks_for_no_task_finds_none(said: str) -> None:
+    assert not asked_how(said, said)
+
+
+@pytest.mark.parametrize(
+    ("said", "command"),
+    [
+        ("how could we tell which rank lags, any slowest rank finder?", "gpudiag job LOGS"),
+        ("掉的是哪张卡，怎么查", "lspci -d 10de:"),
+        ("what's the procedure to pull out a machine from k8s", "kubectl cordon NODE"),
+        ("怎么把节点从 slurm 摘掉", "scontrol update nodename=NODE state=drain reason=gpu-check"),
+        ("how can I record a profile of pid 4242 without restarting it", "gpudiag profile --pid 4242 --duration 2000ms"),
+        ("where do I look for nvlinks that are down", "nvidia-smi nvlink -s -i GPU_INDEX"),
+    ],
+)  # fmt: skip
+def test_the_commands_are_in_the_answer(said: str, command: str) -> None:
+    query = understand(said)
+    assert query.intent is Intent.FIX
+    reply = answerer(query.intent).answer(Turn(query, query.lang, load()))
+    assert any(command in getattr(part, "lines", ()) for part in reply.parts), reply.headline
+
+
+def test_who_uses_a_gpu_is_a_task_where_no_machine_tells_it() -> None:
+    assert (
+        asked_who("which process is holding the memory of gpu 3", "which process is holding the memory of <gpu>")
+        == "find-gpu-users"
+    )
+    assert not asked_who("which process is slow", "which process is slow")
