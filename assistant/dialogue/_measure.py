@@ -11,9 +11,11 @@ from assistant.find import search
 from assistant.find.index import hints, wanted
 from assistant.find.tokens import terms
 from assistant.intent.query import Topic
+from assistant.intent.stated import asks_usual
 from assistant.render.sheet import Paragraph
 from assistant.reply import Reply
 from assistant.topics.range import bounds, judged, page
+from knowledge.language import Text
 from knowledge.lazy import lazy
 from knowledge.ranges import Band, Range, ranges
 from knowledge.workloads import Workload, named
@@ -28,6 +30,11 @@ _NUMBER = lazy(
     r"(?P<u>%|percent|°\s*c\b|℃|celsius|degrees?|c\b|gb/s|gbps|gb/sec|tb/s|gb?/s|w\b|watts?|mhz|ghz|h\b|hours?|/s|/min|度|瓦|百分)?(?![a-z0-9])",
     re.IGNORECASE,
 )
+# What a question for the normal begins with, by the band.
+_LEADS = {
+    "good": Text("Yes: ", "正常："), "fair": Text("It depends: ", "视情况而定："), "open": Text("It depends: ", "视情况而定："),
+    "poor": Text("No: ", "不正常："), "bad": Text("No: ", "不正常："),
+}  # fmt: skip
 _SHARE = 110  # a bare number above is no share in percent
 _UNITS = {
     "%": "%", "percent": "%", "百分": "%", "℃": "°C", "celsius": "°C", "degree": "°C", "degrees": "°C", "c": "°C", "度": "°C",
@@ -57,7 +64,7 @@ def answer(query: Query, lang: str) -> Reply | None:
         return None
     band = found.band(value.number) if value is not None and value.unit in ("", found.unit) else None
     if band is not None and value is not None:
-        return _judged(found, value, *band.among(named(query.text)), lang)
+        return _judged(found, value, *band.among(named(query.text)), read(query), lang)
     return _bands(found, lang)
 
 
@@ -129,8 +136,9 @@ def _scaled(v: Value, r: Range) -> Value:
     return v
 
 
-def _judged(r: Range, value: Value, band: Band, kind: Workload | None, lang: str) -> Reply:
-    headline = judged(r, value.number, band, kind).in_(lang)
+def _judged(r: Range, value: Value, band: Band, kind: Workload | None, asked: str, lang: str) -> Reply:
+    lead = _LEADS[band.rating].in_(lang) if asks_usual(asked) else ""
+    headline = lead + judged(r, value.number, band, kind).in_(lang)
     sheet = page(r, lang)
     here = text_in(lang, f"The band is {bounds(band, r.unit, lang)}.", f"所在区间：{bounds(band, r.unit, lang)}。")
     return Reply(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import State, Verdict, bad, only_said
-from assistant.dialogue import _counters
+from assistant.dialogue import _counters, _normal
 from assistant.dialogue._clauses import opened
 from assistant.dialogue._of_run import decided, meanwhile, nothing_wrong, of_run
 from assistant.dialogue._pages import closest, distinct
@@ -93,6 +93,8 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     worst = rows[0].rating if rows else Rating.OPEN
     if worst is Rating.BAD:
         return _bad(turn, w, rows)
+    if not lost and _normal.asked(turn) and (rests := _normal.resting(turn, rows)):
+        return _meant(turn, d, _normal.of_resting(turn, w, rests), _advised(w))
     if (together := _of_counters(turn, w, said, lost)) is not None:
         return together
     judged = any(map(pasted, said)) or rates(turn) or asked_of(turn.query) is not None or of_run(turn.query) is not None
@@ -100,7 +102,11 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     reported = len(without(turn.query.unread)) < len(turn.query.unread)
     if turn.query.symptoms and turn.query.intent is Intent.DIAGNOSE and (reported or not judged):
         return None
-    if not turn.query.unread and (noted := [f for f in d.roots if f.grade in (Grade.CONFIRMED, Grade.PROBABLE)]):
+    if (
+        not turn.query.unread
+        and not _normal.asked(turn)
+        and (noted := [f for f in d.roots if f.grade in (Grade.CONFIRMED, Grade.PROBABLE)])
+    ):
         return _noted(turn, d, noted)
     head = _head(turn, w, rows)
     parts: list[Part] = []
@@ -140,7 +146,7 @@ def _of_measure(turn: Turn) -> Reply | None:
     from assistant.dialogue import _measure
 
     found = _measure.answer(turn.query, turn.lang)
-    if found is None or found.data.get("rating") == "good":
+    if found is None or (found.data.get("rating") == "good" and not _normal.asked(turn)):
         return None
     return replace(
         found, settled=False, data={**found.data, "usable": "unknown", "not_taken_as_fact": list(turn.query.unread)}
@@ -275,6 +281,8 @@ def rates(turn: Turn) -> bool:
 def first_word(turn: Turn) -> str:
     """What an answer begins with where something is bad: No to "can I use it", and never a yes to "is it bad?"."""
     asked = asked_in(turn.query)
+    if turn.lang == "zh" and _normal.asked(turn):
+        return "不正常"
     if turn.lang == "zh":
         return "不可以" if _USE_ZH.search(asked) and "没问题" not in asked else "有问题"
     if _WORRY.search(asked):
@@ -299,6 +307,8 @@ def _head(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:
     shown = listed(dict.fromkeys(stands(w, r) for r in rows[:SHOWN]), w.lang, ";")
     if rows[0].rating is not Rating.GOOD:
         why = rows[0].meaning.text.in_(w.lang)
+        if _normal.asked(turn):
+            return f"{_normal.lead(turn, Rating.OPEN)}{colon(w.lang)}{shown}{w.t('. ', '。')}{why}".rstrip()
         on = meanwhile(w) if of_run(turn.query) is not None else ""
         return w.t(f"Cannot say from that alone: {shown}; nothing else was looked at. {why} {on}".rstrip(),
                    f"仅凭这些无法判断{colon('zh')}{shown}；没有查看其他信息。{why}{on}")  # fmt: skip
@@ -308,6 +318,9 @@ def _head(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:
     if should is not None:
         return w.t(f"Nothing stated asks to {should.word.en}: {shown}. Nothing else was looked at.",
                    f"所述情况不需要{should.word.in_('zh')}：{shown}。没有查看其他信息。")  # fmt: skip
+    if _normal.asked(turn):
+        return w.t(f"{_normal.lead(turn, Rating.GOOD)}: {shown}. Nothing else was looked at.",
+                   f"{_normal.lead(turn, Rating.GOOD)}：{shown}。没有查看其他信息。")  # fmt: skip
     return w.t(f"Nothing wrong in that: {shown}. That the machine can be used takes a look at it: gpudiag check on it.",
                f"所述数值均正常：{shown}。要确认机器可用，还需查看机器本身：在其上运行 gpudiag check。")  # fmt: skip
 

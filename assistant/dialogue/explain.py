@@ -54,6 +54,8 @@ def answer(turn: Turn) -> Reply:
         return _shown(name, lang)
     if len(said := codes(query)) == 1:
         return _code(said[0], True, lang)
+    if (usual := _usual(turn)) is not None:
+        return usual
     from assistant.dialogue import (
         _compare,
         _counters,
@@ -79,6 +81,20 @@ def answer(turn: Turn) -> Reply:
     if query.unsure and len(found) > 1:
         return choose(query, found, lang, "explain")
     return _one(turn, found)
+
+
+def _usual(turn: Turn) -> Reply | None:
+    """Whether the values that the sentence states are usual, as rules and scales have it; None where that is not asked."""
+    if not turn.query.observations:
+        return None
+    from assistant.dialogue import _normal
+
+    if not _normal.judges(turn):
+        return None
+    from assistant.diagnosis import diagnose
+    from assistant.dialogue import verdict
+
+    return verdict.answer(replace(turn, diagnosis=diagnose(turn.query.observations, turn.ruleset)))
 
 
 def _with_unread(turn: Turn, measured: Reply) -> Reply:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import State, Verdict, bad_roots, judged, no_gpu, only_said, unread
-from assistant.dialogue import _told
+from assistant.dialogue import _normal, _told
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._of_run import decided, goes_on, meanwhile, of_run
 from assistant.dialogue._scope import Scoped, scoped
@@ -100,6 +100,11 @@ def answer(turn: Turn) -> Reply:
             )
         if should is not None:
             return _should(w, should, about, usable, until)
+        if said_only and about and _normal.asked(turn):
+            title, action = w.title(about[0]), about[0].advice.text.in_(w.lang)
+            return w.t(
+                f"{led('No, that is not normal', title, 'en')}. {action}", f"不正常：{w.quoted(title)}。{action}"
+            )
         can = _can(w, where, about, usable, until)
         # Of what is only told the first line has the action too: nothing else is to come.
         return f"{can}{'' if w.lang == 'zh' else ' '}{about[0].advice.text.in_(w.lang)}" if said_only and about else can

@@ -17,7 +17,7 @@ from assistant.intent.order import ordered
 from assistant.intent.query import Intent, Query, Slots
 from assistant.intent.reading import ends, read
 from assistant.intent.slots import Named, slots
-from assistant.intent.stated import NO, Stated, of_readings, stated
+from assistant.intent.stated import NO, Stated, asks_usual, of_readings, stated
 from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Scope
 
@@ -40,7 +40,7 @@ _WHAT_NOW = lazy(
     r"\bwhat (?:now|next|should (?:i|we)|do (?:i|we))\b|怎么办|咋办|咋整|怎么半|怎么处理|怎么解决|怎么弄", re.IGNORECASE
 )
 _JUDGED = lazy(
-    r"\b(?:ok|okay|fine|normal|good|healthy|safe|bad|worry|wrong|right|too hot|rma|keep|carry|use|usable|ignore|matter|go|a problem|an issue)\b|正常|健康|没问题|没事|要紧|行|可以|能|影响|吗|不$|吧",
+    r"\b(?:ok|okay|fine|normal|usual|expected|typical|reasonable|good|healthy|safe|bad|worry|wrong|right|too hot|rma|keep|carry|use|usable|ignore|matter|go|a problem|an issue)\b|正常|健康|没问题|没事|要紧|行|可以|能|影响|吗|不$|吧",
     re.IGNORECASE,
 )
 _PLACED = lazy(r"[0-9]|\b(?:gpu|node)\b")  # how often, or where: nobody asks that of a book
@@ -116,8 +116,9 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     )
     known = (*((f"howto {task}",) if task and intent is Intent.FIX else ()), *outright, *r.known)
     best, unsure = topics.topics(intent, filled, said, known, signs, pasted.observations)
-    if intent not in told.TELLS:
-        states = Stated()
+    if intent not in told.TELLS:  # whether a value is usual takes the value
+        kept = states.observations if intent is Intent.EXPLAIN and asks_usual(said) and not outright else ()
+        states = Stated(kept)
     query = Query(
         text=norm.raw if len(norm.raw) <= normal.MAX_SAID else ends(norm.raw),
         lang=normal.language(_without_names(r.said, found), lang),

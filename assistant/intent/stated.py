@@ -78,6 +78,11 @@ class Stated(NamedTuple):
     counts: bool = False  # whether a number stands in what was not read
 
 
+def asks_usual(text: str) -> bool:
+    """Whether a question asks if something is usual."""
+    return _USUAL.search(text) is not None
+
+
 def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[tuple[str, str]] = ()) -> Stated:
     """The facts that a sentence states, about the things that it names.
 
@@ -88,7 +93,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     if not _worth(found.marked):
         return Stated()
     text, originals, counted = _without_models(said, found)
-    text = _curve_named(text)
+    text = AT_REST_CLAUSE.sub(" ", _curve_named(text))
     so_far: list[Observation] = []
     asked, unread, fine, loose = list[str](), list[str](), list[str](), list[str]()
     left, denied, codes, counts, shared = list[str](), list[str](), False, False, False
@@ -169,6 +174,19 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     )  # fmt: skip
 
 
+# That a GPU rests: said beside a reading, and no reading itself.
+AT_REST = lazy(
+    r"(?<![a-z])(?:idle\w{0,3}|at rest|no load|without load|unloaded)(?![a-z])|空闲|空载|待机|没有负载|无负载|没任务|没有任务",
+    _I,
+)
+_USUAL = lazy(
+    r"(?<![a-z])(?:normal|usual|expected|typical|reasonable|too (?:high|low|much|many)|a lot)(?![a-z])|正常|合理|常见|算高|算低|偏高|偏低|高不高|高吗|低吗|多吗",
+    _I,
+)
+AT_REST_CLAUSE = lazy(
+    r"(?<![a-z])(?:while|when|at|in|being)\s+(?:it is\s+|it's\s+)?(?:idle|idling|rest)(?:\s+state)?(?![a-z])|(?:在|处于)?(?:空闲|空载|待机)(?:时候?|状态下?|的时候|下)",
+    _I,
+)
 _DENIES = lazy(r"(?<![a-z])(?:no|not|without|never|none|isn't|aren't|wasn't|hasn't|haven't)(?![a-z])|没|无|未|不是", _I)
 # Of a share that was told: what the rest is follows from it.
 _THE_REST = lazy(
