@@ -136,8 +136,19 @@ def _scaled(v: Value, r: Range) -> Value:
     return v
 
 
+def judge(r: Range, value: float, asked: str, lang: str) -> Reply | None:
+    """What `value`, in the unit of the measure, is by its bands; None where they do not hold it."""
+    band = r.band(value)
+    return _judged(r, Value(value, r.unit), band, None, asked, lang) if band is not None else None
+
+
+def lead_of(rating: str, lang: str) -> str:
+    """What an answer to "is that normal?" begins with, by the rating of a band."""
+    return _LEADS[rating].in_(lang)
+
+
 def _judged(r: Range, value: Value, band: Band, kind: Workload | None, asked: str, lang: str) -> Reply:
-    lead = _LEADS[band.rating].in_(lang) if asks_usual(asked) else ""
+    lead = lead_of(band.rating, lang) if asks_usual(asked) else ""
     headline = lead + judged(r, value.number, band, kind).in_(lang)
     sheet = page(r, lang)
     here = text_in(lang, f"The band is {bounds(band, r.unit, lang)}.", f"所在区间：{bounds(band, r.unit, lang)}。")

@@ -54,6 +54,10 @@ def answer(turn: Turn) -> Reply:
         return _shown(name, lang)
     if len(said := codes(query)) == 1:
         return _code(said[0], True, lang)
+    from assistant.dialogue import _amounts
+
+    if (figures := _amounts.answer(query, turn)) is not None:
+        return figures
     if (usual := _usual(turn)) is not None:
         return usual
     from assistant.dialogue import (

@@ -69,7 +69,7 @@ def answer(turn: Turn) -> Reply:
         return _nowhere(turn, w, where)
     rows = _rows(w, facts or _told_by(named, turn.diagnosis.facts), where)
     if not rows:
-        return _nothing_told(turn, w, facts, named)
+        return _found_out(turn) or _nothing_told(turn, w, facts, named)
     return _shown(turn, w, facts, rows, named)
 
 

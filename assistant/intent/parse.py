@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from assistant.intent import assumed, normal, of_run, symptoms, tasks, told, topics
+from assistant.intent import amounts, assumed, normal, of_run, symptoms, tasks, told, topics
 from assistant.intent.echo import echo
 from assistant.intent.grammar import facts_of, words_of
 from assistant.intent.judge import decide
@@ -62,6 +62,16 @@ _WORKS = (
     "gpu.pcie.rx",
     "gpu.pcie.tx",
 )
+_OF_FIGURES = (
+    Intent.DIAGNOSE,
+    Intent.VERDICT,
+    Intent.FIX,
+    Intent.PROBE,
+    Intent.UNKNOWN,
+    Intent.WHY,
+    Intent.HISTORY,
+    Intent.NEXT,
+)
 # "How do I know if ...", "how do I undo that": of the talk itself, or supposed, and no task.
 _NO_TASK = (Intent.WHATIF, Intent.UNDO, Intent.CANCEL, Intent.EXPORT, Intent.HELP, Intent.COST, Intent.RUNBOOK, Intent.CONFIRM, Intent.DENY)  # fmt: skip
 # Whatever else a sentence seems to want: who asks whether to stop a run asks for a yes or a no.
@@ -82,6 +92,8 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     filled = _with_paste(found.slots, pasted.observations, r.raw, pasted.pasted)
     said = _MARKS.sub(r"\1", found.marked)
     task = "" if outright or r.raw or intent in _NO_TASK else tasks.asked_how(r.said, found.marked)
+    if task and intent is Intent.PROBE and tasks.asked_who(r.said, found.marked):
+        task = ""  # who uses a GPU is looked at, where there is one
     intent = Intent.FIX if task else intent
     if (
         intent is Intent.FIX
@@ -109,6 +121,8 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
             intent = Intent.EXPLAIN  # why it is so of the thing itself: nothing is said to be wrong
         if intent in _READS and len({o.fact for o in states.observations if o.fact.startswith(_WORKS)}) > 1:
             intent = Intent.DIAGNOSE  # what readings mean together no page about one of them tells
+    if intent in _OF_FIGURES and not (outright or pasted.observations or task) and amounts.told(r.said):
+        intent = Intent.EXPLAIN  # figures of which no machine has to be asked
     filled = assumed.elsewhere(filled, supposed)
     written = [name.partition(" ")[2] for name in r.known if name.startswith("fact ")]
     facts = (

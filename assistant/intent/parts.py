@@ -31,7 +31,10 @@ _NAMES = {
     ),
     "aer": lazy(r"(?<![0-9a-f:])((?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?)(?![0-9a-f:])", _I),
 }
-_ROOT = lazy(r"(?<![a-z])root (?:fs|disk|file ?system|partition|volume)|根分区|根目录", _I)
+_ROOT = lazy(
+    r"(?<![a-z])root (?:fs|disk|file ?system|partition|volume)|根分区|根目录|(?<![^\s(\"'“])/(?=[\s)\"'”,.;?!，。；？分目盘已满快用使占写]|$)",
+    _I,
+)
 _KIND = lazy(r"(?<![a-z])(lustre|nfs|gpfs|beegfs|weka|ceph|cephfs)(?![a-z])", _I)
 
 

@@ -93,7 +93,10 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     if not _worth(found.marked):
         return Stated()
     text, originals, counted = _without_models(said, found)
-    text = AT_REST_CLAUSE.sub(" ", _curve_named(text))
+    text = _LONE_ROOT.sub(
+        " 根目录 " if re.search("[\u4e00-\u9fff]", text) else " root filesystem ",
+        AT_REST_CLAUSE.sub(" ", _curve_named(text)),
+    )
     so_far: list[Observation] = []
     asked, unread, fine, loose = list[str](), list[str](), list[str](), list[str]()
     left, denied, codes, counts, shared = list[str](), list[str](), False, False, False
@@ -174,6 +177,11 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     )  # fmt: skip
 
 
+# The slash alone is a file system: "/ is 97% full", "97 % used on /", / 已用 97%.
+_LONE_ROOT = lazy(
+    r"(?<![^\s(\"'“])/(?=\s+(?:is|was|are|at|has|got|full|usage|partition|fs|mount|[0-9])|\s*(?:分区|目录|盘|已|满|快|用|使用|占|写)|\s*[)\"'”]?\s*(?:[,.;?!，。；？]|$))",
+    _I,
+)
 # That a GPU rests: said beside a reading, and no reading itself.
 AT_REST = lazy(
     r"(?<![a-z])(?:idle\w{0,3}|at rest|no load|without load|unloaded)(?![a-z])|空闲|空载|待机|没有负载|无负载|没任务|没有任务",
