@@ -96,8 +96,8 @@ def _loading(told: Loading, query: Query, lang: str) -> Reply:
     head = text_in(lang, f"{lead}{share} of the step is spent on data ({told.wait:g} of {told.step:g} ms). {band.text.en}",
                    f"{lead}一步中有 {share} 用于数据（{told.wait:g}/{told.step:g} ms）。{band.text.in_('zh')}")  # fmt: skip
     bound = band.rating == "poor"
-    won = text_in(lang, f"Loaded behind the computing, a step would take {told.step - told.wait:g} ms at best: {gain:.2g} times as fast.",
-                  f"若加载完全被计算掩盖，一步最短为 {told.step - told.wait:g} ms：最多快到 {gain:.2g} 倍。")  # fmt: skip
+    won = text_in(lang, f"Loaded behind the computing, a step would take {told.step - told.wait:g} ms at best: {gain:.3g} times as fast.",
+                  f"若加载完全被计算掩盖，一步最短为 {told.step - told.wait:g} ms：最多快到 {gain:.3g} 倍。")  # fmt: skip
     changes = (
         Text("More workers, and keep them: DataLoader(num_workers=4 to 8 a GPU, persistent_workers=True, prefetch_factor=4, pin_memory=True); copies with non_blocking=True.",
              "增加并保留 worker：DataLoader(num_workers=每卡 4 至 8, persistent_workers=True, prefetch_factor=4, pin_memory=True)；拷贝用 non_blocking=True。"),

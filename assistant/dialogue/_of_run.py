@@ -46,6 +46,16 @@ _FIRST: dict[tuple[Fate, Run], Text] = {
 }  # fmt: skip
 
 
+_MEANWHILE = Text(
+    "Save a checkpoint, and let the run go on until that is known.", "先保存检查点；查明之前可让训练继续。"
+)
+
+_HUNG = Text(
+    "See where it stands first (gpudiag profile --pid PID, py-spy dump --pid PID), then stop it: a run that hangs makes no progress.",
+    "先查看它停在哪里（gpudiag profile --pid PID、py-spy dump --pid PID），再停止：卡住的训练不会有进展。",
+)
+
+
 def of_run(query: Query) -> Run | None:
     """What a query asks of a run; None where it asks of none."""
     return asked(asked_in(query))
@@ -92,6 +102,6 @@ def nothing_wrong(w: Words, run: Run, shown: str) -> str:
     return w.t(f"{en}: {shown}. Nothing else was looked at.", f"{zh}：{shown}。没有查看其他信息。")
 
 
-def meanwhile(w: Words) -> str:
+def meanwhile(query: Query) -> Text:
     """What to do with the run while nobody can say."""
-    return w.t("Save a checkpoint, and let the run go on until that is known.", "先保存检查点；查明之前可让训练继续。")
+    return _HUNG if "hang" in query.symptoms else _MEANWHILE

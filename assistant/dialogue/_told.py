@@ -309,7 +309,7 @@ def _head(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:
         why = rows[0].meaning.text.in_(w.lang)
         if _normal.asked(turn):
             return f"{_normal.lead(turn, Rating.OPEN)}{colon(w.lang)}{shown}{w.t('. ', '。')}{why}".rstrip()
-        on = meanwhile(w) if of_run(turn.query) is not None else ""
+        on = meanwhile(turn.query).in_(w.lang) if of_run(turn.query) is not None else ""
         return w.t(f"Cannot say from that alone: {shown}; nothing else was looked at. {why} {on}".rstrip(),
                    f"仅凭这些无法判断{colon('zh')}{shown}；没有查看其他信息。{why}{on}")  # fmt: skip
     if (run := of_run(turn.query)) is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, only_said, verdict_of
 from assistant.dialogue import Turn, _running, _told
-from assistant.dialogue._of_run import of_run
+from assistant.dialogue._of_run import meanwhile, of_run
 from assistant.dialogue._pointed import denied, pointed
 from assistant.dialogue._scope import Scoped, scoped
 from assistant.dialogue._should import asked_of
@@ -123,6 +123,9 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Seque
     open_ = sum(r.state in ("unknown", "possible") for r in rows)
     if not d.facts.observations or only_said(d.facts):
         text = _by_prior(rows, title_en, title_zh, _says(turn), bool(rows) and rows[0].id in meant)
+        if of_run(turn.query) is not None:
+            first = meanwhile(turn.query)
+            text = Text(f"{first.en} {text.en}", f"{first.in_('zh')}{text.in_('zh')}")
     elif not open_:
         text = Text(
             f"{title_en}: none of the {len(rows)} known causes holds here.",

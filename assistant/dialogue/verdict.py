@@ -82,7 +82,7 @@ def answer(turn: Turn) -> Reply:
         said = of_the_machine(w)
         if usable is Usable.YES:
             return goes_on(w, run, said.partition(colon(w.lang).strip())[2].strip())
-        return f"{said}{'' if w.lang == 'zh' else ' '}{meanwhile(w)}"
+        return f"{said}{'' if w.lang == 'zh' else ' '}{meanwhile(turn.query).in_(w.lang)}"
 
     def of_the_machine(w: Words) -> str:
         if doubted:

@@ -58,3 +58,8 @@ def asked(text: str) -> Run | None:
     if (stop and (on or (_OR.search(text) and _WAIT.search(text)))) or (on and stop):
         return Run.EITHER
     return Run.STOP if stop else Run.GO_ON if on else None
+
+
+def without(text: str) -> str:
+    """`text` without what is asked of a run: "kill the job" is no complaint of a job that was killed."""
+    return _GO_ON.sub(" ", _STOP.sub(" ", text)) if asked(text) is not None else text

@@ -110,6 +110,9 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     signs = r.signs
     if intent in (Intent.WHATIF, Intent.WHY, Intent.UNKNOWN) and not supposed and _LEFT_ALONE.search(said):
         intent, signs = Intent.DIAGNOSE, ()  # what comes of it stands in the verdict
+    if of_run.asked(found.marked) is not None:
+        named = symptoms.find(words_of(of_run.without(found.marked)))
+        signs = tuple(s for s in signs if s in named)
     states = Stated()
     if intent in _MAY_STATE and not outright and not (r.raw and pasted.observations):
         text, of = (r.said, found) if r.said else (norm.text, slots(norm.text, hosts))  # a line alone is what is stated

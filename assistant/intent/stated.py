@@ -424,7 +424,7 @@ _CODE = lazy("<s?xid>")  # told as an event already
 
 # "can I use a GPU that has fallen off the bus" states it, and so does "why is gpu 2 at 150 W"; "is the link down?" does not.
 _TOLD_IN_QUESTION = lazy(
-    r"(?<![a-z])(?:that|which|whose|with|since|because|although|when|if)(?![a-z])|的|^is\b(?=.*[0-9]).{1,80}(?:a problem|an issue|enough|normal|too (?:low|slow|high|hot)|slower|expected|wrong)\b|(?<![a-z])why\b[^?]{0,200}[0-9]|为(?:什么|何|啥)[^？]{0,200}[0-9]",
+    r"(?<![a-z])(?:that|which|whose|with|since|because|although|when|if)(?![a-z])|的|^is\b(?=.*[0-9]).{1,80}(?:a problem|an issue|enough|normal|too (?:low|slow|high|hot)|slower|expected|wrong)\b|^(?:is|are)\s+[0-9][0-9.]*\s?(?:w|watts?|°?c|mhz|%)(?![a-z])|(?<![a-z])why\b[^?]{0,200}[0-9]|为(?:什么|何|啥)[^？]{0,200}[0-9]",
     _I,
 )
 

@@ -52,3 +52,12 @@ def test_the_opposite_question_has_the_opposite_first_word(
             shown = reply.headline
             assert shown.startswith(begins), (question, shown)
             assert not q.unread
+
+
+@pytest.mark.parametrize("said", ["training hangs in nccl, should I kill the job?", "训练卡住了，要不要杀掉任务"])
+def test_a_run_that_hangs_is_looked_at_and_then_stopped(said: str) -> None:
+    query = understand(said)
+    assert query.symptoms[0] == "hang", "what is asked of the run is no complaint"
+    reply = answerer(query.intent).answer(Turn(query, query.lang, load(), diagnose((), load())))
+    assert reply.shown is not None
+    assert "py-spy dump" in reply.shown.verdict.text.in_(query.lang)[:120]
