@@ -39,12 +39,20 @@ _SOME = lazy(
     rf"(?<![a-z])(?:some|most|many|few|several|part|third|quarter|thirds|quarters|%|percent)\s+of\s+{_THE}{_THINGS}|%\s+of\s+{_THE}{_THINGS}|{_THINGS}\s*(?:里面?|中)?\s*(?:有\s*)?(?:一些|部分|大部分|多数|好几|几张|几块)"
 )
 _TIME = lazy(
-    rf"{_N}\s*-?(?:个|整)?(?P<u>minutes?|mins?|m\b|hours?|hrs?|hr|h\b|days?|d\b|weeks?|w\b|个?小时|分钟|天|周)"
+    rf"{_N}\s*-?(?:个|整)?(?P<u>months?(?![a-z])|个?月|years?(?![a-z])|年|minutes?|mins?|m\b|hours?|hrs?|hr|h\b|days?|d\b|weeks?|w\b|个?小时|分钟|天|周)"
 )
 _NODES = lazy(rf"{_N}\s*(?:个|台)?\s*(?:nodes?|hosts?|servers?|machines?|节点|机器|服务器)")
-_CURRENCY = r"usd|eur|gbp|cny|rmb|dollars?|euros?|yuan|[$€£¥]|美元|欧元|人民币|元"
+_CURRENCY = r"usd|eur|gbp|cny|rmb|dollars?|bucks?|euros?|yuan|[$€£¥]|美元|美金|欧元|人民币|元|块钱"
 _AMOUNT = r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]{1,9}(?:\.[0-9]{1,6})?"
-_PRICE = lazy(rf"(?P<c>{_CURRENCY})\s*(?P<a>{_AMOUNT})|(?<![\w.])(?P<b>{_AMOUNT})\s*(?P<d>{_CURRENCY})")
+# 每卡时 15 块 | 15块/卡时: beside an hour the word that counts cards is money
+_OF_AN_HOUR = r"(?:每|一)?\s*(?:个|张|块)?\s*(?:卡|gpu)?\s*(?:小时|时)"
+_PRICE = lazy(
+    rf"(?P<c>{_CURRENCY})\s*(?P<a>{_AMOUNT})|(?<![\w.])(?P<b>{_AMOUNT})\s*(?P<d>{_CURRENCY})"
+    rf"|(?:每|一)\s*(?:个|张|块)?\s*(?:卡|gpu)?\s*(?:小时|时)\s*(?:要|是|约|收)?\s*(?P<a2>{_AMOUNT})\s*(?P<c2>块)"
+    rf"|(?<![\w.])(?P<b2>{_AMOUNT})\s*(?P<d2>块)\s*(?:/|每|一)\s*{_OF_AN_HOUR}"
+)
+MONTH = 730.0  # hours: a twelfth of 365 days
+_LONG_TIMES = {"month": MONTH, "月": MONTH, "year": 12 * MONTH, "年": 12 * MONTH}
 _HOURS = {"m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0, "分": 1 / 60, "小": 1.0, "个": 1.0, "天": 24.0, "周": 168.0}
 
 
@@ -67,7 +75,7 @@ _COUNT = {
 }
 # two days | 两天 | eight GPUs
 _SPELLED = lazy(
-    rf"(?<![a-z])(?:{'|'.join(w for w in _COUNT if w.isascii())})(?=\s+(?:days?|hours?|weeks?|gpus?|cards?|minutes?|(?:out\s+)?of)(?![a-z]))|(?<=for )an?(?=\s+(?:day|hour|week)(?![a-z]))|[{''.join(w for w in _COUNT if not w.isascii())}](?=\s*(?:天|个?小时|周|分钟|块|张))",
+    rf"(?<![a-z])(?:{'|'.join(w for w in _COUNT if w.isascii())})(?=\s+(?:days?|hours?|weeks?|months?|gpus?|cards?|minutes?|(?:out\s+)?of)(?![a-z]))|(?<=for )an?(?=\s+(?:day|hour|week|month|year)(?![a-z]))|[{''.join(w for w in _COUNT if not w.isascii())}](?=\s*(?:天|个?小时|周|个?月|年|分钟|块|张))",
     re.IGNORECASE,
 )
 
@@ -88,6 +96,8 @@ def answer(turn: Turn) -> Reply:
     f = figures(_SPELLED.sub(lambda m: str(_COUNT.get(m[0].casefold(), 1)), turn.query.text[:_LONG]))
     if f.price is None and (lost := _wasted(turn, f)) is not None:
         return lost
+    if f.price is not None and ((idle := _idle_share(turn.query.text[:_LONG])) is not None or f.hours is None):
+        return _priced(f, f.price, idle, lang)
     if f.gpus is None or f.hours is None:
         return _ask(f, lang)
     spent = f.gpus * f.hours
@@ -115,26 +125,15 @@ def answer(turn: Turn) -> Reply:
 
 def _wasted(turn: Turn, f: Figures) -> Reply | None:
     """GPU-hours that a stated utilisation leaves unused, or how the loss of a GPU that is slowed down is read; None where neither is told."""
-    from assistant.intent.grammar import words_of
-    from assistant.intent.numerals import numerals
-    from assistant.intent.readings import values
-    from assistant.intent.slots import slots
-    from assistant.intent.stated import stated
-
     text, lang = turn.query.text[:_LONG], turn.lang
-    told = {o.fact: float(o.value) for o in stated(text, slots(text)).observations if isinstance(o.value, int | float)}
-    asked = values(
-        words_of(numerals(text))
-    ).taken  # "how many hours do we lose at 20 % utilization": asked, and told all the same
-    told |= {t.fact: float(v) for t in asked for v in t.values[:1] if t.fact not in told and isinstance(v, int | float)}
-    used = next((told[name] for name in ("gpu.activity.sm", "gpu.utilization.core") if name in told), None)
+    used, only_busy = _used(text)
     if used is None and "mfu" in text.casefold():
         return None
     if used is not None and 0 <= used <= 100:
         gpus, hours = f.gpus or 1, f.hours or 24
         lost = gpus * hours * (100 - used) / 100
         counted = f"{_n(gpus)} GPU × {_n(hours)} h × {_n(100 - used)} % = {_n(lost)} GPU h"
-        busy = "gpu.activity.sm" not in told and used > 0
+        busy = only_busy and used > 0
         headline = text_in(
             lang,
             f"{_n(100 - used)} % of the time{' at least' if used else ''}: {_n(lost)} GPU-hours in {_n(hours)} h on {'each GPU' if f.gpus is None else f'{_n(gpus)} GPUs'}."
@@ -145,6 +144,85 @@ def _wasted(turn: Turn, f: Figures) -> Reply | None:
         data = data_of("cost", [], gpus=f.gpus, hours=f.hours, gpu_hours=lost)
         return Reply(lang, headline, (Paragraph(counted),), settled=False, suggestions=(_idle(lang),), data=data)
     return _slowed(lang) if _SLOWED.search(text) else None
+
+
+def _idle_share(text: str) -> float | None:
+    """Percent of the time in which nothing runs, as a sentence tells: utilisation without it, "half of the time idle"; None
+    where it says nothing."""
+    if found := _IDLE_PART.search(text):
+        return 50.0 if found["half"] else float(found["n"] or found["n2"])
+    used, _ = _used(text)
+    return None if used is None or not 0 <= used <= 100 else 100 - used
+
+
+_IDLE_PART = lazy(
+    r"(?P<half>(?<![a-z])half (?:of )?(?:the |their |its )?(?:time|hours|day)?\s*(?:is |are |they |sits? |stands? )*(?:idle|unused|wasted)|一半(?:的)?时间[^，。]{0,4}(?:空闲|闲置|空着))"
+    r"|(?P<n>[0-9]{1,3}(?:\.[0-9]+)?)\s*%\s*(?:of the time\s*)?(?:is |are )?(?:idle|unused|wasted)|(?:空闲|闲置)(?:率|时间)?(?:为|是|约|占)?\s*(?P<n2>[0-9]{1,3}(?:\.[0-9]+)?)\s*%",
+    re.IGNORECASE,
+)
+
+
+def _priced(f: Figures, price: float, idle: float | None, lang: str) -> Reply:
+    """What GPUs cost at a price that was given: an hour and a month where no time was, and of that what stands idle."""
+    gpus, hours = f.gpus or 1, f.hours
+    spans = (
+        ((hours, f"{_n(hours)} h", f"{_n(hours)} 小时"),)
+        if hours
+        else ((1.0, "an hour", "每小时"), (MONTH, "a month", "每月"))
+    )
+    of = (f"{_n(gpus)} GPUs" if f.gpus else "each GPU", f"{_n(gpus)} 块 GPU" if f.gpus else "每块 GPU")
+
+    def told(share: float) -> tuple[str, str]:
+        sums = [(_n(gpus * h * price * share), en, zh) for h, en, zh in spans]
+        mark = "for " if hours else ""
+        return (
+            ", ".join(f"{money} {f.currency} {mark}{en}" for money, en, _ in sums),
+            "，".join(f"{zh} {money} {f.currency}" for money, _, zh in sums),
+        )
+
+    whole, lost = told(1.0), told((idle or 0.0) / 100)
+    en, zh = f"{of[0]}: {whole[0]}", f"{of[1]}：{whole[1]}"
+    if idle is not None:
+        en += f"; of that idle ({_n(idle)} %): {lost[0]}"
+        zh += f"；其中空闲（{_n(idle)} %）：{lost[1]}"
+    missing = [] if f.gpus else ["gpus"]
+    asks = text_in(lang, "How many GPUs it is about was not said.", "未说明有多少块 GPU。")
+    worked = f"{_n(gpus)} GPU × {_n(price)} {f.currency}" + (
+        f" × {_n(hours)} h"
+        if hours
+        else text_in(lang, f" an hour; a month is {_n(MONTH)} h", f"/小时；一个月按 {_n(MONTH)} 小时计")
+    )
+    parts = [Paragraph(worked), *([Paragraph(asks)] if missing else [])]
+    if idle is not None:
+        parts.append(Paragraph(text_in(
+            lang, "Idle by utilization, which counts a kernel that waits as busy: what is really unused may be more.",
+            "按利用率计算的空闲；等待中的 kernel 也算忙碌，实际浪费可能更多。",
+        )))  # fmt: skip
+    data = data_of("cost", [], gpus=f.gpus, hours=hours, price=price, currency=f.currency, idle=idle, missing=missing)
+    return Reply(
+        lang,
+        f"{en[:1].upper()}{en[1:]}." if lang != "zh" else f"{zh}。",
+        (*parts, Paragraph(_caveat(lang))),
+        settled=not missing,
+        data=data,
+    )
+
+
+def _used(text: str) -> tuple[float | None, bool]:
+    """The use of a GPU that a sentence tells, in percent, and whether that only says how long it was busy: SM active says more."""
+    from assistant.intent.grammar import words_of
+    from assistant.intent.numerals import numerals
+    from assistant.intent.readings import values
+    from assistant.intent.slots import slots
+    from assistant.intent.stated import stated
+
+    told = {o.fact: float(o.value) for o in stated(text, slots(text)).observations if isinstance(o.value, int | float)}
+    asked = values(
+        words_of(numerals(text))
+    ).taken  # "how many hours do we lose at 20 % utilization": asked, and told all the same
+    told |= {t.fact: float(v) for t in asked for v in t.values[:1] if t.fact not in told and isinstance(v, int | float)}
+    used = next((told[name] for name in ("gpu.activity.sm", "gpu.utilization.core") if name in told), None)
+    return used, "gpu.activity.sm" not in told
 
 
 _SLOWED = lazy(r"throttl|slow(?:ed|s)? down|power[- ]?cap|power brake|降频|限频|功率墙|功耗墙|时钟被", re.IGNORECASE)
@@ -166,7 +244,11 @@ def figures(text: str) -> Figures:
     plain = unicodedata.normalize("NFKC", text[:_LONG]).casefold()
     price, currency, plain = _price(plain)
     nodes, time = _NODES.search(plain), _TIME.search(plain)
-    hours = _number(time) * _HOURS[time["u"][0]] if time is not None else None
+    hours = (
+        _number(time) * (_LONG_TIMES.get(time["u"].rstrip("s").removeprefix("个")) or _HOURS[time["u"][0]])
+        if time is not None
+        else None
+    )
     return Figures(_gpus(plain), hours, price, currency, _number(nodes) if nodes else None)
 
 
@@ -186,8 +268,20 @@ def _price(plain: str) -> tuple[float | None, str, str]:
     found = _PRICE.search(plain)
     if found is None:
         return None, "", plain
-    value = float((found["a"] or found["b"]).replace(",", ""))
-    return value, (found["c"] or found["d"]).upper(), f"{plain[: found.start()]} {plain[found.end() :]}"
+    value = float(next(found[name] for name in ("a", "b", "a2", "b2") if found[name]).replace(",", ""))
+    money = next(found[name] for name in ("c", "d", "c2", "d2") if found[name])
+    return value, _COINS.get(money, money).upper(), f"{plain[: found.start()]} {plain[found.end() :]}"
+
+
+_COINS = {
+    "块": "元",
+    "块钱": "元",
+    "美金": "美元",
+    "dollar": "dollars",
+    "euro": "euros",
+    "buck": "dollars",
+    "bucks": "dollars",
+}
 
 
 def _number(found: re.Match[str]) -> float:

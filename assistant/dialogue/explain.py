@@ -27,6 +27,8 @@ from assistant.dialogue._pages import (
     unknown,
 )
 from assistant.find import search, topic
+from assistant.intent.capped import capped
+from assistant.intent.needed import needed
 from assistant.intent.query import Topic
 from assistant.render.labels import listed
 from assistant.render.sheet import Items, Paragraph
@@ -50,6 +52,13 @@ def answer(turn: Turn) -> Reply:
 
         if (of_trace := bottleneck(turn)) is not None:
             return of_trace
+    if (limit := capped(query.text)) is not None:
+        from assistant.dialogue import _capped
+
+        return _capped.answer(limit, lang)
+    if (term := needed(query.text)) is not None:
+        page_ = _shown(f"term {term.id}", lang)
+        return replace(page_, headline=term.needed.in_(lang), parts=(Paragraph(page_.headline), *page_.parts))
     if name := outright(query) or _symbol(query):
         return _shown(name, lang)
     if len(said := codes(query)) == 1:

@@ -10,9 +10,11 @@ import re
 from collections.abc import Sequence
 
 from assistant.intent import amounts, assumed, normal, of_run, symptoms, tasks, told, topics
+from assistant.intent.capped import capped
 from assistant.intent.echo import echo
 from assistant.intent.grammar import facts_of, words_of
 from assistant.intent.judge import decide
+from assistant.intent.needed import needed
 from assistant.intent.order import ordered
 from assistant.intent.query import Intent, Query, Slots
 from assistant.intent.reading import ends, read
@@ -88,10 +90,11 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     r = read(text, pending=pending, hosts=hosts)
     norm, pasted, found = r.normal, r.pasted, r.found
     outright = topics.outright(norm.raw)
-    intent = Intent.EXPLAIN if outright else decide(r)
+    of_a_book = outright or needed(r.said) is not None or capped(r.said) is not None
+    intent = Intent.EXPLAIN if of_a_book else decide(r)
     filled = _with_paste(found.slots, pasted.observations, r.raw, pasted.pasted)
     said = _MARKS.sub(r"\1", found.marked)
-    task = "" if outright or r.raw or intent in _NO_TASK else tasks.asked_how(r.said, found.marked)
+    task = "" if of_a_book or r.raw or intent in _NO_TASK else tasks.asked_how(r.said, found.marked)
     if task and intent is Intent.PROBE and tasks.asked_who(r.said, found.marked):
         task = ""  # who uses a GPU is looked at, where there is one
     intent = Intent.FIX if task else intent
@@ -114,7 +117,7 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         named = symptoms.find(words_of(of_run.without(found.marked)))
         signs = tuple(s for s in signs if s in named)
     states = Stated()
-    if intent in _MAY_STATE and not outright and not (r.raw and pasted.observations):
+    if intent in _MAY_STATE and not of_a_book and not (r.raw and pasted.observations):
         text, of = (r.said, found) if r.said else (norm.text, slots(norm.text, hosts))  # a line alone is what is stated
         states = stated(text, of, diagnosed=intent is Intent.DIAGNOSE, fixed=r.fixed)
         intent, signs = _wanted(intent, states, said), _signs(signs, states)

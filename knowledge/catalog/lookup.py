@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from knowledge.catalog import cuda
 from knowledge.catalog.cuda import Disagreement
 from knowledge.catalog.pytorch import read_oom
-from knowledge.language import Text
+from knowledge.language import NO_TEXT, Text
 from knowledge.text import clean, excerpt
 
 MAX_TEXT = 1 << 20  # characters; of longer texts the head and the tail are read
@@ -229,6 +229,7 @@ class Term:
     see_also: tuple[str, ...] = ()  # ids
     sources: tuple[str, ...] = ()
     disagrees: tuple[Disagreement, ...] = ()
+    needed: Text = NO_TEXT  # who needs it; empty where nobody asks
 
 
 @cache
@@ -239,7 +240,7 @@ def glossary() -> Mapping[str, Term]:
     return {
         d["id"]: Term(
             d["id"], Text.of(d["term"]), Text.of(d["text"]), tuple(d.get("also", ())), tuple(d.get("see_also", ())),
-            tuple(d["sources"]), Disagreement.all_of(d),
+            tuple(d["sources"]), Disagreement.all_of(d), Text.of(d.get("needed")),
         )
         for d in shard("glossary")
     }  # fmt: skip

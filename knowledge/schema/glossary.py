@@ -48,4 +48,5 @@ class Entry(Sourced):
     term: Words  # names often stay untranslated
     also: list[Line] = []
     text: Bilingual
+    needed: Bilingual | None = None  # who needs it, where people ask that of it: reads as a sentence
     see_also: list[str] = []

@@ -102,3 +102,26 @@ def test_any_text_and_never_a_number_of_ours(text: str, lang: str) -> None:
     assert reply.headline
     if reply.data.get("total") is not None:
         assert figures(text).price is not None
+
+
+@given(st.integers(1, 9999), st.integers(1, 50), st.integers(1, 99))
+def test_at_a_price_what_stands_idle_is_the_share_that_is_not_used(gpus: int, price: int, used: int) -> None:
+    """An hour where no time was said; more use is never more waste."""
+    data = cost(f"{gpus} gpus at ${price} per gpu hour with util {used}%, what do we waste").data
+    assert (data["gpus"], data["price"], data["idle"]) == (gpus, price, 100 - used)
+    assert "hours" not in data or data["hours"] is None
+
+
+@each(
+    ("text", "price", "hours"),
+    [
+        ("16张卡,每卡时15块,一个月多少钱", 15, 730),
+        ("8 gpus at 3 dollars a gpu hour for a week", 3, 168),
+        ("8块GPU,15块/卡时", 15, None),
+        ("$2.5/hr for 64 h100s", 2.5, None),
+    ],
+)
+def test_prices_and_times_are_read_as_people_write_them(text: str, price: float, hours: float | None) -> None:
+    data = cost(text, "zh" if "卡" in text else "en").data
+    assert data["price"] == price
+    assert data["hours"] == hours

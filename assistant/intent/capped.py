@@ -1,0 +1,47 @@
+"""What a lower power limit would cost: "cap at 500 W, how much do I lose?", 把功耗限制到 300W 会慢多少."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from knowledge.gpus import candidates
+from knowledge.lazy import lazy
+
+_LIMIT = lazy(
+    r"(?<![a-z])(?:power[- ]?(?:cap|limit)\w*|cap(?:ped|ping)?|limit(?:ed|ing)?|-pl|undervolt\w*)(?![a-z])|功耗[^，。]{0,8}(?:限|墙|上限|调低|降)|(?:限|降|压|调低)[^，。]{0,4}功耗|限功率|限功耗"
+)
+_LOSS = lazy(
+    r"(?<![a-z])(?:lose|loss|losing|cost|costs|hurt\w*|slower|slow down|impact|affect\w*|drop|perf|performance|throughput)(?![a-z])|损失|慢多少|会慢|影响|掉多少|性能"
+)
+_ASKS = lazy(
+    r"(?<![a-z])(?:how much|how many|what|will|would|does|do|is|are|if|can)(?![a-z])|[?？吗]|多少|会不会|会|如果"
+)
+_WATTS = lazy(r"(?<![0-9.])([0-9]{2,4})\s*(?:w|watts?|瓦)(?![a-z])")
+_SHARE = lazy(r"(?<![0-9.])([0-9]{2})\s*(?:%|percent)")
+_HELD = lazy(r"sw power cap|hw slowdown|power brake|clocks? event|throttle reason|降频")
+
+
+class Capped(NamedTuple):
+    """A power limit that is thought of."""
+
+    model: str  # as it is called; empty where nobody said
+    watts: float | None
+    most: float | None  # W that the model is built for
+    share: float | None  # of that, 0 to 1
+
+
+def capped(text: str) -> Capped | None:
+    """The limit whose cost a sentence asks; None where it asks nothing of the kind."""
+    from assistant.intent.things import MODEL
+
+    plain = text.casefold()
+    if not all(p.search(plain) for p in (_LIMIT, _LOSS, _ASKS)) or _HELD.search(plain):
+        return None
+    watts, share, model = _WATTS.search(plain), _SHARE.search(plain), MODEL.search(text)
+    if watts is None and share is None:
+        return None
+    name = model[0].strip().upper().removesuffix("S") if model else ""
+    most = max((spec.tdp_w or 0.0 for spec in candidates(name)), default=0.0) if name else 0.0
+    said = float(watts[1]) if watts else None
+    part = float(share[1]) / 100 if share and said is None else said / most if said and most else None
+    return Capped(name, said, most or None, part)

@@ -1,0 +1,44 @@
+"""Whether a sentence asks if something is needed at all: "do I need NVLS?", 需要开 persistence mode 吗."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from knowledge.catalog.lookup import Term, glossary
+from knowledge.lazy import lazy
+
+_ASKS = lazy(
+    r"(?<![a-z])(?:do|does|would|will) (?:i|we|it|one|you|they|my \w+|our \w+|the \w+)(?: really| even| actually)? (?:need|require)(?![a-z])"
+    r"|(?<![a-z])(?:is|are) (?:it|they|that|this|[a-z0-9 -]{2,40}?)(?: really)? (?:needed|necessary|required|mandatory)(?![a-z])"
+    r"|(?:需不需要|要不要|有必要|必须|需要|一定要)[^，。；]{0,24}[吗么]?",
+)
+
+
+def needed(text: str) -> Term | None:
+    """The term that a sentence asks the need of; None where it asks nothing of the kind, or of a thing of which nobody asks."""
+    plain = f" {' '.join(text.casefold().replace('-', ' ').split())} "
+    if _ASKS.search(plain) is None:
+        return None
+    found = [(plain.find(name), -len(name), term) for name, term in _names() if _stands(name, plain)]
+    return min(found, key=lambda one: (one[1], one[0]))[2] if found else None
+
+
+def _stands(name: str, plain: str) -> bool:
+    at = plain.find(name)
+    while at >= 0:
+        ends = plain[at - 1 : at], plain[at + len(name) : at + len(name) + 1]
+        if not any(e.isascii() and e.isalnum() for e in ends):
+            return True
+        at = plain.find(name, at + 1)
+    return False
+
+
+@cache
+def _names() -> tuple[tuple[str, Term], ...]:
+    """The spellings of those that somebody may need or not."""
+    return tuple(
+        (name.casefold().replace("-", " "), term)
+        for term in glossary().values()
+        if term.needed
+        for name in (term.id, term.term.en, term.term.zh, *term.also)
+    )
