@@ -71,6 +71,7 @@ _UNITS: dict[str, dict[str, float]] = {
     "us": {"us": 1, "ms": 1000, "s": 1_000_000},
     "per second": {"/s": 1, "per second": 1, "a second": 1},
     "per minute": {"/min": 1, "per minute": 1, "a minute": 1},
+    "per day": {"/day": 1, "/d": 1, "per day": 1, "a day": 1},
     "count": {"x": 1, "times": 1, "次": 1, "个": 1},
     "ratio": {"x": 1, "%": 0.01, "percent": 0.01},
 }  # fmt: skip

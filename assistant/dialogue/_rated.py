@@ -34,7 +34,7 @@ _WORDS = {
 
 
 _PLURAL = {"is": "are", "has": "have", "goes": "go", "runs": "run", "draws": "draw", "counts": "count", "was": "were"}
-_MANY = lazy(r"(\(which ones was not said\) )(is|has|goes|runs|draws|counts|was)(?![a-z])")
+_MANY = lazy(r"((?:[0-9]+|other) [A-Za-z]+s )(is|has|goes|runs|draws|counts|was)(?![a-z])")  # 3 GPUs, the other GPUs
 
 
 class Rated(NamedTuple):

@@ -50,6 +50,12 @@ _KILL = lazy(r"(?<![a-z])(?:kill|signal|sig)\s*-?\s*(?:9|15)(?![0-9])", _I)
 _SHARE = lazy(
     r"(?<![0-9./])([0-9]{1,3})\s*/\s*([0-9]{1,3})(?![0-9./])(?=\s*(?:[a-z]{3}|<gpu>|<model>|[\u4e00-\u9fff]))", _I
 )  # 11/12 links
+# one corrected error a week | 每天两三次: of a range the greater counts
+_ONE_EACH = lazy(
+    r"(?<![a-z])(?:one|a single|a)(?=\s+(?:[a-z]+\s+){1,4}(?:per|an?|each|every)\s+(?:second|minute|hour|day|week)(?![a-z]))",
+    _I,
+)
+_HAN_RANGE = lazy(r"[一二两三四五六七八](?=[二两三四五六七八九][次个张块台])")
 # 40/min | 120 次/分 | 3/s
 _EVERY = lazy(
     r"(?<=[0-9次个])\s*/\s*(seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|秒|分钟?|小时|天)(?![a-z])", _I
@@ -161,6 +167,7 @@ def numerals(clause: str) -> str:
     clause = _GROUPED.sub(lambda m: m[0].replace(",", ""), clause)
     clause = _KILL.sub("kill", _NONE_OF.sub("no ", clause))
     clause = _SHARE.sub(r"\1 of \2 ", clause)
+    clause = _HAN_RANGE.sub("", _ONE_EACH.sub("1", clause))
     clause = _EVERY.sub(lambda m: f" per {_SHORT.get(m[1].casefold(), m[1])} ", clause)
     clause = _TRANSFERS.sub(lambda m: f" gen {_GENERATIONS.get(float(m[1]), m[1])} ", clause)
     clause = _POWER_OF.sub(r"\1 \2/\3 watts ", clause)

@@ -37,7 +37,7 @@ _BEHIND: dict[str, tuple[str, ...]] = {
     "s": _TIME, **dict.fromkeys(("rpm", "gt", "mw", "khz", "volts", "volt", "v", "amps", "tflops", "转"), ("none of ours",)),
 }  # fmt: skip
 _COUNTED = ("count", "")  # a number without a unit fits anything, one with a unit no count
-_PER = ("per second", "per minute")
+_PER = ("per second", "per minute", "per day")
 _EACH = frozenset(["per", "a", "an", "each", "every"])
 _SPANS = {
     **dict.fromkeys(("second", "sec", "s", "秒"), 1.0),
@@ -46,13 +46,19 @@ _SPANS = {
     **dict.fromkeys(("day", "天", "日", "晚"), 86400.0),
     **dict.fromkeys(("week", "周"), 604800.0),
 }
+_LY = {"hourly": "hour", "daily": "day", "weekly": "week"}
 _SECONDS = {
     **dict.fromkeys(("seconds", "secs", "sec", "second", "秒"), 1.0),
     **dict.fromkeys(("minutes", "mins", "minute", "min", "分"), 60.0),
     **dict.fromkeys(("hours", "hour"), 3600.0),
 }
 # Counters of which a rate means something by itself.
-_RATES = {"gpu.pcie.replay": "gpu.pcie.replay.rate", "gpu.nvlink.errors.crc_flit": "gpu.nvlink.crc.rate"}
+_RATES = {
+    "gpu.pcie.replay": "gpu.pcie.replay.rate",
+    **dict.fromkeys(("gpu.nvlink.errors.crc_flit", "gpu.nvlink.errors.crc_data"), "gpu.nvlink.crc.rate"),
+    **{f"gpu.ecc.{life}.{kind}.{part}": f"gpu.ecc.{kind}.rate"
+       for life in ("volatile", "aggregate") for kind in ("corrected", "uncorrected") for part in ("total", "dram", "sram")},
+}  # fmt: skip
 _IS = frozenset(["is", "are", "was", "是", "为", "有", "只"])
 # Ahead of a number it is the index of a thing; "x16" are lanes and "gen 5" is a generation.
 _INDEXED = frozenset(
@@ -453,6 +459,8 @@ def _number_of(name: str, words: Sequence[str], place: range, free: dict[int, Nu
             return None
         if not behind and not number.units and words[place.start + 1] in _CORE:
             return None  # a 64 core box
+        if tuple(words[max(0, i - 2) : i]) == ("set", "to") and name.startswith("serving."):
+            return None  # a setting, and no reading
         if name == "node.memory.available" and _USED & {words[w] for w in _segment(words, i)}:
             return None  # what is used is not what is left
         if name == "node.memory.available" and not _REST & {words[w] for w in _segment(words, i)}:
@@ -603,8 +611,10 @@ def _numbers(words: Sequence[str]) -> Iterator[Number]:
 
 def _each(words: Sequence[str], at: int) -> float:
     """The seconds in which there are so many: "90000 per hour", "每分钟 300"; 0 of a number that is no rate."""
-    after, first = words[at + 1 : at + 5], words[max(0, at - 4) : at]
+    after, first = words[at + 1 : at + 9], words[max(0, at - 4) : at]  # "400 correctable ecc errors on gpu 5 an hour"
+    after = after[: next((i for i, w in enumerate(after) if w in _CUTS or (is_number(w) and i)), len(after))]
     span = next((b for a, b in pairwise(after) if a in _EACH and b in _SPANS), "")
+    span = span or next((_LY[w] for w in (*after, *words[max(0, at - 1) : at]) if w in _LY), "")
     if not span:
         span = next((b for a, b in pairwise(first) if a in ("每", "一", "1") and b in _SPANS), "")
     if not span and "每" in first:  # 每 10 分钟 has a number of its own
@@ -671,7 +681,7 @@ def _read(fact: str, number: Number) -> Value:
     if fact.startswith("gpu.activity.") and float(number.said.split(" ")[0]) > _WHOLE:
         return None  # no share of cycles
     if number.every:
-        within = {"per second": 1.0, "per minute": 60.0}[spec.unit]
+        within = {"per second": 1.0, "per minute": 60.0, "per day": 86400.0}[spec.unit]
         return float(number.said) * within / number.every if spec.type is Type.FLOAT else None
     read = parse(spec, number.said)
     if isinstance(read, Problem):
