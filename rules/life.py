@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
+from knowledge.facts import vocabulary
+from knowledge.identity import UNKNOWN_PCI
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject
 from rules.factbase import FactBase
@@ -34,6 +36,24 @@ _NAMES: Mapping[Cure, Text] = {
     Cure.RELOAD: Text("the reload of the driver", "重新加载驱动"),
     Cure.REBOOT: Text("the reboot", "重启"),
 }
+BACK_AFTER = "gpu.fault.back_after"  # what a person says that it came back after; no log has to tell it then
+# What is left to do, by what was told to have been done: of a card that was put in anew the vendor decides, and where another
+# card fails too it is not the card. What was "handled" in some way before counts as the cure that the rule advises.
+_TOLD: Mapping[str, tuple[Cure, Bucket]] = {
+    "reset": (Cure.RESET, Bucket.RESTART_BM),
+    "reload": (Cure.RELOAD, Bucket.RESTART_BM),
+    "reboot": (Cure.REBOOT, Bucket.CHECK_MECHANICALS),
+    "reseat": (Cure.REPLACE, Bucket.CONTACT_SUPPORT),
+    "replacement": (Cure.REPLACE, Bucket.CHECK_MECHANICALS),
+}
+_RESEATED = Text(
+    "Reseating did not help: drain the node, move the GPU to another slot if there is one, and have it replaced (RMA) if the fault goes with it; if it stays with the slot, have riser, slot and power looked at.",
+    "重新插拔未能解决：排空节点，如有条件将该 GPU 换到另一插槽；故障随卡走则申请更换（RMA），留在原插槽则检查转接卡、插槽与供电。",
+)
+_REPLACED = Text(
+    "Another part fails in the same place, so it is not the card: have slot, riser, cables, power and cooling of that place inspected.",
+    "换件后同一位置仍出现故障，说明问题不在卡：检查该位置的插槽、转接卡、线缆、供电与散热。",
+)
 _POWER_CYCLE = Text(
     "The reset failed: drain the node and power it off and on (a warm reboot leaves the board powered). If the GPU does not come back, have it replaced (RMA).",
     "复位失败：排空节点并断电再上电（热重启不会给板卡断电）。若 GPU 仍未恢复，申请更换（RMA）。",
@@ -68,11 +88,12 @@ class Life:
     quiet: int | None = None  # ns for which the log goes on without it
     failed: bool = False  # the cure itself failed
     kin: int | None = None  # the XID that it came back after, where that was another face of the same fault
+    told: str = ""  # what a person says that it came back after (`BACK_AFTER`)
 
     @property
     def words(self) -> Text:
         """What its title goes on with; of what is past the title itself is in the past (`past_tense`)."""
-        name, at = _NAMES[self.kind] if self.kind else _LATER, moment(self.cure)
+        name, at = _NAMES.get(self.kind, _LATER) if self.kind else _LATER, moment(self.cure)
         en, zh = (f"{name.en} at {at}", f"{at} {name.zh}") if at else (name.en, name.zh)
         if self.failed:
             return Text(f", and the reset{f' at {at}' if at else ''} failed", f"，且{at and f' {at} '}复位失败")
@@ -80,6 +101,11 @@ class Life:
             return Text(
                 f" after {en}, which was for XID {self.kin}", f"（发生于{zh}之后，该次{name.zh}针对 XID {self.kin}）"
             )
+        if self.told == "handled":
+            return Text(", and not for the first time", "（并非首次）")
+        if self.told:
+            said = vocabulary()[BACK_AFTER].labels[self.told]
+            return Text(f" again after {said.en}", f"（{said.zh}后再次发生）")
         if self.again:
             return Text(f" again after {en}", f"（{zh}后再次发生）")
         when = f" of {at}" if at else ""
@@ -128,7 +154,10 @@ def _confirm(given: Advice, case: Case, life: Life) -> Advice:
 
 def _more(given: Advice, case: Case, life: Life) -> Advice:
     spec = case.rule.action
-    info = buckets()[spec.again_bucket or _NEXT[life.kind or Cure.REBOOT]]
+    _, after = _TOLD.get(life.told, (life.kind, _NEXT.get(life.kind or Cure.REBOOT, Bucket.CHECK_MECHANICALS)))
+    info = buckets()[spec.again_bucket or after]
+    if (words := {"reseat": _RESEATED, "replacement": _REPLACED}.get(life.told)) is not None:
+        info = replace(buckets()[after], text=words)
     if life.failed:
         info = replace(
             buckets()[Bucket.RESTART_BM], text=_POWER_CYCLE, until=_COLD, command="ipmitool chassis power cycle"
@@ -137,6 +166,7 @@ def _more(given: Advice, case: Case, life: Life) -> Advice:
     if info.strength <= buckets()[given.bucket].strength:
         return replace(given, because=because)
     own = spec.again if not life.failed and (spec.again_bucket or life.kind is Cure.REBOOT) else NO_TEXT
+    own = NO_TEXT if life.told in ("reseat", "replacement", "handled") and not spec.again_bucket else own
     usable = max(given.usable, info.usable, key=lambda u: u.rank)
     return replace(
         given, bucket=info.bucket, resolver="again", text=own or info.text, command=info.command, risk=info.risk,
@@ -159,9 +189,13 @@ def life_of(
     `contrary`: all that could confirm it, and says that it is not there. Only a look that is later than the fault
     tells of a cure that no log shows.
     """
+    kinds = cures_of(case.rule, bucket) - {Cure.REPLACE}
+    if kinds and (said := _told_again(case, (*case.events, *rests_on))) is not None:
+        value = str(said.value)
+        usual = Cure.RESET if Cure.RESET in kinds else Cure.REBOOT
+        return Life(said, _TOLD[value][0] if value in _TOLD else usual, again=True, told=value)
     if not case.events:
         return None
-    kinds = cures_of(case.rule, bucket) - {Cure.REPLACE}
     if (failed := _failed(case, bucket)) is not None:
         return Life(failed, Cure.RESET, again=True, failed=True)
     if not kinds:
@@ -187,6 +221,24 @@ def life_of(
     quiet = [_quiet(o, cure, case.facts) for o in case.events]
     known = [q for q in quiet if q is not None]
     return Life(cure, CURES[cure.fact], again=False, quiet=min(known)) if known and len(known) == len(quiet) else None
+
+
+def _told_again(case: Case, rests_on: Sequence[Observation]) -> Observation | None:
+    """What was told that the fault came back after; None where nothing was, or where the fault was read and not told."""
+    if not any(o.origin is Origin.TOLD for o in rests_on):
+        return None
+    device = case.subject.up(Scope.GPU)
+    for subject in case.facts.subjects(Scope.GPU):
+        o = case.facts.current(BACK_AFTER, subject)
+        same = device is None or subject == device or is_unknown(subject.id) or is_unknown(device.id)
+        if o is not None and o.status is Status.OK and o.origin is Origin.TOLD and same:
+            return o
+    return None
+
+
+def is_unknown(called: str) -> bool:
+    """Whether nobody said which GPU is meant."""
+    return called.startswith(UNKNOWN_PCI)
 
 
 def _found(

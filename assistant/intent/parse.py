@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from assistant.intent import amounts, assumed, normal, of_run, symptoms, tasks, told, topics
+from assistant.intent import amounts, assumed, normal, of_run, recurred, symptoms, tasks, told, topics
 from assistant.intent.capped import capped
 from assistant.intent.echo import echo
 from assistant.intent.grammar import facts_of, words_of
@@ -98,6 +98,9 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     if task and intent is Intent.PROBE and tasks.asked_who(r.said, found.marked):
         task = ""  # who uses a GPU is looked at, where there is one
     intent = Intent.FIX if task else intent
+    came_back = bool(found.slots.xid or found.slots.sxid) and recurred.back_after(r.said) != ""
+    if came_back and not task and not of_a_book and intent in _MAY_STATE and intent not in told.TELLS and not _MEANS.search(said):
+        intent = Intent.DIAGNOSE  # "xid 79 came back after a gpu reset" asks for no reset
     if (
         intent is Intent.FIX
         and not (filled.xid or filled.sxid or r.known or pasted.observations or task)
@@ -139,13 +142,15 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     if intent not in told.TELLS:  # whether a value is usual takes the value
         kept = states.observations if intent is Intent.EXPLAIN and asks_usual(said) and not outright else ()
         states = Stated(kept)
+    events = told.events(intent, r.said, found)
+    back = tuple(recurred.told(r.said, found)) if recurred.of_fault((*events, *states.observations)) else ()
     query = Query(
         text=norm.raw if len(norm.raw) <= normal.MAX_SAID else ends(norm.raw),
         lang=normal.language(_without_names(r.said, found), lang),
         intent=intent, slots=filled, topics=best, symptoms=signs if intent is not Intent.UNKNOWN else (), facts=facts,
         assumed=supposed,
-        observations=(*pasted.observations, *told.events(intent, r.said, found), *states.observations),
-        pasted=r.raw, asks=states.asks, unread=states.unread, fine=states.fine, fixed=r.fixed, unsure=unsure,
+        observations=(*pasted.observations, *events, *states.observations, *back),
+        pasted=r.raw, asks=states.asks, unread=recurred.without(states.unread) if back else states.unread, fine=states.fine, fixed=r.fixed, unsure=unsure,
     )  # fmt: skip
     return echo(ordered(query))
 

@@ -1,0 +1,41 @@
+"""That a fault came back, in words: after what, and never of what is over or of the cure itself."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assistant.intent.parse import understand
+from assistant.intent.recurred import FACT, back_after
+
+CURES = (
+    ("reboot", "the reboot", "重启"),
+    ("reset", "a gpu reset", "复位"),
+    ("reseat", "reseating it", "重新插拔"),
+    ("replacement", "we swapped the card", "换卡"),
+)
+
+
+@given(st.sampled_from(CURES), st.sampled_from(("xid 79", "xid 48", "xid 119")))
+def test_what_came_back_after_a_cure_is_told_with_it(cure: tuple[str, str, str], fault: str) -> None:
+    """In both languages."""
+    value, en, zh = cure
+    for sentence in (f"{fault} came back after {en}", f"after {en} {fault} is there again", f"{zh}后又出现 {fault}"):
+        assert [o.value for o in understand(sentence).observations if o.fact == FACT] == [value], sentence
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["xid 79, after the reboot it is gone", "xid 79 has not come back after the reset", "重启后好了", "should I reset it again?",
+     "can I reboot the node", "复位后没再出现"],
+)  # fmt: skip
+def test_what_is_over_or_only_thought_of_did_not_come_back(sentence: str) -> None:
+    """A cure alone is no fault."""
+    assert back_after(sentence) == ""
+
+
+@pytest.mark.parametrize("sentence", ["third xid 79 this week", "xid 79 第三次了", "xid 79 twice this month"])
+def test_so_many_times_is_told_without_a_cure(sentence: str) -> None:
+    """It was dealt with somehow in between."""
+    assert back_after(sentence) == "handled"
