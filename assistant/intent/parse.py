@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from assistant.intent import amounts, assumed, normal, of_run, recurred, symptoms, tasks, told, topics
+from assistant.intent import amounts, assumed, contrasts, normal, of_run, recurred, symptoms, tasks, told, topics
 from assistant.intent.capped import capped
 from assistant.intent.echo import echo
 from assistant.intent.grammar import facts_of, words_of
@@ -144,12 +144,22 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         states = Stated(kept)
     events = told.events(intent, r.said, found)
     back = tuple(recurred.told(r.said, found)) if recurred.of_fault((*events, *states.observations)) else ()
+    trouble = bool(signs or events or states.observations or states.unread or _WRONG.search(r.said))
+    contrast, words = (
+        contrasts.told(r.said, found, trouble=trouble) if intent in _MAY_STATE and not of_a_book else ((), "")
+    )
+    if back:  # what was changed to mend it did not bring it about
+        contrast = tuple(o for o in contrast if o.fact != contrasts.SINCE)
+    if contrast and intent not in told.TELLS:
+        intent = Intent.DIAGNOSE
+    if contrast:
+        states = states._replace(unread=contrasts.without(states.unread, words))
     query = Query(
         text=norm.raw if len(norm.raw) <= normal.MAX_SAID else ends(norm.raw),
         lang=normal.language(_without_names(r.said, found), lang),
         intent=intent, slots=filled, topics=best, symptoms=signs if intent is not Intent.UNKNOWN else (), facts=facts,
         assumed=supposed,
-        observations=(*pasted.observations, *events, *states.observations, *back),
+        observations=(*pasted.observations, *events, *states.observations, *back, *contrast),
         pasted=r.raw, asks=states.asks, unread=recurred.without(states.unread) if back else states.unread, fine=states.fine, fixed=r.fixed, unsure=unsure,
     )  # fmt: skip
     return echo(ordered(query))
@@ -161,6 +171,10 @@ def _without_names(said: str, found: Named) -> str:
     return f"{_MARKS.sub(' ', found.marked)} {han}"
 
 
+_WRONG = lazy(
+    r"(?<![a-z])(?:slow\w*|hang\w*|hung|crash\w*|fail\w*|stuck|error\w*|broken?|drop\w*|worse|bad|wrong|die[sd]?|oom|nan|timeout\w*)(?![a-z])|慢|卡|挂|崩|失败|报错|错误|超时|掉|异常|不行|变差|现在\s*[0-9]",
+    re.IGNORECASE,
+)
 _SUPPOSES = lazy(
     r"(?<![a-z])(?:if|suppose|supposing|assum\w+|imagine|were|would|without|pretend|ignoring)(?![a-z])|如果|假如|假设|要是|若|的话|万一|当作|就算|除去|排除|忽略|不算|去掉",
     re.IGNORECASE,

@@ -37,7 +37,7 @@ _ENDS = lazy(
 _ASKS_EN = lazy(
     r"(?<![a-z'])(?<!why )(?:can (?:i|we|it|you|this|that|they|the)|could (?:i|we|it)|should (?:i|we|it|this|that|the)|shall (?:i|we)|may (?:i|we)|"
     r"is (?:it|this|that|the (?:node|gpu|machine|card|box|server|host|hardware|system)|my|our|there|everything|all)|are (?:we|they|the|these|those|my|our|there)|am i|do (?:i|we|you)|does (?:it|this|that)|did|"
-    r"will (?:it|this|that|the)|would (?:it|you|that)|what'?s?|why|hows?|which(?!\s+(?:is|are|was|has|shows?|runs?|sits?|draws?|reads?)\s+(?:at|on|in|only|just|stuck|down|[0-9]))|ready (?:for|to)|too (?:hot|high|low|slow|much)(?=\s*\?)|good to go|(?:since )?when (?:can|should|will|was|were|did|is)|where(?=\s+(?:is|are|do|does|can|did|should))|who|any (?:idea|advice)|"
+    r"will (?:it|this|that|the)|would (?:it|you|that)|what'?s?|why|hows?|which(?!\s+(?:is|are|was|has|shows?|runs?|sits?|draws?|reads?)\s+(?:at|on|in|only|just|stuck|down|[0-9]))|ready (?:for|to)|too (?:hot|high|low|slow|much)(?=\s*\?)|good to go|(?:since )?when (?:can|should|will|was|were|did|is)|where(?=\s+(?:is|are|do|does|can|did|should))|who|any (?:idea|advice)|worth (?:worrying|a look|looking|caring)|"
     r"(?:(?:memory|compute|latency|bandwidth|io|cpu|network|communication)[ -]?(?:bound)? or (?:memory|compute|latency|bandwidth|io|cpu|network|communication)[ -]?bound)|(?:good|ready) to (?:go|train|run|use)|"
     r"(?:still )?(?:usable|safe|ok|okay|fine) (?:to|for)|still (?:ok|okay|fine|usable|good)|(?:ok|okay|safe|fine|usable|bad|normal|healthy)\s*\?)(?![a-z])"
     r"|(?:^\s*|(?<=[-,.;:!?]\s))(?:stop|kill|abort|pause|interrupt|keep|continue|let|leave|wait|finish)(?=[^,;.!?]{1,60}(?<![a-z])or(?![a-z]))(?![a-z])"
@@ -336,7 +336,12 @@ def of_readings(told: Sequence[Observation], signs: tuple[str, ...]) -> tuple[st
     busy = any(o.fact == "gpu.utilization.core" and isinstance(o.value, int) and o.value >= _BUSY for o in told)
     if not busy or ("slow-training" not in signs and _WORK.isdisjoint(o.fact for o in told)):
         return signs
+    if signs and signs[0] in GRAVER:
+        return signs  # that it hangs or ends says more than how busy it looks meanwhile
     return ("busy-but-slow", *(s for s in signs if s in ("hang", "slow-training", "straggler", "slow-data-loading")))
+
+
+GRAVER = frozenset(["hang", "crash", "startup-fails", "out-of-memory", "nan-loss", "gpu-lost", "driver-hangs"])
 
 
 def _models(told: Sequence[Observation], said: str) -> Iterator[Observation]:
