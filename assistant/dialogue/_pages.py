@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -259,12 +258,6 @@ def _runbook_asks(name: str, lang: str) -> list[str]:
     return [text_in(lang, f"runbook for {name}", f"{name} 的处置手册")] if about(name) else []
 
 
-# how do I drain a node: any, and not the one that is asked on
-_ANY_NODE = lazy(
-    r"(?<![a-z])(?:an?|any|some|another)\s+(?:[a-z]+\s+)?(?:node|host|machine|server)(?![a-z])", re.IGNORECASE
-)
-
-
 def slot_values(turn: Turn) -> dict[str, str | int]:
     """What the sentence, and the finding in focus, say for the placeholders of commands."""
     values: dict[str, str | int] = {}
@@ -281,11 +274,20 @@ def slot_values(turn: Turn) -> dict[str, str | int]:
             values["gpu_index"] = gpu
         elif ":" in gpu:
             values["gpu_pci"] = gpu
-    here = "" if "node" in values or _ANY_NODE.search(turn.query.text) else turn.host
+    here = turn.host if "node" not in values and _about_here(turn) else ""
     values |= {"node": s.node[0]} if s.node else {"node": here} if here else {}
     values |= {"pid": s.pid[0]} if s.pid else {}
     values |= {"job": s.job[0]} if s.job else {}
     return values
+
+
+def _about_here(turn: Turn) -> bool:
+    """Whether the talk is about the machine that can be looked at from here: it was looked at, or is what is asked about."""
+    from assistant.diagnosis import only_said
+    from assistant.session.phrases import this_machine
+
+    looked = turn.diagnosis is not None and not only_said(turn.diagnosis.facts)
+    return looked or this_machine(turn.query.text)
 
 
 def with_place(text: str, place: str, lang: str) -> str:

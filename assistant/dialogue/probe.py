@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from assistant.diagnosis import no_gpu
 from assistant.dialogue import _running
 from assistant.dialogue._scope import Scoped, belongs, scoped
 from assistant.dialogue._shown import Marks, marks_of, said, span, table
@@ -223,6 +224,11 @@ def _nothing_told(turn: Turn, w: Words, facts: Sequence[str], named: Sequence[st
     what = listed(facts or named, w.lang)
     lines = [f"gpudiag test {name}" if is_test(name) else f"{turn.check} --probe {name}" for name in tellers]
     head = w.t(f"Nothing that was looked at tells {what}.", f"已查看的内容中没有 {what}。")
+    if no_gpu(w.d.facts) and not turn.far and all(name.startswith("gpu.") for name in facts):
+        head = w.t(
+            "No GPU is on the bus of this machine; on the one meant a command tells it.",
+            "本机总线上没有 GPU；请在所指的机器上运行以下命令。",
+        )
     if not tellers:
         head = w.t(f"No probe tells {what}.", f"没有探针能给出 {what}。")
     return Reply(

@@ -248,6 +248,8 @@ class Session:
             return state, (Collect(frame.origin, (), self.budget),)
         if missing := not_again(self, state, frame):
             return state, (Collect(frame.origin, missing, self.budget),)
+        if frame.origin.live and not (frame.origin.host or frame.seen or query.slots.pid) and _elsewhere_meant(query):
+            return self._apart(state, frame, query)
         if not frame.seen and BUS not in self.without and tells(query) and about_elsewhere(frame.origin, query):
             return state, (Collect(frame.origin, (BUS,), self.budget),)  # whose it is that was told depends on it
         there = elsewhere(self.inventory, query, frame.origin) or cut_off(state, frame, query.lang)
@@ -269,6 +271,8 @@ class Session:
             titles = [title_of(diagnosis.facts, s) for s in which]
             return self._conclude(state, frame, phrases.which_process(titles, query.lang))
         looked = "capture.window.seconds" in diagnosis.facts.facts
+        if there is None and frame.origin.live and _runs_elsewhere(query, diagnosis):
+            return self._apart(state, frame, query)
         if plan is not None and of_process(query) and (looked or not known(query, diagnosis.facts)):
             plan = replace(
                 plan, questions=()
@@ -303,9 +307,13 @@ class Session:
         reply = self._answer(state, apart, query, concluded(self, state, (), told), None)
         if away is not None:
             return self._conclude(state, apart, phrases.beside(reply, away))
-        return self._conclude(
-            state, apart, phrases.noted(reply, phrases.not_this_machine(self.inventory.here, query.lang))
+        lang = query.lang
+        why = (
+            phrases.not_meant(lang)
+            if phrases.another_machine(query.text)
+            else phrases.not_this_machine(self.inventory.here, lang)
         )
+        return self._conclude(state, apart, phrases.noted(reply, why))
 
     def _collected(self, state: State, seen: Seen) -> Result:
         frame = state.frame
@@ -525,6 +533,17 @@ def _no_gpu_here(diagnosis: Diagnosis) -> bool:
     from assistant.diagnosis import no_gpu
 
     return no_gpu(diagnosis.facts)
+
+
+def _elsewhere_meant(query: Query) -> bool:
+    """Whether what is wrong is asked of a machine that is not this one."""
+    return query.intent in (Intent.DIAGNOSE, Intent.VERDICT) and phrases.another_machine(query.text)
+
+
+def _runs_elsewhere(query: Query, diagnosis: Diagnosis) -> bool:
+    """Whether a program is meant that needs a GPU and does not run here, where there is none."""
+    named = of_process(query) and bool(query.slots.process) and not query.slots.pid
+    return named and not known(query, diagnosis.facts) and _no_gpu_here(diagnosis)
 
 
 def _still_asked(frame: Frame) -> tuple[Step, ...]:

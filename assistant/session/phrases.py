@@ -40,6 +40,36 @@ def this_machine(text: str) -> bool:
     return _THIS_ONE.search(text) is not None
 
 
+_ANOTHER = re.compile(
+    r"(?<![a-z])(?:an?other|(?:the|our|my|their|his|her|your) other|(?:the|our|my|a|some) (?:customer|colleague|client|user|friend|tenant)'?s?)"
+    r" (?:[a-z0-9-]+(?:'s)? ){0,2}?(?:node|machine|box|host|server|cluster|site)(?![a-z])"
+    r"|(?<![a-z])(?:two|three|four|[2-9]|[1-9][0-9]) (?:new |more |other )?(?:nodes|machines|boxes|hosts|servers)(?![a-z])|(?:两|几|[0-9二三四五六七八九十]+)\s?台|另\s?(?:一|外)?\s?(?:个|台)\s?(?:节点|机器|服务器|主机|集群)|别的(?:节点|机器|服务器)|(?:客户|同事|用户)的?(?:节点|机器|服务器)",
+    re.IGNORECASE,
+)
+_OF_JOBS = re.compile(
+    r"(?<![a-z])(?:nccl|all[-_]?reduce|collectives?|ranks?|training|trainer|fine[- ]?tun\w+|multi[- ]?node|nodes|cluster|rack|vllm|sglang|inference)(?![a-z])|训练|微调|多机|多节点|单机|集群|机架|通信|推理",
+    re.IGNORECASE,
+)
+
+
+def another_machine(text: str) -> bool:
+    """Whether a sentence speaks of a machine that is not the one that it is typed on ("our other node", 那台机器)."""
+    return _ANOTHER.search(text) is not None and not this_machine(text)
+
+
+def speaks_of_jobs(text: str) -> bool:
+    """Whether a sentence speaks of work that takes GPUs, or of several machines: none that runs where no GPU is."""
+    return _OF_JOBS.search(text) is not None
+
+
+def not_meant(lang: str) -> str:
+    """Why this machine was left out of an answer about another one."""
+    return Text(
+        "Another machine is meant, so nothing of this one is in this answer. To look at that one: gpudiag check --host NODE, --bundle FILE or --log FILE.",
+        "所指的是另一台机器，因此本回答不含本机信息。要查看那台机器：gpudiag check --host NODE、--bundle FILE 或 --log FILE。",
+    ).in_(lang)
+
+
 def not_this_machine(host: str, lang: str) -> str:
     """Why this machine was left out of an answer, and how the one that is meant can be looked at."""
     name = f" ({host})" if host else ""

@@ -49,8 +49,12 @@ def about_elsewhere(origin: Origin, query: Query) -> bool:
     if not origin.live or origin.host or query.intent not in (Intent.DIAGNOSE, Intent.VERDICT):
         return False
     of_gpus = any(o.subject.up(Scope.GPU) is not None or o.fact.startswith("node.gpu.") for o in query.observations)
-    if of_process(query) or (phrases.this_machine(query.text) and not of_gpus):
+    if (of_process(query) and not phrases.another_machine(query.text)) or (
+        phrases.this_machine(query.text) and not of_gpus
+    ):
         return False
+    if phrases.speaks_of_jobs(query.text):
+        return True
     return tells(query) or bool(set(query.symptoms) - _OF_ANY_MACHINE) or _of_its_own(query)
 
 
