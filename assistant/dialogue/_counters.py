@@ -88,6 +88,21 @@ def by_power(turn: Turn, said: Sequence[Observation]) -> Text | None:
     return Text(f"{text.en} ({busy}, {power:g} of {most:g} W)", f"{text.in_('zh')}（{busy}，{power:g}/{most:g} W）")
 
 
+def by_cpu(said: Sequence[Observation]) -> Text | None:
+    """Of GPUs that are little used while the CPUs of their host are full: those hold them up."""
+    told = {o.fact: _number(o) for o in reversed(said)}
+    cpu, gpu = told.get("node.cpu.busy"), told.get("gpu.utilization.core")
+    if cpu is None or gpu is None or cpu < FULL_CPU or gpu >= HALF_POWER:
+        return None
+    return Text(
+        f"The CPUs are the bottleneck: they are {cpu:g} % busy and the GPUs, {gpu:g} % busy, wait for them. Loading and preparing data (more or fewer workers, decoding on the GPU, a cache), launching kernels (CUDA graphs, torch.compile) or other programs on the node: top, then py-spy record on the busiest process.",
+        f"瓶颈在 CPU：CPU 忙碌 {cpu:g} %，GPU 只有 {gpu:g} %，在等 CPU。可能是数据加载与预处理（调整 worker 数、GPU 解码、缓存）、kernel 启动（CUDA graph、torch.compile）或节点上的其他程序：先看 top，再对最忙的进程用 py-spy record。",
+    )
+
+
+FULL_CPU = 90.0  # percent of the time from which on the CPUs of a host have nothing to spare
+
+
 def _most(told: Mapping[str, float], name: str) -> float:
     """W that the power is held against: the limit that was told, else what the model is built for; 0 where nobody knows."""
     return told.get("gpu.power.limit") or (
@@ -272,22 +287,29 @@ def _by_power(told: Mapping[str, float], name: str) -> Text | None:
             sides[True if share < LITTLE_POWER else False if share >= HALF_POWER else None].append(
                 f"{family} {watts:.0f} W"
             )
-    waits, some, works = (listed(sides[k], "en") for k in (True, None, False))
-    en = [
-        f"next to no work on {waits}" if waits else "",
-        f"little on {some}" if some else "",
-        f"work on {works}" if works else "",
-    ]
-    waits, some, works = (listed(sides[k], "zh") for k in (True, None, False))
-    zh = [
-        f"在 {waits} 上几乎没有做功" if waits else "",
-        f"在 {some} 上偏低" if some else "",
-        f"在 {works} 上是在工作" if works else "",
-    ]
-    if not any(en):
+    if not any(sides.values()):
         return None
+    en = [f"{said} {listed(sides[k], 'en')}" for k, said in _SIDES_EN.items() if sides[k]]
+    zh = [f"{said}：{listed(sides[k], 'zh')}" for k, said in _SIDES_ZH.items() if sides[k]]
     busy = told["gpu.utilization.core"]
     return Text(
-        f"Busy {busy:g} % at {power:g} W: {', '.join(filter(None, en))}. Name the model, or read power.limit; a kernel that waits counts as busy.",
-        f"忙碌 {busy:g} %、功耗 {power:g} W：{'，'.join(filter(None, zh))}。请说明型号或读取 power.limit；等待中的 kernel 也算忙碌。",
+        f"{_most_of(sides, busy, power).en} {'. '.join(en)}. Which model is it (or its power.limit)?",
+        f"{_most_of(sides, busy, power).in_('zh')}{'。'.join(zh)}。请说明型号（或 power.limit）。",
+    )
+
+
+_SIDES_EN = {True: "Next to no work on", None: "Little work on", False: "Work on"}
+_SIDES_ZH = {True: "几乎没有做功的型号", None: "做功偏少的型号", False: "在工作的型号"}
+
+
+def _most_of(sides: Mapping[bool | None, Sequence[str]], busy: float, power: float) -> Text:
+    """What that power says on most models; a kernel that waits counts as busy."""
+    if len(sides[True]) > len(sides[None]) + len(sides[False]):
+        return Text(
+            f"Most likely it waits and does not work: busy {busy:g} % at {power:g} W, and a kernel that waits counts as busy.",
+            f"多半在等待而不是在工作：忙碌 {busy:g} %、功耗 {power:g} W，等待中的 kernel 也算忙碌。",
+        )
+    return Text(
+        f"Whether it works depends on the model: busy {busy:g} % at {power:g} W, and a kernel that waits counts as busy.",
+        f"是否在工作取决于型号：忙碌 {busy:g} %、功耗 {power:g} W，等待中的 kernel 也算忙碌。",
     )

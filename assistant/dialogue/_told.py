@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from assistant.diagnosis import State, Verdict, bad, only_said
+from assistant.diagnosis import State, Verdict, bad, bad_roots, only_said
 from assistant.dialogue import _counters, _normal
 from assistant.dialogue._clauses import opened
 from assistant.dialogue._of_run import decided, meanwhile, nothing_wrong, of_run
@@ -16,6 +16,7 @@ from assistant.dialogue._rated import Rated, rated, stands, to_do, usual
 from assistant.dialogue._should import Advised, asked_in, asked_of, compared
 from assistant.find import search
 from assistant.intent.query import PASTED, Intent
+from assistant.intent.stated import GRAVER
 from assistant.intent.symptoms import without
 from assistant.render.labels import colon, headline, listed, titled
 from assistant.render.sheet import Fields, Items, Paragraph, Part
@@ -27,6 +28,7 @@ from knowledge.observation import Event, Observation, Origin
 from knowledge.readings import Rating
 from knowledge.workloads import named
 from rules.engine import Grade
+from rules.life import BACK_AFTER
 from rules.model import Bucket, Usable
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ CLOSEST = 3  # pages that are named where nothing was understood
 SHOWN = 4  # readings that a first line names
 
 
+_BESIDE = ("gpu.name", BACK_AFTER)  # what is told of a fault or a GPU, and is no reading
 _WHAT = {"sensor.kind": "sensor.state", "part.kind": "part.health"}  # of what something was said, beside how it is
 
 
@@ -54,7 +57,7 @@ def stated(d: Diagnosis) -> list[Observation]:
         k.inner
         for k in d.facts.observations
         if k.inner.origin is not Origin.DERIVED
-        and k.fact != "gpu.name"
+        and k.fact not in _BESIDE
         and (_WHAT.get(k.fact, ""), k.inner.subject) not in of
         and ("others" not in k.inner.subject.id or usual(k.inner) is not Rating.GOOD)
     ]
@@ -95,6 +98,8 @@ def answer(turn: Turn, w: Words) -> Reply | None:
         return _bad(turn, w, rows)
     if not lost and _normal.asked(turn) and (rests := _normal.resting(turn, rows)):
         return _meant(turn, d, _normal.of_resting(turn, w, rests), _advised(w))
+    if turn.query.intent is Intent.DIAGNOSE and GRAVER.intersection(turn.query.symptoms[:1]):
+        return None  # how busy it looks while it hangs or ends explains nothing
     if (together := _of_counters(turn, w, said, lost)) is not None:
         return together
     judged = any(map(pasted, said)) or rates(turn) or asked_of(turn.query) is not None or of_run(turn.query) is not None
@@ -111,7 +116,7 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     head = _head(turn, w, rows)
     parts: list[Part] = []
     if turn.query.unread and rows:
-        parts.append(Items(tuple(stands(w, r) for r in rows[:SHOWN])))
+        parts.append(Items(tuple(dict.fromkeys(stands(w, r) for r in rows))[:SHOWN]))
     if not said and turn.query.unread:
         parts += closest(distinct(search(turn.query.text))[:CLOSEST], turn.lang)
     lacks = dict.fromkeys(w.gaps(u.missing) for u in d.undecided[:3] if u.missing)
@@ -122,6 +127,8 @@ def answer(turn: Turn, w: Words) -> Reply | None:
 def _of_counters(turn: Turn, w: Words, said: Sequence[Observation], lost: Sequence[str]) -> Reply | None:
     """What readings of a GPU's work mean together; nothing that reassures beside clauses that were `lost`."""
     d = w.d
+    if (starved := _counters.by_cpu(said)) is not None:
+        return _meant(turn, d, starved, _counters.parts(w, ()))
     if (held := _counters.clock(turn, said)) is not None:
         return _meant(turn, d, held)
     if (drawn := _counters.by_power(turn, said)) is not None:
@@ -154,14 +161,36 @@ def _of_measure(turn: Turn) -> Reply | None:
 
 
 def beside(turn: Turn, w: Words) -> tuple[Part, ...]:
-    """All that was stated, where a rule holds of some of it: each value with its limit, and what was not understood."""
-    return (*_as_stated(turn, w), *unread_line(turn))
+    """All that was stated, where a rule holds of some of it or a symptom is asked about: each value with its limit, and what was
+    not understood. A clause that names a trouble was understood as that."""
+    return (*_as_stated(turn, w), *_lost_line(turn))
 
 
-def of_trouble(turn: Turn, w: Words) -> tuple[Part, ...]:
-    """The same where the answer is about a symptom: the clause that names it was understood as that."""
+def _lost_line(turn: Turn) -> tuple[Part, ...]:
     lost = tuple(c for c in turn.query.unread if not _of_symptom(c))
-    return (*_as_stated(turn, w), *unread_line(replace(turn, query=replace(turn.query, unread=lost))))
+    return unread_line(replace(turn, query=replace(turn.query, unread=lost)))
+
+
+def second(turn: Turn) -> Text:
+    """What was told beside the finding that leads, where only one was found: the readings that decide less."""
+    from assistant.dialogue._words import words_of
+
+    d = turn.diagnosis
+    assert d is not None
+    if len(bad_roots(d.findings)) != 1:
+        return NO_TEXT
+    used = {o.fact for f in bad_roots(d.findings) for o in (*f.because, *f.events)}
+    rows = [
+        o for o in stated(d) if o.fact not in used and not isinstance(o.value, Event) and not o.fact.startswith("job.")
+    ]
+    if not rows:
+        return NO_TEXT
+    return Text(*(
+        listed(dict.fromkeys(words_of(d, lang).seen(o, places=False) for o in rows[:SECOND]), lang, ";") for lang in ("en", "zh")
+    ))  # fmt: skip
+
+
+SECOND = 2  # readings that a first line names beside the finding
 
 
 def _of_symptom(clause: str) -> bool:
@@ -179,8 +208,9 @@ def _as_stated(turn: Turn, w: Words) -> tuple[Part, ...]:
     d = turn.diagnosis
     assert d is not None
     rows = rated(d, stated(d)) if only_said(d.facts) else []
-    shown = [r for r in rows if not isinstance(r.observation.value, Event)]
-    lines = Items(tuple(stands(w, r) for r in shown[:SHOWN]))
+    shown_already = {id(o) for f in bad_roots(d.findings) for o in f.because}
+    shown = [r for r in rows if not isinstance(r.observation.value, Event) and id(r.observation) not in shown_already]
+    lines = Items(tuple(dict.fromkeys(stands(w, r) for r in shown))[:SHOWN])
     lead = w.t("As stated:", "所述情况：")
     return (Paragraph(lead), lines) if shown else ()
 
@@ -202,11 +232,12 @@ def _bad(turn: Turn, w: Words, rows: Sequence[Rated]) -> Reply:
             w, should, [Advised(opened(stands(w, first)), Bucket(scale.bucket), action, usable.stops)], NO_TEXT
         )
     else:
-        why = first.meaning.text.in_(w.lang)
-        head = w.t(f"{first_word(turn)}: {stands(w, first)}. {why}", f"{first_word(turn)}：{stands(w, first)}。{why}")
-    rest = [stands(w, r) for r in rows if r is not first][:SHOWN]
+        why, begins = first.meaning.text.in_(w.lang), first_word(turn, mild=scale.bucket == Bucket.MONITOR)
+        head = w.t(f"{begins}: {stands(w, first)}. {why}", f"{begins}：{stands(w, first)}。{why}")
+        head += _beside_it(turn)
+    rest = [line for line in dict.fromkeys(stands(w, r) for r in rows) if line != stands(w, first)][:SHOWN]
     parts: list[Part] = [
-        *unread_line(turn),
+        *_lost_line(turn),
         Fields((
             (w.t("do", "动作"), action),
             (w.t("also stated", "另外所述"), listed(rest, w.lang, ";")),
@@ -216,6 +247,20 @@ def _bad(turn: Turn, w: Words, rows: Sequence[Rated]) -> Reply:
     ]  # fmt: skip
     state = State.UNHEALTHY if usable.stops else State.DEGRADED
     return _reply(turn, head, parts, Verdict(state, usable, NO_TEXT, NO_TEXT), rows)
+
+
+def _beside_it(turn: Turn) -> str:
+    """The trouble that was told beside a bad reading, which it may well come from."""
+    from knowledge.symptoms import symptoms
+
+    named = next((s for s in turn.query.symptoms if s in GRAVER and s in symptoms()), "")
+    if not named:
+        return ""
+    title = symptoms()[named].title
+    return Text(
+        f" It comes before the other trouble ({title.en.split(':')[0]}), which may follow from it.",
+        f"应先于另一问题（{title.in_('zh').split('：')[0]}）处理，后者可能由它引起。",
+    ).in_(turn.lang)
 
 
 def _reply(turn: Turn, head: str, parts: Sequence[Part], verdict: Verdict, rows: Sequence[Rated]) -> Reply:
@@ -267,6 +312,10 @@ _WORRY = lazy(
 _USE = lazy(
     r"\b(?:can|could|may|ok|okay|fine|normal|good|safe|usable|healthy|keep|ready|right|ignore|wait)\b", re.IGNORECASE
 )
+_TRUST = lazy(
+    r"(?<![a-z])(?:trust|rely on|believe|keep)(?![a-z])[^.?]{0,20}(?:checkpoints?|weights|results?|model)|(?:checkpoint|检查点|权重|结果)[^，。]{0,6}(?:可信|能信|还能用|能用|可靠)|信任?[^，。]{0,6}(?:checkpoint|检查点|权重|结果)",
+    re.IGNORECASE,
+)
 _WHY = lazy(r"\bwhy\b|\bhow come\b|为什么|为何|为啥|怎么回事", re.IGNORECASE)
 _RATED_ZH = lazy(r"正常|没问题|没事|要紧|太高|影响|坏了")
 _USE_ZH = lazy(r"能|可以|可否|行[吗不么]|行不行|(?:继续|接着|还|再)[跑用训]|[跑用训](?:吗|么|不|得)")
@@ -278,9 +327,16 @@ def rates(turn: Turn) -> bool:
     return not _WHY.search(asked) and any(p.search(asked) for p in (_WORRY, _USE, _USE_ZH, _RATED_ZH))
 
 
-def first_word(turn: Turn) -> str:
-    """What an answer begins with where something is bad: No to "can I use it", and never a yes to "is it bad?"."""
+def first_word(turn: Turn, *, mild: bool = False) -> str:
+    """What an answer begins with where something is bad: No to "can I use it", and never a yes to "is it bad?".
+
+    `mild`: what is advised is to watch it, and stops nothing.
+    """
     asked = asked_in(turn.query)
+    if mild:
+        return "可以继续运行，但并不正常" if turn.lang == "zh" else "It may go on, but that is not in order"
+    if _TRUST.search(asked):
+        return "不要信任" if turn.lang == "zh" else "No, go back to one from before it"
     if turn.lang == "zh" and _normal.asked(turn):
         return "不正常"
     if turn.lang == "zh":
@@ -301,6 +357,8 @@ def _head(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:
     if not rows:
         return w.t(f"Cannot say: {clauses} could not be taken as a fact, and nothing was looked at.",
                    f"无法判断：{clauses} 未能作为事实读取，也没有查看任何机器。")  # fmt: skip
+    if unread and not (rates(turn) or asked_of(turn.query) is not None):  # nobody asked for a yes or a no
+        return w.t(f"{clauses} was not understood. What was understood:", f"没有听懂{clauses}。已听懂的内容：")
     if unread:
         return w.t(f"Cannot say: {clauses} was not understood, so this is no yes. What was understood:",
                    f"无法判断：没有听懂{clauses}，因此不能给出肯定的回答。已听懂的内容：")  # fmt: skip

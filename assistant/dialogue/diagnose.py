@@ -14,7 +14,7 @@ from assistant.dialogue._scope import Scoped, scoped
 from assistant.dialogue._should import asked_of
 from assistant.dialogue._traced import bottleneck, only_traces
 from assistant.dialogue._words import words
-from assistant.render.labels import led
+from assistant.render.labels import colon, led
 from assistant.render.sheet import Heading, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.language import NO_TEXT, Text
@@ -23,6 +23,7 @@ from rules.model import Usable
 if TYPE_CHECKING:
     from assistant.differential import Row
 
+CLOSEST = 3  # hypotheses that are named where nothing was looked at
 BESIDE = 4  # findings that have nothing to do with the question: so many are named
 _ASK = {
     "why": Text("why?", "为什么？"),
@@ -53,22 +54,50 @@ def answer(turn: Turn) -> Reply:
     if not settled_by_word and not turn.query.symptoms and (where := scoped(d, turn.query.slots)).narrow:
         return _of_part(turn, d, where)
     if settled_by_word or not turn.query.symptoms:
+        shown = _with_second(d, _told.second(turn)) if settled_by_word else d
         return Reply(
-            turn.lang, "", (*_remark(turn), *_told.beside(turn, w)), d, settled=d.settled, suggestions=_next(turn, d)
+            turn.lang,
+            "",
+            (*_remark(turn), *_told.beside(turn, w)),
+            shown,
+            settled=d.settled,
+            suggestions=_next(turn, d),
         )
-    from assistant.differential import differential, summary, table
+    from assistant.differential import differential
 
     meant = pointed(turn.query)
     doubted = denied(turn.query, _told.stated(d)) if only_said(d.facts) else ()
     rows = differential(turn.query.symptoms, d, turn.plan, turn.lang, turn.ruleset, meant, doubted)
     shown = _about_symptom(d, turn, rows, meant)
-    said = Paragraph(summary(rows, turn.lang))
-    parts: tuple[Part, ...] = (Heading(Text("Hypotheses", "可能的原因").in_(turn.lang)), said, table(rows, turn.lang))
+    parts = _hypotheses(rows, turn.lang, only_said(d.facts))
     return Reply(
-        turn.lang, "", (*_remark(turn), *_told.of_trouble(turn, w), *parts, *_beside(d, shown, turn.lang)), replace(d, settled=shown.settled), shown,
+        turn.lang, "", (*_remark(turn), *_told.beside(turn, w), *parts, *_beside(d, shown, turn.lang)), replace(d, settled=shown.settled), shown,
         focus=next((f.id for f in shown.roots if shown.settled), ""), settled=shown.settled,
         suggestions=_next(turn, shown), data={"differential": [_plain(r) for r in rows]},
     )  # fmt: skip
+
+
+def _with_second(d: Diagnosis, second: Text) -> Diagnosis:
+    """The diagnosis whose verdict names what was told beside it."""
+    if not second:
+        return d
+    text = Text(
+        f"{d.verdict.text.en} Told beside it: {second.en}.", f"{d.verdict.text.in_('zh')}同时还说：{second.in_('zh')}。"
+    )
+    return replace(d, verdict=replace(d.verdict, text=text))
+
+
+def _hypotheses(rows: tuple[Row, ...], lang: str, told: bool) -> tuple[Part, ...]:
+    """All of them with what speaks for and against each; of what is only `told` nothing does, and the closest few are named
+    with what would settle each."""
+    from assistant.differential import brief, summary, table
+
+    if not told:
+        heading = Heading(Text("Hypotheses", "可能的原因").in_(lang))
+        return heading, Paragraph(summary(rows, lang)), table(rows, lang)
+    return Heading(Text("Could be", "可能是").in_(lang)), Items(
+        tuple(f"{r.title}{colon(lang)}{brief(r.next)}" if r.next else r.title for r in rows[:CLOSEST])
+    )
 
 
 def _of_part(turn: Turn, d: Diagnosis, where: Scoped) -> Reply:

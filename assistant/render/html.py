@@ -76,7 +76,8 @@ def render(page: View, below: str = "") -> str:
     for key, items, more in page.lists:
         parts += [_heading(key, lang), _list([*items, *([more] if more else [])])]
     parts += [below] if below else []
-    parts.append(f"<footer>{escape(' | '.join(page.footer))}</footer>")
+    if page.footer:
+        parts.append(f"<footer>{escape(' | '.join(page.footer))}</footer>")
     return document(f"{page.state_label}{colon(lang)}{page.headline}", "\n".join(parts), lang)
 
 

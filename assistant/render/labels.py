@@ -194,8 +194,8 @@ def subject_name(subject: Subject, lang: str, called: Called | None = None) -> s
         number = (called or {}).get(subject.parent)
         whose = subject_name(subject.parent, lang) if number is None else f"GPU {number}"
         return {"zh": f"{whose} 的 {word} {subject.id}"}.get(lang, f"{word} {subject.id} of {whose}")
-    if subject.id == UNSAID and subject.scope is Scope.NODE:
-        return {"zh": "所述节点"}.get(lang, "the node described")
+    if subject.id == UNSAID and subject.scope in (Scope.NODE, Scope.JOB):
+        return {"zh": f"所述{'节点' if subject.scope is Scope.NODE else '作业'}"}.get(lang, f"the {word} described")
     if subject.id.startswith(UNSAID) and subject.scope is Scope.OBJECT:
         word, gap = ("部件", "") if lang == "zh" else ("part", " ")
     elif (
@@ -206,12 +206,12 @@ def subject_name(subject: Subject, lang: str, called: Called | None = None) -> s
         return {"zh": f"轨迹 {subject.id}"}.get(lang, f"trace {subject.id}")
     if subject.id.startswith(f"{UNSAID}x"):  # so many of what somebody said
         many = subject.id.removeprefix(f"{UNSAID}x")
-        return {"zh": f"{many} 个{gap}{word}（未说明是哪几个）"}.get(lang, f"{many} {word}s (which ones was not said)")
+        return {"zh": f"{many} 个{gap}{word}"}.get(lang, f"{many} {word}s")
     if subject.id.startswith(UNSAID) and " of " in subject.id:
         one, _, many = subject.id.removeprefix(UNSAID).partition(" of ")
         return {"zh": f"所列 {many} 个{gap}{word} 中的第 {one} 个"}.get(lang, f"{word} {one} of the {many} listed")
     if subject.id == UNSAID:  # of what somebody said
-        return {"zh": f"某个{gap}{word}（未说明是哪个）"}.get(lang, f"one {word} (which one was not said)")
+        return {"zh": f"某个{gap}{word}"}.get(lang, f"one {word}")
     if subject.id.startswith("unknown:others"):
         return {"zh": f"其他 {word}"}.get(lang, f"the other {word}s")
     if subject.scope is Scope.GPU and subject.id == f"{UNKNOWN_PCI}unnamed":

@@ -56,8 +56,8 @@ def render(page: View) -> str:
     lang, out = page.lang, answer(page)
     for key, items, more in page.lists:
         out += [f"## {label(key, lang)}", "", *(f"- {escape(i)}" for i in (*items, more) if i), ""]
-    out.append("---")
-    out.append(escape(" | ".join(page.footer)))
+    if page.footer:
+        out += ["---", escape(" | ".join(page.footer))]
     return "\n".join(out) + "\n"
 
 

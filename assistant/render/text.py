@@ -56,7 +56,7 @@ class _Page:
             out += ["", self._heading(key), *(x for i in items for x in wrap(i, self.columns, "  - ", "    "))]
             if more:
                 out.append("  " + self.paint(more, "dim"))
-        return [*out, "", *(self.paint(x, "dim") for x in self._footer())]
+        return [*out, "", *(self.paint(x, "dim") for x in self._footer())] if self.page.footer else out
 
     def _footer(self) -> list[str]:
         """The parts side by side; one that does not fit begins a line."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from assistant.diagnosis import only_said
 from assistant.known import known
 from assistant.render import lines
 from assistant.render.cells import cut
@@ -469,7 +470,10 @@ class Builder:
         return said + aside(listed((what, e.place), self.lang, ";"), self.lang)
 
     def _footer(self) -> tuple[str, ...]:
+        """How much was read, and by which rules; of what is only said there is nothing to count."""
         d, lang = self.d, self.lang
+        if only_said(d.facts):
+            return ()
         read = label("read", lang).format(answered=d.coverage.answered, asked=d.coverage.asked)
         return read, label("ruleset", lang).format(hash=d.ruleset)
 

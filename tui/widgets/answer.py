@@ -192,7 +192,8 @@ class Layout:
                 "everything: all evidence, why, what is mistaken for it", "全部：所有证据、原因、容易误判之处"
             )
             self.pen.text(said, Tone.DIM, lead=(Span(f"{CLOSED} ", Tone.DIM, stop),), stop=stop)
-        self.pen.text(" | ".join(v.footer), Tone.DIM)
+        if v.footer:
+            self.pen.text(" | ".join(v.footer), Tone.DIM)
 
     def _parts(self, parts: tuple[Part, ...]) -> None:
         """A sheet: a heading folds what stands under it, where the sheet is long."""
