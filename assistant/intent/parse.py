@@ -99,7 +99,14 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         task = ""  # who uses a GPU is looked at, where there is one
     intent = Intent.FIX if task else intent
     came_back = bool(found.slots.xid or found.slots.sxid) and recurred.back_after(r.said) != ""
-    if came_back and not task and not of_a_book and intent in _MAY_STATE and intent not in told.TELLS and not _MEANS.search(said):
+    if (
+        came_back
+        and not task
+        and not of_a_book
+        and intent in (*_MAY_STATE, Intent.RERUN)
+        and intent not in told.TELLS
+        and not _MEANS.search(said)
+    ):
         intent = Intent.DIAGNOSE  # "xid 79 came back after a gpu reset" asks for no reset
     if (
         intent is Intent.FIX
