@@ -65,6 +65,11 @@ TENSOR_GOOD, TENSOR_SOME, TENSOR_NONE = 38.0, 20.0, 5.0
 DRAM_ROOF, DRAM_SOME, DRAM_LITTLE, DRAM_STILL = 50.0, 30.0, 25.0, 3.0
 PLAIN_PIPES = 20.0
 LINK_FULL = {"pcie": 60.0, "nvlink": 50.0}
+# Where nobody told the link: more of the slowest that carries the traffic, as it may well be a faster one. Generation 3 is that of Volta.
+LINK_FULL_ASSUMED, PCIE_LEAST = 70.0, 3
+# Where nobody told the highest SM clock: no data-centre GPU since Volta has a lower one (V100 PCIe 1380 MHz, A100 1410, T4 1590,
+# H100 1980, MI300X 2100: their data sheets).
+CLOCK_LEAST = 1380.0
 HELD_DOWN = 50.0  # of the samples, and of the highest clock
 # What holds clocks down: shares of samples, of the time between two, and counters of time.
 _HOLDS = {
@@ -134,8 +139,11 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
             works[subject] = min(judged, key=lambda w: (_ORDER.index(w.kind), -len(w.over), -len(w.shown), w.shown))
         if subject.scope is Scope.GPU and told:
             gpus[subject] = works.get(subject, told[0])
-    alone = (o for subject, work in works.items() for o in work.facts(subject))
-    return [*observations, *alone, *_beside(gpus), *_silent(seen.parts, works)]
+    beside = list(_beside(gpus))
+    # Of what no class fits the figures are told too where its peers do more or less: who they are about, and over how long.
+    unclassed = {o.subject: gpus[o.subject] for o in beside if o.subject not in works}
+    alone = (o for subject, work in {**works, **unclassed}.items() for o in work.facts(subject))
+    return [*observations, *alone, *beside, *_silent(seen.parts, works)]
 
 
 class _Seen:
@@ -392,9 +400,24 @@ class _Work:
         """Percent of what the link carries in one direction; by model where the input names no generation or width."""
         if (share := self.mean("pcie_share")) is not None:
             return share
-        model = self.models[0].pcie_generation if len(self.models) == 1 else None
-        generation, width = self.number("gpu.pcie.gen") or model, self.number("gpu.pcie.width") or 16
-        return self._of_link("pcie", LANE.get(int(generation or 0), 0.0) * width)
+        return self._of_link("pcie", self._lanes(self.pcie_known or self.pcie_assumed or 0))
+
+    def _lanes(self, generation: float) -> float:
+        """GB/s in one direction of all its lanes, 16 where nobody told them."""
+        return LANE.get(int(generation), 0.0) * (self.number("gpu.pcie.width") or 16)
+
+    @cached_property
+    def pcie_known(self) -> float | None:
+        """The generation of the link, by the input or by the model."""
+        return self.number("gpu.pcie.gen") or (self.models[0].pcie_generation if len(self.models) == 1 else None)
+
+    @cached_property
+    def pcie_assumed(self) -> int | None:
+        """Where nobody told the link nor the model: the generation of the slowest link that carries the traffic."""
+        known = [v for way in ("rx", "tx") if (v := self.mean(f"pcie_{way}")) is not None]
+        if self.pcie_known or self.mean("pcie_share") is not None or self.models or not known:
+            return None
+        return next((g for g in LANE if g >= PCIE_LEAST and self._lanes(g) >= max(known)), None)
 
     @cached_property
     def nvlink(self) -> float | None:
@@ -408,9 +431,11 @@ class _Work:
 
     @property
     def clock_lost(self) -> float | None:
-        """Percent that the SM clock lies below its highest."""
+        """Percent that the SM clock lies below its highest; of one that nobody told, below the least that it can be, if it does at all."""
         clock, most = self.mean("clock"), self.number("gpu.clock.sm.max")
-        return min(100.0, max(0.0, 100 - 100 * clock / most)) if clock is not None and most else None
+        if clock is None or (most is None and clock >= CLOCK_LEAST):
+            return None
+        return min(100.0, max(0.0, 100 - 100 * clock / (most or CLOCK_LEAST)))
 
     @property
     def seconds(self) -> float:
@@ -477,16 +502,25 @@ class _Work:
     def _linked(self) -> str:
         """Which of its links is full while its tensor cores do little; empty where none is."""
         for name, share in (("pcie", self.pcie), ("nvlink", self.nvlink)):
-            if share is not None and share >= LINK_FULL[name] and (self.mean("tensor") or 0.0) < TENSOR_GOOD:
+            if share is None or (self.mean("tensor") or 0.0) >= TENSOR_GOOD:
+                continue
+            assumed = name == "pcie" and self.pcie_assumed is not None
+            if (share >= LINK_FULL_ASSUMED and self.quiet) if assumed else share >= LINK_FULL[name]:
                 return f"{name}_bound"
         return ""
+
+    @property
+    def quiet(self) -> bool:
+        """Whether tensor cores and memory do little, as far as they were read."""
+        # Memory utilisation is time with any read or write, so it tells less than how many there are. Of a slow clock the same take longer.
+        dram = self.mean("dram")
+        reads = dram is None and (self.mean("copies") or 0.0) >= DRAM_SOME and not self.held
+        return (self.mean("tensor") or 0.0) < TENSOR_SOME and (dram or 0.0) < DRAM_LITTLE and not reads
 
     def _doing_little(self) -> str:
         """Of a GPU that is busy and that nothing binds: whether it does any work."""
         sm, tensor, dram, power = self.mean("sm"), self.mean("tensor"), self.mean("dram"), self.power_share
-        # Memory utilisation is time with any read or write, so it tells less than how many there are. Of a slow clock the same take longer.
-        reads = dram is None and (self.mean("copies") or 0.0) >= DRAM_SOME and not self.held
-        quiet = (tensor or 0.0) < TENSOR_SOME and (dram or 0.0) < DRAM_LITTLE and not reads
+        quiet = self.quiet
         if power is not None and power < LITTLE_POWER and quiet:
             return "busy_idle"  # whatever the SMs hold: a kernel that spins on all of them draws as little
         if sm is not None:
@@ -567,7 +601,7 @@ class _Work:
                     yield self.told(f"mig.work.{name}", gpu, value, self.shown if name == "class" else "")
             return
         told: dict[str, Value] = {
-            "gpu.work.class": self.kind,
+            "gpu.work.class": self.kind or None,
             "gpu.work.busy": None if self.least else self.busy,
             "gpu.work.share": self.mean("sm"),
         }
@@ -584,6 +618,12 @@ class _Work:
                  "gpu.work.clock.lost": self.clock_lost if self.busy >= BUSY else None,  # an idle one lowers its clocks itself
                  "gpu.work.idle.share": 100 * sum(v <= DOWN for v in self.over) / len(self.over) if in_waves(self.over) else None,
                  "gpu.work.lost.share": self.lost, "gpu.work.at_stake": None if self.lost is None else round(24 * self.lost / 100, 1)}  # fmt: skip
+        if self.pcie_known and self.kind == "pcie_bound":
+            told["gpu.work.pcie.carries"] = self._lanes(self.pcie_known)
+        told["gpu.work.pcie.assumed"] = self.pcie_assumed if self.kind == "pcie_bound" else None
+        told["gpu.clock.sm.least"] = (
+            CLOCK_LEAST if self.kind == "throttled" and not self.number("gpu.clock.sm.max") else None
+        )
         told["gpu.work.rank"] = self.rank
         told["gpu.work.programs"] = self.programs if self.programs > 1 else None
         told |= {f"gpu.work.held.{what}": self.held_by(what) for what in _HOLDS}

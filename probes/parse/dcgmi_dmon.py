@@ -45,19 +45,19 @@ _COLUMNS |= {
     "EDATL": ("gpu.ecc.aggregate.uncorrected.total", 1, True),
 }
 _FLAGS = {"RRF": "gpu.row_remap.failure", "RRP": "gpu.row_remap.pending"}  # 0 or 1
-# #Entity   GPUTL  POWER    SMACT  TENSO  DRAMA
-_HEADING = re.compile(r"\s{0,8}#\s{0,8}Entity((?:\s{1,60}[A-Za-z0-9_%./-]{1,24}){1,40})\s{0,60}")
+# #Entity   GPUTL  POWER    SMACT  TENSO  DRAMA             (columns of bytes are 20 wide, blanks follow the last)
+_HEADING = re.compile(r"\s{0,8}#\s{0,8}Entity((?:\s{1,60}[A-Za-z0-9_%./-]{1,24}){1,40})")
 # What DCGM reads of a GPU instance or compute instance; power, clocks and links are the whole GPU's.
 _PARTS = ("graphics", "sm", "sm_occupancy", "tensor", "dram", "fp64", "fp32", "fp16")
 _OF_PARTS = {f"gpu.activity.{part}": f"mig.activity.{part}" for part in _PARTS} | {"gpu.memory.used": "mig.memory.used"}
 # GPU 0     99     131.052  0.072  0.010  0.021
 # GPU-I 9   0.994  0.062
-_ROW = re.compile(r"\s{0,12}(GPU|GPU-I|GPU-CI) (\d{1,4})((?:\s{1,60}\S{1,24}){1,40})\s{0,60}")
+_ROW = re.compile(r"\s{0,12}(GPU|GPU-I|GPU-CI) (\d{1,4})((?:\s{1,60}\S{1,24}){1,40})")
 
 
 def sniff(head: str) -> int:
     """96 when one of the first lines is its heading."""
-    return 96 if any(_HEADING.fullmatch(line[:1200]) for line in head.splitlines()[:30]) else 0
+    return 96 if any(_HEADING.fullmatch(line[:1200].rstrip()) for line in head.splitlines()[:30]) else 0
 
 
 def parse(text: str, context: Context) -> list[Observation]:
@@ -66,9 +66,9 @@ def parse(text: str, context: Context) -> list[Observation]:
     columns: list[str] = []
     rows: dict[tuple[str, int], deque[tuple[list[str], list[str], Line]]] = {}
     for line in lines_of(text):
-        if heading := _HEADING.fullmatch(line.text[:1200]):
+        if heading := _HEADING.fullmatch(line.text[:1200].rstrip()):
             columns = heading[1].split()
-        elif columns and (row := _ROW.fullmatch(line.text[:1200])):
+        elif columns and (row := _ROW.fullmatch(line.text[:1200].rstrip())):
             cells, number = row[3].split(), digits(row[2])
             if number is not None and len(cells) == len(columns):
                 rows.setdefault((row[1], number), deque(maxlen=SAMPLES)).append((columns, cells, line))

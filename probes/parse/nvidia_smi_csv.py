@@ -1,5 +1,6 @@
 """CSV of ``nvidia-smi --query-gpu``, ``--query-compute-apps``, ``--query-retired-pages`` and
-``--query-remapped-rows`` (with the header line; with or without units), and dmon and pmon listings."""
+``--query-remapped-rows`` (with the header line, or below the command that asked for them; with or without units), and dmon and
+pmon listings."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from probes.parse._smi_emit import Emitter, cleaned
 from probes.parse._smi_fields import GPU, HEAD, MASK_BITS, MASKS, Field, mebibytes
 from probes.parse._smi_values import LOST, Reading, absent, not_understood, text_value, unitless
 
-NAME, REVISION = "nvidia-smi-csv", 3
+NAME, REVISION = "nvidia-smi-csv", 4
+# $ nvidia-smi --query-gpu=index,utilization.gpu,power.draw --format=csv,noheader,nounits -l 5
+_ASKED = re.compile(r".{0,200}\bnvidia-smi\b.{0,200}--query-[a-z-]{3,20}[= ]([A-Za-z0-9_.,]{3,1500})(?:\s.{0,300})?")
 _UNIT = re.compile(r"\s?\[([^\]]{1,8})\]$")
 _APPS = {"pid", "process_name", "name", "used_gpu_memory", "used_memory", "gpu_util", "gpu_utilization",
          "mem_utilization", "max_memory_usage", "time"}  # fmt: skip
@@ -42,8 +45,9 @@ class _Header:
 
 
 def header_of(text: str) -> _Header | None:
-    """Names and units of a CSV header; None when the line is not one."""
-    cells = [cell.strip() for cell in text.split(",")]
+    """Names and units of a CSV header, or of the command that asks for these columns; None when the line is neither."""
+    asked = _ASKED.fullmatch(text[:2500])
+    cells = [cell.strip() for cell in (asked[1] if asked else text).split(",")]
     names, units = [], []
     for cell in cells:
         unit = _UNIT.search(cell)
@@ -63,10 +67,17 @@ def sniff(head: str) -> int:
     if not lines or "NVSMI LOG" in head:
         return 0
     if (found := header_of(lines[0])) is not None:
+        if _ASKED.fullmatch(lines[0][:2500]) and not any(_below(line, found) for line in lines[1:2]):
+            return 0  # the command alone
         return 95 if len(found.names) > 1 else 70
     if any(_smi_mon.heading(line) for line in lines[:2]):
         return 92 if any("idx" in line.lower() for line in lines[:4]) else 60
     return 0
+
+
+def _below(line: str, asked: _Header) -> bool:
+    """Whether `line` is what the command printed: its header, or as many cells as it asked for."""
+    return header_of(line.strip()) is not None or _split(line, asked) is not None
 
 
 def parse(text: str, context: Context) -> list[Observation]:

@@ -34,10 +34,10 @@ from probes.parse._vendor_emit import (
     words,
 )
 
-NAME, REVISION, VENDOR = "rocm-smi", 2, "amd"
+NAME, REVISION, VENDOR = "rocm-smi", 3, "amd"
 PROVIDES = (
     "node.gpus.amd", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.serial", "gpu.vbios", "gpu.driver.version",
-    "gpu.utilization.core", "gpu.power.draw", "gpu.power.limit", "gpu.temperature.core", "gpu.temperature.hotspot",
+    "gpu.utilization.core", "gpu.utilization.memory", "gpu.power.draw", "gpu.power.limit", "gpu.temperature.core", "gpu.temperature.hotspot",
     "gpu.temperature.memory", "gpu.memory.total", "gpu.memory.used", "gpu.pcie.replay",
     "gpu.clock.graphics", "gpu.readings.absent", "gpu.ras.corrected", "gpu.ras.uncorrected", "gpu.ras.uncorrected.blocks",
     "gpu.xgmi.state", "gpu.bad_pages.retired", "gpu.bad_pages.pending", "gpu.bad_pages.failed",
@@ -46,6 +46,8 @@ _NONE = re.compile(r"No AMD GPUs? specified|No AMD GPUs? (?:found|detected)")
 _CARD = re.compile(r"card(\d{1,3})")
 _NUMBERS: tuple[tuple[str, str, Mapping[str, float], bool, str], ...] = (
     ("GPU use (%)", "gpu.utilization.core", PERCENT, True, ""),
+    ("GPU Memory Read/Write Activity (%)", "gpu.utilization.memory", PERCENT, True, ""),  # ROCm 6
+    ("GPU memory use (%)", "gpu.utilization.memory", PERCENT, True, ""),  # before: the same reading under another name
     ("Average Graphics Package Power (W)", "gpu.power.draw", WATTS, False, ""),
     ("Current Socket Graphics Package Power (W)", "gpu.power.draw", WATTS, False, ""),
     ("Max Graphics Package Power (W)", "gpu.power.limit", WATTS, False, ""),

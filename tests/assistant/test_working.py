@@ -15,7 +15,7 @@ from assistant.intent.query import Intent, Query
 from assistant.render.view import view
 from assistant.sources import parse_text
 from knowledge.derive import derive
-from knowledge.observation import Observation, Source, gpu
+from knowledge.observation import Observation, Scope, Source, Subject, gpu
 from rules.loader import load
 from tests.cases import each
 
@@ -78,8 +78,10 @@ def mig(model: str, figures: Figures) -> str:
 
 def dcgmi(model: str, figures: Figures) -> str:
     keys = list(figures)
-    head = f"#Entity   {'  '.join(DMON[k] for k in keys)}\nID\n"
-    return head + "".join(f"GPU 0     {'  '.join(f'{r[k] * DCGM[k][1]:.6g}' for k in keys)}\n" for r in rows(figures))
+    head = f"#Entity   {'  '.join(DMON[k] for k in keys)}{' ' * 20}\nID\n"
+    return head + "".join(
+        f"GPU 0     {'  '.join(f'{r[k] * DCGM[k][1]:.6g}' for k in keys)}{' ' * 16}\n" for r in rows(figures)
+    )
 
 
 def instances(model: str, figures: Figures) -> str:
@@ -115,6 +117,43 @@ def violations(model: str, figures: Figures) -> str:
     return head + "".join(
         f"    0 {r['power']:.0f} {r['util']:.0f} {r['pviol']:.0f} {r['tviol']:.0f}\n" for r in rows(figures)
     )
+
+
+def links(model: str, figures: Figures) -> str:
+    """nvidia-smi dmon -s put: neither the model nor its link."""
+    head = "# gpu    pwr     sm    mem  rxpci  txpci \n# Idx      W      %      %   MB/s   MB/s \n"
+    return head + "".join(
+        f"    0 {r['power']:.0f} {r['util']:.0f} {r['copies']:.0f} {1000 * r['rx']:.0f} {1000 * r['tx']:.0f} \n"
+        for r in rows(figures)
+    )
+
+
+def clocks(model: str, figures: Figures) -> str:
+    """nvidia-smi dmon -s puc: no highest clock."""
+    head = "# gpu    pwr     sm    mem   pclk\n# Idx      W      %      %    MHz\n"
+    return head + "".join(
+        f"    0 {r['power']:.0f} {r['util']:.0f} {r['copies']:.0f} {r['clock']:.0f}\n" for r in rows(figures)
+    )
+
+
+def bare(model: str, figures: Figures) -> str:
+    """A query without its header, below the command."""
+    asked = "ops@oak-1:~$ nvidia-smi --query-gpu=index,utilization.gpu,power.draw,power.limit --format=csv,noheader,nounits -l 1\n"
+    return asked + "".join(f"0, {r['util']:.0f}, {r['power']:.2f}, {r['limit']:.2f}\n" for r in rows(figures))
+
+
+def rocm(model: str, figures: Figures) -> str:
+    """rocm-smi -u --showmemuse -P."""
+    (row,) = rows(figures)
+    said = (
+        f"GPU use (%): {row['util']}", f"GPU Memory Read/Write Activity (%): {row['copies']}",
+        f"Current Socket Graphics Package Power (W): {row['power']}.0",
+    )  # fmt: skip
+    banner, end = (
+        f"{'=' * 28} ROCm System Management Interface {'=' * 28}",
+        f"{'=' * 32} End of ROCm SMI Log {'=' * 32}",
+    )
+    return "\n".join((banner, *(f"GPU[0]\t\t: {line}" for line in said), end, ""))
 
 
 def gpm(model: str, figures: Figures) -> str:
@@ -229,6 +268,10 @@ SICK: tuple[tuple[str, Callable[[str, Figures], str | list[Observation]], str, F
     ("gpu-computes-without-tensor-cores", gpm, H200, {"util": TEN, "power": 520, "sm": 93, "tensor": 0.4, "dram": 19, "fp32": 58}),
     ("mig-instance-does-little", instances, A30, {"engine": TEN, "sm": 6, "tensor": 0, "dram": 1}),
     ("gpu-busy-doing-nothing", pmon, "", {"util": TEN, "copies": 0}),
+    ("gpu-bound-by-pcie", links, L40S, {"util": TEN, "copies": 11, "power": 121, "rx": 24.1, "tx": 0.2}),
+    ("gpu-clock-low-under-load", clocks, T4, {"util": TEN, "copies": 61, "power": 38, "clock": 210}),
+    ("gpu-busy-doing-nothing", bare, A100, {"util": TEN, "power": 79, "limit": 400}),
+    ("gpu-busy-doing-nothing", rocm, "", {"util": 100, "copies": 0, "power": 158}),
     ("gpu-bound-by-pcie", scrape, A40, {"util": 45, "sm": 18, "tensor": 3, "dram": 9, "rx": 0.4, "tx": 21, "power": 110}),
     ("gpu-computes-without-tensor-cores", scrape, A30, {"sm": 66, "tensor": 0.5, "dram": 21, "fp32": 44}),
     ("gpu-held-and-idle", csv, A100, {"util": [0] * 70, "power": 62, "limit": 400, "held": 61000}),
@@ -256,6 +299,9 @@ WELL: tuple[tuple[str, Callable[[str, Figures], str | list[Observation]], str, F
     ("vision at half of the tensor cores", scrape, A100, {"util": 96, "power": 310, "sm": 82, "tensor": 27, "dram": 55}),
     ("data processing that is bound by memory", scrape, A100, {"util": 99, "power": 270, "sm": 70, "tensor": 0, "dram": 68, "fp32": 14}),
     ("an instance that works, by dcgmi", instances, A30, {"engine": TEN, "sm": 88, "tensor": 42, "dram": 30}),
+    ("traffic of half a link that nobody told, beside memory that is read", links, H100, {"util": TEN, "copies": 44, "power": 512, "rx": 13.1, "tx": 0.2}),
+    ("clocks of a full load", clocks, A100, {"util": TEN, "copies": 48, "power": 391, "clock": 1290}),
+    ("a full load without a header", bare, A100, {"util": TEN, "power": 379, "limit": 400}),
     ("a program that works, by pmon", pmon, "", {"util": TEN, "copies": 33}),
     ("half busy with some traffic", scrape, A40, {"util": 45, "sm": 30, "tensor": 12, "dram": 9, "rx": 0.4, "tx": 4, "power": 150}),
     ("half busy at one look", smi_dmon, A100, {"util": 46, "copies": 12, "power": 170}),
@@ -354,6 +400,10 @@ def test_there_are_sets_of_each_source() -> None:
         mig,
         instances,
         pmon,
+        links,
+        clocks,
+        bare,
+        rocm,
         dcgmi,
         smi_dmon,
         violations,
@@ -379,8 +429,32 @@ def test_what_it_does_stands_in_the_first_line(
     title = first.title.en[1:]
     assert title in d.verdict.text.en
     several = any(isinstance(v, Sequence) for v in figures.values()) or source is capture
+    assumed = source is links
     told = name in ("gpu-clock-low-under-load", "hw-slowdown-active")  # by the driver, or by the clock itself
     assert several or first.grade != "confirmed" or told
+    assert not assumed or first.grade == "probable"
+
+
+def test_a_rank_that_works_less_is_named_where_nothing_else_is_known_of_it() -> None:
+    """dmon has no model and no limit: of GPUs without a class the figures stand beside those of their peers."""
+    head = "# gpu    pwr     sm    mem\n# Idx      W      %      %\n"
+    told = parse_text(
+        "input",
+        head
+        + "".join(f"    {g} {262 if g == 5 else 640} 99 {20 if g == 5 else 50}\n" for _ in range(12) for g in range(8)),
+    )
+    trainer = Subject(Scope.PROCESS, "4205", told[0].subject.up(Scope.NODE))
+    source = Source("processes-snapshot", "/proc")
+    told += [
+        Observation("process.uses_gpu", trainer, "index:5", source=source),
+        Observation("process.env", trainer, ("RANK=13",), source=source),
+    ]
+    d = diagnose(told, load())
+    assert d.leads[0].rule.id == "gpu-works-less-than-peers"
+    assert (
+        "busy 99 % (262 W), 40.9 % of its peers: it works less than the other GPUs of the node: rank 13"
+        in d.verdict.text.en
+    )
 
 
 def test_what_several_gpus_lose_is_told_in_all() -> None:
