@@ -250,7 +250,7 @@ class _Writer:
         }  # fmt: skip
 
     def impact(self, f: Finding) -> dict[str, Any] | None:
-        """How much time the finding explains; null when nobody knows."""
+        """How much time the finding explains, and the GPU-hours that a day like this loses at most; null when nobody knows."""
         i = f.impact
         return (
             None
@@ -259,6 +259,7 @@ class _Writer:
                 "share": round(i.share, 6),
                 "seconds": None if i.seconds is None else round(i.seconds, 9),
                 "of": i.of.in_(self.lang),
+                "gpu_hours_a_day": i.hours,
             }
         )
 

@@ -51,7 +51,12 @@ def test_a_report_of_nsight_compute_says_what_holds_its_kernels_back(
     assert found["ncu-latency-bound"]["subject"]["scope"] == "kernel"
     assert found["ncu-grid-too-small"]["role"] == "root"  # 100 blocks for 132 multiprocessors
     assert found["ncu-latency-bound"]["role"] == "symptom"
-    assert found["ncu-grid-too-small"]["impact"] == {"share": 1.0, "seconds": None, "of": "the profiled kernels"}
+    assert found["ncu-grid-too-small"]["impact"] == {
+        "share": 1.0,
+        "seconds": None,
+        "of": "the profiled kernels",
+        "gpu_hours_a_day": None,
+    }
 
 
 def test_a_metric_that_the_report_lacks_names_how_to_record_it(gpudiag: Gpudiag, tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_json_gives_the_impact_of_each_finding(gpudiag: Gpudiag, tmp_path: Path)
     first = found["findings"][0]
     assert first["rule"] == "trace-data-bound"
     assert first["impact"] == {"share": pytest.approx(0.598, abs=0.002), "seconds": pytest.approx(0.0117, abs=1e-4),
-                               "of": "the traced window"}  # fmt: skip
+                               "of": "the traced window", "gpu_hours_a_day": None}  # fmt: skip
     assert {f["impact"] is None for f in found["findings"]} == {True, False}  # input-bound-job tells no seconds
 
 

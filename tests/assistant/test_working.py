@@ -12,6 +12,7 @@ from assistant.diagnosis import Diagnosis, State, diagnose
 from assistant.dialogue import Turn, answerer
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent, Query
+from assistant.render.json_ import plain
 from assistant.render.view import view
 from assistant.sources import parse_text
 from knowledge.derive import derive
@@ -460,7 +461,9 @@ def test_a_rank_that_works_less_is_named_where_nothing_else_is_known_of_it() -> 
 def test_what_several_gpus_lose_is_told_in_all() -> None:
     one = scrape(H100, {"util": TEN, "power": 131, "sm": 7, "tensor": 1, "dram": 2})
     other = one.replace('gpu="0"', 'gpu="1"').replace("000000000001", "000000000002")
-    page = view(diagnose(parse_text("input", one + other), load()), "en")
+    d = diagnose(parse_text("input", one + other), load())
+    assert [f["impact"]["gpu_hours_a_day"] for f in plain(d)["findings"]] == [22.3, 22.3]
+    page = view(d, "en")
     assert [b.impact for b in page.blocks] == [
         "explains up to 93.0 % of this GPU's time at most, 44.6 GPU-hours a day in all"
     ]

@@ -15,7 +15,7 @@ from assistant.store.read import Run
 from assistant.store.write import SLICES, Writer, opened
 from knowledge.facts import vocabulary
 from knowledge.language import Text
-from knowledge.observation import Clock, Observation, Series, Source, Status, Subject, gpu, node
+from knowledge.observation import Clock, Observation, Scope, Series, Source, Status, Subject, gpu, node
 from probes.runner import ProbeResult
 from tests.assistant.store.history_lab import (
     DAY,
@@ -113,6 +113,31 @@ def test_looks_of_hours_make_a_window_of_a_gpu_that_holds_the_same_memory(url: s
         machine.more = [seen("gpu.utilization.core", 0, at), seen("gpu.memory.used", 61_000, at)]
         diagnosis, _ = check(url, machine, at)
     assert "gpu-held-and-idle" in rule_ids(diagnosis), "two hours of nothing"
+
+
+@pytest.mark.slow
+def test_looks_of_hours_make_a_window_of_each_mig_instance(url: str) -> None:
+    """Two instances of one GPU: what the first does little of for two hours is sure, and says nothing of the second, which works."""
+    parts = {name: Subject(Scope.MIG, name, GPU) for name in ("3", "5")}
+    grades = []
+    for look in range(13):
+        at = T0 + 10 * look * MINUTE
+        machine = Machine()
+        machine.more = [
+            seen(f"mig.{what}", value, at, parts[name])
+            for name, sm in (("3", 6.0), ("5", 88.0))
+            for what, value in (
+                ("activity.graphics", 99.0),
+                ("activity.sm", sm),
+                ("activity.tensor", sm / 2),
+                ("memory.used", 9_000),
+            )
+        ]
+        diagnosis, _ = check(url, machine, at)
+        found = [f for f in diagnosis.findings if f.rule.id == "mig-instance-does-little"]
+        assert [f.subject for f in found] == [parts["3"]]
+        grades.append(str(found[0].grade))
+    assert (grades[0], grades[-1]) == ("probable", "confirmed")
 
 
 def test_an_old_value_never_stands_for_a_failed_reading(url: str) -> None:
