@@ -19,6 +19,7 @@ class Phrase(NamedTuple):
     weight: int  # 1 (a hint) to 12 (nothing else can be meant)
     whole: bool  # counts only when nothing but politeness is left of the sentence
     text: str
+    page: str = ""  # the page of knowledge that answers, where the wish names none
 
 
 class Told(NamedTuple):
@@ -68,7 +69,7 @@ def _said(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _phrases(out: Lexicon, entry: Mapping[str, Any]) -> None:
     intent, weight, whole = entry["intent"], entry["weight"], entry.get("whole", False)
-    out.phrases.extend(Phrase(intent, weight, whole, text) for text in _said(entry))
+    out.phrases.extend(Phrase(intent, weight, whole, text, entry.get("page", "")) for text in _said(entry))
 
 
 def _class(out: Lexicon, entry: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from assistant.dialogue._words import Words
 
 # As in knowledge/derive/working.py: a kernel is there most of the time or hardly ever; percent of the power limit of waits, and of work.
-BUSY, QUIET, LITTLE_POWER, HALF_POWER = 75.0, 10.0, 30.0, 60.0
+BUSY, QUIET, LITTLE_POWER, HALF_POWER, ROOF = 75.0, 10.0, 30.0, 60.0, 50.0
 _WORST = ("bad", "poor", "fair", "open", "good")
 # Models that power is held against where nobody names one: from the smallest board to the largest.
 _KNOWN = ("L4", "T4", "A10", "V100", "L40S", "A100", "H100", "B200")
@@ -68,7 +68,14 @@ def headline(turn: Turn, said: Sequence[Observation]) -> tuple[Text, list[Judged
     figures = {r.observation.fact for r in rows}
     if figures == {"gpu.utilization.core"}:
         return _busy(rows[0], turn.query.text) if _number(rows[0].observation) >= BUSY else _idle(rows[0]), rows, False
-    rows.sort(key=lambda r: (r.observation.fact == "gpu.utilization.core", not _full(r), _WORST.index(r.band.rating)))
+    rows.sort(
+        key=lambda r: (
+            not _roof(r, told),
+            r.observation.fact == "gpu.utilization.core",
+            not _full(r),
+            _WORST.index(r.band.rating),
+        )
+    )
     return _said(rows[0]), rows, rows[0].band.rating == "good"
 
 
@@ -164,6 +171,15 @@ _OF_WORK = ("gpu.activity.", "gpu.utilization.core", "gpu.nvlink.tx", "gpu.nvlin
 def _full(r: Judged) -> bool:
     """Whether it is a link in whose uppermost band the traffic lies."""
     return r.measure.id.endswith("-traffic") and r.band.high is None
+
+
+def _roof(r: Judged, told: Mapping[str, float]) -> bool:
+    """Whether it is the memory's bandwidth that binds the work: little of the SMs is so by nature then."""
+    return (
+        r.observation.fact == "gpu.activity.dram"
+        and _number(r.observation) >= ROOF
+        and told.get("gpu.activity.tensor", 0.0) < _SOME
+    )
 
 
 def _said(r: Judged) -> Text:

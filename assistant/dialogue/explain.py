@@ -59,7 +59,7 @@ def answer(turn: Turn) -> Reply:
     if (term := needed(query.text)) is not None:
         page_ = _shown(f"term {term.id}", lang)
         return replace(page_, headline=term.needed.in_(lang), parts=(Paragraph(page_.headline), *page_.parts))
-    if name := outright(query) or _symbol(query):
+    if name := query.page or outright(query) or _symbol(query):
         return _shown(name, lang)
     if len(said := codes(query)) == 1:
         return _code(said[0], True, lang)

@@ -118,7 +118,7 @@ def scores(words: Sequence[str]) -> Scores:
     found: dict[str, int] = {}
     alone: set[str] = set()
     for number, starts in places.items():
-        intent, weight, whole, text = every[number]
+        intent, weight, whole, text, _ = every[number]
         if found.get(intent, 0) > weight:
             continue
         if whole or text.startswith("^ "):
@@ -129,6 +129,17 @@ def scores(words: Sequence[str]) -> Scores:
             if whole or inner <= _vocabulary(number):
                 alone.add(intent)
     return Scores({Intent(name): weight for name, weight in found.items()}, {Intent(name) for name in alone})
+
+
+def page_of(words: Sequence[str]) -> str:
+    """The page that a phrase of the sentence asks for though it does not name it ("does 60 % mean that 60 % is used?"); else empty."""
+    by_first, every = tables()["firsts"], lexicon().phrases
+    words = [w for w in words if w != ","]
+    for at, word in enumerate(words):
+        for number in by_first.get(word, ()):
+            if every[number].page and phrases.ends(_row(number), words, [at]):
+                return every[number].page
+    return ""
 
 
 def with_facts(words: Sequence[str]) -> list[str] | None:

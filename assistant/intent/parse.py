@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from assistant.intent import amounts, assumed, contrasts, normal, of_run, recurred, symptoms, tasks, told, topics
 from assistant.intent.capped import capped
 from assistant.intent.echo import echo
-from assistant.intent.grammar import facts_of, words_of
+from assistant.intent.grammar import facts_of, page_of, words_of
 from assistant.intent.judge import decide
 from assistant.intent.needed import needed
 from assistant.intent.order import ordered
@@ -89,7 +89,8 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     """
     r = read(text, pending=pending, hosts=hosts)
     norm, pasted, found = r.normal, r.pasted, r.found
-    outright = topics.outright(norm.raw)
+    asked_for = "" if pasted.pasted else page_of(r.words)
+    outright = topics.outright(norm.raw) or ((asked_for,) if asked_for else ())
     of_a_book = outright or needed(r.said) is not None or capped(r.said) is not None
     intent = Intent.EXPLAIN if of_a_book else decide(r)
     filled = _with_paste(found.slots, pasted.observations, r.raw, pasted.pasted)
@@ -168,6 +169,7 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         assumed=supposed,
         observations=(*pasted.observations, *events, *states.observations, *back, *contrast),
         pasted=r.raw, asks=states.asks, unread=recurred.without(states.unread) if back else states.unread, fine=states.fine, fixed=r.fixed, unsure=unsure,
+        page=asked_for,
     )  # fmt: skip
     return echo(ordered(query))
 

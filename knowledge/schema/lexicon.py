@@ -37,6 +37,7 @@ class Phrases(Strict):
     intent: Line
     weight: int = Field(ge=1, le=12)
     whole: bool = False  # counts only when nothing but politeness is left of the sentence
+    page: str = ""  # of an explanation: the page that answers, such as "term busy-and-working"
     said: Said
 
 

@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from assistant.diagnosis import Diagnosis, State, diagnose
 from assistant.dialogue import Turn, answerer
+from assistant.find import topic
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent, Query
 from assistant.render.json_ import plain
 from assistant.render.view import view
 from assistant.sources import parse_text
 from knowledge.derive import derive
+from knowledge.lexicon import lexicon
 from knowledge.observation import Observation, Scope, Source, Subject, gpu
 from rules.loader import load
 from tests.cases import each
@@ -326,6 +328,7 @@ def judged(source: Callable[[str, Figures], str | list[Observation]], model: str
 SAID = {
     "nvidia-smi shows 100 % utilization but power is only 130 W on an H100, what does it mean?": "busy_idle",
     "my A100 draws 90 W at 100 % utilization": "busy_idle",
+    "why is gpu 3 at 100% with 120 W on H100": "busy_idle",
     "V100 44W at 100% util": "busy_idle",
     "99 % util, 131 W of power, SM active 7 %": "busy_idle",
     "gpu utilization 99 % sm active 8 % tensor 1 % dram 2 %": "busy_idle",
@@ -358,7 +361,39 @@ MEANT = {
     "训练时 tensor 活跃度 7%，正常吗": "较差（训练）",
     "MIG 实例利用率 98% 但是很慢": "MIG 实例只有 profiling 字段能说明",
     "平均利用率 40%，浪费了多少卡时": "60 % 的时间",
+    "one process holds 60 GB and does nothing, is that waste?": "idle although given to a workload",
+    "GPU util fluctuates 0-100-0-100 during training, what's causing it": "It works in waves",
+    "DRAM active is 0.85 and SM active 0.4 in vLLM decode, anything to gain?": "bound by memory bandwidth",
 }
+
+
+# What a counter tells and what it does not: asked as it stands, with a figure as an example or without; and the page that answers.
+TOLD_BY = {
+    "mean utilization is 60%: does that mean 60% of the gpu is used?": "Busy and working",
+    "could a card show full utilization while nothing useful happens?": "Busy and working",
+    "which metrics reveal that gpus only wait": "Busy and working",
+    "利用率 99% 就代表 GPU 被充分利用了吗": "忙碌与工作",
+    "does memory utilization in nvidia-smi mean how full the memory is": "Memory utilization",
+    "显存利用率和显存占用有什么区别": "显存利用率",
+    "is low power draw a sign that my gpus are waiting?": "Power as a sign of work",
+    "看功耗能判断 GPU 在干活吗": "用功耗判断是否在工作",
+    "lots of fp32 and no tensor core use, what does that say": "FP32 or FP64 active beside idle tensor cores",
+    "tensor 很低 fp32 很高说明什么": "FP32/FP64 活跃而 tensor core 空闲",
+    "how much throughput do we lose if we cap H100s at 450 W": "What low clocks cost",
+    "锁频到 1200 MHz 会慢多少": "降频的代价",
+    "we sit at 35% MFU on 64 H100s, where does the rest go?": "Where the rest of the MFU goes",
+    "MFU 只有 20%，问题出在哪": "MFU 损失在哪里",
+    "how can I tell whether a card is really computing": "Tell whether a busy GPU works",
+}
+
+
+@each("said", TOLD_BY)
+def test_what_a_counter_tells_is_answered_from_its_page(said: str) -> None:
+    assert answered(understand(said)).startswith(TOLD_BY[said])
+
+
+def test_every_page_that_a_phrase_names_is_there() -> None:
+    assert [p.page for p in lexicon().phrases if p.page and topic(p.page) is None] == []
 
 
 # Names of a part that are names of more: no share, and nothing else of a GPU's work beside them.
