@@ -270,7 +270,7 @@ def _beside(works: Mapping[Subject, _Work]) -> Iterator[Observation]:
         alike = sum(abs(by[what][g] - middle) <= ALIKE * middle for g in others)
         if middle > 0 and alike >= IN_STEP * len(others):
             shown = f"{_CALLED[what]} {own:.4g} beside {middle:.4g}, the median of {len(others)} others"
-            yield works[gpu].told("gpu.work.peers.share", gpu, 100 * own / middle, shown)
+            yield works[gpu].told("gpu.work.peers.share", gpu, float(f"{100 * own / middle:.3g}"), shown)
             idle = sum(works[g].kind == "busy_idle" for g in others)
             yield works[gpu].told(
                 "gpu.work.peers.idle", gpu, 100 * idle / len(others), f"{idle} of {len(others)} others"

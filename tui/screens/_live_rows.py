@@ -18,12 +18,13 @@ Say = Callable[[str, str], str]
 _ORDER = ("info", "warning", "error", "critical")
 SECOND = 10**9
 OLD = 5 * SECOND  # a value that is older is shown with its age
-# Readings that have a column where any GPU tells them; those with 0 always, for their absence is worth seeing.
+# Readings that have a column where any GPU tells them; those with 0 always, for their absence is worth seeing. What works in a GPU
+# stands beside how busy it is for as long as there is room: busy alone says nothing.
 _METRICS = (
-    ("utilization", "util", "利用率", 6, 0), ("sm_activity", "SM", "SM", 5, 4),
-    ("tensor_activity", "tensor", "tensor", 6, 9), ("memory_bandwidth", "DRAM", "DRAM", 5, 10), ("memory_used", "memory", "显存", 11, 0),
-    ("power", "power", "功耗", 9, 0), ("temperature", "temp", "温度", 8, 0), ("sm_clock", "clock", "时钟", 8, 2),
-    ("pcie_rx", "PCIe in", "PCIe 入", 9, 6), ("nvlink_rx", "NVLink in", "NVLink 入", 9, 7), ("ecc_uncorrected", "ECC", "ECC", 3, 5),
+    ("utilization", "util", "利用率", 6, 0), ("sm_activity", "SM", "SM", 5, 1),
+    ("tensor_activity", "tensor", "tensor", 6, 3), ("memory_bandwidth", "DRAM", "DRAM", 5, 4), ("memory_used", "memory", "显存", 11, 0),
+    ("power", "power", "功耗", 9, 0), ("temperature", "temp", "温度", 8, 0), ("sm_clock", "clock", "时钟", 8, 5),
+    ("pcie_rx", "PCIe in", "PCIe 入", 9, 9), ("nvlink_rx", "NVLink in", "NVLink 入", 9, 10), ("ecc_uncorrected", "ECC", "ECC", 3, 6),
 )  # fmt: skip
 _HELD = {  # what holds the clocks down, as short as it can be read
     "applications_clocks_setting": ("app clocks", "应用时钟"), "sw_power_cap": ("power cap", "功耗上限"),
@@ -46,8 +47,8 @@ def told(frame: Frame, track: Track | None) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def gpu_columns(metrics: Sequence[str], t: Say) -> tuple[Column, ...]:
-    """The columns of the table of GPUs."""
+def gpu_columns(metrics: Sequence[str], remarked: bool, t: Say) -> tuple[Column, ...]:
+    """The columns of the table of GPUs. `remarked`: something is said of one of them, and has room."""
     own = tuple(
         Column(key, t(en, zh), least=least, right=True, keep=keep)
         for key, en, zh, least, keep in _METRICS
@@ -55,7 +56,7 @@ def gpu_columns(metrics: Sequence[str], t: Say) -> tuple[Column, ...]:
     )
     return (
         Column("state", "", least=1), Column("gpu", "GPU", least=3), *own, Column("name", t("model", "型号"), least=5, most=24, keep=8),
-        Column("events", t("remarks", "备注"), least=16, stretch=True),
+        Column("events", t("remarks", "备注"), least=18 if remarked else 10, stretch=True),
     )  # fmt: skip
 
 

@@ -62,6 +62,7 @@ class LivePane(Pane):
         super().__init__()
         self._painter: Painter | None = None
         self._metrics: tuple[str, ...] = ()
+        self._remarked = False  # whether the columns leave room for remarks
         self._lang = ""
         self._worst: dict[str, str] = {}  # of each GPU: the severity of its worst finding
         self._pci = ""  # the GPU whose plots are shown
@@ -186,11 +187,12 @@ class LivePane(Pane):
             self.gpus.load(())
             self.processes.load(())
         else:
-            metrics = tables.told(frame, feed.track)
-            if metrics != self._metrics:
-                self._metrics = metrics
-                self.gpus.set_columns(tables.gpu_columns(metrics, t))
-            self.gpus.load(tables.gpu_rows(frame, metrics, self._worst, self.happened(), feed.until, t))
+            metrics, happened = tables.told(frame, feed.track), self.happened()
+            remarked = bool(happened) or any(g.state or g.reasons for g in frame.gpus)
+            if (metrics, remarked) != (self._metrics, self._remarked):
+                self._metrics, self._remarked = metrics, remarked
+                self.gpus.set_columns(tables.gpu_columns(metrics, remarked, t))
+            self.gpus.load(tables.gpu_rows(frame, metrics, self._worst, happened, feed.until, t))
             if self._pci and not (self._part and self.gpus.select(self._part)):
                 self._part = ""
                 self.gpus.select(self._pci)
