@@ -323,6 +323,12 @@ def _work(reader: Reader, args: argparse.Namespace, lang: str) -> Sheet:
     from knowledge.facts import vocabulary
     from knowledge.language import Text
 
+    def figure(value: float | None, unit: str = " %") -> str:
+        return "-" if value is None else f"{value:.0f}{unit}"
+
+    def short(kind: str) -> str:  # without the remark behind it: a row has little room
+        return words[kind].in_(lang).partition(", ")[0].partition("（")[0]
+
     host, words = _host(reader, args.host), vocabulary()["gpu.work.class"].labels
     last = reader.last_run(host)
     until = max(time_ns(), last.as_of if last else 0)
@@ -331,30 +337,23 @@ def _work(reader: Reader, args: argparse.Namespace, lang: str) -> Sheet:
         hint = "gpudiag watch keeps a look each round, and check one"
         raise UsageError(f"nobody read how busy the GPUs of {host} were since {args.since} ago", hint=hint)
 
-    def figure(value: float | None, unit: str) -> str:
-        return "-" if value is None else f"{value:.0f} {unit}"
-
-    rows = tuple(
+    columns = (
+        (Text("GPU"), lambda w: subject_name(w.gpu, lang)),
+        (Text("looks", "次数"), lambda w: str(len(w.busy))),
+        (Text("busy", "忙碌"), lambda w: figure(w.mean_busy)),
+        (Text("working", "工作"), lambda w: figure(w.mean_sm)),
+        (Text("tensor"), lambda w: figure(w.mean_tensor)),
+        (Text("DRAM"), lambda w: figure(w.mean_dram)),
+        (Text("power", "功耗"), lambda w: figure(w.mean_power, f"/{w.power_limit:.0f} W" if w.power_limit else " W")),
         (
-            subject_name(w.gpu, lang),
-            str(len(w.busy)),
-            figure(w.mean_busy, "%"),
-            figure(w.mean_sm, "%"),
-            figure(w.mean_power, "W"),
-            "; ".join(f"{share:.0f} % {words[kind].in_(lang)}" for kind, share in w.classes[:3]) or "-",
-            sparkline(w.busy),
-        )
-        for w in found
+            Text("of the looks", "各次所见"),
+            lambda w: "; ".join(f"{share:.0f} % {short(kind)}" for kind, share in w.classes[:3]) or "-",
+        ),
+        (Text("busy over time", "忙碌变化"), lambda w: sparkline(w.busy)),
     )
-    header = (
-        Text("GPU"),
-        Text("looks", "次数"),
-        Text("busy", "忙碌"),
-        Text("working", "工作"),
-        Text("power", "功耗"),
-        Text("of the looks", "各次所见"),
-        Text("busy over time", "忙碌变化"),
-    )
+    shown = [(head, [cell(w) for w in found]) for head, cell in columns]
+    shown = [(head, cells) for head, cells in shown if set(cells) != {"-"}]  # what nobody read has no column
+    rows = tuple(zip(*(cells for _, cells in shown), strict=True))
     data = {
         "host": host,
         "gpus": [
@@ -363,14 +362,17 @@ def _work(reader: Reader, args: argparse.Namespace, lang: str) -> Sheet:
                 "looks": len(w.busy),
                 "busy": round(w.mean_busy, 1),
                 "working": w.mean_sm,
+                "tensor": w.mean_tensor,
+                "dram": w.mean_dram,
                 "power": w.mean_power,
+                "power_limit": w.power_limit,
                 "classes": {kind: round(share, 1) for kind, share in w.classes},
             }
             for w in found
         ],
     }
     title = Text("What the GPUs did", "GPU 实际做了什么").in_(lang)
-    return Sheet(title, (Table(tuple(h.in_(lang) for h in header), rows),), data)
+    return Sheet(title, (Table(tuple(head.in_(lang) for head, _ in shown), rows),), data)
 
 
 def _is_about(line: Line, wanted: str) -> bool:

@@ -12,8 +12,10 @@ from assistant.store.read import Reader, Sample
 from knowledge.derive.working import OVER_TIME, enrich
 from knowledge.observation import Clock, Observation, Source, Status, Subject
 
-_BUSY, _SM, _POWER = "gpu.utilization.core", "gpu.activity.sm", "gpu.power.draw"
-_FACTS = (*(name for name, gauge in OVER_TIME.items() if gauge), "gpu.name", "gpu.power.limit")
+_BUSY, _SM, _TENSOR, _DRAM, _POWER, _LIMIT = (
+    "gpu.utilization.core", "gpu.activity.sm", "gpu.activity.tensor", "gpu.activity.dram", "gpu.power.draw", "gpu.power.limit",
+)  # fmt: skip
+_FACTS = (*(name for name, gauge in OVER_TIME.items() if gauge), "gpu.name", _LIMIT)
 
 
 class Worked(NamedTuple):
@@ -23,7 +25,10 @@ class Worked(NamedTuple):
     busy: tuple[Sample, ...]
     mean_busy: float
     mean_sm: float | None
+    mean_tensor: float | None
+    mean_dram: float | None
     mean_power: float | None
+    power_limit: float | None  # W that was last in force
     classes: tuple[tuple[str, float], ...]  # of `gpu.work.class`, percent of the looks that have one, most first
 
 
@@ -66,4 +71,8 @@ def _one(gpu: Subject, facts: dict[str, tuple[Sample, ...]], classes: Counter[st
 
     all_looks = sum(classes.values())
     shares = tuple((kind, 100 * n / all_looks) for kind, n in classes.most_common())
-    return Worked(gpu, facts[_BUSY], mean(_BUSY) or 0.0, mean(_SM), mean(_POWER), shares)
+    limits = [s.cell.num for s in facts.get(_LIMIT, ()) if s.cell.num is not None]
+    return Worked(
+        gpu, facts[_BUSY], mean(_BUSY) or 0.0, mean(_SM), mean(_TENSOR), mean(_DRAM), mean(_POWER),
+        limits[-1] if limits else None, shares,
+    )  # fmt: skip

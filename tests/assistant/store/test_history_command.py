@@ -192,7 +192,11 @@ def test_what_gpus_did_stands_busy_beside_working(gpudiag: Gpudiag, tmp_path: Pa
     answer = gpudiag("history", "work", "--since", "3650d", "--format", "json", env={"GPUDIAG_HISTORY_URL": address})
     (work,) = json.loads(answer.out)["gpus"]
     assert (work["looks"], work["busy"], work["working"]) == (4, 99, 70)
+    assert (work["tensor"], work["dram"], work["power"], work["power_limit"]) == (39, None, 520, 700)
     assert work["classes"] == {"tensor_bound": 75, "busy_idle": 25}
+    table = gpudiag("history", "work", "--since", "3650d", env={"GPUDIAG_HISTORY_URL": address}).out
+    assert "520/700 W" in table
+    assert "DRAM" not in table, "nobody read it"
     none = gpudiag("history", "work", "--since", "1h", env={"GPUDIAG_HISTORY_URL": address})
     assert (none.code, none.out) == (2, "")
     assert "nobody read how busy" in none.err
