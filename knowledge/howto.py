@@ -27,8 +27,8 @@ class Step:
 class Does(NamedTuple):
     """What a task does to what: ids of any of its verbs, and of all of its things."""
 
-    verbs: frozenset[str]
-    things: frozenset[str]
+    verbs: tuple[str, ...]
+    things: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def _of(d: Mapping[str, Any]) -> Howto:
         steps=tuple(
             Step(Text.of(s["do"]), s.get("command") or "", Risk(s.get("risk", "safe")), Text.of(s.get("note"))) for s in d["steps"]
         ),
-        ask=(*d["ask"]["en"], *d["ask"]["zh"]), does=tuple(Does(frozenset(x["verb"]), frozenset(x["thing"])) for x in d.get("does", ())),
+        ask=(*d["ask"]["en"], *d["ask"]["zh"]), does=tuple(Does(tuple(x["verb"]), tuple(x["thing"])) for x in d.get("does", ())),
         verify=Text.of(verify.get("see")), verify_command=verify.get("command") or "",
         runbook=d.get("runbook", ""), sources=tuple(d["sources"]),
     )  # fmt: skip

@@ -46,7 +46,7 @@ def _best(marked: str) -> str:
         (sum(things[t] for t in d.things), len(d.things), h)
         for h in howtos().values()
         for d in h.does
-        if d.verbs & verbs.keys() and d.things <= things.keys()
+        if not verbs.keys().isdisjoint(d.verbs) and things.keys() >= set(d.things)
     ]
     return max(fitting, key=_rank)[2].id if fitting else ""
 

@@ -10,6 +10,8 @@ from assistant.diagnosis import diagnose
 from assistant.dialogue import Turn, answerer
 from assistant.intent.parse import understand
 from knowledge.at_rest import at_rest
+from knowledge.compiled import shard
+from knowledge.facts import vocabulary
 from knowledge.readings import Rating
 from rules.loader import load
 
@@ -50,6 +52,11 @@ def test_at_rest_more_is_never_more_usual(model: str, a: int, b: int) -> None:
 def test_the_first_word_answers(en: str, zh: str, begins: tuple[str, str]) -> None:
     for said, word in zip((en, zh), begins, strict=True):
         assert first(said).startswith(word), (said, first(said))
+
+
+def test_what_is_known_at_rest_is_of_facts_with_a_unit() -> None:
+    for entry in shard("at_rest"):
+        assert vocabulary()[entry["fact"]].unit, entry["id"]
 
 
 def test_without_a_question_for_the_usual_nothing_is_called_so() -> None:
