@@ -67,8 +67,8 @@ def answer(turn: Turn) -> Reply:
 
     if (figures := _amounts.answer(query, turn)) is not None:
         return figures
-    if (usual := _usual(turn)) is not None:
-        return usual
+    if (judged := _usual(turn)) is not None:
+        return judged
     from assistant.dialogue import (
         _compare,
         _counters,
