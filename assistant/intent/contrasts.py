@@ -147,7 +147,8 @@ def told(said: str, named: Named, *, trouble: bool) -> tuple[tuple[Observation, 
 def _numbered(marked: str, said: str, named: Named) -> str:
     """The marked sentence where only nodes are marked, so that a step keeps its number."""
     spans = iter(said[start:end] for start, end, _ in named.spans)
-    return re.sub(r"<[a-z]+>", lambda m: (whole := next(spans, m[0]), m[0] if m[0] == "<node>" else whole)[1], marked)
+    whole = re.sub(r"<[a-z]+>", lambda m: (of := next(spans, m[0]), m[0] if m[0] == "<node>" else of)[1], marked)
+    return " ".join(whole.split())
 
 
 def without(clauses: tuple[str, ...], words: str) -> tuple[str, ...]:

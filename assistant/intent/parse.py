@@ -92,7 +92,7 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     asked_for = "" if pasted.pasted else page_of(r.words)
     outright = topics.outright(norm.raw) or ((asked_for,) if asked_for else ())
     of_a_book = outright or needed(r.said) is not None or capped(r.said) is not None
-    intent = Intent.EXPLAIN if of_a_book else decide(r)
+    intent = Intent.EXPLAIN if of_a_book else Intent.COST if _priced(r.said) else decide(r)
     filled = _with_paste(found.slots, pasted.observations, r.raw, pasted.pasted)
     said = _MARKS.sub(r"\1", found.marked)
     task = "" if of_a_book or r.raw or intent in _NO_TASK else tasks.asked_how(r.said, found.marked)
@@ -132,7 +132,7 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         text, of = (r.said, found) if r.said else (norm.text, slots(norm.text, hosts))  # a line alone is what is stated
         states = stated(text, of, diagnosed=intent is Intent.DIAGNOSE, fixed=r.fixed)
         intent, signs = _wanted(intent, states, said), _signs(signs, states)
-        signs = of_readings(states.observations, signs)
+        signs = of_readings(states.observations, signs, r.said)
         stands = signs or states.observations or states.unread or pasted.observations or any(filled)
         if intent is Intent.DIAGNOSE and r.known and not stands and _WHY.search(said):
             intent = Intent.EXPLAIN  # why it is so of the thing itself: nothing is said to be wrong
@@ -180,6 +180,23 @@ def _without_names(said: str, found: Named) -> str:
     return f"{_MARKS.sub(' ', found.marked)} {han}"
 
 
+def _priced(said: str) -> bool:
+    """Whether a sentence gives the price of GPU hours and asks for a sum."""
+    return all(p.search(said) is not None for p in (_PRICE, _AN_HOUR, _HOW_MUCH))
+
+
+_PRICE = lazy(
+    r"[$€£¥]\s*[0-9]|(?<![a-z0-9])[0-9][0-9.,]*\s*(?:usd|eur|gbp|dollars?|euros?|bucks?|元|块(?!\s*(?:gpu|卡|显卡))|美元|美金|欧元)",
+    re.IGNORECASE,
+)
+_AN_HOUR = lazy(
+    r"(?:/|per|an?|each)\s*(?:gpu[- ]?|card[- ]?)?(?:hours?|hrs?|h)(?![a-z])|gpu[- ]hours?|(?:卡|gpu\s*)(?:小时|时)|每小时",
+    re.IGNORECASE,
+)
+_HOW_MUCH = lazy(
+    r"(?<![a-z])(?:how much|what (?:do|does|did|is|are|will|would)|cost\w*|waste\w*|pay\w*|lose|burn\w*|spend\w*)(?![a-z])|多少|花|浪费|费用|成本",
+    re.IGNORECASE,
+)
 _WRONG = lazy(
     r"(?<![a-z])(?:slow\w*|hang\w*|hung|crash\w*|fail\w*|stuck|error\w*|broken?|drop\w*|worse|bad|wrong|die[sd]?|oom|nan|timeout\w*)(?![a-z])|慢|卡|挂|崩|失败|报错|错误|超时|掉|异常|不行|变差|现在\s*[0-9]",
     re.IGNORECASE,

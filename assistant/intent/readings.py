@@ -62,7 +62,7 @@ _RATES = {
 _IS = frozenset(["is", "are", "was", "是", "为", "有", "只"])
 # Ahead of a number it is the index of a thing; "x16" are lanes and "gen 5" is a generation.
 _INDEXED = frozenset(
-    ["nvlink", "nvlinks", "link", "links", "port", "slot", "psu", "lane", "rank", "bay", "bus", "switch", "nvswitch", "node", "no", "number", "rail", "号", "ib", "mlx", "nic", "dimm", "socket", "fan", "fans", "pump"]
+    ["nvlink", "nvlinks", "link", "links", "port", "slot", "psu", "lane", "rank", "bay", "bus", "switch", "nvswitch", "node", "no", "number", "rail", "号", "ib", "mlx", "nic", "dimm", "socket", "fan", "fans", "pump", "iteration", "iter", "step", "epoch", "batch", "seq"]
 )  # fmt: skip
 _DENIED = (("not",), ("isn't",), ("wasn't",), ("never",), ("不", "是"), ("并", "非"))
 # What it should be is no reading: "350 W instead of 700 W", "should be at 400 but is at 200".

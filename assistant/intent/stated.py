@@ -330,17 +330,21 @@ _WORK = frozenset({"gpu.power.draw", "gpu.activity.sm", "gpu.activity.tensor", "
 _BUSY = 75  # percent of the time with a kernel, as in knowledge/derive/working.py
 
 
-def of_readings(told: Sequence[Observation], signs: tuple[str, ...]) -> tuple[str, ...]:
+def of_readings(told: Sequence[Observation], signs: tuple[str, ...], said: str) -> tuple[str, ...]:
     """The symptoms, that of a GPU that is busy ahead of what the words alone made of it: where its utilisation is stated beside
     what tells work from waiting ("shows 100 % but draws only 130 W" misses no GPU), or that the job is slow."""
     busy = any(o.fact == "gpu.utilization.core" and isinstance(o.value, int) and o.value >= _BUSY for o in told)
     if not busy or ("slow-training" not in signs and _WORK.isdisjoint(o.fact for o in told)):
         return signs
-    if signs and signs[0] in GRAVER:
+    if signs and signs[0] in GRAVER and _ENDS_OR_HANGS.search(said):
         return signs  # that it hangs or ends says more than how busy it looks meanwhile
     return ("busy-but-slow", *(s for s in signs if s in ("hang", "slow-training", "straggler", "slow-data-loading")))
 
 
+_ENDS_OR_HANGS = lazy(
+    r"(?<![a-z])(?:hang\w*|hung|stuck|freez\w*|frozen|stall\w*|crash\w*|die[sd]?|dead ?lock\w*|nan|oom|out of memory|fail\w*|abort\w*|time[sd]?[ -]?out\w*)(?![a-z])|卡住|卡死|卡在|必卡|挂|死|崩|失败|超时|显存不足|内存不足|不动",
+    _I,
+)
 GRAVER = frozenset(["hang", "crash", "startup-fails", "out-of-memory", "nan-loss", "gpu-lost", "driver-hangs"])
 
 
