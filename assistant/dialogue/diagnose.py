@@ -18,6 +18,7 @@ from assistant.render.labels import colon, led
 from assistant.render.sheet import Heading, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.language import NO_TEXT, Text
+from knowledge.observation import Scope
 from rules.model import Usable
 
 if TYPE_CHECKING:
@@ -47,7 +48,11 @@ def answer(turn: Turn) -> Reply:
         return told
     # A fault that is told answers, whatever else is known of such trouble.
     settled_by_word = only_said(d.facts) and bool(bad_roots(d.findings)) and not any(map(_told.pasted, _told.stated(d)))
-    if settled_by_word and (_told.rates(turn) or asked_of(turn.query) is not None or of_run(turn.query) is not None):
+    if (
+        settled_by_word
+        and not _only_tells(turn, d)
+        and (_told.rates(turn) or asked_of(turn.query) is not None or of_run(turn.query) is not None)
+    ):
         from assistant.dialogue import verdict
 
         return verdict.answer(turn)
@@ -75,6 +80,11 @@ def answer(turn: Turn) -> Reply:
         focus=next((f.id for f in shown.roots if shown.settled), ""), settled=shown.settled,
         suggestions=_next(turn, shown), data={"differential": [_plain(r) for r in rows]},
     )  # fmt: skip
+
+
+def _only_tells(turn: Turn, d: Diagnosis) -> bool:
+    """Whether nothing is asked, and the "fine" of the sentence is a side of the contrast that it tells."""
+    return not turn.query.asks and any(f.subject.scope is Scope.JOB for f in bad_roots(d.findings)[:1])
 
 
 def _with_second(d: Diagnosis, second: Text) -> Diagnosis:
