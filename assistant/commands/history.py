@@ -9,12 +9,14 @@ from assistant.arguments import rows
 from assistant.output import say, write
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from assistant.config import History
     from assistant.render.sheet import Part, Sheet
     from assistant.store.location import Location
     from assistant.store.read import Line, PastFinding, Reader, Run
+    from assistant.store.worked import Worked
+    from knowledge.language import Text
 
 NAME = "history"
 HELP = "earlier checks: verdicts, findings, and how values went"
@@ -337,7 +339,7 @@ def _work(reader: Reader, args: argparse.Namespace, lang: str) -> Sheet:
         hint = "gpudiag watch keeps a look each round, and check one"
         raise UsageError(f"nobody read how busy the GPUs of {host} were since {args.since} ago", hint=hint)
 
-    columns = (
+    columns: tuple[tuple[Text, Callable[[Worked], str]], ...] = (
         (Text("GPU"), lambda w: subject_name(w.gpu, lang)),
         (Text("looks", "次数"), lambda w: str(len(w.busy))),
         (Text("busy", "忙碌"), lambda w: figure(w.mean_busy)),
