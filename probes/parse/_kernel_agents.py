@@ -16,10 +16,11 @@ TRIGGERS = (
     r"PLEG is not healthy", r"[Ee]viction manager: (?:must|able)", r"Attempting to reclaim", r"NodeReady", r"Munge (?:en|de)code failed",
     r"ENCODED: ", r"DECODED: ", r"(?:[Pp]rolog|[Ee]pilog).{0,60} failed", r"epilog error on ", r": exited with status 0x", r"fatal: ", r"slurm\w{1,5} version \S{1,20} started",
     r"[Nn]o space left on device", r"mmfsd is shutting down", r"unmounted by the system", r"Command: successful mount", r"mmfsd ready",
+    r"Lost membership in cluster",
 )  # fmt: skip
 HINTS = (
     "PLEG", "viction manager", "to reclaim", "NodeReady", "Munge ", "CODED: ", "rolog", "pilog", "exited with status 0x", "fatal: ", " started",
-    "o space left", "mmfsd", "unmounted by", "successful mount",
+    "o space left", "mmfsd", "unmounted by", "successful mount", "Lost membership",
 )  # fmt: skip
 # "Skipping pod synchronization" err="PLEG is not healthy: pleg was last seen active 3m11.2s ago; threshold is 3m0s"
 # ... PLEG is not healthy: pleg has yet to be successful        that is how each start of the kubelet begins
@@ -55,12 +56,13 @@ _PATH = r"(?:^|[\s'\"(=])(/[\w.+@/-]{2,200})"
 # Words of limits that answer with the same error number: watches of files, cgroups, semaphores, shared memory.
 _NO_DISK = r"(?i)inotify|fanotify|\bwatch|cgroup|semaphore|semget|shmget|/dev/shm|/sys/|epoll|\brdma\b|\bqueue pair"
 # [E] File system scratch unmounted by the system with return code 301 reason code 217        [N] mmfsd is shutting down.
-# [I] Command: successful mount scratch        [N] mmfsd ready
+# [I] Command: successful mount scratch        [N] mmfsd ready        [E] Lost membership in cluster gpfs1.cluster. Unmounting file systems.
 _GPFS = (
-    r"\[[A-Z]\] (?:File system (\S{1,100}) unmounted by the system|(mmfsd is shutting down)|"
+    r"\[[A-Z]\] (?:File [Ss]ystem (\S{1,100}) (?:is )?unmounted by the system|.{0,120}?(mmfsd is shutting down|Lost membership in cluster)|"
     r"Command: successful mount (\S{1,100})|(mmfsd ready))"
 )
 _EACH = ("prolog", "epilog")  # kinds of Slurm's failures of which each line is one
+_OF_GPFS = ("mount", "mmfsd", "Lost membership")
 _AROUND = 6  # lines in which Slurm tells one failure
 
 
@@ -193,7 +195,7 @@ def _gpfs(reading: Reading) -> None:
         host = reading.host(entry)
         if entry.boots:
             down = {key: told for key, told in down.items() if key[0] != host}
-        elif found := _said(entry, "[", _GPFS) if "mount" in entry.message or "mmfsd" in entry.message else None:
+        elif found := _said(entry, "[", _GPFS) if any(word in entry.message for word in _OF_GPFS) else None:
             if found[1] or found[2]:
                 down[host, found[1] or "mmfsd"] = entry
             else:

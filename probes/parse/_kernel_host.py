@@ -69,6 +69,12 @@ _EVICTED = (
 # CIFS: VFS: \\\\filer-2 has not responded in 180 seconds. Reconnecting...      ceph: mds0 hung      libceph: osd3 (1)10.0.0.7:6801 socket closed
 _OTHER_SERVER = r"(CIFS): (?:VFS: )?\\{0,4}(\S{1,120}) has not responded in \d{1,6} seconds|(?:lib)?(ceph): (?:\[\S{1,60}\]: )?((?:mds|mon|osd)\d{1,6}) .{0,80}?(?:hung|session lost|socket error|connect error|went away)"
 _LUSTRE = r"Lustre(?:Error)?: .{0,120}?Connection (to|restored to) (?:service )?([\w.-]{1,120})(?: \(at \S{1,100}\))?( was lost)?"
+# beegfs: python3(40112): NodeConn (acquire stream): Connect failed on all available routes: beegfs-storage stor03 [ID: 3]
+# ... Unable to connect to: beegfs-meta meta01 [ID: 1].        ... Communication error: Receive timed out from: ...; Peer: beegfs-storage stor03
+_BEEGFS = (
+    r"beegfs: .{0,160}?(?:Connect failed on all available routes|Unable to connect to|Communication error: .{0,100}?(?:Peer|from)): "
+    r"(beegfs-(?:storage|meta|mgmtd) [\w.-]{1,120})"
+)
 # blk_update_request: I/O error, dev nvme0n1, sector 1953    I/O error, dev sda, sector 2048 op 0x0:(READ)
 # blk_update_request: critical medium error, dev sda, sector 1221312 op 0x0:(READ)
 _IO = r"(?:I/O|critical medium|critical target|critical nexus|protection|timeout|recoverable transport) error, dev ([\w!-]{1,40}), sector (\d{1,20})(?: op \w{1,6}:\((\w{1,20})\))?"
@@ -165,6 +171,7 @@ _RULES = (
                      "client": "evicted" if m[1] else None}),
     _Rule("filesystem_stall", "CIFS", _OTHER_SERVER, lambda m: {"filesystem": "cifs", "server": m[2], "state": "lost"}),
     _Rule("filesystem_stall", "ceph", _OTHER_SERVER, lambda m: {"filesystem": "ceph", "server": m[4], "state": "lost"}),
+    _Rule("filesystem_stall", "beegfs", _BEEGFS, lambda m: {"filesystem": "beegfs", "server": m[1], "state": "lost"}),
     _Rule("filesystem_stall", "Lustre", _LUSTRE,
           lambda m: {"filesystem": "lustre", "server": m[2], "state": "restored" if "restored" in m[1] else "lost"}),
     _Rule("io_error", " error, dev ", _IO, lambda m: {"device": m[1], "sector": int(m[2]), "operation": m[3]}),

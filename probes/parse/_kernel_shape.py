@@ -104,6 +104,8 @@ _SLASHED = lazy(r"(\d{4})/(\d\d)/(\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,9})?) ")
 _PASTED = lazy(r"(?:[+-]?>|[+*|•-])(?: +|(?=\[))|\*\*(?=[\[<\w])")
 # [2025-11-12T10:22:44.101] error: Setting node gpu-b-031 state to DRAIN ...         slurmctld, slurmd, slurmstepd
 _SLURM = lazy(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?)\] (?=\S)")
+# 2026-11-27_04:11:40.220+0100: [E] Lost membership in cluster gpfs1. Unmounting file systems.        mmfs.log of GPFS
+_MMFS = lazy(r"(\d{4}-\d\d-\d\d)_(\d\d:\d\d:\d\d\.\d{1,9}[+-]\d{4}): (?=\[[A-Z]\] )")
 # I1112 08:03:11.442188       1 server.go:146] Registered device plugin for 'nvidia.com/gpu' with Kubelet
 _KLOG = lazy(r"[IWEF](\d\d)(\d\d) (\d\d:\d\d:\d\d\.\d{1,9}) +\d{1,10} [\w.-]{1,80}\.go:\d{1,6}\] ")
 # 1665755809.123456 host kernel: msg                 (journalctl short-unix)
@@ -390,6 +392,8 @@ def _timed(entry: Entry, body: str, kernel: bool, nested: bool) -> Entry:
         return _with(entry, kind=Kind.KERNEL, message=body[found.end() :], stamp=stamp)
     if (found := _SLURM.match(body)) and (stamp := parse_iso(found[1])):
         return _with(entry, message=body[found.end() :], kind=Kind.DAEMON, tag="slurm", stamp=stamp)
+    if (found := _MMFS.match(body)) and (stamp := parse_iso(f"{found[1]} {found[2]}")):
+        return _with(entry, message=body[found.end() :], kind=Kind.DAEMON, tag="mmfs", stamp=stamp)
     if (found := _KLOG.match(body)) and (stamp := calendar_stamp(f"{int(found[1])}月", found[2], found[3])):
         return _with(entry, message=body[found.end() :], kind=Kind.DAEMON, tag="klog", stamp=stamp)
     start = found.end() if (found := _FULL.match(body)) else 0

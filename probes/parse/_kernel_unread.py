@@ -21,10 +21,25 @@ _NO_FAULT = frozenset({"boot", "driver_loaded", "link_carrier", "slurm_step_ende
 # Drivers by what stands ahead of their words; daemons are known by their tag.
 _DRIVER = (
     r"NVRM: |\bnvidia(?:[-_](?:nvswitch\d*|nvlink|modeset|uvm|drm|peermem|gpu))?\b[^:]{0,60}: |\bamdgpu\b|\bmlx[45]_(?:core|ib)\b|"
-    r"\bpcieport\b|\bAER: |\b(?:APEI|GHES)\b|\[Hardware Error\]|\b(?:i915|xe) [0-9a-f]{4}:"
+    r"\bpcieport\b|\bAER: |\b(?:APEI|GHES)\b|\[Hardware Error\]|\b(?:i915|xe) [0-9a-f]{4}:|"
+    r"\bbeegfs: |\bwekafs\w{0,4}\b"
 )
-_DAEMONS = ("nv-", "nvidia-", "dcgm", "slurm", "klog", "kubelet", "gpu-feature-discovery")
-_WORDS = ("NVRM", "nvidia", "amdgpu", "mlx", "pcieport", "AER", "APEI", "GHES", "Hardware Error", "i915", "xe ")
+_DAEMONS = ("nv-", "nvidia-", "dcgm", "slurm", "klog", "kubelet", "gpu-feature-discovery", "mmfs")
+_WORDS = (
+    "NVRM",
+    "nvidia",
+    "amdgpu",
+    "mlx",
+    "pcieport",
+    "AER",
+    "APEI",
+    "GHES",
+    "Hardware Error",
+    "i915",
+    "xe ",
+    "beegfs",
+    "wekafs",
+)
 _BAD = (
     r"(?i)\bfail(?:ed|ure|s)?\b|\berrors?\b|\*error\*|\btimed? ?out\b|\bassert(?:ion)?\b|\bfatal\b|\buncorrect\w{0,6}\b|\bhang\b|\bhung\b|"
     r"\bunrecoverable\b|\bcorrupt\w{0,4}\b|\bstuck\b|\bis lost\b|\bdead\b|\bunresponsive\b"
