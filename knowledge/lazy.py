@@ -18,7 +18,6 @@ _METHODS = (
     "sub",
     "subn",
     "split",
-    "pattern",
     "flags",
     "groups",
     "groupindex",
@@ -28,6 +27,7 @@ _METHODS = (
 class _Lazy:
     def __init__(self, source: str, flags: int) -> None:
         self._source = source, flags
+        self.pattern = source  # known without it being compiled
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # copy and pickle ask for what a pattern has not got

@@ -10,7 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
+from typing import Any
+
+import re2
 
 from knowledge.observation import Clock, Observation, Status, node
 from probes.base import Context, Line, LogFormat, lines_of
@@ -161,12 +165,19 @@ def _selected(lines: Sequence[Line]) -> Sequence[Line]:
     if len(lines) <= 4 * SAMPLE or is_record_file(lines):
         return lines
     keep: set[int] = set(range(SAMPLE)) | set(range(len(lines) - SAMPLE, len(lines)))
+    hinted = _hinted()
     for index, line in enumerate(lines):
-        if any(hint in line.text for hint in _HINTS):
+        if hinted.search(line.text.encode(errors="replace")):
             keep.add(index)
             if _kernel_xid.unfinished(line.text.rstrip()) and index + 1 < len(lines):
                 keep.add(index + 1)
     return [lines[i] for i in sorted(keep)]
+
+
+@cache
+def _hinted() -> Any:
+    """All words at once: two hundred looks into each line cost ten times as much."""
+    return re2.compile("|".join(re2.escape(hint) for hint in _HINTS).encode())
 
 
 def _settle(entries: list[Entry]) -> bool:
