@@ -135,11 +135,15 @@ def pytest_collection(session: pytest.Session) -> None:
     gc.disable()
     if worker is None or [Path(a).resolve() for a in session.config.args] != [ROOT / "tests"]:
         return
-    modules = [".".join(f.relative_to(ROOT).with_suffix("").parts) for f in sorted((ROOT / "tests").rglob("test_*.py"))]
+    before, modules = ([_dotted(f) for f in sorted((ROOT / "tests").rglob(n))] for n in ("*/conftest.py", "test_*.py"))
     first = int(worker["workerid"].removeprefix("gw")) * len(modules) // worker["workercount"]
-    for module in modules[first:] + modules[:first]:
+    for module in before + modules[first:] + modules[:first]:  # what a folder settles holds when its tests are loaded
         with suppress(Exception, pytest.skip.Exception, pytest.fail.Exception):  # told when it is collected
             importlib.import_module(module)
+
+
+def _dotted(file: Path) -> str:
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts)
 
 
 @pytest.hookimpl(wrapper=True)
