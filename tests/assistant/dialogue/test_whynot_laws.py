@@ -18,7 +18,7 @@ from rules.engine import what_if
 from rules.model import Rule
 from rules.proof import LeafProof, Truth
 from tests.assistant.dialogue.talk import STATES, XIDS, rules, small
-from tests.diagnoses import incident
+from tests.diagnoses import smaller
 
 # --- why not: what it would take is enough --------------------------------------------------
 
@@ -119,7 +119,7 @@ def overlay(lacking: Sequence[LeafProof], subject: Subject) -> list[Observation]
 @pytest.mark.parametrize("name", ["double-bit-error", "power-brake"])
 def test_what_it_would_take_is_enough(name: str) -> None:
     """Overlaid hypothetically, the leaves that why-not names make the rule hold: for every rule where they can be made."""
-    d = incident(name)
+    d = smaller(name)
     tried = 0
     for rule in rules().rules:
         for s in standings([rule], d):
