@@ -35,7 +35,8 @@ FLOODS = st.lists(
 
 @given(FLOODS)
 def test_entries_of_events_stand_for_all_of_them(floods: list[tuple[int, int, int, str, int]]) -> None:
-    events = [event(i, *rest) for i, rest in enumerate((rest for many, *rest in floods for _ in range(many)), 1)]
+    each = [flood[1:] for flood in floods for _ in range(flood[0])]
+    events = [event(i, thing, code, word, times) for i, (thing, code, word, times) in enumerate(each, 1)]
     entries, places = told(events)
     assert sum(entry.times for entry in entries) == how_many(events)
     assert [e.event.source.line for e in entries] == sorted(e.event.source.line or 0 for e in entries)
