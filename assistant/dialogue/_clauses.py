@@ -31,6 +31,7 @@ _COMMANDS = frozenset(
         "dcgmi",
         "sudo",
         "dmesg",
+        "lspci",
         "nvlink",
         "numactl",
         "kubectl",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, only_said, verdict_of
-from assistant.dialogue import Turn, _running, _told
+from assistant.dialogue import Turn, _compared, _running, _told
 from assistant.dialogue._of_run import meanwhile, of_run
 from assistant.dialogue._pointed import denied, pointed
 from assistant.dialogue._scope import Scoped, scoped
@@ -44,7 +44,7 @@ def answer(turn: Turn) -> Reply:
     if (running := _running.about(turn)) is not None:
         return _running.answer(turn, running)
     w = words(turn)
-    if (told := _told.answer(turn, w)) is not None:
+    if (told := _compared.answer(turn, w) or _told.answer(turn, w)) is not None:
         return told
     # A fault that is told answers, whatever else is known of such trouble.
     settled_by_word = only_said(d.facts) and bool(bad_roots(d.findings)) and not any(map(_told.pasted, _told.stated(d)))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import State, Verdict, bad_roots, judged, no_gpu, only_said, unread
-from assistant.dialogue import _normal, _told
+from assistant.dialogue import _compared, _normal, _told
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._of_run import decided, goes_on, meanwhile, of_run
 from assistant.dialogue._scope import Scoped, scoped
@@ -51,7 +51,7 @@ def answer(turn: Turn) -> Reply:
     if (named := bottleneck(turn)) is not None:
         return named  # "should I use torch.compile?"
     w, said_only = words(turn), only_said(turn.diagnosis.facts)
-    if (told := _told.answer(turn, w)) is not None:
+    if (told := _compared.answer(turn, w) or _told.answer(turn, w)) is not None:
         return told
     # What is only told is all about what is asked, whatever its parts are called.
     where = scoped(turn.diagnosis, Slots() if said_only else turn.query.slots)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from assistant.intent import amounts, assumed, contrasts, normal, of_run, recurred, symptoms, tasks, told, topics
+from assistant.intent import amounts, assumed, compared, contrasts, normal, of_run, recurred, symptoms, tasks, told, topics
 from assistant.intent.capped import capped
 from assistant.intent.echo import echo
 from assistant.intent.grammar import facts_of, page_of, words_of
 from assistant.intent.judge import decide
 from assistant.intent.needed import needed
 from assistant.intent.order import ordered
-from assistant.intent.query import Intent, Query, Slots
+from assistant.intent.query import Compared, Intent, Query, Slots
 from assistant.intent.reading import ends, read
 from assistant.intent.slots import Named, slots
 from assistant.intent.stated import NO, Stated, asks_usual, of_readings, stated
@@ -127,15 +127,19 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     if of_run.asked(found.marked) is not None:
         named = symptoms.find(words_of(of_run.without(found.marked)))
         signs = tuple(s for s in signs if s in named)
-    states = Stated()
+    states, pairs = Stated(), tuple[Compared, ...]()
     if intent in _MAY_STATE and not of_a_book and not (r.raw and pasted.observations):
         text, of = (r.said, found) if r.said else (norm.text, slots(norm.text, hosts))  # a line alone is what is stated
         states = stated(text, of, diagnosed=intent is Intent.DIAGNOSE, fixed=r.fixed)
+        pairs = compared.compared(text, of)
+        states = _with_pairs(states, pairs, text, of)
         intent, signs = _wanted(intent, states, said), _signs(signs, states)
         signs = of_readings(states.observations, signs, r.said)
         stands = signs or states.observations or states.unread or pasted.observations or any(filled)
         if intent is Intent.DIAGNOSE and r.known and not stands and _WHY.search(said):
             intent = Intent.EXPLAIN  # why it is so of the thing itself: nothing is said to be wrong
+        if pairs and intent not in told.TELLS:
+            intent = Intent.DIAGNOSE  # whoever compares asks what is wrong with the worse one
         if intent in _READS and len({o.fact for o in states.observations if o.fact.startswith(_WORKS)}) > 1:
             intent = Intent.DIAGNOSE  # what readings mean together no page about one of them tells
     if intent in _OF_FIGURES and not (outright or pasted.observations or task) and amounts.told(r.said):
@@ -149,7 +153,7 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     best, unsure = topics.topics(intent, filled, said, known, signs, pasted.observations)
     if intent not in told.TELLS:  # whether a value is usual takes the value
         kept = states.observations if intent is Intent.EXPLAIN and asks_usual(said) and not outright else ()
-        states = Stated(kept)
+        states, pairs = Stated(kept), ()
     events = told.events(intent, r.said, found)
     back = tuple(recurred.told(r.said, found)) if recurred.of_fault((*events, *states.observations)) else ()
     trouble = bool(signs or events or states.observations or states.unread or _WRONG.search(r.said))
@@ -168,10 +172,22 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         intent=intent, slots=filled, topics=best, symptoms=signs if intent is not Intent.UNKNOWN else (), facts=facts,
         assumed=supposed,
         observations=(*pasted.observations, *events, *states.observations, *back, *contrast),
-        pasted=r.raw, asks=states.asks, unread=recurred.without(states.unread) if back else states.unread, fine=states.fine, fixed=r.fixed, unsure=unsure,
+        pasted=r.raw, asks=states.asks, compared=pairs, unread=recurred.without(states.unread) if back else states.unread, fine=states.fine, fixed=r.fixed, unsure=unsure,
         page=asked_for,
     )  # fmt: skip
     return echo(ordered(query))
+
+
+def _with_pairs(states: Stated, pairs: Sequence[Compared], said: str, found: Named) -> Stated:
+    """What is stated, with the values of a comparison as those of the things that they are of, in place of what their clauses told alone."""
+    if not pairs:
+        return states
+    told_so = tuple(compared.observations(pairs, said, found))
+    facts = {o.fact for o in told_so}
+    numbers = {n for pair in pairs for n in (pair.value, pair.other, *pair.written)}
+    own = [o for o in states.observations if o.fact not in facts and o.value not in numbers]
+    unread = tuple(c for c in states.unread if not compared.taken(c, pairs, own))
+    return states._replace(observations=(*told_so, *own), unread=unread)
 
 
 def _without_names(said: str, found: Named) -> str:

@@ -101,6 +101,21 @@ class Assumed(NamedTuple):
     of: str = ""  # whose, where no slot has a name for such a thing: ``port mlx5_0/1``
 
 
+class Compared(NamedTuple):
+    """Two values that a sentence holds against each other, in the unit that people say of the quantity."""
+
+    quantity: str  # the id of a `knowledge.compared.Quantity`
+    value: float
+    other: float
+    kind: str  # what the other is: a `knowledge.compared.Against`
+    of: tuple[str, str] = (
+        "",
+        "",
+    )  # the thing in question, its kind and its name: ("gpu", "6"); nothing where nobody named it
+    others: tuple[str, ...] = ()  # of peers one name each, "" where nobody named it
+    written: tuple[float, ...] = ()  # both as they were written
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """One sentence, understood."""
@@ -116,6 +131,7 @@ class Query:
     observations: tuple[Observation, ...] = ()  # of log lines and codes within the sentence, origin told
     asks: str = ""  # the part of it that asks, where the rest states something
     unread: tuple[str, ...] = ()  # what it states as so and that is no fact here: word for word
+    compared: tuple[Compared, ...] = ()  # values that it holds against those of peers, what they should be or were
     fine: tuple[str, ...] = ()  # what it says to be in order without a value: "no XIDs", "the driver is fine"
     pasted: bool = False  # whether lines of a log stood in it
     fixed: tuple[tuple[str, str], ...] = ()  # typos: as written, as read
@@ -139,6 +155,10 @@ class Query:
             "symptoms": list(self.symptoms),
             "facts": list(self.facts),
             "assumed": [a._asdict() for a in self.assumed],
+            "compared": [
+                {**c._asdict(), "of": list(c.of), "others": len(c.others), "written": list(c.written)}
+                for c in self.compared
+            ],
             "not_taken_as_fact": list(self.unread),
             "said_to_be_fine": list(self.fine),
             "fixed": [list(pair) for pair in self.fixed],

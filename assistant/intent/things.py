@@ -62,6 +62,11 @@ class Group(NamedTuple):
     of: int = 0  # of how many; 0: that was not said
 
 
+def is_foreign(text: str) -> bool:
+    """Whether a text is about a drive, a CPU, a power supply, and about no GPU."""
+    return _FOREIGN.search(text) is not None and _OF_GPUS.search(text) is None
+
+
 def group(clause: str, counted: bool = False) -> Group | None:
     """How many GPUs a clause is about: "3 of 8 GPUs", "three GPUs", 八张卡里七张. None where it does not say so, or of one.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assistant.intent.query import Assumed, Intent, Query, Slots, Topic
+from assistant.intent.query import Assumed, Compared, Intent, Query, Slots, Topic
 from knowledge.language import LANGUAGES, NO_TEXT, Text
 from knowledge.observation import Observation, Scope, Subject
 from knowledge.observation_json import plain as plain_observation
@@ -286,6 +286,14 @@ def _seen(data: Mapping[str, Any]) -> Seen:
     )  # fmt: skip
 
 
+def _compared(data: Mapping[str, Any]) -> Compared:
+    kind, name = data.get("of", ("", ""))
+    return Compared(
+        str(data["quantity"]), float(data["value"]), float(data["other"]), str(data["kind"]), (str(kind), str(name)),
+        tuple(map(str, data.get("others", ()))), tuple(map(float, data.get("written", ()))),
+    )  # fmt: skip
+
+
 def _query(data: Mapping[str, Any]) -> Query:
     slots = data.get("slots", {})
     return Query(
@@ -303,6 +311,7 @@ def _query(data: Mapping[str, Any]) -> Query:
         observations=_observations(data.get("observations", ())),
         asks=str(data.get("asks", "")),
         unread=_words(data, "unread"),
+        compared=tuple(map(_compared, data.get("compared", ()))),
         fine=_words(data, "fine"),
         pasted=bool(data.get("pasted")),
         fixed=tuple((str(a), str(b)) for a, b in data.get("fixed", ())),

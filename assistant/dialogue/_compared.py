@@ -1,0 +1,200 @@
+"""What it means that a value is worse than those of its peers, than what it should be, or than it was, where only the words tell so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from assistant.diagnosis import State, Verdict, bad_roots, only_said
+from assistant.dialogue import _busbw, _told
+from assistant.dialogue._clauses import opened
+from assistant.dialogue._should import asked_of
+from assistant.intent import compared
+from assistant.render.sheet import Fields, Items, Part
+from assistant.reply import Reply
+from knowledge.compared import Against, Quantity, quantity
+from knowledge.language import NO_TEXT, Text
+from knowledge.lazy import lazy
+from rules.model import Usable
+
+if TYPE_CHECKING:
+    from assistant.diagnosis import Diagnosis
+    from assistant.dialogue import Turn
+    from assistant.dialogue._words import Words
+    from assistant.intent.query import Compared
+
+_TWICE = 1.95  # from so many times on it is said in times and not in percent
+
+
+def answer(turn: Turn, w: Words) -> Reply | None:
+    """The comparison as the first line: how far apart, what does that, what to run next. None where nothing is compared, a machine
+    was looked at, or it is asked whether something has to be done about what a rule calls a fault."""
+    d = turn.diagnosis
+    pairs = [(quantity(c.quantity), c) for c in turn.query.compared]
+    rows = [(q, c) for q, c in pairs if q is not None]
+    if d is None or not only_said(d.facts):
+        return None
+    if not rows:
+        return _alone(turn, w, d)
+    roots = bad_roots(d.findings)
+    if roots and (_told.rates(turn) or asked_of(turn.query) is not None):
+        return None
+    worse = [(q, c) for q, c in rows if q.differs(c.value, c.other) and _stands_out(q, c)]
+    q, c = worse[0] if worse else rows[0]
+    head = _headline(turn, q, c) if worse else _alike(turn, q, c)
+    if worse and _told.rates(turn):
+        head = f"{_told.first_word(turn)}{w.t(': ', '：')}{head}"
+    parts: list[Part] = [*_told.unread_line(turn)]
+    if more := [_sentence(turn, q2, c2) for q2, c2 in worse[1:]]:
+        parts.append(Items(tuple(more)))
+    lines = [f"{f.title.in_(w.lang)}{w.t(': ', '：')}{f.advice.text.in_(w.lang)}" for f in roots[:2]]
+    parts += w.section("What the rules say of it", "规则的结论", lines)
+    parts += w.section("Next", "下一步", list(q.do)) if worse else []
+    unknown = w.t(
+        "nothing was looked at: these are the values as you state them", "没有查看任何机器：以上数值均为您所述"
+    )
+    runbook = f"gpudiag runbook show {q.runbook}" if q.runbook and worse else ""
+    parts.append(Fields(((w.t("not known", "未知"), unknown), (w.t("runbook", "处置手册"), runbook))))
+    usable = Usable(q.usable) if worse else Usable.UNKNOWN
+    if roots:
+        usable = max((usable, d.verdict.usable), key=lambda u: u.rank)
+    state = State.UNKNOWN if usable is Usable.UNKNOWN else State.DEGRADED
+    if roots and d.verdict.state in (State.DEGRADED, State.UNHEALTHY):
+        state = d.verdict.state
+    verdict = Verdict(state, usable, NO_TEXT, Text(head if turn.lang != "zh" else "", head))
+    data = {
+        "answer": "compared", "usable": str(usable), "grade": "told", "bucket": q.bucket if worse else None,
+        "told": [o.fact for o in _told.stated(d)], "not_taken_as_fact": list(turn.query.unread),
+    }  # fmt: skip
+    return Reply(turn.lang, head, tuple(parts), replace(d, settled=False, verdict=verdict), settled=False, data=data)
+
+
+def _alone(turn: Turn, w: Words, d: Diagnosis) -> Reply | None:
+    """A bus bandwidth that is compared with nothing, where the table says that the eight GPUs of a node reach far more."""
+    q = quantity("bandwidth")
+    told = [o for o in _told.stated(d) if q is not None and o.fact == q.fact and isinstance(o.value, int | float)]
+    if q is None or len(told) != 1 or bad_roots(d.findings):
+        return None
+    far = _busbw.unused(turn.query.text, float(str(told[0].value)))
+    if far is None:
+        return None
+    shown = q.shown.in_(w.lang).replace("{value}", _number(float(str(told[0].value))))
+    head = w.t(f"{opened(q.whose.en)} {shown}. {far.en}", f"{q.whose.in_('zh')}{shown}。{far.in_('zh')}")
+    lost = tuple(c for c in turn.query.unread if not compared.taken(c, (), told))
+    turn = replace(turn, query=replace(turn.query, unread=lost))
+    verdict = Verdict(State.DEGRADED, Usable(q.usable), NO_TEXT, Text(head if turn.lang != "zh" else "", head))
+    parts = (*_told.unread_line(turn), *w.section("Next", "下一步", list(q.do)))
+    data = {
+        "answer": "compared",
+        "usable": q.usable,
+        "grade": "told",
+        "bucket": q.bucket,
+        "told": [q.fact],
+        "not_taken_as_fact": list(lost),
+    }
+    return Reply(turn.lang, head, parts, replace(d, settled=False, verdict=verdict), settled=False, data=data)
+
+
+def _stands_out(q: Quantity, c: Compared) -> bool:
+    """Whether the value in question, or of peers one of the two sides, is on the bad side."""
+    return c.kind == Against.PEERS or q.is_worse(c.value, c.other)
+
+
+def _headline(turn: Turn, q: Quantity, c: Compared) -> str:
+    of_node = _busbw.unused(turn.query.text, c.value) if q.id == "bandwidth" else None
+    why = (of_node or q.meaning[Against(c.kind)]).in_(turn.lang)
+    return f"{_sentence(turn, q, c)}{'：' if turn.lang == 'zh' else ': '}{why}"
+
+
+def _sentence(turn: Turn, q: Quantity, c: Compared) -> str:
+    """``GPU 6 runs at 1200 MHz, its peers at 1755 MHz (32 % less)``; of peers the worse side is the subject."""
+    lang, swapped = turn.lang, c.kind == Against.PEERS and not q.is_worse(c.value, c.other)
+    value, other = (c.other, c.value) if swapped else (c.value, c.other)
+    who, them = _who(q, c, lang), q.peers.in_(lang)
+    if swapped:
+        who, them = (Text("the others", "其他").in_(lang), who)
+    shown, also = (t.in_(lang).replace("{value}", _number(v)) for t, v in ((q.shown, value), (q.also, other)))
+    if swapped and lang != "zh":
+        shown = _PLURAL.sub(lambda m: _MANY[m[0]], shown, count=1)
+    apart = _apart(q, value, other, lang)
+    named = c.of[0] in ("node", "port") and not swapped
+    lead = who if named or lang == "zh" else who[:1].upper() + who[1:]
+    gap = " " if lead[-1:].isascii() else ""
+    if lang == "zh":
+        them += " " if them[-1:].isascii() else ""
+        between = {Against.PEERS: f"，{them}为 ", Against.EXPECTED: "，应为 "}.get(Against(c.kind), "，之前为 ")
+        return f"{lead}{gap}{shown}{between}{also}{apart}"
+    between = {Against.PEERS: f", {them} ", Against.EXPECTED: " instead of "}.get(Against(c.kind), " now, before ")
+    return f"{lead}{gap}{shown}{between}{_bare(also) if c.kind == Against.EXPECTED else also}{apart}"
+
+
+_PLURAL = lazy(r"(?<![a-z])(?:runs|draws|is|has|counts|takes|does|reaches)(?![a-z])")
+_MANY = {
+    "runs": "run",
+    "draws": "draw",
+    "is": "are",
+    "has": "have",
+    "counts": "count",
+    "takes": "take",
+    "does": "do",
+    "reaches": "reach",
+}
+
+
+def _bare(said: str) -> str:
+    return said.removeprefix("at ")
+
+
+def _who(q: Quantity, c: Compared, lang: str) -> str:
+    kind, name = c.of
+    if kind in ("gpu", "rank"):
+        return f"{'GPU' if kind == 'gpu' else 'rank'} {name}"
+    return name or q.whose.in_(lang)
+
+
+def _number(value: float) -> str:
+    return f"{value:.10g}" if value == round(value) else f"{value:.4g}"
+
+
+def _apart(q: Quantity, value: float, other: float, lang: str) -> str:
+    """How far apart they are, in brackets: as a share of the other, in times from twice on, of temperatures in degrees."""
+    if q.absolute:
+        said = Text(
+            f"{abs(value - other):.3g} °C {'more' if value > other else 'less'}",
+            f"{'高' if value > other else '低'} {abs(value - other):.3g} °C",
+        )
+    elif not value or not other:
+        return ""
+    elif q.mark == "gen":  # each doubles the rate of the one before
+        times = 2 ** abs(other - value)
+        said = (
+            Text(f"1/{times:.0f} of the rate", f"速率为其 1/{times:.0f}")
+            if value < other
+            else Text(f"{times:.0f} times the rate", f"速率为其 {times:.0f} 倍")
+        )
+    elif value < other:
+        share, times = 100 * (1 - value / other), other / value
+        en = (
+            "half of it is gone"
+            if abs(share - 50) < 1
+            else f"about 1/{times:.0f} of it"
+            if times >= 3
+            else f"{share:.0f} % less"
+        )
+        zh = "少了一半" if abs(share - 50) < 1 else f"约为其 1/{times:.0f}" if times >= 3 else f"低 {share:.0f} %"
+        said = Text(en, zh)
+    else:
+        times = value / other
+        en = f"{times:.3g} times as much" if times >= _TWICE else f"{100 * (times - 1):.0f} % more"
+        zh = f"{times:.3g} 倍" if times >= _TWICE else f"高 {100 * (times - 1):.0f} %"
+        said = Text(en, zh)
+    return f"（{said.in_(lang)}）" if lang == "zh" else f" ({said.in_(lang)})"
+
+
+def _alike(turn: Turn, q: Quantity, c: Compared) -> str:
+    """Both values where none is worse, or they are no further apart than sound ones are."""
+    near = not q.differs(c.value, c.other)
+    said = _sentence(turn, q, c)
+    if near:
+        return Text(f"{said}: sound ones differ by as much, so that alone is no fault.", f"{said}：正常设备之间也会相差这么多，仅凭此不是故障。").in_(turn.lang)  # fmt: skip
+    return Text(f"{said}: that is the better side, so nothing is lost by it.", f"{said}：这是更好的一侧，没有损失。").in_(turn.lang)  # fmt: skip

@@ -1,0 +1,75 @@
+"""Two values that a sentence holds against each other: whose they are, and what the second one is."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assistant.intent.parse import understand
+from knowledge.compared import quantities
+from knowledge.facts import vocabulary
+from knowledge.observation import Origin
+from tests.cases import each
+
+
+@each(
+    ("text", "quantity", "value", "other", "kind", "of"),
+    [
+        ("gpu 6 sits at 1200 MHz while the rest are at 1755, all at 100% util", "clock", 1200, 1755, "peers", "6"),
+        ("3号卡只有1200MHz，其他卡都是1755MHz", "clock", 1200, 1755, "peers", "3"),
+        ("everyone else runs at x16 but gpu 2 at x8", "pcie-width", 8, 16, "peers", "2"),
+        ("rank 13 takes 940 ms per step, others 610", "rank-step", 0.94, 0.61, "peers", "13"),
+        ("mlx5_3 links at 200 Gb/s, the other HCAs at 400", "port-rate", 200, 400, "peers", "mlx5_3"),
+        ("node07 gets 38 GB/s, others 370 GB/s", "bandwidth", 38, 370, "peers", "node07"),
+        ("HCA should be 400 Gb/s and shows 200", "port-rate", 200, 400, "expected", ""),
+        ("spec says 700W limit, nvidia-smi shows 350", "power-limit", 350, 700, "expected", ""),
+        ("used to be x16 now x8", "pcie-width", 8, 16, "past", ""),
+        ("MFU dropped from 48% to 31%", "mfu", 31, 48, "past", ""),
+        ("busbw fell to 45 GB/s from 455 GB/s", "bandwidth", 45, 455, "past", ""),
+        ("网卡以前是 400G 现在只有 200G", "port-rate", 200, 400, "past", ""),
+    ],
+)
+def test_the_words_around_two_values_tell_what_they_are(
+    text: str, quantity: str, value: float, other: float, kind: str, of: str
+) -> None:
+    query = understand(text)
+    assert [(c.quantity, c.value, c.other, c.kind, c.of[1]) for c in query.compared] == [
+        (quantity, value, other, kind, of)
+    ]
+    assert query.unread == ()
+    assert all(o.origin is Origin.TOLD for o in query.observations)
+
+
+@each(
+    "text",
+    [
+        "should the port be at 400 Gb/s or 200 Gb/s?",
+        "what is the difference between pcie x16 and x8?",
+        "gpu 5 was at 101 C on the memory and 70 C on the core, ok?",
+        "the cpu is at 91 C, the others at 62",
+        "gpu 3 was 93 C yesterday, xid 79 now",
+        "gpu 2 nvlink 17 of 18 links active",
+    ],
+)
+def test_two_numbers_are_no_comparison(text: str) -> None:
+    assert understand(text).compared == ()
+
+
+@given(st.integers(400, 1400), st.integers(1500, 1980), st.integers(0, 7), st.booleans())
+def test_the_order_of_the_sides_changes_nothing(low: int, high: int, gpu: int, first: bool) -> None:
+    one, rest = f"gpu {gpu} runs at {low} MHz", f"the others run at {high} MHz"
+    pair = understand(f"{one}, {rest}" if first else f"{rest}, {one}").compared[0]
+    assert (pair.value, pair.other, pair.of) == (low, high, ("gpu", str(gpu)))
+
+
+def test_what_is_counted_or_named_beside_is_told_of_each() -> None:
+    told = {(o.subject.id, o.value) for o in understand("gpus 0 and 1 at 1980 MHz, gpu 2 at 700 MHz").observations}
+    assert {v for _, v in told} == {1980, 700}
+    counted = understand("gpu 2 has 8 nvlinks up, the other seven have 18").observations
+    assert sorted(o.value for o in counted if o.fact == "gpu.nvlink.active") == [8, *[18] * 7]  # type: ignore[type-var]
+
+
+def test_every_quantity_is_of_facts_of_the_vocabulary() -> None:
+    names = {name for q in quantities() for name in (q.fact, q.expected) if name}
+    assert all(name in vocabulary() for name in names)
+    assert all(q.meaning and q.do for q in quantities())
