@@ -149,7 +149,8 @@ def _who(q: Quantity, c: Compared, lang: str) -> str:
     kind, name = c.of
     if kind in ("gpu", "rank"):
         return f"{'GPU' if kind == 'gpu' else 'rank'} {name}"
-    return name or q.whose.in_(lang)
+    one = Text("one of them", "其中一个") if c.kind == Against.PEERS else q.whose
+    return name or one.in_(lang)
 
 
 def _number(value: float) -> str:

@@ -39,12 +39,14 @@ def answer(turn: Turn) -> Reply:
     """The whole diagnosis; of a symptom what concerns it, the differential table, and the rest in a line each. Pure."""
     d = turn.diagnosis
     assert d is not None  # the session looked, or was told something
+    w = words(turn)
+    if (held := _compared.answer(turn, w)) is not None:
+        return held
     if (named := bottleneck(turn)) is not None:
         return named
     if (running := _running.about(turn)) is not None:
         return _running.answer(turn, running)
-    w = words(turn)
-    if (told := _compared.answer(turn, w) or _told.answer(turn, w)) is not None:
+    if (told := _told.answer(turn, w)) is not None:
         return told
     # A fault that is told answers, whatever else is known of such trouble.
     settled_by_word = only_said(d.facts) and bool(bad_roots(d.findings)) and not any(map(_told.pasted, _told.stated(d)))

@@ -48,10 +48,12 @@ def answer(turn: Turn) -> Reply:
     """Yes, no, not yet or cannot say, with the reasons and the action."""
     if turn.diagnosis is None:
         return nothing_yet(turn)
+    w, said_only = words(turn), only_said(turn.diagnosis.facts)
+    if (held := _compared.answer(turn, w)) is not None:
+        return held
     if (named := bottleneck(turn)) is not None:
         return named  # "should I use torch.compile?"
-    w, said_only = words(turn), only_said(turn.diagnosis.facts)
-    if (told := _compared.answer(turn, w) or _told.answer(turn, w)) is not None:
+    if (told := _told.answer(turn, w)) is not None:
         return told
     # What is only told is all about what is asked, whatever its parts are called.
     where = scoped(turn.diagnosis, Slots() if said_only else turn.query.slots)

@@ -59,7 +59,7 @@ _ONE = lazy(
     _I,
 )
 _SHOULD = lazy(
-    r"(?<![a-z])(?:should|supposed|expect(?:ed|ing|s)?|spec(?:s|ified)?|data ?sheet|rated|nominal|ought|bought|ordered|paid for|normally|usually|design(?:ed)?|advertised|instead of|rather than|max(?:imum)?|default|capable of|target|promised|typical(?:ly)?)(?![a-z])"
+    r"(?<![a-z])(?:should(?! (?:i|we|you)(?![a-z]))|supposed|expect(?:ed|ing|s)?|spec(?:s|ified)?|data ?sheet|rated|nominal|ought|bought|ordered|paid for|normally|usually|design(?:ed)?|advertised|instead of|rather than|max(?:imum)?|default|capable of|target|promised|typical(?:ly)?)(?![a-z])"
     r"|应[该当有为是]?|本[该应来]|规格|标称|额定|预期|按说|理论|正常(?:是|为|应|情况)|默认|而不是|买的|号称|期望|最大",
     _I,
 )

@@ -49,6 +49,9 @@ def test_the_words_around_two_values_tell_what_they_are(
         "the cpu is at 91 C, the others at 62",
         "gpu 3 was 93 C yesterday, xid 79 now",
         "gpu 2 nvlink 17 of 18 links active",
+        "H100 has 700 W and A100 400 W, which one should I buy?",
+        "batch size went from 32 to 64 and now OOM",
+        "nccl 2.18 on rank 3 while others have 2.19",
     ],
 )
 def test_two_numbers_are_no_comparison(text: str) -> None:
