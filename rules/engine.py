@@ -45,7 +45,7 @@ from rules.values import follow
 
 SLACK = 2 * 10**9  # ns that a cause may be printed after its effect: log lines of one burst race
 
-_NAMED = 100  # characters of one value in a title
+_NAMED = 140  # characters of one value in a title
 _QUOTED = 160  # of a message of a tool
 _FIELD_NAME = re.compile(r"\{([a-z_]+)\}")
 _OWN_CLOCKS = (Clock.BOOT, Clock.MONOTONIC, Clock.TRACE)  # start with a machine
@@ -133,12 +133,7 @@ class Finding:
         """The one process that did it: where the action is the program's, and every event names the same one."""
         if self.advice.bucket not in _OF_PROGRAMS or not self.events:
             return None
-        named = {(o.value.get("process"), o.value.get("pid")) for o in self.events if isinstance(o.value, Event)}
-        pids = {pid for _, pid in named}
-        if len(pids) != 1 or not isinstance(pid := next(iter(pids)), int):
-            return None
-        names = sorted({name for name, _ in named if isinstance(name, str) and name and name[0] != "<"})
-        return Program(names[0] if len(names) == 1 else "", pid)
+        return program_of(self.events)
 
     @property
     def told(self) -> bool:
@@ -165,7 +160,7 @@ class Finding:
             title = Text(f"{title.en}: {self.ending.en}", f"{title.in_('zh')}：{self.ending.in_('zh')}")
         if self.against:
             title = Text(f"{title.en} (sources disagree)", f"{title.in_('zh')}（各来源说法不一）")
-        if program is not None and f"pid {program.pid}" not in title.en:
+        if program is not None and f"pid {program.pid}" not in title.en and program.words.en not in title.en:
             title = Text(f"{title.en} in {program.words.en}", f"{title.in_('zh')}，程序为 {program.words.zh}")
         return Text(f"{title.en}{became.en}", f"{title.in_('zh')}{became.zh}") if became else title
 
@@ -198,14 +193,27 @@ class Program(NamedTuple):
     """A process as the lines of a log name it."""
 
     name: str  # may be empty
-    pid: int
+    pid: int | None  # None: several processes of one program
 
     @property
     def words(self) -> Text:
         """``python3 (pid 4242)``."""
+        if self.pid is None:
+            return Text(self.name)
         if not self.name:
             return Text(f"pid {self.pid}", f"进程 {self.pid}")
         return Text(f"{self.name} (pid {self.pid})", f"{self.name}（进程 {self.pid}）")
+
+
+def program_of(events: Iterable[Observation]) -> Program | None:
+    """The process that all `events` name, or the program of which all their processes are; None where they differ."""
+    named = {(o.value.get("process"), o.value.get("pid")) for o in events if isinstance(o.value, Event)}
+    pids = {pid for _, pid in named}
+    names = sorted({name for name, _ in named if isinstance(name, str) and name and name[0] != "<"})
+    if len(pids) == 1 and isinstance(pid := next(iter(pids)), int):
+        return Program(names[0] if len(names) == 1 else "", pid)
+    one = len(names) == 1 and all(name == names[0] for name, _ in named)
+    return Program(names[0], None) if one else None
 
 
 _OF_PROGRAMS = (Bucket.RESTART_APP, Bucket.FIX_CODE, Bucket.TUNE_JOB)
@@ -600,7 +608,7 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
             if link is None:
                 continue
             reach, within, becomes = link
-            hit = _lasting(cause, effect, covers(times, effect, within))
+            hit = _lasting(cause, effect, covers(times, effect, within, later=_outweighs(cause, effect)))
             if hit is None:
                 continue
             if reach == "unknown" or not accounts_for(cause, effect):
@@ -678,6 +686,8 @@ class _Reachable:
         found: dict[str, Finding] = {}
         if cause.life is not None and cause.life.failed:
             found.update({f.id: f for f in self._failed[id(cause.life.cure)]})
+        if cause.xid is not None:  # it may be graver than what led to it
+            found.update({f.id: f for f in self._with_xid[here]})
         for e in cause.rule.explains:
             if e.by:
                 group: Sequence[Finding] = self._with_xid[here]
@@ -716,6 +726,10 @@ def _reaches(edges: dict[str, set[str]], start: str, goal: str) -> bool:
 def _link(cause: Finding, effect: Finding, facts: FactBase) -> tuple[str, int, Effect | None] | None:
     """How `cause` may explain `effect`: ("yes" or "unknown", window, what becomes of it), or None. Any entry that says yes counts."""
     perhaps: tuple[str, int, Effect | None] | None = None
+    if _outweighs(effect, cause):
+        return None
+    if _outweighs(cause, effect):
+        return "yes", max(e.within for e in effect.rule.explains if _names(e, effect, cause)), None
     if cause.life is not None and cause.life.failed and any(o is cause.life.cure for o in effect.events):
         return "yes", (cause.life.cure.at or 0), None  # the cause says itself that the reset failed
     for e in cause.rule.explains:
@@ -772,6 +786,23 @@ def _names(e: Explains, cause: Finding, effect: Finding) -> bool:
     return False
 
 
+def _outweighs(grave: Finding, mild: Finding) -> bool:
+    """Whether of one fault of a GPU the consequence is the graver line: then it leads, and its action is the answer.
+
+    A double-bit error (XID 48) waits for running work; that it was not contained (95) or that its repair failed (64) is more
+    specific and does not wait. A line of the driver's own order (XID 154) is no fault: each finding carries that order.
+    """
+    if grave.subject != mild.subject or grave.xid is None or mild.xid is None or grave.rule.id == _ORDER:
+        return False
+    strengths = buckets()[grave.advice.bucket].strength, buckets()[mild.advice.bucket].strength
+    if grave.severity.rank < mild.severity.rank or strengths[0] <= strengths[1]:
+        return False
+    return any(_names(e, mild, grave) for e in mild.rule.explains)
+
+
+_ORDER = "recovery-action-changed"
+
+
 def _hides(cause: Finding, effect: Finding) -> bool:
     """True when a code that asks for nothing would stand above one that asks for something.
 
@@ -796,10 +827,12 @@ def moments(cause: Finding) -> Mapping[Timeline, Sequence[int]]:
     return times
 
 
-def covers(causes: Mapping[Timeline, Sequence[int]], effect: Finding, within: int) -> set[int] | None:
+def covers(
+    causes: Mapping[Timeline, Sequence[int]], effect: Finding, within: int, later: bool = False
+) -> set[int] | None:
     """Indices of the effect's events that a cause with these `moments` can have led to; None when none can.
 
-    A cause is not later than its effect. Where clocks cannot be compared nothing speaks
+    A cause is not later than its effect; what is told first because it is graver (`later`) may be, by as much. Where clocks cannot be compared nothing speaks
     against it. Findings without events hold the whole time.
     """
     if not effect.events:
@@ -811,7 +844,7 @@ def covers(causes: Mapping[Timeline, Sequence[int]], effect: Finding, within: in
     for i, e in enumerate(effect.events):
         if e.at is not None and _timeline(e) == timeline:
             first = bisect_left(known, e.at - within)
-            if first == len(known) or known[first] > e.at + SLACK:
+            if first == len(known) or known[first] > e.at + (within if later else SLACK):
                 continue
         hit.add(i)
     return hit or None
