@@ -263,6 +263,9 @@ def fill(command: str, subject: Subject, facts: FactBase, events: Sequence[Obser
     thing = subject.up(Scope.OBJECT)
     if thing is not None:  # a mount by its path, a unit by its name
         values["mount" if thing.id.startswith("/") else "unit"] = thing.id
+    pod = subject.up(Scope.POD)
+    if pod is not None:
+        values["namespace"], _, values["pod"] = pod.id.rpartition("/")
     for o in events:
         if isinstance(o.value, Event):
             values |= {
@@ -399,9 +402,12 @@ def _dcgm(case: Case) -> Answer | None:
         if best is not None and info.strength <= buckets()[best.bucket].strength:
             continue
         usable = max(spec.usable or info.usable, info.usable, key=lambda u: u.rank)
-        text = Text(f"{found.meaning.en} {info.text.en}", f"{found.meaning.zh}{info.text.zh}")
+        step = found.step or info.text
+        text = Text(f"{found.meaning.en} {step.en}", f"{found.meaning.zh}{step.zh}")
         again = Text(*(_TEST_AGAIN.in_(lang).replace("{command}", spec.command) for lang in ("en", "zh")))
-        best = Answer(info.bucket, (o,), (again,), text, usable=usable, until=info.until or spec.until)
+        best = Answer(
+            info.bucket, (o,), (again,), text, command=found.command, usable=usable, until=info.until or spec.until
+        )
     return best
 
 
@@ -541,14 +547,40 @@ _DIAGNOSE = Text(
 )
 
 
+_ONE_PROGRAM = Text(
+    "The same program faulted on several GPUs: look for the fault in it (`compute-sanitizer`), a restart alone meets it again.",
+    "同一程序在多个 GPU 上出错：请在程序中查找（`compute-sanitizer`），仅重启会再次出错。",
+)
+
+
+def _on_several(case: Case, code: int) -> bool:
+    """Whether one program, by its name, met this code on other GPUs of the node too."""
+    where = case.subject.up(Scope.NODE) or case.subject
+    told = (o for o in case.facts.events_coded("xid", where, frozenset({code})) if isinstance(o.value, Event))
+    ours = {o.value.get("process") for o in case.events if isinstance(o.value, Event)} - {None, "", "<unknown>"}
+    return any(o.subject != case.subject and o.value.get("process") in ours for o in told if isinstance(o.value, Event))
+
+
 def _workflow_13(case: Case) -> Answer:
     """WORKFLOW_XID_13: restart the application; the same GPC and TPC again within a day asks for a diagnostic."""
-    return Answer(Bucket.RESTART_APP, then=(_DIAGNOSE,) if _recurs(case, ("gpc", "tpc")) else ())
+    return _of_application(case, 13, ("gpc", "tpc"))
 
 
 def _workflow_31(case: Case) -> Answer:
     """WORKFLOW_XID_31: restart the application; the same GPU again within a day asks for a diagnostic."""
-    return Answer(Bucket.RESTART_APP, then=(_DIAGNOSE,) if _recurs(case, ()) else ())
+    return _of_application(case, 31, ())
+
+
+_RESTART = Text("Restart the application.", "重启应用程序。")
+
+
+def _of_application(case: Case, code: int, same: tuple[str, ...]) -> Answer:
+    """The restart; what is to be diagnosed is not said to need nothing."""
+    if _on_several(case, code):
+        return Answer(Bucket.RESTART_APP, then=(_ONE_PROGRAM,))
+    if _recurs(case, same):
+        return Answer(Bucket.RESTART_APP, then=(_DIAGNOSE,), text=_RESTART)
+    return Answer(Bucket.RESTART_APP)
 
 
 def _recurs(case: Case, same: tuple[str, ...]) -> bool:

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from knowledge.catalog.cuda import Disagreement
-from knowledge.language import Text
+from knowledge.language import NO_TEXT, Text
 from knowledge.lazy import lazy
 from knowledge.observation import Status
 
@@ -81,6 +81,8 @@ class DcgmError:
     category: str  # DCGM's: hardware_memory, ...
     action: str  # NVSentinel's for the code; empty where it names none
     bucket: str  # our advice, a word of data/buckets.yaml
+    step: Text = NO_TEXT  # what to do, where the bucket's own words are too general
+    command: str = ""  # that shows what to look at
     alias_of: str = ""  # present name, when this is an older one
     sources: tuple[str, ...] = ()
     disagrees: tuple[Disagreement, ...] = ()
@@ -91,6 +93,7 @@ class DcgmError:
         return cls(
             name=data["name"], code=data.get("code"), meaning=Text.of(data["meaning"]), severity=data["severity"],
             category=data["category"], action=data.get("action", ""), bucket=data["bucket"],
+            step=Text.of(data.get("step")), command=data.get("command", ""),
             alias_of=data.get("alias_of", ""), sources=tuple(data["sources"]), disagrees=Disagreement.all_of(data),
         )  # fmt: skip
 
@@ -152,6 +155,8 @@ _SAID = (
     (lazy(r"\bNvLink\b.{0,80}\b(?:error|CRC|replay|recovery)", re.IGNORECASE), "NVLINK_ERROR_THRESHOLD"),
     # PCIe replay rate is too high: 51.2 per minute          Detected more than 8 PCIe replays per minute for GPU 0: 12
     (lazy(r"\bPCIe? replay", re.IGNORECASE), "PCI_REPLAY_RATE"),
+    # GPU 5 GPU to host bandwidth 6.12 below minimum allowed 40.00.      Bandwidth of GPU 1 in direction host to device of test PCIe ...
+    (lazy(r"\b(?:GPU to host|host to (?:GPU|device)|device to host|PCIe?)\b.{0,40}\bbandwidth\b|\bbandwidth\b.{0,60}\b(?:PCIe?|host)\b", re.IGNORECASE), "LOW_BANDWIDTH"),
     (lazy(r"\bmemory\b.{0,60}\bmis(?:match|compare)", re.IGNORECASE), "MEMORY_MISMATCH"),
     (lazy(r"\bthermal violation|\bdue to thermal|\btemperature\b.{0,60}\b(?:exceed|above|too high)", re.IGNORECASE), "TEMP_VIOLATION"),
     (lazy(r"\bpersistence mode\b", re.IGNORECASE), "PERSISTENCE_MODE"),

@@ -21,5 +21,7 @@ class Entry(Sourced):
     category: str = Field(pattern=r"^(none|(perf|software|hardware|internal)_[a-z]+)$")
     action: Literal["", "NONE", "COMPONENT_RESET", "RESTART_VM", "RESTART_BM", "CONTACT_SUPPORT"] = ""
     bucket: str
+    step: Bilingual | None = None
+    command: str = ""
 
     _bucket = field_validator("bucket")(known_bucket)

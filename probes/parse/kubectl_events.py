@@ -28,12 +28,14 @@ _FAILING = frozenset(
 )
 _PASSED = frozenset({"Rebooted", "InvalidDiskCapacity"})  # a boot that is over; a moment of each start of the kubelet
 _READY = {"NodeReady": True, "NodeNotReady": False}
+# Back-off restarting failed container nvidia-driver-ctr in pod nvidia-driver-daemonset-k2x8p_gpu-operator(88f1)
+_NAMESPACE = re.compile(r"\bin pod [\w.-]{1,253}_([\w-]{1,63})\(")
 _REFUSED = re.compile(r"\b([\w.-]{1,60}/[\w.-]{1,60})\. Requested: (\d{1,6}), Available: (\d{1,6})")
 
 
 def sniff(head: str) -> int:
-    """95 for the heading."""
-    return 95 if any(_HEAD.fullmatch(line.text[:600].rstrip()) for line in lines_of(head)[:20]) else 0
+    """98 for the heading: a message of an event may quote any other tool."""
+    return 98 if any(_HEAD.fullmatch(line.text[:600].rstrip()) for line in lines_of(head)[:20]) else 0
 
 
 def parse(text: str, context: Context) -> list[Observation]:
@@ -72,7 +74,9 @@ def _seconds(age: str) -> int:
 
 def _warning(row: dict[str, str], kind: str, name: str, line: Line, context: Context) -> Observation:
     reason, message = row["REASON"], excerpt(row["MESSAGE"], 300)
-    full = f"{row['NAMESPACE']}/{name}" if row.get("NAMESPACE") else name
+    within = _NAMESPACE.search(row["MESSAGE"]) if kind == "pod" else None
+    namespace = row.get("NAMESPACE") or (within[1] if within else "")
+    full = f"{namespace}/{name}" if namespace else name
     pod = Subject(Scope.POD, full, node(context.host))
     fields: dict[str, Scalar]
     if kind == "pod" and reason == "FailedScheduling":

@@ -55,6 +55,10 @@ _STUCK = re.compile(
 _UNAVAILABLE = re.compile(r"UnavailableNodes:([\w.\[\],-]{1,2000})")
 
 
+# TresPerNode=gres/gpu:10        TresPerJob=gres/gpu:h100:64        ReqTRES=cpu=16,mem=128G,node=1,billing=16,gres/gpu=10
+_ASKS = re.compile(r"\b(?:TresPer\w{3,8}|ReqTRES)=(\S{0,200}gres\S{1,200})")
+
+
 def sniff(head: str) -> int:
     """94 for a heading of the queue or of the accounts, or for a job with its state."""
     lines = [clean(line.text[:800]) for line in lines_of(head)[:40]]
@@ -111,8 +115,10 @@ def _job(
         event = Event(None, {key: value for key, value in fields.items() if value is not None})
         yield Observation("job_terminated", subject, event, Status.OK, source, excerpt=shown)
     elif state == "PENDING" and _STUCK.search(why):
-        event = Event(None, {"job": number, "reason": excerpt(clean(why.replace("_", " ")), 200)})
-        yield Observation("slurm_job_waits", subject, event, Status.OK, source, excerpt=shown)
+        told: dict[str, Scalar] = {"job": number, "reason": excerpt(clean(why.replace("_", " ")), 200)}
+        if asks := excerpt(row.get("asks", ""), 120):
+            told["asks"] = asks
+        yield Observation("slurm_job_waits", subject, Event(None, told), Status.OK, source, excerpt=shown)
         if found := _UNAVAILABLE.search(why):
             for name in nodes(found[1]):
                 yield Observation("node.slurm.held", node(name), True, Status.OK, source, excerpt=shown)
@@ -140,8 +146,15 @@ def _rows(text: str) -> Iterator[tuple[dict[str, str], Line]]:
         if state := _STATE.search(block):
             at = text.count("\n", 0, found.start() + state.start())
             hosts = _HOSTS.search(block)
+            asks = _ASKS.search(block)
             yield (
-                {"job": found[1], "state": state[1], "why": state[2] or "", "hosts": hosts[1] if hosts else ""},
+                {
+                    "job": found[1],
+                    "state": state[1],
+                    "why": state[2] or "",
+                    "hosts": hosts[1] if hosts else "",
+                    "asks": asks[1] if asks else "",
+                },
                 Line(at + 1, lines[at].text if at < len(lines) else state[0]),
             )
 
