@@ -26,12 +26,35 @@ def digits(text: str, most: int = 18) -> int | None:
     return int(text) if len(text) <= most and text.isascii() and text.isdigit() else None
 
 
+# What may be lost at a cut, in characters and of what there is room for: an item of a list, else a word.
+_CUTS = ((", ", 45, 2), (" ", 25, 3))
+_NUMBER = "0123456789."  # one that is cut reads as another
+
+
+def _until_item(head: str) -> str:
+    """`head` without its last character, and without what that cuts: an item behind a comma, a word, a number."""
+    for mark, most, part in _CUTS:
+        at = head.rfind(mark)
+        if at > 0 and len(head) - at <= min(most, len(head) // part):
+            return head[:at].rstrip(" ,")
+    return head[:-1].rstrip(_NUMBER) if head[-1] in _NUMBER else head[:-1]
+
+
+def _from_item(tail: str) -> str:
+    """`tail` without its first character, and without what that cuts."""
+    for mark, most, part in _CUTS:
+        at = tail.find(mark)
+        if 0 <= at < min(most, len(tail) // part):
+            return tail[at + len(mark) :].lstrip()
+    return tail[1:].lstrip(_NUMBER) if tail[0] in _NUMBER else tail[1:]
+
+
 def excerpt(text: str, limit: int = 400) -> str:
-    """One clean line of at most `limit` characters, cut in the middle when longer."""
+    """One clean line of at most `limit` characters, cut in the middle when longer, between items or words."""
     line = " ".join(clean(text).split()) if "\n" in text else clean(text).strip()
     if len(line) <= limit:
         return line
     if limit < 20:  # no room for two ends
         return line[:limit]
     half = (limit - 5) // 2
-    return f"{line[:half]} ... {line[-half:]}"
+    return f"{_until_item(line[: half + 1])} ... {_from_item(line[-half - 1 :])}"

@@ -115,7 +115,9 @@ class Life:
         if self.quiet is None:
             return Text(f" before {name.en}{when}", f"（在{blank}{zh}之前）")
         if self.quiet < SHORT:
-            return Text(f" before {name.en}{when}, where the log ends", f"（在{blank}{zh}之前，日志到此结束）")
+            return Text(
+                f" before {name.en}{when}; the log ends soon after that", f"（在{blank}{zh}之前，日志随后即结束）"
+            )
         en, zh_long = _long(self.quiet)
         return Text(
             f" before {name.en}{when}; nothing of it in the {en} since",

@@ -310,9 +310,10 @@ def headline(
 def titled(findings: Sequence[Finding], program: bool = False) -> Text:
     """The title of one rule's findings with the figures ahead of it that its file `leads` with; of one, if wanted, its program."""
     from assistant.render.which import which
-    from rules.engine import lead
+    from rules.engine import lead, program_of
 
-    of = findings[0].program if program and len(findings) == 1 else None
+    named = program and all(f.program for f in findings)
+    of = program_of(o for f in findings for o in f.events) if named else None
     title, ahead = findings[0].titled(which(findings), of), lead(findings)
     if not ahead:
         return title

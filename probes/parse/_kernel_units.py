@@ -38,7 +38,7 @@ _DESCRIBED = {
 TRIGGERS = (
     rf"(?:{_NAMES})\.service", rf"(?:Started|Stopped) (?:{'|'.join(_DESCRIBED)})", r"System clock w(?:rong|as stepped)",
     r"No devices found\. Waiting", r"Registered device plugin", r"egistration request from device plugin", r"device-plugins/nvidia",
-    r"\.mount: Failed", r"systemd\[.{1,20}Mounted ", r"nvidia-container-cli: init",
+    r"\.mount: Failed", r"systemd\[.{1,20}Mounted ", r"nvidia-container-cli: init", r"[Ff]ailed to initialize NVML: ",
 )  # fmt: skip
 HINTS = (
     *(f"{unit}.service" for unit in _OURS),
@@ -50,6 +50,7 @@ HINTS = (
     ".mount: Failed",
     "Mounted ",
     "nvidia-container-cli",
+    "initialize NVML",
 )
 LOOP, STEADY = 3, 600 * SECOND  # restarts that are a loop until it has run for so long (`service-restart-loop`)
 # slurmd.service: Main process exited, code=killed, status=9/KILL       containerd.service: Failed with result 'oom-kill'.
@@ -62,6 +63,8 @@ _SAID = (
 _MOUNT = r"^([\w@.\\-]{1,120}\.mount): Failed with result '([\w-]{1,40})'|^Mounted (?:([\w@.\\-]{1,120}\.mount)\b|(/\S{1,120}?)\.?$)"
 # ... nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown       (containerd, dockerd, kubelet)
 _CONTAINER = r"nvidia-container-cli: initialization error: (.{1,120})"
+# error: Failed to initialize NVML: Driver/library version mismatch       (slurmd, nvidia-device-plugin, dcgm-exporter)
+_NVML = r"[Ff]ailed to initialize NVML: (.{1,120})"
 # kubelet.service: Scheduled restart job, restart counter is at 12.
 _AGAIN = rf"^({_NAMES})\.service: Scheduled restart job, restart counter is at (\d{{1,9}})"
 # Started slurmd.service - Slurm node daemon.           Stopped Slurm node daemon.
@@ -149,6 +152,9 @@ def _daemons(reading: Reading, ends: Mapping[str, Entry]) -> None:
         elif (
             "nvidia-container-cli" in message
             and (found := rx(_CONTAINER).search(message))
+            and not is_command(entry, found.start())
+        ) or (
+            ("initialize NVML" in message and entry.kind is Kind.DAEMON and (found := rx(_NVML).search(message)))
             and not is_command(entry, found.start())
         ):
             drivers[host] = entry, found[1]

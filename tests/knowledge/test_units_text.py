@@ -119,6 +119,15 @@ def test_a_number_that_digits_spell(text: str, most: int, expected: int | None) 
     assert digits(text, most) == expected
 
 
+@given(
+    st.lists(st.integers(0, 10**12), min_size=8, max_size=40), st.integers(20, 200), st.sampled_from([", ", " ", "; "])
+)
+def test_a_number_is_never_cut(numbers: list[int], limit: int, between: str) -> None:
+    line = excerpt(between.join(f"counter_{i % 7} {n}" for i, n in enumerate(numbers)), limit)
+    whole = {*map(str, numbers), *map(str, range(7))}
+    assert set(re.findall(r"[0-9]+", line)) <= whole
+
+
 def test_a_long_line_keeps_both_ends() -> None:
     line = excerpt("begin " + "x" * 1000 + " end", 60)
     assert line.startswith("begin ")
