@@ -9,7 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from assistant.intent import amounts, assumed, compared, contrasts, normal, of_run, recurred, symptoms, tasks, told, topics
+from assistant.intent import (
+    amounts,
+    assumed,
+    compared,
+    contrasts,
+    normal,
+    of_run,
+    recurred,
+    symptoms,
+    tasks,
+    told,
+    topics,
+)
 from assistant.intent.capped import capped
 from assistant.intent.echo import echo
 from assistant.intent.grammar import facts_of, page_of, words_of
