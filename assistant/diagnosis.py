@@ -151,7 +151,9 @@ def diagnose(
     unseen = _unseen(facts) if whole else ()
     # what was cut off may hold anything
     settled = _settled(facts) and not cut and not unseen and not gaps(result.findings)
-    settled = settled and (_unjudged(facts) is None if question is None else _answered(question, facts) is not None)
+    settled = settled and (
+        _unjudged(facts, seen) is None if question is None else _answered(question, facts) is not None
+    )
     return Diagnosis(
         as_of=as_of,
         ruleset=ruleset.fingerprint,
@@ -348,7 +350,7 @@ def verdict_of(
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, sentence_of(open_, facts))
         if question is not None and _answered(question, facts) is None:
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, _why_open(question, facts))
-        if question is None and (unjudged := _unjudged(facts)):
+        if question is None and (unjudged := _unjudged(facts, seen)):
             return Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, unjudged)
         if not settled:
             nothing = _one_reason(facts) or Text(
@@ -400,13 +402,8 @@ def _not_whole(cut: Sequence[str], facts: FactBase) -> Text:
     found = ("nothing wrong was found in what could be read, but ", "已读部分未发现问题，但 ")
     before = found if _settled(facts) else ("", "")
     said = Text(f"Cannot say: {before[0]}{', and '.join(en)}.", f"无法判断：{before[1]}{'，且 '.join(zh)}。")
-    return said if partly else _joined([said, _GIVE])
-
-
-_GIVE = Text(
-    "Give `nvidia-smi -q` and the kernel log (`journalctl -k -b`) of the node as well.",
-    "请同时提供该节点的 `nvidia-smi -q` 和内核日志（`journalctl -k -b`）。",
-)
+    worlds = [k.inner.detail for k in facts.observations if k.fact == LAYOUT_KNOWN]
+    return said if partly else _joined([said, vendors.give_next(worlds)])
 
 
 def sentence_of(findings: Sequence[Finding], facts: FactBase) -> Text:
@@ -463,12 +460,14 @@ def _last_step(worst: Finding, led: Sequence[Finding]) -> Finding:
     return max([worst, *alike], key=_strength) if worst.advice.bucket in RESTARTS else worst
 
 
-def _unjudged(facts: FactBase) -> Text | None:
+def _unjudged(facts: FactBase, seen: Seen) -> Text | None:
     """Why nobody can say that all is well, although nothing wrong was found."""
     if no_gpu(facts):
         return Text("No GPU is on the bus of this node, and nothing else wrong was found.",
                     "该节点总线上没有 GPU，也未发现其他问题。")  # fmt: skip
-    return _unread_errors(facts) or vendors.not_judged(facts) or _undated(facts)
+    # A table that somebody pasted tells what it tells, as NVIDIA's do; who looks at a machine asks for its health.
+    blind = None if not seen and vendors.read_by_tool(facts) else vendors.not_judged(facts)
+    return _unread_errors(facts) or blind or _undated(facts)
 
 
 def no_gpu(facts: FactBase) -> bool:
@@ -558,6 +557,8 @@ def _not_known(facts: FactBase, seen: Seen) -> Text:
 
 def _why_not_yes(facts: FactBase, seen: Seen) -> Text | None:
     """Which parts of the base set are missing, or that a log that was given does not go back to the boot."""
+    if whose := vendors.whose(facts):
+        return Text(f"the error counters of {whose.en} were not read", f"未读取 {whose.zh}的错误计数")
     if names := unread(facts):
         en, zh = " and ".join(n.en for n in names), "和".join(n.zh for n in names)
         blank = " " if zh[:1].isascii() else ""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from assistant import formats
+from assistant.vendors import world_of
 from knowledge.errors import InputError
 from knowledge.language import Text
 from knowledge.observation import Observation, Origin, Source, Status, node
@@ -383,7 +384,7 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
     source = again if again is not None else _joined(head, reader, name)
     result = scan([source], formats.log_formats(), g.context, g.progress)
     if found is None and not any(o.status is Status.OK for o in result.observations):
-        _unknown(name, result.notes, g)
+        _unknown(name, _text(head), result.notes, g)
         return
     _take(result.observations, result.notes, result.inputs, g)
 
@@ -391,7 +392,7 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
 _KNOWN_BY = ("nvidia-smi -q text", "dcgmi diag", "kernel log, system log or journal", "NCCL and torch.distributed logs")
 
 
-def _unknown(name: str, notes: Sequence[Note], g: _Gathering) -> None:
+def _unknown(name: str, text: str, notes: Sequence[Note], g: _Gathering) -> None:
     """What nobody could read may hold anything."""
     kinds = len(formats.index())
     _note_all(notes, g)
@@ -403,7 +404,9 @@ def _unknown(name: str, notes: Sequence[Note], g: _Gathering) -> None:
             f"无法识别内容：不属于可读取的 {kinds} 种类型（{'、'.join(_KNOWN_BY)} 等）；任何日志都可用 --log 搜索",
         ),
     )
-    g.observations.append(Observation(LAYOUT_KNOWN, node(g.host), False, source=Source("", name)))
+    g.observations.append(
+        Observation(LAYOUT_KNOWN, node(g.host), False, source=Source("", name), detail=world_of(text))
+    )
 
 
 def _read_document(

@@ -26,21 +26,29 @@ def sniff(head: str) -> int:
 
 
 def parse(text: str, context: Context) -> list[Observation]:
-    """The busiest disk of the last report; nothing where its table has no whole row."""
+    """The busiest disk of the last report; failed where its table is cut."""
     columns: list[str] = []
     rows: list[tuple[str, dict[str, float], Line]] = []
     waits: tuple[float, Line] | None = None
-    above = ""
+    above, cut = "", ""
     for line in lines_of(text):
         told = clean(line.text[:600]).strip()
         if _HEAD.fullmatch(told):
             columns, rows = told.split(), []
+        elif _CPU.fullmatch(told):
+            columns, rows = [], []
         elif _CPU.fullmatch(above) and len(cells := told.split()) == 6 and _NUMBER.fullmatch(cells[3]):
             waits = float(cells[3].replace(",", ".")), line
         elif columns and len(cells := told.split()) == len(columns) and all(map(_NUMBER.fullmatch, cells[1:])):
             rows.append((cells[0], _figures(columns, cells), line))
+        elif columns and told:
+            cut = f"the listing ends early: {told[:40]!r} is no whole row"
         above = told or above
     out = [_told("node.cpu.iowait", *waits, context)] if waits else []
+    if cut or not rows:
+        why = cut or "the listing ends early: its last report has no disks"
+        at = context.at(NAME, REVISION)
+        out.append(Observation("node.disk.busiest", node(context.host), None, Status.FAILED, at, detail=why))
     if rows := [row for row in rows if not row[0].startswith(("loop", "ram"))]:
         name, row, line = max(rows, key=lambda found: (found[1]["%util"], _await(found[1])))
         for part, value in (("", name), (".busy", row["%util"]), (".await", _await(row))):

@@ -33,11 +33,19 @@ def sniff(head: str) -> int:
 
 
 def parse(text: str, context: Context) -> list[Observation]:
-    """Facts of each mount, named by its mount point."""
+    """Facts of each mount, named by its mount point; failed for one whose line is cut at the end."""
     out: list[Observation] = []
-    for line in lines_of(text):
+    lines = lines_of(text)
+    for line in lines:
         found = _line(clean(line.text[:_WIDEST]))
         if found is None:
+            if line is lines[-1] and out and line.text.strip():
+                subject, at = (
+                    Subject(Scope.OBJECT, "file systems", node(context.host)),
+                    context.at(NAME, REVISION, line.number),
+                )
+                why = f"the listing ends early: {line.text[:40]!r}"
+                out.append(Observation("fs.read_only", subject, None, Status.FAILED, at, detail=why))
             continue
         options = frozenset(found[4].split(","))
         stopped = bool(options & _STOPPED) or {"ro", "errors=remount-ro"} <= options

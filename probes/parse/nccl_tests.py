@@ -158,7 +158,9 @@ def _emit(emit: Emitter, run: _Run, index: int) -> None:
         emit.fact("benchmark.collective.nodes", subject, len(set(run.ranks.values())), place, shown)
         models = set(run.models.values())
         if len(models) == 1 and all(models):
-            emit.fact("benchmark.collective.gpu", subject, *models, place, f"{shown}, each on {', '.join(models)}")
+            emit.fact(
+                "benchmark.collective.gpu", subject, next(iter(models)), place, f"{shown}, each on {', '.join(models)}"
+            )
     if run.version:
         emit.fact("benchmark.collective.nccl", subject, run.version[0], run.version[1].number, run.version[1].text)
     _totals(emit, subject, run)

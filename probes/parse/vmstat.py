@@ -28,21 +28,27 @@ def sniff(head: str) -> int:
 
 
 def parse(text: str, context: Context) -> list[Observation]:
-    """The means of the columns; blocked tasks in the last line."""
+    """The means of the columns; blocked tasks in the last line, which failed where that is half a line."""
     columns: list[str] = []
+    cut = ""
     rows: list[tuple[dict[str, int], Line]] = []
     for line in lines_of(text):
         told = clean(line.text[:300])
         if _HEAD.fullmatch(told):
             columns = told.split()
-        elif columns and _ROW.fullmatch(told):
+        elif told.startswith("procs "):
+            continue
+        elif columns and told.strip():
             cells = told.split()
-            if len(cells) >= len(columns):
+            cut = "" if _ROW.fullmatch(told) and len(cells) >= len(columns) else told.strip()
+            if not cut:
                 rows.append(
                     ({name: int(cell) for name, cell in zip(columns, cells, strict=False) if cell.isdigit()}, line)
                 )
-    if not rows:
-        return []
+    if cut or not rows:
+        why = f"the listing ends early: {cut[:40]!r} is no whole line"
+        at = context.at(NAME, REVISION)
+        return [Observation(BLOCKED, node(context.host), None, Status.FAILED, at, detail=why)]
     looks = rows[1:] or rows
     last, line = looks[-1]
     source, shown = context.at(NAME, REVISION, line.number), excerpt(clean(line.text.strip()), 300)
