@@ -72,8 +72,8 @@ class Port:
     firmware: str = ""
     lid: int | None = None
     guid: str = ""
-    lanes: int | None = None  # 4 of ``(4X NDR)``
     excerpt: str = ""
+    lanes: int | None = None  # 4 of ``(4X NDR)``
 
     @property
     def name(self) -> str:
