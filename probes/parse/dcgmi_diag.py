@@ -18,10 +18,11 @@ from probes.parse._dcgmi import ERROR, documents, rows
 from probes.parse._smi_emit import Emitter
 from probes.parse._smi_values import Reading, absent, text_value
 
-NAME, REVISION = "dcgmi-diag", 1
+NAME, REVISION = "dcgmi-diag", 2
 _TITLES = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 _TABLE = re.compile(r"\|\s*Diagnostic\s{1,60}\|\s*Result\s{1,80}\|")
-_SECTION = re.compile(r"\|-{2,10}\s{1,4}(.{1,40}?)\s{1,4}-{1,40}\+-{5,120}\|")
+# |-----  Metadata  ----------+--------------------|        +-----  Integration  -------+--------------------+
+_SECTION = re.compile(r"[|+]-{2,10}\s{1,4}(.{1,40}?)\s{1,4}-{1,40}\+-{5,120}[|+]")
 # Pass - All | Fail - GPU: 0, 3 | Skip - GPUs: 1 | GPU2: Fail
 _CELL = re.compile(r"(pass|fail|warn|warning|skip|skipped|not run)(?:\s{1,4}-\s{1,4}(.{1,200}))?", re.IGNORECASE)
 _PER_GPU = re.compile(r"GPU\s?(\d{1,3}): (pass|fail|warn|warning|skip|skipped|not run)", re.IGNORECASE)

@@ -16,7 +16,7 @@ from probes.parse.container_runtime import EVENT as REFUSED
 from probes.parse.container_runtime import refused
 from probes.parse.kubectl_pods import INFRASTRUCTURE, SHORT
 
-NAME, REVISION = "kubectl-events", 1
+NAME, REVISION = "kubectl-events", 2
 PROVIDES = ("pod_failing", "pod_unplaced", "pod_refused", "kubernetes_warning", REFUSED, "node.kubernetes.ready")
 # LAST SEEN   TYPE      REASON             OBJECT                    MESSAGE           NAMESPACE ahead of them, more with -o wide
 _HEAD = re.compile(

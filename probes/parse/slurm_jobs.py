@@ -16,7 +16,7 @@ from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._columns import cells, ruled
 from probes.parse.sinfo_reasons import nodes
 
-NAME, REVISION = "slurm-jobs", 1
+NAME, REVISION = "slurm-jobs", 2
 PROVIDES = ("job_terminated", "slurm_job_waits", "node.slurm.held")
 #              JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)
 _QUEUE = re.compile(r"(?=.{0,400}\bJOBID\b)(?=.{0,400}\bST(?:ATE)?\b).{0,400}\bNODELIST\(REASON\)\s{0,20}")

@@ -84,6 +84,26 @@ def test_the_table_of_dcgm_4_has_a_row_for_each_gpu() -> None:
     assert value(got, "node.dcgm.diag.tests_failed") == 1
 
 
+def test_a_table_of_chosen_tests_has_no_part_for_deployment() -> None:
+    rule = "-----  {}  ----------+-------------------"
+    text = "\n".join(
+        (
+            "+---+---+",
+            "| Diagnostic | Result |",
+            "+===+===+",
+            f"|{rule.format('Metadata')}|",
+            "| DCGM Version | 3.3.8 |",
+            f"+{rule.format('Integration')}+",
+            "| PCIe | Fail - GPU: 2 |",
+            "| Warning | GPU 2 Host to GPU bandwidth 3.10 below minimum |",
+            "| | allowed 20.00. |",
+            "+---+---+",
+        )
+    )
+    found = FORMAT.parse(text, CONTEXT)
+    assert [(e.get("test"), e.get("status")) for e in events(found, "dcgm_diag", "index:2")] == [("PCIe", "fail")]
+
+
 def test_a_diagnostic_in_which_nothing_ran_did_not_pass() -> None:
     assert value(FORMAT.parse(result("Skip"), CONTEXT), "node.dcgm.diag.result") == "not_run"
     assert value(FORMAT.parse(result("Pass"), CONTEXT), "node.dcgm.diag.result") == "pass"

@@ -42,6 +42,12 @@ def test_a_boot_ends_what_a_unit_was() -> None:
     assert not states(f"{before}\nMar  3 12:09:00 n1 kernel: Linux version 5.15.0-124-generic (x@y)", "")
 
 
+def test_a_daemon_tells_why_it_found_no_driver() -> None:
+    said = "Mar  3 12:00:01 n1 slurmd[7]: error: Failed to initialize NVML: Driver/library version mismatch"
+    told = [o.value for o in parse_text("kmsg", said) if o.fact == "node.driver.state"]
+    assert told == ["library_mismatch"]
+
+
 def test_a_container_tells_of_the_driver_until_it_is_loaded() -> None:
     line = 'Mar  3 12:00:01 n1 containerd[9]: level=error msg="nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown"'
     loaded = "Mar  3 12:05:01 n1 kernel: NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024"

@@ -21,6 +21,7 @@ from probes.parse import (
     kubectl_conditions,
     kubectl_events,
     kubectl_pods,
+    nvidia_smi_table,
     nvsm_health,
     ps,
     python_traceback,
@@ -361,3 +362,15 @@ def test_what_is_too_much_in_a_row_belongs_to_the_loose_column(text: str) -> Non
     words = text.split()
     wanted = {"A": words[0], "B": " ".join(words[1:-1]), "C": words[-1]} if len(words) >= 3 else {}
     assert row == wanted
+
+
+def test_an_event_that_quotes_a_tool_is_an_event_and_names_its_namespace() -> None:
+    text = (
+        "LAST SEEN   TYPE      REASON      OBJECT                          MESSAGE\n"
+        "2m11s       Warning   BackOff     pod/nvidia-driver-daemonset-k2   Back-off restarting failed container c in pod nvidia-driver-daemonset-k2_gpu-operator(88f1)\n"
+        "5m          Warning   Unhealthy   pod/nvidia-driver-daemonset-k2   NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
+    )
+    assert kubectl_events.FORMAT.sniff(text) > nvidia_smi_table.FORMAT.sniff(text)
+    assert ("gpu-operator/nvidia-driver-daemonset-k2", "pod_failing") in told(
+        kubectl_events.FORMAT, text, "pod_failing"
+    )
