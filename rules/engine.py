@@ -790,9 +790,9 @@ def _outweighs(grave: Finding, mild: Finding) -> bool:
     """Whether of one fault of a GPU the consequence is the graver line: then it leads, and its action is the answer.
 
     A double-bit error (XID 48) waits for running work; that it was not contained (95) or that its repair failed (64) is more
-    specific and does not wait. A line of the driver's own order (XID 154) is no fault: each finding carries that order.
+    specific and does not wait. The driver's own order (154) and the removal of a channel (43, 45) are no faults of their own.
     """
-    if grave.subject != mild.subject or grave.xid is None or mild.xid is None or grave.rule.id == _ORDER:
+    if grave.subject != mild.subject or grave.xid is None or mild.xid is None or grave.rule.id in _FOLLOWS:
         return False
     strengths = buckets()[grave.advice.bucket].strength, buckets()[mild.advice.bucket].strength
     if grave.severity.rank < mild.severity.rank or strengths[0] <= strengths[1]:
@@ -800,7 +800,7 @@ def _outweighs(grave: Finding, mild: Finding) -> bool:
     return any(_names(e, mild, grave) for e in mild.rule.explains)
 
 
-_ORDER = "recovery-action-changed"
+_FOLLOWS = frozenset({"recovery-action-changed", "channel-preemptive-removal", "channel-reset-by-software"})
 
 
 def _hides(cause: Finding, effect: Finding) -> bool:
