@@ -13,12 +13,25 @@ _ASKS = lazy(
     r"|(?:需不需要|要不要|有必要|必须|需要|一定要)[^，。；]{0,24}[吗么]?",
 )
 
+# "We see NVLS in the log, do I need it?": of what is needed only a pronoun stands in the clause that asks.
+_CLAUSE = lazy(r"[，。；,;?？!！]")
+_IT = lazy(r"(?<![a-z])(?:it|that|this|them|one)(?![a-z])|它|这个|那个|这东西")
+
 
 def needed(text: str) -> Term | None:
     """The term that a sentence asks the need of; None where it asks nothing of the kind, or of a thing of which nobody asks."""
-    plain = f" {' '.join(text.casefold().replace('-', ' ').split())} "
-    if _ASKS.search(plain) is None:
-        return None
+    for clause in _CLAUSE.split(text):
+        if _ASKS.search(plain := _plain(clause)):
+            return _named(plain) or (_named(_plain(text)) if _IT.search(plain) else None)
+    return None
+
+
+def _plain(text: str) -> str:
+    return f" {' '.join(text.casefold().replace('-', ' ').split())} "
+
+
+def _named(plain: str) -> Term | None:
+    """The longest name of a term that stands in the words, the first of those that are as long."""
     found = [(plain.find(name), -len(name), term) for name, term in _names() if _stands(name, plain)]
     return min(found, key=lambda one: (one[1], one[0]))[2] if found else None
 

@@ -24,7 +24,7 @@ _CURES = (
     ("replacement", r"(?:swap(?:ped|ping)?|replac(?:ed|ing|ement)|chang(?:ed|ing)|new)(?: of)?(?: out)?(?: (?:the|a|our|this|that|it))?(?: (?:gpu|card|board|cable|riser|part))?|换(?:了|过|完)?(?:新|一?[张块])?(?:卡|线|板|gpu)?"),
 )  # fmt: skip
 _ANY = "|".join(f"(?P<{name}>{pattern})" for name, pattern in _CURES)
-_AGAIN_EN = r"(?<![a-z])(?:again|back|came back|comes back|returned|returns|recur\w*|re-?appear\w*|re-?occur\w*|still|once more|anew|same (?:xid|error|fault|thing|gpu|card)|(?:second|third|fourth|fifth|2nd|3rd|[4-9]th) time)(?![a-z])"
+_AGAIN_EN = r"(?<![a-z])(?:again|back(?! (?:up|online|in (?:service|production|rotation|the (?:pool|cluster))|to normal|alive|and running))|came back(?! (?:up|online|clean|fine|healthy|ok))|comes back|returned|returns|recur\w*|re-?appear\w*|re-?occur\w*|still|once more|anew|same (?:xid|error|fault|thing|gpu|card)|(?:second|third|fourth|fifth|2nd|3rd|[4-9]th) time)(?![a-z])"
 _AGAIN_ZH = r"又|再次|再度|还是|仍|依然|照样|复发|重现|重新出现|第[二三四五2-9]次"
 _AFTER_EN = lazy(
     rf"(?<![a-z])(?:after|since|post|despite|following|even with)\s+(?:[a-z']+\s+){{0,4}}?(?:{_ANY})(?![a-z])", _I

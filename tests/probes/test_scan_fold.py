@@ -10,6 +10,7 @@ import sys
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -298,7 +299,7 @@ def test_what_a_daemon_says_again_and_again_is_one_state(line: str, events: int)
     ).encode()  # ends are kept whole
     few = Limits(any=4, fresh=4, whole=0, calm_whole=0)
     for limits in (EVERY, few):
-        found = scan([io.BytesIO(text)], log_formats(), fold=lambda limits=limits: PlainFold(limits)).observations
+        found = scan([io.BytesIO(text)], log_formats(), fold=partial(PlainFold, limits)).observations
         own = [
             o
             for o in found

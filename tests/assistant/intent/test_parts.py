@@ -70,7 +70,7 @@ def test_a_part_is_called_by_its_name(text: str, fact: str, part: str) -> None:
 def test_a_reboot_that_is_told_ends_what_a_reboot_cures(text: str, over: bool) -> None:
     query = understand(text)
     roots = diagnose(list(query.observations), load()).roots
-    assert [("reboot" in f.title.en, str(f.severity) == "critical") for f in roots] == [(over, not over)]
+    assert [("before the reboot" in f.title.en, str(f.severity) == "critical") for f in roots] == [(over, not over)]
     assert not [clause for clause in query.unread if "reboot" in clause or "重启" in clause] or not over
 
 

@@ -124,7 +124,10 @@ def test_gpus_that_are_named_later_stand_where_they_are_meant(said: str, meant: 
         ("load average 380 on a 64 core box", {("node.load.1m", "", 380.0), ("node.load.per_cpu", "", 5.9375)}),
         ("内存1T用了1020G,swap也满了", {("node.memory.available.share", "", 0.0), ("node.swap.used.share", "", 100.0)}),
         ("ntp offset 7 minutes", {("node.time.offset", "", 420000.0)}),
-        ("升级内核后 nvidia 驱动加载不了", {("node.driver.state", "", "not_loaded")}),
+        (
+            "升级内核后 nvidia 驱动加载不了",
+            {("node.driver.state", "", "not_loaded"), ("job.fails.since_change", "unknown:?", "system")},
+        ),
         ("nvidia-smi 一直卡住没反应", {("node.driver.state", "", "unresponsive")}),
         ("the nvlink on gpu 3 keeps flapping", {("link.flapping", "unknown:?", True)}),
         ("corrected ecc on gpu 2 keeps climbing", {("gpu.ecc.corrected.growing", "index:2", True)}),
@@ -137,7 +140,10 @@ def test_gpus_that_are_named_later_stand_where_they_are_meant(said: str, meant: 
         ("2 号电源没有输入", {("psu.state", "2 号电源", "input_lost")}),
         # nothing of these was said: no share above all of it, no number of a flag, no state of a server that is only named
         ("dcgmi diag -r 3 在5号卡内存测试失败", {("dcgm_diag", "index:5", None)}),
-        ("checkpoint takes 11 minutes since we moved to the new nfs server", set()),
+        (
+            "checkpoint takes 11 minutes since we moved to the new nfs server",
+            {("job.fails.since_change", "unknown:?", "storage")},
+        ),
         ("step time is 300 ms on node3", set()),
     ],
 )
