@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from assistant.intent import (
     amounts,
@@ -28,8 +29,8 @@ from assistant.intent.grammar import facts_of, page_of, words_of
 from assistant.intent.judge import decide
 from assistant.intent.needed import needed
 from assistant.intent.order import ordered
-from assistant.intent.query import Compared, Intent, Query, Slots
-from assistant.intent.reading import ends, read
+from assistant.intent.query import Assumed, Compared, Intent, Query, Slots
+from assistant.intent.reading import Reading, ends, read
 from assistant.intent.slots import Named, slots
 from assistant.intent.stated import NO, Stated, asks_usual, of_readings, stated
 from knowledge.lazy import lazy
@@ -100,94 +101,152 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     ended in a question; `hosts` are the names of the inventory.
     """
     r = read(text, pending=pending, hosts=hosts)
-    norm, pasted, found = r.normal, r.pasted, r.found
-    asked_for = "" if pasted.pasted else page_of(r.words)
-    outright = topics.outright(norm.raw) or ((asked_for,) if asked_for else ())
-    of_a_book = outright or needed(r.said) is not None or capped(r.said) is not None
-    intent = Intent.EXPLAIN if of_a_book else Intent.COST if _priced(r.said) else decide(r)
-    filled = _with_paste(found.slots, pasted.observations, r.raw, pasted.pasted)
-    said = _MARKS.sub(r"\1", found.marked)
-    task = "" if of_a_book or r.raw or intent in _NO_TASK else tasks.asked_how(r.said, found.marked)
-    if task and intent is Intent.PROBE and tasks.asked_who(r.said, found.marked):
-        task = ""  # who uses a GPU is looked at, where there is one
-    intent = Intent.FIX if task else intent
-    came_back = bool(found.slots.xid or found.slots.sxid) and recurred.back_after(r.said) != ""
-    if (
-        came_back
-        and not task
-        and not of_a_book
-        and intent in (*_MAY_STATE, Intent.RERUN)
-        and intent not in told.TELLS
-        and not _MEANS.search(said)
-    ):
-        intent = Intent.DIAGNOSE  # "xid 79 came back after a gpu reset" asks for no reset
-    if (
-        intent is Intent.FIX
-        and not (filled.xid or filled.sxid or r.known or pasted.observations or task)
-        and topics.only_wishes(said)
-    ):
-        intent = Intent.NEXT
+    said = _MARKS.sub(r"\1", r.found.marked)
+    wish = _wish(r, said)
+    may_state = not (wish.outright or wish.of_a_book)
+    intent, signs = wish.intent, wish.signs
+    states, pairs = Stated(), tuple[Compared, ...]()
+    if intent in _MAY_STATE and may_state and not (r.raw and r.pasted.observations):
+        intent, signs, states, pairs = _stating(r, intent, signs, said, hosts)
+    if intent in _OF_FIGURES and not (wish.outright or r.pasted.observations or wish.task) and amounts.told(r.said):
+        intent = Intent.EXPLAIN  # figures of which no machine has to be asked
+    filled = assumed.elsewhere(_filled(r), wish.supposed)
+    facts = _facts(r) if intent in _ASKS_FACTS else ()
+    known = (*((f"howto {wish.task}",) if wish.task and intent is Intent.FIX else ()), *wish.outright, *r.known)
+    best, unsure = topics.topics(intent, filled, said, known, signs, r.pasted.observations)
+    if intent not in told.TELLS:  # whether a value is usual takes the value
+        kept = states.observations if intent is Intent.EXPLAIN and asks_usual(said) and not wish.outright else ()
+        states, pairs = Stated(kept), ()
+    events = told.events(intent, r.said, r.found)
+    around, unread = _around(
+        r, states, (*events, *states.observations), bool(signs), intent in _MAY_STATE and may_state
+    )
+    if around.contrast and intent not in told.TELLS:
+        intent = Intent.DIAGNOSE
+    query = Query(
+        text=r.normal.raw if len(r.normal.raw) <= normal.MAX_SAID else ends(r.normal.raw),
+        lang=normal.language(_without_names(r.said, r.found), lang),
+        intent=intent, slots=filled, topics=best, symptoms=signs if intent is not Intent.UNKNOWN else (), facts=facts,
+        assumed=wish.supposed,
+        observations=(*r.pasted.observations, *events, *states.observations, *around.back, *around.contrast),
+        pasted=r.raw, asks=states.asks, compared=pairs, unread=unread, fine=states.fine, fixed=r.fixed, unsure=unsure,
+        page=wish.page,
+    )  # fmt: skip
+    return echo(ordered(query))
+
+
+class _Wish(NamedTuple):
+    """What a sentence wants, before it is read what it states."""
+
+    intent: Intent
+    signs: tuple[str, ...]  # symptoms that it names
+    page: str  # that its words ask for
+    outright: tuple[str, ...]  # pages that it asks for and nothing else
+    of_a_book: bool  # whether something is needed, or what a power cap costs: no machine is asked
+    task: str  # how-to that it asks for
+    supposed: tuple[Assumed, ...]
+
+
+def _wish(r: Reading, said: str) -> _Wish:
+    page = "" if r.pasted.pasted else page_of(r.words)
+    outright = topics.outright(r.normal.raw) or ((page,) if page else ())
+    of_a_book = needed(r.said) is not None or capped(r.said) is not None
+    if outright or of_a_book:
+        intent, task = Intent.EXPLAIN, ""
+    else:
+        intent = Intent.COST if _priced(r.said) else decide(r)
+        task = _task(r, intent)
+        intent = _after_task(r, Intent.FIX if task else intent, task, said)
     if intent in _OF_RUN and of_run.asked(r.said) is not None and not outright:
         intent = Intent.VERDICT
-    supposed = assumed.assumed(r.said, r.words, found.slots) if intent is Intent.WHATIF else ()
-    if intent is Intent.WHATIF and not supposed_at_all(r.said) and stated(r.said, found).codes:
-        intent = Intent.DIAGNOSE  # "no xid 79, but xid 48": what is so, and nothing that might be
-    supposed = supposed if intent is Intent.WHATIF else ()
+    supposed = assumed.assumed(r.said, r.words, r.found.slots) if intent is Intent.WHATIF else ()
+    if intent is Intent.WHATIF and not supposed_at_all(r.said) and stated(r.said, r.found).codes:
+        intent, supposed = Intent.DIAGNOSE, ()  # "no xid 79, but xid 48": what is so, and nothing that might be
     signs = r.signs
     if intent in (Intent.WHATIF, Intent.WHY, Intent.UNKNOWN) and not supposed and _LEFT_ALONE.search(said):
         intent, signs = Intent.DIAGNOSE, ()  # what comes of it stands in the verdict
-    if of_run.asked(found.marked) is not None:
-        named = symptoms.find(words_of(of_run.without(found.marked)))
+    if of_run.asked(r.found.marked) is not None:
+        named = symptoms.find(words_of(of_run.without(r.found.marked)))
         signs = tuple(s for s in signs if s in named)
-    states, pairs = Stated(), tuple[Compared, ...]()
-    if intent in _MAY_STATE and not of_a_book and not (r.raw and pasted.observations):
-        text, of = (r.said, found) if r.said else (norm.text, slots(norm.text, hosts))  # a line alone is what is stated
-        states = stated(text, of, diagnosed=intent is Intent.DIAGNOSE, fixed=r.fixed)
-        pairs = compared.compared(text, of)
-        states = _with_pairs(states, pairs, text, of)
-        intent, signs = _wanted(intent, states, said), _signs(signs, states)
-        signs = of_readings(states.observations, signs, r.said)
-        stands = signs or states.observations or states.unread or pasted.observations or any(filled)
-        if intent is Intent.DIAGNOSE and r.known and not stands and _WHY.search(said):
-            intent = Intent.EXPLAIN  # why it is so of the thing itself: nothing is said to be wrong
-        if pairs and intent not in told.TELLS:
-            intent = Intent.DIAGNOSE  # whoever compares asks what is wrong with the worse one
-        if intent in _READS and len({o.fact for o in states.observations if o.fact.startswith(_WORKS)}) > 1:
-            intent = Intent.DIAGNOSE  # what readings mean together no page about one of them tells
-    if intent in _OF_FIGURES and not (outright or pasted.observations or task) and amounts.told(r.said):
-        intent = Intent.EXPLAIN  # figures of which no machine has to be asked
-    filled = assumed.elsewhere(filled, supposed)
-    written = [name.partition(" ")[2] for name in r.known if name.startswith("fact ")]
-    facts = (
-        tuple(dict.fromkeys((*written, *(name for _, _, name in facts_of(r.words))))) if intent in _ASKS_FACTS else ()
-    )
-    known = (*((f"howto {task}",) if task and intent is Intent.FIX else ()), *outright, *r.known)
-    best, unsure = topics.topics(intent, filled, said, known, signs, pasted.observations)
-    if intent not in told.TELLS:  # whether a value is usual takes the value
-        kept = states.observations if intent is Intent.EXPLAIN and asks_usual(said) and not outright else ()
-        states, pairs = Stated(kept), ()
-    events = told.events(intent, r.said, found)
-    back = tuple(recurred.told(r.said, found)) if recurred.of_fault((*events, *states.observations)) else ()
-    trouble = bool(signs or events or states.observations or states.unread or _WRONG.search(r.said))
-    contrast, words = (
-        contrasts.told(r.said, found, trouble=trouble) if intent in _MAY_STATE and not of_a_book else ((), "")
-    )
+    return _Wish(intent, signs, page, outright, of_a_book, task, supposed)
+
+
+def _task(r: Reading, intent: Intent) -> str:
+    """The how-to that is asked for; empty where none is."""
+    task = "" if r.raw or intent in _NO_TASK else tasks.asked_how(r.said, r.found.marked)
+    if task and intent is Intent.PROBE and tasks.asked_who(r.said, r.found.marked):
+        return ""  # who uses a GPU is looked at, where there is one
+    return task
+
+
+def _after_task(r: Reading, intent: Intent, task: str, said: str) -> Intent:
+    """What is wanted where no how-to is: a fault that came back is judged, and a wish without a thing asks what to do next."""
+    if task:
+        return intent
+    came_back = bool(r.found.slots.xid or r.found.slots.sxid) and recurred.back_after(r.said) != ""
+    asks = intent in (*_MAY_STATE, Intent.RERUN) and intent not in told.TELLS
+    if came_back and asks and not _MEANS.search(said):
+        return Intent.DIAGNOSE  # "xid 79 came back after a gpu reset" asks for no reset
+    filled = _filled(r)
+    nothing = not (filled.xid or filled.sxid or r.known or r.pasted.observations)
+    return Intent.NEXT if intent is Intent.FIX and nothing and topics.only_wishes(said) else intent
+
+
+def _stating(
+    r: Reading, intent: Intent, signs: tuple[str, ...], said: str, hosts: Sequence[str]
+) -> tuple[Intent, tuple[str, ...], Stated, tuple[Compared, ...]]:
+    """What a sentence states, and what it wants in the light of that."""
+    # a line alone is what is stated
+    text, of = (r.said, r.found) if r.said else (r.normal.text, slots(r.normal.text, hosts))
+    states = stated(text, of, diagnosed=intent is Intent.DIAGNOSE, fixed=r.fixed)
+    pairs = compared.compared(text, of)
+    states = _with_pairs(states, pairs, text, of)
+    intent, signs = _wanted(intent, states, said), _signs(signs, states)
+    signs = of_readings(states.observations, signs, r.said)
+    stands = signs or states.observations or states.unread or r.pasted.observations or any(_filled(r))
+    if intent is Intent.DIAGNOSE and r.known and not stands and _WHY.search(said):
+        intent = Intent.EXPLAIN  # why it is so of the thing itself: nothing is said to be wrong
+    if pairs and intent not in told.TELLS:
+        intent = Intent.DIAGNOSE  # whoever compares asks what is wrong with the worse one
+    if intent in _READS and len({o.fact for o in states.observations if o.fact.startswith(_WORKS)}) > 1:
+        intent = Intent.DIAGNOSE  # what readings mean together no page about one of them tells
+    return intent, signs, states, pairs
+
+
+class _Around(NamedTuple):
+    """What is told around a fault: that it came back, and where or since when it is so and where not."""
+
+    back: tuple[Observation, ...] = ()
+    contrast: tuple[Observation, ...] = ()
+
+
+def _around(
+    r: Reading, states: Stated, said: Sequence[Observation], signs: bool, may_state: bool
+) -> tuple[_Around, tuple[str, ...]]:
+    """What stands around the fault, and the clauses that nothing was understood of."""
+    back = tuple(recurred.told(r.said, r.found)) if recurred.of_fault(said) else ()
+    trouble = bool(signs or said or states.unread or _WRONG.search(r.said))
+    contrast, words = contrasts.told(r.said, r.found, trouble=trouble) if may_state else ((), "")
     if back:  # what was changed to mend it did not bring it about
         contrast = tuple(o for o in contrast if o.fact != contrasts.SINCE)
-    if contrast and intent not in told.TELLS:
-        intent = Intent.DIAGNOSE
-    if contrast:
-        states = states._replace(unread=contrasts.without(states.unread, words))
-    query = Query(
-        text=norm.raw if len(norm.raw) <= normal.MAX_SAID else ends(norm.raw),
-        lang=normal.language(_without_names(r.said, found), lang),
-        intent=intent, slots=filled, topics=best, symptoms=signs if intent is not Intent.UNKNOWN else (), facts=facts,
-        assumed=supposed,
-        observations=(*pasted.observations, *events, *states.observations, *back, *contrast),
-        pasted=r.raw, asks=states.asks, compared=pairs, unread=recurred.without(states.unread) if back else states.unread, fine=states.fine, fixed=r.fixed, unsure=unsure,
-        page=asked_for,
-    )  # fmt: skip
-    return echo(ordered(query))
+    unread = contrasts.without(states.unread, words) if contrast else states.unread
+    return _Around(back, contrast), recurred.without(unread) if back else unread
+
+
+def _filled(r: Reading) -> Slots:
+    return _with_paste(r.found.slots, r.pasted.observations, r.raw, r.pasted.pasted)
+
+
+def _facts(r: Reading) -> tuple[str, ...]:
+    """Names of facts that are written or meant."""
+    written = [name.partition(" ")[2] for name in r.known if name.startswith("fact ")]
+    return tuple(dict.fromkeys((*written, *(name for _, _, name in facts_of(r.words)))))
+
+
+def _without_names(said: str, found: Named) -> str:
+    """The words of a sentence that tell its language: of what it names only the Han characters (3号卡)."""
+    han = "".join(_NO_HAN.sub("", said[start:end]) for start, end, _ in found.spans)
+    return f"{_MARKS.sub(' ', found.marked)} {han}"
 
 
 def _with_pairs(states: Stated, pairs: Sequence[Compared], said: str, found: Named) -> Stated:
@@ -200,12 +259,6 @@ def _with_pairs(states: Stated, pairs: Sequence[Compared], said: str, found: Nam
     own = [o for o in states.observations if o.fact not in facts and o.value not in numbers]
     unread = tuple(c for c in states.unread if not compared.taken(c, pairs, own))
     return states._replace(observations=(*told_so, *own), unread=unread)
-
-
-def _without_names(said: str, found: Named) -> str:
-    """The words of a sentence that tell its language: of what it names only the Han characters (3号卡)."""
-    han = "".join(_NO_HAN.sub("", said[start:end]) for start, end, _ in found.spans)
-    return f"{_MARKS.sub(' ', found.marked)} {han}"
 
 
 def _priced(said: str) -> bool:
