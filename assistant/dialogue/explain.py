@@ -57,6 +57,10 @@ def answer(turn: Turn) -> Reply:
 
         return _capped.answer(limit, lang)
     if (term := needed(query.text)) is not None:
+        from assistant.dialogue._traced import bottleneck
+
+        if (of_trace := bottleneck(turn)) is not None:
+            return of_trace  # what it would gain there, and not in general
         page_ = _shown(f"term {term.id}", lang)
         return replace(page_, headline=term.needed.in_(lang), parts=(Paragraph(page_.headline), *page_.parts))
     if name := query.page or outright(query) or _symbol(query):

@@ -92,15 +92,38 @@ def _keep(table: dict[tuple[object, ...], T], key: tuple[object, ...], value: T)
 
 
 def _unseen(told: Sequence[Observation], seen: Sequence[Observation]) -> list[Observation]:
-    """What was told, without the codes about no named thing that a log of the node shows: the line itself says where
-    and when."""
+    """What was told, without what is seen of a named thing: a code that a log of the node shows (the line itself says where
+    and when), and a reading of "the GPU" that one of its GPUs has. Both would make up one thing more than there is."""
     lines = {(o.fact, o.value.code, o.subject.host) for o in seen if isinstance(o.value, Line)} if told else set()
     nodes = {host for _, _, host in lines}
 
-    def seen_there(o: Observation) -> bool:
-        if not isinstance(o.value, Line) or not o.subject.id.startswith(UNNAMED):
-            return False
+    def line_there(o: Observation, line: Line) -> bool:
         hosts = {o.subject.host} if o.subject.host else nodes
-        return any((o.fact, o.value.code, host) in lines for host in (*hosts, ""))
+        return any((o.fact, line.code, host) in lines for host in (*hosts, ""))
 
-    return [o for o in told if not seen_there(o)]
+    def there(o: Observation) -> bool:
+        if not o.subject.id.startswith(UNNAMED):
+            return False
+        if isinstance(o.value, Line):
+            return line_there(o, o.value)
+        hosts = (o.subject.host, "") if o.subject.host else None
+        return any(
+            o.fact == s.fact
+            and o.subject.scope is s.subject.scope
+            and (hosts is None or s.subject.host in hosts)
+            and alike(o.value, s.value)
+            for s in seen
+        )
+
+    return [o for o in told if not there(o)]
+
+
+ALIKE = 0.15  # of a value: people round what they read, and a load moves from look to look
+
+
+def alike(told: object, seen: object) -> bool:
+    """Whether a reading is the one that somebody told."""
+    numbers = [v for v in (told, seen) if isinstance(v, int | float) and not isinstance(v, bool)]
+    if len(numbers) < 2:
+        return told == seen
+    return abs(numbers[0] - numbers[1]) <= ALIKE * max(map(abs, numbers))
