@@ -15,12 +15,14 @@ _SYMBOLS = {
     "count": "",
     "ratio": "",
 }  # the vocabulary's words; the others are symbols themselves
+_ZH = {"per day": "次/天", "per hour": "次/小时", "per minute": "次/分钟", "per second": "次/秒"}
 TIMES = ("ns", "us", "ms", "s")  # units that the sentence of a fact may name: ``{ran_ms:ms}``
 
 
-def symbol(unit: str) -> str:
-    """What is written behind a number of a fact's `unit`: ``%``, ``°C``, ``MiB``; nothing behind what is counted."""
-    return _SYMBOLS.get(unit, unit)
+def symbol(unit: str, lang: str = "en") -> str:
+    """What is written behind a number of a fact's `unit`: ``%``, ``°C``, ``MiB``; nothing behind what is counted. Only rates
+    have words, and those are of a language."""
+    return _ZH.get(unit, _SYMBOLS.get(unit, unit)) if lang == "zh" else _SYMBOLS.get(unit, unit)
 
 
 def measured(value: object, unit: str) -> str:

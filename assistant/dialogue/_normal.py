@@ -75,6 +75,6 @@ def of_resting(turn: Turn, w: Words, found: Sequence[Resting]) -> Text:
 
 def _shown(w: Words, r: Resting) -> str:
     spec = w.d.facts.vocabulary.get(r.row.observation.fact)
-    unit = symbol(spec.unit) if spec is not None else ""
+    unit = symbol(spec.unit, w.lang) if spec is not None else ""
     span = f"{r.usual.low:g}{w.t(' to ', ' 至 ')}{r.usual.high:g} {unit}".rstrip()
     return w.seen(r.row.observation, places=False) + aside(w.t(f"at rest usual: {span}", f"空闲时常见：{span}"), w.lang)

@@ -98,7 +98,7 @@ def _limit(w: Words, r: Rated) -> str:
         return ""
     if r.meaning.band is None or (r.meaning.band.low is None and r.meaning.band.high is None):
         return ""
-    return bounds(r.meaning.band, symbol(spec.unit) if spec is not None else "", w.lang)
+    return bounds(r.meaning.band, symbol(spec.unit, w.lang) if spec is not None else "", w.lang)
 
 
 def to_do(w: Words, scale: Scale) -> str:

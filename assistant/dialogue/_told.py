@@ -334,7 +334,7 @@ def first_word(turn: Turn, *, mild: bool = False) -> str:
     """
     asked = asked_in(turn.query)
     if mild:
-        return "可以继续运行，但并不正常" if turn.lang == "zh" else "It may go on, but that is not in order"
+        return "并不正常，但可以继续运行" if turn.lang == "zh" else "Not in order, though it may go on"
     if _TRUST.search(asked):
         return "不要信任" if turn.lang == "zh" else "No, go back to one from before it"
     if turn.lang == "zh" and _normal.asked(turn):
