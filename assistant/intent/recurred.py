@@ -38,9 +38,10 @@ _AGAIN = lazy(rf"{_AGAIN_EN}|{_AGAIN_ZH}", _I)
 # third time this week | 2 times since monday | 这周第三次
 _TIMES = lazy(
     r"(?<![a-z0-9])(?:second|third|fourth|fifth|sixth|2nd|3rd|[4-9]th|[1-9][0-9]th)(?![a-z])[^,.;?!]{0,40}?(?<![a-z])(?:time|this (?:week|month|year|quarter)|today|in a row|in (?:a|one|two|three|[0-9]+) (?:days?|weeks?|months?)|since)(?![a-z])"
-    r"|(?<![a-z])(?:twice|thrice|(?:two|three|four|five|[2-9]|[1-9][0-9]) times)\s+(?:this|in|since|today|already|now|within|a|per)(?![a-z])"
+    r"|(?<![a-z])(?:twice|thrice|(?:two|three|four|five|several|multiple|[2-9]|[1-9][0-9]) times|[2-9]x)\s+(?:(?:on|for|with|from|by|to) (?:(?:the|that|this|one|same|very|our|my) )*(?:[a-z]+ ?[0-9]*|[0-9]+),?\s+)?(?:this|in|since|today|already|now|within|a|per|over|during|last)(?![a-z])"
+    r"|(?<![a-z])(?:twice|thrice|(?:two|three|four|five|several|multiple|[2-9]|[1-9][0-9]) times)\s+on (?:the|that|this|one) (?:very )?(?:same )?(?:gpu|card|node|board|slot)(?![a-z])"
     r"|(?<![a-z])(?:keeps? (?:coming back|happening|returning|recurring)|happens? again and again|again and again|over and over)(?![a-z])"
-    r"|第\s?[二三四五六七八九十2-9]\s?次|(?:已经|都|这周|本周|这个?月|今天|最近)[^，。；]{0,4}[两二三四五六七八九十2-9]\s?次|反复(?:出现|掉|报)|三番五次|隔三差五|屡次",
+    r"|第\s?[二三四五六七八九十2-9]\s?次|(?:已经|都|[这本上]周|[这本上]个?月|今天|昨天|最近|同一(?:张|块|个)?(?:卡|gpu|节点))[^，。；]{0,14}[两二三四五六七八九十2-9]\s?次|反复(?:出现|掉|报)|三番五次|隔三差五|屡次",
     _I,
 )
 _OVER = lazy(
@@ -49,16 +50,56 @@ _OVER = lazy(
 )
 
 
+# What can be away and come back is a device as well as its fault.
+_AWAY = lazy(
+    r"(?<![a-z])(?:fell off|fallen off|falls off|dropped off|lost|missing|disappeared|vanished|gone|went (?:down|away|offline)|(?:is|was) (?:down|offline)|not (?:seen|visible|found))(?![a-z])|掉卡|丢卡|掉了?线|丢失|不见|消失|找不到|看不到|没了|宕机|挂了|离线",
+    _I,
+)
+_BACK = lazy(
+    r"(?<![a-z])(?:(?:(?:was|is|are|were|got) )?back|c[ao]me(?:s)? back|returned|returns|re-?appear\w*)(?![a-z])|[又再](?:次|度)?(?:能)?(?:回来|出现|看到|看见|认到|识别|找到|能?用|好|上线|可用)(?:了|到)?|重新出现",
+    _I,
+)
+_FAULT = lazy(
+    r"(?<![a-z])(?:x?xid|sxid|errors?|faults?|ecc|problem|issue|failures?|hang|message|symptom|(?:same|this|that) thing)(?![a-z])|错误|故障|问题|报错|报警|告警|现象",
+    _I,
+)
+_CLAUSE = lazy(r"[,;.?!，。；？！]|(?<![a-z])(?:and|but)(?![a-z])")
+
+
+_DEVICE = lazy(
+    r"(?<![a-z])(?:the|our|my|that|this|its?|all|both) ?(?:[0-9a-z]+ )?(?:gpus?|cards?|nodes?|machine|server|host|box|boards?|nics?|ports?|links?)\s*(?:[0-9]+\s*)?(?:is|are|was|were|has|had)?\s*$|(?:gpu|卡|节点|机器|服务器|设备|端口|网卡)\s*$",
+    _I,
+)
+
+
 def back_after(text: str) -> str:
     """What a sentence says that a fault came back after, as a value of the fact; empty where it says nothing of the kind."""
     if _OVER.search(text):
         return ""
+    text = _without_devices(text)
     if _AGAIN.search(text):
         found = [m for p in (_AFTER_EN, _THEN_EN, _AFTER_ZH) for m in p.finditer(text) if _elsewhere(text, m)]
         names = [name for name, _ in _CURES if any(m[name] for m in found)]
         if names:
             return names[-1]
     return "handled" if _TIMES.search(text) else ""
+
+
+def _without_devices(text: str) -> str:
+    """The text without "came back" where it is the device that was away and not a fault that came back: its clause names no fault,
+    and an earlier part names a device that was away and no code of an error."""
+    out, last = [], 0
+    for m in _BACK.finditer(text):
+        ahead = text[: m.start()]
+        clause = [*_CLAUSE.split(ahead)][-1]
+        away = [*_AWAY.finditer(ahead)]
+        fault = [*_FAULT.finditer(ahead)]
+        device = _DEVICE.search(clause) is not None and not _FAULT.search(clause)
+        bare = "出现" not in m[0]  # 掉卡，重启后又出现: without a subject it is the fault
+        if device or (bare and away and not (fault and fault[-1].start() > away[-1].start())):
+            out.append(text[last : m.start()])
+            last = m.end()
+    return "".join([*out, text[last:]])
 
 
 def _elsewhere(text: str, cure: re.Match[str]) -> bool:

@@ -27,15 +27,44 @@ def test_what_came_back_after_a_cure_is_told_with_it(cure: tuple[str, str, str],
 
 @pytest.mark.parametrize(
     "sentence",
-    ["xid 79, after the reboot it is gone", "xid 79 has not come back after the reset", "重启后好了", "should I reset it again?",
-     "can I reboot the node", "复位后没再出现"],
-)  # fmt: skip
+    [
+        "xid 79, after the reboot it is gone",
+        "xid 79 has not come back after the reset",
+        "重启后好了",
+        "should I reset it again?",
+        "can I reboot the node",
+        "复位后没再出现",
+    ],
+)
 def test_what_is_over_or_only_thought_of_did_not_come_back(sentence: str) -> None:
     """A cure alone is no fault."""
     assert back_after(sentence) == ""
 
 
-@pytest.mark.parametrize("sentence", ["third xid 79 this week", "xid 79 第三次了", "xid 79 twice this month"])
+@pytest.mark.parametrize(
+    ("sentence", "value"),
+    [
+        ("the gpu came back after the reboot but fell off again", "reboot"),
+        ("gpu was lost, the error came back after a reset", "reset"),
+        ("掉卡，重启后又出现了", "reboot"),
+    ],
+)
+def test_a_fault_that_came_back_beside_its_device_is_told(sentence: str, value: str) -> None:
+    """That the device is back says nothing of the fault, neither way."""
+    assert back_after(sentence) == value
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "third xid 79 this week",
+        "xid 79 第三次了",
+        "xid 79 twice this month",
+        "xid 48 three times on that gpu since monday",
+        "xid 95 twice on the same card",
+        "xid 48 这周在同一张卡上出现了两次",
+    ],
+)
 def test_so_many_times_is_told_without_a_cure(sentence: str) -> None:
     """It was dealt with somehow in between."""
     assert back_after(sentence) == "handled"
