@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -198,4 +199,18 @@ def _alike(turn: Turn, q: Quantity, c: Compared) -> str:
     said = _sentence(turn, q, c)
     if near:
         return Text(f"{said}: sound ones differ by as much, so that alone is no fault.", f"{said}：正常设备之间也会相差这么多，仅凭此不是故障。").in_(turn.lang)  # fmt: skip
-    return Text(f"{said}: that is the better side, so nothing is lost by it.", f"{said}：这是更好的一侧，没有损失。").in_(turn.lang)  # fmt: skip
+    if c.kind == Against.PAST and not _COMPLAINS.search(turn.query.text):
+        return Text(f"{said}: that is the better side, so nothing is lost by it.", f"{said}：这是更好的一侧，没有损失。").in_(turn.lang)  # fmt: skip
+    now, then = (q.also.in_(turn.lang).replace("{value}", _number(v)) for v in (c.value, c.other))
+    why = q.meaning[Against(c.kind)].in_(turn.lang)
+    return Text(
+        f"{said}. Read it again which of the two it is: {_bare(now)} is no loss of this kind, but if it is {_bare(then)}, then {why}",
+        f"{said}。请再确认实际是哪一个：若为 {now}，不属于这类损失；若为 {then}，则{why}",
+    ).in_(turn.lang)
+
+
+# Whoever complains does not tell of a gain, however the two values were read.
+_COMPLAINS = lazy(
+    r"(?<![a-z])(?:only|just|merely|dropp?(?:s|ed)?|fell|falls?|lost|loses?|slow\w*|worse|less|lower|degraded|regress\w*|missing|wrong|problem|bad|why|down)(?![a-z])|只|才|仅|掉|降|跌|慢|少|差|丢|为什么|怎么回事|问题|异常|不足",
+    re.IGNORECASE,
+)

@@ -85,8 +85,11 @@ _WENT = lazy(
 )
 _EITHER = lazy(r"(?<![a-z])or(?![a-z])|还是|或者?", _I)
 _IF = lazy(r"(?<![a-z])(?:if|suppose|what is the difference|differ\w*)(?![a-z])|如果|假如|区别", _I)
-# "only 200 of 400 Gb/s"
-_OF = lazy(r"^\s*(?:out\s+)?of\s+(?:the\s+|its\s+)?$|^\s*/\s*$", _I)
+# 16 links up of 18: the whole stands last, whatever is said ahead of the two
+_PART_OF = lazy(
+    r"^[^,;:0-9，；：]{0,30}?(?<![a-z])(?:out )?of (?:the |its |all |a total of |possible |expected )?$|^\s*/\s*$|^[^,;0-9，；]{0,12}[，,]?(?:总共|共|一共)(?:有)?\s*$",
+    _I,
+)
 _INSTEAD = lazy(r"^[^0-9]{0,30}(?:instead of|rather than|but should|should be|而不是|而非|应[该为是])[^0-9]{0,20}$", _I)
 
 
@@ -141,6 +144,12 @@ def observations(pairs: Sequence[Compared], said: str, found: Named) -> Iterator
                 name = things.named(int(called)) if called.isdecimal() else called or f"{things.OTHER}{n}"
                 other = gpu(name, host) if scope is Scope.GPU else Subject(scope, name, node(host))
                 yield _told(q.fact, other, pair.other * q.scale, said)
+
+
+def figures(pair: Compared) -> frozenset[float]:
+    """The two values of a pair as they are written, in the unit that people say, and in that of its fact."""
+    scale = next(q.scale for q in quantities() if q.id == pair.quantity)
+    return frozenset((pair.value, pair.other, *pair.written, pair.value * scale, pair.other * scale))
 
 
 def taken(clause: str, pairs: Sequence[Compared], read: Sequence[Observation]) -> bool:
@@ -239,8 +248,16 @@ def _is_of(q: Quantity, v: _Value) -> bool:
     return fits and (not q.values or v.number * q.units.get(v.unit, 1) in q.values)
 
 
+# A100 80G 显存应该是80G: said again of the model
+_SIZE_OF_MODEL = lazy(
+    r"(?<![a-z0-9])(?:[abhlv][0-9]{2,4}|gb?h?[0-9]{3}|mi[0-9]{3})(?:[ -](?:pcie|sxm[0-9]?|nvl))?[ -]?(?P<size>[0-9]{2,3})\s?g(?:i?b)?(?=[^0-9](?:.*[^0-9.])?(?P=size)\s?g(?:i?b)?(?![a-z0-9/]))",
+    _I,
+)
+
+
 def _values(text: str) -> Iterator[_Value]:
     """The numbers of a text; one without a unit has that of the number before it, else of the one behind."""
+    text = _SIZE_OF_MODEL.sub(lambda m: re.sub(r"[0-9]", "_", m[0]), text)
     bare = _OTHER_NUMBERS.sub(lambda m: re.sub(r"[0-9]", "_", m[0]) if not _UNITED.search(m[0]) else m[0], text)
     found = [*_NUMBER.finditer(bare)]
     units = [_unit(m["u"]) for m in found]
@@ -278,6 +295,9 @@ def _judged(q: Quantity, a: _Value, b: _Value, text: str, called: dict[str, _Who
     between = text[a.end : b.start]
     if _EITHER.search(between):
         return None
+    if _PART_OF.search(between) and a.number < b.number:
+        counted = vocabulary()[q.fact].unit == "count"  # who counts a part of a whole is read by its own words
+        return None if counted else _made(q, (a, b), Against.EXPECTED, text, (text, ""), called)
     for left, right in _sides(text, a, b):
         kind, first = _kind(left, right, called)
         if kind is None:
@@ -288,7 +308,7 @@ def _judged(q: Quantity, a: _Value, b: _Value, text: str, called: dict[str, _Who
         return _made(q, (b, a), Against.PAST, text, (text, ""), called) if _TO.search(between) else None
     if _FROM_BETWEEN.search(between) and _WENT.search(ahead):
         return _made(q, (a, b), Against.PAST, text, (text, ""), called)
-    if _INSTEAD.search(between) or (_OF.search(between) and vocabulary()[q.fact].unit != "count"):
+    if _INSTEAD.search(between):
         return _made(q, (a, b), Against.EXPECTED, text, (text, ""), called)
     return None
 

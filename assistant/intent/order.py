@@ -8,6 +8,7 @@ from dataclasses import replace
 from assistant.intent.query import Query
 from knowledge.lazy import lazy
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Subject, node
+from rules.life import BACK_AFTER
 
 _WELL = r"(?:back|fine|ok(?:ay)?|good|normal|clean|healthy|working|works|up|recovered)"
 # back up after a reboot | after the reboot it is fine | rebooted and clean since | 重启以后又好了
@@ -17,13 +18,14 @@ _ENDED = lazy(
     r"|(?:errors?|xids?|it|they|that|problems?|issues?|messages?|fault)\s+(?:is|are|was|were|has|have|went|all|been|now)?\s*gone (?:after|since|with)(?: an?| the)? (?:reboot|power cycle|restart)"
     rf"|(?<![a-z])(?:rebooted|power cycled)(?: it| the node| the host| the machine)?,?(?: and| since| now)?(?: \w+){{0,4}} {_WELL}(?![a-z])"
     r"|(?<![a-z])(?:before|until|prior to)(?: the| a| our| last| yesterday's| this morning's){0,2} (?:reboot|power cycle|restart)"
-    r"|重启(?:以后|之后|过后|后|完|过|了)?[,，]?(?:又|就|都|也|已经?|现在|它|节点|机器|卡|一切|目前|到现在|至今|再){0,4}(?:好了|正常|恢复|没事|没再|没有再|没有了|没出现|未再|起来了)"
+    r"|重启(?:以后|之后|过后|后|完|过|了)?[,，]?(?:又|就|都|也|已经?|现在|它|节点|机器|卡|一切|目前|到现在|至今|再){0,4}(?:好了|正常|恢复|没事|没再|没有再|没有了|没出现|未再|起来了|回来|认到|识别|能用|可用)"
+    r"|重启[^。；]{0,8}(?:卡|gpu|节点|机器)\s*(?:又|再次|重新){0,2}(?:出现|回来|认到|识别)"
     r"|重启(?:以|之)?前",
     re.IGNORECASE,
 )
 _AGAIN = lazy(
     r"(?<![a-z])(?:again|reappear\w*|still there|recurr\w*) (?:after|since|on)|(?:s?xids?|errors?|faults?|it)\s*(?:[0-9]+\s*)?(?:came|comes|has come|is|was) back"
-    r"|(?:after|since)[a-z ]{0,24}(?:reboot|restart)[^.;]{0,30}(?<![a-z])again(?![a-z])|又(?:报|出现|掉)",
+    r"|(?:after|since)[a-z ]{0,24}(?:reboot|restart)[^.;]{0,30}(?<![a-z])again(?![a-z])|又(?:报|掉)|(?<!卡)(?<!gpu)(?<!gpu )又出现",
     re.IGNORECASE,
 )
 
@@ -31,7 +33,8 @@ _AGAIN = lazy(
 def ordered(query: Query) -> Query:
     """`query`, its events put ahead of the reboot that ended them, where one is told of."""
     told = [o for o in query.observations if o.origin is Origin.TOLD and isinstance(o.value, Event)]
-    if not told or not _ENDED.search(query.text) or _AGAIN.search(query.text):
+    again = _AGAIN.search(query.text) or any(o.fact == BACK_AFTER for o in query.observations)
+    if not told or again or not _ENDED.search(query.text):
         return query
     hosts = dict.fromkeys(o.subject.up(Scope.NODE) or node() for o in told)
     return replace(

@@ -255,7 +255,7 @@ def _with_pairs(states: Stated, pairs: Sequence[Compared], said: str, found: Nam
         return states
     told_so = tuple(compared.observations(pairs, said, found))
     facts = {o.fact for o in told_so}
-    numbers = {n for pair in pairs for n in (pair.value, pair.other, *pair.written)}
+    numbers = {n for pair in pairs for n in compared.figures(pair)}
     own = [o for o in states.observations if o.fact not in facts and o.value not in numbers]
     unread = tuple(c for c in states.unread if not compared.taken(c, pairs, own))
     return states._replace(observations=(*told_so, *own), unread=unread)

@@ -46,6 +46,24 @@ def test_the_first_line_compares_and_says_what_does_that(text: str, first: str, 
     assert not reply.settled
 
 
+@each(
+    ("text", "lost"),
+    [
+        ("H100 should have 80GB memory, nvidia-smi shows 40GB total", True),
+        ("expected 900 GB/s nvlink on h100, nvlink status shows 16 links up of 18", True),
+        ("显存只有40G，应该80G", True),
+        ("the limit should be 350 W, it shows 700 W", True),
+        ("MFU should be 31%, it is 48%", True),
+        ("why is MFU only 48% now, it was 31% before", True),
+        ("MFU went from 31% to 48%", False),
+    ],
+)
+def test_nothing_is_called_lost_by_it_only_where_the_direction_is_certain(text: str, lost: bool) -> None:
+    """Who says what a value should be complains, and has perhaps been read the wrong way round."""
+    said = answered(text).headline
+    assert ("nothing is lost" in said or "没有损失" in said) is not lost
+
+
 def test_what_was_not_understood_is_still_said() -> None:
     reply = answered("gpu 6 runs at 1200 MHz while the rest are at 1755, and the wobbulator says red 17")
     assert reply.headline.startswith("GPU 6 runs at 1200 MHz")

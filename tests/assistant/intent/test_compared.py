@@ -27,6 +27,10 @@ from tests.cases import each
         ("MFU dropped from 48% to 31%", "mfu", 31, 48, "past", ""),
         ("busbw fell to 45 GB/s from 455 GB/s", "bandwidth", 45, 455, "past", ""),
         ("网卡以前是 400G 现在只有 200G", "port-rate", 200, 400, "past", ""),
+        ("mlx5_1 should not run at 200 of 400 Gb/s", "port-rate", 200, 400, "expected", "mlx5_1"),
+        ("we bought 80 GB of gpu memory, it only shows 40 GB", "memory-size", 40, 80, "expected", ""),
+        ("显存标称 80G，只显示 40960MiB", "memory-size", 40, 80, "expected", ""),
+        ("gpu 2 has 70 GB of memory in use, the others 40 GB", "memory-used", 70, 40, "peers", "2"),
     ],
 )
 def test_the_words_around_two_values_tell_what_they_are(
@@ -49,6 +53,7 @@ def test_the_words_around_two_values_tell_what_they_are(
         "the cpu is at 91 C, the others at 62",
         "gpu 3 was 93 C yesterday, xid 79 now",
         "gpu 2 nvlink 17 of 18 links active",
+        "expected full nvlink, gpu 2 shows 12 links up out of 18",
         "H100 has 700 W and A100 400 W, which one should I buy?",
         "batch size went from 32 to 64 and now OOM",
         "nccl 2.18 on rank 3 while others have 2.19",
@@ -63,6 +68,11 @@ def test_the_order_of_the_sides_changes_nothing(low: int, high: int, gpu: int, f
     one, rest = f"gpu {gpu} runs at {low} MHz", f"the others run at {high} MHz"
     pair = understand(f"{one}, {rest}" if first else f"{rest}, {one}").compared[0]
     assert (pair.value, pair.other, pair.of) == (low, high, ("gpu", str(gpu)))
+
+
+def test_the_size_of_memory_is_not_what_is_in_use() -> None:
+    told = understand("A100 80G 显存应该是80G，nvidia-smi里只显示 40960MiB").observations
+    assert {(o.fact, o.value) for o in told} == {("gpu.name", "A100"), ("gpu.memory.total", 40960)}
 
 
 def test_what_is_counted_or_named_beside_is_told_of_each() -> None:
