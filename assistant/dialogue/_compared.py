@@ -199,7 +199,9 @@ def _alike(turn: Turn, q: Quantity, c: Compared) -> str:
     said = _sentence(turn, q, c)
     if near:
         return Text(f"{said}: sound ones differ by as much, so that alone is no fault.", f"{said}：正常设备之间也会相差这么多，仅凭此不是故障。").in_(turn.lang)  # fmt: skip
-    if c.kind == Against.PAST and not _COMPLAINS.search(turn.query.text):
+    text = turn.query.text
+    complains = _COMPLAINS.search(text) or (q.low and _FALLS.search(text))
+    if c.kind == Against.PAST and not complains:
         return Text(f"{said}: that is the better side, so nothing is lost by it.", f"{said}：这是更好的一侧，没有损失。").in_(turn.lang)  # fmt: skip
     now, then = (q.also.in_(turn.lang).replace("{value}", _number(v)) for v in (c.value, c.other))
     why = q.meaning[Against(c.kind)].in_(turn.lang)
@@ -209,8 +211,9 @@ def _alike(turn: Turn, q: Quantity, c: Compared) -> str:
     ).in_(turn.lang)
 
 
-# Whoever complains does not tell of a gain, however the two values were read.
+# Whoever complains does not tell of a gain, however the two values were read; a fall of what should be low is one.
 _COMPLAINS = lazy(
-    r"(?<![a-z])(?:only|just|merely|dropp?(?:s|ed)?|fell|falls?|lost|loses?|slow\w*|worse|less|lower|degraded|regress\w*|missing|wrong|problem|bad|why|down)(?![a-z])|只|才|仅|掉|降|跌|慢|少|差|丢|为什么|怎么回事|问题|异常|不足",
+    r"(?<![a-z])(?:only|just|merely|lost|loses?|slow\w*|worse|degraded|regress\w*|missing|wrong|problem|bad|why)(?![a-z])|只|才|仅|慢|差|丢|为什么|怎么回事|问题|异常|不足",
     re.IGNORECASE,
 )
+_FALLS = lazy(r"(?<![a-z])(?:dropp?(?:s|ed)?|fell|falls?|less|lower|down)(?![a-z])|掉|降|跌|少", re.IGNORECASE)

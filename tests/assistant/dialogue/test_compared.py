@@ -56,6 +56,7 @@ def test_the_first_line_compares_and_says_what_does_that(text: str, first: str, 
         ("MFU should be 31%, it is 48%", True),
         ("why is MFU only 48% now, it was 31% before", True),
         ("MFU went from 31% to 48%", False),
+        ("step time dropped from 3.1 s to 2.0 s", False),
     ],
 )
 def test_nothing_is_called_lost_by_it_only_where_the_direction_is_certain(text: str, lost: bool) -> None:
