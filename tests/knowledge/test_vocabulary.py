@@ -18,7 +18,7 @@ from tests.cases import each
 
 GPU = gpu("0000:01:00.0", "n1")
 UNITS = {"", "C", "W", "h", "MHz", "MiB", "MiB/s", "B/s", "GB/s", "GT/s", "count", "percent", "s", "ratio",
-         "ms", "us", "ns", "Gb/s", "B", "J", "Gflop/s", "Tflop/s", "Mpps", "per minute", "per second"}  # fmt: skip
+         "ms", "us", "ns", "Gb/s", "B", "J", "Gflop/s", "Tflop/s", "Mpps", "per minute", "per second", "per day"}  # fmt: skip
 
 
 def spec(type_: Type, kind: Kind = Kind.STATE, says: str = "{subject}: {value} {unit}", **more: Any) -> FactSpec:
