@@ -17,6 +17,7 @@ from pathlib import Path
 
 from assistant.render.markdown import code
 from knowledge.errors import Fault, FaultsError
+from knowledge.text import opened
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -316,7 +317,7 @@ def _cell(text: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}." if text and not text.endswith(".") else text
+    return f"{opened(text)}." if text and not text.endswith(".") else text
 
 
 if __name__ == "__main__":

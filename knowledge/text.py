@@ -13,6 +13,26 @@ _INVISIBLE = re.compile(
     "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 
+# What opens a sentence and is typed as it stands. A word that English has too ("watch", "free", "kill") is a command where an
+# option or a path follows it.
+_NAMES = (
+    "cat chronyc cpupower crictl curl dcb dcgmi devlink df dkms dmesg dmidecode docker du echo env ethtool "
+    "export fuser gdb gpudiag grep hostnamectl ibdiagnet iblinkinfo ibnetdiscover ibqueryerrors ibstat "
+    "ibstatus iostat iotop ip ipmitool journalctl kubectl lctl lfs ls lsblk lsmod lsof lspci mdadm mlxconfig "
+    "mlxfwmanager mlxfwreset mlxlink mmgetstate mmlsdisk mmmount modinfo modprobe mokutil mpirun ncu "
+    "nfsiostat nfsstat nproc nstat nsys numactl nvidia nvlink nvme nvsm perf perfquery pidstat pip podman "
+    "promtool ps python rdma rm rmmod sacct scontrol sh sinfo slurmd smartctl sminfo squeue srun ss ssh sudo "
+    "sysctl systemctl taskset torchfrtrace torchrun trtexec ulimit umount uname uptime vmstat"
+)
+_COMMANDS = frozenset(_NAMES.split())
+_OPENS = re.compile(r"([a-z]{1,20})(?=[ ,:;]|$)(?! --?[A-Za-z]| /)")
+
+
+def opened(text: str) -> str:
+    """A sentence with a capital letter; a name, a path or a command that opens it stays as it is."""
+    found = _OPENS.match(text)
+    return text if found is None or found[1] in _COMMANDS else text[:1].upper() + text[1:]
+
 
 def clean(text: str) -> str:
     """`text` without ANSI escapes, control characters and invisible formatting."""

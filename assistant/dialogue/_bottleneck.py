@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from assistant.dialogue import _clauses
 from assistant.dialogue._scope import Scoped, belongs, scoped
 from assistant.dialogue._standing import Stand, Standing, standings
 from assistant.dialogue._words import Words, causes_of, finding_data, suggest, words
@@ -17,6 +16,7 @@ from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.bottlenecks import Bottleneck, asked_about, bottlenecks
 from knowledge.observation import Observation, Scope, Status, Subject
+from knowledge.text import opened
 from rules.engine import Role
 from rules.model import Severity
 from rules.proof import LeafProof, Truth
@@ -171,7 +171,7 @@ def _head(turn: Turn, w: Words, j: _Judged) -> str:
     if other := _other_rank(turn, w, j):
         return other
     if _by_value(turn, j):
-        said = _clauses.opened(_at(w, j.seen[0]))
+        said = opened(_at(w, j.seen[0]))
         return (
             said + w.t(f": {_named(w, j.held[0])}.", f"：{_named(w, j.held[0])}。") if j.held else said + w.t(".", "。")
         )
@@ -235,7 +235,7 @@ def _several(w: Words, judged: Sequence[_Judged]) -> str:
             f"Neither {' nor '.join(n.en for n in names)}.", f"既不是{'，也不是'.join(_spaced(n.zh) for n in names)}。"
         )
     best = max(so, key=lambda j: j.held[0].impact.share if j.held[0].impact is not None else 0.0)
-    return _clauses.opened(f"{best.about.title.in_(w.lang)}{colon(w.lang)}{_named(w, best.held[0])}{w.t('.', '。')}")
+    return opened(f"{best.about.title.in_(w.lang)}{colon(w.lang)}{_named(w, best.held[0])}{w.t('.', '。')}")
 
 
 def _line(w: Words, j: _Judged) -> str:
@@ -262,7 +262,7 @@ def _evidence(w: Words, j: _Judged) -> list[str]:
     told = {seen.o.fact for seen in j.seen}
     against = _first(j, Truth.FALSE) if _verdict(j) == "no" else None
     more = [o for o in against.observations if o.fact not in told][:1] if against is not None else []
-    return [_clauses.opened(_at(w, seen, places=True)) for seen in (*(_Seen(o, (o.subject,)) for o in more), *j.seen)]
+    return [opened(_at(w, seen, places=True)) for seen in (*(_Seen(o, (o.subject,)) for o in more), *j.seen)]
 
 
 def _at(w: Words, seen: _Seen, *, places: bool = False) -> str:

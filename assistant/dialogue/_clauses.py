@@ -21,23 +21,6 @@ if TYPE_CHECKING:
     from knowledge.facts import FactSpec, Vocabulary
 
 VALUES = 4  # of a list of values that would do
-_OPENS = re.compile(r"([a-z]{1,20})(?=[ ,:;])")
-_COMMANDS = frozenset(
-    {
-        "gpudiag",
-        "nvidia",
-        "systemctl",
-        "journalctl",
-        "dcgmi",
-        "sudo",
-        "dmesg",
-        "lspci",
-        "nvlink",
-        "numactl",
-        "kubectl",
-        "scontrol",
-    }
-)
 _WANTED: dict[Op, Text] = {
     Op.IS: Text("{}", "{}"), Op.IS_NOT: Text("not {}", "非 {}"),
     Op.IN: Text("{}", "{}"), Op.NOT_IN: Text("none of {}", "非 {}"),
@@ -60,12 +43,6 @@ _NOTES_ZH = (
     (re.compile(r"not applicable"), "不适用"),
     (re.compile(r"none seen"), "未见"),
 )  # fmt: skip
-
-
-def opened(text: str) -> str:
-    """A sentence with a capital letter; a name, a path or a command that opens it stays as it is."""
-    found = _OPENS.match(text)
-    return text if found is None or found[1] in _COMMANDS else text[:1].upper() + text[1:]
 
 
 def machine_made(raw: str) -> bool:

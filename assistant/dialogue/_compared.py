@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from assistant.diagnosis import State, Verdict, bad_roots, only_said
 from assistant.dialogue import _busbw, _told
-from assistant.dialogue._clauses import opened
 from assistant.dialogue._should import asked_of
 from assistant.intent import compared
 from assistant.render.sheet import Fields, Items, Part
@@ -16,6 +15,7 @@ from assistant.reply import Reply
 from knowledge.compared import Against, Quantity, quantity
 from knowledge.language import NO_TEXT, Text
 from knowledge.lazy import lazy
+from knowledge.text import opened
 from rules.model import Usable
 
 if TYPE_CHECKING:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assistant.dialogue._clauses import opened
 from assistant.dialogue._words import Words, suggest
 from assistant.render.labels import aside, colon, label, listed, reason_name
 from assistant.render.sheet import Items
 from assistant.reply import Reply
-from knowledge.text import clean
+from knowledge.text import clean, opened
 
 if TYPE_CHECKING:
     from assistant.dialogue import Turn

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from assistant.dialogue._clauses import opened
 from assistant.dialogue._words import Words
 from assistant.render.cells import cut
 from assistant.render.labels import listed, reason_name, sentence
@@ -13,7 +12,7 @@ from assistant.render.meanings import meaning
 from assistant.render.sheet import Table
 from assistant.render.times import readable, when
 from knowledge.observation import Event, Observation, Origin, Series, Status, Subject
-from knowledge.text import clean
+from knowledge.text import clean, opened
 from knowledge.units import measured
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def said(w: Words, o: Observation) -> str:
         state = reason_name(str(o.status), w.lang) if o.status is not Status.OK else value(w, o)
         return clean(f"{w.view.name(o.subject)}: {o.fact}: {state}")
     words = clean(sentence(spec, o, w.lang))
-    return words[:1].upper() + words[1:] + ("" if words.endswith((".", "。")) else w.t(".", "。"))
+    return opened(words) + ("" if words.endswith((".", "。")) else w.t(".", "。"))
 
 
 def span(w: Words, told: Sequence[Observation]) -> str:

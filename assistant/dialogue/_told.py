@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from assistant.diagnosis import State, Verdict, bad, bad_roots, only_said
 from assistant.dialogue import _counters, _normal
-from assistant.dialogue._clauses import opened
 from assistant.dialogue._of_run import decided, meanwhile, nothing_wrong, of_run
 from assistant.dialogue._pages import closest, distinct
 from assistant.dialogue._rated import Rated, rated, stands, to_do, usual
@@ -26,6 +25,7 @@ from knowledge.language import NO_TEXT, Text
 from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Origin
 from knowledge.readings import Rating
+from knowledge.text import opened
 from knowledge.workloads import named
 from rules.engine import Grade
 from rules.life import BACK_AFTER

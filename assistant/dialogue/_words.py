@@ -17,7 +17,7 @@ from assistant.render.words import our_words
 from assistant.reply import Reply
 from knowledge.language import Text
 from knowledge.observation import Event, Observation, Origin, Subject
-from knowledge.text import clean, excerpt
+from knowledge.text import clean, excerpt, opened
 from rules.condition import Condition, EventLeaf, FactLeaf, KnownLeaf, Take
 from rules.proof import LeafProof, Missing, Proof, Truth, deciding, leaf_proofs
 
@@ -172,7 +172,7 @@ class Words:
 
     def section(self, en: str, zh: str, items: Iterable[str]) -> tuple[Part, ...]:
         """A heading and its list; nothing when the list is empty."""
-        kept = tuple(_clauses.opened(item) for item in items if item)
+        kept = tuple(opened(item) for item in items if item)
         return (Heading(self.t(en, zh)), Items(kept)) if kept else ()
 
 

@@ -14,6 +14,7 @@ from assistant.render.labels import colon, led, listed
 from assistant.render.sheet import Items, Part
 from assistant.reply import Reply
 from knowledge.language import Text
+from knowledge.text import opened
 from rules.condition import leaves
 from rules.engine import Grade, Role
 from rules.evaluate import evaluate
@@ -69,7 +70,7 @@ def _grade(turn: Turn, w: Words, f: Finding) -> Reply:
     parts += w.section("Sources contradict each other", "来源相互矛盾", conflicts_of(w, f, 2))
     parts += w.section("Would change the answer", "会改变结论的情况", [changes(w, f)])
     head = w.t(
-        f"{led(w.grade(f).capitalize(), w.title(f), 'en')}. {_clauses.opened(meaning.en)}.",
+        f"{led(w.grade(f).capitalize(), w.title(f), 'en')}. {opened(meaning.en)}.",
         f"{w.grade(f)}：{w.quoted(w.title(f))}。{meaning.in_('zh')}。",
     )
     return Reply(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import bad_roots
-from assistant.dialogue._clauses import machine_made, opened
+from assistant.dialogue._clauses import machine_made
 from assistant.dialogue._looked import looked_at, missed
 from assistant.dialogue._named import chosen, named
 from assistant.dialogue._opening import placed
@@ -22,7 +22,7 @@ from assistant.render.times import readable, when
 from assistant.render.words import our_words
 from assistant.reply import Reply
 from knowledge.observation import Event, Observation, Origin, Series
-from knowledge.text import clean
+from knowledge.text import clean, opened
 from knowledge.units import measured
 from rules.engine import Grade
 

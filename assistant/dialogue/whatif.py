@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from assistant.dialogue._asked import changed
 from assistant.dialogue._assumed import Assumption, assumptions, told
-from assistant.dialogue._clauses import opened
 from assistant.dialogue._scope import scoped
 from assistant.dialogue._standing import Stand, Standing, standings
 from assistant.dialogue._suppose import Differences, differences, suppose
@@ -24,7 +23,7 @@ from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.facts import vocabulary
 from knowledge.language import Text
-from knowledge.text import clean
+from knowledge.text import clean, opened
 from rules.condition import FactLeaf
 from rules.proof import deciding, leaf_proofs
 

@@ -14,7 +14,7 @@ from assistant.render.labels import aside, colon, label, listed
 from assistant.render.sheet import Code, Fields, Heading, Items, Paragraph, Part, Sheet, Table
 from assistant.render.times import iso
 from knowledge.language import Text
-from knowledge.text import clean, excerpt
+from knowledge.text import clean, excerpt, opened
 
 
 class Section(NamedTuple):
@@ -43,7 +43,7 @@ def verdict(r: Report, lang: str) -> str:
         out.append(said)
     if i.ended and not i.is_open:
         ended = excerpt(i.ended, 200)
-        out.append(ended[:1].upper() + ended[1:])
+        out.append(opened(ended))
     return t(". ", "。").join(x.rstrip(".。") for x in out if x) + t(".", "。")
 
 

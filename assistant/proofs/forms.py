@@ -13,7 +13,7 @@ from assistant.render.meanings import meaning
 from knowledge.facts import FactSpec, Type, vocabulary
 from knowledge.language import Text
 from knowledge.observation import Event, Observation, Status
-from knowledge.text import clean
+from knowledge.text import clean, opened
 from knowledge.units import symbol
 from rules.condition import FactLeaf
 
@@ -53,7 +53,7 @@ def form(target: Target, d: Diagnosis, lang: str) -> Form:
     )
     choices = _choices(spec, lang)
     return Form(
-        _clauses.opened(meaning(target.name, known, lang)), about, _now(spec, seen, lang), against, unit_of(spec),
+        opened(meaning(target.name, known, lang)), about, _now(spec, seen, lang), against, unit_of(spec),
         _allowed(spec, lang), choices, "" if choices else _start(seen),
     )  # fmt: skip
 
@@ -70,7 +70,7 @@ def _threshold_form(target: Target, lang: str) -> Form:
 
 def _event_form(target: Target, d: Diagnosis, about: str, lang: str) -> Form:
     title = target.name.upper() if target.name in CODED else meaning(target.name, d.facts.vocabulary, lang)
-    title = f"{title} {target.code}" if target.code is not None else _clauses.opened(title)
+    title = f"{title} {target.code}" if target.code is not None else opened(title)
     assert target.subject is not None
     seen = [o for o in d.facts.events_within(target.name, target.subject) if _is(o, target.code)]
     now = Text(f"{len(seen)} seen", f"共 {len(seen)} 条").in_(lang) if seen else Text("none seen", "未见").in_(lang)

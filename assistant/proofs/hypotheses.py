@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assistant.dialogue._clauses import opened
 from assistant.dialogue._standing import Stand, Standing, standings
 from assistant.dialogue._words import Words, words_of
 from assistant.dialogue.whynot import reason
 from assistant.intent.query import Intent, Query, Topic
 from assistant.proofs import questions
-from knowledge.text import clean
+from knowledge.text import clean, opened
 from rules.proof import Truth
 
 if TYPE_CHECKING:

@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from assistant.dialogue._clauses import opened
 from assistant.dialogue._words import Words, filled, words_of
 from assistant.proofs import questions
 from assistant.render.labels import label, localised
 from knowledge.language import Text
 from knowledge.observation import Scope
-from knowledge.text import clean
+from knowledge.text import clean, opened
 from rules.engine import Grade, Role
 
 if TYPE_CHECKING:

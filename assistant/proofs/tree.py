@@ -25,7 +25,7 @@ from assistant.render.meanings import meaning
 from assistant.render.times import readable
 from knowledge.language import Text
 from knowledge.observation import Event, Observation, Origin
-from knowledge.text import clean
+from knowledge.text import clean, opened
 from rules.condition import EventLeaf, FactLeaf, On, Reference
 from rules.engine import Finding, Grade, Role
 from rules.evaluate import evaluate
@@ -160,7 +160,7 @@ class _Tree:
     def of_text(self, entry: Entry, within: Sequence[Entry]) -> Iterator[Node]:
         """What has no proof: a sentence; what stands in a section; what was looked at where nothing was found."""
         w = self.w
-        title = _clauses.opened(entry.text or entry.title)
+        title = opened(entry.text or entry.title)
         yield Node("title", Kind.TITLE, title, severity=entry.severity, question=entry.question)
         if entry.kind is Entries.UNSEEN:
             yield from self._unseen(entry)
@@ -245,9 +245,9 @@ class _Tree:
         """What a clause is about: an event, else the fact by what it means."""
         known = self.d.facts.vocabulary
         if isinstance(p.leaf, EventLeaf):
-            return _clauses.opened(_clauses.asked(p.leaf, known, self.lang))
+            return opened(_clauses.asked(p.leaf, known, self.lang))
         said = meaning(p.leaf.fact, known, self.lang).removeprefix("Whether ")
-        return said[:1].upper() + said[1:]
+        return opened(said)
 
     def _against(self, p: LeafProof) -> tuple[str, str]:
         """What a value is compared with, and where that number comes from when it is another fact's."""
@@ -309,7 +309,7 @@ class _Tree:
             f"{o.fact} {o.value.code}" if isinstance(o.value, Event) and o.fact in ("xid", "sxid") else f"fact {o.fact}"
         )
         return Node(
-            key, Kind.SEEN, _clauses.opened(said), place=" · ".join(filter(None, (self.w.place(e.place), at, origin))),
+            key, Kind.SEEN, opened(said), place=" · ".join(filter(None, (self.w.place(e.place), at, origin))),
             raw=raw, copy=e.exact or e.raw or said, question=questions.of_topic(code, self.lang), targets=own,
         )  # fmt: skip
 
@@ -320,7 +320,7 @@ class _Tree:
         own = tuple(t for t in targets if (t.fact, t.subject) == (m.fact, m.subject)) or tuple(targets[:1])
         needs = [_NAMES.sub("", n) for n in self.w.view.gaps.needs([m])]
         return Node(
-            key, Kind.MISSING, _clauses.opened(said), Truth.UNKNOWN, place=f"{m.fact} · {self.w.view.name(m.subject)}",
+            key, Kind.MISSING, opened(said), Truth.UNKNOWN, place=f"{m.fact} · {self.w.view.name(m.subject)}",
             raw=listed(self.w.view.gaps.needed(needs, [m]), self.lang, ";"),
             question=questions.of_topic(f"fact {m.fact}", self.lang), targets=own,
         )  # fmt: skip

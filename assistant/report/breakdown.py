@@ -9,8 +9,9 @@ from assistant.render import trace_units as units
 from assistant.render.labels import colon, listed
 from assistant.report import draw
 from assistant.report.inputs import Inputs, name_of
-from assistant.report.markup import Column, figure, note, section, sentence, table, without
+from assistant.report.markup import Column, figure, note, section, table, without
 from assistant.report.words import word
+from knowledge.text import opened
 
 if TYPE_CHECKING:
     from probes.trace.model import Idle, RankSummary
@@ -57,7 +58,7 @@ def _said(s: RankSummary, lang: str, many: bool) -> str:
 
     said = word("breakdown_alt", lang, who=who_of(s, lang, many), span=units.duration(s.span_ns), compute=part(s.compute_ns),
                 comm=part(s.exposed_comm_ns), mem=part(s.exposed_mem_ns), idle=part(s.idle_ns))  # fmt: skip
-    return said if lang == "zh" else sentence(said)
+    return said if lang == "zh" else opened(said)
 
 
 def _said_of_all(summaries: Sequence[RankSummary], lang: str) -> str:
@@ -109,7 +110,7 @@ def _idle_said(known: Sequence[tuple[str, Idle]], lang: str, many: bool) -> str:
         ]
         who = name + colon(lang) if many else ""
         told = word("idle_alt", lang, who=who, total=units.duration(idle.total_ns), parts=listed(parts, lang, ";"))
-        lines.append(told if lang == "zh" else sentence(told))
+        lines.append(told if lang == "zh" else opened(told))
     return " ".join(lines)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from assistant.render import trace_units as units
 from assistant.report.words import word
-from knowledge.text import excerpt
+from knowledge.text import excerpt, opened
 
 Cell: TypeAlias = str | float | int | None
 LONGEST: Final = 400  # characters of a name in a table
@@ -147,14 +147,8 @@ def note(text: str) -> str:
 
 def bullets(items: Iterable[str]) -> str:
     """A list of sentences; empty without items."""
-    inner = "".join(f"<li>{escape(sentence(i))}</li>" for i in items if i)
+    inner = "".join(f"<li>{escape(opened(i))}</li>" for i in items if i)
     return f"<ul>{inner}</ul>" if inner else ""
-
-
-def sentence(line: str) -> str:
-    """With a capital, where it begins with a word and not with a name or a number."""
-    first = line.split(" ", 1)[0].rstrip(":")
-    return line[0].upper() + line[1:] if first.isascii() and first.isalpha() and first.islower() else line
 
 
 def cut(rows: Sequence[Any], most: int, lang: str) -> str:

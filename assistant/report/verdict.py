@@ -10,9 +10,9 @@ from assistant.render import describe
 from assistant.render.labels import aside, label, listed, subject_name
 from assistant.render.view import Block, Evidence, View, view
 from assistant.report.inputs import Inputs
-from assistant.report.markup import bullets, folded, note, section, sentence
+from assistant.report.markup import bullets, folded, note, section
 from assistant.report.words import word
-from knowledge.text import clean, excerpt
+from knowledge.text import clean, excerpt, opened
 from rules.engine import Finding
 from rules.proof import LeafProof, Proof
 
@@ -51,11 +51,11 @@ def _card(inputs: Inputs, b: Block, findings_: list[Finding], first: bool) -> st
     soft = f'<span class="soft">{escape(where if b.impact else where[3:])}</span>'
     parts = [
         f'<article class="card s-{b.severity}"><h3><span class="tag">{escape(b.severity_label)}</span>{escape(b.title)}</h3>',
-        f"<p><b>{escape(sentence(b.impact))}</b>{soft}</p>",
+        f"<p><b>{escape(opened(b.impact))}</b>{soft}</p>",
         f"<p>{escape(word('do', lang))}{escape(b.action)}</p>",
     ]
     if b.explains:
-        explained = sentence(label("explains", lang)) + listed(b.explains, lang, ";")
+        explained = opened(label("explains", lang)) + listed(b.explains, lang, ";")
         parts.append(f'<p class="soft">{escape(explained)}</p>')
     parts.append(
         folded(

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from knowledge.compared import quantities
+from knowledge.howto import howtos
 from knowledge.language import NO_TEXT, Text
-from knowledge.text import clean, digits, excerpt
+from knowledge.runbook import all_runbooks
+from knowledge.text import clean, digits, excerpt, opened
 from knowledge.units import format_duration, parse_duration
 from tests.cases import each
 
@@ -167,3 +171,30 @@ def test_texts_of_other_shapes() -> None:
     assert Text("a", "甲").in_("zh") == "甲"
     assert Text("a", "甲").in_("fr") == "a"
     assert Text("", "甲")
+
+
+def typed() -> Iterator[str]:
+    """What the pages tell people to type, each as it stands."""
+    for task in howtos().values():
+        yield from (c for c in (*(s.command for s in task.steps), task.verify_command) if c)
+    for book in all_runbooks():
+        yield from (c for s in book.steps for c in (s.command, s.verify_command) if c)
+
+
+def test_a_command_that_opens_a_sentence_is_never_changed() -> None:
+    """A command with a capital letter does not run where it is copied."""
+    english = {"kill", "free", "timeout", "last", "top"}  # words too: what follows them tells
+    changed = [w for w in {c.split()[0] for c in typed()} - english if opened(f"{w} on both ends")[0] != w[0]]
+    assert changed == []
+    assert [opened(c) for c in ("free -h", "watch -n 1 nvidia-smi", "cat /proc/mounts")] == [
+        "free -h", "watch -n 1 nvidia-smi", "cat /proc/mounts"
+    ]  # fmt: skip
+    assert all(
+        opened(d)[0] == d[0] for q in quantities() for d in q.do if d.split()[0] in {"ibstat", "mlxlink", "ethtool"}
+    )
+
+
+@given(st.from_regex(r"[a-z]{1,20}( [a-z]{1,8}){0,3}", fullmatch=True))
+def test_only_the_first_letter_of_a_sentence_is_ever_another(text: str) -> None:
+    assert opened(text)[1:] == text[1:]
+    assert opened(text).casefold() == text
