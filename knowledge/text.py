@@ -25,7 +25,7 @@ _NAMES = (
     "sysctl systemctl taskset torchfrtrace torchrun trtexec ulimit umount uname uptime vmstat"
 )
 _COMMANDS = frozenset(_NAMES.split())
-_OPENS = re.compile(r"([a-z]{1,20})(?=[ ,:;]|$)(?! --?[A-Za-z]| /)")
+_OPENS = re.compile(r"([a-z]{1,20})(?=[ ,;]|:(?!:)|$)(?! --?[A-Za-z]| /)")
 
 
 def opened(text: str) -> str:

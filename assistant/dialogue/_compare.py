@@ -11,7 +11,7 @@ from assistant.dialogue._pages import data_of, first_sentence, meant, page, spok
 from assistant.find import search
 from assistant.intent.query import Query
 from assistant.render.labels import listed
-from assistant.render.sheet import Heading, Items, Paragraph, Part, Table
+from assistant.render.sheet import Fields, Heading, Items, Paragraph, Part, Table
 from assistant.reply import Reply
 from knowledge.language import Text
 from knowledge.lazy import lazy
@@ -167,7 +167,8 @@ def words(query: Query, lang: str) -> Reply | None:
     if len(found) < 2:
         return None
     pages = [(name, sheet) for name in found if (sheet := page(name, lang)) is not None]
-    return _side_by_side(pages, lang)
+    told = [_figures(sheet) for _, sheet in pages]
+    return _of_models(pages, told, lang) if all(told) else _side_by_side(pages, lang)
 
 
 def numbers(query: Query) -> tuple[int, ...]:
@@ -182,6 +183,31 @@ def _sides(query: Query) -> list[str]:
     if len(text) > _LONG or not _ASKED.search(text):
         return []
     return [s.strip() for s in _BETWEEN.split(_LEAD.sub("", text).strip()) if s.strip()][:MOST]
+
+
+_PEAKS = ("BF16", "FP8")  # what training and serving ask of a model
+
+
+def _figures(sheet: Sheet) -> dict[str, str]:
+    """What a page tells as figures by name, where it has no sentence: that of a GPU model."""
+    if _paragraph(sheet):
+        return {}
+    rows = [(name, value) for p in sheet.parts if isinstance(p, Fields) for name, value in p.rows if value]
+    peaks = [row for p in sheet.parts if isinstance(p, Table) for row in p.rows if len(row) == 3 and row[0] in _PEAKS]
+    return dict(rows) | {f"{row[0]} TFLOP/s": row[1] for row in peaks}
+
+
+def _of_models(pages: Sequence[tuple[str, Sheet]], told: Sequence[dict[str, str]], lang: str) -> Reply:
+    """Pages of figures side by side, a row each; the first line tells the first one that differs."""
+    names, titles = [name for name, _ in pages], [sheet.title for _, sheet in pages]
+    lines = {name: tuple(one.get(name, "-") for one in told) for one in told for name in one}
+    apart = [name for name, cells in lines.items() if len(set(cells)) > 1]
+    said = "; ".join(f"{name} {' / '.join(lines[name])}" for name in apart[:4])
+    headline = f"{' / '.join(titles)}{text_in(lang, ': ', '：')}{said or text_in(lang, 'the same figures', '数据相同')}{text_in(lang, '.', '。')}"
+    rows = tuple((name, *cells) for name, cells in lines.items())
+    parts: tuple[Part, ...] = (Table((text_in(lang, "figure", "指标"), *titles), rows), *_sources(pages, lang))
+    suggestions = tuple(_ask(name, sheet, lang) for name, sheet in pages)[:3]
+    return Reply(lang, headline, parts, suggestions=suggestions, data=data_of("explain", names, headline_of=headline))
 
 
 def _side_by_side(pages: Sequence[tuple[str, Sheet]], lang: str) -> Reply:

@@ -107,6 +107,11 @@ _CLUSTER = lazy(
 _MEAN_USE = lazy(
     r"(?<![a-z])(?:mean|average|avg|overall|cluster|fleet)[a-z -]{0,20}util|(?<![a-z])util\w*|利用率|使用率", _I
 )
+# One job that waits, or the power beside it: no mean over a cluster.
+_ONE_JOB = lazy(
+    r"(?<![a-z])(?:hang\w*|hung|stuck|freez\w*|frozen|stall\w*|dead ?lock\w*)(?![a-z])|(?<![a-z0-9])[0-9]+\s?(?:w|watts?)(?![a-z])|卡住|卡死|卡在|挂起|挂住|挂了|死锁|不动|[0-9]\s?瓦",
+    _I,
+)
 _OTHER_USE = lazy(r"(?<![a-z])(?:cpu|memory|network|disk|storage|link)(?![a-z])|内存|显存|网络|磁盘|存储", _I)
 
 
@@ -114,7 +119,7 @@ def cluster_use(text: str) -> float | None:
     """The mean utilisation of a cluster's GPUs in %; None where none is said."""
     text = text[:_MOST]
     found = _CLUSTER.search(text)
-    if found is None or not _MEAN_USE.search(text) or _OTHER_USE.search(text):
+    if found is None or not _MEAN_USE.search(text) or _OTHER_USE.search(text) or _ONE_JOB.search(text):
         return None
     return float(found[1] or found[2])
 

@@ -49,7 +49,8 @@ _ASKS_ZH = lazy(
     "瓶颈(?:是|在)?(?:哪|什么)|能(?=[训上接撑开启起凑扛])|还?能不能|能否|可否|可不可以|要不要|该不该|是不是|是否|需不需要|还可以|还能|可以(?!看到)|能(?:继续|用|跑)|需要(?!复位)|要换|该换|应该怎|怎么|如何|为什么|为何|为啥|什么|有啥|哪|正常吗|有问题吗|有没有|多少|请(?:看|查|解释)|查看|看看|解释"
 )
 _BEGINS = lazy(
-    r"(?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|should|shall|may|might|must)(?![a-z])", _I
+    r"(?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|should(?! (?:be|have|see|show|list|read)(?![a-z]))|shall|may|might|must)(?![a-z])",
+    _I,
 )
 _ASKS_LAST = lazy(
     r"[吗么呢]$|(?:没问题|没事|不影响|可以|能用|能跑|正常|还好|要紧|行|好)吧$|[用要行好]不$|行不行|好不好|对不对|正常不|要不要紧|会不会|咋[办整弄样]|怎么半"
@@ -235,7 +236,8 @@ def _says_something(clause: str) -> bool:
 
 
 _SHOULD = lazy(
-    r"(?<![a-z])(?:should|must|ought)(?![a-z])|^\s*(?:and )?not (?=x|gen)|应该|应为|本应|本来|^\s*而?不是", _I
+    r"(?<![a-z])(?:should|must|ought|supposed|expect(?:ed|ing)?)(?![a-z])|^\s*(?:and )?not (?=x|gen)|应该|应为|本应|本来|^\s*而?不是",
+    _I,
 )
 
 
@@ -266,7 +268,8 @@ _CONTEXT = lazy(
 
 
 # of what was read just now: the fact that says how much it should be
-_SHOULD_BE = {"node.gpu.count": (("node.gpu.expected", r"(?<![0-9.a-z])([0-9]+)"),)}
+_EXPECTED = (("node.gpu.expected", r"(?<![0-9.a-z])([0-9]+)"),)
+_SHOULD_BE = {"node.gpu.count": _EXPECTED, "node.pci.gpu_count": _EXPECTED}
 
 
 def _most(clause: str, before: str, about: About) -> Iterator[Observation]:
@@ -330,9 +333,18 @@ _WORK = frozenset({"gpu.power.draw", "gpu.activity.sm", "gpu.activity.tensor", "
 _BUSY = 75  # percent of the time with a kernel, as in knowledge/derive/working.py
 
 
+def _fewer(told: Sequence[Observation]) -> bool:
+    """Whether fewer GPUs are told to be seen than there should be; a tool that counts them does not hang."""
+    there = {o.fact: o.value for o in told if isinstance(o.value, int)}
+    seen, wanted = there.get("node.gpu.count", there.get("node.pci.gpu_count")), there.get("node.gpu.expected")
+    return seen is not None and wanted is not None and seen < wanted
+
+
 def of_readings(told: Sequence[Observation], signs: tuple[str, ...], said: str) -> tuple[str, ...]:
     """The symptoms, that of a GPU that is busy ahead of what the words alone made of it: where its utilisation is stated beside
     what tells work from waiting ("shows 100 % but draws only 130 W" misses no GPU), or that the job is slow."""
+    if _fewer(told):
+        return ("gpu-missing", *(s for s in signs if s not in ("gpu-missing", "driver-hangs")))
     busy = any(o.fact == "gpu.utilization.core" and isinstance(o.value, int) and o.value >= _BUSY for o in told)
     if not busy or ("slow-training" not in signs and _WORK.isdisjoint(o.fact for o in told)):
         return signs

@@ -97,6 +97,22 @@ def test_words_side_by_side() -> None:
     assert len(table.rows) == 2
 
 
+@each(
+    ("text", "lang"),
+    [
+        ("compare h100 pcie and h100 sxm", "en"),
+        ("difference between a100 and h200", "en"),
+        ("H100 和 H200 的区别", "zh"),
+    ],
+)
+def test_models_side_by_side_tell_figures(text: str, lang: str) -> None:
+    reply = explain(text, lang)
+    (table,) = [p for p in reply.parts if isinstance(p, Table)]
+    assert len(table.rows) > 5
+    assert all(cell for row in table.rows for cell in row)
+    assert " W / " in reply.headline or "GB/s / " in reply.headline
+
+
 def test_a_code_that_the_catalogue_lacks() -> None:
     reply = explain("xid 790", slots=Slots(xid=(790,)))
     assert "790 is not in NVIDIA's catalogue" in reply.headline

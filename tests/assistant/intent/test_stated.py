@@ -46,6 +46,12 @@ def told(text: str) -> dict[str, Any]:
     ("pcie link of gpu 2 is at x8 instead of x16, can I use the node?", {"gpu.pcie.width": 8, "gpu.pcie.width.max": 16}),
     ("only 7 of 8 gpus show up in nvidia-smi, is the node usable?", {"node.gpu.count": 7, "node.gpu.expected": 8}),
     ("8卡 H100 只看到 7 张，还能用吗", {"node.gpu.count": 7, "node.gpu.expected": 8}),
+    ("nvidia-smi finds 3 cards, should be 4", {"node.gpu.count": 3, "node.gpu.expected": 4}),
+    ("nvidia-smi reports 15 gpus, supposed to be 16", {"node.gpu.count": 15, "node.gpu.expected": 16}),
+    ("there should be 4 gpus, nvidia-smi detects 3", {"node.gpu.count": 3, "node.gpu.expected": 4}),
+    ("we bought 8 cards but nvidia-smi only detects 6", {"node.gpu.count": 6, "node.gpu.expected": 8}),
+    ("lspci sees 6 gpus, there ought to be 8", {"node.pci.gpu_count": 6, "node.gpu.expected": 8}),
+    ("nvidia-smi 里显示 6 张卡，应该是 8 张", {"node.gpu.count": 6, "node.gpu.expected": 8}),
     ("gpu 3 has 5 uncorrectable ecc errors and a pending row remap, is it usable",
      {"gpu.ecc.volatile.uncorrected.total": 5, "gpu.row_remap.pending": True}),
     ("GPU 3 温度 95 度，可以继续训练吗", {"gpu.temperature.core": 95}),
@@ -379,3 +385,15 @@ def test_no_stated_bad_value_gets_a_yes() -> None:
                                 assert reply.data.get("usable") != "yes", reply.headline
                             assert not reply.headline.startswith(("Yes", "可以")), reply.headline
     assert tried > 400
+
+
+@each(
+    "text",
+    [
+        "nvidia-smi finds 3 cards, should be 4",
+        "nvidia-smi 里显示 6 张卡，应该是 8 张",
+        "there should be 4 gpus, nvidia-smi detects 3",
+    ],
+)
+def test_a_tool_that_counts_the_gpus_does_not_hang(text: str) -> None:
+    assert understand(text).symptoms == ("gpu-missing",)
