@@ -206,7 +206,8 @@ def _stating(
     stands = signs or states.observations or states.unread or r.pasted.observations or any(_filled(r))
     if intent is Intent.DIAGNOSE and r.known and not stands and _WHY.search(said):
         intent = Intent.EXPLAIN  # why it is so of the thing itself: nothing is said to be wrong
-    if pairs and intent not in told.TELLS:
+    reported = intent is Intent.VERDICT and not states.asks  # "it used to do 470, now 210" asks of no use
+    if pairs and (intent not in told.TELLS or reported):
         intent = Intent.DIAGNOSE  # whoever compares asks what is wrong with the worse one
     if intent in _READS and len({o.fact for o in states.observations if o.fact.startswith(_WORKS)}) > 1:
         intent = Intent.DIAGNOSE  # what readings mean together no page about one of them tells

@@ -41,6 +41,10 @@ def tells(query: Query) -> bool:
     return bool(query.observations or query.unread or query.fine)
 
 
+# Told of a node or a job, and measured only where GPUs are.
+_OF_GPUS = ("node.gpu.", "node.pci.gpu_count", "benchmark.collective.", "benchmark.h2d", "job.throughput")
+
+
 def about_elsewhere(origin: Origin, query: Query) -> bool:
     """Whether a sentence can only be about a machine with a GPU, and does not say that it is this one.
 
@@ -48,7 +52,7 @@ def about_elsewhere(origin: Origin, query: Query) -> bool:
     """
     if not origin.live or origin.host or query.intent not in (Intent.DIAGNOSE, Intent.VERDICT):
         return False
-    of_gpus = any(o.subject.up(Scope.GPU) is not None or o.fact.startswith("node.gpu.") for o in query.observations)
+    of_gpus = any(o.subject.up(Scope.GPU) is not None or o.fact.startswith(_OF_GPUS) for o in query.observations)
     if (of_process(query) and not phrases.another_machine(query.text)) or (
         phrases.this_machine(query.text) and not of_gpus
     ):

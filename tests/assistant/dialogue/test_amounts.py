@@ -24,7 +24,8 @@ STEPS = (
     "data loading is {} ms per {} ms iteration",
     "数据加载占 {} ms，一步 {} ms",
 )
-NONE = ("the kernel's oom killer killed my job, 3 GB free", "cuda out of memory", "20 GB are free on gpu 3", "step takes 900 ms", "cpu of the cluster is at 35 % util")  # fmt: skip
+NONE = ("the kernel's oom killer killed my job, 3 GB free", "cuda out of memory", "20 GB are free on gpu 3", "step takes 900 ms", "cpu of the cluster is at 35 % util",
+        "job is stuck, all gpus at 99 % util", "all gpus 100% util but 130 W each", "训练卡住了，所有GPU利用率100%")  # fmt: skip
 
 
 def answered(said: str) -> Reply:
