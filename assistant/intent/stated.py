@@ -348,8 +348,12 @@ def of_readings(told: Sequence[Observation], signs: tuple[str, ...], said: str) 
     busy = any(o.fact == "gpu.utilization.core" and isinstance(o.value, int) and o.value >= _BUSY for o in told)
     if not busy or ("slow-training" not in signs and _WORK.isdisjoint(o.fact for o in told)):
         return signs
-    if signs and signs[0] in GRAVER and _ENDS_OR_HANGS.search(said):
-        return signs  # that it hangs or ends says more than how busy it looks meanwhile
+    graver = tuple(s for s in signs if s in GRAVER)
+    if graver and _ENDS_OR_HANGS.search(said):
+        return (
+            *graver,
+            *(s for s in signs if s not in (*graver, "gpu-missing")),
+        )  # that it hangs or ends says more than how busy it looks meanwhile
     return ("busy-but-slow", *(s for s in signs if s in ("hang", "slow-training", "straggler", "slow-data-loading")))
 
 

@@ -397,3 +397,13 @@ def test_no_stated_bad_value_gets_a_yes() -> None:
 )
 def test_a_tool_that_counts_the_gpus_does_not_hang(text: str) -> None:
     assert understand(text).symptoms == ("gpu-missing",)
+
+
+@each(
+    "text",
+    ["training hung at step 900, all gpus 100% util but only ~130W", "训练卡住了，所有GPU利用率100%，功耗只有120W"],
+)
+def test_that_a_job_hangs_leads_over_how_busy_it_looks(text: str) -> None:
+    said = understand(text)
+    assert said.symptoms[0] == "hang"
+    assert "gpu-missing" not in said.symptoms
