@@ -134,6 +134,8 @@ def _failed(emit: Emitter, line: AppLine, rank: int | None, fields: dict[str, Sc
         number = -code if code < 0 else code - 128
         fields["signal"] = number if number in SIGNALS else None
     signal = fields.get("signal")
+    if code is None and isinstance(signal, int):
+        fields["exitcode"] = -signal  # srun and mpirun name the signal alone
     fields["signal_name"] = SIGNALS.get(signal) if isinstance(signal, int) else None
     subject = rank_subject(rank, emit.document)
     emit.event(

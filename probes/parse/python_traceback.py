@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from knowledge.lazy import lazy
 from knowledge.observation import Clock, Observation, Scalar
@@ -21,7 +21,7 @@ from probes.parse._app_lines import AppLine, application_head, matching, peel_al
 from probes.parse._app_traceback import Frame, Traceback, tracebacks
 
 NAME = "python-traceback"
-REVISION = 3
+REVISION = 4
 
 TRIGGERS = (
     r"Traceback \(most recent call last\)",
@@ -36,6 +36,7 @@ TRIGGERS = (
     r"Failed to create (?:CUDA|Tensorrt|ROCM|MIGraphX)ExecutionProvider|Specified provider '(?:CUDA|Tensorrt|ROCM|MIGraphX)ExecutionProvider' is not in available",
     r"device_type of 'cuda', but CUDA is not available",
     r"engine plan file is (?:generated on an incompatible device|not compatible with this version of TensorRT)",
+    r"\[Errno (?:5|116|122)\]|Disk quota exceeded",
     *_app_exit.TRIGGERS,
 )
 
@@ -46,6 +47,9 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("shared_memory", lazy(r"unable to (?:open shared memory object|mmap \d+ bytes|write to file) ?.{0,80}(?:</torch_|/dev/shm|torch_)")),
     ("too_many_open_files", lazy(r"Too many open files|received 0 items of ancdata")),
     ("disk_full", lazy(r"\[Errno 28\]|No space left on device")),
+    # OSError: [Errno 122] Disk quota exceeded: '/home/u/ckpt'    OSError: [Errno 5] Input/output error    OSError: [Errno 116] Stale file handle
+    ("quota", lazy(r"\[Errno 122\]|Disk quota exceeded")),
+    ("storage_error", lazy(r"\[Errno (?:5|116)\]")),
     ("fork_cuda", lazy(r"Cannot re-initialize CUDA in forked subprocess")),
     ("missing_library", lazy(r"lib[\w+-]{1,60}\.so[.\d]{0,20}: (?:cannot open shared object|undefined symbol|version)|undefined symbol: ")),
     ("nvml", lazy(r"NVMLError|NVML Shared Library Not Found")),
@@ -90,6 +94,12 @@ _LAUNCHER = lazy(
 )
 _NOT_FAILED = lazy(r"(?:KeyboardInterrupt|SystemExit|GeneratorExit|StopIteration)$|\w{1,60}Warning$")
 
+# After an exception that was handled the program goes on: [2026-11-26 02:11:42] step 18121 | loss 2.109     INFO: 10.0.0.7:51122 - "POST /v1/completions HTTP/1.1" 200 OK
+_GOES_ON = lazy(
+    r"(?i)\b(?:step|iter|iteration|epoch|batch)s?\b['\"]?\s{0,4}[:=\[ ]\s{0,4}\d.{0,200}\b(?:loss|lr|time|s/it|it/s|acc)|HTTP/\d\.\d\" 2\d\d\b"
+    r"|\btraining (?:finished|completed?|done)\b"
+)
+
 _PID = lazy(r"\(pid(?:\(s\))? (\d{1,9})")
 _KILLED = lazy(r"killed by signal: ([\w ]{1,30})")
 _SIGNALS = {"Bus error": 7, "Killed": 9, "Segmentation fault": 11, "Aborted": 6, "Terminated": 15}
@@ -113,7 +123,7 @@ class _Found:
     exception: str = ""
     frame: Frame | None = None
     count: int = 1
-    fields: dict[str, Scalar] = field(default_factory=dict)
+    went_on: bool = False
 
 
 def sniff(head: str) -> int:
@@ -130,12 +140,19 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     """`python_error`, `rank_failed` and `job_terminated` events of the windows."""
     emit = Emitter(NAME, REVISION, context)
     app = peel_all(lines, context)
+    going = _last_work(app)
     for found in _failures(app):
+        found.went_on = found.line.number < going.get(found.line.label, 0)
         _emit(emit, found)
     _app_exit.rank_failures(emit, app)
     _app_exit.job_ends(emit, app)
     none_seen(emit, ("python_error", "rank_failed", "job_terminated"), app)
     return emit.out
+
+
+def _last_work(app: Sequence[AppLine]) -> dict[str, int]:
+    """The number of the last line of each label that shows the program at work."""
+    return {line.label: line.number for line in app if _GOES_ON.search(line.text)}
 
 
 def _failures(app: Sequence[AppLine]) -> list[_Found]:
@@ -156,6 +173,7 @@ def _failures(app: Sequence[AppLine]) -> list[_Found]:
         key = (found.line.label, found.kind, _which(found))
         if key in merged:
             merged[key].count += found.count
+            merged[key].line = found.line if found.kind == "exception" else merged[key].line
             merged[key].frame = merged[key].frame or found.frame
             merged[key].exception = merged[key].exception or found.exception
         else:
@@ -216,6 +234,7 @@ def _emit(emit: Emitter, found: _Found) -> None:
         "expected": int(joined[2] or joined[3]) if joined else None,
         "timeout_s": _seconds(timeout) if timeout else None,
         "count": found.count,
+        "went_on": found.went_on,
         "rank": line.rank,
         "label": line.label or None,
         "message": excerpt(text.split("\n", 1)[0]),
