@@ -47,11 +47,11 @@ _IB_DEVICE = r"(?:infiniband )?\b(mlx\d_(?:bond_)?\d{1,3}): ?(\w{1,60}:\d{1,6}:\
 _KINDS = (
     ("start", r"probe with driver mlx\d_core failed with error|failed with error -\d{1,4}$|(?:mlx\d_init_one|probe_one|mlx\d_load_one)\S{0,40} .{0,80}failed"),
     ("power", r"[Dd]etected insufficient power on the PCIe slot"),
+    ("temperature", r"High temperature on sensors|(?:synd(?:rome)? 0x\w{1,8}:|Health issue observed,) [Hh]igh [Tt]emperature"),
     ("health", r"health compromised|mlx\d_crdump_collect|print_health_info|poll_health|device is in fatal|[Ff]atal (?:firmware |FW )?error|assert_var|synd(?:rome)? 0x\w+.{0,40}(?:error|fail)|firmware (?:fatal|assert|hang)"),
     ("command", r"mlx\d_cmd\w{0,30}.{0,80}(?:failed|timeout)|wait_func.{0,120}timeout|ACCESS_REG.{0,80}failed|Will cause a leak of a command|async reg mr failed|create_mkey_callback|reg_mr_callback"),
     ("module", r"Port module event(?:\[error\])?: module \d{1,3}, Cable error"),
     ("unplugged", r"Port module event(?:\[error\])?: module \d{1,3}, Cable unplugged"),
-    ("temperature", r"High temperature on sensors"),
     ("completion", r"(?:TX|Error) (?:timeout|cqe|CQE)|Error cqe on cqn|TX timeout"),
 )  # fmt: skip
 # NETDEV WATCHDOG: ens1f0np0 (mlx5_core): transmit queue 3 timed out           ib0: transmit timeout: latency 2210 msecs

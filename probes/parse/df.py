@@ -12,7 +12,7 @@ from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, lines_of
 from probes.parse._columns import cells
 
-NAME, REVISION = "df", 1
+NAME, REVISION = "df", 2
 PROVIDES = (
     "fs.mount_point",
     "fs.source",
@@ -31,7 +31,9 @@ _HEAD = re.compile(
 _UNITS = {"": 1 / 1024, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _BLOCK = {"1M-blocks": 1.0, "1G-blocks": 1024.0}
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,3})?)([KMGTP]?)")
-_IMAGES = frozenset({"squashfs", "iso9660", "erofs", "cramfs"})
+# Nobody writes there, or no more than a cache or the firmware: media and images, CernVM-FS, the variables of EFI.
+_IMAGES = frozenset({"squashfs", "iso9660", "udf", "erofs", "cramfs", "romfs", "efivarfs", "fuse.cvmfs2"})
+_IMAGE_SOURCE = re.compile(r"/dev/(?:loop|sr|cdrom|scd)[\dp]*|cvmfs2?|efivarfs")
 
 
 def sniff(head: str) -> int:
@@ -70,7 +72,7 @@ def parse(text: str, context: Context) -> list[Observation]:
                     values[fact] = round(float(found[1]) * (_UNITS[found[2]] if kind == "Size" else factor))
         if "Type" in row:
             values["fs.type"] = row["Type"]
-        if row["Filesystem"].startswith("/dev/loop") or row.get("Type") in _IMAGES:
+        if _IMAGE_SOURCE.fullmatch(row["Filesystem"]) or row.get("Type") in _IMAGES:
             values["fs.read_only"] = True
         source, shown = context.at(NAME, REVISION, line.number), excerpt(clean(line.text.strip()), 300)
         out += [Observation(fact, subject, value, Status.OK, source, excerpt=shown) for fact, value in values.items()]

@@ -43,7 +43,7 @@ from probes.parse._kernel_shape import Entry, Kind, entries_of, is_record_file
 from probes.parse._logtime import SECOND, Point, descending, settle
 
 NAME = "kernel-log"
-REVISION = 7
+REVISION = 8
 SAMPLE = 64  # first and last lines that are always read
 
 KERNEL_EVENTS = (

@@ -61,9 +61,16 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("gloo", lazy(r"Connection closed by peer \[|gloo/transport")),
     ("nan_loss", lazy(
         r"(?i)\bloss is (?:nan|inf)|found nan|\bnan (?:values )?in (?:local |the )?(?:forward|loss|grad|output|tensor|backward)|returned nan values"
-        r"|\b(?:loss|grad_norm)['\"]?\s*[:= ]\s*-?(?:nan|inf)\b|number of nan iterations:\s*[1-9]"
+        r"|\bloss['\"]?\s*[:= ]\s*-?(?:nan|inf)\b|\bgrad_norm['\"]?\s*[:= ]\s*-?nan\b|number of nan iterations:\s*[1-9]"
     )),
-    ("grad_overflow", lazy(r"(?i)gradient overflow|OVERFLOW! Rank|Minimum loss scale reached|loss scale already at minimum")),
+    # A skipped step alone is how a loss scaler finds its scale. It fails when it can go no lower:
+    # Exception: Current loss scale already at minimum - cannot decrease scale anymore.       FloatingPointError: Minimum loss scale reached (0.0001).
+    # [deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 1, reducing to 1
+    # Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 1.0
+    ("grad_overflow", lazy(
+        r"(?i)Minimum loss scale reached|loss scale already at minimum"
+        r"|(?:gradient overflow|OVERFLOW! Rank).{0,120}reducing (?:loss scale )?to (?:1(?:\.0*)?|0(?:\.\d*)?|\d\.\d+e-\d+)$"
+    )),
     # JAX: An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed. Falling back to cpu.
     # TensorFlow: Cannot dlopen some GPU libraries. ... Skipping registering GPU devices...        Could not find cuda drivers on your machine, GPU will not be used.
     # llama.cpp: warning: no usable GPU found, --gpu-layers option will be ignored        onnxruntime: Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*.
@@ -88,7 +95,8 @@ _OTHERS = lazy(
 )
 # NCCL INFO NET/Plugin : dlerror=libnccl-net.so: cannot open shared object file ... No plugin found
 # W tensorflow/...: Could not load dynamic library 'libnvinfer.so.7'; dlerror: libnvinfer.so.7: cannot open shared ...
-_OPTIONAL = lazy(r"NCCL INFO|libnccl-(?:net|tuner|profiler|env)|libnvinfer|No plugin found")
+# INFO ... Unable to initialize backend 'tpu': INTERNAL: Failed to open libtpu.so: libtpu.so: cannot open shared ...
+_OPTIONAL = lazy(r"NCCL INFO|libtpu\.so|libnccl-(?:net|tuner|profiler|env)|libnvinfer|No plugin found")
 _LAUNCHER = lazy(
     r"ChildFailedError|SignalException|CalledProcessError|ProcessExitedException|RayTaskError|WorkerCrashed"
 )

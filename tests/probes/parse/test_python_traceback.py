@@ -57,7 +57,7 @@ def test_a_task_number_is_a_label_and_no_rank() -> None:
         ("RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing", {"kind": "fork_cuda"}),
         ("Loss is nan, stopping training", {"kind": "nan_loss"}),
         ("RuntimeError: Function 'MulBackward0' returned nan values in its 0th output.", {"kind": "nan_loss"}),
-        ("[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768", {"kind": "grad_overflow"}),
+        ("[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 1, reducing to 1", {"kind": "grad_overflow"}),
         ("[c10d] The client socket has timed out after 600s while trying to connect to (10.0.0.1, 29500).",
          {"kind": "store_timeout", "address": "10.0.0.1", "port": 29500, "timeout_s": 600.0}),
         ("RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key: k (world_size=8, worker_count=7, timeout=0:30:00)",
@@ -107,6 +107,13 @@ def test_any_other_exception_that_was_not_handled() -> None:
 
 def test_a_loss_that_is_a_number_is_well() -> None:
     assert events("{'loss': 2.31}\nloss: 0.5 nano\nnan_to_num(loss)\nloss=inference", "python_error") == []
+    search = "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768"
+    assert (
+        events(
+            f"{search}\nGradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 16384.0", "python_error"
+        )
+        == []
+    )
 
 
 @each(
