@@ -37,6 +37,7 @@ TRIGGERS = (
     r"device_type of 'cuda', but CUDA is not available",
     r"engine plan file is (?:generated on an incompatible device|not compatible with this version of TensorRT)",
     r"\[Errno (?:5|116|122)\]|Disk quota exceeded",
+    r"Watchdog caught collective operation timeout",
     *_app_exit.TRIGGERS,
 )
 
@@ -108,6 +109,7 @@ _GOES_ON = lazy(
     r"|\btraining (?:finished|completed?|done)\b"
 )
 
+_TIMED_OUT = lazy(r"Watchdog caught collective operation timeout")
 _PID = lazy(r"\(pid(?:\(s\))? (\d{1,9})")
 _KILLED = lazy(r"killed by signal: ([\w ]{1,30})")
 _SIGNALS = {"Bus error": 7, "Killed": 9, "Segmentation fault": 11, "Aborted": 6, "Terminated": 15}
@@ -132,6 +134,7 @@ class _Found:
     frame: Frame | None = None
     count: int = 1
     went_on: bool = False
+    timed_out: bool = False
 
 
 def sniff(head: str) -> int:
@@ -148,9 +151,10 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     """`python_error`, `rank_failed` and `job_terminated` events of the windows."""
     emit = Emitter(NAME, REVISION, context)
     app = peel_all(lines, context)
-    going = _last_work(app)
+    going, waited = _last_work(app), _first_timeout(app)
     for found in _failures(app):
         found.went_on = found.line.number < going.get(found.line.label, 0)
+        found.timed_out = waited.get(found.line.label, found.line.number) < found.line.number
         _emit(emit, found)
     _app_exit.rank_failures(emit, app)
     _app_exit.job_ends(emit, app)
@@ -161,6 +165,11 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
 def _last_work(app: Sequence[AppLine]) -> dict[str, int]:
     """The number of the last line of each label that shows the program at work."""
     return {line.label: line.number for line in app if _GOES_ON.search(line.text)}
+
+
+def _first_timeout(app: Sequence[AppLine]) -> dict[str, int]:
+    """The number of the first line of each label that tells of a collective that timed out."""
+    return {line.label: line.number for line in reversed(app) if _TIMED_OUT.search(line.text)}
 
 
 def _failures(app: Sequence[AppLine]) -> list[_Found]:
@@ -243,6 +252,7 @@ def _emit(emit: Emitter, found: _Found) -> None:
         "timeout_s": _seconds(timeout) if timeout else None,
         "count": found.count,
         "went_on": found.went_on,
+        "timed_out": found.timed_out,
         "rank": line.rank,
         "label": line.label or None,
         "message": excerpt(text.split("\n", 1)[0]),
