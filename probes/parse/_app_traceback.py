@@ -51,7 +51,7 @@ class Traceback:
     exception: str = ""
     message: list[str] = field(default_factory=list)
     numbers: set[int] = field(default_factory=set)  # lines that belong to it
-    caught: bool = False  # "During handling of the above exception" follows: not what ended the program
+    caught: bool = False  # another exception follows that it led to: not what ended the program
 
     @property
     def rank(self) -> int | None:
@@ -88,7 +88,9 @@ def tracebacks(lines: Sequence[AppLine]) -> list[Traceback]:
             current = Traceback(line, numbers={line.number})
             open_[line.label] = current
             found.append(current)
-        elif line.text.startswith("During handling of the above exception"):
+        elif line.text.startswith(
+            ("During handling of the above exception", "The above exception was the direct cause")
+        ):
             open_.pop(line.label, None)
             if line.label in last:
                 last[line.label].caught = True
