@@ -37,10 +37,10 @@ _WORLDS = (
 )
 _LOG = Text("the kernel log (`journalctl -k -b`) of the node", "该节点的内核日志（`journalctl -k -b`）")
 _OF_WORLD = {
-    "amd": Text("`amd-smi metric`, `amd-smi static`", "`amd-smi metric`、`amd-smi static`"),
+    "amd": Text("`amd-smi metric`, `amd-smi static`", "`amd-smi metric` 和 `amd-smi static`"),
     "job": Text("the whole log of the job (with `--log`), `nvidia-smi -q`", "作业的完整日志（用 `--log`）、`nvidia-smi -q`"),
-    "storage": Text("`df`, `mount`, `iostat -x`", "`df`、`mount`、`iostat -x`"),
-    "intel": Text("`xpu-smi health -l`, `xpu-smi stats -j`", "`xpu-smi health -l`、`xpu-smi stats -j`"),
+    "storage": Text("`df`, `mount`, `iostat -x`", "`df`、`mount` 和 `iostat -x`"),
+    "intel": Text("`xpu-smi health -l`, `xpu-smi stats -j`", "`xpu-smi health -l` 和 `xpu-smi stats -j`"),
     "huawei": Text("`npu-smi info`", "`npu-smi info`"),
     "habana": Text("`hl-smi`", "`hl-smi`"),
     "moorethreads": Text("`mthreads-gmi -q`", "`mthreads-gmi -q`"),

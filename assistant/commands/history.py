@@ -344,7 +344,7 @@ def _work(reader: Reader, args: argparse.Namespace, lang: str) -> Sheet:
         (Text("looks", "次数"), lambda w: str(len(w.busy))),
         (Text("busy", "忙碌"), lambda w: figure(w.mean_busy)),
         (Text("working", "工作"), lambda w: figure(w.mean_sm)),
-        (Text("tensor"), lambda w: figure(w.mean_tensor)),
+        (Text("tensor", "tensor"), lambda w: figure(w.mean_tensor)),
         (Text("DRAM"), lambda w: figure(w.mean_dram)),
         (Text("power", "功耗"), lambda w: figure(w.mean_power, f"/{w.power_limit:.0f} W" if w.power_limit else " W")),
         (
