@@ -789,8 +789,9 @@ def _names(e: Explains, cause: Finding, effect: Finding) -> bool:
 def _outweighs(grave: Finding, mild: Finding) -> bool:
     """Whether of one fault of a GPU the consequence is the graver line: then it leads, and its action is the answer.
 
-    A double-bit error (XID 48) waits for running work; that it was not contained (95) or that its repair failed (64) is more
-    specific and does not wait. The driver's own order (154) and the removal of a channel (43, 45) are no faults of their own.
+    A double-bit error (XID 48) waits for running work; that it was not contained (95) is more specific and does not wait. The
+    driver's own order (154) and the removal of a channel (43, 45) are no faults of their own; of a repair that failed (64)
+    beside XID 48 NVIDIA's workflow says to drain and reset.
     """
     if grave.subject != mild.subject or grave.xid is None or mild.xid is None or grave.rule.id in _FOLLOWS:
         return False
@@ -800,7 +801,9 @@ def _outweighs(grave: Finding, mild: Finding) -> bool:
     return any(_names(e, mild, grave) for e in mild.rule.explains)
 
 
-_FOLLOWS = frozenset({"recovery-action-changed", "channel-preemptive-removal", "channel-reset-by-software"})
+_FOLLOWS = frozenset(
+    {"recovery-action-changed", "channel-preemptive-removal", "channel-reset-by-software", "row-remap-write-failed"}
+)
 
 
 def _hides(cause: Finding, effect: Finding) -> bool:
