@@ -25,7 +25,7 @@ _ROOT = lazy(
 )
 _PAGER = lazy(r"(?m)^(?:--More--[^\n]{0,40}|\(END\)|lines \d{1,9}-\d{1,9}(?:/\d{1,9})?[^\n]{0,20}|~)$")
 _FENCE = lazy(r"(?m)^[ \t]{0,3}(?:```|~~~)[\w-]{0,20}[ \t]*$")
-_MARK = lazy(r"(?m)[ \t]+(?:<[-=]{2,}|<{3,}|[←⇐◀⬅])[^\n]*$")
+_MARK = lazy(r"(?m)[ \t]+(?:<[-=]{2,}|<{3,}(?![A-Za-z]{1,20}>{3})|[←⇐◀⬅])[^\n]*$")
 _QUOTE = lazy(r"(?m)^[ \t]{0,3}>[ \t]?")
 _NUMBER = lazy(r"(?m)^[ \t]{0,12}(\d{1,7})(?:[:\t]| {2})")
 _MOST = 0.9  # of the lines that are not blank: so many must carry what is taken for a prefix

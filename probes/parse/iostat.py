@@ -9,6 +9,7 @@ import re
 
 from knowledge.observation import Observation, Status, Value, node
 from knowledge.text import clean, excerpt
+from probes.around import bare
 from probes.base import Context, DocumentFormat, Line, lines_of
 
 NAME, REVISION = "iostat", 1
@@ -27,6 +28,7 @@ def sniff(head: str) -> int:
 
 def parse(text: str, context: Context) -> list[Observation]:
     """The busiest disk of the last report; failed where its table is cut."""
+    text = bare(text).text  # the line of a shell behind it is no half line of the table
     columns: list[str] = []
     rows: list[tuple[str, dict[str, float], Line]] = []
     waits: tuple[float, Line] | None = None

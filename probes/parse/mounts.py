@@ -10,6 +10,7 @@ import re
 
 from knowledge.observation import Observation, Scope, Status, Subject, Value, node
 from knowledge.text import clean, excerpt
+from probes.around import bare
 from probes.base import Context, DocumentFormat, lines_of
 
 NAME, REVISION = "mounts", 1
@@ -34,6 +35,7 @@ def sniff(head: str) -> int:
 
 def parse(text: str, context: Context) -> list[Observation]:
     """Facts of each mount, named by its mount point; failed for one whose line is cut at the end."""
+    text = bare(text).text  # the line of a shell behind it is no half line of the table
     out: list[Observation] = []
     lines = lines_of(text)
     for line in lines:

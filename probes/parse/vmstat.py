@@ -10,6 +10,7 @@ import re
 
 from knowledge.observation import Observation, Status, node
 from knowledge.text import clean, excerpt
+from probes.around import bare
 from probes.base import Context, DocumentFormat, Line, lines_of
 
 NAME, REVISION = "vmstat", 1
@@ -29,6 +30,7 @@ def sniff(head: str) -> int:
 
 def parse(text: str, context: Context) -> list[Observation]:
     """The means of the columns; blocked tasks in the last line, which failed where that is half a line."""
+    text = bare(text).text  # the line of a shell behind it is no half line of the table
     columns: list[str] = []
     cut = ""
     rows: list[tuple[dict[str, int], Line]] = []
