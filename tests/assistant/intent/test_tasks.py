@@ -19,8 +19,9 @@ NO_TASKS = ("why is the gpu lost, how come I see that", "how much memory does gp
 
 
 def words(kind: str, name: str) -> list[str]:
-    """The English words of a verb or thing, slots left out."""
-    return [said for said, of in spoken(kind) if of == name and said.isascii() and "<" not in said]
+    """The English words of a verb or thing, slots left out, and what asks ("whats the state") and can follow no "how do I"."""
+    said = [said for said, of in spoken(kind) if of == name and said.isascii() and "<" not in said]
+    return [s for s in said if not s.startswith("what")]
 
 
 @given(st.sampled_from(TASKS), st.sampled_from(FRAMES), st.data())

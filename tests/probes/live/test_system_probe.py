@@ -146,7 +146,7 @@ def full_tables() -> Machine:
 @pytest.mark.parametrize(
     ("machine", "roots", "symptoms"),
     [
-        (starved, {"cpu-starved"}, set()), (thrashing, {"host-memory-thrashing"}, {"host-memory-nearly-gone"}),
+        (starved, {"cpu-starved"}, set()), (thrashing, {"host-memory-thrashing"}, {"host-memory-nearly-gone", "host-swaps"}),
         (drops, {"interrupts-on-one-core"}, {"nic-drops-packets"}),
         (slow_clocks, {"cpu-held-at-lowest-frequency", "cpu-frequency-capped", "slow-clock-source", "kernel-tainted-by-fault"}, set()),
         (stolen, {"cpu-time-stolen"}, set()), (waits_for_disk, {"disk-saturated"}, {"node-waits-for-storage"}),
