@@ -12,8 +12,8 @@ import errno
 import socket
 import struct
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -86,19 +86,28 @@ def _yes(value: bool) -> str:
     return "true" if value else "false"
 
 
-def hand_out(orders: Sequence[Order], *, deadline: float = 2 * POLL + 1, stop: Event | None = None) -> Refusal | None:
-    """Give each job its order when it asks; returns when all have taken theirs, or after `deadline` seconds.
+@contextmanager
+def handing_out(
+    orders: Sequence[Order], *, deadline: float = 2 * POLL + 1, stop: Event | None = None
+) -> Iterator[Refusal | None]:
+    """Give each job its order when it asks; the block begins when all have taken theirs, or after `deadline` seconds.
 
     `taken` tells who has. The refusal is of a place where a dynolog answers already, or where we may not answer.
+    Stay in the block until the trace is there: libkineto waits 50 ms for an answer. One that comes later lies in its
+    socket until its next question, and that it can ask only while somebody answers.
     """
-    stop = stop or Event()
+    done = stop or Event()
     rooms: dict[int, list[Order]] = {}
     for one in orders:
         rooms.setdefault(network.of(one.process.pid), []).append(one)
-    desks = [_Desk(room, deadline, stop) for room in rooms.values()]
-    for desk in desks:
-        desk.thread.join(deadline + 5)
-    return next((d.refusal for d in desks if d.refusal is not None), None)
+    desks = [_Desk(room, deadline, done) for room in rooms.values()]
+    try:
+        for desk in desks:
+            desk.served.wait(deadline + 5)
+        yield next((d.refusal for d in desks if d.refusal is not None), None)
+    finally:
+        for desk in desks:
+            desk.close()
 
 
 class _Desk:
@@ -108,6 +117,8 @@ class _Desk:
         self._waiting = {o.process.pid: o for o in orders}
         self._until = time.monotonic() + deadline
         self._given_up = given_up
+        self._closed = Event()
+        self.served = Event()  # all have taken their orders, or there is no more waiting for them
         self.refusal: Refusal | None = None
         self.thread = Thread(target=self._work, name="dynolog", daemon=True)
         self.thread.start()
@@ -121,10 +132,18 @@ class _Desk:
                 self._serve(desk)
         except OSError as error:
             self.refusal = _refused(error)
+        finally:
+            self.served.set()
+
+    def close(self) -> None:
+        self._closed.set()
+        self.thread.join(5)
 
     def _serve(self, desk: socket.socket) -> None:
-        while self._waiting and not self._given_up.is_set() and (left := self._until - time.monotonic()) > 0:
-            desk.settimeout(min(left, 0.2))
+        desk.settimeout(0.2)
+        while not self._closed.is_set():
+            if not self._waiting or self._given_up.is_set() or time.monotonic() > self._until:
+                self.served.set()
             with suppress(TimeoutError):
                 data, credentials, _, client = desk.recvmsg(_MOST, socket.CMSG_SPACE(_CREDENTIALS.size))
                 self._answer(desk, data, _sender(credentials), client)

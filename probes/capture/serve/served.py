@@ -76,11 +76,16 @@ def _dynolog(target: Target, items: Sequence[Item], window: Window, place: str, 
     process = target.process
     log = f"{place}/trace.json"
     order = dynolog.Order(process, dynolog.order(window, frozenset(items), log))
-    if (refusal := dynolog.hand_out([order], stop=stop)) is not None:
-        return refusal
-    if not order.taken:
-        return Refusal("not-asked", Text("the job did not ask for orders in time", "作业未在限期内请求指令"))
-    path = dynolog.written(log, process)
+    with dynolog.handing_out([order], stop=stop) as refusal:
+        if refusal is not None:
+            return refusal
+        if not order.taken:
+            return Refusal("not-asked", Text("the job did not ask for orders in time", "作业未在限期内请求指令"))
+        return _awaited(process, dynolog.written(log, process), window, stop)
+
+
+def _awaited(process: Process, path: str, window: Window, stop: Event) -> str | Refusal:
+    """The trace at `path` once it no longer grows."""
     until = time.monotonic() + dynolog.WARM_UP + window.duration_ns / 1e9 + PATIENCE
     size = -1
     while time.monotonic() < until and not stop.is_set():
