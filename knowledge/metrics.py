@@ -30,7 +30,7 @@ class Metric:
     """One metric of one exporter and the fact that it carries."""
 
     name: str  # as the current exporter prints it; {lane} stands for a link number
-    exporter: str  # "dcgm" or "nvidia_gpu_exporter"
+    exporter: str  # "dcgm", "nvidia_gpu_exporter" or "amd_device_metrics_exporter"
     fact: str  # empty when `bits` gives the facts
     kind: str  # "gauge" or "counter"
     unit: str = ""  # of the metric, as printed

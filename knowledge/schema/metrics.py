@@ -25,7 +25,7 @@ class Entry(Strict):
     """One metric; see `knowledge.metrics.Metric` for the meaning of each key."""
 
     name: str
-    exporter: Literal["dcgm", "nvidia_gpu_exporter"]
+    exporter: Literal["dcgm", "nvidia_gpu_exporter", "amd_device_metrics_exporter"]
     fact: str = ""
     mig_fact: str = ""
     kind: Literal["gauge", "counter"]

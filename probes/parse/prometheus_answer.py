@@ -14,17 +14,19 @@ from typing import Any
 from knowledge.observation import Observation, Status, node
 from knowledge.text import excerpt
 from probes.base import Context, DocumentFormat, Line
-from probes.parse import dcgm_scrape, gpu_exporter_scrape
+from probes.parse import amd_exporter_scrape, dcgm_scrape, gpu_exporter_scrape
 from probes.parse._json import loaded
 from probes.parse._prometheus import MAX_LABELS, Exposition, Sample, number_of
-from probes.parse._scrape_facts import DCGM_FACTS, GPU_EXPORTER_FACTS
+from probes.parse._scrape_facts import AMD_EXPORTER_FACTS, DCGM_FACTS, GPU_EXPORTER_FACTS
 
 NAME, REVISION = "prometheus-answer", 1
 SAMPLES = 600
 SERIES = 20_000
 # {"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":"DCGM_FI_DEV_GPU_UTIL","gpu":"0"},"values":[[1790000000,"99"],...
 _KIND = re.compile(r'"resultType"\s{0,8}:\s{0,8}"(?:matrix|vector)"')
-_NAMED = re.compile(r'"__name__"\s{0,8}:\s{0,8}"(?:DCGM_(?:FI|EXP)_|dcgm_|nvidia_smi_)')
+_NAMED = re.compile(
+    r'"__name__"\s{0,8}:\s{0,8}"(?:DCGM_(?:FI|EXP)_|dcgm_|nvidia_smi_|(?:amd_)?gpu_(?:gfx_activity|package_power|health|junction_temperature|power_usage|used_vram|ecc_))'
+)
 
 
 def sniff(head: str) -> int:
@@ -58,6 +60,8 @@ def parse(text: str, context: Context) -> list[Observation]:
         told += dcgm_scrape.observed(page, context)
     if names & {"nvid"}:
         told += gpu_exporter_scrape.observed(page, context)
+    if names & {"gpu_", "amd_", "pcie"}:
+        told += amd_exporter_scrape.observed(page, context)
     return told
 
 
@@ -84,7 +88,7 @@ FORMAT = DocumentFormat(
     NAME,
     "answer of Prometheus (query or query_range)",
     REVISION,
-    tuple(dict.fromkeys((*DCGM_FACTS, *GPU_EXPORTER_FACTS))),
+    tuple(dict.fromkeys((*DCGM_FACTS, *GPU_EXPORTER_FACTS, *AMD_EXPORTER_FACTS))),
     sniff,
     parse,
 )

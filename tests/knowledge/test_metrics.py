@@ -49,7 +49,11 @@ def test_both_ways() -> None:
                 found = TABLE.find(metric.exporter, spelled.replace("{lane}", "17"))
                 assert found is not None
                 assert found.metric == metric
-    assert {m.exporter for m in TABLE.for_fact("gpu.temperature.core")} == {"dcgm", "nvidia_gpu_exporter"}
+    assert {m.exporter for m in TABLE.for_fact("gpu.temperature.core")} == {
+        "dcgm",
+        "nvidia_gpu_exporter",
+        "amd_device_metrics_exporter",
+    }
 
 
 def test_names_and_units() -> None:
