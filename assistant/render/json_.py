@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import chain, islice
+from json.encoder import encode_basestring
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,13 +45,50 @@ def render(
 
         data["changes"] = changes_plain(changes, lang)
     text = StringIO()  # and not a list of all pieces: an answer about a thousand GPUs has a million of them
-    text.writelines(json.JSONEncoder(ensure_ascii=False, indent=1, allow_nan=False).iterencode(data))
+    _write(data, "\n", text.write)
     text.write("\n")
     return text.getvalue()
 
 
+_WORDS = {None: "null", True: "true", False: "false"}
+
+
+def _write(value: Any, line: str, write: Callable[[str], object]) -> None:
+    """JSON as the standard library writes it with one blank a level, in half its time: there each piece passes through a
+    generator for each level. `line` begins a line at the level of the value. ValueError for a number that JSON has not.
+    """
+    if isinstance(value, str):
+        write(encode_basestring(value))
+    elif value is None or value is True or value is False:
+        write(_WORDS[value])
+    elif isinstance(value, int):
+        write(int.__repr__(value))
+    elif isinstance(value, float):
+        write(json.dumps(value, allow_nan=False))
+    else:
+        _write_parts(value, line, write)
+
+
+def _write_parts(value: Any, line: str, write: Callable[[str], object]) -> None:
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    if not value:
+        write(begin + end)
+        return
+    deeper = f"{line} "
+    ahead = begin + deeper
+    for part in value:
+        if begin == "{":
+            write(f"{ahead}{encode_basestring(part)}: ")
+            part = value[part]
+        else:
+            write(ahead)
+        _write(part, deeper, write)
+        ahead = f",{deeper}"
+    write(line + end)
+
+
 class _Passing(list[Any]):
-    """A list for the encoder whose items are made one by one, and gone once they are written."""
+    """A list for the writer whose items are made one by one, and gone once they are written."""
 
     def __init__(self, items: Iterable[Any]) -> None:
         held = iter(items)

@@ -24,9 +24,8 @@ _MOST = 500  # events of one finding that are looked at
 def which(findings: Sequence[Finding]) -> Text:
     """``PCI device 0000:5d:01.0``, ``rank 27, mlx5_3, peer 10.4.0.19``: the first ones, then how many there are more.
     Empty where the lines name nothing, or several findings name different things: their subjects tell them apart."""
-    each = {tuple(_places(f)) for f in findings}
-    places = next(iter(each)) if len(each) == 1 else ()
-    if not places:
+    places = _places(findings[0]) if findings else []
+    if not places or any(_places(f) != places for f in findings[1:]):
         return NO_TEXT
     shown = places[:1]
     while len(shown) < len(places) and sum(len(p.en) + 2 for p in places[: len(shown) + 1]) <= _ROOM:

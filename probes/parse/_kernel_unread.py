@@ -65,7 +65,7 @@ def read(reading: Reading, entries: Sequence[Entry]) -> list[Observation]:
     )
     found: dict[str, list[Entry]] = {}
     for entry in entries:
-        if _failing(entry) and not _near(entry, told):
+        if not _near(entry, told) and _failing(entry):
             found.setdefault(reading.host(entry), []).append(entry)
     out, times = [], reading.context.times
     for host, lines in sorted(found.items()):

@@ -86,6 +86,7 @@ _NO_HOST = re.compile(r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?|[+-]?\d{1,20}(?:[
 _NAMES_TOO = frozenset(["api", "mac", "now", "few", "bal", "tra", "sak", "vas", "pro", "led", "gen", "set", "out"])
 
 
+@lru_cache(maxsize=4096)
 def names_host(word: str) -> bool:
     """Whether a word can be a host's name: a time, a number or a month is none (a pasted log may have lost its date)."""
     plain = word.strip(".,").lower()
