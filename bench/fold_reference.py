@@ -6,7 +6,7 @@ makes seeded logs of what the rules' own tests are given: kernel lines and job o
 chatter. Each log is read twice, with the folds and limits of ``check`` and with a fold that folds nothing, and both are diagnosed.
 Verdict, findings with grade, role, severity, what is undecided, what was ruled out and the number of events must be the same;
 counts, first and last times as well, apart from rules that count bursts: of those that are far apart in a long log some are one.
-A seed whose answers differ is printed with the difference; ``--seed N --logs 1 --print`` shows its log. ``--jobs`` processes share
+``--longer 10`` makes bursts of up to 2,000 lines ten times as long. A seed whose answers differ is printed with the difference; ``--seed N --logs 1 --print`` shows its log. ``--jobs`` processes share
 the work. ``--flood`` folds as behind the lines that a log keeps whole: how far answers go apart in a flood. Where both readers hand the
 formats the same lines nothing else is compared: an answer depends on nothing else.
 """
@@ -66,8 +66,8 @@ def stamped(at: int, host: str, line: str) -> str:
     return f"{clock} {host} {line if TAGGED.match(line) else f'kernel: {line}'}"
 
 
-def made(seed: int, kernel: list[list[str]], job: list[list[str]]) -> Iterator[str]:
-    """One log."""
+def made(seed: int, kernel: list[list[str]], job: list[list[str]], longer: int = 1) -> Iterator[str]:
+    """One log, its bursts `longer`."""
     r = random.Random(seed)
     at = r.randrange(80_000)
     hosts = [f"n{i}" for i in range(r.choice((1, 1, 2, 5)))]
@@ -76,7 +76,7 @@ def made(seed: int, kernel: list[list[str]], job: list[list[str]]) -> Iterator[s
         own, apart = block in kernel, r.choice((0, 1, 7, 60, 900, 5000))
         times = r.choice((1, 1, 3, 20, 60, 200)) if len(block) < 8 else r.choice((1, 1, 3, 20))
         host = r.choice(hosts)
-        for _ in range(times):
+        for _ in range(times * longer):
             at = min(at + apart, 28 * 86_400)
             for line in block:
                 fresh = re.sub(r"pid=\d+", f"pid={r.randrange(1000, 99_999)}", line)
@@ -144,9 +144,9 @@ Texts = list[list[str]]
 Compared = tuple[int, int, bool, str]  # seed, lines, whether lines were folded, the difference
 
 
-def compared(limits: Limits, kernel: Texts, job: Texts, seed: int) -> Compared:
+def compared(limits: Limits, kernel: Texts, job: Texts, longer: int, seed: int) -> Compared:
     """One log, read twice."""
-    text = "\n".join(made(seed, kernel, job)).encode() + b"\n"
+    text = "\n".join(made(seed, kernel, job, longer)).encode() + b"\n"
     lines = text.count(b"\n")
     ways: tuple[tuple[Callable[[], Fold], int], ...] = ((Every, MUCH), (partial(new, limits), KEEP))
     every, folded = (handed(text, *way) for way in ways)
@@ -170,6 +170,7 @@ def main() -> int:
     parser.add_argument("--logs", type=int, default=2000, help="how many logs (2000)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the work (1)")
+    parser.add_argument("--longer", type=int, default=1, help="bursts so many times as long (1)")
     parser.add_argument("--print", action="store_true", help="show the logs")
     parser.add_argument("--flood", action="store_true", help="keep no lines whole")
     options = parser.parse_args()
@@ -178,11 +179,13 @@ def main() -> int:
     seeds = range(options.seed, options.seed + options.logs)
     if options.print:
         for seed in seeds:
-            sys.stdout.write("\n".join(made(seed, kernel, job)) + "\n")
+            sys.stdout.write("\n".join(made(seed, kernel, job, options.longer)) + "\n")
     load()  # once, ahead of the fork
     lines = folded = differ = 0
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
-        for _, many, some, difference in pool.imap_unordered(partial(compared, limits, kernel, job), seeds):
+        for _, many, some, difference in pool.imap_unordered(
+            partial(compared, limits, kernel, job, options.longer), seeds
+        ):
             lines += many
             folded += some
             if difference:

@@ -39,6 +39,11 @@ _ZONE: Final = 12  # bytes between a time and a host: "+00:00 "
 _OF_HOST: Final = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.")
 _MOMENT: Final = 5  # s: programs do not fail together by chance (knowledge.derive.xid)
 _SILENCE: Final = 180  # s: what follows is another burst (the `gap` of the rules that count bursts)
+PAUSES: Final = (
+    2,
+    10,
+)  # s between equal lines: longer ones are counted, for what is one event as long as lines follow (`LogFormat.bursts`)
+_DAY: Final = 86_400
 _PIDS: Final = 4  # programs that are told apart in a moment
 _WORDS: Final = 4  # names with a digit that tell what a line is about
 
@@ -73,12 +78,15 @@ class Limits:
 
 
 class Run(NamedTuple):
-    """Equal lines in a span of time: how many, and the number and the text of the first and the last."""
+    """Equal lines in a span of time: how many, the number and the text of the first and the last, and how many of the others came
+    later behind the equal line before them than each of PAUSES.
+    """
 
     entry: int
     times: int
     first: tuple[int, bytes]
     last: tuple[int, bytes]
+    pauses: tuple[int, ...]
 
 
 class Folded(NamedTuple):
@@ -273,8 +281,10 @@ class _Run:
     count: int
     first: tuple[int, bytes]
     last: tuple[int, bytes]
+    paused: tuple[bool, ...]  # which of PAUSES lie ahead of the first
     room: int = 0  # bytes that the last line may take without more memory
     apart: bool = False  # begins behind a silence, or with another program
+    pauses: list[int] = field(default_factory=lambda: [0] * len(PAUSES))  # ahead of the others
 
 
 @dataclass(slots=True)
@@ -292,6 +302,21 @@ class _Entry:
     begun: int = 0  # second
     heard: int = 0  # second of the last line
     programs: list[int] = field(default_factory=list)  # pids of the lines within _MOMENT of it
+    spoken: tuple[int, object] | None = None  # second and day of the last line
+
+
+def _paused(entry: _Entry, seen: Look) -> tuple[bool, ...]:
+    """Which of PAUSES lie between the equal line before and this one. A clock of the day begins anew at midnight; the text ahead of
+    it is the date.
+    """
+    before, day = entry.spoken, seen.buckets[2] if isinstance(seen.buckets[2], bytes) else b""
+    entry.spoken = seen.second, day
+    if before is None:
+        return (False,) * len(PAUSES)
+    apart = abs(seen.second - before[0])
+    if day != before[1]:
+        apart = _DAY - apart if apart > _DAY // 2 else _DAY
+    return tuple(apart > pause for pause in PAUSES)
 
 
 def _anew(entry: _Entry, line: bytes, second: int) -> bool:
@@ -364,7 +389,7 @@ class PlainFold:
                 kind.entry = self._new((), False, False) if kind.entry < 0 else kind.entry
                 found, alone = kind.entry, True
         entry = self.entries[found]
-        anew = telling and _anew(entry, line, seen.second)
+        anew, paused = telling and _anew(entry, line, seen.second), _paused(entry, seen)
         early = self.kept[telling] < (most.whole if telling else most.calm_whole)
         any_ = entry.any < max(early and most.early, self._of(entry, most.any if telling else most.calm))
         if any_ or (telling and seen.text not in entry.texts and entry.fresh < self._of(entry, most.fresh)):
@@ -379,7 +404,7 @@ class PlainFold:
             entry.apart = True  # the line ahead of it stays the last of its run
             return KEPT
         self.lost += alone and telling
-        self._fold(entry, seen, telling, (number, line))
+        self._fold(entry, seen, telling, paused, (number, line))
         return found
 
     def _new(self, sign: tuple[bytes, ...], grave: bool, crowded: bool) -> int:
@@ -389,7 +414,9 @@ class PlainFold:
     def _of(self, entry: _Entry, most: int) -> int:
         return min(most, self.most.each) if entry.crowded else most
 
-    def _fold(self, entry: _Entry, seen: Look, telling: bool, line: tuple[int, bytes]) -> None:
+    def _fold(
+        self, entry: _Entry, seen: Look, telling: bool, paused: tuple[bool, ...], line: tuple[int, bytes]
+    ) -> None:
         runs, full = entry.runs, self.stored > self.most.stored
         most = 1 if full else self._of(entry, self.most.runs if telling else self.most.calm_runs) + entry.late
         while (
@@ -403,11 +430,12 @@ class PlainFold:
         entry.apart = False
         if runs and not apart and runs[-1].buckets[entry.level] == seen.buckets[entry.level]:
             runs[-1].count += 1
+            runs[-1].pauses = list(map(sum, zip(runs[-1].pauses, paused, strict=True)))
             runs[-1].last = line
             self.stored += max(0, len(line[1]) - runs[-1].room)
             runs[-1].room = max(runs[-1].room, len(line[1]))
         else:
-            runs.append(_Run(seen.buckets, 1, line, line, len(line[1]), apart))
+            runs.append(_Run(seen.buckets, 1, line, line, paused, len(line[1]), apart))
             self.stored += 2 * len(line[1])
 
     def _coarsen(self, entry: _Entry, every: bool) -> None:
@@ -417,6 +445,7 @@ class PlainFold:
         for run in entry.runs[1:]:
             if merged[-1].buckets[level] == run.buckets[level] and (every or not run.apart):
                 merged[-1].count += run.count
+                merged[-1].pauses = list(map(sum, zip(merged[-1].pauses, run.pauses, run.paused, strict=True)))
                 self.stored -= merged[-1].room + len(run.first[1])
                 merged[-1].last, merged[-1].room = run.last, run.room
             else:
@@ -425,7 +454,7 @@ class PlainFold:
 
     def runs(self) -> list[Run]:
         """See `Fold`."""
-        return [Run(i, r.count, r.first, r.last) for i, e in enumerate(self.entries) for r in e.runs]
+        return [Run(i, r.count, r.first, r.last, tuple(r.pauses)) for i, e in enumerate(self.entries) for r in e.runs]
 
 
 # --- compiled -------------------------------------------------------------------------------
@@ -478,12 +507,12 @@ class CompiledFold:
     def runs(self) -> list[Run]:
         """See `Fold`."""
         out = []
-        numbers, texts = (_i64 * 6)(), (_pointer * 2)()
+        numbers, texts = (_i64 * (6 + len(PAUSES)))(), (_pointer * 2)()
         for i in range(self._lib.fold_runs(self._at)):
             self._lib.fold_run(self._at, i, numbers, texts)
-            entry, count, first, size, last, end = numbers
+            entry, count, first, size, last, end, *pauses = numbers
             one, other = (ctypes.string_at(p, n) if n else b"" for p, n in zip(texts, (size, end), strict=True))
-            out.append(Run(entry, count, (first, one), (last, other)))
+            out.append(Run(entry, count, (first, one), (last, other), tuple(pauses)))
         return out
 
     @property

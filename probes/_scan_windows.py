@@ -11,9 +11,10 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from probes import _scan_fold
-from probes._scan_fold import FIRST, KEPT, LOOKED, Fold, Run, look
+from probes._scan_fold import FIRST, KEPT, LOOKED, PAUSES, Fold, Run, look
 from probes._scan_lines import LongLine, Region, cut
 from probes._scan_match import Matcher
 from probes._trouble import tells_trouble
@@ -30,6 +31,15 @@ SHARED_COST = 100  # bytes: what a line takes for each further format
 Row = tuple[int, bytes | LongLine]  # line number and content
 
 
+class Stretch(NamedTuple):
+    """Equal lines of which a format gets some: how many the last one stands for, those that the format has apart."""
+
+    times: int
+    first: int  # number of a line
+    rest: tuple[int, ...]  # numbers of the others that the format has, up to the last one
+    pauses: Mapping[int, int]  # ns -> how many of all but the first came later than that behind the equal line before
+
+
 class Windows:
     """Gathers lines while the regions of one file pass by, in order."""
 
@@ -43,8 +53,7 @@ class Windows:
         self.spare = keep // 4  # bytes that only lines that match may take
         self.texts: dict[int, tuple[str, ...]] = {}  # lines that are kept, the same for all formats
         self.folded: dict[int, int] = {}  # number of a line that was folded and may be kept all the same -> what into
-        # Of each format: number of a line -> how many equal ones it stands for, of which the format has none itself
-        self.times: list[dict[int, int]] = [{} for _ in formats]
+        self.stretches: list[list[Stretch]] = [[] for _ in formats]
         self.before = [f.before for f in formats]
         self.after = [f.after for f in formats]
         self.kept: list[dict[int, tuple[str, ...]]] = [{} for _ in formats]
@@ -54,7 +63,6 @@ class Windows:
         self.memory = max([EDGE, RECORD_REACH, *self.before])
         self.recent: deque[Row] = deque(maxlen=self.memory)  # the last lines seen
         self.head = bytearray()
-        self.begins: dict[int, int] = {}  # ... and the number of the first of them
         self.next = 1  # number of the next line
         self.dropped = 0  # matching lines that found no room
         self.alone = 0  # neighbours that found none
@@ -142,8 +150,9 @@ class Windows:
         for i in owners:
             alone = {first, last, *(number for number in shown if first <= number <= last and number in self.kept[i])}
             if run.times > len(alone):
-                self.times[i][last] = 1 + run.times - len(alone)
-                self.begins[last] = first
+                pauses = {s * 10**9: many for s, many in zip(PAUSES, run.pauses, strict=True)}
+                stretch = Stretch(1 + run.times - len(alone), first, tuple(sorted(alone - {first})), pauses)
+                self.stretches[i].append(stretch)
 
     @property
     def lost(self) -> int:

@@ -30,8 +30,10 @@ class Context:
 
     source: str = "-"  # file name or command, as shown to people
     host: str = ""  # node the text was taken on, when known
-    # Of a log: number of a line -> how many equal ones it stands for, of which the others are not among the lines.
+    # Of a log: number of a line -> how many equal ones it stands for, of which the others are not among the lines; and the number of
+    # the first of them, which is.
     times: Mapping[int, int] = field(default_factory=dict)
+    since: Mapping[int, int] = field(default_factory=dict)
 
     def at(self, probe: str, revision: int, line: int | None = None) -> Source:
         """The `Source` of an observation from this input."""
@@ -77,10 +79,10 @@ class LogFormat:
     parse: Callable[[Sequence[Line], Context], list[Observation]]
     before: int = 0
     after: int = 0
-    counts: bool = False  # its events say themselves how many lines they stand for
+    counts: tuple[str, ...] = ()  # facts whose events say themselves how many lines they stand for, or are told once
     # Whether an event tells how things stand, once however many lines say it; of any other there are as many as lines.
     stands: Callable[[Observation], bool] = lambda _: False
-    # Facts of which lines are one event that follow each other within so many ns: equal lines are not more of them.
+    # Facts of which lines are one event that follow each other within so many ns (one of the scanner's PAUSES).
     bursts: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 

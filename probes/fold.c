@@ -13,17 +13,23 @@ typedef int64_t i64;
 
 enum { LEVELS = 4, WORDS = 4, LOOKED = 4096, HOST = 64, ZONE = 12 };
 enum { PIDS = 4, MOMENT = 5, SILENCE = 180 }; /* programs that are told apart in so many seconds; seconds that part bursts */
+enum { PAUSES = 2, DAY = 86400 };
+static const i64 PAUSE[PAUSES] = {2, 10}; /* seconds between equal lines: longer ones are counted */
 enum { DIGIT = 1, HEXA = 2, ALNUM = 4, NAME = 8 }; /* what a byte is */
 
 typedef struct { i64 any, fresh, runs, calm, calm_runs, kinds, entries, routine, telling, signs, stored, first, crowd, each, late, later, anew, early, whole, calm_whole; } Limits;
 
 typedef struct { i64 number; i64 size, room; u8 *text; } Kept;
-typedef struct { u64 bucket[LEVELS]; i64 count; Kept first, last; int apart; } Run; /* apart: begins behind a silence, or with another program */
+/* apart: begins behind a silence, or with another program; began: with a pause, which `pauses` has counted as well */
+typedef struct { u64 bucket[LEVELS]; i64 count, pauses[PAUSES]; Kept first, last; int apart, began[PAUSES]; } Run;
 typedef struct {
   i64 any, fresh, level, runs, places, texts, room;
   u64 sign;
   int named, grave, crowded, apart;
   i64 late, begun, heard, programs;
+  int spoke; /* the last line, at ... */
+  i64 spoken;
+  u64 day;
   i64 pid[PIDS]; /* of the lines within MOMENT of `begun` */
   u64 *text; /* hashes of the different lines that were kept */
   Run *run;
@@ -355,6 +361,7 @@ static void coarsen(Fold *f, Entry *e, int all) { /* runs that lie in one longer
     Run *into = &e->run[to], *run = &e->run[i];
     if (into->bucket[e->level] == run->bucket[e->level] && (all || !run->apart)) {
       into->count += run->count;
+      for (int k = 0; k < PAUSES; k++) into->pauses[k] += run->pauses[k];
       drop(f, &into->last);
       drop(f, &run->first);
       into->last = run->last;
@@ -365,7 +372,7 @@ static void coarsen(Fold *f, Entry *e, int all) { /* runs that lie in one longer
 
 static i64 of(const Fold *f, const Entry *e, i64 most) { return e->crowded && most > f->most.each ? f->most.each : most; }
 
-static int fold(Fold *f, Entry *e, const Look *l, int telling, const u8 *p, i64 n, i64 number) {
+static int fold(Fold *f, Entry *e, const Look *l, int telling, const int *paused, const u8 *p, i64 n, i64 number) {
   int full = f->stored > f->most.stored;
   i64 most = full ? 1 : of(f, e, telling ? f->most.runs : f->most.calm_runs) + e->late;
   while (e->runs && e->runs >= most && (e->level + 1 < LEVELS || (full && e->runs > 1)) &&
@@ -376,6 +383,7 @@ static int fold(Fold *f, Entry *e, const Look *l, int telling, const u8 *p, i64 
   e->apart = 0;
   if (last && !apart && last->bucket[e->level] == bucket(f, p, l, e->level)) {
     last->count++;
+    for (int k = 0; k < PAUSES; k++) last->pauses[k] += paused[k];
     return keep(f, &last->last, p, n, number);
   }
   if (e->runs == e->places) {
@@ -389,6 +397,7 @@ static int fold(Fold *f, Entry *e, const Look *l, int telling, const u8 *p, i64 
   for (i64 level = 0; level < LEVELS; level++) run->bucket[level] = bucket(f, p, l, level);
   run->count = 1;
   run->apart = apart;
+  for (int k = 0; k < PAUSES; k++) run->pauses[k] = run->began[k] = paused[k];
   return keep(f, &run->first, p, n, number) && keep(f, &run->last, p, n, number);
 }
 
@@ -417,6 +426,17 @@ static int anew(Entry *e, const u8 *p, i64 n, const Look *l) {
     if (e->pid[i] == pid) return silent;
   if (e->programs < PIDS) e->pid[e->programs++] = pid;
   return silent || e->programs > 1;
+}
+
+/* Which pauses lie between the equal line before and this one. A clock of the day begins anew at midnight; the text ahead of it is the date. */
+static void pause(const Fold *f, Entry *e, const u8 *p, const Look *l, int *paused) {
+  i64 now = second(p, l), apart = now > e->spoken ? now - e->spoken : e->spoken - now;
+  u64 day = l->when < 0 ? 0 : bucket(f, p, l, 2);
+  if (day != e->day) apart = apart > DAY / 2 ? DAY - apart : DAY;
+  for (int k = 0; k < PAUSES; k++) paused[k] = e->spoke && apart > PAUSE[k];
+  e->spoke = 1;
+  e->spoken = now;
+  e->day = day;
 }
 
 static Entry *new_entry(Fold *f) {
@@ -484,7 +504,8 @@ static i64 take(Fold *f, const u8 *p, i64 n, i64 number) {
     }
   }
   Entry *e = &f->entry[found];
-  int begins = telling && anew(e, p, n, &l);
+  int begins = telling && anew(e, p, n, &l), paused[PAUSES];
+  pause(f, e, p, &l, paused);
   int early = f->kept[telling] < (telling ? f->most.whole : f->most.calm_whole) && e->any < f->most.early;
   int any = early || e->any < of(f, e, telling ? f->most.any : f->most.calm), told = 0;
   if (any || (telling && e->fresh < of(f, e, f->most.fresh))) {
@@ -513,7 +534,7 @@ static i64 take(Fold *f, const u8 *p, i64 n, i64 number) {
     return -1;
   }
   if (alone && telling) f->lost++;
-  if (!fold(f, e, &l, telling, p, n, number)) return -3;
+  if (!fold(f, e, &l, telling, paused, p, n, number)) return -3;
   return found;
 }
 
@@ -658,7 +679,7 @@ API i64 fold_runs(Fold *f) {
   return f->ordered;
 }
 
-/* entry, count, number and size of the first, number and size of the last; their texts */
+/* entry, count, number and size of the first, number and size of the last, how many pauses of each length within; their texts */
 API void fold_run(const Fold *f, i64 i, i64 *numbers, const u8 **texts) {
   const Run *r = &f->entry[f->order[2 * i]].run[f->order[2 * i + 1]];
   numbers[0] = f->order[2 * i];
@@ -667,6 +688,7 @@ API void fold_run(const Fold *f, i64 i, i64 *numbers, const u8 **texts) {
   numbers[3] = r->first.size;
   numbers[4] = r->last.number;
   numbers[5] = r->last.size;
+  for (int k = 0; k < PAUSES; k++) numbers[6 + k] = r->pauses[k] - r->began[k];
   texts[0] = r->first.text;
   texts[1] = r->last.text;
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -24,7 +24,7 @@ from probes._scan_lines import LongLine, Region, regions
 from probes._scan_match import Matcher
 from probes._scan_open import foreign, opened, unpacked
 from probes._scan_subjects import Subjects
-from probes._scan_windows import KEEP, SNIFF, Windows
+from probes._scan_windows import KEEP, SNIFF, Stretch, Windows
 from probes.base import Context, LogFormat
 
 if TYPE_CHECKING:
@@ -206,12 +206,16 @@ class _Job:
         chosen = _choose(self.formats, windows)
         parts: list[Sequence[Observation]] = []
         for i, claimed in chosen:
-            found: Sequence[Observation] = self.formats[i].parse(lines[i], replace(context, times=windows.times[i]))
+            stretches = windows.stretches[i]
+            last = {s.rest[-1]: s for s in stretches}
+            told = replace(
+                context, times={n: s.times for n, s in last.items()}, since={n: s.first for n, s in last.items()}
+            )
+            found: Sequence[Observation] = self.formats[i].parse(lines[i], told)
             lines[i] = []
             if not claimed:  # another format knows this file: this one only adds what it found
                 found = [o for o in found if o.status is Status.OK]
-            if not self.formats[i].counts:
-                found = _repeated(found, windows.times[i], windows.begins, self.formats[i])
+            found = _repeated(found, stretches, self.formats[i])
             parts.append(self.subjects.told(found))
         observations = [o for part in parts for o in self._honest(part)]
         notes = [Note(self.name, text, problem) for text, problem in self._remarks()]
@@ -281,29 +285,39 @@ class _Job:
             )
 
 
-def _repeated(
-    found: Sequence[Observation], stands_for: Mapping[int, int], begins: Mapping[int, int], of: LogFormat
-) -> Sequence[Observation]:
-    """Each event as often as its line stands for, in the time since the first of those lines; of bursts and states one each."""
-    if not stands_for:
+def _repeated(found: Sequence[Observation], stretches: Sequence[Stretch], of: LogFormat) -> Sequence[Observation]:
+    """Each event as often as its line stands for, in the time since the first of those lines; of bursts as many as there were
+    (`LogFormat.bursts`), of states one.
+    """
+    if not stretches:
         return found
+    whose = {number: stretch for stretch in stretches for number in stretch.rest}
     begun = {(o.fact, o.source.line): o for o in found}
-    told: set[tuple[str, Subject]] = set()
-    out = []
-    bursts = of.bursts
-    for o in found:
-        if isinstance(o.value, Event) and not of.stands(o) and (times := stands_for.get(o.source.line or 0)):
-            first = begun.get((o.fact, begins[o.source.line or 0]))
-            timed = first is not None and first.at is not None and o.at is not None and first.clock is o.clock
-            start = first.at if first is not None and timed else None  # not known: it may lie anywhere before
-            near = o.at is None or start is None or o.at - start <= times * bursts.get(o.fact, -1)
-            if o.fact not in bursts or not near:
-                o = replace(o, times=times, window=None if o.at is None else (min(start or 0, o.at), o.at))
-            elif (o.fact, o.subject) in told:
-                continue  # the burst goes on
-        told.add((o.fact, o.subject))
-        out.append(o)
-    return out
+    burst: dict[
+        tuple[str, Subject, int], list[int]
+    ] = {}  # places of the events of a stretch, apart from those of its first line
+    out: list[Observation | None] = list(found)
+    for place, o in enumerate(found):
+        stretch = whose.get(o.source.line or 0)
+        if stretch is None or not isinstance(o.value, Event) or o.fact in of.counts or of.stands(o):
+            continue
+        if o.fact in of.bursts:
+            burst.setdefault((o.fact, o.subject, stretch.first), []).append(place)
+        elif o.source.line == stretch.rest[-1]:
+            out[place] = _stands_for(o, stretch.times, begun.get((o.fact, stretch.first)))
+    for (fact, _, first), places in burst.items():
+        many = whose[found[places[0]].source.line or 0].pauses[of.bursts[fact]]
+        for place in places[many:]:  # the burst goes on: the lines that would tell are folded
+            out[place] = None
+        if 0 < len(places) < many:
+            out[places[-1]] = _stands_for(found[places[-1]], 1 + many - len(places), begun.get((fact, first)))
+    return [o for o in out if o is not None]
+
+
+def _stands_for(o: Observation, times: int, first: Observation | None) -> Observation:
+    """The event for so many, of which `first` is the first where a line tells it."""
+    start = first.at if first is not None and first.clock is o.clock else None  # not known: it may lie anywhere before
+    return replace(o, times=times, window=None if o.at is None else (min(start or 0, o.at), o.at))
 
 
 def _choose(formats: Sequence[LogFormat], windows: Windows) -> list[tuple[int, bool]]:

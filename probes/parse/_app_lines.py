@@ -63,9 +63,10 @@ class AppLine:
     at: int | None = None  # ns of `clock`
     clock: Clock = Clock.NONE
     times: int = 1  # how many equal ones it stands for
+    since: int = 0  # number of the first of them; its own where it stands for itself alone
 
 
-def peel(line: Line, times: int = 1) -> AppLine:
+def peel(line: Line, times: int = 1, since: int = 0) -> AppLine:
     """`line` without the marks of launchers and runtimes."""
     raw = clean(line.text[:MAX_LINE])
     text, labels = _unwrap(raw), []
@@ -101,13 +102,13 @@ def peel(line: Line, times: int = 1) -> AppLine:
     if at is None and (found := _GLOG.search(text[:200])):
         at, clock = _glog(found)
     key = f"rank{rank}" if rank is not None else " ".join(labels)
-    return AppLine(line.number, raw, text, key, rank, host, at, clock, times)
+    return AppLine(line.number, raw, text, key, rank, host, at, clock, times, since or line.number)
 
 
 def peel_all(lines: Iterable[Line], context: Context) -> list[AppLine]:
     """Every line without its marks, in order."""
-    times = context.times
-    return [peel(line, times.get(line.number, 1)) for line in lines]
+    times, since = context.times, context.since
+    return [peel(line, times.get(line.number, 1), since.get(line.number, 0)) for line in lines]
 
 
 def rank_subject(rank: int | None, document: Subject) -> Subject:

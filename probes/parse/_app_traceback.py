@@ -14,7 +14,7 @@ MAX_MESSAGE_LINES = 14  # torch appends up to seven lines of advice, NCCL three
 
 _FRAME = lazy(r'\s{0,40}File "([^"]{1,1000})", line (\d{1,9})(?:, in (.{1,300}))?')
 # RuntimeError: text   torch.cuda.OutOfMemoryError: text   KeyboardInterrupt   ray.exceptions.RayTaskError(ValueError): text
-_EXCEPTION = lazy(r"([A-Za-z_][\w.]{0,200})(?:\([\w.]{0,80}\))?(?::(?: |$)|$)")
+EXCEPTION = lazy(r"([A-Za-z_][\w.]{0,200})(?:\([\w.]{0,80}\))?(?::(?: |$)|$)")
 # what can only be the next record, never the rest of a message
 _RECORD = lazy(
     r"Traceback \(most recent call last\)|During handling of the above|The above exception was the direct"
@@ -110,7 +110,7 @@ def _feed(traceback: Traceback, line: AppLine) -> bool:
                 traceback.frames.append(Frame(frame[1], int(frame[2]), (frame[3] or "").strip()))
         elif text[:1] in (" ", "\t") or not text:
             _add_code(traceback, text)
-        elif (named := _EXCEPTION.match(text)) and traceback.frames:
+        elif (named := EXCEPTION.match(text)) and traceback.frames:
             traceback.end = line
             traceback.exception = named[1]
             traceback.message.append(text[named.end() :].strip())

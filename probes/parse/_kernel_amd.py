@@ -90,7 +90,6 @@ _INIT = (
     r"probe with driver amdgpu failed with error -\d"
 )
 _CHANNEL = 0xFFFF
-_MOST = 400  # events of one kind
 _SEVERITY = {"uncorrectable": "uncorrected", "correctable": "corrected", "deferred": "deferred"}
 
 
@@ -218,7 +217,7 @@ def _resets(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
             record.entry = entry
         elif word != "begin" and record.stage != "failed":
             record.stage = "succeeded"
-    for record in done[:_MOST]:
+    for record in done:
         text = body(" | ".join(e.message for e in record.lines))
         fields: dict[str, Scalar] = {
             "stage": record.stage, "error": record.error, "vram_lost": record.vram_lost, "text": text,
@@ -227,12 +226,10 @@ def _resets(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
 
 
 def _rings(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
-    count = 0
     for place, (index, entry) in enumerate(mine):
         found = rx(_RING).search(entry.message) if " timeout, " in entry.message else None
-        if not found or count >= _MOST:
+        if not found:
             continue
-        count += 1
         recovered, process, pid = found[2].startswith("but"), "", None
         for _, other in _following(mine, place):
             if who := rx(_PROCESS).search(other.message):
@@ -257,7 +254,6 @@ def _following(mine: list[tuple[int, Entry]], place: int) -> Iterator[tuple[int,
 def _simple(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
     """Lost GPUs, failed starts and page faults; a burst of the same is one event."""
     last: dict[tuple[str, Subject], Entry] = {}
-    count = 0
     for place, (index, entry) in enumerate(mine):
         message = entry.message
         fault = rx(_FAULT).search(message) if "page fault" in message else None
@@ -273,14 +269,13 @@ def _simple(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
             if fault
             else ""
         )
-        if not fact or count >= _MOST:
+        if not fact:
             continue
         subject = _subject(reading, index)
         before = last.get((fact, subject))
         last[fact, subject] = entry
         if before is not None and within(before, entry, 10 * SECOND):
             continue
-        count += 1
         fields: dict[str, Scalar] = {"unit": unit, "text": body(message)}
         if fault:
             who = rx(_FAULT_OF).search(message)

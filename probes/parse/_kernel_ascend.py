@@ -18,7 +18,6 @@ HINTS = ("[ascend]",)
 # [ascend] [devmm] [ERROR] [devmm_pin_user_pages_fast 124] <VLLM::Worker_TP:670605,670605> Get_user_pages_fast fail. (va=...)
 # [ascend] [devmm] [ERROR] _devmm_ipc_node_open: Wlist verify fail
 _ERROR = r"\[ascend\] \[(\w{1,32})\] \[ERROR\] (?:\[(\w{1,80}) \d{1,6}\] )?(?:<([^>]{0,40}?):(\d{1,10})(?:,\d{1,10})?> )?(.{1,400})"
-_MOST = 200
 
 
 def named(entry: Entry) -> bool:
@@ -29,17 +28,15 @@ def named(entry: Entry) -> bool:
 def read(reading: Reading) -> None:
     """Errors; the same module and function within ten seconds are one."""
     last: dict[tuple[str, str, str], Entry] = {}
-    count = 0
     for entry in reading.entries:
         found = rx(_ERROR).search(entry.message) if "[ascend] [" in entry.message else None
-        if not found or not from_kernel(entry, found.start()) or count >= _MOST:
+        if not found or not from_kernel(entry, found.start()):
             continue
         key = (reading.host(entry), found[1], found[2] or "")
         before = last.get(key)
         last[key] = entry
         if before is not None and within(before, entry, 10 * SECOND):
             continue
-        count += 1
         fields: dict[str, Scalar] = {
             "module": found[1], "function": found[2] or "", "process": found[3] or "", "pid": number(found[4]),
             "text": body(entry.message),

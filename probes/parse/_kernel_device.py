@@ -46,19 +46,17 @@ _DMAR = rf"DMAR: \[(?:DMA |INTR-)[\w -]{{1,40}}\] Request device \[({PCI})\].{{0
 _AMD_VI = rf"(?:({_FULL}): )?AMD-Vi: Event logged \[(?:IO_PAGE_FAULT|\w{{1,40}}(?:ERROR|TIMEOUT)) (?:device=({PCI}))?.{{0,200}}"
 # arm-smmu-v3 arm-smmu-v3.9.auto: event: F_TRANSLATION client: 0009:01:00.0 sid: 0x10100 ssid: 0x0 iova: 0x0 ipa: 0x0
 _SMMU = rf"arm-smmu[\w.-]{{0,20}} \S{{1,40}}: event: F_\w{{1,30}} client: ({PCI}).{{0,200}}"
-_MOST = 200  # faults told one by one; they come in thousands
 
 
 def read(reading: Reading) -> None:
     """All recognisers of this module."""
     last: dict[Subject, Entry] = {}
-    count = 0
     for entry in reading.entries:
         message = entry.message
         if "giving up" in message and (found := rx(_RESET).search(message)) and from_kernel(entry, found.start()):
             _reset(reading, entry, found[1] or "", found[2], int(found[3]), found[4])
-        elif count < _MOST and ("DMAR" in message or "AMD-Vi" in message or "smmu" in message) and from_kernel(entry):
-            count += _fault(reading, entry, last)
+        elif ("DMAR" in message or "AMD-Vi" in message or "smmu" in message) and from_kernel(entry):
+            _fault(reading, entry, last)
     _links(reading)
     _bars(reading)
 
@@ -72,19 +70,18 @@ def _reset(reading: Reading, entry: Entry, driver: str, address: str, waited: in
     reading.event("pci_reset_failed", device, entry, fields)
 
 
-def _fault(reading: Reading, entry: Entry, last: dict[Subject, Entry]) -> int:
-    """1 for a fault that was told; a burst of one device is one event."""
+def _fault(reading: Reading, entry: Entry, last: dict[Subject, Entry]) -> None:
+    """A burst of one device is one event."""
     found = rx(_DMAR).search(entry.message) or rx(_AMD_VI).search(entry.message) or rx(_SMMU).search(entry.message)
     address = next((group for group in found.groups() if group), "") if found else ""
     if not address:
-        return 0
+        return
     device = reading.device(entry, address)
     before = last.get(device)
     last[device] = entry
     if before is not None and within(before, entry, 10 * SECOND):
-        return 0
+        return
     reading.event("iommu_fault", device, entry, {"device": normalise_pci(address), "text": body(entry.message)})
-    return 1
 
 
 def _links(reading: Reading) -> None:

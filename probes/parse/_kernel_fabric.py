@@ -147,10 +147,11 @@ def _daemon(reading: Reading, entry: Entry, last: dict[tuple[str, str], Entry]) 
 def _service(
     reading: Reading, entry: Entry, fact: str, unit: str, result: str, last: dict[tuple[str, str], Entry]
 ) -> None:
-    """One event for the lines that a failure prints within ten seconds."""
+    """One event for the lines that a failure prints within ten seconds, of lines without a time within twenty lines."""
     key = (fact, reading.host(entry))
     before = last.get(key)
     last[key] = entry
-    if before is not None and within(before, entry, 10 * SECOND) and entry.number - before.number <= 20:
+    near = before is not None and (entry.at is not None or entry.number - before.number <= 20)
+    if before is not None and near and within(before, entry, 10 * SECOND):
         return
     reading.event(fact, reading.node(entry), entry, {"unit": unit, "result": result, "text": body(entry.message)})

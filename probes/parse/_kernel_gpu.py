@@ -13,7 +13,8 @@ from probes.parse._kernel_common import PCI, Reading, address_of, body, from_ker
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import SECOND
 
-BURSTS = {"gpu_lost": 10 * SECOND}  # `LogFormat.bursts`
+_GSP = ("gsp_heartbeat_timeout", "gsp_rpc_timeout", "gsp_crash", "pmu_halted")
+BURSTS = {"gpu_lost": 10 * SECOND, **dict.fromkeys(_GSP, 2 * SECOND)}  # `LogFormat.bursts`
 
 # NVRM: GPU 0000:91:00.0: GPU has fallen off the bus.
 # Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.  Reboot the system to recover this GPU
@@ -35,6 +36,7 @@ _HANDLE = rf"Unable to determine the device handle for (?:GPU|gpu) ?({PCI})?"
 # NVRM: osInitNvMapping: *** Cannot attach gpu     NVRM: RmInitAdapter: osInitNvMapping failed, bailing out of ...
 # NVRM: GPU 0000:9b:00.0: request_irq() failed (-28)
 _INIT = r"request_irq\(\) failed|RmInitAdapter failed|rm_init_adapter failed|osInitNvMapping|Cannot attach gpu|RmInitAdapter: "
+_ENDED = "rm_init_adapter failed"
 _NO_INTERRUPT = Text("the kernel gave it no interrupt", "内核未能为其分配中断")
 _NO_REASON = Text("the driver gave up", "驱动放弃")
 _NO_FIRMWARE = (0x60, 0x61)  # stages in which the files of the firmware are sought and loaded
@@ -182,13 +184,18 @@ def _died(deaths: Sequence[tuple[int, Observation]], entry: Entry) -> bool:
 
 
 def _init(reading: Reading) -> None:
-    """One event for each attempt to start a GPU: the lines up to ``rm_init_adapter failed``."""
+    """One event for each attempt to start a GPU: the lines up to ``rm_init_adapter failed``, or to one that was said before."""
     group: list[int] = []
+    whole: set[str] = set()  # GPUs of which attempts of several lines were seen
 
     def close() -> None:
-        if group:
+        entries = [reading.entries[i] for i in group]
+        # Of a log with folded lines an end may stand alone: its attempt is one of those that the beginning stands for.
+        end = len(group) == 1 and _ENDED in entries[0].message and reading.context.times
+        if group and not (end and _address(entries[0]) in whole):
+            whole.update(_address(e) for e in entries[1:])
             _init_event(reading, group)
-            group.clear()
+        group.clear()
 
     for index, entry in enumerate(reading.entries):
         found = rx(_INIT).search(entry.message) if any(w in entry.message for w in ("nit", "attach", "irq")) else None
@@ -196,13 +203,19 @@ def _init(reading: Reading) -> None:
             continue
         if group:
             last = reading.entries[group[-1]]
-            ended = "rm_init_adapter failed" in last.message
+            ended = _ENDED in last.message
             other = reading.host(last) != reading.host(entry) or not within(last, entry, 10 * SECOND)
             named = {_address(e) for e in (entry, *(reading.entries[i] for i in group))} - {""}
-            if ended or other or len(named) > 1 or len(group) >= 8:
+            said = {_spelling(reading.entries[i]) for i in group}
+            if ended or other or len(named) > 1 or _spelling(entry) in said:
                 close()
         group.append(index)
     close()
+
+
+def _spelling(entry: Entry) -> str:
+    """The message without its numbers."""
+    return rx(r"[0-9]+").sub("#", entry.message)
 
 
 def _address(entry: Entry) -> str:
@@ -233,19 +246,16 @@ def _init_event(reading: Reading, group: Sequence[int]) -> None:
 
 
 def _gsp(reading: Reading) -> None:
-    """GSP: heartbeat, RPC timeouts, crashes, PMU halts; lines of one burst are one event."""
+    """GSP: heartbeat, RPC timeouts, crashes, PMU halts; lines that follow each other within two seconds are one event, of lines
+    without a time those within six lines.
+    """
     bursts: list[tuple[str, Subject, Entry, dict[str, Scalar]]] = []
     last: dict[tuple[str, Subject], tuple[Entry, dict[str, Scalar]]] = {}
     for index, entry in enumerate(reading.entries):
         message = entry.message
         if "NVRM" not in message or "Xid (" in message:
             continue
-        for fact, pattern in (
-            ("gsp_heartbeat_timeout", _HEARTBEAT),
-            ("gsp_rpc_timeout", _RPC),
-            ("gsp_crash", _CRASH),
-            ("pmu_halted", _PMU),
-        ):
+        for fact, pattern in zip(_GSP, (_HEARTBEAT, _RPC, _CRASH, _PMU), strict=True):
             found = rx(pattern).search(message)
             if not found or is_command(entry, found.start()):
                 continue
@@ -255,8 +265,10 @@ def _gsp(reading: Reading) -> None:
             if fact == "gsp_rpc_timeout" and call:
                 fields |= {"function": number(call[1]), "name": call[2], "sequence": number(call[3])}
             before = last.get((fact, subject))
-            if before and entry.number - before[0].number <= 6 and within(before[0], entry, 2 * SECOND):
+            near = before is not None and (entry.at is not None or entry.number - before[0].number <= 6)
+            if before and near and within(before[0], entry, 2 * SECOND):
                 before[1].update({k: v for k, v in fields.items() if v is not None and k not in before[1]})
+                last[fact, subject] = (entry, before[1])
             else:
                 last[fact, subject] = (entry, fields)
                 bursts.append((fact, subject, entry, fields))

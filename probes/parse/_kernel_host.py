@@ -12,6 +12,7 @@ from probes.parse._kernel_common import Reading, body, from_kernel, number, rx, 
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import SECOND
 
+BURSTS = {"kernel_oops": 10 * SECOND}  # `LogFormat.bursts`
 Fields = dict[str, Scalar]
 
 # mce: [Hardware Error]: CPU 17: Machine Check: 0 Bank 7: 8c00004000010091
@@ -331,7 +332,9 @@ def _apei(reading: Reading) -> None:
 
 
 def _crashes(reading: Reading) -> None:
-    """Oopses: the lines of one crash are one event; a crash that SysRq asked for is deliberate."""
+    """Oopses: the lines of one crash are one event, and others that follow within ten seconds; a crash that SysRq asked for is
+    deliberate.
+    """
     open_: tuple[Entry, Fields] | None = None
     asked: Entry | None = None
     found_: list[tuple[Entry, Fields]] = []
@@ -346,11 +349,12 @@ def _crashes(reading: Reading) -> None:
                 open_[1].update({"process": comm[2], "pid": int(comm[1])})
         else:
             open_ = None
-        if (
-            open_ is None
-            and (found := rx(_OOPS).search(message) if _may_crash(message) else None)
-            and _says(entry, found.start())
-        ):
+        found = rx(_OOPS).search(message) if _may_crash(message) else None
+        if found is None or not _says(entry, found.start()):
+            continue
+        if open_ is not None:
+            open_ = (entry, open_[1])
+        else:
             deliberate = asked is not None and within(asked, entry, 10 * SECOND)
             open_ = (entry, {"what": body(found[0], 200), "deliberate": deliberate})
             found_.append(open_)

@@ -30,7 +30,6 @@ _WHO = r" in (.{1,40}?) \[(-?\d{1,10})\]"
 _ENGINE = r"Engine reset: engine_class=(\w{1,12})"
 # xe 0000:03:00.0: [drm] *ERROR* [Hardware Error]: Tile0 reported NONFATAL error 0x20000
 _HARDWARE = r"\[Hardware Error\]: .{0,60}\b(NONFATAL|FATAL|CORRECTABLE)\b"
-_MOST = 400
 
 
 def named(entry: Entry) -> bool:
@@ -47,11 +46,10 @@ def read(reading: Reading) -> None:
     """All recognisers of this module."""
     last: dict[tuple[str, str], Entry] = {}
     engines: dict[str, tuple[Entry, str]] = {}
-    count = 0
     for entry in reading.entries:
         message = entry.message
         device = rx(_DEVICE).search(message) if any(hint in message for hint in HINTS) else None
-        if not device or not from_kernel(entry) or count >= _MOST or _processor_graphics(device[1]):
+        if not device or not from_kernel(entry) or _processor_graphics(device[1]):
             continue
         subject = reading.gpu(entry, device[1])
         key = str(subject)
@@ -76,5 +74,4 @@ def read(reading: Reading) -> None:
         last[fact, key] = entry
         if again is not None and within(again, entry, 2 * SECOND):
             continue  # several lines of one fault
-        count += 1
         reading.event(fact, subject, entry, fields)

@@ -195,7 +195,7 @@ def _merge(found: Sequence[_Found]) -> list[_Found]:
         kind, label = item.reading.kind, item.line.label
         # what std::terminate prints carries no rank: it belongs to the last error of its kind
         known = latest.get((label, kind)) or (latest.get((None, kind)) if not label and item.frame is None else None)
-        if known is None or item.line.number - known.last > MERGE_LINES:
+        if known is None or item.line.since - known.last > MERGE_LINES:
             known = item
             out.append(item)
         else:
@@ -264,5 +264,5 @@ FORMAT = LogFormat(
     parse=parse,
     before=80,
     after=40,
-    counts=True,
+    counts=("cuda_error",),
 )

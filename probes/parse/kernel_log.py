@@ -43,7 +43,7 @@ from probes.parse._kernel_shape import Entry, Kind, entries_of, is_record_file
 from probes.parse._logtime import SECOND, Point, descending, settle
 
 NAME = "kernel-log"
-REVISION = 8
+REVISION = 9
 SAMPLE = 64  # first and last lines that are always read
 
 KERNEL_EVENTS = (
@@ -299,5 +299,7 @@ FORMAT = LogFormat(
     parse=parse,
     after=1,
     stands=_kernel_agents.stands,
-    bursts=dict(row for m in (_kernel_device, _kernel_fabric, _kernel_gpu, *VENDORS) for row in m.BURSTS.items()),
+    bursts=dict(
+        row for m in (_kernel_device, _kernel_fabric, _kernel_gpu, _kernel_host, *VENDORS) for row in m.BURSTS.items()
+    ),
 )

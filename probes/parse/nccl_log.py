@@ -331,5 +331,5 @@ FORMAT = LogFormat(
     parse=parse,
     before=3,
     after=12,
-    counts=True,
+    counts=("nccl_error", "nccl_watchdog_timeout", "nccl_desync"),
 )

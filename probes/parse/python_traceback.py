@@ -7,7 +7,7 @@ kind names them. Any other exception that ended a process has kind ``exception``
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from knowledge.lazy import lazy
@@ -18,13 +18,14 @@ from probes.parse import _app_exit
 from probes.parse._app_cuda import classify
 from probes.parse._app_emit import Emitter, none_seen
 from probes.parse._app_lines import AppLine, application_head, matching, peel_all, rank_subject
-from probes.parse._app_traceback import Frame, Traceback, tracebacks
+from probes.parse._app_traceback import EXCEPTION, Frame, Traceback, tracebacks
 
 NAME = "python-traceback"
-REVISION = 4
+REVISION = 5
 
 TRIGGERS = (
     r"Traceback \(most recent call last\)",
+    r"[A-Za-z](?:Error|Exception)(?:: |$)",  # all tracebacks begin alike: this line tells one from another
     r"DataLoader worker|bus error encountered in worker|Too many open files|received 0 items of ancdata",
     r"(?:lib[\w+-]+\.so[.\d]*: (?:cannot open shared object|version )|undefined symbol: |NVMLError_|NVML Shared Library Not Found)",
     r"Cannot re-initialize CUDA in forked subprocess|unable to (?:open shared memory object|mmap|write to file) ",
@@ -175,7 +176,8 @@ def _first_timeout(app: Sequence[AppLine]) -> dict[str, int]:
 def _failures(app: Sequence[AppLine]) -> list[_Found]:
     inside: set[int] = set()
     raw: list[_Found] = []
-    for traceback in tracebacks(app):
+    whole = tracebacks(app)
+    for traceback in whole:
         inside |= traceback.numbers
         if found := _of_traceback(traceback):
             raw.append(found)
@@ -195,7 +197,18 @@ def _failures(app: Sequence[AppLine]) -> list[_Found]:
             merged[key].exception = merged[key].exception or found.exception
         else:
             merged[key] = found
+    if any(line.times > 1 for line in app):
+        _count_folded(app, merged, {t.end.number for t in whole if t.end is not None})
     return list(merged.values())
+
+
+def _count_folded(app: Sequence[AppLine], merged: Mapping[tuple[str, str, str], _Found], ends: Set[int]) -> None:
+    """Count the exceptions whose calls were folded: their lines are not the end of any traceback."""
+    for line in app:
+        named = EXCEPTION.match(line.text) if line.number not in ends else None
+        if named and (known := merged.get((line.label, "exception", named[1]))):
+            known.count += line.times
+            known.line = max(known.line, line, key=lambda line: line.number)
 
 
 def _which(found: _Found) -> str:
@@ -273,7 +286,7 @@ FORMAT = LogFormat(
     sniff=sniff,
     triggers=TRIGGERS,
     parse=parse,
-    before=6,
+    before=40,  # of a deep stack: the calls stand between the first line and the last
     after=80,
-    counts=True,
+    counts=("python_error", "job_terminated"),
 )

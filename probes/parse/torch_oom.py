@@ -127,7 +127,7 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
         seen_at, seen = last.get(line.label, (-MERGE_LINES, ""))
         text = _joined(line, owners.get(line.number))
         bare = bool(_BARE.search(text)) and not _AMOUNT_RE.search(text)
-        again = line.number - seen_at < MERGE_LINES and (bare or _core(text) == seen)
+        again = line.since - seen_at < MERGE_LINES and (bare or _core(text) == seen)
         last[line.label] = (line.number, seen if again else _core(text))
         if not again:
             _emit(emit, line, text, owners.get(line.number), segments)

@@ -8,8 +8,10 @@ import re
 import subprocess
 import sys
 from array import array
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,9 +21,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from assistant.diagnosis import Diagnosis, diagnose
-from knowledge.observation import Observation, how_many
+from knowledge.observation import Event, Observation, how_many
 from probes import native
-from probes._scan_fold import LIBRARY, SOURCE, CompiledFold, Fold, Limits, PlainFold, library, lines_at, look
+from probes._scan_fold import LIBRARY, PAUSES, SOURCE, CompiledFold, Fold, Limits, PlainFold, library, lines_at, look
 from probes._scan_open import foreign
 from probes._scan_windows import EDGE
 from probes.base import Context, Line, LogFormat
@@ -260,6 +262,67 @@ def test_rules_see_the_same_in_a_burst_that_was_folded(bursts: list[tuple[str, i
         else:
             assert (one.count, one.times) == (other.count, other.times)
     assert how_many(few.events) == len(every.events)
+
+
+MERGED = [
+    ["kernel: [ascend] [devmm] [ERROR] [devmm_pin_user_pages_fast 124] <python:4242,4242> Get_user_pages_fast fail."],
+    ["kernel: NVRM: GPU0 _issueRpcAndWait: rpcRecvPoll timedout for fn 76 sequence 4129!"],
+    [
+        "kernel: NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x62:0x65:2168)",
+        "kernel: NVRM: GPU 0000:3b:00.0: rm_init_adapter failed, device minor number 0",
+    ],
+    ["kernel: NVRM: GPU 0000:5d:00.0: RmInitAdapter failed! (0x62:0x65:2168)"],
+    ["kernel: DMAR: [DMA Read] Request device [9b:00.0] fault addr 0x3fffc000 [fault reason 0x06] PTE Read access is not set"],
+    ["kernel: BUG: unable to handle page fault for address: ffffc90000a3f000"],
+    ["kernel: xe 0000:29:00.0: [drm] *ERROR* [Hardware Error]: Tile0 reported NONFATAL error 0x20000"],
+    ["systemd[1]: nvidia-persistenced.service: Failed with result 'exit-code'."],
+    ["train.sh[4242]: srun: error: gpu044: task 3: Segmentation fault (core dumped)"],
+    ["train.sh[4242]: RuntimeError: CUDA error: MPS client failed to connect to the MPS control daemon or the MPS server"],
+]  # fmt: skip
+
+
+def told(text: bytes, limits: Limits) -> Counter[tuple[str, str]]:
+    """How many events there are of each kind about each thing, and how often those happened that count themselves."""
+    out: Counter[tuple[str, str]] = Counter()
+    for o in scan([io.BytesIO(text)], log_formats(), fold=lambda: PlainFold(limits)).observations:
+        if isinstance(o.value, Event):
+            out[o.fact, str(o.subject)] += o.times
+            out[f"{o.fact}.count", str(o.subject)] += int(o.value.get("count") or 0)
+    return out
+
+
+@HALF
+@given(st.lists(st.sampled_from([0, 1, 2, 4, 9, 12, 100, 4000, 86_400]), min_size=12, max_size=24))
+def test_what_several_lines_tell_together_is_as_many_events_in_a_burst_that_was_folded(apart: list[int]) -> None:
+    """Lines near each other are one event (`LogFormat.bursts`), attempts of two lines one each, and some count themselves."""
+    at, lines = 80_000, []
+    for block in MERGED:
+        for pause in apart:
+            at += pause
+            clock = (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=at)).strftime("%b %d %H:%M:%S")
+            lines += [f"{clock} n1 {line}" for line in block]
+        lines += [f"{clock} n1 systemd[1]: Started a session."] * EDGE  # ends are kept whole, neighbours of others too
+    text = "\n".join(lines).encode() + b"\n"
+    assert told(text, Limits(any=4, fresh=4, late=2, later=2, whole=0, calm_whole=0)) == told(text, EVERY)
+
+
+def test_another_exception_is_told_behind_many_that_begin_alike() -> None:
+    def raised(line: str) -> list[str]:
+        calls = [
+            f'  File "/opt/train/{name}.py", line 20, in {name}' for name in ("main", "run", "step", "load", "read")
+        ]
+        return ["Traceback (most recent call last):", *calls, line, *["step 12 | loss 2.11"] * 100]
+
+    many = raised("ConnectionResetError: [Errno 104] Connection reset by peer") * 60
+    text = "\n".join([*many, *raised("KeyError: 'lr'"), *many]).encode()
+    few = Limits(any=4, fresh=4, whole=0, calm_whole=0)
+    kinds = told(text, few)
+    assert kinds["python_error", "document -"] == 2
+    assert kinds == told(text, EVERY)
+
+
+def test_gaps_of_bursts_are_counted_by_the_fold() -> None:
+    assert {gap for f in log_formats() for gap in f.bursts.values()} <= {pause * 10**9 for pause in PAUSES}
 
 
 @each("programs, found", [(1, False), (2, True), (8, True)])  # with the one just before
