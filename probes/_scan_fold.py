@@ -44,6 +44,7 @@ PAUSES: Final = (
     10,
 )  # s between equal lines: longer ones are counted, for what is one event as long as lines follow (`LogFormat.bursts`)
 _DAY: Final = 86_400
+_RECORD: Final = 64  # lines that may tell one thing together
 _PIDS: Final = 4  # programs that are told apart in a moment
 _WORDS: Final = 4  # names with a digit that tell what a line is about
 
@@ -357,6 +358,8 @@ class PlainFold:
         self.lost = 0
         self.stored = 0
         self.kept = [0, 0]  # routine lines, telling ones
+        self.ahead = [0, 0, 0]  # of each limit in `_room`: entry of the line before
+        self.beyond = [0, 0, 0]  # ... and how many were kept behind it
         self.late = 0
 
     def lines(self, data: bytes, start: int, end: int, places: array[int], number: int) -> Folded:
@@ -390,7 +393,7 @@ class PlainFold:
                 found, alone = kind.entry, True
         entry = self.entries[found]
         anew, paused = telling and _anew(entry, line, seen.second), _paused(entry, seen)
-        early = self.kept[telling] < (most.whole if telling else most.calm_whole)
+        early = self._room(telling, self.kept[telling], most.whole if telling else most.calm_whole, found)
         any_ = entry.any < max(early and most.early, self._of(entry, most.any if telling else most.calm))
         if any_ or (telling and seen.text not in entry.texts and entry.fresh < self._of(entry, most.fresh)):
             entry.any += any_
@@ -398,7 +401,9 @@ class PlainFold:
             entry.texts.add(seen.text)
             self.kept[telling] += 1
             return FIRST if first else KEPT
-        if anew and (entry.late < most.late or (entry.late < most.later and self.late < most.anew)):
+        if anew and (
+            entry.late < most.late or (entry.late < most.later and self._room(2, self.late, most.anew, found))
+        ):
             entry.late += 1
             self.late += 1
             entry.apart = True  # the line ahead of it stays the last of its run
@@ -406,6 +411,17 @@ class PlainFold:
         self.lost += alone and telling
         self._fold(entry, seen, telling, paused, (number, line))
         return found
+
+    def _room(self, limit: int, used: int, most: int, entry: int) -> bool:
+        """Whether one more line is kept of at most so many, and on to the end of what the last of them is a part of.
+
+        Lines that tell one thing together were first seen in their order: where one follows that was seen ahead of the line before,
+        the next thing begins.
+        """
+        if used >= most and self.beyond[limit] < _RECORD:
+            self.beyond[limit] = self.beyond[limit] + 1 if most > 0 and entry >= self.ahead[limit] else _RECORD
+        self.ahead[limit] = entry
+        return used < most or self.beyond[limit] < _RECORD
 
     def _new(self, sign: tuple[bytes, ...], grave: bool, crowded: bool) -> int:
         self.entries.append(_Entry(sign=sign, grave=grave, crowded=crowded))

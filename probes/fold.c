@@ -13,7 +13,7 @@ typedef int64_t i64;
 
 enum { LEVELS = 4, WORDS = 4, LOOKED = 4096, HOST = 64, ZONE = 12 };
 enum { PIDS = 4, MOMENT = 5, SILENCE = 180 }; /* programs that are told apart in so many seconds; seconds that part bursts */
-enum { PAUSES = 2, DAY = 86400 };
+enum { PAUSES = 2, DAY = 86400, RECORD = 64 }; /* lines that may tell one thing together */
 static const i64 PAUSE[PAUSES] = {2, 10}; /* seconds between equal lines: longer ones are counted */
 enum { DIGIT = 1, HEXA = 2, ALNUM = 4, NAME = 8 }; /* what a byte is */
 
@@ -51,6 +51,7 @@ typedef struct {
   Entry *entry;
   i64 kind_count, entry_count, stored, lost, late;
   i64 kept[2]; /* routine lines, telling ones */
+  i64 ahead[3], beyond[3]; /* of each limit in `room`: entry of the line before; how many were kept behind it */
   i64 *order; /* (entry, run) of each run, once they are asked for */
   i64 ordered;
 } Fold;
@@ -439,6 +440,15 @@ static void pause(const Fold *f, Entry *e, const u8 *p, const Look *l, int *paus
   e->day = day;
 }
 
+/* Whether one more line is kept of at most so many, and on to the end of what the last of them is a part of. Lines that tell one thing
+   together were first seen in their order: where one follows that was seen ahead of the line before, the next thing begins. */
+static int room(Fold *f, int limit, i64 used, i64 most, i64 entry) {
+  if (used >= most && f->beyond[limit] < RECORD)
+    f->beyond[limit] = most > 0 && entry >= f->ahead[limit] ? f->beyond[limit] + 1 : RECORD;
+  f->ahead[limit] = entry;
+  return used < most || f->beyond[limit] < RECORD;
+}
+
 static Entry *new_entry(Fold *f) {
   if ((f->entry_count & (f->entry_count - 1)) == 0) {
     i64 room = f->entry_count ? 2 * f->entry_count : 1;
@@ -506,7 +516,7 @@ static i64 take(Fold *f, const u8 *p, i64 n, i64 number) {
   Entry *e = &f->entry[found];
   int begins = telling && anew(e, p, n, &l), paused[PAUSES];
   pause(f, e, p, &l, paused);
-  int early = f->kept[telling] < (telling ? f->most.whole : f->most.calm_whole) && e->any < f->most.early;
+  int early = room(f, telling, f->kept[telling], telling ? f->most.whole : f->most.calm_whole, found) && e->any < f->most.early;
   int any = early || e->any < of(f, e, telling ? f->most.any : f->most.calm), told = 0;
   if (any || (telling && e->fresh < of(f, e, f->most.fresh))) {
     u64 text = hash(f, l.text, l.texts, 1);
@@ -527,7 +537,7 @@ static i64 take(Fold *f, const u8 *p, i64 n, i64 number) {
       return first ? -2 : -1;
     }
   }
-  if (begins && (e->late < f->most.late || (e->late < f->most.later && f->late < f->most.anew))) {
+  if (begins && (e->late < f->most.late || (e->late < f->most.later && room(f, 2, f->late, f->most.anew, found)))) {
     e->late++;
     f->late++;
     e->apart = 1; /* the line ahead of it stays the last of its run */
