@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 
 from knowledge.facts import vocabulary
 from knowledge.language import Text
+from knowledge.lazy import lazy
 from knowledge.observation import Scope, Status, gpu
 from rules.factbase import FactBase
 
@@ -16,21 +16,21 @@ TOOLS = {"amd": "amd-smi", "intel": "xpu-smi", "huawei": "npu-smi", "habana": "h
 _IN_SHORT_TABLE = "gpu.readings.absent"  # told of the rows of such a table alone
 # Words of an input that no parser reads -> the world that it is of, the more exact first; without one it is NVIDIA's.
 _WORLDS = (
-    ("amd", re.compile(r"(?i)\bamd-?smi\b|\brocm|\bamdgpu\b|\bInstinct MI\d")),
-    ("intel", re.compile(r"(?i)\bxpu-smi\b|Data Center GPU (?:Max|Flex)")),
-    ("huawei", re.compile(r"(?i)\bnpu-smi\b|\bascend\b")),
-    ("habana", re.compile(r"(?i)\bhl-smi\b|\bgaudi\b")),
-    ("moorethreads", re.compile(r"(?i)\bmthreads-gmi\b")),
-    ("nvidia", re.compile(r"(?i)nvidia|\bdcgm|\bnvlink\b|\bGPU-[0-9a-f]{8}-|\bCUDA Version\b")),
+    ("amd", lazy(r"(?i)\bamd-?smi\b|\brocm|\bamdgpu\b|\bInstinct MI\d")),
+    ("intel", lazy(r"(?i)\bxpu-smi\b|Data Center GPU (?:Max|Flex)")),
+    ("huawei", lazy(r"(?i)\bnpu-smi\b|\bascend\b")),
+    ("habana", lazy(r"(?i)\bhl-smi\b|\bgaudi\b")),
+    ("moorethreads", lazy(r"(?i)\bmthreads-gmi\b")),
+    ("nvidia", lazy(r"(?i)nvidia|\bdcgm|\bnvlink\b|\bGPU-[0-9a-f]{8}-|\bCUDA Version\b")),
     (
         "job",
-        re.compile(
+        lazy(
             r"Traceback \(most|\braylet\b|\bray\.|\btorch\b|\bjax\b|tensorflow|\bNCCL\b|\brank ?\d|\bloss\b|\bworkers?\b"
         ),
     ),
     (
         "storage",
-        re.compile(
+        lazy(
             r"(?i)\bgpfs|\bmmfs|\blustre|\bbeegfs|\bweka|\bnfs\b|\bceph|\bawait\b|\biops\b|\bmount\b|\bfilesystem\b|\bdisk\b"
         ),
     ),

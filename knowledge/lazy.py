@@ -7,7 +7,7 @@ a small log.
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import Any, AnyStr, cast
 
 _METHODS = (
     "search",
@@ -25,8 +25,8 @@ _METHODS = (
 
 
 class _Lazy:
-    def __init__(self, source: str, flags: int) -> None:
-        self._source = source, flags
+    def __init__(self, source: str | bytes, flags: int) -> None:
+        self._source: tuple[Any, int] = source, flags
         self.pattern = source  # known without it being compiled
 
     def __getattr__(self, name: str) -> Any:
@@ -40,6 +40,6 @@ class _Lazy:
         return f"lazy({self._source[0]!r})"
 
 
-def lazy(pattern: str, flags: int = 0) -> re.Pattern[str]:
+def lazy(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """``re.compile(pattern, flags)``, later. A pattern that is wrong is noticed at its first use: tests use them all."""
-    return cast("re.Pattern[str]", _Lazy(pattern, flags))
+    return cast("re.Pattern[AnyStr]", _Lazy(pattern, flags))

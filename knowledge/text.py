@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from knowledge.lazy import lazy
 
 # CSI (7-bit and 8-bit) and OSC sequences, then other two-character escapes.
-_ANSI = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
+_ANSI = lazy("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
 # Controls except tab and newline; C1 controls; zero-width, bidi, tag and other invisible format characters;
 # line separators that only some screens break at; halves of a surrogate pair, which cannot be written anywhere.
-_INVISIBLE = re.compile(
+_INVISIBLE = lazy(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f"
     "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
@@ -25,7 +25,7 @@ _NAMES = (
     "sysctl systemctl taskset torchfrtrace torchrun trtexec ulimit umount uname uptime vmstat"
 )
 _COMMANDS = frozenset(_NAMES.split())
-_OPENS = re.compile(r"([a-z]{1,20})(?=[ ,;]|:(?!:)|$)(?! --?[A-Za-z]| /)")
+_OPENS = lazy(r"([a-z]{1,20})(?=[ ,;]|:(?!:)|$)(?! --?[A-Za-z]| /)")
 
 
 def opened(text: str) -> str:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
@@ -24,6 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
+from knowledge.lazy import lazy
 from probes import native
 from probes._trouble import TROUBLE, tells_trouble
 
@@ -120,16 +120,16 @@ class Fold(Protocol):
 
 # --- what a line looks like -----------------------------------------------------------------
 
-_CLOCK = re.compile(rb"(?<![:\d])\d\d:\d\d:\d\d(?![:\d])")
-_FRACTION = re.compile(rb"[.,]\d+")
-_DATE = re.compile(rb"\d{4}([-/])\d\d\1\d\d(?!\d)")
-_KMSG = re.compile(rb"\d{1,3},\d{1,18},(\d{1,18})(?=,)")
-_WORD = re.compile(rb"[0-9A-Za-z]+")
-_NUMBERED = re.compile(rb"[A-Za-z]*[0-9][0-9A-Za-z]*")
-_PID = re.compile(rb"pid=(\d+)")
-_SECONDS = re.compile(rb"\.\d{6,9}(?!\d)")
-_NAME = re.compile(rb"[0-9A-Za-z_.:/-]+")
-_DEVICE = re.compile(rb":[0-9A-Fa-f]{2}:")
+_CLOCK = lazy(rb"(?<![:\d])\d\d:\d\d:\d\d(?![:\d])")
+_FRACTION = lazy(rb"[.,]\d+")
+_DATE = lazy(rb"\d{4}([-/])\d\d\1\d\d(?!\d)")
+_KMSG = lazy(rb"\d{1,3},\d{1,18},(\d{1,18})(?=,)")
+_WORD = lazy(rb"[0-9A-Za-z]+")
+_NUMBERED = lazy(rb"[A-Za-z]*[0-9][0-9A-Za-z]*")
+_PID = lazy(rb"pid=(\d+)")
+_SECONDS = lazy(rb"\.\d{6,9}(?!\d)")
+_NAME = lazy(rb"[0-9A-Za-z_.:/-]+")
+_DEVICE = lazy(rb":[0-9A-Fa-f]{2}:")
 
 
 class Look(NamedTuple):

@@ -117,7 +117,7 @@ class Windows:
     def finish(self) -> list[list[Line]]:
         """The lines for each format, in order."""
         edge = list(self.recent)[-EDGE:]
-        torn = _torn(edge)
+        torn = _torn(edge) if self.folded else 0
         for place, row in enumerate(edge):
             if place < torn and row[0] in self.folded:
                 continue  # without the lines ahead of it; the end of its run is kept

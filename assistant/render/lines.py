@@ -5,9 +5,8 @@ The exact line stands in the JSON of the diagnosis (`excerpt`) and in ``--verbos
 
 from __future__ import annotations
 
-import re
-
 from assistant.render.times import readable, stamp
+from knowledge.lazy import lazy
 from knowledge.observation import Clock, Event, Observation
 from knowledge.text import clean
 
@@ -17,10 +16,10 @@ _STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)
 # <6>[ 1204.508031] NVRM: ...
 _UPTIME = r"\[ {0,12}\d{1,9}\.\d{1,9}\] "
 _KERNEL = rf"(?:{_STAMP}|[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d) (?:[\w.-]{{1,255}} )?kernel: (?:{_UPTIME})?"
-_AHEAD = re.compile(f"{_KMSG}|{_KERNEL}|(?:<\\d{{1,3}}>)?{_UPTIME}")
-_TIMED = re.compile(rf"{_STAMP} (?=\S)")  # of a service: the name of the program stays
-_RECORD = re.compile(_KMSG)
-_MICROSECONDS = re.compile(r"(\.\d{3})000(?=[Zs]?$)")
+_AHEAD = lazy(f"{_KMSG}|{_KERNEL}|(?:<\\d{{1,3}}>)?{_UPTIME}")
+_TIMED = lazy(rf"{_STAMP} (?=\S)")  # of a service: the name of the program stays
+_RECORD = lazy(_KMSG)
+_MICROSECONDS = lazy(r"(\.\d{3})000(?=[Zs]?$)")
 
 
 def message(o: Observation) -> str:

@@ -13,6 +13,7 @@ from assistant.render.sheet import Items, Paragraph
 from assistant.reply import Reply
 from assistant.session.state import Frame, Pending
 from knowledge.language import NO_TEXT, Text
+from knowledge.lazy import lazy
 from knowledge.text import clean
 
 if TYPE_CHECKING:
@@ -22,12 +23,10 @@ if TYPE_CHECKING:
 
 _FORMATS = (("html", "html"), ("json", "json"), ("markdown", "markdown"), ("md", "markdown"), ("text", "text"),
             ("txt", "text"), ("网页", "html"), ("文本", "text"))  # fmt: skip
-_ASKING = re.compile(r"\bask(?:ing|ed|s)?\b|\bneed(?: to)? know\b|\bwant to know\b|问|需要知道", re.IGNORECASE)
+_ASKING = lazy(r"\bask(?:ing|ed|s)?\b|\bneed(?: to)? know\b|\bwant to know\b|问|需要知道", re.IGNORECASE)
 _FEW = 6  # names of nodes that are told, where nobody can say which was meant
-_THIS_ONE = re.compile(
-    r"\b(?:here|this (?:node|machine|host|server|box))\b|本机|本节点|这台|这个节点|这里", re.IGNORECASE
-)
-_GPU_MEANT = re.compile(r"(?<![a-z0-9-])(?:gpu|card)s?(?![a-z0-9-])|显卡|[张块号]卡", re.IGNORECASE)
+_THIS_ONE = lazy(r"\b(?:here|this (?:node|machine|host|server|box))\b|本机|本节点|这台|这个节点|这里", re.IGNORECASE)
+_GPU_MEANT = lazy(r"(?<![a-z0-9-])(?:gpu|card)s?(?![a-z0-9-])|显卡|[张块号]卡", re.IGNORECASE)
 
 
 PAGES = 3  # of what is known, that come closest to a question
@@ -40,13 +39,13 @@ def this_machine(text: str) -> bool:
     return _THIS_ONE.search(text) is not None
 
 
-_ANOTHER = re.compile(
+_ANOTHER = lazy(
     r"(?<![a-z])(?:an?other|(?:the|our|my|their|his|her|your) other|(?:the|our|my|a|some) (?:customer|colleague|client|user|friend|tenant)'?s?)"
     r" (?:[a-z0-9-]+(?:'s)? ){0,2}?(?:node|machine|box|host|server|cluster|site)(?![a-z])"
     r"|(?<![a-z])(?:two|three|four|[2-9]|[1-9][0-9]) (?:new |more |other )?(?:nodes|machines|boxes|hosts|servers)(?![a-z])|(?:两|几|[0-9二三四五六七八九十]+)\s?台|另\s?(?:一|外)?\s?(?:个|台)\s?(?:节点|机器|服务器|主机|集群)|别的(?:节点|机器|服务器)|(?:客户|同事|用户)的?(?:节点|机器|服务器)",
     re.IGNORECASE,
 )
-_OF_JOBS = re.compile(
+_OF_JOBS = lazy(
     r"(?<![a-z])(?:nccl|all[-_]?reduce|collectives?|ranks?|training|trainer|fine[- ]?tun\w+|multi[- ]?node|nodes|cluster|rack|vllm|sglang|inference)(?![a-z])|训练|微调|多机|多节点|单机|集群|机架|通信|推理",
     re.IGNORECASE,
 )

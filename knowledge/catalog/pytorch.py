@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from knowledge.lazy import lazy
+
 _UNIT = {"bytes": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
 _SIZE = r"(\d{1,15}(?:\.\d{1,6})?) (bytes|[KMGT]iB)"
 
@@ -17,15 +19,15 @@ _SIZE = r"(\d{1,15}(?:\.\d{1,6})?) (bytes|[KMGT]iB)"
 # PyTorch before:
 #   CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 10.76 GiB total capacity; 9.58 GiB already allocated;
 #   14.69 MiB free; 9.60 GiB reserved in total by PyTorch)
-_HEAD = re.compile(rf"(?:CUDA|HIP) out of memory\. Tried to allocate {_SIZE}", re.IGNORECASE)
+_HEAD = lazy(rf"(?:CUDA|HIP) out of memory\. Tried to allocate {_SIZE}", re.IGNORECASE)
 _FIELDS = {
-    "total": re.compile(rf"total capacity of {_SIZE}|{_SIZE} total capacity", re.IGNORECASE),
-    "free": re.compile(rf"of which {_SIZE} is free|{_SIZE} free", re.IGNORECASE),
-    "process": re.compile(rf"this process has {_SIZE} memory in use", re.IGNORECASE),
-    "allowed": re.compile(rf"{_SIZE} allowed", re.IGNORECASE),
-    "allocated": re.compile(rf"{_SIZE} is allocated by PyTorch|{_SIZE} already allocated", re.IGNORECASE),
-    "idle": re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated", re.IGNORECASE),
-    "reserved": re.compile(rf"{_SIZE} reserved in total", re.IGNORECASE),
+    "total": lazy(rf"total capacity of {_SIZE}|{_SIZE} total capacity", re.IGNORECASE),
+    "free": lazy(rf"of which {_SIZE} is free|{_SIZE} free", re.IGNORECASE),
+    "process": lazy(rf"this process has {_SIZE} memory in use", re.IGNORECASE),
+    "allowed": lazy(rf"{_SIZE} allowed", re.IGNORECASE),
+    "allocated": lazy(rf"{_SIZE} is allocated by PyTorch|{_SIZE} already allocated", re.IGNORECASE),
+    "idle": lazy(rf"{_SIZE} is reserved by PyTorch but unallocated", re.IGNORECASE),
+    "reserved": lazy(rf"{_SIZE} reserved in total", re.IGNORECASE),
 }
 _LONGEST = 4000  # characters after the head that still belong to the message
 

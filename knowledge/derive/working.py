@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice, pairwise
-from statistics import median
 
 from knowledge.derive.capture import LANE
 from knowledge.derive.sharing import MPS_SERVER
@@ -259,6 +258,10 @@ def _beside(works: Mapping[Subject, _Work]) -> Iterator[Observation]:
     busy = {g: w for g, w in works.items() if w.busy >= BUSY or w.least}
     by = {name: {g: v for g, w in busy.items() if (v := w.mean(name)) is not None} for name in ("sm", "power")}
     what = "sm" if len(by["sm"]) >= len(by["power"]) else "power"
+    if len(by[what]) < 2:
+        return
+    from statistics import median  # loads fractions and decimal
+
     for gpu, own in by[what].items():
         if works[gpu].kind == "throttled" or (works[gpu].held and (works[gpu].clock_lost or 0.0) > ALIKE * 100):
             continue  # why it does less is known

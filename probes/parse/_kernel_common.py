@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 
 from knowledge.identity import UNKNOWN_PCI, is_pci, normalise_pci
+from knowledge.lazy import lazy
 from knowledge.observation import Clock, Event, Observation, Scalar, Scope, Source, Status, Subject, gpu, node
 from knowledge.text import excerpt
 from probes.base import Context
@@ -27,12 +28,12 @@ _INSTANCE = r"\bGPU(\d{1,3})\b"
 # NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023
 LOADING = r"NVRM: loading NVIDIA UNIX .{0,60}?Kernel Module .{0,40}?(\d{2,4}\.\d{1,4}(?:\.\d{1,3})?)\b"
 # Words that make a mention of a message a command about it.
-_COMMAND = re.compile(r"\b(?:[efz]?grep|rg|awk|sed|echo|printf|logger)\b|\bCOMMAND=")
+_COMMAND = lazy(r"\b(?:[efz]?grep|rg|awk|sed|echo|printf|logger)\b|\bCOMMAND=")
 # What stands ahead of a message that somebody writes about: a comment, source code, an example in prose.
 #     # NVRM: Xid (PCI:0000:3b:00): 79, ...        line = "NVRM: Xid ..."        parse("NVRM: Xid ...")
 #     When a node reports `NVRM: Xid ...` drain it.        XID 48 ("NVRM: Xid ...") asks for a reset.
 #     The message looks like this: `NVRM: Xid ...`      test_parse.py::test_xid79 PASSED: "NVRM: Xid ..."
-_MENTION = re.compile(
+_MENTION = lazy(
     r"^\s*(?:#|//)|\bassert\b|::test_\w|\b(?:PASSED|FAILED|SKIPPED|XFAIL|XPASS)\b.{0,40}[\"'`]|\w\s{1,4}(?::=|==?)\s{1,4}[bfru]{0,2}[\"'`]|\w\(\s{0,4}[bfru]{0,2}[\"'`]|"
     r"(?:\w\s{1,2}\(?|\w（|[\u4e00-\u9fff]\s{0,2}[(（]?)[`\"“「『](?:NVRM: )?$|"
     r"\b(?:[Ee]\.g\.|(?:[Ff]or )?[Ee]xample|[Ll]ooks? like|[Ss]uch as|of the form)\b.{0,40}$"
