@@ -6,9 +6,10 @@ makes seeded logs of what the rules' own tests are given: kernel lines and job o
 chatter. Each log is read twice, with the folds and limits of ``check`` and with a fold that folds nothing, and both are diagnosed.
 Verdict, findings with grade, role, severity, what is undecided, what was ruled out and the number of events must be the same;
 counts, first and last times as well, apart from rules that count bursts: of those that are far apart in a long log some are one.
-``--longer 10`` makes bursts of up to 2,000 lines ten times as long. A seed whose answers differ is printed with the difference; ``--seed N --logs 1 --print`` shows its log. ``--jobs`` processes share
-the work. ``--flood`` folds as behind the lines that a log keeps whole: how far answers go apart in a flood. Where both readers hand the
-formats the same lines nothing else is compared: an answer depends on nothing else.
+A seed whose answers differ is printed with the difference; ``--seed N --logs 1 --print`` shows its log. ``--jobs`` processes share
+the work. ``--longer 10`` makes bursts of 2,000 blocks of those of 200: most logs are folded then. ``--flood`` folds as behind the lines
+that a log keeps whole: how far answers go apart in a flood. Where both readers hand the formats the same lines nothing else is
+compared: an answer depends on nothing else.
 """
 
 from __future__ import annotations
