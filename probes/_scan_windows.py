@@ -25,6 +25,9 @@ TORN = 16  # first ones of these last lines, of which those of one moment may be
 RECORD_REACH = 32  # lines around a match in a file whose records span lines (journal export)
 SNIFF = 65_536
 KEEP = 24 << 20  # bytes of one file's lines that are kept for the formats, with what each takes beside its text
+BEHIND = 16  # lines behind the last one of equal lines: they tell what became of it, as whether a program went on
+ENDS = 1024  # entries of which those are kept
+BYTES = 4096  # that they may take
 LINE_COST = 500  # bytes: that, with the objects that a parser makes of it while it reads
 SHARED_COST = 100  # bytes: what a line takes for each further format
 
@@ -54,6 +57,8 @@ class Windows:
         self.texts: dict[int, tuple[str, ...]] = {}  # lines that are kept, the same for all formats
         self.folded: dict[int, int] = {}  # number of a line that was folded and may be kept all the same -> what into
         self.stretches: list[list[Stretch]] = [[] for _ in formats]
+        # Of an entry: number of its last line, those behind it, and what became of each (see `_code`)
+        self.behind: dict[int, tuple[int, list[bytes], list[int | None]]] = {}
         self.before = [f.before for f in formats]
         self.after = [f.after for f in formats]
         self.kept: list[dict[int, tuple[str, ...]]] = [{} for _ in formats]
@@ -105,6 +110,7 @@ class Windows:
             self.next += len(rows)
             at = high
         self.next = last + (1 if end > start and data[end - 1] != 0x0A else 0)
+        self._look_behind(region, places, codes, numbers)
         self._remember(region, heads, codes)
 
     def long_line(self, line: LongLine) -> None:
@@ -123,13 +129,39 @@ class Windows:
                 continue  # without the lines ahead of it; the end of its run is kept
             for i in range(len(self.kept)):
                 self._keep(i, row, must=True)
+        runs = self.fold.runs()
+        self._end(runs)
         shown: dict[int, list[int]] = {}
         for number, entry in self.folded.items():
             if any(number in kept for kept in self.kept):
                 shown.setdefault(entry, []).append(number)
-        for run in self.fold.runs():
+        for run in runs:
             self._run(run, shown.get(run.entry, ()))
         return [[Line(n, text) for n, texts in sorted(kept.items()) for text in texts] for kept in self.kept]
+
+    def _look_behind(self, region: Region, places: array[int], codes: array[int], numbers: array[int]) -> None:
+        """Have at hand what stands behind the last line that was folded into each entry, as far as the region goes."""
+        data, _, end = region
+        heads = places[::2]
+        for code, i in {code: i for i, code in enumerate(codes) if code >= 0}.items():
+            if code not in self.behind and len(self.behind) >= ENDS:
+                continue
+            at = min(places[2 * i + 1] + 1, end)
+            stop = min(_forward(data, at, end, BEHIND), max(at, data.rfind(b"\n", at, at + BYTES) + 1))
+            rows = list(_lines(data, at, stop))
+            became = [_code(heads, codes, offset) for offset, _ in rows]
+            self.behind[code] = numbers[i], [line for _, line in rows], became
+
+    def _end(self, runs: Sequence[Run]) -> None:
+        """Keep what stands behind the last line of each entry, as of any line that matches."""
+        if self.records:
+            return
+        for entry, run in {run.entry: run for run in runs}.items():
+            number, lines, became = self.behind.get(entry, (0, [], []))
+            for i in self.matcher.whose(run.last[1]) if number == run.last[0] else ():
+                for n, line, code in zip(range(number + 1, number + 1 + self.after[i]), lines, became, strict=False):
+                    if self._keep(i, (n, line)) and code is not None and code >= 0:
+                        self.folded[n] = code
 
     def _run(self, run: Run, shown: Sequence[int]) -> None:
         """The ends of a run; to a format the last stands for all that it does not get themselves."""

@@ -207,7 +207,8 @@ def _count_folded(app: Sequence[AppLine], merged: Mapping[tuple[str, str, str], 
     for line in app:
         named = EXCEPTION.match(line.text) if line.number not in ends else None
         if named and (known := merged.get((line.label, "exception", named[1]))):
-            known.count += line.times  # and no more: whether the program went on behind it was not seen
+            known.count += line.times
+            known.line = max(known.line, line, key=lambda line: line.number)
 
 
 def _which(found: _Found) -> str:

@@ -23,7 +23,19 @@ from hypothesis import strategies as st
 from assistant.diagnosis import Diagnosis, diagnose
 from knowledge.observation import Event, Observation, how_many
 from probes import native
-from probes._scan_fold import LIBRARY, PAUSES, SOURCE, CompiledFold, Fold, Limits, PlainFold, library, lines_at, look
+from probes._scan_fold import (
+    LIBRARY,
+    PAUSES,
+    SOURCE,
+    CompiledFold,
+    Fold,
+    Limits,
+    PlainFold,
+    library,
+    lines_at,
+    look,
+    new,
+)
 from probes._scan_open import foreign
 from probes._scan_windows import EDGE
 from probes.base import Context, Line, LogFormat
@@ -284,14 +296,14 @@ MERGED = [
 def told(text: bytes, limits: Limits) -> Counter[tuple[str, str]]:
     """How many events there are of each kind about each thing, and how often those happened that count themselves."""
     out: Counter[tuple[str, str]] = Counter()
-    for o in scan([io.BytesIO(text)], log_formats(), fold=lambda: PlainFold(limits)).observations:
+    for o in scan([io.BytesIO(text)], log_formats(), fold=partial(new, limits)).observations:
         if isinstance(o.value, Event):
             out[o.fact, str(o.subject)] += o.times
             out[f"{o.fact}.count", str(o.subject)] += int(o.value.get("count") or 0)
     return out
 
 
-@HALF
+@settings(max_examples=settings().max_examples // 5)  # each example holds all of MERGED, and is read twice
 @given(st.lists(st.sampled_from([0, 1, 2, 4, 9, 12, 100, 4000, 86_400]), min_size=12, max_size=24))
 def test_what_several_lines_tell_together_is_as_many_events_in_a_burst_that_was_folded(apart: list[int]) -> None:
     """Lines near each other are one event (`LogFormat.bursts`), attempts of two lines one each, and some count themselves."""
@@ -301,7 +313,7 @@ def test_what_several_lines_tell_together_is_as_many_events_in_a_burst_that_was_
             at += pause
             clock = (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=at)).strftime("%b %d %H:%M:%S")
             lines += [f"{clock} n1 {line}" for line in block]
-        lines += [f"{clock} n1 systemd[1]: Started a session."] * EDGE  # ends are kept whole, neighbours of others too
+    lines += [f"{clock} n1 systemd[1]: Started a session."] * EDGE  # ends are kept whole
     text = "\n".join(lines).encode() + b"\n"
     assert told(text, Limits(any=4, fresh=4, late=2, later=2, whole=0, calm_whole=0)) == told(text, EVERY)
 
@@ -319,6 +331,20 @@ def test_another_exception_is_told_behind_many_that_begin_alike() -> None:
     kinds = told(text, few)
     assert kinds["python_error", "document -"] == 2
     assert kinds == told(text, EVERY)
+
+
+@each("line, went_on", [("step 12 | loss 2.11", True), ("checkpoint is being written", False)])
+def test_whether_the_program_went_on_behind_a_folded_exception_is_seen(line: str, went_on: bool) -> None:
+    raised = [
+        "Traceback (most recent call last):",
+        '  File "/opt/track.py", line 20, in send',
+        "ConnectionError: reset",
+    ]
+    handled = [*raised, "step 11 | loss 2.11", *["checkpoint is being written"] * 100] * 60
+    text = "\n".join([*handled, *raised, line, *["checkpoint is being written"] * 200]).encode()
+    for limits in (EVERY, Limits(any=4, fresh=4, whole=0, calm_whole=0)):
+        found = scan([io.BytesIO(text)], log_formats(), fold=partial(PlainFold, limits)).observations
+        assert [o.value.get("went_on") for o in found if isinstance(o.value, Event)] == [went_on]
 
 
 def test_gaps_of_bursts_are_counted_by_the_fold() -> None:
