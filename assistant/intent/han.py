@@ -2,12 +2,12 @@
 
 Han text comes out of an input method: the usual slip is the right syllables with a wrong character (现存 for 显存).
 A run of characters that sounds like a word of the field is read as that word, when it is no word itself, and no
-word of its neighbourhood holds the character that differs.
+word of its neighbourhood holds the character that differs, or ends within it (晚上 in 晚上先停).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from assistant.intent.phrases import Runs
@@ -43,7 +43,7 @@ def repair(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     return ("".join(out), tuple(fixed.items())) if fixed else (text, ())
 
 
-def _heard_at(text: str, at: int, right: frozenset[int]) -> tuple[str, str] | None:
+def _heard_at(text: str, at: int, right: Sequence[tuple[int, int]]) -> tuple[str, str] | None:
     """The run that begins at `at` and sounds like a word, with that word."""
     sounds = lexicon().sounds
     if text[at] not in sounds:
@@ -54,15 +54,16 @@ def _heard_at(text: str, at: int, right: frozenset[int]) -> tuple[str, str] | No
         if meant is None or meant == written:
             continue
         wrong = [i for i in range(length) if written[i] != meant[i]]
-        if len(wrong) == 1 and at + wrong[0] not in right:
+        if len(wrong) != 1 or any(start <= at + wrong[0] < end for start, end in right):
+            continue
+        if not any(start < at < end for start, end in right):
             return written, meant
     return None
 
 
-def _right_places(text: str) -> frozenset[int]:
-    """Where characters stand that are part of a known word."""
-    characters = list(text)
-    return frozenset(i for start, end, _ in _known().find(characters) for i in range(start, end))
+def _right_places(text: str) -> tuple[tuple[int, int], ...]:
+    """Start and end of each known word: its characters are right, and no run begins within it."""
+    return tuple((start, end) for start, end, _ in _known().find(list(text)))
 
 
 def _all_words() -> Iterator[str]:

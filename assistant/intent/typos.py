@@ -64,10 +64,41 @@ def nearest(word: str) -> str:
     reach = 2 if len(word) >= LONG else 1
     for words in (_index(), _page_index()):
         near = {other: distance(word, other, reach) for other in _candidates(word, words, reach)}
-        best = [(far, _unlike(word, other), other) for other, far in near.items() if far <= reach]
+        best = [
+            (far, _unlike(word, other), other)
+            for other, far in near.items()
+            if far <= reach and _slipped(word, other, far)
+        ]
         if best:
             return min(best, key=lambda b: (b[0], b[1], -len(b[2]), b[2]))[2]
     return word
+
+
+def _slipped(word: str, near: str, far: int) -> bool:
+    """Whether a hand slips so: to the key beside, or in a vowel; and not twice where the first letter is another too.
+
+    "spam" is no slip of "sram", and "anywhere" none of "nowhere".
+    """
+    if far > 1:
+        return word[0] == near[0]
+    if len(word) != len(near) or set(word) == set(near):
+        return True  # a letter too many or too few, swapped, or the wrong one doubled ("ncll")
+    wrong, meant = next((a, b) for a, b in zip(word, near, strict=True) if a != b)
+    return meant in _BESIDE.get(wrong, "") or (wrong in _VOWELS and meant in _VOWELS)
+
+
+_VOWELS = "aeiouy"
+_ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")  # each shifted by about half a key
+_BESIDE: Mapping[str, str] = {
+    key: "".join(
+        other
+        for r, line in enumerate(_ROWS)
+        for c, other in enumerate(line)
+        if other != key and abs(r - row) < 2 and abs((c + r / 2) - (at + row / 2)) <= 1
+    )
+    for row, keys in enumerate(_ROWS)
+    for at, key in enumerate(keys)
+}
 
 
 def _inflected(word: str) -> bool:
