@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from assistant.intent import grammar, han, intents, normal, paste, symptoms, topics, typos
+from assistant.intent import blocks, grammar, han, intents, normal, paste, symptoms, topics, typos
 from assistant.intent.corrected import corrected
 from assistant.intent.pointed import pointed
 from assistant.intent.slots import Named, pages_in, slots
@@ -36,7 +36,7 @@ def read(text: str, *, pending: bool = False, hosts: Sequence[str] = ()) -> Read
     if normal.has_han(said):
         said, misheard = han.repair(said)
         fixed += misheard
-    said = pointed(corrected(said))
+    said = blocks.spread(pointed(corrected(said)))
     named = slots(said, hosts)
     raw = bool(pasted.observations or pasted.matches)
     found = topics.bare_codes(said, named) if not (raw or pending) else named

@@ -1,0 +1,53 @@
+"""The row remapping block of nvidia-smi, typed on one line: "remapped rows: 2 correctable 1 uncorrectable, pending: no, failure: no".
+
+Its parts stand below one heading, and say alone what anything may be: each gets the heading's name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from knowledge.lazy import lazy
+
+_REACH = 160  # characters behind the heading
+_HEADING = lazy(r"(?<![a-z])(?:row[- ]?remap(?:ping|per|s)?|remapped[- ]rows?)(?![a-z])|行重映射", re.IGNORECASE)
+_ERRORS = r"(?:\s*(?:errors?|错误))?"
+_UN = r"(?:un-?corr(?:ectable|ected)?|不可纠正|无法纠正)"
+_CORR = r"(?:corr(?:ectable|ected)?|可纠正)"
+_YES_NO = r"\s*[:：=为是]?\s*(?P<{0}>yes|no|none|true|false|[01]|是|否|无|没有)(?![a-z0-9])"
+# pending: no | failure occurred 0 | 2 correctable | uncorrectable error: 1
+_PART = lazy(
+    rf"(?P<un>(?P<un_a>[0-9]{{1,4}})\s*{_UN}{_ERRORS}|{_UN}{_ERRORS}\s*[:：=]?\s*(?P<un_b>[0-9]{{1,4}}))"
+    rf"|(?P<corr>(?P<c_a>[0-9]{{1,4}})\s*{_CORR}{_ERRORS}|{_CORR}{_ERRORS}\s*[:：=]?\s*(?P<c_b>[0-9]{{1,4}}))"
+    rf"|(?:pending|待处理|待生效){_YES_NO.format('pending')}"
+    rf"|(?:(?:remapping\s+)?fail(?:ure|ed)?(?:\s+occurr?ed)?|失败){_YES_NO.format('failure')}",
+    re.IGNORECASE,
+)
+_BETWEEN = lazy(r"[\s:：,，;；、/|]*(?:(?:and|with|has|shows?|are|is|和|有)\s+)?", re.IGNORECASE)
+_NO = frozenset(("no", "none", "false", "0", "否", "无", "没有"))
+
+
+def spread(said: str) -> str:
+    """`said` with the parts of such a block as clauses of their own; as it is where fewer than two of them, one a state, are there."""
+    heading = _HEADING.search(said)
+    if heading is None:
+        return said
+    parts, at = list[re.Match[str]](), heading.end()
+    upto = min(len(said), at + _REACH)
+    while part := _PART.match(said, gap.end() if (gap := _BETWEEN.match(said, at, upto)) else at, upto):
+        parts.append(part)
+        at = part.end()
+    if len(parts) < 2 or not any(p["pending"] or p["failure"] for p in parts):
+        return said
+    han = not said.isascii()
+    return f"{said[: heading.start()]}{', '.join(_clause(p, han=han) for p in parts)}{said[at:]}"
+
+
+def _clause(part: re.Match[str], *, han: bool) -> str:
+    for name in ("pending", "failure"):
+        if part[name]:
+            called = {"pending": "行重映射待处理", "failure": "行重映射失败"}[name] if han else f"row remap {name}"
+            return f"{called} {'no' if part[name].casefold() in _NO else 'yes'}"
+    if part["un"]:
+        return f"remapped rows {part['un_a'] or part['un_b']} uncorrectable"
+    return f"remapped rows {part['c_a'] or part['c_b']} correctable"
