@@ -135,7 +135,10 @@ def _signature(rest: str, about: str, _: RuleSet | None) -> Remedy | None:
     from knowledge.catalog.lookup import signature
 
     s = signature(rest)
-    return None if s is None else _from_bucket(about, _OURS, s.bucket, check=s.check)
+    if s is None:
+        return None
+    found = _from_bucket(about, _OURS, s.bucket)
+    return replace(found, said=s.check or found.said)  # "change the setting" alone does not say which
 
 
 def _cuda(rest: str, about: str, _: RuleSet | None) -> Remedy | None:

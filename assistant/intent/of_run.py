@@ -26,7 +26,7 @@ _STOP = lazy(
     rf"(?<![a-z])(?:stop|kill|abort|interrupt|terminate|pause|halt|cancel|quit)(?:p?ing)?\s+{_IT}(?![a-z])"
     rf"|(?<![a-z])(?:take|bring|shut|pull)\s+{_THE}{_RUN}\s+(?:down|off)(?![a-z])|(?<![a-z])stop(?:ping)?\s+(?:now|here|right away|immediately)(?![a-z])"
     r"|(?:停|杀|终止|中断|中止|暂停|打断|kill)(?:掉|下|止|了)?(?:这个|当前|我的|正在跑的)?(?:训练|任务|作业|实验|run(?![a-z])|job)"
-    r"|(?:训练|任务|作业|实验|run(?![a-z])|job)[^，。；,;？?]{0,10}?(?:停|杀|终止|中断|中止|暂停|打断|kill)|(?:要不要|该不该|用不用|需不需要|是否|得|该)(?:先|马上|立刻|现在|赶紧)?(?:停(?!用)|kill|杀掉)",
+    r"|(?:训练|任务|作业|实验|run(?![a-z])|job)[^，。；,;？?]{0,10}?(?:停|杀|终止|中断|中止|暂停|打断|kill(?!ed))|(?:要不要|该不该|用不用|需不需要|是否|得|该)(?:先|马上|立刻|现在|赶紧)?(?:停(?!用)|kill|杀掉)",
     _I,
 )
 # let it finish the night | keep training | can the job go on | 还能接着跑吗 | 等它跑完

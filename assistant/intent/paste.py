@@ -27,6 +27,11 @@ _LINE = lazy(
     r"^\[ *[0-9]{1,9}\.[0-9]{3,9}\]|^[A-Z][a-z]{2} [ 0-9][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2} |^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}|"
     r"\[rank[0-9]+\]:|^[A-Za-z0-9.-]{1,64}:[0-9]{2,8}:[0-9]{2,8} \[[0-9]+\]|File \"[^\"]{1,200}\", line [0-9]|"
     r"EXT4-fs (?:error|warning)|slurmstepd: error|slurmd: error|srun: error|DUE TO TIME LIMIT|exitcode *: |Signal 9|nvidia-nvswitch[0-9]|No devices were found|"
+    # what the tools around a job print: container runtimes, data loaders, kubectl, linkers
+    r"Error response from daemon|could not select device driver|unknown or invalid runtime name|nvidia-container-cli: |OCI runtime create failed|unresolvable CDI devices|"
+    r"DataLoader worker \(pid|unable to open shared memory object|bus error encountered in worker|\(core dumped\)|Fatal Python error: |"
+    r"[Tt]erminated with exit code [0-9]|Reason: *OOMKilled|cu(?:DNN|BLAS|FFT|SPARSE|SOLVER) error: |NCCL error: |lib[A-Za-z0-9_.+-]{2,40}\.so(?:\.[0-9]+)*: cannot open shared object file|"
+    r"NVIDIA driver on your system is too old|Found no NVIDIA driver on your system|CUDA driver version is insufficient for CUDA runtime|"
     r"Unable to determine the device handle|Failed to initialize NVML|couldn't communicate with the NVIDIA driver|bash: line [0-9]|"
     r"(?<![Nn]o )(?<!is )(?<!没有)(?<!没有 )\b(?i:cuda|hip) (?i:error)(?: code)?[ :=(#]{1,2}[0-9]{1,3}\b",
     re.MULTILINE,
@@ -104,7 +109,7 @@ _STAMP = lazy(
     r"^(?:\[[^\]]{1,40}\]|<\d+>|[A-Z][a-z]{2} [ \d]\d [\d:]{8}|\d{4}-\d\d-\d\d|[\w.-]+:\d+:\d+ \[\d\]|kernel:|[A-Za-z0-9_.-]+ kernel:)"
 )
 _BEHIND = lazy(
-    r"[\"'`\u201d\u2019]\s+[,.\u2014-]?\s*(?=[A-Za-z\u4e00-\u9fff])|[\"'`\u201d\u2019](?=[\u4e00-\u9fff])|(?<=[.!?)])\s+(?=(?:what|why|how|can|is|should|do|does|any|help|please|so)\b)|"
+    r"[\"'`\u201d\u2019]\s+[,.\u2014-]?\s*(?=[A-Za-z\u4e00-\u9fff])|[\"'`\u201d\u2019](?=[\u4e00-\u9fff])|(?<=[.!?])\s+(?=(?:what|why|how|can|is|should|do|does|any|help|please|so)\b)|(?<=\))\s+(?=(?:what|why|how|can|should|any|help|please|so)\b)|"
     r",\s+(?=(?:what does|what is|why|how do|can i|is this|should i|what should)\b)|\s+[-\u2014]+\s+(?=[A-Za-z\u4e00-\u9fff])|[\uff0c\u3002\uff1f\uff1b]\s*|\s+(?=[\u4e00-\u9fff])|\s+(?=(?:what does|what do i do|what should i|how do i|how to fix|can i keep|is this bad)\b)|\s+(?=means?\s*\??$)",
     _I,
 )

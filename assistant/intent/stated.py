@@ -96,7 +96,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     text, originals, counted = _without_models(said, found)
     text = _LONE_ROOT.sub(
         " 根目录 " if re.search("[\u4e00-\u9fff]", text) else " root filesystem ",
-        AT_REST_CLAUSE.sub(" ", _curve_named(text)),
+        AT_REST_CLAUSE.sub(" ", _curve_named(_OUTCRY.sub(" ", _EXIT.sub(" exit ", text)))),
     )
     so_far: list[Observation] = []
     asked, unread, fine, loose = list[str](), list[str](), list[str](), list[str]()
@@ -153,6 +153,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
         if (
             asks
             or past
+            or _EXCLAIMS.fullmatch(clause)
             or _CODE.search(clause)
             or (before and _MORE.fullmatch(clause))
             or (shared and _THE_REST.fullmatch(clause))
@@ -178,6 +179,25 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     )  # fmt: skip
 
 
+# how a process ended is a name, and no reading of anything: exit code 137, 退出码 137, signal 9
+_EXIT = lazy(
+    r"(?<![a-z])(?:exit(?:ed)?(?:\s+with)?(?:\s+(?:exit\s+)?(?:code|status))?|exit ?code|signal|returned)\s*[:=]?\s*-?[0-9]{1,3}(?![0-9.%]|\s*(?:%|gi?b|mi?b|mhz|w|c|ms|s)(?![a-z]))|(?:退出码|返回码|错误码|信号)\s*[:：=为是]?\s*-?[0-9]{1,3}(?![0-9.%])",
+    _I,
+)
+# at either end of a sentence, and neither a question nor a fact: wtf gpu 3 is gone | 搞什么鬼 3 号卡不见了
+_OUTCRY = lazy(
+    r"^\W*(?:wt[fh]|wtaf|omg|what the (?:hell|heck|fuck)|ugh|argh|damn|搞?什么鬼|搞毛|卧槽|我去|靠|天哪|救命)(?![a-z])[\s,，!！。:：?？]*"
+    r"|[\s,，]+(?:wt[fh]|wtaf|omg|ugh|argh|lol|搞?什么鬼|救命|在线等|急)(?![a-z])\W*$",
+    _I,
+)
+# wtf | what the hell is going on | any ideas | 咋回事啊 | 这是什么情况: asks why in the words of the street, and states nothing
+_EXCLAIMS = lazy(
+    r"\W*(?:(?:so|and|but|guys|man|dude|bro|omg|oh|huh|ugh|argh|damn|help|please|now|again|here|there|with (?:this|that|it)|wt[fh]|wtaf|lol|is|are|going on|happening|"
+    r"what(?:'s| is)?(?: the (?:hell|heck|fuck|f|deal|matter))?(?: is)?(?: (?:going on|happening|up|wrong|that|this))?|how come|any (?:ideas?|clues?|thoughts|advice|tips)|no (?:idea|clue)s?(?: why)?|"
+    r"(?:yes )?or (?:not|no|what)|right|ok|thoughts|(?:is )?(?:that|this|it) (?:bad|ok|okay|normal|fine|serious))(?![a-z])\W*){1,5}"
+    r"|\W*(?:这|那|到底|究竟|又|请问|大佬们?|各位|老哥|兄弟们?|有人知道)*(?:是|算)?(?:咋回事儿?|怎么回事儿?|怎么个事|咋了|怎么了|咋整|咋搞的?|怎么搞的|什么情况|啥情况|搞?什么鬼|啥问题|什么问题|什么毛病|啥毛病|什么原因|啥原因|什么意思|啥意思|求助|求解|救命|急|在线等)[啊呀呢吗吧么了啦,，!！?？。\s]*",
+    _I,
+)
 # The slash alone is a file system: "/ is 97% full", "97 % used on /", / 已用 97%.
 _LONE_ROOT = lazy(
     r"(?<![^\s(\"'“])/(?=\s+(?:is|was|are|at|has|got|full|usage|partition|fs|mount|[0-9])|\s*(?:分区|目录|盘|已|满|快|用|使用|占|写)|\s*[)\"'”]?\s*(?:[,.;?!，。；？]|$))",
@@ -209,7 +229,7 @@ _MORE = lazy(
     _I,
 )
 _SAID_FINE = lazy(
-    r"(?<![a-z])(?:ok|okay|fine|good|normal|healthy|clean|green|visible|there|present|consistent|match(?:es)?|idle|new)\s*$|正常|没问题|良好|都好|健康|都在|一致|没事",
+    r"(?<![a-z])(?:ok|okay|fine|good|normal|healthy|clean|green|visible|there|present|consistent|match(?:es)?|idle|new|ruled out|excluded|half used|half full|half empty)\s*$|排除|[没未](?:有)?(?:用|占|跑)?满|正常|没问题|良好|都好|健康|都在|一致|没事",
     _I,
 )
 # What is no word of a statement: pleasantries, when, where, and what the person does.

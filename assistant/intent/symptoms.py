@@ -68,9 +68,15 @@ def _found(
         if best.get(entry, 0) >= len(phrase):
             continue
         within = clauses if len(phrase) < LONG else han
-        if any(_in_order(phrase, w) for w in within) if is_han else _near(phrase, english, numbers):
+        if _in_han_of(phrase, within, numbers) if is_han else _near(phrase, english, numbers):
             best[entry] = len(phrase)
     return tuple(sorted(best, key=lambda name: -best[name]))
+
+
+def _in_han_of(phrase: Sequence[str], within: Sequence[Sequence[str]], numbers: Collection[str]) -> bool:
+    """Whether a Han phrase stands in one of the clauses, and its numbers ("退出码 137") anywhere."""
+    said = [w for w in phrase if not w.isdigit()]
+    return all(w in numbers for w in phrase if w.isdigit()) and any(_in_order(said, w) for w in within)
 
 
 def _in_han(words: Sequence[str]) -> list[str]:
