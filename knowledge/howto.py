@@ -59,7 +59,7 @@ def howtos() -> Mapping[str, Howto]:
 
 
 def spoken(kind: str) -> Iterator[tuple[str, str]]:
-    """Words of ``data/tasks.yaml`` and the id of the `kind` ("verb" or "thing") that they mean."""
+    """Words of ``data/tasks.yaml`` and the id of the `kind` ("verb", "thing" or "ask") that they mean."""
     for e in shard("tasks"):
         if e["kind"] == kind:
             yield from ((said, e["id"]) for lang in ("en", "zh") for said in e["said"][lang])

@@ -167,8 +167,7 @@ def words(query: Query, lang: str) -> Reply | None:
     if len(found) < 2:
         return None
     pages = [(name, sheet) for name in found if (sheet := page(name, lang)) is not None]
-    told = [_figures(sheet) for _, sheet in pages]
-    return _of_models(pages, told, lang) if all(told) else _side_by_side(pages, lang)
+    return of_models(pages, lang) if all(_figures(sheet) for _, sheet in pages) else _side_by_side(pages, lang)
 
 
 def numbers(query: Query) -> tuple[int, ...]:
@@ -197,8 +196,9 @@ def _figures(sheet: Sheet) -> dict[str, str]:
     return dict(rows) | {f"{row[0]} TFLOP/s": row[1] for row in peaks}
 
 
-def _of_models(pages: Sequence[tuple[str, Sheet]], told: Sequence[dict[str, str]], lang: str) -> Reply:
+def of_models(pages: Sequence[tuple[str, Sheet]], lang: str) -> Reply:
     """Pages of figures side by side, a row each; the first line tells the first one that differs."""
+    told = [_figures(sheet) for _, sheet in pages]
     names, titles = [name for name, _ in pages], [sheet.title for _, sheet in pages]
     lines = {name: tuple(one.get(name, "-") for one in told) for one in told for name in one}
     apart = [name for name, cells in lines.items() if len(set(cells)) > 1]

@@ -42,6 +42,10 @@ def answer(turn: Turn) -> Reply:
     w = words(turn)
     if (held := _compared.answer(turn, w)) is not None:
         return held
+    if turn.query.page and only_said(d.facts):  # nothing was looked at, and there is advice
+        from assistant.dialogue import explain
+
+        return explain.shown(turn.query.page, turn.lang)
     if (named := bottleneck(turn)) is not None:
         return named
     if (running := _running.about(turn)) is not None:
@@ -60,7 +64,7 @@ def answer(turn: Turn) -> Reply:
         return verdict.answer(turn)
     if not settled_by_word and not turn.query.symptoms and (where := scoped(d, turn.query.slots)).narrow:
         return _of_part(turn, d, where)
-    if settled_by_word or not turn.query.symptoms:
+    if settled_by_word or not turn.query.symptoms or _beyond_symptom(turn, d):
         shown = _with_second(d, _told.second(turn)) if settled_by_word else d
         return Reply(
             turn.lang,
@@ -82,6 +86,18 @@ def answer(turn: Turn) -> Reply:
         focus=next((f.id for f in shown.roots if shown.settled), ""), settled=shown.settled,
         suggestions=_next(turn, shown), data={"differential": [_plain(r) for r in rows]},
     )  # fmt: skip
+
+
+def _beyond_symptom(turn: Turn, d: Diagnosis) -> bool:
+    """Whether a pasted line shows a fault that no hypothesis of the symptom is about: what a tool printed goes before the words around it."""
+    if not (only_said(d.facts) and any(map(_told.pasted, _told.stated(d)))):
+        return False
+    from knowledge.symptoms import symptoms
+
+    known = [symptom for s in turn.query.symptoms if (symptom := symptoms().get(s)) is not None]
+    rules = {r for symptom in known for h in symptom.hypotheses for r in (*h.rules, *h.signs)}
+    roots = bad_roots(d.findings)
+    return bool(roots) and rules.isdisjoint(f.rule.id for f in roots)
 
 
 def _only_tells(turn: Turn, d: Diagnosis) -> bool:

@@ -28,6 +28,7 @@ from assistant.dialogue._pages import (
 )
 from assistant.find import search, topic
 from assistant.intent.capped import capped
+from assistant.intent.models import compared, work
 from assistant.intent.needed import needed
 from assistant.intent.query import Topic
 from assistant.render.labels import listed
@@ -52,6 +53,10 @@ def answer(turn: Turn) -> Reply:
 
         if (of_trace := bottleneck(turn)) is not None:
             return of_trace
+    if models := compared(query.text):
+        from assistant.dialogue import _models
+
+        return _models.answer(models, work(query.text), lang)
     if (limit := capped(query.text)) is not None:
         from assistant.dialogue import _capped
 
@@ -61,10 +66,10 @@ def answer(turn: Turn) -> Reply:
 
         if (of_trace := bottleneck(turn)) is not None:
             return of_trace  # what it would gain there, and not in general
-        page_ = _shown(f"term {term.id}", lang)
+        page_ = shown(f"term {term.id}", lang)
         return replace(page_, headline=term.needed.in_(lang), parts=(Paragraph(page_.headline), *page_.parts))
     if name := query.page or outright(query) or _symbol(query):
-        return _shown(name, lang)
+        return shown(name, lang)
     if len(said := codes(query)) == 1:
         return _code(said[0], True, lang)
     from assistant.dialogue import _amounts
@@ -88,8 +93,8 @@ def answer(turn: Turn) -> Reply:
         return _compare.codes(named, lang)
     if named:
         return _code(named[0], False, lang)
-    if compared := _compare.words(query, lang):
-        return compared
+    if (beside := _compare.words(query, lang)) is not None:
+        return beside
     if not query.topics and (pasted := _pasted(query.text, lang)):
         return pasted
     found = topics_of(query)
@@ -134,10 +139,10 @@ def _one(turn: Turn, found: tuple[Topic, ...]) -> Reply:
         return unknown(query, found, lang, "explain")
     if page(best.id, lang) is None:  # understood from an older name: what is near is still known
         return unknown(query, search(read(query), CHOICES), lang, "explain")
-    return _shown(best.id, lang, [t.id for t in found[:CHOICES] if t.id != best.id and t.score * _CLEAR >= best.score])
+    return shown(best.id, lang, [t.id for t in found[:CHOICES] if t.id != best.id and t.score * _CLEAR >= best.score])
 
 
-def _shown(name: str, lang: str, near: Sequence[str] = ()) -> Reply:
+def shown(name: str, lang: str, near: Sequence[str] = ()) -> Reply:
     """The page `name` as an answer."""
     sheet = page(name, lang)
     assert sheet is not None  # the caller looked
@@ -164,7 +169,7 @@ def _pasted(text: str, lang: str) -> Reply | None:
     if not found:
         return None
     if found[0].kind == "status":  # a CUDA code, which has a page of its own
-        return _shown(f"cuda {found[0].symbol}", lang)
+        return shown(f"cuda {found[0].symbol}", lang)
     sheet = signature_page(found[0], str(found[0].family), lang, found[1:CHOICES])
     headline, parts = spoken(sheet, lang)
     name = f"{found[0].family} {found[0].id}"
@@ -182,7 +187,7 @@ def _code(name: str, said_kind: bool, lang: str) -> Reply:
             name = other[0].id
     if sheet is None:
         return _no_code(name, lang)
-    return _shown(name, lang)
+    return shown(name, lang)
 
 
 def _no_code(name: str, lang: str) -> Reply:

@@ -35,7 +35,7 @@ FIELDS: Mapping[str, tuple[float, float]] = {  # weight, b
 # tests/assistant/find/questions.yaml, in steps of a tenth: no finer, so that they are not fitted to it.
 PRIOR: Mapping[str, float] = {
     "term": 1.1, "xid": 1.1, "symptom": 1.1, "howto": 1.0, "range": 1.0, "rule": 1.0, "runbook": 0.8, "clock": 1.0, "status": 0.8,
-    "cuda": 0.9, "nccl": 1.0, "pytorch": 1.0, "gpu": 0.8, "sxid": 0.7, "action": 0.7, "fact": 0.6, "dcgm": 0.6,
+    "cuda": 0.9, "nccl": 1.0, "pytorch": 1.0, "gpu": 0.8, "sxid": 0.7, "action": 0.7, "fact": 0.6, "dcgm": 0.6, "advice": 0.6,
 }  # fmt: skip
 RUN = 0.8  # of the words' idf, for a run of words that is a name or title
 COMMON = 500  # documents kept for one term, those with most points: "gpu" stands in two thousand pages

@@ -18,7 +18,7 @@ GLUE = "\u00a0"  # stands for a blank within a link, so that no line ends there
 _CODE = re.compile(r"\b(s?xid) (\d{1,5})\b", re.IGNORECASE)
 # gpu-fell-off-bus    gpu.temperature.core    CUDA_ERROR_ILLEGAL_ADDRESS
 _NAME = re.compile(r"(?<![\w./:-])[A-Za-z][A-Za-z0-9]*(?:[-_.][A-Za-z0-9]+)+(?![\w/-])")
-_BY_NAME = ("rule", "runbook", "fact", "cuda", "dcgm", "clock", "status", "action", "nccl", "pytorch", "symptom", "howto", "range")  # fmt: skip
+_BY_NAME = ("rule", "runbook", "fact", "cuda", "dcgm", "clock", "status", "action", "nccl", "pytorch", "symptom", "howto", "range", "advice")  # fmt: skip
 
 
 class Kind(NamedTuple):
@@ -35,6 +35,7 @@ KINDS = (
     Kind("rule", Text("Rules", "规则"), Text("what is concluded, from what, and what it is mistaken for", "结论、依据与易混淆的情况")),
     Kind("runbook", Text("Runbooks", "处置手册"), Text("what to do, step by step", "逐步处置")),
     Kind("howto", Text("How to", "操作方法"), Text("tasks on a GPU machine, with the commands", "GPU 机器上的操作与命令")),
+    Kind("advice", Text("Advice", "建议"), Text("which of two, what may be done beside running jobs, what to set", "二选一、有任务时能做什么、要不要设置")),
     Kind("symptom", Text("Symptoms", "症状"), Text("what people say is wrong, and what can be behind it", "人们描述的问题及其可能原因")),
     Kind("range", Text("Normal values", "正常范围"), Text("what is a good value, and what is not", "数值多少算正常")),
     Kind("term", Text("Glossary", "术语"), Text("words of the field", "领域术语")),
@@ -62,7 +63,7 @@ def called(t: Topic, lang: str) -> tuple[str, str]:
     title = "" if "{" in title or title.casefold() == t.name.casefold() else title  # of rules that fill it in
     if t.kind in ("xid", "sxid"):
         return f"{'XID' if t.kind == 'xid' else 'SXid'} {t.name}", title
-    if t.kind in ("rule", "runbook", "howto", "symptom", "range", "term", "gpu", "clock"):
+    if t.kind in ("rule", "runbook", "howto", "advice", "symptom", "range", "term", "gpu", "clock"):
         return title or t.name, ""
     return t.name, title
 

@@ -189,10 +189,15 @@ def _range() -> Iterator[Doc]:
         yield Doc(f"range {e['id']}", Text.of(e["title"]), names, said, (*_both(e["about"], e.get("depends")), *bands))
 
 
+def _advice() -> Iterator[Doc]:
+    for e in _optional("advice"):
+        yield Doc(f"advice {e['id']}", Text.of(e["title"]), _symbols((e["id"],)))
+
+
 _KINDS: Mapping[str, Callable[[], Iterator[Doc]]] = {
     "xid": _xid, "sxid": _sxid, "cuda": _cuda, "nccl": _signatures("nccl"), "pytorch": _signatures("pytorch"),
     "clock": _clock, "status": _status, "dcgm": _dcgm, "gpu": _gpu, "action": _action, "term": _term, "fact": _fact, "rule": _rule,
-    "runbook": _runbook, "symptom": _symptom, "howto": _howto, "range": _range,
+    "runbook": _runbook, "symptom": _symptom, "howto": _howto, "range": _range, "advice": _advice,
 }  # fmt: skip
 
 

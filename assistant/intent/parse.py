@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from assistant.intent import (
+    advised,
     amounts,
     assumed,
     compared,
     contrasts,
+    models,
     normal,
     of_run,
     recurred,
@@ -91,6 +93,11 @@ _OF_FIGURES = (
 _NO_TASK = (Intent.WHATIF, Intent.UNDO, Intent.CANCEL, Intent.EXPORT, Intent.HELP, Intent.COST, Intent.RUNBOOK, Intent.CONFIRM, Intent.DENY)  # fmt: skip
 # Whatever else a sentence seems to want: who asks whether to stop a run asks for a yes or a no.
 _OF_RUN = (Intent.DIAGNOSE, Intent.EXPLAIN, Intent.FIX, Intent.PROBE, Intent.HISTORY, Intent.UNKNOWN, Intent.NEXT)
+_FAULTS = frozenset(["crash", "gpu-missing", "gpu-lost", "memory-errors", "nan-loss", "out-of-memory"])
+_STOPPED = lazy(
+    r"hang|hung|stuck|deadlock|freez|frozen|卡死|卡住|挂住|挂起|死锁", re.IGNORECASE
+)  # 卡 alone is slow, too
+ADVICE = "advice "  # ahead of the ids of its pages
 _READS = (Intent.EXPLAIN, Intent.UNKNOWN)  # of these a sentence with readings of one GPU asks what is wrong with it
 
 
@@ -142,14 +149,18 @@ class _Wish(NamedTuple):
     signs: tuple[str, ...]  # symptoms that it names
     page: str  # that its words ask for
     outright: tuple[str, ...]  # pages that it asks for and nothing else
-    of_a_book: bool  # whether something is needed, or what a power cap costs: no machine is asked
+    of_a_book: bool  # whether something is needed, what a power cap costs, which GPU model: no machine is asked
     task: str  # how-to that it asks for
     supposed: tuple[Assumed, ...]
 
 
 def _wish(r: Reading, said: str) -> _Wish:
-    page = "" if r.pasted.pasted else page_of(r.words)
-    outright = topics.outright(r.normal.raw) or ((page,) if page else ())
+    among = tuple(f"gpu {m.id}" for m in models.compared(r.said))
+    advice = advised.Asked() if r.pasted.pasted or among else _advice(r)
+    page = (
+        "" if r.pasted.pasted or among or advice.reports else f"{ADVICE}{advice.id}" if advice.id else page_of(r.words)
+    )
+    outright = topics.outright(r.normal.raw) or among or ((page,) if page else ())
     of_a_book = needed(r.said) is not None or capped(r.said) is not None
     if outright or of_a_book:
         intent, task = Intent.EXPLAIN, ""
@@ -162,13 +173,26 @@ def _wish(r: Reading, said: str) -> _Wish:
     supposed = assumed.assumed(r.said, r.words, r.found.slots) if intent is Intent.WHATIF else ()
     if intent is Intent.WHATIF and not supposed_at_all(r.said) and stated(r.said, r.found).codes:
         intent, supposed = Intent.DIAGNOSE, ()  # "no xid 79, but xid 48": what is so, and nothing that might be
-    signs = r.signs
+    signs = () if page.startswith(ADVICE) else r.signs
     if intent in (Intent.WHATIF, Intent.WHY, Intent.UNKNOWN) and not supposed and _LEFT_ALONE.search(said):
         intent, signs = Intent.DIAGNOSE, ()  # what comes of it stands in the verdict
     if of_run.asked(r.found.marked) is not None:
         named = symptoms.find(words_of(of_run.without(r.found.marked)))
         signs = tuple(s for s in signs if s in named)
+    if advice.reports and intent in _OF_RUN:
+        page = f"{ADVICE}{advice.id}"
+        if intent is Intent.FIX:  # what to do about it is what the advice is
+            intent, outright, signs, task = Intent.EXPLAIN, (page,), (), ""
     return _Wish(intent, signs, page, outright, of_a_book, task, supposed)
+
+
+def _advice(r: Reading) -> advised.Asked:
+    """The advice that is asked for; none where a code or a process is named, which have answers of their own."""
+    of = r.found.slots
+    if r.raw or of.xid or of.sxid or of.pid or of.job:
+        return advised.Asked()
+    troubled = not _FAULTS.isdisjoint(r.signs) or _STOPPED.search(r.said) is not None
+    return advised.asked(r.said, r.found.marked, troubled=troubled)
 
 
 def _task(r: Reading, intent: Intent) -> str:
@@ -347,6 +371,11 @@ def _of_part(o: Observation) -> bool:
     return o.subject.scope is Scope.OBJECT
 
 
+# "not responding", "not ready", "not found": the trouble itself, and no word that it is absent
+_NOT_AS_IT_SHOULD = lazy(
+    r"(?<![a-z])(?:not|n't|never)\s+(?:respond|answer|ready|found|reach|available|work|run|start|load|visible|detect|recogni[sz]|enough|schedul|register|connect|join|come|boot)",
+    re.IGNORECASE,
+)
 _PIECES = lazy(r"[,;，；。]|\b(?:but|yet|however)\b|但是?|不过|却")
 
 
@@ -356,6 +385,8 @@ def _signs(signs: Sequence[str], states: Stated) -> tuple[str, ...]:
         return tuple(signs)
     affirmed, denied = states.left, set[str]()
     for piece in _PIECES.split(states.denied):
+        if _NOT_AS_IT_SHOULD.search(piece):
+            continue
         words = words_of(piece)
         bare = [w for w in words if w not in NO]
         if len(bare) < len(words) and (

@@ -30,18 +30,23 @@ _LONG = 300  # characters: who asks for a task says little else
 
 def asked_how(said: str, marked: str) -> str:
     """The id of the task that a sentence asks how to do; empty where it asks for none. `marked`: it with its slots marked."""
-    return _best(marked) if len(said) <= _LONG and _HOW.search(said) and not _WORRIES.search(said) else ""
+    return _best(marked) if len(said) <= _LONG and _HOW.search(said) and not worries(said) else ""
 
 
 def asked_who(said: str, marked: str) -> str:
     """The id of the task by which it is found out who uses something, where that is asked; empty for any other question."""
-    return _best(marked) if len(said) <= _LONG and _WHO.search(said) and not _WORRIES.search(said) else ""
+    return _best(marked) if len(said) <= _LONG and _WHO.search(said) and not worries(said) else ""
+
+
+def worries(said: str) -> bool:
+    """Whether a sentence asks for the reason of something."""
+    return _WORRIES.search(said) is not None
 
 
 def _best(marked: str) -> str:
     """The task with one of its verbs and all of its things in the words; of several the one whose things say most."""
     words = words_of(marked)
-    verbs, things = _named("verb", words), _named("thing", words)
+    verbs, things = named("verb", words), named("thing", words)
     fitting = [
         (sum(things[t] for t in d.things), len(d.things), h)
         for h in howtos().values()
@@ -56,8 +61,8 @@ def _rank(one: tuple[int, int, Howto]) -> tuple[int, int, str]:
     return things, said, howto.id
 
 
-def _named(kind: str, words: Sequence[str]) -> dict[str, int]:
-    """The verbs or things that are named anywhere in the words, each with the words of its longest name."""
+def named(kind: str, words: Sequence[str]) -> dict[str, int]:
+    """The verbs, things or ways to ask (`kind`: verb, thing, ask) that are named anywhere in the words, each with the words of its longest name."""
     found: dict[str, int] = {}
     runs = _runs(kind)
     for name, one in runs.items():

@@ -1,4 +1,4 @@
-"""Shape of ``knowledge/data/tasks.yaml``: the verbs and things by which tasks are asked for."""
+"""Shape of ``knowledge/data/tasks.yaml``: the verbs and things by which tasks are asked for, and ways to ask for advice."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ class Entry(Strict):
     """See `knowledge.howto.spoken`."""
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")
-    kind: Literal["verb", "thing"]
+    kind: Literal["verb", "thing", "ask"]
     said: Phrases

@@ -1,0 +1,99 @@
+"""Which GPU models a sentence compares or chooses between: "A100 vs H100 for finetuning", "H100 SXM or PCIe", A100 和 H20 推理选哪个."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from functools import cache
+
+from assistant.intent.grammar import words_of
+from assistant.intent.tasks import named
+from knowledge.gpus import GpuSpec, all_specs
+from knowledge.lazy import lazy
+
+_LONG = 200  # characters
+MOST = 4  # models
+# 460 GB/s, 1980 MHz: readings are told, and a size is part of a name
+_READING = lazy(
+    r"(?<![a-z0-9])[0-9.]+\s*(?:g[bt]/s|gbps|mhz|w(?:att)?s?(?![a-z0-9])|%|°|c(?![a-z0-9])|ms|tok|度)|xid",
+    re.IGNORECASE,
+)
+_TRAINS = lazy(r"train|tun(?:e|ing)|sft|rlhf|prefill|训练|微调|预训练|训", re.IGNORECASE)
+_SERVES = lazy(r"inferenc|infer|serv|decod|deploy|vllm|sglang|推理|部署|推", re.IGNORECASE)
+_SIZE = lazy(r"(?<![0-9.])(24|32|40|48|64|80|94|96|128|141|180|192|256|288)\s?g", re.IGNORECASE)
+_FORM = lazy(r"sxm|pcie|nvl(?!ink)|oam", re.IGNORECASE)
+
+
+class Work(StrEnum):
+    """What the models are wanted for, which decides what of them counts."""
+
+    TRAINING = "training"
+    SERVING = "serving"
+    EITHER = "either"
+
+
+def compared(said: str) -> tuple[GpuSpec, ...]:
+    """The models between which a sentence chooses; empty where it names fewer than two, or tells readings of them."""
+    if len(said) > _LONG or _READING.search(said) or named("ask", words_of(said)).keys().isdisjoint(("choose",)):
+        return ()
+    places = list(_mentions(said))
+    found: dict[str, GpuSpec] = {}
+    for at, (_, end, family) in enumerate(places):
+        rest = said[end : places[at + 1][0] if at + 1 < len(places) else len(said)] if len(places) > 1 else said
+        for one in _meant(family, rest, alone=len(places) == 1):
+            found.setdefault(one.id, one)
+    return tuple(found.values())[:MOST] if len(found) > 1 else ()
+
+
+def work(said: str) -> Work:
+    """What the models are wanted for."""
+    trains, serves = _TRAINS.search(said) is not None, _SERVES.search(said) is not None
+    if trains == serves:
+        return Work.EITHER
+    return Work.TRAINING if trains else Work.SERVING
+
+
+def _mentions(said: str) -> Iterator[tuple[int, int, str]]:
+    """Start, end and family of each model that is named, left to right."""
+    low, at = said.casefold(), 0
+    while at < len(low):
+        fits = (f for f in _families() if low.startswith(f, at))
+        family = next((f for f in fits if _apart(low, at, at + len(f))), "")
+        if family:
+            yield at, at + len(family), family
+        at += len(family) or 1
+
+
+def _apart(low: str, start: int, end: int) -> bool:
+    ahead, behind = low[start - 1 : start], low[end : end + 1]
+    return not any(c.isascii() and c.isalnum() for c in (ahead, "" if behind == "s" else behind))
+
+
+@cache
+def _families() -> tuple[str, ...]:
+    """What people call them: the family, and cards of games by their number alone ("4090"); the longest first."""
+    known = {s.family.casefold() for s in all_specs()}
+    short = {f.removeprefix("rtx ") for f in known if f.removeprefix("rtx ").isdecimal()}
+    return tuple(sorted(known | short, key=lambda f: (-len(f), f)))
+
+
+def _meant(family: str, rest: str, *, alone: bool) -> Sequence[GpuSpec]:
+    """The model that a mention means by the size or form behind it; `alone`: each size and form behind it is one."""
+    of = [s for s in all_specs() if s.family.casefold() in (family, f"rtx {family}")]
+    marks = [*(m[1] for m in _SIZE.finditer(rest)), *(m[0].casefold() for m in _FORM.finditer(rest))]
+    kept = of
+    for mark in dict.fromkeys(marks):
+        fitting = [s for s in of if mark in f"{s.id} {s.memory_gib:g} {s.form_factor}"]
+        if alone and fitting and len(set(marks)) > 1:
+            kept = [*([] if kept is of else kept), _usual(fitting)]
+        elif fitting:
+            kept = [s for s in kept if s in fitting] or fitting
+    return kept if alone and len(set(marks)) > 1 and kept is not of else [_usual(kept)]
+
+
+def _usual(of: Sequence[GpuSpec]) -> GpuSpec:
+    """The model that a bare name means: the one that is called so, else on a module before a card, the plain before the bridged, the larger first."""
+    return max(
+        of, key=lambda s: (s.id == s.family.casefold(), s.form_factor != "pcie", "nvl" not in s.id, s.memory_gib or 0.0)
+    )

@@ -1,0 +1,51 @@
+"""Advice: which of two, whether something can be done beside running work, what to set. Of no machine in particular."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+from knowledge.compiled import shard
+from knowledge.language import Text
+
+
+class When(NamedTuple):
+    """What a sentence has that an entry answers: ids of any of its ways to ask, and of all that it is about."""
+
+    asks: tuple[str, ...]
+    about: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One question that people have, and its answer."""
+
+    id: str
+    title: Text
+    says: Text
+    when: tuple[When, ...] = ()
+    variables: tuple[str, ...] = ()  # of the environment
+    more: tuple[Text, ...] = ()
+    see: tuple[str, ...] = ()  # ids of pages: ``howto reset-gpu``
+    sources: tuple[str, ...] = ()
+
+
+@cache
+def advice() -> Mapping[str, Advice]:
+    """All entries by id. FaultsError when the data has faults."""
+    return {d["id"]: _of(d) for d in shard("advice")}
+
+
+def _of(d: Mapping[str, Any]) -> Advice:
+    return Advice(
+        id=d["id"],
+        title=Text.of(d["title"]),
+        says=Text.of(d["says"]),
+        when=tuple(When(tuple(w["asks"]), tuple(w["about"])) for w in d.get("when", ())),
+        variables=tuple(d.get("variables", ())),
+        more=tuple(Text.of(m) for m in d.get("more", ())),
+        see=tuple(d.get("see", ())),
+        sources=tuple(d["sources"]),
+    )

@@ -1,0 +1,46 @@
+"""Shape of ``knowledge/data/advice/*.yaml``."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from knowledge.schema import Strict, Words
+from knowledge.schema.glossary import Bilingual, Line, Sourced
+
+
+class When(Strict):
+    """What a sentence has that an entry answers, by the words of ``tasks.yaml``: any of the `asks`, and all of `about`."""
+
+    asks: list[str] = Field(min_length=1)
+    about: list[str] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        from knowledge.compiled import shard
+
+        known = [(e["kind"] == "ask", e["id"]) for e in shard("tasks")]
+        for asking, names in ((True, self.asks), (False, self.about)):
+            for name in names:
+                if (asking, name) not in known:
+                    raise ValueError(f"{name!r} is no {'ask' if asking else 'verb or thing'} of tasks.yaml")
+        return self
+
+
+class Entry(Sourced):
+    """One advice; see `knowledge.advice.Advice`."""
+
+    id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")
+    title: Words  # names of variables stay untranslated
+    when: list[When] = []
+    variables: list[Line] = []  # of the environment
+    says: Bilingual  # the answer, the first sentence by itself
+    more: list[Bilingual] = []
+    see: list[Line] = []  # pages: their kind and name
+
+    @model_validator(mode="after")
+    def _found(self) -> Self:
+        if bool(self.when) == bool(self.variables):
+            raise ValueError("an entry has either `when` or `variables`")
+        return self

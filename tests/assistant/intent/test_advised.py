@@ -1,0 +1,72 @@
+"""Questions that are about no machine: which advice they get, and which sentences get none."""
+
+from __future__ import annotations
+
+from assistant.intent import models
+from assistant.intent.parse import understand
+from assistant.intent.query import Intent
+from knowledge.advice import advice
+from tests.cases import each
+
+
+@each(
+    ("said", "page"),
+    [
+        ("infiniband or roce for the new cluster?", "roce-or-infiniband"),
+        ("新集群用 RoCE 还是 IB", "roce-or-infiniband"),
+        ("is MPS better than time slicing here", "mig-mps-or-time-slicing"),
+        ("can four grad students use the same A100", "share-one-gpu"),
+        ("同一张卡上放两个推理服务行不行", "share-one-gpu"),
+        ("may I reset gpu 5 while the others are training", "reset-beside-jobs"),
+        ("别人在跑任务，能复位 2 号卡吗", "reset-beside-jobs"),
+        ("NCCL hangs, should I set NCCL_P2P_DISABLE=1", "nccl-p2p-disable"),
+        ("NCCL_IB_DISABLE=1 要不要加", "nccl-ib-disable"),
+        ("how can saving the checkpoint take less time", "checkpoint-saving"),
+        ("fabricmanager 起不来，版本对不上", "fabric-manager-version"),
+    ],
+)
+def test_advice_is_found(said: str, page: str) -> None:
+    query = understand(said)
+    assert (query.intent, query.page) == (Intent.EXPLAIN, f"advice {page}")
+    assert not query.unread
+
+
+@each(
+    "said",
+    [
+        "xid 79 on gpu 3 while others run, can I reset it?",
+        "why is my job slow with two jobs on one GPU",
+        "how many processes are on gpu 3",
+        "昨晚任务停了，现在少了一张卡，我该咋办",
+        "nccl timeout on rank 3, what now",
+    ],
+)
+def test_a_report_of_trouble_gets_none(said: str) -> None:
+    assert not understand(said).page
+
+
+def test_a_slow_checkpoint_is_looked_at_where_there_is_a_machine() -> None:
+    query = understand("saving the checkpoint takes 9 minutes")
+    assert query.intent in (Intent.DIAGNOSE, Intent.VERDICT)
+    assert query.page == "advice checkpoint-saving"
+
+
+@each(
+    ("said", "ids"),
+    [
+        ("A100 or H100 for finetuning?", ("a100-sxm-80", "h100-sxm")),
+        ("H100 SXM or PCIe?", ("h100-pcie", "h100-sxm")),
+        ("A100 40GB or 80GB?", ("a100-sxm-40", "a100-sxm-80")),
+        ("4090 和 H20 哪个合适", ("h20", "rtx-4090")),
+        ("A100 reaches 230 GB/s or H100 350 GB/s", ()),
+        ("gpu 3 is an A100", ()),
+    ],
+)
+def test_models_that_are_compared(said: str, ids: tuple[str, ...]) -> None:
+    assert tuple(sorted(m.id for m in models.compared(said))) == ids
+
+
+def test_each_variable_is_asked_for_by_its_name() -> None:
+    for a in advice().values():
+        for name in a.variables:
+            assert understand(f"should I set {name}?").page == f"advice {a.id}"
