@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from knowledge.language import Text
@@ -38,16 +39,26 @@ def usual(text: str) -> Usual | None:
     if _NODES.search(text) or _PCIE.search(text) or not _EIGHT.search(text):
         return None
     named = {m[1].upper() for m in _MODEL.finditer(text)}
+    return next((row for row in _rows() if named == {row.model}), None)
+
+
+def _rows() -> Iterator[Usual]:
     for case, shown in ranges()["all-reduce-bandwidth"].rows:
-        row = _ROW.fullmatch(case)
-        if row is not None and named == {row[1]}:
-            return Usual(row[1], float(re.split("[-–]", shown)[0]), shown)
-    return None
+        if (row := _ROW.fullmatch(case)) is not None:
+            yield Usual(row[1], float(re.split("[-–]", shown)[0]), shown)
 
 
 def unused(text: str, value: float) -> Text | None:
     """That so many GB/s over the eight GPUs of a node are not NVLink's; None where they may be, or nobody knows the set."""
-    row = usual(text)
+    return _far(usual(text), value)
+
+
+def below(model: str, value: float) -> Text | None:
+    """The same of eight GPUs of a model in one node."""
+    return _far(next((u for u in _rows() if u.model == model), None), value)
+
+
+def _far(row: Usual | None, value: float) -> Text | None:
     if row is None or value <= 0 or value * _FAR > row.low:
         return None
     part = round(row.low / value)

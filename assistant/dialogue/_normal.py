@@ -23,6 +23,7 @@ _LEADS = {
     Rating.OPEN: Text("It depends", "视情况而定"),
     Rating.BAD: Text("No", "不正常"),
 }
+_FINE = Text("Fine", "正常")
 _ORDER = (Rating.BAD, Rating.OPEN, Rating.GOOD)
 
 
@@ -58,6 +59,13 @@ def resting(turn: Turn, rows: Sequence[Rated]) -> list[Resting]:
     return sorted(out, key=lambda r: _ORDER.index(r.rating))
 
 
+def of_rest(turn: Turn, rows: Sequence[Rated]) -> list[Resting]:
+    """The stated values of a GPU that is said to rest, where it is asked if they are usual, or where all that is stated is."""
+    found = resting(turn, rows)
+    at_ease = {id(r.row) for r in found if r.rating is Rating.GOOD}
+    return found if asked(turn) or all(id(r) in at_ease or r.rating is Rating.GOOD for r in rows) else []
+
+
 def judges(turn: Turn) -> bool:
     """Whether it is asked if values are usual that are known by themselves, or at rest."""
     facts = [o.fact for o in turn.query.observations if o.fact != "gpu.name"]
@@ -69,7 +77,8 @@ def of_resting(turn: Turn, w: Words, found: Sequence[Resting]) -> Text:
     first = found[0]
     shown = listed([_shown(w, r) for r in found], w.lang, ";")
     why = first.text.in_(w.lang)
-    said = f"{lead(turn, first.rating)}{colon(w.lang)}{shown}{w.t('. ', '。')}{why}".rstrip()
+    begins = lead(turn, first.rating) if asked(turn) else _FINE.in_(turn.lang)
+    said = f"{begins}{colon(w.lang)}{shown}{w.t('. ', '。')}{why}".rstrip()
     return Text(said, said) if w.lang == "zh" else Text(said, "")
 
 

@@ -96,7 +96,7 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     worst = rows[0].rating if rows else Rating.OPEN
     if worst is Rating.BAD:
         return _bad(turn, w, rows)
-    if not lost and _normal.asked(turn) and (rests := _normal.resting(turn, rows)):
+    if not lost and (rests := _normal.of_rest(turn, rows)):
         return _meant(turn, d, _normal.of_resting(turn, w, rests), _advised(w))
     if turn.query.intent is Intent.DIAGNOSE and GRAVER.intersection(turn.query.symptoms[:1]):
         return None  # how busy it looks while it hangs or ends explains nothing

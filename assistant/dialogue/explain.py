@@ -72,9 +72,9 @@ def answer(turn: Turn) -> Reply:
         return shown(name, lang)
     if len(said := codes(query)) == 1:
         return _code(said[0], True, lang)
-    from assistant.dialogue import _amounts
+    from assistant.dialogue import _amounts, _figures
 
-    if (figures := _amounts.answer(query, turn)) is not None:
+    if (figures := _amounts.answer(query, turn) or _figures.answer(query, turn)) is not None:
         return figures
     if (judged := _usual(turn)) is not None:
         return judged

@@ -16,6 +16,7 @@ from assistant.intent import (
     assumed,
     compared,
     contrasts,
+    figures,
     models,
     normal,
     of_run,
@@ -34,7 +35,7 @@ from assistant.intent.order import ordered
 from assistant.intent.query import Assumed, Compared, Intent, Query, Slots
 from assistant.intent.reading import Reading, ends, read
 from assistant.intent.slots import Named, slots
-from assistant.intent.stated import NO, Stated, asks_usual, of_readings, stated
+from assistant.intent.stated import NO, Stated, asks_usual, of_readings, reports_trouble, stated
 from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Scope
 
@@ -117,6 +118,8 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         intent, signs, states, pairs = _stating(r, intent, signs, said, hosts)
     if intent in _OF_FIGURES and not (wish.outright or r.pasted.observations or wish.task) and amounts.told(r.said):
         intent = Intent.EXPLAIN  # figures of which no machine has to be asked
+    elif _figured(r, intent, wish, states, signs) or (_refused(r) and intent in _OF_FIGURES):
+        intent = Intent.EXPLAIN
     filled = assumed.elsewhere(_filled(r), wish.supposed)
     facts = _facts(r) if intent in _ASKS_FACTS else ()
     known = (*((f"howto {wish.task}",) if wish.task and intent is Intent.FIX else ()), *wish.outright, *r.known)
@@ -140,6 +143,40 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         page=wish.page,
     )  # fmt: skip
     return echo(ordered(query))
+
+
+def _refused(r: Reading) -> bool:
+    """Whether all that was pasted is a message of a GPU that refused less memory than was free."""
+    if not r.pasted.observations or any(o.fact != "cuda_oom" for o in r.pasted.observations):
+        return False
+    told_so = amounts.oom(r.normal.raw)
+    return told_so is not None and told_so.free is not None and (told_so.requested or told_so.free + 1) <= told_so.free
+
+
+def _figured(r: Reading, intent: Intent, wish: _Wish, states: Stated, signs: Sequence[str]) -> bool:
+    """Whether one value is stated that is known by itself, and neither a machine nor a run is asked about."""
+    said, of = r.said, r.found.slots
+    wanted = intent in (*_OF_FIGURES, *_READS) and not (wish.outright or wish.of_a_book or wish.task)
+    if not wanted or r.pasted.observations or of_run.asked(said) is not None or _APART.search(said):
+        return False
+    if any((of.xid, of.sxid, of.pid, of.node, of.job)) or any(map(reports_trouble, states.unread)):
+        return False
+    found = figures.figure(said)
+    return found is not None and figures.alone(found, states.observations, signs)
+
+
+_APART = lazy(
+    r"\b(?:explain|definition|differ\w*|what happens if|how (?:do|to|can))\b|解释|区别|不同|差别|定义|如何|怎样",
+    re.IGNORECASE,
+)
+_MEASURES = lazy(
+    r"[0-9]\s*%.{0,40}(?:used|full|usage|busy|on /)|(?:用了|已用|占用|使用率|满了?).{0,12}[0-9]\s*%|[0-9]\s*%.{0,12}(?:已用|占用|满)",
+    re.IGNORECASE,
+)
+_SURE = lazy(
+    r"\b(?:sure|certain\w*|confiden\w*|probab\w*|likely|likelihood|chance|trust)\b|把握|确定|可能性|概率|置信|可信|靠谱",
+    re.IGNORECASE,
+)
 
 
 class _Wish(NamedTuple):
@@ -168,6 +205,8 @@ def _wish(r: Reading, said: str) -> _Wish:
         intent = Intent.COST if _priced(r.said) else decide(r)
         task = _task(r, intent)
         intent = _after_task(r, Intent.FIX if task else intent, task, said)
+        if intent is Intent.CONFIDENCE and _MEASURES.search(said) and not _SURE.search(said):
+            intent = Intent.DIAGNOSE  # "97 % used on /": a share, and not how sure the last answer is
     if intent in _OF_RUN and of_run.asked(r.said) is not None and not outright:
         intent = Intent.VERDICT
     supposed = assumed.assumed(r.said, r.words, r.found.slots) if intent is Intent.WHATIF else ()

@@ -12,6 +12,7 @@ from functools import cache
 from typing import NamedTuple
 
 from assistant.intent import readings
+from assistant.intent.seen import seen
 from knowledge.lazy import lazy
 from knowledge.lexicon import lexicon
 
@@ -124,12 +125,12 @@ def shares(text: str) -> list[Share]:
         return []
     words = [w for w in _words(text) if w.letter != "W"]
     shape = "".join(w.letter for w in words)
-    out: list[Share] = []
+    out = [Share(s.start, s.end, _said("gpu", s.listed, s.there, True, False)) for s in seen(text)]
     for found in _SHAPES.finditer(shape):
         one = _share(found, words, shape, text)
-        if one is not None:
+        if one is not None and all(one.end <= o.start or one.start >= o.end for o in out):
             out.append(one)
-    return out
+    return sorted(out)
 
 
 def _share(found: re.Match[str], words: Sequence[_Word], shape: str, text: str) -> Share | None:

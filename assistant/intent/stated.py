@@ -84,6 +84,11 @@ def asks_usual(text: str) -> bool:
     return _USUAL.search(text) is not None
 
 
+def reports_trouble(clause: str) -> bool:
+    """Whether a clause without a number tells that something is wrong."""
+    return _BAD.search(clause) is not None and _NUMBER.search(numerals(clause)) is None
+
+
 def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[tuple[str, str]] = ()) -> Stated:
     """The facts that a sentence states, about the things that it names.
 
@@ -199,8 +204,8 @@ _EXCLAIMS = lazy(
     _I,
 )
 # The slash alone is a file system: "/ is 97% full", "97 % used on /", / 已用 97%.
-_LONE_ROOT = lazy(
-    r"(?<![^\s(\"'“])/(?=\s+(?:is|was|are|at|has|got|full|usage|partition|fs|mount|[0-9])|\s*(?:分区|目录|盘|已|满|快|用|使用|占|写)|\s*[)\"'”]?\s*(?:[,.;?!，。；？]|$))",
+_LONE_ROOT = lazy(  # and no part of a whole: 79.1GiB / 80GiB
+    r"(?<![0-9]\s)(?<![0-9][a-z]\s)(?<![0-9][a-z]{2}\s)(?<![0-9][a-z]{3}\s)(?<![^\s(\"'“])/(?=\s+(?:is|was|are|at|has|got|full|usage|partition|fs|mount|[0-9])|\s*(?:分区|目录|盘|已|满|快|用|使用|占|写)|\s*[)\"'”]?\s*(?:[,.;?!，。；？]|$))",
     _I,
 )
 # That a GPU rests: said beside a reading, and no reading itself.

@@ -55,6 +55,11 @@ _OF_GPUS = lazy(
 PORT = lazy(r"(?<![a-z0-9])(?:mlx[0-9]{1,2}_[0-9]{1,3}|ib[0-9]{1,3}|ibp[0-9a-z]{2,16}|hca[0-9]{1,2})(?![a-z0-9])", _I)
 
 
+_SIZED = lazy(
+    r"\s*-?(?:box|node|server|machine|host|system|chassis)(?![a-z])|\s*(?:的)?(?:机(?!房|柜)|服务器|节点|主机)", _I
+)
+
+
 class Group(NamedTuple):
     """So many GPUs of which nobody said which."""
 
@@ -73,6 +78,8 @@ def group(clause: str, counted: bool = False) -> Group | None:
     `counted`: GPUs were counted ahead of it, so "3 at x16" are three of them.
     """
     for found in COUNT.finditer(clause):
+        if not found["some"] and _SIZED.match(clause, found.end()):
+            continue  # 8 卡机, an 8 GPU box: how large the machine is
         if found["some"]:
             return Group(int(found["some"]), int(found["all"]))
         if found["part"]:

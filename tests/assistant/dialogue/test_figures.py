@@ -1,0 +1,106 @@
+"""One value that is known by itself is judged first, and a count or a name beside it is never taken for it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assistant.dialogue import Turn, answerer
+from assistant.intent.figures import figure
+from assistant.intent.parse import understand
+from assistant.intent.query import Intent
+from assistant.intent.seen import seen
+from assistant.reply import Reply
+from knowledge import expected
+from rules.loader import load
+
+LISTED = (
+    "nvidia-smi lists {a} gpus on an {b} gpu box",
+    "{b} gpus in this node, nvidia-smi lists {a}",
+    "should see {b} gpus, see {a}",
+    "{b} 卡服务器 nvidia-smi 只列出 {a} 张",
+)
+# What is asked is another thing than the one value: a fault beside it, its peers, what it was, a machine, a run.
+NONE = (
+    "H100 at 698 of 700 W and dmesg is full of errors", "mfu 38 %, and gpu 3 has 5 uncorrectable ecc errors", "H100 draws 380 W, others 650 W",
+    "step time went from 3 to 9 s since yesterday", "9 GiB in use but no process, xid 79 on gpu 2", "can I keep training with mfu 38 %?",
+    "MFU 40%,但是昨晚一直报错", "100% util but only 130 W on H100", "power 680 W on gpu-17, H100, normal?",
+)  # fmt: skip
+
+
+def answered(said: str) -> Reply:
+    query = understand(said)
+    assert query.intent is Intent.EXPLAIN, query.intent
+    return answerer(query.intent).answer(Turn(query, query.lang, load()))
+
+
+def rating(said: str) -> object:
+    return answered(said).data["rating"]
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(LISTED), st.integers(2, 16), st.integers(2, 16))
+def test_gpus_that_are_listed_are_held_against_those_that_are_there(frame: str, a: int, b: int) -> None:
+    found = [(s.listed, s.there) for s in seen(frame.format(a=a, b=b))]
+    assert found == ([(a, b)] if a <= b else [])
+
+
+@pytest.mark.parametrize("frame", ["h2d copy of {} GB/s, gen{} x16, ok?", "主机到设备 {} GB/s,Gen{} 正常吗"])
+@settings(max_examples=15)
+@given(generation=st.sampled_from([3, 4, 5]), percent=st.integers(20, 100))
+def test_a_copy_is_held_against_its_link(frame: str, generation: int, percent: int) -> None:
+    link = expected.host_copy(generation, 16)
+    assert link is not None
+    gbs = round(link.typical * percent / 100, 1)
+    assert rating(frame.format(gbs, generation)) == ("Fine" if gbs >= link.floor else "Too low")
+
+
+@settings(max_examples=15)
+@given(nics=st.sampled_from([2, 4, 8]), rate=st.sampled_from([100, 200, 400]), percent=st.integers(10, 100))
+def test_a_bus_bandwidth_between_nodes_is_held_against_the_cards_told_beside_it(
+    nics: int, rate: int, percent: int
+) -> None:
+    gbs = round(nics * rate / 8 * percent / 100, 1)
+    reply = answered(f"{gbs} GB/s busbw all_reduce on 2 nodes 8xH100 with {nics}x{rate}G NDR, expected?")
+    assert (reply.data["value"], reply.data["nics"], reply.data["rate"]) == (gbs, nics, rate)
+    share = 100 * gbs / (nics * rate / 8)
+    assert reply.data["rating"] == ("Fine" if share >= 85 else "Too low")
+
+
+@pytest.mark.parametrize(
+    ("said", "begins"),
+    [
+        ("mfu of 38% on llama 70b with 512 h100s bf16 ok or not?", "Fine"),
+        ("MFU 只有 9%", "偏低"),
+        ("h100 pulling 698W of 700 is that bad", "Fine"),
+        ("H100 draws 380 of 700 W while training", "Too low"),
+        ("功耗 300W 正常吗", "正常"),
+        ("my H100 does 2.9 TB/s in a bandwidth test, 3.35 is the spec. good?", "Fine"),
+        ("memory bandwidth 900 GB/s on H100 SXM, is that low?", "Too low"),
+        ("79.1GiB / 80GiB used on all gpus, should I worry", "Fine"),
+        ("显存占了78G但是没有进程,咋回事", "有问题"),
+        ("空卡显存用了 4MiB 有问题吗", "正常"),
+        ("A100 40G 的卡显示 40960MiB 正常吗", "正常"),
+        ("my H100 80GB card only has 10GB visible", "Not as it should be"),
+        ("is 78C ok for an A100?", "Fine"),
+        ("每步 3.2 秒,偶尔跳到 9 秒", "偶发尖峰"),
+        ("step time 1.82s p50, 1.85s p99. anything to fix?", "Fine"),
+        ("no space left on device but df shows plenty of space", "A problem"),
+        ("ib_write_bw shows 97 Gb/s on an HDR 200 card", "Too low"),
+        ("all_reduce busbw 双机只有 5GB/s 正常吗", "偏低"),
+        ("GPU 利用率 100% 是好事吗", "正常"),
+    ],
+)
+def test_the_conclusion_comes_first(said: str, begins: str) -> None:
+    assert answered(said).headline.startswith(begins)
+
+
+@pytest.mark.parametrize("said", NONE)
+def test_nothing_is_judged_by_one_value_where_more_is_told_or_asked(said: str) -> None:
+    assert understand(said).intent is not Intent.EXPLAIN
+
+
+@given(st.text(max_size=120))
+def test_any_text_is_read(text: str) -> None:
+    figure(text)
