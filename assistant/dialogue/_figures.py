@@ -26,6 +26,7 @@ from assistant.intent.figures import (
     Spikes,
     Spread,
 )
+from assistant.intent.stated import asks_usual
 from assistant.render.labels import aside, listed
 from assistant.render.sheet import Fields, Items, Part
 from assistant.reply import Reply
@@ -44,6 +45,21 @@ _FINE, _LOW, _HIGH = Text("Fine", "正常"), Text("Too low", "偏低"), Text("To
 _PROBLEM, _ROOM, _OPEN = Text("A problem", "有问题"), Text("Room to gain", "有提升空间"), Text("Depends", "要看情况")
 _BOARD = Text("Depends on the board", "取决于型号")
 _LEADS = {"good": _FINE, "fair": _ROOM, "poor": _LOW, "bad": Text("Impossible", "不可能"), "open": _OPEN}
+# The same where it is asked if it is usual: a yes or a no comes first.
+_ASKED = {
+    "Fine": Text("Yes, fine", "正常"),
+    "Too low": Text("No, too low", "不正常，偏低"),
+    "Too high": Text("No, too high", "不正常，偏高"),
+    "Too hot": Text("No, too hot", "不正常，过热"),
+}
+_RATINGS = {
+    "Fine": "good",
+    "Yes, fine": "good",
+    "Depends": "open",
+    "Depends on the board": "open",
+    "A problem": "bad",
+    "Some steps are longer": "fair",
+}
 _ROOF = 80.0  # % of the specified memory bandwidth that is reached in practice: ranges.yaml, dram-active
 _FLOOR = 0.8  # of what is typical, below which something is wrong: expected.yaml, where no floor is public
 _WIRE = {
@@ -72,6 +88,8 @@ def answer(query: Query, turn: Turn) -> Reply | None:
     if found is None or query.slots.xid or query.slots.sxid or not figures.alone(found, query.observations, ()):
         return None
     said = _ANSWERS[type(found)](found)
+    if said is not None and asks_usual(query.text):
+        said = said._replace(lead=_ASKED.get(said.lead.en, said.lead))
     return None if said is None else _reply(said, turn.lang)
 
 
@@ -83,7 +101,8 @@ def _reply(said: _Said, lang: str) -> Reply:
     fields = Fields(
         ((Text("not known", "未知").in_(lang), unknown.in_(lang)), (Text("runbook", "处置手册").in_(lang), runbook))
     )
-    data = data_of("figures", list(said.topics), rating=said.lead.en, usable="unknown", **said.data)
+    data = {"rating": _RATINGS.get(said.lead.en, "poor"), "usable": "unknown", **said.data}
+    data = data_of("figures", list(said.topics), **data)
     return Reply(lang, head, (*parts, fields), settled=False, data=data)
 
 
@@ -417,7 +436,7 @@ def _heat(f: Heat) -> _Said | None:
         f"{f.celsius:g} °C ({where[0]}). {band.text.en}{rest}", f"{f.celsius:g} °C（{where[1]}）。{band.text.in_('zh')}{rest_zh}"
     )  # fmt: skip
     do = () if band.rating == "good" else ("nvidia-smi -q -d TEMPERATURE,PERFORMANCE",)
-    return _Said(lead, text, do, "thermal" if band.rating == "poor" else "", (f"range {f.measure.id}",), {"value": f.celsius})  # fmt: skip
+    return _Said(lead, text, do, "thermal" if band.rating == "poor" else "", (f"range {f.measure.id}",), {"value": f.celsius, "unit": f.measure.unit, "rating": band.rating})  # fmt: skip
 
 
 # --- the job ------------------------------------------------------------------------------
@@ -433,7 +452,7 @@ def _share(f: Share) -> _Said | None:
     said = judged(f.measure, f.percent, band, None)
     where = bounds(band, f.measure.unit, "en"), bounds(band, f.measure.unit, "zh")
     text = Text(f"{said.en} ({where[0]})", f"{said.in_('zh')}（{where[1]}）")
-    return _Said(lead, text, (), "", (f"range {f.measure.id}",), {"value": f.percent})  # fmt: skip
+    return _Said(lead, text, (), "", (f"range {f.measure.id}",), {"value": f.percent, "unit": f.measure.unit, "rating": band.rating})  # fmt: skip
 
 
 def _spikes(f: Spikes) -> _Said | None:

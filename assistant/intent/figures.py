@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from assistant.intent.stated import AT_REST
 from assistant.intent.things import MODEL
+from knowledge.expected import expected
 from knowledge.gpus import GpuSpec, candidates
 from knowledge.lazy import lazy
 from knowledge.observation import Observation
@@ -133,7 +134,7 @@ Figure = (
 _OF_MEMORY = ("gpu.memory.", "gpu.name", "gpu.process", "gpu.utilization.memory")
 # The facts that the words of a figure tell too: what is told beside them is answered by the rules.
 _FACTS: dict[type, tuple[str, ...]] = {
-    HostCopy: ("benchmark.", "gpu.pcie.", "gpu.name", "gpu.memory."),
+    HostCopy: ("benchmark.", "gpu.pcie.", "gpu.memory.", "node.memory."),  # 锁页内存
     MemoryRate: ("benchmark.", "gpu.name", "gpu.memory."),
     Collective: ("benchmark.", "gpu.name", "port.rate", "node.gpu.count", "link.speed", "node.ib.ports"),
     Rdma: ("benchmark.", "port.rate", "link.speed", "node.ib.ports"),
@@ -141,7 +142,7 @@ _FACTS: dict[type, tuple[str, ...]] = {
     Held: (*_OF_MEMORY, "fs.", "node.gpu.processes"),
     Size: ("gpu.memory.", "gpu.name"),
     Heat: ("gpu.name",),  # a temperature that was told is judged by the rules
-    Share: ("gpu.name", "gpu.activity.tensor", "job."),
+    Share: ("gpu.name", "gpu.activity.tensor", "job.", "trace."),
     Spikes: ("job.step.", "rank.step."),
     Spread: ("job.step.", "rank.step.", "gpu.activity.tensor", "gpu.name"),
     NoSpace: ("fs.", "node.shm.share"),
@@ -163,7 +164,7 @@ _SIGNS: dict[type, frozenset[str]] = {
 
 def alone(figure: Figure, told: Sequence[Observation], signs: Sequence[str]) -> bool:
     """Whether a sentence tells nothing but the figure: no other reading and no trouble beside it."""
-    facts, known = _FACTS[type(figure)], _SIGNS.get(type(figure), frozenset())
+    facts, known = ("gpu.name", "gpu.vendor", *_FACTS[type(figure)]), _SIGNS.get(type(figure), frozenset())
     return all(o.fact.startswith(facts) for o in told) and set(signs) <= known
 
 
@@ -196,8 +197,12 @@ def _compares(text: str) -> bool:
     return _PEERS.search(text) is not None or _PAST.search(text) is not None
 
 
+_TIMES = lazy(r"(?<![a-z0-9.])[0-9]+\s?[x×*]\s?(?=[a-z])", _I)  # 8xH100
+
+
 def _models(text: str) -> tuple[GpuSpec, ...]:
     """The models that a sentence names; those of one form or size where it says which."""
+    text = _TIMES.sub(" ", text)
     for found in MODEL.finditer(text):
         name = found[0].strip(" ,").removesuffix("s").removesuffix("S")
         specs = candidates(name) or candidates(f"RTX {name}")
@@ -361,8 +366,11 @@ def _collective(text: str) -> Collective | None:
         return None
     nics, rate = _nics(text, measured)
     each = next((int(g) for m in _SEVERAL_GPUS.finditer(text) for g in m.groups() if g), 0)
-    nodes = _SEVERAL.search(text) is not None or each > 8
-    return Collective(measured[0].gbs, nodes, each, nics, rate, _models(text))
+    nodes, models = _SEVERAL.search(text) is not None or each > 8, _models(text)
+    known = {name for e in expected() if e.measure == "all_reduce" for name in e.gpus}
+    if not (nodes or (nics and rate)) and (each not in (0, 8) or not any(s.id in known for s in models)):
+        return None  # of such a set nothing is known
+    return Collective(measured[0].gbs, nodes, each, nics, rate, models)
 
 
 _PERFTEST = lazy(
@@ -395,6 +403,7 @@ _DRAWS = lazy(
     r"(?<![a-z])(?:draw\w*|pull\w*|power|consum\w+|us(?:es|ing)|at|sits?|runs?|burn\w*|eat\w*|pegged|steady)(?![a-z])|功耗|功率|耗电|吃|跑",
     _I,
 )
+_LIMITS = lazy(r"(?<![a-z])(?:limit|cap|default|tdp|tgp|max(?:imum)?)(?![a-z])|上限|功耗墙|额定|默认|最大", _I)
 _NO_DRAW = lazy(
     r"(?<![a-z])(?:cap(?:ped|ping)?|undervolt\w*|lower\w*|set|raise|nodes?|servers?|racks?|psus?|chassis|cpus?|system|pdu|throttl\w*|brake|mhz|hang\w*|hung|stuck|%|percent|util\w*|busy)(?![a-z])|[0-9]\s*%|整机|服务器|机柜|节点|机箱|电源|限[到制为]|调|降频|利用率|占用|时钟|频率|卡住|卡死",
     _I,
@@ -412,7 +421,7 @@ def _draw(text: str) -> Draw | None:
     elif top is not None and len(values) == 2:
         limit = float(top["limit"] or top["l2"])
         watts = next((v for v in values if v != limit), limit)
-    elif len(values) == 1 and top is None and _DRAWS.search(text) and not _WANTED.search(text):
+    elif len(values) == 1 and not _LIMITS.search(text) and _DRAWS.search(text) and not _WANTED.search(text):
         watts = values[0]
     else:
         return None
@@ -550,7 +559,7 @@ _EVERY = lazy(
     _I,
 )
 _BEFORE = lazy(
-    r"(?<![a-z])(?:last (?:week|month|night|time)|yesterday|used to|before(?! the)|since|previously|other ranks?|others)(?![a-z])|上周|昨[天晚]|以前|之前|原来|其他",
+    r"(?<![a-z])(?:last (?:week|month|night|time)|yesterday|used to|before(?! the)|since|previously|other (?:ranks?|gpus?|nodes?|jobs?))(?![a-z])|上周|昨[天晚]|以前|之前|原来|其他(?:rank|卡|节点|机)",
     _I,
 )
 

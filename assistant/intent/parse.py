@@ -118,7 +118,10 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         intent, signs, states, pairs = _stating(r, intent, signs, said, hosts)
     if intent in _OF_FIGURES and not (wish.outright or r.pasted.observations or wish.task) and amounts.told(r.said):
         intent = Intent.EXPLAIN  # figures of which no machine has to be asked
-    elif _figured(r, intent, wish, states, signs) or (_refused(r) and intent in _OF_FIGURES):
+    elif _refused(r) and intent in _OF_FIGURES:
+        intent = Intent.EXPLAIN
+    figured = _figured(r, intent, wish, states, signs, pairs)
+    if figured:
         intent = Intent.EXPLAIN
     filled = assumed.elsewhere(_filled(r), wish.supposed)
     facts = _facts(r) if intent in _ASKS_FACTS else ()
@@ -126,6 +129,7 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     best, unsure = topics.topics(intent, filled, said, known, signs, r.pasted.observations)
     if intent not in told.TELLS:  # whether a value is usual takes the value
         kept = states.observations if intent is Intent.EXPLAIN and asks_usual(said) and not wish.outright else ()
+        kept = states.observations if figured else kept
         states, pairs = Stated(kept), ()
     events = told.events(intent, r.said, r.found)
     around, unread = _around(
@@ -153,7 +157,9 @@ def _refused(r: Reading) -> bool:
     return told_so is not None and told_so.free is not None and (told_so.requested or told_so.free + 1) <= told_so.free
 
 
-def _figured(r: Reading, intent: Intent, wish: _Wish, states: Stated, signs: Sequence[str]) -> bool:
+def _figured(
+    r: Reading, intent: Intent, wish: _Wish, states: Stated, signs: Sequence[str], pairs: Sequence[Compared]
+) -> bool:
     """Whether one value is stated that is known by itself, and neither a machine nor a run is asked about."""
     said, of = r.said, r.found.slots
     wanted = intent in (*_OF_FIGURES, *_READS) and not (wish.outright or wish.of_a_book or wish.task)
@@ -161,8 +167,10 @@ def _figured(r: Reading, intent: Intent, wish: _Wish, states: Stated, signs: Seq
         return False
     if any((of.xid, of.sxid, of.pid, of.node, of.job)) or any(map(reports_trouble, states.unread)):
         return False
-    found = figures.figure(said)
-    return found is not None and figures.alone(found, states.observations, signs)
+    found = figures.figure(r.normal.text)  # what is read again for the answer: a unit or a tool is no slip
+    if found is None or (pairs and isinstance(found, figures.Share)):
+        return False
+    return figures.alone(found, states.observations, signs)
 
 
 _APART = lazy(

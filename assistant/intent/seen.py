@@ -40,7 +40,7 @@ _ZH_SHAPES = (
     rf"(?:应该?|本来|应有|明明)(?:能)?(?:看到|有|是)?\s*(?P<b>{_H})\s*(?:张|块|个)\s*(?:卡|gpu|显卡)?\s*[,，]?\s*(?:但|可|却|现在|实际|nvidia-smi|lspci|只|仅|就|能)*\s*(?:{_ZH_SEES}|有|剩)(?:了)?\s*(?P<a>{_H})\s*(?:张|块|个)?{_ZH_END}",
 )  # fmt: skip
 _SHAPES = tuple(lazy(p, _I) for p in (*_EN_SHAPES, *_ZH_SHAPES))
-_SEEN = lazy(rf"(?<![a-z]){_SEES}(?![a-z])|{_ZH_SEES}|应|本来|明明", _I)
+_SEEN = lazy(rf"(?<![a-z]){_SEES}(?![a-z])|c[oa]me up|visible|{_ZH_SEES}|应|本来|明明", _I)
 
 
 class Seen(NamedTuple):
