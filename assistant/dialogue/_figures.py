@@ -277,8 +277,8 @@ def _over_nodes(f: Collective) -> _Said:
     share = 100 * f.gbs / eight
     if need <= share:
         text = Text(
-            f"{f.gbs:g} GB/s between nodes are {share:.0f} % of what eight cards of 400 Gb/s carry ({eight:g} GB/s), the most that a node has commonly.",
-            f"跨节点 {f.gbs:g} GB/s 是 8 块 400 Gb/s 网卡（{eight:g} GB/s，常见节点的最高配置）的 {share:.0f} %。",
+            f"{f.gbs:g} GB/s between nodes are {share:.0f} % of what eight cards of 400 Gb/s carry ({eight:g} GB/s), as a DGX H100 has them.",
+            f"跨节点 {f.gbs:g} GB/s 是 8 块 400 Gb/s 网卡（{eight:g} GB/s，DGX H100 的配置）的 {share:.0f} %。",
         )
         return _Said(_FINE, text, (), "", topics, data)
     text = Text(

@@ -139,7 +139,7 @@ _FACTS: dict[type, tuple[str, ...]] = {
     Collective: ("benchmark.", "gpu.name", "port.rate", "node.gpu.count", "link.speed", "node.ib.ports"),
     Rdma: ("benchmark.", "port.rate", "link.speed", "node.ib.ports"),
     Draw: ("gpu.power.", "gpu.name"),
-    Held: (*_OF_MEMORY, "fs.", "node.gpu.processes"),
+    Held: (*_OF_MEMORY, "fs.", "node.gpu.processes", "node.driver.state"),  # nvidia-smi 里没有
     Size: ("gpu.memory.", "gpu.name"),
     Heat: ("gpu.name",),  # a temperature that was told is judged by the rules
     Share: ("gpu.name", "gpu.activity.tensor", "job.", "trace."),
@@ -357,6 +357,9 @@ def _nics(text: str, without: Sequence[_Rate]) -> tuple[int, float]:
     return 0, float(one["rate"]) if one is not None else 0.0
 
 
+_OTHER_COLLECTIVE = lazy(r"all[-_ ]?gather|reduce[-_ ]?scatter", _I)  # within a node the table has all-reduce only
+
+
 def _collective(text: str) -> Collective | None:
     rates = _rates(text)
     if not _BUSBW.search(text) or not 0 < len(rates) < 3 or _compares(text):
@@ -367,6 +370,8 @@ def _collective(text: str) -> Collective | None:
     nics, rate = _nics(text, measured)
     each = next((int(g) for m in _SEVERAL_GPUS.finditer(text) for g in m.groups() if g), 0)
     nodes, models = _SEVERAL.search(text) is not None or each > 8, _models(text)
+    if _OTHER_COLLECTIVE.search(text) and not nodes:
+        return None
     known = {name for e in expected() if e.measure == "all_reduce" for name in e.gpus}
     if not (nodes or (nics and rate)) and (each not in (0, 8) or not any(s.id in known for s in models)):
         return None  # of such a set nothing is known
@@ -598,18 +603,17 @@ _MIDDLE = ("p50", "median", "mean", "avg", "平均", "中位", "中位数")
 def _spread(text: str) -> Spread | None:
     if not _STEP.search(text) or _BEFORE.search(text):
         return None
-    said: dict[str, float] = {}
-    units: list[str] = []
-    for m in _QUANTILE.finditer(text):
-        name, number, unit = (m["a"] or m["b"]).casefold(), m["va"] or m["vb"], m["ua"] or m["ub"]
-        units += [unit.casefold()] if unit else []
-        said[name] = float(number)
+    found = [
+        ((m["a"] or m["b"]).casefold(), float(m["va"] or m["vb"]), (m["ua"] or m["ub"] or "").casefold())
+        for m in _QUANTILE.finditer(text)
+    ]
+    unit = next((u for _, _, u in found if u), "")  # one without has that of the first
+    said = {name: number * (0.001 if (u or unit) in ("ms", "毫秒") else 1.0) for name, number, u in found}
     middle = next((said[n] for n in _MIDDLE if n in said), 0.0)
     upper = next(((n, v) for n, v in said.items() if n not in _MIDDLE), None)
-    if not middle or upper is None or not units or upper[1] < middle:
+    if not middle or not unit or upper is None or upper[1] < middle:
         return None
-    scale = 0.001 if units[0] in ("ms", "毫秒") else 1.0
-    return Spread(middle * scale, upper[1] * scale, upper[0])
+    return Spread(middle, upper[1], upper[0])
 
 
 _SPACE = lazy(r"no space left|enospc|disk full error|空间不足|没有空间|磁盘(?:已)?满|设备上没有空间", _I)

@@ -483,7 +483,7 @@ def _worth(marked: str) -> bool:
     """Whether a sentence can state anything: most hold neither a number nor a word of trouble, nor a name with a value."""
     return (
         _BAD.search(marked) is not None
-        or re.search(r"[0-9]|(?<![a-z])(?:(?:is|are|was)(?:n't)?|on|off|yes|true|up|running|active)(?![a-z])|是|有|没|未|不|在|都|全", marked, _I) is not None
+        or re.search(r"[0-9]|(?<![a-z])(?:(?:is|are|was)(?:n't)?|on|off|yes|true|up|running|active|detected|listed|found|sees?)(?![a-z])|是|有|没|未|不|在|都|全", marked, _I) is not None
         or bool(named_in(words_of(marked)))
     )  # fmt: skip
 
