@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from sqlalchemy.pool import NullPool
 from assistant.store import migrate
 from assistant.store.file import Transaction, connected
 from assistant.store.location import Location, StoreError
-from assistant.store.patience import Hurry, failed
+from assistant.store.patience import Hurry, crowd, failed
 from assistant.store.read import HEAD, Reader, refuse
 from assistant.store.trouble import not_read, reason
 from knowledge.facts import Vocabulary
@@ -52,7 +53,9 @@ def file_engine(path: Path) -> Engine:
 def server_engine(location: Location) -> Engine:
     """An engine for a server. StoreError when its driver is missing or the address is none."""
     try:
-        engine = create_engine(location.url, poolclass=NullPool, connect_args={"connect_timeout": CONNECT})
+        engine = create_engine(
+            location.url, poolclass=NullPool, connect_args={"connect_timeout": ceil(CONNECT * crowd())}
+        )
     except ModuleNotFoundError as error:
         raise StoreError(DRIVER_MISSING) from error
     except (ValueError, SQLAlchemyError) as error:  # a port that is no number, an option given twice

@@ -6,12 +6,13 @@ import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from assistant import store
 from assistant.store import patience
-from assistant.store.location import parse
+from assistant.store.location import StoreError, parse
 from assistant.store.patience import Hurry
 from assistant.store.read import open_reader
 from knowledge.language import Text
@@ -131,6 +132,22 @@ def test_a_failure_is_forgotten_after_a_while() -> None:
     assert patience.failure("postgresql://n1/x", rest=0.0) is None
     patience.answered("postgresql://n1/x")
     assert patience.failure("postgresql://n1/x") is None
+
+
+def test_a_busy_machine_is_no_silent_server() -> None:
+    """What waits for a CPU among many is waited for; what does not come on a free machine is not."""
+    came = Event()
+    busy, free = Hurry(0.02, crowd=lambda: 1e6), Hurry(0.02, crowd=lambda: 1.0)
+    assert busy(lambda: came.wait(0.2)) is False
+    with pytest.raises(StoreError, match=r"within 0\.02 s"):
+        free(lambda: came.wait(60))
+    came.set()
+    busy.close()
+    free.close()
+
+
+def test_how_busy_this_machine_is() -> None:
+    assert patience.crowd() >= 1.0
 
 
 def test_what_a_call_raises_is_raised_where_it_is_waited_for() -> None:
