@@ -96,13 +96,28 @@ def lines_of(text: str) -> list[Line]:
 
 def best(formats: Iterable[Format], head: str) -> Format | None:
     """The format that recognises `head` with the highest certainty; None when none does."""
-    return max(surest(formats, head), key=lambda f: f.name, default=None)
+    return last_named(surest(formats, head))
+
+
+def last_named(formats: Iterable[Format]) -> Format | None:
+    """Of formats that are alike sure the one whose name comes last: any, and always the same. None of none."""
+    return max(formats, key=lambda f: f.name, default=None)
 
 
 def surest(formats: Iterable[Format], head: str) -> list[Format]:
     """Those that recognise `head` with the highest certainty. The certainties are the order in which formats come: a
     document that two recognise alike belongs to neither, and the tests' samples must hold none.
     """
-    scored = [(f.sniff(head), f) for f in formats]
-    top = max((score for score, _ in scored), default=0)
-    return [f for score, f in scored if score == top > 0]
+    return leading(scored(formats, head))
+
+
+def scored(formats: Iterable[Format], head: str) -> list[tuple[int, Format]]:
+    """How surely each format recognises `head`, 0 to 100."""
+    return [(f.sniff(head), f) for f in formats]
+
+
+def leading(scores: Iterable[tuple[int, Format]]) -> list[Format]:
+    """The formats with the highest certainty; none where all are 0."""
+    ranked = list(scores)
+    top = max((score for score, _ in ranked), default=0)
+    return [f for score, f in ranked if score == top > 0]

@@ -15,7 +15,7 @@ from types import ModuleType
 
 import probes.parse
 from knowledge.exports import unlike
-from probes.base import DocumentFormat, Format, LogFormat, best
+from probes.base import DocumentFormat, Format, LogFormat, best, last_named, leading, scored
 
 
 @cache
@@ -72,13 +72,16 @@ def sniff(head: str) -> Format | None:
     Logs quote everything. In a file that is a log, a document is known by what stands between the
     log lines, and by more than one sentence there unless that is its headline.
     """
-    found = best(formats(), head)
-    log = best(log_formats(), head)
-    if not isinstance(found, DocumentFormat) or log is None or log.sniff(head) < LOG:
+    scores = scored(formats(), head)
+    found = last_named(leading(scores))
+    logs = [(score, form) for score, form in scores if isinstance(form, LogFormat)]
+    log = last_named(leading(logs))
+    sure = max((score for score, _ in logs), default=0)
+    if not isinstance(found, DocumentFormat) or log is None or sure < LOG:
         return found
     between = _STAMPED.sub("", head)
     document = best(document_formats(), between)
-    if document is None or _is_one_sentence(document, between) or document.sniff(between) < log.sniff(head):
+    if document is None or _is_one_sentence(document, between) or document.sniff(between) < sure:
         return log
     return document
 
