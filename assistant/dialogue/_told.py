@@ -77,16 +77,13 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     forbids a yes. None where a rule holds, or something was seen."""
     d = turn.diagnosis
     assert d is not None
+    if not only_said(d.facts) or bad(d.findings):
+        return None
     said = stated(d)
     lost = [c for c in turn.query.unread if not _of_symptom(c)]
-    if (
-        only_said(d.facts)
-        and not bad(d.findings)
-        and not lost
-        and (usual_there := _counters.quiet(turn, said)) is not None
-    ):
+    if not lost and (usual_there := _counters.quiet(turn, said)) is not None:
         return _meant(turn, d, usual_there)
-    if not only_said(d.facts) or bad(d.findings) or not (said or turn.query.unread or turn.query.fine):
+    if not (said or turn.query.unread or turn.query.fine):
         return None
     if not said and 1 <= len(turn.query.unread) <= SHOWN and (measured := _of_measure(turn)) is not None:
         return measured
