@@ -64,7 +64,10 @@ def fold(text: str) -> str:
     if kept.isascii():
         return kept.lower()
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", kept).casefold())
-    return "".join(c for c in folded[: 2 * MAX_CHARS] if unicodedata.category(c) != "Cf")
+    folded = folded[: 2 * MAX_CHARS]
+    if folded.isprintable():  # as most are, and then none of it is of category Cf (`str.isprintable`)
+        return folded
+    return "".join(c for c in folded if c.isprintable() or unicodedata.category(c) != "Cf")
 
 
 @lru_cache(maxsize=4096)
