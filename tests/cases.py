@@ -8,14 +8,16 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 Test = Callable[..., None]
+Case = TypeVar("Case")
+Way = TypeVar("Way")
 Ids = Callable[[Any], object] | Iterable[object]
 _SHOWN = 50  # failed cases that are told in full; of more, only the names
 
@@ -80,6 +82,19 @@ def each(
         return every
 
     return over
+
+
+def in_turns(
+    cases: Iterable[Case], ways: Sequence[Way], kinds: Callable[[Case], Iterable[Hashable]], share: int
+) -> Iterator[tuple[Case, Sequence[Way]]]:
+    """Each case with the ways in which it is tried: all of them where it is the first that shows one of its `kinds`; of the
+    others one in `share`, another part from one to the next. So all ways meet all kinds, and each way each `share`-th case.
+    """
+    known: set[Hashable] = set()
+    for number, case in enumerate(cases):
+        shown = set(kinds(case))
+        yield case, ways[number % share :: share] if shown <= known else ways
+        known |= shown
 
 
 @contextlib.contextmanager

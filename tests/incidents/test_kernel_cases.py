@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -22,7 +22,7 @@ from knowledge.observation import Event, Scope, Status
 from rules.engine import Finding, Role
 from rules.loader import load
 from rules.model import Severity
-from tests.cases import each
+from tests.cases import each, in_turns
 from tests.incidents.kernel_cases import Case, cases
 
 
@@ -230,16 +230,25 @@ def test_the_raw_line_decides_nothing(case: Case) -> None:
     assert outcome(diagnose(without, load())) == expected(case.log)
 
 
+_BEGINNING = re.compile(r"[^:\d\[( ]*")
+
+
+def speakers(case: Case) -> set[str]:
+    """How the kernel's messages of a case begin: with the driver or the part that speaks (NVRM, pcieport, INFO)."""
+    return {begins[0] for m in messages(case.log) if m.kernel and (begins := _BEGINNING.match(m.text))}
+
+
 @pytest.mark.slow
-@each("case", plain, ids=lambda c: c.id)
-def test_the_shape_of_the_lines_changes_nothing(case: Case) -> None:
+@each(("case", "shapes"), lambda: in_turns(plain(), tuple(SHAPES), speakers, 4), ids=lambda c: getattr(c, "id", ""))
+def test_the_shape_of_the_lines_changes_nothing(case: Case, shapes: Sequence[str]) -> None:
+    """The first case of each speaker in all shapes, of the others each in another quarter of them."""
     said = [m for m in messages(case.log) if m.kernel]
     reference = drawn("\n".join(map(SHAPES["dmesg"], said)))
     if len(said) == len(messages(case.log)):
         assert reference == expected(case.log)
     wrong = {}
-    for name, shape in SHAPES.items():
-        got = drawn("\n".join(map(shape, said)) + "\n")
+    for name in shapes:
+        got = drawn("\n".join(map(SHAPES[name], said)) + "\n")
         if got != reference:
             wrong[name] = got
     assert wrong == {}, reference
@@ -300,15 +309,18 @@ NOISE = (
 )  # fmt: skip
 
 
+TAILS = (("dmesg", 40), ("syslog", 2))  # a long tail behind it, and a short one
+
+
 @pytest.mark.slow
-@each("case", plain, ids=lambda c: c.id)
-def test_other_lines_in_between_change_nothing(case: Case) -> None:
+@each(("case", "tails"), lambda: in_turns(plain(), TAILS, speakers, 2), ids=lambda c: getattr(c, "id", ""))
+def test_other_lines_in_between_change_nothing(case: Case, tails: Sequence[tuple[str, int]]) -> None:
     said = [m for m in messages(case.log) if m.kernel]
     reference = drawn("\n".join(map(SHAPES["dmesg"], said)))
     mixed: list[Message] = []
     for i, m in enumerate(said):
         mixed += [Message(m.after, NOISE[i % len(NOISE)]), m]
-    for shape, often in (("dmesg", 40), ("syslog", 2)):  # a long tail behind it, and a short one
+    for shape, often in tails:
         tail = [Message(said[-1].after + i, text) for i, text in enumerate(NOISE * often)]
         assert drawn("\n".join(map(SHAPES[shape], [*mixed, *tail]))) == reference, shape
 
