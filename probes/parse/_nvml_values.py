@@ -59,9 +59,12 @@ def odd(raw: Raw, wanted: str) -> Reading:
     return Reading(None, Status.FAILED, f"not understood as {wanted}: {shown(raw)[:80]}")
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` makes one for each value
+
+
 def shown(raw: Raw) -> str:
     """A raw value as it stands in the document."""
-    return json.dumps(raw, ensure_ascii=False)
+    return _ENCODER.encode(raw)
 
 
 def number(factor: float = 1, *, whole: bool = True) -> Take:
