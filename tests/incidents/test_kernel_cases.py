@@ -233,15 +233,16 @@ def test_the_raw_line_decides_nothing(case: Case) -> None:
 _BEGINNING = re.compile(r"[^:\d\[( ]*")
 
 
-def speakers(case: Case) -> set[str]:
-    """How the kernel's messages of a case begin: with the driver or the part that speaks (NVRM, pcieport, INFO)."""
-    return {begins[0] for m in messages(case.log) if m.kernel and (begins := _BEGINNING.match(m.text))}
+def kinds(case: Case) -> set[object]:
+    """Who speaks in a case (NVRM, pcieport, INFO: how the kernel's messages begin), and what is concluded, as what, past or not."""
+    speakers = {begins[0] for m in messages(case.log) if m.kernel and (begins := _BEGINNING.match(m.text))}
+    return speakers | {(f.rule.id, f.role, f.past) for f in judged(case.log).findings}
 
 
 @pytest.mark.slow
-@each(("case", "shapes"), lambda: in_turns(plain(), tuple(SHAPES), speakers, 4), ids=lambda c: getattr(c, "id", ""))
+@each(("case", "shapes"), lambda: in_turns(plain(), tuple(SHAPES), kinds, 4), ids=lambda c: getattr(c, "id", ""))
 def test_the_shape_of_the_lines_changes_nothing(case: Case, shapes: Sequence[str]) -> None:
-    """The first case of each speaker in all shapes, of the others each in another quarter of them."""
+    """The first case of each kind in all shapes, of the others each in another quarter of them."""
     said = [m for m in messages(case.log) if m.kernel]
     reference = drawn("\n".join(map(SHAPES["dmesg"], said)))
     if len(said) == len(messages(case.log)):
@@ -313,7 +314,7 @@ TAILS = (("dmesg", 40), ("syslog", 2))  # a long tail behind it, and a short one
 
 
 @pytest.mark.slow
-@each(("case", "tails"), lambda: in_turns(plain(), TAILS, speakers, 2), ids=lambda c: getattr(c, "id", ""))
+@each(("case", "tails"), lambda: in_turns(plain(), TAILS, kinds, 2), ids=lambda c: getattr(c, "id", ""))
 def test_other_lines_in_between_change_nothing(case: Case, tails: Sequence[tuple[str, int]]) -> None:
     said = [m for m in messages(case.log) if m.kernel]
     reference = drawn("\n".join(map(SHAPES["dmesg"], said)))
