@@ -23,6 +23,7 @@ from probes.host import Call, CallKind, RecordingHost
 from probes.live._driver import unresponsive
 from probes.live_host import LiveHost
 from probes.parse import nvidia_smi_q
+from tests.waiting import passing
 
 pytestmark = pytest.mark.process
 
@@ -390,8 +391,9 @@ def test_a_child_that_is_just_being_started_does_not_outlive_the_check() -> None
     for n in range(5):
         seconds = f"{86400 + os.getpid()}.{n}"
         subprocess.run([sys.executable, "-c", LEAVES, seconds], cwd=ROOT, check=True, timeout=60)
-        until = time.monotonic() + 3
-        while (left := sleeping(seconds)) and time.monotonic() < until:
+        for _ in passing(3):
+            if not (left := sleeping(seconds)):
+                break
             time.sleep(0.02)
         assert not left
 

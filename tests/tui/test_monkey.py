@@ -25,6 +25,7 @@ from textual.pilot import Pilot
 
 from tests import live_story
 from tests.tui.lab import BUS, DEMOS, app_of, running, screen, until
+from tests.waiting import passing
 from tui.screens import screens
 from tui.widgets.banner import Banner
 from tui.widgets.command_line import CommandLine
@@ -352,8 +353,9 @@ async def walk(folder: Path, seed: int, steps: int) -> None:
             await monkey.come_back()
             shown = screen(monkey.app)
         assert shown
-        end = time.monotonic() + LEAVE
-        while (left := _ours(threads)) and time.monotonic() < end:
+        for _ in passing(LEAVE):
+            if not (left := _ours(threads)):
+                break
             await asyncio.sleep(0.02)
         assert not left, left
         assert not raised, raised

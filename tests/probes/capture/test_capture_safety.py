@@ -25,6 +25,7 @@ from probes.capture.whom import identity
 from tests.live_jobs import JOBS, MINORS, Job, python, torch_python
 from tests.probes.capture.guest.test_guest_folder import RESULT, TRACE, done
 from tests.probes.capture.guests import folders, guest, threads, wait
+from tests.waiting import passing
 
 pytestmark = pytest.mark.process
 
@@ -80,6 +81,7 @@ def test_a_process_that_is_forked_in_the_middle_records_nothing_and_keeps_nothin
 FORKS = """
 import os, sys, threading, time
 from counters import Counters, ready
+from tests.waiting import passing
 counters, number = Counters(), 0
 def step():
     pass
@@ -347,10 +349,12 @@ def test_the_program_of_a_container_is_not_run_outside_of_what_holds_it() -> Non
     setpriv = ["setpriv", "--bounding-set", "-all,+mknod,+chown", "--inh-caps", "-all"]
     with subprocess.Popen([*setpriv, "sleep", "600"]) as child:
         try:
-            until = time.monotonic() + 10
-            while Path(f"/proc/{child.pid}/comm").read_text() != "sleep\n":
-                assert time.monotonic() < until
+            for _ in passing(10):
+                if Path(f"/proc/{child.pid}/comm").read_text() == "sleep\n":
+                    break
                 time.sleep(0.01)
+            else:
+                pytest.fail("setpriv has not become sleep")
             assert remote_exec._bound(child.pid)
             refused = remote_exec.able(child.pid)
             assert refused is not None
