@@ -24,6 +24,7 @@ T = TypeVar("T")
 BEFORE = 1.0  # seconds for all that is read before an answer
 AFTER = 5.0  # seconds to write one check, after the answer
 REST = 60.0  # seconds for which a server that failed is not asked again
+MOST = 10.0  # times that a second is stretched on a busy machine: whoever waits for an answer there waits no longer for its history
 LOOK = 0.05  # seconds from one look at how busy the machine is to the next, while something is waited for
 
 _failed: dict[str, tuple[float, Text]] = {}
@@ -51,7 +52,7 @@ def silent(seconds: float) -> Text:
 
 
 def crowd() -> float:
-    """How many tasks that could run there are for each CPU of this machine now, at least 1: so much slower is all that it does.
+    """How many tasks that could run there are for each CPU of this machine now, 1 to `MOST`: so much slower is all that it does.
 
     The fourth field of /proc/loadavg (proc_loadavg(5)); 1 where there is none.
     """
@@ -60,7 +61,7 @@ def crowd() -> float:
         running = int(Path("/proc/loadavg").read_text(encoding="ascii").split()[3].partition("/")[0])
     except (OSError, ValueError, IndexError):
         return 1.0
-    return max(1.0, running / (os.cpu_count() or 1))
+    return min(MOST, max(1.0, running / (os.cpu_count() or 1)))
 
 
 class Hurry:

@@ -314,14 +314,14 @@ TAILS = (("dmesg", 40), ("syslog", 2))  # a long tail behind it, and a short one
 
 
 @pytest.mark.slow
-@each(("case", "tails"), lambda: in_turns(plain(), TAILS, kinds, 2), ids=lambda c: getattr(c, "id", ""))
-def test_other_lines_in_between_change_nothing(case: Case, tails: Sequence[tuple[str, int]]) -> None:
+@each("case", plain, ids=lambda c: c.id)
+def test_other_lines_in_between_change_nothing(case: Case) -> None:
     said = [m for m in messages(case.log) if m.kernel]
     reference = drawn("\n".join(map(SHAPES["dmesg"], said)))
     mixed: list[Message] = []
     for i, m in enumerate(said):
         mixed += [Message(m.after, NOISE[i % len(NOISE)]), m]
-    for shape, often in tails:
+    for shape, often in TAILS:
         tail = [Message(said[-1].after + i, text) for i, text in enumerate(NOISE * often)]
         assert drawn("\n".join(map(SHAPES[shape], [*mixed, *tail]))) == reference, shape
 
