@@ -16,6 +16,7 @@ from assistant import traced, undated, vendors
 from assistant.exits import Exit
 from assistant.intent.query import PASTED
 from assistant.render.labels import headline, known_as, titled
+from assistant.render.meanings import called
 from assistant.render.words import our_words
 from assistant.render.working import at_work
 from knowledge.derive import derive
@@ -467,7 +468,7 @@ def _unjudged(facts: FactBase, seen: Seen) -> Text | None:
                     "该节点总线上没有 GPU，也未发现其他问题。")  # fmt: skip
     # A table that somebody pasted tells what it tells, as NVIDIA's do; who looks at a machine asks for its health.
     blind = None if not seen and vendors.read_by_tool(facts) else vendors.not_judged(facts)
-    return _unread_errors(facts) or blind or _undated(facts)
+    return _unread_errors(facts) or (None if seen else _misread(facts)) or blind or _undated(facts)
 
 
 def no_gpu(facts: FactBase) -> bool:
@@ -511,6 +512,24 @@ def _unread_errors(facts: FactBase) -> Text | None:
         f"Cannot say: nothing known is wrong, but {n} error line{'s' if n != 1 else ''} of drivers {'were' if n != 1 else 'was'} not understood, "
         f"first: {first}",
         f"无法判断：未发现已知问题，但有 {n} 行驱动错误未被理解，首行：{first}",
+    )
+
+
+def _misread(facts: FactBase) -> Text | None:
+    """Values that were printed and not understood: a table whose columns stand elsewhere may hold anything."""
+    odd = [
+        k.inner
+        for k in facts.observations
+        if k.inner.status is Status.FAILED and k.inner.detail.startswith("not understood")
+    ]
+    if not odd:
+        return None
+    first = min(odd, key=lambda o: (o.source.call, o.source.line or 0, str(o.subject), o.fact))
+    n, why = len(odd), excerpt(first.detail, 120)
+    en, zh = (f"{called(first.fact, vocabulary(), lang)} {our_words(why, lang)}" for lang in ("en", "zh"))
+    return Text(
+        f"Cannot say: nothing known is wrong, but {n} printed value{'s were' if n != 1 else ' was'} not understood, first: {en}.",
+        f"无法判断：未发现已知问题，但有 {n} 个打印出的值未被理解，首个：{zh}。",
     )
 
 

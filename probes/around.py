@@ -1,7 +1,9 @@
 """What stands around a tool's output when a person hands it over: prompts, quotes, line numbers, marks, a pager's lines.
 
 It is blanked, not taken out, so that line numbers stay those of the file. What the tool printed is never touched: a prompt is a
-line with a user and a host or a dollar sign, a quote or a number stands before nearly every line, a mark is an arrow at a line's end.
+line with a user and a host or a dollar sign, a quote stands before nearly every line, a mark is an arrow at a line's end. Line
+numbers are those of ``cat -n``, ``nl`` and ``grep -n``: every line has the next one, its headings too. The index column of a table
+that counts up starts behind a heading, at zero, or again with each sample.
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ _PAGER = lazy(r"(?m)^(?:--More--[^\n]{0,40}|\(END\)|lines \d{1,9}-\d{1,9}(?:/\d{
 _FENCE = lazy(r"(?m)^[ \t]{0,3}(?:```|~~~)[\w-]{0,20}[ \t]*$")
 _MARK = lazy(r"(?m)[ \t]+(?:<[-=]{2,}|<{3,}(?![A-Za-z]{1,20}>{3})|[←⇐◀⬅])[^\n]*$")
 _QUOTE = lazy(r"(?m)^[ \t]{0,3}>[ \t]?")
-_NUMBER = lazy(r"(?m)^[ \t]{0,12}(\d{1,7})(?:[:\t]| {2})")
-_MOST = 0.9  # of the lines that are not blank: so many must carry what is taken for a prefix
+# |     7\t# gpu    pwr  gtemp|     cat -n, nl        |7:# gpu    pwr  gtemp|     grep -n
+_NUMBER = lazy(r"(?m)^( {0,7})([1-9]\d{0,6})([:\t]|  |$)")
+_MOST = 0.9  # of the lines that are not blank: so many must carry what is taken for a quote sign
 
 _NAMES = {
     "prompt": Text("lines of a shell", "shell 提示行"), "pager": Text("lines of a pager", "分页器的行"),
@@ -96,9 +99,18 @@ def bare(text: str, commands: bool = True) -> Bare:
 
 
 def _counted(lines: list[str]) -> bool:
-    """Whether nearly every line begins with a number that is one more than that of the line before."""
-    numbers = [int(m[1]) for line in lines if (m := _NUMBER.match(line))]
-    if len(lines) < 4 or len(numbers) < _MOST * len(lines):
+    """Whether every line begins with a number that is one more than that of the line before, in a column of its own.
+
+    The last line may be cut. Numbers begin at 1; only those of ``cat -n``, with a tab behind blanks and digits, may begin later:
+    somebody has cut a part out of its output.
+    """
+    printed = [line for line in lines if not any(p.match(line) for p in (_PROMPT, _FENCE, _PAGER))]
+    found = [m for line in printed if (m := _NUMBER.match(line))]
+    if len(printed) < 4 or len(printed) - len(found) > (_NUMBER.match(printed[-1]) is None):
         return False
-    steps = sum(b - a in (1, 2) for a, b in pairwise(numbers))  # a blank line has a number too
-    return steps >= _MOST * (len(numbers) - 1)
+    if any(int(b[2]) - int(a[2]) != 1 for a, b in pairwise(found)):
+        return False
+    behind = {m[3] for m in found} - {""}  # nothing stands behind the number of a blank line
+    if len(behind) != 1 or (int(found[0][2]) != 1 and not (behind == {"\t"} and found[0][1])):
+        return False
+    return (behind == {":"} and not found[0][1]) or len({m.end(2) for m in found}) == 1

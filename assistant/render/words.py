@@ -104,6 +104,7 @@ _ZH: tuple[tuple[str, str], ...] = (
     (r"not found", "未找到"),
     (r"not printed", "未打印"),
     (r"printed without a value", "打印时没有数值"),
+    (r"not understood as (?:a |an )?(?:number in )?(.{1,100}?): (.{1,200})", r"无法理解为 \1：\2"),
     (r"not understood: (.{1,200})", r"无法理解：\1"),
     (r"not understood", "无法理解"),
     (r"not read", "未读取"),

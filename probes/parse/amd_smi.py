@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from knowledge.observation import Observation, Status, Subject
+from knowledge.observation import Observation, Status, Subject, gpu
 from knowledge.text import clean
 from probes.base import Context, DocumentFormat, lines_of
 from probes.parse import _amd_box
@@ -36,7 +36,7 @@ from probes.parse._vendor_emit import (
     words,
 )
 
-NAME, REVISION, VENDOR = "amd-smi", 4, "amd"
+NAME, REVISION, VENDOR = "amd-smi", 5, "amd"
 PROVIDES = (
     "node.gpus.amd", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.serial", "gpu.vbios", "gpu.driver.name",
     "gpu.driver.version", "gpu.numa", "gpu.utilization.core", "gpu.utilization.memory", "gpu.power.draw", "gpu.power.limit", "gpu.clock.graphics",
@@ -44,6 +44,7 @@ PROVIDES = (
     "gpu.temperature.hotspot_slowdown", "gpu.temperature.hotspot_shutdown", "gpu.temperature.memory",
     "gpu.temperature.memory_slowdown", "gpu.memory.total", "gpu.memory.used", "gpu.pcie.replay", "gpu.ras.corrected",
     "gpu.ras.uncorrected", "gpu.ras.deferred", "gpu.ras.uncorrected.blocks", "gpu.xgmi.state", "gpu.throttle.reasons",
+    "gpu.readings.absent",
 )  # fmt: skip
 # Unable to detect any GPU devices, check amdgpu version and module status (sudo modprobe amdgpu)
 _ERROR = re.compile(r"(?:Unable to detect any GPU devices|Unable to get devices, driver not initialized)[^\n]{0,200}")
@@ -131,7 +132,8 @@ def sniff(head: str) -> int:
 def parse(text: str, context: Context) -> list[Observation]:
     """Observations of one document."""
     emit = VendorEmitter(NAME, REVISION, context, VENDOR)
-    document = load(text) or [*_indented(text), *_monitored(text), *_amd_box.records(text)]
+    rounds = _monitored(text)
+    document = load(text) or [*_indented(text), *rounds, *_amd_box.records(text)]
     records = tables(table(document).get("gpu_data", document))
     records = [r for r in records if isinstance(r.get("gpu"), int) and not isinstance(r["gpu"], bool)]
     if not records:
@@ -140,7 +142,23 @@ def parse(text: str, context: Context) -> list[Observation]:
     emit.count(len({r["gpu"] for r in records}))
     for record in records:
         _gpu(emit, record)
+    blind = [_blind(record) for record in rounds]
+    for record, tells_nothing in zip(rounds, blind, strict=True):
+        if not all(blind):
+            emit.fact(
+                "gpu.readings.absent",
+                gpu(f"{VENDOR}:{record['gpu']}", context.host),
+                tells_nothing,
+                excerpt="amd-smi monitor",
+            )
     return emit.out
+
+
+def _blind(record: Mapping[str, Any]) -> bool:
+    """Whether a row tells neither temperature nor power nor clock."""
+    told = (value for key in ("temperature", "power", "clock") for value in table(record.get(key)).values())
+    clocks = (inner for value in told for inner in (table(value).values() or [value]))
+    return not any(re.match(r"\d", str(value)) for value in clocks)
 
 
 def _indented(text: str) -> list[Mapping[str, Any]]:
@@ -176,9 +194,12 @@ def _monitored(text: str) -> list[Mapping[str, Any]]:
             columns = line.text.split()
             continue
         row = cells(line.text.replace("\u00b0", ""), columns, columns[-1], gap=True) if columns else {}
-        if not re.fullmatch(r"\d{1,4}", row.get("GPU", "")):
+        begins = re.match(r"\s{0,8}(\d{1,4})\s", line.text) if columns else None
+        if begins is None:
             continue
-        record: dict[str, Any] = {"gpu": int(row["GPU"])}
+        record: dict[str, Any] = {"gpu": int(begins[1])}
+        if row.get("GPU") != begins[1]:  # its cells stand elsewhere than the heading says
+            record["temperature"] = {"hotspot": line.text.strip()[:80]}
         for name, (section, key) in _COLUMNS.items():
             if name in row:
                 value: object = {"clk": row[name]} if section == "clock" else row[name]

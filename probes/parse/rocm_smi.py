@@ -34,7 +34,7 @@ from probes.parse._vendor_emit import (
     words,
 )
 
-NAME, REVISION, VENDOR = "rocm-smi", 3, "amd"
+NAME, REVISION, VENDOR = "rocm-smi", 4, "amd"
 PROVIDES = (
     "node.gpus.amd", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.serial", "gpu.vbios", "gpu.driver.version",
     "gpu.utilization.core", "gpu.utilization.memory", "gpu.power.draw", "gpu.power.limit", "gpu.temperature.core", "gpu.temperature.hotspot",
@@ -158,7 +158,7 @@ def _text(emit: VendorEmitter, text: str) -> list[Observation]:
         elif columns and "(Junction)" in told:
             sensor = told
         elif columns and (row := re.match(r"(\d{1,3})\s{2,}", told)):
-            rows[row[1]] = re.split(r"\s{2,}", told), told
+            rows[row[1]] = told.split(), told
             cards.setdefault(row[1], {})
     if not cards or not ended:
         emit.failed("the listing ends early: its end mark is missing" if cards else NONE_LISTED)
@@ -202,8 +202,16 @@ def _celsius(cell: str) -> Reading:
 
 
 def _row(emit: VendorEmitter, subject: Subject, columns: list[str], found: list[str], shown: str, sensor: str) -> None:
-    """One row of the short table. Cells are counted from the right: the ids at the left hold blanks."""
-    row = dict(zip(reversed(columns), reversed(found), strict=False))
+    """One row of the short table. Words are counted from the right, up to the column whose cells hold blanks; ahead of that
+    temperature and power are known by their units."""
+    behind = columns[columns.index("Partitions") + 1 :] if "Partitions" in columns else columns[1:]
+    row = dict(zip(reversed(behind), reversed(found), strict=False))
+    ahead = found[: -len(behind)] if "Partitions" in columns else []
+    for word in ahead:
+        if _celsius(word).ok:
+            row["Temp"] = word
+        elif re.fullmatch(r"\d{1,5}(?:\.\d{1,3})?W", word):
+            row["Power"] = word
     fact = "gpu.temperature.hotspot" if "(Junction)" in sensor else "gpu.temperature.core"
     if (degrees := _celsius(row.get("Temp", ""))).ok:
         emit.put(fact, subject, degrees, shown=shown)

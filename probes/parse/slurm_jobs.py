@@ -16,7 +16,7 @@ from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._columns import cells, ruled
 from probes.parse.sinfo_reasons import nodes
 
-NAME, REVISION = "slurm-jobs", 2
+NAME, REVISION = "slurm-jobs", 3
 PROVIDES = ("job_terminated", "slurm_job_waits", "node.slurm.held")
 #              JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)
 _QUEUE = re.compile(r"(?=.{0,400}\bJOBID\b)(?=.{0,400}\bST(?:ATE)?\b).{0,400}\bNODELIST\(REASON\)\s{0,20}")
@@ -76,7 +76,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     told: set[tuple[str, str]] = set()
     for row, line in _rows(text):
         job, state = row.get("job", ""), row.get("state", "")
-        if not re.fullmatch(r"[\w.+\[\]%,-]{1,60}", job) or not re.fullmatch(r"[A-Z_]{2,20}\+?(?: by \d{1,9})?", state):
+        if not re.fullmatch(r"[\w.+\[\]%,-]{1,60}", job) or not re.fullmatch(r"[A-Z_]{1,20}\+?(?: by \d{1,9})?", state):
             continue
         listed = True
         full = _full(state)
