@@ -13,7 +13,7 @@ from knowledge.observation import Observation, Status, Value, node
 from knowledge.text import clean, digits, excerpt
 from probes.base import Context, DocumentFormat
 
-NAME, REVISION = "time-service", 1
+NAME, REVISION = "time-service", 2
 PROVIDES = ("node.time.offset", "node.time.distance", "node.time.stratum", "node.time.source", "node.time.followed")
 MAIN = ("node.time.followed", "node.time.offset")
 # Reference ID    : CB00710F (foo.example.net)          Leap status     : Not synchronised
@@ -72,14 +72,14 @@ def _chrony(fields: dict[str, str], add: object) -> None:
     named = re.search(r"\(([^)]{1,120})\)", fields["Reference ID"])
     source = named[1] if named else ""
     _common(fields, source if followed else "", followed, add)
-    if not followed:
+    offset = _SECONDS.match(fields.get("System time", ""))
+    if not followed and not (offset and float(offset[1])):  # what was left to correct when the last source went
         add("node.time.offset", None, fields["Reference ID"], Status.UNSUPPORTED, "no time source is followed")
         return
-    offset = _SECONDS.match(fields.get("System time", ""))
     if offset:
         add("node.time.offset", round(abs(float(offset[1])) * 1000, 6), f"System time: {fields['System time']}")
     delay, spread = (_SECONDS.match(fields.get(key, "")) for key in ("Root delay", "Root dispersion"))
-    if delay and spread:
+    if followed and delay and spread:
         distance = round((float(delay[1]) / 2 + float(spread[1])) * 1000, 6)
         add("node.time.distance", distance, f"Root delay {delay[1]} s, root dispersion {spread[1]} s")
 
