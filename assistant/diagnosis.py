@@ -678,11 +678,19 @@ def _more(bad: Sequence[Finding], same: Sequence[Finding], facts: FactBase) -> T
         return _counted(len({f.rule.id for f in left}))
     second = _alike(left)
     where, title = [f.subject for f in second], titled(second)
-    if {f.subject for f in second} == {f.subject for f in same}:
-        said = [title.en, title.in_("zh")]
-    else:
-        several, called = len(_hosts(facts)) > 1, known_as(facts)
-        said = [headline(title, where, lang, named=several, called=called) for lang in ("en", "zh")]
+    several, names = len(_hosts(facts)) > 1, known_as(facts)
+
+    def say(title: Text) -> list[str]:
+        if {f.subject for f in second} == {f.subject for f in same}:
+            return [title.en, title.in_("zh")]
+        return [headline(title, where, lang, named=several, called=names) for lang in ("en", "zh")]
+
+    said = say(title)
+    if len(said[0]) > _ROOM:  # without its figures
+        figures = second[0].ending
+        said = say(
+            Text(title.en.removesuffix(f": {figures.en}"), title.in_("zh").removesuffix(f"：{figures.in_('zh')}"))
+        )
     if len(said[0]) > _ROOM:
         return _counted(len(left))
     rest = _counted(len(left) - len(second))

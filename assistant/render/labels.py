@@ -288,7 +288,7 @@ def headline(
     `named` puts the node's name ahead: where there are several. `called`: see `known_as`.
     """
     about = list(dict.fromkeys(subjects))
-    where = clean(subject_name(about[0], lang, called) if len(about) == 1 else _those(about, lang))
+    where = clean(subject_name(about[0], lang, called) if len(about) == 1 else _those(about, lang, called))
     hosts = {s.host for s in about}
     if named and len(hosts) == 1 and about[0].scope is not Scope.NODE and (host := clean(min(hosts))):
         where = f"{host} {where}"
@@ -334,15 +334,36 @@ def many(subjects: Sequence[Subject], lang: str) -> str:
 
 
 _FEW = 3  # nodes and parts of which a headline gives the names
+_GPUS = 8  # GPUs, or runs of them: a node has so many
 
 
-def _those(about: Sequence[Subject], lang: str) -> str:
-    """``2 nodes (gpu-117, gpu-119)``, ``12 places (FAN1, FAN2, FAN3, ...)``: what has a short name of its own is named."""
+def _those(about: Sequence[Subject], lang: str, called: Called | None = None) -> str:
+    """``2 nodes (gpu-117, gpu-119)``, ``12 places (FAN1, FAN2, FAN3, ...)``, ``4 GPUs (4-7)``: what has a short name of its own
+    is named."""
     count = many(about, lang)
-    if {s.scope for s in about} - {Scope.NODE, Scope.OBJECT} or not all(s.id for s in about):
+    if {s.scope for s in about} == {Scope.GPU} and len({s.host for s in about}) == 1:
+        names = _gpus(about, called or {})
+    elif {s.scope for s in about} - {Scope.NODE, Scope.OBJECT} or not all(s.id for s in about):
         return count
-    names = [s.id for s in about[:_FEW]] + (["..."] if len(about) > _FEW else [])
-    return count + aside(listed(names, lang), lang)
+    else:
+        names = [s.id for s in about[:_FEW]] + (["..."] if len(about) > _FEW else [])
+    return count + aside(listed(names, lang), lang) if names else count
+
+
+def _gpus(about: Sequence[Subject], called: Called) -> list[str]:
+    """``["0", "4-7"]`` by the driver's numbers; addresses of a few, where one has no number."""
+    ids = [str(called.get(s, s.id.removeprefix("index:"))) for s in about]
+    if not all(i.isdigit() for i in ids):
+        few = len(ids) <= _FEW and not any(i.startswith(("unknown:", "instance:")) for i in ids)
+        return [clean(s.id) for s in about] if few else []
+    runs: list[list[int]] = []
+    for n in sorted(map(int, ids)):
+        if runs and n == runs[-1][-1] + 1:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+    names = [str(r[0]) if len(r) == 1 else f"{r[0]}{'-' if len(r) > 2 else ', '}{r[-1]}" for r in runs]
+    return names if len(names) <= _GPUS else []
 
 
 def colon(lang: str) -> str:

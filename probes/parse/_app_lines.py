@@ -199,6 +199,7 @@ _LAUNCHED = lazy(
     # step 12100 | loss 2.1132 | grad_norm 0.82        step=12000 loss=2.1321 grad_norm=0.412        epoch: 3, iter: 100, loss: 0.231
     r"|\b(?:[Ss]tep|[Ii]ter(?:ation)?|[Ee]poch)s?\b[ :=]{1,3}\[?\d.{0,120}\b[Ll]oss['\"]?[ :=|]{1,4}-?(?:\d|[Nn]a[Nn]|[Ii]nf)"
     # INFO 11-24 09:10:41 [gpu_worker.py:276] Available KV cache memory: 41.22 GiB        a server of language models
+    r"|(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]{1,80}\.py:\d{1,6}\]"
     r"|\[(?:api_server|gpu_worker|kv_cache_utils|core|engine|llm_engine|async_llm)\.py:\d{1,5}\]"
 )
 _KERNEL = lazy(r"NVRM:|\bkernel:|\] nvidia|\] pcieport|BIOS-e820")

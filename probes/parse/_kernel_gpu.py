@@ -384,7 +384,7 @@ def _following(reading: Reading, index: int, count: int = 3) -> str:
     parts = [
         e.message.partition("NVRM:")[2] or e.message
         for e in reading.entries[index : index + count]
-        if e.number - first.number < count and e.kind is first.kind
+        if e.number - first.number < count and (e.kind is first.kind or "NVRM:" in e.message)
     ]
     return " ".join(" ".join(parts).split())
 

@@ -251,7 +251,8 @@ def _returns(reading: Reading) -> None:
                 and o.at is not None
                 and o.clock is before.clock
             ):
-                away: dict[str, Scalar] = {"away_ms": max(0, o.at - before.at) // 10**6}
+                gone = max(0, o.at - before.at) // 10**6
+                away: dict[str, Scalar] = {"away_ms": gone} if gone else {}
                 if before.value.get("state") == "lost":  # a client that was evicted has lost data, back or not
                     away["severity"] = "info"
                 reading.found[earlier] = replace(before, value=Event(None, {**before.value.fields, **away}))

@@ -44,7 +44,9 @@ _MLX = rf"mlx\d_core ({_FULL})(?: {_NAME})?:? (.{{0,400}})"
 _START = rf"mlx\d_core: probe of ({_FULL}) (failed with error -\d{{1,4}})"
 # infiniband mlx5_3: create_mkey_callback:148:(pid 0): async reg mr failed. status -5       mlx5_3:wait_for_async_commands:...
 _IB_DEVICE = r"(?:infiniband )?\b(mlx\d_(?:bond_)?\d{1,3}): ?(\w{1,60}:\d{1,6}:\(pid \d{1,10}\): .{0,300})"
+# mlx5_core 0000:5e:00.0: mlx5_health_try_recover:335:(pid 99): health recovery flow aborted, PCI reads still not working
 _KINDS = (
+    ("dead", r"health recovery (?:flow aborted|failed)|PCI reads still not working"),
     ("start", r"probe with driver mlx\d_core failed with error|failed with error -\d{1,4}$|(?:mlx\d_init_one|probe_one|mlx\d_load_one)\S{0,40} .{0,80}failed"),
     ("power", r"[Dd]etected insufficient power on the PCIe slot"),
     ("temperature", r"High temperature on sensors|(?:synd(?:rome)? 0x\w{1,8}:|Health issue observed,) [Hh]igh [Tt]emperature"),

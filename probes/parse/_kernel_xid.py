@@ -43,6 +43,12 @@ _UUID = r"NVRM: GPU at (?:PCI:)?([0-9a-fA-F:.]{7,18}): (GPU-[0-9a-fA-F]{8}(?:-[0
 # NVRM: GPU Board Serial Number: 1653723052734      NVRM: GPU 0000:91:00.0: GPU serial number is 1653723052734.
 _BOARD = r"NVRM: GPU Board Serial Number: ?(\w{1,32})"
 _SERIAL = r"NVRM: GPU ([0-9a-fA-F:.]{7,18}): GPU serial number is (\w{1,32})"
+# 'nvidia.com/gpu' device marked unhealthy: GPU-7540a9b3-eeb9-1214-1526-f93c9ea826a8
+# XidCriticalError: Xid=94 on Device=GPU-...; marking device as unhealthy.      ..., the device will go unhealthy.
+_UNHEALTHY = (
+    r"device marked unhealthy: (GPU-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){0,3}(?:-[0-9a-fA-F]{12})?)|"
+    r"on Device=(GPU-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){0,3}(?:-[0-9a-fA-F]{12})?)[,;] (?:marking device as|the device will go) unhealthy"
+)
 # XidCriticalError: Xid=69 on Device=GPU-7540a9b3-eeb9-1214-1526-f93c9ea826a8, the device will go unhealthy.
 _REPORTED = (
     r"XidCriticalError: Xid=(\d{1,4}) on Device=(GPU-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){0,3}(?:-[0-9a-fA-F]{12})?)\b"
@@ -77,6 +83,7 @@ def read(reading: Reading) -> None:
     _xids(reading)
     _sxids(reading)
     _reported(reading)
+    _withheld(reading)
     _identity(reading)
 
 
@@ -212,6 +219,14 @@ def _reported(reading: Reading) -> None:
         if not is_command(entry, found.start()):
             fields = {"reporter": "the Kubernetes device plugin", "text": body(entry.message[found.start() :])}
             reading.event("xid_reported", gpu(found[2], reading.host(entry)), entry, fields, code=int(found[1]))
+
+
+def _withheld(reading: Reading) -> None:
+    """GPUs that the device plugin gives away no more."""
+    for entry in reading.entries:
+        if "nhealthy" in entry.message and (found := rx(_UNHEALTHY).search(entry.message)):
+            fields = {"text": body(entry.message)}
+            reading.event("device_plugin_unhealthy", gpu(found[1] or found[2], reading.host(entry)), entry, fields)
 
 
 def _identity(reading: Reading) -> None:

@@ -65,6 +65,7 @@ UNCOVERED = (
     *_kernel_agents.UNCOVERED,
     "gpu_reset_attempt",
     "power_event",
+    "device_plugin_unhealthy",
     "xid_reported",
 )  # told by daemons that few nodes run: not seeing one says nothing
 PROVIDES = (
@@ -77,7 +78,7 @@ PROVIDES = (
 
 TRIGGERS = (
     # NVIDIA's driver
-    r"NVRM: ", r"NV_ERR_RESET_REQUIRED", r"Xid \(", r"(?i:xid ?\()", r"XidCriticalError", r"off (?:the )?bus", r"GPU [Ii]s [Ll]ost", r"device handle for", r"change power state",
+    r"NVRM: ", r"NV_ERR_RESET_REQUIRED", r"Xid \(", r"(?i:xid ?\()", r"XidCriticalError", r"device marked unhealthy", r"off (?:the )?bus", r"GPU [Ii]s [Ll]ost", r"device handle for", r"change power state",
     r"invalid context", r"nvidia[a-z_-]*: (?:probe of|Unknown sym|disagrees|version magic)",
     r"firmware load for nvidia", r"is rejected", r"unsigned module",
     # PCI Express and host hardware

@@ -136,6 +136,15 @@ class _Found:
     count: int = 1
     went_on: bool = False
     timed_out: bool = False
+    place: str = ""
+
+
+# AssertionError: Rank 21: found NaN in local forward loss calculation. Device: 5, node: gpu044
+_PLACES = (
+    ("rank", lazy(r"(?i)\brank[ :=]{1,2}(\d{1,6})\b")),
+    ("GPU", lazy(r"(?i)\b(?:device|gpu|cuda)[ :=]{1,2}(\d{1,2})\b")),
+    ("node", lazy(r"(?i)\b(?:node|host)(?:name)?[ :=]{1,2}([a-z][\w.-]{1,62}\d[\w.-]{0,20})\b")),
+)
 
 
 def sniff(head: str) -> int:
@@ -190,8 +199,10 @@ def _failures(app: Sequence[AppLine]) -> list[_Found]:
     for found in sorted(raw, key=lambda found: found.line.number):
         # a loop that prints "loss: nan" says one thing; two different exceptions say two
         key = (found.line.label, found.kind, _which(found))
+        found.place = _place(found.text) if found.kind == "nan_loss" else ""
         if key in merged:
             merged[key].count += found.count
+            merged[key].place = merged[key].place or found.place
             merged[key].line = found.line if found.kind == "exception" else merged[key].line
             merged[key].frame = merged[key].frame or found.frame
             merged[key].exception = merged[key].exception or found.exception
@@ -268,10 +279,19 @@ def _emit(emit: Emitter, found: _Found) -> None:
         "timed_out": found.timed_out,
         "rank": line.rank,
         "label": line.label or None,
+        "place": found.place or None,
         "message": excerpt(text.split("\n", 1)[0]),
     }
     subject = rank_subject(line.rank, emit.document)
     emit.event("python_error", subject, fields, line.number, line.raw, at=found.at, clock=found.clock)
+
+
+def _place(text: str) -> str:
+    """``rank 21, GPU 5, node gpu044``, as far as the line names them."""
+    parts = [
+        f"{word} {m[1]}" for word, where in _PLACES if (m := where.search(text.split("\n", 1)[0][:1000])) is not None
+    ]
+    return ", ".join(parts)
 
 
 def _seconds(found: re.Match[str]) -> float:
