@@ -26,6 +26,8 @@ class Whole(StrEnum):
     UNTOLD = "untold"
 
 
+# A title in brackets is none: [P2P (Peer-to-Peer) GPU Bandwidth Latency Test]
+_JSON = lazy(r"[\[{]\s*(?:[\[\]{}\"\d-]|true\b|false\b|null\b|\Z)")
 _XML = lazy(r"\s*(?:<\?xml|<!DOCTYPE|<[A-Za-z_][\w.-]*[\s>])")
 _FRAME = lazy(r"[ \t]*[+|╒╞╘├└│┌╭╰]")  # a line of a table that is drawn
 _CLOSED = lazy(r"[ \t]*(?:[+╘└╰][-=+═─┴╧┘╛╯ ]*[+╛┘╯]|\+[-=+]{3,})[ \t]*$")
@@ -44,7 +46,7 @@ _GPU = lazy(r"(?m)^GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-
 def whole(text: str) -> tuple[Whole, Text]:
     """How whole a document is; why, where it is broken."""
     start = text.lstrip("\ufeff \t\r\n")
-    if start[:1] in ("{", "["):
+    if _JSON.match(start):
         return _json(start)
     if _XML.match(start):
         return _xml(start)
@@ -80,7 +82,7 @@ _TOKEN = lazy(r'"(?:[^"\\]|\\.)*"|[{}\[\],]')
 def closed(text: str) -> str:
     """Of JSON that is cut off or damaged what can be read: up to its last whole value, with what was open closed. Empty when nothing can."""
     start = text.lstrip("\ufeff \t\r\n")
-    if start[:1] not in ("{", "["):
+    if not _JSON.match(start):
         return ""
     try:
         json.JSONDecoder(strict=False).raw_decode(start)

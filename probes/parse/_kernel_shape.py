@@ -114,7 +114,9 @@ _UNIX = lazy(r"(\d{10}\.\d{1,9}) +")
 _STREAM = lazy(r" ?(?:stdout|stderr) [FP] ")
 # host kernel: msg    host app[12]: msg    kernel: msg    host kern.warn kernel: msg (busybox)
 # a level of a log stands where the host would: 2026-11-25T10:02:11Z ERROR shard-manager: ...
-_HOST = r"(?!(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL) )(?P<host>[\w.%-](?:[\w.:%-]{0,254}[\w.%-])?)"
+_HOST = (
+    r"(?!(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL) )(?P<host>[\w.%-](?:[\w.:%-]{0,254}[\w.%-])?)"
+)
 _TAG = lazy(
     rf"(?:{_HOST} +(?:[a-z]\w{{1,8}}\.[a-z]{{3,8}} +)?)?(?P<tag>[^\s:\[\]]{{1,64}})(?:\[(?P<pid>\d{{1,10}})\])?: ?"
 )
