@@ -199,7 +199,7 @@ def _failures(app: Sequence[AppLine]) -> list[_Found]:
     for found in sorted(raw, key=lambda found: found.line.number):
         # a loop that prints "loss: nan" says one thing; two different exceptions say two
         key = (found.line.label, found.kind, _which(found))
-        found.place = _place(found.text) if found.kind == "nan_loss" else ""
+        found.place = _place(found.text, found.line.rank) if found.kind == "nan_loss" else ""
         if key in merged:
             merged[key].count += found.count
             merged[key].place = merged[key].place or found.place
@@ -286,10 +286,12 @@ def _emit(emit: Emitter, found: _Found) -> None:
     emit.event("python_error", subject, fields, line.number, line.raw, at=found.at, clock=found.clock)
 
 
-def _place(text: str) -> str:
-    """``rank 21, GPU 5, node gpu044``, as far as the line names them."""
+def _place(text: str, rank: int | None) -> str:
+    """``rank 21, GPU 5, node gpu044``, as far as the line names them; its rank where nothing else has told it."""
     parts = [
-        f"{word} {m[1]}" for word, where in _PLACES if (m := where.search(text.split("\n", 1)[0][:1000])) is not None
+        f"{word} {m[1]}"
+        for word, where in _PLACES
+        if (m := where.search(text.split("\n", 1)[0][:1000])) is not None and (word != "rank" or rank is None)
     ]
     return ", ".join(parts)
 
