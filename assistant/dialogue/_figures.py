@@ -30,7 +30,7 @@ from assistant.intent.stated import asks_usual
 from assistant.render.labels import aside, listed
 from assistant.render.sheet import Fields, Items, Part
 from assistant.reply import Reply
-from assistant.topics.range import bounds, judged
+from assistant.topics.range import bounds
 from knowledge import expected
 from knowledge.at_rest import at_rest
 from knowledge.gpus import GpuSpec
@@ -426,7 +426,7 @@ def _heat(f: Heat) -> _Said | None:
     band = f.measure.band(f.celsius)
     if band is None:
         return None
-    lead = {"good": _FINE, "open": Text("Warm, not yet too hot", "偏热但尚未过热")}.get(band.rating, Text("Too hot", "过热"))  # fmt: skip
+    lead = {"good": _FINE, "open": Text("Not yet too hot", "尚未过热")}.get(band.rating, Text("Too hot", "过热"))  # fmt: skip
     where = bounds(band, f.measure.unit, "en"), bounds(band, f.measure.unit, "zh")
     rest, rest_zh = "", ""
     usual = at_rest("gpu.temperature.core", "")
@@ -449,9 +449,12 @@ def _share(f: Share) -> _Said | None:
     lead = _LEADS[band.rating]
     if band.rating == "poor" and f.measure.id == "exposed-communication":
         lead = _HIGH
-    said = judged(f.measure, f.percent, band, None)
     where = bounds(band, f.measure.unit, "en"), bounds(band, f.measure.unit, "zh")
-    text = Text(f"{said.en} ({where[0]})", f"{said.in_('zh')}（{where[1]}）")
+    shown, title = f"{f.percent:.6g} {f.measure.unit}", f.measure.title.in_("zh")
+    text = Text(
+        f"{f.measure.title.en} of {shown} ({where[0]}). {band.text.en}",
+        f"{title}{'' if title[-1:] == '）' else ' '}{shown}（{where[1]}）。{band.text.in_('zh')}",
+    )
     return _Said(lead, text, (), "", (f"range {f.measure.id}",), {"value": f.percent, "unit": f.measure.unit, "rating": band.rating})  # fmt: skip
 
 
