@@ -40,7 +40,7 @@ MOMENT = 1_787_107_256_650_116_000  # 2026-08-19 02:40:56.650116 UTC
          "/data: A file system is full", "/data：文件系统已满"),
         (Text("The DCGM service failed", "DCGM 服务失败"), [Subject(Scope.OBJECT, "nvidia-dcgm.service", HERE)],
          "nvidia-dcgm.service: The DCGM service failed", "nvidia-dcgm.service：DCGM 服务失败"),
-        (Text("GPU is too hot", "GPU 过热"), [GPU, gpu("0000:5d:00.0", "n1")], "2 GPUs: GPU is too hot", "2 个 GPU：GPU 过热"),
+        (Text("GPU is too hot", "GPU 过热"), [GPU, gpu("0000:5d:00.0", "n1")], "2 GPUs (0000:3b:00.0, 0000:5d:00.0): GPU is too hot", "2 个 GPU（0000:3b:00.0、0000:5d:00.0）：GPU 过热"),
         (Text("It crashed", "崩溃"), [Subject(Scope.PROCESS, p, HERE) for p in "123"], "3 processes: It crashed", "3 个进程：崩溃"),
     ],
 )  # fmt: skip

@@ -66,7 +66,7 @@ def test_one_gpu_or_all() -> None:
         == "Supposed: the core temperature of GPU 0000:5d:00.0 is 95 °C. It would be DEGRADED instead of OK."
     )
     every = suppose_in("healthy", Assumed("gpu.ecc.mode", "off"))
-    assert "WARNING 8 GPUs: ECC is switched off on a data-centre GPU; confirmed; CHANGE_SETTING" in texts(every)
+    assert "WARNING 8 GPUs (0-7): ECC is switched off on a data-centre GPU; confirmed; CHANGE_SETTING" in texts(every)
 
 
 def test_several_at_once() -> None:

@@ -475,6 +475,11 @@ STORIES = [
         "nvswitch 0000:c1:00.0", {"severity_word": "Non-fatal", "link": 46, "reporter": "nvidia-nvswitch3"}, 28006,
     ),
     Story(
+        "device_plugin_unhealthy",
+        "I0301 10:00:00.000100       1 server.go:245] 'nvidia.com/gpu' device marked unhealthy: GPU-8540a9b3-eeb9-4214-8526-f93c9ea826a8",
+        "gpu GPU-8540a9b3-eeb9-4214-8526-f93c9ea826a8", {},
+    ),
+    Story(
         "xid_reported",
         "I0301 10:00:00.000000       1 health.go:139] XidCriticalError: Xid=48 on Device=GPU-8540a9b3-eeb9-4214-8526-f93c9ea826a8; "
         "marking device as unhealthy.",
