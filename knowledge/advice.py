@@ -12,10 +12,11 @@ from knowledge.language import Text
 
 
 class When(NamedTuple):
-    """What a sentence has that an entry answers: ids of any of its ways to ask, and of all that it is about."""
+    """What a sentence has that an entry answers: ids of any of its ways to ask, of all that it is about, and of none of the others."""
 
     asks: tuple[str, ...]
     about: tuple[str, ...]
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def _of(d: Mapping[str, Any]) -> Advice:
         id=d["id"],
         title=Text.of(d["title"]),
         says=Text.of(d["says"]),
-        when=tuple(When(tuple(w["asks"]), tuple(w["about"])) for w in d.get("when", ())),
+        when=tuple(When(tuple(w["asks"]), tuple(w["about"]), tuple(w.get("without", ()))) for w in d.get("when", ())),
         variables=tuple(d.get("variables", ())),
         more=tuple(Text.of(m) for m in d.get("more", ())),
         see=tuple(d.get("see", ())),

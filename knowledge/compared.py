@@ -30,6 +30,7 @@ class Quantity:
     expected: str  # the fact that tells what it should be; "" where the vocabulary has none
     units: Mapping[str, float]  # a unit as it is written, in small letters -> by what a number has to be multiplied
     counts: bool  # whether a number without a unit may be of it
+    fills: bool  # whether it is a part of a whole: 79 of 80 GB is how full it is, and no two values
     scale: float  # units of the fact in one of the unit that people say
     mark: str  # what stands ahead of its number: x16, gen 4
     values: tuple[float, ...]  # all that there are; empty where any may be
@@ -73,7 +74,7 @@ def quantity(name: str) -> Quantity | None:
 def _of(d: Mapping[str, Any]) -> Quantity:
     meaning = {Against(k): Text.of(v) for k, v in d["meaning"].items() if v}
     return Quantity(
-        d["id"], d["fact"], d.get("expected", ""), d.get("units", {}), d.get("counts", False), d.get("scale", 1.0), d.get("mark", ""), tuple(d.get("values", ())),
+        d["id"], d["fact"], d.get("expected", ""), d.get("units", {}), d.get("counts", False), d.get("fills", False), d.get("scale", 1.0), d.get("mark", ""), tuple(d.get("values", ())),
         _names(d.get("said")), _names(d.get("unless")), d.get("needs_name", False), Text.of(d["shown"]), Text.of(d["also"]),
         Text.of(d["whose"]), Text.of(d["peers"]), d["worse"] == "low", d["least"], d.get("absolute", False), meaning, tuple(d["do"]),
         d["bucket"], d["usable"], d.get("runbook", ""),

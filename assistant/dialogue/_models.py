@@ -15,12 +15,28 @@ from knowledge.gpus import GpuSpec
 _SAME = 1.05  # times, below which two figures count as the same
 
 
-def answer(models: Sequence[GpuSpec], work: Work, lang: str) -> Reply:
-    """Which model for what in the first line, and their figures side by side."""
+def answer(models: Sequence[GpuSpec], work: Work, lang: str, *, parameters: float = 0.0) -> Reply:
+    """Which model for what in the first line, and their figures side by side; `parameters` of the model that is to run there."""
     pages = [(f"gpu {m.id}", sheet) for m in models if (sheet := page(f"gpu {m.id}", lang)) is not None]
     table = _compare.of_models(pages, lang)
     head = _pair(models[0], models[1], work, lang) if len(models) == 2 else _best(models, lang)
-    return replace(table, headline=head) if head else table
+    too_small = _too_small(models, parameters, lang)
+    return replace(table, headline=" ".join(filter(None, (too_small, head)))) if head else table
+
+
+def _too_small(models: Sequence[GpuSpec], parameters: float, lang: str) -> str:
+    """Which of them cannot hold the weights of a language model in 16 bits, two bytes for each of `parameters` (0: none is named)."""
+    bytes_ = 2 * parameters
+    small = [m for m in models if m.memory_gib and m.memory_gib * 2**30 <= bytes_]
+    if not small or not parameters:
+        return ""
+    named = listed([f"{m.title} ({m.memory_gib:g} GiB)" for m in small], lang)
+    of = f"{parameters / 1e9:g}B"
+    return text_in(
+        lang,
+        f"The weights of {of} in 16 bits are {bytes_ / 1e9:g} GB, more than one {named} holds: several of it, or 8 and 4 bits.",
+        f"{of} 模型的 16 位权重为 {bytes_ / 1e9:g} GB，单块 {named} 放不下：需要多卡，或用 8、4 位量化。",
+    )
 
 
 def _pair(a: GpuSpec, b: GpuSpec, work: Work, lang: str) -> str:
@@ -80,11 +96,13 @@ def _split(a: GpuSpec, b: GpuSpec, work: Work, lang: str) -> str:
     """One has the wider memory (`a`), the other the higher peak (`b`)."""
     peaks = f"{_peak(b):g} / {_peak(a):g} TFLOP/s BF16"
     memory = f"{a.bandwidth_gbs:g} / {b.bandwidth_gbs:g} GB/s, {a.memory_gib:g} / {b.memory_gib:g} GiB"
-    serve = text_in(
-        lang,
-        f"{a.title} for decoding and models that need the memory ({memory})",
-        f"decode 或需要大显存的模型选 {a.title}（{memory}）",
+    larger = (a.memory_gib or 0.0) >= (b.memory_gib or 0.0)
+    what = (
+        ("decoding and models that need the memory", "decode 或需要大显存的模型")
+        if larger
+        else ("decoding what fits into it", "decode 能放下的模型")
     )
+    serve = text_in(lang, f"{a.title} for {what[0]} ({memory})", f"{what[1]}选 {a.title}（{memory}）")
     train = text_in(lang, f"{b.title} for training and prefill ({peaks})", f"训练与 prefill 选 {b.title}（{peaks}）")
     first, then = (train, serve) if work is Work.TRAINING else (serve, train)
     return text_in(lang, f"{first}; {then}.", f"{first}；{then}。")

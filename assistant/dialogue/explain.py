@@ -28,7 +28,7 @@ from assistant.dialogue._pages import (
 )
 from assistant.find import search, topic
 from assistant.intent.capped import capped
-from assistant.intent.models import compared, work
+from assistant.intent.models import compared, parameters, work
 from assistant.intent.needed import needed
 from assistant.intent.query import Topic
 from assistant.render.labels import listed
@@ -56,7 +56,7 @@ def answer(turn: Turn) -> Reply:
     if models := compared(query.text):
         from assistant.dialogue import _models
 
-        return _models.answer(models, work(query.text), lang)
+        return _models.answer(models, work(query.text), lang, parameters=parameters(query.text))
     if (limit := capped(query.text)) is not None:
         from assistant.dialogue import _capped
 

@@ -69,6 +69,8 @@ def asked(said: str, marked: str, *, troubled: bool = False) -> Asked:
 
 
 def _fits(when: When, asks: dict[str, int], about: dict[str, int]) -> bool:
+    if not about.keys().isdisjoint(when.without):
+        return False
     return not asks.keys().isdisjoint(when.asks) and about.keys() >= set(when.about)
 
 

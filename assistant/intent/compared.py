@@ -297,7 +297,7 @@ def _judged(q: Quantity, a: _Value, b: _Value, text: str, called: dict[str, _Who
         return None
     if _PART_OF.search(between) and a.number < b.number:
         counted = vocabulary()[q.fact].unit == "count"  # who counts a part of a whole is read by its own words
-        return None if counted else _made(q, (a, b), Against.EXPECTED, text, (text, ""), called)
+        return None if counted or q.fills else _made(q, (a, b), Against.EXPECTED, text, (text, ""), called)
     for left, right in _sides(text, a, b):
         kind, first = _kind(left, right, called)
         if kind is None:

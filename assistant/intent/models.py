@@ -97,3 +97,13 @@ def _usual(of: Sequence[GpuSpec]) -> GpuSpec:
     return max(
         of, key=lambda s: (s.id == s.family.casefold(), s.form_factor != "pcie", "nvl" not in s.id, s.memory_gib or 0.0)
     )
+
+
+# a 13b model | Llama-70B | 7 billion; not 80 GB
+_PARAMETERS = lazy(r"(?<![a-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,2})?)\s?(?:b(?:illion)?|十亿)(?![a-z0-9])", re.IGNORECASE)
+
+
+def parameters(said: str) -> float:
+    """How many parameters the language model has that a sentence names; 0 where it names none, or several."""
+    sizes = {float(m[1]) for m in _PARAMETERS.finditer(said)}
+    return 1e9 * sizes.pop() if len(sizes) == 1 else 0.0

@@ -166,6 +166,7 @@ def values(words: Sequence[str], before: str = "", whole: Sequence[str] = (), *,
     `before`: the fact that was told last; `whole`: the words of the whole clause, where others of it were read already;
     `foreign`: it goes on about a part that is none of a GPU's.
     """
+    words, whole = _cards(words), _cards(whole)
     spans = [s for s in named_in(words) if _counts(s[2]) and not _is_unit(words, *s[:2])]
     spans = [s for s in spans if not _is_heading(s, words, spans)]
     named = {i for start, end, _ in spans for i in range(start, end)}  # the 32 of "fp32 pipe" is no number
@@ -208,6 +209,12 @@ def values(words: Sequence[str], before: str = "", whole: Sequence[str] = (), *,
 _OF_MORE = frozenset(["sm", "sms", "dram", "tensor", "tensor core", "tensor cores", "fp 32", "fp 64"])
 _WHOLE = 100.0
 _WORK = ("gpu.activity.", "gpu.utilization.", "gpu.power.")
+
+
+def _cards(words: Sequence[str]) -> Sequence[str]:
+    """`words` with 显卡 as 卡: by itself 显 is the memory, 显存."""
+    pairs = zip(words, (*words[1:], ""), strict=True)
+    return tuple("卡" if pair == ("显", "卡") else pair[0] for pair in pairs) if "显" in words else words
 
 
 def _loose(

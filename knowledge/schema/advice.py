@@ -11,17 +11,18 @@ from knowledge.schema.glossary import Bilingual, Line, Sourced
 
 
 class When(Strict):
-    """What a sentence has that an entry answers, by the words of ``tasks.yaml``: any of the `asks`, and all of `about`."""
+    """What a sentence has that an entry answers, by the words of ``tasks.yaml``: any of the `asks`, all of `about`, none of `without`."""
 
     asks: list[str] = Field(min_length=1)
     about: list[str] = Field(min_length=1)
+    without: list[str] = []
 
     @model_validator(mode="after")
     def _known(self) -> Self:
         from knowledge.compiled import shard
 
         known = [(e["kind"] == "ask", e["id"]) for e in shard("tasks")]
-        for asking, names in ((True, self.asks), (False, self.about)):
+        for asking, names in ((True, self.asks), (False, [*self.about, *self.without])):
             for name in names:
                 if (asking, name) not in known:
                     raise ValueError(f"{name!r} is no {'ask' if asking else 'verb or thing'} of tasks.yaml")

@@ -36,6 +36,7 @@ class Entry(Strict):
     expected: str = ""
     units: dict[str, Factor] = {}
     counts: bool = False
+    fills: bool = False
     scale: Factor = 1.0
     mark: Literal["", "x", "gen"] = ""
     values: list[float] = []

@@ -102,6 +102,11 @@ _OPTIONAL = lazy(r"NCCL INFO|libtpu\.so|libnccl-(?:net|tuner|profiler|env)|libnv
 _LAUNCHER = lazy(
     r"ChildFailedError|SignalException|CalledProcessError|ProcessExitedException|RayTaskError|WorkerCrashed"
 )
+# What has not happened: WARNING [utils.py:2168] Found ulimit of 51200 ... This can cause fd limit errors like `OSError: [Errno 24] Too many open files`.
+_WARNED = lazy(
+    r"(?i)\b(?:can|may|might|could|would)\s+(?:also\s+)?(?:cause|lead to|result in|trigger|produce|end in|run into|fail with|raise)\b[^\n]{0,120}$"
+    r"|\b(?:to (?:avoid|prevent)|in case of|if you (?:see|get|hit|encounter))\b[^\n]{0,80}$"
+)
 _NOT_FAILED = lazy(r"(?:KeyboardInterrupt|SystemExit|GeneratorExit|StopIteration)$|\w{1,60}Warning$")
 
 # After an exception that was handled the program goes on: [2026-11-26 02:11:42] step 18121 | loss 2.109     INFO: 10.0.0.7:51122 - "POST /v1/completions HTTP/1.1" 200 OK
@@ -231,7 +236,9 @@ def _which(found: _Found) -> str:
 
 
 def _kind(text: str) -> str:
-    kind = next((kind for kind, words in _KINDS if words.search(text)), "")
+    kind = next(
+        (kind for kind, words in _KINDS if (m := words.search(text)) and not _WARNED.search(text[: m.start()])), ""
+    )
     return "" if kind == "missing_library" and _OPTIONAL.search(text) else kind
 
 

@@ -286,7 +286,9 @@ def bad_values(ruleset: RuleSet) -> dict[str, set[str]]:
         if rule.severity.rank < Severity.ERROR.rank:
             continue
         for leaf in leaves(rule.when):
-            if not isinstance(leaf, FactLeaf) or leaf.fact in WHICH:
+            if (
+                not isinstance(leaf, FactLeaf) or leaf.fact in WHICH or leaf.peer_ratio
+            ):  # a share of the others' is no value
                 continue
             said = _said(leaf, vocabulary()[leaf.fact])
             # What a rule reads beside the bad one ("another link is active") is usual by itself.

@@ -105,6 +105,18 @@ def test_any_other_exception_that_was_not_handled() -> None:
     assert [e.get("exception") for e in events(handled, "python_error")] == ["ValueError"]
 
 
+@each(
+    "line",
+    [
+        "WARNING [utils.py:2168] Found ulimit of 51200. This can cause fd limit errors like `OSError: [Errno 24] Too many open files`.",
+        "hint: raise ulimit -n to avoid Too many open files",
+        "UserWarning: a small /dev/shm may result in a DataLoader worker (pid 12) being killed by signal: Bus error",
+    ],
+)
+def test_what_a_program_warns_of_has_not_happened(line: str) -> None:
+    assert events(line, "python_error") == []
+
+
 def test_a_loss_that_is_a_number_is_well() -> None:
     assert events("{'loss': 2.31}\nloss: 0.5 nano\nnan_to_num(loss)\nloss=inference", "python_error") == []
     search = "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768"
