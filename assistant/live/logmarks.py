@@ -172,6 +172,7 @@ def label(fact: str) -> Text:
 
 LABELS: Mapping[str, tuple[str, str]] = {
     # NVIDIA's driver
+    "device_plugin_unhealthy": ("GPU withheld", "GPU 停止分配"),
     "gpu_lost": ("GPU lost", "GPU 丢失"), "gpu_init_failed": ("GPU init failed", "GPU 初始化失败"),
     "gpu_device_busy_removed": ("GPU in use", "GPU 占用中"), "gpu_reset_demanded": ("reset required", "须复位"),
     "gpu_reset_attempt": ("GPU reset asked", "请求复位 GPU"), "slurm_step_ended": ("Slurm ended job", "Slurm 结束作业"),

@@ -353,7 +353,7 @@ MEANT = {
     "SM active 22 % while decoding with sglang, ok?": "SM active of 22 %: it depends for decoding",
     "dram active 11 % in decode, normal?": "poor for decoding",
     "GPU util 100 % at 160 W, is it ok?": "Next to no work on H100",
-    "power draw 398 W, limit 400 W on an A100, is that bad?": "Usual at full load",
+    "power draw 398 W, limit 400 W on an A100, is that bad?": "At the limit",
     "utilization is 0 while the model is compiling, normal?": "Usual while a job starts",
     "four jobs share one gpu and all are slow": "4 programs share the GPU",
     "DCGM_FI_PROF_SM_ACTIVE is 0.31, should I worry?": "SM active of 31 %",

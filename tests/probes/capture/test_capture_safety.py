@@ -81,7 +81,6 @@ def test_a_process_that_is_forked_in_the_middle_records_nothing_and_keeps_nothin
 FORKS = """
 import os, sys, threading, time
 from counters import Counters, ready
-from tests.waiting import passing
 counters, number = Counters(), 0
 def step():
     pass

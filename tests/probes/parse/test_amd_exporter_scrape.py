@@ -12,7 +12,7 @@ from probes.parse import prometheus_answer
 from probes.parse.amd_exporter_scrape import FORMAT
 from tests.probes.parse.smi_case import CONTEXT, capture, check_any, check_cut, parse, shuffled_lines, status, value
 
-NAME, HEALTHY = "vendor/amd-exporter-sick.prom", "vendor/amd-exporter-healthy.prom"
+NAME, HEALTHY = "amd/amd-exporter-sick.prom", "amd/amd-exporter-healthy.prom"
 
 
 def test_series_become_facts_of_the_gpu_by_its_number() -> None:
