@@ -1,12 +1,17 @@
-"""Byte streams for the log scanner: files, pipes, gzip, zstd, xz and bzip2, read up to where they break."""
+"""Byte streams for the log scanner: files, pipes, gzip, zstd, xz, bzip2 and journals, read up to where they break."""
 
 from __future__ import annotations
 
 import io
+import os
+import shutil
+import stat
+import subprocess
 import sys
+import tempfile
 import zlib
 from pathlib import Path
-from typing import BinaryIO, ClassVar, Protocol
+from typing import BinaryIO, ClassVar, Protocol, cast
 
 from knowledge.errors import InputError
 from knowledge.language import Text
@@ -14,6 +19,7 @@ from knowledge.language import Text
 CHUNK = 256 * 1024  # compressed bytes fed at once
 _SIP = 16 * 1024  # of formats in which damage takes along what one step would have given
 _GZIP = b"\x1f\x8b"
+_JOURNAL = b"LPKSHHRH"
 _XZ = b"\xfd7zXZ\x00"
 _BZIP2 = (b"1AY&", b"\x17rE8")  # behind "BZh" and a digit: the first block, or the end of an empty file
 _XZ_MEMORY = 128 << 20  # bytes: xz -9 needs 65 MiB to unpack
@@ -21,7 +27,7 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = b"\x2a\x4d\x18"  # behind one byte 0x50..0x5f
 # What cannot be scanned, by its first bytes, and what to do instead.
 _FOREIGN = (
-    (b"LPKSHHRH", "a binary systemd journal: export it with `journalctl --file {name} -a -o short-iso-precise`",
+    (_JOURNAL, "a binary systemd journal: export it with `journalctl --file {name} -a -o short-iso-precise`",
      "systemd 二进制日志：请用 `journalctl --file {name} -a -o short-iso-precise` 导出"),
     (b"PK\x03\x04", "a zip archive: unpack it first", "zip 压缩包：请先解压"),
     (b"\x7fELF", "a program, not a log", "可执行文件，不是日志"),
@@ -353,6 +359,59 @@ class Bzip2(_Streams):
         return _is_bzip2(data)
 
 
+class Journal(_Unpacker):
+    """A binary journal of systemd, told by its own journalctl; that reads files only, so a stream is kept in one for as long.
+
+    Format: systemd.io/JOURNAL_FILE_FORMAT. The program gets the open file and no shell; it ends with the reader.
+    """
+
+    def __init__(self, raw: Plain, program: str, stream: BinaryIO) -> None:
+        super().__init__(raw)
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
+        self._kept = kept = stream if _is_file(stream) else self._spooled()
+        place = f"/proc/self/fd/{kept.fileno()}"
+        argv = [program, "--file", place, "--all", "--output=short-iso-precise", "--no-pager", "--quiet"]
+        env = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+        self._child = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said, env=env, pass_fds=[kept.fileno()]
+        )
+
+    def _spooled(self) -> BinaryIO:
+        kept = tempfile.NamedTemporaryFile(prefix="gpudiag-")  # noqa: SIM115 - gone with the reader; journalctl wants a name
+        while part := self.raw.read(CHUNK):
+            kept.write(part)
+        kept.flush()
+        return cast("BinaryIO", kept)
+
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes of text."""
+        if self.ended or self._child.stdout is None:
+            return b""
+        if out := self._child.stdout.read(size):
+            self.written += len(out)
+            return out
+        self.ended = True
+        self._child.stdout.close()
+        code = self._child.wait()
+        self._said.seek(0)
+        said = self._said.read(4096).decode("utf-8", "replace").strip().split("\n")[0]
+        self._said.close()
+        if self.raw.problem is not None:
+            self.problem = self.raw.problem
+        elif code or said:
+            why = said or f"exit code {code}"
+            self.broken(f"journalctl cannot read all of it ({why})", f"journalctl 无法完整读取（{why}）")
+        return b""
+
+
+def _is_file(stream: BinaryIO) -> bool:
+    """Whether it is a file of the disk, whose beginning the program can be given again."""
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
 def _is_bzip2(head: bytes) -> bool:
     return head.startswith(b"BZh") and head[3:4].isdigit() and head[4:8] in _BZIP2
 
@@ -392,6 +451,8 @@ def unpacked(raw: BinaryIO) -> Reader:
         return Zstd(plain)
     if ahead.startswith(_XZ):
         return Xz(plain)
+    if ahead.startswith(_JOURNAL) and (program := shutil.which("journalctl")):
+        return Journal(plain, program, raw)
     return Bzip2(plain) if _is_bzip2(ahead) else plain
 
 

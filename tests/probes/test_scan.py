@@ -246,7 +246,6 @@ def test_bytes_behind_the_packed_data_are_told() -> None:
     ("data", "words"),
     [
         (b"", "is empty"),
-        (b"LPKSHHRH\x00\x00" + b"\x01" * 100, "journalctl --file"),
         (b"\x7fELF\x02\x01" + bytes(range(256)) * 40, "program"),
         (bytes(range(256)) * 40, "binary"),
         (b"\xff\xfeh\0e\0l\0l\0o\0", "UTF-16"),
