@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
@@ -20,6 +21,7 @@ CHUNK = 256 * 1024  # compressed bytes fed at once
 _SIP = 16 * 1024  # of formats in which damage takes along what one step would have given
 _GZIP = b"\x1f\x8b"
 _JOURNAL = b"LPKSHHRH"
+_MOST_JOURNAL = 4 << 30  # bytes: journald keeps no more in all (journald.conf(5), SystemMaxUse)
 _XZ = b"\xfd7zXZ\x00"
 _BZIP2 = (b"1AY&", b"\x17rE8")  # behind "BZh" and a digit: the first block, or the end of an empty file
 _XZ_MEMORY = 128 << 20  # bytes: xz -9 needs 65 MiB to unpack
@@ -367,25 +369,43 @@ class Journal(_Unpacker):
 
     def __init__(self, raw: Plain, program: str, stream: BinaryIO) -> None:
         super().__init__(raw)
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
-        self._kept = kept = stream if _is_file(stream) else self._spooled()
-        place = f"/proc/self/fd/{kept.fileno()}"
-        argv = [program, "--file", place, "--all", "--output=short-iso-precise", "--no-pager", "--quiet"]
+        self._child: subprocess.Popen[bytes] | None = None
+        try:
+            self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
+            self._kept = stream if _is_file(stream) else self._spooled()
+            self._child = self._begun(program, self._kept.fileno())
+        except OSError as error:  # no room for the copy, no more processes
+            why = error.strerror or str(error)
+            self.broken(f"journalctl cannot be asked ({why})", f"无法调用 journalctl（{why}）")
+
+    def _begun(self, program: str, file: int) -> subprocess.Popen[bytes]:
+        argv = [
+            program,
+            "--file",
+            f"/proc/self/fd/{file}",
+            "--all",
+            "--output=short-iso-precise",
+            "--no-pager",
+            "--quiet",
+        ]
         env = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
-        self._child = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said, env=env, pass_fds=[kept.fileno()]
+        return subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said, env=env, pass_fds=[file]
         )
 
     def _spooled(self) -> BinaryIO:
+        """A copy of the stream in a file. OSError where it has no room, or is more than a journal may be."""
         kept = tempfile.NamedTemporaryFile(prefix="gpudiag-")  # noqa: SIM115 - gone with the reader; journalctl wants a name
         while part := self.raw.read(CHUNK):
+            if self.raw.consumed > _MOST_JOURNAL:
+                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
             kept.write(part)
         kept.flush()
         return cast("BinaryIO", kept)
 
     def read(self, size: int) -> bytes:
         """At most `size` bytes of text."""
-        if self.ended or self._child.stdout is None:
+        if self.ended or self._child is None or self._child.stdout is None:
             return b""
         if out := self._child.stdout.read(size):
             self.written += len(out)

@@ -153,7 +153,14 @@ def _host_copy(f: HostCopy) -> _Said | None:
             en += f", too low for {listed([f'Gen{g} (about {known[g].typical * part:g})' for g in low], 'en')}"
             zh += f"，对 {listed([f'Gen{g}（约 {known[g].typical * part:g}）' for g in low], 'zh')} 则偏低"
         lead = _OPEN if low else _FINE if fine else _OPEN
-        return _Said(lead, Text(f"{en}. An A100 has Gen4, an H100 and newer Gen5.", f"{zh}。A100 为 Gen4，H100 及更新为 Gen5。"), do if low else (), "", ("range pcie-bandwidth",), data)  # fmt: skip
+        return _Said(
+            lead,
+            Text(f"{en}. An A100 has Gen4, an H100 and newer Gen5.", f"{zh}。A100 为 Gen4，H100 及更新为 Gen5。"),
+            do if low else (),
+            "",
+            ("range pcie-bandwidth",),
+            data,
+        )
     e = known[gen]
     typical, floor = e.typical * part, e.floor * part
     link = f"Gen{gen} x{width}"
@@ -163,7 +170,14 @@ def _host_copy(f: HostCopy) -> _Said | None:
             f"主机与 GPU 之间 {f.gbs:g} GB/s 是 {link} 链路的正常水平（锁页内存约 {typical:g} GB/s，线路速率 {_WIRE[gen] * part:g}）。",
         )
         return _Said(_FINE, text, (), "", ("range pcie-bandwidth",), data)
-    like = next((f"Gen{g} x{w}" for g, w in ((3, 16), (4, 8), (5, 4), (3, 8), (4, 4), (3, 4)) if g <= gen and known[g].floor * w / 16 <= f.gbs), "")  # fmt: skip
+    like = next(
+        (
+            f"Gen{g} x{w}"
+            for g, w in ((3, 16), (4, 8), (5, 4), (3, 8), (4, 4), (3, 4))
+            if g <= gen and known[g].floor * w / 16 <= f.gbs
+        ),
+        "",
+    )
     like_en = f", as much as {like}" if like and like != link else ""
     like_zh = f"，相当于 {like}" if like and like != link else ""
     text = Text(
@@ -190,12 +204,24 @@ def _memory_rate(f: MemoryRate) -> _Said | None:
         en = f"{roof} of memory bandwidth is {share:.0f} % of the {_rate(spec)} {f'of {name}' if name else 'that are specified'}."
         zh = f"显存带宽 {roof} 是{f' {name} ' if name else ''}规格 {_rate(spec)} 的 {share:.0f} %。"
     elif known:
-        lead, each_en, each_zh = _by_models([(side(float(s.bandwidth_gbs or 1)), s, f"{100 * f.gbs / float(s.bandwidth_gbs or 1):.0f} %/{_rate(float(s.bandwidth_gbs or 0))}") for s in known])  # fmt: skip
+        lead, each_en, each_zh = _by_models(
+            [
+                (
+                    side(float(s.bandwidth_gbs or 1)),
+                    s,
+                    f"{100 * f.gbs / float(s.bandwidth_gbs or 1):.0f} %/{_rate(float(s.bandwidth_gbs or 0))}",
+                )
+                for s in known
+            ]
+        )
         en, zh = f"{roof} of memory bandwidth: {each_en}.", f"显存带宽 {roof}：{each_zh}。"
     else:
         return None
     if lead is _HIGH:
-        about_en, about_zh = "More than the memory can do: the data fitted into the L2 cache, or it is another model.", "超过显存能力：数据落在 L2 缓存内，或型号不同。"  # fmt: skip
+        about_en, about_zh = (
+            "More than the memory can do: the data fitted into the L2 cache, or it is another model.",
+            "超过显存能力：数据落在 L2 缓存内，或型号不同。",
+        )
     elif lead is _LOW:
         about_en = f"A test should reach {_ROOF * _FLOOR:.0f} % and more: another process, a low memory clock, small blocks, or a copy that is counted once instead of twice (read and write)."
         about_zh = f"测试应达到 {_ROOF * _FLOOR:.0f} % 以上：可能有其他进程、显存时钟偏低、数据块太小，或拷贝只计了一次（应读写各计一次）。"
@@ -221,17 +247,30 @@ def _collective(f: Collective) -> _Said | None:
         return None
     spec, e = rows[0]
     data = {"value": f.gbs, "floor": e.floor}
-    shown_en, shown_zh = f"8x {spec.family} (SXM) on one node reach about {e.typical:g} GB/s", f"单节点 8x {spec.family}（SXM）约为 {e.typical:g} GB/s"  # fmt: skip
+    shown_en, shown_zh = (
+        f"8x {spec.family} (SXM) on one node reach about {e.typical:g} GB/s",
+        f"单节点 8x {spec.family}（SXM）约为 {e.typical:g} GB/s",
+    )
     if f.gbs >= e.floor:
         more = f" {e.note.en}" if e.note and f.gbs < e.typical * 0.9 else ""
         more_zh = e.note.in_("zh") if more else ""
-        text = Text(f"{f.gbs:g} GB/s of bus bandwidth; {shown_en}, and from {e.floor:g} on it is in order.{more}", f"总线带宽 {f.gbs:g} GB/s；{shown_zh}，{e.floor:g} 及以上即为正常。{more_zh}")  # fmt: skip
+        text = Text(
+            f"{f.gbs:g} GB/s of bus bandwidth; {shown_en}, and from {e.floor:g} on it is in order.{more}",
+            f"总线带宽 {f.gbs:g} GB/s；{shown_zh}，{e.floor:g} 及以上即为正常。{more_zh}",
+        )
         return _Said(_FINE, text, (), "", ("range all-reduce-bandwidth",), data)
     from assistant.dialogue import _busbw
 
     far = _busbw.below(spec.family, f.gbs)
     if far is not None:
-        return _Said(_LOW, Text(f"{f.gbs:g} GB/s of bus bandwidth. {far.en}", f"总线带宽 {f.gbs:g} GB/s。{far.in_('zh')}"), _PATH, "nccl-timeout", ("range all-reduce-bandwidth",), data)  # fmt: skip
+        return _Said(
+            _LOW,
+            Text(f"{f.gbs:g} GB/s of bus bandwidth. {far.en}", f"总线带宽 {f.gbs:g} GB/s。{far.in_('zh')}"),
+            _PATH,
+            "nccl-timeout",
+            ("range all-reduce-bandwidth",),
+            data,
+        )
     text = Text(
         f"{f.gbs:g} GB/s of bus bandwidth; {shown_en}, and below {e.floor:g} something is wrong: NVLinks down, no NVLS, small messages (test up to 8 GB), or other work on the GPUs.",
         f"总线带宽 {f.gbs:g} GB/s；{shown_zh}，低于 {e.floor:g} 即有问题：NVLink 断开、未用 NVLS、消息太小（测到 8 GB），或 GPU 上有其他任务。",
@@ -255,11 +294,36 @@ def _over_nodes(f: Collective) -> _Said:
         told_en = f"{f.gbs:g} GB/s of bus bandwidth, and {f.nics}x {f.rate:g} Gb/s carry {whole:g} GB/s: {share:.0f} %."
         told_zh = f"总线带宽 {f.gbs:g} GB/s，而 {f.nics}x {f.rate:g} Gb/s 可承载 {whole:g} GB/s：{share:.0f} %。"
         if share >= need:
-            return _Said(_FINE, Text(f"{told_en} The network is used to the full.", f"{told_zh}网络已充分利用。"), (), "", topics, data)  # fmt: skip
+            return _Said(
+                _FINE,
+                Text(f"{told_en} The network is used to the full.", f"{told_zh}网络已充分利用。"),
+                (),
+                "",
+                topics,
+                data,
+            )
         used = max(1, round(f.gbs / each))
-        why_en = f" That is no more than {used} of {f.nics} cards: the others are down, not chosen (NCCL_IB_HCA), without GPUDirect, or their rail is slow." if used < f.nics else " Small messages, no GPUDirect, or congestion: test up to 8 GB."  # fmt: skip
-        why_zh = f"只相当于 {f.nics} 块网卡中的 {used} 块：其余未连通、未被选用（NCCL_IB_HCA）、没有 GPUDirect，或所在 rail 较慢。" if used < f.nics else "消息太小、没有 GPUDirect，或网络拥塞：测到 8 GB。"  # fmt: skip
-        return _Said(_LOW, Text(f"{told_en}{why_en} NCCL_DEBUG=INFO: NET/IB or NET/Socket, and which cards.", f"{told_zh}{why_zh}NCCL_DEBUG=INFO：NET/IB 还是 NET/Socket、用了哪些网卡。"), _PATH, "nccl-timeout", topics, data)  # fmt: skip
+        why_en = (
+            f" That is no more than {used} of {f.nics} cards: the others are down, not chosen (NCCL_IB_HCA), without GPUDirect, or their rail is slow."
+            if used < f.nics
+            else " Small messages, no GPUDirect, or congestion: test up to 8 GB."
+        )
+        why_zh = (
+            f"只相当于 {f.nics} 块网卡中的 {used} 块：其余未连通、未被选用（NCCL_IB_HCA）、没有 GPUDirect，或所在 rail 较慢。"
+            if used < f.nics
+            else "消息太小、没有 GPUDirect，或网络拥塞：测到 8 GB。"
+        )
+        return _Said(
+            _LOW,
+            Text(
+                f"{told_en}{why_en} NCCL_DEBUG=INFO: NET/IB or NET/Socket, and which cards.",
+                f"{told_zh}{why_zh}NCCL_DEBUG=INFO：NET/IB 还是 NET/Socket、用了哪些网卡。",
+            ),
+            _PATH,
+            "nccl-timeout",
+            topics,
+            data,
+        )
     if f.gbs < _EDR:
         text = Text(
             f"{f.gbs:g} GB/s between nodes are {8 * f.gbs:g} Gb/s, less than one EDR port of 100 Gb/s carries ({_EDR:g} GB/s): NCCL went over TCP, or over one slow card. NCCL_DEBUG=INFO: NET/Socket in place of NET/IB says so.",
@@ -306,7 +370,14 @@ def _rdma(f: Rdma) -> _Said | None:
         en += " One queue pair or small messages (-q 4 -s 1048576), the far NUMA node, a PCIe link of the card that is narrow, errors on the cable."
         zh += "原因：单个 QP 或消息太小（-q 4 -s 1048576）、远端 NUMA 节点、网卡 PCIe 链路变窄、线缆误码。"
     do = () if fine else ("ibstat", "mlxlink -d DEVICE -m -c", "lspci -vv | grep -E 'LnkCap|LnkSta'")
-    return _Said(_FINE if fine else _LOW, Text(en, zh), do, "" if fine else "ib-port-down", ("range infiniband-bandwidth",), {"value": f.gbits})  # fmt: skip
+    return _Said(
+        _FINE if fine else _LOW,
+        Text(en, zh),
+        do,
+        "" if fine else "ib-port-down",
+        ("range infiniband-bandwidth",),
+        {"value": f.gbits},
+    )
 
 
 # --- power, memory, heat ------------------------------------------------------------------
@@ -320,7 +391,17 @@ def _draw(f: Draw) -> _Said | None:
     if f.limit:
         lead, text = _of_limit(f, f.limit)
         shown_en, shown_zh = f"{f.watts:g} of {f.limit:g} W", f"{f.watts:g}/{f.limit:g} W"
-        return _Said(lead, Text(f"{shown_en} is {100 * f.watts / f.limit:.0f} % of the limit. {text.en}", f"{shown_zh} 为上限的 {100 * f.watts / f.limit:.0f} %。{text.in_('zh')}"), (), "", topics, data)  # fmt: skip
+        return _Said(
+            lead,
+            Text(
+                f"{shown_en} is {100 * f.watts / f.limit:.0f} % of the limit. {text.en}",
+                f"{shown_zh} 为上限的 {100 * f.watts / f.limit:.0f} %。{text.in_('zh')}",
+            ),
+            (),
+            "",
+            topics,
+            data,
+        )
     # a draw above what a board is built for rules the board out
     if f.watts > 2 * max(float(s.tdp_w or 0) for s in known):
         return None  # of several GPUs or of the node
@@ -329,7 +410,19 @@ def _draw(f: Draw) -> _Said | None:
     lead, each_en, each_zh = _by_models(sides)
     nearest = max(fits, key=lambda s: s.tdp_w or 0.0) if lead is _BOARD else fits[0]
     why = _of_limit(f, float(nearest.tdp_w or 1))[1]
-    return _Said(lead, Text(f"{f.watts:g} W against the limit of {each_en}. {why.en}" if lead is not _BOARD else f"{f.watts:g} W is {each_en}. {why.en}", f"{f.watts:g} W，{'' if lead is _BOARD else '上限 '}{each_zh}。{why.in_('zh')}"), (), "", topics, data)  # fmt: skip
+    return _Said(
+        lead,
+        Text(
+            f"{f.watts:g} W against the limit of {each_en}. {why.en}"
+            if lead is not _BOARD
+            else f"{f.watts:g} W is {each_en}. {why.en}",
+            f"{f.watts:g} W，{'' if lead is _BOARD else '上限 '}{each_zh}。{why.in_('zh')}",
+        ),
+        (),
+        "",
+        topics,
+        data,
+    )
 
 
 def _of_limit(f: Draw, limit: float) -> tuple[Text, Text]:
@@ -380,12 +473,19 @@ def _held(f: Held) -> _Said | None:
             f"{_mib(f.mib)} are held though no process shows: a process that was left over (killed job, zombie, debugger) or one in another container, which nvidia-smi cannot name. Find it with fuser -v /dev/nvidia* as root on the host and end it; if nobody holds the device, reset the GPU.",
             f"{_mib(f.mib)} 显存被占用却看不到进程：残留进程（被杀的任务、僵尸进程），或属于其他容器，nvidia-smi 显示不出。在宿主机以 root 运行 fuser -v /dev/nvidia* 找到并结束它；若无人占用，再复位该 GPU。",
         )
-        do = ("fuser -v /dev/nvidia*", "nvidia-smi --query-compute-apps=gpu_uuid,pid,process_name,used_memory --format=csv", "ps -eo pid,ppid,stat,etime,cmd | grep -E 'python|defunct'")  # fmt: skip
+        do = (
+            "fuser -v /dev/nvidia*",
+            "nvidia-smi --query-compute-apps=gpu_uuid,pid,process_name,used_memory --format=csv",
+            "ps -eo pid,ppid,stat,etime,cmd | grep -E 'python|defunct'",
+        )
         return _Said(_PROBLEM, text, do, "zombie-memory", ("range memory-use",), data)
     if not f.total:
         return None
     share = 100 * f.mib / f.total
-    shown_en, shown_zh = f"{_mib(f.mib)} of {_mib(f.total)} in use ({share:.0f} %)", f"已用 {_mib(f.mib)}/{_mib(f.total)}（{share:.0f} %）"  # fmt: skip
+    shown_en, shown_zh = (
+        f"{_mib(f.mib)} of {_mib(f.total)} in use ({share:.0f} %)",
+        f"已用 {_mib(f.mib)}/{_mib(f.total)}（{share:.0f} %）",
+    )
     if share >= 95:
         text = Text(
             f"{shown_en} is no fault by itself: PyTorch's allocator and serving engines keep what they took. Only {_mib(f.total - f.mib)} are left: in training the next larger batch may run out of memory.",
@@ -394,7 +494,10 @@ def _held(f: Held) -> _Said | None:
     elif share >= 50:
         text = Text(f"{shown_en}; {_mib(f.total - f.mib)} are left.", f"{shown_zh}；还剩 {_mib(f.total - f.mib)}。")
     else:
-        text = Text(f"{shown_en}; more than half is free, a larger batch may fit.", f"{shown_zh}；一半以上空闲，可尝试更大的 batch。")  # fmt: skip
+        text = Text(
+            f"{shown_en}; more than half is free, a larger batch may fit.",
+            f"{shown_zh}；一半以上空闲，可尝试更大的 batch。",
+        )
     return _Said(_FINE, text, (), "", ("range memory-use",), data)
 
 
@@ -426,17 +529,28 @@ def _heat(f: Heat) -> _Said | None:
     band = f.measure.band(f.celsius)
     if band is None:
         return None
-    lead = {"good": _FINE, "open": Text("Not yet too hot", "尚未过热")}.get(band.rating, Text("Too hot", "过热"))  # fmt: skip
+    lead = {"good": _FINE, "open": Text("Not yet too hot", "尚未过热")}.get(band.rating, Text("Too hot", "过热"))
     where = bounds(band, f.measure.unit, "en"), bounds(band, f.measure.unit, "zh")
     rest, rest_zh = "", ""
     usual = at_rest("gpu.temperature.core", "")
     if band.rating == "good" and usual is not None and f.measure.id == "temperature-core" and f.celsius > usual.high:
-        rest, rest_zh = f" Without load {usual.low:g} to {usual.high:g} °C.", f"空闲时为 {usual.low:g} 至 {usual.high:g} °C。"  # fmt: skip
+        rest, rest_zh = (
+            f" Without load {usual.low:g} to {usual.high:g} °C.",
+            f"空闲时为 {usual.low:g} 至 {usual.high:g} °C。",
+        )
     text = Text(
-        f"{f.celsius:g} °C ({where[0]}). {band.text.en}{rest}", f"{f.celsius:g} °C（{where[1]}）。{band.text.in_('zh')}{rest_zh}"
-    )  # fmt: skip
+        f"{f.celsius:g} °C ({where[0]}). {band.text.en}{rest}",
+        f"{f.celsius:g} °C（{where[1]}）。{band.text.in_('zh')}{rest_zh}",
+    )
     do = () if band.rating == "good" else ("nvidia-smi -q -d TEMPERATURE,PERFORMANCE",)
-    return _Said(lead, text, do, "thermal" if band.rating == "poor" else "", (f"range {f.measure.id}",), {"value": f.celsius, "unit": f.measure.unit, "rating": band.rating})  # fmt: skip
+    return _Said(
+        lead,
+        text,
+        do,
+        "thermal" if band.rating == "poor" else "",
+        (f"range {f.measure.id}",),
+        {"value": f.celsius, "unit": f.measure.unit, "rating": band.rating},
+    )
 
 
 # --- the job ------------------------------------------------------------------------------
@@ -455,7 +569,14 @@ def _share(f: Share) -> _Said | None:
         f"{f.measure.title.en} of {shown} ({where[0]}). {band.text.en}",
         f"{title}{'' if title[-1:] == '）' else ' '}{shown}（{where[1]}）。{band.text.in_('zh')}",
     )
-    return _Said(lead, text, (), "", (f"range {f.measure.id}",), {"value": f.percent, "unit": f.measure.unit, "rating": band.rating})  # fmt: skip
+    return _Said(
+        lead,
+        text,
+        (),
+        "",
+        (f"range {f.measure.id}",),
+        {"value": f.percent, "unit": f.measure.unit, "rating": band.rating},
+    )
 
 
 def _spikes(f: Spikes) -> _Said | None:
@@ -472,7 +593,14 @@ def _spikes(f: Spikes) -> _Said | None:
         f"多数步 {usual}，个别 {worst}（{times:.2g} 倍）：原因是只偶尔运行的部分。存 checkpoint 或评估；日志或 Python 垃圾回收；数据加载在分片、epoch 末尾补数据；存储或网络变慢；某个 rank 迟到（{rhythm_zh}）。",
     )
     do = ("gpudiag profile --pid PID --iterations 50", "gpudiag trace iterations TRACE.json.gz")
-    return _Said(Text("Spikes, not a slow job", "偶发尖峰，不是整体变慢"), text, do, "", ("symptom slow-training",), {"usual_s": f.usual, "worst_s": f.worst})  # fmt: skip
+    return _Said(
+        Text("Spikes, not a slow job", "偶发尖峰，不是整体变慢"),
+        text,
+        do,
+        "",
+        ("symptom slow-training",),
+        {"usual_s": f.usual, "worst_s": f.worst},
+    )
 
 
 def _seconds(s: float) -> str:
@@ -489,12 +617,29 @@ def _spread(f: Spread) -> _Said | None:
     shown_zh = f"步时中位数 {_seconds(f.median)}，{f.called} {_seconds(f.upper)}，{more[1]}"
     data = {"median_s": f.median, "upper_s": f.upper}
     if over <= _WORTH:
-        return _Said(_FINE, Text(f"{shown_en}: steps are even, and there is nothing to win in them.", f"{shown_zh}：步时平稳，没有可改进之处。"), (), "", (), data)  # fmt: skip
+        return _Said(
+            _FINE,
+            Text(
+                f"{shown_en}: steps are even, and there is nothing to win in them.",
+                f"{shown_zh}：步时平稳，没有可改进之处。",
+            ),
+            (),
+            "",
+            (),
+            data,
+        )
     uneven = f.upper >= _UNEVEN * f.median
     why_en = "look at what runs only now and then: checkpoint, evaluation, garbage collection, the loader, a late rank"
     why_zh = "看只偶尔运行的部分：checkpoint、评估、垃圾回收、数据加载、迟到的 rank"
     lead = Text("Uneven steps", "步时不均") if uneven else Text("Some steps are longer", "部分步偏长")
-    return _Said(lead, Text(f"{shown_en}: {why_en}.", f"{shown_zh}：{why_zh}。"), ("gpudiag profile --pid PID --iterations 50",), "", ("symptom slow-training",), data)  # fmt: skip
+    return _Said(
+        lead,
+        Text(f"{shown_en}: {why_en}.", f"{shown_zh}：{why_zh}。"),
+        ("gpudiag profile --pid PID --iterations 50",),
+        "",
+        ("symptom slow-training",),
+        data,
+    )
 
 
 def _busy(f: Busy) -> _Said | None:
@@ -519,7 +664,17 @@ def _no_space(_: NoSpace) -> _Said | None:
 
 
 _ANSWERS: dict[type, Callable[[Any], _Said | None]] = {
-    HostCopy: _host_copy, MemoryRate: _memory_rate, Collective: _collective, Rdma: _rdma, Draw: _draw, Held: _held,
-    Size: _size, Heat: _heat, Share: _share, Spikes: _spikes, Spread: _spread, NoSpace: _no_space,
+    HostCopy: _host_copy,
+    MemoryRate: _memory_rate,
+    Collective: _collective,
+    Rdma: _rdma,
+    Draw: _draw,
+    Held: _held,
+    Size: _size,
+    Heat: _heat,
+    Share: _share,
+    Spikes: _spikes,
+    Spread: _spread,
+    NoSpace: _no_space,
     Busy: _busy,
-}  # fmt: skip
+}

@@ -147,7 +147,7 @@ _FACTS: dict[type, tuple[str, ...]] = {
     Spread: ("job.step.", "rank.step.", "gpu.activity.tensor", "gpu.name"),
     NoSpace: ("fs.", "node.shm.share"),
     Busy: ("gpu.utilization.core", "gpu.name"),
-}  # fmt: skip
+}
 # The troubles that are nothing but another name of what the figure says.
 _SIGNS: dict[type, frozenset[str]] = {
     HostCopy: frozenset(["slow-training", "low-utilization"]),
@@ -644,6 +644,17 @@ def _busy(text: str) -> Busy | None:
 
 _BUSY = 75.0  # %: ranges.yaml, gpu-utilization
 _READERS: tuple[Callable[[str], Figure | None], ...] = (
-    _no_space, _spikes, _spread, _share, _rdma, _collective, _memory_rate, _host_copy, _draw, _held, _size, _heat,
+    _no_space,
+    _spikes,
+    _spread,
+    _share,
+    _rdma,
+    _collective,
+    _memory_rate,
+    _host_copy,
+    _draw,
+    _held,
+    _size,
+    _heat,
     _busy,
-)  # fmt: skip
+)

@@ -31,14 +31,14 @@ _EN_SHAPES = (
     rf"(?<![a-z0-9.])(?P<a>{_N})\s+(?:of (?:the|our|my) )?{_GPUS}\s+(?:(?:have|has|are|is)\s+)?(?:came up|come up|shows? up|showed up|visible|listed|detected|found|recogni[sz]ed)\s*[,;:]?\s*(?:(?:but|and|the|our|my|it|there|{_BOX})\s+)*(?:has|have|holds|should (?:have|be|see)|are supposed to be)\s+(?P<b>{_N})(?:\s+{_GPUS})?{_END}",
     # see 7 gpus, should be 8
     rf"(?<![a-z]){_SEES}\s+(?:only |just )?(?P<a>{_N})\s+{_GPUS}\s*[,;:]?\s*(?:but |and |it |there |we |where )*(?:should (?:see|be|have|show|list)|supposed to (?:see|be|have)|expect(?:s|ed|ing)?|instead of|rather than|has|have|not)\s+(?P<b>{_N})(?:\s+{_GPUS})?{_END}",
-)  # fmt: skip
+)
 _ZH_SEES = r"(?:看到|看得到|显示|列出|识别到?|识别出|认到|认出|检测到|找到|扫到|扫出|列了|认了|查到)"
 _ZH_END = r"(?=\s*(?:卡|gpu|显卡)?\s*(?:[,，。；;?？!！]|$|吗|怎么|为什么|为啥|咋|正常|了|是不是|啥))"
 _ZH_SHAPES = (
     rf"(?<![0-9.])(?P<b>{_H})\s*(?:张|块|个)?\s*(?:卡|gpu|显卡)[^0-9。；;一二两三四五六七八九十]{{0,24}}?(?:只|仅|才|就)?(?:能)?{_ZH_SEES}(?:了)?\s*(?P<a>{_H})\s*(?:张|块|个)?{_ZH_END}",
     rf"{_ZH_SEES}(?:了)?\s*(?P<a>{_H})\s*(?:张|块|个)\s*(?:卡|gpu|显卡)?\s*[,，]?\s*(?:但|可|而|机器|服务器|节点|其实|实际|物理|本来|应该?|应有|原来|明明|一共|总共|插|装|是|有|了)*\s*(?P<b>{_H})\s*(?:张|块|个)?\s*(?:卡|gpu|显卡)?(?:机|的?服务器|的?节点|的?机器|的)?{_ZH_END}",
     rf"(?:应该?|本来|应有|明明)(?:能)?(?:看到|有|是)?\s*(?P<b>{_H})\s*(?:张|块|个)\s*(?:卡|gpu|显卡)?\s*[,，]?\s*(?:但|可|却|现在|实际|nvidia-smi|lspci|只|仅|就|能)*\s*(?:{_ZH_SEES}|有|剩)(?:了)?\s*(?P<a>{_H})\s*(?:张|块|个)?{_ZH_END}",
-)  # fmt: skip
+)
 _SHAPES = tuple(lazy(p, _I) for p in (*_EN_SHAPES, *_ZH_SHAPES))
 _SEEN = lazy(rf"(?<![a-z]){_SEES}(?![a-z])|c[oa]me up|visible|{_ZH_SEES}|应|本来|明明", _I)
 

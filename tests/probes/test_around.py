@@ -9,13 +9,16 @@ from probes.around import bare
 
 # The first column and the rest of a row, of tables whose first column is an index; and their headings.
 TABLES = {
-    "dmon": ("{:5d}    {} 62 65 100 99", ["# gpu    pwr  gtemp  mtemp     sm    mem", "# Idx      W      C      C      %      %"]),
+    "dmon": (
+        "{:5d}    {} 62 65 100 99",
+        ["# gpu    pwr  gtemp  mtemp     sm    mem", "# Idx      W      C      C      %      %"],
+    ),
     "amd": ("{:3d}  {} W   62 °C   50 °C  1902 MHz", ["GPU  POWER   GPU_T   MEM_T   GFX_CLK"]),
     "squeue": ("{:18d}      h100 pretrain {}  R", ["             JOBID PARTITION     NAME     USER ST"]),
     "tsv": ("{}\t{}\t62", ["gpu\tpower\ttemp"]),
     "csv": ("{}, {}, 62", ["index, power.draw [W], temperature.gpu"]),
     "pairs": ("{}: {} MiB", ["GPU: memory"]),
-}  # fmt: skip
+}
 NUMBERED = {
     "cat -n": lambda text: [f"{i:6}\t{line}" for i, line in enumerate(text, 1)],
     "nl": lambda text: [f"{i:6}  {line}" for i, line in enumerate(text, 1)],

@@ -284,13 +284,17 @@ MERGED = [
         "kernel: NVRM: GPU 0000:3b:00.0: rm_init_adapter failed, device minor number 0",
     ],
     ["kernel: NVRM: GPU 0000:5d:00.0: RmInitAdapter failed! (0x62:0x65:2168)"],
-    ["kernel: DMAR: [DMA Read] Request device [9b:00.0] fault addr 0x3fffc000 [fault reason 0x06] PTE Read access is not set"],
+    [
+        "kernel: DMAR: [DMA Read] Request device [9b:00.0] fault addr 0x3fffc000 [fault reason 0x06] PTE Read access is not set"
+    ],
     ["kernel: BUG: unable to handle page fault for address: ffffc90000a3f000"],
     ["kernel: xe 0000:29:00.0: [drm] *ERROR* [Hardware Error]: Tile0 reported NONFATAL error 0x20000"],
     ["systemd[1]: nvidia-persistenced.service: Failed with result 'exit-code'."],
     ["train.sh[4242]: srun: error: gpu044: task 3: Segmentation fault (core dumped)"],
-    ["train.sh[4242]: RuntimeError: CUDA error: MPS client failed to connect to the MPS control daemon or the MPS server"],
-]  # fmt: skip
+    [
+        "train.sh[4242]: RuntimeError: CUDA error: MPS client failed to connect to the MPS control daemon or the MPS server"
+    ],
+]
 
 
 def told(text: bytes, limits: Limits) -> Counter[tuple[str, str]]:

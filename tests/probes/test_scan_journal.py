@@ -38,8 +38,14 @@ def journal(tmp_path: Path, require: Callable[[str], str]) -> Path:
     remote = require("journal-remote")
     export = bytearray()
     for n, line in enumerate(LINES, 1):
-        fields = {"__REALTIME_TIMESTAMP": str(1_764_200_000_000_000 + n), "__MONOTONIC_TIMESTAMP": str(n), "_BOOT_ID": BOOT,
-                  "_TRANSPORT": "kernel", "SYSLOG_IDENTIFIER": "kernel", "_HOSTNAME": "gpu01"}  # fmt: skip
+        fields = {
+            "__REALTIME_TIMESTAMP": str(1_764_200_000_000_000 + n),
+            "__MONOTONIC_TIMESTAMP": str(n),
+            "_BOOT_ID": BOOT,
+            "_TRANSPORT": "kernel",
+            "SYSLOG_IDENTIFIER": "kernel",
+            "_HOSTNAME": "gpu01",
+        }
         export += "".join(f"{k}={v}\n" for k, v in fields.items()).encode()
         export += b"MESSAGE\n" + len(line).to_bytes(8, "little") + line.encode() + b"\n\n"
     (tmp_path / "export").write_bytes(export)
@@ -68,3 +74,13 @@ def test_without_journalctl_the_command_is_named(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert any(f"journalctl --file {journal}" in n.text.en for n in read(journal).notes)
+
+
+def test_a_journalctl_that_cannot_be_run_is_told(
+    journal: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "journalctl"
+    broken.write_text("#!/no/such/interpreter\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert any(n.problem and "journalctl cannot be asked" in n.text.en for n in read(journal).notes)

@@ -143,6 +143,7 @@ class _Desk:
         desk.settimeout(0.2)
         while not self._closed.is_set():
             if not self._waiting or self._given_up.is_set() or time.monotonic() > self._until:
+                self._waiting.clear()  # whoever asks from now on is told that there is nothing to do
                 self.served.set()
             with suppress(TimeoutError):
                 data, credentials, _, client = desk.recvmsg(_MOST, socket.CMSG_SPACE(_CREDENTIALS.size))

@@ -23,10 +23,16 @@ LISTED = (
 )
 # What is asked is another thing than the one value: a fault beside it, its peers, what it was, a machine, a run.
 NONE = (
-    "H100 at 698 of 700 W and dmesg is full of errors", "mfu 38 %, and gpu 3 has 5 uncorrectable ecc errors", "H100 draws 380 W, others 650 W",
-    "step time went from 3 to 9 s since yesterday", "9 GiB in use but no process, xid 79 on gpu 2", "can I keep training with mfu 38 %?",
-    "MFU 40%,但是昨晚一直报错", "100% util but only 130 W on H100", "power 680 W on gpu-17, H100, normal?",
-)  # fmt: skip
+    "H100 at 698 of 700 W and dmesg is full of errors",
+    "mfu 38 %, and gpu 3 has 5 uncorrectable ecc errors",
+    "H100 draws 380 W, others 650 W",
+    "step time went from 3 to 9 s since yesterday",
+    "9 GiB in use but no process, xid 79 on gpu 2",
+    "can I keep training with mfu 38 %?",
+    "MFU 40%,但是昨晚一直报错",
+    "100% util but only 130 W on H100",
+    "power 680 W on gpu-17, H100, normal?",
+)
 
 
 def answered(said: str) -> Reply:

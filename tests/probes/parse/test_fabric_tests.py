@@ -23,8 +23,11 @@ def values(found: list[Observation], fact: str) -> dict[str, object]:
 def test_the_gpu_that_reaches_nobody_is_named_and_not_its_peers() -> None:
     found = p2p_bandwidth.parse(read("bench/p2p-bandwidth-one-gpu-alone.txt"), HERE)
     assert values(found, "gpu.peer.p2p.short") == {
-        "0000:07:00.0": 0, "0000:0f:00.0": 0, "0000:47:00.0": 2, "0000:4e:00.0": 0,
-    }  # fmt: skip
+        "0000:07:00.0": 0,
+        "0000:0f:00.0": 0,
+        "0000:47:00.0": 2,
+        "0000:4e:00.0": 0,
+    }
     assert values(found, "benchmark.d2d.median")["0000:47:00.0"] == 16.3
 
 
