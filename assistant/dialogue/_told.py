@@ -150,7 +150,7 @@ def _of_measure(turn: Turn) -> Reply | None:
     from assistant.dialogue import _measure
 
     found = _measure.answer(turn.query, turn.lang)
-    if found is None or (found.data.get("rating") == "good" and not _normal.asked(turn)):
+    if found is None or (found.data.get("rating") == "good" and (turn.query.symptoms or not _normal.asked(turn))):
         return None
     return replace(
         found, settled=False, data={**found.data, "usable": "unknown", "not_taken_as_fact": list(turn.query.unread)}

@@ -10,7 +10,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from assistant.intent.stated import AT_REST
+from assistant.intent import symptoms
+from assistant.intent.grammar import words_of
+from assistant.intent.stated import AT_REST, reports_trouble
 from assistant.intent.things import MODEL
 from knowledge.expected import expected
 from knowledge.gpus import GpuSpec, candidates
@@ -173,7 +175,30 @@ def figure(text: str) -> Figure | None:
     or with that of its peers."""
     if not text or len(text) > _MOST or (not _DIGIT.search(text) and not _SPACE.search(text)):
         return None
-    return next((found for read in _READERS if (found := read(text)) is not None), None)
+    found = next((found for read in _READERS if (found := read(text)) is not None), None)
+    return None if not isinstance(found, _OF_TWO_CLAUSES) and trouble_beside(text) else found
+
+
+# What is told in two clauses by itself: 78 GB held but no process, most steps 3 s but some 9, no space left but df shows some.
+_OF_TWO_CLAUSES = (Held, Spikes, Spread, NoSpace)
+# Where another clause begins: "78C, ok? the node keeps rebooting", 正常吗 但是掉卡了
+_NEXT_CLAUSE = lazy(
+    r"(?<![a-z])(?:but|however|yet|although|though|when|while|and)(?![a-z])|[?？!。;；]|但是?|不过|可是|却|然而|吗\s",
+    _I,
+)
+_MEASURED = lazy(
+    r"(?<![\w.])[0-9]+(?:\.[0-9]+)?\s*(?:(?:rpm|[mg]hz|c|w|watts?|[gmt]i?b(?:/s|ps)?|m?s|errors?|times)(?![a-z])|[°%个次块张秒瓦度]|毫秒)",
+    _I,
+)
+
+
+def trouble_beside(text: str) -> bool:
+    """Whether a clause behind the first tells of trouble or of another value: then no value alone is the answer."""
+    begins = _NEXT_CLAUSE.search(text)
+    if begins is None:
+        return False
+    rest = text[begins.end() :]
+    return bool(symptoms.find(words_of(rest))) or reports_trouble(rest) or _MEASURED.search(rest) is not None
 
 
 _DIGIT = lazy("[0-9]")

@@ -123,6 +123,13 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     figured = _figured(r, intent, wish, states, signs, pairs)
     if figured:
         intent = Intent.EXPLAIN
+    elif (
+        intent is Intent.EXPLAIN
+        and asks_usual(said)
+        and not (wish.outright or wish.task)
+        and figures.trouble_beside(r.said)
+    ):
+        intent = Intent.DIAGNOSE  # that one value is usual is no answer to what else is told
     filled = assumed.elsewhere(_filled(r), wish.supposed)
     facts = _facts(r) if intent in _ASKS_FACTS else ()
     known = (*((f"howto {wish.task}",) if wish.task and intent is Intent.FIX else ()), *wish.outright, *r.known)
@@ -327,7 +334,7 @@ def _with_pairs(states: Stated, pairs: Sequence[Compared], said: str, found: Nam
         return states
     told_so = tuple(compared.observations(pairs, said, found))
     facts = {o.fact for o in told_so}
-    numbers = {n for pair in pairs for n in compared.figures(pair)}
+    numbers = [n for pair in pairs for n in compared.figures(pair)]  # a list: the value of an event has no hash
     own = [o for o in states.observations if o.fact not in facts and o.value not in numbers]
     unread = tuple(c for c in states.unread if not compared.taken(c, pairs, own))
     return states._replace(observations=(*told_so, *own), unread=unread)

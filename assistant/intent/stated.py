@@ -30,7 +30,8 @@ from knowledge.text import excerpt
 MOST = 32  # facts of one sentence
 _I = re.IGNORECASE
 _ENDS = lazy(
-    r"[;?。；！？\n，]|(?<=what now):|(?<=[a-z]):(?=\s+(?:ok|fine|good|xid|sxid|<xid>|<sxid>))|\.(?=\s|$)|,(?![0-9])|(?<![0-9]),|!(?=\s+[A-Z])|(?<![a-z])(?:and|but|while|whereas)\s+(?=(?:only\s+)?(?:one|an?other|(?:all\s+)?(?:the\s+)?others?|(?:all\s+)?the\s+rest|<gpu>|[0-9]+\s+of|[0-9]+\s+(?:are\s+|is\s+)?(?:inactive|down))(?![a-z]))|(?=其他|其余|另外)",
+    r"[;?。；！？\n，]|(?<=what now):|(?<=[a-z]):(?=\s+(?:ok|fine|good|xid|sxid|<xid>|<sxid>))|\.(?=\s|$)|,(?![0-9])|(?<![0-9]),|!(?=\s+[A-Z])|(?<![a-z])(?:and|but|while|whereas)\s+(?=(?:only\s+)?(?:one|an?other|(?:all\s+)?(?:the\s+)?others?|(?:all\s+)?the\s+rest|<gpu>|[0-9]+\s+of|[0-9]+\s+(?:are\s+|is\s+)?(?:inactive|down))(?![a-z]))|(?=其他|其余|另外)"
+    r"|(?<=[吗么呢吧])\s+|\s+(?=但|不过|可是|然而)",
     _I,
 )
 # What a question begins with; what stands ahead of it is a clause of its own, with or without a comma.
@@ -99,6 +100,10 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     if not _worth(found.marked):
         return Stated()
     text, originals, counted = _without_models(said, found)
+    wholes = [(m[0], f"{m[1]} {m[2] or m[3]}") for m in _OF_WHOLE.finditer(text)]
+    for as_said, meant in wholes:
+        text = text.replace(as_said, meant)
+    fixed = (*fixed, *wholes)
     text = _LONE_ROOT.sub(
         " 根目录 " if re.search("[\u4e00-\u9fff]", text) else " root filesystem ",
         AT_REST_CLAUSE.sub(" ", _curve_named(_OUTCRY.sub(" ", _EXIT.sub(" exit ", text)))),
@@ -190,6 +195,10 @@ _EXIT = lazy(
     _I,
 )
 # at either end of a sentence, and neither a question nor a fact: wtf gpu 3 is gone | 搞什么鬼 3 号卡不见了
+# 79.1GiB / 80GiB, 79/80GB: how much of how much, as nvidia-smi prints it, and no list of two
+_OF_WHOLE = lazy(
+    r"(?<![\w.])(\d+(?:\.\d+)?)\s?([mg]i?b?)?\s*/\s*\d+(?:\.\d+)?\s?([mg]i?b?)(?![a-z0-9/])", re.IGNORECASE
+)
 _OUTCRY = lazy(
     r"^\W*(?:wt[fh]|wtaf|omg|what the (?:hell|heck|fuck)|ugh|argh|damn|搞?什么鬼|搞毛|卧槽|我去|靠|天哪|救命)(?![a-z])[\s,，!！。:：?？]*"
     r"|[\s,，]+(?:wt[fh]|wtaf|omg|ugh|argh|lol|搞?什么鬼|救命|在线等|急)(?![a-z])\W*$",

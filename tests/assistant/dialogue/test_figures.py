@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from itertools import product
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assistant.diagnosis import diagnose
 from assistant.dialogue import Turn, answerer
 from assistant.intent.figures import figure
 from assistant.intent.parse import understand
@@ -14,6 +18,7 @@ from assistant.intent.seen import seen
 from assistant.reply import Reply
 from knowledge import expected
 from rules.loader import load
+from tests.cases import each
 
 LISTED = (
     "nvidia-smi lists {a} gpus on an {b} gpu box",
@@ -110,3 +115,34 @@ def test_nothing_is_judged_by_one_value_where_more_is_told_or_asked(said: str) -
 @given(st.text(max_size=120))
 def test_any_text_is_read(text: str) -> None:
     figure(text)
+
+
+# A value that is fine alone, and what may be told behind it.
+FINE = (
+    ("H100 draws 690 of 700 W, normal?", "功耗 690W 正常吗"),
+    ("core at 70 C, is that ok?", "温度70度正常吗"),
+    ("mfu 45 %, good?", "MFU 45% 正常吗"),
+    ("utilization 99 %, normal?", "利用率99%正常吗"),
+    ("busbw 470 GB/s on 8 H100, ok?", "8卡 H100 busbw 470 GB/s 正常吗"),
+)
+TROUBLES = (
+    ("ranks hang", "卡住了"),
+    ("it fell off the bus", "掉卡了"),
+    ("loss is nan", "loss变成nan"),
+    ("nvlink is inactive on gpu 3", "nvlink断了"),
+    ("clocks are 210 MHz", "时钟只有210MHz"),
+    ("uncorrectable ecc errors 3", "有不可纠正ECC错误 3 个"),
+    ("the node keeps rebooting", "节点一直重启"),
+)
+JOINED = (("{} but {}", "{} 但是{}"), ("{} {}", "{} {}"), ("{} {}!", "{}，不过{}"))
+
+
+@each(("fine", "trouble", "joined"), lambda: product(FINE, TROUBLES, JOINED), ids=str)
+def test_no_value_is_fine_where_trouble_is_told_behind_it(
+    fine: tuple[str, str], trouble: tuple[str, str], joined: tuple[str, str]
+) -> None:
+    for n in (0, 1):
+        query = understand(joined[n].format(fine[n], trouble[n]))
+        turn = Turn(query, query.lang, load(), diagnose([*query.observations], load()), host="n1")
+        head = answerer(query.intent).answer(turn).headline
+        assert not re.match(r"Fine|Yes|正常|没有问题|可以", head), (query.text, head)
