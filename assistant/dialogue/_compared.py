@@ -10,6 +10,7 @@ from assistant.diagnosis import State, Verdict, bad_roots, only_said
 from assistant.dialogue import _busbw, _told
 from assistant.dialogue._should import asked_of
 from assistant.intent import compared
+from assistant.intent.figures import trouble_beside
 from assistant.render.sheet import Fields, Items, Part
 from assistant.reply import Reply
 from knowledge.compared import Against, Quantity, quantity
@@ -42,7 +43,7 @@ def answer(turn: Turn, w: Words) -> Reply | None:
         return None
     worse = [(q, c) for q, c in rows if q.differs(c.value, c.other) and _stands_out(q, c)]
     held = {"gpu.name", *(f for q, _ in rows for f in (q.fact, q.expected))}
-    if not worse and any(o.fact not in held for o in turn.query.observations):
+    if not worse and (trouble_beside(turn.query.text) or any(o.fact not in held for o in turn.query.observations)):
         return None  # that the two are alike is no answer to what else is told
     q, c = worse[0] if worse else rows[0]
     head = _headline(turn, q, c) if worse else _alike(turn, q, c)

@@ -176,11 +176,12 @@ def figure(text: str) -> Figure | None:
     if not text or len(text) > _MOST or (not _DIGIT.search(text) and not _SPACE.search(text)):
         return None
     found = next((found for read in _READERS if (found := read(text)) is not None), None)
-    return None if not isinstance(found, _OF_TWO_CLAUSES) and trouble_beside(text) else found
+    told_in_two = isinstance(found, _OF_TWO_CLAUSES) or (isinstance(found, Held) and found.unowned)
+    return None if found is None or (not told_in_two and trouble_beside(text)) else found
 
 
 # What is told in two clauses by itself: 78 GB held but no process, most steps 3 s but some 9, no space left but df shows some.
-_OF_TWO_CLAUSES = (Held, Spikes, Spread, NoSpace)
+_OF_TWO_CLAUSES = (Spikes, Spread, NoSpace)
 # Where another clause begins: "78C, ok? the node keeps rebooting", 正常吗 但是掉卡了
 _NEXT_CLAUSE = lazy(
     r"(?<![a-z])(?:but|however|yet|although|though|when|while|and)(?![a-z])|[?？!。;；]|但是?|不过|可是|却|然而|吗\s",
