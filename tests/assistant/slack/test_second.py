@@ -286,9 +286,9 @@ async def test_a_button_is_good_for_nothing_else(slack: Slack, tmp_path: Path) -
         assert card.states() == other.states() == [State.WAITING]
         values = [c.by[k]["value"] for c in (card, other) for k in ("approve", "refuse")]
         assert len(set(values)) == 4
-        assert all(
-            len(v) > 20 and v not in card.numbers + other.numbers and "gpu" not in v and "U1" not in v for v in values
-        )
+        # (what is only a few letters long stands in a random value now and then)
+        assert all(len(v) > 20 and v not in card.numbers + other.numbers for v in values)
+        assert not any(told in v for v in values for told in (RESET.what, RESET.node, *RESET.argv[:2]))
         assert not any(n in json.dumps(card.message.blocks) for n in card.numbers)
 
 
