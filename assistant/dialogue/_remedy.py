@@ -199,7 +199,7 @@ _READ: Mapping[str, Callable[[str, str, Any], Remedy | None]] = {
 
 def headline(r: Remedy, lang: str) -> str:
     """``RESTART_BM: Drain and reboot the node.`` in one sentence, about what."""
-    said = r.said.in_(lang) or r.check.in_(lang)
+    said = r.said.in_(lang) or r.check.in_(lang) or text_in(lang, " ", "").join(s.in_(lang) for s in r.steps[:2])
     word = f"{r.bucket}{colon(lang)}" if r.bucket else ""
     if not said and not word:
         said = text_in(lang, "No action is known for it.", "没有已知的处置动作。")

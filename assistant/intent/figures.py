@@ -193,6 +193,11 @@ _MEASURED = lazy(
 )
 
 
+def measures(text: str) -> bool:
+    """Whether a number with a unit stands in a sentence."""
+    return _MEASURED.search(text) is not None
+
+
 def trouble_beside(text: str) -> bool:
     """Whether a clause behind the first tells of trouble or of another value: then no value alone is the answer."""
     begins = _NEXT_CLAUSE.search(text)

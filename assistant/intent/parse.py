@@ -125,8 +125,8 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         intent = Intent.EXPLAIN
     elif (
         intent is Intent.EXPLAIN
-        and asks_usual(said)
-        and not (wish.outright or wish.task)
+        and (asks_usual(said) or figures.measures(r.said))
+        and not (wish.outright or wish.task or r.found.slots.xid or r.found.slots.sxid)
         and figures.trouble_beside(r.said)
     ):
         intent = Intent.DIAGNOSE  # that one value is usual is no answer to what else is told
