@@ -116,15 +116,17 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     states, pairs = Stated(), tuple[Compared, ...]()
     if intent in _MAY_STATE and may_state and not (r.raw and r.pasted.observations):
         intent, signs, states, pairs = _stating(r, intent, signs, said, hosts)
-    if intent in _OF_FIGURES and not (wish.outright or r.pasted.observations or wish.task) and amounts.told(r.said):
+    of_amounts = intent in _OF_FIGURES and (
+        _refused(r) or (not (wish.outright or r.pasted.observations or wish.task) and amounts.told(r.said))
+    )
+    if of_amounts:
         intent = Intent.EXPLAIN  # figures of which no machine has to be asked
-    elif _refused(r) and intent in _OF_FIGURES:
-        intent = Intent.EXPLAIN
     figured = _figured(r, intent, wish, states, signs, pairs)
     if figured:
         intent = Intent.EXPLAIN
     elif (
         intent is Intent.EXPLAIN
+        and not of_amounts
         and (asks_usual(said) or figures.measures(r.said))
         and not (wish.outright or wish.task or r.found.slots.xid or r.found.slots.sxid)
         and figures.trouble_beside(r.said)
