@@ -208,7 +208,7 @@ def _text(said: str, found: Named) -> tuple[str, dict[str, _Whose]]:
         called[mark] = _Whose(kind, ",".join(map(str, members)))
         out.append(f" {kind} {mark} " if one else f" all {kind}s {mark} ")
     out.append(said[last:])
-    return "".join(out), called
+    return things.with_utilization("".join(out)), called
 
 
 _VERSUS = lazy(r"\s*(?<![a-z])(?:vs\.?|versus)(?![a-z])", _I)

@@ -30,7 +30,7 @@ from knowledge.text import excerpt
 MOST = 32  # facts of one sentence
 _I = re.IGNORECASE
 _ENDS = lazy(
-    r"[;?。；！？\n，]|(?<=what now):|(?<=[a-z]):(?=\s+(?:ok|fine|good|xid|sxid|<xid>|<sxid>))|\.(?=\s|$)|,(?![0-9])|(?<![0-9]),|!(?=\s+[A-Z])|(?<![a-z])(?:and|but|while|whereas)\s+(?=(?:only\s+)?(?:one|an?other|(?:all\s+)?(?:the\s+)?others?|(?:all\s+)?the\s+rest|<gpu>|[0-9]+\s+of|[0-9]+\s+(?:are\s+|is\s+)?(?:inactive|down))(?![a-z]))|(?=其他|其余|另外)"
+    r"[;?。；！？\n，]|(?<=what now):|(?<=[a-z]):(?=\s+(?:ok|fine|good|xid|sxid|<xid>|<sxid>))|\.(?=\s|$)|,(?![0-9])|(?<![0-9]),|!(?=\s+[A-Z])|(?<![a-z])(?:and|but|while|whereas|with(?=\s+(?:all\s+)?(?:the\s+)?(?:others?|rest)(?![a-z])))\s+(?=(?:only\s+)?(?:one|an?other|(?:all\s+)?(?:the\s+)?others?|(?:all\s+)?the\s+rest|<gpu>|[0-9]+\s+of|[0-9]+\s+(?:are\s+|is\s+)?(?:inactive|down))(?![a-z]))|(?=其他|其余|另外)"
     r"|(?<=[吗么呢吧])\s+|\s+(?=但|不过|可是|然而)",
     _I,
 )
@@ -104,6 +104,8 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     for as_said, meant in wholes:
         text = text.replace(as_said, meant)
     fixed = (*fixed, *wholes)
+    text = _NEXT_GPU.sub("; ", text)
+    text = things.with_utilization(text)
     text = _LONE_ROOT.sub(
         " 根目录 " if re.search("[\u4e00-\u9fff]", text) else " root filesystem ",
         AT_REST_CLAUSE.sub(" ", _curve_named(_OUTCRY.sub(" ", _EXIT.sub(" exit ", text)))),
@@ -196,6 +198,8 @@ _EXIT = lazy(
 )
 # at either end of a sentence, and neither a question nor a fact: wtf gpu 3 is gone | 搞什么鬼 3 号卡不见了
 # 79.1GiB / 80GiB, 79/80GB: how much of how much, as nvidia-smi prints it, and no list of two
+# gpu0 61C gpu1 62C gpu2 94C: a list without commas
+_NEXT_GPU = lazy(r"(?<=[0-9a-z%度瓦])\s+(?=<gpu>\s*[:=]?\s*[0-9])", _I)
 _OF_WHOLE = lazy(
     r"(?<![\w.])(\d+(?:\.\d+)?)\s?([mg]i?b?)?\s*/\s*\d+(?:\.\d+)?\s?([mg]i?b?)(?![a-z0-9/])", re.IGNORECASE
 )

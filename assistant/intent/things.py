@@ -191,3 +191,19 @@ def about(clause: str, words: str, slots_: Slots, last: About) -> About:
         last.counted or many is not None,
         _FOREIGN.search(clause) is not None if _FOREIGN.search(clause) or _OF_GPUS.search(clause) else last.foreign,
     )
+
+
+def with_utilization(text: str) -> str:
+    """`text`, a bare share of a GPU named as what it is where nothing else is named: "1 of 8 gpus at 0%" is its utilisation."""
+    return text if _OF_WHAT.search(text) else _AT_SHARE.sub(lambda m: f"{m[0]} util", text)
+
+
+# 1 of 8 gpus at 0% | one card sits at 3%: of what, where nothing else is named, is its utilisation
+_AT_SHARE = lazy(
+    r"(?:(?<![a-z])(?:gpus?|cards?|accelerators?|[abhlmv]i?[0-9]{2,3}[a-z]?)|<[a-z]+>)\s+(?:(?:is|are|sits?|stuck|runs?|stays?|only)\s+){0,2}(?:at|on)\s+[0-9]{1,3}(?:\.[0-9]+)?\s?%",
+    _I,
+)
+_OF_WHAT = lazy(
+    r"(?<![a-z])(?:util\w*|busy|usage|mem\w*|vram|hbm|power|tdp|fan|clock\w*|occupan\w*|sm|tensor|mfu|cpu|speed|perf\w*|progress|bandwidth|load|full|used|nvlink\w*|pci\w*)(?![a-z])|利用率|显存|内存|功耗|风扇|频率|占用|带宽|负载",
+    _I,
+)

@@ -298,6 +298,14 @@ class Session:
         told = tuple(o.about(rooted(o.subject, next(iter(query.slots.node), UNSAID))) for o in query.observations)
         apart = replace(frame, seen=(), told=told)
         if away is None and not (told or query.symptoms or query.unread or query.fine):
+            nearest = query.topics[0] if query.topics and query.intent is Intent.DIAGNOSE else None
+            if (
+                nearest is not None and nearest.kind == "symptom"
+            ):  # no phrase of it was said, and nothing else comes as close
+                kin = replace(query, symptoms=(nearest.id.partition(" ")[2],))
+                return self._conclude(
+                    state, apart, self._answer(state, apart, kin, concluded(self, state, (), ()), None)
+                )
             if query.pasted and query.topics:  # a message that is known, and nothing else: its page is the answer
                 page = replace(query, intent=Intent.EXPLAIN)
                 return self._conclude(

@@ -24,9 +24,13 @@ if TYPE_CHECKING:
 _FORMATS = (("html", "html"), ("json", "json"), ("markdown", "markdown"), ("md", "markdown"), ("text", "text"),
             ("txt", "text"), ("网页", "html"), ("文本", "text"))  # fmt: skip
 _ASKING = lazy(r"\bask(?:ing|ed|s)?\b|\bneed(?: to)? know\b|\bwant to know\b|问|需要知道", re.IGNORECASE)
+_DIGIT = lazy("[0-9]")
 _FEW = 6  # names of nodes that are told, where nobody can say which was meant
 _THIS_ONE = lazy(r"\b(?:here|this (?:node|machine|host|server|box))\b|本机|本节点|这台|这个节点|这里", re.IGNORECASE)
-_GPU_MEANT = lazy(r"(?<![a-z0-9-])(?:gpu|card)s?(?![a-z0-9-])|显卡|[张块号]卡", re.IGNORECASE)
+_GPU_MEANT = lazy(
+    r"(?<![a-z0-9-])(?:gpus?|cards?|(?:nvidia|rocm|amd)-smi|dcgmi?|nvml|hbm|vram|fabric ?manager)(?![a-z0-9-])|显卡|[张块号]卡",
+    re.IGNORECASE,
+)
 
 
 PAGES = 3  # of what is known, that come closest to a question
@@ -84,13 +88,19 @@ def nothing_said(host: str, text: str, lang: str) -> Reply:
     """A question about a GPU where there is none, that states nothing which could be judged: what comes closest stands below."""
     from assistant.dialogue._pages import closest, distinct
     from assistant.find import search
+    from assistant.intent.stated import reports_trouble
 
     name = f" ({host})" if host else ""
+    nothing = (
+        Text("nothing that was said could be judged", "所述内容都无法据以判断")
+        if reports_trouble(text) or _DIGIT.search(text)
+        else Text("nothing was said of how the one meant is", "没有说明所指的 GPU 是什么情况")
+    )
     reply = _said(
         lang,
-        f"Cannot say: this machine{name} has no GPU, and nothing was said of how the one meant is. "
+        f"Cannot say: this machine{name} has no GPU, and {nothing.en}. "
         "Look at it: gpudiag check --host NODE, --bundle FILE or --log FILE; or tell what it shows, for instance an XID, a temperature, a line of its log.",
-        f"无法判断：本机{f'（{host}）' if host else ''}没有 GPU，也没有说明所指的 GPU 是什么情况。"
+        f"无法判断：本机{f'（{host}）' if host else ''}没有 GPU，{'而' if nothing.zh.startswith('所') else '也'}{nothing.zh}。"
         "要查看它：gpudiag check --host NODE、--bundle FILE 或 --log FILE；或说明看到了什么，例如 XID、温度、一行日志。",
         settled=False,
     )
