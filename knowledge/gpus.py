@@ -72,6 +72,7 @@ class GpuSpec:
     certainty: Certainty
     bandwidth_low_gbs: float | None = None  # where publications give a range
     nvlink: Nvlink | None = None
+    max_clock_mhz: float | None = None  # the highest SM clock that the driver names
     note: Text | None = None
     sources: tuple[str, ...] = ()
     disagrees: tuple[Disagreement, ...] = ()
@@ -89,7 +90,7 @@ class GpuSpec:
             peaks={Dtype(k): v for k, v in data["peaks"].items()}, names=tuple(data["names"]),
             certainty=Certainty(data["certainty"]), bandwidth_low_gbs=data.get("bandwidth_low_gbs"),
             nvlink=Nvlink(link["generation"], link["links"], link["gbs"]) if link else None,
-            note=Text.of(note) if note else None, sources=tuple(data["sources"]), disagrees=Disagreement.all_of(data),
+            max_clock_mhz=data.get("max_clock_mhz"), note=Text.of(note) if note else None, sources=tuple(data["sources"]), disagrees=Disagreement.all_of(data),
             achievable={Dtype(k): float(v) for k, v in data.get("achievable", {}).items()},
         )  # fmt: skip
 

@@ -13,6 +13,7 @@ from assistant.dialogue._pages import data_of
 from assistant.intent import figures
 from assistant.intent.figures import (
     Busy,
+    Clock,
     Collective,
     Draw,
     Heat,
@@ -443,6 +444,50 @@ def _of_limit(f: Draw, limit: float) -> tuple[Text, Text]:
     return (_FINE if band.rating == "good" else _OPEN), band.text
 
 
+# Shares of the highest clock: from the first on it runs free, above the second large matrix products at the power limit keep it there
+# (H100 SXM at 700 W: 1400 to 1700 of 1980 MHz, as `nvidia-smi dmon` shows in training), below it something else holds it.
+_FREE, _HELD = 0.92, 0.68
+
+
+def _clock(f: Clock) -> _Said | None:
+    tops = sorted({f.most} if f.most else {float(s.max_clock_mhz or 0) for s in f.models})
+    if f.mhz > 1.05 * tops[-1] or f.mhz < 0.1 * tops[0]:
+        return None
+    top = f"{tops[0]:g} .. {tops[-1]:g}" if len(tops) > 1 else f"{tops[0]:g}"
+    design = max((float(s.tdp_w or 0) for s in f.models), default=0.0)
+    if f.mhz >= _FREE * tops[-1]:
+        lead, why = _FINE, Text("That is the full clock: nothing holds it down.", "已是满频，没有被压低。")
+    elif f.limit and f.limit < 0.97 * design:
+        lead = _OPEN
+        why = Text(
+            f"The power limit is set to {f.limit:g} of {design:g} W, and under load that limit lowers the clock: by intent, no fault. "
+            "Raise it with nvidia-smi -pl if power and cooling allow.",
+            f"功耗上限设为 {f.limit:g} W（设计 {design:g} W），负载下由它压低频率：这是设定所致，不是故障。供电与散热允许时可用 nvidia-smi -pl 调高。",
+        )
+    elif f.mhz >= _HELD * tops[-1]:
+        lead = _OPEN
+        why = Text(
+            "Usual where large matrix products run at the power limit, not fine where the GPU draws less than that. "
+            "Read the reason: nvidia-smi -q -d PERFORMANCE,POWER.",
+            "大矩阵运算顶到功耗上限时属正常；若功耗未到上限则不正常。查看原因：nvidia-smi -q -d PERFORMANCE,POWER。",
+        )
+    else:
+        lead = _LOW
+        why = Text(
+            "Under load that is held down: power limit, heat, power brake, or locked clocks; without load a GPU goes there by itself. "
+            "Read the reason: nvidia-smi -q -d PERFORMANCE,POWER.",
+            "负载下属于被压低：功耗上限、过热、power brake 或锁频；空载时会自行降到这里。查看原因：nvidia-smi -q -d PERFORMANCE,POWER。",
+        )
+    share = 100 * f.mhz / tops[-1]
+    text = Text(
+        f"{f.mhz:g} of {top} MHz ({share:.0f} %). {why.en}",
+        f"{f.mhz:g} MHz，最高 {top} MHz（{share:.0f} %）。{why.in_('zh')}",
+    )
+    return _Said(
+        lead, text, (), "", ("howto read-throttle-reasons",), {"mhz": f.mhz, "most": tops[-1], "limit": f.limit}
+    )
+
+
 def _any_board(f: Draw, topics: tuple[str, ...], data: dict[str, Any]) -> _Said | None:
     """Of a draw of which neither board nor limit is said: on which boards it is usual under load."""
     boards = (("L40S", 350), ("A100 SXM", 400), ("H100 SXM", 700), ("B200", 1000))
@@ -669,6 +714,7 @@ _ANSWERS: dict[type, Callable[[Any], _Said | None]] = {
     Collective: _collective,
     Rdma: _rdma,
     Draw: _draw,
+    Clock: _clock,
     Held: _held,
     Size: _size,
     Heat: _heat,

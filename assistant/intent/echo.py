@@ -8,6 +8,7 @@ from dataclasses import replace
 from assistant.intent.query import Assumed, Intent, Query
 from assistant.intent.symptoms import without
 from knowledge.language import Text
+from knowledge.lazy import lazy
 
 _INTENTS = {
     Intent.EXPLAIN: Text("explain", "解释"), Intent.DIAGNOSE: Text("diagnose", "诊断"), Intent.VERDICT: Text("can it be used", "能否继续使用"),
@@ -84,7 +85,12 @@ def _about(query: Query, lang: str) -> list[str]:
         return [_title(query, f"symptom {query.symptoms[0]}", lang)]
     if query.intent in _ASKS_TOPIC and query.topics and not codes:
         return [query.topics[0].title.in_(lang)]
+    if query.intent is Intent.EXPLAIN and not query.topics and not codes and _VALUE.search(query.text):
+        return [Text("the value told", "所述数值").in_(lang)]
     return [_fact(name, lang) for name in query.facts[:2]] if query.intent is Intent.PROBE else []
+
+
+_VALUE = lazy("[0-9]")
 
 
 def _suspect(text: str) -> Text | None:

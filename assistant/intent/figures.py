@@ -74,6 +74,15 @@ class Draw(NamedTuple):
     inference: bool
 
 
+class Clock(NamedTuple):
+    """The SM clock of one GPU under load."""
+
+    mhz: float
+    most: float  # MHz that the sentence calls its maximum; 0: nobody said
+    limit: float  # W to which the sentence says the power is limited; 0: nobody said
+    models: tuple[GpuSpec, ...]
+
+
 class Held(NamedTuple):
     """Memory of a GPU that is in use."""
 
@@ -130,7 +139,20 @@ class Busy(NamedTuple):
 
 
 Figure = (
-    HostCopy | MemoryRate | Collective | Rdma | Draw | Held | Size | Heat | Share | Spikes | Spread | NoSpace | Busy
+    HostCopy
+    | MemoryRate
+    | Collective
+    | Rdma
+    | Draw
+    | Clock
+    | Held
+    | Size
+    | Heat
+    | Share
+    | Spikes
+    | Spread
+    | NoSpace
+    | Busy
 )
 
 _OF_MEMORY = ("gpu.memory.", "gpu.name", "gpu.process", "gpu.utilization.memory")
@@ -141,6 +163,7 @@ _FACTS: dict[type, tuple[str, ...]] = {
     Collective: ("benchmark.", "gpu.name", "port.rate", "node.gpu.count", "link.speed", "node.ib.ports"),
     Rdma: ("benchmark.", "port.rate", "link.speed", "node.ib.ports"),
     Draw: ("gpu.power.", "gpu.name"),
+    Clock: ("gpu.clock.sm", "gpu.clock.graphics", "gpu.clock.max", "gpu.power.limit", "gpu.name"),
     Held: (*_OF_MEMORY, "fs.", "node.gpu.processes", "node.driver.state"),  # nvidia-smi 里没有
     Size: ("gpu.memory.", "gpu.name"),
     Heat: ("gpu.name",),  # a temperature that was told is judged by the rules
@@ -155,6 +178,7 @@ _SIGNS: dict[type, frozenset[str]] = {
     HostCopy: frozenset(["slow-training", "low-utilization"]),
     Collective: frozenset(["network-trouble", "slow-training"]),
     Rdma: frozenset(["network-trouble"]),
+    Clock: frozenset(["gpu-too-hot"]),
     Held: frozenset(["zombie-memory", "gpu-held", "out-of-memory", "gpu-missing"]),
     Size: frozenset(["out-of-memory"]),
     Share: frozenset(["slow-training", "low-utilization"]),
@@ -464,6 +488,31 @@ def _draw(text: str) -> Draw | None:
     return Draw(watts, limit, models, _TRAINS.search(text) is not None, _SERVES.search(text) is not None)
 
 
+_CLOCK = lazy(
+    r"(?<![a-z0-9_.])(?P<n>[0-9]+(?:\.[0-9]+)?)\s*(?P<u>[mg]hz)?(?:\s*(?:/|(?:out )?of|，?最大|，?最高)\s*(?:the |its |a )?(?:max(?:imum)? (?:of )?)?(?P<most>[0-9]+(?:\.[0-9]+)?))?\s*(?P<v>[mg]hz)(?![a-z])",
+    _I,
+)
+_NO_CLOCK = lazy(
+    r"(?<![a-z])(?:mem(?:ory)?|hbm|vram|cpu|ram|ddr[0-9]?|video|idle|lock(?:ed)?|-lgc|lower|lowers|set|min(?:imum)?|xeon|epyc|fabric|crash\w*|hang\w*)(?![a-z])|显存|内存|空闲|闲置|锁|处理器",
+    _I,
+)
+
+
+def _clock(text: str) -> Clock | None:
+    values = [*_CLOCK.finditer(text)]
+    if len(values) != 1 or _NO_CLOCK.search(text) or _compares(text) or AT_REST.search(text):
+        return None
+    m = values[0]
+    scale = 1000.0 if (m["u"] or m["v"]).casefold() == "ghz" else 1.0
+    watts = [float(w["n"]) for w in _WATTS.finditer(text)]
+    if len(watts) > 1 or (watts and not _LIMITS.search(text)):
+        return None
+    most, models = float(m["most"] or 0) * scale, tuple(s for s in _models(text) if s.max_clock_mhz)
+    if not (most or models):
+        return None
+    return Clock(float(m["n"]) * scale, most, watts[0] if watts else 0.0, models)
+
+
 _MIB = {"m": 1.0, "g": 1024.0, "t": 1024.0**2}
 _SIZE = lazy(rf"{_N}\s?(?P<u>[mg])(?:i?b|ig)?(?![a-z0-9/])", _I)
 _OF_TOTAL = lazy(
@@ -684,6 +733,7 @@ _READERS: tuple[Callable[[str], Figure | None], ...] = (
     _memory_rate,
     _host_copy,
     _draw,
+    _clock,
     _held,
     _size,
     _heat,

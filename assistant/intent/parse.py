@@ -136,6 +136,8 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     facts = _facts(r) if intent in _ASKS_FACTS else ()
     known = (*((f"howto {wish.task}",) if wish.task and intent is Intent.FIX else ()), *wish.outright, *r.known)
     best, unsure = topics.topics(intent, filled, said, known, signs, r.pasted.observations)
+    if figured:  # of words that a page shares with the sentence none is meant
+        best = tuple(t for t in best if t.score >= topics.EXACT)
     if intent not in told.TELLS:  # whether a value is usual takes the value
         kept = states.observations if intent is Intent.EXPLAIN and asks_usual(said) and not wish.outright else ()
         kept = states.observations if figured else kept

@@ -487,7 +487,7 @@ _CODE = lazy("<s?xid>")  # told as an event already
 
 # "can I use a GPU that has fallen off the bus" states it, and so does "why is gpu 2 at 150 W"; "is the link down?" does not.
 _TOLD_IN_QUESTION = lazy(
-    r"(?<![a-z])(?:that|which|whose|with|since|because|although|when|if)(?![a-z])|的|^is\b(?=.*[0-9]).{1,80}(?:a problem|an issue|enough|normal|too (?:low|slow|high|hot)|slower|expected|wrong)\b|^(?:is|are)\s+[0-9][0-9.]*\s?(?:w|watts?|°?c|mhz|%)(?![a-z])|(?<![a-z])why\b[^?]{0,200}[0-9]|为(?:什么|何|啥)[^？]{0,200}[0-9]",
+    r"(?<![a-z])(?:(?<!^is )(?<!^was )that|which|whose|with|since|because|although|when|if)(?![a-z])|的|^is\b(?=.*[0-9]).{1,80}(?:a problem|an issue|enough|normal|too (?:low|slow|high|hot)|slower|expected|wrong)\b|^(?:is|are)\s+[0-9][0-9.]*\s?(?:w|watts?|°?c|mhz|%)(?![a-z])|(?<![a-z])why\b[^?]{0,200}[0-9]|为(?:什么|何|啥)[^？]{0,200}[0-9]",
     _I,
 )
 
@@ -646,11 +646,16 @@ def _told(clause: str, about: About, before: str) -> Read:
         plain = [*plain, "|", "gpu", "utilization", "100", "%"]
     read = values(plain, before, words_of(clause), foreign=about.foreign)
     for fact, told, _ in read.taken:
+        if fact == _ANY_EVENT and told == (True,) and _THROTTLING.search(clause) and not _OF_HARDWARE.search(clause):
+            continue  # "it throttles" is a symptom: what lowers the clocks is not said
         out += about.tell(vocabulary()[fact], told)
     used = frozenset[int]().union(*(t.places for t in read.taken))
     return Read(out, " ".join(w for n, w in enumerate(plain) if n not in used and w != "|"), bool(read.open))
 
 
+_ANY_EVENT = "gpu.clock.event.hw_slowdown"  # of the clock events the one that a bare "throttling" asks for
+_THROTTLING = lazy(r"(?<![a-z])throttl(?:ing|ed|es?)(?![a-z])(?!\s+(?:reasons?|status|events?))", _I)
+_OF_HARDWARE = lazy(r"(?<![a-z])(?:hw|hardware|slowdown)(?![a-z])|硬件", _I)
 _LONG = 2  # words of a name from which on a statement that shares some of them was not meant
 NO = frozenset(["no", "not", "without", "never", "neither", "nor", "没", "无", "未"])
 # Under load it is meant, and no value of the load.

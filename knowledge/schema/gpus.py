@@ -47,6 +47,7 @@ class Entry(Sourced):
     bandwidth_gbs: float | None = Field(gt=0, strict=False)
     bandwidth_low_gbs: float | None = Field(default=None, gt=0, strict=False)
     tdp_w: float | None = Field(gt=0, strict=False)
+    max_clock_mhz: float | None = Field(None, gt=0, strict=False)
     nvlink: Nvlink | None = None
     pcie_generation: int | None = Field(ge=3, le=6)
     peaks: Peaks

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from assistant.diagnosis import diagnose
 from assistant.dialogue import Turn, answerer
-from assistant.intent.figures import figure
+from assistant.intent.figures import Clock, figure
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent
 from assistant.intent.seen import seen
 from assistant.reply import Reply
 from knowledge import expected
+from knowledge.gpus import GpuSpec, all_specs
 from rules.loader import load
 from tests.cases import each
 
@@ -146,3 +147,15 @@ def test_no_value_is_fine_where_trouble_is_told_behind_it(
         turn = Turn(query, query.lang, load(), diagnose([*query.observations], load()), host="n1")
         head = answerer(query.intent).answer(turn).headline
         assert not re.match(r"Fine|Yes|正常|没有问题|可以|.*(?:no fault|不是故障)", head), (query.text, head)
+
+
+@given(st.sampled_from([s for s in all_specs() if s.max_clock_mhz]), st.floats(0.3, 1.0))
+def test_a_clock_is_held_against_the_highest_of_its_model(model: GpuSpec, share: float) -> None:
+    most = model.max_clock_mhz or 0.0
+    rated = rating(f"{share * most:.0f} of {most:.0f} MHz under load, normal?")
+    assert (rated == "good") is (share > 0.92) or abs(share - 0.92) < 0.01
+    assert rated != "good" if share < 0.7 else True
+    capped = f"{model.family} {model.form_factor} at {share * most:.0f} MHz with the power limit at {(model.tdp_w or 0) / 2:.0f} W"
+    found = figure(capped)
+    assert isinstance(found, Clock)
+    assert found.limit == round((model.tdp_w or 0) / 2)

@@ -153,6 +153,16 @@ def test_what_is_left_of_a_counter_is_not_what_was_counted() -> None:
         ("机箱3号风扇转速为0", [("sensor.kind", "3号风扇", "fan"), ("sensor.state", "3号风扇", "critical")]),
         ("power limit default 700 W", [("gpu.power.limit.default", "unknown:?", 700.0)]),
         ("host ram 1003 of 1007 GB used", [("node.memory.available.share", "", 0.0)]),
+        (
+            "gpu0 61C gpu1 62C gpu2 94C",
+            [
+                ("gpu.temperature.core", "index:0", 61),
+                ("gpu.temperature.core", "index:1", 62),
+                ("gpu.temperature.core", "index:2", 94),
+            ],
+        ),
+        ("gpu 3 sits at 4%, bad?", [("gpu.utilization.core", "index:3", 4)]),
+        ("gpu 3 is throttling", []),  # what lowers the clocks is not said
         ("0 of 8 gpus throttling", [("gpu.clock.event.hw_slowdown", "unknown:?", False)]),
     ],
 )
