@@ -60,7 +60,13 @@ def lexicon() -> Lexicon:
     out = Lexicon([], {}, {}, {}, {}, [], {}, {}, [])
     for entry in shard("lexicon"):
         _ADD[entry["kind"]](out, entry)
+    for entry in shard("advice"):  # an entry says itself how it is asked for
+        if "said" in entry:
+            out.phrases.extend(Phrase("explain", _ASKED, False, text, f"advice {entry['id']}") for text in _said(entry))
     return out
+
+
+_ASKED = 12  # the weight of a phrase of an advice: nothing else is meant by it
 
 
 def _said(entry: Mapping[str, Any]) -> tuple[str, ...]:

@@ -183,8 +183,16 @@ def _symptom(rest: str, about: str, _: RuleSet | None) -> Remedy | None:
     found = symptoms().get(rest)
     if found is None:
         return None
-    first = Text("Find the cause first: several things can be behind it.", "先查明原因：可能由多种问题引起。")
     causes = tuple(h.title for h in found.hypotheses[:6])
+    first = Text(
+        "Find the cause first: run gpudiag check where it happened.", "先查明原因：在出问题的机器上运行 gpudiag check。"
+    )
+    if len(causes) > 1:
+        usual, other = causes[:2]
+        first = Text(
+            f"Find the cause first, with gpudiag check where it happened. Suspect: {usual.en}; then: {other.en}.",
+            f"先在出问题的机器上运行 gpudiag check 查明原因。首先怀疑：{usual.in_('zh')}；其次：{other.in_('zh')}。",
+        )
     return Remedy(about, _OURS, said=first, causes=causes, command="gpudiag check")
 
 

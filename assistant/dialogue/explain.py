@@ -27,6 +27,7 @@ from assistant.dialogue._pages import (
     unknown,
 )
 from assistant.find import search, topic
+from assistant.intent import sums
 from assistant.intent.capped import capped
 from assistant.intent.models import compared, parameters, work
 from assistant.intent.needed import needed
@@ -53,6 +54,11 @@ def answer(turn: Turn) -> Reply:
 
         if (of_trace := bottleneck(turn)) is not None:
             return of_trace
+    if sums.asked(query.text) is not None:
+        from assistant.dialogue import _sums
+
+        if (result := _sums.answer(query, lang)) is not None:
+            return result
     if models := compared(query.text):
         from assistant.dialogue import _models
 

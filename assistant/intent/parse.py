@@ -21,6 +21,7 @@ from assistant.intent import (
     normal,
     of_run,
     recurred,
+    sums,
     symptoms,
     tasks,
     told,
@@ -213,9 +214,9 @@ class _Wish(NamedTuple):
 def _wish(r: Reading, said: str) -> _Wish:
     among = tuple(f"gpu {m.id}" for m in models.compared(r.said))
     advice = advised.Asked() if r.pasted.pasted or among else _advice(r)
-    page = (
-        "" if r.pasted.pasted or among or advice.reports else f"{ADVICE}{advice.id}" if advice.id else page_of(r.words)
-    )
+    if not r.pasted.pasted and sums.asked(r.normal.raw) is not None:
+        return _Wish(Intent.EXPLAIN, (), "", (), True, "", ())
+    page = "" if r.pasted.pasted or among or advice.reports else f"{ADVICE}{advice.id}" if advice.id else _page(r)
     outright = topics.outright(r.normal.raw) or among or ((page,) if page else ())
     of_a_book = needed(r.said) is not None or capped(r.said) is not None
     if outright or of_a_book:
@@ -242,6 +243,19 @@ def _wish(r: Reading, said: str) -> _Wish:
         if intent is Intent.FIX:  # what to do about it is what the advice is
             intent, outright, signs, task = Intent.EXPLAIN, (page,), (), ""
     return _Wish(intent, signs, page, outright, of_a_book, task, supposed)
+
+
+def _page(r: Reading) -> str:
+    """The page that the words ask for; none of advice where the sentence only reports trouble ("quota exceeded: pod pending")."""
+    page = page_of(r.words)
+    reports = page.startswith(ADVICE) and (r.signs or reports_trouble(r.said)) and not _QUESTION.search(r.said)
+    return "" if reports else page
+
+
+_QUESTION = lazy(
+    r"(?<![a-z])(?:how|what|which|when|where|why|should|can|could|is|are|do|does|worth)(?![a-z])|[?？吗哪几]|怎|如何|什么|多少|多久|要不要|该不该|区别|值得",
+    re.IGNORECASE,
+)
 
 
 def _advice(r: Reading) -> advised.Asked:

@@ -25,7 +25,7 @@ _CURES = (
 )  # fmt: skip
 _ANY = "|".join(f"(?P<{name}>{pattern})" for name, pattern in _CURES)
 _AGAIN_EN = r"(?<![a-z])(?:again|back(?! (?:up|online|in (?:service|production|rotation|the (?:pool|cluster))|to normal|alive|and running))|came back(?! (?:up|online|clean|fine|healthy|ok))|comes back|returned|returns|recur\w*|re-?appear\w*|re-?occur\w*|still|once more|anew|same (?:xid|error|fault|thing|gpu|card)|(?:second|third|fourth|fifth|2nd|3rd|[4-9]th) time)(?![a-z])"
-_AGAIN_ZH = r"又|再次|再度|还是|仍|依然|照样|复发|重现|重新出现|第[二三四五2-9]次"
+_AGAIN_ZH = r"(?:(?<=[后了过])|(?<![\u4e00-\u9fff]))还(?:有|在|会|报|出)|依旧|没解决|没(?:有)?(?:用|效果)(?!过)|又|再次|再度|还是|仍|依然|照样|复发|重现|重新出现|第[二三四五2-9]次"
 _AFTER_EN = lazy(
     rf"(?<![a-z])(?:after|since|post|despite|following|even with)\s+(?:[a-z']+\s+){{0,4}}?(?:{_ANY})(?![a-z])", _I
 )

@@ -17,7 +17,7 @@ from knowledge import compiled
 
 SHARD = "understanding"
 ARTLESS = frozenset(["the", "and", "for", "was", "our", "has", "had", "its", "but", "not", "you", "are", "can", "did"])
-_DATA = ("lexicon", "symptoms", "hypotheses", "glossary", "facts")
+_DATA = ("lexicon", "symptoms", "hypotheses", "glossary", "facts", "advice")
 _CODE = ("tables.py", "phrases.py", "symptoms.py", "grammar.py")
 
 

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from knowledge.schema import Strict, Words
 from knowledge.schema.glossary import Bilingual, Line, Sourced
+from knowledge.schema.lexicon import Said
 
 
 class When(Strict):
@@ -36,12 +37,13 @@ class Entry(Sourced):
     title: Words  # names of variables stay untranslated
     when: list[When] = []
     variables: list[Line] = []  # of the environment
+    said: Said | None = None  # phrases of it, as those of the lexicon
     says: Bilingual  # the answer, the first sentence by itself
     more: list[Bilingual] = []
     see: list[Line] = []  # pages: their kind and name
 
     @model_validator(mode="after")
     def _found(self) -> Self:
-        if bool(self.when) == bool(self.variables):
-            raise ValueError("an entry has either `when` or `variables`")
+        if bool(self.when or self.said) == bool(self.variables):
+            raise ValueError("an entry has either `when` or `said`, or `variables`")
         return self

@@ -1,0 +1,160 @@
+"""Sums: the interval of checkpoints (Young), the time between interruptions, MFU, and what a better utilisation saves."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from assistant.dialogue._pages import data_of
+from assistant.intent.sums import GPU_HOURS, Interrupted, Mfu, Saves, Saving, asked
+from assistant.render.sheet import Items
+from assistant.reply import Reply
+from knowledge.language import Text
+from knowledge.ranges import ranges
+
+if TYPE_CHECKING:
+    from assistant.intent.query import Query
+
+_MONTH = 730.0  # hours
+_DAY = 48.0  # hours from which on days are said
+_PUBLISHED = Text(
+    f"one interruption per {GPU_HOURS:,.0f} GPU-hours, as published for Llama 3 on 16,384 H100 (arXiv 2407.21783)",
+    f"每 {GPU_HOURS:,.0f} GPU 小时一次中断，取自 Llama 3 在 16,384 块 H100 上的公开数据（arXiv 2407.21783）",
+)
+
+
+def answer(query: Query, lang: str) -> Reply | None:
+    """The sum that a sentence asks for; None where it asks for none."""
+    found = asked(query.text)
+    if isinstance(found, Saves):
+        return _saves(found, lang)
+    if isinstance(found, Interrupted):
+        return _interrupted(found, lang)
+    if isinstance(found, Mfu):
+        return _mfu(found, lang)
+    if isinstance(found, Saving):
+        return _saving(found, lang)
+    return None
+
+
+def _reply(head: Text, more: tuple[Text, ...], topics: tuple[str, ...], lang: str, **data: Any) -> Reply:
+    return Reply(
+        lang, head.in_(lang), (Items(tuple(t.in_(lang) for t in more)),), data=data_of("sum", list(topics), **data)
+    )
+
+
+def _long(hours: float, lang: str) -> str:
+    """A time in words: 45 s, 17 minutes, 3.1 hours, 4.1 days."""
+    if 60 * hours < 2:
+        return f"{3600 * hours:.0f} {'秒' if lang == 'zh' else 's'}"
+    if hours < 1:
+        return f"{60 * hours:.0f} {'分钟' if lang == 'zh' else 'minutes'}"
+    if hours >= _DAY:
+        return f"{hours / 24:.3g} {'天' if lang == 'zh' else 'days'}"
+    return f"{hours:.2g} {'小时' if lang == 'zh' else 'hours'}"
+
+
+def interval(failing: float, write: float) -> float:
+    """The time between two checkpoints that loses least, in hours: sqrt(2 * write * failing) (Young 1974, first order).
+
+    `failing`: mean time between interruptions of the whole job; `write`: what one save holds the job up; both in hours.
+    """
+    return math.sqrt(2 * write * failing)
+
+
+def _saves(f: Saves, lang: str) -> Reply:
+    whole = f"{f.gpus:,} GPUs" if f.gpus else "the job"
+    whole_zh = f"{f.gpus:,} 块 GPU " if f.gpus else "该任务"
+    after = Text(
+        f"{whole} {'are' if f.gpus else 'is'} interrupted every {_long(f.failing, 'en')} on average",
+        f"{whole_zh}平均每 {_long(f.failing, 'zh')}中断一次",
+    )
+    if f.write:
+        every = interval(f.failing, f.write)
+        lost = 100 * (f.write / every + every / (2 * f.failing))
+        head = Text(
+            f"Save every {_long(every, 'en')}: {after.en}, and a save takes {_long(f.write, 'en')}. Saving and lost work then cost {lost:.2g} % of the time.",
+            f"每 {_long(every, 'zh')}存一次：{after.zh}，每次存需 {_long(f.write, 'zh')}。存盘与丢失的工作合计占 {lost:.2g} % 的时间。",
+        )
+        shown: dict[str, Any] = {"interval_h": round(every, 4), "lost_percent": round(lost, 3)}
+    else:
+        each = {minutes: interval(f.failing, minutes / 60) for minutes in (0.5, 2, 5)}
+        head = Text(
+            f"Save every {_long(each[2], 'en')} if a save holds the job up for 2 minutes ({_long(each[0.5], 'en')} at 30 s, {_long(each[5], 'en')} at 5 minutes): {after.en}. Say how long a save takes for the exact figure.",
+            f"若每次存盘耽误 2 分钟，则每 {_long(each[2], 'zh')}存一次（30 秒时 {_long(each[0.5], 'zh')}，5 分钟时 {_long(each[5], 'zh')}）：{after.zh}。告知一次存盘的耗时即可精确计算。",
+        )
+        shown = {"interval_h": {f"{60 * m:.0f}s": round(h, 4) for m, h in each.items()}}
+    more = [
+        Text(
+            "sqrt(2 x save time x time between interruptions) (Young 1974); the loss is flat around it: twice or half of it costs a quarter more.",
+            "公式：sqrt(2 × 存盘耗时 × 平均中断间隔)（Young 1974）；附近很平缓，加倍或减半只多损失四分之一。",
+        ),
+        Text(
+            "Saving without waiting (async_save, or to local disk first) counts only the time in which the steps stand still.",
+            "异步存盘（async_save，或先写本地盘）只计训练停顿的时间。",
+        ),
+    ]
+    if not f.told:
+        more.insert(0, Text(f"Taken: {_PUBLISHED.en}.", f"假设：{_PUBLISHED.zh}。"))
+    return _reply(
+        head, tuple(more), ("advice checkpoint-saving",), lang, mtbf_h=round(f.failing, 3), save_h=f.write, **shown
+    )
+
+
+def _interrupted(f: Interrupted, lang: str) -> Reply:
+    hours = GPU_HOURS / f.gpus
+    head = Text(
+        f"About every {_long(hours, 'en')} for a job on {f.gpus:,} GPUs: {_PUBLISHED.en}. Small or well-kept fleets see less, new ones more.",
+        f"{f.gpus:,} 块 GPU 的任务约每 {_long(hours, 'zh')}中断一次：{_PUBLISHED.zh}。小规模或维护好的集群更少，新集群更多。",
+    )
+    more = Text(
+        "Meta's research clusters: 2.3 to 6.5 failures per 1,000 node-days (arXiv 2410.21680).",
+        "Meta 研究集群：每 1,000 节点日 2.3–6.5 次故障（arXiv 2410.21680）。",
+    )
+    return _reply(head, (more,), ("term mtti",), lang, gpus=f.gpus, mtbf_h=round(hours, 3))
+
+
+def _mfu(f: Mfu, lang: str) -> Reply:
+    dtype = "fp8" if f.fp8 and f.model.peak("fp8") else "bf16"
+    peak = f.model.peak(dtype) or 0.0
+    share = 100 * 6 * f.parameters * f.tokens / (f.gpus * peak * 1e12)
+    band = ranges()["mfu"].band(share)
+    how = f"6 x {f.parameters / 1e9:g}e9 x {f.tokens:,.0f} / ({f.gpus:,} x {peak:g}e12)"
+    if share > 100:
+        head = Text(
+            f"That is {share:.0f} % MFU and cannot be: {how}. A figure is off: the tokens may be of several steps, or the GPUs more.",
+            f"算得 MFU {share:.0f} %，不可能：{how}。某个数值有误：token 数可能跨多步，或 GPU 数不止这些。",
+        )
+    else:
+        text = band.text if band is not None else Text("", "")
+        head = Text(
+            f"MFU {share:.1f} %: {how}, {f.model.title} with {peak:g} dense {dtype.upper()} TFLOP/s. {text.en}",
+            f"MFU {share:.1f} %：{how}，{f.model.title} 的稠密 {dtype.upper()} 峰值为 {peak:g} TFLOP/s。{text.in_('zh')}",
+        )
+    more = Text(
+        "6 FLOP per parameter and token (2 forward, 4 backward); attention comes on top: 12 x layers x width x length per token.",
+        "每参数每 token 6 FLOP（前向 2、反向 4）；attention 另计：每 token 12 × 层数 × 宽度 × 序列长度。",
+    )
+    return _reply(head, (more,), ("range mfu",), lang, mfu_percent=round(share, 2), peak_tflops=peak)
+
+
+def _saving(f: Saving, lang: str) -> Reply:
+    less, more_work = 100 * (1 - f.before / f.after), 100 * (f.after / f.before - 1)
+    en, zh = [f"{less:.0f} % of the GPUs for the same work"], [f"同样的工作少用 {less:.0f} % 的 GPU"]
+    if f.gpus:
+        kept = round(f.gpus * f.before / f.after)
+        en.append(f"{f.gpus - kept:,} of {f.gpus:,}")
+        zh.append(f"{f.gpus:,} 块中省 {f.gpus - kept:,} 块")
+    if f.gpus and f.price:
+        month = f.gpus * less / 100 * f.price * _MONTH
+        en.append(f"{f.money}{month:,.0f} a month at {f.money}{f.price:g} a GPU-hour")
+        zh.append(f"按每 GPU 小时 {f.money}{f.price:g} 计每月省 {f.money}{month:,.0f}")
+    head = Text(
+        f"It saves {', '.join(en)}; or it does {more_work:.0f} % more work on the same GPUs.",
+        f"可省：{'，'.join(zh)}；或用同样的 GPU 多做 {more_work:.0f} % 的工作。",
+    )
+    more = Text(
+        f"{f.before:g} % to {f.after:g} %: 1 - {f.before:g}/{f.after:g}. It holds where busy means working: utilisation also counts kernels that only wait.",
+        f"{f.before:g} % 到 {f.after:g} %：1 − {f.before:g}/{f.after:g}。前提是忙等于干活：利用率也会把只在等待的 kernel 算作忙。",
+    )
+    return _reply(head, (more,), ("term busy-and-working",), lang, saved_percent=round(less, 2))

@@ -1,0 +1,221 @@
+"""Sums that a sentence asks for: how often to save, how often a job of some size is interrupted, its MFU, what a better utilisation saves.
+
+Only reading; the formulas stand in `assistant.dialogue._sums`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from assistant.intent.things import MODEL
+from knowledge.gpus import GpuSpec, candidates
+from knowledge.lazy import lazy
+
+_I = re.IGNORECASE
+_MOST = 400  # characters: such a question is short
+_SCALES = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12, "千": 1e3, "万": 1e4, "百万": 1e6, "亿": 1e8}
+_N = (
+    r"(?<![\w.,])(?P<{0}>[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]+(?:\.[0-9]+)?)\s?(?P<{0}s>百万|[千万亿]|[kmb](?![a-z0-9]))?"
+)
+_DAY, _HOUR = 24.0, 1.0
+
+
+class Saves(NamedTuple):
+    """How often to save a checkpoint."""
+
+    failing: float  # hours between two interruptions of the job; 0: nobody said of what size it is
+    nodes: int  # 0: nobody said
+    gpus: int
+    told: bool  # whether the sentence says how often something fails
+    write: float  # hours that one save takes; 0: nobody said
+
+
+class Interrupted(NamedTuple):
+    """How often a job on so many GPUs is interrupted."""
+
+    gpus: int
+
+
+class Mfu(NamedTuple):
+    """The throughput of a model on some GPUs."""
+
+    parameters: float
+    tokens: float  # a second, of all GPUs
+    gpus: int
+    model: GpuSpec
+    fp8: bool
+
+
+class Saving(NamedTuple):
+    """Utilisation that is raised."""
+
+    before: float  # %
+    after: float
+    gpus: int  # 0: nobody said
+    price: float  # of a GPU-hour; 0: nobody said
+    money: str  # $
+
+
+Sum = Saves | Interrupted | Mfu | Saving
+
+
+def asked(text: str) -> Sum | None:
+    """The sum that a sentence asks for; None where it asks for none, or says too little to make one."""
+    if len(text) > _MOST or not any(map(str.isdigit, text)):
+        return None
+    return _saving(text) or _mfu(text) or _saves(text) or _interrupted(text)
+
+
+# --- counts -------------------------------------------------------------------------------
+
+_GPUS = lazy(
+    _N.format("n")
+    + r"\s?[-x×]?\s?(?:(?:nvidia\s+)?(?:gpus?|cards?|accelerators?)(?![a-z])|(?=[abhlv]i?[0-9]{2,3}s?(?![0-9]))|[张块]\s?(?:gpu|卡|[abhlv][0-9]|显卡)?|卡(?![住死]))",
+    _I,
+)
+_NODES = lazy(_N.format("n") + r"\s?-?\s?(?:nodes?|servers?|machines?|hosts?|台|个?节点|机)(?![a-z])", _I)
+
+
+def _number(m: re.Match[str], name: str = "n") -> float:
+    return float(m[name].replace(",", "")) * _SCALES.get((m[f"{name}s"] or "").casefold(), 1.0)
+
+
+def _count(pattern: re.Pattern[str], text: str) -> int:
+    found = [int(_number(m)) for m in pattern.finditer(text)]
+    return max(found, default=0)
+
+
+# --- how often to save --------------------------------------------------------------------
+
+_SAVED = lazy(r"(?<![a-z])(?:checkpoint\w*|ckpts?|sav(?:e|es|ing))(?![a-z])|检查点|存档|存盘|保存", _I)
+_HOW_OFTEN = lazy(
+    r"(?<![a-z])(?:how (?:often|frequent\w*)|interval|every how|frequency|when to save|optimal|best)(?![a-z])|多久|间隔|多长时间|频率|几分钟|几小时|最[佳优]",
+    _I,
+)
+_DURATION = lazy(
+    _N.format("n")
+    + r"\s?-?\s?(?P<u>days?|d|weeks?|w|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s|天|日|周|小时|个小时|分钟|分|秒)(?![a-z])",
+    _I,
+)
+_HOURS = {"d": _DAY, "w": 7 * _DAY, "h": _HOUR, "m": _HOUR / 60, "s": _HOUR / 3600, "天": _DAY, "日": _DAY, "周": 7 * _DAY, "小": _HOUR, "个": _HOUR, "分": _HOUR / 60, "秒": _HOUR / 3600}  # fmt: skip
+_FAILS = lazy(
+    r"(?<![a-z])(?:mtbf|mtti|mttf|fail\w*|crash\w*|die[sd]?|break\w*|interrupt\w*|between)(?![a-z])|故障|坏|挂|中断|失败|平均无故障",
+    _I,
+)
+_OF_NODE = lazy(r"(?<![a-z])(?:a|one|each|per|every|single|of) (?:one |a |each )?(?:node|server|machine|host)(?![a-z])|(?<![a-z])node (?:mtbf|mttf|mtti|fail)|每[台个]|单[台机节]|节点", _I)  # fmt: skip
+_OF_GPU = lazy(r"(?<![a-z])(?:a|one|each|per|single|of) (?:one |a |each )?(?:gpu|card)(?![a-z])|每[张块]|单卡", _I)
+_A_NODE = 8  # GPUs, where nobody says otherwise: HGX, DGX, MI300X platforms
+# Llama 3 405B: 419 unexpected interruptions in 54 days on 16,384 H100 (arXiv 2407.21783, table 5).
+GPU_HOURS = 54 * 24 * 16384 / 419
+
+
+def _saves(text: str) -> Saves | None:
+    if not _SAVED.search(text) or not _HOW_OFTEN.search(text):
+        return None
+    failing = write = 0.0
+    for m in _DURATION.finditer(text):
+        hours = _number(m) * _HOURS[m["u"][0].casefold()]
+        clause = _clause(text, m.start(), m.end())
+        if _FAILS.search(clause) and not (failing or (_SAVED.search(clause) and hours < _HOUR)):
+            failing = hours
+        elif not write and hours <= _HOUR:
+            write = hours
+    gpus, nodes = _count(_GPUS, text), _count(_NODES, text)
+    nodes = nodes or -(-gpus // _A_NODE)
+    gpus = gpus or nodes * _A_NODE
+    told = bool(failing)
+    if failing and _OF_NODE.search(text):
+        failing = failing / nodes if nodes else 0.0
+    elif failing and _OF_GPU.search(text):
+        failing = failing / gpus if gpus else 0.0
+    elif not failing and gpus:
+        failing = GPU_HOURS / gpus
+    return Saves(failing, nodes, gpus, told, write) if failing else None
+
+
+def _clause(text: str, start: int, end: int) -> str:
+    """The clause that a place of a text stands in: up to the next comma of either side that is none of a number."""
+    cuts = [m.start() for m in re.finditer(r"[;，。；?？]|,(?!\d{3})|(?<![a-z])(?:and|but|if|with)(?![a-z])", text)]
+    return text[max((c for c in cuts if c < start), default=0) : min((c for c in cuts if c >= end), default=len(text))]
+
+
+_EACH_TIME = lazy(
+    r"(?<![a-z])(?:how often|mtbf|mttf|mtti|mean time|time between)(?![a-z])|多久|平均.{0,6}(?:时间|故障)|几天", _I
+)
+
+
+def _interrupted(text: str) -> Interrupted | None:
+    gpus = _count(_GPUS, text) or _count(_NODES, text) * _A_NODE
+    large = gpus >= 2 * _A_NODE  # of a few GPUs a mean over thousands says little
+    asks = _EACH_TIME.search(text) and _FAILS.search(text) and not _DURATION.search(text)
+    return Interrupted(gpus) if large and asks else None
+
+
+# --- MFU ----------------------------------------------------------------------------------
+
+_ASKS_MFU = lazy(r"(?<![a-z])[mh]fu(?![a-z])", _I)
+_PARAMETERS = lazy(
+    r"(?<![\w.])(?P<n>[0-9]+(?:\.[0-9]+)?)\s?(?P<u>b|bn|billion|t|trillion|亿|万亿)(?![a-z0-9/]|\s?(?:tok|个?\s?token))",
+    _I,
+)
+_OF = {"b": 1e9, "t": 1e12, "亿": 1e8, "万": 1e12}
+_TOKENS = lazy(
+    _N.format("n")
+    + r"\s?(?:个\s?)?(?:tok(?:en)?s?|词元)\s?(?:/|per|a|each|每)\s?(?:s(?:ec(?:ond)?)?|秒)(?P<each>[^,.;，。]{0,12}?(?:/|per|a|each|每)\s?(?:gpu|card|张|块|卡))?"
+    + r"|每秒(?:钟)?\s?(?:约|大约|处理|跑)?\s?(?P<z>[0-9][0-9,]*(?:\.[0-9]+)?)\s?(?P<zs>百万|[千万亿]|[kmb])?\s?(?:个\s?)?(?:tok(?:en)?s?|词元)",
+    _I,
+)
+_EACH = lazy(r"(?<![a-z])(?:per|each|/)\s?(?:gpu|card)(?![a-z])|每[张块]|单卡", _I)
+
+
+def _mfu(text: str) -> Mfu | None:
+    if not _ASKS_MFU.search(text):
+        return None
+    tokens, size, named = _TOKENS.search(text), _PARAMETERS.search(text), MODEL.search(text)
+    if tokens is None or size is None or named is None:
+        return None
+    specs = candidates(named[0].strip(" ,").rstrip("sS"))
+    if not specs:
+        return None
+    gpus = _count(_GPUS, text)
+    rate = _number(tokens, "n" if tokens["n"] else "z")
+    each = bool(tokens["each"]) or _EACH.search(text) is not None
+    if not (gpus or each):
+        return None
+    # of several forms of a model the one with the highest peak: large trainings run on these
+    model = max(specs, key=lambda s: s.peak("bf16") or 0.0)
+    if not model.peak("bf16"):
+        return None
+    parameters = float(size["n"]) * _OF[size["u"][0].casefold()]
+    return Mfu(parameters, rate * (gpus or 1) if each else rate, gpus or 1, model, "fp8" in text.casefold())
+
+
+# --- utilisation --------------------------------------------------------------------------
+
+_RAISED = lazy(
+    r"(?<![\w.])(?P<a>[0-9]{1,2}(?:\.[0-9]+)?)\s?(?:%|percent)?\s*(?:to|->|→|up to|提[升高]?到|升到|到|涨到|增加到)\s*(?P<b>[0-9]{1,3}(?:\.[0-9]+)?)\s?(?:%|percent)?",
+    _I,
+)
+_USE = lazy(r"(?<![a-z])(?:utili[sz]ation|util|usage|busy|mfu|goodput)(?![a-z])|利用率|使用率", _I)
+_ASKS_SAVING = lazy(
+    r"(?<![a-z])(?:save[sd]?|saving\w*|gain\w*|worth|cheaper|cost|money|win|bring)(?![a-z])|省|节约|节省|值|划算|多少钱|收益",
+    _I,
+)
+_PRICE = lazy(
+    r"(?P<m>[$€£¥])\s?(?P<n>[0-9]+(?:\.[0-9]+)?)|(?<![\w.])(?P<n2>[0-9]+(?:\.[0-9]+)?)\s?(?P<m2>usd|eur|dollars?|euros?|美元|美金|元|欧元|块钱)",
+    _I,
+)
+_MONEY = {"usd": "$", "dollar": "$", "dollars": "$", "美元": "$", "美金": "$", "元": "¥", "块钱": "¥", "eur": "€", "euro": "€", "euros": "€", "欧元": "€"}  # fmt: skip
+
+
+def _saving(text: str) -> Saving | None:
+    raised = _RAISED.search(text)
+    if raised is None or not _USE.search(text) or not _ASKS_SAVING.search(text):
+        return None
+    before, after = float(raised["a"]), float(raised["b"])
+    if not 0 < before < after <= 100:
+        return None
+    price = _PRICE.search(text)
+    money = (price["m"] or _MONEY[price["m2"].casefold()]) if price else ""
+    return Saving(before, after, _count(_GPUS, text), float(price["n"] or price["n2"]) if price else 0.0, money)

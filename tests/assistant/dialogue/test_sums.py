@@ -1,0 +1,87 @@
+"""Sums that a sentence asks for: the figure is that of the formula, and what reports trouble is no sum."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assistant.dialogue import Turn, answerer
+from assistant.dialogue._sums import interval
+from assistant.intent.parse import understand
+from assistant.intent.query import Intent
+from assistant.intent.sums import GPU_HOURS, asked
+from assistant.reply import Reply
+from rules.loader import load
+
+HOURS = st.floats(0.5, 2000)
+
+
+def answered(said: str) -> Reply:
+    query = understand(said)
+    assert query.intent is Intent.EXPLAIN, (said, query.intent)
+    return answerer(query.intent).answer(Turn(query, query.lang, load()))
+
+
+@given(HOURS, st.floats(0.001, 0.2), st.floats(0.2, 5))
+def test_no_other_interval_of_checkpoints_loses_less(failing: float, write: float, other: float) -> None:
+    def loses(every: float) -> float:
+        return write / every + every / (2 * failing)
+
+    best = interval(failing, write)
+    assert loses(best) <= loses(best * other) * (1 + 1e-9)
+
+
+@given(
+    st.sampled_from(
+        (
+            "a node fails every {} days, {} nodes, checkpoint takes {} min, how often to save?",
+            "每台节点 {} 天坏一次，{} 台，存一次 {} 分钟，checkpoint 多久存一次",
+        )
+    ),
+    st.integers(10, 400),
+    st.integers(2, 4000),
+    st.integers(1, 20),
+)
+def test_the_time_between_interruptions_is_that_of_all_nodes(frame: str, days: int, nodes: int, minutes: int) -> None:
+    told = answered(frame.format(days, nodes, minutes)).data
+    assert told["mtbf_h"] == pytest.approx(days * 24 / nodes, abs=0.001)
+    assert told["interval_h"] == pytest.approx(interval(days * 24 / nodes, minutes / 60), abs=0.001)
+
+
+@given(
+    st.sampled_from(("MFU of a {}B model on {} H100 at {} tokens/s", "{}B 模型 {} 张 H100 每秒 {} 个 token，MFU 多少")),
+    st.integers(1, 400),
+    st.integers(8, 20000),
+    st.floats(5, 90),
+)
+def test_mfu_is_what_the_tokens_take_of_the_peak(frame: str, size: int, gpus: int, share: float) -> None:
+    tokens = round(share / 100 * gpus * 989.4e12 / (6 * size * 1e9))
+    told = answered(frame.format(size, f"{gpus:,}", f"{tokens:,}")).data
+    assert told["mfu_percent"] == pytest.approx(share, rel=0.02, abs=6e11 * size / (gpus * 989.4e12) + 0.01)
+
+
+@given(st.integers(2, 90), st.integers(1, 99), st.integers(16, 9000))
+def test_a_better_utilisation_saves_its_share(before: int, more: int, gpus: int) -> None:
+    after = min(before + more, 100)
+    told = answered(f"what would raising utilisation from {before} % to {after} % on {gpus} GPUs save?").data
+    assert told["saved_percent"] == pytest.approx(100 * (1 - before / after), abs=0.01)
+
+
+@given(st.integers(16, 100_000))
+def test_more_gpus_are_interrupted_more_often(gpus: int) -> None:
+    assert answered(f"how often does a job on {gpus:,} gpus fail?").data["mtbf_h"] == pytest.approx(
+        GPU_HOURS / gpus, abs=0.001
+    )
+
+
+def test_a_report_of_trouble_is_no_sum() -> None:
+    for said in (
+        "checkpoint saves take 5 minutes on 8 gpus, why so slow?",
+        "util went from 40 to 70 % since the update",
+        "the job on 64 gpus crashed 3 times today",
+        "512 张卡的任务昨晚挂了",
+        "checkpoint 存了 20 分钟还没存完",
+        "mfu dropped from 45 to 30 % on 64 h100",
+    ):
+        assert asked(said) is None, said
