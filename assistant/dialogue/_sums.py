@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from assistant.dialogue._pages import data_of
-from assistant.intent.sums import GPU_HOURS, Interrupted, Mfu, Saves, Saving, asked
+from assistant.intent.sums import GPU_HOURS, Interrupted, Memory, Mfu, Saves, Saving, asked
 from assistant.render.sheet import Items
 from assistant.reply import Reply
 from knowledge.language import Text
@@ -34,6 +34,8 @@ def answer(query: Query, lang: str) -> Reply | None:
         return _mfu(found, lang)
     if isinstance(found, Saving):
         return _saving(found, lang)
+    if isinstance(found, Memory):
+        return _memory(found, lang)
     return None
 
 
@@ -158,3 +160,66 @@ def _saving(f: Saving, lang: str) -> Reply:
         f"{f.before:g} % 到 {f.after:g} %：1 − {f.before:g}/{f.after:g}。前提是忙等于干活：利用率也会把只在等待的 kernel 算作忙。",
     )
     return _reply(head, (more,), ("term busy-and-working",), lang, saved_percent=round(less, 2))
+
+
+# Bytes a parameter. Training with Adam in mixed precision: 2 weight, 2 gradient, 12 FP32 copy and moments (ZeRO, arXiv 1910.02054).
+_TRAIN = 16.0
+_BESIDE = 1.2  # of the weights: KV cache, activations and buffers at small batches, as vLLM's default of 90 % leaves
+_USABLE = 0.9  # of a GPU's memory: the context, fragments
+_GPU = 80.0  # GiB, where no GPU is named
+
+
+def _memory(f: Memory, lang: str) -> Reply:
+    billions = f.parameters / 1e9
+    each = f.gib or float((f.model.memory_gib if f.model else None) or _GPU)
+    of = f"{f.model.family} " if f.model and not f.gib else ""
+
+    def needs(nbytes: float, beside: float) -> float:
+        return billions * nbytes * beside
+
+    def gpus(size: float) -> int:
+        return max(1, math.ceil(size / (each * _USABLE)))
+
+    serve = {bits: needs(bits / 8, _BESIDE) for bits in (16, 8, 4)}
+    train, lora = needs(_TRAIN, 1.0), needs((f.bits or 16) / 8, _BESIDE)
+    bits = f.bits or 16
+    if f.use == "train":
+        size, en, zh = (
+            train,
+            f"to train all of it with Adam ({_TRAIN:g} bytes a parameter), before activations",
+            f"全参数训练（Adam，每参数 {_TRAIN:g} 字节，不含激活）",
+        )
+    elif f.use == "lora":
+        size, en, zh = (
+            lora,
+            f"for LoRA on {bits}-bit weights, before activations",
+            f"在 {bits} 位权重上做 LoRA（不含激活）",
+        )
+    else:
+        size, en, zh = (
+            serve[bits],
+            f"to serve it with {bits}-bit weights (20 % for KV cache and buffers)",
+            f"以 {bits} 位权重推理（含 20 % KV cache 与缓冲）",
+        )
+    many = gpus(size)
+    verdict = Text("", "")
+    if f.gpus:
+        fits = many <= f.gpus
+        verdict = Text("Yes: " if fits else "No: ", "够：" if fits else "不够：")
+    plural = "s" if many > 1 else ""
+    head = Text(
+        f"{verdict.en}{billions:g}B needs about {size:,.0f} GB {en}: at least {many} {of}GPU{plural} of {each:g} GB.",
+        f"{verdict.zh}{billions:g}B {zh}，约需 {size:,.0f} GB：至少 {many} 块 {each:g} GB 的 {of or 'GPU '}".rstrip()
+        + "。",
+    )
+    more = (
+        Text(
+            f"To serve: 16-bit {serve[16]:,.0f} GB, 8-bit {serve[8]:,.0f} GB, 4-bit {serve[4]:,.0f} GB; long contexts and many users take more for the KV cache. Tensor parallelism wants 1, 2, 4 or 8 GPUs.",
+            f"推理：16 位 {serve[16]:,.0f} GB，8 位 {serve[8]:,.0f} GB，4 位 {serve[4]:,.0f} GB；长上下文与高并发的 KV cache 更多。张量并行宜用 1、2、4、8 卡。",
+        ),
+        Text(
+            f"To train: all parameters {train:,.0f} GB spread over the GPUs by FSDP or ZeRO-3, LoRA from {needs(2, _BESIDE):,.0f} GB; activations come on top (activation checkpointing cuts them).",
+            f"训练：全参数 {train:,.0f} GB，由 FSDP 或 ZeRO-3 分摊到各卡；LoRA 约 {needs(2, _BESIDE):,.0f} GB 起；激活另计（activation checkpointing 可减少）。",
+        ),
+    )
+    return _reply(head, more, ("term kv-cache",), lang, need_gb=round(size, 1), gpus=many)

@@ -86,7 +86,7 @@ def _about(query: Query, lang: str) -> list[str]:
     if query.intent in _ASKS_TOPIC and query.topics and not codes:
         return [query.topics[0].title.in_(lang)]
     if query.intent is Intent.EXPLAIN and not query.topics and not codes and _VALUE.search(query.text):
-        return [Text("the value told", "所述数值").in_(lang)]
+        return [Text("the figures told", "所述数值").in_(lang)]
     return [_fact(name, lang) for name in query.facts[:2]] if query.intent is Intent.PROBE else []
 
 

@@ -137,7 +137,7 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     facts = _facts(r) if intent in _ASKS_FACTS else ()
     known = (*((f"howto {wish.task}",) if wish.task and intent is Intent.FIX else ()), *wish.outright, *r.known)
     best, unsure = topics.topics(intent, filled, said, known, signs, r.pasted.observations)
-    if figured:  # of words that a page shares with the sentence none is meant
+    if figured or wish.summed:  # of words that a page shares with the sentence none is meant
         best = tuple(t for t in best if t.score >= topics.EXACT)
     if intent not in told.TELLS:  # whether a value is usual takes the value
         kept = states.observations if intent is Intent.EXPLAIN and asks_usual(said) and not wish.outright else ()
@@ -209,13 +209,14 @@ class _Wish(NamedTuple):
     of_a_book: bool  # whether something is needed, what a power cap costs, which GPU model: no machine is asked
     task: str  # how-to that it asks for
     supposed: tuple[Assumed, ...]
+    summed: bool = False  # whether a sum is asked for
 
 
 def _wish(r: Reading, said: str) -> _Wish:
     among = tuple(f"gpu {m.id}" for m in models.compared(r.said))
     advice = advised.Asked() if r.pasted.pasted or among else _advice(r)
     if not r.pasted.pasted and sums.asked(r.normal.raw) is not None:
-        return _Wish(Intent.EXPLAIN, (), "", (), True, "", ())
+        return _Wish(Intent.EXPLAIN, (), "", (), True, "", (), summed=True)
     page = "" if r.pasted.pasted or among or advice.reports else f"{ADVICE}{advice.id}" if advice.id else _page(r)
     outright = topics.outright(r.normal.raw) or among or ((page,) if page else ())
     of_a_book = needed(r.said) is not None or capped(r.said) is not None

@@ -57,14 +57,25 @@ class Saving(NamedTuple):
     money: str  # $
 
 
-Sum = Saves | Interrupted | Mfu | Saving
+class Memory(NamedTuple):
+    """The GPU memory that a model takes."""
+
+    parameters: float
+    use: str  # serve, train, lora; empty: nobody said
+    bits: int  # of a weight; 0: nobody said
+    model: GpuSpec | None  # the GPU that is named
+    gib: float  # of one GPU; 0: nobody said
+    gpus: int  # 0: nobody said
+
+
+Sum = Saves | Interrupted | Mfu | Saving | Memory
 
 
 def asked(text: str) -> Sum | None:
     """The sum that a sentence asks for; None where it asks for none, or says too little to make one."""
     if len(text) > _MOST or not any(map(str.isdigit, text)):
         return None
-    return _saving(text) or _mfu(text) or _saves(text) or _interrupted(text)
+    return _saving(text) or _mfu(text) or _saves(text) or _interrupted(text) or _memory(text)
 
 
 # --- counts -------------------------------------------------------------------------------
@@ -219,3 +230,56 @@ def _saving(text: str) -> Saving | None:
     price = _PRICE.search(text)
     money = (price["m"] or _MONEY[price["m2"].casefold()]) if price else ""
     return Saving(before, after, _count(_GPUS, text), float(price["n"] or price["n2"]) if price else 0.0, money)
+
+
+# --- memory -------------------------------------------------------------------------------
+
+_ASKS_MEMORY = lazy(
+    r"(?<![a-z])(?:how many (?:[a-z0-9]+ ){0,2}?(?:gpus?|cards?|[abhl]i?[0-9]{2,3}s?|mi[0-9]{3}x?s?)|how much (?:gpu |v|video )?(?:memory|ram|vram)|(?:gpu |v)(?:memory|ram)(?: is| are)? (?:needed|required|need|requirements?)|(?:fits?|enough|sufficient|big enough|estimate|calculate|need(?:ed)?|required?)(?![a-z]))"
+    r"|几[张块]|多少[张块]?(?:卡|显存|gpu)|多大(?:的)?显存|[放装存]得?下|够[吗么不用]|够不够|能跑|跑得[动了]|能不能跑|需要多少|要多少|估算",
+    _I,
+)
+_SERVES = lazy(
+    r"(?<![a-z])(?:infer\w*|serv\w+|decod\w+|vllm|sglang|tgi|tensorrt|run|host|deploy\w*)(?![a-z])|推理|部署|服务", _I
+)
+_TRAINS = lazy(r"(?<![a-z])(?:re)?train\w*|(?<![a-z])(?:fine-?tun\w*|pre-?train\w*|sft|adam\w*)|训练|微调|预训练", _I)
+_LORA = lazy(r"(?<![a-z])q?lora(?![a-z])|adapters?|(?<![a-z])peft", _I)
+_BITS = (
+    (4, lazy(r"(?<![a-z0-9])(?:int4|fp4|nvfp4|4[- ]?bit|awq|gptq|qlora|q4)(?![0-9])|4\s?比特", _I)),
+    (8, lazy(r"(?<![a-z0-9])(?:int8|fp8|8[- ]?bit|q8)(?![0-9])|8\s?比特", _I)),
+    (16, lazy(r"(?<![a-z0-9])(?:bf16|fp16|16[- ]?bit|half)(?![0-9])", _I)),
+)
+_GIB = lazy(r"(?<![\w.])([0-9]{1,3})\s?g(?:i?b)?(?![a-z0-9/])", _I)
+# a report of a failure, and a rate, are other questions
+_NO_MEMORY = lazy(
+    r"(?<![a-z])(?:oom\w*|out of memory|crash\w*|fail\w*|error|hang\w*|slow\w*|tok(?:en)?s?\s?(?:/|per)|mfu|how (?:often|long)|days?|weeks?)(?![a-z])|溢出|爆显存|不足|报错|失败|挂|慢|多久|几天|每秒",
+    _I,
+)
+
+
+def _memory(text: str) -> Memory | None:
+    size = _PARAMETERS.search(text)
+    if size is None or not _ASKS_MEMORY.search(text) or _NO_MEMORY.search(text):
+        return None
+    parameters = float(size["n"]) * _OF[size["u"][0].casefold()]
+    use = "lora" if _LORA.search(text) else "train" if _TRAINS.search(text) else "serve" if _SERVES.search(text) else ""
+    bits = next((n for n, pattern in _BITS if pattern.search(text)), 0)
+    named = MODEL.search(text)
+    specs = candidates(named[0].strip(" ,").rstrip("sS")) if named else ()
+    gib = _GIB.search(text)
+    # of several sizes of a model the smallest: what fits there fits the others
+    model = min(specs, key=lambda s: s.memory_gib or 0.0) if specs else None
+    return Memory(
+        parameters,
+        use,
+        bits,
+        model,
+        float(gib[1]) if gib else 0.0,
+        _count(_GPUS, text) or (1 if _ONE.search(text) else 0),
+    )
+
+
+_ONE = lazy(
+    r"(?<![a-z])(?:on|in|into|onto|with|using) (?:a|an|one|my|the|this|our) (?:single )?(?:[0-9]+ ?gi?b )?(?:(?:nvidia|rtx|geforce) )*(?:gpu(?!s)|card(?!s)|[abhlt]?[0-9]{2,4}(?:ti)?(?![0-9s]))|(?<![a-z])single (?:gpu|card)|单卡|单张|一张|一块",
+    _I,
+)

@@ -85,3 +85,10 @@ def test_a_report_of_trouble_is_no_sum() -> None:
         "mfu dropped from 45 to 30 % on 64 h100",
     ):
         assert asked(said) is None, said
+
+
+@given(st.integers(1, 400), st.sampled_from((("bf16", 2.4), ("fp8", 1.2), ("int4", 0.6))), st.integers(1, 64))
+def test_a_model_fits_where_its_weights_and_a_fifth_do(size: int, weight: tuple[str, float], gpus: int) -> None:
+    told = answered(f"is {gpus} x H100 80GB enough to serve a {size}B model in {weight[0]}?")
+    assert told.data["need_gb"] == pytest.approx(size * weight[1], abs=0.06)
+    assert told.headline.startswith("Yes" if size * weight[1] <= gpus * 72 else "No")
