@@ -118,8 +118,8 @@ def scores(words: Sequence[str]) -> Scores:
     found: dict[str, int] = {}
     alone: set[str] = set()
     for number, starts in places.items():
-        intent, weight, whole, text, _ = every[number]
-        if found.get(intent, 0) > weight:
+        intent, weight, whole, text, page = every[number]
+        if found.get(intent, 0) > weight or page.startswith("advice "):  # an advice is asked for by its page
             continue
         if whole or text.startswith("^ "):
             starts = [at for at in starts if at <= begin]

@@ -231,7 +231,11 @@ def _wish(r: Reading, said: str) -> _Wish:
     if intent in _OF_RUN and of_run.asked(r.said) is not None and not outright:
         intent = Intent.VERDICT
     supposed = assumed.assumed(r.said, r.words, r.found.slots) if intent is Intent.WHATIF else ()
-    if intent is Intent.WHATIF and not supposed_at_all(r.said) and stated(r.said, r.found).codes:
+    if (
+        intent is Intent.WHATIF
+        and not supposed_at_all(r.said)
+        and ((not supposed and figures.measures(r.said)) or stated(r.said, r.found).codes)
+    ):
         intent, supposed = Intent.DIAGNOSE, ()  # "no xid 79, but xid 48": what is so, and nothing that might be
     signs = () if page.startswith(ADVICE) else r.signs
     if intent in (Intent.WHATIF, Intent.WHY, Intent.UNKNOWN) and not supposed and _LEFT_ALONE.search(said):

@@ -167,7 +167,7 @@ def _interrupted(text: str) -> Interrupted | None:
 
 _ASKS_MFU = lazy(r"(?<![a-z])[mh]fu(?![a-z])", _I)
 _PARAMETERS = lazy(
-    r"(?<![\w.])(?P<n>[0-9]+(?:\.[0-9]+)?)\s?(?P<u>b|bn|billion|t|trillion|亿|万亿)(?![a-z0-9/]|\s?(?:tok|个?\s?token))",
+    r"(?<![\w.])(?P<n>[0-9]+(?:\.[0-9]+)?)\s?(?P<u>b|bn|billion|t|trillion|亿|万亿)(?![a-z0-9/:]|\s?(?:tok|个?\s?token))",
     _I,
 )
 _OF = {"b": 1e9, "t": 1e12, "亿": 1e8, "万": 1e12}
@@ -257,9 +257,14 @@ _NO_MEMORY = lazy(
 )
 
 
+_A_MODEL = lazy(r"(?<![a-z])(?:models?|param\w*|moe|llm)(?![a-z])|模型|参数", _I)
+
+
 def _memory(text: str) -> Memory | None:
     size = _PARAMETERS.search(text)
     if size is None or not _ASKS_MEMORY.search(text) or _NO_MEMORY.search(text):
+        return None
+    if size["u"][0] in "tT" and not _A_MODEL.search(text):  # 2T of memory
         return None
     parameters = float(size["n"]) * _OF[size["u"][0].casefold()]
     use = "lora" if _LORA.search(text) else "train" if _TRAINS.search(text) else "serve" if _SERVES.search(text) else ""

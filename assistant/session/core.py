@@ -311,6 +311,10 @@ class Session:
                 return self._conclude(
                     state, apart, self._answer(state, apart, page, concluded(self, state, (), ()), None)
                 )
+            if phrases.in_general(query):
+                from assistant.dialogue import _pages
+
+                return self._said_only(state, _pages.unknown(query, query.topics, query.lang, "explain"))
             return self._conclude(state, apart, phrases.nothing_said(self.inventory.here, query.text, query.lang))
         reply = self._answer(state, apart, query, concluded(self, state, (), told), None)
         if away is not None:

@@ -107,6 +107,24 @@ def nothing_said(host: str, text: str, lang: str) -> Reply:
     return replace(reply, parts=(*closest(distinct(search(text))[:PAGES], lang),))
 
 
+_IN_GENERAL = lazy(
+    r"(?<![a-z])(?:(?:do|should|would|must) (?:i|we|you|one) (?:need|use|buy|choose|pick|take|prefer|want|run|set|enable|disable|have)|(?:can|could) (?:i|we|you|one) (?:buy|choose|put|mix|have|get)|how (?:long|often|many|much|big|large|do|does|can|should|to)|which|what(?:'s| is| are)? (?:the |a |an )?(?:best|difference|right|good|normal|typical|usual)|when (?:should|do|to)|why (?:does|do|is|are|would)|worth|better|versus|vs)(?![a-z])"
+    r"|多少|几[张块台个种]|多久|要不要|该不该|值得|哪[个种些]|怎么|如何|为什么|区别|推荐|建议",
+    re.IGNORECASE,
+)
+_SOME_MACHINE = lazy(
+    r"(?<![a-z])(?:my|our|his|her|their|this|that|these|those|it|its|now|today|just|still|currently|keeps?|again)(?![a-z])|这|那|一直|总是|老是|继续|我的|我们|它|该|本|现在|今天|昨天|刚",
+    re.IGNORECASE,
+)
+
+
+def in_general(query: Query) -> bool:
+    """Whether a question is about no machine in particular ("do I need NVLink for inference?")."""
+    of = query.slots
+    named = of.gpu or of.node or of.pid or of.job or of.rank
+    return not named and _IN_GENERAL.search(query.text) is not None and not _SOME_MACHINE.search(query.text)
+
+
 def speaks_of_gpus(text: str) -> bool:
     """Whether a sentence speaks of GPUs or of cards."""
     return _GPU_MEANT.search(text) is not None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from assistant.intent import models
+from assistant.intent.grammar import page_of, words_of
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent
 from knowledge.advice import advice
+from knowledge.compiled import shard
 from tests.cases import each
 
 
@@ -39,6 +43,13 @@ def test_advice_is_found(said: str, page: str) -> None:
         "how many processes are on gpu 3",
         "昨晚任务停了，现在少了一张卡，我该咋办",
         "nccl timeout on rank 3, what now",
+        "which alerts fired on gpu-17?",
+        "quota exceeded: pod pending in namespace team-a",
+        "spot instance got killed, job lost 3 hours",
+        "new node fails dcgmi diag -r 3",
+        "gpu 坏了 需要返修吗 xid 48 复位后还有",
+        "GPU 3 温度 95 度，可以继续训练吗",
+        "idle H100 draws 120W, nothing running. normal?",
     ],
 )
 def test_a_report_of_trouble_gets_none(said: str) -> None:
@@ -70,3 +81,15 @@ def test_each_variable_is_asked_for_by_its_name() -> None:
     for a in advice().values():
         for name in a.variables:
             assert understand(f"should I set {name}?").page == f"advice {a.id}"
+
+
+def test_each_phrase_of_an_entry_asks_for_it() -> None:
+    """Of each phrase the sentence of its first words; what stands in a choice is meant alike."""
+    for a in shard("advice"):
+        for text in (t for lang in ("en", "zh") for t in a.get("said", {}).get(lang, ())):
+            assert page_of(words_of(_sentence(text))) == f"advice {a['id']}", text
+
+
+def _sentence(phrase: str) -> str:
+    first = re.sub(r"\(([^|()]*)[^()]*\)", r"\1", re.sub(r"\[[^\]]*\]", " ", phrase))
+    return first.replace("..", " ").strip() + " ?"
