@@ -217,7 +217,9 @@ def _wish(r: Reading, said: str) -> _Wish:
     advice = advised.Asked() if r.pasted.pasted or among else _advice(r)
     if not r.pasted.pasted and sums.asked(r.normal.raw) is not None:
         return _Wish(Intent.EXPLAIN, (), "", (), True, "", (), summed=True)
-    page = "" if r.pasted.pasted or among or advice.reports else f"{ADVICE}{advice.id}" if advice.id else _page(r)
+    page = "" if r.pasted.pasted or among else _page(r)
+    if not page.startswith(ADVICE):  # the phrases of an entry say more than words that stand anywhere
+        page = "" if advice.reports else f"{ADVICE}{advice.id}" if advice.id else page
     outright = topics.outright(r.normal.raw) or among or ((page,) if page else ())
     of_a_book = needed(r.said) is not None or capped(r.said) is not None
     if outright or of_a_book:

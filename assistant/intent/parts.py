@@ -105,6 +105,20 @@ _BITS = ("low spare", "temperature", "reliability", "read only", "backup")
 _WARNING = lazy(r"critical[ _]?warnings?\s*(?:is|are|of|was|=|:|为|是)?\s*(0x[0-9a-f]{1,2}|[0-9]{1,3})(?![0-9a-z])", _I)
 
 
+# NVML: nvmlClocksEventReasons, the bits that hold a clock down, by the names that nvidia-smi gives them.
+_REASONS = {
+    0x4: "sw power cap",
+    0x8: "hw slowdown",
+    0x20: "sw thermal slowdown",
+    0x40: "hw thermal slowdown",
+    0x80: "hw power brake slowdown",
+}
+_MASK = lazy(
+    r"clocks?[ _](?:events?|throttl\w*)[ _]?reasons?(?:[._ ]active)?\s*(?:is|are|of|was|=|:|为|是)?\s*0x([0-9a-f]{1,16})(?![0-9a-z])",
+    _I,
+)
+
+
 _DRIVE = lazy(r"(?<![a-z0-9])(nvme)[0-9]{1,3}(?:n[0-9]{1,3})?(?:p[0-9]{1,3})?(?![a-z0-9])", _I)
 
 
@@ -123,9 +137,15 @@ _OF_LINKS = lazy(r"(?<![a-z])(?<!pcie )(?:nvlink )?(replays?|recover(?:y|ies)|cr
 def plain(clause: str) -> str:
     """`clause` in the words of the facts: a drive without the numbers of its name, the bits of an NVMe critical warning
     as words (``0x04`` is "drive warns of reliability"), counts of a history and of NVLinks by their whole names."""
-    clause = _WARNING.sub(_in_words, _DRIVE.sub(r"\1", clause))
+    clause = _MASK.sub(_reasons, _WARNING.sub(_in_words, _DRIVE.sub(r"\1", clause)))
     clause = _HISTORY.sub(lambda m: f"aggregate {'' if m.lastgroup is None else 'un'}correctable ecc errors ", clause)
     return _LINKS.sub(lambda m: m[1] + _OF_LINKS.sub(r"nvlink \1 errors", m["rest"]), clause, count=1)
+
+
+def _reasons(m: re.Match[str]) -> str:
+    mask = int(m[1], 16)
+    said = [f"{name} active" for bit, name in _REASONS.items() if mask & bit] or ["hw slowdown not active"]
+    return f" {' | '.join(said)} "
 
 
 def _in_words(m: re.Match[str]) -> str:

@@ -127,7 +127,7 @@ def test_in_a_list_a_nought_is_of_its_own_fact(text: str, facts: dict[str, Any])
         ("clocks_event_reasons.hw_slowdown: Not Active", {"hw_slowdown": False}),
         ("clocks_event_reasons.sw_thermal_slowdown: Active", {"sw_thermal": True}),
         ("clocks_throttle_reasons.gpu_idle is Active", {"idle": True}),
-        ("clocks_event_reasons.active is 0x0000000000000004", {}),
+        ("clocks_event_reasons.active is 0x0000000000000004", {"sw_power_cap": True}),
     ],
 )
 def test_a_field_of_nvidia_smi_is_its_own_reason(text: str, facts: dict[str, Any]) -> None:
