@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _MONTH = 730.0  # hours
 _DAY = 48.0  # hours from which on days are said
+_YEAR = 8760.0  # hours
 _PUBLISHED = Text(
     f"one interruption per {GPU_HOURS:,.0f} GPU-hours, as published for Llama 3 on 16,384 H100 (arXiv 2407.21783)",
     f"每 {GPU_HOURS:,.0f} GPU 小时一次中断，取自 Llama 3 在 16,384 块 H100 上的公开数据（arXiv 2407.21783）",
@@ -51,6 +52,8 @@ def _long(hours: float, lang: str) -> str:
         return f"{3600 * hours:.0f} {'秒' if lang == 'zh' else 's'}"
     if hours < 1:
         return f"{60 * hours:.0f} {'分钟' if lang == 'zh' else 'minutes'}"
+    if hours >= 2 * _YEAR:
+        return f"{hours / _YEAR:.2g} {'年' if lang == 'zh' else 'years'}"
     if hours >= _DAY:
         return f"{hours / 24:.3g} {'天' if lang == 'zh' else 'days'}"
     return f"{hours:.2g} {'小时' if lang == 'zh' else 'hours'}"
@@ -104,6 +107,8 @@ def _saves(f: Saves, lang: str) -> Reply:
 
 
 def _interrupted(f: Interrupted, lang: str) -> Reply:
+    if f.parts:
+        return _of_parts(f, lang)
     hours = GPU_HOURS / f.gpus
     head = Text(
         f"About every {_long(hours, 'en')} for a job on {f.gpus:,} GPUs: {_PUBLISHED.en}. Small or well-kept fleets see less, new ones more.",
@@ -114,6 +119,26 @@ def _interrupted(f: Interrupted, lang: str) -> Reply:
         "Meta 研究集群：每 1,000 节点日 2.3–6.5 次故障（arXiv 2410.21680）。",
     )
     return _reply(head, (more,), ("term mtti",), lang, gpus=f.gpus, mtbf_h=round(hours, 3))
+
+
+def _of_parts(f: Interrupted, lang: str) -> Reply:
+    hours = f.each / f.parts
+    part, part_zh = ("nodes", "个节点") if f.parts == f.nodes else ("GPUs", "块 GPU")
+    head = Text(
+        f"Every {_long(hours, 'en')} on average over {f.parts:,} {part}: {_long(f.each, 'en')} for one, divided by {f.parts:,}. A job on all of them ends that often.",
+        f"{f.parts:,} {part_zh}平均每 {_long(hours, 'zh')}坏一次：单个 {_long(f.each, 'zh')} ÷ {f.parts:,}。用上全部的任务就按这个频率中断。",
+    )
+    more = (
+        Text(
+            "MTBF of N parts = MTBF of one / N, for failures that are independent and come at a steady rate; a rack or switch that fails takes many at once.",
+            "N 个部件的 MTBF = 单个 MTBF ÷ N，前提是故障相互独立且速率稳定；机柜或交换机故障会同时带走多个。",
+        ),
+        Text(
+            f"For comparison: {_PUBLISHED.en}, which would be every {_long(GPU_HOURS / f.gpus, 'en')} here.",
+            f"对照：{_PUBLISHED.zh}，按此这里约每 {_long(GPU_HOURS / f.gpus, 'zh')}一次。",
+        ),
+    )
+    return _reply(head, more, ("term mtti",), lang, gpus=f.gpus, parts=f.parts, mtbf_h=round(hours, 3))
 
 
 def _mfu(f: Mfu, lang: str) -> Reply:

@@ -18,7 +18,7 @@ _SCALES = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12, "千": 1e3, "万": 1e4, "百
 _N = (
     r"(?<![\w.,])(?P<{0}>[0-9]{{1,3}}(?:,[0-9]{{3}})+|[0-9]+(?:\.[0-9]+)?)\s?(?P<{0}s>百万|[千万亿]|[kmb](?![a-z0-9]))?"
 )
-_DAY, _HOUR = 24.0, 1.0
+_DAY, _HOUR, _YEAR = 24.0, 1.0, 365 * 24.0
 
 
 class Saves(NamedTuple):
@@ -35,6 +35,9 @@ class Interrupted(NamedTuple):
     """How often a job on so many GPUs is interrupted."""
 
     gpus: int
+    nodes: int = 0  # 0: nobody said
+    each: float = 0.0  # hours between two failures of one part, as told; 0: nobody said
+    parts: int = 0  # how many of that part
 
 
 class Mfu(NamedTuple):
@@ -106,15 +109,15 @@ _HOW_OFTEN = lazy(
 )
 _DURATION = lazy(
     _N.format("n")
-    + r"\s?-?\s?(?P<u>days?|d|weeks?|w|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s|天|日|周|小时|个小时|分钟|分|秒)(?![a-z])",
+    + r"\s?-?\s?(?P<u>days?|d|weeks?|w|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s|years?|yrs?|months?|天|日|周|年|个月|小时|个小时|分钟|分|秒)(?![a-z])",
     _I,
 )
-_HOURS = {"d": _DAY, "w": 7 * _DAY, "h": _HOUR, "m": _HOUR / 60, "s": _HOUR / 3600, "天": _DAY, "日": _DAY, "周": 7 * _DAY, "小": _HOUR, "个": _HOUR, "分": _HOUR / 60, "秒": _HOUR / 3600}  # fmt: skip
+_HOURS = {"d": _DAY, "w": 7 * _DAY, "h": _HOUR, "m": _HOUR / 60, "s": _HOUR / 3600, "y": _YEAR, "mo": _YEAR / 12, "天": _DAY, "年": _YEAR, "个月": _YEAR / 12, "日": _DAY, "周": 7 * _DAY, "小": _HOUR, "个": _HOUR, "分": _HOUR / 60, "秒": _HOUR / 3600}  # fmt: skip
 _FAILS = lazy(
     r"(?<![a-z])(?:mtbf|mtti|mttf|fail\w*|crash\w*|die[sd]?|break\w*|interrupt\w*|between)(?![a-z])|故障|坏|挂|中断|失败|平均无故障",
     _I,
 )
-_OF_NODE = lazy(r"(?<![a-z])(?:a|one|each|per|every|single|of) (?:one |a |each )?(?:node|server|machine|host)(?![a-z])|(?<![a-z])node (?:mtbf|mttf|mtti|fail)|每[台个]|单[台机节]|节点", _I)  # fmt: skip
+_OF_NODE = lazy(r"(?<![a-z])(?:a|one|each|per|every|single|of) (?:one |a |each )?(?:node|server|machine|host)(?![a-z])|(?:hours?|days?|years?|months?) each(?![a-z])|(?<![a-z])node (?:mtbf|mttf|mtti|fail)|每[台个]|单[台机节]|节点", _I)  # fmt: skip
 _OF_GPU = lazy(r"(?<![a-z])(?:a|one|each|per|single|of) (?:one |a |each )?(?:gpu|card)(?![a-z])|每[张块]|单卡", _I)
 _A_NODE = 8  # GPUs, where nobody says otherwise: HGX, DGX, MI300X platforms
 # Llama 3 405B: 419 unexpected interruptions in 54 days on 16,384 H100 (arXiv 2407.21783, table 5).
@@ -126,7 +129,7 @@ def _saves(text: str) -> Saves | None:
         return None
     failing = write = 0.0
     for m in _DURATION.finditer(text):
-        hours = _number(m) * _HOURS[m["u"][0].casefold()]
+        hours = _hours(m)
         clause = _clause(text, m.start(), m.end())
         if _FAILS.search(clause) and not (failing or (_SAVED.search(clause) and hours < _HOUR)):
             failing = hours
@@ -145,6 +148,12 @@ def _saves(text: str) -> Saves | None:
     return Saves(failing, nodes, gpus, told, write) if failing else None
 
 
+def _hours(m: re.Match[str]) -> float:
+    unit = m["u"].casefold()
+    short = unit[:2] if unit.startswith(("mo", "个月")) else unit[0]
+    return _number(m) * _HOURS[short]
+
+
 def _clause(text: str, start: int, end: int) -> str:
     """The clause that a place of a text stands in: up to the next comma of either side that is none of a number."""
     cuts = [m.start() for m in re.finditer(r"[;，。；?？]|,(?!\d{3})|(?<![a-z])(?:and|but|if|with)(?![a-z])", text)]
@@ -159,8 +168,18 @@ _EACH_TIME = lazy(
 def _interrupted(text: str) -> Interrupted | None:
     gpus = _count(_GPUS, text) or _count(_NODES, text) * _A_NODE
     large = gpus >= 2 * _A_NODE  # of a few GPUs a mean over thousands says little
-    asks = _EACH_TIME.search(text) and _FAILS.search(text) and not _DURATION.search(text)
-    return Interrupted(gpus) if large and asks else None
+    asks = _EACH_TIME.search(text) and _FAILS.search(text)
+    if not large or not asks:
+        return None
+    told = list(_DURATION.finditer(text))
+    if not told:
+        return Interrupted(gpus)
+    # of one part a time between failures is told: that of N of them is its N-th part
+    nodes = _count(_NODES, text)
+    parts = gpus if _OF_GPU.search(text) else nodes if nodes and _OF_NODE.search(text) else 0
+    if len(told) > 1 or not parts:
+        return None
+    return Interrupted(gpus, nodes, _hours(told[0]), parts)
 
 
 # --- MFU ----------------------------------------------------------------------------------

@@ -75,6 +75,22 @@ def test_more_gpus_are_interrupted_more_often(gpus: int) -> None:
     )
 
 
+@given(
+    st.sampled_from(
+        (
+            ("mtbf of {:,} nodes if one node fails every {} years", 8760),
+            ("{:,} 个节点，每个节点 {} 年坏一次，任务多久断一次", 8760),
+            ("we have {:,} nodes with mtbf {} months each, how often does the job fail", 730),
+        )
+    ),
+    st.integers(2, 9000),
+    st.integers(1, 20),
+)
+def test_a_time_told_of_one_part_is_divided_by_the_parts(frame: tuple[str, int], nodes: int, many: int) -> None:
+    said, hours = frame
+    assert answered(said.format(nodes, many)).data["mtbf_h"] == pytest.approx(many * hours / nodes, abs=0.001)
+
+
 def test_a_report_of_trouble_is_no_sum() -> None:
     for said in (
         "checkpoint saves take 5 minutes on 8 gpus, why so slow?",
