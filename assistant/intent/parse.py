@@ -217,9 +217,10 @@ def _wish(r: Reading, said: str) -> _Wish:
     advice = advised.Asked() if r.pasted.pasted or among else _advice(r)
     if not r.pasted.pasted and sums.asked(r.normal.raw) is not None:
         return _Wish(Intent.EXPLAIN, (), "", (), True, "", (), summed=True)
-    page = "" if r.pasted.pasted or among else _page(r)
-    if not page.startswith(ADVICE):  # the phrases of an entry say more than words that stand anywhere
-        page = "" if advice.reports else f"{ADVICE}{advice.id}" if advice.id else page
+    phrased = "" if r.pasted.pasted or among else _page(r)
+    if phrased.startswith(ADVICE):  # words in their order say more than the same ones anywhere
+        advice = advised.Asked()
+    page = "" if advice.reports else f"{ADVICE}{advice.id}" if advice.id else phrased
     outright = topics.outright(r.normal.raw) or among or ((page,) if page else ())
     of_a_book = needed(r.said) is not None or capped(r.said) is not None
     if outright or of_a_book:
