@@ -44,6 +44,8 @@ def test_advice_is_found(said: str, page: str) -> None:
         "昨晚任务停了，现在少了一张卡，我该咋办",
         "nccl timeout on rank 3, what now",
         "which alerts fired on gpu-17?",
+        "which alerts fired on gpu-17 for ib",
+        "corrected ecc errors 1200 per day on gpu 2, too many?",
         "quota exceeded: pod pending in namespace team-a",
         "spot instance got killed, job lost 3 hours",
         "new node fails dcgmi diag -r 3",
