@@ -22,7 +22,7 @@ from assistant.render.working import at_work
 from knowledge.derive import derive
 from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
-from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status
+from knowledge.observation import AT_LEAST, Clock, Event, Observation, Origin, Scope, Status
 from knowledge.text import excerpt
 from probes.whole import END_KNOWN, LAYOUT_KNOWN, OF_INPUTS
 from rules.engine import Evaluation, Finding, Grade, Role, Undecided, run
@@ -508,10 +508,11 @@ def _unread_errors(facts: FactBase) -> Text | None:
     if not lines:
         return None
     n, first = sum(o.value for o in lines if isinstance(o.value, int)), excerpt(lines[0].excerpt, 160)
+    least, least_zh = ("at least ", "至少") if any(o.detail.startswith(AT_LEAST) for o in lines) else ("", "")
     return Text(
-        f"Cannot say: nothing known is wrong, but {n} error line{'s' if n != 1 else ''} of drivers {'were' if n != 1 else 'was'} not understood, "
+        f"Cannot say: nothing known is wrong, but {least}{n} error line{'s' if n != 1 else ''} of drivers {'were' if n != 1 else 'was'} not understood, "
         f"first: {first}",
-        f"无法判断：未发现已知问题，但有 {n} 行驱动错误未被理解，首行：{first}",
+        f"无法判断：未发现已知问题，但有{least_zh} {n} 行驱动错误未被理解，首行：{first}",
     )
 
 

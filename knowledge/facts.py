@@ -16,7 +16,7 @@ from typing import Any
 from knowledge.errors import UndeclaredFactError, UnknownNameError
 from knowledge.language import Text
 from knowledge.lazy import lazy
-from knowledge.observation import Event, Observation, Scope, Series, Value
+from knowledge.observation import AT_LEAST, Event, Observation, Scope, Series, Value
 from knowledge.units import TIMES, parse_duration, span, symbol
 
 _FIELDS = lazy(r"\{(\w{1,40})")
@@ -122,6 +122,8 @@ class FactSpec:
             words["value"] = value
             words["size"] = _size(value) if "{size" in template else None
         said = {n: _Word(word, self._word(word, language)) for n, word in words.items() if f"{{{n}" in template}
+        if "value" in said and observation.detail.startswith(AT_LEAST):
+            said["value"] = _Word(value, f"{'至少' if language == 'zh' else 'at least'} {self._word(value, language)}")
         return template.format_map(_Blank(said))
 
     def place(self, event: Event, language: str = "en") -> list[str]:

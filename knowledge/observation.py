@@ -182,6 +182,8 @@ ANY_TIME = (0, 2**63 - 1)  # the window of an event of which a log that keeps en
 
 Value: TypeAlias = Scalar | tuple[str, ...] | Event | Series
 
+AT_LEAST = "at least"  # how the detail of a number begins that may be more
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:
@@ -198,7 +200,7 @@ class Observation:
     # which it happened
     window: tuple[int, int] | None = None
     excerpt: str = ""  # the raw line or field, cleaned of control characters
-    detail: str = ""  # why there is no value, when there is none
+    detail: str = ""  # why there is no value, when there is none; begins with AT_LEAST where it may be more, and why
     origin: Origin = Origin.MEASURED
     times: int = (
         1  # of an event: how many equal ones, one right behind the other, it stands for; it is the last of them

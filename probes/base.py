@@ -79,7 +79,9 @@ class LogFormat:
     parse: Callable[[Sequence[Line], Context], list[Observation]]
     before: int = 0
     after: int = 0
-    counts: tuple[str, ...] = ()  # facts whose events say themselves how many lines they stand for, or are told once
+    counts: tuple[
+        str, ...
+    ] = ()  # facts whose events (or numbers of lines) say themselves how many lines they stand for, or are told once
     # Whether an event tells how things stand, once however many lines say it; of any other there are as many as lines.
     stands: Callable[[Observation], bool] = lambda _: False
     # Facts of which lines are one event that follow each other within so many ns (one of the scanner's PAUSES).

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from knowledge.errors import InputError
 from knowledge.language import Text
-from knowledge.observation import Event, Observation, Status, Subject
+from knowledge.observation import AT_LEAST, Event, Observation, Status, Subject
 from probes._scan_fold import Fold
 from probes._scan_lines import LongLine, Region, regions
 from probes._scan_match import Matcher
@@ -217,13 +217,15 @@ class _Job:
                 found = [o for o in found if o.status is Status.OK]
             found = _repeated(found, stretches, self.formats[i])
             parts.append(self.subjects.told(found))
-        observations = [o for part in parts for o in self._honest(part)]
+        observations = [
+            o for (i, _), part in zip(chosen, parts, strict=True) for o in self._honest(part, self.formats[i])
+        ]
         notes = [Note(self.name, text, problem) for text, problem in self._remarks()]
         names = tuple(self.formats[i].name for i, _ in chosen)
         return observations, notes, Scanned(self.name, windows.lines, sum(windows.hits), names)
 
-    def _honest(self, found: Iterable[Observation]) -> list[Observation]:
-        """ "None seen" is not said of a file of which matching lines had to be left out."""
+    def _honest(self, found: Iterable[Observation], of: LogFormat) -> list[Observation]:
+        """ "None seen" is not said of a file of which matching lines had to be left out, and a number of lines is the least."""
         unread = f" {self.foreign.en}" if self.foreign else ""
         if not unread and self.empty:  # packed data that breaks ahead of its first byte is not empty
             unread = f": {self.reader.problem.en}" if self.reader.problem else " the file is empty"
@@ -235,6 +237,8 @@ class _Job:
             elif o.status is Status.NONE_SEEN and lost:
                 detail = "the log holds more different lines that match than can be told apart"
                 out.append(replace(o, status=Status.FAILED, detail=detail, window=None))
+            elif o.fact in of.counts and isinstance(o.value, int) and lost:
+                out.append(replace(o, detail=f"{AT_LEAST}: more different lines match than can be told apart"))
             else:
                 out.append(o)
         return out

@@ -180,6 +180,7 @@ def _ras(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
             continue
         key = (subject, severity, block)
         if found[4] and key in fresh and within(fresh[key], entry, 2 * SECOND):
+            reading.again.add(entry.number)
             continue
         if not found[4]:
             fresh[key] = entry
@@ -275,6 +276,7 @@ def _simple(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
         before = last.get((fact, subject))
         last[fact, subject] = entry
         if before is not None and within(before, entry, 10 * SECOND):
+            reading.again.add(entry.number)
             continue
         fields: dict[str, Scalar] = {"unit": unit, "text": body(message)}
         if fault:

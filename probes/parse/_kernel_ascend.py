@@ -36,6 +36,7 @@ def read(reading: Reading) -> None:
         before = last.get(key)
         last[key] = entry
         if before is not None and within(before, entry, 10 * SECOND):
+            reading.again.add(entry.number)
             continue
         fields: dict[str, Scalar] = {
             "module": found[1], "function": found[2] or "", "process": found[3] or "", "pid": number(found[4]),

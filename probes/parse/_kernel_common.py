@@ -69,6 +69,7 @@ class Reading:
         self.probe = probe
         self.revision = revision
         self.found: list[Observation] = []
+        self.again: set[int] = set()  # numbers of lines that only go on with an event of a line before
         self.gpus: set[tuple[str, str]] = set()  # (host, slot)
         self.instances: dict[tuple[str, int], str] = {}  # (host, RM instance) -> address
         for entry in entries:

@@ -80,6 +80,7 @@ def _fault(reading: Reading, entry: Entry, last: dict[Subject, Entry]) -> None:
     before = last.get(device)
     last[device] = entry
     if before is not None and within(before, entry, 10 * SECOND):
+        reading.again.add(entry.number)
         return
     reading.event("iommu_fault", device, entry, {"device": normalise_pci(address), "text": body(entry.message)})
 
@@ -98,6 +99,8 @@ def _links(reading: Reading) -> None:
             continue
         what = "training_failed" if found[3] else "not_active" if found[4] else "power_fault"
         key = (reading.host(entry), normalise_pci(found[1]), what)
+        if key in told:
+            reading.again.add(entry.number)
         told.setdefault(key, (entry, {"what": what, "slot": found[2], "text": body(message)}))
     for (_, port, _), (entry, fields) in told.items():
         reading.event("pcie_link_down", reading.device(entry, port), entry, fields)

@@ -153,5 +153,6 @@ def _service(
     last[key] = entry
     near = before is not None and (entry.at is not None or entry.number - before.number <= 20)
     if before is not None and near and within(before, entry, 10 * SECOND):
+        reading.again.add(entry.number)
         return
     reading.event(fact, reading.node(entry), entry, {"unit": unit, "result": result, "text": body(entry.message)})

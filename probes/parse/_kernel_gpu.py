@@ -142,7 +142,9 @@ def _lost(reading: Reading) -> None:
         told = _died(dead.get(subject, ()), entry)
         told = told or (subject in said and within(said[subject], entry, 10 * SECOND))
         said[subject] = entry
-        if not told:
+        if told:
+            reading.again.add(entry.number)
+        else:
             reporter = "NVRM" if "NVRM" in message else entry.tag or entry.kind.value
             reading.event("gpu_lost", subject, entry, {"text": body(message), "reporter": reporter})
 
@@ -269,6 +271,7 @@ def _gsp(reading: Reading) -> None:
             if before and near and within(before[0], entry, 2 * SECOND):
                 before[1].update({k: v for k, v in fields.items() if v is not None and k not in before[1]})
                 last[fact, subject] = (entry, before[1])
+                reading.again.add(entry.number)
             else:
                 last[fact, subject] = (entry, fields)
                 bursts.append((fact, subject, entry, fields))

@@ -72,6 +72,7 @@ def read(reading: Reading) -> None:
             continue
         again = last.get((fact, key))
         last[fact, key] = entry
-        if again is not None and within(again, entry, 2 * SECOND):
-            continue  # several lines of one fault
+        if again is not None and within(again, entry, 2 * SECOND):  # several lines of one fault
+            reading.again.add(entry.number)
+            continue
         reading.event(fact, subject, entry, fields)

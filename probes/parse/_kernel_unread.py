@@ -6,10 +6,10 @@ Near what was understood (the lines of one failure belong together) it does not 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from knowledge.observation import Event, Observation, Status, node
+from knowledge.observation import AT_LEAST, Event, Observation, Status, node
 from probes._trouble import tells_trouble
 from probes.parse._kernel_common import Reading, is_command, rx
 from probes.parse._kernel_shape import Entry, Kind
@@ -17,6 +17,7 @@ from probes.parse._kernel_slurm import STATES
 
 FACT = "log.driver.errors_not_read"
 NEAR = 12  # lines of a fault that was understood
+LEAST = f"{AT_LEAST}: equal lines near faults that were understood are not told apart"
 _NO_FAULT = frozenset({"boot", "driver_loaded", "link_carrier", "slurm_step_ended"})
 # Drivers by what stands ahead of their words; daemons are known by their tag.
 _DRIVER = (
@@ -55,28 +56,56 @@ _FINE = (
 
 
 def read(reading: Reading, entries: Sequence[Entry]) -> list[Observation]:
-    """How many such lines each host's log has, with the first; nothing where there is none."""
-    told = sorted(
-        {
-            o.source.line
-            for o in reading.found
-            if o.source.line and (isinstance(o.value, Event) or o.fact in STATES) and o.fact not in _NO_FAULT
-        }
+    """How many such lines each host's log has, with the first; nothing where there is none.
+
+    Of folded lines nobody knows which stood near what was understood: they count as far as there is too little of that, and the
+    `detail` of the number says `LEAST`.
+    """
+    context = reading.context
+    told = {
+        o.source.line
+        for o in reading.found
+        if o.source.line and (isinstance(o.value, Event) or o.fact in STATES) and o.fact not in _NO_FAULT
+    } | reading.again
+    places = sorted(told)
+    spans = sorted(
+        (context.since.get(number, number), number, context.times[number] - 1)
+        for number in told
+        if number in context.times
     )
-    found: dict[str, list[Entry]] = {}
+    found: dict[str, list[tuple[Entry, int]]] = {}
+    unsure: set[str] = set()
     for entry in entries:
-        if not _near(entry, told) and _failing(entry):
-            found.setdefault(reading.host(entry), []).append(entry)
-    out, times = [], reading.context.times
+        if not _failing(entry):
+            continue
+        near, folded = _near(entry, places), context.times.get(entry.number, 1) - 1
+        maybe = not near and bool(_beside(entry.number, entry.number, (), spans))
+        first = context.since.get(entry.number, entry.number)
+        beside = _beside(first, entry.number, places, spans) if folded else 0
+        if least := max(0, folded - beside) + (not near and not maybe):
+            found.setdefault(reading.host(entry), []).append((entry, least))
+        if maybe or beside:
+            unsure.add(reading.host(entry))
+    out = []
     for host, lines in sorted(found.items()):
-        first = lines[0]
-        source = reading.context.at(reading.probe, reading.revision, first.number)
+        first_ = lines[0][0]
+        source = context.at(reading.probe, reading.revision, first_.number)
         out.append(
             Observation(
-                FACT, node(host), sum(times.get(e.number, 1) for e in lines), Status.OK, source, at=first.at, clock=first.clock, excerpt=first.raw.strip()[:300]
+                FACT, node(host), sum(n for _, n in lines), Status.OK, source, at=first_.at, clock=first_.clock, excerpt=first_.raw.strip()[:300],
+                detail=LEAST if host in unsure else "",
             )
         )  # fmt: skip
     return out
+
+
+def _beside(first: int, last: int, told: Sequence[int], spans: Sequence[tuple[int, int, int]]) -> int:
+    """How many lines from the line `first` to `last` may stand near what was understood, at most."""
+    reach = 2 * NEAR  # on both sides of a line
+    low, high = first - NEAR, last + NEAR
+    seen = bisect_right(told, high) - bisect_left(told, low)
+    seen += sum(times for begin, end, times in spans if begin <= high and low <= end)
+    return seen * reach
 
 
 def _failing(entry: Entry) -> bool:

@@ -299,6 +299,7 @@ FORMAT = LogFormat(
     triggers=TRIGGERS,
     parse=parse,
     after=1,
+    counts=(_kernel_unread.FACT,),
     stands=_kernel_agents.stands,
     bursts=dict(
         row for m in (_kernel_device, _kernel_fabric, _kernel_gpu, _kernel_host, *VENDORS) for row in m.BURSTS.items()

@@ -21,7 +21,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from assistant.diagnosis import Diagnosis, diagnose
-from knowledge.observation import Event, Observation, how_many
+from knowledge.observation import AT_LEAST, Event, Observation, how_many
 from probes import native
 from probes._scan_fold import (
     LIBRARY,
@@ -39,6 +39,7 @@ from probes._scan_fold import (
 from probes._scan_open import foreign
 from probes._scan_windows import EDGE
 from probes.base import Context, Line, LogFormat
+from probes.parse import kernel_log
 from probes.registry import log_formats
 from probes.scan import scan
 from rules.loader import load
@@ -399,3 +400,30 @@ def test_what_a_daemon_says_again_and_again_is_one_state(line: str, events: int)
             if o.value is not None and o.fact in {"slurm_failure", "daemon_disk_full", "kubelet_runtime_silent"}
         ]
         assert how_many(own) == events
+
+
+XID_79 = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus."
+NOT_KNOWN = "NVRM: GPU6 kfooBar_IMPL: flux capacitor failed"
+
+
+@given(st.lists(st.tuples(st.sampled_from((XID_79, NOT_KNOWN)), st.integers(1, 60)), min_size=1, max_size=12))
+@settings(max_examples=40, deadline=None)
+def test_errors_that_no_parser_took_are_counted_or_told_as_the_least(bursts: list[tuple[str, int]]) -> None:
+    lines = [line for line, times in bursts for _ in range(times)]
+    text = "".join(f"Nov 21 03:{n // 60:02d}:{n % 60:02d} n0 kernel: {x}\n" for n, x in enumerate(lines)).encode()
+    few = Limits(any=4, fresh=2, runs=4, early=0, whole=0, calm_whole=0)
+    told = []
+    for limits in (Limits(), few):
+        found = scan([io.BytesIO(text)], (kernel_log.FORMAT,), fold=partial(new, limits)).observations
+        told.append([(o.value, o.detail) for o in found if o.fact == "log.driver.errors_not_read"])
+    ((whole, _),) = told[0] or [(0, "")]
+    ((part, detail),) = told[1] or [(0, AT_LEAST)]
+    assert whole == part or (part < whole and detail.startswith(AT_LEAST))
+
+
+def test_a_line_that_goes_on_with_a_fault_is_understood() -> None:
+    hang = "i915 0000:29:00.0: [drm] GPU HANG: ecode 12:1:85dffffb, in python3 [1234]"
+    text = "".join(f"Nov 21 03:00:{n // 20:02d} n0 kernel: {hang}\n" for n in range(400)).encode()
+    found = scan([io.BytesIO(text)], (kernel_log.FORMAT,)).observations
+    assert any(o.fact == "intel_gpu_hang" for o in found)
+    assert not any(o.fact == "log.driver.errors_not_read" for o in found)
