@@ -43,7 +43,10 @@ _FOREIGN = (
 class Reader(Protocol):
     """Text bytes in order. `problem` says, once the end is reached, why it came too early."""
 
-    problem: Text | None
+    @property
+    def problem(self) -> Text | None:
+        """None where the end is that of the file."""
+        ...
 
     @property
     def consumed(self) -> int:
@@ -82,10 +85,35 @@ class Plain:
         return out
 
 
+class _Ahead:
+    """A reader whose first bytes, `ahead`, were looked at."""
+
+    def __init__(self, reader: Reader, ahead: bytes) -> None:
+        self._reader = reader
+        self._ahead = ahead
+
+    @property
+    def problem(self) -> Text | None:
+        """That of the reader."""
+        return self._reader.problem
+
+    @property
+    def consumed(self) -> int:
+        """That of the reader."""
+        return self._reader.consumed
+
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes; empty at the end."""
+        if self._ahead:
+            out, self._ahead = self._ahead[:size], self._ahead[size:]
+            return out
+        return self._reader.read(size)
+
+
 class _Unpacker:
     """What the packed formats share: the raw side, the count of what came out, and the verdict."""
 
-    def __init__(self, raw: Plain) -> None:
+    def __init__(self, raw: Reader) -> None:
         self.raw = raw
         self.problem: Text | None = None
         self.written = 0
@@ -367,12 +395,12 @@ class Journal(_Unpacker):
     Format: systemd.io/JOURNAL_FILE_FORMAT. The program gets the open file and no shell; it ends with the reader.
     """
 
-    def __init__(self, raw: Plain, program: str, stream: BinaryIO) -> None:
+    def __init__(self, raw: Reader, program: str, stream: BinaryIO | None) -> None:
         super().__init__(raw)
         self._child: subprocess.Popen[bytes] | None = None
         try:
             self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
-            self._kept = stream if _is_file(stream) else self._spooled()
+            self._kept = stream if stream is not None and _is_file(stream) else self._spooled()
             self._child = self._begun(program, self._kept.fileno())
         except OSError as error:  # no room for the copy, no more processes
             why = error.strerror or str(error)
@@ -396,8 +424,10 @@ class Journal(_Unpacker):
     def _spooled(self) -> BinaryIO:
         """A copy of the stream in a file. OSError where it has no room, or is more than a journal may be."""
         kept = tempfile.NamedTemporaryFile(prefix="gpudiag-")  # noqa: SIM115 - gone with the reader; journalctl wants a name
+        size = 0
         while part := self.raw.read(CHUNK):
-            if self.raw.consumed > _MOST_JOURNAL:
+            size += len(part)
+            if size > _MOST_JOURNAL:
                 raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
             kept.write(part)
         kept.flush()
@@ -459,30 +489,42 @@ def opened(item: str | Path | BinaryIO) -> tuple[str, BinaryIO, int | None, bool
 
 
 def unpacked(raw: BinaryIO) -> Reader:
-    """A reader of the text in `raw`, recognised by its first bytes and not by its name."""
+    """A reader of the text in `raw`, recognised by its first bytes and not by its name; a journal may be packed."""
     ahead = b""
     plain = Plain(raw, b"")
     while len(ahead) < 8 and (part := plain.read(8 - len(ahead))):
         ahead += part
     plain = Plain(raw, ahead) if plain.problem is None else plain
+    packed: Reader | None = None
     if ahead.startswith(_GZIP):
-        return Gzip(plain)
-    if ahead.startswith(_ZSTD) or (len(ahead) >= 4 and ahead[0] >> 4 == 5 and ahead[1:4] == _SKIPPABLE):
-        return Zstd(plain)
-    if ahead.startswith(_XZ):
-        return Xz(plain)
+        packed = Gzip(plain)
+    elif ahead.startswith(_ZSTD) or (len(ahead) >= 4 and ahead[0] >> 4 == 5 and ahead[1:4] == _SKIPPABLE):
+        packed = Zstd(plain)
+    elif ahead.startswith(_XZ):
+        packed = Xz(plain)
+    elif _is_bzip2(ahead):
+        packed = Bzip2(plain)
+    reader: Reader = plain
+    if packed is not None:
+        ahead = b""
+        while len(ahead) < len(_JOURNAL) and (part := packed.read(len(_JOURNAL) - len(ahead))):
+            ahead += part
+        reader = _Ahead(packed, ahead)
     if ahead.startswith(_JOURNAL) and (program := shutil.which("journalctl")):
-        return Journal(plain, program, raw)
-    return Bzip2(plain) if _is_bzip2(ahead) else plain
+        return Journal(reader, program, raw if packed is None else None)
+    return reader
 
 
-def foreign(head: bytes, name: str) -> Text | None:
-    """Why `head` is not the beginning of a text; None when it may be one.
+def foreign(head: bytes, name: str, *, packed: bool = False) -> Text | None:
+    """Why `head` is not the beginning of a text; None when it may be one. `packed`: it came out of a compressed file.
 
     A crash leaves runs of zero bytes in a log: those do not make it a binary file.
     """
     for magic, en, zh in _FOREIGN:
         if head.startswith(magic) and (len(magic) > 2 or b"\0" in head):
+            if packed and "{name}" in en:  # the command reads the file itself, not what it holds
+                en, zh = f"{en} (FILE: the unpacked file)", f"{zh}（FILE：解压后的文件）"
+                name = "FILE"
             return Text(f"is {en.format(name=name)}", f"是 {zh.format(name=name)}")
     body = head.replace(b"\0", b"")
     controls = len(body) - len(body.translate(None, bytes(set(range(32)) - {9, 10, 12, 13, 27}) + b"\x7f"))

@@ -22,7 +22,7 @@ from knowledge.observation import AT_LEAST, Event, Observation, Status, Subject
 from probes._scan_fold import Fold
 from probes._scan_lines import LongLine, Region, regions
 from probes._scan_match import Matcher
-from probes._scan_open import foreign, opened, unpacked
+from probes._scan_open import Plain, foreign, opened, unpacked
 from probes._scan_subjects import Subjects
 from probes._scan_windows import KEEP, SNIFF, Stretch, Windows
 from probes.base import Context, LogFormat
@@ -156,7 +156,7 @@ class _Job:
             self.empty = False
             while len(data) < SNIFF and (more := self.reader.read(SNIFF - len(data))):
                 data += more
-            self.foreign = foreign(data[:SNIFF], self.name)
+            self.foreign = foreign(data[:SNIFF], self.name, packed=not isinstance(self.reader, Plain))
             if self.foreign is not None:
                 return b""
         if self.progress is not None and data:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import subprocess
 from collections.abc import Callable
@@ -84,3 +85,17 @@ def test_a_journalctl_that_cannot_be_run_is_told(
     broken.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert any(n.problem and "journalctl cannot be asked" in n.text.en for n in read(journal).notes)
+
+
+def test_a_packed_journal_is_read_as_one_or_its_command_names_no_packed_file(
+    require: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A damaged one is enough to see who was asked."""
+    require("journalctl")
+    packed = gzip.compress(b"LPKSHHRH" + bytes(300))
+    assert any(n.problem and "journalctl cannot read all of it" in n.text.en for n in read(io.BytesIO(packed)).notes)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "system.journal.gz").write_bytes(packed)
+    (note,) = read(tmp_path / "system.journal.gz").notes
+    assert "journalctl --file FILE" in note.text.en
+    assert "unpacked file" in note.text.en
