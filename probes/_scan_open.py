@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
 import os
 import shutil
@@ -401,7 +402,11 @@ class Journal(_Unpacker):
         try:
             self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
             self._kept = stream if stream is not None and _is_file(stream) else self._spooled()
-            self._child = self._begun(program, self._kept.fileno())
+            file = fcntl.fcntl(self._kept.fileno(), fcntl.F_DUPFD_CLOEXEC, 3)  # 0 would be the program's own standard input
+            try:
+                self._child = self._begun(program, file)
+            finally:
+                os.close(file)
         except OSError as error:  # no room for the copy, no more processes
             why = error.strerror or str(error)
             self.broken(f"journalctl cannot be asked ({why})", f"无法调用 journalctl（{why}）")

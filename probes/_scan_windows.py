@@ -59,6 +59,7 @@ class Windows:
         self.stretches: list[list[Stretch]] = [[] for _ in formats]
         # Of an entry: number of its last line, those behind it, and what became of each (see `_code`)
         self.behind: dict[int, tuple[int, list[bytes], list[int | None]]] = {}
+        self.record: dict[int, tuple[int, list[Row]]] = {}  # of an entry: number of its last line, the record of that
         self.before = [f.before for f in formats]
         self.after = [f.after for f in formats]
         self.kept: list[dict[int, tuple[str, ...]]] = [{} for _ in formats]
@@ -129,7 +130,7 @@ class Windows:
                 continue  # without the lines ahead of it; the end of its run is kept
             for i in range(len(self.kept)):
                 self._keep(i, row, must=True)
-        runs = self.fold.runs()
+        runs = _by_entry(self.fold.runs()) if self.records else self.fold.runs()
         self._end(runs)
         shown: dict[int, list[int]] = {}
         for number, entry in self.folded.items():
@@ -141,10 +142,14 @@ class Windows:
 
     def _look_behind(self, region: Region, places: array[int], codes: array[int], numbers: array[int]) -> None:
         """Have at hand what stands behind the last line that was folded into each entry, as far as the region goes."""
-        data, _, end = region
+        data, start, end = region
         heads = places[::2]
         for code, i in {code: i for i, code in enumerate(codes) if code >= 0}.items():
             if code not in self.behind and len(self.behind) >= ENDS:
+                continue
+            if self.records:
+                self.record[code] = numbers[i], self._record(data, start, end, (heads[i], places[2 * i + 1]), numbers[i])
+                self.behind[code] = numbers[i], [], []
                 continue
             at = min(places[2 * i + 1] + 1, end)
             stop = min(_forward(data, at, end, BEHIND), max(at, data.rfind(b"\n", at, at + BYTES) + 1))
@@ -152,9 +157,32 @@ class Windows:
             became = [_code(heads, codes, offset) for offset, _ in rows]
             self.behind[code] = numbers[i], [line for _, line in rows], became
 
+    def _record(self, data: bytes, start: int, end: int, line: tuple[int, int], number: int) -> list[Row]:
+        """The lines of the record that a line with a message stands in, as far as they are within reach."""
+        head, tail = line
+        low = _back(data, start, head, RECORD_REACH)
+        ahead = [text for _, text in _lines(data, low, head)]
+        if len(ahead) < RECORD_REACH and self.recent and self.recent[-1][0] == number - len(ahead) - 1:
+            earlier = [text if isinstance(text, bytes) else text.pieces[0] for _, text in self.recent]
+            ahead = earlier[len(ahead) - RECORD_REACH :] + ahead
+        after = [text for _, text in _lines(data, tail + 1, _forward(data, min(tail + 1, end), end, RECORD_REACH))]
+        indented = data[head : head + 1] in (b" ", b"\t")
+        begin = next((i for i in range(len(ahead), 0, -1) if _parts(ahead[i - 1], indented) is not None), 0)
+        if begin and _parts(ahead[begin - 1], indented):
+            begin -= 1
+        stop = next((i for i, text in enumerate(after) if _parts(text, indented) is not None), len(after))
+        rows = [*ahead[begin:], data[head:tail], *after[:stop]]
+        first = number - (len(ahead) - begin)
+        return [row for row in enumerate(rows, first) if len(row[1]) <= BYTES]
+
     def _end(self, runs: Sequence[Run]) -> None:
-        """Keep what stands behind the last line of each entry, as of any line that matches."""
+        """Keep what stands behind the last line of each entry, as of any line that matches; of a record all of it."""
         if self.records:
+            for run in runs:
+                number, rows = self.record.get(run.entry, (0, []))
+                for i in self.matcher.whose(run.last[1]) if number == run.last[0] else ():
+                    for row in rows:
+                        self._keep(i, row)
             return
         for entry, run in {run.entry: run for run in runs}.items():
             number, lines, became = self.behind.get(entry, (0, [], []))
@@ -166,12 +194,15 @@ class Windows:
     def _run(self, run: Run, shown: Sequence[int]) -> None:
         """The ends of a run; to a format the last stands for all that it does not get themselves."""
         (first, _), (last, text) = run.first, run.last
-        if self.records:  # the record around the line has passed by
-            self.dropped += run.times if tells_trouble(text) else 0
-            return
+        ends = dict((run.first, run.last))
+        if self.records:  # only of the last line the record is at hand
+            if self.record.get(run.entry, (0, []))[0] != last:
+                self.dropped += run.times if tells_trouble(text) else 0
+                return
+            ends = dict((run.last,))
         owners: tuple[int, ...] = ()
         kept = True
-        for number, line in dict((run.first, run.last)).items():
+        for number, line in ends.items():
             owners = self.matcher.whose(line)
             for i in owners:
                 self.hits[i] += 1
@@ -180,10 +211,12 @@ class Windows:
             self.dropped += run.times
             return
         for i in owners:
-            alone = {first, last, *(number for number in shown if first <= number <= last and number in self.kept[i])}
+            alone = {*ends, *(number for number in shown if first <= number <= last and number in self.kept[i])}
             if run.times > len(alone):
-                pauses = {s * 10**9: many for s, many in zip(PAUSES, run.pauses, strict=True)}
-                stretch = Stretch(1 + run.times - len(alone), first, tuple(sorted(alone - {first})), pauses)
+                # of records nobody knows the pauses: the last line tells its event, and is one
+                pauses = {s * 10**9: 1 if self.records else many for s, many in zip(PAUSES, run.pauses, strict=True)}
+                rest = tuple(sorted(alone - {first})) or (last,)
+                stretch = Stretch(1 + run.times - len(alone), first, rest, pauses)
                 self.stretches[i].append(stretch)
 
     @property
@@ -352,6 +385,25 @@ def _torn(rows: Sequence[Row]) -> int:
     """How many of the first rows may be of a moment that began before them."""
     seconds = (look(raw).second for _, raw in rows[:TORN] if isinstance(raw, bytes) and len(raw) <= LOOKED)
     return next((i for i, (one, other) in enumerate(pairwise(seconds), 1) if one != other), 0)
+
+
+def _by_entry(runs: Sequence[Run]) -> list[Run]:
+    """One run of each entry."""
+    out: dict[int, Run] = {}
+    for run in runs:
+        one = out.get(run.entry)
+        out[run.entry] = run if one is None else one._replace(times=one.times + run.times, last=run.last)
+    return list(out.values())
+
+
+def _parts(line: bytes, indented: bool) -> bool | None:
+    """Whether a line parts records of a journal: True when the next one begins with it, False when it ends one, else None.
+
+    Of ``-o verbose`` the fields are `indented`, those of ``-o export`` are not; json-pretty has braces.
+    """
+    if line.startswith((b"__CURSOR=", b"{")) or (indented and line[:1] not in (b" ", b"\t", b"", b"}")):
+        return True
+    return False if not line.strip() or line.startswith(b"}") else None
 
 
 def _never(_: bytes) -> bool:
