@@ -78,7 +78,7 @@ _STRONGER: dict[Asked, frozenset[Bucket]] = {
 
 
 _ASKS = lazy(
-    r"[?？吗么]|要不要|需不需要|是否|该不该|(?<![a-z])(?:should|shall|must|need|do (?:i|we)|can (?:i|we)|rma|replace)(?![a-z])"
+    r"[?？吗么]|要不要|需不需要|是不是|用不用|是否|该不该|(?<![a-z])(?:should|shall|must|need|do (?:i|we)|can (?:i|we)|rma|replace)(?![a-z])"
 )
 
 
