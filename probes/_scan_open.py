@@ -402,7 +402,8 @@ class Journal(_Unpacker):
         try:
             self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
             self._kept = stream if stream is not None and _is_file(stream) else self._spooled()
-            file = fcntl.fcntl(self._kept.fileno(), fcntl.F_DUPFD_CLOEXEC, 3)  # 0 would be the program's own standard input
+            # from 3 on: 0 would be the program's own standard input
+            file = fcntl.fcntl(self._kept.fileno(), fcntl.F_DUPFD_CLOEXEC, 3)
             try:
                 self._child = self._begun(program, file)
             finally:

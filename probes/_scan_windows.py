@@ -148,7 +148,10 @@ class Windows:
             if code not in self.behind and len(self.behind) >= ENDS:
                 continue
             if self.records:
-                self.record[code] = numbers[i], self._record(data, start, end, (heads[i], places[2 * i + 1]), numbers[i])
+                self.record[code] = (
+                    numbers[i],
+                    self._record(data, start, end, (heads[i], places[2 * i + 1]), numbers[i]),
+                )
                 self.behind[code] = numbers[i], [], []
                 continue
             at = min(places[2 * i + 1] + 1, end)

@@ -254,10 +254,14 @@ def _wish(r: Reading, said: str) -> _Wish:
 
 
 def _page(r: Reading) -> str:
-    """The page that the words ask for; none of advice where the sentence only reports trouble ("quota exceeded: pod pending")."""
+    """The page that the words ask for; none of advice where the sentence only reports trouble ("quota exceeded: pod pending"),
+    or asks if a value is usual ("dram active 11 % in decode, normal?")."""
     page = page_of(r.words)
-    reports = page.startswith(ADVICE) and (r.signs or reports_trouble(r.said)) and not _QUESTION.search(r.said)
-    return "" if reports else page
+    if not page.startswith(ADVICE):
+        return page
+    reports = (r.signs or reports_trouble(r.said)) and not _QUESTION.search(r.said)
+    judges = asks_usual(r.said) and figures.measures(r.said)
+    return "" if reports or judges else page
 
 
 _QUESTION = lazy(
