@@ -29,6 +29,7 @@ from rules.life import FAILED, Life, age, before, life_of, past_tense, span, spe
 from rules.model import (
     FACT,
     IN_BRACKETS,
+    SLACK,
     Bucket,
     Effect,
     Explains,
@@ -43,7 +44,6 @@ from rules.proof import Missing, Proof, Truth, conjunction, deciding, evidence, 
 from rules.resolve import Advice, Case, advise, buckets
 from rules.values import follow
 
-SLACK = 2 * 10**9  # ns that a cause may be printed after its effect: log lines of one burst race
 
 _NAMED = 140  # characters of one value in a title
 _QUOTED = 160  # of a message of a tool
@@ -607,16 +607,15 @@ def relate(findings: Sequence[Finding], facts: FactBase) -> list[Finding]:
             link = _link(cause, effect, facts)
             if link is None:
                 continue
-            reach, within, becomes = link
-            hit = _lasting(cause, effect, covers(times, effect, within, later=_outweighs(cause, effect)))
+            hit = _lasting(cause, effect, covers(times, effect, link.within, link.late))
             if hit is None:
                 continue
-            if reach == "unknown" or not accounts_for(cause, effect):
+            if not link.sure or not accounts_for(cause, effect):
                 maybe[cause.id].add(effect.id)
                 continue
             edges[cause.id].add(effect.id)
             covered[effect.id] |= hit
-            if becomes is Effect.ENDS:
+            if link.becomes is Effect.ENDS:
                 ended[effect.id] = (ended[effect.id] or set()) | hit
     causes: dict[str, set[str]] = {f.id: set() for f in findings}
     for name, effects in edges.items():
@@ -723,15 +722,25 @@ def _reaches(edges: dict[str, set[str]], start: str, goal: str) -> bool:
     return False
 
 
-def _link(cause: Finding, effect: Finding, facts: FactBase) -> tuple[str, int, Effect | None] | None:
-    """How `cause` may explain `effect`: ("yes" or "unknown", window, what becomes of it), or None. Any entry that says yes counts."""
-    perhaps: tuple[str, int, Effect | None] | None = None
+class _Link(NamedTuple):
+    """How a cause may explain an effect."""
+
+    sure: bool
+    within: int  # ns, from the cause to its effect
+    late: int  # ns that the cause may be told after its effect
+    becomes: Effect | None = None  # of the effect
+
+
+def _link(cause: Finding, effect: Finding, facts: FactBase) -> _Link | None:
+    """How `cause` may explain `effect`, or None. Any entry that is sure counts."""
+    perhaps: _Link | None = None
     if _outweighs(effect, cause):
         return None
-    if _outweighs(cause, effect):
-        return "yes", max(e.within for e in effect.rule.explains if _names(e, effect, cause)), None
+    if _outweighs(cause, effect):  # what is told first because it is graver may be later, by as much
+        within = max(e.within for e in effect.rule.explains if _names(e, effect, cause))
+        return _Link(True, within, within)
     if cause.life is not None and cause.life.failed and any(o is cause.life.cure for o in effect.events):
-        return "yes", (cause.life.cure.at or 0), None  # the cause says itself that the reset failed
+        return _Link(True, cause.life.cure.at or 0, SLACK)  # the cause says itself that the reset failed
     rule = effect.rule.id
     for e in cause.rule.explains:
         # Of a hundred GPUs there are ten thousand pairs, each with thirty entries: most name another rule.
@@ -739,9 +748,9 @@ def _link(cause: Finding, effect: Finding, facts: FactBase) -> tuple[str, int, E
             continue
         tied = conjunction([_agrees(e, cause, effect), _tied(e, cause, effect, facts)])
         if tied is Truth.TRUE:
-            return "yes", e.within, e.effect
+            return _Link(True, e.within, e.late, e.effect)
         if tied is Truth.UNKNOWN and perhaps is None:
-            perhaps = ("unknown", e.within, e.effect)
+            perhaps = _Link(False, e.within, e.late, e.effect)
     return perhaps
 
 
@@ -833,12 +842,12 @@ def moments(cause: Finding) -> Mapping[Timeline, Sequence[int]]:
 
 
 def covers(
-    causes: Mapping[Timeline, Sequence[int]], effect: Finding, within: int, later: bool = False
+    causes: Mapping[Timeline, Sequence[int]], effect: Finding, within: int, late: int
 ) -> set[int] | None:
     """Indices of the effect's events that a cause with these `moments` can have led to; None when none can.
 
-    A cause is not later than its effect; what is told first because it is graver (`later`) may be, by as much. Where clocks cannot be compared nothing speaks
-    against it. Findings without events hold the whole time.
+    A cause is told at most `late` after its effect. Where clocks cannot be compared nothing speaks against it. Findings
+    without events hold the whole time.
     """
     if not effect.events:
         return set()
@@ -849,7 +858,7 @@ def covers(
     for i, e in enumerate(effect.events):
         if e.at is not None and _timeline(e) == timeline:
             first = bisect_left(known, e.at - within)
-            if first == len(known) or known[first] > e.at + (within if later else SLACK):
+            if first == len(known) or known[first] > e.at + late:
                 continue
         hit.add(i)
     return hit or None

@@ -395,7 +395,7 @@ def _explains(e: Mapping[str, Any]) -> Explains:
     within = parse_duration(e.get("within", "3m"))
     return Explains(
         e.get("rule", ""), e.get("by", ""), e.get("on", "self"), via, tuple(e.get("same", ())), within,
-        Effect(e["effect"]) if e.get("effect") else None, Text.of(e.get("because")),
+        Effect(e["effect"]) if e.get("effect") else None, Text.of(e.get("because")), parse_duration(e.get("late", "2s")),
     )  # fmt: skip
 
 

@@ -151,6 +151,9 @@ class Cure(StrEnum):
     REPLACE = "replace"  # of the part; no log tells of it
 
 
+SLACK = 2 * 10**9  # ns that a cause may be printed after its effect: log lines of one burst race
+
+
 @dataclass(frozen=True, slots=True)
 class Explains:
     """This rule's finding can be the cause of another's."""
@@ -163,6 +166,7 @@ class Explains:
     within: int = 180 * 10**9  # ns; a burst in NVIDIA's Fleet Intelligence ends after 3 minutes of silence
     effect: Effect | None = None  # None: it stays, and nobody had to say so: the effect is no graver than the cause
     because: Text = NO_TEXT  # why it ends
+    late: int = SLACK  # ns that the cause may be printed after its effect: who waits may be told before what he waits for
 
 
 @dataclass(frozen=True, slots=True)

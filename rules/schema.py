@@ -38,10 +38,11 @@ class ExplainsFile(Strict):
     via: list[Scope] = Field(default=[], strict=False)
     same: list[str] = []
     within: str = "3m"
+    late: str = "2s"
     effect: Effect | None = Field(default=None, strict=False)
     because: Words | None = None
 
-    @field_validator("within")
+    @field_validator("within", "late")
     @classmethod
     def _duration(cls, text: str) -> str:
         parse_duration(text)
