@@ -21,7 +21,7 @@ from assistant.vendors import world_of
 from knowledge.errors import InputError
 from knowledge.language import Text
 from knowledge.observation import Observation, Origin, Source, Status, node
-from probes._scan_open import Reader, foreign, opened, unpacked
+from probes._scan_open import STDIN, Reader, foreign, opened, unpacked
 from probes.around import bare
 from probes.base import Context, DocumentFormat, Format
 from probes.scan import Note, Scanned, ScanResult, scan
@@ -106,7 +106,9 @@ def read(
     if late and not names:
         raise _all_of([*faults.values(), *late])
     _read_together(g)
-    return Reading(tuple(g.observations), tuple(g.notes), tuple(names), tuple(g.kinds), tuple(g.cut))
+    return Reading(
+        tuple(g.observations), tuple(g.notes), tuple(map(_shown, names)), tuple(g.kinds), tuple(g.cut)
+    )
 
 
 def told(host: str, expected_gpus: int | None, where: str = "--expect-gpus") -> list[Observation]:
@@ -270,7 +272,7 @@ def _read_log(path: str, g: _Gathering) -> None:
         return
     _take(result.observations, result.notes, result.inputs, g)
     if kind is None and not any(n.problem for n in result.notes):
-        g.notes.append(_note(path, "no line of a known log was found in it; it was searched for known messages only",
+        g.notes.append(_note(_shown(path), "no line of a known log was found in it; it was searched for known messages only",
                              "其中没有已知日志格式的行，仅按已知消息检索"))  # fmt: skip
 
 
@@ -340,6 +342,11 @@ def _binary(head: bytes) -> DocumentFormat | None:
     from probes import registry  # loads every parser
 
     return next((f for f in registry.document_formats() if f.binary is not None and f.binary(head)), None)
+
+
+def _shown(path: str) -> str:
+    """The name for people of an input."""
+    return STDIN if path == "-" else path
 
 
 def _note(name: str, en: str, zh: str, problem: bool = False) -> Note:

@@ -472,13 +472,16 @@ def _is_bzip2(head: bytes) -> bool:
     return head.startswith(b"BZh") and head[3:4].isdigit() and head[4:8] in _BZIP2
 
 
+STDIN = "stdin"  # the name for people of what is piped in
+
+
 def opened(item: str | Path | BinaryIO) -> tuple[str, BinaryIO, int | None, bool]:
     """Name for people, stream, size in bytes if known, and whether to close it. InputError when it cannot be opened."""
     if not isinstance(item, str | Path):
         name = getattr(item, "name", "-")
         return (name if isinstance(name, str) else "-"), item, None, False
     if str(item) == "-":
-        return "-", sys.stdin.buffer, None, False
+        return STDIN, sys.stdin.buffer, None, False
     path = Path(item)
     if path.is_dir():
         raise InputError(f"{path} is a directory", hint=f"name the files in it, for instance {path}/*")

@@ -8,7 +8,7 @@ from probes.parse._kernel_shape import Entry
 from probes.parse.sinfo_reasons import nodes
 
 EVENTS = ("slurm_step_ended", "slurmctld_inval")
-STATES = ("node.slurm.held", "node.slurm.reason")
+STATES = ("node.slurm.held", "node.slurm.reason", "node.slurm.outages")
 TRIGGERS = (
     r"CANCELLED AT", r"to INVAL with reason", r"reported lower than configured", r"Count changed on node",
     r"[Nn]odes? \S{1,200} (?:not|now) responding", r"node \S{1,120} (?:returned to service|state set to)", r"Low \w{1,40} \(reported:", r"etting node \S{1,120} state to D",
@@ -32,6 +32,8 @@ _INVALID = r"[Ss]etting node (\S{1,120}) state to (INVAL|DRAIN|DOWN)(?: with rea
 _COUNTS = r"(\S{1,40}) count reported lower than configured \((\d{1,6}) < (\d{1,6})\)"
 # slurmd[881]: error: *** STEP 88123.0 ON n1 CANCELLED AT 2025-11-12T10:00:00 DUE TO TIME LIMIT ***
 _CANCELLED = r"\*\*\* (?:JOB|STEP) (\S{1,60}) ON \S{1,120} CANCELLED AT \S{1,40}(?: DUE TO ([A-Z ]{1,60}?))? \*\*\*"
+
+_GIVEN_UP = "not responding, set to DOWN"
 
 
 def read(reading: Reading) -> None:
@@ -59,8 +61,10 @@ def read(reading: Reading) -> None:
 
 
 def _states(reading: Reading) -> None:
-    """Whether Slurm gives a node work, as the last line about it says; why it does not, in the words of the first one since."""
+    """Whether Slurm gives a node work, as the last line about it says; why it does not, in the words of the first one since;
+    and how often it was given up as silent and came back."""
     held: dict[str, tuple[Entry, str]] = {}
+    outages: dict[str, list[Entry]] = {}
     last: dict[str, tuple[Entry, bool]] = {}
     for entry in reading.entries:
         text = entry.message
@@ -71,12 +75,14 @@ def _states(reading: Reading) -> None:
             for name in nodes(found[1]):
                 last[name] = entry, back is None
                 if back:
-                    held.pop(name, None)
+                    if held.pop(name, ("", ""))[1] == _GIVEN_UP:
+                        outages.setdefault(name, []).append(entry)
                 elif "setting DOWN" in text:
-                    held[name] = entry, "not responding, set to DOWN"
+                    held[name] = entry, _GIVEN_UP
                 else:
                     held.setdefault(name, (entry, body(found[2] or found[0])))
     for name, (entry, is_held) in last.items():
         reading.add("node.slurm.held", node(name), entry, is_held)
         if is_held:
             reading.add("node.slurm.reason", node(name), held[name][0], held[name][1])
+        reading.add("node.slurm.outages", node(name), outages.get(name, [entry])[-1], len(outages.get(name, ())))

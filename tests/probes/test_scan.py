@@ -291,7 +291,7 @@ print([(o.source.call, o.source.line, o.value.code) for o in found if o.fact == 
 def test_standard_input() -> None:
     argv = [sys.executable, "-c", FROM_STANDARD_INPUT]
     done = subprocess.run(argv, input=gzip.compress(log()), capture_output=True, check=True, cwd=ROOT)
-    assert done.stdout.decode() == "[('-', 501, 79)]\n"
+    assert done.stdout.decode() == "[('stdin', 501, 79)]\n"
 
 
 def test_many_files_keep_their_order_and_names(tmp_path: Path) -> None:
