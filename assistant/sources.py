@@ -106,9 +106,7 @@ def read(
     if late and not names:
         raise _all_of([*faults.values(), *late])
     _read_together(g)
-    return Reading(
-        tuple(g.observations), tuple(g.notes), tuple(map(_shown, names)), tuple(g.kinds), tuple(g.cut)
-    )
+    return Reading(tuple(g.observations), tuple(g.notes), tuple(map(_shown, names)), tuple(g.kinds), tuple(g.cut))
 
 
 def told(host: str, expected_gpus: int | None, where: str = "--expect-gpus") -> list[Observation]:

@@ -44,7 +44,6 @@ from rules.proof import Missing, Proof, Truth, conjunction, deciding, evidence, 
 from rules.resolve import Advice, Case, advise, buckets
 from rules.values import follow
 
-
 _NAMED = 140  # characters of one value in a title
 _QUOTED = 160  # of a message of a tool
 _FIELD_NAME = re.compile(r"\{([a-z_]+)\}")
@@ -841,9 +840,7 @@ def moments(cause: Finding) -> Mapping[Timeline, Sequence[int]]:
     return times
 
 
-def covers(
-    causes: Mapping[Timeline, Sequence[int]], effect: Finding, within: int, late: int
-) -> set[int] | None:
+def covers(causes: Mapping[Timeline, Sequence[int]], effect: Finding, within: int, late: int) -> set[int] | None:
     """Indices of the effect's events that a cause with these `moments` can have led to; None when none can.
 
     A cause is told at most `late` after its effect. Where clocks cannot be compared nothing speaks against it. Findings

@@ -166,7 +166,9 @@ class Explains:
     within: int = 180 * 10**9  # ns; a burst in NVIDIA's Fleet Intelligence ends after 3 minutes of silence
     effect: Effect | None = None  # None: it stays, and nobody had to say so: the effect is no graver than the cause
     because: Text = NO_TEXT  # why it ends
-    late: int = SLACK  # ns that the cause may be printed after its effect: who waits may be told before what he waits for
+    late: int = (
+        SLACK  # ns that the cause may be printed after its effect: who waits may be told before what he waits for
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ _WORDS: tuple[tuple[Should, re.Pattern[str]], ...] = tuple(
         (Asked.REBOOT, Text("reboot the node", "重启节点"), Text("rebooting the node", "重启节点"),
          r"\b(?:reboot(?:ed|ing)?|power[- ]?cycle)\b|\brestart (?:it|the (?:node|machine|server|host|box))\b|重启(?!.{0,4}(?:作业|任务|进程|应用|训练))"),
         (Asked.RESTART_JOB, Text("restart the job", "重启作业"), Text("restarting the job", "重启作业"),
-         r"\b(?:restart|resubmit|requeue) (?:my |the )?(?:job|training|process|app|application|run)\b|重启.{0,4}(?:作业|任务|进程|应用|训练)|重新提交"),
+         r"\b(?:restart|resubmit|requeue|rerun) (?:only |just )?(?:my |the )?(?:job|training|process|app|application|run)\b|重启.{0,4}(?:作业|任务|进程|应用|训练)|重新提交"),
         (Asked.UPDATE, Text("update the driver", "升级驱动"), Text("updating the driver", "升级驱动"), r"\b(?:update|upgrade|reinstall) (?:the )?(?:driver|firmware)|升级(?:驱动|固件)|重装驱动"),
     )
 )  # fmt: skip

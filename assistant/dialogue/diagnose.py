@@ -162,6 +162,9 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Seque
     """
     ids = {name for r in rows if r.state in ("for", "possible") for name in (*r.findings, *r.causes)}
     known = {f.id: f for f in d.findings}
+    where = scoped(d, turn.query.slots)
+    if where.narrow and (here := ids & {f.id for f in bad_roots(where.about)}):
+        ids = here  # "why is gpu 0 slow": what ails another one is told beside it
     ids |= {e for name in ids if name in known for e in known[name].explains}
     findings, whole = tuple(f for f in d.findings if f.id in ids), d.findings
     d = replace(d, findings=findings, ruled_out=(), undecided=())

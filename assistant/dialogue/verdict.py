@@ -17,6 +17,8 @@ from assistant.dialogue._scope import Scoped, scoped
 from assistant.dialogue._should import Advised, Should, asked_of, compared
 from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words, words_of
+from assistant.dialogue.which import WHOLE_NODE, others
+from assistant.intent.kinds import asks_of_others
 from assistant.intent.of_run import Run
 from assistant.intent.query import Slots
 from assistant.render.labels import aside, colon, label, led, listed
@@ -41,7 +43,6 @@ _FIRST = {
     Usable.IMPAIRED: Text("Only for what runs already", "不要派新任务"),
     Usable.UNKNOWN: Text("Cannot say", "无法判断"),
 }  # fmt: skip
-_WHOLE_NODE = frozenset({Bucket.RESTART_BM, Bucket.RESTART_VM, Bucket.UPDATE_SWFW})  # actions that spare no GPU of it
 
 
 def answer(turn: Turn) -> Reply:
@@ -63,6 +64,8 @@ def answer(turn: Turn) -> Reply:
         return diagnose.answer(turn)  # of a machine that nobody looked at only what is known of such trouble
     if where.unknown and not where.subjects:
         return _unknown(turn, w, where)
+    if asks_of_others(turn.query.text) and not where.named and (of_others := others(turn)) is not None:
+        return of_others
     about = decisive(where)
     usable, until = usability(about)
     silent = not turn.diagnosis.settled or (where.narrow and not values_of(w, where))
@@ -192,7 +195,7 @@ def _can(w: Words, where: Scoped, about: Sequence[Finding], usable: Usable, unti
         return w.t(f"{first}: nothing was read of {what}.", f"{first}：没有读到{_spaced(what)}的任何信息。")
     if not about:
         of = w.t(f"on {what}", what) if what else w.t("in what was looked at", "所查看的内容")
-        shared = next((f for f in bad_roots(where.others) if f.advice.bucket in _WHOLE_NODE), None)
+        shared = next((f for f in bad_roots(where.others) if f.advice.bucket in WHOLE_NODE), None)
         if where.narrow and shared is not None:
             return w.t(f"{first}, by itself: nothing wrong was found {of}. But {shared.advice.bucket} is due elsewhere, and takes it down too.",
                        f"{first}，就其自身而言：{_spaced(of, 1)}未发现问题。但其他位置需要 {shared.advice.bucket}，会一并中断它。")  # fmt: skip

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from assistant.dialogue._asked import changed
 from assistant.dialogue._assumed import Assumption, assumptions, told
 from assistant.dialogue._scope import scoped
+from assistant.dialogue._should import asked_of
 from assistant.dialogue._standing import Stand, Standing, standings
 from assistant.dialogue._suppose import Differences, differences, suppose
 from assistant.dialogue._thresholds import with_rules
@@ -56,6 +57,10 @@ def answer(turn: Turn) -> Reply:
         made = [lines]
     if not read and not made and (named := bottleneck(turn)) is not None:
         return named  # "what if I used CUDA graphs?"
+    if not (problems or made) and asked_of(turn.query) is not None:
+        from assistant.dialogue import verdict
+
+        return verdict.answer(turn)  # "what if I just restart the job": an act, and nothing to assume
     if problems or not made:
         return _refused(turn, problems)
     ruleset = with_rules(turn.ruleset, {a.threshold.rule.id: a.threshold.rule for a in made if a.threshold is not None})

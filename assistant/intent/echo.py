@@ -19,6 +19,8 @@ _INTENTS = {
     Intent.RERUN: Text("run again", "重新检查"), Intent.RETARGET: Text("the same for", "换个对象"), Intent.ALTERNATIVES: Text("what else", "其他可能"),
     Intent.NEXT: Text("what next", "下一步"), Intent.CONFIRM: Text("yes", "确认"), Intent.DENY: Text("no", "否"),
     Intent.CANCEL: Text("cancel", "取消"), Intent.UNDO: Text("undo", "撤销"), Intent.EXPORT: Text("export", "导出"),
+    Intent.WHICH: Text("which", "是哪一个"), Intent.EVENTS: Text("what was logged", "发生了什么"), Intent.SUMMARY: Text("summary", "总结"),
+    Intent.CAUSE: Text("hardware or software", "硬件还是软件"),
 }  # fmt: skip
 _SLOTS = {"since": Text("since", "时间"), "job": Text("job", "作业"), "process": Text("process", "进程"), "file": Text("file", "文件"),
           "node": Text("node", "节点"), "operator": Text("operator", "算子")}  # fmt: skip

@@ -25,7 +25,7 @@ _PLACES = frozenset({"<pid>", "<gpu>", "<node>", "<rank>", "<job>", "<process>"}
 _CODES = frozenset({"<xid>", "<sxid>"})
 # Of two that score alike the earlier wins: the more particular wish.
 _ORDER = (
-    Intent.HELP, Intent.CANCEL, Intent.UNDO, Intent.EXPORT, Intent.WHATIF, Intent.WHYNOT, Intent.EVIDENCE, Intent.CONFIDENCE,
+    Intent.SUMMARY, Intent.CAUSE, Intent.WHICH, Intent.EVENTS, Intent.HELP, Intent.CANCEL, Intent.UNDO, Intent.EXPORT, Intent.WHATIF, Intent.WHYNOT, Intent.EVIDENCE, Intent.CONFIDENCE,
     Intent.WHY, Intent.RERUN, Intent.RETARGET, Intent.ALTERNATIVES, Intent.NEXT, Intent.CONFIRM, Intent.DENY, Intent.COST,
     Intent.RUNBOOK, Intent.FIX, Intent.VERDICT, Intent.HISTORY, Intent.EXPLAIN, Intent.PROBE, Intent.DIAGNOSE,
 )  # fmt: skip

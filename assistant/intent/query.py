@@ -45,7 +45,14 @@ class Intent(StrEnum):
     CANCEL = "cancel"
     UNDO = "undo"  # back to before the last turn
     EXPORT = "export"  # write the answer to a file
+    WHICH = "which"  # which GPU, process, rank, node is to blame, or may be used
+    EVENTS = "events"  # what was logged, in the order of time, in what was given
+    SUMMARY = "summary"  # the whole in a few rows, for a ticket or somebody else
+    CAUSE = "cause"  # whether it is hardware or software
 
+
+# Wishes that whole phrases alone decide: nothing is learned about them from examples.
+BY_PHRASE = frozenset({Intent.WHICH, Intent.EVENTS, Intent.SUMMARY, Intent.CAUSE})
 
 FOLLOW_UPS = frozenset(Intent) - {
     Intent.EXPLAIN, Intent.DIAGNOSE, Intent.VERDICT, Intent.FIX, Intent.PROBE, Intent.HISTORY, Intent.RUNBOOK,

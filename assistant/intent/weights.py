@@ -22,12 +22,12 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from assistant.intent.query import Intent
+from assistant.intent.query import BY_PHRASE, Intent
 from knowledge import compiled
 
 FILE = Path(__file__).with_name("weights.json")
 FITTING = 1  # grows when the fitting itself changes
-INTENTS = tuple(Intent)
+INTENTS = tuple(i for i in Intent if i not in BY_PHRASE)
 SCALE = 100
 EPOCHS, STEP, DECAY = 4, 0.5, 1e-4
 SEEN = 2  # examples that must show a sign: what one sentence alone has is chance

@@ -25,7 +25,7 @@ def goal_of(query: Query, ruleset: RuleSet, facts: FactBase | None = None) -> Go
 
     Codes, pasted lines and symptoms count before topics, of which there are always some.
     """
-    from assistant.intent.query import Intent, of_process
+    from assistant.intent.query import BY_PHRASE, Intent, of_process
 
     cards = index(ruleset.rules)
     subjects = frozenset(_subjects(query, facts))
@@ -33,7 +33,7 @@ def goal_of(query: Query, ruleset: RuleSet, facts: FactBase | None = None) -> Go
         return _to_show(query, subjects)
     named = set(_of_codes(query, cards)) | set(_of_lines(query, cards))
     fitting = set(_of_symptoms(query, cards))
-    if not named and not fitting:
+    if not named and not fitting and query.intent not in BY_PHRASE:
         named = set(_of_topics(query, cards))
     core = named | fitting
     verdict = query.intent is Intent.VERDICT

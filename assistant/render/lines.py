@@ -35,10 +35,11 @@ def message(o: Observation) -> str:
 
 
 def moment(o: Observation) -> str:
-    """When an event happened, to the millisecond: ``2026-08-19 02:40:56.650Z``; empty when nobody knows."""
+    """When an event happened, to the millisecond: ``2026-08-19 02:40:56.650Z``, ``11-28 04:00:01`` where the line has no year;
+    empty when nobody knows."""
     if o.at is None:
         return ""
-    return _MICROSECONDS.sub(r"\1", readable(stamp(o.at // 10**6 * 10**6, o.clock) or ""))
+    return _MICROSECONDS.sub(r"\1", readable(stamp(o.at // 10**6 * 10**6, o.clock) or "")).removeprefix("--")
 
 
 def is_timed(o: Observation) -> bool:

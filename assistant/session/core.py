@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from assistant.intent.query import Intent, Query, Slots, of_process
+from assistant.intent.query import BY_PHRASE, Intent, Query, Slots, of_process
 from assistant.render.labels import UNSAID
 from assistant.reply import Reply
 from assistant.session import phrases
@@ -57,9 +57,9 @@ _AT_ONCE = frozenset({Intent.EXPLAIN, Intent.FIX, Intent.RUNBOOK, Intent.COST, I
 _MAY_ANSWER = frozenset({Intent.UNKNOWN, Intent.CONFIRM, Intent.DENY})
 _LOOKED = frozenset({Intent.DIAGNOSE, Intent.VERDICT, Intent.PROBE})
 # Follow-ups that files which are given can answer at once: what was concluded from them, or not.
-_OF_FINDINGS = frozenset(
-    {Intent.WHY, Intent.EVIDENCE, Intent.WHYNOT, Intent.WHATIF, Intent.NEXT, Intent.ALTERNATIVES, Intent.CONFIDENCE}
-)
+_OF_FINDINGS = BY_PHRASE | {
+    Intent.WHY, Intent.EVIDENCE, Intent.WHYNOT, Intent.WHATIF, Intent.NEXT, Intent.ALTERNATIVES, Intent.CONFIDENCE
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +132,14 @@ class Session:
 
     def _turned(self, state: State, query: Query, event: Said) -> Result:
         """The turn of an understood sentence that answers no question of ours."""
+        if query.intent is Intent.HISTORY and not event.origin.live:
+            query = replace(query, intent=Intent.EVENTS)  # what was given has its own past
+        elif (
+            query.intent is Intent.EVENTS
+            and event.origin.live
+            and (state.frame.query is None or state.frame.origin.live)
+        ):
+            query = replace(query, intent=Intent.HISTORY)
         if (same := self._of_same(state, query, event)) is not None:
             return self._reply(state, replace(state.frame, last=same), same)
         if query.intent in _LOOKED or (query.intent is Intent.UNKNOWN and query.slots.file):
@@ -311,7 +319,7 @@ class Session:
                 return self._conclude(
                     state, apart, self._answer(state, apart, page, concluded(self, state, (), ()), None)
                 )
-            if phrases.in_general(query):
+            if phrases.in_general(query) and (state.said is None or state.said.intent not in BY_PHRASE):
                 from assistant.dialogue import _pages
 
                 return self._said_only(state, _pages.unknown(query, query.topics, query.lang, "explain"))
@@ -408,6 +416,8 @@ class Session:
                 return self._begin(state, replace(query, intent=Intent.VERDICT), event)
             if not event.origin.live and query.intent in _OF_FINDINGS:  # of files that were given nothing was asked yet
                 return self._begin(state, query, event)
+            if query.intent is Intent.WHICH:  # of a machine at which nobody has looked
+                return self._begin(state, replace(query, intent=Intent.DIAGNOSE), event)
             return self._said_only(state, phrases.nothing_yet(query.lang))
         if query.intent in _OF_FINDINGS and not (event.origin.live or frame.told) and _asked_nothing(frame.query):
             return self._begin(state, query if any(query.slots) else replace(query, slots=frame.query.slots), event)
@@ -419,6 +429,8 @@ class Session:
             return self._export(state, query)
         if query.intent is Intent.WHY and frame.pending is not None and phrases.about_asking(query.text):
             return state.pushed(frame), (Conclude(phrases.why_asked(frame.pending, query.lang)), *_still_asked(frame))
+        if query.intent is Intent.EVENTS:
+            frame = replace(frame, pending=None)  # a question about the past drops what was asked
         return self._reply(state, frame, query)
 
     def _again(self, state: State, query: Query) -> Result:

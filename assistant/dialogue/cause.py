@@ -1,0 +1,94 @@
+"""Hardware or software: what kind of thing failed, of each thing that was found, as the hypotheses class it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from assistant.diagnosis import bad_roots
+from assistant.dialogue._scope import scoped
+from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words
+from assistant.render.labels import aside, led, listed
+from assistant.render.sheet import Items
+from assistant.reply import Reply
+from knowledge.language import Text
+from knowledge.priors import CauseClass
+from rules.model import Bucket
+
+if TYPE_CHECKING:
+    from assistant.dialogue import Turn
+    from rules.engine import Finding
+
+MOST = 4  # findings, one line each
+_KINDS = {
+    CauseClass.GPU: Text("GPU hardware", "GPU 硬件"), CauseClass.MEMORY: Text("GPU memory (hardware)", "GPU 显存（硬件）"),
+    CauseClass.NETWORK: Text("network", "网络"), CauseClass.SOFTWARE: Text("software", "软件"), CauseClass.HOST: Text("host", "主机"),
+    CauseClass.STORAGE: Text("storage", "存储"), CauseClass.POWER: Text("power supply (hardware)", "供电（硬件）"),
+    CauseClass.COOLING: Text("cooling (hardware)", "散热（硬件）"), CauseClass.UNKNOWN: Text("not known", "未知"),
+}  # fmt: skip
+# An action says more than the class: what is mended by a new program was no fault of the board.
+_BY_ACTION = {
+    Bucket.RESTART_APP: Text("software: the program", "软件：应用程序"), Bucket.TUNE_JOB: Text("software: the job", "软件：作业"),
+    Bucket.FIX_CODE: Text("software: the program", "软件：应用程序"), Bucket.CHANGE_SETTING: Text("a setting", "设置"),
+    Bucket.UPDATE_SWFW: Text("software: driver or firmware", "软件：驱动或固件"),
+    Bucket.CHECK_MECHANICALS: Text("hardware", "硬件"), Bucket.INSPECT_NETWORK: Text("network", "网络"),
+}  # fmt: skip
+
+
+def answer(turn: Turn) -> Reply:
+    """The kind of the worst root, then of the others; that nothing points anywhere where nothing was found."""
+    if turn.diagnosis is None:
+        return nothing_yet(turn)
+    w = words(turn)
+    bad = bad_roots(scoped(turn.diagnosis, turn.query.slots).about)
+    if not bad:
+        return Reply(turn.lang, turn.diagnosis.verdict.text.in_(turn.lang), settled=turn.diagnosis.settled,
+                     suggestions=suggest(turn.lang, "alternatives", "evidence"), data={"answer": "cause", "findings": []})  # fmt: skip
+    first, kind = bad[0], kind_of(bad[0])
+    said = w.t(f"{kind.en[:1].upper()}{kind.en[1:]}, as far as it shows", f"目前看是{_apart(kind.zh)}")
+    items = [f"{w.title(f)}{aside(kind_of(f).in_(w.lang), w.lang)}" for f in bad[1 : MOST + 1]]
+    return Reply(
+        turn.lang,
+        f"{led(said, w.title(first), w.lang)}{w.t('.', '。')}",
+        (*((Items(tuple(items)),) if items else ()), *w.section("What would tell it", "如何确认", _settling(w, first))),
+        focus=first.id,
+        settled=turn.diagnosis.settled,
+        suggestions=suggest(turn.lang, "why", "alternatives", "next"),
+        data={"answer": "cause", "kind": kind.en, "findings": [finding_data(f, turn.lang) for f in bad[:MOST]]},
+    )  # fmt: skip
+
+
+def kind_of(f: Finding) -> Text:
+    """What kind of thing failed."""
+    return _BY_ACTION.get(f.advice.bucket) or _KINDS[_classes().get(f.rule.id, CauseClass.UNKNOWN)]
+
+
+@cache
+def _classes() -> Mapping[str, CauseClass]:
+    """Rule -> what kind of thing its hypothesis says failed; the rules that decide go before those that only fit."""
+    from knowledge.symptoms import hypotheses
+
+    every = hypotheses().values()
+    return {r: h.cause for h in every for r in h.signs} | {r: h.cause for h in every for r in h.rules}
+
+
+def _settling(w: Words, f: Finding) -> list[str]:
+    """What of the cause is open: NVIDIA's list for a code, what the finding is mistaken for, and the next step that decides."""
+    listed_causes = _listed(f, w.lang)
+    return [
+        w.t(f"NVIDIA lists as possible causes: {listed_causes}", f"NVIDIA 所列的可能原因：{listed_causes}") if listed_causes else "",
+        *(t.in_(w.lang) for t in f.advice.then[:2]),
+    ]  # fmt: skip
+
+
+def _listed(f: Finding, lang: str) -> str:
+    from knowledge.catalog.xid import xid
+
+    entry = xid(f.xid) if f.xid is not None else None
+    return listed([c.replace("_", " ") for c in entry.causes], lang) if entry is not None else ""
+
+
+def _apart(name: str) -> str:
+    """A name within a Chinese sentence: Latin letters stand apart."""
+    return f" {name}" if name[:1].isascii() else name
