@@ -1,7 +1,7 @@
 """Equal lines of a log, counted as they pass: a burst of a hundred thousand lines becomes a few lines and a count.
 
 Lines are equal when nothing tells them apart but their time, a program's pid and long numbers (pids, pointers, counters); what
-names a device, a rank, a code or a place stays. A log that is not flooded is kept as it is. Of one that is, the first of equal
+names a device, a rank, a code or a place stays. The members of a JSON object may stand in any order. A log that is not flooded is kept as it is. Of one that is, the first of equal
 lines are kept, and some more whose text is new; the others become runs: the first and the last line of a span of time with the number of
 lines between them. Spans grow from a minute to an hour, a day and the whole log when there are too many of them.
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
@@ -47,6 +48,8 @@ _DAY: Final = 86_400
 _RECORD: Final = 64  # lines that may tell one thing together
 _PIDS: Final = 4  # programs that are told apart in a moment
 _WORDS: Final = 4  # names with a digit that tell what a line is about
+_MEMBERS: Final = 64  # of a JSON object; those of one with more stay in their order
+_PLACE: Final = 40  # bytes of what an XID's line names between its brackets
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +128,19 @@ _FRACTION = lazy(rb"[.,]\d+")
 _DATE = lazy(rb"\d{4}([-/])\d\d\1\d\d(?!\d)")
 _KMSG = lazy(rb"\d{1,3},\d{1,18},(\d{1,18})(?=,)")
 _WORD = lazy(rb"[0-9A-Za-z]+")
-_NUMBERED = lazy(rb"[A-Za-z]*[0-9][0-9A-Za-z]*")
 _PID = lazy(rb"pid=(\d+)")
 _SECONDS = lazy(rb"\.\d{6,9}(?!\d)")
 _NAME = lazy(rb"[0-9A-Za-z_.:/-]+")
 _DEVICE = lazy(rb":[0-9A-Fa-f]{2}:")
+_TOKEN = lazy(rb'"(?:[^"\\]|\\.)*"?|[{}\[\],]', re.DOTALL)
 
 
 class Look(NamedTuple):
-    """A line as it is compared: the whole text, without long numbers, without any number; what it is about, and when."""
+    """A line as it is compared: the whole text, without long numbers, without any number but an XID's code; what it is about, and
+    when.
+    """
 
+    line: bytes  # see `_ordered`
     text: bytes
     near: bytes
     far: bytes
@@ -144,14 +150,39 @@ class Look(NamedTuple):
     grave: bool
 
 
+def _ordered(line: bytes) -> bytes:
+    """A line that ends in one JSON object, with the members in the order of their names; any other as it stands.
+
+    journalctl writes the members of each record in another order.
+    """
+    whole, begin = line.rstrip(b" \t"), line.find(b"{")
+    if begin < 0 or not whole.endswith(b"}"):
+        return line
+    members, depth, at = [], 0, begin + 1
+    for token in _TOKEN.finditer(whole, begin):
+        mark, end = token[0], token.start()
+        depth += (mark in (b"{", b"[")) - (mark in (b"}", b"]"))
+        if depth == 0 or (depth == 1 and mark == b","):
+            members.append(whole[at:end].strip(b" \t"))
+            at = end + 1
+            if len(members) > _MEMBERS:
+                return line
+        if depth == 0:
+            break
+    if depth or at != len(whole):
+        return line
+    return whole[: begin + 1] + b",".join(sorted(members)) + b"}"
+
+
 def look(line: bytes) -> Look:
     """Take a line of at most LOOKED bytes apart, as `look` of fold.c does."""
-    text, near = bytearray(), bytearray()
+    line = _ordered(line)
+    text, near, far = bytearray(), bytearray(), bytearray()
     hidden: list[tuple[int, int]] = []
     when, seconds, at = -1, None, 0
 
     def mask(mark: bytes, end: int) -> int:
-        for out in (text, near):
+        for out in (text, near, far):
             out.extend(mark)
         hidden.append((at, end))
         return end
@@ -159,7 +190,7 @@ def look(line: bytes) -> Look:
     while at < len(line):
         word = _WORD.match(line, at)
         if word is None:
-            for out in (text, near):
+            for out in (text, near, far):
                 out.append(line[at])
             at += 1
             continue
@@ -195,6 +226,8 @@ def look(line: bytes) -> Look:
                 at = mask(b"\7", end)
                 continue
         text += here
+        numbered = any(48 <= c <= 57 for c in here)
+        far += b"#" if numbered and not (here.isdigit() and _of_xid(line, at)) else here
         if _is_long(line, at, end, here) and not (before in (b"-", b"_", b".") and _of_host(line, at, hidden)):
             near += b"#"
             hidden.append((at, end))
@@ -209,9 +242,10 @@ def look(line: bytes) -> Look:
         else (span // 60, span // 3600, span // 86_400, 0)
     )
     return Look(
+        line,
         bytes(text),
         bytes(near),
-        _NUMBERED.sub(b"#", bytes(text)),
+        bytes(far),
         _sign(line, hidden),
         buckets,
         _second(line, when) if when >= 0 else span,
@@ -239,6 +273,12 @@ def _is_long(line: bytes, at: int, end: int, here: bytes) -> bool:
         return False
     device = hexa and len(here) in (4, 8) and _DEVICE.match(line, end) is not None
     return not device and line[max(0, at - 4) : at] not in (b"GPU-", b"MIG-")
+
+
+def _of_xid(line: bytes, at: int) -> bool:
+    """Whether a number is the code of an XID or SXID: Xid (PCI:0000:3b:00): 79."""
+    begin = line.rfind(b"(", max(0, at - _PLACE), at)
+    return line[max(0, at - 3) : at] == b"): " and begin >= 0 and line[:begin].endswith(b"Xid ")
 
 
 def _of_host(line: bytes, at: int, hidden: Sequence[tuple[int, int]]) -> bool:
@@ -320,13 +360,14 @@ def _paused(entry: _Entry, seen: Look) -> tuple[bool, ...]:
     return tuple(apart > pause for pause in PAUSES)
 
 
-def _anew(entry: _Entry, line: bytes, second: int) -> bool:
+def _anew(entry: _Entry, seen: Look) -> bool:
     """Whether another program than one just before it is at fault (several at once share what only they together show), or a
     silence is over.
     """
+    second = seen.second
     silent = not entry.heard <= second <= entry.heard + _SILENCE
     entry.heard = second
-    found = _PID.search(line)
+    found = _PID.search(seen.line)
     if found is None or len(found[1]) > 10:
         return silent
     pid, own = int(found[1]), entry.programs
@@ -392,7 +433,7 @@ class PlainFold:
                 kind.entry = self._new((), False, False) if kind.entry < 0 else kind.entry
                 found, alone = kind.entry, True
         entry = self.entries[found]
-        anew, paused = telling and _anew(entry, line, seen.second), _paused(entry, seen)
+        anew, paused = telling and _anew(entry, seen), _paused(entry, seen)
         early = self._room(telling, self.kept[telling], most.whole if telling else most.calm_whole, found)
         any_ = entry.any < max(early and most.early, self._of(entry, most.any if telling else most.calm))
         if any_ or (telling and seen.text not in entry.texts and entry.fresh < self._of(entry, most.fresh)):

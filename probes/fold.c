@@ -15,6 +15,7 @@ enum { LEVELS = 4, WORDS = 4, LOOKED = 4096, HOST = 64, ZONE = 12 };
 enum { PIDS = 4, MOMENT = 5, SILENCE = 180 }; /* programs that are told apart in so many seconds; seconds that part bursts */
 enum { PAUSES = 2, DAY = 86400, RECORD = 64 }; /* lines that may tell one thing together */
 static const i64 PAUSE[PAUSES] = {2, 10}; /* seconds between equal lines: longer ones are counted */
+enum { MEMBERS = 64, PLACE = 40 }; /* of a JSON object; bytes of what an XID's line names between its brackets */
 enum { DIGIT = 1, HEXA = 2, ALNUM = 4, NAME = 8 }; /* what a byte is */
 
 typedef struct { i64 any, fresh, runs, calm, calm_runs, kinds, entries, routine, telling, signs, stored, first, crowd, each, late, later, anew, early, whole, calm_whole; } Limits;
@@ -57,7 +58,8 @@ typedef struct {
 } Fold;
 
 typedef struct {
-  u8 text[LOOKED + 1], near[LOOKED + 1], far[LOOKED + 1]; /* as it stands, without long numbers, without any number */
+  u8 line[LOOKED + 1]; /* see `ordered` */
+  u8 text[LOOKED + 1], near[LOOKED + 1], far[LOOKED + 1]; /* as it stands, without long numbers, without any number but a code */
   u8 hidden[LOOKED / 8 + 1]; /* bits of the bytes that are masked as a time or a number */
   i64 texts, nears, fars, when;
   u64 seconds;
@@ -204,6 +206,66 @@ static int of_host(const u8 *p, i64 a, const u8 *hidden) {
   return t >= 0 && p[t] != ' ' && hidden[t >> 3] >> (t & 7) & 1;
 }
 
+static int blank(int c) { return c == ' ' || c == '\t'; }
+
+static int ahead(const u8 *p, const i64 *one, const i64 *other) { /* whether a member comes ahead of another */
+  i64 m = one[1] - one[0], n = other[1] - other[0];
+  int c = memcmp(p + one[0], p + other[0], (size_t)(m < n ? m : n));
+  return c ? c < 0 : m < n;
+}
+
+/* Start and end of each member of the JSON object that a line ends in, in the order of their names; how many, 0 where there is no such
+   object or it has too many. `begin` is its brace, `end` lies behind the other one. */
+static i64 members(const u8 *p, i64 begin, i64 end, i64 (*member)[2]) {
+  i64 count = 0, depth = 0, at = begin + 1;
+  int quoted = 0;
+  for (i64 i = begin; i < end; i++) {
+    if (quoted) {
+      if (p[i] == '\\') i++;
+      else quoted = p[i] != '"';
+      continue;
+    }
+    quoted = p[i] == '"';
+    depth += (p[i] == '{' || p[i] == '[') - (p[i] == '}' || p[i] == ']');
+    if (depth && (depth > 1 || p[i] != ',')) continue;
+    if (count == MEMBERS || (!depth && i + 1 < end)) return 0;
+    i64 one[2] = {at, i}, k = count++;
+    while (one[0] < one[1] && blank(p[one[0]])) one[0]++;
+    while (one[0] < one[1] && blank(p[one[1] - 1])) one[1]--;
+    for (; k && ahead(p, one, member[k - 1]); k--) memcpy(member[k], member[k - 1], sizeof one);
+    memcpy(member[k], one, sizeof one);
+    at = i + 1;
+    if (!depth) return count;
+  }
+  return 0;
+}
+
+/* The line with the members of the JSON object that it ends in by their names: journalctl writes those of each record in another order.
+   Its size; 0 where it stays as it stands. */
+static i64 ordered(const u8 *p, i64 n, u8 *out) {
+  i64 member[MEMBERS][2], end = n, size;
+  while (end && blank(p[end - 1])) end--;
+  const u8 *brace = end && p[end - 1] == '}' ? memchr(p, '{', (size_t)end) : NULL;
+  i64 count = brace ? members(p, brace - p, end, member) : 0;
+  if (!count) return 0;
+  size = brace - p + 1;
+  memcpy(out, p, (size_t)size);
+  for (i64 i = 0; i < count; i++) {
+    i64 own = member[i][1] - member[i][0];
+    if (i) out[size++] = ',';
+    memcpy(out + size, p + member[i][0], (size_t)own);
+    size += own;
+  }
+  out[size++] = '}';
+  return size;
+}
+
+static int of_xid(const u8 *p, i64 a) { /* whether the number behind "): " at `a` is a code: Xid (PCI:0000:3b:00): 79 */
+  i64 s = a - 3;
+  while (s > 0 && a - s < PLACE && p[s] != '(') s--;
+  return s >= 4 && !memcmp(p + s - 4, "Xid (", 5);
+}
+
 static void look(const u8 *sort, const u8 *p, i64 n, Look *out) {
   u8 *text = out->text, *near = out->near, *far = out->far, *hidden = out->hidden;
   memset(hidden, 0, (size_t)(n / 8 + 1));
@@ -274,11 +336,11 @@ static void look(const u8 *sort, const u8 *p, i64 n, Look *out) {
       if (before == '[' && behind == ']' && at(p, n, b + 1) == ':' && named) MASK(7, b);
     }
     nt += size;
-    if (some & DIGIT) far[nf++] = '#';
-    else nf += size;
     int device = (size == 4 || size == 8) && hexes && behind == ':' && hexa(at(p, n, b + 1)) && hexa(at(p, n, b + 2)) && at(p, n, b + 3) == ':';
     int unit = before == '-' && a >= 4 && (!memcmp(p + a - 4, "GPU-", 4) || !memcmp(p + a - 4, "MIG-", 4));
     int code = before == ' ' && a >= 3 && p[a - 2] == ':' && p[a - 3] == ')';
+    if (some & DIGIT && !(decimal && code && of_xid(p, a))) far[nf++] = '#';
+    else nf += size;
     int pointer = size >= 7 && p[a] == '0' && (p[a + 1] == 'x' || p[a + 1] == 'X');
     int number = cursor || (decimal ? size >= 4 && !code : hexes && size >= 5);
     int joined = before == '-' || before == '_' || before == '.';
@@ -373,7 +435,8 @@ static void coarsen(Fold *f, Entry *e, int all) { /* runs that lie in one longer
 
 static i64 of(const Fold *f, const Entry *e, i64 most) { return e->crowded && most > f->most.each ? f->most.each : most; }
 
-static int fold(Fold *f, Entry *e, const Look *l, int telling, const int *paused, const u8 *p, i64 n, i64 number) {
+/* `p` is what `l` looked at, `line` what is kept */
+static int fold(Fold *f, Entry *e, const Look *l, int telling, const int *paused, const u8 *p, const u8 *line, i64 n, i64 number) {
   int full = f->stored > f->most.stored;
   i64 most = full ? 1 : of(f, e, telling ? f->most.runs : f->most.calm_runs) + e->late;
   while (e->runs && e->runs >= most && (e->level + 1 < LEVELS || (full && e->runs > 1)) &&
@@ -385,7 +448,7 @@ static int fold(Fold *f, Entry *e, const Look *l, int telling, const int *paused
   if (last && !apart && last->bucket[e->level] == bucket(f, p, l, e->level)) {
     last->count++;
     for (int k = 0; k < PAUSES; k++) last->pauses[k] += paused[k];
-    return keep(f, &last->last, p, n, number);
+    return keep(f, &last->last, line, n, number);
   }
   if (e->runs == e->places) {
     Run *grown = realloc(e->run, (size_t)(e->places ? 2 * e->places : 1) * sizeof *grown);
@@ -399,7 +462,7 @@ static int fold(Fold *f, Entry *e, const Look *l, int telling, const int *paused
   run->count = 1;
   run->apart = apart;
   for (int k = 0; k < PAUSES; k++) run->pauses[k] = run->began[k] = paused[k];
-  return keep(f, &run->first, p, n, number) && keep(f, &run->last, p, n, number);
+  return keep(f, &run->first, line, n, number) && keep(f, &run->last, line, n, number);
 }
 
 static i64 second(const u8 *p, const Look *l) { /* of the day, or on the clock of the machine */
@@ -462,10 +525,13 @@ static Entry *new_entry(Fold *f) {
 }
 
 /* -1: kept; -2: kept, and one of the first of its kind; -3: no memory; else the number of the entry that it is folded into */
-static i64 take(Fold *f, const u8 *p, i64 n, i64 number) {
+static i64 take(Fold *f, const u8 *line, i64 length, i64 number) {
   Look l;
   int fresh, named, is_grave, first = 0, alone = 0;
   u64 sign;
+  i64 n = ordered(line, length, l.line);
+  const u8 *p = n ? l.line : line;
+  n = n ? n : length;
   look(f->sort, p, n, &l);
   u64 near = hash(f, l.near, l.nears, 2);
   i64 found = find(&f->entries, near);
@@ -544,7 +610,7 @@ static i64 take(Fold *f, const u8 *p, i64 n, i64 number) {
     return -1;
   }
   if (alone && telling) f->lost++;
-  if (!fold(f, e, &l, telling, paused, p, n, number)) return -3;
+  if (!fold(f, e, &l, telling, paused, p, line, length, number)) return -3;
   return found;
 }
 

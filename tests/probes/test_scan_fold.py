@@ -65,6 +65,7 @@ PARTS = st.sampled_from([
     b"79", b"): 24007", b"1700000000123456", b"[ 123.456789]", b"6,12,1234567,-;", b"python[123]:", b"[3]", b"0x7f1234567",
     b"GPU-7540a9b3", b"deadbeef1", b" ", b":", b".", b"fail", b"Link up", b"Link down", b"ab12cd", b"1234", b"12:00:01:02",
     b"00:12:00:01", b"\xff", b"T", b"21T03:00:01", b"node-0001", b";i=", b'"_HOSTNAME":"', b"+00:00", b"-", b"/", b"_", b"\xc4",
+    b'{"', b'","', b'" : "', b'"}', b"{", b"}", b"[", b"]", b",", b"\\", b'"MESSAGE":"', b"SXid (PCI:0000:06:00.0): ",
 ])  # fmt: skip
 WORDS = st.lists(PARTS, max_size=8).map(b"".join) | st.binary(max_size=40).map(lambda b: b.replace(b"\n", b""))
 TIMES = st.builds(lambda d, h, m, s: b"Nov %d %02d:%02d:%02d h%d " % (d, h, m, s, h % 2),
