@@ -10,11 +10,13 @@ from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
+from knowledge.lazy import lazy
 from probes import _scan_fold
-from probes._scan_fold import FIRST, KEPT, LOOKED, PAUSES, Fold, Run, look
+from probes._scan_fold import FIRST, KEPT, LOOKED, PAUSES, Fold, Limits, Run, look
 from probes._scan_lines import LongLine, Region, cut
 from probes._scan_match import Matcher
 from probes._trouble import tells_trouble
@@ -23,12 +25,17 @@ from probes.base import Line, LogFormat
 EDGE = 64  # first and last lines of a file that every format gets
 TORN = 16  # first ones of these last lines, of which those of one moment may belong to lines ahead of them
 RECORD_REACH = 32  # lines around a match in a file whose records span lines (journal export)
+_HOSTNAME = lazy(rb'\b_HOSTNAME(?:=|" ?: ?")([^"\n]{1,255})')
 SNIFF = 65_536
 KEEP = 24 << 20  # bytes of one file's lines that are kept for the formats, with what each takes beside its text
 BEHIND = 16  # lines behind the last one of equal lines: they tell what became of it, as whether a program went on
 ENDS = 1024  # entries of which those are kept
 BYTES = 4096  # that they may take
 LINE_COST = 500  # bytes: that, with the objects that a parser makes of it while it reads
+RECORDS = Limits(
+    any=8, fresh=8, whole=1024, late=8, later=16, anew=256
+)  # a record is as large as twenty lines, and its message tells no time
+RECORD_COST = 2 * RECORD_REACH * (LINE_COST + 100)  # bytes: the lines of a record
 SHARED_COST = 100  # bytes: what a line takes for each further format
 
 Row = tuple[int, bytes | LongLine]  # line number and content
@@ -51,7 +58,7 @@ class Windows:
     ) -> None:
         self.matcher = matcher
         self.cap = cap
-        self.fold = fold or _scan_fold.new()
+        self.given = fold
         self.room = keep
         self.spare = keep // 4  # bytes that only lines that match may take
         self.texts: dict[int, tuple[str, ...]] = {}  # lines that are kept, the same for all formats
@@ -60,11 +67,15 @@ class Windows:
         # Of an entry: number of its last line, those behind it, and what became of each (see `_code`)
         self.behind: dict[int, tuple[int, list[bytes], list[int | None]]] = {}
         self.record: dict[int, tuple[int, list[Row]]] = {}  # of an entry: number of its last line, the record of that
+        self.cut: set[int] = set()  # entries of whose record the next region may hold the end
         self.before = [f.before for f in formats]
         self.after = [f.after for f in formats]
         self.kept: list[dict[int, tuple[str, ...]]] = [{} for _ in formats]
         self.hits = [0] * len(formats)
         self.records = False  # lines of a record tell only together
+        self.hosts: set[bytes] = set()  # that records name
+        self.indented = False  # as the fields of the last record are
+        self.must = False  # whether it is one of the first of its kind
         self.due = [EDGE] * len(formats)  # every line up to this number is wanted
         self.memory = max([EDGE, RECORD_REACH, *self.before])
         self.recent: deque[Row] = deque(maxlen=self.memory)  # the last lines seen
@@ -75,6 +86,11 @@ class Windows:
         self.refused = 0  # number of the last of them
         self.long: dict[int, LongLine] = {}  # long lines that were kept
 
+    @cached_property
+    def fold(self) -> Fold:
+        """What folds the lines; made once it is known what they are."""
+        return self.given or _scan_fold.new(RECORDS if self.records else None)
+
     @property
     def lines(self) -> int:
         """Lines read so far."""
@@ -83,6 +99,7 @@ class Windows:
     def region(self, region: Region, places: array[int]) -> None:
         """The next lines of the file, and start and end of each that matches, one behind the other."""
         data, start, end = region
+        number = self.next
         self._look(data[start : min(end, start + SNIFF)])
         codes, numbers, last = self.fold.lines(data, start, end, places, self.next)
         heads = places[::2]
@@ -111,6 +128,9 @@ class Windows:
             self.next += len(rows)
             at = high
         self.next = last + (1 if end > start and data[end - 1] != 0x0A else 0)
+        if self.records:
+            self.hosts.update(_HOSTNAME.findall(data, start, end))
+            self._complete(region, number)
         self._look_behind(region, places, codes, numbers)
         self._remember(region, heads, codes)
 
@@ -148,11 +168,11 @@ class Windows:
             if code not in self.behind and len(self.behind) >= ENDS:
                 continue
             if self.records:
-                self.record[code] = (
-                    numbers[i],
-                    self._record(data, start, end, (heads[i], places[2 * i + 1]), numbers[i]),
-                )
+                place = heads[i], places[2 * i + 1]
+                self.record[code] = numbers[i], self._record(data, start, end, place, numbers[i])
                 self.behind[code] = numbers[i], [], []
+                if _forward(data, min(place[1] + 1, end), end, RECORD_REACH) == end:
+                    self.cut.add(code)
                 continue
             at = min(places[2 * i + 1] + 1, end)
             stop = min(_forward(data, at, end, BEHIND), max(at, data.rfind(b"\n", at, at + BYTES) + 1))
@@ -166,17 +186,26 @@ class Windows:
         low = _back(data, start, head, RECORD_REACH)
         ahead = [text for _, text in _lines(data, low, head)]
         if len(ahead) < RECORD_REACH and self.recent and self.recent[-1][0] == number - len(ahead) - 1:
-            earlier = [text if isinstance(text, bytes) else text.pieces[0] for _, text in self.recent]
+            earlier = [_text(raw) for _, raw in self.recent]
             ahead = earlier[len(ahead) - RECORD_REACH :] + ahead
         after = [text for _, text in _lines(data, tail + 1, _forward(data, min(tail + 1, end), end, RECORD_REACH))]
-        indented = data[head : head + 1] in (b" ", b"\t")
-        begin = next((i for i in range(len(ahead), 0, -1) if _parts(ahead[i - 1], indented) is not None), 0)
-        if begin and _parts(ahead[begin - 1], indented):
-            begin -= 1
-        stop = next((i for i, text in enumerate(after) if _parts(text, indented) is not None), len(after))
-        rows = [*ahead[begin:], data[head:tail], *after[:stop]]
+        indented = _is_indented(data[head : head + 1])
+        begin = _begin(ahead, indented)
+        rows = [*ahead[begin:], data[head:tail], *after[: _stop(after, indented)]]
         first = number - (len(ahead) - begin)
         return [row for row in enumerate(rows, first) if len(row[1]) <= BYTES]
+
+    def _complete(self, region: Region, first: int) -> None:
+        """Put what the region begins with behind the records that the one before it may have cut."""
+        data, start, end = region
+        for entry in self.cut:
+            number, rows = self.record[entry]
+            if not rows or rows[-1][0] != first - 1:
+                continue
+            more = [line for _, line in _lines(data, start, _forward(data, start, end, RECORD_REACH))]
+            stop = _stop(more, _is_indented(dict(rows)[number]))
+            rows += [row for row in enumerate(more[:stop], first) if len(row[1]) <= BYTES]
+        self.cut.clear()
 
     def _end(self, runs: Sequence[Run]) -> None:
         """Keep what stands behind the last line of each entry, as of any line that matches; of a record all of it."""
@@ -184,8 +213,9 @@ class Windows:
             for run in runs:
                 number, rows = self.record.get(run.entry, (0, []))
                 for i in self.matcher.whose(run.last[1]) if number == run.last[0] else ():
-                    for row in rows:
-                        self._keep(i, row)
+                    if self.room >= sum(len(line) + LINE_COST for _, line in rows):  # all of it or nothing
+                        for row in rows:
+                            self._keep(i, row, hit=True)
             return
         for entry, run in {run.entry: run for run in runs}.items():
             number, lines, became = self.behind.get(entry, (0, [], []))
@@ -198,13 +228,14 @@ class Windows:
         """The ends of a run; to a format the last stands for all that it does not get themselves."""
         (first, _), (last, text) = run.first, run.last
         ends = dict((run.first, run.last))
+        owners: tuple[int, ...] = ()
+        kept = True
         if self.records:  # only of the last line the record is at hand
-            if self.record.get(run.entry, (0, []))[0] != last:
+            owners = self.matcher.whose(text)
+            if not all(last in self.kept[i] for i in owners):
                 self.dropped += run.times if tells_trouble(text) else 0
                 return
             ends = dict((run.last,))
-        owners: tuple[int, ...] = ()
-        kept = True
         for number, line in ends.items():
             owners = self.matcher.whose(line)
             for i in owners:
@@ -215,7 +246,9 @@ class Windows:
             return
         for i in owners:
             alone = {*ends, *(number for number in shown if first <= number <= last and number in self.kept[i])}
-            if run.times > len(alone):
+            if run.times > len(alone) and len(self.hosts) > 1:  # nobody knows how many were whose
+                self.dropped += run.times - len(alone)
+            elif run.times > len(alone):
                 # of records nobody knows the pauses: the last line tells its event, and is one
                 pauses = {s * 10**9: 1 if self.records else many for s, many in zip(PAUSES, run.pauses, strict=True)}
                 rest = tuple(sorted(alone - {first})) or (last,)
@@ -281,25 +314,34 @@ class Windows:
             if hit and isinstance(raw, bytes) and len(raw) > self.cap:
                 raw = cut(raw, self.cap, self.matcher.matches)
             owners = {} if not hit else self._owners(raw) if own is None else dict.fromkeys(own, ())
+            first = hit == FIRST
+            if owners and self.records:
+                if not first and self.room < self.spare + RECORD_COST:  # the spare is for ends of runs
+                    self.dropped += 1  # without its record it would tell neither when nor where
+                    continue
+                self.indented, self.must = _is_indented(_text(raw)), first
             for i in owners:
                 self.hits[i] += 1
-                before = self.before[i]
-                if follows and before > place:
-                    for row in list(self.recent)[place - before :]:
-                        self._beside(i, row)
-                for row in rows[max(0, place - before) : place]:
+                for row in self._ahead(rows, place, self.before[i], follows):
                     self._beside(i, row)
                 self.due[i] = max(self.due[i], number + self.after[i])
-            first = hit == FIRST
             lost = [i for i, p in owners.items() if not self._keep(i, (number, raw), p, hit=True, must=first)]
             self.dropped += bool(lost)
             for i, due in enumerate(self.due):
                 if number <= due and i not in owners:
                     self._beside(i, (number, raw))
+            if self.records and _parts(_text(raw), self.indented) is not None:
+                self.due = [min(due, max(EDGE, number)) for due in self.due]
+
+    def _ahead(self, rows: Sequence[Row], place: int, before: int, follows: bool) -> Sequence[Row]:
+        """The neighbours ahead of the line at `place`; in a file of records those of its own."""
+        remembered = list(self.recent)[place - before :] if follows and before > place else []
+        ahead = [*remembered, *rows[max(0, place - before) : place]]
+        return ahead[_begin([_text(raw) for _, raw in ahead], self.indented) :] if self.records else ahead
 
     def _beside(self, i: int, row: Row) -> None:
         """Keep a neighbour; where there is no room, count it once."""
-        if not self._keep(i, row) and row[0] > self.refused:
+        if not self._keep(i, row, hit=self.records, must=self.must) and row[0] > self.refused:
             self.refused = row[0]
             self.alone += 1
 
@@ -351,6 +393,11 @@ def _code(heads: Sequence[int], codes: Sequence[int], offset: int) -> int | None
     return codes[place] if place < len(heads) and heads[place] == offset else None
 
 
+def _text(raw: bytes | LongLine) -> bytes:
+    """A line, of a long one its beginning."""
+    return raw if isinstance(raw, bytes) else raw.pieces[0]
+
+
 def _in_order(line: LongLine, pieces: Sequence[bytes]) -> tuple[bytes, ...]:
     """The ends of a long line and the given pieces of it."""
     ends = (line.pieces[0], line.pieces[-1]) if len(line.pieces) > 1 else line.pieces
@@ -397,6 +444,20 @@ def _by_entry(runs: Sequence[Run]) -> list[Run]:
         one = out.get(run.entry)
         out[run.entry] = run if one is None else one._replace(times=one.times + run.times, last=run.last)
     return list(out.values())
+
+
+def _is_indented(line: bytes) -> bool:
+    return line[:1] in (b" ", b"\t")
+
+
+def _begin(ahead: Sequence[bytes], indented: bool) -> int:
+    """The place among the lines ahead of one where its record begins, with what parts it from the one before."""
+    return next((i for i in range(len(ahead) - 1, -1, -1) if _parts(ahead[i], indented) is not None), 0)
+
+
+def _stop(after: Sequence[bytes], indented: bool) -> int:
+    """How many lines behind one are of its record, with what parts it from the next one."""
+    return next((i for i, text in enumerate(after, 1) if _parts(text, indented) is not None), len(after))
 
 
 def _parts(line: bytes, indented: bool) -> bool | None:

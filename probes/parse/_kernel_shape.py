@@ -167,6 +167,7 @@ class _Record:
         self.fields: dict[str, Any] = {}
         self.place: Line | None = None
         self.stamp: Stamp | None = None
+        self.begun = False  # a brace stood alone: what follows is fields, in any order
         self.binary = False  # "MESSAGE" stood alone: the next line is length and text
 
     def entries(self) -> list[Entry]:
@@ -197,8 +198,8 @@ def entries_of(lines: Sequence[Line]) -> list[Entry]:
         if record.binary:
             record.add(line, "MESSAGE", text)
             record.binary = False
-        elif field := _field(text, bool(record.fields)):
-            if field[0] == "__CURSOR":
+        elif field := _field(text, record.begun or bool(record.fields)):
+            if field[0] == "__CURSOR" and not record.begun:
                 out += record.entries()
                 record = _Record()
             record.add(line, field[0], _field_value(field[1]))
@@ -207,6 +208,7 @@ def entries_of(lines: Sequence[Line]) -> list[Entry]:
         else:
             out += record.entries()
             record = _Record()
+            record.begun = text.strip() == "{"
             if head := _VERBOSE.match(text):
                 record.stamp = iso_stamp(head)
             elif text.strip(" \t{}[],"):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -168,6 +170,29 @@ def test_lines_around_ends_are_whole(data: bytes, ends: list[int], low: int, cut
     assert found == [(a, b) for a, b in lines if any(a < e <= b + 1 for e in inside)]
 
 
+VALUES = st.text(max_size=12) | st.integers(0, 10**17) | st.lists(st.integers(0, 255), max_size=4)
+OBJECTS = st.dictionaries(
+    st.text(max_size=8), VALUES | st.dictionaries(st.text(max_size=3), VALUES, max_size=3), min_size=1, max_size=12
+)
+
+
+@given(
+    st.data(),
+    OBJECTS,
+    st.sampled_from(["", "data: ", "\x1e", "Nov 21 03:00:01 n1 app[7]: "]),
+    st.sampled_from([",", ", ", " ,  "]),
+)
+def test_members_of_an_object_may_stand_in_any_order(
+    data: st.DataObject, told: dict[str, Any], ahead: str, mark: str
+) -> None:
+    other = dict(data.draw(st.permutations(list(told.items()))))
+    one, two = (look((ahead + json.dumps(o, separators=(m, ":"))).encode()) for o, m in ((told, ","), (other, mark)))
+    if not any(isinstance(value, dict | list) for value in told.values()):
+        assert one == two
+    else:  # what is within a member stays as it was written
+        assert one.near == look((ahead + json.dumps(other, separators=(",", ":"))).encode()).near
+
+
 SAME = [
     (
         "Nov 21 03:00:01 n1 kernel: NVRM: Xid (PCI:0000:3b:00): 31, pid=4242, name=x",
@@ -193,12 +218,32 @@ SAME = [
     ('{"_HOSTNAME":"node-0001","MESSAGE":"a"}', '{"_HOSTNAME":"node-0002","MESSAGE":"a"}', False),
     ('{"__CURSOR":"s=a;i=3e8;b=c"}', '{"__CURSOR":"s=a;i=f;b=c"}', True),
     ("Nov 21 03:00:01 n1 kernel: job-0001 a", "Nov 21 03:00:01 n1 kernel: job-0002 a", True),
+    ('{"a":"1","b":"{2,}","c":{"d":3,"e":4}}', '{"c":{"d":3,"e":4},"a":"1", "b":"{2,}"} ', True),
+    ('{"c":{"d":3,"e":4}}', '{"c":{"e":4,"d":3}}', False),
+    ('{"a":"x,y","b":1} {"c":2}', '{"b":1,"a":"x,y"} {"c":2}', False),
 ]
 
 
 @each("one, other, equal", SAME)
 def test_what_is_equal(one: str, other: str, equal: bool) -> None:
     assert (look(one.encode()).near == look(other.encode()).near) is equal
+
+
+KINDS = [
+    ("NVRM: Xid (PCI:0000:3b:00): 31, pid=7", "NVRM: Xid (PCI:0000:5d:00): 31, pid=8", True),
+    ("NVRM: Xid (PCI:0000:3b:00): 31, pid=7", "NVRM: Xid (PCI:0000:3b:00): 79, pid=7", False),
+    (
+        "nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 12028, Link 3",
+        "nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 24007, Link 3",
+        False,
+    ),
+    ("step (rank 0): 12", "step (rank 0): 13", True),
+]
+
+
+@each("one, other, alike", KINDS)
+def test_the_code_of_an_xid_makes_another_kind(one: str, other: str, alike: bool) -> None:
+    assert (look(one.encode()).far == look(other.encode()).far) is alike
 
 
 # --- the whole way ---------------------------------------------------------------------------
@@ -363,6 +408,67 @@ def test_programs_that_fail_at_once_are_seen_behind_many_that_failed_alone(progr
     alone = [(crash.format(10_000 + i), 1, 60) for i in range(400)]
     text = kernel_text([*alone, *((crash.format(20_000 + i), 1, 0) for i in range(programs)), *alone])
     assert ("many-programs-fail-at-once" in {f.rule.id for f in concluded(text, Limits(whole=0)).findings}) is found
+
+
+def journal(shape: str, hosts: Sequence[str], records: Sequence[tuple[str, int]], seed: int) -> bytes:
+    """What journalctl prints of XIDs (address and code), half a second apart; members of JSON in any order."""
+    order, out = random.Random(seed), []
+    for n, (pci, code) in enumerate(records):
+        at = 1_764_200_000_000_000 + n * 500_000
+        message = f"NVRM: Xid (PCI:{pci}): {code}, pid=4242, name=python, Ch 00000008"
+        fields = {"__CURSOR": f"s=06eb;i={n:x};b=59b7;m=1;t={at:x};x=f", "__REALTIME_TIMESTAMP": str(at), "_TRANSPORT": "kernel",
+                  "_BOOT_ID": "a" * 32, "_HOSTNAME": hosts[n % len(hosts)], "MESSAGE": message, "PRIORITY": "3", "_COLD": "x,y"}  # fmt: skip
+        mixed = dict(order.sample(list(fields.items()), len(fields)))
+        if shape == "json":
+            out.append(json.dumps(mixed, separators=(",", ":")) + "\n")
+        elif shape == "json-pretty":
+            out.append("{\n" + ",\n".join(f"\t{json.dumps(k)} : {json.dumps(v)}" for k, v in mixed.items()) + "\n}\n")
+        elif shape == "export":
+            out.append("".join(f"{k}={v}\n" for k, v in fields.items()) + "\n")
+        else:
+            head = f"Thu {datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d %H:%M:%S.%f} UTC [{fields.pop('__CURSOR')}]\n"
+            out.append(head + "".join(f"    {k}={v}\n" for k, v in fields.items()))
+    return "".join(out).encode()
+
+
+@given(
+    st.sampled_from(["json", "json-pretty", "export", "verbose"]),
+    st.integers(0, 99),
+    st.integers(1, 40),
+    st.integers(200, 900),
+)
+@settings(max_examples=12, deadline=None)
+def test_a_flood_of_journal_records_is_counted_for_each_gpu(shape: str, seed: int, block: int, size: int) -> None:
+    records = [(NAMES[n % 3 // 2], (94, 31)[n % 2]) for n in range(size)]
+    records[seed] = (NAMES[1], 79)
+    few = Limits(any=2, fresh=2, early=9, whole=9, calm_whole=9)
+    read = scan(
+        [io.BytesIO(journal(shape, ["n1"], records, seed))], log_formats(), fold=partial(new, few), block=block << 10
+    )
+    told: Counter[tuple[str, Any]] = Counter()
+    for o in read.observations:
+        if o.fact == "xid" and isinstance(o.value, Event):
+            told[o.subject.id, o.value.code] += o.times
+    assert told == Counter((f"{pci}.0", code) for pci, code in records)
+    assert {o.subject.host for o in read.observations if o.fact == "xid"} == {"n1"}
+    assert not read.notes
+
+
+@each("shape", [("json-pretty",), ("export",), ("verbose",)])
+def test_of_records_of_several_hosts_that_were_folded_no_host_gets_those_of_another(shape: str) -> None:
+    text = journal(shape, ["n1", "n1", "n2"], [(NAMES[0], 94)] * 600, 1)
+    read = scan(
+        [io.BytesIO(text)], log_formats(), fold=partial(new, Limits(any=2, fresh=2, early=9, whole=9, calm_whole=9))
+    )
+    told = Counter(
+        o.subject.host
+        for o in read.observations
+        if o.fact == "xid" and isinstance(o.value, Event)
+        for _ in range(o.times)
+    )
+    assert told["n1"] <= 400
+    assert told["n2"] <= 200
+    assert any("only counted" in note.text.en for note in read.notes)
 
 
 def test_a_burst_is_a_few_events() -> None:
