@@ -6,8 +6,8 @@ lines are kept, and some more whose text is new; the others become runs: the fir
 lines between them. Spans grow from a minute to an hour, a day and the whole log when there are too many of them.
 
 A line that has a word of trouble, or is about what such a line was about, is telling; the others are routine, and fewer of them are
-kept. What is equal in all but its numbers is a kind: when a kind has too many different lines, the others are folded as one. Of
-telling lines that is a loss, which is counted and said.
+kept. What is equal in all but its numbers is a kind: when a kind has too many different lines, of the others those are folded as one
+that name the same things; where those are too many as well, all of them. Of telling lines that is a loss, which is counted and said.
 
 `fold.c` decides alike on every line, and is used where it was compiled.
 """
@@ -47,6 +47,7 @@ PAUSES: Final = (
 _DAY: Final = 86_400
 _RECORD: Final = 64  # lines that may tell one thing together
 _PIDS: Final = 4  # programs that are told apart in a moment
+_ABOUT: Final = 12  # names with a digit in a line that names all it is about
 _WORDS: Final = 4  # names with a digit that tell what a line is about
 _MEMBERS: Final = 64  # of a JSON object; those of one with more stay in their order
 _PLACE: Final = 40  # bytes of what an XID's line names between its brackets
@@ -91,6 +92,7 @@ class Run(NamedTuple):
     first: tuple[int, bytes]
     last: tuple[int, bytes]
     pauses: tuple[int, ...]
+    pooled: bool  # lines are among them that are about different things, which were counted as lost
 
 
 class Folded(NamedTuple):
@@ -313,6 +315,18 @@ def _sign(line: bytes, hidden: Sequence[tuple[int, int]]) -> tuple[bytes, ...]:
     return tuple(out)
 
 
+_ABOUT_NAME = lazy(rb"[0-9A-Za-z_.:/#-]+")
+
+
+def _about(near: bytes) -> tuple[bytes, ...] | None:
+    """All names with a digit, apart from long numbers: lines of a kind with the same ones are about the same things. None when they
+    are too many.
+    """
+    found = (m[0] for m in _ABOUT_NAME.finditer(near))
+    names = tuple(n for n in found if any(48 <= c <= 57 for c in n) and n[:2] not in (b"0x", b"0X"))
+    return names if len(names) <= _ABOUT else None
+
+
 # --- in Python ------------------------------------------------------------------------------
 
 
@@ -338,6 +352,8 @@ class _Entry:
     sign: tuple[bytes, ...] = ()  # of the line that it was made for
     grave: bool = False
     crowded: bool = False  # there were many different ones of its kind before
+    over: bool = False  # of the lines that are too many of their kind: of equal ones one is kept, and one run
+    pooled: bool = False  # different things are among them, which were counted as lost
     late: int = 0
     apart: bool = False  # the next run begins anew
     begun: int = 0  # second
@@ -394,6 +410,7 @@ class PlainFold:
         self.most = limits or Limits()
         self.kinds: dict[bytes | None, _Kind] = {}
         self.own: dict[bytes, int] = {}
+        self.about: dict[tuple[bytes, tuple[bytes, ...]], int] = {}  # of lines that are too many of their kind
         self.entries: list[_Entry] = []
         self.signs: set[tuple[bytes, ...]] = set()
         self.lost = 0
@@ -430,8 +447,10 @@ class PlainFold:
                 kind.distinct += 1
                 first = kind.distinct <= most.first
             else:
-                kind.entry = self._new((), False, False) if kind.entry < 0 else kind.entry
-                found, alone = kind.entry, True
+                found = self._about(seen, sign, grave)
+                alone = found is None
+                if found is None:
+                    found = kind.entry = self._new((), False, False) if kind.entry < 0 else kind.entry
         entry = self.entries[found]
         anew, paused = telling and _anew(entry, seen), _paused(entry, seen)
         early = self._room(telling, self.kept[telling], most.whole if telling else most.calm_whole, found)
@@ -442,15 +461,28 @@ class PlainFold:
             entry.texts.add(seen.text)
             self.kept[telling] += 1
             return FIRST if first else KEPT
-        if anew and (
+        if (anew and not entry.over) and (
             entry.late < most.late or (entry.late < most.later and self._room(2, self.late, most.anew, found))
         ):
             entry.late += 1
             self.late += 1
             entry.apart = True  # the line ahead of it stays the last of its run
             return KEPT
-        self.lost += alone and telling
+        if alone and telling:
+            self.lost += 1
+            entry.pooled = True
         self._fold(entry, seen, telling, paused, (number, line))
+        return found
+
+    def _about(self, seen: Look, sign: tuple[bytes, ...], grave: bool) -> int | None:
+        """The entry of lines of a kind that name the same things; None where a line names too many, or there are too many entries."""
+        names = _about(seen.near)
+        if names is None:
+            return None
+        found = self.about.get((seen.far, names))
+        if found is None and len(self.about) < self.most.telling:
+            found = self.about[seen.far, names] = self._new(sign, grave, True)
+            self.entries[found].over = True
         return found
 
     def _room(self, limit: int, used: int, most: int, entry: int) -> bool:
@@ -469,7 +501,7 @@ class PlainFold:
         return len(self.entries) - 1
 
     def _of(self, entry: _Entry, most: int) -> int:
-        return min(most, self.most.each) if entry.crowded else most
+        return min(most, 1 if entry.over else self.most.each) if entry.crowded else most
 
     def _fold(
         self, entry: _Entry, seen: Look, telling: bool, paused: tuple[bool, ...], line: tuple[int, bytes]
@@ -511,7 +543,11 @@ class PlainFold:
 
     def runs(self) -> list[Run]:
         """See `Fold`."""
-        return [Run(i, r.count, r.first, r.last, tuple(r.pauses)) for i, e in enumerate(self.entries) for r in e.runs]
+        return [
+            Run(i, r.count, r.first, r.last, tuple(r.pauses), e.pooled)
+            for i, e in enumerate(self.entries)
+            for r in e.runs
+        ]
 
 
 # --- compiled -------------------------------------------------------------------------------
@@ -564,12 +600,12 @@ class CompiledFold:
     def runs(self) -> list[Run]:
         """See `Fold`."""
         out = []
-        numbers, texts = (_i64 * (6 + len(PAUSES)))(), (_pointer * 2)()
+        numbers, texts = (_i64 * (7 + len(PAUSES)))(), (_pointer * 2)()
         for i in range(self._lib.fold_runs(self._at)):
             self._lib.fold_run(self._at, i, numbers, texts)
-            entry, count, first, size, last, end, *pauses = numbers
+            entry, count, first, size, last, end, pooled, *pauses = numbers
             one, other = (ctypes.string_at(p, n) if n else b"" for p, n in zip(texts, (size, end), strict=True))
-            out.append(Run(entry, count, (first, one), (last, other), tuple(pauses)))
+            out.append(Run(entry, count, (first, one), (last, other), tuple(pauses), bool(pooled)))
         return out
 
     @property

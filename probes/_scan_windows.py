@@ -248,7 +248,7 @@ class Windows:
             alone = {*ends, *(number for number in shown if first <= number <= last and number in self.kept[i])}
             if run.times > len(alone) and len(self.hosts) > 1:  # nobody knows how many were whose
                 self.dropped += run.times - len(alone)
-            elif run.times > len(alone):
+            elif run.times > len(alone) and not run.pooled:
                 # of records nobody knows the pauses: the last line tells its event, and is one
                 pauses = {s * 10**9: 1 if self.records else many for s, many in zip(PAUSES, run.pauses, strict=True)}
                 rest = tuple(sorted(alone - {first})) or (last,)

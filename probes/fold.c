@@ -16,6 +16,7 @@ enum { PIDS = 4, MOMENT = 5, SILENCE = 180 }; /* programs that are told apart in
 enum { PAUSES = 2, DAY = 86400, RECORD = 64 }; /* lines that may tell one thing together */
 static const i64 PAUSE[PAUSES] = {2, 10}; /* seconds between equal lines: longer ones are counted */
 enum { MEMBERS = 64, PLACE = 40 }; /* of a JSON object; bytes of what an XID's line names between its brackets */
+enum { ABOUT = 12 }; /* names with a digit in a line that names all it is about */
 enum { DIGIT = 1, HEXA = 2, ALNUM = 4, NAME = 8 }; /* what a byte is */
 
 typedef struct { i64 any, fresh, runs, calm, calm_runs, kinds, entries, routine, telling, signs, stored, first, crowd, each, late, later, anew, early, whole, calm_whole; } Limits;
@@ -26,7 +27,8 @@ typedef struct { u64 bucket[LEVELS]; i64 count, pauses[PAUSES]; Kept first, last
 typedef struct {
   i64 any, fresh, level, runs, places, texts, room;
   u64 sign;
-  int named, grave, crowded, apart;
+  /* over: of the lines that are too many of their kind; pooled: different things are among them, which were counted as lost */
+  int named, grave, crowded, over, pooled, apart;
   i64 late, begun, heard, programs;
   int spoke; /* the last line, at ... */
   i64 spoken;
@@ -47,7 +49,7 @@ typedef struct {
   i64 begins[257]; /* of the words with a first letter, which are sorted */
   u8 pairs[256 * 256 / 8]; /* of the first two letters of a word, in either case */
   u8 sort[256]; /* of a byte: DIGIT, HEXA, ALNUM, NAME */
-  Table kinds, entries, signs;
+  Table kinds, entries, signs, about;
   Kind *kind;
   Entry *entry;
   i64 kind_count, entry_count, stored, lost, late;
@@ -386,6 +388,22 @@ static u64 sign_of(const Fold *f, const u8 *p, i64 n, const Look *l, int *named)
   return sign;
 }
 
+/* Of a line with its kind all names with a digit, apart from long numbers: lines with the same ones are about the same things. 0 when
+   they are too many. */
+static u64 about_of(const Fold *f, const Look *l, u64 far) {
+  const u8 *p = l->near;
+  u64 names = hash(f, (const u8 *)&far, sizeof far, 4);
+  int count = 0;
+  for (i64 a = 0, b; a < l->nears; a = b + 1) {
+    int number = 0;
+    for (b = a; b < l->nears && (f->sort[p[b]] & NAME || p[b] == '#'); b++) number |= f->sort[p[b]] & DIGIT;
+    if (!number || (b - a > 1 && p[a] == '0' && (p[a + 1] == 'x' || p[a + 1] == 'X'))) continue;
+    if (++count > ABOUT) return 0;
+    names = hash(f, p + a, b - a, names);
+  }
+  return names;
+}
+
 static u64 bucket(const Fold *f, const u8 *p, const Look *l, i64 level) { /* the minute, the hour, the day, all */
   static const i64 behind[] = {5, 2, 0}, seconds[] = {60, 3600, 86400};
   if (level == LEVELS - 1) return 0;
@@ -433,7 +451,10 @@ static void coarsen(Fold *f, Entry *e, int all) { /* runs that lie in one longer
   e->runs = to + 1;
 }
 
-static i64 of(const Fold *f, const Entry *e, i64 most) { return e->crowded && most > f->most.each ? f->most.each : most; }
+static i64 of(const Fold *f, const Entry *e, i64 most) {
+  i64 few = e->over ? 1 : f->most.each;
+  return e->crowded && most > few ? few : most;
+}
 
 /* `p` is what `l` looked at, `line` what is kept */
 static int fold(Fold *f, Entry *e, const Look *l, int telling, const int *paused, const u8 *p, const u8 *line, i64 n, i64 number) {
@@ -524,6 +545,22 @@ static Entry *new_entry(Fold *f) {
   return e;
 }
 
+/* The entry of lines of a kind that name the same things; -1 where a line names too many, or there are too many entries; -3: no memory */
+static i64 of_these(Fold *f, const Look *l, u64 far, const Entry *like) {
+  u64 about = about_of(f, l, far);
+  i64 found = about ? find(&f->about, about) : -1;
+  int fresh;
+  if (!about || found >= 0 || f->about.used >= f->most.telling) return found;
+  i64 *place = slot(&f->about, about, &fresh);
+  Entry *e = place ? new_entry(f) : NULL;
+  if (!e) return -3;
+  e->sign = like->sign;
+  e->named = like->named;
+  e->grave = like->grave;
+  e->crowded = e->over = 1;
+  return *place = f->entry_count - 1;
+}
+
 /* -1: kept; -2: kept, and one of the first of its kind; -3: no memory; else the number of the entry that it is folded into */
 static i64 take(Fold *f, const u8 *line, i64 length, i64 number) {
   Look l;
@@ -546,7 +583,7 @@ static i64 take(Fold *f, const u8 *line, i64 length, i64 number) {
   int full = f->signs.used >= f->most.signs, telling = is_grave || (named && (full || find(&f->signs, sign) >= 0));
   if (found < 0) {
     if (is_grave && named && !full && !slot(&f->signs, sign, &fresh)) return -3;
-    u64 far = hash(f, l.far, l.fars, 3);
+    u64 own = hash(f, l.far, l.fars, 3), far = own;
     if (f->kind_count >= f->most.kinds && find(&f->kinds, far) < 0) far = 1; /* all that are too many */
     i64 *place = slot(&f->kinds, far, &fresh);
     if (!place) return -3;
@@ -571,12 +608,14 @@ static i64 take(Fold *f, const u8 *line, i64 length, i64 number) {
       f->entry[found].crowded = k->distinct >= f->most.crowd;
       first = k->distinct++ < f->most.first;
     } else {
-      if (k->entry < 0) {
+      found = of_these(f, &l, own, &(Entry){.sign = sign, .named = named, .grave = is_grave});
+      if (found == -3) return -3;
+      alone = found < 0;
+      if (alone && k->entry < 0) {
         k->entry = f->entry_count;
         if (!new_entry(f)) return -3;
       }
-      found = k->entry;
-      alone = 1;
+      if (alone) found = k->entry;
     }
   }
   Entry *e = &f->entry[found];
@@ -603,13 +642,16 @@ static i64 take(Fold *f, const u8 *line, i64 length, i64 number) {
       return first ? -2 : -1;
     }
   }
-  if (begins && (e->late < f->most.late || (e->late < f->most.later && room(f, 2, f->late, f->most.anew, found)))) {
+  if (begins && !e->over && (e->late < f->most.late || (e->late < f->most.later && room(f, 2, f->late, f->most.anew, found)))) {
     e->late++;
     f->late++;
     e->apart = 1; /* the line ahead of it stays the last of its run */
     return -1;
   }
-  if (alone && telling) f->lost++;
+  if (alone && telling) {
+    f->lost++;
+    e->pooled = 1;
+  }
   if (!fold(f, e, &l, telling, paused, p, line, length, number)) return -3;
   return found;
 }
@@ -627,8 +669,8 @@ API void fold_free(Fold *f) {
     free(f->entry[i].text);
   }
   for (i64 i = 0; f->word && i < f->words; i++) free(f->word[i]);
-  Table *tables[3] = {&f->kinds, &f->entries, &f->signs};
-  for (int i = 0; i < 3; i++) {
+  Table *tables[] = {&f->kinds, &f->entries, &f->signs, &f->about};
+  for (int i = 0; i < 4; i++) {
     free(tables[i]->key);
     free(tables[i]->value);
   }
@@ -755,7 +797,8 @@ API i64 fold_runs(Fold *f) {
   return f->ordered;
 }
 
-/* entry, count, number and size of the first, number and size of the last, how many pauses of each length within; their texts */
+/* entry, count, number and size of the first, number and size of the last, whether of different things, how many pauses of each length
+   within; their texts */
 API void fold_run(const Fold *f, i64 i, i64 *numbers, const u8 **texts) {
   const Run *r = &f->entry[f->order[2 * i]].run[f->order[2 * i + 1]];
   numbers[0] = f->order[2 * i];
@@ -764,7 +807,8 @@ API void fold_run(const Fold *f, i64 i, i64 *numbers, const u8 **texts) {
   numbers[3] = r->first.size;
   numbers[4] = r->last.number;
   numbers[5] = r->last.size;
-  for (int k = 0; k < PAUSES; k++) numbers[6 + k] = r->pauses[k] - r->began[k];
+  numbers[6] = f->entry[f->order[2 * i]].pooled;
+  for (int k = 0; k < PAUSES; k++) numbers[7 + k] = r->pauses[k] - r->began[k];
   texts[0] = r->first.text;
   texts[1] = r->last.text;
 }

@@ -265,8 +265,9 @@ class _Job:
         if windows.lost:
             yield (
                 Text(
-                    f"{windows.lost} lines were only counted: more different lines match than can be told apart",
-                    f"匹配的不同行过多，有 {windows.lost} 行只计数、未逐行区分",
+                    f"{windows.lost} lines were only counted: more different lines match than can be told apart, "
+                    "so each GPU, port and node has at least as many events as are told",
+                    f"匹配的不同行过多，有 {windows.lost} 行只计数、未逐行区分；各 GPU、端口和节点的事件数为下限",
                 ),
                 True,
             )

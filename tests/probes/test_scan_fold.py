@@ -323,6 +323,41 @@ def test_rules_see_the_same_in_a_burst_that_was_folded(bursts: list[tuple[str, i
     assert how_many(few.events) == len(every.events)
 
 
+PLACED = "NVRM: Xid (PCI:0000:{gpu:02x}:00): 31, pid={pid}, name=python, MMU Fault: ENGINE GPC{gpc} faulted @ 0x7f{x:x}_{y:08x}{more}"
+
+
+@given(st.integers(0, 999), st.integers(1, 6), st.integers(1, 12), st.booleans(), st.integers(1, 40))
+@settings(max_examples=20, deadline=None)
+def test_a_gpu_has_as_many_events_as_lines_or_that_it_has_more_is_said(
+    seed: int, gpus: int, gpcs: int, crowded: bool, telling: int
+) -> None:
+    """However many different lines there are; a line with more numbers than names of things is one of those only counted."""
+    r, lines, right = random.Random(seed), [], Counter[str]()
+    for n in range(400):
+        gpu = r.randrange(gpus) if n < 380 else 0
+        more = "".join(f" {r.randrange(9)}" for _ in range(13)) if crowded and n > 100 else ""
+        words = {
+            "pid": r.randrange(1000, 9999),
+            "gpc": r.randrange(gpcs),
+            "x": r.randrange(256),
+            "y": r.randrange(1 << 32),
+        }
+        lines.append((PLACED.format(gpu=gpu, more=more, **words), 1, 1))
+        right[f"0000:{gpu:02x}:00.0"] += 1
+    few = Limits(any=2, fresh=2, crowd=4, each=1, telling=telling, late=1, later=1, early=0, whole=0, calm_whole=0)
+    read = scan([io.BytesIO(kernel_text(lines))], [kernel_log.FORMAT], fold=partial(new, few))
+    found = Counter[str]()
+    for o in read.observations:
+        if o.fact == "xid" and isinstance(o.value, Event):
+            found[o.subject.id] += o.times
+    if any("at least as many" in note.text.en for note in read.notes):
+        assert found <= right
+        assert found != right
+    else:
+        assert found == right
+    assert crowded or telling < gpus * gpcs or not read.notes
+
+
 MERGED = [
     ["kernel: [ascend] [devmm] [ERROR] [devmm_pin_user_pages_fast 124] <python:4242,4242> Get_user_pages_fast fail."],
     ["kernel: NVRM: GPU0 _issueRpcAndWait: rpcRecvPoll timedout for fn 76 sequence 4129!"],
