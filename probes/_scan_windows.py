@@ -42,11 +42,12 @@ Row = tuple[int, bytes | LongLine]  # line number and content
 
 
 class Stretch(NamedTuple):
-    """Equal lines of which a format gets some: how many the last one stands for, those that the format has apart."""
+    """Equal lines of which a format gets some: how many they are, and those that the format has."""
 
-    times: int
+    many: int
     first: int  # number of a line
-    rest: tuple[int, ...]  # numbers of the others that the format has, up to the last one
+    own: frozenset[int]  # numbers of those that the format has
+    rest: tuple[int, ...]  # of all but the first, up to the last one
     pauses: Mapping[int, int]  # ns -> how many of all but the first came later than that behind the equal line before
 
 
@@ -198,14 +199,17 @@ class Windows:
     def _complete(self, region: Region, first: int) -> None:
         """Put what the region begins with behind the records that the one before it may have cut."""
         data, start, end = region
-        for entry in self.cut:
+        more = [line for _, line in _lines(data, start, _forward(data, start, end, RECORD_REACH))]
+        for entry in tuple(self.cut):
             number, rows = self.record[entry]
-            if not rows or rows[-1][0] != first - 1:
+            line = dict(rows).get(number, b"")
+            if not line or rows[-1][0] != first - 1 or len(rows) >= 2 * RECORD_REACH:
+                self.cut.discard(entry)
                 continue
-            more = [line for _, line in _lines(data, start, _forward(data, start, end, RECORD_REACH))]
-            stop = _stop(more, _is_indented(dict(rows)[number]))
-            rows += [row for row in enumerate(more[:stop], first) if len(row[1]) <= BYTES]
-        self.cut.clear()
+            own = more[: _stop(more, _is_indented(line))]
+            rows += [row for row in enumerate(own, first) if len(row[1]) <= BYTES]
+            if _parts(own[-1], _is_indented(line)) is not None or len(more) == RECORD_REACH:
+                self.cut.discard(entry)  # it ends here, else in a region behind this one
 
     def _end(self, runs: Sequence[Run]) -> None:
         """Keep what stands behind the last line of each entry, as of any line that matches; of a record all of it."""
@@ -252,7 +256,7 @@ class Windows:
                 # of records nobody knows the pauses: the last line tells its event, and is one
                 pauses = {s * 10**9: 1 if self.records else many for s, many in zip(PAUSES, run.pauses, strict=True)}
                 rest = tuple(sorted(alone - {first})) or (last,)
-                stretch = Stretch(1 + run.times - len(alone), first, rest, pauses)
+                stretch = Stretch(run.times, first, frozenset(alone), rest, pauses)
                 self.stretches[i].append(stretch)
 
     @property

@@ -209,7 +209,9 @@ class _Job:
             stretches = windows.stretches[i]
             last = {s.rest[-1]: s for s in stretches}
             told = replace(
-                context, times={n: s.times for n, s in last.items()}, since={n: s.first for n, s in last.items()}
+                context,
+                times={n: 1 + s.many - len(s.own) for n, s in last.items()},
+                since={n: s.first for n, s in last.items()},
             )
             found: Sequence[Observation] = self.formats[i].parse(lines[i], told)
             lines[i] = []
@@ -309,7 +311,9 @@ def _repeated(found: Sequence[Observation], stretches: Sequence[Stretch], of: Lo
         if o.fact in of.bursts:
             burst.setdefault((o.fact, o.subject, stretch.first), []).append(place)
         elif o.source.line == stretch.rest[-1]:
-            out[place] = _stands_for(o, stretch.times, begun.get((o.fact, stretch.first)))
+            # the others may tell nothing: what they tell it with is folded
+            told = sum((o.fact, number) in begun for number in stretch.own)
+            out[place] = _stands_for(o, 1 + stretch.many - told, begun.get((o.fact, stretch.first)))
     for (fact, _, first), places in burst.items():
         many = whose[found[places[0]].source.line or 0].pauses[of.bursts[fact]]
         for place in places[many:]:  # the burst goes on: the lines that would tell are folded
