@@ -17,7 +17,8 @@ from probes.parse._kernel_slurm import STATES
 
 FACT = "log.driver.errors_not_read"
 NEAR = 12  # lines of a fault that was understood
-LEAST = f"{AT_LEAST}: equal lines near faults that were understood are not told apart"
+BESIDE = "equal lines near faults that were understood are not told apart"
+LEAST = f"{AT_LEAST}: {BESIDE}"
 _NO_FAULT = frozenset({"boot", "driver_loaded", "link_carrier", "slurm_step_ended"})
 # Drivers by what stands ahead of their words; daemons are known by their tag.
 _DRIVER = (
@@ -59,7 +60,7 @@ def read(reading: Reading, entries: Sequence[Entry]) -> list[Observation]:
     """How many such lines each host's log has, with the first; nothing where there is none.
 
     Of folded lines nobody knows which stood near what was understood: they count as far as there is too little of that, and the
-    `detail` of the number says `LEAST`.
+    `detail` of the number says `LEAST`. Where that leaves none of them it is not known whether there is any.
     """
     context = reading.context
     told = {
@@ -74,7 +75,7 @@ def read(reading: Reading, entries: Sequence[Entry]) -> list[Observation]:
         if number in context.times
     )
     found: dict[str, list[tuple[Entry, int]]] = {}
-    unsure: set[str] = set()
+    unsure: dict[str, Entry] = {}
     for entry in entries:
         if not _failing(entry):
             continue
@@ -85,8 +86,14 @@ def read(reading: Reading, entries: Sequence[Entry]) -> list[Observation]:
         if least := max(0, folded - beside) + (not near and not maybe):
             found.setdefault(reading.host(entry), []).append((entry, least))
         if maybe or beside:
-            unsure.add(reading.host(entry))
-    out = []
+            unsure.setdefault(reading.host(entry), entry)
+    out = [
+        Observation(
+            FACT, node(host), None, Status.FAILED, context.at(reading.probe, reading.revision, entry.number),
+            at=entry.at, clock=entry.clock, excerpt=entry.raw.strip()[:300], detail=BESIDE,
+        )
+        for host, entry in sorted(unsure.items()) if host not in found
+    ]  # fmt: skip
     for host, lines in sorted(found.items()):
         first_ = lines[0][0]
         source = context.at(reading.probe, reading.revision, first_.number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assistant.diagnosis import Diagnosis, diagnose
@@ -130,3 +130,19 @@ def test_nothing_that_was_not_seen_is_lost(told: list[tuple[str, Subject, Status
     assert short.unseen_more == max(0, len(everything.unseen) - UNDECIDED)
     gaps = [*plain(d)["coverage"]["denied"], *plain(d)["coverage"]["failed"]]
     assert all((g["remedy"] == "sudo gpudiag check") is ("root" in g["detail"]) for g in gaps)
+
+
+# --- what is not decided, as data ---------------------------------------------------------
+
+
+@given(st.sets(st.sampled_from(OF_GPUS), min_size=1), st.sampled_from([Status.DENIED, Status.FAILED, Status.TIMEOUT]))
+@settings(max_examples=10, deadline=None)
+def test_a_rule_that_lacks_facts_is_named_with_what_it_lacks_and_its_proof_only_when_asked(
+    facts: set[str], status: Status
+) -> None:
+    d = diagnose([lacks(f, GPUS[0], status, "no") for f in sorted(facts)], load())
+    short, long = (plain(d, verbose=verbose)["undecided"] for verbose in (False, True))
+    assert [(u["rule"], u["missing"]) for u in short] == [(u["rule"], u["missing"]) for u in long]
+    assert {u["rule"] for u in short} == {u.rule.id for u in d.undecided}
+    assert all(u["missing"] and u["proof"] is None and not u["because"] for u in short)
+    assert all(u["proof"] for u in long)

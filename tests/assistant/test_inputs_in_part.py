@@ -111,3 +111,21 @@ def test_an_answer_that_cannot_be_written(
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr == f"gpudiag: cannot write the answer: {why}\n"
+
+
+@pytest.mark.parametrize("numbers", [3, 14])  # a line that names more than a dozen things is of no one
+def test_a_log_of_which_lines_were_only_counted_is_unknown_and_its_twin_is_fine(
+    gpudiag: Gpudiag, tmp_path: Path, numbers: int
+) -> None:
+    path = tmp_path / "syslog"
+    units = (f"backup{i % 4200}.service" + "".join(f" {(i * k) % 7}" for k in range(numbers)) for i in range(4700))
+    lines = (
+        f"Nov 21 {i // 3600:02d}:{i // 60 % 60:02d}:{i % 60:02d} n1 systemd[1]: Failed to start {u}.\n"
+        for i, u in enumerate(units)
+    )
+    path.write_text(QUIET + "".join(lines))
+    answer = gpudiag("check", "--log", str(path), "--format", "json")
+    told = json.loads(answer.out)
+    assert told["verdict"]["state"] == ("unknown" if numbers > 12 else "ok")
+    assert any("were only counted" in note for note in told["notes"]) is (numbers > 12)
+    assert (told["coverage"]["failed"] != []) is (numbers > 12)
