@@ -11,6 +11,7 @@ from typing import Any
 
 from knowledge.compiled import shard
 from knowledge.language import Text
+from knowledge.lazy import lazy
 
 
 class Against(StrEnum):
@@ -84,4 +85,4 @@ def _of(d: Mapping[str, Any]) -> Quantity:
 def _names(said: Mapping[str, list[str]] | None) -> re.Pattern[str] | None:
     en, zh = (said or {}).get("en", ()), (said or {}).get("zh", ())
     words = [rf"(?<![a-z0-9])(?:{'|'.join(en)})(?![a-z])"] if en else []
-    return re.compile("|".join([*words, *zh]), re.IGNORECASE) if words or zh else None
+    return lazy("|".join([*words, *zh]), re.IGNORECASE) if words or zh else None

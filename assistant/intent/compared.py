@@ -219,6 +219,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 def _pairs(text: str) -> Iterator[tuple[Quantity, _Value, _Value]]:
     """Quantities of which the text holds exactly two values, the best named first."""
     every, known = [*_values(text)], vocabulary()
+    if len(every) < 2:
+        return
     foreign = things.is_foreign(text)
     used: set[int] = set()
     for q in sorted(quantities(), key=lambda q: not _named(q, text)):

@@ -98,16 +98,19 @@ class Contrast(NamedTuple):
 
 def contrasts(said: str) -> Iterator[Contrast]:
     """What a sentence (marked: slots stand as ``<node>``) tells of where and when something fails."""
-    one, many = (p.search(said) for p in _ACROSS_EN)
+    low, zh = said.casefold(), not said.isascii()
+    one = _ACROSS_EN[0].search(said)
+    many = _ACROSS_EN[1].search(said) if one is not None else None
     if one is not None and many is not None and not _inside(one, many):
         yield Contrast("job.fails.across_nodes", True, f"{one[0]} {many[0]}")
-    elif zh := _ACROSS_ZH.search(said):
-        yield Contrast("job.fails.across_nodes", True, zh[0])
-    elif only := _ONLY_EN.search(said) or _ONLY_ZH.search(said):
+    elif zh and (across := _ACROSS_ZH.search(said)):
+        yield Contrast("job.fails.across_nodes", True, across[0])
+    elif only := _ONLY_EN.search(said) or (_ONLY_ZH.search(said) if zh else None):
         yield Contrast("job.fails.on_one_node", True, only[0])
-    if step := _STEP_EN.search(said) or _STEP_ZH.search(said):
+    if step := _STEP_EN.search(said) or (_STEP_ZH.search(said) if zh else None):
         yield Contrast("job.fails.at_same_step", True, step[0])
-    for m in (m for p in (_SINCE_EN, _SINCE_ZH) if (m := p.search(said)) is not None):
+    since = [_SINCE_EN] if any(word in low for word in ("since", "after", "once", "from the moment")) else []
+    for m in (m for p in [*since, *([_SINCE_ZH] if zh else [])] if (m := p.search(said)) is not None):
         kind = next((name for name, words in _WHAT if re.search(rf"(?<![a-z])(?:{words})(?![a-z])", m[0], _I)), "")
         if kind:
             yield Contrast(SINCE, kind, m[0])
@@ -120,6 +123,8 @@ def _inside(one: re.Match[str], many: re.Match[str]) -> bool:
 
 def behind(said: str) -> Contrast | None:
     """The rank that the others wait for, where a sentence names it."""
+    if "rank" not in said.casefold():
+        return None
     for m in (m for p in _BEHIND_EN if (m := p.search(said)) is not None):
         if int(m["a"]) < int(m["b"]):
             return Contrast("job.rank.behind", int(m["r"]), m[0])

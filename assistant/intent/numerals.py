@@ -164,19 +164,23 @@ def numerals(clause: str) -> str:
     if _OF_SIZE.search(clause):
         clause = _BARE_SIZE.sub(lambda m: f"{m[1]} {m[2].casefold()}ib ", clause)
     clause = _WATTS.sub(" watts ", clause)  # "w" alone is "with"
-    clause = _GROUPED.sub(lambda m: m[0].replace(",", ""), clause)
+    clause = _GROUPED.sub(lambda m: m[0].replace(",", ""), clause) if "," in clause else clause
     clause = _KILL.sub("kill", _NONE_OF.sub("no ", clause))
-    clause = _SHARE.sub(r"\1 of \2 ", clause)
+    clause = _SHARE.sub(r"\1 of \2 ", clause) if "/" in clause else clause
     clause = _HAN_RANGE.sub("", _ONE_EACH.sub("1", clause))
-    clause = _EVERY.sub(lambda m: f" per {_SHORT.get(m[1].casefold(), m[1])} ", clause)
-    clause = _TRANSFERS.sub(lambda m: f" gen {_GENERATIONS.get(float(m[1]), m[1])} ", clause)
-    clause = _POWER_OF.sub(r"\1 \2/\3 watts ", clause)
-    clause = _DRAWS_OF.sub(r" | power draw \1 watts | power limit \2 watts | ", _USED_OF.sub(_used_of, clause))
-    clause = _MINUS.sub(" minus ", clause)
+    if "/" in clause:
+        clause = _EVERY.sub(lambda m: f" per {_SHORT.get(m[1].casefold(), m[1])} ", clause)
+        clause = _TRANSFERS.sub(lambda m: f" gen {_GENERATIONS.get(float(m[1]), m[1])} ", clause)
+    if "/" in clause or "of" in clause.casefold():
+        clause = _POWER_OF.sub(r"\1 \2/\3 watts ", clause)
+        clause = _DRAWS_OF.sub(r" | power draw \1 watts | power limit \2 watts | ", _USED_OF.sub(_used_of, clause))
+    clause = _MINUS.sub(" minus ", clause) if "-" in clause else clause
     clause = _GREAT.sub(lambda m: f"{float(m[1]) * _FACTORS[m[2].casefold()]:.0f}", clause)
     clause = _COUNTED_EN.sub(
         lambda m: str({"both": 2}.get(m[0].casefold()) or _WORDED.index(m[0].casefold()) + 2), clause
     )
+    if clause.isascii():
+        return clause
     for _ in range(2):  # 一百万
         clause = _BIG.sub(lambda m: f" {_plain(m[1]) * _TIMES[m[2]]:.0f} ", clause)
     return _HAN_COUNT.sub(lambda m: f" {10 if m[0][:1] == '十' else _plain(m[0][0]):.0f} " if m[0] else "", clause)

@@ -74,9 +74,10 @@ _DEVICE = lazy(
 
 def back_after(text: str) -> str:
     """What a sentence says that a fault came back after, as a value of the fact; empty where it says nothing of the kind."""
-    if _OVER.search(text):
-        return ""
-    text = _without_devices(text)
+    return "" if (found := _back_after(_without_devices(text))) and _OVER.search(text) else found
+
+
+def _back_after(text: str) -> str:
     if _AGAIN.search(text):
         found = [m for p in (_AFTER_EN, _THEN_EN, _AFTER_ZH) for m in p.finditer(text) if _elsewhere(text, m)]
         names = [name for name, _ in _CURES if any(m[name] for m in found)]
