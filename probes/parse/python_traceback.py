@@ -21,7 +21,7 @@ from probes.parse._app_lines import AppLine, application_head, matching, peel_al
 from probes.parse._app_traceback import EXCEPTION, Frame, Traceback, tracebacks
 
 NAME = "python-traceback"
-REVISION = 5
+REVISION = 6
 
 TRIGGERS = (
     r"Traceback \(most recent call last\)",
@@ -146,6 +146,7 @@ class _Found:
 
 # AssertionError: Rank 21: found NaN in local forward loss calculation. Device: 5, node: gpu044
 _PLACES = (
+    ("step", lazy(r"(?i)\b(?:global_?step|iteration|iter|step)['\"]?[ :=]{1,10}(\d{1,9})\b")),
     ("rank", lazy(r"(?i)\brank[ :=]{1,2}(\d{1,6})\b")),
     ("GPU", lazy(r"(?i)\b(?:device|gpu|cuda)[ :=]{1,2}(\d{1,2})\b")),
     ("node", lazy(r"(?i)\b(?:node|host)(?:name)?[ :=]{1,2}([a-z][\w.-]{1,62}\d[\w.-]{0,20})\b")),
@@ -208,7 +209,12 @@ def _failures(app: Sequence[AppLine]) -> list[_Found]:
         if key in merged:
             merged[key].count += found.count
             merged[key].place = merged[key].place or found.place
-            merged[key].line = found.line if found.kind == "exception" else merged[key].line
+            if found.kind == "exception" or (found.kind == "grad_overflow" and found.exception):
+                merged[
+                    key
+                ].line = found.line  # where the run ended: the overflows before it are steps that were skipped
+            if found.kind == "grad_overflow" and found.exception:
+                merged[key].text = found.text
             merged[key].frame = merged[key].frame or found.frame
             merged[key].exception = merged[key].exception or found.exception
         else:
@@ -294,7 +300,7 @@ def _emit(emit: Emitter, found: _Found) -> None:
 
 
 def _place(text: str, rank: int | None) -> str:
-    """``rank 21, GPU 5, node gpu044``, as far as the line names them; its rank where nothing else has told it."""
+    """``step 5100, rank 21, GPU 5, node gpu044``, as far as the line names them; its rank where nothing else has told it."""
     parts = [
         f"{word} {m[1]}"
         for word, where in _PLACES
