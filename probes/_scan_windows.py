@@ -18,7 +18,8 @@ from knowledge.lazy import lazy
 from probes import _scan_fold
 from probes._scan_fold import FIRST, KEPT, LOOKED, PAUSES, Fold, Limits, Run, look
 from probes._scan_lines import LongLine, Region, cut
-from probes._scan_match import Matcher
+from probes._scan_match import Matcher, compiled
+from probes._scan_series import Series
 from probes._trouble import tells_trouble
 from probes.base import Line, LogFormat
 
@@ -69,6 +70,9 @@ class Windows:
         self.behind: dict[int, tuple[int, list[bytes], list[int | None]]] = {}
         self.record: dict[int, tuple[int, list[Row]]] = {}  # of an entry: number of its last line, the record of that
         self.cut: set[int] = set()  # entries of whose record the next region may hold the end
+        self.series = {i: Series() for i, f in enumerate(formats) if f.series}
+        own = tuple(trigger for f in formats for trigger in f.series)
+        self.step = compiled(own) if own else None
         self.before = [f.before for f in formats]
         self.after = [f.after for f in formats]
         self.kept: list[dict[int, tuple[str, ...]]] = [{} for _ in formats]
@@ -102,6 +106,7 @@ class Windows:
         data, start, end = region
         number = self.next
         self._look(data[start : min(end, start + SNIFF)])
+        places = self._without_steps(region, places)
         codes, numbers, last = self.fold.lines(data, start, end, places, self.next)
         heads = places[::2]
         owners: dict[int, tuple[int, ...]] = {}
@@ -135,6 +140,25 @@ class Windows:
         self._look_behind(region, places, codes, numbers)
         self._remember(region, heads, codes)
 
+    def _without_steps(self, region: Region, places: array[int]) -> array[int]:
+        """The lines that may be folded: all but those that tell a step, to nobody but the formats that read steps."""
+        data, start, end = region
+        if self.step is None or not places or self.records or self.step.search(data, start, end) is None:
+            return places
+        rest, number, at = array("q"), self.next, start
+        for head, tail in zip(places[::2], places[1::2], strict=True):
+            line = data[head:tail]
+            owners = self.matcher.whose(line) if len(line) <= LOOKED and self.step.search(line) is not None else ()
+            mine = [i for i in owners if i in self.series]
+            if mine:
+                number, at = number + data.count(b"\n", at, head), head
+            for i in mine:
+                self.series[i].add(number, line)
+                self.hits[i] += 1
+            if not mine or len(mine) < len(owners):
+                rest.extend((head, tail))
+        return rest
+
     def long_line(self, line: LongLine) -> None:
         """The next line of the file, which was too long to be held in one piece."""
         self._look(line.pieces[0][:SNIFF] + b"\n")
@@ -144,6 +168,9 @@ class Windows:
 
     def finish(self) -> list[list[Line]]:
         """The lines for each format, in order."""
+        for i, series in self.series.items():
+            for number, line in series.rows():
+                self._keep(i, (number, line))
         edge = list(self.recent)[-EDGE:]
         torn = _torn(edge) if self.folded else 0
         for place, row in enumerate(edge):

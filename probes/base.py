@@ -86,6 +86,9 @@ class LogFormat:
     stands: Callable[[Observation], bool] = lambda _: False
     # Facts of which lines are one event that follow each other within so many ns (one of the scanner's PAUSES).
     bursts: Mapping[str, int] = field(default_factory=dict, hash=False)
+    # RE2 patterns, among the triggers, of lines of which a program writes one each step: each tells a value, none is equal to
+    # another. They are never folded; of very many the format gets the first, the last and a sample (`probes._scan_series`).
+    series: tuple[str, ...] = ()
 
 
 Format: TypeAlias = DocumentFormat | LogFormat

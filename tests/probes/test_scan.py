@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -426,3 +426,20 @@ def test_of_a_fleet_s_log_as_much_is_told_apart_as_fits_and_nothing_is_reassured
 def test_subjects_are_of_the_file_s_host() -> None:
     result = run(io.BytesIO(b"[1.0] " + XID.partition(b"kernel: ")[2]))
     assert {o.subject.up(Scope.NODE) for o in result.observations} == {Subject(Scope.NODE, "n7")}
+
+
+def test_of_lines_of_steps_the_first_the_last_and_some_between_are_kept_and_none_is_called_lost() -> None:
+    rows = [
+        b"step %d | loss is nan %d" % (n, n % 7) if n % 8 else b"[rank%d] step %d" % (n % 64, n) for n in range(60_000)
+    ]
+    recorder = Recorder("steps", (r"step \d",))
+    form = replace(recorder.format(), series=recorder.triggers)
+    result = scan([io.BytesIO(b"\n".join(rows))], [form])
+    got = [line.number for line in recorder.lines]
+    assert got[:2048] == list(range(1, 2049)) and got[-1024:] == list(range(60_000 - 1023, 60_001))
+    between = got[2048:-1024]
+    assert 800 < len(between) <= 2048 and got == sorted(set(got))
+    assert {n % 8 for n in between} == set(range(8)), (
+        "what comes back each eighth line is in the sample, and so is the rest"
+    )
+    assert not result.notes and result.inputs[0].matches == 60_000
