@@ -1,0 +1,127 @@
+"""The lines in which inference servers tell how they are: every few seconds, and when something gives way.
+
+Read in the sources of the projects: vLLM (engine/metrics.py and core/scheduler.py of V0, v1/metrics/loggers.py, v1/engine/core.py and
+exceptions.py), LMDeploy (metrics/loggers.py, which has vLLM's words), SGLang (srt/managers/scheduler.py and its metrics mixin),
+TensorRT-LLM (_torch/pyexecutor/py_executor.py).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from knowledge.lazy import lazy
+
+MAX_TEXT = 3000  # characters looked at
+
+# RE2; lines of which there is one every few seconds
+#  Engine 000: Avg prompt throughput: 12.0 tokens/s, Avg generation throughput: 210.3 tokens/s, Running: 5 reqs, Waiting: 0 reqs, GPU KV cache usage: 3.1%, Prefix cache hit rate: 12.3%
+#  Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 33.2 tokens/s, Running: 1 reqs, Swapped: 0 reqs, Pending: 0 reqs, GPU KV cache usage: 0.4%, CPU KV cache usage: 0.0%.
+#  Decode batch. #running-req: 20, #token: 31234, token usage: 0.45, gen throughput (token/s): 1023.45, #queue-req: 0
+#  [TRT-LLM] [I] iter = 1, global_rank = 0, rank = 0, num_scheduled_requests = 8, kv_cache_util = 0.125, currank_total_requests = 1/8, host_step_time = 7.4ms
+LEVELS = (
+    r"Avg generation throughput: [\d.]{1,16} tokens/s, Running: \d",
+    r"(?:Decode|Prefill) batch(?: \[\d{1,12}\])?[.,] #(?:running-req|new-seq): \d",
+    r"\biter = \d{1,12}, .{0,200}num_scheduled_requests[ :=]{1,3}\d",
+)
+PREEMPTED = r"is preempted by (?:PreemptionMode\.)?\w{4,12} mode because there is"
+RETRACTED = r"#retracted_reqs: \d"
+HANGS = r"No available shared memory broadcast block found in \d"
+STARTED = r"GPU KV cache size: [\d,]{1,20} tokens|max_total_num_tokens=\d|Initializing (?:a V1|an) LLM engine \(v"
+# What says that the engine is gone. The first two of them name it, the others are how its callers met it.
+DIED = (
+    r"EngineCore encountered a fatal error|EngineCore failed to start|Scheduler hit an exception"
+    r"|WorkerProc (?:hit an exception|failed to start)|Engine background task failed|Engine core proc \w{1,60} died unexpectedly"
+    r"|Engine core initialization failed|Engine process failed to start|EngineDeadError: |Background loop has errored already"
+    r"|EngineCore encountered an issue|Received sigquit from a child process"
+)
+
+_ENGINES = {"Avg": "vllm", "Decode": "sglang", "Prefill": "sglang", "iter": "trtllm"}
+_KIND = lazy(r"(Avg) generation throughput|(Decode|Prefill) batch|\b(iter) = \d")
+_NUMBER = r"(\d[\d,]{0,14}(?:\.\d{0,6})?)"
+_WORDS: dict[str, tuple[re.Pattern[str], ...]] = {
+    "running": (lazy(rf"Running: {_NUMBER} reqs"), lazy(rf"#running-req: {_NUMBER}"), lazy(rf"num_scheduled_requests[ :=]{{1,3}}{_NUMBER}")),
+    "waiting": (lazy(rf"(?:Waiting|Pending): {_NUMBER} reqs"), lazy(rf"#queue-req: {_NUMBER}")),
+    "swapped": (lazy(rf"Swapped: {_NUMBER} reqs"),),
+    "cache": (lazy(rf"GPU KV cache usage: {_NUMBER}%"),),
+    "cache share": (lazy(rf"token usage: {_NUMBER}"), lazy(rf"kv_cache_util = {_NUMBER}")),
+    "prompt": (lazy(rf"Avg prompt throughput: {_NUMBER}"), lazy(rf"input throughput \(token/s\): {_NUMBER}")),
+    "output": (lazy(rf"Avg generation throughput: {_NUMBER}"), lazy(rf"gen throughput \(token/s\): {_NUMBER}")),
+    "hits": (lazy(rf"Prefix cache hit rate: (?:GPU: )?{_NUMBER}%"),),
+    "preempted": (lazy(rf"Preemptions: {_NUMBER}"),),
+}  # fmt: skip
+# Engine 001:       (EngineCore_DP1 pid=413)      [2026-01-20 10:00:00 DP1 TP0]
+_WHICH = lazy(r"\bEngine (\d{1,4}): |\bDP(\d{1,4})\b")
+_CUMULATED = lazy(r"total_num_cumulative_preemption=(\d{1,9})")
+_GIVEN_BACK = lazy(r"#retracted_reqs: (\d{1,6})")
+_ROOM = lazy(r"GPU KV cache size: ([\d,]{1,20}) tokens|max_total_num_tokens=(\d{1,15})")
+_MODEL = lazy(r"\bmodel(?:_path)?='([^'\s]{1,160})'")
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """How a server is; None for what the line does not tell."""
+
+    engine: str
+    which: str  # number of a data-parallel engine, or nothing
+    running: int | None
+    waiting: int | None
+    cache: float | None  # % of the KV cache
+    prompt: float | None  # tokens/s
+    output: float | None
+    hits: float | None  # %
+    preempted: int  # since the line before
+    decode: bool  # tells of the making of tokens
+
+
+def levels(text: str, raw: str) -> Levels | None:
+    """What a line of statistics tells; None where it is none."""
+    text = text[:MAX_TEXT]
+    kind = _KIND.search(text)
+    if kind is None:
+        return None
+    told = {name: _first(words, text) for name, words in _WORDS.items()}
+    cache = told["cache"] if told["cache"] is not None else _times(told["cache share"], 100.0)
+    word = next(g for g in kind.groups() if g)
+    which = _WHICH.search(raw[:300])
+    waiting = told["waiting"]
+    if waiting is not None and told["swapped"]:  # thrown out to the host's memory: they wait, too
+        waiting += told["swapped"]
+    return Levels(
+        _ENGINES[word], next((g for g in which.groups() if g), "").lstrip("0") if which else "", _whole(told["running"]), _whole(waiting),
+        cache, told["prompt"], told["output"], told["hits"], _whole(told["preempted"]) or 0, word != "Prefill",
+    )  # fmt: skip
+
+
+def preempted(text: str) -> tuple[int, bool] | None:
+    """How many requests a line says were thrown out, and whether that is since the start."""
+    if found := _CUMULATED.search(text):
+        return int(found[1]), True
+    found = _GIVEN_BACK.search(text)
+    return (int(found[1]), False) if found else None
+
+
+def room(text: str) -> int | None:
+    """Tokens that the KV cache holds, where a line says it."""
+    found = _ROOM.search(text)
+    digits = next((g for g in found.groups() if g), "").replace(",", "") if found else ""
+    return int(digits) if digits else None
+
+
+def model(text: str) -> str:
+    """The model that a line of the start names."""
+    found = _MODEL.search(text[:MAX_TEXT])
+    return found[1] if found else ""
+
+
+def _first(words: tuple[re.Pattern[str], ...], text: str) -> float | None:
+    found = next((m for word in words if (m := word.search(text))), None)
+    return float(found[1].replace(",", "").rstrip(".")) if found else None
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else round(value * factor, 3)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)

@@ -1,0 +1,238 @@
+"""The log of an inference server: what its statistics come to over time, and what gave way."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import median
+
+from knowledge.lazy import lazy
+from knowledge.observation import Clock, Observation, Scalar, Scope, Status, Subject
+from knowledge.text import excerpt
+from probes.base import Context, Line, LogFormat
+from probes.parse import _serving_lines as words
+from probes.parse._app_emit import Emitter
+from probes.parse._app_lines import AppLine, application_head, matching, peel_all
+from probes.parse._serving_names import TITLES
+
+NAME, REVISION = "serving-log", 1
+TRIGGERS = (*words.LEVELS, words.PREEMPTED, words.RETRACTED, words.HANGS, words.STARTED, words.DIED)
+_WORDS = tuple(lazy(trigger) for trigger in TRIGGERS)
+_DIED, _HANGS, _LEVELS = lazy(words.DIED), lazy(words.HANGS), tuple(lazy(w) for w in words.LEVELS)
+_SGLANG = lazy(r"sglang|Scheduler hit|sigquit from a child|TP\d+\]")
+_NAMES = {**TITLES, "trtllm": "TensorRT-LLM"}
+
+FULL = 95.0  # % of the KV cache, as the rules for metrics pages have it (serving-kv-cache-full)
+LAST = 10  # lines at work, of which half have to show it
+LEAST = 3  # lines that show it
+MANY = 10  # preemptions that are worth a word: vLLM and SGLang both call single ones harmless
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    line: AppLine
+    levels: words.Levels
+
+
+def sniff(head: str) -> int:
+    """55 for lines of such a server."""
+    return 55 if matching(_WORDS, head) else application_head(head)
+
+
+def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
+    """Levels of each engine as its last line tells them, what they were over the whole log, and what went wrong."""
+    emit = Emitter(NAME, REVISION, context)
+    app = [line for line in peel_all(lines, context) if any(w.search(line.raw) for w in _WORDS)]
+    if not app:
+        return emit.out
+    engines: dict[tuple[str, str], list[_Told]] = defaultdict(list)
+    for line in app:
+        if any(w.search(line.text) for w in _LEVELS) and (told := words.levels(line.text, line.raw)) is not None:
+            engines[told.engine, told.which].append(_Told(line, told))
+    model = next((name for line in app if (name := words.model(line.text))), "")
+    for (engine, which), own in engines.items():
+        _levels(emit, _subject(emit, engine, which, model), own, model)
+        _queue(emit, own)
+        _stalled(emit, own, app)
+    _room(emit, app, engines, model)
+    _preempted(emit, app, engines)
+    _died(emit, app, engines)
+    _nothing_else(emit, app[-1])
+    return emit.out
+
+
+def _nothing_else(emit: Emitter, last: AppLine) -> None:
+    emit.out.append(
+        Observation(
+            "serving_trouble", emit.document, None, Status.NONE_SEEN, emit.source(last.number), excerpt=excerpt(last.raw),
+            detail="nothing else in the lines of the server",
+        )
+    )  # fmt: skip
+
+
+def _subject(emit: Emitter, engine: str, which: str, model: str) -> Subject:
+    name = " ".join([engine, *([model] if model else []), *([f"engine {which}"] if which else [])])
+    return Subject(Scope.OBJECT, name, emit.node)
+
+
+def _levels(emit: Emitter, subject: Subject, told: Sequence[_Told], model: str) -> None:
+    last = told[-1]
+    making = next((t for t in reversed(told) if t.levels.decode), last)
+    if last.levels.engine in TITLES:
+        emit.fact("serving.engine", subject, last.levels.engine, last.line.number, last.line.raw)
+    if model:
+        emit.fact("serving.model", subject, model, last.line.number, last.line.raw)
+    for fact, t, value in (
+        ("serving.requests.running", last, last.levels.running),
+        ("serving.requests.waiting", last, last.levels.waiting),
+        ("serving.kv_cache.used.share", last, last.levels.cache),
+        ("serving.tokens.prompt.rate", last, last.levels.prompt),
+        ("serving.tokens.output.rate", making, making.levels.output),
+        ("serving.prefix_cache.hit.share", last, last.levels.hits),
+    ):
+        if value is not None:
+            emit.fact(fact, subject, value, t.line.number, t.line.raw)
+    emit.fact("serving.log.lines", subject, len(told), last.line.number, last.line.raw)
+    for fact, pick in (("serving.log.waiting.most", _waiting), ("serving.log.kv_cache.most", _cache)):
+        known = [(value, t) for t in told if (value := pick(t)) is not None]
+        if known:
+            most, t = max(known, key=lambda k: k[0])
+            emit.fact(fact, subject, most, t.line.number, t.line.raw)
+
+
+def _waiting(told: _Told) -> int | None:
+    return told.levels.waiting
+
+
+def _cache(told: _Told) -> float | None:
+    return told.levels.cache
+
+
+# --- what goes wrong --------------------------------------------------------------------------
+
+
+def _queue(emit: Emitter, told: Sequence[_Told]) -> None:
+    """Requests that wait: for the KV cache where it is full, else for a place in the batch."""
+    busy = [t for t in told if (t.levels.running or t.levels.waiting) and t.levels.cache is not None]
+    full = [t for t in busy if (t.levels.cache or 0.0) >= FULL and _harm(t)]
+    queue = [t for t in busy if (t.levels.cache or 0.0) < FULL and _harm(t) and (t.levels.waiting or 0) >= 0.5 * (t.levels.running or 0)]  # fmt: skip
+    if _lasts(full, busy):
+        _emit_queue(emit, "kv_full", full)
+    elif _lasts(queue, busy):
+        runs = [t.levels.running or 0 for t in queue]
+        limit = max(runs) if max(runs) - min(runs) <= 1 and max(runs) > 1 else None
+        _emit_queue(emit, "queue_at_limit" if limit else "queue", queue)
+
+
+def _harm(told: _Told) -> bool:
+    """Whether more wait than come and go from one step to the next: a tenth of what runs."""
+    waiting, running = told.levels.waiting or 0, told.levels.running or 0
+    return waiting >= max(2, 0.1 * running) or (waiting >= 1 and told.levels.preempted > 0)
+
+
+def _lasts(shown: Sequence[_Told], busy: Sequence[_Told]) -> bool:
+    """Whether it is so at the end, or was for a fifth of the time."""
+    end = {t.line.number for t in busy[-LAST:]} & {t.line.number for t in shown}
+    return len(shown) >= LEAST and (2 * len(end) >= min(LAST, len(busy)) or 5 * len(shown) >= len(busy))
+
+
+def _emit_queue(emit: Emitter, kind: str, shown: Sequence[_Told]) -> None:
+    first, last = shown[0], shown[-1]
+    _emit(emit, kind, first.line, {
+        "engine": last.levels.engine,
+        "before": first.levels.waiting,
+        "waiting": last.levels.waiting,
+        "running": last.levels.running,
+        "cache": round(median(t.levels.cache or 0.0 for t in shown), 1),
+        "count": len(shown),
+        "since": _when(first.line),
+        "until": _when(last.line),
+    })  # fmt: skip
+
+
+def _stalled(emit: Emitter, told: Sequence[_Told], app: Sequence[AppLine]) -> None:
+    """Requests run and no token comes, at the end of the log."""
+    still = 0
+    while still < len(told) and _stands(told[-1 - still].levels):
+        still += 1
+    after = [line for line in app if line.number > told[-1].line.number and _HANGS.search(line.text)]
+    hung = sum(line.times for line in after)
+    if still < LEAST and hung < 2:
+        return
+    first = told[-still] if still else told[-1]
+    _emit(emit, "stalled", first.line if still else after[0], {
+        "engine": first.levels.engine, "running": told[-1].levels.running, "waiting": told[-1].levels.waiting,
+        "since": _when(first.line if still else after[0]), "count": still or hung,
+    })  # fmt: skip
+
+
+def _stands(levels: words.Levels) -> bool:
+    return bool(levels.running) and not levels.prompt and levels.output == 0
+
+
+def _preempted(emit: Emitter, app: Sequence[AppLine], engines: Mapping[tuple[str, str], Sequence[_Told]]) -> None:
+    said = [(line, found) for line in app if (found := words.preempted(line.text)) is not None]
+    cumulated = max((n for _, (n, since_start) in said if since_start), default=0)
+    counted = sum(n * line.times for line, (n, since_start) in said if not since_start)
+    inside = [t for own in engines.values() for t in own if t.levels.preempted]
+    many = cumulated + counted + sum(t.levels.preempted for t in inside)
+    if not cumulated and many < MANY:
+        return
+    line = said[-1][0] if said else inside[-1].line
+    first = said[0][0] if said else inside[0].line
+    engine = "sglang" if counted and not cumulated and not inside else "vllm"
+    _emit(emit, "preempted", line, {"engine": engine, "count": many, "since": _when(first), "until": _when(line)})
+
+
+def _died(emit: Emitter, app: Sequence[AppLine], engines: Mapping[tuple[str, str], Sequence[_Told]]) -> None:
+    gone = [line for line in app if _DIED.search(line.text)]
+    if not gone:
+        return
+    first = next((line for line in gone if line.number == min(g.number for g in gone)), gone[0])
+    told = [t for own in engines.values() for t in own]
+    went_on = any(t.line.number > gone[-1].number and t.levels.output for t in told)
+    served = any(t.line.number < first.number for t in told)
+    engine = told[0].levels.engine if told else "sglang" if any(_SGLANG.search(line.raw) for line in gone) else "vllm"
+    _emit(emit, "engine_died" if served else "engine_never_up", first, {
+        "engine": engine, "since": _when(first), "count": sum(line.times for line in gone), "went_on": went_on,
+        "message": excerpt(first.text),
+    })  # fmt: skip
+
+
+def _room(emit: Emitter, app: Sequence[AppLine], engines: Mapping[tuple[str, str], Sequence[_Told]], model: str) -> None:  # fmt: skip
+    found = next(((n, line) for line in app if (n := words.room(line.text)) is not None), None)
+    if found is not None and len(engines) == 1:
+        ((engine, which),) = engines
+        emit.fact("serving.kv_cache.size", _subject(emit, engine, which, model), found[0], found[1].number, found[1].raw)  # fmt: skip
+
+
+def _emit(emit: Emitter, kind: str, line: AppLine, fields: dict[str, Scalar]) -> None:
+    engine = fields["engine"]
+    fields = {**fields, "kind": kind, "engine": _NAMES.get(str(engine), str(engine))}
+    emit.event("serving_trouble", emit.document, fields, line.number, line.raw, at=line.at, clock=line.clock)
+
+
+def _when(line: AppLine) -> str:
+    """``11-24 09:15:20``; the number of the line where it has no time."""
+    if line.at is None or line.clock not in (Clock.REALTIME, Clock.LOCAL, Clock.YEARLESS):
+        return f"line {line.number}"
+    return f"{datetime.fromtimestamp(line.at / 1e9, UTC):%m-%d %H:%M:%S}"
+
+
+FORMAT = LogFormat(
+    name=NAME,
+    title="logs of vLLM, SGLang and TensorRT-LLM servers",
+    revision=REVISION,
+    provides=(
+        "serving_trouble", "serving.engine", "serving.model", "serving.requests.running", "serving.requests.waiting",
+        "serving.kv_cache.used.share", "serving.kv_cache.size", "serving.tokens.prompt.rate", "serving.tokens.output.rate",
+        "serving.prefix_cache.hit.share", "serving.log.lines", "serving.log.waiting.most", "serving.log.kv_cache.most",
+    ),
+    sniff=sniff,
+    triggers=TRIGGERS,
+    parse=parse,
+    counts=("serving_trouble",),
+    series=words.LEVELS,
+)  # fmt: skip

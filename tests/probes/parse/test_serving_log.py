@@ -1,0 +1,82 @@
+"""Logs of inference servers: what their lines come to, and what is quiet."""
+
+from __future__ import annotations
+
+import pytest
+
+from knowledge.observation import Event, Observation, Status
+from probes.base import Context, lines_of
+from probes.parse.serving_log import parse, sniff
+from tests.probes.parse.vocabulary_check import faults_of
+
+SGLANG = "[2026-01-20 10:00:{:02d} TP0] Decode batch. #running-req: {}, #token: 31234, token usage: {:.2f}, cuda graph: True, gen throughput (token/s): {:.1f}, #queue-req: {},"
+TRTLLM = (
+    "[TRT-LLM] [I] [_torch][RANK 0] iter = {}, global_rank = 0, rank = 0, num_scheduled_requests = {}, kv_cache_util = 0.125, "
+    "currank_total_requests = 1/8, host_step_time = 7.4ms, prev_device_step_time = 7.1ms, timestamp = 2026-08-04 19:08:13"
+)
+V1 = (
+    "(APIServer pid=1) INFO 11-24 09:{:02d}:10 [loggers.py:118] Engine {:03d}: Avg prompt throughput: 900.0 tokens/s, Avg generation throughput: {:.1f} tokens/s, "
+    "Running: {} reqs, Waiting: {} reqs, GPU KV cache usage: {:.1f}%, Prefix cache hit rate: 12.3%"
+)
+
+
+def read(*lines: str) -> list[Observation]:
+    text = "\n".join(lines)
+    found = parse(lines_of(text), Context("server.log"))
+    assert faults_of(found, instead=True) == [] and sniff(text) == 55
+    return found
+
+
+def troubles(*lines: str) -> list[str]:
+    return [str(o.value.get("kind")) for o in read(*lines) if isinstance(o.value, Event)]
+
+
+def value(found: list[Observation], fact: str) -> object:
+    return [o.value for o in found if o.fact == fact and o.status is Status.OK]
+
+
+def test_levels_are_those_of_the_last_line_and_of_each_engine() -> None:
+    found = read(V1.format(1, 0, 210.3, 5, 0, 3.1), V1.format(1, 1, 10.0, 7, 2, 8.0), V1.format(2, 1, 12.0, 9, 0, 9.5))
+    assert value(found, "serving.requests.running") == [5, 9]
+    assert value(found, "serving.kv_cache.used.share") == [3.1, 9.5]
+    assert {o.subject.id for o in found if o.fact == "serving.engine"} == {"vllm", "vllm engine 1"}
+    assert value(found, "serving.log.waiting.most") == [0, 2]
+
+
+def test_sglang_tells_shares_and_tensorrt_llm_no_queue() -> None:
+    found = read(*(SGLANG.format(i, 20, 0.45, 1023.4, 0) for i in range(3)))
+    assert value(found, "serving.kv_cache.used.share") == [45.0] and value(found, "serving.tokens.output.rate") == [
+        1023.4
+    ]
+    found = read(*(TRTLLM.format(i, 8) for i in range(3)))
+    assert value(found, "serving.requests.running") == [8] and value(found, "serving.requests.waiting") == []
+    assert value(found, "serving.kv_cache.used.share") == [12.5]
+
+
+@pytest.mark.parametrize(
+    ("lines", "kinds"),
+    [
+        ([SGLANG.format(i, 50, 0.99, 900.0, 5 * i) for i in range(20)], ["kv_full"]),
+        ([SGLANG.format(i, 50, 0.99, 900.0, i % 2) for i in range(20)], []),
+        ([V1.format(i, 0, 900.0, 256, 130 + i, 40.0) for i in range(20)], ["queue_at_limit"]),
+        ([V1.format(i, 0, 900.0, 60 + 5 * (i % 3), 130 + i, 40.0) for i in range(20)], ["queue"]),
+        ([V1.format(i, 0, 900.0, 60, 130 if i == 7 else 0, 40.0) for i in range(20)], []),  # one burst
+    ],
+)
+def test_what_waits_counts_where_it_lasts(lines: list[str], kinds: list[str]) -> None:
+    assert troubles(*lines) == kinds
+
+
+def test_the_end_of_an_engine_has_an_echo_and_may_be_over() -> None:
+    work = [V1.format(i, 0, 900.0, 6, 0, 9.0) for i in range(5)]
+    end = [
+        "(EngineCore_0 pid=2651) ERROR 11-24 09:19:39 [core.py:710] EngineCore encountered a fatal error.",
+        "(APIServer pid=1) ERROR 11-24 09:19:39 [async_llm.py:480] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.",
+    ]
+    [event] = [o.value for o in read(*work, *end) if isinstance(o.value, Event)]
+    assert (event.get("kind"), event.get("went_on"), event.get("since")) == ("engine_died", False, "11-24 09:19:39")
+    assert troubles(*end) == ["engine_never_up"]
+    [event] = [
+        o.value for o in read(*work, *end, *(w.replace(" 09:", " 10:") for w in work)) if isinstance(o.value, Event)
+    ]
+    assert event.get("went_on") is True
