@@ -15,6 +15,7 @@ from typing import Literal
 from assistant import traced, undated, vendors
 from assistant.exits import Exit
 from assistant.intent.query import PASTED
+from assistant.render import runs
 from assistant.render.labels import headline, known_as, titled
 from assistant.render.meanings import called
 from assistant.render.words import our_words
@@ -362,7 +363,14 @@ def verdict_of(
         usable = Usable.UNKNOWN if less else Usable.YES
         said = [_filled(question.quiet, facts)] if question is not None else []
         said += [of_trace] if (of_trace := traced.quiet(findings)) else []
-        fine = [_ended(findings, facts), _nothing_wrong(facts), _over(findings, facts), at_work(facts), less]
+        fine = [
+            _ended(findings, facts),
+            _nothing_wrong(facts),
+            _over(findings, facts),
+            at_work(facts),
+            runs.at_work(facts),
+            less,
+        ]
         return Verdict(State.OK, usable, NO_TEXT, _joined(said or fine))
     found = bad(findings)
     hosts = {f.subject.host for f in found}

@@ -388,7 +388,7 @@ def _read_stream(name: str, stream: BinaryIO, g: _Gathering, size: int | None, a
         return
     source = again if again is not None else _joined(head, reader, name)
     result = scan([source], formats.log_formats(), g.context, g.progress)
-    if found is None and not any(o.status is Status.OK for o in result.observations):
+    if found is None and not any(o.status.answered for o in result.observations):
         _unknown(name, _text(head), result.notes, g)
         return
     _take(result.observations, result.notes, result.inputs, g)

@@ -23,14 +23,18 @@ from knowledge.observation import Clock, Scope, Subject
 from knowledge.text import clean
 from probes.base import Context, Line
 from probes.parse._json import loaded
+from probes.parse._serving_lines import LEVELS
+from probes.parse._step_lines import STEPS
 
 MAX_LINE = 8192  # characters looked at; longer lines are base64 or dumps
 MAX_PREFIXES = 8
 
 # 2024-03-03T12:11:38.123456789Z stderr F text            (container runtime interface)
 # [2026-03-03 12:11:38] text    2026-03-03 12:11:38,123 text    2026-03-03T12:11:38+08:00 text
+#  [2026-03-03 12:11:38] iteration        1/ (Megatron-LM)      [titan] 2026-03-03 12:11:38,123 - root - INFO - step:  1 (torchtitan)
+# [2026-03-03 12:11:38 DP0 TP0] Decode batch. #running-req: 20 (SGLang)
 _TIME = lazy(
-    r"\[?(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))? ?(Z|UTC|[+-]\d\d:?\d\d)?\]?"
+    r"(?:\[titan\])? ?\[?(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))? ?(Z|UTC|[+-]\d\d:?\d\d)?(?: [A-Z]P\d{1,4}){0,4}\]?"
     r"(?: (?:stdout|stderr) [FP](?: |$)|[:,]?(?: |$))"
 )
 _RANK = lazy(r"\[rank ?(\d{1,6})\]: ?")  # [rank3]: Traceback (most recent call last):
@@ -43,7 +47,7 @@ _POD = lazy(r"\[pod/([\w./-]{1,200})\] ?")  # [pod/train-0/main] text
 _HOST = lazy(r"([a-z][a-z0-9-]{0,60}\d(?:\.[a-z0-9.-]{1,80})?): ")  # node5: text, pdsh
 # Mar  3 12:11:38 gpu-12 train.sh[4242]: text
 _SYSLOG = lazy(r"([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) ([\w.-]{1,80}) [\w./@-]{1,80}(?:\[\d{1,9}\])?: ")
-_VLLM = lazy(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]{1,80}:\d{1,6}\]? ?")
+_VLLM = lazy(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d)-(\d\d) (\d\d):(\d\d):(\d\d) \[?[\w./]{1,80}:\d{1,6}\]? ?")
 # [E1206 18:44:12.715298746 ProcessGroupNCCL.cpp:607] [Rank 0] ...   (month and day, no year)
 _GLOG = lazy(r"\[?[IWEF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,9})")
 _INLINE_RANK = lazy(r"\[(?:PG[^\]]{0,120} )?[Rr]ank (\d{1,6})\]")  # [PG ID 0 PG GUID 0(default_pg) Rank 3]
@@ -90,6 +94,9 @@ def peel(line: Line, times: int = 1, since: int = 0) -> AppLine:
                 at, clock = _yearless(found[1])
         elif found := _VLLM.match(text):
             label = ""
+            if at is None:
+                month, day, *of_day = (int(part) for part in found.groups())
+                at, clock = _compose(month, day, of_day, 0)
         elif (found := _HOST.match(text)) or (found := _TASK.match(text)):
             label = found[1]
             host = host or (found[1] if found.re is _HOST else "")
@@ -190,18 +197,15 @@ def _compose(month: int, day: int, clock: list[int], ns: int) -> tuple[int | Non
     return int(moment.timestamp()) * 10**9 + ns, Clock.YEARLESS
 
 
-_APPLICATION = lazy(
-    r"NCCL|Traceback \(most|torch|[Ee]poch|\bloss\b|jax|tensorflow|[Dd]eep[Ss]peed|accelerate|slurmstepd|\bsrun:|CUDA|vLLM|KV cache"
-)
+# What is known of programs on GPUs. A mark of a launcher alone (``[rank3]:``) is not: what stands behind it may be anything.
 _LAUNCHED = lazy(
-    r"NCCL (?:INFO|WARN|version)|Traceback \(most recent call last\)|\[rank\d{1,6}\]:|ProcessGroupNCCL|torchrun"
+    r"NCCL (?:INFO|WARN|version)|Traceback \(most recent call last\)|ProcessGroupNCCL|torchrun"
     r"|torch\.distributed|slurmstepd: |srun: (?:error|job|Job)|CUDA error: |CUDA out of memory"
-    # step 12100 | loss 2.1132 | grad_norm 0.82        step=12000 loss=2.1321 grad_norm=0.412        epoch: 3, iter: 100, loss: 0.231
-    r"|\b(?:[Ss]tep|[Ii]ter(?:ation)?|[Ee]poch)s?\b[ :=]{1,3}\[?\d.{0,120}\b[Ll]oss['\"]?[ :=|]{1,4}-?(?:\d|[Nn]a[Nn]|[Ii]nf)"
     # INFO 11-24 09:10:41 [gpu_worker.py:276] Available KV cache memory: 41.22 GiB        a server of language models
     r"|(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]{1,80}\.py:\d{1,6}\]"
     r"|\[(?:api_server|gpu_worker|kv_cache_utils|core|engine|llm_engine|async_llm)\.py:\d{1,5}\]"
 )
+_OFTEN = tuple(lazy(words) for words in (*STEPS, *LEVELS))
 _KERNEL = lazy(r"NVRM:|\bkernel:|\] nvidia|\] pcieport|BIOS-e820")
 
 
@@ -212,7 +216,12 @@ def is_application_log(lines: Sequence[AppLine]) -> bool:
     """
     if any(_KERNEL.search(line.raw) for line in lines):
         return False
-    return any(line.rank is not None or _APPLICATION.search(line.text) for line in lines)
+    return any(_understood(line.raw) for line in lines)
+
+
+def _understood(text: str) -> bool:
+    """Whether a text holds a line of a program on GPUs that some format reads."""
+    return _LAUNCHED.search(text) is not None or any(word.search(text) for word in _OFTEN)
 
 
 def matching(words: tuple[re.Pattern[str], ...], head: str) -> list[re.Pattern[str]]:
@@ -231,4 +240,4 @@ def _any_of(words: tuple[re.Pattern[str], ...]) -> Any:
 @lru_cache(maxsize=2)
 def application_head(head: str) -> int:
     """20 for the log of a program on GPUs, whatever it holds: then "none seen" is an answer; 0 otherwise."""
-    return 20 if _LAUNCHED.search(head) else 0
+    return 20 if _understood(head) else 0

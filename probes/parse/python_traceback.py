@@ -102,6 +102,10 @@ _OPTIONAL = lazy(r"NCCL INFO|libtpu\.so|libnccl-(?:net|tuner|profiler|env)|libnv
 _LAUNCHER = lazy(
     r"ChildFailedError|SignalException|CalledProcessError|ProcessExitedException|RayTaskError|WorkerCrashed"
 )
+# How the callers of an engine of vLLM or SGLang met its end, which has a cause of its own.
+_ECHO = lazy(
+    r"EngineDeadError|Engine core initialization failed|Engine process failed to start|Background loop has errored"
+)
 # What has not happened: WARNING [utils.py:2168] Found ulimit of 51200 ... This can cause fd limit errors like `OSError: [Errno 24] Too many open files`.
 _WARNED = lazy(
     r"(?i)\b(?:can|may|might|could|would)\s+(?:also\s+)?(?:cause|lead to|result in|trigger|produce|end in|run into|fail with|raise)\b[^\n]{0,120}$"
@@ -251,6 +255,8 @@ def _kind(text: str) -> str:
 def _of_traceback(traceback: Traceback) -> _Found | None:
     end, text = traceback.end, traceback.text
     if end is None or _LAUNCHER.search(traceback.exception) or _NOT_FAILED.search(traceback.exception):
+        return None
+    if _ECHO.search(text.split("\n", 1)[0]):
         return None
     kind = _kind(text)
     if not kind:

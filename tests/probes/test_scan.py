@@ -436,10 +436,13 @@ def test_of_lines_of_steps_the_first_the_last_and_some_between_are_kept_and_none
     form = replace(recorder.format(), series=recorder.triggers)
     result = scan([io.BytesIO(b"\n".join(rows))], [form])
     got = [line.number for line in recorder.lines]
-    assert got[:2048] == list(range(1, 2049)) and got[-1024:] == list(range(60_000 - 1023, 60_001))
+    assert got[:2048] == list(range(1, 2049))
+    assert got[-1024:] == list(range(60_000 - 1023, 60_001))
     between = got[2048:-1024]
-    assert 800 < len(between) <= 2048 and got == sorted(set(got))
+    assert 800 < len(between) <= 2048
+    assert got == sorted(set(got))
     assert {n % 8 for n in between} == set(range(8)), (
         "what comes back each eighth line is in the sample, and so is the rest"
     )
-    assert not result.notes and result.inputs[0].matches == 60_000
+    assert not result.notes
+    assert result.inputs[0].matches == 60_000

@@ -146,9 +146,9 @@ def test_two_ranks_are_two_events() -> None:
 
 
 def test_a_log_without_such_a_line_says_so() -> None:
-    [seen] = read("[rank0]: step 1 done")
+    [seen] = read("[rank0]: step 1 | loss 2.1")
     assert (seen.fact, seen.status) == ("cuda_error", Status.NONE_SEEN)
-    assert read("a letter to a friend") == []
+    assert read("a letter to a friend\n[rank0]: and one to a rank") == []
 
 
 def test_names_numbers_and_messages_of_the_table_agree() -> None:

@@ -23,7 +23,8 @@ V1 = (
 def read(*lines: str) -> list[Observation]:
     text = "\n".join(lines)
     found = parse(lines_of(text), Context("server.log"))
-    assert faults_of(found, instead=True) == [] and sniff(text) == 55
+    assert faults_of(found, instead=True) == []
+    assert sniff(text) == 55
     return found
 
 
@@ -45,11 +46,11 @@ def test_levels_are_those_of_the_last_line_and_of_each_engine() -> None:
 
 def test_sglang_tells_shares_and_tensorrt_llm_no_queue() -> None:
     found = read(*(SGLANG.format(i, 20, 0.45, 1023.4, 0) for i in range(3)))
-    assert value(found, "serving.kv_cache.used.share") == [45.0] and value(found, "serving.tokens.output.rate") == [
-        1023.4
-    ]
+    assert value(found, "serving.kv_cache.used.share") == [45.0]
+    assert value(found, "serving.tokens.output.rate") == [1023.4]
     found = read(*(TRTLLM.format(i, 8) for i in range(3)))
-    assert value(found, "serving.requests.running") == [8] and value(found, "serving.requests.waiting") == []
+    assert value(found, "serving.requests.running") == [8]
+    assert value(found, "serving.requests.waiting") == []
     assert value(found, "serving.kv_cache.used.share") == [12.5]
 
 

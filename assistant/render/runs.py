@@ -1,0 +1,46 @@
+"""What logs of programs tell of their work where nothing is wrong with it, in a sentence: what was read, and how it went."""
+
+from __future__ import annotations
+
+from knowledge.language import Text
+from knowledge.observation import Status, Subject
+from rules.factbase import FactBase
+
+TOLD = 3  # sentences: what more there is stands in the page
+
+
+def at_work(facts: FactBase) -> Text | None:
+    """``Training: 512 lines of steps to step 51200, at 4.1 s a step.``"""
+    said = [
+        say(facts, subject)
+        for fact, say in (("training.lines", _training), ("serving.log.lines", _serving))
+        for subject in sorted({k.inner.subject for k in facts.observations if k.fact == fact}, key=str)
+    ][:TOLD]
+    return Text(" ".join(t.en for t in said), "".join(t.zh for t in said)) if said else None
+
+
+def _training(facts: FactBase, log: Subject) -> Text:
+    lines, last, pace = (_value(facts, f"training.{name}", log) for name in ("lines", "step.last", "pace"))
+    to = (f" to step {last}", f"，至第 {last} 步") if last is not None else ("", "")
+    how = (f", at {pace} a step", f"，每步 {pace}") if str(pace).endswith(" s") else (f", at {pace}", f"，速度 {pace}")
+    how = how if pace is not None else ("; they tell no times", "；其中没有时间")
+    return Text(f"Training: {lines} lines of steps{to[0]}{how[0]}.", f"训练：读取 {lines} 行训练步{to[1]}{how[1]}。")
+
+
+def _serving(facts: FactBase, server: Subject) -> Text:
+    lines, waiting, cache = (
+        _value(facts, f"serving.log.{name}", server) for name in ("lines", "waiting.most", "kv_cache.most")
+    )
+    wait = (f", at most {waiting} waiting", f"，最多 {waiting} 个请求排队") if waiting is not None else ("", "")
+    full = (
+        (f", KV cache at most {cache:g} % full", f"，KV 缓存最高 {cache:g}%") if isinstance(cache, float) else ("", "")
+    )
+    return Text(
+        f"{server.id}: {lines} lines of statistics{wait[0]}{full[0]}.",
+        f"{server.id}：读取 {lines} 行统计{wait[1]}{full[1]}。",
+    )
+
+
+def _value(facts: FactBase, name: str, subject: Subject) -> object:
+    o = facts.current(name, subject)
+    return o.value if o is not None and o.status is Status.OK else None
