@@ -71,6 +71,7 @@ class Windows:
         self.record: dict[int, tuple[int, list[Row]]] = {}  # of an entry: number of its last line, the record of that
         self.cut: set[int] = set()  # entries of whose record the next region may hold the end
         self.series = {i: Series() for i, f in enumerate(formats) if f.series}
+        self.only_steps = {i for i in self.series if formats[i].series == formats[i].triggers}
         own = tuple(trigger for f in formats for trigger in f.series)
         self.step = compiled(own) if own else None
         self.before = [f.before for f in formats]
@@ -148,8 +149,10 @@ class Windows:
         rest, number, at = array("q"), self.next, start
         for head, tail in zip(places[::2], places[1::2], strict=True):
             line = data[head:tail]
-            owners = self.matcher.whose(line) if len(line) <= LOOKED and self.step.search(line) is not None else ()
-            mine = [i for i in owners if i in self.series]
+            owners = self.matcher.whose(line) if len(line) <= LOOKED else ()
+            mine = [
+                i for i in owners if i in self.only_steps or (i in self.series and self.step.search(line) is not None)
+            ]
             if mine:
                 number, at = number + data.count(b"\n", at, head), head
             for i in mine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from knowledge.facts import vocabulary
 from knowledge.language import Text
 from knowledge.observation import Status, Subject
 from rules.factbase import FactBase
@@ -35,9 +36,12 @@ def _serving(facts: FactBase, server: Subject) -> Text:
     full = (
         (f", KV cache at most {cache:g} % full", f"，KV 缓存最高 {cache:g}%") if isinstance(cache, float) else ("", "")
     )
+    called, _, rest = server.id.partition(" ")
+    label = vocabulary()["serving.engine"].labels.get(called)
+    name = f"{label.en if label else called} {rest}".rstrip()
     return Text(
-        f"{server.id}: {lines} lines of statistics{wait[0]}{full[0]}.",
-        f"{server.id}：读取 {lines} 行统计{wait[1]}{full[1]}。",
+        f"{name}: {lines} lines of statistics{wait[0]}{full[0]}.",
+        f"{name}：读取 {lines} 行统计{wait[1]}{full[1]}。",
     )
 
 

@@ -41,9 +41,12 @@ _RANK = lazy(r"\[rank ?(\d{1,6})\]: ?")  # [rank3]: Traceback (most recent call 
 _ROLE = lazy(r"\[([A-Za-z_][A-Za-z_-]{0,30})(\d{1,5})\]: ?")  # [default3]:epoch 1
 _MPI = lazy(r"\[(?:[\w.@-]{1,80}@)?\d{1,9},(\d{1,7})\]<(?:stdout|stderr|stddiag)>: ?")  # [1,3]<stderr>:text
 _TASK = lazy(r" {0,5}(\d{1,6}):(?: |$)")  # "3: text", srun --label
-# (RayTrainWorker pid=1234, ip=10.0.0.1) text     (Worker_TP0 pid=77) text     (pid=77) text
-_RAY = lazy(r"\(((?:[\w.:]{1,80} )?pid=\d{1,9}(?:, ip=[\w.:]{1,60})?)\)(?: \[repeated [^\]]{1,80}\])? ?")
+# (RayTrainWorker pid=1234, ip=10.0.0.1) text     (Worker_TP0 pid=77) text     (VllmWorker rank=1 pid=77) text     (pid=77) text
+_RAY = lazy(
+    r"\(((?:[\w.:]{1,80} )?(?:rank=\d{1,5} )?pid=\d{1,9}(?:, ip=[\w.:]{1,60})?)\)(?: \[repeated [^\]]{1,80}\])? ?"
+)
 _POD = lazy(r"\[pod/([\w./-]{1,200})\] ?")  # [pod/train-0/main] text
+_COMPOSE = lazy(r"([\w.-]{1,60}[-_]\d{1,3}) {1,40}\| ?")  # vllm-1  | text
 _HOST = lazy(r"([a-z][a-z0-9-]{0,60}\d(?:\.[a-z0-9.-]{1,80})?): ")  # node5: text, pdsh
 # Mar  3 12:11:38 gpu-12 train.sh[4242]: text
 _SYSLOG = lazy(r"([A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) ([\w.-]{1,80}) [\w./@-]{1,80}(?:\[\d{1,9}\])?: ")
@@ -86,7 +89,7 @@ def peel(line: Line, times: int = 1, since: int = 0) -> AppLine:
                 at, clock = _timestamp(found[1], found[2], found[3], found[4])
         elif found := _ROLE.match(text):
             label = found[1] + found[2]
-        elif found := _RAY.match(text) or _POD.match(text):
+        elif found := _RAY.match(text) or _POD.match(text) or _COMPOSE.match(text):
             label = found[1]
         elif found := _SYSLOG.match(text):
             host, label = found[2], found[2]

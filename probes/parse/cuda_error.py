@@ -40,7 +40,7 @@ TRIGGERS = (
 )
 _TRIGGER = lazy("|".join(f"(?:{t})" for t in TRIGGERS))
 _WORDS = tuple(lazy(trigger) for trigger in TRIGGERS)
-_NOT_OURS = lazy(r"NCCL (?:WARN|INFO|ERROR)|NCCL error in|ncclUnhandledCudaError|\bXid\b")
+_NOT_OURS = lazy(r"NCCL (?:WARN|INFO|ERROR)|NCCL error(?: in|: )|ncclUnhandledCudaError|\bXid\b")
 _ADVICE = lazy(r"For debugging consider|Compile with|might be asynchronously reported|^Search for `")
 # ../aten/src/ATen/native/cuda/ScatterGatherKernel.cu:144: operator(): block: [0,0,0], thread: [32,0,0] Assertion `idx_dim >= 0 && idx_dim < index_size && "index out of bounds"` failed.
 _ASSERT_HEAD = lazy(r"(\S{1,300}\.(?:cuh?|cpp|hpp|h|py))[:(](\d{1,7})\)?:? ?(.{0,400})")

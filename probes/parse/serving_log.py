@@ -21,6 +21,7 @@ NAME, REVISION = "serving-log", 1
 TRIGGERS = (*words.LEVELS, words.PREEMPTED, words.RETRACTED, words.HANGS, words.STARTED, words.DIED)
 _WORDS = tuple(lazy(trigger) for trigger in TRIGGERS)
 _DIED, _HANGS, _LEVELS = lazy(words.DIED), lazy(words.HANGS), tuple(lazy(w) for w in words.LEVELS)
+_START = lazy(r"failed to start|initialization failed")
 _SGLANG = lazy(r"sglang|Scheduler hit|sigquit from a child|TP\d+\]")
 _NAMES = {**TITLES, "trtllm": "TensorRT-LLM"}
 
@@ -54,8 +55,9 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     model = next((name for line in app if (name := words.model(line.text))), "")
     for (engine, which), own in engines.items():
         _levels(emit, _subject(emit, engine, which, model), own, model)
-        _queue(emit, own)
-        _stalled(emit, own, app)
+        name = " ".join([_NAMES[engine], *([f"engine {which}"] if which else [])])
+        _queue(emit, name, own)
+        _stalled(emit, name, own, app)
     _room(emit, app, engines, model)
     _preempted(emit, app, engines)
     _died(emit, app, engines)
@@ -80,8 +82,7 @@ def _subject(emit: Emitter, engine: str, which: str, model: str) -> Subject:
 def _levels(emit: Emitter, subject: Subject, told: Sequence[_Told], model: str) -> None:
     last = told[-1]
     making = next((t for t in reversed(told) if t.levels.decode), last)
-    if last.levels.engine in TITLES:
-        emit.fact("serving.engine", subject, last.levels.engine, last.line.number, last.line.raw)
+    emit.fact("serving.engine", subject, last.levels.engine, last.line.number, last.line.raw)
     if model:
         emit.fact("serving.model", subject, model, last.line.number, last.line.raw)
     for fact, t, value in (
@@ -113,17 +114,17 @@ def _cache(told: _Told) -> float | None:
 # --- what goes wrong --------------------------------------------------------------------------
 
 
-def _queue(emit: Emitter, told: Sequence[_Told]) -> None:
+def _queue(emit: Emitter, name: str, told: Sequence[_Told]) -> None:
     """Requests that wait: for the KV cache where it is full, else for a place in the batch."""
     busy = [t for t in told if (t.levels.running or t.levels.waiting) and t.levels.cache is not None]
     full = [t for t in busy if (t.levels.cache or 0.0) >= FULL and _harm(t)]
     queue = [t for t in busy if (t.levels.cache or 0.0) < FULL and _harm(t) and (t.levels.waiting or 0) >= 0.5 * (t.levels.running or 0)]  # fmt: skip
     if _lasts(full, busy):
-        _emit_queue(emit, "kv_full", full)
+        _emit_queue(emit, name, "kv_full", full)
     elif _lasts(queue, busy):
         runs = [t.levels.running or 0 for t in queue]
         limit = max(runs) if max(runs) - min(runs) <= 1 and max(runs) > 1 else None
-        _emit_queue(emit, "queue_at_limit" if limit else "queue", queue)
+        _emit_queue(emit, name, "queue_at_limit" if limit else "queue", queue)
 
 
 def _harm(told: _Told) -> bool:
@@ -138,10 +139,10 @@ def _lasts(shown: Sequence[_Told], busy: Sequence[_Told]) -> bool:
     return len(shown) >= LEAST and (2 * len(end) >= min(LAST, len(busy)) or 5 * len(shown) >= len(busy))
 
 
-def _emit_queue(emit: Emitter, kind: str, shown: Sequence[_Told]) -> None:
+def _emit_queue(emit: Emitter, name: str, kind: str, shown: Sequence[_Told]) -> None:
     first, last = shown[0], shown[-1]
     _emit(emit, kind, first.line, {
-        "engine": last.levels.engine,
+        "engine": name,
         "before": first.levels.waiting,
         "waiting": last.levels.waiting,
         "running": last.levels.running,
@@ -152,7 +153,7 @@ def _emit_queue(emit: Emitter, kind: str, shown: Sequence[_Told]) -> None:
     })  # fmt: skip
 
 
-def _stalled(emit: Emitter, told: Sequence[_Told], app: Sequence[AppLine]) -> None:
+def _stalled(emit: Emitter, name: str, told: Sequence[_Told], app: Sequence[AppLine]) -> None:
     """Requests run and no token comes, at the end of the log."""
     still = 0
     while still < len(told) and _stands(told[-1 - still].levels):
@@ -163,7 +164,7 @@ def _stalled(emit: Emitter, told: Sequence[_Told], app: Sequence[AppLine]) -> No
         return
     first = told[-still] if still else told[-1]
     _emit(emit, "stalled", first.line if still else after[0], {
-        "engine": first.levels.engine, "running": told[-1].levels.running, "waiting": told[-1].levels.waiting,
+        "engine": name, "running": told[-1].levels.running, "waiting": told[-1].levels.waiting,
         "since": _when(first.line if still else after[0]), "count": still or hung,
     })  # fmt: skip
 
@@ -183,7 +184,9 @@ def _preempted(emit: Emitter, app: Sequence[AppLine], engines: Mapping[tuple[str
     line = said[-1][0] if said else inside[-1].line
     first = said[0][0] if said else inside[0].line
     engine = "sglang" if counted and not cumulated and not inside else "vllm"
-    _emit(emit, "preempted", line, {"engine": engine, "count": many, "since": _when(first), "until": _when(line)})
+    _emit(
+        emit, "preempted", line, {"engine": _NAMES[engine], "count": many, "since": _when(first), "until": _when(line)}
+    )
 
 
 def _died(emit: Emitter, app: Sequence[AppLine], engines: Mapping[tuple[str, str], Sequence[_Told]]) -> None:
@@ -193,10 +196,10 @@ def _died(emit: Emitter, app: Sequence[AppLine], engines: Mapping[tuple[str, str
     first = next((line for line in gone if line.number == min(g.number for g in gone)), gone[0])
     told = [t for own in engines.values() for t in own]
     went_on = any(t.line.number > gone[-1].number and t.levels.output for t in told)
-    served = any(t.line.number < first.number for t in told)
+    starting = any(_START.search(line.text) for line in gone) and not any(t.line.number < first.number for t in told)
     engine = told[0].levels.engine if told else "sglang" if any(_SGLANG.search(line.raw) for line in gone) else "vllm"
-    _emit(emit, "engine_died" if served else "engine_never_up", first, {
-        "engine": engine, "since": _when(first), "count": sum(line.times for line in gone), "went_on": went_on,
+    _emit(emit, "engine_never_up" if starting else "engine_died", first, {
+        "engine": _NAMES[engine], "since": _when(first), "count": sum(line.times for line in gone), "went_on": went_on,
         "message": excerpt(first.text),
     })  # fmt: skip
 
@@ -209,8 +212,7 @@ def _room(emit: Emitter, app: Sequence[AppLine], engines: Mapping[tuple[str, str
 
 
 def _emit(emit: Emitter, kind: str, line: AppLine, fields: dict[str, Scalar]) -> None:
-    engine = fields["engine"]
-    fields = {**fields, "kind": kind, "engine": _NAMES.get(str(engine), str(engine))}
+    fields = {**fields, "kind": kind}
     emit.event("serving_trouble", emit.document, fields, line.number, line.raw, at=line.at, clock=line.clock)
 
 

@@ -76,7 +76,8 @@ def test_the_end_of_an_engine_has_an_echo_and_may_be_over() -> None:
     ]
     [event] = [o.value for o in read(*work, *end) if isinstance(o.value, Event)]
     assert (event.get("kind"), event.get("went_on"), event.get("since")) == ("engine_died", False, "11-24 09:19:39")
-    assert troubles(*end) == ["engine_never_up"]
+    assert troubles(*end) == ["engine_died"]
+    assert troubles(end[0].replace("encountered a fatal error", "failed to start"), end[1]) == ["engine_never_up"]
     [event] = [
         o.value for o in read(*work, *end, *(w.replace(" 09:", " 10:") for w in work)) if isinstance(o.value, Event)
     ]
