@@ -17,6 +17,7 @@ WARM_UP = 2  # values that are left out at the start: compiling, filling caches
 LEAST = 12  # values that are needed
 SIDE = 4  # of them on each side
 STANDS_OUT = 2.0  # of the middle: a step that takes so much longer
+APART = 1.5  # of the middle: below it lie 19 of 20 of the other steps
 WASTED = 10.0  # % of the time that such steps take beyond what they should
 
 
@@ -136,6 +137,20 @@ def _back(after: Sequence[float], usual: float) -> tuple[int, float] | None:
     return (at, usual) if SIDE <= at <= len(after) - SIDE else None
 
 
+def apart(values: Sequence[Value]) -> list[Value] | None:
+    """What each step took, where the values add up from the start of the run: of steps alone nearly none would lie below the one
+    before. None where they do not."""
+    pairs = list(pairwise(values))
+    if len(pairs) < LEAST or sum(b.took > a.took for a, b in pairs) < 0.95 * len(pairs):
+        return None
+    out = []
+    for a, b in pairs:
+        steps = b.step - a.step if a.step is not None and b.step is not None else 1
+        if steps > 0 and b.took > a.took:
+            out.append(Value(b.line, b.step, (b.took - a.took) / steps, b.at))
+    return out
+
+
 def peaks(values: Sequence[Value]) -> Peaks | None:
     """Steps that stand out, where they take a share of the time that is worth a word."""
     values = values[WARM_UP:]
@@ -145,6 +160,9 @@ def peaks(values: Sequence[Value]) -> Peaks | None:
     slow = [i for i, v in enumerate(values) if v.took >= STANDS_OUT * usual]
     if len(slow) < 3 or len(slow) > len(values) / 3:
         return None
+    others = sorted(v.took for v in values if v.took < STANDS_OUT * usual)
+    if others[len(others) * 19 // 20] > APART * usual:
+        return None  # the times are spread out, and these are the ends of that
     lost = sum(values[i].took - usual for i in slow)
     share = 100.0 * lost / sum(v.took for v in values)
     if share < WASTED:

@@ -37,6 +37,7 @@ STEPS = (
 )
 
 _NUMBER = r"(-?(?:\d[\d,]{0,14}(?:\.\d{0,18})?(?:[eE][-+]?\d{1,4})?|nan|inf))"
+_PLAIN = r"(\d{1,15}(?:,\d{3}){0,4}(?:\.\d{1,8})?)"
 _STEP = lazy(
     r"(?i)\bepoch(?:\(train\))?:? {1,4}\[ ?\d{1,6}\]\[ {0,8}(\d{1,12})|\bnum_updates=(\d{1,12})|\bglobal_?step['\"]?[ :=]{1,12}(\d{1,12})|\b(?:iteration|iter|step|update|batch)s?\b['\"]?[ :=#\[(]{0,12}(\d{1,12})"
 )
@@ -48,19 +49,24 @@ _BAR = lazy(
 _OTHER_BARS = lazy(
     r"(?i)load|download|fetch|map|filter|token|captur|eval|valid|predict|test|generat|sav|shard|compil|upload"
 )
+_TIMED = lazy(rf"(?i)train_step_timing in s['\"]?[ :=]{{1,4}}{_NUMBER}")
 _SECONDS: tuple[tuple[re.Pattern[str], float], ...] = (
+    (lazy(rf"(?i)\bstep: {{1,4}}\d{{1,12}}, seconds: {_NUMBER}"), 1.0),
     (lazy(rf"(?i)elapsed time per iteration \(ms\): {{0,4}}{_NUMBER}"), 1e-3),
-    (lazy(rf"(?i)train_step_timing in s['\"]?[ :=]{{1,4}}{_NUMBER}"), 1.0),
+    (_TIMED, 1.0),
     (lazy(rf"(?i)\b(?:step|iter|iteration|batch)[ _]?time(?: per step)?['\"]?(?: ?\(ms\)|_ms)['\"]?[ :=|]{{1,4}}{_NUMBER}"), 1e-3),
     (lazy(rf"(?i)\b(?:(?:step|iter|iteration|batch)[ _]?time|time per (?:step|iteration)|time/step)(?: ?\((?:s|sec)\)|_s)?['\"]?[ :=|]{{1,4}}{_NUMBER} ?ms\b"), 1e-3),
     (lazy(rf"(?i)\b(?:(?:step|iter|iteration|batch)[ _]?time|time per (?:step|iteration)|time/step)(?: ?\((?:s|sec)\)|_s)?['\"]?[ :=|]{{1,4}}{_NUMBER}"), 1.0),
-    (lazy(rf"(?i)\b(?:time|dt|took)['\"]?[ :=|]{{1,4}}{_NUMBER} ?ms\b"), 1e-3),
-    (lazy(rf"(?i)\b(?:time|dt|took)['\"]?[ :=|]{{1,4}}{_NUMBER} ?(?:s|sec|seconds)\b"), 1.0),
     (lazy(rf"(?i)\btime['\"]?[ :=]{{1,4}}{_NUMBER}(?=.{{0,40}}\bdata)"), 1.0),
     (lazy(rf"(?i)\b(?:forward|compute|fwd|backward|bwd)(?:[ _]time)?['\"]?[ :=|]{{1,4}}{_NUMBER} ?ms\b"), 1e-3),
     (lazy(rf"(?i)\b(?:forward|compute|fwd|backward|bwd)(?:[ _]time)?['\"]?[ :=|]{{1,4}}{_NUMBER} ?s\b"), 1.0),
     (lazy(r"\b(\d[\d.]{0,12}) ?ms/(?:it|step|iter)\b"), 1e-3),
     (lazy(r"\b(\d[\d.]{0,12}) ?s/(?:it|step|iter|iteration|batch)\b"), 1.0),
+)  # fmt: skip
+# Words that some use for the time of a step, others for the time since the start.
+_TIMES: tuple[tuple[re.Pattern[str], float], ...] = (
+    (lazy(rf"(?i)\b(?:time|dt|took)['\"]?[ :=|]{{1,4}}{_NUMBER} ?ms\b"), 1e-3),
+    (lazy(rf"(?i)\b(?:time|dt|took)['\"]?[ :=|]{{1,4}}{_NUMBER} ?(?:s|sec|seconds)\b"), 1.0),
 )  # fmt: skip
 # What goes up when steps get faster, and its unit
 _RATES: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -68,9 +74,9 @@ _RATES: tuple[tuple[re.Pattern[str], str], ...] = (
     (lazy(rf"\bups={_NUMBER}"), "it/s"),
     (lazy(rf"CurrSamplesPerSec={_NUMBER}"), "samples/s"),
     (lazy(rf"(?i)samples per second['\"]?[ :=]{{1,4}}{_NUMBER}|\b(?:throughput/)?samples_per_sec(?:ond)?['\"]?[ :=]{{1,4}}{_NUMBER}"), "samples/s"),
-    (lazy(r"\b(\d[\d,.]{0,14}) ?samples?/s(?:ec)?\b"), "samples/s"),
+    (lazy(rf"\b{_PLAIN} ?samples?/s(?:ec)?\b"), "samples/s"),
     (lazy(rf"(?i)\b(?:tps|tok(?:en)?s?[/_ ](?:s|sec|second)|tokens[_ ]per[_ ]sec(?:ond)?(?:[_ ]per[_ ](?:gpu|device))?)['\"]?[ :=]{{1,4}}{_NUMBER}"), "tokens/s"),
-    (lazy(r"(?i)\b(\d[\d,.]{0,14}) ?tok(?:en)?s?/s(?:ec)?\b"), "tokens/s"),
+    (lazy(rf"(?i)\b{_PLAIN} ?tok(?:en)?s?/s(?:ec)?\b"), "tokens/s"),
     (lazy(rf"(?i)\btfl?op/?s?(?:/s)?(?:/gpu)?\)?['\"]?[ :=]{{1,4}}{_NUMBER}"), "TFLOP/s"),
 )  # fmt: skip
 _LOSS = lazy(
@@ -83,6 +89,7 @@ _LOAD = tuple(
     for word in (r"gl(?:ob|bo)al[ _]batch[ _]size", r"actual seqlen", r"\bseq(?:uence)?[ _]len(?:gth)?")
 )
 _VALIDATION = lazy(r"(?i)\W{0,20}(?:validation|valid|val|eval|evaluation|test|testing)\b")
+_SKIPPED = lazy(r"(?i)number of skipped iterations: {0,6}(\d{1,9})\b")
 _RANK = lazy(r"(?i)\brank[ =:]{1,2}(\d{1,6})\b")
 
 
@@ -100,6 +107,8 @@ class Step:
     rank: int | None
     kind: str  # lines that look alike
     epoch: float | None = None
+    may_add_up: bool = False  # `seconds` may be those since the start
+    skipped: int = 0  # steps since the line before that were not taken: their gradients overflowed
 
 
 def read(text: str) -> Step | None:
@@ -110,7 +119,9 @@ def read(text: str) -> Step | None:
     if bar := _BAR.search(text):
         return _of_bar(bar, text)
     step, epoch = _STEP.search(text), _EPOCH.search(text)
-    seconds = next((n * scale for words, scale in _SECONDS if (n := _value(words.search(text))) is not None), None)
+    seconds, may_add_up = _first(_SECONDS, text), False
+    if seconds is None:
+        seconds, may_add_up = _first(_TIMES, text), True
     rate, unit = next(
         ((n, unit) for words, unit in _RATES if (n := _value(words.search(text))) is not None), (None, "")
     )
@@ -123,8 +134,12 @@ def read(text: str) -> Step | None:
     return Step(
         number, _positive(seconds), _positive(rate), unit, loss, gradient, load, int(rank[1]) if rank else None,
         "validation" if _VALIDATION.match(text) else "",
-        float(epoch[1]) if epoch else None,
+        float(epoch[1]) if epoch else None, may_add_up, round(_value(_SKIPPED.search(text)) or 0),
     )  # fmt: skip
+
+
+def _first(words: tuple[tuple[re.Pattern[str], float], ...], text: str) -> float | None:
+    return next((n * scale for word, scale in words if (n := _value(word.search(text))) is not None), None)
 
 
 def _of_bar(bar: re.Match[str], text: str) -> Step | None:
@@ -133,7 +148,7 @@ def _of_bar(bar: re.Match[str], text: str) -> Step | None:
         return None
     value = float(bar[6]) if bar[6].count(".") < 2 and bar[6].strip(".") else 0.0
     seconds = value if bar[7] == "s/it" else (1 / value if value else None)
-    timed = _value(_SECONDS[1][0].search(text))
+    timed = _value(_TIMED.search(text))
     loss = _value(_LOSS.search(text), odd=True)
     return Step(int(bar[3]), _positive(timed or seconds), None, "", loss, None, (), None, f"bar of {bar[4]}")
 

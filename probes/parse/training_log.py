@@ -27,7 +27,10 @@ _WORDS = tuple(lazy(trigger) for trigger in STEPS)
 TIMED = 5.0  # s between two lines, from which on a clock of whole seconds tells them apart by a fifth
 GROWN = 10.0  # times the usual gradient: our habit; clipping hides it, and healthy runs peak for single steps
 DIVERGED = 1.5  # times the loss that was reached: our habit
-END = 5  # values at the end that show it
+END = {"gradients": 5, "loss": 10}  # values at the end that show it
+SKIPPED = (
+    3  # lines at the end in which half of the steps or more were skipped: a scaler that looks for its scale skips few
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     _changes(emit, series)
     _ranks(emit, series)
     _numbers(emit, told)
+    _skipped(emit, told)
     last = told[-1].line
     emit.out.append(
         Observation(
@@ -117,6 +121,8 @@ def _of_process(name: str, rank: int | None, told: Sequence[_Told]) -> _Series |
     own = _alike(kinds[kind, unit])
     took = [t.step.seconds if unit == "s" else 1 / (t.step.rate or 1.0) for t in own]
     values = [_pace.Value(t.line.number, t.step.number, s or 0.0, t.line.at) for t, s in zip(own, took, strict=True)]
+    if own[-1].step.may_add_up and unit == "s":
+        values = _pace.apart(values) or values
     return _Series(name, rank, unit, values, [t.line for t in own])
 
 
@@ -223,7 +229,8 @@ def _numbers(emit: Emitter, told: Sequence[_Told]) -> None:
     gradients = [(t, t.step.gradient) for t in own if t.step.gradient is not None]
     losses = [(t, t.step.loss) for t in own if t.step.loss is not None]
     for kind, values, times in (("gradients", gradients, GROWN), ("loss", losses, DIVERGED)):
-        if (found := _grown([(t, v) for t, v in values if math.isfinite(v) and v > 0], times)) is not None:
+        known = [(t, v) for t, v in values if math.isfinite(v) and v > 0]
+        if (found := _grown(known, times, END[kind])) is not None:
             first, before, after = found
             fields: dict[str, Scalar] = {
                 "kind": f"{kind}_grow",
@@ -239,17 +246,37 @@ def _numbers(emit: Emitter, told: Sequence[_Told]) -> None:
             return
 
 
-def _grown(values: Sequence[tuple[_Told, float]], times: float) -> tuple[_Told, float, float] | None:
+def _skipped(emit: Emitter, told: Sequence[_Told]) -> None:
+    """Steps that are not taken, to the end of the log."""
+    lines = []
+    for before, t in reversed(list(pairwise(told))):
+        steps = (t.step.number or 0) - (before.step.number or 0)
+        if not 0 < steps <= 2 * t.step.skipped:
+            break
+        lines.append(t)
+    if len(lines) >= SKIPPED:
+        first = lines[-1]
+        where = _where(_pace.Value(first.line.number, first.step.number, 1.0, first.line.at), first.line.clock)
+        fields: dict[str, Scalar] = {
+            "kind": "steps_skipped",
+            "count": sum(t.step.skipped for t in lines),
+            "since": where,
+            "rank": first.line.rank,
+        }
+        _emit(emit, first.line, fields)
+
+
+def _grown(values: Sequence[tuple[_Told, float]], times: float, end: int) -> tuple[_Told, float, float] | None:
     """The first line of the growth that lasts to the end, what was usual before it, and what it came to."""
-    if len(values) < _pace.LEAST:
+    if len(values) < max(_pace.LEAST, 2 * end):
         return None
     usual = median(v for _, v in values[len(values) // 4 : max(len(values) // 4 + 1, 3 * len(values) // 4)])
-    least = min(median(v for _, v in values[i : i + END]) for i in range(0, len(values) - END + 1, END))
+    least = min(median(v for _, v in values[i : i + end]) for i in range(0, len(values) - end + 1, end))
     level = times * min(usual, 2 * least)
     start = len(values)
     while start > 0 and values[start - 1][1] >= level:
         start -= 1
-    if len(values) - start < END or start < END:
+    if len(values) - start < end or start < end:
         return None
     return values[start][0], min(usual, 2 * least), median(v for _, v in values[start:])
 

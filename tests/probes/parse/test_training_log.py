@@ -23,6 +23,7 @@ LINES = [
     ("2024/01/01 10:00:00 - mmengine - INFO - Epoch(train)  [1][100/7330]  lr: 2.0e-02  time: 0.3100  data_time: 0.0100  loss: 1.2", 100, 0.31),
     ("Epoch: [0][ 100/5005]\tTime  0.213 ( 0.413)\tData  0.001 ( 0.183)\tLoss 6.9e+00", 100, 0.213),
     ("[rank5]: step 3 | loss 2.1 | step_time 2.210 s", 3, 2.21),
+    ("I1125 02:00:10.000000 140 metric_logger.py:181] completed step: 60, seconds: 4.200, TFLOP/s/device: 180.1, Tokens/s/device: 2600.1, loss: 7.1", 60, 4.2),
     ("step 12100 | loss 2.1132 | grad_norm 0.82 | 1.82 s/it", 12100, 1.82),
 ]  # fmt: skip
 
@@ -117,3 +118,28 @@ def test_gradients_that_grow_to_the_end_diverge_and_single_peaks_do_not() -> Non
     assert [e.get("kind") for e in run(lambda i: 0.4 if i < 50 else 0.4 * 4.0 ** (i - 49))] == ["gradients_grow"]
     assert run(lambda i: 90.0 if i in (20, 41) else 0.4) == []
     assert run(lambda i: 40.0 / (i + 1)) == []
+
+
+def test_times_since_the_start_are_told_from_those_of_steps() -> None:
+    def run(took: Callable[[int], float]) -> list[Event]:
+        return events([f"step {10 * i} loss 2.1 time {sum(map(took, range(i + 1))):.1f}s" for i in range(40)])
+
+    assert run(lambda i: 35.0 + 10 * noise(i)) == []
+    [event] = run(lambda i: 35.0 if i < 20 else 60.0)
+    assert (event.get("kind"), event.get("before"), event.get("after")) == ("slower", "3.5 s", "6 s")
+
+
+def test_steps_that_are_skipped_to_the_end_are_told() -> None:
+    def run(skipped: Callable[[int], int]) -> list[Event]:
+        return events(
+            [f"{line} number of skipped iterations: {skipped(i):3d} |" for i, line in enumerate(log(lambda i: 4.1))]
+        )
+
+    [event] = run(lambda i: 100 if i >= 30 else 0)
+    assert (event.get("kind"), event.get("count"), event.get("since")) == (
+        "steps_skipped",
+        1000,
+        "step 3100 (11-24 09:30)",
+    )
+    assert run(lambda i: 7 if i < 4 else 0) == []
+    assert run(lambda i: 12) == []
