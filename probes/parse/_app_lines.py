@@ -23,7 +23,7 @@ from knowledge.observation import Clock, Scope, Subject
 from knowledge.text import clean
 from probes.base import Context, Line
 from probes.parse._json import loaded
-from probes.parse._serving_lines import LEVELS
+from probes.parse._serving_lines import ANSWERED, LEVELS
 from probes.parse._step_lines import STEPS
 
 MAX_LINE = 8192  # characters looked at; longer lines are base64 or dumps
@@ -208,7 +208,7 @@ _LAUNCHED = lazy(
     r"|(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]{1,80}\.py:\d{1,6}\]"
     r"|\[(?:api_server|gpu_worker|kv_cache_utils|core|engine|llm_engine|async_llm)\.py:\d{1,5}\]"
 )
-_OFTEN = tuple(lazy(words) for words in (*STEPS, *LEVELS))
+_OFTEN = tuple(lazy(words) for words in (*STEPS, *LEVELS, ANSWERED))
 _KERNEL = lazy(r"NVRM:|\bkernel:|\] nvidia|\] pcieport|BIOS-e820")
 
 

@@ -2,7 +2,7 @@
 
 Read in the sources of the projects: vLLM (engine/metrics.py and core/scheduler.py of V0, v1/metrics/loggers.py, v1/engine/core.py and
 exceptions.py), LMDeploy (metrics/loggers.py, which has vLLM's words), SGLang (srt/managers/scheduler.py and its metrics mixin),
-TensorRT-LLM (_torch/pyexecutor/py_executor.py).
+TensorRT-LLM (_torch/pyexecutor/py_executor.py), TGI (router/src/server.rs: durations as Rust prints them, one line a request).
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ DIED = (
     r"|EngineCore encountered an issue|Received sigquit from a child process"
 )
 
+#  INFO generate{... total_time="1.2s" validation_time="686.2µs" queue_time="41.3ms" inference_time="1.1s" time_per_token="40.9ms" seed="None"}: text_generation_router::server: router/src/server.rs:291: Success
+ANSWERED = r"total_time=.{0,200}queue_time=.[\d.]{1,16}\S{1,4}.{0,200}inference_time="
+
 _ENGINES = {"Avg": "vllm", "Decode": "sglang", "Prefill": "sglang", "iter": "trtllm"}
 _KIND = lazy(r"(Avg) generation throughput|(Decode|Prefill) batch|\b(iter) = \d")
 _NUMBER = r"(\d[\d,]{0,14}(?:\.\d{0,6})?)"
@@ -54,6 +57,8 @@ _WORDS: dict[str, tuple[re.Pattern[str], ...]] = {
 _WHICH = lazy(r"\bEngine (\d{1,4}): |\bDP(\d{1,4})\b")
 _CUMULATED = lazy(r"total_num_cumulative_preemption=(\d{1,9})")
 _GIVEN_BACK = lazy(r"#retracted_reqs: (\d{1,6})")
+_QUEUED = lazy(r"\bqueue_time=\W?(\d{1,9}(?:\.\d{1,9})?)(ns|µs|ms|s)\b")
+_SECONDS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 _ROOM = lazy(r"GPU KV cache size: ([\d,]{1,20}) tokens|max_total_num_tokens=(\d{1,15})")
 _MODEL = lazy(r"\bmodel(?:_path)?='([^'\s]{1,160})'")
 
@@ -99,6 +104,12 @@ def preempted(text: str) -> tuple[int, bool] | None:
         return int(found[1]), True
     found = _GIVEN_BACK.search(text)
     return (int(found[1]), False) if found else None
+
+
+def queued(text: str) -> float | None:
+    """Seconds that a request waited, where a line tells it of one that was answered."""
+    found = _QUEUED.search(text[:MAX_TEXT])
+    return float(found[1]) * _SECONDS[found[2]] if found else None
 
 
 def room(text: str) -> int | None:

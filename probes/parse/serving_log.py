@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from probes.parse._app_lines import AppLine, application_head, matching, peel_al
 from probes.parse._serving_names import TITLES
 
 NAME, REVISION = "serving-log", 1
-TRIGGERS = (*words.LEVELS, words.PREEMPTED, words.RETRACTED, words.HANGS, words.STARTED, words.DIED)
+TRIGGERS = (*words.LEVELS, words.ANSWERED, words.PREEMPTED, words.RETRACTED, words.HANGS, words.STARTED, words.DIED)
 _WORDS = tuple(lazy(trigger) for trigger in TRIGGERS)
 _DIED, _HANGS, _LEVELS = lazy(words.DIED), lazy(words.HANGS), tuple(lazy(w) for w in words.LEVELS)
 _START = lazy(r"failed to start|initialization failed")
@@ -28,6 +29,8 @@ _NAMES = {**TITLES, "trtllm": "TensorRT-LLM"}
 FULL = 95.0  # % of the KV cache, as the rules for metrics pages have it (serving-kv-cache-full)
 LAST = 10  # lines at work, of which half have to show it
 LEAST = 3  # lines that show it
+LATEST, ENOUGH = 100, 20  # answered requests that are looked at, and that are needed
+QUEUE = 2.0  # s, as the rules for metrics pages have it (serving-requests-queue): what MLPerf allows to the first token
 MANY = 10  # preemptions that are worth a word: vLLM and SGLang both call single ones harmless
 
 
@@ -58,6 +61,7 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
         name = " ".join([_NAMES[engine], *([f"engine {which}"] if which else [])])
         _queue(emit, name, own)
         _stalled(emit, name, own, app)
+    _queue_time(emit, app, model)
     _room(emit, app, engines, model)
     _preempted(emit, app, engines)
     _died(emit, app, engines)
@@ -173,6 +177,27 @@ def _stands(levels: words.Levels) -> bool:
     return bool(levels.running) and not levels.prompt and levels.output == 0
 
 
+def _queue_time(emit: Emitter, app: Sequence[AppLine], model: str) -> None:
+    """How long requests waited, of a server that tells it of each (TGI): of the last hundred, so that a rush that is over is."""
+    every = [(line, seconds) for line in app if (seconds := words.queued(line.text)) is not None]
+    told = every[-LATEST:]
+    if not told:
+        return
+    last, subject = told[-1][0], _subject(emit, "tgi", "", model)
+    emit.fact("serving.engine", subject, "tgi", last.number, last.raw)
+    emit.fact("serving.log.lines", subject, len(every), last.number, last.raw)
+    if len(told) < ENOUGH:
+        return
+    late = sorted(seconds for _, seconds in told)[math.ceil(0.95 * len(told)) - 1]
+    emit.fact("serving.queue_time.p95", subject, round(late, 6), last.number, last.raw)
+    if late > QUEUE:
+        first = next(line for line, seconds in told if seconds > QUEUE)
+        _emit(emit, "queue_time", first, {
+            "engine": _NAMES["tgi"], "count": sum(seconds > QUEUE for _, seconds in told), "of": len(told), "seconds": round(late, 1),
+            "since": _when(first), "until": _when(last),
+        })  # fmt: skip
+
+
 def _preempted(emit: Emitter, app: Sequence[AppLine], engines: Mapping[tuple[str, str], Sequence[_Told]]) -> None:
     said = [(line, found) for line in app if (found := words.preempted(line.text)) is not None]
     cumulated = max((n for _, (n, since_start) in said if since_start), default=0)
@@ -225,16 +250,16 @@ def _when(line: AppLine) -> str:
 
 FORMAT = LogFormat(
     name=NAME,
-    title="logs of vLLM, SGLang and TensorRT-LLM servers",
+    title="logs of vLLM, SGLang, TensorRT-LLM and TGI servers",
     revision=REVISION,
     provides=(
         "serving_trouble", "serving.engine", "serving.model", "serving.requests.running", "serving.requests.waiting",
         "serving.kv_cache.used.share", "serving.kv_cache.size", "serving.tokens.prompt.rate", "serving.tokens.output.rate",
-        "serving.prefix_cache.hit.share", "serving.log.lines", "serving.log.waiting.most", "serving.log.kv_cache.most",
+        "serving.prefix_cache.hit.share", "serving.queue_time.p95", "serving.log.lines", "serving.log.waiting.most", "serving.log.kv_cache.most",
     ),
     sniff=sniff,
     triggers=TRIGGERS,
     parse=parse,
     counts=("serving_trouble",),
-    series=words.LEVELS,
+    series=(*words.LEVELS, words.ANSWERED),
 )  # fmt: skip

@@ -32,6 +32,18 @@ def troubles(*lines: str) -> list[str]:
     return [str(o.value.get("kind")) for o in read(*lines) if isinstance(o.value, Event)]
 
 
+def test_the_last_hundred_requests_of_tgi_tell_its_queue() -> None:
+    line = (
+        '2026-11-25T02:{:02d}:{:02d}.841342Z  INFO generate{{parameters=GenerateParameters {{ best_of: None }} total_time="1.2s" validation_time="686.203µs" '
+        'queue_time="{}" inference_time="1.1s" time_per_token="20.9ms" seed="None"}}: text_generation_router::server: router/src/server.rs:291: Success'
+    )
+    quiet = [line.format(i // 60, i % 60, ("41.2µs", "812.7ms", "3ms")[i % 3]) for i in range(120)]
+    found = read(*(line.format(9, 9, "31.5s") for _ in range(30)), *quiet)
+    assert value(found, "serving.queue_time.p95") == [0.8127]
+    assert troubles(*quiet) == []
+    assert troubles(*quiet, *(line.format(9, i, "7.5s") for i in range(20))) == ["queue_time"]
+
+
 def value(found: list[Observation], fact: str) -> object:
     return [o.value for o in found if o.fact == fact and o.status is Status.OK]
 
