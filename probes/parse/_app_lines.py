@@ -202,8 +202,8 @@ def _compose(month: int, day: int, clock: list[int], ns: int) -> tuple[int | Non
 
 # What is known of programs on GPUs. A mark of a launcher alone (``[rank3]:``) is not: what stands behind it may be anything.
 _LAUNCHED = lazy(
-    r"NCCL (?:INFO|WARN|version)|Traceback \(most recent call last\)|ProcessGroupNCCL|torchrun"
-    r"|torch\.distributed|slurmstepd: |srun: (?:error|job|Job)|CUDA error: |CUDA out of memory"
+    r"NCCL (?:INFO|WARN|version)|Traceback \(most recent call last\)|ProcessGroupNCCL"
+    r"|slurmstepd: error|srun: error|CUDA error: |CUDA out of memory"
     # INFO 11-24 09:10:41 [gpu_worker.py:276] Available KV cache memory: 41.22 GiB        a server of language models
     r"|(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]{1,80}\.py:\d{1,6}\]"
     r"|\[(?:api_server|gpu_worker|kv_cache_utils|core|engine|llm_engine|async_llm)\.py:\d{1,5}\]"
