@@ -13,6 +13,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
+from knowledge.catalog.dcgm import run_of
 from knowledge.identity import TOOL_NUMBERS
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject
@@ -258,6 +259,8 @@ def fill(command: str, subject: Subject, facts: FactBase, events: Sequence[Obser
         index = facts.current("gpu.index", device)
         if index is not None and index.status is Status.OK:
             values["gpu_index"] = str(index.value)
+        elif device.id.startswith("index:"):
+            values["gpu_index"] = values["gpu_pci"]
         elif values["gpu_pci"] and not command.startswith("dcgmi "):  # dcgmi takes a number and nothing else
             values["gpu_index"] = values["gpu_pci"]
     thing = subject.up(Scope.OBJECT)
@@ -268,6 +271,8 @@ def fill(command: str, subject: Subject, facts: FactBase, events: Sequence[Obser
         values["namespace"], _, values["pod"] = pod.id.rpartition("/")
     for o in events:
         if isinstance(o.value, Event):
+            if test := o.value.get("test"):
+                values["dcgm_run"] = run_of(str(test))
             values |= {
                 k: str(v) for k, v in o.value.fields.items() if k in ("pid", "process", "link") and v is not None
             }
@@ -404,7 +409,8 @@ def _dcgm(case: Case) -> Answer | None:
         usable = max(spec.usable or info.usable, info.usable, key=lambda u: u.rank)
         step = found.step or info.text
         text = Text(f"{found.meaning.en} {step.en}", f"{found.meaning.zh}{step.zh}")
-        again = Text(*(_TEST_AGAIN.in_(lang).replace("{command}", spec.command) for lang in ("en", "zh")))
+        command = fill(spec.command, case.subject, case.facts, case.events)
+        again = Text(*(_TEST_AGAIN.in_(lang).replace("{command}", command) for lang in ("en", "zh")))
         best = Answer(
             info.bucket, (o,), (again,), text, command=found.command, usable=usable, until=info.until or spec.until
         )

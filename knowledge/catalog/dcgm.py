@@ -179,6 +179,24 @@ def error(word: str | int) -> DcgmError | None:
     return errors().get(name) or errors().get(f"DCGM_FR_{name}")
 
 
+# The first suite of ``dcgmi diag -r`` that holds a test, by its name in the options: each suite holds the one before
+# (DCGM, nvvs/src/NvidiaValidationSuite.cpp, FillTestVectors; https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html).
+_SUITES = {
+    "software": 1, "denylist": 1, "blacklist": 1, "nvml_library": 1, "cuda_main_library": 1, "cuda_toolkit_library": 1,
+    "cuda_toolkit_libraries": 1, "permissions_and_os_blocks": 1, "permissions_and_os_related_blocks": 1, "persistence_mode": 1,
+    "environment_variables": 1, "page_retirement_row_remap": 1, "page_retirement": 1, "graphics_processes": 1, "inforom": 1,
+    "fabric_manager": 1, "pcie": 2, "memory": 2, "gpu_memory": 2, "diagnostic": 3, "nvbandwidth": 3, "memory_bandwidth": 3,
+    "sm_stress": 3, "targeted_stress": 3, "targeted_power": 3, "eud": 3, "eud_test": 3, "cpu_eud": 3, "cpu_eud_test": 3,
+    "memtest": 4, "pulse_test": 4,
+}  # fmt: skip
+
+
+def run_of(test: str) -> str:
+    """What ``dcgmi diag -r`` takes to run this test again: the suite that holds it, else its own name (as of the NCCL tests)."""
+    name = re.sub(r"[^a-z0-9]+", "_", test.lower()).strip("_")
+    return str(_SUITES.get(name, name))
+
+
 # Values that DCGM gives instead of a measurement (dcgm_structs.h): a base, and the base plus 1, 2 or 3
 # for not found, not supported and no permission. Strings have words of their own.
 INT32_BLANK = 0x7FFFFFF0

@@ -242,3 +242,28 @@ def test_an_error_of_the_machine_is_never_a_yes() -> None:
             mild = program | ({Bucket.CHANGE_SETTING} if r.scope not in machine else set())
             allowed = r.severity is Severity.ERROR and bucket in mild
             assert allowed or usable is not Usable.YES, (r.id, bucket)
+
+
+# --- DCGM's tests -------------------------------------------------------------------------
+
+# The suites of NVIDIA's own runner (FillTestVectors in NvidiaValidationSuite.cpp); each holds the tests of the one before.
+SUITES = {
+    "1": ("Denylist", "NVML Library", "CUDA Main Library", "Permissions and OS Blocks", "Persistence Mode", "Environment Variables",
+          "Page Retirement/Row Remap", "Graphics Processes", "Inforom", "software", "Fabric Manager"),
+    "2": ("PCIe", "pcie", "GPU Memory", "memory"),
+    "3": ("Diagnostic", "NVBandwidth", "EUD Test", "eud", "cpu_eud", "Memory Bandwidth", "memory_bandwidth", "SM Stress",
+          "Targeted Stress", "targeted_stress", "Targeted Power"),
+    "4": ("Memtest", "memtest", "Pulse Test", "pulse_test"),
+    "nccl_tests": ("NCCL Tests",),
+    "context_create": ("Context Create",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("word", ["fail", "warn"])
+def test_a_dcgm_test_is_run_again_by_a_suite_that_holds_it_on_its_gpu(word: str) -> None:
+    a_rule = next(r for r in load().rules if r.id == f"dcgm-diag-{word}ed")
+    gpu = Subject(Scope.GPU, "index:5", HERE)
+    for suite, tests in SUITES.items():
+        for test in tests:
+            told = bang(0, gpu, name="dcgm_diag", test=test, status=word)
+            assert advise(Case(a_rule, gpu, [told], FactBase([told], vocabulary()))).command == f"dcgmi diag -r {suite} -i 5", test
