@@ -324,9 +324,9 @@ def _repeated(found: Sequence[Observation], stretches: Sequence[Stretch], of: Lo
 
 
 def _stands_for(o: Observation, times: int, first: Observation | None) -> Observation:
-    """The event for so many, of which `first` is the first where a line tells it."""
+    """The event for so many of its kind, of which `first` is the first where a line tells it."""
     start = first.at if first is not None and first.clock is o.clock else None  # not known: it may lie anywhere before
-    return replace(o, times=times, window=None if o.at is None else (min(start or 0, o.at), o.at))
+    return replace(o, times=times * o.times, window=None if o.at is None else (min(start or 0, o.at), o.at))
 
 
 def _choose(formats: Sequence[LogFormat], windows: Windows) -> list[tuple[int, bool]]:

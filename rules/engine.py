@@ -175,7 +175,9 @@ class Finding:
             if spec
             else {}
         )
-        return Text(*(_fill(title.in_(lang), {k: called[v].in_(lang) if v in called else v for k, v in fields.items()})
+        rate = _rate(self)
+        return Text(*(_fill(title.in_(lang), {"rate": rate.in_(lang) if rate else "",
+                            **{k: called[v].in_(lang) if v in called else v for k, v in fields.items()}})
                       for lang in ("en", "zh")))  # fmt: skip
 
     @property
@@ -567,6 +569,19 @@ def _words(finding: Finding) -> dict[str, object]:
         if isinstance(o.value, Event):
             return {**o.value.fields, "code": o.value.code}
     return {}
+
+
+def _rate(finding: Finding) -> Text:
+    """How many events in how much time, ``14 in 6 min``; nothing of a single one."""
+    count, (first, last) = finding.count, finding.times
+    if count < 2:
+        return NO_TEXT
+    if len(finding.events) == 1:
+        return Text(f"{count:,} in one record", f"一条记录 {count:,} 次")
+    if first is None or last is None or any(o.at is None for o in finding.events):
+        return Text(f"{count:,} in all", f"共 {count:,} 次")
+    took = span(max(last - first, 10**9))
+    return Text(f"{count:,} in {took.en}", f"{took.zh}内 {count:,} 次")
 
 
 def _fill(template: str, fields: dict[str, object]) -> str:

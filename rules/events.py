@@ -172,9 +172,9 @@ def _at_least(leaf: EventLeaf, events: Sequence[Observation], maybe: Sequence[Ob
 def _possible(leaf: EventLeaf, events: Sequence[Observation]) -> int:
     """How many can stand in one span: what tells no time, or the time of another clock, may stand in any.
 
-    What one event stands for may lie anywhere since the one before: in a span, and a burst apart.
+    What one event stands for may lie anywhere since the one before (its window): in a span, and a burst apart.
     """
-    many = [o for o in events if o.times > 1]
+    many = [o for o in events if o.times > 1 and (o.at is None or _begin(o) < o.at)]
     if leaf.gap is None and (leaf.within is None or leaf.at_least <= 1 or many):
         return how_many(events)
     gap = leaf.gap or 0

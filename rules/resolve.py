@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from knowledge.catalog.dcgm import run_of
-from knowledge.identity import TOOL_NUMBERS
+from knowledge.identity import TOOL_NUMBERS, is_pci
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject
 from rules.factbase import FactBase
@@ -263,6 +263,9 @@ def fill(command: str, subject: Subject, facts: FactBase, events: Sequence[Obser
             values["gpu_index"] = values["gpu_pci"]
         elif values["gpu_pci"] and not command.startswith("dcgmi "):  # dcgmi takes a number and nothing else
             values["gpu_index"] = values["gpu_pci"]
+    place = next((p for x in (subject, *(o.subject for o in events)) if (p := _pci(x))), "")
+    if place:
+        values["pci"] = place
     thing = subject.up(Scope.OBJECT)
     if thing is not None:  # a mount by its path, a unit by its name
         values["mount" if thing.id.startswith("/") else "unit"] = thing.id
@@ -278,6 +281,12 @@ def fill(command: str, subject: Subject, facts: FactBase, events: Sequence[Obser
             }
     # In one pass: a value that a stranger wrote may itself hold a placeholder, which must stay inside its quotes.
     return _PLACEHOLDER.sub(lambda m: _quote(v) if (v := values.get(m[1])) else m[0], command)
+
+
+def _pci(subject: Subject) -> str:
+    """The address of a device on the PCI bus; empty where another name of it is all that is known."""
+    device = subject.up(Scope.GPU) or subject.up(Scope.PCI)
+    return device.id if device is not None and is_pci(device.id) else ""
 
 
 def _quote(value: str) -> str:

@@ -147,7 +147,7 @@ class Reading:
 
     def add(
         self, fact: str, subject: Subject, entry: Entry, value: Scalar | Event = None, *,
-        status: Status = Status.OK, detail: str = "", raw: str = "",
+        status: Status = Status.OK, detail: str = "", raw: str = "", times: int = 1,
     ) -> None:  # fmt: skip
         """Record an observation that `entry` shows."""
         text = str(value.fields.get("text", "")) if isinstance(value, Event) else entry.message
@@ -156,16 +156,17 @@ class Reading:
                 fact, subject, value, status,
                 source=Source(self.probe, self.context.source, entry.number, self.revision),
                 at=entry.at, clock=entry.clock, excerpt=quote(raw or entry.raw, text), detail=detail,
+                times=times,
             )
         )  # fmt: skip
 
     def event(
         self, fact: str, subject: Subject, entry: Entry, fields: Mapping[str, Scalar],
-        code: int | None = None, raw: str = "",
+        code: int | None = None, raw: str = "", times: int = 1,
     ) -> None:  # fmt: skip
-        """Record an event; fields that the line does not tell (None, empty) are left out."""
+        """Record an event that stands for so many; fields that the line does not tell (None, empty) are left out."""
         told = {name: value for name, value in fields.items() if value not in (None, "")}
-        self.add(fact, subject, entry, Event(code, told), raw=raw)
+        self.add(fact, subject, entry, Event(code, told), raw=raw, times=times)
 
 
 def slot(address: str) -> str:
@@ -203,6 +204,14 @@ def from_kernel(entry: Entry, start: int = 0) -> bool:
     A line without any prefix counts when the message opens it (``dmesg -t``).
     """
     return entry.kind is Kind.KERNEL or (entry.kind is Kind.BARE and start == 0)
+
+
+def says(entry: Entry, start: int) -> bool:
+    """A line without any prefix may carry the name of the subsystem ahead of what is matched."""
+    ahead = entry.message[:start]
+    return from_kernel(entry, start) or (
+        entry.kind is Kind.BARE and rx(r"(?:[\w-]{1,24}: ){1,2}$").fullmatch(ahead) is not None
+    )
 
 
 def is_command(entry: Entry, start: int) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from knowledge.observation import Event, Scalar, Scope, Subject
-from probes.parse._kernel_common import Reading, body, from_kernel, number, rx, within
+from probes.parse._kernel_common import Reading, body, from_kernel, number, rx, says, within
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import SECOND
 
@@ -20,8 +20,6 @@ Fields = dict[str, Scalar]
 _MCE = r"\[Hardware Error\]: CPU:? ?(\d{1,5})(?:[: ].{0,40}?)(Machine Check(?: Exception)?): ?\w{1,4} Bank (\d{1,4}): ?([0-9a-fA-F]{4,16})"
 _UNCORRECTED = 61  # the bit UC of MCi_STATUS, Intel SDM volume 3B, 16.3.2.2
 _MCE_EVENTS = r"mce: CPU ?(\d{1,5})?.{0,40}(?:Machine check|machine check)|mce: \[Hardware Error\]: Machine check (?:events logged|error)"
-# EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#0_DIMM#0 (channel:0 slot:0 page:0x1 offset:0x0 ...)
-_EDAC = r"EDAC (?:\w{1,20} )?(MC\d{1,3}): (\d{1,9}) (CE|UE) ?(.{0,400})"
 # mce: Uncorrected hardware memory error in user-access at 3fff8040
 # Memory failure: 0x3fff8: Killing python3:3311 due to hardware memory corruption
 # MCE: Killing python3:3311 due to hardware memory corruption fault at 7f1c2e400000
@@ -148,9 +146,6 @@ _RULES = (
           lambda m: {"cpu": int(m[1]), "bank": int(m[3]), "status": m[4].lower(),
                      "severity": "uncorrected" if "Exception" in m[2] or int(m[4], 16) >> _UNCORRECTED & 1 else "corrected"}),
     _Rule("machine_check", "achine check", _MCE_EVENTS, lambda m: {"cpu": number(m[1]), "severity": "untold"}),
-    _Rule("host_memory_error", "EDAC", _EDAC,
-          lambda m: {"severity": "corrected" if m[3] == "CE" else "uncorrected", "count": int(m[2]),
-                     "controller": m[1], "location": body(m[4], 300).partition(" (")[0]}),
     _Rule("network_table_full", "table ", _TABLE, lambda m: {"table": "neighbours" if m[1] else "connections"}),
     _Rule("page_allocation_failure", "page allocation", _PAGES, _pages),
     _Rule("host_memory_error", "emory ", _POISON,
@@ -199,7 +194,7 @@ def read(reading: Reading) -> None:
             if rule.hint not in entry.message:
                 continue
             found = rx(rule.pattern).search(entry.message)
-            if found and _says(entry, found.start()):
+            if found and says(entry, found.start()):
                 _one(reading, entry, rule, found)
                 break
     _frames(reading)
@@ -267,17 +262,9 @@ def _summaries(reading: Reading) -> None:
     echoes = {
         id(o)
         for o in checks
-        if isinstance(o.value, Event) and "bank" not in o.value.fields and _near(lines, o.source.line or 0, 30)
+        if isinstance(o.value, Event) and o.value.get("severity") == "untold" and _near(lines, o.source.line or 0, 30)
     }
     reading.found = [o for o in reading.found if id(o) not in echoes]
-
-
-def _says(entry: Entry, start: int) -> bool:
-    """A line without any prefix may carry the name of the subsystem ahead of what is matched."""
-    ahead = entry.message[:start]
-    return from_kernel(entry, start) or (
-        entry.kind is Kind.BARE and rx(r"(?:[\w-]{1,24}: ){1,2}$").fullmatch(ahead) is not None
-    )
 
 
 def _one(reading: Reading, entry: Entry, rule: _Rule, found: re.Match[str]) -> None:
@@ -351,7 +338,7 @@ def _crashes(reading: Reading) -> None:
         else:
             open_ = None
         found = rx(_OOPS).search(message) if _may_crash(message) else None
-        if found is None or not _says(entry, found.start()):
+        if found is None or not says(entry, found.start()):
             continue
         if open_ is not None:
             open_ = (entry, open_[1])

@@ -194,6 +194,7 @@ def _emit(reading: Reading, record: _Record, behind: dict[tuple[str, str], str])
         "layer": record.layer,
         "agent": record.agent,
         "device": record.port,
+        "port": record.port if record.port != named else "",
         "bits": ",".join(record.bits),
         "gpu": beyond or (subject.id if reading.is_gpu(record.entry, named) else ""),
         "recovered": record.recovered,
@@ -202,7 +203,7 @@ def _emit(reading: Reading, record: _Record, behind: dict[tuple[str, str], str])
     }
     # Of some five lines the one that names severity, layer and device is the one to show; `text` holds them all.
     telling = next((e for e in record.lines if "PCIe Bus Error" in e.message), record.entry)
-    reading.event("aer", subject, telling, fields)
+    reading.event("aer", subject, telling, fields, times=record.count if record.severity == "corrected" else 1)
 
 
 def _emit_orphans(reading: Reading, records: list[_Record], orphans: list[tuple[Entry, str]]) -> None:

@@ -28,6 +28,7 @@ from probes.parse import (
     _kernel_gpu,
     _kernel_host,
     _kernel_intel,
+    _kernel_memory,
     _kernel_net,
     _kernel_oom,
     _kernel_pcie,
@@ -43,7 +44,7 @@ from probes.parse._kernel_shape import Entry, Kind, entries_of, is_record_file
 from probes.parse._logtime import SECOND, Point, descending, settle
 
 NAME = "kernel-log"
-REVISION = 9
+REVISION = 10
 SAMPLE = 64  # first and last lines that are always read
 
 KERNEL_EVENTS = (
@@ -103,6 +104,7 @@ TRIGGERS = (
     r"page allocation failure",
     *_kernel_agents.TRIGGERS,
     *_kernel_device.TRIGGERS,
+    *_kernel_memory.TRIGGERS,
     *_kernel_reset.TRIGGERS,
     *_kernel_slurm.TRIGGERS,
     *_kernel_units.TRIGGERS,
@@ -120,6 +122,7 @@ _HINTS = (
     "page allocation",
     *_kernel_agents.HINTS,
     *_kernel_device.HINTS,
+    *_kernel_memory.HINTS,
     *_kernel_reset.HINTS,
     *_kernel_slurm.HINTS,
     *_kernel_units.HINTS,
@@ -147,6 +150,7 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
         _kernel_pcie,
         _kernel_device,
         _kernel_oom,
+        _kernel_memory,
         _kernel_host,
         _kernel_net,
         _kernel_fabric,

@@ -19,6 +19,7 @@ from rules.testing import facts_of_case
 
 STATES = (State.OK, State.UNKNOWN, State.DEGRADED, State.UNHEALTHY)
 PAIRS = 600
+DAY = 24 * 3600 * 10**9
 
 
 @cache
@@ -68,7 +69,7 @@ def test_of_two_inputs_the_worse_counts(pairs: object) -> None:
         tried += 1
         both = diagnose([*told()[one], *told()[other]], load())
         for part in (alone(one), alone(other)):
-            if (found := bad(part.findings)) and not refutes(both, found):
+            if (found := bad(part.findings)) and not refutes(both, found) and not outlived(both, part):
                 assert STATES.index(both.verdict.state) >= STATES.index(part.verdict.state), (one, other)
                 assert both.verdict.usable.rank >= part.verdict.usable.rank, (one, other)
     assert tried > 100
@@ -95,6 +96,11 @@ def knows_more(one: tuple[Observation, ...], other: tuple[Observation, ...]) -> 
     last = max((o.at for o in other if o.at is not None), default=None)
     later = last is not None and any(o.at is not None and o.at > last for o in one)
     return later or not {(o.fact, o.subject) for o in one} <= {(o.fact, o.subject) for o in other}
+
+
+def outlived(both: Diagnosis, part: Diagnosis) -> bool:
+    """Whether the other input is of so much later that the readings of `part` are of the past."""
+    return both.as_of is not None and part.as_of is not None and both.as_of - part.as_of > DAY
 
 
 def refutes(d: Diagnosis, found: list[Finding]) -> bool:

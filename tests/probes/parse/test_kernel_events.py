@@ -331,8 +331,26 @@ STORIES = [
     Story(
         "host_memory_error",
         "[9.0] EDAC MC1: 3 UE memory read error on CPU_SrcID#1_MC#0_Chan#0_DIMM#0 (channel:0 slot:0)",
-        fields={"severity": "uncorrected", "count": 3, "controller": "MC1"},
+        fields={"severity": "uncorrected", "count": 3, "controller": "MC1", "error": "memory read error",
+                "location": "CPU_SrcID#1_MC#0_Chan#0_DIMM#0, MC1 channel 0 slot 0"},
     ),
+    Story(
+        "host_memory_error", "[9.0] EDAC MC0: 2 CE single-bit ECC on unknown memory (node:1 card:2 module:0 rank:1 page:0x1f offset:0x0)",
+        fields={"severity": "corrected", "count": 2, "location": "MC0 node 1 card 2 module 0"},
+    ),
+    Story(
+        "host_memory_error",
+        "Jun 14 20:03:13 gpu-07 mcelog[812]: corrected DIMM memory error count exceeded threshold: 10 in 24h\n"
+        "Jun 14 20:03:13 gpu-07 mcelog[812]: Location: SOCKET:1 CHANNEL:0 DIMM:? []",
+        fields={"severity": "corrected", "count": 10, "location": "SOCKET 1 CHANNEL 0 DIMM ?"},
+    ),
+    Story(
+        "host_memory_error",
+        "Jun 14 20:03:13 gpu-07 rasdaemon[63]: <...>-1128  [004]  0.000006: mc_event: 2024-06-14 20:03:12 +0000 1 Corrected error: memory read error on "
+        "DIMM_B2 (mc: 1 location: 0:0 address: 0x2f3c4d00 grain: 5)",
+        fields={"severity": "corrected", "count": 1, "location": "DIMM_B2, MC1 location 0:0", "error": "memory read error"},
+    ),
+    Story("machine_check", "[9.0] CPU12 BANK7 CMCI storm detected", fields={"severity": "storm", "cpu": 12, "bank": 7}),
     Story(
         "hardware_error",
         "[9.0] {2}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 1\n"
