@@ -337,16 +337,22 @@ _FEW = 3  # nodes and parts of which a headline gives the names
 _GPUS = 8  # GPUs, or runs of them: a node has so many
 
 
+# What has a name of its own that people know it by.
+_NAMED = frozenset({Scope.NODE, Scope.OBJECT, Scope.PORT, Scope.NIC, Scope.PCI})
+_NAMES = 100  # characters of all names
+
+
 def _those(about: Sequence[Subject], lang: str, called: Called | None = None) -> str:
     """``2 nodes (gpu-117, gpu-119)``, ``12 places (FAN1, FAN2, FAN3, ...)``, ``4 GPUs (4-7)``: what has a short name of its own
     is named."""
     count = many(about, lang)
     if {s.scope for s in about} == {Scope.GPU} and len({s.host for s in about}) == 1:
         names = _gpus(about, called or {})
-    elif {s.scope for s in about} - {Scope.NODE, Scope.OBJECT} or not all(s.id for s in about):
+    elif {s.scope for s in about} - _NAMED or not all(s.id and not s.id.startswith(UNSAID) for s in about):
         return count
     else:
-        names = [s.id for s in about[:_FEW]] + (["..."] if len(about) > _FEW else [])
+        shown = [s.id for n, s in enumerate(about[:_FEW]) if n == 0 or sum(len(t.id) + 2 for t in about[: n + 1]) <= _NAMES]
+        names = shown + (["..."] if len(about) > len(shown) else [])
     return count + aside(listed(names, lang), lang) if names else count
 
 

@@ -8,13 +8,14 @@ only those about speed and width of a link count here.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from knowledge.observation import Event, Observation, Scalar, Scope, Status, Subject, node
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 
-NAME, REVISION = "ibdiagnet", 1
+NAME, REVISION = "ibdiagnet", 2
 PROVIDES = ("fabric_port_fault", "fabric.check.errors")
 _MOST = 2000  # faults that are told: a fabric with more is judged by these
 # -I- Discovering ... 212 nodes (32 Switches & 180 CA-s) discovered.        -I- Fabric Discover finished successfully
@@ -25,6 +26,15 @@ _STAGE = re.compile(r"-I- (\S.{0,60}?)\s{2,60}(\d{1,9})\s{1,20}(\d{1,9})(?:\s.{0
 _TOLD = re.compile(r"-([EW])- (\S.{0,600})")
 # Sec0d9a0300246e30/Nec0d9a0300246e30/P19<-->switch-004/U1/P20        name=S-leaf04/P17        gpu044/mlx5_3/P1
 _PORT = re.compile(r"(?<![\w/])((?:[\w.-]{1,64}/){1,3}P\d{1,3}|[\w.-]{1,64}/(?:mlx\d_\w{1,10}|U\d{1,3})/\d{1,3})\b")
+# symbol_error_counter=18244 (threshold=0)        link_downed_counter             : 7        "port_rcv_errors" increased during the run (difference value=12,
+_COUNTER = re.compile(
+    r"\"?\b([a-z][a-z0-9]{1,30}(?:_[a-z0-9]{1,30}){1,6})\"?(?: ?= ?| {0,40}: {0,20}| increased during the run \((?:difference )?value ?= ?)"
+    r"(\d{1,20}|0x[0-9a-f]{1,16})\b(?: {0,8}\((overflow)\))?",
+    re.IGNORECASE,
+)
+_SHOWN = 4  # counters of a port that stand in a headline; the largest first
+_NO_COUNTER = ("difference_", "threshold", "lid", "dev", "link_speed", "link_width")
+_DOWNS = re.compile(r"link_downe?d?(?:_counter)?")
 _KINDS = (
     ("speed", re.compile(r"[Uu]nexpected (?:actual )?link speed|link speed")),
     ("width", re.compile(r"[Uu]nexpected width|link width")),
@@ -44,16 +54,22 @@ def parse(text: str, context: Context) -> list[Observation]:
     document = Subject(Scope.DOCUMENT, context.source, node(context.host))
     out: list[Observation] = []
     total: int | None = None
-    last = 1
+    last, open_ = 1, False  # whether the lines that follow tell the counters of the last fault
     for line in lines_of(text):
         told = clean(line.text[:800]).strip()
         if _HEADING.fullmatch(told):
             total, last = 0, line.number
         elif total is not None and (stage := _STAGE.fullmatch(told)):
             total += int(stage[3])
-        elif len(out) < _MOST and (found := _TOLD.fullmatch(told)):
-            out += _fault(found[1], found[2], line, context)
-    out = _with_other_ends(out)
+        elif found := _TOLD.fullmatch(told):
+            last_fault = len(out)
+            out += _fault(found[1], found[2], line, context) if len(out) < _MOST else []
+            open_ = len(out) > last_fault
+        elif told.startswith("-"):
+            open_ = False
+        elif open_ and (counted := list(_COUNTER.finditer(told))):
+            out[-1] = _also(out[-1], counted, told)
+    out = [_named(o) for o in _with_other_ends(out)]
     source = context.at(NAME, REVISION, last)
     if total is None:
         why = "the output ends early: its table of stages is missing"
@@ -81,13 +97,44 @@ def _with_other_ends(found: list[Observation]) -> list[Observation]:
     return out
 
 
+def _counters(found: Iterable[re.Match[str]]) -> str:
+    """``name value`` of each counter that is one, as a line of the event."""
+    told = {m[1].lower(): f"{int(m[2], 0)}{' or more' if m[3] else ''}" for m in found if not m[1].lower().startswith(_NO_COUNTER)}
+    return ", ".join(f"{name} {value}" for name, value in told.items())
+
+
+def _also(o: Observation, found: Sequence[re.Match[str]], said: str) -> Observation:
+    """The fault with the counters that a line below it tells."""
+    assert isinstance(o.value, Event)
+    before, more = str(o.value.get("counters") or ""), _counters(found)
+    fields = {**o.value.fields, "counters": ", ".join(part for part in (before, more) if part)}
+    return replace(o, value=Event(None, fields), excerpt=excerpt(f"{o.excerpt} | {said}", 300))
+
+
+def _named(o: Observation) -> Observation:
+    """What kind the counters say the fault is, and the largest of them; without any the field is left out."""
+    if not isinstance(o.value, Event):
+        return o
+    told = [part for part in str(o.value.get("counters") or "").split(", ") if part]
+    fields = {k: v for k, v in o.value.fields.items() if k != "counters"}
+    if not told:
+        return replace(o, value=Event(None, fields))
+    if fields["kind"] in ("other", "counter"):
+        down = any(_DOWNS.match(part) and not part.endswith(" 0") for part in told)
+        fields["kind"] = "down" if down else "counter"
+    told.sort(key=lambda part: -int(part.split()[1]))
+    rest = len(told) - _SHOWN
+    fields["counters"] = ", ".join(told[:_SHOWN]) + (f", +{rest}" if rest > 0 else "")
+    return replace(o, value=Event(None, fields))
+
+
 def _fault(level: str, said: str, line: Line, context: Context) -> list[Observation]:
     """What a line says of a port; nothing of a line that names none, or of a warning about something else."""
     kind = next((kind for kind, words in _KINDS if words.search(said)), "other")
     ports = list(dict.fromkeys(_PORT.findall(said)))
     if not ports or (level == "W" and kind not in ("speed", "width")):
         return []
-    fields: dict[str, Scalar] = {"kind": kind, "text": excerpt(said, 200)}
+    fields: dict[str, Scalar] = {"kind": kind, "text": excerpt(said, 200), "counters": _counters(_COUNTER.finditer(said))}
     if len(ports) > 1:
         fields["peer"] = ports[1]
     subject = Subject(Scope.PORT, ports[0], node(context.host))

@@ -49,3 +49,18 @@ def test_a_check_without_its_table_of_stages_is_cut() -> None:
     text = read("network/ibdiagnet-healthy.txt")
     found = ibdiagnet.parse(text[: text.index("Summary")], HERE)
     assert [o.status for o in found if o.fact == "fabric.check.errors"] == [Status.FAILED]
+
+
+def test_the_counters_below_a_port_are_its_own() -> None:
+    text = (
+        "-I- Fabric Discover finished successfully\n-E- Ports counters value Check finished with errors\n"
+        "-E- lid=0x0008 dev=51000 S1/N1/P27\n    Performance Monitor counter   : Value\n    symbol_error_counter    : 65535   (overflow)\n"
+        "    port_rcv_errors         : 12\n    link_downed_counter     : 3\n-I- Routing\n    port_xmit_discard : 9\n"
+        '-E- n7/mlx5_5/P1 - "symbol_error_counter" increased during the run (difference value=812,difference allowed threshold=1)\n'
+    )
+    told = [(o.subject.id, o.value.get("kind"), o.value.get("counters")) for o in ibdiagnet.parse(text, HERE)  # type: ignore[union-attr]
+            if o.fact == "fabric_port_fault"]  # fmt: skip
+    assert told == [
+        ("S1/N1/P27", "down", "symbol_error_counter 65535 or more, port_rcv_errors 12, link_downed_counter 3"),
+        ("n7/mlx5_5/P1", "counter", "symbol_error_counter 812"),
+    ]
