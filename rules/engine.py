@@ -25,7 +25,7 @@ from rules.condition import EventLeaf, facts_of
 from rules.disputes import worlds
 from rules.evaluate import evaluate
 from rules.factbase import FactBase
-from rules.life import FAILED, Life, age, before, life_of, past_tense, span, speaks
+from rules.life import FAILED, Life, age, before, life_of, moment, past_tense, span, speaks
 from rules.model import (
     FACT,
     IN_BRACKETS,
@@ -175,8 +175,8 @@ class Finding:
             if spec
             else {}
         )
-        rate = _rate(self)
-        return Text(*(_fill(title.in_(lang), {"rate": rate.in_(lang) if rate else "",
+        rate, when = _rate(self), _when(self)
+        return Text(*(_fill(title.in_(lang), {"rate": rate.in_(lang) if rate else "", "when": when,
                             **{k: called[v].in_(lang) if v in called else v for k, v in fields.items()}})
                       for lang in ("en", "zh")))  # fmt: skip
 
@@ -582,6 +582,12 @@ def _rate(finding: Finding) -> Text:
         return Text(f"{count:,} in all", f"共 {count:,} 次")
     took = span(max(last - first, 10**9))
     return Text(f"{count:,} in {took.en}", f"{took.zh}内 {count:,} 次")
+
+
+def _when(finding: Finding) -> str:
+    """The date of the latest event to the minute, as its log tells it; empty without one."""
+    dated = [o for o in finding.events if o.at is not None]
+    return moment(max(dated, key=lambda o: o.at or 0)).removesuffix(" UTC") if dated else ""
 
 
 def _fill(template: str, fields: dict[str, object]) -> str:

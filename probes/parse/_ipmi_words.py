@@ -36,12 +36,14 @@ TYPES = tuple(
     )
 )  # fmt: skip
 _ANY = r""
+_LOST = r"redundancy lost|redundancy degraded|non-redundant: sufficient|non-redundant: insufficient"
 _SUPPLY, _UNIT, _COOLING = r"Power Supply.*", r"Power Unit.*", r"(?:Fan|Cooling Device)"
 # sensor type, words of the event (searched, without case), what it is. The first row that fits counts.
 _ROWS = tuple(
     (re.compile(f"(?:{type_ or '.*'})\\Z"), re.compile(words, re.IGNORECASE), Meaning(kind, severity))
     for type_, words, kind, severity in (
-        (_ANY, r"redundancy lost|redundancy degraded|non-redundant: sufficient|non-redundant: insufficient", "redundancy_lost", "warning"),
+        (r"(?:Power Supply|Power Unit).*", _LOST, "power_redundancy_lost", "warning"),
+        (_ANY, _LOST, "redundancy_lost", "warning"),
         (_SUPPLY, r"\bac lost|ac out-of-range|loss of input|input lost", "psu_input_lost", "warning"),
         (_SUPPLY, r"failure detected|transition to (?:critical|non-recoverable)", "psu_failed", "error"),
         (_SUPPLY, r"predictive failure(?! deasserted)", "psu_failing", "warning"),

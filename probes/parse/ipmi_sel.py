@@ -18,7 +18,7 @@ from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse import _ipmi_words
 
-NAME, REVISION = "ipmi-sel", 2
+NAME, REVISION = "ipmi-sel", 3
 PROVIDES = ("bmc_event", "node.bmc.log.entries", "node.bmc.log.used")
 KEPT = 200  # entries that are no routine; the newest
 #    1 | 06/14/2023 | 10:01:17 | Power Supply PS2 Status | Power Supply AC lost | Asserted
@@ -108,6 +108,7 @@ def _entry(line: Line) -> _Entry | None:
     state = parts[at].lower() if at is not None else "logged"
     reading = " | ".join(parts[at + 1 :]) if at is not None else ""
     type_, sensor = _ipmi_words.split(parts[0])
+    sensor = parts[0] if sensor.startswith("#") else sensor  # ``sel list``: a number says nothing without its type
     return _Entry(int(found[1], 16), line, _when(found[2], found[3]), type_, sensor, event, state, reading)
 
 

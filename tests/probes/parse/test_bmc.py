@@ -53,11 +53,11 @@ def told(observations: list[Observation]) -> list[tuple[object, ...]]:
 def test_the_log_that_the_tool_printed() -> None:
     got = parse(SEL, "bmc/sel-simulator.txt")
     assert told(got) == [
-        ("psu_failed", "#0x62", "asserted"), ("psu_input_lost", "#0x62", "cleared"), ("memory_uncorrected", "#0x02", "asserted"),
-        ("memory_corrected_limit", "#0x02", "asserted"), ("memory_corrected", "#0x02", "asserted"), ("bus_error", "#0x05", "asserted"),
-        ("bus_error", "#0x05", "asserted"), ("fan_failed", "#0x30", "asserted"), ("temperature_critical", "#0x04", "asserted"),
-        ("redundancy_lost", "#0x77", "cleared"), ("watchdog_reset", "#0x08", "asserted"), ("log_full", "#0x09", "asserted"),
-        ("processor_error", "#0x50", "asserted"), ("drive_fault", "#0x51", "asserted"), ("slot_fault", "#0x52", "asserted"),
+        ("psu_failed", "Power Supply #0x62", "asserted"), ("psu_input_lost", "Power Supply #0x62", "cleared"), ("memory_uncorrected", "Memory #0x02", "asserted"),
+        ("memory_corrected_limit", "Memory #0x02", "asserted"), ("memory_corrected", "Memory #0x02", "asserted"), ("bus_error", "Critical Interrupt #0x05", "asserted"),
+        ("bus_error", "Critical Interrupt #0x05", "asserted"), ("fan_failed", "Fan #0x30", "asserted"), ("temperature_critical", "Temperature #0x04", "asserted"),
+        ("power_redundancy_lost", "Power Unit #0x77", "cleared"), ("watchdog_reset", "Watchdog2 #0x08", "asserted"), ("log_full", "Event Logging Disabled #0x09", "asserted"),
+        ("processor_error", "Processor #0x50", "asserted"), ("drive_fault", "Drive Slot / Bay #0x51", "asserted"), ("slot_fault", "Slot / Connector #0x52", "asserted"),
     ]  # fmt: skip
     assert (value(got, "node.bmc.log.entries"), value(got, "node.bmc.log.used")) == (19, 1.0)
     found = all_of(got, "bmc_event")
@@ -70,7 +70,7 @@ def test_what_is_in_order_again_is_cleared_and_what_has_no_date_lies_between_its
     got = parse(SEL, "bmc/sel-healthy.txt")
     found = [(e.get("kind"), e.get("state")) for e in events(got, "bmc_event")]
     assert found == [
-        ("psu_input_lost", "cleared"), ("psu_input_lost", "cleared"), ("redundancy_lost", "cleared"), ("temperature_high", "cleared"),
+        ("psu_input_lost", "cleared"), ("psu_input_lost", "cleared"), ("power_redundancy_lost", "cleared"), ("temperature_high", "cleared"),
     ]  # fmt: skip
     first = all_of(got, "bmc_event")[0]
     assert (first.at, first.clock) == (None, Clock.REALTIME)
@@ -120,7 +120,7 @@ def test_a_bar_within_an_event_and_a_clock_of_twelve_hours() -> None:
     assert (bus.get("kind"), supply.get("state"), redundancy.get("kind")) == (
         "bus_error",
         "asserted",
-        "redundancy_lost",
+        "power_redundancy_lost",
     )
     assert fan.get("reading") == "Reading 0 < Threshold 600 RPM"
     times = [o.at for o in all_of(parse(SEL, "bmc/sel-sick.txt"), "bmc_event") if o.at is not None]
