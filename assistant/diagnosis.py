@@ -685,25 +685,45 @@ def _more(bad: Sequence[Finding], same: Sequence[Finding], facts: FactBase) -> T
         return NO_TEXT
     if traced.only(bad):  # the same on each rank of a trace is one thing, and what follows is about the first
         return _counted(len({f.rule.id for f in left}))
-    second = _alike(left)
+    said = [_also(second := _alike(left), same, facts)]
+    shown = [*second] if said[0] else []
+    if due := _due([f for f in left if all(f is not x for x in shown)], [*same, *shown]):
+        said.append(_also(due, same, facts))
+        shown += due if said[-1] else []
+    named = [text for text in said if text]
+    if not named:
+        return _counted(len(left))
+    rest = _counted(len(left) - len(shown))
+    en, zh = "; ".join(t.en for t in named), "；".join(t.in_("zh") for t in named)
+    return Text(f". Also: {en}{rest.en}", f"。此外：{zh}{rest.zh}")
+
+
+def _also(second: Sequence[Finding], same: Sequence[Finding], facts: FactBase) -> Text:
+    """Findings that stand behind the first ones of a head, in one clause; empty where there is no room."""
     where, title = [f.subject for f in second], titled(second)
     several, names = len(_hosts(facts)) > 1, known_as(facts)
 
-    def say(title: Text) -> list[str]:
+    def say(title: Text) -> Text:
         if {f.subject for f in second} == {f.subject for f in same}:
-            return [title.en, title.in_("zh")]
-        return [headline(title, where, lang, named=several, called=names) for lang in ("en", "zh")]
+            return title
+        return Text(*(headline(title, where, lang, named=several, called=names) for lang in ("en", "zh")))
 
     said = say(title)
-    if len(said[0]) > _ROOM:  # without its figures
+    if len(said.en) > _ROOM:  # without its figures
         figures = second[0].ending
         said = say(
             Text(title.en.removesuffix(f": {figures.en}"), title.in_("zh").removesuffix(f"：{figures.in_('zh')}"))
         )
-    if len(said[0]) > _ROOM:
-        return _counted(len(left))
-    rest = _counted(len(left) - len(second))
-    return Text(f". Also: {said[0]}{rest.en}", f"。此外：{said[1]}{rest.zh}")
+    return said if len(said.en) <= _ROOM else NO_TEXT
+
+
+def _due(left: Sequence[Finding], shown: Sequence[Finding]) -> list[Finding]:
+    """What asks for a reset or a reboot that nothing in `shown` asks for: it is due whatever else is wrong, and never merely counted."""
+    done = {f.subject for f in shown if f.advice.bucket in RESTARTS}
+    if any(f.advice.bucket is Bucket.RESTART_BM for f in shown):
+        return []
+    due = [f for f in left if f.advice.bucket in RESTARTS and f.subject not in done and not f.past]
+    return _alike(due) if due else []
 
 
 def _counted(n: int) -> Text:

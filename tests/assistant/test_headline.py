@@ -190,3 +190,18 @@ def test_a_process_that_a_cause_explains_is_named_with_the_place_where_it_sleeps
     page = view(incident("driver-hangs"), "en", tells)
     stuck = "A process on a GPU hangs in the kernel (process 4203 in os_acquire_rwlock_write)"
     assert any(stuck in b.explains for b in page.blocks)
+
+
+def test_a_reset_that_is_due_is_named_whatever_else_is_wrong() -> None:
+    """Behind graver things it would be counted as one more, and its step cut off."""
+    gpus = [gpu(f"0000:{n}b:00.0", "n1") for n in range(3)]
+    told = [
+        Observation("gpu.row_remap.pending", gpus[2], value=True, source=Source("x")),
+        Observation("gpu.clock.event.hw_thermal", gpus[0], value=True, source=Source("x")),
+        Observation("gpu.row_remap.failure", gpus[1], value=True, source=Source("x")),
+        *(Observation("psu.state", Subject(Scope.OBJECT, f"PS{n}", HERE), "failed", source=Source("x")) for n in (1, 2)),
+    ]
+    d = diagnose(told, load())
+    assert "GPU 0000:2b:00.0: A row remapping waits for a reset" in d.verdict.text.en
+    steps = view(d, "en").steps
+    assert "DRAIN_AND_RESET" in [step.bucket for step in steps[:3]]
