@@ -141,7 +141,8 @@ def _errors_by_code() -> Mapping[int, DcgmError]:
 _SAID = (
     # GPU 2 has uncorrectable memory errors and row remappings are pending. Reset the GPU or reboot
     (lazy(r"\brow remap\w*\b.{0,40}\bpending\b|\bpending row remap", re.IGNORECASE), "PENDING_ROW_REMAP"),
-    (lazy(r"\bpage retirements?\b.{0,40}\bpending\b|\bpending page retirement", re.IGNORECASE), "PENDING_PAGE_RETIREMENTS"),
+    # A pending retired page has been detected in GPU 3.
+    (lazy(r"\bpage retirements?\b.{0,40}\bpending\b|\bpending (?:page retirement|retired page)", re.IGNORECASE), "PENDING_PAGE_RETIREMENTS"),
     # GPU 1 had uncorrectable memory errors and row remapping failed. Run a field diagnostic on the GPU.
     (lazy(r"\brow remap\w*\b.{0,40}\bfail", re.IGNORECASE), "ROW_REMAP_FAILURE"),
     # A corrupt InfoROM has been detected in GPU 6. Flash the InfoROM to clear this corruption.

@@ -14,7 +14,7 @@ from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._columns import cells
 from probes.parse.container_runtime import EVENT as REFUSED
 from probes.parse.container_runtime import refused
-from probes.parse.kubectl_pods import INFRASTRUCTURE, SHORT
+from probes.parse.kubectl_pods import INFRASTRUCTURE, REFUSED_DEVICES, SHORT
 
 NAME, REVISION = "kubectl-events", 2
 PROVIDES = ("pod_failing", "pod_unplaced", "pod_refused", "kubernetes_warning", REFUSED, "node.kubernetes.ready")
@@ -30,7 +30,6 @@ _PASSED = frozenset({"Rebooted", "InvalidDiskCapacity"})  # a boot that is over;
 _READY = {"NodeReady": True, "NodeNotReady": False}
 # Back-off restarting failed container nvidia-driver-ctr in pod nvidia-driver-daemonset-k2x8p_gpu-operator(88f1)
 _NAMESPACE = re.compile(r"\bin pod [\w.-]{1,253}_([\w-]{1,63})\(")
-_REFUSED = re.compile(r"\b([\w.-]{1,60}/[\w.-]{1,60})\. Requested: (\d{1,6}), Available: (\d{1,6})")
 
 
 def sniff(head: str) -> int:
@@ -83,7 +82,7 @@ def _warning(row: dict[str, str], kind: str, name: str, line: Line, context: Con
         short = SHORT.search(message)
         fields = {"pod": full, "short": short[1] if short else None, "message": message}
         return _told("pod_unplaced", pod, Event(None, fields), line, context)
-    if kind == "pod" and (found := _REFUSED.search(message)):
+    if kind == "pod" and (found := REFUSED_DEVICES.search(message)):
         fields = {"pod": full, "resource": found[1], "requested": int(found[2]), "available": int(found[3])}
         return _told("pod_refused", pod, Event(None, fields), line, context)
     if kind == "pod" and reason in _FAILING and not refused(message):

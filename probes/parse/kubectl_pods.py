@@ -8,8 +8,8 @@ from knowledge.observation import Event, Observation, Scalar, Scope, Status, Sub
 from knowledge.text import clean, digits, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 
-NAME, REVISION = "kubectl-pods", 2
-PROVIDES = ("pod_failing", "pod_unplaced")
+NAME, REVISION = "kubectl-pods", 3
+PROVIDES = ("pod_failing", "pod_unplaced", "pod_refused")
 # NAMESPACE      NAME                                  READY   STATUS             RESTARTS        AGE
 _HEAD = re.compile(r"(NAMESPACE\s{1,80})?NAME\s{1,260}READY\s{1,20}STATUS\s{1,80}RESTARTS\s{1,40}AGE\b.{0,400}")
 # gpu-operator   nvidia-driver-daemonset-x7k2p         0/1     CrashLoopBackOff   17 (2m11s ago)  71m
@@ -31,6 +31,8 @@ _UNPLACED = re.compile(
     r"\s{1,12}Warning\s{1,12}FailedScheduling\s{1,12}.{0,80}?(\d{1,6}/\d{1,6} nodes are available: .{1,1500})"
 )
 SHORT = re.compile(r"Insufficient ((?:nvidia|amd|habana|gpu\.intel)\.(?:com|ai)/[\w.-]{1,40})")
+# Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. Requested: 8, Available: 7, which is unexpected
+REFUSED_DEVICES = re.compile(r"\b([\w.-]{1,60}/[\w.-]{1,60})\. Requested: (\d{1,6}), Available: (\d{1,6})")
 INFRASTRUCTURE = re.compile(
     r"nvidia-|gpu-operator|gpu-feature-discovery|dcgm|amd-gpu|amdgpu-|rocm-|k8s-device-plugin|network-operator|mofed-|node-problem-detector"
 )
@@ -52,7 +54,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     out = _listed(lines, context) if listed else _described(lines, context)
     here, source = node(context.host), context.at(NAME, REVISION)
     for fact in PROVIDES:
-        if sniff(text) and not any(o.fact == fact for o in out) and not (listed and fact == "pod_unplaced"):
+        if sniff(text) and not any(o.fact == fact for o in out) and not (listed and fact != "pod_failing"):
             out.append(Observation(fact, here, None, Status.NONE_SEEN, source))
     return out
 
@@ -88,10 +90,14 @@ def _described(lines: list[Line], context: Context) -> list[Observation]:
     code: int | None = None
     failing: tuple[str, Line] | None = None
     unplaced: Line | None = None
+    refused: Line | None = None
     for line in lines:
         text = line.text[:2000]
+        refused = refused or (line if REFUSED_DEVICES.search(text) else None)
         if field := _FIELD.fullmatch(text):
             told.setdefault(field[1], field[2])
+            if field[1] == "Reason" and told.get("Status") == "Failed":  # of the pod as a whole: evicted, refused, its node lost
+                failing = (field[2], line)
         elif reason := _REASON.fullmatch(text):
             # why it ended stands below that it is tried again; Error says less than that
             said = failing is not None and (failing[0] != "CrashLoopBackOff" or reason[1] == "Error")
@@ -101,7 +107,12 @@ def _described(lines: list[Line], context: Context) -> list[Observation]:
         elif _UNPLACED.fullmatch(text):
             unplaced = line
     name = "/".join(told[key] for key in ("Namespace", "Name") if key in told)
-    if failing and name:
+    if refused and name and (short_of := REFUSED_DEVICES.search(refused.text[:2000])):
+        lacks: dict[str, Scalar] = {
+            "pod": name, "resource": short_of[1], "requested": int(short_of[2]), "available": int(short_of[3]),
+        }  # fmt: skip
+        out.append(_event("pod_refused", name, lacks, refused, context))
+    elif failing and name:
         fields: dict[str, Scalar] = {
             "pod": name,
             "reason": failing[0],

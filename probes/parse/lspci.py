@@ -18,7 +18,7 @@ from probes.parse._app_emit import Emitter, clean_lines
 from probes.parse._pci_vendor import NAMES, accelerator
 
 NAME = "lspci"
-REVISION = 2
+REVISION = 3
 
 # 19:00.0 3D controller: NVIDIA Corporation Device 2330 (rev a1)
 # 0000:19:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100 SXM5 80GB] [10de:2330] (rev a1)
@@ -34,6 +34,7 @@ _CLASS_CODE = lazy(r"\[([0-9a-f]{4})\]$|^([0-9a-f]{4})$")
 # 		LnkSta:	Speed 16GT/s (downgraded), Width x8 (downgraded)
 _SPEED = lazy(r"Speed (?:(\d{1,3}(?:\.\d)?)GT/s|(\w{1,20}))(?: \((\w{1,20})\))?")
 _WIDTH = lazy(r"Width x(\d{1,2})(?: \((\w{1,20})\))?")
+_SIGNAL = frozenset({"RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout"})  # of CESta: what a poor signal latches
 _BITS = lazy(r"([A-Za-z]{2,20})\+")
 # 	Region 2: Memory at 210000000000 (64-bit, prefetchable) [size=128G]
 _REGION = lazy(r"\s{1,16}Region ([0-5]): Memory at .{1,120}?\[size=(\d{1,6})([KMGT]?)\]")
@@ -186,7 +187,11 @@ def _detail(emit: Emitter, device: _Device, subject: Subject, line: Line) -> Non
         _link(emit, device, subject, line, "")
     elif text.startswith(("UESta:", "CESta:")):
         name = "pci.aer.uncorrectable" if text[0] == "U" else "pci.aer.correctable"
-        emit.fact(name, subject, tuple(_BITS.findall(text)), line.number, text)
+        bits = tuple(_BITS.findall(text))
+        emit.fact(name, subject, bits, line.number, text)
+        if text[0] == "C" and device.kind is _Kind.GPU:
+            target = gpu(device.pci, emit.context.host)
+            emit.fact("gpu.pcie.signal_bad", target, not _SIGNAL.isdisjoint(bits), line.number, text)
     elif text.startswith("Capabilities: <access denied>"):
         reason = "lspci needs root to read the capabilities"
         for name in ("pci.link.speed", "pci.link.width", "pci.aer.uncorrectable", "pci.aer.correctable"):
@@ -307,6 +312,7 @@ FORMAT = DocumentFormat(
         "gpu.pcie.width",
         "gpu.pcie.width.max",
         "gpu.numa",
+        "gpu.pcie.signal_bad",
     ),
     sniff=sniff,
     parse=parse,

@@ -16,7 +16,7 @@ from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._columns import cells, ruled
 from probes.parse.sinfo_reasons import nodes
 
-NAME, REVISION = "slurm-jobs", 3
+NAME, REVISION = "slurm-jobs", 4
 PROVIDES = ("job_terminated", "slurm_job_waits", "node.slurm.held")
 #              JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)
 _QUEUE = re.compile(r"(?=.{0,400}\bJOBID\b)(?=.{0,400}\bST(?:ATE)?\b).{0,400}\bNODELIST\(REASON\)\s{0,20}")
@@ -28,6 +28,7 @@ _PIPED = re.compile(r"(?=.{0,400}\bJobID(?:Raw)?\|)(?=.{0,400}\bState\b)[\w|]{1,
 _SHOWN = re.compile(r"(?m)^\s{0,20}JobId=(\d{1,12})\b")
 _STATE = re.compile(r"\bJobState=([A-Z_]{2,20})(?: Reason=(\S{1,300}))?")
 _HOSTS = re.compile(r"(?m)^\s{0,20}NodeList=(\S{1,2000})")
+_EXIT = re.compile(r"\bExitCode=(\d{1,3}:\d{1,3})\b")
 _ENDS = {
     "NODE_FAIL": "node_failure",
     "BOOT_FAIL": "node_failure",
@@ -35,7 +36,9 @@ _ENDS = {
     "TIMEOUT": "time_limit",
     "DEADLINE": "time_limit",
     "PREEMPTED": "preempted",
+    "FAILED": "failed",
 }
+_OF_NODE = re.compile(r"NodeFail|NodeDown|BootFail", re.IGNORECASE)  # why a job FAILED: the node, and not its own exit code
 _CODES = {
     "NF": "NODE_FAIL",
     "BF": "BOOT_FAIL",
@@ -43,6 +46,7 @@ _CODES = {
     "TO": "TIMEOUT",
     "DL": "DEADLINE",
     "PR": "PREEMPTED",
+    "F": "FAILED",
     "PD": "PENDING",
 }
 # Reasons that nothing but a person ends; Priority, Resources, Dependency, limits and a hold of the user's own end by themselves.
@@ -104,12 +108,13 @@ def _job(
     subject = Subject(Scope.JOB, number, Subject(Scope.DOCUMENT, context.source, here))
     source, shown = context.at(NAME, REVISION, line.number), excerpt(clean(line.text.strip()), 300)
     why, hosts = row.get("why", "").strip("()"), row.get("hosts", "")
-    if reason := _ENDS.get(state):
+    if reason := "node_failure" if state == "FAILED" and _OF_NODE.search(why) else _ENDS.get(state):
         fields: dict[str, Scalar] = {
             "reason": reason,
             "job": number,
             "step": step or None,
             "message": shown,
+            "exitcode": int(row["exit"].partition(":")[0]) if row.get("exit") else None,
             "host": None if hosts in ("", "(null)", "None assigned") else excerpt(hosts, 120),
         }
         event = Event(None, {key: value for key, value in fields.items() if value is not None})
@@ -146,7 +151,7 @@ def _rows(text: str) -> Iterator[tuple[dict[str, str], Line]]:
         if state := _STATE.search(block):
             at = text.count("\n", 0, found.start() + state.start())
             hosts = _HOSTS.search(block)
-            asks = _ASKS.search(block)
+            asks, code = _ASKS.search(block), _EXIT.search(block)
             yield (
                 {
                     "job": found[1],
@@ -154,6 +159,7 @@ def _rows(text: str) -> Iterator[tuple[dict[str, str], Line]]:
                     "why": state[2] or "",
                     "hosts": hosts[1] if hosts else "",
                     "asks": asks[1] if asks else "",
+                    "exit": code[1] if code else "",
                 },
                 Line(at + 1, lines[at].text if at < len(lines) else state[0]),
             )
@@ -166,6 +172,7 @@ def _named(row: Mapping[str, str]) -> dict[str, str]:
         "state": row.get("ST") or row.get("STATE") or row.get("State") or "",
         "why": last if last.startswith("(") else "",
         "hosts": row.get("NodeList") or (last if not last.startswith("(") else ""),
+        "exit": code if re.fullmatch(r"\d{1,3}:\d{1,3}", code := row.get("ExitCode", "").strip()) else "",
     }
 
 
