@@ -50,6 +50,7 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
         sys.path.insert(0, self.root)
         try:
             from assistant import find, formats
+            from assistant.find import asked
             from assistant.intent import tables
             from knowledge import compiled as shards
             from knowledge import runbook
@@ -67,6 +68,7 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
                 "rules": loader.compile_catalog(),
                 "runbooks": runbook.build_all(),
                 "topics": find.build(),
+                asked.SHARD: asked.build(),
                 tables.SHARD: tables.build(),
             }
             for path in shards.write_shipped(self.folder, extra):

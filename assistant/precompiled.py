@@ -15,6 +15,7 @@ def main() -> None:
     """Compile. FaultsError with every fault."""
     os.environ["GPUDIAG_CACHE_DIR"] = str(compiled.SHIPPED)
     from assistant import find, formats
+    from assistant.find import asked
     from assistant.intent import tables
     from knowledge import runbook
     from rules import loader
@@ -22,7 +23,7 @@ def main() -> None:
     compiled.SHIPPED.mkdir(exist_ok=True)
     for name in compiled.shard_names():
         compiled.shard(name)
-    for load in (loader.shipped, formats.index, runbook.all_runbooks, find.known_words, tables.tables):
+    for load in (loader.shipped, formats.index, runbook.all_runbooks, find.known_words, asked.index, tables.tables):
         load()
     for path in compiled.SHIPPED.glob("*.json"):
         path.chmod(0o644)  # a checkout is read by everybody on the machine

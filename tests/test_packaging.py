@@ -92,11 +92,12 @@ def test_shards(wheel: Path) -> None:
             for n in archive.namelist()
             if n.startswith("knowledge/_compiled/")
         }
-    assert set(shards) == {*compiled.shard_names(), "rules", "runbooks", "formats", "topics", tables.SHARD}
+    assert set(shards) == {*compiled.shard_names(), "rules", "runbooks", "formats", "topics", asked.SHARD, tables.SHARD}
     assert len(shards["facts"]) == len(compiled.shard("facts"))
     assert {k: v[1] for k, v in shards["rules"]["rules"].items()} == {k: v[1] for k, v in loader.shipped().items()}
     assert shards["formats"] == formats.build()
     assert shards["topics"] == find.build()
+    assert shards[asked.SHARD] == json.loads(json.dumps(asked.build()))
     assert shards[tables.SHARD] == json.loads(json.dumps(tables.build()))
 
 

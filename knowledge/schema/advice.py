@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from knowledge.schema import Strict, Words
 from knowledge.schema.glossary import Bilingual, Line, Sourced
+from knowledge.schema.howto import Phrases
 from knowledge.schema.lexicon import Said
 
 
@@ -38,12 +39,13 @@ class Entry(Sourced):
     when: list[When] = []
     variables: list[Line] = []  # of the environment
     said: Said | None = None  # phrases of it, as those of the lexicon
+    ask: Phrases | None = None  # questions that it answers, in plain words: others like them find it
     says: Bilingual  # the answer, the first sentence by itself
     more: list[Bilingual] = []
     see: list[Line] = []  # pages: their kind and name
 
     @model_validator(mode="after")
     def _found(self) -> Self:
-        if bool(self.when or self.said) == bool(self.variables):
-            raise ValueError("an entry has either `when` or `said`, or `variables`")
+        if bool(self.when or self.said or self.ask) == bool(self.variables):
+            raise ValueError("an entry has `when`, `said` or `ask`, or else `variables`")
         return self
