@@ -29,6 +29,7 @@ OUTRIGHT = 1e5  # score of a topic that was named outright (`assistant.intent.to
 SENTENCE = 320  # columns of a headline
 QUOTED = 60  # columns of what a person said, when it is repeated
 _HEAD = 2000  # characters in which names are looked for
+_LIKE = 0.3  # share of a question from which an entry is near it
 NEAR = 0.5  # of the question that must be the topic's name: below, the topic is only the closest
 # A sentence ends at a full stop before a capital, never within 3.5, e.g. or gpu.ecc.
 _END = lazy(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)\s+(?=[A-Z0-9\"])|(?<=[。！？])")
@@ -176,10 +177,18 @@ def distinct(found: Iterable[Topic]) -> list[Topic]:
 def unknown(query: Query, found: Sequence[Topic], lang: str, answer: str) -> Reply:
     """Nothing is known about what was named: said so, with the closest topics."""
     said = text_in(lang, f'Nothing is known here about "{quoted(query)}".', f"这里没有关于“{quoted(query)}”的知识。")
-    few = distinct(found)[:CHOICES]
+    few = distinct((*_near(query), *found))[:CHOICES]
     asks = tuple(ask_for(t, lang) for t in few) or (text_in(lang, "help", "帮助"),)
     data = {"answer": answer, "topics": [], "closest": [t.id for t in few]}
     return Reply(lang, said, closest(few, lang), settled=False, suggestions=asks, data=data)
+
+
+def _near(query: Query) -> list[Topic]:
+    """The entries whose own questions are like the one that was asked, though not enough to answer it."""
+    from assistant.find import asked
+
+    near = (topic(n.id) for n in asked.nearest(read(query)) if n.score >= _LIKE)
+    return [t for t in near if t is not None]
 
 
 # --- questions that would be understood next ------------------------------------------------

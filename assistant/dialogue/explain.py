@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 _LONG = 2000  # characters in which a symbol is looked for
 _SYMBOL = lazy(r"(?<![\w.])[A-Za-z][A-Za-z0-9]{1,40}(?:[_.][A-Za-z0-9]{1,40}){1,8}(?![\w])")
-_NEAR = 7.0  # score of a page from which it is about what was said: two or more of its rarer words
 _CLEAR = 1.15  # times the second-best score, below which two topics are as likely
 
 
@@ -143,20 +142,10 @@ def _one(turn: Turn, found: tuple[Topic, ...]) -> Reply:
     query, lang = turn.query, turn.lang
     best = next((t for t in found if meant(t, query)), None)
     if best is None:
-        return near_advice(query, found) or unknown(query, found, lang, "explain")
+        return unknown(query, found, lang, "explain")
     if page(best.id, lang) is None:  # understood from an older name: what is near is still known
         return unknown(query, search(read(query), CHOICES), lang, "explain")
     return shown(best.id, lang, [t.id for t in found[:CHOICES] if t.id != best.id and t.score * _CLEAR >= best.score])
-
-
-def near_advice(query: Query, found: Sequence[Topic]) -> Reply | None:
-    """Where no topic is named: the advice that fits the words far better than any other page; its title tells what it answers."""
-    if not found or found[0].kind != "advice":
-        return None
-    others = [t.score for t in found[1:] if t.kind != "advice"]
-    if found[0].score < _NEAR or found[0].score < _CLEAR * max(others, default=0.0):
-        return None
-    return shown(found[0].id, query.lang)
 
 
 def shown(name: str, lang: str, near: Sequence[str] = ()) -> Reply:

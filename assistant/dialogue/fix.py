@@ -50,10 +50,6 @@ def answer(turn: Turn) -> Reply:
     if query.unsure and len(candidates) > 1:
         return choose(query, candidates, lang, "fix")
     if not clear:
-        from assistant.dialogue.explain import near_advice
-
-        if (advice := near_advice(turn.query, topics_of(turn.query))) is not None:
-            return advice
         return unknown(query, candidates, lang, "fix")
     return _one(turn, clear[0], candidates)
 

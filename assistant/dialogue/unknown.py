@@ -19,10 +19,6 @@ NAME = 0.3  # of the sentence that must be a topic's name to call it close: one 
 def answer(turn: Turn) -> Reply:
     """The question stays open: exit code 3, nothing was looked at."""
     query, lang = turn.query, turn.lang
-    from assistant.dialogue.explain import near_advice
-
-    if (advice := near_advice(query, search(read(query), CHOICES))) is not None:
-        return advice
     near = close(query)
     said = quoted(query)
     headline = text_in(lang, f'"{said}" was not understood.', f"没有听懂“{said}”。") if said else (

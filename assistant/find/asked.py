@@ -49,6 +49,7 @@ class Near(NamedTuple):
 
     id: str
     score: float
+    held: float = 0.0  # weight of the words that it shares with the question: of two common words little, of three rare ones much
 
 
 def nearest(text: str, limit: int = 3) -> list[Near]:
@@ -58,8 +59,9 @@ def nearest(text: str, limit: int = 3) -> list[Near]:
         return []
     heavy = {t: _weight(t) for t in dict.fromkeys(asked)}
     total = sum(heavy.values())
-    found = [Near(e["id"], _score(e, heavy, total)) for e in data["entries"]]
-    return sorted((n for n in found if n.score > 0), key=lambda n: (-n.score, n.id))[:limit]
+    found = ((e, _score(e, heavy, total)) for e in data["entries"])
+    best = sorted(((e, score) for e, score in found if score > 0), key=lambda pair: (-pair[1], pair[0]["id"]))[:limit]
+    return [Near(e["id"], score, sum(w for t, w in heavy.items() if t in e["called"])) for e, score in best]
 
 
 def share(text: str, identifier: str) -> float:

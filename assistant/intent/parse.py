@@ -17,6 +17,7 @@ from assistant.intent import (
     compared,
     contrasts,
     figures,
+    general,
     models,
     normal,
     of_run,
@@ -99,7 +100,9 @@ _FAULTS = frozenset(["crash", "gpu-missing", "gpu-lost", "memory-errors", "nan-l
 _STOPPED = lazy(
     r"hang|hung|stuck|deadlock|freez|frozen|卡死|卡住|挂住|挂起|死锁", re.IGNORECASE
 )  # 卡 alone is slow, too
+_LOOKS = (Intent.DIAGNOSE, Intent.VERDICT)
 ADVICE = "advice "  # ahead of the ids of its pages
+HOWTO = "howto "
 _READS = (Intent.EXPLAIN, Intent.UNKNOWN)  # of these a sentence with readings of one GPU asks what is wrong with it
 
 
@@ -221,14 +224,23 @@ def _wish(r: Reading, said: str) -> _Wish:
     if phrased.startswith(ADVICE):  # words in their order say more than the same ones anywhere
         advice = advised.Asked()
     page = "" if advice.reports else f"{ADVICE}{advice.id}" if advice.id else phrased
+    near = general.General() if among or advice.reports or _LEFT_ALONE.search(said) else general.general(r, decide(r))
+    if not page or general.nearer(near, page, r.said):
+        page = near.page or page
+    howto = page.removeprefix(HOWTO) if page.startswith(HOWTO) else ""
+    page = "" if howto else page
     outright = topics.outright(r.normal.raw) or among or ((page,) if page else ())
     of_a_book = needed(r.said) is not None or capped(r.said) is not None
     if outright or of_a_book:
         intent, task = Intent.EXPLAIN, ""
     else:
         intent = Intent.COST if _priced(r.said) else decide(r)
-        task = _task(r, intent)
+        task = howto if intent not in _NO_TASK and howto else _task(r, intent)
+        if task and near.outright and general.only_reminded(f"{HOWTO}{task}", r.said):
+            task = ""
         intent = _after_task(r, Intent.FIX if task else intent, task, said)
+        if near.outright and intent in _LOOKS and not (task or r.signs or of_run.asked(r.said)):
+            intent = Intent.EXPLAIN  # where nothing is known of it, that is said: no look at a machine tells more
         if intent is Intent.CONFIDENCE and _MEASURES.search(said) and not _SURE.search(said):
             intent = Intent.DIAGNOSE  # "97 % used on /": a share, and not how sure the last answer is
     if intent in _OF_RUN and of_run.asked(r.said) is not None and not outright:

@@ -1,0 +1,131 @@
+"""Whether a sentence is a question in general, about no machine, and which entry of knowledge answers it.
+
+"How do I set up gres?", "FSDP or ZeRO-3?", "is it normal that the first step takes a minute?" are asked of a book: of a
+look at this machine nothing would follow. The entry is the one whose own questions are most like it
+(`assistant.find.asked`); where none is like it, that is said.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from assistant.find import asked
+from assistant.intent import figures
+from assistant.intent.query import Intent
+from assistant.intent.reading import Reading
+from assistant.intent.stated import stated
+from knowledge.lazy import lazy
+
+_LONG = 300  # characters: who asks in general says little else
+OTHER = 0.3  # share below which a task was only reminded of by a word
+MARGIN = 0.25  # by which another entry must be nearer than one that words together asked for
+_STRANGE = 10.0  # weight that words of the field must have in a sentence that is otherwise not understood
+
+
+class _Least(NamedTuple):
+    """What an entry must have of a question to answer it."""
+
+    share: float
+    held: float
+
+
+# By what the sentence would be taken for otherwise: who may have a machine or a run in mind gets the entry only where it is
+# nearly the same question. Set on 160 labelled sentences of both kinds, no finer than they tell.
+_OUTRIGHT_LEAST = {
+    Intent.EXPLAIN: _Least(0.62, 4.0), Intent.FIX: _Least(0.62, 6.0), Intent.VERDICT: _Least(0.62, 6.5), Intent.DIAGNOSE: _Least(0.62, 8.0),
+    Intent.PROBE: _Least(0.75, 8.0), Intent.COST: _Least(0.75, 8.0), Intent.RUNBOOK: _Least(0.75, 8.0),
+    Intent.UNKNOWN: _Least(0.62, _STRANGE),
+}  # fmt: skip
+_MAYBE_LEAST = {
+    Intent.EXPLAIN: _Least(0.75, 6.0), Intent.VERDICT: _Least(0.78, 9.0), Intent.DIAGNOSE: _Least(0.8, 11.0),
+    Intent.FIX: _Least(0.7, 8.0), Intent.UNKNOWN: _Least(0.75, _STRANGE),
+}  # fmt: skip
+_WITH_SIGNS = _Least(0.7, 9.0)  # where a remedy is asked for something that is wrong
+# how do I | best way to | difference between | which should I | is it worth | pros and cons | do we need
+_OUTRIGHT = lazy(
+    r"(?<![a-z])how (?:do|does|can|could|should|would|to|must)(?![a-z])|(?<![a-z])how (?:many|much|long|often|big|large|far|fast|warm) .{0,60}(?:should|do (?:i|we|you) need|need(?:ed)?|is (?:ok|too|enough)|does it take|per (?:gpu|node|rack))"
+    r"|(?<![a-z])(?:best|recommended|right|usual|proper|good|safest|safe|correct|easiest|fastest) (?:practices?|ways?|settings?|values?|tools?|approach|time|setup|method)(?![a-z])"
+    r"|(?<![a-z])(?:difference|differences|pros and cons|trade-?offs?|rule of thumb|checklist|recommendations?) (?:between|of|for|in|when)(?![a-z])|what(?:'s| is) the difference"
+    r"|(?<![a-z])(?:which|what) [a-z0-9 /_.-]{0,50}?(?:should|shall|do|must|would) (?:i|we|one|you)(?![a-z])|(?<![a-z])which (?:one )?is (?:better|best|faster|cheaper|safer)"
+    r"|(?<![a-z])when (?:should|do|shall|would|must|is it worth)(?: i| we| you| one)?(?![a-z])|(?<![a-z])is it (?:worth|better|cheaper|possible|safe|necessary|a good idea|recommended)(?![a-z])"
+    r"|(?<![a-z])(?:do|does|must|would) (?:i|we|you|one) (?:really |still |also )?(?:need|have to)(?![a-z])|(?<![a-z])(?:should|shall) (?:i|we|one|you) (?:use|enable|disable|turn|set|choose|run|buy|install|upgrade|update|switch|prefer|always|quantize|mix|pin|keep|reboot .{0,20}regularly)(?![a-z])"
+    r"|(?<![a-z])what (?:does|do) [a-z0-9_./ -]{1,50} (?:do|mean|stand for)(?![a-z])|(?<![a-z])(?:what|which) .{1,40} (?:is|are) (?:needed|required|recommended|typical|supported)"
+    r"|怎么(?!办|回事|样|了|会|这|又|老|总|一直|突然)|如何|怎样|最佳实践|区别|差别|有什么不同|推荐|该不该|要不要|需不需要|有没有必要|选哪|用哪|哪个好|还是.{1,30}(?:好|合适|快)|什么时候(?:该|用|要|需要)|多少合适",
+    re.IGNORECASE,
+)
+# may be asked of a machine, too: why is it, is it normal, can I, X or Y?
+_MAYBE = lazy(
+    r"[?？吗呢]|(?<![a-z])(?:why|what|which|when|where|how|can|could|may|should|does|do|is|are|will|vs\.?|versus)(?![a-z])|为什么|为何|什么|哪|能不能|可以|正常|多少|多久|几|是不是|会不会",
+    re.IGNORECASE,
+)
+# a sentence that points at something that was said or is looked at now, and not at things of a kind
+_POINTS = lazy(
+    r"(?<![a-z])(?:here|now|right now|currently|this (?:node|machine|gpu|box|server|host|card|one|job|run)|these (?:nodes|gpus)|(?:on|of) (?:this|it)|yesterday|today|tonight|last (?:night|week|hour)|since|ago|it just)(?![a-z])"
+    r"|这台|这个节点|本机|本节点|这张卡|这块卡|现在|当前|刚才|刚刚|昨天|昨晚|今天|今早",
+    re.IGNORECASE,
+)
+
+
+_DIGIT = lazy("[0-9]")
+
+
+class General(NamedTuple):
+    """A question in general, and the entry that answers it."""
+
+    page: str = ""  # the entry: "advice slurm-gres"; empty where none is near enough
+    share: float = 0.0  # how much of the question it holds
+    outright: bool = False  # whether the sentence can be nothing but a question in general
+
+
+def general(r: Reading, intent: Intent) -> General:
+    """What `r` asks in general; nothing where it is asked of a machine, a code, a process, or of a value that it tells.
+
+    `intent`: what it would be taken for otherwise.
+    """
+    of = r.found.slots
+    if r.raw or r.pasted.pasted or len(r.said) > _LONG or not _MAYBE.search(r.said):
+        return General()
+    if any((of.xid, of.sxid, of.pid, of.node, of.gpu, of.job, of.file, of.kernel, of.operator)):
+        return General()
+    outright = _OUTRIGHT.search(r.said) is not None
+    points = _POINTS.search(r.said) is not None
+    if not outright and _tells_values(r, intent):
+        return General()
+    least = _least(intent, outright and not points, remedy=bool(r.signs) and intent is Intent.FIX)
+    near = next(iter(asked.nearest(r.said, 1)), None)
+    if near is None or least is None:
+        return General(outright=outright and not points)
+    taken = near.score >= least.share and near.held >= least.held and _is_answer(near.id, intent)
+    return General(near.id if taken else "", near.score, outright and not points)
+
+
+def _tells_values(r: Reading, intent: Intent) -> bool:
+    """Whether the sentence states a value, which is judged as it is."""
+    if figures.measures(r.said):
+        return True
+    if not _DIGIT.search(r.said):
+        return False
+    states = stated(r.said, r.found)
+    return bool(states.observations) or (intent is Intent.VERDICT and states.counts)
+
+
+def _least(intent: Intent, outright: bool, *, remedy: bool) -> _Least | None:
+    if remedy:
+        return _WITH_SIGNS
+    return (_OUTRIGHT_LEAST if outright else _MAYBE_LEAST).get(intent)
+
+
+def _is_answer(page: str, intent: Intent) -> bool:
+    """Whether a page answers as it is: a task answers how something is done; terms and ranges are found by their names."""
+    return page.startswith("advice ") or (page.startswith("howto ") and intent is Intent.FIX)
+
+
+def nearer(found: General, page: str, said: str) -> bool:
+    """Whether what was found is that much nearer to the question than `page`, that words together asked for."""
+    return bool(found.page) and found.page != page and found.share - asked.share(said, page) > MARGIN
+
+
+def only_reminded(page: str, said: str) -> bool:
+    """Whether a task shares a word or two with the question, and is not what it asks for."""
+    return asked.share(said, page) < OTHER
