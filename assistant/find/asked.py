@@ -25,6 +25,7 @@ SHARD = "asked"
 KINDS = ("advice", "howto", "term", "range")
 _FILES = ("glossary", "ranges", "howto", "advice", "synonyms")
 BODY = 0.5  # of a word's weight, where only the answer holds it
+MISSED = 0.4  # of its weight, that a word of other entries counts more where this one lacks it: another thing is asked about
 STRANGE = 0.8  # of the weight of a word that one entry holds, for one that none holds and that is no everyday word
 EVERYDAY = 0.12  # the same, for one of everyday English
 _HAN_STRANGE = 0.25  # most pairs of characters that no entry holds lie across two words
@@ -75,7 +76,9 @@ def share(text: str, identifier: str) -> float:
 
 def _score(entry: Mapping[str, Any], heavy: Mapping[str, float], total: float) -> float:
     called, told = entry["called"], entry["told"]
-    covered = sum(w * (1.0 if t in called else BODY if t in told else 0.0) for t, w in heavy.items()) / total
+    covered = sum(w * (1.0 if t in called else BODY if t in told else 0.0) for t, w in heavy.items())
+    missing = MISSED * sum(w for t, w in heavy.items() if t not in called and t not in told and index()["held"].get(t))
+    covered /= total + missing
     if covered < 0.2:
         return 0.0
     own = max((_own(question, heavy) for question in entry["questions"]), default=0.0)

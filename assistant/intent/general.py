@@ -33,7 +33,7 @@ class _Least(NamedTuple):
 # By what the sentence would be taken for otherwise: who may have a machine or a run in mind gets the entry only where it is
 # nearly the same question. Set on 160 labelled sentences of both kinds, no finer than they tell.
 _OUTRIGHT_LEAST = {
-    Intent.EXPLAIN: _Least(0.62, 4.0), Intent.FIX: _Least(0.62, 6.0), Intent.VERDICT: _Least(0.62, 6.5), Intent.DIAGNOSE: _Least(0.62, 8.0),
+    Intent.EXPLAIN: _Least(0.62, 5.5), Intent.FIX: _Least(0.62, 6.0), Intent.VERDICT: _Least(0.62, 6.5), Intent.DIAGNOSE: _Least(0.62, 8.0),
     Intent.PROBE: _Least(0.75, 8.0), Intent.COST: _Least(0.75, 8.0), Intent.RUNBOOK: _Least(0.75, 8.0),
     Intent.UNKNOWN: _Least(0.62, _STRANGE),
 }  # fmt: skip
@@ -41,6 +41,7 @@ _MAYBE_LEAST = {
     Intent.EXPLAIN: _Least(0.75, 6.0), Intent.VERDICT: _Least(0.78, 9.0), Intent.DIAGNOSE: _Least(0.8, 11.0),
     Intent.FIX: _Least(0.7, 8.0), Intent.UNKNOWN: _Least(0.75, _STRANGE),
 }  # fmt: skip
+_WHOLE, _FEW = 0.95, 4.0  # nearly the same question may be of few words: "which driver does CUDA 12 need"
 _WITH_SIGNS = _Least(0.7, 9.0)  # where a remedy is asked for something that is wrong
 # how do I | best way to | difference between | which should I | is it worth | pros and cons | do we need
 _OUTRIGHT = lazy(
@@ -52,6 +53,19 @@ _OUTRIGHT = lazy(
     r"|(?<![a-z])(?:do|does|must|would) (?:i|we|you|one) (?:really |still |also )?(?:need|have to)(?![a-z])|(?<![a-z])(?:should|shall) (?:i|we|one|you) (?:use|enable|disable|turn|set|choose|run|buy|install|upgrade|update|switch|prefer|always|quantize|mix|pin|keep|reboot .{0,20}regularly)(?![a-z])"
     r"|(?<![a-z])what (?:does|do) [a-z0-9_./ -]{1,50} (?:do|mean|stand for)(?![a-z])|(?<![a-z])(?:what|which) .{1,40} (?:is|are) (?:needed|required|recommended|typical|supported)"
     r"|怎么(?!办|回事|样|了|会|这|又|老|总|一直|突然)|如何|怎样|最佳实践|区别|差别|有什么不同|推荐|该不该|要不要|需不需要|有没有必要|选哪|用哪|哪个好|还是.{1,30}(?:好|合适|快)|什么时候(?:该|用|要|需要)|多少合适",
+    re.IGNORECASE,
+)
+# should nodes run, is X needed, can I overclock, A or B?: of a kind of thing, unless what somebody does now is asked about
+_OF_A_KIND = lazy(
+    r"(?<![a-z])(?:should|shall) (?:[a-z0-9'-]+ ){1,4}[a-z]+|(?<![a-z])(?:is|are) [a-z0-9 _.-]{1,40} (?:needed|required|necessary|enough|supported|stable|recommended|worth|compatible|possible)(?![a-z])"
+    r"|(?<![a-z])can (?:i|we|you|one) (?!use|run|start|launch|train|schedule|submit|put|keep|go|continue|trust|ship|return|resume|leave|see|get|look|check|wait|still|safely|do|place)[a-z]+|(?<![a-z])can (?:two|several|multiple|different|some|users|pods|containers|jobs|nodes|gpus)(?![a-z])"
+    r"|(?<![a-z])(?:does|do) [a-z0-9 _.-]{1,40} (?:need|require|support|work with|help|matter)(?![a-z])|(?<![a-z])[a-z0-9_.-]+ (?:or|vs\.?|versus) [a-z0-9_.-]+(?: for [a-z0-9 _.-]+)?\s*\?\s*$|(?<![a-z])what happens (?:to|with|if|when)(?![a-z])",
+    re.IGNORECASE,
+)
+# what is done with a machine now: a yes or a no of that one
+_OF_NOW = lazy(
+    r"(?<![a-z])(?:rma\w*|return(?:ed)?|replac\w+|drain\w*|reboot\w*|reset\w*|restart\w*|cordon\w*|schedul\w+|evict\w*|kill\w*|stop\w*|abort\w*|worr\w+|ignor\w+|continue|carry on|wrong|healthy|health|usable|broken|faulty|dead|ready|safe"
+    r"|dangerous|keep (?:it|using|running|going|training)|use (?:it|this|that)|work(?:ing)?|idle|busy|training|ok|okay|fine|slow\w*)(?![a-z])|(?<![a-z])(?:it|this|that|them|these|those)\s*\??\s*$",
     re.IGNORECASE,
 )
 # may be asked of a machine, too: why is it, is it normal, can I, X or Y?
@@ -76,6 +90,7 @@ class General(NamedTuple):
     page: str = ""  # the entry: "advice slurm-gres"; empty where none is near enough
     share: float = 0.0  # how much of the question it holds
     outright: bool = False  # whether the sentence can be nothing but a question in general
+    looks: bool = True  # whether a look at a machine may answer it
 
 
 def general(r: Reading, intent: Intent) -> General:
@@ -88,16 +103,19 @@ def general(r: Reading, intent: Intent) -> General:
         return General()
     if any((of.xid, of.sxid, of.pid, of.node, of.gpu, of.job, of.file, of.kernel, of.operator)):
         return General()
-    outright = _OUTRIGHT.search(r.said) is not None
     points = _POINTS.search(r.said) is not None
-    if not outright and _tells_values(r, intent):
+    written = _OUTRIGHT.search(r.said) is not None
+    if not written and _tells_values(r, intent):
         return General()
-    least = _least(intent, outright and not points, remedy=bool(r.signs) and intent is Intent.FIX)
+    outright = written and not points
+    of_kind = not (points or r.signs or _OF_NOW.search(r.said)) and (written or _OF_A_KIND.search(r.said) is not None)
+    least = _least(intent, outright, remedy=bool(r.signs) and intent is Intent.FIX)
     near = next(iter(asked.nearest(r.said, 1)), None)
     if near is None or least is None:
-        return General(outright=outright and not points)
-    taken = near.score >= least.share and near.held >= least.held and _is_answer(near.id, intent)
-    return General(near.id if taken else "", near.score, outright and not points)
+        return General(outright=outright, looks=not of_kind)
+    held = _FEW if outright and intent is Intent.EXPLAIN and near.score >= _WHOLE else least.held
+    taken = near.score >= least.share and near.held >= held and _is_answer(near.id, intent)
+    return General(near.id if taken else "", near.score, outright, not of_kind)
 
 
 def _tells_values(r: Reading, intent: Intent) -> bool:

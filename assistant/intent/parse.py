@@ -100,7 +100,7 @@ _FAULTS = frozenset(["crash", "gpu-missing", "gpu-lost", "memory-errors", "nan-l
 _STOPPED = lazy(
     r"hang|hung|stuck|deadlock|freez|frozen|卡死|卡住|挂住|挂起|死锁", re.IGNORECASE
 )  # 卡 alone is slow, too
-_LOOKS = (Intent.DIAGNOSE, Intent.VERDICT)
+_LOOKS = (Intent.DIAGNOSE, Intent.VERDICT, Intent.PROBE)
 ADVICE = "advice "  # ahead of the ids of its pages
 HOWTO = "howto "
 _READS = (Intent.EXPLAIN, Intent.UNKNOWN)  # of these a sentence with readings of one GPU asks what is wrong with it
@@ -239,7 +239,7 @@ def _wish(r: Reading, said: str) -> _Wish:
         if task and near.outright and general.only_reminded(f"{HOWTO}{task}", r.said):
             task = ""
         intent = _after_task(r, Intent.FIX if task else intent, task, said)
-        if near.outright and intent in _LOOKS and not (task or r.signs or of_run.asked(r.said)):
+        if not near.looks and intent in _LOOKS and not (task or of_run.asked(r.said)):
             intent = Intent.EXPLAIN  # where nothing is known of it, that is said: no look at a machine tells more
         if intent is Intent.CONFIDENCE and _MEASURES.search(said) and not _SURE.search(said):
             intent = Intent.DIAGNOSE  # "97 % used on /": a share, and not how sure the last answer is

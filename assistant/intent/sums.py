@@ -271,7 +271,7 @@ _BITS = (
 _GIB = lazy(r"(?<![\w.])([0-9]{1,3})\s?g(?:i?b)?(?![a-z0-9/])", _I)
 # a report of a failure, and a rate, are other questions
 _NO_MEMORY = lazy(
-    r"(?<![a-z])(?:oom\w*|out of memory|crash\w*|fail\w*|error|hang\w*|slow\w*|tok(?:en)?s?\s?(?:/|per)|mfu|how (?:often|long)|days?|weeks?|checkpoints?|ckpts?)(?![a-z])|溢出|爆显存|不足|报错|失败|挂|慢|多久|几天|多少天|每秒|检查点",
+    r"(?<![a-z])(?:oom\w*|out of memory|crash\w*|fail\w*|error|hang\w*|slow\w*|tok(?:en)?s?\s?(?:/|per)|mfu|how (?:often|long)|days?|weeks?|gpu[- ]hours?|cost|tokens?|checkpoints?|ckpts?)(?![a-z])|溢出|爆显存|不足|报错|失败|挂|慢|多久|几天|多少天|每秒|检查点",
     _I,
 )
 
