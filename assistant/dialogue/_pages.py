@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from assistant.find import named, search, topic, weights
 from assistant.find.index import ASKING, wanted
 from assistant.find.tokens import terms
+from assistant.intent.general import only_reminded
 from assistant.intent.query import Topic
 from assistant.render.cells import cut
 from assistant.render.labels import aside, colon
@@ -95,6 +96,8 @@ def meant(topic: Topic, query: Query) -> bool:
     text = read(query)
     if ASKING.issuperset(terms(text)):
         return False  # "how do I fix it" names nothing
+    if topic.kind == "howto" and only_reminded(topic.id, text):
+        return False
     if named(text).get(topic.id, 0.0) >= NEAR:
         return True
     asked = weights(text)

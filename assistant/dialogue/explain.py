@@ -76,6 +76,8 @@ def answer(turn: Turn) -> Reply:
         return replace(page_, headline=term.needed.in_(lang), parts=(Paragraph(page_.headline), *page_.parts))
     if name := query.page or outright(query) or _symbol(query):
         return shown(name, lang)
+    if query.general:
+        return unknown(query, (), lang, "explain")
     if len(said := codes(query)) == 1:
         return _code(said[0], True, lang)
     from assistant.dialogue import _amounts, _figures

@@ -18,9 +18,9 @@ from assistant.intent.stated import stated
 from knowledge.lazy import lazy
 
 _LONG = 300  # characters: who asks in general says little else
-OTHER = 0.3  # share below which a task was only reminded of by a word
+OTHER = 0.26  # share below which a task was only reminded of by a word
 MARGIN = 0.25  # by which another entry must be nearer than one that words together asked for
-_STRANGE = 10.0  # weight that words of the field must have in a sentence that is otherwise not understood
+_STRANGE = 9.5  # weight that words of the field must have in a sentence that is otherwise not understood
 
 
 class _Least(NamedTuple):
@@ -33,21 +33,26 @@ class _Least(NamedTuple):
 # By what the sentence would be taken for otherwise: who may have a machine or a run in mind gets the entry only where it is
 # nearly the same question. Set on 160 labelled sentences of both kinds, no finer than they tell.
 _OUTRIGHT_LEAST = {
-    Intent.EXPLAIN: _Least(0.62, 5.5), Intent.FIX: _Least(0.62, 6.0), Intent.VERDICT: _Least(0.62, 6.5), Intent.DIAGNOSE: _Least(0.62, 8.0),
+    Intent.EXPLAIN: _Least(0.62, 5.5), Intent.FIX: _Least(0.62, 6.0), Intent.VERDICT: _Least(0.62, 5.2), Intent.DIAGNOSE: _Least(0.62, 8.0),
     Intent.PROBE: _Least(0.75, 8.0), Intent.COST: _Least(0.75, 8.0), Intent.RUNBOOK: _Least(0.75, 8.0),
     Intent.UNKNOWN: _Least(0.62, _STRANGE),
 }  # fmt: skip
 _MAYBE_LEAST = {
-    Intent.EXPLAIN: _Least(0.75, 6.0), Intent.VERDICT: _Least(0.78, 9.0), Intent.DIAGNOSE: _Least(0.8, 11.0),
+    Intent.EXPLAIN: _Least(0.75, 6.0), Intent.VERDICT: _Least(0.78, 9.0), Intent.DIAGNOSE: _Least(0.8, 12.5),
     Intent.FIX: _Least(0.7, 8.0), Intent.UNKNOWN: _Least(0.75, _STRANGE),
 }  # fmt: skip
 _WHOLE, _FEW = 0.95, 4.0  # nearly the same question may be of few words: "which driver does CUDA 12 need"
+_BESIDE = 0.1
+_OF_REASON = _Least(0.8, 6.5)  # why is it so of a thing of which nothing is said to be wrong
+_OF_TROUBLE = _Least(0.95, 9.0)  # ... and of one that is slow or fails, where it is the same question
+_OF_SIGN = _Least(0.8, 7.0)  # what it means that something is low or fails
+LOOKS = (Intent.DIAGNOSE, Intent.VERDICT, Intent.PROBE)
 _WITH_SIGNS = _Least(0.7, 9.0)  # where a remedy is asked for something that is wrong
 # how do I | best way to | difference between | which should I | is it worth | pros and cons | do we need
 _OUTRIGHT = lazy(
     r"(?<![a-z])how (?:do|does|can|could|should|would|to|must)(?![a-z])|(?<![a-z])how (?:many|much|long|often|big|large|far|fast|warm) .{0,60}(?:should|do (?:i|we|you) need|need(?:ed)?|is (?:ok|too|enough)|does it take|per (?:gpu|node|rack))"
     r"|(?<![a-z])(?:best|recommended|right|usual|proper|good|safest|safe|correct|easiest|fastest) (?:practices?|ways?|settings?|values?|tools?|approach|time|setup|method)(?![a-z])"
-    r"|(?<![a-z])(?:difference|differences|pros and cons|trade-?offs?|rule of thumb|checklist|recommendations?) (?:between|of|for|in|when)(?![a-z])|what(?:'s| is) the difference"
+    r"|(?<![a-z])(?:difference|differences|pros and cons|trade-?offs?|rule of thumb|checklist|recommendations?) (?:between|of|for|in|when)(?![a-z])|what(?:'s| is) the difference|(?:which|what) [a-z0-9 _.-]{1,40} (?:does|do|will) [a-z0-9 _.-]{1,30} (?:want|need|require|expect|ask|have|support)(?![a-z])|(?<![a-z])how many [a-z0-9 _.-]{1,30} (?:does|do|has|have|can) (?:a|an|the|one|each)(?![a-z])|(?<![a-z])what(?:'s| is) the (?:cheapest|smallest|largest|fastest|minimum|maximum|real|actual)"
     r"|(?<![a-z])(?:which|what) [a-z0-9 /_.-]{0,50}?(?:should|shall|do|must|would) (?:i|we|one|you)(?![a-z])|(?<![a-z])which (?:one )?is (?:better|best|faster|cheaper|safer)"
     r"|(?<![a-z])when (?:should|do|shall|would|must|is it worth)(?: i| we| you| one)?(?![a-z])|(?<![a-z])is it (?:worth|better|cheaper|possible|safe|necessary|a good idea|recommended)(?![a-z])"
     r"|(?<![a-z])(?:do|does|must|would) (?:i|we|you|one) (?:really |still |also )?(?:need|have to)(?![a-z])|(?<![a-z])(?:should|shall) (?:i|we|one|you) (?:use|enable|disable|turn|set|choose|run|buy|install|upgrade|update|switch|prefer|always|quantize|mix|pin|keep|reboot .{0,20}regularly)(?![a-z])"
@@ -59,7 +64,7 @@ _OUTRIGHT = lazy(
 _OF_A_KIND = lazy(
     r"(?<![a-z])(?:should|shall) (?:[a-z0-9'-]+ ){1,4}[a-z]+|(?<![a-z])(?:is|are) [a-z0-9 _.-]{1,40} (?:needed|required|necessary|enough|supported|stable|recommended|worth|compatible|possible)(?![a-z])"
     r"|(?<![a-z])can (?:i|we|you|one) (?!use|run|start|launch|train|schedule|submit|put|keep|go|continue|trust|ship|return|resume|leave|see|get|look|check|wait|still|safely|do|place)[a-z]+|(?<![a-z])can (?:two|several|multiple|different|some|users|pods|containers|jobs|nodes|gpus)(?![a-z])"
-    r"|(?<![a-z])(?:does|do) [a-z0-9 _.-]{1,40} (?:need|require|support|work with|help|matter)(?![a-z])|(?<![a-z])[a-z0-9_.-]+ (?:or|vs\.?|versus) [a-z0-9_.-]+(?: for [a-z0-9 _.-]+)?\s*\?\s*$|(?<![a-z])what happens (?:to|with|if|when)(?![a-z])",
+    r"|(?<![a-z])(?:does|do) [a-z0-9 _.-]{1,40} (?:need|require|support|work with|matter)(?![a-z])|(?<![a-z])[a-z0-9_.-]+ (?:or|vs\.?|versus) [a-z0-9_.-]+(?: for [a-z0-9 _.-]+)?\s*\?\s*$|(?<![a-z])what happens (?:to|with|if|when)(?![a-z])",
     re.IGNORECASE,
 )
 # what is done with a machine now: a yes or a no of that one
@@ -82,6 +87,7 @@ _POINTS = lazy(
 
 
 _DIGIT = lazy("[0-9]")
+_WHY = lazy(r"(?<![a-z])why(?![a-z])|为什么|为何|为啥", re.IGNORECASE)
 
 
 class General(NamedTuple):
@@ -105,38 +111,45 @@ def general(r: Reading, intent: Intent) -> General:
         return General()
     points = _POINTS.search(r.said) is not None
     written = _OUTRIGHT.search(r.said) is not None
-    if not written and _tells_values(r, intent):
+    of_kind = not (points or r.signs or _OF_NOW.search(r.said)) and (written or _OF_A_KIND.search(r.said) is not None)
+    if not written and _tells_values(r, intent, of_kind=of_kind):
         return General()
     outright = written and not points
-    of_kind = not (points or r.signs or _OF_NOW.search(r.said)) and (written or _OF_A_KIND.search(r.said) is not None)
-    least = _least(intent, outright, remedy=bool(r.signs) and intent is Intent.FIX)
-    near = next(iter(asked.nearest(r.said, 1)), None)
+    least = _OUTRIGHT_LEAST[Intent.EXPLAIN] if of_kind and intent in LOOKS else _least(r, intent, outright)
+    near = _near(r.said, intent)
     if near is None or least is None:
         return General(outright=outright, looks=not of_kind)
     held = _FEW if outright and intent is Intent.EXPLAIN and near.score >= _WHOLE else least.held
-    taken = near.score >= least.share and near.held >= held and _is_answer(near.id, intent)
+    taken = near.score >= least.share and near.held >= held
     return General(near.id if taken else "", near.score, outright, not of_kind)
 
 
-def _tells_values(r: Reading, intent: Intent) -> bool:
+def _tells_values(r: Reading, intent: Intent, *, of_kind: bool) -> bool:
     """Whether the sentence states a value, which is judged as it is."""
     if figures.measures(r.said):
         return True
-    if not _DIGIT.search(r.said):
+    if of_kind or not _DIGIT.search(r.said):
         return False
     states = stated(r.said, r.found)
     return bool(states.observations) or (intent is Intent.VERDICT and states.counts)
 
 
-def _least(intent: Intent, outright: bool, *, remedy: bool) -> _Least | None:
-    if remedy:
+def _least(r: Reading, intent: Intent, outright: bool) -> _Least | None:
+    if r.signs and intent is Intent.FIX:
         return _WITH_SIGNS
+    if intent is Intent.DIAGNOSE and not outright and _WHY.search(r.said):
+        return _OF_TROUBLE if r.signs else _OF_REASON
+    if r.signs and intent is Intent.EXPLAIN:
+        return _OF_SIGN
     return (_OUTRIGHT_LEAST if outright else _MAYBE_LEAST).get(intent)
 
 
-def _is_answer(page: str, intent: Intent) -> bool:
-    """Whether a page answers as it is: a task answers how something is done; terms and ranges are found by their names."""
-    return page.startswith("advice ") or (page.startswith("howto ") and intent is Intent.FIX)
+def _near(said: str, intent: Intent) -> asked.Near | None:
+    """The entry that is nearest and answers as it is: a task answers how something is done, and a term or range has to be named,
+    so that one of these comes first only where it is clearly nearer."""
+    found = asked.nearest(said)
+    kinds = ("advice ", "howto ") if intent is Intent.FIX else ("advice ",)
+    return next((n for n in found if n.id.startswith(kinds) and n.score > found[0].score - _BESIDE), None)
 
 
 def nearer(found: General, page: str, said: str) -> bool:

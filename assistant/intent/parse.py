@@ -100,7 +100,6 @@ _FAULTS = frozenset(["crash", "gpu-missing", "gpu-lost", "memory-errors", "nan-l
 _STOPPED = lazy(
     r"hang|hung|stuck|deadlock|freez|frozen|卡死|卡住|挂住|挂起|死锁", re.IGNORECASE
 )  # 卡 alone is slow, too
-_LOOKS = (Intent.DIAGNOSE, Intent.VERDICT, Intent.PROBE)
 ADVICE = "advice "  # ahead of the ids of its pages
 HOWTO = "howto "
 _READS = (Intent.EXPLAIN, Intent.UNKNOWN)  # of these a sentence with readings of one GPU asks what is wrong with it
@@ -159,7 +158,7 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         assumed=wish.supposed,
         observations=(*r.pasted.observations, *events, *states.observations, *around.back, *around.contrast),
         pasted=r.raw, asks=states.asks, compared=pairs, unread=unread, fine=states.fine, fixed=r.fixed, unsure=unsure,
-        page=wish.page,
+        page=wish.page, general=wish.general and intent is Intent.EXPLAIN,
     )  # fmt: skip
     return echo(ordered(query))
 
@@ -213,6 +212,7 @@ class _Wish(NamedTuple):
     task: str  # how-to that it asks for
     supposed: tuple[Assumed, ...]
     summed: bool = False  # whether a sum is asked for
+    general: bool = False  # whether it is asked in general, and nothing is known of it
 
 
 def _wish(r: Reading, said: str) -> _Wish:
@@ -230,6 +230,7 @@ def _wish(r: Reading, said: str) -> _Wish:
     howto = page.removeprefix(HOWTO) if page.startswith(HOWTO) else ""
     page = "" if howto else page
     outright = topics.outright(r.normal.raw) or among or ((page,) if page else ())
+    unanswered = False
     of_a_book = needed(r.said) is not None or capped(r.said) is not None
     if outright or of_a_book:
         intent, task = Intent.EXPLAIN, ""
@@ -239,8 +240,8 @@ def _wish(r: Reading, said: str) -> _Wish:
         if task and near.outright and general.only_reminded(f"{HOWTO}{task}", r.said):
             task = ""
         intent = _after_task(r, Intent.FIX if task else intent, task, said)
-        if not near.looks and intent in _LOOKS and not (task or of_run.asked(r.said)):
-            intent = Intent.EXPLAIN  # where nothing is known of it, that is said: no look at a machine tells more
+        if not near.looks and intent in general.LOOKS and not (task or of_run.asked(r.said)):
+            intent, unanswered = Intent.EXPLAIN, True  # where nothing is known of it, that is said: no look tells more
         if intent is Intent.CONFIDENCE and _MEASURES.search(said) and not _SURE.search(said):
             intent = Intent.DIAGNOSE  # "97 % used on /": a share, and not how sure the last answer is
     if intent in _OF_RUN and of_run.asked(r.said) is not None and not outright:
@@ -262,7 +263,7 @@ def _wish(r: Reading, said: str) -> _Wish:
         page = f"{ADVICE}{advice.id}"
         if intent is Intent.FIX:  # what to do about it is what the advice is
             intent, outright, signs, task = Intent.EXPLAIN, (page,), (), ""
-    return _Wish(intent, signs, page, outright, of_a_book, task, supposed)
+    return _Wish(intent, signs, page, outright, of_a_book, task, supposed, general=unanswered and intent is Intent.EXPLAIN)
 
 
 def _page(r: Reading) -> str:

@@ -144,6 +144,7 @@ class Query:
     fixed: tuple[tuple[str, str], ...] = ()  # typos: as written, as read
     echo: Text = NO_TEXT  # "diagnose slow training, pid 4242"
     unsure: bool = False  # several topics are as likely: show them, ask one question
+    general: bool = False  # whether it is asked in general, of no machine, and no page answers it
     page: str = ""  # the page that its wording asks for without a name: "term busy-and-working"
 
     @property
