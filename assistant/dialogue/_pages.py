@@ -139,8 +139,13 @@ def spoken(sheet: Sheet, lang: str) -> tuple[str, tuple[Part, ...]]:
             parts[at : at + 1] = [Paragraph(rest)] if rest else []
             if not rest and at and isinstance(parts[at - 1], Heading):
                 del parts[at - 1]  # a heading over nothing
+            if sheet.data.get("kind") == "advice" and _ANSWERS.match(said):  # a title ahead would read as the answer: 关闭 ECC 换显存：不要关
+                return cut(said, SENTENCE), tuple(parts)
             return cut(f"{sheet.title}{colon(lang)}{said}", SENTENCE), tuple(parts)
     return cut(sheet.title, SENTENCE), tuple(parts)
+
+
+_ANSWERS = lazy(r"(?:Yes|No|Not|Never|Usual|Normal|Harmless)(?![a-z])|不[要行必]|要先?[停：，]|先(?!进)|可以|正常|还要|无需")
 
 
 def title_of(t: Topic, lang: str) -> str:

@@ -30,7 +30,8 @@ _CARD = lazy(
     r"(?<![0-9a-z.])(?:20[678]0|30[6789]0|40[6789]0|50[789]0)(?:\s?(?:ti|super))?(?![0-9a-z.%]|\s*(?:mhz|w|mi?b))",
     re.IGNORECASE,
 )
-_REPORTS = frozenset(("slow",))
+_SERVER = "model-server"
+_REPORTS = frozenset(("slow", "low"))
 _ASKS_OF_FAULT = frozenset(("how", "slow", "when", "meaning"))
 _ALONE = lazy(r"\s*[A-Za-z]{3,10}(?:_[A-Za-z0-9]{1,16}){1,5}(?:\s*=\s*[\w:,.]+)?\s*[?？]?\s*")
 _ASKS_OF_VARIABLE = ("should", "may", "choose", "meaning", "affect", "safe")
@@ -59,6 +60,8 @@ def asked(said: str, marked: str, *, troubled: bool = False) -> Asked:
     if of_variable and (not asks.keys().isdisjoint(_ASKS_OF_VARIABLE) or _ALONE.fullmatch(said)):
         return Asked(of_variable)
     about = named("verb", words) | named("thing", words)
+    if served := named("thing", words_of(said)).get(_SERVER):  # a server by its name is marked as a process
+        about[_SERVER] = served
     fitting = [
         (len(w.about), sum(about[t] for t in w.about), a.id, asks.keys() & set(w.asks) <= _REPORTS)
         for a in advice().values()

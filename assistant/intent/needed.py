@@ -13,6 +13,9 @@ _ASKS = lazy(
     r"|(?:需不需要|要不要|有必要|必须|需要|一定要)[^，。；]{0,24}[吗么]?",
 )
 
+_OFF = lazy(
+    r"(?<![a-z])(?:turn(?:ed|ing)? off|disabl\w+|switch(?:ed|ing)? off|remove|without)(?![a-z])|关(?!键|于|系|心|注|联)|禁用|停用|停掉|去掉|卸载"
+)
 # "We see NVLS in the log, do I need it?": of what is needed only a pronoun stands in the clause that asks.
 _CLAUSE = lazy(r"[，。；,;?？!！]")
 _IT = lazy(r"(?<![a-z])(?:it|that|this|them|one)(?![a-z])|它|这个|那个|这东西")
@@ -21,6 +24,8 @@ _IT = lazy(r"(?<![a-z])(?:it|that|this|them|one)(?![a-z])|它|这个|那个|这�
 def needed(text: str) -> Term | None:
     """The term that a sentence asks the need of; None where it asks nothing of the kind, or of a thing of which nobody asks."""
     for clause in _CLAUSE.split(text):
+        if _OFF.search(clause):
+            continue  # "need" would say the contrary of what is asked: whether to do without it
         if _ASKS.search(plain := _plain(clause)):
             return _named(plain) or (_named(_plain(text)) if _IT.search(plain) else None)
     return None
