@@ -26,7 +26,7 @@ _I = re.IGNORECASE
 _LONG = 400  # characters: what is longer tells more than one comparison
 _UNITS = (
     r"tokens?/s(?:ec)?|tok/s|tokens per second|samples per second|samples?/s(?:ec)?|images/s|imgs?/s|it/s|steps/s|req/s|token每秒|样本/秒|"
-    r"gi?b/s(?:ec)?|gbps|gbit/s|gbit|gi?b|mi?b|mhz|ghz|kw|watts?|°\s?c|℃|celsius|degrees?|deg|percent|pct|%|nvlinks?|条nvlink|lanes?|links?|errors?|"
+    r"gi?b/s(?:ec)?|gbps|gbit/s|gbit|gi?b|mi?b|mhz|ghz|kw|tflops?(?:/(?:s|gpu))?|pflops|watts?|°\s?c|℃|celsius|degrees?|deg|percent|pct|%|nvlinks?|条nvlink|lanes?|links?|errors?|"
     r"tps|qps|ms|minutes|min|seconds?|secs?|毫秒|瓦|度|秒|条|根|[个次](?!卡)|[gwcs]"
 )
 _NUMBER = lazy(
@@ -51,7 +51,7 @@ _OTHERS = lazy(
 )
 _MANY = lazy(
     r"(?<![a-z])(?:all|every|each|most)\s+(?:of\s+)?(?:(?:the|my|our|its)\s+)?(?:gpus?|cards?|nodes?|ranks?|ports?|hcas?|nics?|accelerators|devices)(?![a-z])"
-    r"|(?<![a-z])(?:two|three|four|five|six|seven|eight|fifteen|sixteen|[2-9]|1[0-9])\s+(?:out\s+)?of\s+(?:(?:the|my|our)\s+)?(?:[a-z]+|[0-9]+)(?![a-z])|所有|全部|大部分|多数|其中[0-9一二三四五六七八九]+[张块个]",
+    r"|(?<![a-z])(?:two|three|four|five|six|seven|eight|fifteen|sixteen|[2-9]|1[0-9])\s+(?:out\s+)?of\s+(?:(?:the|my|our)\s+)?(?:[a-z]+|[0-9]+)(?![a-z])|所有|全部|大部分|多数|其中[0-9一二三四五六七八九]+[张块个]|(?<![0-9.])(?:[2-9]|1[0-9]|[两二三四五六七八九十几])\s?[张块台](?!\s?之一)",
     _I,
 )
 _ONE = lazy(
@@ -73,6 +73,8 @@ _NOW = lazy(
     r"(?<![a-z])(?:now|today|currently|these days|is|are|shows?|reads?|reports?|gets?|only|since)(?![a-z])|现在|目前|今天|当前|如今|只有|只剩|变成|显示",
     _I,
 )
+# 2 个，之前没注意: where the clause of the last number ends
+_BEHIND = lazy(r"(?<=[0-9a-z%°℃度瓦秒个次条了吧])\s*[，。；！](?=[^0-9]*$)")
 _FROM = lazy(r"(?<![a-z])from\s+(?:about |around |~)?$|[从由]\s*(?:大约|约)?$", _I)
 _FROM_BETWEEN = lazy(r"^[^,;，；]{0,20}?(?<![a-z])from\s+(?:about |around |~)?$", _I)
 _TO = lazy(
@@ -342,9 +344,10 @@ def _kind(left: str, right: str, called: dict[str, _Whose]) -> tuple[Against | N
     should = bool(_SHOULD.search(left)), bool(_SHOULD.search(right))
     if should[0] != should[1]:
         return Against.EXPECTED, should[1]
-    past = bool(_PAST.search(left)), bool(_PAST.search(right))
+    then = _BEHIND.split(right, maxsplit=1)[0]  # what a later clause says of the past is of no value
+    past = bool(_PAST.search(left)), bool(_PAST.search(then))
     if past[0] == past[1]:
-        past = bool(_WAS.search(left) and _NOW.search(right)), bool(_WAS.search(right) and _NOW.search(left))
+        past = bool(_WAS.search(left) and _NOW.search(then)), bool(_WAS.search(then) and _NOW.search(left))
     if past[0] != past[1]:
         return Against.PAST, past[1]
     return None, True
