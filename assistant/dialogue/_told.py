@@ -314,7 +314,8 @@ _TRUST = lazy(
     re.IGNORECASE,
 )
 _WHY = lazy(r"\bwhy\b|\bhow come\b|为什么|为何|为啥|怎么回事", re.IGNORECASE)
-_RATED_ZH = lazy(r"正常|没问题|没事|要紧|太高|影响|坏了")
+_RATED_ZH = lazy(r"正常|没(?:啥|什么|有|大)?(?:问题|事)|没毛病|问题不大|要紧|太高|影响|坏了")
+_ALL_WELL = lazy(r"没(?:啥|什么|有|大)?(?:问题|事|毛病)(?:吧|吗|么|嘛)|问题不大吧|o?ok[吗吧么]", re.IGNORECASE)
 _USE_ZH = lazy(r"能|可以|可否|行[吗不么]|行不行|(?:继续|接着|还|再)[跑用训]|[跑用训](?:吗|么|不|得)")
 
 
@@ -360,6 +361,8 @@ def _head(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:
         return w.t(f"Cannot say: {clauses} was not understood, so this is no yes. What was understood:",
                    f"无法判断：没有听懂{clauses}，因此不能给出肯定的回答。已听懂的内容：")  # fmt: skip
     shown = listed(dict.fromkeys(stands(w, r) for r in rows[:SHOWN]), w.lang, ";")
+    if rows[0].rating is not Rating.GOOD and (known := _rest_is_well(turn, w, rows)):
+        return known
     if rows[0].rating is not Rating.GOOD:
         why = rows[0].meaning.text.in_(w.lang)
         if _normal.asked(turn):
@@ -376,10 +379,45 @@ def _head(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:
     if _normal.asked(turn):
         return w.t(f"{_normal.lead(turn, Rating.GOOD)}: {shown}. Nothing else was looked at.",
                    f"{_normal.lead(turn, Rating.GOOD)}：{shown}。没有查看其他信息。")  # fmt: skip
+    if turn.lang == "zh" and _ALL_WELL.search(asked_in(turn.query)):
+        return f"就所述而言没有问题：{shown}。没有查看其他信息；要确认机器本身，在其上运行 gpudiag check。"
     return w.t(f"Nothing wrong in that: {shown}. That the machine can be used takes a look at it: gpudiag check on it.",
                f"所述数值均正常：{shown}。要确认机器可用，还需查看机器本身：在其上运行 gpudiag check。")  # fmt: skip
 
 
+# What they say depends on the model and the work: beside readings that are in order they are no doubt.
+_OF_LOAD = ("gpu.power.draw", "gpu.clock.", "gpu.utilization.core", "gpu.memory.used", "gpu.memory.share", "gpu.fan.")
+
+
+def _rest_is_well(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:
+    """The first line where most of what is stated is in order and the rest says nothing by itself; of the history of a board, that
+    nothing has come since. Empty where that is not so, or nobody asked."""
+    if not (rates(turn) or asked_of(turn.query) is not None):
+        return ""
+    open_ = [r for r in rows if r.rating is not Rating.GOOD]
+    good = [r for r in rows if r.rating is Rating.GOOD]
+    if past := _history(w, open_, good):
+        return past
+    if not good or not all(r.observation.fact.startswith(_OF_LOAD) for r in open_):
+        return ""
+    shown = listed(dict.fromkeys(stands(w, r) for r in good[:SHOWN]), w.lang, ";")
+    rest = listed(dict.fromkeys(w.seen(r.observation, places=False) for r in open_[:SHOWN]), w.lang, ";")
+    return w.t(f"Nothing wrong in what can be judged: {shown}. By itself this says neither good nor bad, as it depends on model and work: {rest}. That the machine can be used takes a look at it: gpudiag check on it.",
+               f"能判断的都正常：{shown}。{rest}：取决于型号与负载，本身不说明好坏。要确认机器本身，在其上运行 gpudiag check。")  # fmt: skip
+
+
+def _history(w: Words, open_: Sequence[Rated], good: Sequence[Rated]) -> str:
+    """What errors over the life of a board mean where none came since the driver was loaded; empty of any other readings."""
+    clean = {r.observation.fact for r in good if r.observation.value == 0}
+    old = [r.observation for r in open_]
+    if not old or not all(o.fact.startswith(_LIFE) and o.fact.replace(_LIFE, _NOW) in clean for o in old):
+        return ""
+    shown = listed(dict.fromkeys(w.seen(o, places=False) for o in old), w.lang, ";")
+    return w.t(f"Nothing to do for that alone: {shown}, none since the driver was loaded, so they are old. What decides is row remapping, neither pending nor failed: nvidia-smi -q -d ROW_REMAPPER.",
+               f"仅凭这些无需处理：{shown}，自驱动加载以来为 0，是历史记录。还需确认行重映射无待处理、无失败：nvidia-smi -q -d ROW_REMAPPER。")  # fmt: skip
+
+
+_LIFE, _NOW = "gpu.ecc.aggregate.", "gpu.ecc.volatile."
 _KIND = lazy(
     r"uncorr|unrecover|\b(?:dbes?|ue)\b|double|volatile uncorr|不可纠正|未纠正|无法纠正|不可修复|双比特|双bit",
     re.IGNORECASE,

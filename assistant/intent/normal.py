@@ -14,6 +14,12 @@ MAX_SAID = 1200  # characters of the sentence itself: beyond that nobody asks, s
 
 _HAN = lazy("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _LATIN = lazy("[A-Za-z]{2,}")
+# Words without which nobody makes an English sentence; Han characters that only a Chinese one has.
+_ENGLISH = lazy(
+    r"(?<![A-Za-z])(?:the|an?|is|are|was|were|do|does|did|has|have|had|can|could|should|will|would|what|why|how|when|where|which|who|my|our|this|that|it|its|i|we|you|to|of|for|with|but|because|if|from|after|since|not|no)(?![A-Za-z])",
+    re.IGNORECASE,
+)
+_NAMES_ONLY = lazy("[是为的了吗么呢吧在有没不还都里上下到从被把给和跟与也就才只，。、：；？！]")
 _FRAME = lazy("[了被吗呢吧是的在报没还能]")  # what holds a Chinese sentence together
 # <@U0AB12CD>, <#C01|ops>, <https://host/page|text>: how Slack writes what is shown as @gpudiag, #ops, text
 _MENTION = lazy(r"<[@#!][A-Za-z0-9^]{1,40}(?:\|[^<>\n]{0,80})?>")
@@ -122,6 +128,8 @@ def language(text: str, fallback: str) -> str:
     han = 0 if text.isascii() else len(_HAN.findall(text))
     if not han:
         return "en" if any(_plain_word(w) for w in _LATIN.findall(text)) else fallback
+    if not _ENGLISH.search(text) and _NAMES_ONLY.search(text):
+        return "zh"
     words = sum(_plain_word(w) for w in _LATIN.findall(text))
     framed = han > 2 and _FRAME.search(text) is not None
     return "zh" if han * (3 if framed else 1) > words else "en"

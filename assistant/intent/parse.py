@@ -244,6 +244,8 @@ def _wish(r: Reading, said: str) -> _Wish:
             intent, unanswered = Intent.EXPLAIN, True  # where nothing is known of it, that is said: no look tells more
         if intent is Intent.CONFIDENCE and _MEASURES.search(said) and not _SURE.search(said):
             intent = Intent.DIAGNOSE  # "97 % used on /": a share, and not how sure the last answer is
+    if intent is Intent.EXPLAIN and _WHOLE.fullmatch(r.found.marked):
+        intent = Intent.VERDICT
     if intent in _OF_RUN and of_run.asked(r.said) is not None and not outright:
         intent = Intent.VERDICT
     supposed = assumed.assumed(r.said, r.words, r.found.slots) if intent is Intent.WHATIF else ()
@@ -261,9 +263,16 @@ def _wish(r: Reading, said: str) -> _Wish:
         signs = tuple(s for s in signs if s in named)
     if advice.reports and intent in _OF_RUN:
         page = f"{ADVICE}{advice.id}"
-        if intent is Intent.FIX:  # what to do about it is what the advice is
+        if intent in (Intent.FIX, Intent.UNKNOWN):  # what to do about it is what the advice is
             intent, outright, signs, task = Intent.EXPLAIN, (page,), (), ""
     return _Wish(intent, signs, page, outright, of_a_book, task, supposed, general=unanswered and intent is Intent.EXPLAIN)
+
+
+# gpu 正常吗 | 这台机器健康吗 | 卡都没问题吧: asked of the whole thing, and of no reading of it
+_WHOLE = lazy(
+    r"\W*(?:请问|麻烦|看看|看下|现在|目前|我们?|你们?|的|这|那|几|[张块台个]|所有|全部|[0-9]+|<(?:gpu|node)>|\s)*(?:gpus?|显卡|卡|机器|节点|服务器|主机|集群|<(?:gpu|node)>)\s*(?:[0-9]+|上|的|状态|情况|现在|目前|都|还|是|否|算|\s)*(?:正常|健康|有问题|没问题|没事|有毛病|ok|好|坏)\s*(?:的|了|着)*\s*(?:吗|么|嘛|吧|没|不|不正常|没有|否)*\W*",
+    re.IGNORECASE,
+)
 
 
 def _page(r: Reading) -> str:
@@ -278,7 +287,7 @@ def _page(r: Reading) -> str:
 
 
 _QUESTION = lazy(
-    r"(?<![a-z])(?:how|what|which|when|where|why|should|can|could|is|are|do|does|worth)(?![a-z])|[?？吗哪几]|怎|如何|什么|多少|多久|要不要|该不该|区别|值得",
+    r"(?<![a-z])(?:how|what|which|when|where|why|should|can|could|is|are|do|does|worth)(?![a-z])|[?？吗哪几]|怎|如何|什么|多少|多久|要不要|该不该|能不能|是不是|合适|区别|值得|还是(?=[a-z直先重换报返送停用选]| [a-z])",
     re.IGNORECASE,
 )
 

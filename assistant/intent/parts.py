@@ -137,9 +137,28 @@ _OF_LINKS = lazy(r"(?<![a-z])(?<!pcie )(?:nvlink )?(replays?|recover(?:y|ies)|cr
 def plain(clause: str) -> str:
     """`clause` in the words of the facts: a drive without the numbers of its name, the bits of an NVMe critical warning
     as words (``0x04`` is "drive warns of reliability"), counts of a history and of NVLinks by their whole names."""
+    if _REMAP.search(clause):
+        clause = _OF_REMAP.sub(_of_remap, clause)
     clause = _MASK.sub(_reasons, _WARNING.sub(_in_words, _DRIVE.sub(r"\1", clause)))
     clause = _HISTORY.sub(lambda m: f"aggregate {'' if m.lastgroup is None else 'un'}correctable ecc errors ", clause)
     return _LINKS.sub(lambda m: m[1] + _OF_LINKS.sub(r"nvlink \1 errors", m["rest"]), clause, count=1)
+
+
+_REMAP = lazy(r"(?<![a-z])remap|(?<!不可)重映射", _I)
+# uncorrectable remapped rows 1 correctable 0 pending no failure no: the rows of nvidia-smi in a line
+_OF_REMAP = lazy(
+    r"(?<![a-z])(?P<un>un)?correct(?:able|ed)(?:\s+errors?)?(?:\s+(?:remapped\s+rows?|row\s+remaps?|remaps?))?\s*[:=是为有]?\s*(?P<n>[0-9]{1,5})(?![0-9.])"
+    r"|(?<![a-z])(?:row\s+remap\w*\s+|remap\w*\s+)?(?P<what>pending|fail(?:ure|ed))(?:\s+occurred)?\s*[:=是为]?\s*(?P<is>yes|no|true|false|[0-9]{1,4}|没有|无|否|是|有)(?![a-z0-9])",
+    _I,
+)
+_WORDS = {"no": "no", "false": "no", "0": "no", "没有": "no", "无": "no", "否": "no"}
+
+
+def _of_remap(m: re.Match[str]) -> str:
+    if m["n"]:
+        return f" , {'' if m['un'] else 'correctable '}row remaps {m['n']} , "
+    part = "pending" if m["what"].casefold() == "pending" else "failure"
+    return f" , row remap {part} {_WORDS.get(m['is'].casefold(), 'yes')} , "
 
 
 def _reasons(m: re.Match[str]) -> str:

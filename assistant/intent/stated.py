@@ -48,13 +48,15 @@ _ASKS_EN = lazy(
 )
 _ASKS_ZH = lazy(
     "瓶颈(?:是|在)?(?:哪|什么)|能(?=[训上接撑开启起凑扛])|还?能不能|能否|可否|可不可以|要不要|该不该|是不是|是否|需不需要|还可以|还能|可以(?!看到)|能(?:继续|用|跑)|需要(?!复位)|要换|该换|应该怎|怎么|如何|为什么|为何|为啥|什么|有啥|哪|正常吗|有问题吗|有没有|多少|请(?:看|查|解释)|查看|看看|解释"
+    "|要(?:重启|复位|重置|reset|下线|排空|drain|隔离|停|修|报修|返修|rma|处理|管)(?=.{0,6}[吗么嘛不])"
+    "|(?:要紧|严重|问题大|影响大|有影响|有事|算坏|坏了|废了|还行|ok|OK)(?:吗|么|嘛|不(?=\\W*$))|要不要紧|没(?:啥|什么|有|大)?(?:问题|事|毛病)(?:吧|吗|么|嘛)|问题不大吧|不要紧吧|还好吧|能用吧|咋[办整弄样回]|会不会|行不行|好不好|对不对"
 )
 _BEGINS = lazy(
     r"(?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|should(?! (?:be|have|see|show|list|read)(?![a-z]))|shall|may|might|must)(?![a-z])",
     _I,
 )
 _ASKS_LAST = lazy(
-    r"[吗么呢]$|(?:没问题|没事|不影响|可以|能用|能跑|正常|还好|要紧|行|好)吧$|[用要行好]不$|行不行|好不好|对不对|正常不|要不要紧|会不会|咋[办整弄样]|怎么半"
+    r"[吗么呢]$|(?:没问题|没啥问题|没什么问题|没有问题|没大问题|没毛病|问题不大|没事|没啥事|没什么事|没大事|不要紧|不影响|可以|能用|能跑|正常|还好|还行|要紧|行|好|对|ok)吧$|[用要行好]不$|行不行|好不好|对不对|正常不|要不要紧|会不会|咋[办整弄样]|怎么半"
 )
 # States that nobody would mention of something in order.
 _BAD = lazy(
@@ -381,6 +383,8 @@ def _fewer(told: Sequence[Observation]) -> bool:
 def of_readings(told: Sequence[Observation], signs: tuple[str, ...], said: str) -> tuple[str, ...]:
     """The symptoms, that of a GPU that is busy ahead of what the words alone made of it: where its utilisation is stated beside
     what tells work from waiting ("shows 100 % but draws only 130 W" misses no GPU), or that the job is slow."""
+    if any(o.subject.id.startswith(things.OTHER) for o in told) and not _ABSENT.search(said):
+        signs = tuple(s for s in signs if s != "gpu-missing")  # 7 张卡 98%，一张 61%: they are counted, and all are there
     if _fewer(told):
         return ("gpu-missing", *(s for s in signs if s not in ("gpu-missing", "driver-hangs")))
     busy = any(o.fact == "gpu.utilization.core" and isinstance(o.value, int) and o.value >= _BUSY for o in told)
@@ -395,6 +399,10 @@ def of_readings(told: Sequence[Observation], signs: tuple[str, ...], said: str) 
     return ("busy-but-slow", *(s for s in signs if s in ("hang", "slow-training", "straggler", "slow-data-loading")))
 
 
+_ABSENT = lazy(
+    r"(?<![a-z])(?:missing|gone|lost|disappear\w*|vanish\w*|not (?:there|visible|listed|seen|found|detected)|fell off|dropp\w+ off)(?![a-z])|少|掉|丢|缺|没了|不见|[找看认检识][别测]?不",
+    _I,
+)
 _ENDS_OR_HANGS = lazy(
     r"(?<![a-z])(?:hang\w*|hung|stuck|freez\w*|frozen|stall\w*|crash\w*|die[sd]?|dead ?lock\w*|nan|oom|out of memory|fail\w*|abort\w*|time[sd]?[ -]?out\w*)(?![a-z])|卡住|卡死|卡在|必卡|挂|死|崩|失败|超时|显存不足|内存不足|不动",
     _I,
@@ -642,7 +650,7 @@ def _told(clause: str, about: About, before: str) -> Read:
             out += _of_statement(one, numbers, of)
         rest[start:end] = ["|"] * (end - start)
     plain = words_of(things.without_counts(_LOADED.sub(" ", " ".join(rest)), about.counted))
-    if _FULL.search(clause):
+    if _at_full(clause, about.line):
         plain = [*plain, "|", "gpu", "utilization", "100", "%"]
     read = values(plain, before, words_of(clause), foreign=about.foreign)
     for fact, told, _ in read.taken:
@@ -664,6 +672,18 @@ _FULL = lazy(
     r"(?<![a-z])(?:under|at|with)\s+(?:full|heavy|max|100\s*%)\s+(?:load|utili[sz]ation|usage)(?![a-z])|^\s*(?:at |under )?full load\s*$|满载|满负载|满负荷|满利用率",
     _I,
 )
+_WATTS = lazy(r"[0-9]\s*k?w(?:atts?)?(?![a-z])|[0-9]\s*瓦", _I)
+
+
+def _at_full(clause: str, line: str) -> bool:
+    """Whether a clause tells by "full load" how busy a GPU is: beside another reading it only says when that was taken, but
+    what a GPU draws is held against it, where its model tells how much that could be."""
+    if _FULL.search(clause) is None:
+        return False
+    bare = things.without_counts(numerals(_FULL.sub(" ", clause)))
+    return _NUMBER.search(bare) is None or (_WATTS.search(bare) is not None and things.MODEL.search(line) is not None)
+
+
 
 
 def _denied(words: Sequence[str], start: int, end: int) -> bool:

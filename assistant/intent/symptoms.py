@@ -31,7 +31,22 @@ _SAME = ("slow", "hang", "crash", "train")  # classes of the lexicon whose words
 def find(words: Sequence[str], text: str = "") -> tuple[str, ...]:
     """Ids of the symptoms that the words of a sentence name, the fullest match first. `text`: the sentence, where it may be
     more than a clause."""
+    found = _named(words, text)
+    if _REBOOTS in found and (bare := _AFTER_REBOOT.sub(" ", text or "".join(words))) != (text or "".join(words)):
+        from assistant.intent.grammar import words_of
+
+        if _REBOOTS not in _named(words_of(bare), bare):
+            found = tuple(name for name in found if name != _REBOOTS)
+    return found
+
+
+def _named(words: Sequence[str], text: str) -> tuple[str, ...]:
     return _found(words, text, tables()["signs"], tables()["sign_words"], _synonyms())
+
+
+_REBOOTS = "node-unreachable"
+# since when something is so: nobody says that the node reboots by itself
+_AFTER_REBOOT = lazy("重启(?:以|之|完|过|了)?后|重启过")
 
 
 def without(clauses: Sequence[str]) -> tuple[str, ...]:

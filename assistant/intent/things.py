@@ -200,7 +200,8 @@ def with_utilization(text: str) -> str:
 
 # 1 of 8 gpus at 0% | one card sits at 3%: of what, where nothing else is named, is its utilisation
 _AT_SHARE = lazy(
-    r"(?:(?<![a-z])(?:gpus?|cards?|accelerators?|[abhlmv]i?[0-9]{2,3}[a-z]?)|<[a-z]+>)\s+(?:(?:is|are|sits?|stuck|runs?|stays?|only)\s+){0,2}(?:at|on)\s+[0-9]{1,3}(?:\.[0-9]+)?\s?%",
+    r"(?:(?<![a-z])(?:gpus?|cards?|accelerators?|[abhlmv]i?[0-9]{2,3}[a-z]?)|<[a-z]+>)\s+(?:(?:is|are|sits?|stuck|runs?|stays?|only)\s+){0,2}(?:at|on)\s+[0-9]{1,3}(?:\.[0-9]+)?\s?%"
+    r"|(?:[张块](?:卡|gpu)?|号卡?|<gpu>)\s*(?:[都全是在跑到才有只为约]|差不多|基本)*\s*[0-9]{1,3}(?:\.[0-9]+)?\s?%",
     _I,
 )
 _OF_WHAT = lazy(
