@@ -145,7 +145,7 @@ def spoken(sheet: Sheet, lang: str) -> tuple[str, tuple[Part, ...]]:
     return cut(sheet.title, SENTENCE), tuple(parts)
 
 
-_ANSWERS = lazy(r"(?:Yes|No|Not|Never|Usual|Normal|Harmless)(?![a-z])|不[要行必]|要先?[停：，]|先(?!进)|可以|正常|还要|无需")
+_ANSWERS = lazy(r"(?:No|Not|Never)(?![a-z])|不[要行必]|要先停|先复位|还要")
 
 
 def title_of(t: Topic, lang: str) -> str:

@@ -31,7 +31,7 @@ _CARD = lazy(
     re.IGNORECASE,
 )
 _SERVER = "model-server"
-_REPORTS = frozenset(("slow", "low"))
+_REPORTS = frozenset(("slow", "low", "often", "held-down"))
 _ASKS_OF_FAULT = frozenset(("how", "slow", "when", "meaning"))
 _ALONE = lazy(r"\s*[A-Za-z]{3,10}(?:_[A-Za-z0-9]{1,16}){1,5}(?:\s*=\s*[\w:,.]+)?\s*[?？]?\s*")
 _ASKS_OF_VARIABLE = ("should", "may", "choose", "meaning", "affect", "safe")

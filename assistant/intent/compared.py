@@ -75,10 +75,11 @@ _NOW = lazy(
 )
 # 2 个，之前没注意: where the clause of the last number ends
 _BEHIND = lazy(r"(?<=[0-9a-z%°℃度瓦秒个次条了吧])\s*[，。；！](?=[^0-9]*$)")
+_BY_NOW = lazy(r"\W*(?:但|而|可|却)?(?:现在|目前|今天|如今|这会儿?)(?:只有?|却|变|降|掉|协商|成|到|是|为|有|跑|才|都|就|了|\W)*[0-9]")
 _FROM = lazy(r"(?<![a-z])from\s+(?:about |around |~)?$|[从由]\s*(?:大约|约)?$", _I)
 _FROM_BETWEEN = lazy(r"^[^,;，；]{0,20}?(?<![a-z])from\s+(?:about |around |~)?$", _I)
 _TO = lazy(
-    r"^\s*(?:per step|a step|mfu|busbw)?\s*(?:(?<![a-z])(?:down |up |all the way )?to(?![a-z])|->|→|=>|[一直]{0,2}(?:下?[掉降跌滑]|上?[涨升]|变|增|减|退)?[^,，;；0-9]{0,4}[到至成为])[^,，;；0-9]{0,16}$",
+    r"^\s*(?:per step|a step|mfu|busbw)?\s*(?:(?<![a-z])(?:down |up |all the way )?to(?![a-z])|->|→|=>|[一直]{0,2}(?:下?[掉降跌滑]|上?[涨升]|变|增|减|退|协商|训练|建链)?[^,，;；0-9]{0,4}[到至成为])[^,，;；0-9]{0,16}$",
     _I,
 )
 _WENT = lazy(
@@ -350,6 +351,8 @@ def _kind(left: str, right: str, called: dict[str, _Whose]) -> tuple[Against | N
         past = bool(_WAS.search(left) and _NOW.search(then)), bool(_WAS.search(then) and _NOW.search(left))
     if past[0] != past[1]:
         return Against.PAST, past[1]
+    if _BY_NOW.match(right) and not _NOW.search(left):  # 400G，现在 200G
+        return Against.PAST, False
     return None, True
 
 

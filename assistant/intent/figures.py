@@ -377,6 +377,10 @@ _BUSBW = lazy(
     r"(?<![a-z])(?:bus ?bw|bus bandwidth|all[-_ ]?reduce(?:_perf)?|nccl[- ]?tests?|all[-_ ]?gather|reduce[-_ ]?scatter)(?![a-z])|总线带宽",
     _I,
 )
+# busbw 只有 180: in GB/s, as nccl-tests prints it
+_PLAIN_BUSBW = lazy(
+    r"(?:bus ?bw|总线带宽)[^0-9,，。;；]{0,10}(?P<n>[0-9]{1,4}(?:\.[0-9]+)?)(?![0-9.]|\s*(?:卡|张|块|台|机|个|gpus?|nodes?|%|[gmt]i?b|x))", _I
+)
 _SEVERAL = lazy(
     r"(?<![a-z0-9])(?:[2-9]|[1-9][0-9]+|two|three|four|eight|sixteen|multi|both|several)[ -]?nodes?(?![a-z])|(?<![a-z])(?:across|between|over) (?:the |all )?(?:nodes|machines|hosts)|inter-?node|(?<![a-z0-9])(?:[2-9]|[1-9][0-9]+)\s?[x×*]\s?8(?![0-9])|双机|多机|跨机|跨节点|[2-9两二三四八]\s*(?:台|机|个?节点)",
     _I,
@@ -416,7 +420,7 @@ _OTHER_COLLECTIVE = lazy(r"all[-_ ]?gather|reduce[-_ ]?scatter", _I)  # within a
 
 
 def _collective(text: str) -> Collective | None:
-    rates = _rates(text)
+    rates = _rates(text) or [_Rate(float(m["n"]), False, m.start(), m.end()) for m in _PLAIN_BUSBW.finditer(text)]
     if not _BUSBW.search(text) or not 0 < len(rates) < 3 or _compares(text):
         return None
     measured = [r for r in rates if not r.bits] or rates[:1]

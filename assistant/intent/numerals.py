@@ -151,6 +151,13 @@ _FLAG = lazy(
 _WHEN = lazy(r"一夜之间|一夜间?|一晚上?|(?:昨|今|前)(?:天|晚|夜)|这[几两]天|短短|突然")
 
 
+# 同一个任务 counts nothing
+_SAME = lazy("同[一样]的?个?(?=[^0-9])")
+# 几百条 | 上千次: the least that it can be
+_SOME = lazy("(?<![0-9一二三四五六七八九十])[几上数好](?:几)?([十百千万])多?(?=[次个条行页]|$|[，。;；\\s])")
+_LEAST = {"十": 20, "百": 200, "千": 2000, "万": 20_000}
+
+
 def numerals(clause: str) -> str:
     """A clause with its numbers as digits and its units as words."""
     clause = parts.plain(clause)
@@ -160,7 +167,8 @@ def numerals(clause: str) -> str:
         clause = _PERCENT.sub(" % ", clause)
     if not clause.isascii():
         clause = _USED_ZH.sub(_share_of_host, _WHEN.sub(" ", clause))
-        clause = _LEFT_ZH.sub(" 剩余内存 ", clause)
+        clause = _LEFT_ZH.sub(" 剩余内存 ", _SAME.sub(" ", clause))
+        clause = _SOME.sub(lambda m: f" {_LEAST[m[1]]} ", clause)
     if _OF_SIZE.search(clause):
         clause = _BARE_SIZE.sub(lambda m: f"{m[1]} {m[2].casefold()}ib ", clause)
     clause = _WATTS.sub(" watts ", clause)  # "w" alone is "with"

@@ -456,6 +456,9 @@ def _wanted(intent: Intent, states: Stated, said: str) -> Intent:
     read = [o for o in states.observations if o.fact != "gpu.name"]  # a model is what is asked about, and no reading
     asked = judged or book or intent is Intent.FIX
     happened = any(isinstance(o.value, Event) or _of_part(o) for o in read) and _PLACED.search(said) is not None
+    broken = read and read[0].subject.scope is Scope.NODE and isinstance(read[0].value, str)  # the state of a node
+    if intent is Intent.FIX and broken and _WHAT_NOW.search(said):
+        return Intent.DIAGNOSE
     if intent in (Intent.EXPLAIN, Intent.FIX) and len(read) == 1 and asked and not happened and not parted:
         return intent  # H100 温度 85 度正常吗 | 行重映射 pending 怎么处理: asked of a book
     if _WHAT_NOW.search(said):
@@ -482,7 +485,7 @@ _NOT_AS_IT_SHOULD = lazy(
     r"(?<![a-z])(?:not|n't|never)\s+(?:respond|answer|ready|found|reach|available|work|run|start|load|visible|detect|recogni[sz]|enough|schedul|register|connect|join|come|boot)",
     re.IGNORECASE,
 )
-_PIECES = lazy(r"[,;，；。]|\b(?:but|yet|however)\b|但是?|不过|却")
+_PIECES = lazy(r"[,;，；。]|\b(?:but|yet|however)\b|但是?|不过|却|(?<=[\u4e00-\u9fff])\s+(?=[\u4e00-\u9fffa-z])")
 
 
 def _signs(signs: Sequence[str], states: Stated) -> tuple[str, ...]:

@@ -743,7 +743,7 @@ def _enums(spec: FactSpec, words: Sequence[str]) -> Iterator[str]:
 
 # How people say that a service runs, or does not: words in a row, joined.
 _DOWN = lazy(
-    r"not (?:running|started|up|active|there)|(?:is|has|was|just|keeps)? ?(?:down|dead|died|stopped|off|inactive|killed|gone|dying)\b|没 有? ?[运启跑起在]|未 [运启]|停|挂|死|没 起|没 跑|没 在"
+    r"not (?:running|started|up|active|there)|(?:is|has|was|just|keeps)? ?(?:down|dead|died|stopped|off|inactive|killed|gone|dying)\b|没 有? ?[运启跑起在]|未 [运启]|停|挂|死|没 起|没 跑|没 在|[起拉] 不 [来起]|启 ?动? 不 [了起来]|起 动 不|拉 起 失|无 法 启|不 能 启"
 )
 _FAILED = lazy(r"fail|crash|失 败|崩|报 错|出 错")
 _RUNS = lazy(r"running|active|\bup\b|works|started|在 跑|运 行|启 动|起 来|正 常|没 问 题|[好在] ")

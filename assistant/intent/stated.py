@@ -106,7 +106,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     for as_said, meant in wholes:
         text = text.replace(as_said, meant)
     fixed = (*fixed, *wholes)
-    text = _NEXT_GPU.sub("; ", text)
+    text = _KUBERNETES.sub(_of_kubernetes, _NEXT_GPU.sub("; ", _OTHER_GPU.sub(_apart, text)))
     text = things.with_utilization(text)
     text = _LONE_ROOT.sub(
         " 根目录 " if re.search("[\u4e00-\u9fff]", text) else " root filesystem ",
@@ -202,6 +202,26 @@ _EXIT = lazy(
 # 79.1GiB / 80GiB, 79/80GB: how much of how much, as nvidia-smi prints it, and no list of two
 # gpu0 61C gpu1 62C gpu2 94C: a list without commas
 _NEXT_GPU = lazy(r"(?<=[0-9a-z%度瓦])\s+(?=<gpu>\s*[:=]?\s*[0-9])", _I)
+# gpu 1 正常 gpu 2 掉卡了: a list without commas, of states
+_OTHER_GPU = lazy(r"(?<=[\u4e00-\u9fff])(?<![和与跟及在把上到是给从对用看])\s*(?=<gpu>)")
+
+
+def _apart(m: re.Match[str]) -> str:
+    return "; " if "<gpu>" in m.string[: m.start()] else m[0]
+
+
+# allocatable 7，capacity 8 | capacity 8, allocatable only 7 | kubelet 只上报了 7 张，实际 8 张: two counts over a comma
+_KUBERNETES = lazy(
+    r"(?:(?<![a-z])allocatable|可分配|kubelet\s*(?:只|仅|就)?\s*(?:上报|注册|报))[^0-9]{0,28}?(?P<a>[0-9]{1,2})(?![0-9.])[^0-9]{0,20}?(?:capacity|总数|总共|一共|实际|nvidia-smi|节点|机器|物理)[^0-9]{0,28}?(?P<b>[0-9]{1,2})(?![0-9.])"
+    r"|(?:(?<![a-z])capacity|总数|总共|一共|实际)[^0-9]{0,28}?(?P<d>[0-9]{1,2})(?![0-9.])[^0-9]{0,20}?(?:allocatable|可分配)[^0-9]{0,28}?(?P<c>[0-9]{1,2})(?![0-9.])",
+    _I,
+)
+
+
+def _of_kubernetes(m: re.Match[str]) -> str:
+    return f"allocatable {m['a'] or m['c']} of {m['b'] or m['d']}"
+
+
 _OF_WHOLE = lazy(
     r"(?<![\w.])(\d+(?:\.\d+)?)\s?([mg]i?b?)?\s*/\s*\d+(?:\.\d+)?\s?([mg]i?b?)(?![a-z0-9/])", re.IGNORECASE
 )
@@ -229,7 +249,9 @@ AT_REST = lazy(
     _I,
 )
 _USUAL = lazy(
-    r"(?<![a-z])(?:normal|usual|expected|typical|reasonable|too (?:high|low|much|many)|a lot)(?![a-z])|正常|合理|常见|算高|算低|偏高|偏低|高不高|高吗|低吗|多吗",
+    r"(?<![a-z])(?:normal|usual|expected|typical|reasonable|too (?:high|low|much|many)|a lot)(?![a-z])"
+    # 温度都正常，但掉卡了: said, and not asked
+    r"|正常(?:[吗么嘛吧不]|的吗|范围|值|水平|是多少)|正不正常|(?:算|属于|是否|是不是|应该)正常|(?<![都也很切着来还全均])正常(?=[?？\s]*$)|合理|常见|算高|算低|偏高|偏低|高不高|高吗|低吗|多吗",
     _I,
 )
 AT_REST_CLAUSE = lazy(
@@ -256,7 +278,7 @@ _SAID_FINE = lazy(
 _PLAIN = lazy(
     r"(?<![a-z])(?:hi|hello|hey|team|all|guys|sorry|thanks?|please|pls|help|rma|what now|(?:keep|carry|go) (?:going|using|on|training|running|working)\w*|since \w+|today|yesterday|tonight|now|last (?:night|week|month)|this (?:morning|week)|"
     r"(?:we|i|you|they|users?|people|customers?)(?:'ve|'re|'m|'d|'ll)? .*|on|of|in|at|for|from|after|before|during|with|under|our|my|the|a|an|one|this|that|these|it|is|are|was|node|gpus?|cards?|machine|server|box|cluster|host|h100s?|here|there|same (?:job|load|workload|node|model|run)|again|still|just|only|and|but|so|then|or|to|yes|no|also)(?![a-z'])"
-    r"|<[a-z]+>|[0-9]+|你好|大家好|请问|麻烦|谢谢|求助|今天|昨天|昨晚|刚才|现在|目前|最近|早上|我们?.*|这[台个块张]?|那[台个块张]?|同一个?(?:任务|作业|节点|负载)|机器|节点|服务器|显卡|卡|的|了|上|里|吧|呢|啊|但是?|不过|就是|只是|而且|还有?",
+    r"|<[a-z]+>|[0-9]+|你好|大家好|请问|麻烦|谢谢|求助|今天|昨天|昨晚|刚才|现在|目前|最近|早上|我们?.*|这[台个块张]?|那[台个块张]?|(?:都)?(?:是|跑的?|在)?同[一样]的?个?(?:任务|作业|节点|负载|模型|代码|配置|型号|程序|脚本)|(?:代码|配置|镜像|环境|数据|参数|什么|啥|其他)?(?:都|也)?没(?:有)?(?:人)?(?:改|动|变|注意|在意)(?:过|动|化)?(?:代码|配置|任何东西|东西|什么|啥)?|机器|节点|服务器|显卡|卡|的|了|上|里|吧|呢|啊|但是?|不过|就是|只是|而且|还有?",
     _I,
 )
 

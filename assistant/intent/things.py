@@ -60,6 +60,9 @@ _SIZED = lazy(
 )
 
 
+_ONLY_SEEN = lazy(r"(?:只|仅|就|才)\s*(?:能)?\s*(?:有|剩下?|看得?\s*到|认\s*到|识\s*别\s*[到出]?|显\s*示|列\s*出?)\s*(?:[出了]\s*)?$")
+
+
 class Group(NamedTuple):
     """So many GPUs of which nobody said which."""
 
@@ -78,6 +81,8 @@ def group(clause: str, counted: bool = False) -> Group | None:
     `counted`: GPUs were counted ahead of it, so "3 at x16" are three of them.
     """
     for found in COUNT.finditer(clause):
+        if found["han"] and _ONLY_SEEN.search(clause, 0, found.start()):
+            continue  # nvidia-smi 只有 7 张: so many are there, and none of them is in question
         if not found["some"] and _SIZED.match(clause, found.end()):
             continue  # 8 卡机, an 8 GPU box: how large the machine is
         if found["some"]:
