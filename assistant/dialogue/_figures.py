@@ -625,17 +625,19 @@ def _share(f: Share) -> _Said | None:
 
 
 def _spikes(f: Spikes) -> _Said | None:
-    times = f.worst / f.usual
     usual, worst = _seconds(f.usual), _seconds(f.worst)
+    times = f.worst / f.usual if f.usual else 0.0
     rhythm_en = (
         f"{f.every}: look at what runs just then"
         if f.every
         else "a fixed rhythm points at one of the first three, an irregular one at the last two"
     )
     rhythm_zh = f"{f.every}：看此时运行的是什么" if f.every else "有固定周期多为前三种，不规则多为后两种"
+    shown_en = f"most steps take {usual}, some {worst} ({times:.2g} times)" if f.usual else f"a pause of {worst}, {f.every}"
+    shown_zh = f"多数步 {usual}，个别 {worst}（{times:.2g} 倍）" if f.usual else f"{f.every}停 {worst}"
     text = Text(
-        f"most steps take {usual}, some {worst} ({times:.2g} times): what runs only now and then. A checkpoint or an evaluation; logging or Python's garbage collection; the loader at the end of a shard or epoch; a slow storage or network; one rank that is late for the others ({rhythm_en}).",
-        f"多数步 {usual}，个别 {worst}（{times:.2g} 倍）：原因是只偶尔运行的部分。存 checkpoint 或评估；日志或 Python 垃圾回收；数据加载在分片、epoch 末尾补数据；存储或网络变慢；某个 rank 迟到（{rhythm_zh}）。",
+        f"{shown_en}: what runs only now and then. A checkpoint or an evaluation; logging or Python's garbage collection; the loader at the end of a shard or epoch; a slow storage or network; one rank that is late for the others ({rhythm_en}).",
+        f"{shown_zh}：原因是只偶尔运行的部分。存 checkpoint 或评估；日志或 Python 垃圾回收；数据加载在分片、epoch 末尾补数据；存储或网络变慢；某个 rank 迟到（{rhythm_zh}）。",
     )
     do = ("gpudiag profile --pid PID --iterations 50", "gpudiag trace iterations TRACE.json.gz")
     return _Said(

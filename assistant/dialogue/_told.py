@@ -97,12 +97,16 @@ def answer(turn: Turn, w: Words) -> Reply | None:
         return _meant(turn, d, _normal.of_resting(turn, w, rests), _advised(w))
     if turn.query.intent is Intent.DIAGNOSE and GRAVER.intersection(turn.query.symptoms[:1]):
         return None  # how busy it looks while it hangs or ends explains nothing
+    asks_all = _ALL_WELL.search(asked_in(turn.query)) is not None and not any(o.fact == "gpu.name" for o in said)
+    if asks_all and not lost and (known := _rest_is_well(turn, w, rows)):
+        return _reply(turn, known, [], Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, NO_TEXT), rows)
     if (together := _of_counters(turn, w, said, lost)) is not None:
         return together
     judged = any(map(pasted, said)) or rates(turn) or asked_of(turn.query) is not None or of_run(turn.query) is not None
     # a clause of its own says that something is wrong
     reported = len(without(turn.query.unread)) < len(turn.query.unread)
-    if turn.query.symptoms and turn.query.intent is Intent.DIAGNOSE and (reported or not judged):
+    all_well = worst is Rating.GOOD and len(rows) > 1 and set(turn.query.symptoms) <= _NAMED_BY_READINGS
+    if turn.query.symptoms and turn.query.intent is Intent.DIAGNOSE and (reported or not (judged or all_well)):
         return None
     if (
         not turn.query.unread
@@ -385,6 +389,8 @@ def _head(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:
                f"所述数值均正常：{shown}。要确认机器可用，还需查看机器本身：在其上运行 gpudiag check。")  # fmt: skip
 
 
+# A symptom that the name of a reading names: rows that were remapped, and nothing pending
+_NAMED_BY_READINGS = frozenset(["memory-errors"])
 # What they say depends on the model and the work: beside readings that are in order they are no doubt.
 _OF_LOAD = ("gpu.power.draw", "gpu.clock.", "gpu.utilization.core", "gpu.memory.used", "gpu.memory.share", "gpu.fan.")
 

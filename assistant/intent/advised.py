@@ -71,6 +71,12 @@ def asked(said: str, marked: str, *, troubled: bool = False) -> Asked:
     return Asked(*max(fitting)[2:]) if fitting else Asked()
 
 
+def of_reports(name: str) -> bool:
+    """Whether an advice is asked for by a sentence that only reports ("the first steps are slow")."""
+    entry = advice().get(name)
+    return entry is not None and any(set(w.asks) & _REPORTS for w in entry.when)
+
+
 def _fits(when: When, asks: dict[str, int], about: dict[str, int]) -> bool:
     if not about.keys().isdisjoint(when.without):
         return False

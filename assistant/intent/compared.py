@@ -79,7 +79,7 @@ _BY_NOW = lazy(r"\W*(?:但|而|可|却)?(?:现在|目前|今天|如今|这会儿
 _FROM = lazy(r"(?<![a-z])from\s+(?:about |around |~)?$|[从由]\s*(?:大约|约)?$", _I)
 _FROM_BETWEEN = lazy(r"^[^,;，；]{0,20}?(?<![a-z])from\s+(?:about |around |~)?$", _I)
 _TO = lazy(
-    r"^\s*(?:per step|a step|mfu|busbw)?\s*(?:(?<![a-z])(?:down |up |all the way )?to(?![a-z])|->|→|=>|[一直]{0,2}(?:下?[掉降跌滑]|上?[涨升]|变|增|减|退|协商|训练|建链)?[^,，;；0-9]{0,4}[到至成为])[^,，;；0-9]{0,16}$",
+    r"^\s*(?:per step|a step|mfu|busbw)?\s*(?:(?<![a-z])(?:down |up |all the way )?to(?![a-z])|->|→|=>|[一直]{0,2}(?:下?[掉降跌滑]|上?[涨升]|变|增|减|退|协商|训练|建链)?[^,，;；0-9]{0,4}[到至成为]|变)[^,，;；0-9]{0,16}$",
     _I,
 )
 _WENT = lazy(
@@ -268,12 +268,23 @@ def _values(text: str) -> Iterator[_Value]:
     units = [_unit(m["u"]) for m in found]
     marks = [_mark(m["mark"]) for m in found]
     for i, m in enumerate(found):
-        unit, mark = units[i], marks[i]
+        unit, mark = units[i] or _called(bare[: m.start()]), marks[i]
         if not unit and not mark:
             near = next((j for j in range(i - 1, -1, -1) if units[j] or marks[j]), None)
             near = next((j for j in range(i + 1, len(found)) if units[j] or marks[j]), None) if near is None else near
             unit, mark = (units[near], marks[near]) if near is not None else ("", "")
         yield _Value(m.start(), m.end(), _number(m), unit, mark, bool(units[i] or marks[i]))
+
+
+# 温度 90 降频到 1300MHz: the unit that a name tells goes before that of a neighbour
+_NAMED_UNITS = (
+    (lazy(r"(?:温度|(?<![a-z])temp(?:erature)?)\s*(?:是|到|为|达到?|有|is|at|of|[:=])?\s*$", _I), "c"),
+    (lazy(r"(?:功耗|功率|(?<![a-z])power(?: draw)?)\s*(?:是|到|为|达到?|有|is|at|of|[:=])?\s*$", _I), "w"),
+)
+
+
+def _called(ahead: str) -> str:
+    return next((unit for name, unit in _NAMED_UNITS if name.search(ahead[-24:])), "")
 
 
 _UNITED = lazy(r"(?:\.[0-9]|[0-9]\s*(?:mhz|gb/s|ms|%))", _I)
@@ -342,6 +353,9 @@ def _kind(left: str, right: str, called: dict[str, _Whose]) -> tuple[Against | N
     many = bool(_MANY.search(left)), bool(_MANY.search(right))
     if single[0] != single[1] and many[single[0]]:
         return Against.PEERS, single[0]
+    some, more = (_counts(side) for side in (left, right))
+    if some and more and some != more and not _FROM.search(left):  # 六张卡 1755，两张 1200
+        return Against.PEERS, some < more
     should = bool(_SHOULD.search(left)), bool(_SHOULD.search(right))
     if should[0] != should[1]:
         return Against.EXPECTED, should[1]
@@ -354,6 +368,15 @@ def _kind(left: str, right: str, called: dict[str, _Whose]) -> tuple[Against | N
     if _BY_NOW.match(right) and not _NOW.search(left):  # 400G，现在 200G
         return Against.PAST, False
     return None, True
+
+
+_SO_MANY = lazy(r"(?<![0-9.])([2-9]|1[0-9]|[两二三四五六七八九十])\s?[张块台](?!\s?里)")
+
+
+def _counts(side: str) -> int:
+    """How many cards or machines a side counts last; 0 where it counts none."""
+    said = (_SO_MANY.findall(side) or [""])[-1].replace("两", "二")
+    return int(said) if said.isdecimal() else "零一二三四五六七八九十".find(said) if said else 0
 
 
 def _one(side: str, called: dict[str, _Whose]) -> _Whose | None:

@@ -565,6 +565,8 @@ _REPORTS = lazy(
     r"(?<![a-z])(?:shows?|showing|reports?|reported|reporting|sees?|has|have|lists?|says|only|total|capacity|detect\w*)(?![a-z])|显示|只有|总共|容量|总量|总显存|看到|识别|认到|报",
     _I,
 )
+# 买的是 80G: what it should be is held against it
+_ORDERED = lazy(r"(?<![a-z])(?:bought|ordered|paid for|instead of|rather than|should (?:be|have))(?![a-z])|买的?|订的?|下单|采购|说好|应该?[是为有]|标称|规格|而不是|不是(?:应该)?", _I)
 _NO_TOTAL = lazy(
     r"(?<![a-z])(?:used|usage|in use|us(?:e|es|ing)|alloc\w*|reserv\w*|free|left|available|oom|out of memory|batch|model|weights|fits?|load|leak|process\w*|bandwidth|ram|disk|ecc|rows?|pages?|host|swap|shm|/s|takes?|hold\w*)(?![a-z])|占|已用|用了|使用|空闲|剩|可用|进程|带宽|溢出|模型|主机|(?<!显)内存",
     _I,
@@ -573,7 +575,7 @@ _NO_TOTAL = lazy(
 
 def _size(text: str) -> Size | None:
     models = _models(text)
-    if not models or not _REPORTS.search(text) or _NO_TOTAL.search(text) or _compares(text) or _OF_TOTAL.search(text):
+    if not models or _ORDERED.search(text) or not _REPORTS.search(text) or _NO_TOTAL.search(text) or _compares(text) or _OF_TOTAL.search(text):
         return None
     sizes = [m for m in _SIZE.finditer(MODEL.sub(" ", text)) if "b" in m[0].casefold()]
     if len(sizes) != 1 or _WANTED.search(text):
@@ -636,17 +638,18 @@ def _called(name: str) -> re.Pattern[str]:
 
 
 _TIME = r"([0-9]+(?:\.[0-9]+)?)\s?(ms|毫秒|s|secs?|seconds?|秒|min(?:utes?)?|分钟)?(?![a-z0-9])"
-_STEP = lazy(r"(?<![a-z])(?:steps?|iter(?:ation)?s?|batch(?:es)?)(?![a-z])|步|迭代", _I)
+_STEP = lazy(r"(?<![a-z])(?:steps?|iter(?:ation)?s?|batch(?:es)?|epochs?)(?![a-z])|步|迭代", _I)
 _NOW_AND_THEN = lazy(
     r"(?<![a-z])(?:now and (?:then|again)|sometimes|occasional\w*|once in a while|from time to time|every (?:now|so often|few|couple|once|[0-9]+)|sporadic\w*|random\w*|periodic\w*|intermittent\w*|spik\w+|outliers?|hiccups?|some (?:steps?|iterations?|of them)|a few steps?|one step in)(?![a-z])"
-    r"|偶尔|有时|时不时|每隔|每 ?[0-9]+ ?[步个分]|突然|间或|个别|尖峰|毛刺|抖动|飙|忽然|隔一?会|一会|不定期|偶发",
+    r"|偶尔|有时|时不时|每隔|每 ?[0-9]+ ?[步个分]|每(?:到|次到?|个)? ?epoch|突然|间或|个别|尖峰|毛刺|抖动|飙|忽然|隔一?会|一会|不定期|偶发",
     _I,
 )
 _STEP_TIMES = lazy(rf"(?<![a-z0-9_.]){_TIME}", _I)
 _EVERY = lazy(
-    r"(?:every|each)\s+(?:[0-9]+(?:st|nd|rd|th)?|few|couple of)\s*(?:steps?|iterations?|minutes?|min)|每隔?\s*[0-9]+\s*(?:个)?(?:步|迭代|iter\w*|steps?|分钟)",
+    r"(?:every|each)\s+(?:[0-9]+(?:st|nd|rd|th)?|few|couple of)\s*(?:steps?|iterations?|minutes?|min)|每隔?\s*[0-9]+\s*(?:个)?(?:步|迭代|iter\w*|steps?|分钟)|每(?:到|次到?|个)?\s*epoch\s*(?:结束|末尾?|完|之后|后|开头|开始)|(?:at|after) the end of (?:each|every) epoch",
     _I,
 )
+_PAUSES = lazy(r"(?<![a-z])(?:slow|pauses?|stalls?|hangs?|freezes?|stops?)(?![a-z])|慢|卡|停|顿", _I)
 _BEFORE = lazy(
     r"(?<![a-z])(?:last (?:week|month|night|time)|yesterday|used to|before(?! the)|since|previously|other (?:ranks?|gpus?|nodes?|jobs?))(?![a-z])|上周|昨[天晚]|以前|之前|原来|其他(?:rank|卡|节点|机)",
     _I,
@@ -658,6 +661,8 @@ def _spikes(text: str) -> Spikes | None:
         return None
     every = _EVERY.search(text)
     times = _seconds(text if every is None else text.replace(every[0], " "))
+    if every is not None and len(times) == 1 and _PAUSES.search(text):
+        return Spikes(0.0, times[0], every[0])
     if len(times) != 2 or times[0] == times[1]:
         return None
     return Spikes(min(times), max(times), every[0] if every else "")

@@ -229,6 +229,7 @@ def _wish(r: Reading, said: str) -> _Wish:
         page = near.page or page
     howto = page.removeprefix(HOWTO) if page.startswith(HOWTO) else ""
     page = "" if howto else page
+    whole = _WHOLE.fullmatch(r.found.marked) is not None
     outright = topics.outright(r.normal.raw) or among or ((page,) if page else ())
     unanswered = False
     of_a_book = needed(r.said) is not None or capped(r.said) is not None
@@ -244,7 +245,7 @@ def _wish(r: Reading, said: str) -> _Wish:
             intent, unanswered = Intent.EXPLAIN, True  # where nothing is known of it, that is said: no look tells more
         if intent is Intent.CONFIDENCE and _MEASURES.search(said) and not _SURE.search(said):
             intent = Intent.DIAGNOSE  # "97 % used on /": a share, and not how sure the last answer is
-    if intent is Intent.EXPLAIN and _WHOLE.fullmatch(r.found.marked):
+    if intent in (Intent.EXPLAIN, Intent.DIAGNOSE, Intent.PROBE) and whole:
         intent = Intent.VERDICT
     if intent in _OF_RUN and of_run.asked(r.said) is not None and not outright:
         intent = Intent.VERDICT
@@ -255,7 +256,7 @@ def _wish(r: Reading, said: str) -> _Wish:
         and ((not supposed and figures.measures(r.said)) or stated(r.said, r.found).codes)
     ):
         intent, supposed = Intent.DIAGNOSE, ()  # "no xid 79, but xid 48": what is so, and nothing that might be
-    signs = () if page.startswith(ADVICE) else r.signs
+    signs = () if page.startswith(ADVICE) or whole else r.signs
     if intent in (Intent.WHATIF, Intent.WHY, Intent.UNKNOWN) and not supposed and _LEFT_ALONE.search(said):
         intent, signs = Intent.DIAGNOSE, ()  # what comes of it stands in the verdict
     if of_run.asked(r.found.marked) is not None:
@@ -270,7 +271,7 @@ def _wish(r: Reading, said: str) -> _Wish:
 
 # gpu 正常吗 | 这台机器健康吗 | 卡都没问题吧: asked of the whole thing, and of no reading of it
 _WHOLE = lazy(
-    r"\W*(?:请问|麻烦|看看|看下|现在|目前|我们?|你们?|的|这|那|几|[张块台个]|所有|全部|[0-9]+|<(?:gpu|node)>|\s)*(?:gpus?|显卡|卡|机器|节点|服务器|主机|集群|<(?:gpu|node)>)\s*(?:[0-9]+|上|的|状态|情况|现在|目前|都|还|是|否|算|\s)*(?:正常|健康|有问题|没问题|没事|有毛病|ok|好|坏)\s*(?:的|了|着)*\s*(?:吗|么|嘛|吧|没|不|不正常|没有|否)*\W*",
+    r"\W*(?:请问|麻烦|看看|看下|现在|目前|我们?|你们?|的|这|那|几|[张块台个]|所有|全部|[0-9]+|<(?:gpu|node)>|\s)*(?:gpus?|显卡|卡|机器|节点|服务器|主机|集群|<(?:gpu|node)>)\s*(?:[0-9]+|上|的|状态|情况|现在|目前|都|还|是|否|算|\s)*(?:正常|健康|有没有(?:问题|故障|毛病|异常)|有无(?:问题|故障|异常)|有问题|没问题|没事|有毛病|ok|好|坏)\s*(?:的|了|着)*\s*(?:吗|么|嘛|吧|没|不|不正常|没有|否)*\W*",
     re.IGNORECASE,
 )
 
@@ -282,6 +283,7 @@ def _page(r: Reading) -> str:
     if not page.startswith(ADVICE):
         return page
     reports = (r.signs or reports_trouble(r.said)) and not _QUESTION.search(r.said)
+    reports = reports and not advised.of_reports(page.removeprefix(ADVICE))
     judges = asks_usual(r.said) and figures.measures(r.said)
     return "" if reports or judges else page
 

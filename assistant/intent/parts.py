@@ -137,6 +137,7 @@ _OF_LINKS = lazy(r"(?<![a-z])(?<!pcie )(?:nvlink )?(replays?|recover(?:y|ies)|cr
 def plain(clause: str) -> str:
     """`clause` in the words of the facts: a drive without the numbers of its name, the bits of an NVMe critical warning
     as words (``0x04`` is "drive warns of reliability"), counts of a history and of NVLinks by their whole names."""
+    clause = _TWO_HEATS.sub(r"核心温度 \1 度 , 显存温度 \2 度", clause)
     if _REMAP.search(clause):
         clause = _OF_REMAP.sub(_of_remap, clause)
     clause = _MASK.sub(_reasons, _WARNING.sub(_in_words, _DRIVE.sub(r"\1", clause)))
@@ -144,6 +145,8 @@ def plain(clause: str) -> str:
     return _LINKS.sub(lambda m: m[1] + _OF_LINKS.sub(r"nvlink \1 errors", m["rest"]), clause, count=1)
 
 
+# 核心 79 显存 94: two temperatures, as no memory is so small
+_TWO_HEATS = lazy(r"(?:核心|core)\s*(?:温度)?\s*([3-9][0-9]|1[01][0-9])\s*[度c]?\s*[,，、/]?\s*(?:显存|hbm|memory|mem)\s*(?:温度)?\s*([3-9][0-9]|1[01][0-9])(?![0-9.]|\s*(?:[gmt%]|个))\s*[度c]?", _I)
 _REMAP = lazy(r"(?<![a-z])remap|(?<!不可)重映射", _I)
 # uncorrectable remapped rows 1 correctable 0 pending no failure no: the rows of nvidia-smi in a line
 _OF_REMAP = lazy(

@@ -48,7 +48,8 @@ _ASKS_EN = lazy(
 )
 _ASKS_ZH = lazy(
     "瓶颈(?:是|在)?(?:哪|什么)|能(?=[训上接撑开启起凑扛])|还?能不能|能否|可否|可不可以|要不要|该不该|是不是|是否|需不需要|还可以|还能|可以(?!看到)|能(?:继续|用|跑)|需要(?!复位)|要换|该换|应该怎|怎么|如何|为什么|为何|为啥|什么|有啥|哪|正常吗|有问题吗|有没有|多少|请(?:看|查|解释)|查看|看看|解释"
-    "|要(?:重启|复位|重置|reset|下线|排空|drain|隔离|停|修|报修|返修|rma|处理|管)(?=.{0,6}[吗么嘛不])"
+    "|要(?:申请|赶紧|马上|立刻|直接|先|去|不要){0,2}(?:重启|复位|重置|reset|下线|排空|drain|隔离|停|修|报修|返修|rma|处理|管|换)(?=.{0,6}[吗么嘛不])"
+    "|还?[要缺差](?:再|看|查|做|补|注意|检查|确认){0,2}(?:啥|什么|哪)"
     "|(?:要紧|严重|问题大|影响大|有影响|有事|算坏|坏了|废了|还行|ok|OK)(?:吗|么|嘛|不(?=\\W*$))|要不要紧|没(?:啥|什么|有|大)?(?:问题|事|毛病)(?:吧|吗|么|嘛)|问题不大吧|不要紧吧|还好吧|能用吧|咋[办整弄样回]|会不会|行不行|好不好|对不对"
 )
 _BEGINS = lazy(
@@ -106,6 +107,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     for as_said, meant in wholes:
         text = text.replace(as_said, meant)
     fixed = (*fixed, *wholes)
+    text = _SLURM.sub(_of_slurm, text)
     text = _KUBERNETES.sub(_of_kubernetes, _NEXT_GPU.sub("; ", _OTHER_GPU.sub(_apart, text)))
     text = things.with_utilization(text)
     text = _LONE_ROOT.sub(
@@ -212,7 +214,7 @@ def _apart(m: re.Match[str]) -> str:
 
 # allocatable 7，capacity 8 | capacity 8, allocatable only 7 | kubelet 只上报了 7 张，实际 8 张: two counts over a comma
 _KUBERNETES = lazy(
-    r"(?:(?<![a-z])allocatable|可分配|kubelet\s*(?:只|仅|就)?\s*(?:上报|注册|报))[^0-9]{0,28}?(?P<a>[0-9]{1,2})(?![0-9.])[^0-9]{0,20}?(?:capacity|总数|总共|一共|实际|nvidia-smi|节点|机器|物理)[^0-9]{0,28}?(?P<b>[0-9]{1,2})(?![0-9.])"
+    r"(?:(?<![a-z])allocatable|可分配|(?:kubelet|device[ -]?plugin|插件)\s*(?:只|仅|就)?\s*(?:上报|注册|报|给)了?)[^0-9]{0,28}?(?P<a>[0-9]{1,2})(?![0-9.])[^0-9]{0,20}?(?:capacity|总数|总共|一共|实际|nvidia-smi|节点|机器|物理)[^0-9]{0,28}?(?P<b>[0-9]{1,2})(?![0-9.])"
     r"|(?:(?<![a-z])capacity|总数|总共|一共|实际)[^0-9]{0,28}?(?P<d>[0-9]{1,2})(?![0-9.])[^0-9]{0,20}?(?:allocatable|可分配)[^0-9]{0,28}?(?P<c>[0-9]{1,2})(?![0-9.])",
     _I,
 )
@@ -220,6 +222,18 @@ _KUBERNETES = lazy(
 
 def _of_kubernetes(m: re.Match[str]) -> str:
     return f"allocatable {m['a'] or m['c']} of {m['b'] or m['d']}"
+
+
+# gres 数不对 配置 8 实际 7
+_SLURM = lazy(
+    r"(?<![a-z])gres(?:/gpu)?[^0-9<]{0,16}(?:配置|配了?|应[该为有是]*)[^0-9<]{0,8}(?P<b>[0-9]{1,2})(?![0-9.])[^0-9<]{0,10}(?:实际|只有|上报|报|节点|现)[^0-9<]{0,8}(?P<a>[0-9]{1,2})(?![0-9.])"
+    r"|(?<![a-z])gres(?:/gpu)?[^0-9<]{0,16}(?:实际|只有|上报|报|节点|现)[^0-9<]{0,8}(?P<c>[0-9]{1,2})(?![0-9.])[^0-9<]{0,10}(?:配置|配了?|应[该为有是]*)[^0-9<]{0,8}(?P<d>[0-9]{1,2})(?![0-9.])",
+    _I,
+)
+
+
+def _of_slurm(m: re.Match[str]) -> str:
+    return f"gres gpu count reported lower than configured {m['a'] or m['c']} than {m['b'] or m['d']}"
 
 
 _OF_WHOLE = lazy(
@@ -552,6 +566,7 @@ def _without_models(said: str, found: Named) -> tuple[str, Iterator[str], Iterat
     return text, iter(originals), iter(counted)
 
 
+_ASKS_APART = lazy(r"\s+[^\s0-9<]*[\u4e00-\u9fff]{2}[^\s0-9<]*[吗么嘛不]$")
 _ASKED_FIRST = lazy(r"(?<=[a-z\u4e00-\u9fff])[:：]\s+", _I)  # can I schedule on it: kubelet stopped
 _ONLY_ASKS = lazy(r"\s*(?:why|how|what|when|where|and|so)\s*", _I)
 
@@ -565,6 +580,9 @@ def _clauses(text: str) -> Iterator[tuple[str, bool]]:
         asks = _ASKS_EN.match(piece) is not None or _ASKS_ZH.match(piece) is not None
         for part in _ENDS.split(_ASKED_FIRST.sub("; ", piece, count=1) if asks else piece):
             part = part.strip(" ,?？，")
+            if not asks and (tail := _ASKS_APART.search(part)) is not None and _NUMBER.search(part[: tail.start()]):
+                yield part[: tail.start()], False  # 温度 85 ecc 0 会有影响吗: a blank for a comma
+                part, asks = tail[0].strip(), True
             if part:
                 yield part, asks or _ASKS_LAST.search(part) is not None or _BEGINS.match(part) is not None
                 asks = False
