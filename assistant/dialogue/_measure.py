@@ -10,6 +10,7 @@ from assistant.dialogue._pages import ask_for, data_of, follow_ups, read, text_i
 from assistant.find import search
 from assistant.find.index import hints, wanted
 from assistant.find.tokens import terms
+from assistant.intent import things
 from assistant.intent.query import Topic
 from assistant.intent.stated import asks_usual
 from assistant.render.sheet import Paragraph
@@ -88,7 +89,7 @@ def _holds(asked: list[str], run: list[str]) -> bool:
 
 def value_of(text: str, r: Range) -> Value | None:
     """The value that is asked about: the number with the measure's unit, else the only one that no name holds."""
-    plain = unicodedata.normalize("NFKC", text[:_LONG]).casefold()
+    plain = things.without_counts(unicodedata.normalize("NFKC", text[:_LONG]).casefold())
     names = " ".join((r.id, r.title.en, r.title.zh, *r.aliases)).casefold()
     values = [
         Value(float(m["n"].replace(",", "")), _unit(m["u"]))

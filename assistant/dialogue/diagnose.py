@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, only_said, verdict_of
+from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, no_gpu, only_said, verdict_of
 from assistant.dialogue import Turn, _compared, _running, _told
 from assistant.dialogue._of_run import meanwhile, of_run
 from assistant.dialogue._pointed import denied, pointed
@@ -42,7 +42,7 @@ def answer(turn: Turn) -> Reply:
     w = words(turn)
     if (held := _compared.answer(turn, w)) is not None:
         return held
-    if turn.query.page and only_said(d.facts):  # nothing was looked at, and there is advice
+    if turn.query.page and (only_said(d.facts) or no_gpu(d.facts)):  # nothing was looked at, and there is advice
         from assistant.dialogue import explain
 
         return explain.shown(turn.query.page, turn.lang)

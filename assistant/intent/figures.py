@@ -182,7 +182,7 @@ _SIGNS: dict[type, frozenset[str]] = {
     Held: frozenset(["zombie-memory", "gpu-held", "out-of-memory", "gpu-missing"]),
     Size: frozenset(["out-of-memory"]),
     Share: frozenset(["slow-training", "low-utilization"]),
-    Spikes: frozenset(["slow-training", "straggler", "data-loading-slow"]),
+    Spikes: frozenset(["slow-training", "straggler", "data-loading-slow", "hang"]),
     Spread: frozenset(["slow-training"]),
     NoSpace: frozenset(["disk-trouble"]),
 }
@@ -641,12 +641,12 @@ _TIME = r"([0-9]+(?:\.[0-9]+)?)\s?(ms|毫秒|s|secs?|seconds?|秒|min(?:utes?)?|
 _STEP = lazy(r"(?<![a-z])(?:steps?|iter(?:ation)?s?|batch(?:es)?|epochs?)(?![a-z])|步|迭代", _I)
 _NOW_AND_THEN = lazy(
     r"(?<![a-z])(?:now and (?:then|again)|sometimes|occasional\w*|once in a while|from time to time|every (?:now|so often|few|couple|once|[0-9]+)|sporadic\w*|random\w*|periodic\w*|intermittent\w*|spik\w+|outliers?|hiccups?|some (?:steps?|iterations?|of them)|a few steps?|one step in)(?![a-z])"
-    r"|偶尔|有时|时不时|每隔|每 ?[0-9]+ ?[步个分]|每(?:到|次到?|个)? ?epoch|突然|间或|个别|尖峰|毛刺|抖动|飙|忽然|隔一?会|一会|不定期|偶发",
+    r"|偶尔|有时|时不时|每隔|每[跑训过]? ?[0-9]+ ?[步个分]|每(?:到|次到?|个)? ?epoch|突然|间或|个别|尖峰|毛刺|抖动|飙|忽然|隔一?会|一会|不定期|偶发",
     _I,
 )
 _STEP_TIMES = lazy(rf"(?<![a-z0-9_.]){_TIME}", _I)
 _EVERY = lazy(
-    r"(?:every|each)\s+(?:[0-9]+(?:st|nd|rd|th)?|few|couple of)\s*(?:steps?|iterations?|minutes?|min)|每隔?\s*[0-9]+\s*(?:个)?(?:步|迭代|iter\w*|steps?|分钟)|每(?:到|次到?|个)?\s*epoch\s*(?:结束|末尾?|完|之后|后|开头|开始)|(?:at|after) the end of (?:each|every) epoch",
+    r"(?:every|each)\s+(?:[0-9]+(?:st|nd|rd|th)?|few|couple of)\s*(?:steps?|iterations?|minutes?|min)|每[隔跑训过]?\s*[0-9]+\s*(?:个)?(?:步|迭代|iter\w*|steps?|分钟)|每(?:到|次到?|个)?\s*epoch\s*(?:结束|末尾?|完|之后|后|开头|开始)|(?:at|after) the end of (?:each|every) epoch",
     _I,
 )
 _PAUSES = lazy(r"(?<![a-z])(?:slow|pauses?|stalls?|hangs?|freezes?|stops?)(?![a-z])|慢|卡|停|顿", _I)

@@ -16,7 +16,7 @@ _HAN = lazy("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _LATIN = lazy("[A-Za-z]{2,}")
 # Words without which nobody makes an English sentence; Han characters that only a Chinese one has.
 _ENGLISH = lazy(
-    r"(?<![A-Za-z])(?:the|an?|is|are|was|were|do|does|did|has|have|had|can|could|should|will|would|what|why|how|when|where|which|who|my|our|this|that|it|its|i|we|you|to|of|for|with|but|because|if|from|after|since|not|no)(?![A-Za-z])",
+    r"(?<![A-Za-z])(?:the|an?|is|are|was|were|do|does|did|has|have|had|can|could|should|will|would|what|why|how|when|where|which|who|my|our|this|that|it|its|i|we|you|to|of|for|with|but|because|if|from|after|since|not|no|explain|show|check|diagnose|list|tell)(?![A-Za-z])",
     re.IGNORECASE,
 )
 _NAMES_ONLY = lazy("[是为的了吗么呢吧在有没不还都里上下到从被把给和跟与也就才只，。、：；？！]")
@@ -131,6 +131,8 @@ def language(text: str, fallback: str) -> str:
     if not _ENGLISH.search(text) and _NAMES_ONLY.search(text):
         return "zh"
     words = sum(_plain_word(w) for w in _LATIN.findall(text))
+    if not _ENGLISH.search(text) and 2 * han > words:
+        return "zh"
     framed = han > 2 and _FRAME.search(text) is not None
     return "zh" if han * (3 if framed else 1) > words else "en"
 

@@ -63,6 +63,7 @@ _JUDGED = lazy(
     r"\b(?:ok|okay|fine|normal|usual|expected|typical|reasonable|good|healthy|safe|bad|worry|wrong|right|too hot|rma|keep|carry|use|usable|ignore|matter|go|a problem|an issue)\b|正常|健康|没问题|没事|要紧|行|可以|能|影响|吗|不$|吧",
     re.IGNORECASE,
 )
+_MATTERS = lazy(r"要紧|严重吗|影响(?:大|训练|使用)?[吗不]|有事吗|没事吧|(?<![a-z])(?:serious|does (?:it|this|that) matter|a problem|worry)(?![a-z])", re.IGNORECASE)
 _PLACED = lazy(r"[0-9]|\b(?:gpu|node)\b")  # how often, or where: nobody asks that of a book
 _PARTED = lazy(r"[,;:.!，；。：！]\s*\S|\b(?:is|are) (?:that|this|it|they)\b", re.IGNORECASE)
 # What goes wrong with a job: of "the fan is dead" and "stuck at x8" no job was spoken of.
@@ -119,6 +120,8 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     states, pairs = Stated(), tuple[Compared, ...]()
     if intent in _MAY_STATE and may_state and not (r.raw and r.pasted.observations):
         intent, signs, states, pairs = _stating(r, intent, signs, said, hosts)
+    if intent is Intent.EXPLAIN and r.raw and any(isinstance(o.value, Event) for o in r.pasted.observations) and _MATTERS.search(r.normal.text):
+        intent = Intent.VERDICT  # a line that was pasted, and the question if it matters
     of_amounts = intent in _OF_FIGURES and (
         _refused(r) or (not (wish.outright or r.pasted.observations or wish.task) and amounts.told(r.said))
     )
@@ -289,7 +292,7 @@ def _page(r: Reading) -> str:
 
 
 _QUESTION = lazy(
-    r"(?<![a-z])(?:how|what|which|when|where|why|should|can|could|is|are|do|does|worth)(?![a-z])|[?？吗哪几]|怎|如何|什么|多少|多久|要不要|该不该|能不能|是不是|合适|区别|值得|还是(?=[a-z直先重换报返送停用选]| [a-z])",
+    r"(?<![a-z])(?:how|what|which|when|where|why|should|can|could|is|are|do|does|worth)(?![a-z])|[?？吗哪几]|怎|如何|什么|多少|多久|要不要|该不该|能不能|会不会|是不是|合适|区别|值得|还是(?=[a-z直先重换报返送停用选]| [a-z])",
     re.IGNORECASE,
 )
 
@@ -447,6 +450,8 @@ def _wanted(intent: Intent, states: Stated, said: str) -> Intent:
     reports = bool(states.observations) or states.counts or (states.codes and _REPORTS.search(said) is not None)
     if intent is Intent.HISTORY and _ASKS_WHEN.search(said):
         return intent
+    if intent is Intent.HISTORY and states.observations and judged and states.asks:
+        return Intent.VERDICT  # 历史上有 3 个 dbe，继续跑行吧: told, and asked if it may go on
     if intent in (Intent.PROBE, Intent.HISTORY) and reports and not states.shown:
         return Intent.DIAGNOSE  # a sentence that reports something, and asks to be shown nothing
     if intent in told.TELLS or not (states.observations or (states.codes and states.fine)):

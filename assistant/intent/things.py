@@ -200,6 +200,7 @@ def about(clause: str, words: str, slots_: Slots, last: About) -> About:
 
 def with_utilization(text: str) -> str:
     """`text`, a bare share of a GPU named as what it is where nothing else is named: "1 of 8 gpus at 0%" is its utilisation."""
+    text = _GPU_SHARE.sub(lambda m: f", gpu util {m[1]} %", text)
     return text if _OF_WHAT.search(text) else _AT_SHARE.sub(lambda m: f"{m[0]} util", text)
 
 
@@ -209,6 +210,8 @@ _AT_SHARE = lazy(
     r"|(?:[张块](?:卡|gpu)?|号卡?|<gpu>)\s*(?:[都全是在跑到才有只为约]|差不多|基本)*\s*[0-9]{1,3}(?:\.[0-9]+)?\s?%",
     _I,
 )
+# cpu 100% gpu 30%
+_GPU_SHARE = lazy(r"(?<![a-z])gpus?\s*([0-9]{1,3}(?:\.[0-9]+)?)\s?%(?!\s*(?:的)?(?:显存|内存|功耗|mem|power|util|of|usage|busy|used|full))", _I)
 _OF_WHAT = lazy(
     r"(?<![a-z])(?:util\w*|busy|usage|mem\w*|vram|hbm|power|tdp|fan|clock\w*|occupan\w*|sm|tensor|mfu|cpu|speed|perf\w*|progress|bandwidth|load|full|used|nvlink\w*|pci\w*)(?![a-z])|利用率|显存|内存|功耗|风扇|频率|占用|带宽|负载",
     _I,

@@ -52,6 +52,8 @@ def about_elsewhere(origin: Origin, query: Query) -> bool:
     """
     if not origin.live or origin.host or query.intent not in (Intent.DIAGNOSE, Intent.VERDICT):
         return False
+    if query.page.startswith("advice "):
+        return True
     of_gpus = any(o.subject.up(Scope.GPU) is not None or o.fact.startswith(_OF_GPUS) for o in query.observations)
     if (of_process(query) and not phrases.another_machine(query.text)) or (
         phrases.this_machine(query.text) and not of_gpus
