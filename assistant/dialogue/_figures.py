@@ -633,7 +633,9 @@ def _spikes(f: Spikes) -> _Said | None:
         else "a fixed rhythm points at one of the first three, an irregular one at the last two"
     )
     rhythm_zh = f"{f.every}：看此时运行的是什么" if f.every else "有固定周期多为前三种，不规则多为后两种"
-    shown_en = f"most steps take {usual}, some {worst} ({times:.2g} times)" if f.usual else f"a pause of {worst}, {f.every}"
+    shown_en = (
+        f"most steps take {usual}, some {worst} ({times:.2g} times)" if f.usual else f"a pause of {worst}, {f.every}"
+    )
     shown_zh = f"多数步 {usual}，个别 {worst}（{times:.2g} 倍）" if f.usual else f"{f.every}停 {worst}"
     text = Text(
         f"{shown_en}: what runs only now and then. A checkpoint or an evaluation; logging or Python's garbage collection; the loader at the end of a shard or epoch; a slow storage or network; one rank that is late for the others ({rhythm_en}).",

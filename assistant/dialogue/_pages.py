@@ -139,7 +139,9 @@ def spoken(sheet: Sheet, lang: str) -> tuple[str, tuple[Part, ...]]:
             parts[at : at + 1] = [Paragraph(rest)] if rest else []
             if not rest and at and isinstance(parts[at - 1], Heading):
                 del parts[at - 1]  # a heading over nothing
-            if sheet.data.get("kind") == "advice" and _ANSWERS.match(said):  # a title ahead would read as the answer: 关闭 ECC 换显存：不要关
+            if sheet.data.get("kind") == "advice" and _ANSWERS.match(
+                said
+            ):  # a title ahead would read as the answer: 关闭 ECC 换显存：不要关
                 return cut(said, SENTENCE), tuple(parts)
             return cut(f"{sheet.title}{colon(lang)}{said}", SENTENCE), tuple(parts)
     return cut(sheet.title, SENTENCE), tuple(parts)

@@ -392,7 +392,16 @@ def _head(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:
 # A symptom that the name of a reading names: rows that were remapped, and nothing pending
 _NAMED_BY_READINGS = frozenset(["memory-errors"])
 # What they say depends on the model and the work: beside readings that are in order they are no doubt.
-_OF_LOAD = ("gpu.power.draw", "gpu.clock.", "gpu.utilization.core", "gpu.memory.used", "gpu.memory.share", "gpu.memory.total", "gpu.pcie.gen", "gpu.fan.")
+_OF_LOAD = (
+    "gpu.power.draw",
+    "gpu.clock.",
+    "gpu.utilization.core",
+    "gpu.memory.used",
+    "gpu.memory.share",
+    "gpu.memory.total",
+    "gpu.pcie.gen",
+    "gpu.fan.",
+)
 
 
 def _rest_is_well(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:

@@ -379,7 +379,8 @@ _BUSBW = lazy(
 )
 # busbw 只有 180: in GB/s, as nccl-tests prints it
 _PLAIN_BUSBW = lazy(
-    r"(?:bus ?bw|总线带宽)[^0-9,，。;；]{0,10}(?P<n>[0-9]{1,4}(?:\.[0-9]+)?)(?![0-9.]|\s*(?:卡|张|块|台|机|个|gpus?|nodes?|%|[gmt]i?b|x))", _I
+    r"(?:bus ?bw|总线带宽)[^0-9,，。;；]{0,10}(?P<n>[0-9]{1,4}(?:\.[0-9]+)?)(?![0-9.]|\s*(?:卡|张|块|台|机|个|gpus?|nodes?|%|[gmt]i?b|x))",
+    _I,
 )
 _SEVERAL = lazy(
     r"(?<![a-z0-9])(?:[2-9]|[1-9][0-9]+|two|three|four|eight|sixteen|multi|both|several)[ -]?nodes?(?![a-z])|(?<![a-z])(?:across|between|over) (?:the |all )?(?:nodes|machines|hosts)|inter-?node|(?<![a-z0-9])(?:[2-9]|[1-9][0-9]+)\s?[x×*]\s?8(?![0-9])|双机|多机|跨机|跨节点|[2-9两二三四八]\s*(?:台|机|个?节点)",
@@ -566,7 +567,10 @@ _REPORTS = lazy(
     _I,
 )
 # 买的是 80G: what it should be is held against it
-_ORDERED = lazy(r"(?<![a-z])(?:bought|ordered|paid for|instead of|rather than|should (?:be|have))(?![a-z])|买的?|订的?|下单|采购|说好|应该?[是为有]|标称|规格|而不是|不是(?:应该)?", _I)
+_ORDERED = lazy(
+    r"(?<![a-z])(?:bought|ordered|paid for|instead of|rather than|should (?:be|have))(?![a-z])|买的?|订的?|下单|采购|说好|应该?[是为有]|标称|规格|而不是|不是(?:应该)?",
+    _I,
+)
 _NO_TOTAL = lazy(
     r"(?<![a-z])(?:used|usage|in use|us(?:e|es|ing)|alloc\w*|reserv\w*|free|left|available|oom|out of memory|batch|model|weights|fits?|load|leak|process\w*|bandwidth|ram|disk|ecc|rows?|pages?|host|swap|shm|/s|takes?|hold\w*)(?![a-z])|占|已用|用了|使用|空闲|剩|可用|进程|带宽|溢出|模型|主机|(?<!显)内存",
     _I,
@@ -575,7 +579,14 @@ _NO_TOTAL = lazy(
 
 def _size(text: str) -> Size | None:
     models = _models(text)
-    if not models or _ORDERED.search(text) or not _REPORTS.search(text) or _NO_TOTAL.search(text) or _compares(text) or _OF_TOTAL.search(text):
+    if (
+        not models
+        or _ORDERED.search(text)
+        or not _REPORTS.search(text)
+        or _NO_TOTAL.search(text)
+        or _compares(text)
+        or _OF_TOTAL.search(text)
+    ):
         return None
     sizes = [m for m in _SIZE.finditer(MODEL.sub(" ", text)) if "b" in m[0].casefold()]
     if len(sizes) != 1 or _WANTED.search(text):

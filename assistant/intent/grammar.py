@@ -17,7 +17,21 @@ from knowledge.lexicon import lexicon
 
 MOST_WORDS = 240  # head and tail of a longer sentence are looked at
 # Hold the name of a reading and mean something else.
-_NO_FACTS = ("out of memory", "illegal memory access", "memory leak", "显存不足", "内存不足", "显存溢出", "爆显存", "aer corrected error", "aer corrected errors", "aer correctable errors", "pcie corrected error", "pcie corrected errors", "corrected pcie errors")
+_NO_FACTS = (
+    "out of memory",
+    "illegal memory access",
+    "memory leak",
+    "显存不足",
+    "内存不足",
+    "显存溢出",
+    "爆显存",
+    "aer corrected error",
+    "aer corrected errors",
+    "aer correctable errors",
+    "pcie corrected error",
+    "pcie corrected errors",
+    "corrected pcie errors",
+)
 _words = re.compile(r"<[a-z]+>|[a-z]+(?:'[a-z]+)?|[0-9]+(?:\.[0-9]+)?|[\u3400-\u4dbf\u4e00-\u9fff]|[?!%,]")
 
 

@@ -14,12 +14,11 @@ MAX_SAID = 1200  # characters of the sentence itself: beyond that nobody asks, s
 
 _HAN = lazy("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _LATIN = lazy("[A-Za-z]{2,}")
-# Words without which nobody makes an English sentence; Han characters that only a Chinese one has.
+# Words without which nobody makes an English sentence.
 _ENGLISH = lazy(
-    r"(?<![A-Za-z])(?:the|an?|is|are|was|were|do|does|did|has|have|had|can|could|should|will|would|what|why|how|when|where|which|who|my|our|this|that|it|its|i|we|you|to|of|for|with|but|because|if|from|after|since|not|no|explain|show|check|diagnose|list|tell)(?![A-Za-z])",
+    r"(?<![A-Za-z])(?:the|an?|is|are|was|were|do|does|did|has|have|had|can|could|should|will|would|what|why|how|when|where|which|who|my|our|this|that|it|its|i|we|you|to|of|for|with|but|because|if|from|after|since|explain|show|check|diagnose|list|tell)(?![A-Za-z])",
     re.IGNORECASE,
 )
-_NAMES_ONLY = lazy("[是为的了吗么呢吧在有没不还都里上下到从被把给和跟与也就才只，。、：；？！]")
 _FRAME = lazy("[了被吗呢吧是的在报没还能]")  # what holds a Chinese sentence together
 # <@U0AB12CD>, <#C01|ops>, <https://host/page|text>: how Slack writes what is shown as @gpudiag, #ops, text
 _MENTION = lazy(r"<[@#!][A-Za-z0-9^]{1,40}(?:\|[^<>\n]{0,80})?>")
@@ -122,17 +121,15 @@ def normal(text: str) -> Normal:
 def language(text: str, fallback: str) -> str:
     """``zh`` or ``en`` by the words of `text`; `fallback` when it has none of its own language.
 
-    Half as many Han characters as Latin words is English with a term in it; terms that both languages
-    write in Latin letters do not count. What is quoted in English within a Chinese frame ("... 报 bus error 了") is Chinese.
+    With a Han character and no word that only an English sentence has, it is Chinese (remap 2 行 failure yes). Else half as many
+    Han characters as Latin words is English with a term in it; terms that both languages write in Latin letters do not count. What is quoted in English within a Chinese frame ("... 报 bus error 了") is Chinese.
     """
     han = 0 if text.isascii() else len(_HAN.findall(text))
     if not han:
         return "en" if any(_plain_word(w) for w in _LATIN.findall(text)) else fallback
-    if not _ENGLISH.search(text) and _NAMES_ONLY.search(text):
+    if not _ENGLISH.search(text):
         return "zh"
     words = sum(_plain_word(w) for w in _LATIN.findall(text))
-    if not _ENGLISH.search(text) and 2 * han > words:
-        return "zh"
     framed = han > 2 and _FRAME.search(text) is not None
     return "zh" if han * (3 if framed else 1) > words else "en"
 

@@ -63,7 +63,10 @@ _JUDGED = lazy(
     r"\b(?:ok|okay|fine|normal|usual|expected|typical|reasonable|good|healthy|safe|bad|worry|wrong|right|too hot|rma|keep|carry|use|usable|ignore|matter|go|a problem|an issue)\b|正常|健康|没问题|没事|要紧|行|可以|能|影响|吗|不$|吧",
     re.IGNORECASE,
 )
-_MATTERS = lazy(r"要紧|严重吗|影响(?:大|训练|使用)?[吗不]|有事吗|没事吧|(?<![a-z])(?:serious|does (?:it|this|that) matter|a problem|worry)(?![a-z])", re.IGNORECASE)
+_MATTERS = lazy(
+    r"要紧|严重吗|影响(?:大|训练|使用)?[吗不]|有事吗|没事吧|(?<![a-z])(?:serious|does (?:it|this|that) matter|a problem|worry)(?![a-z])",
+    re.IGNORECASE,
+)
 _PLACED = lazy(r"[0-9]|\b(?:gpu|node)\b")  # how often, or where: nobody asks that of a book
 _PARTED = lazy(r"[,;:.!，；。：！]\s*\S|\b(?:is|are) (?:that|this|it|they)\b", re.IGNORECASE)
 # What goes wrong with a job: of "the fan is dead" and "stuck at x8" no job was spoken of.
@@ -120,7 +123,12 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     states, pairs = Stated(), tuple[Compared, ...]()
     if intent in _MAY_STATE and may_state and not (r.raw and r.pasted.observations):
         intent, signs, states, pairs = _stating(r, intent, signs, said, hosts)
-    if intent is Intent.EXPLAIN and r.raw and any(isinstance(o.value, Event) for o in r.pasted.observations) and _MATTERS.search(r.normal.text):
+    if (
+        intent is Intent.EXPLAIN
+        and r.raw
+        and any(isinstance(o.value, Event) for o in r.pasted.observations)
+        and _MATTERS.search(r.normal.text)
+    ):
         intent = Intent.VERDICT  # a line that was pasted, and the question if it matters
     of_amounts = intent in _OF_FIGURES and (
         _refused(r) or (not (wish.outright or r.pasted.observations or wish.task) and amounts.told(r.said))

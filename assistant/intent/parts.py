@@ -131,7 +131,10 @@ _HISTORY = lazy(
     _I,
 )
 # 历史上有 3 个 dbe
-_ONCE_HAD = lazy(r"(?:历史上?|以前|累计)(?:总共|一共|累计)?有过?\s*([0-9]{1,6})\s*个?\s*(?:ecc)?\s*(?:dbes?|双比特|双bit|不可纠正|uncorrectable)(?:ecc)?(?:错误)?", _I)
+_ONCE_HAD = lazy(
+    r"(?:历史上?|以前|累计)(?:总共|一共|累计)?有过?\s*([0-9]{1,6})\s*个?\s*(?:ecc)?\s*(?:dbes?|双比特|双bit|不可纠正|uncorrectable)(?:ecc)?(?:错误)?",
+    _I,
+)
 _LINKS = lazy(r"(?<![a-z])(nvlinks?)(?![a-z])(?P<rest>.{0,80})", _I)
 _OF_LINKS = lazy(r"(?<![a-z])(?<!pcie )(?:nvlink )?(replays?|recover(?:y|ies)|crc)(?: errors?)?(?![a-z])", _I)
 
@@ -150,13 +153,22 @@ def plain(clause: str) -> str:
 
 
 # 核心 79 显存 94: two temperatures, as no memory is so small
-_TWO_HEATS = lazy(r"(?:核心|core)\s*(?:温度)?\s*([3-9][0-9]|1[01][0-9])\s*[度c]?\s*[,，、/]?\s*(?:显存|hbm|memory|mem)\s*(?:温度)?\s*([3-9][0-9]|1[01][0-9])(?![0-9.]|\s*(?:[gmt%]|个))\s*[度c]?", _I)
+_TWO_HEATS = lazy(
+    r"(?:核心|core)\s*(?:温度)?\s*([3-9][0-9]|1[01][0-9])\s*[度c]?\s*[,，、/]?\s*(?:显存|hbm|memory|mem)\s*(?:温度)?\s*([3-9][0-9]|1[01][0-9])(?![0-9.]|\s*(?:[gmt%]|个))\s*[度c]?",
+    _I,
+)
 # 0→3: what it is now
 _BECAME = lazy(r"(?<![0-9a-z.:/-])([0-9]{1,7})\s*(?:→|->|=>)\s*([0-9]{1,7})(?![0-9.]|\s*(?:→|->|=>))")
 # 显存 76/80: in GB, as cards have so many
-_HELD_OF = lazy(r"显存\s*(?:占用|用了)?\s*([0-9]{1,3}(?:\.[0-9]+)?)\s*/\s*(16|24|32|40|48|80|94|96|141|180|192|288)(?![0-9.]|\s*[gmt])", _I)
+_HELD_OF = lazy(
+    r"显存\s*(?:占用|用了)?\s*([0-9]{1,3}(?:\.[0-9]+)?)\s*/\s*(16|24|32|40|48|80|94|96|141|180|192|288)(?![0-9.]|\s*[gmt])",
+    _I,
+)
 # 温度 62-68: of a span the greater counts
-_SPAN = lazy(r"(温度|功耗|功率|利用率|频率|(?<![a-z])(?:temp|power|util|clocks?))\s*(?:都|在|是)*\s*([0-9]{2,4})\s*(?:-|~|至|到)\s*([0-9]{2,4})(?![0-9.:])", _I)
+_SPAN = lazy(
+    r"(温度|功耗|功率|利用率|频率|(?<![a-z])(?:temp|power|util|clocks?))\s*(?:都|在|是)*\s*([0-9]{2,4})\s*(?:-|~|至|到)\s*([0-9]{2,4})(?![0-9.:])",
+    _I,
+)
 _REMAP = lazy(r"(?<![a-z])remap|(?<!不可)重映射", _I)
 # uncorrectable remapped rows 1 correctable 0 pending no failure no: the rows of nvidia-smi in a line
 _OF_REMAP = lazy(

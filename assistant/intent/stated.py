@@ -423,7 +423,9 @@ def of_readings(told: Sequence[Observation], signs: tuple[str, ...], said: str) 
     """The symptoms, that of a GPU that is busy ahead of what the words alone made of it: where its utilisation is stated beside
     what tells work from waiting ("shows 100 % but draws only 130 W" misses no GPU), or that the job is slow."""
     if any(o.subject.id.startswith(things.OTHER) for o in told) and not _ABSENT.search(said):
-        signs = tuple(s for s in signs if s != "gpu-missing")  # 7 张卡 98%，一张 61%: they are counted, and all are there
+        signs = tuple(
+            s for s in signs if s != "gpu-missing"
+        )  # 7 张卡 98%，一张 61%: they are counted, and all are there
     if _fewer(told):
         return ("gpu-missing", *(s for s in signs if s not in ("gpu-missing", "driver-hangs")))
     busy = any(o.fact == "gpu.utilization.core" and isinstance(o.value, int) and o.value >= _BUSY for o in told)
@@ -728,8 +730,6 @@ def _at_full(clause: str, line: str) -> bool:
         return False
     bare = things.without_counts(numerals(_FULL.sub(" ", clause)))
     return _NUMBER.search(bare) is None or (_WATTS.search(bare) is not None and things.MODEL.search(line) is not None)
-
-
 
 
 def _denied(words: Sequence[str], start: int, end: int) -> bool:

@@ -60,7 +60,9 @@ _SIZED = lazy(
 )
 
 
-_ONLY_SEEN = lazy(r"(?:只|仅|就|才)\s*(?:能)?\s*(?:有|剩下?|看得?\s*到|认\s*到|识\s*别\s*[到出]?|显\s*示|列\s*出?)\s*(?:[出了]\s*)?$")
+_ONLY_SEEN = lazy(
+    r"(?:只|仅|就|才)\s*(?:能)?\s*(?:有|剩下?|看得?\s*到|认\s*到|识\s*别\s*[到出]?|显\s*示|列\s*出?)\s*(?:[出了]\s*)?$"
+)
 
 
 class Group(NamedTuple):
@@ -211,7 +213,10 @@ _AT_SHARE = lazy(
     _I,
 )
 # cpu 100% gpu 30%
-_GPU_SHARE = lazy(r"(?<![a-z])gpus?\s*([0-9]{1,3}(?:\.[0-9]+)?)\s?%(?!\s*(?:的)?(?:显存|内存|功耗|mem|power|util|of|usage|busy|used|full))", _I)
+_GPU_SHARE = lazy(
+    r"(?<![a-z])gpus?\s*([0-9]{1,3}(?:\.[0-9]+)?)\s?%(?!\s*(?:的)?(?:显存|内存|功耗|mem|power|util|of|usage|busy|used|full))",
+    _I,
+)
 _OF_WHAT = lazy(
     r"(?<![a-z])(?:util\w*|busy|usage|mem\w*|vram|hbm|power|tdp|fan|clock\w*|occupan\w*|sm|tensor|mfu|cpu|speed|perf\w*|progress|bandwidth|load|full|used|nvlink\w*|pci\w*)(?![a-z])|利用率|显存|内存|功耗|风扇|频率|占用|带宽|负载",
     _I,

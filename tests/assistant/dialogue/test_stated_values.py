@@ -28,7 +28,19 @@ QUESTIONS = (
     ("zh", Intent.VERDICT, "没问题吧"),
     ("zh", Intent.VERDICT, "卡要换吗"),
 )
-PRAISE = ("Yes", "Nothing wrong", "Nothing stated", "Usual", "满载时属常见", "可以", "所述数值均正常", "所述情况不需要")
+PRAISE = (
+    "Yes",
+    "Nothing wrong",
+    "Nothing stated",
+    "Usual",
+    "满载时属常见",
+    "能判断的都正常",
+    "仅凭这些无需处理",
+    "就所述而言没有问题",
+    "可以",
+    "所述数值均正常",
+    "所述情况不需要",
+)
 
 
 class Told(NamedTuple):
