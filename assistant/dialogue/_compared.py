@@ -43,7 +43,10 @@ def answer(turn: Turn, w: Words) -> Reply | None:
         return None
     worse = [(q, c) for q, c in rows if q.differs(c.value, c.other) and _stands_out(q, c)]
     held = {"gpu.name", *(f for q, _ in rows for f in (q.fact, q.expected))}
-    if not worse and (trouble_beside(turn.query.text) or any(o.fact not in held for o in turn.query.observations)):
+    if not worse and (
+        trouble_beside(turn.query.text)
+        or any(o.fact not in held and not o.fact.startswith("job.fails.") for o in turn.query.observations)
+    ):
         return None  # that the two are alike is no answer to what else is told
     q, c = worse[0] if worse else rows[0]
     head = _headline(turn, q, c) if worse else _alike(turn, q, c)

@@ -36,6 +36,13 @@ _RESERVED = lazy(
 )
 
 
+# nvidia-smi 只用了 40G/80G: what is free is the rest
+_ONLY_USED = lazy(
+    r"(?:only|just|merely|只|才|仅)\s*(?:uses?|using|used|shows?|用了?|占了?|显示|有)?\s*([0-9]+(?:\.[0-9]+)?)\s?(?:(g|m)(?:i?b|ig)?)?\s*(?:/|of|out of)\s*([0-9]+(?:\.[0-9]+)?)\s?(g|m)(?:i?b|ig)?(?![a-z0-9])",
+    _I,
+)
+
+
 class Oom(NamedTuple):
     """What is said of an allocation on a GPU that was refused, in MiB; None where it is not said."""
 
@@ -52,6 +59,9 @@ def oom(text: str) -> Oom | None:
     if _OF_HOST.search(text):
         return None
     told = Oom(*(_amount(p, text) for p in (_FREE, _ASKED, _RESERVED)))
+    if told.free is None and (part := _ONLY_USED.search(text)) is not None:
+        used = float(part[1]) * _MIB[(part[2] or part[4]).casefold()]
+        told = told._replace(free=max(float(part[3]) * _MIB[part[4].casefold()] - used, 0.0))
     return told if told.free is not None or told.unallocated is not None else None
 
 

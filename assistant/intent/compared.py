@@ -51,7 +51,7 @@ _OTHERS = lazy(
 )
 _MANY = lazy(
     r"(?<![a-z])(?:all|every|each|most)\s+(?:of\s+)?(?:(?:the|my|our|its)\s+)?(?:gpus?|cards?|nodes?|ranks?|ports?|hcas?|nics?|accelerators|devices)(?![a-z])"
-    r"|(?<![a-z])(?:two|three|four|five|six|seven|eight|fifteen|sixteen|[2-9]|1[0-9])\s+(?:out\s+)?of\s+(?:(?:the|my|our)\s+)?(?:[a-z]+|[0-9]+)(?![a-z])|所有|全部|大部分|多数|其中[0-9一二三四五六七八九]+[张块个]|(?<![0-9.])(?:[2-9]|1[0-9]|[两二三四五六七八九十几])\s?[张块台](?!\s?之一)",
+    r"|(?<![a-z])(?:two|three|four|five|six|seven|eight|fifteen|sixteen|[2-9]|1[0-9])\s+(?:out\s+)?of\s+(?:(?:the|my|our)\s+)?(?:[a-z]+|[0-9]+)(?![a-z])|所有|全部|大部分|多数|其中[0-9一二三四五六七八九]+[张块个]|(?<![0-9.])(?:[2-9]|1[0-9]|[两二三四五六七八九十几])\s?[张块台](?!\s?之一)|[0-9]\s?[-~到至]\s?[0-9]{1,2}\s?号?\s?(?:卡|gpu)",
     _I,
 )
 _ONE = lazy(
@@ -65,7 +65,7 @@ _SHOULD = lazy(
 )
 _PAST = lazy(
     r"(?<![a-z])(?<!since )(?:last (?:week|month|night|time|year)|yesterday|used to|before|previous(?:ly)?|earlier|formerly|in the past|once|ago|on the old|until|originally|had been|historically|back then|baseline)(?![a-z])"
-    r"|(?<![从自])(?:上周|上个?月|昨天|昨晚|前天|上次|去年)|以前|之前|原来|原先|原本|曾经?|过去|早先|当初",
+    r"|(?<![从自])(?:上周|上个?月|昨天|昨晚|前天|上次|去年)|以前|之前|原来|原先|原本|曾经?|过去|早先|当初|(?:升级|更新|重启|换卡?|改动?|维护|迁移|降级|调整)[^，。；,0-9]{0,8}前",
     _I,
 )
 _WAS = lazy(r"(?<![a-z])(?:was|were|had|got)(?![a-z])", _I)
@@ -267,10 +267,10 @@ def _values(text: str) -> Iterator[_Value]:
     text = _SIZE_OF_MODEL.sub(lambda m: re.sub(r"[0-9]", "_", m[0]), text)
     bare = _OTHER_NUMBERS.sub(lambda m: re.sub(r"[0-9]", "_", m[0]) if not _UNITED.search(m[0]) else m[0], text)
     found = [*_NUMBER.finditer(bare)]
-    units = [_unit(m["u"]) for m in found]
+    units = [_unit(m["u"]) or _called(bare[: m.start()]) for m in found]
     marks = [_mark(m["mark"]) for m in found]
     for i, m in enumerate(found):
-        unit, mark = units[i] or _called(bare[: m.start()]), marks[i]
+        unit, mark = units[i], marks[i]
         if not unit and not mark:
             near = next((j for j in range(i - 1, -1, -1) if units[j] or marks[j]), None)
             near = next((j for j in range(i + 1, len(found)) if units[j] or marks[j]), None) if near is None else near
@@ -281,6 +281,7 @@ def _values(text: str) -> Iterator[_Value]:
 # 温度 90 降频到 1300MHz: the unit that a name tells goes before that of a neighbour
 _NAMED_UNITS = (
     (lazy(r"(?:温度|(?<![a-z])temp(?:erature)?)\s*(?:是|到|为|达到?|有|is|at|of|[:=])?\s*$", _I), "c"),
+    (lazy(r"(?:tokens?/s|tok/s|samples?/s|tps|qps)\s*(?:是|到|为|达到?|有|is|at|of|[:=])?\s*$", _I), "tokens/s"),
     (lazy(r"(?:功耗|功率|(?<![a-z])power(?: draw)?)\s*(?:是|到|为|达到?|有|is|at|of|[:=])?\s*$", _I), "w"),
 )
 

@@ -652,7 +652,7 @@ _TIME = r"([0-9]+(?:\.[0-9]+)?)\s?(ms|毫秒|s|secs?|seconds?|秒|min(?:utes?)?|
 _STEP = lazy(r"(?<![a-z])(?:steps?|iter(?:ation)?s?|batch(?:es)?|epochs?)(?![a-z])|步|迭代", _I)
 _NOW_AND_THEN = lazy(
     r"(?<![a-z])(?:now and (?:then|again)|sometimes|occasional\w*|once in a while|from time to time|every (?:now|so often|few|couple|once|[0-9]+)|sporadic\w*|random\w*|periodic\w*|intermittent\w*|spik\w+|outliers?|hiccups?|some (?:steps?|iterations?|of them)|a few steps?|one step in)(?![a-z])"
-    r"|偶尔|有时|时不时|每隔|每[跑训过]? ?[0-9]+ ?[步个分]|每(?:到|次到?|个)? ?epoch|突然|间或|个别|尖峰|毛刺|抖动|飙|忽然|隔一?会|一会|不定期|偶发",
+    r"|偶尔|有时|时不时|每隔|每[跑训过]? ?[0-9]+ ?[步个分]|每(?:到|次到?|个)? ?epoch|又回来|又恢复|又下来|反复|来回|突然|间或|个别|尖峰|毛刺|抖动|飙|忽然|隔一?会|一会|不定期|偶发",
     _I,
 )
 _STEP_TIMES = lazy(rf"(?<![a-z0-9_.]){_TIME}", _I)

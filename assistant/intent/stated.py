@@ -47,7 +47,7 @@ _ASKS_EN = lazy(
     _I,
 )
 _ASKS_ZH = lazy(
-    "瓶颈(?:是|在)?(?:哪|什么)|能(?=[训上接撑开启起凑扛])|还?能不能|能否|可否|可不可以|要不要|该不该|是不是|是否|需不需要|还可以|还能|可以(?!看到)|能(?:继续|用|跑)|需要(?!复位)|要换|该换|应该怎|怎么|如何|为什么|为何|为啥|什么|有啥|哪|正常吗|有问题吗|有没有|多少|请(?:看|查|解释)|查看|看看|解释"
+    "瓶颈(?:是|在)?(?:哪|什么)|能(?=[训上接撑开启起凑扛])|还?能不能|能否|可否|可不可以|要不要|该不该|是不是|是否|需不需要|还可以|还能|可以(?!看到)|能(?:继续|用|跑|好(?!几)|恢复吗|解决吗)|需要(?!复位)|要换|该换|应该怎|怎么|如何|为什么|为何|为啥|什么|有啥|哪|正常吗|有问题吗|有没有|多少|请(?:看|查|解释)|查看|看看|解释"
     "|有没有必要|有必要|(?<![必不])要(?:申请|赶紧|马上|立刻|直接|先|去|不要){0,2}(?:重启|复位|重置|reset|下线|排空|drain|隔离|停|修|报修|返修|rma|处理|管|换)(?=.{0,6}[吗么嘛不])"
     "|还?[要缺差](?:再|看|查|做|补|注意|检查|确认){0,2}(?:啥|什么|哪)"
     "|(?:要紧|严重|问题大|影响大|有影响|有事|算坏|坏了|废了|还行|ok|OK)(?:吗|么|嘛|不(?=\\W*$))|要不要紧|没(?:啥|什么|有|大)?(?:问题|事|毛病)(?:吧|吗|么|嘛)|问题不大吧|不要紧吧|还好吧|能用吧|咋[办整弄样回]|会不会|行不行|好不好|对不对"
@@ -64,7 +64,7 @@ _BAD = lazy(
     r"(?<![a-z])(?:fail(?:s|ed|ing|ures?)?|errors?|err|faults?|faulty|down|dead|died|inactive|missing|lost|broken?|hangs?|hung|stuck|crash\w*|could not|cannot|can'?t|unable|won'?t|doesn'?t|does not|did not|flap(?:s|ped|ping)?|"
     r"degraded|unhealthy|wrong|hot|slow(?:er|ly)?|timeouts?|timed out|drops?|dropped|corrupt(?:ed|ion)?|panic(?:s|ked)?|unstable|disconnect(?:s|ed)?|unresponsive|zombie|leak(?:s|ed|ing)?|"
     r"throttl(?:es|ed|ing)|overheat(?:s|ed|ing)?|unreachable|refus(?:es|ed)|killed|gone|disappear(?:s|ed)|mismatch|exceed(?:s|ed)|bad|weird|strange|drained|tainted|nan|oom|xid|pending|full|exhausted|used up|rejected|vanished|fell off)(?![a-z])|"
-    r"坏|失败|满|用完|用光|耗尽|溢|错|掉|断|丢|异常|挂|死|慢|卡住|超时|故障|不见|不通|不动|没反应|无响应|降频|过热|烫|泄漏|崩|报警|告警|不一致|不匹配|缺|少了",
+    r"坏|失败|只读|异 ?响|异 ?味|焦 ?味|冒 ?烟|满|用完|用光|耗尽|溢|错|掉|断|丢|异常|挂|死|慢|卡住|超时|故障|不见|不通|不动|没反应|无响应|降频|过热|烫|泄漏|崩|报警|告警|不一致|不匹配|缺|少了",
     _I,
 )
 
@@ -205,16 +205,20 @@ _EXIT = lazy(
 # gpu0 61C gpu1 62C gpu2 94C: a list without commas
 _NEXT_GPU = lazy(r"(?<=[0-9a-z%度瓦])\s+(?=<gpu>\s*[:=]?\s*[0-9])", _I)
 # gpu 1 正常 gpu 2 掉卡了: a list without commas, of states
-_OTHER_GPU = lazy(r"(?<=[\u4e00-\u9fff])(?<![和与跟及在把上到是给从对用看])\s*(?=<gpu>)")
+_OTHER_GPU = lazy(r"(?<=[0-9\u4e00-\u9fff])(?<![和与跟及在把上到是给从对用看])\s*(?=<gpu>)")
 
 
 def _apart(m: re.Match[str]) -> str:
-    return "; " if "<gpu>" in m.string[: m.start()] else m[0]
+    ahead = m.string[: m.start()]
+    return "; " if "<gpu>" in ahead or _RANGE.search(ahead) else m[0]
+
+
+_RANGE = lazy(r"[0-9]\s?[-~到至]\s?[0-9]{1,2}\s?号?\s?(?:卡|gpu)", _I)
 
 
 # allocatable 7，capacity 8 | capacity 8, allocatable only 7 | kubelet 只上报了 7 张，实际 8 张: two counts over a comma
 _KUBERNETES = lazy(
-    r"(?:(?<![a-z])allocatable|可分配|(?:kubelet|device[ -]?plugin|插件)\s*(?:只|仅|就)?\s*(?:上报|注册|报|给)了?)[^0-9]{0,28}?(?P<a>[0-9]{1,2})(?![0-9.])[^0-9]{0,20}?(?:capacity|总数|总共|一共|实际|nvidia-smi|节点|机器|物理)[^0-9]{0,28}?(?P<b>[0-9]{1,2})(?![0-9.])"
+    r"(?:(?<![a-z])allocatable|可分配|(?:kubelet|device[ -]?plugin|插件)\s*(?:只|仅|就)?\s*(?:上报|注册|报|给)了?|(?:k8s|kubernetes)[^0-9]{0,12}?(?:gpu|卡)[^0-9]{0,4}?(?:数量?|个数))[^0-9]{0,28}?(?P<a>[0-9]{1,2})(?![0-9.])[^0-9]{0,20}?(?:capacity|总数|总共|一共|实际|nvidia-smi|节点|机器|物理)[^0-9]{0,28}?(?P<b>[0-9]{1,2})(?![0-9.])"
     r"|(?:(?<![a-z])capacity|总数|总共|一共|实际)[^0-9]{0,28}?(?P<d>[0-9]{1,2})(?![0-9.])[^0-9]{0,20}?(?:allocatable|可分配)[^0-9]{0,28}?(?P<c>[0-9]{1,2})(?![0-9.])",
     _I,
 )

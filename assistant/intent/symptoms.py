@@ -46,7 +46,7 @@ def _named(words: Sequence[str], text: str) -> tuple[str, ...]:
 
 _REBOOTS = "node-unreachable"
 # since when something is so: nobody says that the node reboots by itself
-_AFTER_REBOOT = lazy("重启(?:以|之|完|过|了)?后|重启过")
+_AFTER_REBOOT = lazy("重启(?:以|之|完|过|了)?后|重启过?了?[一二两三四五六几多好0-9]+[次遍回]了?|重启过")
 
 
 def without(clauses: Sequence[str]) -> tuple[str, ...]:
