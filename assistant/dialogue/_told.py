@@ -15,7 +15,7 @@ from assistant.dialogue._rated import Rated, rated, stands, to_do, usual
 from assistant.dialogue._should import Advised, asked_in, asked_of, compared
 from assistant.find import search
 from assistant.intent.query import PASTED, Intent
-from assistant.intent.stated import GRAVER
+from assistant.intent.stated import GRAVER, at_full_load
 from assistant.intent.symptoms import without
 from assistant.render.labels import colon, headline, listed, titled
 from assistant.render.sheet import Fields, Items, Paragraph, Part
@@ -395,13 +395,30 @@ _NAMED_BY_READINGS = frozenset(["memory-errors"])
 _OF_LOAD = (
     "gpu.power.draw",
     "gpu.clock.",
-    "gpu.utilization.core",
     "gpu.memory.used",
     "gpu.memory.share",
     "gpu.memory.total",
     "gpu.pcie.gen",
-    "gpu.fan.",
 )
+
+
+# W: sixty percent (a GPU at work, `_counters.HALF_POWER`) of the 700 W of an H100, the greatest limit that is common
+_AT_WORK = 420.0
+
+
+def _draws_little(turn: Turn, rows: Sequence[Rated]) -> bool:
+    """Whether a GPU that is said to be loaded draws so little that it may only look busy: which model it is decides."""
+    told = {r.observation.fact: r.observation.value for r in rows}
+    watts, busy = told.get("gpu.power.draw"), told.get("gpu.utilization.core")
+    loaded = (isinstance(busy, int | float) and busy >= _counters.BUSY) or at_full_load(turn.query.text)
+    return loaded and isinstance(watts, int | float) and watts < _AT_WORK
+
+
+def _of_load(r: Rated) -> bool:
+    o = r.observation
+    if o.fact == "gpu.utilization.core":  # one that is half idle is a doubt
+        return isinstance(o.value, int | float) and o.value >= _counters.BUSY
+    return o.fact.startswith(_OF_LOAD)
 
 
 def _rest_is_well(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:
@@ -413,7 +430,7 @@ def _rest_is_well(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:
     good = [r for r in rows if r.rating is Rating.GOOD]
     if past := _history(w, open_, good):
         return past
-    if not good or not all(r.observation.fact.startswith(_OF_LOAD) for r in open_):
+    if not good or not all(map(_of_load, open_)) or _draws_little(turn, rows):
         return ""
     shown = listed(dict.fromkeys(stands(w, r) for r in good[:SHOWN]), w.lang, ";")
     rest = listed(dict.fromkeys(w.seen(r.observation, places=False) for r in open_[:SHOWN]), w.lang, ";")

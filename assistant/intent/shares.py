@@ -243,10 +243,15 @@ def _one(found: re.Match[str], said: Sequence[str], at: int) -> _Word:
     return _Word(*found.span(), "C" if word in ",，:：" else "P" if word in ";.?!；。？！" else "X")
 
 
+_MEASURED = frozenset(["温度", "功耗", "功率", "频率", "转速", "利用率", "使用率", "显存", "内存"])
+
+
 def _is_index(said: Sequence[str], at: int) -> bool:
     """Whether a number is called by its number or measures something: "port 4", "3 号", "98 %", "400 gb/s"."""
     behind = said[at + 1] if at + 1 < len(said) else ""
     ahead = said[at - 1] if at else ""
+    if "".join(said[max(0, at - 2) : at]) in _MEASURED or "".join(said[max(0, at - 3) : at]) in _MEASURED:
+        return True  # 温度 60 风扇 100%
     singular = ahead in (
         "port",
         "psu",

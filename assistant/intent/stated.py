@@ -727,6 +727,11 @@ _FULL = lazy(
 _WATTS = lazy(r"[0-9]\s*k?w(?:atts?)?(?![a-z])|[0-9]\s*瓦", _I)
 
 
+def at_full_load(text: str) -> bool:
+    """Whether a text says that a GPU is under full load."""
+    return _FULL.search(text) is not None
+
+
 def _at_full(clause: str, line: str) -> bool:
     """Whether a clause tells by "full load" how busy a GPU is: beside another reading it only says when that was taken, but
     what a GPU draws is held against it, where its model tells how much that could be."""
