@@ -693,7 +693,8 @@ def _read(fact: str, number: Number) -> Value:
         return None  # no share of cycles
     if number.every:
         within = {"per second": 1.0, "per minute": 60.0, "per day": 86400.0}[spec.unit]
-        return float(number.said) * within / number.every if spec.type is Type.FLOAT else None
+        rate = float(number.said) * within / number.every
+        return (rate if rate >= 1 else float(f"{rate:.2g}")) if spec.type is Type.FLOAT else None
     read = parse(spec, number.said)
     if isinstance(read, Problem):
         read = parse(spec, number.said.split(" ")[0]) if not number.units else read
