@@ -143,6 +143,7 @@ def plain(clause: str) -> str:
     """`clause` in the words of the facts: a drive without the numbers of its name, the bits of an NVMe critical warning
     as words (``0x04`` is "drive warns of reliability"), counts of a history and of NVLinks by their whole names."""
     clause = _TWO_HEATS.sub(r"核心温度 \1 度 , 显存温度 \2 度", clause)
+    clause = _HEATS_BACK.sub(r"显存温度 \1 度 , 核心温度 \2 度", _CLEARED.sub(r"\1 0 , ", clause))
     clause = _SPAN.sub(r"\1 \3", _HELD_OF.sub(r"显存占用 \1 gb , 显存总量 \2 gb", _BECAME.sub(r"\2", clause)))
     if _REMAP.search(clause):
         clause = _OF_REMAP.sub(_of_remap, clause)
@@ -167,6 +168,15 @@ _HELD_OF = lazy(
 # 温度 62-68: of a span the greater counts
 _SPAN = lazy(
     r"(温度|功耗|功率|利用率|频率|(?<![a-z])(?:temp|power|util|clocks?))\s*(?:都|在|是)*\s*([0-9]{2,4})\s*(?:-|~|至|到)\s*([0-9]{2,4})(?![0-9.:])",
+    _I,
+)
+_HEATS_BACK = lazy(
+    r"(?:显存|hbm)\s*(?:温度)?\s*([3-9][0-9]|1[01][0-9])(?![0-9.]|\s*(?:[gmt%]|个))\s*[度c]?\s*了?\s*[,，、/]?\s*(?:核心|core)\s*(?:温度)?\s*([3-9][0-9]|1[01][0-9])(?![0-9.%])\s*[度c]?",
+    _I,
+)
+# volatile 清零了 aggregate 还有 7 个
+_CLEARED = lazy(
+    r"(?<![a-z])(volatile|aggregate)\s*(?:计数)?(?:都|全|已经?|被|里|面)*(?:清零|归零|全是? ?0|都是? ?0)了?(?![0-9])",
     _I,
 )
 _REMAP = lazy(r"(?<![a-z])remap|(?<!不可)重映射", _I)
