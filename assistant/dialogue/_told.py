@@ -318,7 +318,7 @@ _TRUST = lazy(
     re.IGNORECASE,
 )
 _WHY = lazy(r"\bwhy\b|\bhow come\b|为什么|为何|为啥|怎么回事", re.IGNORECASE)
-_RATED_ZH = lazy(r"正常|没(?:啥|什么|有|大)?(?:问题|事)|没毛病|问题不大|要紧|太高|影响|坏了")
+_RATED_ZH = lazy(r"正常|没(?:啥|什么|有|大)?(?:问题|事)|没毛病|问题不大|要紧|太高|影响|坏了|坏卡")
 _ALL_WELL = lazy(r"没(?:啥|什么|有|大)?(?:问题|事|毛病)(?:吧|吗|么|嘛)|问题不大吧|o?ok[吗吧么]", re.IGNORECASE)
 _USE_ZH = lazy(r"能|可以|可否|行[吗不么]|行不行|(?:继续|接着|还|再)[跑用训]|[跑用训](?:吗|么|不|得)")
 
@@ -428,7 +428,7 @@ def _rest_is_well(turn: Turn, w: Words, rows: Sequence[Rated]) -> str:
         return ""
     open_ = [r for r in rows if r.rating is not Rating.GOOD]
     good = [r for r in rows if r.rating is Rating.GOOD]
-    if past := _history(w, open_, good):
+    if (past := _history(w, open_, good)) and not _JUST_LOADED.search(turn.query.text):
         return past
     if not good or not all(map(_of_load, open_)) or _draws_little(turn, rows):
         return ""
@@ -449,6 +449,11 @@ def _history(w: Words, open_: Sequence[Rated], good: Sequence[Rated]) -> str:
                f"仅凭这些无需处理：{shown}，自驱动加载以来为 0，是历史记录。还需确认行重映射无待处理、无失败：nvidia-smi -q -d ROW_REMAPPER。")  # fmt: skip
 
 
+# of a driver that was loaded a moment ago a count of nought says nothing yet
+_JUST_LOADED = lazy(
+    r"清零|归零|刚刚?[^，。；]{0,6}(?:装|重启|升级|复位|重置|加载|换|开机)|(?:重启|复位|重置)[之以]?后|(?<![a-z])(?:just|freshly) (?:rebooted|reset|loaded|installed|upgraded)|after (?:the|a) (?:reboot|reset)",
+    re.IGNORECASE,
+)
 _LIFE, _NOW = "gpu.ecc.aggregate.", "gpu.ecc.volatile."
 _KIND = lazy(
     r"uncorr|unrecover|\b(?:dbes?|ue)\b|double|volatile uncorr|不可纠正|未纠正|无法纠正|不可修复|双比特|双bit",
