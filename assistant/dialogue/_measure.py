@@ -90,6 +90,8 @@ def _holds(asked: list[str], run: list[str]) -> bool:
 def value_of(text: str, r: Range) -> Value | None:
     """The value that is asked about: the number with the measure's unit, else the only one that no name holds."""
     plain = things.without_counts(unicodedata.normalize("NFKC", text[:_LONG]).casefold())
+    if r.unit == "/min" and _SLOWER.search(plain):
+        return None  # of an hour or a day no band is given
     names = " ".join((r.id, r.title.en, r.title.zh, *r.aliases)).casefold()
     values = [
         Value(float(m["n"].replace(",", "")), _unit(m["u"]))
@@ -102,6 +104,9 @@ def value_of(text: str, r: Range) -> Value | None:
         return fitting[0] if len(fitting) == 1 else min(fitting, key=lambda v: _away(plain, v, r))
     bare = [v for v in values if not v.unit and not (r.unit == "%" and v.number > _SHARE)]
     return bare[0] if len(bare) == 1 else None
+
+
+_SLOWER = lazy(r"每(?:小时|天|日|周)|(?:小时|天)内?|(?<![a-z])(?:per|an?|each|every) (?:hour|day|week)|hourly|daily")
 
 
 def _away(plain: str, v: Value, r: Range) -> int:

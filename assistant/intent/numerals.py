@@ -158,9 +158,13 @@ _SOME = lazy("(?<![0-9一二三四五六七八九十])[几上数好](?:几)?([�
 _LEAST = {"十": 20, "百": 200, "千": 2000, "万": 20_000}
 
 
+# P0 to P12: a performance state, and no reading
+_P_STATE = lazy(r"(?<![a-z0-9._/-])p(?:[0-9]|1[0-2])(?![a-z0-9._/-])", _I)
+
+
 def numerals(clause: str) -> str:
     """A clause with its numbers as digits and its units as words."""
-    clause = parts.plain(clause)
+    clause = _P_STATE.sub(" ", parts.plain(clause))
     if "-" in clause:
         clause = _FLAG.sub(" ", clause)
     if "pct" in clause or "per" in clause:
