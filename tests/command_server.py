@@ -230,9 +230,13 @@ def _load() -> None:
             ["check", "--log", str(log)],
             ["check", "--log", str(log), "--format", "json"],
             ["ask", "can I keep using it?", "--log", str(log)],
+            ["ask", "why is my training slow on GPU 3 since 14:05, at 40 of 80 GiB?", "--bundle", bundle],
+            ["ask", "我的训练为什么这么慢？", "--bundle", bundle, "--lang", "zh"],
             ["explain", "xid", "79"],
             ["check", "--bundle", bundle, "--format", "html"],
             ["incident", "open", "--bundle", bundle],
+            ["demo", "rail-down"],
+            ["rules", "list"],
             ["trace", "summary", trace],
             ["trace", "report", trace, "-o", f"{folder}/report.html"],
         ):

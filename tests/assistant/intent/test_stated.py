@@ -24,6 +24,7 @@ from knowledge.readings import Rating, scales
 from rules.condition import FactLeaf, Op, leaves
 from rules.loader import RuleSet, load
 from rules.model import Severity
+from tests.assistant.dialogue.talk import understood
 from tests.cases import Faults, each
 
 HERE = Source("machine", "a look at it")
@@ -333,7 +334,7 @@ def _healthy() -> tuple[Observation, ...]:
 
 
 def _asked(text: str, lang: str, seen: tuple[Observation, ...]) -> tuple[Query, Reply]:
-    query = understand(text, lang=lang)
+    query = understood(text, lang)
     said = [o.about(rooted(o.subject, "n1" if seen else "")) for o in query.observations]
     turn = Turn(query, lang, load(), diagnose([*seen, *said], load(), whole=bool(seen)), host="n1")
     return query, answerer(query.intent).answer(turn)
