@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from assistant.render.labels import gpu_numbers, headline
 from knowledge.facts import vocabulary
 from knowledge.language import Text
-from knowledge.observation import Scope, Status, Subject
+from knowledge.observation import Scope, Status, Subject, Value
 from rules.engine import ranges
 from rules.factbase import FactBase
 from rules.model import facts_named
@@ -20,29 +20,75 @@ FIGURES = Text(
 _NAMES = facts_named(FIGURES.en)
 # Worth a word; that a GPU works, or is idle and free, goes without saying.
 HELD = ("held_idle", "allocated_idle")
-TOLD = ("tensor_bound", "memory_bound", *HELD)
+TOLD = ("tensor_bound", "memory_bound", "part_time", "fp64_bound", "fp32_work", *HELD)
+_IDLE = ("idle", *HELD)  # of MIG instances, which are parts of a GPU that was divided for somebody
+_OWNERS = 3  # of which the first line has room
 
 
 def at_work(facts: FactBase, told: Sequence[str] = TOLD) -> Text | None:
-    """``8 GPUs: busy 97 to 99 %, working 91 to 94 % (640 to 698 of 700 W): bound by their tensor cores``: of what most do."""
+    """``8 GPUs: busy 97 to 99 %, working 91 to 94 % (640 to 698 of 700 W): bound by their tensor cores.`` Of what most do; then who is
+    idle beside them, which GPUs are shared, and which instances of MIG do nothing."""
+    found = _by_class(facts, Scope.GPU, told)
+    most = max(found, key=lambda k: (len(found[k]), -told.index(k))) if found else ""
+    kinds = [most, *(k for k in HELD if k in found and k != most)] if found else []
+    said = [_do(facts, kind, found[kind]) for kind in kinds]
+    if told is TOLD:
+        said += [_shared(facts, gpu) for gpu in facts.subjects(Scope.GPU) if _read(facts, "gpu.work.programs", gpu)][:2]
+        said += [_unused(facts, idle) for idle in (_by_class(facts, Scope.MIG, _IDLE),) if idle]
+    return Text(" ".join(t.en for t in said), "".join(t.in_("zh") for t in said)) if said else None
+
+
+def _by_class(facts: FactBase, scope: Scope, told: Sequence[str]) -> dict[str, list[Subject]]:
     found: dict[str, list[Subject]] = defaultdict(list)
-    for gpu in facts.subjects(Scope.GPU):
-        o = facts.current("gpu.work.class", gpu)
-        if o is not None and o.status is Status.OK and o.value in told:
-            found[str(o.value)].append(gpu)
-    if not found:
-        return None
-    kind = max(found, key=lambda k: (len(found[k]), -told.index(k)))
-    figures = ranges(FIGURES, [_known(facts, gpu) for gpu in found[kind]])
-    words, called = vocabulary()["gpu.work.class"].labels[kind], gpu_numbers(facts)
-    said = Text(f"{figures.en}: {words.en}", f"{figures.in_('zh')}：{words.in_('zh')}")
+    for subject in facts.subjects(scope):
+        kind = _read(facts, f"{scope}.work.class", subject)
+        if kind in told:
+            found[str(kind)].append(subject)
+    return found
+
+
+def _do(facts: FactBase, kind: str, gpus: Sequence[Subject]) -> Text:
+    """What some GPUs do, with their figures; who has them, where they do nothing."""
+    figures, words = ranges(FIGURES, [_known(facts, gpu) for gpu in gpus]), vocabulary()["gpu.work.class"].labels[kind]
+    whose = _whose(facts, "gpu.work.owner", gpus) if kind in HELD else ""
+    return _sentence(
+        facts, gpus,
+        Text(f"{figures.en}: {words.en}{f': {whose}' if whose else ''}", f"{figures.in_('zh')}：{words.in_('zh')}{f'：{whose}' if whose else ''}"),
+    )  # fmt: skip
+
+
+def _shared(facts: FactBase, gpu: Subject) -> Text:
+    n, whose = _read(facts, "gpu.work.programs", gpu), _read(facts, "gpu.work.owner", gpu)
+    return _sentence(facts, [gpu], Text(f"shared by {n} programs: {whose}", f"由 {n} 个程序共用：{whose}"))
+
+
+def _unused(facts: FactBase, idle: dict[str, list[Subject]]) -> Text:
+    """``GPU 0: 5 of 7 MIG instances do nothing: pod research/nb-2, ...``: by their pods, else by their numbers."""
+    parts = sorted((part for its in idle.values() for part in its), key=lambda s: (str(s.parent), len(s.id), s.id))
+    wholes = list(dict.fromkeys(part.up(Scope.GPU) or part for part in parts))
+    all_of = sum(part.up(Scope.GPU) in wholes for part in facts.subjects(Scope.MIG))
+    whose = _whose(facts, "mig.work.owner", parts) or ", ".join(part.id for part in parts[:8])
+    en = f"{len(parts)} of {all_of} MIG {'instances' if all_of > 1 else 'instance'} {'do' if len(parts) > 1 else 'does'} nothing: {whose}"
+    return _sentence(facts, wholes, Text(en, f"{all_of} 个 MIG 实例中有 {len(parts)} 个没有工作：{whose}"))
+
+
+def _whose(facts: FactBase, fact: str, subjects: Sequence[Subject]) -> str:
+    """The first who have them, each once, and that there are more."""
+    whose = list(dict.fromkeys(str(owner) for s in subjects if (owner := _read(facts, fact, s))))
+    return ", ".join(whose[:_OWNERS]) + (", ..." if len(whose) > _OWNERS else "")
+
+
+def _sentence(facts: FactBase, about: Sequence[Subject], said: Text) -> Text:
     named = len({s.id for s in facts.subjects(Scope.NODE) if s.id}) > 1
+    called = gpu_numbers(facts)
     return Text(
-        *(
-            f"{headline(said, found[kind], lang, named=named, called=called)}{end}"
-            for lang, end in (("en", "."), ("zh", "。"))
-        )
+        *(f"{headline(said, about, lang, named=named, called=called)}{end}" for lang, end in (("en", "."), ("zh", "。")))
     )
+
+
+def _read(facts: FactBase, fact: str, subject: Subject) -> Value:
+    o = facts.current(fact, subject)
+    return o.value if o is not None and o.status is Status.OK else None
 
 
 def _known(facts: FactBase, gpu: Subject) -> dict[str, float]:

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 from knowledge.derive.capture import LANE
 from knowledge.derive.sharing import MPS_SERVER
-from knowledge.gpus import Dtype, GpuSpec, candidates, find
+from knowledge.gpus import Dtype, GpuSpec, all_specs, candidates, find
 from knowledge.observation import Clock, Observation, Origin, Scope, Source, Status, Subject, Value
 
 # fact -> (what it tells, factor to percent, W or GB/s); what a capture says of its window stands beside a single sample
@@ -41,7 +42,7 @@ _LEVELS: Mapping[str, tuple[str, float]] = {
 }  # fmt: skip
 # What holds for the device whichever source names it.
 _STATIC = frozenset({
-    "gpu.power.limit", "gpu.power.limit.requested", "gpu.name", "gpu.window.waits_for", "gpu.pcie.gen", "gpu.pcie.width", "gpu.clock.sm.max", "gpu.processes",
+    "gpu.power.limit", "gpu.power.limit.requested", "gpu.power.limit.default", "gpu.name", "gpu.window.waits_for", "gpu.pcie.gen", "gpu.pcie.width", "gpu.clock.sm.max", "gpu.processes",
     "gpu.memory.total",
 })  # fmt: skip
 
@@ -51,6 +52,12 @@ _RANK_SETTINGS = (
     "PMI_RANK",
     "SLURM_PROCID",
 )  # torchrun, MPI, Slurm: the first that is set
+# Of a program: what it is called, whose it is, what kind it is, and its share of the GPU's time.
+_OF_PROGRAM = frozenset({
+    "process.name", "process.comm", "process.gpu_contexts", "process.user", "process.owner", "process.gpu_utilization",
+})  # fmt: skip
+_PROFILED = ("gpu.activity.graphics", "gpu.activity.sm", "gpu.activity.tensor", "gpu.activity.dram")
+SHOWN = 8  # programs or pods that are named
 _PARTS = ("waves", "sm", "tensor", "dram", "fp32", "fp64")  # what works in a GPU
 _PART = frozenset({"mig.profile", "mig.uuid", "mig.memory.total"})  # what tells that a GPU has this instance
 
@@ -61,15 +68,23 @@ _PART = frozenset({"mig.profile", "mig.uuid", "mig.memory.total"})  # what tells
 BUSY, FREE = 75.0, 5.0  # a kernel is there most of the time; hardly ever
 FEW_SMS, MANY_SMS, LITTLE_POWER, HALF_POWER = 25.0, 80.0, 30.0, 60.0
 TENSOR_GOOD, TENSOR_SOME, TENSOR_NONE = 38.0, 20.0, 5.0
-DRAM_ROOF, DRAM_SOME, DRAM_LITTLE, DRAM_STILL = 50.0, 30.0, 25.0, 3.0
+DRAM_FULL, DRAM_ROOF, DRAM_SOME, DRAM_LITTLE, DRAM_STILL = 70.0, 50.0, 30.0, 25.0, 3.0
 PLAIN_PIPES = 20.0
+# Products of matrices keep the FP32 pipe at work for most of the cycles; simulation has as much again of other instructions. Our own.
+PRODUCTS = 65.0
 LINK_FULL = {"pcie": 60.0, "nvlink": 50.0}
 # Where nobody told the link: more of the slowest that carries the traffic, as it may well be a faster one. Generation 3 is that of Volta.
 LINK_FULL_ASSUMED, PCIE_LEAST = 70.0, 3
+NVLINK_LEAST = 300.0  # GB/s in both directions: that of a V100; bridges of workstation cards carry less
 # Where nobody told the highest SM clock: no data-centre GPU since Volta has a lower one (V100 PCIe 1380 MHz, A100 1410, T4 1590,
 # H100 1980, MI300X 2100: their data sheets).
 CLOCK_LEAST = 1380.0
 HELD_DOWN = 50.0  # of the samples, and of the highest clock
+# Power limits. At its own limit an H100 or A100 keeps some 70 % and more of its highest clock under matrix products; a limit counts as
+# lowered a tenth below its default, as costly where a quarter of the clock is gone or, where nobody told the clock, of the limit. Our own.
+LOWERED, COSTLY, FAR_BELOW, AT_LIMIT = 90.0, 25.0, 75.0, 95.0
+NOT_FULL, SLOW = 85.0, 35.0  # what is held at a full limit draws more; and what clock no full load loses on a larger card
+SMALL_CARD = 80.0  # W: cards of 70 and 72 W (T4, L4) run far below their highest clock at full load; no other data-centre card is built for less
 # What holds clocks down: shares of samples, of the time between two, and counters of time.
 _HOLDS = {
     "power": ("capped", "by_power", "power_time"),
@@ -107,6 +122,10 @@ UP, DOWN, WAVES, PART = (
     3,
     15.0,
 )  # a sample is up or down; how often it must change; each side's share of the samples
+# What comes and goes by chance is seldom full and mostly in between.
+FULL, BETWEEN = 85.0, 40.0
+PART_TIME, STEADY_LOAD = 60.0, 0.3  # busy for less than that, and how far its samples lie from their mean
+SAME = 0.1  # GPUs of one node whose figures lie so near do the same
 
 PEERS = 3  # others that are as busy: fewer have no middle
 ALIKE, IN_STEP = 0.3, 0.75  # how near to their middle, and what share of them: ranks of one job do the same
@@ -118,8 +137,8 @@ _CALLED = {
 
 # Worst first: of sources that differ the worst counts, so more evidence is never milder.
 _ORDER = (
-    "throttled", "busy_idle", "pcie_bound", "nvlink_bound", "in_waves", "fp32_bound", "fp64_bound", "latency_bound",
-    "allocated_idle", "held_idle", "memory_bound", "tensor_bound", "working", "idle",
+    "throttled", "busy_idle", "pcie_bound", "nvlink_bound", "in_waves", "fp32_bound", "latency_bound", "fp64_bound", "fp32_work",
+    "allocated_idle", "held_idle", "part_time", "memory_bound", "tensor_bound", "working", "idle",
 )  # fmt: skip
 
 
@@ -132,17 +151,34 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     seen = _Seen(observations)
     works: dict[Subject, _Work] = {}
     gpus: dict[Subject, _Work] = {}
-    for subject in sorted(seen.reads, key=str):
-        told = [w for w in seen.works(subject) if w.samples]
+    read = {subject: [w for w in seen.works(subject) if w.samples] for subject in sorted(seen.reads, key=str)}
+    _together_at_work(read)
+    for subject, told in read.items():
         if judged := [w for w in told if w.kind]:
             works[subject] = min(judged, key=lambda w: (_ORDER.index(w.kind), -len(w.over), -len(w.shown), w.shown))
         if subject.scope is Scope.GPU and told:
             gpus[subject] = works.get(subject, told[0])
     beside = list(_beside(gpus))
     # Of what no class fits the figures are told too where its peers do more or less: who they are about, and over how long.
-    unclassed = {o.subject: gpus[o.subject] for o in beside if o.subject not in works}
+    compared = {o.subject for o in beside}
+    unclassed = {g: w for g, w in gpus.items() if g not in works and (g in compared or w.programs > 1) and not w.divided}
     alone = (o for subject, work in {**works, **unclassed}.items() for o in work.facts(subject))
-    return [*observations, *alone, *beside, *_silent(seen.parts, works)]
+    return [*observations, *alone, *beside, *_silent(seen.parts, read), *_unread(seen.unread, gpus)]
+
+
+def _together_at_work(read: Mapping[Subject, Sequence[_Work]]) -> None:
+    """Tells each GPU what the others of its node do that do the same: a bound then falls on one side of all of them."""
+    by_node: dict[str, list[_Work]] = defaultdict(list)
+    for subject, told in read.items():
+        if subject.scope is Scope.GPU:
+            by_node[subject.host].extend(told)
+    for works in by_node.values():
+        shares = [(w, share) for w in works if w.busy >= BUSY and (share := w.mean("tensor")) is not None]
+        for w, share in shares:
+            same = [v for _, v in shares if abs(v - share) <= SAME * share]
+            w.tensor_of_all = sum(same) / len(same)
+        for w in works:
+            w.alone = sum(other.busy >= BUSY for other in works) < 2
 
 
 class _Seen:
@@ -152,7 +188,11 @@ class _Seen:
         self.reads: dict[Subject, dict[str, _Samples]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
         self.past: dict[Subject, dict[str, list[Observation]]] = defaultdict(lambda: defaultdict(list))
         self.static: dict[Subject, dict[str, Observation]] = defaultdict(dict)
-        self.given: set[Subject] = set()
+        self.given: dict[Subject, dict[str, None]] = defaultdict(dict)  # to which pods
+        self.pods: dict[Subject, list[Subject]] = defaultdict(list)  # and which GPUs a pod has
+        self.in_part: dict[Subject, list[str]] = defaultdict(list)
+        self.said_of: dict[Subject, dict[str, str]] = defaultdict(dict)  # of a process: its name, its user, its share of the time
+        self.unread: dict[Subject, list[Observation]] = defaultdict(list)
         self.parts: dict[Subject, Observation] = {}
         self.users: dict[Subject, set[Subject]] = defaultdict(set)
         self.servers: set[Subject] = set()  # of MPS: they work for others
@@ -160,6 +200,8 @@ class _Seen:
         for o in observations:
             if o.status is Status.OK:
                 self._take(o)
+            elif o.fact in _PROFILED and o.source.probe.startswith("dcgm"):
+                self.unread[o.subject].append(o)
 
     def _take(self, o: Observation) -> None:
         level = _level(o) if o.subject.scope in (Scope.GPU, Scope.MIG) else None
@@ -170,7 +212,13 @@ class _Seen:
         if o.subject.scope is Scope.MIG and (level or o.fact in _PART):
             self.parts.setdefault(o.subject, o)
         if o.fact == "pod.uses_gpu":
-            self.given.add(_used(o))
+            self.given[_used(o)][o.subject.id] = None
+            if _used(o) not in self.pods[o.subject]:
+                self.pods[o.subject].append(_used(o))
+        elif o.fact == "pod.uses_mig":
+            self.in_part[o.subject].append(str(o.value).removeprefix("mig:"))
+        elif o.subject.scope is Scope.PROCESS and o.fact in _OF_PROGRAM:
+            self._program(o)
         elif o.fact == "process.uses_gpu":
             self.users[_used(o)].add(o.subject)
         elif o.fact == "rank.uses_gpu":
@@ -180,29 +228,47 @@ class _Seen:
         elif o.fact == "process.env" and isinstance(o.value, tuple):
             set_to = dict(str(v).split("=", 1) for v in o.value if "=" in str(v))
             self.ranks[o.subject] |= set(islice((set_to[name] for name in _RANK_SETTINGS if name in set_to), 1))
-        elif o.fact in ("process.name", "process.comm") and MPS_SERVER in str(o.value):
-            self.servers.add(o.subject)
         elif o.fact in _STATIC and o.subject.scope is Scope.GPU:
             known = self.static[o.subject]
             known[o.fact] = max(known.get(o.fact, o), o, key=_later)
         elif level and isinstance(o.value, int | float):
             self.reads[o.subject][_together(o)][level[0]].append(o)
 
+    def _program(self, o: Observation) -> None:
+        """What tells one program of a GPU from another."""
+        if o.fact in ("process.name", "process.comm") and MPS_SERVER in str(o.value):
+            self.servers.add(o.subject)
+        elif o.fact == "process.gpu_contexts" and o.value == ("graphics",):
+            self.servers.add(o.subject)  # a desktop draws, it does not compute
+        self.said_of[o.subject][o.fact] = str(o.value)
+
+    def owners(self, subject: Subject) -> tuple[str, ...]:
+        """Who has it: programs by their names, else the pods that it was given to."""
+        programs = sorted(self.users[subject] - self.servers, key=lambda p: (len(p.id), p.id))
+        if subject.scope is Scope.MIG:
+            whole = subject.up(Scope.GPU)
+            return tuple(f"pod {pod.id}" for pod, its in self.in_part.items() if subject.id in its and self.pods[pod] == [whole])
+        return tuple(_called(p, self.said_of[p], len(programs) > 1) for p in programs) or tuple(
+            f"pod {name}" for name in self.given.get(subject, ())
+        )
+
     def works(self, subject: Subject) -> Iterator[_Work]:
         """What each source tells of `subject`; then each together with what it told before, as far as it held its memory all the time."""
-        static, given, programs = self.static[subject], subject in self.given, len(self.users[subject] - self.servers)
+        static, users = self.static[subject], self.owners(subject)
+        given = users if subject.scope is Scope.MIG else tuple(self.given.get(subject, ()))
+        programs = len(self.users[subject] - self.servers)
         ranks = self.ranks[subject].union(*(self.ranks[p] for p in self.users[subject]))
         rank = next(iter(ranks)) if len(ranks) == 1 else None
         divided = any(part.parent == subject for part in self.parts)  # the mode alone divides nothing
         for _, samples in sorted(self.reads[subject].items()):
-            yield _Work(samples, static, given, programs, rank, divided)
+            yield _Work(samples, static, given, users, programs, rank, divided)
         for probe, before in sorted(self.past[subject].items()):
             whole: _Samples = defaultdict(list)
             now = (o for its in self.reads[subject].values() for found in its.values() for o in found)
             for o in (*before, *(o for o in now if o.source.probe == probe)):
                 whole[_LEVELS[f"gpu.{o.fact[4:]}"][0]].append(o)
             if _steady(whole.get("held", ())):
-                yield _Work(whole, static, given, programs, rank, divided)
+                yield _Work(whole, static, given, users, programs, rank, divided)
 
 
 def in_waves(busy: Sequence[float]) -> bool:
@@ -210,8 +276,20 @@ def in_waves(busy: Sequence[float]) -> bool:
     if len(busy) < WINDOW:
         return False
     sides = [v >= UP for v in busy if v >= UP or v <= DOWN]
+    up = [v for v in busy if v >= UP]
+    if not up or sum(up) / len(up) < FULL or len(busy) - len(sides) > BETWEEN * len(busy) / 100:
+        return False
     least = PART * len(busy) / 100
     return sum(a != b for a, b in pairwise(sides)) >= WAVES and least <= sum(sides) <= len(sides) - least
+
+
+def _called(program: Subject, said: Mapping[str, str], beside_others: bool) -> str:
+    """``python3 (pid 4242, user ann)``, and beside others its share of the time."""
+    name = said.get("process.name") or said.get("process.comm") or ""
+    whose = said.get("process.owner") or (f"user {said['process.user']}" if "process.user" in said else "")
+    place = ", ".join(part for part in (f"pid {program.id}", whose) if part)
+    share = f" {said['process.gpu_utilization']} %" if beside_others and "process.gpu_utilization" in said else ""
+    return f"{name.rsplit('/', 1)[-1]} ({place}){share}" if name else f"{place}{share}"
 
 
 def _used(o: Observation) -> Subject:
@@ -230,14 +308,22 @@ def _level(o: Observation) -> tuple[str, float] | None:
     return _LEVELS.get(f"gpu.{o.fact[4:]}" if o.fact.startswith("mig.") else o.fact)
 
 
-def _silent(parts: Mapping[Subject, Observation], works: Mapping[Subject, _Work]) -> Iterator[Observation]:
+def _unread(unread: Mapping[Subject, Sequence[Observation]], gpus: Mapping[Subject, _Work]) -> Iterator[Observation]:
+    """How many profiling counters DCGM was asked for and had no value of, where none of them had one."""
+    for gpu, found in unread.items():
+        work, facts = gpus.get(gpu), {o.fact for o in found}
+        if work is not None and not any(work.samples.get(_LEVELS[fact][0]) for fact in _PROFILED):
+            yield work.told("gpu.work.unread", gpu, len(facts), found[-1].excerpt)
+
+
+def _silent(parts: Mapping[Subject, Observation], works: Mapping[Subject, Sequence[_Work]]) -> Iterator[Observation]:
     """Of GPUs that are divided by MIG, how many instances there are of which nobody told how busy they are."""
     divided: dict[Subject, list[Subject]] = defaultdict(list)
     for part in sorted(parts, key=str):
         if (whole := part.up(Scope.GPU)) is not None:
             divided[whole].append(part)
     for whole, its in divided.items():
-        first, silent = parts[its[0]], [part for part in its if part not in works]
+        first, silent = parts[its[0]], [part for part in its if not works.get(part)]
         said = ", ".join(part.id for part in silent[:16])
         source = Source("derived", first.source.call, first.source.line)
         yield Observation(
@@ -253,31 +339,48 @@ def _silent(parts: Mapping[Subject, Observation], works: Mapping[Subject, _Work]
 
 
 def _beside(works: Mapping[Subject, _Work]) -> Iterator[Observation]:
-    """How much each GPU works beside the others of its node that are as busy, where there are enough of them: by SM active, and
-    where that was read of fewer than the power, by power. Others that are not alike do not work in step: nothing is compared."""
+    """How much each GPU works beside the others of its node that are as busy, where there are enough of them: by SM active, tensor
+    active and power. Others that are not alike do not work in step, and other jobs do other things: nothing is compared."""
     busy = {g: w for g, w in works.items() if w.busy >= BUSY or w.least}
-    by = {name: {g: v for g, w in busy.items() if (v := w.mean(name)) is not None} for name in ("sm", "power")}
-    what = "sm" if len(by["sm"]) >= len(by["power"]) else "power"
-    if len(by[what]) < 2:
-        return
+    for gpu, work in busy.items():
+        if work.kind == "throttled" or (work.held and (work.clock_lost or 0.0) > ALIKE * 100):
+            continue  # why it does less is known
+        others = [w for g, w in busy.items() if g != gpu and g.host == gpu.host and w.jobs == work.jobs]
+        # who says "the others" means all of them
+        enough = PEERS if work.told_by[-1].origin is not Origin.TOLD else 2
+        found = [c for name in ("sm", "tensor", "power") if (c := _compared(name, work, others, enough))]
+        if not found:
+            continue
+        found.sort()
+        told = found[min(1, len(found) - 1)]  # two that agree; one alone may be of other work that is as much
+        yield work.told("gpu.work.peers.share", gpu, float(f"{told.share:.3g}"), told.shown)
+        yield work.told("gpu.work.peers.spread", gpu, float(f"{told.spread:.3g}"), told.shown)
+        idle = sum(w.kind == "busy_idle" for w in others)
+        yield work.told("gpu.work.peers.idle", gpu, 100 * idle / len(others), f"{idle} of {len(others)} others")
+
+
+class _Compared(NamedTuple):
+    """One figure beside that of the others: its share of their middle, and how far they lie apart, in percent."""
+
+    share: float
+    spread: float
+    shown: str
+
+
+def _compared(name: str, work: _Work, others: Sequence[_Work], enough: int) -> _Compared | None:
+    own, theirs = work.mean(name), [v for w in others if (v := w.mean(name)) is not None]
+    if own is None or len(theirs) < max(enough, IN_STEP * len(others)):
+        return None
     from statistics import median  # loads fractions and decimal
 
-    for gpu, own in by[what].items():
-        if works[gpu].kind == "throttled" or (works[gpu].held and (works[gpu].clock_lost or 0.0) > ALIKE * 100):
-            continue  # why it does less is known
-        others = [g for g in by[what] if g != gpu and g.host == gpu.host]
-        enough = (
-            PEERS if works[gpu].told_by[-1].origin is not Origin.TOLD else 2
-        )  # who says "the others" means all of them
-        middle = median(by[what][g] for g in others) if len(others) >= enough else 0.0
-        alike = sum(abs(by[what][g] - middle) <= ALIKE * middle for g in others)
-        if middle > 0 and alike >= IN_STEP * len(others):
-            shown = f"{_CALLED[what]} {own:.4g} beside {middle:.4g}, the median of {len(others)} others"
-            yield works[gpu].told("gpu.work.peers.share", gpu, float(f"{100 * own / middle:.3g}"), shown)
-            idle = sum(works[g].kind == "busy_idle" for g in others)
-            yield works[gpu].told(
-                "gpu.work.peers.idle", gpu, 100 * idle / len(others), f"{idle} of {len(others)} others"
-            )
+    middle = median(theirs)
+    if middle <= 0 or (name == "tensor" and middle < TENSOR_SOME):
+        return None
+    apart = sorted(abs(v - middle) / middle for v in theirs)
+    if sum(v <= ALIKE for v in apart) < IN_STEP * len(theirs):
+        return None
+    shown = f"{_CALLED[name]} {own:.4g} beside {middle:.4g}, the median of {len(theirs)} others"
+    return _Compared(100 * own / middle, 100 * apart[-1], shown)
 
 
 def _together(o: Observation) -> str:
@@ -305,10 +408,13 @@ class _Work:
     """What one source tells of one GPU, as figures, each None where it does not tell them."""
 
     def __init__(
-        self, samples: _Samples, static: _Static, given: bool, programs: int, rank: str | None, divided: bool
-    ) -> None:
+        self, samples: _Samples, static: _Static, given: tuple[str, ...], users: tuple[str, ...], programs: int,
+        rank: str | None, divided: bool,
+    ) -> None:  # fmt: skip
         self.samples, self.static, self.given, self.programs, self.rank = samples, static, given, programs, rank
-        self.divided = divided
+        self.users, self.divided = users, divided
+        self.tensor_of_all: float | None = None  # the mean of those of its node that do the same
+        self.alone = True  # no other GPU of its node is busy
         for found in samples.values():
             found.sort(key=_later)
         told = samples.get("busy") or samples.get("engine") or []
@@ -325,6 +431,11 @@ class _Work:
         """The mean of the samples of `name`."""
         found = self.samples.get(name)
         return _mean(found) if found else None
+
+    @property
+    def jobs(self) -> frozenset[str]:
+        """The pods that it was given to, without the number that tells the ranks of one job apart."""
+        return frozenset(name.rstrip("0123456789").rstrip("-") if name[-1:].isdigit() else name for name in self.given)
 
     def number(self, fact: str) -> float | None:
         """A property of the device."""
@@ -346,6 +457,17 @@ class _Work:
         one = find(o.value, memory) or find(o.value)
         return (one,) if one else candidates(o.value, memory)
 
+    @cached_property
+    def possible(self) -> tuple[GpuSpec, ...]:
+        """The models that it can be: by its name, else those that have the memory which is used and draw the power that it draws."""
+        if self.models:
+            return self.models
+        held, power = self.mean("held") or 0.0, self.mean("power") or 0.0
+        return tuple(
+            m for m in all_specs()
+            if m.vendor == "nvidia" and (m.memory_gib or held) * 1024 * 1.03 >= held and (m.tdp_w or power) * 1.05 >= power
+        )  # fmt: skip
+
     @property
     def design(self) -> float | None:
         """W that the model is built for; of several variants the most, of which less is drawn than of any other."""
@@ -356,6 +478,41 @@ class _Work:
     def limit(self) -> float | None:
         """W that the power is held against."""
         return self.told_limit or self.design
+
+    @property
+    def normal_limit(self) -> float | None:
+        """W that its limit is without anybody's doing: the default that the input names, else what its one model is built for."""
+        return self.number("gpu.power.limit.default") or (self.design if len(self.models) == 1 else None)
+
+    @property
+    def at_limit(self) -> str:
+        """At what kind of power limit its clocks are held; empty where none holds them, or nobody told."""
+        power, limit, normal, lost = self.mean("power"), self.told_limit, self.normal_limit, self.clock_lost
+        if self.divided or self.least or self.busy < BUSY or power is None:
+            return ""
+        near = limit is not None and 100 * power >= AT_LIMIT * limit
+        if not self.capped and not near:
+            return ""
+        if limit is not None and normal is not None and near and 100 * limit < LOWERED * normal:
+            costs = lost >= COSTLY if lost is not None else 100 * limit <= FAR_BELOW * normal
+            return "lowered" if costs else "lower"
+        if near or not self.capped:
+            return "full"
+        least = min((m.tdp_w for m in self.possible if m.tdp_w), default=0.0) if "held" in self.samples else 0.0
+        full, slow = limit or normal or least, lost or 0.0
+        if self._otherwise_held:
+            return ""
+        if full and slow >= COSTLY and 100 * power < NOT_FULL * full:
+            return "untold"
+        if limit or normal:
+            return "full"
+        return "untold" if slow >= SLOW and power > SMALL_CARD else ""
+
+    @property
+    def _otherwise_held(self) -> bool:
+        """Whether heat or the server holds its clocks as well, which makes it draw less."""
+        flags = max(self.mean(name) or 0.0 for name in ("slowed", "hot", "braked", "warm"))
+        return max(flags, self.held_by("heat") or 0.0, self.held_by("brake") or 0.0) >= 5
 
     @property
     def told_limit(self) -> float | None:
@@ -425,8 +582,28 @@ class _Work:
     @cached_property
     def nvlink(self) -> float | None:
         """Percent of what all NVLinks of the model carry in one direction."""
+        return self._of_link("nvlink", self.nvlink_known or self.nvlink_assumed or 0.0)
+
+    @property
+    def nvlink_known(self) -> float | None:
+        """GB/s in one direction of all NVLinks of its model."""
         link = self.models[0].nvlink if len(self.models) == 1 else None
-        return self._of_link("nvlink", link.gbs / 2 if link else 0.0)
+        return link.gbs / 2 if link else None
+
+    @cached_property
+    def nvlink_assumed(self) -> float | None:
+        """Where nobody told the model: GB/s in one direction of the slowest links that carry the traffic, of models that it can be."""
+        known = [v for way in ("rx", "tx") if (v := self.mean(f"nvlink_{way}")) is not None]
+        if len(self.models) == 1 or not known:
+            return None
+        links = {m.nvlink.gbs for m in self.possible if m.nvlink and m.nvlink.gbs >= NVLINK_LEAST}
+        return min((gbs / 2 for gbs in links if gbs / 2 >= max(known)), default=None)
+
+    @property
+    def both_ways(self) -> float | None:
+        """Percent of the traffic of the busier direction over PCIe that flows the other way."""
+        rx, tx = self.mean("pcie_rx"), self.mean("pcie_tx")
+        return 100 * min(rx, tx) / max(rx, tx) if rx is not None and tx is not None and max(rx, tx) > 0 else None
 
     def _of_link(self, name: str, carries: float) -> float | None:
         known = [v for way in ("rx", "tx") if (v := self.mean(f"{name}_{way}")) is not None]
@@ -435,10 +612,15 @@ class _Work:
     @property
     def clock_lost(self) -> float | None:
         """Percent that the SM clock lies below its highest; of one that nobody told, below the least that it can be, if it does at all."""
-        clock, most = self.mean("clock"), self.number("gpu.clock.sm.max")
+        clock, most = self.mean("clock"), self.highest_clock
         if clock is None or (most is None and clock >= CLOCK_LEAST):
             return None
         return min(100.0, max(0.0, 100 - 100 * clock / (most or CLOCK_LEAST)))
+
+    @property
+    def highest_clock(self) -> float | None:
+        """MHz of its highest SM clock, by the input or by its model."""
+        return self.number("gpu.clock.sm.max") or (self.models[0].max_clock_mhz if len(self.models) == 1 else None)
 
     @property
     def seconds(self) -> float:
@@ -466,7 +648,7 @@ class _Work:
         if self.busy < FREE:
             return self._idle()
         if self.busy < BUSY:
-            return self._linked() or ("working" if len(self.over) >= WINDOW else "")
+            return self._linked() or self._part_time()
         if (self.clock_lost or 0.0) > HELD_DOWN and not self.held:  # where a reason is told, that is the finding
             return "throttled"
         return self._bound() or self._doing_little()
@@ -477,6 +659,13 @@ class _Work:
         told = ("slowed", "hot", "braked", "warm", "set", "capped")
         shares = [self.mean(name) for name in told] + [self.held_by(what) for what in _HOLDS]
         return max(share or 0.0 for share in shares) >= HELD_DOWN
+
+    def _part_time(self) -> str:
+        """Of a GPU that is busy for some of a window: whether it is so all along, which neither requests nor a start or an end are."""
+        if len(self.over) < WINDOW:
+            return ""
+        apart = sum(abs(v - self.busy) for v in self.over) / len(self.over)
+        return "part_time" if self.busy < PART_TIME and apart <= STEADY_LOAD * self.busy else "working"
 
     def _idle(self) -> str:
         if max(self.mean("sm") or 0.0, self.mean("tensor") or 0.0, self.mean("dram") or 0.0) >= FREE:
@@ -490,16 +679,16 @@ class _Work:
         tensor, dram = self.mean("tensor"), self.mean("dram")
         if linked := self._linked():
             return linked
-        if tensor is not None and tensor >= TENSOR_GOOD:
+        if (self.tensor_of_all or tensor or 0.0) >= TENSOR_GOOD:
             return "tensor_bound"
-        if dram is not None and dram >= DRAM_ROOF:
+        if dram is not None and (dram >= DRAM_FULL or (dram >= DRAM_ROOF and (tensor or 0.0) < TENSOR_SOME)):
             return "memory_bound"
         for kind in (
             "fp64",
             "fp32",
         ):  # NVIDIA's profiling counters need Volta, and every GPU with them has tensor cores
-            if (self.mean(kind) or 0.0) >= PLAIN_PIPES and tensor is not None and tensor < TENSOR_NONE:
-                return f"{kind}_bound"
+            if (active := self.mean(kind) or 0.0) >= PLAIN_PIPES and tensor is not None and tensor < TENSOR_NONE:
+                return "fp32_work" if kind == "fp32" and active < PRODUCTS else f"{kind}_bound"
         return ""
 
     def _linked(self) -> str:
@@ -507,10 +696,20 @@ class _Work:
         for name, share in (("pcie", self.pcie), ("nvlink", self.nvlink)):
             if share is None or (self.mean("tensor") or 0.0) >= TENSOR_GOOD:
                 continue
-            assumed = name == "pcie" and self.pcie_assumed is not None
-            if (share >= LINK_FULL_ASSUMED and self.quiet) if assumed else share >= LINK_FULL[name]:
+            assumed = (self.pcie_assumed if name == "pcie" else self.nvlink_assumed) is not None
+            still = self.quiet if name == "pcie" else self._exchanges
+            if (share >= LINK_FULL_ASSUMED and still) if assumed else share >= LINK_FULL[name]:
                 return f"{name}_bound"
         return ""
+
+    @property
+    def _exchanges(self) -> bool:
+        """Whether tensor cores, SMs and memory leave time for exchanging, which reads and writes memory itself."""
+        return (
+            (self.mean("tensor") or 0.0) < TENSOR_SOME
+            and (self.mean("dram") or 0.0) < DRAM_ROOF
+            and (self.mean("sm") or 0.0) < MANY_SMS
+        )
 
     @property
     def quiet(self) -> bool:
@@ -551,7 +750,9 @@ class _Work:
         dram = self.mean("dram") if self.mean("dram") is not None else self.mean("copies")
         if self.kind != "busy_idle" or self.held or dram is None or "gpu.window.waits_for" in self.static:
             return ""
-        return "spins" if max(dram, tensor or 0.0) <= DRAM_STILL else "small_kernels"
+        if max(dram, tensor or 0.0) > DRAM_STILL:
+            return "small_kernels"
+        return "stands_still" if self.alone else "spins"
 
     @property
     def lost(self) -> float | None:
@@ -589,14 +790,21 @@ class _Work:
         of = f", mean of {len(self.over)}" if len(self.over) > 1 else ""
         return ", ".join(parts) + of
 
+    @property
+    def sm_share(self) -> float | None:
+        """SM active, which cannot be more than all of the time: DCGM's ratios overshoot a little."""
+        sm = self.mean("sm")
+        return None if sm is None else min(100.0, sm)
+
     def facts(self, gpu: Subject) -> Iterator[Observation]:
         """What there is to say of it, or of a MIG instance."""
         if gpu.scope is Scope.MIG:
             own: dict[str, Value] = {
                 "class": self.kind,
                 "busy": None if self.least else self.busy,
-                "share": self.mean("sm"),
+                "share": self.sm_share,
                 "lost.share": self.lost,
+                "owner": ", ".join(self.users[:SHOWN]) or None,
                 "samples": len(self.over) if len(self.over) >= WINDOW else None,
             }
             for name, value in own.items():
@@ -606,7 +814,7 @@ class _Work:
         told: dict[str, Value] = {
             "gpu.work.class": self.kind or None,
             "gpu.work.busy": None if self.least else self.busy,
-            "gpu.work.share": self.mean("sm"),
+            "gpu.work.share": self.sm_share,
         }
         if self.mean("power") is not None:
             model = None if self.told_limit else self.design
@@ -624,9 +832,15 @@ class _Work:
         if self.pcie_known and self.kind == "pcie_bound":
             told["gpu.work.pcie.carries"] = self._lanes(self.pcie_known)
         told["gpu.work.pcie.assumed"] = self.pcie_assumed if self.kind == "pcie_bound" else None
-        told["gpu.clock.sm.least"] = (
-            CLOCK_LEAST if self.kind == "throttled" and not self.number("gpu.clock.sm.max") else None
-        )
+        told["gpu.work.pcie.both"] = self.both_ways if self.kind == "pcie_bound" else None
+        if self.kind == "nvlink_bound":
+            told |= {"gpu.work.nvlink.carries": self.nvlink_known, "gpu.work.nvlink.assumed": self.nvlink_assumed}
+        guessed = self.clock_lost is not None and not self.highest_clock
+        told["gpu.clock.sm.least"] = CLOCK_LEAST if self.kind == "throttled" and guessed else None
+        told["gpu.work.clock.lost.least"] = self.clock_lost if guessed and self.busy >= BUSY else None
+        told["gpu.work.limit"] = self.at_limit or None
+        told["gpu.work.power.normal"] = self.normal_limit if self.at_limit in ("lower", "lowered") else None
+        told["gpu.work.owner"] = ", ".join(self.users[:SHOWN]) or None
         told["gpu.work.rank"] = self.rank
         told["gpu.work.programs"] = self.programs if self.programs > 1 else None
         told |= {f"gpu.work.held.{what}": self.held_by(what) for what in _HOLDS}

@@ -107,6 +107,8 @@ _COLUMNS = {
     "VRAM_USED": ("mem_usage", "used_vram"),
     "VRAM_TOTAL": ("mem_usage", "total_vram"),
 }
+# 171.4/192.0 GB      under VRAM_USAGE
+_HELD = re.compile(r"(\d{1,5}(?:\.\d{1,3})?)/(\d{1,5}(?:\.\d{1,3})?) ([KMGT]i?B)")
 # GPU: 0                             HOTSPOT: 41 °C
 _GPU = re.compile(r"(?m)^GPU: \d{1,4}\s{0,8}$")
 _PAIR = re.compile(r"( {0,60})([A-Z][A-Z0-9_]{1,60}):\s{0,20}(.{0,300}?)\s{0,20}")
@@ -204,6 +206,8 @@ def _monitored(text: str) -> list[Mapping[str, Any]]:
             if name in row:
                 value: object = {"clk": row[name]} if section == "clock" else row[name]
                 record.setdefault(section, {})[key] = value
+        if held := _HELD.fullmatch(row.get("VRAM_USAGE", "")):
+            record["mem_usage"] = {"used_vram": f"{held[1]} {held[3]}", "total_vram": f"{held[2]} {held[3]}"}
         records[record["gpu"]] = record
     return list(records.values())
 

@@ -34,11 +34,11 @@ from probes.parse._vendor_emit import (
     words,
 )
 
-NAME, REVISION, VENDOR = "rocm-smi", 4, "amd"
+NAME, REVISION, VENDOR = "rocm-smi", 5, "amd"
 PROVIDES = (
     "node.gpus.amd", "gpu.vendor", "gpu.vendor_index", "gpu.name", "gpu.serial", "gpu.vbios", "gpu.driver.version",
     "gpu.utilization.core", "gpu.utilization.memory", "gpu.power.draw", "gpu.power.limit", "gpu.temperature.core", "gpu.temperature.hotspot",
-    "gpu.temperature.memory", "gpu.memory.total", "gpu.memory.used", "gpu.pcie.replay",
+    "gpu.temperature.memory", "gpu.memory.total", "gpu.memory.used", "gpu.memory.share", "gpu.pcie.replay",
     "gpu.clock.graphics", "gpu.readings.absent", "gpu.ras.corrected", "gpu.ras.uncorrected", "gpu.ras.uncorrected.blocks",
     "gpu.xgmi.state", "gpu.bad_pages.retired", "gpu.bad_pages.pending", "gpu.bad_pages.failed",
 )  # fmt: skip
@@ -97,6 +97,7 @@ _TABLE: tuple[tuple[str, str, Mapping[str, float], bool], ...] = (
     ("SCLK", "gpu.clock.graphics", MHZ, True),
     ("PwrCap", "gpu.power.limit", WATTS, False),
     ("GPU%", "gpu.utilization.core", PERCENT, True),
+    ("VRAM%", "gpu.memory.share", PERCENT, True),
 )
 _XGMI = {"0": "ok", "1": "error", "2": "multiple_errors"}
 _NO_VALUE = frozenset({"n/a", "none", "unsupported", "unknown"})
