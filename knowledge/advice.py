@@ -19,6 +19,14 @@ class When(NamedTuple):
     without: tuple[str, ...] = ()
 
 
+class Told(NamedTuple):
+    """What a sentence tells that an entry answers: all of the marks that it `has`, and none of `without`."""
+
+    has: tuple[str, ...]
+    without: tuple[str, ...] = ()
+    reports: bool = False  # whether it says how a machine is: where one can be looked at, that comes first
+
+
 @dataclass(frozen=True, slots=True)
 class Advice:
     """One question that people have, and its answer."""
@@ -27,6 +35,7 @@ class Advice:
     title: Text
     says: Text
     when: tuple[When, ...] = ()
+    told: tuple[Told, ...] = ()
     variables: tuple[str, ...] = ()  # of the environment
     more: tuple[Text, ...] = ()
     see: tuple[str, ...] = ()  # ids of pages: ``howto reset-gpu``
@@ -45,6 +54,7 @@ def _of(d: Mapping[str, Any]) -> Advice:
         title=Text.of(d["title"]),
         says=Text.of(d["says"]),
         when=tuple(When(tuple(w["asks"]), tuple(w["about"]), tuple(w.get("without", ()))) for w in d.get("when", ())),
+        told=tuple(Told(tuple(t["has"]), tuple(t.get("without", ())), t.get("reports", False)) for t in d.get("told", ())),
         variables=tuple(d.get("variables", ())),
         more=tuple(Text.of(m) for m in d.get("more", ())),
         see=tuple(d.get("see", ())),

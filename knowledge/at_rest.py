@@ -23,11 +23,12 @@ class AtRest:
     held: float | None  # up to here something may hold it awake; None: however much it is
     open: Text
     bad: Text = NO_TEXT
+    good: Text = NO_TEXT  # where that depends on something
 
     def rating(self, value: float) -> tuple[Rating, Text]:
         """How `value` is at rest, and what it means where it is not usual."""
         if value <= self.high:
-            return Rating.GOOD, NO_TEXT
+            return Rating.GOOD, self.good
         return (Rating.OPEN, self.open) if self.held is None or value <= self.held else (Rating.BAD, self.bad)
 
 
@@ -52,4 +53,5 @@ def _of(d: dict[str, Any]) -> AtRest:
         d.get("held"),
         Text.of(d["open"]),
         Text.of(d.get("bad")),
+        Text.of(d.get("good")),
     )

@@ -52,6 +52,8 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     head = _headline(turn, q, c) if worse else _alike(turn, q, c)
     if worse and _told.rates(turn):
         head = f"{_told.first_word(turn)}{w.t(': ', '：')}{head}"
+    if worse and _waits(turn, q, c):
+        turn = replace(turn, query=replace(turn.query, unread=tuple(x for x in turn.query.unread if not _GOES_ON.search(x))))
     parts: list[Part] = [*_told.unread_line(turn)]
     if more := [_sentence(turn, q2, c2) for q2, c2 in worse[1:]]:
         parts.append(Items(tuple(more)))
@@ -110,8 +112,29 @@ def _stands_out(q: Quantity, c: Compared) -> bool:
 
 def _headline(turn: Turn, q: Quantity, c: Compared) -> str:
     of_node = _busbw.unused(turn.query.text, c.value) if q.id == "bandwidth" else None
-    why = (of_node or q.meaning[Against(c.kind)]).in_(turn.lang)
+    meaning = _HANGS if _waits(turn, q, c) else q.meaning[Against(c.kind)]
+    why = (of_node or meaning).in_(turn.lang)
     return f"{_sentence(turn, q, c)}{'：' if turn.lang == 'zh' else ': '}{why}"
+
+
+_HANGS = Text(
+    "the job most likely hangs or waits, as it neither ends nor works: look where each rank stands (gpudiag profile --pid PID on all of them; the one whose stack differs is waited for), then storage and data loading. Clocks that are low as well would mean that the GPU is held down.",
+    "作业既不退出也不干活，多半是卡住或在等待：查看每个 rank 停在哪里（对所有 rank 运行 gpudiag profile --pid PID，调用栈与众不同的就是大家在等的），再查存储与数据加载。若时钟也很低，则是该卡被压低。",
+)
+_GOES_ON = lazy(
+    r"(?<![a-z])(?:still|stays?|remains?|keeps)\W{1,3}(?:shown as |listed as |marked |says )?\W?(?:running|alive|up|going|active|r(?![a-z]))|(?<![a-z])(?:no|without|not? (?:an? )?|did ?n[o']t|does ?n[o']t|has ?n[o']t|never) ?(?:any )?(?:error\w*|crash\w*|exit\w*|fail\w*|die[ds]?|end(?:ed)?|stopp?(?:ed)?)(?![a-z])"
+    r"|没有?(?:报错|退出|挂|崩|错误|异常|结束)|没.{0,3}(?:报错|退出)|还在[跑运]|仍在|还是\s?running|状态(?:是|还是|仍为)?\s?running|不报错|不退出",
+    re.IGNORECASE,
+)
+
+
+def _waits(turn: Turn, q: Quantity, c: Compared) -> bool:
+    """Whether a GPU does far less than it did while its job goes on without an error."""
+    fell = q.id == "power-draw" and c.kind == Against.PAST and c.value < _QUIET * c.other
+    return fell and _GOES_ON.search(turn.query.text) is not None
+
+
+_QUIET = 0.5  # of what it drew: less is no smaller batch
 
 
 def _sentence(turn: Turn, q: Quantity, c: Compared) -> str:

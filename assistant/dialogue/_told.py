@@ -142,6 +142,8 @@ def _of_counters(turn: Turn, w: Words, said: Sequence[Observation], lost: Sequen
     partly = counters is not None and _counters.in_doubt(counters[1])  # "at work" would say too much
     kinds = HELD if lost else TOLD if partly else (*TOLD, "working")  # that it is held and idle reassures nobody
     if working := at_work(d.facts, kinds):
+        unread = tuple(c for c in turn.query.unread if not _WHO.search(c))  # the steps below tell who
+        turn = replace(turn, query=replace(turn.query, unread=unread))
         text = Text(f"{working.en} Nothing else was looked at.", f"{working.in_('zh')}没有查看其他信息。")
         return _meant(turn, d, text, _advised(w))
     if counters is not None and not (counters[2] and lost):
@@ -278,10 +280,18 @@ def _advised(w: Words) -> tuple[Part, ...]:
     known = dict.fromkeys([f.rule.id for f in w.d.findings] + [u.rule.id for u in w.d.undecided])
     texts = {f.rule.id: f.advice.text for f in w.d.findings} | {u.rule.id: u.rule.action.text for u in w.d.undecided}
     said = [texts[name].in_(w.lang) for name in known if name in _OF_WORK and texts[name]]
+    if "gpu-held-and-idle" in known:
+        said = [_WHO_HOLDS.in_(w.lang), *said]
     stakes = [o for o in w.d.facts.observations if o.fact == "gpu.work.at_stake"]
     lost = tuple(w.seen(o.inner, places=False) for o in stakes[:1])
     return (*([Items(lost)] if lost else []), *w.section("Do next", "下一步", said))
 
+
+_WHO_HOLDS = Text(
+    "Who holds it: nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv, then ps -o user,lstart,cmd -p PID. Where it lists none: fuser -v /dev/nvidia* as root (containers, other users, leftovers).",
+    "查是谁在占：nvidia-smi --query-compute-apps=pid,process_name,used_memory --format=csv，再 ps -o user,lstart,cmd -p PID。若列不出进程，以 root 运行 fuser -v /dev/nvidia*（容器、其他用户、残留进程）。",
+)
+_WHO = lazy(r"(?<![a-z])(?:who|whose|which process|what process)(?![a-z])|谁|哪个进程|什么进程", re.IGNORECASE)
 
 _OF_WORK = ("gpu-bound-by-memory-bandwidth", "gpu-bound-by-tensor-cores", "gpu-held-and-idle")
 

@@ -52,6 +52,10 @@ def answer(turn: Turn) -> Reply:
     w, said_only = words(turn), only_said(turn.diagnosis.facts)
     if (held := _compared.answer(turn, w)) is not None:
         return held
+    if turn.query.page and said_only:  # nothing was looked at, and there is advice
+        from assistant.dialogue import explain
+
+        return explain.shown(turn.query.page, turn.lang)
     if (named := bottleneck(turn)) is not None:
         return named  # "should I use torch.compile?"
     if (told := _told.answer(turn, w)) is not None:

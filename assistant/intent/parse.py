@@ -14,6 +14,7 @@ from assistant.intent import (
     advised,
     amounts,
     assumed,
+    busy,
     compared,
     contrasts,
     figures,
@@ -273,7 +274,7 @@ def _wish(r: Reading, said: str) -> _Wish:
     if of_run.asked(r.found.marked) is not None:
         named = symptoms.find(words_of(of_run.without(r.found.marked)))
         signs = tuple(s for s in signs if s in named)
-    if advice.reports and intent in _OF_RUN:
+    if advice.reports and intent in (*_OF_RUN, Intent.VERDICT):
         page = f"{ADVICE}{advice.id}"
         if intent in (Intent.FIX, Intent.UNKNOWN):  # what to do about it is what the advice is
             intent, outright, signs, task = Intent.EXPLAIN, (page,), (), ""
@@ -310,6 +311,8 @@ def _advice(r: Reading) -> advised.Asked:
     of = r.found.slots
     if r.raw or of.xid or of.sxid or of.pid or of.job:
         return advised.Asked()
+    if (of_work := busy.asked(r.said)).id:
+        return of_work
     troubled = not _FAULTS.isdisjoint(r.signs) or _STOPPED.search(r.said) is not None
     return advised.asked(r.said, r.found.marked, troubled=troubled)
 

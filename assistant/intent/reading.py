@@ -41,7 +41,8 @@ def read(text: str, *, pending: bool = False, hosts: Sequence[str] = ()) -> Read
     raw = bool(pasted.observations or pasted.matches)
     found = topics.bare_codes(said, named) if not (raw or pending) else named
     words = tuple(grammar.words_of(found.marked))
-    signs = symptoms.served(symptoms.find(words, found.marked), words, named.slots.process)
+    signs = symptoms.of_gpus(symptoms.find(words, found.marked), found.marked)
+    signs = symptoms.served(signs, words, named.slots.process)
     written = dict.fromkeys(f"{kind} {name}" for kind, name, _, _ in pages_in(said))
     known = (*written, *topics.named(words, said, pasted.matches))
     return Reading(

@@ -216,9 +216,12 @@ _WORK = ("gpu.activity.", "gpu.utilization.", "gpu.power.")
 
 
 def _cards(words: Sequence[str]) -> Sequence[str]:
-    """`words` with 显卡 as 卡: by itself 显 is the memory, 显存."""
+    """`words` with 显卡 as 卡 and 显示 as 示: by itself 显 is the memory, 显存."""
     pairs = zip(words, (*words[1:], ""), strict=True)
-    return tuple("卡" if pair == ("显", "卡") else pair[0] for pair in pairs) if "显" in words else words
+    return tuple(b if (a, b) in _NO_MEMORY_OF else a for a, b in pairs) if "显" in words else words
+
+
+_NO_MEMORY_OF = (("显", "卡"), ("显", "示"))
 
 
 def _loose(

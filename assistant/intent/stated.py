@@ -108,7 +108,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
         text = text.replace(as_said, meant)
     fixed = (*fixed, *wholes)
     text = _SLURM.sub(_of_slurm, text)
-    text = _KUBERNETES.sub(_of_kubernetes, _NEXT_GPU.sub("; ", _OTHER_GPU.sub(_apart, text)))
+    text = _KUBERNETES.sub(_of_kubernetes, _with_tail(_NEXT_GPU.sub("; ", _OTHER_GPU.sub(_apart, text))))
     text = things.with_utilization(text)
     text = _LONE_ROOT.sub(
         " 根目录 " if re.search("[\u4e00-\u9fff]", text) else " root filesystem ",
@@ -195,6 +195,23 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     )  # fmt: skip
 
 
+def _with_tail(text: str) -> str:
+    """`text` with a comma between what it tells and what it asks of that: "350W 1.2GHz 是降频了吗", "what does SM 12 % with util 100 mean"."""
+    text = _MEAN_TOGETHER.sub(r"\1, what does that mean", text)
+    together = len(_VALUE.findall(text)) > 1 or AT_REST.search(text) is not None
+    return _ASKED_BEHIND.sub(r"\1，", text) if together else text
+
+
+_VALUE = lazy(r"[0-9]\s?(?:%|w|瓦|[mg]hz|°?c(?![a-z])|度|gb?/s)", _I)
+_ASKED_BEHIND = lazy(
+    r"(?<=[0-9])(\s?(?:%|w|瓦|[mg]hz|°?c(?![a-z])|度|gb?/s)?)\s*(?=(?:是|正常|算|有没有|要不要|说明|怎么|为什么|为啥|咋|能不能|可以|会不会)[^，。,0-9]{0,16}$)",
+    _I,
+)
+# of one value a book tells what it means; of several together it is asked what they say of a GPU
+_MEAN_TOGETHER = lazy(
+    r"^\s*what (?:does|do|would) (?:an? |the |my )?((?=[^?]{0,120}(?:util|sm|tensor|dram|power|occupancy))(?=[^?]{0,120}[0-9][^?]{1,60}[0-9])[^?]{4,120}?) (?:mean|tell(?: me| us)?|say|indicate|imply)(?![a-z])",
+    _I,
+)
 # how a process ended is a name, and no reading of anything: exit code 137, 退出码 137, signal 9
 _EXIT = lazy(
     r"(?<![a-z])(?:exit(?:ed)?(?:\s+with)?(?:\s+(?:exit\s+)?(?:code|status))?|exit ?code|signal|returned)\s*[:=]?\s*-?[0-9]{1,3}(?![0-9.%]|\s*(?:%|gi?b|mi?b|mhz|w|c|ms|s)(?![a-z]))|(?:退出码|返回码|错误码|信号)\s*[:：=为是]?\s*-?[0-9]{1,3}(?![0-9.%])",
@@ -266,7 +283,7 @@ _LONE_ROOT = lazy(  # and no part of a whole: 79.1GiB / 80GiB
 )
 # That a GPU rests: said beside a reading, and no reading itself.
 AT_REST = lazy(
-    r"(?<![a-z])(?:idle\w{0,3}|at rest|no load|without load|unloaded)(?![a-z])|空闲|空载|待机|没有负载|无负载|没任务|没有任务",
+    r"(?<![a-z])(?:idle\w{0,3}|at rest|no load|without load|unloaded|(?:nothing|no jobs?) (?:is |are )?running|doing nothing)(?![a-z])|空闲|闲着|闲置|空载|待机|没有负载|无负载|没任务|没有任务|没跑(?:任务|东西|程序)",
     _I,
 )
 _USUAL = lazy(
@@ -479,6 +496,8 @@ def _same_of_others(clause: str, before: Sequence[Observation], about: About) ->
     if last.fact == "gpu.nvlink.active" and _BAD.search(clause):
         return Read()  # so many that are not active
     spec = vocabulary()[last.fact]
+    if "%" in clause and spec.unit not in ("percent", "ratio"):  # "one at 120 W, others 0 %": how busy they are
+        spec = vocabulary()["gpu.utilization.core"]
     if isinstance(read := parse(spec, numbers[0]), Problem) or not (about.others or _ONLY_AT.fullmatch(clause)):
         return Read()
     return Read([*about.tell(spec, (read,))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 
@@ -47,6 +48,25 @@ def _named(words: Sequence[str], text: str) -> tuple[str, ...]:
 _REBOOTS = "node-unreachable"
 # since when something is so: nobody says that the node reboots by itself
 _AFTER_REBOOT = lazy("重启(?:以|之|完|过|了)?后|重启过?了?[一二两三四五六几多好0-9]+[次遍回]了?|重启过")
+# power dropped from 650 W | clocks fell to 1200 | 功率从600W掉到130W: a value went down, and no GPU was lost
+_VALUE_FELL = lazy(
+    r"(?<![a-z])(?:power|draw|watts|clocks?|frequency|util\w*|usage|speed|throughput|tokens?/s|temp\w*|memory)(?![a-z])[^,.;?]{0,24}?(?<![a-z])(?:dropp?(?:s|ed|ing)?|fell|falls?)(?![a-z])"
+    r"|(?:功[耗率]|频率|时钟|主频|利用率|速度|吞吐|温度|显存)[^，。；？]{0,12}?[掉跌降]"
+    r"|(?<![a-z])(?:dropp?(?:s|ed|ing)?|fell|falls?)(?![a-z])\s(?:from|to|by|below|under)\s[0-9]|[掉跌降][到至]\s?[0-9]",
+    re.IGNORECASE,
+)
+_LOST = frozenset(["gpu-lost", "gpu-missing"])
+
+
+def of_gpus(signs: tuple[str, ...], text: str) -> tuple[str, ...]:
+    """`signs` without the loss of a GPU where all that went down is a value."""
+    if _LOST.isdisjoint(signs) or not _VALUE_FELL.search(text):
+        return signs
+    from assistant.intent.grammar import words_of
+
+    left = _VALUE_FELL.sub(" ", text)
+    still = find(words_of(left), left)
+    return tuple(s for s in signs if s not in _LOST or s in still)
 
 
 def without(clauses: Sequence[str]) -> tuple[str, ...]:

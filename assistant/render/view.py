@@ -326,7 +326,7 @@ class Builder:
     def evidence(self, o: Observation) -> Evidence:
         """The raw line of an event; the sentence of a value, with the raw field when it says more."""
         raw = clean(o.excerpt)
-        if o.origin is Origin.TOLD:
+        if o.origin is Origin.TOLD or o.source.probe == "told":
             place = label("told", self.lang)
         elif o.origin is Origin.DERIVED and not o.source.call:
             place = label("derived", self.lang)

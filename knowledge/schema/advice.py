@@ -31,12 +31,24 @@ class When(Strict):
         return self
 
 
+class Told(Strict):
+    """What a sentence tells that an entry answers, by the marks of ``assistant/intent/busy.py``: all that it `has`, none of `without`.
+
+    `reports`: it says how a machine is, so that where one can be looked at that comes first.
+    """
+
+    has: list[str] = Field(min_length=2)
+    without: list[str] = []
+    reports: bool = False
+
+
 class Entry(Sourced):
     """One advice; see `knowledge.advice.Advice`."""
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")
     title: Words  # names of variables stay untranslated
     when: list[When] = []
+    told: list[Told] = []
     variables: list[Line] = []  # of the environment
     said: Said | None = None  # phrases of it, as those of the lexicon
     ask: Phrases | None = None  # questions that it answers, in plain words: others like them find it
@@ -46,6 +58,6 @@ class Entry(Sourced):
 
     @model_validator(mode="after")
     def _found(self) -> Self:
-        if bool(self.when or self.said or self.ask) == bool(self.variables):
-            raise ValueError("an entry has `when`, `said` or `ask`, or else `variables`")
+        if bool(self.when or self.said or self.ask or self.told) == bool(self.variables):
+            raise ValueError("an entry has `when`, `told`, `said` or `ask`, or else `variables`")
         return self

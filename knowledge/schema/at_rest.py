@@ -20,6 +20,7 @@ class Entry(Sourced):
     held: float | None = Field(default=None, strict=False)
     open: Bilingual
     bad: Bilingual | None = None
+    good: Bilingual | None = None
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
