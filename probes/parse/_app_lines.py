@@ -208,7 +208,7 @@ _LAUNCHED = lazy(
     r"|(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]{1,80}\.py:\d{1,6}\]"
     r"|\[(?:api_server|gpu_worker|kv_cache_utils|core|engine|llm_engine|async_llm)\.py:\d{1,5}\]"
 )
-_OFTEN = tuple(lazy(words) for words in (*STEPS, *LEVELS, ANSWERED))
+_OFTEN = (*STEPS, *LEVELS, ANSWERED)
 _KERNEL = lazy(r"NVRM:|\bkernel:|\] nvidia|\] pcieport|BIOS-e820")
 
 
@@ -224,7 +224,7 @@ def is_application_log(lines: Sequence[AppLine]) -> bool:
 
 def _understood(text: str) -> bool:
     """Whether a text holds a line of a program on GPUs that some format reads."""
-    return _LAUNCHED.search(text) is not None or any(word.search(text) for word in _OFTEN)
+    return _LAUNCHED.search(text) is not None or holds(_OFTEN, text)
 
 
 def matching(words: tuple[re.Pattern[str], ...], head: str) -> list[re.Pattern[str]]:
@@ -232,12 +232,18 @@ def matching(words: tuple[re.Pattern[str], ...], head: str) -> list[re.Pattern[s
 
     Most logs hold none of them: RE2 tells that for all at once, as the scanner does.
     """
-    return [word for word in words if word.search(head)] if _any_of(words).search(head.encode(errors="replace")) else []
+    found = holds(tuple(word.pattern for word in words), head)
+    return [word for word in words if word.search(head)] if found else []
+
+
+def holds(triggers: tuple[str, ...], text: str) -> bool:
+    """Whether one of `triggers` (RE2) is in a text of any length."""
+    return _any_of(triggers).search(text.encode(errors="replace")) is not None
 
 
 @cache
-def _any_of(words: tuple[re.Pattern[str], ...]) -> Any:
-    return re2.compile(("(?m)" + "|".join(f"(?:{word.pattern})" for word in words)).encode())
+def _any_of(triggers: tuple[str, ...]) -> Any:
+    return re2.compile(("(?m)" + "|".join(f"(?:{trigger})" for trigger in triggers)).encode())
 
 
 @lru_cache(maxsize=2)

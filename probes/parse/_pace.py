@@ -16,8 +16,9 @@ SLOWER = 1.2
 WARM_UP = 2  # values that are left out at the start: compiling, filling caches
 LEAST = 12  # values that are needed
 SIDE = 4  # of them on each side
-STANDS_OUT = 2.0  # of the middle: a step that takes so much longer
-APART = 1.5  # of the middle: below it lie 19 of 20 of the other steps
+STANDS_OUT = 1.5  # of the usual: a step that takes so much longer
+MOST = 0.6  # of all steps that may stand out
+APART = 1.25  # of the usual: below it lie 19 of 20 of the other steps
 WASTED = 10.0  # % of the time that such steps take beyond what they should
 
 
@@ -156,28 +157,31 @@ def peaks(values: Sequence[Value]) -> Peaks | None:
     values = values[WARM_UP:]
     if len(values) < LEAST:
         return None
-    usual = median(v.took for v in values)
+    lower = quantiles([v.took for v in values], n=4)[0]
+    others = sorted(v.took for v in values if v.took < STANDS_OUT * lower)
+    usual = median(others)
     slow = [i for i, v in enumerate(values) if v.took >= STANDS_OUT * usual]
-    if len(slow) < 3 or len(slow) > len(values) / 3:
+    starts = [i for n, i in enumerate(slow) if n == 0 or slow[n - 1] != i - 1]
+    if len(starts) < 3 or len(slow) > MOST * len(values):
         return None
-    others = sorted(v.took for v in values if v.took < STANDS_OUT * usual)
     if others[len(others) * 19 // 20] > APART * usual:
         return None  # the times are spread out, and these are the ends of that
     lost = sum(values[i].took - usual for i in slow)
     share = 100.0 * lost / sum(v.took for v in values)
     if share < WASTED:
         return None
-    apart = [b - a for a, b in pairwise(slow)]
+    apart = [b - a for a, b in pairwise(starts)]
     every = round(median(apart))
     regular = every > 1 and sum(abs(gap - every) <= max(1, every // 20) for gap in apart) >= 0.7 * len(apart)
-    found = [values[i] for i in slow]
+    found = [values[i] for i in starts]
+    slowed = [values[i].took for i in slow]
     steps = [
         b.step - a.step for a, b in pairwise(found) if a.step is not None and b.step is not None and b.step > a.step
     ]
     many = round(median(steps)) if regular and steps else None
     where = many if many and all(v.step is not None and v.step % many == 0 for v in found[:50]) else None
-    peak = median(v.took for v in found)
-    return Peaks(usual, peak, len(slow), share, every if regular else None, many, found[0], where)
+    peak = median(slowed)
+    return Peaks(usual, peak, len(starts), share, every if regular else None, many, found[0], where)
 
 
 def slowest(ranks: dict[str, Sequence[float]]) -> tuple[str, float, float] | None:

@@ -1,7 +1,7 @@
 """The lines in which trainers tell how a step went: which one, how long it took, what the loss and the gradients were.
 
 Read in the sources and pages of the projects: Megatron-LM (megatron/training/training.py ``training_log``), its forks for ROCm and
-Ascend, DeepSpeed (utils/timer.py), Hugging Face Trainer (dictionaries, and tqdm's bars), PyTorch Lightning, NeMo
+Ascend, DeepSpeed (utils/timer.py), Hugging Face Trainer (dictionaries, and tqdm's bars), PyTorch Lightning, Keras, NeMo
 (``train_step_timing in s``), torchtitan (components/metrics.py), Composer (ConsoleLogger), nanoGPT, fairseq, MMEngine.
 """
 
@@ -15,7 +15,7 @@ from knowledge.lazy import lazy
 
 MAX_TEXT = 3000  # characters looked at
 
-# RE2; what a line has to hold to be one of a step. A word for the step with its number, and a figure of it behind that:
+# RE2, and nothing else: what a line has to hold to be one of a step. A word for the step with its number, and a figure of it behind that:
 #  iteration      100/  500000 | consumed samples:       102400 | elapsed time per iteration (ms): 4100.3 | ... lm loss: 2.101000E+00 |
 #  [timer.py:260:stop] epoch=0/micro_step=199/global_step=199, RunningAvgSamplesPerSec=58.7, CurrSamplesPerSec=61.3
 #  [titan] 2025-10-30 14:32:58,897 - root - INFO - step:  1  loss:  8.1661  grad_norm:  3.6855  memory:  2.47GiB(3.12%)  tps: 3,502
@@ -23,17 +23,19 @@ MAX_TEXT = 3000  # characters looked at
 #  {'loss': 2.1, 'grad_norm': 0.4, 'learning_rate': 1e-05, 'epoch': 0.12}      {"loss": 2.1, "step": 120}
 #  Epoch 3:  40%|####      | 400/1000 [13:40<20:30,  0.49it/s, v_num=1, train_loss=2.1]
 STEPS = (
-    r"(?i)\b(?:global_?|train_?|micro_?)?(?:step|iter|iteration|batch|update|epoch)s?\b['\"]?[ :=#\[(]{0,12}\d.{0,400}"
-    r"(?:\b(?:\w{1,30}[ _])?loss|grad[ _]norm|elapsed time per|(?:step|iter|iteration|batch)[ _]?time|train_step_timing|SamplesPerSec"
-    r"|\btime(?: per step| in s)?['\"]?[ :=]{1,4}\d|\bdt['\"]?[ :=]{1,4}\d|tflops?\b|\btps\b|tok(?:en)?s?/s|samples?/s|\b[\d.]{1,12} ?(?:m?s/(?:it|step|iter)|(?:it|step|iter)s?/s))",
+    r"(?i)\b(?:global_?|train_?|micro_?)?(?:step|iter|iteration|batch|update|epoch)s?\b['\"]?[ :=#\[(]{0,12}\d.*"
+    r"(?:\b(?:\w+[ _])?loss|grad[ _]norm|elapsed time per|(?:step|iter|iteration|batch)[ _]?time|train_step_timing|SamplesPerSec"
+    r"|\btime(?: per step| in s)?['\"]?[ :=]{1,4}\d|\bdt['\"]?[ :=]{1,4}\d|tflops?\b|\btps\b|tok(?:en)?s?/s|samples?/s|\b[\d.]+ ?(?:m?s/(?:it|step|iter)|(?:it|step|iter)s?/s))",
     # Epoch(train)  [1][100/7330]  lr: 2.0e-02  time: 0.3100  data_time: 0.0100  loss: 1.2       Epoch: [0][ 100/5005]  Time  0.213 ( 0.413)
-    r"(?i)\bepoch(?:\(train\))?:? {1,4}\[ ?\d{1,6}\]\[ {0,8}\d.{0,200}\b(?:time|loss)\b",
+    r"(?i)\bepoch(?:\(train\))?:? {1,4}\[ ?\d+\]\[ {0,8}\d.*\b(?:time|loss)\b",
     # 2024-01-01 10:00:00 | INFO | train_inner | epoch 001:    100 / 5000 loss=9.1, ppl=600, wps=31000, ups=1.2, num_updates=100
-    r"\btrain_inner\b.{0,200}\bups=",
+    r"\btrain_inner\b.*\bups=",
     # rank 5: step 100 forward 1.31 s
-    r"(?i)\b(?:step|iter|iteration)s?\b[ :=#]{1,4}\d.{0,200}\b(?:forward|backward|compute|fwd|bwd)\b.{0,12}\d ?m?s\b",
-    r"['\"](?:train_)?loss['\"]: ?-?(?:[\dnNi]).{0,300}['\"](?:learning_rate|epoch|step)['\"]: ?\d",
-    r"\d{1,3}%\|[^|]{0,300}\| ?\d{1,9}/\d{1,9} \[[\d:]{2,12}<[\d:?]{1,12}, {0,4}[\d.]{1,12} ?(?:s/it|it/s)",
+    r"(?i)\b(?:step|iter|iteration)s?\b[ :=#]{1,4}\d.*\b(?:forward|backward|compute|fwd|bwd)\b.*\d ?m?s\b",
+    r"['\"](?:train_)?loss['\"]: ?-?(?:[\dnNi]).*['\"](?:learning_rate|epoch|step)['\"]: ?\d",
+    # 100/100 [==============================] - 61s 610ms/step - loss: 0.4210 (Keras)
+    r"\b\d+/\d+ (?:\[[=>.]+\]|\S+) .*\d ?m?s/step\b",
+    r"\d+%\|[^|]*\| ?\d+/\d+ \[[\d:]+<[\d:?]+, {0,4}[\d.]+ ?(?:s/it|it/s)",
 )
 
 _NUMBER = r"(-?(?:\d[\d,]{0,14}(?:\.\d{0,18})?(?:[eE][-+]?\d{1,4})?|nan|inf))"
@@ -88,6 +90,7 @@ _LOAD = tuple(
     lazy(rf"(?i){word}['\"]?[ :=]{{1,6}}{_NUMBER}")
     for word in (r"gl(?:ob|bo)al[ _]batch[ _]size", r"actual seqlen", r"\bseq(?:uence)?[ _]len(?:gth)?")
 )
+_KERAS = lazy(r"\b\d{1,9}/\d{1,9} (?:\[[=>.]{1,80}\]|━{1,80}) .{0,80}\d ?m?s/step\b")
 _VALIDATION = lazy(r"(?i)\W{0,20}(?:validation|valid|val|eval|evaluation|test|testing)\b")
 _SKIPPED = lazy(r"(?i)number of skipped iterations: {0,6}(\d{1,9})\b")
 _RANK = lazy(r"(?i)\brank[ =:]{1,2}(\d{1,6})\b")
@@ -126,7 +129,9 @@ def read(text: str) -> Step | None:
         ((n, unit) for words, unit in _RATES if (n := _value(words.search(text))) is not None), (None, "")
     )
     loss, gradient = (_value(words.search(text), odd=True) for words in (_LOSS, _GRADIENT))
-    if (step is None and epoch is None) or (seconds is None and rate is None and loss is None and gradient is None):
+    if (step is None and epoch is None and not _KERAS.search(text)) or (
+        seconds is None and rate is None and loss is None and gradient is None
+    ):
         return None
     load = tuple(_value(words.search(text)) or 0.0 for words in _LOAD)
     rank = _RANK.search(text)

@@ -15,13 +15,12 @@ from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
 from probes.parse import _serving_lines as words
 from probes.parse._app_emit import Emitter
-from probes.parse._app_lines import AppLine, application_head, matching, peel_all
+from probes.parse._app_lines import AppLine, application_head, holds, peel_all
 from probes.parse._serving_names import TITLES
 
 NAME, REVISION = "serving-log", 1
 TRIGGERS = (*words.LEVELS, words.ANSWERED, words.PREEMPTED, words.RETRACTED, words.HANGS, words.STARTED, words.DIED)
-_WORDS = tuple(lazy(trigger) for trigger in TRIGGERS)
-_DIED, _HANGS, _LEVELS = lazy(words.DIED), lazy(words.HANGS), tuple(lazy(w) for w in words.LEVELS)
+_DIED, _HANGS = lazy(words.DIED), lazy(words.HANGS)
 _START = lazy(r"failed to start|initialization failed")
 _SGLANG = lazy(r"sglang|Scheduler hit|sigquit from a child|TP\d+\]")
 _NAMES = {**TITLES, "trtllm": "TensorRT-LLM"}
@@ -42,18 +41,18 @@ class _Told:
 
 def sniff(head: str) -> int:
     """55 for lines of such a server."""
-    return 55 if matching(_WORDS, head) else application_head(head)
+    return 55 if holds(TRIGGERS, head) else application_head(head)
 
 
 def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     """Levels of each engine as its last line tells them, what they were over the whole log, and what went wrong."""
     emit = Emitter(NAME, REVISION, context)
-    app = [line for line in peel_all(lines, context) if any(w.search(line.raw) for w in _WORDS)]
+    app = [line for line in peel_all(lines, context) if holds(TRIGGERS, line.raw)]
     if not app:
         return emit.out
     engines: dict[tuple[str, str], list[_Told]] = defaultdict(list)
     for line in app:
-        if any(w.search(line.text) for w in _LEVELS) and (told := words.levels(line.text, line.raw)) is not None:
+        if holds(words.LEVELS, line.text) and (told := words.levels(line.text, line.raw)) is not None:
             engines[told.engine, told.which].append(_Told(line, told))
     model = next((name for line in app if (name := words.model(line.text))), "")
     for (engine, which), own in engines.items():

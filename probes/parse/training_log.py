@@ -13,17 +13,15 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from statistics import median
 
-from knowledge.lazy import lazy
 from knowledge.observation import Clock, Observation, Scalar, Status
 from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
 from probes.parse import _pace
 from probes.parse._app_emit import Emitter
-from probes.parse._app_lines import AppLine, application_head, matching, peel_all, rank_subject
+from probes.parse._app_lines import AppLine, application_head, holds, peel_all, rank_subject
 from probes.parse._step_lines import STEPS, Step, read
 
 NAME, REVISION = "training-log", 1
-_WORDS = tuple(lazy(trigger) for trigger in STEPS)
 TIMED = 5.0  # s between two lines, from which on a clock of whole seconds tells them apart by a fifth
 GROWN = 10.0  # times the usual gradient: our habit; clipping hides it, and healthy runs peak for single steps
 DIVERGED = 1.5  # times the loss that was reached: our habit
@@ -41,8 +39,7 @@ class _Told:
 
 def sniff(head: str) -> int:
     """30 for a log with lines of steps: what else is in it stays with the formats that know it."""
-    words = matching(_WORDS, head)
-    found = any(read(line) is not None for line in head.splitlines() if any(w.search(line) for w in words))
+    found = holds(STEPS, head) and any(holds(STEPS, line) and read(line) is not None for line in head.splitlines())
     return 30 if found else application_head(head)
 
 
@@ -52,9 +49,7 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     told = [
         _Told(line, step)
         for line in peel_all(lines, context)
-        if any(w.search(line.raw) for w in _WORDS)
-        and (step := read(line.text)) is not None
-        and step.kind != "validation"
+        if holds(STEPS, line.raw) and (step := read(line.text)) is not None and step.kind != "validation"
     ]
     if not told:
         return emit.out
@@ -103,9 +98,14 @@ def _series(told: Sequence[_Told]) -> list[_Series]:
     groups: dict[tuple[str, int | None], list[_Told]] = defaultdict(list)
     for t in told:
         rank = t.line.rank if t.line.rank is not None else t.step.rank
-        groups[t.line.label if rank is None else f"rank {rank}", rank].append(t)
+        groups[_called(t.line.label) if rank is None else f"rank {rank}", rank].append(t)
     found = [_of_process(name, rank, own) for (name, rank), own in groups.items()]
     return [s for s in found if s is not None]
+
+
+def _called(label: str) -> str:
+    """The mark of a launcher as people say it: a number alone is a task of Slurm."""
+    return f"task {label}" if label.isdigit() else label
 
 
 def _of_process(name: str, rank: int | None, told: Sequence[_Told]) -> _Series | None:

@@ -84,7 +84,8 @@ def test_what_is_no_step_of_a_training_is_none(line: str) -> None:
         (lambda i: 4.1 + 2.9 * i / 40 + noise(i), "slowing"),
         (lambda i: (7.0 if 12 <= i < 24 else 4.1) + noise(i), "slow_for_a_while"),
         (lambda i: 21.0 if i % 10 == 9 else 4.1 + noise(i), "slow_each"),
-        (lambda i: 31.0 if i in (5, 8, 9, 29) else 4.1 + noise(i), "slow_now_and_then"),
+        (lambda i: (2.6 if (i // 5) % 2 else 1.3) + noise(i) / 4, "slow_each"),  # in waves
+        (lambda i: 31.0 if i in (5, 8, 12, 29) else 4.1 + noise(i), "slow_now_and_then"),
     ],
 )
 def test_what_stands_out_of_the_pace(took: Callable[[int], float], kind: str | None) -> None:
