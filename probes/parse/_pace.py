@@ -7,10 +7,9 @@ A fifth, and a tenth of the time for steps that stand out, are our habit: less i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from statistics import median, quantiles
 
 SLOWER = 1.2
 WARM_UP = 2  # values that are left out at the start: compiling, filling caches
@@ -62,6 +61,20 @@ class Peaks:
     where: int | None  # what the step number of each is a multiple of
 
 
+def quantile(values: Iterable[float], share: float) -> float:
+    """The value below which such a share of `values` lies. (`statistics` takes as long to load as a small log to read.)"""
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def median(values: Iterable[float]) -> float:
+    """The value in the middle."""
+    return quantile(values, 0.5)
+
+
 def change(values: Sequence[Value]) -> Change | None:
     """Where the steps became slower; None where they did not."""
     values = values[WARM_UP:]
@@ -84,7 +97,7 @@ def change(values: Sequence[Value]) -> Change | None:
 
 def _hump(values: Sequence[Value], smooth: Sequence[float]) -> Change | None:
     """A while in the middle, of which a split in two halves shows nothing: what lies a fifth above the lower half of all."""
-    usual = quantiles(smooth, n=4)[0]
+    usual = quantile(smooth, 0.25)
     slow = [i for i, took in enumerate(smooth) if took >= SLOWER * usual]
     if len(slow) < SIDE:
         return None
@@ -127,7 +140,7 @@ def _by_line(values: Sequence[float]) -> float:
 
 
 def _apart(before: Sequence[float], after: Sequence[float]) -> bool:
-    return quantiles(before, n=4)[2] < quantiles(after, n=4)[0] and median(after) >= SLOWER * median(before)
+    return quantile(before, 0.75) < quantile(after, 0.25) and median(after) >= SLOWER * median(before)
 
 
 def _back(after: Sequence[float], usual: float) -> tuple[int, float] | None:
@@ -157,7 +170,7 @@ def peaks(values: Sequence[Value]) -> Peaks | None:
     values = values[WARM_UP:]
     if len(values) < LEAST:
         return None
-    lower = quantiles([v.took for v in values], n=4)[0]
+    lower = quantile((v.took for v in values), 0.25)
     others = sorted(v.took for v in values if v.took < STANDS_OUT * lower)
     usual = median(others)
     slow = [i for i, v in enumerate(values) if v.took >= STANDS_OUT * usual]

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from statistics import median
 
 from knowledge.lazy import lazy
 from knowledge.observation import Clock, Observation, Scalar, Scope, Status, Subject
@@ -16,6 +15,7 @@ from probes.base import Context, Line, LogFormat
 from probes.parse import _serving_lines as words
 from probes.parse._app_emit import Emitter
 from probes.parse._app_lines import AppLine, application_head, holds, peel_all
+from probes.parse._pace import median
 from probes.parse._serving_names import TITLES
 
 NAME, REVISION = "serving-log", 1

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from statistics import median
 
 from knowledge.observation import Clock, Observation, Scalar, Status
 from knowledge.text import excerpt
@@ -19,6 +18,7 @@ from probes.base import Context, Line, LogFormat
 from probes.parse import _pace
 from probes.parse._app_emit import Emitter
 from probes.parse._app_lines import AppLine, application_head, holds, peel_all, rank_subject
+from probes.parse._pace import median
 from probes.parse._step_lines import STEPS, Step, read
 
 NAME, REVISION = "training-log", 1
