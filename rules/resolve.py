@@ -259,9 +259,8 @@ def fill(command: str, subject: Subject, facts: FactBase, events: Sequence[Obser
         index = facts.current("gpu.index", device)
         if index is not None and index.status is Status.OK:
             values["gpu_index"] = str(index.value)
-        elif device.id.startswith("index:"):
-            values["gpu_index"] = values["gpu_pci"]
-        elif values["gpu_pci"] and not command.startswith("dcgmi "):  # dcgmi takes a number and nothing else
+        elif device.id.startswith("index:") or (values["gpu_pci"] and not command.startswith("dcgmi ")):
+            # dcgmi takes a number and nothing else
             values["gpu_index"] = values["gpu_pci"]
     place = next((p for x in (subject, *(o.subject for o in events)) if (p := _pci(x))), "")
     if place:

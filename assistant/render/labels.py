@@ -351,7 +351,9 @@ def _those(about: Sequence[Subject], lang: str, called: Called | None = None) ->
     elif {s.scope for s in about} - _NAMED or not all(s.id and not s.id.startswith(UNSAID) for s in about):
         return count
     else:
-        shown = [s.id for n, s in enumerate(about[:_FEW]) if n == 0 or sum(len(t.id) + 2 for t in about[: n + 1]) <= _NAMES]
+        shown = [
+            s.id for n, s in enumerate(about[:_FEW]) if n == 0 or sum(len(t.id) + 2 for t in about[: n + 1]) <= _NAMES
+        ]
         names = shown + (["..."] if len(about) > len(shown) else [])
     return count + aside(listed(names, lang), lang) if names else count
 

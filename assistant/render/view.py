@@ -415,7 +415,9 @@ class Builder:
                 others = [first, *(g for g in others if g is not last)]
                 first = last
             others = [g for g in others if g not in covered]
-        others.sort(key=lambda g: (g[0].advice.bucket not in RESTARTS, -strength(g)))  # what changes the state goes ahead of repairs
+        others.sort(
+            key=lambda g: (g[0].advice.bucket not in RESTARTS, -strength(g))
+        )  # what changes the state goes ahead of repairs
         steps = [self._step(g) for g in (first, *others) if g]
         if covered:
             more = [self._step(g) for g in covered]

@@ -22,9 +22,7 @@ _STORM = r"(?:CPU(\d{1,5}) BANK(\d{1,4}) )?CMCI storm detected"
 _MCELOG = r"^(Un)?corrected (?:DIMM|Socket) memory error count exceeded threshold: (\d{1,9}) in \d"
 _LOCATION = r"^Location:? (SOCKET:\S{1,6})(?: (CHANNEL:\S{1,6}))?(?: (DIMM:\S{1,6}))?(?: \[(.{1,60})\])?"
 # rasdaemon: <...>-1128  [004]     0.000006: mc_event: 2024-03-19 10:57:23 -0700 1 Corrected error: memory read error on DIMM_A1 (mc: 0 location: 1:0
-_RASDAEMON = (
-    r"\bmc_event: .{0,60}?\b(\d{1,9}) (Corrected|Uncorrected|Fatal) errors?:? ?(?:(.{1,120}?) )?on (.{1,160}?) \(mc: ?(\d{1,3}) location: ?([\d:-]{1,20})"
-)
+_RASDAEMON = r"\bmc_event: .{0,60}?\b(\d{1,9}) (Corrected|Uncorrected|Fatal) errors?:? ?(?:(.{1,120}?) )?on (.{1,160}?) \(mc: ?(\d{1,3}) location: ?([\d:-]{1,20})"
 
 
 def read(reading: Reading) -> None:
@@ -36,7 +34,14 @@ def read(reading: Reading) -> None:
                 _mcelog(reading, place, entry)
             elif "mc_event" in message and (found := rx(_RASDAEMON).search(message)):
                 label = f"{found[4]}, MC{found[5]} location {found[6]}"
-                _emit(reading, entry, "corrected" if found[2] == "Corrected" else "uncorrected", int(found[1]), label, found[3])
+                _emit(
+                    reading,
+                    entry,
+                    "corrected" if found[2] == "Corrected" else "uncorrected",
+                    int(found[1]),
+                    label,
+                    found[3],
+                )
         elif "EDAC" in message and (found := rx(_EDAC).search(message)) and says(entry, found.start()):
             _edac(reading, entry, found)
         elif "CMCI storm" in message and (found := rx(_STORM).search(message)) and says(entry, found.start()):

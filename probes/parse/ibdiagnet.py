@@ -99,7 +99,11 @@ def _with_other_ends(found: list[Observation]) -> list[Observation]:
 
 def _counters(found: Iterable[re.Match[str]]) -> str:
     """``name value`` of each counter that is one, as a line of the event."""
-    told = {m[1].lower(): f"{int(m[2], 0)}{' or more' if m[3] else ''}" for m in found if not m[1].lower().startswith(_NO_COUNTER)}
+    told = {
+        m[1].lower(): f"{int(m[2], 0)}{' or more' if m[3] else ''}"
+        for m in found
+        if not m[1].lower().startswith(_NO_COUNTER)
+    }
     return ", ".join(f"{name} {value}" for name, value in told.items())
 
 
@@ -134,7 +138,11 @@ def _fault(level: str, said: str, line: Line, context: Context) -> list[Observat
     ports = list(dict.fromkeys(_PORT.findall(said)))
     if not ports or (level == "W" and kind not in ("speed", "width")):
         return []
-    fields: dict[str, Scalar] = {"kind": kind, "text": excerpt(said, 200), "counters": _counters(_COUNTER.finditer(said))}
+    fields: dict[str, Scalar] = {
+        "kind": kind,
+        "text": excerpt(said, 200),
+        "counters": _counters(_COUNTER.finditer(said)),
+    }
     if len(ports) > 1:
         fields["peer"] = ports[1]
     subject = Subject(Scope.PORT, ports[0], node(context.host))

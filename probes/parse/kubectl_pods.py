@@ -96,7 +96,9 @@ def _described(lines: list[Line], context: Context) -> list[Observation]:
         refused = refused or (line if REFUSED_DEVICES.search(text) else None)
         if field := _FIELD.fullmatch(text):
             told.setdefault(field[1], field[2])
-            if field[1] == "Reason" and told.get("Status") == "Failed":  # of the pod as a whole: evicted, refused, its node lost
+            if (
+                field[1] == "Reason" and told.get("Status") == "Failed"
+            ):  # of the pod as a whole: evicted, refused, its node lost
                 failing = (field[2], line)
         elif reason := _REASON.fullmatch(text):
             # why it ended stands below that it is tried again; Error says less than that

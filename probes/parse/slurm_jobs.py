@@ -38,7 +38,9 @@ _ENDS = {
     "PREEMPTED": "preempted",
     "FAILED": "failed",
 }
-_OF_NODE = re.compile(r"NodeFail|NodeDown|BootFail", re.IGNORECASE)  # why a job FAILED: the node, and not its own exit code
+_OF_NODE = re.compile(
+    r"NodeFail|NodeDown|BootFail", re.IGNORECASE
+)  # why a job FAILED: the node, and not its own exit code
 _CODES = {
     "NF": "NODE_FAIL",
     "BF": "BOOT_FAIL",

@@ -199,7 +199,10 @@ def test_a_reset_that_is_due_is_named_whatever_else_is_wrong() -> None:
         Observation("gpu.row_remap.pending", gpus[2], value=True, source=Source("x")),
         Observation("gpu.clock.event.hw_thermal", gpus[0], value=True, source=Source("x")),
         Observation("gpu.row_remap.failure", gpus[1], value=True, source=Source("x")),
-        *(Observation("psu.state", Subject(Scope.OBJECT, f"PS{n}", HERE), "failed", source=Source("x")) for n in (1, 2)),
+        *(
+            Observation("psu.state", Subject(Scope.OBJECT, f"PS{n}", HERE), "failed", source=Source("x"))
+            for n in (1, 2)
+        ),
     ]
     d = diagnose(told, load())
     assert "GPU 0000:2b:00.0: A row remapping waits for a reset" in d.verdict.text.en

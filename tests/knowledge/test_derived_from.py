@@ -74,6 +74,7 @@ BATCHES: dict[str, list[Observation]] = {
     "gpu.power.share": [seen("gpu.power.draw", 350.0), seen("gpu.power.limit", 700.0)],
     "gpu.memory.share": [seen("gpu.memory.used", 10.0), seen("gpu.memory.total", 80.0)],
     "gpu.clock.sm.share": [seen("gpu.clock.sm", 990), seen("gpu.clock.sm.max", 1980)],
+    "gpu.nvlink.down_links": [seen("link.state", "inactive", Subject(Scope.LINK, "4", GPU))],
     "gpu.power.design": [*DRAWING, seen("gpu.name", "NVIDIA H100 80GB HBM3")],
     "gpu.work.class": WORKING,
     "gpu.work.busy": WORKING,

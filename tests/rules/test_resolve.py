@@ -266,4 +266,7 @@ def test_a_dcgm_test_is_run_again_by_a_suite_that_holds_it_on_its_gpu(word: str)
     for suite, tests in SUITES.items():
         for test in tests:
             told = bang(0, gpu, name="dcgm_diag", test=test, status=word)
-            assert advise(Case(a_rule, gpu, [told], FactBase([told], vocabulary()))).command == f"dcgmi diag -r {suite} -i 5", test
+            assert (
+                advise(Case(a_rule, gpu, [told], FactBase([told], vocabulary()))).command
+                == f"dcgmi diag -r {suite} -i 5"
+            ), test
