@@ -104,12 +104,12 @@ def _shipped_rules() -> RuleSet:
     plain, vocab = ready["rules"], vocabulary()
 
     def built(rule_id: str) -> Rule:
-        file, data = plain[rule_id]
+        file, text = plain[rule_id]
 
         def report(path: DataPath, message: str, hint: str) -> None:
             raise FaultsError([Fault(file, 1, 1, f"{'.'.join(map(str, path))}: {message}", hint)])
 
-        rule = build(data, file, vocab, report, {})
+        rule = build(_unfolded(text), file, vocab, report, {})
         assert rule is not None  # `report` was not called
         return rule
 
@@ -132,7 +132,21 @@ def compiled_hash(plain: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]
 
 def shipped() -> dict[str, tuple[str, dict[str, Any]]]:
     """The plain data of all shipped rules by id, from the compiled copy when there is one."""
-    return {k: (v[0], v[1]) for k, v in _compiled()["rules"].items()}
+    return {k: (file, _unfolded(text)) for k, (file, text) in _compiled()["rules"].items()}
+
+
+_QUOTE = "\x7f"  # stands for the quote: one that stands in a rule itself is written as an escape
+
+
+def _folded(data: Mapping[str, Any]) -> str:
+    """A rule as one text: only rules that may hold are read whole, and a text without quotes is read in a tenth of the time."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return text.replace(_QUOTE, "\\u007f").replace('"', _QUOTE)
+
+
+def _unfolded(text: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(text.replace(_QUOTE, '"'))
+    return data
 
 
 @cache
@@ -165,7 +179,8 @@ def compile_catalog() -> dict[str, Any]:
         cards[rule_id] = plain_card(rule)
         if any(isinstance(x, FactLeaf) and x.take is not Take.LAST for x in _leaves(rule)):
             back.append(rule_id)
-    return {"fingerprint": compiled_hash(plain), "asks": asks, "back": back, "cards": cards, "rules": plain}
+    folded = {rule_id: (file, _folded(data)) for rule_id, (file, data) in plain.items()}
+    return {"fingerprint": compiled_hash(plain), "asks": asks, "back": back, "cards": cards, "rules": folded}
 
 
 def _leaves(rule: Rule) -> Iterator[Leaf]:

@@ -94,7 +94,7 @@ def test_shards(wheel: Path) -> None:
         }
     assert set(shards) == {*compiled.shard_names(), "rules", "runbooks", "formats", "topics", asked.SHARD, tables.SHARD}
     assert len(shards["facts"]) == len(compiled.shard("facts"))
-    assert {k: v[1] for k, v in shards["rules"]["rules"].items()} == {k: v[1] for k, v in loader.shipped().items()}
+    assert shards["rules"] == loader._compiled()
     assert shards["formats"] == formats.build()
     assert shards["topics"] == find.build()
     assert shards[asked.SHARD] == json.loads(json.dumps(asked.build()))
