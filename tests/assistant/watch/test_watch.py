@@ -377,8 +377,15 @@ def test_a_round_is_kept_in_the_history_by_another_process(machine: Machine) -> 
         until(path.exists)
         until(lambda: kept(path) == [("n1", "watch", "gpu-fell-off-bus")])
         assert "sqlalchemy" not in Path(f"/proc/{child.pid}/maps").read_text(), "it is not loaded where it would stay"
+        until(lambda: not writers(child.pid))  # what it wrote can be read before it has ended
         _, _, err = stop(child)
     assert "history" not in err
+
+
+def writers(pid: int) -> list[str]:
+    """The processes of a watch that write its history."""
+    below = " ".join(of.read_text() for of in Path(f"/proc/{pid}/task").glob("*/children")).split()
+    return [p for p in below if b"assistant.watch.keeper" in Path(f"/proc/{p}/cmdline").read_bytes()]
 
 
 def kept(path: Path) -> list[tuple[str, str, str]]:
