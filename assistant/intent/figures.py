@@ -191,7 +191,7 @@ _SIGNS: dict[type, frozenset[str]] = {
 def alone(figure: Figure, told: Sequence[Observation], signs: Sequence[str]) -> bool:
     """Whether a sentence tells nothing but the figure: no other reading and no trouble beside it."""
     facts, known = ("gpu.name", "gpu.vendor", *_FACTS[type(figure)]), _SIGNS.get(type(figure), frozenset())
-    return all(o.fact.startswith(facts) for o in told) and set(signs) <= known
+    return all(o.fact.startswith(facts) or o.value == "active" for o in told) and set(signs) <= known
 
 
 def figure(text: str) -> Figure | None:
@@ -199,9 +199,18 @@ def figure(text: str) -> Figure | None:
     or with that of its peers."""
     if not text or len(text) > _MOST or (not _DIGIT.search(text) and not _SPACE.search(text)):
         return None
+    text = _without_lead(text)
     found = next((found for read in _READERS if (found := read(text)) is not None), None)
     told_in_two = isinstance(found, _OF_TWO_CLAUSES) or (isinstance(found, Held) and found.unowned)
     return None if found is None or (not told_in_two and trouble_beside(text)) else found
+
+
+def _without_lead(text: str) -> str:
+    """The text without what is fine ahead of it: "NVLink all active but all_reduce gives 120 GB/s"."""
+    turn = _TURN.search(text)
+    if turn is None or _DIGIT.search(ahead := text[: turn.start()]):
+        return text
+    return text if symptoms.find(words_of(ahead)) or reports_trouble(ahead) else text[turn.end() :]
 
 
 # What is told in two clauses by itself: 78 GB held but no process, most steps 3 s but some 9, no space left but df shows some.
@@ -211,6 +220,7 @@ _NEXT_CLAUSE = lazy(
     r"(?<![a-z])(?:but|however|yet|although|though|when|while|and)(?![a-z])|[?？!。;；]|但是?|不过|可是|却|然而|吗\s",
     _I,
 )
+_TURN = lazy(r"(?<![a-z])(?:but|however|yet)(?![a-z])|但是?|不过|可是", _I)
 _MEASURED = lazy(
     r"(?<![\w.])[0-9]+(?:\.[0-9]+)?\s*(?:(?:rpm|[mg]hz|c|w|watts?|[gmt]i?b(?:/s|ps)?|m?s|errors?|times)(?![a-z])|[°%个次块张秒瓦度]|毫秒)",
     _I,

@@ -23,6 +23,7 @@ from assistant.intent import (
     normal,
     of_run,
     recurred,
+    reported,
     sums,
     symptoms,
     tasks,
@@ -230,6 +231,8 @@ class _Wish(NamedTuple):
 def _wish(r: Reading, said: str) -> _Wish:
     among = tuple(f"gpu {m.id}" for m in models.compared(r.said))
     advice = advised.Asked() if r.pasted.pasted or among else _advice(r)
+    if told_page := reported.page(r):
+        return _Wish(Intent.EXPLAIN, (), told_page, (told_page,), False, "", ())
     if not r.pasted.pasted and sums.asked(r.normal.raw) is not None:
         return _Wish(Intent.EXPLAIN, (), "", (), True, "", (), summed=True)
     phrased = "" if r.pasted.pasted or among else _page(r)

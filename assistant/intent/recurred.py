@@ -50,6 +50,7 @@ _OVER = lazy(
 )
 
 
+_DONE = lazy(rf"(?:{_ANY})", _I)
 # What can be away and come back is a device as well as its fault.
 _AWAY = lazy(
     r"(?<![a-z])(?:fell off|fallen off|falls off|dropped off|lost|missing|disappeared|vanished|gone|went (?:down|away|offline)|(?:is|was) (?:down|offline)|not (?:seen|visible|found))(?![a-z])|掉卡|丢卡|掉了?线|丢失|不见|消失|找不到|看不到|没了|宕机|挂了|离线",
@@ -84,6 +85,11 @@ def _back_after(text: str) -> str:
         if names:
             return names[-1]
     return "handled" if _TIMES.search(text) else ""
+
+
+def ended_by_cure(text: str) -> bool:
+    """Whether a fault is said to be gone since something was done about it: "gone after the reboot"."""
+    return _OVER.search(text) is not None and _DONE.search(text) is not None and _TIMES.search(text) is None
 
 
 def _without_devices(text: str) -> str:
