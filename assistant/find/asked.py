@@ -33,7 +33,7 @@ _HAN_STRANGE = 0.25  # most pairs of characters that no entry holds lie across t
 _PLAIN = frozenset(
     map(stem, "use using used run running work working set best way practice recommend recommended should better right many much long often big large "
         "new our one two several other more less first last time thing things people team tell know find out whether if when while during still "
-        "actually really only without within per every each machine machines server servers please possible able worth idea safe it".split())
+        "actually really only box boxes kind sort case reason always never ever without within per every each machine machines server servers please possible able worth idea safe it".split())
 )  # fmt: skip
 _PLAIN_SHARE = 0.35
 _OF_MODEL = lazy(
@@ -77,7 +77,8 @@ def share(text: str, identifier: str) -> float:
 def _score(entry: Mapping[str, Any], heavy: Mapping[str, float], total: float) -> float:
     called, told = entry["called"], entry["told"]
     covered = sum(w * (1.0 if t in called else BODY if t in told else 0.0) for t, w in heavy.items())
-    missing = MISSED * sum(w for t, w in heavy.items() if t not in called and t not in told and index()["held"].get(t))
+    named = index()["named"]
+    missing = MISSED * sum(w for t, w in heavy.items() if t not in called and t not in told and t in named and not _everyday(t))
     covered /= total + missing
     if covered < 0.2:
         return 0.0
@@ -100,7 +101,7 @@ def _weight(term: str) -> float:
     data = index()
     held = data["held"].get(term, 0)
     most = math.log(1 + len(data["entries"]))
-    if not held:
+    if not held or (term not in data["named"] and _everyday(term)):  # an answer has many words that nobody asks for
         return most * (_HAN_STRANGE if is_han(term) else EVERYDAY if _everyday(term) else STRANGE)
     weight = math.log(1 + len(data["entries"]) / held)
     return weight * (_PLAIN_SHARE if term in _PLAIN else 1.0)
@@ -128,14 +129,16 @@ def build() -> dict[str, Any]:
     """The index as plain data. FaultsError when the data has faults."""
     entries = []
     held: Counter[str] = Counter()
+    named: set[str] = set()
     for identifier, asks, told in _entries():
         questions = [q for ask in asks if (q := _question(ask))]
         called = sorted({t for q in questions for choices in q for t in choices} | {t for a in asks for t in _words(_bare(a))})
         body = sorted({t for text in told for t in _words(text)} - set(called))
         held.update(called)
         held.update(body)
+        named.update(called)
         entries.append({"id": identifier, "questions": questions, "called": called, "told": body})
-    return {"entries": entries, "held": dict(sorted(held.items()))}
+    return {"entries": entries, "held": dict(sorted(held.items())), "named": sorted(named)}
 
 
 def _entries() -> Iterator[tuple[str, list[str], list[str]]]:
@@ -181,6 +184,7 @@ def _question(ask: str) -> list[list[str]]:
 def index() -> Mapping[str, Any]:
     shipped = compiled.SHIPPED / f"{SHARD}.json"
     data = json.loads(shipped.read_bytes()) if shipped.is_file() else compiled.cached(SHARD, _files(), build)
+    data["named"] = frozenset(data["named"])
     for e in data["entries"]:
         e["called"], e["told"] = frozenset(e["called"]), frozenset(e["told"])
     return data  # type: ignore[no-any-return]
