@@ -35,9 +35,9 @@ _RECORDING = re.compile(r"\brecord with ([^;\n]{1,120})")
 _NEVER = (Status.UNSUPPORTED, Status.NOT_APPLICABLE)
 _HOPELESS = (*_NEVER, Status.NOT_ASKED)  # nothing that was asked could have told it
 _SURE = (Grade.CONFIRMED, Grade.PROBABLE)
-# Facts that say what a thing is, not how it is, and that it is in use: on a healthy node they hold as well.
+# Facts that say what a thing is, not how it is, that it is in use or that it rests: on a healthy node they hold as well.
 _KIND_OF_THING = re.compile(
-    r"\.(?:name|index|uuid|serial|model|architecture|version|nvswitch_count|fabric\.state|read_only|utilization\.core)$"
+    r"\.(?:name|index|uuid|serial|model|architecture|version|nvswitch_count|fabric\.state|read_only|utilization\.core|clock\.(?:sm|graphics))$"
 )
 
 

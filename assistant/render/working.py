@@ -34,7 +34,10 @@ def at_work(facts: FactBase, told: Sequence[str] = TOLD) -> Text | None:
     said = [_do(facts, kind, found[kind]) for kind in kinds]
     if told is TOLD:
         said += [_shared(facts, gpu) for gpu in facts.subjects(Scope.GPU) if _read(facts, "gpu.work.programs", gpu)][:2]
-        said += [_unused(facts, idle) for idle in (_by_class(facts, Scope.MIG, _IDLE),) if idle]
+        if idle := _by_class(facts, Scope.MIG, _IDLE):
+            said.append(_unused(facts, idle))
+        if unread := [gpu for gpu in facts.subjects(Scope.GPU) if _read(facts, "gpu.work.unread", gpu)]:
+            said.append(_blind(facts, unread))
     return Text(" ".join(t.en for t in said), "".join(t.in_("zh") for t in said)) if said else None
 
 
@@ -67,15 +70,25 @@ def _unused(facts: FactBase, idle: dict[str, list[Subject]]) -> Text:
     parts = sorted((part for its in idle.values() for part in its), key=lambda s: (str(s.parent), len(s.id), s.id))
     wholes = list(dict.fromkeys(part.up(Scope.GPU) or part for part in parts))
     all_of = sum(part.up(Scope.GPU) in wholes for part in facts.subjects(Scope.MIG))
-    whose = _whose(facts, "mig.work.owner", parts) or ", ".join(part.id for part in parts[:8])
-    en = f"{len(parts)} of {all_of} MIG {'instances' if all_of > 1 else 'instance'} {'do' if len(parts) > 1 else 'does'} nothing: {whose}"
-    return _sentence(facts, wholes, Text(en, f"{all_of} 个 MIG 实例中有 {len(parts)} 个没有工作：{whose}"))
+    owners, several = _whose(facts, "mig.work.owner", parts), all_of > 1
+    whose = owners or ", ".join(part.id.removeprefix("GPU-I ") for part in parts[:8])
+    numbers = ("" if owners else "number ", "" if owners else "编号 ")
+    en = f"{len(parts)} of {all_of} MIG instances" if several else "its MIG instance"
+    zh = f"{all_of} 个 MIG 实例中有 {len(parts)} 个" if several else "其 MIG 实例"
+    does = "do" if len(parts) > 1 else "does"
+    return _sentence(
+        facts, wholes, Text(f"{en} {does} nothing: {numbers[0]}{whose}", f"{zh}没有工作：{numbers[1]}{whose}")
+    )
+
+
+def _blind(facts: FactBase, gpus: Sequence[Subject]) -> Text:
+    return _sentence(facts, gpus, Text("profiling counters could not be read", "未能读取 profiling 计数器"))
 
 
 def _whose(facts: FactBase, fact: str, subjects: Sequence[Subject]) -> str:
-    """The first who have them, each once, and that there are more."""
+    """The first who have them, each once; that there are more is told by a sign that both languages have."""
     whose = list(dict.fromkeys(str(owner) for s in subjects if (owner := _read(facts, fact, s))))
-    return ", ".join(whose[:_OWNERS]) + (", ..." if len(whose) > _OWNERS else "")
+    return ", ".join(whose[:_OWNERS]) + (f" (+{len(whose) - _OWNERS})" if len(whose) > _OWNERS else "")
 
 
 def _sentence(facts: FactBase, about: Sequence[Subject], said: Text) -> Text:
