@@ -95,7 +95,10 @@ def _sentence(facts: FactBase, about: Sequence[Subject], said: Text) -> Text:
     named = len({s.id for s in facts.subjects(Scope.NODE) if s.id}) > 1
     called = gpu_numbers(facts)
     return Text(
-        *(f"{headline(said, about, lang, named=named, called=called)}{end}" for lang, end in (("en", "."), ("zh", "。")))
+        *(
+            f"{headline(said, about, lang, named=named, called=called)}{end}"
+            for lang, end in (("en", "."), ("zh", "。"))
+        )
     )
 
 

@@ -83,7 +83,10 @@ HELD_DOWN = 50.0  # of the samples, and of the highest clock
 # Power limits. At its own limit an H100 or A100 keeps some 70 % and more of its highest clock under matrix products; a limit counts as
 # lowered a tenth below its default, as costly where a quarter of the clock is gone or, where nobody told the clock, of the limit. Our own.
 LOWERED, COSTLY, FAR_BELOW, AT_LIMIT = 90.0, 25.0, 75.0, 95.0
-NOT_FULL, SLOW = 85.0, 35.0  # what is held at a full limit draws more; and what clock no full load loses on a larger card
+NOT_FULL, SLOW = (
+    85.0,
+    35.0,
+)  # what is held at a full limit draws more; and what clock no full load loses on a larger card
 SMALL_CARD = 80.0  # W: cards of 70 and 72 W (T4, L4) run far below their highest clock at full load; no other data-centre card is built for less
 # What holds clocks down: shares of samples, of the time between two, and counters of time.
 _HOLDS = {
@@ -161,7 +164,9 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
     beside = list(_beside(gpus))
     # Of what no class fits the figures are told too where its peers do more or less: who they are about, and over how long.
     compared = {o.subject for o in beside}
-    unclassed = {g: w for g, w in gpus.items() if g not in works and (g in compared or w.programs > 1) and not w.divided}
+    unclassed = {
+        g: w for g, w in gpus.items() if g not in works and (g in compared or w.programs > 1) and not w.divided
+    }
     alone = (o for subject, work in {**works, **unclassed}.items() for o in work.facts(subject))
     return [*observations, *alone, *beside, *_silent(seen.parts, read), *_unread(seen.unread, gpus)]
 
@@ -191,7 +196,9 @@ class _Seen:
         self.given: dict[Subject, dict[str, None]] = defaultdict(dict)  # to which pods
         self.pods: dict[Subject, list[Subject]] = defaultdict(list)  # and which GPUs a pod has
         self.in_part: dict[Subject, list[str]] = defaultdict(list)
-        self.said_of: dict[Subject, dict[str, str]] = defaultdict(dict)  # of a process: its name, its user, its share of the time
+        self.said_of: dict[Subject, dict[str, str]] = defaultdict(
+            dict
+        )  # of a process: its name, its user, its share of the time
         self.unread: dict[Subject, list[Observation]] = defaultdict(list)
         self.parts: dict[Subject, Observation] = {}
         self.users: dict[Subject, set[Subject]] = defaultdict(set)
@@ -247,7 +254,9 @@ class _Seen:
         programs = sorted(self.users[subject] - self.servers, key=lambda p: (len(p.id), p.id))
         if subject.scope is Scope.MIG:
             whole = subject.up(Scope.GPU)
-            return tuple(f"pod {pod.id}" for pod, its in self.in_part.items() if subject.id in its and self.pods[pod] == [whole])
+            return tuple(
+                f"pod {pod.id}" for pod, its in self.in_part.items() if subject.id in its and self.pods[pod] == [whole]
+            )
         return tuple(_called(p, self.said_of[p], len(programs) > 1) for p in programs) or tuple(
             f"pod {name}" for name in self.given.get(subject, ())
         )
@@ -730,7 +739,8 @@ class _Work:
                 return "busy_idle"
             pipes = max(self.mean(name) or 0.0 for name in ("fp64", "fp32", "fp16"))
             blind = sm >= MANY_SMS and power is None and not any(name in self.samples for name in ("fp64", "fp32"))
-            waits = tensor is not None and dram is not None and quiet and pipes < PLAIN_PIPES and not blind
+            still = tensor is not None and dram is not None and quiet and tensor + dram < DRAM_SOME
+            waits = still and pipes < PLAIN_PIPES and not blind
             return "latency_bound" if waits and (power is None or power < HALF_POWER) else "working"
         copies = self.mean("copies")
         if power is None and self.capped:

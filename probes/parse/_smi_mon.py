@@ -105,7 +105,9 @@ def monitor(emit: Emitter, lines: Sequence[Line]) -> bool:
             for earlier, its_line in before.get(number, ()):
                 _device(emit, subject, earlier, its_line, _WORK)
             _device(emit, subject, row, line)
-    told = any(digits(row.get("sm", "")) is not None for its in programs.values() for found in its.values() for row, _ in found)
+    told = any(
+        digits(row.get("sm", "")) is not None for its in programs.values() for found in its.values() for row, _ in found
+    )
     for number, its in programs.items() if told else ():
         for row, line in _together(its):
             _device(emit, gpu(f"index:{number}", emit.host), row, line, frozenset({"sm", "mem"}))
@@ -119,7 +121,11 @@ def _together(programs: dict[str, deque[tuple[dict[str, str], Line]]]) -> Iterat
     """What a GPU does, look by look: what its programs do together, which take turns on it. A dash is that of a program that did
     nothing, where the listing has figures at all."""
     for looks in zip(*programs.values(), strict=False):
-        sums = {name: sum(digits(row.get(name, "")) or 0 for row, _ in looks) for name in ("sm", "mem") if name in looks[0][0]}
+        sums = {
+            name: sum(digits(row.get(name, "")) or 0 for row, _ in looks)
+            for name in ("sm", "mem")
+            if name in looks[0][0]
+        }
         yield {name: str(min(100, value)) for name, value in sums.items()}, looks[-1][1]
 
 
