@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, no_gpu, only_said, verdict_of
-from assistant.dialogue import Turn, _compared, _running, _told
+from assistant.dialogue import Turn, _compared, _running, _told, _work
 from assistant.dialogue._of_run import meanwhile, of_run
 from assistant.dialogue._pointed import denied, pointed
 from assistant.dialogue._scope import Scoped, scoped
@@ -48,6 +48,8 @@ def answer(turn: Turn) -> Reply:
         return explain.shown(turn.query.page, turn.lang)
     if (named := bottleneck(turn)) is not None:
         return named
+    if (of_work := _work.answer(turn)) is not None:
+        return of_work
     if (running := _running.about(turn)) is not None:
         return _running.answer(turn, running)
     if (told := _told.answer(turn, w)) is not None:
@@ -167,6 +169,7 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Seque
         ids = here  # "why is gpu 0 slow": what ails another one is told beside it
     ids |= {e for name in ids if name in known for e in known[name].explains}
     findings, whole = tuple(f for f in d.findings if f.id in ids), d.findings
+    mild = State.OK if d.verdict.state is State.OK else State.DEGRADED  # never worse than `check` says
     d = replace(d, findings=findings, ruled_out=(), undecided=())
     supported = [r for r in rows if r.state == "for"]
     title_en, title_zh = _titles(turn)

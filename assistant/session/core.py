@@ -62,6 +62,12 @@ _OF_FINDINGS = BY_PHRASE | {
 }  # fmt: skip
 
 
+# Of files these are asked of the counters in them, where they are about what GPUs do: no book answers who wastes "these GPUs".
+_OF_COUNTERS = frozenset(
+    {Intent.EXPLAIN, Intent.FIX, Intent.COST, Intent.UNKNOWN, Intent.PROBE, Intent.VERDICT, Intent.NEXT}
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """The knowledge that every turn rests on; it never changes."""
@@ -142,6 +148,9 @@ class Session:
             query = replace(query, intent=Intent.HISTORY)
         if (same := self._of_same(state, query, event)) is not None:
             return self._reply(state, replace(state.frame, last=same), same)
+        of_files = not event.origin.live or query.slots.file
+        if of_files and query.intent in _OF_COUNTERS and _of_counters(query):
+            return self._begin(state, replace(query, intent=Intent.DIAGNOSE), event)
         if query.intent in _LOOKED or (query.intent is Intent.UNKNOWN and query.slots.file):
             return self._begin(state, query, event)
         if query.intent is Intent.UNKNOWN and phrases.is_no_answer(query):
@@ -583,3 +592,10 @@ def _asked_nothing(query: Query) -> bool:
     from assistant.planner.asked import asked_facts
 
     return query.intent is Intent.PROBE and not asked_facts(query)
+
+
+def _of_counters(query: Query) -> bool:
+    """Whether a sentence asks, of files that are given, what the GPUs in them do."""
+    from assistant.dialogue._work import asked
+
+    return not query.pasted and not query.slots.xid and bool(asked(query))
