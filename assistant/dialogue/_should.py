@@ -82,6 +82,12 @@ _ASKS = lazy(
 )
 
 
+_BARE = lazy(
+    r"\W*(?:(?:is|would) (?:that|this|it) (?:be )?)?(?:ok|okay|fine|enough|right|possible|an option|good idea)\W*|\W*(?:这样)?(?:行不行|行吗|可以吗|可不可以|能行吗|好吗|好不好|够吗|够不够)\W*",
+    re.IGNORECASE,
+)
+
+
 def asked_of(query: Query) -> Should | None:
     """The action that a question is about; None for "can I use it", and for an action that is only told of ("the reset failed")."""
     text = asked_in(query).casefold()
@@ -90,6 +96,8 @@ def asked_of(query: Query) -> Should | None:
 
 def asked_in(query: Query) -> str:
     """The words of a sentence that ask; all of it where it states nothing."""
+    if query.asks and query.unread and _BARE.fullmatch(query.asks):
+        return f"{' '.join(query.unread)} {query.asks}"  # "restart only the job, ok?": the act stands ahead of what asks
     if query.asks or not query.observations:
         return query.asks or query.text
     return " ".join(clause for clause in _CLAUSE.findall(query.text) if _ASKS.search(clause.casefold()))

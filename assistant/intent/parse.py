@@ -272,7 +272,7 @@ def _wish(r: Reading, said: str) -> _Wish:
     ):
         intent, supposed = Intent.DIAGNOSE, ()  # "no xid 79, but xid 48": what is so, and nothing that might be
     signs = () if page.startswith(ADVICE) or whole else r.signs
-    if intent in (Intent.WHATIF, Intent.WHY, Intent.UNKNOWN) and not supposed and _LEFT_ALONE.search(said):
+    if intent in (Intent.WHATIF, Intent.WHY, Intent.UNKNOWN, Intent.DENY) and not supposed and _LEFT_ALONE.search(said):
         intent, signs = Intent.DIAGNOSE, ()  # what comes of it stands in the verdict
     if of_run.asked(r.found.marked) is not None:
         named = symptoms.find(words_of(of_run.without(r.found.marked)))
