@@ -232,7 +232,7 @@ class Windows:
         more = [line for _, line in _lines(data, start, _forward(data, start, end, RECORD_REACH))]
         for entry in tuple(self.cut):
             number, rows = self.record[entry]
-            line = dict(rows).get(number, b"")
+            line = next((_text(raw) for n, raw in rows if n == number), b"")
             if not line or rows[-1][0] != first - 1 or len(rows) >= 2 * RECORD_REACH:
                 self.cut.discard(entry)
                 continue
