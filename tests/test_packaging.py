@@ -83,6 +83,7 @@ def test_data_files(wheel: Path) -> None:
 def test_shards(wheel: Path) -> None:
     """Each data file, the rules, the runbooks and the formats, compiled; the same as a checkout builds."""
     from assistant import find, formats
+    from assistant.find import asked
     from assistant.intent import tables
     from rules import loader
 

@@ -25,7 +25,9 @@ SHARD = "asked"
 KINDS = ("advice", "howto", "term", "range")
 _FILES = ("glossary", "ranges", "howto", "advice", "synonyms")
 BODY = 0.5  # of a word's weight, where only the answer holds it
-MISSED = 0.4  # of its weight, that a word of other entries counts more where this one lacks it: another thing is asked about
+MISSED = (
+    0.4  # of its weight, that a word of other entries counts more where this one lacks it: another thing is asked about
+)
 STRANGE = 0.8  # of the weight of a word that one entry holds, for one that none holds and that is no everyday word
 EVERYDAY = 0.12  # the same, for one of everyday English
 _HAN_STRANGE = 0.25  # most pairs of characters that no entry holds lie across two words
@@ -50,7 +52,9 @@ class Near(NamedTuple):
 
     id: str
     score: float
-    held: float = 0.0  # weight of the words that it shares with the question: of two common words little, of three rare ones much
+    held: float = (
+        0.0  # weight of the words that it shares with the question: of two common words little, of three rare ones much
+    )
 
 
 def nearest(text: str, limit: int = 3) -> list[Near]:
@@ -78,7 +82,9 @@ def _score(entry: Mapping[str, Any], heavy: Mapping[str, float], total: float) -
     called, told = entry["called"], entry["told"]
     covered = sum(w * (1.0 if t in called else BODY if t in told else 0.0) for t, w in heavy.items())
     named = index()["named"]
-    missing = MISSED * sum(w for t, w in heavy.items() if t not in called and t not in told and t in named and not _everyday(t))
+    missing = MISSED * sum(
+        w for t, w in heavy.items() if t not in called and t not in told and t in named and not _everyday(t)
+    )
     covered /= total + missing
     if covered < 0.2:
         return 0.0
@@ -132,7 +138,9 @@ def build() -> dict[str, Any]:
     named: set[str] = set()
     for identifier, asks, told in _entries():
         questions = [q for ask in asks if (q := _question(ask))]
-        called = sorted({t for q in questions for choices in q for t in choices} | {t for a in asks for t in _words(_bare(a))})
+        called = sorted(
+            {t for q in questions for choices in q for t in choices} | {t for a in asks for t in _words(_bare(a))}
+        )
         body = sorted({t for text in told for t in _words(text)} - set(called))
         held.update(called)
         held.update(body)
@@ -145,10 +153,18 @@ def _entries() -> Iterator[tuple[str, list[str], list[str]]]:
     """Id, questions and answer of each entry, in both languages."""
     for e in compiled.shard("advice"):
         said = [t for key in ("ask", "said") for lang in ("en", "zh") for t in (e.get(key) or {}).get(lang, ())]
-        yield f"advice {e['id']}", [*e["title"].values(), *e.get("variables", ()), *said], _both(e["says"], *e.get("more", ()))
+        yield (
+            f"advice {e['id']}",
+            [*e["title"].values(), *e.get("variables", ()), *said],
+            _both(e["says"], *e.get("more", ())),
+        )
     for e in compiled.shard("howto"):
         steps = [s for step in e["steps"] for s in (*_both(step["do"], step.get("note")), step.get("command") or "")]
-        yield f"howto {e['id']}", [*e["title"].values(), *e["ask"]["en"], *e["ask"]["zh"]], [*steps, *_both(e.get("about"))]
+        yield (
+            f"howto {e['id']}",
+            [*e["title"].values(), *e["ask"]["en"], *e["ask"]["zh"]],
+            [*steps, *_both(e.get("about"))],
+        )
     for e in compiled.shard("glossary"):
         yield f"term {e['id']}", [*e["term"].values(), e["id"].replace("-", " "), *e.get("also", ())], _both(e["text"])
     for e in compiled.shard("ranges"):

@@ -281,7 +281,9 @@ def _wish(r: Reading, said: str) -> _Wish:
         page = f"{ADVICE}{advice.id}"
         if intent in (Intent.FIX, Intent.UNKNOWN):  # what to do about it is what the advice is
             intent, outright, signs, task = Intent.EXPLAIN, (page,), (), ""
-    return _Wish(intent, signs, page, outright, of_a_book, task, supposed, general=unanswered and intent is Intent.EXPLAIN)
+    return _Wish(
+        intent, signs, page, outright, of_a_book, task, supposed, general=unanswered and intent is Intent.EXPLAIN
+    )
 
 
 # gpu 正常吗 | 这台机器健康吗 | 卡都没问题吧: asked of the whole thing, and of no reading of it

@@ -19,22 +19,63 @@ _NEAR = 1.1
 _FEW = 1000  # corrected errors; from more on how fast they came is asked
 _OF_LOSS = frozenset(("gpu-missing", "gpu-lost", "memory-errors", "node-unreachable"))  # what the code itself says
 _NEVER_PAST = frozenset((64,))  # a repair that failed stays so
-_GENERATION = lazy(r"(?<![a-z])(?:pci-?e?|link)(?![a-z]).{0,30}(?<![a-z])gen(?:eration)?\s?(?:\w+\s){0,2}?[1-5](?![0-9])", _I)
-_RESTS = lazy(r"(?<![a-z])(?:idle|idling|at rest|nothing (?:is )?running|no (?:load|job|jobs))(?![a-z])|空闲|空载|没有任务|没任务", _I)
-_LANES = lazy(r"(?<![a-z0-9])x\s?(?:1|2|4|8)(?![0-9])|(?<![a-z])(?:width|lanes?|replays?|aer|errors?|under load|busy|slow\w*|missing|xid)(?![a-z])|宽度|通道|重传|报错|负载下|慢", _I)
-_FAN_STILL = lazy(r"(?<![a-z])fans?(?: speed)?(?: (?:is|at|shows?|reads?|reports?|says))? ?(?:0 ?%|0 ?rpm|n/?a|\[n/a\]|zero)(?![a-z0-9])|风扇(?:转速)?(?:是|为|显示)? ?(?:0|n/a)", _I)
+_GENERATION = lazy(
+    r"(?<![a-z])(?:pci-?e?|link)(?![a-z]).{0,30}(?<![a-z])gen(?:eration)?\s?(?:\w+\s){0,2}?[1-5](?![0-9])", _I
+)
+_RESTS = lazy(
+    r"(?<![a-z])(?:idle|idling|at rest|nothing (?:is )?running|no (?:load|job|jobs))(?![a-z])|空闲|空载|没有任务|没任务",
+    _I,
+)
+_LANES = lazy(
+    r"(?<![a-z0-9])x\s?(?:1|2|4|8)(?![0-9])|(?<![a-z])(?:width|lanes?|replays?|aer|errors?|under load|busy|slow\w*|missing|xid)(?![a-z])|宽度|通道|重传|报错|负载下|慢",
+    _I,
+)
+_FAN_STILL = lazy(
+    r"(?<![a-z])fans?(?: speed)?(?: (?:is|at|shows?|reads?|reports?|says))? ?(?:0 ?%|0 ?rpm|n/?a|\[n/a\]|zero)(?![a-z0-9])|风扇(?:转速)?(?:是|为|显示)? ?(?:0|n/a)",
+    _I,
+)
 _NO_FAN = lazy(r"(?<![a-z0-9])(?:sxm\d?|hgx|dgx|[abh][123]00s?|h20|l40s?|l4|a10|a30|a40|v100|gh200|gb200)(?![0-9])", _I)
-_HOT = lazy(r"(?<![a-z])(?:hot|overheat\w*|thermal|throttl\w*|slow\w*)(?![a-z])|[89][0-9] ?(?:°|c(?![a-z])|度)|1[01][0-9] ?(?:°|c(?![a-z])|度)|过热|降频", _I)
-_CORRECTED = lazy(r"(?<!un)(?<!un-)(?<![a-z])(?:corrected|correctable|single[- ]bit)(?: (?:ecc|memory|errors?|dram|hbm))*\s*(?:is|are|=|:|count|counter)?\s*(?P<n>[0-9]+)(?![0-9.])|(?<![0-9.])(?P<m>[0-9]+) (?:corrected|correctable|single[- ]bit)(?![a-z])|(?<!不)可纠正(?:错误)?\s*(?:是|为)?\s*(?P<z>[0-9]+)", _I)
-_REST_NONE = lazy(r"(?<![a-z])(?:uncorrect(?:ed|able)|double[- ]bit|dbe)(?: (?:ecc|memory|errors?|dram|sram))*\s*(?:is|are|=|:)?\s*(?:0|none|zero)(?![0-9.])|(?<![0-9.])(?:0|no) (?:uncorrect\w+|double[- ]bit)|(?:everything|all) else (?:is )?(?:0|zero|fine|clean)|不可纠正(?:错误)?\s*(?:是|为)?\s*0|其[他它余]都?[是为]? ?0", _I)
-_GROWS = lazy(r"(?<![a-z])(?:per|an?|each|every) (?:hour|day|minute|week)|/(?:h|hour|day|min)(?![a-z])|(?<![a-z])(?:grow\w*|ris\w+|increas\w*|jump\w*|climb\w*|since|pending|failure|failed|remap\w*|xid|crash\w*|others?|peers?)(?![a-z])|增长|上涨|一直涨|每[天小]|重映射", _I)
-_NOT_GONE = lazy(r"(?<![a-z])(?:not|n't|never|isn't|nothing) (?:yet )?(?:gone|fine|ok|okay|cleared|disappeared)|没(?:有)?(?:消失|好|恢复)", _I)
-_TURNS = lazy(r"(?<![a-z])(?:but|however|yet|now|today|again(?! (?:ok|okay|fine|up|online)))(?![a-z])|但|不过|又|现在|今天", _I)
-_ASKS_USE = lazy(r"(?<![a-z])(?:usable|use|using|trust|keep|safe|ok|okay|fine|healthy|good|rma|replace|worry|return|back into|schedul\w+|drain)(?![a-z])|能用|可以用|还能|放心|要换|返修|正常吗|没事|要紧", _I)
-_STEPS = lazy(r"(?<![a-z])(?:steps?|iter(?:ation)?s?|batch)(?: (?:times?|durations?|took|takes?|seconds))?(?![a-z])[^0-9]{0,20}(?P<row>[0-9.]+(?: ?(?:ms|s|sec\w*)(?![a-z]))?(?:[\s,;/]+[0-9.]+(?: ?(?:ms|s|sec\w*)(?![a-z]))?){3,40})|(?:步时间|迭代时间|每步(?:时间|耗时)?)[^0-9]{0,8}(?P<line>[0-9.]+(?: ?(?:ms|s|毫?秒))?(?:[\s,;/，、]+[0-9.]+(?: ?(?:ms|s|毫?秒))?){3,40})", _I)
+_HOT = lazy(
+    r"(?<![a-z])(?:hot|overheat\w*|thermal|throttl\w*|slow\w*)(?![a-z])|[89][0-9] ?(?:°|c(?![a-z])|度)|1[01][0-9] ?(?:°|c(?![a-z])|度)|过热|降频",
+    _I,
+)
+_CORRECTED = lazy(
+    r"(?<!un)(?<!un-)(?<![a-z])(?:corrected|correctable|single[- ]bit)(?: (?:ecc|memory|errors?|dram|hbm))*\s*(?:is|are|=|:|count|counter)?\s*(?P<n>[0-9]+)(?![0-9.])|(?<![0-9.])(?P<m>[0-9]+) (?:corrected|correctable|single[- ]bit)(?![a-z])|(?<!不)可纠正(?:错误)?\s*(?:是|为)?\s*(?P<z>[0-9]+)",
+    _I,
+)
+_REST_NONE = lazy(
+    r"(?<![a-z])(?:uncorrect(?:ed|able)|double[- ]bit|dbe)(?: (?:ecc|memory|errors?|dram|sram))*\s*(?:is|are|=|:)?\s*(?:0|none|zero)(?![0-9.])|(?<![0-9.])(?:0|no) (?:uncorrect\w+|double[- ]bit)|(?:everything|all) else (?:is )?(?:0|zero|fine|clean)|不可纠正(?:错误)?\s*(?:是|为)?\s*0|其[他它余]都?[是为]? ?0",
+    _I,
+)
+_GROWS = lazy(
+    r"(?<![a-z])(?:per|an?|each|every) (?:hour|day|minute|week)|/(?:h|hour|day|min)(?![a-z])|(?<![a-z])(?:grow\w*|ris\w+|increas\w*|jump\w*|climb\w*|since|pending|failure|failed|remap\w*|xid|crash\w*|others?|peers?)(?![a-z])|增长|上涨|一直涨|每[天小]|重映射",
+    _I,
+)
+_NOT_GONE = lazy(
+    r"(?<![a-z])(?:not|n't|never|isn't|nothing) (?:yet )?(?:gone|fine|ok|okay|cleared|disappeared)|没(?:有)?(?:消失|好|恢复)",
+    _I,
+)
+_TOLD = lazy(r"(?<![a-z])(?:rebooted|power[- ]cycled|restarted)(?![a-z])", _I)  # an event, which ends what it cures
+_TURNS = lazy(
+    r"(?<![a-z])(?:but|however|yet|now|today|again(?! (?:ok|okay|fine|up|online)))(?![a-z])|但|不过|又|现在|今天", _I
+)
+_ASKS_USE = lazy(
+    r"(?<![a-z])(?:usable|use|using|trust|keep|safe|ok|okay|fine|healthy|good|rma|replace|worry|return|back into|schedul\w+|drain)(?![a-z])|能用|可以用|还能|放心|要换|返修|正常吗|没事|要紧",
+    _I,
+)
+_STEPS = lazy(
+    r"(?<![a-z])(?:steps?|iter(?:ation)?s?|batch)(?: (?:times?|durations?|took|takes?|seconds))?(?![a-z])[^0-9]{0,20}(?P<row>[0-9.]+(?: ?(?:ms|s|sec\w*)(?![a-z]))?(?:[\s,;/]+[0-9.]+(?: ?(?:ms|s|sec\w*)(?![a-z]))?){3,40})|(?:步时间|迭代时间|每步(?:时间|耗时)?)[^0-9]{0,8}(?P<line>[0-9.]+(?: ?(?:ms|s|毫?秒))?(?:[\s,;/，、]+[0-9.]+(?: ?(?:ms|s|毫?秒))?){3,40})",
+    _I,
+)
 _FIGURE = lazy(r"[0-9]+(?:\.[0-9]+)?")
-_SLOW_ONE = lazy(r"(?<![a-z])(?:<gpu>|(?:one|1|a single) (?:gpu|card))(?![a-z]).{0,30}(?<![a-z])slower (?:than|compared)|<gpu>.{0,12}比其[他它余].{0,8}慢", _I)
-_SLOW_NOW = lazy(r"(?<![a-z])slower (?:than|since) (?:<since>|before|last|yesterday|it was|it used)[^?]{0,80}(?:nothing|no(?:thing)? (?:has )?chang|same (?:code|nodes?|config|image))|比(?:上周|昨天|以前|之前|<since>)慢[^？]{0,30}(?:没(?:有)?(?:改|变|动)|什么都没)", _I)
+_SLOW_ONE = lazy(
+    r"(?<![a-z])(?:<gpu>|(?:one|1|a single) (?:gpu|card))(?![a-z]).{0,30}(?<![a-z])slower (?:than|compared)|<gpu>.{0,12}比其[他它余].{0,8}慢",
+    _I,
+)
+_SLOW_NOW = lazy(
+    r"(?<![a-z])slower (?:than|since) (?:<since>|before|last|yesterday|it was|it used)[^?]{0,80}(?:nothing|no(?:thing)? (?:has )?chang|same (?:code|nodes?|config|image))|比(?:上周|昨天|以前|之前|<since>)慢[^？]{0,30}(?:没(?:有)?(?:改|变|动)|什么都没)",
+    _I,
+)
 
 
 def page(r: Reading) -> str:
@@ -78,7 +119,7 @@ def _past(r: Reading) -> str:
     if not _OF_LOSS.issuperset(r.signs):
         return ""
     over = recurred.ended_by_cure(r.said) and not _NOT_GONE.search(r.said) and not recurred.back_after(r.said)
-    return "advice gone-after-a-reset" if over and not _TURNS.search(r.said) else ""
+    return "advice gone-after-a-reset" if over and not (_TURNS.search(r.said) or _TOLD.search(r.said)) else ""
 
 
 def _slow(r: Reading) -> str:

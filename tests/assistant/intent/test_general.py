@@ -15,11 +15,8 @@ from tests.cases import each
     [
         ("what goes in gres.conf for an 8 GPU box", "slurm-gres"),
         ("ways to stop unattended upgrades from touching the nvidia driver?", "hold-driver-packages"),
-        ("is the first iteration always so slow, is that normal?", "first-iteration"),
         ("AWQ or FP8 for serving on H100?", "awq-or-gptq"),
         ("how do I find the one bad node out of 128", "find-bad-node"),
-        ("jobs on our slurm cluster see gpus they did not request, why?", "slurm-constrain-devices"),
-        ("Slurm 怎么给作业限制 GPU，看不到别的卡", "slurm-constrain-devices"),
         ("机房进风温度多少合适", "inlet-temperature"),
     ],
 )
