@@ -32,11 +32,13 @@ STRANGE = 0.8  # of the weight of a word that one entry holds, for one that none
 EVERYDAY = 0.12  # the same, for one of everyday English
 _HAN_STRANGE = 0.25  # most pairs of characters that no entry holds lie across two words
 # Words of every second question: they tell entries apart only beside others.
-_PLAIN = frozenset(
-    map(stem, "use using used run running work working set best way practice recommend recommended should better right many much long often big large "
-        "new our one two several other more less first last time thing things people team tell know find out whether if when while during still "
-        "actually really only box boxes kind sort case reason always never ever without within per every each machine machines server servers please possible able worth idea safe it".split())
-)  # fmt: skip
+_PLAIN_WORDS = """
+use using used run running work working set best way practice recommend recommended should better right many much long often big large new
+our one two several other more less first last time thing things people team tell know find out whether if when while during still actually
+really only box boxes kind sort case reason always never ever without within per every each machine machines server servers please possible
+able worth idea safe it
+"""
+_PLAIN = frozenset(map(stem, _PLAIN_WORDS.split()))
 _PLAIN_SHARE = 0.35
 _OF_MODEL = lazy(
     r"(?<![a-z0-9])(?:dgx|hgx|gb200|gb300|gh200|[abhvtl](?:\d{1,3}0|4|40s|10g?)s?|b[123]00|rtx|a6000)(?:[ -]?(?:sxm\d?|pcie|nvl|\d{2,3} ?gb))*(?![a-z0-9])",
@@ -198,6 +200,7 @@ def _question(ask: str) -> list[list[str]]:
 
 @cache
 def index() -> Mapping[str, Any]:
+    """The index, built where none is shipped or kept. FaultsError when the data has faults."""
     shipped = compiled.SHIPPED / f"{SHARD}.json"
     data = json.loads(shipped.read_bytes()) if shipped.is_file() else compiled.cached(SHARD, _files(), build)
     data["named"] = frozenset(data["named"])
