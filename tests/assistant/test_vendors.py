@@ -25,7 +25,7 @@ from tests.conftest import ROOT, Gpudiag
 from tests.probes.amd_tree import machine, sicken
 
 CAPTURES = ROOT / "tests/captures/vendor"
-OF_ALL = {"core-near-slowdown", "hotter-than-peers"}  # rules that hold for a GPU of any vendor
+OF_ALL = {"core-near-slowdown", "hotter-than-peers", "gpu-idle-while-held"}  # rules that hold for a GPU of any vendor
 HEALTHY = {
     "amd": ("lspci-mi300x.txt", "amd-smi-static.json", "amd-smi-metric-healthy.json"),
     "intel": ("xpu-smi-discovery.json", "xpu-smi-health-healthy.txt", "xpu-smi-stats-healthy.json"),
