@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # As in knowledge/derive/working.py: a kernel is there most of the time or hardly ever; percent of the power limit of waits, and of work.
 BUSY, QUIET, LITTLE_POWER, HALF_POWER, ROOF = 75.0, 10.0, 30.0, 60.0, 50.0
+WARM = 80.0  # °C from which on the scale of core temperatures (readings.yaml) calls none usual
 _WORST = ("bad", "poor", "fair", "open", "good")
 # Models that power is held against where nobody names one: from the smallest board to the largest.
 _KNOWN = ("L4", "T4", "A10", "V100", "L40S", "A100", "H100", "B200")
@@ -58,7 +59,8 @@ def quiet(turn: Turn, said: Sequence[Observation]) -> Text | None:
 def headline(turn: Turn, said: Sequence[Observation]) -> tuple[Text, list[Judged], bool] | None:
     """The first line about stated counters, each of them judged, and whether it calls them fine; None where none is a counter of work."""
     own, told, name = _own(turn, said)
-    if (fine := _at_limit(told, name, turn.query.text)) is not None:
+    warm = any(v >= WARM for fact, v in told.items() if fact.startswith("gpu.temperature."))
+    if not warm and (fine := _at_limit(told, name, turn.query.text)) is not None:
         return fine, [], True
     if (alone := _shared(told) or _by_power(told, name)) is not None:
         return alone, [], False
@@ -247,6 +249,8 @@ def _at_limit(told: Mapping[str, float], name: str, text: str) -> Text | None:
     power, limit = told.get("gpu.power.draw"), told.get("gpu.power.limit")
     design = max((s.tdp_w or 0.0 for s in candidates(name)), default=0.0) if name else 0.0
     power = limit if power is None and _AGAINST.search(text) else power
+    if limit is None and design and power is not None and AT_LIMIT <= 100 * power / design <= 200 - AT_LIMIT:
+        limit = design  # 690 W of an H100: all that it is built for
     if power is None or (limit is None and not _HELD_AT.search(text) and power != design):
         return None
     built = {s.family for s in all_specs() if s.tdp_w == (limit or power)}

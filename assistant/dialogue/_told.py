@@ -139,7 +139,8 @@ def _of_counters(turn: Turn, w: Words, said: Sequence[Observation], lost: Sequen
         return _meant(
             turn, d, counters[0], _counters.parts(w, ())
         )  # at its power limit, which says more than "at work"
-    partly = counters is not None and _counters.in_doubt(counters[1])  # "at work" would say too much
+    # "at work" would say too much where a part does little, or where power alone leaves it open
+    partly = counters is not None and (_counters.in_doubt(counters[1]) or not (counters[1] or counters[2]))
     kinds = HELD if lost else TOLD if partly else (*TOLD, "working")  # that it is held and idle reassures nobody
     if working := at_work(d.facts, kinds):
         unread = tuple(c for c in turn.query.unread if not _WHO.search(c))  # the steps below tell who

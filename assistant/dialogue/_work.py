@@ -44,7 +44,7 @@ _KINDS = {
         re.IGNORECASE,
     ),
     "faster": lazy(
-        r"(?<![a-z])(?:faster|speed(?: \w+)? up|speed-?up|quicker|more (?:throughput|performance|out of)|what would help|tune|optimi[sz]e\w*|room for)|(?:再|更|跑)?快[点些一]|提速|加速|更快|优化|提升|榨",
+        r"(?<![a-z])(?:faster|speed(?: \w+)? up|speed-?up|quicker|more (?:throughput|performance|out of)|what would help|tune|optimi[sz]e\w*|room for)|(?:再|更|跑)?快[点些一]|能(?:再|更)?快|提速|加速|更快|优化|提升|榨",
         re.IGNORECASE,
     ),
     "bottleneck": lazy(
@@ -150,7 +150,10 @@ def _throttled(turn: Turn, w: Words, roots: Sequence[Finding]) -> Reply | None:
     if not held:
         if roots:
             return None
-        said = w.t("No throttling stands in what was read, as far as the files tell it.", "所读内容中没有降频记录（以文件所含为限）。")
+        if not any(name.startswith(_THROTTLES) for name in d.facts.facts):
+            said = w.t("What was read does not tell whether clocks are held down: nvidia-smi -q -d PERFORMANCE,CLOCK does.", "所读内容不含降频信息：请用 nvidia-smi -q -d PERFORMANCE,CLOCK 查看。")
+        else:
+            said = w.t("No reason that lowers the clocks stands in what was read.", "所读内容中没有压低时钟的原因。")
         return _reply(turn, said, [], ())
     if (lowered := _lowered(d)) is not None:
         return _reply(turn, f"{lowered.in_(w.lang)}{'' if w.lang == 'zh' else ' '}{_sentence(w, held[0])}", [], held)
@@ -159,6 +162,9 @@ def _throttled(turn: Turn, w: Words, roots: Sequence[Finding]) -> Reply | None:
     gap = "" if w.lang == "zh" else " "
     steps = [x.advice.text.in_(w.lang) for x in held if x.advice.text]
     return _reply(turn, f"{lead}{gap}{_sentence(w, f)}", w.section("Next", "下一步", list(dict.fromkeys(steps))), held)
+
+
+_THROTTLES = ("gpu.clock.event", "gpu.violation.")
 
 
 def _lowered(d: Diagnosis) -> Text | None:

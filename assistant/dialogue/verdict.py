@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import State, Verdict, bad_roots, judged, no_gpu, only_said, unread
-from assistant.dialogue import _compared, _normal, _told
+from assistant.dialogue import _compared, _normal, _told, _work
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._of_run import decided, goes_on, meanwhile, of_run
 from assistant.dialogue._scope import Scoped, scoped
@@ -102,6 +102,9 @@ def answer(turn: Turn) -> Reply:
             said = listed((f'"{c}"' for c in turn.query.unread[:2]), w.lang)
             return w.t(f"Cannot say: {said} could not be taken as a fact; nothing else was found wrong.",
                        f"无法判断：{said} 未能作为事实读取；此外未发现问题。")  # fmt: skip
+        if said_only and about and _work.asked(turn.query) == "faster":
+            title, action = w.title(about[0]), about[0].advice.text.in_(w.lang)
+            return w.t(f"{led('Yes', title, 'en')}. {action}", f"能：{w.quoted(title)}。{action}")
         if said_only and about and usable is Usable.UNKNOWN and should is None:
             title, action = w.title(about[0]), w.action(about[0])
             return w.t(

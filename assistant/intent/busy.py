@@ -26,10 +26,12 @@ def _words(english: str, chinese: str) -> re.Pattern[str]:
 _NEVER = "(?!)"
 _MARKS: dict[str, re.Pattern[str]] = {
     # what it is about
-    "utilization": _words(r"(?:gpu[- ])?util(?:i[sz]ation)?|usage|busy", "利用率|使用率|占用率|GPU-Util|忙"),
+    "utilization": _words(r"(?:gpu[- ])?util(?:i[sz]ation)?|usage|busy|(?:nvidia-?smi|nvtop|dashboard|grafana) (?:shows?|says?|reports?|displays?)", "(?:nvidia-?smi|nvtop|监控)[^，。]{0,3}显示|利用率|使用率|占用率|GPU-Util|忙"),
     "memory": _words(r"memory|vram|\d+\s?gi?b", "显存|内存"),
     "tensor": _words(r"tensor(?: cores?)?", "张量核"),
     "counter": _words(r"sm[- _]?active|dram|tensor|occupancy", "活跃度"),
+    "sm-active": _words(r"sms?[- _]?(?:active|activity|util\w*)", "SM\\s?(?:活跃|利用|active)"),
+    "dram": _words(r"dram|hbm|bandwidth", "带宽"),
     "fp64": _words(r"fp[- ]?64|double[- ]precision|float64|dgemm|doubles", "双精度"),
     "mig": _words(r"mig|[1-7]g\.\d+gb", "切片"),
     "nvlink": _words(r"nv[- ]?links?|nvswitch", _NEVER),
@@ -38,7 +40,7 @@ _MARKS: dict[str, re.Pattern[str]] = {
         r"compute|computing|math|flops|mfu|tensor(?: cores?)?|sms?|throughput|performance|training|speed",
         "算力|计算|吞吐|性能|训练|速度",
     ),
-    "power": _words(r"power|watts?|draws?|drawing|wattage", "功耗|功率"),
+    "power": _words(r"power|watts?|draws?|drawing|wattage|tdp|pulls?|pulling", "功耗|功率"),
     "watts": _words(r"[0-9]{2,4}(?:\.[0-9]+)?\s?(?:w|watts?)", r"[0-9]\s?瓦"),
     "occupancy": _words(r"occupancy", "占用度"),
     "decode": _words(
@@ -86,7 +88,7 @@ _MARKS: dict[str, re.Pattern[str]] = {
     "hot": _words(r"hot|heat|thermal\w*|temperature|[89][0-9]\s?°?c|hw[- _]\w+", "过热|温度|散热|[0-9]\\s?度"),
     "idle": _words(
         r"idle|idling|unused|doing nothing|does nothing|do nothing|not (?:being )?used|never (?:used|ran|run|worked)|never (?:went|goes|go|got|been|gone|exceed\w*|above|over)[^.,;?]{0,16}?[0-9]\s?%|(?:under|below|less than|at|around|of) [0-9]\s?%|(?:util\w*|usage) (?:is |at |of |only |was )*0|wast(?:e|ed|ing)|no one (?:is )?us(?:es|ing)",
-        "闲|空着|没用|没在用|不用|没跑|没动|空转|没人用|浪费|(?:不到|低于|没超过|没到|不超过|只有)\\s?[0-9]\\s?%|一直是?\\s?0",
+        "闲|空着|没用|没在用|不用|没跑|没动|空转|没人用|浪费|(?:不到|低于|没超过|没到|不超过|只有)\\s?[0-9]\\s?%|[^0-9][0-9]\\s?%\\s?(?:以下|左右|不到|都不到)|一直是?\\s?0",
     ),
     "held-or-idle": _words(
         r"idle|idling|unused|doing nothing|do nothing|forgotten|abandoned|hold(?:s|ing)?|held|hog(?:s|ging)?|keep(?:s|ing)?|tak(?:es|ing)|occup(?:y|ies|ying)|sit(?:s|ting)?|leave|left|stale|memory|vram",
@@ -138,7 +140,7 @@ _MARKS: dict[str, re.Pattern[str]] = {
     "faster": _words(r"faster|speed|accelerat\w*|improv\w*|optimi[sz]\w*", "提速|加速|更?快|优化"),
     "waste": _words(r"wast\w*|normal|wrong|problem|fault|bad|bug|expected|okay|ok", "浪费|正常|问题|不对|异常"),
     "asks-if-wrong": _words(
-        r"worr\w*|normal|usual|expected|problem|issue|wrong|bad|fine|ok|okay|matter\w*|care|concern\w*|alarm\w*|alert\w*|ignore|harm\w*|fix|raise|improve|increase|page (?:someone|anyone|me|us)|wast\w*|should (?:i|we) (?!interpret|read|understand)|do (?:i|we) (?:need|have)|need to|too low",
+        r"worr\w*|normal|usual|expected|problem|issue|wrong|bad|fine|ok|okay|matter\w*|care|concern\w*|alarm\w*|alert\w*|ignore|harm\w*|fix|rais\w*|improv\w*|increas\w*|worth|page (?:someone|anyone|me|us)|wast\w*|should (?:i|we) (?!interpret|read|understand)|do (?:i|we) (?:need|have)|need to|too low",
         "要不要|要紧|正常|问题|报警|告警|需要|管[吗么不]|不管|担心|影响|浪费|有没有事|没事|异常|该不该|提高|优化|算低|太低|处理",
     ),
     "take-back": _words(

@@ -198,11 +198,11 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
 def _with_tail(text: str) -> str:
     """`text` with a comma between what it tells and what it asks of that: "350W 1.2GHz 是降频了吗", "what does SM 12 % with util 100 mean"."""
     text = _MEAN_TOGETHER.sub(r"\1, what does that mean", text)
-    together = len(_VALUE.findall(text)) > 1 or AT_REST.search(text) is not None
+    together = len(_WITH_UNIT.findall(text)) > 1 or AT_REST.search(text) is not None
     return _ASKED_BEHIND.sub(r"\1，", text) if together else text
 
 
-_VALUE = lazy(r"[0-9]\s?(?:%|w|瓦|[mg]hz|°?c(?![a-z])|度|gb?/s)", _I)
+_WITH_UNIT = lazy(r"[0-9]\s?(?:%|w|瓦|[mg]hz|°?c(?![a-z])|度|gb?/s)", _I)
 _ASKED_BEHIND = lazy(
     r"(?<=[0-9])(\s?(?:%|w|瓦|[mg]hz|°?c(?![a-z])|度|gb?/s)?)\s*(?=(?:是|正常|算|有没有|要不要|说明|怎么|为什么|为啥|咋|能不能|可以|会不会)[^，。,0-9]{0,16}$)",
     _I,

@@ -314,7 +314,7 @@ class Session:
         """
         told = tuple(o.about(rooted(o.subject, next(iter(query.slots.node), UNSAID))) for o in query.observations)
         apart = replace(frame, seen=(), told=told)
-        if away is None and not (told or query.symptoms or query.unread or query.fine):
+        if away is None and not (told or query.symptoms or query.unread or query.fine or query.page):
             nearest = query.topics[0] if query.topics and query.intent is Intent.DIAGNOSE else None
             if (
                 nearest is not None and nearest.kind == "symptom"
