@@ -102,6 +102,7 @@ async def test_a_long_log_comes_without_holding_up_the_keys(tmp_path: Path) -> N
         await until(pilot, lambda: len(pane.lines.shown) == 6_000)
 
 
+@pytest.mark.process
 async def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     strange = tmp_path / "journal"
     strange.write_bytes(b"LPKSHHRH" + bytes(200))

@@ -86,6 +86,7 @@ def test_of_a_log_that_is_too_long_the_end_is_held_and_every_event(tmp_path: Pat
     assert [line.number for line in made[1:]] == list(range(made[1].number, KEPT + more + 1))
 
 
+@pytest.mark.process
 def test_packed_and_strange_files(tmp_path: Path) -> None:
     packed, strange = tmp_path / "kern.log.1.gz", tmp_path / "journal"
     packed.write_bytes(gzip.compress(f"[ 1.0] {XID}\n".encode()))
