@@ -54,7 +54,9 @@ def _of(d: Mapping[str, Any]) -> Advice:
         title=Text.of(d["title"]),
         says=Text.of(d["says"]),
         when=tuple(When(tuple(w["asks"]), tuple(w["about"]), tuple(w.get("without", ()))) for w in d.get("when", ())),
-        told=tuple(Told(tuple(t["has"]), tuple(t.get("without", ())), t.get("reports", False)) for t in d.get("told", ())),
+        told=tuple(
+            Told(tuple(t["has"]), tuple(t.get("without", ())), t.get("reports", False)) for t in d.get("told", ())
+        ),
         variables=tuple(d.get("variables", ())),
         more=tuple(Text.of(m) for m in d.get("more", ())),
         see=tuple(d.get("see", ())),

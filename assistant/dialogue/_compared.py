@@ -53,7 +53,9 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     if worse and _told.rates(turn):
         head = f"{_told.first_word(turn)}{w.t(': ', '：')}{head}"
     if worse and _waits(turn, q, c):
-        turn = replace(turn, query=replace(turn.query, unread=tuple(x for x in turn.query.unread if not _GOES_ON.search(x))))
+        turn = replace(
+            turn, query=replace(turn.query, unread=tuple(x for x in turn.query.unread if not _GOES_ON.search(x)))
+        )
     parts: list[Part] = [*_told.unread_line(turn)]
     if more := [_sentence(turn, q2, c2) for q2, c2 in worse[1:]]:
         parts.append(Items(tuple(more)))

@@ -30,7 +30,16 @@ if TYPE_CHECKING:
 _CLASS = "gpu.work.class"
 _GOOD = ("tensor_bound", "memory_bound", "working")
 _IDLE = ("held_idle", "allocated_idle", "idle")
-_HELD_UP = ("busy_idle", "latency_bound", "pcie_bound", "nvlink_bound", "in_waves", "throttled", "fp32_bound", "fp64_bound")
+_HELD_UP = (
+    "busy_idle",
+    "latency_bound",
+    "pcie_bound",
+    "nvlink_bound",
+    "in_waves",
+    "throttled",
+    "fp32_bound",
+    "fp64_bound",
+)
 _HOLDERS = 6  # names of one answer
 # What is asked, the first that fits. Whose a thing is goes ahead of how well it is used.
 _KINDS = {
@@ -51,9 +60,13 @@ _KINDS = {
         r"(?<![a-z])(?:bottleneck\w*|what(?:'s| is)? (?:limits?|limiting|holding|slowing)|bound by|limiting factor)(?![a-z])|瓶颈|卡在哪|拖后腿|受限于|什么限制",
         re.IGNORECASE,
     ),
+    "wasted": lazy(
+        r"(?<![a-z])(?:wast(?:e|ed|ing)|idle|idling|unused|doing nothing|not (?:being )?used)(?![a-z])|摸鱼|空转|浪费|闲着|闲置|空闲",
+        re.IGNORECASE,
+    ),
     "working": lazy(
-        r"(?<![a-z])(?:(?:actually|really|truly|even|properly|well) (?:\w+ )?(?:work\w*|us(?:ed|ing)|busy|doing|utili[sz]ed)|(?:is|are) (?:it|they|this|that|these|those|the|my|our|all)\s?(?:\w+ ){0,3}(?:working|doing (?:any|real|some)\w*|(?:being )?(?:well )?(?:used|utili[sz]ed))|real work|useful work|doing anything|efficient\w*|wast(?:e|ed|ing)|idle|idling|utili[sz]ation (?:good|ok|fine))(?![a-z])"
-        r"|干活|在工作|真在|真的?在|摸鱼|空转|浪费|闲着|闲置|用得(?:好|怎么样)|用起来|效率|用满|利用率(?:怎么样|好不好|行吗|正常吗)",
+        r"(?<![a-z])(?:(?:actually|really|truly|even|properly|well) (?:\w+ )?(?:work\w*|us(?:ed|ing)|busy|doing|utili[sz]ed)|(?:is|are) (?:it|they|this|that|these|those|the|my|our|all)\s?(?:\w+ ){0,3}(?:working|doing (?:any|real|some)\w*|(?:being )?(?:well )?(?:used|utili[sz]ed))|real work|useful work|doing anything|efficient\w*|utili[sz]ation (?:good|ok|fine))(?![a-z])"
+        r"|干活|在工作|真在|真的?在|用得(?:好|怎么样)|用起来|效率|用满|利用率(?:怎么样|好不好|行吗|正常吗)",
         re.IGNORECASE,
     ),
 }
@@ -73,7 +86,14 @@ _LONG = 120  # characters: who tells more than he asks is answered from what he 
 def answer(turn: Turn) -> Reply | None:
     """The answer from the counters that were read; None where none was, a fault goes first, or something else is asked."""
     d, kind = turn.diagnosis, asked(turn.query)
-    if d is None or not kind or only_said(d.facts) or turn.query.observations or turn.query.slots.gpu or turn.query.slots.pid:
+    if (
+        d is None
+        or not kind
+        or only_said(d.facts)
+        or turn.query.observations
+        or turn.query.slots.gpu
+        or turn.query.slots.pid
+    ):
         return None
     w, classes = words(turn), _classes(d)
     roots = bad_roots(d.findings)
@@ -114,6 +134,10 @@ _FIRST = {
         "held": Text("No, not as it should:", "没有好好干活："), "idle": Text("No:", "没有在干活："), "partly": Text("Not all of them:", "不是全部都在干活："),
         "memory": Text("Yes:", "在干活："), "good": Text("Yes:", "在干活："),
     },
+    "wasted": {
+        "held": Text("Yes, in part:", "有浪费："), "idle": Text("Yes:", "是："), "partly": Text("Some of it:", "有一部分："),
+        "memory": Text("No:", "没有："), "good": Text("No:", "没有："),
+    },
     "faster": {
         "held": Text("Yes:", "能："), "idle": Text("There is nothing to speed up yet:", "还谈不上提速："), "partly": Text("Yes, some of it:", "有一部分可以："),
         "memory": Text("A little:", "能快一些："), "good": Text("Not much by its counters:", "从计数器看余地不大："),
@@ -134,7 +158,11 @@ def _parts(w: Words, d: Diagnosis, roots: Sequence[Finding], more: Sequence[str]
     """What the other GPUs do, what would change it, and who holds them."""
     held = _holders(d)
     steps = [f.advice.text.in_(w.lang) for f in roots[:2] if f.advice.text]
-    steps += [f.advice.text.in_(w.lang) for f in d.roots if f.severity is Severity.INFO and _of_work(f) and f.advice.text and not roots]
+    steps += [
+        f.advice.text.in_(w.lang)
+        for f in d.roots
+        if f.severity is Severity.INFO and _of_work(f) and f.advice.text and not roots
+    ]
     return [
         *([Items(tuple(more))] if more else []),
         *w.section("What changes it", "如何改善", list(dict.fromkeys(steps))),
@@ -151,7 +179,10 @@ def _throttled(turn: Turn, w: Words, roots: Sequence[Finding]) -> Reply | None:
         if roots:
             return None
         if not any(name.startswith(_THROTTLES) for name in d.facts.facts):
-            said = w.t("What was read does not tell whether clocks are held down: nvidia-smi -q -d PERFORMANCE,CLOCK does.", "所读内容不含降频信息：请用 nvidia-smi -q -d PERFORMANCE,CLOCK 查看。")
+            said = w.t(
+                "What was read does not tell whether clocks are held down: nvidia-smi -q -d PERFORMANCE,CLOCK does.",
+                "所读内容不含降频信息：请用 nvidia-smi -q -d PERFORMANCE,CLOCK 查看。",
+            )
         else:
             said = w.t("No reason that lowers the clocks stands in what was read.", "所读内容中没有压低时钟的原因。")
         return _reply(turn, said, [], ())
@@ -181,7 +212,12 @@ def _lowered(d: Diagnosis) -> Text | None:
 
 
 def _of_clocks(f: Finding) -> bool:
-    return any(o.fact.startswith(("gpu.clock.", "gpu.violation.", "gpu.power.limit", "gpu.window.thermal", "gpu.window.power_")) for o in f.because)
+    return any(
+        o.fact.startswith(
+            ("gpu.clock.", "gpu.violation.", "gpu.power.limit", "gpu.window.thermal", "gpu.window.power_")
+        )
+        for o in f.because
+    )
 
 
 def _who(turn: Turn, w: Words, classes: set[str]) -> Reply | None:
@@ -196,9 +232,17 @@ def _who(turn: Turn, w: Words, classes: set[str]) -> Reply | None:
         head = w.t(f"What was read names no process and no pod. {told[0]}", f"所读内容没有给出进程或 pod。{told[0]}")
         return _reply(turn, head, w.section("To find out", "查找方法", [_FIND.in_(w.lang)]), ())
     several = len(held) > 1
-    lead = w.t(f"{len(held)} programs or pods share the GPUs that were read:" if several else "One holds the GPUs that were read:", f"所读 GPU 上共有 {len(held)} 个程序或 pod：" if several else "占用者：")
+    lead = w.t(
+        f"{len(held)} programs or pods share the GPUs that were read:"
+        if several
+        else "One holds the GPUs that were read:",
+        f"所读 GPU 上共有 {len(held)} 个程序或 pod：" if several else "占用者：",
+    )
     head = f"{lead}{gap}{listed(held[:_HOLDERS], w.lang)}{w.t('.', '。')}"
-    ask = w.t("Ask the owner before anything is ended: what is only in memory is lost.", "结束之前先问归属人：内存中未保存的内容会丢失。")
+    ask = w.t(
+        "Ask the owner before anything is ended: what is only in memory is lost.",
+        "结束之前先问归属人：内存中未保存的内容会丢失。",
+    )
     ends = [ask] if _ENDS.search(turn.query.text) else []
     return _reply(turn, head, [*([Items((*told, *ends))] if told or ends else [])], ())
 

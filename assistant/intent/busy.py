@@ -26,7 +26,10 @@ def _words(english: str, chinese: str) -> re.Pattern[str]:
 _NEVER = "(?!)"
 _MARKS: dict[str, re.Pattern[str]] = {
     # what it is about
-    "utilization": _words(r"(?:gpu[- ])?util(?:i[sz]ation)?|usage|busy|(?:nvidia-?smi|nvtop|dashboard|grafana) (?:shows?|says?|reports?|displays?)", "(?:nvidia-?smi|nvtop|监控)[^，。]{0,3}显示|利用率|使用率|占用率|GPU-Util|忙"),
+    "utilization": _words(
+        r"(?:gpu[- ])?util(?:i[sz]ation)?|usage|busy|(?:nvidia-?smi|nvtop|dashboard|grafana) (?:shows?|says?|reports?|displays?)",
+        "(?:nvidia-?smi|nvtop|监控)[^，。]{0,3}显示|利用率|使用率|占用率|GPU-Util|忙",
+    ),
     "memory": _words(r"memory|vram|\d+\s?gi?b", "显存|内存"),
     "tensor": _words(r"tensor(?: cores?)?", "张量核"),
     "counter": _words(r"sm[- _]?active|dram|tensor|occupancy", "活跃度"),
@@ -84,7 +87,9 @@ _MARKS: dict[str, re.Pattern[str]] = {
         "慢|掉了|下降|降了|减半|跌了|变差|变长",
     ),
     "slow": _words(r"slow\w*|crawl\w*", "慢"),
-    "down": _words(r"down|inactive|missing|error\w*|degraded|x[1248]|gen ?[12]|crc|broken|replay\w*", "断|掉|降速|错误|降到|丢"),
+    "down": _words(
+        r"down|inactive|missing|error\w*|degraded|x[1248]|gen ?[12]|crc|broken|replay\w*", "断|掉|降速|错误|降到|丢"
+    ),
     "hot": _words(r"hot|heat|thermal\w*|temperature|[89][0-9]\s?°?c|hw[- _]\w+", "过热|温度|散热|[0-9]\\s?度"),
     "idle": _words(
         r"idle|idling|unused|doing nothing|does nothing|do nothing|not (?:being )?used|never (?:used|ran|run|worked)|never (?:went|goes|go|got|been|gone|exceed\w*|above|over)[^.,;?]{0,16}?[0-9]\s?%|(?:under|below|less than|at|around|of) [0-9]\s?%|(?:util\w*|usage) (?:is |at |of |only |was )*0|wast(?:e|ed|ing)|no one (?:is )?us(?:es|ing)",
@@ -121,13 +126,16 @@ _MARKS: dict[str, re.Pattern[str]] = {
     "meaning": _words(r"means?|meaning|what (?:is|does)", "什么意思|啥意思|含义|是什么|是啥|说明"),
     "which": _words(r"which", "哪个|哪些|哪一个"),
     "who": _words(
-        r"who(?:'s)?|whose|owners?|which (?:team|users?|jobs?|people|pods?|tenants?|groups?)", "谁|哪个(?:组|人|用户|任务|作业|团队|部门)|哪些(?:组|人|用户|任务|作业|团队|部门)|归属"
+        r"who(?:'s)?|whose|owners?|which (?:team|users?|jobs?|people|pods?|tenants?|groups?)",
+        "谁|哪个(?:组|人|用户|任务|作业|团队|部门)|哪些(?:组|人|用户|任务|作业|团队|部门)|归属",
     ),
     "many-gpus": _words(
-        r"(?:[0-9]{2,4}|our|all|the|these|so many)\s?(?:x\s?)?(?:gpus|cards|[abhlvt][0-9]{1,3}s)|cluster|fleet|half of (?:them|the)|quota", "集群|[0-9]{2,4}\\s?张|这些卡|[几多]张|全部的?卡|机房|配额"
+        r"(?:[0-9]{2,4}|our|all|the|these|so many)\s?(?:x\s?)?(?:gpus|cards|[abhlvt][0-9]{1,3}s)|cluster|fleet|half of (?:them|the)|quota",
+        "集群|[0-9]{2,4}\\s?张|这些卡|[几多]张|全部的?卡|机房|配额",
     ),
     "tell": _words(
-        r"how|tell|know|find out|determine|distinguish|decide|figure out|check|see|measure", "怎么|如何|怎样|咋|判断|区分|分辨|看出|知道|确定"
+        r"how|tell|know|find out|determine|distinguish|decide|figure out|check|see|measure",
+        "怎么|如何|怎样|咋|判断|区分|分辨|看出|知道|确定",
     ),
     "trust": _words(
         r"trust(?:ed|worthy)?|believe|rely|reliable|meaningful|l(?:ie|ies|ying)|mislead\w*|honest|accurate|reflect\w*",

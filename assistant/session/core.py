@@ -64,7 +64,7 @@ _OF_FINDINGS = BY_PHRASE | {
 
 # Of files these are asked of the counters in them, where they are about what GPUs do: no book answers who wastes "these GPUs".
 _OF_COUNTERS = frozenset(
-    {Intent.EXPLAIN, Intent.FIX, Intent.COST, Intent.UNKNOWN, Intent.PROBE, Intent.VERDICT, Intent.NEXT}
+    {Intent.EXPLAIN, Intent.FIX, Intent.COST, Intent.UNKNOWN, Intent.PROBE, Intent.VERDICT, Intent.NEXT, Intent.HELP}
 )
 
 
@@ -149,7 +149,8 @@ class Session:
         if (same := self._of_same(state, query, event)) is not None:
             return self._reply(state, replace(state.frame, last=same), same)
         of_files = not event.origin.live or query.slots.file
-        if of_files and query.intent in _OF_COUNTERS and _of_counters(query):
+        begins = query.intent in _OF_COUNTERS or (query.intent is Intent.CONFIDENCE and state.frame.query is None)
+        if of_files and begins and _of_counters(query):
             return self._begin(state, replace(query, intent=Intent.DIAGNOSE), event)
         if query.intent in _LOOKED or (query.intent is Intent.UNKNOWN and query.slots.file):
             return self._begin(state, query, event)
