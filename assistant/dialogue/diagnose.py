@@ -182,7 +182,7 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Seque
             f"{title_en}: {supported[0].title} is a likely cause; nothing is broken.",
             f"{title_zh}：可能原因是“{supported[0].title}”；没有部件损坏。",
         )
-        return replace(d, settled=True, verdict=Verdict(State.DEGRADED, Usable.YES, NO_TEXT, lead))
+        return replace(d, settled=True, verdict=Verdict(mild, Usable.YES, NO_TEXT, lead))
     open_ = sum(r.state in ("unknown", "possible") for r in rows)
     if not d.facts.observations or only_said(d.facts):
         text = _by_prior(rows, title_en, title_zh, _says(turn), bool(rows) and rows[0].id in meant)

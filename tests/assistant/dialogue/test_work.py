@@ -22,7 +22,7 @@ def _csv(busy: int, watts: int) -> Diagnosis:
         f"2026/11/28 09:12:{n:02}.175, 0, NVIDIA H100 80GB HBM3, {busy} %, {watts}.00 W, 700.00 W, 71234 MiB, Not Active"
         for n in range(30)
     ]
-    return diagnose(parse_text(head + "\n".join(rows) + "\n", "busy.csv"), rules())
+    return diagnose(parse_text("input", head + "\n".join(rows) + "\n"), rules())
 
 
 @each(
@@ -45,7 +45,7 @@ def test_the_counters_answer(said: str, busy: int, watts: int, begins: str) -> N
 
 
 def test_who_shares_it_is_named() -> None:
-    d = diagnose(parse_text(PMON, "pmon.txt"), rules())
+    d = diagnose(parse_text("input", PMON), rules())
     headline = ask(d, query(Intent.DIAGNOSE, "who shares this gpu")).headline
     assert "python3 (pid 41822)" in headline
     assert "tritonserver (pid 60044)" in headline
