@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import bad_roots, only_said
+from assistant.dialogue._counters import BUSY
 from assistant.dialogue._words import Words, suggest, words
 from assistant.render.labels import listed, titled
 from assistant.render.sheet import Items, Part
@@ -104,7 +105,7 @@ def answer(turn: Turn) -> Reply | None:
     if kind == "throttled":
         return _throttled(turn, w, roots)
     told = [said.in_(w.lang) for c in (*_HELD_UP, *_IDLE, *_GOOD) if c in classes and (said := at_work(d.facts, (c,)))]
-    verdict = _FIRST[kind][_side(classes, roots)].in_(w.lang)
+    verdict = _FIRST[kind]["slack" if not roots and _has_slack(d) else _side(classes, roots)].in_(w.lang)
     first = _sentence(w, roots[0]) if roots else told[0]
     more = [t for t in told if t != first and not (roots and t == told[0])]
     gap = "" if w.lang == "zh" else " "
@@ -121,6 +122,17 @@ def _of_work(f: Finding) -> bool:
     return any(o.fact.startswith(("gpu.work.", "gpu.activity.", "gpu.window.")) for o in f.because)
 
 
+def _has_slack(d: Diagnosis) -> bool:
+    """Whether GPUs that are at work stand still for a good part of the time."""
+    for gpu in d.facts.subjects(Scope.GPU):
+        kind, busy = d.facts.current(_CLASS, gpu), d.facts.current("gpu.work.busy", gpu)
+        if kind is None or busy is None or kind.value != "working" or not isinstance(busy.value, int | float):
+            continue
+        if busy.value < BUSY:
+            return True
+    return False
+
+
 def _side(classes: set[str], roots: Sequence[Finding]) -> str:
     if classes.intersection(_HELD_UP) or roots:
         return "held" if not classes.intersection(_GOOD) else "partly"
@@ -131,18 +143,22 @@ def _side(classes: set[str], roots: Sequence[Finding]) -> str:
 
 _FIRST = {
     "working": {
+        "slack": Text("Only part of the time:", "只有一部分时间在干活："),
         "held": Text("No, not as it should:", "没有好好干活："), "idle": Text("No:", "没有在干活："), "partly": Text("Not all of them:", "不是全部都在干活："),
         "memory": Text("Yes:", "在干活："), "good": Text("Yes:", "在干活："),
     },
     "wasted": {
+        "slack": Text("For part of the time:", "有一部分时间闲着："),
         "held": Text("Yes, in part:", "有浪费："), "idle": Text("Yes:", "是："), "partly": Text("Some of it:", "有一部分："),
         "memory": Text("No:", "没有："), "good": Text("No:", "没有："),
     },
     "faster": {
+        "slack": Text("Likely, it stands still for part of the time:", "很可能，有一部分时间在空等："),
         "held": Text("Yes:", "能："), "idle": Text("There is nothing to speed up yet:", "还谈不上提速："), "partly": Text("Yes, some of it:", "有一部分可以："),
         "memory": Text("A little:", "能快一些："), "good": Text("Not much by its counters:", "从计数器看余地不大："),
     },
     "bottleneck": {
+        "slack": Text("What feeds it (host, input), as it stands still for part of the time:", "多半是主机或输入，GPU 有一部分时间在空等："),
         "held": Text("By its counters:", "从计数器看："), "idle": Text("None, nothing runs:", "没有瓶颈，没有任务在跑："), "partly": Text("By their counters:", "从计数器看："),
         "memory": Text("Memory bandwidth:", "显存带宽："), "good": Text("None stands out:", "没有明显瓶颈："),
     },
