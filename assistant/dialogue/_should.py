@@ -97,7 +97,9 @@ def asked_of(query: Query) -> Should | None:
 def asked_in(query: Query) -> str:
     """The words of a sentence that ask; all of it where it states nothing."""
     if query.asks and query.unread and _BARE.fullmatch(query.asks):
-        return f"{' '.join(query.unread)} {query.asks}"  # "restart only the job, ok?": the act stands ahead of what asks
+        return (
+            f"{' '.join(query.unread)} {query.asks}"  # "restart only the job, ok?": the act stands ahead of what asks
+        )
     if query.asks or not query.observations:
         return query.asks or query.text
     return " ".join(clause for clause in _CLAUSE.findall(query.text) if _ASKS.search(clause.casefold()))

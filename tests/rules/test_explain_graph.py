@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from knowledge.catalog.xid import xid
 from knowledge.observation import Clock, Observation, Scope, Subject
-from rules.engine import SLACK, Evaluation, Finding, Grade, Role, covers, grade_of, moments, run
-from rules.model import Bucket, Explains, Rule, Severity
+from rules.engine import Evaluation, Finding, Grade, Role, covers, grade_of, moments, run
+from rules.model import SLACK, Bucket, Explains, Rule, Severity
 from rules.proof import Truth
 from tests.cases import each
 from tests.rules.lab import GPU, GPUS, HERE, MINUTE, PROCESS, SECOND, bang, base, rule, seen, silent

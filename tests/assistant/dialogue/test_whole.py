@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assistant.dialogue.verdict import WHOLE_NODE
+from assistant.dialogue.which import WHOLE_NODE
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent
 from assistant.intent.window import AROUND, DAY, window_of
