@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from assistant.intent.query import Slots
+from assistant.intent.query import Query, Slots
 from knowledge.identity import is_pci, normalise_pci
 from knowledge.observation import Observation, Scope, Status, Subject
 from knowledge.text import clean, excerpt
@@ -89,6 +89,18 @@ def scoped(diagnosis: Diagnosis, slots: Slots) -> Scoped:
     about = tuple(f for f in every if not named or _touches(f.subject, touched))
     kept = {f.id for f in about}
     return Scoped(tuple(found), tuple(unknown), about, tuple(f for f in every if f.id not in kept), named, unnamed)
+
+
+_BUS = re.compile(r"(?<![\w:.])([0-9][a-f]|[a-f][0-9])(?::00(?:\.0)?)?(?![\w:.])", re.IGNORECASE)
+
+
+def by_bus(query: Query, facts: FactBase) -> Query:
+    """The query with the GPU that people call by the bus number of its address ("the job on 9a"), where one that is known has it."""
+    if any(query.slots) or query.pasted:
+        return query
+    buses = {s.id.partition(":")[2][:2]: s.id for s in facts.subjects(Scope.GPU) if is_pci(s.id)}
+    named = dict.fromkeys(buses[found] for word in _BUS.findall(query.text) if (found := word.casefold()) in buses)
+    return replace(query, slots=query.slots._replace(gpu=tuple(named))) if named else query
 
 
 def belongs(subject: Subject, to: Sequence[Subject], facts: FactBase) -> bool:

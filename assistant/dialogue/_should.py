@@ -105,6 +105,16 @@ def asked_in(query: Query) -> str:
     return " ".join(clause for clause in _CLAUSE.findall(query.text) if _ASKS.search(clause.casefold()))
 
 
+_IT = lazy(r"\brestart (?:it|this|that)\b|重启(?!.{0,4}(?:节点|机器|主机|服务器|整机))", re.IGNORECASE)
+
+
+def of_a_job(should: Should | None, query: Query) -> Should | None:
+    """`should`, where what is wrong is a job's: to restart "it" is to start the job anew."""
+    if should is None or should.asked is not Asked.REBOOT or not _IT.search(query.text):
+        return should
+    return next(s for s, _ in _WORDS if s.asked is Asked.RESTART_JOB)
+
+
 class Advised(NamedTuple):
     """What is advised for one thing that is wrong."""
 
@@ -119,6 +129,12 @@ def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) ->
     first, asked, doing = about[0], should.asked, should.doing.in_(w.lang)
     title, bucket, action = first.title, first.bucket, first.action
     same = next((x for x in about if x.bucket in _INCLUDES[asked]), None)
+    more = next((x for x in about if x.bucket in _STRONGER.get(asked, ())), None)
+    if more is not None:  # of one GPU whose spare rows are used up no reset saves it, whatever else a reset would end
+        return w.t(
+            f"{led('No, that is not enough', more.title, 'en')}. {more.action}",
+            f"不够：{w.quoted(more.title)}。应当 {more.action}",
+        )
     if same is not None:
         return w.t(f"{led('Yes', same.title, 'en')}. {same.action}", f"需要：{w.quoted(same.title)}。{same.action}")
     if asked is Asked.REPLACE and bucket is Bucket.CONTACT_SUPPORT:
@@ -136,8 +152,6 @@ def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) ->
         lead = f"Yes, keep new work away until {when or 'it is repaired'}"
         return w.t(f"{led(lead, title, 'en')}. {action}",
                    f"需要，在{when or '修复'}之前不要安排新任务：{w.quoted(title)}。{action}")  # fmt: skip
-    if bucket in _STRONGER.get(asked, ()):
-        return w.t(f"{led('No, that is not enough', title, 'en')}. {action}", f"不够：{w.quoted(title)}。应当 {action}")
     return w.t(
         f"{led(f'No, {doing} is not what this asks for', title, 'en')}. {action}",
         f"不需要{doing}：{w.quoted(title)}。建议 {action}",

@@ -249,12 +249,14 @@ def _who(turn: Turn, w: Words, classes: set[str]) -> Reply | None:
         return _reply(turn, head, w.section("To find out", "查找方法", [_FIND.in_(w.lang)]), ())
     several = len(held) > 1
     lead = w.t(
-        f"{len(held)} programs or pods share the GPUs that were read:"
-        if several
-        else "One holds the GPUs that were read:",
-        f"所读 GPU 上共有 {len(held)} 个程序或 pod：" if several else "占用者：",
+        f"{len(held)} programs or pods share the GPUs that were read:", f"所读 GPU 上共有 {len(held)} 个程序或 pod："
     )
-    head = f"{lead}{gap}{listed(held[:_HOLDERS], w.lang)}{w.t('.', '。')}"
+    names = listed(held[:_HOLDERS], w.lang)
+    head = (
+        f"{lead}{gap}{names}{w.t('.', '。')}"
+        if several
+        else w.t(f"{names} holds GPU memory, nothing else does.", f"占用显存的只有 {names}。")
+    )
     ask = w.t(
         "Ask the owner before anything is ended: what is only in memory is lost.",
         "结束之前先问归属人：内存中未保存的内容会丢失。",

@@ -13,6 +13,7 @@ from assistant.render.labels import aside, led, listed
 from assistant.render.sheet import Items
 from assistant.reply import Reply
 from knowledge.language import Text
+from knowledge.observation import Scope
 from knowledge.priors import CauseClass
 from rules.model import Bucket
 
@@ -34,6 +35,7 @@ _BY_ACTION = {
     Bucket.UPDATE_SWFW: Text("software: driver or firmware", "软件：驱动或固件"),
     Bucket.CHECK_MECHANICALS: Text("hardware", "硬件"), Bucket.INSPECT_NETWORK: Text("network", "网络"),
 }  # fmt: skip
+_OF_JOBS = (Bucket.TUNE_JOB, Bucket.ASK_PLATFORM, Bucket.INSPECT_NETWORK, Bucket.MONITOR)
 
 
 def answer(turn: Turn) -> Reply:
@@ -47,6 +49,8 @@ def answer(turn: Turn) -> Reply:
                      suggestions=suggest(turn.lang, "alternatives", "evidence"), data={"answer": "cause", "findings": []})  # fmt: skip
     first, kind = bad[0], kind_of(bad[0])
     said = w.t(f"{kind.en[:1].upper()}{kind.en[1:]}, as far as it shows", f"目前看是{_apart(kind.zh)}")
+    if kind == _KINDS[CauseClass.UNKNOWN]:
+        said = w.t("What was read does not tell", "所读内容无法说明")
     items = [f"{w.title(f)}{aside(kind_of(f).in_(w.lang), w.lang)}" for f in bad[1 : MOST + 1]]
     return Reply(
         turn.lang,
@@ -60,7 +64,9 @@ def answer(turn: Turn) -> Reply:
 
 
 def kind_of(f: Finding) -> Text:
-    """What kind of thing failed."""
+    """What kind of thing failed. That a job stands still, or a rank of it, is no cause: what made it so was not read."""
+    if f.subject.scope in (Scope.JOB, Scope.DOCUMENT) and f.advice.bucket in _OF_JOBS:
+        return _KINDS[CauseClass.UNKNOWN]
     return _BY_ACTION.get(f.advice.bucket) or _KINDS[_classes().get(f.rule.id, CauseClass.UNKNOWN)]
 
 
@@ -78,6 +84,7 @@ def _settling(w: Words, f: Finding) -> list[str]:
     listed_causes = _listed(f, w.lang)
     return [
         w.t(f"NVIDIA lists as possible causes: {listed_causes}", f"NVIDIA 所列的可能原因：{listed_causes}") if listed_causes else "",
+        *((f.advice.text.in_(w.lang),) if kind_of(f) == _KINDS[CauseClass.UNKNOWN] else ()),
         *(t.in_(w.lang) for t in f.advice.then[:2]),
     ]  # fmt: skip
 

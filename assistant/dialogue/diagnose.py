@@ -17,6 +17,7 @@ from assistant.dialogue._words import words
 from assistant.render.labels import colon, led
 from assistant.render.sheet import Heading, Items, Paragraph, Part
 from assistant.reply import Reply
+from knowledge.bottlenecks import asked_about
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Scope
 from rules.model import Usable
@@ -42,12 +43,13 @@ def answer(turn: Turn) -> Reply:
     w = words(turn)
     if (held := _compared.answer(turn, w)) is not None:
         return held
-    if turn.query.page and (only_said(d.facts) or no_gpu(d.facts)):  # nothing was looked at, and there is advice
+    if (named := bottleneck(turn)) is not None:
+        return named
+    unread = only_said(d.facts) or no_gpu(d.facts) or asked_about(turn.query.text)
+    if turn.query.page and unread:  # nothing was looked at that tells it, and there is advice
         from assistant.dialogue import explain
 
         return explain.shown(turn.query.page, turn.lang)
-    if (named := bottleneck(turn)) is not None:
-        return named
     if (of_work := _work.answer(turn)) is not None:
         return of_work
     if (running := _running.about(turn)) is not None:

@@ -14,7 +14,7 @@ from assistant.dialogue import _compared, _normal, _told, _work
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._of_run import decided, goes_on, meanwhile, of_run
 from assistant.dialogue._scope import Scoped, scoped
-from assistant.dialogue._should import Advised, Should, asked_of, compared
+from assistant.dialogue._should import Advised, Should, asked_of, compared, of_a_job
 from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words, words_of
 from assistant.dialogue.which import WHOLE_NODE, others
@@ -26,7 +26,7 @@ from assistant.render.meanings import meaning
 from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.language import NO_TEXT, Text
-from knowledge.observation import Observation, Origin
+from knowledge.observation import Observation, Origin, Scope
 from knowledge.text import clean
 from rules.engine import Grade, Role
 from rules.model import Bucket, Severity, Usable
@@ -80,6 +80,8 @@ def answer(turn: Turn) -> Reply:
         usable = Usable.UNKNOWN  # a word of warning is no ground for a yes
     run = of_run(turn.query)
     should = asked_of(turn.query) if run is None else None
+    if about and about[0].subject.scope in (Scope.JOB, Scope.DOCUMENT):
+        should = of_a_job(should, turn.query)
 
     def head(w: Words) -> str:
         return of_the_run(w, run) if run is not None else of_the_machine(w)

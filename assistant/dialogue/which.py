@@ -62,8 +62,28 @@ def _of_kind(f: Finding, kind: Scope | None, w: Words) -> Iterator[_Blamed]:
     if kind is Scope.PROCESS and (program := program_of(f.events)) is not None:
         yield _Blamed(program.words.in_(w.lang), f, None)
         return
+    if kind is Scope.RANK and f.subject.up(kind) is None:  # of a job: the ranks that it names, and not all that report
+        for rank in _ranks(f):
+            yield _Blamed(f"rank {rank}", f, None)
+        return
     for s in subjects:
         yield _Blamed(clean(w.view.name(s)), f, s)
+
+
+_RANKS = (
+    "job.nccl.timeout.missing_ranks",
+    "job.nccl.timeout.min_seq_rank",
+    "job.slow_rank",
+    "job.hung.rank",
+    "job.ranks.missing_here",
+)
+
+
+def _ranks(f: Finding) -> Iterator[str]:
+    """The ranks that the evidence of a finding blames."""
+    for o in f.because:
+        if o.fact in _RANKS and o.status.answered and o.value is not None:
+            yield from map(str, o.value) if isinstance(o.value, tuple) else (str(o.value),)
 
 
 def _measured(w: Words, kind: Scope | None) -> list[Subject]:

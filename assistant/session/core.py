@@ -150,7 +150,8 @@ class Session:
             return self._reply(state, replace(state.frame, last=same), same)
         of_files = not event.origin.live or query.slots.file
         begins = query.intent in _OF_COUNTERS or (query.intent is Intent.CONFIDENCE and state.frame.query is None)
-        if of_files and begins and _of_counters(query):
+        of_trace = query.intent is Intent.EXPLAIN and query.page.startswith("advice ") and named_causes(query.text)
+        if of_files and (of_trace or (begins and _of_counters(query))):
             return self._begin(state, replace(query, intent=Intent.DIAGNOSE), event)
         if query.intent in _LOOKED or (query.intent is Intent.UNKNOWN and query.slots.file):
             return self._begin(state, query, event)
@@ -374,7 +375,9 @@ class Session:
         recalled: Sequence[object] = (),
     ) -> Reply:  # fmt: skip
         from assistant.dialogue import Turn, answerer
+        from assistant.dialogue._scope import by_bus
 
+        query = by_bus(query, diagnosis.facts) if diagnosis is not None else query
         before = concluded(self, state, frame.before, frame.told) if frame.before else None
         turn = Turn(
             query, query.lang, self.ruleset, diagnosis, frame.query, frame.focus, plan, self._host(state, frame),
@@ -599,4 +602,5 @@ def _of_counters(query: Query) -> bool:
     """Whether a sentence asks, of files that are given, what the GPUs in them do."""
     from assistant.dialogue._work import asked
 
-    return not query.pasted and not query.slots.xid and bool(asked(query))
+    task = query.intent is Intent.FIX and any(t.kind == "howto" for t in query.topics[:1])
+    return not (query.pasted or query.slots.xid or task) and bool(asked(query))
