@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from assistant.render.sheet import Heading, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.bottlenecks import asked_about
 from knowledge.language import NO_TEXT, Text
+from knowledge.lazy import lazy
 from knowledge.observation import Scope
 from rules.model import Usable
 
@@ -68,6 +70,9 @@ def answer(turn: Turn) -> Reply:
         return verdict.answer(turn)
     if not settled_by_word and not turn.query.symptoms and (where := scoped(d, turn.query.slots)).narrow:
         return _of_part(turn, d, where)
+    of_state = bool(turn.query.symptoms) and turn.query.symptoms[0] in _ITSELF and not settled_by_word
+    if of_state and (where := scoped(d, turn.query.slots)).narrow and not bad_roots(where.about):
+        return _of_part(turn, d, where)  # "is gpu 3 too hot?": whatever another one is
     if settled_by_word or not turn.query.symptoms or _beyond_symptom(turn, d):
         shown = _with_second(d, _told.second(turn)) if settled_by_word else d
         return Reply(
@@ -83,6 +88,10 @@ def answer(turn: Turn) -> Reply:
     meant = pointed(turn.query)
     doubted = denied(turn.query, _told.stated(d)) if only_said(d.facts) else ()
     rows = differential(turn.query.symptoms, d, turn.plan, turn.lang, turn.ruleset, meant, doubted)
+    if (refuted := _refuted(turn, d, rows)) is not None:
+        aside = replace(d, findings=())  # what else is wrong stands beside it, all of it
+        return Reply(turn.lang, refuted, _beside(d, aside, turn.lang), settled=True, suggestions=_next(turn, d),
+                     data={"differential": [_plain(r) for r in rows]})  # fmt: skip
     shown = _about_symptom(d, turn, rows, meant)
     parts = _hypotheses(rows, turn.lang, only_said(d.facts))
     return Reply(
@@ -202,6 +211,34 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Seque
             f"{title_zh}：尚未找到原因；{len(rows)} 种假设中已排除 {len(rows) - open_} 种，{open_} 种未定。",
         )
     return replace(d, settled=False, verdict=Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text))
+
+
+# Symptoms that are a state of the hardware, and the hypothesis that is the state itself.
+_ITSELF = {"gpu-too-hot": "thermal-throttling", "gpu-lost": "gpu-lost"}
+_WHETHER = lazy(
+    r"^\W*(?:is|are|was|were|has|have|does|do|did|could|can)(?![a-z])|[吗么嘛]|是不是|有没有|是否|会不会", re.IGNORECASE
+)
+
+
+def _refuted(turn: Turn, d: Diagnosis, rows: tuple[Row, ...]) -> str | None:
+    """ "Is it overheating?": no, with what was read that says so; None where that is open, or something else is asked."""
+    if only_said(d.facts) or not _WHETHER.search(turn.query.text):
+        return None
+    state = _ITSELF.get(turn.query.symptoms[0])
+    row = next((r for r in rows if r.id == state and r.state == "against"), None)
+    if row is None or not row.against:
+        return None
+    read = [
+        o.value for g in d.facts.subjects(Scope.GPU) if (o := d.facts.current("gpu.temperature.core", g)) is not None
+    ]
+    temperatures = sorted(v for v in read if isinstance(v, int | float)) if state == "thermal-throttling" else []
+    if not temperatures:
+        return Text(f"No, ruled out: {row.title}.", f"不是，已排除：{row.title}。").in_(turn.lang)
+    low, high = temperatures[0], temperatures[-1]
+    span = f"{low:g} °C" if low == high else Text(f"{low:g} to {high:g} °C", f"{low:g} 到 {high:g} °C").in_(turn.lang)
+    return Text(f"No: {span}, and no clock is lowered because of heat.", f"没有：{span}，也没有因过热而降频。").in_(
+        turn.lang
+    )
 
 
 def _by_prior(rows: tuple[Row, ...], title_en: str, title_zh: str, says: Text, meant: bool) -> Text:

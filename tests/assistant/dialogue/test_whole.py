@@ -6,12 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assistant.diagnosis import diagnose
 from assistant.dialogue.which import WHOLE_NODE
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent
 from assistant.intent.window import AROUND, DAY, window_of
 from assistant.reply import Reply
+from assistant.sources import parse_text
+from rules.loader import load
 from tests.assistant.dialogue.talk import ask, log, said
+from tests.diagnoses import incident
 
 LINE = "[{at}.0] NVRM: Xid (PCI:0000:{bus}:00): {code}, pid=1882, name=python3, {text}"
 DBE, LOST = "DBE (double bit error) ECC Error: Uncorrectable error in HBM3", "GPU has fallen off the bus."
@@ -71,3 +75,24 @@ def test_a_time_that_is_named_means_half_an_hour_around_it(at: int, other: int) 
     assert window is not None
     apart = min((at - other) % DAY, (other - at) % DAY)
     assert window.holds(other) is (apart <= AROUND)
+
+
+def test_the_rank_that_is_missing_is_named_and_not_those_that_report() -> None:
+    line = (
+        "[rank{0}]:[E612 03:40:26.335780633 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=48211, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600022 milliseconds before timing out."
+    )
+    lines = "\n".join(line.format(rank) for rank in (0, 1, 2, 4))
+    reply = ask(diagnose(parse_text("log", lines), load()), understand("which rank?"))
+    assert reply.headline.startswith("rank 3")
+
+
+def test_a_reset_is_not_enough_where_the_spare_rows_are_used_up() -> None:
+    told = understand("row remap failure is yes and 2 uncorrectable volatile ECC errors on gpu 1. will a reset fix it?")
+    assert not said(ask(diagnose(told.observations, load()), told)).startswith("Yes")
+
+
+def test_a_state_that_was_looked_at_is_denied_with_the_value() -> None:
+    about = incident("row-remap-pending")
+    assert ask(about, understand("is it overheating?")).headline.startswith("No: ")
+    assert not ask(about, understand("why is it overheating?")).headline.startswith("No: ")
