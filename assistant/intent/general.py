@@ -31,7 +31,7 @@ class _Least(NamedTuple):
 
 
 # By what the sentence would be taken for otherwise: who may have a machine or a run in mind gets the entry only where it is
-# nearly the same question. Set on 160 labelled sentences of both kinds, no finer than they tell.
+# nearly the same question. Set by hand on sentences of both kinds, no finer than they tell.
 _OUTRIGHT_LEAST = {
     Intent.EXPLAIN: _Least(0.62, 5.5), Intent.FIX: _Least(0.62, 6.0), Intent.VERDICT: _Least(0.62, 5.2), Intent.DIAGNOSE: _Least(0.62, 8.0),
     Intent.PROBE: _Least(0.75, 8.0), Intent.COST: _Least(0.75, 8.0), Intent.RUNBOOK: _Least(0.75, 8.0),
