@@ -12,8 +12,17 @@ STATES = ("node.slurm.held", "node.slurm.reason", "node.slurm.outages")
 TRIGGERS = (
     r"CANCELLED AT", r"to INVAL with reason", r"reported lower than configured", r"Count changed on node",
     r"[Nn]odes? \S{1,200} (?:not|now) responding", r"node \S{1,120} (?:returned to service|state set to)", r"Low \w{1,40} \(reported:", r"etting node \S{1,120} state to D",
+    r"node \S{1,120} reason set to:", r"on node \S{1,120}, draining the node",
 )  # fmt: skip
-_HINTS = (" responding", "to service", "state set to", "(reported:", "state to D")
+_HINTS = (
+    " responding",
+    "to service",
+    "state set to",
+    "(reported:",
+    "state to D",
+    "reason set to:",
+    "draining the node",
+)
 HINTS = ("CANCELLED AT", "INVAL", "lower than configured", "Count changed", *_HINTS)
 # error: Nodes n[1-2] not responding           error: Nodes n1 not responding, setting DOWN
 _SILENT = r"\b[Nn]odes? (\S{1,4000}) (not responding)(?:, (setting DOWN))?"
@@ -25,6 +34,9 @@ _TAKEN = r"\bnode (\S{1,120}) (state set to (?:DRAIN\w{0,4}|DOWN|FAIL\w{0,4}))"
 _SET = r"\b[Ss]etting node (\S{1,120}) state to (?:DOWN|DRAIN)\b(?: with reason: ?(.{1,200}))?"
 # error: _slurm_rpc_node_registration node=n1: Low RealMemory (reported:1548012 < 100.00% of configured:2063000)
 _SHORT = r"\bnode[= ](\S{1,120}): (Low \w{1,40} \(reported:.{1,100}?\))"
+# update_node: node n1 reason set to: Kill task failed
+# error: validate_node_specs: Prolog or job env setup failure on node n1, draining the node
+_REASON = r"\bnode (?P<node>\S{1,120}) reason set to: ?(?P<why>.{1,200})|: (?P<cause>[^:]{1,160}) on node (?P<drained>\S{1,120}), draining the node"
 # error: Setting node n1 state to INVAL with reason:gres/gpu count reported lower than configured (3 < 4)
 # error: _validate_gres: ... gres/gpu count reported lower than configured (7 < 8)
 # error: Setting node n1 state to DRAIN with reason:gres/gpu count reported lower than configured (7 < 8)
@@ -65,22 +77,30 @@ def _states(reading: Reading) -> None:
     and how often it was given up as silent and came back."""
     held: dict[str, tuple[Entry, str]] = {}
     outages: dict[str, list[Entry]] = {}
+    reasons: dict[str, tuple[Entry, str]] = {}
     last: dict[str, tuple[Entry, bool]] = {}
     for entry in reading.entries:
         text = entry.message
         if not any(hint in text for hint in _HINTS):
+            continue
+        if told := rx(_REASON).search(text):
+            for name in nodes(told["node"] or told["drained"]):
+                reasons[name] = entry, body((told["why"] or told["cause"]).strip())
+                if name in held:
+                    held[name] = reasons[name]
             continue
         back, taken = rx(_BACK).search(text), (_SILENT, _SHORT, _SET, _TAKEN)
         if found := back or next((m for pattern in taken if (m := rx(pattern).search(text))), None):
             for name in nodes(found[1]):
                 last[name] = entry, back is None
                 if back:
+                    reasons.pop(name, None)
                     if held.pop(name, ("", ""))[1] == _GIVEN_UP:
                         outages.setdefault(name, []).append(entry)
                 elif "setting DOWN" in text:
                     held[name] = entry, _GIVEN_UP
                 else:
-                    held.setdefault(name, (entry, body(found[2] or found[0])))
+                    held.setdefault(name, reasons.get(name) or (entry, body(found[2] or found[0])))
     for name, (entry, is_held) in last.items():
         reading.add("node.slurm.held", node(name), entry, is_held)
         if is_held:
