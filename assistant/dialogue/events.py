@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ROWS, CELL = 12, 60
 _LIFE = ("boot", "driver_loaded")  # no trouble: told among the rows
+_CODED = ("xid", "xid_reported", "xid_exported", "sxid")  # the kinds of which a catalogue has the title
 _WHEN = lazy(
     r"(?<![a-z])(?:when|since|how (?:often|long|many times)|what time)(?![a-z])|时候|几点|多久|几次|多少次|开始",
     re.IGNORECASE,
@@ -123,8 +124,9 @@ def _worst(w: Words, kept: Sequence[Observation]) -> str | None:
 def _title(o: Observation, lang: str) -> str:
     """A code with the catalogue's title; any other event by its kind."""
     assert isinstance(o.value, Event)
-    code = o.value.code
-    return clean(event_title(o.fact, code, lang)) if isinstance(code, int) else o.fact.replace("_", " ")
+    code = o.value.code if isinstance(o.value.code, int) else None
+    coded = code is not None and o.fact in _CODED
+    return clean(event_title(o.fact, code, lang)) if coded else o.fact.replace("_", " ")
 
 
 def _table(w: Words, events: Sequence[Observation]) -> Table:

@@ -67,7 +67,8 @@ def _of_kind(f: Finding, kind: Scope | None, w: Words) -> Iterator[_Blamed]:
             yield _Blamed(f"rank {rank}", f, None)
         return
     for s in subjects:
-        yield _Blamed(clean(w.view.name(s)), f, s)
+        if s.id:  # a node whose name nobody told names nothing
+            yield _Blamed(clean(w.view.name(s)), f, s)
 
 
 _RANKS = (

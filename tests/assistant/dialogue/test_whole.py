@@ -84,7 +84,7 @@ def test_the_rank_that_is_missing_is_named_and_not_those_that_report() -> None:
     )
     lines = "\n".join(line.format(rank) for rank in (0, 1, 2, 4))
     reply = ask(diagnose(parse_text("log", lines), load()), understand("which rank?"))
-    assert reply.headline.startswith("rank 3")
+    assert "rank 3" in reply.headline
 
 
 def test_a_reset_is_not_enough_where_the_spare_rows_are_used_up() -> None:
