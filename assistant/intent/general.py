@@ -87,6 +87,7 @@ _POINTS = lazy(
 
 
 _DIGIT = lazy("[0-9]")
+_CODE = lazy("0x[0-9a-f]{3,}", re.IGNORECASE)  # asked about by itself: no entry like it in other words knows it
 _WHY = lazy(r"(?<![a-z])why(?![a-z])|为什么|为何|为啥", re.IGNORECASE)
 
 
@@ -105,7 +106,7 @@ def general(r: Reading, intent: Intent) -> General:
     `intent`: what it would be taken for otherwise.
     """
     of = r.found.slots
-    if r.raw or r.pasted.pasted or len(r.said) > _LONG or not _MAYBE.search(r.said):
+    if r.raw or r.pasted.pasted or len(r.said) > _LONG or not _MAYBE.search(r.said) or _CODE.search(r.said):
         return General()
     if any((of.xid, of.sxid, of.pid, of.node, of.gpu, of.job, of.file, of.kernel, of.operator)):
         return General()

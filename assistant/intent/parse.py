@@ -58,6 +58,8 @@ _MEANS = lazy(
     re.IGNORECASE,
 )
 _WHY = lazy(r"\bwhy\b|为什么|为啥|为何|咋回事|怎么回事|原因", re.IGNORECASE)
+_AT_PRESENT = lazy(r"\b(?:right now|currently|at the moment|at present)\b|现在|当前|目前", re.IGNORECASE)
+_RANGE = lazy(r"\b(?:range|limit|max\w*|min\w*|normal)\b|范围|上限|下限|正常", re.IGNORECASE)
 _WHAT_NOW = lazy(
     r"\bwhat (?:now|next|should (?:i|we)|do (?:i|we))\b|怎么办|咋办|咋整|怎么半|怎么处理|怎么解决|怎么弄", re.IGNORECASE
 )
@@ -262,6 +264,21 @@ def _wish(r: Reading, said: str) -> _Wish:
             intent = Intent.DIAGNOSE  # "97 % used on /": a share, and not how sure the last answer is
     if intent in (Intent.EXPLAIN, Intent.DIAGNOSE, Intent.PROBE) and whole:
         intent = Intent.VERDICT
+    if (
+        intent is Intent.EXPLAIN
+        and not (outright or of_a_book)
+        and _AT_PRESENT.search(said)
+        and facts_of(r.words)
+        and not (asks_usual(said) or _RANGE.search(said))
+    ):
+        intent = Intent.PROBE  # "what temperature is it right now"
+    if (
+        intent is Intent.FIX
+        and not task
+        and r.pasted.observations
+        and not (r.found.slots.xid or r.found.slots.sxid or outright)
+    ):
+        intent = Intent.DIAGNOSE  # what to do about a line that was pasted stands behind what it says
     if intent in _OF_RUN and of_run.asked(r.said) is not None and not outright:
         intent = Intent.VERDICT
     supposed = assumed.assumed(r.said, r.words, r.found.slots) if intent is Intent.WHATIF else ()
