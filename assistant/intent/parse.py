@@ -40,8 +40,10 @@ from assistant.intent.query import Assumed, Compared, Intent, Query, Slots
 from assistant.intent.reading import Reading, ends, read
 from assistant.intent.slots import Named, slots
 from assistant.intent.stated import NO, Stated, asks_usual, of_readings, reports_trouble, stated
+from knowledge.facts import vocabulary
 from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Scope
+from rules.model import Bucket
 
 _MARKS = lazy(r"<([a-z]+)>")
 _NO_HAN = lazy("[^\u4e00-\u9fff]+")
@@ -230,6 +232,14 @@ class _Wish(NamedTuple):
     general: bool = False  # whether it is asked in general, and nothing is known of it
 
 
+_DOTTED = lazy(r"(?<![\w.])[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+(?![\w.])|(?<![\w.])[A-Z]+(?:_[A-Z0-9]+)+(?![\w.])")
+
+
+def _by_its_name(text: str) -> bool:
+    """Whether a sentence calls a fact or an action by its own name: `gpu.energy`, `RESTART_FM`."""
+    return any(word in vocabulary() or word in Bucket.__members__ for word in _DOTTED.findall(text))
+
+
 def _wish(r: Reading, said: str) -> _Wish:
     among = tuple(f"gpu {m.id}" for m in models.compared(r.said))
     advice = advised.Asked() if r.pasted.pasted or among else _advice(r)
@@ -241,13 +251,17 @@ def _wish(r: Reading, said: str) -> _Wish:
     if phrased.startswith(ADVICE):  # words in their order say more than the same ones anywhere
         advice = advised.Asked()
     page = "" if advice.reports else f"{ADVICE}{advice.id}" if advice.id else phrased
-    near = general.General() if among or advice.reports or _LEFT_ALONE.search(said) else general.general(r, decide(r))
+    named = topics.outright(r.normal.raw)
+    if named or _by_its_name(r.normal.raw):
+        page, advice = "" if page.startswith(ADVICE) else page, advised.Asked()
+    bare = named or _by_its_name(r.normal.raw) or among or advice.reports or _LEFT_ALONE.search(said)
+    near = general.General() if bare else general.general(r, decide(r))
     if not page or general.nearer(near, page, r.said):
         page = near.page or page
     howto = page.removeprefix(HOWTO) if page.startswith(HOWTO) else ""
     page = "" if howto else page
     whole = _WHOLE.fullmatch(r.found.marked) is not None
-    outright = topics.outright(r.normal.raw) or among or ((page,) if page else ())
+    outright = named or among or ((page,) if page else ())
     unanswered = False
     of_a_book = needed(r.said) is not None or capped(r.said) is not None
     if outright or of_a_book:

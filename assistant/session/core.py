@@ -138,7 +138,11 @@ class Session:
 
     def _turned(self, state: State, query: Query, event: Said) -> Result:
         """The turn of an understood sentence that answers no question of ours."""
-        if query.intent is Intent.HISTORY and not event.origin.live:
+        if (
+            query.intent is Intent.HISTORY
+            and not event.origin.live
+            and query.slots.node in ((), (self._host(state, state.frame),))
+        ):
             query = replace(query, intent=Intent.EVENTS)  # what was given has its own past
         elif (
             query.intent is Intent.EVENTS

@@ -136,7 +136,7 @@ def test_standard_input(gpudiag: Gpudiag, option: str) -> None:
     for content in (DBE.encode(), gzip.compress(DBE.encode())):
         data = json.loads(gpudiag("check", option, "-", "--format", "json", stdin=content).out)
         assert [e["code"] for e in data["events"]] == [48, 63, 94, 45, 45]
-        assert {e["source"] for e in data["events"]} == {"-"}
+        assert {e["source"] for e in data["events"]} == {"stdin"}
 
 
 def test_a_file_named_twice_counts_once(gpudiag: Gpudiag, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from assistant.diagnosis import Diagnosis, State, bad, diagnose
 from assistant.sources import parse_text
-from knowledge.observation import Observation, Origin
+from knowledge.observation import Observation, Origin, Scope
+from rules.condition import FactLeaf, leaves
 from rules.engine import Finding
 from rules.loader import load
 from rules.model import Effect
@@ -69,7 +70,9 @@ def test_of_two_inputs_the_worse_counts(pairs: object) -> None:
         tried += 1
         both = diagnose([*told()[one], *told()[other]], load())
         for part in (alone(one), alone(other)):
-            if (found := bad(part.findings)) and not refutes(both, found) and not outlived(both, part):
+            if (found := bad(part.findings)) and not (
+                refutes(both, found) or outlived(both, part) or more_peers(both, part, found)
+            ):
                 assert STATES.index(both.verdict.state) >= STATES.index(part.verdict.state), (one, other)
                 assert both.verdict.usable.rank >= part.verdict.usable.rank, (one, other)
     assert tried > 100
@@ -101,6 +104,14 @@ def knows_more(one: tuple[Observation, ...], other: tuple[Observation, ...]) -> 
 def outlived(both: Diagnosis, part: Diagnosis) -> bool:
     """Whether the other input is of so much later that the readings of `part` are of the past."""
     return both.as_of is not None and part.as_of is not None and both.as_of - part.as_of > DAY
+
+
+def more_peers(both: Diagnosis, part: Diagnosis, found: list[Finding]) -> bool:
+    """Whether what was found compares GPUs with each other, and the other input brings more of them, of which that was not read."""
+    compares = any(
+        isinstance(x, FactLeaf) and (x.each is not None or x.peer_ratio) for f in found for x in leaves(f.rule.when)
+    )
+    return compares and len(both.facts.subjects(Scope.GPU)) > len(part.facts.subjects(Scope.GPU))
 
 
 def refutes(d: Diagnosis, found: list[Finding]) -> bool:

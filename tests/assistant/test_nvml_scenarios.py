@@ -88,7 +88,7 @@ def test_a_machine_without_a_fault_gets_no_finding(tmp: Path, scenario: str) -> 
         ("link_down", ("nvlink-link-down", "0000:3b:00.0")),
         ("link_errors", ("nvlink-errors-counted", "0000:1a:00.0")),
         ("no_devices", ("no-gpu-found", "n1")),
-        ("busy_nothing", ("gpu-busy-doing-nothing", "0000:3b:00.0")),
+        ("busy_nothing", ("gpu-works-less-than-peers", "0000:3b:00.0")),
     ],
 )
 def test_one_fault_is_one_cause(

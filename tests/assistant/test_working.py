@@ -358,7 +358,7 @@ ASKED = (
 # What stated counters mean by the kind of work, the model and the phase: words of the first line, that answer what was asked.
 MEANT = {
     "tensor active 9 % on an H200 while we pretrain, is that fine?": "Tensor active of 9 %: poor for training",
-    "SM active 22 % while decoding with sglang, ok?": "SM active of 22 %: it depends for decoding",
+    "SM active 22 % while decoding with sglang, ok?": "Normal: decode reads all weights",
     "dram active 11 % in decode, normal?": "poor for decoding",
     "GPU util 100 % at 160 W, is it ok?": "Next to no work on H100",
     "power draw 398 W, limit 400 W on an A100, is that bad?": "At the limit",
@@ -391,7 +391,7 @@ TOLD_BY = {
     "锁频到 1200 MHz 会慢多少": "降频的代价",
     "we sit at 35% MFU on 64 H100s, where does the rest go?": "Where the rest of the MFU goes",
     "MFU 只有 20%，问题出在哪": "MFU 损失在哪里",
-    "how can I tell whether a card is really computing": "Tell whether a busy GPU works",
+    "how can I tell whether a card is really computing": "Read power, SM active",
 }
 
 

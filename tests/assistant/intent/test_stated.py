@@ -28,7 +28,7 @@ from tests.assistant.dialogue.talk import understood
 from tests.cases import Faults, each
 
 HERE = Source("machine", "a look at it")
-WHICH = ("gpu.index", "sensor.kind")  # tell which thing is meant, not how it is
+WHICH = ("gpu.index", "sensor.kind", "service.role")  # tell which thing is meant, not how it is
 
 
 def told(text: str) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def test_the_event_log_of_the_controller(host: LiveHost) -> None:
     assert_in_vocabulary(found, ipmi_sel.FORMAT)
     told = [(e.get("kind"), e.get("sensor"), e.get("state")) for e in events(found, "bmc_event")]
     assert told == [
-        ("psu_input_lost", "PSU1 Status", "cleared"), ("psu_input_lost", "PSU2 Status", "asserted"), ("memory_uncorrected", "#0x02", "asserted"),
+        ("psu_input_lost", "PSU1 Status", "cleared"), ("psu_input_lost", "PSU2 Status", "asserted"), ("memory_uncorrected", "Memory #0x02", "asserted"),
     ]  # fmt: skip
     assert [o.status for o in all_of(found, "bmc_event")][-1] is Status.NONE_SEEN
     info = document(host.run(bmc.INFO, deadline=20), host, ipmi_sel.FORMAT, ("node.bmc.log.used",))
