@@ -718,16 +718,17 @@ class _Reachable:
         return sorted(found.values(), key=lambda f: self._place[f.id])
 
 
-def _causal_order(f: Finding) -> tuple[int, int, float, bool, int, str]:
+def _causal_order(f: Finding) -> tuple[int, int, float, bool, int, bool, str]:
     """Severity, then the strength of the action; among equals what carries an XID names the device itself.
 
     Findings that tell how much time they explain count as tuning, whatever is to be changed; those that explain more
-    stand before those that explain less.
+    stand before those that explain less. Of two without a time, what may take the node down stands before what slows it.
     """
     first = f.times[0]
     strength = buckets()[f.advice.bucket if f.impact is None else Bucket.TUNE_JOB].strength
     share = f.impact.share if f.impact is not None else 0.0
-    return (-f.severity.rank, -strength, -share, f.xid is None, first if first is not None else 0, f.id)
+    at, slows = first if first is not None else 0, "crash" not in f.rule.symptoms
+    return (-f.severity.rank, -strength, -share, f.xid is None, at, slows, f.id)
 
 
 def _reaches(edges: dict[str, set[str]], start: str, goal: str) -> bool:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from knowledge.observation import Observation, Scope, Status, Subject, Value, node
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
-from probes.parse._sensor_parts import battery_state, part_of
+from probes.parse._sensor_parts import SUPPLY_ENTITY, battery_state, part_of
 
-NAME, REVISION = "ipmi-sensors", 2
+NAME, REVISION = "ipmi-sensors", 3
 PROVIDES = (
     "sensor.kind", "sensor.part", "sensor.state", "sensor.temperature", "sensor.temperature.margin", "sensor.fan.speed",
     "sensor.fan.duty", "sensor.power", "sensor.voltage", "psu.state", "node.power.redundancy", "node.fan.redundancy",
@@ -38,9 +38,10 @@ _STATES = {
     "ok": "ok", "nc": "non_critical", "lnc": "non_critical", "unc": "non_critical", "cr": "critical", "lcr": "critical",
     "ucr": "critical", "nr": "non_recoverable", "lnr": "non_recoverable", "unr": "non_recoverable",
 }  # fmt: skip
-_SUPPLY, _FAN = 10, 29  # entities
-_OF_SUPPLY = re.compile(r"(?:PSU?|P/S|Power Supply|Pwr Supply)[ _-]?\d", re.IGNORECASE)
+_BAD = ("critical", "non_recoverable")
+_FAN = 29  # entity
 _NAMED_SUPPLY = re.compile(r"(?:PS|PSU|Power Supply|Pwr Supply)[ _-]?\d{0,2}(?:[ _-]?(?:Status|State))?", re.IGNORECASE)
+_STANDBY = re.compile(r"Power Supply Inactive", re.IGNORECASE)  # a spare: its readings are zero
 # words of a power supply, worst first
 _SUPPLY_STATES = (
     (re.compile(r"Failure detected", re.IGNORECASE), "failed"),
@@ -75,6 +76,7 @@ class _Row:
     instance: int = 0
     limit: float | None = None  # upper critical threshold
     words: bool = False  # whether states of discrete sensors are printed as words
+    idle: bool = False  # of a power supply whose words say why it reads zero
 
 
 def sniff(head: str) -> int:
@@ -89,6 +91,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     rows = [row for line in lines_of(text) if (row := _row(Line(line.number, clean(line.text)))) is not None][:MOST]
     sheet = _Sheet(context)
     counts = Counter(row.name for row in rows)
+    _mark_idle(rows)
     for row in rows:
         name = row.name if counts[row.name] == 1 or not row.words else f"{row.name} ({row.entity}.{row.instance})"
         _sensor(sheet, row, Subject(Scope.OBJECT, name, sheet.node))
@@ -134,17 +137,42 @@ def _row(line: Line) -> _Row | None:
     return None
 
 
+def _mark_idle(rows: list[_Row]) -> None:
+    """Power supplies in standby, without input or failed read zero: their words tell more than each of the readings."""
+    told = {row.instance for row in rows if row.entity == SUPPLY_ENTITY and _tells_zero(row.text)}
+    for row in rows:
+        row.idle = row.entity == SUPPLY_ENTITY and row.instance in told
+
+
+def _tells_zero(words: str) -> bool:
+    return _supply_word(words) in ("failed", "input_lost") or _STANDBY.search(words) is not None
+
+
+def _supply_word(words: str) -> str | None:
+    return next((word for pattern, word in _SUPPLY_STATES if pattern.search(words)), None)
+
+
 def _sensor(sheet: _Sheet, row: _Row, subject: Subject) -> None:
     found = _VALUE.match(row.text)
     if found:
         _reading(sheet, row, subject, float(found[1]), found[2])
-    if row.entity == _SUPPLY or _NAMED_SUPPLY.fullmatch(row.name):
+    if row.entity == SUPPLY_ENTITY or _NAMED_SUPPLY.fullmatch(row.name):
         _supply(sheet, row, subject)
-    elif not found and row.words and (state := battery_state(row.name, row.text, row.entity)):
+    if not found:
+        _discrete(sheet, row, subject)
+
+
+def _discrete(sheet: _Sheet, row: _Row, subject: Subject) -> None:
+    """A sensor without a reading: what its word says, or how the tool marks it."""
+    state = battery_state(row.name, row.text, row.entity) if row.words else ""
+    marked = _STATES.get(row.state, "")
+    if not state and marked in _BAD and _supply_word(row.text) in (None, "ok"):
+        state = marked
+    if state:
         sheet.add("sensor.kind", subject, "other", row)
-        sheet.add("sensor.part", subject, "battery", row)
+        sheet.add("sensor.part", subject, part_of(row.name, "other", row.entity), row)
         sheet.add("sensor.state", subject, state, row)
-    elif not found and (row.state == "ns" or row.text.lower().startswith(("no reading", "na ", "disabled"))):
+    elif row.state == "ns" or row.text.lower().startswith(("no reading", "na ", "disabled")):
         sheet.missing("sensor.state", subject, f"the sensor gives no reading: {row.text or row.state}", row)
 
 
@@ -153,28 +181,26 @@ def _reading(sheet: _Sheet, row: _Row, subject: Subject, value: float, unit: str
         value, unit = round((value - 32) / 1.8, 2), "degrees C"
         row.limit = round((row.limit - 32) / 1.8, 2) if row.limit is not None else None
     if unit == "percent":
-        if row.entity == _FAN or re.search(r"fan", row.name, re.IGNORECASE):
-            sheet.add("sensor.kind", subject, "fan", row)
-            sheet.add("sensor.fan.duty", subject, value, row)
-        kind, fact = "other", ""
+        of_fan = row.entity == _FAN or re.search(r"fan", row.name, re.IGNORECASE)
+        kind, fact = ("fan", "sensor.fan.duty") if of_fan else ("other", "")
     else:
         kind, fact = _UNITS[unit]
-        sheet.add("sensor.kind", subject, kind, row)
-        sheet.add("sensor.part", subject, part_of(row.name, kind, row.entity), row)
+    part = part_of(row.name, kind, row.entity)
+    sheet.add("sensor.kind", subject, kind, row)
+    sheet.add("sensor.part", subject, part, row)
     if fact:
         sheet.add(fact, subject, value, row)
     if kind == "temperature" and row.limit is not None and row.limit > 0:
         sheet.add("sensor.temperature.margin", subject, round(row.limit - value, 3), row)
     state = _STATES.get(row.state)
-    supply = row.entity == _SUPPLY or _OF_SUPPLY.match(row.name) is not None
-    if supply and abs(value) < 1 and kind in ("voltage", "current", "fan") and state in ("critical", "non_recoverable"):
+    if row.idle and abs(value) < 1 and kind != "temperature" and state in _BAD:
         sheet.missing("sensor.state", subject, "a power supply without input reads zero: its own state tells more", row)
     elif state is not None:
         sheet.add("sensor.state", subject, state, row)
 
 
 def _supply(sheet: _Sheet, row: _Row, subject: Subject) -> None:
-    word = next((word for pattern, word in _SUPPLY_STATES if pattern.search(row.text)), None)
+    word = _supply_word(row.text)
     if word is not None:
         sheet.add("psu.state", subject, word, row)
     elif not row.words and row.text.startswith("0x") and _NAMED_SUPPLY.fullmatch(row.name):
@@ -207,7 +233,7 @@ def _node(sheet: _Sheet, rows: list[_Row]) -> None:
     if inlets:
         value, row = max(inlets, key=lambda pair: pair[0])
         sheet.add("node.inlet.temperature", sheet.node, value, row)
-    totals = [(float(m[1]), row) for row in rows if _TOTAL.search(row.name) and row.entity != _SUPPLY
+    totals = [(float(m[1]), row) for row in rows if _TOTAL.search(row.name) and row.entity != SUPPLY_ENTITY
               and not re.match(r"PSU?\d?[ _-]|cpu|gpu|mem|hdd|fan", row.name, re.IGNORECASE)
               and (m := _VALUE.match(row.text)) and m[2] == "Watts"]  # fmt: skip
     if totals:

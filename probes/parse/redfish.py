@@ -19,7 +19,7 @@ from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat
 from probes.parse import _ipmi_words
 from probes.parse._json import loaded
-from probes.parse._sensor_parts import part_of
+from probes.parse._sensor_parts import SUPPLY, part_of
 
 NAME, REVISION = "redfish", 2
 PROVIDES = (
@@ -217,14 +217,14 @@ def _measured(sheet: _Sheet, item: Mapping[str, Any], kind: str, fact: str, valu
         return
     sheet.put("sensor.kind", subject, kind, _name(item))
     context = _text(item.get("PhysicalContext"))
-    sheet.put("sensor.part", subject, part_of(_name(item), kind, context=context), f"{_name(item)} {context}".strip())
+    part = part_of(_name(item), kind, context=context)
+    sheet.put("sensor.part", subject, part, f"{_name(item)} {context}".strip())
     if fact and value is not None:
         sheet.put(fact, subject, value, f"{_name(item)}: {value:g}")
     elif fact:
         sheet.put(fact, subject, None, _name(item), Status.UNSUPPORTED, "the resource tells no reading")
     word = {"OK": "ok", "Warning": "non_critical", "Critical": "critical"}.get(health)
-    of_supply = context.startswith("PowerSupply")
-    if of_supply and word == "critical" and value is not None and abs(value) < 1 and kind != "temperature":
+    if part == SUPPLY and word == "critical" and value is not None and abs(value) < 1 and kind != "temperature":
         why = "a power supply without input reads zero: its own state tells more"
         sheet.put("sensor.state", subject, None, _name(item), Status.UNSUPPORTED, why)
     elif word is not None:

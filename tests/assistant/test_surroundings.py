@@ -164,12 +164,28 @@ BOARD = "{}P12V             | 20h | ok  |  7.1 | 12.02 Volts\nFan1A            |
         ("CPU1 Temp        | 0Eh | ucr |  3.1 | 101 degrees C\n", "cpu-at-temperature-limit", Severity.WARNING),
         ("CPU1 Temp        | 0Eh | unr |  3.1 | 109 degrees C\n", "board-sensor-critical", Severity.ERROR),
         ("DIMM Temp        | 0Eh | ucr | 32.1 | 95 degrees C\n", "board-sensor-critical", Severity.ERROR),
-        ("P5V              | 0Eh | lcr |  7.1 | 4.11 Volts\n", "board-sensor-critical", Severity.ERROR),
+        ("P5V              | 0Eh | lcr |  7.1 | 4.11 Volts\n", "voltage-beyond-limit", Severity.ERROR),
     ],
 )
 def test_a_sensor_is_judged_by_what_it_sits_on(row: str, rule: str, severity: Severity) -> None:
     d = diagnosed(BOARD.format(row))
     assert [(f.rule.id, f.severity) for f in d.findings] == [(rule, severity)]
+
+
+def test_what_the_controller_marks_critical_is_told_supplies_before_fans() -> None:
+    d = diagnosed(
+        "FAN2_F           | 0 RPM             | cr\n"
+        "PSU1 Input       | 1440 Watts        | ok\n"
+        "PSU2 Input       | 0 Watts           | cr\n"
+        "PSU2 Status      | 0x08              | nr\n"
+        "CPU1 Status      | 0x0080            | cr\n"
+        "PSU3 Input       | no reading        | ns\n"
+        "P5V              | 4.11 Volts        | lnr\n"
+    )
+    assert [(f.rule.id, f.subject.id) for f in d.findings] == [
+        ("psu-sensor-critical", "PSU2 Input"), ("psu-sensor-critical", "PSU2 Status"), ("voltage-beyond-limit", "P5V"),
+        ("chassis-fan-failed", "FAN2_F"), ("sensor-marked-critical", "CPU1 Status"),
+    ]  # fmt: skip
 
 
 def test_a_busy_disk_and_slow_writes_are_not_said_to_cause_each_other() -> None:

@@ -181,6 +181,8 @@ def test_a_spare_is_routine() -> None:
         ("VBAT", "voltage", 7, "", "battery"), ("P_VBAT", "voltage", 0, "", "battery"), ("MB/V_VBAT", "voltage", 0, "", "battery"),
         ("CMOS Battery", "other", 7, "", "battery"), ("Voltage 9", "voltage", 40, "", "battery"),
         ("BBU Battery Temp", "temperature", 40, "", "other"), ("Combat", "voltage", 0, "", "other"),
+        ("PSU2 Input", "power", 0, "", "power_supply"), ("VIN_PSU0", "voltage", 0, "", "power_supply"), ("Status", "other", 10, "", "power_supply"),
+        ("Inlet", "temperature", 0, "PowerSupplyBay", "power_supply"), ("Pwr Consumption", "power", 0, "", "other"),
     ],
 )  # fmt: skip
 def test_the_part_that_a_sensor_sits_on(name: str, kind: str, entity: int, context: str, part: str) -> None:
@@ -309,6 +311,13 @@ def test_a_supply_in_standby_or_without_a_cable_is_no_fault_of_the_board() -> No
     assert states["PSU2 VIN"] == states["PSU2 Fan"] == Status.UNSUPPORTED
     assert meaning("Power Supply", "Power Supply Inactive") is None
     assert meaning("Memory", "Critical Overtemperature") == ("temperature_critical", "error")
+
+
+def test_a_supply_that_reads_zero_and_has_no_word_for_it_is_critical() -> None:
+    row = "PSU 2 Power | 32h | lcr | 10.2 | 0 Watts\nPSU 2 Status | 33h | ok | 10.2 | {}\nTemp | 04h | ok | 7.1 | 22 degrees C\n"
+    lost = SENSORS.parse(row.format("Presence detected, Power Supply AC lost"), CONTEXT)
+    assert status(lost, "sensor.state", "PSU 2 Power") is Status.UNSUPPORTED
+    assert value(SENSORS.parse(row.format("Presence detected"), CONTEXT), "sensor.state", "PSU 2 Power") == "critical"
 
 
 def test_a_limit_in_fahrenheit_is_converted_like_its_reading() -> None:
