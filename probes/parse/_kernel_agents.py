@@ -9,6 +9,7 @@ from datetime import datetime
 from knowledge.observation import Event, Observation, Scalar, node
 from probes.parse._kernel_common import Reading, body, is_command, rx
 from probes.parse._kernel_shape import Entry, Kind
+from probes.parse._kernel_slurm import KILL_FAILED
 
 EVENTS = ("daemon_disk_full", "kubelet_runtime_silent", "slurm_failure")
 UNCOVERED = ("kubernetes_condition",)  # told by the API server too: a log alone does not say that there is none
@@ -159,7 +160,9 @@ def _slurm(reading: Reading) -> None:
             fatal.pop(host, None)
         elif found := _said(entry, "epilog error", _EPILOG_OF):
             reading.event("slurm_failure", node(found[1]), entry, {"kind": "epilog", "text": text})
-        elif entry.tag != "slurmctld" and (found := _said(entry, "ailed", _PROLOG)):
+        elif (
+            entry.tag != "slurmctld" and KILL_FAILED not in entry.message and (found := _said(entry, "ailed", _PROLOG))
+        ):
             job = rx(_JOB).search(entry.message)
             fields: dict[str, Scalar] = {"kind": found[1].lower(), "job": job[1] if job else None, "text": text}
             fields |= _script(reading.entries[max(0, index - _AROUND) : index])

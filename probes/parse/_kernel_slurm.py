@@ -1,29 +1,23 @@
-"""What Slurm's daemons say of a node in a system log or in their own: registered with less than it should have, refused, or lost."""
+"""What Slurm's daemons say of a node in a system log or in their own: registered with less than it should have, refused,
+lost, or taken out since a job on it cannot be killed."""
 
 from __future__ import annotations
 
-from knowledge.observation import Scalar, node
-from probes.parse._kernel_common import Reading, body, number, rx
-from probes.parse._kernel_shape import Entry
+from knowledge.observation import Scalar, Subject, node
+from probes.parse._kernel_common import Reading, body, is_command, number, rx
+from probes.parse._kernel_shape import Entry, Kind
 from probes.parse.sinfo_reasons import nodes
 
-EVENTS = ("slurm_step_ended", "slurmctld_inval")
+EVENTS = ("slurm_step_ended", "slurm_step_unkillable", "slurmctld_inval")
 STATES = ("node.slurm.held", "node.slurm.reason", "node.slurm.outages")
 TRIGGERS = (
-    r"CANCELLED AT", r"to INVAL with reason", r"reported lower than configured", r"Count changed on node",
+    r"CANCELLED AT", r"STEPD TERMINATED ON", r"Kill task failed", r"to INVAL with reason", r"reported lower than configured", r"Count changed on node",
     r"[Nn]odes? \S{1,200} (?:not|now) responding", r"node \S{1,120} (?:returned to service|state set to)", r"Low \w{1,40} \(reported:", r"etting node \S{1,120} state to D",
     r"node \S{1,120} reason set to:", r"on node \S{1,120}, draining the node",
 )  # fmt: skip
-_HINTS = (
-    " responding",
-    "to service",
-    "state set to",
-    "(reported:",
-    "state to D",
-    "reason set to:",
-    "draining the node",
-)
-HINTS = ("CANCELLED AT", "INVAL", "lower than configured", "Count changed", *_HINTS)
+KILL_FAILED = "Kill task failed"
+_HINTS = (" responding", "to service", "state set to", "(reported:", "state to D", "reason set to:", "draining the node")
+HINTS = ("CANCELLED AT", "STEPD TERMINATED", KILL_FAILED, "INVAL", "lower than configured", "Count changed", *_HINTS)
 # error: Nodes n[1-2] not responding           error: Nodes n1 not responding, setting DOWN
 _SILENT = r"\b[Nn]odes? (\S{1,4000}) (not responding)(?:, (setting DOWN))?"
 # Node n1 now responding           node n1 returned to service           update_node: node n1 state set to IDLE
@@ -44,13 +38,21 @@ _INVALID = r"[Ss]etting node (\S{1,120}) state to (INVAL|DRAIN|DOWN)(?: with rea
 _COUNTS = r"(\S{1,40}) count reported lower than configured \((\d{1,6}) < (\d{1,6})\)"
 # slurmd[881]: error: *** STEP 88123.0 ON n1 CANCELLED AT 2025-11-12T10:00:00 DUE TO TIME LIMIT ***
 _CANCELLED = r"\*\*\* (?:JOB|STEP) (\S{1,60}) ON \S{1,120} CANCELLED AT \S{1,40}(?: DUE TO ([A-Z ]{1,60}?))? \*\*\*"
+# error: *** STEP 88123.0 STEPD TERMINATED ON n1 AT 2025-11-12T10:05:00 DUE TO JOB NOT ENDING WITH SIGNALS ***
+_STUCK = r"\*\*\* (?:JOB|STEP) (\S{1,60}) STEPD TERMINATED ON \S{1,120} AT "
+# update_node: node n1 reason set to: Kill task failed        error: slurmd error running JobId=88123 on node(s)=n1: Kill task failed
+# error: Prolog/Epilog: Kill task failed, draining node n1
+_NOT_KILLED = r"\bKill task failed\b"
+_NAMED = r"\bnode(?:\(s\)=|[ =])([\w.,\[\]-]{1,400})"
 
 _GIVEN_UP = "not responding, set to DOWN"
 
 
 def read(reading: Reading) -> None:
-    """One event for each node that slurmctld sets to INVAL, or takes out for what it registered with, and for each step that was ended."""
+    """One event for each node that slurmctld sets to INVAL, or takes out for what it registered with, and for each step that was ended,
+    or could not be."""
     _states(reading)
+    _unkillable(reading)
     for entry in reading.entries:
         if "CANCELLED AT" in entry.message and (ended := rx(_CANCELLED).search(entry.message)):
             told: dict[str, Scalar] = {
@@ -106,3 +108,25 @@ def _states(reading: Reading) -> None:
         if is_held:
             reading.add("node.slurm.reason", node(name), held[name][0], held[name][1])
         reading.add("node.slurm.outages", node(name), outages.get(name, [entry])[-1], len(outages.get(name, ())))
+
+
+def _unkillable(reading: Reading) -> None:
+    """Steps whose processes outlive SIGKILL, by node, until the node is put back; without the step where no line names it."""
+    stuck: dict[Subject, dict[str, Entry]] = {}
+    for entry in reading.entries:
+        text = entry.message
+        if "STEPD TERMINATED" in text and (found := rx(_STUCK).search(text)) and not is_command(entry, found.start()):
+            stuck.setdefault(reading.node(entry), {}).setdefault(found[1], entry)  # the output of a job has it too
+        elif entry.kind is not Kind.DAEMON or not entry.tag.startswith("slurm"):
+            continue
+        elif KILL_FAILED in text and (found := rx(_NOT_KILLED).search(text)) and not is_command(entry, found.start()):
+            named = rx(_NAMED).search(text)
+            for on in [node(name) for name in nodes(named[1])] if named else [reading.node(entry)]:
+                stuck.setdefault(on, {}).setdefault("", entry)
+        elif any(hint in text for hint in _HINTS) and (back := rx(_BACK).search(text)):
+            stuck.pop(node(back[1]), None)
+    for on, steps in stuck.items():
+        for step, entry in steps.items():
+            if step or len(steps) == 1:
+                told: dict[str, Scalar] = {"step": step or None, "text": body(entry.message)}
+                reading.event("slurm_step_unkillable", on, entry, told)

@@ -68,6 +68,9 @@ def read(reading: Reading, entries: Sequence[Entry]) -> list[Observation]:
         for o in reading.found
         if o.source.line and (isinstance(o.value, Event) or o.fact in STATES) and o.fact not in _NO_FAULT
     } | reading.again
+    taken = {
+        o.source.line for o in reading.found if isinstance(o.value, Event)
+    }  # though it says nothing of its neighbours
     places = sorted(told)
     spans = sorted(
         (context.since.get(number, number), number, context.times[number] - 1)
@@ -77,7 +80,7 @@ def read(reading: Reading, entries: Sequence[Entry]) -> list[Observation]:
     found: dict[str, list[tuple[Entry, int]]] = {}
     unsure: dict[str, Entry] = {}
     for entry in entries:
-        if not _failing(entry):
+        if entry.number in taken or not _failing(entry):
             continue
         near, folded = _near(entry, places), context.times.get(entry.number, 1) - 1
         maybe = not near and bool(_beside(entry.number, entry.number, (), spans))

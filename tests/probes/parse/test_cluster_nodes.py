@@ -130,3 +130,10 @@ def test_the_last_line_about_a_node_tells_whether_slurm_gives_it_work(log: str, 
     assert {o.subject.id: o.value for o in got if o.fact == "node.slurm.reason"} == held
     assert {o.subject.id for o in got if o.fact == "node.slurm.held" and o.value} == set(held)
     assert not [o for o in got if o.fact == "log.driver.errors_not_read"]
+
+
+def test_a_step_that_slurm_ended_is_understood_and_covers_no_other_error() -> None:
+    ended = "[2026-03-10T06:11:01.331] [88.0] error: *** STEP 88.0 ON n1 CANCELLED AT 2026-03-10T06:11:01 DUE TO TIME LIMIT ***"
+    other = "[2026-03-10T06:11:02.331] error: gres_plugin: device error of another kind"
+    got = kernel_log.parse(lines_of(f"{ended}\n{other}"), Context("x"))
+    assert [(o.value, o.source.line) for o in got if o.fact == "log.driver.errors_not_read"] == [(1, 2)]

@@ -110,6 +110,17 @@ STORIES = [
         "pci 0000:9b:00.0", {"severity": "fatal", "section": "PCIe error"},
     ),
     Story(
+        "slurm_step_unkillable",
+        "slurmstepd: error: *** STEP 4242.0 STEPD TERMINATED ON gpu-07 AT 2026-03-03T12:05:01 DUE TO JOB NOT ENDING WITH SIGNALS ***",
+        fields={"step": "4242.0"},
+    ),
+    Story(
+        "slurm_step_unkillable",
+        "[2026-03-03T12:05:01.110] update_node: node gpu-06 reason set to: Kill task failed\n[2026-03-03T12:05:02.110] update_node: node gpu-06 state set to IDLE\n"
+        "[2026-03-03T12:07:01.110] error: slurmd error running JobId=4242 on node(s)=gpu-07: Kill task failed",
+        "node gpu-07", {"step": None},
+    ),
+    Story(
         "slurmctld_inval",
         "[2025-11-12T10:22:44.101] error: Setting node gpu-07 state to DRAIN with reason:gres/gpu count reported lower than configured (7 < 8)",
         "node gpu-07", {"resource": "gres/gpu", "found": 7, "configured": 8},
