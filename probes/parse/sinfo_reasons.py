@@ -1,6 +1,6 @@
 """``sinfo -R``: the nodes that Slurm gives no work, and why. The reason is cut to the width of its column.
 
-A list of nodes is written as Slurm does: ``gpu[017,022-024],login1``.
+Only the heading says that there is none. A list of nodes is written as Slurm does: ``gpu[017,022-024],login1``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse.scontrol_node import SILENT
 
-NAME, REVISION = "sinfo-reasons", 2
+NAME, REVISION = "sinfo-reasons", 3
 PROVIDES = ("node.slurm.answers", "node.slurm.held", "node.slurm.reason")
 # REASON               USER      TIMESTAMP           NODELIST
 _HEAD = re.compile(r"\s{0,8}REASON\s{1,200}USER\S{0,10}\s{1,60}TIMESTAMP\s{1,60}(?:STATE\s{1,40})?NODELIST\s{0,20}")
@@ -21,6 +21,7 @@ _HEAD = re.compile(r"\s{0,8}REASON\s{1,200}USER\S{0,10}\s{1,60}TIMESTAMP\s{1,60}
 _ROW = re.compile(
     r"\s{0,8}(\S.{0,300}?)\s{1,200}([\w.()-]{1,60})\s{1,60}(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|Unknown)\s{1,60}(?:[a-z][a-z*$~#!%@^+-]{1,20}\s{1,40})?(\S{1,4000})\s{0,20}"
 )
+_CALL = re.compile(r"(?:.{0,120}[$#>] ?)?sinfo\b.{0,120}")
 _PART = re.compile(r"([\w.-]{1,120})(?:\[([\d,-]{1,2000})\])?(?:,|$)")
 _MOST = 2000  # nodes of one row
 
@@ -37,7 +38,16 @@ def parse(text: str, context: Context) -> list[Observation]:
         if _HEAD.fullmatch(line.text[:400]) is None and (row := _ROW.fullmatch(line.text[:5000])):
             for name in nodes(row[4]):
                 out += _facts(name, clean(row[1]).strip(), line, context)
-    return out
+    return out or _none_held(text, context)
+
+
+def _none_held(text: str, context: Context) -> list[Observation]:
+    """That no node is held, where nothing but the heading and the command was printed."""
+    rest = [line for line in lines_of(text) if line.text.strip() and not _CALL.fullmatch(line.text[:400])]
+    if len(rest) != 1 or _HEAD.fullmatch(rest[0].text[:400]) is None:
+        return []
+    source, shown = context.at(NAME, REVISION, rest[0].number), excerpt(clean(rest[0].text.strip()), 300)
+    return [Observation("node.slurm.held", node(context.host), None, Status.NONE_SEEN, source, excerpt=shown)]
 
 
 def _facts(name: str, reason: str, line: Line, context: Context) -> Iterator[Observation]:

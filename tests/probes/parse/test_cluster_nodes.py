@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.observation import Event
+from knowledge.observation import Event, Status
 from probes.base import Context, DocumentFormat, lines_of
 from probes.parse import kernel_log, kubectl_get_nodes, kubectl_node, kubectl_pods, sinfo_nodes, sinfo_reasons
 from tests.cases import each
@@ -137,3 +137,12 @@ def test_a_step_that_slurm_ended_is_understood_and_covers_no_other_error() -> No
     other = "[2026-03-10T06:11:02.331] error: gres_plugin: device error of another kind"
     got = kernel_log.parse(lines_of(f"{ended}\n{other}"), Context("x"))
     assert [(o.value, o.source.line) for o in got if o.fact == "log.driver.errors_not_read"] == [(1, 2)]
+
+
+@each(
+    ("text", "answers"),
+    [("", True), ("$ sinfo -R", True), ("slurm_load_node error: Unable to contact slurm controller", False)],
+)
+def test_no_node_is_held_where_nothing_but_the_heading_was_printed(text: str, answers: bool) -> None:
+    got = sinfo_reasons.parse(f"{text}\nREASON               USER      TIMESTAMP           NODELIST\n", Context("x"))
+    assert [(o.fact, o.status) for o in got] == [("node.slurm.held", Status.NONE_SEEN)] * answers

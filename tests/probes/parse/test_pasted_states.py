@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from knowledge.observation import Status
 from probes.parse import mdstat, systemctl_list
 from tests.cases import each
 from tests.probes.parse.smi_case import CONTEXT, capture, check_cut
@@ -29,6 +30,23 @@ def test_services_that_failed() -> None:
         "nvidia-dcgm.service": "failed",
         "slurmd.service": "failed",
     }
+
+
+NONE, HINT = "0 loaded units listed.", "0 loaded units listed. Pass --all to see loaded but inactive units, too."
+HEADING = "  UNIT LOAD ACTIVE SUB DESCRIPTION"
+
+
+@each(
+    ("text", "answered"),
+    [
+        (f"{HEADING}\n{NONE}", True), (NONE, True), (f"ops@n7:~$ systemctl --failed\n{HEADING}\n{HINT}", True),
+        (f"{HEADING}\n{HINT}", False), (f"# systemctl list-units 'nvidia*'\n{NONE}", False), (HEADING, False),
+        (f"{HEADING}\n  home-data.mount loaded failed failed /home/data\n\n1 loaded units listed.", False),
+    ],
+)  # fmt: skip
+def test_no_unit_failed(text: str, answered: bool) -> None:
+    got = systemctl_list.FORMAT.parse(text, CONTEXT)
+    assert [(o.fact, o.status) for o in got] == [("service.state", Status.NONE_SEEN)] * answered
 
 
 @each("name", sorted(FORMS))
