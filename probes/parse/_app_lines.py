@@ -24,6 +24,7 @@ from knowledge.text import clean
 from probes.base import Context, Line
 from probes.parse._json import loaded
 from probes.parse._serving_lines import ANSWERED, LEVELS
+from probes.parse._speakers import hearsay_line
 from probes.parse._step_lines import STEPS
 
 MAX_LINE = 8192  # characters looked at; longer lines are base64 or dumps
@@ -116,9 +117,13 @@ def peel(line: Line, times: int = 1, since: int = 0) -> AppLine:
 
 
 def peel_all(lines: Iterable[Line], context: Context) -> list[AppLine]:
-    """Every line without its marks, in order."""
+    """Every line without its marks, in order, but for those of a system log in which a program passes on what people write."""
     times, since = context.times, context.since
-    return [peel(line, times.get(line.number, 1), since.get(line.number, 0)) for line in lines]
+    return [
+        peel(line, times.get(line.number, 1), since.get(line.number, 0))
+        for line in lines
+        if not hearsay_line(line.text)
+    ]
 
 
 def rank_subject(rank: int | None, document: Subject) -> Subject:

@@ -13,6 +13,7 @@ from knowledge.text import excerpt
 from probes.base import Context
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import SECOND, names_host
+from probes.parse._speakers import hearsay
 
 # An address as drivers print it; not validated: a device "cd" occurs in virtual machines.
 PCI = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-9a-fA-F])?"
@@ -28,7 +29,7 @@ _INSTANCE = r"\bGPU(\d{1,3})\b"
 # NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023
 LOADING = r"NVRM: loading NVIDIA UNIX .{0,60}?Kernel Module .{0,40}?(\d{2,4}\.\d{1,4}(?:\.\d{1,3})?)\b"
 # Words that make a mention of a message a command about it.
-_COMMAND = lazy(r"\b(?:[efz]?grep|rg|awk|sed|echo|printf|logger)\b|\bCOMMAND=")
+_COMMAND = lazy(r"\b(?:[efz]?grep|rg|awk|sed|echo|printf|logger)\b|\bCOMMAND=|\bCMD \(|\b_raw_params=")
 # What stands ahead of a message that somebody writes about: a comment, source code, an example in prose.
 #     # NVRM: Xid (PCI:0000:3b:00): 79, ...        line = "NVRM: Xid ..."        parse("NVRM: Xid ...")
 #     When a node reports `NVRM: Xid ...` drain it.        XID 48 ("NVRM: Xid ...") asks for a reset.
@@ -215,7 +216,9 @@ def says(entry: Entry, start: int) -> bool:
 
 
 def is_command(entry: Entry, start: int) -> bool:
-    """True when what begins at `start` is merely mentioned: by a shell command, in source code, as an example."""
+    """True when what begins at `start` is merely mentioned: by a shell command, in source code, as an example, in a chat."""
+    if entry.kind is Kind.DAEMON and hearsay(entry.tag):
+        return True
     if entry.kind is Kind.KERNEL or not start:
         return False
     ahead = entry.message[max(0, start - 300) : start]

@@ -12,6 +12,7 @@ from knowledge.observation import Event, Observation, Scalar, Scope, Subject
 from probes.parse._kernel_common import PCI, Reading, address_of, body, from_kernel, is_command, number, rx, within
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import SECOND
+from probes.parse._speakers import reports
 
 _GSP = ("gsp_heartbeat_timeout", "gsp_rpc_timeout", "gsp_crash", "pmu_halted")
 BURSTS = {"gpu_lost": 10 * SECOND, **dict.fromkeys(_GSP, 2 * SECOND)}  # `LogFormat.bursts`
@@ -167,8 +168,11 @@ def _gone(reading: Reading, index: int) -> str:
 
 
 def _names_gpu(entry: Entry, found: re.Match[str]) -> bool:
-    """False for prose about lost GPUs: somebody must say it, or an address stand in it."""
-    told = "NVRM" in entry.message or found[1] is not None or entry.kind in (Kind.KERNEL, Kind.DAEMON)
+    """False for prose about lost GPUs: somebody must report it, or an address stand in it."""
+    if entry.kind is Kind.DAEMON:
+        told = reports(entry.tag, entry.message, found, named=found[1] is not None or "NVRM" in entry.message)
+    else:
+        told = "NVRM" in entry.message or found[1] is not None or entry.kind is Kind.KERNEL
     return told and ("GPU" in entry.message or "NVRM" in entry.message or "nvidia" in entry.message.lower())
 
 

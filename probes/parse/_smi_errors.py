@@ -10,6 +10,7 @@ from knowledge.observation import Status
 from probes.base import Line
 from probes.parse._smi_emit import Emitter
 from probes.parse._smi_values import RESET, Reading
+from probes.parse._speakers import hearsay_line
 
 # Failed to initialize NVML: Driver/library version mismatch
 # Failed to initialize NVML: Insufficient Permissions
@@ -76,7 +77,7 @@ def errors(emit: Emitter, lines: Sequence[Line], resets: bool = True) -> bool:
     module_fits(emit, lines)
     for line in lines:
         text = line.text
-        if "N" not in text and "n" not in text:
+        if ("N" not in text and "n" not in text) or hearsay_line(text):
             continue
         if (found := _HANDLE.search(text)) and resets and RESET.search(found[2]):
             emit.add("gpu.reset_required", emit.gpu(_widen(found[1])), True, line.number, text)
