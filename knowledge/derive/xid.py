@@ -3,6 +3,7 @@
 * Each `xid` and `sxid` event gets its name, action, severity and the decoded fields of its body.
 * A line "caused by previous Xid N" whose N has no line of its own on that GPU gives `xid_implied`.
 * Each `xid` event that names a process tells how many processes had the same code on that GPU in the same moment.
+* Each fault of a program (XID 13, 31) tells how many different programs had one on that GPU, and at that place of it, in a week.
 * XID 154 gives `gpu.recovery_action`, the driver's latest word on the GPU, in each source.
 
 Everything is computed anew from code and text, so the order of the observations and a second pass
@@ -11,6 +12,8 @@ change nothing.
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -27,13 +30,19 @@ from knowledge.observation import Clock, Event, Observation, Origin, Scalar, Sta
 
 Fields = Mapping[str, Scalar]
 MOMENT = 5 * 10**9  # ns: programs do not fail together by chance
+WEEK = 7 * 24 * 3600 * 10**9  # ns: programs that fail in turn, some only once in days
+BURST = (
+    180 * 10**9
+)  # ns: what follows closer belongs to the same failure; it may take other programs of the job with it
+_OF_PROGRAMS = (13, 31)  # faults for which NVIDIA asks whether different programs have them on the same GPU
+_PYTHON = re.compile(r"i?python|pt_|ray::|torchrun|accelerate|deepspeed", re.IGNORECASE)
 _DERIVED = ("xid_implied", "gpu.recovery_action")
 
 
 def enrich(observations: Sequence[Observation]) -> list[Observation]:
     """The batch with every XID and SXid event completed, then the derived observations."""
     batch = [_complete(o) for o in observations if not (o.fact in _DERIVED and o.origin is Origin.DERIVED)]
-    batch = _together(batch)
+    batch = _in_turn(_together(batch))
     events = [o for o in batch if _is_event(o, "xid")]
     return batch + _implied(events) + _recovery(events)
 
@@ -86,10 +95,63 @@ def _together(batch: list[Observation]) -> list[Observation]:
                 seen[rows[first][1]] -= 1
                 seen += Counter()  # without those that fell to none
                 first += 1
-            event = batch[i].value
-            assert isinstance(event, Event)
-            out[i] = replace(batch[i], value=Event(event.code, {**event.fields, "programs": len(seen)}))
+            out[i] = _with(batch[i], {"programs": len(seen)})
     return out
+
+
+def _in_turn(batch: list[Observation]) -> list[Observation]:
+    """The batch, `programs_on_gpu` and `programs_at_place` filled in: how many programs of different names failed one after another.
+
+    A program that fails on another GPU as well has the fault in itself: it is not counted.
+    """
+    where: dict[str, set[Subject]] = defaultdict(set)
+    groups: dict[tuple[Subject, Clock], list[int]] = defaultdict(list)
+    for i, o in enumerate(batch):
+        ours = isinstance(o.value, Event) and _is_event(o, "xid") and o.value.code in _OF_PROGRAMS
+        if ours and o.at is not None and (name := _program(o)):
+            where[name].add(o.subject)
+            groups[o.subject, o.clock].append(i)
+    counts: dict[int, dict[str, Scalar]] = {}
+    for rows in groups.values():
+        counts |= {i: {"programs_on_gpu": 1, "programs_at_place": 1} for i in rows}
+        own = [i for i in rows if len(where[_program(batch[i])]) == 1]
+        places: dict[tuple[Scalar, ...], list[int]] = defaultdict(list)
+        for i in own:
+            if None not in (place := _place(batch[i])):
+                places[place].append(i)
+        for name, some in (("programs_on_gpu", own), *(("programs_at_place", found) for found in places.values())):
+            for i, count in _turns(batch, some).items():
+                counts[i][name] = count
+    return [_with(o, counts[i]) if i in counts else o for i, o in enumerate(batch)]
+
+
+def _with(o: Observation, fields: Fields) -> Observation:
+    assert isinstance(o.value, Event)
+    return replace(o, value=Event(o.value.code, {**o.value.fields, **fields}))
+
+
+def _program(o: Observation) -> str:
+    """The name of the program without a number at its end; all of Python's own are one: the script is not told."""
+    name = str(o.value.get("process") or "") if isinstance(o.value, Event) else ""
+    return "python" if _PYTHON.match(name) else name.rstrip("0123456789._-") or name
+
+
+def _place(o: Observation) -> tuple[Scalar, ...]:
+    return tuple(o.value.get(name) for name in ("gpc", "tpc")) if isinstance(o.value, Event) else (None,)
+
+
+def _turns(batch: Sequence[Observation], rows: Sequence[int]) -> dict[int, int]:
+    """How many programs failed in the week in which most did, for its events; of each burst the first program counts."""
+    timed = sorted(((batch[i].at or 0, _program(batch[i]), i) for i in rows), key=lambda row: row[:2])
+    firsts: list[tuple[int, str]] = []
+    before = -math.inf
+    for at, name, _ in timed:
+        if at - before > BURST:
+            firsts.append((at, name))
+        before = at
+    weeks = ((start, {name for at, name in firsts if start <= at <= start + WEEK}) for start, _ in firsts)
+    start, names = max(weeks, key=lambda week: len(week[1]), default=(0, set()))
+    return {i: len(names) if start <= at <= start + WEEK else 1 for at, _, i in timed}
 
 
 @lru_cache(maxsize=4096)
