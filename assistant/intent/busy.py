@@ -90,6 +90,17 @@ _MARKS: dict[str, re.Pattern[str]] = {
     "down": _words(
         r"down|inactive|missing|error\w*|degraded|x[1248]|gen ?[12]|crc|broken|replay\w*", "断|掉|降速|错误|降到|丢"
     ),
+    "shows": _words(r"shows?|showing|active|on|is|are|have|has|lists?|reports?", "显示|激活|活跃|触发|出现|有|亮"),
+    "fan-full": _words(
+        r"fans?[^,.;]{0,24}(?:100\s?%?|full (?:speed|blast|tilt|throttle)|max\w*|flat out|screaming|roaring)(?![0-9])",
+        r"风扇[^，。]{0,12}(?:100(?![0-9])|全速|满速|满转|狂转|拉满|最高)",
+    ),
+    "cool": _words(
+        r"(?<![0-9.])[1-5][0-9]\s?(?:°?c|deg\w*)|cool|cold|not hot|idle|idling|nothing (?:is )?running|no load|(?<![0-9.])0\s?%\s?util\w*|util\w*\s?(?:is |at |of )?0\s?%?(?![0-9.])",
+        r"(?<![0-9.])[1-5][0-9]\s?度|不热|不高|凉|空闲|闲着|空载|没任务|没跑|利用率[^，。0-9]{0,4}0(?![0-9.])",
+    ),
+    "warm-degrees": _words(r"(?<![0-9.])(?:[6-9][0-9]|1[0-9]{2})\s?(?:°?c|deg\w*)", r"(?<![0-9.])(?:[6-9][0-9]|1[0-9]{2})\s?度"),
+    "megahertz": _words(r"[0-9]\s?[mg]hz", r"[0-9]\s?兆"),
     "hot": _words(r"hot|heat|thermal\w*|temperature|[89][0-9]\s?°?c|hw[- _]\w+", "过热|温度|散热|[0-9]\\s?度"),
     "idle": _words(
         r"idle|idling|unused|doing nothing|does nothing|do nothing|not (?:being )?used|never (?:used|ran|run|worked)|never (?:went|goes|go|got|been|gone|exceed\w*|above|over)[^.,;?]{0,16}?[0-9]\s?%|(?:under|below|less than|at|around|of) [0-9]\s?%|(?:util\w*|usage) (?:is |at |of |only |was )*0|wast(?:e|ed|ing)|no one (?:is )?us(?:es|ing)",
