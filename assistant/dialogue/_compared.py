@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from assistant.diagnosis import State, Verdict, bad_roots, only_said
 from assistant.dialogue import _busbw, _told
+from assistant.dialogue._rated import rated
 from assistant.dialogue._should import asked_of
 from assistant.intent import compared
 from assistant.intent.figures import trouble_beside
@@ -16,6 +17,7 @@ from assistant.reply import Reply
 from knowledge.compared import Against, Quantity, quantity
 from knowledge.language import NO_TEXT, Text
 from knowledge.lazy import lazy
+from knowledge.readings import Rating
 from knowledge.text import opened
 from rules.model import Usable
 
@@ -33,9 +35,10 @@ def answer(turn: Turn, w: Words) -> Reply | None:
     was looked at, or it is asked whether something has to be done about what a rule calls a fault."""
     d = turn.diagnosis
     pairs = [(quantity(c.quantity), c) for c in turn.query.compared]
-    rows = [(q, c) for q, c in pairs if q is not None]
     if d is None or not only_said(d.facts):
         return None
+    pairs = pairs or _of_list(turn, d)
+    rows = [(q, c) for q, c in pairs if q is not None]
     if not rows:
         return _alone(turn, w, d)
     roots = bad_roots(d.findings)
@@ -79,6 +82,14 @@ def answer(turn: Turn, w: Words) -> Reply | None:
         "told": [o.fact for o in _told.stated(d)], "not_taken_as_fact": list(turn.query.unread),
     }  # fmt: skip
     return Reply(turn.lang, head, tuple(parts), replace(d, settled=False, verdict=verdict), settled=False, data=data)
+
+
+def _of_list(turn: Turn, d: Diagnosis) -> list[tuple[Quantity | None, Compared]]:
+    """What stands out among values that are listed; nothing where one of them is bad by itself, which says more."""
+    told = [o for o in turn.query.observations if "others" not in o.subject.id]
+    if any(r.rating is Rating.BAD for r in rated(d, told)):
+        return []
+    return [(quantity(c.quantity), c) for c in compared.stand_out(told)]
 
 
 def _alone(turn: Turn, w: Words, d: Diagnosis) -> Reply | None:
@@ -182,6 +193,9 @@ def _who(q: Quantity, c: Compared, lang: str) -> str:
     kind, name = c.of
     if kind in ("gpu", "rank"):
         return f"{'GPU' if kind == 'gpu' else 'rank'} {name}"
+    if kind == compared.LISTED:
+        place, of = name.split(" of ")
+        return Text(f"number {place} of the {of} listed (GPU {int(place) - 1} if they start at 0)", f"所列 {of} 个中的第 {place} 个（从 0 数起为 GPU {int(place) - 1}）").in_(lang)  # fmt: skip
     one = Text("one of them", "其中一个") if c.kind == Against.PEERS else q.whose
     return name or one.in_(lang)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import NamedTuple
 
 from assistant.intent import things
@@ -438,3 +439,40 @@ def _how_many(side: str) -> int:
     said = ((found["en"] or found["zh"]) if found else "") or (m["n"] if (m := _MAJORITY.search(side)) else "")
     many = int(said) if said.isdecimal() else _NUMERALS.get(said.casefold(), 2)
     return max(1, min(many, things.OTHERS))
+
+
+# --- values of a list ---------------------------------------------------------------------
+
+LISTED = "listed"  # the kind of a thing that is known by its place in a list: ("listed", "6 of 8")
+_SHORTEST, _FEW = 4, 0.34  # values of a list of which one can stand out, and the share of them that still stands out
+_PLACE = lazy(r"\?(?P<n>[0-9]{1,2}) of (?P<all>[0-9]{1,2})$")
+
+
+def stand_out(told: Sequence[Observation]) -> tuple[Compared, ...]:
+    """Of values that are listed, one for each GPU, those that are clearly worse than the median of the others; the worst first."""
+    out: list[Compared] = []
+    for q in quantities():
+        values = {
+            o.subject.id: float(o.value) / q.scale
+            for o in told
+            if o.fact == q.fact and o.subject.scope is Scope.GPU and isinstance(o.value, int | float)
+        }
+        if len(values) >= _SHORTEST and Against.PEERS in q.meaning and not out:
+            out = sorted(_apart_from_most(q, values), key=lambda c: abs(c.value - c.other), reverse=True)
+    return tuple(out[:MOST])
+
+
+def _apart_from_most(q: Quantity, values: dict[str, float]) -> list[Compared]:
+    usual = median(values.values())
+    odd = {of: v for of, v in values.items() if q.is_worse(v, usual) and q.differs(v, usual)}
+    if len(odd) > _FEW * len(values):
+        return []  # two kinds of work, and nobody knows which of them is wrong
+    others = ("",) * (len(values) - len(odd))
+    return [Compared(q.id, v, usual, Against.PEERS, _in_list(of), others) for of, v in odd.items()]
+
+
+def _in_list(called: str) -> tuple[str, str]:
+    """What a GPU of a list is called: by its place, where nobody numbered it."""
+    if place := _PLACE.search(called):
+        return LISTED, f"{place['n']} of {place['all']}"
+    return "gpu", called.removeprefix("index:")

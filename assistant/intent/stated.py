@@ -103,6 +103,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     if not _worth(found.marked):
         return Stated()
     text, originals, counted = _without_models(said, found)
+    text = _INTRODUCED.sub(r"\g<name> ", text)
     wholes = [(m[0], f"{m[1]} {m[2] or m[3]}") for m in _OF_WHOLE.finditer(text)]
     for as_said, meant in wholes:
         text = text.replace(as_said, meant)
@@ -260,6 +261,13 @@ def _of_slurm(m: re.Match[str]) -> str:
     return f"gres gpu count reported lower than configured {m['a'] or m['c']} than {m['b'] or m['d']}"
 
 
+# temps across the box: 64 66 63 65, 各卡功率如下：690 688 701 312: what stands between a name and a list says where it was read
+_INTRODUCED = lazy(
+    r"(?P<name>(?<![a-z])(?:temp(?:erature)?s?|power(?: draws?)?|watts|util(?:i[sz]ation)?s?|(?:sm )?clocks?|fans?(?: speeds?)?)|温度|功[率耗]|利用率|频率|时钟|转速)"
+    r"(?:\s+(?:readings?|values?|draws?|of|on|across|over|in|for|per|by|from|at|while|during|under|right|now|today|here|are|is|as)(?![a-z])[^:：;,.<\n]{0,48}?)?[\s\u4e00-\u9fff]{0,12}[:：=]\s*"
+    r"(?=[0-9]{1,4}(?:\.[0-9])?\s?(?:c|w|%|mhz|度|瓦)?(?:[\s,/、，]+[0-9]{1,4}(?:\.[0-9])?\s?(?:c|w|%|mhz|度|瓦)?){3,})",
+    _I,
+)
 _OF_WHOLE = lazy(
     r"(?<![\w.])(\d+(?:\.\d+)?)\s?([mg]i?b?)?\s*/\s*\d+(?:\.\d+)?\s?([mg]i?b?)(?![a-z0-9/])", re.IGNORECASE
 )
@@ -314,7 +322,7 @@ _SAID_FINE = lazy(
 )
 # What is no word of a statement: pleasantries, when, where, and what the person does.
 _PLAIN = lazy(
-    r"(?<![a-z])(?:hi|hello|hey|team|all|guys|sorry|thanks?|please|pls|help|rma|what now|(?:keep|carry|go) (?:going|using|on|training|running|working)\w*|since \w+|today|yesterday|tonight|now|last (?:night|week|month)|this (?:morning|week)|"
+    r"(?<![a-z])(?:hi|hello|hey|team|all|guys|sorry|thanks?|please|pls|help|rma|what now|(?:keep|carry|go) (?:going|using|on|training|running|working)\w*|since \w+|(?:while |during |in )?(?:the )?(?:training|inference|serving)|today|yesterday|tonight|now|last (?:night|week|month)|this (?:morning|week)|"
     r"(?:we|i|you|they|users?|people|customers?)(?:'ve|'re|'m|'d|'ll)? .*|on|of|in|at|for|from|after|before|during|with|under|our|my|the|a|an|one|this|that|these|it|is|are|was|node|gpus?|cards?|machine|server|box|cluster|host|h100s?|here|there|same (?:job|load|workload|node|model|run)|again|still|just|only|and|but|so|then|or|to|yes|no|also)(?![a-z'])"
     r"|<[a-z]+>|[0-9]+|你好|大家好|请问|麻烦|谢谢|求助|今天|昨天|昨晚|刚才|现在|目前|最近|早上|我们?.*|这[台个块张]?|那[台个块张]?|(?:都)?(?:是|跑的?|在)?同[一样]的?个?(?:任务|作业|节点|负载|模型|代码|配置|型号|程序|脚本)|(?:代码|配置|镜像|环境|数据|参数|什么|啥|其他)?(?:都|也)?没(?:有)?(?:人)?(?:改|动|变|注意|在意)(?:过|动|化)?(?:代码|配置|任何东西|东西|什么|啥)?|机器|节点|服务器|显卡|卡|的|了|上|里|吧|呢|啊|但是?|不过|就是|只是|而且|还有?",
     _I,
