@@ -7,6 +7,7 @@ pair that shows none of these is not compared; what the quantities mean stands i
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -446,6 +447,12 @@ def _how_many(side: str) -> int:
 LISTED = "listed"  # the kind of a thing that is known by its place in a list: ("listed", "6 of 8")
 _SHORTEST, _FEW = 4, 0.34  # values of a list of which one can stand out, and the share of them that still stands out
 _PLACE = lazy(r"\?(?P<n>[0-9]{1,2}) of (?P<all>[0-9]{1,2})$")
+
+
+def lists(told: Sequence[Observation]) -> bool:
+    """Whether values of one quantity are listed, one for each GPU."""
+    many = Counter(o.fact for o in told if o.subject.scope is Scope.GPU and isinstance(o.value, int | float))
+    return max(many.values(), default=0) >= _SHORTEST
 
 
 def stand_out(told: Sequence[Observation]) -> tuple[Compared, ...]:

@@ -485,6 +485,9 @@ _NO_DRAW = lazy(
 )
 
 
+_LISTED = lazy(r"(?:(?<![0-9.])[0-9]{2,4}[\s,，、/]+){3}[0-9]{2,4}")  # several, with a unit at the last
+
+
 def _draw(text: str) -> Draw | None:
     if _NO_DRAW.search(_CEILING.sub(" ", text)) or _compares(text) or AT_REST.search(text):
         return None
@@ -496,7 +499,7 @@ def _draw(text: str) -> Draw | None:
     elif top is not None and len(values) == 2:
         limit = float(top["limit"] or top["l2"])
         watts = next((v for v in values if v != limit), limit)
-    elif len(values) == 1 and not _LIMITS.search(text) and _DRAWS.search(text) and not _WANTED.search(text):
+    elif len(values) == 1 and not _LIMITS.search(text) and _DRAWS.search(text) and not (_WANTED.search(text) or _LISTED.search(text)):
         watts = values[0]
     else:
         return None

@@ -393,6 +393,8 @@ def _stating(
         intent = Intent.DIAGNOSE  # whoever compares asks what is wrong with the worse one
     if intent in _READS and len({o.fact for o in states.observations if o.fact.startswith(_WORKS)}) > 1:
         intent = Intent.DIAGNOSE  # what readings mean together no page about one of them tells
+    if intent in _READS and compared.lists(states.observations):
+        intent = Intent.VERDICT if asks_usual(said) else Intent.DIAGNOSE  # nor of a list which of them stands out
     return intent, signs, states, pairs
 
 

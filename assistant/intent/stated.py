@@ -324,7 +324,7 @@ _SAID_FINE = lazy(
 _PLAIN = lazy(
     r"(?<![a-z])(?:hi|hello|hey|team|all|guys|sorry|thanks?|please|pls|help|rma|what now|(?:keep|carry|go) (?:going|using|on|training|running|working)\w*|since \w+|(?:while |during |in )?(?:the )?(?:training|inference|serving)|today|yesterday|tonight|now|last (?:night|week|month)|this (?:morning|week)|"
     r"(?:we|i|you|they|users?|people|customers?)(?:'ve|'re|'m|'d|'ll)? .*|on|of|in|at|for|from|after|before|during|with|under|our|my|the|a|an|one|this|that|these|it|is|are|was|node|gpus?|cards?|machine|server|box|cluster|host|h100s?|here|there|same (?:job|load|workload|node|model|run)|again|still|just|only|and|but|so|then|or|to|yes|no|also)(?![a-z'])"
-    r"|<[a-z]+>|[0-9]+|你好|大家好|请问|麻烦|谢谢|求助|今天|昨天|昨晚|刚才|现在|目前|最近|早上|我们?.*|这[台个块张]?|那[台个块张]?|(?:都)?(?:是|跑的?|在)?同[一样]的?个?(?:任务|作业|节点|负载|模型|代码|配置|型号|程序|脚本)|(?:代码|配置|镜像|环境|数据|参数|什么|啥|其他)?(?:都|也)?没(?:有)?(?:人)?(?:改|动|变|注意|在意)(?:过|动|化)?(?:代码|配置|任何东西|东西|什么|啥)?|机器|节点|服务器|显卡|卡|的|了|上|里|吧|呢|啊|但是?|不过|就是|只是|而且|还有?",
+    r"|<[a-z]+>|[0-9]+|(?:正在|在)?(?:训练|推理|运行)(?:中|时)?|你好|大家好|请问|麻烦|谢谢|求助|今天|昨天|昨晚|刚才|现在|目前|最近|早上|我们?.*|这[台个块张]?|那[台个块张]?|(?:都)?(?:是|跑的?|在)?同[一样]的?个?(?:任务|作业|节点|负载|模型|代码|配置|型号|程序|脚本)|(?:代码|配置|镜像|环境|数据|参数|什么|啥|其他)?(?:都|也)?没(?:有)?(?:人)?(?:改|动|变|注意|在意)(?:过|动|化)?(?:代码|配置|任何东西|东西|什么|啥)?|机器|节点|服务器|显卡|卡|的|了|上|里|吧|呢|啊|但是?|不过|就是|只是|而且|还有?",
     _I,
 )
 
