@@ -114,11 +114,19 @@ _DURATION = lazy(
 )
 _HOURS = {"d": _DAY, "w": 7 * _DAY, "h": _HOUR, "m": _HOUR / 60, "s": _HOUR / 3600, "y": _YEAR, "mo": _YEAR / 12, "天": _DAY, "年": _YEAR, "个月": _YEAR / 12, "日": _DAY, "周": 7 * _DAY, "小": _HOUR, "个": _HOUR, "分": _HOUR / 60, "秒": _HOUR / 3600}  # fmt: skip
 _FAILS = lazy(
-    r"(?<![a-z])(?:mtbf|mtti|mttf|fail\w*|crash\w*|die[sd]?|break\w*|interrupt\w*|between)(?![a-z])|故障|坏|挂|中断|失败|平均无故障",
+    r"(?<![a-z])(?:mtbf|mtti|mttf|fail\w*|crash\w*|die[sd]?|break\w*|interrupt\w*|between|los(?:e|es|ing|t)|drop(?:s|ped)? out|go(?:es)? down|outages?|faults?)(?![a-z])|故障|坏|挂|中断|失败|掉|宕|死|出问题|平均无故障",
     _I,
 )
 _OF_NODE = lazy(r"(?<![a-z])(?:a|one|each|per|every|single|of) (?:one |a |each )?(?:node|server|machine|host)(?![a-z])|(?:hours?|days?|years?|months?) each(?![a-z])|(?<![a-z])node (?:mtbf|mttf|mtti|fail)|每[台个]|单[台机节]|节点", _I)  # fmt: skip
+# we lose a node about every 2 days | 大约两天坏一台: whichever it is, so that is how often the whole of them is interrupted
+_OF_ANY = lazy(
+    r"(?<![a-z])(?:a|an|one|some|another)\s+(?:gpu\s+)?(?:node|server|machine|host|gpu|card|box|of (?:them|the \w+))s?(?![a-z])[^.;?]{0,40}?(?<![a-z])(?:every|once|per|each|in)(?![a-z])"
+    r"|(?<![a-z])(?:every|once (?:in|per|every|a)|each)(?![a-z])[^.;?]{0,24}?(?<![a-z])(?:a|an|one|some)\s+(?:gpu\s+)?(?:node|server|machine|host|gpu|card|box)(?![a-z])"
+    r"|[就会要都]?[坏挂掉死宕丢](?:一|1)[台张个块次]|(?:有|出现?)(?:一|1)[台张个块次][^，。？]{0,6}[坏挂掉死宕障]|(?:坏|挂|掉|死|宕|故障)(?:一|1)次",
+    _I,
+)
 _OF_GPU = lazy(r"(?<![a-z])(?:a|one|each|per|single|of) (?:one |a |each )?(?:gpu|card)(?![a-z])|每[张块]|单卡", _I)
+_OF_EACH = lazy(r"(?<![a-z])(?:mtbf|mttf|mtti|each node|every node|per node|of a node|each gpu|per gpu|of a gpu|single)(?![a-z])|每[台个张块]|单[台机节卡]", _I)
 _A_NODE = 8  # GPUs, where nobody says otherwise: HGX, DGX, MI300X platforms
 # Llama 3 405B: 419 unexpected interruptions in 54 days on 16,384 H100 (arXiv 2407.21783, table 5).
 GPU_HOURS = 54 * 24 * 16384 / 419
@@ -127,6 +135,7 @@ GPU_HOURS = 54 * 24 * 16384 / 419
 def _saves(text: str) -> Saves | None:
     if not _SAVED.search(text) or not _HOW_OFTEN.search(text):
         return None
+    text = _in_digits(text)
     failing = write = 0.0
     for m in _DURATION.finditer(text):
         hours = _hours(m)
@@ -139,13 +148,37 @@ def _saves(text: str) -> Saves | None:
     nodes = nodes or -(-gpus // _A_NODE)
     gpus = gpus or nodes * _A_NODE
     told = bool(failing)
-    if failing and _OF_NODE.search(text):
+    if failing and _OF_ANY.search(text) and not _OF_EACH.search(text):
+        pass
+    elif failing and _OF_NODE.search(text):
         failing = failing / nodes if nodes else 0.0
     elif failing and _OF_GPU.search(text):
         failing = failing / gpus if gpus else 0.0
     elif not failing and gpus:
         failing = GPU_HOURS / gpus
     return Saves(failing, nodes, gpus, told, write) if failing else None
+
+
+_SPAN = r"(?:days?|weeks?|hours?|minutes?|months?)(?![a-z])"
+_WORDED = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_IN_WORDS = lazy(
+    rf"(?<![a-z])(?P<en>{'|'.join(_WORDED)})\s+(?={_SPAN})|(?<![a-z])(?P<a>a|an|per|each|every|every other)\s+(?={_SPAN})"
+    r"|(?<![0-9零一二三四五六七八九十百])(?P<zh>[一二两三四五六七八九十])(?=个?(?:天|周|小时|月|分钟))|(?P<each>每)(?=(?:天|周|个?小时|个?月))",
+    _I,
+)
+
+
+def _in_digits(text: str) -> str:
+    """A text with the counts of spans of time as digits: every two days, once a week, 两天, 每周."""
+
+    def digits(m: re.Match[str]) -> str:
+        if m["en"]:
+            return f"{_WORDED.index(m['en'].casefold()) + 1} "
+        if m["zh"]:
+            return f" {'一二三四五六七八九十'.index(m['zh'].replace('两', '二')) + 1} "
+        return "every 2 " if (m["a"] or "").casefold().endswith("other") else f"{m['a'] or m['each']} 1 "
+
+    return _IN_WORDS.sub(digits, text)
 
 
 def _hours(m: re.Match[str]) -> float:
