@@ -55,6 +55,7 @@ _SECONDS = {
 # Counters of which a rate means something by itself.
 _RATES = {
     "gpu.pcie.replay": "gpu.pcie.replay.rate",
+    "gpu.nvlink.errors.replay": "gpu.nvlink.replay.rate",
     **dict.fromkeys(("gpu.nvlink.errors.crc_flit", "gpu.nvlink.errors.crc_data"), "gpu.nvlink.crc.rate"),
     **{f"gpu.ecc.{life}.{kind}.{part}": f"gpu.ecc.{kind}.rate"
        for life in ("volatile", "aggregate") for kind in ("corrected", "uncorrected") for part in ("total", "dram", "sram")},

@@ -52,7 +52,7 @@ _CALLED = lazy(
 _NO_WORD = lazy(r"::|_|<|[a-z][A-Z]|#")
 _RANK = lazy(rf"{_L}(?:(?:local|global|world)[ _-])?ranks?-?{_OF}(?=[0-9])", _I)
 _GPU = lazy(
-    rf"(?<![A-Za-z0-9_.-])(?<!com/)(?<!gres )(?<!gres/)(?<!allocatable )(?<!capacity )(?<!可分配 )(?<!可分配)(?:gpus?|graphics cards?|cards?|devices?|accelerators?|cuda(?=:)|nvidia(?=[0-9]))(?:\s*卡)?{_OF}(?=[0-9])"
+    rf"(?<![A-Za-z0-9_.-])(?<!com/)(?<!gres )(?<!gres/)(?<!allocatable )(?<!capacity )(?<!可分配 )(?<!可分配)(?<!other )(?<!all )(?:gpus?|graphics cards?|cards?|devices?|accelerators?|cuda(?=:)|nvidia(?=[0-9]))(?:\s*卡)?{_OF}(?=[0-9])"
     rf"|(?<![0-9单多整])(?:显卡|加速卡|卡){_OF}(?=[0-9])",
     _I,
 )

@@ -103,6 +103,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     if not _worth(found.marked):
         return Stated()
     text, originals, counted = _without_models(said, found)
+    text = _with_rate(text)
     text = _INTRODUCED.sub(r"\g<name> ", text)
     wholes = [(m[0], f"{m[1]} {m[2] or m[3]}") for m in _OF_WHOLE.finditer(text)]
     for as_said, meant in wholes:
@@ -259,6 +260,40 @@ _SLURM = lazy(
 
 def _of_slurm(m: re.Match[str]) -> str:
     return f"gres gpu count reported lower than configured {m['a'] or m['c']} than {m['b'] or m['d']}"
+
+
+def _with_rate(text: str) -> str:
+    """`text`, how fast a counter of a link grows as a clause that names it: "replay counter at 41877 and climbing 50/s"."""
+    counter = _LINK_COUNTER.search(text)
+    if counter is None:
+        return text
+    crc, nvlink = "crc" in counter[0].casefold(), _NVLINK.search(text) is not None
+    if crc and not nvlink:
+        return text
+
+    def named(m: re.Match[str]) -> str:
+        many = float((m["n"] or m["z"]).replace(",", "")) * _THOUSANDS.get((m["k"] or m["zk"] or "").casefold(), 1)
+        unit = _SPANS_SAID[(m["u"] or m["zu"])[:1].casefold()]
+        name = "nvlink crc errors" if crc else "nvlink replay errors" if nvlink else "pcie replay"
+        if not _MORE_THAN_NAME.search(text[counter.end() : m.start()]):
+            name = ""  # it stands right ahead
+        rate = f"{many:.10g} per {unit}"
+        return f", {name} {rate}, " if name else f" {rate}, "
+
+    return _GROWS_BY.sub(named, text)
+
+
+_MORE_THAN_NAME = lazy("[0-9,;.，。；:：]")
+_NVLINK = lazy(r"(?<![a-z])nv ?links?(?![a-z])", _I)
+_LINK_COUNTER = lazy(r"(?<![a-z])(?:replays?|crc)(?![a-z])|(?:nvlink|pcie)[^，。,.;]{0,8}重传", _I)
+_THOUSANDS = {"k": 1000, "百": 100, "千": 1000, "万": 10_000}
+_SPANS_SAID = {"s": "second", "m": "minute", "h": "hour", "d": "day", "秒": "second", "分": "minute", "小": "hour", "个": "hour", "天": "day"}  # fmt: skip
+_GROWS_BY = lazy(
+    r"(?:\s*,?\s*(?:and|but)\s+)?(?:(?:it|is|it's|keeps?|still|now|which)\s+)*(?:(?:climb|grow|increas|ris|gain|add)\w*|go(?:es|ing) up|up)\s+(?:(?:by|at|about|around|roughly|some|another|a rate of|~|≈)\s*)*"
+    r"(?P<n>[0-9][0-9,]*(?:\.[0-9]+)?)\s?(?P<k>k(?![a-z]))?\s*(?:(?:times|replays?|errors?|packets?)\s*)?(?:/|per|an?|every|each)\s*(?P<u>s(?:ec(?:ond)?)?|min(?:ute)?|h(?:r|our)?|day)s?(?![a-z])"
+    r"|[\s，,]*(?:(?:一直|持续|还|仍|不停)?在?(?:涨|增长|增加|上升)[\s，,]*)?(?:每|一|1)\s?(?P<zu>秒|分|小时|个小时|天)钟?[\s内里]*(?:(?:涨|增加|增长|大约|约|新增|有|就|差不多|多了)\s*)*(?P<z>[0-9]+(?:\.[0-9]+)?)\s*(?P<zk>[百千万])?\s*(?:多|次|个|左右|条)*",
+    _I,
+)
 
 
 # temps across the box: 64 66 63 65, 各卡功率如下：690 688 701 312: what stands between a name and a list says where it was read
