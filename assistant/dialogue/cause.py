@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from assistant.diagnosis import bad_roots
+from assistant.diagnosis import bad_roots, only_said
 from assistant.dialogue._scope import scoped
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words
 from assistant.render.labels import aside, led, listed
-from assistant.render.sheet import Items
+from assistant.render.sheet import Fields, Items
 from assistant.reply import Reply
 from knowledge.language import Text
+from knowledge.lazy import lazy
 from knowledge.observation import Scope
 from knowledge.priors import CauseClass
 from rules.model import Bucket
@@ -21,6 +24,16 @@ if TYPE_CHECKING:
     from assistant.dialogue import Turn
     from rules.engine import Finding
 
+# is this our hardware or the user's kernel? | 是卡的问题还是代码的问题 | 卡坏了还是程序有 bug
+_HARD = r"(?:hardware|hw|gpus?|cards?|boards?|machine|node|silicon|硬件|显卡|卡|机器)"
+_SOFT = r"(?:software|sw|drivers?|codes?|programs?|apps?|applications?|jobs?|scripts?|bugs?|users?|kernels?|软件|驱动|代码|程序|应用|用户|作业|任务|脚本)"
+_HAN = r"[\u4e00-\u9fff\s]{0,8}?"
+_BLAMES = lazy(
+    rf"(?<![a-z]){_HARD}(?:'s)?(?:\s+[a-z']+){{0,3}}?,?\s+(?:or|vs\.?|versus)\s+(?:[a-z']+\s+){{0,4}}?{_SOFT}(?![a-z])"
+    rf"|(?<![a-z]){_SOFT}(?:'s)?(?:\s+[a-z']+){{0,3}}?,?\s+(?:or|vs\.?|versus)\s+(?:[a-z']+\s+){{0,4}}?{_HARD}(?![a-z])"
+    rf"|{_HARD}{_HAN}还是{_HAN}{_SOFT}|{_SOFT}{_HAN}还是{_HAN}{_HARD}",
+    re.IGNORECASE,
+)
 MOST = 4  # findings, one line each
 _KINDS = {
     CauseClass.GPU: Text("GPU hardware", "GPU 硬件"), CauseClass.MEMORY: Text("GPU memory (hardware)", "GPU 显存（硬件）"),
@@ -63,6 +76,32 @@ def answer(turn: Turn) -> Reply:
     )  # fmt: skip
 
 
+def of_code(turn: Turn) -> Reply | None:
+    """Whether an XID that is told or pasted is the hardware's or the program's, where the same sentence asks that, and what to do."""
+    d = turn.diagnosis
+    if d is None or not only_said(d.facts) or _BLAMES.search(turn.query.text) is None:
+        return None
+    if not (roots := bad_roots(d.findings)) or roots[0].xid is None:
+        return None
+    reply, w, first = answer(turn), words(turn), roots[0]
+    do = Fields((
+        (w.t("do", "动作"), f"{first.advice.bucket}{w.t(': ', '：')}{first.advice.text.in_(w.lang)}"),
+        (w.t("runbook", "处置手册"), f"gpudiag runbook show {first.advice.runbook}" if first.advice.runbook else ""),
+    ))  # fmt: skip
+    return replace(reply, parts=(*reply.parts, do))
+
+
+# NVIDIA's workflows for XID 13 and 31 ask for the program first, and for the diagnostic where other programs fail on the same GPU
+_ELSE_HARDWARE = Text(
+    "It would be hardware if other, known-good programs fail on the same GPU too (XID 13: always on the same GPC and TPC), or ECC errors, XID 48, 63, 94 or 95 stand beside it: then dcgmi diag -r 3 on that GPU. The same program failing on other GPUs is the program.",
+    "若其他已知正常的程序也在同一张卡上出错（XID 13：总在同一 GPC 与 TPC），或同时有 ECC 错误、XID 48、63、94、95，才是硬件：对该卡跑 dcgmi diag -r 3。同一程序在其他卡上也出错，就是程序。",
+)
+_FIND_LINE = Text(
+    "The line of the program: compute-sanitizer python train.py on a small run, or CUDA_LAUNCH_BLOCKING=1 for a stack that fits.",
+    "定位出错的代码：用小规模运行 compute-sanitizer python train.py，或设 CUDA_LAUNCH_BLOCKING=1 得到准确的调用栈。",
+)
+
+
 def kind_of(f: Finding) -> Text:
     """What kind of thing failed. That a job stands still, or a rank of it, is no cause: what made it so was not read."""
     if f.subject.scope in (Scope.JOB, Scope.DOCUMENT) and f.advice.bucket in _OF_JOBS:
@@ -82,7 +121,9 @@ def _classes() -> Mapping[str, CauseClass]:
 def _settling(w: Words, f: Finding) -> list[str]:
     """What of the cause is open: NVIDIA's list for a code, what the finding is mistaken for, and the next step that decides."""
     listed_causes = _listed(f, w.lang)
+    of_program = f.xid is not None and f.advice.bucket in (Bucket.RESTART_APP, Bucket.FIX_CODE)
     return [
+        *((t.in_(w.lang) for t in (_ELSE_HARDWARE, _FIND_LINE)) if of_program else ()),
         w.t(f"NVIDIA lists as possible causes: {listed_causes}", f"NVIDIA 所列的可能原因：{listed_causes}") if listed_causes else "",
         *((f.advice.text.in_(w.lang),) if kind_of(f) == _KINDS[CauseClass.UNKNOWN] else ()),
         *(t.in_(w.lang) for t in f.advice.then[:2]),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import Diagnosis, State, Verdict, bad_roots, no_gpu, only_said, verdict_of
-from assistant.dialogue import Turn, _compared, _running, _told, _work
+from assistant.dialogue import Turn, _compared, _running, _told, _work, cause
 from assistant.dialogue._of_run import meanwhile, of_run
 from assistant.dialogue._pointed import denied, pointed
 from assistant.dialogue._scope import Scoped, scoped
@@ -43,6 +43,8 @@ def answer(turn: Turn) -> Reply:
     d = turn.diagnosis
     assert d is not None  # the session looked, or was told something
     w = words(turn)
+    if (blamed := cause.of_code(turn)) is not None:
+        return blamed
     if (held := _compared.answer(turn, w)) is not None:
         return held
     if (named := bottleneck(turn)) is not None:

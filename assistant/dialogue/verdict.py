@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import State, Verdict, bad_roots, judged, no_gpu, only_said, unread
-from assistant.dialogue import _compared, _normal, _told, _work
+from assistant.dialogue import _compared, _normal, _told, _work, cause
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._of_run import decided, goes_on, meanwhile, of_run
 from assistant.dialogue._scope import Scoped, scoped
@@ -50,6 +50,8 @@ def answer(turn: Turn) -> Reply:
     if turn.diagnosis is None:
         return nothing_yet(turn)
     w, said_only = words(turn), only_said(turn.diagnosis.facts)
+    if (blamed := cause.of_code(turn)) is not None:
+        return blamed
     if (held := _compared.answer(turn, w)) is not None:
         return held
     if turn.query.page and said_only:  # nothing was looked at, and there is advice
