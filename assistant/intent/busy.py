@@ -90,6 +90,8 @@ _MARKS: dict[str, re.Pattern[str]] = {
     "down": _words(
         r"down|inactive|missing|error\w*|degraded|x[1248]|gen ?[12]|crc|broken|replay\w*", "断|掉|降速|错误|降到|丢"
     ),
+    "forward-compatibility": _words(r"forward[- ]compatib\w+|cuda[- ]?compat|compat_not_supported\w*", "前向兼容"),
+    "not-supported": _words(r"non[- ]?supported|not supported|unsupported|(?:was )?attempted|804", "不支持|不允许"),
     "shows": _words(r"shows?|showing|active|on|is|are|have|has|lists?|reports?", "显示|激活|活跃|触发|出现|有|亮"),
     "fan-full": _words(
         r"fans?[^,.;]{0,24}(?:100\s?%?|full (?:speed|blast|tilt|throttle)|max\w*|flat out|screaming|roaring)(?![0-9])",

@@ -204,4 +204,15 @@ def _plain(said: str) -> float:
 
 def in_a_row(text: str) -> str:
     """Readings that are listed ("61, 63/60") with nothing but blanks between."""
-    return _ROW.sub(lambda m: re.sub(r"\s*(?:[,/、]|and|和)\s*", " ", m[0]), text)
+    return _ROW.sub(lambda m: re.sub(r"\s*(?:[,/、]|and|和)\s*", " ", m[0]) if _is_row(m[0]) else m[0], text)
+
+
+def _is_row(listed: str) -> bool:
+    """Whether values are of one kind: neither of two units, nor with a value and what it is of at the end ("58, 640/700 W")."""
+    last = _SHARE_LAST.search(listed)
+    of_whole = listed.count("/") == 1 and last is not None and float(last[1]) <= float(last[2])
+    return not of_whole and len({m.casefold() for m in _UNIT_OF.findall(listed)}) < 2
+
+
+_UNIT_OF = lazy(r"(?<=[0-9])\s?(c|%|w|mhz)", _I)
+_SHARE_LAST = lazy(r"[,、]\s*([0-9.]+)\s*/\s*([0-9.]+)\s?(?:c|%|w|mhz)?$", _I)
