@@ -62,6 +62,8 @@ def headline(turn: Turn, said: Sequence[Observation]) -> tuple[Text, list[Judged
     warm = any(v >= WARM for fact, v in told.items() if fact.startswith("gpu.temperature."))
     if not warm and (fine := _at_limit(told, name, turn.query.text)) is not None:
         return fine, [], True
+    if not warm and (fine := _as_busy(told, name)) is not None:
+        return fine, [], True
     if (alone := _shared(told) or _by_power(told, name)) is not None:
         return alone, [], False
     rows = _judged(own, named(turn.query.text))
@@ -79,6 +81,21 @@ def headline(turn: Turn, said: Sequence[Observation]) -> tuple[Text, list[Judged
         )
     )
     return _said(rows[0]), rows, rows[0].band.rating == "good"
+
+
+def _as_busy(told: Mapping[str, float], name: str) -> Text | None:
+    """Of a GPU that draws most of what it may at a clock that nothing holds down, and is not warm: so a busy one looks.
+    None where a part of it was read, or how busy it is, which say more."""
+    power, most, clock = told.get("gpu.power.draw"), _most(told, name), told.get("gpu.clock.sm")
+    if power is None or not most or clock is None or any(fact.startswith(_OF_WORK) for fact in told):
+        return None
+    if not (HALF_POWER <= 100 * power / most <= 200 - AT_LIMIT and clock >= SLOW_CLOCK):
+        return None
+    whose = Text(f"a busy {name}", f"繁忙的 {name} ") if name else Text("a busy GPU", "繁忙的 GPU ")
+    return Text(
+        f"Usual for {whose.en}: {power:g} of {most:g} W at {clock:g} MHz, and nothing told is warm. Whether it is as fast as its neighbours, their clocks and power under the same load tell.",
+        f"{whose.in_('zh')}常见如此：{power:g}/{most:g} W、{clock:g} MHz，所述温度均不高。是否与其他卡一样快，请对比同负载下它们的时钟与功耗。",
+    )
 
 
 def by_power(turn: Turn, said: Sequence[Observation]) -> Text | None:
