@@ -101,7 +101,9 @@ _MARKS: dict[str, re.Pattern[str]] = {
         r"(?<![0-9.])[1-5][0-9]\s?(?:°?c|deg\w*)|cool|cold|not hot|idle|idling|nothing (?:is )?running|no load|(?<![0-9.])0\s?%\s?util\w*|util\w*\s?(?:is |at |of )?0\s?%?(?![0-9.])",
         r"(?<![0-9.])[1-5][0-9]\s?度|不热|不高|凉|空闲|闲着|空载|没任务|没跑|利用率[^，。0-9]{0,4}0(?![0-9.])",
     ),
-    "warm-degrees": _words(r"(?<![0-9.])(?:[6-9][0-9]|1[0-9]{2})\s?(?:°?c|deg\w*)", r"(?<![0-9.])(?:[6-9][0-9]|1[0-9]{2})\s?度"),
+    "warm-degrees": _words(
+        r"(?<![0-9.])(?:[6-9][0-9]|1[0-9]{2})\s?(?:°?c|deg\w*)", r"(?<![0-9.])(?:[6-9][0-9]|1[0-9]{2})\s?度"
+    ),
     "megahertz": _words(r"[0-9]\s?[mg]hz", r"[0-9]\s?兆"),
     "hot": _words(r"hot|heat|thermal\w*|temperature|[89][0-9]\s?°?c|hw[- _]\w+", "过热|温度|散热|[0-9]\\s?度"),
     "idle": _words(

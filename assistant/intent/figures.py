@@ -499,7 +499,12 @@ def _draw(text: str) -> Draw | None:
     elif top is not None and len(values) == 2:
         limit = float(top["limit"] or top["l2"])
         watts = next((v for v in values if v != limit), limit)
-    elif len(values) == 1 and not _LIMITS.search(text) and _DRAWS.search(text) and not (_WANTED.search(text) or _LISTED.search(text)):
+    elif (
+        len(values) == 1
+        and not _LIMITS.search(text)
+        and _DRAWS.search(text)
+        and not (_WANTED.search(text) or _LISTED.search(text))
+    ):
         watts = values[0]
     else:
         return None

@@ -126,7 +126,10 @@ _OF_ANY = lazy(
     _I,
 )
 _OF_GPU = lazy(r"(?<![a-z])(?:a|one|each|per|single|of) (?:one |a |each )?(?:gpu|card)(?![a-z])|每[张块]|单卡", _I)
-_OF_EACH = lazy(r"(?<![a-z])(?:mtbf|mttf|mtti|each node|every node|per node|of a node|each gpu|per gpu|of a gpu|single)(?![a-z])|每[台个张块]|单[台机节卡]", _I)
+_OF_EACH = lazy(
+    r"(?<![a-z])(?:mtbf|mttf|mtti|each node|every node|per node|of a node|each gpu|per gpu|of a gpu|single)(?![a-z])|每[台个张块]|单[台机节卡]",
+    _I,
+)
 _A_NODE = 8  # GPUs, where nobody says otherwise: HGX, DGX, MI300X platforms
 # Llama 3 405B: 419 unexpected interruptions in 54 days on 16,384 H100 (arXiv 2407.21783, table 5).
 GPU_HOURS = 54 * 24 * 16384 / 419
@@ -148,7 +151,7 @@ def _saves(text: str) -> Saves | None:
     nodes = nodes or -(-gpus // _A_NODE)
     gpus = gpus or nodes * _A_NODE
     told = bool(failing)
-    if failing and _OF_ANY.search(text) and not _OF_EACH.search(text):
+    if failing and _is_of_whole(text, failing):
         pass
     elif failing and _OF_NODE.search(text):
         failing = failing / nodes if nodes else 0.0
@@ -166,6 +169,18 @@ _IN_WORDS = lazy(
     r"|(?<![0-9零一二三四五六七八九十百])(?P<zh>[一二两三四五六七八九十])(?=个?(?:天|周|小时|月|分钟))|(?P<each>每)(?=(?:天|周|个?小时|个?月))",
     _I,
 )
+
+
+def _is_of_whole(text: str, failing: float) -> bool:
+    """Whether it is told how often some one of all fails: "we lose a node every 2 days". Of "a node fails every 200 days" a span that
+    a single one may well have is that of each."""
+    if not _OF_ANY.search(text) or _OF_EACH.search(text):
+        return False
+    return failing < _ONE_LASTS or _LOSES.search(text) is not None
+
+
+_ONE_LASTS = 10 * _DAY  # hours; published for Llama 3: 264 days for a node of eight GPUs
+_LOSES = lazy(r"(?<![a-z])(?:lose|loses|losing|lost)(?![a-z])|[坏挂掉死宕丢][一1][台张块]", _I)
 
 
 def _in_digits(text: str) -> str:

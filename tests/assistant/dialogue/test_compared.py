@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assistant.diagnosis import State, diagnose
 from assistant.dialogue import Turn, answerer
+from assistant.intent.compared import stand_out
 from assistant.intent.parse import understand
 from assistant.reply import Reply
 from assistant.session.concluding import rooted
@@ -36,6 +37,9 @@ def answered(text: str) -> Reply:
             "NVLink is not used",
         ),
         ("gpu 3 is at pcie gen 3, all others at gen 5", "GPU 3 runs at PCIe generation 3, its peers at 5 (1/4 of the rate)", "under load"),
+        ("temps across the box: 64 66 63 65 62 81 64 65", "Number 6 of the 8 listed (GPU 5 if they start at 0) is at 81 °C, its peers at 64.5 °C", "cooling"),
+        ("功率 690 688 701 312 695 690 688 700，训练中", "所列 8 个中的第 4 个（从 0 数起为 GPU 3）的功耗为 312 W，其他卡为 690 W", "power brake"),
+        ("power 690 688 701 312 695 690 688 700 W, training", "Number 4 of the 8 listed (GPU 3 if they start at 0) draws 312 W", "held down"),
         ("gpu 1 runs at 1740 MHz, the rest at 1755", "GPU 1 runs at 1740 MHz, its peers at 1755 MHz (1 % less): sound ones", "no fault"),
     ],
 )  # fmt: skip
@@ -86,3 +90,15 @@ def test_a_bus_bandwidth_alone_is_held_against_its_model() -> None:
     reply = answered("busbw is 38 GB/s on 8xH100, is that ok?")
     assert "NVLink is not used" in reply.headline
     assert "460" not in answered("busbw is 440 GB/s on 8xH100, is that ok?").headline
+
+
+@each(
+    ("text", "of"),
+    [
+        ("temps across the box: 64 66 63 65 62 70 64 65", 0),
+        ("power 690 688 350 340 345 690 688 700 W, training", 0),
+        ("各卡利用率：98 97 98 99 41 98 97 99", 1),
+    ],
+)
+def test_alike_or_of_two_kinds_nothing_stands_out_of_a_list(text: str, of: int) -> None:
+    assert len(stand_out(understand(text).observations)) == of

@@ -10,7 +10,7 @@ from assistant.dialogue import Turn, answerer
 from assistant.dialogue._sums import interval
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent
-from assistant.intent.sums import GPU_HOURS, asked
+from assistant.intent.sums import GPU_HOURS, Saves, asked
 from assistant.reply import Reply
 from rules.loader import load
 
@@ -108,3 +108,18 @@ def test_a_model_fits_where_its_weights_and_a_fifth_do(size: int, weight: tuple[
     told = answered(f"is {gpus} x H100 80GB enough to serve a {size}B model in {weight[0]}?")
     assert told.data["need_gb"] == pytest.approx(size * weight[1], abs=0.06)
     assert told.headline.startswith("Yes" if size * weight[1] <= gpus * 72 else "No")
+
+
+@pytest.mark.parametrize(
+    ("said", "hours"),
+    [
+        ("how often should we checkpoint a 512 gpu run if we lose a node about every 2 days?", 48),
+        ("512 卡训练大约两天坏一台，checkpoint 多久存一次", 48),
+        ("a node dies every 36 h on 1024 gpus, how often to save a checkpoint", 36),
+        ("how often to checkpoint on 64 nodes, a node fails every 100 days", 37.5),
+    ],
+)
+def test_how_often_some_node_is_lost_is_of_the_whole(said: str, hours: float) -> None:
+    found = asked(said)
+    assert isinstance(found, Saves)
+    assert found.failing == pytest.approx(hours)
