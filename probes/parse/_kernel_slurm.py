@@ -16,7 +16,15 @@ TRIGGERS = (
     r"node \S{1,120} reason set to:", r"on node \S{1,120}, draining the node",
 )  # fmt: skip
 KILL_FAILED = "Kill task failed"
-_HINTS = (" responding", "to service", "state set to", "(reported:", "state to D", "reason set to:", "draining the node")
+_HINTS = (
+    " responding",
+    "to service",
+    "state set to",
+    "(reported:",
+    "state to D",
+    "reason set to:",
+    "draining the node",
+)
 HINTS = ("CANCELLED AT", "STEPD TERMINATED", KILL_FAILED, "INVAL", "lower than configured", "Count changed", *_HINTS)
 # error: Nodes n[1-2] not responding           error: Nodes n1 not responding, setting DOWN
 _SILENT = r"\b[Nn]odes? (\S{1,4000}) (not responding)(?:, (setting DOWN))?"
