@@ -1,7 +1,7 @@
 """Who speaks in a line of a system log: a program of what happened to it, or one that passes on what people write.
 
-A chat, a mail, a greeting at login, a shell or a tool of configuration only mentions a fault. What such a program writes is
-never taken for the fault itself; every other program may be a job, whose own words are.
+A chat, a mail, a greeting at login or a record of commands only mentions a fault. What such a program writes is never taken
+for the fault itself; every other program may be a job, whose own words are: ``bash`` is what systemd calls one that a script starts.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from knowledge.lazy import lazy
 _HEARSAY = lazy(
     r"(?i)(?:slack|mattermost|discord|telegram|rocketchat|zulip|irc|weechat|chatops|dingtalk|feishu|lark|wecom)[\w.-]*"
     r"|(?:chat|jira|wiki|git|ops|alert|hu|help|on-?call)-?bot|(?:postfix|exim|sendmail|dovecot|opensmtpd|msmtp|mailx?)\d?(?:[/-].*)?"
-    r"|pam_\w+|(?:update-|dynamic-)?motd[\w.-]*|wall|write|login|agetty|su|sudo|doas|sshd(?:-session)?|polkitd|-?(?:ba|z|fi|da|k)?sh|tmux|screen"
-    r"|(?:ansible|puppet|chef|salt)[\w.-]*|auditd?|audisp\w*|snoopy|git(?:-\w+)?|gitlab[\w-]*|jenkins|vim?|nano|emacs|man"
-    r"|(?:node|blackbox|snmp|process|textfile)[_-]exporter|prometheus|alertmanager|grafana(?:-server)?|loki|promtail"
+    r"|pam_\w+|(?:update-|dynamic-)?motd[\w.-]*|wall|write|login|agetty|su|sudo|doas|sshd(?:-session)?|polkitd"
+    r"|ansible-\w+|auditd?|audisp\w*|snoopy"
+    r"|(?:node|blackbox|snmp|process|textfile)[_-]exporter|prometheus|alertmanager|grafana(?:-server)?"
 )
 # Agents that speak for a driver, in sentences of their own.
 _AGENTS = lazy(

@@ -27,6 +27,7 @@ REPORTED = [
     ("CRON[9]", "(root) CMDOUT (Unable to determine the device handle for GPU 0000:5D:00.0: GPU is lost.)"),
     ("python3[9]", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"),
     ("finetune.service[9]", "RuntimeError: CUDA error: an illegal memory access was encountered"),
+    ("bash[9]", "RuntimeError: CUDA error: an illegal memory access was encountered"),
     ("containerd[9]", "RuntimeError: CUDA error: device-side assert triggered"),
 ]  # fmt: skip
 
