@@ -26,8 +26,8 @@ _AGENTS = lazy(
 )
 # What stands ahead of a fault that somebody writes about.
 _TALK = lazy(
-    r"(?i)\b(?:if|when|whenever|in case|reminder|remember|todo|fyi|note|docs?|wiki|runbook|faq|read|see|looks? (?:for|like)|search(?:ing)? for|watch(?:ing)? for"
-    r"|means?|meaning of|about|posted|wrote|writes|says?|said|asks?|asked|e\.g\.|for example|such as|pattern|regex|query|help=|subject:|title:)"
+    r"(?i)\b(?:if|whenever|reminder|remember|todo|fyi|docs?|wiki|runbook|faq|looks? like|(?:search|watch|look)(?:ing)? for|meaning of"
+    r"|posted|wrote|e\.g\.|for example|such as|pattern|regex|help=|subject:|title:)"
     r"|如果|提醒|文档|例如|含义"
 )
 # What a program puts ahead of an output that it passes on: its level, its place, the key of the field.

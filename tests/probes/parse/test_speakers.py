@@ -24,6 +24,8 @@ REPORTED = [
     ("slurmd[9]", "error: gpu_p_get_device_count: Failed to get device count: GPU is lost"),
     ("node-check[9]", "check failed: GPU has fallen off the bus"),
     ("vector[9]", "Nov 28 10:00:08 gpu-3 kernel: NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."),
+    ("probe[9]", "error when it was read: Unable to determine the device handle for GPU0000:5D:00.0: Unknown Error"),
+    ("probe[9]", "query failed: GPU is lost"),
     ("CRON[9]", "(root) CMDOUT (Unable to determine the device handle for GPU 0000:5D:00.0: GPU is lost.)"),
     ("python3[9]", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"),
     ("finetune.service[9]", "RuntimeError: CUDA error: an illegal memory access was encountered"),
