@@ -193,10 +193,10 @@ _SUITES = {
 
 
 def run_of(test: str) -> str:
-    """What ``dcgmi diag -r`` takes to run this test again: the suite that holds it, of the NCCL tests their name, and 3, which
-    holds most, where nobody told which test it was."""
+    """What ``dcgmi diag -r`` takes to run this test again: the suite that holds it, else its own name; 3, which holds most,
+    where nobody told which test it was."""
     name = re.sub(r"[^a-z0-9]+", "_", test.lower()).strip("_")
-    return str(_SUITES.get(name, name if "nccl" in name else 3))
+    return str(_SUITES.get(name, 3 if not name or name.startswith(("dcgm", "diag")) else name))
 
 
 # Values that DCGM gives instead of a measurement (dcgm_structs.h): a base, and the base plus 1, 2 or 3
