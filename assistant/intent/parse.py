@@ -62,6 +62,10 @@ _MEANS = lazy(
 _WHY = lazy(r"\bwhy\b|为什么|为啥|为何|咋回事|怎么回事|原因", re.IGNORECASE)
 _AT_PRESENT = lazy(r"\b(?:right now|currently|at the moment|at present)\b|现在|当前|目前", re.IGNORECASE)
 _RANGE = lazy(r"\b(?:range|limit|max\w*|min\w*|normal)\b|范围|上限|下限|正常", re.IGNORECASE)
+_WHY_NOT_ACT = lazy(
+    r"\bwhy (?:don'?t|not|can'?t|shouldn'?t) (?:i |we |you |it )?(?:just |simply )?(?:reboot|reset|restart|drain|replace|rma|swap)|(?:为什么|为啥|为何|干嘛|何)不(?:直接|干脆|能|可以|先)?.{0,3}(?:重启|复位|重置|排空|更换|换)",
+    re.IGNORECASE,
+)
 _WHAT_NOW = lazy(
     r"\bwhat (?:now|next|should (?:i|we)|do (?:i|we))\b|怎么办|咋办|咋整|怎么半|怎么处理|怎么解决|怎么弄", re.IGNORECASE
 )
@@ -303,6 +307,8 @@ def _wish(r: Reading, said: str) -> _Wish:
     ):
         intent, supposed = Intent.DIAGNOSE, ()  # "no xid 79, but xid 48": what is so, and nothing that might be
     signs = () if page.startswith(ADVICE) or whole else r.signs
+    if intent in (Intent.DIAGNOSE, Intent.WHY, Intent.WHYNOT, Intent.UNKNOWN) and _WHY_NOT_ACT.search(said):
+        intent, signs = Intent.VERDICT, ()  # "why don't we reboot it?": judged as "should we"
     if intent in (Intent.WHATIF, Intent.WHY, Intent.UNKNOWN, Intent.DENY) and not supposed and _LEFT_ALONE.search(said):
         intent, signs = Intent.DIAGNOSE, ()  # what comes of it stands in the verdict
     if of_run.asked(r.found.marked) is not None:

@@ -144,6 +144,8 @@ class Session:
             and query.slots.node in ((), (self._host(state, state.frame),))
         ):
             query = replace(query, intent=Intent.EVENTS)  # what was given has its own past
+        elif query.intent is Intent.SUMMARY and query.slots.since and event.origin.live and state.frame.query is None:
+            query = replace(query, intent=Intent.HISTORY)  # "summarise the last 24 hours"
         elif (
             query.intent is Intent.EVENTS
             and event.origin.live
