@@ -15,14 +15,15 @@ from assistant.dialogue._scope import Scoped, scoped
 from assistant.dialogue._should import asked_of
 from assistant.dialogue._traced import bottleneck, only_traces
 from assistant.dialogue._words import words
+from assistant.intent.assumed import left_alone
 from assistant.render.labels import colon, led
-from assistant.render.sheet import Heading, Items, Paragraph, Part
+from assistant.render.sheet import Fields, Heading, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.bottlenecks import asked_about
 from knowledge.language import NO_TEXT, Text
 from knowledge.lazy import lazy
 from knowledge.observation import Scope
-from rules.model import Usable
+from rules.model import Bucket, Usable
 
 if TYPE_CHECKING:
     from assistant.differential import Row
@@ -72,6 +73,8 @@ def answer(turn: Turn) -> Reply:
         return verdict.answer(turn)
     if not settled_by_word and not turn.query.symptoms and (where := scoped(d, turn.query.slots)).narrow:
         return _of_part(turn, d, where)
+    if left_alone(turn.query.text) and bad_roots(d.findings) and not turn.query.symptoms:
+        return _left_alone(turn, d)
     of_state = bool(turn.query.symptoms) and turn.query.symptoms[0] in _ITSELF and not settled_by_word
     if of_state and (where := scoped(d, turn.query.slots)).narrow and not bad_roots(where.about):
         return _of_part(turn, d, where)  # "is gpu 3 too hot?": whatever another one is
@@ -101,6 +104,24 @@ def answer(turn: Turn) -> Reply:
         focus=next((f.id for f in shown.roots if shown.settled), ""), settled=shown.settled,
         suggestions=_next(turn, shown), data={"differential": [_plain(r) for r in rows]},
     )  # fmt: skip
+
+
+def _left_alone(turn: Turn, d: Diagnosis) -> Reply:
+    """What comes of it when nobody does anything: the fault stays, with what that means and what would end it."""
+    w, f = words(turn), bad_roots(d.findings)[0]
+    mild = f.advice.bucket in (Bucket.MONITOR, Bucket.IGNORE)
+    lead = (
+        w.t("For now it can be left alone", "暂时可以不管") if mild else w.t("It does not mend itself", "不会自行恢复")
+    )
+    head = led(lead, d.verdict.text.in_(w.lang), w.lang)
+    rows = Fields(
+        (
+            (w.t("do", "动作"), w.action(f)),
+            (w.t("runbook", "处置手册"), f"gpudiag runbook show {f.advice.runbook}" if f.advice.runbook else ""),
+        )
+    )
+    return Reply(turn.lang, head, (Paragraph(f.rule.why.in_(w.lang)), rows), focus=f.id, settled=d.settled, suggestions=_next(turn, d),
+                 data={"answer": "left_alone", "finding": f.rule.id})  # fmt: skip
 
 
 def _beyond_symptom(turn: Turn, d: Diagnosis) -> bool:

@@ -166,3 +166,16 @@ def _measure(clause: Sequence[str]) -> tuple[str, list[str]]:
 @cache
 def _values() -> Runs:
     return Runs(lexicon().values.items())
+
+
+# what happens if I do nothing | and if we ignore it | 如果不管它会怎样
+_LEFT_ALONE = lazy(
+    r"\bif (?:i|we|you|one|they) (?:just )?(?:do nothing|don'?t do anything|ignore|leave (?:it|this|that|things)|keep (?:going|running|using)|carry on|wait)\b"
+    r"|(?:如果|要是|假如)?(?:不管|不处理|不理|放着|置之不理)",
+    re.IGNORECASE,
+)
+
+
+def left_alone(text: str) -> bool:
+    """Whether it is asked what comes of doing nothing."""
+    return _LEFT_ALONE.search(text) is not None

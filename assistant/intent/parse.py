@@ -47,12 +47,6 @@ from rules.model import Bucket
 
 _MARKS = lazy(r"<([a-z]+)>")
 _NO_HAN = lazy("[^\u4e00-\u9fff]+")
-# what happens if I do nothing | and if we ignore it | 如果不管它会怎样
-_LEFT_ALONE = lazy(
-    r"\bif (?:i|we|you|one|they) (?:just )?(?:do nothing|don'?t do anything|ignore|leave (?:it|this|that|things)|keep (?:going|running|using)|carry on|wait)\b"
-    r"|(?:如果|要是|假如)?(?:不管|不处理|不理|放着|置之不理)",
-    re.IGNORECASE,
-)
 _MAY_STATE = (*told.TELLS, Intent.EXPLAIN, Intent.FIX, Intent.NEXT, Intent.PROBE, Intent.HISTORY, Intent.UNKNOWN)
 # Asks what something is, whatever else is said.
 _MEANS = lazy(
@@ -258,7 +252,7 @@ def _wish(r: Reading, said: str) -> _Wish:
     named = topics.outright(r.normal.raw)
     if named or _by_its_name(r.normal.raw):
         page, advice = "" if page.startswith(ADVICE) else page, advised.Asked()
-    bare = named or _by_its_name(r.normal.raw) or among or advice.reports or _LEFT_ALONE.search(said)
+    bare = named or _by_its_name(r.normal.raw) or among or advice.reports or assumed.left_alone(said)
     near = general.General() if bare else general.general(r, decide(r))
     if not page or general.nearer(near, page, r.said):
         page = near.page or page
@@ -309,7 +303,7 @@ def _wish(r: Reading, said: str) -> _Wish:
     signs = () if page.startswith(ADVICE) or whole else r.signs
     if intent in (Intent.DIAGNOSE, Intent.WHY, Intent.WHYNOT, Intent.UNKNOWN) and _WHY_NOT_ACT.search(said):
         intent, signs = Intent.VERDICT, ()  # "why don't we reboot it?": judged as "should we"
-    if intent in (Intent.WHATIF, Intent.WHY, Intent.UNKNOWN, Intent.DENY) and not supposed and _LEFT_ALONE.search(said):
+    if intent in (Intent.WHATIF, Intent.WHY, Intent.UNKNOWN, Intent.DENY) and not supposed and assumed.left_alone(said):
         intent, signs = Intent.DIAGNOSE, ()  # what comes of it stands in the verdict
     if of_run.asked(r.found.marked) is not None:
         named = symptoms.find(words_of(of_run.without(r.found.marked)))

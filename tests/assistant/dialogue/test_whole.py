@@ -96,3 +96,10 @@ def test_a_state_that_was_looked_at_is_denied_with_the_value() -> None:
     about = incident("row-remap-pending")
     assert ask(about, understand("is it overheating?")).headline.startswith("No: ")
     assert not ask(about, understand("why is it overheating?")).headline.startswith("No: ")
+
+
+def test_what_is_left_alone_stays_and_why_not_reboot_is_judged() -> None:
+    line = LINE.format(at=1, bus="3b", code=48, text=DBE)
+    for text in ("what if we do nothing until monday", "不管它会怎样"):
+        assert of(text, line).headline.startswith(("It does not mend itself", "不会自行恢复"))
+    assert of("why not just reboot it?", line).headline.startswith("No, rebooting the node is not what this asks for")
