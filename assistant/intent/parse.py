@@ -231,11 +231,14 @@ class _Wish(NamedTuple):
 
 
 _DOTTED = lazy(r"(?<![\w.])[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+(?![\w.])|(?<![\w.])[A-Z]+(?:_[A-Z0-9]+)+(?![\w.])")
+_KIND_AND_NAME = lazy(r"\b(?:rule|fact|term|action|runbook|symptom|howto|advice) [a-z0-9]+(?:-[a-z0-9]+)+")
 
 
 def _by_its_name(text: str) -> bool:
-    """Whether a sentence calls a fact or an action by its own name: `gpu.energy`, `RESTART_FM`."""
-    return any(word in vocabulary() or word in Bucket.__members__ for word in _DOTTED.findall(text))
+    """Whether a sentence calls a page by its own name: `gpu.energy`, `RESTART_FM`, "the rule rank-late"."""
+    return _KIND_AND_NAME.search(text) is not None or any(
+        word in vocabulary() or word in Bucket.__members__ for word in _DOTTED.findall(text)
+    )
 
 
 def _wish(r: Reading, said: str) -> _Wish:
@@ -284,12 +287,8 @@ def _wish(r: Reading, said: str) -> _Wish:
         and not (asks_usual(said) or _RANGE.search(said))
     ):
         intent = Intent.PROBE  # "what temperature is it right now"
-    if (
-        intent is Intent.FIX
-        and not task
-        and r.pasted.observations
-        and not (r.found.slots.xid or r.found.slots.sxid or outright)
-    ):
+    coded = r.found.slots.xid or r.found.slots.sxid or any(o.fact in ("xid", "sxid") for o in r.pasted.observations)
+    if intent is Intent.FIX and r.pasted.observations and not (task or outright or coded):
         intent = Intent.DIAGNOSE  # what to do about a line that was pasted stands behind what it says
     if intent in _OF_RUN and of_run.asked(r.said) is not None and not outright:
         intent = Intent.VERDICT
