@@ -26,8 +26,9 @@ VENDORS = {"0x10de": "NVIDIA", "0x15b3": "Mellanox", "0x1002": "AMD", "0x8086": 
 UNCORRECTABLE = {4: "DLP", 5: "SDES", 12: "TLP", 13: "FCP", 14: "CmpltTO", 15: "CmpltAbrt", 16: "UnxCmplt", 17: "RxOF",
                  18: "MalfTLP", 19: "ECRC", 20: "UnsupReq", 21: "ACSViol"}  # fmt: skip
 CORRECTABLE = {0: "RxErr", 6: "BadTLP", 7: "BadDLLP", 8: "Rollover", 12: "Timeout", 13: "AdvNonFatalErr"}
+AER_CORRECTABLE = 0x10  # offset of their status register in the capability
 # Corrected errors of the physical and the data link layer: a damaged signal. The rest is advisory.
-SIGNAL = ("RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout")
+SIGNAL = frozenset(("RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout"))
 ROOT_PORT, DOWNSTREAM = 4, 6  # device/port type of the PCI Express capabilities register
 WIDTHS = (1, 2, 4, 8, 12, 16, 32)  # 0 and 63 are what a link that is down or a device that is gone gives
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from knowledge.observation import Status, Subject, gpu
-from probes.parse._pci_device import Device, links
+from probes.parse._pci_device import AER_CORRECTABLE, CORRECTABLE, SIGNAL, Device, bits, links
 from probes.parse._sysfs import Sheet, whole, why_not, words
 from probes.parse.lspci import GENERATIONS
 
 FACTS = (
     "gpu.kernel_driver", "gpu.runtime_status", "gpu.pcie.gen", "gpu.pcie.gen.device_max", "gpu.pcie.width",
-    "gpu.pcie.width.max", "gpu.pcie.uplink.width", "gpu.pcie.uplink.degraded",
+    "gpu.pcie.width.max", "gpu.pcie.uplink.width", "gpu.pcie.uplink.degraded", "gpu.pcie.signal_bad",
 )  # fmt: skip
 RUNTIME = ("active", "suspended", "suspending", "resuming", "error", "unsupported")
 GONE = "the device answers with ones only: it has left the bus"
@@ -30,6 +30,17 @@ def emit_gpu(sheet: Sheet, device: Device, known: Mapping[str, Device]) -> None:
     if runtime in RUNTIME:
         sheet.fact("gpu.runtime_status", subject, runtime, f"{folder}/power/runtime_status", runtime)
     _link(sheet, device, subject, known)
+    _signal(sheet, device, subject)
+
+
+def _signal(sheet: Sheet, device: Device, subject: Subject) -> None:
+    """Whether its AER status has latched errors of a poor signal, where the configuration space was read so far."""
+    data = device.bytes_of("aer")
+    if device.answers is False or len(data) < AER_CORRECTABLE + 4:
+        return
+    latched = bits(data[AER_CORRECTABLE : AER_CORRECTABLE + 4], CORRECTABLE)
+    shown = ", ".join(latched) or "no correctable error is latched"
+    sheet.fact("gpu.pcie.signal_bad", subject, not SIGNAL.isdisjoint(latched), f"{device.folder}/config", shown)
 
 
 def _link(sheet: Sheet, device: Device, subject: Subject, known: Mapping[str, Device]) -> None:

@@ -15,6 +15,7 @@ from knowledge.lazy import lazy
 from knowledge.observation import Observation, Scope, Status, Subject, gpu
 from probes.base import Context, DocumentFormat, Line
 from probes.parse._app_emit import Emitter, clean_lines
+from probes.parse._pci_device import SIGNAL
 from probes.parse._pci_vendor import NAMES, accelerator
 
 NAME = "lspci"
@@ -34,7 +35,6 @@ _CLASS_CODE = lazy(r"\[([0-9a-f]{4})\]$|^([0-9a-f]{4})$")
 # 		LnkSta:	Speed 16GT/s (downgraded), Width x8 (downgraded)
 _SPEED = lazy(r"Speed (?:(\d{1,3}(?:\.\d)?)GT/s|(\w{1,20}))(?: \((\w{1,20})\))?")
 _WIDTH = lazy(r"Width x(\d{1,2})(?: \((\w{1,20})\))?")
-_SIGNAL = frozenset({"RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout"})  # of CESta: what a poor signal latches
 _BITS = lazy(r"([A-Za-z]{2,20})\+")
 # 	Region 2: Memory at 210000000000 (64-bit, prefetchable) [size=128G]
 _REGION = lazy(r"\s{1,16}Region ([0-5]): Memory at .{1,120}?\[size=(\d{1,6})([KMGT]?)\]")
@@ -191,7 +191,7 @@ def _detail(emit: Emitter, device: _Device, subject: Subject, line: Line) -> Non
         emit.fact(name, subject, bits, line.number, text)
         if text[0] == "C" and device.kind is _Kind.GPU:
             target = gpu(device.pci, emit.context.host)
-            emit.fact("gpu.pcie.signal_bad", target, not _SIGNAL.isdisjoint(bits), line.number, text)
+            emit.fact("gpu.pcie.signal_bad", target, not SIGNAL.isdisjoint(bits), line.number, text)
     elif text.startswith("Capabilities: <access denied>"):
         reason = "lspci needs root to read the capabilities"
         for name in ("pci.link.speed", "pci.link.width", "pci.aer.uncorrectable", "pci.aer.correctable"):

@@ -12,6 +12,7 @@ from typing import Any
 from knowledge.observation import Observation, Scope, Status, Subject, gpu
 from probes.base import Context, DocumentFormat
 from probes.parse._pci_device import (
+    AER_CORRECTABLE,
     CLASSES,
     CORRECTABLE,
     DOWNSTREAM,
@@ -151,7 +152,7 @@ def _latched(sheet: Sheet, device: Device, subject: Subject) -> None:
         for name in names:
             sheet.missing(name, subject, Status.FAILED, GONE, call)
     elif len(data) >= 0x14:
-        for name, offset, table_ in ((names[0], 4, UNCORRECTABLE), (names[1], 0x10, CORRECTABLE)):
+        for name, offset, table_ in ((names[0], 4, UNCORRECTABLE), (names[1], AER_CORRECTABLE, CORRECTABLE)):
             word = data[offset : offset + 4]
             sheet.fact(name, subject, bits(word, table_), call, f"AER status 0x{int.from_bytes(word, 'little'):08x}")
     elif config.get("limited"):
