@@ -188,15 +188,14 @@ _SUITES = {
     "environment_variables": 1, "page_retirement_row_remap": 1, "page_retirement": 1, "graphics_processes": 1, "inforom": 1,
     "fabric_manager": 1, "pcie": 2, "memory": 2, "gpu_memory": 2, "diagnostic": 3, "nvbandwidth": 3, "memory_bandwidth": 3,
     "sm_stress": 3, "targeted_stress": 3, "targeted_power": 3, "eud": 3, "eud_test": 3, "cpu_eud": 3, "cpu_eud_test": 3,
-    "memtest": 4, "pulse_test": 4,
+    "memtest": 4, "pulse_test": 4, "dcgmi_diag": 3,  # told by somebody who named no test: the suite that holds most
 }  # fmt: skip
 
 
 def run_of(test: str) -> str:
-    """What ``dcgmi diag -r`` takes to run this test again: the suite that holds it, else its own name; 3, which holds most,
-    where nobody told which test it was."""
+    """What ``dcgmi diag -r`` takes to run this test again: the suite that holds it, else its own name (as of the NCCL tests)."""
     name = re.sub(r"[^a-z0-9]+", "_", test.lower()).strip("_")
-    return str(_SUITES.get(name, 3 if not name or name.startswith(("dcgm", "diag")) else name))
+    return str(_SUITES.get(name, name))
 
 
 # Values that DCGM gives instead of a measurement (dcgm_structs.h): a base, and the base plus 1, 2 or 3

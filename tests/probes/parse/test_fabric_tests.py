@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from knowledge.observation import Observation, Status
+from knowledge.observation import Event, Observation, Status
 from probes.base import Context
 from probes.parse import ibdiagnet, p2p_bandwidth
 
@@ -58,8 +58,11 @@ def test_the_counters_below_a_port_are_its_own() -> None:
         "    port_rcv_errors         : 12\n    link_downed_counter     : 3\n-I- Routing\n    port_xmit_discard : 9\n"
         '-E- n7/mlx5_5/P1 - "symbol_error_counter" increased during the run (difference value=812,difference allowed threshold=1)\n'
     )
-    told = [(o.subject.id, o.value.get("kind"), o.value.get("counters")) for o in ibdiagnet.parse(text, HERE)  # type: ignore[union-attr]
-            if o.fact == "fabric_port_fault"]  # fmt: skip
+    told = [
+        (o.subject.id, o.value.get("kind"), o.value.get("counters"))
+        for o in ibdiagnet.parse(text, HERE)
+        if o.fact == "fabric_port_fault" and isinstance(o.value, Event)
+    ]
     assert told == [
         ("S1/N1/P27", "down", "symbol_error_counter 65535 or more, port_rcv_errors 12, link_downed_counter 3"),
         ("n7/mlx5_5/P1", "counter", "symbol_error_counter 812"),

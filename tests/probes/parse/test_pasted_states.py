@@ -41,7 +41,7 @@ HEADING = "  UNIT LOAD ACTIVE SUB DESCRIPTION"
     [
         (f"{HEADING}\n{NONE}", True), (NONE, True), (f"ops@n7:~$ systemctl --failed\n{HEADING}\n{HINT}", True),
         (f"{HEADING}\n{HINT}", False), (f"# systemctl list-units 'nvidia*'\n{NONE}", False), (HEADING, False),
-        (f"{HEADING}\n  home-data.mount loaded failed failed /home/data\n\n1 loaded units listed.", False),
+        (f"{HEADING}\n  data.mount loaded failed failed /data\n\n1 loaded units listed.", False),
     ],
 )  # fmt: skip
 def test_no_unit_failed(text: str, answered: bool) -> None:
