@@ -202,11 +202,13 @@ def _question(ask: str) -> list[list[str]]:
 def index() -> Mapping[str, Any]:
     """The index, built where none is shipped or kept. FaultsError when the data has faults."""
     shipped = compiled.SHIPPED / f"{SHARD}.json"
-    data = json.loads(shipped.read_bytes()) if shipped.is_file() else compiled.cached(SHARD, _files(), build)
+    data: dict[str, Any] = (
+        json.loads(shipped.read_bytes()) if shipped.is_file() else dict(compiled.cached(SHARD, _files(), build))
+    )
     data["named"] = frozenset(data["named"])
     for e in data["entries"]:
         e["called"], e["told"] = frozenset(e["called"]), frozenset(e["told"])
-    return data  # type: ignore[no-any-return]
+    return data
 
 
 @cache

@@ -253,10 +253,12 @@ def _wish(r: Reading, said: str) -> _Wish:
         advice = advised.Asked()
     page = "" if advice.reports else f"{ADVICE}{advice.id}" if advice.id else phrased
     named = topics.outright(r.normal.raw)
-    if named or _by_its_name(r.normal.raw):
+    by_name = bool(named) or _by_its_name(r.normal.raw)
+    if by_name:
         page, advice = "" if page.startswith(ADVICE) else page, advised.Asked()
-    bare = named or _by_its_name(r.normal.raw) or among or advice.reports or assumed.left_alone(said)
-    near = general.General() if bare else general.general(r, decide(r))
+    bare = by_name or among or advice.reports or assumed.left_alone(said)
+    decided = None if bare else decide(r)
+    near = general.general(r, decided) if decided is not None else general.General()
     if not page or general.nearer(near, page, r.said):
         page = near.page or page
     howto = page.removeprefix(HOWTO) if page.startswith(HOWTO) else ""
@@ -268,7 +270,7 @@ def _wish(r: Reading, said: str) -> _Wish:
     if outright or of_a_book:
         intent, task = Intent.EXPLAIN, ""
     else:
-        intent = Intent.COST if _priced(r.said) else decide(r)
+        intent = Intent.COST if _priced(r.said) else decided or decide(r)
         task = howto if intent not in _NO_TASK and howto else _task(r, intent)
         if task and near.outright and general.only_reminded(f"{HOWTO}{task}", r.said):
             task = ""

@@ -358,7 +358,7 @@ ASKED = (
 # What stated counters mean by the kind of work, the model and the phase: words of the first line, that answer what was asked.
 MEANT = {
     "tensor active 9 % on an H200 while we pretrain, is that fine?": "Tensor active of 9 %: poor for training",
-    "SM active 22 % while decoding with sglang, ok?": "Normal: decode reads all weights",
+    "SM active 22 % while decoding with sglang, ok?": "SM active of 22 %: it depends for decoding",
     "dram active 11 % in decode, normal?": "poor for decoding",
     "GPU util 100 % at 160 W, is it ok?": "Next to no work on H100",
     "power draw 398 W, limit 400 W on an A100, is that bad?": "At the limit",
