@@ -58,6 +58,9 @@ class Symptom:
     hypotheses: tuple[Hypothesis, ...]
     running: tuple[Hypothesis, ...]  # instead of them for a job that is looked into while it runs; empty: the same
     sources: tuple[str, ...]
+    state: str = (
+        ""  # of a state of the hardware the hypothesis that is the state itself: "is it so" is answered by that
+    )
 
     @property
     def rules(self) -> frozenset[str]:
@@ -81,7 +84,7 @@ def symptoms() -> Mapping[str, Symptom]:
     known = hypotheses()
     out = {}
     for data in shard("symptoms"):
-        for name in (*data["hypotheses"], *data.get("running", ())):
+        for name in (*data["hypotheses"], *data.get("running", ()), *filter(None, [data.get("state")])):
             if name not in known:
                 raise UnknownNameError("hypothesis", name, known)
         out[data["id"]] = Symptom(
@@ -89,7 +92,7 @@ def symptoms() -> Mapping[str, Symptom]:
             said={lang: tuple(phrases) for lang, phrases in data["said"].items()},
             tags=tuple(data.get("tags", ())), hypotheses=tuple(known[name] for name in data["hypotheses"]),
             running=tuple(known[name] for name in data.get("running", ())),
-            sources=tuple(data["sources"]),
+            sources=tuple(data["sources"]), state=data.get("state") or "",
         )  # fmt: skip
     return out
 

@@ -75,8 +75,12 @@ def answer(turn: Turn) -> Reply:
         return _of_part(turn, d, where)
     if left_alone(turn.query.text) and bad_roots(d.findings) and not turn.query.symptoms:
         return _left_alone(turn, d)
-    of_state = bool(turn.query.symptoms) and turn.query.symptoms[0] in _ITSELF and not settled_by_word
-    if of_state and (where := scoped(d, turn.query.slots)).narrow and not bad_roots(where.about):
+    if (
+        _state(turn)
+        and not settled_by_word
+        and (where := scoped(d, turn.query.slots)).narrow
+        and not bad_roots(where.about)
+    ):
         return _of_part(turn, d, where)  # "is gpu 3 too hot?": whatever another one is
     if settled_by_word or not turn.query.symptoms or _beyond_symptom(turn, d):
         shown = _with_second(d, _told.second(turn)) if settled_by_word else d
@@ -236,25 +240,43 @@ def _about_symptom(d: Diagnosis, turn: Turn, rows: tuple[Row, ...], meant: Seque
     return replace(d, settled=False, verdict=Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text))
 
 
-# Symptoms that are a state of the hardware, and the hypothesis that is the state itself.
-_ITSELF = {"gpu-too-hot": "thermal-throttling", "gpu-lost": "gpu-lost"}
 _WHETHER = lazy(
     r"^\W*(?:is|are|was|were|has|have|does|do|did|could|can)(?![a-z])|[吗么嘛]|是不是|有没有|是否|会不会", re.IGNORECASE
 )
 
 
+_HEAT = lazy(r"heat|(?<![a-z])hot(?![a-z])|temp|thermal|热|温|烫", re.IGNORECASE)
+
+
+def _state(turn: Turn) -> str:
+    """The hypothesis that is the state of the hardware asked about; empty where the symptom is none."""
+    from knowledge.symptoms import symptoms
+
+    first = symptoms().get(turn.query.symptoms[0]) if turn.query.symptoms else None
+    return first.state if first is not None else ""
+
+
 def _refuted(turn: Turn, d: Diagnosis, rows: tuple[Row, ...]) -> str | None:
     """ "Is it overheating?": no, with what was read that says so; None where that is open, or something else is asked."""
+    from knowledge.symptoms import hypotheses
+
     if only_said(d.facts) or not _WHETHER.search(turn.query.text):
         return None
-    state = _ITSELF.get(turn.query.symptoms[0])
+    state = _state(turn)
+    of_heat = bool(state) and "gpu.temperature.core" in hypotheses()[state].facts
+    if of_heat and not _HEAT.search(turn.query.text) and any(r.state == "for" for r in rows):
+        return None  # "is it throttling?": not by heat, and by something else
     row = next((r for r in rows if r.id == state and r.state == "against"), None)
     if row is None or not row.against:
         return None
     read = [
         o.value for g in d.facts.subjects(Scope.GPU) if (o := d.facts.current("gpu.temperature.core", g)) is not None
     ]
-    temperatures = sorted(v for v in read if isinstance(v, int | float)) if state == "thermal-throttling" else []
+    temperatures = (
+        sorted(v for v in read if isinstance(v, int | float))
+        if "gpu.temperature.core" in hypotheses()[state].facts
+        else []
+    )
     if not temperatures:
         return Text(f"No, ruled out: {row.title}.", f"不是，已排除：{row.title}。").in_(turn.lang)
     low, high = temperatures[0], temperatures[-1]

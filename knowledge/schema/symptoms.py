@@ -45,4 +45,5 @@ class Entry(Strict):
     running: Annotated[
         list[Slug], Field(max_length=15)
     ] = []  # instead of them for a job that is looked into while it runs
+    state: Slug | None = None  # of a state of the hardware the hypothesis that is the state itself
     sources: Annotated[list[Line], Field(min_length=1)]

@@ -103,3 +103,9 @@ def test_what_is_left_alone_stays_and_why_not_reboot_is_judged() -> None:
     for text in ("what if we do nothing until monday", "不管它会怎样"):
         assert of(text, line).headline.startswith(("It does not mend itself", "不会自行恢复"))
     assert of("why not just reboot it?", line).headline.startswith("No, rebooting the node is not what this asks for")
+
+
+def test_heat_is_denied_beside_a_power_brake_and_a_low_clock_is_not() -> None:
+    about = incident("power-brake")
+    assert ask(about, understand("is it overheating?")).headline.startswith("No: ")
+    assert not ask(about, understand("is it throttling?")).headline.startswith("No")
