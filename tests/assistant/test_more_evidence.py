@@ -11,8 +11,8 @@ import pytest
 
 from assistant.diagnosis import Diagnosis, State, bad, diagnose
 from assistant.sources import parse_text
-from knowledge.observation import Observation, Origin, Scope
-from rules.condition import FactLeaf, leaves
+from knowledge.observation import Observation, Origin
+from rules.condition import EventLeaf, FactLeaf, leaves
 from rules.engine import Finding
 from rules.loader import load
 from rules.model import Effect
@@ -20,7 +20,6 @@ from rules.testing import facts_of_case
 
 STATES = (State.OK, State.UNKNOWN, State.DEGRADED, State.UNHEALTHY)
 PAIRS = 600
-DAY = 24 * 3600 * 10**9
 
 
 @cache
@@ -71,7 +70,7 @@ def test_of_two_inputs_the_worse_counts(pairs: object) -> None:
         both = diagnose([*told()[one], *told()[other]], load())
         for part in (alone(one), alone(other)):
             if (found := bad(part.findings)) and not (
-                refutes(both, found) or outlived(both, part) or more_peers(both, part, found)
+                refutes(both, found) or outlived(both, found) or left_open(both, found)
             ):
                 assert STATES.index(both.verdict.state) >= STATES.index(part.verdict.state), (one, other)
                 assert both.verdict.usable.rank >= part.verdict.usable.rank, (one, other)
@@ -101,17 +100,20 @@ def knows_more(one: tuple[Observation, ...], other: tuple[Observation, ...]) -> 
     return later or not {(o.fact, o.subject) for o in one} <= {(o.fact, o.subject) for o in other}
 
 
-def outlived(both: Diagnosis, part: Diagnosis) -> bool:
-    """Whether the other input is of so much later that the readings of `part` are of the past."""
-    return both.as_of is not None and part.as_of is not None and both.as_of - part.as_of > DAY
+def outlived(both: Diagnosis, found: list[Finding]) -> bool:
+    """Whether the other input is of so much later that all events of a finding lie before the span that its rule itself counts."""
+    return any(
+        isinstance(x, EventLeaf) and x.within is not None and f.events
+        and all(o.at is not None and both.as_of is not None and o.at + x.within < both.as_of for o in f.events)
+        for f in found for x in leaves(f.rule.when)
+    )  # fmt: skip
 
 
-def more_peers(both: Diagnosis, part: Diagnosis, found: list[Finding]) -> bool:
-    """Whether what was found compares GPUs with each other, and the other input brings more of them, of which that was not read."""
-    compares = any(
-        isinstance(x, FactLeaf) and (x.each is not None or x.peer_ratio) for f in found for x in leaves(f.rule.when)
-    )
-    return compares and len(both.facts.subjects(Scope.GPU)) > len(part.facts.subjects(Scope.GPU))
+def left_open(both: Diagnosis, found: list[Finding]) -> bool:
+    """Whether a finding compares GPUs with all others, the other input brings more of them, of which that was not read, and
+    the answer says that the rule is undecided there."""
+    of_all = [f for f in found if any(isinstance(x, FactLeaf) and x.each is not None for x in leaves(f.rule.when))]
+    return any((u.rule.id, u.subject) in {(f.rule.id, f.subject) for f in of_all} for u in both.undecided)
 
 
 def refutes(d: Diagnosis, found: list[Finding]) -> bool:

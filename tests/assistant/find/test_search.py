@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from assistant import find, topics
-from assistant.find import bm25, corpus
+from assistant.find import corpus
 from assistant.find.bm25 import PRIOR
 from assistant.find.index import Index, hints, wanted
 from tests.overlay import compiled_data
@@ -139,7 +139,7 @@ def test_named_weighs_what_is_not_known() -> None:
 
 @pytest.mark.slow
 def test_the_index_is_plain_json() -> None:
-    data = bm25.build([d for d in DOCS if d.kind in ("term", "runbook", "rule")], corpus.spellings())
+    data = find.build()
     again = Index(json.loads(json.dumps(data)))
     found = [h.doc for h in Index(data).find("row remap pending", 5)]
     assert len(found) == 5

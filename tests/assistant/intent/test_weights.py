@@ -10,6 +10,7 @@ from assistant.intent.intents import hint
 from assistant.intent.query import BY_PHRASE, Intent
 from assistant.intent.reading import read
 from knowledge.examples import examples
+from tests.assistant.intent.test_sentences import sentences
 
 
 def test_the_weights_were_fitted_from_these_examples() -> None:
@@ -26,6 +27,8 @@ def test_no_example_is_labelled_twice() -> None:
 def test_every_intent_has_examples_in_both_languages() -> None:
     said = {(intent, any("\u4e00" <= c <= "\u9fff" for c in text)) for text, intent, _ in examples()}
     assert {(str(i), han) for i in Intent if i not in BY_PHRASE for han in (False, True)} <= said
+    labelled = {(e["intent"], any("\u4e00" <= c <= "\u9fff" for c in e["say"])) for e in sentences()}
+    assert {(str(i), han) for i in BY_PHRASE for han in (False, True)} <= labelled, "whole phrases decide these"
 
 
 @pytest.mark.parametrize(
