@@ -569,9 +569,10 @@ def connected(path: Path) -> sqlite3.Connection | None:
 
 
 def file_revision(path: Path) -> str | None:
-    """`revision_of` a file that exists."""
+    """`revision_of` a file; empty where there is none."""
     connection = connected(path)
-    assert connection is not None
+    if connection is None:
+        return ""
     try:
         return revision_of(connection)
     finally:

@@ -421,12 +421,18 @@ def opened(location: Location) -> Store:
 
         return opened_server(location)
     create_file(location.path)
-    found = file_revision(location.path)  # before anything, the journal mode too, is touched
+    try:
+        found = file_revision(location.path)  # before anything, the journal mode too, is touched
+    except sqlite3.OperationalError as error:
+        if primary(error) != sqlite3.SQLITE_CANTOPEN:
+            raise
+        found = ""  # another process puts a damaged file aside at this moment
     if found != HEAD:
         refuse(found)
         from assistant.store.server import set_up
 
-        with locked(location.path):  # one process at a time sets a file up
+        with locked(location.path):  # one process at a time sets a file up, or puts one aside
+            create_file(location.path)
             set_up(location.path)
     return FileStore(location.path)
 
