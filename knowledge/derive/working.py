@@ -257,9 +257,13 @@ class _Seen:
             return tuple(
                 f"pod {pod.id}" for pod, its in self.in_part.items() if subject.id in its and self.pods[pod] == [whole]
             )
-        return tuple(_called(p, self.said_of[p], len(programs) > 1) for p in programs) or tuple(
-            f"pod {name}" for name in self.given.get(subject, ())
-        )
+        return tuple(
+            _called(p, self.said_of[p], len(programs) > 1 and self._has_one_gpu(p)) for p in programs
+        ) or tuple(f"pod {name}" for name in self.given.get(subject, ()))
+
+    def _has_one_gpu(self, program: Subject) -> bool:
+        """Whether a program's share of the time is that of one GPU: of several, no listing keeps them apart."""
+        return sum(program in its for its in self.users.values()) == 1
 
     def works(self, subject: Subject) -> Iterator[_Work]:
         """What each source tells of `subject`; then each together with what it told before, as far as it held its memory all the time."""
@@ -292,12 +296,12 @@ def in_waves(busy: Sequence[float]) -> bool:
     return sum(a != b for a, b in pairwise(sides)) >= WAVES and least <= sum(sides) <= len(sides) - least
 
 
-def _called(program: Subject, said: Mapping[str, str], beside_others: bool) -> str:
-    """``python3 (pid 4242, user ann)``, and beside others its share of the time."""
+def _called(program: Subject, said: Mapping[str, str], with_share: bool) -> str:
+    """``python3 (pid 4242, user ann)``, and `with_share` that of the time."""
     name = said.get("process.name") or said.get("process.comm") or ""
     whose = said.get("process.owner") or (f"user {said['process.user']}" if "process.user" in said else "")
     place = ", ".join(part for part in (f"pid {program.id}", whose) if part)
-    share = f" {said['process.gpu_utilization']} %" if beside_others and "process.gpu_utilization" in said else ""
+    share = f" {said['process.gpu_utilization']} %" if with_share and "process.gpu_utilization" in said else ""
     return f"{name.rsplit('/', 1)[-1]} ({place}){share}" if name else f"{place}{share}"
 
 

@@ -29,7 +29,7 @@ _DMON: dict[str, tuple[str, Convert, str]] = {
     "jpg": ("gpu.utilization.jpeg", percent, "%"),
     "ofa": ("gpu.utilization.ofa", percent, "%"),
     "mclk": ("gpu.clock.memory", megahertz, "MHz"),
-    "pclk": ("gpu.clock.graphics", megahertz, "MHz"),
+    "pclk": ("gpu.clock.sm", megahertz, "MHz"),
     "fb": ("gpu.memory.used", mebibytes, "MiB"),
     "bar1": ("gpu.bar1.used", mebibytes, "MiB"),
     # "number of aggregated single bit, double bit ecc errors" (nvidia-smi dmon -h)

@@ -501,6 +501,13 @@ def test_a_rank_that_works_less_is_named_where_nothing_else_is_known_of_it() -> 
     )
 
 
+def test_the_share_of_a_program_on_several_gpus_is_that_of_none_of_them() -> None:
+    head = "# gpu         pid   type     sm    mem    command\n# Idx           #    C/G      %      %    name\n"
+    looks = "    0   4101  C   48  20  python\n    0   5202  C   45  18  vllm\n    1   4101  C   98  41  python\n" * 2
+    d = diagnose(parse_text("input", head + looks), load())
+    assert "python (pid 4101), vllm (pid 5202) 45 %" in d.verdict.text.en
+
+
 def test_what_several_gpus_lose_is_told_in_all() -> None:
     one = scrape(H100, {"util": TEN, "power": 131, "sm": 7, "tensor": 1, "dram": 2})
     other = one.replace('gpu="0"', 'gpu="1"').replace("000000000001", "000000000002")
