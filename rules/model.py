@@ -216,6 +216,13 @@ NOTHING_KNOWN = "None known."  # of a rule's false positives
 
 
 IN_BRACKETS = re.compile(r"\s*[(（][^()（）]*\{[^()（）]*[)）]")
+_AT_THE_END = re.compile(r"\s*[:：][^:：]*\{[^:：]*$")  # ": {reason}"
+
+
+def bare_title(title: Text, rule_id: str) -> Text:
+    """A rule's title while nothing fills it in: without brackets and an end that hold a field, else the id in words."""
+    bare = Text(*(_AT_THE_END.sub("", IN_BRACKETS.sub("", title.in_(lang))) for lang in ("en", "zh")))
+    return bare if "{" not in bare.en + bare.zh else Text(rule_id.replace("-", " "), rule_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,9 +269,8 @@ class Rule:
 
     @property
     def name(self) -> Text:
-        """The title while nothing fills it in: without brackets that hold a field of an event, else the id in words."""
-        bare = Text(*(IN_BRACKETS.sub("", self.title.in_(lang)) for lang in ("en", "zh")))
-        return bare if "{" not in bare.en + bare.zh else Text(self.id.replace("-", " "), self.id)
+        """See `bare_title`."""
+        return bare_title(self.title, self.id)
 
     @property
     def mistaken(self) -> Text:

@@ -147,13 +147,14 @@ def _fact() -> Iterator[Doc]:
 
 def _rule() -> Iterator[Doc]:
     from rules.loader import shipped
+    from rules.model import bare_title
 
     for name, (file, e) in shipped().items():
         area = file.rsplit("/", 2)[-2] if "/" in file else ""
         codes = e.get("xid") or ()
         codes = codes if isinstance(codes, list | tuple) else (codes,)
         body = (*_both(e["why"], e["false_positives"]), area, *e.get("symptoms", ()), *(f"xid {c}" for c in codes))
-        yield Doc(f"rule {name}", Text.of(e["title"]), (name, _spread(name)), body=body)
+        yield Doc(f"rule {name}", bare_title(Text.of(e["title"]), name), (name, _spread(name)), body=body)
 
 
 def _runbook() -> Iterator[Doc]:

@@ -68,7 +68,7 @@ def _question(spec: FactSpec, subject: Subject, rules: list[str], index: Index) 
 def _why(rules: list[str], index: Index, fact: str) -> Text:
     """Why it is asked: the first rule that waits, and what would follow."""
     rule = index.rule(rules[0])
-    title = rule.title
+    title = rule.name
     more_en = (
         f" ({len(rules) - 1} more {'rule waits' if len(rules) == 2 else 'rules wait'} for it)" if rules[1:] else ""
     )

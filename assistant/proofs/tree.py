@@ -23,7 +23,6 @@ from assistant.render.gaps import remedy
 from assistant.render.labels import aside, colon, impact_words, label, listed, reason_name
 from assistant.render.meanings import meaning
 from assistant.render.times import readable
-from knowledge.language import Text
 from knowledge.observation import Event, Observation, Origin
 from knowledge.text import clean, opened
 from rules.condition import EventLeaf, FactLeaf, On, Reference
@@ -140,7 +139,7 @@ class _Tree:
     def of_undecided(self, entry: Entry, group: Sequence[Undecided]) -> Iterator[Node]:
         """Head, what is missing and what would tell it, the proof as far as it goes, what the rule says."""
         u, w = group[0], self.w
-        said = w.rule_title(u.rule.title if "{" not in u.rule.title.en else Text(entry.title, entry.title), [u.subject])
+        said = w.rule_title(u.rule.name, [u.subject])
         yield Node("title", Kind.TITLE, said, severity=str(u.rule.severity), question=entry.question)
         words = (label(str(u.rule.severity), self.lang), w.t("undecided", "尚未确定"), u.rule.id)
         yield Node("state", Kind.FIELDS, " · ".join(words), question=entry.question)

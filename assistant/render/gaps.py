@@ -158,7 +158,7 @@ class Gaps:
         return [self._waiting(groups) for groups in ranked]
 
     def _waiting(self, groups: Sequence[Sequence[Undecided]]) -> str:
-        titles = [f"{clean(g[0].rule.title.in_(self.lang))}{colon(self.lang)}{self.where([u.subject for u in g])}"
+        titles = [f"{clean(g[0].rule.name.in_(self.lang))}{colon(self.lang)}{self.where([u.subject for u in g])}"
                   for g in groups]  # fmt: skip
         shown = titles if self.verbose or len(titles) <= TITLES else titles[:TITLES]
         rest = len(titles) - len(shown)

@@ -305,7 +305,7 @@ class _Writer:
         """A rule that lacks facts."""
         return {
             "rule": u.rule.id,
-            "title": u.rule.title.in_(self.lang),
+            "title": u.rule.name.in_(self.lang),
             "subject": subject(u.subject),
             "severity": str(u.rule.severity),
             "because": [self.because(o) for o in u.because] if self.verbose else [],

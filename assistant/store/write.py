@@ -30,6 +30,7 @@ from knowledge.observation import Event, Observation, Status
 from rules.engine import Finding
 
 T = TypeVar("T")
+SETTING_UP = 30.0  # seconds that one waits for another to set a file up: done once, and on a starved machine no sooner
 LONGER = 12  # events and findings are kept so many times as long as samples
 SLICES = 64  # one run in so many prunes a given track
 FLOOR = 32  # newest runs of a node, in the order of writing, that stay whatever the clocks say
@@ -456,7 +457,7 @@ def locked(path: Path) -> Iterator[None]:
     """Hold the lock of a history file while it is set up or put aside. StoreError when another process keeps it."""
     descriptor = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        deadline = time.monotonic() + TIMEOUT
+        deadline = time.monotonic() + SETTING_UP
         while True:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

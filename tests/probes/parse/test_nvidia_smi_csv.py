@@ -86,7 +86,7 @@ def test_of_a_listing_the_last_sample_counts_and_those_that_tell_of_work_are_kep
     assert [o.value for o in got if o.fact == "gpu.power.draw" and o.subject.id == "index:0"] == [69.0, 71.0]
     assert value(got, "gpu.temperature.core", "index:1") == 62
     assert status(got, "gpu.temperature.memory", "index:0") is Status.UNSUPPORTED
-    assert value(got, "gpu.clock.graphics", "index:1") == 1980
+    assert value(got, "gpu.clock.sm", "index:1") == 1980
 
 
 def test_processes_of_a_listing() -> None:
