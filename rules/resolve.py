@@ -484,14 +484,21 @@ def _nearby(case: Case, *codes: int) -> tuple[Observation, ...]:
     return tuple(filter(_near(case, BURST, BURST), _here(case, *codes)))
 
 
+_UNREPAIRED = Text(
+    "The reset does not repair a row whose remapping failed (XID 64): keep the bug report, run the field diagnostic and have the board replaced (RMA) when the failure flag stands or the diagnostic fails.",
+    "复位无法修复重映射失败的行（XID 64）：保留错误报告，运行现场诊断；若失败标志仍在或诊断失败，则申请更换板卡（RMA）。",
+)
+
+
 def _workflow_48(case: Case) -> Answer:
-    """WORKFLOW_XID_48: with 63 or 64 drain and reset; alone reset; then the field diagnostic."""
+    """WORKFLOW_XID_48: with 63 or 64 drain and reset; alone reset; then the field diagnostic, which decides where the repair failed (64)."""
     repair = _nearby(case, 63, 64)
     field_diag = Text(
         "After the reset, check remapped rows and the SRAM threshold flag; run the field diagnostic if either calls for it.",
         "复位后检查行重映射和 SRAM 阈值标志；若任一要求则运行现场诊断。",
     )
-    return Answer(Bucket.DRAIN_AND_RESET if repair else Bucket.RESET_GPU, repair, (field_diag,))
+    failed = any(isinstance(o.value, Event) and o.value.code == 64 for o in repair)
+    return Answer(Bucket.DRAIN_AND_RESET if repair else Bucket.RESET_GPU, repair, (_UNREPAIRED if failed else field_diag,))
 
 
 KILLED = 60 * 10**9  # ns from the end of a process to the teardown of its work: Slurm's KillWait is 30 s
@@ -561,6 +568,10 @@ _DIAGNOSE = Text(
 )
 
 
+_SWAP = Text(
+    "The same program failed again: look for the fault in it, and run it on another GPU before this one is blamed.",
+    "同一程序再次出错：请先在程序中查找，并换一块 GPU 运行，再怀疑该 GPU。",
+)
 _ONE_PROGRAM = Text(
     "The same program faulted on several GPUs: look for the fault in it (`compute-sanitizer`), a restart alone meets it again.",
     "同一程序在多个 GPU 上出错：请在程序中查找（`compute-sanitizer`），仅重启会再次出错。",
@@ -593,7 +604,8 @@ def _of_application(case: Case, code: int, same: tuple[str, ...]) -> Answer:
     if _on_several(case, code):
         return Answer(Bucket.RESTART_APP, then=(_ONE_PROGRAM,))
     if _recurs(case, same):
-        return Answer(Bucket.RESTART_APP, then=(_DIAGNOSE,), text=_RESTART)
+        alone = all(isinstance(o.value, Event) and o.value.get("programs_on_gpu") == 1 for o in case.events)
+        return Answer(Bucket.RESTART_APP, then=(_SWAP if alone else _DIAGNOSE,), text=_RESTART)
     return Answer(Bucket.RESTART_APP)
 
 
@@ -608,9 +620,15 @@ def _recurs(case: Case, same: tuple[str, ...]) -> bool:
     return any(BURST < b - a <= 24 * 3600 * 10**9 for times in places.values() for a, b in pairwise(sorted(times)))
 
 
-def _workflow_ignore(_: Case) -> Answer:
+_AT_THE_PEER = Text(
+    "This GPU needs nothing: the program on the GPU that asked made an access it may not make. Look there for its error (XID 13 or 31, its own log); if it comes back, run it under `compute-sanitizer`.",
+    "该 GPU 无需处理：是发起访问的 GPU 上的程序做了不允许的访问。请在那里查找其错误（XID 13 或 31、程序自身日志）；若再次出现，用 `compute-sanitizer` 运行。",
+)
+
+
+def _workflow_137(_: Case) -> Answer:
     """XID_137_FLOW (108, 137): nothing to do on this GPU; the access came from a peer."""
-    return Answer(Bucket.IGNORE)
+    return Answer(Bucket.IGNORE, text=_AT_THE_PEER)
 
 
 _WORKFLOWS: Mapping[int, Callable[[Case], Answer]] = {
@@ -618,8 +636,8 @@ _WORKFLOWS: Mapping[int, Callable[[Case], Answer]] = {
     31: _workflow_31,
     45: _workflow_45,
     48: _workflow_48,
-    108: _workflow_ignore,
-    137: _workflow_ignore,
+    108: _workflow_137,
+    137: _workflow_137,
 }
 RESOLVERS: Mapping[str, Callable[[Case], Answer | None]] = {
     "recovery154": _recovery154,

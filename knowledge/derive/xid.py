@@ -3,7 +3,8 @@
 * Each `xid` and `sxid` event gets its name, action, severity and the decoded fields of its body.
 * A line "caused by previous Xid N" whose N has no line of its own on that GPU gives `xid_implied`.
 * Each `xid` event that names a process tells how many processes had the same code on that GPU in the same moment.
-* Each fault of a program (XID 13, 31) tells how many different programs had one on that GPU, and at that place of it, in a week.
+* Each fault of a program (XID 13, 31) tells how many different programs had one on that GPU, and at that place of it, in a week;
+  0 where the line names none.
 * XID 154 gives `gpu.recovery_action`, the driver's latest word on the GPU, in each source.
 
 Everything is computed anew from code and text, so the order of the observations and a second pass
@@ -102,16 +103,19 @@ def _together(batch: list[Observation]) -> list[Observation]:
 def _in_turn(batch: list[Observation]) -> list[Observation]:
     """The batch, `programs_on_gpu` and `programs_at_place` filled in: how many programs of different names failed one after another.
 
-    A program that fails on another GPU as well has the fault in itself: it is not counted.
+    A line without a program's name counts none. A program that fails on another GPU as well has the fault in itself: it is not counted.
     """
     where: dict[str, set[Subject]] = defaultdict(set)
     groups: dict[tuple[Subject, Clock], list[int]] = defaultdict(list)
+    counts: dict[int, dict[str, Scalar]] = {}
     for i, o in enumerate(batch):
-        ours = isinstance(o.value, Event) and _is_event(o, "xid") and o.value.code in _OF_PROGRAMS
-        if ours and o.at is not None and (name := _program(o)):
+        if not (isinstance(o.value, Event) and _is_event(o, "xid") and o.value.code in _OF_PROGRAMS):
+            continue
+        if not (name := _program(o)):
+            counts[i] = {"programs_on_gpu": 0, "programs_at_place": 0}
+        elif o.at is not None:
             where[name].add(o.subject)
             groups[o.subject, o.clock].append(i)
-    counts: dict[int, dict[str, Scalar]] = {}
     for rows in groups.values():
         counts |= {i: {"programs_on_gpu": 1, "programs_at_place": 1} for i in rows}
         own = [i for i in rows if len(where[_program(batch[i])]) == 1]

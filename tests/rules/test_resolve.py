@@ -60,6 +60,11 @@ def test_48_with_a_repair_in_its_burst(apart: int, expected: Bucket) -> None:
         assert bucket(48, [xid(48), xid(repair, apart)]) is expected
 
 
+def test_48_with_a_repair_that_failed_ends_with_the_replacement() -> None:
+    assert "replaced (RMA)" in advice(48, [xid(48), xid(64)]).then[0].en
+    assert "replaced" not in advice(48, [xid(48), xid(63)]).then[0].en
+
+
 def test_48_minds_only_its_own_gpu() -> None:
     assert bucket(48, [xid(48), xid(63, 0, GPUS[1])]) is Bucket.RESET_GPU
     assert bucket(48, [xid(48), xid(31)]) is Bucket.RESET_GPU
@@ -105,6 +110,18 @@ def test_13_again_at_the_same_place_within_a_day(apart: int, again: bool) -> Non
     assert not advice(13, [xid(13, -apart, gpc=1, tpc=3), xid(13, 0, **there)]).then
     assert not advice(13, [xid(13, -apart), xid(13, 0)]).then, "a place that is not told is not the same"
     assert bool(advice(31, [xid(31, -apart), xid(31, 0)]).then) is again, "31 has no place but the GPU"
+
+
+@each(("programs", "said"), [(1, "same program"), (2, "same place"), (0, "same place")])
+def test_31_again_of_one_program_asks_for_the_program_first(programs: int, said: str) -> None:
+    world = [xid(31, -HOUR, programs_on_gpu=programs), xid(31, 0, programs_on_gpu=programs)]
+    assert said in advice(31, world).then[0].en
+
+
+def test_137_needs_nothing_here_and_says_where_to_look() -> None:
+    got = advice(137, [xid(137)])
+    assert (got.bucket, got.usable) == (Bucket.IGNORE, Usable.YES)
+    assert "on the GPU that asked" in got.text.en
 
 
 # --- the driver's own word ----------------------------------------------------------------
