@@ -498,7 +498,9 @@ def _workflow_48(case: Case) -> Answer:
         "复位后检查行重映射和 SRAM 阈值标志；若任一要求则运行现场诊断。",
     )
     failed = any(isinstance(o.value, Event) and o.value.code == 64 for o in repair)
-    return Answer(Bucket.DRAIN_AND_RESET if repair else Bucket.RESET_GPU, repair, (_UNREPAIRED if failed else field_diag,))
+    return Answer(
+        Bucket.DRAIN_AND_RESET if repair else Bucket.RESET_GPU, repair, (_UNREPAIRED if failed else field_diag,)
+    )
 
 
 KILLED = 60 * 10**9  # ns from the end of a process to the teardown of its work: Slurm's KillWait is 30 s

@@ -60,15 +60,18 @@ def companion(text: str) -> Fields:
 # Bank Remapper: New bank marked for remapping, reset gpu to activate.
 # Dynamic Page Retirement: New page retired, reboot to activate (0x00000000000b4e8f).
 # Dynamic Page Retirement: FATAL, unable to retire page (0x3fdf5e)
+# Row Remapper: Failed to remap row (0x000000000ecc4c17)
 _MECHANISMS = (
-    (lazy(r"\brow remapp", re.IGNORECASE), "row_remapper"),
+    (lazy(r"\brow remapp|\bremap row\b", re.IGNORECASE), "row_remapper"),
     (lazy(r"\bbank remapper", re.IGNORECASE), "bank_remapper"),
     (lazy(r"\bpage retirement", re.IGNORECASE), "page_retirement"),
     (lazy(r"\bdram retirement", re.IGNORECASE), "dram_retirement"),
 )
 _REPAIR_ADDRESS = lazy(r"(?:\((?:0x)?|\bat 0x)([0-9a-fA-F]{5,16})(?![0-9a-fA-F])")
 _PENDING = lazy(r"new (?:row|bank|page)\b.{0,60}?\b(?:marked|retired)\b", re.IGNORECASE)
-_FAILED = lazy(r"remapper error|retirement failed|unable to retire|remapping failed", re.IGNORECASE)
+# "Remapper Error" goes on with its reason: where that is cut off or new, it may be any.
+_FAILED = lazy(r"remapper error|retirement failed|unable to retire|remapping failed|failed to remap", re.IGNORECASE)
+_UNTOLD = lazy(r"unable to retire|remapping failed|failed to remap", re.IGNORECASE)
 _FAILURES = (
     (lazy(r"all reserved rows for bank are remapped", re.IGNORECASE), "bank_full"),
     (lazy(r"remapping table is full", re.IGNORECASE), "table_full"),
@@ -85,9 +88,11 @@ _EXHAUSTED = frozenset({"bank_full", "table_full", "no_spare"})
 
 
 def remap(text: str) -> Fields:
-    """XID 63 and 64: by which mechanism, at what address, pending or failed, and why."""
+    """XID 63 and 64: by which mechanism, at what address, pending or failed, and why (`untold`: the line does not say)."""
     mechanism = next((name for pattern, name in _MECHANISMS if pattern.search(text)), None)
     failure = next((name for pattern, name in _FAILURES if pattern.search(text)), None) if mechanism else None
+    if mechanism and failure is None and _UNTOLD.search(text):
+        failure = "untold"
     state = "failed" if failure or _FAILED.search(text) else "pending" if _PENDING.search(text) else None
     return channel(text) | present(
         mechanism=mechanism, address=find_hex(_REPAIR_ADDRESS, text) if mechanism else None,
