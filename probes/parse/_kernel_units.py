@@ -12,7 +12,7 @@ from probes.parse._kernel_common import Reading, from_kernel, is_command, rx, wi
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import SECOND
 from probes.parse._smi_errors import init_state
-from probes.parse._systemctl import ROLE_OF
+from probes.parse._systemctl import ROLE_OF, mount_point, role_of
 
 STATES = (
     "node.driver.state",
@@ -21,6 +21,7 @@ STATES = (
     "raid.members.failed",
     "raid.members.missing",
     "service.result",
+    "service.mount_point",
     "service.role",
     "service.state",
 )
@@ -113,7 +114,9 @@ def read(reading: Reading) -> None:
             state = "restarting"
         subject = Subject(Scope.OBJECT, key[1] if "." in key[1] else f"{key[1]}.service", reading.node(entry))
         reading.add("service.state", subject, entry, state)
-        reading.add("service.role", subject, entry, ROLE_OF.get(key[1], "other"))
+        reading.add("service.role", subject, entry, role_of(key[1]) or "other")
+        if point := mount_point(key[1]):
+            reading.add("service.mount_point", subject, entry, point)
         if state != "running":
             reading.add("service.result", subject, *ended[key])
 

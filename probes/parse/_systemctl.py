@@ -26,6 +26,11 @@ ROLES: Mapping[str, tuple[str, ...]] = {
 ROLE_OF: Mapping[str, str] = {unit: role for role, units in ROLES.items() for unit in units}
 # From the state that helps most to the one that helps least: of several units of a role the best counts.
 BEST_FIRST = ("running", "starting", "restarting", "failed", "stopped", "not_running", "not_installed")
+# Kinds of units that do something when they fail; a device or a scope is made by the kernel or a program.
+UNIT = r"[\w@:.\\-]{1,200}\.(?:service|socket|mount|automount|swap|path|timer|target)"
+_ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
+_OF_SYSTEM = re.compile(r"/(?:boot|dev|proc|run|snap|sys|tmp|var/lib/snapd)(?:/.*)?|/")  # mounts that no job works on
+_UNIT = re.compile(UNIT)
 _LINE = re.compile(r"([A-Z][A-Za-z]{1,60})=(.{0,2000})")
 
 
@@ -44,7 +49,7 @@ class Unit:
     @property
     def role(self) -> str:
         """What it does on a GPU node; empty for other units."""
-        return ROLE_OF.get(self.id.removesuffix(".service"), "")
+        return role_of(self.id)
 
     @property
     def installed(self) -> bool:
@@ -67,15 +72,31 @@ class Unit:
         return " ".join(f"{name}={self.properties[name]}" for name in names if self.properties.get(name))
 
 
+def mount_point(unit: str) -> str:
+    """Where a unit mounts a file system, as systemd names it: ``data-set\\x2d1.mount`` is /data/set-1; empty for other units."""
+    path, _, kind = unit.rpartition(".")
+    if kind not in ("mount", "automount"):
+        return ""
+    return "/" + _ESCAPED.sub(lambda m: chr(int(m[1], 16)), path.strip("-").replace("-", "/"))
+
+
+def role_of(unit: str) -> str:
+    """What a unit does on a GPU node; empty for other units."""
+    point = mount_point(unit)
+    if point:
+        return "" if _OF_SYSTEM.fullmatch(point) else "mount"
+    return ROLE_OF.get(unit.removesuffix(".service"), "")
+
+
 def units(lines: Iterable[str]) -> list[Unit]:
-    """The blocks of services, each unit once (an alias prints the unit that it stands for)."""
+    """The blocks of units, each once (an alias prints the unit that it stands for)."""
     found: dict[str, Unit] = {}
     block: dict[str, str] = {}
     first = number = 0
 
     def close() -> None:
         unit = Unit(block, first)
-        if unit.id.endswith(".service"):
+        if _UNIT.fullmatch(unit.id):
             found.setdefault(unit.id, unit)
 
     for number, raw in enumerate(lines, 1):

@@ -12,10 +12,12 @@ from probes.base import Context, DocumentFormat
 from probes.parse import _host_snapshot as shared
 from probes.parse._host_snapshot import Snapshot, gap, mapping, mappings, whole, words
 from probes.parse._smi_values import Reading
-from probes.parse._systemctl import ROLES, Unit, best, units
+from probes.parse._systemctl import ROLES, Unit, best, mount_point, units
 
 NAME, REVISION, SCHEMA = "services-snapshot", 1, "gpudiag/services/1"
-OF_UNIT = ("service.state", "service.role", "service.result", "service.restarts", "service.uptime", "service.enabled")
+OF_UNIT = (
+    "service.state", "service.role", "service.result", "service.restarts", "service.uptime", "service.enabled", "service.mount_point",
+)  # fmt: skip
 STATES = tuple(f"node.service.{role}.state" for role in ROLES)
 PROVIDES = (*STATES, *OF_UNIT, "node.clock.synchronised", "node.clock.error", "node.driver.version")
 UNSYNCHRONISED = 0x40  # STA_UNSYNC of adjtimex(2)
@@ -91,6 +93,8 @@ def _unit(emit: Snapshot, unit: Unit, call: str, uptime: float | None) -> None:
     shown = unit.shown("LoadState", "ActiveState", "SubState", "Result", "ExecMainStatus")
     emit.add("service.state", subject, reading, call, shown)
     emit.add("service.role", subject, unit.role or "other", call, unit.shown("Id"))
+    if point := mount_point(unit.id):
+        emit.add("service.mount_point", subject, point, call, unit.shown("Id"))
     if result := unit.properties.get("Result"):
         emit.add("service.result", subject, result, call, unit.shown("Result", "ExecMainStatus"))
     restarts = digits(unit.properties.get("NRestarts", ""), 9)

@@ -1,4 +1,4 @@
-"""``systemctl --failed`` and ``systemctl list-units`` as a person pastes them: the state of services.
+"""``systemctl --failed`` and ``systemctl list-units`` as a person pastes them: the state of services and of what else failed.
 
 A list of failed units that is empty is an answer; one of other units tells nothing of those that are not loaded.
 The text of ``systemctl status`` ends in lines of the journal and is read as a log: these tell why.
@@ -13,10 +13,10 @@ from knowledge.text import clean
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._host_snapshot import Snapshot
 from probes.parse._smi_values import Reading
-from probes.parse._systemctl import Unit
+from probes.parse._systemctl import UNIT, Unit
 from probes.parse.services_snapshot import OF_UNIT, STATES, tell
 
-NAME, REVISION = "systemctl-list", 2
+NAME, REVISION = "systemctl-list", 3
 PROVIDES = (*STATES, *(fact for fact in OF_UNIT if fact != "service.uptime"))
 #   UNIT                          LOAD   ACTIVE SUB    DESCRIPTION
 _HEADING = re.compile(
@@ -24,7 +24,7 @@ _HEADING = re.compile(
 )
 # \u25cf nvidia-fabricmanager.service  loaded failed failed NVIDIA fabric manager service
 _ROW = re.compile(
-    r"[ *\u25cf\u00d7\u25cb]{0,4}([\w@:.\\-]{1,200}\.service)\s{1,200}(loaded|not-found|masked|error|bad-setting|merged|stub)\s{1,20}([a-z]{3,20})\s{1,20}([a-z-]{3,40})\b.{0,400}"
+    rf"[ *\u25cf\u00d7\u25cb]{{0,4}}({UNIT})\s{{1,200}}(loaded|not-found|masked|error|bad-setting|merged|stub)\s{{1,20}}([a-z]{{3,20}})\s{{1,20}}([a-z-]{{3,40}})\b.{{0,400}}"
 )
 # 0 loaded units listed.            0 loaded units listed. Pass --all to see loaded but inactive units, too.
 _NONE = re.compile(r"\s{0,4}0 loaded units listed\.(?P<any> Pass --all to see .{0,80})?\s{0,4}")
@@ -58,12 +58,12 @@ def _none_failed(lines: list[Line]) -> Line | None:
 
 
 def parse(text: str, context: Context) -> list[Observation]:
-    """Observations of the services."""
+    """Observations of the services, and of other units that failed."""
     emit = Snapshot(context, NAME, REVISION, {})
     found: dict[str, Unit] = {}
     for line in lines_of(text):
         told = clean(line.text[:900])
-        if row := _ROW.fullmatch(told):
+        if (row := _ROW.fullmatch(told)) and (row[1].endswith(".service") or row[3] == "failed"):
             words = {"Id": row[1], "LoadState": row[2], "ActiveState": row[3], "SubState": row[4]}
             found.setdefault(row[1], Unit(words, line.number))
     tell(emit, list(found.values()), "systemctl", None)

@@ -7,12 +7,12 @@ import re
 from knowledge.observation import Observation
 from probes.base import Context, DocumentFormat
 from probes.parse._host_snapshot import Snapshot
-from probes.parse._systemctl import units
+from probes.parse._systemctl import UNIT, units
 from probes.parse.services_snapshot import OF_UNIT, STATES, tell
 
-NAME, REVISION = "systemctl-show", 1
+NAME, REVISION = "systemctl-show", 2
 PROVIDES = (*STATES, *(fact for fact in OF_UNIT if fact != "service.uptime"))
-_ID = re.compile(r"^Id=[\w@:.\\-]{1,200}\.service\s{0,4}$", re.MULTILINE)
+_ID = re.compile(rf"^Id={UNIT}\s{{0,4}}$", re.MULTILINE)
 _STATE = re.compile(r"^ActiveState=[a-z-]{3,20}\s{0,4}$", re.MULTILINE)
 
 

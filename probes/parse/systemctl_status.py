@@ -12,10 +12,10 @@ from knowledge.text import clean
 from probes.base import Context, DocumentFormat, lines_of
 from probes.parse import kernel_log
 from probes.parse._host_snapshot import Snapshot
-from probes.parse._systemctl import Unit
+from probes.parse._systemctl import UNIT, Unit
 from probes.parse.services_snapshot import OF_UNIT, STATES, tell
 
-NAME, REVISION = "systemctl-status", 1
+NAME, REVISION = "systemctl-status", 2
 # What daemons say in their own journal, and how many of their errors were not understood; the kernel says nothing there.
 _LOGGED = (
     "fm_error",
@@ -30,7 +30,7 @@ _LOGGED = (
 )
 PROVIDES = (*STATES, *(fact for fact in OF_UNIT if fact != "service.uptime"), *_LOGGED)
 # \u25cf nvidia-fabricmanager.service - NVIDIA fabric manager service
-_NAME = re.compile(r"[ *x\u25cf\u00d7\u25cb\u21bb]{0,4}([\w@:.\\-]{1,200}\.service)(?: - .{0,200})?")
+_NAME = re.compile(rf"[ *x\u25cf\u00d7\u25cb\u21bb]{{0,4}}({UNIT})(?: - .{{0,200}})?")
 #      Loaded: loaded (/lib/systemd/system/slurmd.service; enabled; vendor preset: enabled)
 _LOADED = re.compile(
     r"\s{1,12}Loaded: (loaded|not-found|masked|error|bad-setting)\b(?: \([^;)]{0,300}; ([\w-]{2,40}))?.{0,300}"

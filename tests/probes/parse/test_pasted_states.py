@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from knowledge.observation import Status
 from probes.parse import mdstat, systemctl_list
+from probes.parse._systemctl import mount_point, role_of
 from tests.cases import each
 from tests.probes.parse.smi_case import CONTEXT, capture, check_cut
 
@@ -27,9 +28,21 @@ def test_the_array_that_lacks_a_member() -> None:
 
 def test_services_that_failed() -> None:
     assert values("other/systemctl-failed.txt", "service.state") == {
+        "home-data.mount": "failed",
         "nvidia-dcgm.service": "failed",
         "slurmd.service": "failed",
     }
+
+
+@each(
+    ("unit", "role", "point"),
+    [
+        ("data-image\\x2dnet.mount", "mount", "/data/image-net"), ("data.automount", "mount", "/data"), ("-.mount", "", "/"),
+        ("boot-efi.mount", "", "/boot/efi"), ("docker.socket", "", ""), ("docker.service", "docker", ""),
+    ],
+)  # fmt: skip
+def test_what_a_unit_does(unit: str, role: str, point: str) -> None:
+    assert (role_of(unit), mount_point(unit)) == (role, point)
 
 
 NONE, HINT = "0 loaded units listed.", "0 loaded units listed. Pass --all to see loaded but inactive units, too."
@@ -41,7 +54,7 @@ HEADING = "  UNIT LOAD ACTIVE SUB DESCRIPTION"
     [
         (f"{HEADING}\n{NONE}", True), (NONE, True), (f"ops@n7:~$ systemctl --failed\n{HEADING}\n{HINT}", True),
         (f"{HEADING}\n{HINT}", False), (f"# systemctl list-units 'nvidia*'\n{NONE}", False), (HEADING, False),
-        (f"{HEADING}\n  data.mount loaded failed failed /data\n\n1 loaded units listed.", False),
+        (f"{HEADING}\n  dev-sda.device loaded failed failed /dev/sda\n\n1 loaded units listed.", False),
     ],
 )  # fmt: skip
 def test_no_unit_failed(text: str, answered: bool) -> None:
