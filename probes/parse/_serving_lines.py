@@ -27,6 +27,9 @@ LEVELS = (
 PREEMPTED = r"is preempted by (?:PreemptionMode\.)?\w+ mode because there is"
 RETRACTED = r"#retracted_reqs: \d"
 HANGS = r"No available shared memory broadcast block found in \d"
+#  [2025-04-03 20:06:34 DP1 TP0] Watchdog timeout (self.watchdog_timeout=300)
+#  [2026-03-27 20:52:54 TP3] Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)
+WATCHDOG = r"[Ww]atchdog timeout \(self\.watchdog_timeout=\d"
 STARTED = r"GPU KV cache size: [\d,]+ tokens|max_total_num_tokens=\d|Initializing (?:a V1|an) LLM engine \(v"
 # What says that the engine is gone. The first two of them name it, the others are how its callers met it.
 DIED = (
@@ -60,6 +63,7 @@ _GIVEN_BACK = lazy(r"#retracted_reqs: (\d{1,6})")
 _QUEUED = lazy(r"\bqueue_time=\W?(\d{1,9}(?:\.\d{1,9})?)(ns|µs|ms|s)\b")
 _SECONDS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 _ROOM = lazy(r"GPU KV cache size: ([\d,]{1,20}) tokens|max_total_num_tokens=(\d{1,15})")
+_WATCHDOG = lazy(r"[Ww]atchdog timeout \(self\.watchdog_timeout=(\d{1,9}(?:\.\d{0,6}[1-9])?)")
 _MODEL = lazy(r"\bmodel(?:_path)?='([^'\s]{1,160})'")
 
 
@@ -117,6 +121,12 @@ def room(text: str) -> int | None:
     found = _ROOM.search(text)
     digits = next((g for g in found.groups() if g), "").replace(",", "") if found else ""
     return int(digits) if digits else None
+
+
+def waited(text: str) -> float | None:
+    """Seconds without progress after which SGLang's watchdog speaks, where this is its line."""
+    found = _WATCHDOG.search(text[:MAX_TEXT])
+    return None if found is None else int(found[1]) if found[1].isdigit() else float(found[1])
 
 
 def model(text: str) -> str:

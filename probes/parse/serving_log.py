@@ -18,8 +18,10 @@ from probes.parse._app_lines import AppLine, application_head, holds, peel_all
 from probes.parse._pace import median
 from probes.parse._serving_names import TITLES
 
-NAME, REVISION = "serving-log", 1
-TRIGGERS = (*words.LEVELS, words.ANSWERED, words.PREEMPTED, words.RETRACTED, words.HANGS, words.STARTED, words.DIED)
+NAME, REVISION = "serving-log", 2
+TRIGGERS = (
+    *words.LEVELS, words.ANSWERED, words.PREEMPTED, words.RETRACTED, words.HANGS, words.WATCHDOG, words.STARTED, words.DIED,
+)  # fmt: skip
 _DIED, _HANGS = lazy(words.DIED), lazy(words.HANGS)
 _START = lazy(r"failed to start|initialization failed")
 _SGLANG = lazy(r"sglang|Scheduler hit|sigquit from a child|TP\d+\]")
@@ -63,6 +65,7 @@ def parse(lines: Sequence[Line], context: Context) -> list[Observation]:
     _queue_time(emit, app, model)
     _room(emit, app, engines, model)
     _preempted(emit, app, engines)
+    _watchdog(emit, app, engines)
     _died(emit, app, engines)
     _nothing_else(emit, app[-1])
     return emit.out
@@ -213,17 +216,32 @@ def _preempted(emit: Emitter, app: Sequence[AppLine], engines: Mapping[tuple[str
     )
 
 
+def _watchdog(emit: Emitter, app: Sequence[AppLine], engines: Mapping[tuple[str, str], Sequence[_Told]]) -> None:
+    """SGLang's watchdog saw no step end for as long as it waits; each rank says so."""
+    said = [(line, seconds) for line in app if (seconds := words.waited(line.text)) is not None]
+    if said:
+        (first, seconds), last = said[0], said[-1][0]
+        _emit(emit, "watchdog", first, {
+            "engine": _NAMES["sglang"], "since": _when(first), "seconds": seconds, "count": sum(line.times for line, _ in said),
+            "went_on": _makes_tokens_after(last, engines), "message": excerpt(first.text),
+        })  # fmt: skip
+
+
+def _makes_tokens_after(line: AppLine, engines: Mapping[tuple[str, str], Sequence[_Told]]) -> bool:
+    return any(t.line.number > line.number and t.levels.output for own in engines.values() for t in own)
+
+
 def _died(emit: Emitter, app: Sequence[AppLine], engines: Mapping[tuple[str, str], Sequence[_Told]]) -> None:
     gone = [line for line in app if _DIED.search(line.text)]
     if not gone:
         return
     first = next((line for line in gone if line.number == min(g.number for g in gone)), gone[0])
     told = [t for own in engines.values() for t in own]
-    went_on = any(t.line.number > gone[-1].number and t.levels.output for t in told)
     starting = any(_START.search(line.text) for line in gone) and not any(t.line.number < first.number for t in told)
     engine = told[0].levels.engine if told else "sglang" if any(_SGLANG.search(line.raw) for line in gone) else "vllm"
     _emit(emit, "engine_never_up" if starting else "engine_died", first, {
-        "engine": _NAMES[engine], "since": _when(first), "count": sum(line.times for line in gone), "went_on": went_on,
+        "engine": _NAMES[engine], "since": _when(first), "count": sum(line.times for line in gone),
+        "went_on": _makes_tokens_after(gone[-1], engines),
         "message": excerpt(first.text),
     })  # fmt: skip
 
