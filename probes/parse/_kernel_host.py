@@ -25,7 +25,7 @@ _MCE_EVENTS = r"mce: CPU ?(\d{1,5})?.{0,40}(?:Machine check|machine check)|mce: 
 # MCE: Killing python3:3311 due to hardware memory corruption fault at 7f1c2e400000
 # Memory failure: 0x3fff8: recovery action for dirty LRU page: Recovered
 _POISON = (
-    r"mce: Uncorrected hardware memory error in (\S{1,30}) at \w{1,18}|MCE: Killing .{1,64}:\d{1,10} due to hardware memory corruption|"
+    r"mce: Uncorrected hardware memory error in \S{1,30} at \w{1,18}|MCE: Killing .{1,64}:\d{1,10} due to hardware memory corruption|"
     r"Memory failure: (0x[0-9a-fA-F]{1,16}): (?:Killing .{1,64}:\d{1,10} due to|recovery action for|.{0,60}hardware memory corruption)"
 )
 # Uhhuh. NMI received for unknown reason 3d on CPU 0.        NMI: PCI system error (SERR) for reason b1 on CPU 0.
@@ -35,7 +35,7 @@ _NMI = r"(?:NMI received for (unknown) reason|NMI: (PCI system error \(SERR\)|IO
 # {1}[Hardware Error]: event severity: corrected            {1}[Hardware Error]:   section_type: memory error
 # BERT: Error records from previous boot:      [Hardware Error]: event severity: fatal      the same without a number, after a boot
 # [Hardware Error]:   fru_text: CPU1_DIMM_C2   [Hardware Error]:   error_type: 3, multi-bit ECC
-_APEI = r"(?:\{(\d{1,9})\})?\[Hardware Error\]: +(event severity|section_type|device_id|fru_text|error_type|DIMM location): ([\w:.,() /-]{1,80})"
+_APEI = r"(?:\{(\d{1,9})\})?\[Hardware Error\]: +(event severity|section_type|device_id|fru_text|error_type|DIMM location|physical_address): ([\w:.,() /-]{1,80})"
 _APEI_OPEN = r"\{(\d{1,9})\}\[Hardware Error\]: Hardware error from APEI|BERT: Error records from previous boot"
 # Kernel panic - not syncing: Fatal exception
 _PANIC = r"Kernel panic - not syncing: ?(.{0,200})"
@@ -149,7 +149,7 @@ _RULES = (
     _Rule("network_table_full", "table ", _TABLE, lambda m: {"table": "neighbours" if m[1] else "connections"}),
     _Rule("page_allocation_failure", "page allocation", _PAGES, _pages),
     _Rule("host_memory_error", "emory ", _POISON,
-          lambda m: {"severity": "uncorrected", "location": m[2] or m[1], "count": 1}),
+          lambda m: {"severity": "uncorrected", "page": _page(m[1]) if m[1] else None, "count": 1}),
     _Rule("nmi", "NMI", _NMI, lambda m: {"kind": "unknown" if m[1] else "serr" if "SERR" in m[2] else "iochk",
                                          "reason": m[3], "cpu": int(m[4])}),
     _Rule("kernel_panic", "Kernel panic", _PANIC, lambda m: {"reason": body(m[1], 200)}),
@@ -201,6 +201,7 @@ def read(reading: Reading) -> None:
     _returns(reading)
     _summaries(reading)
     _apei(reading)
+    _modules(reading)
     _crashes(reading)
     _power(reading)
 
@@ -287,7 +288,7 @@ def _near(lines: Sequence[int], line: int, span: int) -> bool:
 
 
 _APEI_NAMES = {"event severity": "severity", "section_type": "section", "device_id": "device", "fru_text": "part",
-               "error_type": "error", "DIMM location": "part"}  # fmt: skip
+               "error_type": "error", "DIMM location": "part", "physical_address": "page"}  # fmt: skip
 
 
 def _apei(reading: Reading) -> None:
@@ -307,7 +308,7 @@ def _apei(reading: Reading) -> None:
             records.append((entry, latest[key]))
         if found:
             name = _APEI_NAMES.get(found[2], found[2])
-            said = found[3].strip()
+            said = found[3].strip() if name != "page" else _page(found[3], 12)
             latest[key].setdefault(
                 name, said.partition(", ")[2] or said if name == "error" else said
             )  # 3, multi-bit ECC
@@ -317,6 +318,38 @@ def _apei(reading: Reading) -> None:
         device = str(fields.get("device", ""))
         subject = reading.device(entry, device) if device else reading.node(entry)
         reading.event("hardware_error", subject, entry, fields)
+
+
+# The page that EDAC names beside the module: ... on CPU_SrcID#1_MC#1_Chan#0_DIMM#0 (channel:0 slot:0 page:0x3a5c2b offset:0xa40 ...
+_EDAC_PAGE = r"\bpage:(0x[0-9a-fA-F]{1,16})\b"
+
+
+def _page(address: str, shift: int = 0) -> str:
+    """A number of a page as the kernel prints it; of a physical address its page."""
+    try:
+        return f"{int(address, 16) >> shift:#x}"
+    except ValueError:
+        return ""
+
+
+def _modules(reading: Reading) -> None:
+    """The kernel stops who uses a bad page and names the page: the module is what EDAC or the firmware says of that page."""
+    modules: dict[tuple[Subject, str], Scalar] = {}
+    bare: list[int] = []
+    for i, o in enumerate(reading.found):
+        if o.fact == "host_memory_error" and isinstance(o.value, Event):
+            if o.value.get("page"):
+                bare.append(i)
+            elif told := rx(_EDAC_PAGE).search(str(o.value.get("text"))):
+                modules[o.subject, _page(told[1])] = o.value.get("location")
+        elif o.fact == "hardware_error" and isinstance(o.value, Event) and o.value.get("page"):
+            modules[o.subject, str(o.value.get("page"))] = o.value.get("part")
+    for i in bare:
+        o = reading.found[i]
+        assert isinstance(o.value, Event)
+        if module := modules.get((o.subject, str(o.value.get("page")))):
+            fields = {name: said for name, said in o.value.fields.items() if name != "page"}
+            reading.found[i] = replace(o, value=Event(None, {**fields, "location": module}))
 
 
 def _crashes(reading: Reading) -> None:

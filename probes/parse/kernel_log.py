@@ -44,7 +44,7 @@ from probes.parse._kernel_shape import Entry, Kind, entries_of, is_record_file
 from probes.parse._logtime import SECOND, Point, descending, settle
 
 NAME = "kernel-log"
-REVISION = 10
+REVISION = 11
 SAMPLE = 64  # first and last lines that are always read
 
 KERNEL_EVENTS = (

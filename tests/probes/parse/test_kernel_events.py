@@ -65,7 +65,8 @@ STORIES = [
     ),
     Story(
         "host_memory_error",
-        "[9.0] Memory failure: 0x3fff8: Killing python3:3311 due to hardware memory corruption", "", {"severity": "uncorrected"},
+        "[9.0] Memory failure: 0x3fff8: Killing python3:3311 due to hardware memory corruption", "",
+        {"severity": "uncorrected", "page": "0x3fff8", "location": None},
     ),
     Story("host_memory_error", "[9.0] MCE: Killing python3:3311 due to hardware memory corruption fault at 7f1c2e400000", "", {"severity": "uncorrected"}),
     Story("soft_lockup", "[9.0] watchdog: BUG: hard lockup on CPU 44", "", {"kind": "hard", "cpu": 44}),
@@ -561,6 +562,28 @@ class TestEvents:
         for amid in (of(scanned, story.fact), of(kernel_log.parse(lines_of(text), context), story.fact)):
             assert [(o.subject, e) for o, e in amid] == [(o.subject, e) for o, e in alone]
             assert [o.source.line for o, _ in amid] == [(o.source.line or 0) + 300 for o, _ in alone]
+
+
+POISONED = "[9.2] Memory failure: 0x3a5c2b: Sending SIGBUS to python3:4242 due to hardware memory corruption"
+
+
+@each(
+    ("before", "module", "page"),
+    [
+        ("[9.0] EDAC MC1: 1 UE memory read error on CPU#1_DIMM#0 (channel:0 slot:0 page:0x3a5c2b offset:0x40)",
+         "CPU#1_DIMM#0, MC1 channel 0 slot 0", None),
+        ("[9.0] EDAC MC1: 1 UE memory read error on CPU#1_DIMM#0 (channel:0 slot:0 page:0x3a5c2c offset:0x40)", None, "0x3a5c2b"),
+        ("[9.0] {1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 4\n[9.0] {1}[Hardware Error]: event severity: "
+         "recoverable\n[9.1] {1}[Hardware Error]:   physical_address: 0x00000003a5c2ba40\n[9.1] {1}[Hardware Error]:   DIMM location: P1_DIMM_A1",
+         "P1_DIMM_A1", None),
+    ],
+)  # fmt: skip
+def test_the_module_of_a_bad_page_is_the_one_that_was_told_of_it(
+    before: str, module: str | None, page: str | None
+) -> None:
+    found = parse(lines_of(f"{before}\n{POISONED}"), Context("x"))
+    [event] = [event for _, event in of(found, "host_memory_error") if "SIGBUS" in str(event.get("text"))]
+    assert (event.get("location"), event.get("page")) == (module, page)
 
 
 def test_another_device_and_another_question_are_no_reset_of_a_gpu() -> None:
