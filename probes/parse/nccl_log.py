@@ -16,7 +16,7 @@ from probes.parse._app_emit import Emitter, none_seen
 from probes.parse._app_lines import AppLine, application_head, peel_all, rank_subject
 
 NAME = "nccl-log"
-REVISION = 2
+REVISION = 3
 MAX_RANKS = 4096  # relations kept
 
 TRIGGERS = (
@@ -24,7 +24,7 @@ TRIGGERS = (
     r"nccl(?:System|Internal|Remote|UnhandledCuda)Error|ncclInvalid(?:Usage|Argument)|unhandled (?:cuda|system) error",
     r"NCCL INFO \S+:\d+ -> [1-8]|setting up NCCL communicator|Transport retry count exceeded",
     r"[NR]CCL version [0-9]|set by environment to|NET/IB ?: (?:[^N]|N[^C])|NET/OFI|NET/Socket : Using|Using network|GPU Direct RDMA|cudaDev \d+",
-    r"\] \[(?:send|receive)\] via NET/",
+    r"\] \[(?:send|receive)\] via NET/|\bm(?:ax|in)_nodes +: \d|\bgroup_world_size=\d|\bnnodes[=:] ?\d|SLURM_(?:JOB_NUM_|N)NODES=\d",
     *_app_watchdog.TRIGGERS,
 )
 _SNIFF = lazy(
@@ -51,7 +51,8 @@ _NETWORK = lazy(r"Using network ([\w ./-]{1,60})")
 _DEVICES = lazy(r"\[\d{1,3}\]([\w-]{1,40}:\d{1,3}/\w{1,10})")
 _GDR = lazy(r"GPU Direct RDMA (Enabled|Disabled)")
 # ncclCommInitRank comm 0x55d0 rank 9 nRanks 16 nNodes 2 localRanks 8 localRank 1 MNNVL 0
-_NODES = lazy(r"\bnNodes (\d{1,6})\b")
+#   min_nodes        : 2 ... group_world_size=2 (torchrun)      nnodes=2      SLURM_NNODES=2      of launchers
+_NODES = lazy(r"\b(?:nNodes |min_nodes {1,12}: |group_world_size=|nnodes[=:] ?|SLURM_(?:JOB_NUM_|N)NODES=)(\d{1,6})\b")
 # comm 0x5581a0 rank 8 nranks 16 cudaDev 0 nvmlDev 0 busId 1b000: launchers number the ranks of a node after its GPUs, and start anew on the next
 _PLACE = lazy(r"\brank (\d{1,7}) nranks (\d{1,7}) cudaDev \d{1,3} nvmlDev (\d{1,3})\b")
 _LARGEST, _BOARD = 16, 8  # GPUs of the largest node, and of the common one
