@@ -1,7 +1,8 @@
 """``ipmitool sdr elist``, ``sdr list`` and ``sensor``: what the management controller measures.
 
 Lines as the tool prints them (lib/ipmi_sdr.c, lib/ipmi_sensor.c). In ``sdr elist`` the fourth column is the entity:
-10 is a power supply, 29 a fan. States of discrete sensors are words only there; the other two print a number.
+10 is a power supply, 29 a fan. States of discrete sensors are words only there; ``sensor`` prints their bits, of which this says
+in the same words what the name tells the kind of: power supplies, redundancy, processors (IPMI 2.0, tables 42-2 and 42-3).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._sensor_parts import SUPPLY_ENTITY, battery_state, part_of
 
-NAME, REVISION = "ipmi-sensors", 3
+NAME, REVISION = "ipmi-sensors", 4
 PROVIDES = (
     "sensor.kind", "sensor.part", "sensor.state", "sensor.temperature", "sensor.temperature.margin", "sensor.fan.speed",
     "sensor.fan.duty", "sensor.power", "sensor.voltage", "psu.state", "node.power.redundancy", "node.fan.redundancy",
@@ -29,6 +30,27 @@ _ELIST = re.compile(r"([^|]{1,40})\| ?([0-9A-Fa-f]{2})h ?\| ?(\w{2,3}) {0,3}\| {
 _LIST = re.compile(r"([^|]{1,40})\| ([^|]{1,60}?) {0,20}\| (ok|ns|nc|cr|nr|lnc|lcr|lnr|unc|ucr|unr)\s{0,4}")
 # CPU1 Temp        | 45.000     | degrees C  | ok    | 0.000     | 0.000     | 0.000     | 85.000    | 90.000    | 95.000
 _SENSOR = re.compile(r"([^|]{1,40})\| ([^|]{1,24})\| ([^|]{1,24})\| ([^|]{1,12})\|(?: [^|]{1,14}\|){5} [^|]{1,14}")
+# PS2 Status       | 0x1        | discrete   | 0x0b00| na        | na        | na        | na        | na        | na
+_BITS = re.compile(r"0x([0-9a-fA-F]{2})([0-9a-fA-F]{2})")  # states 0 to 7, then 8 to 14
+_REDUNDANT = (
+    "Fully Redundant",
+    "Redundancy Lost",
+    "Redundancy Degraded",
+    *["Non-Redundant"] * 3,
+    *["Redundancy Degraded"] * 2,
+)
+_SUPPLY = (
+    "Presence detected", "Failure detected", "Predictive failure", "Power Supply AC lost", "AC lost or out-of-range",
+    "AC out-of-range, but present", "Config Error", "Power Supply Inactive",
+)  # fmt: skip
+_PROCESSOR = (
+    "IERR",
+    "Thermal Trip",
+    "FRB1/BIST failure",
+    "FRB2/Hang in POST failure",
+    "FRB3/Processor startup/init failure",
+)
+_NAMED_PROCESSOR = re.compile(r"(?:CPU|P|Processor)[ _-]?\d{1,2}[ _-](?:Status|State)", re.IGNORECASE)
 _VALUE = re.compile(r"(-?\d{1,9}(?:\.\d{1,6})?) (degrees C|degrees F|RPM|Watts|Volts|Amps|percent)(?:,|\Z)")
 _UNITS = {
     "degrees C": ("temperature", "sensor.temperature"), "RPM": ("fan", "sensor.fan.speed"), "Watts": ("power", "sensor.power"),
@@ -130,11 +152,23 @@ def _row(line: Line) -> _Row | None:
         name, value, unit, state = (part.strip() for part in found.groups())
         last = text.split("|")[-2].strip()  # the columns end with unc, ucr, unr
         limit = float(last) if re.fullmatch(r"-?\d{1,9}\.\d{1,6}", last) else None
+        if unit == "discrete" and (bits := _BITS.fullmatch(state)) and (told := _said(name, bits)):
+            return _Row(line, name, "cr" if told[0] in _PROCESSOR else "ok", ", ".join(told))
         return _Row(line, name, state, f"{value} {unit}", limit=limit)
     if found := _LIST.fullmatch(text):
         name, rest, state = (part.strip() for part in found.groups())
         return _Row(line, name, state, rest)
     return None
+
+
+def _said(name: str, bits: re.Match[str]) -> list[str]:
+    """The states of a discrete sensor in the words of the other listing; empty where its name does not tell its kind, or none is set."""
+    words = (
+        _SUPPLY if _NAMED_SUPPLY.fullmatch(name) else _REDUNDANT if "redundan" in name.casefold()
+        else _PROCESSOR if _NAMED_PROCESSOR.fullmatch(name) else ()
+    )  # fmt: skip
+    states = int(bits[1], 16) | (int(bits[2], 16) & 0x7F) << 8
+    return [word for bit, word in enumerate(words) if states >> bit & 1]
 
 
 def _mark_idle(rows: list[_Row]) -> None:

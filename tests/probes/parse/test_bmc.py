@@ -229,8 +229,24 @@ def test_sensor_tables_with_thresholds() -> None:
     got = parse(SENSORS, "bmc/sensor-sick.txt")
     assert value(got, "sensor.temperature.margin", "CPU1 Temp") == -2.0
     assert value(got, "sensor.state", "CPU1 Temp") == "critical"
-    assert status(got, "psu.state") is Status.UNSUPPORTED, "a number is not decoded"
+    assert value(got, "psu.state") == "ok"
     assert status(parse(SENSORS, "bmc/sdr-list.txt"), "sensor.state", "DIMM Temp") is Status.UNSUPPORTED
+
+
+@each(
+    ("sensor", "bits", "fact", "told"),
+    [
+        ("PS2 Status", "0x0b80", "psu.state", "failed"), ("PS2 Status", "0x0980", "psu.state", "input_lost"),
+        ("PSU1", "0x8180", "psu.state", "ok"), ("PS2 Status", "0x0080", "psu.state", None),
+        ("PS Redundancy", "0x0280", "node.power.redundancy", "lost"), ("Fan Redundancy", "0x0180", "node.fan.redundancy", "full"),
+        ("CPU2 Status", "0x8280", "sensor.state", "critical"), ("CPU2 Status", "0x8080", "sensor.state", None),
+        ("OEM thing", "0x0280", "sensor.state", None),
+    ],
+)  # fmt: skip
+def test_bits_of_a_discrete_sensor(sensor: str, bits: str, fact: str, told: str | None) -> None:
+    row = f"{sensor:<16} | 0x1        | discrete   | {bits}| na        | na        | na        | na        | na        | na        "
+    found = [o.value for o in SENSORS.parse(row, CONTEXT) if o.fact == fact and o.status is Status.OK]
+    assert found == ([told] if told else [])
 
 
 def test_redfish_of_a_healthy_and_a_sick_machine() -> None:
