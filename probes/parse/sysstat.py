@@ -1,0 +1,111 @@
+"""``mpstat -P ALL``, ``sar -u``, ``sar -r`` and ``sar -n EDEV``: time of the CPUs, memory, errors of network interfaces.
+
+Each prints rows below a heading, again and again, and their average at the end, which counts where it is there; else the last rows do.
+"""
+
+from __future__ import annotations
+
+import re
+
+from knowledge.observation import Observation, Scope, Status, Subject, Value, node
+from knowledge.text import clean, excerpt
+from probes.base import Context, DocumentFormat, Line, lines_of
+
+NAME, REVISION = "sysstat", 1
+_CPU = {
+    "%usr": "node.cpu.user", "%user": "node.cpu.user", "%sys": "node.cpu.system", "%system": "node.cpu.system",
+    "%iowait": "node.cpu.iowait", "%irq": "node.cpu.irq", "%soft": "node.cpu.softirq", "%steal": "node.cpu.steal",
+}  # fmt: skip
+_NIC = {
+    "rxerr/s": "nic.rx.errors.rate", "txerr/s": "nic.tx.errors.rate", "rxdrop/s": "nic.rx.dropped.rate", "txdrop/s": "nic.tx.dropped.rate",
+}  # fmt: skip
+_CORES = ("softirq", "system", "busy")
+PROVIDES = (
+    *dict.fromkeys(_CPU.values()), *(f"node.cpu.core.{what}.{part}" for what in _CORES for part in ("max", "cpu")), "node.cpu.online",
+    "node.memory.available.share", *_NIC.values(),
+)  # fmt: skip
+# Linux 5.15.0-91-generic (gpu-07) 	11/20/2025 	_x86_64_	(128 CPU)
+_TITLE = re.compile(r"Linux \S{1,80} \(\S{1,255}\)\s{1,20}\S{6,12}\s{1,20}_\w{2,20}_\s{1,20}\((\d{1,5}) CPU\)")
+# 01:00:00 AM  CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle      Average:        IFACE   rxerr/s ...
+_WHEN = r"(?:\d\d:\d\d:\d\d(?: [AP]M)?|Average:)"
+_HEAD = re.compile(rf"{_WHEN}\s{{1,20}}((?:CPU|IFACE|kbmemfree)\s.{{10,400}})")
+_ROW = re.compile(rf"({_WHEN})\s{{1,20}}(\S.{{1,400}})")
+_NUMBER = re.compile(r"\d{1,15}(?:[.,]\d{1,4})?")
+Cells = dict[str, float]
+
+
+def sniff(head: str) -> int:
+    """93 for the title that all of them print, and a heading below it."""
+    lines = [clean(line.text[:500]).strip() for line in lines_of(head)[:40]]
+    return 93 if any(map(_TITLE.fullmatch, lines)) and any(map(_HEAD.fullmatch, lines)) else 0
+
+
+def parse(text: str, context: Context) -> list[Observation]:
+    """The averages of each table, or its last rows."""
+    tables: dict[str, dict[str, tuple[Cells, Line]]] = {}
+    columns: list[str] = []
+    online: tuple[int, Line] | None = None
+    for line in lines_of(text):
+        told = clean(line.text[:600]).strip()
+        if title := _TITLE.fullmatch(told):
+            online = int(title[1]), line
+        elif head := _HEAD.fullmatch(told):
+            columns = head[1].split()
+        elif columns and (row := _ROW.fullmatch(told)):
+            cells = row[2].split()
+            keyed = columns[0] != "kbmemfree"
+            numbers = cells[1:] if keyed else cells
+            if len(cells) == len(columns) and all(map(_NUMBER.fullmatch, numbers)):
+                names = columns[1:] if keyed else columns
+                values = {n: float(c.replace(",", ".")) for n, c in zip(names, numbers, strict=True)}
+                tables.setdefault(columns[0], {})[cells[0] if keyed else ""] = values, line
+        elif not told:
+            columns = []
+    sheet = _Sheet(context)
+    _cpus(sheet, tables.get("CPU", {}), online)
+    for name, (cells, line) in tables.get("IFACE", {}).items():
+        for column, fact in _NIC.items():
+            if column in cells:
+                sheet.add(fact, Subject(Scope.NIC, name, sheet.node), cells[column], line)
+    for cells, line in tables.get("kbmemfree", {}).values():
+        used, share = cells.get("kbmemused", 0.0), cells.get("%memused", 0.0)
+        if "kbavail" in cells and used and share:
+            sheet.add(
+                "node.memory.available.share", sheet.node, round(min(100.0, cells["kbavail"] * share / used), 1), line
+            )
+    return sheet.out
+
+
+class _Sheet:
+    def __init__(self, context: Context) -> None:
+        self.node, self.out, self._context = node(context.host), list[Observation](), context
+
+    def add(self, fact: str, subject: Subject, value: Value, line: Line) -> None:
+        """One value of a line."""
+        shown, source = excerpt(clean(line.text.strip()), 300), self._context.at(NAME, REVISION, line.number)
+        self.out.append(Observation(fact, subject, value, Status.OK, source, excerpt=shown))
+
+
+def _cpus(sheet: _Sheet, rows: dict[str, tuple[Cells, Line]], online: tuple[int, Line] | None) -> None:
+    if not rows:
+        return
+    if online:
+        sheet.add("node.cpu.online", sheet.node, *online)
+    if "all" in rows:
+        cells, line = rows["all"]
+        for column, fact in _CPU.items():
+            if column in cells:
+                sheet.add(fact, sheet.node, cells[column], line)
+    cores = {int(name): row for name, row in rows.items() if name.isdigit()}
+    for what, columns in (("softirq", ("%irq", "%soft")), ("system", ("%sys",)), ("busy", ("%idle",))):
+        if not cores or any(column not in cells for cells, _ in cores.values() for column in columns):
+            continue
+        sums = {cpu: sum(cells[c] for c in columns) for cpu, (cells, _) in cores.items()}
+        if what == "busy":
+            sums = {cpu: 100.0 - idle - cores[cpu][0].get("%iowait", 0.0) for cpu, idle in sums.items()}
+        most = max(sums, key=lambda cpu: (sums[cpu], -cpu))
+        sheet.add(f"node.cpu.core.{what}.max", sheet.node, round(min(100.0, max(0.0, sums[most])), 2), cores[most][1])
+        sheet.add(f"node.cpu.core.{what}.cpu", sheet.node, most, cores[most][1])
+
+
+FORMAT = DocumentFormat(NAME, "mpstat, sar", REVISION, PROVIDES, sniff, parse)

@@ -1,0 +1,77 @@
+"""What people paste of a host's counters: EDAC, rasdaemon, numactl, sysstat."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowledge.observation import Status
+from probes.base import best
+from probes.parse import memory_errors, numactl, sysstat
+from probes.registry import document_formats
+from tests.cases import each
+from tests.probes.parse.smi_case import CONTEXT, capture, check_cut
+
+FORMS = {
+    "other/edac-util.txt": memory_errors.FORMAT,
+    "other/ras-mc-ctl.txt": memory_errors.FORMAT,
+    "other/numactl.txt": numactl.FORMAT,
+    "other/mpstat.txt": sysstat.FORMAT,
+    "other/sar.txt": sysstat.FORMAT,
+}
+
+
+def values(name: str, fact: str) -> dict[str, object]:
+    found = FORMS[name].parse(capture(name), CONTEXT)
+    return {o.subject.id: o.value for o in found if o.fact == fact and o.status is Status.OK}
+
+
+def test_errors_stand_with_their_module() -> None:
+    assert values("other/edac-util.txt", "dimm.errors.corrected") == {
+        "mc0": 0, "CPU_SrcID#0_MC#0_Chan#0_DIMM#0 (mc0 csrow0)": 1201, "CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (mc0 csrow0)": 0,
+    }  # fmt: skip
+    assert values("other/edac-util.txt", "dimm.errors.uncorrected") == {"mc0": 0, "mc0 csrow0": 1}
+    assert values("other/ras-mc-ctl.txt", "dimm.errors.corrected") == {"DIMM_A1 (0:1:1:-1)": 2}
+    assert values("other/ras-mc-ctl.txt", "dimm.errors.uncorrected") == {"DIMM_B2 (1:0:1:-1)": 1}
+
+
+@each(
+    ("text", "corrected"),
+    [
+        ("No Memory errors.\n\nNo PCIe AER errors.", [0]), ("edac-util: No errors to report.", [0]),
+        ("Label                 CE      UE\nmc#0csrow#2channel#0  7   0\nDIMM_B1  1  0", [8]),
+        ("\tCorrected on DIMM Label(s): 'DIMM_B1' location: 0:2:0:-1 errors: 5", [5]), ("edac-util: Fatal: Unable to get EDAC data", []),
+    ],
+)  # fmt: skip
+def test_the_sum_of_all_modules(text: str, corrected: list[int]) -> None:
+    found = memory_errors.FORMAT.parse(text, CONTEXT)
+    assert [o.value for o in found if o.fact == "node.memory.errors.corrected"] == corrected
+
+
+def test_numa_nodes_are_told_only_where_all_are_listed() -> None:
+    text = capture("other/numactl.txt")
+    assert values("other/numactl.txt", "node.numa.free.min") == {CONTEXT.host: 0.06}
+    assert values("other/numactl.txt", "node.numa.without_memory") == {CONTEXT.host: ()}
+    half = numactl.FORMAT.parse(text.partition("node 1 size")[0], CONTEXT)
+    assert [o.fact for o in half] == ["node.numa.nodes"]
+
+
+def test_the_averages_count() -> None:
+    assert values("other/mpstat.txt", "node.cpu.core.softirq.max") == {CONTEXT.host: 99.0}
+    assert values("other/mpstat.txt", "node.cpu.core.softirq.cpu") == {CONTEXT.host: 0}
+    assert values("other/mpstat.txt", "node.cpu.core.system.max") == {CONTEXT.host: 1.0}
+    assert values("other/sar.txt", "nic.rx.errors.rate") == {"lo": 0.0, "ens1": 112.4}
+    assert values("other/sar.txt", "node.memory.available.share") == {CONTEXT.host: 0.4}
+    assert values("other/sar.txt", "node.cpu.iowait") == {CONTEXT.host: 61.0}
+
+
+@each("name", sorted(FORMS))
+def test_recognition(name: str) -> None:
+    assert best(document_formats(), capture(name)) is FORMS[name]
+    for other in ("", "Linux 5.15 (x)\n", "Label CE\n", "node 0 size: 1 MB\n", "mc0: no errors\n"):
+        assert FORMS[name].sniff(other) == 0
+
+
+@given(st.sampled_from(sorted(FORMS)), st.integers(0, 3000))
+def test_cut_anywhere(name: str, at: int) -> None:
+    check_cut(FORMS[name], name, at)
