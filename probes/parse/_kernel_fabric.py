@@ -23,8 +23,10 @@ _MISMATCH = (
 # detected number of NVSwitches don't match with any supported system topology, aborting fabric manager
 # failed to initialize NVSwitch based system. fabric manager will exit
 # fabric manager is exiting as fabric manager fault tolerance config access link failure mode is abort
+# Fabric Manager failed to initialize: aborting
 _GAVE_UP = (
     r"(?i)\babort\w* (?:the )?fabric ?manager|\bfabric ?manager (?:will|is|has to|must)? ?(?:now )?(?:exit|abort|terminat)|"
+    r"\bfabric ?manager failed to initialize\b|"
     r"failed to initialize (?:the )?NVSwitch based system|number of NVSwitch\w* (?:don't|doesn't|do(?:es)? not) match"
 )
 _NO_SWITCH = (
@@ -32,13 +34,16 @@ _NO_SWITCH = (
 )
 # Detected NVLink training failure between GPU pci bus id 00000000:5D:00.0 NVLink 4 and NVSwitch pci bus id 00000000:07:00.0 port 33
 # GPU 00000000:5D:00.0 with UUID GPU-... is excluded from the NVLink fabric because of access link failure
+# NVLink initialization failed for GPU with pci bus id 00000000:5D:00.0 physical id 5 NVLink index 4
+# detected degraded NVSwitch connection: GPU pci bus id 00000000:5D:00.0 physical id 5 NVLink 4 is down
 _TRAINING = (
-    r"(?i)NVLink.{0,40}\btrain\w* (?:has )?fail|fail\w{0,4} (?:to |in |during )?(?:the )?train\w{0,4}.{0,60}NVLink|"
+    r"(?i)NVLink initiali[sz]ation failed|NVLink (?:index )?\d{1,3} is down|NVLink.{0,40}\btrain\w* (?:has )?fail|fail\w{0,4} (?:to |in |during )?(?:the )?train\w{0,4}.{0,60}NVLink|"
     r"excluded from .{0,40}because of .{0,40}link fail"
 )
 # failing GPU with UUID GPU-aa0e9f2d-1111-2222-3333-444455556666 due to NVLink training failure
-_TRAINED_GPU = rf"\bGPU (?:(?:pci )?bus id:? |with UUID )?({PCI}|GPU-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})(?:.{{0,20}}?\b(?:NVLink|link)(?: index)? (\d{{1,3}})\b)?"
+_TRAINED_GPU = rf"\bGPU (?:with )?(?:(?:pci )?bus id:? |UUID )?({PCI}|GPU-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})(?:.{{0,20}}?\b(?:NVLink|link)(?: index)? (\d{{1,3}})\b)?"
 _TRAINED_SWITCH = rf"\bNVSwitch (?:(?:pci )?bus id:? )?({PCI})(?:.{{0,30}}?\bport (\d{{1,3}})\b)?"
+_NAMED = r"\bNVSwitch (?:with )?(?:physical|pci|bus)\b"
 # Fabric Manager version is : 535.104.05
 _VERSION = r"[Ff]abric [Mm]anager version is ?: ?(\d{1,5}(?:\.\d{1,5}){1,2})"
 # nvidia-fabricmanager.service: Control process exited, code=exited, status=1/FAILURE
@@ -116,7 +121,8 @@ def fabric(reading: Reading, entry: Entry, level: str) -> None:
         why = "no_switch" if rx(_NO_SWITCH).search(message) else "start"
         reading.event("fm_gave_up", reading.node(entry), entry, {"why": why, "text": text})
     elif level.upper() in _SEVERE:
-        reading.event("fm_error", reading.node(entry), entry, {"severity": level.lower(), "text": text})
+        fields = {"severity": level.lower(), "switched": bool(rx(_NAMED).search(message)), "text": text}
+        reading.event("fm_error", reading.node(entry), entry, fields)
 
 
 def _systemd(reading: Reading, entry: Entry, last: dict[tuple[str, str], Entry]) -> None:
