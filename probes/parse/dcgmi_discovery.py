@@ -14,10 +14,12 @@ from knowledge.observation import Observation, Status, gpu, node
 from knowledge.text import clean, digits, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 
-NAME, REVISION = "dcgmi-discovery", 1
-PROVIDES = ("gpu.name", "gpu.uuid", "node.gpu.listed")
+NAME, REVISION = "dcgmi-discovery", 2
+PROVIDES = ("gpu.name", "gpu.uuid", "node.gpu.listed", "node.nvswitch.listed")
 # 8 GPUs found.        1 GPU found (Active).
 _COUNT = re.compile(r"(\d{1,4}) GPUs? found(?: \(\w{1,12}\))?\.\s{0,80}")
+# 4 NvSwitches found.
+_SWITCHES = re.compile(r"(\d{1,3}) NvSwitch(?:es)? found\.\s{0,80}")
 # | GPU ID | Device Information                                                   |
 _HEAD = re.compile(r"\| GPU ID \| Device Information\s{1,100}\|\s{0,80}")
 # | 0      | Name: NVIDIA H100 80GB HBM3 ... |        |        | PCI Bus ID: 00000000:1B:00.0 ... |
@@ -30,12 +32,16 @@ def sniff(head: str) -> int:
 
 
 def parse(text: str, context: Context) -> list[Observation]:
-    """Name and UUID of each GPU, and how many are listed; failed where more are announced."""
+    """Name and UUID of each GPU, how many are listed (failed where more are announced), and how many NVSwitches."""
     out: list[Observation] = []
     told, devices = "", 0
     for line in lines_of(text):
-        if found := _COUNT.fullmatch(clean(line.text[:200]).strip()):
+        shown = clean(line.text[:200]).strip()
+        if found := _COUNT.fullmatch(shown):
             told = found[1]
+        elif found := _SWITCHES.fullmatch(shown):
+            at = context.at(NAME, REVISION, line.number)
+            out.append(Observation("node.nvswitch.listed", node(context.host), int(found[1]), source=at, excerpt=shown))
     for device, line in _devices(text):
         devices += 1
         out += _gpu(device, line, context)

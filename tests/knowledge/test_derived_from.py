@@ -47,6 +47,7 @@ WRITTEN = [seen("benchmark.rdma.bw.largest", 200.0, WRITE), seen("benchmark.rdma
 
 ON_BUS = Subject(Scope.PCI, "0000:3b:00.0", node(HOST))
 AMD = seen("pci.accelerator", "amd", ON_BUS)
+LISTED = seen("node.gpu.listed", 1, node(HOST))
 
 
 # A GPU that is busy and does next to nothing, and what else is told of such a one.
@@ -195,6 +196,9 @@ BATCHES: dict[str, list[Observation]] = {
     "node.gpus.not_judged": [AMD],
     "node.gpus.unbound": [AMD, seen("pci.accelerator.bound", False, ON_BUS)],
     "node.gpus.unlisted": [AMD, seen("gpu.vendor_index", "amd:0")],
+    "node.gpu.shown": [LISTED],
+    "node.gpu.left_out": [LISTED, seen("gpu.index", 0)],
+    "gpu.unlisted": [LISTED, seen("gpu.index", 0), seen("xid", Event(79, {"text": "GPU has fallen off the bus."}))],
     "xid_implied": [seen("xid", Event(45, {"text": "Ch 00000008, caused by previous Xid 31", "caused_by": 31}))],
     "gpu_reset": [
         seen("xid", Event(154, {"text": "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"})),
