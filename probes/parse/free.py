@@ -1,18 +1,19 @@
 """``free``: how much of the host's memory can still be had, and how much of its swap space is taken.
 
-The unit of the numbers stands beside them only with ``-h``, so shares are told, and no sizes.
+The unit of the numbers stands beside them only with ``-h``, so shares are told, and no sizes but that of no swap space.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from knowledge.observation import Observation, Status, node
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 
-NAME, REVISION = "free", 1
-PROVIDES = ("node.memory.available.share", "node.swap.used.share")
+NAME, REVISION = "free", 2
+PROVIDES = ("node.memory.available.share", "node.swap.used.share", "node.swap.total")
 #                total        used        free      shared  buff/cache   available
 _HEAD = re.compile(r"\s{4,40}total\s{1,20}used\s{1,20}free\s{1,20}shared\s{1,20}buff/cache\s{1,20}available\s{0,8}")
 # Mem:           503Gi       498Gi       1.1Gi       2.0Gi       3.9Gi       812Mi
@@ -32,14 +33,21 @@ def parse(text: str, context: Context) -> list[Observation]:
     for line in lines_of(text):
         found = _ROW.fullmatch(clean(line.text[:300]))
         sizes = [_size(cell) for cell in found[2].split()] if found else []
-        if found is None or sizes[0] <= 0:
+        if found is None:
             continue
-        if found[1] == "Mem" and len(sizes) == 6:
-            out["node.memory.available.share"] = _told(
-                "node.memory.available.share", sizes[5] / sizes[0], line, context
-            )
+        if found[1] == "Swap" and sizes[0] == 0:
+            fact, value = "node.swap.total", 0.0
+            out["node.swap.used.share"] = replace(
+                _told("node.swap.used.share", 0.0, line, context), value=None, status=Status.NOT_APPLICABLE,
+                detail="there is no swap space",
+            )  # fmt: skip
         elif found[1] == "Swap":
-            out["node.swap.used.share"] = _told("node.swap.used.share", sizes[1] / sizes[0], line, context)
+            fact, value = "node.swap.used.share", sizes[1] / sizes[0]
+        elif sizes[0] > 0 and len(sizes) == 6:
+            fact, value = "node.memory.available.share", sizes[5] / sizes[0]
+        else:
+            continue
+        out[fact] = _told(fact, value, line, context)
     return list(out.values())
 
 
