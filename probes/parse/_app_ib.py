@@ -206,9 +206,12 @@ def rails(emit: Emitter, ports: Sequence[Port]) -> None:
         rest, lost = rest + lost, []
     elif lost:
         assumed += "; ports of that model that are down are counted as rails"
+    sisters = len(full) + sum(
+        port.rate == best.rate for port in lost
+    )  # a link that is up at their rate may not be active yet
     if slow and (len(full) + len(lost)) not in COMPLETE and (len(full) + len(lost) + len(slow)) in COMPLETE:
         assumed += f"; the {len(slow)} active at a lower rate complete the set"
-    elif len(slow) == 1 and len(full) > 1 and not lost and len(full) not in COMPLETE:
+    elif len(slow) == 1 and sisters > 1 and sisters == len(full) + len(lost) and sisters not in COMPLETE:
         # storage ports of the same model come in pairs, or beside a whole set: one that stands alone has lost lanes
         assumed += "; the only one of that model at a lower rate is taken for one of them"
     elif slow:

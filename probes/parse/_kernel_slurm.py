@@ -45,9 +45,10 @@ _REASON = r"\bnode (?P<node>\S{1,120}) reason set to: ?(?P<why>.{1,200})|: (?P<c
 _INVALID = r"[Ss]etting node (\S{1,120}) state to (INVAL|DRAIN|DOWN)(?: with reason: ?(.{1,200}))?"
 _COUNTS = r"(\S{1,40}) count reported lower than configured \((\d{1,6}) < (\d{1,6})\)"
 # slurmd[881]: error: *** STEP 88123.0 ON n1 CANCELLED AT 2025-11-12T10:00:00 DUE TO TIME LIMIT ***
-_CANCELLED = r"\*\*\* (?:JOB|STEP) (\S{1,60}) ON \S{1,120} CANCELLED AT \S{1,40}(?: DUE TO ([A-Z ]{1,60}?))? \*\*\*"
+_CANCELLED = r"\*\*\* (?:JOB|STEP|[A-Z]{5,12} STEP FOR) (\S{1,60}) ON \S{1,120} CANCELLED AT \S{1,40}(?: DUE TO ([A-Z ]{1,60}?))? \*\*\*"
+# error: *** EXTERN STEP FOR 88123 STEPD TERMINATED ON n1 AT 2025-11-12T10:05:00 DUE TO JOB NOT ENDING WITH SIGNALS ***
 # error: *** STEP 88123.0 STEPD TERMINATED ON n1 AT 2025-11-12T10:05:00 DUE TO JOB NOT ENDING WITH SIGNALS ***
-_STUCK = r"\*\*\* (?:JOB|STEP) (\S{1,60}) STEPD TERMINATED ON \S{1,120} AT "
+_STUCK = r"\*\*\* (?:JOB|STEP|[A-Z]{5,12} STEP FOR) (\S{1,60}) STEPD TERMINATED ON \S{1,120} AT "
 # update_node: node n1 reason set to: Kill task failed        error: slurmd error running JobId=88123 on node(s)=n1: Kill task failed
 # error: Prolog/Epilog: Kill task failed, draining node n1
 _NOT_KILLED = r"\bKill task failed\b"

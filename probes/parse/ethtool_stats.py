@@ -20,7 +20,7 @@ from probes.parse._interface_counters import Reading, emit_counters
 from probes.parse._sysfs import Sheet
 from probes.parse._whose import interface
 
-NAME, REVISION = "ethtool-stats", 2
+NAME, REVISION = "ethtool-stats", 3
 _HEAD = re.compile(r"^\s{0,8}NIC statistics:\s{0,8}$", re.MULTILINE)
 # $ ethtool -S ens2np0 | egrep 'phy|err'        a filter took the headline away
 _ASKED = re.compile(
@@ -43,6 +43,9 @@ _MANY = {
     ),
     **dict.fromkeys(("link_down_events_phy", "link_down_events"), 10),
 }
+# rx_prio3_discards: 918223      rx_prio3_pause: 0      tx_prio3_pause: 0      a priority of its own is for traffic that must not be lost
+_DROPPED = re.compile(r"rx_prio([1-7])_discards")
+_UNPAUSED_MANY = 1000
 _ERROR = re.compile(r"(?:netlink error|Cannot get stats (?:strings )?(?:information|count)): (.{1,120})")
 _MOST = 20_000
 
@@ -72,11 +75,32 @@ def parse(text: str, context: Context) -> list[Observation]:
         over = tuple(sorted(f"{name} {value}" for name, value in judged if value >= _MANY[name]))
         shown = ", ".join(f"{name}: {value}" for name, value in judged)
         sheet.fact("nic.counters.over", subject, over, context.source, shown)
+    dropped = [(m[1], value) for name, value in values.items() if (m := _DROPPED.fullmatch(name))]
+    pausing = [(n, value, _pauses(values, n)) for n, value in dropped]
+    if told := [(n, value, pauses) for n, value, pauses in pausing if pauses is not None]:
+        free = tuple(
+            sorted(f"priority {n}: {value}" for n, value, pauses in told if value >= _UNPAUSED_MANY and not pauses)
+        )
+        shown = ", ".join(f"rx_prio{n}_discards: {value}" for n, value, _ in told)
+        sheet.fact("nic.priorities.unpaused", subject, free, context.source, shown)
     return [replace(o, source=replace(o.source, call=context.source, line=_line(o, lines))) for o in sheet.out]
+
+
+def _pauses(values: dict[str, int], priority: str) -> int | None:
+    """Pause frames of a priority in both directions; None where the driver does not count them."""
+    told = [values.get(f"{way}_prio{priority}_pause") for way in ("rx", "tx")]
+    return None if None in told else sum(n for n in told if n is not None)
 
 
 def _line(o: Observation, lines: dict[str, int]) -> int | None:
     return lines.get(o.excerpt.partition(":")[0])
 
 
-FORMAT = DocumentFormat(NAME, "ethtool -S", REVISION, (*_interface_counters.FACTS, "nic.counters.over"), sniff, parse)
+FORMAT = DocumentFormat(
+    NAME,
+    "ethtool -S",
+    REVISION,
+    (*_interface_counters.FACTS, "nic.counters.over", "nic.priorities.unpaused"),
+    sniff,
+    parse,
+)
