@@ -60,11 +60,11 @@ def training(text: str) -> Fields:
 # NETIR_LINK_EVT  Fatal   XC0 i0 Link 01 (0x021425c6 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)
 # NETIR_LINK_EVT Fatal XC 1 i 2 Link 01 [0x0000000a]
 # MSE degraded Fatal XC0 i0 Link -1 (0x00000000 0x00000000 ...)
-# RLW_REMAP Nonfatal XC0 i0 Link 02
+# RLW_REMAP Nonfatal XC0 i0 Link 02             NVLINK: RLW_REMAP Nonfatal XC0 i0 Link 02
 # NVLPW_CTRL Fatal XC0 i0 Link 03 : Link Down While Active.
 # TLW_RX/TLW_RX_PIPE0 Fatal XC0 i0 Link 00 (0x0000000a 0x00000004 0x00000000 0x00000000)      both names of the unit
 _HEAD = lazy(
-    r"\s*([A-Z][A-Za-z0-9_]{1,30}(?:/[A-Z][A-Za-z0-9_]{1,30})?(?: [Dd]egraded)?)\s{1,8}(Fatal|Nonfatal|Non-fatal)\b"
+    r"\s*(?:NVLINK: )?([A-Z][A-Za-z0-9_]{1,30}(?:/[A-Z][A-Za-z0-9_]{1,30})?(?: [Dd]egraded)?)\s{1,8}(Fatal|Nonfatal|Non-fatal)\b"
 )
 _XC = lazy(r"\bXC ?(\d{1,3})\b")
 _INJECTED = lazy(r"\si ?(\d{1,3})\s")

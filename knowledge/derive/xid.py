@@ -5,6 +5,7 @@
 * Each `xid` event that names a process tells how many processes had the same code on that GPU in the same moment.
 * Each fault of a program (XID 13, 31) tells how many different programs had one on that GPU, and at that place of it, in a week;
   0 where the line names none.
+* XID 74 of one link beside a fatal SXid of one port gives the link its other end.
 * XID 154 gives `gpu.recovery_action`, the driver's latest word on the GPU, in each source.
 
 Everything is computed anew from code and text, so the order of the observations and a second pass
@@ -43,7 +44,7 @@ _DERIVED = ("xid_implied", "gpu.recovery_action")
 def enrich(observations: Sequence[Observation]) -> list[Observation]:
     """The batch with every XID and SXid event completed, then the derived observations."""
     batch = [_complete(o) for o in observations if not (o.fact in _DERIVED and o.origin is Origin.DERIVED)]
-    batch = _in_turn(_together(batch))
+    batch = _other_ends(_in_turn(_together(batch)))
     events = [o for o in batch if _is_event(o, "xid")]
     return batch + _implied(events) + _recovery(events)
 
@@ -127,6 +128,34 @@ def _in_turn(batch: list[Observation]) -> list[Observation]:
             for i, count in _turns(batch, some).items():
                 counts[i][name] = count
     return [_with(o, counts[i]) if i in counts else o for i, o in enumerate(batch)]
+
+
+def _other_ends(batch: list[Observation]) -> list[Observation]:
+    """The batch, `switch_link` filled in: the port of an NVSwitch that had a fatal error in the same moment, where each side names one alone."""
+    ends: dict[tuple[str, Clock], tuple[list[int], list[Observation]]] = defaultdict(lambda: ([], []))
+    for i, o in enumerate(batch):
+        if not isinstance(o.value, Event) or o.at is None or not isinstance(o.value.get("link"), int):
+            continue
+        links, ports = ends[o.subject.host, o.clock]
+        if _is_event(o, "xid") and o.value.code == 74:
+            links.append(i)
+        elif _is_event(o, "sxid") and o.value.get("fatal") is True:
+            ports.append(o)
+    out = list(batch)
+    for links, ports in ends.values():
+        named = {(o.subject.id, o.value.get("link")) for o in ports if isinstance(o.value, Event)}
+        own = {(batch[i].subject, _field(batch[i], "link")) for i in links}
+        if len(named) != 1 or len(own) != 1:
+            continue
+        ((switch, port),) = named
+        for i in links:
+            if any(abs((batch[i].at or 0) - (o.at or 0)) <= MOMENT for o in ports):
+                out[i] = _with(batch[i], {"switch_link": f"{switch} link {port}"})
+    return out
+
+
+def _field(o: Observation, name: str) -> Scalar:
+    return o.value.get(name) if isinstance(o.value, Event) else None
 
 
 def _with(o: Observation, fields: Fields) -> Observation:

@@ -43,6 +43,8 @@ _TRAINING = (
 # failing GPU with UUID GPU-aa0e9f2d-1111-2222-3333-444455556666 due to NVLink training failure
 _TRAINED_GPU = rf"\bGPU (?:with )?(?:(?:pci )?bus id:? |UUID )?({PCI}|GPU-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})(?:.{{0,20}}?\b(?:NVLink|link)(?: index)? (\d{{1,3}})\b)?"
 _TRAINED_SWITCH = rf"\bNVSwitch (?:(?:pci )?bus id:? )?({PCI})(?:.{{0,30}}?\bport (\d{{1,3}})\b)?"
+# nvidia-imex[2214]: [Nov 27 2025 10:12:00] [ERROR] [tid 2240] Connection lost to node 7 with ip address 192.0.2.27.
+_IMEX_LOST = r"Connection lost to node (\d{1,4}) with ip address ([0-9a-fA-F:.]{3,45}?)\.?(?:\s|$)"
 _NAMED = r"\bNVSwitch (?:with )?(?:physical|pci|bus)\b"
 # Fabric Manager version is : 535.104.05
 _VERSION = r"[Ff]abric [Mm]anager version is ?: ?(\d{1,5}(?:\.\d{1,5}){1,2})"
@@ -80,6 +82,8 @@ def read(reading: Reading) -> None:
             fabric(
                 reading, entry, (told[1] or "ERROR") if told and told.re is rx(_LEVEL) else "ERROR" if told else "INFO"
             )
+        elif entry.tag.startswith("nvidia-imex"):
+            _imex(reading, entry)
         elif entry.kind is Kind.KERNEL:
             if "nv-hostengine" in entry.message and (found := rx(_CRASH).search(entry.message)):
                 _service(reading, entry, "hostengine_failed", "nv-hostengine", body(found[0], 120), last)
@@ -100,6 +104,8 @@ def fabric(reading: Reading, entry: Entry, level: str) -> None:
             "severity_word": word, "link": number(found[4]), "text": text, "reporter": "fabric-manager",
         }  # fmt: skip
         reading.event("sxid", switch, entry, fields, code=int(found[2]))
+    elif _imex(reading, entry):  # its own log has the same layout
+        pass
     elif rx(_NOTHING).search(message):
         reading.event("fm_nothing_to_do", reading.node(entry), entry, {"text": text})
     elif found := rx(_MISMATCH).search(message):
@@ -123,6 +129,15 @@ def fabric(reading: Reading, entry: Entry, level: str) -> None:
     elif level.upper() in _SEVERE:
         fields = {"severity": level.lower(), "switched": bool(rx(_NAMED).search(message)), "text": text}
         reading.event("fm_error", reading.node(entry), entry, fields)
+
+
+def _imex(reading: Reading, entry: Entry) -> bool:
+    """Whether the message is the memory export service's, of a node that it lost."""
+    if (found := rx(_IMEX_LOST).search(entry.message)) is None:
+        return False
+    fields = {"peer": number(found[1]), "address": found[2], "text": body(entry.message)}
+    reading.event("imex_connection_lost", reading.node(entry), entry, fields)
+    return True
 
 
 def _systemd(reading: Reading, entry: Entry, last: dict[tuple[str, str], Entry]) -> None:

@@ -13,8 +13,16 @@ from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import calendar_stamp
 
 NAME = "fabricmanager-log"
-REVISION = 3
-EVENTS = ("fm_error", "fm_gave_up", "fm_nothing_to_do", "fm_version_mismatch", "nvlink_training_failed", "sxid")
+REVISION = 4
+EVENTS = (
+    "fm_error",
+    "fm_gave_up",
+    "fm_nothing_to_do",
+    "fm_version_mismatch",
+    "imex_connection_lost",
+    "nvlink_training_failed",
+    "sxid",
+)
 
 # [Feb 27 2025 15:10:02] [ERROR] [tid 12727] detected NVSwitch non-fatal error 12028 on fid 0 ...
 _LINE = (

@@ -57,7 +57,7 @@ KERNEL_EVENTS = (
     *_kernel_device.EVENTS,
 )  # fmt: skip
 DAEMON_EVENTS = (
-    "fm_error", "fm_failed", "fm_gave_up", "fm_nothing_to_do", "fm_version_mismatch", "hostengine_failed", "link_carrier",
+    "fm_error", "fm_failed", "fm_gave_up", "fm_nothing_to_do", "fm_version_mismatch", "hostengine_failed", "imex_connection_lost", "link_carrier",
     "modprobe_failed", "nvidia_service_failed", "nvlink_training_failed", "persistenced_failed", *_kernel_agents.EVENTS, *_kernel_slurm.EVENTS,
 )  # fmt: skip
 VENDORS = (_kernel_amd, _kernel_intel, _kernel_ascend)  # drivers of other vendors' GPUs
@@ -94,7 +94,7 @@ TRIGGERS = (
     r"(?:ost|ained) carrier", r"link (?:dis)?connected",
     r"[Ll]ink (?:is )?(?:[Uu]p|[Dd]own|UP|DOWN|ACTIVE|INIT)", r"active interface", r"mlx\d_core",
     # daemons
-    r"fabricmanager", r"nvidia-persistenced", r'modprobe[\[":]', r"nv-hostengine", r"nvidia-[a-z-]*\.service: ",
+    r"fabricmanager", r"nvidia-imex", r"nvidia-persistenced", r'modprobe[\[":]', r"nv-hostengine", r"nvidia-[a-z-]*\.service: ",
     r'dcgm[a-z-]*(?:\.service|\[|")', r"Failed to start", r"[Pp]ower (?:[Ss]upply|key|button|[Uu]nit)", r"AC lost",
     r"IPMI Watchdog", r"table full, dropping", r"table overflow", r"[Ww]atchdog2",
     # boots; journal messages that are printed as a list of bytes
