@@ -40,6 +40,7 @@ _ZONE: Final = 12  # bytes between a time and a host: "+00:00 "
 _OF_HOST: Final = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.")
 _MOMENT: Final = 5  # s: programs do not fail together by chance (knowledge.derive.xid)
 _SILENCE: Final = 180  # s: what follows is another burst (the `gap` of the rules that count bursts)
+_DISTANCE: Final = 400  # lines, of those that tell no time: the same (MERGE_LINES of the parsers of jobs' output)
 PAUSES: Final = (
     2,
     10,
@@ -148,7 +149,7 @@ class Look(NamedTuple):
     far: bytes
     sign: tuple[bytes, ...]
     buckets: tuple[object, object, object, object]
-    second: int  # of the day, or on the clock of the machine
+    second: int | None  # of the day, or on the clock of the machine; None where the line tells none
     grave: bool
 
 
@@ -250,7 +251,7 @@ def look(line: bytes) -> Look:
         bytes(far),
         _sign(line, hidden),
         buckets,
-        _second(line, when) if when >= 0 else span,
+        _second(line, when) if when >= 0 else seconds,
         tells_trouble(line),
     )
 
@@ -357,7 +358,7 @@ class _Entry:
     late: int = 0
     apart: bool = False  # the next run begins anew
     begun: int = 0  # second
-    heard: int = 0  # second of the last line
+    heard: int = 0  # second of the last line, its number where it tells none
     programs: list[int] = field(default_factory=list)  # pids of the lines within _MOMENT of it
     spoken: tuple[int, object] | None = None  # second and day of the last line
 
@@ -367,22 +368,24 @@ def _paused(entry: _Entry, seen: Look) -> tuple[bool, ...]:
     it is the date.
     """
     before, day = entry.spoken, seen.buckets[2] if isinstance(seen.buckets[2], bytes) else b""
-    entry.spoken = seen.second, day
+    second = seen.second or 0
+    entry.spoken = second, day
     if before is None:
         return (False,) * len(PAUSES)
-    apart = abs(seen.second - before[0])
+    apart = abs(second - before[0])
     if day != before[1]:
         apart = _DAY - apart if apart > _DAY // 2 else _DAY
     return tuple(apart > pause for pause in PAUSES)
 
 
-def _anew(entry: _Entry, seen: Look) -> bool:
+def _anew(entry: _Entry, seen: Look, number: int) -> bool:
     """Whether another program than one just before it is at fault (several at once share what only they together show), or a
     silence is over.
     """
-    second = seen.second
-    silent = not entry.heard <= second <= entry.heard + _SILENCE
-    entry.heard = second
+    second = seen.second or 0
+    now, silence = (number, _DISTANCE) if seen.second is None else (second, _SILENCE)
+    silent = not entry.heard <= now <= entry.heard + silence
+    entry.heard = now
     found = _PID.search(seen.line)
     if found is None or len(found[1]) > 10:
         return silent
@@ -452,7 +455,7 @@ class PlainFold:
                 if found is None:
                     found = kind.entry = self._new((), False, False) if kind.entry < 0 else kind.entry
         entry = self.entries[found]
-        anew, paused = telling and _anew(entry, seen), _paused(entry, seen)
+        anew, paused = telling and _anew(entry, seen, number), _paused(entry, seen)
         early = self._room(telling, self.kept[telling], most.whole if telling else most.calm_whole, found)
         any_ = entry.any < max(early and most.early, self._of(entry, most.any if telling else most.calm))
         if any_ or (telling and seen.text not in entry.texts and entry.fresh < self._of(entry, most.fresh)):

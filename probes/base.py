@@ -30,8 +30,8 @@ class Context:
 
     source: str = "-"  # file name or command, as shown to people
     host: str = ""  # node the text was taken on, when known
-    # Of a log: number of a line -> how many equal ones it stands for, of which the others are not among the lines; and the number of
-    # the first of them, which is.
+    # Of a log: number of a line -> how many equal ones it stands for, of which the others are not among the lines; and number of a
+    # line that such ones may lie ahead of -> that of the first of them, which is among the lines.
     times: Mapping[int, int] = field(default_factory=dict)
     since: Mapping[int, int] = field(default_factory=dict)
 

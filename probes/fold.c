@@ -12,7 +12,7 @@ typedef uint64_t u64;
 typedef int64_t i64;
 
 enum { LEVELS = 4, WORDS = 4, LOOKED = 4096, HOST = 64, ZONE = 12 };
-enum { PIDS = 4, MOMENT = 5, SILENCE = 180 }; /* programs that are told apart in so many seconds; seconds that part bursts */
+enum { PIDS = 4, MOMENT = 5, SILENCE = 180, DISTANCE = 400 }; /* programs that are told apart in so many seconds; seconds that part bursts; lines, of those that tell no time */
 enum { PAUSES = 2, DAY = 86400, RECORD = 64 }; /* lines that may tell one thing together */
 static const i64 PAUSE[PAUSES] = {2, 10}; /* seconds between equal lines: longer ones are counted */
 enum { MEMBERS = 64, PLACE = 40 }; /* of a JSON object; bytes of what an XID's line names between its brackets */
@@ -65,6 +65,7 @@ typedef struct {
   u8 hidden[LOOKED / 8 + 1]; /* bits of the bytes that are masked as a time or a number */
   i64 texts, nears, fars, when;
   u64 seconds;
+  int timed;
 } Look;
 
 #ifndef SOURCE_HASH
@@ -359,6 +360,7 @@ static void look(const u8 *sort, const u8 *p, i64 n, Look *out) {
   out->fars = nf;
   out->when = when;
   out->seconds = seconds;
+  out->timed = told || when >= 0;
 }
 
 static u64 sign_of(const Fold *f, const u8 *p, i64 n, const Look *l, int *named) { /* the first names with a digit: what it is about */
@@ -495,10 +497,10 @@ static i64 second(const u8 *p, const Look *l) { /* of the day, or on the clock o
 
 /* Whether another program than one just before it is at fault (pid=4242): several at once share what only they together show; or
    whether a silence is over. */
-static int anew(Entry *e, const u8 *p, i64 n, const Look *l) {
-  i64 a = 0, pid, now = second(p, l);
-  int silent = now < e->heard || now > e->heard + SILENCE;
-  e->heard = now;
+static int anew(Entry *e, const u8 *p, i64 n, const Look *l, i64 number) {
+  i64 a = 0, pid, now = second(p, l), heard = l->timed ? now : number;
+  int silent = heard < e->heard || heard > e->heard + (l->timed ? SILENCE : DISTANCE);
+  e->heard = heard;
   while (a + 4 < n && (memcmp(p + a, "pid=", 4) || !digit(p[a + 4]))) a++;
   i64 size = a + 4 < n ? digits(p, n, a + 4) : 0;
   if (!size || size > 10) return silent;
@@ -619,7 +621,7 @@ static i64 take(Fold *f, const u8 *line, i64 length, i64 number) {
     }
   }
   Entry *e = &f->entry[found];
-  int begins = telling && anew(e, p, n, &l), paused[PAUSES];
+  int begins = telling && anew(e, p, n, &l, number), paused[PAUSES];
   pause(f, e, p, &l, paused);
   int early = room(f, telling, f->kept[telling], telling ? f->most.whole : f->most.calm_whole, found) && e->any < f->most.early;
   int any = early || e->any < of(f, e, telling ? f->most.any : f->most.calm), told = 0;

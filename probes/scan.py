@@ -207,11 +207,10 @@ class _Job:
         parts: list[Sequence[Observation]] = []
         for i, claimed in chosen:
             stretches = windows.stretches[i]
-            last = {s.rest[-1]: s for s in stretches}
             told = replace(
                 context,
-                times={n: 1 + s.many - len(s.own) for n, s in last.items()},
-                since={n: s.first for n, s in last.items()},
+                times={s.rest[-1]: 1 + s.many - len(s.own) for s in stretches},
+                since={n: s.first for s in stretches for n in s.rest},
             )
             found: Sequence[Observation] = self.formats[i].parse(lines[i], told)
             lines[i] = []

@@ -848,15 +848,21 @@ def _hides(cause: Finding, effect: Finding) -> bool:
 
 
 Timeline: TypeAlias = tuple[Clock, str]
+_SPREAD = 1000  # of a folded burst: so many moments at most
 
 
 def moments(cause: Finding) -> Mapping[Timeline, Sequence[int]]:
-    """When the cause's events happened, in order, by what makes times comparable; empty when nobody knows."""
+    """When the cause's events happened, in order, by what makes times comparable; empty when nobody knows.
+
+    Those that one event stands for are taken to lie evenly in its window.
+    """
     times: dict[Timeline, list[int]] = {}
     for c in cause.events:
         if c.at is None:
             return {}
-        times.setdefault(_timeline(c), []).append(c.at)
+        begin = c.window[0] if c.times > 1 and c.window is not None else c.at
+        step = max(1, (c.at - begin) // min(c.times, _SPREAD))
+        times.setdefault(_timeline(c), []).extend((c.at, *range(c.at - step, begin, -step)))
     for known in times.values():
         known.sort()
     return times

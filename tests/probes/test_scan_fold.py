@@ -438,6 +438,15 @@ def test_gaps_of_bursts_are_counted_by_the_fold() -> None:
     assert {gap for f in log_formats() for gap in f.bursts.values()} <= {pause * 10**9 for pause in PAUSES}
 
 
+@each("bursts, apart, events", [([2000, 300], 250, 1), ([2000, 300], 450, 2), ([200, 9, 9, 200], 450, 4)])
+def test_an_error_without_a_time_is_another_one_behind_400_lines(bursts: list[int], apart: int, events: int) -> None:
+    """Between the first and the last of folded lines nobody knows where they stand: no gap was there that the fold did not keep."""
+    line = "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility was attempted on non supported HW"
+    text = "\n".join(row for n in bursts for row in [*["a file was loaded"] * apart, *[line] * n]).encode()
+    found = {limits: told(text, limits) for limits in (EVERY, Limits(), Limits(whole=0, calm_whole=0))}
+    assert {count["cuda_error", "document -"] for count in found.values()} == {events}
+
+
 @each("programs, found", [(1, False), (2, True), (8, True)])  # with the one just before
 def test_programs_that_fail_at_once_are_seen_behind_many_that_failed_alone(programs: int, found: bool) -> None:
     crash = "NVRM: Xid (PCI:0000:3b:00): 43, pid={}, name=python, Ch 00000008"

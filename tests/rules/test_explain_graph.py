@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -129,6 +130,14 @@ def test_every_folded_event_has_a_cause_in_time(causes: list[int], effects: list
     world = [bang(s * SECOND) for s in causes] + [bang(s * SECOND, code=2) for s in effects]
     expected = all(any(-2 <= e - c <= 60 for c in causes) for e in effects)
     assert folded(pair(Explains(rule="effect", within=MINUTE)), world) is expected
+
+
+@each(("many", "expected"), [(60, True), (3, False)])
+def test_what_a_folded_event_stands_for_lies_evenly_in_its_window(many: int, expected: bool) -> None:
+    """Of a burst that took an hour and of which the first and the last line are told: the effect lies between them."""
+    first, last = bang(0), bang(60 * MINUTE)
+    last = replace(last, times=many, window=(first.at or 0, last.at or 0))
+    assert folded(pair(Explains(rule="effect", within=MINUTE)), [first, last, bang(30 * MINUTE, code=2)]) is expected
 
 
 @pytest.mark.parametrize("clock", [Clock.BOOT, Clock.LOCAL, Clock.YEARLESS])
