@@ -93,21 +93,23 @@ class Matcher:
             return array("q")
         if self.fast is not None:
             return lines_at(data, start, end, self.fast.ends(data, start, end))
-        found = array("q", chain.from_iterable(self._searched(data, start, end)))
+        found = array("q", chain.from_iterable(searched(self.any, data, start, end)))
         with self.turn:
             self.searched += end - start + MATCH * len(found) // 2
         self.expect(0)
         return found
 
-    def _searched(self, data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
-        position = start
-        while position < end and (found := self.any.search(data, position, end)) is not None:
-            first, last = found.span()
-            head = data.rfind(b"\n", start, first) + 1 or start
-            tail = data.find(b"\n", last, end)
-            tail = end if tail < 0 else tail
-            yield head, tail
-            position = tail + 1
+
+def searched(pattern: Any, data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Start and end, without the newline, of each line within ``data[start:end]`` in which `pattern` matches."""
+    position = start
+    while position < end and (found := pattern.search(data, position, end)) is not None:
+        first, last = found.span()
+        head = data.rfind(b"\n", start, first) + 1 or start
+        tail = data.find(b"\n", last, end)
+        tail = end if tail < 0 else tail
+        yield head, tail
+        position = tail + 1
 
 
 def _place(triggers: Sequence[str]) -> Path | None:

@@ -11,14 +11,14 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
-from typing import NamedTuple
+from itertools import accumulate, chain, islice, pairwise, repeat
+from typing import Any, NamedTuple
 
 from knowledge.lazy import lazy
 from probes import _scan_fold
 from probes._scan_fold import FIRST, KEPT, LOOKED, PAUSES, Fold, Limits, Run, look
 from probes._scan_lines import LongLine, Region, cut
-from probes._scan_match import Matcher, compiled
+from probes._scan_match import Matcher, compiled, searched
 from probes._scan_series import Series
 from probes._trouble import tells_trouble
 from probes.base import Line, LogFormat
@@ -74,6 +74,7 @@ class Windows:
         self.only_steps = {i for i in self.series if formats[i].series == formats[i].triggers}
         own = tuple(trigger for f in formats for trigger in f.series)
         self.step = compiled(own) if own else None
+        self.triggers = tuple(t for i, f in enumerate(formats) if i not in self.only_steps for t in f.triggers)
         self.before = [f.before for f in formats]
         self.after = [f.after for f in formats]
         self.kept: list[dict[int, tuple[str, ...]]] = [{} for _ in formats]
@@ -96,6 +97,11 @@ class Windows:
     def fold(self) -> Fold:
         """What folds the lines; made once it is known what they are."""
         return self.given or _scan_fold.new(RECORDS if self.records else None)
+
+    @cached_property
+    def others(self) -> Any:
+        """Tells whether a line is wanted by more than the formats that read steps."""
+        return compiled(self.triggers)
 
     @property
     def lines(self) -> int:
@@ -143,23 +149,37 @@ class Windows:
 
     def _without_steps(self, region: Region, places: array[int]) -> array[int]:
         """The lines that may be folded: all but those that tell a step, to nobody but the formats that read steps."""
-        data, start, end = region
-        if self.step is None or not places or self.records or self.step.search(data, start, end) is None:
+        if self.step is None or self.records:
             return places
-        rest, number, at = array("q"), self.next, start
-        for head, tail in zip(places[::2], places[1::2], strict=True):
-            line = data[head:tail]
+        data, start, _ = region
+        heads, tails = places[::2], places[1::2]
+        lines = [data[head:tail] for head, tail in zip(heads, tails, strict=True)]
+        text = b"\n".join(lines)
+        if self.step.search(text) is None:
+            return places
+        numbers = accumulate(map(data.count, repeat(b"\n"), chain((start,), heads), heads), initial=self.next)
+        rows = list(zip(islice(numbers, 1, None), lines, strict=True))
+        mixed = {i for i, line in enumerate(lines) if len(line) > LOOKED}
+        place = at = 0
+        for head, _ in searched(self.others, text, 0, len(text)):
+            place, at = place + text.count(b"\n", at, head), head
+            mixed.add(place)
+        plain = [row for i, row in enumerate(rows) if i not in mixed] if mixed else rows
+        steps = {i: list(plain) if i in self.only_steps else [] for i in self.series}
+        rest = array("q")
+        for place in sorted(mixed):
+            line = lines[place]
             owners = self.matcher.whose(line) if len(line) <= LOOKED else ()
             mine = [
                 i for i in owners if i in self.only_steps or (i in self.series and self.step.search(line) is not None)
             ]
-            if mine:
-                number, at = number + data.count(b"\n", at, head), head
             for i in mine:
-                self.series[i].add(number, line)
-                self.hits[i] += 1
+                steps[i].append(rows[place])
             if not mine or len(mine) < len(owners):
-                rest.extend((head, tail))
+                rest.extend((heads[place], tails[place]))
+        for i, own in steps.items():
+            self.series[i].add(sorted(own))
+            self.hits[i] += len(own)
         return rest
 
     def long_line(self, line: LongLine) -> None:
@@ -173,7 +193,10 @@ class Windows:
         """The lines for each format, in order."""
         for i, series in self.series.items():
             for number, line in series.rows():
-                self._keep(i, (number, line))
+                if i in self.matcher.whose(line):
+                    self._keep(i, (number, line))
+                else:  # the search named a line too many
+                    self.hits[i] -= 1
         edge = list(self.recent)[-EDGE:]
         torn = _torn(edge) if self.folded else 0
         for place, row in enumerate(edge):

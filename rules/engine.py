@@ -170,15 +170,20 @@ class Finding:
             return title
         fields = _words(self)
         spec = vocabulary().get(self.events[0].fact) if self.events else None
-        called = (
-            {word: spec.labels[word] for word in fields.values() if isinstance(word, str) and word in spec.labels}
-            if spec
-            else {}
-        )
+        called = {
+            name: spec.labels[word]
+            for name, word in fields.items()
+            if spec and isinstance(word, str) and word in spec.labels
+        } | {
+            name: Text(f"at least {value}", f"至少 {value}")
+            for name, value in fields.items()
+            if fields.get(f"{name}_at_least")
+        }
         rate, when = _rate(self), _when(self)
-        return Text(*(_fill(title.in_(lang), {"rate": rate.in_(lang) if rate else "", "when": when,
-                            **{k: called[v].in_(lang) if v in called else v for k, v in fields.items()}})
-                      for lang in ("en", "zh")))  # fmt: skip
+        en, zh = (_fill(title.in_(lang), {"rate": rate.in_(lang) if rate else "", "when": when,
+                                          **fields, **{k: v.in_(lang) for k, v in called.items()}})
+                  for lang in ("en", "zh"))  # fmt: skip
+        return Text(f"A{en[1:]}" if en.startswith("at least ") else en, zh.replace(" 至少", "至少"))
 
     @property
     def times(self) -> tuple[int | None, int | None]:

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from operator import itemgetter
 from types import MappingProxyType
 
 from knowledge.catalog.decode import decode, decode_sxid
@@ -72,7 +74,10 @@ def _complete(o: Observation) -> Observation:
 
 
 def _together(batch: list[Observation]) -> list[Observation]:
-    """The batch, `programs` filled in: how many processes had this code on this GPU within `MOMENT` before or after."""
+    """The batch, `programs` filled in: how many processes had this code on this GPU within `MOMENT` before or after.
+
+    What an event stands for may be of others: where that may lie in the moment they are the least.
+    """
     groups: dict[tuple[Subject, int | None, Clock], list[tuple[int, int, int]]] = defaultdict(list)
     for i, o in enumerate(batch):
         if (
@@ -87,6 +92,7 @@ def _together(batch: list[Observation]) -> list[Observation]:
         if len({pid for _, pid, _ in rows}) < 2:
             continue
         rows.sort()
+        hidden = _hidden(batch[i] for _, _, i in rows)
         seen: Counter[int] = Counter()
         first = last = 0
         for at, _, i in rows:
@@ -97,8 +103,20 @@ def _together(batch: list[Observation]) -> list[Observation]:
                 seen[rows[first][1]] -= 1
                 seen += Counter()  # without those that fell to none
                 first += 1
-            out[i] = _with(batch[i], {"programs": len(seen)})
+            place = bisect_left(hidden, at - MOMENT, key=itemgetter(1))
+            more = place < len(hidden) and hidden[place][0] <= at + MOMENT
+            out[i] = _with(batch[i], {"programs": len(seen), **({"programs_at_least": True} if more else {})})
     return out
+
+
+def _hidden(events: Iterable[Observation]) -> list[tuple[int, int]]:
+    """The spans of time in which lie what `events` stand for, apart from each other and in order."""
+    spans: list[tuple[int, int]] = []
+    for begin, end in sorted(o.window for o in events if o.times > 1 and o.window is not None):
+        if spans and begin <= spans[-1][1]:
+            begin, end = spans[-1][0], max(end, spans.pop()[1])
+        spans.append((begin, end))
+    return spans
 
 
 def _in_turn(batch: list[Observation]) -> list[Observation]:

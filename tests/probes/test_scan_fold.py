@@ -455,6 +455,14 @@ def test_programs_that_fail_at_once_are_seen_behind_many_that_failed_alone(progr
     assert ("many-programs-fail-at-once" in {f.rule.id for f in concluded(text, Limits(whole=0)).findings}) is found
 
 
+@each("programs, title", [(50, "50 programs on"), (500, "At least 161 programs on")])
+def test_programs_of_a_moment_of_which_some_were_folded_are_the_least(programs: int, title: str) -> None:
+    line = "Nov  1 00:00:09 n1 kernel: NVRM: Xid (PCI:0000:3b:00): 32, pid={}, name=a"
+    text = "\n".join(line.format(10_000 + i) for i in range(programs)).encode()
+    titles = [f.title.en for f in concluded(text, Limits(whole=0, later=64)).findings]
+    assert [t for t in titles if t.startswith(title)], titles
+
+
 def journal(shape: str, hosts: Sequence[str], records: Sequence[tuple[str, int]], seed: int) -> bytes:
     """What journalctl prints of XIDs (address and code), half a second apart; members of JSON in any order."""
     order, out = random.Random(seed), []
