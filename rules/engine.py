@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
-from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject, Value, how_many
+from knowledge.observation import AT_LEAST, Clock, Event, Observation, Origin, Scope, Status, Subject, Value, how_many
 from knowledge.text import excerpt
 from rules.condition import EventLeaf, facts_of
 from rules.disputes import worlds
@@ -174,16 +174,12 @@ class Finding:
             name: spec.labels[word]
             for name, word in fields.items()
             if spec and isinstance(word, str) and word in spec.labels
-        } | {
-            name: Text(f"at least {value}", f"至少 {value}")
-            for name, value in fields.items()
-            if fields.get(f"{name}_at_least")
-        }
+        } | {name: _least(value) for name, value in fields.items() if fields.get(f"{name}_at_least")}
         rate, when = _rate(self), _when(self)
         en, zh = (_fill(title.in_(lang), {"rate": rate.in_(lang) if rate else "", "when": when,
                                           **fields, **{k: v.in_(lang) for k, v in called.items()}})
                   for lang in ("en", "zh"))  # fmt: skip
-        return Text(f"A{en[1:]}" if en.startswith("at least ") else en, zh.replace(" 至少", "至少"))
+        return _spaced(Text(f"A{en[1:]}" if en.startswith("at least ") else en, zh))
 
     @property
     def times(self) -> tuple[int | None, int | None]:
@@ -422,8 +418,18 @@ def _ending(rule: Rule, subject: Subject, facts: FactBase) -> Text:
     for name in facts_named(rule.names.en):
         o = facts.read_up(name, subject)[1]
         if o is not None and o.status is Status.OK and (word := excerpt(_plain(o.value), _NAMED)):
-            known[name] = facts.vocabulary[name].labels.get(word, Text(word))
-    return filled_in(rule.names, known)
+            least = o.detail.startswith(AT_LEAST)
+            known[name] = _least(word) if least else facts.vocabulary[name].labels.get(word, Text(word))
+    return _spaced(filled_in(rule.names, known))
+
+
+def _least(number: object) -> Text:
+    return Text(f"at least {number}", f"至少 {number}")
+
+
+def _spaced(said: Text) -> Text:
+    """`said` without the blank that stood ahead of a bare number."""
+    return Text(said.en, said.zh.replace(" 至少", "至少"))
 
 
 _PART = re.compile(r"\[([^\[\]]*)\]")

@@ -3,12 +3,13 @@ lost, or taken out since a job on it cannot be killed."""
 
 from __future__ import annotations
 
-from knowledge.observation import Scalar, Subject, node
+from knowledge.observation import AT_LEAST, Scalar, Subject, node
 from probes.parse._kernel_common import Reading, body, is_command, number, rx
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse.sinfo_reasons import nodes
 
 EVENTS = ("slurm_step_ended", "slurm_step_unkillable", "slurmctld_inval")
+_LEAST = f"{AT_LEAST}: equal lines of the daemon were folded"
 STATES = ("node.slurm.held", "node.slurm.reason", "node.slurm.outages")
 TRIGGERS = (
     r"CANCELLED AT", r"STEPD TERMINATED ON", r"Kill task failed", r"to INVAL with reason", r"reported lower than configured", r"Count changed on node",
@@ -90,6 +91,7 @@ def _states(reading: Reading) -> None:
     outages: dict[str, list[Entry]] = {}
     reasons: dict[str, tuple[Entry, str]] = {}
     last: dict[str, tuple[Entry, bool]] = {}
+    folded: set[str] = set()
     for entry in reading.entries:
         text = entry.message
         if not any(hint in text for hint in _HINTS):
@@ -102,8 +104,11 @@ def _states(reading: Reading) -> None:
             continue
         back, taken = rx(_BACK).search(text), (_SILENT, _SHORT, _SET, _TAKEN)
         if found := back or next((m for pattern in taken if (m := rx(pattern).search(text))), None):
+            reading.again.add(entry.number)  # understood, though one of them makes the observation
             for name in nodes(found[1]):
                 last[name] = entry, back is None
+                if entry.number in reading.context.times:
+                    folded.add(name)
                 if back:
                     reasons.pop(name, None)
                     if held.pop(name, ("", ""))[1] == _GIVEN_UP:
@@ -116,7 +121,8 @@ def _states(reading: Reading) -> None:
         reading.add("node.slurm.held", node(name), entry, is_held)
         if is_held:
             reading.add("node.slurm.reason", node(name), held[name][0], held[name][1])
-        reading.add("node.slurm.outages", node(name), outages.get(name, [entry])[-1], len(outages.get(name, ())))
+        ends, least = outages.get(name, ()), _LEAST if name in folded else ""
+        reading.add("node.slurm.outages", node(name), ends[-1] if ends else entry, len(ends), detail=least)
 
 
 def _unkillable(reading: Reading) -> None:

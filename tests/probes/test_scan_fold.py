@@ -463,6 +463,15 @@ def test_programs_of_a_moment_of_which_some_were_folded_are_the_least(programs: 
     assert [t for t in titles if t.startswith(title)], titles
 
 
+@each("outages, title", [(9, "again and again: 9x in this log"), (200, "again and again: at least 70x in this log")])
+def test_outages_of_a_node_of_which_some_were_folded_are_the_least(outages: int, title: str) -> None:
+    lines = ("slurmctld[9]: error: Nodes n7 not responding, setting DOWN", "slurmctld[9]: node n7 returned to service")
+    text = kernel_text([(line, 1, 60) for _ in range(outages) for line in lines]).replace(b"kernel: ", b"")
+    titles = [f.title.en for f in concluded(text, Limits(whole=0, calm_whole=0)).findings]
+    assert [t for t in titles if t.endswith(title)], titles
+    assert not [t for t in titles if "not understand" in t]
+
+
 def journal(shape: str, hosts: Sequence[str], records: Sequence[tuple[str, int]], seed: int) -> bytes:
     """What journalctl prints of XIDs (address and code), half a second apart; members of JSON in any order."""
     order, out = random.Random(seed), []
