@@ -66,8 +66,8 @@ class Windows:
         self.texts: dict[int, tuple[str, ...]] = {}  # lines that are kept, the same for all formats
         self.folded: dict[int, int] = {}  # number of a line that was folded and may be kept all the same -> what into
         self.stretches: list[list[Stretch]] = [[] for _ in formats]
-        # Of an entry: number of its last line, those behind it, and what became of each (see `_code`)
-        self.behind: dict[int, tuple[int, list[bytes], list[int | None]]] = {}
+        # Of an entry: number of its last line, offset and text of what stands behind it, heads and codes of the lines in that that match
+        self.behind: dict[int, tuple[int, int, bytes, array[int], array[int]]] = {}
         self.record: dict[int, tuple[int, list[Row]]] = {}  # of an entry: number of its last line, the record of that
         self.cut: set[int] = set()  # entries of whose record the next region may hold the end
         self.series = {i: Series() for i, f in enumerate(formats) if f.series}
@@ -224,15 +224,14 @@ class Windows:
             if self.records:
                 place = heads[i], places[2 * i + 1]
                 self.record[code] = numbers[i], self._record(data, start, end, place, numbers[i])
-                self.behind[code] = numbers[i], [], []
+                self.behind[code] = numbers[i], 0, b"", array("q"), array("q")
                 if _forward(data, min(place[1] + 1, end), end, RECORD_REACH) == end:
                     self.cut.add(code)
                 continue
             at = min(places[2 * i + 1] + 1, end)
-            stop = min(_forward(data, at, end, BEHIND), max(at, data.rfind(b"\n", at, at + BYTES) + 1))
-            rows = list(_lines(data, at, stop))
-            became = [_code(heads, codes, offset) for offset, _ in rows]
-            self.behind[code] = numbers[i], [line for _, line in rows], became
+            stop = max(at, data.rfind(b"\n", at, min(at + BYTES, end)) + 1)
+            near = slice(bisect_left(heads, at), bisect_left(heads, stop))
+            self.behind[code] = numbers[i], at, data[at:stop], heads[near], codes[near]
 
     def _record(self, data: bytes, start: int, end: int, line: tuple[int, int], number: int) -> list[Row]:
         """The lines of the record that a line with a message stands in, as far as they are within reach."""
@@ -275,9 +274,12 @@ class Windows:
                             self._keep(i, row, hit=True)
             return
         for entry, run in {run.entry: run for run in runs}.items():
-            number, lines, became = self.behind.get(entry, (0, [], []))
+            number, at, text, heads, codes = self.behind.get(entry, (0, 0, b"", array("q"), array("q")))
             for i in self.matcher.whose(run.last[1]) if number == run.last[0] else ():
-                for n, line, code in zip(range(number + 1, number + 1 + self.after[i]), lines, became, strict=False):
+                for n, (offset, line) in enumerate(
+                    islice(_lines(text, 0, len(text)), min(BEHIND, self.after[i])), number + 1
+                ):
+                    code = _code(heads, codes, at + offset)
                     if self._keep(i, (n, line)) and code is not None and code >= 0:
                         self.folded[n] = code
 
