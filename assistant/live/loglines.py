@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from io import BytesIO
 from typing import TYPE_CHECKING, NamedTuple
 
 from assistant.live.logmarks import Decoded, Judge, decoded
@@ -76,10 +77,7 @@ def lines(
     those with an event are made from it. `spot` gives what places times in UTC. `check` is called between batches; what
     it raises ends the work.
     """
-    events: dict[int, list[Observation]] = defaultdict(list)
-    for o in found:
-        if o.source.line is not None and o.status in (Status.OK, Status.FAILED):
-            events[o.source.line].append(o)
+    events = _by_line(found)
     yield from _batches(_early(events, first, judge))
     entries: list[Entry] = []
     for part in _parts(_lines(data, first)):
@@ -95,17 +93,29 @@ def lines(
         yield batch
 
 
-def one(text: str, at: int, number: int, judge: Judge) -> list[LogLine]:
-    """A record that has just been written, at `at` (ns UTC): the lines in it."""
-    from probes.base import Context
-    from probes.parse import kernel_log
+def written(records: Iterable[tuple[int, str]], ahead: Sequence[str], judge: Judge) -> list[LogLine]:
+    """The lines in records that have just been written, each with its time (ns UTC), read as a log of which `ahead` are the lines before.
 
-    part = [Line(number + i, line) for i, line in enumerate(text.splitlines()) if line.strip() and line[:1] != " "]
+    Their numbers count on from those.
+    """
+    from probes.parse.kernel_log import FORMAT
+    from probes.scan import scan
+
+    new = [(at, text) for at, record in records for text in record.splitlines() if text.strip() and text[:1] != " "]
+    log = "\n".join([*ahead, *(text for _, text in new)]).encode("utf-8", "surrogatepass")
+    events = _by_line(scan([BytesIO(log)], [FORMAT]).observations)
+    first = len(ahead) + 1
+    entries = entries_of([Line(n, text) for n, (_, text) in enumerate(new, first)])
+    return list(_made(((entry, (new[entry.number - first][0], Clock.REALTIME)) for entry in entries), events, judge))
+
+
+def _by_line(found: Iterable[Observation]) -> Mapping[int, Sequence[Observation]]:
+    """What was seen in each line."""
     events: dict[int, list[Observation]] = defaultdict(list)
-    for o in kernel_log.parse(part, Context()):
-        if o.source.line is not None and o.status is Status.OK:
+    for o in found:
+        if o.source.line is not None and o.status in (Status.OK, Status.FAILED):
             events[o.source.line].append(o)
-    return list(_made(((entry, (at, Clock.REALTIME)) for entry in entries_of(part)), events, judge))
+    return events
 
 
 def _lines(data: bytes, first: int) -> list[Line]:

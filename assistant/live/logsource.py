@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from assistant.live.loglines import LogLine, lines, one
+from assistant.live.loglines import LogLine, lines, written
 from knowledge.errors import GpudiagError
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Observation
@@ -34,6 +34,7 @@ _CHUNK = 1 << 20
 HEAD = 1 << 16  # bytes that a format is recognised by (probes.base.DocumentFormat.sniff)
 BURST = 0.1  # seconds that lines are gathered for: a kernel that dies writes hundreds at once
 REPEATED = 500  # lines at the end of what was read among which a followed line may stand already
+AHEAD = 64  # lines that are read again ahead of new ones: several may tell one thing together
 Check = Callable[[], object]
 
 
@@ -216,6 +217,7 @@ class Tail:
         self._judge, self._number, self._until = judge, 0, 0
         self._heard: SimpleQueue[tuple[int, bytes]] = SimpleQueue()
         self._known: set[str] = set()  # lines that were read, and may be heard as well
+        self._ahead: deque[str] = deque(maxlen=AHEAD)  # the last lines that were heard
         self._follower = Follower(
             (), lambda: None, root, heard=lambda record: self._heard.put((time.time_ns(), record))
         )
@@ -235,7 +237,7 @@ class Tail:
         self._known = {line.message for line in deque(read, maxlen=REPEATED)}
 
     def take(self, seconds: float) -> list[LogLine]:
-        """New lines; waits for them at most `seconds`."""
+        """New lines; waits for them at most `seconds`. What is written at once is read at once, with the folds of any log."""
         try:
             records = [self._heard.get(timeout=seconds)]
         except Empty:
@@ -246,15 +248,12 @@ class Tail:
                 records.append(self._heard.get(timeout=left))
             except Empty:
                 break
-        out: list[LogLine] = []
-        for at, record in records:
-            made = one(record.decode("utf-8", "replace"), at, self._number + 1, self._judge)
-            fresh = [line for line in made if at > self._until or line.message not in self._known]
-            out += [
-                line._replace(key=f"+{self._number + i}", number=self._number + i) for i, line in enumerate(fresh, 1)
-            ]
-            self._number += len(fresh)
-        return out
+        made = written(((at, record.decode("utf-8", "replace")) for at, record in records), self._ahead, self._judge)
+        fresh = [line for line in made if (line.at or 0) > self._until or line.message not in self._known]
+        self._ahead.extend(line.raw for line in fresh[-AHEAD:])
+        first = self._number + 1
+        self._number += len(fresh)
+        return [line._replace(key=f"+{n}", number=n) for n, line in enumerate(fresh, first)]
 
     def close(self) -> None:
         """Stop listening."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from assistant import formats
 from assistant.intent.query import Intent
-from assistant.live.loglines import BATCH, LogLine, Spot, lines, one, when, whole
+from assistant.live.loglines import BATCH, LogLine, Spot, lines, when, whole, written
 from assistant.live.logmarks import LABELS, SEVERITIES, judge_of
 from knowledge.facts import Kind, vocabulary
 from knowledge.observation import Clock, Observation
@@ -151,17 +151,36 @@ def test_reading_ends_where_it_is_given_up() -> None:
         list(lines(b"one\ntwo\n", (), JUDGE, check=check))
 
 
+XID_79 = "4,9001,5000000,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus."
+
+
 def test_a_record_that_has_just_been_written_is_read_like_any_other() -> None:
-    (line,) = one(
-        "4,9001,5000000,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.\n SUBSYSTEM=pci\n",
-        10**18,
-        8,
-        JUDGE,
-    )
-    assert line.number == 8
+    (line,) = written([(10**18, f"{XID_79}\n SUBSYSTEM=pci\n")], [], JUDGE)
     assert line.decoded is not None
     assert line.decoded.topic == "xid 79"
     assert (line.at, line.clock, line.level) == (10**18, Clock.REALTIME, "warning")
+
+
+AER = (
+    "pcieport 0000:00:01.1: AER: Corrected error received: 0000:01:00.0",
+    "nvidia 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Data Link Layer, (Transmitter ID)",
+    "nvidia 0000:01:00.0:   device [10de:2330] error status/mask=00001000/0000a000",
+    "nvidia 0000:01:00.0:    [12] Timeout",
+)
+BURST = tuple(
+    f"NVRM: Xid (PCI:0000:3b:00): 94, pid={n}, name=a, Contained: SM (0x1). RST: No, D-RST: No" for n in range(3000)
+)
+
+
+@pytest.mark.parametrize("messages", [AER, BURST], ids=["several lines", "a burst"])
+@pytest.mark.parametrize("split", [0, 1, 3])
+def test_lines_that_are_written_mean_what_they_mean_in_a_log(messages: tuple[str, ...], split: int) -> None:
+    """Also where the first of them were heard before."""
+    records = [f"3,{n},{5_000_000 + n},-;{message}" for n, message in enumerate(messages)]
+    made = written([(10**18, record) for record in records[split:]], records[:split], JUDGE)
+    marks = [line.decoded and (line.decoded.topic, line.decoded.event.times) for line in read("\n".join(records))]
+    assert any(marks)
+    assert [line.decoded and (line.decoded.topic, line.decoded.event.times) for line in made] == marks[split:]
 
 
 @given(st.lists(st.text(max_size=80), max_size=30))
