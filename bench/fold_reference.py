@@ -34,9 +34,10 @@ from assistant.diagnosis import Diagnosis, diagnose  # noqa: E402  the checkout 
 from knowledge.language import Text  # noqa: E402
 from knowledge.observation import Observation, how_many  # noqa: E402
 from probes._scan_fold import KEPT, Fold, Folded, Limits, Run, new  # noqa: E402
+from probes._scan_windows import EDGE, KEEP  # noqa: E402
 from probes.base import Context, Line, LogFormat  # noqa: E402
 from probes.registry import log_formats  # noqa: E402
-from probes.scan import KEEP, ScanResult, scan  # noqa: E402
+from probes.scan import ScanResult, scan  # noqa: E402
 from rules.loader import load, shipped  # noqa: E402
 
 MUCH = 1 << 40
@@ -163,7 +164,8 @@ Compared = tuple[int, int, bool, str]  # seed, lines, whether lines were folded,
 
 def compared(limits: Limits, kernel: Texts, job: Texts, longer: int, seed: int) -> Compared:
     """One log, read twice."""
-    text = "\n".join(made(seed, kernel, job, longer)).encode() + b"\n"
+    head = b"" if limits.whole else b"\n" * EDGE  # nothing is folded in the beginning of a log
+    text = head + "\n".join(made(seed, kernel, job, longer)).encode() + b"\n"
     lines = text.count(b"\n")
     ways: tuple[tuple[Callable[[], Fold], int], ...] = ((Every, MUCH), (partial(new, limits), KEEP))
     every, folded = (handed(text, *way) for way in ways)
