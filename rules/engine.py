@@ -729,8 +729,9 @@ class _Reachable:
         return sorted(found.values(), key=lambda f: self._place[f.id])
 
 
-def _causal_order(f: Finding) -> tuple[int, int, float, bool, int, bool, str]:
-    """Severity, then the strength of the action; among equals what carries an XID names the device itself.
+def _causal_order(f: Finding) -> tuple[int, int, float, bool, bool, int, bool, str]:
+    """Severity, then the strength of the action; among equals what carries an XID names the device itself, and what tells how much is
+    lost now stands before what tells that something is near a limit.
 
     Findings that tell how much time they explain count as tuning, whatever is to be changed; those that explain more
     stand before those that explain less. Of two without a time, what may take the node down stands before what slows it.
@@ -739,7 +740,7 @@ def _causal_order(f: Finding) -> tuple[int, int, float, bool, int, bool, str]:
     strength = buckets()[f.advice.bucket if f.impact is None else Bucket.TUNE_JOB].strength
     share = f.impact.share if f.impact is not None else 0.0
     at, slows = first if first is not None else 0, "crash" not in f.rule.symptoms
-    return (-f.severity.rank, -strength, -share, f.xid is None, at, slows, f.id)
+    return (-f.severity.rank, -strength, -share, f.xid is None, not f.figures, at, slows, f.id)
 
 
 def _reaches(edges: dict[str, set[str]], start: str, goal: str) -> bool:

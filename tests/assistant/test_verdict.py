@@ -192,6 +192,13 @@ def test_what_loses_the_same_share_of_the_clock_says_the_same_whatever_takes_it(
     )
 
 
+def test_what_is_lost_now_leads_over_what_is_near_a_limit() -> None:
+    throttled = [see("gpu.clock.event.sw_thermal", True), see("gpu.work.clock.lost", 54.5)]
+    d = judge(see("gpu.temperature.memory", 95), *throttled)
+    assert [f.rule.id for f in d.findings[:2]] == ["sw-thermal-slowdown", "memory-hot-limit-not-told"]
+    assert "throttled, 54.5 % of the clock lost" in d.verdict.text.en.partition(" Also: ")[0]
+
+
 def test_those_are_all_kinds_of_slowdown() -> None:
     kinds = {
         m[1].split(".")[0]
