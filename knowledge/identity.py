@@ -28,6 +28,7 @@ _NAMING = frozenset(
     {"gpu.pci", "gpu.uuid", "gpu.index", "gpu.minor", "gpu.vendor_index"}
 )  # facts that give a GPU another name
 _INDEX = "index:"
+_RELATED = re.compile(r"(gpu:|mig:[\w/]{1,40}@gpu:)(.+)")  # a relation to a GPU or to a part of one
 _MINOR = "minor:"  # number of the device file /dev/nvidiaN
 # Numbers of other vendors' tools: each tool counts its own from 0, so a node with GPUs of two makers has two of each.
 TOOL_NUMBERS = ("amd:", "intel:", "huawei:", "habana:", "moorethreads:")
@@ -202,8 +203,8 @@ def _canonical(subject: Subject, names: Mapping[_Name, str]) -> Subject:
 
 def _renamed(o: Observation, names: Mapping[_Name, str], canonical: _Memo) -> Observation:
     o = o.about(canonical[o.subject])
-    if isinstance(o.value, str) and o.value.startswith("gpu:"):  # a relation to a GPU
-        named = names.get((o.subject.host, o.value.removeprefix("gpu:")))
+    if isinstance(o.value, str) and (related := _RELATED.fullmatch(o.value)):
+        named = names.get((o.subject.host, related[2]))
         if named:
-            return replace(o, value=f"gpu:{named}")
+            return replace(o, value=f"{related[1]}{named}")
     return o

@@ -152,14 +152,22 @@ class FactBase:
                 self._relations[other].add(o.subject)
 
     def _named(self, scope: Scope, identifier: str, host: str) -> Subject | None:
-        """The subject that a relation names; None when several could be meant (rank 3 of which job?)."""
-        called = [s for s in self._by_scope.get(scope, ()) if s.id == identifier]
+        """The subject that a relation names, a part of a GPU with that (``3@gpu:0000:3b:00.0``); None when several could be meant
+        (rank 3 of which job?).
+        """
+        identifier, _, whole = identifier.partition("@gpu:")
+        called = [
+            s
+            for s in self._by_scope.get(scope, ())
+            if s.id == identifier and (not whole or (s.parent is not None and s.parent.id == whole))
+        ]
         known = [s for s in called if s.host == host] or [s for s in called if not s.host or not host]
         if known:
             return known[0] if len(known) == 1 else None
         if scope is Scope.NODE:
             return Subject(scope, identifier)
-        return Subject(scope, identifier, None if scope in _OFF_NODE else Subject(Scope.NODE, host))
+        here = None if scope in _OFF_NODE else Subject(Scope.NODE, host)
+        return Subject(scope, identifier, Subject(Scope.GPU, whole, here) if whole else here)
 
     @cached_property
     def conflicts(self) -> tuple[Conflict, ...]:

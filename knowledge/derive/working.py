@@ -194,8 +194,7 @@ class _Seen:
         self.past: dict[Subject, dict[str, list[Observation]]] = defaultdict(lambda: defaultdict(list))
         self.static: dict[Subject, dict[str, Observation]] = defaultdict(dict)
         self.given: dict[Subject, dict[str, None]] = defaultdict(dict)  # to which pods
-        self.pods: dict[Subject, list[Subject]] = defaultdict(list)  # and which GPUs a pod has
-        self.in_part: dict[Subject, list[str]] = defaultdict(list)
+        self.in_part: dict[Subject, dict[str, None]] = defaultdict(dict)  # and of a MIG instance
         self.said_of: dict[Subject, dict[str, str]] = defaultdict(
             dict
         )  # of a process: its name, its user, its share of the time
@@ -220,10 +219,11 @@ class _Seen:
             self.parts.setdefault(o.subject, o)
         if o.fact == "pod.uses_gpu":
             self.given[_used(o)][o.subject.id] = None
-            if _used(o) not in self.pods[o.subject]:
-                self.pods[o.subject].append(_used(o))
         elif o.fact == "pod.uses_mig":
-            self.in_part[o.subject].append(str(o.value).removeprefix("mig:"))
+            number, _, whole = str(o.value).removeprefix("mig:").partition("@gpu:")
+            self.in_part[Subject(Scope.MIG, number, Subject(Scope.GPU, whole, o.subject.up(Scope.NODE)))][
+                o.subject.id
+            ] = None
         elif o.subject.scope is Scope.PROCESS and o.fact in _OF_PROGRAM:
             self._program(o)
         elif o.fact == "process.uses_gpu":
@@ -253,10 +253,7 @@ class _Seen:
         """Who has it: programs by their names, else the pods that it was given to."""
         programs = sorted(self.users[subject] - self.servers, key=lambda p: (len(p.id), p.id))
         if subject.scope is Scope.MIG:
-            whole = subject.up(Scope.GPU)
-            return tuple(
-                f"pod {pod.id}" for pod, its in self.in_part.items() if subject.id in its and self.pods[pod] == [whole]
-            )
+            return tuple(f"pod {name}" for name in self.in_part.get(subject, ()))
         return tuple(
             _called(p, self.said_of[p], len(programs) > 1 and self._has_one_gpu(p)) for p in programs
         ) or tuple(f"pod {name}" for name in self.given.get(subject, ()))

@@ -18,7 +18,7 @@ from probes.parse._scrape import Scrape
 from probes.parse._scrape_facts import DCGM_FACTS
 from probes.parse._smi_values import Reading, blank, text_value
 
-NAME, REVISION = "dcgm-exporter", 1
+NAME, REVISION = "dcgm-exporter", 2
 _SERIES = re.compile(r"^(?:DCGM_(?:FI|EXP)_[A-Z0-9_]{3,80}|dcgm_[a-z0-9_]{3,80})\s{0,2}\{", re.MULTILINE)
 _ANY = re.compile(r"^# (?:HELP|TYPE) DCGM_(?:FI|EXP)_", re.MULTILINE)
 # gpu-operator and helm charts name the daemon set's pods so.
@@ -159,7 +159,7 @@ class _Reader:
             owner = Subject(Scope.POD, f"{space}/{pod}" if space else pod, node(host))
             self.scrape.add("pod.uses_gpu", owner, f"gpu:{device.id}", sample)
             if instance is not None:
-                self.scrape.add("pod.uses_mig", owner, f"mig:{instance.id}", sample)
+                self.scrape.add("pod.uses_mig", owner, f"mig:{instance.id}@gpu:{device.id}", sample)
 
     def xid(self, sample: Sample, device: Subject) -> None:
         code = digits(_label(sample, "xid", "err_code"))

@@ -519,6 +519,23 @@ def test_what_several_gpus_lose_is_told_in_all() -> None:
     ]
 
 
+def test_an_instance_of_a_pod_with_parts_of_several_gpus_has_an_owner() -> None:
+    """Instances have the same number on each GPU; one GPU is named by its address, one by its UUID alone."""
+    own = (
+        mig(H100, {"util": 0}).replace("DEV_GPU_UTIL", "PROF_GR_ENGINE_ACTIVE").replace("}", ',exported_pod="train-0"}')
+    )
+    other = own.replace('gpu="0"', 'gpu="1",pci_bus_id="00000000:2C:00.0"').replace("000000000001", "000000000002")
+    third = (
+        other.replace('"1"', '"2"')
+        .replace(":2C:", ":3D:")
+        .replace("000000000002", "000000000003")
+        .replace("train", "serve")
+    )
+    d = diagnose(parse_text("input", own + other + third), load())
+    titles = [f.title.en for f in d.findings if f.rule.id == "mig-instance-idle"]
+    assert sorted(t.rpartition(", ")[2] for t in titles) == ["pod serve-0", "pod train-0", "pod train-0"]
+
+
 @each("planted", WELL, ids=lambda p: p[0])
 def test_a_healthy_load_is_quiet(
     planted: tuple[str, Callable[[str, Figures], str | list[Observation]], str, Figures],
