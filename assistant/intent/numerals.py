@@ -88,6 +88,13 @@ _DRAWS_OF = lazy(
 )  # 131 of 700 W
 
 
+# power limit 350 W of 700 W
+_LIMIT_OF = lazy(
+    r"(?<![a-z])(?:limit|cap|capped|(?:功耗|功率)上限)\s*(?:is|of|at|to|[:=为是])?\s*([0-9]{2,4})\s*(?:watts?)?\s*(?:(?:out\s+)?of|/)\s*([0-9]{2,4})\s*watts?(?![a-z])",
+    _I,
+)
+
+
 # power 210/700
 _POWER_OF = lazy(
     r"(?<![a-z])(power(?:\s+draw)?|功耗|功率)\s*[:=为是]?\s*([0-9]{2,4})\s*(?:of|/)\s*([0-9]{2,4})(?![0-9.]|\s*(?:%|w|mhz))",
@@ -184,6 +191,7 @@ def numerals(clause: str) -> str:
         clause = _EVERY.sub(lambda m: f" per {_SHORT.get(m[1].casefold(), m[1])} ", clause)
         clause = _TRANSFERS.sub(lambda m: f" gen {_GENERATIONS.get(float(m[1]), m[1])} ", clause)
     if "/" in clause or "of" in clause.casefold():
+        clause = _LIMIT_OF.sub(r"limit \1 watts | default power limit \2 watts | ", clause)
         clause = _POWER_OF.sub(r"\1 \2/\3 watts ", clause)
         clause = _DRAWS_OF.sub(r" | power draw \1 watts | power limit \2 watts | ", _USED_OF.sub(_used_of, clause))
     clause = _MINUS.sub(" minus ", clause) if "-" in clause else clause

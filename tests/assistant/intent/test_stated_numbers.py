@@ -19,6 +19,10 @@ THINGS = {
 }
 
 
+LOWERED = [
+    (f"gpu.power.{name}", "unknown:?", watts)
+    for name, watts in (("draw", 348.0), ("limit", 350.0), ("limit.default", 700.0))
+]
 QUESTION = {"en": ", can I keep using it?", "zh": "，还能用吗"}
 
 
@@ -152,6 +156,10 @@ def test_what_is_left_of_a_counter_is_not_what_was_counted() -> None:
         ),
         ("机箱3号风扇转速为0", [("sensor.kind", "3号风扇", "fan"), ("sensor.state", "3号风扇", "critical")]),
         ("power limit default 700 W", [("gpu.power.limit.default", "unknown:?", 700.0)]),
+        ("someone cut the power cap from 700 W down to 350 W, it draws 348 W", LOWERED),
+        ("功率上限被人从 700 W 降到 350 W，功耗 348 W", LOWERED),
+        ("power limit 350 W of 700 W, draw 348 W", LOWERED),
+        ("功率上限 350/700 W，功耗 348 W", LOWERED),
         ("host ram 1003 of 1007 GB used", [("node.memory.available.share", "", 0.0)]),
         (
             "gpu0 61C gpu1 62C gpu2 94C",
