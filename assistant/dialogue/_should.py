@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from assistant.render.labels import led
-from knowledge.language import Text
+from knowledge.language import NO_TEXT, Text
 from knowledge.lazy import lazy
 from rules.model import Bucket
 
@@ -122,6 +122,7 @@ class Advised(NamedTuple):
     bucket: Bucket
     action: str  # the word and its sentence
     stops: bool  # whether the thing is not to be used until it is done
+    then: Text = NO_TEXT  # what is done after it, where that can end in a replacement
 
 
 def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) -> str:
@@ -141,6 +142,12 @@ def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) ->
         return w.t(
             f"{led('Likely, and the vendor decides', title, 'en')}. {action}",
             f"很可能需要，由厂商判定：{w.quoted(title)}。{action}",
+        )
+    if asked is Asked.REPLACE and first.then:
+        then = first.then.in_(w.lang)
+        return w.t(
+            f"{led('Not decided yet', title, 'en')}. First {action} {then}",
+            f"还不能断定：{w.quoted(title)}。先 {action}{then}",
         )
     if bucket in _DECIDES.get(asked, ()):
         return w.t(

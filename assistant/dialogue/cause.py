@@ -1,4 +1,5 @@
-"""Hardware or software: what kind of thing failed, of each thing that was found, as the hypotheses class it."""
+"""Hardware or software: what kind of thing failed, of each thing that was found, as the hypotheses class it; and whether one
+thing that was found caused another."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import bad_roots, only_said
+from assistant.dialogue import _order
 from assistant.dialogue._scope import scoped
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words
 from assistant.render.labels import aside, led, listed
@@ -46,8 +48,17 @@ _BY_ACTION = {
     Bucket.RESTART_APP: Text("software: the program", "软件：应用程序"), Bucket.TUNE_JOB: Text("software: the job", "软件：作业"),
     Bucket.FIX_CODE: Text("software: the program", "软件：应用程序"), Bucket.CHANGE_SETTING: Text("a setting", "设置"),
     Bucket.UPDATE_SWFW: Text("software: driver or firmware", "软件：驱动或固件"),
+    Bucket.WORKFLOW_NVLINK_ERR: Text("NVLink (hardware)", "NVLink（硬件）"), Bucket.WORKFLOW_NVLINK5_ERR: Text("NVLink (hardware)", "NVLink（硬件）"),
     Bucket.CHECK_MECHANICALS: Text("hardware", "硬件"), Bucket.INSPECT_NETWORK: Text("network", "网络"),
 }  # fmt: skip
+# A program that is ended by a fault of the board is started anew: the board's class stands.
+_BOARD = (CauseClass.GPU, CauseClass.MEMORY, CauseClass.POWER, CauseClass.COOLING)
+_OF_NODE = Text("the node or its scheduler", "节点或其调度系统")
+_ITS_OWN = (
+    "cuda_oom",
+    "python_error",
+    "job_terminated",
+)  # what a program, or who ended it, tells of the program itself
 _OF_JOBS = (Bucket.TUNE_JOB, Bucket.ASK_PLATFORM, Bucket.INSPECT_NETWORK, Bucket.MONITOR)
 
 
@@ -55,13 +66,21 @@ def answer(turn: Turn) -> Reply:
     """The kind of the worst root, then of the others; that nothing points anywhere where nothing was found."""
     if turn.diagnosis is None:
         return nothing_yet(turn)
+    if (ordered := _order.answer(turn)) is not None:
+        return ordered
     w = words(turn)
     bad = bad_roots(scoped(turn.diagnosis, turn.query.slots).about)
+    if codes := set(turn.query.slots.xid):  # of the code that is named, whatever else is wrong
+        bad = [f for f in turn.diagnosis.findings if f.xid in codes] or bad
     if not bad:
         return Reply(turn.lang, turn.diagnosis.verdict.text.in_(turn.lang), settled=turn.diagnosis.settled,
                      suggestions=suggest(turn.lang, "alternatives", "evidence"), data={"answer": "cause", "findings": []})  # fmt: skip
     first, kind = bad[0], kind_of(bad[0])
     said = w.t(f"{kind.en[:1].upper()}{kind.en[1:]}, as far as it shows", f"目前看是{_apart(kind.zh)}")
+    if (yes := _side(turn.query.text, first)) is not None:
+        said = w.t(
+            f"{'Yes' if yes else 'No'}, as far as it shows: {kind.en}", f"目前看{'是' if yes else '不是'}：{kind.zh}"
+        )
     if kind == _KINDS[CauseClass.UNKNOWN]:
         said = w.t("What was read does not tell", "所读内容无法说明")
     items = [f"{w.title(f)}{aside(kind_of(f).in_(w.lang), w.lang)}" for f in bad[1 : MOST + 1]]
@@ -102,11 +121,38 @@ _FIND_LINE = Text(
 )
 
 
+def asks_both(text: str) -> bool:
+    """Whether the hardware and the program are held against each other."""
+    return _BLAMES.search(text) is not None or bool(_ONE_HARD.search(text) and _ONE_SOFT.search(text))
+
+
+_ONE_HARD = lazy(r"(?<![a-z])(?:hardware|hw)(?![a-z])|硬件", re.IGNORECASE)
+_ONE_SOFT = lazy(r"(?<![a-z])(?:codes?|programs?|scripts?|bugs?)(?![a-z])|代码|程序|脚本", re.IGNORECASE)
+
+
+def _side(text: str, f: Finding) -> bool | None:
+    """Whether it is the one side that is asked about, "is it my code?"; None where both are, or it is not known."""
+    hard, soft = _ONE_HARD.search(text) is not None, _ONE_SOFT.search(text) is not None
+    kind = kind_of(f)
+    if hard == soft or kind == _KINDS[CauseClass.UNKNOWN]:
+        return None
+    program = kind in (_BY_ACTION[Bucket.RESTART_APP], _BY_ACTION[Bucket.TUNE_JOB])
+    if soft:
+        return program if kind != _KINDS[CauseClass.SOFTWARE] else None
+    return "hardware" in kind.en if kind != _KINDS[CauseClass.HOST] else None
+
+
 def kind_of(f: Finding) -> Text:
     """What kind of thing failed. That a job stands still, or a rank of it, is no cause: what made it so was not read."""
-    if f.subject.scope in (Scope.JOB, Scope.DOCUMENT) and f.advice.bucket in _OF_JOBS:
-        return _KINDS[CauseClass.UNKNOWN]
-    return _BY_ACTION.get(f.advice.bucket) or _KINDS[_classes().get(f.rule.id, CauseClass.UNKNOWN)]
+    found, bucket = _classes().get(f.rule.id, CauseClass.UNKNOWN), f.advice.bucket
+    if f.subject.scope in (Scope.JOB, Scope.DOCUMENT) and bucket in _OF_JOBS:
+        own = bucket is Bucket.TUNE_JOB and f.events and all(o.fact in _ITS_OWN for o in f.events)
+        return _BY_ACTION[bucket] if own else _KINDS[CauseClass.UNKNOWN]
+    if bucket is Bucket.RESTART_APP and found in _BOARD:
+        return _KINDS[found]
+    if f.subject.scope is Scope.NODE and bucket is Bucket.ASK_PLATFORM and found is CauseClass.SOFTWARE:
+        return _OF_NODE
+    return _BY_ACTION.get(bucket) or _KINDS[found]
 
 
 @cache

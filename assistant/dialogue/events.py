@@ -8,17 +8,22 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from assistant.diagnosis import bad_roots
+from assistant.diagnosis import bad, bad_roots
+from assistant.dialogue._blamed import named_in
 from assistant.dialogue._past_rows import event_title
 from assistant.dialogue._scope import belongs, scoped
 from assistant.dialogue._words import Words, nothing_yet, suggest, words
+from assistant.intent.kinds import kind_asked
+from assistant.intent.lines import codes, meant, names_any
+from assistant.intent.lines import words as words_of
 from assistant.intent.window import Window, window_of
 from assistant.render import lines
 from assistant.render.labels import label, led, listed
 from assistant.render.sheet import Paragraph, Part, Table
 from assistant.reply import Reply
+from knowledge.facts import vocabulary
 from knowledge.lazy import lazy
-from knowledge.observation import Event, Observation
+from knowledge.observation import Event, Observation, Scope, how_many
 from knowledge.text import clean, excerpt
 
 if TYPE_CHECKING:
@@ -31,13 +36,22 @@ _WHEN = lazy(
     r"(?<![a-z])(?:when|since|how (?:often|long|many times)|what time)(?![a-z])|时候|几点|多久|几次|多少次|开始",
     re.IGNORECASE,
 )
+_COUNT = lazy(
+    r"(?<![a-z])how (?:often|many)(?![a-z])|(?<![a-z])number of(?![a-z])|几次|多少次|几回|几条|多少条", re.IGNORECASE
+)
+_HOW_MANY = lazy(
+    r"(?<![a-z])how many ((?!times)[a-z]+)|(?:几|多少)\s?[个台张块]\s?([\u4e00-\u9fffa-z]{1,6})", re.IGNORECASE
+)
+_FIRST = lazy(
+    r"(?<![a-z])(?:start(?:ed|s)?|beg[aiu]n\w*|first|earliest|since when)(?![a-z])|开始|最早|最先|第一", re.IGNORECASE
+)
 
 
 def answer(turn: Turn) -> Reply:
-    """How many events, from when to when, of what; then a row for each."""
+    """How many events, from when to when, of what; then a row for each. Of a span of time, or of what the words name, those alone."""
     if turn.diagnosis is None:
         return nothing_yet(turn)
-    w, where = words(turn), scoped(turn.diagnosis, turn.query.slots)
+    w, where, text = words(turn), scoped(turn.diagnosis, turn.query.slots), turn.query.text
     every = sorted(
         (
             o
@@ -46,22 +60,78 @@ def answer(turn: Turn) -> Reply:
         ),
         key=lambda o: (o.at is None, o.at or 0),
     )
-    window = window_of(turn.query.text, next(iter(turn.query.slots.since), ""))
+    window = window_of(text, next(iter(turn.query.slots.since), ""))
     kept = [o for o in every if window is None or _within(window, o, every)]
+    counts, when = _COUNT.search(text) is not None, _WHEN.search(text) is not None
+    named = [o for o in meant(text, kept) if not counts or _ends(o)] if counts or when else []
+    shown = named or (kept if window is not None or kept else every)
     parts: list[Part] = []
-    shown = kept or every
     if shown:
         parts.append(_table(w, shown))
     if len(shown) > ROWS:
         parts.append(Paragraph(label("more_lines", w.lang).format(n=len(shown) - ROWS)))
+    head = _of_named(w, named, text) if named else _none_of(w, text, every) if counts else ""
     return Reply(
         turn.lang,
-        _head(w, kept, every, turn.query.text),
+        head or _head(w, kept, every, text),
         tuple(parts),
         settled=bool(kept) or turn.diagnosis.settled,
         suggestions=suggest(turn.lang, "why", "next", "evidence"),
-        data={"answer": "events", "events": len(kept), "of": len(every)},
+        data={"answer": "events", "events": len(named or kept), "of": len(every)},
     )  # fmt: skip
+
+
+def _ends(o: Observation) -> bool:
+    """Of a link that goes down and comes up again one of the two counts."""
+    return not (o.fact == "link_carrier" and isinstance(o.value, Event) and o.value.get("state") == "up")
+
+
+def _of_named(w: Words, named: Sequence[Observation], asked: str) -> str:
+    """How often what the words name happened, when first and last, and where; of ranks or hosts how many of them it names."""
+    kind = kind_asked(found[1] or found[2]) if (found := _HOW_MANY.search(asked)) else None
+    if kind is not None and (names := [str(n) for n in _things(w, named, kind)]):
+        what = listed([_title(o, w.lang) for o in {_title(o, w.lang): o for o in named}.values()][:2], w.lang, ";")
+        ops = listed(
+            dict.fromkeys(str(op) for o in named if isinstance(o.value, Event) and (op := o.value.get("op"))), w.lang
+        )
+        return w.t(f"{len(names)}: {listed(names, w.lang)} ({what}{f', {ops}' if ops else ''}).", f"{len(names)} 个：{listed(names, w.lang)}（{what}{f'，{ops}' if ops else ''}）。")  # fmt: skip
+    timed = [o for o in named if o.at is not None]
+    times = [t for o in (timed[:1] + timed[-1:]) if (t := lines.moment(o))]
+    span = listed(dict.fromkeys(times), w.lang) if len(timed) < 3 else w.t(" to ", " 至 ").join(dict.fromkeys(times))
+    n = how_many(named)
+    what = _what(w, named)
+    where = listed(list(dict.fromkeys(clean(w.view.name(o.subject)) for o in named))[:3], w.lang)
+    if _COUNT.search(asked):
+        often = w.t("once" if n == 1 else "twice" if n == 2 else f"{n} times", f"{n} 次").capitalize()
+        return w.t(f"{often}{f', {span}' if span else ''}: {what} ({where}).", f"{often}{f'，{span}' if span else ''}：{what}（{where}）。")  # fmt: skip
+    if not span:
+        return w.t(f"No time stands beside it: {what} ({where}).", f"该行没有时间：{what}（{where}）。")
+    return w.t(f"{span}: {what} ({where}).", f"{span}：{what}（{where}）。")
+
+
+def _what(w: Words, named: Sequence[Observation]) -> str:
+    """What they are: the finding that all of them are of, else their kinds."""
+    codes_ = {o.value.code for o in named if isinstance(o.value, Event) and o.fact in _CODED}
+    f = next((f for f in w.d.findings if all(any(o is x for x in f.events) for o in named)), None)
+    if f is not None and not codes_:
+        return clean(f.title.in_(w.lang))
+    return listed(list(dict.fromkeys(_title(o, w.lang) for o in named))[:3], w.lang, ";")
+
+
+def _things(w: Words, named: Sequence[Observation], kind: Scope) -> list[str]:
+    """The things of a kind that tell an event, whether or not they are to blame for it."""
+    own = [s for o in named if (s := o.subject.up(kind)) is not None and s.id]
+    return list(dict.fromkeys(clean(w.view.name(s)) for s in own)) or named_in(named, kind, w)
+
+
+def _none_of(w: Words, asked: str, every: Sequence[Observation]) -> str:
+    """That what the words name stands nowhere; empty where they name nothing that lines could tell of."""
+    if not every or not names_any(asked) or not (codes(asked) or words_of(asked)):
+        return ""
+    first, last = lines.moment(every[0]), lines.moment(every[-1])
+    span = w.t(f" from {first} to {last}", f"（{first} 至 {last}）") if first and last else ""
+    return w.t(f"Never in what was read: its {len(every)} events{span} tell of other things.",
+               f"所读内容中一次也没有：其 {len(every)} 条事件{span}说的是别的。")  # fmt: skip
 
 
 def _within(window: Window, o: Observation, every: Sequence[Observation]) -> bool:
@@ -71,7 +141,7 @@ def _within(window: Window, o: Observation, every: Sequence[Observation]) -> boo
     if window.back:
         return o.at >= max(e.at for e in every if e.at is not None) - window.back
     at = datetime.fromtimestamp(o.at // 10**9, UTC)
-    return window.holds(at.hour * 60 + at.minute)
+    return window.holds(at.hour * 60 + at.minute + at.second / 60)
 
 
 def _head(w: Words, kept: Sequence[Observation], every: Sequence[Observation], asked: str) -> str:
@@ -82,8 +152,12 @@ def _head(w: Words, kept: Sequence[Observation], every: Sequence[Observation], a
             f"{source} has no line of an event that is understood. {verdict}",
             f"{source} 中没有可识别的事件行。{verdict}",
         )
-    if (worst := _worst(w, kept)) is not None and _WHEN.search(asked):
+    if _FIRST.search(asked) and (first_sign := _first(w, kept)) is not None:
+        return first_sign
+    if (worst := _worst(w, kept)) is not None and (_WHEN.search(asked) or _COUNT.search(asked)):
         return worst
+    if not kept and all(o.at is None for o in every):
+        return w.t(f"The {len(every)} events that were read have no time.", f"所读的 {len(every)} 条事件没有时间。")
     if not kept:
         first, last = lines.moment(every[0]), lines.moment(every[-1])
         return w.t(f"Nothing that is understood was logged then; the events reach from {first} to {last}.",
@@ -121,12 +195,34 @@ def _worst(w: Words, kept: Sequence[Observation]) -> str | None:
     return f"{led(when, w.title(f), w.lang)}{w.t('.', '。')}"
 
 
+def _first(w: Words, kept: Sequence[Observation]) -> str | None:
+    """The first sign of anything that is wrong, and then the worst of it where that is another."""
+    ids = {id(o) for o in kept}
+    signs = [(o, f) for f in bad(w.d.findings) for o in f.events if id(o) in ids and o.at is not None]
+    if not signs:
+        return None
+    rank = {f.id: n for n, f in enumerate(w.d.findings)}
+    o, f = min(signs, key=lambda s: (s[0].at or 0, rank[s[1].id]))
+    said = f"{led(lines.moment(o), w.title(f), w.lang)}{w.t('.', '。')}"
+    worst = _worst(w, kept)
+    roots = bad_roots(w.d.findings)
+    if worst is None or not roots or roots[0].id == f.id or lines.moment(o) in worst:
+        return said if worst is None or lines.moment(o) not in worst else worst
+    return f"{said}{w.t(' The worst of it: ', '其中最严重的：')}{worst}"
+
+
 def _title(o: Observation, lang: str) -> str:
     """A code with the catalogue's title; any other event by its kind."""
     assert isinstance(o.value, Event)
     code = o.value.code if isinstance(o.value.code, int) else None
     coded = code is not None and o.fact in _CODED
-    return clean(event_title(o.fact, code, lang)) if coded else o.fact.replace("_", " ")
+    if coded:
+        return clean(event_title(o.fact, code, lang))
+    spec = vocabulary().get(o.fact)
+    kind = next((str(v) for k in ("kind", "reason", "state") if (v := o.value.get(k))), "")
+    if spec is not None and kind in spec.labels:
+        return clean(spec.labels[kind].in_(lang))
+    return " ".join(filter(None, (o.fact.replace("_", " "), kind.replace("_", " "))))
 
 
 def _table(w: Words, events: Sequence[Observation]) -> Table:

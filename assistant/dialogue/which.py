@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from assistant.diagnosis import bad as bad_findings
 from assistant.diagnosis import bad_roots
+from assistant.dialogue import _most, cause
+from assistant.dialogue._blamed import Blamed, of_kind
 from assistant.dialogue._scope import scoped
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words
-from assistant.intent.kinds import asks_usable, kind_asked
+from assistant.intent.kinds import asks_usable, kind_asked, kinds_asked
+from assistant.intent.lines import codes, text_of
+from assistant.intent.lines import words as words_of
 from assistant.render.labels import aside, colon, label, led, listed, scope_name
+from assistant.render.lines import moment
 from assistant.render.sheet import Items, Part
 from assistant.reply import Reply
+from knowledge.lazy import lazy
 from knowledge.observation import Event, Origin, Scope, Subject
-from knowledge.text import clean
-from rules.engine import program_of
+from knowledge.text import clean, opened
 from rules.model import Bucket, Usable
 
 if TYPE_CHECKING:
@@ -22,28 +29,34 @@ if TYPE_CHECKING:
     from rules.engine import Finding
 
 WHOLE_NODE = frozenset({Bucket.RESTART_BM, Bucket.RESTART_VM, Bucket.UPDATE_SWFW})  # actions that spare no GPU of it
+_WHEN = lazy(r"(?<![a-z])(?:when|what time)(?![a-z])|时候|几点", re.IGNORECASE)
+_KIND = lazy(r"(?<![a-z])(?:which|what) [a-z]+|哪[个张块台]?\s?(?:作业|任务|网卡|链路)", re.IGNORECASE)
 MOST, NAMES = 8, 4  # findings, one line each; names in a sentence
-
-
-class _Blamed(NamedTuple):
-    """A thing by name, and the worst that was found on it."""
-
-    name: str
-    finding: Finding
-    subject: Subject | None  # None: only a line of a log names it
 
 
 def answer(turn: Turn) -> Reply:
     """The things of the kind that is asked about on which something wrong was found, worst first, and the others."""
     if turn.diagnosis is None:
         return nothing_yet(turn)
-    w, kind, usable = words(turn), kind_asked(turn.query.text), asks_usable(turn.query.text)
+    if (most := _most.answer(turn)) is not None:
+        return most
+    text = turn.query.text
+    w, usable, kinds = words(turn), asks_usable(text), kinds_asked(text)
+    kind = kinds[0] if kinds else None
     bad = bad_roots(scoped(turn.diagnosis, turn.query.slots).about)
-    blamed = list({b.name: b for f in reversed(bad) for b in _of_kind(f, kind, w)}.values())[::-1]
-    named = {b.subject for b in blamed}
+    meant_ = [] if usable else _meant(turn, w)
+    about = meant_ or bad
+    blamed = list({b.name: b for f in reversed(about) for b in of_kind(f, kind, w, text)}.values())[::-1]
+    named = {b.subject for b in blamed} | {f.subject for f in bad}
     rest = [s for s in _measured(w, kind) if s not in named]
-    head = _usable(w, blamed, rest) if usable else _head(w, kind, bad, blamed, rest)
-    first = blamed[0].finding if blamed else bad[0] if bad else None
+    if usable:
+        head = _usable(w, blamed, rest)
+    elif cause.asks_both(text) and len(about) > 1:
+        head = _by_cause(w, about, kind)
+    else:
+        head = _other_kinds(w, kinds, about) or _head(w, kind, about, blamed, rest)
+        head += _when(w, text, blamed)
+    first = blamed[0].finding if blamed else about[0] if about else None
     return Reply(
         turn.lang,
         head,
@@ -52,39 +65,65 @@ def answer(turn: Turn) -> Reply:
         settled=turn.diagnosis.settled,
         suggestions=suggest(turn.lang, "why", "next", "evidence"),
         data={"answer": "which", "kind": str(kind) if kind else None, "blamed": [b.name for b in blamed],
-              "others": [w.view.name(s) for s in rest], "findings": [finding_data(f, turn.lang) for f in bad[:MOST]]},
+              "others": [w.view.name(s) for s in rest], "findings": [finding_data(f, turn.lang) for f in about[:MOST]]},
     )  # fmt: skip
 
 
-def _of_kind(f: Finding, kind: Scope | None, w: Words) -> Iterator[_Blamed]:
-    """The things of the kind that a finding is about: its subject, what that is part of, or what its lines name."""
-    subjects = [f.subject] if kind is None else [s] if (s := f.subject.up(kind)) else w.d.facts.related(f.subject, kind)
-    if kind is Scope.PROCESS and (program := program_of(f.events)) is not None:
-        yield _Blamed(program.words.in_(w.lang), f, None)
-        return
-    if kind is Scope.RANK and f.subject.up(kind) is None:  # of a job: the ranks that it names, and not all that report
-        for rank in _ranks(f):
-            yield _Blamed(f"rank {rank}", f, None)
-        return
-    for s in subjects:
-        if s.id:  # a node whose name nobody told names nothing
-            yield _Blamed(clean(w.view.name(s)), f, s)
+def _meant(turn: Turn, w: Words) -> list[Finding]:
+    """The findings that the words of the question mean: "which GPU has the slow PCIe link", "which host ran out of memory"."""
+    asked = _KIND.sub(" ", turn.query.text)
+    lines, numbers = words_of(asked), codes(asked)
+    if not lines and not numbers:
+        return []
+    told = bad_findings(scoped(turn.diagnosis, turn.query.slots).about) if turn.diagnosis is not None else []
+
+    def means(f: Finding) -> bool:
+        if numbers:
+            return f.xid in numbers
+        text = " ".join((f.rule.id.replace("-", " "), w.title(f), f.title.en, *(text_of(o) for o in f.events)))
+        return all(line.search(text) for line in lines)
+
+    return [f for f in told if means(f)]
 
 
-_RANKS = (
-    "job.nccl.timeout.missing_ranks",
-    "job.nccl.timeout.min_seq_rank",
-    "job.slow_rank",
-    "job.hung.rank",
-    "job.ranks.missing_here",
-)
+def _by_cause(w: Words, found: Sequence[Finding], kind: Scope | None) -> str:
+    """Which is the hardware's and which the program's."""
+    sides: dict[str, list[str]] = {}
+    for f in found:
+        name = next((b.name for b in of_kind(f, kind, w)), "")
+        if name:
+            what = cause.kind_of(f).in_(w.lang)
+            sides.setdefault(what, []).append(f"{name} ({f.title.en})" if w.lang != "zh" else f"{name}（{f.title.in_('zh')}）")  # fmt: skip
+    said = (f"{opened(what)}{colon(w.lang)}{listed(names[:NAMES], w.lang)}" for what, names in sides.items())
+    return w.t(". ", "。").join(said) + w.t(".", "。") if sides else ""
 
 
-def _ranks(f: Finding) -> Iterator[str]:
-    """The ranks that the evidence of a finding blames."""
-    for o in f.because:
-        if o.fact in _RANKS and o.status.answered and o.value is not None:
-            yield from map(str, o.value) if isinstance(o.value, tuple) else (str(o.value),)
+def _other_kinds(w: Words, kinds: Sequence[Scope], found: Sequence[Finding]) -> str:
+    """The names of all kinds of a question for several; empty where it asks for one, or nothing names two of them."""
+    if len(kinds) < 2 or not found:
+        return ""
+    f, names, lacking = found[0], [], []
+    for kind in kinds:
+        own = [b.name for b in of_kind(f, kind, w)][:NAMES]
+        names += own
+        lacking += [] if own else [scope_name(kind, w.lang)]
+    if not names:
+        return ""
+    said = led(opened(listed(names, w.lang)), w.title(f), w.lang) + w.t(".", "。")
+    gap = listed(lacking, w.lang)
+    return said + (w.t(f" No {gap} is named.", f"未指明{_apart(gap).rstrip()}。") if lacking else "")
+
+
+def _when(w: Words, text: str, blamed: Sequence[Blamed]) -> str:
+    """The first and last time of the worst, where the question asks for that too."""
+    if not blamed or not _WHEN.search(text):
+        return ""
+    timed = sorted((o for o in blamed[0].finding.events if o.at is not None), key=lambda o: o.at or 0)
+    if not timed:
+        return w.t(" No time stands beside it.", "该行没有时间。")
+    first, last = moment(timed[0]), moment(timed[-1])
+    span = first if first == last else w.t(f"{first} to {last}", f"{first} 至 {last}")
+    return w.t(f" At {span}.", f"时间：{span}。")
 
 
 def _measured(w: Words, kind: Scope | None) -> list[Subject]:
@@ -100,7 +139,7 @@ def _measured(w: Words, kind: Scope | None) -> list[Subject]:
     return [s for s in w.d.facts.subjects(kind) if s in looked_at]
 
 
-def _parts(w: Words, blamed: Sequence[_Blamed], usable: bool) -> tuple[Part, ...]:
+def _parts(w: Words, blamed: Sequence[Blamed], usable: bool) -> tuple[Part, ...]:
     """One line for each thing, with what is wrong and what that asks for; nothing where the first line has said it."""
     if len(blamed) < 2 and not usable:
         return ()
@@ -114,10 +153,26 @@ def _parts(w: Words, blamed: Sequence[_Blamed], usable: bool) -> tuple[Part, ...
 
 
 def _head(
-    w: Words, kind: Scope | None, bad: Sequence[Finding], blamed: Sequence[_Blamed], rest: Sequence[Subject]
+    w: Words, kind: Scope | None, bad: Sequence[Finding], blamed: Sequence[Blamed], rest: Sequence[Subject]
 ) -> str:
     if not blamed and bad:
         title, what = w.title(bad[0]), scope_name(kind, w.lang) if kind else ""
+        if not what:
+            return f"{title}{w.t('.', '。')}"
+        if reporting := _reporting(
+            w, kind, bad
+        ):  # those that tell of it stand beside it, and none of them is to blame for that
+            return w.t(
+                f"No {what} stands out: {reporting} tell it. {title}.",
+                f"没有哪个{_apart(what)}突出：{reporting} 都报告了该问题：{w.quoted(title)}。",
+            )
+        place = bad[0].subject
+        if kind is Scope.RANK and place.scope is Scope.GPU:
+            name = clean(w.view.name(place))
+            return w.t(
+                f"The {what} on {name}; its number was not read. {title}.",
+                f"{name} 上的那个{_apart(what)}，所读内容没有它的编号：{w.quoted(title)}。",
+            )
         return w.t(
             f"What was read names no {what}. {title}.", f"所读内容未指明{_apart(what).rstrip()}：{w.quoted(title)}。"
         )
@@ -130,8 +185,18 @@ def _head(
     title = w.title(blamed[0].finding)
     if len(blamed) > 1:
         return f"{_names(w, [b.name for b in blamed])}{w.t('.', '。')}{_others(w, kind, rest)}"
-    said = title if blamed[0].name in title else led(blamed[0].name, title, w.lang)
+    b = blamed[0]
+    said = (
+        title
+        if b.subject is not None and b.subject in b.finding.subject.ancestors() and b.name in title
+        else led(opened(b.name), title, w.lang)
+    )
     return f"{said}{w.t('.', '。')}{_others(w, kind, rest)}"
+
+
+def _reporting(w: Words, kind: Scope | None, found: Sequence[Finding]) -> str:
+    told = [s for o in found[0].events if kind is not None and (s := o.subject.up(kind)) is not None and s.id]
+    return _names(w, [w.view.name(s) for s in dict.fromkeys(told)]) if len(set(told)) > 1 else ""
 
 
 def _others(w: Words, kind: Scope | None, rest: Sequence[Subject]) -> str:
@@ -153,7 +218,7 @@ def others(turn: Turn) -> Reply | None:
     if not bad:
         return None
     kind = kind_asked(turn.query.text) or Scope.GPU
-    blamed = [b for f in bad for b in _of_kind(f, kind, w)]
+    blamed = [b for f in bad for b in of_kind(f, kind, w)]
     rest = [s for s in _measured(w, kind) if s not in {b.subject for b in blamed}]
     return Reply(
         turn.lang,
@@ -188,7 +253,7 @@ def _of_others(w: Words, kind: Scope, bad: Sequence[Finding], rest: Sequence[Sub
                f"所读内容未涉及其他{_apart(what).rstrip()}：{w.quoted(title)}。该节点的 `nvidia-smi -q` 可说明其状态。")  # fmt: skip
 
 
-def _usable(w: Words, blamed: Sequence[_Blamed], rest: Sequence[Subject]) -> str:
+def _usable(w: Words, blamed: Sequence[Blamed], rest: Sequence[Subject]) -> str:
     """Those without a finding that forbids it, then those with one."""
     out = [b.name for b in blamed if b.finding.advice.usable is not Usable.YES]
     fine = sorted([*(w.view.name(s) for s in rest), *(b.name for b in blamed if b.finding.advice.usable is Usable.YES)])

@@ -1,4 +1,4 @@
-"""Which kind of thing a "which" asks for: GPUs, processes, ranks, nodes, links; and whether for those that may be used."""
+"""Which kind of thing a "which" asks for: GPUs, processes, ranks, nodes, jobs; and whether for those that may be used."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from knowledge.observation import Scope
 # The first that the sentence names is meant: "which process on this node".
 _KINDS = (
     (Scope.PROCESS, lazy(r"\b(?:process(?:es)?|pids?|program|app|user|who(?:'s|se)?)\b|进程|程序|谁|用户")),
-    (Scope.RANK, lazy(r"\branks?\b")),
-    (Scope.NIC, lazy(r"\b(?:nics?|hcas?|ports?|adapters?)\b|网卡|网口|端口")),
+    (Scope.RANK, lazy(r"\b(?:ranks?|tasks?)\b")),
+    (Scope.JOB, lazy(r"\bjobs?\b|作业|任务")),
+    (Scope.NIC, lazy(r"\b(?:nics?|hcas?|ports?|adapters?|interfaces?)\b|网卡|网口|端口")),
     (Scope.GPU, lazy(r"\b(?:gpus?|cards?|devices?|accelerators?|ones?)\b|卡|显卡|gpu")),
     (Scope.NODE, lazy(r"\b(?:nodes?|hosts?|machines?|servers?|box(?:es)?)\b|节点|机器|主机|台")),
 )
 _USABLE = lazy(
     r"\b(?:ok|okay|fine|healthy|good|usable|safe|left|can (?:i|we)|still (?:use|run|work))\b|还能|能用|可用|可以用|好的|正常|没问题|没事"
 )
+_WHICH = lazy(r"\b(?:which|what)\b|哪")
 _OTHERS = lazy(
     r"\b(?:the |all |my )?(?:other|remaining|rest of (?:the|my))\s+(?:\w+\s+)?(?:gpus?|cards?|ones|devices?|nodes?|ranks?)\b|\bthe (?:others|rest)\b"
     r"|(?:其他|其它|其余|别的|剩下|剩余|另外)的?\s*(?:[0-9一二两三四五六七]\s*[张块个台])?\s*(?:gpu|显?卡|节点|机器|几张|的)",
@@ -35,6 +37,13 @@ def kind_asked(text: str) -> Scope | None:
     said = text.casefold()
     hits = [(found.start(), scope) for scope, pattern in _KINDS if (found := pattern.search(said))]
     return min(hits, key=lambda hit: hit[0])[1] if hits else None
+
+
+def kinds_asked(text: str) -> tuple[Scope, ...]:
+    """The kinds of a question for several things at once: "which host and which NIC?"; one where it asks for one."""
+    asked = _WHICH.split(text.casefold())[1:] or [text]
+    named = dict.fromkeys(kind for part in asked if (kind := kind_asked(part)) is not None)
+    return tuple(named)
 
 
 def asks_usable(text: str) -> bool:

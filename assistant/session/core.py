@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from assistant.intent.of_files import meant as of_files_meant
 from assistant.intent.query import BY_PHRASE, Intent, Query, Slots, of_process
 from assistant.render.labels import UNSAID
 from assistant.reply import Reply
@@ -66,6 +67,10 @@ _OF_FINDINGS = BY_PHRASE | {
 _OF_COUNTERS = frozenset(
     {Intent.EXPLAIN, Intent.FIX, Intent.COST, Intent.UNKNOWN, Intent.PROBE, Intent.VERDICT, Intent.NEXT, Intent.HELP}
 )
+
+
+# Of the log of a training these are asked of its steps.
+_OF_STEPS = frozenset({Intent.DIAGNOSE, Intent.VERDICT, Intent.PROBE, Intent.EVENTS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +160,8 @@ class Session:
         if (same := self._of_same(state, query, event)) is not None:
             return self._reply(state, replace(state.frame, last=same), same)
         of_files = not event.origin.live or query.slots.file
+        if of_files and (wish := of_files_meant(query)) is not None:
+            return self._begin(state, replace(query, intent=wish), event)
         begins = query.intent in _OF_COUNTERS or (query.intent is Intent.CONFIDENCE and state.frame.query is None)
         of_trace = query.intent is Intent.EXPLAIN and query.page.startswith("advice ") and named_causes(query.text)
         if of_files and (of_trace or (begins and _of_counters(query))):
@@ -380,7 +387,7 @@ class Session:
         self, state: State, frame: Frame, query: Query, diagnosis: Diagnosis | None, plan: Plan | None,
         recalled: Sequence[object] = (),
     ) -> Reply:  # fmt: skip
-        from assistant.dialogue import Turn, answerer
+        from assistant.dialogue import Turn, _steps, answerer
         from assistant.dialogue._scope import by_bus
 
         query = by_bus(query, diagnosis.facts) if diagnosis is not None else query
@@ -389,7 +396,8 @@ class Session:
             query, query.lang, self.ruleset, diagnosis, frame.query, frame.focus, plan, self._host(state, frame),
             recalled, before, frame.pending, frame.origin.host if frame.origin.live else "",
         )  # fmt: skip
-        reply = answerer(query.intent).answer(turn)
+        of_steps = _steps.answer(turn) if query.intent in _OF_STEPS and not frame.origin.live else None
+        reply = of_steps or answerer(query.intent).answer(turn)
         # What the answer rests on goes with it, for those that read the data.
         return reply if reply.diagnosis is not None or diagnosis is None else replace(reply, diagnosis=diagnosis)
 

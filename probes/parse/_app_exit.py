@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from knowledge.lazy import lazy
-from knowledge.observation import Scalar
+from knowledge.observation import Clock, Scalar
 from knowledge.text import excerpt
 from probes.parse._app_emit import Emitter, whole
 from probes.parse._app_lines import AppLine, rank_subject
@@ -195,7 +196,23 @@ def job_ends(emit: Emitter, lines: Sequence[AppLine]) -> None:
         seen.add(key)
         fields |= {"rank": line.rank, "message": excerpt(line.text)}
         subject = rank_subject(line.rank, emit.document)
-        emit.event("job_terminated", subject, fields, line.number, line.raw, at=line.at, clock=line.clock)
+        at, clock = (line.at, line.clock) if line.at is not None else _ended_at(line.text)
+        emit.event("job_terminated", subject, fields, line.number, line.raw, at=at, clock=clock)
+
+
+# *** STEP 88123.0 ON n1 CANCELLED AT 2025-11-12T10:00:00 DUE TO TIME LIMIT ***
+_AT = lazy(r"CANCELLED AT (20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d)\b")
+
+
+def _ended_at(text: str) -> tuple[int | None, Clock]:
+    """When Slurm says that it ended a job, by its own clock; None where it does not say."""
+    if (found := _AT.search(text)) is None:
+        return None, Clock.NONE
+    try:
+        when = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
+    except ValueError:
+        return None, Clock.NONE
+    return int(when.timestamp()) * 10**9, Clock.LOCAL
 
 
 def _end(text: str) -> dict[str, Scalar] | None:

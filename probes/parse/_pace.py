@@ -18,6 +18,8 @@ SIDE = 4  # of them on each side
 STANDS_OUT = 1.5  # of the usual: a step that takes so much longer
 MOST = 0.6  # of all steps that may stand out
 APART = 1.25  # of the usual: below it lie 19 of 20 of the other steps
+FEW = 5  # values of which two steady levels are told apart all the same: of a log that was cut, or of one line each hundred steps
+STEADY = 0.03  # of the level: how far such few values may lie from it
 WASTED = 10.0  # % of the time that such steps take beyond what they should
 
 
@@ -77,9 +79,9 @@ def median(values: Iterable[float]) -> float:
 
 def change(values: Sequence[Value]) -> Change | None:
     """Where the steps became slower; None where they did not."""
+    if len(values) < WARM_UP + LEAST:
+        return _few(values)
     values = values[WARM_UP:]
-    if len(values) < LEAST:
-        return None
     smooth = _smooth([v.took for v in values])
     at, by_jump = _split(smooth)
     before, after = smooth[:at], smooth[at:]
@@ -93,6 +95,18 @@ def change(values: Sequence[Value]) -> Change | None:
                 return Change("rise", median(smooth[:end]), median(smooth[-end:]), values[0])
             return _of(values, "jump", before, after, at)
     return _hump(values, smooth)
+
+
+def _few(values: Sequence[Value]) -> Change | None:
+    """Of few values a step from one level to a slower one, both steady to the end: two at least before it, and three behind it."""
+    took = [v.took for v in values]
+    for at in range(2, len(took) - 2) if len(took) >= FEW else ():
+        before, after = took[:at], took[at:]
+        level, slow = median(before), median(after)
+        steady = all(abs(v - level) <= STEADY * level for v in before) and all(abs(v - slow) <= STEADY * slow for v in after)  # fmt: skip
+        if steady and slow >= SLOWER * level:
+            return _of(values, "jump", before, after, at)
+    return None
 
 
 def _hump(values: Sequence[Value], smooth: Sequence[float]) -> Change | None:

@@ -31,7 +31,7 @@ STEPS = (
     # 2024-01-01 10:00:00 | INFO | train_inner | epoch 001:    100 / 5000 loss=9.1, ppl=600, wps=31000, ups=1.2, num_updates=100
     r"\btrain_inner\b.*\bups=",
     # rank 5: step 100 forward 1.31 s
-    r"(?i)\b(?:step|iter|iteration)s?\b[ :=#]{1,4}\d.*\b(?:forward|backward|compute|fwd|bwd)\b.*\d ?m?s\b",
+    r"(?i)\b(?:step|iter|iteration)s?\b[ :=#]{1,4}\d.*\b(?:forward|backward|compute|fwd|bwd|fwd_bwd|forward_backward)\b.*\d ?m?s\b",
     r"['\"](?:train_)?loss['\"]: ?-?(?:[\dnNi]).*['\"](?:learning_rate|epoch|step)['\"]: ?\d",
     # 100/100 [==============================] - 61s 610ms/step - loss: 0.4210 (Keras)
     r"\b\d+/\d+ (?:\[[=>.]+\]|\S+) .*\d ?m?s/step\b",
@@ -60,8 +60,8 @@ _SECONDS: tuple[tuple[re.Pattern[str], float], ...] = (
     (lazy(rf"(?i)\b(?:(?:step|iter|iteration|batch)[ _]?time|time per (?:step|iteration)|time/step)(?: ?\((?:s|sec)\)|_s)?['\"]?[ :=|]{{1,4}}{_NUMBER} ?ms\b"), 1e-3),
     (lazy(rf"(?i)\b(?:(?:step|iter|iteration|batch)[ _]?time|time per (?:step|iteration)|time/step)(?: ?\((?:s|sec)\)|_s)?['\"]?[ :=|]{{1,4}}{_NUMBER}"), 1.0),
     (lazy(rf"(?i)\btime['\"]?[ :=]{{1,4}}{_NUMBER}(?=.{{0,40}}\bdata)"), 1.0),
-    (lazy(rf"(?i)\b(?:forward|compute|fwd|backward|bwd)(?:[ _]time)?['\"]?[ :=|]{{1,4}}{_NUMBER} ?ms\b"), 1e-3),
-    (lazy(rf"(?i)\b(?:forward|compute|fwd|backward|bwd)(?:[ _]time)?['\"]?[ :=|]{{1,4}}{_NUMBER} ?s\b"), 1.0),
+    (lazy(rf"(?i)\b(?:fwd_bwd|forward_backward|forward|compute|fwd|backward|bwd)(?:[ _]time)?['\"]?[ :=|]{{1,4}}{_NUMBER} ?ms\b"), 1e-3),
+    (lazy(rf"(?i)\b(?:fwd_bwd|forward_backward|forward|compute|fwd|backward|bwd)(?:[ _]time)?['\"]?[ :=|]{{1,4}}{_NUMBER} ?s\b"), 1.0),
     (lazy(r"\b(\d[\d.]{0,12}) ?ms/(?:it|step|iter)\b"), 1e-3),
     (lazy(r"\b(\d[\d.]{0,12}) ?s/(?:it|step|iter|iteration|batch)\b"), 1.0),
 )  # fmt: skip

@@ -21,10 +21,11 @@ from probes.parse._app_lines import AppLine, application_head, holds, peel_all, 
 from probes.parse._pace import median
 from probes.parse._step_lines import STEPS, Step, read
 
-NAME, REVISION = "training-log", 1
+NAME, REVISION = "training-log", 2
 TIMED = 5.0  # s between two lines, from which on a clock of whole seconds tells them apart by a fifth
 GROWN = 10.0  # times the usual gradient: our habit; clipping hides it, and healthy runs peak for single steps
 DIVERGED = 1.5  # times the loss that was reached: our habit
+EDGE = 3  # values of the loss at each end, of which the middle one counts
 END = {"gradients": 5, "loss": 10}  # values at the end that show it
 SKIPPED = (
     3  # lines at the end in which half of the steps or more were skipped: a scaler that looks for its scale skips few
@@ -75,6 +76,23 @@ def _seen(emit: Emitter, told: Sequence[_Told]) -> None:
     numbers = [t.step.number for t in told if t.step.number is not None]
     if numbers:
         emit.fact("training.step.last", emit.document, numbers[-1], last.number, last.raw)
+    own = [t for t in told if t.line.label == told[-1].line.label]
+    losses = [t for t in own if t.step.loss is not None and math.isfinite(t.step.loss)]
+    for fact, ends in (
+        (("training.loss.first", losses[:EDGE]), ("training.loss.last", losses[-EDGE:])) if len(losses) > 1 else ()
+    ):
+        edge = ends[0] if fact.endswith("first") else ends[-1]
+        emit.fact(
+            fact,
+            emit.document,
+            median(t.step.loss or 0.0 for t in ends[: len(losses) // 2]),
+            edge.line.number,
+            edge.line.raw,
+        )
+    rates = [t for t in own if t.step.rate is not None]
+    if rates:
+        usual, line = median(t.step.rate or 0.0 for t in rates), rates[-1].line
+        emit.fact("training.rate", emit.document, f"{_short(usual)} {rates[-1].step.unit}", line.number, line.raw)
 
 
 # --- how long steps take ----------------------------------------------------------------------
@@ -312,7 +330,15 @@ FORMAT = LogFormat(
     name=NAME,
     title="training logs (Megatron, DeepSpeed, NeMo, torchtitan, Hugging Face, Lightning)",
     revision=REVISION,
-    provides=("training.lines", "training.step.last", "training.pace", "training_pace"),
+    provides=(
+        "training.lines",
+        "training.step.last",
+        "training.pace",
+        "training.rate",
+        "training.loss.first",
+        "training.loss.last",
+        "training_pace",
+    ),
     sniff=sniff,
     triggers=STEPS,
     parse=parse,

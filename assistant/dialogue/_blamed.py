@@ -1,0 +1,112 @@
+"""What a finding names of a kind: its subject, what that is part of, and the ranks, hosts, NICs, processes and jobs of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from assistant.dialogue._words import Words
+from assistant.intent.lines import meant
+from assistant.render.labels import UNSAID
+from knowledge.language import Text
+from knowledge.observation import Event, Observation, Scope, Subject
+from knowledge.text import clean
+from rules.engine import Program, program_of
+
+if TYPE_CHECKING:
+    from rules.engine import Finding
+
+# The fields of events that name a thing of a kind, the surest first
+_FIELDS = {
+    Scope.RANK: (("rank", Text("rank {}", "rank {}")), ("local_rank", Text("local rank {}", "local rank {}")), ("task", Text("task {}", "task {}"))),
+    Scope.NODE: (("host", Text("node {}", "节点 {}")),),
+    Scope.NIC: (("hca", Text("NIC {}", "网卡 {}")), ("interface", Text("NIC {}", "网卡 {}"))),
+    Scope.GPU: (("gpu", Text("GPU {}", "GPU {}")), ("cuda_device", Text("CUDA device {}", "CUDA 设备 {}"))),
+    Scope.JOB: (("job", Text("job {}", "作业 {}")), ("step", Text("job {}", "作业 {}"))),
+}  # fmt: skip
+_TASKS = ("rank_failed",)  # the kinds of events whose field `task` is one of the job
+_REPORTED = ("nccl_watchdog_timeout", "nccl_desync")  # every rank tells these: who tells it is not to blame for it
+_RANKS = (
+    "job.nccl.timeout.missing_ranks",
+    "job.nccl.timeout.min_seq_rank",
+    "job.slow_rank",
+    "job.hung.rank",
+    "job.ranks.missing_here",
+)
+
+
+class Blamed(NamedTuple):
+    """A thing by name, and the worst that was found on it."""
+
+    name: str
+    finding: Finding
+    subject: Subject | None  # None: only a line of a log names it
+
+
+def of_kind(f: Finding, kind: Scope | None, w: Words, asked: str = "") -> Iterator[Blamed]:
+    """The things of the kind that a finding is about. `asked`: the words of the question, whose lines go first."""
+    here = f.subject if kind is None else f.subject.up(kind)
+    if here is not None and here.id:  # a node whose name nobody told names nothing
+        yield Blamed(clean(w.view.name(here)), f, here)
+        return
+    if kind is None:
+        return
+    if kind is Scope.PROCESS and (program := program_of(f.events)) is not None:
+        yield Blamed(program.words.in_(w.lang), f, None)
+        return
+    if kind is Scope.RANK and (ranks := list(_ranks(f))):  # those that it blames, and not all that report
+        yield from (Blamed(f"rank {rank}", f, None) for rank in ranks)
+        return
+    for events in _lines(f, w, asked):
+        if names := named_in(events, kind, w):
+            known = {clean(w.view.name(s)): s for s in w.d.facts.subjects(kind)}
+            yield from (Blamed(name, f, known.get(name)) for name in names)
+            return
+    if f.subject.scope in (Scope.NODE, Scope.DOCUMENT) or kind is Scope.RANK:
+        return  # whatever else is on the node, or in the log, is not to blame for it
+    for s in w.d.facts.related(f.subject, kind):
+        if s.id:
+            yield Blamed(clean(w.view.name(s)), f, s)
+
+
+def named_in(events: Iterable[Observation], kind: Scope, w: Words) -> list[str]:
+    """The names of things of a kind that events give, each once."""
+    return list(dict.fromkeys(clean(name) for o in events for name in _names(o, kind, w)))
+
+
+def _names(o: Observation, kind: Scope, w: Words) -> Iterator[str]:
+    if not isinstance(o.value, Event) or (kind is Scope.RANK and o.fact in _REPORTED):
+        return
+    here = o.subject.up(kind)
+    if here is not None and here.id and here.id != UNSAID:
+        yield w.view.name(here)
+        return
+    if kind is Scope.PROCESS:
+        pid, name = o.value.get("pid"), o.value.get("process")
+        if isinstance(pid, int):
+            yield Program(name if isinstance(name, str) and name[:1] != "<" else "", pid).words.in_(w.lang)
+        return
+    for field, said in _FIELDS.get(kind, ()):
+        value = o.value.get(field)
+        if value is None or value == "" or (field == "task" and o.fact not in _TASKS):
+            continue
+        yield said.in_(w.lang).format(str(value).partition(".")[0] if kind is Scope.JOB else value)
+        return
+
+
+def _lines(f: Finding, w: Words, asked: str) -> Iterator[Sequence[Observation]]:
+    """The lines of a finding and of what it explains: those that are asked for first, then its own, then those of its reason."""
+    effects = [o for x in w.d.findings if x.id in f.explains for o in x.events]
+    reasons = {o.value.get("reason") for o in f.events if isinstance(o.value, Event)} - {None}
+    if asked:
+        yield meant(asked, (*f.events, *effects))
+    yield f.events
+    yield [o for o in effects if isinstance(o.value, Event) and o.value.get("reason") in reasons]
+    yield effects
+
+
+def _ranks(f: Finding) -> Iterator[str]:
+    """The ranks that the evidence of a finding blames."""
+    for o in f.because:
+        if o.fact in _RANKS and o.status.answered and o.value is not None:
+            yield from map(str, o.value) if isinstance(o.value, tuple) else (str(o.value),)

@@ -1,0 +1,130 @@
+"""The hottest, the busiest, the idle one: which it is, by the values that were read, and where the others stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from assistant.diagnosis import bad_roots
+from assistant.dialogue._scope import scoped
+from assistant.dialogue._shown import marks_of, table, value
+from assistant.dialogue._words import Words, suggest, words
+from assistant.intent.extremes import Extreme, Quantity, extreme
+from assistant.render.labels import listed
+from assistant.reply import Reply
+from knowledge.observation import Observation, Scope, Status
+from knowledge.text import clean
+from knowledge.units import measured
+
+if TYPE_CHECKING:
+    from assistant.dialogue import Turn
+
+IDLE = 5.0  # % of the time, up to which a GPU does nothing
+NAMES = 4
+_IDLE_WORK = ("held_idle", "allocated_idle", "idle")
+
+
+def answer(turn: Turn) -> Reply | None:
+    """The one that is asked for by a degree; None where none is, or nothing that was read tells it."""
+    asked = extreme(turn.query.text)
+    if turn.diagnosis is None or asked is None:
+        return None
+    w = words(turn)
+    rows = _rows(w, asked.quantity)
+    if not rows:
+        return None
+    ordered = sorted(rows, key=lambda o: -_number(o) if asked.most and not asked.idle else _number(o))
+    first = _idle(w, ordered) if asked.idle else [o for o in ordered if _number(o) == _number(ordered[0])]
+    rest = [o for o in ordered if o not in first]
+    bad = bad_roots(scoped(turn.diagnosis, turn.query.slots).about)
+    if not first and bad:
+        return None  # busy for what reads the clock of the driver: whether they work is what was found
+    head = _head(w, asked, first, rest)
+    names = [w.view.name(o.subject) for o in first]
+    more = [said for q in asked.more if first and (said := _more(w, q, first[0]))]
+    found = [f"{w.title(f)} -> {f.advice.bucket}" for f in bad[:NAMES]]
+    return Reply(
+        turn.lang,
+        head + ("" if w.lang == "zh" or not more else " ") + ("" if w.lang == "zh" else " ").join(more),
+        (table(w, ordered, marks_of(w)), *w.section("Found beside it", "此外发现", found)),
+        focus=bad[0].id if bad else "",
+        settled=True,
+        suggestions=suggest(turn.lang, "verdict", "evidence"),
+        data={"answer": "most", "quantity": asked.quantity.id, "most": asked.most, "first": names,
+              "value": _number(first[0]) if first else None},
+    )  # fmt: skip
+
+
+def _rows(w: Words, q: Quantity) -> list[Observation]:
+    """The values of the first fact that is known of any GPU."""
+    for name in q.facts:
+        known = (w.d.facts.current(name, gpu) for gpu in w.d.facts.subjects(Scope.GPU))
+        rows = [o for o in known if o is not None and o.status is Status.OK and _is_number(o)]
+        if rows:
+            return rows
+    return []
+
+
+def _is_number(o: Observation) -> bool:
+    return isinstance(o.value, int | float) and not isinstance(o.value, bool)
+
+
+def _number(o: Observation) -> float:
+    return float(o.value) if isinstance(o.value, int | float) else 0.0
+
+
+def _idle(w: Words, rows: Sequence[Observation]) -> list[Observation]:
+    """Those that do nothing: by what they were seen to do, else by how much of the time they are busy."""
+
+    def idle(o: Observation) -> bool:
+        work = w.d.facts.current("gpu.work.class", o.subject)
+        return _number(o) <= IDLE or (work is not None and work.value in _IDLE_WORK)
+
+    return [o for o in rows if idle(o)]
+
+
+def _head(w: Words, asked: Extreme, first: Sequence[Observation], rest: Sequence[Observation]) -> str:
+    if not first:  # nobody is idle
+        low = rest[0]
+        name, least = clean(w.view.name(low.subject)), value(w, low)
+        if len(rest) == 1:
+            return w.t(f"None: {name} is at {least}.", f"没有：{name} 为 {least}。")
+        return w.t(f"None: the least busy is {name}, at {least}.", f"没有空闲的：最不忙的是 {name}，{least}。")
+    names = listed([clean(w.view.name(o.subject)) for o in first[:NAMES]], w.lang)
+    if len(first) > NAMES:
+        names += w.t(f" and {len(first) - NAMES} more", f" 等 {len(first)} 个")
+    what = asked.quantity.name.in_(w.lang)
+    if not rest:
+        same = value(w, first[0])
+        return (
+            w.t(f"All alike: {what} {same}: {names}.", f"全都一样：{what} {same}：{names}。")
+            if len(first) > 1
+            else w.t(f"{names}, the only one that was read: {what} {same}.", f"只读到 {names}：{what} {same}。")
+        )
+    own, others = _range(w, first), _range(w, rest)
+    degree = w.t("highest" if asked.most else "lowest", "最高" if asked.most else "最低")
+    if asked.idle:
+        return w.t(f"{names}: {what} {own}; the others {others}.", f"{names}：{what} {own}；其余 {others}。")
+    return w.t(
+        f"{names}: {degree} {what}, {own}; the others {others}.", f"{names}：{what}{degree}，{own}；其余 {others}。"
+    )
+
+
+def _range(w: Words, rows: Sequence[Observation]) -> str:
+    numbers = sorted(_number(o) for o in rows)
+    if numbers[0] == numbers[-1]:
+        return value(w, rows[0])
+    spec = w.d.facts.vocabulary[rows[0].fact]
+    return w.t(
+        f"{numbers[0]:.6g} to {measured(numbers[-1], spec.unit)}",
+        f"{numbers[0]:.6g} 到 {measured(numbers[-1], spec.unit)}",
+    )
+
+
+def _more(w: Words, q: Quantity, winner: Observation) -> str:
+    """Another value of the one that was found."""
+    own = next((o for o in _rows(w, q) if o.subject == winner.subject), None)
+    if own is None:
+        return ""
+    name = q.name.in_(w.lang)
+    return w.t(f"Its {name}: {value(w, own)}.", f"其{name}：{value(w, own)}。")

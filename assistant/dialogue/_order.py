@@ -1,0 +1,154 @@
+"""Whether one thing that was found caused another: by what explains what, and by which came first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from assistant.diagnosis import only_said
+from assistant.dialogue._past_rows import event_title
+from assistant.dialogue._words import Words, suggest, words
+from assistant.intent.caused import Caused, caused
+from assistant.intent.lines import meant
+from assistant.intent.window import window_of
+from assistant.render.labels import listed
+from assistant.render.lines import moment, shown
+from assistant.render.sheet import Items
+from assistant.reply import Reply
+from knowledge.observation import Event, Observation, how_many
+from knowledge.text import clean, excerpt, opened
+
+if TYPE_CHECKING:
+    from assistant.dialogue import Turn
+    from rules.engine import Finding
+
+LINE, MOST = 160, 4
+_LIFE = ("boot", "driver_loaded")
+_AN_HOUR = 3600
+
+
+def answer(turn: Turn) -> Reply | None:
+    """Yes, no, or that nothing ties them, with the time of each; None where no such thing is asked, or nothing was read."""
+    asked = caused(turn.query.text)
+    d = turn.diagnosis
+    if asked is None or d is None or only_said(d.facts) or not d.events:
+        return None
+    w = words(turn)
+    events = [o for o in d.events if o.fact not in _LIFE or "boot" in turn.query.text.casefold() or "启" in turn.query.text]  # fmt: skip
+    a, b = meant(asked.cause, events), meant(asked.effect, events)
+    both = {id(o) for o in a} & {id(o) for o in b}
+    if both and len(both) < len(b):
+        b = tuple(o for o in b if id(o) not in both)
+    if both and len(both) < len(a):
+        a = tuple(o for o in a if id(o) not in both)
+    head = _head(w, asked, a, b, turn)
+    if head is None:
+        return None
+    about = [f for f in d.findings if any(id(o) in {id(x) for x in (*a, *b)} for o in f.events)]
+    lines = sorted({id(o): o for o in (*a[:MOST], *b[:MOST])}.values(), key=lambda o: (o.at is None, o.at or 0))
+    return Reply(
+        turn.lang,
+        head,
+        (Items(tuple(excerpt(shown(o), LINE) for o in lines)),),
+        focus=about[0].id if about else "",
+        settled=bool(a and b),
+        suggestions=suggest(turn.lang, "why", "next"),
+        data={"answer": "order", "cause": len(a), "effect": len(b)},
+    )  # fmt: skip
+
+
+def _head(w: Words, asked: Caused, a: Sequence[Observation], b: Sequence[Observation], turn: Turn) -> str | None:
+    if not a and not b:
+        return None
+    if not a:
+        cause = asked.cause.strip()
+        return w.t(f'Nothing that was read tells of "{cause}". {opened(_told(w, b))}.', f"所读内容中没有“{cause}”。{_told(w, b)}。")  # fmt: skip
+    if not b:
+        return _alone(w, asked, a, turn)
+    if {id(o) for o in a} == {id(o) for o in b}:
+        return w.t(f"They are one and the same in what was read: {_told(w, a)}.", f"所读内容中两者是同一件事：{_told(w, a)}。")  # fmt: skip
+    fa, fb = _findings(w, a), _findings(w, b)
+    if not asked.order:
+        if any(y.id in x.explains for x in fa for y in fb):
+            return w.t(f"Yes: {_told(w, a)}; that explains {_told(w, b)}.", f"是：{_told(w, a)}，它解释了{_told(w, b)}。")  # fmt: skip
+        if any(x.id in y.explains for x in fa for y in fb):
+            return w.t(f"No, the other way round: {_told(w, b)}; that explains {_told(w, a)}.", f"不是，正好相反：{_told(w, b)}，它解释了{_told(w, a)}。")  # fmt: skip
+    one, other = _first(a), _first(b)
+    if one is None or other is None or one.clock is not other.clock:
+        return w.t(
+            f"Not known: which came first does not stand in what was read ({_told(w, a)}; {_told(w, b)}).",
+            f"无法判断：所读内容没有给出先后（{_told(w, a)}；{_told(w, b)}）。",
+        )
+    assert one.at is not None
+    assert other.at is not None
+    if one.at > other.at:
+        no = w.t("No", "不是")
+        return w.t(f"{no}: {_told(w, b)} came first; {_told(w, a)} only after it.", f"{no}：{_told(w, b)} 在先，{_told(w, a)} 在后。")  # fmt: skip
+    apart = _apart(w, (other.at - one.at) // 10**9)
+    if asked.order:
+        return w.t(f"Yes, {apart} before it: {_told(w, a)}; then {_told(w, b)}.", f"在先，早 {apart}：{_told(w, a)}，之后 {_told(w, b)}。")  # fmt: skip
+    return w.t(
+        f"Nothing that was read ties them: {_told(w, a)} came {apart} before {_told(w, b)}.",
+        f"所读内容没有把两者联系起来：{_told(w, a)}，比 {_told(w, b)} 早 {apart}。",
+    )
+
+
+def _alone(w: Words, asked: Caused, a: Sequence[Observation], turn: Turn) -> str:
+    """The effect does not stand in what was read: whether the cause was there at the time that is named."""
+    effect = asked.effect.strip().rstrip("?？")
+    window = window_of(turn.query.text, next(iter(turn.query.slots.since), ""))
+    lacks = w.t(f'"{effect}" itself does not stand in what was read', f"所读内容中没有“{effect}”本身")
+    if window is None:
+        return w.t(f"Cannot say: {lacks}. {opened(_told(w, a))}.", f"无法判断：{lacks}。{_told(w, a)}。")
+    middle = window.start + window.minutes / 2
+    timed = [o for o in a if o.at is not None]
+    near = [o for o in timed if window.holds(o.at // 10**9 % 86400 / 60)]  # type: ignore[operator]
+    if not near:
+        return w.t(f"Not by its time: then there was none; {_told(w, a)}. {opened(lacks)}.", f"时间对不上：当时没有；{_told(w, a)}。{lacks}。")  # fmt: skip
+    closest = min(near, key=lambda o: abs(o.at // 10**9 % 86400 / 60 - middle))  # type: ignore[operator]
+    return w.t(
+        f"It fits in time: {_title(w, closest)} at {moment(closest)}. {opened(lacks)}: its log has to say so.",
+        f"时间吻合：{_title(w, closest)}，{moment(closest)}。{lacks}，需由其日志证实。",
+    )
+
+
+def _findings(w: Words, events: Sequence[Observation]) -> list[Finding]:
+    ids = {id(o) for o in events}
+    return [f for f in w.d.findings if any(id(o) in ids for o in f.events)]
+
+
+def _first(events: Sequence[Observation]) -> Observation | None:
+    timed = [o for o in events if o.at is not None]
+    return min(timed, key=lambda o: o.at or 0) if timed else None
+
+
+def _told(w: Words, events: Sequence[Observation]) -> str:
+    """``XID 79 (GPU has fallen off the bus) on GPU 0000:43:00.0 at 03:05:12``, the worst kind of several."""
+    found = _findings(w, events)
+    own = [o for o in events if found and any(o is x for x in found[0].events)] or list(events)
+    first = _first(own) or own[0]
+    name, n = _title(w, first), how_many(own)
+    place = clean(w.view.name(first.subject))
+    at = moment(first)
+    often = w.t(f", {n} times", f"，共 {n} 次") if n > 1 else ""
+    return w.t(f"{name} ({place}{f', {at}' if at else ''}{often})", f"{name}（{place}{f'，{at}' if at else ''}{often}）")  # fmt: skip
+
+
+def _title(w: Words, o: Observation) -> str:
+    assert isinstance(o.value, Event)
+    code = o.value.code if isinstance(o.value.code, int) and o.fact in ("xid", "xid_reported", "sxid") else None
+    if code is not None:
+        return clean(event_title(o.fact, code, w.lang))
+    found = _findings(w, [o])
+    if found:
+        return clean(found[0].title.in_(w.lang))
+    state = o.value.get("state") or o.value.get("kind")
+    return listed([o.fact.replace("_", " "), *([str(state)] if state else [])], "en").replace(",", "")
+
+
+def _apart(w: Words, seconds: int) -> str:
+    if seconds < 2 * 60:
+        return w.t(f"{seconds} s", f"{seconds} 秒")
+    if seconds < 2 * _AN_HOUR:
+        return w.t(f"{seconds // 60} min", f"{seconds // 60} 分钟")
+    return w.t(f"{seconds / _AN_HOUR:.1f} h", f"{seconds / _AN_HOUR:.1f} 小时")

@@ -1,0 +1,139 @@
+"""How a training run went by its own log: whether its steps became slower, how fast they are, what becomes of the loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assistant.diagnosis import bad_roots
+from assistant.dialogue._words import Words, suggest, words
+from assistant.intent.steps import asked
+from assistant.render.sheet import Items
+from assistant.reply import Reply
+from knowledge.observation import Event, Observation, Scope, Status
+
+if TYPE_CHECKING:
+    from assistant.dialogue import Turn
+    from rules.engine import Finding
+
+ENOUGH = 5  # lines of steps from which on two levels are told apart
+_SLOW = ("slower", "slowing", "slow_for_a_while", "slow_each", "slow_now_and_then", "rank_slower")
+_LOSS = ("loss_grow", "gradients_grow", "steps_skipped")
+
+
+def answer(turn: Turn) -> Reply | None:
+    """The answer from the lines of steps that were read; None where none was, or something else is asked."""
+    d = turn.diagnosis
+    kind = asked(turn.query.text)
+    if d is None or not kind:
+        return None
+    w = words(turn)
+    lines = _fact(w, "training.lines")
+    if lines is None or not isinstance(lines.value, int):
+        return None
+    slow, lost = _found(w, _SLOW), _found(w, _LOSS)
+    lost += [f for f in d.findings if f.rule.id == "loss-is-nan"]
+    roots = [f for f in bad_roots(d.findings) if f not in slow]
+    if kind == "whole":
+        if roots or slow or lost:
+            return None  # the verdict says it
+        head = f"{_steady(w, lines.value)}{_gap(w)}{_loss(w)}"
+    elif kind == "slower":
+        head = _slower(w, slow[0]) if slow else _steady(w, lines.value)
+    elif kind == "loss":
+        head = f"{w.t('Yes: ', '是：')}{w.title(lost[0])}{w.t('.', '。')}" if lost else _loss(w)
+    else:
+        head = _speed(w)
+    if not head.strip():
+        return None
+    about = (slow if kind == "slower" else lost if kind == "loss" else []) or roots
+    do = [f"{f.advice.bucket}{w.t(': ', '：')}{f.advice.text.in_(w.lang)}" for f in about[:1]]
+    beside = [w.title(f) for f in roots if f not in about[:1]] if kind != "whole" else []
+    return Reply(
+        turn.lang,
+        head,
+        (*((Items(tuple(do)),) if do else ()), *w.section("Also found here", "此外还发现", beside[:3])),
+        focus=about[0].id if about else "",
+        settled=True,
+        suggestions=suggest(turn.lang, "why", "next") if about else suggest(turn.lang, "evidence"),
+        data={"answer": "steps", "asked": kind, "findings": [f.rule.id for f in about]},
+    )  # fmt: skip
+
+
+def _fact(w: Words, name: str) -> Observation | None:
+    for scope in (Scope.DOCUMENT, Scope.JOB):
+        for s in w.d.facts.subjects(scope):
+            o = w.d.facts.current(name, s)
+            if o is not None and o.status is Status.OK:
+                return o
+    return None
+
+
+def _found(w: Words, kinds: tuple[str, ...]) -> list[Finding]:
+    def tells(o: Observation) -> bool:
+        return o.fact == "training_pace" and o.value is not None and str(_field(o, "kind")) in kinds
+
+    return [f for f in w.d.findings if any(tells(o) for o in f.events)]
+
+
+def _field(o: Observation, name: str) -> object:
+    return o.value.get(name) if isinstance(o.value, Event) else None
+
+
+def _gap(w: Words) -> str:
+    return "" if w.lang == "zh" else " "
+
+
+def _slower(w: Words, f: Finding) -> str:
+    times = next((_field(o, "times") for o in f.events if _field(o, "times")), None)
+    often = w.t(f" ({times:g} times as long)", f"（{times:g} 倍）") if isinstance(times, int | float) else ""
+    return f"{w.t('Yes: ', '是：')}{w.title(f)}{often}{w.t('.', '。')}"
+
+
+def _steady(w: Words, lines: int) -> str:
+    """That the pace stayed, as far as there are lines enough to say so."""
+    pace, step = _fact(w, "training.pace"), _fact(w, "training.step.last")
+    if pace is None:
+        return w.t(
+            f"The {lines} lines of steps that were read tell no time of a step, so their pace is not known.",
+            f"所读的 {lines} 行训练步没有给出耗时，无法判断快慢。",
+        )
+    to = w.t(f", to step {step.value}", f"，至第 {step.value} 步") if step is not None else ""
+    if lines < ENOUGH:
+        return w.t(
+            f"Too few lines to say: {lines} lines of steps{to}, at {_pace(w, pace)}.",
+            f"行数太少，无法判断：{lines} 行训练步{to}，{_pace(w, pace)}。",
+        )
+    return w.t(
+        f"No, the pace is steady: {_pace(w, pace)} over {lines} lines of steps{to}.",
+        f"没有变慢，速度平稳：{_pace(w, pace)}，共 {lines} 行训练步{to}。",
+    )
+
+
+def _pace(w: Words, pace: Observation) -> str:
+    said = str(pace.value)
+    return w.t(f"{said} a step", f"每步 {said}") if said.endswith(" s") else said
+
+
+def _speed(w: Words) -> str:
+    pace, rate = _fact(w, "training.pace"), _fact(w, "training.rate")
+    said = [_pace(w, pace)] if pace is not None else []
+    if rate is not None and (pace is None or rate.value != pace.value):
+        said.append(str(rate.value))
+    if not said:
+        return ""
+    return w.t(f"{', '.join(said)} (the middle of all lines).", f"{'，'.join(said)}（所有行的中位数）。")
+
+
+def _loss(w: Words) -> str:
+    first, last = _fact(w, "training.loss.first"), _fact(w, "training.loss.last")
+    if first is None or last is None or not isinstance(first.value, int | float) or not isinstance(last.value, int | float):  # fmt: skip
+        return ""
+    a, b = first.value, last.value
+    if b < a:
+        return w.t(f"The loss falls: from {a:.4g} to {b:.4g}.", f"损失在下降：从 {a:.4g} 到 {b:.4g}。")
+    if b == a:
+        return w.t(f"The loss stays at {a:.4g}.", f"损失保持在 {a:.4g}。")
+    return w.t(
+        f"The loss rose from {a:.4g} to {b:.4g}; the log is too short, or it rose too little, to call it diverging.",
+        f"损失从 {a:.4g} 升到 {b:.4g}；日志太短或升幅太小，不能断定发散。",
+    )

@@ -1,0 +1,83 @@
+"""Which of several is asked for by a degree: "the hottest GPU", "which card draws the most power", "哪张卡最闲"."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from knowledge.language import Text
+from knowledge.lazy import lazy
+
+_I = re.IGNORECASE
+_L, _R = "(?<![a-z])", "(?![a-z])"
+
+
+class Quantity(NamedTuple):
+    """What the degree is of: the facts that tell it, the first that is known counts."""
+
+    id: str
+    said: re.Pattern[str]
+    facts: tuple[str, ...]
+    name: Text
+
+
+QUANTITIES = (
+    Quantity("memory temperature", lazy(r"(?:memory|hbm)[- ]?temperature|hottest (?:memory|hbm)|显存温度|显存最热", _I), ("gpu.temperature.memory",),
+             Text("memory temperature", "显存温度")),
+    Quantity("temperature", lazy(rf"{_L}(?:hot|hotter|hottest|warm\w*|cool(?:er|est)?|cold(?:er|est)?|temps?|temperatures?){_R}|热|温度|凉", _I),
+             ("gpu.temperature.core", "gpu.temperature.hotspot"), Text("temperature", "温度")),
+    Quantity("power", lazy(rf"{_L}(?:power|watts?|electricity|energy){_R}|功耗|功率|耗电|费电", _I), ("gpu.power.draw", "gpu.power.draw.instant"), Text("power draw", "功耗")),
+    Quantity("memory", lazy(rf"{_L}(?:vram|memory|framebuffer){_R}|显存", _I), ("gpu.memory.used",), Text("memory in use", "已用显存")),
+    Quantity("clock", lazy(rf"{_L}(?:clocks?|clocked|frequenc(?:y|ies)|mhz){_R}|频率|时钟", _I), ("gpu.clock.sm", "gpu.clock.graphics"), Text("clock", "时钟")),
+    Quantity("ecc", lazy(rf"{_L}(?:ecc|bit) errors?{_R}|ecc", _I),
+             ("gpu.ecc.volatile.uncorrected.total", "gpu.ecc.aggregate.uncorrected.total", "gpu.ecc.volatile.corrected.total", "gpu.ecc.aggregate.corrected.total"),
+             Text("ECC errors", "ECC 错误")),
+    Quantity("load", lazy(rf"{_L}(?:busy|busier|busiest|utili[sz]\w*|load(?:ed)?|idle\w*|idling|unused|does nothing|doing nothing|do nothing|not (?:working|used|doing (?:anything|any work))){_R}|忙|利用率|负载|闲|没在(?:用|跑|干活)|不干活|什么都没干", _I),
+             ("gpu.utilization.core", "gpu.activity.graphics", "gpu.activity.sm"), Text("utilization", "利用率")),
+)  # fmt: skip
+_MOST = lazy(
+    rf"{_L}(?:hottest|warmest|busiest|highest|most|largest|biggest|max(?:imum)?|greatest|top){_R}|最(?!近|后|先|早|新|初|终|好)",
+    _I,
+)
+_LEAST = lazy(
+    rf"{_L}(?:coolest|coldest|lowest|least|smallest|fewest|min(?:imum)?|slowest){_R}|最(?:低|小|少|凉|冷|慢|闲)", _I
+)
+_IDLE = lazy(
+    rf"{_L}(?:idle|idling|unused|does nothing|doing nothing|do nothing|not (?:working|used|doing (?:anything|any work))){_R}|闲|没在(?:用|跑|干活)|不干活|什么都没干",
+    _I,
+)
+_ASKS = lazy(
+    rf"{_L}(?:which|what(?:'s| is| are)?|find|show|name|tell|list|is there)(?![a-z])|哪|谁|有没有|几号|^\W*(?:the )?(?:hottest|coolest|busiest)",
+    _I,
+)
+_THINGS = lazy(rf"{_L}(?:gpus?|cards?|ones?|devices?|boards?){_R}|卡|几号", _I)
+
+
+class Extreme(NamedTuple):
+    """The quantity, whether the most of it is wanted, and what else of the winner."""
+
+    quantity: Quantity
+    most: bool
+    idle: bool  # those that do nothing, however many
+    more: tuple[Quantity, ...]
+
+
+def extreme(text: str) -> Extreme | None:
+    """The degree that a sentence asks for; None where it asks for none."""
+    idle = _IDLE.search(text) is not None
+    most, least = _MOST.search(text), _LEAST.search(text)
+    if not (idle or most or least) or not _ASKS.search(text) or not _THINGS.search(text):
+        return None
+    at = (least or most or _IDLE.search(text)).start()  # type: ignore[union-attr]
+    named = sorted((min(abs(m.start() - at) for m in q.said.finditer(text)), n) for n, q in enumerate(QUANTITIES) if q.said.search(text))  # fmt: skip
+    if not named:
+        return None
+    first = (
+        next(q for q in QUANTITIES if q.id == "load")
+        if idle and not (most or least)
+        else QUANTITIES[min(named, key=lambda n: n)[1]]
+    )
+    more = tuple(QUANTITIES[n] for _, n in named if QUANTITIES[n] is not first)
+    if any(q.id == "memory temperature" for q in (first, *more)):
+        more = tuple(q for q in more if q.id not in ("memory", "temperature"))
+    return Extreme(first, least is None, idle and first.id == "load", more)

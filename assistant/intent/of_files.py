@@ -1,0 +1,78 @@
+"""What is asked of files that were given, by the shape of the sentence: which of the things in them, when, how often, whether one
+thing caused another. Of a machine, or of nothing, the same words may ask something else.
+"""
+
+from __future__ import annotations
+
+import re
+
+from assistant.intent.caused import caused
+from assistant.intent.extremes import extreme
+from assistant.intent.lines import codes, names_any, words
+from assistant.intent.query import Intent, Query
+from assistant.intent.steps import asked as steps
+from assistant.intent.window import window_of
+from knowledge.lazy import lazy
+
+LONG = 160  # characters: who tells more than he asks is answered from what he tells
+_I = re.IGNORECASE
+_L, _R = "(?<![a-z])", "(?![a-z])"
+_HAPPENED = lazy(
+    rf"{_L}(?:what|which|any(?:thing)?|list|show|errors?|events?|happen\w*|occur\w*|logged|went wrong){_R}|发生|什么|哪些|有没有|报错|错误|事件|怎么了",
+    _I,
+)
+_COUNTS = lazy(rf"{_L}how (?:often|many (?:times|of (?:them|those)))|{_L}how many{_R}|几次|多少次|几回|几条|多少条", _I)
+_WHEN = lazy(
+    rf"{_L}(?:when (?:was|were|did|has|is|exactly)|(?:at )?what time|since when){_R}|什么时候|何时|几点|什么时间", _I
+)
+_FIRST = lazy(
+    rf"{_L}(?:the )?first (?:error|sign|event|fault|failure|problem|thing that)|{_L}earliest|第一个(?:错误|报错|异常|问题)|最早的?(?:错误|报错|异常)",
+    _I,
+)
+_NOUN = r"(?:gpus?|cards?|nodes?|hosts?|machines?|servers?|ranks?|tasks?|nics?|hcas?|ports?|interfaces?|adapters?|jobs?|pids?|process(?:es)?|programs?)"
+_WHICH = lazy(
+    rf"{_L}which (?:of (?:the|my|these|those|our) )?(?:[a-z]+ ){{0,2}}?{_NOUN}{_R}|{_L}what (?:{_NOUN}|job id|job number|host ?name|node name) (?:is|was|were|did|has|had|ran|got|failed|hit|went|are){_R}"
+    rf"|哪(?:个|一?张|一?块|些|几?台|几张|几块|几个)?\s*(?:gpu|显?卡|节点|机器|主机|服务器|rank|任务|作业|网卡|网口|端口|进程|程序)|[是的]哪[张块台个]",
+    _I,
+)
+_ASKS_MORE = lazy(
+    rf"{_L}why{_R}|{_L}(?:kernels?|operators?|layers?|ops?)(?![a-z])|{_L}(?:should i buy|better|use for|use next|faster)|为什么|为啥",
+    _I,
+)
+_CAUSES = lazy(
+    rf"{_L}(?:hardware|hw){_R}.{{0,60}}{_L}(?:codes?|programs?|software|jobs?|scripts?|user'?s?){_R}|{_L}(?:codes?|programs?|software|jobs?|scripts?){_R}.{{0,60}}{_L}(?:hardware|hw){_R}"
+    rf"|{_L}(?:is|was) (?:it|this|that|the problem) (?:the fault of |caused by |because of |due to )?(?:the |my |our |a )?(?:hardware|code|program|script)(?:'s)?{_R}",
+    _I,
+)
+
+
+def meant(query: Query) -> Intent | None:
+    """The wish behind a question about what was given; None where its words show none of these."""
+    text = _bare(query)
+    if query.pasted or len(text) > LONG:
+        return None
+    if caused(text) is not None:
+        return Intent.CAUSE
+    if extreme(text) is not None:
+        return Intent.WHICH
+    if window_of(text, "") is not None and _HAPPENED.search(text) and not _ASKS_MORE.search(text):
+        return Intent.EVENTS
+    if _COUNTS.search(text) and (codes(text) or words(text)):
+        return Intent.EVENTS
+    if _FIRST.search(text) or (_WHEN.search(text) and names_any(text)):
+        return Intent.EVENTS
+    if _WHICH.search(text) and not _ASKS_MORE.search(text):
+        return Intent.WHICH
+    if _CAUSES.search(text):
+        return Intent.CAUSE
+    if query.intent in (Intent.UNKNOWN, Intent.RERUN) and steps(text):
+        return Intent.DIAGNOSE
+    return None
+
+
+def _bare(query: Query) -> str:
+    """The sentence without the names of its files: "gpu3.log" names no GPU."""
+    text = query.text
+    for name in query.slots.file:
+        text = text.replace(name, " ")
+    return text

@@ -1,0 +1,37 @@
+"""What is asked of the steps of a training run: whether they became slower, how fast they are, what becomes of the loss."""
+
+from __future__ import annotations
+
+import re
+
+from knowledge.lazy import lazy
+
+_I = re.IGNORECASE
+_L, _R = "(?<![a-z])", "(?![a-z])"
+# What is asked, the first that fits
+_KINDS = {
+    "loss": lazy(rf"{_L}(?:loss|diverg\w*|converg\w*){_R}|损失|发散|收敛|loss", _I),
+    "slower": lazy(
+        rf"{_L}(?:slower|slowing|slow(?:ed|s)? down|slowdown|degrad\w*|get(?:ting|s)? slow|became slow|become slow|(?:at|since|from) (?:which|what) (?:step|iteration|iter)|steady|stable|speeding up){_R}"
+        r"|变慢|越来越慢|慢下来|慢了|掉速|(?:从|在)?(?:哪|第几)(?:一|个)?(?:步|个? ?step|次迭代)|稳定吗|平稳",
+        _I,
+    ),
+    "speed": lazy(
+        rf"{_L}(?:how fast|speed|throughput|tokens?(?: per|/) ?s\w*|tokens per second|samples per second|step time|time per (?:step|iteration)|how long (?:does|is|do) (?:a|each|one|the) (?:step|iteration)|tflops?|pace|mfu|iterations? per second){_R}"
+        r"|多快|速度|吞吐|每秒|每步|一步(?:要|多)|多少 ?(?:tokens?|步)",
+        _I,
+    ),
+    "whole": lazy(
+        rf"(?:{_L}(?:wrong|ok(?:ay)?|fine|normal|healthy|well|good|problem|how is|how did|how does){_R}.{{0,40}}{_L}train\w*{_R})|(?:{_L}train\w*{_R}.{{0,40}}{_L}(?:ok(?:ay)?|fine|normal|healthy|well|good|going|look){_R})"
+        r"|训练.{0,6}(?:正常|有问题|怎么样|健康|如何|顺利|好吗)",
+        _I,
+    ),
+}
+_WHY = lazy(rf"{_L}why{_R}|为什么|为啥|怎么(?:会|变)|mean(?:s|ing)?{_R}|是什么意思", _I)
+
+
+def asked(text: str) -> str:
+    """Which of these questions a sentence asks; empty for any other."""
+    if _WHY.search(text):
+        return ""
+    return next((kind for kind, said in _KINDS.items() if said.search(text)), "")
