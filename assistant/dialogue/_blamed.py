@@ -57,7 +57,7 @@ def of_kind(f: Finding, kind: Scope | None, w: Words, asked: str = "") -> Iterat
     if kind is Scope.RANK and (ranks := list(_ranks(f))):  # those that it blames, and not all that report
         yield from (Blamed(f"rank {rank}", f, None) for rank in ranks)
         return
-    for events in _lines(f, w, asked):
+    for events in _lines(f, kind, w, asked):
         if names := named_in(events, kind, w):
             known = {clean(w.view.name(s)): s for s in w.d.facts.subjects(kind)}
             yield from (Blamed(name, f, known.get(name)) for name in names)
@@ -94,15 +94,18 @@ def _names(o: Observation, kind: Scope, w: Words) -> Iterator[str]:
         return
 
 
-def _lines(f: Finding, w: Words, asked: str) -> Iterator[Sequence[Observation]]:
+def _lines(f: Finding, kind: Scope, w: Words, asked: str) -> Iterator[Sequence[Observation]]:
     """The lines of a finding and of what it explains: those that are asked for first, then its own, then those of its reason."""
     effects = [o for x in w.d.findings if x.id in f.explains for o in x.events]
     reasons = {o.value.get("reason") for o in f.events if isinstance(o.value, Event)} - {None}
     if asked:
         yield meant(asked, (*f.events, *effects))
+        yield meant(asked, w.d.events)
     yield f.events
-    yield [o for o in effects if isinstance(o.value, Event) and o.value.get("reason") in reasons]
+    yield [o for o in (*effects, *w.d.events) if isinstance(o.value, Event) and o.value.get("reason") in reasons]
     yield effects
+    if kind is Scope.JOB:  # what ran there is told by other lines
+        yield [o for o in w.d.events if o.subject.host == f.subject.host]
 
 
 def _ranks(f: Finding) -> Iterator[str]:

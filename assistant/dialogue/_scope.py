@@ -145,7 +145,12 @@ def _lookups(slots: Slots, facts: FactBase) -> Sequence[tuple[str, Sequence[obje
 def _gpus(value: object, facts: FactBase) -> list[Subject]:
     gpus = facts.subjects(Scope.GPU)
     if isinstance(value, int):
-        return [s for s in gpus if s.id == f"index:{value}" or gpu_index(s, facts) == value]
+        found = [
+            s
+            for s in gpus
+            if gpu_index(s, facts) == value or (not is_pci(s.id) and s.id.partition(":")[2] == str(value))
+        ]  # index:3, amd:3
+        return found or _called(f"GPU{value}", facts)
     text = str(value).strip()
     address = normalise_pci(text)
     if is_pci(address):
@@ -154,6 +159,14 @@ def _gpus(value: object, facts: FactBase) -> list[Subject]:
     if len(wanted) < 8:  # "GPU-5e1f": as short as tools print a UUID
         return []
     return [s for s in gpus if any(u.casefold().startswith(wanted) for u in (s.id, _text("gpu.uuid", s, facts)) if u)]
+
+
+def _called(name: str, facts: FactBase) -> list[Subject]:
+    """The one GPU whose lines call it so: "waiting for RPC response from GPU6 GSP"."""
+    word = re.compile(rf"\b{name}\b")
+    lines = (o for o in facts.events("xid") if word.search(o.excerpt))
+    found = {s for o in lines if (s := o.subject.up(Scope.GPU)) is not None}
+    return list(found) if len(found) == 1 else []
 
 
 def _processes(name: str, facts: FactBase) -> list[Subject]:

@@ -51,7 +51,7 @@ _WORDS: tuple[tuple[Should, re.Pattern[str]], ...] = tuple(
         (Asked.REBOOT, Text("reboot the node", "重启节点"), Text("rebooting the node", "重启节点"),
          r"\b(?:reboot(?:ed|ing)?|power[- ]?cycle)\b|\brestart (?:it|the (?:node|machine|server|host|box))\b|重启(?!.{0,4}(?:作业|任务|进程|应用|训练))"),
         (Asked.RESTART_JOB, Text("restart the job", "重启作业"), Text("restarting the job", "重启作业"),
-         r"\b(?:restart|resubmit|requeue|rerun) (?:only |just )?(?:my |the )?(?:job|training|process|app|application|run)\b|重启.{0,4}(?:作业|任务|进程|应用|训练)|重新提交"),
+         r"\b(?:restart|resubmit|requeue|rerun) (?:only |just )?(?:my |the )?(?:job|training|process|app|application|run)\b|\b(?:restart|resume|continue|go on|start)(?: it| the (?:job|training|run))? from (?:the |a |my |an )?(?:last |latest |earlier |previous )?(?:checkpoint|ckpt)|从.{0,6}(?:检查点|checkpoint|ckpt).{0,4}(?:重启|恢复|继续|重新)|重启.{0,4}(?:作业|任务|进程|应用|训练)|重新提交"),
         (Asked.UPDATE, Text("update the driver", "升级驱动"), Text("updating the driver", "升级驱动"), r"\b(?:update|upgrade|reinstall) (?:the )?(?:driver|firmware)|升级(?:驱动|固件)|重装驱动"),
     )
 )  # fmt: skip
@@ -148,6 +148,11 @@ def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) ->
         return w.t(
             f"{led('Not decided yet', title, 'en')}. First {action} {then}",
             f"还不能断定：{w.quoted(title)}。先 {action}{then}",
+        )
+    if asked is Asked.RESTART_JOB and bucket in (Bucket.FIX_CODE, Bucket.TUNE_JOB):
+        return w.t(
+            f"{led('As it is it would end the same way', title, 'en')}. First {action}",
+            f"照原样重启会得到同样的结果：{w.quoted(title)}。先 {action}",
         )
     if bucket in _DECIDES.get(asked, ()):
         return w.t(

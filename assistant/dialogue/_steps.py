@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import bad_roots
 from assistant.dialogue._words import Words, suggest, words
 from assistant.intent.steps import asked
+from assistant.render.labels import titled
 from assistant.render.sheet import Items
 from assistant.reply import Reply
+from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Scope, Status
+from knowledge.text import clean
 
 if TYPE_CHECKING:
     from assistant.dialogue import Turn
     from rules.engine import Finding
 
 ENOUGH = 5  # lines of steps from which on two levels are told apart
+_WHICH = lazy(r"(?<![a-z])(?:which|what|when|how much|by how)(?![a-z])|哪|几步|什么时候|多少", re.IGNORECASE)
 _SLOW = ("slower", "slowing", "slow_for_a_while", "slow_each", "slow_now_and_then", "rank_slower")
 _LOSS = ("loss_grow", "gradients_grow", "steps_skipped")
 
@@ -38,9 +43,9 @@ def answer(turn: Turn) -> Reply | None:
             return None  # the verdict says it
         head = f"{_steady(w, lines.value)}{_gap(w)}{_loss(w)}"
     elif kind == "slower":
-        head = _slower(w, slow[0]) if slow else _steady(w, lines.value)
+        head = _slower(w, slow[0], turn.query.text) if slow else _steady(w, lines.value)
     elif kind == "loss":
-        head = f"{w.t('Yes: ', '是：')}{w.title(lost[0])}{w.t('.', '。')}" if lost else _loss(w)
+        head = f"{w.t('Yes: ', '是：')}{_title(w, lost[0])}{w.t('.', '。')}" if lost else _loss(w)
     else:
         head = _speed(w)
     if not head.strip():
@@ -83,10 +88,16 @@ def _gap(w: Words) -> str:
     return "" if w.lang == "zh" else " "
 
 
-def _slower(w: Words, f: Finding) -> str:
+def _slower(w: Words, f: Finding, asked_: str) -> str:
     times = next((_field(o, "times") for o in f.events if _field(o, "times")), None)
     often = w.t(f" ({times:g} times as long)", f"（{times:g} 倍）") if isinstance(times, int | float) else ""
-    return f"{w.t('Yes: ', '是：')}{w.title(f)}{often}{w.t('.', '。')}"
+    lead = "" if _WHICH.search(asked_) else w.t("Yes: ", "是：")
+    return f"{lead}{_title(w, f)}{often}{w.t('.', '。')}"
+
+
+def _title(w: Words, f: Finding) -> str:
+    """What was found, without the name of the log: there is but one that tells of steps."""
+    return clean(titled([f]).in_(w.lang))
 
 
 def _steady(w: Words, lines: int) -> str:
@@ -121,7 +132,9 @@ def _speed(w: Words) -> str:
         said.append(str(rate.value))
     if not said:
         return ""
-    return w.t(f"{', '.join(said)} (the middle of all lines).", f"{'，'.join(said)}（所有行的中位数）。")
+    slow = _found(w, _SLOW)
+    more = f"{_gap(w)}{_title(w, slow[0])}{w.t('.', '。')}" if slow else ""
+    return w.t(f"{', '.join(said)} (the middle of all lines).", f"{'，'.join(said)}（所有行的中位数）。") + more
 
 
 def _loss(w: Words) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from assistant.diagnosis import bad_roots, only_said
 from assistant.dialogue._counters import BUSY
+from assistant.dialogue._scope import scoped
 from assistant.dialogue._words import Words, suggest, words
 from assistant.render.labels import listed, titled
 from assistant.render.sheet import Items, Part
@@ -19,7 +20,7 @@ from assistant.render.working import at_work
 from assistant.reply import Reply
 from knowledge.language import Text
 from knowledge.lazy import lazy
-from knowledge.observation import Scope, Status
+from knowledge.observation import Scope, Status, Subject
 from rules.model import Severity
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def answer(turn: Turn) -> Reply | None:
         or not kind
         or only_said(d.facts)
         or turn.query.observations
-        or turn.query.slots.gpu
+        or (turn.query.slots.gpu and kind != "who")
         or turn.query.slots.pid
     ):
         return None
@@ -240,7 +241,12 @@ def _who(turn: Turn, w: Words, classes: set[str]) -> Reply | None:
     """Those that hold the GPUs, as the files name them; where they name none, how to find out."""
     d = turn.diagnosis
     assert d is not None
-    held, gap = _holders(d), "" if w.lang == "zh" else " "
+    where = scoped(d, turn.query.slots)
+    if where.unknown:
+        return None
+    held, gap = _holders(d, where.subjects), "" if w.lang == "zh" else " "
+    if where.subjects:
+        return _of_gpu(turn, w, where.subjects, held)
     told = [said.in_(w.lang) for c in (*_IDLE, *_HELD_UP, *_GOOD) if c in classes and (said := at_work(d.facts, (c,)))]
     if not held and not told:
         return None
@@ -265,6 +271,14 @@ def _who(turn: Turn, w: Words, classes: set[str]) -> Reply | None:
     return _reply(turn, head, [*([Items((*told, *ends))] if told or ends else [])], ())
 
 
+def _of_gpu(turn: Turn, w: Words, gpus: Sequence[Subject], held: Sequence[str]) -> Reply | None:
+    """Who is on the GPU that is named, and nobody else."""
+    if not held:
+        return None
+    place, names = w.view.where(gpus), listed(held[:_HOLDERS], w.lang)
+    return _reply(turn, w.t(f"{place}: {names}.", f"{place}：{names}。"), [], ())
+
+
 _ENDS = lazy(r"(?<![a-z])(?:kill|stop|end|cancel|evict)|杀|停|结束|踢", re.IGNORECASE)
 _FIND = Text(
     "nvidia-smi --query-compute-apps=gpu_uuid,pid,process_name,used_memory --format=csv on the node; squeue -w NODE or the pod labels of dcgm-exporter name the job.",
@@ -272,13 +286,17 @@ _FIND = Text(
 )
 
 
-def _holders(d: Diagnosis) -> list[str]:
-    """Pods and processes that use a GPU, by the names that the files give them."""
+def _holders(d: Diagnosis, gpus: Sequence[Subject] = ()) -> list[str]:
+    """Pods and processes that use a GPU, those that are named or any, by the names that the files give them."""
+
+    def there(user: Subject) -> bool:
+        return not gpus or any(user in d.facts.related(gpu, user.scope) for gpu in gpus)
+
     facts, out = d.facts, dict[str, None]()
     for pod in facts.subjects(Scope.POD):
-        if facts.current("pod.uses_gpu", pod) is not None:
+        if facts.current("pod.uses_gpu", pod) is not None and there(pod):
             out[f"pod {pod.id}"] = None
-    for process in facts.subjects(Scope.PROCESS):
+    for process in filter(there, facts.subjects(Scope.PROCESS)):
         names = (facts.current(name, process) for name in ("process.name", "process.comm", "process.command"))
         name = next((str(o.value) for o in names if o is not None and o.status is Status.OK and o.value), "")
         out[f"{name} (pid {process.id})" if name else f"pid {process.id}"] = None

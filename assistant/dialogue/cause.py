@@ -130,12 +130,17 @@ _ONE_HARD = lazy(r"(?<![a-z])(?:hardware|hw)(?![a-z])|硬件", re.IGNORECASE)
 _ONE_SOFT = lazy(r"(?<![a-z])(?:codes?|programs?|scripts?|bugs?)(?![a-z])|代码|程序|脚本", re.IGNORECASE)
 
 
+_ONE_NET = lazy(r"(?<![a-z])(?:network|fabric)(?![a-z])|网络", re.IGNORECASE)
+
+
 def _side(text: str, f: Finding) -> bool | None:
     """Whether it is the one side that is asked about, "is it my code?"; None where both are, or it is not known."""
-    hard, soft = _ONE_HARD.search(text) is not None, _ONE_SOFT.search(text) is not None
+    hard, soft, net = (words.search(text) is not None for words in (_ONE_HARD, _ONE_SOFT, _ONE_NET))
     kind = kind_of(f)
-    if hard == soft or kind == _KINDS[CauseClass.UNKNOWN]:
+    if hard + soft + net != 1 or kind == _KINDS[CauseClass.UNKNOWN]:
         return None
+    if net:
+        return kind in (_KINDS[CauseClass.NETWORK], _BY_ACTION[Bucket.INSPECT_NETWORK])
     program = kind in (_BY_ACTION[Bucket.RESTART_APP], _BY_ACTION[Bucket.TUNE_JOB])
     if soft:
         return program if kind != _KINDS[CauseClass.SOFTWARE] else None
@@ -146,8 +151,10 @@ def kind_of(f: Finding) -> Text:
     """What kind of thing failed. That a job stands still, or a rank of it, is no cause: what made it so was not read."""
     found, bucket = _classes().get(f.rule.id, CauseClass.UNKNOWN), f.advice.bucket
     if f.subject.scope in (Scope.JOB, Scope.DOCUMENT) and bucket in _OF_JOBS:
-        own = bucket is Bucket.TUNE_JOB and f.events and all(o.fact in _ITS_OWN for o in f.events)
-        return _BY_ACTION[bucket] if own else _KINDS[CauseClass.UNKNOWN]
+        own = bool(f.events) and all(o.fact in _ITS_OWN for o in f.events)
+        if own and bucket is Bucket.ASK_PLATFORM:  # who ended the job says that a node was lost
+            return _OF_NODE
+        return _BY_ACTION[bucket] if own and bucket is Bucket.TUNE_JOB else _KINDS[CauseClass.UNKNOWN]
     if bucket is Bucket.RESTART_APP and found in _BOARD:
         return _KINDS[found]
     if f.subject.scope is Scope.NODE and bucket is Bucket.ASK_PLATFORM and found is CauseClass.SOFTWARE:

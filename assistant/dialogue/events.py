@@ -39,6 +39,10 @@ _WHEN = lazy(
 _COUNT = lazy(
     r"(?<![a-z])how (?:often|many)(?![a-z])|(?<![a-z])number of(?![a-z])|几次|多少次|几回|几条|多少条", re.IGNORECASE
 )
+_WHETHER = lazy(
+    r"^\W*(?:so |and |but )?(?:did|has|have|was|were|is|are) (?:there |any|one|a |some)|有没有|是否(?:有|发生|出现)",
+    re.IGNORECASE,
+)
 _HOW_MANY = lazy(
     r"(?<![a-z])how many ((?!times)[a-z]+)|(?:几|多少)\s?[个台张块]\s?([\u4e00-\u9fffa-z]{1,6})", re.IGNORECASE
 )
@@ -63,7 +67,7 @@ def answer(turn: Turn) -> Reply:
     window = window_of(text, next(iter(turn.query.slots.since), ""))
     kept = [o for o in every if window is None or _within(window, o, every)]
     counts, when = _COUNT.search(text) is not None, _WHEN.search(text) is not None
-    named = [o for o in meant(text, kept) if not counts or _ends(o)] if counts or when else []
+    named = [o for o in meant(text, kept) if _ends(o)] if counts or when else []
     shown = named or (kept if window is not None or kept else every)
     parts: list[Part] = []
     if shown:
@@ -110,10 +114,10 @@ def _of_named(w: Words, named: Sequence[Observation], asked: str) -> str:
 
 
 def _what(w: Words, named: Sequence[Observation]) -> str:
-    """What they are: the finding that all of them are of, else their kinds."""
-    codes_ = {o.value.code for o in named if isinstance(o.value, Event) and o.fact in _CODED}
-    f = next((f for f in w.d.findings if all(any(o is x for x in f.events) for o in named)), None)
-    if f is not None and not codes_:
+    """What they are: codes by their titles, else the worst finding that rests on any of them."""
+    coded = any(o.fact in _CODED for o in named)
+    f = next((f for f in w.d.findings if any(o is x for x in f.events for o in named)), None)
+    if f is not None and not coded:
         return clean(f.title.in_(w.lang))
     return listed(list(dict.fromkeys(_title(o, w.lang) for o in named))[:3], w.lang, ";")
 
@@ -154,7 +158,7 @@ def _head(w: Words, kept: Sequence[Observation], every: Sequence[Observation], a
         )
     if _FIRST.search(asked) and (first_sign := _first(w, kept)) is not None:
         return first_sign
-    if (worst := _worst(w, kept)) is not None and (_WHEN.search(asked) or _COUNT.search(asked)):
+    if (worst := _worst(w, kept, asked)) is not None and (_WHEN.search(asked) or _COUNT.search(asked)):
         return worst
     if not kept and all(o.at is None for o in every):
         return w.t(f"The {len(every)} events that were read have no time.", f"所读的 {len(every)} 条事件没有时间。")
@@ -162,6 +166,15 @@ def _head(w: Words, kept: Sequence[Observation], every: Sequence[Observation], a
         first, last = lines.moment(every[0]), lines.moment(every[-1])
         return w.t(f"Nothing that is understood was logged then; the events reach from {first} to {last}.",
                    f"该时段没有可识别的事件；已有事件从 {first} 到 {last}。")  # fmt: skip
+    if _WHETHER.search(asked):
+        worst = _worst(w, kept)
+        clear = w.t("No fault was found in it: ", "未发现故障：")
+        return w.t("Yes: ", "是：") + worst if worst is not None else clear + _listed(w, kept)
+    return _listed(w, kept)
+
+
+def _listed(w: Words, kept: Sequence[Observation]) -> str:
+    """How many, from when to when, of what."""
     told = [o for o in kept if o.fact not in _LIFE] or kept
     kinds = Counter(_title(o, w.lang) for o in told)
     what = listed([f"{n}x {t}" if n > 1 else t for t, n in kinds.most_common(3)], w.lang, ";")
@@ -180,7 +193,7 @@ def _head(w: Words, kept: Sequence[Observation], every: Sequence[Observation], a
     return w.t(f"{n} event{'s' * (n != 1)}{when}: {what}.", f"{n} 条事件{when}：{what}。")
 
 
-def _worst(w: Words, kept: Sequence[Observation]) -> str | None:
+def _worst(w: Words, kept: Sequence[Observation], asked: str = "") -> str | None:
     """When what is wrong first showed, when last, and how often."""
     ids = {id(o) for o in kept}
     f = next((f for f in bad_roots(w.d.findings) if any(id(o) in ids and o.at is not None for o in f.events)), None)
@@ -188,9 +201,10 @@ def _worst(w: Words, kept: Sequence[Observation]) -> str | None:
         return None
     timed = sorted((o for o in f.events if id(o) in ids and o.at is not None), key=lambda o: o.at or 0)
     first, last, n = lines.moment(timed[0]), lines.moment(timed[-1]), len(timed)
+    once = w.t("Once, ", "1 次，") if _COUNT.search(asked) else ""
     when = w.t(
-        first if first == last else f"{first}, last {last}, {n} times",
-        first if first == last else f"{first}，最近 {last}，共 {n} 次",
+        f"{once}{first}" if first == last else f"{first}, last {last}, {n} times",
+        f"{once}{first}" if first == last else f"{first}，最近 {last}，共 {n} 次",
     )
     return f"{led(when, w.title(f), w.lang)}{w.t('.', '。')}"
 

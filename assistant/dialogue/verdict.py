@@ -14,7 +14,7 @@ from assistant.dialogue import _compared, _normal, _told, _work, cause
 from assistant.dialogue._looked import looked_at
 from assistant.dialogue._of_run import decided, goes_on, meanwhile, of_run
 from assistant.dialogue._scope import Scoped, scoped
-from assistant.dialogue._should import Advised, Should, asked_of, compared, of_a_job
+from assistant.dialogue._should import Advised, Asked, Should, asked_of, compared, of_a_job
 from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words, words_of
 from assistant.dialogue.which import WHOLE_NODE, others
@@ -244,6 +244,10 @@ def _until(usable: Usable, first: str, when: str) -> str:
 
 def _should(w: Words, should: Should, about: Sequence[Finding], usable: Usable, until: Text) -> str:
     if not about:
+        ended = next((f for f in w.d.roots if f.events and all(o.fact == "job_terminated" for o in f.events)), None)
+        if should.asked is Asked.RESTART_JOB and ended is not None:
+            title, why = w.title(ended), ended.rule.why.in_(w.lang)
+            return w.t(f"{led('Yes', title, 'en')}. {why}", f"可以：{w.quoted(title)}。{why}")
         if usable is Usable.UNKNOWN:
             return w.t("Cannot say: what was read does not settle it.", "无法判断：已读到的信息不足以下结论。")
         return w.t(

@@ -38,7 +38,7 @@ def answer(turn: Turn) -> Reply:
     """The things of the kind that is asked about on which something wrong was found, worst first, and the others."""
     if turn.diagnosis is None:
         return nothing_yet(turn)
-    if (most := _most.answer(turn)) is not None:
+    if (most := _most.answer(turn) or _silent(turn)) is not None:
         return most
     text = turn.query.text
     w, usable, kinds = words(turn), asks_usable(text), kinds_asked(text)
@@ -46,7 +46,9 @@ def answer(turn: Turn) -> Reply:
     bad = bad_roots(scoped(turn.diagnosis, turn.query.slots).about)
     meant_ = [] if usable else _meant(turn, w)
     about = meant_ or bad
-    blamed = list({b.name: b for f in reversed(about) for b in of_kind(f, kind, w, text)}.values())[::-1]
+    asked = _KIND.sub(" ", text)
+    asked = asked if words_of(asked) or codes(asked) else ""
+    blamed = _of_all(about, kind, w, asked)
     named = {b.subject for b in blamed} | {f.subject for f in bad}
     rest = [s for s in _measured(w, kind) if s not in named]
     if usable:
@@ -54,7 +56,7 @@ def answer(turn: Turn) -> Reply:
     elif cause.asks_both(text) and len(about) > 1:
         head = _by_cause(w, about, kind)
     else:
-        head = _other_kinds(w, kinds, about) or _head(w, kind, about, blamed, rest)
+        head = _other_kinds(w, kinds, about, asked) or _head(w, kind, about, blamed, rest)
         head += _when(w, text, blamed)
     first = blamed[0].finding if blamed else about[0] if about else None
     return Reply(
@@ -67,6 +69,48 @@ def answer(turn: Turn) -> Reply:
         data={"answer": "which", "kind": str(kind) if kind else None, "blamed": [b.name for b in blamed],
               "others": [w.view.name(s) for s in rest], "findings": [finding_data(f, turn.lang) for f in about[:MOST]]},
     )  # fmt: skip
+
+
+_SAY_NOTHING = lazy(
+    r"(?<![a-z])(?:no|without(?: any)?|missing) (?:logs?|lines?|output)(?![a-z])|(?<![a-z])(?:silent|(?:did|do|does) not (?:report|log|say|write|time out)|never reported|logged nothing)(?![a-z])|没有?(?:日志|输出|报)|未报|没日志",
+    re.IGNORECASE,
+)
+
+
+def _silent(turn: Turn) -> Reply | None:
+    """The ranks of which no line was read, beside those that report; None where that is not asked, or no rank reports."""
+    d = turn.diagnosis
+    if d is None or kind_asked(turn.query.text) is not Scope.RANK or not _SAY_NOTHING.search(turn.query.text):
+        return None
+    w = words(turn)
+    told = {int(s.id) for o in d.events if (s := o.subject.up(Scope.RANK)) is not None and s.id.isdigit()}
+    if not told:
+        return None
+    known = [o.value for s in d.facts.subjects(Scope.DOCUMENT) if (o := d.facts.current("job.ranks", s)) is not None]
+    world = max([n for n in known if isinstance(n, int)], default=0)
+    silent = [f"{n}" for n in range(max(world, max(told) + 1)) if n not in told]
+    of = (
+        w.t(f"of {world}", f"共 {world} 个")
+        if world
+        else w.t(f"up to rank {max(told)}; how many there are was not read", f"截至 rank {max(told)}，总数未读到")
+    )
+    those = w.t(f"{len(told)} ranks report ({of})", f"有 {len(told)} 个 rank 有日志（{of}）")
+    head = (
+        w.t(f"Rank {listed(silent[:MOST], 'en')}: {those}.", f"Rank {listed(silent[:MOST], 'zh')}：{those}。")
+        if silent
+        else w.t(f"None: {those}.", f"没有：{those}。")
+    )
+    return Reply(turn.lang, head, settled=bool(silent or world), suggestions=suggest(turn.lang, "why", "next"),
+                 data={"answer": "which", "kind": "rank", "silent": silent})  # fmt: skip
+
+
+def _of_all(found: Sequence[Finding], kind: Scope | None, w: Words, asked: str = "") -> list[Blamed]:
+    """Each thing once, with the worst that was found on it."""
+    every: dict[str, Blamed] = {}
+    for f in found:
+        for b in of_kind(f, kind, w, asked):
+            every.setdefault(b.name, b)
+    return list(every.values())
 
 
 def _meant(turn: Turn, w: Words) -> list[Finding]:
@@ -83,7 +127,7 @@ def _meant(turn: Turn, w: Words) -> list[Finding]:
         text = " ".join((f.rule.id.replace("-", " "), w.title(f), f.title.en, *(text_of(o) for o in f.events)))
         return all(line.search(text) for line in lines)
 
-    return [f for f in told if means(f)]
+    return sorted(filter(means, told), key=lambda f: f.behind)  # stable: causes before what they explain
 
 
 def _by_cause(w: Words, found: Sequence[Finding], kind: Scope | None) -> str:
@@ -98,13 +142,13 @@ def _by_cause(w: Words, found: Sequence[Finding], kind: Scope | None) -> str:
     return w.t(". ", "。").join(said) + w.t(".", "。") if sides else ""
 
 
-def _other_kinds(w: Words, kinds: Sequence[Scope], found: Sequence[Finding]) -> str:
+def _other_kinds(w: Words, kinds: Sequence[Scope], found: Sequence[Finding], asked: str) -> str:
     """The names of all kinds of a question for several; empty where it asks for one, or nothing names two of them."""
     if len(kinds) < 2 or not found:
         return ""
     f, names, lacking = found[0], [], []
     for kind in kinds:
-        own = [b.name for b in of_kind(f, kind, w)][:NAMES]
+        own = [b.name for b in of_kind(f, kind, w, asked)][:NAMES]
         names += own
         lacking += [] if own else [scope_name(kind, w.lang)]
     if not names:
@@ -218,7 +262,7 @@ def others(turn: Turn) -> Reply | None:
     if not bad:
         return None
     kind = kind_asked(turn.query.text) or Scope.GPU
-    blamed = [b for f in bad for b in of_kind(f, kind, w)]
+    blamed = _of_all(bad, kind, w)
     rest = [s for s in _measured(w, kind) if s not in {b.subject for b in blamed}]
     return Reply(
         turn.lang,

@@ -8,7 +8,7 @@ import re
 
 from assistant.intent.caused import caused
 from assistant.intent.extremes import extreme
-from assistant.intent.lines import codes, names_any, words
+from assistant.intent.lines import names_any
 from assistant.intent.query import Intent, Query
 from assistant.intent.steps import asked as steps
 from assistant.intent.window import window_of
@@ -21,7 +21,10 @@ _HAPPENED = lazy(
     rf"{_L}(?:what|which|any(?:thing)?|list|show|errors?|events?|happen\w*|occur\w*|logged|went wrong){_R}|发生|什么|哪些|有没有|报错|错误|事件|怎么了",
     _I,
 )
-_COUNTS = lazy(rf"{_L}how (?:often|many (?:times|of (?:them|those)))|{_L}how many{_R}|几次|多少次|几回|几条|多少条", _I)
+_COUNTS = lazy(
+    rf"{_L}how (?:often|many times){_R}|{_L}how many (?!ranks are there|gpus are|cards are|nodes are)(?:[a-z0-9-]+ ){{1,3}}?(?:were|was|are there|did|have|has|had|got|happen\w*|occur\w*|failed|timed|went|died|crashed|do you see|stand|show){_R}|几次|多少次|几回|几条|多少条",
+    _I,
+)
 _WHEN = lazy(
     rf"{_L}(?:when (?:was|were|did|has|is|exactly)|(?:at )?what time|since when){_R}|什么时候|何时|几点|什么时间", _I
 )
@@ -35,13 +38,19 @@ _WHICH = lazy(
     rf"|哪(?:个|一?张|一?块|些|几?台|几张|几块|几个)?\s*(?:gpu|显?卡|节点|机器|主机|服务器|rank|任务|作业|网卡|网口|端口|进程|程序)|[是的]哪[张块台个]",
     _I,
 )
-_ASKS_MORE = lazy(
+_VALUE = lazy(rf"{_L}(?:what(?:'s| is| are) the|how (?:much|high|large|big)){_R}|是?多少|多高|多大|几度", _I)
+_IN_GENERAL = lazy(
+    rf"{_L}(?:means?|meaning|normal\w*|usual\w*|typical\w*|should|safe|allowed|wrong|problems?|issues?|difference|lost|wasted){_R}|正常|意思|通常|一般|应该|区别|算",
+    _I,
+)
+_MORE = lazy(
     rf"{_L}why{_R}|{_L}(?:kernels?|operators?|layers?|ops?)(?![a-z])|{_L}(?:should i buy|better|use for|use next|faster)|为什么|为啥",
     _I,
 )
 _CAUSES = lazy(
     rf"{_L}(?:hardware|hw){_R}.{{0,60}}{_L}(?:codes?|programs?|software|jobs?|scripts?|user'?s?){_R}|{_L}(?:codes?|programs?|software|jobs?|scripts?){_R}.{{0,60}}{_L}(?:hardware|hw){_R}"
-    rf"|{_L}(?:is|was) (?:it|this|that|the problem) (?:the fault of |caused by |because of |due to )?(?:the |my |our |a )?(?:hardware|code|program|script)(?:'s)?{_R}",
+    rf"|{_L}(?:is|was) (?:it|this|that|the problem) (?:the fault of |caused by |because of |due to )?(?:the |my |our |a )?(?:hardware|code|program|script|network|fabric)(?:'s)?{_R}"
+    r"|是(?:不是)?(?:我的|我们的|用户的)?(?:网络|硬件|代码|程序|脚本)(?:的|出的?)?(?:问题|故障|原因|锅)",
     _I,
 )
 
@@ -55,16 +64,19 @@ def meant(query: Query) -> Intent | None:
         return Intent.CAUSE
     if extreme(text) is not None:
         return Intent.WHICH
-    if window_of(text, "") is not None and _HAPPENED.search(text) and not _ASKS_MORE.search(text):
+    if window_of(text, "") is not None and _HAPPENED.search(text) and not _MORE.search(text):
         return Intent.EVENTS
-    if _COUNTS.search(text) and (codes(text) or words(text)):
-        return Intent.EVENTS
-    if _FIRST.search(text) or (_WHEN.search(text) and names_any(text)):
-        return Intent.EVENTS
-    if _WHICH.search(text) and not _ASKS_MORE.search(text):
-        return Intent.WHICH
-    if _CAUSES.search(text):
-        return Intent.CAUSE
+    shapes = ((_COUNTS, Intent.EVENTS), (_WHEN, Intent.EVENTS), (_FIRST, Intent.EVENTS), (_WHICH, Intent.WHICH), (_CAUSES, Intent.CAUSE))  # fmt: skip
+    found = [
+        (at.start(), wish)
+        for shape, wish in shapes
+        if (at := shape.search(text)) is not None and (shape is not _WHEN or names_any(text))
+    ]
+    more = _MORE.search(text)
+    if found and (more is None or more.start() > min(found)[0]):
+        return min(found)[1]  # what is asked first: "how many times was it, and which card?"
+    if query.facts and query.intent in (Intent.EXPLAIN, Intent.DIAGNOSE) and _VALUE.search(text) and more is None and not _IN_GENERAL.search(text):  # fmt: skip
+        return Intent.PROBE
     if query.intent in (Intent.UNKNOWN, Intent.RERUN) and steps(text):
         return Intent.DIAGNOSE
     return None

@@ -17,7 +17,7 @@ TRIGGERS = (
     r"ChildFailedError|Root Cause \(first observed failure\)|failed \(exitcode: |exits with return code = -?\d",
     r"exitcode  : -?\d",
     r"process rank \d+ with PID|Process name: \[\[\d+,\d+\],\d+\]|srun: error: \S+: tasks? [0-9,\-]+: ",
-    r"slurmstepd: error: |srun: error: Node failure|DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE)|Exceeded (?:job|step) memory limit",
+    r"slurmstepd: error: |srun: error: Node failure|due to failure of node|on failed node|DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE)|Exceeded (?:job|step) memory limit",
     r"\bOOMKilled\b|The node was low on resource|[Rr]eason:? +(?:Evicted|Preempt\w*|DeadlineExceeded)|exit code 137\b",
     r"SignalException: Process|Fatal Python error: |TERM_(?:MEMLIMIT|RUNLIMIT|OWNER)|PBS: job killed",
     r"line \d+: +\d+ (?:Killed|Terminated|Segmentation fault|Aborted|Bus error|Illegal instruction)",
@@ -151,8 +151,8 @@ def _failed(emit: Emitter, line: AppLine, rank: int | None, fields: dict[str, Sc
     )
 
 
-_JOB = lazy(r"\b(?:JOB|STEP|StepId=|step) ?(\d{1,12})(?:\.(\w{1,20}))?")
-_ON = lazy(r"\bON ([\w.\[\],-]{1,80})|Node failure on ([\w.-]{1,80})")
+_JOB = lazy(r"\b(?:JOB|STEP|StepId=|JobId=|step) ?(\d{1,12})(?:\.(\w{1,20}))?")
+_ON = lazy(r"\bON ([\w.\[\],-]{1,80})|(?:Node failure on|failure of node|on failed node) ([\w.-]{1,80})")
 # reason and the line that tells it, the more exact first
 _ENDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     # Task was killed due to the node running low on memory.        3 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed
@@ -171,7 +171,12 @@ _ENDS: tuple[tuple[str, re.Pattern[str]], ...] = (
         lazy(r"DUE TO TIME LIMIT|[Rr]eason:? +DeadlineExceeded|TERM_RUNLIMIT|PBS: job killed: walltime"),
     ),
     ("preempted", lazy(r"DUE TO PREEMPTION|[Rr]eason:? +Preempt")),
-    ("node_failure", lazy(r"DUE TO NODE FAILURE|srun: error: Node failure")),
+    (
+        "node_failure",
+        lazy(
+            r"DUE TO NODE FAILURE|srun: error: Node failure|\b[Rr]equeue job JobId=\d+ due to failure of node|Killing JobId=\d+ on failed node"
+        ),
+    ),
     ("evicted", lazy(r"The node was low on resource|[Rr]eason:? +Evicted")),
     ("cancelled", lazy(r"\*\*\* (?:JOB|STEP) .{1,80} CANCELLED AT|TERM_OWNER")),
 )

@@ -20,6 +20,7 @@ MOST = 0.6  # of all steps that may stand out
 APART = 1.25  # of the usual: below it lie 19 of 20 of the other steps
 FEW = 5  # values of which two steady levels are told apart all the same: of a log that was cut, or of one line each hundred steps
 STEADY = 0.03  # of the level: how far such few values may lie from it
+APART_FEW = 1.1  # how far the others of such few ranks may lie from each other
 WASTED = 10.0  # % of the time that such steps take beyond what they should
 
 
@@ -75,6 +76,18 @@ def quantile(values: Iterable[float], share: float) -> float:
 def median(values: Iterable[float]) -> float:
     """The value in the middle."""
     return quantile(values, 0.5)
+
+
+def slowest_of_few(ranks: dict[str, Sequence[float]]) -> tuple[str, float, float] | None:
+    """The same of a few lines each: the slow one told twice at least, all of it a fifth beyond the slowest line of any other, and
+    the others alike."""
+    if len(ranks) < 4 or max(map(len, ranks.values())) >= SIDE:
+        return None
+    name = max(ranks, key=lambda n: median(ranks[n]))
+    others = [took for n, own in ranks.items() if n != name for took in own]
+    if len(ranks[name]) < 2 or min(ranks[name]) < SLOWER * max(others) or max(others) > APART_FEW * min(others):
+        return None
+    return name, median(ranks[name]), median(others)
 
 
 def change(values: Sequence[Value]) -> Change | None:

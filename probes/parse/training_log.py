@@ -222,7 +222,8 @@ def _ranks(emit: Emitter, series: Sequence[_Series]) -> None:
     units = {s.unit for s in series}
     if len(units) != 1:
         return
-    found = _pace.slowest({s.name: [v.took for v in s.values[_pace.WARM_UP :]] for s in series})
+    took = {s.name: [v.took for v in s.values] for s in series}
+    found = _pace.slowest({name: own[_pace.WARM_UP :] for name, own in took.items()}) or _pace.slowest_of_few(took)
     if found is None:
         return
     own = next(s for s in series if s.name == found[0])
