@@ -1,0 +1,151 @@
+"""Questions about files that were given are answered from what stands in them: which, when, how often, and what came of what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from assistant.diagnosis import diagnose
+from assistant.dialogue import _steps
+from assistant.intent.of_files import meant
+from assistant.intent.parse import understand
+from assistant.sources import parse_text
+from tests.assistant.dialogue.talk import ask, rules, turn
+from tests.cases import each
+
+KERNEL = """2026-11-29T03:05:12+00:00 n12 kernel: NVRM: Xid (PCI:0000:43:00): 79, pid=22931, name=python, GPU has fallen off the bus.
+2026-11-29T03:48:40+00:00 n12 kernel: Out of memory: Killed process 55120 (loader) total-vm:812331220kB, anon-rss:402331220kB, file-rss:0kB, shmem-rss:0kB, UID:1004 pgtables:792332kB oom_score_adj:0
+2026-11-29T05:01:55+00:00 n12 kernel: NVRM: Xid (PCI:0000:1b:00): 31, pid=401122, name=python3, Ch 00000012, intr 00000000. MMU Fault: ENGINE GRAPHICS GPCCLIENT_T1_0 faulted @ 0x7f10_a2c00000. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_READ
+2026-11-29T05:02:55+00:00 n12 kernel: NVRM: Xid (PCI:0000:1b:00): 31, pid=401122, name=python3, Ch 00000012, intr 00000000. MMU Fault: ENGINE GRAPHICS GPCCLIENT_T1_0 faulted @ 0x7f10_a2c00000. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_READ
+"""
+FLAPS = """Nov 28 03:10:11 n5 kernel: mlx5_core 0000:5e:00.0 ibp94s0: Link down
+Nov 28 03:10:24 n5 kernel: mlx5_core 0000:5e:00.0 ibp94s0: Link up
+Nov 28 03:31:40 n5 kernel: mlx5_core 0000:5e:00.0 ibp94s0: Link down
+Nov 28 03:31:52 n5 kernel: mlx5_core 0000:5e:00.0 ibp94s0: Link up
+Nov 28 04:05:40 n5 kernel: mlx5_core 0000:5e:00.0 ibp94s0: Link down
+Nov 28 04:05:49 n5 kernel: mlx5_core 0000:5e:00.0 ibp94s0: Link up
+"""
+NCCL = "[2026-11-28 03:31:17] d02:18877:19301 [5] transport/net_ib.cc:1862 NCCL WARN NET/IB: mlx5_3:1 Got completion from peer 10.4.0.11<40122> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_RDMA_WRITE(1) reqSize=0 vendor_err=129 req_type=Send localGid fe80::1 remoteGids fe80::2 hca mlx5_3\n"
+FULL = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.44 GiB. GPU 3 has a total capacity of 79.11 GiB of which 1.81 GiB is free. Including non-PyTorch memory, this process has 77.29 GiB memory in use. Of the allocated memory 70.12 GiB is allocated by PyTorch, and 5.01 GiB is reserved by PyTorch but unallocated.\n"
+SLURM = """slurmstepd: error: Detected 1 oom_kill event in StepId=771204.0. Some of the step tasks have been OOM Killed.
+srun: error: c03: task 5: Out Of Memory
+slurmstepd: error: *** STEP 771204.0 ON c01 CANCELLED AT 2026-11-28T03:41:09 ***
+srun: error: c01: tasks 0-1: Killed
+"""
+LOST = """[2026-11-28T03:49:12.901] Killing JobId=88431 on failed node e07
+[2026-11-28T03:49:12.910] requeue job JobId=88431 due to failure of node e07
+"""
+
+
+def _steps_of(*took: int) -> str:
+    return "".join(
+        f"[2026-11-28 02:{n:02}:03] step {100 * n} | loss {3 - n / 50:.4f} | {ms} ms/step | tokens/s {65536000 // ms}\n"
+        for n, ms in enumerate(took)
+    )
+
+
+STEPS, STEADY = _steps_of(412, 413, 612, 615, 611), _steps_of(412, 413, 413, 411, 412)
+SMI = """index, name, temperature.gpu, power.draw [W], utilization.gpu [%], clocks.sm [MHz], memory.used [MiB], memory.total [MiB]
+0, NVIDIA H100 80GB HBM3, 58, 610.11 W, 99 %, 1755 MHz, 61000 MiB, 81559 MiB
+1, NVIDIA H100 80GB HBM3, 71, 600.32 W, 98 %, 1740 MHz, 61010 MiB, 81559 MiB
+2, NVIDIA H100 80GB HBM3, 44, 118.00 W, 0 %, 1980 MHz, 600 MiB, 81559 MiB
+"""
+
+
+def _said(kind: str, text: str, said: str) -> str:
+    """The first line of the answer, as a session gives it for files."""
+    d, q = diagnose(parse_text(kind, text), rules()), understand(said)
+    q = replace(q, intent=meant(q) or q.intent)
+    steps = _steps.answer(turn(d, q))
+    return (steps or ask(d, q)).headline
+
+
+@each(
+    ("text", "said", "names"),
+    [
+        (FULL, "which rank failed?", ["Rank 3"]),
+        (NCCL, "which hosts are involved?", ["Node d02"]),
+        (NCCL, "which node and which NIC?", ["Node d02, NIC mlx5_3"]),
+        (SLURM, "which node ran out of memory?", ["Node c03"]),
+        (SLURM, "which task was OOM killed and on which node?", ["Task 5, node c03"]),
+        (SLURM, "which job was it?", ["Job 771204"]),
+        (LOST, "which node failed and when?", ["Node e07", "03:49:12"]),
+        (FLAPS, "哪个网卡有问题?", ["ibp94s0"]),
+        (KERNEL, "which GPU has the page fault?", ["1b:00"]),
+    ],
+)
+def test_what_the_lines_name_is_named(text: str, said: str, names: list[str]) -> None:
+    headline = _said("log", text, said)
+    assert all(name in headline for name in names), headline
+    assert "names no" not in headline
+
+
+@each(
+    ("said", "answer", "never"),
+    [
+        ("what happened between 03:00 and 04:00?", "2 events", "XID 31"),
+        ("三点到四点之间发生了什么", "2 条事件", "XID 31"),
+        ("did anything happen from 04:00 to 05:00", "Nothing that is understood was logged then", "XID"),
+        ("how many times did Xid 31 happen?", "Twice", "XID 79"),
+        ("how often did Xid 48 happen?", "Never in what was read", "XID 79"),
+        ("did the OOM kill cause the GPU failure?", "No: XID 79", "the other way"),
+        ("did the Xid 79 happen before the OOM?", "Yes, 43 min before it", "No:"),
+        ("GPU 掉卡是因为内存不足吗?", "不是：XID 79", "解释了"),
+    ],
+)
+def test_times_counts_and_order_are_those_of_the_lines(said: str, answer: str, never: str) -> None:
+    headline = _said("log", KERNEL, said)
+    assert headline.startswith(answer), headline
+    assert never not in headline
+
+
+def test_a_link_goes_down_as_often_as_it_goes_down() -> None:
+    assert _said("log", FLAPS, "how many times did the link go down?").startswith(
+        "3 times, 11-28 03:10:11 to 11-28 04:05:40"
+    )
+    fits = _said("log", FLAPS, "did the network cause my NCCL timeout at 03:31?")
+    assert fits.startswith("It fits in time")
+    assert "does not stand in what was read" in fits
+
+
+@each(
+    ("text", "said", "begins"),
+    [
+        (STEPS, "at which iteration did it get slower?", "The steps became slower at step 200"),
+        (STEPS, "is it getting slower?", "Yes: The steps became slower"),
+        (STEADY, "is it getting slower?", "No, the pace is steady: 0.412 s a step over 5 lines"),
+        (STEADY, "did the loss diverge?", "The loss falls"),
+        (STEADY, "训练速度多少?", "每步 0.412 s，159067 tokens/s"),
+        (STEADY.splitlines()[0] + "\n", "is it getting slower?", "Too few lines"),
+    ],
+)  # fmt: skip
+def test_the_steps_of_a_training_answer(text: str, said: str, begins: str) -> None:
+    headline = _said("log", text, said)
+    assert headline.startswith(begins), headline
+
+
+@each(
+    ("said", "begins"),
+    [
+        ("which GPU is hottest?", "GPU 1: highest temperature, 71 °C"),
+        ("which GPU draws the most power?", "GPU 0: highest power draw, 610.11 W"),
+        ("which card is idle and what is its temperature?", "GPU 2: utilization 0 %; the others 98 to 99 %. Its temperature: 44 °C."),
+        ("哪张卡显存用得最多?", "GPU 1：已用显存最高"),
+    ],
+)  # fmt: skip
+def test_the_one_by_a_degree_comes_first(said: str, begins: str) -> None:
+    headline = _said("input", SMI, said)
+    assert headline.startswith(begins), headline
+
+
+@each(
+    ("text", "said", "begins"),
+    [
+        (FULL, "is it hardware or my code?", "Software: the job"),
+        (LOST, "is it my code?", "No, as far as it shows: the node or its scheduler"),
+        (SLURM, "是网络的问题吗?", "目前看不是：软件：作业"),
+        (KERNEL.replace(": 31,", ": 94,").replace("python3, Ch 00000012", "python3, Contained: SM (0x1). RST: No, D-RST: No"), "is Xid 94 hardware or my code?", "GPU memory (hardware)"),
+    ],
+)  # fmt: skip
+def test_whose_fault_it_is(text: str, said: str, begins: str) -> None:
+    headline = _said("log", text, said)
+    assert headline.startswith(begins), headline
