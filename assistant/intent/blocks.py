@@ -11,14 +11,15 @@ from knowledge.lazy import lazy
 
 _REACH = 160  # characters behind the heading
 _HEADING = lazy(r"(?<![a-z])(?:row[- ]?remap(?:ping|per|s)?|remapped[- ]rows?)(?![a-z])|行重映射", re.IGNORECASE)
-_ERRORS = r"(?:\s*(?:errors?|错误))?"
+_ERRORS = r"(?:\s*(?:errors?|rows?|remaps?|错误))?"
+_TIMES = r"(?:\s*[次行个](?:错误)?)?"
 _UN = r"(?:un-?corr(?:ectable|ected)?|不可纠正|无法纠正)"
 _CORR = r"(?:corr(?:ectable|ected)?|可纠正)"
 _YES_NO = r"\s*[:：=为是]?\s*(?P<{0}>yes|no|none|true|false|[01]|是|否|无|没有)(?![a-z0-9])"
 # pending: no | failure occurred 0 | 2 correctable | uncorrectable error: 1
 _PART = lazy(
-    rf"(?P<un>(?P<un_a>[0-9]{{1,4}})\s*{_UN}{_ERRORS}|{_UN}{_ERRORS}\s*[:：=]?\s*(?P<un_b>[0-9]{{1,4}}))"
-    rf"|(?P<corr>(?P<c_a>[0-9]{{1,4}})\s*{_CORR}{_ERRORS}|{_CORR}{_ERRORS}\s*[:：=]?\s*(?P<c_b>[0-9]{{1,4}}))"
+    rf"(?P<un>(?P<un_a>[0-9]{{1,4}}){_TIMES}\s*{_UN}{_ERRORS}|{_UN}{_ERRORS}\s*[:：=为是有]?\s*(?P<un_b>[0-9]{{1,4}}){_TIMES})"
+    rf"|(?P<corr>(?P<c_a>[0-9]{{1,4}}){_TIMES}\s*{_CORR}{_ERRORS}|{_CORR}{_ERRORS}\s*[:：=为是有]?\s*(?P<c_b>[0-9]{{1,4}}){_TIMES})"
     rf"|(?:pending|待处理|待生效){_YES_NO.format('pending')}"
     rf"|(?:(?:remapping\s+)?fail(?:ure|ed)?(?:\s+occurr?ed)?|失败){_YES_NO.format('failure')}",
     re.IGNORECASE,
@@ -28,7 +29,7 @@ _NO = frozenset(("no", "none", "false", "0", "否", "无", "没有"))
 
 
 def spread(said: str) -> str:
-    """`said` with the parts of such a block as clauses of their own; as it is where fewer than two of them, one a state, are there."""
+    """`said` with the parts of such a block as clauses of their own; as it is where fewer than two kinds of them are there."""
     heading = _HEADING.search(said)
     if heading is None:
         return said
@@ -37,7 +38,7 @@ def spread(said: str) -> str:
     while part := _PART.match(said, gap.end() if (gap := _BETWEEN.match(said, at, upto)) else at, upto):
         parts.append(part)
         at = part.end()
-    if len(parts) < 2 or not any(p["pending"] or p["failure"] for p in parts):
+    if len({p.lastgroup for p in parts}) < 2:
         return said
     han = not said.isascii()
     return f"{said[: heading.start()]}{', '.join(_clause(p, han=han) for p in parts)}{said[at:]}"

@@ -38,6 +38,7 @@ _NUMBER = lazy(
 # Numbers that count, name or date something else than what is compared.
 _OTHER_NUMBERS = lazy(
     rf"{things.MODEL.pattern}|(?<![a-z])[0-9]+\s?(?:gpus?|cards?|nodes?|ranks?|hours?|days?|weeks?|months?|h|d)(?![a-z/])|(?<![a-z0-9])[0-9]+\s*x\s*(?=<model>|[a-z])"
+    r"|(?<![a-z])(?:micro-?|global )?batch(?: ?sizes?)?\s*(?:of|is|=|:|为|是|大小)?\s*[0-9]+(?![0-9.%])|(?<![a-z0-9.])[0-9]+ (?:per|each|a) (?:gpu|card|rank|node)(?![a-z])"
     r"|(?<![a-z])(?:ranks?|nodes?|gpus?|step|layer|port|cuda|driver|nccl|torch|pytorch|version|fp|bf|v)[ -]?[0-9][0-9.]*(?:\s*(?:-|to)\s*[0-9]+)?(?!\s*(?:w|mhz|gb|c)(?![a-z]))"
     r"|[0-9]+\s*(?:张卡?|块|台|个节点|个卡|卡|小时|天|周|个月|月|号)|(?:其余|其他|剩下|另外)的?\s*[0-9]+(?![0-9.]|\s*(?:[mg]hz|w|瓦|c|°|度|g|%|秒|m?s)(?![a-z]))|(?:other|remaining|rest|all|of my|of the|of our)\s+[0-9]{1,2}(?=[\s,.;]|$)(?!\s*(?:mhz|w|c|gb|%)(?![a-z]))",
     _I,

@@ -50,7 +50,7 @@ _NO_HAN = lazy("[^\u4e00-\u9fff]+")
 _MAY_STATE = (*told.TELLS, Intent.EXPLAIN, Intent.FIX, Intent.NEXT, Intent.PROBE, Intent.HISTORY, Intent.UNKNOWN)
 # Asks what something is, whatever else is said.
 _MEANS = lazy(
-    r"\b(?:means?|meaning|explain|definition|differ\w*|what (?:is|are|does|do) (?:an? |the )?[a-z]+|what's an?|how (?:do|to|can) (?:i|we)?)\b|什么意思|是什么|含义|解释|区别|不一样|不同|差别|定义|如何|怎样",
+    r"\b(?:means?|meaning|explain|definition|differ(?!ent (?!from|to|than|between)[a-z])\w*|what (?:is|are|does|do) (?:an? |the )?[a-z]+|what's an?|how (?:do|to|can) (?:i|we)?)\b|什么意思|是什么|含义|解释|区别|不一样|不同|差别|定义|如何|怎样",
     re.IGNORECASE,
 )
 _WHY = lazy(r"\bwhy\b|为什么|为啥|为何|咋回事|怎么回事|原因", re.IGNORECASE)
@@ -160,7 +160,7 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
         kept = states.observations if intent is Intent.EXPLAIN and asks_usual(said) and not wish.outright else ()
         kept = states.observations if figured else kept
         states, pairs = Stated(kept), ()
-    events = told.events(intent, r.said, r.found)
+    events = told.events(intent, r.said, r.found, any_program=recurred.with_any_program(r.said))
     around, unread = _around(
         r, states, (*events, *states.observations), bool(signs), intent in _MAY_STATE and may_state
     )
@@ -366,7 +366,8 @@ def _after_task(r: Reading, intent: Intent, task: str, said: str) -> Intent:
     """What is wanted where no how-to is: a fault that came back is judged, and a wish without a thing asks what to do next."""
     if task:
         return intent
-    came_back = bool(r.found.slots.xid or r.found.slots.sxid) and recurred.back_after(r.said) != ""
+    back = recurred.back_after(r.said) != "" or recurred.with_any_program(r.said)
+    came_back = bool(r.found.slots.xid or r.found.slots.sxid) and back
     asks = intent in (*_MAY_STATE, Intent.RERUN) and intent not in told.TELLS
     if came_back and asks and not _MEANS.search(said):
         return Intent.DIAGNOSE  # "xid 79 came back after a gpu reset" asks for no reset
@@ -410,7 +411,7 @@ def _around(
     r: Reading, states: Stated, said: Sequence[Observation], signs: bool, may_state: bool
 ) -> tuple[_Around, tuple[str, ...]]:
     """What stands around the fault, and the clauses that nothing was understood of."""
-    back = tuple(recurred.told(r.said, r.found)) if recurred.of_fault(said) else ()
+    back = tuple(recurred.told(r.said, r.found, said)) if recurred.of_fault(said) else ()
     trouble = bool(signs or said or states.unread or _WRONG.search(r.said))
     contrast, words = contrasts.told(r.said, r.found, trouble=trouble) if may_state else ((), "")
     if back:  # what was changed to mend it did not bring it about

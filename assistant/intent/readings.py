@@ -619,9 +619,18 @@ def _numbers(words: Sequence[str]) -> Iterator[Number]:
             kind = "denied"
         elif last in ("from", "从") and {"to", "到"} & set(after[:4]):
             kind = "denied"  # from 3 to 12000: what it was
-        elif (last in _INDEXED and not units and not kind) or after[0] == "号" or words[at - 2 : at - 1] == ["mlx"]:
+        elif (last in _INDEXED and not units and not kind) or after[0] == "号" or words[at - 2 : at - 1] == ["mlx"] or _of_setting(words, at):
             kind = "index"
         yield Number(at, said, units, kind, every)
+
+
+def _of_setting(words: Sequence[str], at: int) -> bool:
+    """Whether a number is how a job was set up: "batch size 1", "batch size of 2", "4 per gpu"."""
+    ahead = [w for w in words[max(0, at - 3) : at] if w not in ("of", "size", "sizes")]
+    return ahead[-1:] in (["batch"], ["microbatch"]) or tuple(words[at + 1 : at + 3]) in _PER_GPU
+
+
+_PER_GPU = tuple((per, of) for per in ("per", "each") for of in ("gpu", "card", "rank", "<gpu>"))
 
 
 def _each(words: Sequence[str], at: int) -> float:
@@ -752,9 +761,11 @@ def _enums(spec: FactSpec, words: Sequence[str]) -> Iterator[str]:
 
 # How people say that a service runs, or does not: words in a row, joined.
 _DOWN = lazy(
-    r"not (?:running|started|up|active|there)|(?:is|has|was|just|keeps)? ?(?:down|dead|died|stopped|off|inactive|killed|gone|dying)\b|没 有? ?[运启跑起在]|未 [运启]|停|挂|死|没 起|没 跑|没 在|[起拉] 不 [来起]|启 ?动? 不 [了起来]|起 动 不|拉 起 失|无 法 启|不 能 启"
+    r"not (?:running|started|up|active|there)|(?:is|has|was|just|keeps)? ?(?:down|dead|died|stopped|off|inactive|killed|gone|dying)\b|没 有? ?[运启跑起在]|未 [运启]|停|挂|死|没 起|没 跑|没 在"
 )
-_FAILED = lazy(r"fail|crash|失 败|崩|报 错|出 错")
+_FAILED = lazy(
+    r"fail|crash|(?:won't|cannot|can't|not|refuses to|unable to) (?:re)?start(?!ed)|失 败|崩|报 错|出 错|[起拉] 不 [来起]|启 ?动? 不 [了起来]|起 动 不|拉 起 失|无 法 启|不 能 启"
+)
 _RUNS = lazy(r"running|active|\bup\b|works|started|在 跑|运 行|启 动|起 来|正 常|没 问 题|[好在] ")
 
 
@@ -766,10 +777,10 @@ def _service(spec: FactSpec, behind: Sequence[str]) -> str | None:
     denied = _NOT_BAD.search(said) is not None
     if denied:
         return "running"
-    if _DOWN.search(said):
-        return "stopped"
     if _FAILED.search(said):
         return "failed"
+    if _DOWN.search(said):
+        return "stopped"
     return "running" if _RUNS.search(said) else None
 
 

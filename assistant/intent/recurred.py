@@ -21,7 +21,7 @@ _CURES = (
     ("reset", r"(?:gpu[ -])?reset(?:s|ting|ted)?|复位|重置"),
     ("reboot", r"re-?boot(?:s|ed|ing)?|power[- ]?cycl(?:e|ed|ing)|(?:cold|warm) boot|restart(?:ed|ing)? (?:of )?(?:the |our )?(?:node|machine|server|host|box)|重启|断电|冷启动"),
     ("reseat", r"re-?seat(?:ed|ing|s)?|re-?insert(?:ed|ing)?|重新插拔|重新插|重插|插拔"),
-    ("replacement", r"(?:swap(?:ped|ping)?|replac(?:ed|ing|ement)|chang(?:ed|ing)|new)(?: of)?(?: out)?(?: (?:the|a|our|this|that|it))?(?: (?:gpu|card|board|cable|riser|part))?|换(?:了|过|完)?(?:新|一?[张块])?(?:卡|线|板|gpu)?"),
+    ("replacement", r"(?:swap(?:ped|ping)?|replac(?:ed|ing|ement)|chang(?:ed|ing)|new)(?: of)?(?: out)?(?: (?:the|a|our|this|that|it))?(?: (?:gpu|card|board|cable|riser|part))?|换(?:了|过|完)?(?:新|一?[张块])?(?:卡|线|板|gpu|(?![^，。；,;]{0,4}(?:任务|作业|程序|进程|模型|代码|脚本|镜像|容器|框架|数据|用户|人|版本|驱动)))"),
 )  # fmt: skip
 _ANY = "|".join(f"(?P<{name}>{pattern})" for name, pattern in _CURES)
 _AGAIN_EN = r"(?<![a-z])(?:again|back(?! (?:up|online|in (?:service|production|rotation|the (?:pool|cluster))|to normal|alive|and running))|came back(?! (?:up|online|clean|fine|healthy|ok))|comes back|returned|returns|recur\w*|re-?appear\w*|re-?occur\w*|still|once more|anew|same (?:xid|error|fault|thing|gpu|card)|(?:second|third|fourth|fifth|2nd|3rd|[4-9]th) time)(?![a-z])"
@@ -42,6 +42,17 @@ _TIMES = lazy(
     r"|(?<![a-z])(?:twice|thrice|(?:two|three|four|five|several|multiple|[2-9]|[1-9][0-9]) times)\s+on (?:the|that|this|one) (?:very )?(?:same )?(?:gpu|card|node|board|slot)(?![a-z])"
     r"|(?<![a-z])(?:keeps? (?:coming back|happening|returning|recurring)|happens? again and again|again and again|over and over)(?![a-z])"
     r"|第\s?[二三四五六七八九十2-9]\s?次|(?:已经|都|[这本上]周|[这本上]个?月|今天|昨天|最近|同一(?:张|块|个)?(?:卡|gpu|节点))[^，。；]{0,14}[两二三四五六七八九十2-9]\s?次|反复(?:出现|掉|报)|三番五次|隔三差五|屡次",
+    _I,
+)
+# even with different jobs | no matter which job runs | 换了三个程序还是 | 不同任务都: a program was changed, and it stays with the GPU
+_PROGRAM = r"(?:jobs?|programs?|models?|workloads?|process(?:es)?|codes?|scripts?|containers?|frameworks?|users?|trainings?|applications?|apps?)"
+_OTHER_PROGRAM = lazy(
+    rf"(?<![a-z])(?:different|diff|various|several|other|another|any|every|new|multiple|two|three|four|which(?:ever)?|what(?:ever)?)\s+(?:kinds? of |unrelated |training |cuda )*{_PROGRAM}(?![a-z])"
+    r"|换(?:了|过)?[^，。；,;\s]{0,4}(?:任务|作业|程序|进程|模型|代码|脚本|容器|用户|人)|(?:不同|别|其他|另外?)的?(?:[一几两三四个]+)?(?:任务|作业|程序|进程|模型|代码|脚本|容器|用户|人)|(?:哪个|什么|任何|每个)(?:任务|作业|程序|模型)",
+    _I,
+)
+_STAYS = lazy(
+    rf"{_AGAIN_EN}|{_AGAIN_ZH}|(?<![a-z])(?:keeps?|always|each time|every time|no matter|regardless|even (?:with|w|when|if))(?![a-z])|(?<![a-z])same (?:gpu|card|node|slot)|每次|总是|一直|都(?:是|会|报|在|出|一样)|同一[张块个]|一样",
     _I,
 )
 _OVER = lazy(
@@ -87,6 +98,11 @@ def _back_after(text: str) -> str:
     return "handled" if _TIMES.search(text) else ""
 
 
+def with_any_program(text: str) -> bool:
+    """Whether a fault is said to stay with the GPU whichever program runs there."""
+    return _OTHER_PROGRAM.search(text) is not None and _STAYS.search(text) is not None and not _OVER.search(text)
+
+
 def ended_by_cure(text: str) -> bool:
     """Whether a fault is said to be gone since something was done about it: "gone after the reboot"."""
     return _OVER.search(text) is not None and _DONE.search(text) is not None and _TIMES.search(text) is None
@@ -115,13 +131,22 @@ def _elsewhere(text: str, cure: re.Match[str]) -> bool:
     return _AGAIN.search(rest) is not None
 
 
-def told(text: str, named: Named) -> Iterator[Observation]:
-    """That it came back, of each GPU that is named, else of the one that nobody named."""
-    if value := back_after(text):
+def told(text: str, named: Named, said: Sequence[Observation]) -> Iterator[Observation]:
+    """That it came back, of each GPU that is named, else of the one that nobody named. `said`: what is told beside it; that the
+    driver finds nothing after a reboot is no event, and is so in spite of the reboot."""
+    stays = any(o.fact in _OF_BOOT and o.value != "ok" for o in said) and not _OVER.search(text)
+    if value := back_after(text) or ("reboot" if stays and _boots(text) else ""):
         filled = named.slots
         host = node(filled.node[0] if len(filled.node) == 1 and "[" not in filled.node[0] else "").id
         for called in tuple(map(things.named, filled.gpu)) or (things.UNSAID,):
             yield Observation(FACT, gpu(called, host), value, source=TOLD, excerpt=excerpt(text), origin=Origin.TOLD)
+
+
+_OF_BOOT = frozenset(["node.driver.state"])
+
+
+def _boots(text: str) -> bool:
+    return any(m["reboot"] for p in (_AFTER_EN, _AFTER_ZH) for m in p.finditer(text))
 
 
 def without(clauses: Sequence[str]) -> tuple[str, ...]:

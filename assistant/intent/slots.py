@@ -39,6 +39,9 @@ _COUNTED_AHEAD = lazy(
 )
 _NEXT = lazy(rf"\s*(?:(?P<to>{_TO})|(?:(?:{_AND})\s*){{1,3}})\s*#?", _I)
 _SPACE = lazy(r"\s+(?=[0-9])")
+_STANDS_AT = lazy(
+    r"\s*(?:(?:by |right )?now|already|so far|today)\s*(?:[,.;?!]|$)|\s*and (?:still )?(?:climb|grow|count|ris|increas)\w+", _I
+)
 _NUMBER = lazy(rf"([0-9]{{1,10}})(?![0-9A-Za-z_]){_COUNTS}", _I)
 _OF = r"[\s:#=_(\[\"']*(?:(?:error|errors|code|codes|number|no\.?|num|id|ids|index|idx|event|events|是|为|号|编号|错误|代码|号码)[\s:#=]*){0,2}"
 
@@ -151,10 +154,13 @@ def slots(text: str, hosts: Collection[str] = ()) -> Named:
     return reader.named(text)
 
 
-def numbers(text: str, at: int, again: re.Pattern[str], spaced: bool = False) -> tuple[list[int], int]:
+def numbers(
+    text: str, at: int, again: re.Pattern[str], spaced: bool = False, most: int = 10**10
+) -> tuple[list[int], int]:
     """The numbers of a list that begins at `at` ("48, 63 and 64", "0-3", "48 then xid 63"), and where it ends.
 
-    `again` is the word ahead of the list, which may be said again; `spaced`: blanks alone part the members too.
+    `again` is the word ahead of the list, which may be said again; `spaced`: blanks alone part the members too; `most`: a
+    greater number behind the first is none of them, nor is one that says how far something came ("gpu 2, 412 now").
     """
     found = _NUMBER.match(text, at)
     if not found:
@@ -166,7 +172,7 @@ def numbers(text: str, at: int, again: re.Pattern[str], spaced: bool = False) ->
             break
         word = again.match(text, step.end())
         found = _NUMBER.match(text, word.end() if word else step.end())
-        if not found:
+        if not found or (not word and (int(found[1]) > most or _STANDS_AT.match(text, found.end(1)))):
             break
         value, upto = int(found[1]), bool(step.groupdict().get("to"))
         out += range(out[-1] + 1, min(value, out[-1] + MOST) + 1) if upto and value > out[-1] else [value]
@@ -190,7 +196,7 @@ def _numbered(slot: str, pattern: re.Pattern[str], *hints: str) -> Callable[[Rea
                 continue  # "on the 8 cards 58 60 59", "per gpu: 0 0 3"
             name = f"s{slot}" if found.groupdict().get("s") else slot
             spaced = found[0].rstrip(" :#=").lower().endswith("s")
-            values, end = numbers(r.text, found.end(), pattern, spaced)
+            values, end = numbers(r.text, found.end(), pattern, spaced, MOST if slot == "gpu" else 10**10)
             if values:
                 r.take(name, found.start(), _closing(r.text, end), values)
 

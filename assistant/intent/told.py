@@ -27,8 +27,11 @@ _PARTS = lazy(r"[,;.!?，；。！？\n]|(?<![a-z])(?:and|but|while)(?![a-z])|�
 _CLAUSES = lazy(r"[,;!?，；。！？\n]|\.(?=\s)|(?<![a-z])but(?![a-z])|但是?", _I)
 
 
-def events(intent: Intent, said: str, named: Named) -> tuple[Observation, ...]:
-    """The codes that are said to have happened, each of the GPUs that stand with it. None of a question that only asks about them."""
+def events(intent: Intent, said: str, named: Named, *, any_program: bool = False) -> tuple[Observation, ...]:
+    """The codes that are said to have happened, each of the GPUs that stand with it. None of a question that only asks about them.
+
+    `any_program`: they are said to stay with the GPU whichever program runs.
+    """
     if intent not in TELLS or not (named.slots.xid or named.slots.sxid):
         return ()
     filled = named.slots
@@ -42,8 +45,10 @@ def events(intent: Intent, said: str, named: Named) -> tuple[Observation, ...]:
             if told and all(_NO.search(said[max(0, s - 40) : s]) or _NONE.search(said[e : e + 12]) for s, e in told):
                 continue
             clause = _clause(said, told[0]) if told else ""
-            fields, of = {}, [Subject(Scope.NVSWITCH, f"{UNKNOWN_PCI}?", host)]
+            fields: dict[str, str | bool] = {}
+            of = [Subject(Scope.NVSWITCH, f"{UNKNOWN_PCI}?", host)]
             if kind == "xid":
+                fields = {"any_program": True} if any_program else {}
                 of = [
                     gpu(called, host.id) for called in (_beside(said, told[0], named) if told else (f"{UNKNOWN_PCI}?",))
                 ]

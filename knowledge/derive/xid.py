@@ -122,7 +122,8 @@ def _hidden(events: Iterable[Observation]) -> list[tuple[int, int]]:
 def _in_turn(batch: list[Observation]) -> list[Observation]:
     """The batch, `programs_on_gpu` and `programs_at_place` filled in: how many programs of different names failed one after another.
 
-    A line without a program's name counts none. A program that fails on another GPU as well has the fault in itself: it is not counted.
+    A line without a program's name counts none. A program that fails on another GPU as well has the fault in itself: it is not
+    counted. That it comes with any program (`any_program`) a person says, and no log.
     """
     where: dict[str, set[Subject]] = defaultdict(set)
     groups: dict[tuple[Subject, Clock], list[int]] = defaultdict(list)
@@ -131,12 +132,12 @@ def _in_turn(batch: list[Observation]) -> list[Observation]:
         if not (isinstance(o.value, Event) and _is_event(o, "xid") and o.value.code in _OF_PROGRAMS):
             continue
         if not (name := _program(o)):
-            counts[i] = {"programs_on_gpu": 0, "programs_at_place": 0}
+            counts[i] = {"programs_on_gpu": 0, "programs_at_place": 0, "any_program": False}
         elif o.at is not None:
             where[name].add(o.subject)
             groups[o.subject, o.clock].append(i)
     for rows in groups.values():
-        counts |= {i: {"programs_on_gpu": 1, "programs_at_place": 1} for i in rows}
+        counts |= {i: {"programs_on_gpu": 1, "programs_at_place": 1, "any_program": False} for i in rows}
         own = [i for i in rows if len(where[_program(batch[i])]) == 1]
         places: dict[tuple[Scalar, ...], list[int]] = defaultdict(list)
         for i in own:
