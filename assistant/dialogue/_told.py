@@ -306,11 +306,12 @@ def _meant(turn: Turn, d: Diagnosis, text: Text, parts: tuple[Part, ...] = ()) -
 
 
 def _noted(turn: Turn, d: Diagnosis, noted: Sequence[Finding]) -> Reply:
-    """What was said is known and no fault by itself: the finding, and that nothing else was looked at."""
+    """What was said is known and no fault by itself: the finding, what its rule asks for, and that nothing else was looked at."""
     first = noted[0]
+    next_en, next_zh = (first.rule.action.text.in_(lang) for lang in ("en", "zh"))
     text = Text(
-        f"{headline(titled([first]), [first.subject], 'en')}: no fault by itself. Nothing else was looked at.",
-        f"{headline(titled([first]), [first.subject], 'zh')}：其本身不是故障。没有查看其他信息。",
+        f"{headline(titled([first]), [first.subject], 'en')}: no fault by itself. {next_en}{next_en and ' '}Nothing else was looked at.",
+        f"{headline(titled([first]), [first.subject], 'zh')}：其本身不是故障。{next_zh}没有查看其他信息。",
     )
     shown = replace(d, settled=False, verdict=Verdict(State.UNKNOWN, Usable.UNKNOWN, NO_TEXT, text))
     return Reply(turn.lang, "", unread_line(turn), shown, shown, focus=first.id, settled=False,

@@ -202,7 +202,15 @@ def figure(text: str) -> Figure | None:
     text = _without_lead(text)
     found = next((found for read in _READERS if (found := read(text)) is not None), None)
     told_in_two = isinstance(found, _OF_TWO_CLAUSES) or (isinstance(found, Held) and found.unowned)
-    return None if found is None or (not told_in_two and trouble_beside(text)) else found
+    return None if found is None or (not told_in_two and trouble_beside(_without_question(text))) else found
+
+
+def _without_question(text: str) -> str:
+    """The text without a question ahead of its only clause with a value: "expected busbw on 8xH100? I get 210 GB/s"."""
+    asks = _NEXT_CLAUSE.search(text)
+    if asks is None or asks[0].strip() not in "?？吗" or _MEASURED.search(ahead := text[: asks.start()]):
+        return text
+    return text if symptoms.find(words_of(ahead)) or reports_trouble(ahead) else text[asks.end() :]
 
 
 def _without_lead(text: str) -> str:

@@ -771,10 +771,29 @@ def _told(clause: str, about: About, before: str) -> Read:
         if fact == _ANY_EVENT and told == (True,) and _THROTTLING.search(clause) and not _OF_HARDWARE.search(clause):
             continue  # "it throttles" is a symptom: what lowers the clocks is not said
         out += about.tell(vocabulary()[fact], told)
+        if (grows := _growing(fact)) and _GROWS.search(clause) and all(o.fact != grows for o in out):
+            out += about.tell(vocabulary()[grows], (True,))
     used = frozenset[int]().union(*(t.places for t in read.taken))
     return Read(out, " ".join(w for n, w in enumerate(plain) if n not in used and w != "|"), bool(read.open))
 
 
+def _growing(counter: str) -> str:
+    """The fact that says that a counter grows; empty where none does."""
+    return next((grows for start, grows in _GROWING if re.match(start, counter) and counter != grows), "")
+
+
+_GROWING = (
+    (r"gpu\.pcie\.replay$", "gpu.pcie.replay.growing"),
+    (r"gpu\.nvlink\.errors\.", "gpu.nvlink.errors.growing"),
+    (r"gpu\.ecc\.\w+\.uncorrected\.", "gpu.ecc.uncorrected.growing"),
+    (r"gpu\.ecc\.\w+\.corrected\.", "gpu.ecc.corrected.growing"),
+    (r"port\.counters\.", "port.errors.growing"),
+)
+# 41200 and climbing | still going up, 还在涨
+_GROWS = lazy(
+    r"(?<![a-z])(?:and|still|keeps?|is|are|but|,)\s+(?:still |it(?:'s| is) |keeps? )*(?:climb|grow|ris|increas|count)(?:ing|s|es)?(?: up)?(?![a-z])|(?<![a-z])(?:climbing|growing|rising|increasing|going up)(?![a-z])|(?:还|一直|持续|不断|不停)在?(?:往上)?(?:涨|增长|上升|增加|变多|跳)|在涨",
+    _I,
+)
 _ANY_EVENT = "gpu.clock.event.hw_slowdown"  # of the clock events the one that a bare "throttling" asks for
 _THROTTLING = lazy(r"(?<![a-z])throttl(?:ing|ed|es?)(?![a-z])(?!\s+(?:reasons?|status|events?))", _I)
 _OF_HARDWARE = lazy(r"(?<![a-z])(?:hw|hardware|slowdown)(?![a-z])|硬件", _I)
