@@ -165,7 +165,9 @@ def _more(given: Advice, case: Case, life: Life) -> Advice:
             buckets()[Bucket.RESTART_BM], text=_POWER_CYCLE, until=_COLD, command="ipmitool chassis power cycle"
         )
     because = (*given.because, life.cure)
-    instead = bool(spec.again and spec.again_bucket)  # what did not help is not to be repeated, though this be the milder word
+    instead = bool(
+        spec.again and spec.again_bucket
+    )  # what did not help is not to be repeated, though this be the milder word
     if info.strength <= buckets()[given.bucket].strength and not instead:
         return replace(given, because=because)
     own = spec.again if not life.failed and (spec.again_bucket or life.kind is Cure.REBOOT) else NO_TEXT

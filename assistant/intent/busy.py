@@ -127,12 +127,30 @@ _MARKS: dict[str, re.Pattern[str]] = {
         "没改|没动|没变|未改|代码没|没有?(?:修改|改动|变化)|(?:代码|配置|脚本|数据)[^，。]{0,4}(?:一样|相同)|啥也没",
     ),
     "no-process": _words(
-        r"no (?:gpu )?(?:process(?:es)?|jobs?|programs?|tasks?|workloads?)(?: running| listed| shown)?|nothing (?:is )?(?:running|runs|listed|on it|there)|nobody (?:is )?(?:running|runs|using|uses|on it)|no one (?:is )?(?:running|using)|process (?:list|table) (?:is )?empty|without (?:any |a )?(?:process|job)\w*|0 process\w*",
+        r"no (?:gpu )?(?:pids?|process(?:es)?|jobs?|programs?|tasks?|workloads?)(?: running| listed| shown)?|nothing (?:is )?(?:running|runs|listed|on it|there)|nobody (?:is )?(?:running|runs|using|uses|on it)|no one (?:is )?(?:running|using)|process (?:list|table) (?:is )?empty|without (?:any |a )?(?:process|job)\w*|0 process\w*",
         "没有?(?:任何|看到|显示)?(?:进程|任务|作业|程序)|无(?:任何)?(?:进程|任务)|没人(?:在)?[用跑]|进程(?:列表|表)?(?:是|为)?空|没在?跑(?:任务|东西|任何|程序|作业)|(?:什么|啥)都没[跑开]|没起任务|看不到(?:任何)?进程",
     ),
     "unseen": _words(
         r"n/?a|na|not (?:shown|showing|available|supported|visible|displayed)|does ?n[o']t show|no value|empty|blank|missing|how (?:do|can|to|would|should)|(?:see|read|measure|get|monitor|check|tell)|where",
         "N/A|看不到|看不见|没有|不显示|没显示|显示不|为空|空白|读不到|查不到|拿不到|怎么|如何|咋|哪里",
+    ),
+    "not-freed": _words(
+        r"(?:not|never|n'?t) (?:get |been |being |be )?(?:freed?|released?|returned|given back|cleared|come back)|still (?:held|used|in use|allocated|occupied|full|taken)|stays? (?:held|allocated|used)|leftover|left over|free (?:up )?(?:the |that )?(?:gpu )?memory",
+        "[没不未]有?(?:被)?(?:释放|清掉|清空|归还|降)|还占|占着|占用着|被占|残留|没清",
+    ),
+    "size": _words(r"[0-9]+(?:\.[0-9]+)?\s?[gm](?:i?b)?", _NEVER),
+    "one-device": _words(
+        r"(?:only|just) (?:(?:sees?|shows?|finds?|detects?|uses?|gets?|has|have|returns?|reports?) )?(?:1|one|a single)|(?:sees?|shows?|finds?|detects?|uses?|gets?) (?:only |just )?(?:1|one|a single)|device[_ ]count(?:\(\))?\s?(?:is|=+|returns?|shows?|says?|gives?)?\s?1",
+        "只(?:能)?(?:有|看到|看得到|认到|识别到?|用|使用|见)(?:了|到|上)?\\s?[一1]\\s?[张块个]",
+    ),
+    "context-length": _words(
+        r"max(?:imum)?[ _](?:seq(?:uence)?|model|context)[ _]len(?:gth)?|(?:context|sequence|model) (?:length|window|len)|seq(?:uence)? len(?:gth)?",
+        "最大长度|上下文|序列长度",
+    ),
+    "kv-cache": _words(r"kv[- _]?caches?", _NEVER),
+    "larger": _words(
+        r"larger|bigger|greater|longer|exceeds?|more than|over|too (?:long|large|big|small)|(?:does not|doesn'?t|won'?t|not) fit|smaller|less than",
+        "大于|超过|超出|放不下|装不下|太长|太小|不够|小于|更大",
     ),
     "low-watts": _words(_NEVER, _NEVER),  # a draw that is no board's design power: `_below_its_board`
     # what is asked of it

@@ -392,7 +392,7 @@ _BARE_SPEC = lazy(
 
 
 _BUSBW = lazy(
-    r"(?<![a-z])(?:bus ?bw|bus bandwidth|all[-_ ]?reduce(?:_perf)?|nccl[- ]?tests?|all[-_ ]?gather|reduce[-_ ]?scatter)(?![a-z])|总线带宽",
+    r"(?<![a-z])(?:bus ?bw|bus bandwidth|all[-_ ]?reduce(?:_perf)?|nccl[- ]?tests?|all[-_ ]?gather|reduce[-_ ]?scatter|nccl (?:bandwidth|bw)|(?:inter|cross|multi)-?\s?node (?:bandwidth|bw))(?![a-z])|总线带宽|(?:跨机|跨节点|多机|机间|节点间|nccl)[^，。；,;0-9]{0,8}带宽",
     _I,
 )
 # busbw 只有 180: in GB/s, as nccl-tests prints it

@@ -18,7 +18,7 @@ from assistant.intent.stated import stated
 from knowledge.lazy import lazy
 
 _LONG = 300  # characters: who asks in general says little else
-OTHER = 0.26  # share below which a task was only reminded of by a word
+OTHER = 0.24  # share below which a task was only reminded of by a word
 MARGIN = 0.25  # by which another entry must be nearer than one that words together asked for
 _STRANGE = 9.5  # weight that words of the field must have in a sentence that is otherwise not understood
 
@@ -120,7 +120,7 @@ def general(r: Reading, intent: Intent) -> General:
     near = _near(r.said, intent)
     if near is None or least is None:
         return General(outright=outright, looks=not of_kind)
-    held = _FEW if outright and intent is Intent.EXPLAIN and near.score >= _WHOLE else least.held
+    held = _FEW if outright and intent in (Intent.EXPLAIN, Intent.UNKNOWN) and near.score >= _WHOLE else least.held
     taken = near.score >= least.share and near.held >= held
     return General(near.id if taken else "", near.score, outright, not of_kind)
 
@@ -148,16 +148,30 @@ def _least(r: Reading, intent: Intent, outright: bool) -> _Least | None:
 def _near(said: str, intent: Intent) -> asked.Near | None:
     """The entry that is nearest and answers as it is: a task answers how something is done, and a term or range has to be named,
     so that one of these comes first only where it is clearly nearer."""
-    found = asked.nearest(said)
+    found = max((asked.nearest(core) for core in cores(said)), key=lambda near: near[0].score if near else 0.0)
     kinds = ("advice ", "howto ") if intent is Intent.FIX else ("advice ",)
     return next((n for n in found if n.id.startswith(kinds) and n.score > found[0].score - _BESIDE), None)
 
 
+def cores(said: str) -> tuple[str, ...]:
+    """The sentence, and of several clauses those that ask by themselves: what is told ahead of a question or behind it makes it no
+    other question."""
+    clauses = [c.strip() for c in _CLAUSE.split(said) if c.strip()]
+    return (said, *(c for c in clauses if len(clauses) > 1 and _OUTRIGHT.search(c)))
+
+
+_CLAUSE = lazy(r"[,;:?!，；：？！。]\s*|\.\s+|\s+-+\s+")
+
+
 def nearer(found: General, page: str, said: str) -> bool:
     """Whether what was found is that much nearer to the question than `page`, that words together asked for."""
-    return bool(found.page) and found.page != page and found.share - asked.share(said, page) > MARGIN
+    return (
+        bool(found.page)
+        and found.page != page
+        and found.share - max(asked.share(c, page) for c in cores(said)) > MARGIN
+    )
 
 
 def only_reminded(page: str, said: str) -> bool:
     """Whether a task shares a word or two with the question, and is not what it asks for."""
-    return asked.share(said, page) < OTHER
+    return max(asked.share(core, page) for core in cores(said)) < OTHER

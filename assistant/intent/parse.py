@@ -122,7 +122,8 @@ def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Seq
     r = read(text, pending=pending, hosts=hosts)
     said = _MARKS.sub(r"\1", r.found.marked)
     wish = _wish(r, said)
-    may_state = not (wish.outright or wish.of_a_book)
+    how = wish.task != "" and tasks.asks_how(r.said)  # how something is done is asked, whatever is told beside it
+    may_state = not (wish.outright or wish.of_a_book or how)
     intent, signs = wish.intent, wish.signs
     states, pairs = Stated(), tuple[Compared, ...]()
     if intent in _MAY_STATE and may_state and not (r.raw and r.pasted.observations):
@@ -249,6 +250,8 @@ def _wish(r: Reading, said: str) -> _Wish:
     if not r.pasted.pasted and sums.asked(r.normal.raw) is not None:
         return _Wish(Intent.EXPLAIN, (), "", (), True, "", (), summed=True)
     phrased = "" if r.pasted.pasted or among else _page(r)
+    if phrased.startswith(ADVICE) and tasks.wants_commands(r.said) and (done_by := _task(r, Intent.FIX)):
+        phrased = f"{HOWTO}{done_by}"
     if phrased.startswith(ADVICE):  # words in their order say more than the same ones anywhere
         advice = advised.Asked()
     page = "" if advice.reports else f"{ADVICE}{advice.id}" if advice.id else phrased
@@ -348,6 +351,8 @@ def _advice(r: Reading) -> advised.Asked:
     of = r.found.slots
     if r.raw or of.xid or of.sxid or of.pid or of.job:
         return advised.Asked()
+    if "driver-hangs" in r.signs:
+        return advised.Asked()  # the tool itself is what is in trouble
     if (of_work := busy.asked(r.said)).id:
         return of_work
     troubled = not _FAULTS.isdisjoint(r.signs) or _STOPPED.search(r.said) is not None

@@ -50,6 +50,8 @@ def called(o: Observation) -> Observation:
     if len(names) != 1:
         return o
     name = names.pop()
+    if name == "/dev/shm" and o.fact == "fs.used.share" and o.subject.parent is not None:
+        return replace(o, fact="node.shm.share", subject=o.subject.parent)
     if o.subject.scope is Scope.PCI and not (name := normalise_pci(name) or ""):
         return o
     return o.about(Subject(o.subject.scope, name, o.subject.parent))

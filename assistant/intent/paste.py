@@ -23,7 +23,7 @@ _LINE = lazy(
     r"NVRM:|S?Xid \(|\bNCCL (?:WARN|INFO|ERROR)|Traceback \(most recent|CUDA error: |CUDA out of memory\.|"
     r"RuntimeError:|[A-Za-z]{2,40}Error: |"
     r"torch\.(?:cuda|distributed|OutOf)[A-Za-z.]*Error|Watchdog caught|ProcessGroupNCCL|\bBUG: |Oops: |Kernel panic|"
-    r"AER: |pcieport [0-9a-f]{4}:|mlx5_core [0-9a-f]{4}:|mce: \[|EDAC |segfault at |Out of memory: Kill|oom-kill:|soft lockup|blocked for more than|"
+    r"amdgpu(?: [0-9a-f:.]{4,12})?: |AER: |pcieport [0-9a-f]{4}:|mlx5_core [0-9a-f]{4}:|mce: \[|EDAC |segfault at |Out of memory: Kill|oom-kill:|soft lockup|blocked for more than|"
     r"^\[ *[0-9]{1,9}\.[0-9]{3,9}\]|^[A-Z][a-z]{2} [ 0-9][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2} |^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}|"
     r"\[rank[0-9]+\]:|^[A-Za-z0-9.-]{1,64}:[0-9]{2,8}:[0-9]{2,8} \[[0-9]+\]|File \"[^\"]{1,200}\", line [0-9]|"
     r"EXT4-fs (?:error|warning)|slurmstepd: error|slurmd: error|srun: error|DUE TO TIME LIMIT|exitcode *: |Signal 9|nvidia-nvswitch[0-9]|No devices were found|"

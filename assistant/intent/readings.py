@@ -623,7 +623,12 @@ def _numbers(words: Sequence[str]) -> Iterator[Number]:
             kind = "denied"
         elif last in ("from", "从") and {"to", "到"} & set(after[:4]):
             kind = "denied"  # from 3 to 12000: what it was
-        elif (last in _INDEXED and not units and not kind) or after[0] == "号" or words[at - 2 : at - 1] == ["mlx"] or _of_setting(words, at):
+        elif (
+            (last in _INDEXED and not units and not kind)
+            or after[0] == "号"
+            or words[at - 2 : at - 1] == ["mlx"]
+            or _of_setting(words, at)
+        ):
             kind = "index"
         yield Number(at, said, units, kind, every)
 

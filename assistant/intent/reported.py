@@ -20,7 +20,9 @@ _FEW = 1000  # corrected errors; from more on how fast they came is asked
 _OF_LOSS = frozenset(("gpu-missing", "gpu-lost", "memory-errors", "node-unreachable"))  # what the code itself says
 _NEVER_PAST = frozenset((64,))  # a repair that failed stays so
 _GENERATION = lazy(
-    r"(?<![a-z])(?:pci-?e?|link)(?![a-z]).{0,30}(?<![a-z])gen(?:eration)?\s?(?:\w+\s){0,2}?[1-5](?![0-9])", _I
+    r"(?<![a-z])(?:pci-?e?|link)(?![a-z]).{0,30}(?<![a-z])gen(?:eration)?\s?(?:\w+\s){0,2}?[1-5](?![0-9])"
+    r"|(?<![a-z])gen(?:eration)?\s?[1-5](?![0-9]).{0,30}(?<![a-z])(?:pci-?e?|link)(?![a-z])",
+    _I,
 )
 _RESTS = lazy(
     r"(?<![a-z])(?:idle|idling|at rest|nothing (?:is )?running|no (?:load|job|jobs))(?![a-z])|空闲|空载|没有任务|没任务",
@@ -28,6 +30,16 @@ _RESTS = lazy(
 )
 _LANES = lazy(
     r"(?<![a-z0-9])x\s?(?:1|2|4|8)(?![0-9])|(?<![a-z])(?:width|lanes?|replays?|aer|errors?|under load|busy|slow\w*|missing|xid)(?![a-z])|宽度|通道|重传|报错|负载下|慢",
+    _I,
+)
+# persistence mode won't stay on after reboot | 功率限制重启后又变回默认
+_SETTING = lazy(
+    r"(?<![a-z])(?:persistence(?: mode)?|persistenced|power (?:limit|cap)s?|(?:locked |application )?clocks?|clock locks?|ecc mode|compute mode)(?![a-z])|持久化?模式|常驻模式|功[率耗](?:上限|限制|墙)|锁频|计算模式",
+    _I,
+)
+_LOST_AT_BOOT = lazy(
+    r"(?<![a-z])(?:(?:won'?t|wont|doesn'?t|doesnt|does not|not|never|isn'?t) (?:stay|stick|persist|survive|hold|kept|keep|remain)\w*|(?:is|are|gets?|goes|was|keeps?|turns?) (?:\w+ )?(?:lost|off|reset|resetting|gone|reverted|back|disabled))(?![a-z]).{0,30}(?<![a-z])(?:re-?boots?|restarts?|power[- ]?cycles?)(?![a-z])"
+    r"|重启[^，。；,;]{0,6}(?:又|就|会|都|后)[^，。；,;]{0,8}(?:关|丢|失效|没了|不生效|变回|恢复默认|还原|掉|重置)",
     _I,
 )
 _FAN_STILL = lazy(
@@ -85,6 +97,8 @@ def page(r: Reading) -> str:
         return ""
     if _GENERATION.search(said) and _RESTS.search(said) and not _LANES.search(said):
         return "advice idle-pcie-generation"
+    if _SETTING.search(said) and _LOST_AT_BOOT.search(said):
+        return "advice settings-after-reboot"
     if _FAN_STILL.search(said) and _NO_FAN.search(said) and not _HOT.search(said):
         return "advice fan-zero"
     if (found := _CORRECTED.search(said)) and _only_corrected(found, said):

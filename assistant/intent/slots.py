@@ -40,7 +40,8 @@ _COUNTED_AHEAD = lazy(
 _NEXT = lazy(rf"\s*(?:(?P<to>{_TO})|(?:(?:{_AND})\s*){{1,3}})\s*#?", _I)
 _SPACE = lazy(r"\s+(?=[0-9])")
 _STANDS_AT = lazy(
-    r"\s*(?:(?:by |right )?now|already|so far|today)\s*(?:[,.;?!]|$)|\s*and (?:still )?(?:climb|grow|count|ris|increas)\w+", _I
+    r"\s*(?:(?:by |right )?now|already|so far|today)\s*(?:[,.;?!]|$)|\s*and (?:still )?(?:climb|grow|count|ris|increas)\w+",
+    _I,
 )
 _NUMBER = lazy(rf"([0-9]{{1,10}})(?![0-9A-Za-z_]){_COUNTS}", _I)
 _OF = r"[\s:#=_(\[\"']*(?:(?:error|errors|code|codes|number|no\.?|num|id|ids|index|idx|event|events|是|为|号|编号|错误|代码|号码)[\s:#=]*){0,2}"

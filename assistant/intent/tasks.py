@@ -17,6 +17,11 @@ _HOW = lazy(
     r"|怎么(?!办|回事|样|了|会|这|又|老|总|一直|突然)|如何|怎样|咋(?!办|回事|了|样)|用什么|什么命令|哪个命令|哪条命令|啥命令|命令是|有没有命令|步骤",
     re.IGNORECASE,
 )
+# set up MIG on it, exact commands pls | 给出具体命令
+_COMMANDS = lazy(
+    r"(?<![a-z])(?:commands?|cmds?)(?=\W*(?:pls|plz|please|thanks|thx)?\W*$)|命令(?=\W*$)",
+    re.IGNORECASE,
+)
 # Asked of this machine where it can tell; elsewhere it is a task.
 _WHO = lazy(
     r"(?<![a-z])(?:who|whose|(?:which|what) (?:process|processes|program|pid|job|user))(?![a-z])|谁|(?:哪个|哪些|什么)(?:进程|程序|任务|作业|用户)",
@@ -30,7 +35,17 @@ _LONG = 300  # characters: who asks for a task says little else
 
 def asked_how(said: str, marked: str) -> str:
     """The id of the task that a sentence asks how to do; empty where it asks for none. `marked`: it with its slots marked."""
-    return _best(marked) if len(said) <= _LONG and _HOW.search(said) and not worries(said) else ""
+    return _best(marked) if len(said) <= _LONG and asks_how(said) else ""
+
+
+def asks_how(said: str) -> bool:
+    """Whether a sentence asks how something is done or found out, and not why it is so."""
+    return (_HOW.search(said) is not None or wants_commands(said)) and not worries(said)
+
+
+def wants_commands(said: str) -> bool:
+    """Whether a sentence asks for the commands by which something is done, which no page about it answers."""
+    return _COMMANDS.search(said) is not None
 
 
 def asked_who(said: str, marked: str) -> str:

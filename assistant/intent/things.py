@@ -192,7 +192,7 @@ def about(clause: str, words: str, slots_: Slots, last: About) -> About:
         host,
         gpus,
         last.line,
-        port[0].casefold() if port else last.port,
+        port[0].casefold() if port else "" if _OTHERS.search(clause) else last.port,
         so_many,
         0 if "<gpu>" in clause and not _BUT.search(clause) else others,
         last.counted or many is not None,
