@@ -282,7 +282,8 @@ def _simple(reading: Reading, mine: list[tuple[int, Entry]]) -> None:
         if fault:
             who = rx(_FAULT_OF).search(message)
             if who is None:
-                said = (rx(_PROCESS).search(other.message) for _, other in mine[place + 1 : place + 4])
+                near = [other.message for _, other in mine[place + 1 : place + 4]]
+                said = (rx(_PROCESS).search(text) or rx(_FAULT_OF).search(text) for text in near)
                 who = next((found for found in said if found), None)
             fields |= {"hub": fault[1], "process": who[1] if who else "", "pid": int(who[2]) if who else None}
         reading.event(fact, subject, entry, fields)

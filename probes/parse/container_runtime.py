@@ -47,15 +47,18 @@ _SAID = lazy(
     r"(?:could not select device driver|nvidia-container-cli|no runtime for|[Uu]nknown (?:or invalid )?runtime|unresolvable CDI|failed to inject|CDI device).{0,200}"
 )
 
+_NEXT = lazy(
+    r"\\*\"{1,2} (?=[A-Za-z]\w{1,30}=)"
+)  # ... all: unknown\"" pod="ml/train-0" podUID="1b2c"      the next field of the record
+
 
 def refused(text: str) -> tuple[str, str] | None:
     """Kind and words of what refused a container its GPUs; None when `text` tells of no such thing."""
     if not _ANY.search(text):
         return None
     said = _SAID.search(text)
-    return next((kind for kind, words in _KINDS if words.search(text)), "other"), excerpt(
-        said[0] if said else text, 200
-    )
+    words = _NEXT.split(said[0] if said else text, maxsplit=1)[0]
+    return next((kind for kind, pattern in _KINDS if pattern.search(text)), "other"), excerpt(words, 200)
 
 
 def sniff(head: str) -> int:
