@@ -107,7 +107,8 @@ def _of_named(w: Words, named: Sequence[Observation], asked: str) -> str:
     where = listed(list(dict.fromkeys(clean(w.view.name(o.subject)) for o in named))[:3], w.lang)
     if _COUNT.search(asked):
         often = w.t("once" if n == 1 else "twice" if n == 2 else f"{n} times", f"{n} 次").capitalize()
-        return w.t(f"{often}{f', {span}' if span else ''}: {what} ({where}).", f"{often}{f'，{span}' if span else ''}：{what}（{where}）。")  # fmt: skip
+        at = f", {span}" if span else ""
+        return w.t(f"{often}{at} ({where}): {what}.", f"{often}{at.replace(', ', '，', 1)}（{where}）：{what}。")
     if not span:
         return w.t(f"No time stands beside it: {what} ({where}).", f"该行没有时间：{what}（{where}）。")
     return w.t(f"{span}: {what} ({where}).", f"{span}：{what}（{where}）。")
@@ -152,6 +153,8 @@ def _head(w: Words, kept: Sequence[Observation], every: Sequence[Observation], a
     source = listed(list(dict.fromkeys(clean(s) for s in w.d.sources))[:2], w.lang)
     if not every:
         verdict = w.d.verdict.text.in_(w.lang)
+        if _WHEN.search(asked):  # counters and states are as of one moment
+            return w.t(f"When is not told by {source}. {verdict}", f"{source} 没有给出时间。{verdict}")
         return w.t(
             f"{source} has no line of an event that is understood. {verdict}",
             f"{source} 中没有可识别的事件行。{verdict}",

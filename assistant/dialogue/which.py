@@ -11,6 +11,7 @@ from assistant.diagnosis import bad_roots
 from assistant.dialogue import _most, cause
 from assistant.dialogue._blamed import Blamed, of_kind
 from assistant.dialogue._scope import scoped
+from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words
 from assistant.intent.kinds import asks_usable, kind_asked, kinds_asked
 from assistant.intent.lines import codes, text_of
@@ -38,7 +39,7 @@ def answer(turn: Turn) -> Reply:
     """The things of the kind that is asked about on which something wrong was found, worst first, and the others."""
     if turn.diagnosis is None:
         return nothing_yet(turn)
-    if (most := _most.answer(turn) or _silent(turn)) is not None:
+    if (most := bottleneck(turn) or _most.answer(turn) or _silent(turn)) is not None:
         return most
     text = turn.query.text
     w, usable, kinds = words(turn), asks_usable(text), kinds_asked(text)

@@ -8,7 +8,7 @@ import re
 
 from assistant.intent.caused import caused
 from assistant.intent.extremes import extreme
-from assistant.intent.lines import names_any
+from assistant.intent.lines import codes, names_any
 from assistant.intent.query import Intent, Query
 from assistant.intent.steps import asked as steps
 from assistant.intent.window import window_of
@@ -43,8 +43,12 @@ _IN_GENERAL = lazy(
     rf"{_L}(?:means?|meaning|normal\w*|usual\w*|typical\w*|should|safe|allowed|wrong|problems?|issues?|difference|lost|wasted){_R}|正常|意思|通常|一般|应该|区别|算",
     _I,
 )
+_CHANGE = lazy(
+    rf"{_L}what (?:should|do|must|can|could) (?:i|we) (?:need to |have to )?(?:change|adjust|do|fix) (?:before|to|when|in order)(?![a-z]).*{_L}(?:re)?(?:submit|start|run|queue|launch)|(?:重新?提交|重跑|重启作业).{{0,4}}前.{{0,8}}(?:改|调|做)",
+    _I,
+)
 _MORE = lazy(
-    rf"{_L}why{_R}|{_L}(?:kernels?|operators?|layers?|ops?)(?![a-z])|{_L}(?:should i buy|better|use for|use next|faster)|为什么|为啥",
+    rf"{_L}why{_R}|{_L}(?:kernels?|operators?|layers?|ops?)(?![a-z])|{_L}(?:should i buy|better|best|cheaper|recommend\w*|use for|use next|faster)|为什么|为啥",
     _I,
 )
 _CAUSES = lazy(
@@ -60,6 +64,8 @@ def meant(query: Query) -> Intent | None:
     text = _bare(query)
     if query.pasted or len(text) > LONG:
         return None
+    if _CHANGE.search(text):
+        return Intent.NEXT
     if caused(text) is not None:
         return Intent.CAUSE
     if extreme(text) is not None:
@@ -77,7 +83,7 @@ def meant(query: Query) -> Intent | None:
         return min(found)[1]  # what is asked first: "how many times was it, and which card?"
     if query.facts and query.intent in (Intent.EXPLAIN, Intent.DIAGNOSE) and _VALUE.search(text) and more is None and not _IN_GENERAL.search(text):  # fmt: skip
         return Intent.PROBE
-    if query.intent in (Intent.UNKNOWN, Intent.RERUN) and steps(text):
+    if query.intent in (Intent.UNKNOWN, Intent.RERUN, Intent.EXPLAIN) and steps(text) and not codes(text):
         return Intent.DIAGNOSE
     return None
 
