@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from assistant.dialogue._words import Words, suggest, words
 from assistant.intent.extremes import Extreme, Quantity, extreme
 from assistant.render.labels import listed
 from assistant.reply import Reply
+from knowledge.lazy import lazy
 from knowledge.observation import Observation, Scope, Status
 from knowledge.text import clean
 from knowledge.units import measured
@@ -19,6 +21,7 @@ from knowledge.units import measured
 if TYPE_CHECKING:
     from assistant.dialogue import Turn
 
+_WHY = lazy(r"(?<![a-z])why(?![a-z])|为什么|为啥|原因", re.IGNORECASE)
 IDLE = 5.0  # % of the time, up to which a GPU does nothing
 NAMES = 4
 _IDLE_WORK = ("held_idle", "allocated_idle", "idle")
@@ -40,6 +43,9 @@ def answer(turn: Turn) -> Reply | None:
     if not first and bad:
         return None  # busy for what reads the clock of the driver: whether they work is what was found
     head = _head(w, asked, first, rest)
+    if _WHY.search(turn.query.text) and first:
+        more_of = [f for f in bad if f.subject == first[0].subject]
+        head += "".join(f"{'' if w.lang == 'zh' else ' '}{w.title(f)}{w.t('.', '。')}" for f in more_of[:1])
     names = [w.view.name(o.subject) for o in first]
     more = [said for q in asked.more if first and (said := _more(w, q, first[0]))]
     found = [f"{w.title(f)} -> {f.advice.bucket}" for f in bad[:NAMES]]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 LINE, MOST = 160, 4
 _LIFE = ("boot", "driver_loaded")
 _AN_HOUR = 3600
+AT_ONCE, SOON = 5, 120  # s: one failure told by several; near enough to be tied by time
 
 
 def answer(turn: Turn) -> Reply | None:
@@ -68,29 +69,74 @@ def _head(w: Words, asked: Caused, a: Sequence[Observation], b: Sequence[Observa
     if {id(o) for o in a} == {id(o) for o in b}:
         return w.t(f"They are one and the same in what was read: {_told(w, a)}.", f"所读内容中两者是同一件事：{_told(w, a)}。")  # fmt: skip
     fa, fb = _findings(w, a), _findings(w, b)
-    if not asked.order:
-        if any(y.id in x.explains for x in fa for y in fb):
-            return w.t(f"Yes: {_told(w, a)}; that explains {_told(w, b)}.", f"是：{_told(w, a)}，它解释了{_told(w, b)}。")  # fmt: skip
-        if any(x.id in y.explains for x in fa for y in fb):
-            return w.t(f"No, the other way round: {_told(w, b)}; that explains {_told(w, a)}.", f"不是，正好相反：{_told(w, b)}，它解释了{_told(w, a)}。")  # fmt: skip
-    one, other = _first(a), _first(b)
-    if one is None or other is None or one.clock is not other.clock:
-        return w.t(
-            f"Not known: which came first does not stand in what was read ({_told(w, a)}; {_told(w, b)}).",
-            f"无法判断：所读内容没有给出先后（{_told(w, a)}；{_told(w, b)}）。",
+    if asked.order:
+        return _in_order(w, a, b)
+    forth = any(y.id in x.explains for x in fa for y in fb)
+    back = any(x.id in y.explains for x in fa for y in fb)
+    one, other = _pair(a, b)
+    timed = one is not None and other is not None and one.clock is other.clock
+    if (
+        (forth or back)
+        and timed
+        and abs(_seconds(one, other)) < AT_ONCE
+        and _seconds(one, other) * (1 if back else -1) > 0
+    ):
+        cause = w.t(
+            f"the rules take {_told(w, a if forth else b)} for the cause",
+            f"按规则，{_told(w, a if forth else b)} 是原因",
         )
-    assert one.at is not None
-    assert other.at is not None
-    if one.at > other.at:
+        return w.t(f"They came together, and are one failure: {cause}; the other is {_told(w, b if forth else a)}.", f"两者同时出现，是同一次故障：{cause}，另一个是{_told(w, b if forth else a)}。")  # fmt: skip
+    if forth:
+        return w.t(f"Yes: {_told(w, a)}; that explains {_told(w, b)}.", f"是：{_told(w, a)}，它解释了{_told(w, b)}。")
+    if back:
+        return w.t(f"No, the other way round: {_told(w, b)}; that explains {_told(w, a)}.", f"不是，正好相反：{_told(w, b)}，它解释了{_told(w, a)}。")  # fmt: skip
+    if not timed:
+        return _no_order(w, a, b)
+    apart = _seconds(one, other)
+    if apart < 0:
         no = w.t("No", "不是")
         return w.t(f"{no}: {_told(w, b)} came first; {_told(w, a)} only after it.", f"{no}：{_told(w, b)} 在先，{_told(w, a)} 在后。")  # fmt: skip
-    apart = _apart(w, (other.at - one.at) // 10**9)
-    if asked.order:
-        return w.t(f"Yes, {apart} before it: {_told(w, a)}; then {_told(w, b)}.", f"在先，早 {apart}：{_told(w, a)}，之后 {_told(w, b)}。")  # fmt: skip
+    said = _apart(w, apart)
+    if apart <= SOON and one is not None and other is not None and one.subject.host == other.subject.host:
+        return w.t(
+            f"It fits in time: {_told(w, a)} came {said} before {_told(w, b)}; no rule ties the two.",
+            f"时间吻合：{_told(w, a)}，{said} 后 {_told(w, b)}；没有规则把两者联系起来。",
+        )
     return w.t(
-        f"Nothing that was read ties them: {_told(w, a)} came {apart} before {_told(w, b)}.",
-        f"所读内容没有把两者联系起来：{_told(w, a)}，比 {_told(w, b)} 早 {apart}。",
+        f"Nothing that was read ties them: {_told(w, a)} came {said} before {_told(w, b)}.",
+        f"所读内容没有把两者联系起来：{_told(w, a)}，比 {_told(w, b)} 早 {said}。",
     )
+
+
+def _in_order(w: Words, a: Sequence[Observation], b: Sequence[Observation]) -> str:
+    """Which came first, and how much later the other."""
+    one, other = _first(a), _first(b)
+    if one is None or other is None or one.clock is not other.clock:
+        return _no_order(w, a, b)
+    apart = _seconds(one, other)
+    first, second = (a, b) if apart >= 0 else (b, a)
+    return w.t(f"First {_told(w, first)}; {_apart(w, abs(apart))} later {_told(w, second)}.", f"先是 {_told(w, first)}，{_apart(w, abs(apart))} 后 {_told(w, second)}。")  # fmt: skip
+
+
+def _no_order(w: Words, a: Sequence[Observation], b: Sequence[Observation]) -> str:
+    return w.t(
+        f"Not known: which came first does not stand in what was read ({_told(w, a)}; {_told(w, b)}).",
+        f"无法判断：所读内容没有给出先后（{_told(w, a)}；{_told(w, b)}）。",
+    )
+
+
+def _pair(a: Sequence[Observation], b: Sequence[Observation]) -> tuple[Observation | None, Observation | None]:
+    """The first of the effects, and the last of the suspected causes ahead of it; the first of these where none is ahead."""
+    other = _first(b)
+    ahead = [o for o in a if o.at is not None and other is not None and o.at <= (other.at or 0)]
+    return (max(ahead, key=lambda o: o.at or 0) if ahead else _first(a)), other
+
+
+def _seconds(one: Observation | None, other: Observation | None) -> float:
+    """From the one to the other; below zero where the other came first."""
+    assert one is not None
+    assert other is not None
+    return ((other.at or 0) - (one.at or 0)) / 10**9
 
 
 def _alone(w: Words, asked: Caused, a: Sequence[Observation], turn: Turn) -> str:
@@ -146,9 +192,9 @@ def _title(w: Words, o: Observation) -> str:
     return listed([o.fact.replace("_", " "), *([str(state)] if state else [])], "en").replace(",", "")
 
 
-def _apart(w: Words, seconds: int) -> str:
+def _apart(w: Words, seconds: float) -> str:
     if seconds < 2 * 60:
-        return w.t(f"{seconds} s", f"{seconds} 秒")
+        return w.t(f"{seconds:.0f} s", f"{seconds:.0f} 秒")
     if seconds < 2 * _AN_HOUR:
-        return w.t(f"{seconds // 60} min", f"{seconds // 60} 分钟")
+        return w.t(f"{seconds // 60:.0f} min", f"{seconds // 60:.0f} 分钟")
     return w.t(f"{seconds / _AN_HOUR:.1f} h", f"{seconds / _AN_HOUR:.1f} 小时")

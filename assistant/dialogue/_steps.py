@@ -13,13 +13,14 @@ from assistant.render.sheet import Items
 from assistant.reply import Reply
 from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Scope, Status
-from knowledge.text import clean
+from knowledge.text import clean, opened
 
 if TYPE_CHECKING:
     from assistant.dialogue import Turn
     from rules.engine import Finding
 
 ENOUGH = 5  # lines of steps from which on two levels are told apart
+_STEADY = lazy(r"(?<![a-z])(?:steady|stable)(?![a-z])|平稳|稳定", re.IGNORECASE)
 _WHICH = lazy(r"(?<![a-z])(?:which|what|when|how much|by how)(?![a-z])|哪|几步|什么时候|多少", re.IGNORECASE)
 _SLOW = ("slower", "slowing", "slow_for_a_while", "slow_each", "slow_now_and_then", "rank_slower")
 _LOSS = ("loss_grow", "gradients_grow", "steps_skipped")
@@ -41,11 +42,16 @@ def answer(turn: Turn) -> Reply | None:
     if kind == "whole":
         if roots or slow or lost:
             return None  # the verdict says it
-        head = f"{_steady(w, lines.value)}{_gap(w)}{_loss(w)}"
+        head = f"{_steady(w, lines.value, '')}{_gap(w)}{_loss(w)}"
     elif kind == "slower":
-        head = _slower(w, slow[0], turn.query.text) if slow else _steady(w, lines.value)
+        others = [f for f in slow if turn.query.slots.rank and not _of_rank(f, turn.query.slots.rank)]
+        if others:
+            head = f"{w.t('No: ', '不是：')}{_title(w, others[0])}{w.t('.', '。')}"
+        else:
+            head = _slower(w, slow[0], turn.query.text) if slow else _steady(w, lines.value, turn.query.text)
     elif kind == "loss":
-        head = f"{w.t('Yes: ', '是：')}{_title(w, lost[0])}{w.t('.', '。')}" if lost else _loss(w)
+        lead = "" if _WHICH.search(turn.query.text) else w.t("Yes: ", "是：")
+        head = f"{lead}{_title(w, lost[0])}{w.t('.', '。')}" if lost else _loss(w)
     else:
         head = _speed(w)
     if not head.strip():
@@ -62,6 +68,11 @@ def answer(turn: Turn) -> Reply | None:
         suggestions=suggest(turn.lang, "why", "next") if about else suggest(turn.lang, "evidence"),
         data={"answer": "steps", "asked": kind, "findings": [f.rule.id for f in about]},
     )  # fmt: skip
+
+
+def _of_rank(f: Finding, ranks: tuple[int, ...]) -> bool:
+    """Whether it is about one of these ranks, or about all of the run."""
+    return all(_field(o, "kind") != "rank_slower" or _field(o, "rank") in ranks for o in f.events)
 
 
 def _fact(w: Words, name: str) -> Observation | None:
@@ -100,7 +111,7 @@ def _title(w: Words, f: Finding) -> str:
     return clean(titled([f]).in_(w.lang))
 
 
-def _steady(w: Words, lines: int) -> str:
+def _steady(w: Words, lines: int, asked_: str) -> str:
     """That the pace stayed, as far as there are lines enough to say so."""
     pace, step = _fact(w, "training.pace"), _fact(w, "training.step.last")
     if pace is None:
@@ -114,10 +125,13 @@ def _steady(w: Words, lines: int) -> str:
             f"Too few lines to say: {lines} lines of steps{to}, at {_pace(w, pace)}.",
             f"行数太少，无法判断：{lines} 行训练步{to}，{_pace(w, pace)}。",
         )
-    return w.t(
-        f"No, the pace is steady: {_pace(w, pace)} over {lines} lines of steps{to}.",
-        f"没有变慢，速度平稳：{_pace(w, pace)}，共 {lines} 行训练步{to}。",
+    said = w.t(
+        f"the pace is steady: {_pace(w, pace)} over {lines} lines of steps{to}.",
+        f"速度平稳：{_pace(w, pace)}，共 {lines} 行训练步{to}。",
     )
+    if not asked_ or _STEADY.search(asked_):
+        return opened(said)
+    return w.t("No, ", "没有变慢，") + said
 
 
 def _pace(w: Words, pace: Observation) -> str:

@@ -18,7 +18,7 @@ from assistant.intent.lines import codes, meant, names_any
 from assistant.intent.lines import words as words_of
 from assistant.intent.window import Window, window_of
 from assistant.render import lines
-from assistant.render.labels import label, led, listed
+from assistant.render.labels import label, led, listed, titled
 from assistant.render.sheet import Paragraph, Part, Table
 from assistant.reply import Reply
 from knowledge.facts import vocabulary
@@ -42,6 +42,9 @@ _COUNT = lazy(
 _WHETHER = lazy(
     r"^\W*(?:so |and |but )?(?:did|has|have|was|were|is|are) (?:there |any|one|a |some)|有没有|是否(?:有|发生|出现)",
     re.IGNORECASE,
+)
+_YES_NO = lazy(
+    r"^\W*(?:so |and |but )?(?:did|has|have|had|was|were|is|are)(?![a-z])|[吗么][?？]?$|有没有|是否", re.IGNORECASE
 )
 _HOW_MANY = lazy(
     r"(?<![a-z])how many ((?!times)[a-z]+)|(?:几|多少)\s?[个台张块]\s?([\u4e00-\u9fffa-z]{1,6})", re.IGNORECASE
@@ -67,7 +70,8 @@ def answer(turn: Turn) -> Reply:
     window = window_of(text, next(iter(turn.query.slots.since), ""))
     kept = [o for o in every if window is None or _within(window, o, every)]
     counts, when = _COUNT.search(text) is not None, _WHEN.search(text) is not None
-    named = [o for o in meant(text, kept) if _ends(o)] if counts or when else []
+    whether = window is not None and _YES_NO.search(text) is not None and bool(codes(text) or words_of(text))
+    named = [o for o in meant(text, kept) if _ends(o)] if counts or when or whether else []
     shown = named or (kept if window is not None or kept else every)
     parts: list[Part] = []
     if shown:
@@ -75,6 +79,13 @@ def answer(turn: Turn) -> Reply:
     if len(shown) > ROWS:
         parts.append(Paragraph(label("more_lines", w.lang).format(n=len(shown) - ROWS)))
     head = _of_named(w, named, text) if named else _none_of(w, text, every) if counts else ""
+    if whether:
+        gap = "" if w.lang == "zh" else " "
+        head = (
+            f"{w.t('Yes:', '是：')}{gap}{head}"
+            if named
+            else f"{w.t('No.', '没有。')}{gap}{_head(w, kept, every, text)}"
+        )
     return Reply(
         turn.lang,
         head or _head(w, kept, every, text),
@@ -119,7 +130,7 @@ def _what(w: Words, named: Sequence[Observation]) -> str:
     coded = any(o.fact in _CODED for o in named)
     f = next((f for f in w.d.findings if any(o is x for x in f.events for o in named)), None)
     if f is not None and not coded:
-        return clean(f.title.in_(w.lang))
+        return clean(titled([f]).in_(w.lang))
     return listed(list(dict.fromkeys(_title(o, w.lang) for o in named))[:3], w.lang, ";")
 
 

@@ -14,7 +14,7 @@ from assistant.dialogue._scope import scoped
 from assistant.dialogue._traced import bottleneck
 from assistant.dialogue._words import Words, finding_data, nothing_yet, suggest, words
 from assistant.intent.kinds import asks_usable, kind_asked, kinds_asked
-from assistant.intent.lines import codes, text_of
+from assistant.intent.lines import codes, specific, text_of
 from assistant.intent.lines import words as words_of
 from assistant.render.labels import aside, colon, label, led, listed, scope_name
 from assistant.render.lines import moment
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 WHOLE_NODE = frozenset({Bucket.RESTART_BM, Bucket.RESTART_VM, Bucket.UPDATE_SWFW})  # actions that spare no GPU of it
 _WHEN = lazy(r"(?<![a-z])(?:when|what time)(?![a-z])|时候|几点", re.IGNORECASE)
+_GPU = lazy(r"(?<![a-z])(?:gpus?|cards?)(?![a-z])|显?卡", re.IGNORECASE)
 _KIND = lazy(r"(?<![a-z])(?:which|what) [a-z]+|哪[个张块台]?\s?(?:作业|任务|网卡|链路)", re.IGNORECASE)
 MOST, NAMES = 8, 4  # findings, one line each; names in a sentence
 
@@ -46,7 +47,7 @@ def answer(turn: Turn) -> Reply:
     kind = kinds[0] if kinds else None
     bad = bad_roots(scoped(turn.diagnosis, turn.query.slots).about)
     meant_ = [] if usable else _meant(turn, w)
-    about = meant_ or bad
+    about = meant_ or bad or _ended(turn)
     asked = _KIND.sub(" ", text)
     asked = asked if words_of(asked) or codes(asked) else ""
     blamed = _of_all(about, kind, w, asked)
@@ -54,6 +55,8 @@ def answer(turn: Turn) -> Reply:
     rest = [s for s in _measured(w, kind) if s not in named]
     if usable:
         head = _usable(w, blamed, rest)
+    elif not meant_ and bad and kind is not None and specific(asked):
+        head = _other_than(w, blamed, bad)
     elif cause.asks_both(text) and len(about) > 1:
         head = _by_cause(w, about, kind)
     else:
@@ -116,19 +119,36 @@ def _of_all(found: Sequence[Finding], kind: Scope | None, w: Words, asked: str =
 
 def _meant(turn: Turn, w: Words) -> list[Finding]:
     """The findings that the words of the question mean: "which GPU has the slow PCIe link", "which host ran out of memory"."""
-    asked = _KIND.sub(" ", turn.query.text)
+    kind = kind_asked(turn.query.text)
+    asked = _KIND.sub(" ", turn.query.text) if kind is not None else turn.query.text
     lines, numbers = words_of(asked), codes(asked)
-    if not lines and not numbers:
+    of_gpu = not lines and not numbers and kind in (Scope.PROCESS, Scope.JOB, Scope.NODE) and _GPU.search(asked)
+    if not lines and not numbers and not of_gpu:
         return []
     told = bad_findings(scoped(turn.diagnosis, turn.query.slots).about) if turn.diagnosis is not None else []
 
     def means(f: Finding) -> bool:
         if numbers:
             return f.xid in numbers
+        if of_gpu:
+            return f.subject.up(Scope.GPU) is not None
         text = " ".join((f.rule.id.replace("-", " "), w.title(f), f.title.en, *(text_of(o) for o in f.events)))
         return all(line.search(text) for line in lines)
 
     return sorted(filter(means, told), key=lambda f: f.behind)  # stable: causes before what they explain
+
+
+def _other_than(w: Words, blamed: Sequence[Blamed], bad: Sequence[Finding]) -> str:
+    """That nothing found is of the trouble that is asked about, with what was found."""
+    found = [f"{b.name}{aside(clean(b.finding.title.in_(w.lang)), w.lang)}" for b in blamed[:NAMES]]
+    said = listed(found or [w.title(f) for f in bad[:NAMES]], w.lang, ";")
+    return w.t(f"No finding is of that kind. Found was: {said}.", f"没有这一类的发现。已发现的是：{said}。")
+
+
+def _ended(turn: Turn) -> list[Finding]:
+    """What ended a job, where nothing is broken: a time limit, a preemption."""
+    assert turn.diagnosis is not None
+    return [f for f in turn.diagnosis.roots if f.events and all(o.fact == "job_terminated" for o in f.events)]
 
 
 def _by_cause(w: Words, found: Sequence[Finding], kind: Scope | None) -> str:
@@ -223,7 +243,7 @@ def _head(
         )
     if not blamed:
         return (
-            w.t("None: nothing wrong was found.", "没有：未发现问题。") + _others(w, kind, rest)
+            w.t("None: nothing wrong was found", "没有：未发现问题") + _read(w, kind, rest)
             if w.d.settled
             else clean(w.d.verdict.text.in_(w.lang))
         )
@@ -237,6 +257,14 @@ def _head(
         else led(opened(b.name), title, w.lang)
     )
     return f"{said}{w.t('.', '。')}{_others(w, kind, rest)}"
+
+
+def _read(w: Words, kind: Scope | None, rest: Sequence[Subject]) -> str:
+    """On which of the kind: those that were read."""
+    if not rest or kind is None:
+        return w.t(".", "。")
+    names = _names(w, [w.view.name(s) for s in rest])
+    return w.t(f" on the {len(rest)} that were read: {names}.", f"，读到 {len(rest)} 个：{names}。")
 
 
 def _reporting(w: Words, kind: Scope | None, found: Sequence[Finding]) -> str:

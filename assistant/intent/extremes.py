@@ -53,6 +53,10 @@ _ASKS = lazy(
 _THINGS = lazy(rf"{_L}(?:gpus?|cards?|ones?|devices?|boards?){_R}|卡|几号", _I)
 
 
+_PLAIN = lazy(rf"{_L}(?:highest|lowest|hottest|coolest){_R}|最高|最低|最热", _I)  # of GPUs, even where nobody says so
+_LIMIT = lazy(rf"{_L}(?:limits?|thresholds?|allowed|rated|spec\w*|supported|safe){_R}|上限|阈值|允许|额定", _I)
+
+
 class Extreme(NamedTuple):
     """The quantity, whether the most of it is wanted, and what else of the winner."""
 
@@ -66,7 +70,9 @@ def extreme(text: str) -> Extreme | None:
     """The degree that a sentence asks for; None where it asks for none."""
     idle = _IDLE.search(text) is not None
     most, least = _MOST.search(text), _LEAST.search(text)
-    if not (idle or most or least) or not _ASKS.search(text) or not _THINGS.search(text):
+    if not (idle or most or least) or not _ASKS.search(text) or _LIMIT.search(text):
+        return None
+    if not _THINGS.search(text) and (idle or not _PLAIN.search(text)):
         return None
     at = (least or most or _IDLE.search(text)).start()  # type: ignore[union-attr]
     named = sorted((min(abs(m.start() - at) for m in q.said.finditer(text)), n) for n, q in enumerate(QUANTITIES) if q.said.search(text))  # fmt: skip

@@ -89,6 +89,14 @@ def names_any(text: str) -> bool:
     return bool(codes(text) or words(text) or _GPU.search(text))
 
 
+_KINDS_OF_TROUBLE = ("nvlink", "gsp", "ecc", "remap", "pcie", "bus", "page fault", "nan", "throttle", "oom")
+
+
+def specific(text: str) -> bool:
+    """Whether a text names a kind of trouble that findings are told apart by."""
+    return any(w.id in _KINDS_OF_TROUBLE and w.said.search(text) for w in _WORDS)
+
+
 def meant(text: str, events: Iterable[Observation]) -> tuple[Observation, ...]:
     """The events that the words of `text` mean, in their order; none where it names nothing of what happened."""
     return tuple(_meant(text, events))

@@ -12,6 +12,7 @@ _L, _R = "(?<![a-z])", "(?![a-z])"
 _KINDS = {
     "loss": lazy(rf"{_L}(?:loss|diverg\w*|converg\w*){_R}|损失|发散|收敛|loss", _I),
     "slower": lazy(
+        rf"{_L}(?:throughput|speed|pace|tokens\S*(?: per second)?|tflops?)(?: has| have)? (?:drop\w*|decreas\w*|fall\w*|fell|degrad\w*|go(?:ne|ing|es)? down|went down|lower){_R}|{_L}(?:drop|decrease|fall) in (?:throughput|speed|tokens){_R}|"
         rf"{_L}(?:slower|slowing|slow(?:ed|s)? down|slowdown|degrad\w*|get(?:ting|s)? slow|became slow|become slow|(?:at|since|from) (?:which|what) (?:step|iteration|iter)|steady|stable|speeding up){_R}"
         r"|变慢|越来越慢|慢下来|慢了|掉速|(?:从|在)?(?:哪|第几)(?:一|个)?(?:步|个? ?step|次迭代)|稳定吗|平稳",
         _I,

@@ -14,6 +14,7 @@ _HOUR = lazy(
     r"\b(?:at|around|about|since|after|from)\s+([0-9]{1,2})(?:\s*o'?clock)?(?=\s*(?:$|[?.!,]|in the|on\b))",
     re.IGNORECASE,
 )
+_UNTIL = lazy(r"\b(?:before|until|till|by|up to)\b|之前|以前|为止", re.IGNORECASE)
 _ON = lazy(r"\b(?:since|after|from)\b|以来|以后|之后|开始|起(?![因床])", re.IGNORECASE)
 _HAN = {c: n for n, c in enumerate("零一二三四五六七八九十")} | {"两": 2}
 _PARTS = {"pm": 12, "下午": 12, "晚上": 12, "傍晚": 12}  # hours that are added to one of the first half of the day
@@ -54,6 +55,8 @@ def window_of(text: str, since: str) -> Window | None:
     at = int(found[1]) * 60 + int(found[2]) if found else int(hour[1]) * 60 if hour else 0
     if at >= DAY:
         return None
+    if _UNTIL.search(text):
+        return Window(0, at)
     if _ON.search(text):
         return Window(at, DAY - at)
     return Window((at - AROUND) % DAY, 2 * AROUND)

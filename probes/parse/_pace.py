@@ -7,7 +7,7 @@ A fifth, and a tenth of the time for steps that stand out, are our habit: less i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -78,7 +78,7 @@ def median(values: Iterable[float]) -> float:
     return quantile(values, 0.5)
 
 
-def slowest_of_few(ranks: dict[str, Sequence[float]]) -> tuple[str, float, float] | None:
+def slowest_of_few(ranks: Mapping[str, Sequence[float]]) -> tuple[str, float, float] | None:
     """The same of a few lines each: the slow one told twice at least, all of it a fifth beyond the slowest line of any other, and
     the others alike."""
     if len(ranks) < 4 or max(map(len, ranks.values())) >= SIDE:
