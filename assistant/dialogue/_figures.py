@@ -483,6 +483,11 @@ def _clock(f: Clock) -> _Said | None:
         f"{f.mhz:g} of {top} MHz ({share:.0f} %). {why.en}",
         f"{f.mhz:g} MHz，最高 {top} MHz（{share:.0f} %）。{why.in_('zh')}",
     )
+    if f.memory:
+        text = Text(
+            f"{text.en} The memory's {f.memory:g} MHz are full where Max Clocks of nvidia-smi -q -d CLOCK has the same.",
+            f"{text.in_('zh')}显存频率 {f.memory:g} MHz：与 nvidia-smi -q -d CLOCK 的 Max Clocks 相同即为满频。",
+        )
     return _Said(
         lead, text, (), "", ("howto read-throttle-reasons",), {"mhz": f.mhz, "most": tops[-1], "limit": f.limit}
     )

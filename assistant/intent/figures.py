@@ -81,6 +81,7 @@ class Clock(NamedTuple):
     most: float  # MHz that the sentence calls its maximum; 0: nobody said
     limit: float  # W to which the sentence says the power is limited; 0: nobody said
     models: tuple[GpuSpec, ...]
+    memory: float = 0.0  # MHz of the memory that are said beside it; 0: nobody said
 
 
 class Held(NamedTuple):
@@ -163,7 +164,7 @@ _FACTS: dict[type, tuple[str, ...]] = {
     Collective: ("benchmark.", "gpu.name", "port.rate", "node.gpu.count", "link.speed", "node.ib.ports"),
     Rdma: ("benchmark.", "port.rate", "link.speed", "node.ib.ports"),
     Draw: ("gpu.power.", "gpu.name"),
-    Clock: ("gpu.clock.sm", "gpu.clock.graphics", "gpu.clock.max", "gpu.power.limit", "gpu.name"),
+    Clock: ("gpu.clock.sm", "gpu.clock.memory", "gpu.clock.graphics", "gpu.clock.max", "gpu.power.limit", "gpu.name"),
     Held: (*_OF_MEMORY, "fs.", "node.gpu.processes", "node.driver.state"),  # nvidia-smi 里没有
     Size: ("gpu.memory.", "gpu.name"),
     Heat: ("gpu.name",),  # a temperature that was told is judged by the rules
@@ -529,7 +530,20 @@ _NO_CLOCK = lazy(
 )
 
 
+# sm clock 1980 mem clock 2619: in MHz, as nvidia-smi prints them
+_PLAIN_CLOCK = lazy(
+    r"(?<![a-z])(?:sm|graphics|core|gpu)\s+(?:clocks?|clk)\s*(?:is|at|of|=|:)?\s*[0-9]{3,4}(?![0-9.]|\s*[mg]hz)|SM\s*(?:时钟|频率)\s*(?:是|为|到)?\s*[0-9]{3,4}(?![0-9.]|\s*[mg]hz)",
+    _I,
+)
+_MEMORY_CLOCK = lazy(
+    r"(?:(?<![a-z])(?:and |with )?(?:mem(?:ory)?|hbm|vram)\s+(?:clocks?|clk)|显存(?:时钟|频率))\s*(?:is|at|of|=|:|是|为)?\s*(?P<n>[0-9]{3,5})(?![0-9.])\s*(?:mhz)?",
+    _I,
+)
+
+
 def _clock(text: str) -> Clock | None:
+    memory = _MEMORY_CLOCK.search(text)
+    text = _PLAIN_CLOCK.sub(lambda m: f"{m[0]} MHz", _MEMORY_CLOCK.sub(" ", text))
     values = [*_CLOCK.finditer(text)]
     if len(values) != 1 or _NO_CLOCK.search(text) or _compares(text) or AT_REST.search(text):
         return None
@@ -541,7 +555,7 @@ def _clock(text: str) -> Clock | None:
     most, models = float(m["most"] or 0) * scale, tuple(s for s in _models(text) if s.max_clock_mhz)
     if not (most or models):
         return None
-    return Clock(float(m["n"]) * scale, most, watts[0] if watts else 0.0, models)
+    return Clock(float(m["n"]) * scale, most, watts[0] if watts else 0.0, models, float(memory["n"]) if memory else 0.0)
 
 
 _MIB = {"m": 1.0, "g": 1024.0, "t": 1024.0**2}

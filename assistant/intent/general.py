@@ -18,7 +18,7 @@ from assistant.intent.stated import stated
 from knowledge.lazy import lazy
 
 _LONG = 300  # characters: who asks in general says little else
-OTHER = 0.24  # share below which a task was only reminded of by a word
+OTHER = 0.26  # share below which a task was only reminded of by a word
 MARGIN = 0.25  # by which another entry must be nearer than one that words together asked for
 _STRANGE = 9.5  # weight that words of the field must have in a sentence that is otherwise not understood
 
@@ -106,7 +106,13 @@ def general(r: Reading, intent: Intent) -> General:
     `intent`: what it would be taken for otherwise.
     """
     of = r.found.slots
-    if r.raw or r.pasted.pasted or len(r.said) > _LONG or not _MAYBE.search(r.said) or _CODE.search(r.said):
+    if (
+        r.raw
+        or r.pasted.pasted
+        or len(r.said) > _LONG
+        or not (_MAYBE.search(r.said) or _OUTRIGHT.search(r.said))
+        or _CODE.search(r.said)
+    ):
         return General()
     if any((of.xid, of.sxid, of.pid, of.node, of.gpu, of.job, of.file, of.kernel, of.operator)):
         return General()
@@ -173,5 +179,7 @@ def nearer(found: General, page: str, said: str) -> bool:
 
 
 def only_reminded(page: str, said: str) -> bool:
-    """Whether a task shares a word or two with the question, and is not what it asks for."""
+    """Whether a task shares a word or two with the question, and is not what it asks for: others are nearer to it."""
+    if any(near[0].id == page for near in map(asked.nearest, cores(said)) if near):
+        return False
     return max(asked.share(core, page) for core in cores(said)) < OTHER

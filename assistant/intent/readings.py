@@ -550,10 +550,10 @@ def _of_family(before: str, words: Sequence[str]) -> Iterator[tuple[str, Value]]
         before.startswith(_REASONS) and len(words) < _SHORT and {"active", "inactive"} & {*words}
     ):  # "... not active now"
         yield before, "active" in words and not _NOT & {*words}
-    counter = before.removesuffix(".growing")
-    if before.endswith(".growing") and counter in vocabulary() and [is_number(w) for w in words].count(True) == 1:
-        if all(is_number(w) or w in _linking() for w in words):  # "... is climbing, 41200 now"
-            yield counter, int(float(next(w for w in words if is_number(w))))
+    counter, numbers = before.removesuffix(".growing"), [w for w in words if is_number(w)]
+    rest = (w for w in words if not is_number(w))
+    if counter != before and counter in vocabulary() and len(numbers) == 1 and all(w in _linking() for w in rest):
+        yield counter, int(float(numbers[0]))  # "... is climbing, 41200 now"
     if _counts_remaps(before, words):
         yield _REMAPS[words[1] in _CORRECTED], int(float(words[0]))
 

@@ -18,6 +18,8 @@ PARTS = ("correctable", "uncorrectable", "pending", "failure")
             (0, 3, True, False),
         ),
         ("行重映射：可纠正 4，不可纠正 2，pending 是，failure 否", (4, 2, True, False)),
+        ("remapped rows: 12 correctable 0 uncorrectable. should i worry", (12, 0, None, None)),
+        ("行重映射：可纠正 8 次，不可纠正 0 次，要换吗", (8, 0, None, None)),
     ],
 )
 def test_each_part_is_of_row_remapping(said: str, values: tuple[object, ...]) -> None:

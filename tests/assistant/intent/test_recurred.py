@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assistant.intent.parse import understand
-from assistant.intent.recurred import FACT, back_after
+from assistant.intent.recurred import FACT, back_after, with_any_program
+from knowledge.observation import Event
 
 CURES = (
     ("reboot", "the reboot", "重启"),
@@ -68,3 +69,29 @@ def test_a_fault_that_came_back_beside_its_device_is_told(sentence: str, value: 
 def test_so_many_times_is_told_without_a_cure(sentence: str) -> None:
     """It was dealt with somehow in between."""
     assert back_after(sentence) == "handled"
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "xid 31 keeps happening on the same gpu even with different jobs",
+        "xid 31 again on gpu 5, different job this time",
+        "gpu 2 又报 xid 31，换了三个程序都一样",
+    ],
+)
+def test_a_fault_that_stays_whichever_program_runs_is_told_so(sentence: str) -> None:
+    """A page fault is the program's own, as long as it is one program's."""
+    told = [o.value for o in understand(sentence).observations if o.fact == "xid"]
+    assert [isinstance(v, Event) and v.get("any_program") for v in told] == [True]
+
+
+@pytest.mark.parametrize("sentence", ["xid 31 on gpu 5 again", "two jobs died with xid 31", "换了卡还是报 xid 31"])
+def test_what_came_again_alone_is_no_program_changed(sentence: str) -> None:
+    assert not with_any_program(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence", ["no devices were found after the reboot", "重启后 nvidia-smi 报 No devices were found"]
+)
+def test_a_driver_that_finds_nothing_after_a_reboot_was_not_helped_by_it(sentence: str) -> None:
+    assert [o.value for o in understand(sentence).observations if o.fact == FACT] == ["reboot"]

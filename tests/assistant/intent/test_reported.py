@@ -11,6 +11,11 @@ from tests.cases import each
     [
         ("gpu 2 is idle, pcie gen 1 of 5, bad riser?", "idle-pcie-generation"),
         ("空闲的卡 pcie gen 1，最大 4，正常吗", "idle-pcie-generation"),
+        ("nvidia-smi says Gen1 x16 for pcie at idle, broken?", "idle-pcie-generation"),
+        ("persistence mode won't stay on after reboot", "settings-after-reboot"),
+        ("功率限制重启后又变回默认", "settings-after-reboot"),
+        ("显存没释放 nvidia-smi 看不到进程", "memory-without-process"),
+        ("after enabling mig pytorch only sees one gpu", "mig-one-device"),
         ("fan N/A on an H100 SXM, failed?", "fan-zero"),
         ("27 correctable errors, 0 uncorrectable, worry?", "corrected-ecc-rate"),
         ("step times: 1.1 1.1 1.2 6.4 1.1", "step-time-outliers"),

@@ -123,6 +123,30 @@ def test_in_a_list_a_nought_is_of_its_own_fact(text: str, facts: dict[str, Any])
 @each(
     ("text", "facts"),
     [
+        ("batch size 2 per gpu gives 20% util", {"gpu.utilization.core": 20}),
+        ("昇腾910b3 芯片温度 78 度", {"gpu.temperature.core": 78, "gpu.vendor": "huawei"}),
+        (
+            "pcie replay counter on gpu 2 is climbing, 41200 now",
+            {"gpu.pcie.replay": 41200, "gpu.pcie.replay.growing": True},
+        ),
+        (
+            "mlx5_2 has 5000 symbol errors, link downed 3",
+            {"port.counters.symbol_error": 5000, "port.counters.link_downed": 3},
+        ),
+        ("ttft p99 is 6s on our vllm server", {"serving.ttft.p99": 6}),
+        ("ibstat says Polling / Down on mlx5_3 only", {"port.state": "down"}),
+        ("no space left on device: /dev/shm", {"node.shm.share": 100}),
+    ],
+)
+def test_a_number_is_of_what_it_stands_with_and_no_setting_or_name_is_a_reading(
+    text: str, facts: dict[str, Any]
+) -> None:
+    assert told(f"{text}, bad?") == facts
+
+
+@each(
+    ("text", "facts"),
+    [
         ("clocks_event_reasons.sw_power_cap is Active during the run, bad?", {"sw_power_cap": True}),
         ("clocks_throttle_reasons.hw_thermal_slowdown is Active", {"hw_thermal": True}),
         ("clocks_event_reasons.hw_slowdown: Not Active", {"hw_slowdown": False}),

@@ -63,3 +63,21 @@ def test_who_uses_a_gpu_is_a_task_where_no_machine_tells_it() -> None:
         == "find-gpu-users"
     )
     assert not asked_who("which process is slow", "which process is slow")
+
+
+@pytest.mark.parametrize(
+    ("said", "topic"),
+    [
+        ("host memory is full and the oom killer shot python, how do I find out who", "howto find-oom-killer"),
+        ("机器内存被吃光，oom killer 杀了进程，怎么查是谁", "howto find-oom-killer"),
+        ("怎么看 pcie 是不是从 x16 变成 x8", "howto check-pcie"),
+        ("set up MIG as 2x 3g.40gb, exact commands pls", "howto create-mig"),
+        ("srun: error gres/gpu invalid, how do i set up gres.conf", "advice slurm-gres"),
+        ("srun 报 gres/gpu invalid，gres.conf 怎么写", "advice slurm-gres"),
+    ],
+)
+def test_how_it_is_done_is_answered_whatever_is_told_beside_it(said: str, topic: str) -> None:
+    query = understand(said)
+    assert query.intent in (Intent.FIX, Intent.EXPLAIN)
+    assert query.topics[0].id == topic
+    assert not query.observations
