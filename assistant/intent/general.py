@@ -179,7 +179,9 @@ def nearer(found: General, page: str, said: str) -> bool:
 
 
 def only_reminded(page: str, said: str) -> bool:
-    """Whether a task shares a word or two with the question, and is not what it asks for: others are nearer to it."""
-    if any(near[0].id == page for near in map(asked.nearest, cores(said)) if near):
+    """Whether a task shares a word or two with the question, and is not what it asks for: others are nearer to it. A clause that is
+    near to nothing ("怎么查是谁") asks about what was told ahead of it."""
+    best = [near[0] if near else asked.Near("", 0.0) for near in map(asked.nearest, cores(said))]
+    if any(near.id == page for near in best) or any(near.score < OTHER for near in best[1:]):
         return False
     return max(asked.share(core, page) for core in cores(said)) < OTHER

@@ -173,9 +173,11 @@ def numbers(
             break
         word = again.match(text, step.end())
         found = _NUMBER.match(text, word.end() if word else step.end())
-        if not found or (not word and (int(found[1]) > most or _STANDS_AT.match(text, found.end(1)))):
+        if not found:
             break
         value, upto = int(found[1]), bool(step.groupdict().get("to"))
+        if not (word or upto) and (value > most or _STANDS_AT.match(text, found.end(1))):
+            break
         out += range(out[-1] + 1, min(value, out[-1] + MOST) + 1) if upto and value > out[-1] else [value]
         end = found.end(1)
     return out[:MOST], end
