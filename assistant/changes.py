@@ -7,13 +7,14 @@ stood on was read again; otherwise it is "not looked at", with what was missing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from assistant.store.codec import KEPT, Key, Last, collect, decode, encode, subject_of, subject_text
 from assistant.store.read import PastFinding, Run
 from knowledge.facts import FactSpec, Kind, Type, Vocabulary
 from knowledge.observation import Clock, Event, Observation, Scope, Status, Subject, Value
+from knowledge.record import dataclass
 from knowledge.units import parse_duration
 from rules.engine import Finding, Undecided
 from rules.factbase import FactBase

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -24,6 +24,7 @@ from knowledge.derive import derive
 from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import AT_LEAST, Clock, Event, Observation, Origin, Scope, Status
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.whole import END_KNOWN, LAYOUT_KNOWN, OF_INPUTS
 from rules.engine import Evaluation, Finding, Grade, Role, Undecided, run

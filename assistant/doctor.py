@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 from knowledge.facts import Kind, vocabulary
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Status
+from knowledge.record import dataclass
 from probes.live import ProbeSpec
 from probes.runner import ProbeResult
 from rules.condition import All, Any_, Condition, facts_of

@@ -13,12 +13,12 @@ import ipaddress
 import platform
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from knowledge.errors import InputError, UsageError
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from email.message import Message

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, NoReturn
 
@@ -18,6 +18,7 @@ from knowledge.errors import InputError
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Observation, Source, Status, node
 from knowledge.observation_json import UnknownFactError, restored
+from knowledge.record import dataclass
 from probes.host import Host, Recording, RecordingHost, Reply
 from probes.runner import ProbeResult, Progress, run, select
 

@@ -7,8 +7,10 @@ the diagnosis that the answer rests on. Terminal, TUI and Slack arrange them; no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
+
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis

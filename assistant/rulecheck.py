@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from assistant.exits import Exit
@@ -12,6 +12,7 @@ from assistant.sources import parse_text, provided
 from knowledge import yamlfile
 from knowledge.errors import Fault, FaultsError, InputError, UnknownNameError
 from knowledge.facts import vocabulary
+from knowledge.record import dataclass
 from rules import lint as whole
 from rules import loader, testing
 from rules.loader import CATALOG, RuleSet

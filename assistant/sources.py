@@ -11,7 +11,7 @@ import io
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -21,6 +21,7 @@ from assistant.vendors import world_of
 from knowledge.errors import InputError
 from knowledge.language import Text
 from knowledge.observation import Observation, Origin, Source, Status, node
+from knowledge.record import dataclass
 from probes._scan_open import STDIN, Reader, foreign, opened, unpacked
 from probes.around import bare
 from probes.base import Context, DocumentFormat, Format

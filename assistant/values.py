@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 
 from knowledge.errors import nearest_hint
 from knowledge.facts import FactSpec, Type
 from knowledge.language import Text
 from knowledge.observation import Value
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from knowledge.units import symbol
 

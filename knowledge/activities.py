@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from knowledge.compiled import shard
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 WRAPPER = "wrapper"  # frames that wrap the program and are never blamed
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
 from knowledge.compiled import shard
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 
 class When(NamedTuple):

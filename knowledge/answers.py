@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
+
+from knowledge.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from knowledge.compiled import shard
 from knowledge.language import NO_TEXT, Text
 from knowledge.readings import Rating
+from knowledge.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from knowledge.compiled import shard
 from knowledge.language import Text
 from knowledge.lazy import lazy
+from knowledge.record import dataclass
 
 
 class Against(StrEnum):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
 from knowledge.compiled import shard
+from knowledge.record import dataclass
 
 _DAY = 86_400 * 10**9  # ns
 # 2.6.0+cu124   2.6.0: a release; 2.6.0a0+df5bbc09d1.nv24.12 is somebody's own build

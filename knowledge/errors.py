@@ -16,7 +16,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from knowledge.record import dataclass
 
 
 class GpudiagError(Exception):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from knowledge.compiled import shard
 from knowledge.language import NO_TEXT, Text
+from knowledge.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import cache
 from typing import Any
@@ -17,6 +17,7 @@ from knowledge.errors import UndeclaredFactError, UnknownNameError
 from knowledge.language import Text
 from knowledge.lazy import lazy
 from knowledge.observation import AT_LEAST, Event, Observation, Scope, Series, Value
+from knowledge.record import dataclass
 from knowledge.units import TIMES, parse_duration, span, symbol
 
 _FIELDS = lazy(r"\{(\w{1,40})")

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import cache, lru_cache
 from typing import Any
 
 from knowledge.catalog.cuda import Disagreement
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 # What the driver reports against the nominal size: up to 12 % less (ECC in GDDR, reserved memory), and a
 # little more where the name counts 10^9 bytes.

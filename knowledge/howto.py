@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
 from knowledge.compiled import shard
 from knowledge.language import NO_TEXT, Text
+from knowledge.record import dataclass
 from knowledge.runbook import Risk
 
 _ORDER = tuple(Risk)  # from least to worst

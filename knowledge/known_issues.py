@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from knowledge.compiled import shard
 from knowledge.language import NO_TEXT, Text
+from knowledge.record import dataclass
 
 COMPONENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "driver": ("NVIDIA driver", ("node.driver.version",)),

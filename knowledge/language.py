@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from knowledge.record import dataclass
 
 LANGUAGES = ("en", "zh")
 # YAML folds a line break into a space; between Han characters, or behind full-width punctuation, none is meant.

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
 from knowledge.facts import Type, vocabulary
+from knowledge.record import dataclass
 
 _LANE = re.compile(r"(.{1,120})_L(\d{1,2})(_TOTAL)?", re.IGNORECASE)
 

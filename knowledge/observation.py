@@ -8,9 +8,11 @@ the raw text that a person can check.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
+
+from knowledge.record import dataclass
 
 
 class Scope(StrEnum):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

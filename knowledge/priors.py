@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any
 
 from knowledge.catalog.cuda import Disagreement
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 # The only publication whose causes are root causes, counted, from one large fleet.
 REFERENCE = "meta-llama3-405b"

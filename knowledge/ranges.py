@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import Any
 
 from knowledge.compiled import shard
 from knowledge.language import NO_TEXT, Text
+from knowledge.record import dataclass
 from knowledge.workloads import GENERAL, Workload
 
 

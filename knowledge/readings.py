@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from knowledge.compiled import shard
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Value
 from knowledge.ranges import Band, ranges
+from knowledge.record import dataclass
 
 
 class Rating(StrEnum):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +26,7 @@ from knowledge import compiled
 from knowledge.errors import Fault, FaultsError, UnknownNameError
 from knowledge.language import Text
 from knowledge.placeholders import PLACEHOLDERS, Placeholder, fill, placeholders, ready
+from knowledge.record import dataclass
 from knowledge.units import parse_duration
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from knowledge.compiled import shard
 from knowledge.language import Text
+from knowledge.record import dataclass
 from knowledge.symptoms import Hypothesis, hypotheses
 
 _READ = 2000  # characters of a sentence that are looked at

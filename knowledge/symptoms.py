@@ -7,13 +7,13 @@ symptoms and stands once in the data (``data/hypotheses``); a symptom (``data/sy
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from knowledge.errors import UnknownNameError
 from knowledge.language import NO_TEXT, Text
 from knowledge.priors import CauseClass
+from knowledge.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from knowledge.compiled import shard
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 PLUMBING = "plumbing"  # the scheduler itself: never what is waited for, never named
 PREEMPTED = "preempted"  # told by the state, not by functions

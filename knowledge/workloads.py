@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from knowledge.compiled import shard
 from knowledge.language import NO_TEXT, Text
+from knowledge.record import dataclass
 
 GENERAL = {"inference": "decode"}  # where nothing is said of the one, what is said of the other holds
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import yaml
 
 from knowledge.errors import Fault, FaultsError, alike
+from knowledge.record import dataclass
 
 Path_: TypeAlias = tuple[str | int, ...]
 MAX_COPIED = 10_000  # values that aliases repeat: a billion-laughs file needs millions, honest files tens

@@ -16,11 +16,12 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, BinaryIO, Protocol
 
 from knowledge.errors import InputError
+from knowledge.record import dataclass
 
 ENTRIES = 10_000
 FILES = 2 * ENTRIES + 16  # an output and a stderr for each entry; folders and the manifest

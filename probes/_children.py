@@ -15,9 +15,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from knowledge.record import dataclass
 
 TERM_GRACE = 0.3  # seconds between SIGTERM and SIGKILL
 KILL_GRACE = 0.3  # seconds that a killed process has for going away

@@ -19,12 +19,13 @@ import os
 import re
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from knowledge.lazy import lazy
+from knowledge.record import dataclass
 from probes import native
 from probes._trouble import TROUBLE, tells_trouble
 

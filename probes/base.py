@@ -8,11 +8,12 @@ observation with a status and a reason, or is left out when it says nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, TypeAlias
 
 from knowledge.language import Text
 from knowledge.observation import Observation, Source
+from knowledge.record import dataclass
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]  # file, bytes done, bytes in all
 

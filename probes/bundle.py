@@ -17,13 +17,14 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from knowledge.errors import InputError, UsageError
 from knowledge.observation import Status
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from knowledge.whole import replace_file
 from probes._bundle_store import ENTRIES, MANIFEST, MANIFEST_CAP, UNPACKED, opened, safe, too_large

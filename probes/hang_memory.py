@@ -11,10 +11,10 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from knowledge.record import dataclass
 from knowledge.whole import private_lock, replace_file
 from probes._children import Stuck, start_time
 from probes.host import Call, title

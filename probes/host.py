@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -19,6 +19,7 @@ from threading import Lock
 from typing import Any, Protocol, TypeAlias
 
 from knowledge.observation import Status
+from knowledge.record import dataclass
 from knowledge.text import clean
 
 

@@ -6,10 +6,10 @@ The probe ``kernel-log`` draws facts from the same replies; this is for people w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import tzinfo
 
 from knowledge.observation import Clock, Observation, Status
+from knowledge.record import dataclass
 from probes.host import Host
 from probes.live._kernel_sources import Part, Span, Spot, boot_time, crashes, files, journal, of_zone, ring, zone_of
 from probes.live.kernel_log import LOOKBACK, NAMES

@@ -9,7 +9,6 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -17,6 +16,7 @@ from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
 from knowledge.errors import GpudiagError
+from knowledge.record import dataclass
 from probes.base import Progress
 
 R = TypeVar("R")

@@ -15,9 +15,10 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
+from knowledge.record import dataclass
 from probes.host import CallKind, Reply
 
 _SHORTEST = 3  # characters of a name that is looked for in running text: shorter ones are parts of words

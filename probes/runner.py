@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from queue import Empty, Queue
 from threading import Thread
 
 from knowledge.errors import UsageError, nearest_hint
 from knowledge.observation import Observation, Source, Status, node
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.host import Host, Reply, capped
 from probes.live import ProbeRequest, ProbeSpec, probes

@@ -11,7 +11,7 @@ import os
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 from knowledge.errors import InputError
 from knowledge.language import Text
 from knowledge.observation import AT_LEAST, Event, Observation, Status, Subject
+from knowledge.record import dataclass
 from probes._scan_fold import Fold
 from probes._scan_lines import LongLine, Region, regions
 from probes._scan_match import Matcher

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from knowledge.errors import nearest_hint
 from knowledge.facts import FactSpec, Kind, Type
 from knowledge.observation import Scope
+from knowledge.record import dataclass
 from rules.condition import (
     All,
     Any_,

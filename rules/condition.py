@@ -18,11 +18,12 @@ loaded, so a condition that exists can be evaluated. The surface forms::
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TypeAlias
 
 from knowledge.observation import Scalar, Scope
+from knowledge.record import dataclass
 
 Path: TypeAlias = tuple[str | int, ...]
 

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from math import isfinite
 from typing import NamedTuple, TypeAlias
@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import AT_LEAST, Clock, Event, Observation, Origin, Scope, Status, Subject, Value, how_many
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from rules.condition import EventLeaf, facts_of
 from rules.disputes import worlds

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from heapq import merge
 from itertools import combinations
@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from knowledge.facts import Kind, Vocabulary
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Series, Status, Subject, Value, latest
+from knowledge.record import dataclass
 from rules.condition import Condition
 from rules.proof import Proof
 

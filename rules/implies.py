@@ -16,12 +16,13 @@ second one false or unknown about that subject. Where it says no, nobody knows. 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any, TypeAlias, cast
 
 from knowledge.facts import Type, Vocabulary
 from knowledge.observation import Value
+from knowledge.record import dataclass
 from rules.compare import compare, version
 from rules.condition import (
     All,

@@ -6,11 +6,11 @@ A rule is built when something of it is known; which rules those are, and who ex
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 from knowledge.observation import Scope
+from knowledge.record import dataclass
 from rules.condition import All, Any_, Condition, EventLeaf, FactLeaf, KnownLeaf, Leaf, Op, Reference, leaves
 from rules.model import Rule, Rules, RuleStatus, Severity
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
@@ -18,6 +18,7 @@ from knowledge.facts import vocabulary
 from knowledge.identity import UNKNOWN_PCI
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject
+from knowledge.record import dataclass
 from rules.factbase import FactBase
 from rules.model import Bucket, Cure, Risk, Rule, Severity, Usable
 from rules.resolve import OVER_SOON, Advice, Case, buckets, fill

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from knowledge.errors import Fault, FaultsError, alike, nearest_hint
 from knowledge.facts import Type, Vocabulary, vocabulary
 from knowledge.language import Text
 from knowledge.observation import Scope
+from knowledge.record import dataclass
 from knowledge.units import parse_duration
 from rules.builder import Builder
 from rules.condition import All, Condition, FactLeaf, Leaf, Take, facts_of, leaves, without

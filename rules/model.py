@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, overload
 
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Scope
+from knowledge.record import dataclass
 from knowledge.units import parse_duration
 from rules.condition import Condition
 

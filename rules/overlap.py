@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from knowledge.facts import Vocabulary
 from knowledge.observation import Event, Observation, Scope, gpu
+from knowledge.record import dataclass
 from rules.condition import Any_, EventLeaf, FactLeaf, Op, facts_of
 from rules.engine import severity_of
 from rules.factbase import FactBase

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias
 
 from knowledge.observation import Observation, Status, Subject
+from knowledge.record import dataclass
 from rules.condition import Leaf
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from knowledge.errors import alike, nearest_hint
 from knowledge.facts import FactSpec, Type, Vocabulary
 from knowledge.observation import Scalar
+from knowledge.record import dataclass
 from knowledge.units import parse_duration
 from rules.compare import version
 from rules.condition import Op, Path, Quantifier

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -17,6 +17,7 @@ from knowledge.catalog.dcgm import run_of
 from knowledge.identity import TOOL_NUMBERS, is_pci
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject
+from knowledge.record import dataclass
 from rules.factbase import FactBase
 from rules.model import ActionSpec, Bucket, Cure, Risk, Rule, Severity, Usable
 

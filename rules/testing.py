@@ -14,12 +14,13 @@ A case's ``given`` may hold:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from knowledge.errors import GpudiagError
 from knowledge.facts import Kind, Type, Vocabulary, vocabulary
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Source, Status, Subject, Value, node
+from knowledge.record import dataclass
 from knowledge.units import parse_duration
 from rules.condition import All, Any_, Condition, EventLeaf, FactLeaf, KnownLeaf
 from rules.engine import applies

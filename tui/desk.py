@@ -7,7 +7,7 @@ at once, and a look that fails leaves the last one standing, with its age.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from textual.message import Message
 
 from assistant.session.state import Origin
 from knowledge.language import Text
+from knowledge.record import dataclass
 from tui.messages import PictureChanged, SourceChanged
 
 if TYPE_CHECKING:

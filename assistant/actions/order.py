@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from knowledge.errors import UsageError
 from knowledge.language import NO_TEXT, Text
+from knowledge.record import dataclass
 from knowledge.runbook import Risk, Runbook, Step, fill, placeholders
 
 TIMEOUT = 120 * 10**9  # ns that a command has, where its step says nothing

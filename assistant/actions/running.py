@@ -11,9 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from knowledge.record import dataclass
 
 HALF = 32 << 10  # bytes that are kept of the beginning and of the end of its output
 GRACE = 2.0  # seconds between SIGTERM and SIGKILL

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from assistant.active.there import tools
@@ -13,6 +12,7 @@ from assistant.journal.unended import unended
 from knowledge.errors import UsageError, nearest_hint
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Status
+from knowledge.record import dataclass
 from knowledge.text import clean, digits, excerpt
 from probes.active import ActiveTest, Refused, Step, chosen, spoken, tests
 from probes.host import Host

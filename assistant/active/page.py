@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assistant.render.labels import colon, subject_name
@@ -12,6 +11,7 @@ from assistant.render.sheet import Heading, Items, Part, Table
 from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Observation, Status, Subject
+from knowledge.record import dataclass
 from knowledge.text import clean
 from knowledge.units import measured
 from probes.active import spoken

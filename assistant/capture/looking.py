@@ -6,7 +6,6 @@ The same record gives the same answer, now and later: nothing of it is kept but 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from knowledge.errors import GpudiagError
 from knowledge.language import Text
 from knowledge.observation import Observation, Scope, Status, Subject
+from knowledge.record import dataclass
 from knowledge.text import clean
 from probes.capture import manifest
 from probes.capture.subjects import process_subject, script

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.dialogue._scope import Scoped
@@ -18,6 +18,7 @@ from knowledge.facts import FactSpec, Kind, vocabulary
 from knowledge.identity import is_pci
 from knowledge.language import Text
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject, Value
+from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from assistant.dialogue._scope import Scoped, belongs, scoped
@@ -16,6 +15,7 @@ from assistant.render.sheet import Fields, Items, Paragraph, Part
 from assistant.reply import Reply
 from knowledge.bottlenecks import Bottleneck, asked_about, bottlenecks
 from knowledge.observation import Observation, Scope, Status, Subject
+from knowledge.record import dataclass
 from knowledge.text import opened
 from rules.engine import Role
 from rules.model import Severity

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from knowledge.language import NO_TEXT, Text
+from knowledge.record import dataclass
 from rules.condition import All, Any_, Condition, EventLeaf, FactLeaf, FieldTest, KnownLeaf, Leaf, Op, leaves
 
 if TYPE_CHECKING:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assistant.dialogue._meant import literal
 from assistant.dialogue._scope import Scoped, scoped
 from knowledge.observation import Event
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 
 if TYPE_CHECKING:

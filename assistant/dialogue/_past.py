@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from knowledge.observation import Scope
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 
 if TYPE_CHECKING:

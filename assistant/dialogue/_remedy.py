@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from assistant.dialogue._pages import SENTENCE, text_in, title_of
@@ -12,6 +12,7 @@ from assistant.render.cells import cut
 from assistant.render.labels import colon, label
 from assistant.render.sheet import Code, Fields, Heading, Items, Paragraph, Part
 from knowledge.language import NO_TEXT, Text
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from knowledge.runbook import Step

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.intent.query import Query, Slots
 from knowledge.identity import is_pci, normalise_pci
 from knowledge.observation import Observation, Scope, Status, Subject
+from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
 
 if TYPE_CHECKING:

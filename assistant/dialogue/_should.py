@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from assistant.render.labels import led
 from knowledge.language import NO_TEXT, Text
 from knowledge.lazy import lazy
+from knowledge.record import dataclass
 from rules.model import Bucket
 
 if TYPE_CHECKING:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from knowledge.observation import Event
+from knowledge.record import dataclass
 from rules.condition import FactLeaf
 from rules.engine import Finding, Role, applies
 from rules.evaluate import proof_of

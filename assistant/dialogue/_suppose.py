@@ -6,12 +6,13 @@ Nothing here touches the diagnosis it is given: facts are laid over a copy, rule
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import Diagnosis, diagnose
 from knowledge.facts import FactSpec, Kind
 from knowledge.observation import Clock, Event, Observation, Origin, Source, Status, Subject, Value
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from rules.engine import Finding

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from knowledge.errors import nearest_hint
 from knowledge.facts import Type, vocabulary
 from knowledge.language import Text
+from knowledge.record import dataclass
 from knowledge.units import measured, symbol
 from rules.condition import All, Any_, Condition, FactLeaf, Take, leaves
 from rules.loader import RuleSet, build, shipped

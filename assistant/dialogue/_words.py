@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assistant.dialogue import _clauses
@@ -17,6 +16,7 @@ from assistant.render.words import our_words
 from assistant.reply import Reply
 from knowledge.language import Text
 from knowledge.observation import Event, Observation, Origin, Subject
+from knowledge.record import dataclass
 from knowledge.text import clean, excerpt, opened
 from rules.condition import Condition, EventLeaf, FactLeaf, KnownLeaf, Take
 from rules.proof import LeafProof, Missing, Proof, Truth, deciding, leaf_proofs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assistant.dialogue._named import chosen, named
@@ -15,6 +14,7 @@ from assistant.render.labels import label
 from assistant.render.sheet import Paragraph, Part, Table
 from assistant.reply import Reply
 from knowledge.language import Text
+from knowledge.record import dataclass
 from rules.engine import Grade, Role
 from rules.evaluate import evaluate
 from rules.proof import Truth

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import only_said
@@ -19,6 +18,7 @@ from assistant.render.cells import cut, wrap
 from assistant.render.labels import listed
 from knowledge.language import Text
 from knowledge.priors import order
+from knowledge.record import dataclass
 from knowledge.symptoms import hypotheses_of, symptoms
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from knowledge.observation import Event, Observation, Scope, Subject, node
+from knowledge.record import dataclass
 from knowledge.symptoms import Hypothesis
 from rules.condition import EventLeaf, FactLeaf, Op, facts_of, leaves
 from rules.engine import Finding, Grade, Role, Undecided, applies

@@ -11,11 +11,11 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
 from knowledge.errors import UsageError
+from knowledge.record import dataclass
 
 FORMS: Final = ("local[:N]", "[tcp://]HOST:PORT", "ssh:HOST,HOST,...", "slurm:N", "kubernetes:N")
 _HINT: Final = f"one of: {', '.join(FORMS)}"

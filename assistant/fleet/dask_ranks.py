@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -22,6 +21,7 @@ from assistant.fleet.clusters import client, distributed, parse
 from assistant.fleet.workers import ANSWER, Client, Future, View, host_of, look, on_host
 from knowledge.errors import GpudiagError, UsageError
 from knowledge.language import NO_TEXT, Text
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 
 if TYPE_CHECKING:

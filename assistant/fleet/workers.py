@@ -8,8 +8,10 @@ import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeAlias
+
+from knowledge.record import dataclass
 
 Client: TypeAlias = Any  # distributed.Client: its package is typed in small parts only
 Future: TypeAlias = Any  # distributed.Future

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from knowledge.identity import is_pci, normalise_pci
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Scope, Subject, gpu, node
+from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
 
 LINE, NAME = 300, 100  # characters of a sentence, of a name

@@ -13,11 +13,12 @@ seconds, so what comes later than `LATE` is taken for what it is: the alert fire
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from assistant.incidents.alert_message import Alert, State
 from assistant.incidents.events import Event, Kind
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from assistant.incidents.alert_message import Notification

@@ -9,12 +9,13 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from knowledge.errors import UsageError
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 
 VERSION = "4"

@@ -24,11 +24,12 @@ A reader keeps kinds and fields that it does not know: a newer gpudiag may have 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from knowledge.errors import UnknownNameError, UsageError
+from knowledge.record import dataclass
 from knowledge.text import clean
 
 if TYPE_CHECKING:

@@ -7,12 +7,13 @@ Data that another writer left out or wrote differently changes nothing but the t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from typing import Any
 
 from assistant.incidents.events import SEVERITIES, Event, Kind, Status, StepState
 from knowledge.language import NO_TEXT, Text
+from knowledge.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ GPUs that findings name are one sum; all GPUs of those nodes, where their number
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, TypeGuard
 
@@ -17,6 +16,7 @@ from assistant.incidents.events import Event, Kind, Status
 from assistant.incidents.fold import Incident, Linked
 from assistant.incidents.shape import gpu_of
 from knowledge.errors import UsageError
+from knowledge.record import dataclass
 
 HOUR = 3600 * 10**9  # ns
 MANY = 4096  # GPUs of one node that may be meant

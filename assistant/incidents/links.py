@@ -7,7 +7,6 @@ file server), or when the same rule found its cause on different nodes within `W
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from assistant.incidents import events
 from assistant.incidents.book import Book
@@ -19,6 +18,7 @@ from assistant.incidents.words import lasting
 from knowledge.errors import UsageError
 from knowledge.language import Text
 from knowledge.observation import Scope
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 
 WINDOW = (

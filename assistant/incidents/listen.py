@@ -10,7 +10,6 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from threading import BoundedSemaphore, Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +20,7 @@ from assistant.incidents.alert_message import PayloadError, read
 from assistant.store.location import StoreError
 from knowledge.errors import UsageError
 from knowledge.language import Text
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 
 if TYPE_CHECKING:

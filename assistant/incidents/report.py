@@ -7,7 +7,6 @@ wrote first changes nothing but the order of the timeline.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from assistant.incidents.deeds import deeds
@@ -19,6 +18,7 @@ from assistant.incidents.similar import Like
 from assistant.render.times import readable, stamp
 from knowledge.language import Text
 from knowledge.observation import Clock
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 
 LINE = 300  # characters of a line of evidence

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from assistant.incidents.fold import Incident, Linked
@@ -17,6 +16,7 @@ from assistant.incidents.shape import gpu_of
 from assistant.incidents.words import lasting
 from assistant.render.labels import aside, colon, listed
 from knowledge.language import Text
+from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
 
 MOST = 5  # hits that are told

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from knowledge.record import dataclass
 from rules.proof import Truth
 
 if TYPE_CHECKING:

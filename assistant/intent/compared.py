@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from knowledge.compared import Against, Quantity, quantities
 from knowledge.facts import Type, vocabulary
 from knowledge.lazy import lazy
 from knowledge.observation import Observation, Origin, Scope, Subject, gpu, node
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 
 MOST = 4  # pairs of one sentence

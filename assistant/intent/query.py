@@ -6,12 +6,13 @@ A `Query` is data: who answers it looks at its intent, its slots and its topics,
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Observation
+from knowledge.record import dataclass
 
 PASTED = "the message"  # the source of what was read from lines within a sentence
 

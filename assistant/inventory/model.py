@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from assistant.nodes import folded
 from assistant.session.inventory import LONGEST, Index, Known, nearest
 from assistant.session.nodeset import expand, is_set
 from knowledge.errors import UnknownNameError, UsageError
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 
 if TYPE_CHECKING:

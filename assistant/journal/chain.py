@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
+
+from knowledge.record import dataclass
 
 SCHEMA = "gpudiag/journal/1"
 GENESIS = "d1e26d5a9d1728f6a258fdc9e31465eca4bce24f408ef9d6d6144145902f9e6a"  # SHA-256 of SCHEMA

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from knowledge.facts import Type, vocabulary
 from knowledge.identity import is_pci, resolve
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Observation, Scope, Source, Status, Subject, Value, gpu
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.parse.nvml_snapshot import HANGS_AFTER
 

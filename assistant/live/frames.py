@@ -7,10 +7,11 @@ a GPU that has fallen silent keeps its last good values, and `Gpu.at` tells how 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 from knowledge.language import NO_TEXT, Text
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from knowledge.observation import Observation

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from assistant.live.loglines import LogLine, lines, written
 from knowledge.errors import GpudiagError
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Observation
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from assistant.config import Settings

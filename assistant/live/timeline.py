@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from knowledge.catalog.clock_events import Fault, find
 from knowledge.facts import vocabulary
 from knowledge.language import Text
 from knowledge.observation import Clock, Event, Observation, Status
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ the text, and the findings of the diagnosis that it rests on, by their own ids.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assistant.narrate.completion import Messages
 from assistant.narrate.reasons import NarrationError, Reason
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from assistant.config import Llm

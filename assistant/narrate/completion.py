@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from assistant.narrate.hosts import Place
 from assistant.narrate.reasons import NarrationError, Reason
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 
 Messages = Sequence[Mapping[str, str]]

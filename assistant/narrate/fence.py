@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -19,6 +18,7 @@ from assistant.narrate.material import Material
 from assistant.narrate.placeholders import PLACEHOLDER, Slot
 from assistant.narrate.sentence import Sentence
 from assistant.narrate.telling import Told, telling, whole
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 
 LARGEST, DEEPEST = 16_384, 6  # characters of an answer; brackets within brackets

@@ -8,12 +8,12 @@ Nothing is guessed from a model's name: without `llm_base` nothing is sent, for 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from assistant.narrate.reasons import NarrationError, Reason
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 _PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?|[0-9a-f:.]{2,45}")

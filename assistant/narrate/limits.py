@@ -14,13 +14,14 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from assistant.narrate.reasons import NarrationError, Reason
 from knowledge.language import Text
+from knowledge.record import dataclass
 from knowledge.whole import private_lock, replace_file
 
 NAME = "llm-usage.json"

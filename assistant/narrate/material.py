@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from assistant.narrate.placeholders import PLACEHOLDER, Slot, Table, kind_of
 from assistant.narrate.wording import all_signs, sentences
 from assistant.render.labels import colon, subject_name
 from knowledge.observation import Event, Scope, Status, Subject, how_many
+from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
 
 if TYPE_CHECKING:

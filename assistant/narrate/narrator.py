@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from assistant.config import state_folder
@@ -21,6 +20,7 @@ from assistant.narrate.reasons import NarrationError, Reason
 from assistant.narrate.setup import Setup, setup
 from assistant.narrate.worker import Worker
 from knowledge.language import Text
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assistant.narrate.limits import NAME, TOKENS_IN, TOKENS_OUT, Usage, estimate
@@ -10,6 +9,7 @@ from assistant.narrate.log import NAME as LOG
 from assistant.narrate.narrator import Narrated, Reworded, Withheld
 from assistant.render.sheet import Code, Fields, Heading, Paragraph, Part, Sheet, Table
 from knowledge.language import Text
+from knowledge.record import dataclass
 from knowledge.text import clean
 
 if TYPE_CHECKING:

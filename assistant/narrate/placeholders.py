@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from knowledge.record import dataclass
 from knowledge.text import clean
 
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9]*(?:[._][a-z0-9]+){1,4})\}")

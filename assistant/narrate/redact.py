@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from knowledge.record import dataclass
 from probes import redact as known
 from probes.collectors import processes as masking
 

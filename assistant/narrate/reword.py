@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assistant.narrate import fence, prompt
 from assistant.narrate.fence import Narration, Withheld
 from assistant.narrate.material import Material, material
 from assistant.narrate.redact import Pseudonyms, Redacted
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

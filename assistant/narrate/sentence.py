@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from assistant.narrate.material import Item, Material
 from assistant.narrate.placeholders import PLACEHOLDER
+from knowledge.record import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from assistant.intent.query import FOLLOW_UPS, Intent, Query, Slots
@@ -16,6 +15,7 @@ from assistant.narrate import prompt
 from assistant.narrate.fence import parsed
 from assistant.narrate.redact import Pseudonyms, Redacted
 from knowledge.language import Text
+from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
 
 LONGEST, MOST = 600, 8  # characters of a sentence that are sent; values of one slot

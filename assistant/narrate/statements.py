@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from assistant.narrate.material import Item, Kind
 from assistant.narrate.wording import sentences
+from knowledge.record import dataclass
 
 Words: TypeAlias = tuple[str, ...]
 

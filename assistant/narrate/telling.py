@@ -9,7 +9,7 @@ form only, and only as the rules have it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from assistant.narrate.placeholders import kind_of
 from assistant.narrate.sentence import Sentence
 from assistant.narrate.statements import Parts, Statements, Words, statements, words
 from assistant.narrate.wording import sentences
+from knowledge.record import dataclass
 
 
 class _Tongue(NamedTuple):

@@ -15,12 +15,12 @@ import weakref
 from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from assistant.narrate.completion import Completion, Messages, Model, completion, failure
 from assistant.narrate.process import Child
 from assistant.narrate.reasons import NarrationError, Reason
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 
 WAITING = 4  # requests in the queue: more than any surface asks for at once

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from knowledge.language import NO_TEXT, Text
+from knowledge.record import dataclass
 
 ORDER = ("unhealthy", "degraded", "unknown", "", "ok")  # what the eye should meet first; "": nobody ever looked
 GROUPS = (*ORDER[:-1], "old", "ok")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from knowledge.language import Text
 from knowledge.observation import Scalar, Subject
+from knowledge.record import dataclass
 
 
 class Answer(Enum):

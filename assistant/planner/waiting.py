@@ -8,12 +8,13 @@ which is unknown may turn out false changes no answer, and is not worth a look.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from assistant.planner.model import Goal
 from assistant.planner.outcomes import Outlook, outlook, shape_towards
 from assistant.planner.tellers import Tellers
 from knowledge.observation import Scope, Subject, node
+from knowledge.record import dataclass
 from rules.engine import applies
 from rules.evaluate import proof_of
 from rules.factbase import FactBase

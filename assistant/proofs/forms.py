@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assistant.dialogue import _clauses
@@ -13,6 +12,7 @@ from assistant.render.meanings import meaning
 from knowledge.facts import FactSpec, Type, vocabulary
 from knowledge.language import Text
 from knowledge.observation import Event, Observation, Status
+from knowledge.record import dataclass
 from knowledge.text import clean, opened
 from knowledge.units import symbol
 from rules.condition import FactLeaf

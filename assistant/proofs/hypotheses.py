@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assistant.dialogue._standing import Stand, Standing, standings
@@ -10,6 +9,7 @@ from assistant.dialogue._words import Words, words_of
 from assistant.dialogue.whynot import reason
 from assistant.intent.query import Intent, Query, Topic
 from assistant.proofs import questions
+from knowledge.record import dataclass
 from knowledge.text import clean, opened
 from rules.proof import Truth
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from assistant.proofs import questions
 from assistant.render.labels import label, localised
 from knowledge.language import Text
 from knowledge.observation import Scope
+from knowledge.record import dataclass
 from knowledge.text import clean, opened
 from rules.engine import Grade, Role
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from assistant.values import Problem, parse
 from knowledge.facts import FactSpec, Kind, Type, vocabulary
 from knowledge.language import Text
 from knowledge.observation import Event, Scope, Subject
+from knowledge.record import dataclass
 from knowledge.text import clean
 from knowledge.units import measured
 from rules.condition import EventLeaf, FactLeaf, Leaf, Op, leaves

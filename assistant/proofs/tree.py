@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from assistant.render.labels import aside, colon, impact_words, label, listed, r
 from assistant.render.meanings import meaning
 from assistant.render.times import readable
 from knowledge.observation import Event, Observation, Origin
+from knowledge.record import dataclass
 from knowledge.text import clean, opened
 from rules.condition import EventLeaf, FactLeaf, On, Reference
 from rules.engine import Finding, Grade, Role

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from assistant.render.labels import aside, colon, label, listed, reason_name, tight
@@ -17,6 +17,7 @@ from assistant.render.meanings import called
 from assistant.render.words import our_words, part_name, source_name
 from assistant.vendors import TOOLS
 from knowledge.observation import Scope, Status
+from knowledge.record import dataclass
 from knowledge.text import clean
 from rules.engine import Grade
 from rules.model import Severity

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.diagnosis import only_said
@@ -36,6 +36,7 @@ from assistant.render.labels import (
 )
 from assistant.render.words import our_words
 from knowledge.observation import Event, Observation, Origin, Scope, Status, Subject
+from knowledge.record import dataclass
 from knowledge.text import clean
 from rules.engine import Grade, Role
 from rules.model import RESTARTS, Bucket, Severity

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 from math import isfinite
 from typing import Any, Final, TypeAlias
 
 from assistant.render import trace_units as units
 from assistant.report.words import word
+from knowledge.record import dataclass
 from knowledge.text import excerpt, opened
 
 Cell: TypeAlias = str | float | int | None

@@ -5,12 +5,12 @@ All of it is bounded and can be sent between processes; the trace is not kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from assistant.report.inputs import Flame
+from knowledge.record import dataclass
 from probes.trace.breakdown import kernels, operators, timeline, utilisation
 from probes.trace.breakdown.timeline import Timeline
 from probes.trace.breakdown.utilisation import HeatRow

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from assistant.rights.model import Act
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from assistant.journal.chain import Record

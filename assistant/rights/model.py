@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from assistant.inventory.words import NAME
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 COSTS = ("free", "cheap", "seconds", "heavy")  # as probes have them, rising
 RISKS = ("safe", "disruptive", "destructive")  # as steps of runbooks have them, rising

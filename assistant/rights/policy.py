@@ -7,11 +7,12 @@ is never allowed to one person alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from assistant.rights import words
 from assistant.rights.model import DIRECT, ID, Act, Decision, Grant, Lack, Person, Role, Ruling, Sight
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from knowledge.errors import Fault

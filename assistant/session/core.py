@@ -7,7 +7,7 @@ history and writes the files that it asks for. Command line, terminal and Slack 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assistant.intent.of_files import meant as of_files_meant
@@ -41,6 +41,7 @@ from assistant.session.whereabouts import about, about_elsewhere, answered, cut_
 from knowledge.language import Text
 from knowledge.observation import Observation, Source, Status, Value
 from knowledge.observation import Origin as Who
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis

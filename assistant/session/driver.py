@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ from assistant.session.steps import (
     Write,
 )
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from assistant.config import Settings

@@ -9,12 +9,13 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import normalize
 
 from assistant.session.nodeset import expand, is_set
+from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
 
 if TYPE_CHECKING:

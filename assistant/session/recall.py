@@ -9,13 +9,13 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from assistant.session.since import start_of
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Clock, Status, Subject
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from assistant.config import Settings

@@ -7,12 +7,13 @@ here, so that whoever draws it only draws.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from assistant.render import reply as words
 from assistant.session.steps import Answered, Confirmed, Event
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from assistant.diagnosis import Diagnosis

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from knowledge.language import LANGUAGES, NO_TEXT, Text
 from knowledge.observation import Observation, Scope, Subject
 from knowledge.observation_json import plain as plain_observation
 from knowledge.observation_json import restored as restored_observation
+from knowledge.record import dataclass
 
 VERSION = 1
 FRAMES = 12  # turns that can be undone

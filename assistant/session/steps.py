@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from assistant.intent.query import Query
@@ -11,6 +11,7 @@ from assistant.reply import Reply
 from assistant.session.state import Origin, Pending, Seen
 from knowledge.language import Text
 from knowledge.observation import Value
+from knowledge.record import dataclass
 
 # --- steps: what the session wants ---------------------------------------------------------
 

@@ -24,11 +24,12 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import NamedTuple
 
 from knowledge.errors import Fault, FaultsError, InputError, UsageError, nearest_hint
+from knowledge.record import dataclass
 
 TITLE = "# gpudiag conversation 1"
 KEYS = ("lang", "here", "columns", "bundle", "log", "input", "host", "site", "rules", "absent", "nodes")

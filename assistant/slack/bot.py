@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assistant.rights.policy import Decision
@@ -28,6 +28,7 @@ from assistant.slack.words import ToldError
 from assistant.store.location import StoreError
 from knowledge.errors import GpudiagError
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient

@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from assistant.slack import gate, second
 from assistant.slack.nodes import What
 from assistant.slack.veil import veiled
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from assistant.config import Settings

@@ -7,7 +7,7 @@ that read a running process; neither stands for what needs a second person.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from assistant.rights.model import Act, Decision, Lack, Ruling
@@ -15,6 +15,7 @@ from assistant.rights.reach import terms
 from knowledge.errors import GpudiagError, UnknownNameError
 from knowledge.language import Text
 from knowledge.observation import Observation, Source, Status, node
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 
 if TYPE_CHECKING:

@@ -7,9 +7,11 @@ request again, a redelivery after a reconnect): who has seen it drops the rest.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+from knowledge.record import dataclass
 
 PREFIX = "gpudiag."  # of action and form ids
 DIRECT = "D"  # ids of channels with one person begin with it

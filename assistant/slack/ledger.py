@@ -12,7 +12,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 from assistant.slack.heard import Place
 from knowledge.errors import GpudiagError
 from knowledge.language import Text
+from knowledge.record import dataclass
 from knowledge.whole import private_folder
 
 FILE = "slack.db"

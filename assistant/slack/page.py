@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from assistant.slack import rich
 from assistant.slack.budget import BLOCKS, CHARACTERS, SECTION, Block, characters, cut
 from assistant.slack.mrkdwn import fallback
 from assistant.slack.rich import Element, span
 from knowledge.language import Text
+from knowledge.record import dataclass
 from knowledge.text import clean
 
 LEAD = 1_000  # characters of the first line

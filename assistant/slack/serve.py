@@ -10,7 +10,6 @@ import re
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -30,6 +29,7 @@ from assistant.slack.people import People
 from assistant.slack.post import SILENCE, Poster, called
 from assistant.slack.uploads import Uploads
 from assistant.watch.notify import Notify
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from aiohttp import web

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from assistant.session.key import Key
@@ -29,6 +29,7 @@ from assistant.slack.veil import veiled
 from assistant.slack.words import ToldError
 from knowledge.errors import GpudiagError
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from assistant.config import Settings

@@ -11,13 +11,14 @@ import hmac
 import re
 import secrets
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 from assistant.rights import sight
 from assistant.rights.model import Sight
 from assistant.rights.sight import HIDDEN
 from knowledge.observation import Event, Observation, Scope, Status, Subject, Value
+from knowledge.record import dataclass
 from knowledge.text import clean
 from probes.collectors.processes import masked_prose
 

@@ -11,7 +11,7 @@ import logging
 import secrets
 from collections import defaultdict
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ from assistant.slack.words import ToldError
 from assistant.store.location import StoreError
 from knowledge.errors import GpudiagError
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from assistant.incidents.fold import Incident

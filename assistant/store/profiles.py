@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, TypeVar
 
 from assistant.store.clock import agreed, witnesses
@@ -19,6 +19,7 @@ from assistant.store.codec import storable
 from assistant.store.file import Store, Transaction
 from assistant.store.read import FOREVER
 from assistant.store.read import SQL as NODES
+from knowledge.record import dataclass
 
 K = TypeVar("K")
 S = 1_000_000_000

@@ -10,7 +10,6 @@ import json
 import sqlite3
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from assistant.store.trouble import not_read, reason
 from knowledge.facts import Vocabulary, vocabulary
 from knowledge.language import Text
 from knowledge.observation import Clock, Observation, Series, Source, Status, Subject
+from knowledge.record import dataclass
 
 VERSION_TABLE = "gpudiag_version"
 REVISIONS = ("0001", "0002", "0003", "0004", "0005")

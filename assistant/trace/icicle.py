@@ -6,9 +6,10 @@ It works on what ``gpudiag trace flame --format json`` says, so that a surface n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
+
+from knowledge.record import dataclass
 
 WHOLE = -1  # the place of a frame that stands for all of them
 

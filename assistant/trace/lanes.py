@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.trace.breakdown.idle import NEEDS as IDLE_NEEDS
 from probes.trace.breakdown.idle import gaps, thread_of, waits

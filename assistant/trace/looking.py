@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from assistant.trace.reading import Results, each
 from assistant.trace.words import rank_name
 from knowledge.language import Text
+from knowledge.record import dataclass
 from probes.trace.columns import both
 from probes.trace.reading.reader import Trace
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -17,6 +17,7 @@ from assistant.exits import Exit
 from assistant.output import Progress, say
 from assistant.trace.inputs import exported, head, kind_of
 from knowledge.errors import GpudiagError, InputError, UsageError
+from knowledge.record import dataclass
 from probes.trace.columns import Wanted, both
 from probes.trace.model import Window
 from probes.trace.reading.reader import Trace

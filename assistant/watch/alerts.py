@@ -9,10 +9,11 @@ and one that keeps returning is taken more seriously. So a fault that comes and 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
 
+from knowledge.record import dataclass
 from rules.model import Severity
 
 SECOND = 10**9  # ns

@@ -6,7 +6,7 @@ import os
 import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from assistant.watch.rounds import blind, names, sightings
 from assistant.watch.state import StateFile, machine_id
 from assistant.watch.webhook import Outbox, Target, waiting
 from knowledge.observation import Observation, Scope, Status
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from rules.model import Severity
 

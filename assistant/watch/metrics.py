@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from assistant.watch.alerts import Alert, Phase
+from knowledge.record import dataclass
 
 STATES = ("ok", "degraded", "unhealthy", "unknown")
 USABLE = ("yes", "impaired", "not_yet", "no", "unknown")

@@ -8,10 +8,11 @@ proof that a fault has gone; `Watcher` asks for a full one whenever there is a d
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from assistant.machine import Look, Wish
 from knowledge.observation import Clock, Event, Observation, Status
+from knowledge.record import dataclass
 from probes.host import Recording
 from probes.runner import ProbeResult, select
 

@@ -11,12 +11,13 @@ import hashlib
 import json
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from assistant.watch.alerts import SECOND, Change, Sighting, What
 from knowledge.errors import UsageError
+from knowledge.record import dataclass
 
 SCHEMA = "gpudiag/alert/1"
 TIMEOUT = 10.0  # seconds for one try

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any
 
 from knowledge.catalog.cuda import Disagreement
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 
 class Fault(StrEnum):

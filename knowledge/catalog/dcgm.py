@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any
@@ -16,6 +15,7 @@ from knowledge.catalog.cuda import Disagreement
 from knowledge.language import NO_TEXT, Text
 from knowledge.lazy import lazy
 from knowledge.observation import Status
+from knowledge.record import dataclass
 
 
 class FieldKind(StrEnum):

@@ -7,11 +7,11 @@ and fifth register valid for Hopper. Bits that it does not list are reported as 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 REGISTERS = 7
 

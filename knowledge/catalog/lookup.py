@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from itertools import islice
@@ -14,6 +13,7 @@ from knowledge.catalog import cuda
 from knowledge.catalog.cuda import Disagreement
 from knowledge.catalog.pytorch import read_oom
 from knowledge.language import NO_TEXT, Text
+from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
 
 MAX_TEXT = 1 << 20  # characters; of longer texts the head and the tail are read

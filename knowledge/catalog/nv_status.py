@@ -7,12 +7,12 @@ They stand in brackets behind a failed check (``[NV_ERR_TIMEOUT] (0x00000065)``)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from knowledge.compiled import shard
 from knowledge.language import Text
 from knowledge.lazy import lazy
+from knowledge.record import dataclass
 
 SOURCE = "https://github.com/NVIDIA/open-gpu-kernel-modules/blob/main/src/common/sdk/nvidia/inc/nvstatuscodes.h"
 _NAME = lazy(r"\bNV_ERR_[A-Z0-9_]{2,60}\b")

@@ -8,12 +8,12 @@ inferred from the words Fatal and Nonfatal.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 CODES = range(144, 151)
 _FULL = 0xFFFFFFFF

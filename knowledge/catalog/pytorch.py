@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 
 from knowledge.lazy import lazy
+from knowledge.record import dataclass
 
 _UNIT = {"bytes": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
 _SIZE = r"(\d{1,15}(?:\.\d{1,6})?) (bytes|[KMGT]iB)"

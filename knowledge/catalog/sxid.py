@@ -8,13 +8,13 @@ configuration: the word of the line decides, the catalogue only where a line has
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any
 
 from knowledge.catalog.xid import Conflict, Severity
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 
 class Unit(StrEnum):

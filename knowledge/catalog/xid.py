@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 
 class Immediate(StrEnum):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -17,6 +16,7 @@ from pydantic import AfterValidator, Field
 
 from knowledge import compiled, yamlfile
 from knowledge.errors import Fault, nearest_hint
+from knowledge.record import dataclass
 from knowledge.runbook import END, Consent, Risk
 from knowledge.schema import Strict
 from knowledge.schema.runbook_body import Body

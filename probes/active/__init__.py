@@ -14,7 +14,7 @@ import pkgutil
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from types import ModuleType
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from knowledge.exports import unlike
 from knowledge.language import Text
 from knowledge.lazy import lazy
 from knowledge.observation import Observation, Status, node
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.base import Context
 from probes.host import Host

@@ -8,13 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.capture.model import Item, Outcome, Part, Refusal, Rung, Window
 from probes.capture.plan import Plan, Planned

@@ -5,10 +5,11 @@ Times are ns; ``monotonic`` is CLOCK_MONOTONIC of this machine, to which all par
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 SCHEMA = "gpudiag/capture/1"
 EVENTS = 50_000  # of the profiler in one capture: the stop stalls the job for about 8 us an event (facts of capture)

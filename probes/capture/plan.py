@@ -6,10 +6,11 @@ Pure: what was found out about the targets (`run.survey`) comes in, and a plan g
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 from probes.capture.model import (
     EVENTS,
     GENTLE,

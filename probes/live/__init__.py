@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from functools import cache
 from types import ModuleType
@@ -18,6 +18,7 @@ from types import ModuleType
 from knowledge.exports import unlike
 from knowledge.language import Text
 from knowledge.observation import Observation
+from knowledge.record import dataclass
 from probes.host import Host
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TypeAlias
 
 from knowledge.lazy import lazy
 from knowledge.observation import Clock, Observation, Status, node
+from knowledge.record import dataclass
 from probes.host import Host, Reply
 from probes.live._fetch import log, reason, status_of
 from probes.parse import kernel_log

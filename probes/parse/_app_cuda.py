@@ -7,9 +7,8 @@ toolkit reference.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from knowledge.lazy import lazy
+from knowledge.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

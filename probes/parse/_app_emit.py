@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from knowledge.observation import Clock, Event, Observation, Scalar, Scope, Source, Status, Subject, Value, node
+from knowledge.record import dataclass
 from knowledge.text import clean
 from knowledge.text import excerpt as tidy
 from probes.base import Context, Line, lines_of

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from knowledge.observation import Scope, Status, Subject
+from knowledge.record import dataclass
 from probes.parse._app_emit import Emitter
 
 FACTS = (

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache, lru_cache
 from typing import Any
@@ -20,6 +19,7 @@ import re2
 
 from knowledge.lazy import lazy
 from knowledge.observation import Clock, Scope, Subject
+from knowledge.record import dataclass
 from knowledge.text import clean
 from probes.base import Context, Line
 from probes.parse._json import loaded

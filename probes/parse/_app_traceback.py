@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from knowledge.lazy import lazy
 from knowledge.observation import Clock
+from knowledge.record import dataclass
 from probes.parse._app_lines import AppLine
 
 MAX_FRAMES = 400

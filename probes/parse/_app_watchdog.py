@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from knowledge.lazy import lazy
 from knowledge.observation import Scalar, Status, Subject
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.parse._app_emit import Emitter
 from probes.parse._app_lines import AppLine, rank_subject

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from knowledge.observation import Scope, Status, Subject
+from knowledge.record import dataclass
 from probes.parse._sysfs import Sheet, why_not, words
 
 FACTS = (

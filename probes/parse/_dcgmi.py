@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from knowledge.record import dataclass
 from knowledge.text import clean
 from probes.base import Line, lines_of
 from probes.parse._json import DECODER

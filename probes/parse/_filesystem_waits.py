@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from knowledge.observation import Scope, Status, Subject
+from knowledge.record import dataclass
 from knowledge.text import clean
 from probes.parse._host_snapshot import Snapshot, gap, words
 from probes.parse._smi_values import Reading

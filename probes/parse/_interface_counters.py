@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from knowledge.observation import Status, Subject
+from knowledge.record import dataclass
 from probes.parse._sysfs import Sheet, stamp, table, why_not
 
 # fact -> names of which the first that is there counts; a pattern stands for the sum of all that match.

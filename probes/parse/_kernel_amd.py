@@ -8,10 +8,11 @@ channels of 16 ones was read from a GPU that slept.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from knowledge.identity import UNKNOWN_PCI
 from knowledge.observation import Scalar, Status, Subject, gpu
+from knowledge.record import dataclass
 from probes.parse._kernel_common import Reading, address_of, body, from_kernel, number, rx, within
 from probes.parse._kernel_shape import Entry
 from probes.parse._logtime import SECOND

@@ -8,10 +8,11 @@ syslog daemon printed the ring buffer once more, nothing is concluded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
 from knowledge.observation import Clock
+from knowledge.record import dataclass
 from probes.parse._kernel_common import LOADING, Reading, from_kernel, rx, within
 from probes.parse._kernel_shape import Entry
 from probes.parse._logtime import SECOND

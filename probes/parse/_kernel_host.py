@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from knowledge.observation import Event, Scalar, Scope, Subject
+from knowledge.record import dataclass
 from probes.parse._kernel_common import Reading, body, from_kernel, number, rx, says, within
 from probes.parse._kernel_shape import Entry, Kind
 from probes.parse._logtime import SECOND

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from knowledge.observation import Scalar
+from knowledge.record import dataclass
 from probes.parse._kernel_common import Reading, body, from_kernel, number, rx, within
 from probes.parse._kernel_shape import Entry
 from probes.parse._logtime import SECOND

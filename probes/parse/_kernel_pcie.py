@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from knowledge.identity import normalise_pci
 from knowledge.observation import Scalar
+from knowledge.record import dataclass
 from probes.parse._kernel_common import PCI, Reading, body, from_kernel, rx, severity_of, slot, within
 from probes.parse._kernel_shape import Entry
 from probes.parse._logtime import SECOND

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from knowledge.lazy import lazy
 from knowledge.observation import Clock
+from knowledge.record import dataclass
 from knowledge.text import clean
 from probes.base import Line
 from probes.parse._json import loaded

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from knowledge.identity import normalise_pci
 from knowledge.observation import Scope, Status, Subject, gpu
+from knowledge.record import dataclass
 from probes.parse._kernel_common import LOADING, Reading, body, is_command, number, rx
 from probes.parse._kernel_shape import Entry, Kind
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from calendar import timegm
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
 from knowledge.observation import Clock
+from knowledge.record import dataclass
 
 SECOND = 10**9
 DAY = 86_400 * SECOND

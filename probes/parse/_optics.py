@@ -7,9 +7,10 @@ lanes of a module that are not used, and passive copper, have none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from knowledge.observation import Scope, Status, Subject
+from knowledge.record import dataclass
 from probes.parse._app_emit import Emitter
 
 FACTS = (

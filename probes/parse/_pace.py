@@ -8,8 +8,9 @@ A fifth, and a tenth of the time for steps that stand out, are our habit: less i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
+
+from knowledge.record import dataclass
 
 SLOWER = 1.2
 WARM_UP = 2  # values that are left out at the start: compiling, filling caches

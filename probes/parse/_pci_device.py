@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from knowledge.identity import is_pci, normalise_pci
+from knowledge.record import dataclass
 from probes.parse._sysfs import table, whole, words
 
 NVIDIA, MELLANOX = "0x10de", "0x15b3"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from knowledge.identity import is_pci, normalise_pci
 from knowledge.observation import Status, gpu
+from knowledge.record import dataclass
 from probes.parse._pci_device import Device
 from probes.parse._sysfs import Sheet, table, whole, why_not, words
 

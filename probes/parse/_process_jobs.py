@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from knowledge.record import dataclass
 from probes.parse._process_rows import Proc, ancestors, refusal
 
 # launcher: rank, ranks of the job, rank on the node, ranks on the node; the more exact first

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from knowledge.record import dataclass
 
 SHORT = 12  # digits of a container's id that are shown and that name it on a node
 

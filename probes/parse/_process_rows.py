@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from knowledge.record import dataclass
 from knowledge.text import clean
 from probes.parse._host_snapshot import mapping, mappings, whole, words
 from probes.parse._process_place import Place, place_of

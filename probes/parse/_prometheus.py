@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from knowledge.record import dataclass
 from knowledge.text import clean
 from probes.base import Line
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from knowledge.observation import Status, Subject
+from knowledge.record import dataclass
 from probes.parse._sysfs import Sheet, stamp, table, whole, why_not, words
 
 # File below counters/ -> fact. Names of the InfiniBand specification, volume 1, 16.1.3.5 (PortCounters)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from knowledge.observation import Status, Value
+from knowledge.record import dataclass
 from knowledge.text import clean
 from probes.parse._prometheus import Sample
 from probes.parse._serving_names import (

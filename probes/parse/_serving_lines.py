@@ -8,9 +8,9 @@ TensorRT-LLM (_torch/pyexecutor/py_executor.py), TGI (router/src/server.rs: dura
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from knowledge.lazy import lazy
+from knowledge.record import dataclass
 
 MAX_TEXT = 3000  # characters looked at
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, TypeAlias
 
+from knowledge.record import dataclass
 from probes.parse._prometheus import Sample
 
 Labels: TypeAlias = Mapping[str, str]

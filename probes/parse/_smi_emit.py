@@ -5,10 +5,11 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from knowledge.identity import normalise_pci
 from knowledge.observation import Clock, Event, Observation, Scope, Status, Subject, Value, gpu, node
+from knowledge.record import dataclass
 from knowledge.text import clean, digits
 from knowledge.text import excerpt as cut
 from probes.base import Context, Line

@@ -8,8 +8,7 @@ Path names: nvidia-smi(1) and the DTDs nvsmi_device_v10 to v13.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from knowledge.record import dataclass
 from probes.parse._smi_values import (
     Convert,
     Reading,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from xml.parsers import expat
 
+from knowledge.record import dataclass
 from knowledge.text import clean
 from probes.base import Line
 from probes.parse._smi_values import slug

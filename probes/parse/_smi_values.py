@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from knowledge.identity import UNKNOWN_PCI, normalise_pci
 from knowledge.observation import Scalar, Status
+from knowledge.record import dataclass
 from knowledge.text import clean
 
 

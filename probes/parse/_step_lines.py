@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 
 from knowledge.lazy import lazy
+from knowledge.record import dataclass
 
 MAX_TEXT = 3000  # characters looked at
 

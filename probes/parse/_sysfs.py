@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from knowledge.observation import Clock, Observation, Source, Status, Subject, Value, node
+from knowledge.record import dataclass
 from knowledge.text import clean
 from knowledge.text import excerpt as tidy
 from probes.base import Context

@@ -7,10 +7,11 @@ the growth of a counter over the time between its two readings: one that went ba
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from knowledge.observation import Clock, Observation, Source, Status, Subject, Value, node
+from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
 from probes.base import Context
 from probes.parse._json import loaded

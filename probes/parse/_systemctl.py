@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from knowledge.record import dataclass
 from knowledge.text import clean
 
 # Role of a unit on a GPU node; the names that distributions and vendors give it.

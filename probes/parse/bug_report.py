@@ -26,9 +26,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from knowledge.observation import Event, Observation
+from knowledge.record import dataclass
 from probes.base import Context, DocumentFormat, Format, Line, LogFormat, best, lines_of
 from probes.parse._smi_emit import Emitter
 from probes.parse._smi_errors import module_fits

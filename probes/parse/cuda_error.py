@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from knowledge.lazy import lazy
 from knowledge.observation import Clock, Observation, Scalar
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
 from probes.parse._app_cuda import OUT_OF_MEMORY, Reading, classify

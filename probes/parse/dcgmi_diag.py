@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from knowledge.observation import Event, Observation, Scalar, Status, gpu
+from knowledge.record import dataclass
 from knowledge.text import clean
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._dcgmi import ERROR, documents, rows

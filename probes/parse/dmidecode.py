@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from knowledge.observation import Observation, Status, node
+from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from knowledge.observation import Observation, Scope, Status, Subject
+from knowledge.record import dataclass
 from knowledge.text import clean, digits
 from probes.base import Context, DocumentFormat
 from probes.parse import _filesystem_waits as waits

@@ -7,9 +7,9 @@ each summary, so they are added up over the summaries.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from knowledge.observation import Observation, Status, Subject, gpu
+from knowledge.record import dataclass
 from probes.base import Context, DocumentFormat, Line
 from probes.parse import _app_bench
 from probes.parse._active_facts import GPU_BURN as FACTS

@@ -11,9 +11,9 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from knowledge.observation import ANY_TIME, Clock, Event, Observation, Status, node
+from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse import _ipmi_words

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 
 from knowledge.observation import Observation, Scope, Status, Subject, Value, node
+from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse._sensor_parts import SUPPLY_ENTITY, battery_state, part_of

@@ -7,12 +7,13 @@ A device that has left the bus answers every read with ones: lspci prints ``rev 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from knowledge.identity import normalise_pci
 from knowledge.lazy import lazy
 from knowledge.observation import Observation, Scope, Status, Subject, gpu
+from knowledge.record import dataclass
 from probes.base import Context, DocumentFormat, Line
 from probes.parse._app_emit import Emitter, clean_lines
 from probes.parse._pci_device import SIGNAL

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from knowledge.identity import normalise_pci
 from knowledge.lazy import lazy
 from knowledge.observation import Observation, Scalar
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
 from probes.parse import _app_nccl, _app_watchdog

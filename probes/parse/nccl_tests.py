@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from knowledge.observation import Observation, Scope, Status, Subject
+from knowledge.record import dataclass
 from probes.base import Context, DocumentFormat, Line
 from probes.parse import _app_bench
 from probes.parse._active_facts import NCCL_TESTS as FACTS

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import median
 
 from knowledge.identity import normalise_pci
 from knowledge.observation import Observation, Status, Subject, gpu
+from knowledge.record import dataclass
 from probes.base import Context, DocumentFormat, Line
 from probes.parse import _app_bench
 from probes.parse._active_facts import NVBANDWIDTH as FACTS

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from knowledge.identity import UNKNOWN_PCI, normalise_pci
 from knowledge.observation import Observation, Status, Subject, gpu
+from knowledge.record import dataclass
 from knowledge.text import digits
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse import _smi_errors, _smi_mon

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from knowledge.observation import Observation, Scope, Subject, gpu
+from knowledge.record import dataclass
 from knowledge.text import clean
 from probes.base import Context, DocumentFormat, Line, lines_of
 from probes.parse import _smi_errors

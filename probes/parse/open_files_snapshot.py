@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from knowledge.observation import Observation, Scope, Status, Subject
+from knowledge.record import dataclass
 from knowledge.text import clean, digits
 from probes.base import Context, DocumentFormat
 from probes.parse import _host_snapshot as shared

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from knowledge.observation import Observation, Scope, Status, Subject
+from knowledge.record import dataclass
 from probes.base import Context, DocumentFormat
 from probes.parse._sensor_parts import part_of
 from probes.parse._sysfs import Sheet, load, recognises, table, whole, why_not, words

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 
 from knowledge.lazy import lazy
 from knowledge.observation import Clock, Observation, Scalar
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
 from probes.parse import _app_exit

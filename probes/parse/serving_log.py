@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from knowledge.lazy import lazy
 from knowledge.observation import Clock, Observation, Scalar, Scope, Status, Subject
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
 from probes.parse import _serving_lines as words

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
 from knowledge.observation import Clock, Observation, Scalar, Status
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.base import Context, Line, LogFormat
 from probes.parse import _pace

@@ -18,11 +18,12 @@ import zlib
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any
 
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes._children import Kept, kill_group
 

@@ -9,8 +9,9 @@ no shell. Host keys are always checked: nothing here, and no setting, accepts an
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+
+from knowledge.record import dataclass
 
 # The far side begins with this. It has no character that any login shell (sh, bash, zsh, csh, fish) reads in single quotes.
 BOOTSTRAP = "import sys,zlib;b=sys.stdin.buffer;exec(zlib.decompress(b.read(int(b.readline()))))"

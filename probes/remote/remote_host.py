@@ -14,13 +14,14 @@ import time
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from knowledge.language import NO_TEXT, Text
 from knowledge.observation import Status
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes import _children
 from probes.hang_memory import HangMemory

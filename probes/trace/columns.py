@@ -8,12 +8,14 @@ say"; no analysis may take them for a number.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum, StrEnum
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from knowledge.record import dataclass
 
 I64: TypeAlias = NDArray[np.int64]
 I32: TypeAlias = NDArray[np.int32]

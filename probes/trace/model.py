@@ -7,11 +7,12 @@ A share is a fraction from 0 to 1. None stands for "the trace does not tell"; ze
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from enum import StrEnum
 from typing import Any
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 from probes.trace.names.classify import KernelClass, TensorCore
 
 

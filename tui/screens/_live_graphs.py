@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from math import isnan
 from typing import TYPE_CHECKING, NamedTuple
 
+from knowledge.record import dataclass
 from tui.screens._live_rows import held_by
 from tui.tones import Tone, of_severity
 from tui.widgets.braille import SILENT, Bins, Scale, known

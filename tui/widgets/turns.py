@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from knowledge.record import dataclass
 from tui.tones import MARKS, Tone
 from tui.widgets.rows import Pen, Row, Span, Stop
 

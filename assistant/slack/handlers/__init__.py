@@ -9,9 +9,10 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
+
+from knowledge.record import dataclass
 
 if TYPE_CHECKING:
     from assistant.slack.bot import Asker, Bot

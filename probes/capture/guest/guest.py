@@ -11,13 +11,13 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from isal import igzip
 
+from knowledge.record import dataclass
 from probes.capture import _kept
 from probes.capture.agent import PARTS
 from probes.capture.guest import _guest_words as words

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from knowledge.record import dataclass
 from probes.capture.hang.standing import Member
 from probes.capture.stacks import blame
 from probes.capture.stacks.activity import Frame, State, classify, function, known

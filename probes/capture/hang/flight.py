@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
+from knowledge.record import dataclass
 from probes.capture.hang.standing_frames import ours, where
 from probes.capture.stacks.activity import Frame
 from probes.parse._host_snapshot import mapping, mappings, whole

@@ -15,10 +15,10 @@ import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from knowledge.errors import InputError
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.capture._inroot import KindError, content, file_at
 from probes.capture.hang import hang_proc

@@ -9,10 +9,11 @@ for the device may wait for a long kernel: of these two looks cannot tell, and n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from knowledge.language import NO_TEXT, Text
+from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
 from probes.capture.hang.standing_frames import (
     Cause,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.capture.stacks import activity
 from probes.capture.stacks.activity import Frame, State

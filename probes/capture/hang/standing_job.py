@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from knowledge.language import NO_TEXT, Text
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.capture.hang.flight import of_part
 from probes.capture.hang.stack_tree import Group, groups, tree

@@ -6,9 +6,9 @@ at each function. The few instructions without a name are looked for in the C li
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from knowledge.record import dataclass
 from probes.capture.inject import interpreter
 from probes.capture.inject._memory import Memory
 from probes.capture.inject._refusals import refuse

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from knowledge.record import dataclass
 
 # x86-64 system calls that report EINTR after a stop even when no signal is delivered (signal(7)): epoll_wait, epoll_pwait,
 # epoll_pwait2, semop, semtimedop, rt_sigtimedwait, io_getevents, io_pgetevents, io_uring_enter, msgrcv, msgsnd

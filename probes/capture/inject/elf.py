@@ -13,9 +13,10 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from types import TracebackType
+
+from knowledge.record import dataclass
 
 LITTLE, CLASS64 = 1, 2
 ET_EXEC, ET_DYN = 2, 3

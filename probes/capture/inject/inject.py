@@ -16,11 +16,11 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 from probes.capture.inject import _injector, gdb, interpreter, ptrace, remote_exec
 from probes.capture.inject._places import shadow_stack
 from probes.capture.inject._refusals import InjectError, refusal, refuse

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from knowledge.record import dataclass
 from probes.capture.inject.elf import Elf, ElfError, Symbol, bias
 from probes.capture.model import Python
 

@@ -23,10 +23,11 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
 
+from knowledge.record import dataclass
 from probes.capture.inject import _sigframe, interpreter
 from probes.capture.inject._memory import Memory
 from probes.capture.inject._places import Places, find

@@ -18,8 +18,9 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
+
+from knowledge.record import dataclass
 
 _WALL = 0x40000000
 _CONT, _DETACH, _SYSCALL = 7, 17, 24

@@ -17,10 +17,10 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from knowledge.record import dataclass
 from probes.capture.inject._refusals import refusal, refuse
 from probes.capture.model import Refusal
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
+from knowledge.record import dataclass
 from knowledge.text import clean, digits
 from probes.capture.offcpu.offcpu_document import DEEPEST, MOST_SPANS, MOST_STACKS, OffThread
 

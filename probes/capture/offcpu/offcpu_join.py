@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from knowledge import waits
+from knowledge.record import dataclass
 from probes.capture.offcpu.offcpu_document import OffCpuDoc, OffThread
 from probes.capture.readings._telling import Window
 from probes.capture.stacks import blame

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from knowledge.observation import Clock, Observation, Source, Status, Subject, Value
+from knowledge.record import dataclass
 from knowledge.text import excerpt as clean
 from probes.capture.readings import timebase
 

@@ -12,12 +12,12 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
 from knowledge.observation import Status
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.host import Reply
 from probes.live_host import LiveHost

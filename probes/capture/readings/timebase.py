@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from knowledge.record import dataclass
 
 Times = NDArray[np.int64]
 Values = NDArray[np.float64]

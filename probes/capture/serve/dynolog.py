@@ -14,11 +14,11 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 from probes.capture.model import Item, Process, Refusal, Window
 from probes.capture.serve import network
 

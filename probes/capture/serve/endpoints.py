@@ -14,12 +14,12 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 from probes.capture.model import Item, Process, Refusal, Window
 from probes.capture.serve import network
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from knowledge.activities import activities
+from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
 from probes.capture.stacks.activity import Frame, Kind, State, classify, function, known, runs_training
 from probes.capture.stacks.stack_document import StackDoc, looks

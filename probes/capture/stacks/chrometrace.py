@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import msgspec
 
+from knowledge.record import dataclass
 from probes.capture.stacks.activity import MODULE, function
 
 MOST_SPANS: Final = 200_000  # of all threads of a process: 12 MB of JSON

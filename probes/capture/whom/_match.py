@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 import probes
+from knowledge.record import dataclass
 from probes.capture.whom._kin import is_python
 
 STRONG, WEAK, NO = 2, 1, 0

@@ -7,10 +7,10 @@ import re
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 from probes.capture._inroot import open_at
 from probes.capture.model import Process, Refusal
 from probes.collectors import system

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 from knowledge.identity import is_pci
 from knowledge.observation import Observation, Status
+from knowledge.record import dataclass
 from probes.base import Context
 from probes.capture.whom import identity
 from probes.capture.whom._kin import LOADER_THREAD, Kin, is_python

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.trace.columns import ABSENT, I64, Cat, Group, Mask, Table, wanted
 from probes.trace.groups import combined

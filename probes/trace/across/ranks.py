@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 from probes.trace.across.collectives import NEEDS as _CALLS
 from probes.trace.across.collectives import Calls, calls
 from probes.trace.across.stragglers import collective_table, missing_note, stragglers, waits_table

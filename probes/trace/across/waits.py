@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
 
+from knowledge.record import dataclass
 from probes.trace.across.collectives import POINT, ROOTED, Calls
 from probes.trace.columns import I64, Mask
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from knowledge.errors import InputError
 from knowledge.language import Text
+from knowledge.record import dataclass
 from knowledge.text import clean
 from probes.trace.allocator import pickled
 from probes.trace.allocator.memory import timeline

@@ -7,12 +7,12 @@ host took is looked at more closely. Times are ns, summed over devices, so that 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
+from knowledge.record import dataclass
 from probes.trace.breakdown.idle import Cause, Gaps, thread_of
 from probes.trace.columns import I64, Group, Mask, Table, wanted
 from probes.trace.intervals import NOTHING, Intervals, intersect, overlap, subtract, union

@@ -14,7 +14,6 @@ Only the first kernel of a call can have waited for it; the later kernels of a g
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 from typing import Final
@@ -22,6 +21,7 @@ from typing import Final
 import numpy as np
 import re2
 
+from knowledge.record import dataclass
 from probes.trace.columns import I32, I64, U8, Cat, Group, Mask, Table, wanted
 from probes.trace.intervals import Intervals, overlap, subtract, union
 from probes.trace.links import Links, groups

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from knowledge.record import dataclass
 from probes.trace.columns import I32, I64, U8, Mask
 
 

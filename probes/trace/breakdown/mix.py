@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from knowledge.record import dataclass
 from probes.trace.columns import I64, Cat, Group, wanted
 from probes.trace.model import Window
 from probes.trace.names.classify import (

@@ -9,12 +9,13 @@ event stays alone. So at every level the covered time and the number of events a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import Final
 
 import numpy as np
 
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.trace.breakdown.levels import Level, Row, exact, level, resolution_for
 from probes.trace.breakdown.utilisation import NEEDS as HEAT_NEEDS

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.trace.columns import ABSENT, I64, Strings, Table, Wanted, wanted
 from probes.trace.intervals import covered, union

@@ -11,11 +11,12 @@ import csv
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from knowledge.errors import InputError
+from knowledge.record import dataclass
 
 MOST_ROWS: Final = 3_000_000
 _MOST_KERNELS: Final = 50_000

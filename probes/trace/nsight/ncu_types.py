@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 
 
 class Bound(StrEnum):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from knowledge.errors import InputError
 from knowledge.language import Text
+from knowledge.record import dataclass
 from probes.trace.columns import Array, Group, Strings, Table, Wanted
 from probes.trace.reading import jax
 from probes.trace.reading.document import HINT, STDIN, Document, blocks

@@ -8,11 +8,12 @@ from __future__ import annotations
 import mmap
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import BinaryIO, Final, TypeAlias, cast
 
 import numpy as np
 
+from knowledge.record import dataclass
 from probes.trace.columns import BASE, I64, Array, Group, Mask, Table, constant, dtype_of, is_constant, thinned
 
 Columns: TypeAlias = dict[str, Array]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
+from knowledge.record import dataclass
 from probes.trace.reading.lenient import Damaged, Unfinished, members
 from probes.trace.reading.values import text_of
 

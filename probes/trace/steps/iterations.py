@@ -7,12 +7,13 @@ thread (measured: 18 us of a 16 ms step on ROCm), so they serve where no launch 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 from probes.trace.breakdown.utilisation import factors
 from probes.trace.columns import ABSENT, I64, Cat, Group, Mask, Table, wanted
 from probes.trace.intervals import Intervals, overlap, subtract, union

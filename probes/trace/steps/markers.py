@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ import re2
 
 from knowledge.errors import InputError
 from knowledge.language import Text
+from knowledge.record import dataclass
 from knowledge.text import excerpt
 from probes.trace.columns import I64, Cat, Group, Mask, Table
 from probes.trace.reading.reader import Trace

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from knowledge.record import dataclass
 from probes.trace.columns import I32, I64, U8, Mask
 from probes.trace.names.naming import frame_of
 from probes.trace.nesting import depths

@@ -5,7 +5,7 @@ Parents stand before their children. Times are each node's own (self) nanosecond
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 from probes.trace.columns import I32, I64, U8, Mask
 from probes.trace.nesting import depths
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from knowledge.language import Text
+from knowledge.record import dataclass
 from probes.trace.columns import I32, I64, Mask
 from probes.trace.names.naming import short
 from probes.trace.trees.calltree import CallTree, Kind, Time

@@ -7,11 +7,11 @@ launches left in it, a run of n fused kernels keeps one of its n passes over the
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from knowledge.record import dataclass
 from probes.trace.breakdown.callgaps import Slow, idle_within, longest, slowest
 from probes.trace.breakdown.hostside import named
 from probes.trace.breakdown.idle import Cause, Gaps, thread_of

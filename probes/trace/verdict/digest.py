@@ -5,11 +5,11 @@ A digest is small and can be sent between processes; the trace itself is not kep
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from knowledge.errors import InputError
 from knowledge.language import Text
+from knowledge.record import dataclass
 from probes.trace.allocator import memory
 from probes.trace.breakdown import hostside as hostside_
 from probes.trace.breakdown import idle, mix, summary

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
+
+from knowledge.record import dataclass
 
 _LONGEST: Final = 1 << 16  # characters of an argument's text: lists of thousands of tensors are no product
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from knowledge.gpus import Dtype, GpuSpec, candidates, spec
+from knowledge.record import dataclass
 
 _SLICE = " MIG "
 

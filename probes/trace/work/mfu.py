@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from knowledge.language import Text
+from knowledge.record import dataclass
 from probes.trace.model import Window
 from probes.trace.work.chips import Chip
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from knowledge.record import dataclass
 from probes.trace.columns import I64, NO_TEXT, Group, Mask, Strings, Table, wanted
 from probes.trace.links import Links, enclosing, parents
 from probes.trace.model import Window
