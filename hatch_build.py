@@ -49,11 +49,11 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
             return
         sys.path.insert(0, self.root)
         try:
-            from assistant import find, formats
+            from assistant import find, formats, precompiled
             from assistant.find import asked
             from assistant.intent import tables
             from knowledge import compiled as shards
-            from knowledge import runbook
+            from knowledge import lazy, runbook
             from rules import loader
 
             self.folder = Path(tempfile.mkdtemp(prefix="gpudiag-"))
@@ -71,7 +71,9 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
                 asked.SHARD: asked.build(),
                 tables.SHARD: tables.build(),
             }
-            for path in shards.write_shipped(self.folder, extra):
+            forms = self.folder / lazy.FORMS
+            forms.write_bytes(precompiled.patterns())
+            for path in (forms, *shards.write_shipped(self.folder, extra)):
                 build_data["force_include"][str(path)] = f"knowledge/_compiled/{path.name}"
         finally:
             sys.path.remove(self.root)

@@ -7,8 +7,21 @@ the user's cache has what takes their place (`knowledge.compiled`). The wheel ca
 from __future__ import annotations
 
 import os
+from importlib import import_module
 
-from knowledge import compiled
+from knowledge import compiled, lazy
+from knowledge.whole import replace_file
+
+_PACKAGES = ("assistant", "knowledge", "probes", "rules")
+
+
+def patterns() -> bytes:
+    """The file `lazy.FORMS`, of every module that declares patterns."""
+    root = compiled.ROOT.parent
+    for path in (path for package in _PACKAGES for path in sorted((root / package).rglob("*.py"))):
+        if "from knowledge.lazy import" in path.read_text(encoding="utf-8"):
+            import_module(".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"))
+    return lazy.compiled()
 
 
 def main() -> None:
@@ -25,7 +38,8 @@ def main() -> None:
         compiled.shard(name)
     for load in (loader.shipped, formats.index, runbook.all_runbooks, find.known_words, asked.index, tables.tables):
         load()
-    for path in compiled.SHIPPED.glob("*.json"):
+    replace_file(compiled.SHIPPED / lazy.FORMS, patterns())  # at once: others have it mapped
+    for path in compiled.SHIPPED.iterdir():
         path.chmod(0o644)  # a checkout is read by everybody on the machine
 
 

@@ -85,13 +85,15 @@ def test_shards(wheel: Path) -> None:
     from assistant import find, formats
     from assistant.find import asked
     from assistant.intent import tables
+    from knowledge import lazy
     from rules import loader
 
     with zipfile.ZipFile(wheel) as archive:
+        assert f"knowledge/_compiled/{lazy.FORMS}" in archive.namelist()
         shards = {
             Path(n).stem: json.loads(archive.read(n))
             for n in archive.namelist()
-            if n.startswith("knowledge/_compiled/")
+            if n.startswith("knowledge/_compiled/") and n.endswith(".json")
         }
     assert set(shards) == {*compiled.shard_names(), "rules", "runbooks", "formats", "topics", asked.SHARD, tables.SHARD}
     assert len(shards["facts"]) == len(compiled.shard("facts"))
