@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from assistant.render.cells import terminal_width
 from knowledge.errors import UsageError, nearest_hint
+from knowledge.lazy import lazy
 
 if TYPE_CHECKING:
     from assistant.cli import Command
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 DESCRIPTION = "Tells what is wrong with a GPU node or job, with the evidence under each sentence."
 
 N = TypeVar("N", int, float)
-_INVALID = re.compile(r"invalid (.+) value: (.*)", re.DOTALL)  # argparse names the type ahead of the value
+_INVALID = lazy(r"invalid (.+) value: (.*)", re.DOTALL)  # argparse names the type ahead of the value
 _BEHIND = ("files", "machines")  # operands that may stand behind flags
 _PLAIN = {"int": "whole number", "float": "number"}
 

@@ -10,6 +10,7 @@ import os
 from importlib import import_module
 
 from knowledge import compiled, lazy
+from knowledge.compared import quantities
 from knowledge.whole import replace_file
 
 _PACKAGES = ("assistant", "knowledge", "probes", "rules")
@@ -21,6 +22,7 @@ def patterns() -> bytes:
     for path in (path for package in _PACKAGES for path in sorted((root / package).rglob("*.py"))):
         if "from knowledge.lazy import" in path.read_text(encoding="utf-8"):
             import_module(".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"))
+    quantities()  # has patterns in its data
     return lazy.compiled()
 
 

@@ -8,6 +8,7 @@ import re
 from knowledge.errors import nearest_hint
 from knowledge.facts import FactSpec, Type
 from knowledge.language import Text
+from knowledge.lazy import lazy
 from knowledge.observation import Value
 from knowledge.record import dataclass
 from knowledge.text import excerpt
@@ -55,7 +56,7 @@ _NO = frozenset(
         "没有",
     }
 )
-_NUMBER = re.compile(r"([+-]?[0-9]{1,15}(?:\.[0-9]{1,9})?(?:e[+-]?[0-9]{1,2})?)\s*([^\d\s].{0,19})?")
+_NUMBER = lazy(r"([+-]?[0-9]{1,15}(?:\.[0-9]{1,9})?(?:e[+-]?[0-9]{1,2})?)\s*([^\d\s].{0,19})?")
 # Units as they are written, by the unit of the fact: factor to it.
 _UNITS: dict[str, dict[str, float]] = {
     "C": {"c": 1, "°c": 1, "℃": 1, "deg": 1, "degrees": 1, "degree": 1, "celsius": 1, "度": 1, "摄氏度": 1},

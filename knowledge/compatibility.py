@@ -12,17 +12,18 @@ from functools import cache
 from typing import Any
 
 from knowledge.compiled import shard
+from knowledge.lazy import lazy
 from knowledge.record import dataclass
 
 _DAY = 86_400 * 10**9  # ns
 # 2.6.0+cu124   2.6.0: a release; 2.6.0a0+df5bbc09d1.nv24.12 is somebody's own build
-_RELEASE = re.compile(r"(\d{1,3}\.\d{1,3})\.\d{1,3}(?:\+cu\d{2,4})?")
+_RELEASE = lazy(r"(\d{1,3}\.\d{1,3})\.\d{1,3}(?:\+cu\d{2,4})?")
 # sm_90a   compute_120   sm_100f
-_ARCH = re.compile(r"(sm|compute)_(\d{1,2})(\d)([af]?)")
+_ARCH = lazy(r"(sm|compute)_(\d{1,2})(\d)([af]?)")
 # Boards (Jetson, DRIVE, Thor) whose code and that of other GPUs do not run on each other, whatever their numbers say.
 # https://docs.nvidia.com/cuda/cuda-c-programming-guide/ (binary compatibility)
 _BOARDS = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1), (11, 0)})
-_LEADING = re.compile(r"[vV]?(\d{1,9}(?:\.\d{1,9})*)")
+_LEADING = lazy(r"[vV]?(\d{1,9}(?:\.\d{1,9})*)")
 
 
 @dataclass(frozen=True, slots=True)

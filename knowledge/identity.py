@@ -13,16 +13,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from knowledge.lazy import lazy
 from knowledge.observation import Observation, Scope, Status, Subject, node
 
 # The shapes that drivers and tools print:
 #   0000:3b:00.0   0000:3B:00   00000000:3B:00.0   0009:00 (bus:device, before 2011)   3b:00.0
 #   PCI:0001:ab:cd   PCI:0000:..:00 (redacted)
-_PCI = re.compile(
+_PCI = lazy(
     r"(?:PCI:)?(?:(?P<domain>[0-9a-f]{4,8}):)?(?P<bus>[0-9a-f]{2}):(?P<device>[0-9a-f]{2})(?:\.(?P<function>[0-9a-f]))?",
     re.IGNORECASE,
 )
-_OLD = re.compile(r"(?:PCI:)?00(?P<bus>[0-9a-f]{2}):(?P<device>[0-9a-f]{2})", re.IGNORECASE)
+_OLD = lazy(r"(?:PCI:)?00(?P<bus>[0-9a-f]{2}):(?P<device>[0-9a-f]{2})", re.IGNORECASE)
 UNKNOWN_PCI = "unknown:"
 _NAMING = frozenset(
     {"gpu.pci", "gpu.uuid", "gpu.index", "gpu.minor", "gpu.vendor_index"}

@@ -5,12 +5,12 @@ A version that is not known says nothing, and nothing is said of a branch of whi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
 from knowledge.compiled import shard
 from knowledge.language import NO_TEXT, Text
+from knowledge.lazy import lazy
 from knowledge.record import dataclass
 
 COMPONENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -21,7 +21,7 @@ COMPONENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "cuda": ("CUDA", ("node.cuda.version", "process.cuda.version")),
 }  # what a component is called, and the facts that tell its version
 _BRANCHED = frozenset({"driver", "fabric_manager"})  # their first number is a branch that has fixes of its own
-_NUMBERS = re.compile(r"\d{1,5}(?:\.\d{1,5}){0,3}")
+_NUMBERS = lazy(r"\d{1,5}(?:\.\d{1,5}){0,3}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from knowledge.lazy import lazy
 from knowledge.record import dataclass
 
 LANGUAGES = ("en", "zh")
 # YAML folds a line break into a space; between Han characters, or behind full-width punctuation, none is meant.
-_FOLD = (  # compiled by the first file that is read: at most starts none is
+_FOLD = lazy(
     "(?<=[\u3001\u3002\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]) +|(?<=[\u4e00-\u9fff]) +(?=[\u4e00-\u9fff\uff08])"
 )
 
@@ -28,7 +28,7 @@ class Text:
             return cls("")
         if isinstance(data, str):
             return cls(data, data)
-        return cls(data.get("en", "").strip(), re.sub(_FOLD, "", data.get("zh", "").strip()))
+        return cls(data.get("en", "").strip(), _FOLD.sub("", data.get("zh", "").strip()))
 
     def in_(self, language: str) -> str:
         """The text in `language`, else in English."""

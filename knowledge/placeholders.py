@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping
 
 from knowledge.language import Text
+from knowledge.lazy import lazy
 from knowledge.record import dataclass
 
 
@@ -40,8 +41,8 @@ PLACEHOLDERS: Mapping[str, Placeholder] = {
         Text("unit of the service manager, such as kubelet.service", "服务管理器的单元，如 kubelet.service")
     ),
 }
-_PLACEHOLDER = re.compile(r"\{([A-Za-z][A-Za-z0-9_]*)\}")
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
+_PLACEHOLDER = lazy(r"\{([A-Za-z][A-Za-z0-9_]*)\}")
+_NUMBER = lazy(r"0|[1-9][0-9]{0,9}")
 
 
 def placeholders(command: str) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ else:
 
 
 def _slotted(declared: type, *, frozen: bool) -> Any:
+    declared.__doc__ = declared.__doc__ or declared.__name__  # or `dataclasses` has `inspect` read a signature
     cls: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(declared)
     compared = _values(f.name for f in fields(cls) if f.compare)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
+from knowledge.lazy import lazy
 
 _UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
           "d": 86400 * 10**9, "w": 7 * 86400 * 10**9}  # fmt: skip
-_PART = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,18}))?(ns|us|ms|s|m|h|d|w)")
+_PART = lazy(r"([0-9]{1,18})(?:\.([0-9]{1,18}))?(ns|us|ms|s|m|h|d|w)")
 
 
 _SYMBOLS = {

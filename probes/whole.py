@@ -6,7 +6,6 @@ What is cut may have held anything, so a broken document is no proof of health; 
 from __future__ import annotations
 
 import json
-import re
 from enum import StrEnum
 from xml.parsers import expat
 
@@ -154,7 +153,7 @@ def _every_section(text: str) -> bool:
     return ("    ", "Product Name") in named[0] and all(n == named[0] for n in named)
 
 
-_SAYS = re.compile(r"\bends early\b|\bis cut\b|\bnot well formed\b")
+_SAYS = lazy(r"\bends early\b|\bis cut\b|\bnot well formed\b")
 
 
 def says_cut(detail: str) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from knowledge.lazy import lazy
 from knowledge.observation import Event, Scalar, Value
 from rules.condition import FieldTest, Op, Reference
 
-_VERSION = re.compile(r"[vV]?([0-9]{1,9}(?:\.[0-9]{1,9})*)")
+_VERSION = lazy(r"[vV]?([0-9]{1,9}(?:\.[0-9]{1,9})*)")
 
 
 def version(text: str) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 from knowledge.facts import vocabulary
 from knowledge.language import NO_TEXT, Text
+from knowledge.lazy import lazy
 from knowledge.observation import AT_LEAST, Clock, Event, Observation, Origin, Scope, Status, Subject, Value, how_many
 from knowledge.record import dataclass
 from knowledge.text import excerpt
@@ -47,7 +48,7 @@ from rules.values import follow
 
 _NAMED = 140  # characters of one value in a title
 _QUOTED = 160  # of a message of a tool
-_FIELD_NAME = re.compile(r"\{([a-z_]+)\}")
+_FIELD_NAME = lazy(r"\{([a-z_]+)\}")
 _OWN_CLOCKS = (Clock.BOOT, Clock.MONOTONIC, Clock.TRACE)  # start with a machine
 
 
@@ -433,7 +434,7 @@ def _spaced(said: Text) -> Text:
     return Text(said.en, said.zh.replace(" 至少", "至少"))
 
 
-_PART = re.compile(r"\[([^\[\]]*)\]")
+_PART = lazy(r"\[([^\[\]]*)\]")
 
 
 def filled_in(template: Text, known: Mapping[str, Text]) -> Text:

@@ -8,7 +8,6 @@ known. What cannot be compared cures nothing: a boot in the log of another machi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,6 +16,7 @@ from typing import TypeAlias
 from knowledge.facts import vocabulary
 from knowledge.identity import UNKNOWN_PCI
 from knowledge.language import NO_TEXT, Text
+from knowledge.lazy import lazy
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject
 from knowledge.record import dataclass
 from rules.factbase import FactBase
@@ -402,7 +402,7 @@ _WAS: Mapping[str, str] = {
     "says": "said",
     "waits": "waited",
 }
-_VERB = re.compile(rf"\b(?:{'|'.join(_WAS)})\b(?![^(]*\))")  # not what stands in brackets
+_VERB = lazy(rf"\b(?:{'|'.join(_WAS)})\b(?![^(]*\))")  # not what stands in brackets
 
 
 def past_tense(title: str) -> str:

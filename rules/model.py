@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from typing import Any, overload
 
 from knowledge.language import NO_TEXT, Text
+from knowledge.lazy import lazy
 from knowledge.observation import Scope
 from knowledge.record import dataclass
 from knowledge.units import parse_duration
 from rules.condition import Condition
 
-FACT = re.compile(r"\{([a-z0-9_.]{1,100})\}")  # a fact whose value stands there
+FACT = lazy(r"\{([a-z0-9_.]{1,100})\}")  # a fact whose value stands there
 
 
 class Severity(StrEnum):
@@ -216,8 +216,8 @@ class RuleTest:
 NOTHING_KNOWN = "None known."  # of a rule's false positives
 
 
-IN_BRACKETS = re.compile(r"\s*[(（][^()（）]*\{[^()（）]*[)）]")
-_AT_THE_END = re.compile(r"\s*[:：][^:：]*\{[^:：]*$")  # ": {reason}"
+IN_BRACKETS = lazy(r"\s*[(（][^()（）]*\{[^()（）]*[)）]")
+_AT_THE_END = lazy(r"\s*[:：][^:：]*\{[^:：]*$")  # ": {reason}"
 
 
 def bare_title(title: Text, rule_id: str) -> Text:

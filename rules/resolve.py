@@ -5,7 +5,6 @@ The first one that has an answer speaks; the finding records which one it was.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ from typing import Any
 from knowledge.catalog.dcgm import run_of
 from knowledge.identity import TOOL_NUMBERS, is_pci
 from knowledge.language import NO_TEXT, Text
+from knowledge.lazy import lazy
 from knowledge.observation import Clock, Event, Observation, Origin, Scope, Status, Subject
 from knowledge.record import dataclass
 from rules.factbase import FactBase
@@ -87,8 +87,8 @@ RECOVERY: Mapping[str, Answer] = {
 }
 
 
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_UNFILLED = re.compile(r"(?<![{$])\{[a-z][a-z_]*\}(?!\})")  # ${HOME} and {{.Name}} belong to a shell or a template
+_PLACEHOLDER = lazy(r"\{([a-z_]+)\}")
+_UNFILLED = lazy(r"(?<![{$])\{[a-z][a-z_]*\}(?!\})")  # ${HOME} and {{.Name}} belong to a shell or a template
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from assistant.render.labels import aside, colon, listed
 from assistant.render.meanings import meaning
 from knowledge.language import Text
+from knowledge.lazy import lazy
 from knowledge.text import clean
 from knowledge.units import format_duration, symbol
 from rules.condition import EventLeaf, FactLeaf, FieldTest, KnownLeaf, Leaf, Op, Reference, Take
@@ -31,17 +32,17 @@ _WANTED: dict[Op, Text] = {
 }  # fmt: skip
 _ORDERED = frozenset({Op.AT_LEAST, Op.AT_MOST, Op.ABOVE, Op.BELOW, Op.VERSION_BELOW, Op.VERSION_AT_LEAST})
 # What the rules note in English of a comparison over time or over peers.
-_PEERS = re.compile(r"([\d.e+-]+) of the peers' median ([\d.e+-]+)")
+_PEERS = lazy(r"([\d.e+-]+) of the peers' median ([\d.e+-]+)")
 _NOTES_ZH = (
     (_PEERS, r"为同伴中位数 \2 的 \1 倍"),
-    (re.compile(r"(\d+) of (\d+)"), r"\2 个中有 \1 个"),
-    (re.compile(r"(\d+) samples over ([\d.e+-]+) s, (\d+)% of ([\d.e+-]+) s needed"), r"\2 秒内有 \1 个样本，需要覆盖 \4 秒的 \3%"),
-    (re.compile(r"(\d+) samples over ([\d.e+-]+) s"), r"\2 秒内有 \1 个样本"),
-    (re.compile(r"increase ([\d.e+-]+)"), r"增加了 \1"),
-    (re.compile(r"rate ([\d.e+-]+)"), r"速率为 \1"),
-    (re.compile(r"(\d+) seen"), r"共 \1 条"),
-    (re.compile(r"not applicable"), "不适用"),
-    (re.compile(r"none seen"), "未见"),
+    (lazy(r"(\d+) of (\d+)"), r"\2 个中有 \1 个"),
+    (lazy(r"(\d+) samples over ([\d.e+-]+) s, (\d+)% of ([\d.e+-]+) s needed"), r"\2 秒内有 \1 个样本，需要覆盖 \4 秒的 \3%"),
+    (lazy(r"(\d+) samples over ([\d.e+-]+) s"), r"\2 秒内有 \1 个样本"),
+    (lazy(r"increase ([\d.e+-]+)"), r"增加了 \1"),
+    (lazy(r"rate ([\d.e+-]+)"), r"速率为 \1"),
+    (lazy(r"(\d+) seen"), r"共 \1 条"),
+    (lazy(r"not applicable"), "不适用"),
+    (lazy(r"none seen"), "未见"),
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from assistant.intent.query import Query, Slots
 from knowledge.identity import is_pci, normalise_pci
+from knowledge.lazy import lazy
 from knowledge.observation import Observation, Scope, Status, Subject
 from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 KNOWN = 12  # names that are suggested instead of an unknown one, at most
 WORD = 80  # characters of a name that somebody gave
-_RANGE = re.compile(r"\[([0-9,\- ]{1,200})\]")
+_RANGE = lazy(r"\[([0-9,\- ]{1,200})\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def scoped(diagnosis: Diagnosis, slots: Slots) -> Scoped:
     return Scoped(tuple(found), tuple(unknown), about, tuple(f for f in every if f.id not in kept), named, unnamed)
 
 
-_BUS = re.compile(r"(?<![\w:.])([0-9][a-f]|[a-f][0-9])(?::00(?:\.0)?)?(?![\w:.])", re.IGNORECASE)
+_BUS = lazy(r"(?<![\w:.])([0-9][a-f]|[a-f][0-9])(?::00(?:\.0)?)?(?![\w:.])", re.IGNORECASE)
 
 
 def by_bus(query: Query, facts: FactBase) -> Query:

@@ -42,7 +42,7 @@ class Should:
 
 
 _WORDS: tuple[tuple[Should, re.Pattern[str]], ...] = tuple(
-    (Should(asked, word, doing), re.compile(pattern))
+    (Should(asked, word, doing), lazy(pattern))
     for asked, word, doing, pattern in (
         (Asked.REPLACE, Text("replace it", "更换"), Text("replacing it", "更换"),
          r"(?<![a-z])(?:replac(?:e|ed|ing)|rma(?:'?d)?|swap(?:ped)?|(?:return|send back) (?:it|them|the (?:gpu|card|board)s?))(?![a-z])|更换|换掉|换卡|换新|换[吗么嘛不]|[要该得]换(?!驱动)|返修|返厂|报修|送修"),

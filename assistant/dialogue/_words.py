@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from assistant.render.view import Builder
 from assistant.render.words import our_words
 from assistant.reply import Reply
 from knowledge.language import Text
+from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Origin, Subject
 from knowledge.record import dataclass
 from knowledge.text import clean, excerpt, opened
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LINE, PLACE = 200, 70  # columns of a raw line and of a place within an answer
 CLAUSES = 4  # of one condition, at most
 _ASK = Text("to ask: ", "需询问：")
-_NAMES = re.compile(r" ?\[[^\]]*\]$")  # names of facts behind what tells them: for machines
+_NAMES = lazy(r" ?\[[^\]]*\]$")  # names of facts behind what tells them: for machines
 
 
 @dataclass(frozen=True, slots=True)

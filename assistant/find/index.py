@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import zlib
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -14,6 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from assistant.find.tokens import is_han, stem, terms, tokens
+from knowledge.lazy import lazy
 
 SCALE = 100  # points are whole numbers: the same on every machine, in every order of adding
 WHOLE = 1.6  # times the points of a run, when that run is the whole question
@@ -44,7 +44,7 @@ _HINTS: Mapping[str, frozenset[str]] = {
 }
 _HOW = frozenset(("to", "do", "can", "should", "i"))  # behind "how"; not "how much", "how often"
 # DCGM_FI_DEV_GPU_TEMP, gpu.temperature.core: written like this one thing is meant, whatever else shares its words.
-_SYMBOL = re.compile(r"(?<![\w.])[A-Za-z][A-Za-z0-9]{1,40}(?:[_.][A-Za-z0-9]{1,40}){1,8}")
+_SYMBOL = lazy(r"(?<![\w.])[A-Za-z][A-Za-z0-9]{1,40}(?:[_.][A-Za-z0-9]{1,40}){1,8}")
 SYMBOL = 30.0  # points: above what names and words of another page reach together
 STRADDLES = 1.0  # weight of an unknown pair of Han characters; a rare term weighs 8
 MAX_SYMBOLS = 2000  # characters of a question in which they are looked for

@@ -6,7 +6,6 @@ repair and phrase matching need them), `terms` is what the index holds: stemmed,
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from functools import lru_cache
 
@@ -21,8 +20,8 @@ HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3007"
 # are any: a class of Chinese characters costs milliseconds, and most questions are ASCII.
 _HAN_RUN = lazy(rf"([{HAN}]+)")
 #   0x4f | 1.2.3, 43, 0.5 | h100, xid79, don't, cudaerrornodevice
-_WORD = re.compile(r"0x[0-9a-f]+(?![^\W_])|[0-9]+(?:\.[0-9]+)*(?![^\W\d_])|[^\W_]+(?:['\u2019][^\W\d_]+)?")
-_GLUED = re.compile(r"([a-z]{3,})([0-9]+)")  # xid79, gpu3, pid4242; h100, fp8, sm90 stay one word
+_WORD = lazy(r"0x[0-9a-f]+(?![^\W_])|[0-9]+(?:\.[0-9]+)*(?![^\W\d_])|[^\W_]+(?:['\u2019][^\W\d_]+)?")
+_GLUED = lazy(r"([a-z]{3,})([0-9]+)")  # xid79, gpu3, pid4242; h100, fp8, sm90 stay one word
 
 
 def tokens(text: str) -> list[str]:

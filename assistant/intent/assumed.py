@@ -40,7 +40,7 @@ _MEASURES = {
     **dict.fromkeys(("c", "celsius", "degrees", "degree", "deg", "度", "摄"), "gpu.temperature.core"),
     **dict.fromkeys(("w", "watts", "watt", "瓦"), "gpu.power.draw"), "mhz": "gpu.clock.sm",
 }  # fmt: skip
-_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_NUMBER = lazy(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def assumed(said: str, words: Sequence[str], slots: Slots) -> tuple[Assumed, ...]:

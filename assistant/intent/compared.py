@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from statistics import median
 from typing import NamedTuple
 
 from assistant.intent import things
@@ -471,6 +470,8 @@ def stand_out(told: Sequence[Observation]) -> tuple[Compared, ...]:
 
 
 def _apart_from_most(q: Quantity, values: dict[str, float]) -> list[Compared]:
+    from statistics import median  # not at the start: it loads fractions, decimals and random numbers
+
     usual = median(values.values())
     odd = {of: v for of, v in values.items() if q.is_worse(v, usual) and q.differs(v, usual)}
     if len(odd) > _FEW * len(values):

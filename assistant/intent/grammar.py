@@ -5,7 +5,6 @@ A phrase tells a wish with a weight; `assistant.intent.intents` weighs what is f
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from typing import NamedTuple
 from assistant.intent import phrases
 from assistant.intent.query import Intent
 from assistant.intent.tables import tables
+from knowledge.lazy import lazy
 from knowledge.lexicon import lexicon
 
 MOST_WORDS = 240  # head and tail of a longer sentence are looked at
@@ -32,7 +32,7 @@ _NO_FACTS = (
     "pcie corrected errors",
     "corrected pcie errors",
 )
-_words = re.compile(r"<[a-z]+>|[a-z]+(?:'[a-z]+)?|[0-9]+(?:\.[0-9]+)?|[\u3400-\u4dbf\u4e00-\u9fff]|[?!%,]")
+_words = lazy(r"<[a-z]+>|[a-z]+(?:'[a-z]+)?|[0-9]+(?:\.[0-9]+)?|[\u3400-\u4dbf\u4e00-\u9fff]|[?!%,]")
 
 
 class _Classes(dict[str, phrases.Element]):

@@ -23,7 +23,7 @@ _FRAME = lazy("[了被吗呢吧是的在报没还能]")  # what holds a Chinese 
 # <@U0AB12CD>, <#C01|ops>, <https://host/page|text>: how Slack writes what is shown as @gpudiag, #ops, text
 _MENTION = lazy(r"<[@#!][A-Za-z0-9^]{1,40}(?:\|[^<>\n]{0,80})?>")
 _LINK = lazy(r"<(?:https?|mailto):[^<>\s|]{1,500}(?:\|([^<>\n]{0,200}))?>")
-_ADDRESSED = re.compile(
+_ADDRESSED = lazy(
     r"\s*(?:(?:hey|hi|hello|ok)[ ,]+)?[/@!]?gpu-?diag(?![\w.-])[\s:,\uff0c]*(?:ask\b)?[\s:]*", re.IGNORECASE
 )
 _QUOTES = str.maketrans("\u2018\u2019\u02bc\u201c\u201d\u300c\u300d\u00b4", "'''\"\"\"\"'")

@@ -6,7 +6,6 @@ A link that rests, the fan of a card that has none, corrected errors alone, a fa
 from __future__ import annotations
 
 import re
-from statistics import median
 
 from assistant.intent import recurred
 from assistant.intent.reading import Reading
@@ -117,6 +116,8 @@ def _steps(said: str) -> str:
     found = _STEPS.search(said)
     if found is None:
         return ""
+    from statistics import median  # not at the start: it loads fractions, decimals and random numbers
+
     row = [float(n) for n in _FIGURE.findall(found["row"] or found["line"])]
     if len(row) < 4 or not (middle := median(row)):
         return ""

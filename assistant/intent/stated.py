@@ -113,7 +113,7 @@ def stated(said: str, found: Named, *, diagnosed: bool = False, fixed: Sequence[
     text = _KUBERNETES.sub(_of_kubernetes, _with_tail(_NEXT_GPU.sub("; ", _OTHER_GPU.sub(_apart, text))))
     text = things.with_utilization(text)
     text = _LONE_ROOT.sub(
-        " 根目录 " if re.search("[\u4e00-\u9fff]", text) else " root filesystem ",
+        " 根目录 " if _HAN.search(text) else " root filesystem ",
         AT_REST_CLAUSE.sub(" ", _curve_named(_OUTCRY.sub(" ", _EXIT.sub(" exit ", text)))),
     )
     so_far: list[Observation] = []
@@ -375,7 +375,7 @@ def _is_fine(clause: str) -> bool:
 def _says_something(clause: str) -> bool:
     """Whether a clause that no fact was read from holds more than pleasantries, times and places."""
     rest = _PLAIN.sub(" ", things.without_counts(numerals(clause)))
-    return len(re.findall(r"[a-z]{2,}", rest, _I)) > 1 or len(re.findall("[\u4e00-\u9fff]", rest)) > 2
+    return len(re.findall(r"[a-z]{2,}", rest, _I)) > 1 or len(_HAN.findall(rest)) > 2
 
 
 _SHOULD = lazy(
@@ -434,7 +434,7 @@ def _parts(clause: str, words: str) -> Iterator[tuple[str, str]]:
     whole = len(_statements(words_of(numerals(clause)))) == sum(len(_statements(words_of(numerals(m)))) for m in marked)
     if len(marked) > 1 and len(marked) == len(said) and whole:
         for part, so in zip(marked, said, strict=True):
-            if len(part.split()) > 2 or len(re.findall("[\u4e00-\u9fff]", part)) > 3:
+            if len(part.split()) > 2 or len(_HAN.findall(part)) > 3:
                 yield part, excerpt(" ".join(so.split()), 120)
 
 
@@ -597,6 +597,8 @@ def _once(found: Sequence[Observation]) -> tuple[Observation, ...]:
 
 
 _MARK = lazy(r"<[a-z]+>")
+_SHARE_OR_MODEL = lazy(rf"<share[0-9]{{1,2}}>|{_MARK.pattern}|{things.MODEL.pattern}", _I)
+_HAN = lazy("[\u4e00-\u9fff]")
 _SHARE = lazy("<share>")
 _CODE = lazy("<s?xid>")  # told as an event already
 
@@ -633,7 +635,7 @@ def _without_models(said: str, found: Named) -> tuple[str, Iterator[str], Iterat
         originals.append(next(slots, "") if slot else m[0])
         return m[0] if slot else " <model> "
 
-    text = re.sub(rf"<share[0-9]{{1,2}}>|{_MARK.pattern}|{things.MODEL.pattern}", mark, in_a_row(plain), flags=_I)
+    text = _SHARE_OR_MODEL.sub(mark, in_a_row(plain))
     return text, iter(originals), iter(counted)
 
 

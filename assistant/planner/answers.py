@@ -19,12 +19,12 @@ from knowledge.text import clean
 _LONGEST = 300  # characters that are looked at: an answer, not an essay
 _MARKS = " \t\r\n.,;:!?\"'`()[]。，；：！？、（）“”‘’…~"  # no minus: it may belong to a number
 # 8, 8.5, 1,024, 12%: not the 100 of H100, not the 1 of 0.1.2
-_NUMBER = re.compile(r"(?<![\w.,])[-+]?(?:\d{1,3}(?:,\d{3}){1,4}|\d{1,12})(?:\.\d{1,9})?(?![\d.,]*[.,]\d)")
+_NUMBER = lazy(r"(?<![\w.,])[-+]?(?:\d{1,3}(?:,\d{3}){1,4}|\d{1,12})(?:\.\d{1,9})?(?![\d.,]*[.,]\d)")
 _HAN = lazy("[\u4e00-\u9fff]")
 
 
 # A question in turn is no answer: the yes of "有多确定？" is that of "how".
-_ASKS_BACK = re.compile(r"[^\W\d_]{2}.*\?$|多(?:少|大|确定|肯定|久)|什么|怎么|哪[里个些]?|吗$")
+_ASKS_BACK = lazy(r"[^\W\d_]{2}.*\?$|多(?:少|大|确定|肯定|久)|什么|怎么|哪[里个些]?|吗$")
 
 
 def answer_value(question: Question, text: str, lang: str = "en") -> Value | Answer:  # noqa: ARG001 - see below

@@ -6,7 +6,6 @@ what nothing would show (the device does not have it) is told last, or only when
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
@@ -16,6 +15,7 @@ from assistant.render.labels import aside, colon, label, listed, reason_name, ti
 from assistant.render.meanings import called
 from assistant.render.words import our_words, part_name, source_name
 from assistant.vendors import TOOLS
+from knowledge.lazy import lazy
 from knowledge.observation import Scope, Status
 from knowledge.record import dataclass
 from knowledge.text import clean
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 NAMES, TITLES = 4, 3  # facts and titles of one line, at most, without --verbose
 # "needs root: run sudo gpudiag check"; "Operation not permitted: run as root to see it"
-_REMEDY = re.compile(r"\brun (?:(as root)\b|((?:sudo )?gpudiag [^;:()]{1,120}))")
+_REMEDY = lazy(r"\brun (?:(as root)\b|((?:sudo )?gpudiag [^;:()]{1,120}))")
 # "the trace holds no shapes: record with record_shapes=True" (probes.trace.verdict.untold)
-_RECORDING = re.compile(r"\brecord with ([^;\n]{1,120})")
+_RECORDING = lazy(r"\brecord with ([^;\n]{1,120})")
 _NEVER = (Status.UNSUPPORTED, Status.NOT_APPLICABLE)
 _HOPELESS = (*_NEVER, Status.NOT_ASKED)  # nothing that was asked could have told it
 _SURE = (Grade.CONFIRMED, Grade.PROBABLE)
 # Facts that say what a thing is, not how it is, that it is in use or that it rests: on a healthy node they hold as well.
-_KIND_OF_THING = re.compile(
+_KIND_OF_THING = lazy(
     r"\.(?:name|index|uuid|serial|model|architecture|version|nvswitch_count|fabric\.state|read_only|utilization\.core|clock\.(?:sm|graphics))$"
 )
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from assistant.render.cells import cut
+from knowledge.lazy import lazy
 from knowledge.text import clean
 
 if TYPE_CHECKING:
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
 
 MEANING = 110  # columns of what a fact means
 NAMED = 60  # of a fact in a list of several
-_CLAUSE_END = re.compile(r"[;；。]|\.(?: |$)|\(|（")  # what ends the first clause of a fact's meaning
-_FACT = re.compile(r"\b[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)+\b")
+_CLAUSE_END = lazy(r"[;；。]|\.(?: |$)|\(|（")  # what ends the first clause of a fact's meaning
+_FACT = lazy(r"\b[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)+\b")
 
 
 def meaning(name: str, vocabulary: Vocabulary, lang: str) -> str:

@@ -6,7 +6,6 @@ Symptoms stand under their root; the same finding on several GPUs is one block.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -35,6 +34,7 @@ from assistant.render.labels import (
     titled,
 )
 from assistant.render.words import our_words
+from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Origin, Scope, Status, Subject
 from knowledge.record import dataclass
 from knowledge.text import clean
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 Tells = Callable[[str], str]
 EVIDENCE, UNDECIDED, NAMES, STEPS = 3, 4, 4, 3  # of each, at most, without --verbose: one screen at 3 a.m.
 PROCESSES = 3  # of those that a cause explains so many are named, not counted
-_FRAME = re.compile(r"(?:\[<\w{1,20}>\] )?(\w{1,80})\+0x")  # [<0>] os_acquire_rwlock_write+0x33/0x50 [nvidia]
+_FRAME = lazy(r"(?:\[<\w{1,20}>\] )?(\w{1,80})\+0x")  # [<0>] os_acquire_rwlock_write+0x33/0x50 [nvidia]
 # Commands that change nothing, whatever else their step asks for.
-_READS = re.compile(
+_READS = lazy(
     r"(?:timeout \d+ )?(?:nvidia-smi(?: -i \S+)?(?: (?:nvlink -[a-z]+|-q|-L|topo|--query)\b.*)?$|systemctl status |ipmitool (?:sdr|sel|sensor|fru) |"
     r"scontrol show |sinfo|kubectl (?:get|describe|logs) |dcgmi (?:health|discovery|nvlink) |(?:cat|journalctl|dmesg|lspci|ibstat|fuser -v) ?)"
 )

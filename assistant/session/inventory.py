@@ -6,7 +6,6 @@ Names are data: compared, shown, and never handed to a shell.
 from __future__ import annotations
 
 import os
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import normalize
 
 from assistant.session.nodeset import expand, is_set
+from knowledge.lazy import lazy
 from knowledge.record import dataclass
 from knowledge.text import clean, excerpt
 
@@ -32,7 +32,7 @@ HERE = frozenset({
 })  # fmt: skip
 LONGEST = 255  # characters of a name that are looked at: DNS allows no more
 COMPARED = 20_000  # names that a misspelt one is compared with
-_PIECE = re.compile("[0-9]+|[^0-9_ -]+")
+_PIECE = lazy("[0-9]+|[^0-9_ -]+")
 
 
 class Known(NamedTuple):

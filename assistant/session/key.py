@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import NamedTuple
+
+from knowledge.lazy import lazy
 
 try:  # Python's own: `hashlib` loads OpenSSL, which takes longer than the whole of `--version`
     from _sha2 import sha256 as _sha256  # type: ignore[import-not-found,unused-ignore]  # from 3.12
@@ -16,7 +17,7 @@ except ImportError:
     except ImportError:
         from hashlib import sha256 as _sha256
 
-_OTHERS = re.compile("[^a-z0-9]+")
+_OTHERS = lazy("[^a-z0-9]+")
 
 
 NOBODY = "none"  # the channel of a process without a terminal

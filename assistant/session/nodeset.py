@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import product
 
+from knowledge.lazy import lazy
 from knowledge.text import excerpt
 
 MOST = 4096  # nodes of a set: the largest machines have about ten thousand, and nobody names half of them
 _LONGEST = 4000  # characters that are looked at
-_SET = re.compile(r"\[([0-9, -]{1,2000})\]")
-_PART = re.compile(r" *([0-9]{1,9})(?: *- *([0-9]{1,9}))? *")
+_SET = lazy(r"\[([0-9, -]{1,2000})\]")
+_PART = lazy(r" *([0-9]{1,9})(?: *- *([0-9]{1,9}))? *")
 
 
 def is_set(text: str) -> bool:

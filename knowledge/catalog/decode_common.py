@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
+from knowledge.lazy import lazy
 from knowledge.observation import Scalar
 
 Fields: TypeAlias = dict[str, Scalar]
 
 # Ch 00000008        ChID 0003        ChId 0008        Channel ID 0000000d        channel 0x0000000c
-_CHANNEL = re.compile(
+_CHANNEL = lazy(
     r"\bch(?:annel(?: id)?|id)?[ ]{1,4}(?:0x([0-9a-f]{1,8})|([0-9a-f]{8})|([0-9a-f]{4}))\b(?!\()", re.IGNORECASE
 )
 

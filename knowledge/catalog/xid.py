@@ -7,13 +7,13 @@ leaves blank stays blank here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
 from typing import Any
 
 from knowledge.language import Text
+from knowledge.lazy import lazy
 from knowledge.record import dataclass
 
 
@@ -184,7 +184,7 @@ _CHIPS: Mapping[str, tuple[str, ...]] = {
 # A generation names more than one chip: only an answer on which all its columns agree counts.
 _GENERATIONS: Mapping[str, tuple[str, ...]] = {"blackwell": ("b100", "gb200")}
 _OTHER = frozenset({"rtx", "geforce", "quadro", "titan", "tesla", "jetson", "thor", "gb10"})
-_TOKEN = re.compile(r"[a-z]+[0-9]*|[0-9]+")
+_TOKEN = lazy(r"[a-z]+[0-9]*|[0-9]+")
 
 
 def _columns(product: str) -> tuple[str, ...]:

@@ -5,16 +5,16 @@ The driver lists processes with a context, /proc tells which hold a device file,
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from knowledge.derive._added import with_added
+from knowledge.lazy import lazy
 from knowledge.observation import Observation, Origin, Scope, Source, Status, Subject, Value
 
 _MPS = "nvidia-cuda-mps"  # the server that works for its clients, as the kernel cuts its name
 _JOINED = frozenset({Scope.PROCESS, Scope.GPU, Scope.NODE, Scope.MIG})
-_RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
+_RANGE = lazy(r"(\d{1,5})(?:-(\d{1,5}))?")
 
 
 def cpus(text: str) -> frozenset[int]:

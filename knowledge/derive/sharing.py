@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from knowledge.derive._added import with_added
+from knowledge.lazy import lazy
 from knowledge.observation import Observation, Origin, Scope, Source, Status, Subject, Value
 from knowledge.text import digits
 
@@ -19,9 +20,9 @@ _JOINED = frozenset({Scope.PROCESS, Scope.GPU, Scope.MIG})
 MPS_SERVER = "nvidia-cuda-mps"  # the server that works for its clients, as the kernel cuts its name
 _UNITS = {"": 2.0**-20, "b": 2.0**-20, "k": 2.0**-10, "m": 1.0, "g": 1024.0, "t": 1048576.0}  # to MiB
 # 4096m   1g   1073741824   2G
-_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,6})?)\s?([bkmgt]?)(?:i?b)?", re.IGNORECASE)
-_HAMI_MEMORY = re.compile(r"CUDA_DEVICE_MEMORY_LIMIT(?:_\d{1,3})?")
-_HAMI_COMPUTE = re.compile(r"CUDA_DEVICE_SM_LIMIT(?:_\d{1,3})?")
+_SIZE = lazy(r"(\d{1,18}(?:\.\d{1,6})?)\s?([bkmgt]?)(?:i?b)?", re.IGNORECASE)
+_HAMI_MEMORY = lazy(r"CUDA_DEVICE_MEMORY_LIMIT(?:_\d{1,3})?")
+_HAMI_COMPUTE = lazy(r"CUDA_DEVICE_SM_LIMIT(?:_\d{1,3})?")
 _HAMI_LIBRARIES = frozenset({"libvgpu.so", "libsoftmig.so"})
 
 

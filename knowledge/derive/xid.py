@@ -30,6 +30,7 @@ from knowledge.catalog.nvlink5 import CODES as NVLINK5
 from knowledge.catalog.nvlink5 import Fatality, NvLink5Decode, decode_nvlink5, why_not
 from knowledge.catalog.sxid import advise, fatal_word, sxid
 from knowledge.catalog.xid import Area, Severity, XidEntry, xid
+from knowledge.lazy import lazy
 from knowledge.observation import Clock, Event, Observation, Origin, Scalar, Status, Subject, how_many
 
 Fields = Mapping[str, Scalar]
@@ -39,7 +40,7 @@ BURST = (
     180 * 10**9
 )  # ns: what follows closer belongs to the same failure; it may take other programs of the job with it
 _OF_PROGRAMS = (13, 31)  # faults for which NVIDIA asks whether different programs have them on the same GPU
-_PYTHON = re.compile(r"i?python|pt_|ray::|torchrun|accelerate|deepspeed", re.IGNORECASE)
+_PYTHON = lazy(r"i?python|pt_|ray::|torchrun|accelerate|deepspeed", re.IGNORECASE)
 _DERIVED = ("xid_implied", "gpu.recovery_action")
 
 

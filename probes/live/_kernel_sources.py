@@ -323,7 +323,7 @@ def of_zone(zone: tzinfo, until: int, latest: int | None) -> Spot:
 
 def _rotated(host: Host, path: str) -> list[str]:
     """Older files of that name, newest first: ``.1``, ``.2.gz``, or ``-20261101.xz``."""
-    name = lazy(re.escape(path) + r"(?:\.(\d{1,3})|-(\d{8})(?:-?(\d{2,10}))?)(?:\.(?:gz|zst|xz|bz2))?")
+    name = re.compile(re.escape(path) + r"(?:\.(\d{1,3})|-(\d{8})(?:-?(\d{2,10}))?)(?:\.(?:gz|zst|xz|bz2))?")
     found = [(m, p) for p in host.files(f"{path}*") if (m := name.fullmatch(p))]
     found.sort(key=lambda item: (int(item[0][1] or 0), *(-int(n or 0) for n in item[0].groups()[1:]), item[1]))
     return [p for _, p in found[:OLDER]]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
+from knowledge.lazy import lazy
 from knowledge.observation import Clock, Event, Observation, Scalar, Scope, Source, Status, Subject, Value, node
 from knowledge.record import dataclass
 from knowledge.text import clean
@@ -13,7 +13,7 @@ from knowledge.text import excerpt as tidy
 from probes.base import Context, Line, lines_of
 from probes.parse._app_lines import AppLine, is_application_log, span
 
-_NUMBER = re.compile(r"[-+]?[0-9]{1,18}(?:\.[0-9]{1,12})?")
+_NUMBER = lazy(r"[-+]?[0-9]{1,18}(?:\.[0-9]{1,12})?")
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
+from knowledge.lazy import lazy
 from knowledge.observation import Clock
 from knowledge.record import dataclass
 
@@ -47,14 +48,14 @@ MONTHS = (
     "ديس دسامبر דצמ दिस დეკ դեկ жел ธ.ค",
 )
 _MONTH = {name: number for number, names in enumerate(MONTHS, 1) for name in names.split()}
-_CJK_MONTH = re.compile(r"(\d{1,2})(?:月|월)")
+_CJK_MONTH = lazy(r"(\d{1,2})(?:月|월)")
 
 # 2025-01-21T04:41:44,283302+00:00   2024-05-01 10:00:00.5+0200   2026-04-22T21:30:51.526447914Z
 ISO = (
     r"(?P<y>\d{4})-(?P<mo>\d\d)-(?P<d>\d\d)[T ](?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)"
     r"(?:[.,](?P<f>\d{1,9}))?(?P<z>Z| ?UTC\b| ?GMT\b| ?[+-]\d\d:?\d\d(?!\d))?"
 )
-_ISO = re.compile(ISO)
+_ISO = lazy(ISO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def month_number(word: str) -> int | None:
     return _MONTH.get(name) or _MONTH.get(name[:3])
 
 
-_NO_HOST = re.compile(r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?|[+-]?\d{1,20}(?:[.,]\d{1,20})?")
+_NO_HOST = lazy(r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?|[+-]?\d{1,20}(?:[.,]\d{1,20})?")
 
 
 # Months in some language, and hosts in many a rack.

@@ -21,15 +21,17 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from knowledge.lazy import lazy
+
 ENGINES = ("vllm", "sglang", "triton", "tgi")
 TITLES = {"vllm": "vLLM", "sglang": "SGLang", "triton": "Triton", "tgi": "TGI"}
 # vllm:num_requests_running{engine="0",model_name="Qwen/Qwen2.5-7B-Instruct"} 37.0
 _PREFIX = {"vllm": "vllm:", "sglang": "sglang:", "triton": "nv_", "tgi": "tgi_"}
-_SERIES = re.compile(
+_SERIES = lazy(
     r"^(?:vllm:|sglang:|tgi_(?:queue|batch|request)_|nv_(?:inference|trt_llm)_)[a-z0-9_]{3,80}(?:\{|[ \t])",
     re.MULTILINE,
 )
-_COMMENT = re.compile(
+_COMMENT = lazy(
     r"^# (?:HELP|TYPE) (?:vllm:|sglang:|tgi_(?:queue|batch|request)_|nv_(?:inference|trt_llm)_)", re.MULTILINE
 )
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import calendar
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 from knowledge.identity import normalise_pci
+from knowledge.lazy import lazy
 from knowledge.observation import Clock, Event, Observation, Scope, Status, Subject, Value, gpu, node
 from knowledge.record import dataclass
 from knowledge.text import clean, digits
@@ -17,9 +17,9 @@ from probes.parse._smi_values import RESET, Reading, text_value
 
 _MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # "Tue Jul 14 08:12:38 2026"
-_CTIME = re.compile(r"[A-Z][a-z]{2}\s+([A-Z][a-z]{2})\s+(\d{1,2})\s+(\d{2}):(\d{2}):(\d{2})\s+(\d{4})")
+_CTIME = lazy(r"[A-Z][a-z]{2}\s+([A-Z][a-z]{2})\s+(\d{1,2})\s+(\d{2}):(\d{2}):(\d{2})\s+(\d{4})")
 # "2026/07/14 08:12:38.696"
-_SLASHED = re.compile(r"(\d{4})/(\d{2})/(\d{2}) (\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?")
+_SLASHED = lazy(r"(\d{4})/(\d{2})/(\d{2}) (\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?")
 
 
 def cleaned(lines: Iterable[Line]) -> list[Line]:

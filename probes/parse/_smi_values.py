@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from knowledge.identity import UNKNOWN_PCI, normalise_pci
+from knowledge.lazy import lazy
 from knowledge.observation import Scalar, Status
 from knowledge.record import dataclass
 from knowledge.text import clean
@@ -49,8 +50,8 @@ _PREFIXES = (
     (("gpu is lost", "gpu_is_lost", "unknown error", "gpu requires reset", "fell off the bus"), Status.FAILED),
 )  # fmt: skip
 # GPU requires reset (NVML_ERROR_RESET_REQUIRED), in the place of a value
-RESET = re.compile(r"gpu[ _]requires[ _]reset", re.IGNORECASE)
-LOST = re.compile(r"gpu[ _]is[ _]lost|fallen off the bus|fell off the bus", re.IGNORECASE)
+RESET = lazy(r"gpu[ _]requires[ _]reset", re.IGNORECASE)
+LOST = lazy(r"gpu[ _]is[ _]lost|fallen off the bus|fell off the bus", re.IGNORECASE)
 
 # value -> why; DCGM prints these numbers when it has no reading.
 _BLANKS: dict[float, tuple[Status, str]] = {}
@@ -108,7 +109,7 @@ def not_understood(text: str, wanted: str) -> Reading:
 
 
 # "69.85 W", "16x", "2560 bank(s)", "-8 C", "100.00%", "0x10", "1.98e+09"
-_NUMBER = re.compile(r"([+-]?(?:0x[0-9a-fA-F]{1,16}|\d{1,20}(?:\.\d{0,12})?(?:[eE][+-]?\d{1,3})?))\s{0,4}(\S{0,12})")
+_NUMBER = lazy(r"([+-]?(?:0x[0-9a-fA-F]{1,16}|\d{1,20}(?:\.\d{0,12})?(?:[eE][+-]?\d{1,3})?))\s{0,4}(\S{0,12})")
 
 
 def parse_number(text: str) -> tuple[int | float, str] | None:

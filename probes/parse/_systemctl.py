@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from knowledge.lazy import lazy
 from knowledge.record import dataclass
 from knowledge.text import clean
 
@@ -30,8 +30,8 @@ BEST_FIRST = ("running", "starting", "restarting", "failed", "stopped", "not_run
 UNIT = r"[\w@:.\\-]{1,200}\.(?:service|socket|mount|automount|swap|path|timer|target)"
 _ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
 _OF_SYSTEM = re.compile(r"/(?:boot|dev|proc|run|snap|sys|tmp|var/lib/snapd)(?:/.*)?|/")  # mounts that no job works on
-_UNIT = re.compile(UNIT)
-_LINE = re.compile(r"([A-Z][A-Za-z]{1,60})=(.{0,2000})")
+_UNIT = lazy(UNIT)
+_LINE = lazy(r"([A-Z][A-Za-z]{1,60})=(.{0,2000})")
 
 
 @dataclass(frozen=True, slots=True)

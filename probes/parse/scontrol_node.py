@@ -6,8 +6,7 @@ of the base and flags behind plus signs (``IDLE+DRAIN+INVALID_REG``), as Slurm 1
 
 from __future__ import annotations
 
-import re
-
+from knowledge.lazy import lazy
 from knowledge.observation import Event, Observation, Scalar, Status, Subject, Value, node
 from knowledge.text import clean, digits, excerpt
 from probes.base import Context, DocumentFormat
@@ -21,14 +20,14 @@ PROVIDES = (
     "node.slurm.answers",
     "slurmctld_inval",
 )
-_NAME = re.compile(r"(?m)^\s*NodeName=(\S{1,120})")
-_STATE = re.compile(r"(?m)^\s*State=([A-Z][A-Z_+*~#!%$@^-]{1,200})")
-_GRES = re.compile(r"\bGres=(\S{0,300})")
-_GPUS = re.compile(r"(?:^|,)gpu(?::[^:,()\s]{1,60})?:(\d{1,4})")
-_REASON = re.compile(r"(?m)^\s*Reason=(.{1,400}?)(?: \[[^\]\n]{1,80}\])?\s*$")
-_COUNTS = re.compile(r"(\S{1,40}) count reported lower than configured \((\d{1,6}) < (\d{1,6})\)")
+_NAME = lazy(r"(?m)^\s*NodeName=(\S{1,120})")
+_STATE = lazy(r"(?m)^\s*State=([A-Z][A-Z_+*~#!%$@^-]{1,200})")
+_GRES = lazy(r"\bGres=(\S{0,300})")
+_GPUS = lazy(r"(?:^|,)gpu(?::[^:,()\s]{1,60})?:(\d{1,4})")
+_REASON = lazy(r"(?m)^\s*Reason=(.{1,400}?)(?: \[[^\]\n]{1,80}\])?\s*$")
+_COUNTS = lazy(r"(\S{1,40}) count reported lower than configured \((\d{1,6}) < (\d{1,6})\)")
 # The reason that slurmctld gives a node that it set to DOWN by itself.
-SILENT = re.compile(r"(?i)not responding\b")
+SILENT = lazy(r"(?i)not responding\b")
 # A node with one of these gets no new job.
 HELD = (
     "DRAIN",

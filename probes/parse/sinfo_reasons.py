@@ -5,9 +5,9 @@ Only the heading says that there is none. A list of nodes is written as Slurm do
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from knowledge.lazy import lazy
 from knowledge.observation import Observation, Status, node
 from knowledge.text import clean, excerpt
 from probes.base import Context, DocumentFormat, Line, lines_of
@@ -16,13 +16,13 @@ from probes.parse.scontrol_node import SILENT
 NAME, REVISION = "sinfo-reasons", 3
 PROVIDES = ("node.slurm.answers", "node.slurm.held", "node.slurm.reason")
 # REASON               USER      TIMESTAMP           NODELIST
-_HEAD = re.compile(r"\s{0,8}REASON\s{1,200}USER\S{0,10}\s{1,60}TIMESTAMP\s{1,60}(?:STATE\s{1,40})?NODELIST\s{0,20}")
+_HEAD = lazy(r"\s{0,8}REASON\s{1,200}USER\S{0,10}\s{1,60}TIMESTAMP\s{1,60}(?:STATE\s{1,40})?NODELIST\s{0,20}")
 # gres/gpu count repor slurm     2025-11-10T03:12:55 gpu[017,022]
-_ROW = re.compile(
+_ROW = lazy(
     r"\s{0,8}(\S.{0,300}?)\s{1,200}([\w.()-]{1,60})\s{1,60}(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|Unknown)\s{1,60}(?:[a-z][a-z*$~#!%@^+-]{1,20}\s{1,40})?(\S{1,4000})\s{0,20}"
 )
-_CALL = re.compile(r"(?:.{0,120}[$#>] ?)?sinfo\b.{0,120}")
-_PART = re.compile(r"([\w.-]{1,120})(?:\[([\d,-]{1,2000})\])?(?:,|$)")
+_CALL = lazy(r"(?:.{0,120}[$#>] ?)?sinfo\b.{0,120}")
+_PART = lazy(r"([\w.-]{1,120})(?:\[([\d,-]{1,2000})\])?(?:,|$)")
 _MOST = 2000  # nodes of one row
 
 
