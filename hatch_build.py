@@ -65,15 +65,14 @@ class CompiledData(BuildHookInterface):  # type: ignore[type-arg]  # generic ove
                     build_data["tag"] = f"py3-none-{platform_tag()}"
             extra = {
                 "formats": formats.build(),
-                "rules": loader.compile_catalog(),
                 "runbooks": runbook.build_all(),
-                "topics": find.build(),
                 asked.SHARD: asked.build(),
                 tables.SHARD: tables.build(),
             }
             forms = self.folder / lazy.FORMS
             forms.write_bytes(precompiled.patterns())
-            for path in (forms, *shards.write_shipped(self.folder, extra)):
+            split = {"rules": loader.compile_catalog(), "topics": find.build()}
+            for path in (forms, *shards.write_shipped(self.folder, extra, split)):
                 build_data["force_include"][str(path)] = f"knowledge/_compiled/{path.name}"
         finally:
             sys.path.remove(self.root)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from knowledge import parts
 from knowledge.errors import Fault, FaultsError, alike, nearest_hint
 
 if TYPE_CHECKING:
@@ -182,6 +183,25 @@ def cached(name: str, files: Iterable[Path | str], build: Callable[[], Any], *, 
     return data
 
 
+def in_parts(
+    name: str, files: Callable[[], Iterable[Path | str]], build: Callable[[], Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """`build()` as `parts`: of the wheel, or kept as `cached` does."""
+    ready = SHIPPED / f"{name}.parts"
+    try:
+        path = ready if ready.is_file() else cache_dir() / f"{name}-{fingerprint(files())}.parts"
+    except RuntimeError:  # nobody's home
+        return parts.Parts(parts.written(build()))
+    for place in (path, SHIPPED / path.name):
+        try:
+            return parts.opened(place)
+        except (OSError, ValueError):
+            pass  # absent or damaged: built again, and replaced below
+    data = parts.written(build())
+    keep(path, data)
+    return parts.Parts(data)
+
+
 _KEPT = 4  # versions of one thing: of two checkouts that are used in turn, neither makes the other build anew
 
 
@@ -207,13 +227,14 @@ def keep(path: Path, data: bytes) -> None:
         pass
 
 
-def write_shipped(folder: Path, extra: Mapping[str, Any] | None = None) -> list[Path]:
-    """Build every shard into `folder` (the wheel's ``_compiled``)."""
+def write_shipped(
+    folder: Path, extra: Mapping[str, Any] | None = None, split: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[Path]:
+    """Build every shard into `folder` (the wheel's ``_compiled``), what is `split` in parts."""
     folder.mkdir(parents=True, exist_ok=True)
-    out = []
-    content = {name: build_shard(name, shard_files(name)) for name in shard_names()} | dict(extra or {})
-    for name, data in content.items():
-        path = folder / f"{name}.json"
-        path.write_text(json.dumps(data, ensure_ascii=False, sort_keys=True), encoding="utf-8")
-        out.append(path)
-    return out
+    shards = {name: build_shard(name, shard_files(name)) for name in shard_names()} | dict(extra or {})
+    files = {f"{name}.json": json.dumps(data, ensure_ascii=False, sort_keys=True) for name, data in shards.items()}
+    files |= {f"{name}.parts": parts.written(data).decode() for name, data in (split or {}).items()}
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in files]

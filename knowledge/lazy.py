@@ -9,17 +9,18 @@ under the text of its pattern: a pattern that changed is not in it, and is compi
 from __future__ import annotations
 
 import _sre
-import json
 import re
 import sys
 from array import array
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from functools import cache, partial
-from mmap import ACCESS_READ, mmap
+from functools import cache
 from pathlib import Path
-from typing import Any, AnyStr, NamedTuple, cast
+from typing import Any, AnyStr, cast
 
-FORMS = f"patterns-{'.'.join(map(str, sys.version_info))}-{sys.byteorder}.bin"
+from knowledge import parts
+
+FORMS = f"patterns-{'.'.join(map(str, sys.version_info))}-{sys.byteorder}.parts"
 _METHODS = (
     "search",
     "match",
@@ -58,40 +59,24 @@ def lazy(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     return cast("re.Pattern[AnyStr]", _Lazy(pattern, flags))
 
 
-class Forms(NamedTuple):
-    """The file FORMS."""
-
-    known: Mapping[
-        str, str
-    ]  # of each pattern: flags, groups, where its numbers begin and end, and its names with their groups
-    numbers: bytes | mmap  # the file, mapped: a process needs a tenth of them
-    begin: int  # where they begin
-
-
-def forms(folder: Path) -> Forms:
-    """What the file in this folder holds; nothing when there is none."""
+@cache
+def _shipped() -> Mapping[str, Any]:
     try:
-        with (folder / FORMS).open("rb") as file:
-            mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
-        return Forms(json.loads(mapped.readline()), mapped, mapped.tell())
-    except (OSError, ValueError):
-        return Forms({}, b"", 0)
+        return parts.opened(Path(__file__).parent / "_compiled" / FORMS)
+    except (OSError, ValueError):  # `make` was not here, or was another version's
+        return {}
 
 
-_shipped = cache(partial(forms, Path(__file__).parent / "_compiled"))
-
-
-def made(source: Any, flags: int, ready: Forms) -> re.Pattern[Any]:
+def made(source: Any, flags: int, forms: Mapping[str, Any]) -> re.Pattern[Any]:
     """``re.compile(source, flags)``, of its form where there is one."""
-    form = ready.known.get(_key(source, flags))
-    if form is None:
+    key = _key(source, flags)
+    if key not in forms:
         return re.compile(source, flags)
-    every, groups, start, end, *names = form.split()
-    number_of = {name: int(number) for name, number in (pair.split(":") for pair in names)}
-    name_of = dict(zip(number_of.values(), number_of, strict=True))
-    code = array("I", ready.numbers[ready.begin + int(start) : ready.begin + int(end)]).tolist()
-    by_number = tuple(name_of.get(number) for number in range(int(groups) + 1))
-    out: re.Pattern[Any] = _sre.compile(source, int(every), code, int(groups), number_of, by_number)
+    flags, groups, numbers, form = forms[key]
+    names = {number: name for name, number in numbers.items()}
+    by_number = tuple(names.get(number) for number in range(groups + 1))
+    code = array("I", b64decode(form)).tolist()
+    out: re.Pattern[Any] = _sre.compile(source, flags, code, groups, numbers, by_number)
     return out
 
 
@@ -101,15 +86,11 @@ def _key(source: str | bytes, flags: int) -> str:
 
 def compiled() -> bytes:
     """The file FORMS, of every pattern that the loaded modules declare."""
-    known: dict[str, str] = {}
-    numbers = bytearray()
+    forms = {}
     for source, flags in (pattern.source for pattern in declared):
         tree = re._parser.parse(source, flags)  # type: ignore[attr-defined]  # what `re.compile` does
-        code = array("I", re._compiler._code(tree, flags)).tobytes()  # type: ignore[attr-defined]
-        names = (f"{name}:{number}" for name, number in tree.state.groupdict.items())
-        where = (len(numbers), len(numbers) + len(code))
-        known[_key(source, flags)] = " ".join(
-            map(str, (int(tree.state.flags | flags), tree.state.groups - 1, *where, *names))
-        )
-        numbers += code
-    return json.dumps(known, ensure_ascii=False).encode() + b"\n" + numbers
+        code = array("I", re._compiler._code(tree, flags))  # type: ignore[attr-defined]
+        state = tree.state
+        form = (state.flags | flags, state.groups - 1, state.groupdict, b64encode(code.tobytes()).decode())
+        forms[_key(source, flags)] = form
+    return parts.written(forms)

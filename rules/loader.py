@@ -102,10 +102,10 @@ def load(packs: Sequence[Path] = (), site: Path | None = None, today: str = "") 
 def _shipped_rules() -> RuleSet:
     """The shipped rules as they are. They were checked when their compiled copy was made: no fault is left."""
     ready = _compiled()
-    plain, vocab = ready["rules"], vocabulary()
+    vocab = vocabulary()
 
     def built(rule_id: str) -> Rule:
-        file, text = plain[rule_id]
+        file, text = ready[_named(rule_id)]
 
         def report(path: DataPath, message: str, hint: str) -> None:
             raise FaultsError([Fault(file, 1, 1, f"{'.'.join(map(str, path))}: {message}", hint)])
@@ -114,7 +114,7 @@ def _shipped_rules() -> RuleSet:
         assert rule is not None  # `report` was not called
         return rule
 
-    rules = Rules(plain, built, ready["asks"], ready["back"], ready["cards"])
+    rules = Rules(ready["asks"], built, ready["asks"], ready["back"], ready["cards"])
     return RuleSet(rules, ready["fingerprint"], suppressed={})
 
 
@@ -133,7 +133,13 @@ def compiled_hash(plain: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]
 
 def shipped() -> dict[str, tuple[str, dict[str, Any]]]:
     """The plain data of all shipped rules by id, from the compiled copy when there is one."""
-    return {k: (file, _unfolded(text)) for k, (file, text) in _compiled()["rules"].items()}
+    ready = _compiled()
+    return {k: (file, _unfolded(text)) for k in ready["asks"] for file, text in [ready[_named(k)]]}
+
+
+def _named(rule_id: str) -> str:
+    """Under which name the text of a rule is kept."""
+    return f"rule {rule_id}"
 
 
 _QUOTE = "\x7f"  # stands for the quote: one that stands in a rule itself is written as an escape
@@ -151,19 +157,15 @@ def _unfolded(text: str) -> dict[str, Any]:
 
 
 @cache
-def _compiled() -> dict[str, Any]:
+def _compiled() -> Mapping[str, Any]:
     """What `compile_catalog` made, of the wheel or kept since the last change in this checkout."""
-    data: dict[str, Any]
-    ready = compiled.SHIPPED / "rules.json"
-    if ready.is_file():
-        data = json.loads(ready.read_bytes())
-        return data
+    return compiled.in_parts("rules", _files, compile_catalog)
+
+
+def _files() -> list[Path | str]:
     here = Path(__file__).parent
     ours = [here / f"{name}.py" for name in ("schema", "condition", "builder", "index", "loader")]
-    data = compiled.cached(
-        "rules", [*compiled.files_under(CATALOG, ".yaml"), *ours, *compiled.shard_files("facts")], compile_catalog
-    )
-    return data
+    return [*compiled.files_under(CATALOG, ".yaml"), *ours, *compiled.shard_files("facts")]
 
 
 def compile_catalog() -> dict[str, Any]:
@@ -180,8 +182,8 @@ def compile_catalog() -> dict[str, Any]:
         cards[rule_id] = plain_card(rule)
         if any(isinstance(x, FactLeaf) and x.take is not Take.LAST for x in _leaves(rule)):
             back.append(rule_id)
-    folded = {rule_id: (file, _folded(data)) for rule_id, (file, data) in plain.items()}
-    return {"fingerprint": compiled_hash(plain), "asks": asks, "back": back, "cards": cards, "rules": folded}
+    folded = {_named(rule_id): (file, _folded(data)) for rule_id, (file, data) in plain.items()}
+    return {"fingerprint": compiled_hash(plain), "asks": asks, "back": back, "cards": cards, **folded}
 
 
 def _leaves(rule: Rule) -> Iterator[Leaf]:

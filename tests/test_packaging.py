@@ -85,21 +85,22 @@ def test_shards(wheel: Path) -> None:
     from assistant import find, formats
     from assistant.find import asked
     from assistant.intent import tables
-    from knowledge import lazy
+    from knowledge import lazy, parts
     from rules import loader
 
     with zipfile.ZipFile(wheel) as archive:
         assert f"knowledge/_compiled/{lazy.FORMS}" in archive.namelist()
+        rules, topics = (parts.Parts(archive.read(f"knowledge/_compiled/{n}.parts")) for n in ("rules", "topics"))
         shards = {
             Path(n).stem: json.loads(archive.read(n))
             for n in archive.namelist()
             if n.startswith("knowledge/_compiled/") and n.endswith(".json")
         }
-    assert set(shards) == {*compiled.shard_names(), "rules", "runbooks", "formats", "topics", asked.SHARD, tables.SHARD}
+    assert set(shards) == {*compiled.shard_names(), "runbooks", "formats", asked.SHARD, tables.SHARD}
     assert len(shards["facts"]) == len(compiled.shard("facts"))
-    assert shards["rules"] == loader._compiled()
+    assert rules == loader._compiled()
     assert shards["formats"] == formats.build()
-    assert shards["topics"] == find.build()
+    assert topics == find.build()
     assert shards[asked.SHARD] == json.loads(json.dumps(asked.build()))
     assert shards[tables.SHARD] == json.loads(json.dumps(tables.build()))
 

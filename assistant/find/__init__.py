@@ -1,12 +1,11 @@
 """Finding what a sentence is about among everything that gpudiag can explain.
 
 `search` gives topics, best first; `known_words` is the vocabulary that typos are repaired against. The index is built
-from the data once and kept as JSON; nothing of the engine, the parsers or pydantic is loaded to ask it.
+from the data once and kept in parts; nothing of the engine, the parsers or pydantic is loaded to ask it.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
@@ -69,7 +68,7 @@ def topics(kind: str) -> list[Topic]:
 
 
 def build() -> dict[str, Any]:
-    """The index as plain data (the wheel's ``_compiled/topics.json``). FaultsError when the data has faults."""
+    """The index as plain data (the wheel's ``_compiled/topics.parts``). FaultsError when the data has faults."""
     from assistant.find import bm25, corpus
 
     return bm25.build(corpus.documents(), corpus.spellings())
@@ -79,9 +78,7 @@ def build() -> dict[str, Any]:
 def _index() -> Index:
     from assistant.find.index import Index
 
-    shipped = compiled.SHIPPED / f"{SHARD}.json"
-    data = json.loads(shipped.read_bytes()) if shipped.is_file() else compiled.cached(SHARD, _files(), build)
-    return Index(data)
+    return Index(compiled.in_parts(SHARD, _files, build))
 
 
 @cache

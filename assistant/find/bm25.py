@@ -57,9 +57,9 @@ def build(docs: Sequence[Doc], groups: Iterable[Sequence[str]]) -> dict[str, Any
     return {
         "ids": "\n".join(d.id for d in docs),
         "titles": "\n".join(f"{_line(d.title.en)}\t{_line(d.title.zh)}" for d in docs),
-        "points": _table({term: sorted(found, reverse=True)[:COMMON] for term, found in points.items()}),
-        "runs": _runs(docs, idf),
         "words": _words(docs),
+        **_table("points", {term: sorted(found, reverse=True)[:COMMON] for term, found in points.items()}),
+        **_table("runs", _runs(docs, idf)),
     }
 
 
@@ -107,7 +107,7 @@ def _weighted(counts: Mapping[str, Counter[str]], average: Mapping[str, float]) 
     return out
 
 
-def _runs(docs: Sequence[Doc], idf: Mapping[str, float]) -> list[str]:
+def _runs(docs: Sequence[Doc], idf: Mapping[str, float]) -> dict[str, list[tuple[int, int]]]:
     """Names and titles as runs of terms -> the points for them, and whose they are."""
     owners: dict[str, dict[int, int]] = defaultdict(dict)
     for number, doc in enumerate(docs):
@@ -116,7 +116,7 @@ def _runs(docs: Sequence[Doc], idf: Mapping[str, float]) -> list[str]:
             if run and len(run) <= LONGEST_RUN:
                 worth = PRIOR[doc.kind] * RUN * sum(idf.get(t, 0.0) for t in run)
                 owners[" ".join(run)][number] = round(worth * SCALE)
-    return _table({run: sorted(((w, n) for n, w in o.items()), reverse=True) for run, o in owners.items()})
+    return {run: sorted(((w, n) for n, w in o.items()), reverse=True) for run, o in owners.items()}
 
 
 def _words(docs: Sequence[Doc]) -> str:
@@ -128,13 +128,13 @@ def _words(docs: Sequence[Doc]) -> str:
     return "\n".join(f"{word} {n}" for word, n in sorted(df.items()))
 
 
-def _table(found: Mapping[str, Iterable[tuple[int, int]]]) -> list[str]:
+def _table(name: str, found: Mapping[str, Iterable[tuple[int, int]]]) -> dict[str, str]:
     """Key -> points and documents, as one text a bucket: what costs time to load is the number of strings."""
     lines = [["\n"] for _ in range(BUCKETS)]
     for key, pairs in sorted(found.items()):
         packed = " ".join(f"{worth} {number}" for worth, number in pairs)
         lines[bucket(key)].append(f"{key}\t{packed}\n")
-    return ["".join(bucketed) for bucketed in lines]
+    return {f"{name} {number}": "".join(bucketed) for number, bucketed in enumerate(lines)}
 
 
 def _line(text: str) -> str:

@@ -181,7 +181,7 @@ class Index:
 
     def _read(self, table: str, key: str) -> Sequence[tuple[int, int]]:
         """Points and document of everything that stands under `key`."""
-        lines: str = self._data[table][bucket(key)]
+        lines: str = self._data[f"{table} {bucket(key)}"]
         at = lines.find(f"\n{key}\t")
         if at < 0:
             return ()

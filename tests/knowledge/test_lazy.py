@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
-from knowledge import lazy
+from knowledge import lazy, parts
 
 
 @pytest.fixture
-def forms(tmp_path: Path) -> lazy.Forms:
-    """Those of every pattern that a module loaded so far declares, through a file."""
+def forms() -> Mapping[str, Any]:
+    """Those of every pattern that a module loaded so far declares."""
     import assistant.intent.parse  # noqa: F401 - declares them
 
-    (tmp_path / lazy.FORMS).write_bytes(lazy.compiled())
-    return lazy.forms(tmp_path)
+    return parts.Parts(lazy.compiled())
 
 
-def test_each_pattern_is_as_if_it_had_been_compiled(forms: lazy.Forms) -> None:
+def test_each_pattern_is_as_if_it_had_been_compiled(forms: Mapping[str, Any]) -> None:
     every = [pattern.source for pattern in lazy.declared]
     assert len(every) > 500
     for source, flags in every:
