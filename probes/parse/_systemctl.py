@@ -28,8 +28,8 @@ ROLE_OF: Mapping[str, str] = {unit: role for role, units in ROLES.items() for un
 BEST_FIRST = ("running", "starting", "restarting", "failed", "stopped", "not_running", "not_installed")
 # Kinds of units that do something when they fail; a device or a scope is made by the kernel or a program.
 UNIT = r"[\w@:.\\-]{1,200}\.(?:service|socket|mount|automount|swap|path|timer|target)"
-_ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
-_OF_SYSTEM = re.compile(r"/(?:boot|dev|proc|run|snap|sys|tmp|var/lib/snapd)(?:/.*)?|/")  # mounts that no job works on
+_ESCAPED = lazy(r"\\x([0-9a-f]{2})")
+_OF_SYSTEM = lazy(r"/(?:boot|dev|proc|run|snap|sys|tmp|var/lib/snapd)(?:/.*)?|/")  # mounts that no job works on
 _UNIT = lazy(UNIT)
 _LINE = lazy(r"([A-Z][A-Za-z]{1,60})=(.{0,2000})")
 
