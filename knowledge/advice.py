@@ -37,6 +37,7 @@ class Advice:
     when: tuple[When, ...] = ()
     told: tuple[Told, ...] = ()
     variables: tuple[str, ...] = ()  # of the environment
+    reports: bool = False  # whether a sentence of these words asks for it that only tells what happens
     more: tuple[Text, ...] = ()
     see: tuple[str, ...] = ()  # ids of pages: ``howto reset-gpu``
     sources: tuple[str, ...] = ()
@@ -58,6 +59,7 @@ def _of(d: Mapping[str, Any]) -> Advice:
             Told(tuple(t["has"]), tuple(t.get("without", ())), t.get("reports", False)) for t in d.get("told", ())
         ),
         variables=tuple(d.get("variables", ())),
+        reports=d.get("reports", False),
         more=tuple(Text.of(m) for m in d.get("more", ())),
         see=tuple(d.get("see", ())),
         sources=tuple(d["sources"]),

@@ -74,7 +74,7 @@ def asked(said: str, marked: str, *, troubled: bool = False) -> Asked:
 def of_reports(name: str) -> bool:
     """Whether an advice is asked for by a sentence that only reports ("the first steps are slow")."""
     entry = advice().get(name)
-    return entry is not None and any(set(w.asks) & _REPORTS for w in entry.when)
+    return entry is not None and (entry.reports or any(set(w.asks) & _REPORTS for w in entry.when))
 
 
 def _fits(when: When, asks: dict[str, int], about: dict[str, int]) -> bool:

@@ -51,6 +51,7 @@ class Entry(Sourced):
     told: list[Told] = []
     variables: list[Line] = []  # of the environment
     said: Said | None = None  # phrases of it, as those of the lexicon
+    reports: bool = False  # whether they ask for it where they only tell what happens
     ask: Phrases | None = None  # questions that it answers, in plain words: others like them find it
     says: Bilingual  # the answer, the first sentence by itself
     more: list[Bilingual] = []
