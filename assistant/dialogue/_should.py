@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,6 +40,7 @@ class Should:
     asked: Asked
     word: Text
     doing: Text
+    without: bool = False  # whether it is asked if it can be done without
 
 
 _WORDS: tuple[tuple[Should, re.Pattern[str]], ...] = tuple(
@@ -91,7 +93,18 @@ _BARE = lazy(
 def asked_of(query: Query) -> Should | None:
     """The action that a question is about; None for "can I use it", and for an action that is only told of ("the reset failed")."""
     text = asked_in(query).casefold()
-    return next((should for should, pattern in _WORDS if pattern.search(text)), None)
+    found = ((should, pattern.search(text)) for should, pattern in _WORDS)
+    should, at = next(((s, m) for s, m in found if m is not None), (None, None))
+    if should is None or at is None:
+        return None
+    return replace(should, without=_WITHOUT.search(text[: at.start()]) is not None)
+
+
+# can it be fixed without a reboot | how do I avoid a reset | 不重启能修好吗; 要不要重启 and 为什么不重启 ask for the act
+_WITHOUT = lazy(
+    r"(?<![a-z])(?:without|avoid(?:ing)?|skip(?:ping)?|instead of|rather than)\s+(?:(?:an?|the|any|having to|needing to)\s+)?$"
+    r"|(?<![要何么啥嘛])不$|(?<![用需要])(?:不用|不必|不需要|无需|避免|免)$"
+)
 
 
 def asked_in(query: Query) -> str:
@@ -131,6 +144,12 @@ def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) ->
     title, bucket, action = first.title, first.bucket, first.action
     same = next((x for x in about if x.bucket in _INCLUDES[asked]), None)
     more = next((x for x in about if x.bucket in _STRONGER.get(asked, ())), None)
+    if should.without and (needed := more or same):
+        act = w.t("more than that" if more is not None else doing, "更多处置" if more is not None else doing)
+        return w.t(
+            f"{led(f'No, {act} is needed', needed.title, 'en')}. {needed.action}",
+            f"不行，需要{act}：{w.quoted(needed.title)}。{needed.action}",
+        )
     if more is not None:  # of one GPU whose spare rows are used up no reset saves it, whatever else a reset would end
         return w.t(
             f"{led('No, that is not enough', more.title, 'en')}. {more.action}",
@@ -164,6 +183,10 @@ def compared(w: Words, should: Should, about: Sequence[Advised], until: Text) ->
         lead = f"Yes, keep new work away until {when or 'it is repaired'}"
         return w.t(f"{led(lead, title, 'en')}. {action}",
                    f"需要，在{when or '修复'}之前不要安排新任务：{w.quoted(title)}。{action}")  # fmt: skip
+    if should.without:
+        return w.t(
+            f"{led(f'Yes, without {doing}', title, 'en')}. {action}", f"可以不{doing}：{w.quoted(title)}。{action}"
+        )
     return w.t(
         f"{led(f'No, {doing} is not what this asks for', title, 'en')}. {action}",
         f"不需要{doing}：{w.quoted(title)}。建议 {action}",

@@ -250,6 +250,11 @@ def _should(w: Words, should: Should, about: Sequence[Finding], usable: Usable, 
             return w.t(f"{led('Yes', title, 'en')}. {why}", f"可以：{w.quoted(title)}。{why}")
         if usable is Usable.UNKNOWN:
             return w.t("Cannot say: what was read does not settle it.", "无法判断：已读到的信息不足以下结论。")
+        if should.without:
+            return w.t(
+                f"Yes: nothing was found that asks to {should.word.en}.",
+                f"可以：没有发现需要{should.word.in_('zh')}的问题。",
+            )
         return w.t(
             f"No: nothing was found that asks to {should.word.en}.",
             f"不需要：没有发现需要{should.word.in_('zh')}的问题。",
