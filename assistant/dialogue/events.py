@@ -23,13 +23,14 @@ from assistant.render.sheet import Paragraph, Part, Table
 from assistant.reply import Reply
 from knowledge.facts import vocabulary
 from knowledge.lazy import lazy
-from knowledge.observation import Event, Observation, Scope, how_many
+from knowledge.observation import Clock, Event, Observation, Scope, how_many
 from knowledge.text import clean, excerpt
 
 if TYPE_CHECKING:
     from assistant.dialogue import Turn
 
 ROWS, CELL = 12, 60
+_CLOCKS = tuple(Clock)  # each has an order of its own
 _LIFE = ("boot", "driver_loaded")  # no trouble: told among the rows
 _CODED = ("xid", "xid_reported", "xid_exported", "sxid")  # the kinds of which a catalogue has the title
 _WHEN = lazy(
@@ -54,6 +55,13 @@ _FIRST = lazy(
 )
 
 
+# what happened | what went wrong at 3 | 出了什么事: the worst of it, ahead of how many lines there are
+_WHAT = lazy(
+    r"(?<![a-z])(?:happen\w*|occurr?\w*|went (?:on|wrong|down)|go(?:es|ing)? (?:on|wrong)|broke|failed)(?![a-z])|发生|出了|怎么|咋|什么事|啥事|情况|状况",
+    re.IGNORECASE,
+)
+
+
 def answer(turn: Turn) -> Reply:
     """How many events, from when to when, of what; then a row for each. Of a span of time, or of what the words name, those alone."""
     if turn.diagnosis is None:
@@ -65,7 +73,7 @@ def answer(turn: Turn) -> Reply:
             for o in turn.diagnosis.events
             if not where.subjects or belongs(o.subject, where.subjects, turn.diagnosis.facts)
         ),
-        key=lambda o: (o.at is None, o.at or 0),
+        key=lambda o: (o.at is None, _CLOCKS.index(o.clock), o.at or 0),
     )
     window = window_of(text, next(iter(turn.query.slots.since), ""))
     kept = [o for o in every if window is None or _within(window, o, every)]
@@ -177,14 +185,13 @@ def _head(w: Words, kept: Sequence[Observation], every: Sequence[Observation], a
     if not kept and all(o.at is None for o in every):
         return w.t(f"The {len(every)} events that were read have no time.", f"所读的 {len(every)} 条事件没有时间。")
     if not kept:
-        first, last = lines.moment(every[0]), lines.moment(every[-1])
-        return w.t(f"Nothing that is understood was logged then; the events reach from {first} to {last}.",
-                   f"该时段没有可识别的事件；已有事件从 {first} 到 {last}。")  # fmt: skip
+        there = _span(w, every, w.t("; there are {n} events", "；已有 {n} 条事件"))
+        return w.t(f"Nothing that is understood was logged then{there}.", f"该时段没有可识别的事件{there}。")
     if _WHETHER.search(asked):
-        worst = _worst(w, kept)
         clear = w.t("No fault was found in it: ", "未发现故障：")
         return w.t("Yes: ", "是：") + worst if worst is not None else clear + _listed(w, kept)
-    return _listed(w, kept)
+    said = _listed(w, kept)
+    return f"{worst}{w.t(' ', '')}{said}" if worst is not None and _WHAT.search(asked) else said
 
 
 def _listed(w: Words, kept: Sequence[Observation]) -> str:
@@ -194,17 +201,23 @@ def _listed(w: Words, kept: Sequence[Observation]) -> str:
     what = listed([f"{n}x {t}" if n > 1 else t for t, n in kinds.most_common(3)], w.lang, ";")
     more = len(kinds) - 3
     what += w.t(f"; +{more} kinds", f"；另有 {more} 种") if more > 0 else ""
-    first, last = lines.moment(kept[0]), lines.moment(kept[-1])
-    when = (
-        ""
-        if not first
-        else w.t(
-            f" at {first}" if first == last else f" from {first} to {last}",
-            f"，时间 {first}" if first == last else f"，从 {first} 到 {last}",
-        )
-    )
-    n = len(kept)
-    return w.t(f"{n} event{'s' * (n != 1)}{when}: {what}.", f"{n} 条事件{when}：{what}。")
+    return _span(w, kept, w.t("{n} event" + "s" * (len(kept) != 1), "{n} 条事件")) + w.t(f": {what}.", f"：{what}。")
+
+
+def _span(w: Words, events: Sequence[Observation], count: str) -> str:
+    """How many, and from when to when by the clock that the first was timed with."""
+    timed = [o for o in events if o.at is not None and o.clock is events[0].clock]
+    said = count.format(n=len(events))
+    if not timed:
+        return said
+    if len(timed) < len(events):
+        said += w.t(f", {len(timed)} of them", f"，其中 {len(timed)} 条")
+    else:
+        said += w.t("", "，")
+    first, last = lines.moment(timed[0]), lines.moment(timed[-1])
+    if first == last:
+        return said + w.t(f" at {first}", f"时间 {first}")
+    return said + w.t(f" from {first} to {last}", f"从 {first} 到 {last}")
 
 
 def _worst(w: Words, kept: Sequence[Observation], asked: str = "") -> str | None:

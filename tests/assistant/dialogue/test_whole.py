@@ -14,7 +14,7 @@ from assistant.intent.window import AROUND, DAY, window_of
 from assistant.reply import Reply
 from assistant.sources import parse_text
 from rules.loader import load
-from tests.assistant.dialogue.talk import ask, log, said
+from tests.assistant.dialogue.talk import ask, log, query, said
 from tests.diagnoses import incident
 
 LINE = "[{at}.0] NVRM: Xid (PCI:0000:{bus}:00): {code}, pid=1882, name=python3, {text}"
@@ -61,6 +61,15 @@ def test_events_stand_in_the_order_of_time_and_a_summary_quotes_one() -> None:
     shown = said(of("what happened first?", *lines))
     assert shown.index("100") < shown.index("900")
     assert "1882" in said(of("write a ticket", *lines))
+
+
+def test_the_worst_leads_and_times_of_two_clocks_make_no_span() -> None:
+    line = "{at} oak kernel: NVRM: Xid (PCI:0000:3b:00): {code}, pid=1882, name=python3, {text}\n"
+    dated = line.format(at="2026-08-19T02:40:56+00:00", code=79, text=LOST)
+    yearless = line.format(at="Aug 19 02:51:00", code=45, text="Ch 00000001")
+    about = diagnose([*parse_text("log", dated), *parse_text("log", yearless)], load())
+    headline = ask(about, query(Intent.EVENTS, "what happened?")).headline
+    assert headline.index("fallen off the bus") < headline.index("2 events, 1 of them at 2026-08-19 02:40:56")
 
 
 def test_a_restart_of_the_job_is_judged_and_nothing_has_to_be_assumed() -> None:
