@@ -54,6 +54,13 @@ _SINCE_EN = lazy(
 _SINCE_ZH = lazy(
     r"(?:自从)?(?:(?:换(?!算)|升级?|更新|改(?!善)|迁移|搬|加(?![载速权入密])|安?装(?!载)|扩容?)[了到成过上]?(?P<a>[^，。；,;]{0,16}?)(?:之后|以后|以来|后|起)|(?P<b>[^，。；,;]{1,12}?)(?:升级|更新|迁移|搬|加进来|换)(?:到[^，。；,;]{0,10}?)?(?:之后|以后|以来|后|起)|只(?:换|改|加|动|升级)[了过]?(?P<c>[^，。；,;]{1,16}))"
 )
+_PLACE = r"(?:halls?|racks?|rooms?|rows?|pods?|aisles?|sites?|buildings?|data ?cent(?:er|re)s?|clusters?)"
+# moved to another hall | same job, different rack: the machines are other ones
+_MOVED = lazy(
+    rf"(?<![a-z])(?:(?:mov|migrat|relocat|shift|transferr?)(?:e|ed|es|ing)?[^,.;?]{{0,40}}?\s(?:to|into)|same [a-z]+[,;]?(?: but)?(?: in| on)?)\s+(?:an?other|(?:a )?different|(?:the |a )?new|the other)\s+{_PLACE}(?![a-z])"
+    r"|(?:换|搬|挪|迁|移|调)[了到去至过]{0,2}[^，。；,;]{0,6}?(?:机柜|机房|机架|机列|柜子|园区|集群)|(?:另|不同|别)[^，。；,;]{0,3}?(?:机柜|机房|机架|园区|集群)",
+    _I,
+)
 # What was changed, by the words about it; what nothing names is something else.
 _WHAT = (
     ("driver", r"driver|驱动"),
@@ -115,6 +122,9 @@ def contrasts(said: str) -> Iterator[Contrast]:
         if kind:
             yield Contrast(SINCE, kind, m[0])
             break
+    else:
+        if moved := _MOVED.search(said):
+            yield Contrast(SINCE, "nodes", moved[0])
 
 
 def _inside(one: re.Match[str], many: re.Match[str]) -> bool:

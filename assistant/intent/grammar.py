@@ -69,7 +69,14 @@ def runs(role: str) -> phrases.Runs:
 
 @cache
 def _facts() -> phrases.Runs:
-    return phrases.Runs([*lexicon().facts.items(), *((said, "") for said in _NO_FACTS)])
+    """What facts are called, in the spelling that a sentence is read in, of one thing and of several: "memory temps"."""
+    named = {" ".join(words_of(said)): fact for said, fact in (*lexicon().facts.items(), *((s, "") for s in _NO_FACTS))}
+    several = {
+        f"{said}s": fact
+        for said, fact in named.items()
+        if said[-1:].isascii() and said[-1:].isalpha() and said[-1] != "s"
+    }
+    return phrases.Runs((several | named).items())
 
 
 def words_of(marked: str) -> list[str]:

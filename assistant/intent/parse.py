@@ -262,7 +262,10 @@ def _wish(r: Reading, said: str) -> _Wish:
     bare = by_name or among or advice.reports or assumed.left_alone(said)
     decided = None if bare else decide(r)
     near = general.general(r, decided) if decided is not None else general.General()
-    if not page or general.nearer(near, page, r.said):
+    asks_how = "" if r.raw else tasks.asked_how(r.said, r.found.marked)
+    # said in so many words: no entry like it is meant
+    done = bool(asks_how) and tasks.done_to(asks_how, r.found.marked)
+    if not done and (not page or general.nearer(near, page, r.said)):
         page = near.page or page
     howto = page.removeprefix(HOWTO) if page.startswith(HOWTO) else ""
     page = "" if howto else page
@@ -275,7 +278,12 @@ def _wish(r: Reading, said: str) -> _Wish:
     else:
         intent = Intent.COST if _priced(r.said) else decided or decide(r)
         task = howto if intent not in _NO_TASK and howto else _task(r, intent)
-        if task and near.outright and general.only_reminded(f"{HOWTO}{task}", r.said):
+        if (
+            task
+            and near.outright
+            and not (done and task == asks_how)
+            and general.only_reminded(f"{HOWTO}{task}", r.said)
+        ):
             task = ""
         intent = _after_task(r, Intent.FIX if task else intent, task, said)
         if not near.looks and intent in general.LOOKS and not (task or of_run.asked(r.said)):

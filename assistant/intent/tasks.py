@@ -53,6 +53,26 @@ def asked_who(said: str, marked: str) -> str:
     return _best(marked) if len(said) <= _LONG and _WHO.search(said) and not worries(said) else ""
 
 
+def done_to(identifier: str, marked: str) -> bool:
+    """Whether a sentence says, right behind how, the verb of a task, and next to that a thing of it: "how to cordon a k8s node
+    with a bad gpu", ECC 怎么开."""
+    how = _HOW.search(marked)
+    ahead = words_of(marked[: how.start()]) if how is not None else []
+    words = words_of(marked[how.end() :] if how is not None else marked)
+    things = sorted((start, name) for name, runs in _runs("thing").items() for start, _, _ in runs.find(words))
+    before = {name for name, runs in _runs("thing").items() for _, end, _ in runs.find(ahead) if end == len(ahead)}
+    return any(
+        not before.isdisjoint(does.things) or next((name for start, name in things if start >= end), "") in does.things
+        for does in howtos()[identifier].does
+        for verb in does.verbs
+        for begin, end, _ in _runs("verb")[verb].find(words)
+        if begin < _NEAR
+    )
+
+
+_NEAR = 2  # words between how and the verb: "how do I safely ..."
+
+
 def worries(said: str) -> bool:
     """Whether a sentence asks for the reason of something."""
     return _WORRIES.search(said) is not None

@@ -169,15 +169,18 @@ def _han_clocks(text: str) -> Iterator[When]:
         if not (found["day"] or found["part"] or (found["hour"].isdecimal() and found["after"])):
             continue
         hour = _han_number(found["hour"])
-        part = found["part"] or ("晚上" if (found["day"] or "").endswith(("晚", "晚上", "夜")) else "")
-        if hour < 12 and (part in ("下午", "傍晚", "晚上") or (part == "中午" and hour < 3)):
+        part = found["part"] or ("晚上" if (found["day"] or "").endswith(("晚", "晚上", "夜", "夜里", "半夜")) else "")
+        small = part in ("晚上", "夜里", "半夜") and (hour < 6 or hour == 12)  # 昨晚3点: after midnight
+        if small:
+            hour %= 12
+        elif hour < 12 and (part in ("下午", "傍晚", "晚上", "夜里") or (part == "中午" and hour < 3)):
             hour += 12
         minute = {"半": 30, "一刻": 15, "三刻": 45, None: 0}.get(found["minute"])
         if minute is None:
             minute = _han_number(found["minute"].removesuffix("分"))
         clock = f"{hour:02d}:{minute:02d}"
         day = (
-            _day(found["day"]).replace("last night", "yesterday").replace("this morning", "today")
+            _day(found["day"]).replace("last night", "today" if small else "yesterday").replace("this morning", "today")
             if found["day"]
             else ""
         )

@@ -45,6 +45,12 @@ def test_a_change_counts_where_something_is_wrong() -> None:
     """A change by itself is none of the trouble."""
     assert told("training crashes since the driver update") == {"job.fails.since_change": "driver"}
     assert told("两台新机器加进来以后训练变慢了") == {"job.fails.since_change": "nodes"}
+    for text in (
+        "we moved the job to another hall and now it is slow",
+        "same job, different rack, half the throughput",
+        "任务换到另一个机柜之后变慢了",
+    ):
+        assert told(text) == {"job.fails.since_change": "nodes"}
     assert told("what is new since the driver update") == {}
 
 

@@ -53,6 +53,8 @@ def test_what_was_mended_is_told() -> None:
     [
         ("昨天下午三点掉的", "since", ("yesterday 15:00",)),
         ("凌晨2点半报错", "since", ("02:30",)),
+        ("昨晚3点挂的", "since", ("today 03:00",)),
+        ("昨晚11点挂的", "since", ("yesterday 23:00",)),
         ("过去二十四小时的告警", "since", ("24h",)),
         ("最近半小时", "since", ("30m",)),
         ("上个月坏了几次", "since", ("30d",)),

@@ -34,6 +34,15 @@ def test_every_task_is_found_by_its_verb_and_things(one: tuple[Howto, Does], fra
     assert found == howto.id or max(len(d.things) for d in howtos()[found].does) >= len(does.things)
 
 
+@pytest.mark.parametrize(
+    ("said", "task"),
+    [("how to cordon a k8s node with a bad gpu", "drain-kubernetes"), ("how do I disable ecc", "disable-ecc"), ("怎么看哪张卡慢", "find-straggler"), ("ECC 怎么开？", "enable-ecc"), ("ECC 怎么关？", "disable-ecc"), ("how do you cordon a node", "drain-kubernetes"),
+     ("how do I kill a zombie process that still holds GPU memory", "kill-stuck-process")],
+)  # fmt: skip
+def test_the_thing_right_behind_the_verb_decides(said: str, task: str) -> None:
+    assert understand(said).topics[0].id == f"howto {task}"
+
+
 @pytest.mark.parametrize("said", NO_TASKS)
 def test_what_asks_for_no_task_finds_none(said: str) -> None:
     assert not asked_how(said, said)
