@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING
 from assistant.dialogue._pages import data_of, first_sentence, meant, page, spoken, text_in
 from assistant.find import search
 from assistant.intent.query import Query
-from assistant.render.labels import listed
+from assistant.render.labels import aside, colon, listed
 from assistant.render.sheet import Fields, Heading, Items, Paragraph, Part, Table
 from assistant.reply import Reply
 from knowledge.language import Text
 from knowledge.lazy import lazy
+from rules.model import Severity
 
 if TYPE_CHECKING:
     from assistant.intent.query import Topic
     from assistant.render.sheet import Sheet
 
 MOST = 6  # columns of one table
-_ASKED = lazy(r"\b(?:differ\w*|versus|vs|compare\w*|distinguish)\b|区别|差别|不同|对比|比较", re.IGNORECASE)
+_ASKED = lazy(r"\b(?:differ\w*|versus|vs|compare\w*|distinguish)\b|区别|差别|不同|不一样|对比|比较", re.IGNORECASE)
 _BETWEEN = lazy(r"\s+(?:and|vs\.?|versus|or|from|with|to)\s+|\s*[,、/]\s*|\s*(?:和|与|跟|还是|以及)\s*", re.IGNORECASE)
 _LEAD = lazy(
-    r"^.*?\b(?:between|compare|distinguish)\b|^.*?(?:比较|对比)|(?:的|有什么|有何)*(?:区别|差别|不同)(?:是什么|在哪里?)?.*$",
+    r"^.*?\b(?:between|compare|distinguish)\b|^.*?(?:比较|对比)|(?:的|有什么|有啥|有何|哪里|哪儿|怎么)*(?:区别|差别|不同|不一样)(?:是什么|在哪里?)?.*$",
     re.IGNORECASE,
 )
 _LONG = 300  # characters of a question that compares: what is longer was pasted
@@ -42,11 +43,12 @@ def known(kind: str) -> tuple[int, ...]:
     return tuple(sorted(e.code for e in all_xids()))
 
 
-def codes(names: Sequence[str], lang: str) -> Reply:
-    """A table over codes; those that no catalogue holds are said to be unknown."""
+def codes(names: Sequence[str], lang: str, *, rank: bool = False) -> Reply:
+    """A table over codes; those that no catalogue holds are said to be unknown. `rank`: the gravest first."""
     few = list(names)[:MOST]
     missing = [n for n in few if not _holds(n)]
     found = [n for n in few if n not in missing]
+    found = sorted(found, key=_gravity, reverse=True) if rank else found
     columns = [_column(n, lang) for n in found]
     parts: list[Part] = []
     if columns:
@@ -57,7 +59,7 @@ def codes(names: Sequence[str], lang: str) -> Reply:
         said = listed([_upper(n) for n in missing], lang)
         parts.append(Paragraph(text_in(lang, f"Not in NVIDIA's catalogue: {said}.", f"NVIDIA 目录中没有：{said}。")))
     return Reply(
-        lang, _codes_headline(found, columns, missing, lang), tuple(parts), settled=bool(found),
+        lang, _ranking(found, lang) if rank and len(found) > 1 else _codes_headline(found, columns, missing, lang), tuple(parts), settled=bool(found),
         suggestions=tuple(text_in(lang, f"how do I fix {n}?", f"如何处理 {n}？") for n in found[:3]),
         data=data_of("explain", found, unknown=missing),
     )  # fmt: skip
@@ -82,6 +84,64 @@ def _codes_headline(found: Sequence[str], columns: Sequence[Sequence[str]], miss
     same = len({c[2] for c in columns}) == 1 and len(columns) > 1
     tail = text_in(lang, "; the action is the same.", "；处置动作相同。") if same else text_in(lang, ".", "。")
     return f"{sentences}{tail}"
+
+
+# How far what has to be done reaches: of two codes as severe, the one that takes more down is the graver.
+_REACH = {"IGNORE": 0, "MONITOR": 0, "RESTART_APP": 1, "RESET_GPU": 2, "RESTART_VM": 3, "RESTART_BM": 4}
+
+
+def _gravity(name: str) -> tuple[int, int]:
+    severity, action = _severity(name)
+    return severity.rank if severity is not None else -1, _REACH.get(action, 2)
+
+
+def _severity(name: str) -> tuple[Severity | None, str]:
+    """How severe a code is, and NVIDIA's word of what to do at once."""
+    kind, _, number = name.partition(" ")
+    if kind == "sxid":
+        from knowledge.catalog.sxid import advise
+
+        advice = advise(int(number))
+        return (Severity(advice.severity) if advice.severity is not None else None), advice.bucket
+    from knowledge.catalog.xid import xid
+
+    entry = xid(int(number))
+    return (Severity(entry.severity), str(entry.immediate)) if entry is not None else (None, "")
+
+
+def grave(name: str, lang: str) -> str:
+    """How grave one code is, in a sentence; empty where nothing says it."""
+    return f"{_grade(name, lang)}{text_in(lang, '.', '。')}" if _holds(name) and _severity(name)[0] is not None else ""
+
+
+def _grade(name: str, lang: str) -> str:
+    """``XID 79 (critical): GPU has fallen off the bus -> RESTART_BM``."""
+    from assistant.topics.xid import SEVERITY
+
+    severity, action = _severity(name)
+    word = (
+        Text("fatal or not as its line says", "是否致命以日志行为准") if severity is None else SEVERITY[str(severity)]
+    )
+    said = f"{_upper(name)}{aside(word.in_(lang), lang)}{colon(lang)}{_title(name, lang)}"
+    return f"{said} -> {action}" if action else said
+
+
+def _ranking(found: Sequence[str], lang: str) -> str:
+    """The codes, the gravest first, and what makes them so."""
+    first, second = found[:2]
+    grades = text_in(lang, "; ", "；").join(_grade(n, lang) for n in found)
+    if any(_severity(n)[0] is None for n in found):  # an SXid that its line calls fatal or not
+        head = text_in(lang, "Which is worse depends on the line", "孰轻孰重取决于日志行")
+    elif _gravity(first) == _gravity(second):
+        head = text_in(lang, "As severe as each other", "严重程度相同")
+    else:
+        others = _upper(second) if len(found) == 2 else text_in(lang, "the others", "其余")
+        head = text_in(lang, f"{_upper(first)} is worse than {others}", f"{_upper(first)} 比{_spaced(others)}严重")
+    return f"{head}{text_in(lang, '. ', '。')}{grades}{text_in(lang, '.', '。')}"
+
+
+def _spaced(name: str) -> str:
+    return f" {name} " if name[:1].isascii() else name
 
 
 def _upper(name: str) -> str:
@@ -114,7 +174,7 @@ def _column(name: str, lang: str) -> tuple[str, ...]:
 
 def _xid_column(code: int, lang: str) -> tuple[str, ...]:
     from assistant.topics._common import action_words
-    from assistant.topics.xid import _AREA, _ROLE, _SEVERITY
+    from assistant.topics.xid import _AREA, _ROLE, SEVERITY
     from knowledge.catalog.xid import xid
 
     e = xid(code)
@@ -125,7 +185,7 @@ def _xid_column(code: int, lang: str) -> tuple[str, ...]:
     word = "XID_154_EVAL" if str(e.immediate) == "XID_154" else str(e.immediate)
     return (
         first_sentence(e.description.in_(lang))[0],
-        _SEVERITY[str(e.severity)].in_(lang),
+        SEVERITY[str(e.severity)].in_(lang),
         action_words(word, lang) if word else text_in(lang, "NVIDIA names none", "NVIDIA 未给出"),
         _AREA[str(e.scope)].in_(lang),
         f"{role} ({causes})" if causes else role,

@@ -27,7 +27,7 @@ from assistant.dialogue._pages import (
     unknown,
 )
 from assistant.find import search, topic
-from assistant.intent import sums
+from assistant.intent import ranked, sums
 from assistant.intent.capped import capped
 from assistant.intent.models import compared, parameters, work
 from assistant.intent.needed import needed
@@ -79,7 +79,7 @@ def answer(turn: Turn) -> Reply:
     if query.general:
         return unknown(query, (), lang, "explain")
     if len(said := codes(query)) == 1:
-        return _code(said[0], True, lang)
+        return _grave(said[0], lang) if ranked.asks_how(query.text) else _code(said[0], True, lang)
     from assistant.dialogue import _amounts, _figures
 
     if (figures := _amounts.answer(query, turn) or _figures.answer(query, turn)) is not None:
@@ -98,7 +98,7 @@ def answer(turn: Turn) -> Reply:
         return _with_unread(turn, measured)
     named = said or tuple(f"xid {n}" for n in (_compare.numbers(query) or bare_numbers(query)))
     if len(named) > 1:
-        return _compare.codes(named, lang)
+        return _compare.codes(named, lang, rank=ranked.asks_which(query.text))
     if named:
         return _code(named[0], False, lang)
     if (beside := _compare.words(query, lang)) is not None:
@@ -183,6 +183,14 @@ def _pasted(text: str, lang: str) -> Reply | None:
     name = f"{found[0].family} {found[0].id}"
     data = data_of("explain", [name], entry=sheet.data)
     return Reply(lang, headline, parts, suggestions=follow_ups(name, lang), data=data)
+
+
+def _grave(name: str, lang: str) -> Reply:
+    """How grave one code is, and what it means."""
+    from assistant.dialogue import _compare
+
+    told, grave = _code(name, True, lang), _compare.grave(name, lang)
+    return replace(told, headline=grave, parts=(Paragraph(told.headline), *told.parts)) if grave else told
 
 
 def _code(name: str, said_kind: bool, lang: str) -> Reply:

@@ -22,6 +22,7 @@ from assistant.intent import (
     models,
     normal,
     of_run,
+    ranked,
     recurred,
     reported,
     sums,
@@ -247,6 +248,8 @@ def _wish(r: Reading, said: str) -> _Wish:
     advice = advised.Asked() if r.pasted.pasted or among else _advice(r)
     if told_page := reported.page(r):
         return _Wish(Intent.EXPLAIN, (), told_page, (told_page,), False, "", ())
+    if not r.pasted.pasted and ranked.asks_which(r.said) and len((*r.found.slots.xid, *r.found.slots.sxid)) > 1:
+        return _Wish(Intent.EXPLAIN, (), "", (), True, "", ())  # which of several codes is the graver stands in a book
     if not r.pasted.pasted and sums.asked(r.normal.raw) is not None:
         return _Wish(Intent.EXPLAIN, (), "", (), True, "", (), summed=True)
     phrased = "" if r.pasted.pasted or among else _page(r)

@@ -156,12 +156,18 @@ def slots(text: str, hosts: Collection[str] = ()) -> Named:
 
 
 def numbers(
-    text: str, at: int, again: re.Pattern[str], spaced: bool = False, most: int = 10**10
+    text: str,
+    at: int,
+    again: re.Pattern[str],
+    spaced: bool = False,
+    most: int = 10**10,
+    kind: str | None = None,
 ) -> tuple[list[int], int]:
     """The numbers of a list that begins at `at` ("48, 63 and 64", "0-3", "48 then xid 63"), and where it ends.
 
     `again` is the word ahead of the list, which may be said again; `spaced`: blanks alone part the members too; `most`: a
-    greater number behind the first is none of them, nor is one that says how far something came ("gpu 2, 412 now").
+    greater number behind the first is none of them, nor is one that says how far something came ("gpu 2, 412 now"); `kind`:
+    the "s" of sxid, which no xid of its list has.
     """
     found = _NUMBER.match(text, at)
     if not found:
@@ -172,6 +178,8 @@ def numbers(
         if not step:
             break
         word = again.match(text, step.end())
+        if word is not None and word.groupdict().get("s") != kind:
+            break  # "sxid 12028 or xid 79"
         found = _NUMBER.match(text, word.end() if word else step.end())
         if not found:
             break
@@ -199,7 +207,8 @@ def _numbered(slot: str, pattern: re.Pattern[str], *hints: str) -> Callable[[Rea
                 continue  # "on the 8 cards 58 60 59", "per gpu: 0 0 3"
             name = f"s{slot}" if found.groupdict().get("s") else slot
             spaced = found[0].rstrip(" :#=").lower().endswith("s")
-            values, end = numbers(r.text, found.end(), pattern, spaced, MOST if slot == "gpu" else 10**10)
+            most = MOST if slot == "gpu" else 10**10
+            values, end = numbers(r.text, found.end(), pattern, spaced, most, found.groupdict().get("s"))
             if values:
                 r.take(name, found.start(), _closing(r.text, end), values)
 

@@ -34,6 +34,13 @@ _COMPARED = lazy(
     r"|(?:(?<![0-9.])(?P<c>[0-9]{2,5})\s*(?:vs\.?|versus|和|与|跟|and|or)\s*(?P<d>[0-9]{2,5})(?![0-9.%])\s*(?:$|\?|.{0,12}(?:区别|不同|差别|差异|differ)))",
     re.IGNORECASE | re.DOTALL,
 )
+# 63 和 64 这两个 xid: the word behind the numbers
+_LISTED = lazy(
+    r"(?<![0-9.:])((?:[0-9]{1,5}\s*(?:,|、|/|和|与|跟|还是|(?<![a-z])(?:and|or|vs\.?|versus)(?![a-z]))\s*){1,7}[0-9]{1,5})\s*(?:这|那|these|those|both|as)?\s*(?:[2-8两三四几]|些|two|three)?\s*(?:个|种|条)?\s*(s?)xids?(?![a-z]|\s*[0-9])",
+    re.IGNORECASE,
+)
+# XID 95 比 94 严重吗 | xid 48, is it worse than 94
+_THAN = lazy(r"(?:比|(?<![a-z])than)\s*(?:xid\s*)?([0-9]{1,3})(?![0-9.%]|\s*(?:gi?b|%|度|个|张|次))", re.IGNORECASE)
 _FIRST = {
     Intent.FIX: ("howto", "runbook"),
     Intent.RUNBOOK: ("runbook",),
@@ -57,10 +64,16 @@ _LIFT = {Intent.FIX: {"howto": 1.25, "runbook": 1.1}, Intent.RUNBOOK: {"runbook"
 
 def bare_codes(said: str, named: Named) -> Named:
     """A number alone, or two that are compared, are XIDs (of five digits: SXids) when the catalogue has them."""
-    if any(True for _ in named.slots.named()):
+    slots = named.slots
+    if slots == Slots(xid=slots.xid) and len(slots.xid) == 1 and (than := _THAN.search(named.marked)):
+        codes = [than[1]]
+    elif any(True for _ in slots.named()):
         return named
-    found = _BARE.fullmatch(said)
-    codes = [found[1]] if found else []
+    else:
+        found = _BARE.fullmatch(said)
+        codes = [found[1]] if found else []
+    if not codes and (listed := _LISTED.search(said)):
+        codes = re.findall("[0-9]+", listed[1])
     if not codes and (pair := _COMPARED.search(said)):
         codes = [pair["a"] or pair["c"], pair["b"] or pair["d"]]
     if not codes:
@@ -72,7 +85,7 @@ def bare_codes(said: str, named: Named) -> Named:
             marked = named.marked
             for code in codes:
                 marked = marked.replace(code, f" <{kind}> ", 1)
-            return named._replace(slots=_coded(kind, tuple(map(int, codes))), marked=marked)
+            return named._replace(slots=_coded(kind, (*slots.xid, *map(int, codes))), marked=marked)
     return named
 
 

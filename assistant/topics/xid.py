@@ -51,7 +51,7 @@ def _page(e: XidEntry, lang: str) -> Sheet:
     parts: list[Part] = [
         Paragraph(e.description.in_(lang)),
         Fields((
-            (t("severity", "级别"), _SEVERITY[str(e.severity)].in_(lang)),
+            (t("severity", "级别"), SEVERITY[str(e.severity)].in_(lang)),
             (t("about", "涉及"), _AREA[str(e.scope)].in_(lang)),
             (t("role", "角色"), _ROLE[str(e.role)].in_(lang)),
             (t("action", "动作"), f"{immediate}{f': {spoken}' if spoken else ''}" if immediate else t("NVIDIA names none", "NVIDIA 未给出")),
@@ -88,7 +88,7 @@ def _action(word: str, lang: str) -> tuple[str, str]:
 
 
 _YES_NO = {"yes": Text("yes", "是"), "no": Text("no", "否"), "unknown": Text("unknown", "未知")}
-_SEVERITY = {
+SEVERITY = {
     "info": Text("info", "信息"),
     "warning": Text("warning", "警告"),
     "error": Text("error", "错误"),
