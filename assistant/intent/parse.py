@@ -19,6 +19,7 @@ from assistant.intent import (
     contrasts,
     figures,
     general,
+    made_of,
     models,
     normal,
     of_run,
@@ -244,6 +245,8 @@ def _by_its_name(text: str) -> bool:
 
 
 def _wish(r: Reading, said: str) -> _Wish:
+    if not r.raw and (made := made_of.asked(r.words)) is not None:
+        return _Wish(made, (), "", (), False, "", ())
     among = tuple(f"gpu {m.id}" for m in models.compared(r.said))
     advice = advised.Asked() if r.pasted.pasted or among else _advice(r)
     if told_page := reported.page(r):
