@@ -39,6 +39,11 @@ def echo(query: Query) -> Query:
 
 
 def _line(query: Query, lang: str) -> str:
+    beside = Text("; also ", "；另有 ").in_(lang)
+    return beside.join(dict.fromkeys(_asked(q, lang) for q in (query, *query.also)))
+
+
+def _asked(query: Query, lang: str) -> str:
     from assistant.render.labels import aside
 
     zh = lang == "zh"

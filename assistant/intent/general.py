@@ -70,7 +70,8 @@ _OF_A_KIND = lazy(
 # what is done with a machine now: a yes or a no of that one
 _OF_NOW = lazy(
     r"(?<![a-z])(?:rma\w*|return(?:ed)?|replac\w+|drain\w*|reboot\w*|reset\w*|restart\w*|cordon\w*|schedul\w+|evict\w*|kill\w*|stop\w*|abort\w*|worr\w+|ignor\w+|continue|carry on|wrong|healthy|health|usable|broken|faulty|dead|ready|safe"
-    r"|dangerous|keep (?:it|using|running|going|training)|use (?:it|this|that)|work(?:ing)?|idle|busy|training|ok|okay|fine|slow\w*)(?![a-z])|(?<![a-z])(?:it|this|that|them|these|those)\s*\??\s*$",
+    r"|dangerous|keep (?:it|using|running|going|training)|use (?:it|this|that)|work(?:ing)?|idle|busy|training|ok|okay|fine|slow\w*)(?![a-z])|(?<![a-z])(?:it|this|that|them|these|those)\s*\??\s*$"
+    r"|^\W*(?:那|现在)?(?:要不要|该不该|需不需要|有没有必要|用不用)(?:马上|立刻|先|直接|再)?(?:换|更换|修|重启|复位|重置|排空|下线|隔离|报修|返修|送修|停)(?:它|卡|机器|节点|机)?[吗呢啊]?\W*$",
     re.IGNORECASE,
 )
 # may be asked of a machine, too: why is it, is it normal, can I, X or Y?

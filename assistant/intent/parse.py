@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from assistant.intent import (
@@ -15,6 +16,7 @@ from assistant.intent import (
     amounts,
     assumed,
     busy,
+    clauses,
     compared,
     contrasts,
     figures,
@@ -116,11 +118,62 @@ _READS = (Intent.EXPLAIN, Intent.UNKNOWN)  # of these a sentence with readings o
 
 
 def understand(text: str, *, lang: str = "en", pending: bool = False, hosts: Sequence[str] = ()) -> Query:
-    """What `text` asks. Never raises on text; the same text gives the same query.
+    """What `text` asks: of several questions the one that weighs most, with the others beside it. Never raises on text; the
+    same text gives the same query.
 
     `lang` is answered in when the sentence has no words of its own language ("79"); `pending`: the last answer
     ended in a question; `hosts` are the names of the inventory.
     """
+    query = _one(text, lang=lang, pending=pending, hosts=hosts)
+    apart = () if query.pasted else clauses.questions(normal.normal(text).text)
+    return _several(query, apart, hosts) if apart else query
+
+
+# A question of how things are is answered ahead of one of a book.
+_WEIGHT = {
+    Intent.VERDICT: 3,
+    **dict.fromkeys((Intent.DIAGNOSE, Intent.WHICH, Intent.EVENTS, Intent.CAUSE, Intent.PROBE, Intent.HISTORY, Intent.SUMMARY), 2),
+    Intent.FIX: 1, Intent.NEXT: 1, Intent.EXPLAIN: 0, Intent.COST: 0, Intent.RUNBOOK: 0,
+}  # fmt: skip
+
+
+def _several(whole: Query, apart: Sequence[str], hosts: Sequence[str]) -> Query:
+    """The questions `apart` of a message that reads as `whole`; that, where they are not several of which each is understood."""
+    asked = [_one(_called(part, whole.slots, hosts), lang=whole.lang, hosts=hosts) for part in apart]
+    codes = all(q.intent is Intent.EXPLAIN and (q.slots.xid or q.slots.sxid) for q in asked)  # side by side in a table
+    if codes or any(q.intent not in _WEIGHT for q in asked):
+        return whole
+    first = max(asked, key=_weight)
+    return echo(
+        replace(first, lang=whole.lang, also=tuple(replace(q, lang=whole.lang) for q in asked if q is not first))
+    )
+
+
+def _weight(query: Query) -> int:
+    """How much a question weighs: one of which no trouble was understood is no ground for a look."""
+    vague = query.intent is Intent.DIAGNOSE and not (query.symptoms or query.observations or any(query.slots))
+    return 0 if vague and not (_WRONG.search(query.text) or _BROKEN.search(query.text)) else _WEIGHT[query.intent]
+
+
+_BROKEN = lazy(
+    r"(?<![a-z])(?:broke\w*|happen\w*|trouble|problem|issue|matter)(?![a-z])|坏|问题|故障|毛病|怎么回事|咋回事|什么事|啥事",
+    re.IGNORECASE,
+)
+
+
+def _called(part: str, of: Slots, hosts: Sequence[str]) -> str:
+    """`part` with what the message names, where it names nothing itself: "do I have to RMA the card?" of XID 95."""
+    if any(slots(part, hosts).slots):
+        return part
+    names = [f"{kind} {n}" for kind, values in of.named() if kind in _CALLED for n in values[:1]]
+    return ", ".join((*names, part))
+
+
+_CALLED = ("xid", "sxid", "gpu", "rank", "pid")
+
+
+def _one(text: str, *, lang: str, pending: bool = False, hosts: Sequence[str] = ()) -> Query:
+    """What one question asks."""
     r = read(text, pending=pending, hosts=hosts)
     said = _MARKS.sub(r"\1", r.found.marked)
     wish = _wish(r, said)

@@ -147,6 +147,7 @@ class Query:
     unsure: bool = False  # several topics are as likely: show them, ask one question
     general: bool = False  # whether it is asked in general, of no machine, and no page answers it
     page: str = ""  # the page that its wording asks for without a name: "term busy-and-working"
+    also: tuple[Query, ...] = ()  # what else the message asks, each by itself: "... and do I need an RMA?"
 
     @property
     def follows_up(self) -> bool:
@@ -172,6 +173,7 @@ class Query:
             "said_to_be_fine": list(self.fine),
             "fixed": [list(pair) for pair in self.fixed],
             "unsure": self.unsure,
+            "also": [q.text for q in self.also],
             "echo": self.echo.in_(self.lang),
         }
 

@@ -399,6 +399,10 @@ class Session:
         )  # fmt: skip
         of_steps = _steps.answer(turn) if query.intent in _OF_STEPS and not frame.origin.live else None
         reply = of_steps or answerer(query.intent).answer(turn)
+        if query.also:
+            from assistant.dialogue import _also
+
+            reply = _also.beside(reply, turn)
         # What the answer rests on goes with it, for those that read the data.
         return reply if reply.diagnosis is not None or diagnosis is None else replace(reply, diagnosis=diagnosis)
 

@@ -318,4 +318,5 @@ def _query(data: Mapping[str, Any]) -> Query:
         fixed=tuple((str(a), str(b)) for a, b in data.get("fixed", ())),
         echo=_text(data.get("echo")),
         unsure=bool(data.get("unsure")),
+        also=tuple(map(_query, data.get("also", ()))),
     )
