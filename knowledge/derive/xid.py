@@ -190,7 +190,12 @@ def _program(o: Observation) -> str:
 
 
 def _place(o: Observation) -> tuple[Scalar, ...]:
-    return tuple(o.value.get(name) for name in ("gpc", "tpc")) if isinstance(o.value, Event) else (None,)
+    """GPC and TPC; of a page fault the client, with its GPC where the line tells that."""
+    if not isinstance(o.value, Event):
+        return (None,)
+    if o.value.code == 31:
+        return o.value.get("client"), o.value.get("gpc") or 0
+    return o.value.get("gpc"), o.value.get("tpc")
 
 
 def _turns(batch: Sequence[Observation], rows: Sequence[int]) -> dict[int, int]:
