@@ -133,7 +133,11 @@ def _in_turn(batch: list[Observation]) -> list[Observation]:
         if not (isinstance(o.value, Event) and _is_event(o, "xid") and o.value.code in _OF_PROGRAMS):
             continue
         if not (name := _program(o)):
-            counts[i] = {"programs_on_gpu": 0, "programs_at_place": 0, "any_program": False}
+            counts[i] = {
+                "programs_on_gpu": 0,
+                "programs_at_place": 0,
+                "any_program": o.value.get("any_program") is True,
+            }
         elif o.at is not None:
             where[name].add(o.subject)
             groups[o.subject, o.clock].append(i)
