@@ -155,7 +155,7 @@ def _in_turn(batch: list[Observation]) -> list[Observation]:
 
 
 def _other_ends(batch: list[Observation]) -> list[Observation]:
-    """The batch, `switch_link` filled in: the port of an NVSwitch that had a fatal error in the same moment, where each side names one alone."""
+    """The batch, `switch` and `switch_link` filled in: the port of an NVSwitch that had a fatal error in the same moment, where each side names one alone."""
     ends: dict[tuple[str, Clock], tuple[list[int], list[Observation]]] = defaultdict(lambda: ([], []))
     for i, o in enumerate(batch):
         if not isinstance(o.value, Event) or o.at is None or not isinstance(o.value.get("link"), int):
@@ -174,7 +174,7 @@ def _other_ends(batch: list[Observation]) -> list[Observation]:
         ((switch, port),) = named
         for i in links:
             if any(abs((batch[i].at or 0) - (o.at or 0)) <= MOMENT for o in ports):
-                out[i] = _with(batch[i], {"switch_link": f"{switch} link {port}"})
+                out[i] = _with(batch[i], {"switch": switch, "switch_link": port})
     return out
 
 

@@ -78,9 +78,7 @@ def parse(text: str, context: Context) -> list[Observation]:
     dropped = [(m[1], value) for name, value in values.items() if (m := _DROPPED.fullmatch(name))]
     pausing = [(n, value, _pauses(values, n)) for n, value in dropped]
     if told := [(n, value, pauses) for n, value, pauses in pausing if pauses is not None]:
-        free = tuple(
-            sorted(f"priority {n}: {value}" for n, value, pauses in told if value >= _UNPAUSED_MANY and not pauses)
-        )
+        free = tuple(sorted(f"prio{n} {value}" for n, value, pauses in told if value >= _UNPAUSED_MANY and not pauses))
         shown = ", ".join(f"rx_prio{n}_discards: {value}" for n, value, _ in told)
         sheet.fact("nic.priorities.unpaused", subject, free, context.source, shown)
     return [replace(o, source=replace(o.source, call=context.source, line=_line(o, lines))) for o in sheet.out]

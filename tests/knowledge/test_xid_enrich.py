@@ -212,6 +212,21 @@ def test_switch_events() -> None:
         assert vocabulary()["sxid"].accepts(found)
 
 
+def test_a_link_has_the_port_that_failed_in_the_same_moment_at_its_other_end() -> None:
+    def ends(*ports: int, at: int) -> tuple[Scalar, Scalar]:
+        failed = [
+            Observation(
+                "sxid", SWITCH, Event(20034, {"text": f"Fatal, Link {n} LTSSM Fault Up"}), at=at, clock=Clock.BOOT
+            )
+            for n in ports
+        ]
+        o = enrich([line(74, BODIES[-1], at=10**9), *failed])[0]
+        return event(o).get("switch"), event(o).get("switch_link")
+
+    assert ends(30, at=2 * 10**9) == (SWITCH.id, 30)
+    assert ends(30, at=99 * 10**9) == ends(30, 31, at=10**9) == (None, None)
+
+
 def test_what_is_not_an_event_passes_through() -> None:
     none = Observation("xid", GPU, None, Status.NONE_SEEN, detail="whole log read")
     other = Observation("gpu.uuid", GPU, "GPU-1")

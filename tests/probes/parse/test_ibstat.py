@@ -100,6 +100,12 @@ def test_one_rail_is_slower_than_its_siblings() -> None:
     assert facts["node.ib.rails.expected"] == 8
 
 
+def test_a_slow_rail_is_told_beside_one_that_waits_for_the_subnet_manager() -> None:
+    waits = port(1, state="Initializing", phys="LinkUp")
+    facts = told(port(0) + waits + port(2, rate="200"))
+    assert (facts["node.ib.rails.slow_ports"], facts["node.ib.rails_down"]) == (("mlx5_2/1",), 1)
+
+
 def test_storage_ports_of_the_same_model_at_half_the_rate_are_no_rails() -> None:
     facts = told("".join(port(i) for i in range(8)) + port(8, rate="200") + port(9, rate="200"))
     assert (facts["node.ib.rails.expected"], facts["node.ib.rails.slow_ports"]) == (8, ())

@@ -51,6 +51,9 @@ STORIES = [
     Story("amdgpu_fault", A + "[gfxhub] page fault (src_id:0 ring:24 vmid:8 pasid:32770)\n"
           "[9.0] amdgpu 0000:65:00.0: amdgpu:  Process python pid 4411 thread python pid 4411)", AMD,
           {"hub": "gfxhub", "process": "python", "pid": 4411}),
+    Story("amdgpu_fault", A + "[gfxhub0] no-retry page fault (src_id:0 ring:24 vmid:8 pasid:32779)\n"
+          "[9.0] amdgpu 0000:65:00.0: amdgpu:  for process python3 pid 207 thread python3 pid 207", AMD,
+          {"process": "python3", "pid": 207}),
     Story("amdgpu_fault", A + "[mmhub0] no-retry page fault (src_id:0 ring:40 vmid:1 pasid:32769, for process x pid 7 thread x pid 7)",
           AMD, {"hub": "mmhub0", "pid": 7}),
     Story("amdgpu_lost", A + "device lost from bus!", AMD),
