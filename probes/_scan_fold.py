@@ -85,8 +85,8 @@ class Limits:
 
 
 class Run(NamedTuple):
-    """Equal lines in a span of time: how many, the number and the text of the first and the last, and how many of the others came
-    later behind the equal line before them than each of PAUSES.
+    """Equal lines in a span of time: how many, the number and the text of the first and the last, how many of the others came
+    later behind the equal line before them than each of PAUSES, and of how many programs there were some in one moment, up to _PIDS.
     """
 
     entry: int
@@ -94,6 +94,7 @@ class Run(NamedTuple):
     first: tuple[int, bytes]
     last: tuple[int, bytes]
     pauses: tuple[int, ...]
+    programs: int
     pooled: bool  # lines are among them that are about different things, which were counted as lost
 
 
@@ -342,6 +343,7 @@ class _Run:
     room: int = 0  # bytes that the last line may take without more memory
     apart: bool = False  # begins behind a silence, or with another program
     pauses: list[int] = field(default_factory=lambda: [0] * len(PAUSES))  # ahead of the others
+    programs: int = 0
 
 
 @dataclass(slots=True)
@@ -523,12 +525,13 @@ class PlainFold:
         entry.apart = False
         if runs and not apart and runs[-1].buckets[entry.level] == seen.buckets[entry.level]:
             runs[-1].count += 1
+            runs[-1].programs = max(runs[-1].programs, len(entry.programs))
             runs[-1].pauses = list(map(sum, zip(runs[-1].pauses, paused, strict=True)))
             runs[-1].last = line
             self.stored += max(0, len(line[1]) - runs[-1].room)
             runs[-1].room = max(runs[-1].room, len(line[1]))
         else:
-            runs.append(_Run(seen.buckets, 1, line, line, paused, len(line[1]), apart))
+            runs.append(_Run(seen.buckets, 1, line, line, paused, len(line[1]), apart, programs=len(entry.programs)))
             self.stored += 2 * len(line[1])
 
     def _coarsen(self, entry: _Entry, every: bool) -> None:
@@ -538,6 +541,7 @@ class PlainFold:
         for run in entry.runs[1:]:
             if merged[-1].buckets[level] == run.buckets[level] and (every or not run.apart):
                 merged[-1].count += run.count
+                merged[-1].programs = max(merged[-1].programs, run.programs)
                 merged[-1].pauses = list(map(sum, zip(merged[-1].pauses, run.pauses, run.paused, strict=True)))
                 self.stored -= merged[-1].room + len(run.first[1])
                 merged[-1].last, merged[-1].room = run.last, run.room
@@ -548,7 +552,7 @@ class PlainFold:
     def runs(self) -> list[Run]:
         """See `Fold`."""
         return [
-            Run(i, r.count, r.first, r.last, tuple(r.pauses), e.pooled)
+            Run(i, r.count, r.first, r.last, tuple(r.pauses), r.programs, e.pooled)
             for i, e in enumerate(self.entries)
             for r in e.runs
         ]
@@ -604,12 +608,12 @@ class CompiledFold:
     def runs(self) -> list[Run]:
         """See `Fold`."""
         out = []
-        numbers, texts = (_i64 * (7 + len(PAUSES)))(), (_pointer * 2)()
+        numbers, texts = (_i64 * (8 + len(PAUSES)))(), (_pointer * 2)()
         for i in range(self._lib.fold_runs(self._at)):
             self._lib.fold_run(self._at, i, numbers, texts)
-            entry, count, first, size, last, end, pooled, *pauses = numbers
+            entry, count, first, size, last, end, pooled, programs, *pauses = numbers
             one, other = (ctypes.string_at(p, n) if n else b"" for p, n in zip(texts, (size, end), strict=True))
-            out.append(Run(entry, count, (first, one), (last, other), tuple(pauses), bool(pooled)))
+            out.append(Run(entry, count, (first, one), (last, other), tuple(pauses), programs, bool(pooled)))
         return out
 
     @property

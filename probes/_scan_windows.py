@@ -50,6 +50,7 @@ class Stretch(NamedTuple):
     own: frozenset[int]  # numbers of those that the format has
     rest: tuple[int, ...]  # of all but the first, up to the last one
     pauses: Mapping[int, int]  # ns -> how many of all but the first came later than that behind the equal line before
+    programs: int  # of which some are in one moment
 
 
 class Windows:
@@ -311,7 +312,7 @@ class Windows:
                 # of records nobody knows the pauses: the last line tells its event, and is one
                 pauses = {s * 10**9: 1 if self.records else many for s, many in zip(PAUSES, run.pauses, strict=True)}
                 rest = tuple(sorted(alone - {first})) or (last,)
-                stretch = Stretch(run.times, first, frozenset(alone), rest, pauses)
+                stretch = Stretch(run.times, first, frozenset(alone), rest, pauses, run.programs)
                 self.stretches[i].append(stretch)
 
     @property
@@ -501,7 +502,11 @@ def _by_entry(runs: Sequence[Run]) -> list[Run]:
     out: dict[int, Run] = {}
     for run in runs:
         one = out.get(run.entry)
-        out[run.entry] = run if one is None else one._replace(times=one.times + run.times, last=run.last)
+        out[run.entry] = (
+            run
+            if one is None
+            else one._replace(times=one.times + run.times, last=run.last, programs=max(one.programs, run.programs))
+        )
     return list(out.values())
 
 

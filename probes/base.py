@@ -35,6 +35,9 @@ class Context:
     # line that such ones may lie ahead of -> that of the first of them, which is among the lines.
     times: Mapping[int, int] = field(default_factory=dict)
     since: Mapping[int, int] = field(default_factory=dict)
+    programs: Mapping[int, int] = field(
+        default_factory=dict
+    )  # by how many programs (pid=) at least some were written in one moment
 
     def at(self, probe: str, revision: int, line: int | None = None) -> Source:
         """The `Source` of an observation from this input."""

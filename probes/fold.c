@@ -23,7 +23,7 @@ typedef struct { i64 any, fresh, runs, calm, calm_runs, kinds, entries, routine,
 
 typedef struct { i64 number; i64 size, room; u8 *text; } Kept;
 /* apart: begins behind a silence, or with another program; began: with a pause, which `pauses` has counted as well */
-typedef struct { u64 bucket[LEVELS]; i64 count, pauses[PAUSES]; Kept first, last; int apart, began[PAUSES]; } Run;
+typedef struct { u64 bucket[LEVELS]; i64 count, programs, pauses[PAUSES]; Kept first, last; int apart, began[PAUSES]; } Run;
 typedef struct {
   i64 any, fresh, level, runs, places, texts, room;
   u64 sign;
@@ -444,6 +444,7 @@ static void coarsen(Fold *f, Entry *e, int all) { /* runs that lie in one longer
     Run *into = &e->run[to], *run = &e->run[i];
     if (into->bucket[e->level] == run->bucket[e->level] && (all || !run->apart)) {
       into->count += run->count;
+      if (into->programs < run->programs) into->programs = run->programs;
       for (int k = 0; k < PAUSES; k++) into->pauses[k] += run->pauses[k];
       drop(f, &into->last);
       drop(f, &run->first);
@@ -470,6 +471,7 @@ static int fold(Fold *f, Entry *e, const Look *l, int telling, const int *paused
   e->apart = 0;
   if (last && !apart && last->bucket[e->level] == bucket(f, p, l, e->level)) {
     last->count++;
+    if (last->programs < e->programs) last->programs = e->programs;
     for (int k = 0; k < PAUSES; k++) last->pauses[k] += paused[k];
     return keep(f, &last->last, line, n, number);
   }
@@ -483,6 +485,7 @@ static int fold(Fold *f, Entry *e, const Look *l, int telling, const int *paused
   memset(run, 0, sizeof *run);
   for (i64 level = 0; level < LEVELS; level++) run->bucket[level] = bucket(f, p, l, level);
   run->count = 1;
+  run->programs = e->programs;
   run->apart = apart;
   for (int k = 0; k < PAUSES; k++) run->pauses[k] = run->began[k] = paused[k];
   return keep(f, &run->first, line, n, number) && keep(f, &run->last, line, n, number);
@@ -810,7 +813,8 @@ API void fold_run(const Fold *f, i64 i, i64 *numbers, const u8 **texts) {
   numbers[4] = r->last.number;
   numbers[5] = r->last.size;
   numbers[6] = f->entry[f->order[2 * i]].pooled;
-  for (int k = 0; k < PAUSES; k++) numbers[7 + k] = r->pauses[k] - r->began[k];
+  numbers[7] = r->programs;
+  for (int k = 0; k < PAUSES; k++) numbers[8 + k] = r->pauses[k] - r->began[k];
   texts[0] = r->first.text;
   texts[1] = r->last.text;
 }

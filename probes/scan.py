@@ -212,6 +212,7 @@ class _Job:
                 context,
                 times={s.rest[-1]: 1 + s.many - len(s.own) for s in stretches},
                 since={n: s.first for s in stretches for n in s.rest},
+                programs={s.rest[-1]: s.programs for s in stretches},
             )
             found: Sequence[Observation] = self.formats[i].parse(lines[i], told)
             lines[i] = []

@@ -90,7 +90,8 @@ def _together(batch: list[Observation]) -> list[Observation]:
             groups[o.subject, o.value.code, o.clock].append((o.at, pid, i))
     out = list(batch)
     for rows in groups.values():
-        if len({pid for _, pid, _ in rows}) < 2:
+        folded = [_folded(batch[i]) for _, _, i in rows]
+        if len({pid for _, pid, _ in rows}) < 2 and not any(folded):
             continue
         rows.sort()
         hidden = _hidden(batch[i] for _, _, i in rows)
@@ -106,8 +107,15 @@ def _together(batch: list[Observation]) -> list[Observation]:
                 first += 1
             place = bisect_left(hidden, at - MOMENT, key=itemgetter(1))
             more = place < len(hidden) and hidden[place][0] <= at + MOMENT
-            out[i] = _with(batch[i], {"programs": len(seen), **({"programs_at_least": True} if more else {})})
+            programs = max(len(seen), _folded(batch[i]))
+            out[i] = _with(batch[i], {"programs": programs, **({"programs_at_least": True} if more else {})})
     return out
+
+
+def _folded(o: Observation) -> int:
+    """How many programs are known to be among those that an event stands for, in one moment."""
+    programs = o.value.get("programs_folded") if isinstance(o.value, Event) else None
+    return programs if isinstance(programs, int) else 0
 
 
 def _hidden(events: Iterable[Observation]) -> list[tuple[int, int]]:

@@ -101,7 +101,11 @@ def _xids(reading: Reading) -> None:
     for event in events:
         if event.entry.kind is not Kind.KERNEL and (event.subject, event.code, event.text[:40]) in own:
             continue  # a tool that repeats the kernel's line in the same log
-        fields = {"pid": event.pid, "process": event.process, "text": event.text, "mig": event.mig}
+        programs = reading.context.programs.get(event.entry.number, 0)
+        fields = {
+            "pid": event.pid, "process": event.process, "text": event.text, "mig": event.mig,
+            "programs_folded": programs if programs > 1 else None,
+        }  # fmt: skip
         reading.event("xid", event.subject, event.entry, fields, code=event.code)
 
 

@@ -463,6 +463,22 @@ def test_programs_of_a_moment_of_which_some_were_folded_are_the_least(programs: 
     assert [t for t in titles if t.startswith(title)], titles
 
 
+@each("apart, seen", [(0, True), (60, False)])
+def test_programs_that_fail_at_once_are_known_of_lines_that_were_all_folded(apart: int, seen: bool) -> None:
+    """Behind what is kept of them one line stands for the others: whether there were several at once the fold has seen."""
+    crash = "NVRM: Xid (PCI:0000:3b:00): 31, pid={}, name=a, Ch 00000008"
+    moments = [
+        (crash.format(10_000 + 9 * i + j), 1, 0 if j else 900)
+        for i in range(600)
+        for j in range(4 if apart == 0 else 1)
+    ]
+    text = kernel_text(moments)
+    found = scan([io.BytesIO(text)], log_formats(), fold=lambda: PlainFold(Limits(whole=0, later=64))).observations
+    told = [o.value.get("programs_folded") for o in found if isinstance(o.value, Event) and o.times > 1]
+    assert told
+    assert any(told) is seen
+
+
 @each("outages, title", [(9, "again and again: 9x in this log"), (200, "again and again: at least 70x in this log")])
 def test_outages_of_a_node_of_which_some_were_folded_are_the_least(outages: int, title: str) -> None:
     lines = ("slurmctld[9]: error: Nodes n7 not responding, setting DOWN", "slurmctld[9]: node n7 returned to service")
