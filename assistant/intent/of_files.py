@@ -8,7 +8,7 @@ import re
 
 from assistant.intent.caused import caused
 from assistant.intent.extremes import extreme
-from assistant.intent.lines import codes, names_any
+from assistant.intent.lines import names_any
 from assistant.intent.query import Intent, Query
 from assistant.intent.steps import asked as steps
 from assistant.intent.window import window_of
@@ -21,6 +21,7 @@ _HAPPENED = lazy(
     rf"{_L}(?:what|which|any(?:thing)?|list|show|errors?|events?|happen\w*|occur\w*|logged|went wrong){_R}|发生|什么|哪些|有没有|报错|错误|事件|怎么了",
     _I,
 )
+_DIGIT = lazy("[0-9]")
 _COUNTS = lazy(
     rf"{_L}how (?:often|many times){_R}|{_L}how many (?!ranks are there|gpus are|cards are|nodes are)(?:[a-z0-9-]+ ){{1,3}}?(?:were|was|are there|did|have|has|had|got|happen\w*|occur\w*|failed|timed|went|died|crashed|do you see|stand|show){_R}|几次|多少次|几回|几条|多少条",
     _I,
@@ -34,13 +35,13 @@ _FIRST = lazy(
 )
 _NOUN = r"(?:gpus?|cards?|nodes?|hosts?|machines?|servers?|ranks?|tasks?|nics?|hcas?|ports?|interfaces?|adapters?|jobs?|pids?|process(?:es)?|programs?)"
 _WHICH = lazy(
-    rf"{_L}which (?:of (?:the|my|these|those|our) )?(?:[a-z]+ ){{0,2}}?{_NOUN}{_R}|{_L}what (?:{_NOUN}|job id|job number|host ?name|node name) (?:is|was|were|did|has|had|ran|got|failed|hit|went|are){_R}"
+    rf"{_L}which (?:xid|error|fault|problem|issue|finding)s? (?:is|are|was|were) (?:the )?(?:worst|most [a-z]+){_R}|{_L}which (?:of (?:the|my|these|those|our) )?(?:[a-z]+ ){{0,2}}?{_NOUN}{_R}|{_L}what (?:{_NOUN}|job id|job number|host ?name|node name) (?:is|was|were|did|has|had|ran|got|failed|hit|went|are){_R}"
     rf"|哪(?:个|一?张|一?块|些|几?台|几张|几块|几个)?\s*(?:gpu|显?卡|节点|机器|主机|服务器|rank|任务|作业|网卡|网口|端口|进程|程序)|[是的]哪[张块台个]",
     _I,
 )
-_VALUE = lazy(rf"{_L}(?:what(?:'s| is| are) the|how (?:much|high|large|big)){_R}|是?多少|多高|多大|几度", _I)
+_VALUE = lazy(rf"{_L}(?:what(?:'s| is| are) the|how (?:much|high|large|big)){_R}|是多少|多高|多大|几度", _I)
 _IN_GENERAL = lazy(
-    rf"{_L}(?:means?|meaning|normal\w*|usual\w*|typical\w*|should|safe|allowed|wrong|problems?|issues?|difference|lost|wasted){_R}|正常|意思|通常|一般|应该|区别|算",
+    rf"{_L}(?:means?|meaning|normal\w*|usual\w*|typical\w*|should|safe|allowed|limits?|thresholds?|wrong|problems?|issues?|difference|lost|wasted){_R}|正常|意思|通常|一般|应该|区别|算",
     _I,
 )
 _CHANGE = lazy(
@@ -83,7 +84,8 @@ def meant(query: Query) -> Intent | None:
         return min(found)[1]  # what is asked first: "how many times was it, and which card?"
     if query.facts and query.intent in (Intent.EXPLAIN, Intent.DIAGNOSE) and _VALUE.search(text) and more is None and not _IN_GENERAL.search(text):  # fmt: skip
         return Intent.PROBE
-    if query.intent in (Intent.UNKNOWN, Intent.RERUN, Intent.EXPLAIN) and steps(text) and not codes(text):
+    told = query.intent is Intent.EXPLAIN and (query.page or _DIGIT.search(text))  # "MFU 43 %, is that good?"
+    if query.intent in (Intent.UNKNOWN, Intent.RERUN, Intent.EXPLAIN) and steps(text) and not told:
         return Intent.DIAGNOSE
     return None
 

@@ -162,7 +162,7 @@ class Session:
             return self._reply(state, replace(state.frame, last=same), same)
         of_files = not event.origin.live or query.slots.file
         if of_files and (wish := of_files_meant(query)) is not None:
-            return self._begin(state, replace(query, intent=wish), event)
+            query = replace(query, intent=wish)
         begins = query.intent in _OF_COUNTERS or (query.intent is Intent.CONFIDENCE and state.frame.query is None)
         of_trace = query.intent is Intent.EXPLAIN and query.page.startswith("advice ") and named_causes(query.text)
         if of_files and (of_trace or (begins and _of_counters(query))):
