@@ -109,7 +109,8 @@ def _rows(w: Words, names: Iterable[str], where: Scoped) -> list[Observation]:
         if spec.kind is Kind.EVENT:
             out += _events(name, facts, where)
             continue
-        places = [s for s in facts.subjects(spec.scope) if _meant(s, spec, where, facts)]
+        scopes = (Scope.JOB, Scope.DOCUMENT) if spec.scope is Scope.JOB else (spec.scope,)  # a log is that of a job
+        places = [s for scope in scopes for s in facts.subjects(scope) if _meant(s, spec, where, facts)]
         if not places and spec.scope is not Scope.NODE:  # why nobody could tell stands on the node
             places = [s for s in facts.subjects(Scope.NODE) if not where.named or belongs(s, where.subjects, facts)]
         out += [o for s in places if (o := facts.current(name, s)) is not None]

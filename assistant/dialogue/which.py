@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 WHOLE_NODE = frozenset({Bucket.RESTART_BM, Bucket.RESTART_VM, Bucket.UPDATE_SWFW})  # actions that spare no GPU of it
 _WHEN = lazy(r"(?<![a-z])(?:when|what time)(?![a-z])|时候|几点", re.IGNORECASE)
+_WORST = lazy(
+    r"(?<![a-z])(?:worst|most (?:serious|severe|critical|important|urgent))(?![a-z])|最严重|最要紧", re.IGNORECASE
+)
 _GPU = lazy(r"(?<![a-z])(?:gpus?|cards?)(?![a-z])|显?卡", re.IGNORECASE)
 _KIND = lazy(r"(?<![a-z])(?:which|what) [a-z]+|哪[个张块台]?\s?(?:作业|任务|网卡|链路)", re.IGNORECASE)
 MOST, NAMES = 8, 4  # findings, one line each; names in a sentence
@@ -60,7 +63,9 @@ def answer(turn: Turn) -> Reply:
     elif cause.asks_both(text) and len(about) > 1:
         head = _by_cause(w, about, kind)
     else:
-        head = _other_kinds(w, kinds, about, asked) or _head(w, kind, about, blamed, rest)
+        head = _other_kinds(w, kinds, about, asked) or _head(
+            w, kind, about, blamed, rest, _WORST.search(text) is not None
+        )
         head += _when(w, text, blamed)
     first = blamed[0].finding if blamed else about[0] if about else None
     return Reply(
@@ -218,7 +223,7 @@ def _parts(w: Words, blamed: Sequence[Blamed], usable: bool) -> tuple[Part, ...]
 
 
 def _head(
-    w: Words, kind: Scope | None, bad: Sequence[Finding], blamed: Sequence[Blamed], rest: Sequence[Subject]
+    w: Words, kind: Scope | None, bad: Sequence[Finding], blamed: Sequence[Blamed], rest: Sequence[Subject], worst: bool
 ) -> str:
     if not blamed and bad:
         title, what = w.title(bad[0]), scope_name(kind, w.lang) if kind else ""
@@ -248,6 +253,8 @@ def _head(
             else clean(w.d.verdict.text.in_(w.lang))
         )
     title = w.title(blamed[0].finding)
+    if kind is None and worst:
+        return f"{title}{w.t('.', '。')}"
     if len(blamed) > 1:
         return f"{_names(w, [b.name for b in blamed])}{w.t('.', '。')}{_others(w, kind, rest)}"
     b = blamed[0]

@@ -39,7 +39,10 @@ _WHICH = lazy(
     rf"|哪(?:个|一?张|一?块|些|几?台|几张|几块|几个)?\s*(?:gpu|显?卡|节点|机器|主机|服务器|rank|任务|作业|网卡|网口|端口|进程|程序)|[是的]哪[张块台个]",
     _I,
 )
-_VALUE = lazy(rf"{_L}(?:what(?:'s| is| are) the|how (?:much|high|large|big)){_R}|是多少|多高|多大|几度", _I)
+_VALUE = lazy(
+    rf"{_L}(?:what(?:'s| is| are) the|how (?:much|high|large|big)|how many [a-z]+ are there){_R}|几个|多少个|是多少|多高|多大|几度",
+    _I,
+)
 _IN_GENERAL = lazy(
     rf"{_L}(?:means?|meaning|normal\w*|usual\w*|typical\w*|should|safe|allowed|limits?|thresholds?|wrong|problems?|issues?|difference|lost|wasted){_R}|正常|意思|通常|一般|应该|区别|算",
     _I,

@@ -16,7 +16,7 @@ from probes.parse._app_emit import Emitter, none_seen
 from probes.parse._app_lines import AppLine, application_head, peel_all, rank_subject
 
 NAME = "nccl-log"
-REVISION = 3
+REVISION = 4
 MAX_RANKS = 4096  # relations kept
 
 TRIGGERS = (
@@ -49,6 +49,8 @@ _CONTINUES = 8  # lines in which PyTorch goes on: the result, "Last error:", the
 _ENV = lazy(r"\b((?:NCCL|RCCL)_\w{1,60}) set by environment to (\S{1,200}?)\.?$")
 _NETWORK = lazy(r"Using network ([\w ./-]{1,60})")
 _DEVICES = lazy(r"\[\d{1,3}\]([\w-]{1,40}:\d{1,3}/\w{1,10})")
+# Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA
+_VIA = lazy(r"\] via NET/(\w[\w -]{0,40})/\d{1,4}(?:\(\d{1,6}\))?(?:/Shared)?(/GDRDMA)?")
 _GDR = lazy(r"GPU Direct RDMA (Enabled|Disabled)")
 # ncclCommInitRank comm 0x55d0 rank 9 nRanks 16 nNodes 2 localRanks 8 localRank 1 MNNVL 0
 #   min_nodes        : 2 ... group_world_size=2 (torchrun)      nnodes=2      SLURM_NNODES=2      of launchers
@@ -249,8 +251,11 @@ def _facts(emit: Emitter, app: Sequence[AppLine]) -> None:
             keep("hosts", said[1], line)
         if nodes := _NODES.search(text):
             keep("nodes", nodes[1], line)
-        if "] via NET/" in text:
+        if via := _VIA.search(text):
             keep("between", text, line)
+            keep("job.nccl.network", via[1], line)
+            if via[2]:
+                keep("job.nccl.gdr", "enabled", line)
         if _is_elsewhere(text):
             keep("beyond", text, line)
         if re.search(r"NET/IB ?: No device found", text):
