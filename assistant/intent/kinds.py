@@ -19,6 +19,7 @@ _KINDS = (
 _USABLE = lazy(
     r"\b(?:ok|okay|fine|healthy|good|usable|safe|left|can (?:i|we)|still (?:use|run|work))\b|还能|能用|可用|可以用|好的|正常|没问题|没事"
 )
+_ALSO = lazy(r"^\s*\S+\s*(?:and|or|,|/|和|与|、)\s*(?:the\s+)?(\S+)")  # "which host and NIC"
 _WHICH = lazy(r"\b(?:which|what)\b|哪")
 _OTHERS = lazy(
     r"\b(?:the |all |my )?(?:other|remaining|rest of (?:the|my))\s+(?:\w+\s+)?(?:gpus?|cards?|ones|devices?|nodes?|ranks?)\b|\bthe (?:others|rest)\b"
@@ -42,8 +43,8 @@ def kind_asked(text: str) -> Scope | None:
 def kinds_asked(text: str) -> tuple[Scope, ...]:
     """The kinds of a question for several things at once: "which host and which NIC?"; one where it asks for one."""
     asked = _WHICH.split(text.casefold())[1:] or [text]
-    named = dict.fromkeys(kind for part in asked if (kind := kind_asked(part)) is not None)
-    return tuple(named)
+    parts = (p for part in asked for p in (part, *_ALSO.findall(part)))
+    return tuple(dict.fromkeys(kind for part in parts if (kind := kind_asked(part)) is not None))
 
 
 def asks_usable(text: str) -> bool:

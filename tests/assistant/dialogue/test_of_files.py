@@ -66,6 +66,7 @@ def _said(kind: str, text: str, said: str) -> str:
         (FULL, "which rank failed?", ["Rank 3"]),
         (NCCL, "which hosts are involved?", ["Node d02"]),
         (NCCL, "which node and which NIC?", ["Node d02, NIC mlx5_3"]),
+        (NCCL, "which host and NIC is it?", ["Node d02, NIC mlx5_3"]),
         (SLURM, "which node ran out of memory?", ["Node c03"]),
         (SLURM, "which task was OOM killed and on which node?", ["Task 5, node c03"]),
         (SLURM, "which job was it?", ["Job 771204"]),
