@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,24 +20,24 @@ from assistant.find.index import Index, hints, wanted
 from tests.overlay import compiled_data
 
 ROOT = Path(__file__).parents[3]
-DOCS = corpus.documents()
 WORDS = sorted(find.known_words())
+docs = cache(corpus.documents)  # not while tests are collected
 
 
 def test_every_kind_of_topic_is_found() -> None:
-    held = {d.kind for d in DOCS}
+    held = {d.kind for d in docs()}
     assert held == set(topics.kinds())
     assert held <= set(PRIOR)
 
 
 def test_ids_are_unique() -> None:
-    ids = [d.id for d in DOCS]
+    ids = [d.id for d in docs()]
     assert len(set(ids)) == len(ids)
 
 
 @pytest.mark.parametrize("kind", topics.kinds())
 def test_every_topic_has_a_page(kind: str) -> None:
-    of_kind = [d for d in DOCS if d.kind == kind]
+    of_kind = [d for d in docs() if d.kind == kind]
     for d in of_kind[:: max(1, len(of_kind) // 40)]:
         for lang in ("en", "zh"):
             assert topics.topic(kind).sheet([d.id.partition(" ")[2]], lang).title
@@ -50,7 +51,7 @@ def test_its_own_title_finds_a_page_first_or_second(lang: str) -> None:
     Of facts, DCGM fields and SXids the title is a sentence that many share in part: they are named by symbols.
     """
     missed = []
-    for d in DOCS:
+    for d in docs():
         title = d.title.in_(lang)
         if d.kind in ("fact", "dcgm", "sxid", "action") or not wanted(title):
             continue
@@ -61,13 +62,13 @@ def test_its_own_title_finds_a_page_first_or_second(lang: str) -> None:
             continue
         if len(before) > 1 or same == 99:
             missed.append((d.id, [t.id for t in found[:3]]))
-    assert len(missed) <= len(DOCS) // 100, missed  # titles that say less than a neighbour's: one in a hundred
+    assert len(missed) <= len(docs()) // 100, missed  # titles that say less than a neighbour's: one in a hundred
 
 
 @pytest.mark.parametrize("kind", ["fact", "dcgm", "cuda", "action", "xid", "sxid"])
 def test_its_own_symbol_finds_a_page_first(kind: str) -> None:
     """A symbol as it is written, underscores and dots included; a code with its kind."""
-    for d in [d for d in DOCS if d.kind == kind][::7]:
+    for d in [d for d in docs() if d.kind == kind][::7]:
         name = d.id if kind in ("xid", "sxid") else d.id.partition(" ")[2]
         if kind in ("xid", "sxid") or "_" in name or "." in name or kind == "cuda":
             assert d.id in [t.id for t in find.search(name, 2)], name
