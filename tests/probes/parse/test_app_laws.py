@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import re2
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.facts import Kind, vocabulary
@@ -84,7 +84,6 @@ PIECES = sorted({line for name in FIXTURES for line in read(name).splitlines()} 
 
 
 @pytest.mark.parametrize("format_name", OURS)
-@settings(max_examples=60, deadline=None)
 @given(text=st.text(max_size=400))
 def test_arbitrary_text_is_never_an_error(format_name: str, text: str) -> None:
     format_ = BY_NAME[format_name]
@@ -93,7 +92,6 @@ def test_arbitrary_text_is_never_an_error(format_name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("format_name", OURS)
-@settings(max_examples=60, deadline=None)
 @given(lines=st.lists(st.sampled_from(PIECES) | st.text(max_size=40), max_size=30))
 def test_lines_of_any_tool_in_any_order_are_never_an_error(format_name: str, lines: list[str]) -> None:
     text = "\n".join(lines)
@@ -103,7 +101,6 @@ def test_lines_of_any_tool_in_any_order_are_never_an_error(format_name: str, lin
 
 
 @pytest.mark.parametrize(("name", "format_name"), sorted(FIXTURES.items()))
-@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_a_fixture_cut_or_damaged_anywhere_is_never_an_error(name: str, format_name: str, data: st.DataObject) -> None:
     text = read(name)
@@ -137,7 +134,6 @@ def test_triggers_are_re2_and_find_every_event_within_a_long_log(format_name: st
         assert not any(t.search(line) for t in triggers for line in filler)
 
 
-@settings(max_examples=100, deadline=None)
 @given(words=st.lists(st.from_regex(r"[a-z]{1,9}", fullmatch=True), max_size=60))
 def test_prose_is_recognised_by_none_of_ours(words: list[str]) -> None:
     text = " ".join(words)
