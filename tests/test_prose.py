@@ -107,6 +107,7 @@ def test_nobody_stumbles(name: str, lang: str) -> None:
     assert not found
 
 
+@pytest.mark.slow
 @each("lang", LANGUAGES)
 @each("name", STORIES)
 def test_an_answer_begins_with_a_sentence_in_plain_words(name: str, lang: str) -> None:
@@ -118,6 +119,7 @@ def test_an_answer_begins_with_a_sentence_in_plain_words(name: str, lang: str) -
         assert all(len(sentence.split()) <= 40 for sentence in re.split(r"(?<=[.?!]) ", head)), head
 
 
+@pytest.mark.slow
 @each("lang", LANGUAGES)
 @each("name", STORIES)
 def test_no_answer_says_a_thing_twice_or_nothing_below_a_heading(name: str, lang: str) -> None:
@@ -128,6 +130,7 @@ def test_no_answer_says_a_thing_twice_or_nothing_below_a_heading(name: str, lang
             assert not (isinstance(part, Heading) and isinstance(behind, Heading)), part
 
 
+@pytest.mark.slow
 @each("lang", LANGUAGES)
 @each("name", STORIES)
 def test_what_is_suggested_is_understood(name: str, lang: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from assistant.diagnosis import diagnose
 from assistant.render.labels import headline, titled
 from assistant.sources import parse_text
@@ -30,6 +32,7 @@ def told(f: Finding) -> list[str]:
     return [*out, o.subject.id] if part and o.subject.id else out
 
 
+@pytest.mark.slow
 def test_every_rule_says_which_of_many_it_is() -> None:
     with Faults() as faults:
         for r in load().rules:

@@ -591,6 +591,7 @@ XID_79 = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen 
 NOT_KNOWN = "NVRM: GPU6 kfooBar_IMPL: flux capacitor failed"
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from((XID_79, NOT_KNOWN)), st.integers(1, 60)), min_size=1, max_size=12))
 @settings(max_examples=40, deadline=None)
 def test_errors_that_no_parser_took_are_counted_or_told_as_the_least(bursts: list[tuple[str, int]]) -> None:

@@ -490,6 +490,7 @@ async def another_recording_is_told_and_asked_about(pilot: Pilot[Any]) -> None:
     assert "kern.log" in screen(pilot.app)
 
 
+@pytest.mark.slow
 async def test_chinese_is_answered_in_chinese_and_fits(tmp_path: Path) -> None:
     async with running(tmp_path, *BUS, size=(80, 24), lang="zh") as pilot:
         turn = await ask(pilot, "这个节点健康吗？")

@@ -82,6 +82,7 @@ def test_every_answer_fits_its_columns(which: int, columns: int, opened: bool) -
     laid(answers()[which], columns, opened=opened)
 
 
+@pytest.mark.slow
 def test_all_words_of_the_command_line_stand_in_what_is_opened() -> None:
     for answer in answers():
         if answer.view is None:

@@ -138,6 +138,7 @@ TROUBLES = (
 JOINED = (("{} but {}", "{} 但是{}"), ("{} {}", "{} {}"), ("{} {}!", "{}，不过{}"))
 
 
+@pytest.mark.slow
 @each(("fine", "trouble", "joined"), lambda: product(FINE, TROUBLES, JOINED), ids=str)
 def test_no_value_is_fine_where_trouble_is_told_behind_it(
     fine: tuple[str, str], trouble: tuple[str, str], joined: tuple[str, str]

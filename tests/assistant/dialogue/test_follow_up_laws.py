@@ -87,6 +87,7 @@ def test_they_touch_nothing_and_repeat_themselves(name: str) -> None:
     assert (plain(d, verbose=True), plain(small_one, verbose=True)) == before
 
 
+@pytest.mark.slow
 @each("name", DEMOS)
 def test_they_are_short_and_lead_on(name: str) -> None:
     for intent in MINE:

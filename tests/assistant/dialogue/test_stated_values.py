@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import pytest
+
 from assistant.diagnosis import diagnose
 from assistant.dialogue import Turn, answerer
 from assistant.intent.query import Intent, Query
@@ -116,6 +118,7 @@ def _called_bad(scale: Scale, kind: Type) -> Iterator[Value]:
     yield from (word for word, (rating, _) in (scale.words or {}).items() if rating is Rating.BAD)
 
 
+@pytest.mark.slow
 def test_a_bad_value_is_never_praised_alone_or_in_company() -> None:
     with Faults() as faults:
         for one in bad():

@@ -136,6 +136,7 @@ def test_no_seams(name: str, lang: str) -> None:
                     assert not [seam for seam in _SEAMS if re.search(seam, said)], (base, text, said)
 
 
+@pytest.mark.slow
 @each("name", demo.names())
 def test_chinese_answers_are_chinese(name: str) -> None:
     """Codes, commands, metric and product names stay; four English words in a row without a Chinese one do not."""
@@ -149,6 +150,7 @@ def test_chinese_answers_are_chinese(name: str) -> None:
                     assert len(re.findall(r"\b[a-z]{3,}\b", words)) < 4, (base, text, said)
 
 
+@pytest.mark.slow
 @each("lang", ["en", "zh"])
 @each("name", demo.names())
 def test_facts_are_sentences(name: str, lang: str) -> None:
@@ -169,6 +171,7 @@ def own_words_keep(text: str) -> str:
     return re.sub(r"\((?:/|nvml|journalctl)[^()]*\)|/\S+", " ", text)
 
 
+@pytest.mark.slow
 @each("lang", ["en", "zh"])
 @each("name", demo.names())
 def test_follow_ups_are_short(name: str, lang: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from assistant.find import asked
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent
@@ -62,6 +64,7 @@ def test_another_thing_counts_against_an_entry() -> None:
     assert asked.share("how do I turn on jumbo frames on the switch", "howto enable-ecc") < 0.3
 
 
+@pytest.mark.slow
 def test_each_entry_is_the_nearest_to_its_own_questions() -> None:
     """Where another one is as near, both answer the question; none may be nearer."""
     for e in shard("advice"):

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+import pytest
+
 from assistant.diagnosis import diagnose
 from assistant.dialogue import Turn, answerer
 from assistant.intent import phrases
@@ -381,6 +383,7 @@ def _sentences(fact: str, value: str) -> Iterator[tuple[str, str]]:
     yield "zh", f"{names['zh'][0]} 是 {value}，这个节点还能用吗？"
 
 
+@pytest.mark.slow
 def test_a_stated_bad_value_is_that_fact_with_that_value() -> None:
     with Faults() as faults:
         for fact, values in sorted(bad_values(load()).items()):
@@ -398,6 +401,7 @@ def test_the_harness_gets_a_yes_from_a_healthy_node() -> None:
     assert _asked("can I keep using the node?", "en", _healthy())[1].data["usable"] == "yes"
 
 
+@pytest.mark.slow
 def test_no_stated_bad_value_gets_a_yes() -> None:
     tried = 0
     with Faults() as faults:

@@ -131,6 +131,7 @@ def test_well_formed(built: Any, text: bytes, cuts: list[int], asked: Wanted) ->
     assert alike(built, text, cuts, asked)["done"]
 
 
+@pytest.mark.slow
 @given(documents(), cuts, st.data())
 def test_damaged(built: Any, text: bytes, cuts: list[int], data: st.DataObject) -> None:
     """Bytes flipped, put in, taken out and doubled."""
