@@ -1,4 +1,4 @@
-"""``mpstat -P ALL``, ``sar -u``, ``sar -r`` and ``sar -n EDEV``: time of the CPUs, memory, errors of network interfaces.
+"""``mpstat -P ALL``, ``pidstat``, ``sar -u``, ``-r`` and ``-n EDEV``: time of CPUs and processes, memory, errors of interfaces.
 
 Each prints rows below a heading, again and again, and their average at the end, which counts where it is there; else the last rows do.
 """
@@ -22,14 +22,18 @@ _NIC = {
 _CORES = ("softirq", "system", "busy")
 PROVIDES = (
     *dict.fromkeys(_CPU.values()), *(f"node.cpu.core.{what}.{part}" for what in _CORES for part in ("max", "cpu")), "node.cpu.online",
-    "node.memory.available.share", *_NIC.values(),
+    "node.memory.available.share", *_NIC.values(), "process.comm", "process.cpu", "process.runqueue.wait",
 )  # fmt: skip
 # Linux 5.15.0-91-generic (gpu-07) 	11/20/2025 	_x86_64_	(128 CPU)
 _TITLE = re.compile(r"Linux \S{1,80} \(\S{1,255}\)\s{1,20}\S{6,12}\s{1,20}_\w{2,20}_\s{1,20}\((\d{1,5}) CPU\)")
 # 01:00:00 AM  CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle      Average:        IFACE   rxerr/s ...
 _WHEN = r"(?:\d\d:\d\d:\d\d(?: [AP]M)?|Average:)"
-_HEAD = re.compile(rf"{_WHEN}\s{{1,20}}((?:CPU|IFACE|kbmemfree)\s.{{10,400}})")
+_HEAD = re.compile(rf"{_WHEN}\s{{1,20}}((?:CPU|IFACE|kbmemfree|UID)\s.{{10,400}})")
 _ROW = re.compile(rf"({_WHEN})\s{{1,20}}(\S.{{1,400}})")
+# 01:00:01 AM  1000      4242   45.00    2.00    0.00   60.00   47.00    12  python3       below   UID PID %usr %system %guest %wait %CPU CPU Command
+_PROCESS = re.compile(
+    r"\d{1,10}\s{1,20}(\d{1,10})\s((?:\s{0,20}\d{1,9}[.,]\d{1,4}){3,5})\s{1,20}(?:\d{1,5}|-)\s{1,4}(\S.{0,200})"
+)
 _NUMBER = re.compile(r"\d{1,15}(?:[.,]\d{1,4})?")
 Cells = dict[str, float]
 
@@ -43,6 +47,7 @@ def sniff(head: str) -> int:
 def parse(text: str, context: Context) -> list[Observation]:
     """The averages of each table, or its last rows."""
     tables: dict[str, dict[str, tuple[Cells, Line]]] = {}
+    processes: dict[str, tuple[re.Match[str], Line]] = {}
     columns: list[str] = []
     online: tuple[int, Line] | None = None
     for line in lines_of(text):
@@ -52,6 +57,10 @@ def parse(text: str, context: Context) -> list[Observation]:
         elif head := _HEAD.fullmatch(told):
             columns = head[1].split()
         elif columns and (row := _ROW.fullmatch(told)):
+            if columns[:2] == ["UID", "PID"]:
+                if process := _PROCESS.fullmatch(row[2]):
+                    processes[process[1]] = process, line
+                continue
             cells = row[2].split()
             keyed = columns[0] != "kbmemfree"
             numbers = cells[1:] if keyed else cells
@@ -73,6 +82,8 @@ def parse(text: str, context: Context) -> list[Observation]:
             sheet.add(
                 "node.memory.available.share", sheet.node, round(min(100.0, cells["kbavail"] * share / used), 1), line
             )
+    for pid, (process, line) in processes.items():
+        _process(sheet, Subject(Scope.PROCESS, pid, sheet.node), process, line)
     return sheet.out
 
 
@@ -84,6 +95,15 @@ class _Sheet:
         """One value of a line."""
         shown, source = excerpt(clean(line.text.strip()), 300), self._context.at(NAME, REVISION, line.number)
         self.out.append(Observation(fact, subject, value, Status.OK, source, excerpt=shown))
+
+
+def _process(sheet: _Sheet, subject: Subject, found: re.Match[str], line: Line) -> None:
+    """%usr %system %guest %wait %CPU; older ones have no %wait."""
+    times = [float(cell.replace(",", ".")) for cell in found[2].split()]
+    sheet.add("process.comm", subject, clean(found[3].strip()), line)
+    sheet.add("process.cpu", subject, round(times[-1] / 100, 3), line)
+    if len(times) == 5 and times[3] + times[4] > 0:
+        sheet.add("process.runqueue.wait", subject, round(100 * times[3] / (times[3] + times[4]), 1), line)
 
 
 def _cpus(sheet: _Sheet, rows: dict[str, tuple[Cells, Line]], online: tuple[int, Line] | None) -> None:
@@ -108,4 +128,4 @@ def _cpus(sheet: _Sheet, rows: dict[str, tuple[Cells, Line]], online: tuple[int,
         sheet.add(f"node.cpu.core.{what}.cpu", sheet.node, most, cores[most][1])
 
 
-FORMAT = DocumentFormat(NAME, "mpstat, sar", REVISION, PROVIDES, sniff, parse)
+FORMAT = DocumentFormat(NAME, "mpstat, pidstat, sar", REVISION, PROVIDES, sniff, parse)

@@ -18,6 +18,7 @@ FORMS = {
     "other/numactl.txt": numactl.FORMAT,
     "other/mpstat.txt": sysstat.FORMAT,
     "other/sar.txt": sysstat.FORMAT,
+    "other/pidstat.txt": sysstat.FORMAT,
 }
 
 
@@ -62,6 +63,8 @@ def test_the_averages_count() -> None:
     assert values("other/mpstat.txt", "node.cpu.core.system.max") == {CONTEXT.host: 1.0}
     assert values("other/sar.txt", "nic.rx.errors.rate") == {"lo": 0.0, "ens1": 112.4}
     assert values("other/sar.txt", "node.memory.available.share") == {CONTEXT.host: 0.4}
+    assert values("other/pidstat.txt", "process.cpu") == {"4242": 0.5, "1": 0.01}
+    assert values("other/pidstat.txt", "process.runqueue.wait") == {"4242": 50.0, "1": 0.0}
     assert values("other/sar.txt", "node.cpu.iowait") == {CONTEXT.host: 61.0}
 
 
