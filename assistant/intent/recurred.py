@@ -33,6 +33,11 @@ _THEN_EN = lazy(
     rf"(?<![a-z])(?:we|i|they|already|ops|support|node|machine|server)\s+(?:[a-z']+\s+){{0,3}}?(?:{_ANY})(?![a-z])[^.;?!]{{0,40}}?(?:,|(?<![a-z])(?:and|but|yet|now|then)(?![a-z]))",
     _I,
 )
+# rebooted already, still no devices | reseated it twice but xid 79 is back
+_DONE_EN = lazy(
+    rf"(?:^|[,.;:]\s*)(?:tried |already |just |even )?(?=[a-z-]*(?:ed|t)(?![a-z]))(?:{_ANY})(?![a-z])[^,.;?!]{{0,30}}?(?:[,.;]|(?<![a-z])(?:and|but|yet|now|then)(?![a-z]))",
+    _I,
+)
 _AFTER_ZH = lazy(rf"(?:{_ANY})[^，。；,;？?]{{0,4}}?(?:[之以]?后|了|过|完)|(?:重启|复位)(?=[^，。；,;]{{0,6}}[又仍还])")
 _AGAIN = lazy(rf"{_AGAIN_EN}|{_AGAIN_ZH}", _I)
 # third time this week | 2 times since monday | 这周第三次
@@ -91,7 +96,7 @@ def back_after(text: str) -> str:
 
 def _back_after(text: str) -> str:
     if _AGAIN.search(text):
-        found = [m for p in (_AFTER_EN, _THEN_EN, _AFTER_ZH) for m in p.finditer(text) if _elsewhere(text, m)]
+        found = [m for p in (_AFTER_EN, _THEN_EN, _DONE_EN, _AFTER_ZH) for m in p.finditer(text) if _elsewhere(text, m)]
         names = [name for name, _ in _CURES if any(m[name] for m in found)]
         if names:
             return names[-1]
@@ -151,7 +156,7 @@ def _boots(text: str) -> bool:
 
 def without(clauses: Sequence[str]) -> tuple[str, ...]:
     """The clauses that say more than that something was done about it, or that it came back."""
-    patterns = (_AFTER_EN, _THEN_EN, _AFTER_ZH, _TIMES)
+    patterns = (_AFTER_EN, _THEN_EN, _DONE_EN, _AFTER_ZH, _TIMES)
     return tuple(c for c in clauses if not (_short(c) and any(p.search(f"{c},") for p in patterns)))
 
 

@@ -62,7 +62,7 @@ _ASKS_LAST = lazy(
 # States that nobody would mention of something in order.
 _BAD = lazy(
     r"(?<![a-z])(?:fail(?:s|ed|ing|ures?)?|errors?|err|faults?|faulty|down|dead|died|inactive|missing|lost|broken?|hangs?|hung|stuck|crash\w*|could not|cannot|can'?t|unable|won'?t|doesn'?t|does not|did not|flap(?:s|ped|ping)?|"
-    r"degraded|unhealthy|wrong|hot|slow(?:er|ly)?|timeouts?|timed out|drops?|dropped|corrupt(?:ed|ion)?|panic(?:s|ked)?|unstable|disconnect(?:s|ed)?|unresponsive|zombie|leak(?:s|ed|ing)?|"
+    r"degraded|unhealthy|wrong|hot|slow(?:er|ly)?|timeouts?|timed out|drops?|dropped|corrupt(?:ed|ion)?|panic(?:s|ked)?|unstable|disconnect(?:s|ed)?|unresponsive|unkillable|uninterruptible|zombie|leak(?:s|ed|ing)?|"
     r"throttl(?:es|ed|ing)|overheat(?:s|ed|ing)?|unreachable|refus(?:es|ed)|killed|gone|disappear(?:s|ed)|mismatch|exceed(?:s|ed)|bad|weird|strange|drained|tainted|nan|oom|xid|pending|full|exhausted|used up|rejected|vanished|fell off)(?![a-z])|"
     r"坏|失败|只读|卡 ?[在着]|异 ?响|异 ?味|焦 ?味|冒 ?烟|满|用完|用光|耗尽|溢|错|掉|断|丢|异常|挂|死|慢|卡住|超时|故障|不见|不通|不动|没反应|无响应|降频|过热|烫|泄漏|崩|报警|告警|不一致|不匹配|缺|少了",
     _I,

@@ -48,6 +48,7 @@ def test_what_is_over_or_only_thought_of_did_not_come_back(sentence: str) -> Non
         ("the gpu came back after the reboot but fell off again", "reboot"),
         ("gpu was lost, the error came back after a reset", "reset"),
         ("掉卡，重启后又出现了", "reboot"),
+        ("rebooted already, xid 79 is still there", "reboot"),
     ],
 )
 def test_a_fault_that_came_back_beside_its_device_is_told(sentence: str, value: str) -> None:
