@@ -403,10 +403,14 @@ def _page(r: Reading) -> str:
         return page
     reports = (r.signs or reports_trouble(r.said)) and not _QUESTION.search(r.said)
     reports = reports and not advised.of_reports(page.removeprefix(ADVICE))
-    judges = asks_usual(r.said) and figures.measures(r.said)
+    judges = (asks_usual(r.said) or _FINE_AT_END.search(r.said)) and figures.measures(r.said)
     return "" if reports or judges else page
 
 
+# util sits at 30%, fine?: asked of that value
+_FINE_AT_END = lazy(
+    r"[0-9]\s?%[^,?，？]{0,12}[,，.]?\s*(?:ok|okay|fine|good|bad|low|normal)\s*[?？]*\s*$", re.IGNORECASE
+)
 _QUESTION = lazy(
     r"(?<![a-z])(?:how|what|which|when|where|why|should|can|could|is|are|do|does|worth)(?![a-z])|[?？吗哪几]|怎|如何|什么|多少|多久|要不要|该不该|能不能|会不会|是不是|合适|区别|值得|还是(?=[a-z直先重换报返送停用选]| [a-z])",
     re.IGNORECASE,

@@ -151,7 +151,16 @@ _OF_BOOT = frozenset(["node.driver.state"])
 
 
 def _boots(text: str) -> bool:
-    return any(m["reboot"] for p in (_AFTER_EN, _AFTER_ZH) for m in p.finditer(text))
+    return (
+        any(m["reboot"] for p in (_AFTER_EN, _DONE_EN, _AFTER_ZH) for m in p.finditer(text))
+        or _BOOTED.search(text) is not None
+    )
+
+
+_BOOTED = lazy(
+    r"(?<![a-z])(?:re-?booted|power[- ]?cycled)\s+(?:it |the \w+ )?(?:already|again|once|twice|several|multiple|many|a few|[2-9])(?![a-z])",
+    _I,
+)
 
 
 def without(clauses: Sequence[str]) -> tuple[str, ...]:
