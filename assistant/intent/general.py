@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from assistant.find import asked
-from assistant.intent import figures
+from assistant.intent import figures, tasks
 from assistant.intent.query import Intent
 from assistant.intent.reading import Reading
 from assistant.intent.stated import stated
@@ -111,7 +111,7 @@ def general(r: Reading, intent: Intent) -> General:
         r.raw
         or r.pasted.pasted
         or len(r.said) > _LONG
-        or not (_MAYBE.search(r.said) or _OUTRIGHT.search(r.said))
+        or not (_MAYBE.search(r.said) or tasks.asks_how(r.said))
         or _CODE.search(r.said)
     ):
         return General()
