@@ -56,6 +56,10 @@ _OTHER_PROGRAM = lazy(
     r"|换(?:了|过)?[^，。；,;\s]{0,4}(?:任务|作业|程序|进程|模型|代码|脚本|容器|用户|人)|(?:不同|别|其他|另外?)的?(?:[一几两三四个]+)?(?:任务|作业|程序|进程|模型|代码|脚本|容器|用户|人)|(?:哪个|什么|任何|每个)(?:任务|作业|程序|模型)",
     _I,
 )
+_ON_OTHERS = lazy(
+    r"(?<![a-z])(?:different|other|another|every|all|any|several|multiple|various|both|random)\s+(?:the |of the |[0-9]+ )*(?:gpus?|cards?|nodes?|machines?|servers?|hosts?)(?![a-z])|(?:不同|别|其他|另外?|各|所有|每|多)的?[一几两]?[张块个台]*(?:卡|gpu|节点|机器)|换[了过]?[张块台]?(?:卡|gpu|节点|机器)",
+    _I,
+)
 _STAYS = lazy(
     rf"{_AGAIN_EN}|{_AGAIN_ZH}|(?<![a-z])(?:keeps?|always|each time|every time|no matter|regardless|even (?:with|w|when|if))(?![a-z])|(?<![a-z])same (?:gpu|card|node|slot)|每次|总是|一直|都(?:是|会|报|在|出|一样)|同一[张块个]|一样",
     _I,
@@ -105,7 +109,8 @@ def _back_after(text: str) -> str:
 
 def with_any_program(text: str) -> bool:
     """Whether a fault is said to stay with the GPU whichever program runs there."""
-    return _OTHER_PROGRAM.search(text) is not None and _STAYS.search(text) is not None and not _OVER.search(text)
+    stays = _OTHER_PROGRAM.search(text) is not None and _STAYS.search(text) is not None
+    return stays and not (_OVER.search(text) or _ON_OTHERS.search(text))
 
 
 def ended_by_cure(text: str) -> bool:

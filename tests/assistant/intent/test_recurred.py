@@ -86,7 +86,16 @@ def test_a_fault_that_stays_whichever_program_runs_is_told_so(sentence: str) -> 
     assert [isinstance(v, Event) and v.get("any_program") for v in told] == [True]
 
 
-@pytest.mark.parametrize("sentence", ["xid 31 on gpu 5 again", "two jobs died with xid 31", "换了卡还是报 xid 31"])
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "xid 31 on gpu 5 again",
+        "two jobs died with xid 31",
+        "换了卡还是报 xid 31",
+        "two jobs keep hitting xid 31, always on different gpus",
+        "不同任务在不同的卡上都报 xid 31",
+    ],
+)
 def test_what_came_again_alone_is_no_program_changed(sentence: str) -> None:
     assert not with_any_program(sentence)
 
