@@ -51,6 +51,7 @@ def named(turn: Turn) -> Named:
         every = []
     if codes:
         every = [f for f in every if any(_is(f, kind, name) for kind, name in codes)]
+        every.sort(key=lambda f: ("xid", str(f.xid)) not in codes)  # its own before others that it speaks for
     if what:
         return Named(tuple(every), what, where)
     here = turn.finding
