@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from knowledge.derive._added import with_added
 from knowledge.identity import is_pci
@@ -29,7 +30,8 @@ def enrich(observations: Sequence[Observation]) -> list[Observation]:
 def _host(host: str, told: Sequence[Observation], read: Sequence[Observation]) -> Iterator[Observation]:
     counts = [o for o in told if o.fact == "node.gpu.count"]
     fullest = latest(counts) if counts else max(told, key=_number)
-    yield _of("node.gpu.shown", node(host), _number(fullest), fullest)
+    shown = _of("node.gpu.shown", node(host), _number(fullest), fullest)
+    yield replace(shown, value=None, status=Status.NOT_APPLICABLE, detail="their count is told") if counts else shown
     whole = [o for o in told if o.fact == "node.gpu.listed" and _number(o) >= max(map(_number, told))]
     here = [o for o in read if o.subject.host == host]
     for listing in whole[-1:]:
