@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import NamedTuple, TypeAlias
 
 from knowledge.lazy import lazy
 from knowledge.record import dataclass
@@ -38,62 +39,87 @@ STEPS = (
     r"\d+%\|[^|]*\| ?\d+/\d+ \[[\d:]+<[\d:?]+, {0,4}[\d.]+ ?(?:s/it|it/s)",
 )
 
+
+class _Hinted(NamedTuple):
+    """A pattern, and a word in lower case that stands in whatever it matches: most lines have few of those words."""
+
+    hint: str
+    pattern: re.Pattern[str]
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The first match."""
+        return self.pattern.search(text) if self.hint in text.lower() else None
+
+
+_Words: TypeAlias = _Hinted | re.Pattern[str]
+
+
+def _hinted(hint: str, pattern: str) -> _Hinted:
+    return _Hinted(hint, lazy(pattern))
+
+
 _NUMBER = r"(-?(?:\d[\d,]{0,14}(?:\.\d{0,18})?(?:[eE][-+]?\d{1,4})?|nan|inf))"
 _PLAIN = r"(\d{1,15}(?:,\d{3}){0,4}(?:\.\d{1,8})?)"
 _STEP = lazy(
     r"(?i)\bepoch(?:\(train\))?:? {1,4}\[ ?\d{1,6}\]\[ {0,8}(\d{1,12})|\bnum_updates=(\d{1,12})|\bglobal_?step['\"]?[ :=]{1,12}(\d{1,12})|\b(?:iteration|iter|step|update|batch)s?\b['\"]?[ :=#\[(]{0,12}(\d{1,12})"
 )
-_EPOCH = lazy(r"(?i)\bepoch['\"]?[ :=#\[(]{1,6}(\d{1,6}(?:\.\d{1,6})?)")
+_EPOCH = _hinted("epoch", r"(?i)\bepoch['\"]?[ :=#\[(]{1,6}(\d{1,6}(?:\.\d{1,6})?)")
 # 40%|####      | 400/1000 [13:40<20:30,  2.05s/it]
-_BAR = lazy(
-    r"([^%|]{0,80}?)\b(\d{1,3})%\|[^|]{0,300}\| ?(\d{1,9})/(\d{1,9}) \[([\d:]{2,12})<[^\]]{0,40}?, {0,4}([\d.]{1,12}) ?(s/it|it/s)"
+_BAR = _hinted(
+    "%|",
+    r"([^%|]{0,80}?)\b(\d{1,3})%\|[^|]{0,300}\| ?(\d{1,9})/(\d{1,9}) \[([\d:]{2,12})<[^\]]{0,40}?, {0,4}([\d.]{1,12}) ?(s/it|it/s)",
 )
 _OTHER_BARS = lazy(
     r"(?i)load|download|fetch|map|filter|token|captur|eval|valid|predict|test|generat|sav|shard|compil|upload"
 )
-_TIMED = lazy(rf"(?i)train_step_timing in s['\"]?[ :=]{{1,4}}{_NUMBER}")
-_SECONDS: tuple[tuple[re.Pattern[str], float], ...] = (
-    (lazy(rf"(?i)\bstep: {{1,4}}\d{{1,12}}, seconds: {_NUMBER}"), 1.0),
-    (lazy(rf"(?i)elapsed time per iteration \(ms\): {{0,4}}{_NUMBER}"), 1e-3),
+_TIMED = _hinted("train_step_timing", rf"(?i)train_step_timing in s['\"]?[ :=]{{1,4}}{_NUMBER}")
+_SECONDS: tuple[tuple[_Words, float], ...] = (
+    (_hinted("seconds", rf"(?i)\bstep: {{1,4}}\d{{1,12}}, seconds: {_NUMBER}"), 1.0),
+    (_hinted("elapsed time", rf"(?i)elapsed time per iteration \(ms\): {{0,4}}{_NUMBER}"), 1e-3),
     (_TIMED, 1.0),
-    (lazy(rf"(?i)\b(?:step|iter|iteration|batch)[ _]?time(?: per step)?['\"]?(?: ?\(ms\)|_ms)['\"]?[ :=|]{{1,4}}{_NUMBER}"), 1e-3),
-    (lazy(rf"(?i)\b(?:(?:step|iter|iteration|batch)[ _]?time|time per (?:step|iteration)|time/step)(?: ?\((?:s|sec)\)|_s)?['\"]?[ :=|]{{1,4}}{_NUMBER} ?ms\b"), 1e-3),
-    (lazy(rf"(?i)\b(?:(?:step|iter|iteration|batch)[ _]?time|time per (?:step|iteration)|time/step)(?: ?\((?:s|sec)\)|_s)?['\"]?[ :=|]{{1,4}}{_NUMBER}"), 1.0),
-    (lazy(rf"(?i)\btime['\"]?[ :=]{{1,4}}{_NUMBER}(?=.{{0,40}}\bdata)"), 1.0),
+    (_hinted("time", rf"(?i)\b(?:step|iter|iteration|batch)[ _]?time(?: per step)?['\"]?(?: ?\(ms\)|_ms)['\"]?[ :=|]{{1,4}}{_NUMBER}"), 1e-3),
+    (_hinted("time", rf"(?i)\b(?:(?:step|iter|iteration|batch)[ _]?time|time per (?:step|iteration)|time/step)(?: ?\((?:s|sec)\)|_s)?['\"]?[ :=|]{{1,4}}{_NUMBER} ?ms\b"), 1e-3),
+    (_hinted("time", rf"(?i)\b(?:(?:step|iter|iteration|batch)[ _]?time|time per (?:step|iteration)|time/step)(?: ?\((?:s|sec)\)|_s)?['\"]?[ :=|]{{1,4}}{_NUMBER}"), 1.0),
+    (_hinted("data", rf"(?i)\btime['\"]?[ :=]{{1,4}}{_NUMBER}(?=.{{0,40}}\bdata)"), 1.0),
     (lazy(rf"(?i)\b(?:fwd_bwd|forward_backward|forward|compute|fwd|backward|bwd)(?:[ _]time)?['\"]?[ :=|]{{1,4}}{_NUMBER} ?ms\b"), 1e-3),
     (lazy(rf"(?i)\b(?:fwd_bwd|forward_backward|forward|compute|fwd|backward|bwd)(?:[ _]time)?['\"]?[ :=|]{{1,4}}{_NUMBER} ?s\b"), 1.0),
-    (lazy(r"\b(\d[\d.]{0,12}) ?ms/(?:it|step|iter)\b"), 1e-3),
-    (lazy(r"\b(\d[\d.]{0,12}) ?s/(?:it|step|iter|iteration|batch)\b"), 1.0),
+    (_hinted("ms/", r"\b(\d[\d.]{0,12}) ?ms/(?:it|step|iter)\b"), 1e-3),
+    (_hinted("s/", r"\b(\d[\d.]{0,12}) ?s/(?:it|step|iter|iteration|batch)\b"), 1.0),
 )  # fmt: skip
 # Words that some use for the time of a step, others for the time since the start.
-_TIMES: tuple[tuple[re.Pattern[str], float], ...] = (
+_TIMES: tuple[tuple[_Words, float], ...] = (
     (lazy(rf"(?i)\b(?:time|dt|took)['\"]?[ :=|]{{1,4}}{_NUMBER} ?ms\b"), 1e-3),
     (lazy(rf"(?i)\b(?:time|dt|took)['\"]?[ :=|]{{1,4}}{_NUMBER} ?(?:s|sec|seconds)\b"), 1.0),
 )  # fmt: skip
 # What goes up when steps get faster, and its unit
-_RATES: tuple[tuple[re.Pattern[str], str], ...] = (
-    (lazy(r"\b(\d[\d.]{0,12}) ?(?:it|iter|step)s?/s\b"), "it/s"),
-    (lazy(rf"\bups={_NUMBER}"), "it/s"),
-    (lazy(rf"CurrSamplesPerSec={_NUMBER}"), "samples/s"),
-    (lazy(rf"(?i)samples per second['\"]?[ :=]{{1,4}}{_NUMBER}|\b(?:throughput/)?samples_per_sec(?:ond)?['\"]?[ :=]{{1,4}}{_NUMBER}"), "samples/s"),
-    (lazy(rf"\b{_PLAIN} ?samples?/s(?:ec)?\b"), "samples/s"),
+_RATES: tuple[tuple[_Words, str], ...] = (
+    (_hinted("/s", r"\b(\d[\d.]{0,12}) ?(?:it|iter|step)s?/s\b"), "it/s"),
+    (_hinted("ups=", rf"\bups={_NUMBER}"), "it/s"),
+    (_hinted("currsamplespersec", rf"CurrSamplesPerSec={_NUMBER}"), "samples/s"),
+    (_hinted("samples", rf"(?i)samples per second['\"]?[ :=]{{1,4}}{_NUMBER}|\b(?:throughput/)?samples_per_sec(?:ond)?['\"]?[ :=]{{1,4}}{_NUMBER}"), "samples/s"),
+    (_hinted("sample", rf"\b{_PLAIN} ?samples?/s(?:ec)?\b"), "samples/s"),
     (lazy(rf"(?i)\b(?:tps|tok(?:en)?s?[/_ ](?:s|sec|second)|tokens[_ ]per[_ ]sec(?:ond)?(?:[_ ]per[_ ](?:gpu|device))?)['\"]?[ :=]{{1,4}}{_NUMBER}"), "tokens/s"),
-    (lazy(rf"(?i)\b{_PLAIN} ?tok(?:en)?s?/s(?:ec)?\b"), "tokens/s"),
-    (lazy(rf"(?i)\btfl?op/?s?(?:/s)?(?:/gpu)?\)?['\"]?[ :=]{{1,4}}{_NUMBER}"), "TFLOP/s"),
+    (_hinted("tok", rf"(?i)\b{_PLAIN} ?tok(?:en)?s?/s(?:ec)?\b"), "tokens/s"),
+    (_hinted("op", rf"(?i)\btfl?op/?s?(?:/s)?(?:/gpu)?\)?['\"]?[ :=]{{1,4}}{_NUMBER}"), "TFLOP/s"),
 )  # fmt: skip
-_LOSS = lazy(
-    rf"(?i)(?<!val_)(?<!val )(?<!eval_)(?<!valid )\b(?:lm |train |train_|train/|reduced_train_|loss/train/)?(?:total_)?loss(?:/train(?:/total)?)?['\"]?[ :=|]{{1,5}}{_NUMBER}"
+_LOSS = _hinted(
+    "loss",
+    rf"(?i)(?<!val_)(?<!val )(?<!eval_)(?<!valid )\b(?:lm |train |train_|train/|reduced_train_|loss/train/)?(?:total_)?loss(?:/train(?:/total)?)?['\"]?[ :=|]{{1,5}}{_NUMBER}",
 )
-_GRADIENT = lazy(rf"(?i)\bgrad(?:ient)?[ _]?norm['\"]?[ :=|]{{1,5}}{_NUMBER}")
+_GRADIENT = _hinted("norm", rf"(?i)\bgrad(?:ient)?[ _]?norm['\"]?[ :=|]{{1,5}}{_NUMBER}")
 _TFLOPS = lazy(rf"(?i)\btfl?op/?s?(?:/s)?(?:/gpu)?\)?['\"]?[ :=]{{1,4}}{_NUMBER}")
 _LOAD = tuple(
-    lazy(rf"(?i){word}['\"]?[ :=]{{1,6}}{_NUMBER}")
-    for word in (r"gl(?:ob|bo)al[ _]batch[ _]size", r"actual seqlen", r"\bseq(?:uence)?[ _]len(?:gth)?")
+    _hinted(hint, rf"(?i){word}['\"]?[ :=]{{1,6}}{_NUMBER}")
+    for hint, word in (
+        ("batch", r"gl(?:ob|bo)al[ _]batch[ _]size"),
+        ("seqlen", r"actual seqlen"),
+        ("seq", r"\bseq(?:uence)?[ _]len(?:gth)?"),
+    )
 )
 _KERAS = lazy(r"\b\d{1,9}/\d{1,9} (?:\[[=>.]{1,80}\]|━{1,80}) .{0,80}\d ?m?s/step\b")
 _VALIDATION = lazy(r"(?i)\W{0,20}(?:validation|valid|val|eval|evaluation|test|testing)\b")
-_SKIPPED = lazy(r"(?i)number of skipped iterations: {0,6}(\d{1,9})\b")
-_RANK = lazy(r"(?i)\brank[ =:]{1,2}(\d{1,6})\b")
+_SKIPPED = _hinted("skipped", r"(?i)number of skipped iterations: {0,6}(\d{1,9})\b")
+_RANK = _hinted("rank", r"(?i)\brank[ =:]{1,2}(\d{1,6})\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +169,7 @@ def read(text: str) -> Step | None:
     )  # fmt: skip
 
 
-def _first(words: tuple[tuple[re.Pattern[str], float], ...], text: str) -> float | None:
+def _first(words: tuple[tuple[_Words, float], ...], text: str) -> float | None:
     return next((n * scale for word, scale in words if (n := _value(word.search(text))) is not None), None)
 
 
