@@ -18,7 +18,7 @@ from assistant.intent.lines import codes, meant, names_any
 from assistant.intent.lines import words as words_of
 from assistant.intent.window import Window, window_of
 from assistant.render import lines
-from assistant.render.labels import label, led, listed, titled
+from assistant.render.labels import aside, label, led, listed, titled
 from assistant.render.sheet import Paragraph, Part, Table
 from assistant.reply import Reply
 from knowledge.facts import vocabulary
@@ -113,7 +113,7 @@ def _of_named(w: Words, named: Sequence[Observation], asked: str) -> str:
     """How often what the words name happened, when first and last, and where; of ranks or hosts how many of them it names."""
     kind = kind_asked(found[1] or found[2]) if (found := _HOW_MANY.search(asked)) else None
     if kind is not None and (names := [str(n) for n in _things(w, named, kind)]):
-        what = listed([_title(o, w.lang) for o in {_title(o, w.lang): o for o in named}.values()][:2], w.lang, ";")
+        what = listed([_title(w, o) for o in {_title(w, o): o for o in named}.values()][:2], w.lang, ";")
         ops = listed(
             dict.fromkeys(str(op) for o in named if isinstance(o.value, Event) and (op := o.value.get("op"))), w.lang
         )
@@ -139,7 +139,7 @@ def _what(w: Words, named: Sequence[Observation]) -> str:
     f = next((f for f in w.d.findings if any(o is x for x in f.events for o in named)), None)
     if f is not None and not coded:
         return clean(titled([f]).in_(w.lang))
-    return listed(list(dict.fromkeys(_title(o, w.lang) for o in named))[:3], w.lang, ";")
+    return listed(list(dict.fromkeys(_title(w, o) for o in named))[:3], w.lang, ";")
 
 
 def _things(w: Words, named: Sequence[Observation], kind: Scope) -> list[str]:
@@ -197,7 +197,7 @@ def _head(w: Words, kept: Sequence[Observation], every: Sequence[Observation], a
 def _listed(w: Words, kept: Sequence[Observation]) -> str:
     """How many, from when to when, of what."""
     told = [o for o in kept if o.fact not in _LIFE] or kept
-    kinds = Counter(_title(o, w.lang) for o in told)
+    kinds = Counter(_title(w, o) for o in told)
     what = listed([f"{n}x {t}" if n > 1 else t for t, n in kinds.most_common(3)], w.lang, ";")
     more = len(kinds) - 3
     what += w.t(f"; +{more} kinds", f"；另有 {more} 种") if more > 0 else ""
@@ -252,18 +252,19 @@ def _first(w: Words, kept: Sequence[Observation]) -> str | None:
     return f"{said}{w.t(' The worst of it: ', '其中最严重的：')}{worst}"
 
 
-def _title(o: Observation, lang: str) -> str:
-    """A code with the catalogue's title; any other event by its kind."""
+def _title(w: Words, o: Observation) -> str:
+    """A code with the catalogue's title; any other event by the finding that rests on it, else by its kind."""
     assert isinstance(o.value, Event)
     code = o.value.code if isinstance(o.value.code, int) else None
-    coded = code is not None and o.fact in _CODED
-    if coded:
-        return clean(event_title(o.fact, code, lang))
+    if code is not None and o.fact in _CODED:
+        return clean(event_title(o.fact, code, w.lang))
+    f = next((f for f in w.d.findings if any(o is x for x in f.events)), None)
+    if f is not None:
+        return clean(f.title.in_(w.lang))
     spec = vocabulary().get(o.fact)
     kind = next((str(v) for k in ("kind", "reason", "state") if (v := o.value.get(k))), "")
-    if spec is not None and kind in spec.labels:
-        return clean(spec.labels[kind].in_(lang))
-    return " ".join(filter(None, (o.fact.replace("_", " "), kind.replace("_", " "))))
+    said = spec.labels[kind].in_(w.lang) if spec is not None and kind in spec.labels else kind.replace("_", " ")
+    return f"{o.fact.replace('_', ' ')}{aside(clean(said), w.lang) if said else ''}"
 
 
 def _table(w: Words, events: Sequence[Observation]) -> Table:

@@ -96,7 +96,7 @@ def test_what_the_lines_name_is_named(text: str, said: str, names: list[str]) ->
 )
 def test_times_counts_and_order_are_those_of_the_lines(said: str, answer: str, never: str) -> None:
     headline = _said("log", KERNEL, said)
-    assert headline.startswith(answer), headline
+    assert answer in headline
     assert never not in headline
 
 
