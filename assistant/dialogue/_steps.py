@@ -40,9 +40,13 @@ def answer(turn: Turn) -> Reply | None:
     lost += [f for f in d.findings if f.rule.id == "loss-is-nan"]
     roots = [f for f in bad_roots(d.findings) if f not in slow]
     if kind == "whole":
-        if roots or slow or lost:
+        if [f for f in roots if f not in lost]:
             return None  # the verdict says it
-        head = f"{_steady(w, lines.value, '')}{_gap(w)}{_loss(w)}"
+        odd = [*lost, *slow]
+        no = w.t("No: ", "不正常：")
+        head = (
+            f"{no}{_title(w, odd[0])}{w.t('.', '。')}" if odd else f"{_steady(w, lines.value, '')}{_gap(w)}{_loss(w)}"
+        )
     elif kind == "slower":
         others = [f for f in slow if turn.query.slots.rank and not _of_rank(f, turn.query.slots.rank)]
         if others:
@@ -56,7 +60,7 @@ def answer(turn: Turn) -> Reply | None:
         head = _speed(w)
     if not head.strip():
         return None
-    about = (slow if kind == "slower" else lost if kind == "loss" else []) or roots
+    about = {"slower": slow, "loss": lost, "whole": [*lost, *slow]}.get(kind, []) or roots
     do = [f"{f.advice.bucket}{w.t(': ', '：')}{f.advice.text.in_(w.lang)}" for f in about[:1]]
     beside = [w.title(f) for f in roots if f not in about[:1]] if kind != "whole" else []
     return Reply(

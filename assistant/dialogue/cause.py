@@ -121,9 +121,9 @@ _FIND_LINE = Text(
 )
 
 
-def asks_both(text: str) -> bool:
-    """Whether the hardware and the program are held against each other."""
-    return _BLAMES.search(text) is not None or bool(_ONE_HARD.search(text) and _ONE_SOFT.search(text))
+def asks_whose(text: str) -> bool:
+    """Whether it is asked what is the hardware's, or the program's."""
+    return any(words.search(text) for words in (_BLAMES, _ONE_HARD, _ONE_SOFT))
 
 
 _ONE_HARD = lazy(r"(?<![a-z])(?:hardware|hw)(?![a-z])|硬件", re.IGNORECASE)

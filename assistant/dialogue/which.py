@@ -60,7 +60,7 @@ def answer(turn: Turn) -> Reply:
         head = _usable(w, blamed, rest)
     elif not meant_ and bad and kind is not None and specific(asked):
         head = _other_than(w, blamed, bad)
-    elif cause.asks_both(text) and len(about) > 1:
+    elif cause.asks_whose(text) and len(about) > 1:
         head = _by_cause(w, about, kind)
     else:
         head = _other_kinds(w, kinds, about, asked) or _head(

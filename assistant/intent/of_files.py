@@ -58,6 +58,7 @@ _MORE = lazy(
 _CAUSES = lazy(
     rf"{_L}(?:hardware|hw){_R}.{{0,60}}{_L}(?:codes?|programs?|software|jobs?|scripts?|user'?s?){_R}|{_L}(?:codes?|programs?|software|jobs?|scripts?){_R}.{{0,60}}{_L}(?:hardware|hw){_R}"
     rf"|{_L}(?:is|was) (?:it|this|that|the problem) (?:the fault of |caused by |because of |due to )?(?:the |my |our |a )?(?:hardware|code|program|script|network|fabric)(?:'s)?{_R}"
+    rf"|^\W*(?:so |and )?(?:is|was|are) .{{2,40}}{_L}(?:hardware|software)(?: (?:problem|fault|issue|error|failure|related))?[\s?？.]*$"
     r"|是(?:不是)?(?:我的|我们的|用户的)?(?:网络|硬件|代码|程序|脚本)(?:的|出的?)?(?:问题|故障|原因|锅)",
     _I,
 )
