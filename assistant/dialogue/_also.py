@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from assistant.intent.query import Intent
 from assistant.render.sheet import Items
 from knowledge.language import Text
+from knowledge.lazy import lazy
 from knowledge.text import clean
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from assistant.reply import Reply
 
 _OF_A_BOOK = frozenset({Intent.EXPLAIN, Intent.FIX, Intent.RUNBOOK, Intent.COST})
+_ITS = lazy(r"(?<![a-z])(?:its|it|that one)(?![a-z])|它|其", re.IGNORECASE)
 _ALONE = Text("ask this by itself", "请单独提问")
 
 
@@ -28,13 +31,24 @@ def beside(reply: Reply, turn: Turn) -> Reply:
 
 def _rows(reply: Reply, turn: Turn) -> Iterator[str]:
     said = {first(reply)}
-    for query in turn.query.also:
+    for also in turn.query.also:
+        query = _of_one(also, reply)
         answer = _answer(query, turn)
         headline = first(answer) if answer is not None else _ALONE.in_(turn.lang)
         if headline not in said:
             said.add(headline)
             mark = Text("? ", "？").in_(turn.lang)
             yield f"{query.text.strip().rstrip(' ?？.。')}{mark}{headline}"
+
+
+def _of_one(query: Query, reply: Reply) -> Query:
+    """The question about the one GPU that the answer names, where it says "its"."""
+    one = reply.data.get("one")
+    if not one or any(query.slots) or not _ITS.search(query.text):
+        return query
+    kind, _, number = str(one).partition(":")
+    gpu = int(number) if kind in ("index", "amd") and number.isdecimal() else str(one)  # a PCI address has two colons
+    return replace(query, slots=query.slots._replace(gpu=(gpu,)))
 
 
 def _answer(query: Query, turn: Turn) -> Reply | None:

@@ -56,7 +56,7 @@ def answer(turn: Turn) -> Reply | None:
         focus=bad[0].id if bad else "",
         settled=True,
         suggestions=suggest(turn.lang, "verdict", "evidence"),
-        data={"answer": "most", "quantity": asked.quantity.id, "most": asked.most, "first": names,
+        data={"answer": "most", "quantity": asked.quantity.id, "most": asked.most, "first": names, "one": first[0].subject.id if len(first) == 1 else None,
               "value": _number(first[0]) if first else None},
     )  # fmt: skip
 

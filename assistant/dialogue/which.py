@@ -76,6 +76,7 @@ def answer(turn: Turn) -> Reply:
         settled=turn.diagnosis.settled,
         suggestions=suggest(turn.lang, "why", "next", "evidence"),
         data={"answer": "which", "kind": str(kind) if kind else None, "blamed": [b.name for b in blamed],
+              "one": blamed[0].subject.id if len(blamed) == 1 and blamed[0].subject is not None and kind is Scope.GPU else None,
               "others": [w.view.name(s) for s in rest], "findings": [finding_data(f, turn.lang) for f in about[:MOST]]},
     )  # fmt: skip
 

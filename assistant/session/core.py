@@ -161,8 +161,9 @@ class Session:
         if (same := self._of_same(state, query, event)) is not None:
             return self._reply(state, replace(state.frame, last=same), same)
         of_files = not event.origin.live or query.slots.file
-        if of_files and (wish := of_files_meant(query)) is not None:
-            query = replace(query, intent=wish)
+        if of_files:
+            also = tuple(replace(q, intent=of_files_meant(q) or q.intent) for q in query.also)
+            query = replace(query, intent=of_files_meant(query) or query.intent, also=also)
         begins = query.intent in _OF_COUNTERS or (query.intent is Intent.CONFIDENCE and state.frame.query is None)
         of_trace = query.intent is Intent.EXPLAIN and query.page.startswith("advice ") and named_causes(query.text)
         if of_files and (of_trace or (begins and _of_counters(query))):

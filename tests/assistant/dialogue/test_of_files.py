@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assistant.diagnosis import diagnose
-from assistant.dialogue import _steps
+from assistant.dialogue import _also, _steps
 from assistant.intent.of_files import meant
 from assistant.intent.parse import understand
 from assistant.intent.query import Intent
+from assistant.render.sheet import Items
 from assistant.sources import parse_text
 from tests.assistant.dialogue.talk import ask, rules, turn
 from tests.cases import each
@@ -53,11 +54,13 @@ SMI = """index, name, temperature.gpu, power.draw [W], utilization.gpu [%], cloc
 
 
 def _said(kind: str, text: str, said: str) -> str:
-    """The first line of the answer, as a session gives it for files."""
+    """The first line of the answer, as a session gives it for files, with what else was asked."""
     d, q = diagnose(parse_text(kind, text), rules()), understand(said)
     q = replace(q, intent=meant(q) or (Intent.EVENTS if q.intent is Intent.HISTORY else q.intent))
     steps = _steps.answer(turn(d, q))
-    return (steps or ask(d, q)).headline
+    reply = _also.beside(steps or ask(d, q), turn(d, q))
+    beside = [item for part in reply.parts[:1] if isinstance(part, Items) for item in part.items] if q.also else []
+    return " ".join((reply.headline, *beside))
 
 
 @each(
@@ -131,7 +134,7 @@ def test_the_steps_of_a_training_answer(text: str, said: str, begins: str) -> No
     [
         ("which GPU is hottest?", "GPU 1: highest temperature, 71 °C"),
         ("which GPU draws the most power?", "GPU 0: highest power draw, 610.11 W"),
-        ("which card is idle and what is its temperature?", "GPU 2: utilization 0 %; the others 98 to 99 %. Its temperature: 44 °C."),
+        ("which card is idle and what is its temperature?", "GPU 2: utilization 0 %; the others 98 to 99 %. what is its temperature? The core temperature of GPU 2 is 44 °C."),
         ("哪张卡显存用得最多?", "GPU 1：已用显存最高"),
     ],
 )  # fmt: skip
