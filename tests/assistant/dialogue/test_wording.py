@@ -104,14 +104,17 @@ def raw_lines(name: str) -> tuple[str, ...]:
 
 @cache
 def replies(name: str, lang: str, base: str) -> list[tuple[str, Reply]]:
-    """Everything that can be asked after `base`; after the second and third base what depends on it."""
-    first = understood(base, lang)
+    """Everything that can be asked after `base`; after the second and third base what depends on it. What is supposed, and so
+    concluded anew, in one language, in turns: which, changes from one incident and question to the next.
+    """
+    first, turns = understood(base, lang), demo.names().index(name) + list(ASKED).index(lang)
     out = []
     if first.intent is Intent.DIAGNOSE and first.symptoms:
         out.append((base, diagnosed(turn(incident(name), first))))
-    for text in ASKED[lang] if base == BASES[lang][0] else ASKED[lang][:6]:
+    for n, text in enumerate(ASKED[lang] if base == BASES[lang][0] else ASKED[lang][:6], turns):
         q = understood(text, lang)
-        out.append((text, answered(name, q, base=first)))
+        if not q.assumed or n % 2:
+            out.append((text, answered(name, q, base=first)))
     return out
 
 
