@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ from knowledge.errors import UsageError
 from tests.components import component
 from tests.overlay import interpreter_without
 
-pytest.importorskip("distributed", reason="dask[distributed] is not installed (extra fleet)")
+# Not loaded while tests are collected: each worker would.
+pytestmark = pytest.mark.skipif(not find_spec("distributed"), reason="dask[distributed] is not installed (extra fleet)")
 
 
 def behave(path: str) -> str:

@@ -13,6 +13,7 @@ from assistant.narrate.fence import Guard, Narration, Withheld
 from assistant.narrate.material import Item, Kind, Material
 from assistant.narrate.wording import sentences
 from tests.assistant.narrate.narrate_lab import faithful, made, say
+from tests.cases import each
 
 CASES = sorted({(x["case"], x["lang"]) for x in faithful()})
 NAME = "GSP firmware does not answer on {gpu_1}."
@@ -57,12 +58,12 @@ def told(m: Material, *texts: str, cites: tuple[str, ...] = ("f1",)) -> Narratio
     return say(m, *({"text": t, "cites": list(cites)} for t in texts))
 
 
-@pytest.mark.parametrize("texts", RIGHT, ids=range(len(RIGHT)))
+@each("texts", RIGHT, ids=range(len(RIGHT)))
 def test_what_the_finding_says_passes(texts: tuple[str, ...]) -> None:
     assert isinstance(told(hangs(), *texts), Narration)
 
 
-@pytest.mark.parametrize("texts", WRONG, ids=range(len(WRONG)))
+@each("texts", WRONG, ids=range(len(WRONG)))
 def test_what_it_does_not_say_or_not_there_is_withheld(texts: tuple[str, ...]) -> None:
     found = told(hangs(), *texts)
     assert isinstance(found, Withheld)
@@ -93,7 +94,7 @@ def findings(m: Material) -> list[Item]:
     return [i for i in m.items if i.kind is Kind.FINDING]
 
 
-@pytest.mark.parametrize(("case", "lang"), CASES, ids=lambda x: x)
+@each(("case", "lang"), CASES, ids=lambda x: x)
 def test_all_of_a_finding_passes_in_its_order(case: str, lang: str) -> None:
     m = made(case, lang)
     for item in findings(m):

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.remote.reach import BOOTSTRAP, FLAGS, Reach, Via, argv, pods
+from tests.cases import each
 
 WORDS = ("name", "address", "user", "jump", "python", "namespace", "pod", "container", "context", "partition", "account", "job",
          "selector")  # fmt: skip
@@ -44,8 +45,8 @@ def changed(**more: object) -> Reach:
     return replace(GOOD, **more)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("word", WORDS)
-@pytest.mark.parametrize("nasty", NASTY)
+@each("word", WORDS)
+@each("nasty", NASTY)
 def test_no_such_name(word: str, nasty: str) -> None:
     if nasty == "%h" and word == "address":
         nasty = "%n"  # a zone of IPv6 stands behind a % within an address, never at its beginning
@@ -53,8 +54,8 @@ def test_no_such_name(word: str, nasty: str) -> None:
         changed(**{word: nasty})
 
 
-@pytest.mark.parametrize("word", FILES)
-@pytest.mark.parametrize("nasty", ["-x", "a\nb", "%d/key", "\x00"])
+@each("word", FILES)
+@each("nasty", ["-x", "a\nb", "%d/key", "\x00"])
 def test_no_such_file(word: str, nasty: str) -> None:
     with pytest.raises(ValueError, match="cannot be"):
         changed(**{word: nasty})
@@ -77,7 +78,7 @@ def test_whatever_a_name_is(word: str, text: str, via: Via) -> None:
     assert words[-1].rstrip("'").endswith(BOOTSTRAP)
 
 
-@pytest.mark.parametrize(
+@each(
     "more",
     [
         {"port": 0},

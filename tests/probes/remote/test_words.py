@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.language import Text
 from probes.remote.reach import Reach, Via
 from probes.remote.words import broke, explained
+from tests.cases import each
 
 SAID = [
     (Via.SSH, "ssh: Could not resolve hostname gpu-99: Name or service not known", "has no address"),
@@ -61,7 +61,7 @@ SAID = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("via", "said", "means"), SAID)
+@each(("via", "said", "means"), SAID)
 def test_what_it_means(via: Via, said: str, means: str) -> None:
     error = explained(Reach("gpu-12", via), said, "it ended with exit code 255")
     assert means in error.message
@@ -69,7 +69,7 @@ def test_what_it_means(via: Via, said: str, means: str) -> None:
     assert error.hint
 
 
-@pytest.mark.parametrize(("via", "said"), [(via, said) for via, said, _ in SAID])
+@each(("via", "said"), [(via, said) for via, said, _ in SAID])
 def test_it_means_the_same_in_chinese(via: Via, said: str) -> None:
     """The reason and what to do are Chinese; names, and lines that are quoted, are as they were in English."""
     error = explained(Reach("gpu-12", via, address="10.9.8.7"), said, "it ended with exit code 255")
@@ -83,7 +83,7 @@ def test_it_means_the_same_in_chinese(via: Via, said: str) -> None:
     assert error.in_("zh") == error.text.zh == f"{error.why.zh}\n  {error.advice.zh}"
 
 
-@pytest.mark.parametrize(
+@each(
     ("why", "chinese"),
     [
         ("the time for looking at it, 3.5 s, was spent", "查看时限 3.5 秒已用完"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.activities import activities
 from probes.capture.stacks.activity import Frame, Kind, State, classify, function, known, runs_training
+from tests.cases import each
 
 SITE = "/opt/env/lib/python3.11/site-packages/"
 LIB = "/usr/lib/python3.12/"
@@ -86,9 +86,7 @@ CASES: list[tuple[str, list[Frame], State | None, str, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("frames", "state", "line", "activity", "blamed"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
-)
+@each(("frames", "state", "line", "activity", "blamed"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
 def test_a_stack_is_what_people_would_call_it(
     frames: list[Frame], state: State | None, line: str, activity: str, blamed: str
 ) -> None:
@@ -98,14 +96,14 @@ def test_a_stack_is_what_people_would_call_it(
     assert stack[found.blamed][0] == blamed
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.10"])
+@each("version", ["3.8", "3.10"])
 def test_functions_without_their_class_mean_the_same(version: str) -> None:
     for _, frames, state, line, activity, _ in CASES:
         stack = [MAIN, *((function(n), f.replace("3.11", version).replace("3.12", version), at) for n, f, at in frames)]
         assert classify(stack, state, line).activity == activity
 
 
-@pytest.mark.parametrize(
+@each(
     ("file", "kind"),
     [
         ("/home/ana/train.py", Kind.USER),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from probes.trace.names.classify import (
     tensor_core,
 )
 from probes.trace.names.kernel_names import stem
+from tests.cases import each
 
 COMMUNICATION = [
     "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)",
@@ -59,14 +59,14 @@ NO_COMMUNICATION = [
 ]
 
 
-@pytest.mark.parametrize("name", COMMUNICATION)
+@each("name", COMMUNICATION)
 def test_communication_is_recognised(name: str) -> None:
     assert is_communication(name)
     assert kernel_class(name) is KernelClass.COMMUNICATION
     assert tensor_core(name) is TensorCore.NO
 
 
-@pytest.mark.parametrize("name", NO_COMMUNICATION)
+@each("name", NO_COMMUNICATION)
 def test_what_only_bears_such_a_word_is_no_communication(name: str) -> None:
     assert not is_communication(name)
 
@@ -132,7 +132,7 @@ CLASSES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "kind", "cores"), CLASSES)
+@each(("name", "kind", "cores"), CLASSES)
 def test_classes_and_tensor_cores(name: str, kind: str, cores: str) -> None:
     assert (str(kernel_class(name)), str(tensor_core(name))) == (kind, cores)
 
@@ -144,7 +144,7 @@ def test_what_only_moves_bytes() -> None:
     assert not moves_only_bytes("vectorized_nothing_known")
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "own"),
     [
         ("void at::native::(anonymous namespace)::f<a<b>, c>(int)", "at::native::f"),
